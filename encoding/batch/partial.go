@@ -1,0 +1,222 @@
+package batch
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// A partial batch carries what one part of whole hours found of some groups: not
+// the series' values but the aggregator's states, one row per group:
+//
+//	group      binary          tag values of the plan's GroupBy, see scanplan
+//	real       list<bool>      by bucket of the part: a member has a point; empty:
+//	                           everywhere
+//	live       list<int32>     by bucket: members between first and last point
+//	n          list<int32>     by bucket: values counted; empty: as live, or unused
+//	a, b       list<float64>   by bucket: what the aggregator remembers, or unused
+//	spans      list<binary>    all members, ascending
+//	flags      list<uint8>     of each span: Edge bits
+//	edge_time  list<int64>     ms: for each flagged edge, in the order of spans,
+//	edge_value list<float64>   first point before last
+//	note_span  list<int32>     index of the span that each annotation is of
+//	notes      list<binary>    annotations, JSON
+//
+// An edge is shipped where the next part must know it: a span's first point if
+// rows may lie before the part and it is not in the part's first bucket, its
+// last point likewise.
+
+// Edge bits of a span.
+const (
+	EdgeFirst  = 1 << iota // its first point is in edge_time, edge_value
+	EdgeLast               // its last point is
+	EdgeNoData             // it has annotations only, and no points
+)
+
+const (
+	colGroup = iota
+	colReal
+	colLive
+	colN
+	colA
+	colB
+	colSpans
+	colFlags
+	colEdgeTime
+	colEdgeValue
+	colNoteSpan
+	colPartNotes
+)
+
+var partialSchema = arrow.NewSchema([]arrow.Field{
+	colGroup:     {Name: "group", Type: arrow.BinaryTypes.Binary},
+	colReal:      {Name: "real", Type: arrow.ListOfNonNullable(arrow.FixedWidthTypes.Boolean)},
+	colLive:      {Name: "live", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)},
+	colN:         {Name: "n", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)},
+	colA:         {Name: "a", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)},
+	colB:         {Name: "b", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)},
+	colSpans:     {Name: "spans", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.Binary)},
+	colFlags:     {Name: "flags", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Uint8)},
+	colEdgeTime:  {Name: "edge_time", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int64)},
+	colEdgeValue: {Name: "edge_value", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)},
+	colNoteSpan:  {Name: "note_span", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)},
+	colPartNotes: {Name: "notes", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.Binary)},
+}, metadata())
+
+// PartialSchema is the schema of partial batches.
+func PartialSchema() *arrow.Schema { return partialSchema }
+
+// IsPartial tells whether a record is a partial batch.
+func IsPartial(r Record) bool {
+	s := r.Schema()
+	return s.NumFields() > 0 && s.Field(0).Name == partialSchema.Field(0).Name
+}
+
+// Partial is one group's row. A reader's slices are views into the record, but
+// for Real and the lists of spans and notes, valid until the next call.
+type Partial struct {
+	Group     []byte
+	Real      []bool
+	Live, N   []int32
+	A, B      []float64
+	Spans     [][]byte
+	Flags     []uint8
+	EdgeTime  []int64
+	EdgeValue []float64
+	NoteSpan  []int32
+	Notes     [][]byte
+}
+
+// PartialWriter collects groups and makes records of them. It is for one
+// goroutine.
+type PartialWriter struct{ b *array.RecordBuilder }
+
+// NewPartialWriter returns an empty writer.
+func NewPartialWriter(mem Allocator) *PartialWriter {
+	return &PartialWriter{b: array.NewRecordBuilder(mem, partialSchema)}
+}
+
+// Append copies one group's row into the batch under construction.
+func (w *PartialWriter) Append(p *Partial) {
+	f := w.b.Field
+	f(colGroup).(*array.BinaryBuilder).Append(p.Group)
+	appendList(f(colReal), p.Real, (*array.BooleanBuilder).AppendValues)
+	appendList(f(colLive), p.Live, (*array.Int32Builder).AppendValues)
+	appendList(f(colN), p.N, (*array.Int32Builder).AppendValues)
+	appendList(f(colA), p.A, (*array.Float64Builder).AppendValues)
+	appendList(f(colB), p.B, (*array.Float64Builder).AppendValues)
+	appendList(f(colSpans), p.Spans, (*array.BinaryBuilder).AppendValues)
+	appendList(f(colFlags), p.Flags, (*array.Uint8Builder).AppendValues)
+	appendList(f(colEdgeTime), p.EdgeTime, (*array.Int64Builder).AppendValues)
+	appendList(f(colEdgeValue), p.EdgeValue, (*array.Float64Builder).AppendValues)
+	appendList(f(colNoteSpan), p.NoteSpan, (*array.Int32Builder).AppendValues)
+	appendList(f(colPartNotes), p.Notes, (*array.BinaryBuilder).AppendValues)
+}
+
+// Record returns what was appended since the last call as one record.
+func (w *PartialWriter) Record() Record { return w.b.NewRecord() }
+
+// Release frees what was appended and not yet made a record.
+func (w *PartialWriter) Release() { w.b.Release() }
+
+// PartialReader reads a partial record. It does not own the record.
+type PartialReader struct {
+	group              *array.Binary
+	real, spans        *array.List
+	notes              *array.List
+	live, n, note      listOf[int32]
+	a, b, edgeValue    listOf[float64]
+	edgeTime           listOf[int64]
+	flags              listOf[uint8]
+	reals              []bool
+	spanIDs, noteTexts [][]byte
+}
+
+// NewPartialReader checks a record's schema and returns a reader over it.
+func NewPartialReader(r Record) (*PartialReader, error) {
+	if !r.Schema().Equal(partialSchema) {
+		return nil, fmt.Errorf("batch: record has schema %v, want %v", r.Schema(), partialSchema)
+	}
+	if m := r.Schema().Metadata(); m.FindKey(versionKey) < 0 || m.Values()[m.FindKey(versionKey)] != Version {
+		return nil, fmt.Errorf("batch: record has metadata %v, want %s %s", m, versionKey, Version)
+	}
+	list := func(col int) *array.List { return r.Column(col).(*array.List) }
+	ints := func(col int) listOf[int32] {
+		return listOf[int32]{list(col), list(col).ListValues().(*array.Int32).Int32Values()}
+	}
+	doubles := func(col int) listOf[float64] {
+		return listOf[float64]{list(col), list(col).ListValues().(*array.Float64).Float64Values()}
+	}
+	return &PartialReader{
+		group: r.Column(colGroup).(*array.Binary),
+		real:  list(colReal), spans: list(colSpans), notes: list(colPartNotes),
+		live: ints(colLive), n: ints(colN), note: ints(colNoteSpan),
+		a: doubles(colA), b: doubles(colB), edgeValue: doubles(colEdgeValue),
+		edgeTime: listOf[int64]{list(colEdgeTime), list(colEdgeTime).ListValues().(*array.Int64).Int64Values()},
+		flags:    listOf[uint8]{list(colFlags), list(colFlags).ListValues().(*array.Uint8).Uint8Values()},
+	}, nil
+}
+
+// Len is the number of groups.
+func (r *PartialReader) Len() int { return r.group.Len() }
+
+// At fills p with row i. What a server of ours cannot have written is an error.
+func (r *PartialReader) At(i int, p *Partial) error {
+	r.reals = appendBools(r.reals[:0], r.real, i)
+	r.spanIDs = appendBinaries(r.spanIDs[:0], r.spans, i)
+	r.noteTexts = appendBinaries(r.noteTexts[:0], r.notes, i)
+	*p = Partial{
+		Group: r.group.Value(i), Real: r.reals, Live: r.live.at(i), N: r.n.at(i), A: r.a.at(i), B: r.b.at(i),
+		Spans: r.spanIDs, Flags: r.flags.at(i), EdgeTime: r.edgeTime.at(i), EdgeValue: r.edgeValue.at(i),
+		NoteSpan: r.note.at(i), Notes: r.noteTexts,
+	}
+	return p.check(i)
+}
+
+func (p *Partial) check(row int) error {
+	for _, l := range [...]struct {
+		name string
+		n    int
+	}{{"real", len(p.Real)}, {"n", len(p.N)}, {"a", len(p.A)}, {"b", len(p.B)}} {
+		if l.n != 0 && l.n != len(p.Live) {
+			return fmt.Errorf("batch: row %d has %d elements of %s, want none or %d as of live", row, l.n, l.name, len(p.Live))
+		}
+	}
+	edges := 0
+	for _, f := range p.Flags {
+		edges += int(f&EdgeFirst) + int(f&EdgeLast)>>1
+	}
+	switch {
+	case len(p.Flags) != len(p.Spans):
+		return fmt.Errorf("batch: row %d has %d flags, want %d as spans", row, len(p.Flags), len(p.Spans))
+	case len(p.EdgeTime) != edges || len(p.EdgeValue) != edges:
+		return fmt.Errorf("batch: row %d has %d edge times and %d edge values, want %d as flagged", row, len(p.EdgeTime), len(p.EdgeValue), edges)
+	case len(p.Notes) != len(p.NoteSpan):
+		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(p.Notes), len(p.NoteSpan))
+	}
+	for _, s := range p.NoteSpan {
+		if s < 0 || int(s) >= len(p.Spans) {
+			return fmt.Errorf("batch: row %d has an annotation of span %d, want less than %d", row, s, len(p.Spans))
+		}
+	}
+	return nil
+}
+
+func appendBools(dst []bool, l *array.List, i int) []bool {
+	start, end := l.ValueOffsets(i)
+	flat := l.ListValues().(*array.Boolean)
+	for j := start; j < end; j++ {
+		dst = append(dst, flat.Value(int(j)))
+	}
+	return dst
+}
+
+func appendBinaries(dst [][]byte, l *array.List, i int) [][]byte {
+	start, end := l.ValueOffsets(i)
+	flat := l.ListValues().(*array.Binary)
+	for j := start; j < end; j++ {
+		dst = append(dst, flat.Value(int(j)))
+	}
+	return dst
+}

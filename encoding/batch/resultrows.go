@@ -1,0 +1,155 @@
+package batch
+
+import (
+	"math"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"downpour/encoding"
+)
+
+// resultRows are the rows of a result batch under construction, in columns whose
+// memory is used again for the next batch.
+type resultRows struct {
+	opts       ResultOptions
+	aggregated string // aggregated tag keys of all rows, a JSON list
+
+	texts    []nullable[int32] // metric, then tags: positions in dictionaries
+	times    []int64
+	values   nullable[float64]
+	integers nullable[int64]
+	queries  []int32
+}
+
+// nullable is a column with nulls.
+type nullable[T any] struct {
+	values []T
+	valid  []byte // a bit a row, of maxResultRows; nil until the first null
+	nulls  int
+}
+
+func newResultRows(tags int, opts ResultOptions) *resultRows {
+	return &resultRows{opts: opts, texts: make([]nullable[int32], 1+tags)}
+}
+
+func (r *resultRows) len() int { return len(r.times) }
+
+func (r *resultRows) reset() {
+	for i := range r.texts {
+		r.texts[i].reset()
+	}
+	r.times, r.queries = r.times[:0], r.queries[:0]
+	r.values.reset()
+	r.integers.reset()
+}
+
+func (c *nullable[T]) reset() {
+	c.values, c.nulls = c.values[:0], 0
+	if c.valid != nil {
+		memory.Set(c.valid, 0xFF)
+	}
+}
+
+func (c *nullable[T]) append(v T) { c.values = append(c.values, v) }
+
+// appendMany adds a value n times.
+func (c *nullable[T]) appendMany(v T, n int) { c.values = repeat(c.values, v, n) }
+
+func repeat[T any](dst []T, v T, n int) []T {
+	from := len(dst)
+	dst = slices.Grow(dst, n)[:from+n]
+	for i := from; i < len(dst); i++ {
+		dst[i] = v
+	}
+	return dst
+}
+
+// appendNulls adds n rows without value.
+func (c *nullable[T]) appendNulls(n int) {
+	if c.valid == nil {
+		c.valid = make([]byte, maxResultRows/8)
+		memory.Set(c.valid, 0xFF)
+	}
+	bitutil.SetBitsTo(c.valid, int64(len(c.values)), int64(n), false)
+	c.values = append(c.values, make([]T, n)...)
+	c.nulls += n
+}
+
+// add appends points of a group; indexes are its texts.
+func (r *resultRows) add(g *ResultGroup, indexes []int32, p encoding.Points) {
+	for i, index := range indexes {
+		if index == absent {
+			r.texts[i].appendNulls(p.Len())
+			continue
+		}
+		r.texts[i].appendMany(index, p.Len())
+	}
+	r.times = append(r.times, p.Time...)
+	r.addValues(p, g.NaNIsNull)
+	if r.opts.Integers {
+		r.addIntegers(p)
+	}
+	if r.opts.Query {
+		r.queries = repeat(r.queries, int32(g.Query), p.Len())
+	}
+}
+
+func (r *resultRows) addValues(p encoding.Points, nanIsNull bool) {
+	for i := range p.Len() {
+		_, v := p.At(i)
+		if d := v.Double(); nanIsNull && math.IsNaN(d) {
+			r.values.appendNulls(1)
+		} else {
+			r.values.append(d)
+		}
+	}
+}
+
+func (r *resultRows) addIntegers(p encoding.Points) {
+	for i := range p.Len() {
+		if _, v := p.At(i); v.Float {
+			r.integers.appendNulls(1)
+		} else {
+			r.integers.append(v.Int())
+		}
+	}
+}
+
+// text is a text column over a dictionary.
+func (r *resultRows) text(i int, d dictionary) arrow.Array {
+	c := &r.texts[i]
+	indexes := column(arrow.PrimitiveTypes.Int32, arrow.Int32Traits.CastToBytes(c.values), c.valid, c.nulls, r.len())
+	defer indexes.Release()
+	return array.NewDictionaryArray(textType, indexes, d.values)
+}
+
+// numbers are the columns after the texts, in the schema's order.
+func (r *resultRows) numbers() []arrow.Array {
+	cols := []arrow.Array{
+		column(arrow.FixedWidthTypes.Timestamp_ms, arrow.Int64Traits.CastToBytes(r.times), nil, 0, r.len()),
+		column(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes(r.values.values), r.values.valid, r.values.nulls, r.len()),
+	}
+	if r.opts.Integers {
+		c := &r.integers
+		cols = append(cols, column(arrow.PrimitiveTypes.Int64, arrow.Int64Traits.CastToBytes(c.values), c.valid, c.nulls, r.len()))
+	}
+	if r.opts.Query {
+		cols = append(cols, column(arrow.PrimitiveTypes.Int32, arrow.Int32Traits.CastToBytes(r.queries), nil, 0, r.len()))
+	}
+	return cols
+}
+
+// column is an array over bytes that stay the rows'.
+func column(t arrow.DataType, values, valid []byte, nulls, n int) arrow.Array {
+	buffers := []*memory.Buffer{nil, memory.NewBufferBytes(values)}
+	if nulls > 0 {
+		buffers[0] = memory.NewBufferBytes(valid[:bitutil.BytesForBits(int64(n))])
+	}
+	data := array.NewData(t, n, buffers, nil, nulls, 0)
+	defer data.Release()
+	return array.MakeFromData(data)
+}

@@ -1,0 +1,254 @@
+package batch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+)
+
+// sampleGroups has what a reader can stumble over: integers beyond 2^53, NaN,
+// a tag named like a column, a tag that one group aggregated.
+func sampleGroups() []ResultGroup {
+	var a, b encoding.Points
+	a.Append(1356998400000, encoding.IntValue(1<<53+1))
+	a.Append(1356998400250, encoding.FloatValue(math.NaN()))
+	b.Append(1356998460000, encoding.FloatValue(-0.5))
+	return []ResultGroup{
+		{Query: 0, Metric: "sys.cpu", TagKeys: []string{"host", "value"}, TagValues: []string{"web01", "x"}, Points: a},
+		{Query: 1, Metric: "sys.mem", TagKeys: []string{"dc"}, TagValues: []string{"lga"}, AggregateTags: []string{"host"}, Points: b, NaNIsNull: true},
+	}
+}
+
+func TestWriteResults(t *testing.T) {
+	var buf bytes.Buffer
+	write(t, &buf, sampleGroups(), ResultOptions{Query: true, Integers: true})
+	r, err := ipc.NewReader(&buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Release()
+	var names []string
+	for _, f := range r.Schema().Fields() {
+		names = append(names, f.Name)
+	}
+	if diff := cmp.Diff([]string{"metric", "dc", "host", "tag_value", "timestamp", "value", "value_int", "query"}, names); diff != "" {
+		t.Error(diff)
+	}
+	var rows []string
+	for r.Next() {
+		rec := r.Record()
+		for i := range int(rec.NumRows()) {
+			row := ""
+			for _, c := range rec.Columns() {
+				if d, ok := c.(*array.Dictionary); ok && !c.IsNull(i) {
+					row += d.Dictionary().ValueStr(d.GetValueIndex(i)) + " "
+				} else {
+					row += c.ValueStr(i) + " "
+				}
+			}
+			rows = append(rows, row)
+		}
+	}
+	if r.Err() != nil {
+		t.Fatal(r.Err())
+	}
+	want := []string{
+		"sys.cpu (null) web01 x 2013-01-01 00:00:00Z 9.007199254740992e+15 9007199254740993 0 ",
+		"sys.cpu (null) web01 x 2013-01-01 00:00:00.25Z NaN (null) 0 ",
+		"sys.mem lga (null) (null) 2013-01-01 00:01:00Z -0.5 (null) 1 ",
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func write(t testing.TB, w io.Writer, groups []ResultGroup, opts ResultOptions) {
+	t.Helper()
+	out := NewResultWriter(w, groups, opts)
+	defer out.Release()
+	for i := range groups {
+		if err := out.Write(&groups[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// resultRow is one row read back.
+type resultRow struct {
+	metric, host, dc string // "" for null
+	ms               int64
+	value            string
+	aggregated       string
+}
+
+// readResults reads rows and the number of batches.
+func readResults(t *testing.T, r io.Reader) (rows []resultRow, batches int) {
+	t.Helper()
+	in, err := ipc.NewReader(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Release()
+	text := func(rec arrow.Record, name string, i int) string {
+		at := in.Schema().FieldIndices(name)
+		if len(at) == 0 || rec.Column(at[0]).IsNull(i) {
+			return ""
+		}
+		d := rec.Column(at[0]).(*array.Dictionary)
+		return d.Dictionary().ValueStr(d.GetValueIndex(i))
+	}
+	for in.Next() {
+		rec := in.Record()
+		batches++
+		times := rec.Column(in.Schema().FieldIndices("timestamp")[0]).(*array.Timestamp)
+		values := rec.Column(in.Schema().FieldIndices("value")[0])
+		for i := range int(rec.NumRows()) {
+			rows = append(rows, resultRow{
+				metric: text(rec, "metric", i), host: text(rec, "host", i), dc: text(rec, "dc", i),
+				ms: int64(times.Value(i)), value: values.ValueStr(i),
+			})
+		}
+	}
+	if in.Err() != nil {
+		t.Fatal(in.Err())
+	}
+	return rows, batches
+}
+
+// Groups of every size, with and without tags, values and nulls, come back row
+// by row, whatever batches they were cut into and however they were compressed.
+func TestResultWriter_random(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 3 {
+		var groups []ResultGroup
+		var want []resultRow
+		total := 0
+		for range 1 + r.IntN(20) {
+			g, rows := randomGroup(r)
+			groups, want = append(groups, g), append(want, rows...)
+			total += g.Points.Len()
+		}
+		for _, c := range Compressions {
+			var buf bytes.Buffer
+			write(t, &buf, groups, ResultOptions{Compression: c})
+			got, batches := readResults(t, &buf)
+			if !slices.Equal(want, got) {
+				t.Fatalf("seed %d, compression %q: %.2000s", seed, c, cmp.Diff(want, got, cmp.AllowUnexported(resultRow{})))
+			}
+			if most := len(groups) + total/maxResultRows; batches > most {
+				t.Errorf("seed %d: %d batches for %d groups and %d rows", seed, batches, len(groups), total)
+			}
+		}
+	}
+}
+
+func randomGroup(r *rand.Rand) (g ResultGroup, rows []resultRow) {
+	g = ResultGroup{Metric: fmt.Sprint("m", r.IntN(2)), NaNIsNull: r.IntN(2) == 0}
+	row := resultRow{metric: g.Metric}
+	if r.IntN(3) > 0 {
+		row.host = fmt.Sprint("web", r.IntN(50))
+		g.TagKeys, g.TagValues = append(g.TagKeys, "host"), append(g.TagValues, row.host)
+	}
+	if r.IntN(3) > 0 {
+		row.dc = fmt.Sprint("dc", r.IntN(3))
+		g.TagKeys, g.TagValues = append(g.TagKeys, "dc"), append(g.TagValues, row.dc)
+	}
+	n := r.IntN(200)
+	if r.IntN(20) == 0 {
+		n = r.IntN(3 * maxResultRows)
+	}
+	for i := range n {
+		row.ms = int64(1356998400000 + 1000*i)
+		v := encoding.IntValue(r.Int64N(1 << 40))
+		if r.IntN(2) == 0 {
+			v = encoding.FloatValue(r.NormFloat64())
+		}
+		row.value = strconv.FormatFloat(v.Double(), 'g', -1, 64)
+		if r.IntN(10) == 0 {
+			v = encoding.FloatValue(math.NaN())
+			row.value = map[bool]string{false: "NaN", true: "(null)"}[g.NaNIsNull]
+		}
+		g.Points.Append(row.ms, v)
+		rows = append(rows, row)
+	}
+	return g, rows
+}
+
+// Many small groups share batches, unless their aggregated tags differ.
+func TestResultWriter_batches(t *testing.T) {
+	small := func(n int, aggregated ...string) (groups []ResultGroup) {
+		for i := range n {
+			g := ResultGroup{Metric: "m", TagKeys: []string{"host"}, TagValues: []string{fmt.Sprint(i)}, AggregateTags: aggregated}
+			g.Points.Append(int64(i), encoding.IntValue(1))
+			groups = append(groups, g)
+		}
+		return groups
+	}
+	f := func(groups []ResultGroup, want int) {
+		t.Helper()
+		var buf bytes.Buffer
+		write(t, &buf, groups, ResultOptions{})
+		if rows, batches := readResults(t, &buf); batches != want || len(rows) != len(groups) {
+			t.Errorf("%d rows in %d batches, want %d in %d", len(rows), batches, len(groups), want)
+		}
+	}
+	f(nil, 0)
+	f(small(1000), 1)
+	f(slices.Concat(small(10), small(10, "dc"), small(10)), 3)
+}
+
+// A group is on its way while the next one is not there yet, and a stream that
+// was not closed has no end mark.
+func TestResultWriter_unfinished(t *testing.T) {
+	endMark := []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}
+	groups := sampleGroups()
+	var buf bytes.Buffer
+	out := NewResultWriter(&buf, groups, ResultOptions{Query: true})
+	defer out.Release()
+	if err := out.Write(&groups[0]); err != nil || buf.Len() > 0 {
+		t.Fatalf("%d bytes before a batch is full, %v", buf.Len(), err)
+	}
+	if err := out.Flush(); err != nil || buf.Len() == 0 || bytes.HasSuffix(buf.Bytes(), endMark) {
+		t.Fatalf("flushed %d bytes, end mark %v, %v", buf.Len(), bytes.HasSuffix(buf.Bytes(), endMark), err)
+	}
+	if err := out.Close(); err != nil || !bytes.HasSuffix(buf.Bytes(), endMark) {
+		t.Fatalf("closed without end mark, %v", err)
+	}
+}
+
+// BenchmarkResultWriter writes 10 M points of 1,000 groups, as bytes of Arrow.
+func BenchmarkResultWriter(b *testing.B) {
+	groups := make([]ResultGroup, 1000)
+	for i := range groups {
+		groups[i] = ResultGroup{Metric: "m", TagKeys: []string{"host"}, TagValues: []string{fmt.Sprint(i)}}
+		for j := range 10_000 {
+			groups[i].Points.Append(int64(j)*1000, encoding.FloatValue(float64(j)))
+		}
+	}
+	for b.Loop() {
+		var n counter
+		write(b, &n, groups, ResultOptions{})
+		b.SetBytes(int64(n))
+	}
+}
+
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }

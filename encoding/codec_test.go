@@ -1,0 +1,217 @@
+package encoding
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSchemaValidate(t *testing.T) {
+	f := func(wantInError string, change func(*Schema)) {
+		t.Helper()
+		s := DefaultSchema()
+		change(&s)
+		err := s.Validate()
+		if wantInError == "" && err != nil || wantInError != "" && (err == nil || !strings.Contains(err.Error(), wantInError)) {
+			t.Errorf("%+v: %v, want %q", s, err, wantInError)
+		}
+	}
+	f("", func(*Schema) {})
+	f("", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 1, 256 })
+	f("", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 8, 1<<31-1 })
+	f("", func(s *Schema) { s.SaltBuckets = 0 })
+	f("salt buckets 257 with salt width 1, want 1 to 256", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 1, 257 })
+	f("salt buckets 0 ", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 1, 0 })
+	// 1<<32 is 0 in the hash's 32 bits.
+	f("salt buckets 4294967296 ", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 4, 1<<32 })
+	f("salt width 9, want 0 to 8", func(s *Schema) { s.SaltWidth = 9 })
+	f("metric UID width 0, want 1 to 8", func(s *Schema) { s.MetricWidth = 0 })
+	f("tagk UID width 9", func(s *Schema) { s.TagKWidth = 9 })
+	f("tagv UID width -1", func(s *Schema) { s.TagVWidth = -1 })
+	f("max tags 0", func(s *Schema) { s.MaxTags = 0 })
+}
+
+func TestValidateName(t *testing.T) {
+	f := func(name, want string, allowed ...rune) {
+		t.Helper()
+		got := ""
+		if err := ValidateName("metric name", name, allowed...); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+	f("sys.cpu-user_0/A", "")
+	f("Zürich.ß", "")
+	f("Ω", "") // a letter, though the table cannot hold it: AppendName says so
+	f("", "Invalid metric name: empty string")
+	// The text of api.json's answer to a put.
+	f("bad metric!", `Invalid metric name ("bad metric!"): illegal character:  `)
+	f("a:b", `Invalid metric name ("a:b"): illegal character: :`)
+	f("a:b", "", ':')
+	f("a:b c", `Invalid metric name ("a:b c"): illegal character:  `, ':')
+	f("say\"n\n", "Invalid metric name (\"say\"n\n\"): illegal character: \"")
+	f("a²", `Invalid metric name ("a²"): illegal character: ²`)
+	f("a\xff", "Invalid metric name (\"a\xff\"): illegal character: \uFFFD")
+	f("𝒜", `Invalid metric name ("𝒜"): illegal character: 𝒜`) // a letter, but two chars to Java
+}
+
+func TestName_isLatin1(t *testing.T) {
+	for name, want := range map[string]string{"": "", "sys.cpu.nice": "7379732E6370752E6E696365", "Zürich": "5AFC72696368", "ÿ": "FF"} {
+		b, err := AppendName(nil, name)
+		if UID(b).String() != want || err != nil {
+			t.Errorf("%q is % X, %v, want %s", name, b, err, want)
+		}
+		if got := ParseName(b); got != name {
+			t.Errorf("% X is %q, want %q", b, got, name)
+		}
+	}
+	_, err := AppendName(nil, "aΩ")
+	if err == nil || !strings.Contains(err.Error(), "at byte 1") {
+		t.Errorf("aΩ: %v, want an error at byte 1", err)
+	}
+	if _, err := AppendName(nil, "a\xff"); err == nil { // invalid UTF-8 reads as U+FFFD
+		t.Error("invalid UTF-8 was taken")
+	}
+}
+
+func TestUIDMapping_refuses(t *testing.T) {
+	s := Schema{MetricWidth: 4, TagKWidth: 2, TagVWidth: 4, MaxTags: 8}
+	f := func(wantInError string, c Cell) {
+		t.Helper()
+		if m, err := s.ParseUIDMapping(c); err == nil || !strings.Contains(err.Error(), wantInError) {
+			t.Errorf("%+v: %+v, %v, want an error with %q", c, m, err, wantInError)
+		}
+	}
+	f(`"metric_meta"`, Cell{FamilyName, []byte{0, 0, 0, 1}, []byte("metric_meta"), []byte("{}")})
+	f(`"tagx"`, Cell{FamilyID, []byte("a"), []byte("tagx"), []byte{0, 1}})
+	f(`family "t"`, Cell{FamilyData, []byte("a"), []byte("tagk"), []byte{0, 1}})
+	f("has 3 bytes, want 2", Cell{FamilyID, []byte("a"), []byte("tagk"), []byte{0, 0, 1}})
+	f("has 2 bytes, want 4", Cell{FamilyName, []byte{0, 1}, []byte("metrics"), []byte("a")})
+	if _, err := (UIDMapping{Name: "Ω"}).Forward(); err == nil {
+		t.Error("a name outside ISO-8859-1 got a forward mapping")
+	}
+	if _, err := (UIDMapping{Name: "Ω"}).Reverse(); err == nil {
+		t.Error("a name outside ISO-8859-1 got a reverse mapping")
+	}
+	if _, err := ParseCounter([]byte{1}); err == nil {
+		t.Error("a counter of 1 byte was read")
+	}
+	if _, err := AppendUID(nil, 1<<24, 3); err == nil {
+		t.Error("UID 1<<24 fitted 3 bytes")
+	}
+}
+
+func TestTSUID(t *testing.T) {
+	s := Schema{SaltWidth: 1, SaltBuckets: 4, MetricWidth: 4, TagKWidth: 2, TagVWidth: 4, MaxTags: 8}
+	const text = "00000001000100000001000200000002"
+	tsuid, err := s.ParseTSUID(strings.ToLower(text))
+	if err != nil || UID(tsuid).String() != text {
+		t.Fatalf("TSUID % X, %v", tsuid, err)
+	}
+	metric, tags, err := s.SplitTSUID(tsuid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := s.AppendRowKey(nil, metric, 1356998400, tags)
+	if want := unhex(t, "000000000150e22700000100000001000200000002"); !bytes.Equal(key, want) {
+		t.Errorf("row key % X, want % X", key, want)
+	}
+	if got := s.AppendTSUID(nil, key); !bytes.Equal(got, tsuid) {
+		t.Errorf("TSUID of the key % X, want % X", got, tsuid)
+	}
+	if got := s.SpanTSUID(s.AppendSpan(nil, key)); !bytes.Equal(got, tsuid) {
+		t.Errorf("TSUID of the span % X, want % X", got, tsuid)
+	}
+	for _, bad := range []string{"", "00000001", "0000000100010000", "0000000100010000000100", "0000000100010000000", "xx"} {
+		if got, err := s.ParseTSUID(bad); err == nil {
+			t.Errorf("TSUID %q was read as % X", bad, got)
+		}
+	}
+}
+
+func TestAnnotation_column(t *testing.T) {
+	s := DefaultSchema()
+	f := func(start int64, wantKey, wantColumn string, wantMS int32) {
+		t.Helper()
+		key, err := s.AppendAnnotationKey(nil, nil, start)
+		if err != nil || !bytes.Equal(key, unhex(t, wantKey)) {
+			t.Errorf("%d: row key % X, %v, want %s", start, key, err, wantKey)
+		}
+		q := AppendAnnotationQualifier(nil, start)
+		if !bytes.Equal(q, unhex(t, wantColumn)) {
+			t.Errorf("%d: column % X, want %s", start, q, wantColumn)
+		}
+		ms, milli, err := ParseAnnotationQualifier(q)
+		if ms != wantMS || milli != (len(q) == 5) || err != nil {
+			t.Errorf("% X: %d ms, %t, %v, want %d", q, ms, milli, err, wantMS)
+		}
+	}
+	f(1356998400, "000000 50E22700", "01 0000", 0)
+	f(1356998523, "000000 50E22700", "01 007B", 123_000)
+	f(1356998400250, "000000 50E22700", "01 000000FA", 250)
+	f(1357001999999, "000000 50E22700", "01 0036EE7F", 3599999)
+	f(1356998523000, "000000 50E22700", "01 007B", 123_000) // ms on a full second
+	// In seconds, a multiple of 1000: the column is that of 1357000 s, as OpenTSDB
+	// writes it.
+	f(1357000000, "000000 50E22700", "01 0D48", 3400_000)
+	for _, bad := range []string{"", "01", "0100", "010E10", "0100000000FF", "0100370000", "020000", "0000"} {
+		if ms, _, err := ParseAnnotationQualifier(unhex(t, bad)); err == nil {
+			t.Errorf("column %s was read as %d ms", bad, ms)
+		}
+	}
+	if _, err := s.AppendAnnotationKey(nil, nil, 0); err == nil {
+		t.Error("an annotation without start got a key")
+	}
+	if _, err := s.AppendAnnotationKey(nil, []byte{0, 0, 1}, 1356998400); err == nil {
+		t.Error("a TSUID without tags got a key")
+	}
+	salted := Schema{SaltWidth: 1, SaltBuckets: 4, MetricWidth: 4, TagKWidth: 2, TagVWidth: 4}
+	key, err := salted.AppendAnnotationKey(nil, unhex(t, "00000001000100000006000200000002"), 1356998401)
+	if err != nil || !bytes.Equal(key, unhex(t, "010000000150e22700000100000006000200000002")) {
+		t.Errorf("salted row key % X, %v", key, err)
+	}
+	if key, _ = salted.AppendAnnotationKey(nil, nil, 1356998401); !bytes.Equal(key, unhex(t, "000000000050e22700")) {
+		t.Errorf("global row key of a salted table % X", key)
+	}
+}
+
+func TestAnnotation_json(t *testing.T) {
+	f := func(a Annotation, want string) {
+		t.Helper()
+		got := AppendAnnotation(nil, a)
+		if string(got) != want {
+			t.Errorf("%+v is\n%s, want\n%s", a, got, want)
+		}
+		back, err := ParseAnnotation(got)
+		if diff := cmp.Diff(a, back); diff != "" || err != nil {
+			t.Errorf("%s: %v\n%s", got, err, diff)
+		}
+	}
+	f(Annotation{StartTime: 1356998400, Description: "global"},
+		`{"startTime":1356998400,"endTime":0,"description":"global","notes":"","custom":null}`)
+	f(Annotation{TSUID: "000001000001000001", StartTime: 1356998400250, EndTime: 1356998401000, Notes: "n", Custom: map[string]string{}},
+		`{"tsuid":"000001000001000001","startTime":1356998400250,"endTime":1356998401000,"description":"","notes":"n","custom":{}}`)
+	f(Annotation{StartTime: 1, Description: "a\"\\/\b\t\n\f\r\x01\x1f\x7f", Notes: "<&>é𝒜\u2028", Custom: map[string]string{"b": "2", "a": "1", "\uFFFD": "4", "𝒜": "3"}},
+		`{"startTime":1,"endTime":0,"description":"a\"\\/\b\t\n\f\r\u0001\u001F`+"\x7f"+`","notes":"<&>é𝒜`+"\u2028"+`","custom":{"a":"1","b":"2","𝒜":"3","`+"\uFFFD"+`":"4"}}`)
+	for _, bad := range []string{"", "[]", `{"startTime":"x"}`, `{"custom":5}`} {
+		if a, err := ParseAnnotation([]byte(bad)); err == nil {
+			t.Errorf("%s was read as %+v", bad, a)
+		}
+	}
+	if a, err := ParseAnnotation([]byte(`{"new":1,"startTime":5}`)); err != nil || a.StartTime != 5 {
+		t.Errorf("unknown key: %+v, %v", a, err)
+	}
+}
+
+func TestRowKey_refuses(t *testing.T) {
+	s := DefaultSchema()
+	for _, bad := range []string{"", "000001", "000001 50E22700 0000", "000001 50E22700 000001 0000"} {
+		if k, err := s.ParseRowKey(unhex(t, bad)); err == nil {
+			t.Errorf("key %s was read as %+v", bad, k)
+		}
+	}
+}

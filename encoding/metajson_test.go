@@ -1,0 +1,60 @@
+package encoding
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Bytes that OpenTSDB 2.4.1 wrote, read and written again.
+func TestMeta_storedForm(t *testing.T) {
+	uids := []string{
+		`{"type":"METRIC","displayName":"","description":"","notes":"","created":1795221661,"custom":null}`,
+		`{"type":"TAGV","displayName":"a\"b","description":"\n","notes":"é","created":0,"custom":{"owner":"ops"}}`,
+	}
+	for _, text := range uids {
+		m, err := ParseUIDMeta([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(text, string(AppendUIDMeta(nil, m))); diff != "" {
+			t.Error(diff)
+		}
+	}
+	series := []string{
+		`{"tsuid":"000001000001000001000002000002","displayName":"","description":"","notes":"","created":1795221661,"custom":null,"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`,
+		`{"tsuid":"000001000001000001","displayName":"d","description":"","notes":"","created":1,"custom":{},"units":"ms","dataType":"gauge","retention":7,"max":1.0E10,"min":-0.5}`,
+	}
+	for _, text := range series {
+		m, err := ParseTSMeta([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(text, string(AppendTSMeta(nil, m))); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// Key sets as a HashMap of Java 17, copied from a sorted map, lists them.
+func TestHashOrder(t *testing.T) {
+	for _, want := range []string{
+		"Aa BB a b", // Aa and BB have one hash
+		"département owner 日本 q r s t u v w x y z",
+		"1cky4 e 11qq",
+		"1 gx g9 1llt 9zhrv",
+		"1 188 1ldi4s 1h 1h3 1p",
+		"1t 98iwj c rkdg79 3au 1bem n 1ks1 v1i 1 1ejdh vvmx",
+		"nvl7 oo 1qazy qsh j 1 mgjr kh3wf8 1l 12oj2 1eri 106of0 zy",
+		"1lxwd1 13 b 88nlvt e 1a5c 1ew1x4 1p30 dhxch 15q raied 1 149qjs r 1f v 1dmcut 1w6nu6 6gbr 1o",
+	} {
+		keys := map[string]string{}
+		for k := range strings.SplitSeq(want, " ") {
+			keys[k] = ""
+		}
+		if diff := cmp.Diff(want, strings.Join(hashOrder(keys), " ")); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

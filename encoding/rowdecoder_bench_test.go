@@ -1,0 +1,62 @@
+package encoding
+
+import (
+	"fmt"
+	"testing"
+)
+
+// benchCells are 360 points of one hour, one every 10 s, with values on 1 to 8
+// bytes, as single cells.
+func benchCells() (qualifiers, values [][]byte) {
+	for i := range 360 {
+		v := int64(i) << (i % 4 * 12)
+		q := Qualifier{OffsetMS: int32(i) * 10_000, Width: IntWidth(v)}
+		qualifiers = append(qualifiers, AppendQualifier(nil, q))
+		values = append(values, AppendInt(nil, v))
+	}
+	return qualifiers, values
+}
+
+func benchCompacted() (qualifier, value []byte) {
+	qs, vs := benchCells()
+	for i := range qs {
+		qualifier, value = append(qualifier, qs[i]...), append(value, vs[i]...)
+	}
+	return qualifier, append(value, 0)
+}
+
+// BenchmarkRowDecoder_row decodes a row of 360 points; ns/point is the figure
+// to watch.
+func BenchmarkRowDecoder_row(b *testing.B) {
+	qs, vs := benchCells()
+	cq, cv := benchCompacted()
+	for _, c := range []struct {
+		form string
+		qs   [][]byte
+		vs   [][]byte
+	}{{"compacted", [][]byte{cq}, [][]byte{cv}}, {"single", qs, vs}} {
+		b.Run(fmt.Sprintf("form=%s", c.form), func(b *testing.B) { benchRow(b, c.qs, c.vs) })
+	}
+}
+
+func benchRow(b *testing.B, qs, vs [][]byte) {
+	var d RowDecoder
+	var p Points
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Reset(1356998400)
+		p.Reset()
+		for i := range qs {
+			if err := d.Add(qs[i], vs[i], 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := d.Finish(&p); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if p.Len() != 360 {
+		b.Fatalf("decoded %d points, want 360", p.Len())
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/360, "ns/point")
+}

@@ -1,0 +1,137 @@
+package encoding
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// RowKey is a parsed key of the data table. Its slices are views into the key.
+//
+//	[salt][metric UID][base time: 4 bytes, seconds][tagk UID tagv UID]…
+//
+// Example, default schema, mysql.bytes_sent host=ubuntu at 1292148123:
+//
+//	00 00 01 | 4D 04 9D 20 | 00 00 01 00 00 01
+//	metric 1 | 1292148000  | tagk 1,  tagv 1
+type RowKey struct {
+	Salt     []byte
+	Metric   []byte
+	BaseTime uint32 // seconds, a multiple of 3600
+	Tags     []byte // tag pairs, ascending by tagk
+}
+
+// TagPair is one tag of a series as UIDs.
+type TagPair struct{ K, V UID }
+
+// BaseTime is the start of the row that holds a time given in seconds.
+// Source: Internal.baseTime.
+func BaseTime(seconds int64) uint32 { return uint32(seconds - seconds%RowSeconds) }
+
+// ParseRowKey splits a data row key. The views live as long as key.
+func (s Schema) ParseRowKey(key []byte) (RowKey, error) {
+	head := s.HeadWidth()
+	if len(key) < head || (len(key)-head)%s.TagWidth() != 0 {
+		return RowKey{}, fmt.Errorf("encoding: row key % X has %d bytes, want %d and a multiple of %d for tags",
+			key, len(key), head, s.TagWidth())
+	}
+	metricEnd := s.SaltWidth + s.MetricWidth
+	return RowKey{
+		Salt:     key[:s.SaltWidth],
+		Metric:   key[s.SaltWidth:metricEnd],
+		BaseTime: binary.BigEndian.Uint32(key[metricEnd:]),
+		Tags:     key[head:],
+	}, nil
+}
+
+// AppendRowKey appends the data row key of a series and hour, with the salt
+// that OpenTSDB gives it. tags are pairs ascending by tagk, as AppendTags makes
+// them. Source: RowKey.prefixKeyWithSalt, IncomingDataPoints.rowKeyTemplate.
+func (s Schema) AppendRowKey(dst []byte, metric UID, baseTime uint32, tags []byte) []byte {
+	dst = s.AppendSalt(dst, s.Salt(metric, tags))
+	return append(s.appendMetricTime(dst, metric, baseTime), tags...)
+}
+
+// AppendRangeKey appends a key head without tags: the first possible key of a
+// salt bucket, metric and base time, as scans use it for start and stop.
+func (s Schema) AppendRangeKey(dst []byte, bucket int, metric UID, baseTime uint32) []byte {
+	return s.appendMetricTime(s.AppendSalt(dst, bucket), metric, baseTime)
+}
+
+func (s Schema) appendMetricTime(dst []byte, metric UID, baseTime uint32) []byte {
+	dst = append(dst, metric...)
+	return binary.BigEndian.AppendUint32(dst, baseTime)
+}
+
+// AppendTags appends tag pairs ascending by tagk. pairs is sorted in place.
+func (s Schema) AppendTags(dst []byte, pairs []TagPair) []byte {
+	slices.SortFunc(pairs, func(a, b TagPair) int { return bytes.Compare(a.K, b.K) })
+	for _, p := range pairs {
+		dst = append(append(dst, p.K...), p.V...)
+	}
+	return dst
+}
+
+// Tag returns the value that tags hold for tagk.
+func (s Schema) Tag(tags []byte, tagk UID) (UID, bool) {
+	for step := s.TagWidth(); len(tags) >= step; tags = tags[step:] {
+		if bytes.Equal(tags[:s.TagKWidth], tagk) {
+			return tags[s.TagKWidth:step], true
+		}
+	}
+	return nil, false
+}
+
+// AppendPairs appends views of the pairs in tags to dst.
+func (s Schema) AppendPairs(dst []TagPair, tags []byte) []TagPair {
+	for step := s.TagWidth(); len(tags) >= step; tags = tags[step:] {
+		dst = append(dst, TagPair{K: tags[:s.TagKWidth], V: tags[s.TagKWidth:step]})
+	}
+	return dst
+}
+
+// AppendSpan appends a row key without its base time: salt, metric and tags.
+// It names a span, OpenTSDB's series as a query sees it: the same series under
+// two salts is two spans. Spans ordered as bytes give the order in which
+// OpenTSDB aggregates. Source: TsdbQuery.SpanCmp, TsdbQuery.findSpans.
+func (s Schema) AppendSpan(dst, key []byte) []byte {
+	metricEnd := s.SaltWidth + s.MetricWidth
+	dst = append(dst, key[:metricEnd]...)
+	return append(dst, key[metricEnd+BaseTimeWidth:]...)
+}
+
+// SpanTSUID is the TSUID of a span: the span without its salt.
+func (s Schema) SpanTSUID(span []byte) []byte { return span[s.SaltWidth:] }
+
+// SpanTags is the tag part of a span.
+func (s Schema) SpanTags(span []byte) []byte { return span[s.SaltWidth+s.MetricWidth:] }
+
+// Salt is the bucket of a series: Java's hash of the signed bytes of metric and
+// tags, without the time, so that all hours of a series share a bucket. Always
+// 0 for an unsalted table. Source: RowKey.prefixKeyWithSalt.
+func (s Schema) Salt(metric UID, tags []byte) int {
+	if s.SaltWidth == 0 {
+		return 0
+	}
+	h := int32(1)
+	for _, b := range metric {
+		h = 31*h + int32(int8(b))
+	}
+	for _, b := range tags {
+		h = 31*h + int32(int8(b))
+	}
+	bucket := int(h % int32(s.SaltBuckets))
+	if bucket < 0 {
+		return -bucket
+	}
+	return bucket
+}
+
+// AppendSalt appends a bucket number big-endian on the salt width.
+func (s Schema) AppendSalt(dst []byte, bucket int) []byte {
+	for i := s.SaltWidth - 1; i >= 0; i-- {
+		dst = append(dst, byte(uint64(bucket)>>(8*i)))
+	}
+	return dst
+}

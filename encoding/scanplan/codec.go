@@ -1,0 +1,138 @@
+package scanplan
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// HexBytes are bytes that JSON and text show as lower-case hex.
+type HexBytes []byte
+
+// MarshalText writes hex.
+func (b HexBytes) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, b), nil }
+
+// UnmarshalText reads hex.
+func (b *HexBytes) UnmarshalText(text []byte) (err error) {
+	*b, err = hex.AppendDecode(nil, text)
+	return err
+}
+
+// String is the bytes in hex.
+func (b HexBytes) String() string { return hex.EncodeToString(b) }
+
+// Part is a plan's work over one key interval, the unit of execution, retry
+// and exactly-once merging. A part is an interval of keys, not a region: as a
+// row is atomic, disjoint intervals give each row once, whatever splits or
+// moves.
+type Part struct {
+	Plan  Plan
+	Range KeyRange
+	// Mode is what the part answers with. A server that does not know the
+	// field refuses the ticket.
+	Mode Mode `json:",omitempty"`
+}
+
+// Mode says what a part makes of its rows.
+type Mode string
+
+const (
+	// Strict parts answer with columns of each series, which are put together
+	// in the order of spans, as OpenTSDB does. It is the mode of "".
+	Strict Mode = ""
+	// Partial parts answer with the aggregator's states by group and bucket.
+	// They are whole hours of a plan whose buckets divide the hour.
+	Partial Mode = "partial"
+)
+
+// String is the mode as explain shows it.
+func (m Mode) String() string {
+	if m == Strict {
+		return "strict"
+	}
+	return string(m)
+}
+
+// Starts tells whether no row of the plan lies before the part in its salt
+// bucket; Ends, whether none lies behind it.
+func (p *Part) Starts() bool {
+	for _, r := range p.Plan.Ranges {
+		if bytes.Equal(r.Start, p.Range.Start) {
+			return true
+		}
+	}
+	return false
+}
+
+// Ends tells whether no row of the plan lies behind the part in its salt bucket.
+func (p *Part) Ends() bool {
+	for _, r := range p.Plan.Ranges {
+		if bytes.Equal(r.Stop, p.Range.Stop) {
+			return true
+		}
+	}
+	return false
+}
+
+// MarshalTicket is the part's wire form: JSON, UTF-8.
+func (p *Part) MarshalTicket() ([]byte, error) { return json.Marshal(p) }
+
+// ParseTicket reads and validates a part. Unknown fields and versions are
+// errors: a field that is not understood could change the answer.
+func ParseTicket(b []byte) (*Part, error) {
+	var version struct{ Plan struct{ Version int } }
+	if err := json.Unmarshal(b, &version); err != nil {
+		return nil, fmt.Errorf("scanplan: ticket of %d bytes: %w", len(b), err)
+	}
+	if version.Plan.Version != Version {
+		return nil, fmt.Errorf("scanplan: version %d, want %d", version.Plan.Version, Version)
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	p := new(Part)
+	if err := dec.Decode(p); err != nil {
+		return nil, fmt.Errorf("scanplan: ticket of %d bytes: %w", len(b), err)
+	}
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Validate checks the plan, and that the part lies within one of its ranges:
+// rows elsewhere are other metrics' or another salt bucket's.
+func (p *Part) Validate() error {
+	if err := p.Plan.Validate(); err != nil {
+		return err
+	}
+	if p.Range.empty() {
+		return fmt.Errorf("scanplan: part from %s to %s is empty", p.Range.Start, p.Range.Stop)
+	}
+	if err := p.validateMode(); err != nil {
+		return err
+	}
+	for _, r := range p.Plan.Ranges {
+		if r.covers(p.Range) {
+			return nil
+		}
+	}
+	return fmt.Errorf("scanplan: part from %s to %s lies in none of the plan's ranges", p.Range.Start, p.Range.Stop)
+}
+
+func (p *Part) validateMode() error {
+	switch p.Mode {
+	case Strict:
+		return nil
+	case Partial:
+	default:
+		return fmt.Errorf("scanplan: mode %q, want none or %q", string(p.Mode), string(Partial))
+	}
+	if !p.Plan.Downsample.DividesHour() || p.Plan.Rate != nil {
+		return fmt.Errorf("scanplan: mode partial without buckets that divide the hour, or with a rate")
+	}
+	if _, ok := p.Plan.WholeHours(p.Range); !ok {
+		return fmt.Errorf("scanplan: mode partial from %s to %s, want whole hours of one salt bucket", p.Range.Start, p.Range.Stop)
+	}
+	return nil
+}

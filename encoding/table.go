@@ -1,0 +1,39 @@
+package encoding
+
+// Column families of OpenTSDB's tables.
+// Source: TSDB.FAMILY, UniqueId.ID_FAMILY, UniqueId.NAME_FAMILY, TSMeta.FAMILY.
+const (
+	FamilyData = "t"    // data and tree table
+	FamilyID   = "id"   // UID table: name to UID, and the counters
+	FamilyName = "name" // UID table: UID to name; also the meta table's only family
+)
+
+// Cell is one cell of any of OpenTSDB's tables, without the table's name.
+type Cell struct {
+	Family                string
+	Row, Qualifier, Value []byte
+}
+
+// TableKind says how the keys and cells of a table are to be read.
+type TableKind uint8
+
+const (
+	TableData TableKind = iota // tsdb: points, annotations
+	TableUID                   // tsdb-uid: names, UIDs, counters, UIDMeta
+	TableMeta                  // tsdb-meta: TSUIDs, their counters and TSMeta
+)
+
+// String is the table's name in OpenTSDB's defaults.
+func (k TableKind) String() string { return [...]string{"tsdb", "tsdb-uid", "tsdb-meta"}[k] }
+
+// KindOf tells the kind of table that a cell is of by its family and qualifier,
+// for a reader that knows only names of tables, which are configurable.
+func KindOf(family string, qualifier []byte) TableKind {
+	switch {
+	case family == FamilyData:
+		return TableData
+	case family == FamilyName && isMetaQualifier(qualifier):
+		return TableMeta
+	}
+	return TableUID
+}
