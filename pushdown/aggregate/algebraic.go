@@ -1,0 +1,125 @@
+package aggregate
+
+import "math"
+
+// Averages over doubles leave NaN out; over integers the sum wraps and the
+// division truncates toward zero. Source: Aggregators.Avg.
+var (
+	avgScalar = scalar{0, updateSum, valueAvg}
+	avgDouble = fold[float64]{resetA(0), addSum, finishAvg}
+	avgLong   = fold[int64]{resetAvgLong, addAvgLong, finishAvgLong}
+)
+
+// valueAvg of no value is 0/0, which is NaN, as it should be.
+func valueAvg(s *State) float64 { return s.a / float64(s.n) }
+
+func finishAvg(c *columns, out []float64) {
+	for k := range out {
+		out[k] = c.a[k] / float64(c.n[k])
+	}
+}
+
+func resetAvgLong(c *columns, size int) {
+	resetN(c, size)
+	c.i = sized(c.i, size, 0)
+}
+
+func addAvgLong(c *columns, at int, values []int64) {
+	sum, n := c.i[at:][:len(values)], c.n[at:][:len(values)]
+	for k, v := range values {
+		sum[k] += v
+		n[k]++
+	}
+}
+
+func finishAvgLong(c *columns, out []int64) {
+	for k := range out {
+		out[k] = c.i[k] / int64(c.n[k])
+	}
+}
+
+// dev is the population standard deviation by Welford's single pass: n values
+// seen, a their mean, b the sum of squared distances from it. NaN is left out.
+// The integer path computes in doubles and truncates. Source: Aggregators.StdDev.
+var (
+	devScalar = scalar{0, updateDev, func(s *State) float64 { return deviation(s.n, s.b) }}
+	devDouble = fold[float64]{resetDev, addDev, finishDev}
+	devLong   = fold[int64]{resetDev, addDevLong, finishDevLong}
+)
+
+// welford adds v to a mean and a sum of squared distances, as value n.
+// The conversion forbids a fused multiply and add.
+func welford(mean, squares, v float64, n int64) (float64, float64) {
+	if n == 1 {
+		return v, 0
+	}
+	next := mean + (v-mean)/float64(n)
+	return next, squares + float64((v-mean)*(v-next))
+}
+
+func deviation(n int64, squares float64) float64 {
+	switch n {
+	case 0:
+		return math.NaN()
+	case 1:
+		return 0
+	}
+	return math.Sqrt(squares / float64(n))
+}
+
+func updateDev(s *State, values []float64) {
+	for _, v := range values {
+		if v == v {
+			s.n++
+			s.a, s.b = welford(s.a, s.b, v, s.n)
+		}
+	}
+}
+
+func resetDev(c *columns, size int) {
+	resetN(c, size)
+	c.a, c.b = sized(c.a, size, 0), sized(c.b, size, 0)
+}
+
+func addDev(c *columns, at int, values []float64) {
+	for k, v := range values {
+		if t := at + k; v == v {
+			c.n[t]++
+			c.a[t], c.b[t] = welford(c.a[t], c.b[t], v, int64(c.n[t]))
+		}
+	}
+}
+
+func finishDev(c *columns, out []float64) {
+	for k := range out {
+		out[k] = deviation(int64(c.n[k]), c.b[k])
+	}
+}
+
+func addDevLong(c *columns, at int, values []int64) {
+	for k, v := range values {
+		t := at + k
+		c.n[t]++
+		c.a[t], c.b[t] = welford(c.a[t], c.b[t], float64(v), int64(c.n[t]))
+	}
+}
+
+func finishDevLong(c *columns, out []int64) {
+	for k := range out {
+		out[k] = truncate(deviation(int64(c.n[k]), c.b[k]))
+	}
+}
+
+// truncate is Java's conversion of a double to a long: toward zero, NaN to 0,
+// what is out of range to the nearest limit.
+func truncate(v float64) int64 {
+	switch {
+	case v != v:
+		return 0
+	case v >= 1<<63:
+		return math.MaxInt64
+	case v < -1<<63:
+		return math.MinInt64
+	}
+	return int64(v)
+}

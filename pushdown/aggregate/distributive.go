@@ -1,0 +1,253 @@
+package aggregate
+
+import "math"
+
+// Sums over doubles begin at +0.0 and skip NaN; of NaN alone the sum is NaN.
+// Sums over integers wrap. Source: Aggregators.Sum.
+var (
+	sumScalar = scalar{0, updateSum, valueSum}
+	sumDouble = fold[float64]{resetA(0), addSum, finishSum}
+	sumLong   = fold[int64]{resetI(0), addSumLong, finishI}
+)
+
+func updateSum(s *State, values []float64) {
+	a, n := s.a, s.n
+	for _, v := range values {
+		if v == v {
+			a += v
+			n++
+		}
+	}
+	s.a, s.n = a, n
+}
+
+func valueSum(s *State) float64 {
+	if s.n == 0 {
+		return math.NaN()
+	}
+	return s.a
+}
+
+func addSum(c *columns, at int, values []float64) {
+	a, n := c.a[at:][:len(values)], c.n[at:][:len(values)]
+	for k, v := range values {
+		if v == v {
+			a[k] += v
+			n[k]++
+		}
+	}
+}
+
+func finishSum(c *columns, out []float64) {
+	for k := range out {
+		if out[k] = c.a[k]; c.n[k] == 0 {
+			out[k] = math.NaN()
+		}
+	}
+}
+
+func addSumLong(c *columns, at int, values []int64) {
+	sum := c.i[at:][:len(values)]
+	for k, v := range values {
+		sum[k] += v
+	}
+}
+
+func finishI(c *columns, out []int64) { copy(out, c.i) }
+
+// Sums of squares treat NaN as sums do. The conversion keeps the compiler from
+// fusing product and addition, which would round once where Java rounds twice.
+// Source: Aggregators.SquareSum.
+var (
+	squareScalar = scalar{0, updateSquare, valueSum}
+	squareDouble = fold[float64]{resetA(0), addSquare, finishSum}
+	squareLong   = fold[int64]{resetI(0), addSquareLong, finishI}
+)
+
+func updateSquare(s *State, values []float64) {
+	for _, v := range values {
+		if v == v {
+			s.a += float64(v * v)
+			s.n++
+		}
+	}
+}
+
+func addSquare(c *columns, at int, values []float64) {
+	a, n := c.a[at:][:len(values)], c.n[at:][:len(values)]
+	for k, v := range values {
+		if v == v {
+			a[k] += float64(v * v)
+			n[k]++
+		}
+	}
+}
+
+func addSquareLong(c *columns, at int, values []int64) {
+	sum := c.i[at:][:len(values)]
+	for k, v := range values {
+		sum[k] += v * v
+	}
+}
+
+// Minimum and maximum skip NaN. Only a strictly smaller or larger value
+// replaces, so of 0.0 and -0.0 the first stays. An infinite result of the sign
+// from which the search began is NaN. Source: Aggregators.Min, Aggregators.Max.
+var (
+	minScalar = scalar{math.Inf(1), updateMin, valueMin}
+	minDouble = fold[float64]{resetA(math.Inf(1)), addMin, finishMin}
+	minLong   = fold[int64]{resetI(math.MaxInt64), addMinLong, finishI}
+
+	maxScalar = scalar{math.Inf(-1), updateMax, valueMax}
+	maxDouble = fold[float64]{resetA(math.Inf(-1)), addMax, finishMax}
+	maxLong   = fold[int64]{resetI(math.MinInt64), addMaxLong, finishI}
+)
+
+func updateMin(s *State, values []float64) {
+	a := s.a
+	for _, v := range values {
+		if v < a {
+			a = v
+		}
+	}
+	s.a = a
+}
+
+func updateMax(s *State, values []float64) {
+	a := s.a
+	for _, v := range values {
+		if v > a {
+			a = v
+		}
+	}
+	s.a = a
+}
+
+func valueMin(s *State) float64 { return unlessInf(s.a, 1) }
+func valueMax(s *State) float64 { return unlessInf(s.a, -1) }
+
+func unlessInf(v float64, sign int) float64 {
+	if math.IsInf(v, sign) {
+		return math.NaN()
+	}
+	return v
+}
+
+func addMin(c *columns, at int, values []float64) {
+	a := c.a[at:][:len(values)]
+	for k, v := range values {
+		if v < a[k] {
+			a[k] = v
+		}
+	}
+}
+
+func addMax(c *columns, at int, values []float64) {
+	a := c.a[at:][:len(values)]
+	for k, v := range values {
+		if v > a[k] {
+			a[k] = v
+		}
+	}
+}
+
+func finishMin(c *columns, out []float64) {
+	for k := range out {
+		out[k] = unlessInf(c.a[k], 1)
+	}
+}
+
+func finishMax(c *columns, out []float64) {
+	for k := range out {
+		out[k] = unlessInf(c.a[k], -1)
+	}
+}
+
+func addMinLong(c *columns, at int, values []int64) {
+	i := c.i[at:][:len(values)]
+	for k, v := range values {
+		i[k] = min(i[k], v)
+	}
+}
+
+func addMaxLong(c *columns, at int, values []int64) {
+	i := c.i[at:][:len(values)]
+	for k, v := range values {
+		i[k] = max(i[k], v)
+	}
+}
+
+// Products do not skip NaN. Source: Aggregators.Multiply.
+var (
+	multScalar = scalar{1, updateMult, func(s *State) float64 { return s.a }}
+	multDouble = fold[float64]{resetA(1), addMult, finishA}
+	multLong   = fold[int64]{resetI(1), addMultLong, finishI}
+)
+
+func updateMult(s *State, values []float64) {
+	for _, v := range values {
+		s.a *= v
+	}
+}
+
+func addMult(c *columns, at int, values []float64) {
+	a := c.a[at:][:len(values)]
+	for k, v := range values {
+		a[k] *= v
+	}
+}
+
+func finishA(c *columns, out []float64) { copy(out, c.a) }
+
+func addMultLong(c *columns, at int, values []int64) {
+	i := c.i[at:][:len(values)]
+	for k, v := range values {
+		i[k] *= v
+	}
+}
+
+// A count is that of the values that are not NaN; over a group it counts also
+// the zeros of members that are between two points. Source: Aggregators.Count.
+var (
+	countScalar = scalar{0, updateCount, func(s *State) float64 { return float64(s.n) }}
+	countDouble = fold[float64]{resetN, addCount, finishCount}
+	countLong   = fold[int64]{resetN, addCountLong, finishCountLong}
+)
+
+func updateCount(s *State, values []float64) {
+	n := s.n
+	for _, v := range values {
+		if v == v {
+			n++
+		}
+	}
+	s.n = n
+}
+
+func addCount(c *columns, at int, values []float64) {
+	n := c.n[at:][:len(values)]
+	for k, v := range values {
+		if v == v {
+			n[k]++
+		}
+	}
+}
+
+func finishCount(c *columns, out []float64) {
+	for k := range out {
+		out[k] = float64(c.n[k])
+	}
+}
+
+func addCountLong(c *columns, at int, values []int64) {
+	n := c.n[at:][:len(values)]
+	for k := range n {
+		n[k]++
+	}
+}
+
+func finishCountLong(c *columns, out []int64) {
+	for k := range out {
+		out[k] = int64(c.n[k])
+	}
+}

@@ -1,0 +1,273 @@
+package aggregate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+)
+
+// bits is a point as text that shows its type and every bit.
+func bits(ms int64, v encoding.Value) string {
+	if v.Float {
+		if d := v.Double(); d != d {
+			return fmt.Sprintf("%d NaN", ms)
+		}
+		return fmt.Sprintf("%d %v (%x)", ms, v.Double(), v.Bits)
+	}
+	return fmt.Sprintf("%d %d", ms, v.Int())
+}
+
+func diff(got, want encoding.Points) string {
+	for i := 0; i < max(got.Len(), want.Len()); i++ {
+		g, w := "nothing", "nothing"
+		if i < got.Len() {
+			g = bits(got.At(i))
+		}
+		if i < want.Len() {
+			w = bits(want.At(i))
+		}
+		if g != w {
+			return fmt.Sprintf("point %d: got %s, want %s", i, g, w)
+		}
+	}
+	return ""
+}
+
+// drawDouble draws from the doubles on which the rules differ.
+func drawDouble(t *rapid.T) float64 {
+	return rapid.OneOf(
+		rapid.Float64Range(-1000, 1000),
+		rapid.SampledFrom([]float64{0, math.Copysign(0, -1), math.NaN(), 1e308, -1e308, math.MaxFloat64,
+			-math.MaxFloat64, 5e-324, 1 << 53, math.Inf(1), math.Inf(-1)}),
+	).Draw(t, "double")
+}
+
+func drawLong(t *rapid.T) int64 {
+	return rapid.OneOf(
+		rapid.Int64Range(-100, 100),
+		rapid.SampledFrom([]int64{math.MaxInt64, math.MinInt64, 1<<53 + 1, 0, -1}),
+	).Draw(t, "long")
+}
+
+// drawSeries draws a member: gridded or not, of one type or mixed, perhaps empty.
+func drawSeries(t *rapid.T, rate bool) (p encoding.Points) {
+	kind := rapid.SampledFrom([]string{"int", "double", "mixed"}).Draw(t, "kind")
+	if rate {
+		kind = "double"
+	}
+	step := rapid.SampledFrom([]int64{1, 250, 1000, 30_000}).Draw(t, "step")
+	gaps := rapid.Bool().Draw(t, "gaps")
+	n := rapid.IntRange(0, 12).Draw(t, "n")
+	ms := rapid.Int64Range(0, 40).Draw(t, "begin") * step
+	for range n {
+		if gaps {
+			ms += step * rapid.Int64Range(0, 3).Draw(t, "gap")
+		}
+		if kind == "double" || kind == "mixed" && rapid.Bool().Draw(t, "float") {
+			p.Append(3_600_000+ms, encoding.FloatValue(drawDouble(t)))
+		} else {
+			p.Append(3_600_000+ms, encoding.IntValue(drawLong(t)))
+		}
+		ms += step
+	}
+	return p
+}
+
+func drawQuery(t *rapid.T) Query {
+	q := Query{From: 3600, To: 7200, Start: 0, End: math.MaxInt64, Rate: rapid.Bool().Draw(t, "rate")}
+	if rapid.Bool().Draw(t, "trimmed") {
+		q.Start = 3_600_000 + rapid.Int64Range(0, 60_000).Draw(t, "start")
+		q.End = q.Start + rapid.Int64Range(0, 60_000).Draw(t, "length")
+	}
+	q.From += rapid.SampledFrom([]int64{0, 0, 5}).Draw(t, "from")
+	return q
+}
+
+// seriesOf gives stored points to the aggregation as columns; whole doubles in
+// one of two ways.
+func seriesOf(p encoding.Points, asValues bool) Series {
+	if !asValues {
+		return Series{Time: p.Time, Bits: append([]uint64{}, p.Bits...), Float: p.Float}
+	}
+	return Series{Time: p.Time, Value: p.AppendDoubles([]float64{})}
+}
+
+func TestGroupEqualsNaive(t *testing.T) {
+	var g Group // kept, so that scratch memory of earlier groups is met
+	rapid.Check(t, func(t *rapid.T) {
+		q := drawQuery(t)
+		f := &table[rapid.IntRange(0, len(table)-1).Draw(t, "function")]
+		most := 6
+		if f.Name == "none" {
+			most = 1
+		}
+		points := make([]encoding.Points, rapid.IntRange(0, most).Draw(t, "members"))
+		members := make([]Series, len(points))
+		for i := range points {
+			points[i] = drawSeries(t, q.Rate)
+			if i > 0 && rapid.IntRange(0, 3).Draw(t, "same grid") == 0 {
+				points[i].Time = points[i-1].Time[:min(points[i].Len(), points[i-1].Len())]
+				points[i] = points[i].Slice(0, len(points[i].Time))
+			}
+			members[i] = seriesOf(points[i], q.Rate)
+		}
+		want, infinite := naiveGroup(string(f.Name), f.Interpolation, q, points)
+		var got encoding.Points
+		err := g.Aggregate(f, q, members, &got)
+		var inf *InfinityError
+		if errors.As(err, &inf) != (infinite != 0) || inf != nil && inf.Time != infinite {
+			t.Fatalf("%s: error %v, want infinity at %d", f.Name, err, infinite)
+		}
+		if d := diff(got, want); err == nil && d != "" {
+			t.Fatalf("%s %+v: %s", f.Name, q, d)
+		}
+	})
+}
+
+// TestManyBlocks runs over more timestamps than a block has, with every
+// function.
+func TestManyBlocks(t *testing.T) {
+	points := make([]encoding.Points, 3)
+	for i := range points {
+		ms := int64(3_600_000 + 1000*i)
+		for k := range 3*blockTimes + 5 {
+			ms += int64(100 + (k*k+i*7)%900)
+			v := encoding.IntValue(int64(k * (i + 1) % 1000))
+			if i == 2 && k > blockTimes && k < blockTimes+50 {
+				v = encoding.FloatValue(float64(k) / 3)
+			}
+			points[i].Append(ms, v)
+		}
+	}
+	q := Query{From: 3600, To: 1 << 40, Start: 0, End: math.MaxInt64}
+	for i := range table {
+		f := &table[i]
+		members := points
+		if f.Name == "none" {
+			members = points[2:]
+		}
+		var in []Series
+		for _, p := range members {
+			in = append(in, seriesOf(p, false))
+		}
+		want, _ := naiveGroup(string(f.Name), f.Interpolation, q, members)
+		var got encoding.Points
+		var g Group
+		if err := g.Aggregate(f, q, in, &got); err != nil && f.Name != "mult" {
+			t.Errorf("%s: %v", f.Name, err)
+		} else if d := diff(got, want); d != "" {
+			t.Errorf("%s: %s", f.Name, d)
+		}
+	}
+}
+
+// TestScalarEqualsNaive feeds bucket functions in pieces.
+func TestScalarEqualsNaive(t *testing.T) {
+	var s State
+	rapid.Check(t, func(t *rapid.T) {
+		f := &table[rapid.IntRange(0, len(table)-1).Draw(t, "function")]
+		values := make([]float64, rapid.IntRange(1, 80).Draw(t, "n"))
+		for i := range values {
+			values[i] = drawDouble(t)
+		}
+		f.Reset(&s)
+		cut := rapid.IntRange(0, len(values)).Draw(t, "cut")
+		f.Update(&s, values[:cut])
+		f.Update(&s, values[cut:])
+		got, want := f.Value(&s), naiveDoubles(string(f.Name), values)
+		if math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
+			t.Fatalf("%s of %v: got %v, want %v", f.Name, values, got, want)
+		}
+	})
+}
+
+// TestWorkedExamples are integers of two series 30 s apart, and the values that
+// a real OpenTSDB answers.
+func TestWorkedExamples(t *testing.T) {
+	const base = 1_600_000_000_000
+	a := points(base, 0, 10, 60, 20, 120, 30)
+	b := points(base, 30, 1, 90, 4)
+	f := func(name scanplan.Aggregator, want ...int64) {
+		t.Helper()
+		got := worked(t, name, false, a, b)
+		var w encoding.Points
+		for i, v := range want {
+			w.Append(base+30_000*int64(i), encoding.IntValue(v))
+		}
+		if d := diff(got, w); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	f("sum", 10, 16, 22, 29, 30)
+	f("avg", 10, 8, 11, 14, 30)
+	f("max", 10, 15, 20, 25, 30)
+	f("mimmax", 10, 1, 20, 4, 30)
+	f("zimsum", 10, 1, 20, 4, 30)
+	f("pfsum", 10, 11, 21, 24, 30)
+	f("count", 1, 2, 2, 2, 1)
+	f("first", 10, 0, 20, 0, 30)
+
+	b.Bits[1], b.Float[1] = math.Float64bits(4), true
+	got := worked(t, "sum", false, a, b)
+	want := encoding.Points{}
+	want.Append(base, encoding.IntValue(10))
+	for i, v := range []float64{16, 22.5, 29} {
+		want.Append(base+30_000*int64(i+1), encoding.FloatValue(v))
+	}
+	want.Append(base+120_000, encoding.IntValue(30))
+	if d := diff(got, want); d != "" {
+		t.Errorf("sum with a float: %s", d)
+	}
+}
+
+// points makes integers from offsets in s and values.
+func points(base int64, pairs ...int64) (p encoding.Points) {
+	for i := 0; i < len(pairs); i += 2 {
+		p.Append(base+1000*pairs[i], encoding.IntValue(pairs[i+1]))
+	}
+	return p
+}
+
+func worked(t *testing.T, name scanplan.Aggregator, rate bool, members ...encoding.Points) (out encoding.Points) {
+	t.Helper()
+	fn, ok := Lookup(name)
+	if !ok {
+		t.Fatalf("no function %s", name)
+	}
+	var in []Series
+	for _, p := range members {
+		in = append(in, seriesOf(p, rate))
+	}
+	var g Group
+	q := Query{From: 1_599_998_400, To: 1_600_005_600, Start: 1_600_000_000_000, End: 1_600_000_200_000, Rate: rate}
+	if err := g.Aggregate(fn, q, in, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestTable(t *testing.T) {
+	if len(Names()) != 35 || len(byName) != 35 {
+		t.Errorf("%d names, %d functions, want 35 of each", len(Names()), len(byName))
+	}
+	if _, ok := Lookup("SUM"); ok {
+		t.Error("names are case-sensitive, yet SUM was found")
+	}
+}
+
+func TestNoneOfTwoMembers(t *testing.T) {
+	fn, _ := Lookup("none")
+	p := points(0, 4000, 1)
+	var g Group
+	var out encoding.Points
+	err := g.Aggregate(fn, Query{To: 7200, End: 1 << 40}, []Series{seriesOf(p, false), seriesOf(p, false)}, &out)
+	if err == nil {
+		t.Error("two members in a group of none, want an error")
+	}
+}

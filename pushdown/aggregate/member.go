@@ -1,0 +1,237 @@
+package aggregate
+
+import (
+	"math"
+	"unsafe"
+
+	"downpour/encoding/scanplan"
+)
+
+// member is one series at work.
+type member struct {
+	time   []int64
+	double []float64 // nil if no output of the group is a double
+	long   []int64   // nil if the series has only doubles; garbage where Float
+	float  []bool
+
+	next int // first point not before the block
+	// Within the block: the timestamps [at, to) at which the member contributes,
+	// and end, the first point after the block.
+	at, to, end int
+}
+
+func (m *member) doubleValues() []float64 { return m.double }
+func (m *member) longValues() []int64     { return m.long }
+
+// prepare makes members of the series and returns the times to emit, with their
+// types.
+func (g *Group) prepare(q Query, series []Series) ([]int64, typing) {
+	g.members = g.members[:0]
+	kind := g.start(q, series)
+	times := g.union(q)
+	if kind == mixed {
+		g.float = sized(g.float, len(times), false)
+		for i := range g.members {
+			g.members[i].markFloats(times, g.float)
+			g.members[i].toLong()
+		}
+	}
+	if kind != integers {
+		for i := range g.members {
+			g.members[i].toDouble(&g.arena)
+		}
+	}
+	for i := range g.members {
+		m := &g.members[i]
+		m.next = 0
+		if len(times) > 0 {
+			m.next = from(m.time, times[0])
+		}
+		if q.bogusStart() { // the first rate is already current, see union
+			m.next = max(m.next, 1)
+		}
+	}
+	return times, kind
+}
+
+// start is the iterator's start-up: what lies before the scan range is skipped,
+// and a series with a single rate has nothing to say.
+func (g *Group) start(q Query, series []Series) typing {
+	anyFloat, anyInt := false, false
+	for i := range series {
+		m := newMember(&series[i], q.From*1000)
+		if len(m.time) == 0 || q.bogusStart() && len(m.time) == 1 {
+			continue
+		}
+		hasFloat, hasInt := m.types()
+		if !hasInt && m.double == nil {
+			m.double = doubles(m.long)
+		}
+		anyFloat, anyInt = anyFloat || hasFloat, anyInt || hasInt
+		g.members = append(g.members, m)
+	}
+	switch {
+	case q.Fix&scanplan.FixIntegers != 0:
+		return floats
+	case !anyFloat:
+		return integers
+	case !anyInt:
+		return floats
+	}
+	return mixed
+}
+
+func newMember(s *Series, first int64) member {
+	skip := 0
+	for skip < len(s.Time) && s.Time[skip] < first {
+		skip++
+	}
+	m := member{time: s.Time[skip:]}
+	if s.Bits != nil {
+		m.long, m.float = signed(s.Bits[skip:]), s.Float[skip:]
+	}
+	if s.Value != nil {
+		m.double = s.Value[skip:]
+	}
+	return m
+}
+
+// signed views bits as integers.
+func signed(bits []uint64) []int64 {
+	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(bits))), len(bits))
+}
+
+// doubles views bits as doubles.
+func doubles(bits []int64) []float64 {
+	return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(bits))), len(bits))
+}
+
+// types tells which value types a member has.
+func (m *member) types() (hasFloat, hasInt bool) {
+	if m.long == nil {
+		return true, false
+	}
+	for _, f := range m.float {
+		if f {
+			hasFloat = true
+		} else {
+			hasInt = true
+		}
+	}
+	return hasFloat, hasInt
+}
+
+// union returns the times at which a member has a point, inside the query and
+// the scan range. The first rate, which is measured from the epoch, is taken for
+// the current one at the start: it contributes at all times before the second,
+// and its own time is not emitted.
+func (g *Group) union(q Query) []int64 {
+	first, last := q.Start, min(q.End, q.To*1000)
+	g.times.reset()
+	for i := range g.members {
+		t := g.members[i].time
+		if q.bogusStart() {
+			t = t[1:]
+		}
+		if len(t) > 0 && (t[0] < first || t[len(t)-1] > last) {
+			t = t[from(t, first):]
+			t = t[:after(t, last)]
+		}
+		g.times.add(t)
+	}
+	return g.times.union()
+}
+
+// markFloats flags the times at which the member's current or next point is a
+// float. A float point k is next from point k-1 on, for the first point from the
+// beginning on, and current up to point k+1, for the last only at its own time.
+func (m *member) markFloats(times []int64, float []bool) {
+	n := len(m.time)
+	for k := 0; k < n; k++ {
+		if !m.isFloat(k) {
+			continue
+		}
+		begin, end := 0, 0
+		if k > 0 {
+			begin = from(times, m.time[k-1])
+		}
+		for k+1 < n && m.isFloat(k+1) {
+			k++
+		}
+		if end = after(times, m.time[n-1]); k+1 < n {
+			end = from(times, m.time[k+1])
+		}
+		for j := begin; j < end; j++ {
+			float[j] = true
+		}
+	}
+}
+
+func (m *member) isFloat(k int) bool { return m.float == nil || m.float[k] }
+
+// toDouble makes the column of doubles of stored points.
+func (m *member) toDouble(a *arena) {
+	if m.double != nil {
+		return
+	}
+	m.double = a.take(len(m.time))
+	for i, v := range m.long {
+		m.double[i] = float64(v)
+		if m.float[i] {
+			m.double[i] = math.Float64frombits(uint64(v))
+		}
+	}
+}
+
+// toLong gives a member of doubles a column of integers, for the outputs after
+// its end; it never contributes to them.
+func (m *member) toLong() {
+	if m.long == nil {
+		m.long = make([]int64, len(m.time))
+	}
+}
+
+// locate finds where in the block the member contributes.
+func (m *member) locate(block []int64) {
+	own := m.time[m.next:min(len(m.time), m.next+len(block))]
+	m.end = m.next + after(own, block[len(block)-1])
+	m.at, m.to = 0, len(block)
+	switch {
+	case m.next > 0: // in progress
+	case m.end == 0: // not yet begun
+		m.to = 0
+		return
+	default:
+		m.at = from(block, m.time[0])
+	}
+	if m.end < len(m.time) {
+		return
+	}
+	m.to = 0
+	if m.next < m.end { // ends in this block
+		m.to = from(block, m.time[m.end-1]) + 1
+	}
+	m.at = min(m.at, m.to)
+}
+
+// arena gives out columns of doubles that live until the next reset.
+type arena struct {
+	chunk []float64
+	used  int
+}
+
+// arenaChunk is the least number of doubles allocated at once.
+const arenaChunk = 16 << 10
+
+func (a *arena) reset() { a.used = 0 }
+
+// take returns n doubles. What does not fit the chunk gets a new one, which
+// stays for the next group.
+func (a *arena) take(n int) []float64 {
+	if a.used+n > len(a.chunk) {
+		a.chunk, a.used = make([]float64, max(n, arenaChunk, 2*len(a.chunk))), 0
+	}
+	s := a.chunk[a.used:][:n:n]
+	a.used += n
+	return s
+}

@@ -1,0 +1,127 @@
+package aggregate
+
+import (
+	"math"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+)
+
+// at applies a group's function to values that all stand at one time.
+func at(t *testing.T, name scanplan.Aggregator, values ...encoding.Value) encoding.Value {
+	t.Helper()
+	fn, ok := Lookup(name)
+	if !ok {
+		t.Fatalf("no function %s", name)
+	}
+	var members []Series
+	for _, v := range values {
+		members = append(members, Series{Time: []int64{1000}, Bits: []uint64{v.Bits}, Float: []bool{v.Float}})
+	}
+	var g Group
+	var out encoding.Points
+	if err := g.Aggregate(fn, Query{To: 3600, End: 5000}, members, &out); err != nil || out.Len() != 1 {
+		t.Fatalf("%s: %d points, %v", name, out.Len(), err)
+	}
+	_, v := out.At(0)
+	return v
+}
+
+// TestIntegerQuirks are the rules of the integer path that few recorded answers
+// tell apart.
+func TestIntegerQuirks(t *testing.T) {
+	f := func(name scanplan.Aggregator, want int64, values ...int64) {
+		t.Helper()
+		var in []encoding.Value
+		for _, v := range values {
+			in = append(in, encoding.IntValue(v))
+		}
+		if got := at(t, name, in...); got != encoding.IntValue(want) {
+			t.Errorf("%s of %v: got %v, want %d", name, values, got, want)
+		}
+	}
+	f("sum", math.MinInt64, math.MaxInt64, 1) // wraps
+	f("avg", -3, -5, -2)                      // -3.5 toward zero
+	f("mult", -2, math.MaxInt64, 2)
+	f("squareSum", 25, 3, -4)
+	f("median", 3, 1, 2, 3, 4) // the upper one
+	f("dev", 4, 0, 9)          // 4.5
+	f("diff", 7, 1, 100, 8)
+	f("diff", 0, 5)
+	f("ep75r3", 4, 6, 5, 4, 3, 2, 1) // 4.5 rounds to the even 4
+	f("ep75r7", 4, 6, 5, 4, 3, 2, 1) // position 4.75 is 4.75
+	f("p75", 5, 6, 5, 4, 3, 2, 1)    // position 5.25 is 5.25
+	f("p50", math.MaxInt64, math.MaxInt64, math.MaxInt64)
+	f("p999", 3, 1, 3, 2)
+	f("ep50r3", 1, 1, 3) // position 1
+}
+
+// TestDoubleQuirks are the rules of the double path for NaN, infinity and the
+// sign of zero.
+func TestDoubleQuirks(t *testing.T) {
+	nan, inf, minus := math.NaN(), math.Inf(1), math.Copysign(0, -1)
+	f := func(name scanplan.Aggregator, want float64, values ...float64) {
+		t.Helper()
+		var in []encoding.Value
+		for _, v := range values {
+			in = append(in, encoding.FloatValue(v))
+		}
+		got := at(t, name, in...).Double()
+		if math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
+			t.Errorf("%s of %v: got %v, want %v", name, values, got, want)
+		}
+	}
+	f("sum", 3, 1, nan, 2)
+	f("sum", nan, nan, nan)
+	f("sum", 0, minus) // begins at +0.0
+	f("min", 0, 0, minus)
+	f("min", minus, minus, 0)
+	f("min", 4, nan, 4)
+	f("min", nan, inf, inf)
+	f("max", nan, -inf)
+	f("mult", nan, 2, nan)
+	f("count", 0, nan, nan)
+	f("count", 1, nan, 7)
+	f("first", nan, nan, 1)
+	f("last", nan, 1, nan)
+	f("diff", 2, nan, 1, 3)
+	f("diff", nan, 1, nan)
+	f("diff", 2, 1, nan, 3)
+	f("dev", 0, nan, 5, nan)
+	f("dev", 1, 1, nan, 3)
+	f("median", 0, minus, 0)
+	f("ep75r3", 5.25, 6, 5, 4, 3, 2, 1) // estimation forgotten: as p75
+	f("ep75r7", 5.25, 6, 5, 4, 3, 2, 1)
+	f("p95", nan, nan)
+}
+
+// TestKth selects from columns that sort badly.
+func TestKth(t *testing.T) {
+	for _, n := range []int{1, 2, 25, 100, 1000, 5000} {
+		for _, k := range []int{0, n / 3, n / 2, n - 1} {
+			same, saw := make([]int64, n), make([]int64, n)
+			for i := range saw {
+				saw[i] = int64(min(i, n-1-i))
+			}
+			if got := kth(same, k); got != 0 {
+				t.Errorf("%d equal values: got %d, want 0", n, got)
+			}
+			if got, want := kth(saw, k), int64(k/2); got != want {
+				t.Errorf("index %d of %d: got %d, want %d", k, n, got, want)
+			}
+		}
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	for v, want := range map[float64]int64{1e19: math.MaxInt64, -1e19: math.MinInt64, 1 << 63: math.MaxInt64,
+		-1.9: -1, 3 << 61: 3 << 61, -1 << 63: math.MinInt64} {
+		if got := truncate(v); got != want {
+			t.Errorf("%v: got %d, want %d", v, got, want)
+		}
+	}
+	if got := truncate(math.NaN()); got != 0 {
+		t.Errorf("NaN: got %d, want 0", got)
+	}
+}

@@ -1,0 +1,103 @@
+package auth
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func write(t *testing.T, path, text string, stamp time.Time) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, stamp, stamp); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	write(t, path, "# collectors\nwrite collector-0123456789\nread grafana-0123456789\n\nadmin operator-0123456789\nread collector-0123456789\n", time.Unix(1000, 0))
+	tokens, err := Load(path, All, slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(token string, want Scope) {
+		t.Helper()
+		if got := tokens.Check(token); got != want {
+			t.Errorf("%q: scope %03b, want %03b", token, got, want)
+		}
+	}
+	f("", 0)
+	f("grafana", 0)
+	f("grafana-0123456789", Read)
+	f("collector-0123456789", Read|Write)
+	f("operator-0123456789", All)
+
+	write(t, path, "read another-0123456789\n", time.Unix(2000, 0))
+	tokens.looked = time.Time{}
+	f("grafana-0123456789", 0)
+	f("another-0123456789", Read)
+
+	write(t, path, "nonsense\n", time.Unix(3000, 0))
+	tokens.looked = time.Time{}
+	f("another-0123456789", Read)
+}
+
+func TestLoad_refuses(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "tokens")
+		write(t, path, text, time.Unix(1000, 0))
+		if _, err := Load(path, All, slog.Default()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+	f("", "no token")
+	f("# only a comment\n", "no token")
+	f("root 0123456789abcdef\n", `scope "root"`)
+	f("read short\n", "5 characters")
+	f("read a b\n", "3 words")
+	if _, err := Load(filepath.Join(t.TempDir(), "absent"), All, slog.Default()); err == nil {
+		t.Error("an absent file was accepted")
+	}
+	if tokens, err := Load("", All, nil); err != nil || tokens.Check("anything") != All {
+		t.Errorf("without a file: %v, %v", tokens, err)
+	}
+}
+
+// A server that only reads refuses a file that lets nobody read.
+func TestLoad_need(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	write(t, path, "write collector-0123456789\n", time.Unix(1000, 0))
+	if _, err := Load(path, Read, slog.Default()); err == nil || !strings.Contains(err.Error(), "no token with scope read") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Load(path, All, slog.Default()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFirst(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	write(t, path, "write collector-0123456789\nadmin operator-0123456789\nread grafana-0123456789\n", time.Unix(1000, 0))
+	f := func(path string, need Scope, want, wantError string) {
+		t.Helper()
+		got, err := First(path, need)
+		if got != want || (err == nil) != (wantError == "") || err != nil && !strings.Contains(err.Error(), wantError) {
+			t.Errorf("%s: %q, %v, want %q, %q", need, got, err, want, wantError)
+		}
+	}
+	f("", Read, "", "")
+	f(path, Read, "operator-0123456789", "")
+	f(path, Write, "collector-0123456789", "")
+	f(path, All, "operator-0123456789", "")
+	f(path+"x", Read, "", "no such file")
+	write(t, path, "write collector-0123456789\n", time.Unix(1000, 0))
+	f(path, Read, "", "no token with scope read")
+	f(path, Read|Write, "", "scope read and write")
+}

@@ -1,0 +1,127 @@
+// Command pushdown is the server beside a region server: see package pushdown.
+// It is configured by DOWNPOUR_* variables; -print-config shows them.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/caarlos0/env/v9"
+
+	"downpour/pushdown"
+	"downpour/pushdown/auth"
+	"downpour/pushdown/settings"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/open"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "pushdown:", err)
+		os.Exit(1)
+	}
+}
+
+// run does everything but touch the process: it returns when ctx ends or the
+// server cannot run.
+func run(ctx context.Context, args []string, out, logs io.Writer) error {
+	flags := flag.NewFlagSet("pushdown", flag.ContinueOnError)
+	flags.SetOutput(logs)
+	printConfig := flags.Bool("print-config", false, "print the effective configuration and end")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	cfg, err := readConfig()
+	if err != nil {
+		return err
+	}
+	if *printConfig {
+		for _, v := range settings.List(&cfg) {
+			fmt.Fprintf(out, "%s=%s\n", v.Name, v.Value)
+		}
+		return nil
+	}
+	return serve(ctx, cfg, slog.New(slog.NewTextHandler(logs, nil)))
+}
+
+// readConfig reads the environment. The store has no default here: an embedded
+// one belongs to one process, and that is the gateway.
+func readConfig() (cfg settings.Pushdown, err error) {
+	if err := errors.Join(env.Parse(&cfg), settings.Unknown(os.Environ())); err != nil {
+		return cfg, err
+	}
+	if _, ok := os.LookupEnv("DOWNPOUR_STORE"); !ok {
+		return cfg, errors.New("DOWNPOUR_STORE is not set, want hbase:HOST:PORT[,HOST:PORT…][/znode]")
+	}
+	return cfg, cfg.Validate("DOWNPOUR_PUSHDOWN_LISTEN", cfg.Listen)
+}
+
+func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
+	server, st, err := assemble(&cfg, log)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	l, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("DOWNPOUR_PUSHDOWN_LISTEN=%s: %w", cfg.Listen, err)
+	}
+	log.Info("pushdown server listens", "address", l.Addr().String(), "store", cfg.Store, "beside", cfg.Beside)
+	return server.Serve(ctx, l)
+}
+
+// assemble builds the server and opens its store.
+func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store.Store, error) {
+	tls, err := cfg.ServerTLS()
+	if err != nil {
+		return nil, nil, err
+	}
+	tokens, err := auth.Load(cfg.TokenFile, auth.Read, log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
+	}
+	st, err := open.Open(cfg.Store, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := pushdown.NewServer(pushdown.Config{
+		Program: program(), Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
+		Allow: allow(tokens), TLS: tls, Log: log,
+	}, st)
+	if err != nil {
+		return nil, nil, errors.Join(err, st.Close())
+	}
+	return server, st, nil
+}
+
+// allow is the judge of tokens; without a token file there is none, and everybody
+// may read.
+func allow(tokens *auth.Tokens) func(token string) bool {
+	if tokens == nil {
+		return nil
+	}
+	return func(token string) bool { return tokens.Check(token)&auth.Read != 0 }
+}
+
+// program is the program's name and version for hello.
+func program() string {
+	version := "devel"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+	return "pushdown " + version
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/auth"
+	"downpour/pushdown/client"
+	"downpour/pushdown/settings"
+)
+
+// clean removes variables of ours from the test's environment.
+func clean(t *testing.T, set ...string) {
+	for _, name := range settings.Known() {
+		if value, ok := os.LookupEnv(name); ok {
+			t.Setenv(name, value) // restores it afterwards
+			os.Unsetenv(name)
+		}
+	}
+	for _, s := range set {
+		name, value, _ := strings.Cut(s, "=")
+		t.Setenv(name, value)
+	}
+}
+
+func TestRun_refuses(t *testing.T) {
+	f := func(want string, set ...string) {
+		t.Helper()
+		t.Run(want, func(t *testing.T) {
+			clean(t, set...)
+			err := run(t.Context(), nil, io.Discard, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
+	}
+	const hbase = "DOWNPOUR_STORE=hbase:127.0.0.1:2181"
+	f("DOWNPOUR_STORE is not set")
+	f("DOWNPOUR_STOER", hbase, "DOWNPOUR_STOER=pebble:x")
+	f("want pebble:DIR or hbase:", "DOWNPOUR_STORE=oracle:x")
+	f("beyond loopback", hbase, "DOWNPOUR_PUSHDOWN_LISTEN=0.0.0.0:4280")
+	f("salt width 9", hbase, "DOWNPOUR_SALT_WIDTH=9")
+	f("DOWNPOUR_TOKEN_FILE", hbase, "DOWNPOUR_TOKEN_FILE=/does/not/exist")
+	f("DOWNPOUR_TLS_KEY", hbase, "DOWNPOUR_TLS_CERT=/does/not/exist")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f("DOWNPOUR_PUSHDOWN_LISTEN="+l.Addr().String(), hbase, "DOWNPOUR_PUSHDOWN_LISTEN="+l.Addr().String())
+}
+
+func TestRun_printConfig(t *testing.T) {
+	clean(t, "DOWNPOUR_STORE=hbase:zk:2181", "DOWNPOUR_BESIDE=rs1:16020")
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-print-config"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"DOWNPOUR_STORE=hbase:zk:2181", "DOWNPOUR_BESIDE=rs1:16020", "DOWNPOUR_PUSHDOWN_LISTEN=127.0.0.1:4280", "DOWNPOUR_SALT_WIDTH=0"} {
+		if !strings.Contains("\n"+out.String(), "\n"+line+"\n") {
+			t.Errorf("no line %s in\n%s", line, &out)
+		}
+	}
+}
+
+// The program serves until it is told to end, with token and TLS when it is
+// given them.
+func TestRun_serves(t *testing.T) {
+	dir := t.TempDir()
+	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	write(t, tokens, []byte("# who may\nwrite wwwwwwwwwwwwwwww\nread rrrrrrrrrrrrrrrr\n"))
+	selfSigned(t, cert, key)
+	clean(t, "DOWNPOUR_STORE=pebble:"+filepath.Join(dir, "data"), "DOWNPOUR_PUSHDOWN_LISTEN=127.0.0.1:0", "DOWNPOUR_BESIDE=rs1:16020",
+		"DOWNPOUR_TOKEN_FILE="+tokens, "DOWNPOUR_TLS_CERT="+cert, "DOWNPOUR_TLS_KEY="+key)
+	ctx, stop := context.WithCancel(t.Context())
+	reader, logs := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, nil, io.Discard, logs) }()
+	address := listening(t, reader)
+
+	c := settings.Common{TLSCert: cert, TLSKey: key}
+	tls, err := c.ClientTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := auth.First(tokens, auth.Read)
+	if err != nil || token != "rrrrrrrrrrrrrrrr" {
+		t.Fatalf("token %q, %v", token, err)
+	}
+	f := func(opts client.Options, ok bool) {
+		t.Helper()
+		c, err := client.New(address, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		h, err := c.Hello(ask)
+		if ok != (err == nil) || ok && (h.Beside != "rs1:16020" || h.Schema != encoding.DefaultSchema()) {
+			t.Errorf("hello %+v, %v", h, err)
+		}
+	}
+	f(client.Options{TLS: tls, Token: token}, true)
+	f(client.Options{TLS: tls, Token: "wwwwwwwwwwwwwwww"}, false)
+	f(client.Options{TLS: tls}, false)
+	f(client.Options{Token: token}, false)
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	logs.Close()
+}
+
+// listening reads the address from the program's log and goes on reading.
+func listening(t *testing.T, logs *io.PipeReader) string {
+	t.Helper()
+	address := make(chan string, 1)
+	go func() {
+		var text []byte
+		b := make([]byte, 4096)
+		for {
+			n, err := logs.Read(b)
+			text = append(text, b[:n]...)
+			if m := regexp.MustCompile(`listens" address=(\S+)`).FindSubmatch(text); m != nil {
+				select {
+				case address <- string(m[1]):
+				default:
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case a := <-address:
+		return a
+	case <-time.After(30 * time.Second):
+		t.Fatal("the server does not listen")
+		return ""
+	}
+}
+
+func write(t *testing.T, name string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// selfSigned writes a certificate for 127.0.0.1 and its key.
+func selfSigned(t *testing.T, cert, key string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	write(t, key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
+}

@@ -1,0 +1,183 @@
+// Package downsample makes one value of each time bucket of a series, and fills
+// empty buckets, as OpenTSDB does. It knows neither store nor network nor clock;
+// of time zones it knows the IANA database, which it carries along, so that
+// answers do not depend on the machine.
+//
+// Results are doubles, whatever the points were. Source: net.opentsdb.core
+// Downsampler, FillingDownsampler, DownsamplingSpecification.
+package downsample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/aggregate"
+)
+
+// Bucketer downsamples series, one after the other. It keeps its memory in
+// between and is for one goroutine.
+type Bucketer struct {
+	fn    *aggregate.Function
+	fill  scanplan.Fill
+	state aggregate.State
+
+	// Points of [first, last) take part; points before are skipped as by the
+	// reference's seek, which leaves no partial bucket at the head of a scan.
+	first, last int64
+	bucketing   bucketing
+
+	open       bool
+	start, end int64 // open bucket, ms
+	times      []int64
+	values     []float64
+
+	// The grid spans [gridFrom, gridTo) ms in steps of about width; see Grid.
+	gridFrom, gridTo, width int64
+	grid, match             []int64
+}
+
+// bucketing finds the bucket of a time.
+type bucketing interface {
+	// bounds returns the start and end of the bucket of t. Calls for one series
+	// come in ascending order of t; prev is the end of the bucket before, or
+	// math.MinInt64 for the first one of a series.
+	bounds(t, prev int64) (start, end int64)
+	// grid returns the stamps of all buckets of the scan range [from, to) in ms,
+	// and the bucket starts that they stand for.
+	grid(from, to int64) (stamps, starts []int64)
+}
+
+// New returns a bucketer for the scan range [From, To), in seconds, of a query
+// with the bounds Start and End in ms. Its errors have OpenTSDB's wording.
+func New(d *scanplan.Downsample, From, To, Start, End int64) (*Bucketer, error) {
+	fn, ok := aggregate.Lookup(d.Function)
+	if !ok {
+		return nil, fmt.Errorf("No such downsampling function: %s", d.Function)
+	}
+	if d.Function == "none" {
+		return nil, errors.New("cannot use the NONE aggregator for downsampling")
+	}
+	b := &Bucketer{fn: fn, fill: d.Fill, last: math.MaxInt64}
+	b.Reset()
+	switch {
+	case d.All:
+		b.bucketing, b.first, b.last = whole{Start, End}, Start, End
+		return b, nil
+	case d.Interval <= 0:
+		return nil, fmt.Errorf("downsample: interval %d ms, want more than 0", d.Interval)
+	case d.Calendar:
+		c, err := newCalendar(d)
+		if err != nil {
+			return nil, err
+		}
+		b.bucketing, b.first = c, c.seek(From*1000)
+	default:
+		f := fixed(d.Interval)
+		b.bucketing, b.first = f, f.floor(From*1000+d.Interval-1)
+	}
+	b.gridFrom, b.gridTo, b.width = From*1000, To*1000, d.Interval
+	return b, checkFill(d.Fill)
+}
+
+// Reset begins the next series.
+func (b *Bucketer) Reset() {
+	b.open, b.end = false, math.MinInt64
+	b.times, b.values = b.times[:0], b.values[:0]
+	b.fn.Reset(&b.state)
+}
+
+// Points takes points of the series, ascending in time and behind all earlier
+// ones: it may be called again for each stretch of the series.
+func (b *Bucketer) Points(times []int64, values []float64) {
+	if len(times) == 0 || times[len(times)-1] < b.first {
+		return
+	}
+	for times[0] < b.first {
+		times, values = times[1:], values[1:]
+	}
+	for len(times) > 0 && times[0] < b.last {
+		if !b.open || times[0] >= b.end {
+			b.openAt(times[0])
+		}
+		n := run(times, b.end)
+		b.fn.Update(&b.state, values[:n])
+		times, values = times[n:], values[n:]
+	}
+}
+
+// run counts the leading times before end.
+func run(times []int64, end int64) int {
+	for i, t := range times {
+		if t >= end {
+			return i
+		}
+	}
+	return len(times)
+}
+
+// AppendHour appends the buckets of one row to times and values: offsets are the
+// points' ms from the row's base time, ascending, base is that time in ms. It is
+// Points and Finish in one for intervals that divide the hour, where no bucket
+// has points of two rows, and stands outside the series that Points feeds.
+func (b *Bucketer) AppendHour(times []int64, values []float64, base int64, offsets []int32, doubles []float64) ([]int64, []float64) {
+	width := int32(b.width)
+	for i := 0; i < len(offsets); {
+		start := offsets[i] - offsets[i]%width
+		end := i + 1
+		for end < len(offsets) && offsets[end] < start+width {
+			end++
+		}
+		b.fn.Update(&b.state, doubles[i:end])
+		times = append(times, base+int64(start))
+		values = append(values, b.fn.Value(&b.state))
+		b.fn.Reset(&b.state)
+		i = end
+	}
+	return times, values
+}
+
+// Buckets takes whole buckets that another bucketer of the same plan computed:
+// starts and values, ascending and behind all earlier points. It closes the open
+// bucket. Calendar buckets have the phase of their series' first point, so those
+// of a series are either all computed elsewhere or none.
+func (b *Bucketer) Buckets(times []int64, values []float64) {
+	if len(times) == 0 {
+		return
+	}
+	b.close()
+	b.times = append(b.times, times...)
+	b.values = append(b.values, values...)
+	b.end = math.MinInt64
+}
+
+// Finish closes the last bucket and returns the stamps and values of all buckets
+// of the series that have points. They are views, valid until Reset.
+func (b *Bucketer) Finish() (times []int64, values []float64) {
+	b.close()
+	return b.times, b.values
+}
+
+// BucketStart is the start of the bucket that a time falls into, for buckets
+// that lie the same for every series: fixed intervals, and the whole query.
+func (b *Bucketer) BucketStart(ms int64) int64 {
+	start, _ := b.bucketing.bounds(ms, math.MinInt64)
+	return start
+}
+
+// openAt closes the open bucket and opens that of time t.
+func (b *Bucketer) openAt(t int64) {
+	b.close()
+	b.start, b.end = b.bucketing.bounds(t, b.end)
+	b.open = true
+}
+
+func (b *Bucketer) close() {
+	if b.open {
+		b.times = append(b.times, b.start)
+		b.values = append(b.values, b.fn.Value(&b.state))
+		b.fn.Reset(&b.state)
+		b.open = false
+	}
+}

@@ -1,0 +1,185 @@
+package downsample
+
+import (
+	"fmt"
+	"math"
+	"time"
+	_ "time/tzdata" // zones are part of the answer, not of the machine
+
+	"downpour/encoding/scanplan"
+)
+
+// calendar are buckets of n units on the calendar of a zone. A series is
+// anchored once, at its first point; its buckets are stepped from there. So a
+// bucket may cross the day or year at which another series would begin anew.
+// Source: DateTime.previousInterval, Downsampler.ValuesInInterval.
+type calendar struct {
+	wallClock
+	n    int
+	unit string
+
+	// chain are the steps from the anchor last used, for the units that take a
+	// look at the calendar for each step.
+	chain []int64
+}
+
+// elapsed gives the ms of units whose steps are elapsed time.
+var elapsed = map[string]int64{"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+
+// alignment gives for these units the number of them in the next larger unit of
+// the clock: buckets that divide it are anchored at its beginning, others at the
+// beginning of the one above.
+var alignment = map[string]int{"ms": 1000, "s": 60, "m": 60, "h": 24}
+
+func newCalendar(d *scanplan.Downsample) (*calendar, error) {
+	zone, err := time.LoadLocation(d.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("The timezone specification could not be found: %w", err)
+	}
+	switch d.Unit {
+	case "ms", "s", "m", "h", "d", "w", "n", "y":
+	default:
+		return nil, fmt.Errorf("downsample: calendar unit %q, want ms, s, m, h, d, w, n or y", d.Unit)
+	}
+	if d.Count <= 0 {
+		return nil, fmt.Errorf("downsample: %d calendar units, want more than 0", d.Count)
+	}
+	return &calendar{wallClock: wallClock{zone}, n: d.Count, unit: d.Unit}, nil
+}
+
+// bounds anchors a series at its first bucket and steps on from the bucket
+// before at the others.
+func (c *calendar) bounds(t, prev int64) (start, end int64) {
+	if start = prev; prev == math.MinInt64 {
+		start = c.previous(t)
+	}
+	if ms, ok := elapsed[c.unit]; ok {
+		width := int64(c.n) * ms
+		start += max(0, t-start) / width * width
+		return start, start + width
+	}
+	for end = c.step(start, 1); t >= end; start, end = end, c.step(end, 1) {
+	}
+	return start, end
+}
+
+// seek is where the reading of a series begins: no bucket is cut at its head.
+func (c *calendar) seek(from int64) int64 {
+	start := c.previous(from)
+	if from > start {
+		start = c.step(start, 1)
+	}
+	return start
+}
+
+// grid is stepped from the bucket of from to below that of to, at least one. The
+// stamps run in a chain of their own which begins one step earlier; over a change
+// of the clock at midnight the two can part.
+func (c *calendar) grid(from, to int64) (stamps, starts []int64) {
+	start, end := c.previous(from), c.previous(to)
+	if start == end {
+		end = c.step(end, 1)
+	}
+	stamp := c.step(start, -1)
+	for ; start < end; start = c.step(start, 1) {
+		stamp = c.step(stamp, 1)
+		stamps, starts = append(stamps, stamp), append(starts, start)
+	}
+	return stamps, starts
+}
+
+// step adds k buckets to a time.
+func (c *calendar) step(ms int64, k int) int64 {
+	if unit, ok := elapsed[c.unit]; ok {
+		return ms + int64(k*c.n)*unit
+	}
+	return c.add(ms, c.unit, k*c.n)
+}
+
+// previous is the start of the bucket of t for a series whose first point is at
+// t: steps from the anchor until one lies behind t, then one step back. The step
+// back is taken on the calendar too, which over a change of the clock does not
+// always lead to where the last step came from. Weeks are looked for one by one,
+// whatever n.
+func (c *calendar) previous(t int64) int64 {
+	anchor := c.anchor(t)
+	if anchor == t {
+		return anchor
+	}
+	unit, n := c.unit, c.n
+	if unit == "w" {
+		unit, n = "d", 7
+	}
+	if ms, ok := elapsed[unit]; ok {
+		width := int64(n) * ms
+		if anchor > t { // the later one of two equal local times
+			return anchor - width
+		}
+		return t - (t-anchor)%width
+	}
+	return c.add(c.firstBehind(anchor, t, unit, n), unit, -n)
+}
+
+// firstBehind is the first step from the anchor that lies behind t.
+func (c *calendar) firstBehind(anchor, t int64, unit string, n int) int64 {
+	if len(c.chain) == 0 || c.chain[0] != anchor {
+		c.chain = append(c.chain[:0], anchor)
+	}
+	for last := c.chain[len(c.chain)-1]; last <= t; {
+		last = c.add(last, unit, n)
+		c.chain = append(c.chain, last)
+	}
+	for i := len(c.chain) - 1; ; i-- {
+		if i == 0 || c.chain[i-1] <= t {
+			return c.chain[i]
+		}
+	}
+}
+
+// anchor is the local time from which the buckets around t are counted.
+func (c *calendar) anchor(t int64) int64 {
+	w := c.wall(t)
+	w.ms = 0
+	unit := c.unit
+	if per, ok := alignment[unit]; ok && per%c.n != 0 {
+		unit = map[string]string{"ms": "s", "s": "m", "m": "h", "h": "d"}[unit]
+		if unit == "d" { // hours that do not divide the day
+			return c.instant(wallTime{year: w.year, month: w.month, day: 1})
+		}
+	}
+	switch unit {
+	case "ms":
+		return c.instant(w)
+	case "s":
+		w.second = 0
+		return c.instant(w)
+	case "m":
+		w.second, w.minute = 0, 0
+		return c.instant(w)
+	}
+	w.second, w.minute, w.hour = 0, 0, 0
+	switch {
+	case unit == "w":
+		return c.instant(weekAnchor(w, c.n))
+	case unit == "d" && c.n == 1:
+		w.day = 1
+	case unit != "h":
+		w.day, w.month = 1, 1
+	}
+	return c.instant(w)
+}
+
+// weekAnchor is the Sunday of the week for one or two weeks. For more it is the
+// Sunday of the week of January that has the same number in its month, which
+// leads to the same weeks, but for changes of the clock on the way.
+func weekAnchor(w wallTime, n int) wallTime {
+	if n <= 2 {
+		w.day -= w.weekday()
+		return w
+	}
+	first := wallTime{year: w.year, month: w.month, day: 1}
+	week := (w.day - 1 + first.weekday()) / 7
+	january := wallTime{year: w.year, month: 1, day: 1}
+	january.day += 7*week - january.weekday()
+	return january
+}

@@ -1,0 +1,60 @@
+package operator
+
+import (
+	"bytes"
+	"slices"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/store"
+)
+
+// admission judges rows by their keys. The store's filter may let rows through
+// that the plan does not want; nothing behind this point sees them.
+type admission struct {
+	plan   *scanplan.Plan
+	bounds store.KeyRange
+}
+
+func newAdmission(part *scanplan.Part) admission {
+	return admission{plan: &part.Plan, bounds: store.KeyRange{Start: part.Range.Start, Stop: part.Range.Stop}}
+}
+
+// row tells whether the row lies in the part and in the plan's hours and metric.
+func (a *admission) row(key []byte, k encoding.RowKey) bool {
+	base := int64(k.BaseTime)
+	return a.bounds.Contains(key) && base >= a.plan.From && base < a.plan.To && bytes.Equal(k.Metric, a.plan.Metric)
+}
+
+// span tells whether the plan's predicates admit the series of a row.
+func (a *admission) span(span []byte) bool {
+	s := a.plan.Schema
+	tags := s.SpanTags(span)
+	for i := range a.plan.Tags {
+		p := &a.plan.Tags[i]
+		value, ok := s.Tag(tags, p.TagK)
+		if !ok || !admitsValue(p, value) {
+			return false
+		}
+	}
+	if a.plan.Exact && len(tags) != len(a.plan.Tags)*s.TagWidth() {
+		return false
+	}
+	return len(a.plan.TSUIDs) == 0 || contains(a.plan.TSUIDs, s.SpanTSUID(span))
+}
+
+func admitsValue(p *scanplan.TagPredicate, value encoding.UID) bool {
+	switch p.Op {
+	case scanplan.In:
+		return contains(p.Values, value)
+	case scanplan.NotIn:
+		return !contains(p.Values, value)
+	}
+	return true
+}
+
+// contains searches sorted UIDs.
+func contains(sorted []encoding.UID, u []byte) bool {
+	_, found := slices.BinarySearchFunc(sorted, u, func(a encoding.UID, b []byte) int { return bytes.Compare(a, b) })
+	return found
+}

@@ -1,0 +1,273 @@
+package operator
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/store"
+)
+
+// Limits of what a store is asked to select by itself; beyond them the rows are
+// read and judged here.
+const (
+	// maxRanges bounds the key ranges of one scan: each costs a seek and
+	// some request bytes.
+	maxRanges = 10_000
+	// maxPatternValues bounds the tag values of a key pattern, which HBase
+	// gets as a regular expression and compiles for each region.
+	maxPatternValues = 4096
+)
+
+// Access says how the rows of a part are selected in the store, and why so.
+type Access struct {
+	Filter store.RowFilter
+	Reason string
+	// Nothing says that no row can match: there is no need to scan.
+	Nothing bool
+}
+
+// Explain chooses the selection for a part by its cost on HBase, without
+// knowing how many rows there are:
+//
+//   - keys known (TSUIDs), or the first tag of every key known: key ranges, to
+//     which a region server seeks; seeking costs at worst what a pattern costs;
+//   - some tag restricted to values: a key pattern, which a region server
+//     applies to every row of the range;
+//   - else nothing: a filter that keeps most rows costs more than it saves.
+//
+// Ranges by hour and first tag are sound only if no wanted series has a tag key
+// that sorts before that tag: its rows would be lost, and no later check would
+// see it. Two things prove it: the plan admits no other tag keys (Exact), or the
+// tag key has the UID 1, the smallest that is ever assigned.
+func Explain(part *scanplan.Part) Access {
+	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
+	if b.impossible() {
+		return Access{Nothing: true, Reason: "no tag value is admitted"}
+	}
+	if len(b.plan.TSUIDs) > 0 {
+		return b.byTSUID()
+	}
+	if a, ok := b.byFirstTag(); ok {
+		return a
+	}
+	return b.byPattern()
+}
+
+type accessBuilder struct {
+	plan *scanplan.Plan
+	part *scanplan.Part
+	tags []scanplan.TagPredicate
+}
+
+// impossible tells whether a predicate admits no value at all. In a
+// store.Want an empty list means the opposite, so it must not get there.
+func (b *accessBuilder) impossible() bool {
+	for _, t := range b.tags {
+		if t.Op == scanplan.In && len(t.Values) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// byTSUID lists each series' row of each hour. The salt is the part's own: a
+// series may lie under another salt than its hash says, written before the
+// number of buckets changed, and is looked for there too.
+func (b *accessBuilder) byTSUID() Access {
+	var tags [][]byte
+	for _, t := range b.plan.TSUIDs {
+		if metric, rest, err := b.plan.Schema.SplitTSUID(t); err == nil && bytes.Equal(metric, b.plan.Metric) {
+			tags = append(tags, rest)
+		}
+	}
+	if len(tags) == 0 {
+		return Access{Nothing: true, Reason: "no TSUID is of the plan's metric"}
+	}
+	from, to := b.hours()
+	if n := (to - from) / encoding.RowSeconds * int64(len(tags)); n > maxRanges {
+		return b.manyTSUIDs(tags, n)
+	}
+	var r rangeList
+	for hour := from; hour < to; hour += encoding.RowSeconds {
+		for _, t := range tags {
+			key := append(b.head(hour), t...)
+			r.add(b.part.Range, key, append(bytes.Clone(key), 0))
+		}
+	}
+	return r.access(fmt.Sprintf("%d rows by key: TSUIDs are given", len(r)), nil)
+}
+
+// manyTSUIDs restricts each tag that all series have to the values that occur.
+func (b *accessBuilder) manyTSUIDs(tags [][]byte, rows int64) Access {
+	s := b.plan.Schema
+	values := map[string]map[string]bool{}
+	carriers := map[string]int{}
+	for _, t := range tags {
+		for _, p := range s.AppendPairs(nil, t) {
+			if values[string(p.K)] == nil {
+				values[string(p.K)] = map[string]bool{}
+			}
+			values[string(p.K)][string(p.V)] = true
+			carriers[string(p.K)]++
+		}
+	}
+	b.tags = nil
+	for _, k := range sortedKeys(values) {
+		if carriers[k] == len(tags) {
+			p := scanplan.TagPredicate{TagK: encoding.UID(k), Op: scanplan.In}
+			for _, v := range sortedKeys(values[k]) {
+				p.Values = append(p.Values, encoding.UID(v))
+			}
+			b.tags = append(b.tags, p)
+		}
+	}
+	a := b.byPattern()
+	a.Reason = fmt.Sprintf("%d rows are too many to name by key (at most %d); %s", rows, maxRanges, a.Reason)
+	return a
+}
+
+// byFirstTag makes ranges of hour and first tag, where that is sound.
+func (b *accessBuilder) byFirstTag() (Access, bool) {
+	if len(b.tags) == 0 || b.tags[0].Op != scanplan.In || !b.plan.Exact && encoding.UIDNumber(b.tags[0].TagK) != 1 {
+		return Access{}, false
+	}
+	first := b.tags[0]
+	from, to := b.hours()
+	if (to-from)/encoding.RowSeconds*int64(len(first.Values)) > maxRanges {
+		return Access{}, false
+	}
+	whole := b.plan.Exact && len(b.tags) == 1 // then the pair is the end of the key
+	var r rangeList
+	for hour := from; hour < to; hour += encoding.RowSeconds {
+		head := append(b.head(hour), first.TagK...)
+		for _, v := range first.Values {
+			key := append(bytes.Clone(head), v...)
+			if whole {
+				r.add(b.part.Range, key, append(bytes.Clone(key), 0))
+			} else {
+				r.add(b.part.Range, key, successor(key))
+			}
+		}
+	}
+	reason := fmt.Sprintf("%d ranges of hour and tag %s: its UID is the smallest", len(r), first.TagK)
+	if b.plan.Exact {
+		reason = fmt.Sprintf("%d ranges of hour and tag %s: no other tag can come before it", len(r), first.TagK)
+	}
+	return r.access(reason, b.remaining(whole)), true
+}
+
+// remaining is the pattern for the tags behind the first.
+func (b *accessBuilder) remaining(whole bool) *store.KeyPattern {
+	switch {
+	case whole:
+		return nil
+	case b.plan.Exact:
+		p, _ := b.pattern(b.tags)
+		return p
+	}
+	p, _ := b.pattern(b.tags[1:])
+	return p
+}
+
+func (b *accessBuilder) byPattern() Access {
+	p, reason := b.pattern(b.tags)
+	return Access{Filter: store.RowFilter{Pattern: p}, Reason: reason}
+}
+
+// pattern restricts the elements of keys; nil where that would not pay.
+func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern, string) {
+	s := b.plan.Schema
+	p := &store.KeyPattern{Head: s.HeadWidth(), NameLen: s.TagKWidth, ValueLen: s.TagVWidth, Exact: b.plan.Exact}
+	values := 0
+	for _, t := range tags {
+		w := store.Want{Name: t.TagK}
+		if t.Op == scanplan.In {
+			values += len(t.Values)
+			for _, v := range t.Values {
+				w.Values = append(w.Values, v)
+			}
+		}
+		p.Wants = append(p.Wants, w)
+	}
+	switch {
+	case values == 0:
+		return nil, "all rows: no tag is restricted to some values"
+	case values > maxPatternValues:
+		return nil, fmt.Sprintf("all rows: %d tag values are too many for a pattern (at most %d)", values, maxPatternValues)
+	}
+	return p, fmt.Sprintf("key pattern of %d tags and %d values", len(p.Wants), values)
+}
+
+// hours are the base times that rows of the part can have, half-open.
+func (b *accessBuilder) hours() (from, to int64) {
+	from, to = b.plan.From, b.plan.To
+	at := b.plan.Schema.SaltWidth + b.plan.Schema.MetricWidth
+	if k := b.part.Range.Start; len(k) >= at+encoding.BaseTimeWidth {
+		from = max(from, int64(binary.BigEndian.Uint32(k[at:])))
+	}
+	if k := b.part.Range.Stop; len(k) >= at+encoding.BaseTimeWidth && bytes.Equal(k[:at], b.part.Range.Start[:at]) {
+		to = min(to, int64(binary.BigEndian.Uint32(k[at:]))+encoding.RowSeconds)
+	}
+	from -= from % encoding.RowSeconds
+	return from, max(from, to)
+}
+
+// head is a row key of the part's salt bucket without tags.
+func (b *accessBuilder) head(hour int64) []byte {
+	s := b.plan.Schema
+	key := make([]byte, 0, s.HeadWidth()+s.MaxTags*s.TagWidth())
+	key = append(key, b.part.Range.Start[:s.SaltWidth]...)
+	key = append(key, b.plan.Metric...)
+	return binary.BigEndian.AppendUint32(key, uint32(hour))
+}
+
+// rangeList collects ascending ranges; ranges that touch become one.
+type rangeList []store.KeyRange
+
+// add appends [start, stop), cut to the part.
+func (r *rangeList) add(part scanplan.KeyRange, start, stop []byte) {
+	if bytes.Compare(start, part.Start) < 0 {
+		start = part.Start
+	}
+	if n := len(*r); n > 0 && bytes.Compare(start, (*r)[n-1].Stop) < 0 {
+		start = (*r)[n-1].Stop
+	}
+	if len(part.Stop) > 0 && (len(stop) == 0 || bytes.Compare(stop, part.Stop) > 0) {
+		stop = part.Stop
+	}
+	if len(stop) > 0 && bytes.Compare(start, stop) >= 0 {
+		return
+	}
+	if n := len(*r); n > 0 && bytes.Equal((*r)[n-1].Stop, start) {
+		(*r)[n-1].Stop = stop
+		return
+	}
+	*r = append(*r, store.KeyRange{Start: start, Stop: stop})
+}
+
+// access is the ranges as a filter. No ranges would mean no restriction.
+func (r rangeList) access(reason string, p *store.KeyPattern) Access {
+	if len(r) == 0 {
+		return Access{Nothing: true, Reason: "no wanted key lies in the part"}
+	}
+	return Access{Filter: store.RowFilter{Ranges: r, Pattern: p}, Reason: reason}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// successor is the smallest key above all that begin with key; nil if none.
+func successor(key []byte) []byte {
+	next := bytes.Clone(key)
+	for i := len(next) - 1; i >= 0; i-- {
+		next[i]++
+		if next[i] != 0 {
+			return next[:i+1]
+		}
+	}
+	return nil
+}

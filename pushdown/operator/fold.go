@@ -1,0 +1,216 @@
+package operator
+
+import (
+	"sort"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/downsample"
+)
+
+// fold is the stage behind decoding: it puts a row's points into the arena as
+// the plan wants them. There are four, by what a part of the plan's rows can
+// know of a bucket (reference: a row is one hour of one series):
+//
+//	rawFold    no downsampling, or buckets whose place depends on points that
+//	           another part may have (calendar, all): the points themselves
+//	hourFold   buckets divide the hour: every bucket lies in one row
+//	edgeFold   other fixed buckets: the first and the last of a span may have
+//	           points in another part and are shipped as points, unless the
+//	           part starts or ends its salt bucket
+//	wholeFold  the part is all of its salt bucket: any bucket is whole
+type fold interface {
+	// add takes a row's points, of which there is at least one; they stay
+	// valid until the call returns.
+	add(a *arena, sp *span, row *encoding.Points)
+	// finish is called once per span, behind its last row.
+	finish(a *arena, sp *span)
+	// pending is the memory in bytes that is held outside the arena.
+	pending() int64
+}
+
+// newFold chooses. An error says that the downsampling is not known here.
+func newFold(part *scanplan.Part) (fold, error) {
+	d := part.Plan.Downsample
+	if d == nil {
+		return rawFold{}, nil
+	}
+	b, err := bucketer(&part.Plan)
+	if err != nil {
+		return nil, err
+	}
+	starts, ends := part.Starts(), part.Ends()
+	switch {
+	case d.DividesHour():
+		return &hourFold{run: run{bucketer: b}}, nil
+	case starts && ends:
+		return &wholeFold{plan: &part.Plan, fresh: *b}, nil
+	case d.All || d.Calendar:
+		return rawFold{}, nil
+	}
+	return &edgeFold{run: run{bucketer: b}, starts: starts, ends: ends}, nil
+}
+
+type rawFold struct{}
+
+func (rawFold) add(a *arena, sp *span, row *encoding.Points) {
+	s := a.open()
+	a.raw.AppendPoints(*row)
+	a.close(sp, s)
+}
+
+func (rawFold) finish(*arena, *span) {}
+func (rawFold) pending() int64       { return 0 }
+
+// run makes buckets of points that hold none but whole buckets.
+type run struct {
+	bucketer *downsample.Bucketer
+	doubles  []float64
+}
+
+func (r *run) add(a *arena, sp *span, p encoding.Points) {
+	if p.Len() == 0 {
+		return
+	}
+	r.doubles = p.AppendDoubles(r.doubles[:0])
+	r.bucketer.Reset()
+	r.bucketer.Points(p.Time, r.doubles)
+	times, values := r.bucketer.Finish()
+	s := a.open()
+	a.times = append(a.times, times...)
+	a.values = append(a.values, values...)
+	a.close(sp, s)
+}
+
+// hourFold makes buckets of a row without its points in between, see hour.
+type hourFold struct{ run }
+
+func (f *hourFold) add(a *arena, sp *span, row *encoding.Points) { f.run.add(a, sp, *row) }
+func (f *hourFold) finish(*arena, *span)                         {}
+func (f *hourFold) pending() int64                               { return 0 }
+
+// hour puts the buckets of a decoded row into the arena and returns the number
+// of its points.
+func (f *hourFold) hour(a *arena, sp *span, base uint32, d *encoding.RowDecoder) (points int, err error) {
+	var offsets []int32
+	offsets, f.doubles, err = d.FinishDoubles(f.doubles)
+	if err != nil || len(offsets) == 0 {
+		return 0, err
+	}
+	s := a.open()
+	a.times, a.values = f.bucketer.AppendHour(a.times, a.values, int64(base)*1000, offsets, f.doubles)
+	a.close(sp, s)
+	return len(offsets), nil
+}
+
+// edgeFold keeps per span the points of its newest bucket, which the next row
+// may add to.
+type edgeFold struct {
+	run
+	starts, ends bool
+	points       int64 // in all spans' pending
+}
+
+func (f *edgeFold) add(a *arena, sp *span, row *encoding.Points) {
+	sp.pending.AppendPoints(*row)
+	f.points += int64(row.Len())
+	p := &sp.pending
+	f.take(a, sp, f.bucketStarts(p, f.run.bucketer.BucketStart(p.Time[p.Len()-1])))
+}
+
+// bucketStarts is the index of the first point that lies in or behind the
+// bucket that starts at ms.
+func (f *edgeFold) bucketStarts(p *encoding.Points, ms int64) int {
+	return sort.Search(p.Len(), func(i int) bool { return p.Time[i] >= ms })
+}
+
+// take moves the first n pending points, which end with a bucket, on.
+func (f *edgeFold) take(a *arena, sp *span, n int) {
+	if n == 0 {
+		return
+	}
+	p := &sp.pending
+	head := 0
+	if !f.starts && !sp.headDone {
+		first := f.run.bucketer.BucketStart(p.Time[0])
+		head = sort.Search(n, func(i int) bool { return f.run.bucketer.BucketStart(p.Time[i]) > first })
+		rawFold{}.add(a, sp, ptr(p.Slice(0, head)))
+	}
+	sp.headDone = true
+	f.run.add(a, sp, p.Slice(head, n))
+	f.drop(p, n)
+}
+
+// drop removes the first n points of p.
+func (f *edgeFold) drop(p *encoding.Points, n int) {
+	f.points -= int64(n)
+	p.Time = append(p.Time[:0], p.Time[n:]...)
+	p.Bits = append(p.Bits[:0], p.Bits[n:]...)
+	p.Float = append(p.Float[:0], p.Float[n:]...)
+}
+
+// finish closes the newest bucket if nothing can follow, else ships its points.
+func (f *edgeFold) finish(a *arena, sp *span) {
+	p := &sp.pending
+	if f.ends {
+		f.take(a, sp, p.Len())
+		return
+	}
+	rawFold{}.add(a, sp, p)
+	f.drop(p, p.Len())
+}
+
+func (f *edgeFold) pending() int64 { return f.points * pointBytes }
+
+func ptr(p encoding.Points) *encoding.Points { return &p }
+
+// wholeFold has a bucketer for each span, because a span's buckets may depend on
+// its first point; results come at the end.
+type wholeFold struct {
+	plan    *scanplan.Plan
+	fresh   downsample.Bucketer // never used itself; to make one is dear: time zones
+	doubles []float64
+	held    int64
+}
+
+// bucketerBytes is about what a bucketer takes beside its buckets.
+const bucketerBytes = 256
+
+func (f *wholeFold) add(_ *arena, sp *span, row *encoding.Points) {
+	if sp.whole == nil {
+		b := f.fresh
+		sp.whole = &b
+		sp.whole.Reset()
+		sp.until = row.Time[0] - 1
+		f.held += bucketerBytes
+	}
+	f.doubles = row.AppendDoubles(f.doubles[:0])
+	sp.whole.Points(row.Time, f.doubles)
+	f.count(sp, row)
+}
+
+// count estimates the buckets that a row adds, for the plan's memory bound.
+func (f *wholeFold) count(sp *span, row *encoding.Points) {
+	last := row.Time[row.Len()-1]
+	if last < sp.until || f.plan.Downsample.All {
+		return
+	}
+	width := max(1, f.plan.Downsample.Interval)
+	n := min(int64(row.Len()), (last-max(sp.until, row.Time[0]))/width+1)
+	f.held += n * bucketBytes
+	sp.until = last - last%width + width
+}
+
+func (f *wholeFold) finish(a *arena, sp *span) {
+	if sp.whole == nil {
+		return
+	}
+	times, values := sp.whole.Finish()
+	s := a.open()
+	a.times = append(a.times, times...)
+	a.values = append(a.values, values...)
+	a.close(sp, s)
+	sp.whole = nil
+}
+
+func (f *wholeFold) pending() int64 { return f.held }

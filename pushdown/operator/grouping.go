@@ -1,0 +1,222 @@
+package operator
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/aggregate"
+)
+
+// grouping is the last stage of a partial part: it makes one state per group
+// and bucket of the buckets of all series. Series are added in span order, and
+// gaps between two rows of the part are filled, so that a state has the bits
+// that aggregating the series elsewhere would give.
+type grouping struct {
+	plan         *scanplan.Plan
+	fn           *aggregate.Function
+	n, a, b      bool    // columns of the states
+	grid         []int64 // bucket starts of the part, ms
+	starts, ends bool    // no row of the plan lies before, behind the part
+	fill         bool
+	missing      float64 // value of an empty bucket if fill
+
+	groups  map[string]*group
+	order   []*group
+	key     []byte
+	dense   []float64
+	scratch []float64
+	series  batch.Series
+}
+
+// group is one row to be.
+type group struct {
+	key   string
+	state *aggregate.Partial // nil while there is no point
+	row   batch.Partial
+}
+
+// newGrouping returns nil for a strict part.
+func newGrouping(part *scanplan.Part) (*grouping, error) {
+	if part.Mode != scanplan.Partial {
+		return nil, nil
+	}
+	p := &part.Plan
+	fn, ok := aggregate.Lookup(p.Aggregator)
+	if ok {
+		_, ok = fn.Sharing()
+	}
+	if !ok {
+		return nil, fmt.Errorf("aggregator %q has no states to be shipped", p.Aggregator)
+	}
+	hours, _ := p.WholeHours(part.Range)
+	g := &grouping{plan: p, fn: fn, groups: map[string]*group{}, starts: hours.From == p.From, ends: hours.To == p.To}
+	g.n, g.a, g.b = fn.Columns()
+	for t := hours.From * 1000; t < hours.To*1000; t += p.Downsample.Interval {
+		g.grid = append(g.grid, t)
+	}
+	switch p.Downsample.Fill {
+	case scanplan.FillNaN, scanplan.FillNull:
+		g.fill, g.missing = true, math.NaN()
+	case scanplan.FillZero:
+		g.fill = true
+	}
+	return g, nil
+}
+
+// finishGroups makes batches of everything collected.
+func (o *strict) finishGroups() error {
+	slices.SortFunc(o.spans.spans, func(a, b *span) int { return bytes.Compare(a.id, b.id) })
+	for _, sp := range o.spans.spans {
+		o.fold.finish(&o.arena, sp)
+		if sp.hasPoint || len(sp.notes) > 0 {
+			o.arena.gather(sp, &o.groups.series)
+			o.groups.add(sp)
+		}
+	}
+	o.arena.reset()
+	o.emit.groups(o.groups, batch.NewPartialWriter(o.opts.Mem))
+	o.done = true
+	if limit := o.part.Plan.MaxBytes; limit > 0 && o.emit.shipped > limit {
+		return &LimitError{Limit: limit, Need: o.emit.shipped}
+	}
+	return nil
+}
+
+// add adds the span whose buckets are in series; spans come in order.
+func (g *grouping) add(sp *span) {
+	gr := g.of(sp.id)
+	if gr == nil {
+		return
+	}
+	row, s := &gr.row, &g.series
+	for _, n := range s.Notes {
+		row.NoteSpan, row.Notes = append(row.NoteSpan, int32(len(row.Spans))), append(row.Notes, n)
+	}
+	row.Spans = append(row.Spans, sp.id)
+	if len(s.Time) == 0 {
+		row.Flags = append(row.Flags, batch.EdgeNoData)
+		return
+	}
+	row.Flags = append(row.Flags, g.edges(row, s))
+	if gr.state == nil {
+		gr.state = g.fn.NewPartial(len(g.grid))
+	}
+	g.scratch = g.fn.AddMember(gr.state, g.grid, g.member(s), g.scratch)
+}
+
+// of returns the group of a span, nil if it is in none.
+func (g *grouping) of(span []byte) *group {
+	var ok bool
+	if g.key, ok = g.plan.AppendGroupKey(g.key[:0], span); !ok {
+		return nil
+	}
+	gr := g.groups[string(g.key)]
+	if gr == nil {
+		gr = &group{key: string(g.key)}
+		g.groups[gr.key] = gr
+		g.order = append(g.order, gr)
+	}
+	return gr
+}
+
+// edges notes the first and the last bucket where the hours outside the part
+// must know them: a filled series has no gaps, and between a part's border and a
+// bucket at it there is no other.
+func (g *grouping) edges(row *batch.Partial, s *batch.Series) (flags uint8) {
+	if g.fill {
+		return 0
+	}
+	last := len(s.Time) - 1
+	if !g.starts && s.Time[0] != g.grid[0] {
+		flags |= batch.EdgeFirst
+		row.EdgeTime, row.EdgeValue = append(row.EdgeTime, s.Time[0]), append(row.EdgeValue, s.Value[0])
+	}
+	if !g.ends && s.Time[last] != g.grid[len(g.grid)-1] {
+		flags |= batch.EdgeLast
+		row.EdgeTime, row.EdgeValue = append(row.EdgeTime, s.Time[last]), append(row.EdgeValue, s.Value[last])
+	}
+	return flags
+}
+
+// member is a series as its group sees it.
+func (g *grouping) member(s *batch.Series) aggregate.Series {
+	if !g.fill {
+		return aggregate.Series{Time: s.Time, Value: s.Value}
+	}
+	g.dense = slices.Grow(g.dense[:0], len(g.grid))
+	k := 0
+	for _, t := range g.grid {
+		v := g.missing
+		if k < len(s.Time) && s.Time[k] == t {
+			v = s.Value[k]
+			k++
+		}
+		g.dense = append(g.dense, v)
+	}
+	return aggregate.Series{Time: g.grid, Value: g.dense}
+}
+
+// finish completes a row; what says nothing stays out.
+func (g *grouping) finish(gr *group) *batch.Partial {
+	row, p := &gr.row, gr.state
+	row.Group = []byte(gr.key)
+	if p == nil {
+		return row
+	}
+	row.Live = p.Live
+	if slices.Contains(p.Real, false) {
+		row.Real = p.Real
+	}
+	if g.n && !slices.Equal(p.N, p.Live) {
+		row.N = p.N
+	}
+	if g.a {
+		row.A = p.A
+	}
+	if g.b {
+		row.B = p.B
+	}
+	return row
+}
+
+// groups turns all groups into records.
+func (e *emitter) groups(g *grouping, w *batch.PartialWriter) {
+	defer w.Release()
+	pending := 0
+	cut := func() {
+		if pending > 0 {
+			e.push(w.Record())
+			pending = 0
+		}
+	}
+	for _, gr := range g.order {
+		row := g.finish(gr)
+		w.Append(row)
+		if pending += partialBytes(row); pending >= e.limit {
+			cut()
+		}
+	}
+	cut()
+}
+
+// push adds a record to those that are ready.
+func (e *emitter) push(r batch.Record) {
+	e.ready = append(e.ready, r)
+	e.batches++
+	e.shipped += RecordBytes(r)
+}
+
+func partialBytes(p *batch.Partial) int {
+	n := len(p.Group) + len(p.Live)*25 + len(p.EdgeTime)*bucketBytes
+	for _, s := range p.Spans {
+		n += len(s) + 8
+	}
+	for _, s := range p.Notes {
+		n += len(s)
+	}
+	return n
+}

@@ -1,0 +1,300 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/store"
+)
+
+// strict is the fused operator of one part. Of a partial part it keeps the
+// series' buckets until the end and makes states of them, see grouping.
+type strict struct {
+	from  store.Reader
+	part  *scanplan.Part
+	opts  Options
+	admit admission
+	fold  fold
+
+	cancel  context.CancelFunc
+	scanner store.Scanner
+	*scratch
+	spans  spanTable
+	emit   emitter
+	groups *grouping // of a partial part, else nil
+
+	stats  Stats
+	spent  spending
+	budget *Budget // of the context
+	done   bool    // the scan has ended and all is in emit
+	closed bool
+	err    error
+}
+
+// scratch is the memory that a part works in; parts of one process take turns.
+type scratch struct {
+	decoder encoding.RowDecoder
+	row     encoding.Points // of the present row
+	arena   arena
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// give hands the memory on, unless a part of unusual rows has made it large.
+func (s *scratch) give(usual int) {
+	s.arena.reset()
+	if s.arena.capacity() <= 4*usual && cap(s.row.Time)*pointBytes <= usual {
+		scratches.Put(s)
+	}
+}
+
+func newStrict(from store.Reader, part *scanplan.Part, f fold, opts Options) *strict {
+	o := &strict{from: from, part: part, opts: opts, admit: newAdmission(part), fold: f, scratch: scratches.Get().(*scratch)}
+	o.decoder.FixDuplicates = part.Plan.FixDuplicates
+	o.emit = emitter{writer: batch.NewSeriesWriter(opts.Mem), limit: opts.FlushBytes}
+	return o
+}
+
+// Next returns the next batch; see Operator.
+func (o *strict) Next(ctx context.Context) (batch.Record, error) {
+	if o.err != nil {
+		return nil, o.err
+	}
+	if o.closed {
+		o.err = ErrClosed
+		return nil, o.err
+	}
+	r, err := o.next(ctx)
+	if err != nil {
+		o.err = err
+		o.end()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (o *strict) next(ctx context.Context) (batch.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if o.scanner == nil && !o.done {
+		if err := o.open(ctx); err != nil {
+			return nil, err
+		}
+	} else {
+		defer context.AfterFunc(ctx, o.cancel)()
+	}
+	for len(o.emit.ready) == 0 {
+		if o.done {
+			return nil, io.EOF
+		}
+		if err := o.block(); err != nil {
+			return nil, stopped(ctx, err)
+		}
+		if err := o.spent.spend(ctx, o.stats); err != nil {
+			return nil, stopped(ctx, err)
+		}
+	}
+	return o.emit.take(), nil
+}
+
+// stopped names the reason why a context ended before what that led to.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return err
+}
+
+// open starts the scan. Its context is the operator's, so that it outlives the
+// call and ends with Close.
+func (o *strict) open(ctx context.Context) error {
+	o.budget = BudgetOf(ctx)
+	var inner context.Context
+	inner, o.cancel = context.WithCancel(ctx)
+	access := Explain(o.part)
+	if access.Nothing {
+		o.done = true
+		return nil
+	}
+	var err error
+	o.scanner, err = o.from.Scan(inner, store.Scan{
+		Table: o.part.Plan.Table, Family: encoding.FamilyData,
+		Start: o.part.Range.Start, Stop: o.part.Range.Stop,
+		Filter: access.Filter, BlockBytes: o.opts.BlockBytes,
+	})
+	if err != nil {
+		return stopped(ctx, fmt.Errorf("operator: scan of %s: %w", o.part.Plan.Table, err))
+	}
+	return nil
+}
+
+// block works on the next rows of the store.
+func (o *strict) block() error {
+	began := time.Now()
+	rows, err := o.scanner.Next()
+	o.stats.setScan(o.scanner.Stats())
+	got := time.Now()
+	o.stats.ScanTime += got.Sub(began)
+	if errors.Is(err, io.EOF) {
+		defer func() { o.stats.EmitTime += time.Since(got) }()
+		return o.finish()
+	}
+	defer func() { o.stats.FoldTime += time.Since(got) }()
+	if err != nil {
+		return fmt.Errorf("operator: scan of %s: %w", o.part.Plan.Table, err)
+	}
+	for i := range rows {
+		if err := o.take(&rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take works on one row and hands on what has been collected if it is enough.
+func (o *strict) take(r *store.Row) error {
+	s := o.part.Plan.Schema
+	key, err := s.ParseRowKey(r.Key)
+	if err != nil {
+		return dataError(s, r.Key, err)
+	}
+	if !o.admit.row(r.Key, key) {
+		o.stats.Rejected++
+		return nil
+	}
+	sp := o.spans.find(s, r.Key, o.admit.span)
+	if sp == nil {
+		o.stats.Rejected++
+		return nil
+	}
+	if err := o.fill(sp, r, key.BaseTime); err != nil {
+		return dataError(s, r.Key, err)
+	}
+	o.arena.addNotes(sp, o.decoder.Annotations())
+	o.stats.Skipped += int64(o.decoder.Skipped())
+	return o.bound()
+}
+
+// fill decodes a row and puts what the plan wants of it into the arena.
+func (o *strict) fill(sp *span, r *store.Row, base uint32) error {
+	o.decoder.Reset(base)
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		if err := o.decoder.Add(c.Qualifier, c.Value, c.Timestamp); err != nil {
+			return err
+		}
+	}
+	if f, ok := o.fold.(*hourFold); ok {
+		n, err := f.hour(&o.arena, sp, base, &o.decoder)
+		o.stats.Points += int64(n)
+		sp.hasPoint = sp.hasPoint || n > 0 // all in buckets: none needs a witness
+		return err
+	}
+	o.row.Reset()
+	if err := o.decoder.Finish(&o.row); err != nil {
+		return err
+	}
+	o.stats.Points += int64(o.row.Len())
+	if o.row.Len() > 0 {
+		sp.note(&o.row)
+		o.fold.add(&o.arena, sp, &o.row)
+	}
+	return nil
+}
+
+// bound keeps the memory within the plan's bound and the arena small.
+func (o *strict) bound() error {
+	need := o.emit.shipped + int64(o.arena.held()) + o.fold.pending() + o.spans.bytes
+	if limit := o.part.Plan.MaxBytes; limit > 0 && need > limit {
+		return &LimitError{Limit: limit, Need: need}
+	}
+	if o.groups == nil && o.arena.held() >= o.opts.FlushBytes {
+		o.emit.flush(&o.arena)
+	}
+	return nil
+}
+
+// finish closes all spans behind the last row.
+func (o *strict) finish() error {
+	if o.groups != nil {
+		return o.finishGroups()
+	}
+	for _, sp := range o.spans.spans {
+		o.fold.finish(&o.arena, sp)
+		sp.witness(&o.arena)
+		if o.arena.held() >= o.opts.FlushBytes {
+			o.emit.flush(&o.arena)
+		}
+	}
+	o.emit.flush(&o.arena)
+	o.done = true
+	if limit := o.part.Plan.MaxBytes; limit > 0 && o.emit.shipped > limit {
+		return &LimitError{Limit: limit, Need: o.emit.shipped}
+	}
+	return nil
+}
+
+// note remembers a span's first point.
+func (sp *span) note(row *encoding.Points) {
+	if !sp.hasPoint {
+		sp.hasPoint = true
+		sp.firstTime, sp.firstValue = row.At(0)
+	}
+}
+
+// witness ships one point of a span whose points all lie outside the buckets
+// (before the plan's first whole one, or outside the query of an "all"). The
+// span has no value but it has data, and OpenTSDB answers a group of such spans
+// otherwise than one that has only annotations, or none. Whoever downsamples
+// the point drops it again.
+func (sp *span) witness(a *arena) {
+	if !sp.hasPoint || sp.shipped {
+		return
+	}
+	s := a.open()
+	a.raw.Append(sp.firstTime, sp.firstValue)
+	a.close(sp, s)
+}
+
+// Stats tells what the part has cost so far.
+func (o *strict) Stats() Stats {
+	s := o.stats
+	s.Spans = int64(len(o.spans.spans))
+	s.Batches, s.ShippedBytes = o.emit.batches, o.emit.shipped
+	return s
+}
+
+// end frees everything but the counts.
+func (o *strict) end() {
+	if o.closed {
+		return
+	}
+	o.closed = true
+	if !o.done {
+		o.budget.Refund(o.spent.points, o.spent.bytes)
+	}
+	if o.cancel != nil {
+		o.cancel()
+	}
+	if o.scanner != nil {
+		o.stats.setScan(o.scanner.Stats())
+		_ = o.scanner.Close()
+	}
+	o.emit.release()
+	o.scratch.give(o.opts.FlushBytes)
+	o.scratch = nil
+}
+
+// Close ends the work; see Operator.
+func (o *strict) Close() error {
+	o.end()
+	return nil
+}

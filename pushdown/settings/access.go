@@ -1,0 +1,75 @@
+package settings
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+)
+
+// ErrExposed is returned for an address beyond loopback that anybody could
+// connect to.
+var ErrExposed = errors.New("listening beyond loopback needs DOWNPOUR_TOKEN_FILE, or DOWNPOUR_INSECURE=true")
+
+// checkListen refuses an address that can be reached from other machines when
+// nothing guards it.
+func (c *Common) checkListen(variable, address string) error {
+	local, err := Loopback(address)
+	if err != nil {
+		return fmt.Errorf("%s: got %q, want HOST:PORT: %w", variable, address, err)
+	}
+	if c.TokenFile == "" && !c.Insecure && !local {
+		return fmt.Errorf("%s=%s: %w", variable, address, ErrExposed)
+	}
+	return nil
+}
+
+// Loopback tells whether HOST:PORT can be reached from this machine alone,
+// without asking a name server. An empty host listens everywhere.
+func Loopback(address string) (bool, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false, err
+	}
+	if host == "localhost" {
+		return true, nil
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback(), nil
+}
+
+// ServerTLS is the TLS configuration to listen with, nil without a certificate.
+func (c *Common) ServerTLS() (*tls.Config, error) {
+	if c.TLSCert == "" && c.TLSKey == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT=%s, DOWNPOUR_TLS_KEY=%s: %w", c.TLSCert, c.TLSKey, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// ClientTLS is the TLS configuration for pushdown servers, nil without a
+// certificate: servers of one installation share it, or have theirs signed by
+// an authority in its file or in the system.
+func (c *Common) ClientTLS() (*tls.Config, error) {
+	if c.TLSCert == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(c.TLSCert)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT=%s holds no certificate", c.TLSCert)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}

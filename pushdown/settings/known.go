@@ -1,0 +1,90 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// prefix of every variable of ours.
+const prefix = "DOWNPOUR_"
+
+// gatewayOnly are the variables that the gateway alone reads. They are known to
+// every program, because both may be started from one environment.
+var gatewayOnly = []string{
+	"DOWNPOUR_LISTEN", "DOWNPOUR_OPENTSDB_CONF", "DOWNPOUR_AUTO_METRICS", "DOWNPOUR_AUTO_TAGKS", "DOWNPOUR_AUTO_TAGVS",
+	"DOWNPOUR_MAX_TAGS", "DOWNPOUR_ALLOW_SPECIALCHARS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_ENABLE_APPENDS",
+	"DOWNPOUR_FIX_DUPLICATES", "DOWNPOUR_SKIP_UNRESOLVED_TAGVS", "DOWNPOUR_EXPANSION_LIMIT", "DOWNPOUR_TIMEZONE",
+	"DOWNPOUR_LIMIT_BYTES", "DOWNPOUR_LIMIT_BYTES_OVERRIDE", "DOWNPOUR_LIMIT_POINTS", "DOWNPOUR_LIMIT_POINTS_OVERRIDE",
+	"DOWNPOUR_LIMIT_OVERRIDES", "DOWNPOUR_LIMIT_MEMORY", "DOWNPOUR_LIMIT_JSON", "DOWNPOUR_LIMIT_ARROW",
+	"DOWNPOUR_HEAVY_QUERIES", "DOWNPOUR_HEAVY_POINTS", "DOWNPOUR_FIX",
+	"DOWNPOUR_ALLOW_DELETE", "DOWNPOUR_MODE", "DOWNPOUR_META_TRACKING", "DOWNPOUR_META_INCREMENTING",
+	"DOWNPOUR_META_REALTIME_TS", "DOWNPOUR_META_REALTIME_UID",
+	"DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_PUSHDOWN", "DOWNPOUR_SELF_METRICS", "DOWNPOUR_ALLOW_ORIGINS",
+}
+
+// Known lists every variable that some Downpour program reads, sorted.
+func Known() []string {
+	names := slices.Clone(gatewayOnly)
+	for _, v := range List(&Pushdown{}) {
+		names = append(names, v.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Unknown returns an error that names every variable of environ ("NAME=value",
+// as os.Environ gives it) that looks like ours and that no program knows: a
+// misspelt name would otherwise leave a default in force unnoticed.
+func Unknown(environ []string) error {
+	known := Known()
+	var errs []error
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, prefix) && !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("%s: no Downpour program knows this variable", name))
+		}
+	}
+	if len(errs) > 0 {
+		errs = append(errs, fmt.Errorf("known are %s", strings.Join(known, ", ")))
+	}
+	return errors.Join(errs...)
+}
+
+// Value is one setting as -print-config shows it.
+type Value struct {
+	Name  string // of the variable
+	Value string // "***" for a secret that is set
+}
+
+// List returns the effective values of a configuration struct, given as a
+// pointer, in the order of its fields. A field tagged mask:"true" is a secret.
+func List(config any) []Value { return list(reflect.ValueOf(config).Elem()) }
+
+func list(v reflect.Value) (out []Value) {
+	t := v.Type()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
+		switch {
+		case name != "":
+			out = append(out, Value{name, shown(v.Field(i).Interface(), f.Tag.Get("mask") == "true")})
+		case f.Type.Kind() == reflect.Struct && f.IsExported():
+			out = append(out, list(v.Field(i))...)
+		}
+	}
+	return out
+}
+
+func shown(value any, secret bool) string {
+	text := fmt.Sprint(value)
+	if items, ok := value.([]string); ok {
+		text = strings.Join(items, ",")
+	}
+	if secret && text != "" {
+		return "***"
+	}
+	return text
+}

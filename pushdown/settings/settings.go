@@ -1,0 +1,75 @@
+// Package settings is the configuration that gateway and pushdown server share:
+// the variables of the environment, what they mean and what they default to.
+// Only a main reads the environment; the structs here say which variable goes
+// where, in the tags of caarlos0/env.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"downpour/encoding"
+)
+
+// Common holds for gateway and pushdown server alike: store, tables, layout,
+// and who may connect.
+type Common struct {
+	// Store is pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode].
+	Store string `env:"DOWNPOUR_STORE" envDefault:"pebble:data"`
+	// Tables, as OpenTSDB's tsd.storage.hbase.*_table.
+	TableData string `env:"DOWNPOUR_TABLE_DATA" envDefault:"tsdb"`
+	TableUID  string `env:"DOWNPOUR_TABLE_UID" envDefault:"tsdb-uid"`
+	TableMeta string `env:"DOWNPOUR_TABLE_META" envDefault:"tsdb-meta"`
+	TableTree string `env:"DOWNPOUR_TABLE_TREE" envDefault:"tsdb-tree"`
+	// Layout of row keys; it must be that of the rows there are.
+	SaltWidth   int `env:"DOWNPOUR_SALT_WIDTH" envDefault:"0"`
+	SaltBuckets int `env:"DOWNPOUR_SALT_BUCKETS" envDefault:"20"`
+	MetricWidth int `env:"DOWNPOUR_UID_WIDTH_METRIC" envDefault:"3"`
+	TagKWidth   int `env:"DOWNPOUR_UID_WIDTH_TAGK" envDefault:"3"`
+	TagVWidth   int `env:"DOWNPOUR_UID_WIDTH_TAGV" envDefault:"3"`
+	// TokenFile holds one SCOPE TOKEN a line.
+	TokenFile string `env:"DOWNPOUR_TOKEN_FILE"`
+	// TLSCert and TLSKey are PEM files; both or none.
+	TLSCert string `env:"DOWNPOUR_TLS_CERT"`
+	TLSKey  string `env:"DOWNPOUR_TLS_KEY"`
+	// Insecure allows listening beyond loopback without a token file.
+	Insecure bool `env:"DOWNPOUR_INSECURE" envDefault:"false"`
+}
+
+// Pushdown is the configuration of the pushdown server.
+type Pushdown struct {
+	Common
+	// Listen is the Flight address.
+	Listen string `env:"DOWNPOUR_PUSHDOWN_LISTEN" envDefault:"127.0.0.1:4280"`
+	// Beside is the region server, host:port, on whose machine this runs.
+	Beside string `env:"DOWNPOUR_BESIDE"`
+}
+
+// Schema is the layout of the tables.
+func (c *Common) Schema() encoding.Schema {
+	s := encoding.DefaultSchema()
+	s.SaltWidth, s.SaltBuckets = c.SaltWidth, c.SaltBuckets
+	s.MetricWidth, s.TagKWidth, s.TagVWidth = c.MetricWidth, c.TagKWidth, c.TagVWidth
+	return s
+}
+
+// Embedded tells whether the store is the embedded one.
+func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") }
+
+// Validate returns every fault at once, each naming its variable. listen is the
+// address to listen on, which the variable of the given name holds.
+func (c *Common) Validate(variable, listen string) error {
+	var errs []error
+	kind, where, _ := strings.Cut(c.Store, ":")
+	if where == "" || kind != "pebble" && kind != "hbase" {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_STORE: got %q, want pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode]", c.Store))
+	}
+	if err := c.Schema().Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_SALT_*, DOWNPOUR_UID_WIDTH_*: %w", err))
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		errs = append(errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))
+	}
+	return errors.Join(append(errs, c.checkListen(variable, listen))...)
+}

@@ -1,0 +1,58 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func valid() Common {
+	return Common{Store: "pebble:data", SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3}
+}
+
+func TestCommon_Validate(t *testing.T) {
+	f := func(change func(*Common), listen, want string) {
+		t.Helper()
+		c := valid()
+		change(&c)
+		err := c.Validate("DOWNPOUR_LISTEN", listen)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	same := func(*Common) {}
+	f(same, "127.0.0.1:4242", "")
+	f(same, "localhost:4242", "")
+	f(same, "[::1]:4242", "")
+	f(same, "0.0.0.0:4242", "DOWNPOUR_TOKEN_FILE")
+	f(same, ":4242", "DOWNPOUR_TOKEN_FILE")
+	f(func(c *Common) { c.Insecure = true }, "0.0.0.0:4242", "")
+	f(func(c *Common) { c.TokenFile = "tokens" }, "0.0.0.0:4242", "")
+	f(same, "4242", "HOST:PORT")
+	f(func(c *Common) { c.Store = "mysql:x" }, "127.0.0.1:1", "DOWNPOUR_STORE")
+	f(func(c *Common) { c.Store = "pebble:" }, "127.0.0.1:1", "DOWNPOUR_STORE")
+	f(func(c *Common) { c.TLSCert = "x" }, "127.0.0.1:1", "DOWNPOUR_TLS_KEY")
+	f(func(c *Common) { c.SaltWidth = 9 }, "127.0.0.1:1", "salt width 9")
+}
+
+func TestUnknown(t *testing.T) {
+	if err := Unknown([]string{"PATH=/bin", "DOWNPOUR_STORE=x", "DOWNPOUR_BESIDE=y"}); err != nil {
+		t.Error(err)
+	}
+	err := Unknown([]string{"DOWNPOUR_STOER=x", "DOWNPOUR_LISTENS=y"})
+	if err == nil || !strings.Contains(err.Error(), "DOWNPOUR_STOER") || !strings.Contains(err.Error(), "DOWNPOUR_LISTENS") {
+		t.Errorf("got %v, want both names", err)
+	}
+}
+
+func TestList(t *testing.T) {
+	c := struct {
+		Common
+		Peers []string `env:"X_PEERS"`
+	}{Common: valid(), Peers: []string{"a:1", "b:2"}}
+	got := List(&c)
+	if diff := cmp.Diff([]Value{{"DOWNPOUR_STORE", "pebble:data"}, {"X_PEERS", "a:1,b:2"}}, []Value{got[0], got[len(got)-1]}); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors are named by what the caller must do next.
+var (
+	// ErrUnavailable marks a fault that time or another attempt may heal: a
+	// server that cannot be reached, a region that is moving. The wrapped
+	// text says which.
+	ErrUnavailable = errors.New("store unavailable")
+	// ErrNoTable is returned for a table that does not exist; create it.
+	ErrNoTable = errors.New("no such table")
+	// ErrTableExists is returned by CreateTable.
+	ErrTableExists = errors.New("table exists")
+	// ErrLocked is returned when another process holds the embedded store's
+	// directory.
+	ErrLocked = errors.New("data directory is in use by another process")
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("store is closed")
+)
+
+// PartialError reports mutations of one Apply that failed while others may
+// have been applied.
+type PartialError struct {
+	Failed []int   // indexes into the mutations given to Apply
+	Errs   []error // one for each failed mutation
+}
+
+// Error tells how many mutations failed and the first reason.
+func (e *PartialError) Error() string {
+	if len(e.Errs) == 0 {
+		return fmt.Sprintf("%d mutations failed", len(e.Failed))
+	}
+	return fmt.Sprintf("%d mutations failed, the first: %v", len(e.Failed), e.Errs[0])
+}
+
+// Unwrap gives the reasons, so that errors.Is sees them.
+func (e *PartialError) Unwrap() []error { return e.Errs }

@@ -1,0 +1,99 @@
+package faultstore
+
+import (
+	"context"
+	"fmt"
+
+	"downpour/pushdown/store"
+)
+
+var (
+	_ store.Store = (*Store)(nil)
+	_ store.Admin = (*Store)(nil)
+)
+
+// Scan opens a scanner whose Next obeys the rules as well.
+func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error) {
+	return call(ctx, s, Scan, scan.Table, func() (store.Scanner, error) {
+		inner, err := s.Store.Scan(ctx, scan)
+		if err != nil {
+			return nil, err
+		}
+		return &scanner{Scanner: inner, ctx: ctx, store: s, table: scan.Table}, nil
+	})
+}
+
+// scanner obeys rules about Next. After an error it stays with it, as the
+// interface says: rows are missing.
+type scanner struct {
+	store.Scanner
+	ctx    context.Context
+	store  *Store
+	table  string
+	failed error
+}
+
+// Next returns the next rows, or what a rule wants.
+func (c *scanner) Next() ([]store.Row, error) {
+	if c.failed != nil {
+		return nil, c.failed
+	}
+	rows, err := call(c.ctx, c.store, Next, c.table, c.Scanner.Next)
+	c.failed = err
+	return rows, err
+}
+
+// Get obeys the rules.
+func (s *Store) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
+	return call(ctx, s, Get, table, func() ([]store.Row, error) { return s.Store.Get(ctx, table, family, keys) })
+}
+
+// Regions obeys the rules.
+func (s *Store) Regions(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
+	return call(ctx, s, Regions, table, func() ([]store.Region, error) { return s.Store.Regions(ctx, table, start, stop) })
+}
+
+// Apply obeys the rules.
+func (s *Store) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
+	_, err := call(ctx, s, Apply, table, func() (struct{}, error) { return struct{}{}, s.Store.Apply(ctx, table, mutations) })
+	return err
+}
+
+// Increment obeys the rules.
+func (s *Store) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
+	return call(ctx, s, Increment, table, func() (int64, error) { return s.Store.Increment(ctx, table, cell, delta) })
+}
+
+// CompareAndPut obeys the rules.
+func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+	return call(ctx, s, CompareAndPut, table, func() (bool, error) {
+		return s.Store.CompareAndPut(ctx, table, cell, expected, value)
+	})
+}
+
+// CreateTable is the inner store's.
+func (s *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
+	a, err := s.admin()
+	if err != nil {
+		return err
+	}
+	return a.CreateTable(ctx, spec)
+}
+
+// TableExists is the inner store's.
+func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
+	a, err := s.admin()
+	if err != nil {
+		return false, err
+	}
+	return a.TableExists(ctx, name)
+}
+
+// admin is the inner store's other side.
+func (s *Store) admin() (store.Admin, error) {
+	a, ok := s.Store.(store.Admin)
+	if !ok {
+		return nil, fmt.Errorf("%T cannot create tables", s.Store)
+	}
+	return a, nil
+}

@@ -1,0 +1,177 @@
+package faultstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/storetest"
+)
+
+var errFault = errors.New("fault")
+
+// embedded is a store with tables a and b of ten rows each.
+func embedded(t *testing.T) *pebble.Store {
+	t.Helper()
+	s, err := pebble.Open(t.TempDir(), pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for _, table := range []string{"a", "b"} {
+		if err := s.CreateTable(t.Context(), store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			if err := s.Apply(t.Context(), table, put(fmt.Sprint(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return s
+}
+
+func put(row string) []store.Mutation {
+	return []store.Mutation{{Row: []byte(row), Family: "t", Value: []byte("v")}}
+}
+
+// scan reads a table row by row.
+func scan(s store.Store, table string) (rows int, err error) {
+	sc, err := s.Scan(context.Background(), store.Scan{Table: table, BlockBytes: 1})
+	if err != nil {
+		return 0, err
+	}
+	defer sc.Close()
+	for {
+		block, err := sc.Next()
+		if errors.Is(err, io.EOF) {
+			return rows, nil
+		}
+		if err != nil {
+			if _, again := sc.Next(); !errors.Is(again, err) {
+				return rows, fmt.Errorf("next after %w gave %v", err, again)
+			}
+			return rows, err
+		}
+		rows += len(block)
+	}
+}
+
+// Without rules the wrapper is a store like any other.
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store {
+		s, err := pebble.Open(t.TempDir(), pebble.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return faultstore.New(s)
+	})
+}
+
+func TestNthNext(t *testing.T) {
+	s := faultstore.New(embedded(t), faultstore.Rule{Op: faultstore.Next, Table: "a", Nth: 14, Err: errFault})
+	for i, want := range []struct {
+		table string
+		rows  int
+		err   error
+	}{{"a", 10, nil}, {"b", 10, nil}, {"a", 2, errFault}, {"a", 10, nil}} {
+		if rows, err := scan(s, want.table); rows != want.rows || !errors.Is(err, want.err) {
+			t.Errorf("scan %d of %q: %d rows, %v, want %d, %v", i, want.table, rows, err, want.rows, want.err)
+		}
+	}
+	if diff := cmp.Diff([]int{1}, s.Hits()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Every call has its rule; the error may come before the work or after it.
+func TestEveryCall(t *testing.T) {
+	cell := store.CellKey{Row: []byte("c"), Family: "t"}
+	calls := map[faultstore.Op]func(s store.Store) error{
+		faultstore.Scan:    func(s store.Store) error { _, err := scan(s, "a"); return err },
+		faultstore.Next:    func(s store.Store) error { _, err := scan(s, "a"); return err },
+		faultstore.Get:     func(s store.Store) error { _, err := s.Get(t.Context(), "a", "", nil); return err },
+		faultstore.Regions: func(s store.Store) error { _, err := s.Regions(t.Context(), "a", nil, nil); return err },
+		faultstore.Apply:   func(s store.Store) error { return s.Apply(t.Context(), "a", put("new")) },
+		faultstore.Increment: func(s store.Store) error {
+			_, err := s.Increment(t.Context(), "a", cell, 1)
+			return err
+		},
+		faultstore.CompareAndPut: func(s store.Store) error {
+			_, err := s.CompareAndPut(t.Context(), "a", cell, nil, []byte("12345678"))
+			return err
+		},
+	}
+	for op, do := range calls {
+		for _, after := range []bool{false, true} {
+			inner := embedded(t)
+			before, _ := scan(inner, "a")
+			s := faultstore.New(inner, faultstore.Rule{Op: op, Table: "a", Err: errFault, After: after})
+			if err := do(s); !errors.Is(err, errFault) {
+				t.Errorf("%s, after %v: %v", op, after, err)
+			}
+			writes := op == faultstore.Apply || op == faultstore.Increment || op == faultstore.CompareAndPut
+			if now, _ := scan(inner, "a"); (now > before) != (writes && after) {
+				t.Errorf("%s, after %v: %d rows became %d", op, after, before, now)
+			}
+			for other, do := range calls {
+				if err := do(s); other != op && !(op == faultstore.Next && other == faultstore.Scan) && !(op == faultstore.Scan && other == faultstore.Next) && err != nil {
+					t.Errorf("rule for %s: %s fails too: %v", op, other, err)
+				}
+			}
+		}
+	}
+}
+
+// The same seed fails the same calls.
+func TestChance(t *testing.T) {
+	run := func(seed uint64) (failed []int) {
+		s := faultstore.New(embedded(t), faultstore.Rule{Op: faultstore.Apply, Chance: 0.3, Seed: seed, Err: errFault})
+		for i := range 100 {
+			if s.Apply(t.Context(), "a", put("r")) != nil {
+				failed = append(failed, i)
+			}
+		}
+		return failed
+	}
+	first := run(1)
+	if len(first) < 10 || len(first) > 60 {
+		t.Errorf("%d of 100 calls failed, want about 30", len(first))
+	}
+	if diff := cmp.Diff(first, run(1)); diff != "" {
+		t.Errorf("same seed: %s", diff)
+	}
+	if cmp.Equal(first, run(2)) {
+		t.Error("another seed fails the same calls")
+	}
+}
+
+// nothing is a store for tests of delays, where a clock of their own runs.
+type nothing struct{ store.Store }
+
+func (nothing) Apply(context.Context, string, []store.Mutation) error { return nil }
+
+func TestDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := faultstore.New(nothing{}, faultstore.Rule{Op: faultstore.Apply, Delay: time.Minute}, faultstore.Rule{Nth: 2, Err: errFault})
+		start := time.Now()
+		if err := s.Apply(t.Context(), "a", nil); err != nil || time.Since(start) != time.Minute {
+			t.Errorf("after %v: %v, want a minute and no error", time.Since(start), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start = time.Now()
+		if err := s.Apply(ctx, "a", nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("after %v: %v, want the deadline after a second", time.Since(start), err)
+		}
+	})
+}

@@ -1,0 +1,180 @@
+package hbase
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"testing"
+
+	"downpour/pushdown/store"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// The cell that the package comment shows, as a real server sent it.
+func TestSplitCell_documented(t *testing.T) {
+	block, err := hex.DecodeString("000000250000001c00000001000d00000152cb4dd000000100000701740380000001434af487bb0464")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c store.Cell
+	row, rest, err := splitCell(block, &c)
+	if err != nil || len(rest) != 0 {
+		t.Fatalf("%v, %d bytes left", err, len(rest))
+	}
+	got := fmt.Sprintf("%x %s %x %x %d", row, c.Family, c.Qualifier, c.Value, c.Timestamp)
+	if want := "00000152cb4dd0000001000007 t 0380 64 1388531976123"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if again := appendCell(nil, row, "t", c.Qualifier, c.Value, c.Timestamp, cellPut); !bytes.Equal(again, block) {
+		t.Errorf("written again: %x, want %x", again, block)
+	}
+}
+
+// Any cut of a good block is refused, never read beyond its end.
+func TestSplitCell_cut(t *testing.T) {
+	block := appendCell(nil, []byte("row"), "t", []byte("q"), []byte("value"), 1, cellPut)
+	for n := range block {
+		var c store.Cell
+		if _, _, err := splitCell(block[:n:n], &c); !errors.Is(err, errCellBlock) {
+			t.Errorf("%d of %d bytes: got %v, want an error", n, len(block), err)
+		}
+	}
+}
+
+func FuzzSplitCell(f *testing.F) {
+	f.Add(appendCell(nil, []byte("row"), "t", []byte("q"), []byte("value"), 1, cellPut))
+	f.Add(bytes.Repeat([]byte{0xff}, 40))
+	f.Fuzz(func(t *testing.T, block []byte) {
+		var c store.Cell
+		row, rest, err := splitCell(block, &c)
+		if err != nil {
+			return
+		}
+		kind := block[len(block)-len(rest)-len(c.Value)-1]
+		again := appendCell(nil, row, string(c.Family), c.Qualifier, c.Value, c.Timestamp, kind)
+		if !bytes.Equal(again, block[:len(block)-len(rest)]) {
+			t.Errorf("read %x, written again %x", block, again)
+		}
+	})
+}
+
+// Rows cut into pieces and replies anywhere come out whole.
+func TestAssembler_anyPieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var want, got []string
+		a := &assembler{}
+		var block []byte
+		var counts []uint32
+		flush := func(end bool) {
+			if err := a.add(block, counts); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, printRows(a.whole(end))...)
+			a.next()
+			block, counts = nil, nil
+		}
+		for r := range rapid.IntRange(0, 6).Draw(t, "rows") {
+			row := fmt.Appendf(nil, "r%d", r)
+			line := string(row)
+			fresh := true
+			for q := range rapid.IntRange(1, 6).Draw(t, "cells") {
+				block = appendCell(block, row, "t", []byte{byte('a' + q)}, nil, 1, cellPut)
+				line += " " + string(byte('a'+q))
+				if fresh {
+					counts = append(counts, 0)
+				}
+				counts[len(counts)-1]++
+				fresh = rapid.Bool().Draw(t, "new piece")
+				if rapid.Bool().Draw(t, "reply ends") {
+					flush(false)
+					fresh = true
+				}
+			}
+			want = append(want, line)
+		}
+		flush(true)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("rows (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func printRows(rows []store.Row) []string {
+	var lines []string
+	for _, r := range rows {
+		line := string(r.Key)
+		for _, c := range r.Cells {
+			line += " " + string(c.Qualifier)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestAssembler_refuses(t *testing.T) {
+	block := appendCell(nil, []byte("a"), "t", nil, nil, 1, cellPut)
+	block = appendCell(block, []byte("bc"), "t", nil, nil, 1, cellPut)
+	for name, counts := range map[string][]uint32{
+		"a cell behind the last":   {1},
+		"a cell too few":           {1, 1, 1},
+		"another row in one piece": {2},
+	} {
+		a := &assembler{}
+		if err := a.add(block, counts); !errors.Is(err, errCellBlock) {
+			t.Errorf("%s: got %v, want an error", name, err)
+		}
+	}
+}
+
+// benchBlock is a reply of about 2 MiB.
+func benchBlock(cellsPerRow, valueLen int) (block []byte, counts []uint32) {
+	row := []byte("\x00\x00\x0a\x52\xcb\x4d\xd0\x00\x00\x01\x00\x00\x07\x00\x00\x02\x00\x00\x01")
+	value := make([]byte, valueLen)
+	for r := 0; len(block) < defaultBlockBytes; r++ {
+		row[11], row[12] = byte(r>>8), byte(r)
+		for q := range cellsPerRow {
+			block = appendCell(block, row, "t", []byte{byte(q >> 8), byte(q)}, value, 1, cellPut)
+		}
+		counts = append(counts, uint32(cellsPerRow))
+	}
+	return block, counts
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for _, shape := range []struct{ cells, value int }{{360, 8}, {60, 8}, {1, 8}, {1, 1100}} {
+		b.Run(fmt.Sprintf("cells=%d/value=%d", shape.cells, shape.value), func(b *testing.B) {
+			block, counts := benchBlock(shape.cells, shape.value)
+			a := &assembler{}
+			b.SetBytes(int64(len(block)))
+			b.ReportAllocs()
+			for b.Loop() {
+				a.reset()
+				if err := a.add(block, counts); err != nil {
+					b.Fatal(err)
+				}
+				a.whole(true)
+			}
+			perBlock := float64(len(counts) * shape.cells)
+			b.ReportMetric(perBlock*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mcells/s")
+		})
+	}
+}
+
+// A block costs no allocation once the slices have grown.
+func TestAssembler_allocations(t *testing.T) {
+	block, counts := benchBlock(60, 8)
+	a := &assembler{}
+	n := testing.AllocsPerRun(5, func() {
+		a.reset()
+		if err := a.add(block, counts); err != nil {
+			t.Fatal(err)
+		}
+		a.whole(true)
+	})
+	if n != 0 {
+		t.Errorf("%v allocations a block, want 0", n)
+	}
+}

@@ -1,0 +1,131 @@
+package hbase
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config says where a cluster is and how long to wait for it. Only Quorum is
+// needed; a zero field means its default.
+type Config struct {
+	// Quorum lists the ZooKeeper servers, "host:port[,host:port…]".
+	Quorum string
+	// Root is HBase's znode (zookeeper.znode.parent); default "/hbase".
+	Root string
+	// EffectiveUser is the user name told to the servers (simple
+	// authentication); default "root".
+	EffectiveUser string
+	// Logger gets faults that were healed by another attempt, at debug level,
+	// and lost connections. Default: no log.
+	Logger *slog.Logger
+
+	// DialTimeout bounds one TCP connect and greeting; default 5 s.
+	DialTimeout time.Duration
+	// ZooKeeperTimeout is the session timeout of a look-up; default 10 s.
+	ZooKeeperTimeout time.Duration
+	// RPCTimeout bounds one call whose server is alive; default 60 s. It must
+	// exceed half of the servers' hbase.rpc.timeout and scanner lease (30 s by
+	// default), after which a scan that finds nothing sends a heartbeat.
+	RPCTimeout time.Duration
+	// ProbeAfter is the silence after which a server is asked whether it still
+	// answers; without an answer in the same time again, its connection is
+	// given up. Default 3 s.
+	ProbeAfter time.Duration
+	// Patience ends an operation, or a scan since its last reply, that has
+	// failed for so long, whatever its context still allows. Default 60 s.
+	Patience time.Duration
+
+	// Dial opens connections to ZooKeeper and to the servers; default TCP.
+	// It is the place for TLS or a proxy.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+const (
+	defaultRoot   = "/hbase"
+	defaultZKPort = 2181
+)
+
+// ParseAddress reads "HOST:PORT[,HOST:PORT…][/znode]", the part of
+// DOWNPOUR_STORE behind "hbase:". A host without a port gets ZooKeeper's 2181;
+// the znode defaults to /hbase. The result has Quorum and Root set.
+func ParseAddress(address string) (Config, error) {
+	quorum, root := address, defaultRoot
+	if i := strings.IndexByte(address, '/'); i >= 0 {
+		quorum, root = address[:i], strings.TrimRight(address[i:], "/")
+		if root == "" || strings.Contains(root, "//") {
+			return Config{}, fmt.Errorf("hbase address %q: znode %q: want /name", address, address[i:])
+		}
+	}
+	hosts := strings.Split(quorum, ",")
+	for i, host := range hosts {
+		withPort, err := parseHost(host)
+		if err != nil {
+			return Config{}, fmt.Errorf("hbase address %q: %w", address, err)
+		}
+		hosts[i] = withPort
+	}
+	return Config{Quorum: strings.Join(hosts, ","), Root: root}, nil
+}
+
+// parseHost checks one "host[:port]" and completes its port.
+func parseHost(s string) (string, error) {
+	if s == "" {
+		return "", fmt.Errorf("host: got nothing, want HOST:PORT[,HOST:PORT…][/znode]")
+	}
+	if !strings.Contains(s, ":") && strings.ContainsAny(s, "[]") {
+		return "", fmt.Errorf("host %q: got a bracket, want HOST:PORT", s)
+	}
+	if !strings.Contains(s, ":") {
+		return net.JoinHostPort(s, strconv.Itoa(defaultZKPort)), nil
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", fmt.Errorf("host %q: %w", s, err)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || host == "" {
+		return "", fmt.Errorf("host %q: want HOST:PORT with a port of 1 to 65535", s)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// complete fills in defaults and checks the quorum.
+func (c Config) complete() (Config, error) {
+	parsed, err := ParseAddress(c.Quorum)
+	if err != nil {
+		return c, err
+	}
+	c.Quorum = parsed.Quorum
+	if c.Root == "" {
+		c.Root = parsed.Root
+	}
+	if c.EffectiveUser == "" {
+		c.EffectiveUser = "root"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{}).DialContext
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.DialTimeout, 5 * time.Second},
+		{&c.ZooKeeperTimeout, 10 * time.Second},
+		{&c.RPCTimeout, 60 * time.Second},
+		{&c.ProbeAfter, 3 * time.Second},
+		{&c.Patience, 60 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	return c, nil
+}

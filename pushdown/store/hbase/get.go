@@ -1,0 +1,57 @@
+package hbase
+
+import (
+	"context"
+
+	"downpour/pushdown/store"
+
+	"github.com/tsuna/gohbase/pb"
+)
+
+// Get reads rows in calls of up to 250, to all their servers at the same time.
+func (st *Store) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
+	var columns []*pb.Column
+	if family != "" {
+		columns = []*pb.Column{{Family: []byte(family)}}
+	}
+	actions := make([]*action, 0, len(keys))
+	for _, key := range keys {
+		if checkKey(key) == nil { // no row has another key
+			actions = append(actions, &action{row: key, get: &pb.Get{Row: key, Column: columns}})
+		}
+	}
+	if err := st.batch(ctx, table, actions); err != nil {
+		return nil, err
+	}
+	rows := make([]store.Row, 0, len(keys))
+	for _, a := range actions {
+		if a.err != nil {
+			return nil, a.err
+		}
+		if len(a.result) == 0 {
+			continue
+		}
+		row, err := decodeRow(a.result)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// decodeRow reads the cells of one row.
+func decodeRow(block []byte) (store.Row, error) {
+	var row store.Row
+	for len(block) > 0 {
+		var cell store.Cell
+		key, rest, err := splitCell(block, &cell)
+		if err != nil {
+			return row, err
+		}
+		row.Key = key
+		row.Cells = append(row.Cells, cell)
+		block = rest
+	}
+	return row, nil
+}

@@ -1,0 +1,266 @@
+package hbasefake
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tsuna/gohbase/pb"
+	"github.com/tsuna/gohbase/region"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	metaName   = "hbase:meta"
+	metaRegion = "hbase:meta,,1"
+)
+
+// table holds its rows in key order; regions are intervals of them.
+type table struct {
+	name     string
+	schema   *pb.TableSchema
+	families map[string]bool
+	rows     []*row
+	regions  []*regionState
+	disabled bool
+}
+
+// row is never changed: a write puts another in its place, so that a scanner
+// may keep what it has seen.
+type row struct {
+	key   []byte
+	cells []cell // by family, then qualifier
+}
+
+type cell struct {
+	family, qualifier, value []byte
+	timestamp                int64
+}
+
+// regionState is a region as hbase:meta and its server see it.
+type regionState struct {
+	id          uint64
+	name        []byte
+	start, stop []byte
+	server      int
+	offline     bool // the parent of a split
+}
+
+func (r *regionState) contains(key []byte) bool {
+	return bytes.Compare(key, r.start) >= 0 && (len(r.stop) == 0 || bytes.Compare(key, r.stop) < 0)
+}
+
+func compareCells(a, b cell) int {
+	return cmp.Or(bytes.Compare(a.family, b.family), bytes.Compare(a.qualifier, b.qualifier))
+}
+
+// find gives the index of key in the rows, and whether it is there.
+func (t *table) find(key []byte) (int, bool) {
+	return slices.BinarySearchFunc(t.rows, key, func(r *row, k []byte) int { return bytes.Compare(r.key, k) })
+}
+
+// get returns a row, empty if it does not exist.
+func (t *table) get(key []byte) *row {
+	if i, ok := t.find(key); ok {
+		return t.rows[i]
+	}
+	return &row{key: bytes.Clone(key)}
+}
+
+// set replaces a row; one without cells disappears.
+func (t *table) set(r *row) {
+	i, found := t.find(r.key)
+	switch {
+	case len(r.cells) == 0 && found:
+		t.rows = slices.Delete(t.rows, i, i+1)
+	case len(r.cells) == 0:
+	case found:
+		t.rows[i] = r
+	default:
+		t.rows = slices.Insert(t.rows, i, r)
+	}
+}
+
+// put returns r with c in it, unless a later one is there.
+func (r *row) put(c cell) *row {
+	i, found := slices.BinarySearchFunc(r.cells, c, compareCells)
+	cells := slices.Clone(r.cells)
+	switch {
+	case found && cells[i].timestamp > c.timestamp:
+	case found:
+		cells[i] = c
+	default:
+		cells = slices.Insert(cells, i, c)
+	}
+	return &row{r.key, cells}
+}
+
+// value returns a cell, nil if it is not there.
+func (r *row) value(family, qualifier []byte) *cell {
+	i, found := slices.BinarySearchFunc(r.cells, cell{family: family, qualifier: qualifier}, compareCells)
+	if !found {
+		return nil
+	}
+	return &r.cells[i]
+}
+
+// newRegion makes a region of t.
+func (c *Cluster) newRegion(t *table, start, stop []byte, server int) *regionState {
+	c.lastID++
+	return &regionState{
+		id:     c.lastID,
+		name:   fmt.Appendf(nil, "%s,%s,%d.0123456789abcdef0123456789abcdef.", t.name, start, c.lastID),
+		start:  start,
+		stop:   stop,
+		server: server,
+	}
+}
+
+// CreateTable makes a table with regions divided at splits, dealt out to the
+// servers in turn.
+func (c *Cluster) CreateTable(name string, families []string, splits ...[]byte) {
+	schema := &pb.TableSchema{TableName: &pb.TableName{Namespace: []byte("default"), Qualifier: []byte(name)}}
+	for _, f := range families {
+		schema.ColumnFamilies = append(schema.ColumnFamilies, &pb.ColumnFamilySchema{Name: []byte(f)})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.create(name, schema, splits)
+}
+
+func (c *Cluster) create(name string, schema *pb.TableSchema, splits [][]byte) {
+	t := &table{name: name, schema: schema, families: map[string]bool{}}
+	for _, f := range schema.ColumnFamilies {
+		t.families[string(f.Name)] = true
+	}
+	var start []byte
+	for i, stop := range append(slices.Clone(splits), nil) {
+		t.regions = append(t.regions, c.newRegion(t, start, stop, i%len(c.servers)))
+		start = stop
+	}
+	c.tables[name] = t
+}
+
+// Put writes a cell without the protocol.
+func (c *Cluster) Put(tableName, key, family, qualifier, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.tables[tableName]
+	t.set(t.get([]byte(key)).put(cell{[]byte(family), []byte(qualifier), []byte(value), now()}))
+}
+
+// MoveRegion moves the region of key to the next server. Its scanners end.
+func (c *Cluster) MoveRegion(tableName string, key []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.tables[tableName].regionOf(key)
+	r.server = (r.server + 1) % len(c.servers)
+	c.endScanners(r)
+}
+
+// SplitRegion divides a region at key; the second half goes to the next
+// server. The parent stays in hbase:meta, offline.
+func (c *Cluster) SplitRegion(tableName string, key []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.tables[tableName]
+	parent := t.regionOf(key)
+	parent.offline = true
+	key = bytes.Clone(key)
+	t.regions = append(t.regions,
+		c.newRegion(t, parent.start, key, parent.server),
+		c.newRegion(t, key, parent.stop, (parent.server+1)%len(c.servers)))
+	c.endScanners(parent)
+}
+
+// Disable takes a table offline.
+func (c *Cluster) Disable(tableName string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tables[tableName].disabled = true
+}
+
+func (c *Cluster) endScanners(r *regionState) {
+	for id, s := range c.scanners {
+		if s.region == r {
+			delete(c.scanners, id)
+		}
+	}
+}
+
+func (t *table) regionOf(key []byte) *regionState {
+	for _, r := range t.regions {
+		if !r.offline && r.contains(key) {
+			return r
+		}
+	}
+	return nil
+}
+
+// regionNamed finds a region that this server serves.
+func (s *server) regionNamed(spec *pb.RegionSpecifier) (*table, *regionState, error) {
+	for _, t := range s.c.tables {
+		for _, r := range t.regions {
+			if bytes.Equal(r.name, spec.GetValue()) {
+				if r.offline || r.server != s.index || t.disabled {
+					return nil, nil, throw(notServing, "%s is not online on server %d", r.name, s.index)
+				}
+				return t, r, nil
+			}
+		}
+	}
+	return nil, nil, throw(notServing, "%s is not online on server %d", spec.GetValue(), s.index)
+}
+
+// metaRows makes the rows of hbase:meta, in its order.
+func (c *Cluster) metaRows() []*row {
+	var rows []*row
+	for _, t := range c.tables {
+		ns, name, ok := strings.Cut(t.name, ":")
+		if !ok {
+			ns, name = "default", t.name
+		}
+		for _, r := range t.regions {
+			info := &pb.RegionInfo{
+				RegionId:  &r.id,
+				TableName: &pb.TableName{Namespace: []byte(ns), Qualifier: []byte(name)},
+				StartKey:  r.start,
+				EndKey:    r.stop,
+				Offline:   proto.Bool(r.offline),
+				Split:     proto.Bool(r.offline),
+			}
+			rows = append(rows, &row{r.name, []cell{
+				{[]byte("info"), []byte("regioninfo"), append([]byte("PBUF"), pb.MustMarshal(info)...), 1},
+				{[]byte("info"), []byte("server"), []byte(c.servers[r.server].addr), 1},
+			}})
+		}
+	}
+	slices.SortFunc(rows, func(a, b *row) int { return region.Compare(a.key, b.key) })
+	return rows
+}
+
+// appendCell writes a cell as servers do.
+func appendCell(b, key []byte, c cell) []byte {
+	keyLen := 2 + len(key) + 1 + len(c.family) + len(c.qualifier) + 9
+	for _, n := range []int{8 + keyLen + len(c.value), keyLen, len(c.value)} {
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
+	}
+	b = append(binary.BigEndian.AppendUint16(b, uint16(len(key))), key...)
+	b = append(append(b, byte(len(c.family))), c.family...)
+	b = binary.BigEndian.AppendUint64(append(b, c.qualifier...), uint64(c.timestamp))
+	return append(append(b, 4), c.value...)
+}
+
+// takeCell reads the first cell of a client's block.
+func takeCell(b []byte) (c cell, kind byte, rest []byte) {
+	keyLen, valueLen := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
+	key, value := b[12:12+keyLen], b[12+keyLen:12+keyLen+valueLen]
+	key = key[2+binary.BigEndian.Uint16(key):]
+	family, tail := key[1:1+key[0]], key[1+key[0]:]
+	n := len(tail) - 9
+	c = cell{bytes.Clone(family), bytes.Clone(tail[:n]), bytes.Clone(value), int64(binary.BigEndian.Uint64(tail[n:]))}
+	return c, tail[n+8], b[12+keyLen+valueLen:]
+}

@@ -1,0 +1,262 @@
+// Package hbasefake is an HBase cluster in the test's own process: a ZooKeeper,
+// a master and region servers that speak the real protocols on loopback, made
+// for faults that a real cluster produces once a month. It drops connections
+// at any reply, forgets scanners, moves and splits regions, sends heartbeats,
+// breaks rows into pieces and marks whole rows as partial.
+//
+// It proves how a client deals with faults. It proves nothing about HBase:
+// its filters are Go's, its rows lie in memory, and it keeps one version of a
+// cell.
+package hbasefake
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Options shape a cluster's replies. The zero value is two servers that do
+// nothing odd.
+type Options struct {
+	Servers int // region servers; default 2
+	// MaxReplyBytes and MaxReplyCells cut a scan's replies shorter than the
+	// client asks for, also within a row.
+	MaxReplyBytes, MaxReplyCells int
+	// HeartbeatEvery makes every n-th reply of a scanner an empty heartbeat.
+	HeartbeatEvery int
+	// MarkWhole sets the partial flag also on the last row of a reply that
+	// ends with that row, as HBase does at a size limit.
+	MarkWhole bool
+	// IgnoreAttributes names family attributes that the master loses.
+	IgnoreAttributes []string
+	// NoSequence makes servers ignore next_call_seq, as HBase does for a
+	// client that does not send it.
+	NoSequence bool
+}
+
+// Call describes a call to a hook.
+type Call struct {
+	Server int    // index of the region server, -1 for the master
+	Method string // Scan, Multi, Mutate, Get, CreateTable, …
+	Table  string // of a scan
+	N      int    // number of calls of this method on user tables before this one
+}
+
+// FaultKind says what goes wrong with a call.
+type FaultKind uint8
+
+const (
+	None       FaultKind = iota // nothing goes wrong
+	DropBefore                  // the connection breaks before the call is executed
+	DropAfter                   // the call is executed, its reply is lost with the connection
+	Hang                        // the call is executed, its reply never comes
+	Refuse                      // the call is answered with an exception
+	CutCells                    // the reply's cell block loses its last byte; one without cells is lost
+)
+
+// Fault is a hook's answer.
+type Fault struct {
+	Kind      FaultKind
+	Exception string // class name for Refuse
+}
+
+// Cluster is a running fake.
+type Cluster struct {
+	opts    Options
+	zk      net.Listener
+	master  *server
+	servers []*server
+	wg      sync.WaitGroup
+
+	mu       sync.Mutex
+	tables   map[string]*table
+	scanners map[uint64]*scanner
+	nonces   map[uint64]bool
+	lastID   uint64
+	calls    map[string]int
+	hook     func(Call) Fault
+	opens    int
+	closed   bool
+	conns    map[net.Conn]bool
+}
+
+// Start runs a cluster; Close ends it.
+func Start(opts Options) (*Cluster, error) {
+	if opts.Servers == 0 {
+		opts.Servers = 2
+	}
+	c := &Cluster{
+		opts:     opts,
+		tables:   map[string]*table{},
+		scanners: map[uint64]*scanner{},
+		nonces:   map[uint64]bool{},
+		calls:    map[string]int{},
+		conns:    map[net.Conn]bool{},
+		lastID:   1000,
+	}
+	for i := -1; i < opts.Servers; i++ {
+		s := &server{c: c, index: i}
+		if err := s.listen("127.0.0.1:0"); err != nil {
+			c.Close()
+			return nil, err
+		}
+		if i < 0 {
+			c.master = s
+		} else {
+			c.servers = append(c.servers, s)
+		}
+	}
+	return c, c.startZooKeeper("127.0.0.1:0")
+}
+
+// Address is the ZooKeeper quorum.
+func (c *Cluster) Address() string { return c.zk.Addr().String() }
+
+// ServerAddress is the "host:port" of a region server.
+func (c *Cluster) ServerAddress(i int) string { return c.servers[i].addr }
+
+// Close ends all servers and connections.
+func (c *Cluster) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.StopZooKeeper()
+	for _, s := range append([]*server{c.master}, c.servers...) {
+		if s != nil {
+			s.stop()
+		}
+	}
+	c.mu.Lock()
+	for conn := range c.conns {
+		conn.Close()
+	}
+	c.mu.Unlock()
+	c.wg.Wait()
+}
+
+// SetHook installs the judge of every call; nil removes it. It is called with
+// the cluster locked: it must not call the cluster.
+func (c *Cluster) SetHook(hook func(Call) Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hook = hook
+	c.calls = map[string]int{}
+}
+
+// Calls tells how often a method was called on user tables since SetHook.
+func (c *Cluster) Calls(method string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[method]
+}
+
+// OpenScanners counts the scanners that clients have left open.
+func (c *Cluster) OpenScanners() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.scanners)
+}
+
+// ExpireScanners ends every scanner's lease.
+func (c *Cluster) ExpireScanners() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expire()
+}
+
+func (c *Cluster) expire() { clear(c.scanners) }
+
+// StopServer ends a region server and its connections; its regions stay
+// assigned to it.
+func (c *Cluster) StopServer(i int) { c.servers[i].stop() }
+
+// RestartServer starts a stopped server again, on the same port.
+func (c *Cluster) RestartServer(i int) error { return c.servers[i].listen(c.servers[i].addr) }
+
+// StopZooKeeper ends ZooKeeper and its sessions.
+func (c *Cluster) StopZooKeeper() {
+	if c.zk != nil {
+		c.zk.Close()
+	}
+}
+
+// RestartZooKeeper starts it again, on the same port.
+func (c *Cluster) RestartZooKeeper() error { return c.startZooKeeper(c.Address()) }
+
+// judge asks the hook about a call. Calls to hbase:meta are not numbered and
+// not disturbed.
+func (c *Cluster) judge(call Call) Fault {
+	if call.Table == metaName {
+		return Fault{}
+	}
+	call.N = c.calls[call.Method]
+	c.calls[call.Method]++
+	if c.hook == nil {
+		return Fault{}
+	}
+	return c.hook(call)
+}
+
+// track remembers a connection until it ends; it refuses after Close.
+func (c *Cluster) track(conn net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.conns[conn] = true
+	}
+	return !c.closed
+}
+
+func (c *Cluster) untrack(conn net.Conn) {
+	conn.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.conns, conn)
+}
+
+// serve accepts connections until the listener closes.
+func (c *Cluster) serve(l net.Listener, handle func(net.Conn)) {
+	c.wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if !c.track(conn) {
+				conn.Close()
+				return
+			}
+			c.wg.Go(func() {
+				defer c.untrack(conn)
+				handle(conn)
+			})
+		}
+	})
+}
+
+// javaError is an exception to send.
+type javaError struct{ class, message string }
+
+func (e *javaError) Error() string { return e.class + ": " + e.message }
+
+func throw(class, format string, args ...any) error {
+	return &javaError{class, fmt.Sprintf(format, args...)}
+}
+
+// Exceptions that the fake throws.
+const (
+	notServing   = "org.apache.hadoop.hbase.NotServingRegionException"
+	wrongRegion  = "org.apache.hadoop.hbase.regionserver.WrongRegionException"
+	unknownScan  = "org.apache.hadoop.hbase.UnknownScannerException"
+	outOfOrder   = "org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException"
+	noFamily     = "org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException"
+	doNotRetry   = "org.apache.hadoop.hbase.DoNotRetryIOException"
+	tableExists  = "org.apache.hadoop.hbase.TableExistsException"
+	noTable      = "org.apache.hadoop.hbase.TableNotFoundException"
+	unsupported  = "java.lang.UnsupportedOperationException"
+	illegalValue = "java.lang.IllegalArgumentException"
+)
+
+// now is the servers' clock.
+func now() int64 { return time.Now().UnixMilli() }

@@ -1,0 +1,235 @@
+package hbasefake
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Cell types that a delete's cells have.
+const (
+	deleteColumn = 12
+	deleteFamily = 14
+)
+
+// get reads a row, or tells a disabled table's state as hbase:meta does.
+func (s *server) get(m *pb.GetRequest) (proto.Message, []byte, error) {
+	if string(m.GetRegion().GetValue()) == metaRegion {
+		return s.tableState(string(m.Get.Row))
+	}
+	t, r, err := s.regionNamed(m.GetRegion())
+	if err != nil {
+		return nil, nil, err
+	}
+	result, cells, err := t.read(r, m.Get)
+	return &pb.GetResponse{Result: result}, cells, err
+}
+
+func (s *server) tableState(name string) (proto.Message, []byte, error) {
+	t := s.c.tables[name]
+	if t == nil {
+		return &pb.GetResponse{Result: &pb.Result{}}, nil, nil
+	}
+	state := []byte{8, 0}
+	if t.disabled {
+		state[1] = 1
+	}
+	found := &pb.Cell{Row: []byte(name), Family: []byte("table"), Qualifier: []byte("state"), Value: state}
+	return &pb.GetResponse{Result: &pb.Result{Cell: []*pb.Cell{found}}}, nil, nil
+}
+
+// read executes a Get.
+func (t *table) read(r *regionState, g *pb.Get) (*pb.Result, []byte, error) {
+	if !r.contains(g.Row) {
+		return nil, nil, throw(wrongRegion, "row %x", g.Row)
+	}
+	f, err := newFilter(&pb.Scan{Column: g.Column})
+	if err != nil {
+		return nil, nil, err
+	}
+	for family := range f.families {
+		if !t.families[family] {
+			return nil, nil, throw(noFamily, "%s in table %s", family, t.name)
+		}
+	}
+	kept := f.apply(t.get(g.Row))
+	if g.GetExistenceOnly() {
+		return &pb.Result{Exists: proto.Bool(len(kept.cells) > 0)}, nil, nil
+	}
+	var block []byte
+	for _, c := range kept.cells {
+		block = appendCell(block, kept.key, c)
+	}
+	return &pb.Result{AssociatedCellCount: proto.Int32(int32(len(kept.cells)))}, block, nil
+}
+
+// change is one cell of a mutation.
+type change struct {
+	cell
+	kind byte
+}
+
+// changes collects a mutation's cells from the message or the block.
+func changes(m *pb.MutationProto, block []byte) ([]change, []byte) {
+	var list []change
+	for range m.GetAssociatedCellCount() {
+		var c change
+		c.cell, c.kind, block = takeCell(block)
+		list = append(list, c)
+	}
+	for _, cv := range m.ColumnValue {
+		for _, qv := range cv.QualifierValue {
+			list = append(list, change{cell{cv.Family, qv.Qualifier, qv.Value, math.MaxInt64}, 4})
+		}
+	}
+	return list, block
+}
+
+// mutate changes a row. A mutation whose nonce was seen is not done again.
+func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []change) (*pb.Result, []byte, error) {
+	if !r.contains(m.Row) {
+		return nil, nil, throw(wrongRegion, "row %x", m.Row)
+	}
+	for _, c := range list {
+		if !t.families[string(c.family)] {
+			return nil, nil, throw(noFamily, "%s in table %s", c.family, t.name)
+		}
+	}
+	again := s.c.nonces[m.GetNonce()] && m.Nonce != nil
+	if m.Nonce != nil {
+		s.c.nonces[m.GetNonce()] = true
+	}
+	changed := t.get(m.Row)
+	if !again {
+		var err error
+		if changed, err = changed.change(m.GetMutateType(), list); err != nil {
+			return nil, nil, err
+		}
+		t.set(changed)
+	}
+	if m.GetMutateType() != pb.MutationProto_INCREMENT {
+		return &pb.Result{}, nil, nil
+	}
+	c := changed.value(list[0].family, list[0].qualifier)
+	return &pb.Result{AssociatedCellCount: proto.Int32(1)}, appendCell(nil, m.Row, *c), nil
+}
+
+// change applies cells to a row.
+func (r *row) change(kind pb.MutationProto_MutationType, list []change) (*row, error) {
+	for _, c := range list {
+		if c.timestamp == math.MaxInt64 {
+			c.timestamp = now()
+		}
+		old := r.value(c.family, c.qualifier)
+		switch kind {
+		case pb.MutationProto_DELETE:
+			r = r.remove(c)
+			continue
+		case pb.MutationProto_APPEND:
+			if old != nil {
+				c.value = append(bytes.Clone(old.value), c.value...)
+				c.timestamp = max(c.timestamp, old.timestamp+1)
+			}
+		case pb.MutationProto_INCREMENT:
+			if old != nil && len(old.value) != 8 {
+				return nil, throw(doNotRetry, "a counter of %d bytes", len(old.value))
+			}
+			if old != nil {
+				sum := binary.BigEndian.Uint64(old.value) + binary.BigEndian.Uint64(c.value)
+				c.value = binary.BigEndian.AppendUint64(nil, sum)
+				c.timestamp = max(c.timestamp, old.timestamp+1)
+			}
+		}
+		r = r.put(c.cell)
+	}
+	return r, nil
+}
+
+// remove drops the cells that a deletion covers.
+func (r *row) remove(d change) *row {
+	kept := &row{key: r.key}
+	for _, c := range r.cells {
+		hit := bytes.Equal(c.family, d.family) && c.timestamp <= d.timestamp &&
+			(d.kind == deleteFamily || bytes.Equal(c.qualifier, d.qualifier))
+		if !hit {
+			kept.cells = append(kept.cells, c)
+		}
+	}
+	return kept
+}
+
+// mutateOne executes the Mutate method, with or without a condition.
+func (s *server) mutateOne(m *pb.MutateRequest, block []byte) (proto.Message, []byte, error) {
+	t, r, err := s.regionNamed(m.GetRegion())
+	if err != nil {
+		return nil, nil, err
+	}
+	list, _ := changes(m.Mutation, block)
+	if c := m.Condition; c != nil {
+		holds, err := t.holds(c)
+		if err != nil || !holds {
+			return &pb.MutateResponse{Processed: proto.Bool(false)}, nil, err
+		}
+	}
+	result, cells, err := s.mutate(t, r, m.Mutation, list)
+	return &pb.MutateResponse{Result: result, Processed: proto.Bool(true)}, cells, err
+}
+
+// holds compares a cell as HBase does: an empty value is an absent one.
+func (t *table) holds(c *pb.Condition) (bool, error) {
+	var binary pb.BinaryComparator
+	if err := proto.Unmarshal(c.GetComparator().GetSerializedComparator(), &binary); err != nil {
+		return false, throw(illegalValue, "%v", err)
+	}
+	want, found := binary.GetComparable().GetValue(), t.get(c.Row).value(c.Family, c.Qualifier)
+	if found == nil {
+		return len(want) == 0, nil
+	}
+	return bytes.Equal(want, found.value), nil
+}
+
+// multi executes gets and mutations region by region.
+func (s *server) multi(m *pb.MultiRequest, block []byte) (proto.Message, []byte, error) {
+	response := &pb.MultiResponse{}
+	var cells []byte
+	for _, ra := range m.RegionAction {
+		result := &pb.RegionActionResult{}
+		response.RegionActionResult = append(response.RegionActionResult, result)
+		t, r, regionErr := s.regionNamed(ra.GetRegion())
+		if regionErr != nil {
+			result.Exception = exceptionPair(regionErr)
+		}
+		for _, a := range ra.Action {
+			var list []change
+			if a.Mutation != nil {
+				list, block = changes(a.Mutation, block) // its cells are there in any case
+			}
+			if regionErr != nil {
+				continue
+			}
+			roe := &pb.ResultOrException{Index: a.Index}
+			var out []byte
+			var err error
+			if a.Get != nil {
+				roe.Result, out, err = t.read(r, a.Get)
+			} else {
+				roe.Result, out, err = s.mutate(t, r, a.Mutation, list)
+			}
+			if err != nil {
+				roe.Result, roe.Exception = nil, exceptionPair(err)
+			}
+			cells = append(cells, out...)
+			result.ResultOrException = append(result.ResultOrException, roe)
+		}
+	}
+	return response, cells, nil
+}
+
+// exceptionPair is an exception inside a reply.
+func exceptionPair(err error) *pb.NameBytesPair {
+	java := err.(*javaError)
+	return &pb.NameBytesPair{Name: &java.class, Value: []byte(java.Error() + "\n\tat fake")}
+}

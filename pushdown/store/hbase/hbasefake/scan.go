@@ -1,0 +1,193 @@
+package hbasefake
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"github.com/tsuna/gohbase/pb"
+	"github.com/tsuna/gohbase/region"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// scanner is an open scan at a server: the rows of its region as they were
+// when it was opened, already filtered, and how far it has come.
+type scanner struct {
+	region  *regionState // nil for hbase:meta
+	rows    []*row
+	cell    int // of rows[0], the next to send
+	seq     uint64
+	replies int
+	size    int
+	scanned int64 // rows looked at, not yet told
+}
+
+// scan opens a scanner or goes on with one.
+func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
+	var sc *scanner
+	id := m.GetScannerId()
+	if m.ScannerId == nil {
+		var err error
+		if sc, err = s.open(m); err != nil {
+			return nil, nil, err
+		}
+		s.c.opens++
+		id = uint64(s.c.opens)
+		s.c.scanners[id] = sc
+	} else if sc = s.c.scanners[id]; sc == nil {
+		return nil, nil, throw(unknownScan, "scanner %d", id)
+	}
+	if m.GetCloseScanner() && m.ScannerId != nil {
+		delete(s.c.scanners, id)
+		return &pb.ScanResponse{ScannerId: &id, MoreResults: proto.Bool(false)}, nil, nil
+	}
+	if m.NextCallSeq == nil && sc.region != nil {
+		return nil, nil, throw(doNotRetry, "a scan without next_call_seq: HBase would let it lose rows")
+	}
+	if m.NextCallSeq != nil && m.GetNextCallSeq() != sc.seq && !s.c.opts.NoSequence {
+		delete(s.c.scanners, id)
+		return nil, nil, throw(outOfOrder, "expected %d, got %d", sc.seq, m.GetNextCallSeq())
+	}
+	sc.seq++
+	response, cells := s.reply(sc, m)
+	response.ScannerId = &id
+	if !response.GetMoreResults() || !response.GetMoreResultsInRegion() || m.GetCloseScanner() {
+		delete(s.c.scanners, id)
+	}
+	return response, cells, nil
+}
+
+// open filters the region's rows.
+func (s *server) open(m *pb.ScanRequest) (*scanner, error) {
+	spec := m.GetScan()
+	sc := &scanner{size: int(spec.GetMaxResultSize())}
+	if string(m.GetRegion().GetValue()) == metaRegion {
+		sc.rows = s.c.metaRange(spec)
+		return sc, nil
+	}
+	t, r, err := s.regionNamed(m.GetRegion())
+	if err != nil {
+		return nil, err
+	}
+	for _, col := range spec.Column {
+		if !t.families[string(col.Family)] {
+			return nil, throw(noFamily, "%s in table %s", col.Family, t.name)
+		}
+	}
+	f, err := newFilter(spec)
+	if err != nil {
+		return nil, err
+	}
+	sc.region = r
+	for _, row := range t.rows {
+		if !r.contains(row.key) || bytes.Compare(row.key, spec.StartRow) < 0 ||
+			len(spec.StopRow) > 0 && bytes.Compare(row.key, spec.StopRow) >= 0 {
+			continue
+		}
+		sc.scanned++
+		if kept := f.apply(row); len(kept.cells) > 0 {
+			sc.rows = append(sc.rows, kept)
+		}
+	}
+	return sc, nil
+}
+
+// metaRange selects rows of hbase:meta, which has an order of its own.
+func (c *Cluster) metaRange(spec *pb.Scan) []*row {
+	var rows []*row
+	for _, r := range c.metaRows() {
+		below := len(spec.StartRow) > 0 && region.Compare(r.key, spec.StartRow) < 0
+		if spec.GetReversed() {
+			if region.Compare(r.key, spec.StartRow) <= 0 {
+				rows = append(rows, r)
+			}
+		} else if !below && (len(spec.StopRow) == 0 || region.Compare(r.key, spec.StopRow) < 0) {
+			rows = append(rows, r)
+		}
+	}
+	if spec.GetReversed() {
+		slices.Reverse(rows)
+	}
+	return rows
+}
+
+// limits of one reply.
+func (s *server) limits(sc *scanner, m *pb.ScanRequest) (size, cells, rows int) {
+	size, cells, rows = math.MaxInt, math.MaxInt, int(m.GetNumberOfRows())
+	if sc.size > 0 {
+		size = sc.size
+	}
+	if o := s.c.opts; sc.region != nil {
+		if o.MaxReplyBytes > 0 {
+			size = min(size, o.MaxReplyBytes)
+		}
+		if o.MaxReplyCells > 0 {
+			cells = o.MaxReplyCells
+		}
+	}
+	return size, cells, rows
+}
+
+// reply sends what fits.
+func (s *server) reply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []byte) {
+	response := &pb.ScanResponse{MoreResults: proto.Bool(true), MoreResultsInRegion: proto.Bool(true)}
+	if m.GetTrackScanMetrics() {
+		response.ScanMetrics = &pb.ScanMetrics{Metrics: []*pb.NameInt64Pair{{Name: proto.String("ROWS_SCANNED"), Value: proto.Int64(sc.scanned)}}}
+		sc.scanned = 0
+	}
+	sc.replies++
+	if n := s.c.opts.HeartbeatEvery; n > 0 && sc.replies%n == 0 && sc.region != nil {
+		response.HeartbeatMessage = proto.Bool(true)
+		return response, nil
+	}
+	size, cells, rows := s.limits(sc, m)
+	limit := limitOfRows(m)
+	var block []byte
+	for sent := 0; len(sc.rows) > 0 && rows > 0; rows-- {
+		r, n := sc.rows[0], uint32(0)
+		for sc.cell < len(r.cells) && len(block) < size && sent < cells {
+			block = appendCell(block, r.key, r.cells[sc.cell])
+			sc.cell, sent, n = sc.cell+1, sent+1, n+1
+		}
+		full := len(block) >= size || sent >= cells
+		whole := sc.cell == len(r.cells)
+		if n > 0 {
+			response.CellsPerResult = append(response.CellsPerResult, n)
+			response.PartialFlagPerResult = append(response.PartialFlagPerResult, !whole || full && s.c.opts.MarkWhole)
+		}
+		if whole {
+			sc.rows, sc.cell = sc.rows[1:], 0
+			if limit--; limit == 0 {
+				response.MoreResults = proto.Bool(false)
+				return response, block
+			}
+		}
+		if full {
+			return response, block
+		}
+	}
+	// The end shows only when a reply was not cut short.
+	response.MoreResultsInRegion = proto.Bool(len(sc.rows) > 0)
+	return response, block
+}
+
+// limitOfRows reads field 11, which gohbase's schema does not have; -1 without.
+func limitOfRows(m *pb.ScanRequest) int {
+	for b := []byte(m.ProtoReflect().GetUnknown()); len(b) > 0; {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			break
+		}
+		if number == 11 && kind == protowire.VarintType {
+			v, _ := protowire.ConsumeVarint(b[n:])
+			return int(v)
+		}
+		skip := protowire.ConsumeFieldValue(number, kind, b[n:])
+		if skip < 0 {
+			break
+		}
+		b = b[n+skip:]
+	}
+	return -1
+}

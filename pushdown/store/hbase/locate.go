@@ -1,0 +1,205 @@
+package hbase
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"downpour/pushdown/store"
+
+	"github.com/tsuna/gohbase/pb"
+	"github.com/tsuna/gohbase/zk"
+	"google.golang.org/protobuf/proto"
+)
+
+const metaTable = "hbase:meta"
+
+var metaRegionName = []byte("hbase:meta,,1")
+
+// errMeta marks an answer of hbase:meta that cannot be used just now: a region
+// without a server, a hole, a parent of a split.
+var errMeta = errors.New("hbase:meta")
+
+// location is a region and the server that holds it, as far as known.
+type location struct {
+	table       string
+	name        []byte // T,start,id.md5.
+	start, stop []byte // half-open; an empty stop is the table's end
+	addr        string // host:port
+}
+
+func (l *location) contains(key []byte) bool {
+	return bytes.Compare(key, l.start) >= 0 && (len(l.stop) == 0 || bytes.Compare(key, l.stop) < 0)
+}
+
+// regionCache remembers locations by table, ordered by start key.
+type regionCache struct {
+	mu     sync.RWMutex
+	tables map[string][]*location
+	asking map[string]chan struct{} // one look-up at a time for a table
+}
+
+func newRegionCache() *regionCache {
+	return &regionCache{tables: map[string][]*location{}, asking: map[string]chan struct{}{}}
+}
+
+// find returns the remembered region of key, or nil.
+func (rc *regionCache) find(table string, key []byte) *location {
+	rc.mu.RLock()
+	defer rc.mu.RUnlock()
+	locs := rc.tables[table]
+	i, ok := slices.BinarySearchFunc(locs, key, func(l *location, k []byte) int { return bytes.Compare(l.start, k) })
+	if !ok {
+		i--
+	}
+	if i < 0 || !locs[i].contains(key) {
+		return nil
+	}
+	return locs[i]
+}
+
+// add remembers loc in place of whatever overlaps it.
+func (rc *regionCache) add(loc *location) {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	kept := make([]*location, 0, len(rc.tables[loc.table])+1)
+	for _, l := range rc.tables[loc.table] {
+		before := len(l.stop) != 0 && bytes.Compare(l.stop, loc.start) <= 0
+		behind := len(loc.stop) != 0 && bytes.Compare(loc.stop, l.start) <= 0
+		if before || behind {
+			kept = append(kept, l)
+		}
+	}
+	i, _ := slices.BinarySearchFunc(kept, loc, func(a, b *location) int { return bytes.Compare(a.start, b.start) })
+	rc.tables[loc.table] = slices.Insert(kept, i, loc)
+}
+
+// replace remembers all regions of a table at once.
+func (rc *regionCache) replace(table string, locs []*location) {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	rc.tables[table] = locs
+}
+
+// forget drops loc if it is still what is remembered.
+func (rc *regionCache) forget(loc *location) { rc.remove(func(l *location) bool { return l == loc }) }
+
+// forgetServer drops every region of a server.
+func (rc *regionCache) forgetServer(addr string) {
+	rc.remove(func(l *location) bool { return l.addr == addr })
+}
+
+func (rc *regionCache) remove(wrong func(*location) bool) {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	for table, locs := range rc.tables {
+		if slices.ContainsFunc(locs, wrong) {
+			// A new slice: find may have handed out the old one's elements only.
+			rc.tables[table] = slices.DeleteFunc(slices.Clone(locs), wrong)
+		}
+	}
+}
+
+// turn waits for the right to look up a region of table.
+func (rc *regionCache) turn(ctx context.Context, table string) (release func(), err error) {
+	rc.mu.Lock()
+	ch := rc.asking[table]
+	if ch == nil {
+		ch = make(chan struct{}, 1)
+		rc.asking[table] = ch
+	}
+	rc.mu.Unlock()
+	select {
+	case ch <- struct{}{}:
+		return func() { <-ch }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// locate finds the region of key, in memory or in hbase:meta; it makes one
+// attempt. A table that hbase:meta does not know is store.ErrNoTable.
+func (st *Store) locate(ctx context.Context, table string, key []byte) (*location, error) {
+	if table == metaTable {
+		return st.locateMeta(ctx)
+	}
+	if loc := st.regions.find(table, key); loc != nil {
+		return loc, nil
+	}
+	release, err := st.regions.turn(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if loc := st.regions.find(table, key); loc != nil {
+		return loc, nil
+	}
+	loc, err := st.lookUp(ctx, table, key)
+	if err == nil {
+		st.regions.add(loc)
+	}
+	return loc, err
+}
+
+// locateMeta finds the only region of hbase:meta.
+func (st *Store) locateMeta(ctx context.Context) (*location, error) {
+	addr, err := st.zk.address(ctx, zk.Meta)
+	if err != nil {
+		return nil, err
+	}
+	return &location{table: metaTable, name: metaRegionName, addr: addr}, nil
+}
+
+// lookUp reads the row of key's region: the last one not behind
+// "table,key,:" — a colon sorts behind every region id.
+func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*location, error) {
+	meta, err := st.locateMeta(ctx)
+	if err != nil {
+		return nil, err
+	}
+	search := append(append(append([]byte(table), ','), key...), ',', ':')
+	scan := &pb.Scan{
+		Column:   []*pb.Column{{Family: []byte("info")}},
+		StartRow: search,
+		Reversed: proto.Bool(true),
+	}
+	call := newRPC(ctx, "Scan", &pb.ScanRequest{
+		Region:       regionSpecifier(meta.name),
+		Scan:         scan,
+		NumberOfRows: proto.Uint32(1),
+		CloseScanner: proto.Bool(true),
+	}, &pb.ScanResponse{})
+	if err := st.call(ctx, meta, call); err != nil {
+		return nil, err
+	}
+	rows, err := decodeRows(call)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%w: %q", store.ErrNoTable, table)
+	}
+	return regionOf(table, key, rows[0])
+}
+
+// regionOf checks that the row found describes key's region of table.
+func regionOf(table string, key []byte, row store.Row) (*location, error) {
+	info, err := parseRegion(row)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.table != table:
+		return nil, fmt.Errorf("%w: %q", store.ErrNoTable, table)
+	case info.offline:
+		return nil, fmt.Errorf("%w: region %q is offline, a split is under way", errMeta, info.name)
+	case info.addr == "":
+		return nil, fmt.Errorf("%w: region %q has no server", errMeta, info.name)
+	case !info.contains(key):
+		return nil, fmt.Errorf("%w: no region of table %q holds key %x: the next one is %q", errMeta, table, key, info.name)
+	}
+	return &info.location, nil
+}

@@ -1,0 +1,177 @@
+package hbase
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bound is more than any of these tests needs; a hang fails.
+const bound = 30 * time.Second
+
+// cluster is a fake, a store on it and a context.
+type cluster struct {
+	*testing.T
+	*hbasefake.Cluster
+	st  *Store
+	ctx context.Context
+}
+
+// start runs a fake and opens it; both end with the test.
+func start(t *testing.T, opts hbasefake.Options, change ...func(*Config)) *cluster {
+	fake, err := hbasefake.Start(opts)
+	if err != nil {
+		t.Fatalf("start of the fake: %v", err)
+	}
+	t.Cleanup(fake.Close)
+	cfg := Config{Quorum: fake.Address()}
+	for _, f := range change {
+		f(&cfg)
+	}
+	st, err := Open(cfg)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() { st.Close() })
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	t.Cleanup(cancel)
+	return &cluster{T: t, Cluster: fake, st: st, ctx: ctx}
+}
+
+// fill makes table "t" with rows r0000… of 1, 2 or 3 cells, and returns them.
+func (c *cluster) fill(rows int, splits ...string) []string {
+	var keys [][]byte
+	for _, s := range splits {
+		keys = append(keys, []byte(s))
+	}
+	c.CreateTable("t", []string{"t"}, keys...)
+	var want []string
+	for i := range rows {
+		for q := range 1 + i%3 {
+			key, value := fmt.Sprintf("r%04d", i), fmt.Sprintf("v%d", i*q)
+			c.Put("t", key, "t", fmt.Sprintf("q%d", q), value)
+			want = append(want, fmt.Sprintf("%s q%d %s", key, q, value))
+		}
+	}
+	return want
+}
+
+// read scans and prints every cell; it fails on rows split between blocks.
+func (c *cluster) read(s store.Scan) ([]string, store.ScanStats, error) {
+	s.Table = "t"
+	sc, err := c.st.Scan(c.ctx, s)
+	if err != nil {
+		return nil, store.ScanStats{}, err
+	}
+	defer sc.Close()
+	var got []string
+	var last []byte
+	for {
+		rows, err := sc.Next()
+		if err == io.EOF {
+			return got, sc.Stats(), nil
+		}
+		if err != nil {
+			return got, sc.Stats(), err
+		}
+		for _, r := range rows {
+			if bytes.Compare(r.Key, last) <= 0 {
+				return got, sc.Stats(), fmt.Errorf("row %q comes after %q", r.Key, last)
+			}
+			last = bytes.Clone(r.Key)
+			for _, cell := range r.Cells {
+				got = append(got, fmt.Sprintf("%s %s %s", r.Key, cell.Qualifier, cell.Value))
+			}
+		}
+	}
+}
+
+// mustRead scans and compares.
+func (c *cluster) mustRead(s store.Scan, want []string) store.ScanStats {
+	c.Helper()
+	got, stats, err := c.read(s)
+	if err != nil {
+		c.Fatalf("scan: %v", err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		c.Fatalf("cells (-want +got):\n%s", diff)
+	}
+	return stats
+}
+
+func TestConformance(t *testing.T) {
+	for name, opts := range map[string]hbasefake.Options{
+		"plain":        {},
+		"small pieces": {Servers: 3, MaxReplyCells: 3, MarkWhole: true, HeartbeatEvery: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake, err := hbasefake.Start(opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fake.Close()
+			storetest.Run(t, func(t *testing.T) store.Store {
+				st, err := Open(Config{Quorum: fake.Address()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return st
+			})
+		})
+	}
+}
+
+func TestParseAddress(t *testing.T) {
+	for in, want := range map[string]Config{
+		"zk1:2181":                  {Quorum: "zk1:2181", Root: "/hbase"},
+		"zk1:2181,zk2:2182":         {Quorum: "zk1:2181,zk2:2182", Root: "/hbase"},
+		"zk1,zk2/hbase-unsecure":    {Quorum: "zk1:2181,zk2:2181", Root: "/hbase-unsecure"},
+		"[::1]:2181/a/b/":           {Quorum: "[::1]:2181", Root: "/a/b"},
+		"127.0.0.1:12181/hbase-two": {Quorum: "127.0.0.1:12181", Root: "/hbase-two"},
+	} {
+		got, err := ParseAddress(in)
+		if err != nil || got.Quorum != want.Quorum || got.Root != want.Root {
+			t.Errorf("%q: %q, %q, %v, want %q, %q", in, got.Quorum, got.Root, err, want.Quorum, want.Root)
+		}
+	}
+	for _, in := range []string{"", "/hbase", "zk1:0", "zk1:99999", "zk1:x", ":2181", "a,,b", "zk1:1:2"} {
+		if got, err := ParseAddress(in); err == nil {
+			t.Errorf("%q: got %+v, want an error", in, got)
+		}
+	}
+}
+
+func FuzzParseAddress(f *testing.F) {
+	f.Add("zk1:2181,zk2/hbase")
+	f.Fuzz(func(t *testing.T, in string) {
+		c, err := ParseAddress(in)
+		if err != nil {
+			return
+		}
+		again, err := ParseAddress(c.Quorum + c.Root)
+		if err != nil || again.Quorum != c.Quorum || again.Root != c.Root {
+			t.Errorf("%q: %+v, read again %+v, %v", in, c, again, err)
+		}
+	})
+}
+
+// wantError fails unless err is target.
+func wantError(t *testing.T, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("got error %v, want %v", err, target)
+	}
+}

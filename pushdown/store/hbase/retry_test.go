@@ -1,0 +1,68 @@
+package hbase
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"downpour/pushdown/store"
+)
+
+func TestJudge(t *testing.T) {
+	java := func(class string) error { return fmt.Errorf("%s%s:\n%s: text\n\tat a.b", javaPrefix, class, class) }
+	for _, x := range []struct {
+		err  error
+		want verdict
+	}{
+		{java("org.apache.hadoop.hbase.CallQueueTooBigException"), again},
+		{java("org.apache.hadoop.hbase.NotServingRegionException"), relocate},
+		{java("org.apache.hadoop.hbase.UnknownScannerException"), reopen},
+		{java("org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException"), fatal},
+		{java("org.apache.hadoop.hbase.regionserver.RegionServerStoppedException"), reconnect},
+		{java("org.apache.hadoop.hbase.regionserver.SomethingNewException"), unknown},
+		{&javaError{"org.apache.hadoop.hbase.RegionTooBusyException", "x"}, again},
+		{&lostError{"s:1", false, errors.New("x")}, reconnect},
+		{&dialError{"s:1", errors.New("x")}, reconnect},
+		{fmt.Errorf("%w: x", errMeta), relocate},
+		{fmt.Errorf("%w: x", errZooKeeper), relocate},
+		{fmt.Errorf("%w: x", store.ErrNoTable), fatal},
+		{fmt.Errorf("%w: x", errCellBlock), unknown},
+	} {
+		if got := judge(x.err); got != x.want {
+			t.Errorf("%v: got %d, want %d", x.err, got, x.want)
+		}
+	}
+}
+
+func TestReadable(t *testing.T) {
+	err := fmt.Errorf("%sa.b.CException:\na.b.CException: the text\n\tat x.y(Z.java:1)\n", javaPrefix)
+	if got, want := readable(err).Error(), "a.b.CException: the text"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := readable(errors.New("plain")).Error(); got != "plain" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The read type must be on the wire as the server knows it.
+func TestOpenRequest_unknownFields(t *testing.T) {
+	if got := fmt.Sprintf("%x", readType); got != "b80102" {
+		t.Errorf("read type: got %s, want b80102 (pread)", got)
+	}
+	f, err := newScanFilters(&store.Scan{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scanner{scan: store.Scan{MaxRows: 300}, filters: f}
+	m, err := s.openRequest(&location{name: []byte("r")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%x", m.ProtoReflect().GetUnknown()); got != "58ac02" {
+		t.Errorf("row limit: got %s, want 58ac02 (300)", got)
+	}
+	if m.NextCallSeq == nil || !strings.HasPrefix(fmt.Sprintf("%x", m.Scan.ProtoReflect().GetUnknown()), "b80102") {
+		t.Errorf("got %v, want next_call_seq and a read type", m)
+	}
+}

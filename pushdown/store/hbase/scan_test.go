@@ -1,0 +1,253 @@
+package hbase
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
+)
+
+// faults that may befall any reply of a scan; each must leave the rows as they
+// are. DropAfter is the one by which rows are lost silently when the client
+// asks again without a sequence number.
+var scanFaults = map[string]func(c *cluster) hbasefake.Fault{
+	"reply lost with the connection": func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.DropAfter} },
+	"connection broken before":       func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.DropBefore} },
+	"cells cut":                      func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.CutCells} },
+	"lease expired":                  refuse("org.apache.hadoop.hbase.UnknownScannerException"),
+	"out of order":                   refuse("org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException"),
+	"scanner reset":                  refuse("org.apache.hadoop.hbase.exceptions.ScannerResetException"),
+	"region moved":                   refuse("org.apache.hadoop.hbase.exceptions.RegionMovedException"),
+	"region not served":              refuse("org.apache.hadoop.hbase.NotServingRegionException"),
+	"call queue full":                refuse("org.apache.hadoop.hbase.CallQueueTooBigException"),
+	"server aborted":                 refuse("org.apache.hadoop.hbase.regionserver.RegionServerAbortedException"),
+	"some exception":                 refuse("java.io.IOException"),
+}
+
+func refuse(class string) func(*cluster) hbasefake.Fault {
+	return func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: class} }
+}
+
+// odd are the shapes of replies under which every fault is tried.
+var odd = map[string]hbasefake.Options{
+	"pieces of 7 cells":      {MaxReplyCells: 7},
+	"pieces, heartbeats":     {MaxReplyCells: 2, HeartbeatEvery: 3},
+	"partial flag on all":    {MaxReplyCells: 6, MarkWhole: true},
+	"without sequence check": {MaxReplyCells: 7, NoSequence: true},
+}
+
+func TestScan_cutEveryReply(t *testing.T) {
+	for shape, opts := range odd {
+		for name, fault := range scanFaults {
+			t.Run(shape+"/"+name, func(t *testing.T) {
+				c := start(t, opts)
+				want := c.fill(40, "r0013", "r0026")
+				quiet := c.mustRead(store.Scan{}, want)
+				if quiet.Resumes != 0 {
+					t.Fatalf("without a fault: %+v, want no resume", quiet)
+				}
+				for n := range int(quiet.RPCs) {
+					c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+						if call.Method == "Scan" && call.N == n {
+							return fault(c)
+						}
+						return hbasefake.Fault{}
+					})
+					stats := c.mustRead(store.Scan{}, want)
+					if stats.Resumes != 1 || stats.Rows != 40 {
+						t.Fatalf("fault at call %d of %d: %+v, want 1 resume, 40 rows", n, quiet.RPCs, stats)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A server that advances and loses the reply, once in every three calls.
+func TestScan_manyLostReplies(t *testing.T) {
+	c := start(t, hbasefake.Options{MaxReplyCells: 10})
+	want := c.fill(60)
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.Method == "Scan" && call.N%3 == 2 {
+			return hbasefake.Fault{Kind: hbasefake.DropAfter}
+		}
+		return hbasefake.Fault{}
+	})
+	if stats := c.mustRead(store.Scan{}, want); stats.Resumes < 3 {
+		t.Fatalf("%+v, want several resumes", stats)
+	}
+}
+
+// Between any two blocks the world may change.
+func TestScan_changesBetweenBlocks(t *testing.T) {
+	for name, change := range map[string]func(c *cluster, key []byte){
+		"leases expire": func(c *cluster, _ []byte) { c.ExpireScanners() },
+		"region moves":  func(c *cluster, key []byte) { c.MoveRegion("t", key) },
+		"region splits behind": func(c *cluster, key []byte) {
+			c.SplitRegion("t", append([]byte("r"), fmt.Sprintf("%04d", 40+len(key)%10)...))
+		},
+		"region splits here": func(c *cluster, key []byte) { c.SplitRegion("t", key) },
+		"server restarts": func(c *cluster, _ []byte) {
+			c.StopServer(1)
+			c.ExpireScanners()
+			if err := c.RestartServer(1); err != nil {
+				c.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for at := range 12 {
+				c := start(t, hbasefake.Options{MaxReplyCells: 11, MarkWhole: at%2 == 1})
+				want := c.fill(60, "r0020")
+				c.readAndDisturb(want, at, change)
+			}
+		})
+	}
+}
+
+// readAndDisturb changes the cluster after block number at.
+func (c *cluster) readAndDisturb(want []string, at int, change func(*cluster, []byte)) {
+	c.Helper()
+	sc, err := c.st.Scan(c.ctx, store.Scan{Table: "t"})
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer sc.Close()
+	var got []string
+	for block := 0; ; block++ {
+		rows, err := sc.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			c.Fatalf("next: %v", err)
+		}
+		for _, r := range rows {
+			for _, cell := range r.Cells {
+				got = append(got, fmt.Sprintf("%s %s %s", r.Key, cell.Qualifier, cell.Value))
+			}
+		}
+		if block == at {
+			change(c, append([]byte(nil), rows[len(rows)-1].Key...))
+		}
+	}
+	if len(got) != len(want) {
+		c.Fatalf("changed after block %d: %d cells, want %d", at, len(got), len(want))
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			c.Fatalf("changed after block %d: cell %d is %q, want %q", at, i, got[i], want[i])
+		}
+	}
+}
+
+// Scanners do not stay open at the servers, however a scan ends.
+func TestScan_closesScanners(t *testing.T) {
+	c := start(t, hbasefake.Options{MaxReplyCells: 5})
+	want := c.fill(60, "r0030")
+	c.mustRead(store.Scan{}, want)
+	c.mustRead(store.Scan{MaxRows: 4}, want[:7])
+	for blocks := range 4 {
+		sc, err := c.st.Scan(c.ctx, store.Scan{Table: "t"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range blocks {
+			if _, err := sc.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sc.Close()
+	}
+	c.await("open scanners", func() bool { return c.OpenScanners() == 0 })
+}
+
+// await polls until done.
+func (c *cluster) await(what string, done func() bool) {
+	c.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-c.ctx.Done():
+			c.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// A silent server is found out by a probe on the same connection.
+func TestScan_silentCall(t *testing.T) {
+	c := start(t, hbasefake.Options{MaxReplyCells: 10}, func(cfg *Config) {
+		cfg.ProbeAfter, cfg.RPCTimeout = 20*time.Millisecond, 200*time.Millisecond
+	})
+	want := c.fill(30)
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.Method == "Scan" && call.N == 2 {
+			return hbasefake.Fault{Kind: hbasefake.Hang}
+		}
+		return hbasefake.Fault{}
+	})
+	c.mustRead(store.Scan{}, want) // the probe is answered: the call alone is given up
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.N == 1 || call.N == 2 {
+			return hbasefake.Fault{Kind: hbasefake.Hang}
+		}
+		return hbasefake.Fault{}
+	})
+	c.mustRead(store.Scan{}, want)
+}
+
+func TestScan_stats(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	want := c.fill(60, "r0030")
+	p := &store.KeyPattern{Head: 4, NameLen: 0, ValueLen: 1, Wants: []store.Want{{Values: [][]byte{[]byte("7")}}}}
+	var some []string
+	for _, w := range want {
+		if w[4] == '7' {
+			some = append(some, w)
+		}
+	}
+	stats := c.mustRead(store.Scan{Filter: store.RowFilter{Pattern: p}}, some)
+	if stats.Rows != 6 || stats.RowsScanned != 60 || stats.RPCs != 2 || stats.Bytes == 0 {
+		t.Fatalf("%+v, want 6 rows of 60 in 2 calls", stats)
+	}
+	ranges := []store.KeyRange{{Start: []byte("r0031"), Stop: []byte("r0032")}}
+	if stats := c.mustRead(store.Scan{Filter: store.RowFilter{Ranges: ranges}}, want[61:63]); stats.RPCs != 1 {
+		t.Fatalf("%+v, want 1 call: the first region has no wanted range", stats)
+	}
+}
+
+func TestScan_errors(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(3)
+	_, err := c.st.Scan(c.ctx, store.Scan{Table: "t", Columns: []store.KeyRange{{Start: []byte("b"), Stop: []byte("a")}}})
+	if err == nil {
+		t.Error("a range that ends before it begins: no error")
+	}
+	_, _, err = c.read(store.Scan{Family: "other"})
+	if err == nil || judge(err) != fatal {
+		t.Errorf("unknown family: %v, want a final error", err)
+	}
+	c.SetHook(func(hbasefake.Call) hbasefake.Fault {
+		return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "java.io.IOException"}
+	})
+	if _, _, err = c.read(store.Scan{}); err == nil {
+		t.Error("an exception every time: no error")
+	}
+	c.SetHook(nil)
+	c.Disable("t")
+	_, _, err = c.read(store.Scan{})
+	wantError(t, err, store.ErrUnavailable)
+	ctx, cancel := context.WithCancel(c.ctx)
+	cancel()
+	sc, err := c.st.Scan(ctx, store.Scan{Table: "t"})
+	if err == nil {
+		_, err = sc.Next()
+	}
+	wantError(t, err, context.Canceled)
+}

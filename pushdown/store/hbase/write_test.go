@@ -1,0 +1,392 @@
+package hbase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// disturb makes every n-th call of a method fail once.
+func (c *cluster) disturb(method string, every int, fault hbasefake.Fault) {
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.Method == method && call.N%every == 0 {
+			return fault
+		}
+		return hbasefake.Fault{}
+	})
+}
+
+// Writes survive faults, each once, appends too.
+func TestApply_faults(t *testing.T) {
+	for name, fault := range map[string]hbasefake.Fault{
+		"reply lost": {Kind: hbasefake.DropAfter},
+		"cut before": {Kind: hbasefake.DropBefore},
+		"queue full": {Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"},
+		"moved":      {Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.exceptions.RegionMovedException"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, hbasefake.Options{})
+			c.CreateTable("t", []string{"t"}, []byte("r0005"))
+			c.disturb("Multi", 2, fault)
+			var want []string
+			for round := range 5 {
+				var ms []store.Mutation
+				for i := range 10 {
+					row := fmt.Appendf(nil, "r%04d", i)
+					ms = append(ms, store.Mutation{Row: row, Family: "t", Qualifier: []byte("put"), Value: []byte{byte('a' + round)}},
+						store.Mutation{Kind: store.Append, Row: row, Family: "t", Qualifier: []byte("app"), Value: []byte{byte('a' + round)}})
+				}
+				if err := c.st.Apply(c.ctx, "t", ms); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 10 {
+				want = append(want, fmt.Sprintf("r%04d app abcde", i), fmt.Sprintf("r%04d put e", i))
+			}
+			c.SetHook(nil)
+			c.mustRead(store.Scan{}, want)
+		})
+	}
+}
+
+// What fails for good is named, the rest is written.
+func TestApply_partialError(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	err := c.st.Apply(c.ctx, "t", []store.Mutation{
+		{Row: []byte("a"), Family: "t", Qualifier: []byte("q"), Value: []byte("1")},
+		{Row: []byte("b"), Family: "wrong", Qualifier: []byte("q")},
+		{Row: []byte("c"), Family: "t", Qualifier: []byte("q"), Value: []byte("2")},
+	})
+	var partial *store.PartialError
+	if !errors.As(err, &partial) || !cmp.Equal(partial.Failed, []int{1}) {
+		t.Fatalf("got %v, want a partial error of mutation 1", err)
+	}
+	c.mustRead(store.Scan{}, []string{"a q 1", "c q 2"})
+	for _, m := range []store.Mutation{
+		{Family: "t"}, {Row: []byte("r")}, {Row: []byte("r"), Family: "t", Kind: 9}, {Row: []byte("r"), Family: "t", Timestamp: -1},
+	} {
+		if c.st.Apply(c.ctx, "t", []store.Mutation{m}) == nil {
+			t.Errorf("%+v: no error", m)
+		}
+	}
+}
+
+// An increment whose reply is lost counts once.
+func TestIncrement_lostReply(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	c.disturb("Mutate", 2, hbasefake.Fault{Kind: hbasefake.DropAfter})
+	for want := int64(1); want <= 6; want++ {
+		got, err := c.st.Increment(c.ctx, "t", store.CellKey{Row: []byte("r"), Family: "t", Qualifier: []byte("c")}, 1)
+		if err != nil || got != want {
+			t.Fatalf("got %d, %v, want %d", got, err, want)
+		}
+	}
+}
+
+// A put on condition whose reply is lost is not sent again: it would report
+// that it had not written.
+func TestCompareAndPut_lostReply(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	c.disturb("Mutate", 1, hbasefake.Fault{Kind: hbasefake.DropAfter})
+	cell := store.CellKey{Row: []byte("r"), Family: "t", Qualifier: []byte("c")}
+	_, err := c.st.CompareAndPut(c.ctx, "t", cell, nil, []byte("1"))
+	wantError(t, err, store.ErrUnavailable)
+	if n := c.Calls("Mutate"); n != 1 {
+		t.Errorf("sent %d times, want once", n)
+	}
+	c.disturb("Mutate", 2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"})
+	ok, err := c.st.CompareAndPut(c.ctx, "t", cell, []byte("1"), []byte("2"))
+	if err != nil || !ok {
+		t.Fatalf("refused once, then taken: got %v, %v", ok, err)
+	}
+}
+
+// unreachable gives an address where nobody listens.
+func unreachable(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Without ZooKeeper everything ends with its context and says why.
+func TestUnavailable(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for name, addr := range map[string]string{"nobody listens": unreachable(t), "nobody answers": silent.Addr().String()} {
+		t.Run(name, func(t *testing.T) {
+			st, err := Open(Config{Quorum: addr})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			for op, f := range map[string]func(context.Context) error{
+				"regions": func(ctx context.Context) error { _, err := st.Regions(ctx, "t", nil, nil); return err },
+				"get":     func(ctx context.Context) error { _, err := st.Get(ctx, "t", "", [][]byte{{1}}); return err },
+				"apply": func(ctx context.Context) error {
+					return st.Apply(ctx, "t", []store.Mutation{{Row: []byte{1}, Family: "t"}})
+				},
+				"increment": func(ctx context.Context) error {
+					_, err := st.Increment(ctx, "t", store.CellKey{Row: []byte{1}, Family: "t"}, 1)
+					return err
+				},
+				"create": func(ctx context.Context) error {
+					return st.CreateTable(ctx, store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}})
+				},
+				"scan": func(ctx context.Context) error {
+					sc, err := st.Scan(ctx, store.Scan{Table: "t"})
+					if err != nil {
+						return err
+					}
+					defer sc.Close()
+					_, err = sc.Next()
+					return err
+				},
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				if err := f(ctx); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s: got %v, want store unavailable and the deadline", op, err)
+				}
+				cancel()
+			}
+		})
+	}
+}
+
+// A cluster that went away is used again as soon as it is back, and patience
+// ends an operation whose context has no deadline.
+func TestHealing(t *testing.T) {
+	logs := &lines{}
+	c := start(t, hbasefake.Options{}, func(cfg *Config) {
+		cfg.Patience, cfg.Logger = 50*time.Millisecond, slog.New(slog.NewTextHandler(logs, nil))
+	})
+	want := c.fill(10, "r0005")
+	c.mustRead(store.Scan{}, want)
+	servers := map[string]bool{}
+	for _, r := range must(c.st.Regions(c.ctx, "t", nil, nil)) {
+		servers[r.Server] = true
+	}
+	for i := range 2 {
+		c.StopServer(i)
+	}
+	c.StopZooKeeper()
+	_, err := c.st.Get(context.Background(), "t", "", [][]byte{[]byte("r0000")})
+	wantError(t, err, store.ErrUnavailable)
+	for i := range 2 {
+		if err := c.RestartServer(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.RestartZooKeeper(); err != nil {
+		t.Fatal(err)
+	}
+	c.await("rows are there again", func() bool { _, _, err := c.read(store.Scan{}); return err == nil })
+	c.mustRead(store.Scan{}, want)
+	for server := range servers { // however often it was tried to get another
+		if n := logs.count("connection lost\" server=" + server); n != 1 {
+			t.Errorf("%d lines of the connection to %s, want 1 in\n%s", n, server, logs)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// lines is a log.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *lines) count(text string) int { return strings.Count(l.String(), text) }
+
+func TestRegions(t *testing.T) {
+	c := start(t, hbasefake.Options{Servers: 3})
+	c.CreateTable("t", []string{"t"}, []byte("b"), []byte("c,\x00,"), []byte("x"))
+	c.CreateTable("t-other", []string{"t"})
+	c.CreateTable("t2", []string{"t"}, []byte("k"))
+	c.SplitRegion("t", []byte("m"))
+	bounds := func(start, stop string) string {
+		regions, err := c.st.Regions(c.ctx, "t", []byte(start), []byte(stop))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := ""
+		for _, r := range regions {
+			s += fmt.Sprintf("[%q,%q) ", r.Start, r.Stop)
+			if r.Server == "" || r.Name == "" {
+				t.Errorf("region without server or name: %+v", r)
+			}
+		}
+		return s
+	}
+	for _, x := range []struct{ start, stop, want string }{
+		{"", "", `["","b") ["b","c,\x00,") ["c,\x00,","m") ["m","x") ["x","") `},
+		{"b", "c", `["b","c,\x00,") `},
+		{"m", "", `["m","x") ["x","") `},
+		{"a", "b\x00", `["","b") ["b","c,\x00,") `},
+	} {
+		if got := bounds(x.start, x.stop); got != x.want {
+			t.Errorf("[%q,%q): got %s, want %s", x.start, x.stop, got, x.want)
+		}
+	}
+}
+
+func TestCheckChain(t *testing.T) {
+	region := func(start, stop string) *location {
+		return &location{start: []byte(start), stop: []byte(stop), addr: "s:1"}
+	}
+	if err := checkChain("t", []*location{region("b", ""), region("", "b")}); err != nil {
+		t.Errorf("a whole chain: %v", err)
+	}
+	for name, locs := range map[string][]*location{
+		"hole":        {region("", "b"), region("c", "")},
+		"overlap":     {region("", "c"), region("b", "")},
+		"no end":      {region("", "b")},
+		"no begin":    {region("b", "")},
+		"two ends":    {region("", ""), region("", "")},
+		"no server":   {{start: nil, stop: nil}},
+		"end, region": {region("", ""), region("b", "")},
+	} {
+		if err := checkChain("t", locs); !errors.Is(err, errMeta) {
+			t.Errorf("%s: got %v, want an error", name, err)
+		}
+	}
+	wantError(t, checkChain("t", nil), store.ErrNoTable)
+}
+
+// Attributes are read back: one that the master loses is an error.
+func TestCreateTable_attributes(t *testing.T) {
+	spec := store.TableSpec{Name: "t", Splits: [][]byte{[]byte("m")}, Families: []store.FamilySpec{
+		{Name: "t", Attributes: map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "1", "TTL": "FOREVER", "MOB_THRESHOLD": "7"}}}}
+	c := start(t, hbasefake.Options{})
+	if err := c.st.CreateTable(c.ctx, spec); err != nil {
+		t.Fatal(err)
+	}
+	if regions, err := c.st.Regions(c.ctx, "t", nil, nil); err != nil || len(regions) != 2 {
+		t.Errorf("%d regions, %v, want 2", len(regions), err)
+	}
+	wantError(t, c.st.CreateTable(c.ctx, spec), store.ErrTableExists)
+	spec.Name = "ns:other"
+	if err := c.st.CreateTable(c.ctx, spec); err != nil {
+		t.Errorf("in a namespace: %v", err)
+	}
+	c = start(t, hbasefake.Options{IgnoreAttributes: []string{"MOB_THRESHOLD"}})
+	if err := c.st.CreateTable(c.ctx, spec); err == nil {
+		t.Error("an attribute was lost, no error")
+	}
+	c.Disable(spec.Name)
+	_, err := c.st.TableExists(c.ctx, spec.Name)
+	wantError(t, err, store.ErrUnavailable)
+}
+
+// A column named twice in one operation counts once: the last put, the joined
+// appends. A row's deletion is not that of its column of the same name.
+func TestApply_columnTwice(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	m := func(kind store.MutationKind, row, qualifier, value string) store.Mutation {
+		return store.Mutation{Kind: kind, Row: []byte(row), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)}
+	}
+	apply := func(ms ...store.Mutation) {
+		t.Helper()
+		if err := c.st.Apply(c.ctx, "t", ms); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(m(store.Put, "a", "q", "1"), m(store.Put, "a", "p", "2"), m(store.Put, "a", "q", "3"),
+		m(store.Append, "b", "q", "1"), m(store.Append, "b", "q", "2"), m(store.Append, "b", "p", "3"), m(store.Append, "b", "q", "4"))
+	c.mustRead(store.Scan{}, []string{"a p 2", "a q 3", "b p 3", "b q 124"})
+	apply(m(store.DeleteRow, "a", "q", ""), m(store.DeleteCell, "a", "q", ""), m(store.DeleteCell, "b", "p", ""))
+	c.mustRead(store.Scan{}, []string{"b q 124"})
+}
+
+// Regions that move or split between two calls are found again, by reads and
+// writes; what the other regions of a call have done is not done again.
+func TestMulti_regionsMove(t *testing.T) {
+	c := start(t, hbasefake.Options{Servers: 3})
+	c.CreateTable("t", []string{"t"}, []byte("r0003"), []byte("r0006"))
+	var keys [][]byte
+	var appends []store.Mutation
+	for i := range 9 {
+		keys = append(keys, fmt.Appendf(nil, "r%04d", i))
+		appends = append(appends, store.Mutation{Kind: store.Append, Row: keys[i], Family: "t", Qualifier: []byte("q"), Value: []byte("x")})
+	}
+	for round, change := range []func(){
+		func() {},
+		func() { c.MoveRegion("t", keys[4]) },
+		func() { c.SplitRegion("t", keys[1]) },
+		func() { c.MoveRegion("t", keys[1]); c.MoveRegion("t", keys[8]) },
+	} {
+		change()
+		if err := c.st.Apply(c.ctx, "t", appends); err != nil {
+			t.Fatalf("round %d: apply: %v", round, err)
+		}
+		c.MoveRegion("t", keys[5])
+		rows, err := c.st.Get(c.ctx, "t", "t", keys)
+		if err != nil || len(rows) != len(keys) {
+			t.Fatalf("round %d: get: %d rows, %v", round, len(rows), err)
+		}
+		for _, r := range rows {
+			if len(r.Cells[0].Value) != round+1 {
+				t.Fatalf("round %d: row %s holds %s", round, r.Key, r.Cells[0].Value)
+			}
+		}
+	}
+}
+
+// Close ends what waits for a server that does not answer.
+func TestClose_ends(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(3)
+	c.SetHook(func(hbasefake.Call) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.Hang} })
+	results := make(chan error, 3)
+	go func() { _, _, err := c.read(store.Scan{}); results <- err }()
+	go func() { _, err := c.st.Get(c.ctx, "t", "", [][]byte{[]byte("r0000")}); results <- err }()
+	go func() {
+		_, err := c.st.Increment(c.ctx, "t", store.CellKey{Row: []byte("r"), Family: "t"}, 1)
+		results <- err
+	}()
+	c.await("three calls are out", func() bool { return c.Calls("Scan")+c.Calls("Multi")+c.Calls("Mutate") == 3 })
+	if err := c.st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		wantError(t, <-results, store.ErrClosed)
+	}
+}

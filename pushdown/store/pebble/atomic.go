@@ -1,0 +1,108 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"downpour/pushdown/store"
+)
+
+// Increment adds delta to a counter and returns its new value after fsync.
+func (s *Store) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
+	var sum int64
+	_, err := s.update(ctx, table, cell, func(old []byte, found bool) ([]byte, bool, error) {
+		if found && len(old) != 8 {
+			return nil, false, fmt.Errorf("row %x, %s:%x: counter has %d bytes, want 8", cell.Row, cell.Family, cell.Qualifier, len(old))
+		}
+		if found {
+			sum = int64(binary.BigEndian.Uint64(old))
+		}
+		sum += delta
+		return binary.BigEndian.AppendUint64(nil, uint64(sum)), true, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("increment in table %q: %w", table, err)
+	}
+	return sum, nil
+}
+
+// CompareAndPut writes value if the cell holds expected, or is absent when
+// expected is empty.
+func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+	wrote, err := s.update(ctx, table, cell, func(old []byte, found bool) ([]byte, bool, error) {
+		if len(expected) == 0 {
+			return value, !found, nil
+		}
+		return value, found && bytes.Equal(old, expected), nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("compare and put in table %q: %w", table, err)
+	}
+	return wrote, nil
+}
+
+// update reads a cell and writes what change answers, with nothing else
+// becoming visible in between. It waits for the disk after that: others that
+// read the new value write behind it in the log.
+func (s *Store) update(ctx context.Context, table string, cell store.CellKey, change func(old []byte, found bool) ([]byte, bool, error)) (bool, error) {
+	if err := s.begin(ctx); err != nil {
+		return false, err
+	}
+	defer s.life.RUnlock()
+	if err := s.tables.check(table, cell.Family); err != nil {
+		return false, err
+	}
+	if cell.Family == "" {
+		return false, fmt.Errorf("row %x: family is empty", cell.Row)
+	}
+	if err := checkCell(cell.Row, cell.Family, cell.Qualifier); err != nil {
+		return false, err
+	}
+	b, err := s.exchange(table, cell, change)
+	if b == nil || err != nil {
+		return false, err
+	}
+	return true, s.settle(b)
+}
+
+// exchange is the part of update that excludes other writers. It returns nil
+// if change wanted nothing written.
+func (s *Store) exchange(table string, cell store.CellKey, change func(old []byte, found bool) ([]byte, bool, error)) (*batch, error) {
+	s.change.Lock()
+	defer s.change.Unlock()
+	old, found, err := s.read(appendKey(nil, table, cell.Row, cell.Family, cell.Qualifier))
+	if err != nil {
+		return nil, err
+	}
+	value, write, err := change(old, found)
+	if err != nil || !write {
+		return nil, err
+	}
+	b := s.newBatch(0)
+	b.put(table, cell.Row, cell.Family, cell.Qualifier, s.opts.Now().UnixMilli(), value)
+	if err := s.show(b); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// read returns a copy of one cell's value.
+func (s *Store) read(key []byte) (value []byte, found bool, err error) {
+	stored, closer, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read %v: %w", keyFormat(key), err)
+	}
+	_, value, err = parseValue(stored)
+	if err != nil {
+		err = fmt.Errorf("read %v: %w", keyFormat(key), err)
+	}
+	return bytes.Clone(value), true, errors.Join(err, closer.Close())
+}

@@ -1,0 +1,143 @@
+package pebble
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"testing"
+
+	"downpour/pushdown/store"
+)
+
+// The benchmarks' data: 1,000 series over 6 hours, one point every 10 s, as
+// rows of one append cell: 6,000 rows of 360 points of 10 bytes (a qualifier
+// of 2, a float of 8).
+const (
+	benchSeries = 1000
+	benchHours  = 6
+	benchPoints = 360
+	benchBytes  = 10
+)
+
+// benchRow is the row key of a series-hour.
+func benchRow(series, hour int) []byte {
+	key := []byte{0, 0, 1}
+	key = binary.BigEndian.AppendUint32(key, uint32(1297573200+3600*hour))
+	key = append(key, 0, 0, 1)
+	return append(key, byte(series>>16), byte(series>>8), byte(series))
+}
+
+// benchPoint appends one point: a sine, so that values are neither constant
+// nor random.
+func benchPoint(dst []byte, series, hour, i int) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, uint16(i*10)<<4|0xf)
+	v := 50 + 40*math.Sin(float64(hour*benchPoints+i)/97+float64(series))
+	return binary.BigEndian.AppendUint64(dst, math.Float64bits(math.Round(v*100)/100))
+}
+
+// load writes the data as time goes by: of each series so many points, then
+// the next; 1,000 appends to a call.
+func load(b testing.TB, s *Store, perAppend int) {
+	b.Helper()
+	ctx := context.Background()
+	if err := s.CreateTable(ctx, store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+		b.Fatal(err)
+	}
+	for hour := range benchHours {
+		for i := 0; i < benchPoints; i += perAppend {
+			ms := make([]store.Mutation, benchSeries)
+			for series := range ms {
+				var value []byte
+				for p := range perAppend {
+					value = benchPoint(value, series, hour, i+p)
+				}
+				ms[series] = store.Mutation{Kind: store.Append, Row: benchRow(series, hour), Family: "t", Qualifier: []byte{5, 0, 0}, Value: value}
+			}
+			if err := s.Apply(ctx, "tsdb", ms); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// scanAll reads everything and checks the amount.
+func scanAll(b testing.TB, s *Store) {
+	b.Helper()
+	sc, err := s.Scan(context.Background(), store.Scan{Table: "tsdb", Family: "t"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer sc.Close()
+	rows, bytes := 0, 0
+	for {
+		block, err := sc.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, r := range block {
+			rows++
+			bytes += len(r.Cells[0].Value)
+		}
+	}
+	if want := benchSeries * benchHours; rows != want || bytes != want*benchPoints*benchBytes {
+		b.Fatalf("%d rows of %d bytes, want %d of %d", rows, bytes, want, want*benchPoints*benchBytes)
+	}
+}
+
+// BenchmarkScan reads 2.16 M points, 21.6 MB. state=loaded: the first scan
+// after the last Apply, nothing waited for (each iteration loads anew, so use
+// -benchtime 3x); flushed: warm, after a flush; compacted: warm, settled.
+func BenchmarkScan(b *testing.B) {
+	for _, per := range []int{360, 60, 10, 1} {
+		b.Run(fmt.Sprintf("state=loaded/appends=%d", benchPoints/per), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				s, err := Open(b.TempDir(), Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				load(b, s, per)
+				b.StartTimer()
+				scanAll(b, s)
+				b.StopTimer()
+				if err := s.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
+	}
+	for _, compact := range []bool{false, true} {
+		b.Run(fmt.Sprintf("state=flushed/compacted=%v", compact), func(b *testing.B) { benchSettled(b, compact) })
+	}
+}
+
+// benchSettled scans again and again.
+func benchSettled(b *testing.B, compact bool) {
+	s, err := Open(b.TempDir(), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	load(b, s, 10)
+	if err := s.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if compact {
+		if err := s.db.Compact(b.Context(), []byte{0}, []byte{0xff, 0}, true); err != nil {
+			b.Fatal(err)
+		}
+	}
+	scanAll(b, s)
+	b.ReportAllocs()
+	for b.Loop() {
+		scanAll(b, s)
+	}
+}

@@ -1,0 +1,182 @@
+package pebble
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"pgregory.net/rapid"
+)
+
+// cellKey is a key in parts, the plain way to say what the order is.
+type cellKey struct {
+	table, row, family, qualifier string
+	bare                          bool // a head without a tail
+}
+
+func (k cellKey) bytes() []byte {
+	if k.bare {
+		return appendHead(nil, k.table, []byte(k.row))
+	}
+	return appendKey(nil, k.table, []byte(k.row), k.family, []byte(k.qualifier))
+}
+
+// compare is HBase's order, with a row's bare head before its cells.
+func (k cellKey) compare(o cellKey) int {
+	if c := cmp.Or(cmp.Compare(k.table, o.table), cmp.Compare(k.row, o.row)); c != 0 {
+		return c
+	}
+	if k.bare || o.bare {
+		return map[bool]int{true: 0, false: 1}[k.bare] - map[bool]int{true: 0, false: 1}[o.bare]
+	}
+	return cmp.Or(cmp.Compare(k.family, o.family), cmp.Compare(k.qualifier, o.qualifier))
+}
+
+// awkward are bytes that the encoding uses itself, and the extremes.
+var awkward = rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 5, 6, 7, 8, 9, 't', 0xfe, 0xff}), 0, 9)
+
+func drawKey(t *rapid.T, label string) cellKey {
+	return cellKey{
+		table:     rapid.SampledFrom([]string{"", "t", "tsdb", "tsdb-uid"}).Draw(t, label+" table"),
+		row:       string(awkward.Draw(t, label+" row")),
+		family:    rapid.SampledFrom([]string{"", "id", "name", "t", "tt"}).Draw(t, label+" family"),
+		qualifier: string(awkward.Draw(t, label+" qualifier")),
+		bare:      rapid.IntRange(0, 4).Draw(t, label+" bare") == 0,
+	}
+}
+
+// drawNear draws a key that shares much with a: random ones hardly ever differ
+// behind the row.
+func drawNear(t *rapid.T, a cellKey) cellKey {
+	b := drawKey(t, "b")
+	same := rapid.IntRange(0, 4).Draw(t, "same parts")
+	if same > 0 {
+		b.table = a.table
+	}
+	if same > 1 {
+		b.row = a.row + map[bool]string{true: b.row}[same == 2]
+	}
+	if same > 2 {
+		b.family = a.family
+	}
+	if same > 3 {
+		b.qualifier = a.qualifier + b.qualifier
+	}
+	return b
+}
+
+func TestOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := drawKey(t, "a")
+		b := drawNear(t, a)
+		x, y := a.bytes(), b.bytes()
+		want := a.compare(b)
+		if got := compareKeys(x, y); got != want {
+			t.Fatalf("compare %+v with %+v: %d, want %d", a, b, got, want)
+		}
+		if cells.Equal(x, y) != (want == 0) {
+			t.Fatalf("equal %+v, %+v: %v", a, b, cells.Equal(x, y))
+		}
+		if p, q := abbreviate(x), abbreviate(y); p < q && want >= 0 || p > q && want <= 0 {
+			t.Fatalf("abbreviated %+v %016x, %+v %016x, but compare is %d", a, p, b, q, want)
+		}
+		head := len(a.table) + len(a.row) + 2
+		if got := split(x); got != head {
+			t.Fatalf("split %+v: %d, want %d", a, got, head)
+		}
+		if err := validateKey(x); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestShortKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first := drawKey(t, "a")
+		a, b := first.bytes(), drawNear(t, first).bytes()
+		if compareKeys(a, b) > 0 {
+			a, b = b, a
+		}
+		prefix := []byte("kept")
+		if k, ok := bytes.CutPrefix(cells.Separator(slices.Clone(prefix), a, b), prefix); !ok || compareKeys(a, b) < 0 && (compareKeys(a, k) > 0 || compareKeys(k, b) >= 0) || validateKey(k) != nil || len(k) > len(a)+1 {
+			t.Fatalf("separator of %x and %x: %x", a, b, k)
+		}
+		if k, ok := bytes.CutPrefix(cells.Successor(slices.Clone(prefix), a), prefix); !ok || compareKeys(a, k) > 0 || validateKey(k) != nil || len(k) > len(a)+1 {
+			t.Fatalf("successor of %x: %x", a, k)
+		}
+		head := a[:split(a)]
+		next := cells.ImmediateSuccessor(nil, head)
+		if compareKeys(head, next) >= 0 || split(next) != len(next) {
+			t.Fatalf("immediate successor of %x: %x", head, next)
+		}
+		if other := b[:split(b)]; compareKeys(head, other) < 0 && compareKeys(other, next) < 0 {
+			t.Fatalf("%x lies between %x and its immediate successor %x", other, head, next)
+		}
+	})
+}
+
+// A key of nothing, which pebble may ask a successor of.
+func TestSuccessorOfNothing(t *testing.T) {
+	if k := cells.Successor(nil, nil); validateKey(k) != nil || len(k) == 0 {
+		t.Fatalf("successor of nothing: %x", k)
+	}
+}
+
+// pebble's own check: split, order and equality over all combinations, heads
+// with leading bytes cut off included.
+func TestPebblesCheck(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var heads, tails [][]byte
+		for i := range 3 {
+			k := drawKey(t, fmt.Sprint(i))
+			k.bare = false
+			key := k.bytes()
+			heads, tails = append(heads, key[:split(key)]), append(tails, key[split(key):])
+		}
+		if err := pebble.CheckComparer(cells, heads, tails); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Bounds lie where they must: a row's head before its cells and behind those
+// of every lesser row, a family's end behind its cells only.
+func TestBoundKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := drawKey(t, "a")
+		b := drawNear(t, a)
+		b.bare = false
+		key := b.bytes()
+		if got, want := compareKeys(appendHead(nil, a.table, []byte(a.row)), key) <= 0, a.table+"\x00"+a.row <= b.table+"\x00"+b.row; got != want {
+			t.Fatalf("head of %+v is not above %+v: %v, want %v", a, b, got, want)
+		}
+		if got, want := compareKeys(key, appendTableEnd(nil, a.table)) < 0, b.table <= a.table; got != want {
+			t.Fatalf("%+v is before the end of table %q: %v", b, a.table, got)
+		}
+		a.table, a.row = b.table, b.row
+		if got, want := compareKeys(key, appendFamilyEnd(nil, a.table, []byte(a.row), a.family)) < 0, b.family <= a.family; got != want {
+			t.Fatalf("%+v is before the end of family %q: %v", b, a.family, got)
+		}
+	})
+}
+
+// Keys that are none of ours do not break the comparer.
+func FuzzSplit(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{0, 0, 9, 1})
+	f.Add([]byte{0xff, 0xff, 0xff, 1})
+	f.Add(appendKey(nil, "tsdb", []byte{0, 0, 1}, "t", []byte{5, 0, 0}))
+	f.Fuzz(func(t *testing.T, key []byte) {
+		if n := split(key); n < 0 || n > len(key) {
+			t.Fatalf("split of %x: %d", key, n)
+		}
+		if compareKeys(key, key) != 0 {
+			t.Fatalf("%x is not equal to itself", key)
+		}
+		parseTail(key[split(key):])
+		_ = fmt.Sprint(keyFormat(key))
+	})
+}

@@ -1,0 +1,203 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"golang.org/x/sync/errgroup"
+
+	"downpour/pushdown/store"
+)
+
+// crashStates is how many file systems, each as a crash could leave it, are
+// opened and read.
+const crashStates = 240
+
+// crashWriter writes batches 1, 2, 3, … to rows of its own. Batch n puts n
+// into one row and appends n to the next, so that what is found after a crash
+// tells which batches are there.
+type crashWriter struct {
+	id              int
+	tried, acked    atomic.Uint32
+	counted, wanted atomic.Int64 // increments acknowledged, and begun
+}
+
+func (w *crashWriter) row(name string) string { return fmt.Sprintf("w%d-%s", w.id, name) }
+
+// number is a batch's number as written.
+func number(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, n)) }
+
+// run writes until stop.
+func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
+	for ctx.Err() == nil {
+		n := w.tried.Add(1)
+		ms := []store.Mutation{cell(store.Put, w.row("put"), "q", number(n)), cell(store.Append, w.row("append"), "q", number(n)),
+			cell(store.Put, w.row("filler"), fmt.Sprint(n%50), strings.Repeat("x", rng.IntN(2000)))}
+		if err := s.Apply(context.Background(), "tsdb", ms); err != nil {
+			return err
+		}
+		w.acked.Store(n)
+		w.wanted.Add(1)
+		if _, err := s.Increment(context.Background(), "tsdb", store.CellKey{Row: []byte(w.row("counter")), Family: "t"}, 1); err != nil {
+			return err
+		}
+		w.counted.Add(1)
+	}
+	return nil
+}
+
+// check reads a writer's rows after a crash.
+func (w *crashWriter) check(s *Store, acked, tried uint32, counted, wanted int64) error {
+	found := map[string][]byte{}
+	rows, err := s.Get(context.Background(), "tsdb", "t", [][]byte{[]byte(w.row("put")), []byte(w.row("append")), []byte(w.row("counter"))})
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		found[string(r.Key)] = r.Cells[0].Value
+	}
+	var n uint32
+	if v := found[w.row("put")]; len(v) == 4 {
+		n = binary.BigEndian.Uint32(v)
+	}
+	if n < acked || n > tried {
+		return fmt.Errorf("writer %d: batch %d is the last, %d were acknowledged, %d begun", w.id, n, acked, tried)
+	}
+	var log []byte
+	for i := range n {
+		log = binary.BigEndian.AppendUint32(log, i+1)
+	}
+	if !bytes.Equal(found[w.row("append")], log) {
+		return fmt.Errorf("writer %d: put tells of %d batches, the appended cell holds %x", w.id, n, found[w.row("append")])
+	}
+	var count int64
+	if v := found[w.row("counter")]; len(v) == 8 {
+		count = int64(binary.BigEndian.Uint64(v))
+	}
+	if count < counted || count > wanted {
+		return fmt.Errorf("writer %d: counter is %d, %d increments were acknowledged, %d begun", w.id, count, counted, wanted)
+	}
+	return nil
+}
+
+// Every acknowledged write survives a crash at any moment, batches are whole,
+// in whatever part of the unsynced bytes reached the disk.
+func TestCrash(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	states := 0
+	for round := 0; states < crashStates; round++ {
+		states += crashRound(t, rng, crashStates/6)
+	}
+}
+
+// crashRound crashes one store, with writers at work, so many times.
+func crashRound(t *testing.T, rng *rand.Rand, states int) int {
+	files := vfs.NewCrashableMem()
+	s := openMem(t, Options{FS: files, MemTableBytes: 64 << 10, IdleFlush: -1})
+	create(t, s)
+	ctx, stop := context.WithCancel(context.Background())
+	g, ctx := errgroup.WithContext(ctx)
+	writers := make([]*crashWriter, 3)
+	for i := range writers {
+		writers[i] = &crashWriter{id: i}
+		own := rand.New(rand.NewPCG(rng.Uint64(), 2))
+		g.Go(func() error { return writers[i].run(ctx, s, own) })
+	}
+	for range states {
+		before := writers[0].acked.Load()
+		for until := before + uint32(rng.IntN(5)); writers[0].acked.Load() < until && ctx.Err() == nil; {
+			runtime.Gosched()
+		}
+		if err := crashOnce(files, rng, writers); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	stop()
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return states
+}
+
+// crashOnce opens what a crash at this moment could leave.
+func crashOnce(files *vfs.MemFS, rng *rand.Rand, writers []*crashWriter) error {
+	type mark struct {
+		acked   uint32
+		counted int64
+	}
+	marks := make([]mark, len(writers))
+	for i, w := range writers {
+		marks[i] = mark{w.acked.Load(), w.counted.Load()}
+	}
+	left := files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
+	s, err := Open("data", Options{FS: left, IdleFlush: -1, Logger: quiet()})
+	if err != nil {
+		return fmt.Errorf("open after a crash: %w", err)
+	}
+	for i, w := range writers {
+		err = errors.Join(err, w.check(s, marks[i].acked, w.tried.Load(), marks[i].counted, w.wanted.Load()))
+	}
+	return errors.Join(err, s.Close())
+}
+
+// A log write that fails is never acknowledged, not even as an error: the
+// process ends, with one line that names the directory.
+func TestFailedSyncEndsTheProcess(t *testing.T) {
+	var log bytes.Buffer
+	exits := make(chan int, 100)
+	broken := errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if strings.HasSuffix(op.Path, ".log") && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) {
+			return errorfs.ErrInjected
+		}
+		return nil
+	})}
+	s, err := Open("data", Options{
+		FS:     errorfs.Wrap(vfs.NewMem(), &broken),
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Exit: func(code int) {
+			exits <- code
+			runtime.Goexit()
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, s)
+	broken.On()
+	acknowledged := make(chan error, 1)
+	go func() {
+		defer close(acknowledged)
+		acknowledged <- s.Apply(context.Background(), "tsdb", []store.Mutation{cell(store.Put, "r", "q", "v")})
+	}()
+	if err, answered := <-acknowledged; answered {
+		t.Errorf("apply returned %v", err)
+	}
+	select {
+	case code := <-exits:
+		if code != 1 {
+			t.Errorf("exit code %d, want 1", code)
+		}
+	default:
+		t.Error("the process did not end")
+	}
+	if line := log.String(); !strings.Contains(line, "the process ends") || !strings.Contains(line, "dir=data") || strings.Count(line, "\n") != 1 {
+		t.Errorf("log: %q, want one line", line)
+	}
+	broken.Off()
+	_ = s.Close() // frees what the test holds; a real process is gone by now
+}

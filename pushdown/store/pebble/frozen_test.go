@@ -1,0 +1,131 @@
+package pebble
+
+import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"downpour/pushdown/store"
+)
+
+// What is tested here lies on users' disks: a change of the code that fails it
+// is wrong, however good it looks. A new format gets new names and stands
+// beside this one.
+
+var writeDatabase = flag.String("write-database", "", "write the database of TestOldDatabase into this new directory; only for a new format")
+
+func TestFrozenNames(t *testing.T) {
+	for got, want := range map[string]string{
+		cells.Name:     "downpour.cells.v1",
+		appends.Name:   "downpour.append.v1",
+		keySchema.Name: "DefaultKeySchema(downpour.cells.v1,16)",
+	} {
+		if got != want {
+			t.Errorf("name %q, want %q", got, want)
+		}
+	}
+}
+
+// frozenKeys are keys as FORMAT.md shows them, in their order.
+var frozenKeys = []struct {
+	hex  string
+	cell cellKey
+}{
+	{"00 74736462 00 | 00 00000501", cellKey{"", "tsdb", "", "", false}},
+	{"00 74736462 00 | 74 00 00000601", cellKey{"", "tsdb", "t", "", false}},
+	{"00 74736462 00 | 74 00 424c4f4f4d46494c544552 00001101", cellKey{"", "tsdb", "t", "BLOOMFILTER", false}},
+	{"74736462 00 000001 00", cellKey{"tsdb", "\x00\x00\x01", "", "", true}},
+	{"74736462 00 000001 00 | 74 00 07b3 00000801", cellKey{"tsdb", "\x00\x00\x01", "t", "\x07\xb3", false}},
+	{"74736462 00 000001 00 | 74 00 07b3 00 00000901", cellKey{"tsdb", "\x00\x00\x01", "t", "\x07\xb3\x00", false}},
+	{"74736462 00 000001 00 | 74 00 07b3 0000 00000a01", cellKey{"tsdb", "\x00\x00\x01", "t", "\x07\xb3\x00\x00", false}},
+	{"74736462 00 000001 00 | 74 00 07b3 01 00000901", cellKey{"tsdb", "\x00\x00\x01", "t", "\x07\xb3\x01", false}},
+	{"74736462 00 0000014d576550000001000002 00 | 74 00 050000 00000901", cellKey{"tsdb", "\x00\x00\x01\x4d\x57\x65\x50\x00\x00\x01\x00\x00\x02", "t", "\x05\x00\x00", false}},
+	{"747364622d756964 00 00 00 | 6964 00 6d657472696373 00000e01", cellKey{"tsdb-uid", "\x00", "id", "metrics", false}},
+}
+
+func TestFrozenKeys(t *testing.T) {
+	var keys [][]byte
+	for _, c := range frozenKeys {
+		want, err := hex.DecodeString(strings.NewReplacer(" ", "", "|", "").Replace(c.hex))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.cell.bytes(); !bytes.Equal(got, want) {
+			t.Errorf("%+v: key %x, want %x", c.cell, got, want)
+		}
+		keys = append(keys, want)
+	}
+
+	if !slices.IsSortedFunc(keys, compareKeys) {
+		t.Error("the keys are not in order")
+	}
+}
+
+func TestFrozenValues(t *testing.T) {
+	if got, want := hex.EncodeToString(putValue(1297574486000, []byte{0x2a})), "01012e1d775ff02a"; got != want {
+		t.Errorf("put of 2a at 1297574486000: %s, want %s", got, want)
+	}
+	m, err := newJoiner(nil, []byte{0, 0x50, 0x6b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.MergeOlder([]byte{0, 0x07, 0xb3}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := m.Finish(true); hex.EncodeToString(got) != "0007b3506b" {
+		t.Errorf("appends of 07b3 and 506b: %x, want 0007b3506b", got)
+	}
+}
+
+// oldDatabase is what testdata/v1 was written with, and holds for ever.
+const oldDatabase = "\x00/id:metrics=\x00\x00\x00\x00\x00\x00\x00\x05 a/t:q=put+append ab/t:q=123 ab/t:q\x00=x b/t:=empty qualifier "
+
+func TestOldDatabase(t *testing.T) {
+	if *writeDatabase != "" {
+		fillOldDatabase(t, *writeDatabase)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/v1")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := dump(t, s, store.Scan{}); got != oldDatabase {
+		t.Errorf("got %q\nwant %q", got, oldDatabase)
+	}
+	rows, err := s.Get(t.Context(), "tsdb", "t", [][]byte{[]byte("b")})
+	if err != nil || len(rows) != 1 || rows[0].Cells[0].Timestamp != 1297574486000 {
+		t.Errorf("row b: %+v, %v, want its time 1297574486000", rows, err)
+	}
+}
+
+// fillOldDatabase writes cells of every kind: some into tables, some joined,
+// some left in the log.
+func fillOldDatabase(t *testing.T, dir string) {
+	s, err := Open(dir, Options{IdleFlush: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	spec := store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t", Attributes: map[string]string{"BLOOMFILTER": "ROW"}}, {Name: "id"}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	old := cell(store.Put, "b", "", "empty qualifier")
+	old.Timestamp = 1297574486000
+	apply(t, s, cell(store.Put, "a", "q", "put"), cell(store.Append, "ab", "q", "1"), cell(store.Append, "ab", "q", "2"), cell(store.Put, "gone", "q", "v"), cell(store.Put, "gone2", "q", "v"), old)
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, cell(store.Append, "a", "q", "+append"), cell(store.Append, "ab", "q", "3"), cell(store.Put, "ab", "q\x00", "x"), cell(store.DeleteCell, "gone", "q", ""), cell(store.DeleteRow, "gone2", "", ""))
+	if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte{0}, Family: "id", Qualifier: []byte("metrics")}, 5); err != nil {
+		t.Fatal(err)
+	}
+}

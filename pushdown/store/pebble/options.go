@@ -1,0 +1,145 @@
+package pebble
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/sstable/colblk"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options are the embedded store's settings. The zero value is a good one.
+type Options struct {
+	// Logger gets pebble's errors, and the one line before the process ends
+	// because a log write failed. Default: slog.Default().
+	Logger *slog.Logger
+	// CacheBytes bounds the cache of uncompressed blocks. Default 64 MiB.
+	CacheBytes int64
+	// MemTableBytes bounds one memtable. A scan joins what lies in it append
+	// by append, so it is kept small. Default 4 MiB.
+	MemTableBytes uint64
+	// IdleFlush is the pause in writing after which appends that still lie
+	// unjoined in the memtable are flushed, which joins them. Default 300 ms;
+	// negative: never.
+	IdleFlush time.Duration
+	// FS is the file system, for tests. Default: the operating system's.
+	FS vfs.FS
+	// Now is the clock of write times. Default time.Now.
+	Now func() time.Time
+	// Exit ends the process after a failed log write. Default os.Exit; it
+	// must not return.
+	Exit func(code int)
+}
+
+// withDefaults fills what is unset.
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 64 << 20
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = 4 << 20
+	}
+	if o.IdleFlush == 0 {
+		o.IdleFlush = 300 * time.Millisecond
+	}
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Exit == nil {
+		o.Exit = os.Exit
+	}
+	return o
+}
+
+// keySchema tells pebble's columnar blocks how keys fall into columns. Its
+// name, DefaultKeySchema(downpour.cells.v1,16), is on disk as well.
+var keySchema = colblk.DefaultKeySchema(cells, 16)
+
+// engine translates o into pebble's options.
+func (o Options) engine(log fatalLogger, grown *atomic.Int64) *pebble.Options {
+	p := &pebble.Options{
+		Comparer:                    cells,
+		Merger:                      appends,
+		FS:                          o.FS,
+		Logger:                      log,
+		CacheSize:                   o.CacheBytes,
+		MemTableSize:                o.MemTableBytes,
+		MemTableStopWritesThreshold: 8,
+		FormatMajorVersion:          pebble.FormatTableFormatV6,
+		KeySchema:                   keySchema.Name,
+		KeySchemas:                  sstable.MakeKeySchemas(&keySchema),
+		// Appends of one row that lie in several tables are joined by each
+		// scan until a compaction joins them: start it early, and let writers
+		// run on meanwhile.
+		L0CompactionThreshold:      2,
+		L0StopWritesThreshold:      32,
+		CompactionConcurrencyRange: func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)-1) },
+	}
+	for i := range p.Levels {
+		p.Levels[i] = level()
+		p.Levels[i].Compression = func() *sstable.CompressionProfile { return compression(grown.Load()) }
+	}
+	return p
+}
+
+// level sets blocks of about ten series-hours, which scan fast and keep a
+// single read cheap, and filters on rows for reads of missing ones.
+func level() pebble.LevelOptions {
+	return pebble.LevelOptions{
+		BlockSize:      32 << 10,
+		IndexBlockSize: 256 << 10,
+		FilterPolicy:   bloom.FilterPolicy(10),
+	}
+}
+
+// compressFrom is the size of a database, in bytes, from which on new tables
+// are compressed.
+const compressFrom = 512 << 20
+
+// compression chooses how tables are written. A small database fits into the
+// machine's page cache as it is, and a scan right after loading takes half the
+// time. A large one gets Snappy, for zstd would halve the disk again and double
+// the time of a cold scan. All levels alike: pebble moves tables to the last
+// one without writing them anew where nothing overlaps.
+func compression(bytes int64) *sstable.CompressionProfile {
+	if bytes < compressFrom {
+		return sstable.NoCompression
+	}
+	return sstable.SnappyCompression
+}
+
+// fatalLogger passes pebble's errors on and drops its chatter.
+type fatalLogger struct {
+	log  *slog.Logger
+	dir  string
+	exit func(int)
+}
+
+// Infof drops: pebble tells of every flush and compaction.
+func (fatalLogger) Infof(string, ...any) {}
+
+// Errorf implements pebble.Logger.
+func (l fatalLogger) Errorf(format string, args ...any) {
+	l.log.Error("embedded store: "+fmt.Sprintf(format, args...), "dir", l.dir)
+}
+
+// Fatalf says why and ends the process. After a failed log write nobody knows
+// what of it is on disk: acknowledging or trying again could lose points, a
+// restart reads what is there.
+func (l fatalLogger) Fatalf(format string, args ...any) {
+	l.log.Error("embedded store cannot write, the process ends: "+fmt.Sprintf(format, args...), "dir", l.dir)
+	l.exit(1)
+}

@@ -1,0 +1,303 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+
+	"downpour/pushdown/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// create makes table tsdb with family t.
+func create(t testing.TB, s *Store) {
+	t.Helper()
+	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cell is a mutation of table tsdb's family t.
+func cell(kind store.MutationKind, row, qualifier, value string) store.Mutation {
+	return store.Mutation{Kind: kind, Row: []byte(row), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)}
+}
+
+// apply writes to table tsdb.
+func apply(t testing.TB, s *Store, ms ...store.Mutation) {
+	t.Helper()
+	if err := s.Apply(t.Context(), "tsdb", ms); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dump prints all cells that a scan returns.
+func dump(t testing.TB, s *Store, scan store.Scan) string {
+	t.Helper()
+	scan.Table = "tsdb"
+	sc, err := s.Scan(t.Context(), scan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	return drain(t, sc)
+}
+
+// drain prints what is left of a scan.
+func drain(t testing.TB, sc store.Scanner) string {
+	t.Helper()
+	var b strings.Builder
+	for {
+		rows, err := sc.Next()
+		if errors.Is(err, io.EOF) {
+			return b.String()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			for _, c := range r.Cells {
+				fmt.Fprintf(&b, "%s/%s:%s=%s ", r.Key, c.Family, c.Qualifier, c.Value)
+			}
+		}
+	}
+}
+
+// What was written is there after a restart, tables and families too.
+func TestReopen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b", "data")
+	for range 3 {
+		s, err := Open(dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, _ := s.TableExists(t.Context(), "tsdb"); !ok {
+			create(t, s)
+		}
+		apply(t, s, cell(store.Append, "r", "q", "x"), cell(store.Put, "s", "q", "v"))
+		if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte("c"), Family: "t"}, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got, want := dump(t, s, store.Scan{}), "c/t:=\x00\x00\x00\x00\x00\x00\x00\x03 r/t:q=xxx s/t:q=v "; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for d := dir; d != filepath.Dir(filepath.Dir(filepath.Dir(dir))); d = filepath.Dir(d) {
+		if info, err := os.Stat(d); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v, want mode 0700", d, info.Mode(), err)
+		}
+	}
+}
+
+// A directory in use is told apart from one that cannot be written.
+func TestLocked(t *testing.T) {
+	for name, files := range map[string]vfs.FS{"disk": vfs.Default, "memory": vfs.NewMem()} {
+		dir := filepath.Join(t.TempDir(), "data")
+		s, err := Open(dir, Options{FS: files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir, Options{FS: files}); !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: second open: %v, want ErrLocked with the directory", name, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = Open(dir, Options{FS: files}); err != nil {
+			t.Errorf("%s: open after close: %v", name, err)
+		} else if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var path *fs.PathError
+	if _, err := Open(filepath.Join(file, "data"), Options{}); err == nil || errors.Is(err, store.ErrLocked) || !errors.As(err, &path) {
+		t.Errorf("open below a file: %v, want its path error", err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	s := openMem(t, Options{})
+	create(t, s)
+	family := func(name string, attributes ...string) store.TableSpec {
+		return store.TableSpec{Name: "t2", Families: []store.FamilySpec{{Name: name, Attributes: map[string]string{attributes[0]: attributes[1]}}}}
+	}
+	for want, spec := range map[string]store.TableSpec{
+		"table name is empty":             {},
+		"has no family":                   {Name: "t2"},
+		`byte 1 is 0x00`:                  {Name: "a\x00b", Families: []store.FamilySpec{{Name: "t"}}},
+		"family name is empty":            family("", "BLOOMFILTER", "ROW"),
+		`TTL is "3600", want FOREVER`:     family("t", "TTL", "3600"),
+		`VERSIONS is "3", want 1`:         family("t", "VERSIONS", "3"),
+		`table "t2": family "t" twice`:    {Name: "t2", Families: []store.FamilySpec{{Name: "t"}, {Name: "t"}}},
+		`family name "\x01": byte 0 is 0`: family("\x01", "BLOOMFILTER", "ROW"),
+	} {
+		if err := s.CreateTable(t.Context(), spec); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("create %+v: %v, want %q", spec, err, want)
+		}
+	}
+	for want, m := range map[string]store.Mutation{
+		"mutation 0 of 1: row key is empty": {Family: "t"},
+		"row key has 32768 bytes":           {Family: "t", Row: make([]byte, 1<<15)},
+		"qualifier has 16777216 bytes":      {Family: "t", Row: []byte{1}, Qualifier: make([]byte, 1<<24)},
+		`has no family "u", it has ["t"]`:   {Family: "u", Row: []byte{1}},
+		"family is empty":                   {Row: []byte{1}},
+		"timestamp -1 ms":                   {Family: "t", Row: []byte{1}, Timestamp: -1},
+		"mutation kind is 9":                {Family: "t", Row: []byte{1}, Kind: 9},
+	} {
+		if err := s.Apply(t.Context(), "tsdb", []store.Mutation{m}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("apply: %v, want %q", err, want)
+		}
+	}
+	apply(t, s, cell(store.Put, "c", "", "seven!!"))
+	if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte("c"), Family: "t"}, 1); err == nil || !strings.Contains(err.Error(), "counter has 7 bytes, want 8") {
+		t.Errorf("increment of 7 bytes: %v", err)
+	}
+	if got := dump(t, s, store.Scan{}); got != "c/t:=seven!! " {
+		t.Errorf("after refusals: %q", got)
+	}
+}
+
+// A scan sees the table as it was when it was opened.
+func TestScanIsASnapshot(t *testing.T) {
+	s := openMem(t, Options{})
+	create(t, s)
+	apply(t, s, cell(store.Append, "a", "q", "1"), cell(store.Append, "b", "q", "1"))
+	sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	apply(t, s, cell(store.Append, "b", "q", "2"), cell(store.DeleteCell, "a", "q", ""), cell(store.Put, "c", "q", "3"))
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := drain(t, sc), "a/t:q=1 b/t:q=1 "; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := dump(t, s, store.Scan{}), "b/t:q=12 c/t:q=3 "; got != want {
+		t.Errorf("a later scan: got %q, want %q", got, want)
+	}
+}
+
+// Close ends scans that are open; their Next says why.
+func TestCloseEndsScans(t *testing.T) {
+	s := openMem(t, Options{})
+	create(t, s)
+	apply(t, s, cell(store.Put, "a", "q", "1"), cell(store.Put, "b", "q", "1"))
+	sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb", BlockBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sc.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sc.Next(); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("next after the store's close: %v", err)
+	}
+	if err := sc.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Ranges are sought, not walked: what lies between is not looked at. A pattern
+// is tried on keys.
+func TestScanSkips(t *testing.T) {
+	s := openMem(t, Options{})
+	create(t, s)
+	var ms []store.Mutation
+	for i := range 2000 {
+		ms = append(ms, cell(store.Put, fmt.Sprintf("r%04d", i), "q", "v"))
+	}
+	apply(t, s, ms...)
+	sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb", Filter: store.RowFilter{
+		Ranges:  []store.KeyRange{{Start: []byte("r0010"), Stop: []byte("r0020")}, {Start: []byte("r1990"), Stop: []byte("r1995")}},
+		Pattern: &store.KeyPattern{Head: 1, NameLen: 2, ValueLen: 2, Wants: []store.Want{{Name: []byte("19")}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	if got, want := drain(t, sc), "r1990/t:q=v r1991/t:q=v r1992/t:q=v r1993/t:q=v r1994/t:q=v "; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if st := sc.Stats(); st.RowsScanned != 15 || st.Rows != 5 || st.Cells != 5 {
+		t.Errorf("stats %+v, want 15 rows looked at, 5 rows and cells delivered", st)
+	}
+}
+
+// When writing pauses, appends are flushed; nobody has to ask.
+func TestIdleFlush(t *testing.T) {
+	s := openMem(t, Options{IdleFlush: time.Millisecond})
+	create(t, s)
+	var ms []store.Mutation
+	for i := range idleAppends + 1 {
+		ms = append(ms, cell(store.Append, fmt.Sprint(i%10), "q", "v"))
+	}
+	flushes := s.db.Metrics().Flush.Count
+	apply(t, s, ms...)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); s.db.Metrics().Flush.Count == flushes; <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("no flush")
+		}
+	}
+	if got := s.idle.pending.Load(); got != 0 {
+		t.Errorf("%d appends pending after the flush", got)
+	}
+}
+
+// The tables of a large database are compressed, those of a small one not.
+func TestCompression(t *testing.T) {
+	size := func(grown int64) uint64 {
+		s := openMem(t, Options{})
+		create(t, s)
+		s.grown.Add(grown)
+		for i := range 20 {
+			apply(t, s, cell(store.Put, fmt.Sprint(i), "q", strings.Repeat("compressible ", 5000)))
+		}
+		if err := s.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, false); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.grown.Load(); got < grown+20*65_000 {
+			t.Errorf("%d bytes grown after writing 1.3 MB upon %d", got, grown)
+		}
+		last := s.db.Metrics().Levels[6]
+		return uint64(last.TablesSize)
+	}
+	small, large := size(0), size(compressFrom)
+	if small < 1_300_000 || large > small/5 {
+		t.Errorf("1.3 MB take %d bytes in a small database, %d in a large one", small, large)
+	}
+}
+
+// quiet drops log lines.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

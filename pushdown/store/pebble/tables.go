@@ -1,0 +1,157 @@
+package pebble
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"downpour/pushdown/store"
+)
+
+// catalogue is the name of the table of tables: no user's table is nameless,
+// and it sorts first. A row is a table's name, a family the family's, a
+// qualifier an attribute's; an empty qualifier stands for the family itself.
+const catalogue = ""
+
+// tables knows which tables and families exist.
+type tables struct {
+	mu     sync.RWMutex
+	byName map[string][]string // families, ascending
+}
+
+// load reads the catalogue.
+func (t *tables) load(db *pebble.DB) error {
+	t.byName = map[string][]string{}
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: appendHead(nil, catalogue, nil), UpperBound: appendTableEnd(nil, catalogue)})
+	if err != nil {
+		return fmt.Errorf("table of tables: %w", err)
+	}
+	for it.First(); it.Valid(); it.Next() {
+		key := it.Key()
+		at := split(key)
+		family, qualifier, ok := parseTail(key[at:])
+		if ok && len(qualifier) == 0 {
+			name := string(key[1 : at-1])
+			t.byName[name] = append(t.byName[name], string(family))
+		}
+	}
+	if err := it.Close(); err != nil {
+		return fmt.Errorf("table of tables: %w", err)
+	}
+	return nil
+}
+
+// check tells whether a table, and a family of it unless empty, exists.
+func (t *tables) check(table, family string) error {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	families, ok := t.byName[table]
+	if !ok {
+		return fmt.Errorf("table %q: %w", table, store.ErrNoTable)
+	}
+	if family != "" && !slices.Contains(families, family) {
+		return fmt.Errorf("table %q has no family %q, it has %q", table, family, families)
+	}
+	return nil
+}
+
+// CreateTable creates a table: store.ErrTableExists if it is there. Splits
+// mean nothing here. Attributes are kept in the catalogue; those that change
+// what a table answers and that this store cannot do are refused: a TTL, more
+// than one version.
+func (s *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.life.RUnlock()
+	if err := checkSpec(spec); err != nil {
+		return err
+	}
+	s.tables.mu.Lock()
+	defer s.tables.mu.Unlock()
+	if _, ok := s.tables.byName[spec.Name]; ok {
+		return fmt.Errorf("table %q: %w", spec.Name, store.ErrTableExists)
+	}
+	families, err := s.writeSpec(spec)
+	if err != nil {
+		return fmt.Errorf("table %q: %w", spec.Name, err)
+	}
+	s.tables.byName[spec.Name] = families
+	return nil
+}
+
+// writeSpec writes a table's rows of the catalogue and returns its families.
+func (s *Store) writeSpec(spec store.TableSpec) (families []string, err error) {
+	b := s.newBatch(0)
+	for _, f := range spec.Families {
+		families = append(families, f.Name)
+		b.put(catalogue, []byte(spec.Name), f.Name, nil, s.opts.Now().UnixMilli(), nil)
+		for _, name := range slices.Sorted(maps.Keys(f.Attributes)) {
+			b.put(catalogue, []byte(spec.Name), f.Name, []byte(name), s.opts.Now().UnixMilli(), []byte(f.Attributes[name]))
+		}
+	}
+	slices.Sort(families)
+	return families, s.commit(b)
+}
+
+// checkSpec refuses what the store cannot be.
+func checkSpec(spec store.TableSpec) error {
+	if err := checkName("table", spec.Name); err != nil {
+		return err
+	}
+	if len(spec.Families) == 0 {
+		return fmt.Errorf("table %q has no family, want at least one", spec.Name)
+	}
+	seen := map[string]bool{}
+	for _, f := range spec.Families {
+		if err := checkFamily(f); err != nil {
+			return fmt.Errorf("table %q: %w", spec.Name, err)
+		}
+		if seen[f.Name] {
+			return fmt.Errorf("table %q: family %q twice", spec.Name, f.Name)
+		}
+		seen[f.Name] = true
+	}
+	return nil
+}
+
+// checkFamily refuses attributes that would make rows answer differently here.
+func checkFamily(f store.FamilySpec) error {
+	if err := checkName("family", f.Name); err != nil {
+		return err
+	}
+	const forever = "2147483647" // HBase's seconds for "never"
+	if ttl := f.Attributes["TTL"]; ttl != "" && ttl != forever && !strings.EqualFold(ttl, "FOREVER") {
+		return fmt.Errorf("family %q: attribute TTL is %q, want FOREVER: the embedded store forgets nothing", f.Name, ttl)
+	}
+	if v := f.Attributes["VERSIONS"]; v != "" && v != "1" {
+		return fmt.Errorf("family %q: attribute VERSIONS is %q, want 1: the embedded store keeps one version", f.Name, v)
+	}
+	return nil
+}
+
+// TableExists tells whether a table is there to be read.
+func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
+	if err := s.begin(ctx); err != nil {
+		return false, err
+	}
+	defer s.life.RUnlock()
+	return s.tables.check(name, "") == nil, nil
+}
+
+// Regions returns the one region that the embedded store is.
+func (s *Store) Regions(ctx context.Context, table string, _, _ []byte) ([]store.Region, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.life.RUnlock()
+	if err := s.tables.check(table, ""); err != nil {
+		return nil, err
+	}
+	return []store.Region{{Name: table}}, nil
+}

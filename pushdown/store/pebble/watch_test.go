@@ -1,0 +1,164 @@
+package pebble
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/pushdown/store"
+)
+
+func keyRange(start, stop string) store.KeyRange {
+	return store.KeyRange{Start: []byte(start), Stop: []byte(stop)}
+}
+
+func taken(w store.Watch) (rows []string, lost bool) {
+	keys, lost := w.Take()
+	for _, k := range keys {
+		rows = append(rows, string(k))
+	}
+	slices.Sort(rows)
+	return rows, lost
+}
+
+// A watch knows every row of its ranges that was written in any way, each once,
+// and no other.
+func TestWatch(t *testing.T) {
+	s := openWatched(t)
+	told := 0
+	w, err := s.Watch("tsdb", []store.KeyRange{keyRange("b", "d"), keyRange("x", "")}, func() { told++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	put := func(kind store.MutationKind, row string) {
+		t.Helper()
+		m := store.Mutation{Kind: kind, Row: []byte(row), Family: "t", Qualifier: []byte{5, 0, 0}, Value: []byte{1}}
+		if err := s.Apply(t.Context(), "tsdb", []store.Mutation{m, m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(store.Append, "a\xff")
+	put(store.Append, "b")
+	put(store.Append, "b")
+	put(store.Put, "c\x00\x01")
+	put(store.DeleteCell, "c\xff")
+	put(store.DeleteRow, "x")
+	put(store.Put, "\xff\xff")
+	put(store.Put, "d")
+	if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte("cc"), Family: "t", Qualifier: []byte("n")}, 1); err != nil {
+		t.Fatal(err)
+	}
+	if told != 7 {
+		t.Errorf("told %d times, want 7", told)
+	}
+	rows, lost := taken(w)
+	if diff := cmp.Diff([]string{"b", "c\x00\x01", "cc", "c\xff", "x", "\xff\xff"}, rows); diff != "" || lost {
+		t.Errorf("rows, lost %t:\n%s", lost, diff)
+	}
+	if rows, lost := taken(w); len(rows) > 0 || lost {
+		t.Errorf("taken again: %q, lost %t", rows, lost)
+	}
+	w.Close()
+	put(store.Put, "b")
+	if rows, _ := taken(w); len(rows) > 0 {
+		t.Errorf("after Close: %q", rows)
+	}
+}
+
+// More keys than a watch keeps are remembered as a loss, once.
+func TestWatch_lost(t *testing.T) {
+	s := openWatched(t)
+	w, err := s.Watch("tsdb", []store.KeyRange{keyRange("r", "s")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var all []store.Mutation
+	for i := range watchKeys + 2 {
+		all = append(all, store.Mutation{Row: fmt.Appendf(nil, "r%d", i), Family: "t", Qualifier: []byte{0}})
+	}
+	if err := s.Apply(t.Context(), "tsdb", all); err != nil {
+		t.Fatal(err)
+	}
+	if rows, lost := taken(w); len(rows) > 0 || !lost {
+		t.Errorf("%d rows, lost %t; want none and lost", len(rows), lost)
+	}
+	if err := s.Apply(t.Context(), "tsdb", all[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if rows, lost := taken(w); len(rows) != 1 || lost {
+		t.Errorf("after the loss: %d rows, lost %t; want one", len(rows), lost)
+	}
+}
+
+// Whatever a scan does not see that began after Watch returned, the watch
+// tells: between the two no write is lost.
+func TestWatch_noGap(t *testing.T) {
+	s := openWatched(t)
+	var writers sync.WaitGroup
+	for i := range 4 {
+		writers.Go(func() {
+			for j := range 200 {
+				m := store.Mutation{Row: fmt.Appendf(nil, "r%d-%d", i, j), Family: "t", Qualifier: []byte{0}}
+				if err := s.Apply(t.Context(), "tsdb", []store.Mutation{m}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var open []store.Watch
+	var seen []map[string]bool
+	for range 50 {
+		w, err := s.Watch("tsdb", []store.KeyRange{keyRange("r", "s")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		open, seen = append(open, w), append(seen, rowsOf(t, s))
+	}
+	writers.Wait()
+	for i, w := range open {
+		rows, _ := taken(w)
+		for _, r := range rows {
+			seen[i][r] = true
+		}
+		if len(seen[i]) != 800 {
+			t.Errorf("watch %d and the scan after it know %d rows, want 800", i, len(seen[i]))
+		}
+	}
+}
+
+func rowsOf(t *testing.T, s *Store) map[string]bool {
+	t.Helper()
+	sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	out := map[string]bool{}
+	for {
+		rows, err := sc.Next()
+		if err != nil {
+			return out
+		}
+		for _, r := range rows {
+			out[string(r.Key)] = true
+		}
+	}
+}
+
+func openWatched(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open("data", Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	create(t, s)
+	return s
+}

@@ -1,0 +1,149 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"downpour/pushdown/store"
+)
+
+// batch collects changes that become visible and durable together.
+type batch struct {
+	*pebble.Batch
+	appended int
+}
+
+// newBatch makes a batch for about so many bytes.
+func (s *Store) newBatch(bytes int) *batch {
+	return &batch{Batch: s.db.NewBatchWithSize(bytes)}
+}
+
+// put sets a cell.
+func (b *batch) put(table string, row []byte, family string, qualifier []byte, ms int64, value []byte) {
+	op := b.SetDeferred(headLen(table, row)+tailLen(family, qualifier), putHeader+len(value))
+	appendKey(op.Key[:0], table, row, family, qualifier)
+	fillPut(op.Value, ms)
+	copy(op.Value[putHeader:], value)
+	_ = op.Finish() // fails for indexed batches only
+}
+
+// append adds to a cell's end.
+func (b *batch) append(table string, m store.Mutation) {
+	op := b.MergeDeferred(headLen(table, m.Row)+tailLen(m.Family, m.Qualifier), 1+len(m.Value))
+	appendKey(op.Key[:0], table, m.Row, m.Family, m.Qualifier)
+	op.Value[0] = tagAppend
+	copy(op.Value[1:], m.Value)
+	_ = op.Finish()
+	b.appended++
+}
+
+// deleteCell removes a cell.
+func (b *batch) deleteCell(table string, m store.Mutation) {
+	op := b.DeleteDeferred(headLen(table, m.Row) + tailLen(m.Family, m.Qualifier))
+	appendKey(op.Key[:0], table, m.Row, m.Family, m.Qualifier)
+	_ = op.Finish()
+}
+
+// deleteRow removes one family of a row, whatever cells it has.
+func (b *batch) deleteRow(table string, m store.Mutation) error {
+	first := appendKey(nil, table, m.Row, m.Family, nil)
+	return b.DeleteRange(first, appendFamilyEnd(nil, table, m.Row, m.Family), nil)
+}
+
+// Apply writes mutations in their order, all of them or none, and returns
+// after fsync; pebble lets concurrent calls share one. Of a context only its
+// state at the start counts: a write that has begun ends with the disk.
+func (s *Store) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.life.RUnlock()
+	if err := s.tables.check(table, ""); err != nil {
+		return err
+	}
+	b := s.newBatch(batchBytes(table, mutations))
+	for i := range mutations {
+		if err := s.add(b, table, mutations[i]); err != nil {
+			return errors.Join(fmt.Errorf("table %q, mutation %d of %d: %w", table, i, len(mutations), err), b.Close())
+		}
+	}
+	if b.Empty() {
+		return b.Close()
+	}
+	return s.commit(b)
+}
+
+// batchBytes estimates a batch, so that it need not grow.
+func batchBytes(table string, mutations []store.Mutation) int {
+	n := 16
+	for i := range mutations {
+		m := &mutations[i]
+		n += headLen(table, m.Row) + tailLen(m.Family, m.Qualifier) + putHeader + len(m.Value) + 12
+	}
+	return n
+}
+
+// add puts one mutation into b.
+func (s *Store) add(b *batch, table string, m store.Mutation) error {
+	if m.Family == "" {
+		return fmt.Errorf("row %x: family is empty", m.Row)
+	}
+	if err := s.tables.check(table, m.Family); err != nil {
+		return err
+	}
+	if err := checkCell(m.Row, m.Family, m.Qualifier); err != nil {
+		return err
+	}
+	switch m.Kind {
+	case store.Put:
+		ms, err := writeTime(m.Timestamp, s.opts.Now)
+		if err != nil {
+			return fmt.Errorf("row %x: %w", m.Row, err)
+		}
+		b.put(table, m.Row, m.Family, m.Qualifier, ms, m.Value)
+	case store.Append:
+		b.append(table, m)
+	case store.DeleteCell:
+		b.deleteCell(table, m)
+	case store.DeleteRow:
+		return b.deleteRow(table, m)
+	default:
+		return fmt.Errorf("row %x: mutation kind is %d, want 0 to %d", m.Row, m.Kind, store.DeleteRow)
+	}
+	return nil
+}
+
+// commit makes b visible, then waits until it is durable.
+func (s *Store) commit(b *batch) error {
+	s.change.RLock()
+	err := s.show(b)
+	s.change.RUnlock()
+	if err != nil {
+		return err
+	}
+	return s.settle(b)
+}
+
+// show makes b visible. Its record in the log comes before those of batches
+// shown later, so none of them is durable without it.
+func (s *Store) show(b *batch) error {
+	s.grown.Add(int64(b.Len()))
+	if err := s.watches.apply(s.db, b.Batch); err != nil {
+		return errors.Join(fmt.Errorf("write: %w", err), b.Close())
+	}
+	return nil
+}
+
+// settle waits for the disk. A failed log write ends the process, as it does
+// where pebble meets it itself.
+func (s *Store) settle(b *batch) error {
+	if err := b.SyncWait(); err != nil {
+		s.log.Fatalf("log write: %v", err)
+		return fmt.Errorf("log write: %w", err)
+	}
+	s.idle.wrote(b.appended)
+	return b.Close()
+}

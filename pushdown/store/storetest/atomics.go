@@ -1,0 +1,267 @@
+package storetest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"downpour/pushdown/store"
+)
+
+// wantError fails unless err is target.
+func wantError(t failer, what string, err, target error) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("%s: %v, want %v", what, err, target)
+	}
+}
+
+// counter names the cell that increments use.
+func counter(name string) store.CellKey {
+	return store.CellKey{Row: []byte{0}, Family: "id", Qualifier: []byte(name)}
+}
+
+// value reads one cell, nil if absent.
+func (h *harness) value(cell store.CellKey) []byte {
+	h.Helper()
+	rows, err := h.Get(h.ctx, h.table, cell.Family, [][]byte{cell.Row})
+	if err != nil {
+		h.Fatalf("get: %v", err)
+	}
+	for _, r := range rows {
+		for _, c := range r.Cells {
+			if string(c.Qualifier) == string(cell.Qualifier) {
+				return append([]byte{}, c.Value...)
+			}
+		}
+	}
+	return nil
+}
+
+// Increment counts from nothing, up and down, and from what was put.
+func testIncrement(h *harness) {
+	step := func(name string, delta, want int64) {
+		h.Helper()
+		got, err := h.Increment(h.ctx, h.table, counter(name), delta)
+		if err != nil || got != want {
+			h.Fatalf("increment by %d: %d, %v, want %d", delta, got, err, want)
+		}
+		if stored := h.value(counter(name)); len(stored) != 8 || int64(binary.BigEndian.Uint64(stored)) != want {
+			h.Fatalf("counter holds %x, want %d on 8 bytes", stored, want)
+		}
+	}
+	step("metrics", 1, 1)
+	step("metrics", 1, 2)
+	step("metrics", 1<<40, 1<<40+2)
+	step("metrics", -1<<40, 2)
+	step("tagk", -5, -5)
+	step("tagk", 0, -5)
+	put := store.Mutation{Row: []byte{0}, Family: "id", Qualifier: []byte("tagv"), Value: binary.BigEndian.AppendUint64(nil, math.MaxInt32)}
+	h.apply(h, put)
+	step("tagv", 1, math.MaxInt32+1)
+}
+
+// Concurrent increments never return the same value.
+func testIncrementConcurrently(h *harness) {
+	const workers, each = 8, 40
+	var mu sync.Mutex
+	var got []int64
+	g, ctx := errgroup.WithContext(h.ctx)
+	for range workers {
+		g.Go(func() error {
+			for range each {
+				v, err := h.Increment(ctx, h.table, counter("metrics"), 1)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				got = append(got, v)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		h.Fatalf("increment: %v", err)
+	}
+	slices.Sort(got)
+	for i, v := range got {
+		if v != int64(i+1) {
+			h.Fatalf("%d increments: the %dth value is %d", workers*each, i+1, v)
+		}
+	}
+}
+
+// CompareAndPut writes only over what it expects.
+func testCompareAndPut(h *harness) {
+	cell := store.CellKey{Row: []byte("sys.cpu.user"), Family: "id", Qualifier: []byte("metrics")}
+	try := func(expected, value string, wrote bool, holds string) {
+		h.Helper()
+		var old []byte
+		if expected != "" {
+			old = []byte(expected)
+		}
+		got, err := h.CompareAndPut(h.ctx, h.table, cell, old, []byte(value))
+		if err != nil || got != wrote {
+			h.Fatalf("expected %q, value %q: %v, %v, want %v", expected, value, got, err, wrote)
+		}
+		if v := h.value(cell); string(v) != holds {
+			h.Fatalf("expected %q, value %q: the cell holds %q, want %q", expected, value, v, holds)
+		}
+	}
+	try("something", "1", false, "")
+	try("", "1\x00", true, "1\x00")
+	try("", "2", false, "1\x00")
+	try("1", "2", false, "1\x00")
+	try("1\x00\x00", "2", false, "1\x00")
+	try("1\x00", "2", true, "2")
+	tick()
+	h.apply(h, store.Mutation{Kind: store.DeleteCell, Row: cell.Row, Family: cell.Family, Qualifier: cell.Qualifier})
+	tick()
+	try("2", "3", false, "")
+	try("", "3", true, "3")
+	got, err := h.CompareAndPut(h.ctx, h.table, cell, []byte{}, []byte("4"))
+	if err != nil || got {
+		h.Fatalf("expected is empty, not nil: %v, %v, want false", got, err)
+	}
+}
+
+// Of concurrent attempts just one wins, and the cell holds its value.
+func testCompareAndPutConcurrently(h *harness) {
+	for round := range 10 {
+		cell := store.CellKey{Row: fmt.Appendf(nil, "name%d", round), Family: "id", Qualifier: []byte("metrics")}
+		var mu sync.Mutex
+		var winners []string
+		g, ctx := errgroup.WithContext(h.ctx)
+		for w := range 8 {
+			g.Go(func() error {
+				value := fmt.Sprintf("worker %d", w)
+				won, err := h.CompareAndPut(ctx, h.table, cell, nil, []byte(value))
+				mu.Lock()
+				defer mu.Unlock()
+				if won {
+					winners = append(winners, value)
+				}
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			h.Fatalf("compare and put: %v", err)
+		}
+		if len(winners) != 1 || string(h.value(cell)) != winners[0] {
+			h.Fatalf("winners %q, the cell holds %q", winners, h.value(cell))
+		}
+	}
+}
+
+// A missing table is told apart from every other fault.
+func testMissingTable(h *harness) {
+	name := uniqueTable(h.T) + "-missing"
+	cell := store.CellKey{Row: []byte("r"), Family: "t", Qualifier: []byte("q")}
+	_, err := h.Get(h.ctx, name, "", [][]byte{[]byte("r")})
+	wantError(h, "get", err, store.ErrNoTable)
+	wantError(h, "apply", h.Apply(h.ctx, name, []store.Mutation{put("r", "q", "v")}), store.ErrNoTable)
+	_, err = h.Increment(h.ctx, name, cell, 1)
+	wantError(h, "increment", err, store.ErrNoTable)
+	_, err = h.CompareAndPut(h.ctx, name, cell, nil, []byte("v"))
+	wantError(h, "compare and put", err, store.ErrNoTable)
+	_, err = h.Regions(h.ctx, name, nil, nil)
+	wantError(h, "regions", err, store.ErrNoTable)
+	sc, err := h.Scan(h.ctx, store.Scan{Table: name})
+	if err == nil { // a store may find out with the first call
+		defer sc.Close()
+		_, err = sc.Next()
+	}
+	wantError(h, "scan", err, store.ErrNoTable)
+	h.exists(name, false)
+}
+
+// manyRows writes rows of some size.
+func (h *harness) manyRows(n int) {
+	var ms []store.Mutation
+	for i := range n {
+		ms = append(ms, put(fmt.Sprintf("r%05d", i), "q", string(make([]byte, 1000))))
+	}
+	h.apply(h, ms...)
+}
+
+// A scan ends with its context, before its end.
+func testCancelledScan(h *harness) {
+	h.manyRows(3000)
+	ctx, cancel := context.WithCancel(h.ctx)
+	defer cancel()
+	sc, err := h.Scan(ctx, store.Scan{Table: h.table, BlockBytes: 2000})
+	if err != nil {
+		h.Fatalf("scan: %v", err)
+	}
+	defer sc.Close()
+	if _, err := sc.Next(); err != nil {
+		h.Fatalf("first block: %v", err)
+	}
+	cancel()
+	for err == nil {
+		_, err = sc.Next()
+	}
+	wantError(h, "next after cancel", err, context.Canceled)
+	if _, again := sc.Next(); again == nil || again == io.EOF {
+		h.Fatalf("next after the error: %v, want an error: rows are missing", again)
+	}
+	sc, err = h.Scan(ctx, store.Scan{Table: h.table})
+	if err == nil {
+		defer sc.Close()
+		_, err = sc.Next()
+	}
+	wantError(h, "scan with a cancelled context", err, context.Canceled)
+}
+
+// A scanner may be closed early, and twice, and counts what it delivered.
+func testCloseScanner(h *harness) {
+	h.manyRows(300)
+	sc, err := h.Scan(h.ctx, store.Scan{Table: h.table, BlockBytes: 2000})
+	if err != nil {
+		h.Fatalf("scan: %v", err)
+	}
+	rows, err := sc.Next()
+	if err != nil {
+		h.Fatalf("next: %v", err)
+	}
+	if st := sc.Stats(); st.Rows < int64(len(rows)) || st.Cells < st.Rows || st.Bytes < 1000*st.Rows {
+		h.Fatalf("stats after %d rows: %+v", len(rows), st)
+	}
+	for range 3 {
+		if err := sc.Close(); err != nil {
+			h.Fatalf("close: %v", err)
+		}
+	}
+	if _, err := sc.Next(); err == nil || err == io.EOF {
+		h.Fatalf("next after close: %v, want an error: rows are missing", err)
+	}
+}
+
+// Close may be called twice; afterwards every call says so.
+func testClose(h *harness) {
+	h.apply(h, put("r", "q", "v"))
+	for range 2 {
+		if err := h.Close(); err != nil {
+			h.Fatalf("close: %v", err)
+		}
+	}
+	_, err := h.Get(h.ctx, h.table, "", [][]byte{[]byte("r")})
+	wantError(h, "get", err, store.ErrClosed)
+	wantError(h, "apply", h.Apply(h.ctx, h.table, []store.Mutation{put("r", "q", "v")}), store.ErrClosed)
+	_, err = h.Increment(h.ctx, h.table, counter("c"), 1)
+	wantError(h, "increment", err, store.ErrClosed)
+	sc, err := h.Scan(h.ctx, store.Scan{Table: h.table})
+	if err == nil {
+		defer sc.Close()
+		_, err = sc.Next()
+	}
+	wantError(h, "scan", err, store.ErrClosed)
+}

@@ -1,0 +1,138 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/store"
+)
+
+// Errors of the connection itself. After any of them another server, or the
+// same one later, may do the work.
+var (
+	// ErrServer marks a server that cannot be reached or failed inside.
+	ErrServer = errors.New("pushdown server failed")
+	// ErrMisfit marks a server that is set up for another table or layout.
+	ErrMisfit = errors.New("pushdown server is set up otherwise")
+	// ErrIncomplete marks a stream that ended too early.
+	ErrIncomplete = errors.New("stream is incomplete")
+	// ErrStalled marks a server that has shown no sign of life for too long.
+	ErrStalled = errors.New("pushdown server shows no sign of life")
+	// ErrEnding marks a server that finishes its last parts.
+	ErrEnding = errors.New("pushdown server is ending and takes no more parts")
+	// ErrBusy marks a server that has too much to do, or too little memory.
+	ErrBusy = errors.New("pushdown server has no room for the part")
+)
+
+// kinds of errors, as the trailer names them.
+const (
+	kindPlan        = "plan"
+	kindData        = "data"
+	kindLimit       = "limit"
+	kindUnavailable = "unavailable"
+	kindNoTable     = "no-table"
+	kindMisfit      = "misfit"
+	kindEnding      = "ending"
+	kindBusy        = "busy"
+)
+
+// detail is the trailer of an error.
+type detail struct {
+	Kind  string            `json:"kind"`
+	What  operator.Resource `json:"what,omitempty"`
+	Limit int64             `json:"limit,omitempty"`
+	Need  int64             `json:"need,omitempty"`
+	Row   scanplan.HexBytes `json:"row,omitempty"`
+}
+
+// Status turns an error of an operator into what goes over the wire.
+func Status(err error) (*status.Status, metadata.MD) {
+	var data *operator.DataError
+	var limit *operator.LimitError
+	switch {
+	case errors.As(err, &data):
+		return failure(codes.DataLoss, data.Text, detail{Kind: kindData, Row: data.Row})
+	case errors.As(err, &limit):
+		return failure(codes.ResourceExhausted, err.Error(), detail{Kind: kindLimit, What: limit.What, Limit: limit.Limit, Need: limit.Need})
+	case errors.Is(err, operator.ErrBadPlan):
+		return failure(codes.InvalidArgument, err.Error(), detail{Kind: kindPlan})
+	case errors.Is(err, ErrMisfit):
+		return failure(codes.FailedPrecondition, err.Error(), detail{Kind: kindMisfit})
+	case errors.Is(err, ErrEnding):
+		return failure(codes.Unavailable, err.Error(), detail{Kind: kindEnding})
+	case errors.Is(err, ErrBusy):
+		return failure(codes.ResourceExhausted, err.Error(), detail{Kind: kindBusy})
+	case errors.Is(err, store.ErrNoTable):
+		return failure(codes.FailedPrecondition, err.Error(), detail{Kind: kindNoTable})
+	case errors.Is(err, context.Canceled):
+		return status.New(codes.Canceled, err.Error()), nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return status.New(codes.DeadlineExceeded, err.Error()), nil
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
+		return failure(codes.Unavailable, err.Error(), detail{Kind: kindUnavailable})
+	}
+	return status.New(codes.Internal, err.Error()), nil
+}
+
+func failure(code codes.Code, text string, d detail) (*status.Status, metadata.MD) {
+	b, _ := json.Marshal(d) // ASCII only
+	return status.New(code, text), metadata.Pairs(TrailerError, string(b))
+}
+
+// Error turns what a call ended with into the error that Status was given. What
+// has no kind is an ErrServer: a lost connection, a refused token, a message
+// over the limit.
+func Error(err error, trailer metadata.MD) error {
+	s := status.Convert(err)
+	var d detail
+	if v := trailer.Get(TrailerError); len(v) == 1 {
+		_ = json.Unmarshal([]byte(v[0]), &d) // no kind: ErrServer
+	}
+	switch d.Kind {
+	case kindData:
+		return &operator.DataError{Row: d.Row, Text: s.Message(), Err: errors.New(s.Message())}
+	case kindLimit:
+		return &operator.LimitError{What: d.What, Limit: d.Limit, Need: d.Need}
+	case kindPlan:
+		return remote(operator.ErrBadPlan, s)
+	case kindMisfit:
+		return remote(ErrMisfit, s)
+	case kindEnding:
+		return remote(ErrEnding, s)
+	case kindBusy:
+		return remote(ErrBusy, s)
+	case kindNoTable:
+		return remote(store.ErrNoTable, s)
+	case kindUnavailable:
+		return remote(store.ErrUnavailable, s)
+	}
+	switch s.Code() {
+	case codes.Canceled:
+		return remote(context.Canceled, s)
+	case codes.DeadlineExceeded:
+		return remote(context.DeadlineExceeded, s)
+	}
+	return fmt.Errorf("%w: %s: %s", ErrServer, s.Code(), s.Message())
+}
+
+// remote is a server's error text, marked.
+func remote(mark error, s *status.Status) error { return &remoteError{mark, s.Message()} }
+
+type remoteError struct {
+	mark error
+	text string
+}
+
+// Error is the text that the server sent, which names the mark already.
+func (e *remoteError) Error() string { return e.text }
+
+// Unwrap is the mark.
+func (e *remoteError) Unwrap() error { return e.mark }
