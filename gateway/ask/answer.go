@@ -1,0 +1,119 @@
+package ask
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"downpour/encoding"
+	"downpour/gateway/exec"
+	"downpour/gateway/merge"
+	"downpour/gateway/query"
+)
+
+// Answer is a query's answer whose points are still to be made: all rows are
+// read and all groups known. A writer asks for the points group by group and
+// sends each before the next is merged. It is for one goroutine.
+type Answer struct {
+	// Results are those of Run in the same order, without annotations; their
+	// points are there after Fill.
+	Results []Result
+	// Stats counts the reading, and the points of the groups filled.
+	Stats Stats
+
+	fill []func() (encoding.Points, error) // by result; nil where the points are made
+}
+
+// Open reads what all sub-queries need and describes their groups. Of more
+// sub-queries than run at once the groups are merged before Open returns, for
+// else all their rows would be held at a time. Errors are those of Run.
+func (e *Engine) Open(ctx context.Context, q *query.Query) (*Answer, error) {
+	plans, err := e.plans(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if len(plans) > parallel {
+		results, stats, err := e.Run(ctx, q)
+		return &Answer{Results: results, Stats: stats}, err
+	}
+	opened := make([]opened, len(plans))
+	work, ctx := errgroup.WithContext(ctx)
+	for i, p := range plans {
+		work.Go(func() (err error) {
+			defer recovered(&err)
+			opened[i], err = e.open(ctx, q, p)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	return join(opened), nil
+}
+
+// opened is one sub-query of an answer.
+type opened struct {
+	results []Result
+	groups  *merge.Groups
+	stats   exec.Stats
+}
+
+func (e *Engine) open(ctx context.Context, q *query.Query, p planned) (o opened, err error) {
+	if p.nothing() {
+		return o, nil
+	}
+	if e.cfg.Exec.WouldShare(ctx, p.Plan, e.merging(q, p)) { // few points, and maybe a second run
+		o.results, o.stats, err = e.runPlan(ctx, q, p, nil)
+		return o, err
+	}
+	m, stats, err := e.scan(ctx, q, p, exec.Strict, nil)
+	if err != nil {
+		return o, err
+	}
+	if o.groups, err = m.Groups(); err != nil {
+		return o, err
+	}
+	o.stats = stats
+	o.results, err = e.name(ctx, q, p, o.groups.Described)
+	return o, err
+}
+
+func join(all []opened) *Answer {
+	a := &Answer{}
+	for _, o := range all {
+		a.Results = append(a.Results, o.results...)
+		a.Stats.add(o.stats)
+		for i := range o.results {
+			if o.groups == nil {
+				a.fill = append(a.fill, nil)
+				a.Stats.PointsOut += o.results[i].Points.Len()
+				continue
+			}
+			a.fill = append(a.fill, func() (encoding.Points, error) { return o.groups.Points(i) })
+		}
+	}
+	a.Stats.Groups = len(a.Results)
+	return a
+}
+
+// Fill makes the points of result i unless they are there.
+func (a *Answer) Fill(i int) (err error) {
+	if a.fill == nil || a.fill[i] == nil {
+		return nil
+	}
+	defer recovered(&err)
+	r := &a.Results[i]
+	if r.Points, err = a.fill[i](); err == nil {
+		a.Stats.PointsOut += r.Points.Len()
+		a.fill[i] = nil
+	}
+	return err
+}
+
+// Take hands over the points of result i, for a writer that sends a group and
+// forgets it.
+func (a *Answer) Take(i int) encoding.Points {
+	p := a.Results[i].Points
+	a.Results[i].Points = encoding.Points{}
+	return p
+}

@@ -1,0 +1,102 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/gateway/exec"
+	"downpour/gateway/merge"
+	"downpour/gateway/query"
+	"downpour/pushdown/operator"
+)
+
+// runPlan executes one plan and names its groups. When states of groups do not
+// give the answer, or take more memory than a part may have, strict parts do.
+func (e *Engine) runPlan(ctx context.Context, q *query.Query, p planned, node *Node) ([]Result, exec.Stats, error) {
+	if p.nothing() {
+		return nil, exec.Stats{}, nil
+	}
+	how := e.merging(q, p)
+	groups, stats, err := e.mergePlan(ctx, q, p, how, node)
+	var limit *operator.LimitError
+	if how != exec.Strict && (errors.Is(err, merge.ErrOrder) || stats.Partial > 0 && errors.As(err, &limit) && limit.What == operator.Memory) {
+		e.strict.note(p.Plan, time.Now())
+		node.add("again with strict parts", 0, map[string]any{"reason": err.Error()})
+		groups, stats, err = e.mergePlan(ctx, q, p, exec.Strict, node)
+	}
+	if err != nil {
+		return nil, stats, err
+	}
+	done := node.begin("name")
+	results, err := e.name(ctx, q, p, groups)
+	done(map[string]any{"groups": len(results)})
+	return results, stats, err
+}
+
+// mergePlan executes a plan and merges what its parts answer.
+func (e *Engine) mergePlan(ctx context.Context, q *query.Query, p planned, how exec.Merging, node *Node) ([]merge.Group, exec.Stats, error) {
+	m, stats, err := e.scan(ctx, q, p, how, node)
+	if err != nil {
+		return nil, stats, err
+	}
+	merged := node.begin("merge")
+	groups, err := m.Finish()
+	merged(map[string]any{"groups": len(groups)})
+	return groups, stats, err
+}
+
+// scan executes a plan and collects what its parts return.
+func (e *Engine) scan(ctx context.Context, q *query.Query, p planned, how exec.Merging, node *Node) (*merge.Merger, exec.Stats, error) {
+	if e.cfg.Budget != nil {
+		ctx = operator.WithBudget(ctx, e.cfg.Budget(ctx, q, p.sub))
+	}
+	m := merge.New(p.Plan, e.keep(ctx, p))
+	if how == exec.Partial {
+		m.AllowRounding()
+	}
+	if q.AllowPartial {
+		inner, cancel := leaveTime(ctx)
+		defer cancel()
+		ctx = inner
+	}
+	ran := node.begin("run")
+	stats, err := e.cfg.Exec.RunWith(ctx, p.Plan, exec.Options{Merging: how, AllowMissing: q.AllowPartial, Trace: node != nil},
+		func(part scanplan.KeyRange, records []batch.Record) error {
+			for _, r := range records {
+				if err := m.Add(part, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	ran(attributes(stats)).parts(stats.Tried)
+	return m, stats, err
+}
+
+// leaveTime keeps a tenth of the time for what comes after the run: names of an
+// answer that is allowed to be incomplete.
+func leaveTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/10))
+}
+
+// merging is how the parts of a plan may answer. Names that row keys cannot
+// express are looked at series by series, and of an answer that may be
+// incomplete nothing can be done twice.
+func (e *Engine) merging(q *query.Query, p planned) exec.Merging {
+	switch {
+	case p.PostFilter != nil, q.AllowPartial:
+		return exec.Strict
+	case q.Mode != "":
+		return exec.Merging(q.Mode)
+	case e.strict.has(p.Plan, time.Now()):
+		return exec.Strict
+	}
+	return exec.Auto
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"downpour/gateway"
+	"downpour/gateway/tools"
+	"downpour/pushdown/store/open"
+)
+
+// command runs a sub-command.
+func command(name string, args []string, in io.Reader, out, errs io.Writer) error {
+	switch name {
+	case "dump":
+		return dump(args, in, out)
+	case "help":
+		return help(args, in, out)
+	}
+	for _, c := range tools.Commands() {
+		if c.Name == name {
+			return runTool(c, args, in, out, errs)
+		}
+	}
+	return fmt.Errorf("unknown command %q; gateway help lists them", name)
+}
+
+// help lists the commands, or explains the one that is named.
+func help(args []string, in io.Reader, out io.Writer) error {
+	for _, c := range tools.Commands() {
+		if len(args) == 1 && c.Name == args[0] {
+			return c.Run(context.Background(), &tools.Env{In: in, Out: out, Err: out}, []string{"-h"})
+		}
+	}
+	if len(args) > 0 {
+		return fmt.Errorf("no help for %q; gateway help lists the commands", args)
+	}
+	fmt.Fprintln(out, "gateway                 serve; gateway -h lists its flags")
+	for _, c := range tools.Commands() {
+		fmt.Fprintf(out, "gateway %s %s\n    %s\n", c.Name, c.Arguments, c.Purpose)
+	}
+	fmt.Fprintln(out, "gateway dump\n    explain row keys and cells, JSON lines on standard input")
+	fmt.Fprintln(out, "gateway help COMMAND\n    tell more of a command")
+	return nil
+}
+
+func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) error {
+	// What of an opentsdb.conf is not honoured was told when the gateway
+	// started; here it would stand among the answers.
+	cfg, _, err := configure(environment())
+	if err != nil {
+		return err
+	}
+	s, err := toolSettings(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	e := &tools.Env{Settings: s, In: in, Out: out, Err: errs, Terminal: terminal(errs)}
+	e.Open = func(create bool) (tools.Store, error) { return openStore(cfg.Store, create, errs) }
+	return c.Run(ctx, e, args)
+}
+
+// openStore opens the store. An embedded one that is not there is made only if
+// create says so: whoever reads has misspelt its name.
+func openStore(address string, create bool, errs io.Writer) (tools.Store, error) {
+	if dir, embedded := strings.CutPrefix(address, "pebble:"); embedded && !create {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("DOWNPOUR_STORE=%s: %w", address, err)
+		}
+	}
+	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return open.Open(address, log)
+}
+
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// toolSettings are the parts of the settings that tools need.
+func toolSettings(cfg *gateway.Config) (s tools.Settings, err error) {
+	if s, err = cfg.ToolSettings(); err != nil {
+		return s, err
+	}
+	s.Gateway = gatewayURL(cfg)
+	if s.Tokens, err = tokens(cfg.TokenFile); err != nil {
+		return s, err
+	}
+	s.TLS, err = cfg.ClientTLS()
+	return s, err
+}
+
+// gatewayURL is where the gateway of these settings is reached from its own
+// machine.
+func gatewayURL(cfg *gateway.Config) string {
+	scheme := "http"
+	if cfg.TLSCert != "" {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// tokens are the first of each scope in a token file, to be shown to the gateway
+// that has it too.
+func tokens(path string) (t tools.Tokens, err error) {
+	if path == "" {
+		return t, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return t, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
+	}
+	scopes := map[string]*string{"read": &t.Read, "write": &t.Write, "admin": &t.Admin}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) != 2 {
+			continue
+		}
+		if to := scopes[words[0]]; to != nil && *to == "" {
+			*to = words[1]
+		}
+	}
+	return t, nil
+}

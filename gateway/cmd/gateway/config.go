@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/caarlos0/env/v9"
+
+	"downpour/gateway"
+	"downpour/gateway/opentsdbconf"
+	"downpour/pushdown/settings"
+)
+
+// environment is the process's, by name.
+func environment() map[string]string {
+	m := map[string]string{}
+	for _, e := range os.Environ() {
+		name, value, _ := strings.Cut(e, "=")
+		m[name] = value
+	}
+	return m
+}
+
+// configure reads an environment, and the opentsdb.conf that it names. notes
+// are for the log at start: what of that file is not honoured. The config is
+// never nil, for -print-config.
+func configure(environ map[string]string) (cfg *gateway.Config, notes []string, err error) {
+	unknown := settings.Unknown(list(environ))
+	if path := environ["DOWNPOUR_OPENTSDB_CONF"]; path != "" {
+		environ, notes, err = takeOver(path, environ)
+	}
+	cfg = new(gateway.Config)
+	parseErr := named(env.ParseWithOptions(cfg, env.Options{Environment: environ}), cfg)
+	cfg.SetDefaults()
+	if err = errors.Join(err, parseErr, unknown); err != nil && parseErr != nil {
+		return cfg, notes, err // its fields are not what was meant
+	}
+	return cfg, notes, errors.Join(err, cfg.Validate())
+}
+
+func takeOver(path string, environ map[string]string) (map[string]string, []string, error) {
+	conf, err := opentsdbconf.Load(path)
+	if err != nil {
+		return environ, nil, err
+	}
+	return conf.Environment(environ)
+}
+
+func list(environ map[string]string) (out []string) {
+	for name, value := range environ {
+		out = append(out, name+"="+value)
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"downpour/gateway"
+	"downpour/gateway/tools"
+	"downpour/pushdown/settings"
+)
+
+// Every program knows every variable of the gateway's, or starting a pushdown
+// server from one environment with it would fail.
+func TestConfig_known(t *testing.T) {
+	for _, v := range settings.List(new(gateway.Config)) {
+		if !slices.Contains(settings.Known(), v.Name) {
+			t.Errorf("%s is not in settings.Known", v.Name)
+		}
+	}
+}
+
+// The file's keys hold unless a variable says otherwise.
+func TestConfigure(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "opentsdb.conf")
+	text := "tsd.storage.salt.width=1\ntsd.storage.max_tags=12\ntsd.storage.enable_appends=true\ntsd.storage.hbase.zk_quorum=zk\n" +
+		"tsd.core.auto_create_metrics=true\ntsd.network.port=4243\ntsd.query.skip_unresolved_tagvs=true\ntsd.http.cachedir=/tmp\n"
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cfg, notes, err := configure(map[string]string{"DOWNPOUR_OPENTSDB_CONF": conf, "DOWNPOUR_LISTEN": "127.0.0.1:9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := cfg.Schema(); s.SaltWidth != 1 || s.MaxTags != 12 || cfg.Embedded() || !cfg.EnableAppends || cfg.AutoMetrics != "true" ||
+		cfg.Listen != "127.0.0.1:9" || !cfg.Compile().SkipUnresolved {
+		t.Errorf("got %+v", cfg)
+	}
+	if len(notes) != 2 || !strings.Contains(notes[0], "tsd.http.cachedir") || !strings.Contains(notes[1], "tsd.network.port") {
+		t.Errorf("notes %q, want those of cachedir and port", notes)
+	}
+	for _, wrong := range []map[string]string{
+		{"DOWNPOUR_OPENTSDB_CONF": conf + ".not"}, {"DOWNPOUR_MODE": "x"}, {"DOWNPOUR_MAX_TAGS": "300"}, {"DOWNPOUR_TIMEZONE": "Atlantis"},
+		{"DOWNPOUR_LIMIT_BYTES": "-1"}, {"DOWNPOUR_STOER": "x"}, {"DOWNPOUR_FIX_DUPLICATES": "perhaps"},
+	} {
+		if _, _, err := configure(wrong); err == nil {
+			t.Errorf("%q is taken", wrong)
+		}
+	}
+}
+
+// The words behind the program's name choose what runs.
+func TestRun(t *testing.T) {
+	t.Setenv("DOWNPOUR_STORE", "pebble:"+filepath.Join(t.TempDir(), "data"))
+	f := func(in, out, fault string, args ...string) {
+		t.Helper()
+		var o, e bytes.Buffer
+		err := run(args, strings.NewReader(in), &o, &e)
+		if fault == "" && err != nil || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
+			t.Errorf("%q: error %v, want %q", args, err, fault)
+		}
+		if !strings.Contains(o.String(), out) {
+			t.Errorf("%q: %q, want %q", args, &o, out)
+		}
+	}
+	f("", "", `unknown command "fsck"`, "fsck")
+	f("", "gateway mkmetric NAME", "", "help")
+	f("", "gateway uid grep metrics '^sys\\.'", "", "help", "uid")
+	for _, c := range tools.Commands() {
+		f("", "usage: gateway "+c.Name, "", "help", c.Name)
+		f("", "  gateway "+c.Name+" ", "", "help", c.Name)
+	}
+	f("", "", "no help for", "help", "fsck")
+	f("", "", "no such file", "query", "1", "sum", "m")
+	f("m 1356998400 1 a=b\n", "1 points imported", "", "import", "-")
+	f("", "m 1356998400000 1 {a=b}\n", "", "query", "1356998400", "1356998401", "sum", "m")
+	f("", "m 1356998400 1 a=b\n", "", "export", "1356998400", "m")
+	f(`{"table":"tsdb","row":"000001","family":"id","qualifier":"6d657472696373","value":"000001"}`, "==", "", "dump")
+}

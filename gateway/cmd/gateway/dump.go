@@ -1,0 +1,19 @@
+package main
+
+import (
+	"io"
+
+	"downpour/pushdown/settings"
+
+	"github.com/caarlos0/env/v9"
+)
+
+// dump prints cells annotated: one JSON object {table,row,family,qualifier,
+// value} a line, bytes in hex, under the layout of the environment.
+func dump(_ []string, in io.Reader, out io.Writer) error {
+	var cfg settings.Common
+	if err := env.Parse(&cfg); err != nil {
+		return err
+	}
+	return cfg.Schema().Dump(out, in)
+}

@@ -1,0 +1,105 @@
+// Command gateway serves OpenTSDB's API on an embedded store or on HBase.
+//
+//	gateway                  serve
+//	gateway -create-tables   create missing tables and end
+//	gateway -print-config    print the effective settings and end
+//	gateway COMMAND …        a tool, see gateway help
+//
+// Settings come from the environment; gateway -print-config lists them.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"downpour/gateway"
+	"downpour/gateway/tables"
+	"downpour/pushdown/settings"
+	"downpour/pushdown/store/open"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "gateway:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line's.
+type options struct {
+	createTables bool
+	compression  string
+	printConfig  bool
+}
+
+func run(args []string, in io.Reader, out, errs io.Writer) error {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		return command(args[0], args[1:], in, out, errs)
+	}
+	var o options
+	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
+	flags.BoolVar(&o.createTables, "create-tables", false, "create missing tables and end")
+	flags.StringVar(&o.compression, "compression", "NONE", "compression of created tables: NONE, SNAPPY, LZ4, ZSTD, GZ or LZO")
+	flags.BoolVar(&o.printConfig, "print-config", false, "print the effective settings and end")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("got %q behind the flags, want nothing there", flags.Arg(0))
+	}
+	cfg, notes, err := configure(environment())
+	for _, n := range notes {
+		fmt.Fprintln(errs, n)
+	}
+	if o.printConfig {
+		for _, v := range settings.List(cfg) {
+			fmt.Fprintf(out, "%s=%s\n", v.Name, v.Value)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return serve(ctx, cfg, o, out)
+}
+
+func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	st, err := open.Open(cfg.Store, log)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	if o.createTables || cfg.Embedded() {
+		create, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if err := tables.Create(create, st, tables.Specs(cfg.TableNames(), cfg.Schema(), o.compression)); err != nil {
+			return err
+		}
+		if o.createTables {
+			fmt.Fprintln(out, "the tables are there")
+			return nil
+		}
+	}
+	g, err := gateway.Start(ctx, cfg, st, log)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Downpour is at %s\n", g.URL())
+	<-ctx.Done()
+	return g.Close()
+}

@@ -1,0 +1,210 @@
+// Package gateway is the process that clients talk to: OpenTSDB's HTTP API and
+// telnet lines in, answers as JSON, Arrow and WebSocket messages out. It keeps no
+// data: points go to the store, and any gateway on the same tables gives the
+// same answers.
+//
+//	telnet, /api/put ──▶ put ──▶ store
+//	/api/query ──▶ query ──▶ ask: uid, compile, exec (parts), merge ──▶ JSON, Arrow
+//	/api/ws ──▶ live ──▶ ask, again and again
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"downpour/encoding"
+	"downpour/gateway/compile"
+	"downpour/gateway/put"
+	"downpour/gateway/query"
+	"downpour/pushdown/settings"
+)
+
+// Config is a gateway's settings, one field per environment variable.
+type Config struct {
+	settings.Common
+	MetaConfig
+
+	// Listen is the one port of HTTP, WebSocket and telnet.
+	Listen string `env:"DOWNPOUR_LISTEN" envDefault:"127.0.0.1:4242"`
+	// OpenTSDBConf is an opentsdb.conf whose keys hold unless set here.
+	OpenTSDBConf string `env:"DOWNPOUR_OPENTSDB_CONF"`
+	// AutoMetrics lets puts make new metrics: true, false, or empty for true
+	// on the embedded store alone.
+	AutoMetrics string `env:"DOWNPOUR_AUTO_METRICS"`
+	// AutoTagKs and AutoTagVs do so for tag keys and values: true, false, or
+	// empty for true.
+	AutoTagKs string `env:"DOWNPOUR_AUTO_TAGKS"`
+	AutoTagVs string `env:"DOWNPOUR_AUTO_TAGVS"`
+	// MaxTags bounds the tags of a point, 0 for OpenTSDB's 8.
+	// Source: tsd.storage.max_tags.
+	MaxTags int `env:"DOWNPOUR_MAX_TAGS" envDefault:"8"`
+	// AllowSpecialChars lists characters that names may have beside letters,
+	// digits and - _ . /. Source: tsd.core.tag.allow_specialchars.
+	AllowSpecialChars string `env:"DOWNPOUR_ALLOW_SPECIALCHARS"`
+	// PutCells is single or multi, see put.Form.
+	PutCells string `env:"DOWNPOUR_PUT_CELLS" envDefault:"single"`
+	// EnableAppends writes points to append columns on HBase too, as the
+	// embedded store always does. Source: tsd.storage.enable_appends.
+	EnableAppends bool `env:"DOWNPOUR_ENABLE_APPENDS" envDefault:"false"`
+	// FixDuplicates lets the newer of two values of one time count, where a
+	// query fails otherwise. Source: tsd.storage.fix_duplicates.
+	FixDuplicates bool `env:"DOWNPOUR_FIX_DUPLICATES" envDefault:"false"`
+	// SkipUnresolved leaves out literal tag values that nobody has put, where a
+	// query fails otherwise. Source: tsd.query.skip_unresolved_tagvs.
+	SkipUnresolved bool `env:"DOWNPOUR_SKIP_UNRESOLVED_TAGVS" envDefault:"false"`
+	// ExpansionLimit bounds the tag values that a filter becomes in the store;
+	// 0 is OpenTSDB's 4096. Source: tsd.query.filter.expansion_limit.
+	ExpansionLimit int `env:"DOWNPOUR_EXPANSION_LIMIT" envDefault:"4096"`
+	// Timezone is the zone of dates in queries that name none, empty for UTC.
+	// Source: tsd.core.timezone.
+	Timezone string `env:"DOWNPOUR_TIMEZONE"`
+	LimitConfig
+
+	// Fix lists OpenTSDB's known errors that are put right, see query.Fixes.
+	Fix string `env:"DOWNPOUR_FIX"`
+	// AllowDelete lets a query delete what it reads.
+	// Source: tsd.http.query.allow_delete.
+	AllowDelete bool `env:"DOWNPOUR_ALLOW_DELETE" envDefault:"false"`
+	// Mode is rw, ro (no puts) or wo (no queries). Source: tsd.mode.
+	Mode string `env:"DOWNPOUR_MODE" envDefault:"rw"`
+	// QueryTimeout bounds a query. Source: tsd.query.timeout.
+	QueryTimeout time.Duration `env:"DOWNPOUR_QUERY_TIMEOUT" envDefault:"30s"`
+	// Pushdown lists pushdown servers, host:port; empty executes in process.
+	Pushdown []string `env:"DOWNPOUR_PUSHDOWN"`
+	// SelfMetrics is the interval of this host's own metrics, 0 for none;
+	// empty is 10s on the embedded store and none on HBase.
+	SelfMetrics string `env:"DOWNPOUR_SELF_METRICS"`
+	// AllowOrigins lists browser origins beside our own.
+	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`
+}
+
+// SetDefaults fills in what depends on other settings.
+func (c *Config) SetDefaults() {
+	if c.AutoMetrics == "" {
+		c.AutoMetrics = fmt.Sprint(c.Embedded())
+	}
+	for _, auto := range []*string{&c.AutoTagKs, &c.AutoTagVs} {
+		if *auto == "" {
+			*auto = "true"
+		}
+	}
+	c.MetaConfig.setDefaults(c.Embedded())
+	if c.Mode == "" {
+		c.Mode = "rw"
+	}
+	if c.SelfMetrics == "" {
+		c.SelfMetrics = "0"
+		if c.Embedded() {
+			c.SelfMetrics = "10s"
+		}
+	}
+	trim := func(list []string) (out []string) {
+		for _, s := range list {
+			if s = strings.TrimSpace(s); s != "" {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	c.Pushdown, c.AllowOrigins = trim(c.Pushdown), trim(c.AllowOrigins)
+}
+
+// Validate returns every fault at once, each naming its variable.
+func (c *Config) Validate() error {
+	errs := []error{c.Common.Validate("DOWNPOUR_LISTEN", c.Listen)}
+	errs = append(errs, c.validateChoices()...)
+	errs = append(errs, c.MetaConfig.validate()...)
+	errs = append(errs, c.LimitConfig.validate()...)
+	if c.QueryTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_QUERY_TIMEOUT: got %s, want more than 0", c.QueryTimeout))
+	}
+	if _, err := c.selfMetrics(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateChoices() (errs []error) {
+	for _, v := range []struct {
+		name, got string
+		want      []string
+	}{
+		{"DOWNPOUR_AUTO_METRICS", c.AutoMetrics, []string{"true", "false"}},
+		{"DOWNPOUR_AUTO_TAGKS", c.AutoTagKs, []string{"true", "false"}},
+		{"DOWNPOUR_AUTO_TAGVS", c.AutoTagVs, []string{"true", "false"}},
+		{"DOWNPOUR_PUT_CELLS", c.PutCells, []string{"single", "multi"}},
+		{"DOWNPOUR_MODE", c.Mode, []string{"rw", "ro", "wo"}},
+	} {
+		if !slices.Contains(v.want, v.got) {
+			errs = append(errs, fmt.Errorf("%s: got %q, want %s", v.name, v.got, strings.Join(v.want, " or ")))
+		}
+	}
+	if c.ExpansionLimit < 0 {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_EXPANSION_LIMIT: got %d, want at least 0", c.ExpansionLimit))
+	}
+	if c.MaxTags < 0 || c.MaxTags > 255 {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_MAX_TAGS: got %d, want 1 to 255", c.MaxTags))
+	}
+	if _, err := query.ParseFixes(c.Fix); err != nil {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_FIX: %w", err))
+	}
+	if _, err := c.Location(); err != nil {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_TIMEZONE: got %q: %w", c.Timezone, err))
+	}
+	return errs
+}
+
+// Location is the zone of dates in queries that name none, nil for UTC.
+func (c *Config) Location() (*time.Location, error) {
+	if c.Timezone == "" {
+		return nil, nil
+	}
+	return time.LoadLocation(c.Timezone)
+}
+
+// Schema is the layout of the tables, and the tags a point may have.
+func (c *Config) Schema() encoding.Schema {
+	s := c.Common.Schema()
+	if c.MaxTags > 0 {
+		s.MaxTags = c.MaxTags
+	}
+	return s
+}
+
+// Auto tells for which kinds puts make new names.
+func (c *Config) Auto() put.Auto {
+	return put.Auto{Metrics: c.AutoMetrics == "true", TagKs: c.AutoTagKs != "false", TagVs: c.AutoTagVs != "false"}
+}
+
+// Compile are the properties of the tables that plans depend on.
+func (c *Config) Compile() compile.Options {
+	return compile.Options{Schema: c.Schema(), Table: c.TableData, FixDuplicates: c.FixDuplicates,
+		SkipUnresolved: c.SkipUnresolved, ExpansionLimit: c.ExpansionLimit, MaxBytes: c.LimitMemory}
+}
+
+// selfMetrics is the interval of the host's own metrics.
+func (c *Config) selfMetrics() (time.Duration, error) {
+	if c.SelfMetrics == "0" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(c.SelfMetrics)
+	if err != nil || d < time.Second {
+		return 0, fmt.Errorf("DOWNPOUR_SELF_METRICS: got %q, want 0 or a time of at least 1s, such as 10s", c.SelfMetrics)
+	}
+	return d, nil
+}
+
+// form is how points are stored: appended on the embedded store and where
+// EnableAppends says so, else as PutCells says.
+func (c *Config) form() put.Form {
+	switch {
+	case c.Embedded() || c.EnableAppends:
+		return put.Appended
+	case c.PutCells == "multi":
+		return put.Multi
+	}
+	return put.Cells
+}

@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+
+	"downpour/gateway/internal/httpapi"
+)
+
+// counters are the gateway's own metrics, for /metrics.
+type counters struct {
+	registry *prometheus.Registry
+	points   *prometheus.CounterVec
+	queries  *prometheus.HistogramVec
+}
+
+func newCounters() *counters {
+	c := &counters{
+		registry: prometheus.NewRegistry(),
+		points: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_points_total",
+			Help: "Points put, by outcome: stored or refused."}, []string{"outcome"}),
+		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "downpour_query_seconds",
+			Help: "Time to answer a query, by HTTP status.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"status"}),
+	}
+	c.registry.MustRegister(c.points, c.queries, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return c
+}
+
+// handler serves our metrics and those of the HBase client, which registers
+// its own at large.
+func (c *counters) handler() http.Handler {
+	return promhttp.HandlerFor(prometheus.Gatherers{c.registry, hbaseClient{}}, promhttp.HandlerOpts{})
+}
+
+// hbaseClient gathers what is registered at large, but for the metrics of the
+// process and of Go, which are in the registry already.
+type hbaseClient struct{}
+
+// Gather returns the metrics named gohbase_.
+func (hbaseClient) Gather() (out []*dto.MetricFamily, err error) {
+	all, err := prometheus.DefaultGatherer.Gather()
+	for _, f := range all {
+		if strings.HasPrefix(f.GetName(), "gohbase_") {
+			out = append(out, f)
+		}
+	}
+	return out, err
+}
+
+// Puts counts points of both doors.
+func (c *counters) Puts(ok, failed int) {
+	c.points.WithLabelValues("stored").Add(float64(ok))
+	c.points.WithLabelValues("refused").Add(float64(failed))
+}
+
+// Lines counts telnet lines. A line counted as stored whose write failed later
+// is counted as refused too.
+func (c *counters) Lines(ok, bad int) { c.Puts(max(ok, 0), bad) }
+
+// lines are the counters as the telnet command stats prints them.
+func (c *counters) lines(host string) string {
+	families, err := c.registry.Gather()
+	if err != nil {
+		return "stats: " + err.Error() + "\n"
+	}
+	var b strings.Builder
+	now := time.Now().Unix()
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if m.Counter == nil || !strings.HasPrefix(f.GetName(), "downpour_") {
+				continue
+			}
+			fmt.Fprintf(&b, "%s %d %.0f", strings.ReplaceAll(f.GetName(), "_", "."), now, m.Counter.GetValue())
+			for _, l := range m.GetLabel() {
+				fmt.Fprintf(&b, " %s=%s", l.GetName(), l.GetValue())
+			}
+			fmt.Fprintf(&b, " host=%s\n", host)
+		}
+	}
+	return b.String()
+}
+
+// Query counts one query.
+func (c *counters) Query(status int, took time.Duration) {
+	c.queries.WithLabelValues(strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// version describes this build as OpenTSDB describes its own.
+func version() httpapi.Version {
+	host, _ := os.Hostname()
+	v := httpapi.Version{Repo: "downpour", Host: host, Version: "2.4.1", RepoStatus: "MINT", Branch: "main"}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				v.FullRevision = s.Value
+				v.ShortRevision = s.Value[:min(7, len(s.Value))]
+			case "vcs.time":
+				if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
+					v.Timestamp = strconv.FormatInt(t.Unix(), 10)
+				}
+			case "vcs.modified":
+				if s.Value == "true" {
+					v.RepoStatus = "MODIFIED"
+				}
+			}
+		}
+	}
+	return v
+}

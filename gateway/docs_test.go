@@ -1,0 +1,46 @@
+package gateway_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"downpour/gateway"
+	"downpour/gateway/internal/httpapi"
+	"downpour/pushdown/settings"
+)
+
+// options are those of OpenTSDB's query API, GET's and POST's.
+const options = `start end m queries tsuid tsuids timezone ms msResolution show_tsuids showTSUIDs show_summary showSummary show_stats showStats
+	show_query showQuery no_annotations noAnnotations global_annotations globalAnnotations padding options useCalendar delete
+	overrideByteLimit overrideDataPointLimit arrays jsonp method_override aggregator metric downsample rate rateOptions filters tags
+	explicitTags explicit_tags percentiles showHistogramBuckets preAggregate rollupUsage useFuzzyFilter useMultiGets`
+
+// The page of compatibility names every route, option, limit and fix.
+func TestCompatibilityPage(t *testing.T) {
+	text, err := os.ReadFile("docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	f := func(what, word string) {
+		t.Helper()
+		if !strings.Contains(page, word) {
+			t.Errorf("%s %s is not on the page", what, word)
+		}
+	}
+	for route := range httpapi.Routes() {
+		if !strings.HasSuffix(route, "/") { // what lies below is named with it
+			f("route", "`/"+route+"`")
+		}
+	}
+	for option := range strings.FieldsSeq(options) {
+		f("option", "`"+option)
+	}
+	for _, v := range settings.List(new(gateway.LimitConfig)) {
+		f("limit", "`"+v.Name+"`")
+	}
+	for fix := range strings.FieldsSeq("rate-start gaps integers filters seconds timezone") {
+		f("fix", "| `"+fix+"` |")
+	}
+}

@@ -1,0 +1,489 @@
+package gateway_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/flight"
+	"github.com/gorilla/websocket"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"downpour/encoding"
+	"downpour/gateway"
+	"downpour/gateway/internal/httpapi"
+	"downpour/pushdown"
+	"downpour/pushdown/auth"
+)
+
+// tokens, one for each scope; "" is none, wrong is in no file.
+const (
+	noToken    = ""
+	wrongToken = "nobody-0123456789"
+	readToken  = "reader-0123456789"
+	writeToken = "writer-0123456789"
+	adminToken = "operator-0123456789"
+	bothToken  = "collector-0123456789" // read and write
+)
+
+var scopes = map[string]auth.Scope{noToken: 0, wrongToken: 0, readToken: auth.Read, writeToken: auth.Write,
+	bothToken: auth.Read | auth.Write, adminToken: auth.All}
+
+func tokenFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "tokens")
+	text := fmt.Sprintf("read %s\nwrite %s\nadmin %s\nread %s\nwrite %s\n", readToken, writeToken, adminToken, bothToken, bothToken)
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// door is one way in: with a token that has all of needs, or any of anyOf, it
+// opens; with another it does not. try returns what is wrong with a refusal.
+type door struct {
+	name  string
+	needs auth.Scope
+	anyOf auth.Scope
+	try   func(token string) (let bool, wrong string)
+}
+
+func (d *door) opens(scope auth.Scope) bool {
+	return scope&d.needs == d.needs && (d.anyOf == 0 || scope&d.anyOf != 0)
+}
+
+// Every door, by every verb, with every token, plain and by TLS.
+func TestDoors(t *testing.T) {
+	for _, secured := range []bool{false, true} {
+		b, doors := openDoors(t, secured)
+		for _, d := range doors {
+			for token, scope := range scopes {
+				let, wrong := d.try(token)
+				if want := d.opens(scope); let != want {
+					t.Errorf("TLS %t: %s with token %q: let in %t, want %t", secured, d.name, token, let, want)
+				}
+				if wrong != "" {
+					t.Errorf("TLS %t: %s with token %q: %s", secured, d.name, token, wrong)
+				}
+			}
+		}
+		t.Logf("TLS %t: %d doors, %d tokens", secured, len(doors), len(scopes))
+		b.neverServed()
+	}
+}
+
+// openDoors starts a gateway and a pushdown server, and lists their doors.
+func openDoors(t *testing.T, secured bool) (*bench, []door) {
+	t.Helper()
+	var clientTLS *tls.Config
+	cfg := config(0)
+	cfg.TokenFile, cfg.AllowDelete = tokenFile(t), true
+	if secured {
+		cfg.TLSCert, cfg.TLSKey = certificate(t)
+		var err error
+		if clientTLS, err = cfg.ClientTLS(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st := &faulty{Store: memoryStore(t, cfg)}
+	st.set()
+	b := &bench{T: t, cfg: cfg, store: st, tls: clientTLS, g: start(t, cfg, st)}
+	if a := b.post("api/put", goodPoint, "Authorization", "Bearer "+writeToken); a.status != http.StatusNoContent {
+		t.Fatalf("put: %d %s", a.status, a.body)
+	}
+	doors := slices.Concat(b.httpDoors(), b.telnetDoors(), b.flightDoors())
+	return b, append(doors, door{name: "socket", needs: auth.Read, try: b.socketDoor})
+}
+
+// asking are requests that a route needs to come as far as its check, by verb
+// and route, and the scopes that they need beyond the route's own. Everything
+// that changes data is here, also where it comes as a GET.
+var asking = map[string]struct {
+	path, body string
+	more       auth.Scope
+}{
+	"GET api/query":            {"api/query?start=1356998400&end=1357002000&m=sum:m", "", 0},
+	"POST api/query":           {"", `{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"sum","metric":"m"}]}`, 0},
+	"DELETE api/query":         {"api/query?start=1356998400&end=1357002000&m=sum:m", "", auth.All},
+	"POST api/put":             {"", goodPoint, 0},
+	"GET api/suggest":          {"api/suggest?type=metrics", "", 0},
+	"GET suggest":              {"suggest?type=metrics", "", 0},
+	"GET api/search/":          {"api/search/lookup?m=m", "", 0},
+	"GET api/query/last":       {"api/query/last?timeseries=m", "", 0},
+	"GET api/uid/assign":       {"api/uid/assign?metric=new1", "", auth.Write},
+	"POST api/uid/assign":      {"", `{"metric":["new2"]}`, auth.Write},
+	"GET api/uid/rename":       {"api/uid/rename?metric=new1&name=new3", "", auth.All},
+	"POST api/uid/rename":      {"", `{"metric":"new3","name":"new1"}`, auth.All},
+	"GET api/uid/uidmeta":      {"api/uid/uidmeta?uid=000001&type=metric", "", 0},
+	"POST api/uid/uidmeta":     {"", `{"uid":"000001","type":"metric","notes":"n"}`, auth.Write},
+	"PUT api/uid/uidmeta":      {"", `{"uid":"000001","type":"metric","notes":"n"}`, auth.Write},
+	"DELETE api/uid/uidmeta":   {"api/uid/uidmeta?uid=000001&type=metric", "", auth.Write},
+	"GET api/uid/tsmeta":       {"api/uid/tsmeta?tsuid=000001000001000001", "", 0},
+	"POST api/uid/tsmeta":      {"", `{"tsuid":"000001000001000001","notes":"n"}`, auth.Write},
+	"PUT api/uid/tsmeta":       {"", `{"tsuid":"000001000001000001","notes":"n"}`, auth.Write},
+	"DELETE api/uid/tsmeta":    {"api/uid/tsmeta?tsuid=000001000001000001", "", auth.Write},
+	"GET api/annotation":       {"api/annotation?start_time=1356998400", "", 0},
+	"POST api/annotation":      {"", `{"startTime":1356998400,"notes":"n"}`, auth.Write},
+	"PUT api/annotation":       {"", `{"startTime":1356998400,"notes":"n"}`, auth.Write},
+	"DELETE api/annotation":    {"api/annotation?start_time=1356998400", "", auth.Write},
+	"POST api/annotation/":     {"api/annotation/bulk", `[{"startTime":1356998400,"notes":"n"}]`, auth.Write},
+	"PUT api/annotation/":      {"api/annotation/bulk", `[{"startTime":1356998400,"notes":"n"}]`, auth.Write},
+	"DELETE api/annotation/":   {"api/annotation/bulk?start_time=1356998400&global", "", auth.Write},
+	"GET api/annotations":      {"api/annotations?start_time=1356998400", "", 0},
+	"POST api/annotations":     {"", `{"startTime":1356998400,"notes":"n"}`, auth.Write},
+	"PUT api/annotations":      {"", `{"startTime":1356998400,"notes":"n"}`, auth.Write},
+	"DELETE api/annotations":   {"api/annotations?start_time=1356998400", "", auth.Write},
+	"POST api/annotations/":    {"api/annotations/bulk", `[{"startTime":1356998400,"notes":"n"}]`, auth.Write},
+	"PUT api/annotations/":     {"api/annotations/bulk", `[{"startTime":1356998400,"notes":"n"}]`, auth.Write},
+	"DELETE api/annotations/":  {"api/annotations/bulk?start_time=1356998400&global", "", auth.Write},
+	"GET api/stats/":           {"api/stats/query", "", 0},
+	"OVERRIDE api/query":       {"api/query?start=1356998400&end=1357002000&m=sum:m&method_override=delete", "", auth.All},
+	"OVERRIDE api/uid/uidmeta": {"api/uid/uidmeta?uid=000001&type=metric&notes=x&method_override=post", "", auth.Write},
+	"OVERRIDE api/uid/tsmeta":  {"api/uid/tsmeta?tsuid=000001000001000001&notes=x&method_override=put", "", auth.Write},
+	"OVERRIDE api/annotation":  {"api/annotation?start_time=1356998400&notes=x&method_override=post", "", auth.Write},
+	"OVERRIDE api/annotation/": {"api/annotation/bulk?start_time=1356998400&global&method_override=delete", "", auth.Write},
+	"BODY api/query":           {"", `{"start":1356998400,"end":1357002000,"delete":true,"queries":[{"aggregator":"sum","metric":"m"}]}`, auth.All},
+}
+
+// open are the routes that need no token: everything else needs the scope that
+// is said here, and a route that is nowhere here is a mistake.
+var routeScopes = func() map[string]auth.Scope {
+	out := map[string]auth.Scope{"": 0, "favicon.ico": 0, "healthz": 0, "readyz": 0, "api/ws": 0,
+		"api/put": auth.Write, "api/dropcaches": auth.All, "dropcaches": auth.All,
+		"api/tools/export": auth.Read, "api/tools/names": auth.Read, "api/tools/remarks": auth.Write, "api/tools/delete": auth.Admin}
+	for _, r := range strings.Fields(`metrics api/query api/suggest suggest api/aggregators aggregators api/config api/config/filters
+		api/version version api/serializers api/uid api/uid/ api/uid/assign api/uid/rename api/uid/uidmeta api/uid/tsmeta api/search
+		api/search/ api/annotation api/annotation/ api/annotations api/annotations/ api/query/last api/stats api/stats/ stats
+		api/query/exp api/query/gexp api/rollup api/histogram api/tree api/tree/ q logs`) {
+		out[r] = auth.Read
+	}
+	return out
+}()
+
+// httpDoors are all routes by all verbs.
+func (b *bench) httpDoors() (doors []door) {
+	b.Helper()
+	used := map[string]bool{}
+	for route := range httpapi.Routes() {
+		base, known := routeScopes[route]
+		if !known {
+			b.Errorf("route %q has no scope in this table", route)
+		}
+		for _, verb := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OVERRIDE", "BODY"} {
+			r, given := asking[verb+" "+route]
+			method := map[string]string{"OVERRIDE": "GET", "BODY": "POST"}[verb]
+			if method != "" && !given {
+				continue
+			}
+			if method == "" {
+				method = verb
+			}
+			used[verb+" "+route] = given
+			if r.path == "" {
+				r.path = route
+				if strings.HasSuffix(route, "/") {
+					r.path += "x"
+				}
+			}
+			for _, path := range spellings(r.path) {
+				doors = append(doors, door{name: verb + " " + path, needs: base | r.more, try: b.httpDoor(method, path, r.body)})
+			}
+		}
+	}
+	for name := range asking {
+		if !used[name] {
+			b.Errorf("%q asks a route that is not there", name)
+		}
+	}
+	return doors
+}
+
+// spellings are the names of one route.
+func spellings(path string) []string {
+	route, parameters, _ := strings.Cut(path, "?")
+	if parameters != "" {
+		parameters = "?" + parameters
+	}
+	all := []string{"/" + path}
+	if rest, ok := strings.CutPrefix(route, "api/"); ok && rest != "ws" {
+		all = append(all, "/api/v1/"+rest+parameters, "//API/"+strings.ToUpper(rest)+"/"+parameters)
+	}
+	return all
+}
+
+func (b *bench) httpDoor(method, path, body string) func(string) (bool, string) {
+	return func(token string) (bool, string) {
+		b.Helper()
+		var header []string
+		if token != noToken {
+			header = []string{"Authorization", "Bearer " + token}
+		}
+		a := b.do(method, path, strings.NewReader(body), header...)
+		want := http.StatusForbidden
+		if scopes[token] == 0 {
+			want = http.StatusUnauthorized
+		}
+		refused := a.status == http.StatusUnauthorized || a.status == http.StatusForbidden
+		if refused && a.status != want {
+			return false, fmt.Sprintf("status %d, want %d", a.status, want)
+		}
+		if refused && strings.Contains(a.body, "1356998400") {
+			return false, "a refusal with data: " + a.body
+		}
+		return !refused, ""
+	}
+}
+
+// neverServed tries what is no route, and must not be one by any spelling.
+func (b *bench) neverServed() {
+	b.Helper()
+	for _, path := range []string{"/api//put", "/api/put/x", "/api/v1", "/api", "/diediedie", "/api/diediedie", "/debug/pprof/", "/debug/vars",
+		"/api/v2/put", "/api/%2e%2e/put", "/..%2fapi/put", "/q?start=1h-ago&m=sum:m&png", "/s/../api/put"} {
+		for _, method := range []string{"GET", "POST"} {
+			if a := b.do(method, path, strings.NewReader(goodPoint), "Authorization", "Bearer "+adminToken); a.status < 400 {
+				b.Errorf("%s %s: %d", method, path, a.status)
+			}
+		}
+	}
+}
+
+func (b *bench) socketDoor(token string) (bool, string) {
+	b.Helper()
+	d := websocket.Dialer{Subprotocols: []string{"downpour.v1"}, TLSClientConfig: b.tls}
+	if token != noToken {
+		d.Subprotocols = append(d.Subprotocols, "bearer."+token)
+	}
+	scheme := "ws://"
+	if b.tls != nil {
+		scheme = "wss://"
+	}
+	c, resp, err := d.Dial(scheme+b.address()+"/api/ws", nil)
+	if err == nil {
+		c.Close()
+		return true, ""
+	}
+	// The socket does not tell a token without the scope from none.
+	if resp == nil || resp.StatusCode != http.StatusUnauthorized {
+		return false, fmt.Sprintf("%v, %v", resp, err)
+	}
+	return false, ""
+}
+
+// telnetDoors are all commands. version and help are for whoever has a token.
+func (b *bench) telnetDoors() []door {
+	f := func(line string, needs, anyOf auth.Scope) door {
+		return door{"telnet " + line, needs, anyOf, b.telnetDoor(line)}
+	}
+	return []door{
+		f("put m 1356998400 1 host=a", auth.Write, 0),
+		f("stats", auth.Read, 0),
+		f("version", 0, auth.All),
+		f("help", 0, auth.All),
+		f("dropcaches", auth.All, 0),
+		f("diediedie", auth.Read, 0), // and then refused
+		f("rollup 1h-sum m 1356998400 1 host=a", auth.Read, 0),
+		f("nonsense", auth.Read, 0),
+	}
+}
+
+func (b *bench) telnetDoor(line string) func(string) (bool, string) {
+	return func(token string) (bool, string) {
+		b.Helper()
+		c := b.dial()
+		if token != noToken {
+			fmt.Fprintf(c, "auth %s\n", token)
+		}
+		fmt.Fprintf(c, "%s\n", line)
+		answer := c.rest()
+		if token == wrongToken && !strings.HasPrefix(answer, "auth: unknown token\n") {
+			return false, "answered " + answer
+		}
+		if line == "diediedie" && strings.Contains(answer, "diediedie: refused") {
+			return true, ""
+		}
+		return !strings.Contains(answer, "authorized") && !strings.Contains(answer, "auth: unknown token"), ""
+	}
+}
+
+// flightDoors are all calls of a pushdown server beside the gateway: reading is
+// what it does.
+func (b *bench) flightDoors() (doors []door) {
+	b.Helper()
+	call := b.flight()
+	empty, ticket := &flight.Empty{}, &flight.Ticket{Ticket: []byte("{}")}
+	descriptor := &flight.FlightDescriptor{}
+	calls := map[string]func(context.Context, flight.FlightServiceClient) error{
+		"DoGet": func(ctx context.Context, c flight.FlightServiceClient) error {
+			s, err := c.DoGet(ctx, ticket)
+			return first(s, err)
+		},
+		"DoAction": func(ctx context.Context, c flight.FlightServiceClient) error {
+			s, err := c.DoAction(ctx, &flight.Action{Type: "hello"})
+			return first(s, err)
+		},
+		"ListActions": func(ctx context.Context, c flight.FlightServiceClient) error {
+			s, err := c.ListActions(ctx, empty)
+			return first(s, err)
+		},
+		"ListFlights": func(ctx context.Context, c flight.FlightServiceClient) error {
+			s, err := c.ListFlights(ctx, &flight.Criteria{})
+			return first(s, err)
+		},
+		"GetFlightInfo": func(ctx context.Context, c flight.FlightServiceClient) error {
+			_, err := c.GetFlightInfo(ctx, descriptor)
+			return err
+		},
+		"GetSchema": func(ctx context.Context, c flight.FlightServiceClient) error {
+			_, err := c.GetSchema(ctx, descriptor)
+			return err
+		},
+		"DoPut": func(ctx context.Context, c flight.FlightServiceClient) error {
+			s, err := c.DoPut(ctx)
+			return first(s, err)
+		},
+		"DoExchange": func(ctx context.Context, c flight.FlightServiceClient) error {
+			s, err := c.DoExchange(ctx)
+			return first(s, err)
+		},
+		"Handshake": func(ctx context.Context, c flight.FlightServiceClient) error {
+			s, err := c.Handshake(ctx)
+			return first(s, err)
+		},
+	}
+	for name, do := range calls {
+		doors = append(doors, door{name: "Flight " + name, needs: auth.Read, try: func(token string) (bool, string) {
+			ctx, cancel := context.WithTimeout(b.Context(), patience)
+			defer cancel()
+			if token != noToken {
+				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+			}
+			code := status.Code(do(ctx, call))
+			if code == codes.Unavailable || code == codes.DeadlineExceeded {
+				return false, code.String()
+			}
+			return code != codes.Unauthenticated && code != codes.PermissionDenied, ""
+		}})
+	}
+	return doors
+}
+
+// first is the error of a stream's first message.
+func first[T any](s interface{ Recv() (T, error) }, err error) error {
+	if err == nil {
+		_, err = s.Recv()
+	}
+	return err
+}
+
+// flight starts a pushdown server with the gateway's tokens and certificate.
+func (b *bench) flight() flight.FlightServiceClient {
+	b.Helper()
+	tokens, err := auth.Load(b.cfg.TokenFile, auth.Read, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	serverTLS, err := b.cfg.ServerTLS()
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := pushdown.NewServer(pushdown.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), TLS: serverTLS,
+		Allow: func(token string) bool { return tokens.Check(token)&auth.Read != 0 }}, b.store)
+	if err != nil {
+		b.Fatal(err)
+	}
+	address := serveFlight(b.T, s)
+	creds := insecure.NewCredentials()
+	if b.tls != nil {
+		creds = credentials.NewTLS(b.tls)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { conn.Close() })
+	return flight.NewFlightServiceClient(conn)
+}
+
+// With a certificate nobody is served in the clear, nor by a client that does
+// not trust it.
+func TestDoors_TLSOnly(t *testing.T) {
+	cert, key := certificate(t)
+	b := open(t, func(c *gateway.Config) { c.TLSCert, c.TLSKey = cert, key })
+	if !strings.HasPrefix(b.g.URL(), "https://") {
+		t.Fatalf("at %s", b.g.URL())
+	}
+	if _, err := b.try(t.Context(), "GET", "/healthz", nil); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a client that does not know the certificate: %v", err)
+	}
+	resp, err := http.Get("http://" + b.address() + "/healthz")
+	if err == nil {
+		resp.Body.Close()
+		if resp.StatusCode == 200 {
+			t.Error("served in the clear")
+		}
+	}
+	c := b.dial() // plain
+	fmt.Fprintf(c, "version\n")
+	text := make([]byte, 100)
+	n, _ := c.Read(text)
+	if strings.Contains(string(text[:n]), "downpour") {
+		t.Errorf("a telnet line in the clear is answered: %q", text[:n])
+	}
+	old, err := tls.Dial("tcp", b.address(), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
+	if err == nil {
+		old.Close()
+		t.Error("TLS 1.1 is spoken")
+	}
+}
+
+// certificate makes a certificate for 127.0.0.1 and returns the names of the
+// files of it and of its key.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: keyDER}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}

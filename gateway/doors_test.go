@@ -1,0 +1,184 @@
+package gateway_test
+
+import (
+	"bufio"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"downpour/gateway"
+)
+
+// A page of another site can neither write nor read nor listen; ours and listed
+// ones can, and so can what is no browser.
+func TestDoors_origins(t *testing.T) {
+	b := open(t, nil)
+	listed := open(t, func(c *gateway.Config) { c.AllowOrigins = []string{"http://ok.example"} })
+	b.put("m 1356998400 1 host=a")
+	own := "http://" + b.address()
+	f := func(b *bench, method, path string, status int, header ...string) answer {
+		t.Helper()
+		a := b.do(method, path, strings.NewReader(goodPoint), header...)
+		if a.status != status {
+			t.Errorf("%s %s %v: %d %.200s, want %d", method, path, header, a.status, a.body, status)
+		}
+		return a
+	}
+	const put, suggest = "/api/put", "/api/suggest?type=metrics&jsonp=steal"
+	f(b, "POST", put, 204)
+	f(b, "POST", put, 204, "Origin", own)
+	f(b, "POST", put, 204, "Sec-Fetch-Site", "same-origin")
+	f(b, "POST", put, 403, "Origin", "http://evil.example")
+	f(b, "POST", put, 403, "Origin", "null")
+	f(b, "POST", put, 403, "Origin", "http://127.0.0.1:1")
+	f(b, "POST", put, 403, "Origin", "http://evil.example", "Content-Type", "text/plain")
+	f(b, "POST", put, 403, "Sec-Fetch-Site", "cross-site")
+	f(b, "POST", put, 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate") // a form
+	f(b, "POST", put, 403, "Origin", "http://ok.example")
+	f(listed, "POST", put, 204, "Origin", "http://ok.example")
+	f(listed, "POST", put, 403, "Origin", "http://evil.example")
+	f(b, "DELETE", "/api/dropcaches", 403, "Origin", "http://evil.example")
+	f(b, "GET", "/ui/js/main.js", 200, "Origin", "http://evil.example") // no data, and it tells its user why the rest fails
+	f(b, "GET", "/ui/../api/dropcaches", 404, "Origin", "http://evil.example")
+	f(b, "GET", "/api/dropcaches", 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors") // an image
+	f(b, "GET", suggest, 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")           // a script
+	f(b, "GET", suggest, 403, "Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors", "Referer", "http://evil.example/x")
+	f(b, "GET", suggest, 200, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate") // a link
+	f(b, "GET", suggest, 200, "Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate")
+	f(listed, "GET", suggest, 200, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Referer", "http://ok.example/page")
+	f(listed, "GET", suggest, 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Referer", "http://evil.example/page")
+	for b, status := range map[*bench]int{b: 403, listed: 200} { // 200 with an error object, as OpenTSDB has it
+		a := f(b, "GET", "/api/suggest?type=metrics", status, "Origin", "http://evil.example")
+		if a.header.Get("Access-Control-Allow-Origin") != "" || !strings.Contains(a.body, `"message":"CORS domain not allowed"`) {
+			t.Errorf("a foreign page may read: %v %s", a.header, a.body)
+		}
+	}
+	f(b, "OPTIONS", put, 405, "Origin", "http://evil.example")
+	f(b, "OPTIONS", put, 200, "Origin", own)
+
+	socket := func(b *bench, status int, header ...string) {
+		t.Helper()
+		h := http.Header{}
+		for i := 0; i < len(header); i += 2 {
+			h.Set(header[i], header[i+1])
+		}
+		d := websocket.Dialer{Subprotocols: []string{"downpour.v1"}}
+		c, resp, err := d.Dial("ws://"+b.address()+"/api/ws", h)
+		if resp == nil || resp.StatusCode != status {
+			t.Errorf("socket %v: %v, %v, want %d", header, resp, err, status)
+		}
+		if err == nil {
+			c.Close()
+		}
+	}
+	socket(b, 101)
+	socket(b, 101, "Origin", own)
+	socket(b, 403, "Origin", "http://evil.example")
+	socket(b, 403, "Origin", "null")
+	socket(listed, 101, "Origin", "http://ok.example")
+	socket(b, 421, "Host", "evil.example", "Origin", "http://evil.example")
+}
+
+// A name that a foreign name server points at this host is not ours.
+func TestDoors_rebinding(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.AllowOrigins = []string{"http://metrics.example:4242"} })
+	_, port, _ := net.SplitHostPort(b.address())
+	f := func(host string, status int) {
+		t.Helper()
+		for _, path := range []string{"/api/aggregators", "/", "/healthz", "/api/ws", "/metrics"} {
+			want := status
+			if path == "/api/ws" && status == 200 {
+				want = http.StatusUpgradeRequired
+			}
+			if a := b.get(path, "Host", host); a.status != want {
+				t.Errorf("%s of %q: %d, want %d", path, host, a.status, want)
+			}
+		}
+	}
+	f("127.0.0.1:"+port, 200)
+	f("localhost:"+port, 200)
+	f("LOCALHOST", 200)
+	f("[::1]:"+port, 200)
+	f("metrics.example:4242", 200)
+	f("evil.example", 421)
+	f("evil.example:"+port, 421)
+	f("127.0.0.1.evil.example:"+port, 421)
+	f("localhost.evil.example", 421)
+}
+
+// Broken HTTP gets an answer or an end, and the gateway lives.
+func TestDoors_brokenHTTP(t *testing.T) {
+	b := open(t, nil)
+	for _, text := range []string{
+		"GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "G\x00T / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", // no Host
+		"POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+		"POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n12345",
+		"POST /api/put HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n",
+		"GET /" + strings.Repeat("x", 100<<10) + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	} {
+		c := b.dial()
+		io.WriteString(c, text)
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err == nil && resp.StatusCode < 400 {
+			t.Errorf("%.60q: %d", text, resp.StatusCode)
+		}
+		if err == nil {
+			resp.Body.Close()
+		}
+		c.Close()
+	}
+	if a := b.get("/healthz"); a.status != 200 {
+		t.Errorf("afterwards: %d", a.status)
+	}
+}
+
+// A token file that changes counts at once, for open sockets as well.
+func TestDoors_tokensChange(t *testing.T) {
+	name := tokenFile(t)
+	b := open(t, func(c *gateway.Config) { c.TokenFile = name })
+	let := func(token string) bool {
+		return b.get("/api/version", "Authorization", "Bearer "+token).status == 200
+	}
+	if !let(readToken) {
+		t.Fatal("the token is not taken")
+	}
+	if err := os.WriteFile(name, []byte("read another-0123456789\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(name, later, later); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the old token is refused", func() bool {
+		return !let(readToken)
+	})
+	if !let("another-0123456789") {
+		t.Error("the new token is refused")
+	}
+}
+
+// Beyond loopback nothing listens without a token file or a word that says so.
+func TestDoors_exposed(t *testing.T) {
+	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
+		cfg := config(0)
+		cfg.Listen = listen
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_TOKEN_FILE") {
+			t.Errorf("%s: %v", listen, err)
+		}
+	}
+	cfg := config(0)
+	cfg.TokenFile = filepath.Join(t.TempDir(), "absent")
+	if _, err := gateway.Start(t.Context(), cfg, memoryStore(t, cfg), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_TOKEN_FILE") {
+		t.Errorf("an absent token file: %v", err)
+	}
+}

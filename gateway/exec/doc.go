@@ -1,0 +1,12 @@
+// Package exec runs scan plans: it cuts a plan's key ranges into parts, sends
+// each to the pushdown server beside its rows or executes it in process, and
+// hands over each interval of keys exactly once and whole.
+//
+// A part is an interval of row keys, not a region. A row is atomic, so disjoint
+// intervals that together are the plan's ranges give every row once, whatever
+// splits, moves or dies meanwhile; regions only decide where a part is sent.
+// The ledger keeps that account: what an attempt returns is held back until the
+// attempt has ended well, an interval is accepted once, and what failed is
+// issued anew, elsewhere, until the query's deadline. What is missing then is an
+// error: an answer is complete or there is none.
+package exec

@@ -1,0 +1,100 @@
+package door
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, cfg Config) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Log = slog.New(slog.DiscardHandler)
+	cfg.Telnet = func(_ context.Context, c net.Conn) {
+		line, _ := bufio.NewReader(c).ReadString('\n')
+		fmt.Fprintf(c, "telnet %s", line)
+	}
+	d := New(l, cfg)
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "http %s", r.URL.Path) })}
+	done := make(chan struct{})
+	go func() { defer close(done); srv.Serve(d) }()
+	t.Cleanup(func() {
+		d.Close()
+		srv.Close()
+		<-done
+	})
+	return l.Addr().String()
+}
+
+func TestDoor(t *testing.T) {
+	addr := open(t, Config{})
+	f := func(send, want string) {
+		t.Helper()
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		io.WriteString(c, send)
+		got, _ := io.ReadAll(c)
+		if len(got) < len(want) || string(got[len(got)-len(want):]) != want {
+			t.Errorf("%q: got %q, want it to end with %q", send, got, want)
+		}
+	}
+	f("put m 1 2 a=b\n", "telnet put m 1 2 a=b\n")
+	f("version\n", "telnet version\n")
+	f("GET /x HTTP/1.0\r\n\r\n", "http /x")
+	f("POST /y HTTP/1.0\r\nContent-Length: 0\r\n\r\n", "http /y")
+	f("\x00\n", "telnet \x00\n")
+}
+
+// One address cannot take all connections; a closed one makes room.
+func TestDoor_limit(t *testing.T) {
+	addr := open(t, Config{MaxPerAddress: 1})
+	first, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	second.SetDeadline(time.Now().Add(10 * time.Second))
+	if n, err := second.Read(make([]byte, 1)); err == nil {
+		t.Errorf("a second connection got %d bytes, want it closed", n)
+	}
+	io.WriteString(first, "version\n")
+	if _, err := io.ReadAll(first); err != nil {
+		t.Error(err)
+	}
+	first.Close()
+	deadline := time.Now().Add(10 * time.Second)
+	for answer := ""; answer == ""; {
+		third, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		third.SetDeadline(deadline)
+		io.WriteString(third, "version\n")
+		b, _ := io.ReadAll(third)
+		third.Close()
+		if answer = string(b); time.Now().After(deadline) {
+			t.Fatal("no room was made")
+		}
+	}
+}

@@ -1,0 +1,263 @@
+// Package httpapi is OpenTSDB's HTTP API: routing, verbs, bodies, error
+// objects and answers, as JSON or as an Arrow IPC stream. What a query means is
+// decided elsewhere; here it is read and written.
+// Source: RpcHandler, HttpQuery, HttpJsonSerializer and the *Rpc classes.
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"downpour/gateway/annotation"
+	"downpour/gateway/ask"
+	"downpour/gateway/last"
+	"downpour/gateway/limit"
+	"downpour/gateway/lookup"
+	"downpour/gateway/meta"
+	"downpour/gateway/put"
+	"downpour/gateway/query"
+	"downpour/gateway/uid"
+	"downpour/pushdown/auth"
+)
+
+// API answers HTTP requests. All fields are set before Handler is called.
+type API struct {
+	Engine *ask.Engine
+	Writer *put.Writer
+	Series *put.Series
+	Names  *uid.Dictionary
+
+	Meta  *meta.Catalog
+	Notes *annotation.Notes
+	Find  *lookup.Finder
+	Last  *last.Points
+	// FlushMeta records what puts have left to be recorded; nil if they record
+	// nothing.
+	FlushMeta func(context.Context) error
+	// Allowed are characters that names may have beside OpenTSDB's.
+	Allowed []rune
+	// AllowDelete lets queries delete what they read, from Rows.
+	// Source: tsd.http.query.allow_delete.
+	AllowDelete bool
+	Rows        ask.Rows
+	// Stats are the numbers that the gateway keeps of itself.
+	Stats func() []Stat
+
+	Live    http.Handler // /api/ws
+	Page    http.Handler // everything that is no API
+	Metrics http.Handler // /metrics
+	Tools   http.Handler // /api/tools/…, what the sub-commands ask
+
+	// Ready returns why puts or queries would not be accepted now.
+	Ready func(context.Context) error
+	// Settings are the effective settings, secrets masked.
+	Settings map[string]string
+	Version  Version
+	Tokens   *auth.Tokens
+	Origins  Origins
+	// Limits bound what queries read, AnswerLimits what they answer.
+	Limits       *limit.Limits
+	AnswerLimits AnswerLimits
+	// Timeout bounds a query, Now is the clock.
+	Timeout time.Duration
+	Now     func() time.Time
+	// Zone is the zone of dates that name none; nil is UTC.
+	Zone *time.Location
+	// Fix are the known errors that are put right where a query says nothing.
+	Fix   query.Fixes
+	Count Counter
+	Log   *slog.Logger
+
+	queries queryLog
+}
+
+// Counter is told what was done.
+type Counter interface {
+	Puts(ok, failed int)
+	Query(status int, took time.Duration)
+}
+
+// endpoint is one route behind /api/.
+type endpoint struct {
+	scope auth.Scope
+	serve func(http.ResponseWriter, *http.Request) error
+}
+
+// Handler returns the handler of the whole port.
+func (a *API) Handler() http.Handler {
+	routes := a.routes()
+	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(routes, w, r) })
+	zipped := gzhttp.GzipHandler(h)
+	return a.recovered(a.guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path(r) == "api/ws" {
+			h.ServeHTTP(w, r) // upgraded, not answered
+			return
+		}
+		zipped.ServeHTTP(w, r)
+	})))
+}
+
+// Routes lists every route, as path below "/", with the scope without which
+// nothing of it is answered; some ask for more, by verb. A route that ends in a
+// slash is all that lies below it.
+func Routes() map[string]auth.Scope {
+	out := map[string]auth.Scope{}
+	for path, e := range new(API).routes() {
+		out[path] = e.scope
+	}
+	return out
+}
+
+func (a *API) routes() map[string]endpoint {
+	unauthenticated := auth.Scope(0)
+	page := func(w http.ResponseWriter, r *http.Request) error { a.Page.ServeHTTP(w, r); return nil }
+	routes := map[string]endpoint{
+		"":            {unauthenticated, page},
+		"favicon.ico": {unauthenticated, page},
+		"healthz":     {unauthenticated, a.healthz},
+		"readyz":      {unauthenticated, a.readyz},
+		"metrics":     {auth.Read, handler(a.Metrics)},
+		// The socket checks its token itself: it comes as a subprotocol.
+		"api/ws":             {unauthenticated, handler(a.Live)},
+		"api/put":            {auth.Write, a.put},
+		"api/query":          {auth.Read, a.query},
+		"api/suggest":        {auth.Read, a.suggest},
+		"suggest":            {auth.Read, a.suggest},
+		"api/aggregators":    {auth.Read, a.aggregators},
+		"aggregators":        {auth.Read, a.aggregators},
+		"api/config":         {auth.Read, a.config},
+		"api/config/filters": {auth.Read, a.filters},
+		"api/version":        {auth.Read, a.version},
+		"version":            {auth.Read, a.version},
+		"api/serializers":    {auth.Read, a.serializers},
+		"api/dropcaches":     {auth.Admin, a.dropCaches},
+		"dropcaches":         {auth.Admin, a.dropCaches},
+	}
+	a.metaRoutes(routes)
+	a.toolRoutes(routes)
+	for _, p := range notYet {
+		routes[p] = endpoint{auth.Read, a.notImplemented}
+	}
+	return routes
+}
+
+// notYet are OpenTSDB's other routes: known, and answered as such.
+var notYet = []string{
+	"api/query/exp", "api/query/gexp", "api/rollup", "api/histogram", "api/tree", "api/tree/", "q", "logs",
+}
+
+func (a *API) notImplemented(_ http.ResponseWriter, r *http.Request) error {
+	return &apiError{Code: http.StatusNotImplemented, Message: "Not implemented in this version", Details: "The route " + r.URL.Path + " exists in OpenTSDB and is not built yet"}
+}
+
+func handler(h http.Handler) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error { h.ServeHTTP(w, r); return nil }
+}
+
+// path is a request's route: lower case, without slashes around it and without
+// the API version.
+func path(r *http.Request) string {
+	p := strings.ToLower(strings.Trim(r.URL.Path, "/"))
+	if _, rest, ok := version(p); ok {
+		return "api/" + rest
+	}
+	return p
+}
+
+// version cuts the API version out of a route: of "api/v1/put" it is "1". What
+// begins with a v and no digit, as api/version does, has none.
+func version(route string) (number, rest string, ok bool) {
+	rest, ok = strings.CutPrefix(route, "api/v")
+	if !ok || rest == "" || rest[0] < '0' || rest[0] > '9' {
+		return "", "", false
+	}
+	number, rest, _ = strings.Cut(rest, "/")
+	return number, rest, true
+}
+
+// checkVersion refuses API versions above 1 and those that are no number.
+// Source: HttpQuery.explodeAPIPath.
+func checkVersion(r *http.Request) error {
+	number, _, ok := version(strings.ToLower(strings.Trim(r.URL.Path, "/")))
+	if !ok {
+		return nil
+	}
+	switch n, err := strconv.ParseInt(number, 10, 32); {
+	case err != nil:
+		return &apiError{Code: http.StatusBadRequest, Message: "Invalid API version format supplied",
+			Details: "API version [" + number + "] cannot be parsed"}
+	case n > 1:
+		return &apiError{Code: http.StatusNotImplemented, Message: "Requested API version is greater than the max implemented",
+			Details: "API version [" + number + "] is greater than the max [1]"}
+	}
+	return nil
+}
+
+// checkSerializer refuses serializers other than the one there is.
+// Source: HttpQuery.setSerializer.
+func checkSerializer(r *http.Request, path string) error {
+	name := r.URL.Query().Get("serializer")
+	if name == "" || name == "json" || !strings.HasPrefix(path, "api/") {
+		return nil
+	}
+	return &apiError{Code: http.StatusBadRequest, Message: "Requested serializer was not found",
+		Details: "Could not find a serializer with the name: " + name}
+}
+
+func (a *API) route(routes map[string]endpoint, w http.ResponseWriter, r *http.Request) {
+	p := path(r)
+	if err := errors.Join(checkVersion(r), checkSerializer(r, p)); err != nil {
+		writeError(w, r, a.Log, err)
+		return
+	}
+	e, ok := find(routes, p)
+	switch {
+	case !ok && strings.HasPrefix(p, "ui/"):
+		a.Page.ServeHTTP(w, r)
+		return
+	case !ok && (p == "api" || strings.HasPrefix(p, "api/")):
+		writeError(w, r, a.Log, &apiError{Code: http.StatusNotFound, Message: "Endpoint not found"})
+		return
+	case !ok:
+		a.noPage(w, r)
+		return
+	}
+	if err := a.authorize(r, e.scope); err != nil {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		writeError(w, r, a.Log, err)
+		return
+	}
+	if err := e.serve(w, r); err != nil {
+		writeError(w, r, a.Log, err)
+	}
+}
+
+func (a *API) noPage(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Has("json") {
+		writeBody(w, r, http.StatusNotFound, []byte(`{"err":"Page Not Found"}`))
+		return
+	}
+	http.Error(w, "Page Not Found", http.StatusNotFound)
+}
+
+// authorize checks the bearer token against the scope that a route needs.
+func (a *API) authorize(r *http.Request, need auth.Scope) error {
+	if need == 0 {
+		return nil
+	}
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch have := a.Tokens.Check(token); {
+	case have&need == need:
+		return nil
+	case have == 0:
+		return &apiError{Code: http.StatusUnauthorized, Message: "Unauthorized", Details: "This route needs a bearer token"}
+	}
+	return &apiError{Code: http.StatusForbidden, Message: "Forbidden", Details: "The token's scope does not allow this"}
+}

@@ -1,0 +1,167 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"downpour/gateway/ask"
+	"downpour/gateway/exec"
+	"downpour/gateway/merge"
+	"downpour/gateway/query"
+	"downpour/pushdown/operator"
+)
+
+// query handles /api/query. Source: QueryRpc.handleQuery.
+func (a *API) query(w http.ResponseWriter, r *http.Request) (err error) {
+	start := time.Now()
+	defer func() { a.Count.Query(statusOf(err), time.Since(start)) }()
+	q, err := a.parseQuery(w, r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
+	defer cancel()
+	if q.Explain {
+		return a.explain(ctx, w, r, q)
+	}
+	entry := a.queries.begin(r, q, a.Now())
+	defer func() { a.queries.finish(entry, statusOf(err), err, a.Now()) }()
+	ctx, leave := a.Limits.Enter(ctx)
+	defer leave()
+	if wantsArrow(r) {
+		return a.arrow(ctx, w, r, q, entry)
+	}
+	results, err := a.run(ctx, r, q, &entry.stats)
+	leave() // a client that reads slowly holds up nobody
+	if err != nil {
+		return err
+	}
+	var summary any
+	if q.ShowSummary {
+		summary = map[string]any{"totalTime": time.Since(start).Seconds() * 1000, "rowsPreFilter": entry.stats.Rows, "dpsPreFilter": entry.stats.Points,
+			"dpsPostFilter": entry.stats.PointsOut, "emittedDPs": entry.stats.PointsOut, "uidPairsResolved": 0}
+	}
+	err = a.respond(w, r, q, func(w http.ResponseWriter) error {
+		markHeader(w, &entry.stats)
+		return writeAnswer(w, r, q, results, entry.stats, marks(q, summary, &entry.stats))
+	})
+	entry.sent = err == nil
+	return err
+}
+
+// run makes the results, and deletes what was read if the query says so.
+func (a *API) run(ctx context.Context, r *http.Request, q *query.Query, stats *ask.Stats) ([]ask.Result, error) {
+	results, s, err := a.Engine.Run(ctx, q)
+	if *stats = s; err != nil {
+		return nil, err
+	}
+	if err := a.AnswerLimits.check(s.PointsOut, false); err != nil {
+		return nil, err
+	}
+	if err := a.addGlobalNotes(ctx, q, results); err != nil {
+		return nil, err
+	}
+	return results, a.deleteRead(ctx, q)
+}
+
+func statusOf(err error) int {
+	if err == nil {
+		return http.StatusOK
+	}
+	return classify(err).Code
+}
+
+// abort cuts the connection when an answer fails half way, so that nobody takes
+// its beginning for the whole.
+func abort(err error) error {
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// parseQuery reads a query. One that deletes has passed the check of whether it
+// may, after it was found to be sound.
+func (a *API) parseQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
+	method, err := apiMethod(r)
+	if err != nil {
+		return nil, err
+	}
+	q, err := a.readQuery(w, r, method)
+	if err != nil {
+		return nil, err
+	}
+	if q.Delete = q.Delete || method == http.MethodDelete; q.Delete {
+		err = a.mayDelete(w, r)
+	}
+	return q, err
+}
+
+func (a *API) readQuery(w http.ResponseWriter, r *http.Request, method string) (*query.Query, error) {
+	parser := query.Parser{Now: a.Now(), Zone: a.Zone, Fix: a.Fix}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete:
+		if method == http.MethodDelete && !a.AllowDelete {
+			return nil, a.mayDelete(w, r)
+		}
+		return parser.URI(r.URL.Query())
+	case http.MethodPost:
+		body, err := readBody(w, r)
+		if err != nil {
+			return nil, err
+		}
+		q, err := parser.JSON(body)
+		if err == nil {
+			err = q.ReadURIOptions(r.URL.Query())
+		}
+		return q, err
+	}
+	return nil, notAllowed(r)
+}
+
+// explain answers with the plans of a query: of one sub-query as an object, of
+// more as a list.
+func (a *API) explain(ctx context.Context, w http.ResponseWriter, r *http.Request, q *query.Query) error {
+	plans, err := a.Engine.Explain(ctx, q)
+	if err != nil {
+		return err
+	}
+	if len(plans) == 1 {
+		return writeJSON(w, r, http.StatusOK, plans[0])
+	}
+	return writeJSON(w, r, http.StatusOK, plans)
+}
+
+// classifyQuery maps the errors of running a query; nil for others.
+func classifyQuery(err error) *apiError {
+	var parse *query.Error
+	var missing *exec.MissingError
+	var memory *merge.MemoryError
+	var limit *operator.LimitError
+	switch {
+	case errors.As(err, &parse):
+		return &apiError{Code: parse.Status, Message: parse.Message, Details: parse.Details}
+	case errors.As(err, &missing):
+		e := &apiError{Code: http.StatusServiceUnavailable, Message: "The answer is incomplete: " + err.Error()}
+		e.Missing = HexRanges(missing.Ranges)
+		return e
+	case errors.As(err, &limit):
+		return overLimit(limit)
+	case errors.As(err, &memory):
+		return overLimit(&operator.LimitError{What: operator.Memory, Limit: memory.Limit, Need: memory.Need})
+	case errors.Is(err, exec.ErrDeadline):
+		return timedOut(err.Error())
+	case errors.Is(err, exec.ErrUnreachable):
+		return &apiError{Code: http.StatusFailedDependency, Message: err.Error()}
+	}
+	return nil
+}
+
+// Classify is the status and message that HTTP would answer for an error, for
+// other doors to the same queries.
+func Classify(err error) (status int, message string) {
+	e := classify(err)
+	return e.Code, e.Message
+}

@@ -1,0 +1,207 @@
+// Package stream serves live queries over WebSocket at /api/ws, subprotocol
+// downpour.v1: many subscriptions a socket, each with a client-chosen id, JSON
+// text messages, and Arrow IPC as binary messages where asked for.
+//
+// A socket has one reading and one writing goroutine and no queue of data. The
+// writer is woken, takes one update after the other from its subscriptions in
+// turn, and writes; what a slow client misses meanwhile is merged by package
+// live. A write that takes longer than WriteWait ends the socket.
+//
+//	close codes   1001 the server stops      1008 token, policy
+//	              1003 binary from a client  1009 message over 64 KiB
+//	              1013 too many sockets
+//
+// Compression is not offered, so what a client sends is never larger than its
+// bytes on the wire.
+package stream
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"downpour/gateway/live"
+)
+
+// Subprotocol is the one that the server speaks.
+const Subprotocol = "downpour.v1"
+
+const bearerPrefix = "bearer."
+
+// Config says how sockets are served. Zero values take the defaults.
+type Config struct {
+	Hub *live.Hub
+
+	// AllowOrigins are browser origins beside the server's own, as
+	// https://host[:port]; "*" is all.
+	AllowOrigins []string
+
+	// Authorize tells whether a token may read; nil lets everybody in. The token
+	// is that of subprotocol bearer.TOKEN, or of the Authorization header, or
+	// empty. It is asked again at every ping.
+	Authorize func(token string) bool
+
+	Subscriptions int           // a socket; 100
+	Sockets       int           // at a time; 4,096
+	ReadLimit     int64         // bytes a message; 64 KiB
+	WriteWait     time.Duration // for one message; 10 s
+	PingEvery     time.Duration // 20 s
+	PongWait      time.Duration // 60 s
+	Log           *slog.Logger  // slog.Default
+}
+
+func (c *Config) setDefaults() {
+	orDefault(&c.Subscriptions, 100)
+	orDefault(&c.Sockets, 4096)
+	orDefault(&c.ReadLimit, 64<<10)
+	orDefault(&c.WriteWait, 10*time.Second)
+	orDefault(&c.PingEvery, 20*time.Second)
+	orDefault(&c.PongWait, 60*time.Second)
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+}
+
+func orDefault[T int | int64 | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// Server is the handler of /api/ws.
+type Server struct {
+	cfg      Config
+	upgrader websocket.Upgrader
+	stop     context.CancelFunc
+	stopping context.Context
+	sockets  sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		open int
+	}
+}
+
+// New returns a handler. Close ends its sockets.
+func New(cfg Config) *Server {
+	cfg.setDefaults()
+	s := &Server{cfg: cfg}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.upgrader = websocket.Upgrader{
+		Subprotocols:    []string{Subprotocol},
+		ReadBufferSize:  1 << 10,
+		WriteBufferSize: 4 << 10,
+		WriteBufferPool: &sync.Pool{},                             // idle sockets hold no buffer
+		CheckOrigin:     func(*http.Request) bool { return true }, // ServeHTTP has checked it
+	}
+	return s
+}
+
+// Close tells every client that the server goes away and waits until their
+// sockets are closed, or ctx ends. New ones are refused from now on.
+func (s *Server) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.stop()
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() { s.sockets.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stream: sockets still open: %w", ctx.Err())
+	}
+}
+
+// Open is the number of sockets.
+func (s *Server) Open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.open
+}
+
+// ServeHTTP upgrades the connection and serves it until it ends. Refusals are
+// plain text: what a browser hides from scripts, its developer tools show.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token, status, reason := s.check(r)
+	if status != 0 {
+		s.cfg.Log.Warn("stream: socket refused", "status", status, "reason", reason, "remote", r.RemoteAddr)
+		http.Error(w, reason, status)
+		return
+	}
+	conn, err := s.upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return // Upgrade has answered
+	}
+	if !s.enter() {
+		closeWith(conn, s.cfg.WriteWait, websocket.CloseTryAgainLater, "too many sockets; try again later")
+		conn.Close()
+		return
+	}
+	defer s.leave()
+	newSocket(s, conn, token).serve(s.stopping)
+}
+
+// check returns the token, or the status and reason of a refusal.
+func (s *Server) check(r *http.Request) (token string, status int, reason string) {
+	if !websocket.IsWebSocketUpgrade(r) {
+		return "", http.StatusUpgradeRequired, "This address speaks WebSocket, subprotocol " + Subprotocol + "."
+	}
+	if origin := r.Header.Get("Origin"); !s.originAllowed(origin, r.Host) {
+		return "", http.StatusForbidden, fmt.Sprintf("Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", origin, r.Host)
+	}
+	protocols := websocket.Subprotocols(r)
+	if !slices.Contains(protocols, Subprotocol) {
+		return "", http.StatusBadRequest, fmt.Sprintf("Subprotocols %q are not spoken here: want %q.", protocols, Subprotocol)
+	}
+	token = tokenOf(r, protocols)
+	if s.cfg.Authorize != nil && !s.cfg.Authorize(token) {
+		return "", http.StatusUnauthorized, "A token with scope read is wanted, as second subprotocol bearer.TOKEN."
+	}
+	return token, 0, ""
+}
+
+func tokenOf(r *http.Request, protocols []string) string {
+	for _, p := range protocols {
+		if token, ok := strings.CutPrefix(p, bearerPrefix); ok {
+			return token
+		}
+	}
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
+}
+
+// originAllowed takes requests without Origin, which no browser sends.
+func (s *Server) originAllowed(origin, host string) bool {
+	if origin == "" || slices.Contains(s.cfg.AllowOrigins, origin) || slices.Contains(s.cfg.AllowOrigins, "*") {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
+}
+
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.open >= s.cfg.Sockets || s.stopping.Err() != nil {
+		return false
+	}
+	s.mu.open++
+	s.sockets.Add(1)
+	return true
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.open--
+	s.sockets.Done()
+}

@@ -1,0 +1,161 @@
+package telnet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"downpour/gateway/put"
+	"downpour/gateway/uid"
+)
+
+// put handles "put metric time value tagk=tagv …".
+func (c *conn) put() error {
+	if !c.rights.Write || c.cfg.ReadOnly {
+		c.refuse("put: unauthorized: this needs a write token or a gateway that takes puts")
+		return nil
+	}
+	if err := c.tryPut(); err != nil {
+		c.cfg.CountPuts(0, 1)
+		c.refuse("put: " + classify(err))
+	}
+	return nil
+}
+
+func (c *conn) tryPut() error {
+	p, s, err := c.parsePut()
+	if err != nil {
+		return err
+	}
+	batch, err := c.cfg.Writer.AddTo(c.ctx, s, p)
+	if err != nil {
+		return err
+	}
+	c.remember(batch)
+	c.cfg.CountPuts(1, 0)
+	return nil
+}
+
+// lanes is how many batches take points at a time, or more.
+const lanes = 8
+
+// remember counts a line in its batch, which is one of the last: every lane of
+// the writer has one open.
+func (c *conn) remember(batch *put.Batch) {
+	for i := len(c.pending) - 1; i >= max(0, len(c.pending)-lanes); i-- {
+		if c.pending[i].batch == batch {
+			c.pending[i].lines++
+			return
+		}
+	}
+	c.pending = append(c.pending, pendingPuts{batch, 1})
+}
+
+// parsePut parses the words of a put line. The series of a spelling seen before
+// is found without looking at its names again.
+func (c *conn) parsePut() (*put.Point, *put.SeriesKey, error) {
+	w := c.words[1:]
+	if len(w) < 4 {
+		return nil, nil, fmt.Errorf("not enough arguments (need least 4, got %d)", len(w))
+	}
+	if len(w[0]) == 0 {
+		return nil, nil, errors.New("empty metric name")
+	}
+	p := &c.point
+	*p = put.Point{Narrow: true, Tags: p.Tags[:0]}
+	var err error
+	if p.Time, err = put.ParseTime(text(w[1])); err != nil {
+		return nil, nil, timeError(latin1(w[1]))
+	}
+	if len(w[2]) == 0 {
+		return nil, nil, errors.New("empty value")
+	}
+	if p.Value, err = put.ParseValue(text(w[2])); err != nil {
+		return nil, nil, valueError(latin1(w[2]))
+	}
+	s, err := c.findSeries(w[0], w[3:])
+	return p, s, err
+}
+
+// text sees bytes as a string for the length of a call.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func (c *conn) findSeries(metric []byte, tags [][]byte) (*put.SeriesKey, error) {
+	c.key = append(append(c.key[:0], 2), metric...)
+	for _, t := range tags {
+		c.key = append(append(c.key, ' '), t...)
+	}
+	if s, ok := c.cfg.Series.Cached(text(c.key)); ok {
+		return s, nil
+	}
+	p := &c.point
+	p.Metric = latin1(metric)
+	var err error
+	if p.Tags, err = parseTags(p.Tags, tags); err != nil {
+		return nil, err
+	}
+	return c.resolve()
+}
+
+// resolve finds the series of the point's names and remembers the spelling.
+func (c *conn) resolve() (*put.SeriesKey, error) {
+	if err := c.cfg.Writer.Validate(&c.point); err != nil {
+		return nil, err
+	}
+	s, err := c.cfg.Series.Resolve(c.ctx, c.point.Metric, c.point.Tags)
+	if err == nil {
+		c.cfg.Series.Remember(string(c.key), s)
+	}
+	return s, err
+}
+
+// parseTags parses "k=v" words; empty words are passed over.
+// Source: Tags.parse.
+func parseTags(dst []put.Tag, words [][]byte) ([]put.Tag, error) {
+	for _, w := range words {
+		if len(w) == 0 {
+			continue
+		}
+		k, v, ok := bytes.Cut(w, []byte("="))
+		if !ok || len(k) == 0 || len(v) == 0 || bytes.IndexByte(v, '=') >= 0 {
+			return dst, fmt.Errorf("invalid tag: %s", latin1(w))
+		}
+		t := put.Tag{K: latin1(k), V: latin1(v)}
+		if i := slices.IndexFunc(dst, func(o put.Tag) bool { return o.K == t.K }); i >= 0 {
+			if dst[i].V != t.V {
+				return dst, fmt.Errorf("duplicate tag: %s, tags=%s", latin1(w), dst[i].K+"="+dst[i].V)
+			}
+			continue
+		}
+		dst = append(dst, t)
+	}
+	return dst, nil
+}
+
+// classify words a refused put as OpenTSDB does.
+func classify(err error) string {
+	var number numberError
+	var unknown *uid.NoSuchNameError
+	switch {
+	case errors.As(err, &number):
+		return "invalid value: " + err.Error()
+	case errors.As(err, &unknown):
+		return "unknown metric: " + err.Error()
+	case errors.Is(err, context.Canceled), errors.Is(err, put.ErrClosing):
+		return "HBase error: the gateway is stopping, the point was not stored"
+	case put.IsStorage(err):
+		return "HBase error: " + err.Error()
+	}
+	return "illegal argument: " + err.Error()
+}
+
+// storageFailed answers for lines that were taken but not made durable.
+func (c *conn) storageFailed(lines int, err error) {
+	c.cfg.CountPuts(-lines, lines)
+	for range lines {
+		c.refuse("put: HBase error: " + err.Error())
+	}
+}

@@ -1,0 +1,77 @@
+// Package limit bounds queries: what one may read from the store, by metric
+// where a file says so, and how many of those that read much may run at once.
+// A light query waits for nobody: every query begins light, and becomes heavy
+// when it has read so much.
+//
+//	tsd.query.limits.data_points.default   DOWNPOUR_LIMIT_POINTS
+//	tsd.query.limits.bytes.default         DOWNPOUR_LIMIT_BYTES
+//	tsd.query.limits.overrides.config      DOWNPOUR_LIMIT_OVERRIDES
+//
+// Source: QueryLimitOverride.
+package limit
+
+import (
+	"context"
+	"crypto/rand"
+
+	"downpour/gateway/query"
+	"downpour/pushdown/operator"
+)
+
+// Config says what queries may read. The bounds are those of OpenTSDB: each
+// holds for one sub-query; 0 is no bound.
+type Config struct {
+	Points, Bytes int64
+	// PointsOverride and BytesOverride let a query lift the bound for itself,
+	// by overrideDataPointLimit and overrideByteLimit.
+	PointsOverride, BytesOverride bool
+	// Overrides are the bounds of single metrics; nil for none.
+	Overrides *Overrides
+	// Heavy queries run at once; each is one that has read HeavyPoints. 0 is no
+	// bound.
+	Heavy       int
+	HeavyPoints int64
+}
+
+// Limits judges queries. It is for many goroutines.
+type Limits struct {
+	cfg  Config
+	gate *gate
+}
+
+// New returns the limits of a gateway.
+func New(cfg Config) *Limits {
+	l := &Limits{cfg: cfg}
+	if cfg.Heavy > 0 && cfg.HeavyPoints > 0 {
+		l.gate = newGate(cfg.Heavy)
+	}
+	return l
+}
+
+// Enter makes a context of one query, with a name by which pushdown servers know
+// its parts; leave, which must be called, ends it.
+func (l *Limits) Enter(ctx context.Context) (_ context.Context, leave func()) {
+	p := &pass{gate: l.gate}
+	ctx = operator.WithQuery(ctx, rand.Text())
+	return context.WithValue(ctx, passKey{}, p), p.leave
+}
+
+// Budget is what a sub-query may read; heavy ones wait for the others of the
+// context's query (see Enter).
+func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) *operator.Budget {
+	points, bytes := l.cfg.Points, l.cfg.Bytes
+	if p, b, ok := l.cfg.Overrides.of(s.Metric); ok && len(s.TSUIDs) == 0 {
+		points, bytes = p, b
+	}
+	if q.OverrideDataPointLimit && l.cfg.PointsOverride {
+		points = 0
+	}
+	if q.OverrideByteLimit && l.cfg.BytesOverride {
+		bytes = 0
+	}
+	budget := operator.NewBudget(points, bytes)
+	if p, ok := ctx.Value(passKey{}).(*pass); ok && p.gate != nil {
+		budget.HeavyAt, budget.Heavy = l.cfg.HeavyPoints, p.heavy
+	}
+	return budget
+}

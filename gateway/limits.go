@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+
+	"downpour/gateway/internal/httpapi"
+	"downpour/gateway/limit"
+)
+
+// LimitConfig bounds queries; 0 is no bound. The first five are for each
+// sub-query. Source: tsd.query.limits.*, where those are named so.
+type LimitConfig struct {
+	// LimitPoints and LimitBytes bound what is read from the store; the
+	// overrides let a query lift them, by overrideDataPointLimit and
+	// overrideByteLimit.
+	LimitPoints         int64 `env:"DOWNPOUR_LIMIT_POINTS" envDefault:"1000000000"`
+	LimitPointsOverride bool  `env:"DOWNPOUR_LIMIT_POINTS_OVERRIDE" envDefault:"false"`
+	LimitBytes          int64 `env:"DOWNPOUR_LIMIT_BYTES" envDefault:"17179869184"`
+	LimitBytesOverride  bool  `env:"DOWNPOUR_LIMIT_BYTES_OVERRIDE" envDefault:"false"`
+	// LimitOverrides is a file with bounds of single metrics, see
+	// limit.Overrides. Source: tsd.query.limits.overrides.config.
+	LimitOverrides string `env:"DOWNPOUR_LIMIT_OVERRIDES"`
+	// LimitMemory bounds the bytes that a result takes on one machine.
+	LimitMemory int64 `env:"DOWNPOUR_LIMIT_MEMORY" envDefault:"1073741824"`
+	// LimitJSON and LimitArrow bound the points of an answer of either form.
+	LimitJSON  int64 `env:"DOWNPOUR_LIMIT_JSON" envDefault:"1000000"`
+	LimitArrow int64 `env:"DOWNPOUR_LIMIT_ARROW" envDefault:"100000000"`
+	// HeavyQueries, those that have read HeavyPoints, run at once, further ones
+	// wait; -1 stands for twice the number of CPUs.
+	HeavyQueries int   `env:"DOWNPOUR_HEAVY_QUERIES" envDefault:"-1"`
+	HeavyPoints  int64 `env:"DOWNPOUR_HEAVY_POINTS" envDefault:"10000000"`
+}
+
+// validate names each variable that is out of range.
+func (c *LimitConfig) validate() (errs []error) {
+	for _, v := range []struct {
+		name       string
+		got, least int64
+	}{
+		{"DOWNPOUR_LIMIT_POINTS", c.LimitPoints, 0},
+		{"DOWNPOUR_LIMIT_BYTES", c.LimitBytes, 0},
+		{"DOWNPOUR_LIMIT_MEMORY", c.LimitMemory, 0},
+		{"DOWNPOUR_LIMIT_JSON", c.LimitJSON, 0},
+		{"DOWNPOUR_LIMIT_ARROW", c.LimitArrow, 0},
+		{"DOWNPOUR_HEAVY_QUERIES", int64(c.HeavyQueries), -1},
+		{"DOWNPOUR_HEAVY_POINTS", c.HeavyPoints, 0},
+	} {
+		if v.got < v.least {
+			errs = append(errs, fmt.Errorf("%s: got %d, want at least %d", v.name, v.got, v.least))
+		}
+	}
+	return errs
+}
+
+// newLimits makes the judge of queries.
+func newLimits(c *LimitConfig, log *slog.Logger) (*limit.Limits, error) {
+	overrides, err := limit.LoadOverrides(c.LimitOverrides, log)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_LIMIT_OVERRIDES: %w", err)
+	}
+	heavy := c.HeavyQueries
+	if heavy < 0 {
+		heavy = 2 * runtime.GOMAXPROCS(0)
+	}
+	return limit.New(limit.Config{Points: c.LimitPoints, Bytes: c.LimitBytes, PointsOverride: c.LimitPointsOverride,
+		BytesOverride: c.LimitBytesOverride, Overrides: overrides, Heavy: heavy, HeavyPoints: c.HeavyPoints}), nil
+}
+
+// answerLimits are the bounds of answers.
+func (c *LimitConfig) answerLimits() httpapi.AnswerLimits {
+	return httpapi.AnswerLimits{JSON: c.LimitJSON, Arrow: c.LimitArrow}
+}

@@ -1,0 +1,258 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caarlos0/env/v9"
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/gateway"
+	"downpour/pushdown"
+	"downpour/pushdown/store"
+)
+
+// hundred puts 100 points of metric m and 3 of sys.few.
+func hundred(b *bench) {
+	b.Helper()
+	var lines []string
+	for i := range 100 {
+		lines = append(lines, fmt.Sprintf("m %d %d host=h%d", 1356998400+i%50, i, i/50))
+	}
+	b.put(append(lines, "sys.few 1356998400 1 host=a", "sys.few 1356998401 1 host=a", "sys.few 1356998402 1 host=a")...)
+}
+
+// Each limit is there by default, refuses what is one too many, names itself, and
+// lets the query that fits exactly.
+func TestLimits(t *testing.T) {
+	overrides := filepath.Join(t.TempDir(), "limits.json")
+	if err := os.WriteFile(overrides, []byte(`[{"regex":"^sys","dataPointsLimit":2}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const start = `{"start":1356998400,"end":1356998500,"queries":[{"aggregator":"none","metric":"m"}]`
+	f := func(change func(*gateway.Config), body, details, message string, accept ...string) {
+		t.Helper()
+		b := open(t, change)
+		hundred(b)
+		a := b.post("/api/query", body, accept...)
+		if details == "" {
+			if a.status != 200 {
+				t.Errorf("%s: %d %s, want an answer", body, a.status, a.body)
+			}
+			return
+		}
+		b.refused(a, 413, message)
+		if !strings.Contains(a.body, details) {
+			t.Errorf("the details of %s do not name %s", a.body, details)
+		}
+	}
+	points := func(n int64, override bool) func(*gateway.Config) {
+		return func(c *gateway.Config) { c.LimitPoints, c.LimitPointsOverride = n, override }
+	}
+	const fewer = "attempted to fetch more than our limit of 99 data points"
+	f(points(100, false), start+`}`, "", "")
+	f(points(99, false), start+`}`, "DOWNPOUR_LIMIT_POINTS (tsd.query.limits.data_points.default), for this query 99", fewer)
+	f(points(99, false), start+`,"overrideDataPointLimit":true}`, "DOWNPOUR_LIMIT_POINTS", fewer)
+	f(points(99, true), start+`,"overrideDataPointLimit":true}`, "", "")
+	f(points(99, true), start+`}`, "DOWNPOUR_LIMIT_POINTS", fewer)
+
+	bytes := func(c *gateway.Config) { c.LimitBytes = 64 }
+	f(bytes, start+`}`, "DOWNPOUR_LIMIT_BYTES (tsd.query.limits.bytes.default)", "maximum amount of 6.103515625e-05MB from storage")
+	f(func(c *gateway.Config) { c.LimitBytes, c.LimitBytesOverride = 64, true }, start+`,"overrideByteLimit":true}`, "", "")
+
+	few := strings.Replace(start, `"m"`, `"sys.few"`, 1) + `}`
+	f(nil, few, "", "")
+	f(func(c *gateway.Config) { c.LimitOverrides = overrides }, few, "DOWNPOUR_LIMIT_POINTS", "limit of 2 data points")
+	f(func(c *gateway.Config) { c.LimitOverrides = overrides }, start+`}`, "", "")
+
+	f(func(c *gateway.Config) { c.LimitMemory = 1000 }, start+`}`, "DOWNPOUR_LIMIT_MEMORY, for this query 1000", "more memory")
+	arrow := []string{"Accept", "application/vnd.apache.arrow.stream"}
+	f(func(c *gateway.Config) { c.LimitJSON = 100 }, start+`}`, "", "")
+	f(func(c *gateway.Config) { c.LimitJSON = 99 }, start+`}`, "DOWNPOUR_LIMIT_JSON, for this query 99", "the answer has 100 data points, and as JSON it may have 99")
+	f(func(c *gateway.Config) { c.LimitJSON = 99 }, start+`}`, "", "", arrow...)
+	f(func(c *gateway.Config) { c.LimitArrow = 99 }, start+`}`, "DOWNPOUR_LIMIT_ARROW", "as Arrow it may have 99", arrow...)
+}
+
+// Limits that nobody has set are the documented ones.
+func TestLimits_defaults(t *testing.T) {
+	cfg := new(gateway.Config)
+	if err := env.ParseWithOptions(cfg, env.Options{Environment: map[string]string{}}); err != nil {
+		t.Fatal(err)
+	}
+	want := gateway.LimitConfig{LimitPoints: 1e9, LimitBytes: 16 << 30, LimitMemory: 1 << 30, LimitJSON: 1e6, LimitArrow: 1e8, HeavyQueries: -1, HeavyPoints: 1e7}
+	if diff := cmp.Diff(want, cfg.LimitConfig); diff != "" || cfg.QueryTimeout != 30*time.Second {
+		t.Errorf("timeout %s, %s", cfg.QueryTimeout, diff)
+	}
+}
+
+// A limit ends the scan, not only the answer: no row is read behind it.
+func TestLimits_scanEnds(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.LimitPoints = 10 })
+	hundred(b)
+	b.refused(b.get(someQuery), 413, "limit of 10 data points")
+	eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
+}
+
+// peer runs a pushdown server on the bench's store and returns its address.
+func peer(t *testing.T, st store.Reader, parts int) string {
+	t.Helper()
+	s, err := pushdown.NewServer(pushdown.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), Parts: parts}, st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveFlight(t, s)
+}
+
+// serveFlight serves until the test ends.
+func serveFlight(t *testing.T, s *pushdown.Server) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// behind opens a gateway whose parts run on a pushdown server.
+func behind(t *testing.T, parts int, change func(*gateway.Config)) *bench {
+	t.Helper()
+	cfg := config(0)
+	st := &faulty{Store: memoryStore(t, cfg)}
+	st.set()
+	cfg.Pushdown = []string{peer(t, st, parts)}
+	if change != nil {
+		change(cfg)
+	}
+	return &bench{T: t, cfg: cfg, store: st, g: start(t, cfg, st)}
+}
+
+// A pushdown server keeps to the limits, and refuses in the same words.
+func TestLimits_pushdown(t *testing.T) {
+	b := behind(t, 4, func(c *gateway.Config) { c.LimitPoints = 99 })
+	hundred(b)
+	b.refused(b.get("/api/query?start=1356998400&end=1356998500&m=none:m"), 413, "limit of 99 data points")
+	if a := b.get("/api/query?start=1356998400&end=1356998500&m=none:sys.few"); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A light query is answered while heavy ones are stuck at the store, in process
+// and on a server all of whose slots they hold.
+func TestFairness(t *testing.T) {
+	for name, b := range map[string]*bench{"in process": open(t, nil), "pushdown": behind(t, 1, nil)} {
+		hundred(b)
+		stuck := make(chan struct{})
+		heavy := encoding.UID{0, 0, 1} // m, the first name put
+		judge := func(s store.Scan) error {
+			if len(s.Start) > 3 && string(s.Start[:3]) == string(heavy) {
+				<-stuck
+			}
+			return nil
+		}
+		b.store.judge.Store(&judge)
+		done := make(chan answer, 8)
+		for range cap(done) {
+			go func() {
+				a, err := b.try(context.Background(), "GET", "/api/query?start=1356998400&end=1357084800&m=sum:m", nil)
+				if err != nil {
+					a.body = err.Error()
+				}
+				done <- a
+			}()
+		}
+		eventually(t, name+": heavy queries run", func() bool { return strings.Count(b.get("/api/stats/query").body, `"elapsed"`) == cap(done) })
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		a, err := b.try(ctx, "GET", "/api/query?start=1356998400&end=1357084800&m=sum:sys.few", nil)
+		cancel()
+		if err != nil || a.status != 200 || !strings.Contains(a.body, `"1356998402":1`) {
+			t.Errorf("%s: a light query beside heavy ones: %d %s, %v", name, a.status, a.body, err)
+		}
+		if len(done) != 0 {
+			t.Errorf("%s: %d heavy queries are not stuck", name, len(done))
+		}
+		close(stuck)
+		for range cap(done) {
+			if a := <-done; a.status != 200 {
+				t.Errorf("%s: a heavy query: %d %s", name, a.status, a.body)
+			}
+		}
+	}
+}
+
+// A query that has read much waits for another one that has, and goes on when
+// that one ends because its client leaves. A light one waits for neither.
+func TestFairness_heavyWait(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.HeavyQueries, c.HeavyPoints = 1, 50 })
+	hundred(b)
+	var stuck atomic.Int64
+	after := func(ctx context.Context) error { // behind the rows that made it heavy
+		stuck.Add(1)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	b.store.after.Store(&after)
+	ask := func(ctx context.Context) chan answer {
+		done := make(chan answer, 1)
+		go func() {
+			a, err := b.try(ctx, "GET", someQuery, nil)
+			a.err = errors.Join(a.err, err)
+			done <- a
+		}()
+		return done
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	first := ask(ctx)
+	eventually(t, "the first heavy query is stuck", func() bool { return stuck.Load() == 1 })
+	b.store.after.Store(nil)
+	second := ask(t.Context())
+	eventually(t, "the second one runs", func() bool { return strings.Count(b.get("/api/stats/query").body, `"elapsed"`) == 2 })
+	if a := b.get("/api/query?start=1356998400&end=1357084800&m=sum:sys.few"); a.status != 200 {
+		t.Errorf("a light query beside them: %d %s", a.status, a.body)
+	}
+	if len(second) != 0 {
+		t.Fatalf("the second heavy query does not wait: %v", <-second)
+	}
+	leave()
+	if a := <-first; !errors.Is(a.err, context.Canceled) {
+		t.Errorf("the first: %d, %v", a.status, a.err)
+	}
+	if a := <-second; a.status != 200 || a.err != nil {
+		t.Errorf("the second: %d %s, %v", a.status, a.body, a.err)
+	}
+}
+
+// A query has its slot while it reads the store, not while its client reads the
+// answer.
+func TestFairness_slowReader(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.HeavyQueries, c.HeavyPoints = 1, 50 })
+	hundred(b)
+	c := b.dial()
+	fmt.Fprint(c, "GET /api/query?start=1356998400&end=1358198399&ms&m=sum:1s-sum-zero:m HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if head := c.next(); !strings.Contains(head, "200 OK") { // and then nothing is read of 28 MB
+		t.Fatal(head)
+	}
+	if a := b.get(someQuery); a.status != 200 {
+		t.Errorf("beside a client that does not read: %d %s", a.status, a.body)
+	}
+	if s := b.statsQuery(); len(s.Running) != 1 {
+		t.Errorf("%d queries run, want the one whose client does not read", len(s.Running))
+	}
+}

@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"downpour/gateway/ask"
+	"downpour/gateway/internal/httpapi"
+	"downpour/gateway/live"
+	"downpour/gateway/live/follow"
+	"downpour/gateway/query"
+)
+
+// askLive answers a live query at a moment: the same query over HTTP would give
+// the same.
+func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Time) (live.Answer, error) {
+	q, err := query.Parser{Now: now, Zone: s.zone, Fix: s.fix}.JSON(body)
+	if err != nil {
+		return live.Answer{}, refusal(err)
+	}
+	q.AllowPartial = allowsPartial(body)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.QueryTimeout)
+	defer cancel()
+	ctx, leave := s.limits.Enter(ctx)
+	defer leave()
+	results, stats, err := s.engine.Run(ctx, q)
+	if err != nil {
+		return live.Answer{}, refusal(err)
+	}
+	answer := live.Answer{Results: make([]live.Result, len(results)), Missing: httpapi.HexRanges(stats.Missing)}
+	for i := range results {
+		answer.Results[i] = liveResult(&results[i])
+	}
+	return answer, nil
+}
+
+// allowsPartial tells whether a query over WebSocket may be answered without some
+// of its rows: it says so, and it has an end, for what is kept up to date must be
+// whole.
+func allowsPartial(body json.RawMessage) bool {
+	var q struct {
+		AllowPartial bool `json:"allowPartial"`
+		End          any  `json:"end"`
+	}
+	return json.Unmarshal(body, &q) == nil && q.AllowPartial && q.End != nil && q.End != ""
+}
+
+func liveResult(r *ask.Result) live.Result {
+	tags := make(map[string]string, len(r.Tags))
+	for _, t := range r.Tags {
+		tags[t.K] = t.V
+	}
+	return live.Result{QueryIndex: r.Query, Metric: r.Metric, Tags: tags, AggregateTags: r.AggregateTags,
+		Key: r.Key, Points: r.Points, NaNIsNull: r.NaNIsNull}
+}
+
+// follow makes the sources of live queries: answers that are kept up to date
+// from the rows.
+func (s *Server) follow() *follow.Followers {
+	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
+}
+
+// refusal words an error as HTTP would. What may heal by itself, an unknown name
+// among it, keeps a live query waiting.
+func refusal(err error) error {
+	status, message := httpapi.Classify(err)
+	var unknown *ask.UnknownNameError
+	temporary := errors.As(err, &unknown) || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout || status == http.StatusFailedDependency
+	return &live.Error{Code: status, Message: message, Temporary: temporary}
+}

@@ -1,0 +1,244 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/gateway/ask"
+	"downpour/gateway/live"
+	"downpour/gateway/live/standing"
+	"downpour/gateway/merge"
+	"downpour/pushdown/store"
+)
+
+// sub is one sub-query.
+type sub struct {
+	source *source
+	of     *Followers
+
+	as    *ask.Prepared // what the table was made for
+	table *standing.Table
+	find  finder
+	large bool            // the table of this plan was too large
+	ctx   context.Context // of the present tick
+}
+
+// finder tells which rows of a plan have changed. rows are their keys; again
+// tells that any may have, and that the table is to be made anew.
+type finder interface {
+	find(ctx context.Context, now time.Time) (rows [][]byte, again bool, err error)
+	// read is told of the rows that were read because of find, filled how long
+	// it took to make the table.
+	read(rows []store.Row)
+	filled(took time.Duration)
+	close()
+}
+
+func (s *sub) close() {
+	if s.find != nil {
+		s.find.close()
+	}
+	s.find, s.table = nil, nil
+}
+
+func (s *sub) bytes() int64 {
+	if s.table == nil {
+		return 0
+	}
+	return s.table.Bytes()
+}
+
+// next adds to the answer what is new of the sub-query, or all of it.
+func (s *sub) next(ctx context.Context, p *ask.Prepared, now time.Time, a *live.Answer) error {
+	if s.as == nil || !s.as.Same(p) {
+		s.close()
+		s.large = false
+	}
+	s.as, s.ctx = p, ctx
+	if s.table != nil {
+		err := s.tick(ctx, now, a)
+		if err == nil {
+			return nil
+		}
+		s.of.cfg.Log.Debug("live: a standing answer is made anew", "reason", err)
+		s.close()
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+	if s.whole(p) {
+		return s.ask(ctx, a)
+	}
+	err := s.load(ctx, now, a)
+	if limit := new(standing.LimitError); errors.As(err, &limit) {
+		s.large = true
+	}
+	if err != nil {
+		// Whatever it was: the whole way decides what the client is told.
+		s.close()
+		if ctx.Err() != nil {
+			return err
+		}
+		return s.ask(ctx, a)
+	}
+	return nil
+}
+
+// whole tells whether the sub-query is to be asked whole.
+func (s *sub) whole(p *ask.Prepared) bool {
+	return s.large || p.Empty() || standing.Covers(p.Plan) != ""
+}
+
+func (s *sub) ask(ctx context.Context, a *live.Answer) error {
+	s.of.stats.whole.Add(1)
+	results, err := s.as.Run(ctx)
+	if err != nil {
+		return err
+	}
+	a.Results = append(a.Results, liveResults(results)...)
+	return nil
+}
+
+func liveResults(results []ask.Result) []live.Result {
+	out := make([]live.Result, len(results))
+	for i := range results {
+		out[i] = liveResult(&results[i])
+	}
+	return out
+}
+
+// groupKey is never empty, for what has no key would be known by its tags.
+func groupKey(key []byte) string { return "\x00" + string(key) }
+
+func liveResult(r *ask.Result) live.Result {
+	tags := make(map[string]string, len(r.Tags))
+	for _, t := range r.Tags {
+		tags[t.K] = t.V
+	}
+	return live.Result{QueryIndex: r.Query, Metric: r.Metric, Tags: tags, AggregateTags: r.AggregateTags,
+		Key: groupKey([]byte(r.Key)), Points: r.Points, NaNIsNull: r.NaNIsNull}
+}
+
+func (s *sub) shown() standing.Window {
+	return standing.Window{From: s.as.Plan.Start, To: s.as.Plan.End}
+}
+
+// load makes the table. What changes from before it reads on is found by the
+// finder, which is opened first.
+func (s *sub) load(ctx context.Context, now time.Time, a *live.Answer) (err error) {
+	s.of.stats.loads.Add(1)
+	if s.find, err = s.newFinder(ctx, now); err != nil {
+		return err
+	}
+	if s.table, err = s.fill(ctx); err != nil {
+		return err
+	}
+	return s.all(ctx, a)
+}
+
+func (s *sub) fill(ctx context.Context) (*standing.Table, error) {
+	start := time.Now()
+	t, err := standing.New(s.as.Plan, s.keep())
+	if err != nil {
+		return nil, err
+	}
+	load := t.Load(s.of.cfg.TableBytes)
+	err = s.as.Execute(ctx, func(part scanplan.KeyRange, records []batch.Record) error { return load.Add(part, records) })
+	if err != nil {
+		return nil, err
+	}
+	if err := load.Finish(); err != nil {
+		return nil, err
+	}
+	s.find.filled(time.Since(start))
+	return t, nil
+}
+
+// keep asks the filter on names in the tick that meets a new span.
+func (s *sub) keep() func(span []byte) (bool, error) {
+	if s.as.PostFilter == nil {
+		return nil
+	}
+	return func(span []byte) (bool, error) { return s.as.Keep(s.ctx)(span) }
+}
+
+// all adds all groups to the answer.
+func (s *sub) all(ctx context.Context, a *live.Answer) error {
+	groups, err := s.table.Groups(s.shown())
+	if err != nil {
+		return err
+	}
+	results, err := s.as.Named(ctx, groups)
+	if err != nil {
+		return err
+	}
+	a.Results = append(a.Results, liveResults(results)...)
+	return nil
+}
+
+// tick adds what is new to the answer.
+func (s *sub) tick(ctx context.Context, now time.Time, a *live.Answer) error {
+	rows, again, err := s.find.find(ctx, now)
+	if err != nil {
+		return err
+	}
+	if again {
+		if s.table, err = s.fill(ctx); err != nil {
+			return err
+		}
+		return s.all(ctx, a)
+	}
+	if len(rows) > 0 {
+		s.of.stats.changed.Add(int64(len(rows)))
+		if err := s.replace(ctx, rows); err != nil {
+			return err
+		}
+	}
+	changes, err := s.table.Changes(s.shown())
+	if err != nil {
+		return err
+	}
+	if s.table.Bytes() > s.of.cfg.TableBytes {
+		s.large = true
+		return errWhole
+	}
+	named, err := s.named(ctx, changes)
+	if err != nil {
+		return err
+	}
+	a.Kept[s.as.Index()] = true
+	a.Changes = append(a.Changes, named...)
+	return nil
+}
+
+// named gives changes their names.
+func (s *sub) named(ctx context.Context, changes []standing.Change) (all []live.Change, err error) {
+	var anew []merge.Group
+	for i := range changes {
+		c := &changes[i]
+		if c.Anew {
+			anew = append(anew, c.Group)
+			continue
+		}
+		out := live.Change{QueryIndex: s.as.Index(), Key: groupKey(c.Group.Key)}
+		for _, w := range c.Windows {
+			out.Windows = append(out.Windows, live.Window{From: w.From, To: w.To, Points: w.Points})
+		}
+		all = append(all, out)
+	}
+	if len(anew) == 0 {
+		return all, nil
+	}
+	results, err := s.as.Named(ctx, anew)
+	if err != nil {
+		return nil, err
+	}
+	for i := range results {
+		r := liveResult(&results[i])
+		all = append(all, live.Change{QueryIndex: r.QueryIndex, Key: r.Key, Anew: &r})
+	}
+	return all, nil
+}

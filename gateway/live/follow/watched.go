@@ -1,0 +1,39 @@
+package follow
+
+import (
+	"context"
+	"time"
+
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/store"
+)
+
+// newFinder opens the finder that the store allows for the rows of a plan.
+// Changes before it returns need not be found.
+func (s *sub) newFinder(ctx context.Context, now time.Time) (finder, error) {
+	if w, ok := s.of.cfg.Store.(store.Watcher); ok {
+		return watch(w, s.as.Plan, s.source.wake)
+	}
+	return newPoller(ctx, s.of, s.as.Plan, now)
+}
+
+// watched is the finder of a store that tells what changes.
+type watched struct{ store.Watch }
+
+func watch(w store.Watcher, plan *scanplan.Plan, changed func()) (watched, error) {
+	ranges := make([]store.KeyRange, len(plan.Ranges))
+	for i, r := range plan.Ranges {
+		ranges[i] = store.KeyRange{Start: r.Start, Stop: r.Stop}
+	}
+	in, err := w.Watch(plan.Table, ranges, changed)
+	return watched{in}, err
+}
+
+func (w watched) find(context.Context, time.Time) (rows [][]byte, again bool, err error) {
+	rows, again = w.Take()
+	return rows, again, nil
+}
+
+func (watched) read([]store.Row)     {}
+func (watched) filled(time.Duration) {}
+func (w watched) close()             { w.Close() }

@@ -1,0 +1,230 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says how live queries are answered. Zero values take the defaults.
+type Config struct {
+	// Ask answers a query, a body of POST /api/query, with its end at now where
+	// the query names none. Errors other than *Error count as temporary. It is
+	// called from many goroutines and must return when ctx ends.
+	Ask func(ctx context.Context, query json.RawMessage, now time.Time) (Answer, error)
+
+	// Follow returns the source of a live query's answers; nil asks each query
+	// whole by Ask. What has an end is always asked by Ask.
+	Follow func(query json.RawMessage) Source
+
+	Interval time.Duration // between the starts of two asks of a query; 1 s
+	Quick    time.Duration // the same, where the source knows that there is news; 200 ms
+	Linger   time.Duration // how long an evaluator without subscribers is kept for resume; 15 s
+	Queries  int           // distinct queries at a time; 1,000
+	Asks     int           // asks that run at a time; 8
+	MaxBytes int64         // what all last answers together may hold; 256 MiB
+	Log      *slog.Logger  // slog.Default
+}
+
+func (c *Config) setDefaults() {
+	orDefault(&c.Interval, time.Second)
+	orDefault(&c.Quick, 200*time.Millisecond)
+	orDefault(&c.Linger, 15*time.Second)
+	orDefault(&c.Queries, 1000)
+	orDefault(&c.Asks, 8)
+	orDefault(&c.MaxBytes, 256<<20)
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+}
+
+func orDefault[T int | int64 | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// Source answers one live query again and again, each time by what has changed
+// if it can. It is for one goroutine; Close comes after the last Next.
+type Source interface {
+	// Next answers the query with its end at now, which never goes back. The
+	// first answer, and the first after an error, must keep no sub-query. Errors
+	// are as those of Config.Ask.
+	Next(ctx context.Context, now time.Time) (Answer, error)
+	// Changed gets a value when Next may have news; nil if nobody can tell.
+	Changed() <-chan struct{}
+	Close()
+}
+
+// asker is the source of queries that are asked whole.
+type asker struct {
+	cfg   *Config
+	query json.RawMessage
+}
+
+func (a asker) Next(ctx context.Context, now time.Time) (Answer, error) {
+	return a.cfg.Ask(ctx, a.query, now)
+}
+func (asker) Changed() <-chan struct{} { return nil }
+func (asker) Close()                   {}
+
+func (h *Hub) source(q query) Source {
+	if h.cfg.Follow != nil && q.live {
+		return h.cfg.Follow(q.body)
+	}
+	return asker{&h.cfg, q.body}
+}
+
+// Error is a refusal as a client gets it. While a query is live, a temporary
+// error leaves the subscription open and the query is asked again.
+type Error struct {
+	Code      int // as the HTTP status of the same refusal
+	Message   string
+	Temporary bool
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("live: %d %s", e.Code, e.Message) }
+
+// Hub holds one evaluator for each distinct query.
+type Hub struct {
+	cfg      Config
+	instance string // makes epochs of this process unlike those of any other
+	slots    chan struct{}
+	bytes    atomic.Int64 // held by last answers
+	asks     atomic.Int64
+	merged   atomic.Int64
+	work     sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		closed     bool
+		made       int // evaluators, ever
+		evaluators map[string]*evaluator
+	}
+}
+
+// New returns a hub. Close ends it.
+func New(cfg Config) *Hub {
+	cfg.setDefaults()
+	h := &Hub{cfg: cfg, instance: strconv.FormatUint(rand.Uint64(), 36), slots: make(chan struct{}, cfg.Asks)}
+	h.mu.evaluators = map[string]*evaluator{}
+	return h
+}
+
+// Resume names the last message that a client had of an earlier subscription to
+// the same query.
+type Resume struct {
+	Epoch string `json:"epoch"`
+	Seq   uint64 `json:"seq"`
+}
+
+// Request is what a subscriber wants.
+type Request struct {
+	Query  json.RawMessage // a body of POST /api/query
+	Millis bool            // times in ms even without msResolution
+	Resume *Resume         // nil for a fresh start
+}
+
+// Subscribe joins the evaluator of the query, or starts one. wake is called,
+// from any goroutine and possibly under locks, when Next may have something; it
+// must not block. The error is an *Error.
+func (h *Hub) Subscribe(r Request, wake func()) (*Subscription, error) {
+	q, err := readQuery(r)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e, err := h.evaluatorLocked(q)
+	if err != nil {
+		return nil, err
+	}
+	return e.join(r.Resume, wake), nil
+}
+
+func (h *Hub) evaluatorLocked(q query) (*evaluator, error) {
+	if h.mu.closed {
+		return nil, &Error{Code: 503, Message: "The server is stopping"}
+	}
+	if e := h.mu.evaluators[q.key]; e != nil {
+		return e, nil
+	}
+	if len(h.mu.evaluators) >= h.cfg.Queries {
+		return nil, &Error{Code: 429, Message: fmt.Sprintf("Too many different live queries: %d are running, the most allowed", h.cfg.Queries)}
+	}
+	h.mu.made++
+	e := newEvaluator(h, q, h.instance+"-"+strconv.Itoa(h.mu.made))
+	h.mu.evaluators[q.key] = e
+	return e, nil
+}
+
+// forgetLocked drops an evaluator. REQUIRES: h.mu and e.mu are held.
+func (h *Hub) forgetLocked(e *evaluator) {
+	if h.mu.evaluators[e.query.key] == e {
+		delete(h.mu.evaluators, e.query.key)
+	}
+	h.bytes.Add(-e.mu.bytes)
+	e.mu.bytes = 0
+}
+
+// Close ends all evaluators and waits for their asks to return.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.mu.closed = true
+	for _, e := range h.mu.evaluators {
+		e.mu.Lock()
+		e.stopLocked()
+		h.forgetLocked(e)
+		e.mu.Unlock()
+	}
+	h.mu.Unlock()
+	h.work.Wait()
+}
+
+// Stats counts what a hub does.
+type Stats struct {
+	Queries     int // evaluators, lingering ones included
+	Subscribers int
+	Asks        int64 // since the start
+	Merged      int64 // updates that stood for several ticks, or for a lost history
+	Bytes       int64 // held by last answers and their sources
+}
+
+// Stats returns the counts of now.
+func (h *Hub) Stats() Stats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st := Stats{Queries: len(h.mu.evaluators), Asks: h.asks.Load(), Merged: h.merged.Load(), Bytes: h.bytes.Load()}
+	for _, e := range h.mu.evaluators {
+		e.mu.Lock()
+		st.Subscribers += len(e.mu.subs)
+		e.mu.Unlock()
+	}
+	return st
+}
+
+// ask runs one ask within the limit of concurrent ones. A panic of Ask ends the
+// query, not the process.
+func (h *Hub) ask(ctx context.Context, q query, from Source) (a Answer, err error) {
+	select {
+	case h.slots <- struct{}{}:
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	}
+	defer func() {
+		<-h.slots
+		if p := recover(); p != nil {
+			h.cfg.Log.Error("live: a query panicked", "panic", p, "query", string(q.body), "stack", string(debug.Stack()))
+			err = &Error{Code: 500, Message: "Internal error"}
+		}
+	}()
+	h.asks.Add(1)
+	return from.Next(ctx, time.Now())
+}

@@ -1,0 +1,315 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/encoding"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// one is an answer of one group with one point.
+func one(ms int64, v encoding.Value) Answer {
+	r := Result{Metric: "m", Tags: map[string]string{"host": "a"}}
+	r.Points.Append(ms, v)
+	return Answer{Results: []Result{r}}
+}
+
+// counting answers each ask with its number.
+func counting(n *atomic.Int64) func(context.Context, json.RawMessage, time.Time) (Answer, error) {
+	return func(context.Context, json.RawMessage, time.Time) (Answer, error) {
+		return one(1000, encoding.IntValue(n.Add(1))), nil
+	}
+}
+
+func subscribe(t *testing.T, h *Hub, q string) (*client, *atomic.Int64) {
+	t.Helper()
+	var wakes atomic.Int64
+	s, err := h.Subscribe(Request{Query: json.RawMessage(q)}, func() { wakes.Add(1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &client{sub: s}, &wakes
+}
+
+func drain(t *testing.T, c *client) {
+	t.Helper()
+	if err := c.drain(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOneEvaluatorServesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asks atomic.Int64
+		h := New(Config{Ask: counting(&asks), Log: quiet})
+		defer h.Close()
+		a, wakes := subscribe(t, h, `{"start":"1h-ago","queries":[]}`)
+		b, _ := subscribe(t, h, `{ "queries": [], "end": null, "start": "1h-ago" }`) // the same, written otherwise
+		time.Sleep(10*time.Second + time.Millisecond)                                // the bubble's clock: no real wait
+		drain(t, a)
+		drain(t, b)
+		if asks.Load() != 11 || h.Stats().Queries != 1 {
+			t.Errorf("%d asks and %d evaluators in 10 s, want 11 and 1", asks.Load(), h.Stats().Queries)
+		}
+		if want := "0 m map[host:a] [] 1=11"; a.picture() != want || b.picture() != want {
+			t.Errorf("subscribers see %q and %q, want %q", a.picture(), b.picture(), want)
+		}
+		if wakes.Load() != 12 { // on joining and at each answer
+			t.Errorf("woken %d times, want 12", wakes.Load())
+		}
+		a.sub.Close()
+		b.sub.Close()
+		b.sub.Close() // again does no harm
+		time.Sleep(time.Minute)
+		if asks.Load() != 11 || h.Stats() != (Stats{Asks: 11, Merged: 0}) {
+			t.Errorf("after the last subscriber: %d asks, %+v; want 11 and nothing held", asks.Load(), h.Stats())
+		}
+		if u := a.sub.Next(); u != nil {
+			t.Errorf("a closed subscription gets %v", u)
+		}
+	})
+}
+
+func TestDifferentQueriesHaveTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asks atomic.Int64
+		h := New(Config{Ask: counting(&asks), Log: quiet, Queries: 3})
+		defer h.Close()
+		subscribe(t, h, `{"start":1}`)
+		subscribe(t, h, `{"start":1,"msResolution":true}`)
+		subscribe(t, h, `{"start":9007199254740993}`)
+		_, err := h.Subscribe(Request{Query: json.RawMessage(`{"start":9007199254740992}`)}, func() {})
+		if e := new(Error); !errors.As(err, &e) || e.Code != 429 {
+			t.Errorf("a fourth query gets %v, want error 429", err)
+		}
+	})
+}
+
+func TestSlowQueryIsAskedLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asks atomic.Int64
+		h := New(Config{Log: quiet, Ask: func(ctx context.Context, _ json.RawMessage, _ time.Time) (Answer, error) {
+			asks.Add(1)
+			time.Sleep(5 * time.Second)
+			return Answer{}, nil
+		}})
+		defer h.Close()
+		subscribe(t, h, `{"start":"1h-ago"}`)
+		time.Sleep(101 * time.Second)
+		if asks.Load() != 11 {
+			t.Errorf("%d asks of 5 s in 101 s, want 11: busy half of the time", asks.Load())
+		}
+	})
+}
+
+func TestEndGivenCompletes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asks atomic.Int64
+		h := New(Config{Ask: counting(&asks), Log: quiet})
+		defer h.Close()
+		c, _ := subscribe(t, h, `{"start":1,"end":2}`)
+		synctest.Wait()
+		var kinds []string
+		for u := c.sub.Next(); u != nil; u = c.sub.Next() {
+			kinds = append(kinds, string(u.Kind))
+		}
+		time.Sleep(time.Minute)
+		if got := strings.Join(kinds, " "); got != "snapshot complete" || asks.Load() != 1 || h.Stats().Queries != 0 {
+			t.Errorf("got %s after %d asks, %+v; want snapshot complete, one ask, nothing left", got, asks.Load(), h.Stats())
+		}
+	})
+}
+
+func TestUnknownNameIsRetriedWhileLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ask := func(_ context.Context, _ json.RawMessage, now time.Time) (Answer, error) {
+			if now.Sub(start) < 5*time.Second {
+				return Answer{}, fmt.Errorf("ask: %w", &Error{Code: 400, Message: "No such name for 'metrics': 'm'", Temporary: true})
+			}
+			return one(1000, encoding.FloatValue(1)), nil
+		}
+		h := New(Config{Ask: ask, Log: quiet})
+		defer h.Close()
+		live, _ := subscribe(t, h, `{"start":"1h-ago"}`)
+		ended, _ := subscribe(t, h, `{"start":"1h-ago","end":"1m-ago"}`)
+		synctest.Wait()
+		u := live.sub.Next()
+		if got, want := string(u.JSON()), `,"error":{"code":400,"message":"No such name for 'metrics': 'm'","temporary":true}}`; got != want {
+			t.Errorf("first message %s, want %s", got, want)
+		}
+		if u := ended.sub.Next(); u == nil || u.Err == nil || u.Err.Temporary || !u.Ends() {
+			t.Errorf("a query that ends gets %+v, want a final error", u)
+		}
+		time.Sleep(3 * time.Second)
+		if u := live.sub.Next(); u != nil {
+			t.Errorf("the same error is told again: %s", u.JSON())
+		}
+		time.Sleep(3 * time.Second)
+		drain(t, live)
+		if live.picture() != "0 m map[host:a] [] 1=1.0" {
+			t.Errorf("once the name exists: %q", live.picture())
+		}
+	})
+}
+
+// TestRecoveryIsTold: an error after the snapshot is followed by a delta even
+// when the data is the same, so that a client can take its message down.
+func TestRecoveryIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fail atomic.Bool
+		h := New(Config{Log: quiet, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) {
+			if fail.Load() {
+				return Answer{}, errors.New("region server is away")
+			}
+			return one(0, encoding.IntValue(1)), nil
+		}})
+		defer h.Close()
+		c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
+		synctest.Wait()
+		drain(t, c)
+		fail.Store(true)
+		time.Sleep(2 * time.Second)
+		drain(t, c)
+		if c.err == nil || !c.err.Temporary || c.err.Code != 500 {
+			t.Fatalf("got %s %+v, want a temporary error 500", c.last, c.err)
+		}
+		fail.Store(false)
+		time.Sleep(2 * time.Second)
+		drain(t, c)
+		if c.last != KindDelta {
+			t.Errorf("last message is %s, want delta", c.last)
+		}
+	})
+}
+
+func TestFinalErrorEndsTheQuery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asks := 0
+		h := New(Config{Log: quiet, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) {
+			asks++
+			if asks == 1 {
+				panic("planted")
+			}
+			return Answer{}, &Error{Code: 413, Message: "too much"}
+		}})
+		defer h.Close()
+		for _, code := range []int{500, 413} {
+			c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
+			time.Sleep(time.Minute)
+			if u := c.sub.Next(); u == nil || u.Err == nil || u.Err.Code != code || !u.Ends() {
+				t.Errorf("got %+v, want a final error %d", u, code)
+			}
+			if u := c.sub.Next(); u != nil {
+				t.Errorf("after the end: %+v", u)
+			}
+			c.sub.Close()
+		}
+		if asks != 2 || h.Stats().Queries != 0 {
+			t.Errorf("%d asks, %+v; want 2 and nothing left", asks, h.Stats())
+		}
+	})
+}
+
+// TestResumeAfterABreak: within the linger time a client takes up where it was
+// and gets one delta; later, and after a restart, a snapshot.
+func TestResumeAfterABreak(t *testing.T) {
+	for _, tc := range []struct {
+		away time.Duration
+		want Kind
+	}{{5 * time.Second, KindDelta}, {20 * time.Second, KindSnapshot}} {
+		synctest.Test(t, func(t *testing.T) {
+			var asks atomic.Int64
+			h := New(Config{Ask: counting(&asks), Log: quiet})
+			defer h.Close()
+			c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
+			synctest.Wait()
+			drain(t, c)
+			c.sub.Close()
+			time.Sleep(tc.away)
+			s, err := h.Subscribe(Request{Query: json.RawMessage(`{"start":"1h-ago"}`), Resume: &c.resume}, func() {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.sub = s
+			synctest.Wait()
+			drain(t, c)
+			if c.last != tc.want || c.picture() != "0 m map[host:a] [] 1=2" {
+				t.Errorf("after %v: %s, %q; want %s", tc.away, c.last, c.picture(), tc.want)
+			}
+		})
+	}
+}
+
+func TestAnswersTooLargeAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(Config{Log: quiet, MaxBytes: 1000, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) {
+			var r Result
+			for i := range int64(100) {
+				r.Points.Append(1000*i, encoding.IntValue(i))
+			}
+			return Answer{Results: []Result{r}}, nil
+		}})
+		defer h.Close()
+		c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
+		synctest.Wait()
+		if u := c.sub.Next(); u == nil || u.Err == nil || u.Err.Code != 413 {
+			t.Errorf("got %+v, want error 413", u)
+		}
+		if got := h.Stats().Bytes; got != 0 {
+			t.Errorf("%d bytes held, want 0", got)
+		}
+	})
+}
+
+func TestBadQueriesAreRefused(t *testing.T) {
+	h := New(Config{Log: quiet})
+	defer h.Close()
+	for _, q := range []string{``, `[]`, `null`, `{`, `"sum"`} {
+		_, err := h.Subscribe(Request{Query: json.RawMessage(q)}, func() {})
+		if e := new(Error); !errors.As(err, &e) || e.Code != 400 {
+			t.Errorf("query %q: %v, want error 400", q, err)
+		}
+	}
+	h.Close()
+	_, err := h.Subscribe(Request{Query: json.RawMessage(`{}`)}, func() {})
+	if e := new(Error); !errors.As(err, &e) || e.Code != 503 {
+		t.Errorf("after Close: %v, want error 503", err)
+	}
+}
+
+// TestSlowReaderIsTold: what stands for several changes says so, and only that.
+func TestSlowReaderIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asks atomic.Int64
+		h := New(Config{Ask: counting(&asks), Log: quiet})
+		defer h.Close()
+		c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
+		for _, step := range []struct {
+			away   time.Duration
+			kind   Kind
+			merged bool
+		}{{time.Millisecond, KindSnapshot, false}, {time.Second, KindDelta, false}, {5 * time.Second, KindDelta, true}, {time.Second, KindDelta, false},
+			{2 * historyTicks * time.Second, KindSnapshot, true}} {
+			time.Sleep(step.away)
+			u := c.sub.Next()
+			if merged := strings.Contains(string(u.JSON()), `"merged":true`); u.Kind != step.kind || merged != step.merged {
+				t.Errorf("after %v: %s, merged %t; want %s, %t", step.away, u.Kind, merged, step.kind, step.merged)
+			}
+			if u := c.sub.Next(); u != nil {
+				t.Errorf("after %v there is more: %s", step.away, u.JSON())
+			}
+		}
+	})
+}

@@ -1,0 +1,170 @@
+// Package standing keeps the answer of one scan plan and changes it by what
+// changes in the rows, instead of making it anew. It is pure: rows come in as the
+// batches that package operator makes of them, out come the windows of time in
+// which groups have other points than before, with those points.
+//
+// It holds, for each span (a series under one salt), the columns behind each
+// stage of the arithmetic, and for each group the aggregated points of all the
+// scan range:
+//
+//	rows ──▶ base: points or buckets ──▶ filled ──▶ rates ──▶ group's points
+//
+// The unit in which rows are taken in is the smallest stretch of time that holds
+// whole rows and whole buckets (Unit): what a unit holds is replaced as a whole,
+// never added to. From there on only what differs goes further. A changed point
+// changes a group from the member's point before it to the member's point after
+// it, because of interpolation, the value types, and rates; those times are
+// aggregated again, over all members in span order, so that the result is that of
+// merging everything (package merge) to the last bit.
+//
+// What it does not do, see Covers, and whatever takes points away from the rows,
+// is left to making the table anew.
+package standing
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/aggregate"
+	"downpour/pushdown/downsample"
+)
+
+// ErrStale says that a change cannot be taken in: make the table anew.
+var ErrStale = errors.New("standing: rows lost points, the table must be made anew")
+
+// Table is the standing answer of one plan. It is for one goroutine.
+type Table struct {
+	plan *scanplan.Plan
+	keep func(span []byte) (bool, error)
+	unit int64 // ms
+
+	bucketer *downsample.Bucketer // nil without downsampling
+	grid     []int64              // of a plan that fills
+	early    int                  // entries of the grid before the scan range
+	missing  float64
+
+	fn     *aggregate.Function
+	folder aggregate.Group
+	series []aggregate.Series // scratch
+	result encoding.Points    // scratch
+
+	spans  map[string]*span
+	groups map[string]*group
+	dirty  map[*group]struct{}
+	bytes  int64
+
+	shown Window // what the answer was last trimmed to
+}
+
+// New returns an empty table for a plan that Covers accepts. keep is asked once
+// for each span whether the filters on names admit it; nil admits all.
+func New(plan *scanplan.Plan, keep func(span []byte) (bool, error)) (*Table, error) {
+	if reason := Covers(plan); reason != "" {
+		return nil, fmt.Errorf("standing: plan is not covered: %s", reason)
+	}
+	fn, ok := aggregate.Lookup(plan.Aggregator)
+	if !ok {
+		return nil, fmt.Errorf("No such aggregation function: %s", plan.Aggregator)
+	}
+	t := &Table{plan: plan, keep: keep, fn: fn, unit: Unit(plan),
+		spans: map[string]*span{}, groups: map[string]*group{}, dirty: map[*group]struct{}{}}
+	t.shown = Window{plan.Start, plan.End}
+	if plan.Downsample == nil {
+		return t, nil
+	}
+	return t, t.prepareBuckets()
+}
+
+func (t *Table) prepareBuckets() (err error) {
+	p := t.plan
+	t.bucketer, err = downsample.New(p.Downsample, p.From, p.To, p.Start, p.End)
+	if err != nil || !t.bucketer.Fills() {
+		return err
+	}
+	if p.MaxBytes > 0 && t.bucketer.GridLen()*pointBytes > p.MaxBytes {
+		return fmt.Errorf("standing: a grid of %d buckets is too large", t.bucketer.GridLen())
+	}
+	t.grid = t.bucketer.Grid()
+	t.early = from(t.grid, p.From*1000)
+	t.missing = t.bucketer.Fill(nil, nil, nil)[0]
+	return nil
+}
+
+// Bytes is about the memory held.
+func (t *Table) Bytes() int64 { return t.bytes }
+
+// Known tells whether a row's span is in the table; others may be, or may have
+// been refused.
+func (t *Table) Known(span []byte) bool {
+	s := t.spans[string(span)]
+	return s != nil && s.group != nil
+}
+
+// find returns the entry of a span; its group is nil if filters or the lack of a
+// tag keep it out.
+func (t *Table) find(id []byte) (*span, error) {
+	if s, ok := t.spans[string(id)]; ok {
+		return s, nil
+	}
+	s := &span{id: bytes.Clone(id)}
+	keep := true
+	if t.keep != nil {
+		var err error
+		if keep, err = t.keep(id); err != nil {
+			return nil, err
+		}
+	}
+	t.spans[string(s.id)] = s
+	t.bytes += spanBytes
+	if key, ok := t.key(s.id); ok && keep {
+		t.join(s, key)
+	}
+	return s, nil
+}
+
+// spanBytes is about what a span takes beside its columns.
+const spanBytes = 400
+
+// key is the group of a span, false if it lacks one of the tag keys.
+func (t *Table) key(id []byte) (key []byte, ok bool) {
+	if t.plan.Aggregator == "none" {
+		return id, true
+	}
+	tags := t.plan.Schema.SpanTags(id)
+	for _, k := range t.plan.GroupBy {
+		v, ok := t.plan.Schema.Tag(tags, k)
+		if !ok {
+			return nil, false
+		}
+		key = append(key, v...)
+	}
+	return key, true
+}
+
+// join makes a span a member of its group, at its place in span order.
+func (t *Table) join(s *span, key []byte) {
+	g := t.groups[string(key)]
+	if g == nil {
+		g = &group{key: bytes.Clone(key)}
+		t.groups[string(key)] = g
+	}
+	i, _ := slices.BinarySearchFunc(g.members, s, func(a, b *span) int { return bytes.Compare(a.id, b.id) })
+	g.members = slices.Insert(g.members, i, s)
+	s.group = g
+	t.described(g)
+}
+
+// described notes that a group's members are others than before.
+func (t *Table) described(g *group) {
+	g.anew = true
+	t.touch(g, always)
+}
+
+func (t *Table) touch(g *group, w Window) {
+	g.windows = append(g.windows, w)
+	t.dirty[g] = struct{}{}
+}

@@ -1,0 +1,199 @@
+package live
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+
+	"downpour/encoding"
+)
+
+// Kind is the type of a server message, as the contract spells it.
+type Kind string
+
+// Kinds of updates.
+const (
+	KindSnapshot Kind = "snapshot"
+	KindDelta    Kind = "delta"
+	KindError    Kind = "error"
+	KindComplete Kind = "complete"
+)
+
+// Update is one message to a subscriber. Subscribers share updates, so each form
+// is encoded once; all methods may be called from any goroutine.
+type Update struct {
+	Kind  Kind
+	Epoch string
+	Seq   uint64
+	Err   *Error // of KindError
+
+	millis bool
+	merged bool     // stands for several changes: the subscriber was slow
+	groups []*group // of KindSnapshot
+	// missing are the key ranges that lack, of a KindSnapshot.
+	missing [][2]string
+	delta   *delta // of KindDelta
+
+	jsonOnce  sync.Once
+	jsonBytes []byte
+	arrow     arrowForm
+}
+
+// Ends tells whether the subscription is over after this update.
+func (u *Update) Ends() bool {
+	return u.Kind == KindComplete || u.Kind == KindError && !u.Err.Temporary
+}
+
+// JSON returns what stands in the message after type and id, with the closing
+// brace: `,"epoch":"k3-1-1","seq":1,"results":[…]}`. The bytes are shared: not
+// to be changed.
+func (u *Update) JSON() []byte {
+	u.jsonOnce.Do(func() { u.jsonBytes = u.appendJSON(nil) })
+	return u.jsonBytes
+}
+
+func (u *Update) appendJSON(b []byte) []byte {
+	switch u.Kind {
+	case KindSnapshot:
+		b = append(u.appendPlace(b), `,"results":[`...)
+		for i, g := range u.groups {
+			b = g.describe.append(append(comma(b, i), '{'))
+			b = append(g.cells.appendDps(append(b, ','), g.nanIsNull), '}')
+		}
+		b = append(b, ']')
+	case KindDelta:
+		b = u.delta.append(u.appendPlace(b))
+	case KindError:
+		b = append(b, `,"error":{"code":`...)
+		b = strconv.AppendInt(b, int64(u.Err.Code), 10)
+		b = append(appendString(append(b, `,"message":`...), u.Err.Message), `,"temporary":`...)
+		b = append(strconv.AppendBool(b, u.Err.Temporary), '}')
+	}
+	return append(b, '}')
+}
+
+func (u *Update) appendPlace(b []byte) []byte {
+	b = appendString(append(b, `,"epoch":`...), u.Epoch)
+	b = strconv.AppendUint(append(b, `,"seq":`...), u.Seq, 10)
+	if u.merged {
+		b = append(b, `,"merged":true`...)
+	}
+	if len(u.missing) > 0 {
+		text, _ := json.Marshal(u.missing) // strings
+		b = append(append(b, `,"missing":`...), text...)
+	}
+	return b
+}
+
+func (d *delta) append(b []byte) []byte {
+	b = d.appendShape(b)
+	b = append(b, `,"upserts":[`...)
+	for i, u := range d.upserts {
+		b = append(comma(b, i), `{"group":`...)
+		b = append(strconv.AppendInt(b, int64(u.group), 10), ',')
+		b = append(u.cells.appendDps(b, u.nanIsNull), '}')
+	}
+	b = append(b, `],"deletes":[`...)
+	for i, x := range d.deletes {
+		b = append(comma(b, i), `{"group":`...)
+		b = append(strconv.AppendInt(b, int64(x.group), 10), `,"ts":`...)
+		b = append(appendInts(b, x.times), '}')
+	}
+	return strconv.AppendInt(append(b, `],"finalBefore":`...), d.finalBefore, 10)
+}
+
+// appendShape writes which groups came, changed or went.
+func (d *delta) appendShape(b []byte) []byte {
+	b = append(b, `,"groups":[`...)
+	for i, g := range d.groups {
+		b = append(comma(b, i), `{"group":`...)
+		b = append(strconv.AppendInt(b, int64(g.group), 10), ',')
+		b = append(g.describe.append(b), '}')
+	}
+	b = append(b, `],"removed":[`...)
+	for i, n := range d.removed {
+		b = strconv.AppendInt(comma(b, i), int64(n), 10)
+	}
+	return append(b, ']')
+}
+
+func (d *describe) append(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `"queryIndex":`...), int64(d.queryIndex), 10)
+	b = appendString(append(b, `,"metric":`...), d.metric)
+	b = append(b, `,"tags":{`...)
+	for i, k := range slices.Sorted(maps.Keys(d.tags)) {
+		b = append(appendString(comma(b, i), k), ':')
+		b = appendString(b, d.tags[k])
+	}
+	b = append(b, `},"aggregateTags":[`...)
+	for i, k := range d.aggregateTags {
+		b = appendString(comma(b, i), k)
+	}
+	return append(b, ']')
+}
+
+func (c cells) appendDps(b []byte, nanIsNull bool) []byte {
+	b = append(b, `"dps":[`...)
+	for i, t := range c.time {
+		b = strconv.AppendInt(append(comma(b, i), '['), t, 10)
+		b = append(AppendValue(append(b, ','), c.value(i), nanIsNull), ']')
+	}
+	return append(b, ']')
+}
+
+// AppendValue writes a value as JSON. An integer stays one, and a float has a
+// point or an exponent, so that 1 and 1.0 stay apart. What is no number is a
+// string, "NaN", "Infinity" or "-Infinity"; NaN is null where the fill policy
+// says so.
+func AppendValue(b []byte, v encoding.Value, nanIsNull bool) []byte {
+	if !v.Float {
+		return strconv.AppendInt(b, v.Int(), 10)
+	}
+	f := v.Double()
+	switch {
+	case math.IsNaN(f) && nanIsNull:
+		return append(b, "null"...)
+	case math.IsNaN(f):
+		return append(b, `"NaN"`...)
+	case math.IsInf(f, 1):
+		return append(b, `"Infinity"`...)
+	case math.IsInf(f, -1):
+		return append(b, `"-Infinity"`...)
+	}
+	return appendFinite(b, f)
+}
+
+func appendFinite(b []byte, f float64) []byte {
+	if a := math.Abs(f); a != 0 && (a < 1e-3 || a >= 1e15) {
+		return strconv.AppendFloat(b, f, 'e', -1, 64)
+	}
+	from := len(b)
+	b = strconv.AppendFloat(b, f, 'f', -1, 64)
+	if !slices.Contains(b[from:], '.') {
+		b = append(b, ".0"...)
+	}
+	return b
+}
+
+func appendInts(b []byte, values []int64) []byte {
+	b = append(b, '[')
+	for i, v := range values {
+		b = strconv.AppendInt(comma(b, i), v, 10)
+	}
+	return append(b, ']')
+}
+
+func appendString(b []byte, s string) []byte {
+	quoted, _ := json.Marshal(s) // a string always encodes
+	return append(b, quoted...)
+}
+
+func comma(b []byte, i int) []byte {
+	if i > 0 {
+		return append(b, ',')
+	}
+	return b
+}

@@ -1,0 +1,231 @@
+// Package lookup finds series by metric and tags, without their points: in the
+// meta table, which has a row for each series, or in the data table, which has
+// one for each series and hour.
+// Source: TimeSeriesLookup, TSUIDQuery.
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+// Names is the dictionary of names. gateway/uid has it.
+type Names interface {
+	// Resolve returns the UID of a name, or a *uid.NoSuchNameError.
+	Resolve(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error)
+	// Names returns the names of UIDs, or a *uid.NoSuchIDError.
+	Names(ctx context.Context, kind encoding.UIDKind, uids []encoding.UID) ([]string, error)
+}
+
+// Config says where series are looked for.
+type Config struct {
+	Store     store.Reader
+	DataTable string
+	MetaTable string
+	Schema    encoding.Schema
+	Names     Names
+}
+
+// Finder finds series. It is for many goroutines.
+type Finder struct{ cfg Config }
+
+// New returns a finder over the configured tables.
+func New(cfg Config) *Finder { return &Finder{cfg} }
+
+// Any stands for any key or any value.
+const Any = "*"
+
+// Tag is a wanted tag; nil and Any leave key or value open.
+type Tag struct {
+	Key   *string `json:"key"`
+	Value *string `json:"value"`
+}
+
+// open tells that a part of a tag is not restricted.
+func open(s *string) bool { return s == nil || *s == Any }
+
+// Query asks for series.
+type Query struct {
+	Metric *string // nil, "" and Any are any metric
+	Tags   []Tag
+	// Limit ends the search; 0 or less finds all, at most MaxSeries.
+	Limit int
+	// Meta looks in the meta table.
+	Meta bool
+}
+
+// MaxSeries bounds what one lookup returns.
+const MaxSeries = 1_000_000
+
+// TooManyError tells that a lookup without a limit would return more than
+// MaxSeries.
+type TooManyError struct{}
+
+// Error says so.
+func (TooManyError) Error() string {
+	return fmt.Sprintf("more than %d series match: set a limit", MaxSeries)
+}
+
+// Series is a series found.
+type Series struct {
+	TSUID  encoding.UID      `json:"tsuid"`
+	Metric string            `json:"metric"`
+	Tags   map[string]string `json:"tags"`
+}
+
+// Find returns the series that match, in the order of their rows. In the data
+// table, as in OpenTSDB, a series is found once for each hour of it, and with
+// salted keys each bucket gets its part of the limit. Errors are
+// *uid.NoSuchNameError for a name of the query, *uid.NoSuchIDError for a UID
+// found, TooManyError, or the store's.
+func (f *Finder) Find(ctx context.Context, q Query) ([]Series, error) {
+	w, err := f.resolve(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var tsuids []encoding.UID
+	for _, s := range f.scans(w, q.Meta) {
+		found, err := f.scan(ctx, s, w, f.limit(q, w), q.Meta)
+		if err != nil {
+			return nil, err
+		}
+		if tsuids = append(tsuids, found...); len(tsuids) > MaxSeries {
+			return nil, TooManyError{}
+		}
+	}
+	return f.name(ctx, tsuids)
+}
+
+// limit is that of one scan; 0 is none. Source: TimeSeriesLookup.lookupAsync.
+func (f *Finder) limit(q Query, w *wanted) int {
+	switch {
+	case q.Limit <= 0:
+		return 0
+	case q.Meta || f.cfg.Schema.SaltWidth == 0:
+		return q.Limit
+	}
+	return max(1, q.Limit/f.cfg.Schema.Buckets())
+}
+
+// scans are the ranges to read: one, or one for each salt bucket of a metric in
+// the data table.
+func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
+	s := store.Scan{Table: f.cfg.MetaTable, Family: encoding.FamilyName, KeysOnly: true, Filter: store.RowFilter{Pattern: w.pattern(f.cfg.Schema, meta)}}
+	if !meta {
+		s.Table, s.Family = f.cfg.DataTable, encoding.FamilyData
+	}
+	if w.metric == nil {
+		return []store.Scan{s}
+	}
+	if meta {
+		s.Start, s.Stop = w.metric, after(w.metric)
+		return []store.Scan{s}
+	}
+	var out []store.Scan
+	for b := range f.cfg.Schema.Buckets() {
+		s.Start = append(f.cfg.Schema.AppendSalt(nil, b), w.metric...)
+		s.Stop = after(s.Start)
+		out = append(out, s)
+	}
+	return out
+}
+
+// after is the first key behind all that begin with prefix; nil for none.
+func after(prefix []byte) []byte {
+	stop := append([]byte(nil), prefix...)
+	for i := len(stop) - 1; i >= 0; i-- {
+		if stop[i]++; stop[i] != 0 {
+			return stop[:i+1]
+		}
+	}
+	return nil
+}
+
+func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, meta bool) (out []encoding.UID, err error) {
+	sc, err := f.cfg.Store.Scan(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("lookup in table %s: %w", s.Table, err)
+	}
+	defer sc.Close()
+	for {
+		rows, err := sc.Next()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("lookup in table %s: %w", s.Table, err)
+		}
+		for _, r := range rows {
+			tsuid, ok := f.tsuid(r.Key, meta)
+			if !ok || !w.admits(f.cfg.Schema, tsuid) {
+				continue
+			}
+			if out = append(out, tsuid); len(out) == limit || len(out) > MaxSeries {
+				return out, nil
+			}
+		}
+	}
+}
+
+// tsuid is the series of a row; not ok for rows of none, such as those of global
+// annotations.
+func (f *Finder) tsuid(key []byte, meta bool) (encoding.UID, bool) {
+	s := f.cfg.Schema
+	if meta {
+		_, _, err := s.SplitTSUID(key)
+		return append(encoding.UID{}, key...), err == nil
+	}
+	k, err := s.ParseRowKey(key)
+	if err != nil || len(k.Tags) == 0 {
+		return nil, false
+	}
+	return s.AppendTSUID(nil, key), true
+}
+
+// Name gives one series its names.
+func (f *Finder) Name(ctx context.Context, tsuid encoding.UID) (Series, error) {
+	if _, _, err := f.cfg.Schema.SplitTSUID(tsuid); err != nil {
+		return Series{}, err
+	}
+	series, err := f.name(ctx, []encoding.UID{tsuid})
+	if err != nil {
+		return Series{}, err
+	}
+	return series[0], nil
+}
+
+// name gives series their names, all at once.
+func (f *Finder) name(ctx context.Context, tsuids []encoding.UID) ([]Series, error) {
+	out := make([]Series, len(tsuids))
+	var uids [3][]encoding.UID
+	for i, u := range tsuids {
+		metric, tags, _ := f.cfg.Schema.SplitTSUID(u)
+		out[i].TSUID = u
+		uids[encoding.UIDMetric] = append(uids[encoding.UIDMetric], metric)
+		for _, p := range f.cfg.Schema.AppendPairs(nil, tags) {
+			uids[encoding.UIDTagK] = append(uids[encoding.UIDTagK], p.K)
+			uids[encoding.UIDTagV] = append(uids[encoding.UIDTagV], p.V)
+		}
+	}
+	var names [3][]string
+	for kind := range uids {
+		var err error
+		if names[kind], err = f.cfg.Names.Names(ctx, encoding.UIDKind(kind), uids[kind]); err != nil {
+			return nil, err
+		}
+	}
+	next := 0
+	for i, u := range tsuids {
+		out[i].Metric, out[i].Tags = names[encoding.UIDMetric][i], map[string]string{}
+		for range (len(u) - f.cfg.Schema.MetricWidth) / f.cfg.Schema.TagWidth() {
+			out[i].Tags[names[encoding.UIDTagK][next]] = names[encoding.UIDTagV][next]
+			next++
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,238 @@
+package meta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/gateway/uid"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/pebble"
+)
+
+const created = 1356998400
+
+func open(t testing.TB) *pebble.Store {
+	t.Helper()
+	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for _, spec := range []store.TableSpec{
+		{Name: "tsdb-uid", Families: []store.FamilySpec{{Name: "id"}, {Name: "name"}}},
+		{Name: "tsdb-meta", Families: []store.FamilySpec{{Name: "name"}}},
+	} {
+		if err := s.CreateTable(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func catalogConfig(s store.Store) Config {
+	schema := encoding.DefaultSchema()
+	return Config{Store: s, UIDTable: "tsdb-uid", MetaTable: "tsdb-meta", Schema: schema,
+		Names: uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: schema}), Now: func() time.Time { return time.Unix(created, 0) }}
+}
+
+func tracker(s store.Store, flags Flags) *Tracker {
+	return NewTracker(TrackerConfig{Config: catalogConfig(s), Flags: flags, Every: time.Hour, Log: slog.New(slog.DiscardHandler)})
+}
+
+var all = Flags{Tracking: true, Incrementing: true, RealtimeTS: true, RealtimeUID: true}
+
+// rowKey is a row of series metric 1, tagk 1 = n.
+func rowKey(n int) []byte {
+	s := encoding.DefaultSchema()
+	tags := s.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, byte(n >> 8), byte(n)}}})
+	return s.AppendRowKey(nil, encoding.UID{0, 0, 1}, created, tags)
+}
+
+// cells are all cells of a table as row:qualifier=value.
+func cells(t *testing.T, s store.Reader, table string) map[string]string {
+	t.Helper()
+	sc, err := s.Scan(t.Context(), store.Scan{Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	out := map[string]string{}
+	for {
+		rows, err := sc.Next()
+		if err != nil {
+			return out
+		}
+		for _, r := range rows {
+			for _, c := range r.Cells {
+				value := string(c.Value)
+				if len(value) == 8 {
+					value = fmt.Sprintf("%X", value)
+				}
+				out[fmt.Sprintf("%X:%s", r.Key, c.Qualifier)] = value
+			}
+		}
+	}
+}
+
+const tsmeta = `{"tsuid":"%s","displayName":"","description":"","notes":"","created":1356998400,"custom":null,"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`
+
+// What OpenTSDB 2.4.1 writes under each combination of its switches.
+func TestTracker_flags(t *testing.T) {
+	const series = "000001000001000007"
+	f := func(flags Flags, want map[string]string) {
+		t.Helper()
+		s := open(t)
+		tr := tracker(s, flags)
+		tr.Stored(rowKey(7), 2)
+		tr.Stored(rowKey(7), 3)
+		tr.Assigned(encoding.UIDTagV, "web", encoding.UID{0, 0, 9})
+		if err := tr.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got := cells(t, s, "tsdb-meta")
+		for k, v := range cells(t, s, "tsdb-uid") {
+			got[k] = v
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%+v: %s", flags, diff)
+		}
+	}
+	described := fmt.Sprintf(tsmeta, series)
+	f(Flags{}, map[string]string{})
+	f(Flags{Tracking: true}, map[string]string{series + ":ts_ctr": "0000000000000001"})
+	f(Flags{Tracking: true, Incrementing: true}, map[string]string{series + ":ts_ctr": "0000000000000001"})
+	f(Flags{RealtimeTS: true, Incrementing: true}, map[string]string{})
+	f(Flags{Tracking: true, RealtimeTS: true}, map[string]string{series + ":ts_meta": described})
+	f(Flags{Tracking: true, RealtimeTS: true, Incrementing: true}, map[string]string{series + ":ts_ctr": "0000000000000005", series + ":ts_meta": described})
+	f(Flags{RealtimeUID: true}, map[string]string{"000009:tagv_meta": `{"type":"TAGV","displayName":"","description":"","notes":"","created":1356998400,"custom":null}`})
+}
+
+// flaky fails calls that change one cell, before or after the change is made.
+type flaky struct {
+	store.Store
+	rnd    *rand.Rand
+	mu     sync.Mutex
+	broken atomic.Bool
+}
+
+func (f *flaky) fails() (before, after bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.broken.Load() && f.rnd.IntN(3) == 0, f.broken.Load() && f.rnd.IntN(3) == 0
+}
+
+func (f *flaky) Increment(ctx context.Context, table string, c store.CellKey, delta int64) (int64, error) {
+	before, _ := f.fails() // an increment that failed must not have happened, for counts to be exact
+	if before {
+		return 0, store.ErrUnavailable
+	}
+	return f.Store.Increment(ctx, table, c, delta)
+}
+
+func (f *flaky) CompareAndPut(ctx context.Context, table string, c store.CellKey, old, value []byte) (bool, error) {
+	before, after := f.fails()
+	if before {
+		return false, store.ErrUnavailable
+	}
+	ok, err := f.Store.CompareAndPut(ctx, table, c, old, value)
+	if after {
+		return false, store.ErrUnavailable
+	}
+	return ok, err
+}
+
+// However often the store fails and whoever counts beside us, every series is
+// described once and every point counted once.
+func TestTracker_property(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	s := &flaky{Store: open(t), rnd: rand.New(rand.NewPCG(seed, 0))}
+	s.broken.Store(true)
+	const series, rounds = 40, 30
+	trackers := []*Tracker{tracker(s, all), tracker(s, all)}
+	var want [series]int64
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for range rounds {
+		var wg sync.WaitGroup
+		for _, tr := range trackers {
+			for range 20 {
+				n, points := rnd.IntN(series), 1+rnd.IntN(5)
+				want[n] += int64(points)
+				wg.Go(func() { tr.Stored(rowKey(n), points) })
+			}
+			wg.Go(func() { _ = tr.Flush(context.Background()) })
+		}
+		wg.Wait()
+	}
+	s.broken.Store(false)
+	for _, tr := range trackers {
+		if err := tr.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expected := map[string]string{}
+	for n, points := range want {
+		if points > 0 {
+			name := encoding.UID(encoding.DefaultSchema().AppendTSUID(nil, rowKey(n))).String()
+			expected[name+":ts_ctr"] = fmt.Sprintf("%016X", points)
+			expected[name+":ts_meta"] = fmt.Sprintf(tsmeta, name)
+		}
+	}
+	if diff := cmp.Diff(expected, cells(t, s, "tsdb-meta")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// blocked never writes until let go.
+type blocked struct {
+	store.Store
+	gate chan struct{}
+}
+
+func (b *blocked) Increment(ctx context.Context, table string, c store.CellKey, delta int64) (int64, error) {
+	select {
+	case <-b.gate:
+		return b.Store.Increment(ctx, table, c, delta)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// A store that stands still slows no put and takes no memory without bound.
+func TestTracker_neverBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &blocked{open(t), make(chan struct{})}
+		tr := NewTracker(TrackerConfig{Config: catalogConfig(b), Flags: all, Pending: 10, Log: slog.New(slog.DiscardHandler)})
+		for n := range 1000 {
+			tr.Stored(rowKey(n), 1)
+			tr.Assigned(encoding.UIDTagV, "x", encoding.UID{0, byte(n >> 8), byte(n)})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := tr.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Flush while the store stands still: %v", err)
+		}
+		tr.mu.Lock()
+		if n := len(tr.pending.series); n > 10 {
+			t.Errorf("%d series wait, want at most 10", n)
+		}
+		tr.mu.Unlock()
+		close(b.gate)
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+		b.Store.Close()
+	})
+}

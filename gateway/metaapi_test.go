@@ -1,0 +1,231 @@
+package gateway_test
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/gateway"
+	"downpour/integration/compare"
+	"downpour/pushdown/store"
+)
+
+// metadataSession replays the whole recorded session and returns what differs,
+// by step.
+func metadataSession(t *testing.T) (*bench, *session, map[int]string) {
+	t.Helper()
+	s := new(session)
+	loadJSON(t, "api", s)
+	b := open(t, func(cfg *gateway.Config) {
+		cfg.AllowOrigins = []string{"http://ok.example"}
+		cfg.AllowDelete = true
+	})
+	// OpenTSDB gave the session's tags their UIDs in the order of a hash map.
+	for _, names := range []string{"tagk=host,dc,os", "tagv=web01,lga,web02,linux,web00,sjc"} {
+		if a := b.get("api/uid/assign?" + names); a.status != 200 {
+			t.Fatalf("assign: %d %s", a.status, a.body)
+		}
+	}
+	wrong := map[int]string{}
+	for i, st := range s.Steps {
+		if d := replayStep(b, st); d != "" {
+			wrong[i] = fmt.Sprintf("%s %s %s: %s", st.Method, st.Path, st.Body, d)
+		}
+	}
+	return b, s, wrong
+}
+
+// Every step of the recorded session that speaks of names, series, notes,
+// lookups, last points or deletion is answered as recorded.
+func TestMetadata_session(t *testing.T) {
+	_, s, wrong := metadataSession(t)
+	mine := []string{"/api/uid", "/api/search", "/api/annotation", "/api/query/last", "/api/stats", "/stats"}
+	compared := 0
+	for i, st := range s.Steps {
+		ours := st.Method == "DELETE" || strings.Contains(st.Path, "annotations") || strings.Contains(st.Path, "jsonp")
+		for _, route := range mine {
+			ours = ours || strings.HasPrefix(st.Path, route)
+		}
+		if !ours {
+			continue
+		}
+		compared++
+		if d := wrong[i]; d != "" {
+			t.Errorf("step %d: %s", i, d)
+		}
+	}
+	if compared < 33 {
+		t.Errorf("%d steps compared, want those of all routes", compared)
+	}
+	t.Logf("%d steps of these routes compared; of all %d steps %d differ", compared, len(s.Steps), len(wrong))
+}
+
+// cellOf is a cell as the recorded rows name it.
+type cellOf struct{ Table, Family, Row, Qualifier string }
+
+// recordedCells are the cells that OpenTSDB had stored after the session.
+func recordedCells(t *testing.T) map[cellOf]string {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "encoding", "testdata", "rows", "plain.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	out := map[cellOf]string{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var c struct{ Table, Family, Row, Qualifier, Value string }
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		out[cellOf{strings.TrimSuffix(c.Table, "2"), c.Family, c.Row, c.Qualifier}] = c.Value
+	}
+	return out
+}
+
+// storedCells are ours, of the tables' whole contents.
+func storedCells(t *testing.T, st store.Reader) map[cellOf]string {
+	t.Helper()
+	out := map[cellOf]string{}
+	for _, table := range []string{"tsdb", "tsdb-uid", "tsdb-meta"} {
+		sc, err := st.Scan(t.Context(), store.Scan{Table: table})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sc.Close()
+		for {
+			rows, err := sc.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				for _, c := range r.Cells {
+					at := cellOf{table, string(c.Family), hex.EncodeToString(r.Key), hex.EncodeToString(c.Qualifier)}
+					out[at] = hex.EncodeToString(c.Value)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// comparable leaves out what the embedded store keeps in another form, points,
+// and the second in which a meta cell was made.
+func comparable(t *testing.T, cells map[cellOf]string) map[cellOf]string {
+	t.Helper()
+	out := map[cellOf]string{}
+	for at, value := range cells {
+		if at.Table == "tsdb" && !strings.HasPrefix(at.Qualifier, "01") || at.Table == "tsdb" && len(at.Qualifier)%4 == 0 {
+			continue
+		}
+		raw, err := hex.DecodeString(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		qualifier, _ := hex.DecodeString(at.Qualifier)
+		switch name := string(qualifier); {
+		case name == encoding.TSMetaQualifier:
+			m, err := encoding.ParseTSMeta(raw)
+			if err != nil || m.Created == 0 {
+				t.Errorf("%v: %s: %v", at, raw, err)
+			}
+			m.Created = 1
+			raw = encoding.AppendTSMeta(nil, m)
+		case strings.HasSuffix(name, "_meta"):
+			m, err := encoding.ParseUIDMeta(raw)
+			if err != nil || m.Created == 0 {
+				t.Errorf("%v: %s: %v", at, raw, err)
+			}
+			m.Created = 1
+			raw = encoding.AppendUIDMeta(nil, m)
+		}
+		out[at] = fmt.Sprintf("%q", raw)
+	}
+	return out
+}
+
+// After the session the tables hold, byte for byte, the names, UIDs, counters,
+// meta data and notes that OpenTSDB had stored, and the same rows of points.
+func TestMetadata_rows(t *testing.T) {
+	b, _, _ := metadataSession(t)
+	if err := b.g.Close(); err != nil { // writes what waits to be recorded
+		t.Fatal(err)
+	}
+	want, got := recordedCells(t), storedCells(t, b.store)
+	if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(dataRows(want), dataRows(got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func dataRows(cells map[cellOf]string) map[string]bool {
+	rows := map[string]bool{}
+	for at := range cells {
+		if at.Table == "tsdb" {
+			rows[at.Row] = true
+		}
+	}
+	return rows
+}
+
+// metadataCall is one call of the second recorded session: names, series, notes,
+// lookups and last points, right and wrong, by every verb.
+type metadataCall struct {
+	Method, Path, Body string
+	Status             int
+	Response           json.RawMessage
+	Differs            string // why ours does, by design
+}
+
+// clockPermits are what follows the clock of the recording.
+var clockPermits = append([]compare.Permit{
+	{Path: compare.Path{"**", "lastReceived"}, Kinds: []compare.Kind{compare.Value}, Reason: "when the counter was written"},
+	{Path: compare.Path{"endTime"}, Kinds: []compare.Kind{compare.Value}, Reason: "the clock, where no end is given"},
+	{Path: compare.Path{"*", "timestamp"}, Kinds: []compare.Kind{compare.Value}, Reason: "the point was put now"},
+}, compare.Standard...)
+
+// What OpenTSDB 2.4.1 answered to each call is what ours answers. The recording
+// is made by the integration test of the same session.
+func TestMetadata_recorded(t *testing.T) {
+	var calls []metadataCall
+	loadJSON(t, "metadata", &calls)
+	b := open(t, func(cfg *gateway.Config) { cfg.AllowDelete = true })
+	for _, names := range []string{"metric=sys.cpu.nice,now.metric", "tagk=host,dc", "tagv=web01,lga,web02"} {
+		b.get("api/uid/assign?" + names)
+	}
+	b.put(fmt.Sprintf("now.metric %d 42.5 host=web01", time.Now().Unix()), "sys.cpu.nice 1357009260 7 host=web01 dc=lga")
+	for i := range 4 {
+		b.put(fmt.Sprintf("sys.cpu.nice %d 1 host=web01 dc=lga", 1356998400+60*i), fmt.Sprintf("sys.cpu.nice %d 2.5 host=web02 dc=lga", 1356998400+3600*i))
+	}
+	comparer := compare.Comparer{Permits: clockPermits}
+	equal := 0
+	for i, c := range calls {
+		a := b.do(c.Method, c.Path, strings.NewReader(c.Body))
+		want := compare.Answer{Status: c.Status, Body: c.Response}
+		if string(want.Body) == "null" {
+			want.Body = nil
+		}
+		r, err := comparer.Answers(want, compare.Answer{Status: a.status, Body: []byte(a.body)})
+		switch {
+		case err == nil && r.Equal():
+			equal++
+		case c.Differs == "":
+			t.Errorf("call %d: %s %s %s: %v, %v", i, c.Method, c.Path, c.Body, err, r)
+		}
+	}
+	t.Logf("%d of %d answers are equal", equal, len(calls))
+}

@@ -1,0 +1,34 @@
+package gateway_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+// A gateway that only reads has no route that writes, and one that only writes
+// none that reads; both tell how they are.
+func TestMode(t *testing.T) {
+	f := func(mode, path string, want int) {
+		t.Helper()
+		cfg := config(0)
+		cfg.Mode = mode
+		g := start(t, cfg, memoryStore(t, cfg))
+		resp, err := http.Get(g.URL() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("mode %s, %s: status %d, want %d", mode, path, resp.StatusCode, want)
+		}
+	}
+	f("rw", "api/put", http.StatusMethodNotAllowed)
+	f("ro", "api/put", http.StatusNotFound)
+	f("ro", "api/v1/put", http.StatusNotFound)
+	f("ro", "api/uid/assign?metric=m", http.StatusNotFound)
+	f("ro", "api/annotation", http.StatusNotFound)
+	f("ro", "api/suggest?type=metrics", http.StatusOK)
+	f("wo", "api/suggest?type=metrics", http.StatusNotFound)
+	f("wo", "api/put", http.StatusMethodNotAllowed)
+	f("wo", "api/version", http.StatusOK)
+}

@@ -1,0 +1,191 @@
+// Package opentsdbconf reads an opentsdb.conf, so that whoever comes from a TSD
+// brings the settings along. It is a translation into DOWNPOUR_* variables, the
+// only settings there are:
+//
+//	tsd.storage.salt.width = 1          DOWNPOUR_SALT_WIDTH=1
+//	tsd.storage.hbase.zk_quorum = a,b   DOWNPOUR_STORE=hbase:a,b/hbase
+//	tsd.network.port = 4242             DOWNPOUR_LISTEN=127.0.0.1:4242
+//	tsd.http.staticroot = /usr/share    (told: not honoured, and why)
+//
+// A variable that is set wins over the file. What the file says and this program
+// does not do is a note, one line for each key, for the log at start: a setting
+// that is passed over in silence is found out by its damage.
+// Source: net.opentsdb.utils.Config, java.util.Properties.
+package opentsdbconf
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/magiconair/properties"
+)
+
+// Conf is a file's keys and values.
+type Conf struct {
+	name   string
+	values map[string]string
+}
+
+// Load reads a file; see Parse.
+func Load(path string) (*Conf, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_OPENTSDB_CONF: %w", err)
+	}
+	return Parse(path, text)
+}
+
+// Parse reads the text of a file of the given name: Java properties in
+// ISO-8859-1. The last of equal keys counts.
+func Parse(name string, text []byte) (*Conf, error) {
+	loader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
+	p, err := loader.LoadBytes(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	c := &Conf{name: name, values: make(map[string]string, p.Len())}
+	for k, v := range p.Map() {
+		// Spaces behind a value belong to it in Java, and no number, host or
+		// table has them.
+		c.values[k] = strings.TrimSpace(v)
+	}
+	return c, nil
+}
+
+// Environment completes an environment by what the file says: the result holds
+// environ and a variable for each honoured key whose variable environ lacks or
+// has empty. notes has a line for each key that is not honoured, sorted. The
+// error names every value that cannot be read.
+func (c *Conf) Environment(environ map[string]string) (merged map[string]string, notes []string, err error) {
+	t := &translation{conf: c, environ: environ, merged: maps.Clone(environ)}
+	if t.merged == nil {
+		t.merged = map[string]string{}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.values)) {
+		t.key(key)
+	}
+	t.store()
+	t.listen()
+	slices.Sort(t.notes)
+	return t.merged, t.notes, errors.Join(t.errs...)
+}
+
+// translation is one call of Environment.
+type translation struct {
+	conf            *Conf
+	environ, merged map[string]string
+	notes           []string
+	errs            []error
+}
+
+// key translates one key by its table.
+func (t *translation) key(key string) {
+	value := t.conf.values[key]
+	if slices.Contains(composed, key) {
+		return
+	}
+	if r, ok := honoured[key]; ok {
+		text, err := r.read(value)
+		if err != nil {
+			t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want %w", t.conf.name, key, value, err))
+			return
+		}
+		if text == "" && value != "" {
+			t.note(key, r.variable+" keeps its default: no bound at all is not allowed")
+			return
+		}
+		t.set(r.variable, text, key)
+		return
+	}
+	if f, ok := constant[key]; ok {
+		if !f.is(value) {
+			t.note(key, f.reason)
+		}
+		return
+	}
+	t.note(key, unknownReason(key))
+}
+
+// set gives a variable its value unless the environment has one.
+func (t *translation) set(variable, value string, keys ...string) {
+	if t.environ[variable] == "" {
+		t.merged[variable] = value
+		return
+	}
+	for _, key := range keys {
+		if _, given := t.conf.values[key]; given {
+			t.note(key, variable+" is set")
+		}
+	}
+}
+
+func (t *translation) note(key, reason string) {
+	t.notes = append(t.notes, fmt.Sprintf("%s: %s = %s is not honoured: %s", t.conf.name, key, t.conf.values[key], reason))
+}
+
+// Keys that only together make a variable.
+const (
+	quorumKey  = "tsd.storage.hbase.zk_quorum"
+	basedirKey = "tsd.storage.hbase.zk_basedir"
+	portKey    = "tsd.network.port"
+	bindKey    = "tsd.network.bind"
+)
+
+var composed = []string{quorumKey, basedirKey, portKey, bindKey}
+
+// store makes DOWNPOUR_STORE. A file that names no quorum leaves the default: an
+// HBase on this machine, as OpenTSDB would take it, is nothing to write to
+// unasked.
+func (t *translation) store() {
+	quorum, named := t.conf.values[quorumKey]
+	basedir, rooted := t.conf.values[basedirKey]
+	switch {
+	case !named && !rooted:
+		if t.environ["DOWNPOUR_STORE"] == "" {
+			t.notes = append(t.notes, fmt.Sprintf("%s: %s is not there: DOWNPOUR_STORE keeps its default, not HBase on this machine", t.conf.name, quorumKey))
+		}
+		return
+	case !named:
+		quorum = "localhost"
+	}
+	if basedir == "" {
+		basedir = "/hbase"
+	}
+	hosts := strings.Split(quorum, ",")
+	for i := range hosts {
+		hosts[i] = strings.TrimSpace(hosts[i])
+	}
+	t.set("DOWNPOUR_STORE", "hbase:"+strings.Join(hosts, ",")+"/"+strings.Trim(basedir, "/"), quorumKey, basedirKey)
+}
+
+// listen makes DOWNPOUR_LISTEN. Without a bind address OpenTSDB listens
+// everywhere; here that has to be said.
+func (t *translation) listen() {
+	port, hasPort := t.conf.values[portKey]
+	bind, hasBind := t.conf.values[bindKey]
+	if !hasPort && !hasBind {
+		return
+	}
+	if !hasPort {
+		port = "4242"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want a port of 1 to 65535", t.conf.name, portKey, port))
+		return
+	}
+	if bind == "" {
+		bind = "127.0.0.1"
+		if t.environ["DOWNPOUR_LISTEN"] == "" {
+			t.notes = append(t.notes, fmt.Sprintf("%s: %s is not there: listening on 127.0.0.1, where OpenTSDB listens everywhere", t.conf.name, bindKey))
+		}
+	}
+	if strings.Contains(bind, ":") && !strings.HasPrefix(bind, "[") {
+		bind = "[" + bind + "]"
+	}
+	t.set("DOWNPOUR_LISTEN", bind+":"+port, portKey, bindKey)
+}

@@ -1,0 +1,181 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+
+	"downpour/encoding/batch"
+	"downpour/gateway"
+	"downpour/pushdown/store"
+)
+
+// load puts 6 hours of three series, a point a minute.
+func (b *bench) load() {
+	b.Helper()
+	var lines []string
+	for i := range 6 * 60 {
+		for h := range 3 {
+			lines = append(lines, fmt.Sprintf("m %d %d.%d host=h%d", 1356998400+60*i, i, h, h))
+		}
+	}
+	b.put(lines...)
+}
+
+const sixHours = "/api/query?start=1356998400&end=1357020000&m="
+
+// tree is a trace as a client reads it.
+type tree struct {
+	Name       string
+	Attributes map[string]any
+	Children   []*tree
+}
+
+// find lists the nodes of a name.
+func (n *tree) find(name string) (found []*tree) {
+	if n.Name == name {
+		found = append(found, n)
+	}
+	for _, c := range n.Children {
+		found = append(found, c.find(name)...)
+	}
+	return found
+}
+
+// traced returns the results of an answer and the trace behind them.
+func traced(t *testing.T, a answer) (results string, root *tree) {
+	t.Helper()
+	var all []json.RawMessage
+	if err := json.Unmarshal([]byte(a.body), &all); err != nil || len(all) == 0 {
+		t.Fatalf("%d %v: %.300s", a.status, err, a.body)
+	}
+	var last struct{ Trace *tree }
+	if err := json.Unmarshal(all[len(all)-1], &last); err != nil || last.Trace == nil {
+		t.Fatalf("no trace in %s", all[len(all)-1])
+	}
+	return fmt.Sprint(string(all[0])), last.Trace
+}
+
+// Through a pushdown server a sum is made of states, of the same bits as series
+// by series; the trace tells who executed what.
+func TestMode_andTrace(t *testing.T) {
+	b := open(t, nil)
+	b.load()
+	cfg := config(0)
+	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
+	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	f := func(query, wantMode string) {
+		t.Helper()
+		results, root := traced(t, pushed.get(sixHours+query+"&trace=true"))
+		want, _ := traced(t, b.get(sixHours+strings.Split(query, "&")[0]+"&trace=true"))
+		if results != want {
+			t.Errorf("%s: %.200s, want %.200s", query, results, want)
+		}
+		rows := 0.0
+		for _, p := range root.find("part") {
+			stats := p.Attributes["stats"].(map[string]any)
+			if p.Attributes["server"] != cfg.Pushdown[0] || p.Attributes["mode"] != wantMode || p.Attributes["accepted"] != true || len(p.find("scan")) != 1 {
+				t.Errorf("%s: part %v, want mode %s", query, p.Attributes, wantMode)
+			}
+			rows += stats["rows"].(float64)
+		}
+		if rows != 18 || len(root.find("part")) < 2 || len(root.find("merge")) != 1 {
+			t.Errorf("%s: %d parts, %v rows, want at least 2 and 18", query, len(root.find("part")), rows)
+		}
+	}
+	f("sum:5m-avg:m", "partial")
+	f("sum:5m-avg:m&mode=strict", "strict")
+	f("median:5m-avg:m", "strict")
+	f("sum:rate:5m-avg:m", "strict")
+	f("count:5m-avg:m&mode=partial", "partial")
+	explained := pushed.get(sixHours + "sum:5m-avg:m&explain=true").body
+	if !strings.Contains(explained, `"mode":"partial"`) || !strings.Contains(explained, `"why":"the same bits, less to ship"`) {
+		t.Errorf("explain: %.300s", explained)
+	}
+}
+
+// Of many series, states are less to ship than their buckets.
+func TestMode_shipsLess(t *testing.T) {
+	b := open(t, nil)
+	var lines []string
+	for h := range 300 {
+		for i := range 60 {
+			lines = append(lines, fmt.Sprintf("wide %d %d host=h%d", 1356998400+60*i, i+h, h))
+		}
+	}
+	b.put(lines...)
+	cfg := config(0)
+	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
+	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	shipped := func(mode string) (bytes float64) {
+		_, root := traced(t, pushed.get("/api/query?start=1356998400&end=1357001999&m=sum:1m-avg:wide&trace=true&mode="+mode))
+		for _, p := range root.find("part") {
+			bytes += p.Attributes["stats"].(map[string]any)["shippedBytes"].(float64)
+		}
+		return bytes
+	}
+	if partial, strict := shipped("partial"), shipped("strict"); partial > strict/10 {
+		t.Errorf("%v bytes of states, %v of series, want at most a tenth", partial, strict)
+	}
+}
+
+// A series that ends before a part's border and goes on behind it makes sums of
+// states inexact: the gateway sees it, asks for series, and the next query of the
+// kind asks for them at once.
+func TestMode_fallsBack(t *testing.T) {
+	b := open(t, nil)
+	b.load()
+	b.put("m 1356998460 7.5 host=x", "m 1357012800 8.25 host=x")
+	cfg := config(0)
+	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
+	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	want, _ := traced(t, b.get(sixHours+"sum:5m-avg:m&trace=true"))
+	for i, wantAgain := range []int{1, 0} {
+		got, root := traced(t, pushed.get(sixHours+"sum:5m-avg:m&trace=true"))
+		if again := len(root.find("again with strict parts")); got != want || again != wantAgain {
+			t.Errorf("time %d: asked again %d times, want %d; %.200s, want %.200s", i, again, wantAgain, got, want)
+		}
+	}
+}
+
+// Without permission an incomplete answer is an error that names what lacks;
+// with it the answer says so itself.
+func TestAllowPartial(t *testing.T) {
+	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 2 * time.Second })
+	b.load()
+	lost := func(s store.Scan) error { // rows of the last hours
+		if len(s.Start) >= 7 && string(s.Start[3:7]) >= "\x50\xe2\x51\x30" {
+			return store.ErrUnavailable
+		}
+		return nil
+	}
+	b.store.judge.Store(&lost)
+	a := b.get(sixHours + "sum:1m-avg:m")
+	if a.status != 503 || !strings.Contains(a.body, `"missing":[["00000150e2`) {
+		t.Errorf("%d %.300s, want 503 with the missing ranges", a.status, a.body)
+	}
+	a = b.get(sixHours + "sum:1m-avg:m&allowPartial=true")
+	if a.status != 200 || a.header.Get("Downpour-Missing-Ranges") == "" ||
+		!strings.Contains(a.body, `"1356998400":0.3`) || !strings.Contains(a.body, `{"missing":[["00000150e2`) || strings.Contains(a.body, `"1357019940"`) {
+		t.Errorf("%d %v %.300s", a.status, a.header, a.body)
+	}
+	a = b.get(sixHours+"sum:1m-avg:m&allowPartial=true", "Accept", batch.StreamMediaType)
+	r, err := ipc.NewReader(strings.NewReader(a.body))
+	if err != nil {
+		t.Fatalf("%d %v", a.status, err)
+	}
+	defer r.Release()
+	m := r.Schema().Metadata()
+	if at := m.FindKey(batch.MissingKey); at < 0 || !strings.HasPrefix(m.Values()[at], `[["00000150e2`) {
+		t.Errorf("Arrow metadata %v, want the missing ranges", m)
+	}
+	s := b.subscribe(`{"start":1356998400,"end":1357020000,"allowPartial":true,"queries":[{"metric":"m","aggregator":"sum"}]}`, "")
+	_, text, err := s.conn.ReadMessage()
+	if err != nil || !strings.Contains(string(text), `"missing":[["00000150e2`) || !strings.Contains(string(text), `[1356998400,`) {
+		t.Errorf("%v: %.300s, want a snapshot with the missing ranges", err, text)
+	}
+}

@@ -1,0 +1,161 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"downpour/integration/e2e"
+	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/pebble"
+)
+
+const program = "./gateway/cmd/gateway"
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// runProgram runs the built gateway to its end, which must come by itself.
+func runProgram(t *testing.T, args []string, env ...string) (status int, output string) {
+	t.Helper()
+	set := map[string]string{"DOWNPOUR_LISTEN": "127.0.0.1:0", "DOWNPOUR_SELF_METRICS": "0"}
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		set[name] = value
+	}
+	status, output, err := e2e.Run(within(t, time.Minute), program, e2e.ProgramOptions{Env: set, Args: args, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, output
+}
+
+// A start that cannot go well ends with one line, which names what to set.
+func TestProgram_refuses(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	occupied := filepath.Join(t.TempDir(), "data")
+	st, err := pebble.Open(occupied, pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	f := func(words []string, env ...string) {
+		t.Helper()
+		status, out := runProgram(t, nil, env...)
+		if status == 0 || strings.Count(out, "\n") != 1 {
+			t.Errorf("%v: status %d, %q; want a failure and one line", env, status, out)
+		}
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				t.Errorf("%v: %q does not name %s", env, out, word)
+			}
+		}
+	}
+	address := taken.Addr().String()
+	f([]string{"DOWNPOUR_LISTEN", address, "in use"}, "DOWNPOUR_LISTEN="+address)
+	f([]string{"DOWNPOUR_STORE", occupied, "in use"}, "DOWNPOUR_STORE=pebble:"+occupied)
+	f([]string{"DOWNPOUR_STORE", "mysql:x"}, "DOWNPOUR_STORE=mysql:x")
+	f([]string{"DOWNPOUR_LISTEN", "DOWNPOUR_TOKEN_FILE", "DOWNPOUR_INSECURE"}, "DOWNPOUR_LISTEN=0.0.0.0:0")
+	f([]string{"DOWNPOUR_TOKEN_FILE"}, "DOWNPOUR_TOKEN_FILE=/nowhere")
+	f([]string{"DOWNPOUR_SALT_WIDTH", `"many"`}, "DOWNPOUR_SALT_WIDTH=many")
+	f([]string{"DOWNPOUR_QUERY_TIMEOUT", `"soon"`}, "DOWNPOUR_QUERY_TIMEOUT=soon")
+	status, out := runProgram(t, nil, "DOWNPOUR_STOER=pebble:x")
+	if status == 0 || !strings.Contains(out, "DOWNPOUR_STOER") || !strings.Contains(out, "DOWNPOUR_STORE") {
+		t.Errorf("an unknown variable: status %d, %s", status, out)
+	}
+	status, out = runProgram(t, []string{"-print-config"}, "DOWNPOUR_QUERY_TIMEOUT=7s", "DOWNPOUR_TOKEN_FILE=/nowhere")
+	for _, line := range []string{"DOWNPOUR_LISTEN=127.0.0.1:0\n", "DOWNPOUR_QUERY_TIMEOUT=7s\n", "DOWNPOUR_STORE=pebble:data\n", "DOWNPOUR_AUTO_METRICS=true\n", "DOWNPOUR_TABLE_UID=tsdb-uid\n"} {
+		if status != 0 || !strings.Contains(out, line) {
+			t.Errorf("-print-config: status %d, no %q in\n%s", status, line, out)
+		}
+	}
+}
+
+// Missing tables on HBase are named; -create-tables makes them, and then the
+// gateway serves.
+func TestProgram_createTables(t *testing.T) {
+	cluster, err := hbasefake.Start(hbasefake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	env := map[string]string{"DOWNPOUR_STORE": "hbase:" + cluster.Address(), "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_SELF_METRICS": "0"}
+	status, out := runProgram(t, nil, "DOWNPOUR_STORE="+env["DOWNPOUR_STORE"])
+	if status == 0 || !strings.Contains(out, "-create-tables") || !strings.Contains(out, "tsdb") {
+		t.Errorf("without tables: status %d, %s", status, out)
+	}
+	if status, out := runProgram(t, []string{"-create-tables"}, "DOWNPOUR_STORE="+env["DOWNPOUR_STORE"]); status != 0 {
+		t.Fatalf("-create-tables: status %d, %s", status, out)
+	}
+	p, err := e2e.StartGateway(within(t, time.Minute), e2e.ProgramOptions{Env: env, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	putLines(t, p, "m 1356998400 1 host=a\n")
+	stored(t, p, `{"1356998400":1}`)
+}
+
+// SIGTERM lets the lines end that have arrived; a restart has everything.
+func TestProgram_restart(t *testing.T) {
+	p, err := e2e.StartGateway(within(t, time.Minute), e2e.ProgramOptions{Env: map[string]string{"DOWNPOUR_SELF_METRICS": "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	putLines(t, p, "m 1356998400 1 host=a\nput m 1356998401 2 host=a\n")
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if status := p.Process.ExitCode(within(t, time.Minute)); status != 0 {
+		t.Errorf("after SIGTERM: status %d\n%s", status, p.Process.LogTail(20))
+	}
+	if err := p.Restart(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	stored(t, p, `{"1356998400":1,"1356998401":2}`)
+	p.Process.Kill()
+	if err := p.Restart(within(t, time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	stored(t, p, `{"1356998400":1,"1356998401":2}`)
+}
+
+// putLines puts lines, the word put before the first left out, and waits for the
+// acknowledgement.
+func putLines(t *testing.T, p *e2e.Program, text string) {
+	t.Helper()
+	c, err := net.Dial("tcp", p.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	fmt.Fprintf(c, "put %sversion\n", text)
+	answer := make([]byte, 100)
+	if n, err := c.Read(answer); err != nil || !strings.HasPrefix(string(answer[:n]), "downpour ") {
+		t.Fatalf("acknowledged with %q, %v", answer[:n], err)
+	}
+}
+
+func stored(t *testing.T, p *e2e.Program, dps string) {
+	t.Helper()
+	a, err := e2e.Get(within(t, time.Minute), p.URL+"/api/query?start=1356998400&end=1356998500&m=sum:m")
+	if err != nil || a.Status != http.StatusOK || !strings.Contains(string(a.Body), dps) {
+		t.Errorf("got %d %s, %v; want %s", a.Status, a.Body, err, dps)
+	}
+}

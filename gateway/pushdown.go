@@ -1,0 +1,32 @@
+package gateway
+
+import (
+	"fmt"
+
+	"downpour/gateway/exec"
+	"downpour/pushdown/auth"
+	"downpour/pushdown/client"
+)
+
+// connect makes a client of each configured pushdown server. None is called
+// before it is needed, and one that is not there costs time, not answers.
+func (s *Server) connect() ([]exec.Server, error) {
+	token, err := auth.First(s.cfg.TokenFile, auth.Read)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
+	}
+	tls, err := s.cfg.ClientTLS()
+	if err != nil {
+		return nil, err
+	}
+	var out []exec.Server
+	for _, address := range s.cfg.Pushdown {
+		c, err := client.New(address, client.Options{Token: token, TLS: tls})
+		if err != nil {
+			return nil, fmt.Errorf("DOWNPOUR_PUSHDOWN: %w", err)
+		}
+		s.clients = append(s.clients, c)
+		out = append(out, c)
+	}
+	return out, nil
+}

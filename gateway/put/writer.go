@@ -1,0 +1,263 @@
+package put
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+// Config says how points are written.
+type Config struct {
+	Schema encoding.Schema
+	Table  string // the data table
+	Form   Form
+	// Window is the longest time a point waits for company; WindowBytes ends
+	// the wait early. Defaults 10 ms and 1 MiB.
+	Window      time.Duration
+	WindowBytes int
+	// Lanes write side by side; the rows of a lane are written in the order
+	// of arrival. Default 1.
+	Lanes int
+	// Allowed are characters that names may have beside the usual ones.
+	// Source: tsd.core.tag.allow_specialchars.
+	Allowed []rune
+	// Timeout bounds one write. Default 30 s.
+	Timeout time.Duration
+	// Observer, if set, is told of every row written.
+	Observer Observer
+}
+
+// Observer is told what was stored, before it is acknowledged. It must not
+// block, and keeps nothing of the key.
+type Observer interface {
+	// Stored tells that so many points of a row are durable.
+	Stored(key []byte, points int)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Window == 0 {
+		c.Window = 10 * time.Millisecond
+	}
+	if c.WindowBytes == 0 {
+		c.WindowBytes = 1 << 20
+	}
+	if c.Lanes == 0 {
+		c.Lanes = 1
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second
+	}
+	return c
+}
+
+// IsStorage tells whether err is the store's fault and not the point's.
+func IsStorage(err error) bool {
+	var partial *store.PartialError
+	var names *storageError
+	return errors.As(err, &names) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNoTable) ||
+		errors.Is(err, store.ErrClosed) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &partial)
+}
+
+// storageError marks a fault of the UID table.
+type storageError struct{ err error }
+
+// Error is the fault's text.
+func (e *storageError) Error() string { return e.err.Error() }
+
+// Unwrap is the fault.
+func (e *storageError) Unwrap() error { return e.err }
+
+// ErrClosing is returned for points that come after Close.
+var ErrClosing = errors.New("the writer is closing")
+
+// Writer collects points and writes them. All methods may be called from many
+// goroutines. A full lane makes Add wait; nothing is ever dropped.
+type Writer struct {
+	cfg    Config
+	store  store.Writer
+	series *Series
+	seed   maphash.Seed
+	lanes  []*lane
+	wg     sync.WaitGroup
+}
+
+// lane is one sequence of batches: one being written, one being filled.
+type lane struct {
+	mu      sync.Mutex
+	open    *Batch        // takes points; nil when empty
+	opened  chan struct{} // wakes the writing goroutine: there is an open batch
+	full    chan struct{} // wakes it early: the open batch is large enough
+	room    chan struct{} // closed when the open batch was taken away
+	closing bool
+}
+
+// New starts a writer. Close it to write what is left.
+func New(cfg Config, w store.Writer, series *Series) *Writer {
+	cfg = cfg.withDefaults()
+	out := &Writer{cfg: cfg, store: w, series: series, seed: maphash.MakeSeed()}
+	for range cfg.Lanes {
+		l := &lane{opened: make(chan struct{}, 1), full: make(chan struct{}, 1), room: make(chan struct{})}
+		out.lanes = append(out.lanes, l)
+		out.wg.Add(1)
+		go out.run(l)
+	}
+	return out
+}
+
+// Add validates a point, finds or assigns its UIDs and puts it into a batch.
+// The point is durable when the batch is. Add waits while the lane is full; an
+// error means that the point was not taken.
+func (w *Writer) Add(ctx context.Context, p *Point) (*Batch, error) {
+	if err := p.Validate(w.cfg.Schema, w.cfg.Allowed...); err != nil {
+		return nil, err
+	}
+	s, err := w.series.Resolve(ctx, p.Metric, p.Tags)
+	if err != nil {
+		return nil, err
+	}
+	return w.AddTo(ctx, s, p)
+}
+
+// Validate checks a point's form and names as Add does.
+func (w *Writer) Validate(p *Point) error { return p.Validate(w.cfg.Schema, w.cfg.Allowed...) }
+
+// AddTo is Add for a series already resolved; it trusts the point's names and
+// checks the rest.
+func (w *Writer) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, error) {
+	if p.Time <= 0 || p.Time > maxMillis {
+		return nil, ErrTimestamp
+	}
+	var keyBuf [96]byte
+	var entryBuf [12]byte
+	entry, base := p.appendEntry(entryBuf[:0])
+	key := w.cfg.Schema.AppendRowKey(keyBuf[:0], s.Metric, base, s.Tags)
+	l := w.lanes[0]
+	if len(w.lanes) > 1 {
+		l = w.lanes[maphash.Bytes(w.seed, key)%uint64(len(w.lanes))]
+	}
+	return w.addRow(ctx, l, key, entry)
+}
+
+func (w *Writer) addRow(ctx context.Context, l *lane, key, entry []byte) (*Batch, error) {
+	for {
+		l.mu.Lock()
+		if l.closing {
+			l.mu.Unlock()
+			return nil, ErrClosing
+		}
+		if l.open == nil {
+			l.open = newBatch(w.cfg.Window)
+			signal(l.opened)
+		}
+		if l.open.bytes < w.cfg.WindowBytes {
+			b := l.open
+			b.add(key, entry)
+			if b.bytes >= w.cfg.WindowBytes {
+				signal(l.full)
+			}
+			l.mu.Unlock()
+			return b, nil
+		}
+		room := l.room
+		l.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// run writes a lane's batches one after another.
+func (w *Writer) run(l *lane) {
+	defer w.wg.Done()
+	timer := time.NewTimer(w.cfg.Window)
+	defer timer.Stop()
+	for range l.opened {
+		timer.Reset(l.due())
+		select {
+		case <-timer.C:
+		case <-l.full:
+		}
+		b, last := l.take()
+		if b != nil {
+			b.finish(w.write(b))
+		}
+		if last {
+			return
+		}
+	}
+}
+
+// due is how long the open batch still waits for company.
+func (l *lane) due() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil || l.closing {
+		return 0
+	}
+	return time.Until(l.open.due)
+}
+
+// take removes the open batch and lets waiting points in.
+func (l *lane) take() (b *Batch, last bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, l.open = l.open, nil
+	select {
+	case <-l.full:
+	default:
+	}
+	close(l.room)
+	l.room = make(chan struct{})
+	return b, l.closing
+}
+
+func (w *Writer) write(b *Batch) error {
+	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Timeout)
+	defer cancel()
+	mutations, err := b.mutations(w.cfg.Form)
+	if err != nil {
+		return fmt.Errorf("put: a batch of %d rows: %w", len(b.data), err)
+	}
+	if err := w.store.Apply(ctx, w.cfg.Table, mutations); err != nil {
+		return err
+	}
+	w.observe(b)
+	return nil
+}
+
+func (w *Writer) observe(b *Batch) {
+	if w.cfg.Observer == nil {
+		return
+	}
+	for i := range b.data {
+		w.cfg.Observer.Stored(b.data[i].key, b.data[i].points)
+	}
+}
+
+// Close writes what was accepted and ends the writer. Points that come later
+// are refused.
+func (w *Writer) Close() {
+	for _, l := range w.lanes {
+		l.mu.Lock()
+		l.closing = true
+		l.mu.Unlock()
+		signal(l.opened)
+		signal(l.full)
+	}
+	w.wg.Wait()
+}

@@ -1,0 +1,84 @@
+package query
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"os"
+	"testing"
+	"time"
+)
+
+type conformanceQuery struct {
+	Request  json.RawMessage
+	Status   int
+	Response json.RawMessage
+}
+
+func readConformance(t *testing.T, name string) []conformanceQuery {
+	t.Helper()
+	f, err := os.Open("../testdata/conformance/" + name + ".json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Queries []conformanceQuery }
+	if err := json.NewDecoder(z).Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Queries
+}
+
+// TestConformance_parse: every query that a real OpenTSDB was asked parses, or
+// is refused as it was there. What failed there at run time parses here; a fault
+// known already stands in RunError.
+func TestConformance_parse(t *testing.T) {
+	atRun := map[string]bool{"Got Infinity: Infinity": true, "No such name for 'metrics': 'x.none'": true}
+	refused := 0
+	for _, name := range []string{"seed1", "seed2", "seed3_salted", "edges"} {
+		queries := readConformance(t, name)
+		if len(queries) < 249 {
+			t.Errorf("%s has %d queries, want at least 249", name, len(queries))
+		}
+		for _, c := range queries {
+			wantStatus, want := 200, ""
+			if c.Status != 200 {
+				var r struct{ Error struct{ Message string } }
+				if err := json.Unmarshal(c.Response, &r); err != nil {
+					t.Fatal(err)
+				}
+				if wantStatus, want = c.Status, r.Error.Message; atRun[want] {
+					wantStatus, want = 200, ""
+				}
+			}
+			status, got := outcome(c.Request)
+			if status != wantStatus || got != want {
+				t.Errorf("%s: %s\n%d %s, want %d %s", name, c.Request, status, got, wantStatus, want)
+			}
+			if status != 200 {
+				refused++
+			}
+		}
+	}
+	if refused != 69 {
+		t.Errorf("%d queries refused, want 69", refused)
+	}
+}
+
+func outcome(body []byte) (status int, message string) {
+	q, err := ParseJSON(body, time.Unix(1.7e9, 0))
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Status, e.Message
+	}
+	for i := range q.Queries {
+		if e := q.Queries[i].RunError; e != nil {
+			return e.Status, e.Message
+		}
+	}
+	return 200, ""
+}

@@ -1,0 +1,102 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/aggregate"
+)
+
+// fillScalar parses as a fill policy and fails when run. Source: FillPolicy.
+const fillScalar scanplan.Fill = "scalar"
+
+// parseDownsample reads interval-function[-fill]. Calendar buckets get UTC;
+// Count and Unit are left to splitInterval. Source: DownsamplingSpecification.
+func parseDownsample(text string) (*scanplan.Downsample, error) {
+	parts := javaSplit(text, "-")
+	switch {
+	case len(parts) < 2:
+		return nil, fmt.Errorf("Invalid downsampling specifier '%s': must provide at least interval and function", text)
+	case len(parts) > 3:
+		return nil, fmt.Errorf("Invalid downsampling specifier '%s': must consist of interval, function, and optional fill policy", text)
+	case parts[0] == "":
+		return nil, fmt.Errorf("Invalid downsampling specifier '%s': the interval is missing", text)
+	}
+	d := &scanplan.Downsample{Function: scanplan.Aggregator(parts[1]), Fill: scanplan.FillNone}
+	if err := readInterval(d, parts[0]); err != nil {
+		return nil, err
+	}
+	if _, ok := aggregate.Lookup(d.Function); !ok {
+		return nil, fmt.Errorf("No such downsampling function: %s", parts[1])
+	}
+	if d.Function == "none" {
+		return nil, errors.New("cannot use the NONE aggregator for downsampling")
+	}
+	if len(parts) < 3 {
+		return d, nil
+	}
+	d.Fill = scanplan.Fill(strings.ToLower(parts[2]))
+	switch d.Fill {
+	case scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull, scanplan.FillZero, fillScalar:
+		return d, nil
+	}
+	return nil, fmt.Errorf("Unrecognized fill policy: %s", parts[2])
+}
+
+func readInterval(d *scanplan.Downsample, text string) (err error) {
+	if strings.Contains(text, "all") {
+		d.All = true
+		return nil
+	}
+	text, d.Calendar = strings.CutSuffix(text, "c")
+	d.Interval, err = ParseDuration(text)
+	return err
+}
+
+// splitInterval sets Count and Unit of the interval as written. Fixed buckets
+// need neither for their bounds, so text that does not split is accepted there;
+// calendar buckets fail when run. Source: DateTime.getDurationInterval,
+// getDurationUnits.
+func splitInterval(d *scanplan.Downsample, text string) error {
+	if d.All {
+		return nil
+	}
+	interval := javaSplit(text, "-")[0]
+	if d.Calendar {
+		interval = strings.TrimSuffix(interval, "c")
+	}
+	digits := leadingDigits(interval)
+	n, err := strconv.Atoi(digits)
+	switch unit := strings.ToLower(interval[len(digits):]); {
+	case strings.Contains(interval, "."):
+		err = errors.New("Floating point intervals are not supported")
+	case err != nil || n > math.MaxInt32:
+		err = errors.New("Invalid duration (number): " + interval)
+	case unit == "ms" || len(unit) == 1 && unitMS[unit[0]] != 0:
+		d.Count, d.Unit = n, unit
+		return nil
+	default:
+		err = errors.New("Invalid units in the duration: " + unit)
+	}
+	if d.Calendar {
+		return err
+	}
+	return nil
+}
+
+// javaSplit splits as Java's String.split does: empty parts at the end are
+// dropped, and a text without any other part gives none.
+func javaSplit(s, sep string) []string {
+	if s == "" {
+		return []string{""}
+	}
+	parts := strings.Split(s, sep)
+	for len(parts) > 0 && parts[len(parts)-1] == "" {
+		parts = parts[:len(parts)-1]
+	}
+	return parts
+}

@@ -1,0 +1,187 @@
+package query
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestFilter_match(t *testing.T) {
+	f := func(kind, text, yes, no string) {
+		t.Helper()
+		filter, err := NewFilter(kind, "k", text, false)
+		if err != nil {
+			t.Errorf("%s(%s): %v", kind, text, err)
+			return
+		}
+		for _, v := range strings.Fields(yes) {
+			if !filter.Match(v) {
+				t.Errorf("%s(%s) refuses %s", kind, text, v)
+			}
+		}
+		for _, v := range strings.Fields(no) {
+			if filter.Match(v) {
+				t.Errorf("%s(%s) admits %s", kind, text, v)
+			}
+		}
+	}
+	f(LiteralOr, "web01|web02||", "web01 web02", "web0 WEB01 web011 web03")
+	f(LiteralOr, "a |b", "b", "a")
+	f(ILiteralOr, "Web01|É", "WEB01 web01 é É", "web02 e")
+	f(NotLiteralOr, "a|b", "c A", "a b")
+	f(NotLiteralOr, "||", "a", "")
+	f(NotILiteralOr, "a|B", "c", "a A b B")
+	f(Wildcard, "*", "a B", "")
+	f(Wildcard, "***", "a B", "")
+	f(Wildcard, "web*", "web web01", "aweb Web01")
+	f(Wildcard, "*web", "web aweb", "weba")
+	f(Wildcard, "*web*", "web aweba", "wb")
+	f(Wildcard, "a*b", "ab xbxaxb axbx", "ba bx")
+	f(Wildcard, "a*a", "ba aa", "a b") // counted by length, not by match
+	f(Wildcard, "web*1*", "web01 web10", "aweb1")
+	f(Wildcard, "é*é", "éé xé", "é")
+	f(IWildcard, "WEB*", "web01 WeB", "aweb")
+	f(Regexp, "b", "abc b", "B ac")
+	f(Regexp, "^web0[12]$", "web01 web02", "web03 aweb01 web011")
+	f(Regexp, `\p{Alpha}+\d`, "a1 xé1b2", "1 é1")
+	f(Regexp, `[\p{Upper}x]\Q.\E`, "A. x.", "a. Ab")
+	f(Regexp, `\P{Digit}`, "a", "1")
+	f(Regexp, `\u0061\Z`, "ba", "ab")
+	f(Regexp, `(?i)WEB(?<n>0)(?:1)?`, "web0", "we0")
+	f(Regexp, `[]a][^]a]`, "]b ab", "]] b")
+}
+
+func TestFilter_prefix(t *testing.T) {
+	f := func(kind, text, want string) {
+		t.Helper()
+		filter, err := NewFilter(kind, "k", text, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := filter.Prefix(); got != want {
+			t.Errorf("%s(%s): prefix %q, want %q", kind, text, got, want)
+		}
+	}
+	f(Wildcard, "web*", "web")
+	f(Wildcard, "web*1*", "web")
+	f(Wildcard, "a*b", "")
+	f(Wildcard, "*web", "")
+	f(Wildcard, "*", "")
+	f(IWildcard, "web*", "")
+	f(Regexp, "^web", "web")
+	f(Regexp, "^web?", "we")
+	f(Regexp, "^web|x", "")
+	f(Regexp, "(?i)^web", "")
+	f(Regexp, "(?m)^web", "")
+	f(Regexp, "web", "")
+	f(ILiteralOr, "web", "")
+}
+
+// What Go's syntax reads otherwise than Java's, or not at all, is refused.
+func TestFilter_unsupported(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		_, err := NewFilter(Regexp, "k", text, false)
+		var e *UnsupportedError
+		if !errors.As(err, &e) || !strings.Contains(e.What, want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	f("a(?=b)", "look-ahead")
+	f("a(?!b)", "look-ahead")
+	f("(?<=a)b", "look-behind")
+	f("(?<!a)b", "look-behind")
+	f("(?>a)b", "atomic")
+	f("(?P<n>a)", "Java does not know")
+	f(`(a)\1`, "back-reference")
+	f(`(?<n>a)\k<n>`, "back-reference")
+	f("a*+", "possessive")
+	f("a?+b", "possessive")
+	f("a{1,2}+", "possessive")
+	f("[a-z&&[^b]]", "intersection")
+	f("[a[b]]", "class inside")
+	f("[[:alpha:]]", "class inside")
+	f("a{b", "no repetition")
+	f("a{,3}", "no repetition")
+	f("(?x)a b", "flag")
+	f("(?U)a*", "flag")
+	f(`\h`, `\h`)
+	f(`\v`, `\v`)
+	f(`\R`, `\R`)
+}
+
+// naiveWildcard is the rule of the reference in its own words: pieces are
+// found at or behind the sum of the lengths of those before.
+func naiveWildcard(text, value string) bool {
+	inner := strings.Trim(text, "*")
+	if inner == "" {
+		return true
+	}
+	front, back := strings.HasPrefix(text, "*"), strings.HasSuffix(text, "*")
+	pieces := strings.Split(inner, "*")
+	if front && !back && !strings.HasSuffix(value, pieces[len(pieces)-1]) || back && !front && !strings.HasPrefix(value, pieces[0]) {
+		return false
+	}
+	v, at := []rune(value), 0
+	for _, p := range pieces {
+		found := p == ""
+		for i := at; i+len([]rune(p)) <= len(v); i++ {
+			found = found || strings.HasPrefix(string(v[i:]), p)
+		}
+		if !found {
+			return false
+		}
+		at += len([]rune(p))
+	}
+	return true
+}
+
+func TestWildcard_naive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab*é")), 1, 8, -1).Draw(t, "text")
+		value := rapid.StringOfN(rapid.RuneFrom([]rune("abé")), 0, 10, -1).Draw(t, "value")
+		f, err := NewFilter(Wildcard, "k", text, false)
+		if strings.Contains(text, "*") != (err == nil) {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if err != nil {
+			return
+		}
+		if got, want := f.Match(value), naiveWildcard(text, value); got != want {
+			t.Errorf("%q on %q: %t, want %t", text, value, got, want)
+		}
+		if f.Match(value) && !strings.HasPrefix(value, f.Prefix()) {
+			t.Errorf("%q admits %q, which has not its prefix %q", text, value, f.Prefix())
+		}
+	})
+}
+
+// Every filter: the prefix holds for what it admits, not_ is the opposite, and
+// i… is the other on lower case.
+func TestFilter_laws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOfN(rapid.RuneFrom([]rune("abAB|é")), 1, 8, -1).Draw(t, "text")
+		value := rapid.StringOfN(rapid.RuneFrom([]rune("abABéÉ")), 0, 4, -1).Draw(t, "value")
+		build := func(kind, text string) *Filter {
+			f, err := NewFilter(kind, "k", text, false)
+			if err != nil && text != "|" {
+				t.Fatal(err)
+			}
+			return &f
+		}
+		if text == "|" {
+			return
+		}
+		if build(LiteralOr, text).Match(value) == build(NotLiteralOr, text).Match(value) {
+			t.Errorf("literal_or and not_literal_or(%s) agree on %s", text, value)
+		}
+		if build(ILiteralOr, text).Match(value) == build(NotILiteralOr, text).Match(value) {
+			t.Errorf("iliteral_or and not_iliteral_or(%s) agree on %s", text, value)
+		}
+		if build(ILiteralOr, text).Match(value) != build(LiteralOr, strings.ToLower(text)).Match(strings.ToLower(value)) {
+			t.Errorf("iliteral_or(%s) on %s is not literal_or in lower case", text, value)
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package query
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"testing"
+	"unicode/utf8"
+)
+
+// wellFormed checks what holds for every answer of a parser.
+func wellFormed(t *testing.T, q *Query, err error) {
+	t.Helper()
+	if err != nil {
+		var e *Error
+		if q != nil || !errors.As(err, &e) || e.Message == "" || e.Status != 400 && e.Status != 413 && e.Status != 500 {
+			t.Errorf("%v, %#v", q, err)
+		}
+		return
+	}
+	if q.Start < 0 || q.End <= q.Start || len(q.Queries) == 0 || len(q.Queries) > MaxSubQueries {
+		t.Errorf("accepted: %s", q)
+	}
+	for i := range q.Queries {
+		if q.Queries[i].Index != i {
+			t.Errorf("sub-query %d has index %d", i, q.Queries[i].Index)
+		}
+		if _, err := json.Marshal(q.Echo(i)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func FuzzParseJSON(f *testing.F) {
+	f.Add([]byte(body(`{"aggregator":"sum","metric":"m","tags":{"a":"b*"},"filters":[{"type":"regexp","tagk":"k","filter":"a|[b]"}],"rateOptions":{"counterMax":1.5}}`)))
+	f.Add([]byte(`{"start":"2013/01/01-00:00","timezone":"Europe/Berlin","queries":[{"aggregator":"p99","tsuids":["00"],"downsample":"1nc-dev-null","percentiles":[99]}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		q, err := ParseJSON(text, now)
+		wellFormed(t, q, err)
+	})
+}
+
+func FuzzParseURI(f *testing.F) {
+	f.Add("1h-ago", "now", "sum:1m-avg:rate{counter,1,2}:m{a=b|c,d=*e}{f=not_iliteral_or(g)}", "max:0000,11")
+	f.Fuzz(func(t *testing.T, start, end, m, tsuid string) {
+		q, err := ParseURI(url.Values{"start": {start}, "end": {end}, "m": {m}, "tsuid": {tsuid}}, now)
+		wellFormed(t, q, err)
+		q, err = ParseURI(url.Values{"start": {start}, "m": {m}}, now)
+		wellFormed(t, q, err)
+	})
+}
+
+func FuzzTime(f *testing.F) {
+	f.Add("2013/01/01-00:00:00", "Asia/Tokyo")
+	f.Add("1y2d-ago", "")
+	f.Add("1356998400.250", "nope")
+	f.Fuzz(func(t *testing.T, text, zone string) {
+		if _, err := (clock{now: now}).parseTime(text, zone); err != nil && err.Error() == "" {
+			t.Error("an error without words")
+		}
+		if ms, err := ParseDuration(text); err == nil && ms <= 0 {
+			t.Errorf("%q: %d ms", text, ms)
+		}
+	})
+}
+
+// FuzzFilter: a filter that can be built never panics, and its prefix holds.
+func FuzzFilter(f *testing.F) {
+	for _, kind := range FilterTypes() {
+		f.Add(kind, `^a*|[b-c&&d]\p{Alpha}{2,3}+(?i:x)\Q.`, "abc")
+	}
+	f.Fuzz(func(t *testing.T, kind, text, value string) {
+		filter, err := NewFilter(kind, "k", text, false)
+		if err != nil {
+			return
+		}
+		if prefix := filter.Prefix(); filter.Match(value) && (len(value) < len(prefix) || value[:len(prefix)] != prefix) {
+			t.Errorf("%s(%s) admits %q without its prefix %q", kind, text, value, prefix)
+		}
+		if !filter.same(&filter) {
+			t.Errorf("%s(%s) is not itself", kind, text)
+		}
+	})
+}
+
+// FuzzWildcard compares with the rule in its own words.
+func FuzzWildcard(f *testing.F) {
+	f.Add("a*a", "ba")
+	f.Add("*é**b", "xéyb")
+	f.Fuzz(func(t *testing.T, text, value string) {
+		filter, err := NewFilter(Wildcard, "k", text, false)
+		if err == nil && utf8.ValidString(text+value) && filter.Match(value) != naiveWildcard(text, value) {
+			t.Errorf("%q on %q: %t", text, value, filter.Match(value))
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package query
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// maxDepth bounds the nesting of a body.
+const maxDepth = 32
+
+// jsonReader reads a body token by token, in the order of the text: which of
+// two keys stands later decides in some places. It keeps no tree. Coercions are
+// Jackson's, which the reference leaves to its defaults.
+type jsonReader struct {
+	dec   *json.Decoder
+	depth int
+}
+
+func newJSONReader(body []byte) *jsonReader {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	return &jsonReader{dec: dec}
+}
+
+// next is the next token, nil for null.
+func (r *jsonReader) next() (json.Token, error) {
+	t, err := r.dec.Token()
+	switch t {
+	case json.Delim('{'), json.Delim('['):
+		if r.depth++; r.depth > maxDepth {
+			return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+		}
+	case json.Delim('}'), json.Delim(']'):
+		r.depth--
+	}
+	return t, err
+}
+
+// object calls f for each field of the object that begins with t. f takes the
+// value whole.
+func (r *jsonReader) object(t json.Token, f func(key string, value json.Token) error) error {
+	if t != json.Delim('{') {
+		return fmt.Errorf("%s where an object is wanted", describe(t))
+	}
+	for {
+		key, err := r.next()
+		if err != nil || key == json.Delim('}') {
+			return err
+		}
+		value, err := r.next()
+		if err != nil {
+			return err
+		}
+		if err := f(key.(string), value); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+}
+
+// list calls f for each element of the array that begins with t. f takes the
+// element whole.
+func (r *jsonReader) list(t json.Token, f func(json.Token) error) error {
+	if t != json.Delim('[') {
+		return fmt.Errorf("%s where a list is wanted", describe(t))
+	}
+	for i := 0; ; i++ {
+		t, err := r.next()
+		if err != nil || t == json.Delim(']') {
+			return err
+		}
+		if err := f(t); err != nil {
+			return fmt.Errorf("element %d: %w", i, err)
+		}
+	}
+}
+
+// skip passes over the value that begins with t.
+func (r *jsonReader) skip(t json.Token) error {
+	if t != json.Delim('{') && t != json.Delim('[') {
+		return nil
+	}
+	for depth := r.depth; r.depth >= depth; {
+		if _, err := r.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func describe(t json.Token) string {
+	switch t := t.(type) {
+	case nil:
+		return "null"
+	case json.Delim:
+		return string(rune(t))
+	case string:
+		return strconv.Quote(t)
+	}
+	return fmt.Sprint(t)
+}
+
+// toString reads a scalar as text; null is "".
+func toString(t json.Token) (string, error) {
+	switch t := t.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return t, nil
+	case json.Number:
+		return t.String(), nil
+	case bool:
+		return strconv.FormatBool(t), nil
+	}
+	return "", fmt.Errorf("%s where text is wanted", describe(t))
+}
+
+// toBool reads a flag: true, false, an integer, or text.
+// Source: StdDeserializer._parseBooleanPrimitive.
+func toBool(t json.Token) (bool, error) {
+	switch t := t.(type) {
+	case nil:
+		return false, nil
+	case bool:
+		return t, nil
+	case json.Number:
+		if isInteger(t) {
+			return t.String() != "0", nil // the text counts: -0 is true
+		}
+	case string:
+		switch strings.TrimSpace(t) {
+		case "true", "True":
+			return true, nil
+		case "false", "False", "", "null":
+			return false, nil
+		}
+	}
+	return false, fmt.Errorf("%s where true or false is wanted", describe(t))
+}
+
+func isInteger(n json.Number) bool { return !strings.ContainsAny(n.String(), ".eE") }
+
+// toLong reads an integer: a number, whose fraction is cut off, or text.
+// Source: StdDeserializer._parseLongPrimitive.
+func toLong(t json.Token) (int64, error) {
+	switch t := t.(type) {
+	case nil:
+		return 0, nil
+	case json.Number:
+		if isInteger(t) {
+			return strconv.ParseInt(t.String(), 10, 64)
+		}
+		return truncate(t)
+	case string:
+		s := strings.TrimSpace(t)
+		if s == "" || s == "null" {
+			return 0, nil
+		}
+		return strconv.ParseInt(s, 10, 64)
+	}
+	return 0, fmt.Errorf("%s where an integer is wanted", describe(t))
+}
+
+// toInt reads an integer of 32 bits.
+func toInt(t json.Token) (int64, error) {
+	n, err := toLong(t)
+	if err == nil && n != int64(int32(n)) {
+		err = fmt.Errorf("%d is beyond an integer of 32 bits", n)
+	}
+	return n, err
+}
+
+func truncate(n json.Number) (int64, error) {
+	x, err := n.Float64()
+	switch {
+	case err != nil:
+		return 0, err
+	case x < math.MinInt64 || x > math.MaxInt64:
+		return 0, fmt.Errorf("%s is beyond an integer of 64 bits", n)
+	case x == math.MaxInt64: // 2^63 as a double; Java's cast saturates
+		return math.MaxInt64, nil
+	}
+	return int64(x), nil
+}
+
+// toFloat reads a percentile.
+func toFloat(t json.Token) (float32, error) {
+	text, err := toString(t)
+	if _, flag := t.(bool); err == nil && (flag || t == nil) {
+		err = errors.New(describe(t) + " where a number is wanted")
+	}
+	if err != nil {
+		return 0, err
+	}
+	x, err := strconv.ParseFloat(strings.TrimSpace(text), 32)
+	return float32(x), err
+}
+
+// field reads a scalar into place with one of the functions above.
+func field[T any](place *T, read func(json.Token) (T, error), t json.Token) (err error) {
+	*place, err = read(t)
+	return err
+}

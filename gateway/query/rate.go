@@ -1,0 +1,40 @@
+package query
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"downpour/encoding/scanplan"
+)
+
+// defaultRate is a rate without options. Source: RateOptions.
+func defaultRate() scanplan.Rate { return scanplan.Rate{CounterMax: math.MaxInt64} }
+
+// parseRate reads rate{counter[,max[,reset]]} of a GET query: any first word
+// that ends in counter counts, exactly dropcounter drops resets too.
+// Source: QueryRpc.parseRateOptions.
+func parseRate(spec string) (*scanplan.Rate, error) {
+	o := defaultRate()
+	if len(spec) < len("rate{}") {
+		return nil, bad("Invalid rate options specification: %s", spec)
+	}
+	parts := strings.Split(spec[len("rate{"):len(spec)-1], ",")
+	if len(parts) > 3 {
+		return nil, bad("Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], recieved: %d parts", len(parts))
+	}
+	o.Counter = strings.HasSuffix(parts[0], "counter")
+	o.DropResets = parts[0] == "dropcounter"
+	var err error
+	if len(parts) > 1 && parts[1] != "" {
+		if o.CounterMax, err = strconv.ParseInt(parts[1], 10, 64); err != nil {
+			return nil, bad("Max value of counter was not a number, received '%s'", parts[1])
+		}
+	}
+	if len(parts) > 2 && parts[2] != "" {
+		if o.ResetValue, err = strconv.ParseInt(parts[2], 10, 64); err != nil {
+			return nil, bad("Reset value of counter was not a number, received '%s'", parts[2])
+		}
+	}
+	return &o, nil
+}

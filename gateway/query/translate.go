@@ -1,0 +1,215 @@
+package query
+
+import (
+	"strings"
+)
+
+// translate writes a Java regular expression in Go's syntax. Where both read
+// one text in two ways, or Go cannot do it at all, it refuses: a silent
+// difference would be a wrong answer. Two differences remain, both only in
+// names beyond ASCII: (?i) folds their letters, which Java does on request, and
+// \b does not take them for letters, as Java does.
+func translate(java string) (string, error) {
+	t := &translator{in: java}
+	for t.at < len(t.in) {
+		if what := t.step(); what != "" {
+			return "", &UnsupportedError{what, java}
+		}
+	}
+	return t.out.String(), nil
+}
+
+type translator struct {
+	in  string
+	at  int
+	out strings.Builder
+	// class tells that at is inside a character class.
+	class bool
+}
+
+// rest is what has not been read.
+func (t *translator) rest() string { return t.in[t.at:] }
+
+// copy takes over n bytes as they are.
+func (t *translator) copy(n int) {
+	t.out.WriteString(t.in[t.at : t.at+n])
+	t.at += n
+}
+
+// write puts s in the place of n bytes.
+func (t *translator) write(s string, n int) {
+	t.out.WriteString(s)
+	t.at += n
+}
+
+// step takes one item and says what it cannot take.
+func (t *translator) step() (unsupported string) {
+	switch c := t.in[t.at]; {
+	case c == '\\':
+		return t.escape()
+	case t.class:
+		return t.inClass(c)
+	case c == '[':
+		t.openClass()
+	case c == '(':
+		return t.group()
+	case c == '*' || c == '+' || c == '?' || c == '{':
+		return t.quantifier(c)
+	default:
+		t.copy(1)
+	}
+	return ""
+}
+
+// openClass takes [ and what may stand first: ^, and a ] that does not close.
+func (t *translator) openClass() {
+	t.class = true
+	t.copy(1)
+	if strings.HasPrefix(t.rest(), "^") {
+		t.copy(1)
+	}
+	if strings.HasPrefix(t.rest(), "]") {
+		t.copy(1)
+	}
+}
+
+func (t *translator) inClass(c byte) string {
+	switch {
+	case c == '[':
+		return "a class inside a class"
+	case strings.HasPrefix(t.rest(), "&&"):
+		return "an intersection of classes (&&)"
+	case c == ']':
+		t.class = false
+	}
+	t.copy(1)
+	return ""
+}
+
+// groups are what may follow (? and is refused.
+var groups = []struct{ begin, what string }{
+	{"(?=", "look-ahead (?=…)"},
+	{"(?!", "look-ahead (?!…)"},
+	{"(?<=", "look-behind (?<=…)"},
+	{"(?<!", "look-behind (?<!…)"},
+	{"(?>", "an atomic group (?>…)"},
+	{"(?P", "(?P…), which Java does not know"},
+}
+
+func (t *translator) group() string {
+	rest := t.rest()
+	for _, g := range groups {
+		if strings.HasPrefix(rest, g.begin) {
+			return g.what
+		}
+	}
+	flags, ok := strings.CutPrefix(rest, "(?")
+	if !ok || strings.HasPrefix(flags, "<") || strings.HasPrefix(flags, ":") {
+		t.copy(1)
+		if ok { // the ? is no quantifier
+			t.copy(1)
+		}
+		return ""
+	}
+	n := strings.IndexAny(flags, ":)")
+	if n < 0 || strings.Trim(flags[:n], "ims-") != "" {
+		return "a flag other than i, m and s"
+	}
+	t.copy(len("(?") + n + 1)
+	return ""
+}
+
+func (t *translator) quantifier(c byte) string {
+	n := 1
+	if c == '{' {
+		if n = repetition(t.rest()); n == 0 {
+			return "a { that begins no repetition"
+		}
+	}
+	t.copy(n)
+	switch {
+	case strings.HasPrefix(t.rest(), "+"):
+		return "a possessive quantifier"
+	case strings.HasPrefix(t.rest(), "?"):
+		t.copy(1)
+	}
+	return ""
+}
+
+// repetition is the length of {n}, {n,} or {n,m} at the start of s, or 0.
+func repetition(s string) int {
+	n := 1 + len(leadingDigits(s[1:]))
+	if n == 1 {
+		return 0
+	}
+	if strings.HasPrefix(s[n:], ",") {
+		n++
+		n += len(leadingDigits(s[n:]))
+	}
+	if !strings.HasPrefix(s[n:], "}") {
+		return 0
+	}
+	return n + 1
+}
+
+// posix are Java's names of ASCII classes.
+var posix = map[string]string{
+	"Lower": "lower", "Upper": "upper", "ASCII": "ascii", "Alpha": "alpha", "Digit": "digit",
+	"Alnum": "alnum", "Punct": "punct", "Graph": "graph", "Print": "print", "Blank": "blank",
+	"Cntrl": "cntrl", "XDigit": "xdigit", "Space": "space",
+}
+
+func (t *translator) escape() string {
+	rest := t.rest()
+	if len(rest) < 2 {
+		t.copy(1) // Go says what is wrong
+		return ""
+	}
+	switch c := rest[1]; {
+	case c == 'Q':
+		n := strings.Index(rest, `\E`)
+		if n < 0 {
+			n = len(rest) - len(`\E`)
+		}
+		t.copy(n + len(`\E`))
+	case c == 'Z':
+		t.write(`\z`, 2) // no value ends with a line
+	case c == 'p' || c == 'P':
+		t.property(c == 'P')
+	case '1' <= c && c <= '9' || c == 'k':
+		return "a back-reference"
+	case c == 'u' && len(rest) >= 6:
+		t.write(`\x{`+rest[2:6]+`}`, 6)
+	case strings.IndexByte("0cehHvVRXGNu", c) >= 0:
+		return `the escape \` + string(c)
+	default:
+		t.copy(2)
+	}
+	return ""
+}
+
+// property takes \pL, \p{L}, \p{Alpha}, \p{IsLatin} and their opposites.
+func (t *translator) property(not bool) {
+	rest := t.rest()
+	name, _, ok := strings.Cut(rest[2:], "}")
+	if !ok || !strings.HasPrefix(name, "{") {
+		t.copy(2)
+		return
+	}
+	name = name[1:]
+	n := len(`\p{}`) + len(name)
+	class, ok := posix[name]
+	switch {
+	case !ok:
+		t.write(rest[:2]+"{"+strings.TrimPrefix(name, "Is")+"}", n)
+		return
+	case not:
+		class = "[:^" + class + ":]"
+	default:
+		class = "[:" + class + ":]"
+	}
+	if !t.class {
+		class = "[" + class + "]"
+	}
+	t.write(class, n)
+}

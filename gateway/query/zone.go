@@ -1,0 +1,42 @@
+package query
+
+import (
+	"strings"
+	"time"
+	_ "time/tzdata" // a host without zone files answers as one with them
+)
+
+// zone is a time zone by its IANA name.
+type zone struct {
+	name     string
+	location *time.Location
+}
+
+// shortZones are Java's three-letter zone names that the IANA database does not
+// have, or has with another meaning. Source: java.time.ZoneId.SHORT_IDS.
+var shortZones = map[string]string{
+	"ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
+	"ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo",
+	"BST": "Asia/Dhaka", "CAT": "Africa/Harare", "CNT": "America/St_Johns",
+	"CST": "America/Chicago", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa",
+	"ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata",
+	"JST": "Asia/Tokyo", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan",
+	"NST": "Pacific/Auckland", "PLT": "Asia/Karachi", "PNT": "America/Phoenix",
+	"PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal",
+	"VST": "Asia/Ho_Chi_Minh",
+}
+
+// lookUpZone finds a zone by the name that Java knows it by.
+// Source: DateTime.timezones.
+func lookUpZone(name string) (zone, bool) {
+	if full, ok := shortZones[name]; ok {
+		name = full
+	}
+	// Files beside the zones that Go would read as zones.
+	if name == "" || name == "Local" || name == "localtime" || name == "Factory" ||
+		strings.HasPrefix(name, "posix") || strings.HasPrefix(name, "right/") {
+		return zone{}, false
+	}
+	loc, err := time.LoadLocation(name)
+	return zone{name, loc}, err == nil
+}

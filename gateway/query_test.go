@@ -1,0 +1,279 @@
+package gateway_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"downpour/encoding/batch"
+	"downpour/gateway"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+)
+
+// Queries that ask for nonsense or for too much get a reason and cost little.
+func TestQuery_hostile(t *testing.T) {
+	b := open(t, nil)
+	var lines []string
+	for i := range 3000 {
+		lines = append(lines, fmt.Sprintf("m %d %d host=web%d", 1356998400+i%600, i, i))
+	}
+	b.put(lines...)
+	get := func(q string, status int, message string) {
+		t.Helper()
+		b.cheap(func() { b.refused(b.get("/api/query?"+q), status, message) })
+	}
+	get("start=1356998410&end=1356998400&m=sum:m", 400, "End time [1356998400000] must be greater than the start time [1356998410000]")
+	get("start=1356998400&m=sum:nobody", 400, "No such name for 'metrics': 'nobody'")
+	get("start=1356998400&m=sum:m%7Bnokey=*%7D", 400, "No such name for 'tagk': 'nokey'")
+	get("start=1356998400&m=sum:m%7Bhost=nobody%7D", 400, "No such name for 'tagv': 'nobody'")
+	get("start=1356998400&m=nope:m", 400, "No such aggregation function: nope")
+	get("m=sum:m", 400, "Missing parameter <code>start</code>")
+	get("start=1356998400", 400, "Missing sub queries")
+	get("start=1&m=sum:1ms-avg-zero:m", 413, "")
+	get("start=1&end=9999999999999&m=sum:1s-avg-nan:m%7Bhost=*%7D", 413, "")
+	get("start=1356998400"+strings.Repeat("&m=sum:m", 1000), 413, "Too many sub queries")
+	get("start=1356998400&m=sum:m%7Bhost=regexp("+strings.Repeat("a", 5000)+")%7D", 400, "")
+
+	post := func(body string, status int, message string) {
+		t.Helper()
+		b.cheap(func() { b.refused(b.post("/api/query", body), status, message) })
+	}
+	sub := `{"aggregator":"sum","metric":"m"}`
+	post("", 400, "Missing message content")
+	for _, body := range []string{"{bad", "[", "\x00", `"x"`, strings.Repeat("[", 1<<19), strings.Repeat(`{"queries":[`, 1<<16)} {
+		post(body, 400, "Unable to parse the given JSON")
+	}
+	post("{}", 500, "An internal null pointer exception was thrown")
+	post(`{"start":1356998400,"queries":[]}`, 400, "Missing queries")
+	post(`{"start":1356998400,"queries":[`+strings.TrimSuffix(strings.Repeat(sub+",", 1000), ",")+`]}`, 413, "Too many sub queries")
+	post(`{"start":1356998400,"queries":[`+strings.Repeat(sub+",", 1<<20/len(sub))+sub+`]}`, 413, "")
+	post(`{"start":1`+strings.Repeat("0", 100_000)+`,"queries":[`+sub+`]}`, 400, "")
+	filter := `{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"none","metric":"m","filters":[{"type":"%s","tagk":"host","filter":"%s","groupBy":true}]}]}`
+	post(fmt.Sprintf(filter, "regexp", strings.Repeat("(a|b)*", 1000)), 400, "")
+	post(fmt.Sprintf(filter, "regexp", "((a{1,1000}){1,1000}){1,1000}"), 400, "")
+	post(fmt.Sprintf(filter, "regexp", "(("), 400, "Unable to parse the given JSON")
+
+	// What explodes and is allowed is answered whole.
+	for _, f := range []string{"wildcard", "regexp"} {
+		pattern := map[string]string{"wildcard": "*e*b*", "regexp": "(w+e+b+)+.*"}[f]
+		var results []json.RawMessage
+		a := b.post("/api/query", fmt.Sprintf(filter, f, pattern))
+		if err := json.Unmarshal([]byte(a.body), &results); err != nil || len(results) != 3000 {
+			t.Errorf("%s: %d, %d groups, %v: %.200s", f, a.status, len(results), err, a.body)
+		}
+	}
+}
+
+// cheap fails when a request makes the process allocate much.
+func (b *bench) cheap(do func()) {
+	b.Helper()
+	before := allocated()
+	do()
+	if grown := allocated() - before; grown > 64<<20 {
+		b.Errorf("%d MiB were allocated", grown>>20)
+	}
+}
+
+const someQuery = "/api/query?start=1356998400&end=1357084800&m=sum:m"
+
+// A store that is there and slow is 408, one that is not there 424; both within
+// the query's time, and neither leaves a scan behind.
+func TestQuery_store(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout = 300 * time.Millisecond })
+	b.put("m 1356998400 1 host=a", "m 1357002000 1 host=a")
+	f := func(status int, message string, rules ...faultstore.Rule) {
+		t.Helper()
+		b.store.set(rules...)
+		defer b.store.set()
+		b.refused(b.get(someQuery), status, message)
+		eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
+	}
+	f(408, "Query timeout exceeded", faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
+	f(408, "Query timeout exceeded", faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Delay: time.Hour})
+	f(424, "cannot be reached", faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Err: store.ErrUnavailable})
+	f(424, "cannot be reached", faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Err: store.ErrUnavailable})
+	f(424, "", faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Err: store.ErrNoTable})
+	// A fault that passes is not seen at all.
+	b.store.set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Nth: 1, Err: store.ErrUnavailable}, faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Nth: 2, Err: store.ErrUnavailable})
+	if a := b.get(someQuery); a.status != 200 || !strings.Contains(a.body, `"dps":{"1356998400":1,"1357002000":1}`) {
+		t.Errorf("after a passing fault: %d %s", a.status, a.body)
+	}
+}
+
+// Names cannot be looked up without the store either.
+func TestQuery_namesUnreachable(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout = 300 * time.Millisecond })
+	b.put("m 1356998400 1 host=a")
+	b.get("/api/dropcaches")
+	b.store.set(faultstore.Rule{Op: faultstore.Get, Table: "tsdb-uid", Err: store.ErrUnavailable})
+	b.refused(b.get(someQuery), 424, "HBase is not reachable")
+	b.store.set(faultstore.Rule{Op: faultstore.Get, Table: "tsdb-uid", Delay: time.Hour})
+	b.refused(b.get(someQuery), 408, "Query timeout exceeded")
+	b.store.set(faultstore.Rule{Table: "tsdb-uid", Err: store.ErrUnavailable})
+	b.refused(b.get("/api/suggest?type=metrics"), 424, "HBase is not reachable")
+}
+
+// An answer of which a part is missing is no answer: 503, and what is missing.
+func TestQuery_incomplete(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout = 300 * time.Millisecond; c.SaltWidth = 1 })
+	var lines []string
+	for i := range 100 {
+		lines = append(lines, fmt.Sprintf("m 1356998400 1 host=h%d", i))
+	}
+	b.put(lines...)
+	judge := func(s store.Scan) error {
+		if len(s.Start) > 0 && s.Start[0] >= 10 {
+			return fmt.Errorf("region of bucket %d: %w", s.Start[0], store.ErrUnavailable)
+		}
+		return nil
+	}
+	b.store.judge.Store(&judge)
+	a := b.get(someQuery)
+	b.refused(a, 503, "The answer is incomplete")
+	var body struct{ Error struct{ Missing [][2]string } }
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || len(body.Error.Missing) == 0 {
+		t.Fatalf("%v: %.300s", err, a.body)
+	}
+	for _, m := range body.Error.Missing {
+		if start, err := hex.DecodeString(m[0]); err != nil || start[0] < 10 {
+			t.Errorf("missing %v, %v; want buckets from 0a on", m, err)
+		}
+	}
+	if a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	b.store.judge.Store(nil)
+	if a := b.get(someQuery); a.status != 200 || !strings.Contains(a.body, `{"1356998400":100}`) {
+		t.Errorf("healed: %d %s", a.status, a.body)
+	}
+}
+
+// A client that goes away ends its query, at the store too: the scan's own
+// context ends, in process and on a pushdown server, before its first row and
+// behind it.
+func TestQuery_clientGoes(t *testing.T) {
+	const body = `{"start":1356998400,"end":1357084800,"queries":[{"aggregator":"sum","metric":"m"}]}`
+	f := func(b *bench, method string, wait func(b *bench) (waiting func() bool)) {
+		t.Helper()
+		b.put("m 1356998400 1 host=a")
+		waiting := wait(b)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error)
+		go func() {
+			var err error
+			if method == http.MethodPost {
+				_, err = b.try(ctx, method, "/api/query", strings.NewReader(body))
+			} else {
+				_, err = b.try(ctx, method, someQuery, nil)
+			}
+			gone <- err
+		}()
+		eventually(t, "a scan waits", func() bool { return waiting() && b.store.scans.Load() > 0 })
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
+	}
+	slow := func(b *bench) func() bool {
+		rules := b.store.set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
+		return func() bool { return rules.Hits()[0] > 0 }
+	}
+	stuck := func(b *bench) func() bool {
+		var n atomic.Int64
+		after := func(ctx context.Context) error { n.Add(1); <-ctx.Done(); return ctx.Err() }
+		b.store.after.Store(&after)
+		return func() bool { return n.Load() > 0 }
+	}
+	f(open(t, nil), http.MethodGet, slow)
+	f(open(t, nil), http.MethodPost, slow)
+	f(open(t, nil), http.MethodPost, stuck)
+	f(behind(t, 2, nil), http.MethodGet, slow)
+	f(behind(t, 2, nil), http.MethodPost, stuck)
+}
+
+// The same answer, as JSON in both forms and as Arrow, plain and compressed.
+func TestQuery_forms(t *testing.T) {
+	b := open(t, nil)
+	b.put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")
+	f := func(query, want string) {
+		t.Helper()
+		if a := b.get("/api/query?start=1356998400&end=1356998500&" + query); a.status != 200 || a.body != want {
+			t.Errorf("%s: %d %s, want %s", query, a.status, a.body, want)
+		}
+	}
+	group := func(dps string) string {
+		return `[{"metric":"m","tags":{},"aggregateTags":["host"],"dps":` + dps + `}]`
+	}
+	f("m=sum:m", group(`{"1356998400":1.0,"1356998460":5.5}`))
+	f("m=sum:m&arrays", group(`[[1356998400,1.0],[1356998460,5.5]]`))
+	f("m=sum:m&ms&arrays=true", group(`[[1356998400000,1.0],[1356998460000,5.5]]`))
+	f("m=sum:m&jsonp=cb", "cb("+group(`{"1356998400":1.0,"1356998460":5.5}`)+")")
+	f("m=sum:m&jsonp=alert(1)", group(`{"1356998400":1.0,"1356998460":5.5}`))
+	f("m=max:30s-max-nan:m%7Bhost=b%7D", `[{"metric":"m","tags":{"host":"b"},"aggregateTags":[],"dps":{"1356998400":"NaN","1356998430":"NaN","1356998460":3.0,"1356998490":"NaN"}}]`)
+
+	a := b.get("/api/query?start=1356998400&end=1356998500&m=sum:m", "Accept", batch.StreamMediaType)
+	if a.status != 200 || a.header.Get("Content-Type") != batch.StreamMediaType || !bytes.HasSuffix([]byte(a.body), []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}) {
+		t.Errorf("Arrow: %d %v, %d bytes", a.status, a.header, len(a.body))
+	}
+	const long = "/api/query?start=1356998400&end=1357002000&m=sum:1s-sum-zero:m"
+	plain, packed := b.get(long), b.get(long, "Accept-Encoding", "gzip")
+	z, err := gzip.NewReader(strings.NewReader(packed.body))
+	if err != nil || packed.header.Get("Content-Encoding") != "gzip" {
+		t.Fatalf("%v, %v", packed.header, err)
+	}
+	if text, err := io.ReadAll(z); err != nil || string(text) != plain.body || len(text) < 3600*10 {
+		t.Errorf("compressed: %d bytes, %v; plain %d bytes", len(text), err, len(plain.body))
+	}
+}
+
+// showStats gives each result the numbers of its own sub-query.
+func TestQuery_showStats(t *testing.T) {
+	b := open(t, nil)
+	b.put("m 1356998400 1 host=a", "m 1356998401 1 host=b", "n 1356998400 1 host=a")
+	for _, a := range []answer{
+		b.get("/api/query?start=1356998400&end=1356998500&m=none:m&m=sum:n&show_stats"),
+		b.post("/api/query", `{"start":1356998400,"end":1356998500,"showStats":true,"queries":[{"aggregator":"none","metric":"m"},{"aggregator":"sum","metric":"n"}]}`),
+	} {
+		var results []struct{ Stats map[string]float64 }
+		if err := json.Unmarshal([]byte(a.body), &results); err != nil || len(results) != 3 {
+			t.Fatalf("%v: %s", err, a.body)
+		}
+		for i, want := range []map[string]float64{
+			{"queryIndex": 0, "emittedDPs": 1, "dpsPreFilter": 2, "rowsFromStorage": 2},
+			{"queryIndex": 0, "emittedDPs": 1, "dpsPreFilter": 2, "rowsFromStorage": 2},
+			{"queryIndex": 1, "emittedDPs": 1, "dpsPreFilter": 1, "rowsFromStorage": 1},
+		} {
+			for name, v := range want {
+				if got, ok := results[i].Stats[name]; got != v || !ok {
+					t.Errorf("result %d: %s is %v, want %v", i, name, got, v)
+				}
+			}
+		}
+	}
+	if a := b.get("/api/query?start=1356998400&end=1356998500&m=sum:m"); strings.Contains(a.body, "stats") {
+		t.Errorf("unasked: %s", a.body)
+	}
+}
+
+// There is one serializer.
+func TestSerializer(t *testing.T) {
+	b := open(t, nil)
+	b.refused(b.get("/api/aggregators?serializer=xml"), 400, "Requested serializer was not found")
+	for _, path := range []string{"/api/aggregators?serializer=json", "/aggregators?serializer=xml"} {
+		if a := b.get(path); a.status != 200 {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package gateway
+
+import (
+	"context"
+	"os"
+
+	"downpour/gateway/put"
+	"downpour/gateway/selfmetrics"
+)
+
+// collect puts this host's own metrics, as any collector would.
+func (s *Server) collect(ctx context.Context) {
+	interval, _ := s.cfg.selfMetrics()
+	if interval == 0 {
+		return
+	}
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "localhost"
+	}
+	c := &selfmetrics.Collector{Interval: interval, Host: host, Put: s.putOwn, Log: s.log}
+	s.work.Go(func() { c.Run(ctx) })
+}
+
+// putOwn stores one sample and waits until it is durable.
+func (s *Server) putOwn(ctx context.Context, points []selfmetrics.Point) error {
+	batches := map[*put.Batch]bool{}
+	for _, p := range points {
+		q := put.Point{Metric: p.Metric, Time: p.Time, Value: p.Value, Narrow: true}
+		for k, v := range p.Tags {
+			q.Tags = append(q.Tags, put.Tag{K: k, V: v})
+		}
+		b, err := s.writer.Add(ctx, &q)
+		if err != nil {
+			return err
+		}
+		batches[b] = true
+	}
+	for b := range batches {
+		if err := b.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

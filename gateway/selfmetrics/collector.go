@@ -1,0 +1,119 @@
+// Package selfmetrics collects this host's own metrics, under the names that
+// tcollector gives them, so that a fresh installation has something to look at.
+//
+//	proc.stat.cpu          type=user|nice|system|…   counter, 1/100 s over all CPUs
+//	proc.loadavg.1min      also 5min, 15min
+//	proc.meminfo.memfree   also memtotal, memavailable, buffers, cached, …  bytes
+//	df.bytes.total         also used, free           mount=, fstype=        bytes
+//	proc.net.bytes         iface=, direction=in|out  counter
+//
+// Every point has the tag host.
+package selfmetrics
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"downpour/encoding"
+)
+
+// Point is one measurement.
+type Point struct {
+	Metric string
+	Time   int64 // seconds since 1970
+	Value  encoding.Value
+	Tags   map[string]string
+}
+
+// Collector takes samples and puts them. Put must not keep the slice.
+type Collector struct {
+	Interval time.Duration // between samples; must be positive
+	Host     string        // of tag host
+	Put      func(ctx context.Context, points []Point) error
+
+	Now  func() time.Time // time.Now
+	Read Reader           // Host metrics through gopsutil
+	Log  *slog.Logger     // slog.Default
+}
+
+// Reader takes one sample: what could be read, and an error that names what
+// could not. It sets neither time nor the tag host.
+type Reader func(ctx context.Context) ([]Point, error)
+
+// Run takes a sample at once and then every Interval, until ctx ends. What goes
+// wrong is logged when it begins and when it is over, not each time.
+func (c *Collector) Run(ctx context.Context) {
+	c.setDefaults()
+	reading := trouble{log: c.Log, what: "reading this host's metrics"}
+	putting := trouble{log: c.Log, what: "storing this host's metrics"}
+	tick := time.NewTicker(c.Interval)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		points, err := c.Read(ctx)
+		c.complete(points)
+		if ctx.Err() == nil {
+			reading.note(err)
+		}
+		err = c.Put(ctx, points)
+		if ctx.Err() == nil {
+			putting.note(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *Collector) setDefaults() {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Read == nil {
+		c.Read = ReadHost
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+}
+
+// complete stamps the points and brings all names into OpenTSDB's character set.
+func (c *Collector) complete(points []Point) {
+	now := c.Now().Unix()
+	for i := range points {
+		p := &points[i]
+		p.Time = now
+		p.Metric = Sanitize(p.Metric)
+		tags := make(map[string]string, len(p.Tags)+1)
+		for k, v := range p.Tags {
+			tags[Sanitize(k)] = Sanitize(v)
+		}
+		tags["host"] = Sanitize(c.Host)
+		p.Tags = tags
+	}
+}
+
+// trouble logs an error when it is new or different, and that it has passed.
+type trouble struct {
+	log  *slog.Logger
+	what string
+	last string
+}
+
+func (t *trouble) note(err error) {
+	text := ""
+	if err != nil {
+		text = fmt.Sprint(err)
+	}
+	if text == t.last {
+		return
+	}
+	t.last = text
+	if err != nil {
+		t.log.Warn(t.what+" failed; it goes on", "error", text)
+	} else {
+		t.log.Info(t.what + " works again")
+	}
+}

@@ -1,0 +1,108 @@
+package selfmetrics
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"downpour/encoding"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func fixed(context.Context) ([]Point, error) {
+	return []Point{{Metric: "df.bytes used", Value: encoding.IntValue(7), Tags: map[string]string{"mount": "/mnt/a b"}}}, nil
+}
+
+func TestFirstSampleAtOnceThenEveryInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var puts [][]Point
+		began := time.Now().Unix()
+		c := Collector{Interval: 10 * time.Second, Host: "my host", Read: fixed,
+			Put: func(_ context.Context, p []Point) error { puts = append(puts, p); return nil }}
+		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+		defer cancel()
+		c.Run(ctx)
+		var want [][]Point
+		for _, after := range []int64{0, 10, 20} {
+			want = append(want, []Point{{Metric: "df.bytes_used", Time: began + after, Value: encoding.IntValue(7),
+				Tags: map[string]string{"mount": "/mnt/a_b", "host": "my_host"}}})
+		}
+		if diff := cmp.Diff(want, puts); diff != "" {
+			t.Errorf("puts (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestTroubleIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		n := 0
+		c := Collector{Interval: time.Second, Host: "h", Read: fixed, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Put: func(context.Context, []Point) error {
+				if n++; n > 2 && n <= 40 {
+					return errors.New("store is away")
+				}
+				return nil
+			}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		c.Run(ctx)
+		if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "store is away") || !strings.Contains(log.String(), "works again") {
+			t.Errorf("38 failures are logged as\n%s\nwant one line when it begins and one when it ends", log.String())
+		}
+	})
+}
+
+func TestSanitize(t *testing.T) {
+	for in, want := range map[string]string{
+		"proc.stat.cpu": "proc.stat.cpu", "/var/lib": "/var/lib", "a b:c": "a_b_c", "": "_", "größe": "größe", "\xff": "_", "x=1": "x_1", "\U0001D49C": "_",
+	} {
+		got := Sanitize(in)
+		if got != want {
+			t.Errorf("Sanitize(%q) = %q, want %q", in, got, want)
+		}
+		if err := encoding.ValidateName("name", got); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestReadHost reads the host that the test runs on.
+func TestReadHost(t *testing.T) {
+	points, err := ReadHost(t.Context())
+	if err != nil {
+		t.Log(err) // a sandbox may hide parts
+	}
+	c := Collector{Host: "h"}
+	c.setDefaults()
+	c.complete(points)
+	seen := map[string]bool{}
+	for _, p := range points {
+		id := p.Metric
+		for _, k := range []string{"type", "mount", "fstype", "iface", "direction", "host"} {
+			id += "," + p.Tags[k]
+		}
+		if seen[id] {
+			t.Errorf("%s twice in one sample", id)
+		}
+		seen[id], seen[p.Metric] = true, true
+		if !p.Value.Float && p.Value.Int() < 0 {
+			t.Errorf("%s is %d", id, p.Value.Int())
+		}
+	}
+	for _, m := range []string{"proc.stat.cpu", "proc.loadavg.1min", "proc.loadavg.5min", "proc.loadavg.15min",
+		"proc.meminfo.memtotal", "proc.meminfo.memfree", "df.bytes.total", "df.bytes.used", "df.bytes.free", "proc.net.bytes"} {
+		if !seen[m] {
+			t.Errorf("no %s", m)
+		}
+	}
+}

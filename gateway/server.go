@@ -1,0 +1,250 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"downpour/gateway/ask"
+	"downpour/gateway/exec"
+	"downpour/gateway/internal/door"
+	"downpour/gateway/internal/httpapi"
+	"downpour/gateway/internal/stream"
+	"downpour/gateway/internal/telnet"
+	"downpour/gateway/limit"
+	"downpour/gateway/live"
+	"downpour/gateway/meta"
+	"downpour/gateway/put"
+	"downpour/gateway/query"
+	"downpour/gateway/tables"
+	"downpour/gateway/uid"
+	"downpour/gateway/web"
+	"downpour/pushdown/auth"
+	"downpour/pushdown/client"
+	"downpour/pushdown/settings"
+	"downpour/pushdown/store"
+)
+
+// Store is what a gateway needs of a store.
+type Store interface {
+	store.Store
+	store.Admin
+}
+
+// TableNames are the configured names of the tables.
+func (c *Config) TableNames() tables.Names {
+	return tables.Names{Data: c.TableData, UID: c.TableUID, Meta: c.TableMeta, Tree: c.TableTree}
+}
+
+// Server is a running gateway.
+type Server struct {
+	cfg     *Config
+	log     *slog.Logger
+	store   Store
+	names   *uid.Dictionary
+	series  *put.Series
+	tracker *meta.Tracker // nil if puts record nothing
+	writer  *put.Writer
+	engine  *ask.Engine
+	hub     *live.Hub
+	stream  *stream.Server
+	tokens  *auth.Tokens
+	limits  *limit.Limits
+	count   *counters
+	door    *door.Door
+	http    *http.Server
+	url     string
+	zone    *time.Location // of dates that name none; nil is UTC
+	fix     query.Fixes
+	clients []*client.Client
+
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// Start checks the store and begins to serve. The store stays the caller's, to
+// be closed after the server.
+func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Server, error) {
+	s := &Server{cfg: cfg, log: log, store: st, count: newCounters()}
+	if err := s.checkStore(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.zone, err = cfg.Location(); err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_TIMEZONE: %w", err)
+	}
+	if s.fix, err = query.ParseFixes(cfg.Fix); err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_FIX: %w", err)
+	}
+	if s.tokens, err = auth.Load(cfg.TokenFile, auth.All, log); err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
+	}
+	if s.limits, err = newLimits(&cfg.LimitConfig, log); err != nil {
+		return nil, err
+	}
+	listener, err := s.listen()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.build(); err != nil {
+		listener.Close()
+		return nil, err
+	}
+	s.serve(listener)
+	return s, nil
+}
+
+// startTimeout is how long the store may take to answer at start.
+const startTimeout = 30 * time.Second
+
+func (s *Server) checkStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	err := tables.Check(ctx, s.store, s.cfg.TableNames())
+	if err == nil {
+		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())
+	}
+	if err != nil {
+		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", s.cfg.Store, err)
+	}
+	return nil
+}
+
+func (s *Server) listen() (net.Listener, error) {
+	l, err := net.Listen("tcp", s.cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_LISTEN=%s: %w", s.cfg.Listen, err)
+	}
+	scheme := "http"
+	if s.cfg.TLSCert != "" {
+		certificate, err := tls.LoadX509KeyPair(s.cfg.TLSCert, s.cfg.TLSKey)
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("DOWNPOUR_TLS_CERT, DOWNPOUR_TLS_KEY: %w", err)
+		}
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+		scheme = "https"
+	}
+	s.url = scheme + "://" + l.Addr().String() + "/"
+	return l, nil
+}
+
+// build makes the parts, from the store up.
+func (s *Server) build() error {
+	schema := s.cfg.Schema()
+	servers, err := s.connect()
+	if err != nil {
+		return err
+	}
+	s.startTracker()
+	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, Assigned: s.assigned, Log: s.log})
+	s.series = put.NewSeries(schema, s.names, s.cfg.Auto())
+	lanes := 4
+	if s.cfg.Embedded() {
+		lanes = 1 // pebble has one log
+	}
+	s.writer = put.New(put.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes,
+		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
+	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Log: s.log}),
+		Compile: s.cfg.Compile(), Budget: s.limits.Budget})
+	s.hub = live.New(live.Config{Ask: s.askLive, Follow: s.follow().Follow, Log: s.log})
+	s.stream = stream.New(stream.Config{Hub: s.hub, AllowOrigins: s.cfg.AllowOrigins, Authorize: s.mayRead, Log: s.log})
+	return nil
+}
+
+func (s *Server) mayRead(token string) bool { return s.tokens.Check(token)&auth.Read != 0 }
+
+// serve starts the goroutines.
+func (s *Server) serve(l net.Listener) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	lines := telnet.NewServer(s.telnetConfig())
+	s.door = door.New(l, door.Config{Telnet: lines.Serve, Log: s.log})
+	s.http = &http.Server{
+		Handler:           s.inMode(s.api().Handler()),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       2 * time.Minute,
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	s.work.Go(func() {
+		if err := s.http.Serve(s.door); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			s.log.Error("the HTTP server ended", "err", err)
+		}
+	})
+	s.collect(ctx)
+}
+
+func (s *Server) api() *httpapi.API {
+	loopback, _ := settings.Loopback(s.cfg.Listen)
+	a := &httpapi.API{
+		Engine: s.engine, Writer: s.writer, Series: s.series, Names: s.names,
+		Live: s.stream, Page: web.Handler(), Metrics: s.count.handler(),
+		Ready:    s.Ready,
+		Settings: s.settings(),
+		Version:  version(),
+		Tokens:   s.tokens,
+		Origins:  httpapi.Origins{Allowed: s.cfg.AllowOrigins, Loopback: loopback},
+		Timeout:  s.cfg.QueryTimeout,
+		Limits:   s.limits, AnswerLimits: s.cfg.answerLimits(),
+		Now:   time.Now,
+		Zone:  s.zone,
+		Fix:   s.fix,
+		Tools: s.tools(),
+		Count: s.count,
+		Log:   s.log,
+	}
+	s.addMetadata(a)
+	return a
+}
+
+func (s *Server) settings() map[string]string {
+	out := map[string]string{}
+	for _, v := range settings.List(s.cfg) {
+		out[v.Name] = v.Value
+	}
+	return out
+}
+
+// URL is where to look.
+func (s *Server) URL() string { return s.url }
+
+// Ready returns why puts or queries would fail now: the tables are looked for.
+func (s *Server) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return tables.Check(ctx, s.store, s.cfg.TableNames())
+}
+
+// drain is how long requests may go on after Close.
+const drain = 10 * time.Second
+
+// Close ends the server: no new connections, running requests get ten seconds,
+// what was accepted is written.
+func (s *Server) Close() error {
+	s.cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	s.stream.Close(ctx)
+	err := s.http.Shutdown(ctx)
+	s.door.Close()
+	s.hub.Close()
+	s.work.Wait()
+	s.writer.Close()
+	s.stopTracker()
+	for _, c := range s.clients {
+		c.Close()
+	}
+	if err != nil {
+		s.http.Close()
+		return fmt.Errorf("requests were cut off at the end: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package gateway
+
+import (
+	"context"
+	"strings"
+
+	"downpour/gateway/internal/telnet"
+	"downpour/pushdown/auth"
+)
+
+// telnetConfig wires the line protocol.
+func (s *Server) telnetConfig() telnet.Config {
+	cfg := telnet.Config{Writer: s.writer, Series: s.series, Commands: s.command, Log: s.log, ReadOnly: s.cfg.Mode == "ro", CountPuts: s.count.Lines}
+	if s.tokens != nil {
+		cfg.Authorize = func(token string) (telnet.Rights, bool) {
+			scope := s.tokens.Check(token)
+			return telnet.Rights{Read: scope&auth.Read != 0, Write: scope&auth.Write != 0, Admin: scope&auth.Admin != 0}, scope != 0
+		}
+	}
+	return cfg
+}
+
+// command answers the commands that are no put.
+// Source: the inner classes of RpcManager.
+func (s *Server) command(_ context.Context, words []string) (string, bool) {
+	switch words[0] {
+	case "version":
+		v := version()
+		return "downpour " + v.Version + " built from revision " + v.ShortRevision + " (" + v.RepoStatus + ")\n" +
+			"Built on " + v.Timestamp + " by " + v.Host + "\n", true
+	case "help":
+		return "available commands: " + strings.Join([]string{"auth", "dropcaches", "exit", "help", "put", "stats", "version"}, " ") + "\n", true
+	case "dropcaches":
+		s.names.Drop()
+		s.series.Drop()
+		return "Caches dropped.\n", true
+	case "stats":
+		return s.count.lines(version().Host), true
+	case "diediedie":
+		return "diediedie: refused, end the process by a signal\n", true
+	}
+	return "", false
+}

@@ -1,0 +1,31 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"downpour/gateway/tools"
+)
+
+// ToolSettings are what the tools need to know of these settings.
+func (c *Config) ToolSettings() (tools.Settings, error) {
+	zone, err := c.Location()
+	return c.toolSettings(zone), err
+}
+
+func (c *Config) toolSettings(zone *time.Location) tools.Settings {
+	return tools.Settings{Store: c.Store, Embedded: c.Embedded(), Schema: c.Schema(), Tables: c.TableNames(), Compile: c.Compile(),
+		Auto: c.Auto(), Meta: c.metaFlags(), Allowed: []rune(c.AllowSpecialChars), Appends: c.EnableAppends, Zone: zone}
+}
+
+// tools answers the tools of other processes, which cannot open an embedded
+// store while this one has it.
+func (s *Server) tools() http.Handler {
+	served := tools.Served{Settings: s.cfg.toolSettings(s.zone), Store: s.store, Names: s.names, Series: s.series,
+		ReadOnly: s.cfg.Mode == "ro", WriteOnly: s.cfg.Mode == "wo"}
+	if s.tracker != nil {
+		served.Flush = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
+	}
+	return tools.Handler(served)
+}

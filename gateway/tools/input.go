@@ -1,0 +1,132 @@
+package tools
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// position is a place in the text of a file: in its decompressed bytes, between
+// two lines. Sum is the CRC-32 of all bytes before it.
+type position struct {
+	Offset int64  `json:"offset"`
+	Lines  int64  `json:"lines"`
+	Sum    uint32 `json:"crc32"`
+}
+
+// pass goes on by bytes that were read.
+func (p *position) pass(b []byte) {
+	p.Offset += int64(len(b))
+	p.Sum = crc32.Update(p.Sum, crc32.IEEETable, b)
+}
+
+// input is one file being read, line by line. Names that end with .gz are
+// decompressed.
+type input struct {
+	name  string
+	size  int64 // of the file, -1 if nobody knows
+	file  io.ReadCloser
+	raw   counted // what was read of the file
+	lines *bufio.Reader
+	at    position
+}
+
+// counted counts the bytes read.
+type counted struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// openInput opens a file, or in for the name "-".
+func openInput(name string, in io.Reader) (*input, error) {
+	f := &input{name: name, size: -1, file: io.NopCloser(in)}
+	f.raw.r = in
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		info, err := file.Stat()
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		f.file, f.raw.r = file, file
+		if info.Mode().IsRegular() {
+			f.size = info.Size()
+		}
+	}
+	text := io.Reader(&f.raw)
+	if strings.HasSuffix(name, ".gz") {
+		z, err := gzip.NewReader(bufio.NewReaderSize(&f.raw, 256<<10))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.file.Close())
+		}
+		text = z
+	}
+	f.lines = bufio.NewReaderSize(text, maxLine)
+	return f, nil
+}
+
+// skip goes on to a position of an earlier reading. The file may have been
+// changed behind it, not before.
+func (f *input) skip(to position) error {
+	sum := crc32.NewIEEE()
+	n, err := io.CopyN(sum, f.lines, to.Offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	if n < to.Offset || sum.Sum32() != to.Sum {
+		return fmt.Errorf("%s has changed in its first %d bytes of text, which were imported before: remove %s to import it anew", f.name, to.Offset, stateName(f.name))
+	}
+	f.at = to
+	return nil
+}
+
+// errLong is the fault of a line that was read over.
+var errLong = fmt.Errorf("is longer than %d bytes", maxLine)
+
+// next returns the next line without its end, valid until the next call, or
+// io.EOF. After errLong the reading goes on behind the line.
+func (f *input) next() ([]byte, error) {
+	line, err := f.lines.ReadSlice('\n')
+	f.at.pass(line)
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		f.at.Lines++
+		return nil, f.finishLong()
+	case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
+		f.at.Lines++
+		return bytes.TrimRight(line, "\r\n"), nil
+	case errors.Is(err, io.EOF):
+		return nil, io.EOF
+	}
+	return nil, fmt.Errorf("%s, behind line %d: %w", f.name, f.at.Lines, err)
+}
+
+func (f *input) finishLong() error {
+	for {
+		more, err := f.lines.ReadSlice('\n')
+		f.at.pass(more)
+		switch {
+		case err == nil, errors.Is(err, io.EOF):
+			return errLong
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return fmt.Errorf("%s, in line %d: %w", f.name, f.at.Lines, err)
+		}
+	}
+}
+
+func (f *input) close() error { return f.file.Close() }

@@ -1,0 +1,60 @@
+package tools
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// output is where lines go. A file appears under its name only when it is whole.
+type output struct {
+	*bufio.Writer
+	zip  *gzip.Writer
+	file *os.File
+	name string
+}
+
+func (c *call) openOutput() (*output, error) {
+	o := &output{name: c.output}
+	var to io.Writer = c.Out
+	if o.name != "" {
+		file, err := os.Create(o.name + ".new")
+		if err != nil {
+			return nil, err
+		}
+		o.file, to = file, file
+		if strings.HasSuffix(o.name, ".gz") {
+			o.zip = gzip.NewWriter(file)
+			to = o.zip
+		}
+	}
+	o.Writer = bufio.NewWriterSize(to, 256<<10)
+	return o, nil
+}
+
+func (o *output) finish() error {
+	err := o.Flush()
+	if o.zip != nil {
+		err = errors.Join(err, o.zip.Close())
+	}
+	if o.file == nil {
+		return err
+	}
+	if err = errors.Join(err, o.file.Sync(), o.file.Close()); err != nil {
+		return errors.Join(err, os.Remove(o.file.Name()))
+	}
+	return os.Rename(o.file.Name(), o.name)
+}
+
+// abort leaves no file behind; what went to standard output is there, and the
+// command fails.
+func (o *output) abort() error {
+	if o.file == nil {
+		return o.Flush()
+	}
+	return errors.Join(o.file.Close(), os.Remove(o.file.Name()))
+}

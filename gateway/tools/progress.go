@@ -1,0 +1,74 @@
+package tools
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// progress tells how far an import is: a bar with the time left on a terminal,
+// else a line every ten seconds.
+type progress struct {
+	out   io.Writer
+	now   func() time.Time
+	name  string
+	size  int64 // of the file, -1 if nobody knows
+	bar   *progressbar.ProgressBar
+	start time.Time
+	told  time.Time
+	first int64 // points that an earlier run has imported
+}
+
+// tellEvery is the time between two lines.
+const tellEvery = 10 * time.Second
+
+func newProgress(e *Env, f *input) *progress {
+	p := &progress{out: e.Err, now: e.Now, name: f.name, size: f.size, start: e.Now(), told: e.Now(), first: -1}
+	if e.Terminal && f.size > 0 {
+		p.bar = progressbar.NewOptions64(f.size, progressbar.OptionSetWriter(e.Err), progressbar.OptionShowBytes(true),
+			progressbar.OptionSetDescription(filepath.Base(f.name)), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
+	}
+	return p
+}
+
+// at takes the bytes of the file that were read, and what is imported so far.
+func (p *progress) at(bytes, lines, points int64) {
+	if p.first < 0 {
+		p.first = points
+	}
+	if p.bar != nil {
+		_ = p.bar.Set64(min(bytes, p.size)) // a terminal that is gone is no reason to stop
+		return
+	}
+	now := p.now()
+	if now.Sub(p.told) < tellEvery {
+		return
+	}
+	p.told = now
+	passed := now.Sub(p.start)
+	share := ""
+	if p.size > 0 && bytes > 0 {
+		left := time.Duration(float64(passed) * float64(p.size-bytes) / float64(bytes))
+		share = fmt.Sprintf("%d%% of the file, %s left, ", 100*bytes/p.size, left.Round(time.Second))
+	}
+	fmt.Fprintf(p.out, "%s: %s%d lines, %d points, %.0f points/s\n", p.name, share, lines, points, float64(points-p.first)/passed.Seconds())
+}
+
+// say prints a line of text, not into the bar.
+func (p *progress) say(text string) {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	fmt.Fprintln(p.out, text)
+}
+
+func (p *progress) end() {
+	if p.bar != nil {
+		_ = p.bar.Exit()
+		_ = p.bar.Clear()
+	}
+}

@@ -1,0 +1,54 @@
+package tools
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// On a terminal there is a bar, elsewhere a line now and then.
+func TestProgress(t *testing.T) {
+	now := time.Unix(0, 0)
+	f := func(terminal bool, size int64) string {
+		var out bytes.Buffer
+		e := &Env{Err: &out, Terminal: terminal, Now: func() time.Time { return now }}
+		p := newProgress(e, &input{name: "dir/points.gz", size: size})
+		for i := range int64(5) {
+			now = now.Add(4 * time.Second)
+			p.at(100*i, 1000*i, 900*i)
+		}
+		p.say("points.gz:7: refused")
+		p.end()
+		return out.String()
+	}
+	if got, want := f(false, 800), "dir/points.gz: 25% of the file, 36s left, 2000 lines, 1800 points, 150 points/s\npoints.gz:7: refused\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := f(false, -1), "dir/points.gz: 2000 lines, 1800 points, 150 points/s\npoints.gz:7: refused\n"; got != want {
+		t.Errorf("a pipe: got %q, want %q", got, want)
+	}
+	if got := f(true, 800); !strings.Contains(got, "\r") || !strings.Contains(got, "points.gz") || !strings.Contains(got, "points.gz:7: refused\n") ||
+		strings.Contains(got, "of the file") {
+		t.Errorf("on a terminal: %q", got)
+	}
+}
+
+// An export by way of a gateway is whole or an error.
+func TestCopyExport(t *testing.T) {
+	f := func(in, out, fault string) {
+		t.Helper()
+		var b bytes.Buffer
+		counts, err := copyExport(&b, strings.NewReader(in), "url")
+		if fault == "" && (err != nil || counts.Points != 1) || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
+			t.Errorf("%q: %+v, %v, want %q", in, counts, err, fault)
+		}
+		if b.String() != out {
+			t.Errorf("%q: copied %q, want %q", in, &b, out)
+		}
+	}
+	f("m 1 1 a=b\n#end {\"points\":1}\n", "m 1 1 a=b\n", "")
+	f("m 1 1 a=b\n", "m 1 1 a=b\n", "cut off")
+	f("m 1 1 a=b\n#end {\"points\":1}", "m 1 1 a=b\n", "cut off")
+	f("m 1 1 a=b\n#error \"no region\"\nm 2 1 a=b\n", "m 1 1 a=b\n", `failed: "no region"`)
+}

@@ -1,0 +1,162 @@
+package tools
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"downpour/encoding"
+)
+
+// queryBody is the body of POST /api/query as the command line spells it.
+type queryBody struct {
+	Start        string     `json:"start"`
+	End          string     `json:"end,omitempty"`
+	MSResolution bool       `json:"msResolution"`
+	Queries      []subQuery `json:"queries"`
+}
+
+type subQuery struct {
+	Aggregator  string            `json:"aggregator"`
+	Metric      string            `json:"metric"`
+	Rate        bool              `json:"rate,omitempty"`
+	RateOptions *rateOptions      `json:"rateOptions,omitempty"`
+	Downsample  string            `json:"downsample,omitempty"`
+	Tags        map[string]string `json:"tags,omitempty"`
+}
+
+type rateOptions struct {
+	Counter    bool  `json:"counter"`
+	CounterMax int64 `json:"counterMax,omitempty"`
+	ResetValue int64 `json:"resetValue,omitempty"`
+}
+
+// runQuery prints an answer as tsdb query does, a point a line:
+//
+//	sys.cpu.user 1356998400000 42 {host=web01}
+//	sys.cpu.user 1356998460000 0.500000 {host=web01}
+//
+// Times are milliseconds, floats have six decimals. Other than there, points
+// outside START and END are not printed, and tags are sorted.
+// Source: CliQuery.doQuery.
+func runQuery(ctx context.Context, c *call) (err error) {
+	body, err := c.queryArguments()
+	if err != nil {
+		return err
+	}
+	conn, err := c.connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.close()) }()
+	results, err := c.answer(ctx, conn, body)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(c.Out)
+	for _, r := range results {
+		printResult(out, r)
+	}
+	return out.Flush()
+}
+
+// result is one group, from here or from a gateway.
+type result struct {
+	Metric string
+	Tags   map[string]string
+	DPS    [][2]json.Number // time in ms, value
+	points encoding.Points
+}
+
+func (c *call) answer(ctx context.Context, conn *connection, body *queryBody) ([]result, error) {
+	if conn.store == nil {
+		return conn.remote.query(ctx, body)
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	q, err := c.parser().JSON(text)
+	if err != nil {
+		return nil, err
+	}
+	groups, _, err := c.engine(conn).Run(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]result, len(groups))
+	for i, g := range groups {
+		results[i] = result{Metric: g.Metric, Tags: map[string]string{}, points: g.Points}
+		for _, t := range g.Tags {
+			results[i].Tags[t.K] = t.V
+		}
+	}
+	return results, nil
+}
+
+// query asks a gateway.
+func (r *remote) query(ctx context.Context, body *queryBody) ([]result, error) {
+	var results []result
+	if err := r.call(ctx, http.MethodPost, "/api/query?arrays=true", body, &results); err != nil {
+		return nil, err
+	}
+	for i := range results {
+		for _, p := range results[i].DPS {
+			t, err := p[0].Int64()
+			if err != nil {
+				return nil, fmt.Errorf("%s: time of a point: %w", r.url, err)
+			}
+			v, err := readNumber(p[1].String())
+			if err != nil {
+				return nil, fmt.Errorf("%s: value of a point: %w", r.url, err)
+			}
+			results[i].points.Append(t, v)
+		}
+	}
+	return results, nil
+}
+
+// readNumber reads a number of an answer: without point and exponent it is an
+// integer.
+func readNumber(text string) (encoding.Value, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return encoding.IntValue(n), nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return encoding.FloatValue(f), err
+}
+
+func printResult(out *bufio.Writer, r result) {
+	var tags []string
+	for _, k := range slices.Sorted(maps.Keys(r.Tags)) {
+		tags = append(tags, k+"="+r.Tags[k])
+	}
+	text := "{" + strings.Join(tags, ", ") + "}"
+	for i := range r.points.Len() {
+		t, v := r.points.At(i)
+		fmt.Fprintf(out, "%s %d %s %s\n", r.Metric, t, formatValue(v), text)
+	}
+}
+
+// formatValue is a number as Java's %d and %f write it.
+func formatValue(v encoding.Value) string {
+	if !v.Float {
+		return strconv.FormatInt(v.Int(), 10)
+	}
+	switch d := v.Double(); {
+	case math.IsInf(d, 1):
+		return "Infinity"
+	case math.IsInf(d, -1):
+		return "-Infinity"
+	default:
+		return strconv.FormatFloat(d, 'f', 6, 64)
+	}
+}

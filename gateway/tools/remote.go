@@ -1,0 +1,133 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// remote is a running gateway, by its HTTP API.
+type remote struct {
+	url    string // without a slash behind it
+	tokens Tokens
+	client *http.Client
+}
+
+func newRemote(url string, tokens Tokens, config *tls.Config) *remote {
+	transport := &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute}
+	return &remote{url: strings.TrimRight(url, "/"), tokens: tokens, client: &http.Client{Transport: transport}}
+}
+
+func (r *remote) close() { r.client.CloseIdleConnections() }
+
+// answerError is an answer that is no success.
+type answerError struct {
+	url     string
+	status  int
+	message string
+}
+
+// Error says which gateway refused, and in its words.
+func (e *answerError) Error() string {
+	return fmt.Sprintf("%s answered %d: %s", e.url, e.status, e.message)
+}
+
+// do sends a request, with a body, as JSON unless it is text or nil, and returns status
+// and body of any answer.
+func (r *remote) do(ctx context.Context, method, path string, in any) (int, []byte, error) {
+	var body io.Reader
+	switch v := in.(type) {
+	case nil:
+	case string:
+		body = strings.NewReader(v)
+	default:
+		text, err := json.Marshal(in)
+		if err != nil {
+			return 0, nil, err
+		}
+		body = bytes.NewReader(text)
+	}
+	resp, err := r.send(ctx, method, path, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
+}
+
+// writing are the paths that need more than a token for reading.
+var writing = []string{"/api/put", "/api/uid", "/api/tools/remarks", "/api/tools/delete"}
+
+// send sends a request; the answer's body is the caller's to close.
+func (r *remote) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, r.url+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	write := slices.ContainsFunc(writing, func(p string) bool { return strings.HasPrefix(path, p) })
+	if token := r.tokens.of(write); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return r.client.Do(req)
+}
+
+// call is do for answers that must be a success.
+func (r *remote) call(ctx context.Context, method, path string, in, out any) error {
+	status, body, err := r.do(ctx, method, path, in)
+	if err != nil {
+		return err
+	}
+	if status < 200 || status > 299 {
+		return &answerError{r.url, status, errorMessage(body)}
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("%s%s: %w", r.url, path, err)
+	}
+	return nil
+}
+
+// errorMessage is the message of an error object, or the beginning of what came
+// instead.
+func errorMessage(body []byte) string {
+	var e struct{ Error json.RawMessage }
+	var object struct{ Message string }
+	var text string
+	if json.Unmarshal(body, &e) == nil {
+		if json.Unmarshal(e.Error, &object) == nil && object.Message != "" {
+			return object.Message
+		}
+		if json.Unmarshal(e.Error, &text) == nil && text != "" {
+			return text
+		}
+	}
+	return string(body[:min(len(body), 200)])
+}
+
+// check asks whether a gateway is there and serves the given store, "" for any.
+// A gateway that does not tell its store is taken at its word.
+func (r *remote) check(ctx context.Context, store string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var settings map[string]any
+	if err := r.call(ctx, http.MethodGet, "/api/config", nil, &settings); err != nil {
+		var refused *answerError
+		if errors.As(err, &refused) && (refused.status == http.StatusUnauthorized || refused.status == http.StatusForbidden) {
+			return fmt.Errorf("%w (its token is taken from DOWNPOUR_TOKEN_FILE)", err)
+		}
+		return err
+	}
+	if serves, ok := settings["DOWNPOUR_STORE"].(string); ok && store != "" && serves != store {
+		return fmt.Errorf("%s serves %s", r.url, serves)
+	}
+	return nil
+}

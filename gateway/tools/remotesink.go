@@ -1,0 +1,141 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"downpour/encoding"
+)
+
+// through writes by way of a running gateway: POST /api/put, whose details tell
+// each refused point. Floats then take 8 bytes, as all that come by HTTP.
+type through struct {
+	settings *Settings
+	remote   *remote
+}
+
+func (t *through) close() {}
+
+// pointsPerPut is how many points one request carries.
+const pointsPerPut = 5000
+
+// putPoint is one point of a put body, and of an echo in its answer.
+type putPoint struct {
+	Metric    string            `json:"metric"`
+	Timestamp int64             `json:"timestamp"`
+	Value     json.RawMessage   `json:"value"`
+	Tags      map[string]string `json:"tags"`
+}
+
+// key is the same for a point and its echo, whose value may be a string.
+func (p *putPoint) key() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %d %s", p.Metric, p.Timestamp, strings.Trim(string(p.Value), `"`))
+	for _, k := range slices.Sorted(maps.Keys(p.Tags)) {
+		fmt.Fprintf(&b, " %s=%s", k, p.Tags[k])
+	}
+	return b.String()
+}
+
+// posted is a sending by HTTP.
+type posted struct {
+	done    chan struct{}
+	refused []refusal
+	err     error
+}
+
+func (p *posted) wait(ctx context.Context) ([]refusal, error) {
+	select {
+	case <-p.done:
+		return p.refused, p.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (t *through) send(ctx context.Context, lines []linePoint) sending {
+	p := &posted{done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		for part := range slices.Chunk(lines, pointsPerPut) {
+			refused, err := t.post(ctx, part)
+			p.refused = append(p.refused, refused...)
+			if err != nil {
+				p.err = fmt.Errorf("lines %d to %d: %w", part[0].number, part[len(part)-1].number, err)
+				return
+			}
+		}
+	}()
+	return p
+}
+
+// post sends one request. Names that no gateway would take are refused here.
+func (t *through) post(ctx context.Context, lines []linePoint) (refused []refusal, err error) {
+	var points []putPoint
+	var numbers []int64
+	for i := range lines {
+		p, err := lines[i].point(t.settings)
+		if err != nil {
+			refused = append(refused, refusal{lines[i].number, err})
+			continue
+		}
+		out := putPoint{p.Metric, p.Time, valueText(p.Value), map[string]string{}}
+		for _, tag := range p.Tags {
+			out.Tags[tag.K] = tag.V
+		}
+		points, numbers = append(points, out), append(numbers, lines[i].number)
+	}
+	if len(points) == 0 {
+		return refused, nil
+	}
+	status, body, err := t.remote.do(ctx, http.MethodPost, "/api/put?details", points)
+	if err != nil {
+		return refused, err
+	}
+	more, err := readPut(t.remote.url, status, body, points, numbers)
+	return append(refused, more...), err
+}
+
+func valueText(v encoding.Value) json.RawMessage { return json.RawMessage(v.String()) }
+
+// readPut finds the lines of the points that an answer refuses. Any status but
+// success and refusal says that points may be lost.
+func readPut(url string, status int, body []byte, points []putPoint, numbers []int64) (refused []refusal, err error) {
+	var answer struct {
+		Success, Failed *int
+		Errors          []struct {
+			Datapoint putPoint
+			Error     string
+		}
+	}
+	if status == http.StatusNoContent {
+		return nil, nil
+	}
+	if status != http.StatusOK && status != http.StatusBadRequest || json.Unmarshal(body, &answer) != nil || answer.Success == nil || answer.Failed == nil {
+		return nil, &answerError{url, status, errorMessage(body)}
+	}
+	lines := map[string][]int64{}
+	for i := range points {
+		if len(answer.Errors) > 0 {
+			lines[points[i].key()] = append(lines[points[i].key()], numbers[i])
+		}
+	}
+	for _, e := range answer.Errors {
+		key := e.Datapoint.key()
+		if len(lines[key]) == 0 {
+			return nil, fmt.Errorf("%s refused a point that was not sent: %s: %s", url, key, e.Error)
+		}
+		refused = append(refused, refusal{lines[key][0], errors.New(e.Error)})
+		lines[key] = lines[key][1:]
+	}
+	if *answer.Failed != len(refused) || *answer.Success+*answer.Failed != len(points) {
+		return refused, fmt.Errorf("%s counts %d points stored and %d refused, of %d", url, *answer.Success, *answer.Failed, len(points))
+	}
+	return refused, nil
+}

@@ -1,0 +1,67 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// state is how far a file is imported, kept beside it as FILE.import until its
+// command has come to its end:
+//
+//	{"store":"pebble:data tsdb","offset":524288,"lines":9000,"crc32":305419896,
+//	 "points":8998,"refused":0,"blank":2}
+//
+// Everything before offset is durable; what stands behind it may be, and is
+// imported again, which changes nothing.
+type state struct {
+	// Store and table that the points went to.
+	Store string `json:"store"`
+	position
+	counts
+}
+
+// counts are a file's lines by what became of them; they add up to its lines.
+type counts struct {
+	Points  int64 `json:"points"`            // durable
+	Remarks int64 `json:"remarks,omitempty"` // durable annotations and meta data
+	Refused int64 `json:"refused"`           // told, and left out
+	Blank   int64 `json:"blank"`             // blank lines and comments
+}
+
+func stateName(file string) string { return file + ".import" }
+
+// loadState reads the state of a file, or begins one. A state of an import into
+// another store is an error: whoever goes on there would miss the beginning.
+func loadState(file, store string) (*state, error) {
+	text, err := os.ReadFile(stateName(file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return &state{Store: store}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := new(state)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("%s: %w (remove it to import the file anew)", stateName(file), err)
+	}
+	if s.Store != store {
+		return nil, fmt.Errorf("%s is of an import into %s, this one is into %s: remove it to import the file anew", stateName(file), s.Store, store)
+	}
+	return s, nil
+}
+
+// save replaces the state file, so that a crash leaves the old one or the new.
+func (s *state) save(file string) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	temporary := stateName(file) + ".new"
+	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("the state of the import cannot be kept (-no-state does without): %w", err)
+	}
+	return os.Rename(temporary, stateName(file))
+}

@@ -1,0 +1,131 @@
+package uid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+// assignTimeout bounds one assignment, which callers share.
+const assignTimeout = 30 * time.Second
+
+// Assign returns the UID of a name and gives it one if it has none. Callers of
+// one name at one time share one assignment.
+func (d *Dictionary) Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	if u, ok := d.forward[kind].GetIfPresent(name); ok {
+		return u, nil
+	}
+	ch := d.flight.DoChan(kind.String()+"\x00"+name, func() (any, error) {
+		// The first caller may go away while others wait for the same name.
+		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), assignTimeout)
+		defer cancel()
+		return d.assign(shared, kind, name)
+	})
+	select {
+	case r := <-ch:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.(encoding.UID), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Back-off between attempts that the store refused.
+const (
+	firstBackOff = 10 * time.Millisecond
+	maxBackOff   = time.Second
+)
+
+// assign tries until the store has taken or refused the name for good.
+func (d *Dictionary) assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	row, err := encoding.AppendName(nil, name)
+	if err != nil {
+		return nil, err
+	}
+	for wait := firstBackOff; ; wait = min(2*wait, maxBackOff) {
+		u, err := d.Resolve(ctx, kind, name)
+		if isNoName(err) {
+			u, err = d.allocate(ctx, kind, name, row)
+		}
+		if err == nil {
+			d.remember(kind, name, u)
+			return u, nil
+		}
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, errLostRace) || ctx.Err() != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// errLostRace tells that another writer gave the name its UID: read it.
+var errLostRace = errors.New("uid: another writer has assigned the name")
+
+// allocate takes the three steps once.
+func (d *Dictionary) allocate(ctx context.Context, kind encoding.UIDKind, name string, row []byte) (encoding.UID, error) {
+	s, table := d.cfg.Store, d.cfg.Table
+	counter := store.CellKey{Row: encoding.CounterRow, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}
+	n, err := s.Increment(ctx, table, counter, 1)
+	if err != nil {
+		return nil, fmt.Errorf("uid: counting for %s %q: %w", kind, name, err)
+	}
+	width := d.cfg.Schema.UIDWidth(kind)
+	if n <= 0 {
+		return nil, fmt.Errorf("uid: the counter of %s is %d, want more than 0", kind, n)
+	}
+	u, err := encoding.AppendUID(nil, uint64(n), width)
+	if err != nil {
+		return nil, &FullError{kind, width}
+	}
+	d.warnShort(kind, n, width)
+	given := false
+	defer func() {
+		if !given {
+			d.leaked.Add(1)
+		}
+	}()
+	reverse := store.CellKey{Row: u, Family: encoding.FamilyName, Qualifier: kind.Qualifier()}
+	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)
+	if err != nil {
+		return nil, fmt.Errorf("uid: reverse mapping of %s %q: %w", kind, name, err)
+	}
+	if !ok {
+		// The number was counted for us alone: somebody wrote the table by
+		// other means. It is left to them.
+		return nil, fmt.Errorf("%w: %s %s is in use already", errLostRace, kind, encoding.UID(u))
+	}
+	forward := store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}
+	ok, err = s.CompareAndPut(ctx, table, forward, nil, u)
+	if err != nil {
+		return nil, fmt.Errorf("uid: forward mapping of %s %q: %w", kind, name, err)
+	}
+	if !ok {
+		return nil, errLostRace
+	}
+	given = true
+	d.assigned.Add(1)
+	if d.cfg.Assigned != nil {
+		d.cfg.Assigned(kind, name, u)
+	}
+	return u, nil
+}
+
+// warnShort tells once when four fifths of a kind's UIDs are given: beyond the
+// last there is no way back but wider UIDs, which means new tables.
+func (d *Dictionary) warnShort(kind encoding.UIDKind, n int64, width int) {
+	if width >= 8 || float64(n) < 0.8*float64(uint64(1)<<(8*width)) || d.warned[kind].Swap(true) {
+		return
+	}
+	d.log().Warn("UIDs run short", "kind", kind.String(), "given", n, "bytes", width)
+}

@@ -1,0 +1,127 @@
+package uid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+func rename1(t *testing.T, d *Dictionary, from, to string) error {
+	t.Helper()
+	return d.Rename(t.Context(), encoding.UIDTagV, from, to)
+}
+
+func TestRename(t *testing.T) {
+	s := open(t)
+	d := dictionary(s)
+	for _, name := range []string{"web01", "web02"} {
+		if _, err := d.Assign(t.Context(), encoding.UIDTagV, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := rename1(t, d, "web01", "web03"); err != nil {
+		t.Fatal(err)
+	}
+	checkName(t, d, "web03", 1)
+	checkName(t, d, "web01", 0)
+	var refusal *RefusedError
+	err := rename1(t, d, "web03", "web02")
+	if want := `When trying rename("web03", "web02") on UniqueId(tsdb-uid, tagv, 3): new name already assigned ID=[0, 0, 2]`; !errors.As(err, &refusal) || err.Error() != want {
+		t.Errorf("taken name: %v, want %s", err, want)
+	}
+	if err := rename1(t, d, "nobody", "web09"); !isNoName(err) {
+		t.Errorf("unknown name: %v", err)
+	}
+	if err := rename1(t, d, "web03", "日本"); !errors.As(err, &refusal) {
+		t.Errorf("name that cannot be stored: %v", err)
+	}
+}
+
+// checkName looks a name up in the table; id 0 is none.
+func checkName(t *testing.T, d *Dictionary, name string, id uint64) {
+	t.Helper()
+	d.Drop()
+	u, err := d.Resolve(t.Context(), encoding.UIDTagV, name)
+	if id == 0 {
+		if !isNoName(err) {
+			t.Errorf("%s: %s, %v, want none", name, u, err)
+		}
+		return
+	}
+	if err != nil || encoding.UIDNumber(u) != id {
+		t.Errorf("%s: %s, %v, want %d", name, u, err, id)
+		return
+	}
+	if back, err := d.Name(t.Context(), encoding.UIDTagV, u); err != nil || back != name {
+		t.Errorf("%s: name %q, %v, want %q", u, back, err, name)
+	}
+}
+
+// Of several processes that rename one name at one time, while others assign
+// the new names, exactly one changes it, and every mapping leads both ways.
+func TestRename_race(t *testing.T) {
+	for round := range 20 {
+		s := open(t)
+		first := dictionary(s)
+		if _, err := first.Assign(t.Context(), encoding.UIDTagV, "old"); err != nil {
+			t.Fatal(err)
+		}
+		won := make([]error, 4)
+		var wg sync.WaitGroup
+		for i := range won {
+			name := fmt.Sprintf("new%d", i)
+			wg.Go(func() { won[i] = dictionary(s).Rename(context.Background(), encoding.UIDTagV, "old", name) })
+		}
+		wg.Go(func() { _, _ = dictionary(s).Assign(context.Background(), encoding.UIDTagV, "new0") })
+		wg.Wait()
+		winner := ""
+		for i, err := range won {
+			if err == nil {
+				if winner != "" {
+					t.Fatalf("round %d: %s and new%d won", round, winner, i)
+				}
+				winner = fmt.Sprintf("new%d", i)
+			}
+		}
+		if winner == "" {
+			winner = "old" // the assignment came between
+		}
+		checkName(t, first, winner, 1)
+	}
+}
+
+// failing fails one call of Apply.
+type failing struct {
+	store.Store
+	fail bool
+}
+
+func (f *failing) Apply(ctx context.Context, table string, m []store.Mutation) error {
+	if f.fail {
+		f.fail = false
+		return store.ErrUnavailable
+	}
+	return f.Store.Apply(ctx, table, m)
+}
+
+// A rename that was cut off is finished by asking again.
+func TestRename_again(t *testing.T) {
+	s := open(t)
+	d := dictionary(&failing{s, true})
+	if _, err := d.Assign(t.Context(), encoding.UIDTagV, "old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := rename1(t, d, "old", "new"); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("got %v, want %v", err, store.ErrUnavailable)
+	}
+	if err := rename1(t, d, "old", "new"); err != nil {
+		t.Fatal(err)
+	}
+	checkName(t, d, "old", 0)
+	checkName(t, d, "new", 1)
+}

@@ -1,0 +1,200 @@
+package uid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/pebble"
+)
+
+const table = "tsdb-uid"
+
+func open(t testing.TB) *pebble.Store {
+	t.Helper()
+	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	spec := store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "id"}, {Name: "name"}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func dictionary(s store.Store) *Dictionary {
+	return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema()})
+}
+
+func TestAssign(t *testing.T) {
+	d := dictionary(open(t))
+	for i, name := range []string{"sys.cpu.nice", "sys.cpu.user", "é.µ"} {
+		u, err := d.Assign(t.Context(), encoding.UIDMetric, name)
+		if err != nil || encoding.UIDNumber(u) != uint64(i+1) {
+			t.Fatalf("%s: %s, %v, want %d", name, u, err, i+1)
+		}
+		d.Drop()
+		again, err := d.Assign(t.Context(), encoding.UIDMetric, name)
+		if err != nil || again.String() != u.String() {
+			t.Errorf("%s again: %s, %v, want %s", name, again, err, u)
+		}
+		if back, err := d.Name(t.Context(), encoding.UIDMetric, u); err != nil || back != name {
+			t.Errorf("%s: name %q, %v, want %q", u, back, err, name)
+		}
+	}
+	var unknown *NoSuchNameError
+	if _, err := d.Resolve(t.Context(), encoding.UIDTagK, "sys.cpu.nice"); !errors.As(err, &unknown) || err.Error() != "No such name for 'tagk': 'sys.cpu.nice'" {
+		t.Errorf("as tagk: %v", err)
+	}
+	if _, err := d.Assign(t.Context(), encoding.UIDMetric, "日本"); err == nil {
+		t.Error("a name outside ISO-8859-1 was assigned")
+	}
+	var noID *NoSuchIDError
+	if _, err := d.Name(t.Context(), encoding.UIDMetric, encoding.UID{0, 0, 0xFF}); !errors.As(err, &noID) || err.Error() != "No such unique ID for 'metrics': [0, 0, -1]" {
+		t.Errorf("UID 0000FF: %v", err)
+	}
+}
+
+func TestAssign_full(t *testing.T) {
+	s := open(t)
+	schema := encoding.DefaultSchema()
+	schema.TagVWidth = 1
+	d := New(Config{Store: s, Table: table, Schema: schema})
+	for i := range 255 {
+		if _, err := d.Assign(t.Context(), encoding.UIDTagV, fmt.Sprint("v", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Assign(t.Context(), encoding.UIDTagV, "v256"); err == nil || err.Error() != "All Unique IDs for tagv on 1 bytes are already assigned!" {
+		t.Errorf("name 256 of 255: %v", err)
+	}
+	if _, err := d.Assign(t.Context(), encoding.UIDTagV, "v7"); err != nil {
+		t.Errorf("a known name: %v", err)
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	d := dictionary(open(t))
+	for _, name := range []string{"web02", "web01", "web", "wec", "WEB", "a", "ÿ"} {
+		if _, err := d.Assign(t.Context(), encoding.UIDTagV, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Assign(t.Context(), encoding.UIDTagK, "weather")
+	f := func(prefix string, max int, want ...string) {
+		t.Helper()
+		got, err := d.Suggest(t.Context(), encoding.UIDTagV, prefix, max)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
+			t.Errorf("%q: %s", prefix, diff)
+		}
+	}
+	f("", 25, "WEB", "a", "web", "web01", "web02", "wec", "ÿ")
+	f("web", 25, "web", "web01", "web02")
+	f("web", 2, "web", "web01")
+	f("ÿ", 25, "ÿ")
+	f("日", 25)
+	f("x", 25)
+}
+
+// flaky makes atomic operations fail, before or after they were done.
+type flaky struct {
+	store.Store
+	mu  sync.Mutex
+	rnd *rand.Rand
+}
+
+func (f *flaky) fate() (before, after bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.rnd.IntN(10)
+	return n == 0, n == 1
+}
+
+func (f *flaky) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
+	before, after := f.fate()
+	if before {
+		return 0, store.ErrUnavailable
+	}
+	n, err := f.Store.Increment(ctx, table, cell, delta)
+	if after {
+		return 0, store.ErrUnavailable
+	}
+	return n, err
+}
+
+func (f *flaky) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+	before, after := f.fate()
+	if before {
+		return false, store.ErrUnavailable
+	}
+	ok, err := f.Store.CompareAndPut(ctx, table, cell, expected, value)
+	if after {
+		return false, store.ErrUnavailable
+	}
+	return ok, err
+}
+
+// Eight writers with dictionaries of their own, over a store that fails at any
+// step, assign overlapping names: one UID a name, one name a UID, and no UID
+// without a name.
+func TestAssign_race(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	base := open(t)
+	s := &flaky{Store: base, rnd: rand.New(rand.NewPCG(seed, 0))}
+	const writers, names = 8, 250
+	given := make([]map[string]string, writers)
+	var wg sync.WaitGroup
+	for w := range writers {
+		given[w] = map[string]string{}
+		d := dictionary(s)
+		order := rand.New(rand.NewPCG(seed, uint64(w+1))).Perm(names)
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			for _, i := range order {
+				name := fmt.Sprint("name", i)
+				u, err := d.Assign(ctx, encoding.UIDTagV, name)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+				given[w][name] = string(u)
+			}
+		})
+	}
+	wg.Wait()
+	byUID := map[string]string{}
+	check := dictionary(base)
+	for w := range writers {
+		for name, u := range given[w] {
+			if u != given[0][name] {
+				t.Errorf("%s is % X and % X", name, u, given[0][name])
+			}
+			if other, ok := byUID[u]; ok && other != name {
+				t.Errorf("% X is %s and %s", u, name, other)
+			}
+			byUID[u] = name
+			if back, err := check.Name(t.Context(), encoding.UIDTagV, encoding.UID(u)); err != nil || back != name {
+				t.Errorf("% X has name %q, %v, want %s", u, back, err, name)
+			}
+		}
+	}
+	if len(byUID) != names {
+		t.Errorf("%d UIDs, want %d", len(byUID), names)
+	}
+}

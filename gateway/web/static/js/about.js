@@ -1,0 +1,49 @@
+// What an answer does not hold: the rows that the server read for it, and the
+// annotations in its range. Asked for once an answer is there, and again for the
+// newest part every minute, for new annotations.
+
+import * as api from './api.js';
+import { counting } from './query.js';
+
+const again = 60_000; // ms
+const overlap = 600;  // s before the last question: a note may be late
+
+export class About {
+  constructor(query, onChange) {
+    Object.assign(this, { query, onChange, rows: null, notes: new Map(), closed: false });
+    this.#ask(query.start);
+  }
+
+  close() {
+    this.closed = true;
+    clearTimeout(this.timer);
+  }
+
+  async #ask(start) {
+    const from = Math.floor(Date.now() / 1000) - overlap;
+    try {
+      if (!document.hidden) this.#take(await api.query(counting(this.query, start)), start);
+    } catch { /* the answer itself tells what is wrong */ }
+    if (this.closed || this.query.end !== undefined) return;
+    this.timer = setTimeout(() => this.#ask(from), again);
+  }
+
+  #take(answer, start) {
+    if (this.closed) return;
+    const whole = start === this.query.start;
+    if (whole) this.rows = answer.find((r) => r.statsSummary)?.statsSummary.rowsPreFilter ?? null;
+    if (whole) this.notes.clear();
+    for (const r of answer) for (const a of [...(r.annotations ?? []), ...(r.globalAnnotations ?? [])]) this.notes.set(`${a.tsuid} ${a.startTime}`, noteOf(a));
+    this.onChange();
+  }
+}
+
+const seconds = (t) => (t > 1e11 ? t / 1000 : t);
+
+const noteOf = ({ startTime, description, notes }) => ({ time: seconds(startTime), text: description || notes || 'annotation' });
+
+// merged are the notes of several, in order of time, each once, within a range.
+export function merged(abouts, [from, to]) {
+  const all = new Map(abouts.flatMap((a) => [...a.notes]));
+  return [...all.values()].filter((n) => n.time >= from && n.time <= to).sort((a, b) => a.time - b.time);
+}

@@ -1,0 +1,44 @@
+// Requests to the gateway that are not live.
+
+import { parse } from './answer.js';
+
+const key = 'downpour.token';
+let refused = () => {};
+
+export const token = () => sessionStorage.getItem(key) || '';
+export const setToken = (text) => sessionStorage.setItem(key, text);
+
+// onRefused is called when the gateway wants another token.
+export const onRefused = (f) => { refused = f; };
+
+async function request(path, options = {}) {
+  const headers = { ...options.headers, ...(token() ? { Authorization: 'Bearer ' + token() } : {}) };
+  const response = await fetch(path, { ...options, headers });
+  if (response.status === 401 || response.status === 403) refused();
+  if (response.ok) return response;
+  const text = await response.text();
+  let message = `${response.status} ${response.statusText}`;
+  try { message = JSON.parse(text).error.message; } catch { /* not JSON: the status has to do */ }
+  throw new Error(message);
+}
+
+const get = async (path, signal) => (await request(path, { signal })).json();
+
+export const suggest = (type) => (q, signal) => get(`/api/suggest?${new URLSearchParams({ type, q, max: 40 })}`, signal);
+
+export const aggregators = () => get('/api/aggregators');
+
+// lookup finds series of a metric: {tags} each, at most limit of them.
+export const lookup = async (m, limit, signal) => (await get(`/api/search/lookup?${new URLSearchParams({ m, limit })}`, signal)).results;
+
+const post = (query, parameters, accept) => request(`/api/query?${parameters}`, {
+  method: 'POST', body: JSON.stringify(query), headers: { 'Content-Type': 'application/json', ...(accept ? { Accept: accept } : {}) },
+});
+
+// query answers as JSON.
+export const query = async (body, parameters = 'arrays=true') => parse(await (await post(body, parameters)).text());
+
+export const arrowType = 'application/vnd.apache.arrow.stream';
+
+// arrow answers as a Blob holding an IPC stream.
+export const arrow = async (body) => (await post(body, 'integers=true', arrowType)).blob();

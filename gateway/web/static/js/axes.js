@@ -1,0 +1,46 @@
+// Axes and scales for uPlot: 24-hour clock, one unit an axis, linear or
+// logarithmic, a second axis on the right.
+
+import uPlot from '../vendor/uplot/uPlot.esm.js';
+import * as format from './format.js';
+
+// Templates of the time axis: least distance in s, text, text where the day or
+// year changes.
+const day = '\n{YYYY}-{MM}-{DD}';
+const times = [
+  [86400 * 365, '{YYYY}', null, null, null, null, null, null, 1],
+  [86400 * 28, '{MMM}', '\n{YYYY}', null, null, null, null, null, 1],
+  [86400, '{MM}-{DD}', '\n{YYYY}', null, null, null, null, null, 1],
+  [3600, '{HH}:{mm}', day, null, day, null, null, null, 1],
+  [60, '{HH}:{mm}', day, null, day, null, null, null, 1],
+  [1, '{HH}:{mm}:{ss}', day, null, day, null, null, null, 1],
+  [0.001, ':{ss}.{fff}', day + ' {HH}:{mm}', null, day + ' {HH}:{mm}', null, '\n{HH}:{mm}', null, 1],
+];
+
+// axes returns them for colours {text, grid, tick}; right adds the second one.
+export function axes({ text, grid, tick }, log, right) {
+  const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: tick, width: 1, size: 5 }, font: '12px system-ui, sans-serif' };
+  const values = log
+    ? (u, splits) => splits.map((v) => (v === null ? '' : format.value(v)))
+    : (u, splits, index, space, step) => format.ticks(splits, step);
+  const list = [{ ...axis, values: times, space: 70 }, { ...axis, scale: 'y', size: 60, values }];
+  if (right) list.push({ ...axis, scale: 'y2', side: 1, size: 60, values, grid: { show: false } });
+  return list;
+}
+
+export function scales(range, log) {
+  const y = log ? { distr: 3, range: decades } : { range: padded };
+  return { x: { time: true, auto: false, min: range[0], max: range[1] }, y, y2: { ...y } };
+}
+
+// padded leaves room above and below, also for a line that is flat.
+function padded(u, min, max) {
+  if (min === null || max === null) return [0, 1];
+  if (min === max) return min === 0 ? [0, 1] : [min - Math.abs(min) * 0.1, max + Math.abs(max) * 0.1];
+  return uPlot.rangeNum(min, max, 0.08, true);
+}
+
+function decades(u, min, max) {
+  if (min === null || max === null) return [1, 10];
+  return uPlot.rangeLog(min, max, 10, false);
+}

@@ -1,0 +1,216 @@
+// The canvas: uPlot with our colours, clock and keys. It draws what it is given
+// and reports what the hand does; it knows neither queries nor sockets.
+
+import uPlot from '../vendor/uplot/uPlot.esm.js';
+import { axes, scales } from './axes.js';
+import { alone, nearest } from './columns.js';
+import * as format from './format.js';
+import { css, lineStyle } from './look.js';
+
+const dragged = 5; // px that make a drag of a click
+
+export class Chart {
+  // events: onZoom(from, to), onReset(), onCursor(cursor or null), onPin(time),
+  // onPause(), onRead(text), onDraw(plot). A cursor is {plot, time, places}:
+  // for each row of the data, the place that it reads.
+  constructor(element, events) {
+    this.element = element;
+    this.events = events;
+    this.picture = { labels: [], looks: [], sides: [], data: [[]], range: [0, 1], hidden: new Set(), notes: [], pins: [], log: false, zone: '' };
+    this.shape = '';
+    this.reading = 1;  // the line that the keys read
+    this.at = null;    // the time that they have come to
+    new ResizeObserver(() => this.plot?.setSize(this.#size())).observe(element);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#build());
+    element.addEventListener('keydown', (e) => this.#key(e));
+  }
+
+  // draw shows a picture: data as of columns.js over range, in seconds, and a
+  // name, a look and a side for each line.
+  draw(picture) {
+    this.picture = picture;
+    const { labels, looks, sides, log, zone, theme, data, range, hidden } = picture;
+    const shape = JSON.stringify([labels, looks, sides, log, zone, theme]);
+    if (shape !== this.shape) {
+      this.shape = shape;
+      return this.#build();
+    }
+    labels.forEach((l, i) => {
+      const show = !hidden.has(l);
+      if (this.plot.series[i + 1].show !== show) this.plot.setSeries(i + 1, { show }, false);
+    });
+    this.plot.batch(() => {
+      this.plot.setData(data, false);
+      this.plot.setScale('x', { min: range[0], max: range[1] });
+    });
+    this.#keepReading();
+  }
+
+  // move shifts the range without new data.
+  move(range) {
+    this.picture.range = range;
+    this.plot?.setScale('x', { min: range[0], max: range[1] });
+    this.#keepReading();
+  }
+
+  // emphasise pales the other lines; null ends it.
+  emphasise(label) {
+    const i = this.picture.labels.indexOf(label);
+    this.plot?.setSeries(i < 0 ? null : i + 1, { focus: i >= 0 });
+  }
+
+  get canvas() { return this.plot.ctx.canvas; }
+
+  #size() {
+    return { width: Math.max(200, this.element.clientWidth), height: Math.max(160, this.element.clientHeight) };
+  }
+
+  #build() {
+    this.plot?.destroy();
+    this.plot = new uPlot(this.#options(), this.picture.data, this.element);
+    this.plot.root.setAttribute('aria-hidden', 'true'); // the table beside it is for reading
+    this.#keepReading();
+  }
+
+  #options() {
+    const { range, log, labels, sides, zone } = this.picture;
+    return {
+      ...this.#size(),
+      legend: { show: false },
+      focus: { alpha: 0.2 },
+      tzDate: (t) => (zone ? uPlot.tzDate(new Date(t * 1000), zone) : new Date(t * 1000)),
+      cursor: {
+        drag: { x: true, y: false, setScale: false, dist: dragged },
+        points: { size: 7 },
+        bind: { dblclick: () => () => this.events.onReset() },
+        dataIdx: (u, s, i) => (s === 0 || i === null || !u.data[s] ? i : nearest(u.data[0], u.data[s], i)),
+      },
+      scales: scales(range, log),
+      axes: axes({ text: css('--faint'), grid: css('--grid'), tick: css('--line') }, log, sides.some(Boolean)),
+      series: [{}, ...labels.map((label, i) => this.#line(label, i))],
+      hooks: {
+        setSelect: [(u) => this.#selected(u)],
+        setCursor: [(u) => this.events.onCursor(cursorOf(u))],
+        ready: [(u) => this.#clicks(u)],
+        drawAxes: [(u) => this.#marks(u)],
+        draw: [(u) => this.events.onDraw(u)],
+      },
+    };
+  }
+
+  #line(label, i) {
+    const { looks, sides, hidden } = this.picture;
+    const { colour, dash } = lineStyle(looks[i]);
+    const stroke = css(colour);
+    return {
+      label, stroke, dash, width: 1.5, scale: sides[i] ? 'y2' : 'y', show: !hidden.has(label),
+      // Where points are too dense to mark, those that no line reaches still are.
+      points: { size: 5, fill: stroke, filter: (u, s, show) => (show ? null : alone(u.data[s])) },
+    };
+  }
+
+  #selected(u) {
+    const { left, width } = u.select;
+    if (width < dragged) return;
+    const [from, to] = [u.posToVal(left, 'x'), u.posToVal(left + width, 'x')];
+    u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+    this.events.onZoom(Math.floor(from), Math.ceil(to));
+  }
+
+  // clicks are where the button comes up where it went down.
+  #clicks(u) {
+    let down = 0;
+    u.over.addEventListener('mousedown', (e) => { down = e.clientX; this.at = null; });
+    u.over.addEventListener('click', (e) => {
+      const t = u.data[0][u.cursor.idx];
+      if (Math.abs(e.clientX - down) < dragged && t !== undefined) this.events.onPin(t); // twice, as in a double click, is nothing
+    });
+  }
+
+  // marks draws annotations and pinned times under the lines.
+  #marks(u) {
+    const { notes, pins } = this.picture;
+    u.ctx.save();
+    for (const { time } of notes) mark(u, time, css('--note'), true);
+    for (const time of pins) mark(u, time, css('--accent'), false);
+    u.ctx.restore();
+  }
+
+  #key(e) {
+    if (e.target !== this.element) return; // a button in it
+    if (e.key === 'Escape') {
+      this.at = null;
+      this.plot?.setCursor({ left: -10, top: -10 });
+      return this.events.onReset();
+    }
+    if (e.key === 'Enter' && this.at !== null) return this.events.onPin(this.at);
+    if (e.key === 'p') return this.events.onPause();
+    const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity, ArrowUp: 0, ArrowDown: 0 }[e.key];
+    if (step === undefined || !this.plot || this.picture.labels.length === 0 || e.ctrlKey || e.metaKey || e.altKey) return;
+    e.preventDefault();
+    if (step === 0) this.#turn(e.key === 'ArrowDown' ? 1 : -1);
+    this.#read(step);
+  }
+
+  #turn(by) {
+    const n = this.picture.labels.length;
+    for (let i = 0; i < n; i++) {
+      this.reading = ((this.reading - 1 + by + n) % n) + 1;
+      if (this.plot.series[this.reading].show) return;
+    }
+  }
+
+  // read moves the cursor to a neighbouring point of the line and says it.
+  #read(step) {
+    const { labels, data, range, zone } = this.picture;
+    if (this.reading > labels.length) this.reading = 1;
+    if (!this.plot.series[this.reading].show) this.#turn(1);
+    const [times, row] = [data[0], data[this.reading]];
+    const here = times.map((_, i) => i).filter((i) => row[i] != null && times[i] >= range[0] && times[i] <= range[1]);
+    if (here.length === 0) return;
+    const place = this.at === null ? here.length : here.findIndex((i) => times[i] >= this.at);
+    const from = place < 0 ? here.length : place;
+    const i = here[Math.min(here.length - 1, Math.max(0, from + step))];
+    this.at = times[i];
+    this.#keepReading();
+    this.events.onRead(`${labels[this.reading - 1]}: ${format.value(row[i])} at ${format.time(times[i], zone)}`);
+  }
+
+  // keepReading holds the cursor on its point while the chart moves on.
+  #keepReading() {
+    if (this.at === null || !this.plot) return;
+    const v = this.picture.data[this.reading]?.[this.picture.data[0].indexOf(this.at)];
+    const left = this.plot.valToPos(this.at, 'x');
+    if (v == null || left < 0) {
+      this.at = null;
+      return this.plot.setCursor({ left: -10, top: -10 });
+    }
+    this.plot.setCursor({ left, top: this.plot.valToPos(v, this.picture.sides[this.reading - 1] ? 'y2' : 'y') });
+  }
+}
+
+// mark is a vertical line; an annotation's is dashed and has a flag.
+function mark({ ctx, bbox, valToPos }, time, colour, flag) {
+  const ratio = devicePixelRatio;
+  const x = Math.round(valToPos(time, 'x', true));
+  if (x < bbox.left || x > bbox.left + bbox.width) return;
+  ctx.strokeStyle = ctx.fillStyle = colour;
+  ctx.lineWidth = ratio;
+  ctx.setLineDash(flag ? [4 * ratio, 3 * ratio] : []);
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  if (!flag) return;
+  ctx.beginPath();
+  ctx.moveTo(x - 5 * ratio, bbox.top);
+  ctx.lineTo(x + 5 * ratio, bbox.top);
+  ctx.lineTo(x, bbox.top + 7 * ratio);
+  ctx.fill();
+}
+
+function cursorOf(u) {
+  const { idx, idxs, left, top } = u.cursor;
+  if (idx === null || idx === undefined || left < 0) return null;
+  return { plot: u, time: u.data[0][idx], places: idxs, left, top };
+}

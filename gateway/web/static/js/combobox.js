@@ -1,0 +1,91 @@
+// Completion for a text field, by the ARIA combobox pattern: the list opens as
+// one types, arrows move in it, Enter takes, Escape closes.
+
+let made = 0;
+
+// combobox enhances input; suggest(text, signal) returns names; onPick(value)
+// is called when one is taken or the field is left changed.
+export function combobox(input, suggest, onPick) {
+  const list = document.createElement('ul');
+  list.id = (input.id || `combo-${++made}`) + '-list';
+  list.setAttribute('role', 'listbox');
+  list.setAttribute('aria-label', 'Suggestions');
+  list.hidden = true;
+  input.after(list);
+  for (const [k, v] of Object.entries({ role: 'combobox', 'aria-autocomplete': 'list', 'aria-expanded': 'false', 'aria-controls': list.id, autocomplete: 'off', spellcheck: 'false' })) input.setAttribute(k, v);
+
+  let active = -1;
+  let request = null;
+  let timer = null;
+  let taken = input.value;
+
+  const close = () => {
+    clearTimeout(timer);
+    request?.abort();
+    list.hidden = true;
+    active = -1;
+    input.setAttribute('aria-expanded', 'false');
+    input.removeAttribute('aria-activedescendant');
+  };
+  const take = (value) => {
+    input.value = value;
+    close();
+    if (value === taken) return;
+    taken = value;
+    onPick(value);
+  };
+  const mark = (i) => {
+    active = i;
+    [...list.children].forEach((o, n) => o.setAttribute('aria-selected', String(n === i)));
+    const option = list.children[i];
+    if (!option) return input.removeAttribute('aria-activedescendant');
+    input.setAttribute('aria-activedescendant', option.id);
+    option.scrollIntoView({ block: 'nearest' });
+  };
+  const show = (names) => {
+    list.replaceChildren(...names.map((name, i) => {
+      const option = document.createElement('li');
+      option.id = `${list.id}-${i}`;
+      option.setAttribute('role', 'option');
+      option.setAttribute('aria-selected', 'false');
+      option.textContent = name;
+      option.addEventListener('pointerdown', (e) => { e.preventDefault(); take(name); });
+      return option;
+    }));
+    list.hidden = names.length === 0;
+    input.setAttribute('aria-expanded', String(!list.hidden));
+    active = -1;
+    input.removeAttribute('aria-activedescendant');
+  };
+  const ask = async () => {
+    request?.abort();
+    request = new AbortController();
+    const { signal } = request;
+    try {
+      const names = await suggest(input.value, signal);
+      if (!signal.aborted && document.activeElement === input) show(names);
+    } catch {
+      if (!signal.aborted) close(); // the status line tells of a lost server
+    }
+  };
+  const soon = () => { clearTimeout(timer); timer = setTimeout(ask, 100); };
+
+  input.addEventListener('input', soon);
+  input.addEventListener('focus', () => { taken = input.value; });
+  input.addEventListener('click', soon);
+  input.addEventListener('blur', () => take(input.value.trim()));
+  input.addEventListener('keydown', (e) => {
+    const n = list.children.length;
+    if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
+      e.preventDefault();
+      if (list.hidden) return ask();
+      mark(e.key === 'ArrowDown' ? (active + 1) % n : (active + n - (active < 0 ? 0 : 1)) % n);
+    } else if (e.key === 'Enter') {
+      e.preventDefault();
+      take(list.children[active]?.textContent ?? input.value.trim());
+    } else if (e.key === 'Escape' && !list.hidden) {
+      e.stopPropagation();
+      close();
+    }
+  });
+}

@@ -1,0 +1,48 @@
+// What a tag may be called: first what the answer on screen and the metric's own
+// series have, then what the server knows of any metric.
+
+import { lookup, suggest } from './api.js';
+
+const shown = 40;
+const series = 2000;    // looked at for the values of a key
+const fresh = 30_000;   // ms for which they are remembered
+
+// tagKeys suggests keys; known() are those of the answer.
+export const tagKeys = (known) => async (q, signal) => union(match(known(), q), await suggest('tagk')(q, signal));
+
+// tagValues suggests values of a key of a metric; of "a|b" the last is completed.
+// about() is {metric, key}.
+export function tagValues(about) {
+  const remembered = { of: '', at: 0, values: [] };
+  const values = async (signal) => {
+    const { metric, key } = about();
+    const of = `${metric}{${key}=*}`;
+    if (remembered.of !== of || Date.now() - remembered.at > fresh) {
+      const found = metric && key ? await lookup(of, series, signal).catch((e) => nothing(e, signal)) : [];
+      Object.assign(remembered, { of, at: Date.now(), values: [...new Set(found.map((r) => r.tags[key]).filter(Boolean))].sort(), whole: found.length > 0 && found.length < series });
+    }
+    return remembered;
+  };
+  return async (text, signal) => {
+    const at = text.lastIndexOf('|') + 1;
+    const [before, q] = [text.slice(0, at), text.slice(at)];
+    const own = await values(signal);
+    const found = own.whole ? match(own.values, q) : union(match(own.values, q), await suggest('tagv')(q, signal));
+    return (before || q ? [] : ['*']).concat(found.slice(0, shown).map((v) => before + v));
+  };
+}
+
+// Without a meta table, the names of all metrics have to do.
+function nothing(error, signal) {
+  if (signal.aborted) throw error;
+  return [];
+}
+
+// match puts names that begin with q before those that hold it.
+function match(names, q) {
+  const low = q.toLowerCase();
+  const rank = (n) => { const i = n.toLowerCase().indexOf(low); return i < 0 ? 2 : Math.min(i, 1); };
+  return names.filter((n) => rank(n) < 2).sort((a, b) => rank(a) - rank(b));
+}
+
+const union = (a, b) => [...new Set([...a, ...b])].slice(0, shown);

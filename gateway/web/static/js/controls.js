@@ -1,0 +1,129 @@
+// The form above the chart: shows a state, and turns what one changes in it
+// into the next state. The rows of the queries are in queryrow.js.
+
+import { time } from './format.js';
+import { QueryRow, choose, options } from './queryrow.js';
+import { emptyQuery, windowOf } from './state.js';
+import { isRelative, parse } from './zone.js';
+
+const $ = (id) => document.getElementById(id);
+
+const ranges = [['5m', 'last 5 minutes'], ['15m', 'last 15 minutes'], ['30m', 'last 30 minutes'], ['1h', 'last hour'], ['3h', 'last 3 hours'],
+  ['6h', 'last 6 hours'], ['12h', 'last 12 hours'], ['1d', 'last day'], ['2d', 'last 2 days'], ['7d', 'last 7 days'], ['30d', 'last 30 days'],
+  ['90d', 'last 90 days'], ['1y', 'last year']];
+
+export const letter = (i) => String.fromCharCode(65 + i);
+const queriesAtMost = 26;
+
+export class Controls {
+  // onChange gets the parts of the state that changed.
+  constructor(onChange) {
+    this.onChange = onChange;
+    this.rows = [];
+    options($('range'), [...ranges.map(([r, text]) => [r + '-ago', text]), ['absolute', 'from … to …']]);
+    zones(['UTC']);
+    for (const event of ['focus', 'pointerdown']) $('zone').addEventListener(event, () => this.#allZones(), { once: true });
+    options($('theme'), [['', 'as the system'], ['light', 'light'], ['dark', 'dark']]);
+    $('range').addEventListener('change', () => this.#ranged());
+    for (const id of ['from', 'to']) $(id).addEventListener('change', () => this.#absolute());
+    $('zone').addEventListener('change', (e) => onChange({ tz: e.target.value }));
+    $('theme').addEventListener('change', (e) => onChange({ theme: e.target.value }));
+    $('log').addEventListener('change', (e) => onChange({ log: e.target.checked }));
+    $('notes').addEventListener('change', (e) => onChange({ notes: e.target.checked }));
+    $('add-query').addEventListener('click', () => this.#add());
+    $('query').addEventListener('submit', (e) => e.preventDefault());
+  }
+
+  aggregators(names) {
+    this.names = names;
+    this.rows.forEach((r) => r.aggregators(names));
+  }
+
+  show(state) {
+    this.state = state;
+    this.#showRows(state.queries);
+    this.#showRange(state);
+    choose($('zone'), state.tz);
+    $('theme').value = state.theme;
+    $('log').checked = state.log;
+    $('notes').checked = state.notes;
+    $('add-query').disabled = state.queries.length >= queriesAtMost;
+    $('pause').setAttribute('aria-pressed', String(state.pause !== null));
+    $('pause').textContent = state.pause === null ? 'Pause' : 'Resume';
+  }
+
+  // allZones lists them once somebody is about to choose: there are hundreds.
+  #allZones() {
+    zones(['UTC', ...Intl.supportedValuesOf('timeZone').filter((z) => z !== 'UTC')]);
+    choose($('zone'), this.state.tz);
+  }
+
+  #showRows(queries) {
+    while (this.rows.length > queries.length) this.rows.pop().element.remove();
+    while (this.rows.length < queries.length) {
+      const i = this.rows.length;
+      const row = new QueryRow(i, (part) => this.#changed(i, part), () => this.#removed(i));
+      if (this.names) row.aggregators(this.names);
+      this.rows.push(row);
+      $('queries').append(row.element);
+    }
+    queries.forEach((q, i) => this.rows[i].show(q, letter(i), queries.length === 1));
+  }
+
+  // A name of a line may mean another line after this: none stays hidden.
+  #changed(i, part) {
+    this.onChange({ hide: [], queries: this.state.queries.map((q, n) => (n === i ? { ...q, ...part } : q)) });
+  }
+
+  #removed(i) {
+    this.onChange({ hide: [], queries: this.state.queries.filter((_, n) => n !== i) });
+    $('add-query').focus();
+  }
+
+  // add begins with what the last query has: one compares, mostly.
+  #add() {
+    const { aggregator, downsample, rate } = this.state.queries.at(-1) ?? emptyQuery();
+    this.onChange({ queries: [...this.state.queries, { ...emptyQuery(), aggregator, downsample, rate }] });
+    this.rows.at(-1).metric.focus();
+  }
+
+  #showRange(state) {
+    const relative = !state.end && isRelative(state.start);
+    if (relative) choose($('range'), state.start, `last ${state.start.replace('-ago', '')}`);
+    else $('range').value = 'absolute';
+    document.querySelectorAll('.absolute').forEach((f) => { f.hidden = relative; });
+    const [from, to] = windowOf(state, Date.now() / 1000);
+    const shown = (text, seconds) => (isRelative(text) ? text : time(Math.floor(seconds), state.tz));
+    for (const [id, text] of [['from', shown(state.start, from)], ['to', state.end ? shown(state.end, to) : '']]) {
+      $(id).value = text;
+      $(id).removeAttribute('aria-invalid');
+    }
+  }
+
+  #ranged() {
+    const range = $('range').value;
+    const still = { zoom: null, pause: null, pins: [] };
+    if (range !== 'absolute') return this.onChange({ start: range, end: '', ...still });
+    const [from, to] = windowOf(this.state, Date.now() / 1000);
+    this.onChange({ start: String(Math.floor(from)), end: String(Math.floor(to)), ...still });
+    $('from').focus();
+  }
+
+  // absolute takes what was written into From and To; an empty To is now.
+  #absolute() {
+    const now = Date.now() / 1000;
+    const read = (id) => {
+      const text = $(id).value.trim();
+      const seconds = text && parse(text, now, this.state.tz);
+      $(id).toggleAttribute('aria-invalid', seconds === null);
+      if (seconds === null) $(id).setAttribute('aria-invalid', 'true');
+      return seconds === null ? null : isRelative(text) || !text || text === 'now' ? text.replace('now', '') : String(Math.floor(seconds));
+    };
+    const [start, end] = [read('from'), read('to')];
+    if (start && end !== null) this.onChange({ start, end, zoom: null, pause: null, pins: [] });
+  }
+}
+
+function zones(names) {
+  options($('zone'), [['', `local: ${Intl.DateTimeFormat().resolvedOptions().timeZone}`], ...names.map((z) => [z, z])]);
+}

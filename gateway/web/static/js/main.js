@@ -1,0 +1,305 @@
+// The page: state in the address, controls above, chart, legend, numbers and
+// table below. Everything follows from the state; a change there changes the
+// live subscriptions, whose answers are drawn.
+
+import * as api from './api.js';
+import { About, merged } from './about.js';
+import { Chart } from './chart.js';
+import { Looks, labels, toColumns } from './columns.js';
+import { Controls, letter } from './controls.js';
+import { DataTable } from './datatable.js';
+import { arrow, csv, png, save } from './download.js';
+import { plural, time } from './format.js';
+import { Inspect } from './inspect.js';
+import { Legend } from './legend.js';
+import { LiveClient } from './live.js';
+import { describe, ofQuery, seriesLimit } from './messages.js';
+import { effectiveDownsample, stepOf, toQuery } from './query.js';
+import { fromHash, toHash, windowOf } from './state.js';
+import { Tooltip } from './tooltip.js';
+
+const $ = (id) => document.getElementById(id);
+const now = () => Date.now() / 1000;
+
+let state = fromHash(location.hash);
+let asked = [];        // for each query of the state: its entry, or null without a metric
+let connection = null;
+let metricsExist;
+let lines = [];        // {label, group, letter, right, step} of each line drawn
+let picture = { labels: [], looks: [], sides: [], data: [[]], hidden: new Set(), notes: [], pins: [], range: [0, 1] };
+let cursor = null;
+let dirty = false;     // a frame is due
+let fresh = true;      // and the points have changed
+
+const looks = new Looks();
+const tooltip = new Tooltip($('chart'), (t) => go({ pins: state.pins.filter((p) => p !== t) }, true));
+const chart = new Chart($('chart'), {
+  onZoom: (from, to) => go({ zoom: [from, to] }),
+  onReset: () => state.zoom && go({ zoom: null }),
+  onCursor: (c) => { cursor = c; showCursor(); },
+  onPin: (t) => go({ pins: state.pins.includes(t) ? state.pins.filter((p) => p !== t) : [...state.pins, t].slice(-4) }, true),
+  onPause: () => pause(),
+  onRead: (text) => { $('readout').textContent = text; },
+  onDraw: (plot) => tooltip.pin(state.pins, plot, picture),
+});
+const table = new DataTable($('table'));
+const legend = new Legend($('legend'), toggle, (label) => chart.emphasise(label));
+const controls = new Controls(go);
+const inspects = ['explain', 'trace'].map((kind) => new Inspect($(kind), kind));
+const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/ws`, {
+  token: api.token,
+  onState: (c) => { connection = c; redraw(); },
+});
+
+// go changes the state, and the address with it; a small change replaces the
+// address instead of adding to the browser's history.
+function go(change, small = false) {
+  state = { ...state, ...change };
+  history[small ? 'replaceState' : 'pushState'](null, '', toHash(state));
+  apply();
+}
+
+function apply() {
+  controls.show(state);
+  document.documentElement.dataset.theme = state.theme;
+  for (const details of document.querySelectorAll('details')) details.open = state.open.includes(details.id);
+  $('reset-zoom').hidden = !state.zoom;
+  const metrics = state.queries.map((q) => q.metric).filter(Boolean);
+  document.title = [...metrics, 'Downpour'].join(' · ');
+  subscribe();
+  inspects.forEach((i) => i.show(asked.map((e, n) => e && { letter: letter(n), query: e.query }).filter(Boolean)));
+  redraw(true);
+}
+
+// subscribe keeps what is asked already, asks what is new, and ends the rest.
+function subscribe() {
+  const before = asked;
+  const byText = new Map(before.filter(Boolean).map((e) => [e.text, e]));
+  const t = now();
+  asked = state.queries.map((q, i) => {
+    if (!q.metric) return null;
+    const query = toQuery(state, q, t);
+    const text = JSON.stringify(query);
+    if (!byText.has(text)) byText.set(text, ask(query, text, before[i]));
+    return byText.get(text);
+  });
+  for (const e of byText.values()) if (!asked.includes(e)) close(e);
+}
+
+// An entry is one subscription. Until it is answered it shows what the query
+// before it did, if that was of the same metric.
+function ask(query, text, before) {
+  const { metric } = query.queries[0];
+  const e = { query, text, metric, answered: false, complete: false, error: null, about: null, elapsed: null, shown: null };
+  if (before?.metric === metric) e.shown = before.shown;
+  e.sub = live.subscribe(query, {
+    onData: (answer, message) => {
+      if (message.type === 'snapshot') e.elapsed ??= Math.round(performance.now() - e.sub.askedAt);
+      Object.assign(e, { answered: true, error: null, shown: answer });
+      e.about ??= new About(query, () => redraw(true));
+      redraw(true);
+    },
+    onError: (error) => { Object.assign(e, { error, shown: e.answered ? e.shown : null }); redraw(true); },
+    onComplete: () => { e.complete = true; redraw(); },
+  });
+  return e;
+}
+
+function close(e) {
+  e.sub.close();
+  e.about?.close();
+}
+
+// redraw draws in the next frame, however often it is called; a hidden page
+// gets no frames and costs nothing.
+function redraw(changed = false) {
+  fresh ||= changed;
+  if (dirty) return;
+  dirty = true;
+  requestAnimationFrame(() => { dirty = false; draw(); });
+}
+
+function draw() {
+  if (fresh) collect();
+  fresh = false;
+  picture.range = range();
+  chart.draw(picture);
+  legend.draw(picture);
+  showCursor();
+  table.draw(lines.filter((l) => !picture.hidden.has(l.label)), picture.range, state.tz);
+  say();
+}
+
+// collect makes a picture of the answers.
+function collect() {
+  lines = asked.flatMap((e, i) => (e?.shown ? [...e.shown.groups.values()].slice(0, seriesLimit) : []).map((group) => (
+    { group, letter: letter(i), right: state.queries[i].right, step: stepOf(e.query.queries[0].downsample ?? '') })));
+  const names = labels(lines.map((l) => ({ ...l.group, letter: l.letter })));
+  lines.forEach((l, i) => { l.label = names[i]; });
+  const data = toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), state.log);
+  picture = {
+    labels: names, looks: looks.assign(names), sides: lines.map((l) => l.right), data, range: range(), hidden: new Set(state.hide),
+    notes: state.notes ? merged(entries().map((e) => e.about).filter(Boolean), windowOf(state, now())) : [],
+    pins: state.pins, log: state.log, zone: state.tz, theme: state.theme,
+  };
+  asked.forEach((e, i) => {
+    const groups = e?.shown ? [...e.shown.groups.values()] : [];
+    const summed = [...new Set(groups.flatMap((g) => g.aggregateTags))];
+    controls.rows[i].answered([...new Set([...groups.flatMap((g) => Object.keys(g.tags)), ...summed])].sort(), summed);
+  });
+  showNumbers();
+  listNotes();
+}
+
+const entries = () => [...new Set(asked)].filter(Boolean);
+
+function showNumbers() {
+  const sum = (of) => entries().reduce((n, e) => n + of(e), 0);
+  $('points').textContent = points();
+  const rows = entries().every((e) => e.about?.rows != null) && asked.length > 0 ? sum((e) => e.about.rows) : null;
+  $('from-rows').hidden = rows === null;
+  if (rows !== null) $('rows').textContent = rows;
+  const elapsed = Math.max(...entries().map((e) => e.elapsed ?? -1));
+  $('elapsed').textContent = elapsed >= 0 ? elapsed : '–';
+  const lost = state.log ? lines.reduce((n, l) => n + l.group.values.filter((v) => v !== null && v <= 0).length, 0) : 0;
+  $('lost').textContent = lost > 0 ? `${plural(lost, 'point')} at or below zero: not on a log scale` : '';
+}
+
+const points = () => entries().reduce((n, e) => n + (e.shown?.points ?? 0), 0);
+
+function listNotes() {
+  const { notes } = picture;
+  const texts = notes.map((n) => `${time(n.time, state.tz)} ${n.text}`);
+  $('notes-list').hidden = texts.length === 0;
+  if ($('notes-list').dataset.texts === texts.join('\n')) return;
+  $('notes-list').dataset.texts = texts.join('\n');
+  $('notes-list').querySelector('summary').textContent = `${plural(texts.length, 'annotation')}`;
+  $('notes-list').querySelector('ul').replaceChildren(...texts.map((text) => Object.assign(document.createElement('li'), { textContent: text })));
+}
+
+function say() {
+  const queries = asked.flatMap((e, i) => (e ? [{ letter: letter(i), ...ofQuery({ ...e, groups: e.shown?.groups.size ?? 0, points: e.shown?.points ?? 0 }) }] : []));
+  const { kind, text } = describe({ connection, metricsExist, queries, pause: state.pause, zone: state.tz });
+  const status = $('status');
+  if (status.textContent !== text) status.textContent = text; // said again, it would be read aloud again
+  status.dataset.kind = kind;
+  controls.rows.forEach((row, i) => {
+    const q = queries.find((x) => x.letter === letter(i));
+    const told = queries.length > 1 && q && !['live', 'complete', 'connecting'].includes(q.kind);
+    row.tell(told ? q.text : '', q?.kind ?? '');
+  });
+  const empty = picture.data[0].length === 0;
+  $('message').hidden = !empty || ['live', 'complete', 'paused', 'polling'].includes(kind);
+  $('message').textContent = text;
+  $('chart').toggleAttribute('data-empty', empty);
+  $('chart').toggleAttribute('data-stale', entries().some((e) => !e.answered && e.shown));
+  const metrics = [...new Set(entries().map((e) => e.metric))].join(', ');
+  $('chart').setAttribute('aria-label', `${metrics || 'No metric'}, ${plural(picture.labels.length, 'line')}`);
+}
+
+const range = () => state.zoom || windowOf(state, now());
+
+function showCursor() {
+  legend.values(picture.data, cursor);
+  tooltip.show(cursor, picture);
+}
+
+// toggle hides or shows a line, or shows it alone, or all again.
+function toggle(label, alone) {
+  const others = picture.labels.filter((n) => n !== label);
+  const isAlone = others.every((n) => state.hide.includes(n)) && !state.hide.includes(label);
+  let hide;
+  if (alone) hide = isAlone ? [] : others;
+  else hide = state.hide.includes(label) ? state.hide.filter((n) => n !== label) : [...state.hide, label];
+  go({ hide });
+}
+
+// pause makes the range end where it is; what is asked is then the past.
+function pause() {
+  go({ pause: state.pause === null ? Math.floor(now()) : null });
+}
+
+// first chooses something to look at on a page that names nothing.
+let next = null;
+async function first() {
+  clearTimeout(next);
+  if (state.queries.some((q) => q.metric)) return;
+  let wait = 1000;
+  try {
+    const [load] = await api.suggest('metrics')('proc.loadavg.1min');
+    const [any] = load ? [load] : await api.suggest('metrics')('');
+    metricsExist = any !== undefined;
+    if (metricsExist && !state.queries.some((q) => q.metric)) {
+      return go({ queries: [{ ...state.queries[0], metric: any }] }, true);
+    }
+  } catch { wait = 5000; }
+  redraw();
+  clearTimeout(next);
+  next = setTimeout(first, wait);
+}
+
+function loadAggregators() {
+  api.aggregators().then((list) => controls.aggregators(list), () => setTimeout(loadAggregators, 5000));
+}
+
+// download runs one of the buttons and tells what went wrong.
+function download(id, make) {
+  $(id).addEventListener('click', async () => {
+    $('download-error').textContent = '';
+    try {
+      const metric = entries()[0]?.metric ?? '';
+      save(await make(), id === 'arrow' ? 'arrows' : id, metric, picture.range[0], state.tz);
+    } catch (error) {
+      $('download-error').textContent = `No ${$(id).textContent}: ${error.message}.`;
+    }
+  });
+}
+const shown = () => lines.filter((l) => !picture.hidden.has(l.label));
+download('csv', () => new Blob([csv(shown(), picture.range)], { type: 'text/csv' }));
+download('png', () => png(chart.canvas, [...new Set(entries().map((e) => e.metric))].join(', ') + picture.range.map((t, i) => `${i ? ' to ' : ', '}${time(Math.floor(t), state.tz)}`).join(''), picture));
+download('arrow', () => arrow(entries().map((e) => e.query)));
+
+for (const details of document.querySelectorAll('details')) {
+  details.addEventListener('toggle', () => {
+    if (details.open === state.open.includes(details.id)) return;
+    go({ open: details.open ? [...state.open, details.id] : state.open.filter((id) => id !== details.id) }, true);
+  });
+}
+$('pause').addEventListener('click', pause);
+$('reset-zoom').addEventListener('click', () => { go({ zoom: null }); $('chart').focus(); });
+for (const event of ['popstate', 'hashchange']) {
+  addEventListener(event, () => { state = fromHash(location.hash); apply(); first(); });
+}
+addEventListener('online', () => live.connect());
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) return;
+  if (connection && !connection.connected) live.connect();
+  redraw();
+});
+setInterval(() => { if (!state.end && !state.zoom && state.pause === null && !document.hidden && picture.labels.length > 0) chart.move(range()); }, 1000);
+api.onRefused(() => { $('token-form').hidden = false; });
+$('token-form').addEventListener('submit', (e) => {
+  e.preventDefault();
+  api.setToken($('token').value.trim());
+  $('token-form').hidden = true;
+  live.reconnect();
+  first();
+});
+
+// For tests: what is drawn, without looking at pixels.
+window.__downpour = {
+  points,
+  series: () => picture.labels.slice(),
+  last: () => {
+    const found = lines.map((l) => l.group).filter((g) => g.times.length > 0).sort((a, b) => b.times.at(-1) - a.times.at(-1))[0];
+    return found ? { metric: found.metric, tags: found.tags, time: found.times.at(-1), value: found.values.at(-1) } : null;
+  },
+  columns: () => picture.data,
+  status: () => $('status').dataset.kind,
+  downsample: (i = 0) => effectiveDownsample(state, state.queries[i], now()),
+};
+
+loadAggregators();
+apply();
+live.connect();
+first();

@@ -1,0 +1,60 @@
+// What the page says, in words. Each situation has its own: a name that does not
+// exist, no data, an error, too many series and a lost connection are five
+// different things to whoever has to act on them.
+
+import { clock, plural } from './format.js';
+import { pollSeconds } from './poll.js';
+
+export const seriesLimit = 200; // lines drawn at most
+
+// Kinds, the most pressing first.
+const order = ['error', 'unknown', 'toomany', 'nodata', 'connecting', 'live', 'complete'];
+
+const say = (kind, text) => ({ kind, text });
+
+// describe returns {kind, text} for the whole page; kind is one of idle,
+// nometrics, disconnected, paused, polling, and those of ofQuery. queries are
+// {letter, kind, text}, those of ofQuery.
+export function describe({ connection, metricsExist, queries, pause = null, zone = '' }) {
+  if (connection && !connection.connected) return say('disconnected', disconnected(connection));
+  if (queries.length === 0) {
+    return metricsExist === false
+      ? say('nometrics', 'Nothing is stored yet. The page will show the first metric as soon as it arrives.')
+      : say('idle', 'Choose a metric.');
+  }
+  const worst = queries.reduce((a, b) => (order.indexOf(b.kind) < order.indexOf(a.kind) ? b : a));
+  const fine = ['live', 'complete'].includes(worst.kind);
+  if (!fine) return say(worst.kind, queries.length > 1 && worst.kind !== 'connecting' ? `${worst.letter}: ${worst.text}` : worst.text);
+  if (pause !== null) return say('paused', `Paused at ${clock(pause, zone)}.`);
+  if (worst.kind === 'live' && connection?.polling) return say('polling', `Live, asking every ${pollSeconds} s: WebSocket connections do not get through.`);
+  return say(worst.kind, worst.text);
+}
+
+// ofQuery returns {kind, text} for one query.
+export function ofQuery({ metric, error, answered, groups, points, complete }) {
+  if (error) return failed(error);
+  if (!answered) return say('connecting', 'Asking…');
+  if (points === 0) return say('nodata', `No data: ${metric} has no points in this range with these tags.`);
+  if (groups > seriesLimit) {
+    return say('toomany', `Too many series: the answer has ${plural(groups, 'series')}, the first ${seriesLimit} are drawn. Filter by a tag, or group by fewer.`);
+  }
+  return complete ? say('complete', 'Complete: this range lies in the past.') : say('live', 'Live');
+}
+
+function failed({ code, message, temporary }) {
+  const name = /No such name for '?([^':]*)'?:? '([^']*)'/.exec(message);
+  if (name) {
+    const what = { metrics: 'metric', metric: 'metric', tagk: 'tag key', tagv: 'tag value' }[name[1]] || 'name';
+    return say('unknown', `No ${what} is called “${name[2]}” yet.${temporary ? ' Asking again every second.' : ''}`);
+  }
+  if (code === 413) return say('toomany', `Too much for one answer: ${message}`);
+  const sentence = /[.!?]$/.test(message) ? message : message + '.';
+  return say('error', `The server says: ${sentence}${temporary ? ' Trying again.' : ''}`);
+}
+
+function disconnected({ retryIn, attempts, code, reason }) {
+  const seconds = Math.max(1, Math.round(retryIn / 1000));
+  if (code === 1008) return `Disconnected: the server refuses this token. Trying again in ${seconds} s.`;
+  const text = `Disconnected${reason ? ': ' + reason.replace(/\.$/, '') : ''}. Trying again in ${seconds} s.`;
+  return attempts > 2 && !reason ? text + ' Neither WebSocket nor HTTP gets through: is the server running?' : text;
+}

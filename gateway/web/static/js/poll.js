@@ -1,0 +1,90 @@
+// Asking by HTTP, for where a proxy lets no WebSocket through: the queries of
+// all subscriptions, one after the other, every few seconds. An answer is given
+// on as the snapshot it is. Nothing is asked while nobody looks, nor while the
+// last answer is under way.
+
+import { parse } from './answer.js';
+
+const every = 5000; // ms from one answer to the next question
+export const pollSeconds = every / 1000;
+
+export class Poller {
+  // address is where queries are asked; deliver(sub, message); onRound({works,
+  // reason}).
+  constructor(env, address, token, subs, deliver, onRound) {
+    Object.assign(this, { env, address, token, subs, deliver, onRound });
+    this.running = false;
+    this.works = false;
+    this.round = 0; // ends what an earlier start still waits for
+  }
+
+  start() {
+    if (this.running) return;
+    this.running = true;
+    this.#go(++this.round);
+  }
+
+  // stop tells whether it ran.
+  stop() {
+    const ran = this.running;
+    this.running = this.works = false;
+    this.round++;
+    this.env.clearTimeout(this.timer);
+    return ran;
+  }
+
+  // now asks without waiting, as for a new subscription.
+  now() {
+    if (!this.running) return;
+    this.env.clearTimeout(this.timer);
+    this.#go(++this.round);
+  }
+
+  async #go(round) {
+    const result = this.env.hidden() ? null : await this.#all(round);
+    if (round !== this.round) return;
+    if (result) {
+      this.works = result.works;
+      this.onRound(result);
+    }
+    this.timer = this.env.setTimeout(() => this.#go(round), every);
+  }
+
+  async #all(round) {
+    const subs = this.subs();
+    for (const sub of subs) {
+      const r = await this.#ask(sub).catch(() => null); // the network's own words say nothing
+      if (round !== this.round) return null;
+      if (!r) return { works: false };
+      if (r.refused) return { works: false, reason: r.refused };
+      for (const message of r) this.deliver(sub, message);
+    }
+    return subs.length > 0 ? { works: true } : null;
+  }
+
+  async #ask(sub) {
+    const headers = { 'Content-Type': 'application/json' };
+    if (this.token()) headers.Authorization = 'Bearer ' + this.token();
+    const response = await this.env.fetch(this.address, { method: 'POST', headers, body: JSON.stringify(sub.query) });
+    const text = await response.text();
+    if (response.status === 401) return { refused: 'the server wants a token' };
+    if (response.status === 403) return { refused: `the server refuses this page: ${message(text)}` };
+    if (!response.ok) return [{ type: 'error', error: { code: response.status, message: message(text), temporary: mayHeal(response.status, text) } }];
+    const results = parse(text).filter((r) => r.dps);
+    const snapshot = { type: 'snapshot', results };
+    return sub.query.end === undefined ? [snapshot] : [snapshot, { type: 'complete' }];
+  }
+}
+
+function message(text) {
+  try {
+    const { message: m, details = '' } = JSON.parse(text).error;
+    return details && !m.includes(details) && details.length < 200 && details !== m ? `${m}. ${details}` : m;
+  } catch {
+    return text.slice(0, 200) || 'no answer';
+  }
+}
+
+// mayHeal: a name may come to exist, a store come back. The same are temporary
+// on the socket.
+const mayHeal = (status, text) => [408, 424, 503].includes(status) || /No such name/.test(text);

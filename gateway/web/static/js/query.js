@@ -1,0 +1,90 @@
+// The queries that a state stands for, as bodies of POST /api/query and of
+// subscriptions.
+
+import { isRelative, parse } from './zone.js';
+import { windowOf } from './state.js';
+
+const steps = [[15, '15s'], [30, '30s'], [60, '1m'], [120, '2m'], [300, '5m'], [600, '10m'], [900, '15m'], [1800, '30m'],
+  [3600, '1h'], [7200, '2h'], [21600, '6h'], [43200, '12h'], [86400, '1d']];
+
+// autoDownsample aims at some 400 points a line; short ranges are drawn as stored.
+export function autoDownsample(seconds) {
+  if (seconds <= 3600) return '';
+  const step = steps.find(([s]) => s >= seconds / 400) || steps[steps.length - 1];
+  return step[1] + '-avg';
+}
+
+const width = ([from, to]) => to - from;
+
+// magnified tells whether a zoom shows more than the whole range would: then it
+// is asked for by itself, else the answer at hand serves.
+function magnified(state, now) {
+  return state.zoom !== null && state.queries.some((q) => q.downsample === 'auto')
+    && autoDownsample(width(state.zoom)) !== autoDownsample(width(windowOf(state, now)));
+}
+
+export function effectiveDownsample(state, q, now) {
+  if (q.downsample !== 'auto') return q.downsample;
+  return autoDownsample(width(magnified(state, now) ? state.zoom : windowOf(state, now)));
+}
+
+// toQuery asks for one query of a state. Without a downsample, times come in ms,
+// so that no point hides another of its second.
+export function toQuery(state, q, now) {
+  const sub = { aggregator: q.aggregator, metric: q.metric, filters: q.tags.filter((t) => t.key && t.value).map(filterOf) };
+  const downsample = effectiveDownsample(state, q, now);
+  if (downsample) sub.downsample = downsample;
+  if (q.rate) Object.assign(sub, rateOf(q.rate));
+  const query = { ...times(state, now), queries: [sub] };
+  if (!downsample || /^\d+ms/.test(downsample)) query.msResolution = true;
+  if (/^\d+[a-z]+c-/.test(downsample) && state.tz) query.timezone = state.tz; // calendar days and months
+  return query;
+}
+
+// times are start and end; a query without an end is live.
+function times(state, now) {
+  if (magnified(state, now)) {
+    const [start, end] = state.zoom;
+    return end < (state.pause ?? now) ? { start, end } : { start };
+  }
+  if (state.pause !== null) {
+    const [from, to] = windowOf(state, now);
+    return { start: Math.floor(from), end: Math.floor(to) };
+  }
+  const start = timeOf(state.start, state, now);
+  return state.end ? { start, end: timeOf(state.end, state, now) } : { start };
+}
+
+const timeOf = (text, state, now) => (isRelative(text) ? text : Math.floor(parse(text, now, state.tz) ?? now - 900));
+
+function filterOf({ key, value, group }) {
+  const call = /^([a-z_]+)\((.*)\)$/s.exec(value);
+  if (call) return { type: call[1], tagk: key, filter: call[2], groupBy: group };
+  return { type: value.includes('*') ? 'wildcard' : 'literal_or', tagk: key, filter: value, groupBy: group };
+}
+
+// rate{counter,max,reset} or rate{dropcounter,max,reset}
+function rateOf(text) {
+  const [kind, max, reset] = (/\{(.*)\}/.exec(text)?.[1] || '').split(',');
+  if (!kind) return { rate: true };
+  const options = { counter: true };
+  if (kind === 'dropcounter') options.dropResets = true;
+  if (max) options.counterMax = Number(max);
+  if (reset) options.resetValue = Number(reset);
+  return { rate: true, rateOptions: options };
+}
+
+const seconds = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
+
+// stepOf is the distance of a downsample's points in s, 0 if it has no fixed one.
+export function stepOf(downsample) {
+  const [, n, unit] = /^(\d+)(ms|s|m|h|d|w)-/.exec(downsample) || [];
+  return unit ? n * seconds[unit] : 0;
+}
+
+// counting asks the same query for the number of its points instead of their
+// values: what was read, and which annotations lie in it, without the points.
+export function counting(query, start = query.start) {
+  const { rate, rateOptions, ...sub } = query.queries[0];
+  return { ...query, start, globalAnnotations: true, showSummary: true, queries: [{ ...sub, downsample: '0all-count' }] };
+}

@@ -1,0 +1,127 @@
+// The page's whole state and its form in the address, after the "#":
+//
+//   #start=15m-ago&m=avg:auto:rate:proc.stat.cpu{host=*}{type=user}
+//
+// m is OpenTSDB's expression (aggregator:downsample:rate:metric{group by}{filter}),
+// once for each query; its downsample may also be "auto". start and end are
+// OpenTSDB times: 15m-ago, or seconds since 1970. The other names are listed in
+// README.md.
+
+import { known, parse } from './zone.js';
+
+export const emptyQuery = () => ({ aggregator: 'avg', downsample: 'auto', rate: '', metric: '', tags: [], right: false });
+
+export const defaults = () => ({
+  start: '15m-ago', end: '', queries: [emptyQuery()],
+  zoom: null,  // [from, to]: the part of the range in view
+  hide: [],    // names of lines that are not drawn
+  pins: [],    // times with a tooltip that stays
+  pause: null, // the time at which the chart stands still
+  log: false,
+  notes: true, // annotations are drawn
+  tz: '',      // '' is the browser's zone
+  theme: '',   // '' is the system's
+  open: [],    // of table, notes-list, explain, trace
+});
+
+export function fromHash(hash) {
+  const params = new URLSearchParams(hash.replace(/^#/, ''));
+  const state = defaults();
+  const sides = params.getAll('o');
+  const ms = params.getAll('m').map((m, i) => ({ ...parseM(m), right: /x1y2/.test(sides[i] || '') })).filter((q) => q.metric);
+  if (ms.length > 0) state.queries = ms;
+  state.start = params.get('start') || state.start;
+  state.end = params.get('end') || '';
+  const zoom = numbers(params.get('zoom'));
+  if (zoom.length === 2 && zoom[0] < zoom[1]) state.zoom = zoom;
+  state.hide = params.getAll('hide');
+  state.pins = numbers(params.get('pin'));
+  state.pause = numbers(params.get('pause'))[0] ?? null;
+  state.log = params.has('ylog');
+  state.notes = params.get('notes') !== 'off';
+  if (known(params.get('tz') || '')) state.tz = params.get('tz') || '';
+  if (['light', 'dark'].includes(params.get('theme'))) state.theme = params.get('theme');
+  state.open = (params.get('open') || '').split(',').filter(Boolean);
+  return state;
+}
+
+export function toHash(state) {
+  const parts = ['start=' + encode(state.start)];
+  const add = (name, value) => parts.push(value === true ? name : `${name}=${encode(value)}`);
+  if (state.end) add('end', state.end);
+  const asked = state.queries.filter((q) => q.metric);
+  const sides = asked.some((q) => q.right);
+  for (const q of asked) {
+    add('m', formatM(q));
+    if (sides) add('o', q.right ? 'axis x1y2' : '');
+  }
+  if (state.zoom) add('zoom', state.zoom.join(','));
+  for (const name of state.hide) add('hide', name);
+  if (state.pins.length > 0) add('pin', state.pins.join(','));
+  if (state.pause !== null) add('pause', state.pause);
+  if (state.log) add('ylog', true);
+  if (!state.notes) add('notes', 'off');
+  if (state.tz) add('tz', state.tz);
+  if (state.theme) add('theme', state.theme);
+  if (state.open.length > 0) add('open', state.open.join(','));
+  return '#' + parts.join('&');
+}
+
+// encode leaves legible what an address may hold.
+const encode = (text) => encodeURIComponent(String(text)).replace(/%(3A|2F|2C|3D|7B|7D|7C|40)/g, decodeURIComponent)
+  .replace(/%20/g, '+');
+
+const numbers = (text) => (text || '').split(',').filter(Boolean).map(Number).filter(Number.isFinite);
+
+export function formatM(q) {
+  const braces = (group) => q.tags.filter((t) => t.key && t.group === group).map((t) => `${t.key}=${t.value}`).join(',');
+  const grouped = braces(true);
+  const filtered = braces(false);
+  let tail = '';
+  if (grouped || filtered) tail = `{${grouped}}`;
+  if (filtered) tail += `{${filtered}}`;
+  return [q.aggregator, q.downsample, q.rate, q.metric + tail].filter(Boolean).join(':');
+}
+
+export function parseM(m) {
+  const out = { aggregator: 'avg', downsample: '', rate: '', metric: '', tags: [] };
+  if (!m) return { ...out, downsample: 'auto' };
+  const parts = split(m, ':');
+  out.aggregator = parts.shift() || 'avg';
+  const last = parts.pop() || '';
+  for (const p of parts) {
+    if (p.startsWith('rate')) out.rate = p;
+    else out.downsample = p;
+  }
+  const [, metric, first, second] = /^([^{]*)(?:\{(.*?)\})?(?:\{(.*)\})?$/s.exec(last) || [null, last];
+  out.metric = metric;
+  out.tags = [...tagsOf(first, true), ...tagsOf(second, false)];
+  return out;
+}
+
+function tagsOf(text, group) {
+  return split(text || '', ',').filter(Boolean).map((pair) => {
+    const at = pair.indexOf('=');
+    return { key: pair.slice(0, at), value: pair.slice(at + 1), group };
+  });
+}
+
+// split cuts at a sign, but not within ( ) or { }.
+function split(text, sign) {
+  const out = [''];
+  let depth = 0;
+  for (const c of text) {
+    if ('({'.includes(c)) depth++;
+    if (')}'.includes(c)) depth--;
+    if (c === sign && depth === 0) out.push('');
+    else out[out.length - 1] += c;
+  }
+  return out;
+}
+
+// windowOf returns [from, to] in seconds, to being now for a live query.
+export function windowOf(state, now) {
+  const clock = state.pause ?? now;
+  const to = (state.end && parse(state.end, clock, state.tz)) || clock;
+  return [parse(state.start, clock, state.tz) ?? to - 900, to];
+}

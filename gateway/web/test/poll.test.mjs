@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { Poller } from '../static/js/poll.js';
+
+const settled = () => new Promise((resolve) => { setImmediate(resolve); });
+
+// world is a clock and an HTTP server in the test's hands.
+function world(answers) {
+  const w = { asked: [], said: [], rounds: [], timer: null, hidden: false, subs: [] };
+  const env = {
+    hidden: () => w.hidden,
+    fetch: async (path, { body, headers }) => {
+      w.asked.push([path, JSON.parse(body), headers.Authorization]);
+      const [status, text] = answers(JSON.parse(body));
+      return { status, ok: status === 200, text: async () => text };
+    },
+    setTimeout: (f, ms) => { w.timer = { f, ms }; return w.timer; }, clearTimeout: () => { w.timer = null; },
+  };
+  w.poller = new Poller(env, 'http://h/api/query?arrays=true', () => 'sesame', () => w.subs, (sub, m) => w.said.push([sub.id, m.type, m.results?.length ?? m.error]), (r) => w.rounds.push(r));
+  return w;
+}
+
+test('each round asks every subscription, as snapshots', async () => {
+  const w = world(() => [200, '[{"dps":[[1,2]]},{"statsSummary":{}}]']);
+  w.subs = [{ id: 'a', query: { start: '1h-ago' } }, { id: 'b', query: { start: 1, end: 2 } }];
+  w.poller.start();
+  await settled();
+  assert.deepEqual(w.said, [['a', 'snapshot', 1], ['b', 'snapshot', 1], ['b', 'complete', undefined]]);
+  assert.deepEqual(w.asked[0], ['http://h/api/query?arrays=true', { start: '1h-ago' }, 'Bearer sesame']);
+  assert.deepEqual([w.rounds, w.timer.ms], [[{ works: true }], 5000]);
+  w.hidden = true;
+  w.timer.f();
+  await settled();
+  assert.equal(w.asked.length, 2, 'nobody looks, nothing is asked');
+  assert.equal(w.poller.stop(), true);
+  assert.equal(w.timer, null);
+});
+
+test('an error is of its query; an unknown name may come', async () => {
+  const w = world(({ start }) => [start, JSON.stringify({ error: { code: start, message: start === 400 ? "No such name for 'metrics': 'x'" : 'too much' } })]);
+  w.subs = [{ id: 'a', query: { start: 400 } }, { id: 'b', query: { start: 413 } }];
+  w.poller.start();
+  await settled();
+  assert.deepEqual(w.said, [['a', 'error', { code: 400, message: "No such name for 'metrics': 'x'", temporary: true }], ['b', 'error', { code: 413, message: 'too much', temporary: false }]]);
+});
+
+test('a refused page and a server that is gone do not work', async () => {
+  const w = world(() => [403, '{"error":{"message":"CORS domain not allowed","details":"The domain [http://x] is not permitted access"}}']);
+  w.subs = [{ id: 'a', query: {} }];
+  w.poller.start();
+  await settled();
+  assert.deepEqual(w.rounds, [{ works: false, reason: 'the server refuses this page: CORS domain not allowed. The domain [http://x] is not permitted access' }]);
+  const gone = world(() => { throw new TypeError('Failed to fetch'); });
+  gone.subs = w.subs;
+  gone.poller.start();
+  await settled();
+  assert.deepEqual(gone.rounds, [{ works: false }]);
+});
+
+test('what was asked before a stop is not delivered after it', async () => {
+  const w = world(() => [200, '[]']);
+  w.subs = [{ id: 'a', query: {} }];
+  w.poller.start();
+  w.poller.stop();
+  await settled();
+  assert.deepEqual([w.said, w.rounds], [[], []]);
+});

@@ -1,0 +1,95 @@
+// Package web serves the page at / and what it loads, all of it compiled into
+// the binary: no request leaves the host and nothing has to be built. What a
+// test may rely on in the page is listed in README.md beside this file.
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+//go:embed static
+var static embed.FS
+
+// policy lets the page load from, and connect to, its own host only, and run no
+// script or style written into it.
+const policy = "default-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'; frame-ancestors 'self'"
+
+// contentTypes are set here because the table of the machine may lack or change
+// them, and a browser runs no module of another type.
+var contentTypes = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+}
+
+type file struct {
+	content     []byte
+	contentType string
+	etag        string
+}
+
+// Handler serves "/" and "/ui/…"; every other path is 404. It is open to
+// everybody: the page holds no data.
+func Handler() http.Handler {
+	files := map[string]file{}
+	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := static.ReadFile(name)
+		files[address(name)] = newFile(name, content)
+		return err
+	})
+	if err != nil {
+		panic("web: embedded files: " + err.Error()) // cannot happen: they are in the binary
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r, files) })
+}
+
+// address is where a file is served.
+func address(name string) string {
+	if name == "static/index.html" {
+		return "/"
+	}
+	return "/ui" + strings.TrimPrefix(name, "static")
+}
+
+func newFile(name string, content []byte) file {
+	kind := contentTypes[path.Ext(name)]
+	if kind == "" {
+		kind = mime.TypeByExtension(".txt")
+	}
+	sum := sha256.Sum256(content)
+	return file{content, kind, `"` + hex.EncodeToString(sum[:12]) + `"`}
+}
+
+func serve(w http.ResponseWriter, r *http.Request, files map[string]file) {
+	f, ok := files[r.URL.Path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "Method not allowed: want GET", http.StatusMethodNotAllowed)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Content-Type", f.contentType)
+	h.Set("ETag", f.etag)
+	h.Set("Cache-Control", "no-cache") // ask each time: a new version's modules belong together
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+}
