@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"downpour/bench"
+	"downpour/bench/peer"
+	"downpour/bench/progress"
+	"downpour/bench/report"
+	"downpour/bench/speed"
+	"downpour/bench/workload"
+)
+
+// compareFlags are the command line of bench compare.
+type compareFlags struct {
+	cfg          speed.Config
+	rows, scales string
+	env, resume  string
+	a, b         string
+	queries      string
+}
+
+func parseCompare(s *session) (f compareFlags, err error) {
+	s.saveFlag()
+	d := dataFlags(s.flags)
+	s.flags.StringVar(&f.rows, "rows", "", "rows of the table, by comma: "+strings.Join(speed.Rows, ", ")+"; empty is all")
+	s.flags.StringVar(&f.scales, "scales", "", "sizes of the data, by comma: "+strings.Join(speed.Scales, ", ")+"; empty is all")
+	s.flags.IntVar(&f.cfg.Rounds, "rounds", 9, "rounds that count")
+	s.flags.IntVar(&f.cfg.BigRounds, "big-rounds", 2, "rounds that count at the larger sizes")
+	s.flags.IntVar(&f.cfg.Connections, "connections", 2, "connections that put")
+	s.flags.IntVar(&f.cfg.Seconds, "seconds", 20, "length of one run of dashboards")
+	s.flags.IntVar(&f.cfg.MemoryHours, "memory-hours", 278, "hours of data of the memory row; 278 are 100 M points")
+	s.flags.StringVar(&f.env, "scan-env", "", "settings of gateways that are to read every row, KEY=VALUE by comma, such as one that turns summaries off")
+	s.flags.StringVar(&f.resume, "resume", "", "report (JSON) of an interrupted run, to be gone on with")
+	s.flags.StringVar(&f.a, "a", "", "compare two running servers with OpenTSDB's API instead: the one that times are multiples of")
+	s.flags.StringVar(&f.b, "b", "", "and the other")
+	s.flags.StringVar(&f.queries, "queries", "", "file of requests for -a and -b, /api/query?… a line; empty asks for the generated data set")
+	err = s.parse(0)
+	f.cfg.Data = *d
+	f.cfg.Rows, f.cfg.Scales = list(f.rows), list(f.scales)
+	return f, err
+}
+
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func compare(ctx context.Context, s *session) error {
+	f, err := parseCompare(s)
+	if err != nil {
+		return err
+	}
+	if f.a != "" || f.b != "" {
+		return pair(ctx, s, f)
+	}
+	cfg := &f.cfg
+	cfg.Open, cfg.Report, cfg.ScanEnv = openStore, s.report(), map[string]string{}
+	for _, setting := range list(f.env) {
+		key, value, ok := strings.Cut(setting, "=")
+		if !ok || !strings.HasPrefix(key, "DOWNPOUR_") {
+			return fmt.Errorf("scan-env: got %q, want DOWNPOUR_NAME=VALUE", setting)
+		}
+		cfg.ScanEnv[key] = value
+	}
+	if f.resume != "" {
+		if cfg.Report, err = resumed(f.resume, cfg); err != nil {
+			return fmt.Errorf("resume: %w", err)
+		}
+	}
+	r := cfg.Report
+	r.Data = "1x: " + cfg.Data.String()
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	if err := s.setUp(ctx, "java_servers"); err != nil {
+		return err
+	}
+	if err := s.setUp(ctx, "victoria_metrics"); err != nil {
+		// The rows that need it will say so.
+		r.AddPeer(report.Peer{Name: peer.Victoria, Missing: strings.TrimSpace(err.Error())})
+	}
+	cfg.Progress = progress.New(s.errs, "compare, seconds of work", cfg.Total())
+	fmt.Fprintf(s.out, "%s\n%s\n", r.Machine, report.AimHead())
+	cfg.Print = func(a report.Aim) {
+		cfg.Progress.Clear()
+		fmt.Fprintln(s.out, a.Line())
+	}
+	cfg.Save = func() error { _, err := s.save(r.Done()); return err }
+	err = speed.Run(ctx, *cfg)
+	cfg.Progress.End()
+	if len(r.Left) > 0 {
+		fmt.Fprintf(s.out, "left undone: %s\n", strings.Join(r.Left, ", "))
+		if path, saveErr := s.save(r); saveErr == nil && path != "" {
+			fmt.Fprintf(s.out, "go on with: bench compare -resume %s\n", strings.TrimSuffix(path, ".html")+".json")
+		}
+	}
+	return s.finish(r, err)
+}
+
+// resumed reads an earlier report and refuses one that would mix two commits,
+// data sets or machines in one table.
+func resumed(path string, cfg *speed.Config) (*report.Report, error) {
+	old, err := report.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	now := report.New("compare", nil)
+	for _, f := range []struct{ what, got, want string }{
+		{"workload", old.Workload, "compare"}, {"commit", old.Commit, now.Commit},
+		{"data", old.Data, "1x: " + cfg.Data.String()}, {"machine", old.Machine.String(), now.Machine.String()},
+	} {
+		if f.got != f.want {
+			return nil, fmt.Errorf("%s: its %s is %q, this run's %q", path, f.what, f.got, f.want)
+		}
+	}
+	return old, nil
+}
+
+// pair compares two servers that run already.
+func pair(ctx context.Context, s *session, f compareFlags) error {
+	if f.a == "" || f.b == "" {
+		return errors.New("got one of -a and -b, want both")
+	}
+	queries := []workload.Query{}
+	for _, text := range bench.Queries {
+		queries = append(queries, f.cfg.Data.Whole(text))
+	}
+	if f.queries != "" {
+		var err error
+		if queries, err = recorded(f.queries); err != nil {
+			return err
+		}
+	}
+	r := s.report()
+	a, b := peer.At("A", f.a), peer.At("B", f.b)
+	r.AddPeer(a.Peer)
+	r.AddPeer(b.Peer)
+	p := progress.New(s.errs, "compare", int64((f.cfg.Rounds+1)*2*len(queries)))
+	figures, err := bench.Pair(ctx, bench.PairConfig{A: a, B: b, Queries: queries, Rounds: f.cfg.Rounds, Seed: f.cfg.Data.Seed, Progress: p})
+	p.End()
+	r.Figures, r.Cache = figures, "warm: one round before those that count"
+	return s.finish(r, err)
+}
+
+// recorded reads a file of requests.
+func recorded(path string) ([]workload.Query, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("queries: %w", err)
+	}
+	defer file.Close()
+	queries, err := workload.Recorded(file)
+	if err != nil {
+		return nil, fmt.Errorf("queries: %s: %w", path, err)
+	}
+	return queries, nil
+}
+
+// table prints the README's table of a report.
+func table(_ context.Context, s *session) error {
+	if err := s.parse(1); err != nil {
+		return err
+	}
+	r, err := report.Read(s.flags.Arg(0))
+	if err != nil {
+		return err
+	}
+	if len(r.Aims) == 0 {
+		return fmt.Errorf("%s: a report of bench %s without aims; bench compare makes one with them", s.flags.Arg(0), r.Workload)
+	}
+	return r.WriteMarkdown(s.out)
+}

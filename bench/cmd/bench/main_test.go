@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// invoke runs the command and returns what it printed.
+func invoke(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(t.Context(), args, &out, io.Discard)
+	return out.String(), err
+}
+
+// A wrong flag, file or server is one clear line.
+func TestRun_wrong(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := func(want string, args ...string) {
+		t.Helper()
+		_, err := invoke(t, args...)
+		if err == nil {
+			t.Errorf("%q is taken", args)
+			return
+		}
+		if line := firstLines(err); !strings.Contains(line, want) || strings.Contains(line, "\n") {
+			t.Errorf("%q: %q, want a line with %q", args, line, want)
+		}
+	}
+	f(`no workload "scna"; there are compare, generate`, "scna")
+	f("scan: flag provided but not defined: -x", "scan", "-x")
+	f(`invalid value "many" for flag -hosts`, "load", "-hosts", "many")
+	f("got 1 operands [\"x\"], want 0", "scan", "x")
+	f("hosts: got 0, want 1", "scan", "-hosts", "0", "-results", "")
+	f(`form: got "x", want cells, compacted or appended`, "scan", "-form", "x")
+	f(`door: got "x"`, "load", "-door", "x")
+	f(`format: got "x"`, "generate", "-format", "x")
+	f("no such file", "replay", "-queries", filepath.Join(dir, "no"))
+	f("no request in it", "replay", "-queries", empty)
+	f(`rows: got "x"`, "compare", "-rows", "x", "-results", "")
+	f(`scan-env: got "A=1", want DOWNPOUR_`, "compare", "-scan-env", "A=1")
+	f("got one of -a and -b, want both", "compare", "-a", "http://127.0.0.1:1")
+	f("connection refused", "compare", "-a", "http://127.0.0.1:1", "-b", "http://127.0.0.1:1", "-results", "")
+	f("resume: open", "compare", "-resume", filepath.Join(dir, "no"))
+	f("no report", "table", empty)
+	f("DOWNPOUR_STORE=x:y", "scan", "-store", "x:y")
+	f("no space left on device", "generate", "-hosts", "1", "-o", "/dev/full")
+	if _, err := invoke(t); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("without arguments: %v", err)
+	}
+}
+
+// The report of a run says what was run, and is on the disk.
+func TestRun_scan(t *testing.T) {
+	dir := t.TempDir()
+	out, err := invoke(t, "scan", "-hosts", "5", "-hours", "2", "-rounds", "1", "-results", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"bare scan, at rest", "sum:5m-avg:cpu.user, straight after loading", "bench scan -hosts 5", "3600 points"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("lacks %q:\n%s", want, out)
+		}
+	}
+	path := regexp.MustCompile(`report: (\S+)\.html`).FindStringSubmatch(out)
+	if path == nil {
+		t.Fatalf("no report:\n%s", out)
+	}
+	if _, err := invoke(t, "table", path[1]+".json"); err == nil || !strings.Contains(err.Error(), "without aims") {
+		t.Errorf("error %v", err)
+	}
+	out, err = invoke(t, "load", "-door", "direct", "-hosts", "3", "-metrics", "5", "-results", dir)
+	if err != nil || !strings.Contains(out, "load, direct") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = invoke(t, "generate", "-hosts", "1", "-hours", "1", "-step", "1800")
+	if err != nil || strings.Count(out, "put cpu.user ") != 2 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/progress"
+	"downpour/encoding"
+	"downpour/integration/e2e"
+)
+
+func layout(ctx context.Context, s *session) error {
+	s.saveFlag()
+	d := dataFlags(s.flags)
+	d.Hosts = 200
+	if f := s.flags.Lookup("hosts"); f != nil {
+		f.DefValue = "200"
+	}
+	address := s.flags.String("store", "hbase", storeHelp)
+	rounds := s.flags.Int("rounds", 7, "measured rounds")
+	if err := s.parse(0); err != nil {
+		return err
+	}
+	r := s.report()
+	place, err := s.use(ctx, *address, r)
+	if err != nil {
+		return err
+	}
+	defer place.close()
+	p := progress.New(s.errs, "load, points in five designs", int64(5*d.Points()))
+	err = bench.Layout(ctx, bench.LayoutConfig{Store: place.store, Data: *d, Rounds: *rounds, Settle: place.settle, Progress: p}, r)
+	p.End()
+	return s.finish(r, err)
+}
+
+func liveFrames(ctx context.Context, s *session) error {
+	s.saveFlag()
+	url := s.flags.String("url", "", "gateway to ask; empty starts one on new storage")
+	sockets := s.flags.String("sockets", "1,100,1000", "numbers of sockets, by comma")
+	c := bench.LiveConfig{}
+	s.flags.IntVar(&c.Puts, "puts", 30, "points put")
+	s.flags.DurationVar(&c.Every, "every", 537*time.Millisecond, "time between two; no divisor of a tick, or all would meet it at the same place")
+	if err := s.parse(0); err != nil {
+		return err
+	}
+	r := s.report()
+	r.Data = fmt.Sprintf("one series; %d puts, one every %s", c.Puts, c.Every)
+	name := *url
+	if name == "" {
+		name = "downpour"
+	}
+	var err error
+	if c.Server, err = s.server(ctx, name); err != nil {
+		return err
+	}
+	defer c.Server.Close()
+	r.AddPeer(c.Server.Peer)
+	for _, text := range list(*sockets) {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("sockets: got %q, want numbers", text)
+		}
+		c.Sockets = n
+		c.Progress = progress.New(s.errs, fmt.Sprintf("live, puts, %d sockets", n), int64(c.Puts))
+		l, err := bench.Live(ctx, c)
+		c.Progress.End()
+		if err != nil {
+			return s.finish(r, err)
+		}
+		r.Latencies = append(r.Latencies, l)
+	}
+	r.Note("response counts from the beginning of a put, service from its acknowledgement")
+	return s.finish(r, nil)
+}
+
+func scale(ctx context.Context, s *session) error {
+	s.saveFlag()
+	d := dataFlags(s.flags)
+	d.Hosts, d.Hours = 400, 4
+	for name, value := range map[string]string{"hosts": "400", "hours": "4"} {
+		s.flags.Lookup(name).DefValue = value
+	}
+	address := s.flags.String("store", "", storeHelp)
+	formName := s.flags.String("form", "", "cells, compacted or appended; empty is appended embedded, compacted on HBase")
+	c := bench.ScaleConfig{}
+	s.flags.IntVar(&c.Steps, "steps", 2, "how often hours and hosts are doubled, and halved")
+	s.flags.IntVar(&c.Rounds, "rounds", 7, "measured rounds")
+	if err := s.parse(0); err != nil {
+		return err
+	}
+	r := s.report()
+	place, err := s.use(ctx, *address, r)
+	if err != nil {
+		return err
+	}
+	defer place.close()
+	c.Store, c.Data, c.Settle = place.store, *d, place.settle
+	if c.Form, err = form(*formName, place.address); err != nil {
+		return err
+	}
+	if strings.HasPrefix(place.address, "hbase:") {
+		c.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
+			return startPushdown(ctx, place, prefix, schema)
+		}
+	}
+	c.Progress = progress.New(s.errs, "load, points", 0)
+	err = bench.Scale(ctx, c, r)
+	c.Progress.End()
+	return s.finish(r, err)
+}
+
+// startPushdown starts a pushdown server over the tables of a prefix.
+func startPushdown(ctx context.Context, place *place, prefix string, schema encoding.Schema) (string, func(), error) {
+	names := bench.TableNames(prefix)
+	env := map[string]string{"DOWNPOUR_STORE": place.address, "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID,
+		"DOWNPOUR_TABLE_META": names.Meta, "DOWNPOUR_TABLE_TREE": names.Tree}
+	if schema.SaltWidth > 0 {
+		env["DOWNPOUR_SALT_WIDTH"], env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltWidth), fmt.Sprint(schema.SaltBuckets)
+	}
+	if place.beside != "" {
+		env["DOWNPOUR_BESIDE"] = place.beside
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	p, err := e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env})
+	if err != nil {
+		return "", nil, err
+	}
+	return p.Addr, func() { p.Close() }, nil
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/peer"
+	"downpour/bench/progress"
+	"downpour/bench/report"
+	"downpour/bench/workload"
+	"downpour/encoding"
+	"downpour/gateway/put"
+)
+
+func generate(ctx context.Context, s *session) error {
+	d := dataFlags(s.flags)
+	format := s.flags.String("format", "telnet", "telnet, import or json")
+	path := s.flags.String("o", "-", "file, - for standard output")
+	if err := s.parse(0); err != nil {
+		return err
+	}
+	if !slices.Contains(workload.Formats, workload.Format(*format)) {
+		return fmt.Errorf("format: got %q, want telnet, import or json", *format)
+	}
+	var out io.Writer = s.out
+	if *path != "-" {
+		f, err := os.Create(*path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		out = f
+	}
+	p := progress.New(s.errs, "generate, points", int64(d.Points()))
+	n, err := bench.Generate(ctx, *d, workload.Format(*format), out, p)
+	p.End()
+	if err == nil {
+		fmt.Fprintf(s.errs, "%s; %d bytes\n", d, n)
+	}
+	return err
+}
+
+var forms = map[string]put.Form{"cells": put.Cells, "compacted": put.Multi, "appended": put.Appended}
+
+// form is the form of rows that a flag names; by default the one that a store
+// usually has.
+func form(name, address string) (put.Form, error) {
+	if name == "" {
+		name = "compacted"
+		if strings.HasPrefix(address, "pebble:") {
+			name = "appended"
+		}
+	}
+	f, ok := forms[name]
+	if !ok {
+		return 0, fmt.Errorf("form: got %q, want cells, compacted or appended", name)
+	}
+	return f, nil
+}
+
+func load(ctx context.Context, s *session) error {
+	s.saveFlag()
+	d := dataFlags(s.flags)
+	door := s.flags.String("door", "telnet", "telnet, http, or direct: rows straight into the store")
+	into := s.flags.String("into", "downpour", "downpour or victoria, started on new storage for this run; or the URL of a server with OpenTSDB's doors")
+	address := s.flags.String("store", "", "direct: "+storeHelp)
+	formName := s.flags.String("form", "", "direct: cells, compacted or appended; empty is appended embedded, compacted on HBase")
+	connections := s.flags.Int("connections", 2, "connections side by side")
+	batch := s.flags.Int("batch", 1000, "points of one write or request")
+	if err := s.parse(0); err != nil {
+		return err
+	}
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	r := s.report()
+	r.Data = d.String()
+	p := progress.New(s.errs, "load, points", int64(d.Points()))
+	defer p.End()
+	figure := report.Figure{Name: "load, " + *door, Work: int64(d.Points()), Unit: "points"}
+	var took time.Duration
+	var err error
+	switch *door {
+	case "direct":
+		took, err = s.loadRows(ctx, *d, *address, *formName, r, p)
+	case "telnet", "http":
+		format := map[string]workload.Format{"telnet": workload.Telnet, "http": workload.JSON}[*door]
+		took, err = s.loadDoor(ctx, *into, bench.SendConfig{Data: *d, Format: format, Connections: *connections, Batch: *batch, Progress: p}, r)
+	default:
+		return fmt.Errorf("door: got %q, want telnet, http or direct", *door)
+	}
+	if err != nil {
+		return err
+	}
+	figure.Runs = append(figure.Runs, took)
+	r.Figures = append(r.Figures, figure)
+	p.End()
+	return s.finish(r, nil)
+}
+
+func (s *session) loadRows(ctx context.Context, d workload.Devops, address, formName string, r *report.Report, p *progress.Progress) (time.Duration, error) {
+	place, err := s.use(ctx, address, r)
+	if err != nil {
+		return 0, err
+	}
+	defer place.close()
+	f, err := form(formName, place.address)
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	err = bench.Fill(ctx, place.store, encoding.DefaultSchema(), "tsdb", d, f, p)
+	return time.Since(start), err
+}
+
+func (s *session) loadDoor(ctx context.Context, into string, c bench.SendConfig, r *report.Report) (time.Duration, error) {
+	server, err := s.server(ctx, into)
+	if err != nil {
+		return 0, err
+	}
+	defer server.Close()
+	r.AddPeer(server.Peer)
+	c.Server = server
+	return c.Send(ctx, c.Stream())
+}
+
+// server starts the system of a name on new storage, or takes one that runs.
+func (s *session) server(ctx context.Context, name string) (*peer.Server, error) {
+	switch {
+	case name == "downpour":
+		return peer.StartDownpour(ctx, peer.Options{})
+	case name == "victoria":
+		if err := s.setUp(ctx, "victoria_metrics"); err != nil {
+			return nil, err
+		}
+		return peer.StartVictoria(ctx)
+	case strings.HasPrefix(name, "http://"), strings.HasPrefix(name, "https://"):
+		return peer.At(name, name), nil
+	}
+	return nil, fmt.Errorf("got the server %q, want downpour, victoria or a URL", name)
+}
+
+func scan(ctx context.Context, s *session) error {
+	s.saveFlag()
+	d := dataFlags(s.flags)
+	address := s.flags.String("store", "", storeHelp)
+	formName := s.flags.String("form", "", "cells, compacted or appended; empty is appended embedded, compacted on HBase")
+	batch := s.flags.Int("batch", 60, "points of a row that are appended at a time")
+	queries := s.flags.String("queries", strings.Join(bench.Queries, " "), "queries as of the m parameter, %s for the metric, separated by blanks")
+	salt := s.flags.Int("salt", 0, "salt width")
+	rounds := s.flags.Int("rounds", 9, "measured rounds")
+	scanners := s.flags.Int("scanners", 1, "scanners of the bare scan")
+	noLoad := s.flags.Bool("no-load", false, "the store holds the data set already")
+	if err := s.parse(0); err != nil {
+		return err
+	}
+	r := s.report()
+	place, err := s.use(ctx, *address, r)
+	if err != nil {
+		return err
+	}
+	defer place.close()
+	f, err := form(*formName, place.address)
+	if err != nil {
+		return err
+	}
+	schema := encoding.DefaultSchema()
+	schema.SaltWidth = *salt
+	p := progress.New(s.errs, "load, points", int64(d.Points()))
+	err = bench.Scan(ctx, bench.ScanConfig{Store: place.store, Schema: schema, Data: *d, Form: f, Batch: *batch, Load: !*noLoad,
+		Queries: strings.Fields(*queries), Rounds: *rounds, Scanners: *scanners, Settle: place.settle, Progress: p}, r)
+	p.End()
+	return s.finish(r, err)
+}
+
+func replay(ctx context.Context, s *session) error {
+	s.saveFlag()
+	d := dataFlags(s.flags)
+	url := s.flags.String("url", "", "server to ask; empty starts Downpour on new storage and loads the data set")
+	file := s.flags.String("queries", "", "file of requests, /api/query?… a line; empty generates a mix over the data set")
+	slack := s.flags.Int64("slack", 3600, "seconds by which the times of recorded requests vary")
+	c := bench.ReplayConfig{}
+	s.flags.Float64Var(&c.Rate, "rate", 0, "requests a second whatever the answers take (open loop); 0 asks again when answered (closed loop)")
+	s.flags.IntVar(&c.Burst, "burst", 1, "requests that are due together")
+	s.flags.IntVar(&c.Clients, "clients", 0, "requests under way at most; 0 is 1 in a closed loop, 64 in an open one")
+	s.flags.IntVar(&c.Requests, "requests", 0, "requests; 0 is no bound")
+	s.flags.DurationVar(&c.Duration, "duration", 10*time.Second, "length of the run; 0 is no bound")
+	if err := s.parse(0); err != nil {
+		return err
+	}
+	r := s.report()
+	r.Data, r.Cache = d.String(), "as the server has them; the times of queries vary"
+	c.Seed, c.Queries = d.Seed, d.Mixed(d.Seed)
+	if *file != "" {
+		queries, err := recorded(*file)
+		if err != nil {
+			return err
+		}
+		r.Data, c.Queries = fmt.Sprintf("%d requests of %s", len(queries), *file), varied(queries, *slack, d.Seed)
+	}
+	var err error
+	if c.Server, err = s.replayServer(ctx, *url, *d, r); err != nil {
+		return err
+	}
+	defer c.Server.Close()
+	r.AddPeer(c.Server.Peer)
+	c.Progress = progress.New(s.errs, "replay, requests", int64(c.Requests))
+	l, err := bench.Replay(ctx, c)
+	c.Progress.End()
+	if l.Requests > 0 {
+		r.Latencies = append(r.Latencies, l)
+	}
+	return s.finish(r, err)
+}
+
+func (s *session) replayServer(ctx context.Context, url string, d workload.Devops, r *report.Report) (*peer.Server, error) {
+	if url != "" {
+		return s.server(ctx, url)
+	}
+	server, err := peer.StartDownpour(ctx, peer.Options{})
+	if err != nil {
+		return nil, err
+	}
+	p := progress.New(s.errs, "load, points", int64(d.Points()))
+	defer p.End()
+	c := bench.SendConfig{Server: server, Data: d, Format: workload.Telnet, Progress: p}
+	if _, err := c.Send(ctx, c.Stream()); err != nil {
+		return nil, errors.Join(err, server.Close())
+	}
+	return server, nil
+}
+
+// varied asks recorded requests again and again, each time at other times.
+func varied(queries []workload.Query, slack int64, seed uint64) iter.Seq[workload.Query] {
+	return func(yield func(workload.Query) bool) {
+		for round := uint64(0); ; round++ {
+			for i, q := range queries {
+				for v := range q.Vary(slack, 1, seed+round*1000+uint64(i)) {
+					if !yield(v) {
+						return
+					}
+					break
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+// Package bench measures Downpour beside the systems that people would use
+// instead, and beside the bare scan of the same rows, the floor that no query
+// can go below. Answers are compared before anything is timed.
+//
+// A workload is a Config and a Run that returns a report; bench/cmd/bench binds
+// flags to them:
+//
+//	Generate  a data set as text
+//	Load      a data set into a system, by telnet, HTTP or straight as rows
+//	Scan      large queries in this process beside the bare scan
+//	Replay    recorded or generated queries, closed or open loop
+//	Pair      the same queries to two systems in turn
+//	Layout    how a table's design decides what a selection costs
+//	Live      the time from a put to the frame that shows it
+//	Scale     how cost grows with points, series, groups and parts
+//
+// The table of aims is package speed.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"downpour/bench/progress"
+	"downpour/bench/report"
+	"downpour/pushdown/store"
+)
+
+// Store is a store with administration, as pushdown/store/open opens it.
+type Store interface {
+	store.Store
+	store.Admin
+}
+
+// Step is one thing to measure in turn with others.
+type Step struct {
+	Name string
+	Of   string // name of the step that its time is a multiple of
+	Work int64  // what one run does, in Unit
+	Unit string
+	// Run does it once. It returns how long that took, or 0 for all the time
+	// between its call and its end.
+	Run func(ctx context.Context, round int) (time.Duration, error)
+}
+
+// Timed makes a Run of a function that is measured from call to end.
+func Timed(f func(ctx context.Context, round int) error) func(context.Context, int) (time.Duration, error) {
+	return func(ctx context.Context, round int) (time.Duration, error) { return 0, f(ctx, round) }
+}
+
+// Interleave runs the steps one after another, rounds times, after warm rounds
+// (numbered below 0) that do not count: so all meet the same state of the
+// machine. Each round begins with another step, so none always runs behind the
+// same neighbour.
+func Interleave(ctx context.Context, steps []Step, warm, rounds int, p *progress.Progress) ([]report.Figure, error) {
+	figures := make([]report.Figure, len(steps))
+	for i, s := range steps {
+		figures[i] = report.Figure{Name: s.Name, Of: s.Of, Work: s.Work, Unit: s.Unit}
+	}
+	for round := -warm; round < rounds; round++ {
+		for n := range steps {
+			i := (n + max(round, 0)) % len(steps)
+			took, err := runStep(ctx, steps[i], round)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", steps[i].Name, err)
+			}
+			if round >= 0 {
+				figures[i].Runs = append(figures[i].Runs, took)
+			}
+			p.Add(1)
+		}
+	}
+	return figures, nil
+}
+
+func runStep(ctx context.Context, s Step, round int) (time.Duration, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	took, err := s.Run(ctx, round)
+	if took == 0 {
+		took = time.Since(start)
+	}
+	return took, err
+}

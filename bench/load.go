@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"downpour/bench/progress"
+	"downpour/bench/workload"
+	"downpour/encoding"
+	"downpour/gateway/put"
+	"downpour/pushdown/store"
+)
+
+// Target is where a data set is written to as rows, past every server.
+type Target struct {
+	Store  store.Store
+	Schema encoding.Schema
+	Table  string
+	Names  put.Names
+	// Form is how hour rows are stored: Multi as one compacted cell, Cells as
+	// one cell a point, Appended as one append column that Batch points at a
+	// time are added to (0: all).
+	Form  put.Form
+	Batch int
+}
+
+// Load writes a data set straight into the store and returns the UID of its
+// first metric.
+func (t Target) Load(ctx context.Context, d workload.Devops, p *progress.Progress) (encoding.UID, error) {
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	l := loader{Target: t, d: d, keys: make([]*put.SeriesKey, d.Series())}
+	if l.Batch <= 0 {
+		l.Batch = d.PerHour()
+	}
+	series := put.NewSeries(t.Schema, t.Names, put.Auto{Metrics: true, TagKs: true, TagVs: true})
+	for i := range l.keys {
+		var tags []put.Tag
+		for _, tag := range d.Host(i / d.MetricCount) {
+			tags = append(tags, put.Tag{K: tag.K, V: tag.V})
+		}
+		key, err := series.Resolve(ctx, workload.Metrics[i%d.MetricCount].Name, tags)
+		if err != nil {
+			return nil, fmt.Errorf("load: series %d: %w", i, err)
+		}
+		l.keys[i] = key
+	}
+	for h := range d.Hourly() {
+		if err := l.hour(ctx, h); err != nil {
+			return nil, fmt.Errorf("load: hour %d of series %d: %w", h.Base, h.Series, err)
+		}
+		p.Add(int64(len(h.Values)))
+	}
+	return l.keys[0].Metric, l.flush(ctx)
+}
+
+// loader collects mutations of many rows per write.
+type loader struct {
+	Target
+	d         workload.Devops
+	keys      []*put.SeriesKey
+	mutations []store.Mutation
+}
+
+const loadMutations = 1000
+
+func (l *loader) hour(ctx context.Context, h workload.Hour) error {
+	k := l.keys[h.Series]
+	row := l.Schema.AppendRowKey(nil, k.Metric, uint32(h.Base), k.Tags)
+	switch l.Form {
+	case put.Multi:
+		l.compacted(row, h)
+	case put.Appended:
+		l.appended(row, h)
+	default:
+		l.cells(row, h)
+	}
+	if len(l.mutations) < loadMutations {
+		return nil
+	}
+	return l.flush(ctx)
+}
+
+// point is the qualifier and value of one point.
+func (l *loader) point(i int, h workload.Hour) (encoding.Qualifier, []byte) {
+	q := encoding.Qualifier{OffsetMS: int32(i * l.d.Step * 1000)}
+	var value []byte
+	if h.Metric.Decimals == 0 {
+		value = encoding.AppendInt(nil, h.Values[i])
+	} else {
+		scale := 1.0
+		for range h.Metric.Decimals {
+			scale *= 10
+		}
+		q.Float, value = true, encoding.AppendDouble(nil, float64(h.Values[i])/scale)
+	}
+	q.Width = len(value)
+	return q, value
+}
+
+func (l *loader) compacted(row []byte, h workload.Hour) {
+	var cell encoding.CellBuilder
+	for i := range h.Values {
+		cell.Add(l.point(i, h))
+	}
+	qualifier, value := cell.Cell()
+	l.mutations = append(l.mutations, store.Mutation{Row: row, Family: "t", Qualifier: qualifier, Value: value})
+}
+
+func (l *loader) appended(row []byte, h workload.Hour) {
+	for from := 0; from < len(h.Values); from += l.Batch {
+		var entries []byte
+		for i := from; i < min(from+l.Batch, len(h.Values)); i++ {
+			q, value := l.point(i, h)
+			entries = encoding.AppendEntry(entries, q, value)
+		}
+		l.mutations = append(l.mutations, store.Mutation{Kind: store.Append, Row: row, Family: "t", Qualifier: encoding.AppendColumn, Value: entries})
+	}
+}
+
+func (l *loader) cells(row []byte, h workload.Hour) {
+	for i := range h.Values {
+		q, value := l.point(i, h)
+		l.mutations = append(l.mutations, store.Mutation{Row: row, Family: "t", Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+	}
+}
+
+func (l *loader) flush(ctx context.Context) error {
+	err := l.Store.Apply(ctx, l.Table, l.mutations)
+	l.mutations = l.mutations[:0]
+	return err
+}
+
+// Fill makes OpenTSDB's tables, named after prefix, where they are missing and
+// writes a data set into them, a whole row at a time.
+func Fill(ctx context.Context, st Store, schema encoding.Schema, prefix string, d workload.Devops, form put.Form, p *progress.Progress) error {
+	l, err := newLocal(ctx, st, schema, prefix)
+	if err != nil {
+		return err
+	}
+	return l.load(ctx, d, form, 0, p)
+}

@@ -1,0 +1,93 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"downpour/bench/peer"
+	"downpour/bench/progress"
+	"downpour/bench/report"
+	"downpour/bench/workload"
+)
+
+// PairConfig says which two systems are compared.
+type PairConfig struct {
+	A, B    *peer.Server // A is what B's times are multiples of
+	Queries []workload.Query
+	Rounds  int
+	// Slack and Unit, in seconds, are by how much the queries' times vary, and
+	// in multiples of what. Default an hour and 1.
+	Slack, Unit int64
+	Seed        uint64
+	// Verify is how many variants of a query are compared before anything is
+	// timed. Default 2.
+	Verify   int
+	Prefix   string // of the names of figures
+	Work     int64  // points that a query goes over, if known
+	Progress *progress.Progress
+}
+
+// Pair asks two systems the same queries in turn. First their answers are
+// compared; a difference ends the run.
+func Pair(ctx context.Context, c PairConfig) ([]report.Figure, error) {
+	steps, err := c.Steps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Interleave(ctx, steps, 1, c.Rounds, c.Progress)
+}
+
+// Steps compares the answers and returns what there is to be measured: for
+// every query one step of A and one of B.
+func (c PairConfig) Steps(ctx context.Context) (steps []Step, err error) {
+	if c.Slack == 0 {
+		c.Slack = 3600
+	}
+	if c.Verify <= 0 {
+		c.Verify = 2
+	}
+	c.Unit = max(c.Unit, 1)
+	for _, q := range c.Queries {
+		variants := workload.Take(c.Rounds+c.Verify, q.Vary(c.Slack, c.Unit, c.Seed))
+		for _, v := range variants[:c.Verify] {
+			if err := peer.Agree(ctx, c.A, c.B, v); err != nil {
+				return nil, err
+			}
+		}
+		a := c.Name(q, c.A)
+		for _, s := range []*peer.Server{c.A, c.B} {
+			steps = append(steps, Step{Name: c.Name(q, s), Of: a, Work: c.Work, Unit: "points", Run: drain(s, variants)})
+		}
+	}
+	return steps, nil
+}
+
+// Name is the name of the figure of a query and a server.
+func (c PairConfig) Name(q workload.Query, s *peer.Server) string {
+	name := q.M
+	if name == "" {
+		name = q.Path
+	}
+	return c.Prefix + name + ", " + s.Name
+}
+
+// drain asks the variant of each round. Warm rounds have the first ones.
+func drain(s *peer.Server, variants []workload.Query) func(context.Context, int) (time.Duration, error) {
+	return Timed(func(ctx context.Context, round int) error {
+		return s.Drain(ctx, variants[(round+len(variants))%len(variants)])
+	})
+}
+
+// Repeat makes a step that asks a server many queries one after another, the
+// i-th batch in round i.
+func Repeat(s *peer.Server, of string, name string, batches [][]workload.Query) Step {
+	return Step{Name: name, Of: of, Work: int64(len(batches[0])), Unit: "queries", Run: Timed(func(ctx context.Context, round int) error {
+		for _, q := range batches[(round+len(batches))%len(batches)] {
+			if err := s.Drain(ctx, q); err != nil {
+				return fmt.Errorf("round %d: %w", round, err)
+			}
+		}
+		return nil
+	})}
+}

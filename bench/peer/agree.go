@@ -1,0 +1,132 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"downpour/bench/workload"
+	"downpour/integration/compare"
+)
+
+// ErrDiffer is the class of answers that are not the same.
+var ErrDiffer = errors.New("the answers differ")
+
+// tries is how often two servers are asked before they are said to differ: a
+// TSD that has just started can lose rows while its UID cache is cold.
+const tries = 3
+
+// Agree asks two systems the same and returns the first difference. Two with
+// OpenTSDB's API on the same tables must agree to the last bit and in the order
+// of results. An empty answer is an error: there is nothing to be measured.
+func Agree(ctx context.Context, want, got *Server, q workload.Query) error {
+	return again(ctx, want, got, q, want.Prometheus || got.Prometheus)
+}
+
+// AgreeInValues is Agree for systems with data of their own: where names have
+// other UIDs, results come in another order, and sums are added in another. The
+// values of each group must agree to 1e-9.
+func AgreeInValues(ctx context.Context, want, got *Server, q workload.Query) error {
+	return again(ctx, want, got, q, true)
+}
+
+func again(ctx context.Context, want, got *Server, q workload.Query, values bool) (err error) {
+	for range tries {
+		if err = agree(ctx, want, got, q, values); !errors.Is(err, ErrDiffer) {
+			return err
+		}
+	}
+	return err
+}
+
+func agree(ctx context.Context, want, got *Server, q workload.Query, values bool) error {
+	w, err := want.Ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	g, err := got.Ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	compared := differ
+	if values {
+		compared = differValues
+	}
+	difference, err := compared(want, got, q, w, g)
+	if err != nil {
+		return fmt.Errorf("%s: %w", q, err)
+	}
+	if difference != "" {
+		return fmt.Errorf("%w: %s, %s (wanted) and %s: %s", ErrDiffer, q, want.Name, got.Name, difference)
+	}
+	return nil
+}
+
+func differ(_, _ *Server, _ workload.Query, w, g []byte) (string, error) {
+	r, err := compare.Comparer{Permits: compare.Standard}.JSON(w, g)
+	if err != nil {
+		return "", err
+	}
+	if !r.Equal() {
+		return r.Differences[0].String(), nil
+	}
+	if len(w) < len(`[{}]`) {
+		return "", errors.New("the answer is empty")
+	}
+	return "", nil
+}
+
+func differValues(want, got *Server, q workload.Query, w, g []byte) (string, error) {
+	p, err := parseM(q.M)
+	if err != nil {
+		return "", err
+	}
+	a, err := want.read(p, w)
+	if err != nil {
+		return "", err
+	}
+	b, err := got.read(p, g)
+	if err != nil {
+		return "", err
+	}
+	if len(a) == 0 {
+		return "", errors.New("the answer is empty")
+	}
+	return a.differs(b), nil
+}
+
+func (s *Server) read(p m, text []byte) (answer, error) {
+	if s.Prometheus {
+		return readPrometheus(p, text)
+	}
+	return readOpenTSDB(p, text)
+}
+
+// differs returns the first difference, empty when there is none.
+func (a answer) differs(b answer) string {
+	groups := maps.Clone(a)
+	maps.Copy(groups, b)
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		if (a[group] == nil) != (b[group] == nil) {
+			return fmt.Sprintf("group {%s}: want %d points, got %d", group, len(a[group]), len(b[group]))
+		}
+		times := maps.Clone(a[group])
+		maps.Copy(times, b[group])
+		for _, t := range slices.Sorted(maps.Keys(times)) {
+			x, inA := a[group][t]
+			y, inB := b[group][t]
+			switch {
+			case !inA:
+				return fmt.Sprintf("group {%s} at %d: want nothing, got %v", group, t, y)
+			case !inB:
+				return fmt.Sprintf("group {%s} at %d: want %v, got nothing", group, t, x)
+			case math.Abs(x-y) > 1e-9*max(math.Abs(x), math.Abs(y)):
+				return fmt.Sprintf("group {%s} at %d: want %v, got %v", group, t, x, y)
+			}
+		}
+	}
+	return ""
+}

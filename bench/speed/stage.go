@@ -1,0 +1,239 @@
+package speed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/peer"
+	"downpour/bench/report"
+	"downpour/bench/workload"
+	"downpour/encoding"
+	"downpour/gateway/put"
+	"downpour/gateway/tables"
+	"downpour/gateway/uid"
+	"downpour/integration/e2e"
+)
+
+// Forms of rows in HBase.
+const (
+	compacted = "compacted"
+	cells     = "cells"
+)
+
+// stage is what runs at the moment: one HBase with one data set on it, the
+// servers over that, and a pair of servers with storage of their own.
+type stage struct {
+	cfg   *Config
+	hbase *e2e.HBase
+	store bench.Store
+	set   tableSet
+	// tablesMade numbers the sets of tables, which are never used again.
+	tablesMade int
+	pair       pair
+	// hbaseBytes is what compacted rows take on disk, a point; 0 is unknown.
+	hbaseBytes float64
+}
+
+// tableSet is a data set in HBase and the servers over it.
+type tableSet struct {
+	form, scale string
+	data        workload.Devops
+	tables      e2e.Tables
+	metric      encoding.UID
+	ours, tsd   *peer.Server
+	caches      *peer.Server // ours without ScanEnv, where that says anything
+}
+
+// pair is Downpour and VictoriaMetrics, each with one data set in storage of its
+// own.
+type pair struct {
+	scale          string
+	ours, victoria *peer.Server
+}
+
+// close ends whatever runs.
+func (s *stage) close() {
+	s.dropPair()
+	s.dropSet()
+	if s.store != nil {
+		s.store.Close()
+	}
+	if s.hbase != nil && s.hbase != s.cfg.HBase {
+		s.hbase.Close()
+	}
+	peer.CloseIdle()
+}
+
+// startHBase starts the one HBase: one region server, for there are two cores.
+func (s *stage) startHBase(ctx context.Context) error {
+	if s.store != nil {
+		return nil
+	}
+	version := e2e.Version("hbase")
+	if s.hbase = s.cfg.HBase; s.hbase == nil {
+		s.cfg.Progress.Sayf("starting HBase")
+		h, err := e2e.StartHBase(ctx, e2e.HBaseOptions{RegionServers: 1, RegionServerMiB: 3072})
+		if err != nil {
+			return err
+		}
+		s.hbase, version = h, version+", one region server of 3 GiB"
+	}
+	s.cfg.Report.AddPeer(report.Peer{Name: peer.HBase, Version: version})
+	var err error
+	s.store, err = s.cfg.Open("hbase:" + s.hbase.Quorum())
+	return err
+}
+
+// newTables makes four empty tables.
+func (s *stage) newTables(ctx context.Context) (e2e.Tables, error) {
+	if err := s.startHBase(ctx); err != nil {
+		return e2e.Tables{}, err
+	}
+	s.tablesMade++
+	t := e2e.TablesWithPrefix(fmt.Sprintf("speed%d", s.tablesMade))
+	n := tables.Names{Data: t.Data, UID: t.UID, Meta: t.Meta, Tree: t.Tree}
+	return t, tables.Create(ctx, s.store, tables.Specs(n, encoding.DefaultSchema(), "NONE"))
+}
+
+func (s *stage) dropTables(t e2e.Tables) {
+	if s.hbase == nil || t.Data == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // also when the run was interrupted
+	defer cancel()
+	for _, name := range []string{t.Data, t.UID, t.Meta, t.Tree} {
+		_ = s.hbase.Admin.DropTable(ctx, name) // only room is lost
+	}
+}
+
+// useSet makes sure that the data set of a group is in HBase, in one file, with
+// a TSD and a gateway over it.
+func (s *stage) useSet(ctx context.Context, g group) (*tableSet, error) {
+	if s.set.tsd != nil {
+		return &s.set, nil
+	}
+	s.set = tableSet{form: g.form, scale: g.scale, data: s.cfg.data(g.scale)}
+	var err error
+	if s.set.tables, err = s.newTables(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.fill(ctx); err != nil {
+		return nil, err
+	}
+	o := peer.Options{Quorum: s.hbase.Quorum(), Tables: s.set.tables, Env: s.cfg.ScanEnv}
+	if s.set.ours, err = s.started(peer.StartDownpour(ctx, o)); err != nil {
+		return nil, err
+	}
+	if s.set.tsd, err = s.started(peer.StartOpenTSDB(ctx, o)); err != nil {
+		return nil, err
+	}
+	return &s.set, nil
+}
+
+// caching is a gateway with the settings that users have.
+func (s *stage) caching(ctx context.Context) (*peer.Server, error) {
+	if len(s.cfg.ScanEnv) == 0 {
+		return s.set.ours, nil
+	}
+	var err error
+	if s.set.caches == nil {
+		s.set.caches, err = peer.StartDownpour(ctx, peer.Options{Quorum: s.hbase.Quorum(), Tables: s.set.tables})
+	}
+	return s.set.caches, err
+}
+
+// started notes a server's version.
+func (s *stage) started(server *peer.Server, err error) (*peer.Server, error) {
+	if err == nil {
+		s.cfg.Report.AddPeer(server.Peer)
+	}
+	return server, err
+}
+
+// fill writes the rows as one would find them: each point a cell, or a row's
+// points compacted into one; flushed and in one file.
+func (s *stage) fill(ctx context.Context) error {
+	set := &s.set
+	s.cfg.Progress.Sayf("loading %s, %s", set.form, set.data)
+	schema := encoding.DefaultSchema()
+	target := bench.Target{Store: s.store, Schema: schema, Table: set.tables.Data, Form: put.Multi,
+		Names: uid.New(uid.Config{Store: s.store, Table: set.tables.UID, Schema: schema})}
+	if set.form == cells {
+		target.Form = put.Cells
+	}
+	var err error
+	if set.metric, err = target.Load(ctx, set.data, nil); err != nil {
+		return err
+	}
+	if err := s.hbase.Admin.Compact(ctx, set.tables.Data); err != nil {
+		return err
+	}
+	if set.form == compacted && set.scale == "1x" {
+		size, err := treeBytes(filepath.Join(s.hbase.Dir(), "root", "data", "default", set.tables.Data))
+		if err != nil {
+			return err
+		}
+		s.hbaseBytes = float64(size) / float64(set.data.Points())
+	}
+	return nil
+}
+
+// treeBytes adds up the files of a directory.
+func treeBytes(dir string) (sum int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // gone since its directory was read
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return sum, err
+}
+
+// dropSet ends the servers over the data set in HBase and drops its tables.
+func (s *stage) dropSet() {
+	s.set.ours.Close()
+	s.set.tsd.Close()
+	s.set.caches.Close()
+	s.dropTables(s.set.tables)
+	s.set = tableSet{}
+}
+
+// dropPair ends the servers with storage of their own.
+func (s *stage) dropPair() {
+	s.pair.ours.Close()
+	s.pair.victoria.Close()
+	s.pair = pair{}
+}
+
+// measure interleaves steps and keeps the figures in the report; it returns
+// them by name.
+func (s *stage) measure(ctx context.Context, steps []bench.Step, warm, rounds int) (map[string]report.Figure, error) {
+	figures, err := bench.Interleave(ctx, steps, warm, rounds, nil)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]report.Figure{}
+	for _, f := range figures {
+		byName[f.Name] = f
+		s.cfg.Report.Figures = slices.DeleteFunc(s.cfg.Report.Figures, func(old report.Figure) bool { return old.Name == f.Name })
+	}
+	s.cfg.Report.Figures = append(s.cfg.Report.Figures, figures...)
+	return byName, nil
+}

@@ -1,0 +1,183 @@
+package speed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/peer"
+	"downpour/bench/report"
+	"downpour/bench/workload"
+	"downpour/encoding"
+	"downpour/gateway/put"
+	"downpour/integration/e2e"
+	"downpour/pushdown/store"
+)
+
+// hbasePut measures puts by telnet into HBase, in time order: a TSD, Downpour
+// with a cell a point, and Downpour with a cell a row and commit window; each
+// into new tables, in which the names have their UIDs already.
+func hbasePut(ctx context.Context, s *stage, g group) error {
+	d := s.cfg.data(g.scale)
+	d.Hours = 1
+	s.cfg.Progress.Sayf("putting into HBase: %s", d)
+	payload := s.sending(nil, d, workload.Telnet).Spell()
+	kinds := []putter{
+		{name: "OpenTSDB", start: peer.StartOpenTSDB},
+		{name: "Downpour, single cells", start: peer.StartDownpour},
+		{name: "Downpour, DOWNPOUR_PUT_CELLS=multi", start: peer.StartDownpour, multi: true},
+	}
+	for round := range 2 {
+		if err := s.putRound(ctx, kinds, d, payload); err != nil {
+			return fmt.Errorf("round %d: %w", round+1, err)
+		}
+	}
+	for i := range kinds {
+		f := &kinds[i].figure
+		f.Name, f.Work, f.Unit = "put into HBase, "+kinds[i].name, int64(d.Points()), "points"
+		if i > 0 {
+			f.Of = kinds[0].figure.Name
+		}
+		s.cfg.Report.Figures = append(s.cfg.Report.Figures, *f)
+	}
+	s.aim(s.rate("hbaseput", g, "put by telnet into HBase, in time order, single cells", 4, kinds[1].figure, kinds[0].figure, "OpenTSDB, same HBase"))
+	s.aim(s.rate("hbaseput", g, "the same with DOWNPOUR_PUT_CELLS=multi", 12, kinds[2].figure, kinds[0].figure, "OpenTSDB, same HBase"))
+	return nil
+}
+
+// putter is one way to put into HBase.
+type putter struct {
+	name   string
+	start  func(context.Context, peer.Options) (*peer.Server, error)
+	multi  bool
+	figure report.Figure
+}
+
+// putRound measures each kind once and compares what the tables then answer.
+func (s *stage) putRound(ctx context.Context, kinds []putter, d workload.Devops, payload bench.Payload) error {
+	var servers []*peer.Server
+	for i := range kinds {
+		server, tables, took, err := s.putOnce(ctx, &kinds[i], d, payload)
+		defer s.dropTables(tables)
+		defer server.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", kinds[i].name, err)
+		}
+		kinds[i].figure.Runs = append(kinds[i].figure.Runs, took)
+		servers = append(servers, server)
+	}
+	for _, ours := range servers[1:] {
+		if err := peer.AgreeInValues(ctx, servers[0], ours, d.Whole("sum:1m-avg:%s{region=*}")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putOnce puts the data set through one server into new tables. The time ends
+// when the tables hold all points: a TSD closes the connection before.
+func (s *stage) putOnce(ctx context.Context, k *putter, d workload.Devops, payload bench.Payload) (server *peer.Server, tables e2e.Tables, took time.Duration, err error) {
+	if tables, err = s.newTables(ctx); err != nil {
+		return nil, tables, 0, err
+	}
+	o := peer.Options{Quorum: s.hbase.Quorum(), Tables: tables}
+	if k.multi {
+		o.Env = map[string]string{"DOWNPOUR_PUT_CELLS": "multi"}
+	}
+	if server, err = s.started(k.start(ctx, o)); err != nil {
+		return nil, tables, 0, err
+	}
+	names := d // some points of the hour before: names get their UIDs, a JVM its machine code
+	names.Start, names.Step = d.Start-3600, max(d.Step, 60)
+	c := s.sending(server, names, workload.Telnet)
+	if _, err := c.Send(ctx, c.Stream()); err != nil {
+		return server, tables, 0, err
+	}
+	if err := s.holds(ctx, tables, names.Points(), k.multi); err != nil {
+		return server, tables, 0, err
+	}
+	start := time.Now()
+	if _, err := s.sending(server, d, workload.Telnet).Send(ctx, payload); err != nil {
+		return server, tables, 0, err
+	}
+	if err := s.holds(ctx, tables, names.Points()+d.Points(), k.multi); err != nil {
+		return server, tables, 0, err
+	}
+	return server, tables, time.Since(start), nil
+}
+
+// holds waits until a table has so many points. Cells that hold several are not
+// counted: there the close of the connection is the acknowledgement, and the
+// answers are compared afterwards.
+func (s *stage) holds(ctx context.Context, tables e2e.Tables, points int, multi bool) error {
+	if multi {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	return e2e.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+		stats, err := bench.BareScan(ctx, s.store, store.Scan{Table: tables.Data, Family: "t"})
+		if err == nil && stats.Cells != int64(points) {
+			err = fmt.Errorf("the table holds %d points, want %d", stats.Cells, points)
+		}
+		return err
+	})
+}
+
+// memory measures the gateway's peak of resident memory for a query over many
+// points, and over a tenth of them, on the embedded store.
+func memory(ctx context.Context, s *stage, g group) error {
+	d := s.cfg.Data
+	var peaks [2]float64
+	var points [2]int
+	for i, hours := range []int{max(s.cfg.MemoryHours/10, 1), s.cfg.MemoryHours} {
+		d.Hours = hours
+		points[i] = d.Points()
+		peak, err := s.peak(ctx, d)
+		if err != nil {
+			return err
+		}
+		peaks[i] = float64(peak) / (1 << 20)
+	}
+	what := fmt.Sprintf("memory of the gateway for a query over %s points", report.Thousands(float64(points[1])))
+	s.aim(report.Aim{Row: "memory", Scale: g.scale, What: what, Want: 512, Unit: "MiB", Got: single(peaks[1])})
+	s.aim(report.Aim{Row: "memory", Scale: g.scale, What: "the same", Against: fmt.Sprintf("over %s points", report.Thousands(float64(points[0]))), Want: 1.5,
+		Got: single(peaks[1] / peaks[0]), Ours: fmt.Sprintf("%.0f MiB", peaks[1]), Theirs: fmt.Sprintf("%.0f MiB", peaks[0])})
+	return nil
+}
+
+// peak loads a data set straight as rows, starts a gateway on them, asks one
+// large query twice and returns the most memory that it ever had.
+func (s *stage) peak(ctx context.Context, d workload.Devops) (int64, error) {
+	s.cfg.Progress.Sayf("memory: loading %s", d)
+	dir, err := tempDir()
+	if err != nil {
+		return 0, err
+	}
+	defer dir.remove()
+	if err := s.fillEmbedded(ctx, dir.store(), d); err != nil {
+		return 0, err
+	}
+	ours, err := s.started(peer.StartDownpour(ctx, peer.Options{Dir: dir.path}))
+	if err != nil {
+		return 0, err
+	}
+	defer ours.Close()
+	for range 2 {
+		if err := ours.Drain(ctx, d.Whole("sum:5m-avg:%s")); err != nil {
+			return 0, err
+		}
+	}
+	m, err := ours.Process.Memory()
+	return m.Peak, err
+}
+
+func (s *stage) fillEmbedded(ctx context.Context, address string, d workload.Devops) error {
+	st, err := s.cfg.Open(address)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	return bench.Fill(ctx, st, encoding.DefaultSchema(), "tsdb", d, put.Appended, nil)
+}

@@ -1,0 +1,210 @@
+package workload
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func small() Devops {
+	return Devops{MetricCount: 4, Hosts: 3, Tags: 8, Start: 3600, Hours: 2, Step: 600, Seed: 7}
+}
+
+// Rows and ticks are the same points, whatever the order; another seed gives
+// others.
+func TestDevops_orders(t *testing.T) {
+	d := small()
+	points := map[string]int64{}
+	hours := map[string]bool{}
+	for h := range d.Hourly() {
+		hours[fmt.Sprint(h.Values)] = true
+		for i, v := range h.Values {
+			points[fmt.Sprint(h.Series, h.Base+int64(i*d.Step))] = v
+			if v < 0 || h.Metric.Kind == Gauge && v > h.Metric.Max {
+				t.Fatalf("%s: value %d, want 0 to %d", h.Metric.Name, v, h.Metric.Max)
+			}
+		}
+	}
+	if len(hours) != d.Series()*d.Hours {
+		t.Errorf("%d different hours, want all %d", len(hours), d.Series()*d.Hours)
+	}
+	last := make([]int64, d.Series())
+	n, other := 0, d
+	for tick := range d.Ticks() {
+		for i, v := range tick.Values {
+			if want, ok := points[fmt.Sprint(i, tick.Time)]; !ok || v != want {
+				t.Fatalf("series %d at %d: %d in a tick, %d in its row", i, tick.Time, v, want)
+			}
+			if Metrics[i%d.MetricCount].Kind == Counter && v < last[i] {
+				t.Fatalf("counter %d falls from %d to %d", i, last[i], v)
+			}
+			last[i] = v
+			n++
+		}
+	}
+	if n != d.Points() || n != 4*3*2*6 {
+		t.Errorf("%d points, want %d", n, d.Points())
+	}
+	other.Seed++
+	same := 0
+	for h := range other.Hourly() {
+		for i, v := range h.Values {
+			if points[fmt.Sprint(h.Series, h.Base+int64(i*d.Step))] == v {
+				same++
+			}
+		}
+	}
+	if same > n/2 {
+		t.Errorf("%d of %d points do not depend on the seed", same, n)
+	}
+}
+
+// The lanes of several senders together are the whole set, every series in time
+// order, in each format.
+func TestText_lanes(t *testing.T) {
+	d := small()
+	for _, format := range Formats {
+		var all []string
+		for lane := range 2 {
+			last := map[string]string{}
+			for c := range d.Text(format, 5, func(i int) bool { return i%2 == lane }) {
+				points := read(t, format, c.Text)
+				if len(points) != c.Points || c.Points > 5 {
+					t.Fatalf("%s: a chunk of %d points says %d", format, len(points), c.Points)
+				}
+				for _, p := range points {
+					series := p[0] + p[3]
+					if p[1] <= last[series] && len(p[1]) == len(last[series]) {
+						t.Fatalf("%s: %s after %s", format, p[1], last[series])
+					}
+					last[series] = p[1]
+					all = append(all, strings.Join(p[:], " "))
+				}
+			}
+		}
+		if len(all) != d.Points() {
+			t.Errorf("%s: %d points, want %d", format, len(all), d.Points())
+		}
+		if format == Telnet && !strings.Contains(strings.Join(all, "\n"), "load.1m 3600 ") {
+			t.Errorf("no point of load.1m at the start: %s", all[0])
+		}
+	}
+}
+
+// read takes a chunk apart into metric, time, value and tags.
+func read(t *testing.T, format Format, text []byte) (out [][4]string) {
+	t.Helper()
+	if format == JSON {
+		var points []struct {
+			Metric    string
+			Timestamp json.Number
+			Value     json.Number
+			Tags      map[string]string
+		}
+		if err := json.Unmarshal(text, &points); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		for _, p := range points {
+			if len(p.Tags) != 8 {
+				t.Fatalf("%d tags, want 8", len(p.Tags))
+			}
+			out = append(out, [4]string{p.Metric, string(p.Timestamp), string(p.Value), fmt.Sprint(p.Tags)})
+		}
+		return out
+	}
+	for line := range bytes.Lines(text) {
+		f := strings.Fields(string(line))
+		if format == Telnet {
+			if f[0] != "put" {
+				t.Fatalf("line %q", line)
+			}
+			f = f[1:]
+		}
+		if len(f) != 3+8 {
+			t.Fatalf("line %q has %d tags, want 8", line, len(f)-3)
+		}
+		out = append(out, [4]string{f[0], f[1], f[2], strings.Join(f[3:], " ")})
+	}
+	return out
+}
+
+func TestAppendValue(t *testing.T) {
+	f := func(v int64, decimals int, want string) {
+		t.Helper()
+		if got := string(AppendValue(nil, v, decimals)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	f(1234, 0, "1234")
+	f(1234, 2, "12.34")
+	f(7, 2, "0.07")
+	f(-7, 2, "-0.07")
+	f(100, 2, "1.00")
+}
+
+func TestValidate(t *testing.T) {
+	for want, change := range map[string]func(*Devops){
+		"hosts":   func(d *Devops) { d.Hosts = 0 },
+		"metrics": func(d *Devops) { d.MetricCount = 17 },
+		"tags":    func(d *Devops) { d.Tags = 9 },
+		"step":    func(d *Devops) { d.Step = 7 },
+		"start":   func(d *Devops) { d.Start = 1 },
+		"hours":   func(d *Devops) { d.Hours = 0 },
+	} {
+		d := Default()
+		change(&d)
+		if err := d.Validate(); err == nil || !strings.HasPrefix(err.Error(), want+": got ") {
+			t.Errorf("%s: error %v", want, err)
+		}
+	}
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// No two in a row are the same, all stay inside, and the same seed asks the same.
+func TestVary(t *testing.T) {
+	q := Default().Whole("sum:5m-avg:%s")
+	first, again := Take(50, q.Vary(3600, 300, 1)), Take(50, q.Vary(3600, 300, 1))
+	for i, v := range first {
+		if v != again[i] {
+			t.Fatalf("variant %d is %v and %v", i, v, again[i])
+		}
+		if i > 0 && v == first[i-1] {
+			t.Errorf("variants %d and %d are the same", i-1, i)
+		}
+		if v.Start < q.Start || v.Start >= q.Start+3600 || v.End > q.End || v.End <= q.End-3600 || (v.Start-q.Start)%300 != 0 || (q.End-v.End)%300 != 0 {
+			t.Errorf("variant %v of %v", v, q)
+		}
+	}
+	recorded, err := Recorded(strings.NewReader("# a comment\n\nhttp://x:4242/api/query?start=1700000000000&end=1700003600&m=sum:a\n/api/query?start=1h-ago&m=sum:a\n"))
+	if err != nil || len(recorded) != 2 || recorded[1].Path != "/api/query?start=1h-ago&m=sum:a" {
+		t.Fatalf("%v, %v", recorded, err)
+	}
+	v := Take(2, recorded[0].Vary(3600, 1, 1))
+	if v[0].Path == v[1].Path || !strings.Contains(v[1].Path, "start=1700000001000") {
+		t.Errorf("recorded variants %v", v)
+	}
+	for _, v := range Take(100, recorded[0].Vary(3600, 1, 1)) {
+		if v.span() < 1800 {
+			t.Errorf("variant %v reaches over %d s of 3600", v, v.span())
+		}
+	}
+	for _, bad := range []string{"", "/api/query?m=sum:a", "GET /api/query?start=1"} {
+		if _, err := Recorded(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+// What is asked lies inside the data.
+func TestQueries_inside(t *testing.T) {
+	d := Default()
+	for _, q := range append(Take(200, d.Mixed(3)), d.Dashboard(300, 5, 999)...) {
+		if q.Start < d.Start || q.End >= d.End() || q.End <= q.Start || strings.Contains(q.M, "HOST") || strings.Contains(q.M, "%") {
+			t.Errorf("query %v", q)
+		}
+	}
+}
