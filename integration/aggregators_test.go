@@ -1,0 +1,181 @@
+package integration
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/aggregate"
+)
+
+// The table of aggregators on the compatibility page is what the code is: the
+// file of each one's arithmetic, its interpolation, how many recorded answers
+// compare it. The page's tests are there.
+func TestDocs_aggregators(t *testing.T) {
+	page, err := os.ReadFile("../gateway/docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "## Where an aggregator is computed and tested\n")
+	if !found {
+		t.Fatal("the page has no such section")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var got []string
+	for line := range strings.Lines(section) {
+		if strings.HasPrefix(line, "| `") && strings.Contains(line, ".go`") && !strings.Contains(line, "/") {
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	recorded := recordedAggregators(t)
+	files := aggregatorFiles(t)
+	var want []string
+	for _, name := range aggregate.Names() {
+		f, _ := aggregate.Lookup(scanplan.Aggregator(name))
+		if recorded[name] == 0 {
+			t.Errorf("%s: no recorded answer", name)
+		}
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s | `%s` | %d |", name, f.Class, f.Interpolation, files[name], recorded[name]))
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-code +page\n%s", d)
+	}
+	namedTests(t, section)
+}
+
+// recordedAggregators counts the recorded queries by the aggregators that they
+// group or downsample with.
+func recordedAggregators(t *testing.T) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	for _, name := range []string{"seed1", "seed2", "seed3_salted", "edges"} {
+		f, err := os.Open("../gateway/testdata/conformance/" + name + ".json.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r struct {
+			Queries []struct {
+				Request struct {
+					Queries []struct{ Aggregator, Downsample string }
+				}
+			}
+		}
+		if err := json.NewDecoder(z).Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range r.Queries {
+			used := map[string]bool{}
+			for _, s := range q.Request.Queries {
+				used[s.Aggregator] = true
+				if parts := strings.Split(s.Downsample, "-"); len(parts) > 1 {
+					used[parts[1]] = true
+				}
+			}
+			for name := range used {
+				count[name]++
+			}
+		}
+	}
+	return count
+}
+
+// aggregatorFiles finds the file that declares each aggregator's arithmetic over
+// doubles: the function that its row of the table names, or the one that makes
+// the row.
+func aggregatorFiles(t *testing.T) map[string]string {
+	t.Helper()
+	fset := token.NewFileSet()
+	paths, err := filepath.Glob("../pushdown/aggregate/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared, table := map[string]string{}, (*ast.CompositeLit)(nil)
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch d := n.(type) {
+			case *ast.FuncDecl:
+				declared[d.Name.Name] = filepath.Base(path)
+			case *ast.ValueSpec:
+				for i, name := range d.Names {
+					declared[name.Name] = filepath.Base(path)
+					if name.Name == "table" {
+						table = d.Values[i].(*ast.CompositeLit)
+					}
+				}
+			}
+			return true
+		})
+	}
+	files := map[string]string{}
+	for _, row := range table.Elts {
+		switch r := row.(type) {
+		case *ast.CompositeLit:
+			files[text(r.Elts[0])] = declared[identifier(r.Elts[len(r.Elts)-2])]
+		case *ast.CallExpr:
+			files[text(r.Args[0])] = declared[identifier(r.Fun)]
+		}
+	}
+	return files
+}
+
+func text(e ast.Expr) string { return strings.Trim(e.(*ast.BasicLit).Value, `"`) }
+
+func identifier(e ast.Expr) string {
+	if id, ok := e.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
+}
+
+// namedTests looks for every test that the section names, FILE: `TestA`,
+// `TestB`, in its file.
+func namedTests(t *testing.T, section string) {
+	t.Helper()
+	named := 0
+	for line := range strings.Lines(section) {
+		words := strings.Split(line, "`")
+		path := slices.IndexFunc(words, func(w string) bool { return strings.HasSuffix(w, "_test.go") })
+		if path < 0 {
+			continue
+		}
+		source, err := os.ReadFile(filepath.Join("..", words[path]))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, word := range words {
+			if !strings.HasPrefix(word, "Test") {
+				continue
+			}
+			named++
+			if !strings.Contains(string(source), "func "+word+"(") {
+				t.Errorf("%s has no %s", words[path], word)
+			}
+		}
+	}
+	if named < 8 {
+		t.Errorf("the section names %d tests, want at least 8", named)
+	}
+}

@@ -1,0 +1,173 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/peer"
+	"downpour/bench/report"
+	"downpour/bench/speed"
+	"downpour/bench/workload"
+	"downpour/encoding"
+	points "downpour/gateway/put"
+	"downpour/integration/e2e"
+	"downpour/pushdown/store/open"
+)
+
+// openBenchStore opens a store as the bench command does.
+func openBenchStore(address string) (bench.Store, error) {
+	return open.Open(address, slog.New(slog.DiscardHandler))
+}
+
+// shortData is a data set small enough that nothing takes long.
+func shortData() workload.Devops {
+	d := workload.Default()
+	d.Hosts, d.Hours, d.Step = 30, 2, 60
+	return d
+}
+
+// The rows of the table of aims are measured against the real servers, and their
+// answers are found equal; what comes out is not looked at. -args -soak takes
+// all rows; without it one of each kind.
+func TestBench_everyRow(t *testing.T) {
+	r := report.New("compare", nil)
+	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory"}
+	if *soak {
+		rows = speed.Rows
+	}
+	cfg := speed.Config{HBase: hbase(t), Open: openBenchStore, Rows: rows, Scales: []string{"1x"}, Data: shortData(), Rounds: 1, BigRounds: 1,
+		Connections: 2, Seconds: 2, MemoryHours: 3, Report: r,
+		Print: func(a report.Aim) { t.Log(a.Line()) }, Save: func() error { return nil }}
+	if err := speed.Run(within(t, 15*time.Minute), cfg); err != nil {
+		t.Error(err)
+	}
+	for _, row := range rows {
+		i := slices.IndexFunc(r.Aims, func(a report.Aim) bool { return a.Row == row })
+		if i < 0 {
+			t.Errorf("row %s is missing", row)
+		} else if a := r.Aims[i]; a.Missing != "" || a.Got.Median <= 0 {
+			t.Errorf("row %s: %+v", row, a)
+		}
+	}
+	for _, name := range []string{peer.HBase, peer.OpenTSDB, peer.Victoria, peer.Downpour} {
+		if !slices.ContainsFunc(r.Peers, func(p report.Peer) bool { return p.Name == name && p.Version != "" && p.Version != "unknown" }) {
+			t.Errorf("no version of %s: %+v", name, r.Peers)
+		}
+	}
+	if path, err := r.Save(t.TempDir()); err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+}
+
+// A peer that has other points is found out before anything is timed.
+func TestBench_difference(t *testing.T) {
+	ctx := within(t, 5*time.Minute)
+	var servers []*peer.Server
+	for i := range 2 {
+		d := shortData()
+		d.Seed += uint64(i)
+		tables := createTables(t)
+		st := must[bench.Store](t)(openBenchStore("hbase:" + hbase(t).Quorum()))
+		if err := bench.Fill(ctx, st, encoding.DefaultSchema(), tables.Data, d, points.Cells, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		start := []func(context.Context, peer.Options) (*peer.Server, error){peer.StartOpenTSDB, peer.StartDownpour}[i]
+		server := must[*peer.Server](t)(start(ctx, peer.Options{Quorum: hbase(t).Quorum(), Tables: tables}))
+		t.Cleanup(func() { server.Close() })
+		servers = append(servers, server)
+	}
+	_, err := bench.Pair(ctx, bench.PairConfig{A: servers[0], B: servers[1], Queries: []workload.Query{shortData().Whole("sum:5m-avg:%s")}, Rounds: 1})
+	if !errors.Is(err, peer.ErrDiffer) {
+		t.Errorf("error %v, want a difference", err)
+	}
+	servers[0].Process.Kill()
+	_, err = bench.Pair(ctx, bench.PairConfig{A: servers[0], B: servers[1], Queries: []workload.Query{shortData().Whole("sum:5m-avg:%s")}, Rounds: 1})
+	if err == nil || !strings.HasPrefix(err.Error(), "OpenTSDB has ended") {
+		t.Errorf("a dead peer: error %v", err)
+	}
+}
+
+// The designs of a table agree on every selection on a real HBase, and costs
+// are measured through a pushdown server in its own process.
+func TestBench_layoutAndScale(t *testing.T) {
+	ctx := within(t, 8*time.Minute)
+	st := must[bench.Store](t)(openBenchStore("hbase:" + hbase(t).Quorum()))
+	defer st.Close()
+	r := report.New("layout", nil)
+	if err := bench.Layout(ctx, bench.LayoutConfig{Store: st, Data: shortData(), Rounds: 1}, r); err != nil {
+		t.Error(err)
+	}
+	r = report.New("scale", nil)
+	cfg := bench.ScaleConfig{Store: st, Form: points.Multi, Data: shortData(), Steps: 1, Rounds: 1}
+	cfg.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
+		names := bench.TableNames(prefix)
+		env := map[string]string{"DOWNPOUR_STORE": "hbase:" + hbase(t).Quorum(), "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID}
+		if schema.SaltWidth > 0 {
+			env["DOWNPOUR_SALT_WIDTH"], env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltWidth), fmt.Sprint(schema.SaltBuckets)
+		}
+		p, err := e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env})
+		if err != nil {
+			return "", nil, err
+		}
+		return p.Addr, func() { p.Close() }, nil
+	}
+	if err := bench.Scale(ctx, cfg, r); err != nil {
+		t.Error(err)
+	}
+	if len(r.Curves) != 8 {
+		t.Errorf("%d curves, want 8", len(r.Curves))
+	}
+}
+
+// The command as users run it: frames of live charts at sockets of a gateway
+// process, and an interrupted comparison that says what it left.
+func TestBench_command(t *testing.T) {
+	ctx := within(t, 5*time.Minute)
+	dir := t.TempDir()
+	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: must[string](t)(e2e.Root()),
+		Args: []string{"live", "-sockets", "1,20", "-puts", "3", "-every", "50ms", "-results", dir}})
+	if err != nil || status != 0 {
+		t.Errorf("status %d, %v\n%s", status, err, out)
+	}
+	if pages := must[[]string](t)(filepath.Glob(filepath.Join(dir, "*.html"))); len(pages) != 1 {
+		t.Errorf("%d pages, want 1\n%s", len(pages), out)
+	}
+	path := must[string](t)(e2e.Build(ctx, "./bench/cmd/bench"))
+	p, err := e2e.Start(ctx, e2e.Command{Name: "bench", Path: path, Dir: must[string](t)(e2e.Root()), Interactive: true,
+		Args: []string{"compare", "-rows", "memory,http", "-scales", "1x", "-memory-hours", "5000", "-results", dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(p.Log)
+	defer p.Kill()
+	// The head of the table says that it has begun.
+	if _, err := p.Stdout.Read(make([]byte, 1)); err != nil {
+		t.Fatalf("%v\n%s", err, p.LogTail(20))
+	}
+	if err := p.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	said := string(must[[]byte](t)(io.ReadAll(p.Stdout)))
+	code := p.ExitCode(ctx)
+	for _, want := range []string{"left undone: ", "memory at 1x", "go on with: bench compare -resume "} {
+		if code != 1 || !strings.Contains(said, want) {
+			t.Errorf("status %d, want 1 and %q in\n%s\n%s", code, want, said, p.LogTail(5))
+		}
+	}
+}

@@ -1,0 +1,46 @@
+// Chromium, and what no test lets a page do: ask another host, fail, complain.
+
+import { chromium } from 'playwright-core';
+
+export const patience = 30_000; // ms, for every wait
+
+export const launch = () => chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: [
+    '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+    '--disable-background-networking', '--disable-component-update', '--disable-sync', '--enable-precise-memory-info',
+  ],
+});
+
+// until polls a condition, in the page or here.
+export async function until(what, condition) {
+  const deadline = Date.now() + patience;
+  for (;;) {
+    if (await condition()) return;
+    if (Date.now() > deadline) throw new Error(`waited ${patience} ms for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+  }
+}
+
+// watch collects faults of a page. expected(text) tells which complaints of the
+// browser a test provokes itself.
+export function watch(page, host, expected = () => false) {
+  const faults = [];
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    const inside = ['data:', 'blob:', 'about:'].includes(url.protocol);
+    if (!inside && url.host !== host) faults.push(`asked another host: ${request.url()}`);
+  });
+  page.on('websocket', (socket) => {
+    if (new URL(socket.url()).host !== host) faults.push(`connected to another host: ${socket.url()}`);
+  });
+  page.on('pageerror', (error) => faults.push(`page error: ${error}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !expected(message.text())) faults.push(`console: ${message.text()}`);
+  });
+  return faults;
+}
+
+export const statusOf = (page) => page.evaluate(() => window.__downpour?.status());
+
+export const untilStatus = (page, kind) => until(`status ${kind}`, async () => (await statusOf(page)) === kind);

@@ -1,0 +1,172 @@
+// The page of a real gateway: what it draws, says and saves is what the HTTP API
+// answers; through a proxy that lets no socket pass, and through one that makes
+// the page look foreign.
+//
+// Usage: node gateway.mjs URL
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createServer, request as ask } from 'node:http';
+import { after, before, beforeEach, test } from 'node:test';
+import { tableFromIPC } from 'apache-arrow';
+import { launch, until, untilStatus, watch } from './chromium.mjs';
+
+const base = process.argv[2];
+const now = Math.floor(Date.now() / 1000);
+let browser;
+let page;
+let faults;
+
+before(async () => { browser = await launch(); });
+after(() => browser?.close());
+beforeEach(async () => {
+  await page?.context().close();
+  page = await (await browser.newContext({ viewport: { width: 1200, height: 800 }, acceptDownloads: true })).newPage();
+});
+
+const post = async (path, body, headers = {}) => {
+  const response = await fetch(base + path, { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return response;
+};
+const put = (metric, points, tags) => post('/api/put', points.map(([timestamp, value]) => ({ metric, timestamp, value, tags })));
+const open = async (hash, status, url = base) => {
+  faults = watch(page, new URL(url).host, (text) => /WebSocket connection to|Failed to load resource/.test(text));
+  await page.goto(`${url}/#${hash}`);
+  await untilStatus(page, status);
+};
+const columns = () => page.evaluate(() => window.__downpour.columns());
+const text = (selector) => page.locator(selector).textContent();
+const saved = async (name) => {
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name, exact: true }).click()]);
+  return readFileSync(await download.path());
+};
+
+test('a name that does not exist yet comes to life, and late points show', async () => {
+  await open('start=15m-ago&m=avg:page.late{host=*}', 'unknown');
+  assert.equal(await text('#status'), 'No metric is called “page.late” yet. Asking again every second.');
+  await put('page.late', [[now - 300, 1], [now - 100, 2]], { host: 'a' });
+  await untilStatus(page, 'live');
+  await put('page.late', [[now - 200, 1.5]], { host: 'a' });
+  await until('the late point', async () => (await columns())[0].join() === [now - 300, now - 200, now - 100].join());
+  assert.deepEqual((await columns())[1], [1, 1.5, 2]);
+  assert.deepEqual(faults, []);
+});
+
+test('CSV and Arrow hold what the API answers', async () => {
+  const points = Array.from({ length: 50 }, (_, i) => [now - 500 + 10 * i, i % 7 ? i / 3 : i]);
+  await put('page.saved', points, { host: 'a', dc: 'x' });
+  await put('page.saved', [[now - 100, '9007199254740993'], [now - 90, '-9223372036854775808']], { host: 'b', dc: 'x' });
+  await open(`start=${now - 600}&end=${now}&m=avg:page.saved{host=*}&m=sum:page.saved`, 'complete');
+  const answer = await (await post('/api/query?arrays=true', { start: now - 600, end: now, msResolution: true,
+    queries: [{ aggregator: 'avg', metric: 'page.saved', tags: { host: '*' } }, { aggregator: 'sum', metric: 'page.saved' }] })).text();
+  const results = JSON.parse(answer.replace(/,(-?\d{16,})\]/g, ',"$1"]')); // digits that a double would lose
+
+  const csv = String(await saved('CSV')).trim().split('\r\n').map((l) => l.split(','));
+  for (const [n, r] of results.entries()) {
+    const cells = csv.slice(1).filter((l) => l[n + 1] !== '').map((l) => [Date.parse(l[0]), l[n + 1]]);
+    assert.deepEqual(cells, r.dps.map(([t, v]) => [t, String(v)]), csv[0][n + 1]);
+  }
+  const table = tableFromIPC(await saved('Arrow'));
+  const rows = table.toArray().map((row) => row.toJSON());
+  assert.equal(rows.length, results.reduce((n, r) => n + r.dps.length, 0));
+  for (const [n, r] of results.entries()) {
+    const query = n < results.length - 1 ? 0 : 1;
+    const own = rows.filter((row) => row.query === query && (query === 1 || row.host === r.tags.host));
+    assert.deepEqual(own.map((row) => [Number(row.timestamp), row.value]), r.dps.map(([t, v]) => [t, Number(v)]));
+    own.forEach((row, i) => { if (typeof r.dps[i][1] === 'string') assert.equal(String(row.value_int), r.dps[i][1]); });
+  }
+  assert.deepEqual(faults, []);
+});
+
+test('annotations, rows, explain and trace are those of the gateway', async () => {
+  await put('page.told', [[now - 300, 1], [now - 200, 2]], { host: 'a' });
+  await post('/api/annotation', { startTime: now - 250, description: 'page deployed' });
+  await open('start=15m-ago&m=avg:page.told&open=notes-list,explain,trace,table', 'live');
+  await until('the annotation', async () => (await text('#notes-list')).includes('page deployed'));
+  await until('the rows', async () => /^2 points from [12] rows in \d+ ms$/.test((await text('#count')).trim()));
+  await until('the plan', async () => (await text('#explain')).includes('in-process'));
+  await until('what it took', async () => /[12] rows? and 2 points read, \d+ points? sent/.test(await text('#trace')));
+  assert.equal(await page.locator('#table tbody tr').count(), 2);
+  assert.deepEqual(faults, []);
+});
+
+test('a tag is completed from the metric itself, and split by', async () => {
+  for (const host of ['web01', 'web02']) await put('page.split', [[now - 60, 1], [now - 30, 2]], { host, rack: 'r1' });
+  await put('page.other', [[now - 60, 1]], { host: 'elsewhere', rack: 'r1' });
+  await open('start=15m-ago&m=sum:page.split', 'live');
+  await page.getByRole('button', { name: 'host', exact: true }).click();
+  await until('two lines', async () => (await page.evaluate(() => window.__downpour.series())).join() === 'host=web01,host=web02');
+  await page.getByLabel('Tag value').fill('');
+  const options = page.locator('#tag-value-0-list [role=option]');
+  await options.nth(2).waitFor();
+  assert.deepEqual(await options.allTextContents(), ['*', 'web01', 'web02']);
+  assert.deepEqual(faults, []);
+});
+
+// proxy passes requests on to the gateway, with headers as a proxy sends them;
+// upgrade tells whether sockets pass; own is a page of its own, at /own.
+async function proxy({ host, upgrade, own }) {
+  const target = new URL(base);
+  const forward = (r) => ask({ agent: false, host: target.hostname, port: target.port, path: r.url, method: r.method, headers: { ...r.headers, ...(host ? { host } : {}) } });
+  const server = createServer((r, w) => {
+    if (own && r.url === '/own') return w.writeHead(200, { 'Content-Type': 'text/html' }).end(own.replaceAll('127.0.0.1:4242', r.headers.host));
+    const on = forward(r).on('response', (answer) => { w.writeHead(answer.statusCode, answer.headers); answer.pipe(w); }).on('error', () => w.destroy());
+    r.pipe(on);
+  });
+  server.on('upgrade', (r, socket) => {
+    if (!upgrade) return socket.end('HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
+    forward(r).on('response', (answer) => {
+      answer.destroy();
+      socket.end(`HTTP/1.1 ${answer.statusCode} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+    })
+      .on('upgrade', (answer, inner) => {
+        socket.write(`HTTP/1.1 101 Switching Protocols\r\n${Object.entries(answer.headers).map(([k, v]) => `${k}: ${v}\r\n`).join('')}\r\n`);
+        inner.pipe(socket).pipe(inner);
+        for (const s of [inner, socket]) s.on('error', () => { inner.destroy(); socket.destroy(); });
+      }).end();
+  });
+  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  return { url: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); server.close(); } };
+}
+
+test('behind a proxy without WebSocket the page polls, and new points come', async () => {
+  const through = await proxy({ upgrade: false });
+  try {
+    await put('page.polled', [[now - 60, 1], [now - 30, 2]], { host: 'a' });
+    await open('start=15m-ago&m=avg:page.polled', 'polling', through.url);
+    assert.equal((await columns())[0].length, 2);
+    await put('page.polled', [[now - 10, 3]], { host: 'a' });
+    await until('the new point', async () => (await columns())[1].includes(3));
+    assert.deepEqual(faults, []);
+  } finally {
+    through.close();
+  }
+});
+
+test('behind a proxy that changes the host name, the page says why it is refused', async () => {
+  const through = await proxy({ host: new URL(base).host, upgrade: true });
+  try {
+    await open('start=15m-ago&m=avg:page.polled', 'disconnected', through.url);
+    await until('the reason', async () => (await text('#status')).includes(`the server refuses this page: CORS domain not allowed. The domain [${through.url}] is not permitted access`));
+  } finally {
+    through.close();
+  }
+});
+
+test("the chart for one's own page, as the docs have it, draws", async () => {
+  const readme = readFileSync(new URL('../../gateway/web/README.md', import.meta.url), 'utf8');
+  const snippet = /```html\n(.*?)```/s.exec(readme)[1].replace('proc.loadavg.1min', 'page.own').replace('const chart', 'const chart = globalThis.chart');
+  const through = await proxy({ upgrade: true, own: snippet });
+  try {
+    await put('page.own', [[now - 60, 1], [now - 30, 2]], { host: 'a' });
+    faults = watch(page, new URL(through.url).host, (said) => /Failed to load resource/.test(said)); // it has no icon
+    await page.goto(`${through.url}/own`);
+    await until('the points', () => page.evaluate(() => globalThis.chart?.data[1].join() === '1,2'));
+    await put('page.own', [[now - 10, 3]], { host: 'a' });
+    await until('the new point', () => page.evaluate(() => globalThis.chart.data[1].join() === '1,2,3'));
+    assert.deepEqual(faults, []);
+  } finally {
+    through.close();
+  }
+});

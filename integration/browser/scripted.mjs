@@ -1,0 +1,132 @@
+// A gateway in the test's hands: it serves the page's files as the real one
+// does, and says over the socket and HTTP what the script tells it to.
+
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { dirname, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { WebSocketServer } from 'ws';
+
+const web = join(dirname(fileURLToPath(import.meta.url)), '../../gateway/web');
+const policy = /const policy = "(.*)"/.exec(readFileSync(join(web, 'web.go'), 'utf8'))[1];
+const types = { '.html': 'text/html; charset=utf-8', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml' };
+
+export const now = () => Math.floor(Date.now() / 1000);
+
+// result is one result as the snapshot has it; value(t) is asked each step s.
+export function result(metric, tags, { from, to = now(), step = 10, value = () => 1, aggregateTags = [], queryIndex = 0 }) {
+  const dps = [];
+  for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
+    const v = value(t);
+    if (v !== undefined) dps.push([t, v]);
+  }
+  return { queryIndex, metric, tags, aggregateTags, dps };
+}
+
+export class Scripted {
+  constructor() {
+    this.reset();
+    this.http = createServer((request, response) => this.#serve(request, response));
+    this.sockets = new WebSocketServer({ noServer: true, handleProtocols: () => 'downpour.v1' });
+    this.http.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head));
+  }
+
+  async start() {
+    await new Promise((resolve) => { this.http.listen(0, '127.0.0.1', resolve); });
+    this.url = `http://127.0.0.1:${this.http.address().port}`;
+    return this;
+  }
+
+  close() {
+    this.sockets.clients.forEach((c) => c.terminate());
+    this.http.closeAllConnections();
+    this.http.close();
+  }
+
+  // reset forgets the last script. answer(query) gives the results, or {error};
+  // api(path, query, body) what HTTP answers, {status, body}, or null for the
+  // usual; refuse is the status of a refused socket.
+  reset() {
+    this.sockets?.clients.forEach((c) => c.terminate());
+    this.answer = () => [];
+    this.api = () => null;
+    this.refuse = 0;
+    this.mute = false;
+    this.epoch = 'e1';
+    this.subs = [];      // {socket, id, query, resume, seq} in order of subscription
+    this.received = [];  // all messages of clients
+    this.asked = [];     // paths and bodies asked over HTTP
+    this.metrics = ['cpu.user', 'disk.used', 'proc.loadavg.1min'];
+  }
+
+  drop(code = 1012) {
+    this.sockets.clients.forEach((c) => (code === 0 ? c.terminate() : c.close(code, 'the server restarts')));
+  }
+
+  // delta goes to a subscription.
+  delta(sub, change) {
+    sub.seq++;
+    sub.socket.send(JSON.stringify({ type: 'delta', id: sub.id, epoch: this.epoch, seq: sub.seq, groups: [], removed: [], upserts: [], deletes: [], ...change }));
+  }
+
+  #upgrade(request, socket, head) {
+    if (this.refuse) return socket.end(`HTTP/1.1 ${this.refuse} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+    this.sockets.handleUpgrade(request, socket, head, (ws) => ws.on('message', (text) => this.#take(ws, JSON.parse(text))));
+  }
+
+  #take(socket, message) {
+    this.received.push(message);
+    const gone = this.subs.findIndex((s) => s.socket === socket && s.id === message.id);
+    if (gone >= 0) this.subs.splice(gone, 1);
+    if (message.type !== 'subscribe' || this.mute) return;
+    const sub = { socket, id: message.id, query: message.query, resume: message.resume, seq: message.resume?.seq ?? 0 };
+    this.subs.push(sub);
+    if (message.resume?.epoch === this.epoch) return;
+    this.snapshot(sub);
+  }
+
+  // snapshot answers a subscription, whole.
+  snapshot(sub) {
+    const answer = this.answer(sub.query);
+    const send = (m) => sub.socket.send(JSON.stringify({ id: sub.id, ...m }));
+    if (answer.error) return send({ type: 'error', error: answer.error });
+    sub.seq = 1;
+    send({ type: 'snapshot', epoch: this.epoch, seq: 1, results: answer });
+    if (sub.query.end !== undefined) send({ type: 'complete' });
+  }
+
+  async #serve(request, response) {
+    const url = new URL(request.url, this.url);
+    const chunks = [];
+    for await (const c of request) chunks.push(c);
+    const body = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks)) : null;
+    if (!url.pathname.startsWith('/api/')) return this.#file(url.pathname, response);
+    this.asked.push({ path: url.pathname, query: url.search, body });
+    const { status = 200, body: out } = this.api(url.pathname, url.searchParams, body) ?? this.#usual(url, body);
+    response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(out));
+  }
+
+  #usual({ pathname, searchParams }, body) {
+    if (pathname === '/api/aggregators') return { body: ['avg', 'count', 'max', 'min', 'p99', 'sum', 'zimsum'] };
+    if (pathname === '/api/suggest') {
+      const names = { metrics: this.metrics, tagk: ['dc', 'host', 'type'], tagv: ['other', 'web01', 'web02'] }[searchParams.get('type')];
+      return { body: names.filter((n) => n.startsWith(searchParams.get('q') ?? '')) };
+    }
+    if (pathname === '/api/search/lookup') return { body: { results: ['web01', 'web02', 'web03'].map((host) => ({ tags: { host } })) } };
+    if (pathname !== '/api/query') return { status: 404, body: { error: { code: 404, message: 'not scripted' } } };
+    const answer = this.answer(body);
+    if (answer.error) return { status: answer.error.code, body: { error: answer.error } };
+    if (body.showSummary) return { body: [...answer.map((r) => ({ ...r, dps: [[now(), r.dps.length]] })), { statsSummary: { rowsPreFilter: 12, dpsPreFilter: 340, emittedDPs: answer.length, totalTime: 1.5 } }] };
+    return { body: answer };
+  }
+
+  #file(path, response) {
+    try {
+      const name = path === '/' ? 'index.html' : path.replace('/ui/', '');
+      const content = readFileSync(join(web, 'static', name));
+      response.writeHead(200, { 'Content-Type': types[extname(name)] ?? 'text/plain', 'Content-Security-Policy': policy, 'Cache-Control': 'no-store' }).end(content);
+    } catch {
+      response.writeHead(404).end();
+    }
+  }
+}

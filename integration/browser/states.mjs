@@ -1,0 +1,482 @@
+// The page in a real Chromium against a scripted server: what it does with late
+// points, stalls, dropped sockets, refused origins and removed groups, what it
+// says in each state, and what each control does.
+//
+// Usage: node states.mjs; it ends with status 1 if a test fails.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, beforeEach, test } from 'node:test';
+import { launch, statusOf, until, untilStatus, watch } from './chromium.mjs';
+import { hostsOf, play, scenes } from './scenes.mjs';
+import { Scripted, now, result } from './scripted.mjs';
+
+let browser;
+let server;
+let page;
+let faults;
+
+// A refused socket or request is logged by the browser itself as an error.
+const provoked = (text) => /WebSocket connection to|Failed to load resource/.test(text);
+
+before(async () => {
+  server = await new Scripted().start();
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.close();
+});
+
+beforeEach(async () => {
+  await page?.context().close();
+  server.reset();
+  page = await (await browser.newContext({ viewport: { width: 1200, height: 800 }, acceptDownloads: true })).newPage();
+  faults = watch(page, new URL(server.url).host, provoked);
+});
+
+const open = async (hash, status = 'live') => {
+  await page.goto(`${server.url}/#${hash}`);
+  if (status) await untilStatus(page, status);
+};
+const columns = () => page.evaluate(() => window.__downpour.columns().map((c) => c.map((v) => (v === undefined ? 'none' : v))));
+const series = () => page.evaluate(() => window.__downpour.series());
+const frame = () => page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(() => resolve())); }));
+const text = (selector) => page.locator(selector).textContent();
+const lastAsked = () => server.received.filter((m) => m.type === 'subscribe').at(-1);
+const hash = () => new URL(page.url()).hash;
+
+// ramp is one line of ten points, 10 s apart, the last at end.
+const end = Math.floor(now() / 10) * 10;
+const ramp = (tags = { host: 'a' }) => [result('m', tags, { from: end - 90, to: end, value: (t) => (t - end) / 10 + 10 })];
+const scripted = (answer) => { server.answer = answer; };
+const sound = () => assert.deepEqual(faults, []);
+
+test('late points, corrections and deletions arrive at their places', async () => {
+  scripted(() => ramp());
+  await open('m=avg:m{host=*}');
+  const [sub] = server.subs;
+  server.delta(sub, { upserts: [{ group: 0, dps: [[end - 75, 70], [end - 50, 55], [end + 10, 11]] }], deletes: [{ group: 0, ts: [end - 90] }] });
+  await until('the late point', async () => (await columns())[0].includes(end - 75));
+  const [times, values] = await columns();
+  assert.deepEqual(times, [end - 80, end - 75, end - 70, end - 60, end - 50, end - 40, end - 30, end - 20, end - 10, end, end + 10]);
+  assert.deepEqual(values, [2, 70, 3, 4, 55, 6, 7, 8, 9, 10, 11]);
+  sound();
+});
+
+test('groups come and go; the others keep their look', async () => {
+  scripted(() => [...ramp({ host: 'a' }), ...ramp({ host: 'b' }), ...ramp({ host: 'c' })]);
+  await open('m=avg:m{host=*}');
+  const colour = () => page.locator('#legend button', { hasText: 'host=c' }).locator('line').getAttribute('stroke');
+  const was = await colour();
+  const [sub] = server.subs;
+  server.delta(sub, { removed: [1] });
+  await until('two lines', async () => (await series()).length === 2);
+  assert.equal(await colour(), was);
+  server.delta(sub, { groups: [{ group: 3, queryIndex: 0, metric: 'm', tags: { host: 'd' }, aggregateTags: [] }], upserts: [{ group: 3, dps: [[end, 5]] }] });
+  await until('the new line', async () => (await series()).join() === 'host=a,host=c,host=d');
+  sound();
+});
+
+test('a gap is a gap, and a lone point in it is seen', async () => {
+  scripted(() => [result('m', {}, { from: end - 600, to: end, value: (t) => (t > end - 400 && t < end - 100 && t !== end - 250 ? undefined : 5) })]);
+  await open('m=avg:m');
+  const [times, values] = await columns();
+  assert.ok(values.filter((v) => v === null).length === 2, 'one break before the lone point and one after it');
+  assert.equal(values[times.indexOf(end - 250)], 5);
+  sound();
+});
+
+test('a dropped socket is said, and resumed where it was', async () => {
+  scripted(() => ramp());
+  await open('m=avg:m{host=*}');
+  server.delta(server.subs[0], { upserts: [{ group: 0, dps: [[end + 10, 11]] }] });
+  await until('the delta', async () => (await columns())[0].length === 11);
+  server.drop(1012);
+  await untilStatus(page, 'disconnected');
+  assert.match(await text('#status'), /Disconnected: the server restarts\. Trying again in \d+ s\./);
+  assert.equal((await columns())[0].length, 11, 'what was known stays');
+  await untilStatus(page, 'live');
+  const again = server.received.at(-1);
+  assert.deepEqual(again.resume, { epoch: 'e1', seq: 2 });
+  server.delta(server.subs.at(-1), { upserts: [{ group: 0, dps: [[end + 20, 12]] }] });
+  await until('the next point', async () => (await columns())[0].length === 12);
+  server.epoch = 'e2'; // restarted: it sends everything
+  server.drop(0);
+  await until('a new snapshot', async () => (await columns())[0].length === 10 && (await statusOf(page)) === 'live');
+  sound();
+});
+
+test('a stalled server keeps the old answer pale, then the new one comes', async () => {
+  scripted(() => ramp());
+  await open('m=avg:m{host=*}');
+  server.mute = true;
+  await page.selectOption('#range', '5m-ago');
+  await untilStatus(page, 'connecting');
+  assert.equal((await columns())[0].length, 10);
+  assert.notEqual(await page.locator('#chart').getAttribute('data-stale'), null);
+  server.mute = false;
+  await page.selectOption('#range', '30m-ago');
+  await untilStatus(page, 'live');
+  assert.equal(await page.locator('#chart').getAttribute('data-stale'), null);
+  sound();
+});
+
+test('a wrong origin is named', async () => {
+  server.refuse = 403;
+  server.api = (path) => (path === '/api/query' ? { status: 403, body: { error: { code: 403, message: 'CORS domain not allowed', details: 'The domain [http://other] is not permitted access' } } } : null);
+  await open('m=avg:m', 'disconnected');
+  await until('the reason', async () => (await text('#status')).includes('the server refuses this page: CORS domain not allowed. The domain [http://other] is not permitted access'));
+});
+
+test('where sockets are blocked it asks by HTTP, and goes back to a socket', async () => {
+  server.refuse = 400;
+  let n = 0;
+  scripted(() => { n++; return ramp(); });
+  await open('m=avg:m{host=*}', 'polling');
+  assert.match(await text('#status'), /^Live, asking every 5 s/);
+  assert.equal((await columns())[0].length, 10);
+  assert.ok(n >= 1);
+  server.refuse = 0;
+  await untilStatus(page, 'live');
+  assert.equal(lastAsked().resume, undefined);
+  sound();
+});
+
+test('an unknown name is asked for until it comes', async () => {
+  scripted(() => ({ error: { code: 400, message: "No such name for 'tagv': 'web9'", temporary: true } }));
+  await open('m=avg:m{host=web9}', 'unknown');
+  assert.equal(await text('#status'), 'No tag value is called “web9” yet. Asking again every second.');
+  scripted(() => ramp());
+  server.snapshot(server.subs[0]);
+  await untilStatus(page, 'live');
+  sound();
+});
+
+test('an error of one query leaves the other alone', async () => {
+  scripted((q) => (q.queries[0].metric === 'm' ? ramp() : { error: { code: 400, message: 'Invalid interval: 0m', temporary: false } }));
+  await open('m=avg:m{host=*}&m=avg:bad', 'error');
+  assert.equal(await text('#status'), 'B: The server says: Invalid interval: 0m.');
+  assert.equal(await text('#said-2'), 'The server says: Invalid interval: 0m.');
+  assert.deepEqual(await series(), ['host=a']);
+  server.delta(server.subs[0], { upserts: [{ group: 0, dps: [[end + 10, 1]] }] });
+  await until('A goes on', async () => (await columns())[0].length === 11);
+  await page.locator('#remove-2').click();
+  await untilStatus(page, 'live');
+  assert.equal(server.received.filter((m) => m.type === 'subscribe').length, 2, 'A was not asked again');
+  sound();
+});
+
+test('several queries: added, completed, on a second axis, in the address', async () => {
+  scripted((q) => [result(q.queries[0].metric, {}, { from: end - 90, to: end, value: () => (q.queries[0].metric === 'disk.used' ? 4e10 : 7) })]);
+  await open('m=avg:auto:cpu.user');
+  await page.getByRole('button', { name: 'Add a query' }).click();
+  await page.keyboard.type('dis');
+  await page.getByRole('option', { name: 'disk.used' }).click();
+  await until('two lines', async () => (await series()).join() === 'cpu.user,disk.used');
+  await page.locator('#right-2').check();
+  await until('the address', async () => decodeURIComponent(hash()).includes('m=avg:auto:cpu.user&o=&m=avg:auto:disk.used&o=axis+x1y2'));
+  await page.goto('about:blank');
+  await page.goBack();
+  await until('the same again', async () => (await series()).join() === 'cpu.user,disk.used');
+  assert.equal(await page.locator('#right-2').isChecked(), true);
+  sound();
+});
+
+test('tag keys come from the answer, tag values from the metric', async () => {
+  scripted((q) => [result(q.queries[0].metric, {}, { from: end - 90, to: end, aggregateTags: ['host', 'rack'] })]);
+  await open('m=avg:auto:cpu.user');
+  await page.getByRole('button', { name: 'Add a tag' }).click();
+  await page.getByLabel('Tag key').click();
+  await page.getByRole('option', { name: 'rack' }).waitFor(); // of the answer: the server's list has it not
+  await page.getByRole('option', { name: 'host' }).click();
+  await page.getByLabel('Tag value').click();
+  await page.getByRole('option', { name: '*', exact: true }).waitFor();
+  await page.getByLabel('Tag value').fill('web01|web0');
+  await page.getByRole('option', { name: 'web01|web02', exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByLabel('Tag value').fill('*');
+  await page.keyboard.press('Enter');
+  await until('a line each', async () => decodeURIComponent(hash()).includes('m=avg:auto:cpu.user{host=*}'));
+  assert.ok(server.asked.some((a) => a.path === '/api/search/lookup' && a.query.includes('host')));
+  sound();
+});
+
+async function drag(from, to) {
+  const box = await page.locator('#chart .u-over').boundingBox();
+  await page.mouse.move(box.x + box.width * from, box.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * to, box.y + 60, { steps: 5 });
+  await page.mouse.up();
+  return box;
+}
+
+test('drag zooms; the button, a double click, Escape and the browser go back', async () => {
+  scripted(hostsOf);
+  await open('start=15m-ago&m=avg:m{host=*}');
+  const back = page.getByRole('button', { name: 'Reset zoom' });
+  const waysBack = [() => back.click(), () => page.locator('#chart .u-over').dblclick({ position: { x: 300, y: 80 } }), async () => { await page.locator('#chart').focus(); await page.keyboard.press('Escape'); }, () => page.goBack()];
+  for (const way of waysBack) {
+    assert.equal(await back.isVisible(), false);
+    await drag(0.4, 0.7);
+    await back.waitFor();
+    const [from, to] = /zoom=([\d.]+),([\d.]+)/.exec(decodeURIComponent(hash())).slice(1).map(Number);
+    assert.ok(to - from > 240 && to - from < 300, `${to - from} s of 900 are 0.3`);
+    await way();
+    await back.waitFor({ state: 'hidden' });
+  }
+  assert.equal(await page.locator('.pinned').count(), 0, 'a double click pins nothing');
+  sound();
+});
+
+test('a zoom into a long range asks for more points', async () => {
+  scripted(hostsOf);
+  await open('start=7d-ago&m=avg:auto:m{host=*}');
+  assert.equal(lastAsked().query.queries[0].downsample, '30m-avg');
+  await drag(0.5, 0.55);
+  await until('a finer question', async () => lastAsked().query.queries[0].downsample === '2m-avg');
+  await untilStatus(page, 'complete');
+  await page.getByRole('button', { name: 'Reset zoom' }).click();
+  await untilStatus(page, 'live');
+  sound();
+});
+
+test('a click on a name hides its line, with Shift it is alone', async () => {
+  scripted(() => [...ramp({ host: 'a' }), ...ramp({ host: 'b' }), ...ramp({ host: 'c' })]);
+  await open('m=avg:m{host=*}');
+  const pressed = () => page.locator('#legend button').evaluateAll((bs) => bs.map((b) => b.getAttribute('aria-pressed')).join());
+  const b = page.locator('#legend button', { hasText: 'host=b' });
+  await b.click();
+  await until('b hidden', async () => (await pressed()) === 'true,false,true');
+  assert.match(decodeURIComponent(hash()), /hide=host=b/);
+  await b.click({ modifiers: ['Shift'] });
+  await until('b alone', async () => (await pressed()) === 'false,true,false');
+  await b.click({ modifiers: ['Shift'] });
+  await until('all', async () => (await pressed()) === 'true,true,true');
+  sound();
+});
+
+test('the tooltip follows the mouse, a click pins it, and the pin stays', async () => {
+  scripted(() => [...ramp({ host: 'a' }), ...ramp({ host: 'b' })]);
+  await open(`start=${end - 90}&m=avg:m{host=*}`);
+  const box = await page.locator('#chart .u-over').boundingBox();
+  const at = (share) => [box.x + box.width * share, box.y + 90];
+  await page.mouse.move(...at(0.5));
+  await page.locator('.tooltip:not(.pinned)').waitFor();
+  assert.match(await text('.tooltip:not(.pinned)'), /host=a.*host=b/);
+  await page.mouse.click(...at(0.5));
+  await page.locator('.pinned').waitFor();
+  await page.mouse.move(2, 2);
+  await page.locator('.tooltip:not(.pinned)').waitFor({ state: 'hidden' });
+  const told = await text('.pinned');
+  await page.reload();
+  await page.locator('.pinned').waitFor();
+  assert.equal(await text('.pinned'), told);
+  const [, time] = /pin=(\d+)/.exec(hash());
+  server.delta(server.subs.at(-1), { upserts: [{ group: 0, dps: [[Number(time), 1234.5]] }] });
+  await until('the corrected value in the pin', async () => (await text('.pinned')).includes('1234.5'));
+  await page.getByRole('button', { name: /^Unpin/ }).click();
+  await page.locator('.pinned').waitFor({ state: 'detached' });
+  sound();
+});
+
+test('a pause stands still and is left again', async () => {
+  scripted(() => ramp());
+  await open('m=avg:m{host=*}');
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await untilStatus(page, 'paused');
+  assert.match(await text('#status'), /^Paused at \d\d:\d\d:\d\d\.$/);
+  assert.equal(typeof lastAsked().query.end, 'number');
+  assert.match(hash(), /pause=\d+/);
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await untilStatus(page, 'live');
+  sound();
+});
+
+test('a log scale leaves out what has no place on it, and says so', async () => {
+  scripted(() => [result('m', {}, { from: end - 90, to: end, value: (t) => (t - end) / 10 + 7 })]); // -2 … 7
+  await open('m=avg:m');
+  await page.getByLabel('Log scale').check();
+  await until('the words', async () => (await text('#lost')).startsWith('3 points at or below zero'));
+  assert.deepEqual((await columns())[1].slice(0, 4), [null, null, null, 1]);
+  assert.match(hash(), /&ylog/);
+  sound();
+});
+
+test('the time zone is that of the axis, the table and the fields', async () => {
+  scripted(() => ramp());
+  await open(`m=avg:m&tz=Asia/Kolkata&start=${end - 90}&end=${end}&open=table`, 'complete');
+  const shown = new Date((end + 19800) * 1000).toISOString().slice(0, 19).replace('T', ' ');
+  assert.equal(await text('#table tbody tr:first-child th'), shown);
+  assert.equal(await page.locator('#to').inputValue(), shown);
+  await page.selectOption('#zone', 'UTC');
+  await until('UTC', async () => (await text('#table tbody tr:first-child th')) === new Date(end * 1000).toISOString().slice(0, 19).replace('T', ' '));
+  await page.locator('#from').fill('not a time');
+  await page.locator('#from').press('Tab');
+  assert.equal(await page.locator('#from').getAttribute('aria-invalid'), 'true');
+  await page.locator('#from').fill('2h-ago');
+  await page.locator('#to').fill('');
+  await page.locator('#to').press('Tab');
+  await until('a relative range', async () => (await page.locator('#range').inputValue()) === '2h-ago');
+  sound();
+});
+
+test('dark by the system, by choice, and by the address', async () => {
+  scripted(() => ramp());
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await open('m=avg:m');
+  assert.equal(await ground(), 'rgb(20, 23, 26)');
+  await page.selectOption('#theme', 'light');
+  assert.equal(await ground(), 'rgb(252, 252, 251)');
+  assert.match(hash(), /theme=light/);
+  sound();
+});
+
+test('annotations are drawn, listed and told', async () => {
+  scripted(() => ramp());
+  server.api = (path, parameters, body) => (body?.globalAnnotations ? { body: [{ ...ramp()[0], annotations: [{ tsuid: '01', startTime: end - 30, description: 'deploy <b>2</b>' }] }] } : null);
+  await open(`m=avg:m{host=*}&open=notes-list`);
+  await until('the list', async () => (await text('#notes-list')).includes('deploy <b>2</b>'));
+  await page.getByLabel('Annotations').uncheck();
+  await page.locator('#notes-list').waitFor({ state: 'hidden' });
+  assert.match(hash(), /notes=off/);
+  sound();
+});
+
+test('what it took is said; explain and trace are shown', async () => {
+  await play(page, server, scenes.inspected, untilStatus);
+  await until('rows', async () => (await text('#count')).match(/^\d+ points from 4 rows in \d+ ms/));
+  await until('the plan', async () => (await text('#explain')).includes('rs1.example:4280'));
+  await until('the tree', async () => /execute.*part/.test(await text('#trace')));
+  assert.match(await text('#trace'), /1,510 rows and 543,600 points read/);
+  sound();
+});
+
+async function downloaded(name) {
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name, exact: true }).click()]);
+  return { name: download.suggestedFilename(), content: readFileSync(await download.path()) };
+}
+
+test('CSV is what was answered, to the last digit', async () => {
+  scripted(() => [{ queryIndex: 0, metric: 'm', tags: { host: 'a' }, aggregateTags: [], dps: [[end - 10, 0.1 + 0.2], [end, 1]] }]);
+  await open(`start=${end - 90}&m=avg:m{host=*}`);
+  server.subs[0].socket.send(`{"type":"delta","id":"${server.subs[0].id}","seq":2,"upserts":[{"group":0,"dps":[[${end},9007199254740993]]}]}`);
+  await until('the big integer', async () => (await text('#legend')).includes('9007T'));
+  const { name, content } = await downloaded('CSV');
+  assert.match(name, /^m-\d{4}-\d\d-\d\dT\d{6}\.csv$/);
+  const iso = (t) => new Date(t * 1000).toISOString().replace('.000', '');
+  assert.equal(String(content), `time,host=a\r\n${iso(end - 10)},0.30000000000000004\r\n${iso(end)},9007199254740993\r\n`);
+  sound();
+});
+
+test('PNG is a picture', async () => {
+  scripted(() => ramp());
+  await open('m=avg:m{host=*}');
+  const { name, content } = await downloaded('PNG');
+  assert.match(name, /\.png$/);
+  assert.deepEqual([...content.subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47]);
+  assert.ok(content.readUInt32BE(16) > 1000 && content.length > 5000, `${content.readUInt32BE(16)} px, ${content.length} bytes`);
+  sound();
+});
+
+test('keys read the chart aloud, and leave it', async () => {
+  scripted(() => [...ramp({ host: 'a' }), ...ramp({ host: 'b' })]);
+  await open('m=avg:m{host=*}');
+  await page.locator('#chart').focus();
+  const said = () => text('#readout');
+  await page.keyboard.press('ArrowLeft');
+  assert.match(await said(), /^host=a: 10 at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/);
+  await page.keyboard.press('ArrowLeft');
+  assert.match(await said(), /^host=a: 9 at/);
+  server.delta(server.subs[0], { upserts: [{ group: 0, dps: [[end + 10, 11]] }] });
+  await until('the new point', async () => (await columns())[0].length === 11);
+  await page.keyboard.press('ArrowDown');
+  assert.match(await said(), /^host=b: 9 at/, 'the place is kept while the chart moves');
+  await page.keyboard.press('Home');
+  assert.match(await said(), /^host=b: 1 at/);
+  await page.keyboard.press('Enter');
+  await page.locator('.pinned').waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('.tooltip:not(.pinned)').waitFor({ state: 'hidden' });
+  sound();
+});
+
+test('the whole page can be used without a mouse', async () => {
+  scripted(hostsOf);
+  await open('m=avg:m{host=*}');
+  const reached = new Set();
+  for (let i = 0; i < 60; i++) {
+    await page.keyboard.press('Tab');
+    reached.add(await page.evaluate(() => document.activeElement.id || document.activeElement.textContent.slice(0, 12)));
+  }
+  for (const id of ['range', 'pause', 'metric', 'aggregator', 'tag-key-0', 'tag-value-0', 'add-tag', 'add-query', 'zone', 'theme', 'chart', 'csv', 'png', 'arrow', 'Data table', 'Explain', 'Trace']) assert.ok(reached.has(id), `${id} is not reached: ${[...reached]}`);
+  sound();
+});
+
+test('too many series: the first are drawn, and a query too big draws nothing', async () => {
+  await play(page, server, scenes.toomany, untilStatus);
+  assert.equal((await series()).length, 200);
+  scripted(() => ({ error: { code: 413, message: 'this query needs more memory', temporary: false } }));
+  await open('m=avg:big', 'toomany');
+  assert.match(await text('#message'), /^Too much for one answer/);
+  sound();
+});
+
+test('10,000 updates leave the heap as it was', async () => {
+  const width = 900;
+  const first = end - 13_000; // all points to come lie in the window
+  scripted(() => ['a', 'b'].map((host) => result('m', { host }, { from: first - width, to: first, step: 1 })));
+  await open('start=6h-ago&m=avg:m{host=*}&open=table');
+  const client = await page.context().newCDPSession(page);
+  const heap = async () => {
+    await frame();
+    for (let i = 0; i < 3; i++) await client.send('HeapProfiler.collectGarbage');
+    return (await client.send('Runtime.getHeapUsage')).usedSize;
+  };
+  const [sub] = server.subs;
+  let t = first;
+  const send = async (n) => {
+    for (let i = 0; i < n; i++) {
+      t++;
+      server.delta(sub, { upserts: [0, 1].map((group) => ({ group, dps: [[t, Math.sin(t / 50) + group]] })), deletes: [0, 1].map((group) => ({ group, ts: [t - width - 1] })) });
+      if (i % 1000 === 999) {
+        await until(`point ${t}`, () => page.evaluate((last) => window.__downpour.last()?.time === last, t));
+        await frame();
+      }
+    }
+  };
+  await send(1000); // what is made once is made
+  const nodes = () => page.evaluate(() => document.querySelectorAll('*').length);
+  const [was, elements] = [await heap(), await nodes()];
+  await send(10_000);
+  const is = await heap();
+  assert.match(await text('#page'), /^Page 1 of 37/); // and they are all drawn
+  console.log(`heap ${(was / 1e6).toFixed(2)} MB, after 10,000 updates ${(is / 1e6).toFixed(2)} MB`);
+  assert.ok(is < was * 1.1 + 200_000, `the heap grew from ${was} to ${is} bytes`);
+  assert.equal(await nodes(), elements);
+  assert.equal((await columns())[0].length, width + 1);
+  sound();
+});
+
+const axe = readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
+
+test('axe finds nothing in any state, light and dark, wide and narrow', async () => {
+  const context = await browser.newContext({ bypassCSP: true }); // the policy lets no script in but the page's own
+  const p = await context.newPage();
+  const looks = [['light', 1200], ['dark', 320]];
+  for (const [name, scene] of Object.entries(scenes)) {
+    for (const [colorScheme, width] of looks) {
+      await p.setViewportSize({ width, height: 800 });
+      await p.emulateMedia({ colorScheme });
+      if (width > 400) await play(p, server, scene, untilStatus);
+      await p.evaluate(axe);
+      const found = await p.evaluate(async (runOnly) => (await window.axe.run(document, { runOnly, resultTypes: ['violations'] })).violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(' ')}`),
+        ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']);
+      assert.deepEqual(found, [], `${name}, ${colorScheme}`);
+      const over = await p.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `${name} is ${over} px wider than a window of ${width}`);
+    }
+  }
+  await context.close();
+});

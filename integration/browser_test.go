@@ -1,0 +1,53 @@
+//go:build integration
+
+package integration
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"downpour/integration/e2e"
+)
+
+// A real Chromium opens the page, picks a metric by completion, and sees the
+// chart move after a put; no request leaves the host.
+func TestBrowser_chartMovesAfterPut(t *testing.T) {
+	ours := embedded(t, nil)
+	screenshot := filepath.Join(ours.Dir(), "page.png") // kept with the logs when the test fails
+	out, err := e2e.Node(within(t, 3*time.Minute), "integration/browser/chart.mjs", ours.URL, screenshot)
+	if err != nil || !strings.Contains(string(out), "chart moved") {
+		t.Errorf("error %v, output %q", err, out)
+	}
+}
+
+// browserScript runs a script of tests; their names and failures are its output.
+func browserScript(t *testing.T, script string, args ...string) {
+	t.Helper()
+	out, err := e2e.Node(within(t, 8*time.Minute), "integration/browser/"+script, args...)
+	if err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(string(out), "# fail 0") && err == nil {
+		t.Errorf("%s ran no tests: %s", script, out)
+	}
+}
+
+// The page against a scripted server: late points, stalls, dropped sockets,
+// refused origins, what it says in each state, each control, accessibility, and
+// the heap over 10,000 updates.
+func TestBrowser_statesOfThePage(t *testing.T) {
+	browserScript(t, "states.mjs")
+}
+
+// What the page draws and saves equals what the gateway answers; through proxies
+// that block sockets or change the host name, it polls or says why not.
+func TestBrowser_pageEqualsGateway(t *testing.T) {
+	browserScript(t, "gateway.mjs", embedded(t, nil).URL)
+}
+
+// The files that the page takes from npm are those of the packages.
+func TestBrowser_vendoredFilesEqualPackages(t *testing.T) {
+	browserScript(t, "vendored.mjs")
+}

@@ -1,0 +1,230 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"downpour/integration/e2e"
+)
+
+// Config is one run.
+type Config struct {
+	Cluster *e2e.HBase
+	Sites   []*Site
+	Seed    uint64
+	// For is how long faults go on. Every kind comes at least once, even if
+	// that takes longer.
+	For time.Duration
+	// Clients ask each site at the same time; default 2.
+	Clients int
+	// Logf gets every fault as it happens.
+	Logf func(format string, args ...any)
+}
+
+// HBaseOptions is the cluster that a run is made for: three region servers, and
+// sessions so short that a death is noticed soon.
+func HBaseOptions() e2e.HBaseOptions {
+	return e2e.HBaseOptions{RegionServers: 3, RegionServerMiB: 512, SessionTimeout: sessionTimeout}
+}
+
+// world is a run's state. Only clients are on other goroutines.
+type world struct {
+	Config
+	cluster *e2e.HBase
+	sites   []*Site
+	rng     *rand.Rand
+	report  *Report
+	now     atomic.Pointer[fault] // nil between faults
+	clients []*client
+	dead    []int // region servers
+}
+
+// Run harms the cluster under clients until the time is over, and returns the
+// account. An error is one of the run itself: HBase did not come back.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	w := &world{Config: cfg, cluster: cfg.Cluster, sites: cfg.Sites, report: newReport(), rng: rand.New(rand.NewPCG(cfg.Seed, 1))}
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	var clients sync.WaitGroup
+	for i := range max(cfg.Clients, 2) * len(cfg.Sites) {
+		c := &client{w: w, site: cfg.Sites[i%len(cfg.Sites)], rng: rand.New(rand.NewPCG(cfg.Seed, uint64(i+2)))}
+		w.clients = append(w.clients, c)
+	}
+	for _, c := range w.clients {
+		clients.Go(func() { c.run(asking, ctx) })
+	}
+	err := w.harm(ctx)
+	stop()
+	clients.Wait()
+	return w.report, err
+}
+
+// harm does every fault once in random order, then random ones.
+func (w *world) harm(ctx context.Context) error {
+	end := time.Now().Add(w.For)
+	var round []int
+	for first := true; first || time.Now().Before(end); first = false {
+		round = w.rng.Perm(len(faults))
+		for n, i := range round {
+			if !first && time.Now().After(end) {
+				return nil
+			}
+			if err := w.once(ctx, &faults[i]); err != nil {
+				return fmt.Errorf("after fault %d of the round, %s: %w", n+1, faults[i].name, err)
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// once does one fault and waits until all is whole, then brings the dead back.
+func (w *world) once(ctx context.Context, f *fault) error {
+	w.enter(ctx, f)
+	if len(w.dead) > 0 {
+		back := fault{started, true, func(ctx context.Context, w *world) (string, error) { return "", w.tend(ctx) }}
+		w.enter(ctx, &back)
+	} else if err := w.tend(ctx); err != nil {
+		return err
+	}
+	w.last(ctx, time.Second)
+	return ctx.Err()
+}
+
+func (w *world) enter(ctx context.Context, f *fault) {
+	e := event{fault: f.name, mild: f.mild, at: time.Since(w.report.began)}
+	w.now.Store(f)
+	began := time.Now()
+	e.detail, e.err = f.do(ctx, w)
+	e.lasted = time.Since(began)
+	w.heal(ctx, &e)
+	w.now.Store(nil)
+	w.report.event(e)
+	w.Logf("%7.1fs %s (%s): lasted %.1fs, whole again after %.2fs, where looking takes %.2fs, error %v",
+		e.at.Seconds(), e.fault, e.detail, e.lasted.Seconds(), e.whole.Seconds(), e.look.Seconds(), e.err)
+}
+
+// heal measures how long it takes until all is whole. Looking takes time as
+// well, on a busy machine much: what a second look takes, when all is whole
+// already, does not count.
+func (w *world) heal(ctx context.Context, e *event) {
+	took, err := w.whole(ctx)
+	if err == nil {
+		e.look, err = w.whole(ctx)
+	}
+	if err != nil {
+		e.ill, e.err = true, err
+	}
+	e.whole = max(0, took-e.look)
+}
+
+// patience is how long a run waits for wholeness before it calls a site ill.
+const patience = 2 * time.Minute
+
+// whole waits until every site answers its fixed questions, places its parts
+// beside their regions, and nothing asked before now still waits. It returns
+// how long that took.
+func (w *world) whole(ctx context.Context) (time.Duration, error) {
+	healed := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conditions := []func(context.Context) error{func(context.Context) error { return w.heard(healed) }}
+	for _, s := range w.sites {
+		conditions = append(conditions, s.answered, s.placed)
+	}
+	errs := make(chan error, len(conditions))
+	for i, c := range conditions {
+		go func() {
+			var reason error // why it did not hold at once
+			err := e2e.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+				err := c(ctx)
+				if err != nil {
+					reason = err
+				}
+				return err
+			})
+			if took := time.Since(healed); took > WholeWithin {
+				w.Logf("condition %d holds after %.1fs; before: %v", i, took.Seconds(), reason)
+			}
+			errs <- err
+		}()
+	}
+	var first error
+	for range conditions {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return time.Since(healed), first
+}
+
+// heard returns an error while a question asked before t has no answer.
+func (w *world) heard(t time.Time) error {
+	for i, c := range w.clients {
+		if asked := c.asked.Load(); asked != 0 && asked < t.UnixNano() {
+			return fmt.Errorf("client %d waits since %v before the healing", i, t.Sub(time.Unix(0, asked)).Round(time.Millisecond))
+		}
+	}
+	return nil
+}
+
+// site chooses one.
+func (w *world) site() *Site { return w.sites[w.rng.IntN(len(w.sites))] }
+
+// last lets time pass.
+func (w *world) last(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// client asks one question after the other.
+type client struct {
+	w     *world
+	site  *Site
+	rng   *rand.Rand
+	asked atomic.Int64 // when it asked what it waits for, Unix ns; 0 if for nothing
+}
+
+const (
+	// thinking is the pause of a client between an answer and its next
+	// question.
+	thinking = 20 * time.Millisecond
+	// longest is far more than a gateway may take for any answer.
+	longest = 50 * time.Second
+)
+
+// run asks until asking ends; what is asked then still gets its answer.
+func (c *client) run(asking, ctx context.Context) {
+	for asking.Err() == nil {
+		c.once(ctx)
+		c.w.last(asking, thinking)
+	}
+}
+
+func (c *client) once(ctx context.Context) {
+	q := c.site.Recording.Queries[c.rng.IntN(len(c.site.Recording.Queries))]
+	inner, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	f := c.w.now.Load()
+	began := time.Now()
+	c.asked.Store(began.UnixNano())
+	o := ask(inner, c.site.Gateway.URL, q)
+	c.asked.Store(0)
+	if ctx.Err() != nil {
+		return
+	}
+	if f == nil {
+		f = c.w.now.Load() // it may have begun meanwhile
+	}
+	if f == nil {
+		f = &fault{name: calm, mild: true}
+	}
+	c.w.report.answer(f.name, f.mild, o, time.Since(began), q)
+}

@@ -1,0 +1,222 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"downpour/integration/e2e"
+)
+
+// Site is one recording in tables of its own on a cluster, with a gateway and a
+// pushdown server beside each region server.
+type Site struct {
+	Recording *Recording
+	Tables    e2e.Tables
+	Gateway   *e2e.Program
+	Pushdown  []*e2e.Program // by region server
+
+	cluster *e2e.HBase
+	probes  []Query
+	rows    [][]byte // row keys of the data table, ascending
+}
+
+// OpenSite makes the tables, cut at the given keys, fills them and starts the
+// servers. What it has started is in the site even if it fails; see Close.
+func OpenSite(ctx context.Context, h *e2e.HBase, r *Recording, splits ...[]byte) (*Site, error) {
+	s := &Site{Recording: r, cluster: h, probes: r.probes(), Tables: e2e.TablesWithPrefix(strings.ReplaceAll(r.Name, "_", ""))}
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return h.Admin.CreateOpenTSDBTables(ctx, s.Tables, splits...) },
+		s.startPushdown, s.startGateway, s.assign, s.put, s.listRows, s.Flush,
+	} {
+		if err := step(ctx); err != nil {
+			return s, fmt.Errorf("site %s: %w", r.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// env are the settings that gateway and pushdown servers share.
+func (s *Site) env() map[string]string {
+	env := map[string]string{
+		"DOWNPOUR_STORE":      "hbase:" + s.cluster.Quorum(),
+		"DOWNPOUR_TABLE_DATA": s.Tables.Data, "DOWNPOUR_TABLE_UID": s.Tables.UID,
+		"DOWNPOUR_TABLE_META": s.Tables.Meta, "DOWNPOUR_TABLE_TREE": s.Tables.Tree,
+	}
+	if strings.HasSuffix(s.Recording.Name, "_salted") {
+		env["DOWNPOUR_SALT_WIDTH"] = "1"
+	}
+	return env
+}
+
+func (s *Site) startPushdown(ctx context.Context) error {
+	for i := range s.cluster.Len() {
+		env := s.env()
+		env["DOWNPOUR_BESIDE"] = s.cluster.RegionServerAddr(i)
+		p, err := e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env})
+		if err != nil {
+			return err
+		}
+		s.Pushdown = append(s.Pushdown, p)
+	}
+	return nil
+}
+
+func (s *Site) startGateway(ctx context.Context) (err error) {
+	env := s.env()
+	var servers []string
+	for _, p := range s.Pushdown {
+		servers = append(servers, p.Addr)
+	}
+	maps.Copy(env, map[string]string{"DOWNPOUR_PUSHDOWN": strings.Join(servers, ","), "DOWNPOUR_AUTO_METRICS": "true"})
+	s.Gateway, err = e2e.StartGateway(ctx, e2e.ProgramOptions{Env: env})
+	return err
+}
+
+// assign gives the names their UIDs in the recorded order, on which the salts
+// hang.
+func (s *Site) assign(ctx context.Context) error {
+	for _, a := range s.Recording.Assign {
+		kind := strings.TrimSuffix(a[0], "s")
+		answer, err := e2e.Post(ctx, s.Gateway.URL+"/api/uid/assign", map[string][]string{kind: {a[1]}})
+		if err == nil && answer.Status != 200 {
+			err = fmt.Errorf("assign %s %s: status %d: %s", a[0], a[1], answer.Status, answer.Body)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Site) put(ctx context.Context) error {
+	for points := s.Recording.Points; len(points) > 0; {
+		n := min(len(points), 2000)
+		a, err := e2e.Post(ctx, s.Gateway.URL+"/api/put", points[:n])
+		if err == nil && a.Status != 204 {
+			err = fmt.Errorf("put: status %d: %s", a.Status, a.Body)
+		}
+		if err != nil {
+			return err
+		}
+		points = points[n:]
+	}
+	return nil
+}
+
+func (s *Site) listRows(ctx context.Context) error {
+	cells, err := s.cluster.Admin.Scan(ctx, s.Tables.Data)
+	for _, c := range cells {
+		if n := len(s.rows); n == 0 || !bytes.Equal(s.rows[n-1], c.Row) {
+			s.rows = append(s.rows, c.Row)
+		}
+	}
+	return err
+}
+
+// Flush writes the tables to files: on local files a killed region server may
+// lose what is in its log alone.
+func (s *Site) Flush(ctx context.Context) error {
+	return errors.Join(s.cluster.Admin.Flush(ctx, s.Tables.Data), s.cluster.Admin.Flush(ctx, s.Tables.UID))
+}
+
+// Close ends the site's processes. With keep their files stay, and it returns
+// where they are.
+func (s *Site) Close(keep bool) (files []string, err error) {
+	programs := s.Pushdown
+	if s.Gateway != nil {
+		programs = append(programs, s.Gateway)
+	}
+	for _, p := range programs {
+		if !keep {
+			err = errors.Join(err, p.Close())
+			continue
+		}
+		dir, closeErr := p.CloseKeeping()
+		files, err = append(files, dir), errors.Join(err, closeErr)
+	}
+	return files, err
+}
+
+// answered puts the fixed questions and returns an error unless all are
+// answered as recorded.
+func (s *Site) answered(ctx context.Context) error {
+	for _, q := range s.probes {
+		if o := ask(ctx, s.Gateway.URL, q); o.Kind != Equal {
+			return fmt.Errorf("site %s: %s: %s", s.Recording.Name, o.Kind, o.Detail)
+		}
+	}
+	return nil
+}
+
+// placement is a part of a plan as explain=true shows it.
+type placement struct {
+	Range  [2]string
+	Server string
+}
+
+// placed returns an error unless every part of queries over all rows would go to
+// the pushdown server beside its region.
+func (s *Site) placed(ctx context.Context) error {
+	regions, err := s.cluster.Admin.Regions(ctx, s.Tables.Data)
+	if err != nil {
+		return err
+	}
+	for _, metric := range s.Recording.metrics() {
+		parts, err := s.explain(ctx, metric)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			start, err := hex.DecodeString(p.Range[0])
+			if err != nil {
+				return err
+			}
+			if want := s.beside(serverOf(regions, start)); p.Server != want {
+				return fmt.Errorf("site %s: part %v is placed at %s, want %s", s.Recording.Name, p.Range, p.Server, want)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Site) explain(ctx context.Context, metric string) ([]placement, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	url := s.Gateway.URL + "/api/query?start=1&end=" + strconv.Itoa(1<<31-1) + "&explain=true&m=sum:" + metric
+	a, err := e2e.Get(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	var e struct{ Parts []placement }
+	if err := json.Unmarshal(a.Body, &e); err != nil || len(e.Parts) == 0 {
+		return nil, fmt.Errorf("explain of %s: status %d: %.200s", metric, a.Status, a.Body)
+	}
+	return e.Parts, nil
+}
+
+func serverOf(regions []e2e.Region, key []byte) string {
+	for _, r := range regions {
+		if bytes.Compare(key, r.Start) >= 0 && (len(r.Stop) == 0 || bytes.Compare(key, r.Stop) < 0) {
+			return r.Server
+		}
+	}
+	return ""
+}
+
+// beside is the address of the pushdown server beside a region server.
+func (s *Site) beside(regionServer string) string {
+	for i := range s.Pushdown {
+		if s.cluster.RegionServerAddr(i) == regionServer {
+			return s.Pushdown[i].Addr
+		}
+	}
+	return "none"
+}

@@ -1,0 +1,73 @@
+//go:build integration
+
+package integration
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"downpour/integration/e2e"
+)
+
+// examples are the blocks of one language on the page for clients, with the
+// gateway's address in place of the usual one.
+func examples(t *testing.T, language, address string) (blocks []string) {
+	t.Helper()
+	root := must[string](t)(e2e.Root())
+	text := must[[]byte](t)(os.ReadFile(filepath.Join(root, "gateway", "docs", "clients.md")))
+	for _, m := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)```").FindAllSubmatch(text, -1) {
+		block := string(m[1])
+		if !strings.Contains(block, "127.0.0.1:4242") {
+			t.Errorf("an example names no gateway:\n%s", block)
+		}
+		blocks = append(blocks, strings.ReplaceAll(block, "127.0.0.1:4242", address))
+	}
+	return blocks
+}
+
+// What the docs tell a notebook to do works.
+func TestDocs_notebook(t *testing.T) {
+	ctx := within(t, 2*time.Minute)
+	ours := embedded(t, nil)
+	hostMetrics(ctx, t, ours.URL)
+	blocks := examples(t, "python", ours.Addr)
+	if len(blocks) != 2 {
+		t.Fatalf("%d examples", len(blocks))
+	}
+	for i, words := range []string{"proc.stat.cpu{host=web01,type=system}", "proc.loadavg.1min"} {
+		script := writeFile(t, "example.py", blocks[i])
+		out := must[[]byte](t)(e2e.PythonFile(ctx, script))
+		if !strings.Contains(string(out), words) {
+			t.Errorf("example %d lacks %q:\n%s", i, words, out)
+		}
+	}
+}
+
+// The chart of the docs, on a page from elsewhere, draws and moves.
+func TestDocs_ownChart(t *testing.T) {
+	ctx := within(t, 2*time.Minute)
+	var page string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<!doctype html><link rel=icon href=data:,>"+page)
+	}))
+	defer elsewhere.Close()
+	ours := embedded(t, map[string]string{"DOWNPOUR_ALLOW_ORIGINS": elsewhere.URL})
+	hostMetrics(ctx, t, ours.URL)
+	defer feed(ctx, t, ours.URL)()
+	blocks := examples(t, "html", ours.Addr)
+	if len(blocks) != 1 {
+		t.Fatalf("%d examples", len(blocks))
+	}
+	page = blocks[0]
+	if out, err := e2e.Node(ctx, "integration/browser/own.mjs", elsewhere.URL, "2"); err != nil || !strings.Contains(string(out), "moved") {
+		t.Errorf("error %v, output %q", err, out)
+	}
+}

@@ -1,0 +1,38 @@
+package e2e
+
+import (
+	"context"
+	"syscall"
+	"time"
+)
+
+// PauseZooKeeper freezes ZooKeeper (SIGSTOP). A pause of more than the session
+// timeout costs the servers their sessions, and with them their lives.
+func (h *HBase) PauseZooKeeper() error { return h.zk.Signal(syscall.SIGSTOP) }
+
+// ResumeZooKeeper thaws ZooKeeper.
+func (h *HBase) ResumeZooKeeper() error { return h.zk.Signal(syscall.SIGCONT) }
+
+// KillZooKeeper ends ZooKeeper as kill -9 does; its files stay.
+func (h *HBase) KillZooKeeper() { h.zk.Kill() }
+
+// StartZooKeeper starts ZooKeeper again and returns when it takes connections.
+func (h *HBase) StartZooKeeper(ctx context.Context) (err error) {
+	if h.zk, err = h.java(ctx, "zookeeper", zookeeperMain, 128); err != nil {
+		return err
+	}
+	return UntilProcess(ctx, h.zk, 50*time.Millisecond, func(ctx context.Context) error { return dials(ctx, h.Quorum()) })
+}
+
+// KillMaster ends the master as kill -9 does. The region servers go on.
+func (h *HBase) KillMaster() { h.master.Kill() }
+
+// StartMaster starts the master again. WaitReady tells when it takes admin
+// calls.
+func (h *HBase) StartMaster(ctx context.Context) (err error) {
+	h.master, err = h.java(ctx, "master", masterMain, 384)
+	return err
+}
+
+// RegionServerDone is closed when region server i has ended.
+func (h *HBase) RegionServerDone(i int) <-chan struct{} { return h.regions[i].process.Done() }

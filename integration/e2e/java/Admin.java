@@ -1,0 +1,346 @@
+import java.io.BufferedReader;
+import java.io.BufferedOutputStream;
+import java.io.InputStreamReader;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hbase.Cell;
+import org.apache.hadoop.hbase.CellUtil;
+import org.apache.hadoop.hbase.ClusterMetrics;
+import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.HRegionLocation;
+import org.apache.hadoop.hbase.RegionMetrics;
+import org.apache.hadoop.hbase.ServerName;
+import org.apache.hadoop.hbase.TableName;
+import org.apache.hadoop.hbase.client.*;
+import org.apache.hadoop.hbase.exceptions.MergeRegionException;
+import org.apache.hadoop.hbase.io.compress.Compression;
+import org.apache.hadoop.hbase.io.encoding.DataBlockEncoding;
+import org.apache.hadoop.hbase.regionserver.BloomType;
+import org.apache.hadoop.hbase.util.Bytes;
+
+/**
+ * HBase administration for the integration tests. Reads one command a line, words parted by tabs,
+ * keys and values in hex; answers with lines "-&lt;tab&gt;DATA" and then "ok" or
+ * "error&lt;tab&gt;MESSAGE". Each command waits until what it asked for is done.
+ */
+public class Admin {
+  private static final long WAIT_MS = 60_000;
+  private final Configuration conf = HBaseConfiguration.create();
+  private final PrintStream out;
+  private Connection connection;
+
+  private Admin(PrintStream out) {
+    this.out = out;
+    // A look at a cluster that is still starting should fail soon and be asked for again.
+    conf.setInt("hbase.client.retries.number", 4);
+    conf.setInt("hbase.client.pause", 50);
+    conf.setInt("hbase.rpc.timeout", 20_000);
+    conf.setInt("hbase.client.operation.timeout", 60_000);
+    conf.setInt("zookeeper.recovery.retry", 1);
+  }
+
+  public static void main(String[] args) throws IOException {
+    PrintStream out = new PrintStream(new BufferedOutputStream(System.out, 1 << 16), false, "UTF-8");
+    System.setOut(System.err); // nothing but answers may reach the pipe
+    Admin admin = new Admin(out);
+    BufferedReader in =
+        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      try {
+        admin.run(line.split("\t", -1));
+        out.print("ok\n");
+      } catch (Exception e) {
+        out.print("error\t" + oneLine(e) + "\n");
+      }
+      out.flush();
+    }
+  }
+
+  private static String oneLine(Throwable e) {
+    String message = String.valueOf(e.getMessage());
+    int end = message.indexOf('\n');
+    return e.getClass().getSimpleName() + ": " + (end < 0 ? message : message.substring(0, end));
+  }
+
+  private void run(String[] w) throws Exception {
+    if (connection == null) {
+      connection = ConnectionFactory.createConnection(conf);
+    }
+    try (org.apache.hadoop.hbase.client.Admin admin = connection.getAdmin()) {
+      switch (w[0]) {
+        case "ready": ready(admin, Integer.parseInt(w[1])); break;
+        case "create": create(admin, w); break;
+        case "drop": drop(admin, table(w)); break;
+        case "tables": for (TableName t : admin.listTableNames()) data(t.getNameAsString()); break;
+        case "describe": describe(admin, table(w)); break;
+        case "flush": admin.flush(table(w)); break;
+        case "compact": compact(admin, table(w)); break;
+        case "split": split(admin, table(w), Bytes.fromHex(w[2])); break;
+        case "merge": merge(admin, table(w), w[2], w[3]); break;
+        case "move": move(admin, table(w), w[2], w[3]); break;
+        case "regions": regions(table(w)); break;
+        case "scan": scan(table(w)); break;
+        case "put": put(table(w), w); break;
+        case "reads": reads(admin, table(w)); break;
+        default: throw new IllegalArgumentException("no such command: " + w[0]);
+      }
+    }
+  }
+
+  private static TableName table(String[] w) {
+    return TableName.valueOf(w[1]);
+  }
+
+  private void data(Object... fields) {
+    StringBuilder line = new StringBuilder("-");
+    for (Object field : fields) {
+      line.append('\t').append(field);
+    }
+    out.print(line.append('\n'));
+  }
+
+  private void ready(org.apache.hadoop.hbase.client.Admin admin, int want) throws IOException {
+    admin.listNamespaceDescriptors(); // refused until the master is initialised
+    ClusterMetrics m =
+        admin.getClusterMetrics(
+            EnumSet.of(
+                ClusterMetrics.Option.LIVE_SERVERS, ClusterMetrics.Option.REGIONS_IN_TRANSITION));
+    int live = m.getLiveServerMetrics().size();
+    int moving = m.getRegionStatesInTransition().size();
+    if (live != want || moving != 0) {
+      throw new IOException(
+          live + " live region servers, want " + want + "; " + moving + " regions in transition");
+    }
+  }
+
+  private void create(org.apache.hadoop.hbase.client.Admin admin, String[] w) throws IOException {
+    TableDescriptorBuilder b = TableDescriptorBuilder.newBuilder(table(w));
+    for (String family : w[3].split(",")) {
+      b.setColumnFamily(
+          ColumnFamilyDescriptorBuilder.newBuilder(Bytes.toBytes(family))
+              .setBloomFilterType(BloomType.ROW)
+              .setMaxVersions(1)
+              .setDataBlockEncoding(DataBlockEncoding.DIFF)
+              .setCompressionType(Compression.Algorithm.valueOf(w[2]))
+              .build());
+    }
+    byte[][] splits = new byte[w.length - 4][];
+    for (int i = 0; i < splits.length; i++) {
+      splits[i] = Bytes.fromHex(w[i + 4]);
+    }
+    if (splits.length == 0) {
+      admin.createTable(b.build());
+    } else {
+      admin.createTable(b.build(), splits);
+    }
+  }
+
+  private void drop(org.apache.hadoop.hbase.client.Admin admin, TableName table)
+      throws IOException {
+    if (admin.isTableEnabled(table)) {
+      admin.disableTable(table);
+    }
+    admin.deleteTable(table);
+  }
+
+  private void describe(org.apache.hadoop.hbase.client.Admin admin, TableName table)
+      throws IOException {
+    for (ColumnFamilyDescriptor f : admin.getDescriptor(table).getColumnFamilies()) {
+      f.getValues()
+          .forEach(
+              (k, v) ->
+                  data(f.getNameAsString(), Bytes.toString(k.get()), Bytes.toString(v.get())));
+    }
+  }
+
+  private interface Condition {
+    boolean holds() throws Exception;
+  }
+
+  private static void await(String what, Condition condition) throws Exception {
+    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(WAIT_MS);
+    while (!condition.holds()) {
+      if (System.nanoTime() > deadline) {
+        throw new IOException("not within " + WAIT_MS + " ms: " + what);
+      }
+      Thread.sleep(20);
+    }
+  }
+
+  private void compact(org.apache.hadoop.hbase.client.Admin admin, TableName table)
+      throws Exception {
+    admin.flush(table);
+    long asked = System.currentTimeMillis();
+    admin.majorCompact(table);
+    // The request is queued at the servers; the state alone may still say NONE, so the
+    // number of files must have come down as well.
+    await(
+        "one file a region and family",
+        () -> {
+          if (admin.getCompactionState(table) != CompactionState.NONE) {
+            return false;
+          }
+          for (RegionMetrics m : metrics(admin, table)) {
+            int families = admin.getDescriptor(table).getColumnFamilyCount();
+            if (m.getStoreFileCount() > families) {
+              return false;
+            }
+          }
+          return System.currentTimeMillis() > asked;
+        });
+  }
+
+  private List<RegionMetrics> metrics(
+      org.apache.hadoop.hbase.client.Admin admin, TableName table) throws IOException {
+    List<RegionMetrics> all = new ArrayList<>();
+    for (ServerName server : admin.getRegionServers()) {
+      all.addAll(admin.getRegionMetrics(server, table));
+    }
+    return all;
+  }
+
+  private List<HRegionLocation> locations(TableName table) throws IOException {
+    List<HRegionLocation> all;
+    try (RegionLocator locator = connection.getRegionLocator(table)) {
+      locator.clearRegionLocationCache();
+      all = new ArrayList<>(locator.getAllRegionLocations());
+    }
+    all.sort(Comparator.comparing(l -> l.getRegion().getStartKey(), Bytes.BYTES_COMPARATOR));
+    return all;
+  }
+
+  private void regions(TableName table) throws IOException {
+    for (HRegionLocation l : locations(table)) {
+      RegionInfo r = l.getRegion();
+      data(
+          r.getEncodedName(), Bytes.toHex(r.getStartKey()), Bytes.toHex(r.getEndKey()),
+          l.getHostnamePort());
+    }
+  }
+
+  /** All regions have a server that answers a read. */
+  private boolean served(TableName table, int regions) throws IOException {
+    List<HRegionLocation> all = locations(table);
+    if (all.size() != regions) {
+      return false;
+    }
+    try (Table t = connection.getTable(table)) {
+      for (HRegionLocation l : all) {
+        if (l == null || l.getServerName() == null) {
+          return false;
+        }
+        Scan one = new Scan().withStartRow(l.getRegion().getStartKey()).setLimit(1);
+        if (l.getRegion().getEndKey().length > 0) {
+          one.withStopRow(l.getRegion().getEndKey());
+        }
+        try (ResultScanner s = t.getScanner(one)) {
+          s.next();
+        }
+      }
+    } catch (IOException e) {
+      return false;
+    }
+    return true;
+  }
+
+  private void split(org.apache.hadoop.hbase.client.Admin admin, TableName table, byte[] key)
+      throws Exception {
+    int before = locations(table).size();
+    admin.split(table, key);
+    await("one region more", () -> served(table, before + 1));
+  }
+
+  private void merge(
+      org.apache.hadoop.hbase.client.Admin admin, TableName table, String a, String b)
+      throws Exception {
+    int before = locations(table).size();
+    await(
+        "regions " + a + " and " + b + " mergeable",
+        () -> {
+          // A half of a split cannot be merged before the janitor has cleared its parent away.
+          admin.runCatalogJanitor();
+          try {
+            admin
+                .mergeRegionsAsync(new byte[][] {Bytes.toBytes(a), Bytes.toBytes(b)}, false)
+                .get(WAIT_MS, TimeUnit.MILLISECONDS);
+            return true;
+          } catch (ExecutionException e) {
+            if (e.getCause() instanceof MergeRegionException) {
+              return false;
+            }
+            throw e;
+          }
+        });
+    await("one region less", () -> served(table, before - 1));
+  }
+
+  private void move(
+      org.apache.hadoop.hbase.client.Admin admin, TableName table, String region, String address)
+      throws Exception {
+    ServerName target = null;
+    for (ServerName s : admin.getRegionServers()) {
+      if (s.getAddress().toString().equals(address)) {
+        target = s;
+      }
+    }
+    if (target == null) {
+      throw new IOException("no live region server " + address);
+    }
+    admin.move(Bytes.toBytes(region), target);
+    int regions = locations(table).size();
+    await(
+        "region on " + address,
+        () -> {
+          for (HRegionLocation l : locations(table)) {
+            if (l.getRegion().getEncodedName().equals(region)
+                && address.equals(l.getHostnamePort())) {
+              return served(table, regions);
+            }
+          }
+          return false;
+        });
+  }
+
+  private void scan(TableName table) throws IOException {
+    try (Table t = connection.getTable(table);
+        ResultScanner s = t.getScanner(new Scan().setCaching(1000))) {
+      for (Result r : s) {
+        for (Cell c : r.rawCells()) {
+          data(
+              Bytes.toHex(CellUtil.cloneRow(c)),
+              Bytes.toString(CellUtil.cloneFamily(c)),
+              Bytes.toHex(CellUtil.cloneQualifier(c)),
+              Bytes.toHex(CellUtil.cloneValue(c)));
+        }
+      }
+    }
+  }
+
+  private void put(TableName table, String[] w) throws IOException {
+    try (Table t = connection.getTable(table)) {
+      t.put(
+          new Put(Bytes.fromHex(w[2]))
+              .addColumn(Bytes.toBytes(w[3]), Bytes.fromHex(w[4]), Bytes.fromHex(w[5])));
+    }
+  }
+
+  private void reads(org.apache.hadoop.hbase.client.Admin admin, TableName table)
+      throws IOException {
+    long read = 0;
+    long filtered = 0;
+    for (RegionMetrics m : metrics(admin, table)) {
+      read += m.getReadRequestCount();
+      filtered += m.getFilteredReadRequestCount();
+    }
+    data(read);
+    data(filtered);
+  }
+}

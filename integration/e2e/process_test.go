@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain also plays the parent that is killed: with the argument
+// "start-and-wait" this test binary starts a child, names it, and waits.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "start-and-wait" {
+		p, err := Start(context.Background(), Command{Name: "child", Path: "sleep", Args: []string{"600"}, Dir: os.Args[2]})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(p.PID())
+		<-p.Done()
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func start(t *testing.T, c Command) *Process {
+	t.Helper()
+	c.Dir = t.TempDir()
+	p, err := Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// soon bounds what takes milliseconds when it works.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestProcess_exitAndLog(t *testing.T) {
+	p := start(t, Command{Name: "talker", Path: "sh", Args: []string{"-c", "echo one; echo two >&2; exit 3"}})
+	if code := p.ExitCode(soon(t)); code != 3 {
+		t.Errorf("exit code %d, want 3", code)
+	}
+	if tail := p.LogTail(1); !strings.HasSuffix(tail, "\ntwo") || strings.Contains(tail, "one") {
+		t.Errorf("last line of the log: %q", tail)
+	}
+	if err := p.Signal(syscall.SIGCONT); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("signal to an ended process: %v", err)
+	}
+	if err := p.Stop(soon(t)); err != nil {
+		t.Errorf("stop of an ended process: %v", err)
+	}
+	p.Kill() // must return
+}
+
+func TestProcess_startFails(t *testing.T) {
+	_, err := Start(t.Context(), Command{Name: "none", Path: "no-such-program-here", Dir: t.TempDir()})
+	if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "none") {
+		t.Errorf("error %v, want one that names the process", err)
+	}
+}
+
+// Kill ends grandchildren too, for a server may have forked.
+func TestProcess_killEndsTheGroup(t *testing.T) {
+	p := start(t, Command{Name: "family", Path: "sh", Args: []string{"-c", "sleep 600 & echo $!; wait"}, Interactive: true})
+	grandchild := readPID(t, p)
+	p.Kill()
+	untilGone(t, grandchild)
+}
+
+func TestProcess_stopThatIsIgnored(t *testing.T) {
+	p := start(t, Command{Name: "deaf", Path: "sh", Args: []string{"-c", "trap '' TERM; echo ready; while :; do sleep 1; done"}, Interactive: true})
+	if line, err := bufio.NewReader(p.Stdout).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("line %q, error %v", line, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := p.Stop(ctx); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("error %v, want one that says it was killed", err)
+	}
+	if p.Err() == nil {
+		t.Error("still running")
+	}
+}
+
+// What a test started must not outlive it, however the test ends.
+func TestProcess_diesWithItsParent(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := start(t, Command{Name: "parent", Path: self, Args: []string{"start-and-wait", t.TempDir()}, Interactive: true})
+	child := readPID(t, parent)
+	if err := parent.Signal(syscall.SIGKILL); err != nil { // not the group: only the parent
+		t.Fatal(err)
+	}
+	untilGone(t, child)
+}
+
+func readPID(t *testing.T, p *Process) int {
+	t.Helper()
+	line, err := bufio.NewReader(p.Stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("%v\n%s", err, p.LogTail(5))
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// untilGone waits until no process has the id, or only a dead one that nobody
+// has reaped yet.
+func untilGone(t *testing.T, pid int) {
+	t.Helper()
+	err := Until(soon(t), 5*time.Millisecond, func(context.Context) error {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return nil
+		}
+		return fmt.Errorf("process %d still there: %s", pid, stat)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProcess_memory(t *testing.T) {
+	p := start(t, Command{Name: "sleeper", Path: "sleep", Args: []string{"600"}})
+	m, err := p.Memory()
+	if err != nil || m.Resident <= 0 || m.Peak < m.Resident {
+		t.Errorf("memory %+v, error %v", m, err)
+	}
+}
+
+func TestUntil(t *testing.T) {
+	calls := 0
+	err := Until(t.Context(), time.Microsecond, func(context.Context) error {
+		if calls++; calls < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err != nil || calls != 3 {
+		t.Errorf("error %v after %d calls, want none after 3", err, calls)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	err = Until(ctx, time.Microsecond, func(context.Context) error { cancel(); return errors.New("not yet") })
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "not yet") {
+		t.Errorf("error %v, want the end of the context and the last reason", err)
+	}
+}
+
+func TestUntilProcess_exited(t *testing.T) {
+	p := start(t, Command{Name: "server", Path: "sh", Args: []string{"-c", "echo no such file; exit 2"}})
+	err := UntilProcess(soon(t), p, time.Millisecond, func(context.Context) error { return errors.New("not listening") })
+	if err == nil || !strings.Contains(err.Error(), "server exited: exit status 2") || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("error %v, want the exit status and the log", err)
+	}
+}
+
+func TestFreePort_neverTwice(t *testing.T) {
+	seen := map[int]bool{}
+	for range 100 {
+		port, err := FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[port] {
+			t.Fatalf("port %d given twice", port)
+		}
+		seen[port] = true
+	}
+}
+
+func TestOwnEnvironment(t *testing.T) {
+	t.Setenv("DOWNPOUR_STORE", "pebble:mine")
+	t.Setenv("E2E_KEPT", "yes")
+	env := strings.Join(ownEnvironment(map[string]string{"DOWNPOUR_LISTEN": "x"}), "\n")
+	if strings.Contains(env, "pebble:mine") || !strings.Contains(env, "E2E_KEPT=yes") || !strings.Contains(env, "DOWNPOUR_LISTEN=x") {
+		t.Errorf("environment:\n%s", env)
+	}
+}
+
+func TestParseCell(t *testing.T) {
+	c, err := parseCell("00ff\tt\t0000\t01")
+	if err != nil || string(c.Row) != "\x00\xff" || c.Family != "t" || string(c.Qualifier) != "\x00\x00" || string(c.Value) != "\x01" {
+		t.Errorf("cell %+v, error %v", c, err)
+	}
+	for _, line := range []string{"", "00\tt\t00", "0\tt\t00\t00", "00\tt\t00\tzz"} {
+		if _, err := parseCell(line); err == nil {
+			t.Errorf("cell %q: no error", line)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package integration
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The line of the five folders: a package imports only from its own or from one
+// to the left.
+var line = []string{"encoding", "pushdown", "gateway", "bench", "integration"}
+
+// The exception: process control and the comparator import only encoding, and
+// tests anywhere and bench may use them.
+var forTests = []string{"integration/e2e", "integration/compare"}
+
+func place(dir string) int {
+	return slices.IndexFunc(line, func(folder string) bool { return under(dir, folder) })
+}
+
+func direction(h *house) (found []string) {
+	for _, r := range h.rooms() {
+		for _, imported := range slices.Sorted(maps.Keys(both(r))) {
+			dir, ours := h.ours(imported)
+			switch {
+			case !ours || place(r.dir) < 0:
+			case underAny(dir, forTests):
+				if r.imports[imported] && !underAny(r.dir, append(forTests, "bench", "integration")) {
+					found = append(found, fmt.Sprintf("%s: imports %s, which is for tests and bench", r.dir, imported))
+				}
+			case underAny(r.dir, forTests) && place(dir) != 0:
+				found = append(found, fmt.Sprintf("%s: imports %s, may import only encoding", r.dir, imported))
+			case place(dir) > place(r.dir):
+				found = append(found, fmt.Sprintf("%s: imports %s, to the right of its own folder", r.dir, imported))
+			}
+		}
+	}
+	return found
+}
+
+func both(r *room) map[string]bool {
+	all := maps.Clone(r.imports)
+	maps.Copy(all, r.tests)
+	return all
+}
+
+// outside is the part of the standard library that codecs and calculations do
+// without: with it they could depend on a moment, a machine or a schedule.
+var outside = []string{"context", "net", "os", "sync", "log", "syscall", "database/sql"}
+
+// withoutOutside lists the packages that may not use it. The first two are
+// standard library only.
+var withoutOutside = []string{
+	"encoding", "encoding/scanplan",
+	"pushdown/downsample", "pushdown/aggregate", "pushdown/rate", "gateway/compile", "gateway/merge",
+}
+
+func standardOnly(h *house) (found []string) {
+	for _, dir := range withoutOutside[:2] {
+		r := h.packages[dir]
+		if r == nil {
+			continue
+		}
+		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+			of, ours := h.ours(imported)
+			if !h.standard(imported) && !(ours && of == "encoding") {
+				found = append(found, fmt.Sprintf("%s: imports %s, may import only the standard library", dir, imported))
+			}
+		}
+	}
+	return found
+}
+
+func purity(h *house) (found []string) {
+	for _, dir := range withoutOutside {
+		r := h.packages[dir]
+		if r == nil {
+			continue
+		}
+		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+			if h.standard(imported) && underAny(imported, outside) {
+				found = append(found, fmt.Sprintf("%s: imports %s, must know no clock, network or system", dir, imported))
+			}
+		}
+		if through, ok := h.reaches(r, "pushdown/store", nil); ok {
+			found = append(found, fmt.Sprintf("%s: reaches %s/pushdown/store by way of %s, must know no store", dir, h.module, through))
+		}
+	}
+	for _, f := range h.files {
+		if f.test || !slices.Contains(withoutOutside, f.room.dir) {
+			continue
+		}
+		for _, c := range callsOf(f, "time", "Now", "Since", "Until", "After", "Tick", "NewTimer", "NewTicker") {
+			found = append(found, fmt.Sprintf("%s: calls time.%s, must know no clock, network or system", h.line(c), c.Sel.Name))
+		}
+	}
+	return found
+}
+
+// reaches finds the first import of r that is, or leads to, the target.
+func (h *house) reaches(r *room, target string, seen []string) (through string, ok bool) {
+	for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+		dir, ours := h.ours(imported)
+		if !ours || slices.Contains(seen, dir) {
+			continue
+		}
+		if under(dir, target) {
+			return imported, true
+		}
+		if next := h.packages[dir]; next != nil {
+			if _, ok := h.reaches(next, target, append(seen, dir)); ok {
+				return imported, true
+			}
+		}
+	}
+	return "", false
+}
+
+// stores are the packages that bring a store with them; the last one opens
+// either, as the settings say.
+var stores = []string{"pushdown/store/hbase", "pushdown/store/pebble", "pushdown/store/open"}
+
+// storeChoice: a store is chosen by a main; everything else gets one.
+func storeChoice(h *house) (found []string) {
+	for _, r := range h.rooms() {
+		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+			dir, ours := h.ours(imported)
+			if !ours {
+				continue
+			}
+			if r.dir == "pushdown/store" {
+				found = append(found, fmt.Sprintf("%s: imports %s, must import nothing of ours", r.dir, imported))
+			}
+			if underAny(dir, stores) && !underAny(r.dir, stores) && r.name != "main" {
+				found = append(found, fmt.Sprintf("%s: imports %s, only mains and tests choose a store", r.dir, imported))
+			}
+		}
+	}
+	return found
+}
+
+// owner binds a dependency to the one place that knows it, so that it can be
+// changed there. Tests may use a dependency to play a peer.
+type owner struct {
+	module string // import path without version
+	within string // folder in which the rule holds; empty means everywhere
+	dir    string // who may
+	who    string // how the message names that
+}
+
+var ownerTable = []owner{
+	{module: "github.com/tsuna/gohbase", dir: "pushdown/store/hbase"},
+	{module: "github.com/cockroachdb/pebble", dir: "pushdown/store/pebble"},
+	{module: "github.com/gorilla/websocket", dir: "gateway/internal/stream"},
+	{module: "github.com/caarlos0/env", dir: "main", who: "which only mains may"},
+	{module: "github.com/apache/arrow/go", within: "encoding", dir: "encoding/batch", who: "which in encoding only encoding/batch may"},
+}
+
+func owners(h *house) (found []string) {
+	for _, r := range h.rooms() {
+		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+			for _, o := range ownerTable {
+				if !under(imported, o.module) || o.within != "" && !under(r.dir, o.within) {
+					continue
+				}
+				if under(r.dir, o.dir) || o.dir == "main" && r.name == "main" {
+					continue
+				}
+				who := o.who
+				if who == "" {
+					who = "which only " + o.dir + " may"
+				}
+				found = append(found, fmt.Sprintf("%s: imports %s, %s", r.dir, imported, who))
+			}
+		}
+	}
+	return found
+}
+
+// peersOfTests: nothing but integration tests imports bench.
+func peersOfTests(h *house) (found []string) {
+	for _, r := range h.rooms() {
+		if place(r.dir) < 0 || under(r.dir, "bench") {
+			continue
+		}
+		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
+			if dir, ours := h.ours(imported); ours && under(dir, "bench") && strings.HasPrefix(r.dir, "integration") {
+				found = append(found, fmt.Sprintf("%s: imports %s, which is for integration tests", r.dir, imported))
+			}
+		}
+	}
+	return found
+}

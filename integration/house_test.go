@@ -1,0 +1,158 @@
+package integration
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestHouse holds this repository to its own rules; CONTRIBUTING explains them.
+func TestHouse(t *testing.T) {
+	for _, v := range inspect(t, os.DirFS("..")) {
+		t.Error(v)
+	}
+}
+
+// inspect reads a tree and returns every breach of a rule, sorted.
+func inspect(t *testing.T, tree fs.FS) []string {
+	t.Helper()
+	h, err := readHouse(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, rule := range []func(*house) []string{
+		direction, standardOnly, purity, storeChoice, owners, peersOfTests, // house_imports_test.go
+		packageNames, packageComments, exportedComments, sizes, calls, formatted, words, // house_files_test.go
+	} {
+		found = append(found, rule(h)...)
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// sound is a small tree that keeps every rule; planted trees change one file.
+func sound() fstest.MapFS {
+	return planted(map[string]string{
+		"go.mod":                "module downpour\n",
+		"encoding/e.go":         "// Package encoding is there.\npackage encoding\n\nimport \"fmt\"\n\n// E prints.\nfunc E() { fmt.Println() }\n",
+		"encoding/batch/b.go":   "// Package batch is there.\npackage batch\n\nimport _ \"github.com/apache/arrow/go/v15/arrow\"\n",
+		"pushdown/store/s.go":   "// Package store is there.\npackage store\n",
+		"gateway/put/p.go":      "// Package put is there.\npackage put\n\nimport (\n\t_ \"downpour/encoding/batch\"\n\t_ \"downpour/pushdown/store\"\n)\n",
+		"gateway/cmd/g/m.go":    "// Command g is there.\npackage main\n\nimport (\n\t\"os\"\n\n\t_ \"downpour/gateway/put\"\n\t_ \"downpour/pushdown/store/pebble\"\n)\n\nfunc main() { os.Getenv(\"X\") }\n",
+		"gateway/put/p_test.go": "package put\n\nimport _ \"downpour/integration/e2e\"\n",
+		"node_modules/x/x.go":   "not Go",
+		"build/x.go":            "not Go",
+		"a/testdata/x.go":       "not Go",
+	})
+}
+
+func planted(files map[string]string) fstest.MapFS {
+	tree := fstest.MapFS{}
+	for name, text := range files {
+		tree[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return tree
+}
+
+func TestHouse_soundTree(t *testing.T) {
+	if found := inspect(t, sound()); len(found) > 0 {
+		t.Errorf("a tree that keeps every rule breaks: %q", found)
+	}
+}
+
+// Each rule must be seen to fail: one breach planted, one line reported.
+func TestHouse_plantedBreaches(t *testing.T) {
+	long := strings.Repeat("\t_ = 0\n", 120)
+	plant := func(want string, files map[string]string) {
+		t.Helper()
+		tree := sound()
+		maps.Copy(tree, planted(files))
+		var wanted []string
+		if want != "" {
+			wanted = strings.Split(want, "\n")
+		}
+		if d := cmp.Diff(wanted, inspect(t, tree)); d != "" {
+			t.Errorf("planted %q: -want +got\n%s", slices.Sorted(maps.Keys(files)), d)
+		}
+	}
+	importing := func(pkg, imported string) string {
+		return "// Package " + pkg + " is there.\npackage " + pkg + "\n\nimport _ \"" + imported + "\"\n"
+	}
+	one := func(name, text string) map[string]string { return map[string]string{name: text} }
+
+	// Import direction.
+	plant("pushdown/x: imports downpour/gateway/put, to the right of its own folder",
+		one("pushdown/x/x.go", importing("x", "downpour/gateway/put")))
+	plant("encoding/x: imports downpour/pushdown/store, to the right of its own folder",
+		one("encoding/x/x_test.go", "package x\n\nimport _ \"downpour/pushdown/store\"\n"))
+	plant("integration/e2e: imports downpour/gateway/put, may import only encoding",
+		one("integration/e2e/x.go", importing("e2e", "downpour/gateway/put")))
+	plant("gateway/x: imports downpour/integration/e2e, which is for tests and bench",
+		one("gateway/x/x.go", importing("x", "downpour/integration/e2e")))
+	plant("integration/x: imports downpour/bench, which is for integration tests",
+		map[string]string{"integration/x/x.go": importing("x", "downpour/bench"), "bench/b.go": "// Package bench is there.\npackage bench\n"})
+	// Purity.
+	plant("encoding: imports github.com/x/y, may import only the standard library",
+		one("encoding/x.go", "package encoding\n\nimport _ \"github.com/x/y\"\n"))
+	plant("encoding/scanplan: imports net/http, must know no clock, network or system",
+		one("encoding/scanplan/x.go", importing("scanplan", "net/http")))
+	plant("encoding/x.go:5: calls time.Now, must know no clock, network or system",
+		one("encoding/x.go", "package encoding\n\nimport \"time\"\n\nvar _ = time.Now()\n"))
+	plant("pushdown/aggregate: imports os, must know no clock, network or system",
+		one("pushdown/aggregate/x.go", importing("aggregate", "os")))
+	plant("gateway/merge: reaches downpour/pushdown/store by way of downpour/gateway/put, must know no store",
+		one("gateway/merge/x.go", importing("merge", "downpour/gateway/put")))
+	// Stores and owners.
+	plant("gateway/put: imports downpour/pushdown/store/hbase, only mains and tests choose a store",
+		one("gateway/put/x.go", "package put\n\nimport _ \"downpour/pushdown/store/hbase\"\n"))
+	plant("gateway/put: imports downpour/pushdown/store/open, only mains and tests choose a store",
+		one("gateway/put/x.go", "package put\n\nimport _ \"downpour/pushdown/store/open\"\n"))
+	plant("pushdown/store: imports downpour/encoding, must import nothing of ours",
+		one("pushdown/store/x.go", "package store\n\nimport _ \"downpour/encoding\"\n"))
+	plant("gateway/put: imports github.com/tsuna/gohbase/hrpc, which only pushdown/store/hbase may",
+		one("gateway/put/x.go", "package put\n\nimport _ \"github.com/tsuna/gohbase/hrpc\"\n"))
+	plant("gateway/put: imports github.com/caarlos0/env/v9, which only mains may",
+		one("gateway/put/x.go", "package put\n\nimport _ \"github.com/caarlos0/env/v9\"\n"))
+	plant("encoding/x: imports github.com/apache/arrow/go/v15/arrow, which in encoding only encoding/batch may",
+		one("encoding/x/x.go", importing("x", "github.com/apache/arrow/go/v15/arrow")))
+	// Names, comments, sizes.
+	plant("gateway/util: a package named util says nothing",
+		one("gateway/util/x.go", "// Package util is there.\npackage util\n"))
+	plant("gateway/x: no package comment", one("gateway/x/x.go", "package x\n"))
+	plant("gateway/put/x.go:3: exported X has no comment\ngateway/put/x.go:5: exported Y has no comment\ngateway/put/x.go:7: exported X.Z has no comment",
+		one("gateway/put/x.go", "package put\n\ntype X struct{}\n\nvar Y int\n\nfunc (*X) Z() {}\n"))
+	plant("gateway/put/x.go:4: comment of exported X says only \"X is TODO\"",
+		one("gateway/put/x.go", "package put\n\n// X is TODO\nfunc X() {}\n"))
+	plant("gateway/put/x.go: 1001 lines, at most 1000",
+		one("gateway/put/x.go", "package put\n"+strings.Repeat("\n// x\n", 500)))
+	plant("gateway/put/x_test.go: 1501 lines, at most 1500",
+		one("gateway/put/x_test.go", "package put\n"+strings.Repeat("\n// x\n", 750)))
+	plant("gateway/put/x.go:3: f has 122 lines, at most 120",
+		one("gateway/put/x.go", "package put\n\nfunc f() {\n"+long+"}\n"))
+	plant("gateway/put/x.go:3: f has 8 parameters, at most 7",
+		one("gateway/put/x.go", "package put\n\nfunc f(a, b, c int, d, e, f, g, h string) {}\n"))
+	plant("gateway/put/x.go:3: interface x has 9 methods, at most 8",
+		one("gateway/put/x.go", "package put\n\ntype x interface {\n\tA()\n\tB()\n\tC()\n\tD()\n\tE()\n\tF()\n\tG()\n\tH()\n\tI()\n}\n"))
+	// Calls.
+	plant("gateway/put/x_test.go:5: calls time.Sleep in a test; poll, or use testing/synctest",
+		one("gateway/put/x_test.go", "package put\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"))
+	plant("", one("gateway/put/x_test.go", "package put\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n"))
+	plant("gateway/put/x_test.go:5: skips a test; what is missing must fail",
+		one("gateway/put/x_test.go", "package put\n\nimport \"testing\"\n\nfunc f(t *testing.T) { t.Skip() }\n"))
+	plant("gateway/put/x.go:5: calls os.Getenv; only mains read the environment",
+		one("gateway/put/x.go", "package put\n\nimport \"os\"\n\nvar _ = os.Getenv(\"X\")\n"))
+	plant("gateway/put/x.go: gofmt would change it", one("gateway/put/x.go", "package put\nvar  x int\n"))
+	// Words.
+	plant("docs/testdata/x.go:1: names the machine path /wo"+"rk/", one("docs/testdata/x.go", "(/wo"+"rk/x)\n"))
+	plant("docs/x.md:2: names the machine path /ro"+"ot/", one("docs/x.md", "fine\nsee `/ro"+"ot/x`\n"))
+	plant("docs/x.md:1: names the registry host pyp"+"i.org", one("docs/x.md", "from pyp"+"i.org\n"))
+	plant("x.env:1: holds what looks like a secret", one("x.env", "KEY=sk"+"-abcdefghijklmnopqrstuvwx\n"))
+	plant("", one("docs/x.bin", "\x00 /ro"+"ot/x\n"))
+}

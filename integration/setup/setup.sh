@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# Gets what the integration tests need and a machine may lack: the class paths
+# of a real HBase and a real OpenTSDB (Maven), pyarrow and other readers of Arrow
+# (a virtual environment; npm), OpenTSDB's client libraries (another environment),
+# playwright-core (npm), Chromium and VictoriaMetrics (the system's packages).
+#
+#   setup.sh          all of it
+#   setup.sh STEP...  only these, see all_steps
+#
+# Running it again does nothing once everything is there: each step keeps a
+# stamp under build/setup that names the versions it was made from. Whatever
+# cannot be had is named in one line, and the script fails; it skips nothing.
+set -u
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+out=$root/build/setup
+mkdir -p "$out"
+# shellcheck source=versions.env
+. "$here/versions.env"
+
+fail() {
+	echo "setup: $*" >&2
+	exit 1
+}
+
+need() { # need COMMAND WHAT-IT-IS-FOR
+	command -v "$1" >/dev/null 2>&1 || fail "$1 is missing, needed for $2; install it and run make setup again"
+}
+
+# stamped NAME VALUE: does the stamp of step NAME say VALUE?
+stamped() { [ -f "$out/$1.stamp" ] && [ "$(cat "$out/$1.stamp")" = "$2" ]; }
+stamp() { printf '%s\n' "$2" >"$out/$1.stamp"; }
+
+# logged NAME COMMAND...: runs it with its output in a log, of which a failure
+# shows the end.
+logged() {
+	local name=$1
+	shift
+	if ! "$@" >"$out/$name.log" 2>&1; then
+		tail -n 15 "$out/$name.log" >&2
+		fail "$name: '$*' failed; whole output in $out/$name.log"
+	fi
+}
+
+jars_present() { # every entry of the class path file exists
+	[ -s "$1" ] || return 1
+	local jar
+	while IFS= read -r jar; do
+		[ -f "$jar" ] || return 1
+	done < <(tr ':' '\n' <"$1")
+}
+
+classpath() { # classpath NAME VERSIONS -Dproperty=...
+	local name=$1 versions=$2
+	shift 2
+	if stamped "$name" "$versions" && jars_present "$out/$name.classpath"; then return; fi
+	need java "real HBase and OpenTSDB servers"
+	need mvn "the class paths of HBase and OpenTSDB"
+	rm -f "$out/$name.stamp" "$out/$name.classpath"
+	logged "$name" mvn -B -ntp -q -f "$here/maven/$name/pom.xml" "$@" \
+		"org.apache.maven.plugins:maven-dependency-plugin:$MAVEN_DEPENDENCY_PLUGIN_VERSION:build-classpath" \
+		"-Dmdep.outputFile=$out/$name.classpath"
+	jars_present "$out/$name.classpath" || fail "$name: Maven ended well but $out/$name.classpath names missing jars"
+	stamp "$name" "$versions"
+	echo "setup: $name class path, $(tr ':' '\n' <"$out/$name.classpath" | wc -l) jars"
+}
+
+java_servers() { # one after the other: Maven's local repository has no lock
+	classpath hbase "$HBASE_VERSION" "-Dhbase.version=$HBASE_VERSION"
+	classpath opentsdb "$OPENTSDB_VERSION $JAXB_API_VERSION" \
+		"-Dopentsdb.version=$OPENTSDB_VERSION" "-Djaxb.version=$JAXB_API_VERSION"
+}
+
+python_venv() {
+	local venv=$root/build/venv package=$root/integration/python packages versions
+	packages=(
+		"pyarrow==$PYARROW_VERSION" "pandas==$PANDAS_VERSION" "polars==$POLARS_VERSION" "duckdb==$DUCKDB_VERSION"
+		"websockets==$WEBSOCKETS_VERSION" "matplotlib==$MATPLOTLIB_VERSION" "nbclient==$NBCLIENT_VERSION"
+		"ipykernel==$IPYKERNEL_VERSION" "flit_core==$FLIT_CORE_VERSION"
+	)
+	versions="${packages[*]} $(cksum <"$package/pyproject.toml")"
+	if stamped python "$versions" && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
+	need python3 "reading our Arrow streams with pyarrow"
+	rm -rf "$venv" "$out/python.stamp"
+	logged python-venv python3 -m venv "$venv"
+	logged python-pip "$venv/bin/python" -m pip install --quiet "${packages[@]}"
+	# Our own package, as it lies here: what is edited holds at once.
+	logged python-downpour "$venv/bin/python" -m pip install --quiet --no-build-isolation --no-deps --editable "$package"
+	logged python-check "$venv/bin/python" -c 'import pyarrow.ipc, pandas, polars, duckdb, nbclient, downpour'
+	stamp python "$versions"
+	echo "setup: python environment, ${packages[*]}"
+}
+
+arrow_js() {
+	local readers=$root/integration/readers versions
+	need node "reading our Arrow streams with apache-arrow"
+	need npm "reading our Arrow streams with apache-arrow"
+	versions="$(node --version) $(cksum <"$readers/package-lock.json")"
+	if stamped arrow-js "$versions" && [ -d "$readers/node_modules/apache-arrow" ]; then return; fi
+	rm -f "$out/arrow-js.stamp"
+	logged arrow-js npm ci --no-audit --no-fund --ignore-scripts --prefix "$readers"
+	stamp arrow-js "$versions"
+	echo "setup: apache-arrow for $(node --version)"
+}
+
+client_libraries() {
+	local versions="$OPENTSDB_PY_VERSION $POTSDB_VERSION $OPENTSDB_HTTP_CLIENT_VERSION $OPENTSDB2PY_VERSION $REQUESTS_VERSION"
+	local venv=$root/build/clients-venv
+	if stamped clients "$versions" && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
+	need python3 "OpenTSDB's client libraries"
+	rm -rf "$venv" "$out/clients.stamp"
+	logged clients-venv python3 -m venv "$venv"
+	logged clients-pip "$venv/bin/python" -m pip install --quiet \
+		"opentsdb-py==$OPENTSDB_PY_VERSION" "potsdb==$POTSDB_VERSION" "opentsdb-http-client==$OPENTSDB_HTTP_CLIENT_VERSION" \
+		"opentsdb2py==$OPENTSDB2PY_VERSION" "requests==$REQUESTS_VERSION"
+	logged clients-check "$venv/bin/python" -c 'import opentsdb, potsdb, opentsdb_http_client.http_client'
+	stamp clients "$versions"
+	echo "setup: OpenTSDB's client libraries, $versions"
+}
+
+browser_driver() {
+	local browser=$root/integration/browser versions
+	need node "the browser test"
+	need npm "the browser test"
+	versions="$(node --version) $(cksum <"$browser/package-lock.json")"
+	if stamped browser "$versions" && [ -f "$browser/node_modules/playwright-core/package.json" ]; then return; fi
+	rm -f "$out/browser.stamp"
+	logged browser npm ci --no-audit --no-fund --ignore-scripts --prefix "$browser"
+	stamp browser "$versions"
+	echo "setup: playwright-core for $(node --version)"
+}
+
+browser_program() {
+	command -v chromium >/dev/null 2>&1 && return
+	if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
+		fail "chromium is missing and only root with apt-get can install it here; install a chromium command and run make setup again"
+	fi
+	logged apt-update apt-get update
+	logged chromium env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium fonts-dejavu-core
+	command -v chromium >/dev/null 2>&1 || fail "chromium: apt-get ended well but there is no chromium command"
+	echo "setup: $(chromium --version 2>/dev/null | head -n 1)"
+}
+
+# The system's package, unpacked and not installed: installing it would start a
+# service on the machine.
+victoria_metrics() {
+	local dir=$out/victoria-metrics deb
+	if [ -x "$dir/usr/bin/victoria-metrics" ] && "$dir/usr/bin/victoria-metrics" -version >/dev/null 2>&1; then return; fi
+	rm -rf "$dir" "$out/victoria-metrics.stamp"
+	mkdir -p "$dir"
+	need apt-get "VictoriaMetrics, a peer of the benchmarks"
+	need dpkg-deb "VictoriaMetrics, a peer of the benchmarks"
+	if ! (cd "$dir" && apt-get download victoria-metrics) >"$out/victoria.log" 2>&1; then
+		[ "$(id -u)" = 0 ] && logged apt-update-victoria apt-get update
+		(cd "$dir" && logged victoria apt-get download victoria-metrics) || exit 1
+	fi
+	deb=$(ls "$dir"/*.deb) || fail "victoria-metrics: apt-get download left no package"
+	logged victoria-unpack dpkg-deb -x "$deb" "$dir"
+	logged victoria-start "$dir/usr/bin/victoria-metrics" -version
+	stamp victoria-metrics "$(dpkg-deb -f "$deb" Version)"
+	rm -f "$deb"
+	echo "setup: victoria-metrics $(cat "$out/victoria-metrics.stamp")"
+}
+
+need go "everything"
+
+all_steps=(java_servers python_venv client_libraries arrow_js browser_driver browser_program victoria_metrics)
+steps=("$@")
+if [ $# = 0 ]; then
+	steps=("${all_steps[@]}")
+fi
+for step in "${steps[@]}"; do
+	[[ " ${all_steps[*]} " == *" $step "* ]] || fail "got step '$step', want one of ${all_steps[*]}"
+done
+
+# The steps use several registries and wait mostly for the network.
+pids=()
+for step in "${steps[@]}"; do
+	("$step") &
+	pids+=($!)
+done
+bad=0
+for pid in "${pids[@]}"; do
+	wait "$pid" || bad=1
+done
+[ "$bad" = 0 ] || fail "something is missing (see above); what needs it cannot run"
