@@ -30,7 +30,7 @@ func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Tim
 	if err != nil {
 		return live.Answer{}, refusal(err)
 	}
-	answer := live.Answer{Results: make([]live.Result, len(results)), Missing: httpapi.HexRanges(stats.Missing)}
+	answer := live.Answer{Results: make([]live.Result, len(results)), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}
 	for i := range results {
 		answer.Results[i] = liveResult(&results[i])
 	}

@@ -23,6 +23,7 @@ type sub struct {
 	table *standing.Table
 	find  finder
 	large bool            // the table of this plan was too large
+	rows  int64           // what the store delivered for the last whole answer
 	ctx   context.Context // of the present tick
 }
 
@@ -94,10 +95,11 @@ func (s *sub) whole(p *ask.Prepared) bool {
 
 func (s *sub) ask(ctx context.Context, a *live.Answer) error {
 	s.of.stats.whole.Add(1)
-	results, err := s.as.Run(ctx)
+	results, stats, err := s.as.Run(ctx)
 	if err != nil {
 		return err
 	}
+	s.rows = stats.Rows
 	a.Results = append(a.Results, liveResults(results)...)
 	return nil
 }
@@ -146,13 +148,14 @@ func (s *sub) fill(ctx context.Context) (*standing.Table, error) {
 		return nil, err
 	}
 	load := t.Load(s.of.cfg.TableBytes)
-	err = s.as.Execute(ctx, func(part scanplan.KeyRange, records []batch.Record) error { return load.Add(part, records) })
+	stats, err := s.as.Execute(ctx, func(part scanplan.KeyRange, records []batch.Record) error { return load.Add(part, records) })
 	if err != nil {
 		return nil, err
 	}
 	if err := load.Finish(); err != nil {
 		return nil, err
 	}
+	s.rows = stats.Rows
 	s.find.filled(time.Since(start))
 	return t, nil
 }
