@@ -37,8 +37,8 @@ type Update struct {
 	// answer, of a KindSnapshot.
 	missing     [][2]string
 	rows        int64
-	finalBefore int64 // of a KindSnapshot; deltas have their own
-	delta   *delta // of KindDelta
+	finalBefore int64  // of a KindSnapshot; deltas have their own
+	delta       *delta // of KindDelta
 
 	jsonOnce  sync.Once
 	jsonBytes []byte

@@ -23,6 +23,9 @@ func (s *sub) replace(ctx context.Context, changed [][]byte) error {
 		return err
 	}
 	rows, err := s.of.cfg.Store.Get(ctx, plan.Table, encoding.FamilyData, keys)
+	if _, here := s.of.cfg.Store.(store.Watcher); here && err != nil {
+		return unreadable(ctx, err)
+	}
 	if err != nil {
 		return err
 	}

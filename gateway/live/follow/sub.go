@@ -8,6 +8,7 @@ import (
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/gateway/ask"
+	"downpour/gateway/exec"
 	"downpour/gateway/live"
 	"downpour/gateway/live/standing"
 	"downpour/gateway/merge"
@@ -66,7 +67,7 @@ func (s *sub) next(ctx context.Context, p *ask.Prepared, now time.Time, a *live.
 		}
 		s.of.cfg.Log.Debug("live: a standing answer is made anew", "reason", err)
 		s.close()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, exec.ErrUnreachable) {
 			return err
 		}
 	}
