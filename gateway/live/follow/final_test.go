@@ -151,6 +151,55 @@ func TestFinalBefore(t *testing.T) {
 	t.Log(promised, "answers promise something")
 }
 
+// TestLaw_polledInOrder: without looks for late points, points in order show at
+// the next tick, by what is kept of the rows: all sorts of cells, rows that are
+// merged into one cell, rows that do not fit in what may be kept.
+func TestLaw_polledInOrder(t *testing.T) {
+	var read, changed int64
+	rapid.Check(t, func(rt *rapid.T) {
+		o := &ordered{law: law{T: rt, world: newWorld(t, true), seen: picture{}}}
+		defer o.world.close()
+		o.world.cells = true
+		o.start(unwatched{o.world.store}, Poll{Late: 1000 * time.Hour, Alive: 1000 * time.Hour})
+		defer o.source.Close()
+		room := draw[int64](rt, "room", 128<<20, 128<<20, 4*20*keptBytes)
+		o.begin()
+		for range rapid.IntRange(2, 20).Draw(rt, "steps") {
+			o.tick()
+			for _, sub := range o.source.subs {
+				if p, ok := sub.find.(*poller); ok {
+					for _, h := range p.hours {
+						h.limit = room / 4
+					}
+				}
+			}
+			o.world.clock = o.world.clock.Add(time.Duration(rapid.IntRange(1, 200_000).Draw(rt, "wait")) * time.Millisecond)
+			for range rapid.IntRange(0, 4).Draw(rt, "points") {
+				name := rapid.SampledFrom(o.names).Draw(rt, "name")
+				o.world.cells = rapid.IntRange(0, 9).Draw(rt, "appended") > 0
+				switch rapid.IntRange(0, 14).Draw(rt, "what") {
+				case 0: // again, another value and maybe another type
+					o.write(name, o.last[name])
+				case 1:
+					key, _ := o.world.row(o.last[name], o.made[name]...)
+					o.world.apply(store.Mutation{Row: key, Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte(`{"startTime":1}`)})
+				case 2:
+					key, _ := o.world.row(o.last[name], o.made[name]...)
+					o.world.compact(rt, key)
+				default:
+					o.point(name)
+				}
+			}
+		}
+		o.tick()
+		s := o.source.of.Stats()
+		read, changed = read+s.Rows, changed+s.Changed
+	})
+	if read == 0 || read >= changed {
+		t.Errorf("%d rows read for %d changed, want some, and fewer: many are known", read, changed)
+	}
+}
+
 // What is final in plain cases.
 func TestFinalBefore_values(t *testing.T) {
 	const second = 1000

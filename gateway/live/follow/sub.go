@@ -24,6 +24,7 @@ type sub struct {
 	table *standing.Table
 	find  finder
 	large bool            // the table of this plan was too large
+	cells []store.Cell    // scratch
 	rows  int64           // what the store delivered for the last whole answer
 	ctx   context.Context // of the present tick
 }
@@ -35,6 +36,10 @@ type finder interface {
 	// read is told of the rows that were read because of find, filled how long
 	// it took to make the table.
 	read(rows []store.Row)
+	// row appends the cells of a row that the finder knows as it is now, and
+	// that need not be read; they are views until the next find.
+	row(key []byte, cells []store.Cell) ([]store.Cell, bool)
+	bytes() int64 // held by the finder
 	filled(took time.Duration)
 	close()
 }
@@ -50,7 +55,7 @@ func (s *sub) bytes() int64 {
 	if s.table == nil {
 		return 0
 	}
-	return s.table.Bytes()
+	return s.table.Bytes() + s.find.bytes()
 }
 
 // next adds to the answer what is new of the sub-query, or all of it.
@@ -205,7 +210,7 @@ func (s *sub) tick(ctx context.Context, now time.Time, a *live.Answer) error {
 	if err != nil {
 		return err
 	}
-	if s.table.Bytes() > s.of.cfg.TableBytes {
+	if s.bytes() > s.of.cfg.TableBytes {
 		s.large = true
 		return errWhole
 	}

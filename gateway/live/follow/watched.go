@@ -43,6 +43,10 @@ func (w *watched) find(ctx context.Context, now time.Time) (rows [][]byte, again
 	return rows, again, nil
 }
 
-func (*watched) read([]store.Row)     {}
+func (*watched) read([]store.Row) {}
+func (*watched) bytes() int64     { return 0 }
+func (*watched) row(_ []byte, cells []store.Cell) ([]store.Cell, bool) {
+	return cells, false
+}
 func (*watched) filled(time.Duration) {}
 func (w *watched) close()             { w.Close() }
