@@ -52,13 +52,15 @@ const skew = time.Minute
 // Each tick reads the newest cells of the open hours by a range of columns: those
 // of now and later, and the one before in its first minutes. A row whose newest
 // cells are others than the last time has changed; that sees points in order,
-// overwritten ones near the end, appended columns, and cells that a compaction
-// took away. Time ranges are no good for this: with one new cell in memory the
+// overwritten ones near the end, and cells that a compaction took away. Rows of
+// single points are kept whole, so that their changes need no reading. Appended
+// columns are looked at by a scan of their own: in one scan with the other range
+// they cost several times as much. Time ranges are no good for this: with one new cell in memory the
 // servers walk all (5 times the cost of handing them out).
 //
 // Every Late it looks for late points: by making the table anew if that is cheap;
-// else by the keys of the cells written since, in hours that are not open, and
-// by reading the open hours' rows whole. Where cells carry the time of their data
+// else by the keys of the cells written since, in hours that are not open. The
+// open hours' rows are read whole then. Where cells carry the time of their data
 // instead of that of their writing, only the former finds them.
 type poller struct {
 	of   *Followers
