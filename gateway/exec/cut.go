@@ -35,12 +35,15 @@ type limits struct {
 // is cut into its salt buckets only.
 func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []piece {
 	var pieces []piece
+	cheap, seeks := cheap(plan), seeks(plan)
 	for i := range plan.Ranges {
 		r := plan.Ranges[i]
 		var borders [][]byte
-		if cheap(plan) {
+		if cheap {
 			borders = regionBorders(r, regions)
-			borders = append(borders, want.borders(plan, r, borders)...)
+			if !seeks { // else it is not worth more than one scan
+				borders = append(borders, want.borders(plan, r, borders)...)
+			}
 			if c.partial {
 				borders = isolate(plan, r, borders)
 			}
@@ -63,10 +66,7 @@ func cheap(p *scanplan.Plan) bool { return p.Downsample == nil || p.Downsample.D
 // borders are the keys between hours at which a range is cut beside the borders
 // of regions in it.
 func (l limits) borders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte) [][]byte {
-	switch {
-	case seeks(plan): // is not worth more than one scan
-		return nil
-	case l.bytes != nil:
+	if l.bytes != nil {
 		return sizeBorders(plan, r, regions, l.bytes, l.size(plan))
 	}
 	return hourBorders(plan, r, (l.pieces+len(plan.Ranges)-1)/len(plan.Ranges))
