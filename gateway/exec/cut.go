@@ -128,18 +128,14 @@ func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w w
 	if len(r.Start) < plan.Schema.SaltWidth+plan.Schema.MetricWidth {
 		return nil
 	}
-	stretch := func(start, stop []byte) {
-		from, to := places(plan, scanplan.KeyRange{Start: start, Stop: stop})
+	at := r.Start
+	for _, end := range append(slices.Clone(regions), r.Stop) {
+		from, to := places(plan, scanplan.KeyRange{Start: at, Stop: end})
 		for _, hour := range w.cuts(from, to, size) {
 			borders = append(borders, hourKey(plan, r, hour))
 		}
+		at = end
 	}
-	start := r.Start
-	for _, b := range regions {
-		stretch(start, b)
-		start = b
-	}
-	stretch(start, r.Stop)
 	return borders
 }
 

@@ -59,15 +59,22 @@ func TestCut_bytes(t *testing.T) {
 	f("salt buckets too small to be cut", 4, 16, []float64{1, 1}, "0-2 0.5", "0-2 0.5", "0-2 0.5", "0-2 0.5")
 }
 
-// Stretches of a region are counted from its border.
+// Stretches of a region are counted from its border, and end at the next.
 func TestCut_bytesFromBorders(t *testing.T) {
-	plan := hoursPlan(6, 1)
-	border := plan.Schema.AppendRangeKey(nil, 0, metric, base+3*3600)
-	regions := []store.Region{{Stop: border, Server: "a"}, {Start: border, Server: "b"}}
-	pieces := cut(&plan, regions, limits{3, weigh(slices.Repeat([]float64{4 * mib}, 6))}, choice{})
-	if diff := cmp.Diff([]string{"0-2 8.0", "2-3 4.0", "3-5 8.0", "5-6 4.0"}, spans(&plan, pieces)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
+	f := func(hours []float64, hour int64, tags []byte, want ...string) {
+		t.Helper()
+		plan := hoursPlan(int64(len(hours)), 1)
+		border := append(plan.Schema.AppendRangeKey(nil, 0, metric, uint32(base+hour*3600)), tags...)
+		regions := []store.Region{{Stop: border, Server: "a"}, {Start: border, Server: "b"}}
+		pieces := cut(&plan, regions, limits{3, weigh(hours)}, choice{})
+		if diff := cmp.Diff(want, spans(&plan, pieces)); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
 	}
+	tag := []byte{0, 0, 1}
+	f(slices.Repeat([]float64{4 * mib}, 6), 3, nil, "0-2 8.0", "2-3 4.0", "3-5 8.0", "5-6 4.0")
+	f([]float64{4 * mib, 1000 * mib}, 1, tag, "0-1 4.0", "1-2 500.0", "1-2 500.0")
+	f([]float64{1000 * mib}, 0, tag, "0-1 500.0", "0-1 500.0")
 }
 
 // More than mostParts are not made however large the rows are.
