@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -98,7 +99,9 @@ func (w *world) enter(ctx context.Context, f *fault) {
 	e := event{fault: f.name, mild: f.mild, at: time.Since(w.report.began)}
 	w.now.Store(f)
 	began := time.Now()
-	e.detail, e.err = f.do(ctx, w)
+	if e.detail, e.err = f.do(ctx, w); e.err != nil {
+		e.err = errors.Join(e.err, w.ready(ctx)) // who answers before HBase does?
+	}
 	e.lasted = time.Since(began)
 	w.heal(ctx, &e)
 	w.now.Store(nil)
