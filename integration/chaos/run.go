@@ -59,6 +59,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		clients.Go(func() { c.run(asking, ctx) })
 	}
 	err := w.harm(ctx)
+	if err == nil {
+		err = w.again(ctx)
+	}
 	stop()
 	clients.Wait()
 	return w.report, err
@@ -77,6 +80,16 @@ func (w *world) harm(ctx context.Context) error {
 			if err := w.once(ctx, &faults[i]); err != nil {
 				return fmt.Errorf("after fault %d of the round, %s: %w", n+1, faults[i].name, err)
 			}
+		}
+	}
+	return ctx.Err()
+}
+
+// again repeats the faults whose healing was slow.
+func (w *world) again(ctx context.Context) error {
+	for faults := w.report.unsure(); len(faults) > 0; faults = w.report.unsure() {
+		if err := w.once(ctx, faultNamed(faults[0])); err != nil {
+			return fmt.Errorf("%s once more: %w", faults[0], err)
 		}
 	}
 	return ctx.Err()
