@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"downpour/integration/conformance"
+
 	"fmt"
 	"maps"
 	"slices"
@@ -62,7 +64,7 @@ func newReport() *Report {
 }
 
 // answer enters what came of a question that was asked during a fault.
-func (r *Report) answer(fault string, mild bool, o Outcome, took time.Duration, q Query) {
+func (r *Report) answer(fault string, mild bool, o Outcome, took time.Duration, q conformance.Query) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.kinds[fault]

@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"downpour/integration/conformance"
+
 	"encoding/json"
 	"errors"
 	"slices"
@@ -9,7 +11,7 @@ import (
 	"time"
 )
 
-var question = Query{Path: "/api/query", Request: json.RawMessage(`{}`), Status: 200, Response: json.RawMessage(`[{"dps":{"1":1}}]`)}
+var question = conformance.Query{Path: "/api/query", Request: json.RawMessage(`{}`), Status: 200, Response: json.RawMessage(`[{"dps":{"1":1}}]`)}
 
 // Only the recorded answer and a refusal that says why are no failures.
 func TestJudge(t *testing.T) {
