@@ -29,7 +29,8 @@ import (
 	"downpour/encoding"
 )
 
-// Version is the schemas' wire version, in the metadata of every schema.
+// Version is the wire version of series batches and of results, in the metadata of
+// their schemas.
 const Version = "1"
 
 const versionKey = "downpour.batch"
@@ -64,6 +65,16 @@ var seriesSchema = arrow.NewSchema([]arrow.Field{
 func metadata() *arrow.Metadata {
 	m := arrow.NewMetadata([]string{versionKey}, []string{Version})
 	return &m
+}
+
+// versioned refuses a record whose schema is of another version: Arrow's Equal
+// leaves out the metadata, where that stands.
+func versioned(r Record, want string) error {
+	m := r.Schema().Metadata()
+	if at := m.FindKey(versionKey); at < 0 || m.Values()[at] != want {
+		return fmt.Errorf("batch: record has metadata %v, want %s %s", m, versionKey, want)
+	}
+	return nil
 }
 
 // SeriesSchema is the schema of series batches.
@@ -144,9 +155,8 @@ func NewSeriesReader(r Record) (*SeriesReader, error) {
 	if !r.Schema().Equal(seriesSchema) {
 		return nil, fmt.Errorf("batch: record has schema %v, want %v", r.Schema(), seriesSchema)
 	}
-	// Arrow's Equal leaves out the metadata, where the version is.
-	if m := r.Schema().Metadata(); m.FindKey(versionKey) < 0 || m.Values()[m.FindKey(versionKey)] != Version {
-		return nil, fmt.Errorf("batch: record has metadata %v, want %s %s", m, versionKey, Version)
+	if err := versioned(r, Version); err != nil {
+		return nil, err
 	}
 	list := func(col int) *array.List { return r.Column(col).(*array.List) }
 	ints := func(col int) listOf[int64] {
