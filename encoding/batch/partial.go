@@ -19,7 +19,7 @@ import (
 //	low, high  list<int16>     by bucket: of a sum in a, that its addends are
 //	                           multiples of 2^low and their absolute values
 //	                           together less than 2^high; empty: nothing is known
-//	spans      list<binary>    all members, ascending
+//	spans      binary          all members, ascending, packed: see names.go
 //	flags      list<uint8>     of each span: Edge bits
 //	edge_time  list<int64>     ms: for each flagged edge, in the order of spans,
 //	edge_value list<float64>   first point before last
@@ -63,22 +63,13 @@ var partialSchema = arrow.NewSchema([]arrow.Field{
 	colB:         {Name: "b", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)},
 	colLow:       {Name: "low", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int16)},
 	colHigh:      {Name: "high", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int16)},
-	colSpans:     {Name: "spans", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.Binary)},
+	colSpans:     {Name: "spans", Type: arrow.BinaryTypes.Binary},
 	colFlags:     {Name: "flags", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Uint8)},
 	colEdgeTime:  {Name: "edge_time", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int64)},
 	colEdgeValue: {Name: "edge_value", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)},
 	colNoteSpan:  {Name: "note_span", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)},
 	colPartNotes: {Name: "notes", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.Binary)},
-}, partialMetadata())
-
-// PartialVersion is the wire version of partial batches. Version 2 has low and
-// high.
-const PartialVersion = "2"
-
-func partialMetadata() *arrow.Metadata {
-	m := arrow.NewMetadata([]string{versionKey}, []string{PartialVersion})
-	return &m
-}
+}, metadata(Version))
 
 // PartialSchema is the schema of partial batches.
 func PartialSchema() *arrow.Schema { return partialSchema }
@@ -107,7 +98,10 @@ type Partial struct {
 
 // PartialWriter collects groups and makes records of them. It is for one
 // goroutine.
-type PartialWriter struct{ b *array.RecordBuilder }
+type PartialWriter struct {
+	b     *array.RecordBuilder
+	names []byte
+}
 
 // NewPartialWriter returns an empty writer.
 func NewPartialWriter(mem Allocator) *PartialWriter {
@@ -125,7 +119,8 @@ func (w *PartialWriter) Append(p *Partial) {
 	appendList(f(colB), p.B, (*array.Float64Builder).AppendValues)
 	appendList(f(colLow), p.Low, (*array.Int16Builder).AppendValues)
 	appendList(f(colHigh), p.High, (*array.Int16Builder).AppendValues)
-	appendList(f(colSpans), p.Spans, (*array.BinaryBuilder).AppendValues)
+	w.names = appendNames(w.names[:0], p.Spans)
+	f(colSpans).(*array.BinaryBuilder).Append(w.names)
 	appendList(f(colFlags), p.Flags, (*array.Uint8Builder).AppendValues)
 	appendList(f(colEdgeTime), p.EdgeTime, (*array.Int64Builder).AppendValues)
 	appendList(f(colEdgeValue), p.EdgeValue, (*array.Float64Builder).AppendValues)
@@ -141,8 +136,8 @@ func (w *PartialWriter) Release() { w.b.Release() }
 
 // PartialReader reads a partial record. It does not own the record.
 type PartialReader struct {
-	group              *array.Binary
-	real, spans        *array.List
+	group, spans       *array.Binary
+	real               *array.List
 	notes              *array.List
 	live, n, note      listOf[int32]
 	a, b, edgeValue    listOf[float64]
@@ -158,7 +153,7 @@ func NewPartialReader(r Record) (*PartialReader, error) {
 	if !r.Schema().Equal(partialSchema) {
 		return nil, fmt.Errorf("batch: record has schema %v, want %v", r.Schema(), partialSchema)
 	}
-	if err := versioned(r, PartialVersion); err != nil {
+	if err := versioned(r); err != nil {
 		return nil, err
 	}
 	list := func(col int) *array.List { return r.Column(col).(*array.List) }
@@ -172,8 +167,8 @@ func NewPartialReader(r Record) (*PartialReader, error) {
 		return listOf[int16]{list(col), list(col).ListValues().(*array.Int16).Int16Values()}
 	}
 	return &PartialReader{
-		group: r.Column(colGroup).(*array.Binary),
-		real:  list(colReal), spans: list(colSpans), notes: list(colPartNotes),
+		group: r.Column(colGroup).(*array.Binary), spans: r.Column(colSpans).(*array.Binary),
+		real: list(colReal), notes: list(colPartNotes),
 		live: ints(colLive), n: ints(colN), note: ints(colNoteSpan),
 		low: shorts(colLow), high: shorts(colHigh),
 		a: doubles(colA), b: doubles(colB), edgeValue: doubles(colEdgeValue),
@@ -188,7 +183,10 @@ func (r *PartialReader) Len() int { return r.group.Len() }
 // At fills p with row i. What a server of ours cannot have written is an error.
 func (r *PartialReader) At(i int, p *Partial) error {
 	r.reals = appendBools(r.reals[:0], r.real, i)
-	r.spanIDs = appendBinaries(r.spanIDs[:0], r.spans, i)
+	var err error
+	if r.spanIDs, err = parseNames(r.spanIDs, r.spans.Value(i)); err != nil {
+		return fmt.Errorf("batch: row %d: %w", i, err)
+	}
 	r.noteTexts = appendBinaries(r.noteTexts[:0], r.notes, i)
 	*p = Partial{
 		Group: r.group.Value(i), Real: r.reals, Live: r.live.at(i), N: r.n.at(i), A: r.a.at(i), B: r.b.at(i),

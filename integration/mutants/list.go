@@ -151,6 +151,16 @@ var mutants = []mutant{
 		old: "errors.Is(err, merge.ErrOrder) ||", new: "errors.Is(err, merge.ErrOrder) && p.Plan == nil ||",
 		test: "gateway TestMode_fallsBack",
 	},
+	{
+		name: "uneven-times-sent-as-even", file: "encoding/batch/even.go",
+		old: "		if t-times[i+1] != step {\n", new: "		if t-times[i+1] != step && i == 0 {\n",
+		test: "TestSeries_roundTrip",
+	}, {
+		name: "byte-counted-from-the-wrong-name", file: "encoding/batch/names.go",
+		old:  "			if i < len(n) {\n				dst = append(dst, n[i]-last)\n				last = n[i]\n			}\n",
+		new:  "			if i < len(n) {\n				dst = append(dst, n[i]-last)\n				last = n[i]\n			} else {\n				last = 0\n			}\n",
+		test: "TestNames_roundTrip",
+	},
 	// The ledger.
 	{
 		name: "attempt-merged-twice", file: "gateway/exec/ledger.go",

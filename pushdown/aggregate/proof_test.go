@@ -74,6 +74,19 @@ func TestProof_exact(t *testing.T) {
 	}
 }
 
+// The example of the partial batch's page.
+func TestProof_example(t *testing.T) {
+	p, other := summed("sum", 3, 4.5, -8), summed("sum", 1000)
+	low, high := p.Shipped()
+	otherLow, otherHigh := other.Shipped()
+	if p.A[0] != -0.5 || low[0] != -1 || high[0] != 4 || otherLow[0] != 3 || otherHigh[0] != 10 {
+		t.Errorf("%v: low %v, high %v, and of 1000 %v, %v", p.A, low, high, otherLow, otherHigh)
+	}
+	if zeros, _ := summed("sum", 0).Shipped(); zeros[0] != 32767 {
+		t.Errorf("low of zeros %v", zeros)
+	}
+}
+
 // drawAddends are numbers of few bits or many, near each other or not.
 func drawAddends(t *rapid.T) (out []float64) {
 	scale := rapid.IntRange(-1080, 1000).Draw(t, "scale")
