@@ -43,6 +43,7 @@ func shortData() workload.Devops {
 // answers are found equal; what comes out is not looked at. -args -soak takes
 // all rows; without it one of each kind.
 func TestBench_everyRow(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	r := report.New("compare", nil)
 	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory"}
 	if *soak {
@@ -74,6 +75,7 @@ func TestBench_everyRow(t *testing.T) {
 
 // A peer that has other points is found out before anything is timed.
 func TestBench_difference(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	ctx := within(t, 5*time.Minute)
 	var servers []*peer.Server
 	for i := range 2 {
@@ -106,6 +108,7 @@ func TestBench_difference(t *testing.T) {
 // The designs of a table agree on every selection on a real HBase, and costs
 // are measured through a pushdown server in its own process.
 func TestBench_layoutAndScale(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	ctx := within(t, 8*time.Minute)
 	st := must[bench.Store](t)(openBenchStore("hbase:" + hbase(t).Quorum()))
 	defer st.Close()
@@ -138,6 +141,7 @@ func TestBench_layoutAndScale(t *testing.T) {
 // The command as users run it: frames of live charts at sockets of a gateway
 // process, and an interrupted comparison that says what it left.
 func TestBench_command(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	ctx := within(t, 5*time.Minute)
 	dir := t.TempDir()
 	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: must[string](t)(e2e.Root()),
