@@ -149,6 +149,44 @@ func TestMode_fallsBack(t *testing.T) {
 	}
 }
 
+// On a salted table sums of states have the bits of the strict answer as long as
+// no addition rounds, and the query is executed once. Where one does the gateway
+// asks for series, before all states have come, and remembers it.
+func TestMode_salted(t *testing.T) {
+	salted := func(cfg *gateway.Config) { *cfg = *config(1) }
+	b := open(t, salted)
+	var lines []string
+	for h := range 40 {
+		for i := range 3 * 60 {
+			lines = append(lines, fmt.Sprintf("whole %d %d host=h%d", 1356998400+60*i, (i*h)%1000-300, h), fmt.Sprintf("tenths %d %d.%d host=h%d", 1356998400+60*i, i, (i+h)%10, h))
+		}
+	}
+	b.put(lines...)
+	cfg := config(1)
+	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
+	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	f := func(query string, wantAgain, wantPartial int) {
+		t.Helper()
+		want, _ := traced(t, b.get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
+		got, root := traced(t, pushed.get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
+		again, runs := len(root.find("again with strict parts")), root.find("run")
+		last := runs[len(runs)-1].Attributes
+		if got != want || again != wantAgain || (last["partial"] == last["parts"]) != (wantPartial > 0) || last["parts"].(float64) < 20 {
+			t.Errorf("%s: asked again %d times, want %d; last run %v; %.200s, want %.200s", query, again, wantAgain, last, got, want)
+		}
+		if parts := len(runs[0].find("part")); wantAgain > 0 && parts >= len(runs[1].find("part")) {
+			t.Errorf("%s: %d parts were read before it was clear that they do not add up", query, parts)
+		}
+	}
+	f("sum:5m-max:whole", 0, 1)
+	f("avg:5m-sum:whole", 0, 1)
+	f("squareSum:1m-last:whole", 0, 1)
+	f("first:5m-max:tenths", 0, 1)
+	f("sum:5m-max:tenths", 1, 0)
+	f("sum:5m-max:tenths", 0, 0)
+	f("dev:5m-max:whole", 0, 0)
+}
+
 // Without permission an incomplete answer is an error that names what lacks;
 // with it the answer says so itself.
 func TestAllowPartial(t *testing.T) {
