@@ -231,19 +231,6 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// Every put is shown at every socket, and none before it began.
-func TestLive(t *testing.T) {
-	server := gatewayOn(t, memoryStore(t))
-	const sockets, puts = 5, 6
-	l, err := bench.Live(t.Context(), bench.LiveConfig{Server: server, Sockets: sockets, Puts: puts, Every: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.Requests != sockets*puts || l.At(100) <= 0 || l.At(100) > 20*time.Second {
-		t.Errorf("%+v, want %d frames", l, sockets*puts)
-	}
-}
-
 // In process and through a pushdown server, over all axes.
 func TestScale(t *testing.T) {
 	st := memoryStore(t)
