@@ -40,7 +40,7 @@ func small() workload.Devops {
 	return d
 }
 
-func memoryStore(t *testing.T) *pebble.Store {
+func memoryStore(t testing.TB) *pebble.Store {
 	t.Helper()
 	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
 	if err != nil {
@@ -51,7 +51,7 @@ func memoryStore(t *testing.T) *pebble.Store {
 }
 
 // gatewayOn serves a store, with OpenTSDB's tables in it.
-func gatewayOn(t *testing.T, st *pebble.Store) *peer.Server {
+func gatewayOn(t testing.TB, st *pebble.Store) *peer.Server {
 	t.Helper()
 	cfg := &gateway.Config{
 		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",

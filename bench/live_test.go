@@ -13,11 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"downpour/bench"
 	"downpour/bench/live"
 	"downpour/bench/peer"
 	"downpour/bench/report"
+	"downpour/bench/workload"
 	"downpour/encoding"
 	"downpour/encoding/batch"
+	"downpour/gateway/put"
 )
 
 // Every put is shown at every socket, and none before it began; stalled sockets
@@ -146,4 +149,27 @@ func TestAnswers_differ(t *testing.T) {
 	f(7, 0, nil)
 	f(8, 0, peer.ErrDiffer)
 	f(7, 8, batch.ErrCut)
+}
+
+// BenchmarkAnswers is the answer with all 2.16 M points of an embedded store at
+// rest, as Arrow and as JSON, and a larger Arrow answer: each in turn with the
+// plain copy of as many bytes by HTTP.
+func BenchmarkAnswers(b *testing.B) {
+	st := memoryStore(b)
+	d := workload.Default()
+	if err := bench.Fill(b.Context(), st, encoding.DefaultSchema(), "tsdb", d, put.Appended, nil); err != nil {
+		b.Fatal(err)
+	}
+	if err := st.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	server := gatewayOn(b, st)
+	b.ResetTimer()
+	figures, err := live.Answers(b.Context(), live.AnswersConfig{Server: server, Metric: d.Metric(), Start: d.Start, Last: d.End() - 1, Store: "memory", Rounds: b.N})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i, name := range []string{"scan", "arrow", "arrow-wire", "json", "json-wire", "filled", "filled-wire"} {
+		b.ReportMetric(figures[i].Median().Seconds()*1000, name+"-ms")
+	}
 }
