@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"downpour/bench"
@@ -59,12 +58,9 @@ func liveQueries(ctx context.Context, s *session) error {
 	d := workload.Default()
 	d.Hosts, d.Hours = f.Data.Hosts, f.Data.Hours
 	f.Data, f.Parts = d, list(f.parts)
-	for _, text := range list(f.sockets) {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return fmt.Errorf("sockets: got %q, want numbers", text)
-		}
-		f.Sockets = append(f.Sockets, n)
+	var err error
+	if f.Sockets, err = numbers(f.sockets); err != nil {
+		return fmt.Errorf("sockets: %w", err)
 	}
 	f.Progress = func(what string, total int64) *progress.Progress { return progress.New(s.errs, what, total) }
 	r := s.report()
