@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"downpour/bench/report"
+	"downpour/gateway/ask"
 	"downpour/gateway/put"
 )
 
@@ -57,7 +58,7 @@ func (s *scaling) shipped(ctx context.Context) error {
 
 func (s *scaling) ships(ctx context.Context, form put.Form, mode string) (aim report.Aim, err error) {
 	own := *s
-	own.cfg.Form = form
+	own.cfg.Form, own.cfg.Settle = form, nil // it is no matter for bytes where rows lie
 	p, err := own.use(ctx, s.cfg.Data, 1)
 	s.seq = own.seq
 	if err != nil {
@@ -69,9 +70,12 @@ func (s *scaling) ships(ctx context.Context, form put.Form, mode string) (aim re
 		return aim, err
 	}
 	q.Mode = mode
-	stats, err := p.ask(ctx, p.pushed(0), q, int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount))
-	if err != nil {
-		return aim, err
+	pushed := p.pushed(0)
+	var stats ask.Stats
+	for range 2 { // the first tells the size of parts
+		if stats, err = p.ask(ctx, pushed, q, int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount)); err != nil {
+			return aim, err
+		}
 	}
 	share := float64(stats.ShippedBytes) / float64(stats.Bytes)
 	aim.Got = report.Ratio{Median: share, Low: share, High: share}
