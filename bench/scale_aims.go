@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"downpour/bench/report"
+	"downpour/bench/workload"
 	"downpour/gateway/ask"
 	"downpour/gateway/put"
 )
@@ -56,11 +57,18 @@ func (s *scaling) shipped(ctx context.Context) error {
 	return nil
 }
 
-func (s *scaling) ships(ctx context.Context, form put.Form, mode string) (aim report.Aim, err error) {
+// asLoaded loads a data set as use does, but does not wait for the store to come
+// to rest: for bytes and memory it is no matter where rows lie.
+func (s *scaling) asLoaded(ctx context.Context, d workload.Devops, form put.Form) (*scalePlace, error) {
 	own := *s
-	own.cfg.Form, own.cfg.Settle = form, nil // it is no matter for bytes where rows lie
-	p, err := own.use(ctx, s.cfg.Data, 1)
+	own.cfg.Form, own.cfg.Settle = form, nil
+	p, err := own.use(ctx, d, 1)
 	s.seq = own.seq
+	return p, err
+}
+
+func (s *scaling) ships(ctx context.Context, form put.Form, mode string) (aim report.Aim, err error) {
+	p, err := s.asLoaded(ctx, s.cfg.Data, form)
 	if err != nil {
 		return aim, err
 	}
