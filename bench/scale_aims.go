@@ -12,7 +12,7 @@ import (
 
 // Aims of the work beside the region servers.
 const (
-	wantShipped = 0.01 // of the bytes that are read
+	wantShipped = 1    // percent of the bytes that are read
 	wantProcess = 1.3  // times the time in process
 	wantMemory  = 1.25 // times the memory for the fewest points
 )
@@ -51,6 +51,7 @@ func (s *scaling) shipped(ctx context.Context) error {
 			return err
 		}
 		aim.Row, aim.Scale, aim.Against, aim.Want = "shipped", around, c.rows, wantShipped
+		aim.Unit = "%"
 		aim.What = "bytes from pushdown to gateway, sum:5m-avg, " + c.mode
 		s.r.Aims = append(s.r.Aims, aim)
 	}
@@ -85,7 +86,7 @@ func (s *scaling) ships(ctx context.Context, form put.Form, mode string) (aim re
 			return aim, err
 		}
 	}
-	share := float64(stats.ShippedBytes) / float64(stats.Bytes)
+	share := 100 * float64(stats.ShippedBytes) / float64(stats.Bytes)
 	aim.Got = report.Ratio{Median: share, Low: share, High: share}
 	aim.Ours, aim.Theirs = report.Thousands(float64(stats.ShippedBytes))+" B", report.Thousands(float64(stats.Bytes))+" B"
 	return aim, nil
