@@ -117,7 +117,8 @@ func TestBench_layoutAndScale(t *testing.T) {
 		t.Error(err)
 	}
 	r = report.New("scale", nil)
-	cfg := bench.ScaleConfig{Store: st, Form: points.Multi, Data: shortData(), Steps: 1, Rounds: 1}
+	cfg := bench.ScaleConfig{Store: st, Form: points.Multi, Data: shortData(), Steps: 1, Rounds: 1,
+		Buckets: []int{1, 4}, InFlight: []int{1, 4}, MemorySteps: []int{900, 225}}
 	cfg.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
 		names := bench.TableNames(prefix)
 		env := map[string]string{"DOWNPOUR_STORE": "hbase:" + hbase(t).Quorum(), "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID}
@@ -130,11 +131,23 @@ func TestBench_layoutAndScale(t *testing.T) {
 		}
 		return p.Addr, func() { p.Close() }, nil
 	}
+	cfg.Gateway = func(ctx context.Context, prefix, pushdown string) (*bench.MeasuredGateway, error) {
+		names := bench.TableNames(prefix)
+		o := peer.Options{Quorum: hbase(t).Quorum(), Tables: e2e.Tables{Data: names.Data, UID: names.UID, Meta: names.Meta, Tree: names.Tree}}
+		if pushdown != "" {
+			o.Env = map[string]string{"DOWNPOUR_PUSHDOWN": pushdown}
+		}
+		g, err := peer.StartDownpour(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return bench.Measured(g), nil
+	}
 	if err := bench.Scale(ctx, cfg, r); err != nil {
 		t.Error(err)
 	}
-	if len(r.Curves) != 8 {
-		t.Errorf("%d curves, want 8", len(r.Curves))
+	if len(r.Curves) != 11 || len(r.Aims) != 7 {
+		t.Errorf("%d curves and %d aims, want 11 and 7", len(r.Curves), len(r.Aims))
 	}
 }
 

@@ -25,7 +25,8 @@ type cutting struct {
 	store  *operatortest.Store
 	plan   scanplan.Plan
 	series int
-	size   float64 // largest absolute value
+	size   float64   // largest absolute value
+	hours  []float64 // bytes that the planner takes hours to have, nil: unknown
 }
 
 // However a plan's rows are cut, whoever executes which part, the answer is that
@@ -36,7 +37,7 @@ func TestCutting_oneAnswer(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	var values, states, refused, proven int
+	var values, states, refused, proven, sized int
 	for i := range 2400 {
 		c := randomCutting(rng)
 		want, wantErr := c.one()
@@ -61,6 +62,9 @@ func TestCutting_oneAnswer(t *testing.T) {
 			if stats.Partial > 0 {
 				states++
 			}
+			if c.hours != nil && stats.Parts > len(c.plan.Ranges) {
+				sized++
+			}
 			if stats.Partial > 0 && how.Merging == Auto && c.proves() {
 				proven++
 			}
@@ -72,9 +76,9 @@ func TestCutting_oneAnswer(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d values compared; states in %d answers, %d of them sums over salts, %d not answered from states", values, states, proven, refused)
-	if values < 100_000 || states < 500 || refused < 100 || refused > 2*states || proven < 20 {
-		t.Errorf("%d values, %d answers from states, %d sums over salts, %d refused: the cases are not what they were made to be", values, states, proven, refused)
+	t.Logf("%d values compared; states in %d answers, %d of them sums over salts, %d not answered from states, %d cut by sizes", values, states, proven, refused, sized)
+	if values < 100_000 || sized < 500 || states < 500 || refused < 100 || refused > 2*states || proven < 20 {
+		t.Errorf("%d values, %d answers from states, %d sums over salts, %d refused, %d cut by sizes: the cases are not what they were made to be", values, states, proven, refused, sized)
 	}
 }
 
@@ -136,7 +140,18 @@ func randomCutting(rng *rand.Rand) *cutting {
 	}
 	c.store.Borders = c.borders(rng)
 	c.store.Servers = []string{"rs0:1", "rs1:1", "rs2:1"}
+	if rng.IntN(2) == 0 {
+		c.hours = randomHours(rng, (c.plan.To-c.plan.From)/3600)
+	}
 	return c
+}
+
+// randomHours are sizes that have nothing to do with the rows.
+func randomHours(rng *rand.Rand, n int64) (hours []float64) {
+	for range n {
+		hours = append(hours, pick[float64](rng, 0, 1000, leastPart, 3*leastPart, mostPart, 3*mostPart))
+	}
+	return hours
 }
 
 func randomDownsample(rng *rand.Rand) *scanplan.Downsample {
@@ -271,7 +286,11 @@ func (c *cutting) run(t *testing.T, how Merging, rounding bool) ([]merge.Group, 
 	for i := range 2 {
 		servers = append(servers, &scripted{name: fmt.Sprint("s", i), beside: fmt.Sprintf("rs%d:1", i), store: c.store})
 	}
-	stats, err := New(quiet(c.store, nil, servers...)).RunWith(t.Context(), &c.plan, Options{Merging: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+	e := New(quiet(c.store, nil, servers...))
+	if c.hours != nil {
+		e.sizes.keep(&c.plan, c.hours)
+	}
+	stats, err := e.RunWith(t.Context(), &c.plan, Options{Merging: how}, func(part scanplan.KeyRange, records []batch.Record) error {
 		for _, r := range records {
 			if err := m.Add(part, r); err != nil {
 				return err

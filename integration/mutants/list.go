@@ -195,6 +195,10 @@ var mutants = []mutant{
 		old: "		start = b\n", new: "		start = append(bytes.Clone(b), 0)\n",
 		test: "TestCut_property",
 	}, {
+		name: "cut-by-size-behind-the-end", file: "gateway/exec/weights.go",
+		old: " || float64(h) >= to", new: "",
+		test: "TestCut_bytesFromBorders",
+	}, {
 		name: "refused-plan-ends-the-query", file: "gateway/exec/errors.go", // a server of another version
 		old: "		return inProcess\n", new: "		return inProcess || true\n",
 		test: "TestRun_chaos",
