@@ -123,6 +123,10 @@ var mutants = []mutant{
 		old: "math.Ldexp(1, int(high[i]))", new: "math.Ldexp(1, int(high[i])-1)",
 		test: "TestProof_shipped",
 	}, {
+		name: "several-addends-taken-for-one", file: "pushdown/aggregate/proof.go",
+		old: "case len(low) == 0 && live > 1:", new: "case len(low) == 0 && live > 2:",
+		test: "TestProof_shipped",
+	}, {
 		name: "one-bit-too-many", file: "pushdown/aggregate/proof.go",
 		old: "bound < math.Ldexp(1, 53+int(low))", new: "bound <= math.Ldexp(1, 53+int(low))",
 		test: "TestProof_exact",
