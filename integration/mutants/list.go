@@ -270,7 +270,7 @@ var mutants = []mutant{
 	}, {
 		name: "one-rate-is-settled", file: "gateway/live/standing/final.go",
 		old: "before < 2:", new: "before < 1:",
-		test: "gateway/live/follow TestFinalBefore",
+		test: "gateway/live/follow TestFinalBefore_values",
 	}, {
 		name: "merged-cells-unnoticed", file: "gateway/live/follow/kept.go",
 		old: "				return row, true, true\n", new: "				return row, changed, false\n",
