@@ -193,8 +193,8 @@ func (c *Config) tick(ctx context.Context, h *history) error {
 	}
 	c.Report.Figures = append(c.Report.Figures, t.figures[:]...)
 	c.Report.Aims = append(c.Report.Aims, t.aim(c.Store))
-	c.Report.Note("tick, %s: %d deltas came in %d s to each of %d live queries at once; the time is the processors' of gateway and region servers, the puts' taken off",
-		c.Store, t.deltas/t.Plans, t.Seconds*t.Rounds, t.Plans)
+	c.Report.Note("tick, %s: %d deltas came in %d s to each of %d live queries at once; the time is the processors' of gateway and region servers, the puts' taken off. After the last put they held it within %s",
+		c.Store, t.deltas/t.Plans, t.Seconds*t.Rounds, t.Plans, t.behind.Round(10*time.Millisecond))
 	return nil
 }
 

@@ -45,6 +45,7 @@ type ticks struct {
 	history *history
 	figures [3]report.Figure // following, asking again: CPU, asking again
 	deltas  int              // that came while following was measured
+	behind  time.Duration    // until the followers held all that was put, at most
 }
 
 // measureTicks measures what it costs the server to keep an answer up to date for
@@ -92,9 +93,11 @@ func (t *ticks) round(ctx context.Context) error {
 		return err
 	}
 	t.deltas += f.messages() - before
+	quiet := time.Now()
 	if err := t.agree(ctx, f); err != nil {
 		return err
 	}
+	t.behind = max(t.behind, time.Since(quiet))
 	each := (busy - idle) / time.Duration(t.Seconds*t.Plans)
 	t.add(0, max(each, time.Microsecond)) // what is lost in the noise is not nothing
 	return nil
@@ -160,10 +163,14 @@ func (t *ticks) follow(ctx context.Context) (*followers, error) {
 	return follow(ctx, s, queries)
 }
 
+// agreeWithin is how long followers may take to hold what was put: much longer
+// than they usually do, for a machine may have more to do.
+const agreeWithin = 3 * time.Minute
+
 // agree waits until every plan's newest point is that of the same query asked
 // anew. Nothing is put meanwhile.
 func (t *ticks) agree(ctx context.Context, f *followers) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, agreeWithin)
 	defer cancel()
 	if err := t.history.durable(ctx); err != nil {
 		return err
