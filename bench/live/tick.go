@@ -92,14 +92,16 @@ func (t *ticks) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.deltas += f.messages() - before
+	moved := f.messages() - before
+	t.deltas += moved
 	quiet := time.Now()
 	if err := t.agree(ctx, f); err != nil {
 		return err
 	}
 	t.behind = max(t.behind, time.Since(quiet))
-	each := (busy - idle) / time.Duration(t.Seconds*t.Plans)
-	t.add(0, max(each, time.Microsecond)) // what is lost in the noise is not nothing
+	if busy > idle && moved > 0 { // else it is lost in the noise, or nothing was followed: no measure
+		t.add(0, (busy-idle)/time.Duration(t.Seconds*t.Plans))
+	}
 	return nil
 }
 
@@ -209,6 +211,10 @@ func (t *ticks) aim(store string) report.Aim {
 		want = 5
 	}
 	tick, again := t.figures[0], t.figures[1]
-	return report.Aim{Row: "tick", Scale: "1x", What: fmt.Sprintf("a tick with %d new points, CPU, %s", tick.Work, store), Against: "asking the same again",
+	a := report.Aim{Row: "tick", Scale: "1x", What: fmt.Sprintf("a tick with %d new points, CPU, %s", tick.Work, store), Against: "asking the same again",
 		AtLeast: true, Want: want, Got: again.Over(tick), Ours: report.MS(tick.Median()), Theirs: report.MS(again.Median())}
+	if len(tick.Runs) == 0 {
+		a.Missing = fmt.Sprintf("in %d rounds no tick could be told from the puts: the machine is too busy, or the rounds are too short", t.Rounds)
+	}
+	return a
 }
