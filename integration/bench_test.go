@@ -17,12 +17,14 @@ import (
 	"time"
 
 	"downpour/bench"
+	"downpour/bench/live"
 	"downpour/bench/peer"
 	"downpour/bench/report"
 	"downpour/bench/speed"
 	"downpour/bench/workload"
 	"downpour/encoding"
 	points "downpour/gateway/put"
+	"downpour/gateway/uid"
 	"downpour/integration/e2e"
 	"downpour/pushdown/store/open"
 )
@@ -43,6 +45,7 @@ func shortData() workload.Devops {
 // answers are found equal; what comes out is not looked at. -args -soak takes
 // all rows; without it one of each kind.
 func TestBench_everyRow(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	r := report.New("compare", nil)
 	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory"}
 	if *soak {
@@ -74,6 +77,7 @@ func TestBench_everyRow(t *testing.T) {
 
 // A peer that has other points is found out before anything is timed.
 func TestBench_difference(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	ctx := within(t, 5*time.Minute)
 	var servers []*peer.Server
 	for i := range 2 {
@@ -106,6 +110,7 @@ func TestBench_difference(t *testing.T) {
 // The designs of a table agree on every selection on a real HBase, and costs
 // are measured through a pushdown server in its own process.
 func TestBench_layoutAndScale(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	ctx := within(t, 8*time.Minute)
 	st := must[bench.Store](t)(openBenchStore("hbase:" + hbase(t).Quorum()))
 	defer st.Close()
@@ -114,7 +119,8 @@ func TestBench_layoutAndScale(t *testing.T) {
 		t.Error(err)
 	}
 	r = report.New("scale", nil)
-	cfg := bench.ScaleConfig{Store: st, Form: points.Multi, Data: shortData(), Steps: 1, Rounds: 1}
+	cfg := bench.ScaleConfig{Store: st, Form: points.Multi, Data: shortData(), Steps: 1, Rounds: 1,
+		Buckets: []int{1, 4}, InFlight: []int{1, 4}, MemorySteps: []int{900, 225}}
 	cfg.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
 		names := bench.TableNames(prefix)
 		env := map[string]string{"DOWNPOUR_STORE": "hbase:" + hbase(t).Quorum(), "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID}
@@ -127,23 +133,74 @@ func TestBench_layoutAndScale(t *testing.T) {
 		}
 		return p.Addr, func() { p.Close() }, nil
 	}
+	cfg.Gateway = func(ctx context.Context, prefix, pushdown string) (*bench.MeasuredGateway, error) {
+		names := bench.TableNames(prefix)
+		o := peer.Options{Quorum: hbase(t).Quorum(), Tables: e2e.Tables{Data: names.Data, UID: names.UID, Meta: names.Meta, Tree: names.Tree}}
+		if pushdown != "" {
+			o.Env = map[string]string{"DOWNPOUR_PUSHDOWN": pushdown}
+		}
+		g, err := peer.StartDownpour(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return bench.Measured(g), nil
+	}
 	if err := bench.Scale(ctx, cfg, r); err != nil {
 		t.Error(err)
 	}
-	if len(r.Curves) != 8 {
-		t.Errorf("%d curves, want 8", len(r.Curves))
+	if len(r.Curves) != 11 || len(r.Aims) != 7 {
+		t.Errorf("%d curves and %d aims, want 11 and 7", len(r.Curves), len(r.Aims))
+	}
+}
+
+// Live queries and the Arrow answer on a real HBase, rows as puts leave them: they
+// are measured and their answers found equal. Many sockets are left to the
+// embedded store.
+func TestBench_liveOnHBase(t *testing.T) {
+	ctx := within(t, 5*time.Minute)
+	names, h := createTables(t), hbase(t)
+	server := must[*peer.Server](t)(peer.StartDownpour(ctx, peer.Options{Quorum: h.Quorum(), Tables: names}))
+	defer server.Close()
+	st := must[bench.Store](t)(openBenchStore("hbase:" + h.Quorum()))
+	defer st.Close()
+	d := shortData()
+	d.Hours, d.Step = 1, 10
+	r := report.New("live", nil)
+	c := live.Config{Server: server, Store: live.HBase, Parts: []string{"frames", "tick", "answers"}, Data: d, Sockets: []int{2}, Puts: 2, Every: 50 * time.Millisecond, Rounds: 1, Report: r,
+		Tick: live.TickConfig{CPU: h.CPU, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"}}
+	c.Floor = func(ctx context.Context, metric string) (*bench.Floor, error) {
+		id, err := uid.New(uid.Config{Store: st, Table: names.UID, Schema: encoding.DefaultSchema()}).Resolve(ctx, encoding.UIDMetric, metric)
+		return &bench.Floor{Store: st, Schema: encoding.DefaultSchema(), Table: names.Data, Metric: id}, err
+	}
+	if err := live.Run(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Latencies) != 1 || len(r.Figures) != 3+2+2*3 || len(r.Aims) != 2 {
+		t.Errorf("%d latencies, %d figures, %d aims", len(r.Latencies), len(r.Figures), len(r.Aims))
+	}
+	for _, f := range r.Figures {
+		if f.Median() <= 0 || f.Work <= 0 {
+			t.Errorf("%+v", f)
+		}
 	}
 }
 
 // The command as users run it: frames of live charts at sockets of a gateway
 // process, and an interrupted comparison that says what it left.
 func TestBench_command(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	ctx := within(t, 5*time.Minute)
 	dir := t.TempDir()
 	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: must[string](t)(e2e.Root()),
-		Args: []string{"live", "-sockets", "1,20", "-puts", "3", "-every", "50ms", "-results", dir}})
+		Args: []string{"live", "-stores", "embedded", "-sockets", "1,20", "-puts", "3", "-every", "50ms", "-crowd", "40", "-plans", "4",
+			"-hosts", "30", "-hours", "1", "-seconds", "1", "-ticks", "1", "-asks", "1", "-rounds", "1", "-results", dir}})
 	if err != nil || status != 0 {
 		t.Errorf("status %d, %v\n%s", status, err, out)
+	}
+	for _, want := range []string{"put to frame, embedded, sockets: 20", "40 sockets on 4 plans, a tenth stalled", "a second of following, CPU, embedded", "points as Arrow, embedded"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("lacks %q:\n%s", want, out)
+		}
 	}
 	if pages := must[[]string](t)(filepath.Glob(filepath.Join(dir, "*.html"))); len(pages) != 1 {
 		t.Errorf("%d pages, want 1\n%s", len(pages), out)

@@ -1,0 +1,93 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"downpour/bench/report"
+	"downpour/bench/workload"
+	"downpour/gateway/ask"
+	"downpour/gateway/put"
+)
+
+// Aims of the work beside the region servers.
+const (
+	wantShipped = 1    // percent of the bytes that are read
+	wantProcess = 1.3  // times the time in process
+	wantMemory  = 1.25 // times the memory for the fewest points
+)
+
+// around is the size of the data in aims.
+const around = "middle"
+
+// ownProcess holds the time with a pushdown server in its own process against
+// that in process, at one place of the axis of points.
+func (s *scaling) ownProcess(points float64) {
+	figure := func(name, mode string) (report.Figure, bool) {
+		return s.r.Figure(figureName("points", spot{points, engine{name: name, mode: mode}}))
+	}
+	here, ok := figure("in process", "strict")
+	for _, mode := range []string{"strict", "partial"} {
+		f, measured := figure(pushedName, mode)
+		if !ok || !measured {
+			continue
+		}
+		s.r.Aims = append(s.r.Aims, report.Aim{Row: "process", Scale: around, What: "sum:5m-avg, pushdown in its own process, " + mode, Against: "in process, strict",
+			Want: wantProcess, Got: f.Over(here), Ours: ms(f), Theirs: ms(here)})
+	}
+}
+
+func ms(f report.Figure) string { return fmt.Sprintf("%.1f ms", f.Median().Seconds()*1000) }
+
+// shipped holds what parts return for sum:5m-avg against what they read: series
+// by series of rows with a cell a point, states of groups of compacted rows.
+func (s *scaling) shipped(ctx context.Context) error {
+	for _, c := range []struct {
+		form       put.Form
+		mode, rows string
+	}{{put.Cells, "strict", "uncompacted cells"}, {put.Multi, "partial", "compacted cells"}} {
+		aim, err := s.ships(ctx, c.form, c.mode)
+		if err != nil {
+			return err
+		}
+		aim.Row, aim.Scale, aim.Against, aim.Want = "shipped", around, c.rows, wantShipped
+		aim.Unit = "%"
+		aim.What = "bytes from pushdown to gateway, sum:5m-avg, " + c.mode
+		s.r.Aims = append(s.r.Aims, aim)
+	}
+	return nil
+}
+
+// asLoaded loads a data set as use does, but does not wait for the store to come
+// to rest: for bytes and memory it is no matter where rows lie.
+func (s *scaling) asLoaded(ctx context.Context, d workload.Devops, form put.Form) (*scalePlace, error) {
+	own := *s
+	own.cfg.Form, own.cfg.Settle = form, nil
+	p, err := own.use(ctx, d, 1)
+	s.seq = own.seq
+	return p, err
+}
+
+func (s *scaling) ships(ctx context.Context, form put.Form, mode string) (aim report.Aim, err error) {
+	p, err := s.asLoaded(ctx, s.cfg.Data, form)
+	if err != nil {
+		return aim, err
+	}
+	defer p.close()
+	q, err := parse(s.cfg.Data.Whole("sum:5m-avg:%s"))
+	if err != nil {
+		return aim, err
+	}
+	q.Mode = mode
+	pushed := p.pushed(0)
+	var stats ask.Stats
+	for range 2 { // the first tells the size of parts
+		if stats, err = p.ask(ctx, pushed, q, int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount)); err != nil {
+			return aim, err
+		}
+	}
+	share := 100 * float64(stats.ShippedBytes) / float64(stats.Bytes)
+	aim.Got = report.Ratio{Median: share, Low: share, High: share}
+	aim.Ours, aim.Theirs = report.Thousands(float64(stats.ShippedBytes))+" B", report.Thousands(float64(stats.Bytes))+" B"
+	return aim, nil
+}
