@@ -8,6 +8,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/seek"
 	"downpour/pushdown/store"
 )
 
@@ -25,13 +26,13 @@ type piece struct {
 // Where buckets reach over row borders every cut costs open buckets, whose
 // points must be shipped, and calendar buckets cannot be cut at all; such a plan
 // is cut into its salt buckets only.
-func cut(plan *scanplan.Plan, regions []store.Region, want int, c choice) []piece {
+func cut(plan *scanplan.Plan, regions []store.Region, want int, c choice, memory *seek.Memory) []piece {
 	var pieces []piece
 	for i := range plan.Ranges {
 		r := plan.Ranges[i]
 		var borders [][]byte
 		if cheap(plan) {
-			borders = append(regionBorders(r, regions), hourBorders(plan, r, share(plan, want))...)
+			borders = append(regionBorders(r, regions), hourBorders(plan, r, share(plan, want, memory))...)
 			if c.partial {
 				borders = isolate(plan, r, borders)
 			}
@@ -49,14 +50,17 @@ func cut(plan *scanplan.Plan, regions []store.Region, want int, c choice) []piec
 // cheap tells whether cuts between rows are cuts between buckets.
 func cheap(p *scanplan.Plan) bool { return p.Downsample == nil || p.Downsample.DividesHour() }
 
+// mostPieces bounds into how many pieces a range is cut so that each can seek.
+const mostPieces = 256
+
 // share is the number of pieces that one range should be cut into by hours. A
-// plan whose rows are sought by key is not worth more than one scan.
-func share(plan *scanplan.Plan, want int) int {
-	a := operator.Explain(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]})
-	if a.Nothing || len(a.Filter.Ranges) > 0 {
+// plan that looks at few rows is not worth more than one scan.
+func share(plan *scanplan.Plan, want int, memory *seek.Memory) int {
+	a := operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, memory)
+	if a.Nothing || a.Few && a.Pieces == 0 {
 		return 1
 	}
-	return (want + len(plan.Ranges) - 1) / len(plan.Ranges)
+	return max((want+len(plan.Ranges)-1)/len(plan.Ranges), min(a.Pieces, mostPieces))
 }
 
 func regionBorders(r scanplan.KeyRange, regions []store.Region) (borders [][]byte) {

@@ -12,6 +12,7 @@ import (
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/seek"
 	"downpour/pushdown/store"
 )
 
@@ -31,6 +32,9 @@ type Config struct {
 	// Mem provides the memory of batches made in process. Default:
 	// garbage-collected.
 	Mem batch.Allocator
+	// Memory remembers what parts can skip, see package seek; nil remembers
+	// nothing.
+	Memory *seek.Memory
 	// Log gets failed attempts. Default slog.Default().
 	Log *slog.Logger
 }
@@ -163,7 +167,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Merging
 	}
 	infos := make([]PartInfo, len(pieces))
 	for i, p := range pieces {
-		access := operator.Explain(&scanplan.Part{Plan: *plan, Range: p.Range})
+		access := operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: p.Range}, e.cfg.Memory)
 		infos[i] = PartInfo{Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(), Why: choice.reason, Rows: access.Reason}
 		if choice.partial && p.Mode == scanplan.Strict {
 			infos[i].Why = "a region ends inside this hour"
@@ -197,13 +201,13 @@ func (e *Executor) pieces(ctx context.Context, plan *scanplan.Plan, how Merging)
 	}
 	c := choose(plan, how, remote)
 	if len(e.cfg.Servers) == 0 {
-		return cut(plan, nil, piecesPerSlot*slots, c), c, nil
+		return cut(plan, nil, piecesPerSlot*slots, c, e.cfg.Memory), c, nil
 	}
 	start, stop := plan.Ranges[0].Start, plan.Ranges[len(plan.Ranges)-1].Stop
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		regions, err := e.cfg.Store.Regions(ctx, plan.Table, start, stop)
 		if err == nil {
-			return cut(plan, regions, piecesPerSlot*slots, c), c, nil
+			return cut(plan, regions, piecesPerSlot*slots, c, e.cfg.Memory), c, nil
 		}
 		if ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
 			return nil, c, fmt.Errorf("regions of %s: %w", plan.Table, err)
