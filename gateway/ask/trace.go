@@ -90,6 +90,9 @@ func (n *Node) parts(tried []exec.Tried) {
 			"range":  [2]string{hex.EncodeToString(t.Range.Start), hex.EncodeToString(t.Range.Stop)},
 			"region": t.Region, "server": t.Place, "mode": t.Mode.String(), "accepted": t.Accepted, "stats": t.Stats,
 		}
+		if t.Bytes > 0 {
+			a["estimatedBytes"] = t.Bytes
+		}
 		if t.Stats.RowsScanned > 0 {
 			a["selectivity"] = float64(t.Stats.Rows-t.Stats.Rejected) / float64(t.Stats.RowsScanned)
 		}

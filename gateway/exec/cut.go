@@ -17,29 +17,46 @@ type piece struct {
 	Range  scanplan.KeyRange
 	Region string // host:port, "" on the embedded store
 	Mode   scanplan.Mode
+	Bytes  int64 // that it will read, about; 0 where that is not known
+}
+
+// limits say how many pieces there should be, and what is known of the rows'
+// bytes.
+type limits struct {
+	pieces int // about as many keep all places busy
+	bytes  weights
+	memory *seek.Memory // of what parts can skip
 }
 
 // cut divides a plan's ranges into pieces: at the borders of regions, which are
-// in key order and may cover more than the plan, and by hours until there are
-// about want of them. The pieces are exactly the plan's ranges, ascending.
+// in key order and may cover more than the plan, and by bytes, where they are
+// known, else by hours, until there are about as many as wanted. The pieces are
+// exactly the plan's ranges, ascending.
 //
 // Where buckets reach over row borders every cut costs open buckets, whose
 // points must be shipped, and calendar buckets cannot be cut at all; such a plan
 // is cut into its salt buckets only.
-func cut(plan *scanplan.Plan, regions []store.Region, want int, c choice, memory *seek.Memory) []piece {
+func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []piece {
 	var pieces []piece
+	cheap, way := cheap(plan), operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, want.memory)
 	for i := range plan.Ranges {
 		r := plan.Ranges[i]
 		var borders [][]byte
-		if cheap(plan) {
-			borders = append(regionBorders(r, regions), hourBorders(plan, r, share(plan, want, memory))...)
+		if cheap {
+			borders = regionBorders(r, regions)
+			if !way.Nothing && !way.Few { // else it is not worth more than one scan
+				borders = append(borders, want.borders(plan, r, borders)...)
+			}
+			borders = append(borders, hourBorders(plan, r, min(way.Pieces, mostSeeking))...)
 			if c.partial {
 				borders = isolate(plan, r, borders)
 			}
 			slices.SortFunc(borders, bytes.Compare)
 			borders = slices.CompactFunc(borders, bytes.Equal)
 		}
+		from := len(pieces)
 		pieces = appendPieces(pieces, r, borders, regions)
+		want.estimate(plan, pieces[from:])
 	}
 	for i := range pieces {
 		pieces[i].Mode = c.mode(plan, pieces[i].Range)
@@ -50,17 +67,36 @@ func cut(plan *scanplan.Plan, regions []store.Region, want int, c choice, memory
 // cheap tells whether cuts between rows are cuts between buckets.
 func cheap(p *scanplan.Plan) bool { return p.Downsample == nil || p.Downsample.DividesHour() }
 
-// mostPieces bounds into how many pieces a range is cut so that each can seek.
-const mostPieces = 256
+// mostSeeking bounds into how many pieces a range is cut so that each can seek.
+const mostSeeking = 256
 
-// share is the number of pieces that one range should be cut into by hours. A
-// plan that looks at few rows is not worth more than one scan.
-func share(plan *scanplan.Plan, want int, memory *seek.Memory) int {
-	a := operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, memory)
-	if a.Nothing || a.Few && a.Pieces == 0 {
-		return 1
+// borders are the keys between hours at which a range is cut beside the borders
+// of regions in it.
+func (l limits) borders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte) [][]byte {
+	if l.bytes != nil {
+		return sizeBorders(plan, r, regions, l.bytes, l.size(plan))
 	}
-	return max((want+len(plan.Ranges)-1)/len(plan.Ranges), min(a.Pieces, mostPieces))
+	return hourBorders(plan, r, (l.pieces+len(plan.Ranges)-1)/len(plan.Ranges))
+}
+
+// size is how many bytes a piece of the plan should have: as many pieces as are
+// wanted, unless they would be too small to be worth their cost, or too large.
+// It counts as weights do, all salt buckets together.
+func (l limits) size(plan *scanplan.Plan) float64 {
+	total := l.bytes.total()
+	size := min(max(total/float64(l.pieces), leastPart), mostPart)
+	return max(size, total/mostParts) * float64(len(plan.Ranges))
+}
+
+// estimate notes how many bytes pieces will read.
+func (l limits) estimate(plan *scanplan.Plan, pieces []piece) {
+	if l.bytes == nil {
+		return
+	}
+	for i := range pieces {
+		from, to := places(plan, pieces[i].Range)
+		pieces[i].Bytes = int64((l.bytes.before(to) - l.bytes.before(from)) / float64(len(plan.Ranges)))
+	}
 }
 
 func regionBorders(r scanplan.KeyRange, regions []store.Region) (borders [][]byte) {
@@ -86,13 +122,34 @@ func hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]b
 	hours := (plan.To - plan.From) / encoding.RowSeconds
 	n64 := min(int64(n), hours)
 	for i := int64(1); i < n64; i++ {
-		hour := plan.From + hours*i/n64*encoding.RowSeconds
-		key := binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(hour))
-		if inside(r, key) {
+		if key := hourKey(plan, r, int(hours*i/n64)); inside(r, key) {
 			borders = append(borders, key)
 		}
 	}
 	return borders
+}
+
+// sizeBorders cuts a range between hours into stretches of about size bytes,
+// counted from one border of a region to the next.
+func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w weights, size float64) (borders [][]byte) {
+	if len(r.Start) < plan.Schema.SaltWidth+plan.Schema.MetricWidth {
+		return nil
+	}
+	at := r.Start
+	for _, end := range append(slices.Clone(regions), r.Stop) {
+		from, to := places(plan, scanplan.KeyRange{Start: at, Stop: end})
+		for _, hour := range w.cuts(from, to, size) {
+			borders = append(borders, hourKey(plan, r, hour))
+		}
+		at = end
+	}
+	return borders
+}
+
+// hourKey is the first key of the plan's i-th hour in a range's salt bucket.
+func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
+	head := plan.Schema.SaltWidth + plan.Schema.MetricWidth
+	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(plan.From+int64(i)*encoding.RowSeconds))
 }
 
 func appendPieces(pieces []piece, r scanplan.KeyRange, borders [][]byte, regions []store.Region) []piece {

@@ -114,8 +114,11 @@ func TestCut_property(t *testing.T) {
 			plan.Downsample = &scanplan.Downsample{Interval: 420_000, Function: "sum", Fill: scanplan.FillNone}
 		}
 		regions := drawRegions(t, &plan)
-		want := rapid.IntRange(1, 40).Draw(t, "want")
-		pieces := cut(&plan, regions, want, choice{}, nil)
+		want := limits{pieces: rapid.IntRange(1, 40).Draw(t, "want")}
+		if rapid.Bool().Draw(t, "sizes known") {
+			want.bytes = weigh(drawHours(t, &plan))
+		}
+		pieces := cut(&plan, regions, want, choice{})
 		i := 0
 		for _, r := range plan.Ranges {
 			at := r.Start
@@ -138,6 +141,12 @@ func TestCut_property(t *testing.T) {
 			t.Fatalf("%d pieces of %d ranges that must not be cut", len(pieces), len(plan.Ranges))
 		}
 	})
+}
+
+// drawHours are bytes of hours: none, few, more than a piece may have.
+func drawHours(t *rapid.T, plan *scanplan.Plan) []float64 {
+	n := int((plan.To - plan.From) / encoding.RowSeconds)
+	return rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, leastPart / 3, leastPart, mostPart / 2, 3 * mostPart}), n, n).Draw(t, "bytes")
 }
 
 func checkPiece(t *rapid.T, plan *scanplan.Plan, p piece, regions []store.Region) {
@@ -167,19 +176,19 @@ func drawRegions(t *rapid.T, plan *scanplan.Plan) (regions []store.Region) {
 
 func TestCut_hours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
-	if got := cut(&plan, nil, 4, choice{}, nil); len(got) != 4 {
+	if got := cut(&plan, nil, limits{pieces: 4}, choice{}); len(got) != 4 {
 		t.Errorf("%d pieces, want 4", len(got))
 	}
-	if got := cut(&plan, nil, 100, choice{}, nil); len(got) != 10 {
+	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 10 {
 		t.Errorf("%d pieces, want one an hour", len(got))
 	}
 	plan.TSUIDs = []encoding.UID{{0, 0, 1, 0, 0, 1, 0, 0, 1}}
-	if got := cut(&plan, nil, 100, choice{}, nil); len(got) != 1 {
+	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 1 {
 		t.Errorf("%d pieces of a plan that seeks, want 1", len(got))
 	}
 	plan = operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
 	plan.Downsample = &scanplan.Downsample{All: true, Function: "sum"}
-	if got := cut(&plan, nil, 100, choice{}, nil); len(got) != 1 {
+	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 1 {
 		t.Errorf("%d pieces of a plan with one bucket, want 1", len(got))
 	}
 }
@@ -192,7 +201,7 @@ func TestCut_memory(t *testing.T) {
 	memory := seek.NewMemory()
 	f := func(want int) {
 		t.Helper()
-		if got := cut(&plan, nil, 4, choice{}, memory); len(got) != want {
+		if got := cut(&plan, nil, limits{pieces: 4, memory: memory}, choice{}); len(got) != want {
 			t.Errorf("%d pieces, want %d", len(got), want)
 		}
 	}
@@ -209,7 +218,7 @@ func TestCut_memory(t *testing.T) {
 func TestCut_manyHours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+20_001*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
-	pieces := cut(&plan, nil, 2, choice{}, nil)
+	pieces := cut(&plan, nil, limits{pieces: 2}, choice{})
 	for _, p := range pieces {
 		if a := operator.Explain(&scanplan.Part{Plan: plan, Range: p.Range}); len(a.Filter.Ranges) == 0 {
 			t.Errorf("%s to %s: %s", p.Range.Start, p.Range.Stop, a.Reason)
