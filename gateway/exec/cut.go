@@ -39,15 +39,17 @@ type limits struct {
 func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []piece {
 	var pieces []piece
 	cheap, way := cheap(plan), operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, want.memory)
+	if way.Pieces > 0 { // of equally many hours
+		want.pieces, want.bytes = max(want.pieces, min(way.Pieces, mostSeeking)*len(plan.Ranges)), nil
+	}
 	for i := range plan.Ranges {
 		r := plan.Ranges[i]
 		var borders [][]byte
 		if cheap {
 			borders = regionBorders(r, regions)
-			if !way.Nothing && !way.Few { // else it is not worth more than one scan
+			if !way.Nothing && !way.Few || way.Pieces > 0 { // else it is not worth more than one scan
 				borders = append(borders, want.borders(plan, r, borders)...)
 			}
-			borders = append(borders, hourBorders(plan, r, min(way.Pieces, mostSeeking))...)
 			if c.partial {
 				borders = isolate(plan, r, borders)
 			}
