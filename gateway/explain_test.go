@@ -7,8 +7,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// explain shows the row-key expression as the region servers get it, for a tag
-// value asked for, and none where every row is wanted.
+// explain shows the filter as the region servers get it, ranges and the row-key
+// expression for a tag value asked for, and none where every row is wanted.
 func TestExplain_filter(t *testing.T) {
 	cluster, err := hbasefake.Start(hbasefake.Options{})
 	if err != nil {
@@ -28,5 +28,5 @@ func TestExplain_filter(t *testing.T) {
 		}
 	}
 	f("", "none")
-	f("%7Bhost=a%7D", `regex((?s)^.{7}(?:.{6})*?`)
+	f("%7Bhost=a%7D", `ranges(2) and regex((?s)^.{7}(?:.{6})*?`)
 }

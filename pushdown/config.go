@@ -13,6 +13,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/batch"
+	"downpour/pushdown/seek"
 	"downpour/pushdown/wire"
 )
 
@@ -51,6 +52,9 @@ type Config struct {
 	FlushBytes int
 	// Mem provides the memory of batches. Default: garbage-collected.
 	Mem batch.Allocator
+	// Memory remembers what parts can skip, see package seek; nil remembers
+	// nothing.
+	Memory *seek.Memory
 	// Log gets what goes wrong inside. Default slog.Default().
 	Log *slog.Logger
 }

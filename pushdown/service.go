@@ -121,7 +121,7 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 		return c, err
 	}
 	bounded := s.bound(&part.Plan)
-	op, err := operator.New(s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes})
+	op, err := operator.New(s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Memory: s.cfg.Memory})
 	if err != nil {
 		return c, err
 	}

@@ -7,6 +7,8 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/seek"
 	"downpour/pushdown/store"
 )
 
@@ -23,6 +25,7 @@ type piece struct {
 type limits struct {
 	pieces int // about as many keep all places busy
 	bytes  weights
+	memory *seek.Memory // of what parts can skip
 }
 
 // cut divides a plan's ranges into pieces: at the borders of regions, which are
@@ -35,13 +38,16 @@ type limits struct {
 // is cut into its salt buckets only.
 func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []piece {
 	var pieces []piece
-	cheap, seeks := cheap(plan), seeks(plan)
+	cheap, way := cheap(plan), operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, want.memory)
+	if way.Pieces > 0 { // of equally many hours
+		want.pieces, want.bytes = max(want.pieces, min(way.Pieces, mostSeeking)*len(plan.Ranges)), nil
+	}
 	for i := range plan.Ranges {
 		r := plan.Ranges[i]
 		var borders [][]byte
 		if cheap {
 			borders = regionBorders(r, regions)
-			if !seeks { // else it is not worth more than one scan
+			if !way.Nothing && !way.Few || way.Pieces > 0 { // else it is not worth more than one scan
 				borders = append(borders, want.borders(plan, r, borders)...)
 			}
 			if c.partial {
@@ -62,6 +68,9 @@ func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []p
 
 // cheap tells whether cuts between rows are cuts between buckets.
 func cheap(p *scanplan.Plan) bool { return p.Downsample == nil || p.Downsample.DividesHour() }
+
+// mostSeeking bounds into how many pieces a range is cut so that each can seek.
+const mostSeeking = 256
 
 // borders are the keys between hours at which a range is cut beside the borders
 // of regions in it.

@@ -12,6 +12,7 @@ import (
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/seek"
 	"downpour/pushdown/store"
 )
 
@@ -31,6 +32,9 @@ type Config struct {
 	// Mem provides the memory of batches made in process. Default:
 	// garbage-collected.
 	Mem batch.Allocator
+	// Memory remembers what parts can skip, see package seek; nil remembers
+	// nothing.
+	Memory *seek.Memory
 	// Log gets failed attempts. Default slog.Default().
 	Log *slog.Logger
 }
@@ -63,7 +67,7 @@ func New(cfg Config) *Executor {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Executor{cfg: cfg, book: newBook(cfg.Servers, cfg.Log), sizes: newSizes()}
+	return &Executor{cfg: cfg, book: newBook(cfg.Servers, cfg.Log), sizes: newSizes(cfg.Memory)}
 }
 
 // Sink takes the batches of one accepted interval, in the order in which the
@@ -168,7 +172,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Merging
 	}
 	infos := make([]PartInfo, len(pieces))
 	for i, p := range pieces {
-		access := operator.Explain(&scanplan.Part{Plan: *plan, Range: p.Range})
+		access := operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: p.Range}, e.cfg.Memory)
 		infos[i] = PartInfo{Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(), Why: choice.reason, Rows: access.Reason, Bytes: p.Bytes}
 		if choice.partial && p.Mode == scanplan.Strict {
 			infos[i].Why = "a region ends inside this hour"
@@ -201,7 +205,7 @@ func (e *Executor) pieces(ctx context.Context, plan *scanplan.Plan, how Merging)
 		}
 	}
 	c := choose(plan, how, remote)
-	want := limits{pieces: piecesPerSlot * slots, bytes: e.sizes.of(plan)}
+	want := limits{pieces: piecesPerSlot * slots, bytes: e.sizes.of(plan), memory: e.cfg.Memory}
 	if len(e.cfg.Servers) == 0 {
 		return cut(plan, nil, want, c), c, nil
 	}

@@ -10,7 +10,9 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/seek"
 	"downpour/pushdown/store"
 )
 
@@ -188,5 +190,41 @@ func TestCut_hours(t *testing.T) {
 	plan.Downsample = &scanplan.Downsample{All: true, Function: "sum"}
 	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 1 {
 		t.Errorf("%d pieces of a plan with one bucket, want 1", len(got))
+	}
+}
+
+// A plan that has looked at few rows is one piece from then on, one that looks at
+// many is several again.
+func TestCut_memory(t *testing.T) {
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	memory := seek.NewMemory()
+	f := func(want int) {
+		t.Helper()
+		if got := cut(&plan, nil, limits{pieces: 4, memory: memory}, choice{}); len(got) != want {
+			t.Errorf("%d pieces, want %d", len(got), want)
+		}
+	}
+	part := scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
+	f(4)
+	operator.Note(memory, &part, operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
+	f(1)
+	operator.Note(memory, &part, operator.Stats{Ranges: 20, RowsScanned: 10_000, Rows: 10})
+	f(4)
+}
+
+// A plan of so many hours that one scan cannot seek to all of its rows is cut into
+// pieces that can.
+func TestCut_manyHours(t *testing.T) {
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+20_001*3600)
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	pieces := cut(&plan, nil, limits{pieces: 2}, choice{})
+	for _, p := range pieces {
+		if a := operator.Explain(&scanplan.Part{Plan: plan, Range: p.Range}); len(a.Filter.Ranges) == 0 {
+			t.Errorf("%s to %s: %s", p.Range.Start, p.Range.Stop, a.Reason)
+		}
+	}
+	if len(pieces) != 3 { // of 2 ranges an hour
+		t.Errorf("%d pieces, want 3", len(pieces))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/seek"
 )
 
 // How many bytes a part should read where it is known how many there are.
@@ -42,6 +43,7 @@ type sizes struct {
 	mu      sync.Mutex
 	days    map[dayKey]*day
 	typical map[metricKey]float64 // bytes of an hour, of the last run
+	memory  *seek.Memory          // of what parts can skip
 }
 
 type metricKey struct{ table, metric string }
@@ -57,15 +59,15 @@ type day struct {
 	bytes [dayHours]float32
 }
 
-func newSizes() *sizes {
-	return &sizes{days: map[dayKey]*day{}, typical: map[metricKey]float64{}}
+func newSizes(memory *seek.Memory) *sizes {
+	return &sizes{memory: memory, days: map[dayKey]*day{}, typical: map[metricKey]float64{}}
 }
 
 // of estimates the bytes of a plan's hours: those that are known, the mean of
 // the known ones for the others. It returns nil where nothing is known, or where
-// the rows are sought by key and their hours' sizes say nothing.
+// few rows are looked at and their hours' sizes say nothing.
 func (s *sizes) of(plan *scanplan.Plan) weights {
-	if seeks(plan) {
+	if a := s.explain(plan); a.Nothing || a.Few {
 		return nil
 	}
 	hours := make([]float64, (plan.To-plan.From)/encoding.RowSeconds)
@@ -87,11 +89,13 @@ func (s *sizes) of(plan *scanplan.Plan) weights {
 	return weigh(hours)
 }
 
-// seeks tells whether a plan's rows are sought by key, or none is wanted.
-func seeks(plan *scanplan.Plan) bool {
-	a := operator.Explain(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]})
-	return a.Nothing || len(a.Filter.Ranges) > 0
+// explain is how a plan's rows are selected.
+func (s *sizes) explain(plan *scanplan.Plan) operator.Access {
+	return operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, s.memory)
 }
+
+// seeks tells whether the parts of a plan may leave rows of their hours out.
+func seeks(a operator.Access) bool { return a.Nothing || len(a.Filter.Ranges) > 0 || a.Pieces > 0 }
 
 func keyOf(plan *scanplan.Plan) metricKey { return metricKey{plan.Table, string(plan.Metric)} }
 
@@ -140,7 +144,7 @@ func (s *sizes) learn(plan *scanplan.Plan, parts []read) {
 	for i := range parts {
 		all.Add(parts[i].Stats)
 	}
-	if seeks(plan) || all.Rows == 0 && all.RowsScanned > 0 {
+	if seeks(s.explain(plan)) || all.Rows == 0 && all.RowsScanned > 0 {
 		return
 	}
 	perRow := float64(all.Bytes) / float64(max(all.Rows, 1))

@@ -44,7 +44,7 @@ func TestCut_bytes(t *testing.T) {
 		for i := range hours {
 			hours[i] *= mib
 		}
-		pieces := cut(&plan, nil, limits{want, weigh(hours)}, choice{})
+		pieces := cut(&plan, nil, limits{pieces: want, bytes: weigh(hours)}, choice{})
 		if diff := cmp.Diff(wantSpans, spans(&plan, pieces)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
@@ -66,7 +66,7 @@ func TestCut_bytesFromBorders(t *testing.T) {
 		plan := hoursPlan(int64(len(hours)), 1)
 		border := append(plan.Schema.AppendRangeKey(nil, 0, metric, uint32(base+hour*3600)), tags...)
 		regions := []store.Region{{Stop: border, Server: "a"}, {Start: border, Server: "b"}}
-		pieces := cut(&plan, regions, limits{3, weigh(hours)}, choice{})
+		pieces := cut(&plan, regions, limits{pieces: 3, bytes: weigh(hours)}, choice{})
 		if diff := cmp.Diff(want, spans(&plan, pieces)); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
@@ -84,7 +84,7 @@ func TestCut_mostParts(t *testing.T) {
 	for i := range hours {
 		hours[i] = mostPart
 	}
-	if n := len(cut(&plan, nil, limits{8, weigh(hours)}, choice{})); n != mostParts {
+	if n := len(cut(&plan, nil, limits{pieces: 8, bytes: weigh(hours)}, choice{})); n != mostParts {
 		t.Errorf("%d pieces, want %d", n, mostParts)
 	}
 }
@@ -95,7 +95,7 @@ func TestCut_bytesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plan := hoursPlan(rapid.Int64Range(1, 40).Draw(t, "hours"), 1)
 		hours := drawHours(t, &plan)
-		want := limits{rapid.IntRange(1, 40).Draw(t, "want"), weigh(hours)}
+		want := limits{pieces: rapid.IntRange(1, 40).Draw(t, "want"), bytes: weigh(hours)}
 		regions := drawRegions(t, &plan)
 		size := want.size(&plan)
 		var sum int64
@@ -127,7 +127,7 @@ func TestSizes_learn(t *testing.T) {
 	part := func(bucket int, from, to float64, s operator.Stats) read {
 		return read{scanplan.KeyRange{Start: at(bucket, from), Stop: at(bucket, to)}, s}
 	}
-	z := newSizes()
+	z := newSizes(nil)
 	f := func(want []float64, parts ...read) {
 		t.Helper()
 		z.learn(&plan, parts)
@@ -162,7 +162,7 @@ func TestSizes_learn(t *testing.T) {
 // Hours that nobody has read are taken to be as the others: of the plan, else of
 // the metric.
 func TestSizes_unknown(t *testing.T) {
-	z := newSizes()
+	z := newSizes(nil)
 	plan := hoursPlan(30, 1)
 	z.keep(&plan, slices.Repeat([]float64{7}, 30))
 	f := func(from, to int64, want float64) {
@@ -184,7 +184,7 @@ func TestSizes_unknown(t *testing.T) {
 
 // What is remembered is bounded.
 func TestSizes_forget(t *testing.T) {
-	z := newSizes()
+	z := newSizes(nil)
 	plan := hoursPlan((mostDays+100)*dayHours, 1)
 	plan.From, plan.To = plan.From%86400, plan.From%86400+(mostDays+100)*86400
 	z.keep(&plan, make([]float64, (mostDays+100)*dayHours))

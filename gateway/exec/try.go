@@ -45,7 +45,7 @@ func (r *run) try(ctx context.Context, t *task, place int) (a attempt) {
 
 func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 	if place == local {
-		return operator.New(r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem})
+		return operator.New(r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem, Memory: r.e.cfg.Memory})
 	}
 	return r.e.cfg.Servers[place].Open(part)
 }

@@ -41,6 +41,20 @@ var mutants = []mutant{
 		old: `b.WriteString("(?s)^")`, new: `b.WriteString("^")`,
 		test: "TestPattern",
 	},
+	// Seeking.
+	{
+		name: "unknown-heads-not-read", file: "pushdown/seek/heads.go",
+		old: "if encoding.UIDNumber(h.tagk) > 1 {", new: "if encoding.UIDNumber(h.tagk) > 1<<40 {",
+		test: "pushdown/operator TestSeek_changesBetweenAsks",
+	}, {
+		name: "known-heads-make-the-rest-unread", file: "pushdown/seek/heads.go", // the empty head lost
+		old: "stems: [][]byte{tagk}}", new: "stems: nil}",
+		test: "TestHeads_anyRows",
+	}, {
+		name: "ranges-of-one-tag-forgotten", file: "pushdown/seek/heads.go",
+		old: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) <= 0", new: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) >= 0",
+		test: "TestIntersect",
+	},
 	// Operators.
 	{
 		name: "filter-not-checked-again", file: "pushdown/operator/admit.go",

@@ -9,6 +9,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/seek"
 	"downpour/pushdown/store"
 )
 
@@ -16,8 +17,8 @@ import (
 // read and judged here.
 const (
 	// maxRanges bounds the key ranges of one scan: each costs a seek and
-	// some request bytes.
-	maxRanges = 10_000
+	// some 60 request bytes. It suffices for one value over a year.
+	maxRanges = 20_000
 	// maxPatternValues bounds the tag values of a key pattern, which HBase
 	// gets as a regular expression and compiles for each region.
 	maxPatternValues = 4096
@@ -29,22 +30,34 @@ type Access struct {
 	Reason string
 	// Nothing says that no row can match: there is no need to scan.
 	Nothing bool
+	// Few says that few rows are looked at, so that dividing the work wins
+	// nothing.
+	Few bool
+	// Pieces, if not 0, is into how many parts of equally many hours this one
+	// must be cut so that each can seek: it alone would have too many ranges.
+	Pieces int
 }
 
-// Explain chooses the selection for a part by its cost on HBase, without
+// Explain is ExplainWith without a memory.
+func Explain(part *scanplan.Part) Access { return ExplainWith(part, nil) }
+
+// ExplainWith chooses the selection for a part by its cost on HBase, without
 // knowing how many rows there are:
 //
 //   - keys known (TSUIDs), or the first tag of every key known: key ranges, to
 //     which a region server seeks; seeking costs at worst what a pattern costs;
-//   - some tag restricted to values: a key pattern, which a region server
-//     applies to every row of the range;
+//   - some tag restricted to values: ranges that leave out what cannot hold the
+//     tag, see package seek, and a key pattern, which a region server applies to
+//     every row of the ranges;
 //   - else nothing: a filter that keeps most rows costs more than it saves.
 //
-// Ranges by hour and first tag are sound only if no wanted series has a tag key
-// that sorts before that tag: its rows would be lost, and no later check would
+// Ranges by hour and first tag alone are sound only if no wanted series has a tag
+// key that sorts before that tag: its rows would be lost, and no later check would
 // see it. Two things prove it: the plan admits no other tag keys (Exact), or the
 // tag key has the UID 1, the smallest that is ever assigned.
-func Explain(part *scanplan.Part) Access {
+//
+// What the memory holds changes what a part costs and never what it returns.
+func ExplainWith(part *scanplan.Part, memory *seek.Memory) Access {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
 	if b.impossible() {
 		return Access{Nothing: true, Reason: "no tag value is admitted"}
@@ -55,13 +68,20 @@ func Explain(part *scanplan.Part) Access {
 	if a, ok := b.byFirstTag(); ok {
 		return a
 	}
-	return b.byPattern()
+	a, ok := b.byHeads(memory)
+	if !ok {
+		a = b.byPattern()
+	}
+	a.Pieces = b.pieces
+	return a
 }
 
 type accessBuilder struct {
 	plan *scanplan.Plan
 	part *scanplan.Part
 	tags []scanplan.TagPredicate
+	// pieces is Access.Pieces
+	pieces int
 }
 
 // impossible tells whether a predicate admits no value at all. In a
@@ -131,9 +151,15 @@ func (b *accessBuilder) manyTSUIDs(tags [][]byte, rows int64) Access {
 	return a
 }
 
+// firstTagOnly tells whether ranges of hour and first tag are sound, and all that
+// the plan's predicates can give: no other tag names its values.
+func (b *accessBuilder) firstTagOnly() bool {
+	return len(seek.Wanted(b.plan)) == 1 && b.tags[0].Op == scanplan.In && (b.plan.Exact || encoding.UIDNumber(b.tags[0].TagK) == 1)
+}
+
 // byFirstTag makes ranges of hour and first tag, where that is sound.
 func (b *accessBuilder) byFirstTag() (Access, bool) {
-	if len(b.tags) == 0 || b.tags[0].Op != scanplan.In || !b.plan.Exact && encoding.UIDNumber(b.tags[0].TagK) != 1 {
+	if !b.firstTagOnly() {
 		return Access{}, false
 	}
 	first := b.tags[0]
@@ -150,7 +176,7 @@ func (b *accessBuilder) byFirstTag() (Access, bool) {
 			if whole {
 				r.add(b.part.Range, key, append(bytes.Clone(key), 0))
 			} else {
-				r.add(b.part.Range, key, successor(key))
+				r.add(b.part.Range, key, seek.Successor(key))
 			}
 		}
 	}
@@ -211,7 +237,11 @@ func (b *accessBuilder) hours() (from, to int64) {
 		from = max(from, int64(binary.BigEndian.Uint32(k[at:])))
 	}
 	if k := b.part.Range.Stop; len(k) >= at+encoding.BaseTimeWidth && bytes.Equal(k[:at], b.part.Range.Start[:at]) {
-		to = min(to, int64(binary.BigEndian.Uint32(k[at:]))+encoding.RowSeconds)
+		last := int64(binary.BigEndian.Uint32(k[at:]))
+		if len(k) > at+encoding.BaseTimeWidth || last%encoding.RowSeconds != 0 {
+			last += encoding.RowSeconds // the part stops inside that hour
+		}
+		to = min(to, last)
 	}
 	from -= from % encoding.RowSeconds
 	return from, max(from, to)
@@ -255,19 +285,7 @@ func (r rangeList) access(reason string, p *store.KeyPattern) Access {
 	if len(r) == 0 {
 		return Access{Nothing: true, Reason: "no wanted key lies in the part"}
 	}
-	return Access{Filter: store.RowFilter{Ranges: r, Pattern: p}, Reason: reason}
+	return Access{Filter: store.RowFilter{Ranges: r, Pattern: p}, Reason: reason, Few: true}
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// successor is the smallest key above all that begin with key; nil if none.
-func successor(key []byte) []byte {
-	next := bytes.Clone(key)
-	for i := len(next) - 1; i >= 0; i-- {
-		next[i]++
-		if next[i] != 0 {
-			return next[:i+1]
-		}
-	}
-	return nil
-}

@@ -63,6 +63,10 @@ type Stats struct {
 	RowsScanned int64 `json:"rowsScanned"`
 	RPCs        int64 `json:"rpcs"`
 	Resumes     int64 `json:"resumes"`
+	// Ranges of keys were sought; Probes are scans of one row that were made to
+	// learn what later parts can skip, see package seek.
+	Ranges int64 `json:"ranges"`
+	Probes int64 `json:"probes"`
 	// Rejected counts delivered rows that the plan does not admit.
 	Rejected int64 `json:"rejected"`
 	// Points were decoded from the admitted rows; Skipped counts cells of
@@ -89,6 +93,8 @@ func (s *Stats) Add(o Stats) {
 	s.RowsScanned += o.RowsScanned
 	s.RPCs += o.RPCs
 	s.Resumes += o.Resumes
+	s.Ranges += o.Ranges
+	s.Probes += o.Probes
 	s.Rejected += o.Rejected
 	s.Points += o.Points
 	s.Skipped += o.Skipped

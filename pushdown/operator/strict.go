@@ -119,11 +119,13 @@ func (o *strict) open(ctx context.Context) error {
 	o.budget = BudgetOf(ctx)
 	var inner context.Context
 	inner, o.cancel = context.WithCancel(ctx)
-	access := Explain(o.part)
+	o.stats.Probes = learn(inner, o.from, o.part, o.opts.Memory)
+	access := ExplainWith(o.part, o.opts.Memory)
 	if access.Nothing {
 		o.done = true
 		return nil
 	}
+	o.stats.Ranges = int64(len(access.Filter.Ranges))
 	var err error
 	o.scanner, err = o.from.Scan(inner, store.Scan{
 		Table: o.part.Plan.Table, Family: encoding.FamilyData,
@@ -145,6 +147,7 @@ func (o *strict) block() error {
 	o.stats.ScanTime += got.Sub(began)
 	if errors.Is(err, io.EOF) {
 		defer func() { o.stats.EmitTime += time.Since(got) }()
+		Note(o.opts.Memory, o.part, o.stats)
 		return o.finish()
 	}
 	defer func() { o.stats.FoldTime += time.Since(got) }()

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"downpour/encoding"
+	"downpour/pushdown/seek"
 )
 
 // Common holds for gateway and pushdown server alike: store, tables, layout,
@@ -28,6 +29,9 @@ type Common struct {
 	MetricWidth int `env:"DOWNPOUR_UID_WIDTH_METRIC" envDefault:"3"`
 	TagKWidth   int `env:"DOWNPOUR_UID_WIDTH_TAGK" envDefault:"3"`
 	TagVWidth   int `env:"DOWNPOUR_UID_WIDTH_TAGV" envDefault:"3"`
+	// Seek lets queries for some series remember which tags come before the
+	// wanted ones in row keys, so that later ones seek to their rows.
+	Seek bool `env:"DOWNPOUR_SEEK" envDefault:"true"`
 	// TokenFile holds one SCOPE TOKEN a line.
 	TokenFile string `env:"DOWNPOUR_TOKEN_FILE"`
 	// TLSCert and TLSKey are PEM files; both or none.
@@ -52,6 +56,14 @@ func (c *Common) Schema() encoding.Schema {
 	s.SaltWidth, s.SaltBuckets = c.SaltWidth, c.SaltBuckets
 	s.MetricWidth, s.TagKWidth, s.TagVWidth = c.MetricWidth, c.TagKWidth, c.TagVWidth
 	return s
+}
+
+// Memory is what queries remember by, nil if they shall not.
+func (c *Common) Memory() *seek.Memory {
+	if !c.Seek {
+		return nil
+	}
+	return seek.NewMemory()
 }
 
 // Embedded tells whether the store is the embedded one.

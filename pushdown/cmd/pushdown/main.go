@@ -100,7 +100,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store
 	}
 	server, err := pushdown.NewServer(pushdown.Config{
 		Program: program(), Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
-		Allow: allow(tokens), TLS: tls, Log: log,
+		Allow: allow(tokens), TLS: tls, Memory: cfg.Memory(), Log: log,
 	}, st)
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
