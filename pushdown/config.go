@@ -13,6 +13,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/batch"
+	"downpour/pushdown/summary"
 	"downpour/pushdown/wire"
 )
 
@@ -49,6 +50,8 @@ type Config struct {
 	Drain time.Duration
 	// FlushBytes is about how large a batch is. Default: the operator's.
 	FlushBytes int
+	// Summaries remembers the answers of parts; nil does not.
+	Summaries *summary.Cache
 	// Mem provides the memory of batches. Default: garbage-collected.
 	Mem batch.Allocator
 	// Log gets what goes wrong inside. Default slog.Default().

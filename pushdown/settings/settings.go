@@ -7,6 +7,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"downpour/encoding"
@@ -28,6 +29,10 @@ type Common struct {
 	MetricWidth int `env:"DOWNPOUR_UID_WIDTH_METRIC" envDefault:"3"`
 	TagKWidth   int `env:"DOWNPOUR_UID_WIDTH_TAGK" envDefault:"3"`
 	TagVWidth   int `env:"DOWNPOUR_UID_WIDTH_TAGV" envDefault:"3"`
+	// Summaries bounds the memory for answers of parts that are remembered, in
+	// bytes; "off" remembers none.
+	Summaries string `env:"DOWNPOUR_SUMMARIES" envDefault:"134217728"`
+
 	// TokenFile holds one SCOPE TOKEN a line.
 	TokenFile string `env:"DOWNPOUR_TOKEN_FILE"`
 	// TLSCert and TLSKey are PEM files; both or none.
@@ -54,6 +59,18 @@ func (c *Common) Schema() encoding.Schema {
 	return s
 }
 
+// SummaryBytes is the bound of remembered answers, 0 for none.
+func (c *Common) SummaryBytes() (int64, error) {
+	if c.Summaries == "off" || c.Summaries == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(c.Summaries, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("DOWNPOUR_SUMMARIES: got %q, want off or a number of bytes", c.Summaries)
+	}
+	return n, nil
+}
+
 // Embedded tells whether the store is the embedded one.
 func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") }
 
@@ -67,6 +84,9 @@ func (c *Common) Validate(variable, listen string) error {
 	}
 	if err := c.Schema().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_SALT_*, DOWNPOUR_UID_WIDTH_*: %w", err))
+	}
+	if _, err := c.SummaryBytes(); err != nil {
+		errs = append(errs, err)
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		errs = append(errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))
