@@ -1,7 +1,7 @@
 // Package pushdown is the server beside a region server: it executes parts of
 // scan plans on the store and streams series batches to gateways over Arrow
-// Flight. It keeps nothing: a part that a server did not finish is executed
-// elsewhere.
+// Flight. It keeps nothing that cannot be thrown away: a part that a server did
+// not finish is executed elsewhere.
 package pushdown
 
 import (

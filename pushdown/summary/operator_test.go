@@ -107,11 +107,13 @@ func TestOpen_halfRead(t *testing.T) {
 	w.ask(p)
 	for range 2 {
 		op := w.open(p, operator.Options{FlushBytes: 200})
-		r, err := op.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		for range 2 {
+			r, err := op.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Release()
 		}
-		r.Release()
 		op.Close()
 	}
 	if w.cache.Holds(p) {
