@@ -35,7 +35,7 @@ mutants:
 
 # Real HBase and OpenTSDB, Chromium, pyarrow, and our programs as processes.
 integration:
-	$(GO) test -tags integration -count 1 -parallel 4 -timeout 30m ./integration
+	$(GO) test -tags integration -count 1 -parallel 6 -timeout 40m ./integration
 
 # A picture of every state of the page, in build/screenshots.
 screenshots: setup
@@ -43,7 +43,7 @@ screenshots: setup
 
 soak: setup
 	$(GO) run ./integration/mutants
-	$(GO) test -tags integration -count 1 -parallel 4 -timeout 4h ./integration -args -soak
+	$(GO) test -tags integration -count 1 -parallel 6 -timeout 4h ./integration -args -soak
 
 clean:
 	rm -rf build

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"downpour/bench"
@@ -53,14 +54,25 @@ func memoryStore(t *testing.T) *pebble.Store {
 // gatewayOn serves a store, with OpenTSDB's tables in it.
 func gatewayOn(t *testing.T, st *pebble.Store) *peer.Server {
 	t.Helper()
+	schema := encoding.DefaultSchema()
+	if err := tables.Create(t.Context(), st, tables.Specs(bench.TableNames("tsdb"), schema, "NONE")); err != nil {
+		t.Fatal(err)
+	}
+	return gatewayOver(t, st, "tsdb", "")
+}
+
+// gatewayOver serves the tables of a prefix, with a pushdown server or none.
+func gatewayOver(t *testing.T, st *pebble.Store, prefix, pushdown string) *peer.Server {
+	t.Helper()
+	n := bench.TableNames(prefix)
 	cfg := &gateway.Config{
-		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
+		Common: settings.Common{Store: "pebble:test", TableData: n.Data, TableUID: n.UID, TableMeta: n.Meta, TableTree: n.Tree,
 			SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
 		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 30 * time.Second, SelfMetrics: "0",
 	}
 	cfg.SetDefaults()
-	if err := tables.Create(t.Context(), st, tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE")); err != nil {
-		t.Fatal(err)
+	if pushdown != "" {
+		cfg.Pushdown = []string{pushdown}
 	}
 	g, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -264,13 +276,32 @@ func TestScale(t *testing.T) {
 		served.Go(func() { srv.Serve(ctx, l) })
 		return l.Addr().String(), func() { cancel(); served.Wait() }, nil
 	}
+	cfg.MemorySteps = []int{900, 300}
+	cfg.Gateway = func(_ context.Context, prefix, pushdown string) (*bench.MeasuredGateway, error) {
+		return &bench.MeasuredGateway{Server: gatewayOver(t, st, prefix, pushdown), Peak: func() (int64, error) { return 50 << 20, nil }}, nil
+	}
 	if err := bench.Scale(t.Context(), cfg, r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Curves) != 2*4 {
-		t.Fatalf("%d curves, want times and bytes by points, series, groups, parts", len(r.Curves))
+	if len(r.Curves) != 2*5+1 {
+		t.Fatalf("%d curves, want times and bytes by points, series, groups, parts, parts in flight; memory by points", len(r.Curves))
 	}
-	for _, c := range r.Curves {
+	rows := map[string]int{}
+	for _, a := range r.Aims {
+		if a.Got.Median <= 0 || a.Ours == "" || a.Theirs == "" {
+			t.Errorf("%+v", a)
+		}
+		rows[a.Row]++
+	}
+	if diff := cmp.Diff(map[string]int{"process": 2, "shipped": 2, "memory": 3}, rows); diff != "" {
+		t.Errorf("aims: -want +got\n%s", diff)
+	}
+	for _, l := range r.Curves[10].Lines {
+		if len(l.Points) != 2 || l.Points[0][1] != 50 || l.Points[1][0] != 3*l.Points[0][0] {
+			t.Errorf("memory: %v", l)
+		}
+	}
+	for _, c := range r.Curves[:8] {
 		lines := map[string]int{}
 		for _, l := range c.Lines {
 			lines[l.Name] = len(l.Points)
@@ -279,7 +310,14 @@ func TestScale(t *testing.T) {
 			t.Errorf("%s: lines %v", c.Name, lines)
 		}
 	}
-	cfg.Steps = 5
+	if n := len(r.Curves[8].Lines); n != 2 || len(r.Curves[8].Lines[0].Points) != 4 {
+		t.Errorf("%s: %v, want two lines of 1, 2, 4, 8", r.Curves[8].Name, r.Curves[8].Lines)
+	}
+	cfg.Steps, cfg.MemorySteps = 1, []int{4, 16}
+	if err := bench.Scale(t.Context(), cfg, r); err == nil || !strings.HasPrefix(err.Error(), "memory-steps: got [4 16]") {
+		t.Errorf("ascending steps: error %v", err)
+	}
+	cfg.Steps, cfg.MemorySteps = 5, nil
 	if err := bench.Scale(t.Context(), cfg, r); err == nil || !strings.HasPrefix(err.Error(), "steps: got 5") {
 		t.Errorf("too many steps: error %v", err)
 	}

@@ -29,11 +29,35 @@ type ScaleConfig struct {
 	// of a prefix and returns its address. nil where the store can be opened by
 	// one process only.
 	Pushdown func(ctx context.Context, prefix string, schema encoding.Schema) (address string, end func(), err error)
-	Progress *progress.Progress
+	// Gateway starts a gateway in a process of its own over the tables of a
+	// prefix, with a pushdown server at an address, or none. nil where Pushdown
+	// is, and where memory is not to be measured.
+	Gateway func(ctx context.Context, prefix, pushdown string) (*MeasuredGateway, error)
+	// Buckets is the axis of parts: salt buckets, each of which is a part.
+	// InFlight are the parts that one server has at once. MemorySteps are the
+	// seconds between two points on the axis of memory, descending, where
+	// nothing else changes; MemoryHours the hours, by default those of Data.
+	Buckets, InFlight, MemorySteps []int
+	MemoryHours                    int
+	Progress                       *progress.Progress
 }
 
-// Buckets is the axis of parts: salt buckets, each of which is a part.
-var Buckets = []int{1, 2, 4, 8, 16}
+// defaults fills in the axes that are not set.
+func (c ScaleConfig) defaults() ScaleConfig {
+	if c.Buckets == nil {
+		c.Buckets = []int{1, 2, 4, 8, 16}
+	}
+	if c.InFlight == nil {
+		c.InFlight = []int{1, 2, 4, 8}
+	}
+	if c.MemorySteps == nil {
+		c.MemorySteps = []int{16, 4, 1}
+	}
+	if c.MemoryHours == 0 {
+		c.MemoryHours = c.Data.Hours
+	}
+	return c
+}
 
 // Validate names the first field that is wrong.
 func (c ScaleConfig) Validate() error {
@@ -44,6 +68,12 @@ func (c ScaleConfig) Validate() error {
 	}
 	if c.Data.Hours>>c.Steps < 1 || c.Data.Hosts>>c.Steps < 1 {
 		return fmt.Errorf("steps: got %d, want hours and hosts (%d and %d) not to be halved below 1", c.Steps, c.Data.Hours, c.Data.Hosts)
+	}
+	for i, step := range c.MemorySteps {
+		d := c.Data
+		if d.Step = step; d.Validate() != nil || i > 0 && step >= c.MemorySteps[i-1] {
+			return fmt.Errorf("memory-steps: got %v, want descending divisors of 3600", c.MemorySteps)
+		}
 	}
 	return c.Data.Validate()
 }
@@ -61,6 +91,7 @@ type scaling struct {
 	r     *report.Report
 	times map[string]*report.Plot
 	bytes map[string]*report.Plot
+	peaks *report.Plot // of the gateway's memory; nil if not measured
 	axes  []string
 	seq   int
 }
@@ -68,24 +99,39 @@ type scaling struct {
 // Scale measures how the time of a query, and the bytes that parts return to
 // the gateway, grow with points, series, groups and parts: in process, and with
 // a pushdown server in its own process where the store allows one; merged
-// strictly, and by partial aggregates where the planner can.
+// strictly, and by partial aggregates where the planner can. With a pushdown
+// server it also measures the time by parts in flight at it, the gateway's memory
+// by points, and holds bytes, times and memory against what was aimed at.
 func Scale(ctx context.Context, cfg ScaleConfig, r *report.Report) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	cfg = cfg.defaults()
 	s := &scaling{cfg: cfg, r: r, times: map[string]*report.Plot{}, bytes: map[string]*report.Plot{}}
 	r.Data, r.Cache = "around "+cfg.Data.String(), "warm: one round before those that count"
 	err := errors.Join(s.points(ctx), s.series(ctx), s.parts(ctx))
+	if cfg.Pushdown != nil {
+		err = errors.Join(err, s.inFlight(ctx), s.shipped(ctx))
+	}
+	if cfg.Gateway != nil {
+		err = errors.Join(err, s.memory(ctx))
+	}
 	for _, axis := range s.axes {
 		r.Curves = append(r.Curves, *s.times[axis], *s.bytes[axis])
+	}
+	if s.peaks != nil {
+		r.Curves = append(r.Curves, *s.peaks)
 	}
 	return err
 }
 
-// place is a loaded data set and the ways to ask it.
+// scalePlace is a loaded data set and the ways to ask it.
 type scalePlace struct {
 	*local
 	data    workload.Devops
+	prefix  string
+	server  exec.Server // a pushdown server at address, nil where there is none
+	address string
 	engines []engine
 	end     []func()
 }
@@ -116,7 +162,7 @@ func (s *scaling) use(ctx context.Context, d workload.Devops, buckets int) (*sca
 			return nil, err
 		}
 	}
-	p := &scalePlace{local: l, data: d, engines: []engine{{"in process", "strict", l.engine}, {"in process", "partial", l.engine}}}
+	p := &scalePlace{local: l, data: d, prefix: prefix, engines: []engine{{"in process", "strict", l.engine}, {"in process", "partial", l.engine}}}
 	if s.cfg.Pushdown == nil {
 		return p, nil
 	}
@@ -130,24 +176,49 @@ func (s *scaling) use(ctx context.Context, d workload.Devops, buckets int) (*sca
 		return nil, err
 	}
 	p.end = append(p.end, func() { c.Close() }, end)
-	pushed := ask.New(ask.Config{Names: l.names, Exec: exec.New(exec.Config{Store: l.store, Servers: []exec.Server{c}}), Compile: l.compile()})
-	p.engines = append(p.engines, engine{"pushdown process", "strict", pushed}, engine{"pushdown process", "partial", pushed})
+	p.server, p.address = c, address
+	pushed := p.pushed(0)
+	p.engines = append(p.engines, engine{pushedName, "strict", pushed}, engine{pushedName, "partial", pushed})
 	return p, nil
+}
+
+const pushedName = "pushdown process"
+
+// pushed is an engine that has the pushdown server execute so many parts at
+// once; 0 is the gateway's default.
+func (p *scalePlace) pushed(inFlight int) *ask.Engine {
+	return ask.New(ask.Config{Names: p.names, Compile: p.compile(),
+		Exec: exec.New(exec.Config{Store: p.store, Servers: []exec.Server{p.server}, PerServer: inFlight})})
+}
+
+// spot is a place of an axis and an engine.
+type spot struct {
+	x float64
+	engine
 }
 
 // at measures one query at one place of an axis, with every engine.
 func (s *scaling) at(ctx context.Context, axis string, x float64, p *scalePlace, q workload.Query, points int64) error {
-	var steps []Step
-	var engines []engine
-	stats := make([]ask.Stats, len(p.engines))
+	var spots []spot
 	for _, e := range p.engines {
+		spots = append(spots, spot{x, e})
+	}
+	return s.measure(ctx, axis, spots, p, q, points)
+}
+
+// measure asks one query at all spots in turn.
+func (s *scaling) measure(ctx context.Context, axis string, spots []spot, p *scalePlace, q workload.Query, points int64) error {
+	var steps []Step
+	var asked []spot
+	stats := make([]ask.Stats, len(spots))
+	for _, e := range spots {
 		parsed, err := parse(q)
 		if err != nil {
 			return err
 		}
 		parsed.Mode = e.mode
 		if e.mode == "partial" {
-			can, err := partial(ctx, e, q)
+			can, err := partial(ctx, e.engine, q)
 			if err != nil {
 				return err
 			}
@@ -157,27 +228,32 @@ func (s *scaling) at(ctx context.Context, axis string, x float64, p *scalePlace,
 			}
 		}
 		i := len(steps)
-		steps = append(steps, Step{Name: fmt.Sprintf("%s %g: %s, %s", axis, x, e.name, e.mode), Work: points, Unit: "points",
+		steps = append(steps, Step{Name: figureName(axis, e), Work: points, Unit: "points",
 			Run: Timed(func(ctx context.Context, _ int) (err error) {
 				stats[i], err = p.ask(ctx, e.Engine, parsed, points)
 				return err
 			})})
-		engines = append(engines, e)
+		asked = append(asked, e)
 	}
 	figures, err := Interleave(ctx, steps, 1, s.cfg.Rounds, nil)
 	if err != nil {
 		return err
 	}
 	for i, f := range figures {
-		if e := engines[i]; e.name != "in process" && stats[i].Remote == 0 {
+		e := asked[i]
+		if e.name == pushedName && stats[i].Remote == 0 {
 			return fmt.Errorf("%s: no part was executed by the pushdown server", f.Name)
 		}
-		line := engines[i].name + ", " + engines[i].mode
-		s.plot(s.times, axis, "ms").Add(line, x, f.Median().Seconds()*1000)
-		s.plot(s.bytes, axis, "bytes from parts to gateway").Add(line, x, float64(stats[i].ShippedBytes))
+		line := e.name + ", " + e.mode
+		s.plot(s.times, axis, "ms").Add(line, e.x, f.Median().Seconds()*1000)
+		s.plot(s.bytes, axis, "bytes from parts to gateway").Add(line, e.x, float64(stats[i].ShippedBytes))
 	}
 	s.r.Figures = append(s.r.Figures, figures...)
 	return nil
+}
+
+func figureName(axis string, s spot) string {
+	return fmt.Sprintf("%s %g: %s, %s", axis, s.x, s.name, s.mode)
 }
 
 // partial tells whether the planner merges partially where it may.
@@ -209,78 +285,4 @@ func (s *scaling) plot(of map[string]*report.Plot, axis, y string) *report.Plot 
 		}
 	}
 	return of[axis]
-}
-
-// points: one data set of many hours, of which ever more are asked for.
-func (s *scaling) points(ctx context.Context) error {
-	d := s.cfg.Data
-	d.Hours <<= s.cfg.Steps
-	p, err := s.use(ctx, d, 1)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	for hours := s.cfg.Data.Hours >> s.cfg.Steps; hours <= d.Hours; hours *= 2 {
-		q := d
-		q.Hours = hours
-		points := int64(q.Points() / q.MetricCount)
-		if err := s.at(ctx, "points", float64(points), p, q.Whole("sum:5m-avg:%s"), points); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// series: data sets of ever more hosts; the largest is asked for ever more
-// groups.
-func (s *scaling) series(ctx context.Context) error {
-	most := s.cfg.Data.Hosts << s.cfg.Steps
-	for hosts := s.cfg.Data.Hosts >> s.cfg.Steps; hosts <= most; hosts *= 2 {
-		d := s.cfg.Data
-		d.Hosts, d.Tags = hosts, max(d.Tags, 4)
-		p, err := s.use(ctx, d, 1)
-		if err != nil {
-			return err
-		}
-		err = s.at(ctx, "series", float64(hosts), p, d.Whole("sum:5m-avg:%s"), int64(d.Points()/d.MetricCount))
-		if err == nil && hosts*2 > most {
-			err = s.groups(ctx, p)
-		}
-		p.close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *scaling) groups(ctx context.Context, p *scalePlace) error {
-	for _, g := range []struct {
-		m      string
-		groups int
-	}{
-		{"sum:5m-avg:%s", 1}, {"sum:5m-avg:%s{region=*}", workload.Regions}, {"sum:5m-avg:%s{dc=*}", workload.DCs},
-		{"sum:5m-avg:%s{rack=*}", 100}, {"sum:5m-avg:%s{host=*}", p.data.Hosts},
-	} {
-		if err := s.at(ctx, "groups", float64(min(g.groups, p.data.Hosts)), p, p.data.Whole(g.m), int64(p.data.Points()/p.data.MetricCount)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// parts: the same data in ever more salt buckets.
-func (s *scaling) parts(ctx context.Context) error {
-	for _, buckets := range Buckets {
-		p, err := s.use(ctx, s.cfg.Data, buckets)
-		if err != nil {
-			return err
-		}
-		err = s.at(ctx, "parts", float64(buckets), p, s.cfg.Data.Whole("sum:5m-avg:%s{region=*}"), int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount))
-		p.close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

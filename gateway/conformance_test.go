@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,41 +21,17 @@ import (
 	"downpour/gateway/tables"
 	"downpour/gateway/uid"
 	"downpour/integration/compare"
+	"downpour/integration/conformance"
 	"downpour/pushdown"
 	"downpour/pushdown/settings"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble"
 )
 
-// recording is what a real OpenTSDB stored and answered, see
-// testdata/conformance/README.md.
-type recording struct {
-	Assign [][2]string // kind and name
-	Points []json.RawMessage
-	// Queries are requests and the recorded answers.
-	Queries []recordedQuery
-}
-
-type recordedQuery struct {
-	Path     string
-	Request  json.RawMessage
-	Status   int
-	Response json.RawMessage
-}
-
-func load(t *testing.T, name string) *recording {
+func load(t *testing.T, name string) *conformance.Data {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "conformance", name+".json.gz"))
+	r, err := conformance.Load(name)
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := new(recording)
-	if err := json.NewDecoder(z).Decode(r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -138,7 +111,7 @@ func post(t *testing.T, url string, body []byte) (int, []byte) {
 }
 
 // fill assigns the UIDs in their order and puts the points in theirs.
-func fill(t *testing.T, r *recording, g *gateway.Server, st store.Store, schema encoding.Schema) {
+func fill(t *testing.T, r *conformance.Data, g *gateway.Server, st store.Store, schema encoding.Schema) {
 	t.Helper()
 	d := uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: schema})
 	kinds := map[string]encoding.UIDKind{"metric": encoding.UIDMetric, "metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK, "tagv": encoding.UIDTagV}
@@ -162,7 +135,7 @@ func fill(t *testing.T, r *recording, g *gateway.Server, st store.Store, schema 
 }
 
 // replay asks every recorded query and returns the differences, by number.
-func replay(t *testing.T, r *recording, g *gateway.Server) (wrong []string) {
+func replay(t *testing.T, r *conformance.Data, g *gateway.Server) (wrong []string) {
 	t.Helper()
 	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
 		Reason: "of errors only code and message were recorded"}}}
@@ -204,7 +177,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, how string, r *recording, g *gateway.Server) {
+func check(t *testing.T, how string, r *conformance.Data, g *gateway.Server) {
 	t.Helper()
 	wrong := replay(t, r, g)
 	for i, w := range wrong {
@@ -217,7 +190,7 @@ func check(t *testing.T, how string, r *recording, g *gateway.Server) {
 
 // checkServer checks that explain names the pushdown server for every part of a
 // query, which tells that the answers came from there.
-func checkServer(t *testing.T, g *gateway.Server, r *recording, want string) {
+func checkServer(t *testing.T, g *gateway.Server, r *conformance.Data, want string) {
 	t.Helper()
 	for _, q := range r.Queries {
 		if q.Status != http.StatusOK {

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,9 @@ func TestMode_andTrace(t *testing.T) {
 	cfg := config(0)
 	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
 	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
-	f := func(query, wantMode string) {
+	// The first query cuts by hours; those behind it know that all the rows are
+	// few enough for one part.
+	f := func(query, wantMode string, wantParts int, wantSizes bool) {
 		t.Helper()
 		results, root := traced(t, pushed.get(sixHours+query+"&trace=true"))
 		want, _ := traced(t, b.get(sixHours+strings.Split(query, "&")[0]+"&trace=true"))
@@ -82,18 +85,22 @@ func TestMode_andTrace(t *testing.T) {
 				t.Errorf("%s: part %v, want mode %s", query, p.Attributes, wantMode)
 			}
 			rows += stats["rows"].(float64)
+			told, ok := p.Attributes["estimatedBytes"].(float64)
+			if read := stats["bytes"].(float64); ok != wantSizes || ok && math.Abs(told-read) > read/100 {
+				t.Errorf("%s: a part read %v bytes, estimated were %v", query, read, told)
+			}
 		}
-		if rows != 18 || len(root.find("part")) < 2 || len(root.find("merge")) != 1 {
-			t.Errorf("%s: %d parts, %v rows, want at least 2 and 18", query, len(root.find("part")), rows)
+		if rows != 18 || len(root.find("part")) != wantParts || len(root.find("merge")) != 1 {
+			t.Errorf("%s: %d parts, %v rows, want %d and 18", query, len(root.find("part")), rows, wantParts)
 		}
 	}
-	f("sum:5m-avg:m", "partial")
-	f("sum:5m-avg:m&mode=strict", "strict")
-	f("median:5m-avg:m", "strict")
-	f("sum:rate:5m-avg:m", "strict")
-	f("count:5m-avg:m&mode=partial", "partial")
+	f("sum:5m-avg:m", "partial", 7, false)
+	f("sum:5m-avg:m&mode=strict", "strict", 1, true)
+	f("median:5m-avg:m", "strict", 1, true)
+	f("sum:rate:5m-avg:m", "strict", 1, true)
+	f("count:5m-avg:m&mode=partial", "partial", 1, true)
 	explained := pushed.get(sixHours + "sum:5m-avg:m&explain=true").body
-	if !strings.Contains(explained, `"mode":"partial"`) || !strings.Contains(explained, `"why":"the same bits, less to ship"`) {
+	if !strings.Contains(explained, `"mode":"partial"`) || !strings.Contains(explained, `"why":"the same bits, less to ship"`) || !strings.Contains(explained, `"bytes":`) {
 		t.Errorf("explain: %.300s", explained)
 	}
 }
@@ -140,6 +147,44 @@ func TestMode_fallsBack(t *testing.T) {
 			t.Errorf("time %d: asked again %d times, want %d; %.200s, want %.200s", i, again, wantAgain, got, want)
 		}
 	}
+}
+
+// On a salted table sums of states have the bits of the strict answer as long as
+// no addition rounds, and the query is executed once. Where one does the gateway
+// asks for series, before all states have come, and remembers it.
+func TestMode_salted(t *testing.T) {
+	salted := func(cfg *gateway.Config) { *cfg = *config(1) }
+	b := open(t, salted)
+	var lines []string
+	for h := range 40 {
+		for i := range 3 * 60 {
+			lines = append(lines, fmt.Sprintf("whole %d %d host=h%d", 1356998400+60*i, (i*h)%1000-300, h), fmt.Sprintf("tenths %d %d.%d host=h%d", 1356998400+60*i, i, (i+h)%10, h))
+		}
+	}
+	b.put(lines...)
+	cfg := config(1)
+	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
+	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	f := func(query string, wantAgain, wantPartial int) {
+		t.Helper()
+		want, _ := traced(t, b.get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
+		got, root := traced(t, pushed.get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
+		again, runs := len(root.find("again with strict parts")), root.find("run")
+		last := runs[len(runs)-1].Attributes
+		if got != want || again != wantAgain || (last["partial"] == last["parts"]) != (wantPartial > 0) || last["parts"].(float64) < 20 {
+			t.Errorf("%s: asked again %d times, want %d; last run %v; %.200s, want %.200s", query, again, wantAgain, last, got, want)
+		}
+		if parts := len(runs[0].find("part")); wantAgain > 0 && parts >= len(runs[1].find("part")) {
+			t.Errorf("%s: %d parts were read before it was clear that they do not add up", query, parts)
+		}
+	}
+	f("sum:5m-max:whole", 0, 1)
+	f("avg:5m-sum:whole", 0, 1)
+	f("squareSum:1m-last:whole", 0, 1)
+	f("first:5m-max:tenths", 0, 1)
+	f("sum:5m-max:tenths", 1, 0)
+	f("sum:5m-max:tenths", 0, 0)
+	f("dev:5m-max:whole", 0, 0)
 }
 
 // Without permission an incomplete answer is an error that names what lacks;

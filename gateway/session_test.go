@@ -1,11 +1,8 @@
 package gateway_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,9 +10,10 @@ import (
 	"downpour/gateway"
 	"downpour/gateway/uid"
 	"downpour/integration/compare"
+	"downpour/integration/conformance"
 )
 
-// session is a recorded HTTP session, see testdata/conformance/README.md.
+// session is a recorded HTTP session, see integration/conformance.
 type session struct{ Steps []step }
 
 type step struct {
@@ -48,16 +46,7 @@ var free = append([]compare.Permit{
 
 func loadJSON(t *testing.T, name string, into any) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "conformance", name+".json.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.NewDecoder(z).Decode(into); err != nil {
+	if err := conformance.Decode(name, into); err != nil {
 		t.Fatal(err)
 	}
 }

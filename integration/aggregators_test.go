@@ -1,8 +1,6 @@
 package integration
 
 import (
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -16,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding/scanplan"
+	"downpour/integration/conformance"
 	"downpour/pushdown/aggregate"
 )
 
@@ -59,16 +58,7 @@ func TestDocs_aggregators(t *testing.T) {
 func recordedAggregators(t *testing.T) map[string]int {
 	t.Helper()
 	count := map[string]int{}
-	for _, name := range []string{"seed1", "seed2", "seed3_salted", "edges"} {
-		f, err := os.Open("../gateway/testdata/conformance/" + name + ".json.gz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range conformance.Queries() {
 		var r struct {
 			Queries []struct {
 				Request struct {
@@ -76,7 +66,7 @@ func recordedAggregators(t *testing.T) map[string]int {
 				}
 			}
 		}
-		if err := json.NewDecoder(z).Decode(&r); err != nil {
+		if err := conformance.Decode(name, &r); err != nil {
 			t.Fatal(err)
 		}
 		for _, q := range r.Queries {

@@ -43,6 +43,7 @@ func shortData() workload.Devops {
 // answers are found equal; what comes out is not looked at. -args -soak takes
 // all rows; without it one of each kind.
 func TestBench_everyRow(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	r := report.New("compare", nil)
 	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory"}
 	if *soak {
@@ -74,6 +75,7 @@ func TestBench_everyRow(t *testing.T) {
 
 // A peer that has other points is found out before anything is timed.
 func TestBench_difference(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	ctx := within(t, 5*time.Minute)
 	var servers []*peer.Server
 	for i := range 2 {
@@ -106,6 +108,7 @@ func TestBench_difference(t *testing.T) {
 // The designs of a table agree on every selection on a real HBase, and costs
 // are measured through a pushdown server in its own process.
 func TestBench_layoutAndScale(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	ctx := within(t, 8*time.Minute)
 	st := must[bench.Store](t)(openBenchStore("hbase:" + hbase(t).Quorum()))
 	defer st.Close()
@@ -114,7 +117,8 @@ func TestBench_layoutAndScale(t *testing.T) {
 		t.Error(err)
 	}
 	r = report.New("scale", nil)
-	cfg := bench.ScaleConfig{Store: st, Form: points.Multi, Data: shortData(), Steps: 1, Rounds: 1}
+	cfg := bench.ScaleConfig{Store: st, Form: points.Multi, Data: shortData(), Steps: 1, Rounds: 1,
+		Buckets: []int{1, 4}, InFlight: []int{1, 4}, MemorySteps: []int{900, 225}}
 	cfg.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
 		names := bench.TableNames(prefix)
 		env := map[string]string{"DOWNPOUR_STORE": "hbase:" + hbase(t).Quorum(), "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID}
@@ -127,17 +131,30 @@ func TestBench_layoutAndScale(t *testing.T) {
 		}
 		return p.Addr, func() { p.Close() }, nil
 	}
+	cfg.Gateway = func(ctx context.Context, prefix, pushdown string) (*bench.MeasuredGateway, error) {
+		names := bench.TableNames(prefix)
+		o := peer.Options{Quorum: hbase(t).Quorum(), Tables: e2e.Tables{Data: names.Data, UID: names.UID, Meta: names.Meta, Tree: names.Tree}}
+		if pushdown != "" {
+			o.Env = map[string]string{"DOWNPOUR_PUSHDOWN": pushdown}
+		}
+		g, err := peer.StartDownpour(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return bench.Measured(g), nil
+	}
 	if err := bench.Scale(ctx, cfg, r); err != nil {
 		t.Error(err)
 	}
-	if len(r.Curves) != 8 {
-		t.Errorf("%d curves, want 8", len(r.Curves))
+	if len(r.Curves) != 11 || len(r.Aims) != 7 {
+		t.Errorf("%d curves and %d aims, want 11 and 7", len(r.Curves), len(r.Aims))
 	}
 }
 
 // The command as users run it: frames of live charts at sockets of a gateway
 // process, and an interrupted comparison that says what it left.
 func TestBench_command(t *testing.T) {
+	t.Parallel() // nobody looks at its times
 	ctx := within(t, 5*time.Minute)
 	dir := t.TempDir()
 	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: must[string](t)(e2e.Root()),

@@ -38,6 +38,7 @@ func browserScript(t *testing.T, script string, args ...string) {
 // refused origins, what it says in each state, each control, accessibility, and
 // the heap over 10,000 updates.
 func TestBrowser_statesOfThePage(t *testing.T) {
+	t.Parallel() // its server is scripted
 	browserScript(t, "states.mjs")
 }
 

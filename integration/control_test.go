@@ -16,6 +16,7 @@ import (
 // another on every question and store the same cells. If they did not, a
 // difference of ours would prove nothing.
 func TestControl_openTSDBAgreesWithItself(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 4*time.Minute)
 	for _, l := range []layout{layouts[1], layouts[3]} {
 		one, two := createTables(t), createTables(t)
@@ -38,6 +39,7 @@ func TestControl_openTSDBAgreesWithItself(t *testing.T) {
 // The questions must find data: a wrong metric name would make every comparison
 // pass.
 func TestControl_questionsFindData(t *testing.T) {
+	t.Parallel()
 	ctx := within(t, 2*time.Minute)
 	tsd := layouts[0].openTSDB(t, createTables(t))
 	put(ctx, t, tsd.URL, introduce())

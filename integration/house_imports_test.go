@@ -11,9 +11,9 @@ import (
 // to the left.
 var line = []string{"encoding", "pushdown", "gateway", "bench", "integration"}
 
-// The exception: process control and the comparator import only encoding, and
+// The exception: process control, comparator and recordings import only encoding, and
 // tests anywhere and bench may use them.
-var forTests = []string{"integration/e2e", "integration/compare"}
+var forTests = []string{"integration/e2e", "integration/compare", "integration/conformance"}
 
 func place(dir string) int {
 	return slices.IndexFunc(line, func(folder string) bool { return under(dir, folder) })

@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/integration/compare"
+	"downpour/integration/conformance"
 	"downpour/integration/e2e"
 )
 
@@ -64,32 +65,12 @@ func (m migration) serve(ctx context.Context, t *testing.T, f func(url string)) 
 	f(g.URL)
 }
 
-// recorded is a session with a real OpenTSDB, see gateway/testdata/conformance.
-type recorded struct {
-	Assign  [][2]string
-	Points  []json.RawMessage
-	Queries []struct {
-		Path              string
-		Request, Response json.RawMessage
-		Status            int
-	}
-}
-
-func loadRecorded(t *testing.T, name string) *recorded {
-	t.Helper()
-	root := must[string](t)(e2e.Root())
-	f := must[*os.File](t)(os.Open(filepath.Join(root, "gateway", "testdata", "conformance", name+".json.gz")))
-	defer f.Close()
-	r := new(recorded)
-	if err := json.NewDecoder(must[*gzip.Reader](t)(gzip.NewReader(f))).Decode(r); err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
+// recording is one that is put, moved and asked.
+type recording conformance.Data
 
 // fill assigns the recording's UIDs in their order, puts its points, and says
 // things about them.
-func (r *recorded) fill(ctx context.Context, t *testing.T, url string) {
+func (r *recording) fill(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
 	for _, a := range r.Assign {
 		kind := strings.TrimSuffix(a[0], "s")
@@ -123,7 +104,7 @@ var asked = []string{"/api/annotation?start_time=1262304000", "/api/uid/uidmeta?
 
 // replay holds the answers to the recorded queries against OpenTSDB's, and
 // returns those to the other questions.
-func (r *recorded) replay(ctx context.Context, t *testing.T, where, url string) map[string]string {
+func (r *recording) replay(ctx context.Context, t *testing.T, where, url string) map[string]string {
 	t.Helper()
 	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
 		Reason: "of errors only code and message were recorded"}}}
@@ -154,7 +135,7 @@ func TestMigrate_toHBaseAndBack(t *testing.T) {
 	for _, name := range []string{"seed2", "edges"} {
 		t.Run(name, func(t *testing.T) {
 			ctx := within(t, 4*time.Minute)
-			r := loadRecorded(t, name)
+			r := (*recording)(must[*conformance.Data](t)(conformance.Load(name)))
 			if !*soak {
 				r.Queries = r.Queries[:min(len(r.Queries), 150)]
 			}

@@ -147,7 +147,7 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 func (s *service) writing(mode scanplan.Mode, schema *arrow.Schema) []ipc.Option {
 	opts := []ipc.Option{ipc.WithSchema(schema), ipc.WithAllocator(s.cfg.Mem)}
 	if mode == scanplan.Partial {
-		opts = append(opts, ipc.WithLZ4())
+		opts = append(opts, ipc.WithLZ4(), ipc.WithMinSpaceSavings(0.01))
 	}
 	return opts
 }

@@ -38,7 +38,7 @@ var liveSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "timestamp", Type: &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}},
 	{Name: "value", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
 	{Name: "op", Type: arrow.PrimitiveTypes.Uint8},
-}, metadata())
+}, metadata(resultVersion))
 
 // LiveSchema is the schema of live messages.
 func LiveSchema() *arrow.Schema { return liveSchema }

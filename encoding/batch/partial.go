@@ -16,7 +16,10 @@ import (
 //	live       list<int32>     by bucket: members between first and last point
 //	n          list<int32>     by bucket: values counted; empty: as live, or unused
 //	a, b       list<float64>   by bucket: what the aggregator remembers, or unused
-//	spans      list<binary>    all members, ascending
+//	low, high  list<int16>     by bucket: of a sum in a, that its addends are
+//	                           multiples of 2^low and their absolute values
+//	                           together less than 2^high; empty: nothing is known
+//	spans      binary          all members, ascending, packed: see names.go
 //	flags      list<uint8>     of each span: Edge bits
 //	edge_time  list<int64>     ms: for each flagged edge, in the order of spans,
 //	edge_value list<float64>   first point before last
@@ -41,6 +44,8 @@ const (
 	colN
 	colA
 	colB
+	colLow
+	colHigh
 	colSpans
 	colFlags
 	colEdgeTime
@@ -56,13 +61,15 @@ var partialSchema = arrow.NewSchema([]arrow.Field{
 	colN:         {Name: "n", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)},
 	colA:         {Name: "a", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)},
 	colB:         {Name: "b", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)},
-	colSpans:     {Name: "spans", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.Binary)},
+	colLow:       {Name: "low", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int16)},
+	colHigh:      {Name: "high", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int16)},
+	colSpans:     {Name: "spans", Type: arrow.BinaryTypes.Binary},
 	colFlags:     {Name: "flags", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Uint8)},
 	colEdgeTime:  {Name: "edge_time", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int64)},
 	colEdgeValue: {Name: "edge_value", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)},
 	colNoteSpan:  {Name: "note_span", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32)},
 	colPartNotes: {Name: "notes", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.Binary)},
-}, metadata())
+}, metadata(Version))
 
 // PartialSchema is the schema of partial batches.
 func PartialSchema() *arrow.Schema { return partialSchema }
@@ -80,6 +87,7 @@ type Partial struct {
 	Real      []bool
 	Live, N   []int32
 	A, B      []float64
+	Low, High []int16
 	Spans     [][]byte
 	Flags     []uint8
 	EdgeTime  []int64
@@ -90,7 +98,10 @@ type Partial struct {
 
 // PartialWriter collects groups and makes records of them. It is for one
 // goroutine.
-type PartialWriter struct{ b *array.RecordBuilder }
+type PartialWriter struct {
+	b     *array.RecordBuilder
+	names []byte
+}
 
 // NewPartialWriter returns an empty writer.
 func NewPartialWriter(mem Allocator) *PartialWriter {
@@ -106,7 +117,10 @@ func (w *PartialWriter) Append(p *Partial) {
 	appendList(f(colN), p.N, (*array.Int32Builder).AppendValues)
 	appendList(f(colA), p.A, (*array.Float64Builder).AppendValues)
 	appendList(f(colB), p.B, (*array.Float64Builder).AppendValues)
-	appendList(f(colSpans), p.Spans, (*array.BinaryBuilder).AppendValues)
+	appendList(f(colLow), p.Low, (*array.Int16Builder).AppendValues)
+	appendList(f(colHigh), p.High, (*array.Int16Builder).AppendValues)
+	w.names = appendNames(w.names[:0], p.Spans)
+	f(colSpans).(*array.BinaryBuilder).Append(w.names)
 	appendList(f(colFlags), p.Flags, (*array.Uint8Builder).AppendValues)
 	appendList(f(colEdgeTime), p.EdgeTime, (*array.Int64Builder).AppendValues)
 	appendList(f(colEdgeValue), p.EdgeValue, (*array.Float64Builder).AppendValues)
@@ -122,11 +136,12 @@ func (w *PartialWriter) Release() { w.b.Release() }
 
 // PartialReader reads a partial record. It does not own the record.
 type PartialReader struct {
-	group              *array.Binary
-	real, spans        *array.List
+	group, spans       *array.Binary
+	real               *array.List
 	notes              *array.List
 	live, n, note      listOf[int32]
 	a, b, edgeValue    listOf[float64]
+	low, high          listOf[int16]
 	edgeTime           listOf[int64]
 	flags              listOf[uint8]
 	reals              []bool
@@ -138,8 +153,8 @@ func NewPartialReader(r Record) (*PartialReader, error) {
 	if !r.Schema().Equal(partialSchema) {
 		return nil, fmt.Errorf("batch: record has schema %v, want %v", r.Schema(), partialSchema)
 	}
-	if m := r.Schema().Metadata(); m.FindKey(versionKey) < 0 || m.Values()[m.FindKey(versionKey)] != Version {
-		return nil, fmt.Errorf("batch: record has metadata %v, want %s %s", m, versionKey, Version)
+	if err := versioned(r); err != nil {
+		return nil, err
 	}
 	list := func(col int) *array.List { return r.Column(col).(*array.List) }
 	ints := func(col int) listOf[int32] {
@@ -148,10 +163,14 @@ func NewPartialReader(r Record) (*PartialReader, error) {
 	doubles := func(col int) listOf[float64] {
 		return listOf[float64]{list(col), list(col).ListValues().(*array.Float64).Float64Values()}
 	}
+	shorts := func(col int) listOf[int16] {
+		return listOf[int16]{list(col), list(col).ListValues().(*array.Int16).Int16Values()}
+	}
 	return &PartialReader{
-		group: r.Column(colGroup).(*array.Binary),
-		real:  list(colReal), spans: list(colSpans), notes: list(colPartNotes),
+		group: r.Column(colGroup).(*array.Binary), spans: r.Column(colSpans).(*array.Binary),
+		real: list(colReal), notes: list(colPartNotes),
 		live: ints(colLive), n: ints(colN), note: ints(colNoteSpan),
+		low: shorts(colLow), high: shorts(colHigh),
 		a: doubles(colA), b: doubles(colB), edgeValue: doubles(colEdgeValue),
 		edgeTime: listOf[int64]{list(colEdgeTime), list(colEdgeTime).ListValues().(*array.Int64).Int64Values()},
 		flags:    listOf[uint8]{list(colFlags), list(colFlags).ListValues().(*array.Uint8).Uint8Values()},
@@ -164,10 +183,14 @@ func (r *PartialReader) Len() int { return r.group.Len() }
 // At fills p with row i. What a server of ours cannot have written is an error.
 func (r *PartialReader) At(i int, p *Partial) error {
 	r.reals = appendBools(r.reals[:0], r.real, i)
-	r.spanIDs = appendBinaries(r.spanIDs[:0], r.spans, i)
+	var err error
+	if r.spanIDs, err = parseNames(r.spanIDs, r.spans.Value(i)); err != nil {
+		return fmt.Errorf("batch: row %d: %w", i, err)
+	}
 	r.noteTexts = appendBinaries(r.noteTexts[:0], r.notes, i)
 	*p = Partial{
 		Group: r.group.Value(i), Real: r.reals, Live: r.live.at(i), N: r.n.at(i), A: r.a.at(i), B: r.b.at(i),
+		Low: r.low.at(i), High: r.high.at(i),
 		Spans: r.spanIDs, Flags: r.flags.at(i), EdgeTime: r.edgeTime.at(i), EdgeValue: r.edgeValue.at(i),
 		NoteSpan: r.note.at(i), Notes: r.noteTexts,
 	}
@@ -178,7 +201,7 @@ func (p *Partial) check(row int) error {
 	for _, l := range [...]struct {
 		name string
 		n    int
-	}{{"real", len(p.Real)}, {"n", len(p.N)}, {"a", len(p.A)}, {"b", len(p.B)}} {
+	}{{"real", len(p.Real)}, {"n", len(p.N)}, {"a", len(p.A)}, {"b", len(p.B)}, {"low", len(p.Low)}, {"high", len(p.High)}} {
 		if l.n != 0 && l.n != len(p.Live) {
 			return fmt.Errorf("batch: row %d has %d elements of %s, want none or %d as of live", row, l.n, l.name, len(p.Live))
 		}
@@ -188,6 +211,8 @@ func (p *Partial) check(row int) error {
 		edges += int(f&EdgeFirst) + int(f&EdgeLast)>>1
 	}
 	switch {
+	case len(p.Low) != len(p.High):
+		return fmt.Errorf("batch: row %d has %d elements of low and %d of high, want as many", row, len(p.Low), len(p.High))
 	case len(p.Flags) != len(p.Spans):
 		return fmt.Errorf("batch: row %d has %d flags, want %d as spans", row, len(p.Flags), len(p.Spans))
 	case len(p.EdgeTime) != edges || len(p.EdgeValue) != edges:

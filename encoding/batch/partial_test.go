@@ -20,6 +20,10 @@ func drawPartial(t *rapid.T) (p Partial) {
 		p.N = rapid.SliceOfN(rapid.Int32(), n, n).Draw(t, "n")
 	}
 	p.A = rapid.SliceOfN(rapid.Float64(), n, n).Draw(t, "a")
+	if rapid.Bool().Draw(t, "proven") {
+		p.Low = rapid.SliceOfN(rapid.Int16(), n, n).Draw(t, "low")
+		p.High = rapid.SliceOfN(rapid.Int16(), n, n).Draw(t, "high")
+	}
 	for range rapid.IntRange(0, 20).Draw(t, "spans") {
 		p.Spans = append(p.Spans, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "span"))
 		f := rapid.Uint8Range(0, 7).Draw(t, "flags")
@@ -90,6 +94,7 @@ func TestPartialReader_refuses(t *testing.T) {
 	span := [][]byte{{1}}
 	f("1 elements of real, want none or 2", Partial{Live: []int32{1, 2}, Real: []bool{true}})
 	f("1 elements of a, want none or 0", Partial{A: []float64{1}})
+	f("2 elements of low and 0 of high, want as many", Partial{Live: []int32{1, 2}, Low: []int16{1, 2}})
 	f("0 flags, want 1", Partial{Spans: span})
 	f("0 edge times and 0 edge values, want 2", Partial{Spans: span, Flags: []uint8{EdgeFirst | EdgeLast}})
 	f("1 annotations of 0 spans", Partial{Notes: span})
@@ -104,7 +109,7 @@ func TestPartialReader_refuses(t *testing.T) {
 	}
 }
 
-// The columns of version 1. A change of this text is a new version.
+// The columns of version 2. A change of this text is a new version.
 func TestPartialSchema_isFrozen(t *testing.T) {
 	var got []string
 	for _, f := range PartialSchema().Fields() {
@@ -112,10 +117,14 @@ func TestPartialSchema_isFrozen(t *testing.T) {
 	}
 	want := []string{
 		"group binary", "real list<item: bool>", "live list<item: int32>", "n list<item: int32>", "a list<item: float64>", "b list<item: float64>",
-		"spans list<item: binary>", "flags list<item: uint8>", "edge_time list<item: int64>", "edge_value list<item: float64>",
+		"low list<item: int16>", "high list<item: int16>",
+		"spans binary", "flags list<item: uint8>", "edge_time list<item: int64>", "edge_value list<item: float64>",
 		"note_span list<item: int32>", "notes list<item: binary>",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	if m := PartialSchema().Metadata(); m.Values()[m.FindKey(versionKey)] != "2" {
+		t.Errorf("version in %v, want 2", m)
 	}
 }

@@ -275,9 +275,9 @@ func resultSchema(tagKeys []string, opts ResultOptions) *arrow.Schema {
 
 func (o *ResultOptions) metadata() *arrow.Metadata {
 	if len(o.Missing) == 0 {
-		return metadata()
+		return metadata(resultVersion)
 	}
 	text, _ := json.Marshal(o.Missing) // strings
-	m := arrow.NewMetadata([]string{versionKey, MissingKey}, []string{Version, string(text)})
+	m := arrow.NewMetadata([]string{versionKey, MissingKey}, []string{resultVersion, string(text)})
 	return &m
 }

@@ -13,6 +13,7 @@
 //	raw_float list<bool>       points outside the part too
 //	notes     list<binary>     annotations of the span's rows, JSON
 //
+// Times at even distances are only the first two, see even.go.
 // raw_bits is an integer, or the bits of a double where raw_float is true. A
 // span may stand in several batches of a part; they follow each other in time.
 // The buckets of one batch row lie without exception between its raw points
@@ -29,8 +30,13 @@ import (
 	"downpour/encoding"
 )
 
-// Version is the schemas' wire version, in the metadata of every schema.
-const Version = "1"
+// Version is the wire version of series and partial batches, in the metadata of
+// their schemas. Version 2 has times at even distances as their first two, proofs
+// of sums, and packed names.
+const Version = "2"
+
+// resultVersion is that of results.
+const resultVersion = "1"
 
 const versionKey = "downpour.batch"
 
@@ -59,11 +65,21 @@ var seriesSchema = arrow.NewSchema([]arrow.Field{
 	colRawBits:  {Name: "raw_bits", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int64)},
 	colRawFloat: {Name: "raw_float", Type: arrow.ListOfNonNullable(arrow.FixedWidthTypes.Boolean)},
 	colNotes:    {Name: "notes", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.Binary)},
-}, metadata())
+}, metadata(Version))
 
-func metadata() *arrow.Metadata {
-	m := arrow.NewMetadata([]string{versionKey}, []string{Version})
+func metadata(version string) *arrow.Metadata {
+	m := arrow.NewMetadata([]string{versionKey}, []string{version})
 	return &m
+}
+
+// versioned refuses a record whose schema is of another version: Arrow's Equal
+// leaves out the metadata, where that stands.
+func versioned(r Record) error {
+	m := r.Schema().Metadata()
+	if at := m.FindKey(versionKey); at < 0 || m.Values()[at] != Version {
+		return fmt.Errorf("batch: record has metadata %v, want %s %s", m, versionKey, Version)
+	}
+	return nil
 }
 
 // SeriesSchema is the schema of series batches.
@@ -93,9 +109,9 @@ func NewSeriesWriter(mem Allocator) *SeriesWriter {
 // Append copies one span's data into the batch under construction.
 func (w *SeriesWriter) Append(s *Series) {
 	w.b.Field(colSpan).(*array.BinaryBuilder).Append(s.Span)
-	appendList(w.b.Field(colTime), s.Time, (*array.Int64Builder).AppendValues)
+	appendList(w.b.Field(colTime), sparse(s.Time), (*array.Int64Builder).AppendValues)
 	appendList(w.b.Field(colValue), s.Value, (*array.Float64Builder).AppendValues)
-	appendList(w.b.Field(colRawTime), s.Raw.Time, (*array.Int64Builder).AppendValues)
+	appendList(w.b.Field(colRawTime), sparse(s.Raw.Time), (*array.Int64Builder).AppendValues)
 	appendList(w.b.Field(colRawBits), signed(s.Raw.Bits), (*array.Int64Builder).AppendValues)
 	appendList(w.b.Field(colRawFloat), s.Raw.Float, (*array.BooleanBuilder).AppendValues)
 	appendList(w.b.Field(colNotes), s.Notes, (*array.BinaryBuilder).AppendValues)
@@ -126,6 +142,8 @@ type SeriesReader struct {
 	rawFloat *array.List
 	notes    *array.List
 	floats   []bool
+	// Times of the present row, where they were sent as two.
+	times, rawTimes []int64
 }
 
 // listOf is a list column over a flat column of fixed-width values.
@@ -144,9 +162,8 @@ func NewSeriesReader(r Record) (*SeriesReader, error) {
 	if !r.Schema().Equal(seriesSchema) {
 		return nil, fmt.Errorf("batch: record has schema %v, want %v", r.Schema(), seriesSchema)
 	}
-	// Arrow's Equal leaves out the metadata, where the version is.
-	if m := r.Schema().Metadata(); m.FindKey(versionKey) < 0 || m.Values()[m.FindKey(versionKey)] != Version {
-		return nil, fmt.Errorf("batch: record has metadata %v, want %s %s", m, versionKey, Version)
+	if err := versioned(r); err != nil {
+		return nil, err
 	}
 	list := func(col int) *array.List { return r.Column(col).(*array.List) }
 	ints := func(col int) listOf[int64] {
@@ -166,10 +183,12 @@ func NewSeriesReader(r Record) (*SeriesReader, error) {
 // Len is the number of rows.
 func (r *SeriesReader) Len() int { return r.span.Len() }
 
-// At fills s with views of row i; s.Raw.Float is valid until the next call.
+// At fills s with views of row i; times and s.Raw.Float are valid until the next
+// call.
 func (r *SeriesReader) At(i int, s *Series) error {
-	s.Span, s.Time, s.Value = r.span.Value(i), r.time.at(i), r.value.at(i)
-	s.Raw.Time, s.Raw.Bits = r.rawTime.at(i), unsigned(r.rawBits.at(i))
+	s.Span, s.Value, s.Raw.Bits = r.span.Value(i), r.value.at(i), unsigned(r.rawBits.at(i))
+	s.Time = spread(&r.times, r.time.at(i), len(s.Value))
+	s.Raw.Time = spread(&r.rawTimes, r.rawTime.at(i), len(s.Raw.Bits))
 	s.Raw.Float = r.floatsAt(i)
 	s.Notes = r.notesAt(i)
 	if len(s.Time) != len(s.Value) || len(s.Raw.Time) != len(s.Raw.Bits) || len(s.Raw.Time) != len(s.Raw.Float) {

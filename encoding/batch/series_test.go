@@ -29,15 +29,31 @@ func checkedAllocator(t interface {
 
 func drawSeries(t *rapid.T) (s Series) {
 	s.Span = rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "span")
-	s.Time = rapid.SliceOfN(rapid.Int64(), 0, 9).Draw(t, "time")
+	s.Time = drawTimes(t, rapid.IntRange(0, 9).Draw(t, "buckets"))
 	for range s.Time {
 		s.Value = append(s.Value, rapid.Float64().Draw(t, "value"))
 	}
-	for range rapid.IntRange(0, 70).Draw(t, "raw points") { // beyond one byte of the float bitmap
-		s.Raw.Append(rapid.Int64().Draw(t, "ms"), encoding.Value{Float: rapid.Bool().Draw(t, "float"), Bits: rapid.Uint64().Draw(t, "bits")})
+	for _, ms := range drawTimes(t, rapid.IntRange(0, 70).Draw(t, "raw points")) { // beyond one byte of the float bitmap
+		s.Raw.Append(ms, encoding.Value{Float: rapid.Bool().Draw(t, "float"), Bits: rapid.Uint64().Draw(t, "bits")})
 	}
 	s.Notes = rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 9), 0, 3).Draw(t, "notes")
 	return s
+}
+
+// drawTimes are any n times, or such at even distances but maybe the last.
+func drawTimes(t *rapid.T, n int) []int64 {
+	if rapid.Bool().Draw(t, "any times") {
+		return rapid.SliceOfN(rapid.Int64(), n, n).Draw(t, "times")
+	}
+	first, step, last := rapid.Int64().Draw(t, "first"), rapid.Int64().Draw(t, "step"), rapid.Int64Range(0, 1).Draw(t, "last")
+	var times []int64
+	for i := range int64(n) {
+		times = append(times, first+i*step)
+	}
+	if n > 0 {
+		times[n-1] += last
+	}
+	return times
 }
 
 // readAll copies what a record holds.
@@ -168,10 +184,10 @@ func TestSeriesReader_refuses(t *testing.T) {
 		}
 	}
 	fields := seriesSchema.Fields()
-	f("has schema", arrow.NewSchema(fields[:3], metadata()))
-	f("want downpour.batch 1", arrow.NewSchema(fields, nil))
-	other := arrow.NewMetadata([]string{versionKey}, []string{"2"})
-	f("want downpour.batch 1", arrow.NewSchema(fields, &other))
+	f("has schema", arrow.NewSchema(fields[:3], metadata(Version)))
+	f("want downpour.batch 2", arrow.NewSchema(fields, nil))
+	other := arrow.NewMetadata([]string{versionKey}, []string{"1"})
+	f("want downpour.batch 2", arrow.NewSchema(fields, &other))
 }
 
 func TestSeriesReader_refusesUnequalLists(t *testing.T) {
@@ -197,7 +213,7 @@ func TestSeriesReader_refusesUnequalLists(t *testing.T) {
 	f(Series{Raw: encoding.Points{Time: []int64{1}, Float: []bool{true}}})
 }
 
-// The schema of version 1. A change of this text is a new version.
+// The schema of version 2. A change of this text is a new version.
 func TestSeriesSchema_isFrozen(t *testing.T) {
 	var got []string
 	for _, f := range SeriesSchema().Fields() {
@@ -215,7 +231,7 @@ func TestSeriesSchema_isFrozen(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if Version != "1" || versionKey != "downpour.batch" {
+	if Version != "2" || resultVersion != "1" || versionKey != "downpour.batch" {
 		t.Errorf("version %s under %s", Version, versionKey)
 	}
 }

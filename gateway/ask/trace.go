@@ -94,6 +94,9 @@ func (n *Node) parts(tried []exec.Tried) {
 		if s := summaryOf(t.Stats); s != "" {
 			a["summary"] = s
 		}
+		if t.Bytes > 0 {
+			a["estimatedBytes"] = t.Bytes
+		}
 		if t.Stats.RowsScanned > 0 {
 			a["selectivity"] = float64(t.Stats.Rows-t.Stats.Rejected) / float64(t.Stats.RowsScanned)
 		}

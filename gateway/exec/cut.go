@@ -7,7 +7,6 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/operator"
 	"downpour/pushdown/store"
 )
 
@@ -16,29 +15,44 @@ type piece struct {
 	Range  scanplan.KeyRange
 	Region string // host:port, "" on the embedded store
 	Mode   scanplan.Mode
+	Bytes  int64 // that it will read, about; 0 where that is not known
+}
+
+// limits say how many pieces there should be, and what is known of the rows'
+// bytes.
+type limits struct {
+	pieces int // about as many keep all places busy
+	bytes  weights
 }
 
 // cut divides a plan's ranges into pieces: at the borders of regions, which are
-// in key order and may cover more than the plan, and by hours until there are
-// about want of them. The pieces are exactly the plan's ranges, ascending.
+// in key order and may cover more than the plan, and by bytes, where they are
+// known, else by hours, until there are about as many as wanted. The pieces are
+// exactly the plan's ranges, ascending.
 //
 // Where buckets reach over row borders every cut costs open buckets, whose
 // points must be shipped, and calendar buckets cannot be cut at all; such a plan
 // is cut into its salt buckets only.
-func cut(plan *scanplan.Plan, regions []store.Region, want int, c choice) []piece {
+func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []piece {
 	var pieces []piece
+	cheap, seeks := cheap(plan), seeks(plan)
 	for i := range plan.Ranges {
 		r := plan.Ranges[i]
 		var borders [][]byte
-		if cheap(plan) {
-			borders = append(regionBorders(r, regions), hourBorders(plan, r, share(plan, want))...)
+		if cheap {
+			borders = regionBorders(r, regions)
+			if !seeks { // else it is not worth more than one scan
+				borders = append(borders, want.borders(plan, r, borders)...)
+			}
 			if c.partial {
 				borders = isolate(plan, r, borders)
 			}
 			slices.SortFunc(borders, bytes.Compare)
 			borders = slices.CompactFunc(borders, bytes.Equal)
 		}
+		from := len(pieces)
 		pieces = appendPieces(pieces, r, borders, regions)
+		want.estimate(plan, pieces[from:])
 	}
 	for i := range pieces {
 		pieces[i].Mode = c.mode(plan, pieces[i].Range)
@@ -49,14 +63,33 @@ func cut(plan *scanplan.Plan, regions []store.Region, want int, c choice) []piec
 // cheap tells whether cuts between rows are cuts between buckets.
 func cheap(p *scanplan.Plan) bool { return p.Downsample == nil || p.Downsample.DividesHour() }
 
-// share is the number of pieces that one range should be cut into by hours. A
-// plan whose rows are sought by key is not worth more than one scan.
-func share(plan *scanplan.Plan, want int) int {
-	a := operator.Explain(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]})
-	if a.Nothing || len(a.Filter.Ranges) > 0 {
-		return 1
+// borders are the keys between hours at which a range is cut beside the borders
+// of regions in it.
+func (l limits) borders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte) [][]byte {
+	if l.bytes != nil {
+		return sizeBorders(plan, r, regions, l.bytes, l.size(plan))
 	}
-	return (want + len(plan.Ranges) - 1) / len(plan.Ranges)
+	return hourBorders(plan, r, (l.pieces+len(plan.Ranges)-1)/len(plan.Ranges))
+}
+
+// size is how many bytes a piece of the plan should have: as many pieces as are
+// wanted, unless they would be too small to be worth their cost, or too large.
+// It counts as weights do, all salt buckets together.
+func (l limits) size(plan *scanplan.Plan) float64 {
+	total := l.bytes.total()
+	size := min(max(total/float64(l.pieces), leastPart), mostPart)
+	return max(size, total/mostParts) * float64(len(plan.Ranges))
+}
+
+// estimate notes how many bytes pieces will read.
+func (l limits) estimate(plan *scanplan.Plan, pieces []piece) {
+	if l.bytes == nil {
+		return
+	}
+	for i := range pieces {
+		from, to := places(plan, pieces[i].Range)
+		pieces[i].Bytes = int64((l.bytes.before(to) - l.bytes.before(from)) / float64(len(plan.Ranges)))
+	}
 }
 
 func regionBorders(r scanplan.KeyRange, regions []store.Region) (borders [][]byte) {
@@ -82,13 +115,34 @@ func hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]b
 	hours := (plan.To - plan.From) / encoding.RowSeconds
 	n64 := min(int64(n), hours)
 	for i := int64(1); i < n64; i++ {
-		hour := plan.From + hours*i/n64*encoding.RowSeconds
-		key := binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(hour))
-		if inside(r, key) {
+		if key := hourKey(plan, r, int(hours*i/n64)); inside(r, key) {
 			borders = append(borders, key)
 		}
 	}
 	return borders
+}
+
+// sizeBorders cuts a range between hours into stretches of about size bytes,
+// counted from one border of a region to the next.
+func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w weights, size float64) (borders [][]byte) {
+	if len(r.Start) < plan.Schema.SaltWidth+plan.Schema.MetricWidth {
+		return nil
+	}
+	at := r.Start
+	for _, end := range append(slices.Clone(regions), r.Stop) {
+		from, to := places(plan, scanplan.KeyRange{Start: at, Stop: end})
+		for _, hour := range w.cuts(from, to, size) {
+			borders = append(borders, hourKey(plan, r, hour))
+		}
+		at = end
+	}
+	return borders
+}
+
+// hourKey is the first key of the plan's i-th hour in a range's salt bucket.
+func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
+	head := plan.Schema.SaltWidth + plan.Schema.MetricWidth
+	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(plan.From+int64(i)*encoding.RowSeconds))
 }
 
 func appendPieces(pieces []piece, r scanplan.KeyRange, borders [][]byte, regions []store.Region) []piece {

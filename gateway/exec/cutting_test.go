@@ -25,7 +25,8 @@ type cutting struct {
 	store  *operatortest.Store
 	plan   scanplan.Plan
 	series int
-	size   float64 // largest absolute value
+	size   float64   // largest absolute value
+	hours  []float64 // bytes that the planner takes hours to have, nil: unknown
 }
 
 // However a plan's rows are cut, whoever executes which part, the answer is that
@@ -36,12 +37,12 @@ func TestCutting_oneAnswer(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	var values, states, refused int
-	for i := range 2000 {
+	var values, states, refused, proven, sized int
+	for i := range 2400 {
 		c := randomCutting(rng)
-		want, err := c.one()
-		if err != nil {
-			t.Fatalf("case %d: %v\n%s", i, err, c.plan.String())
+		want, wantErr := c.one()
+		if infinite(wantErr) != (wantErr != nil) {
+			t.Fatalf("case %d: %v\n%s", i, wantErr, c.plan.String())
 		}
 		for _, how := range []struct {
 			Merging
@@ -52,11 +53,20 @@ func TestCutting_oneAnswer(t *testing.T) {
 				refused++
 				continue
 			}
-			if err != nil {
-				t.Fatalf("case %d, %s: %v\n%s", i, how.Merging, err, c.plan.String())
+			if wantErr != nil || err != nil {
+				if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Fatalf("seed %d, case %d, mode %q: error %v, want %v\n%s", seed, i, how.Merging, err, wantErr, c.plan.String())
+				}
+				continue
 			}
 			if stats.Partial > 0 {
 				states++
+			}
+			if c.hours != nil && stats.Parts > len(c.plan.Ranges) {
+				sized++
+			}
+			if stats.Partial > 0 && how.Merging == Auto && c.proves() {
+				proven++
 			}
 			if diff := c.differ(want, got, how.rounding); diff != "" {
 				t.Fatalf("seed %d, case %d, mode %q, %d of %d parts are states: %s\n%s", seed, i, how.Merging, stats.Partial, stats.Parts, diff, c.plan.String())
@@ -66,31 +76,48 @@ func TestCutting_oneAnswer(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d values compared; states in %d answers, %d not answered from states", values, states, refused)
-	if values < 100_000 || states < 500 || refused < 100 || refused > 2*states {
-		t.Errorf("%d values, %d answers from states, %d refused: the cases are not what they were made to be", values, states, refused)
+	t.Logf("%d values compared; states in %d answers, %d of them sums over salts, %d not answered from states, %d cut by sizes", values, states, proven, refused, sized)
+	if values < 100_000 || sized < 500 || states < 500 || refused < 100 || refused > 2*states || proven < 20 {
+		t.Errorf("%d values, %d answers from states, %d sums over salts, %d refused, %d cut by sizes: the cases are not what they were made to be", values, states, proven, refused, sized)
 	}
+}
+
+// infinite tells whether a query ended because its answer is infinite.
+func infinite(err error) bool {
+	var e *aggregate.InfinityError
+	return errors.As(err, &e)
+}
+
+// proves tells whether states of several salts are added up, which only their
+// proof allows.
+func (c *cutting) proves() bool {
+	f, _ := aggregate.Lookup(c.plan.Aggregator)
+	s, _ := f.Sharing()
+	return s.Proven && len(c.plan.Ranges) > 1 && c.series > 2
 }
 
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
 func randomCutting(rng *rand.Rand) *cutting {
 	s := encoding.DefaultSchema()
-	if rng.IntN(3) == 0 {
+	if rng.IntN(2) == 0 {
 		s.SaltWidth, s.SaltBuckets = 1, 1+rng.IntN(4)
 	}
 	c := &cutting{store: &operatortest.Store{BlockRows: 1 + rng.IntN(9)}}
 	hours := int64(1 + rng.IntN(7))
 	c.series = 1 + rng.IntN(9)
-	value := randomValue
-	if rng.IntN(8) == 0 {
+	value := pick(rng, randomValue, randomValue, randomValue, wholeValue, wholeValue, wideValue, wildValue)
+	zeros := rng.IntN(8) == 0
+	if zeros {
 		value = signedZero
 	}
 	for i := range c.series {
 		p := randomPoints(rng, value, base, base+hours*3600)
 		for k := range p.Len() {
 			_, v := p.At(k)
-			c.size = max(c.size, math.Abs(v.Double()))
+			if d := math.Abs(v.Double()); d <= math.MaxFloat64 {
+				c.size = max(c.size, d)
+			}
 		}
 		c.store.Load(s, metric, operatortest.Series{
 			Tags:   []encoding.TagPair{operatortest.Tag(1, i+1), operatortest.Tag(2, 1+i%2)},
@@ -100,7 +127,10 @@ func randomCutting(rng *rand.Rand) *cutting {
 	c.plan = operatortest.Plan(s, metric, base, base+hours*3600)
 	c.plan.Start += rng.Int64N(1800_000)
 	c.plan.End -= rng.Int64N(1800_000)
-	c.plan.Aggregator = scanplan.Aggregator(pick(rng, append(aggregate.Names(), "sum", "avg", "min", "max", "count", "zimsum", "mimmax", "first", "last", "diff")...))
+	c.plan.Aggregator = scanplan.Aggregator(pick(rng, append(aggregate.Names(), "sum", "sum", "avg", "zimsum", "pfsum", "squareSum", "min", "max", "count", "mimmax", "first", "last", "diff")...))
+	if zeros && rng.IntN(2) == 0 {
+		c.plan.Aggregator = pick[scanplan.Aggregator](rng, "min", "max")
+	}
 	if c.plan.Aggregator != "none" && rng.IntN(2) == 0 {
 		c.plan.GroupBy = []encoding.UID{operatortest.UID(pick(rng, 1, 2, 2))}
 	}
@@ -110,7 +140,18 @@ func randomCutting(rng *rand.Rand) *cutting {
 	}
 	c.store.Borders = c.borders(rng)
 	c.store.Servers = []string{"rs0:1", "rs1:1", "rs2:1"}
+	if rng.IntN(2) == 0 {
+		c.hours = randomHours(rng, (c.plan.To-c.plan.From)/3600)
+	}
 	return c
+}
+
+// randomHours are sizes that have nothing to do with the rows.
+func randomHours(rng *rand.Rand, n int64) (hours []float64) {
+	for range n {
+		hours = append(hours, pick[float64](rng, 0, 1000, leastPart, 3*leastPart, mostPart, 3*mostPart))
+	}
+	return hours
 }
 
 func randomDownsample(rng *rand.Rand) *scanplan.Downsample {
@@ -138,6 +179,34 @@ func randomValue(rng *rand.Rand) encoding.Value {
 		return encoding.FloatValue(pick(rng, 0.0, math.Copysign(0, -1), 0.1))
 	}
 	return encoding.FloatValue(rng.Float64()*100 - 20)
+}
+
+// wholeValue makes sums that no addition rounds, for a while.
+func wholeValue(rng *rand.Rand) encoding.Value {
+	switch rng.IntN(8) {
+	case 0:
+		return encoding.FloatValue(float64(rng.IntN(4000)-1000) / 64)
+	case 1:
+		return encoding.FloatValue(math.Copysign(0, -1))
+	}
+	return encoding.IntValue(rng.Int64N(1<<20) - 1<<18)
+}
+
+// wideValue makes sums of which some fit into a double and others do not by a bit
+// or two.
+func wideValue(rng *rand.Rand) encoding.Value {
+	return encoding.IntValue(rng.Int64N(1<<5)<<pick(rng, 0, 46, 47, 48, 49) + rng.Int64N(4))
+}
+
+// wildValue is of any size, smallest and largest ones, infinite or not a number.
+func wildValue(rng *rand.Rand) encoding.Value {
+	switch rng.IntN(20) {
+	case 0:
+		return encoding.FloatValue(pick(rng, math.NaN(), math.NaN(), math.NaN(), math.Inf(1), math.Inf(-1)))
+	case 1:
+		return encoding.FloatValue(pick(rng, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 0x1p-1022, 1<<53, 1<<53+2))
+	}
+	return encoding.FloatValue(math.Ldexp(float64(rng.IntN(8)-3), rng.IntN(2000)-1040))
 }
 
 // randomPoints is a series that may begin late, end early, and have holes of any
@@ -217,7 +286,11 @@ func (c *cutting) run(t *testing.T, how Merging, rounding bool) ([]merge.Group, 
 	for i := range 2 {
 		servers = append(servers, &scripted{name: fmt.Sprint("s", i), beside: fmt.Sprintf("rs%d:1", i), store: c.store})
 	}
-	stats, err := New(quiet(c.store, nil, servers...)).RunWith(t.Context(), &c.plan, Options{Merging: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+	e := New(quiet(c.store, nil, servers...))
+	if c.hours != nil {
+		e.sizes.keep(&c.plan, c.hours)
+	}
+	stats, err := e.RunWith(t.Context(), &c.plan, Options{Merging: how}, func(part scanplan.KeyRange, records []batch.Record) error {
 		for _, r := range records {
 			if err := m.Add(part, r); err != nil {
 				return err
@@ -245,7 +318,7 @@ func (c *cutting) differ(want, got []merge.Group, rounding bool) string {
 		for k := range w.Points.Len() {
 			ms, a := w.Points.At(k)
 			_, b := g.Points.At(k)
-			if a == b || rounding && c.close(a.Double(), b.Double()) {
+			if a == b || nan(a) && nan(b) || rounding && c.close(a.Double(), b.Double()) {
 				continue
 			}
 			return fmt.Sprintf("group %d at %d has %v (%016X), want %v (%016X)", i, ms, b.Double(), b.Bits, a.Double(), a.Bits)
@@ -253,6 +326,9 @@ func (c *cutting) differ(want, got []merge.Group, rounding bool) string {
 	}
 	return ""
 }
+
+// nan tells whether a value is none: which of the many does not show.
+func nan(v encoding.Value) bool { return v.Float && math.IsNaN(v.Double()) }
 
 func (c *cutting) close(a, b float64) bool {
 	if math.IsNaN(a) || math.IsNaN(b) {

@@ -51,8 +51,9 @@ const piecesPerSlot = 4
 
 // Executor runs plans. It is for many goroutines.
 type Executor struct {
-	cfg  Config
-	book *book
+	cfg   Config
+	book  *book
+	sizes *sizes
 }
 
 // New returns an executor.
@@ -66,7 +67,7 @@ func New(cfg Config) *Executor {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Executor{cfg: cfg, book: newBook(cfg.Servers, cfg.Log)}
+	return &Executor{cfg: cfg, book: newBook(cfg.Servers, cfg.Log), sizes: newSizes()}
 }
 
 // Sink takes the batches of one accepted interval, in the order in which the
@@ -95,6 +96,7 @@ type Tried struct {
 	Region   string // region server that held the first row, "" if not asked
 	Place    string // pushdown server, host:port, or InProcess
 	Mode     scanplan.Mode
+	Bytes    int64         // that it was to read, about; 0 where that was not known
 	Began    time.Duration // since the run began
 	Took     time.Duration
 	Stats    operator.Stats
@@ -143,6 +145,9 @@ type PartInfo struct {
 	Mode   string               `json:"mode"`   // strict or partial
 	Why    string               `json:"why"`    // of the mode
 	Rows   string               `json:"rows"`   // how rows are selected in the store
+	// Bytes are about those that the part will read from the store, by what
+	// earlier queries found there; 0, and left out, where nothing is known.
+	Bytes int64 `json:"bytes,omitempty"`
 	// Filter is what the store's servers are asked to evaluate, where the
 	// store can tell.
 	Filter string `json:"filter,omitempty"`
@@ -171,7 +176,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Merging
 	infos := make([]PartInfo, len(pieces))
 	for i, p := range pieces {
 		access := operator.Explain(&scanplan.Part{Plan: *plan, Range: p.Range})
-		infos[i] = PartInfo{Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(), Why: choice.reason, Rows: access.Reason}
+		infos[i] = PartInfo{Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(), Why: choice.reason, Rows: access.Reason, Bytes: p.Bytes}
 		if choice.partial && p.Mode == scanplan.Strict {
 			infos[i].Why = "a region ends inside this hour"
 		}
@@ -205,14 +210,15 @@ func (e *Executor) pieces(ctx context.Context, plan *scanplan.Plan, how Merging)
 		}
 	}
 	c := choose(plan, how, remote)
+	want := limits{pieces: piecesPerSlot * slots, bytes: e.sizes.of(plan)}
 	if len(e.cfg.Servers) == 0 {
-		return cut(plan, nil, piecesPerSlot*slots, c), c, nil
+		return cut(plan, nil, want, c), c, nil
 	}
 	start, stop := plan.Ranges[0].Start, plan.Ranges[len(plan.Ranges)-1].Stop
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		regions, err := e.cfg.Store.Regions(ctx, plan.Table, start, stop)
 		if err == nil {
-			return cut(plan, regions, piecesPerSlot*slots, c), c, nil
+			return cut(plan, regions, want, c), c, nil
 		}
 		if ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
 			return nil, c, fmt.Errorf("regions of %s: %w", plan.Table, err)

@@ -52,10 +52,12 @@ func choose(plan *scanplan.Plan, how Merging, remote bool) choice {
 		return choice{true, "asked for"}
 	case !remote:
 		return choice{reason: "nothing is shipped in process"}
-	case !sharing.AnyOrder && len(plan.Ranges) > 1:
-		return choice{reason: "the order of salt buckets matters to " + string(plan.Aggregator)}
+	case len(plan.Ranges) == 1 || sharing.AnyOrder || sharing.InOrder:
+		return choice{true, "the same bits, less to ship"}
+	case sharing.Proven:
+		return choice{true, "the same bits if no addition rounds, less to ship"}
 	}
-	return choice{true, "the same bits, less to ship"}
+	return choice{reason: "the order of salt buckets matters to " + string(plan.Aggregator)}
 }
 
 // mode is the mode of one piece: a state of a part of an hour's series would

@@ -112,7 +112,10 @@ func TestCut_property(t *testing.T) {
 			plan.Downsample = &scanplan.Downsample{Interval: 420_000, Function: "sum", Fill: scanplan.FillNone}
 		}
 		regions := drawRegions(t, &plan)
-		want := rapid.IntRange(1, 40).Draw(t, "want")
+		want := limits{pieces: rapid.IntRange(1, 40).Draw(t, "want")}
+		if rapid.Bool().Draw(t, "sizes known") {
+			want.bytes = weigh(drawHours(t, &plan))
+		}
 		pieces := cut(&plan, regions, want, choice{})
 		i := 0
 		for _, r := range plan.Ranges {
@@ -136,6 +139,12 @@ func TestCut_property(t *testing.T) {
 			t.Fatalf("%d pieces of %d ranges that must not be cut", len(pieces), len(plan.Ranges))
 		}
 	})
+}
+
+// drawHours are bytes of hours: none, few, more than a piece may have.
+func drawHours(t *rapid.T, plan *scanplan.Plan) []float64 {
+	n := int((plan.To - plan.From) / encoding.RowSeconds)
+	return rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, leastPart / 3, leastPart, mostPart / 2, 3 * mostPart}), n, n).Draw(t, "bytes")
 }
 
 func checkPiece(t *rapid.T, plan *scanplan.Plan, p piece, regions []store.Region) {
@@ -165,19 +174,19 @@ func drawRegions(t *rapid.T, plan *scanplan.Plan) (regions []store.Region) {
 
 func TestCut_hours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
-	if got := cut(&plan, nil, 4, choice{}); len(got) != 4 {
+	if got := cut(&plan, nil, limits{pieces: 4}, choice{}); len(got) != 4 {
 		t.Errorf("%d pieces, want 4", len(got))
 	}
-	if got := cut(&plan, nil, 100, choice{}); len(got) != 10 {
+	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 10 {
 		t.Errorf("%d pieces, want one an hour", len(got))
 	}
 	plan.TSUIDs = []encoding.UID{{0, 0, 1, 0, 0, 1, 0, 0, 1}}
-	if got := cut(&plan, nil, 100, choice{}); len(got) != 1 {
+	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 1 {
 		t.Errorf("%d pieces of a plan that seeks, want 1", len(got))
 	}
 	plan = operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
 	plan.Downsample = &scanplan.Downsample{All: true, Function: "sum"}
-	if got := cut(&plan, nil, 100, choice{}); len(got) != 1 {
+	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 1 {
 		t.Errorf("%d pieces of a plan with one bucket, want 1", len(got))
 	}
 }

@@ -45,6 +45,7 @@ type run struct {
 	sink   Sink
 	ledger *ledger
 	stats  Stats
+	read   []read // by the accepted parts
 
 	waiting []*task
 	busy    map[int]int // attempts at each place
@@ -83,6 +84,7 @@ func (r *run) work(ctx context.Context) error {
 			}
 		}
 	}
+	r.e.sizes.learn(r.plan, r.read)
 	return nil
 }
 
@@ -187,7 +189,7 @@ func (r *run) note(a *attempt) {
 	}
 	t := a.task
 	r.stats.Tried = append(r.stats.Tried, Tried{
-		Range: t.Range, Region: t.Region, Place: r.name(a.place), Mode: t.Mode,
+		Range: t.Range, Region: t.Region, Place: r.name(a.place), Mode: t.Mode, Bytes: t.Bytes,
 		Began: a.began.Sub(r.began), Took: time.Since(a.began), Stats: a.stats, Err: a.err,
 	})
 }
@@ -200,6 +202,7 @@ func (r *run) accept(a *attempt) error {
 		return nil
 	}
 	r.stats.Stats.Add(a.stats)
+	r.read = append(r.read, read{a.task.Range, a.stats})
 	r.stats.Parts++
 	if a.place != local {
 		r.stats.Remote++

@@ -109,8 +109,8 @@ type aggregation struct {
 
 func (m *Merger) newAggregation() (*aggregation, error) {
 	p := m.plan
-	fn, ok := aggregate.Lookup(p.Aggregator)
-	if !ok {
+	fn := m.fn
+	if fn == nil {
 		return nil, fmt.Errorf("No such aggregation function: %s", p.Aggregator)
 	}
 	a := &aggregation{m: m, fn: fn, query: aggregate.Query{From: p.From, To: p.To, Start: p.Start, End: p.End, Rate: p.Rate != nil, Fix: p.Fix}}

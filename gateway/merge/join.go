@@ -21,7 +21,8 @@ var ErrOrder = errors.New("merge: states of parts do not add up to the same bits
 // A state holds what its part's series contribute between their first and last
 // point there. What is added here is the rest: what a series contributes between
 // two parts, and the fill values of parts that have no row of it. Where that is
-// not the same to the last bit as adding everything in span order, the answer is
+// not the same to the last bit as adding everything in span order, and the proof
+// that comes with sums does not show that it is nonetheless, the answer is
 // ErrOrder, unless rounding is allowed.
 type joiner struct {
 	m       *Merger
@@ -35,6 +36,7 @@ type joiner struct {
 	// Of the present group.
 	sum     *aggregate.Partial
 	owners  []uint8 // by time: state parts with members there, 2 is several
+	late    []bool  // by time: something was added out of span order
 	inexact bool
 	scratch []float64
 	values  []float64
@@ -97,6 +99,7 @@ func (j *joiner) group(ms members, scratch []*segment, out *encoding.Points) err
 func (j *joiner) begin(key string) {
 	j.sum = j.fn.NewPartial(len(j.grid))
 	j.owners = append(j.owners[:0], make([]uint8, len(j.grid))...)
+	j.late = append(j.late[:0], make([]bool, len(j.grid))...)
 	j.inexact = false
 	for _, p := range j.m.states {
 		g := p.groups[key]
@@ -108,6 +111,7 @@ func (j *joiner) begin(key string) {
 			if live > 0 && j.owners[p.at+i] < 2 {
 				j.owners[p.at+i]++
 			}
+			j.late[p.at+i] = j.owners[p.at+i] > 1 && !j.sharing.InOrder
 		}
 	}
 }
@@ -178,10 +182,11 @@ func (j *joiner) add(at int, values []float64, gap bool) {
 		if j.owners[k] == 0 {
 			continue
 		}
-		exact := j.sharing.AnyOrder || gap && j.sharing.Gaps
-		if !exact || j.fn.Tie(j.sum, k, v) {
-			j.inexact = true
+		if exact := j.sharing.AnyOrder || gap && j.sharing.Gaps; !exact {
+			j.late[k] = true
 			j.m.doubt = j.m.doubt || j.fn.Class == aggregate.Ordered
+		} else if j.fn.Tie(j.sum, k, v) {
+			j.inexact = true
 		}
 	}
 	j.fn.AddValues(j.sum, at, values)
@@ -226,6 +231,18 @@ func (j *joiner) absent(key string, saltMembers map[string]int32) {
 	}
 }
 
+// rounds tells whether the state at i may have other bits than adding everything
+// in span order gives.
+func (j *joiner) rounds(i int) bool {
+	switch {
+	case !j.late[i] || j.sharing.AnyOrder:
+		return false
+	case j.sharing.Proven:
+		return !j.sum.Exact(i)
+	}
+	return true
+}
+
 // finish makes points of the group's times inside the query.
 func (j *joiner) finish(out *encoding.Points) error {
 	p := j.m.plan
@@ -235,10 +252,11 @@ func (j *joiner) finish(out *encoding.Points) error {
 		if !j.sum.Real[i] || t < p.Start || t > p.End {
 			continue
 		}
-		if j.owners[i] > 1 && !j.sharing.AnyOrder && j.fn.Class != aggregate.Ordered {
-			j.inexact = true
-		}
+		j.inexact = j.inexact || j.rounds(i)
 		if math.IsInf(values[i], 0) {
+			if j.m.doubt || j.inexact { // it may be finite in span order
+				return ErrOrder
+			}
 			return &aggregate.InfinityError{Value: values[i], Time: t}
 		}
 		out.Append(t, encoding.FloatValue(values[i]))

@@ -19,6 +19,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/aggregate"
 )
 
 // MemoryError says that merging needs more memory than the plan allows.
@@ -37,6 +38,7 @@ func (e *MemoryError) Error() string {
 // for one goroutine at a time.
 type Merger struct {
 	plan *scanplan.Plan
+	fn   *aggregate.Function // nil of a name that is none
 	keep func(span []byte) (bool, error)
 
 	spans  map[string]*span
@@ -81,7 +83,8 @@ const (
 // filters on names that row keys cannot express; nil keeps all. It is called
 // once for each span, by Add.
 func New(plan *scanplan.Plan, keep func(span []byte) (bool, error)) *Merger {
-	return &Merger{plan: plan, keep: keep, spans: map[string]*span{}}
+	fn, _ := aggregate.Lookup(plan.Aggregator)
+	return &Merger{plan: plan, fn: fn, keep: keep, spans: map[string]*span{}}
 }
 
 // AllowRounding lets sums of states that several parts have of one time be added

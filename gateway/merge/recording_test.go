@@ -1,16 +1,14 @@
 package merge
 
 import (
-	"compress/gzip"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
 	"testing"
 
 	"downpour/encoding"
+	"downpour/integration/conformance"
 )
 
 type recording struct {
@@ -62,17 +60,8 @@ type world struct {
 
 func load(t *testing.T, name string) *recording {
 	t.Helper()
-	f, err := os.Open(filepath.Join("../testdata/conformance", name+".json.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := new(recording)
-	if err := json.NewDecoder(z).Decode(r); err != nil {
+	if err := conformance.Decode(name, r); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -30,6 +30,9 @@ func (m *Merger) addStates(part scanplan.KeyRange, rec batch.Record) error {
 	if err != nil {
 		return fmt.Errorf("merge: %w", err)
 	}
+	if m.fn == nil || !m.fn.Shared() {
+		return fmt.Errorf("merge: states of %s, which has none", m.plan.Aggregator)
+	}
 	p, err := m.statePart(part)
 	if err != nil {
 		return err
@@ -77,7 +80,9 @@ func (m *Merger) addGroup(p *statePart, row *batch.Partial) error {
 	}
 	g := &groupState{}
 	if size := p.to - p.at; len(row.Live) == size {
-		g.state = restore(row)
+		if g.state = m.restore(row); !m.fn.Holds(g.state) {
+			return fmt.Errorf("merge: group %X lacks columns of %s in the part from %X", row.Group, m.plan.Aggregator, p.start)
+		}
 	} else if len(row.Live) != 0 {
 		return fmt.Errorf("merge: group %X has %d states in the part from %X, want %d", row.Group, len(row.Live), p.start, size)
 	}
@@ -85,14 +90,47 @@ func (m *Merger) addGroup(p *statePart, row *batch.Partial) error {
 	if err := m.grow(int64(len(row.Live)) * stateBytes); err != nil {
 		return err
 	}
+	if !m.rounding && m.hopeless(p, string(row.Group)) {
+		return ErrOrder
+	}
 	return m.addMembers(p, g, row)
 }
 
+// hopeless tells whether a group's states in a part and in one of another salt
+// are sums that do not add up: then nothing more need be read.
+func (m *Merger) hopeless(p *statePart, key string) bool {
+	if s, _ := m.fn.Sharing(); !s.Proven || p.groups[key].state == nil {
+		return false
+	}
+	for _, q := range m.states {
+		o := q.groups[key]
+		if q.hours.Salt == p.hours.Salt || o == nil || o.state == nil || q.to <= p.at || p.to <= q.at {
+			continue
+		}
+		return m.roundTogether(p, q, key) // one is enough to guess by
+	}
+	return false
+}
+
+// roundTogether tells whether adding up a group's states in two parts may round
+// at a time inside the query.
+func (m *Merger) roundTogether(p, q *statePart, key string) bool {
+	a, b := p.groups[key].state, q.groups[key].state
+	from := max(p.at, q.at, m.gridIndex(m.plan.Start+m.plan.Downsample.Interval-1))
+	to := min(p.to, q.to, m.gridIndex(m.plan.End)+1)
+	for i := from; i < to; i++ {
+		if a.Live[i-p.at] > 0 && b.Live[i-q.at] > 0 && !a.ExactWith(i-p.at, &b.Proof, i-q.at) {
+			return true
+		}
+	}
+	return false
+}
+
 // stateBytes is about what the state of one bucket takes.
-const stateBytes = 25
+const stateBytes = 35
 
 // restore copies the columns of a row and makes those that were left out.
-func restore(row *batch.Partial) *aggregate.Partial {
+func (m *Merger) restore(row *batch.Partial) *aggregate.Partial {
 	p := &aggregate.Partial{
 		Real: slices.Clone(row.Real), Live: slices.Clone(row.Live), N: slices.Clone(row.N),
 		A: slices.Clone(row.A), B: slices.Clone(row.B),
@@ -102,6 +140,9 @@ func restore(row *batch.Partial) *aggregate.Partial {
 	}
 	if len(p.Real) == 0 {
 		p.Real = slices.Repeat([]bool{true}, len(row.Live))
+	}
+	if s, _ := m.fn.Sharing(); s.Proven {
+		p.Proof = aggregate.Received(row.Low, row.High, len(row.Live))
 	}
 	return p
 }

@@ -1,37 +1,13 @@
 package query
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"os"
 	"testing"
 	"time"
+
+	"downpour/integration/conformance"
 )
-
-type conformanceQuery struct {
-	Request  json.RawMessage
-	Status   int
-	Response json.RawMessage
-}
-
-func readConformance(t *testing.T, name string) []conformanceQuery {
-	t.Helper()
-	f, err := os.Open("../testdata/conformance/" + name + ".json.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ Queries []conformanceQuery }
-	if err := json.NewDecoder(z).Decode(&file); err != nil {
-		t.Fatal(err)
-	}
-	return file.Queries
-}
 
 // TestConformance_parse: every query that a real OpenTSDB was asked parses, or
 // is refused as it was there. What failed there at run time parses here; a fault
@@ -39,8 +15,12 @@ func readConformance(t *testing.T, name string) []conformanceQuery {
 func TestConformance_parse(t *testing.T) {
 	atRun := map[string]bool{"Got Infinity: Infinity": true, "No such name for 'metrics': 'x.none'": true}
 	refused := 0
-	for _, name := range []string{"seed1", "seed2", "seed3_salted", "edges"} {
-		queries := readConformance(t, name)
+	for _, name := range conformance.Queries() {
+		r, err := conformance.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queries := r.Queries
 		if len(queries) < 249 {
 			t.Errorf("%s has %d queries, want at least 249", name, len(queries))
 		}

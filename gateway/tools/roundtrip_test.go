@@ -26,6 +26,7 @@ import (
 	"downpour/gateway/tools"
 	"downpour/gateway/uid"
 	"downpour/integration/compare"
+	"downpour/integration/conformance"
 	"downpour/pushdown/settings"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
@@ -141,30 +142,10 @@ func (p *place) mustTool(name string, args ...string) string {
 	return p.out.String()
 }
 
-// recording is what a real OpenTSDB stored and answered, see
-// ../testdata/conformance/README.md.
-type recording struct {
-	Assign  [][2]string
-	Points  []json.RawMessage
-	Queries []struct {
-		Path              string
-		Request, Response json.RawMessage
-		Status            int
-	}
-}
-
-func load(t *testing.T, name string) *recording {
-	f, err := os.Open(filepath.Join("..", "testdata", "conformance", name+".json.gz"))
+func load(t *testing.T, name string) *conformance.Data {
+	t.Helper()
+	r, err := conformance.Load(name)
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := new(recording)
-	if err := json.NewDecoder(z).Decode(r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -186,7 +167,7 @@ func post(t *testing.T, url string, body []byte) (int, []byte) {
 }
 
 // fill puts the recording's points by HTTP, its UIDs assigned in order.
-func (p *place) fill(r *recording) {
+func (p *place) fill(r *conformance.Data) {
 	p.serve(func(url string, st tools.Store) {
 		d := uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: p.cfg.Schema()})
 		kinds := map[string]encoding.UIDKind{"metric": encoding.UIDMetric, "metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK, "tagv": encoding.UIDTagV}
@@ -205,7 +186,7 @@ func (p *place) fill(r *recording) {
 }
 
 // compare asks recorded queries and compares the answers with OpenTSDB's.
-func (p *place) compare(r *recording) {
+func (p *place) compare(r *conformance.Data) {
 	p.Helper()
 	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
 		Reason: "of errors only code and message were recorded"}}}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"downpour/integration/compare"
+	"downpour/integration/conformance"
 	"downpour/integration/e2e"
 )
 
@@ -55,7 +56,7 @@ var comparer = compare.Comparer{MessageStart: true, Permits: []compare.Permit{{
 
 // judge holds an HTTP answer against the recorded one. An error is the
 // client's: nothing usable came.
-func judge(q Query, status int, body []byte, err error) Outcome {
+func judge(q conformance.Query, status int, body []byte, err error) Outcome {
 	if err != nil {
 		return Outcome{Silent, err.Error()}
 	}
@@ -92,7 +93,7 @@ func explained(body []byte, status int) bool {
 }
 
 // ask puts one question to the gateway at url.
-func ask(ctx context.Context, url string, q Query) Outcome {
+func ask(ctx context.Context, url string, q conformance.Query) Outcome {
 	a, err := e2e.Post(ctx, url+"/"+strings.TrimPrefix(q.Path, "/"), string(q.Request))
 	return judge(q, a.Status, a.Body, err)
 }

@@ -39,6 +39,15 @@ var faults = []fault{
 	{"ZooKeeper killed", false, killZooKeeper},
 }
 
+// faultNamed is the fault of a name; a region server starts after one has been
+// killed.
+func faultNamed(name string) *fault {
+	if name == started {
+		name = "region server killed"
+	}
+	return &faults[slices.IndexFunc(faults, func(f fault) bool { return f.name == name })]
+}
+
 // started is the fault under which the return of a region server is entered.
 const started = "region server started"
 

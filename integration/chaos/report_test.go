@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"downpour/integration/conformance"
+
 	"encoding/json"
 	"errors"
 	"slices"
@@ -9,7 +11,7 @@ import (
 	"time"
 )
 
-var question = Query{Path: "/api/query", Request: json.RawMessage(`{}`), Status: 200, Response: json.RawMessage(`[{"dps":{"1":1}}]`)}
+var question = conformance.Query{Path: "/api/query", Request: json.RawMessage(`{}`), Status: 200, Response: json.RawMessage(`[{"dps":{"1":1}}]`)}
 
 // Only the recorded answer and a refusal that says why are no failures.
 func TestJudge(t *testing.T) {
@@ -77,6 +79,16 @@ func TestBreaches(t *testing.T) {
 		r.event(event{fault: "x", whole: WholeWithin + 2001*time.Millisecond, look: time.Second})
 	})
 	f("", func(r *Report) { r.event(event{fault: "x", whole: WholeWithin + 2*time.Second, look: time.Second}) })
+	f("whole again 5.001s", func(r *Report) {
+		for i := range 20 { // three of twenty are too many
+			r.event(event{fault: "x", whole: WholeWithin + time.Duration(i/17)*time.Millisecond})
+		}
+	})
+	f("", func(r *Report) {
+		for i := range repeats { // one of three may be the machine's
+			r.event(event{fault: "x", whole: WholeWithin + time.Duration(i/2)*time.Millisecond})
+		}
+	})
 	f("not whole after the healing: why", func(r *Report) { r.event(event{fault: "x", ill: true, err: errors.New("why")}) })
 	f("", func(r *Report) { r.event(event{fault: "x", err: errors.New("HBase would not")}) })
 	if got := newReport().Breaches(); len(got) != 1 || !strings.Contains(got[0], "only 0 answers") {
@@ -86,6 +98,24 @@ func TestBreaches(t *testing.T) {
 	for _, want := range []string{"411 answers", "1 faults", "10 x 408 deadline"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// A slow healing makes its fault come again, until there are enough.
+func TestUnsure(t *testing.T) {
+	r := newReport()
+	r.event(event{fault: "quick", whole: time.Second})
+	r.event(event{fault: started, whole: WholeWithin + time.Second})
+	for n := range repeats {
+		if got := r.unsure(); (n < repeats-1) != slices.Equal(got, []string{started}) {
+			t.Errorf("after %d times: %q", n+1, got)
+		}
+		r.event(event{fault: started, whole: time.Second})
+	}
+	for _, f := range append(faults, fault{name: started}) {
+		if got := faultNamed(f.name); got.name != f.name && f.name != started {
+			t.Errorf("%s: got %s", f.name, got.name)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -58,6 +59,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		clients.Go(func() { c.run(asking, ctx) })
 	}
 	err := w.harm(ctx)
+	if err == nil {
+		err = w.again(ctx)
+	}
 	stop()
 	clients.Wait()
 	return w.report, err
@@ -81,6 +85,16 @@ func (w *world) harm(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// again repeats the faults whose healing was slow.
+func (w *world) again(ctx context.Context) error {
+	for faults := w.report.unsure(); len(faults) > 0; faults = w.report.unsure() {
+		if err := w.once(ctx, faultNamed(faults[0])); err != nil {
+			return fmt.Errorf("%s once more: %w", faults[0], err)
+		}
+	}
+	return ctx.Err()
+}
+
 // once does one fault and waits until all is whole, then brings the dead back.
 func (w *world) once(ctx context.Context, f *fault) error {
 	w.enter(ctx, f)
@@ -98,7 +112,9 @@ func (w *world) enter(ctx context.Context, f *fault) {
 	e := event{fault: f.name, mild: f.mild, at: time.Since(w.report.began)}
 	w.now.Store(f)
 	began := time.Now()
-	e.detail, e.err = f.do(ctx, w)
+	if e.detail, e.err = f.do(ctx, w); e.err != nil {
+		e.err = errors.Join(e.err, w.ready(ctx)) // who answers before HBase does?
+	}
 	e.lasted = time.Since(began)
 	w.heal(ctx, &e)
 	w.now.Store(nil)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"downpour/integration/conformance"
 	"downpour/integration/e2e"
 )
 
@@ -24,7 +25,7 @@ type Site struct {
 	Pushdown  []*e2e.Program // by region server
 
 	cluster *e2e.HBase
-	probes  []Query
+	probes  []conformance.Query
 	rows    [][]byte // row keys of the data table, ascending
 }
 

@@ -28,6 +28,19 @@ func TestGenerate_repeats(t *testing.T) {
 	}
 }
 
+// Every series can be drawn a time from, whatever the seed.
+func TestGenerate_noSeriesIsEmpty(t *testing.T) {
+	for seed := range uint64(40) {
+		for _, schema := range schemas {
+			for _, s := range Generate(seed, schema).Series {
+				if len(s.Points) == 0 {
+					t.Fatalf("seed %d, salt width %d: %s %v has no points", seed, schema.SaltWidth, s.Metric, s.Tags)
+				}
+			}
+		}
+	}
+}
+
 // The cells hold the series' points, whatever form their rows have: of the
 // plain metrics as they are, of those with duplicates one of each time.
 func TestGenerate_rowsHoldPoints(t *testing.T) {

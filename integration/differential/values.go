@@ -57,10 +57,14 @@ var metricKinds = []metricKind{
 	{name: "diff.salts", series: 5, value: mixed, times: fineTimes, twice: true},
 }
 
-// points draws times and values of one series.
+// points draws times and values of one series, at least one.
 func (k metricKind) points(r *rand.Rand, era int64) (points []Point) {
 	last := r.Int64N(1 << 40)
-	for _, at := range k.times(r) {
+	times := k.times(r)
+	for len(times) == 0 {
+		times = k.times(r)
+	}
+	for _, at := range times {
 		p := Point{MS: era*1000 + at, Milli: at%1000 != 0 || r.IntN(12) == 0}
 		p.Float, p.Value = k.value(r, &last)
 		points = append(points, p)

@@ -100,12 +100,40 @@ var mutants = []mutant{
 		test: "gateway/exec TestCutting_oneAnswer",
 	}, {
 		name: "gap-added-out-of-order", file: "gateway/merge/join.go",
-		old: "exact := j.sharing.AnyOrder || gap && j.sharing.Gaps", new: "exact := true",
+		old: "exact := j.sharing.AnyOrder || gap && j.sharing.Gaps; !exact", new: "exact := true; !exact",
 		test: "gateway/exec TestCutting_oneAnswer",
 	}, {
 		name: "salts-added-up", file: "gateway/merge/join.go",
-		old: "if j.owners[i] > 1 && !j.sharing.AnyOrder", new: "if j.owners[i] > 2 && !j.sharing.AnyOrder",
+		old: "j.owners[p.at+i] > 1 && !j.sharing.InOrder", new: "j.owners[p.at+i] > 2 && !j.sharing.InOrder",
+		test: "gateway/merge TestStates_several",
+	}, {
+		name: "proof-of-a-sum-ignored", file: "gateway/merge/join.go",
+		old: "return !j.sum.Exact(i)", new: "return false",
 		test: "gateway/exec TestCutting_oneAnswer",
+	}, {
+		name: "proof-without-late-values", file: "pushdown/aggregate/partial.go",
+		old: "	if p.Low != nil {\n		f.prove(p, at, values)\n	}\n", new: "",
+		test: "TestProof_exact",
+	}, {
+		name: "highest-bit-for-the-lowest", file: "pushdown/aggregate/proof.go",
+		old: "	p.Low[i] = min(p.Low[i], o.Low[k])\n", new: "	p.Low[i] = max(p.Low[i], o.Low[k])\n",
+		test: "TestProof_anyOrder",
+	}, {
+		name: "bound-sent-too-small", file: "pushdown/aggregate/proof.go",
+		old: "math.Ldexp(1, int(high[i]))", new: "math.Ldexp(1, int(high[i])-1)",
+		test: "TestProof_shipped",
+	}, {
+		name: "one-bit-too-many", file: "pushdown/aggregate/proof.go",
+		old: "bound < math.Ldexp(1, 53+int(low))", new: "bound <= math.Ldexp(1, 53+int(low))",
+		test: "TestProof_exact",
+	}, {
+		name: "infinite-out-of-order", file: "gateway/merge/join.go",
+		old: "if j.m.doubt || j.inexact { // it may be finite in span order", new: "if j.m.doubt { // it may be finite in span order",
+		test: "TestStates_proof",
+	}, {
+		name: "hopeless-sums-read-to-the-end", file: "gateway/merge/states.go",
+		old: "if !m.rounding && m.hopeless(p, string(row.Group)) {", new: "if false {",
+		test: "TestStates_proof",
 	}, {
 		name: "unknown-edge-taken-for-zero", file: "gateway/merge/join.go",
 		old: "if earlier && !a.knowsLast || later && !b.knowsFirst {", new: "if earlier && a.last < 0 || later && b.first < 0 {",
@@ -116,12 +144,22 @@ var mutants = []mutant{
 		test: "gateway/exec TestCutting_oneAnswer",
 	}, {
 		name: "sign-of-zero-ignored", file: "gateway/merge/join.go",
-		old: "if !exact || j.fn.Tie(j.sum, k, v) {", new: "if !exact || v > 0 && j.fn.Tie(j.sum, k, v) {",
+		old: "} else if j.fn.Tie(j.sum, k, v) {", new: "} else if v > 0 && j.fn.Tie(j.sum, k, v) {",
 		test: "gateway/exec TestCutting_oneAnswer",
 	}, {
 		name: "refusal-of-the-merge-ignored", file: "gateway/ask/plan.go",
 		old: "errors.Is(err, merge.ErrOrder) ||", new: "errors.Is(err, merge.ErrOrder) && p.Plan == nil ||",
 		test: "gateway TestMode_fallsBack",
+	},
+	{
+		name: "uneven-times-sent-as-even", file: "encoding/batch/even.go",
+		old: "		if t-times[i+1] != step {\n", new: "		if t-times[i+1] != step && i == 0 {\n",
+		test: "TestSeries_roundTrip",
+	}, {
+		name: "byte-counted-from-the-wrong-name", file: "encoding/batch/names.go",
+		old:  "			if i < len(n) {\n				dst = append(dst, n[i]-last)\n				last = n[i]\n			}\n",
+		new:  "			if i < len(n) {\n				dst = append(dst, n[i]-last)\n				last = n[i]\n			} else {\n				last = 0\n			}\n",
+		test: "TestNames_roundTrip",
 	},
 	// The ledger.
 	{
@@ -152,6 +190,10 @@ var mutants = []mutant{
 		name: "cut-loses-a-row", file: "gateway/exec/cut.go",
 		old: "		start = b\n", new: "		start = append(bytes.Clone(b), 0)\n",
 		test: "TestCut_property",
+	}, {
+		name: "cut-by-size-behind-the-end", file: "gateway/exec/weights.go",
+		old: " || float64(h) >= to", new: "",
+		test: "TestCut_bytesFromBorders",
 	}, {
 		name: "refused-plan-ends-the-query", file: "gateway/exec/errors.go", // a server of another version
 		old: "		return inProcess\n", new: "		return inProcess || true\n",

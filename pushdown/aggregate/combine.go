@@ -34,6 +34,9 @@ func (p *Partial) set(k int, src *Partial, i int) {
 	if p.B != nil {
 		p.B[k] = src.B[i]
 	}
+	if p.Low != nil {
+		p.merge(k, &src.Proof, i)
+	}
 }
 
 // combine makes one state of two that both hold values.
@@ -44,6 +47,7 @@ func (f *Function) combine(p *Partial, k int, src *Partial, i int) {
 	case "sum", "zimsum", "pfsum", "avg", "squareSum":
 		p.N[k] += src.N[i]
 		p.A[k] += src.A[i]
+		p.merge(k, &src.Proof, i)
 	case "min", "mimmin", "max", "mimmax":
 		f.double.add(p.columns(), k, src.A[i:i+1])
 	case "mult":

@@ -6,8 +6,13 @@ import "math"
 // some of a group's series and some of their hours.
 type Sharing struct {
 	// AnyOrder: states of several parts at one time merge to the same bits as
-	// the values themselves do. Double sums do not: a+(b+c) is not (a+b)+c.
+	// the values themselves do, in whatever order.
 	AnyOrder bool
+	// InOrder: they do so if they are merged in span order.
+	InOrder bool
+	// Proven: they do so where the state's Proof is Exact. Double sums do not by
+	// themselves: a+(b+c) is not (a+b)+c.
+	Proven bool
 	// Gaps: what a member contributes between two parts can be added to a
 	// finished state and changes no bit, because the policy's value is 0 in a
 	// sum, or only counts.
@@ -22,8 +27,8 @@ type Sharing struct {
 // buckets that reach over rows. They are shipped series by series.
 //
 //	function                   state             contribution between two parts
-//	sum, pfsum, avg            n, sum            line, earlier value: order matters
-//	zimsum, squareSum          n, sum            0
+//	sum, pfsum, avg            n, sum, proof     line, earlier value: by the proof
+//	zimsum, squareSum          n, sum, proof     0
 //	count                      n                 1 more
 //	min, max                   smallest, largest line
 //	mimmin, mimmax             the same          largest, smallest number
@@ -31,21 +36,21 @@ type Sharing struct {
 //	mult                       product           line: order matters
 //	first, last, diff          by span order     order matters
 var sharings = map[string]Sharing{
-	"sum":       {SkipsNaN: true},
-	"pfsum":     {SkipsNaN: true},
-	"avg":       {SkipsNaN: true},
+	"sum":       {SkipsNaN: true, Proven: true},
+	"pfsum":     {SkipsNaN: true, Proven: true},
+	"avg":       {SkipsNaN: true, Proven: true},
 	"dev":       {SkipsNaN: true},
-	"zimsum":    {SkipsNaN: true, Gaps: true},
-	"squareSum": {SkipsNaN: true, Gaps: true},
+	"zimsum":    {SkipsNaN: true, Proven: true, Gaps: true},
+	"squareSum": {SkipsNaN: true, Proven: true, Gaps: true},
 	"count":     {SkipsNaN: true, Gaps: true, AnyOrder: true},
 	"min":       {SkipsNaN: true, Gaps: true, AnyOrder: true},
 	"max":       {SkipsNaN: true, Gaps: true, AnyOrder: true},
 	"mimmin":    {SkipsNaN: true, Gaps: true, AnyOrder: true},
 	"mimmax":    {SkipsNaN: true, Gaps: true, AnyOrder: true},
 	"mult":      {},
-	"first":     {},
-	"last":      {},
-	"diff":      {},
+	"first":     {InOrder: true},
+	"last":      {InOrder: true},
+	"diff":      {InOrder: true},
 }
 
 // Sharing tells how the function can be computed in parts, false if it cannot.
@@ -54,14 +59,21 @@ func (f *Function) Sharing() (Sharing, bool) {
 	return s, ok
 }
 
+// Shared tells whether the function can be computed in parts.
+func (f *Function) Shared() bool {
+	_, ok := f.Sharing()
+	return ok
+}
+
 // Partial is the state of a group's doubles at the times of a grid: columns of
 // equal lengths, one element a time.
 type Partial struct {
 	Real []bool  // a member has a point there
 	Live []int32 // members that contribute: those between first and last point
 	// What the function remembers of their values; A and B may be nil.
-	N    []int32
-	A, B []float64
+	N     []int32
+	A, B  []float64
+	Proof // of A, if that is a sum
 }
 
 // NewPartial returns the state of size times at which nothing contributes.
@@ -71,6 +83,9 @@ func (f *Function) NewPartial(size int) *Partial {
 	p := &Partial{Real: make([]bool, size), Live: make([]int32, size), N: c.n, A: c.a, B: c.b}
 	if p.N == nil {
 		p.N = make([]int32, size)
+	}
+	if s, _ := f.Sharing(); s.Proven {
+		p.Proof = newProof(size)
 	}
 	return p
 }
@@ -84,6 +99,12 @@ func (f *Function) Columns() (n, a, b bool) {
 		return false, true, false
 	}
 	return true, c.a != nil, c.b != nil
+}
+
+// Holds tells whether a state has the columns that the function uses.
+func (f *Function) Holds(p *Partial) bool {
+	_, a, b := f.Columns()
+	return (!a || len(p.A) == len(p.Live)) && (!b || len(p.B) == len(p.Live))
 }
 
 func (p *Partial) columns() *columns { return &columns{n: p.N, a: p.A, b: p.B} }
@@ -133,6 +154,22 @@ func (f *Function) AddValues(p *Partial, at int, values []float64) {
 	live := p.Live[at:][:len(values)]
 	for i := range live {
 		live[i]++
+	}
+	if p.Low != nil {
+		f.prove(p, at, values)
+	}
+}
+
+// prove takes what was added to a sum into its proof.
+func (f *Function) prove(p *Partial, at int, values []float64) {
+	squares := f.Name == "squareSum"
+	for i, v := range values {
+		if squares {
+			v = float64(v * v)
+		}
+		if v == v {
+			p.addend(at+i, v)
+		}
 	}
 }
 

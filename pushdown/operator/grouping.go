@@ -180,6 +180,7 @@ func (g *grouping) finish(gr *group) *batch.Partial {
 	if g.b {
 		row.B = p.B
 	}
+	row.Low, row.High = p.Shipped()
 	return row
 }
 
@@ -210,8 +211,11 @@ func (e *emitter) push(r batch.Record) {
 	e.shipped += RecordBytes(r)
 }
 
+// stateBytes is about what the state of one bucket takes.
+const stateBytes = 29
+
 func partialBytes(p *batch.Partial) int {
-	n := len(p.Group) + len(p.Live)*25 + len(p.EdgeTime)*bucketBytes
+	n := len(p.Group) + len(p.Live)*stateBytes + len(p.EdgeTime)*bucketBytes
 	for _, s := range p.Spans {
 		n += len(s) + 8
 	}

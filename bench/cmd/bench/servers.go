@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"downpour/bench"
+	"downpour/bench/peer"
 	"downpour/bench/progress"
 	"downpour/encoding"
 	"downpour/integration/e2e"
@@ -59,11 +60,11 @@ func liveFrames(ctx context.Context, s *session) error {
 	}
 	defer c.Server.Close()
 	r.AddPeer(c.Server.Peer)
-	for _, text := range list(*sockets) {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return fmt.Errorf("sockets: got %q, want numbers", text)
-		}
+	counts, err := numbers(*sockets)
+	if err != nil {
+		return fmt.Errorf("sockets: %w", err)
+	}
+	for _, n := range counts {
 		c.Sockets = n
 		c.Progress = progress.New(s.errs, fmt.Sprintf("live, puts, %d sockets", n), int64(c.Puts))
 		l, err := bench.Live(ctx, c)
@@ -89,8 +90,14 @@ func scale(ctx context.Context, s *session) error {
 	c := bench.ScaleConfig{}
 	s.flags.IntVar(&c.Steps, "steps", 2, "how often hours and hosts are doubled, and halved")
 	s.flags.IntVar(&c.Rounds, "rounds", 7, "measured rounds")
+	s.flags.IntVar(&c.MemoryHours, "memory-hours", 0, "hours of the data sets for the gateway's memory; 0 is as -hours")
+	memory := s.flags.String("memory-steps", "16,4,1", "seconds between two points in those data sets, by comma, descending divisors of 3600")
 	if err := s.parse(0); err != nil {
 		return err
+	}
+	var err error
+	if c.MemorySteps, err = numbers(*memory); err != nil {
+		return fmt.Errorf("memory-steps: %w", err)
 	}
 	r := s.report()
 	place, err := s.use(ctx, *address, r)
@@ -106,11 +113,43 @@ func scale(ctx context.Context, s *session) error {
 		c.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
 			return startPushdown(ctx, place, prefix, schema)
 		}
+		c.Gateway = func(ctx context.Context, prefix, pushdown string) (*bench.MeasuredGateway, error) {
+			return startGateway(ctx, place, prefix, pushdown)
+		}
+	} else {
+		r.Note("with -store hbase there are also the figures of pushdown in a process of its own: bytes, time, parts in flight, and the gateway's memory")
 	}
 	c.Progress = progress.New(s.errs, "load, points", 0)
 	err = bench.Scale(ctx, c, r)
 	c.Progress.End()
 	return s.finish(r, err)
+}
+
+// numbers reads a list of them.
+func numbers(text string) (out []int, err error) {
+	for _, word := range list(text) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, fmt.Errorf("got %q, want numbers", word)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// startGateway starts a gateway over the tables of a prefix, with a pushdown
+// server or none.
+func startGateway(ctx context.Context, place *place, prefix, pushdown string) (*bench.MeasuredGateway, error) {
+	n := bench.TableNames(prefix)
+	o := peer.Options{Quorum: strings.TrimPrefix(place.address, "hbase:"), Tables: e2e.Tables{Data: n.Data, UID: n.UID, Meta: n.Meta, Tree: n.Tree}}
+	if pushdown != "" {
+		o.Env = map[string]string{"DOWNPOUR_PUSHDOWN": pushdown}
+	}
+	g, err := peer.StartDownpour(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return bench.Measured(g), nil
 }
 
 // startPushdown starts a pushdown server over the tables of a prefix.

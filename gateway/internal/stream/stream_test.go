@@ -130,8 +130,12 @@ func TestResumeOverANewSocket(t *testing.T) {
 	b.n.Add(1)
 	c = b.dial()
 	c.send(fmt.Sprintf(`{"type":"subscribe","id":"z","query":{"start":"1h-ago"},"resume":{"epoch":%q,"seq":%d}}`, m.Epoch, m.Seq))
-	if m := c.read(); m.Type != "delta" || !strings.Contains(m.raw, `[[1,2.0]]`) {
-		t.Errorf("resumed with %s, want the delta", m.raw)
+	answer := c.read()
+	if strings.Contains(answer.raw, `"upserts":[]`) { // nothing had changed yet
+		answer = c.read()
+	}
+	if answer.Type != "delta" || !strings.Contains(answer.raw, `[[1,2.0]]`) {
+		t.Errorf("resumed with %s, want the delta", answer.raw)
 	}
 	c.send(`{"type":"subscribe","id":"y","query":{"start":"1h-ago"},"resume":{"epoch":"of another server","seq":9}}`)
 	c.until("snapshot", "y")

@@ -45,6 +45,9 @@ public class Admin {
     conf.setInt("hbase.rpc.timeout", 20_000);
     conf.setInt("hbase.client.operation.timeout", 60_000);
     conf.setInt("zookeeper.recovery.retry", 1);
+    // A server that hangs holds its connections open: a call to it must end by itself.
+    conf.setInt("hbase.client.scanner.timeout.period", 10_000);
+    conf.setInt("hbase.client.meta.scanner.timeout.period", 10_000);
   }
 
   public static void main(String[] args) throws IOException {
@@ -59,8 +62,20 @@ public class Admin {
         out.print("ok\n");
       } catch (Exception e) {
         out.print("error\t" + oneLine(e) + "\n");
+        admin.forget(line);
       }
       out.flush();
+    }
+  }
+
+  /**
+   * After a failed read, drops the connection with what it remembers of regions that have moved
+   * away from a server that hangs: it would time out once for each of them.
+   */
+  private void forget(String line) throws IOException {
+    if (connection != null && (line.startsWith("scan") || line.startsWith("regions"))) {
+      connection.close();
+      connection = null;
     }
   }
 
@@ -310,6 +325,7 @@ public class Admin {
   }
 
   private void scan(TableName table) throws IOException {
+    connection.clearRegionLocationCache();
     try (Table t = connection.getTable(table);
         ResultScanner s = t.getScanner(new Scan().setCaching(1000))) {
       for (Result r : s) {

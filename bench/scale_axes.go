@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"context"
+
+	"downpour/bench/workload"
+)
+
+// points: one data set of many hours, of which ever more are asked for.
+func (s *scaling) points(ctx context.Context) error {
+	d := s.cfg.Data
+	d.Hours <<= s.cfg.Steps
+	p, err := s.use(ctx, d, 1)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	for hours := s.cfg.Data.Hours >> s.cfg.Steps; hours <= d.Hours; hours *= 2 {
+		q := d
+		q.Hours = hours
+		points := int64(q.Points() / q.MetricCount)
+		if err := s.at(ctx, "points", float64(points), p, q.Whole("sum:5m-avg:%s"), points); err != nil {
+			return err
+		}
+		if hours == s.cfg.Data.Hours {
+			s.ownProcess(float64(points))
+		}
+	}
+	return nil
+}
+
+// series: data sets of ever more hosts; the largest is asked for ever more
+// groups.
+func (s *scaling) series(ctx context.Context) error {
+	most := s.cfg.Data.Hosts << s.cfg.Steps
+	for hosts := s.cfg.Data.Hosts >> s.cfg.Steps; hosts <= most; hosts *= 2 {
+		d := s.cfg.Data
+		d.Hosts, d.Tags = hosts, max(d.Tags, 4)
+		p, err := s.use(ctx, d, 1)
+		if err != nil {
+			return err
+		}
+		err = s.at(ctx, "series", float64(hosts), p, d.Whole("sum:5m-avg:%s"), int64(d.Points()/d.MetricCount))
+		if err == nil && hosts*2 > most {
+			err = s.groups(ctx, p)
+		}
+		p.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scaling) groups(ctx context.Context, p *scalePlace) error {
+	for _, g := range []struct {
+		m      string
+		groups int
+	}{
+		{"sum:5m-avg:%s", 1}, {"sum:5m-avg:%s{region=*}", workload.Regions}, {"sum:5m-avg:%s{dc=*}", workload.DCs},
+		{"sum:5m-avg:%s{rack=*}", 100}, {"sum:5m-avg:%s{host=*}", p.data.Hosts},
+	} {
+		if err := s.at(ctx, "groups", float64(min(g.groups, p.data.Hosts)), p, p.data.Whole(g.m), int64(p.data.Points()/p.data.MetricCount)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts: the same data in ever more salt buckets.
+func (s *scaling) parts(ctx context.Context) error {
+	for _, buckets := range s.cfg.Buckets {
+		p, err := s.use(ctx, s.cfg.Data, buckets)
+		if err != nil {
+			return err
+		}
+		err = s.at(ctx, "parts", float64(buckets), p, s.cfg.Data.Whole("sum:5m-avg:%s{region=*}"), int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount))
+		p.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inFlight: the same parts, ever more of them at the pushdown server at once.
+func (s *scaling) inFlight(ctx context.Context) error {
+	p, err := s.use(ctx, s.cfg.Data, s.cfg.Buckets[len(s.cfg.Buckets)-1])
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	var spots []spot
+	for _, n := range s.cfg.InFlight {
+		pushed := p.pushed(n)
+		for _, mode := range []string{"strict", "partial"} {
+			spots = append(spots, spot{float64(n), engine{pushedName, mode, pushed}})
+		}
+	}
+	return s.measure(ctx, "parts in flight at a server", spots, p, s.cfg.Data.Whole("sum:5m-avg:%s{region=*}"), int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount))
+}

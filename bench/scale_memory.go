@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"downpour/bench/peer"
+	"downpour/bench/report"
+	"downpour/bench/workload"
+)
+
+// MeasuredGateway is a running gateway whose memory can be told.
+type MeasuredGateway struct {
+	*peer.Server
+	// Peak is the most memory that the process has had so far, bytes.
+	Peak func() (int64, error)
+}
+
+// Measured is a gateway process that the kernel tells the memory of.
+func Measured(g *peer.Server) *MeasuredGateway {
+	return &MeasuredGateway{g, func() (int64, error) {
+		m, err := g.Process.Memory()
+		return m.Peak, err
+	}}
+}
+
+// memoryAsked is how often a gateway is asked: the second answer uses memory
+// that the first has left, or it does not.
+const memoryAsked = 3
+
+// memory: ever more points in the same hours of the same series, so that the
+// answer, and what a server sends for it, stays the same. Each figure is that of
+// a gateway of its own.
+func (s *scaling) memory(ctx context.Context) error {
+	s.peaks = &report.Plot{Name: "MiB of memory of the gateway, at most, by points", X: "points", Y: "MiB", LogX: true}
+	lines := []struct{ name, mode, parameter string }{
+		{pushedName, "strict", "&mode=strict"}, {pushedName, "partial", "&mode=partial"}, {"in process", "strict", ""},
+	}
+	peaks := map[string][]float64{}
+	for _, step := range s.cfg.MemorySteps {
+		d := s.cfg.Data
+		d.Step, d.Hours = step, s.cfg.MemoryHours
+		p, err := s.use(ctx, d, 1)
+		if err != nil {
+			return err
+		}
+		for _, l := range lines {
+			address := p.address
+			if l.name != pushedName {
+				address = ""
+			}
+			peak, err := s.peak(ctx, p, address, l.parameter)
+			if err != nil {
+				p.close()
+				return err
+			}
+			name := l.name + ", " + l.mode
+			peaks[name] = append(peaks[name], peak)
+			s.peaks.Add(name, float64(d.Points()/d.MetricCount), peak)
+		}
+		p.close()
+	}
+	for _, l := range lines {
+		name := l.name + ", " + l.mode
+		s.r.Aims = append(s.r.Aims, s.flat(name, peaks[name]))
+	}
+	return nil
+}
+
+// peak is the most memory, in MiB, of a new gateway that has answered the query.
+func (s *scaling) peak(ctx context.Context, p *scalePlace, pushdown, parameter string) (float64, error) {
+	g, err := s.cfg.Gateway(ctx, p.prefix, pushdown)
+	if err != nil {
+		return 0, err
+	}
+	defer g.Close()
+	q := workload.Query{Path: p.data.Whole("sum:5m-avg:%s").String() + parameter}
+	for range memoryAsked {
+		answer, err := g.Ask(ctx, q)
+		if err != nil {
+			return 0, err
+		}
+		if !strings.Contains(string(answer), `"dps"`) {
+			return 0, fmt.Errorf("%s: the gateway answers %.200s, want points", q, answer)
+		}
+	}
+	peak, err := g.Peak()
+	return float64(peak) / (1 << 20), err
+}
+
+// flat is the aim that memory does not grow with points.
+func (s *scaling) flat(name string, peaks []float64) report.Aim {
+	steps := s.cfg.MemorySteps
+	first, last := peaks[0], peaks[len(peaks)-1]
+	ratio := last / first
+	return report.Aim{Row: "memory", Scale: around, Want: wantMemory, Got: report.Ratio{Median: ratio, Low: ratio, High: ratio},
+		What: fmt.Sprintf("memory of the gateway for %dx the points, %s", steps[0]/steps[len(steps)-1], name), Against: "the fewest points",
+		Ours: fmt.Sprintf("%.0f MiB", last), Theirs: fmt.Sprintf("%.0f MiB", first)}
+}

@@ -1,0 +1,88 @@
+package batch
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// The names of a group's spans are alike: salt, metric and tag keys are the same in
+// all, tag values take turns. They travel as
+//
+//	count                          uvarint
+//	length of each                 uvarints
+//	first bytes of all, second bytes of all, …
+//
+// where of each byte only the distance to the one of the last name that is long
+// enough is written. What is alike becomes a run of zeros, values that count up a
+// run of ones, and LZ4 leaves next to nothing of runs. 00 00 01 07 and 00 00 01 09
+// are
+//
+//	02 | 04 04 | 00 00 | 00 00 | 01 00 | 07 02
+
+// appendNames appends the packed names to dst.
+func appendNames(dst []byte, names [][]byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(names)))
+	longest := 0
+	for _, n := range names {
+		dst = binary.AppendUvarint(dst, uint64(len(n)))
+		longest = max(longest, len(n))
+	}
+	for i := range longest {
+		last := byte(0)
+		for _, n := range names {
+			if i < len(n) {
+				dst = append(dst, n[i]-last)
+				last = n[i]
+			}
+		}
+	}
+	return dst
+}
+
+// parseNames is the inverse of appendNames, in dst's memory as far as that goes.
+// Every byte of b must be used; what it makes is bounded by the length of b.
+func parseNames(dst [][]byte, b []byte) ([][]byte, error) {
+	if len(b) == 0 {
+		return dst[:0], nil
+	}
+	count, rest, err := uvarint(b, len(b))
+	if err != nil {
+		return nil, fmt.Errorf("batch: count of names: %w", err)
+	}
+	lengths, total, longest := make([]int, count), 0, 0
+	for i := range lengths {
+		if lengths[i], rest, err = uvarint(rest, len(b)-total); err != nil {
+			return nil, fmt.Errorf("batch: length of name %d of %d: %w", i, count, err)
+		}
+		total += lengths[i]
+		longest = max(longest, lengths[i])
+	}
+	if total != len(rest) {
+		return nil, fmt.Errorf("batch: %d names of %d bytes in %d bytes", count, total, len(rest))
+	}
+	all := make([]byte, total)
+	dst = dst[:0]
+	for _, n := range lengths {
+		dst = append(dst, all[:n:n])
+		all = all[n:]
+	}
+	for i := range longest {
+		last := byte(0)
+		for _, n := range dst {
+			if i < len(n) {
+				last += rest[0]
+				n[i], rest = last, rest[1:]
+			}
+		}
+	}
+	return dst, nil
+}
+
+// uvarint reads a number that must not be more than most.
+func uvarint(b []byte, most int) (v int, rest []byte, err error) {
+	u, n := binary.Uvarint(b)
+	if n <= 0 || u > uint64(most) {
+		return 0, nil, fmt.Errorf("%d in %d bytes, want a number up to %d", u, len(b), most)
+	}
+	return int(u), b[n:], nil
+}

@@ -1,0 +1,121 @@
+package merge
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	arrowmemory "github.com/apache/arrow/go/v15/arrow/memory"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+)
+
+// stateRow is a group of one member in every bucket of an hour's four, of which
+// one sum is given.
+func stateRow(p *scanplan.Plan, salt byte, sum float64, low, high int16) *batch.Partial {
+	span := append([]byte{salt}, append(p.Metric[:3:3], append(uid(1), uid(2)...)...)...)
+	return &batch.Partial{
+		Live: []int32{1, 1, 1, 1}, A: []float64{1, 1, sum, 1}, Low: []int16{0, 0, low, 0}, High: []int16{1, 1, high, 1},
+		Spans: [][]byte{span}, Flags: []uint8{0},
+	}
+}
+
+func states(rows ...*batch.Partial) batch.Record {
+	w := batch.NewPartialWriter(arrowmemory.DefaultAllocator)
+	defer w.Release()
+	for _, r := range rows {
+		w.Append(r)
+	}
+	return w.Record()
+}
+
+func saltedPlan(aggregator scanplan.Aggregator) *scanplan.Plan {
+	s := encoding.DefaultSchema()
+	s.SaltWidth, s.SaltBuckets = 1, 4
+	p := newPlan(s, uid(1), base*1000, (base+3600)*1000-1, &scanplan.Downsample{Interval: 900_000, Function: "max"})
+	p.From, p.To = base/3600*3600, base/3600*3600+3600
+	p.Start, p.End = p.From*1000, p.To*1000-1
+	for i := range p.Ranges {
+		p.Ranges[i] = scanplan.KeyRange{Start: s.AppendRangeKey(nil, i, uid(1), uint32(p.From)), Stop: s.AppendRangeKey(nil, i, uid(1), uint32(p.To))}
+	}
+	p.Aggregator = aggregator
+	return p
+}
+
+// Sums of two salts are added up where their proofs allow it; else the second
+// part is refused as it comes, unless rounding is allowed or nobody asks for that
+// time.
+func TestStates_proof(t *testing.T) {
+	f := func(name string, wantAdd, wantFinish error, change func(*Merger), b *batch.Partial) {
+		t.Helper()
+		p := saltedPlan("sum")
+		m := New(p, nil)
+		change(m)
+		if err := m.Add(p.Ranges[0], states(stateRow(p, 0, 1<<51, 0, 52))); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Add(p.Ranges[1], states(b)); !errors.Is(err, wantAdd) {
+			t.Errorf("%s: %v, want %v", name, err, wantAdd)
+		} else if err != nil {
+			return
+		}
+		groups, err := m.Finish()
+		if !errors.Is(err, wantFinish) {
+			t.Errorf("%s: %v, want %v", name, err, wantFinish)
+		}
+		if err == nil && groups[0].Points.Len() == 4 {
+			if _, v := groups[0].Points.At(2); v.Double() != 1<<51+b.A[2] {
+				t.Errorf("%s: %v", name, v)
+			}
+		}
+	}
+	asIs := func(*Merger) {}
+	p := saltedPlan("sum")
+	f("no bits in common", nil, nil, asIs, stateRow(p, 1, 1<<20, 20, 21))
+	f("a bit that is lost", ErrOrder, nil, asIs, stateRow(p, 1, 0.5, -1, 0))
+	f("too many", ErrOrder, nil, asIs, stateRow(p, 1, 1<<52, 0, 53))
+	f("infinite", ErrOrder, nil, asIs, stateRow(p, 1, math.Inf(1), 1024, math.MaxInt16))
+	f("nothing known", ErrOrder, nil, asIs, func() *batch.Partial { r := stateRow(p, 1, 1, 0, 1); r.Low, r.High = nil, nil; return r }())
+	f("rounding allowed", nil, nil, (*Merger).AllowRounding, stateRow(p, 1, 0.5, -1, 0))
+	f("infinite, rounding allowed", nil, ErrOrder, (*Merger).AllowRounding, stateRow(p, 1, math.Inf(1), 1024, math.MaxInt16))
+	f("before the query", nil, nil, func(m *Merger) { m.plan.Start += 2*900_000 + 1 }, stateRow(p, 1, 0.5, -1, 0))
+	f("at its start", ErrOrder, nil, func(m *Merger) { m.plan.Start += 2 * 900_000 }, stateRow(p, 1, 0.5, -1, 0))
+	f("behind the query", nil, nil, func(m *Merger) { m.plan.End -= 2 * 900_000 }, stateRow(p, 1, 0.5, -1, 0))
+	f("at its end", ErrOrder, nil, func(m *Merger) { m.plan.End -= 2*900_000 - 1 }, stateRow(p, 1, 0.5, -1, 0))
+	f("not live there", nil, nil, asIs, func() *batch.Partial { r := stateRow(p, 1, 0, -1, 0); r.Live[2] = 0; return r }())
+}
+
+// Every two of four sums can be added up, and three, but not all.
+func TestStates_several(t *testing.T) {
+	p := saltedPlan("sum")
+	for parts := range 5 {
+		m := New(p, nil)
+		for i := range parts {
+			if err := m.Add(p.Ranges[i], states(stateRow(p, byte(i), 1<<51-1, 0, 51))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := m.Finish(); errors.Is(err, ErrOrder) != (parts == 4) {
+			t.Errorf("%d parts: %v", parts, err)
+		}
+	}
+}
+
+// States of a function that has none, or without its columns, are an error.
+func TestStates_refuses(t *testing.T) {
+	f := func(aggregator scanplan.Aggregator, want string) {
+		t.Helper()
+		p := saltedPlan(aggregator)
+		row := stateRow(p, 0, 1, 0, 1)
+		row.A = nil
+		if err := New(p, nil).Add(p.Ranges[0], states(row)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %q", aggregator, err, want)
+		}
+	}
+	f("sum", "lacks columns of sum")
+	f("p99", "states of p99, which has none")
+	f("nope", "states of nope, which has none")
+}

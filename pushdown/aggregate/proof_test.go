@@ -1,0 +1,224 @@
+package aggregate
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"downpour/encoding/scanplan"
+)
+
+// summed is the state of a sum with the given addends in order, at one time.
+func summed(name string, addends ...float64) *Partial {
+	f := byName[scanplan.Aggregator(name)]
+	p := f.NewPartial(1)
+	for _, x := range addends {
+		f.AddValues(p, 0, []float64{x})
+	}
+	return p
+}
+
+func TestLowestBit(t *testing.T) {
+	f := func(x float64, want int16) {
+		t.Helper()
+		if got := lowestBit(x); got != want {
+			t.Errorf("lowest bit of %v: %d, want %d", x, got, want)
+		}
+	}
+	f(1, 0)
+	f(-1, 0)
+	f(12, 2)
+	f(0.1, -55)
+	f(1.5, -1)
+	f(1<<53-1, 0)
+	f(1<<53, 53)
+	f(math.SmallestNonzeroFloat64, -1074)
+	f(0x1.8p-1022, -1023)
+	f(0x1p-1022, -1022)
+	f(0x1p1023, 1023)
+	f(math.MaxFloat64, 971)
+}
+
+// What is proven and what is not, at the borders of the condition.
+func TestProof_exact(t *testing.T) {
+	f := func(name string, want bool, addends ...float64) {
+		t.Helper()
+		p := summed("sum", addends...)
+		if got := p.Exact(0); got != want {
+			t.Errorf("%s: exact is %t, want %t: multiples of 2^%d, together %g", name, got, want, p.Low[0], p.Bound[0])
+		}
+	}
+	zero, inf := math.Copysign(0, -1), math.Inf(1)
+	f("nothing", true)
+	f("zeros", true, 0, zero)
+	f("not a number", true, nan)
+	f("one value", true, 0.1)
+	f("integers", true, 1, -2, 3, 1<<40)
+	f("just below", true, 1<<53-2, 1)
+	f("just there", false, 1<<53-1, 1)
+	f("a tie, rounded down", false, 1<<53, 1)
+	f("both signs count", false, 1<<52, -1<<52, 1)
+	f("decimals", false, 0.1, 1000)
+	f("as many bits elsewhere", true, 0x1p-1074, 0x1p-1022)
+	f("largest", true, math.MaxFloat64)
+	f("too large", false, math.MaxFloat64, 0x1p971)
+	f("large and small", false, 0x1p1023, 1)
+	f("infinite", false, inf)
+	f("infinite among others", false, 1, -inf)
+	squares := summed("squareSum", 3, -5)
+	if !squares.Exact(0) || squares.Bound[0] != 34 || summed("squareSum", 1<<26, 1).Bound[0] != 1<<52+1 || summed("squareSum", 1<<27, 1).Exact(0) {
+		t.Errorf("squares %+v, want the proof of what is added", squares.Proof)
+	}
+}
+
+// The example of the partial batch's page.
+func TestProof_example(t *testing.T) {
+	p, other := summed("sum", 3, 4.5, -8), summed("sum", 1000)
+	low, high := p.Shipped()
+	otherLow, otherHigh := other.Shipped()
+	if p.A[0] != -0.5 || low[0] != -1 || high[0] != 4 || otherLow[0] != 3 || otherHigh[0] != 10 {
+		t.Errorf("%v: low %v, high %v, and of 1000 %v, %v", p.A, low, high, otherLow, otherHigh)
+	}
+	if zeros, _ := summed("sum", 0).Shipped(); zeros[0] != 32767 {
+		t.Errorf("low of zeros %v", zeros)
+	}
+}
+
+// drawAddends are numbers of few bits or many, near each other or not.
+func drawAddends(t *rapid.T) (out []float64) {
+	scale := rapid.IntRange(-1080, 1000).Draw(t, "scale")
+	spread := rapid.SampledFrom([]int{1, 10, 30, 45, 60}).Draw(t, "spread")
+	most := int64(1) << rapid.IntRange(1, 53).Draw(t, "bits")
+	for range rapid.IntRange(2, 30).Draw(t, "addends") {
+		x := math.Ldexp(float64(rapid.Int64Range(-most, most).Draw(t, "digits")), scale+rapid.IntRange(0, spread).Draw(t, "shift"))
+		out = append(out, rapid.SampledFrom([]float64{x, x, x, x, 0, math.Copysign(0, -1), nan}).Draw(t, "addend"))
+	}
+	return out
+}
+
+// shuffled adds the addends up in a random order and in random pieces, each of
+// them sent as a part sends it.
+func shuffled(rng *rand.Rand, name string, addends []float64) *Partial {
+	f := byName[scanplan.Aggregator(name)]
+	order := rng.Perm(len(addends))
+	total := f.NewPartial(1)
+	for len(order) > 0 {
+		n := 1 + rng.IntN(len(order))
+		piece := f.NewPartial(1)
+		for _, i := range order[:n] {
+			f.AddValues(piece, 0, addends[i:i+1])
+		}
+		low, high := piece.Shipped()
+		piece.Proof = Received(low, high, 1)
+		f.Merge(total, 0, piece)
+		order = order[n:]
+	}
+	return total
+}
+
+// sameInAnyOrder fails if a proof is wrong: whoever says that a sum is exact,
+// all parts' shipped proofs together or the one of the whole, all orders have the
+// bits of the first.
+func sameInAnyOrder(t interface{ Fatalf(string, ...any) }, rng *rand.Rand, addends []float64) (proven bool) {
+	want := summed("sum", addends...)
+	proven = want.Exact(0)
+	for range 20 {
+		got := shuffled(rng, "sum", addends)
+		proven = proven || got.Exact(0)
+		if got.Exact(0) && !want.Exact(0) {
+			t.Fatalf("%v are proven in pieces (2^%d, %g) and not as a whole (2^%d, %g)", addends, got.Low[0], got.Bound[0], want.Low[0], want.Bound[0])
+		}
+		if proven && math.Float64bits(got.A[0]) != math.Float64bits(want.A[0]) {
+			t.Fatalf("%v add up to %v and to %v, and are proven: 2^%d, %g", addends, want.A[0], got.A[0], want.Low[0], want.Bound[0])
+		}
+	}
+	return proven
+}
+
+// What is proven has the same bits in every order and grouping; what has few bits
+// is proven.
+func TestProof_anyOrder(t *testing.T) {
+	var proven, not int
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 0))
+		if sameInAnyOrder(t, rng, drawAddends(t)) {
+			proven++
+		} else {
+			not++
+		}
+		integers := rapid.SliceOfN(rapid.Int64Range(-1<<40, 1<<40), 2, 50).Draw(t, "integers")
+		addends := make([]float64, len(integers))
+		for i, v := range integers {
+			addends[i] = math.Ldexp(float64(v), -3)
+		}
+		if !sameInAnyOrder(t, rng, addends) {
+			t.Fatalf("%v are not proven", addends)
+		}
+	})
+	t.Logf("%d cases proven, %d not", proven, not)
+	if proven == 0 || not == 0 {
+		t.Errorf("%d cases proven, %d not: they are not what they were made to be", proven, not)
+	}
+}
+
+// FuzzProof: any doubles, eight bytes each.
+func FuzzProof(f *testing.F) {
+	add := func(addends ...float64) {
+		var b []byte
+		for _, x := range addends {
+			b = binary.BigEndian.AppendUint64(b, math.Float64bits(x))
+		}
+		f.Add(b)
+	}
+	add(0.1, 0.2, 0.3)
+	add(1<<53, 1, 1)
+	add(math.MaxFloat64, 0x1p970, -math.MaxFloat64)
+	add(math.Inf(1), math.Inf(-1), nan, math.Copysign(0, -1))
+	add(0x1p-1074, -0x1p-1022, 0x1p-1021)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var addends []float64
+		for ; len(b) >= 8 && len(addends) < 100; b = b[8:] {
+			addends = append(addends, math.Float64frombits(binary.BigEndian.Uint64(b)))
+		}
+		sameInAnyOrder(t, rand.New(rand.NewPCG(uint64(len(addends)), 0)), addends)
+	})
+}
+
+// A proof that was sent proves no more than the one that was made, and of one
+// addend as much; without columns it proves nothing.
+func TestProof_shipped(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newProof(3)
+		for i := range 3 {
+			for _, x := range rapid.SliceOfN(rapid.Float64(), 0, 3).Draw(t, "addends") {
+				if x == x {
+					p.addend(i, x)
+				}
+			}
+		}
+		low, high := p.Shipped()
+		got := Received(low, high, 3)
+		for i := range 3 {
+			if got.Bound[i] < p.Bound[i] || got.Exact(i) && !p.Exact(i) {
+				t.Fatalf("sent %d %g, received %d %g", p.Low[i], p.Bound[i], got.Low[i], got.Bound[i])
+			}
+		}
+	})
+	for _, x := range []float64{1, 0.1, -3, 0x1p1022, math.SmallestNonzeroFloat64} {
+		p := summed("sum", x)
+		low, high := p.Shipped()
+		if got := Received(low, high, 1); !got.Exact(0) {
+			t.Errorf("%v alone is not proven: %+v", x, got)
+		}
+	}
+	p := summed("sum", math.Inf(1))
+	if low, high := p.Shipped(); low != nil || high != nil {
+		t.Errorf("%v, %v are sent where nothing is proven", low, high)
+	}
+	if got := Received(nil, nil, 1); got.Exact(0) || got.ExactWith(0, &p.Proof, 0) {
+		t.Errorf("%+v proves something", got)
+	}
+}
