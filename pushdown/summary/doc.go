@@ -41,7 +41,7 @@
 // time of their data (tsd.storage.use_otsdb_timestamp) instead of that of their
 // writing. Such rows can change without a write as well: HBase hides a put behind
 // a delete marker that has a later time, until a major compaction drops the
-// marker. One row of each series is looked at.
+// marker. One cell of each row is looked at.
 //
 // # What is kept
 //

@@ -106,7 +106,7 @@ func TestOpen_halfRead(t *testing.T) {
 	w.cache = New(1<<20, nil)
 	w.ask(p)
 	for range 2 {
-		op := w.open(p, operator.Options{FlushBytes: 200})
+		op := w.open(p, operator.Options{FlushBytes: 1})
 		for range 2 {
 			r, err := op.Next(t.Context())
 			if err != nil {

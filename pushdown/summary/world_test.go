@@ -175,7 +175,7 @@ func (w *world) ask(p *scanplan.Part) operator.Stats {
 	if !bytes.Equal(want, got) {
 		w.Fatalf("%d bytes, want %d; summary hits %d\n%s", len(got), len(want), stats.SummaryHits, p.Plan.String())
 	}
-	if stats.Points != fresh.Points || stats.Spans != fresh.Spans || stats.Batches != fresh.Batches {
+	if stats.Points != fresh.Points || stats.Rows != fresh.Rows || stats.Bytes != fresh.Bytes || stats.RowsScanned != fresh.RowsScanned || stats.Spans != fresh.Spans || stats.Batches != fresh.Batches {
 		w.Fatalf("stats %+v, want %+v", stats, fresh)
 	}
 	return stats

@@ -44,7 +44,8 @@ var errNoReadPoint = errors.New("the server tells no MVCC read point")
 // lies in a file of the region, wherever it is opened. A server that dies may
 // leave numbers behind that are given away again, for changes that it had not
 // made durable (TextImporter's, say); so the mark names the connection too,
-// which does not outlive the server's process.
+// which does not outlive the server's process. The mark that is returned is made
+// of the numbers under which such states were noted, see seen.
 //
 // What is visible may also change without a transaction, by time: cells of a
 // family with a TTL go by themselves. See lasting. What cannot be seen from
