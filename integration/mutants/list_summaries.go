@@ -40,7 +40,7 @@ func init() {
 		}, {
 			name: "forgotten-is-unchanged", file: "pushdown/store/pebble/changes.go",
 			old: "	c.crowded = c.last\n", new: "",
-			test: "TestMark_model",
+			test: "TestMark_forgets",
 		}, {
 			name: "read-point-ignored", file: "pushdown/store/hbase/mark.go",
 			old: "			return v\n", new: "			return min(v, 1)\n",

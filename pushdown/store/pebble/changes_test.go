@@ -2,7 +2,6 @@ package pebble
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -92,8 +91,7 @@ func TestMark_underWay(t *testing.T) {
 	}
 }
 
-// Against a model that forgets nothing: marks of one range are equal only if
-// nothing in it was written between, also when groups are forgotten.
+// Marks of one range are equal only if nothing in it was written between.
 func TestMark_model(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -101,39 +99,51 @@ func TestMark_model(t *testing.T) {
 	s := openMarked(t)
 	r := store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 13, "")}
 	s.mustMark(t, r)
-	const lots = mostGroups / 4
-	equal, forgot := 0, 0
-	for range 40 {
-		before := s.mustMark(t, r)
-		in := false
+	equal := 0
+	for range 200 {
+		before, in := s.mustMark(t, r), false
 		var batch []store.Mutation
 		for range 1 + rng.IntN(3) {
 			hour := uint32(rng.IntN(30))
 			in = in || hour >= 10 && hour < 13
 			batch = append(batch, store.Mutation{Row: hourRow(1, hour, "aaaaaa"), Family: "t", Qualifier: []byte("q")})
 		}
-		many := rng.IntN(4) == 0
-		for i := range lots {
-			if !many {
-				break
-			}
-			batch = append(batch, store.Mutation{Row: hourRow(byte(2+rng.IntN(200)), uint32(i), fmt.Sprint(i)), Family: "t", Qualifier: []byte("q")})
+		if err := s.Apply(t.Context(), "t", batch); err != nil {
+			t.Fatal(err)
+		}
+		same := s.mustMark(t, r) == before
+		if same == in {
+			t.Fatalf("a change in the range %v, and the mark %q stays %v", in, before, same)
+		}
+		if same {
+			equal++
+		}
+	}
+	if equal == 0 {
+		t.Error("no mark stayed: nothing was tried")
+	}
+}
+
+// What is forgotten counts as changed, each time anew.
+func TestMark_forgets(t *testing.T) {
+	s := openMarked(t)
+	r := store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 13, "")}
+	seen := map[string]bool{s.mustMark(t, r): true}
+	for range 3 {
+		batch := []store.Mutation{{Row: hourRow(1, 11, "aaaaaa"), Family: "t", Qualifier: []byte("q")}}
+		for i := range uint32(mostGroups) {
+			batch = append(batch, store.Mutation{Row: hourRow(2, i, ""), Family: "t", Qualifier: []byte("q")})
 		}
 		if err := s.Apply(t.Context(), "t", batch); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(s.changes.groups); n > mostGroups {
-			t.Fatalf("%d groups are remembered, want at most %d", n, mostGroups)
-		} else if many && n == 0 {
-			forgot++
+			t.Errorf("%d groups are remembered, want at most %d", n, mostGroups)
 		}
-		if same := s.mustMark(t, r) == before; same && in {
-			t.Fatalf("a change in the range left the mark %q", before)
-		} else if same {
-			equal++
+		mark := s.mustMark(t, r)
+		if seen[mark] {
+			t.Errorf("mark %q came back", mark)
 		}
-	}
-	if equal == 0 || forgot == 0 {
-		t.Errorf("%d marks stayed, groups were forgotten %d times: nothing was tried", equal, forgot)
+		seen[mark] = true
 	}
 }
