@@ -41,7 +41,7 @@ func small() workload.Devops {
 	return d
 }
 
-func memoryStore(t *testing.T) *pebble.Store {
+func memoryStore(t testing.TB) *pebble.Store {
 	t.Helper()
 	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
 	if err != nil {
@@ -52,7 +52,7 @@ func memoryStore(t *testing.T) *pebble.Store {
 }
 
 // gatewayOn serves a store, with OpenTSDB's tables in it.
-func gatewayOn(t *testing.T, st *pebble.Store) *peer.Server {
+func gatewayOn(t testing.TB, st *pebble.Store) *peer.Server {
 	t.Helper()
 	schema := encoding.DefaultSchema()
 	if err := tables.Create(t.Context(), st, tables.Specs(bench.TableNames("tsdb"), schema, "NONE")); err != nil {
@@ -62,7 +62,7 @@ func gatewayOn(t *testing.T, st *pebble.Store) *peer.Server {
 }
 
 // gatewayOver serves the tables of a prefix, with a pushdown server or none.
-func gatewayOver(t *testing.T, st *pebble.Store, prefix, pushdown string) *peer.Server {
+func gatewayOver(t testing.TB, st *pebble.Store, prefix, pushdown string) *peer.Server {
 	t.Helper()
 	n := bench.TableNames(prefix)
 	cfg := &gateway.Config{
@@ -240,19 +240,6 @@ func TestLayout(t *testing.T) {
 	}
 	if want := 7*5 + 1; len(r.Figures) != want {
 		t.Errorf("%d figures, want %d", len(r.Figures), want)
-	}
-}
-
-// Every put is shown at every socket, and none before it began.
-func TestLive(t *testing.T) {
-	server := gatewayOn(t, memoryStore(t))
-	const sockets, puts = 5, 6
-	l, err := bench.Live(t.Context(), bench.LiveConfig{Server: server, Sockets: sockets, Puts: puts, Every: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.Requests != sockets*puts || l.At(100) <= 0 || l.At(100) > 20*time.Second {
-		t.Errorf("%+v, want %d frames", l, sockets*puts)
 	}
 }
 

@@ -11,10 +11,10 @@
 //	Replay    recorded or generated queries, closed or open loop
 //	Pair      the same queries to two systems in turn
 //	Layout    how a table's design decides what a selection costs
-//	Live      the time from a put to the frame that shows it
 //	Scale     how cost grows with points, series, groups and parts
 //
-// The table of aims is package speed.
+// The table of aims is package speed; live queries and the Arrow answer are
+// package live.
 package bench
 
 import (

@@ -118,7 +118,7 @@ func (r *replay) schedule(ctx context.Context, requests chan<- request) {
 		if r.c.Requests > 0 && n >= r.c.Requests || r.c.Duration > 0 && passed >= r.c.Duration {
 			return
 		}
-		if !until(ctx, due) {
+		if !Until(ctx, due) {
 			return
 		}
 		next := request{query: q}
@@ -134,8 +134,8 @@ func (r *replay) schedule(ctx context.Context, requests chan<- request) {
 	}
 }
 
-// until waits for a moment; false when ctx ended first.
-func until(ctx context.Context, at time.Time) bool {
+// Until waits for a moment; false when ctx ended first.
+func Until(ctx context.Context, at time.Time) bool {
 	wait := time.Until(at)
 	if wait <= 0 {
 		return ctx.Err() == nil

@@ -41,7 +41,7 @@ func (s *scaling) memory(ctx context.Context) error {
 	for _, step := range s.cfg.MemorySteps {
 		d := s.cfg.Data
 		d.Step, d.Hours = step, s.cfg.MemoryHours
-		p, err := s.use(ctx, d, 1)
+		p, err := s.asLoaded(ctx, d, s.cfg.Form)
 		if err != nil {
 			return err
 		}

@@ -77,10 +77,11 @@ func (c *counters) lines(host string) string {
 	now := time.Now().Unix()
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if m.Counter == nil || !strings.HasPrefix(f.GetName(), "downpour_") {
+			value, ok := ownNumber(f, m)
+			if !ok {
 				continue
 			}
-			fmt.Fprintf(&b, "%s %d %.0f", strings.ReplaceAll(f.GetName(), "_", "."), now, m.Counter.GetValue())
+			fmt.Fprintf(&b, "%s %d %.0f", strings.ReplaceAll(f.GetName(), "_", "."), now, value)
 			for _, l := range m.GetLabel() {
 				fmt.Fprintf(&b, " %s=%s", l.GetName(), l.GetValue())
 			}
@@ -88,6 +89,19 @@ func (c *counters) lines(host string) string {
 		}
 	}
 	return b.String()
+}
+
+// ownNumber is the value of one of our counters and gauges.
+func ownNumber(f *dto.MetricFamily, m *dto.Metric) (value float64, ok bool) {
+	switch {
+	case !strings.HasPrefix(f.GetName(), "downpour_"):
+		return 0, false
+	case m.Counter != nil:
+		return m.Counter.GetValue(), true
+	case m.Gauge != nil:
+		return m.Gauge.GetValue(), true
+	}
+	return 0, false
 }
 
 // Query counts one query.

@@ -2,24 +2,15 @@ package gateway_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"log/slog"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
 	"github.com/gorilla/websocket"
@@ -35,6 +26,7 @@ import (
 	"downpour/gateway/internal/httpapi"
 	"downpour/pushdown"
 	"downpour/pushdown/auth"
+	"downpour/pushdown/auth/authtest"
 )
 
 // tokens, one for each scope; "" is none, wrong is in no file.
@@ -100,7 +92,8 @@ func openDoors(t *testing.T, secured bool) (*bench, []door) {
 	cfg := config(0)
 	cfg.TokenFile, cfg.AllowDelete = tokenFile(t), true
 	if secured {
-		cfg.TLSCert, cfg.TLSKey = certificate(t)
+		made := authtest.NewCertificate(t)
+		cfg.TLSCert, cfg.TLSKey = made.CertFile, made.KeyFile
 		var err error
 		if clientTLS, err = cfg.ClientTLS(); err != nil {
 			t.Fatal(err)
@@ -428,8 +421,8 @@ func (b *bench) flight() flight.FlightServiceClient {
 // With a certificate nobody is served in the clear, nor by a client that does
 // not trust it.
 func TestDoors_TLSOnly(t *testing.T) {
-	cert, key := certificate(t)
-	b := open(t, func(c *gateway.Config) { c.TLSCert, c.TLSKey = cert, key })
+	made := authtest.NewCertificate(t)
+	b := open(t, func(c *gateway.Config) { c.TLSCert, c.TLSKey = made.CertFile, made.KeyFile })
 	if !strings.HasPrefix(b.g.URL(), "https://") {
 		t.Fatalf("at %s", b.g.URL())
 	}
@@ -455,35 +448,4 @@ func TestDoors_TLSOnly(t *testing.T) {
 		old.Close()
 		t.Error("TLS 1.1 is spoken")
 	}
-}
-
-// certificate makes a certificate for 127.0.0.1 and returns the names of the
-// files of it and of its key.
-func certificate(t *testing.T) (cert, key string) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: keyDER}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
 }

@@ -30,7 +30,7 @@ func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Tim
 	if err != nil {
 		return live.Answer{}, refusal(err)
 	}
-	answer := live.Answer{Results: make([]live.Result, len(results)), Missing: httpapi.HexRanges(stats.Missing)}
+	answer := live.Answer{Results: make([]live.Result, len(results)), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}
 	for i := range results {
 		answer.Results[i] = liveResult(&results[i])
 	}
@@ -57,9 +57,9 @@ func liveResult(r *ask.Result) live.Result {
 		Key: r.Key, Points: r.Points, NaNIsNull: r.NaNIsNull}
 }
 
-// follow makes the sources of live queries: answers that are kept up to date
+// followers make the sources of live queries: answers that are kept up to date
 // from the rows.
-func (s *Server) follow() *follow.Followers {
+func (s *Server) followers() *follow.Followers {
 	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
 }
 

@@ -285,6 +285,24 @@ func TestLive_storeComesBack(t *testing.T) {
 	s.settle()
 }
 
+// That the store has gone is told although nobody writes, and so is its return.
+func TestLive_idleStoreGoes(t *testing.T) {
+	b := open(t, nil)
+	b.put("m 1356998500 1 host=a")
+	s := b.subscribe(liveQuery, "")
+	s.next()
+	judge := unreachable
+	b.store.judge.Store(&judge)
+	if m := s.next(); m.Type != "error" || m.Error.Code != 424 || !m.Error.Temporary {
+		t.Errorf("got %+v, %+v; want a temporary 424", m, m.Error)
+	}
+	b.store.judge.Store(nil)
+	if m := s.next(); m.Type != "delta" {
+		t.Errorf("got %+v, want a sign that it is there again", m)
+	}
+	s.settle()
+}
+
 // The page and what it needs come from the gateway.
 func TestPage(t *testing.T) {
 	b := open(t, nil)

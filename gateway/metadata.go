@@ -123,7 +123,8 @@ func (s *Server) stats() []httpapi.Stat {
 	}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if m.Counter == nil || !strings.HasPrefix(f.GetName(), "downpour_") {
+			value, ok := ownNumber(f, m)
+			if !ok {
 				continue
 			}
 			tags := map[string]string{}
@@ -132,11 +133,11 @@ func (s *Server) stats() []httpapi.Stat {
 			}
 			switch {
 			case f.GetName() == "downpour_put_points_total" && tags["outcome"] == "stored":
-				add("tsd.datapoints.added", m.Counter.GetValue(), map[string]string{"type": "all"})
+				add("tsd.datapoints.added", value, map[string]string{"type": "all"})
 			case f.GetName() == "downpour_put_points_total" && tags["outcome"] == "refused":
-				add("tsd.rpc.errors", m.Counter.GetValue(), map[string]string{"type": "illegal_arguments"})
+				add("tsd.rpc.errors", value, map[string]string{"type": "illegal_arguments"})
 			}
-			add(strings.ReplaceAll(f.GetName(), "_", "."), m.Counter.GetValue(), tags)
+			add(strings.ReplaceAll(f.GetName(), "_", "."), value, tags)
 		}
 	}
 	return out

@@ -160,7 +160,9 @@ func (s *Server) build() error {
 		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
 	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Summaries: summaries, Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget})
-	s.hub = live.New(live.Config{Ask: s.askLive, Follow: s.follow().Follow, Log: s.log})
+	followers := s.followers()
+	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Log: s.log})
+	s.count.registry.MustRegister(liveCounts{s.hub, followers})
 	s.stream = stream.New(stream.Config{Hub: s.hub, AllowOrigins: s.cfg.AllowOrigins, Authorize: s.mayRead, Log: s.log})
 	return nil
 }

@@ -17,12 +17,14 @@ import (
 	"time"
 
 	"downpour/bench"
+	"downpour/bench/live"
 	"downpour/bench/peer"
 	"downpour/bench/report"
 	"downpour/bench/speed"
 	"downpour/bench/workload"
 	"downpour/encoding"
 	points "downpour/gateway/put"
+	"downpour/gateway/uid"
 	"downpour/integration/e2e"
 	"downpour/pushdown/store/open"
 )
@@ -151,6 +153,38 @@ func TestBench_layoutAndScale(t *testing.T) {
 	}
 }
 
+// Live queries and the Arrow answer on a real HBase, rows as puts leave them: they
+// are measured and their answers found equal. Many sockets are left to the
+// embedded store.
+func TestBench_liveOnHBase(t *testing.T) {
+	ctx := within(t, 5*time.Minute)
+	names, h := createTables(t), hbase(t)
+	server := must[*peer.Server](t)(peer.StartDownpour(ctx, peer.Options{Quorum: h.Quorum(), Tables: names}))
+	defer server.Close()
+	st := must[bench.Store](t)(openBenchStore("hbase:" + h.Quorum()))
+	defer st.Close()
+	d := shortData()
+	d.Hours, d.Step = 1, 10
+	r := report.New("live", nil)
+	c := live.Config{Server: server, Store: live.HBase, Parts: []string{"frames", "tick", "answers"}, Data: d, Sockets: []int{2}, Puts: 2, Every: 50 * time.Millisecond, Rounds: 1, Report: r,
+		Tick: live.TickConfig{CPU: h.CPU, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"}}
+	c.Floor = func(ctx context.Context, metric string) (*bench.Floor, error) {
+		id, err := uid.New(uid.Config{Store: st, Table: names.UID, Schema: encoding.DefaultSchema()}).Resolve(ctx, encoding.UIDMetric, metric)
+		return &bench.Floor{Store: st, Schema: encoding.DefaultSchema(), Table: names.Data, Metric: id}, err
+	}
+	if err := live.Run(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Latencies) != 1 || len(r.Figures) != 3+2+2*3 || len(r.Aims) != 2 {
+		t.Errorf("%d latencies, %d figures, %d aims", len(r.Latencies), len(r.Figures), len(r.Aims))
+	}
+	for _, f := range r.Figures {
+		if f.Median() <= 0 || f.Work <= 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 // The command as users run it: frames of live charts at sockets of a gateway
 // process, and an interrupted comparison that says what it left.
 func TestBench_command(t *testing.T) {
@@ -158,9 +192,15 @@ func TestBench_command(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	dir := t.TempDir()
 	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: must[string](t)(e2e.Root()),
-		Args: []string{"live", "-sockets", "1,20", "-puts", "3", "-every", "50ms", "-results", dir}})
+		Args: []string{"live", "-stores", "embedded", "-sockets", "1,20", "-puts", "3", "-every", "50ms", "-crowd", "40", "-plans", "4",
+			"-hosts", "30", "-hours", "1", "-seconds", "1", "-ticks", "1", "-asks", "1", "-rounds", "1", "-results", dir}})
 	if err != nil || status != 0 {
 		t.Errorf("status %d, %v\n%s", status, err, out)
+	}
+	for _, want := range []string{"put to frame, embedded, sockets: 20", "40 sockets on 4 plans, a tenth stalled", "a second of following, CPU, embedded", "points as Arrow, embedded"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("lacks %q:\n%s", want, out)
+		}
 	}
 	if pages := must[[]string](t)(filepath.Glob(filepath.Join(dir, "*.html"))); len(pages) != 1 {
 		t.Errorf("%d pages, want 1\n%s", len(pages), out)

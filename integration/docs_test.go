@@ -50,9 +50,9 @@ func TestDocs_notebook(t *testing.T) {
 	}
 }
 
-// The chart of the docs, on a page from elsewhere, draws and moves.
+// The charts of the docs, on a page from elsewhere, draw and move.
 func TestDocs_ownChart(t *testing.T) {
-	ctx := within(t, 2*time.Minute)
+	ctx := within(t, 3*time.Minute)
 	var page string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -63,11 +63,16 @@ func TestDocs_ownChart(t *testing.T) {
 	hostMetrics(ctx, t, ours.URL)
 	defer feed(ctx, t, ours.URL)()
 	blocks := examples(t, "html", ours.Addr)
-	if len(blocks) != 1 {
+	if len(blocks) != 2 {
 		t.Fatalf("%d examples", len(blocks))
 	}
-	page = blocks[0]
-	if out, err := e2e.Node(ctx, "integration/browser/own.mjs", elsewhere.URL, "2"); err != nil || !strings.Contains(string(out), "moved") {
-		t.Errorf("error %v, output %q", err, out)
+	if n := strings.Count(blocks[0], "\n"); n > 10 {
+		t.Errorf("the start in ten lines has %d", n)
+	}
+	for i, kind := range []string{"chart", "list"} {
+		page = blocks[i]
+		if out, err := e2e.Node(ctx, "integration/browser/own.mjs", elsewhere.URL, kind); err != nil || !strings.Contains(string(out), kind+" moved") {
+			t.Errorf("%s: error %v, output %q", kind, err, out)
+		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,30 +51,119 @@ func BenchmarkLive_hbaseTick(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer st.Close()
-	t := newTicker(b, ctx, st, tables)
-	source := follow.New(follow.Config{Engine: t.engine, Store: st}).Follow(json.RawMessage(t.query))
+	counted := &countedStore{Store: st}
+	t := newTicker(b, ctx, counted, tables)
+	source := follow.New(follow.Config{Engine: t.engine, Store: counted}).Follow(json.RawMessage(t.query))
 	defer source.Close()
 	if _, err := source.Next(ctx, t.clock); err != nil {
 		b.Fatal(err)
 	}
-	var ticks, again time.Duration
-	asked := 0
+	var ticks, again work
 	for i := range b.N {
 		t.second()
-		began := time.Now()
-		if _, err := source.Next(ctx, t.clock); err != nil {
-			b.Fatal(err)
-		}
-		ticks += time.Since(began)
+		ticks.of(h, counted, b, func() error {
+			_, err := source.Next(ctx, t.clock)
+			return err
+		})
 		if i%5 == 0 {
-			again += t.ask()
-			asked++
+			again.of(h, counted, b, t.ask)
 		}
 	}
-	tick, whole := ticks.Seconds()*1000/float64(b.N), again.Seconds()*1000/float64(asked)
-	b.ReportMetric(tick, "tick-ms")
-	b.ReportMetric(whole, "again-ms")
-	b.ReportMetric(whole/tick, "times-cheaper")
+	ticks.report(b, "tick", ticks.rounds)
+	again.report(b, "again", again.rounds)
+	per := func(of func(w *work) float64) float64 {
+		return of(&again) / float64(again.rounds) / (of(&ticks) / float64(ticks.rounds))
+	}
+	b.ReportMetric(per(func(w *work) float64 { return w.took.Seconds() }), "times-cheaper")
+	b.ReportMetric(per(func(w *work) float64 { return w.cpu.Seconds() }), "times-cheaper-cpu")
+	b.ReportMetric(per(func(w *work) float64 { return float64(w.cells) }), "times-fewer-cells")
+}
+
+// work is what rounds of something took: by the clock, of the processors (here
+// and in HBase, which the load of others on the machine disturbs less), and what
+// HBase delivered.
+type work struct {
+	rounds       int
+	took, cpu    time.Duration
+	cells, bytes int64
+}
+
+// of does a round and adds what it took.
+func (w *work) of(h *e2e.HBase, st *countedStore, b *testing.B, do func() error) {
+	b.Helper()
+	cells, bytes, cpu := st.cells.Load(), st.bytes.Load(), processors(h, b)
+	began := time.Now()
+	if err := do(); err != nil {
+		b.Fatal(err)
+	}
+	w.took += time.Since(began)
+	w.cpu += processors(h, b) - cpu
+	w.cells += st.cells.Load() - cells
+	w.bytes += st.bytes.Load() - bytes
+	w.rounds++
+}
+
+func (w *work) report(b *testing.B, name string, rounds int) {
+	n := float64(rounds)
+	b.ReportMetric(w.took.Seconds()*1000/n, name+"-ms")
+	b.ReportMetric(w.cpu.Seconds()*1000/n, name+"-cpu-ms")
+	b.ReportMetric(float64(w.cells)/n, name+"-cells")
+	b.ReportMetric(float64(w.bytes)/1000/n, name+"-KB")
+}
+
+// processors is the processor time taken so far, by HBase and by this process.
+func processors(h *e2e.HBase, b *testing.B) time.Duration {
+	b.Helper()
+	theirs, err := h.CPU()
+	var own syscall.Rusage
+	if err == nil {
+		err = syscall.Getrusage(syscall.RUSAGE_SELF, &own)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return theirs + time.Duration(own.Utime.Nano()+own.Stime.Nano())
+}
+
+// countedStore counts what a store delivers.
+type countedStore struct {
+	store.Store
+	cells, bytes atomic.Int64
+}
+
+func (c *countedStore) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
+	sc, err := c.Store.Scan(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &countedScan{sc, c}, nil
+}
+
+func (c *countedStore) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
+	rows, err := c.Store.Get(ctx, table, family, keys)
+	c.count(rows)
+	return rows, err
+}
+
+// count adds rows, a cell with the 24 bytes of its lengths, family, time and type.
+func (c *countedStore) count(rows []store.Row) {
+	for i := range rows {
+		for j := range rows[i].Cells {
+			c.cells.Add(1)
+			c.bytes.Add(int64(24 + len(rows[i].Key) + len(rows[i].Cells[j].Qualifier) + len(rows[i].Cells[j].Value)))
+		}
+	}
+}
+
+type countedScan struct {
+	store.Scanner
+	of *countedStore
+}
+
+func (c *countedScan) Next() ([]store.Row, error) {
+	rows, err := c.Scanner.Next()
+	c.of.count(rows)
+	return rows, err
 }
 
 // ticker writes the points of one second after the other.
@@ -140,16 +231,12 @@ func (t *ticker) second() {
 	t.write(t.clock.Unix())
 }
 
-// ask asks whole and returns how long that took.
-func (t *ticker) ask() time.Duration {
-	t.Helper()
+// ask asks whole.
+func (t *ticker) ask() error {
 	q, err := query.Parser{Now: t.clock}.JSON([]byte(t.query))
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	began := time.Now()
-	if _, _, err := t.engine.Run(t.ctx, q); err != nil {
-		t.Fatal(err)
-	}
-	return time.Since(began)
+	_, _, err = t.engine.Run(t.ctx, q)
+	return err
 }

@@ -4,20 +4,14 @@ package integration
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"downpour/integration/e2e"
+	"downpour/pushdown/auth/authtest"
 )
 
 // Our package for Python: its own tests, with scripted servers.
@@ -29,31 +23,14 @@ func TestPython_package(t *testing.T) {
 // points, corrections and new series; over TLS with tokens, which refuse others.
 func TestPython_follow(t *testing.T) {
 	ctx := within(t, 2*time.Minute)
-	certificate, key := selfSigned(t)
+	made := authtest.NewCertificate(t)
 	const read, write = "a-token-for-reading", "a-token-for-writing"
 	ours := embedded(t, map[string]string{
-		"DOWNPOUR_TLS_CERT": certificate, "DOWNPOUR_TLS_KEY": key,
+		"DOWNPOUR_TLS_CERT": made.CertFile, "DOWNPOUR_TLS_KEY": made.KeyFile,
 		"DOWNPOUR_TOKEN_FILE": writeFile(t, "tokens", "read "+read+"\nwrite "+write+"\n"),
 	})
-	out := must[[]byte](t)(e2e.Python(ctx, "integration/readers/follow.py", ours.URL, certificate, read, write))
+	out := must[[]byte](t)(e2e.Python(ctx, "integration/readers/follow.py", ours.URL, made.CertFile, read, write))
 	t.Logf("%s", out)
-}
-
-// selfSigned makes a certificate of 127.0.0.1 and returns the files of it and of
-// its key.
-func selfSigned(t *testing.T) (certificate, key string) {
-	t.Helper()
-	private := must[*ecdsa.PrivateKey](t)(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
-	made := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	signed := must[[]byte](t)(x509.CreateCertificate(rand.Reader, made, made, &private.PublicKey, private))
-	secret := must[[]byte](t)(x509.MarshalPKCS8PrivateKey(private))
-	text := func(kind string, der []byte) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-	}
-	return writeFile(t, "cert.pem", text("CERTIFICATE", signed)), writeFile(t, "key.pem", text("PRIVATE KEY", secret))
 }
 
 // An expression that the package turns into JSON, as the WebSocket wants it, has

@@ -2,15 +2,8 @@ package pushdown_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -24,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"downpour/pushdown"
+	"downpour/pushdown/auth/authtest"
 	"downpour/pushdown/client"
 	"downpour/pushdown/wire"
 )
@@ -134,10 +128,10 @@ func TestWeb_token(t *testing.T) {
 // Behind TLS, Flight and HTTP are told apart as well, whatever a client offers;
 // plain connections get nothing.
 func TestServe_tls(t *testing.T) {
-	certificate, roots := selfSigned(t)
-	trust := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	made := authtest.NewCertificate(t)
+	trust := &tls.Config{RootCAs: made.Roots, MinVersion: tls.VersionTLS12}
 	p := start(t, points(100), func(c *pushdown.Config, o *client.Options) {
-		c.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{made.Server}, MinVersion: tls.VersionTLS12}
 		o.TLS = trust
 	})
 	if _, err := text(p.open(part())); err != nil {
@@ -164,28 +158,4 @@ func TestServe_tls(t *testing.T) {
 	if _, err := healthpb.NewHealthClient(untrusting).Check(ctx, &healthpb.HealthCheckRequest{}); status.Code(err) != codes.Unavailable {
 		t.Errorf("a client that does not know the certificate: %v", err)
 	}
-}
-
-// selfSigned makes a certificate for 127.0.0.1.
-func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
 }

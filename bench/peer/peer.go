@@ -138,18 +138,30 @@ func (s *Server) Ask(ctx context.Context, q workload.Query) ([]byte, error) {
 
 // Drain asks a question, reads the answer to its end and throws it away.
 func (s *Server) Drain(ctx context.Context, q workload.Query) error {
-	body, err := s.open(ctx, q)
+	_, err := s.Copy(ctx, q, "", io.Discard)
+	return err
+}
+
+// Copy asks a question in the form of a media type, "" for JSON, and writes the
+// answer to w. It returns the bytes of the answer.
+func (s *Server) Copy(ctx context.Context, q workload.Query, accept string, w io.Writer) (int64, error) {
+	body, err := s.openAs(ctx, q, accept)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer body.Close()
-	if _, err := io.Copy(io.Discard, body); err != nil {
-		return fmt.Errorf("%s: %s: reading the answer: %w", s.Name, q, err)
+	n, err := io.Copy(w, body)
+	if err != nil {
+		return n, fmt.Errorf("%s: %s: reading the answer: %w", s.Name, q, err)
 	}
-	return nil
+	return n, nil
 }
 
 func (s *Server) open(ctx context.Context, q workload.Query) (io.ReadCloser, error) {
+	return s.openAs(ctx, q, "")
+}
+
+func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (io.ReadCloser, error) {
 	path := q.String()
 	if s.Prometheus {
 		var err error
@@ -160,6 +172,9 @@ func (s *Server) open(ctx context.Context, q workload.Query) (io.ReadCloser, err
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
 	}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -158,14 +158,17 @@ func TestWriteText(t *testing.T) {
 		}
 	}
 	// What benchstat reads: a name without blanks, a count, values with units.
-	line := regexp.MustCompile(`^(Benchmark\S+ \d+ \d+ ns/op( \d+ \S+/s)?|(goos|goarch|pkg|cpu|commit): .*)$`)
+	line := regexp.MustCompile(`^(Benchmark\S+ \d+ \d+ ns/op( \d+ \S+/s)?|Benchmark\S+ \d+ \d+ p50-ns \d+ p99-ns|(goos|goarch|pkg|cpu|commit): .*)$`)
 	for l := range strings.Lines(bench.String()) {
 		if !line.MatchString(strings.TrimSuffix(l, "\n")) {
 			t.Errorf("benchstat cannot read %q", l)
 		}
 	}
-	if n := strings.Count(bench.String(), "Benchmark"); n != 6 {
+	if n := strings.Count(bench.String(), "ns/op"); n != 6 {
 		t.Errorf("%d runs, want 6", n)
+	}
+	if n := strings.Count(bench.String(), "p99-ns"); n != len(r.Latencies) || n == 0 {
+		t.Errorf("%d latencies, want %d:\n%s", n, len(r.Latencies), &bench)
 	}
 	if want := `| 1x | sum:5m-avg\|x | OpenTSDB | at least 5x | 5.10x (4.00 to 6.00): 31 ms against 150 ms | met |`; !strings.Contains(table.String(), want) {
 		t.Errorf("table lacks %s:\n%s", want, &table)

@@ -114,7 +114,8 @@ func (a Aim) Line() string {
 }
 
 // WriteBench writes the figures as lines of Go benchmarks, one a run, for
-// benchstat. Names lose their blanks.
+// benchstat, and of latencies the middle and the slow end. Names lose their
+// blanks.
 func (r *Report) WriteBench(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: downpour/bench\ncpu: %s\ncommit: %s\n", before(r.Machine.OS), after(r.Machine.OS), r.Machine.CPU, r.Commit)
@@ -126,6 +127,10 @@ func (r *Report) WriteBench(w io.Writer) error {
 			}
 			b.WriteByte('\n')
 		}
+	}
+	for _, l := range r.Latencies {
+		loop, _, _ := strings.Cut(l.Loop, ",")
+		fmt.Fprintf(&b, "Benchmark%s/%s/%s %d %d p50-ns %d p99-ns\n", title(r.Workload), benchName(l.Name), benchName(loop), max(l.Requests, 1), l.At(50).Nanoseconds(), l.At(99).Nanoseconds())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -18,7 +18,8 @@ import (
 //	a, b       list<float64>   by bucket: what the aggregator remembers, or unused
 //	low, high  list<int16>     by bucket: of a sum in a, that its addends are
 //	                           multiples of 2^low and their absolute values
-//	                           together less than 2^high; empty: nothing is known
+//	                           together less than 2^high; empty: nothing is
+//	                           known, or live is at most 1 and a the addend
 //	spans      binary          all members, ascending, packed: see names.go
 //	flags      list<uint8>     of each span: Edge bits
 //	edge_time  list<int64>     ms: for each flagged edge, in the order of spans,

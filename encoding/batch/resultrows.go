@@ -59,24 +59,42 @@ func (c *nullable[T]) append(v T) { c.values = append(c.values, v) }
 // appendMany adds a value n times.
 func (c *nullable[T]) appendMany(v T, n int) { c.values = repeat(c.values, v, n) }
 
+// repeat appends v n times: what is there is copied, twice as much each time.
 func repeat[T any](dst []T, v T, n int) []T {
+	if n == 0 {
+		return dst
+	}
 	from := len(dst)
 	dst = slices.Grow(dst, n)[:from+n]
-	for i := from; i < len(dst); i++ {
-		dst[i] = v
+	added := dst[from:]
+	added[0] = v
+	for done := 1; done < n; done *= 2 {
+		copy(added[done:], added[:done])
 	}
 	return dst
 }
 
 // appendNulls adds n rows without value.
 func (c *nullable[T]) appendNulls(n int) {
+	bitutil.SetBitsTo(c.bits(), int64(len(c.values)), int64(n), false)
+	c.values = append(c.values, make([]T, n)...)
+	c.nulls += n
+}
+
+// nullAt makes a row null that has a value.
+func (c *nullable[T]) nullAt(i int) {
+	var none T
+	bitutil.ClearBit(c.bits(), i)
+	c.values[i] = none
+	c.nulls++
+}
+
+func (c *nullable[T]) bits() []byte {
 	if c.valid == nil {
 		c.valid = make([]byte, maxResultRows/8)
 		memory.Set(c.valid, 0xFF)
 	}
-	bitutil.SetBitsTo(c.valid, int64(len(c.values)), int64(n), false)
-	c.values = append(c.values, make([]T, n)...)
-	c.nulls += n
+	return c.valid
 }
 
 // add appends points of a group; indexes are its texts.
@@ -99,12 +117,15 @@ func (r *resultRows) add(g *ResultGroup, indexes []int32, p encoding.Points) {
 }
 
 func (r *resultRows) addValues(p encoding.Points, nanIsNull bool) {
-	for i := range p.Len() {
-		_, v := p.At(i)
-		if d := v.Double(); nanIsNull && math.IsNaN(d) {
-			r.values.appendNulls(1)
-		} else {
-			r.values.append(d)
+	c := &r.values
+	from := len(c.values)
+	c.values = p.AppendDoubles(c.values)
+	if !nanIsNull {
+		return
+	}
+	for i, v := range c.values[from:] {
+		if math.IsNaN(v) {
+			c.nullAt(from + i)
 		}
 	}
 }

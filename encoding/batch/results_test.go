@@ -217,7 +217,6 @@ func TestResultWriter_batches(t *testing.T) {
 // A group is on its way while the next one is not there yet, and a stream that
 // was not closed has no end mark.
 func TestResultWriter_unfinished(t *testing.T) {
-	endMark := []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}
 	groups := sampleGroups()
 	var buf bytes.Buffer
 	out := NewResultWriter(&buf, groups, ResultOptions{Query: true})
@@ -230,6 +229,37 @@ func TestResultWriter_unfinished(t *testing.T) {
 	}
 	if err := out.Close(); err != nil || !bytes.HasSuffix(buf.Bytes(), endMark) {
 		t.Fatalf("closed without end mark, %v", err)
+	}
+}
+
+// What is read are the times and values in order; a stream without its end is an
+// error wherever it is cut.
+func TestReadResults(t *testing.T) {
+	groups := sampleGroups()
+	for _, c := range Compressions {
+		var buf bytes.Buffer
+		write(t, &buf, groups, ResultOptions{Query: true, Integers: true, Compression: c})
+		whole := buf.Bytes()
+		var times []int64
+		var values []float64
+		each := func(ts []int64, vs []float64) error {
+			times, values = append(times, ts...), append(values, vs...)
+			return nil
+		}
+		if err := ReadResults(bytes.NewReader(whole), each); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(times, []int64{1356998400000, 1356998400250, 1356998460000}) || values[0] != 1<<53 || !math.IsNaN(values[1]) || values[2] != -0.5 {
+			t.Errorf("compression %q: %v, %v", c, times, values)
+		}
+		for n := range len(whole) {
+			if c != "" {
+				break // takes long, and says the same
+			}
+			if err := ReadResults(bytes.NewReader(whole[:n]), each); err == nil {
+				t.Fatalf("compression %q: cut after %d of %d bytes, no error", c, n, len(whole))
+			}
+		}
 	}
 }
 

@@ -24,9 +24,12 @@ type streamWriter struct {
 // Start does nothing: the schema is the first payload.
 func (s *streamWriter) Start() error { return nil }
 
+// endMark is the end of a stream that is whole.
+var endMark = []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}
+
 // Close writes the end mark.
 func (s *streamWriter) Close() error {
-	_, err := s.w.Write([]byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0})
+	_, err := s.w.Write(endMark)
 	return err
 }
 

@@ -38,11 +38,10 @@ func (p *Prepared) Empty() bool { return p.Nothing != "" || p.sub.Histogram() }
 // Index is the sub-query's place in the query.
 func (p *Prepared) Index() int { return p.sub.Index }
 
-// Run answers the sub-query as Engine.Run does.
-func (p *Prepared) Run(ctx context.Context) (results []Result, err error) {
+// Run answers the sub-query as Engine.Run does, and counts the reading.
+func (p *Prepared) Run(ctx context.Context) (results []Result, stats exec.Stats, err error) {
 	defer recovered(&err)
-	results, _, err = p.engine.runPlan(ctx, p.query, planned{p.sub, p.Compiled}, nil)
-	return results, err
+	return p.engine.runPlan(ctx, p.query, planned{p.sub, p.Compiled}, nil)
 }
 
 // Keep is the filter on names that the plan cannot express, nil for none. It
@@ -51,10 +50,9 @@ func (p *Prepared) Keep(ctx context.Context) func(span []byte) (bool, error) {
 	return p.engine.keep(ctx, planned{p.sub, p.Compiled})
 }
 
-// Execute gives the sink what all parts of the plan find.
-func (p *Prepared) Execute(ctx context.Context, sink exec.Sink) error {
-	_, err := p.engine.cfg.Exec.Run(ctx, p.Plan, sink)
-	return err
+// Execute gives the sink what all parts of the plan find, and counts the reading.
+func (p *Prepared) Execute(ctx context.Context, sink exec.Sink) (exec.Stats, error) {
+	return p.engine.cfg.Exec.Run(ctx, p.Plan, sink)
 }
 
 // Named gives groups their names.

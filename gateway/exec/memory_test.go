@@ -1,17 +1,13 @@
 package exec
 
 import (
-	"context"
 	"errors"
-	"net"
 	"testing"
 
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/gateway/merge"
-	"downpour/pushdown"
-	"downpour/pushdown/client"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
 )
@@ -26,35 +22,6 @@ func stepTable(step int64) (*operatortest.Store, encoding.Schema) {
 		})
 	}
 	return m, s
-}
-
-// behindServer is an executor over rows that a pushdown server reads.
-func behindServer(t *testing.T, m *operatortest.Store, s encoding.Schema) *Executor {
-	t.Helper()
-	server, err := pushdown.NewServer(pushdown.Config{Table: operatortest.Table, Schema: s}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, l) }()
-	c, err := client.New(l.Addr().String(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stop()
-		if err := errors.Join(<-done, c.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	cfg := quiet(m, nil)
-	cfg.Servers = []Server{c}
-	return New(cfg)
 }
 
 // within answers a plan whose parts, records and merge may take so many bytes.
@@ -112,14 +79,14 @@ func TestRun_memoryByPoints(t *testing.T) {
 			plan := operatortest.Plan(s, metric, base, base+4*3600)
 			plan.Aggregator = "sum"
 			plan.Downsample = &scanplan.Downsample{Interval: 300_000, Count: 5, Unit: "m", Function: "avg", Fill: scanplan.FillNone}
-			stats, err := within(t, behindServer(t, m, s), plan, how, 0)
+			stats, err := within(t, flightServer(t, m, s), plan, how, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if want := 10 * 4 * 3600 / step; stats.Points != want || stats.Remote != stats.Parts {
 				t.Fatalf("%s: %d points, %d of %d parts remote, want %d and all", how, stats.Points, stats.Remote, stats.Parts, want)
 			}
-			e := behindServer(t, m, s)
+			e := flightServer(t, m, s)
 			if _, err := within(t, e, plan, how, 0); err != nil { // so that all others know the sizes
 				t.Fatal(err)
 			}

@@ -59,9 +59,14 @@ type Answer struct {
 	// Held is what the source keeps in memory for this query, bytes.
 	Held int64
 
-	// FinalBefore promises that no later answer differs before this time (ms),
-	// but for the groups and points that leave at a moving start. 0 promises
-	// nothing.
+	// Rows is how many rows the store delivered for the answer when it was last
+	// read whole; 0 is unknown.
+	Rows int64
+
+	// FinalBefore promises that no later answer differs before this time (ms) as
+	// long as points come in order. A late, overwritten or deleted point, a new
+	// series, and one that comes back after a long silence, may change more, and
+	// so may a moving start at its edge. 0 promises nothing.
 	FinalBefore int64
 }
 

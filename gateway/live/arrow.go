@@ -36,7 +36,7 @@ func (u *Update) makeArrow() {
 			h = append(g.describe.append(append(comma(h, i), '{')), '}')
 			g.cells.appendRows(&rows, i, g.nanIsNull)
 		}
-		h = append(h, ']')
+		h = u.appendAbout(append(h, ']'))
 	} else {
 		h = u.delta.appendShape(h)
 		h = strconv.AppendInt(append(h, `,"finalBefore":`...), u.delta.finalBefore, 10)

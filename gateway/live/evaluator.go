@@ -215,11 +215,10 @@ func (e *evaluator) acceptLocked(now *state, ch *changes, size int64) error {
 			"please ask for less time, fewer groups or a coarser downsample", total, e.hub.cfg.MaxBytes)}
 	}
 	e.mu.bytes = size
-	moved := now.finalBefore != e.mu.state.finalBefore
 	recovered := e.mu.err != nil
 	e.mu.state = now
 	e.mu.err, e.mu.fresh, e.mu.complete = nil, true, !e.query.live
-	if e.mu.seq == 0 || recovered || moved || !ch.empty() {
+	if e.mu.seq == 0 || recovered || !ch.empty() {
 		e.mu.seq++
 		e.recordLocked(ch)
 	}

@@ -38,6 +38,7 @@ type state struct {
 	byKey       map[string]groupID
 	groups      map[groupID]*group
 	finalBefore int64 // in the client's unit
+	rows        int64 // read for the answer
 	points      int
 	missing     [][2]string
 }
@@ -57,7 +58,7 @@ func (c *changes) empty() bool {
 // advance returns the state after an answer, and the difference.
 func (s *state) advance(a Answer, seconds bool) (*state, *changes) {
 	ch := &changes{upserts: map[groupID]cells{}, deletes: map[groupID][]int64{}}
-	now := &state{next: s.next, finalBefore: a.FinalBefore, missing: a.Missing}
+	now := &state{next: s.next, finalBefore: a.FinalBefore, rows: a.Rows, missing: a.Missing}
 	if seconds {
 		now.finalBefore = floorDiv(a.FinalBefore, 1000)
 	}

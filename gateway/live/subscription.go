@@ -102,7 +102,9 @@ func (s *Subscription) snapshotLocked(merged bool) *Update {
 		shared = &s.track.late
 	}
 	if *shared == nil {
-		*shared = &Update{Kind: KindSnapshot, Epoch: s.track.epoch, Seq: s.seq, merged: merged, millis: !e.query.seconds, groups: s.track.list(e.mu.state), missing: e.mu.state.missing}
+		now := e.mu.state
+		*shared = &Update{Kind: KindSnapshot, Epoch: s.track.epoch, Seq: s.seq, merged: merged, millis: !e.query.seconds,
+			groups: s.track.list(now), missing: now.missing, rows: now.rows, finalBefore: now.finalBefore}
 	}
 	return *shared
 }

@@ -33,9 +33,12 @@ type Update struct {
 	millis bool
 	merged bool     // stands for several changes: the subscriber was slow
 	groups []*group // of KindSnapshot
-	// missing are the key ranges that lack, of a KindSnapshot.
-	missing [][2]string
-	delta   *delta // of KindDelta
+	// missing are the key ranges that lack, rows the number of rows read for the
+	// answer, of a KindSnapshot.
+	missing     [][2]string
+	rows        int64
+	finalBefore int64  // of a KindSnapshot; deltas have their own
+	delta       *delta // of KindDelta
 
 	jsonOnce  sync.Once
 	jsonBytes []byte
@@ -63,7 +66,7 @@ func (u *Update) appendJSON(b []byte) []byte {
 			b = g.describe.append(append(comma(b, i), '{'))
 			b = append(g.cells.appendDps(append(b, ','), g.nanIsNull), '}')
 		}
-		b = append(b, ']')
+		b = u.appendAbout(append(b, ']'))
 	case KindDelta:
 		b = u.delta.append(u.appendPlace(b))
 	case KindError:
@@ -84,6 +87,17 @@ func (u *Update) appendPlace(b []byte) []byte {
 	if len(u.missing) > 0 {
 		text, _ := json.Marshal(u.missing) // strings
 		b = append(append(b, `,"missing":`...), text...)
+	}
+	return b
+}
+
+// appendAbout writes what is known about a snapshot's answer.
+func (u *Update) appendAbout(b []byte) []byte {
+	if u.rows > 0 {
+		b = strconv.AppendInt(append(b, `,"rows":`...), u.rows, 10)
+	}
+	if u.finalBefore > 0 {
+		b = strconv.AppendInt(append(b, `,"finalBefore":`...), u.finalBefore, 10)
 	}
 	return b
 }

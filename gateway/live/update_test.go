@@ -38,7 +38,7 @@ func example() (snapshot, change *Update) {
 	first.Points = encoding.Points{Time: []int64{1000, 2500, 2700}, Bits: []uint64{1, 2, 3}, Float: make([]bool, 3)}
 	before, _ := s.advance(Answer{Results: []Result{first}}, true)
 	tr := newTrack("e", before)
-	snapshot = &Update{Kind: KindSnapshot, Epoch: "e", Seq: 1, groups: tr.list(before)}
+	snapshot = &Update{Kind: KindSnapshot, Epoch: "e", Seq: 1, groups: tr.list(before), rows: 7, finalBefore: 1}
 
 	second := Result{QueryIndex: 1, Metric: "n"}
 	second.Points.Append(3000, encoding.FloatValue(math.NaN()))
@@ -51,7 +51,7 @@ func example() (snapshot, change *Update) {
 
 func TestJSONOfUpdates(t *testing.T) {
 	snapshot, change := example()
-	if got, want := string(snapshot.JSON()), `,"epoch":"e","seq":1,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"],"dps":[[1,1],[2,3]]}]}`; got != want {
+	if got, want := string(snapshot.JSON()), `,"epoch":"e","seq":1,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"],"dps":[[1,1],[2,3]]}],"rows":7,"finalBefore":1}`; got != want {
 		t.Errorf("snapshot\n%s, want\n%s", got, want)
 	}
 	if got, want := string(change.JSON()), `,"epoch":"e","seq":2,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},"aggregateTags":[]}],"removed":[],`+
@@ -66,7 +66,7 @@ func TestArrowOfUpdates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(header), `,"epoch":"e","seq":1,"binary":true,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"]}]}`; got != want {
+	if got, want := string(header), `,"epoch":"e","seq":1,"binary":true,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"]}],"rows":7,"finalBefore":1}`; got != want {
 		t.Errorf("header\n%s, want\n%s", got, want)
 	}
 	if n := rowsOf(t, frame); n != 2 {

@@ -80,8 +80,9 @@ func (m *Merger) addGroup(p *statePart, row *batch.Partial) error {
 	}
 	g := &groupState{}
 	if size := p.to - p.at; len(row.Live) == size {
-		if g.state = m.restore(row); !m.fn.Holds(g.state) {
-			return fmt.Errorf("merge: group %X lacks columns of %s in the part from %X", row.Group, m.plan.Aggregator, p.start)
+		var err error
+		if g.state, err = m.restore(row); err != nil {
+			return fmt.Errorf("merge: group %X in the part from %X: %w", row.Group, p.start, err)
 		}
 	} else if len(row.Live) != 0 {
 		return fmt.Errorf("merge: group %X has %d states in the part from %X, want %d", row.Group, len(row.Live), p.start, size)
@@ -130,7 +131,7 @@ func (m *Merger) roundTogether(p, q *statePart, key string) bool {
 const stateBytes = 35
 
 // restore copies the columns of a row and makes those that were left out.
-func (m *Merger) restore(row *batch.Partial) *aggregate.Partial {
+func (m *Merger) restore(row *batch.Partial) (*aggregate.Partial, error) {
 	p := &aggregate.Partial{
 		Real: slices.Clone(row.Real), Live: slices.Clone(row.Live), N: slices.Clone(row.N),
 		A: slices.Clone(row.A), B: slices.Clone(row.B),
@@ -141,10 +142,13 @@ func (m *Merger) restore(row *batch.Partial) *aggregate.Partial {
 	if len(p.Real) == 0 {
 		p.Real = slices.Repeat([]bool{true}, len(row.Live))
 	}
-	if s, _ := m.fn.Sharing(); s.Proven {
-		p.Proof = aggregate.Received(row.Low, row.High, len(row.Live))
+	if !m.fn.Holds(p) {
+		return nil, fmt.Errorf("columns of %s lack", m.fn.Name)
 	}
-	return p
+	if s, _ := m.fn.Sharing(); s.Proven {
+		p.Receive(row.Low, row.High)
+	}
+	return p, nil
 }
 
 // addMembers notes which spans a row speaks of, with what stands at its edges.

@@ -78,7 +78,9 @@ func TestStates_proof(t *testing.T) {
 	f("a bit that is lost", ErrOrder, nil, asIs, stateRow(p, 1, 0.5, -1, 0))
 	f("too many", ErrOrder, nil, asIs, stateRow(p, 1, 1<<52, 0, 53))
 	f("infinite", ErrOrder, nil, asIs, stateRow(p, 1, math.Inf(1), 1024, math.MaxInt16))
-	f("nothing known", ErrOrder, nil, asIs, func() *batch.Partial { r := stateRow(p, 1, 1, 0, 1); r.Low, r.High = nil, nil; return r }())
+	f("nothing known", ErrOrder, nil, asIs, func() *batch.Partial { r := stateRow(p, 1, 1, 0, 1); r.Low, r.High, r.Live[2] = nil, nil, 2; return r }())
+	f("known by itself", nil, nil, asIs, func() *batch.Partial { r := stateRow(p, 1, 1, 0, 1); r.Low, r.High = nil, nil; return r }())
+	f("known not to fit", ErrOrder, nil, asIs, func() *batch.Partial { r := stateRow(p, 1, 0.1, 0, 1); r.Low, r.High = nil, nil; return r }())
 	f("rounding allowed", nil, nil, (*Merger).AllowRounding, stateRow(p, 1, 0.5, -1, 0))
 	f("infinite, rounding allowed", nil, ErrOrder, (*Merger).AllowRounding, stateRow(p, 1, math.Inf(1), 1024, math.MaxInt16))
 	f("before the query", nil, nil, func(m *Merger) { m.plan.Start += 2*900_000 + 1 }, stateRow(p, 1, 0.5, -1, 0))
@@ -110,12 +112,12 @@ func TestStates_refuses(t *testing.T) {
 		t.Helper()
 		p := saltedPlan(aggregator)
 		row := stateRow(p, 0, 1, 0, 1)
-		row.A = nil
+		row.A, row.Low, row.High = nil, nil, nil
 		if err := New(p, nil).Add(p.Ranges[0], states(row)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", aggregator, err, want)
 		}
 	}
-	f("sum", "lacks columns of sum")
+	f("sum", "columns of sum lack")
 	f("p99", "states of p99, which has none")
 	f("nope", "states of nope, which has none")
 }

@@ -56,10 +56,11 @@ var (
 	foreign   = regexp.MustCompile(`https?://[^\s'"` + "`" + `]+`)
 )
 
-// TestEverythingComesFromHere follows every reference from the page: each must
-// be a file of ours, and nothing may name another host.
+// TestEverythingComesFromHere follows every reference from the page and from the
+// module for other pages: each must be a file of ours, and nothing may name
+// another host.
 func TestEverythingComesFromHere(t *testing.T) {
-	todo, seen := []string{"/"}, map[string]bool{}
+	todo, seen := []string{"/", "/ui/embed.js"}, map[string]bool{}
 	for len(todo) > 0 {
 		path := todo[0]
 		todo = todo[1:]
@@ -106,7 +107,7 @@ func resolve(from, to string) string {
 }
 
 func TestScriptsHaveTheTypeOfModules(t *testing.T) {
-	for _, path := range []string{"/ui/js/main.js", "/ui/vendor/uplot/uPlot.esm.js"} {
+	for _, path := range []string{"/ui/embed.js", "/ui/js/main.js", "/ui/vendor/uplot/uPlot.esm.js"} {
 		if got := get(t, "GET", path).Header().Get("Content-Type"); got != "text/javascript; charset=utf-8" {
 			t.Errorf("%s is %s", path, got)
 		}

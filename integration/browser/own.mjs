@@ -1,13 +1,35 @@
-// Opens a page of somebody's own, with the chart of the docs, in a real Chromium
-// and watches its lines come and move.
+// Opens a page of somebody's own, an example of the docs, in a real Chromium and
+// watches its two lines come and move.
 //
-// Usage: node own.mjs URL LINES. Ends with status 1 if LINES lines do not appear
-// or do not change, or if the page complains.
+// Usage: node own.mjs URL chart|list. Ends with status 1 if the lines do not
+// appear or do not change, or if the page complains.
 
 import { chromium } from 'playwright-core';
 
-const [url, lines] = process.argv.slice(2);
+const [url, kind] = process.argv.slice(2);
 const patience = 20_000; // ms, for every wait
+
+// What is drawn, as text, once both lines are there; run in the page.
+const drawings = {
+  // The legend names two lines, and the colour of one is on the canvas, in enough
+  // places for a line: where both have the same values, the second hides the first.
+  chart: () => {
+    const [canvas, legend] = [document.querySelector('#chart canvas'), [...document.querySelectorAll('#chart .u-series')].slice(1)];
+    if (!canvas || legend.length !== 2 || !legend.every((s) => /type=(user|system)/.test(s.textContent))) return '';
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    const wanted = legend.map((s) => getComputedStyle(s.querySelector('.u-marker')).borderTopColor.match(/\d+/g).slice(0, 3).join());
+    const counts = new Map(wanted.map((c) => [c, 0]));
+    for (let i = 0; i < data.length; i += 4) {
+      const c = `${data[i]},${data[i + 1]},${data[i + 2]}`;
+      if (data[i + 3] === 255 && counts.has(c)) counts.set(c, counts.get(c) + 1);
+    }
+    return counts.size === 2 && Math.max(...counts.values()) > 100 && canvas.toDataURL();
+  },
+  list: () => {
+    const items = [...document.querySelectorAll('#list li')].map((li) => li.textContent);
+    return items.length === 2 && items.every((text) => /^type=(user|system): \d+(\.\d+)? at \d+$/.test(text)) && document.title === 'Live' && items.join();
+  },
+};
 
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM,
@@ -22,16 +44,13 @@ try {
   page.on('pageerror', (error) => faults.push(`page error: ${error}`));
   page.on('console', (message) => message.type() === 'error' && faults.push(`console: ${message.text()}`));
   await page.goto(url);
-  // The drawing, once it has all lines and each has several points.
-  const drawn = (before) => page.waitForFunction(([n, old]) => {
-    const all = [...document.querySelectorAll('#chart polyline')].map((line) => line.getAttribute('points'));
-    const good = all.length === n && all.every((points) => points.split(' ').length > 10 && !points.includes('NaN'));
-    return good && all.join() !== old && all.join();
-  }, [Number(lines), before], { timeout: patience }).then((handle) => handle.jsonValue());
-  await drawn(await drawn(''));
-  const title = await page.title();
-  if (faults.length || title !== `${lines} lines`) throw new Error(`title ${title}, ${faults}`);
-  console.log('own chart moved');
+  const drawn = (before) => page.waitForFunction(([body, old]) => {
+    const now = new Function(`return (${body})()`)();
+    return now && now !== old && now;
+  }, [drawings[kind].toString(), before], { timeout: patience }).then((handle) => handle.jsonValue());
+  await drawn(await drawn('')).catch((error) => { throw new Error(`${error}: ${faults.join('; ')}`); });
+  if (faults.length) throw new Error(faults.join('; '));
+  console.log(`${kind} moved`);
 } catch (e) {
   console.error(String(e));
   process.exitCode = 1;

@@ -91,7 +91,7 @@ export class Scripted {
     const send = (m) => sub.socket.send(JSON.stringify({ id: sub.id, ...m }));
     if (answer.error) return send({ type: 'error', error: answer.error });
     sub.seq = 1;
-    send({ type: 'snapshot', epoch: this.epoch, seq: 1, results: answer });
+    send({ type: 'snapshot', epoch: this.epoch, seq: 1, results: answer, rows: 4 });
     if (sub.query.end !== undefined) send({ type: 'complete' });
   }
 
@@ -116,7 +116,8 @@ export class Scripted {
     if (pathname !== '/api/query') return { status: 404, body: { error: { code: 404, message: 'not scripted' } } };
     const answer = this.answer(body);
     if (answer.error) return { status: answer.error.code, body: { error: answer.error } };
-    if (body.showSummary) return { body: [...answer.map((r) => ({ ...r, dps: [[now(), r.dps.length]] })), { statsSummary: { rowsPreFilter: 12, dpsPreFilter: 340, emittedDPs: answer.length, totalTime: 1.5 } }] };
+    if (body.globalAnnotations) return { body: answer.map((r) => ({ ...r, dps: [[now(), r.dps.length]] })) };
+    if (body.showSummary) return { body: [...answer, { statsSummary: { rowsPreFilter: 12, dpsPreFilter: 340, emittedDPs: answer.length, totalTime: 1.5 } }] };
     return { body: answer };
   }
 

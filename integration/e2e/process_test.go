@@ -148,6 +148,31 @@ func TestProcess_memory(t *testing.T) {
 	}
 }
 
+// A process that works uses time, one that sleeps does not, and one that has
+// ended has no clock.
+func TestProcess_CPU(t *testing.T) {
+	busy := start(t, Command{Name: "busy", Path: "sh", Args: []string{"-c", "while :; do :; done"}})
+	idle := start(t, Command{Name: "idle", Path: "sleep", Args: []string{"600"}})
+	const much = 100 * time.Millisecond
+	err := Until(soon(t), 5*time.Millisecond, func(context.Context) error {
+		used, err := busy.CPU()
+		if err == nil && used < much {
+			err = fmt.Errorf("used %s", used)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if used, err := idle.CPU(); err != nil || used <= 0 || used >= much {
+		t.Errorf("a process that sleeps has used %s, error %v", used, err)
+	}
+	idle.Kill()
+	if used, err := idle.CPU(); err == nil || !strings.Contains(err.Error(), "processor time of idle") {
+		t.Errorf("a process that has ended has used %s, error %v", used, err)
+	}
+}
+
 func TestUntil(t *testing.T) {
 	calls := 0
 	err := Until(t.Context(), time.Microsecond, func(context.Context) error {

@@ -123,6 +123,10 @@ var mutants = []mutant{
 		old: "math.Ldexp(1, int(high[i]))", new: "math.Ldexp(1, int(high[i])-1)",
 		test: "TestProof_shipped",
 	}, {
+		name: "several-addends-taken-for-one", file: "pushdown/aggregate/proof.go",
+		old: "case len(low) == 0 && live > 1:", new: "case len(low) == 0 && live > 2:",
+		test: "TestProof_shipped",
+	}, {
 		name: "one-bit-too-many", file: "pushdown/aggregate/proof.go",
 		old: "bound < math.Ldexp(1, 53+int(low))", new: "bound <= math.Ldexp(1, 53+int(low))",
 		test: "TestProof_exact",
@@ -257,5 +261,27 @@ var mutants = []mutant{
 			"	if _, err := s.CompareAndPut(ctx, table, early, nil, u); err != nil {\n		return nil, err\n	}\n" +
 			"	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
 		test: "TestAssign_crash",
+	},
+	// Live queries.
+	{
+		name: "final-before-the-gap", file: "gateway/live/standing/final.go", // which the next point fills
+		old: "	return min(open, c.Time[before-1]+t.interval())\n", new: "	return open\n",
+		test: "gateway/live/follow TestFinalBefore",
+	}, {
+		name: "one-rate-is-settled", file: "gateway/live/standing/final.go",
+		old: "before < 2:", new: "before < 1:",
+		test: "gateway/live/follow TestFinalBefore",
+	}, {
+		name: "merged-cells-unnoticed", file: "gateway/live/follow/kept.go",
+		old: "				return row, true, true\n", new: "				return row, changed, false\n",
+		test: "TestLaw_polledInOrder",
+	}, {
+		name: "late-point-in-a-kept-row", file: "gateway/live/follow/poller.go",
+		old: "		p.looked = now\n		p.rewind()\n", new: "		p.looked = now\n",
+		test: "TestPoller_late",
+	}, {
+		name: "idle-store-not-looked-at", file: "gateway/live/follow/probe.go",
+		old: "		return unreadable(ctx, err)\n", new: "		return nil\n",
+		test: "TestProbe",
 	},
 }

@@ -72,14 +72,16 @@ func lowestBit(x float64) int16 {
 }
 
 // Shipped returns the proof in the form in which it is sent: high is such that
-// the bound is less than 2^high. Both are nil if nothing is proven at any time.
-func (p *Proof) Shipped() (low, high []int16) {
-	proven := false
+// the bound is less than 2^high. Both are nil if nothing is proven at any time, and
+// if no sum has more than one addend, which then is the sum.
+func (p *Partial) Shipped() (low, high []int16) {
+	proven, several := false, false
 	for i := range p.Low {
 		proven = proven || p.Exact(i)
+		several = several || p.Live[i] > 1
 		high = append(high, exponent(p.Bound[i]))
 	}
-	if !proven {
+	if !proven || !several {
 		return nil, nil
 	}
 	return p.Low, high
@@ -94,17 +96,17 @@ func exponent(bound float64) int16 {
 	return int16(e)
 }
 
-// Received is the proof that was sent for size sums; without columns it proves
-// nothing.
-func Received(low, high []int16, size int) Proof {
-	p := newProof(size)
-	for i := range size {
+// Receive sets the proof of a sum that was sent: what Shipped returned.
+func (p *Partial) Receive(low, high []int16) {
+	p.Proof = newProof(len(p.Live))
+	for i, live := range p.Live {
 		switch {
-		case len(low) == 0:
+		case len(low) == 0 && live > 1:
 			p.Low[i], p.Bound[i] = 0, math.Inf(1)
+		case len(low) == 0:
+			p.addend(i, p.A[i])
 		case low[i] != NoAddend:
 			p.Low[i], p.Bound[i] = low[i], math.Ldexp(1, int(high[i]))
 		}
 	}
-	return p
 }

@@ -76,13 +76,13 @@ func TestProof_exact(t *testing.T) {
 
 // The example of the partial batch's page.
 func TestProof_example(t *testing.T) {
-	p, other := summed("sum", 3, 4.5, -8), summed("sum", 1000)
+	p, other := summed("sum", 3, 4.5, -8), summed("sum", 1000, 0)
 	low, high := p.Shipped()
 	otherLow, otherHigh := other.Shipped()
 	if p.A[0] != -0.5 || low[0] != -1 || high[0] != 4 || otherLow[0] != 3 || otherHigh[0] != 10 {
 		t.Errorf("%v: low %v, high %v, and of 1000 %v, %v", p.A, low, high, otherLow, otherHigh)
 	}
-	if zeros, _ := summed("sum", 0).Shipped(); zeros[0] != 32767 {
+	if zeros, _ := summed("sum", 0, 0).Shipped(); zeros[0] != 32767 {
 		t.Errorf("low of zeros %v", zeros)
 	}
 }
@@ -111,8 +111,7 @@ func shuffled(rng *rand.Rand, name string, addends []float64) *Partial {
 		for _, i := range order[:n] {
 			f.AddValues(piece, 0, addends[i:i+1])
 		}
-		low, high := piece.Shipped()
-		piece.Proof = Received(low, high, 1)
+		piece.Receive(piece.Shipped())
 		f.Merge(total, 0, piece)
 		order = order[n:]
 	}
@@ -191,34 +190,41 @@ func FuzzProof(f *testing.F) {
 // addend as much; without columns it proves nothing.
 func TestProof_shipped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := newProof(3)
+		f := byName["sum"]
+		p := f.NewPartial(3)
 		for i := range 3 {
 			for _, x := range rapid.SliceOfN(rapid.Float64(), 0, 3).Draw(t, "addends") {
-				if x == x {
-					p.addend(i, x)
-				}
+				f.AddValues(p, i, []float64{x})
 			}
 		}
-		low, high := p.Shipped()
-		got := Received(low, high, 3)
+		got := *p
+		got.Receive(p.Shipped())
 		for i := range 3 {
 			if got.Bound[i] < p.Bound[i] || got.Exact(i) && !p.Exact(i) {
 				t.Fatalf("sent %d %g, received %d %g", p.Low[i], p.Bound[i], got.Low[i], got.Bound[i])
 			}
 		}
 	})
-	for _, x := range []float64{1, 0.1, -3, 0x1p1022, math.SmallestNonzeroFloat64} {
-		p := summed("sum", x)
-		low, high := p.Shipped()
-		if got := Received(low, high, 1); !got.Exact(0) {
-			t.Errorf("%v alone is not proven: %+v", x, got)
+	for _, x := range []float64{0, 1, 0.1, -3, math.MaxFloat64, math.SmallestNonzeroFloat64, nan} {
+		one := summed("sum", x)
+		low, high := one.Shipped()
+		if one.Receive(low, high); len(low)+len(high) > 0 || !one.Exact(0) || x == x && one.Bound[0] != math.Abs(x) {
+			t.Errorf("%v alone sends %v, %v and is %+v", x, low, high, one.Proof)
+		}
+		two := summed("sum", x, 0)
+		if low, high = two.Shipped(); len(low) != 1 || len(high) != 1 {
+			t.Errorf("%v and 0 send %v, %v", x, low, high)
 		}
 	}
-	p := summed("sum", math.Inf(1))
-	if low, high := p.Shipped(); low != nil || high != nil {
-		t.Errorf("%v, %v are sent where nothing is proven", low, high)
+	for _, addends := range [][]float64{{math.Inf(1), 1}, {0.1, 1000}} {
+		p, one := summed("sum", addends...), summed("sum", 1)
+		low, high := p.Shipped()
+		if p.Receive(low, high); low != nil || high != nil || p.Exact(0) || p.ExactWith(0, &one.Proof, 0) {
+			t.Errorf("%v send %v, %v and prove %+v", addends, low, high, p.Proof)
+		}
 	}
-	if got := Received(nil, nil, 1); got.Exact(0) || got.ExactWith(0, &p.Proof, 0) {
-		t.Errorf("%+v proves something", got)
+	inf := summed("sum", math.Inf(-1))
+	if inf.Receive(inf.Shipped()); inf.Exact(0) {
+		t.Errorf("an infinite value proves %+v", inf.Proof)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"downpour/bench"
 	"downpour/bench/peer"
@@ -42,7 +43,8 @@ type place struct {
 	address string
 	quorum  string // of an HBase
 	settle  func(context.Context) error
-	beside  string // address of the HBase's region server
+	beside  string                        // address of the HBase's region server
+	cpu     func() (time.Duration, error) // used by the HBase's region servers
 	close   func()
 }
 
@@ -62,7 +64,7 @@ func (s *session) use(ctx context.Context, address string, r *report.Report) (*p
 		}
 		r.AddPeer(report.Peer{Name: peer.HBase, Version: e2e.Version("hbase") + ", one region server of 2 GiB"})
 		p.close = func() { h.Close() }
-		p.quorum, p.beside = h.Quorum(), h.RegionServerAddr(0)
+		p.quorum, p.beside, p.cpu = h.Quorum(), h.RegionServerAddr(0), h.CPU
 		p.address = "hbase:" + h.Quorum()
 		var settled []string
 		p.settle = func(ctx context.Context) error {

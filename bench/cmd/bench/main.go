@@ -31,7 +31,7 @@ func commands() []command {
 		{"scan", "large queries in this process beside the bare scan of the same rows", scan},
 		{"replay", "recorded or generated queries to a server, closed or open loop", replay},
 		{"layout", "what a table's design decides: tall and narrow against flat and wide, on a real HBase", layout},
-		{"live", "the time from a put to the frame that shows it, for many sockets", liveFrames},
+		{"live", "live queries: put to frame, many sockets, a tick against asking again; the Arrow answer against JSON, the scan and the wire", liveQueries},
 		{"scale", "how cost grows with points, series, groups and parts", scale},
 		{"table", "the README's table of a report: bench table REPORT.json", table},
 	}

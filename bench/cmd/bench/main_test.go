@@ -54,6 +54,9 @@ func TestRun_wrong(t *testing.T) {
 	f("connection refused", "compare", "-a", "http://127.0.0.1:1", "-b", "http://127.0.0.1:1", "-results", "")
 	f("resume: open", "compare", "-resume", filepath.Join(dir, "no"))
 	f("no report", "table", empty)
+	f(`stores: got "x", want embedded or hbase`, "live", "-stores", "x", "-results", "")
+	f(`sockets: got "x", want numbers`, "live", "-sockets", "x", "-results", "")
+	f("parts: got tick, which needs a gateway", "live", "-url", "http://127.0.0.1:1", "-results", "")
 	f("DOWNPOUR_STORE=x:y", "scan", "-store", "x:y")
 	f("no space left on device", "generate", "-hosts", "1", "-o", "/dev/full")
 	if _, err := invoke(t); !errors.Is(err, flag.ErrHelp) {

@@ -38,46 +38,6 @@ func layout(ctx context.Context, s *session) error {
 	return s.finish(r, err)
 }
 
-func liveFrames(ctx context.Context, s *session) error {
-	s.saveFlag()
-	url := s.flags.String("url", "", "gateway to ask; empty starts one on new storage")
-	sockets := s.flags.String("sockets", "1,100,1000", "numbers of sockets, by comma")
-	c := bench.LiveConfig{}
-	s.flags.IntVar(&c.Puts, "puts", 30, "points put")
-	s.flags.DurationVar(&c.Every, "every", 537*time.Millisecond, "time between two; no divisor of a tick, or all would meet it at the same place")
-	if err := s.parse(0); err != nil {
-		return err
-	}
-	r := s.report()
-	r.Data = fmt.Sprintf("one series; %d puts, one every %s", c.Puts, c.Every)
-	name := *url
-	if name == "" {
-		name = "downpour"
-	}
-	var err error
-	if c.Server, err = s.server(ctx, name); err != nil {
-		return err
-	}
-	defer c.Server.Close()
-	r.AddPeer(c.Server.Peer)
-	counts, err := numbers(*sockets)
-	if err != nil {
-		return fmt.Errorf("sockets: %w", err)
-	}
-	for _, n := range counts {
-		c.Sockets = n
-		c.Progress = progress.New(s.errs, fmt.Sprintf("live, puts, %d sockets", n), int64(c.Puts))
-		l, err := bench.Live(ctx, c)
-		c.Progress.End()
-		if err != nil {
-			return s.finish(r, err)
-		}
-		r.Latencies = append(r.Latencies, l)
-	}
-	r.Note("response counts from the beginning of a put, service from its acknowledgement")
-	return s.finish(r, nil)
-}
-
 func scale(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)

@@ -101,17 +101,23 @@ func writeArrow(w http.ResponseWriter, limits AnswerLimits, answer *ask.Answer, 
 	return s.sent, err
 }
 
-// sendGroups writes the groups one after the other; fill makes their points. What
-// has waited for long is sent, even if it is little.
-func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup, fill func(i int) (encoding.Points, error)) (err error) {
+// sendGroups writes the groups one after the other; fill makes their points, in
+// a goroutine of its own, while those before are on their way. What has waited
+// for long is sent, even if it is little.
+func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup, fill func(i int) (encoding.Points, error)) error {
+	lumps, stop := fillAhead(len(groups), fill)
+	defer stop()
 	flushed := time.Now()
-	for i := range groups {
-		g := groups[i]
-		if g.Points, err = fill(i); err != nil {
-			return err
+	for l := range lumps {
+		if l.err != nil {
+			return l.err
 		}
-		if err := out.Write(&g); err != nil {
-			return err
+		for i, points := range l.points {
+			g := groups[l.first+i]
+			g.Points = points
+			if err := out.Write(&g); err != nil {
+				return err
+			}
 		}
 		if time.Since(flushed) < flushPause {
 			continue

@@ -20,6 +20,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -175,8 +176,26 @@ func (s *source) next(ctx context.Context, now time.Time) (live.Answer, error) {
 			return a, err
 		}
 		a.Held += sub.bytes()
+		a.Rows += sub.rows
 	}
+	a.FinalBefore = s.final(now)
 	return a, nil
+}
+
+// final is the time before which nothing changes while points come in order: 0
+// if any sub-query is asked whole.
+func (s *source) final(now time.Time) int64 {
+	if len(s.subs) == 0 {
+		return 0
+	}
+	final := int64(math.MaxInt64)
+	for _, sub := range s.subs {
+		if sub.table == nil {
+			return 0
+		}
+		final = min(final, sub.table.Final(now.UnixMilli()))
+	}
+	return final
 }
 
 // errWhole says that a sub-query is to be asked whole from now on.

@@ -22,7 +22,7 @@ type Poll struct {
 	// 5 min.
 	Alive time.Duration
 	// Late is the time between two looks for late points, which may lie
-	// anywhere. Default 15 s.
+	// anywhere. Default 20 s.
 	Late time.Duration
 	// Whole is how long reading everything may take to be the way of such a
 	// look; what takes longer is looked through by time of writing. Default 1 s.
@@ -36,7 +36,7 @@ func (p *Poll) setDefaults() {
 	for _, f := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&p.Overlap, 10 * time.Second}, {&p.Alive, 5 * time.Minute}, {&p.Late, 15 * time.Second}, {&p.Whole, time.Second}, {&p.Recheck, 5 * time.Minute}} {
+	}{{&p.Overlap, 10 * time.Second}, {&p.Alive, 5 * time.Minute}, {&p.Late, 20 * time.Second}, {&p.Whole, time.Second}, {&p.Recheck, 5 * time.Minute}} {
 		if *f.field <= 0 {
 			*f.field = f.value
 		}
@@ -52,19 +52,22 @@ const skew = time.Minute
 // Each tick reads the newest cells of the open hours by a range of columns: those
 // of now and later, and the one before in its first minutes. A row whose newest
 // cells are others than the last time has changed; that sees points in order,
-// overwritten ones near the end, appended columns, and cells that a compaction
-// took away. Time ranges are no good for this: with one new cell in memory the
+// overwritten ones near the end, and cells that a compaction took away. Rows of
+// single points are kept whole, so that their changes need no reading. Appended
+// columns are looked at by a scan of their own: in one scan with the other range
+// they cost several times as much. Time ranges are no good for this: with one new cell in memory the
 // servers walk all (5 times the cost of handing them out).
 //
 // Every Late it looks for late points: by making the table anew if that is cheap;
-// else by the keys of the cells written since, in hours that are not open, and
-// by reading the open hours' rows whole. Where cells carry the time of their data
+// else by the keys of the cells written since, in hours that are not open. The
+// open hours' rows are read whole then. Where cells carry the time of their data
 // instead of that of their writing, only the former finds them.
 type poller struct {
 	of   *Followers
 	plan *scanplan.Plan
 
 	hours map[int64]*tailHour // by base time, s
+	kept  int64               // bytes of the rows kept
 
 	looked    time.Time // when the last look for late points began
 	rechecked time.Time // when the last one that read everything began
@@ -77,36 +80,39 @@ type poller struct {
 func newPoller(ctx context.Context, f *Followers, plan *scanplan.Plan, now time.Time) (*poller, error) {
 	p := &poller{of: f, plan: plan, hours: map[int64]*tailHour{}, looked: now, rechecked: now}
 	_, err := p.tails(ctx, now)
+	p.rewind() // what comes while the table is made
 	return p, err
 }
 
 func (p *poller) filled(took time.Duration) { p.took = took }
 func (p *poller) close()                    {}
+func (p *poller) bytes() int64              { return p.kept }
 
 func (p *poller) find(ctx context.Context, now time.Time) (rows [][]byte, again bool, err error) {
-	rows, err = p.tails(ctx, now)
-	if err != nil || now.Sub(p.looked) < p.of.cfg.Poll.Late {
+	since := p.looked
+	late := now.Sub(since) >= p.of.cfg.Poll.Late
+	if late {
+		p.of.stats.late.Add(1)
+		p.looked = now
+		p.rewind()
+		if p.everything(now) {
+			p.rechecked = now
+			return nil, true, nil // the next tick reads the open hours whole
+		}
+	}
+	if rows, err = p.tails(ctx, now); err != nil || !late {
 		return rows, false, err
 	}
-	p.of.stats.late.Add(1)
-	since := p.looked
-	p.looked = now
-	if p.everything(now) {
-		p.rechecked = now
-		return nil, true, p.relearn(ctx, now)
-	}
-	late, err := p.since(ctx, since.Add(-skew), now)
-	return append(rows, late...), false, err // in any order, maybe twice
+	written, err := p.since(ctx, since.Add(-skew), now)
+	return append(rows, written...), false, err // in any order
 }
 
-// relearn takes down how all rows of the open hours end, also those whose end
-// lies before the cut: series that live, but slowly.
-func (p *poller) relearn(ctx context.Context, now time.Time) error {
+// rewind has the next look read the rows of the open hours whole: for late
+// points, and for series that live, but slowly.
+func (p *poller) rewind() {
 	for _, h := range p.hours {
 		h.cut = 0
 	}
-	_, err := p.tails(ctx, now)
-	return err
 }
 
 // everything tells whether a look for late points is to read all rows.
@@ -120,22 +126,16 @@ func (p *poller) everything(now time.Time) bool {
 	return cheap || p.stamps.ofData() || now.Sub(p.rechecked) >= max(cfg.Recheck, 20*p.took)
 }
 
-// since lists the rows of hours that are not open with a cell written since, and
-// all rows of the open hours.
+// since lists the rows of hours that are not open with a cell written since.
 func (p *poller) since(ctx context.Context, since, now time.Time) (keys [][]byte, err error) {
 	start := time.Now()
-	open := p.firstOpen(now)
-	take := func(rows []store.Row) {
+	err = p.scan(ctx, p.plan.From, p.firstOpen(now), store.Scan{Since: since.UnixMilli(), KeysOnly: true}, func(rows []store.Row) {
 		for _, r := range rows {
 			keys = append(keys, append([]byte(nil), r.Key...))
 		}
-	}
-	err = p.scan(ctx, p.plan.From, open, store.Scan{Since: since.UnixMilli(), KeysOnly: true}, take)
+	})
 	p.rangeTook = time.Since(start)
-	if err != nil {
-		return nil, err
-	}
-	return keys, p.scan(ctx, open, p.plan.To, store.Scan{KeysOnly: true}, take)
+	return keys, err
 }
 
 // settling is how long after its end an hour is still looked at each tick.
@@ -154,15 +154,16 @@ func (p *poller) firstOpen(now time.Time) int64 {
 // otherwise than the last time.
 func (p *poller) tails(ctx context.Context, now time.Time) (keys [][]byte, err error) {
 	first := p.firstOpen(now)
-	for base := range p.hours {
+	for base, h := range p.hours {
 		if base < first {
+			h.drop()
 			delete(p.hours, base)
 		}
 	}
 	for base := first; base < p.plan.To; base += encoding.RowSeconds {
 		h := p.hours[base]
 		if h == nil {
-			h = newTailHour()
+			h = newTailHour(&p.kept, p.of.cfg.TableBytes/4)
 			p.hours[base] = h
 		}
 		h.begin()
@@ -173,6 +174,15 @@ func (p *poller) tails(ctx context.Context, now time.Time) (keys [][]byte, err e
 		})
 		if err != nil {
 			return nil, err
+		}
+		if columns := h.appended(); columns != nil {
+			if err := p.scan(ctx, base, base+encoding.RowSeconds, store.Scan{Columns: columns}, func(rows []store.Row) {
+				for i := range rows {
+					h.takeAppended(&rows[i], now)
+				}
+			}); err != nil {
+				return nil, err
+			}
 		}
 		keys = append(keys, h.finish(now, &p.of.cfg.Poll)...)
 	}
@@ -190,6 +200,19 @@ func (p *poller) read(rows []store.Row) {
 			h.extend(&rows[i], p.looked)
 		}
 	}
+}
+
+// row appends the cells of a row of an open hour that is kept whole.
+func (p *poller) row(key []byte, cells []store.Cell) ([]store.Cell, bool) {
+	k, err := p.plan.Schema.ParseRowKey(key)
+	if err != nil {
+		return cells, false
+	}
+	h := p.hours[int64(k.BaseTime)]
+	if h == nil || h.rows[string(key)] == nil || !h.rows[string(key)].whole {
+		return cells, false
+	}
+	return asStored(cells, h.rows[string(key)].row), true
 }
 
 // scan reads the plan's rows with base times from from to to, with the fields

@@ -22,12 +22,10 @@ func (s *sub) replace(ctx context.Context, changed [][]byte) error {
 	if err != nil {
 		return err
 	}
-	rows, err := s.of.cfg.Store.Get(ctx, plan.Table, encoding.FamilyData, keys)
+	rows, err := s.rowsOf(ctx, keys)
 	if err != nil {
 		return err
 	}
-	s.of.stats.rows.Add(int64(len(rows)))
-	s.find.read(rows)
 	if s.gone(changed, rows) {
 		return standing.ErrStale
 	}
@@ -47,6 +45,37 @@ func (s *sub) replace(ctx context.Context, changed [][]byte) error {
 		}
 	}
 	return s.table.Replace(keys, records)
+}
+
+// rowsOf returns rows by ascending keys: those that the finder knows, and of the
+// others what the store has.
+func (s *sub) rowsOf(ctx context.Context, keys [][]byte) (rows []store.Row, err error) {
+	var unknown [][]byte
+	s.cells = s.cells[:0]
+	for _, key := range keys {
+		before := len(s.cells)
+		var known bool
+		if s.cells, known = s.find.row(key, s.cells); !known {
+			unknown = append(unknown, key)
+			continue
+		}
+		rows = append(rows, store.Row{Key: key, Cells: s.cells[before:len(s.cells):len(s.cells)]})
+	}
+	if len(unknown) == 0 {
+		return rows, nil
+	}
+	read, err := s.of.cfg.Store.Get(ctx, s.as.Plan.Table, encoding.FamilyData, unknown)
+	if _, here := s.of.cfg.Store.(store.Watcher); here && err != nil {
+		return nil, unreadable(ctx, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.of.stats.rows.Add(int64(len(read)))
+	s.find.read(read)
+	rows = append(rows, read...)
+	slices.SortFunc(rows, func(a, b store.Row) int { return bytes.Compare(a.Key, b.Key) })
+	return rows, nil
 }
 
 // unitKeys are the keys of all rows that must be read, ascending, each once.

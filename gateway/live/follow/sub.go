@@ -8,6 +8,7 @@ import (
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/gateway/ask"
+	"downpour/gateway/exec"
 	"downpour/gateway/live"
 	"downpour/gateway/live/standing"
 	"downpour/gateway/merge"
@@ -23,6 +24,8 @@ type sub struct {
 	table *standing.Table
 	find  finder
 	large bool            // the table of this plan was too large
+	cells []store.Cell    // scratch
+	rows  int64           // what the store delivered for the last whole answer
 	ctx   context.Context // of the present tick
 }
 
@@ -33,6 +36,10 @@ type finder interface {
 	// read is told of the rows that were read because of find, filled how long
 	// it took to make the table.
 	read(rows []store.Row)
+	// row appends the cells of a row that the finder knows as it is now, and
+	// that need not be read; they are views until the next find.
+	row(key []byte, cells []store.Cell) ([]store.Cell, bool)
+	bytes() int64 // held by the finder
 	filled(took time.Duration)
 	close()
 }
@@ -48,7 +55,7 @@ func (s *sub) bytes() int64 {
 	if s.table == nil {
 		return 0
 	}
-	return s.table.Bytes()
+	return s.table.Bytes() + s.find.bytes()
 }
 
 // next adds to the answer what is new of the sub-query, or all of it.
@@ -65,7 +72,7 @@ func (s *sub) next(ctx context.Context, p *ask.Prepared, now time.Time, a *live.
 		}
 		s.of.cfg.Log.Debug("live: a standing answer is made anew", "reason", err)
 		s.close()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, exec.ErrUnreachable) {
 			return err
 		}
 	}
@@ -94,10 +101,11 @@ func (s *sub) whole(p *ask.Prepared) bool {
 
 func (s *sub) ask(ctx context.Context, a *live.Answer) error {
 	s.of.stats.whole.Add(1)
-	results, err := s.as.Run(ctx)
+	results, stats, err := s.as.Run(ctx)
 	if err != nil {
 		return err
 	}
+	s.rows = stats.Rows
 	a.Results = append(a.Results, liveResults(results)...)
 	return nil
 }
@@ -146,13 +154,14 @@ func (s *sub) fill(ctx context.Context) (*standing.Table, error) {
 		return nil, err
 	}
 	load := t.Load(s.of.cfg.TableBytes)
-	err = s.as.Execute(ctx, func(part scanplan.KeyRange, records []batch.Record) error { return load.Add(part, records) })
+	stats, err := s.as.Execute(ctx, func(part scanplan.KeyRange, records []batch.Record) error { return load.Add(part, records) })
 	if err != nil {
 		return nil, err
 	}
 	if err := load.Finish(); err != nil {
 		return nil, err
 	}
+	s.rows = stats.Rows
 	s.find.filled(time.Since(start))
 	return t, nil
 }
@@ -201,7 +210,7 @@ func (s *sub) tick(ctx context.Context, now time.Time, a *live.Answer) error {
 	if err != nil {
 		return err
 	}
-	if s.table.Bytes() > s.of.cfg.TableBytes {
+	if s.bytes() > s.of.cfg.TableBytes {
 		s.large = true
 		return errWhole
 	}

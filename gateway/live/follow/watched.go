@@ -12,28 +12,41 @@ import (
 // Changes before it returns need not be found.
 func (s *sub) newFinder(ctx context.Context, now time.Time) (finder, error) {
 	if w, ok := s.of.cfg.Store.(store.Watcher); ok {
-		return watch(w, s.as.Plan, s.source.wake)
+		in, err := watch(w, s.as.Plan, s.source.wake)
+		if err != nil {
+			return nil, err
+		}
+		return &watched{Watch: in, probe: probe{store: s.of.cfg.Store, plan: s.as.Plan, last: now}}, nil
 	}
 	return newPoller(ctx, s.of, s.as.Plan, now)
 }
 
 // watched is the finder of a store that tells what changes.
-type watched struct{ store.Watch }
+type watched struct {
+	store.Watch
+	probe probe
+}
 
-func watch(w store.Watcher, plan *scanplan.Plan, changed func()) (watched, error) {
+func watch(w store.Watcher, plan *scanplan.Plan, changed func()) (store.Watch, error) {
 	ranges := make([]store.KeyRange, len(plan.Ranges))
 	for i, r := range plan.Ranges {
 		ranges[i] = store.KeyRange{Start: r.Start, Stop: r.Stop}
 	}
-	in, err := w.Watch(plan.Table, ranges, changed)
-	return watched{in}, err
+	return w.Watch(plan.Table, ranges, changed)
 }
 
-func (w watched) find(context.Context, time.Time) (rows [][]byte, again bool, err error) {
+func (w *watched) find(ctx context.Context, now time.Time) (rows [][]byte, again bool, err error) {
+	if err := w.probe.look(ctx, now); err != nil {
+		return nil, false, err
+	}
 	rows, again = w.Take()
 	return rows, again, nil
 }
 
-func (watched) read([]store.Row)     {}
-func (watched) filled(time.Duration) {}
-func (w watched) close()             { w.Close() }
+func (*watched) read([]store.Row) {}
+func (*watched) bytes() int64     { return 0 }
+func (*watched) row(_ []byte, cells []store.Cell) ([]store.Cell, bool) {
+	return cells, false
+}
+func (*watched) filled(time.Duration) {}
+func (w *watched) close()             { w.Close() }

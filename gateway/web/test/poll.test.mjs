@@ -16,17 +16,18 @@ function world(answers) {
     },
     setTimeout: (f, ms) => { w.timer = { f, ms }; return w.timer; }, clearTimeout: () => { w.timer = null; },
   };
-  w.poller = new Poller(env, 'http://h/api/query?arrays=true', () => 'sesame', () => w.subs, (sub, m) => w.said.push([sub.id, m.type, m.results?.length ?? m.error]), (r) => w.rounds.push(r));
+  w.poller = new Poller(env, 'http://h/api/query?arrays=true', () => 'sesame', () => w.subs, (sub, m) => { w.said.push([sub.id, m.type, m.results?.length ?? m.error]); w.rows = m.rows ?? w.rows; }, (r) => w.rounds.push(r));
   return w;
 }
 
 test('each round asks every subscription, as snapshots', async () => {
-  const w = world(() => [200, '[{"dps":[[1,2]]},{"statsSummary":{}}]']);
+  const w = world(() => [200, '[{"dps":[[1,2]]},{"statsSummary":{"rowsPreFilter":7}}]']);
   w.subs = [{ id: 'a', query: { start: '1h-ago' } }, { id: 'b', query: { start: 1, end: 2 } }];
   w.poller.start();
   await settled();
   assert.deepEqual(w.said, [['a', 'snapshot', 1], ['b', 'snapshot', 1], ['b', 'complete', undefined]]);
-  assert.deepEqual(w.asked[0], ['http://h/api/query?arrays=true', { start: '1h-ago' }, 'Bearer sesame']);
+  assert.deepEqual(w.asked[0], ['http://h/api/query?arrays=true', { start: '1h-ago', showSummary: true }, 'Bearer sesame']);
+  assert.equal(w.rows, 7);
   assert.deepEqual([w.rounds, w.timer.ms], [[{ works: true }], 5000]);
   w.hidden = true;
   w.timer.f();

@@ -1,7 +1,7 @@
 // Run: node --test gateway/web/test/
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { autoDownsample, counting, effectiveDownsample, stepOf, toQuery } from '../static/js/query.js';
+import { autoDownsample, noting, effectiveDownsample, stepOf, toQuery } from '../static/js/query.js';
 import { defaults, emptyQuery, formatM, fromHash, parseM, toHash, windowOf } from '../static/js/state.js';
 
 test('an empty address is the default state', () => {
@@ -105,7 +105,7 @@ test('windows and steps', () => {
   assert.deepEqual(['5m-avg', '100ms-max-nan', '1n-avg', '0all-sum', ''].map(stepOf), [300, 0.1, 0, 0, 0]);
 });
 
-test('counting reads the same and sends one point', () => {
+test('noting reads the same and sends one point of each group', () => {
   const q = body('#start=1h-ago&m=sum:1m-avg:rate:m{host=*}', 0);
-  assert.deepEqual(counting(q).queries, [{ aggregator: 'sum', metric: 'm', filters: q.queries[0].filters, downsample: '0all-count' }]);
+  assert.deepEqual(noting(q).queries, [{ aggregator: 'sum', metric: 'm', filters: q.queries[0].filters, downsample: '0all-count' }]);
 });

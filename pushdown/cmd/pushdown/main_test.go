@@ -3,14 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,6 +14,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/auth"
+	"downpour/pushdown/auth/authtest"
 	"downpour/pushdown/client"
 	"downpour/pushdown/settings"
 )
@@ -83,18 +77,17 @@ func TestRun_printConfig(t *testing.T) {
 // given them.
 func TestRun_serves(t *testing.T) {
 	dir := t.TempDir()
-	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	tokens, made := filepath.Join(dir, "tokens"), authtest.NewCertificate(t)
 	write(t, tokens, []byte("# who may\nwrite wwwwwwwwwwwwwwww\nread rrrrrrrrrrrrrrrr\n"))
-	selfSigned(t, cert, key)
 	clean(t, "DOWNPOUR_STORE=pebble:"+filepath.Join(dir, "data"), "DOWNPOUR_PUSHDOWN_LISTEN=127.0.0.1:0", "DOWNPOUR_BESIDE=rs1:16020",
-		"DOWNPOUR_TOKEN_FILE="+tokens, "DOWNPOUR_TLS_CERT="+cert, "DOWNPOUR_TLS_KEY="+key)
+		"DOWNPOUR_TOKEN_FILE="+tokens, "DOWNPOUR_TLS_CERT="+made.CertFile, "DOWNPOUR_TLS_KEY="+made.KeyFile)
 	ctx, stop := context.WithCancel(t.Context())
 	reader, logs := io.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, nil, io.Discard, logs) }()
 	address := listening(t, reader)
 
-	c := settings.Common{TLSCert: cert, TLSKey: key}
+	c := settings.Common{TLSCert: made.CertFile, TLSKey: made.KeyFile}
 	tls, err := c.ClientTLS()
 	if err != nil {
 		t.Fatal(err)
@@ -163,28 +156,4 @@ func write(t *testing.T, name string, b []byte) {
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// selfSigned writes a certificate for 127.0.0.1 and its key.
-func selfSigned(t *testing.T, cert, key string) {
-	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	write(t, key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 }

@@ -1,16 +1,15 @@
-// What an answer does not hold: the rows that the server read for it, and the
-// annotations in its range. Asked for once an answer is there, and again for the
-// newest part every minute, for new annotations.
+// What an answer does not hold: the annotations in its range. Asked for while
+// they are shown, once an answer is there and again for the newest part every minute.
 
 import * as api from './api.js';
-import { counting } from './query.js';
+import { noting } from './query.js';
 
 const again = 60_000; // ms
 const overlap = 600;  // s before the last question: a note may be late
 
 export class About {
   constructor(query, onChange) {
-    Object.assign(this, { query, onChange, rows: null, notes: new Map(), closed: false });
+    Object.assign(this, { query, onChange, notes: new Map(), closed: false });
     this.#ask(query.start);
   }
 
@@ -22,7 +21,7 @@ export class About {
   async #ask(start) {
     const from = Math.floor(Date.now() / 1000) - overlap;
     try {
-      if (!document.hidden) this.#take(await api.query(counting(this.query, start)), start);
+      if (!document.hidden) this.#take(await api.query(noting(this.query, start)), start);
     } catch { /* the answer itself tells what is wrong */ }
     if (this.closed || this.query.end !== undefined) return;
     this.timer = setTimeout(() => this.#ask(from), again);
@@ -30,9 +29,7 @@ export class About {
 
   #take(answer, start) {
     if (this.closed) return;
-    const whole = start === this.query.start;
-    if (whole) this.rows = answer.find((r) => r.statsSummary)?.statsSummary.rowsPreFilter ?? null;
-    if (whole) this.notes.clear();
+    if (start === this.query.start) this.notes.clear();
     for (const r of answer) for (const a of [...(r.annotations ?? []), ...(r.globalAnnotations ?? [])]) this.notes.set(`${a.tsuid} ${a.startTime}`, noteOf(a));
     this.onChange();
   }

@@ -90,13 +90,13 @@ function subscribe() {
 // before it did, if that was of the same metric.
 function ask(query, text, before) {
   const { metric } = query.queries[0];
-  const e = { query, text, metric, answered: false, complete: false, error: null, about: null, elapsed: null, shown: null };
+  const e = { query, text, metric, answered: false, complete: false, error: null, about: null, rows: null, elapsed: null, shown: null };
   if (before?.metric === metric) e.shown = before.shown;
   e.sub = live.subscribe(query, {
     onData: (answer, message) => {
       if (message.type === 'snapshot') e.elapsed ??= Math.round(performance.now() - e.sub.askedAt);
+      if (message.type === 'snapshot') e.rows = message.rows ?? null;
       Object.assign(e, { answered: true, error: null, shown: answer });
-      e.about ??= new About(query, () => redraw(true));
       redraw(true);
     },
     onError: (error) => { Object.assign(e, { error, shown: e.answered ? e.shown : null }); redraw(true); },
@@ -139,7 +139,7 @@ function collect() {
   const data = toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), state.log);
   picture = {
     labels: names, looks: looks.assign(names), sides: lines.map((l) => l.right), data, range: range(), hidden: new Set(state.hide),
-    notes: state.notes ? merged(entries().map((e) => e.about).filter(Boolean), windowOf(state, now())) : [],
+    notes: notes(),
     pins: state.pins, log: state.log, zone: state.tz, theme: state.theme,
   };
   asked.forEach((e, i) => {
@@ -153,10 +153,19 @@ function collect() {
 
 const entries = () => [...new Set(asked)].filter(Boolean);
 
+// notes asks for the annotations of what is answered, while they are wanted.
+function notes() {
+  for (const e of entries()) {
+    if (state.notes && e.answered) e.about ??= new About(e.query, () => redraw(true));
+    else if (!state.notes) { e.about?.close(); e.about = null; }
+  }
+  return merged(entries().map((e) => e.about).filter(Boolean), windowOf(state, now()));
+}
+
 function showNumbers() {
   const sum = (of) => entries().reduce((n, e) => n + of(e), 0);
   $('points').textContent = points();
-  const rows = entries().every((e) => e.about?.rows != null) && asked.length > 0 ? sum((e) => e.about.rows) : null;
+  const rows = entries().every((e) => e.rows !== null) && asked.length > 0 ? sum((e) => e.rows) : null;
   $('from-rows').hidden = rows === null;
   if (rows !== null) $('rows').textContent = rows;
   const elapsed = Math.max(...entries().map((e) => e.elapsed ?? -1));

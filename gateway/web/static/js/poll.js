@@ -65,13 +65,14 @@ export class Poller {
   async #ask(sub) {
     const headers = { 'Content-Type': 'application/json' };
     if (this.token()) headers.Authorization = 'Bearer ' + this.token();
-    const response = await this.env.fetch(this.address, { method: 'POST', headers, body: JSON.stringify(sub.query) });
+    const response = await this.env.fetch(this.address, { method: 'POST', headers, body: JSON.stringify({ ...sub.query, showSummary: true }) });
     const text = await response.text();
     if (response.status === 401) return { refused: 'the server wants a token' };
     if (response.status === 403) return { refused: `the server refuses this page: ${message(text)}` };
     if (!response.ok) return [{ type: 'error', error: { code: response.status, message: message(text), temporary: mayHeal(response.status, text) } }];
-    const results = parse(text).filter((r) => r.dps);
-    const snapshot = { type: 'snapshot', results };
+    const all = parse(text);
+    const rows = all.find((r) => r.statsSummary)?.statsSummary.rowsPreFilter;
+    const snapshot = { type: 'snapshot', results: all.filter((r) => r.dps), rows };
     return sub.query.end === undefined ? [snapshot] : [snapshot, { type: 'complete' }];
   }
 }

@@ -82,9 +82,9 @@ export function stepOf(downsample) {
   return unit ? n * seconds[unit] : 0;
 }
 
-// counting asks the same query for the number of its points instead of their
-// values: what was read, and which annotations lie in it, without the points.
-export function counting(query, start = query.start) {
+// noting asks which annotations lie in the range of a query: for one number of
+// each group instead of its points.
+export function noting(query, start = query.start) {
   const { rate, rateOptions, ...sub } = query.queries[0];
-  return { ...query, start, globalAnnotations: true, showSummary: true, queries: [{ ...sub, downsample: '0all-count' }] };
+  return { ...query, start, globalAnnotations: true, queries: [{ ...sub, downsample: '0all-count' }] };
 }

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/live"
+	"downpour/bench/peer"
+	"downpour/bench/progress"
+	"downpour/bench/workload"
+	"downpour/encoding"
+	"downpour/gateway/tables"
+	"downpour/gateway/uid"
+	"downpour/integration/e2e"
+)
+
+// liveFlags are what the command line says of a run on live queries.
+type liveFlags struct {
+	live.Config
+	url     string
+	stores  string
+	parts   string
+	sockets string
+	plans   map[string]*int // followed at once, by store
+}
+
+func (s *session) liveFlags() *liveFlags {
+	f := &liveFlags{plans: map[string]*int{}}
+	s.flags.StringVar(&f.url, "url", "", "gateway to ask, for the parts frames and sockets; empty starts one for each store")
+	s.flags.StringVar(&f.stores, "stores", "embedded,hbase", "stores to start a gateway on, by comma")
+	s.flags.StringVar(&f.parts, "parts", "frames,sockets,tick,answers", "what to measure: put to frame; many sockets; a tick against asking again; the Arrow answer against JSON, the scan and the wire")
+	s.flags.StringVar(&f.sockets, "sockets", "1,100,1000", "numbers of sockets on one plan, by comma")
+	s.flags.IntVar(&f.Puts, "puts", 30, "points put, each plan")
+	s.flags.DurationVar(&f.Every, "every", 537*time.Millisecond, "time between two; no divisor of a tick, or all would meet it at the same place")
+	s.flags.IntVar(&f.Crowd, "crowd", 2000, "sockets of the part sockets, a tenth of them stalled")
+	s.flags.IntVar(&f.CrowdPlans, "plans", 50, "plans that they are on")
+	s.flags.IntVar(&f.Data.Hosts, "hosts", 1000, "series of tick and answers")
+	s.flags.IntVar(&f.Data.Hours, "hours", 6, "hours of them, up to now")
+	s.flags.IntVar(&f.Tick.Seconds, "seconds", 30, "seconds of puts without followers, and with them, in each round; two late looks on HBase")
+	s.flags.IntVar(&f.Tick.Rounds, "ticks", 3, "rounds of ticks")
+	s.flags.IntVar(&f.Tick.Asks, "asks", 10, "how often the query is asked again in each")
+	f.plans["embedded"] = s.flags.Int("followed", 20, "live queries followed at once, embedded")
+	f.plans["hbase"] = s.flags.Int("followed-hbase", 2, "live queries followed at once, on HBase")
+	s.flags.StringVar(&f.Tick.Downsample, "downsample", "5m-avg", "of the query that is followed")
+	s.flags.IntVar(&f.Rounds, "rounds", 7, "measured rounds of answers")
+	return f
+}
+
+func liveQueries(ctx context.Context, s *session) error {
+	s.saveFlag()
+	f := s.liveFlags()
+	if err := s.parse(0); err != nil {
+		return err
+	}
+	d := workload.Default()
+	d.Hosts, d.Hours = f.Data.Hosts, f.Data.Hours
+	f.Data, f.Parts = d, list(f.parts)
+	var err error
+	if f.Sockets, err = numbers(f.sockets); err != nil {
+		return fmt.Errorf("sockets: %w", err)
+	}
+	f.Progress = func(what string, total int64) *progress.Progress { return progress.New(s.errs, what, total) }
+	r := s.report()
+	f.Report = r
+	r.Data = fmt.Sprintf("%s, up to now, and on: a point of a tenth of the series a second", d)
+	r.Note("response counts from the moment at which a put was due, service from when it began")
+	return s.finish(r, f.run(ctx, s))
+}
+
+// run measures on each store in turn.
+func (f *liveFlags) run(ctx context.Context, s *session) error {
+	if f.url != "" {
+		server, err := s.server(ctx, f.url)
+		if err != nil {
+			return err
+		}
+		f.Server, f.Store = server, server.URL
+		return live.Run(ctx, f.Config)
+	}
+	var failed []error
+	for _, store := range list(f.stores) {
+		plans, ok := f.plans[store]
+		if !ok {
+			return fmt.Errorf("stores: got %q, want embedded or hbase", store)
+		}
+		f.Tick.Plans = *plans
+		on := map[string]func(context.Context, *session) error{"embedded": f.embedded, "hbase": f.hbase}[store]
+		if err := on(ctx, s); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", store, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// unlimited lets a gateway answer everything as JSON, too.
+var unlimited = map[string]string{"DOWNPOUR_LIMIT_JSON": "100000000"}
+
+func (f *liveFlags) embedded(ctx context.Context, s *session) (err error) {
+	if f.Server, err = peer.StartDownpour(ctx, peer.Options{Env: unlimited}); err != nil {
+		return err
+	}
+	defer f.Server.Close()
+	f.Report.AddPeer(f.Server.Peer)
+	f.Store, f.Tick.CPU, f.Floor = live.Embedded, f.Server.Process.CPU, nil
+	return live.Run(ctx, f.Config)
+}
+
+func (f *liveFlags) hbase(ctx context.Context, s *session) error {
+	place, err := s.use(ctx, "hbase", f.Report)
+	if err != nil {
+		return err
+	}
+	defer place.close()
+	names := e2e.TablesWithPrefix("bench-live")
+	made := tables.Names{Data: names.Data, UID: names.UID, Meta: names.Meta, Tree: names.Tree}
+	if err := tables.Create(ctx, place.store, tables.Specs(made, encoding.DefaultSchema(), "NONE")); err != nil {
+		return err
+	}
+	if f.Server, err = peer.StartDownpour(ctx, peer.Options{Quorum: place.quorum, Tables: names, Env: unlimited}); err != nil {
+		return err
+	}
+	defer f.Server.Close()
+	f.Report.AddPeer(f.Server.Peer)
+	f.Store = live.HBase
+	f.Tick.CPU = func() (time.Duration, error) {
+		ours, err1 := f.Server.Process.CPU()
+		theirs, err2 := place.cpu()
+		return ours + theirs, errors.Join(err1, err2)
+	}
+	f.Floor = func(ctx context.Context, metric string) (*bench.Floor, error) {
+		schema := encoding.DefaultSchema()
+		id, err := uid.New(uid.Config{Store: place.store, Table: names.UID, Schema: schema}).Resolve(ctx, encoding.UIDMetric, metric)
+		return &bench.Floor{Store: place.store, Schema: schema, Table: names.Data, Metric: id}, err
+	}
+	return live.Run(ctx, f.Config)
+}

@@ -1,0 +1,120 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+)
+
+// followers are the subscriptions of one socket, each with one group. It reads
+// all the time, as a client must that is not to be taken for a slow one.
+type followers struct {
+	socket *socket
+	ended  chan struct{} // closed when nothing is read any more
+
+	mu     sync.Mutex
+	newest map[string]newest // by subscription
+	deltas int
+	err    error         // that ended the reading
+	moved  chan struct{} // closed and made anew at each message
+}
+
+// newest is the last point of an answer.
+type newest struct {
+	time  int64
+	value string
+}
+
+// follow subscribes to all queries; each has its snapshot when it returns.
+func follow(ctx context.Context, s *socket, queries []string) (*followers, error) {
+	f := &followers{socket: s, newest: map[string]newest{}, ended: make(chan struct{}), moved: make(chan struct{})}
+	go func() {
+		defer close(f.ended)
+		for f.take(ctx) {
+		}
+	}()
+	for i, query := range queries {
+		if err := s.subscribe(i, query); err != nil {
+			f.close()
+			return nil, err
+		}
+	}
+	for i := range queries {
+		if err := f.until(ctx, i, func(newest) bool { return true }); err != nil {
+			f.close()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// close ends the subscriptions.
+func (f *followers) close() {
+	f.socket.close()
+	<-f.ended
+}
+
+// take takes one message.
+func (f *followers) take(ctx context.Context) bool {
+	m, err := f.socket.receive(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err = err; err == nil {
+		f.err = f.apply(m)
+	}
+	close(f.moved)
+	f.moved = make(chan struct{})
+	return f.err == nil
+}
+
+func (f *followers) apply(m message) error {
+	if m.Type == "delta" {
+		f.deltas++
+	}
+	for _, group := range append(m.Results, m.Upserts...) {
+		for _, p := range group.DPS {
+			n, err := point(p)
+			if err != nil {
+				return err
+			}
+			if n.time >= f.newest[m.ID].time {
+				f.newest[m.ID] = n
+			}
+		}
+	}
+	return nil
+}
+
+func point(p [2]json.RawMessage) (n newest, err error) {
+	n.value = string(p[1])
+	return n, json.Unmarshal(p[0], &n.time)
+}
+
+// until waits until the newest point of a subscription is what it is to be.
+func (f *followers) until(ctx context.Context, subscription int, good func(newest) bool) error {
+	for {
+		f.mu.Lock()
+		n, answered := f.newest[fmt.Sprint(subscription)]
+		err, moved := f.err, f.moved
+		f.mu.Unlock()
+		switch {
+		case answered && good(n):
+			return nil
+		case err != nil:
+			return fmt.Errorf("subscription %d, newest point %v: %w", subscription, n, err)
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("subscription %d, newest point %v: %w", subscription, n, ctx.Err())
+		}
+	}
+}
+
+// messages is how many deltas have come so far.
+func (f *followers) messages() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.deltas
+}

@@ -1,0 +1,218 @@
+// Package live measures what live charts and notebooks wait for: what a tick of
+// a live query costs beside asking again, how long a put takes to reach a frame,
+// how many sockets one gateway keeps up to date, and how an answer as Arrow
+// stands beside JSON, beside the scan and beside the wire. Everything goes
+// through a running gateway, which is asked as its users ask it.
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/peer"
+	"downpour/bench/progress"
+	"downpour/bench/report"
+	"downpour/bench/workload"
+)
+
+// Parts are the names of what there is to measure, in the order in which it is.
+var Parts = []string{"frames", "sockets", "tick", "answers"}
+
+// Config says what Run measures on one gateway.
+type Config struct {
+	Server *peer.Server
+	// Store names the gateway's store in figures: Embedded, HBase.
+	Store string
+	Parts []string
+	// Data is the data set of ticks and answers; its hours are moved to end now.
+	Data workload.Devops
+	// Tick says how a tick is measured; without a CPU there is no such part.
+	Tick TickConfig
+	// Frames are measured at each of these numbers of sockets, Puts of them.
+	Sockets []int
+	Puts    int
+	Every   time.Duration
+	// Crowd is the number of sockets of the part sockets, on so many plans, a
+	// tenth of them stalled.
+	Crowd, CrowdPlans int
+	// Floor makes the bare scan that answers are measured beside; nil where only
+	// the gateway can read its store.
+	Floor  func(ctx context.Context, metric string) (*bench.Floor, error)
+	Rounds int // of answers
+	Report *report.Report
+	// Progress makes the bar of a part; nil says nothing.
+	Progress func(what string, total int64) *progress.Progress
+}
+
+// Stores.
+const (
+	Embedded = "embedded"
+	HBase    = "HBase"
+)
+
+// Validate names the first field that is wrong.
+func (c *Config) Validate() error {
+	for _, p := range c.Parts {
+		if !slices.Contains(Parts, p) {
+			return fmt.Errorf("parts: got %q, want some of %s", p, strings.Join(Parts, ", "))
+		}
+	}
+	if c.has("tick") && c.Tick.CPU == nil {
+		return fmt.Errorf("parts: got tick, which needs a gateway that this program has started")
+	}
+	if c.Rounds < 1 {
+		return fmt.Errorf("rounds: got %d, want at least 1", c.Rounds)
+	}
+	return c.Data.Validate()
+}
+
+func (c *Config) has(part string) bool { return slices.Contains(c.Parts, part) }
+
+// Run measures the parts and puts figures, latencies and aims into the report.
+func Run(ctx context.Context, c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if c.Progress == nil {
+		c.Progress = func(string, int64) *progress.Progress { return nil }
+	}
+	if c.has("frames") {
+		if err := c.frames(ctx); err != nil {
+			return fmt.Errorf("frames: %w", err)
+		}
+	}
+	if c.has("sockets") {
+		if err := c.sockets(ctx); err != nil {
+			return fmt.Errorf("sockets: %w", err)
+		}
+	}
+	if c.has("tick") || c.has("answers") {
+		return c.onHistory(ctx)
+	}
+	return nil
+}
+
+// frames measures put to frame for some numbers of sockets, all on one plan.
+func (c *Config) frames(ctx context.Context) error {
+	for _, n := range c.Sockets {
+		p := c.Progress(fmt.Sprintf("put to frame, %d sockets, puts", n), int64(c.Puts))
+		result, err := Frames(ctx, FramesConfig{Server: c.Server, Sockets: n, Plans: 1, Puts: c.Puts, Every: c.Every, Progress: p,
+			Name: fmt.Sprintf("put to frame, %s, sockets: %d", c.Store, n)})
+		p.End()
+		if err != nil {
+			return err
+		}
+		c.Report.Latencies = append(c.Report.Latencies, result.Latency)
+		if n == c.Sockets[0] {
+			c.soonEnough(result.Latency)
+		}
+	}
+	return nil
+}
+
+// soonEnough is the aim of a point in order: embedded within a second, on HBase
+// within two.
+func (c *Config) soonEnough(l report.Latency) {
+	want := 1000.0
+	if c.Store == HBase {
+		want = 2000
+	}
+	c.aimMS("frames", "put to frame, p99, "+c.Store, want, l)
+}
+
+func (c *Config) aimMS(row, what string, want float64, l report.Latency) {
+	ms := l.At(99).Seconds() * 1000
+	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: row, Scale: "1x", What: what, Unit: "ms", Want: want, Got: report.Ratio{Median: ms, Low: ms, High: ms}})
+}
+
+// stalledEvery socket of a crowd reads nothing.
+const stalledEvery = 10
+
+// sockets measures a crowd, put to frame by the clock and then as many frames a
+// second as come.
+func (c *Config) sockets(ctx context.Context) error {
+	name := fmt.Sprintf("%s sockets on %d plans, a tenth stalled, %s", report.Thousands(float64(c.Crowd)), c.CrowdPlans, c.Store)
+	for _, every := range []time.Duration{time.Second, 0} {
+		p := c.Progress(name+", puts", int64(c.Puts))
+		result, err := Frames(ctx, FramesConfig{Server: c.Server, Sockets: c.Crowd, Plans: c.CrowdPlans, StalledEvery: stalledEvery,
+			Puts: c.Puts, Every: every, Progress: p, Name: "put to frame, " + name})
+		p.End()
+		if err != nil {
+			return err
+		}
+		c.Report.Latencies = append(c.Report.Latencies, result.Latency)
+		switch {
+		case every == 0:
+			c.Report.Figures = append(c.Report.Figures, report.Figure{Name: "frames, " + name, Work: result.Frames, Unit: "frames", Runs: []time.Duration{result.Took}})
+		case c.Store == Embedded:
+			c.aimMS("sockets", "put to frame, p99, "+name, 500, result.Latency)
+		}
+	}
+	if c.Server.Process != nil {
+		m, err := c.Server.Process.Memory()
+		if err != nil {
+			return err
+		}
+		c.Report.Note("%s: the gateway's memory was %d MiB at most", name, m.Peak>>20)
+	}
+	return nil
+}
+
+// onHistory puts the data set and measures what is asked over it.
+func (c *Config) onHistory(ctx context.Context) error {
+	p := c.Progress("load, points, "+c.Store, int64(c.Data.Points()))
+	h, err := newHistory(ctx, c.Server, c.Data, p)
+	p.End()
+	if err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	defer h.close()
+	if c.has("tick") {
+		if err := c.tick(ctx, h); err != nil {
+			return fmt.Errorf("tick: %w", err)
+		}
+	}
+	if c.has("answers") {
+		if err := c.answers(ctx, h); err != nil {
+			return fmt.Errorf("answers: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c *Config) tick(ctx context.Context, h *history) error {
+	p := c.Progress("tick, rounds, "+c.Store, int64(c.Tick.Rounds))
+	defer p.End()
+	t, err := measureTicks(ctx, c.Tick, c.Server, h, c.Store, p)
+	if err != nil {
+		return err
+	}
+	c.Report.Figures = append(c.Report.Figures, t.figures[:]...)
+	c.Report.Aims = append(c.Report.Aims, t.aim(c.Store))
+	c.Report.Note("tick, %s: %d deltas came in %d s to each of %d live queries at once; the time is the processors' of gateway and region servers, the puts' taken off",
+		c.Store, t.deltas/t.Plans, t.Seconds*t.Rounds, t.Plans)
+	return nil
+}
+
+func (c *Config) answers(ctx context.Context, h *history) error {
+	if err := h.durable(ctx); err != nil {
+		return err
+	}
+	p := c.Progress("answers, "+c.Store, 0)
+	defer p.End()
+	now := time.Now().Unix()
+	a := AnswersConfig{Server: c.Server, Metric: h.data.Metric(), Start: now - int64(h.data.Hours)*3600, Last: now, Store: c.Store, Rounds: c.Rounds}
+	if c.Floor != nil {
+		var err error
+		if a.Floor, err = c.Floor(ctx, a.Metric); err != nil {
+			return err
+		}
+	}
+	figures, err := Answers(ctx, a)
+	c.Report.Figures = append(c.Report.Figures, figures...)
+	return err
+}

@@ -1,0 +1,175 @@
+package bench_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/live"
+	"downpour/bench/peer"
+	"downpour/bench/report"
+	"downpour/bench/workload"
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/gateway/put"
+)
+
+// Every put is shown at every socket, and none before it began; stalled sockets
+// hold up nobody.
+func TestFrames(t *testing.T) {
+	server := gatewayOn(t, memoryStore(t))
+	c := live.FramesConfig{Server: server, Sockets: 5, Plans: 1, Puts: 6, Every: 50 * time.Millisecond}
+	f := func(frames int64) {
+		t.Helper()
+		r, err := live.Frames(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Frames != frames || r.Latency.Requests != frames || r.Latency.At(50) <= 0 || r.Latency.At(100) > 2*r.Took {
+			t.Errorf("%+v, want %d frames", r, frames)
+		}
+	}
+	f(5 * 6)
+	c.Sockets, c.Plans, c.StalledEvery = 22, 4, 10
+	f(19 * 6)
+	c.Every = 0 // each when the last has been shown
+	f(19 * 6)
+	for want, change := range map[string]func(*live.FramesConfig){
+		"sockets: got 0": func(c *live.FramesConfig) { c.Sockets = 0 },
+		"plans: got 23":  func(c *live.FramesConfig) { c.Plans = 23 },
+		"stalled: got":   func(c *live.FramesConfig) { c.StalledEvery = 1 },
+		"puts: got 0":    func(c *live.FramesConfig) { c.Puts = 0 },
+		"every: got 1ns": func(c *live.FramesConfig) { c.Every = 1 },
+	} {
+		wrong := c
+		change(&wrong)
+		if _, err := live.Frames(t.Context(), wrong); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// A put that is held up is charged to those that wait behind it.
+func TestFrames_intendedTime(t *testing.T) {
+	const held = time.Second
+	server := *gatewayOn(t, memoryStore(t))
+	to, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward, puts := httputil.NewSingleHostReverseProxy(to), 0
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if puts++; puts == 2 { // one after the other; the first makes the metric
+			<-time.After(held)
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections() // the proxy's
+	defer slow.Close()
+	server.PutURL = slow.URL
+	r, err := live.Frames(t.Context(), live.FramesConfig{Server: &server, Sockets: 2, Plans: 1, Puts: 3, Every: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := r.Latency.At(0); least < held-2*50*time.Millisecond-time.Millisecond {
+		t.Errorf("the quickest frame took %s from when its put was due: %+v", least, r.Latency)
+	}
+}
+
+// All parts run, their answers are found equal, and each leaves what it measured.
+func TestLive_allParts(t *testing.T) {
+	d := small()
+	d.Hosts, d.Hours, d.Step = 30, 2, 10
+	began := time.Now()
+	r := report.New("live", nil)
+	c := live.Config{Server: gatewayOn(t, memoryStore(t)), Store: live.Embedded, Parts: live.Parts, Data: d, Sockets: []int{1, 3}, Puts: 2, Every: 50 * time.Millisecond,
+		Crowd: 12, CrowdPlans: 3, Rounds: 1, Report: r,
+		Tick: live.TickConfig{CPU: func() (time.Duration, error) { return time.Since(began), nil }, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"}}
+	if err := live.Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Latencies) != 2+2 || len(r.Figures) != 1+3+1+2*3 || len(r.Aims) != 3 {
+		t.Errorf("%d latencies, %d figures, %d aims", len(r.Latencies), len(r.Figures), len(r.Aims))
+	}
+	for _, f := range r.Figures {
+		if f.Median() <= 0 || f.Work <= 0 {
+			t.Errorf("%+v", f)
+		}
+		if _, ok := r.Figure(f.Of); f.Of != "" && !ok {
+			t.Errorf("%s is a multiple of %q, which is not there", f.Name, f.Of)
+		}
+	}
+	for _, a := range r.Aims {
+		if !slices.Contains(live.Parts, a.Row) || a.Want <= 0 || a.Got.Median <= 0 {
+			t.Errorf("%+v", a)
+		}
+	}
+	c.Parts = []string{"tick", "tock"}
+	if err := live.Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), `parts: got "tock"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// An Arrow answer that holds something else than the JSON, or is cut, is found
+// out before anything is timed.
+func TestAnswers_differ(t *testing.T) {
+	f := func(value int64, length int, want error) {
+		t.Helper()
+		group := batch.ResultGroup{Metric: "m", TagKeys: []string{"host"}, TagValues: []string{"a"}}
+		group.Points.Append(1000, encoding.IntValue(value))
+		var stream bytes.Buffer
+		out := batch.NewResultWriter(&stream, []batch.ResultGroup{group}, batch.ResultOptions{})
+		defer out.Release()
+		if err := errors.Join(out.Write(&group), out.Close()); err != nil {
+			t.Fatal(err)
+		}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Accept") == batch.StreamMediaType {
+				w.Write(stream.Bytes()[:stream.Len()-length])
+				return
+			}
+			io.WriteString(w, `[{"metric":"m","tags":{"host":"a"},"aggregateTags":[],"dps":[[1,7]]}]`)
+		}))
+		defer s.Close()
+		defer peer.CloseIdle()
+		figures, err := live.Answers(t.Context(), live.AnswersConfig{Server: peer.At("it", s.URL), Metric: "m", Start: 1, Last: 2, Store: "a", Rounds: 2})
+		if !errors.Is(err, want) || err == nil && len(figures) != 1+2*3 {
+			t.Errorf("value %d, %d bytes short: %d figures, error %v, want %v", value, length, len(figures), err, want)
+		}
+	}
+	f(7, 0, nil)
+	f(8, 0, peer.ErrDiffer)
+	f(7, 8, batch.ErrCut)
+}
+
+// BenchmarkAnswers is the answer with all 2.16 M points of an embedded store at
+// rest, as Arrow and as JSON, and a larger Arrow answer: each in turn with the
+// plain copy of as many bytes by HTTP.
+func BenchmarkAnswers(b *testing.B) {
+	st := memoryStore(b)
+	d := workload.Default()
+	if err := bench.Fill(b.Context(), st, encoding.DefaultSchema(), "tsdb", d, put.Appended, nil); err != nil {
+		b.Fatal(err)
+	}
+	if err := st.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	server := gatewayOn(b, st)
+	b.ResetTimer()
+	figures, err := live.Answers(b.Context(), live.AnswersConfig{Server: server, Metric: d.Metric(), Start: d.Start, Last: d.End() - 1, Store: "memory", Rounds: b.N})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i, name := range []string{"scan", "arrow", "arrow-wire", "json", "json-wire", "filled", "filled-wire"} {
+		b.ReportMetric(figures[i].Median().Seconds()*1000, name+"-ms")
+	}
+}

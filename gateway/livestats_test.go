@@ -1,0 +1,52 @@
+package gateway_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What live queries do is counted: in /metrics, /api/stats and by telnet, and
+// the page names all of it.
+func TestLive_counts(t *testing.T) {
+	b := open(t, nil)
+	b.put("m 1356998500 1 host=a")
+	s := b.subscribe(`{"start":1356998400,"queries":[{"metric":"m","aggregator":"sum"}]}`, "")
+	s.next()
+	b.put("m 1356998501 1 host=a")
+	s.next()
+	metrics := b.get("/metrics").body
+	for _, want := range []string{"queries 1", "subscribers 1", "whole_total 0", "loads_total 1", "rows_changed_total 1", "rows_read_total 1", "merged_total 0"} {
+		if !strings.Contains(metrics, "\ndownpour_live_"+want+"\n") {
+			t.Errorf("/metrics lacks downpour_live_%s", want)
+		}
+	}
+	if strings.Contains(metrics, "downpour_live_asks_total 0") || strings.Contains(metrics, "downpour_live_bytes 0") {
+		t.Error("no ticks, or no bytes, are counted")
+	}
+	page, err := os.ReadFile("docs/live.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := names(regexp.MustCompile(`(?m)^(downpour_live_\w+) `), metrics)
+	explained := names(regexp.MustCompile("(?m)^\\| `(downpour_live_\\w+)` "), string(page))
+	if len(counted) == 0 || !slices.Equal(counted, explained) {
+		t.Errorf("counted:   %v\nexplained: %v", counted, explained)
+	}
+	stats := b.get("/api/stats").body
+	for _, name := range counted {
+		if dotted := strings.ReplaceAll(name, "_", "."); !strings.Contains(stats, `"`+dotted+`"`) {
+			t.Errorf("/api/stats lacks %s", dotted)
+		}
+	}
+}
+
+func names(pattern *regexp.Regexp, text string) (all []string) {
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
