@@ -89,27 +89,33 @@ func TestFrames_intendedTime(t *testing.T) {
 func TestLive_allParts(t *testing.T) {
 	d := small()
 	d.Hosts, d.Hours, d.Step = 30, 2, 10
-	began := time.Now()
+	used := time.Duration(0)
+	more := func() (time.Duration, error) { used += used/2 + time.Second; return used, nil } // each stretch more than the last
 	r := report.New("live", nil)
 	c := live.Config{Server: gatewayOn(t, memoryStore(t)), Store: live.Embedded, Parts: live.Parts, Data: d, Sockets: []int{1, 3}, Puts: 2, Every: 50 * time.Millisecond,
 		Crowd: 12, CrowdPlans: 3, Rounds: 1, Report: r,
-		Tick: live.TickConfig{CPU: func() (time.Duration, error) { return time.Since(began), nil }, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"}}
+		Tick: live.TickConfig{CPU: more, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"}}
 	if err := live.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Latencies) != 2+2 || len(r.Figures) != 1+3+1+2*3 || len(r.Aims) != 3 {
+	// No delta within a second, on a busy machine, is no measure of a tick.
+	ticks := 1
+	if slices.ContainsFunc(r.Aims, func(a report.Aim) bool { return a.Missing != "" }) {
+		ticks = 0
+	}
+	if len(r.Latencies) != 2+2 || len(r.Figures) != 1+ticks+2+1+2*3 || len(r.Aims) != 3 {
 		t.Errorf("%d latencies, %d figures, %d aims", len(r.Latencies), len(r.Figures), len(r.Aims))
 	}
 	for _, f := range r.Figures {
 		if f.Median() <= 0 || f.Work <= 0 {
 			t.Errorf("%+v", f)
 		}
-		if _, ok := r.Figure(f.Of); f.Of != "" && !ok {
+		if _, ok := r.Figure(f.Of); f.Of != "" && !ok && ticks > 0 {
 			t.Errorf("%s is a multiple of %q, which is not there", f.Name, f.Of)
 		}
 	}
 	for _, a := range r.Aims {
-		if !slices.Contains(live.Parts, a.Row) || a.Want <= 0 || a.Got.Median <= 0 {
+		if !slices.Contains(live.Parts, a.Row) || a.Want <= 0 || a.Missing == "" && a.Got.Median <= 0 {
 			t.Errorf("%+v", a)
 		}
 	}

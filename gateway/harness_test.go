@@ -245,8 +245,11 @@ type line struct {
 	in *bufio.Reader
 }
 
-func (b *bench) address() string {
-	_, rest, _ := strings.Cut(b.g.URL(), "://")
+func (b *bench) address() string { return address(b.g) }
+
+// address is where a gateway listens.
+func address(g *gateway.Server) string {
+	_, rest, _ := strings.Cut(g.URL(), "://")
 	return strings.TrimSuffix(rest, "/")
 }
 

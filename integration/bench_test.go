@@ -175,7 +175,7 @@ func TestBench_liveOnHBase(t *testing.T) {
 	if err := live.Run(ctx, c); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Latencies) != 1 || len(r.Figures) != 3+2+2*3 || len(r.Aims) != 2 {
+	if n := len(r.Figures); len(r.Latencies) != 1 || n != 3+2+2*3 && n != 2+2+2*3 || len(r.Aims) != 2 { // a tick may be lost in the noise
 		t.Errorf("%d latencies, %d figures, %d aims", len(r.Latencies), len(r.Figures), len(r.Aims))
 	}
 	for _, f := range r.Figures {
@@ -197,7 +197,7 @@ func TestBench_command(t *testing.T) {
 	if err != nil || status != 0 {
 		t.Errorf("status %d, %v\n%s", status, err, out)
 	}
-	for _, want := range []string{"put to frame, embedded, sockets: 20", "40 sockets on 4 plans, a tenth stalled", "a second of following, CPU, embedded", "points as Arrow, embedded"} {
+	for _, want := range []string{"put to frame, embedded, sockets: 20", "40 sockets on 4 plans, a tenth stalled", "asking again, CPU, embedded", "points as Arrow, embedded"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("lacks %q:\n%s", want, out)
 		}

@@ -191,10 +191,14 @@ func (c *Config) tick(ctx context.Context, h *history) error {
 	if err != nil {
 		return err
 	}
-	c.Report.Figures = append(c.Report.Figures, t.figures[:]...)
+	for _, f := range t.figures {
+		if len(f.Runs) > 0 {
+			c.Report.Figures = append(c.Report.Figures, f)
+		}
+	}
 	c.Report.Aims = append(c.Report.Aims, t.aim(c.Store))
-	c.Report.Note("tick, %s: %d deltas came in %d s to each of %d live queries at once; the time is the processors' of gateway and region servers, the puts' taken off",
-		c.Store, t.deltas/t.Plans, t.Seconds*t.Rounds, t.Plans)
+	c.Report.Note("tick, %s: %d deltas came in %d s to each of %d live queries at once; the time is the processors' of gateway and region servers, the puts' taken off. After the last put they held it within %s",
+		c.Store, t.deltas/t.Plans, t.Seconds*t.Rounds, t.Plans, t.behind.Round(10*time.Millisecond))
 	return nil
 }
 

@@ -95,15 +95,24 @@ func ParseValue(text string) (encoding.Value, error) {
 	if text == "" {
 		return encoding.Value{}, ErrNoValue
 	}
-	if !strings.ContainsAny(text, ".eE") {
+	if v, ok := shortInt(text); ok {
+		return encoding.IntValue(v), nil
+	}
+	float := false
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '.' || c|0x20 == 'e':
+			float = true
+		case c-'0' > 9 && c != '+' && c != '-':
+			return encoding.Value{}, ErrValue
+		}
+	}
+	if !float {
 		v, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return encoding.Value{}, ErrValue
 		}
 		return encoding.IntValue(v), nil
-	}
-	if strings.Trim(text, "0123456789+-.eE") != "" {
-		return encoding.Value{}, ErrValue
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsInf(v, 0) {
@@ -112,9 +121,37 @@ func ParseValue(text string) (encoding.Value, error) {
 	return encoding.FloatValue(v), nil
 }
 
+// shortInt reads the usual integer: digits that cannot overflow, perhaps behind
+// a minus. What it does not read may be a number all the same.
+func shortInt(text string) (v int64, ok bool) {
+	digits := text
+	if text[0] == '-' {
+		digits = text[1:]
+	}
+	if len(digits) == 0 || len(digits) > 18 {
+		return 0, false
+	}
+	for i := range len(digits) {
+		d := digits[i] - '0'
+		if d > 9 {
+			return 0, false
+		}
+		v = 10*v + int64(d)
+	}
+	if len(digits) < len(text) {
+		v = -v
+	}
+	return v, true
+}
+
 // ParseTime reads a time as telnet writes it: digits, or seconds with a
 // fraction whose dot is simply left out. Source: PutDataPointRpc.importDataPoint.
 func ParseTime(text string) (int64, error) {
+	if text != "" {
+		if t, ok := shortInt(text); ok && t > 0 && t <= maxMillis {
+			return t, nil
+		}
+	}
 	t, err := strconv.ParseInt(strings.Replace(text, ".", "", 1), 10, 64)
 	if err != nil || t <= 0 || t > maxMillis {
 		return 0, fmt.Errorf("invalid timestamp: %s", text)

@@ -1,6 +1,7 @@
 package put
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,10 @@ func (m *memory) Apply(ctx context.Context, _ string, mutations []store.Mutation
 	if m.fail != nil {
 		return m.fail
 	}
-	m.applied = append(m.applied, mutations...)
+	for _, mu := range mutations { // whose memory is the writer's again
+		mu.Qualifier, mu.Value = bytes.Clone(mu.Qualifier), bytes.Clone(mu.Value)
+		m.applied = append(m.applied, mu)
+	}
 	return nil
 }
 
@@ -175,6 +179,32 @@ func TestWriter_failure(t *testing.T) {
 	if _, err := w.Add(t.Context(), point(1292148123, encoding.IntValue(1))); !errors.Is(err, ErrClosing) {
 		t.Errorf("after Close: %v, want %v", err, ErrClosing)
 	}
+}
+
+// Nothing is acknowledged while the store has not said that it is durable.
+func TestWriter_acknowledgedAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{hold: make(chan struct{})}
+		w := newTestWriter(m, Config{})
+		defer w.Close()
+		b, err := w.Add(t.Context(), point(1292148123, encoding.IntValue(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := make(chan error, 1)
+		go func() { said <- b.Wait(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-said:
+			t.Errorf("acknowledged (%v) before the store has it", err)
+			said <- err
+		default:
+		}
+		close(m.hold)
+		if err := <-said; err != nil || len(m.applied) != 1 {
+			t.Errorf("got %v and %d mutations, want one", err, len(m.applied))
+		}
+	})
 }
 
 // What is acknowledged was written before, at any number of lanes; rows of a

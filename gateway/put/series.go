@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
 
@@ -25,7 +27,26 @@ type Names interface {
 type SeriesKey struct {
 	Metric encoding.UID
 	Tags   []byte // tag pairs, ascending by tagk
+
+	hash uint64
+	// place is where among the rows of a batch the series' last point went: a
+	// guess for the next one, which is checked.
+	place atomic.Uint32
 }
+
+// seed is that of all series' hashes.
+var seed = maphash.MakeSeed()
+
+func newSeriesKey(metric encoding.UID, tags []byte) *SeriesKey {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.Write(metric)
+	h.Write(tags)
+	return &SeriesKey{Metric: metric, Tags: tags, hash: h.Sum64()}
+}
+
+// lane spreads rows: the hours of one series, too.
+func (k *SeriesKey) lane(base uint32) uint64 { return k.hash + uint64(base)/encoding.RowSeconds }
 
 // Series finds series by name. It remembers a bounded number of them.
 type Series struct {
@@ -106,7 +127,7 @@ func (s *Series) resolve(ctx context.Context, metric string, tags []Tag) (*Serie
 			return nil, err
 		}
 	}
-	key := &SeriesKey{Metric: m, Tags: s.schema.AppendTags(nil, pairs)}
+	key := newSeriesKey(m, s.schema.AppendTags(nil, pairs))
 	for i := 1; i < len(pairs); i++ {
 		if slices.Equal(pairs[i-1].K, pairs[i].K) {
 			return nil, fmt.Errorf("duplicate tag: %s", tags[i].K)

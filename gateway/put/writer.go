@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"sync"
 	"time"
 
@@ -18,7 +17,8 @@ type Config struct {
 	Table  string // the data table
 	Form   Form
 	// Window is the longest time a point waits for company; WindowBytes ends
-	// the wait early. Defaults 10 ms and 1 MiB.
+	// the wait early, as does somebody who waits for the batch, unless the form
+	// is Multi. Defaults 10 ms and 1 MiB.
 	Window      time.Duration
 	WindowBytes int
 	// Lanes write side by side; the rows of a lane are written in the order
@@ -82,7 +82,6 @@ type Writer struct {
 	cfg    Config
 	store  store.Writer
 	series *Series
-	seed   maphash.Seed
 	lanes  []*lane
 	wg     sync.WaitGroup
 }
@@ -95,12 +94,13 @@ type lane struct {
 	full    chan struct{} // wakes it early: the open batch is large enough
 	room    chan struct{} // closed when the open batch was taken away
 	closing bool
+	spare   *rows // of an earlier batch, empty
 }
 
 // New starts a writer. Close it to write what is left.
 func New(cfg Config, w store.Writer, series *Series) *Writer {
 	cfg = cfg.withDefaults()
-	out := &Writer{cfg: cfg, store: w, series: series, seed: maphash.MakeSeed()}
+	out := &Writer{cfg: cfg, store: w, series: series}
 	for range cfg.Lanes {
 		l := &lane{opened: make(chan struct{}, 1), full: make(chan struct{}, 1), room: make(chan struct{})}
 		out.lanes = append(out.lanes, l)
@@ -133,18 +133,16 @@ func (w *Writer) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, err
 	if p.Time <= 0 || p.Time > maxMillis {
 		return nil, ErrTimestamp
 	}
-	var keyBuf [96]byte
 	var entryBuf [12]byte
 	entry, base := p.appendEntry(entryBuf[:0])
-	key := w.cfg.Schema.AppendRowKey(keyBuf[:0], s.Metric, base, s.Tags)
 	l := w.lanes[0]
 	if len(w.lanes) > 1 {
-		l = w.lanes[maphash.Bytes(w.seed, key)%uint64(len(w.lanes))]
+		l = w.lanes[s.lane(base)%uint64(len(w.lanes))]
 	}
-	return w.addRow(ctx, l, key, entry)
+	return w.addEntry(ctx, l, s, base, entry)
 }
 
-func (w *Writer) addRow(ctx context.Context, l *lane, key, entry []byte) (*Batch, error) {
+func (w *Writer) addEntry(ctx context.Context, l *lane, s *SeriesKey, base uint32, entry []byte) (*Batch, error) {
 	for {
 		l.mu.Lock()
 		if l.closing {
@@ -152,12 +150,10 @@ func (w *Writer) addRow(ctx context.Context, l *lane, key, entry []byte) (*Batch
 			return nil, ErrClosing
 		}
 		if l.open == nil {
-			l.open = newBatch(w.cfg.Window)
-			signal(l.opened)
+			w.begin(l)
 		}
-		if l.open.bytes < w.cfg.WindowBytes {
-			b := l.open
-			b.add(key, entry)
+		if b := l.open; b.bytes < w.cfg.WindowBytes {
+			b.bytes += b.rows.add(&w.cfg.Schema, s, base, entry)
 			if b.bytes >= w.cfg.WindowBytes {
 				signal(l.full)
 			}
@@ -171,6 +167,28 @@ func (w *Writer) addRow(ctx context.Context, l *lane, key, entry []byte) (*Batch
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// begin opens a batch; the lane's lock is held.
+func (w *Writer) begin(l *lane) {
+	r := l.spare
+	if l.spare = nil; r == nil {
+		r = newRows()
+	}
+	l.open = newBatch(r, w.cfg.Window)
+	if w.cfg.Form != Multi {
+		l.open.lane = l
+	}
+	signal(l.opened)
+}
+
+// hurry ends the window of b, if that still takes points.
+func (l *lane) hurry(b *Batch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == b {
+		signal(l.full)
 	}
 }
 
@@ -194,7 +212,7 @@ func (w *Writer) run(l *lane) {
 		}
 		b, last := l.take()
 		if b != nil {
-			b.finish(w.write(b))
+			w.settle(l, b)
 		}
 		if last {
 			return
@@ -226,26 +244,42 @@ func (l *lane) take() (b *Batch, last bool) {
 	return b, l.closing
 }
 
-func (w *Writer) write(b *Batch) error {
+// settle writes a batch and tells who waits for it. The memory of one that
+// failed is not used again: a call that timed out may still read it.
+func (w *Writer) settle(l *lane, b *Batch) {
+	r := b.rows
+	err := w.write(r)
+	b.finish(err)
+	if err != nil {
+		return
+	}
+	r.reset()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spare = r
+}
+
+func (w *Writer) write(r *rows) error {
 	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Timeout)
 	defer cancel()
-	mutations, err := b.mutations(w.cfg.Form)
+	r.deal()
+	mutations, err := r.cells.make(r, w.cfg.Form)
 	if err != nil {
-		return fmt.Errorf("put: a batch of %d rows: %w", len(b.data), err)
+		return fmt.Errorf("put: a batch of %d rows: %w", len(r.list), err)
 	}
 	if err := w.store.Apply(ctx, w.cfg.Table, mutations); err != nil {
 		return err
 	}
-	w.observe(b)
+	w.observe(r)
 	return nil
 }
 
-func (w *Writer) observe(b *Batch) {
+func (w *Writer) observe(r *rows) {
 	if w.cfg.Observer == nil {
 		return
 	}
-	for i := range b.data {
-		w.cfg.Observer.Stored(b.data[i].key, b.data[i].points)
+	for i := range r.list {
+		w.cfg.Observer.Stored(r.list[i].key, r.list[i].points)
 	}
 }
 

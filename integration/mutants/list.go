@@ -248,8 +248,20 @@ var mutants = []mutant{
 		test: "TestCrash",
 	}, {
 		name: "ack-before-write", file: "gateway/put/writer.go",
-		old: "			b.finish(w.write(b))\n", new: "			b.finish(nil)\n			w.write(b)\n",
-		test: "TestWriter_acknowledged",
+		old: "	err := w.write(r)\n	b.finish(err)\n", new: "	b.finish(nil)\n	err := w.write(r)\n",
+		test: "TestWriter_acknowledgedAfterwards",
+	}, {
+		name: "row-guessed-unchecked", file: "gateway/put/rows.go",
+		old: " || r.list[at].series != s || r.list[at].base != base", new: "",
+		test: "TestWriter_rows",
+	}, {
+		name: "failed-batch-overwritten", file: "gateway/put/writer.go", // while a late call still sends it
+		old: "	if err != nil {\n		return\n	}\n	r.reset()\n", new: "	r.reset()\n",
+		test: "TestWriter_failedMemory",
+	}, {
+		name: "member-twice-read", file: "gateway/internal/httpapi/putscan.go",
+		old: " || seen&(1<<member) != 0", new: "",
+		test: "TestScanPoints_left",
 	}, {
 		name: "failed-write-acknowledged", file: "gateway/put/writer.go",
 		old: "Apply(ctx, w.cfg.Table, mutations); err != nil {\n		return err\n", new: "Apply(ctx, w.cfg.Table, mutations); err != nil {\n		return nil\n",
@@ -270,7 +282,7 @@ var mutants = []mutant{
 	}, {
 		name: "one-rate-is-settled", file: "gateway/live/standing/final.go",
 		old: "before < 2:", new: "before < 1:",
-		test: "gateway/live/follow TestFinalBefore",
+		test: "gateway/live/follow TestFinalBefore_values",
 	}, {
 		name: "merged-cells-unnoticed", file: "gateway/live/follow/kept.go",
 		old: "				return row, true, true\n", new: "				return row, changed, false\n",

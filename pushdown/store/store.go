@@ -45,7 +45,8 @@ type Writer interface {
 	// fsync. Mutations of one row in one call are applied together. After an
 	// error any part of them may have been applied; a *PartialError tells
 	// which ones certainly were not acknowledged. Applying puts and deletes
-	// again is harmless.
+	// again is harmless. Once it has returned nil, the mutations' memory is
+	// the caller's again, but for the row keys, which must never change.
 	Apply(ctx context.Context, table string, mutations []Mutation) error
 }
 

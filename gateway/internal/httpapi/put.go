@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"downpour/gateway/put"
-	"downpour/gateway/uid"
 )
 
 // maxPoints is how many points one put may have.
@@ -67,12 +66,14 @@ func (d *dataPoint) point() (*put.Point, error) {
 	return p, nil
 }
 
-// time is the timestamp, its fraction cut off; 0 if it is none.
-func (d *dataPoint) time() int64 {
-	whole, _, _ := strings.Cut(string(d.Timestamp), ".")
+func (d *dataPoint) time() int64 { return parseTimestamp(string(d.Timestamp)) }
+
+// parseTimestamp reads a time, its fraction cut off; 0 if it is none.
+func parseTimestamp(text string) int64 {
+	whole, _, _ := strings.Cut(text, ".")
 	t, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil {
-		f, err := strconv.ParseFloat(string(d.Timestamp), 64)
+		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(f > 0 && f < 1e15) {
 			return 0
 		}
@@ -136,7 +137,7 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	points, err := parsePoints(body)
+	points, err := readPoints(body)
 	if err != nil {
 		return err
 	}
@@ -167,8 +168,8 @@ func patience(r *http.Request) (context.Context, context.CancelFunc, error) {
 	return ctx, cancel, nil
 }
 
+// parsePoints decodes a body without blanks at its ends.
 func parsePoints(body []byte) ([]dataPoint, error) {
-	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
 		return nil, bad("Missing request content")
 	}
@@ -216,51 +217,6 @@ func parseList(body []byte) ([]dataPoint, error) {
 		return nil, errors.New("something stands behind the list of data points")
 	}
 	return points, nil
-}
-
-// store hands all points to the writer and waits until they are durable.
-func (a *API) store(ctx context.Context, points []dataPoint) *putResult {
-	res := &putResult{}
-	type sent struct {
-		batch *put.Batch
-		point *dataPoint
-	}
-	var pending []sent
-	for i := range points {
-		d := &points[i]
-		batch, err := a.addPoint(ctx, d)
-		switch {
-		case err == nil:
-			pending = append(pending, sent{batch, d})
-		case put.IsStorage(err), ctx.Err() != nil:
-			res.lose(ctx, d, err)
-		default:
-			res.invalid = true
-			res.fail(d, err)
-		}
-	}
-	for _, s := range pending {
-		if err := s.batch.Wait(ctx); err != nil {
-			res.lose(ctx, s.point, err)
-			continue
-		}
-		res.Success++
-	}
-	a.Count.Puts(res.Success, res.Failed+res.late)
-	return res
-}
-
-func (a *API) addPoint(ctx context.Context, d *dataPoint) (*put.Batch, error) {
-	p, err := d.point()
-	if err != nil {
-		return nil, err
-	}
-	batch, err := a.Writer.Add(ctx, p)
-	var unknown *uid.NoSuchNameError
-	if errors.As(err, &unknown) {
-		return nil, errors.New("Unknown metric")
-	}
-	return batch, err
 }
 
 // answerPut answers as the flags ask. Without flags success is 204: some

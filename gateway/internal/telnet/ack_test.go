@@ -147,6 +147,30 @@ func TestAcknowledgement_stopWhileFull(t *testing.T) {
 	})
 }
 
+// Answers do not wait for the connection's end, and puts before a command are
+// counted when it is answered.
+func TestAnswers_openConnection(t *testing.T) {
+	var b *bench
+	b = start(t, func(c *Config) {
+		c.Commands = func(context.Context, []string) (string, bool) {
+			b.counts.Lock()
+			defer b.counts.Unlock()
+			return fmt.Sprintf("%d taken, %d refused\n", b.counts.ok, b.counts.bad), true
+		}
+	})
+	c := b.dial()
+	c.send("put m 1356998400 1 a=b\nput m 0 1 a=b\nput m 1356998401 1 a=b\nstats\n")
+	for _, want := range []string{"put: illegal argument: invalid timestamp: 0", "2 taken, 1 refused"} {
+		if got := c.line(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	c.send("nonsense\n")
+	if got, want := c.line(), "2 taken, 1 refused"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A client that does not read its error lines is cut off. Others go on.
 func TestClientThatNeverReads(t *testing.T) {
 	b := start(t, func(c *Config) { c.WriteTimeout = 50 * time.Millisecond })

@@ -148,6 +148,7 @@ type conn struct {
 	key     []byte
 	words   [][]byte
 	point   put.Point
+	counted struct{ ok, bad int } // lines that CountPuts has not been told of
 }
 
 // pendingPuts counts this connection's lines in one batch.
@@ -160,16 +161,17 @@ type pendingPuts struct {
 var errExit = errors.New("exit")
 
 func (c *conn) run() error {
+	defer c.tell()
 	for {
 		line, err := c.readLine()
-		if err != nil && !errors.Is(err, errTooLong) {
-			c.settle(true)
-			c.out.Flush()
-			return err
-		}
 		if errors.Is(err, errTooLong) {
 			c.refuse("put: illegal argument: " + errTooLong.Error())
-		} else if err := c.handle(line); err != nil {
+			continue
+		}
+		if err == nil {
+			err = c.handle(line)
+		}
+		if err != nil {
 			c.settle(true)
 			c.out.Flush()
 			if errors.Is(err, errExit) {
@@ -177,14 +179,27 @@ func (c *conn) run() error {
 			}
 			return err
 		}
-		c.settle(false)
-		if c.in.Buffered() == 0 {
-			c.out.Flush()
-		}
-		if c.lost.err != nil {
-			c.settle(true)
-			return c.lost.err
-		}
+	}
+}
+
+// catchUp does what need not be done line by line, before more input is waited
+// for: within a line, if part of one is held. It returns the error by which
+// answers were lost.
+func (c *conn) catchUp(within bool) error {
+	c.tell()
+	c.settle(false)
+	if !within {
+		c.out.Flush()
+	}
+	return c.lost.err
+}
+
+// tell counts lines where others see it.
+func (c *conn) tell() {
+	n := c.counted
+	c.counted.ok, c.counted.bad = 0, 0
+	if n.ok > 0 || n.bad > 0 {
+		c.cfg.CountPuts(n.ok, n.bad)
 	}
 }
 

@@ -13,7 +13,12 @@ var errTooLong = fmt.Errorf("line of more than %d bytes", MaxLine)
 // readLine returns the next line without its end. A longer line than MaxLine is
 // read away without being kept. The line is valid until the next call.
 func (c *conn) readLine() ([]byte, error) {
-	if err := c.extend(); err != nil {
+	held, _ := c.in.Peek(c.in.Buffered())
+	if end := bytes.IndexByte(held, '\n'); end >= 0 {
+		c.in.Discard(end + 1) // of what is buffered
+		return trimLine(held[:end])
+	}
+	if err := c.extend(held); err != nil {
 		return nil, err
 	}
 	line, err := c.in.ReadSlice('\n')
@@ -24,20 +29,26 @@ func (c *conn) readLine() ([]byte, error) {
 		c.unfinished(line, len(line))
 		return nil, err
 	}
-	line = bytes.TrimRight(line, "\r\n")
+	return trimLine(line[:len(line)-1])
+}
+
+// trimLine cuts off what ends a line beside its last byte.
+func trimLine(line []byte) ([]byte, error) {
+	for len(line) > 0 && (line[len(line)-1] == '\r' || line[len(line)-1] == '\n') {
+		line = line[:len(line)-1]
+	}
 	if len(line) > MaxLine {
 		return nil, errTooLong
 	}
-	return line, err
+	return line, nil
 }
 
-// extend gives the next line its time to arrive, unless it is here already.
+// extend gives the next line, whose beginning is held, its time to arrive.
 // Lines, not bytes, keep a connection: neither does a byte now and then hold it
 // for ever, nor is a busy one cut because each read ends within a line.
-func (c *conn) extend() error {
-	held, _ := c.in.Peek(c.in.Buffered())
-	if bytes.IndexByte(held, '\n') >= 0 {
-		return nil
+func (c *conn) extend(held []byte) error {
+	if err := c.catchUp(len(held) > 0); err != nil {
+		return err
 	}
 	if err := c.nc.SetReadDeadline(time.Now().Add(c.cfg.Idle)); err != nil {
 		return err
@@ -102,6 +113,10 @@ func splitWords(dst [][]byte, line []byte) [][]byte {
 
 // handle executes one line.
 func (c *conn) handle(line []byte) error {
+	if args, ok := bytes.CutPrefix(line, []byte("put ")); ok {
+		c.put(args)
+		return nil
+	}
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
@@ -111,7 +126,8 @@ func (c *conn) handle(line []byte) error {
 	case command == "auth":
 		return c.auth()
 	case command == "put":
-		return c.put()
+		c.putNothing()
+		return nil
 	case command == "exit":
 		return errExit
 	case !c.may(command):
@@ -155,6 +171,7 @@ func (c *conn) auth() error {
 // command answers everything but puts, once the lines before it are settled.
 func (c *conn) command() error {
 	c.settle(true)
+	c.tell()
 	words := make([]string, len(c.words))
 	for i, w := range c.words {
 		words[i] = latin1(w)

@@ -12,21 +12,43 @@ import (
 	"downpour/gateway/uid"
 )
 
-// put handles "put metric time value tagk=tagv …".
-func (c *conn) put() error {
-	if !c.rights.Write || c.cfg.ReadOnly {
-		c.refuse("put: unauthorized: this needs a write token or a gateway that takes puts")
-		return nil
+// put handles "put metric time value tagk=tagv …"; args is what stands behind
+// the command and one blank.
+func (c *conn) put(args []byte) {
+	if !c.mayPut() {
+		return
 	}
-	if err := c.tryPut(); err != nil {
-		c.cfg.CountPuts(0, 1)
-		c.refuse("put: " + classify(err))
+	if err := c.tryPut(args); err != nil {
+		c.refusePut(err)
 	}
-	return nil
 }
 
-func (c *conn) tryPut() error {
-	p, s, err := c.parsePut()
+// putNothing handles a put without any argument.
+func (c *conn) putNothing() {
+	if c.mayPut() {
+		c.refusePut(fewArguments(0))
+	}
+}
+
+func (c *conn) mayPut() bool {
+	if c.rights.Write && !c.cfg.ReadOnly {
+		return true
+	}
+	c.refuse("put: unauthorized: this needs a write token or a gateway that takes puts")
+	return false
+}
+
+func (c *conn) refusePut(err error) {
+	c.counted.bad++
+	c.refuse("put: " + classify(err))
+}
+
+func fewArguments(n int) error {
+	return fmt.Errorf("not enough arguments (need least 4, got %d)", n)
+}
+
+func (c *conn) tryPut(args []byte) error {
+	p, s, err := c.parsePut(args)
 	if err != nil {
 		return err
 	}
@@ -35,7 +57,7 @@ func (c *conn) tryPut() error {
 		return err
 	}
 	c.remember(batch)
-	c.cfg.CountPuts(1, 0)
+	c.counted.ok++
 	return nil
 }
 
@@ -54,47 +76,50 @@ func (c *conn) remember(batch *put.Batch) {
 	c.pending = append(c.pending, pendingPuts{batch, 1})
 }
 
-// parsePut parses the words of a put line. The series of a spelling seen before
-// is found without looking at its names again.
-func (c *conn) parsePut() (*put.Point, *put.SeriesKey, error) {
-	w := c.words[1:]
-	if len(w) < 4 {
-		return nil, nil, fmt.Errorf("not enough arguments (need least 4, got %d)", len(w))
+// parsePut parses the arguments of a put, which single blanks part: two enclose
+// an empty one. The series of a spelling seen before is found without looking at
+// its names again. Source: Tags.splitString.
+func (c *conn) parsePut(args []byte) (*put.Point, *put.SeriesKey, error) {
+	metric, rest, _ := bytes.Cut(args, blank)
+	at, rest, _ := bytes.Cut(rest, blank)
+	value, tags, ok := bytes.Cut(rest, blank)
+	if !ok {
+		return nil, nil, fewArguments(1 + bytes.Count(args, blank))
 	}
-	if len(w[0]) == 0 {
+	if len(metric) == 0 {
 		return nil, nil, errors.New("empty metric name")
 	}
 	p := &c.point
 	*p = put.Point{Narrow: true, Tags: p.Tags[:0]}
 	var err error
-	if p.Time, err = put.ParseTime(text(w[1])); err != nil {
-		return nil, nil, timeError(latin1(w[1]))
+	if p.Time, err = put.ParseTime(text(at)); err != nil {
+		return nil, nil, timeError(latin1(at))
 	}
-	if len(w[2]) == 0 {
+	if len(value) == 0 {
 		return nil, nil, errors.New("empty value")
 	}
-	if p.Value, err = put.ParseValue(text(w[2])); err != nil {
-		return nil, nil, valueError(latin1(w[2]))
+	if p.Value, err = put.ParseValue(text(value)); err != nil {
+		return nil, nil, valueError(latin1(value))
 	}
-	s, err := c.findSeries(w[0], w[3:])
+	s, err := c.findSeries(metric, tags)
 	return p, s, err
 }
+
+var blank = []byte(" ")
 
 // text sees bytes as a string for the length of a call.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-func (c *conn) findSeries(metric []byte, tags [][]byte) (*put.SeriesKey, error) {
-	c.key = append(append(c.key[:0], 2), metric...)
-	for _, t := range tags {
-		c.key = append(append(c.key, ' '), t...)
-	}
+func (c *conn) findSeries(metric, tags []byte) (*put.SeriesKey, error) {
+	c.key = append(append(append(append(c.key[:0], 2), metric...), ' '), tags...)
 	if s, ok := c.cfg.Series.Cached(text(c.key)); ok {
 		return s, nil
 	}
 	p := &c.point
 	p.Metric = latin1(metric)
 	var err error
-	if p.Tags, err = parseTags(p.Tags, tags); err != nil {
+	c.words = splitWords(c.words[:0], tags)
+	if p.Tags, err = parseTags(p.Tags, c.words); err != nil {
 		return nil, err
 	}
 	return c.resolve()

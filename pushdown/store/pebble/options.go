@@ -93,6 +93,7 @@ func (o Options) engine(log fatalLogger, grown *atomic.Int64) *pebble.Options {
 		// run on meanwhile.
 		L0CompactionThreshold:      2,
 		L0StopWritesThreshold:      32,
+		Cleaner:                    deleter{},
 		CompactionConcurrencyRange: func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)-1) },
 	}
 	for i := range p.Levels {
@@ -101,6 +102,18 @@ func (o Options) engine(log fatalLogger, grown *atomic.Int64) *pebble.Options {
 	}
 	return p
 }
+
+// deleter deletes files that are not needed any more, used logs too. Pebble
+// would keep nine of them to write over, some 30 MiB beside however little a
+// store holds; but not for a cleaner that wants to see files whole, as
+// ArchiveCleaner says of itself.
+type deleter struct {
+	pebble.DeleteCleaner
+	wholeFiles
+}
+
+// wholeFiles lies a level deeper than DeleteCleaner, whose methods count.
+type wholeFiles struct{ pebble.ArchiveCleaner }
 
 // level sets blocks of about ten series-hours, which scan fast and keep a
 // single read cheap, and filters on rows for reads of missing ones.
