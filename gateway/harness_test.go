@@ -108,6 +108,10 @@ func (f *faulty) Get(ctx context.Context, table, family string, keys [][]byte) (
 	return f.now.Load().Get(ctx, table, family, keys)
 }
 
+func (f *faulty) Mark(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+	return f.now.Load().Mark(ctx, table, family, r)
+}
+
 func (f *faulty) Apply(ctx context.Context, table string, m []store.Mutation) error {
 	return f.now.Load().Apply(ctx, table, m)
 }

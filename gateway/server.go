@@ -29,6 +29,7 @@ import (
 	"downpour/pushdown/client"
 	"downpour/pushdown/settings"
 	"downpour/pushdown/store"
+	"downpour/pushdown/summary"
 )
 
 // Store is what a gateway needs of a store.
@@ -142,6 +143,12 @@ func (s *Server) build() error {
 	if err != nil {
 		return err
 	}
+	bytes, err := s.cfg.SummaryBytes()
+	if err != nil {
+		return err
+	}
+	summaries := summary.New(bytes, s.log)
+	s.count.registry.MustRegister(summary.Metrics(summaries))
 	s.startTracker()
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, Assigned: s.assigned, Log: s.log})
 	s.series = put.NewSeries(schema, s.names, s.cfg.Auto())
@@ -151,7 +158,7 @@ func (s *Server) build() error {
 	}
 	s.writer = put.New(put.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes,
 		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
-	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Memory: s.cfg.Memory(), Log: s.log}),
+	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Summaries: summaries, Memory: s.cfg.Memory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget})
 	followers := s.followers()
 	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Log: s.log})

@@ -1,7 +1,7 @@
 // Package pushdown is the server beside a region server: it executes parts of
 // scan plans on the store and streams series batches to gateways over Arrow
-// Flight. It keeps nothing: a part that a server did not finish is executed
-// elsewhere.
+// Flight. It keeps nothing that cannot be thrown away: a part that a server did
+// not finish is executed elsewhere.
 package pushdown
 
 import (
@@ -14,6 +14,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/pushdown/seek"
+	"downpour/pushdown/summary"
 	"downpour/pushdown/wire"
 )
 
@@ -50,6 +51,8 @@ type Config struct {
 	Drain time.Duration
 	// FlushBytes is about how large a batch is. Default: the operator's.
 	FlushBytes int
+	// Summaries remembers the answers of parts; nil does not.
+	Summaries *summary.Cache
 	// Mem provides the memory of batches. Default: garbage-collected.
 	Mem batch.Allocator
 	// Memory remembers what parts can skip, see package seek; nil remembers

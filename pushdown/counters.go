@@ -11,6 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"downpour/pushdown/operator"
+	"downpour/pushdown/summary"
 	"downpour/pushdown/wire"
 )
 
@@ -41,7 +42,7 @@ var worked = map[string]struct {
 	"resumes":      {"Scans that went on elsewhere after a fault.", func(s operator.Stats) int64 { return s.Resumes }},
 }
 
-func newCounters() *counters {
+func newCounters(summaries *summary.Cache) *counters {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "downpour_pushdown_" + name, Help: help})
 	}
@@ -56,6 +57,7 @@ func newCounters() *counters {
 		ending:  gauge("ending", "1 while the server waits for its last parts."),
 		work:    map[string]prometheus.Counter{},
 	}
+	c.registry.MustRegister(summary.Metrics(summaries))
 	c.registry.MustRegister(c.parts, c.seconds, c.running, c.waiting, c.ending,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for name, w := range worked {
@@ -82,6 +84,9 @@ func (c *counters) part(took time.Duration, stats operator.Stats, err error) {
 		outcome = "failed"
 	}
 	c.parts.WithLabelValues(outcome).Inc()
+	if stats.SummaryHits > 0 { // nothing was read or decoded
+		stats = operator.Stats{ShippedBytes: stats.ShippedBytes}
+	}
 	for name, w := range worked {
 		c.work[name].Add(float64(w.of(stats)))
 	}

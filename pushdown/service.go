@@ -21,6 +21,7 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/store"
+	"downpour/pushdown/summary"
 	"downpour/pushdown/wire"
 )
 
@@ -40,7 +41,7 @@ func newService(cfg Config, st store.Reader) *service {
 		cfg.Mem = memory.DefaultAllocator
 	}
 	return &service{
-		cfg: cfg, store: st, count: newCounters(),
+		cfg: cfg, store: st, count: newCounters(cfg.Summaries),
 		shares: newShares(cfg.Parts), queue: make(chan struct{}, cfg.Parts+cfg.Waiting), drain: make(chan struct{}),
 	}
 }
@@ -121,7 +122,7 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 		return c, err
 	}
 	bounded := s.bound(&part.Plan)
-	op, err := operator.New(s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Memory: s.cfg.Memory})
+	op, err := summary.Open(s.cfg.Summaries, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Memory: s.cfg.Memory})
 	if err != nil {
 		return c, err
 	}

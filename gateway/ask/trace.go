@@ -7,6 +7,7 @@ import (
 
 	"downpour/gateway/exec"
 	"downpour/gateway/query"
+	"downpour/pushdown/operator"
 )
 
 // Node is a piece of work in a query's trace. A nil node records nothing.
@@ -90,6 +91,9 @@ func (n *Node) parts(tried []exec.Tried) {
 			"range":  [2]string{hex.EncodeToString(t.Range.Start), hex.EncodeToString(t.Range.Stop)},
 			"region": t.Region, "server": t.Place, "mode": t.Mode.String(), "accepted": t.Accepted, "stats": t.Stats,
 		}
+		if s := summaryOf(t.Stats); s != "" {
+			a["summary"] = s
+		}
 		if t.Bytes > 0 {
 			a["estimatedBytes"] = t.Bytes
 		}
@@ -110,10 +114,23 @@ func (n *Node) parts(tried []exec.Tried) {
 	}
 }
 
+// summaryOf tells what a remembered answer had to do with a part, "" if nothing.
+func summaryOf(s operator.Stats) string {
+	switch {
+	case s.SummaryHits > 0:
+		return "answered from memory: no row has changed"
+	case s.SummaryKept > 0:
+		return "kept"
+	case s.SummaryChanged > 0:
+		return "read: rows may have changed"
+	}
+	return ""
+}
+
 func attributes(s exec.Stats) map[string]any {
 	return map[string]any{
 		"parts": s.Parts, "remote": s.Remote, "partial": s.Partial, "attempts": s.Attempts, "discarded": s.Discarded,
-		"rows": s.Rows, "cells": s.Cells, "bytesScanned": s.Bytes, "bytesShipped": s.ShippedBytes, "points": s.Points,
+		"rows": s.Rows, "cells": s.Cells, "bytesScanned": s.Bytes, "bytesShipped": s.ShippedBytes, "points": s.Points, "summaries": s.SummaryHits,
 	}
 }
 

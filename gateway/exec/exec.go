@@ -14,6 +14,7 @@ import (
 	"downpour/pushdown/operator"
 	"downpour/pushdown/seek"
 	"downpour/pushdown/store"
+	"downpour/pushdown/summary"
 )
 
 // Config says where plans are executed. Only Store is needed.
@@ -29,6 +30,9 @@ type Config struct {
 	// PerServer bounds the parts that one run has on one server at once.
 	// Default 4.
 	PerServer int
+	// Summaries remembers the answers of parts executed in process; nil does
+	// not.
+	Summaries *summary.Cache
 	// Mem provides the memory of batches made in process. Default:
 	// garbage-collected.
 	Mem batch.Allocator
@@ -151,6 +155,9 @@ type PartInfo struct {
 	// Filter is what the store's servers are asked to evaluate, where the
 	// store can tell.
 	Filter string `json:"filter,omitempty"`
+	// Summary is "kept" of a part in process whose answer is remembered: it is
+	// given again if no row has changed.
+	Summary string `json:"summary,omitempty"`
 }
 
 // InProcess stands for the executor itself where a server is named.
@@ -182,6 +189,8 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Merging
 		}
 		if order := e.book.beside(p.Region, i); len(order) > 0 {
 			infos[i].Server = e.cfg.Servers[order[0]].Address()
+		} else if e.cfg.Summaries.Holds(&scanplan.Part{Plan: *plan, Range: p.Range, Mode: p.Mode}) {
+			infos[i].Summary = "kept"
 		}
 	}
 	return infos, nil

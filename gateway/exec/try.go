@@ -9,6 +9,7 @@ import (
 
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/summary"
 )
 
 // try executes a task at a place and keeps what it returns until its end: of an
@@ -45,7 +46,7 @@ func (r *run) try(ctx context.Context, t *task, place int) (a attempt) {
 
 func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 	if place == local {
-		return operator.New(r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem, Memory: r.e.cfg.Memory})
+		return summary.Open(r.e.cfg.Summaries, r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem, Memory: r.e.cfg.Memory})
 	}
 	return r.e.cfg.Servers[place].Open(part)
 }

@@ -7,6 +7,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"downpour/encoding"
@@ -32,6 +33,10 @@ type Common struct {
 	// Seek lets queries for some series remember which tags come before the
 	// wanted ones in row keys, so that later ones seek to their rows.
 	Seek bool `env:"DOWNPOUR_SEEK" envDefault:"true"`
+	// Summaries bounds the memory for answers of parts that are remembered, in
+	// bytes; "off" remembers none.
+	Summaries string `env:"DOWNPOUR_SUMMARIES" envDefault:"134217728"`
+
 	// TokenFile holds one SCOPE TOKEN a line.
 	TokenFile string `env:"DOWNPOUR_TOKEN_FILE"`
 	// TLSCert and TLSKey are PEM files; both or none.
@@ -66,6 +71,18 @@ func (c *Common) Memory() *seek.Memory {
 	return seek.NewMemory()
 }
 
+// SummaryBytes is the bound of remembered answers, 0 for none.
+func (c *Common) SummaryBytes() (int64, error) {
+	if c.Summaries == "off" || c.Summaries == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(c.Summaries, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("DOWNPOUR_SUMMARIES: got %q, want off or a number of bytes", c.Summaries)
+	}
+	return n, nil
+}
+
 // Embedded tells whether the store is the embedded one.
 func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") }
 
@@ -79,6 +96,9 @@ func (c *Common) Validate(variable, listen string) error {
 	}
 	if err := c.Schema().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_SALT_*, DOWNPOUR_UID_WIDTH_*: %w", err))
+	}
+	if _, err := c.SummaryBytes(); err != nil {
+		errs = append(errs, err)
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		errs = append(errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))

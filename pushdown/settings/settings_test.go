@@ -33,6 +33,8 @@ func TestCommon_Validate(t *testing.T) {
 	f(func(c *Common) { c.Store = "mysql:x" }, "127.0.0.1:1", "DOWNPOUR_STORE")
 	f(func(c *Common) { c.Store = "pebble:" }, "127.0.0.1:1", "DOWNPOUR_STORE")
 	f(func(c *Common) { c.TLSCert = "x" }, "127.0.0.1:1", "DOWNPOUR_TLS_KEY")
+	f(func(c *Common) { c.Summaries = "off" }, "127.0.0.1:1", "")
+	f(func(c *Common) { c.Summaries = "1MB" }, "127.0.0.1:1", "DOWNPOUR_SUMMARIES")
 	f(func(c *Common) { c.SaltWidth = 9 }, "127.0.0.1:1", "salt width 9")
 }
 

@@ -79,7 +79,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	st, err := open.Open(cfg.Store, log)
+	st, err := open.OpenAs(cfg.Store, cfg.Schema(), log)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"downpour/pushdown/settings"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
+	"downpour/pushdown/summary"
 )
 
 func main() {
@@ -94,13 +95,17 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store
 	if err != nil {
 		return nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
-	st, err := open.Open(cfg.Store, log)
+	st, err := open.OpenAs(cfg.Store, cfg.Schema(), log)
 	if err != nil {
 		return nil, nil, err
 	}
+	bytes, err := cfg.SummaryBytes()
+	if err != nil {
+		return nil, nil, errors.Join(err, st.Close())
+	}
 	server, err := pushdown.NewServer(pushdown.Config{
 		Program: program(), Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
-		Allow: allow(tokens), TLS: tls, Memory: cfg.Memory(), Log: log,
+		Allow: allow(tokens), TLS: tls, Summaries: summary.New(bytes, log), Memory: cfg.Memory(), Log: log,
 	}, st)
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())

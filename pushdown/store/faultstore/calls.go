@@ -8,8 +8,9 @@ import (
 )
 
 var (
-	_ store.Store = (*Store)(nil)
-	_ store.Admin = (*Store)(nil)
+	_ store.Store  = (*Store)(nil)
+	_ store.Admin  = (*Store)(nil)
+	_ store.Marker = (*Store)(nil)
 )
 
 // Scan opens a scanner whose Next obeys the rules as well.
@@ -96,4 +97,15 @@ func (s *Store) admin() (store.Admin, error) {
 		return nil, fmt.Errorf("%T cannot create tables", s.Store)
 	}
 	return a, nil
+}
+
+// Mark obeys the rules.
+func (s *Store) Mark(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+	return call(ctx, s, Mark, table, func() (string, error) {
+		m, ok := s.Store.(store.Marker)
+		if !ok {
+			return "", fmt.Errorf("%T gives no marks", s.Store)
+		}
+		return m.Mark(ctx, table, family, r)
+	})
 }

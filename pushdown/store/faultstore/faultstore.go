@@ -28,6 +28,7 @@ const (
 	Apply         Op = "apply"
 	Increment     Op = "increment"
 	CompareAndPut Op = "compare and put"
+	Mark          Op = "mark"
 )
 
 // Rule makes calls slow, or fail, or both. Of the calls that Op and Table

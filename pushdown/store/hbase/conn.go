@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"downpour/pushdown/store"
@@ -22,10 +23,14 @@ import (
 // caller's context.
 type conn struct {
 	addr  string
+	id    uint64 // no other connection of the process has it
 	rc    hrpc.RegionClient
 	ready chan struct{} // closed when dialled, or failed with err
 	err   error
 }
+
+// conns numbers the connections.
+var conns atomic.Uint64
 
 // pool keeps one connection to each server of a kind.
 type pool struct {
@@ -95,7 +100,7 @@ func (c *conn) died() bool {
 }
 
 func (p *pool) newConn(addr string) *conn {
-	c := &conn{addr: addr, ready: make(chan struct{})}
+	c := &conn{addr: addr, id: conns.Add(1), ready: make(chan struct{})}
 	c.rc = region.NewClient(addr, p.service, &region.RegionClientOptions{
 		QueueSize:     1, // nothing here is batched by gohbase
 		EffectiveUser: p.cfg.EffectiveUser,

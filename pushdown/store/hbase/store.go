@@ -23,6 +23,7 @@ type Store struct {
 	zk      *keeper
 	regions *regionCache
 	nonces  nonces
+	seen    seen
 }
 
 var (

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"downpour/encoding"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/pebble"
@@ -21,21 +22,27 @@ type Store interface {
 // Open opens pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode]. An error names
 // DOWNPOUR_STORE, the variable that addresses come from.
 func Open(address string, log *slog.Logger) (Store, error) {
+	return OpenAs(address, encoding.DefaultSchema(), log)
+}
+
+// OpenAs is Open for rows of the layout s, which the embedded store counts its
+// changes by.
+func OpenAs(address string, s encoding.Schema, log *slog.Logger) (Store, error) {
 	kind, rest, _ := strings.Cut(address, ":")
-	var s Store
+	var st Store
 	var err error
 	switch kind {
 	case "pebble":
-		s, err = pebble.Open(rest, pebble.Options{Logger: log})
+		st, err = pebble.Open(rest, pebble.Options{Logger: log, Head: s.SaltWidth + s.MetricWidth + 4})
 	case "hbase":
-		s, err = openHBase(rest, log)
+		st, err = openHBase(rest, log)
 	default:
 		err = fmt.Errorf("got %q, want pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode]", address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_STORE=%s: %w", address, err)
 	}
-	return s, nil
+	return st, nil
 }
 
 func openHBase(address string, log *slog.Logger) (Store, error) {

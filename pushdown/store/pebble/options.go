@@ -29,6 +29,10 @@ type Options struct {
 	// unjoined in the memtable are flushed, which joins them. Default 300 ms;
 	// negative: never.
 	IdleFlush time.Duration
+	// Head is the length of what the keys of one hour of one metric begin
+	// with: salt, metric, base time. It decides how fine marks tell changes
+	// apart, and nothing else. Default 7; at least 4.
+	Head int
 	// FS is the file system, for tests. Default: the operating system's.
 	FS vfs.FS
 	// Now is the clock of write times. Default time.Now.
@@ -51,6 +55,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.IdleFlush == 0 {
 		o.IdleFlush = 300 * time.Millisecond
+	}
+	if o.Head < 4 {
+		o.Head = headUsual
 	}
 	if o.FS == nil {
 		o.FS = vfs.Default

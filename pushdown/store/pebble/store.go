@@ -36,6 +36,7 @@ type Store struct {
 	tables   tables
 	scanners scanners
 	watches  watches
+	changes  *changes
 }
 
 var (
@@ -55,7 +56,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{lock: lock, opts: opts, log: fatalLogger{opts.Logger, dir, opts.Exit}}
+	s := &Store{lock: lock, opts: opts, log: fatalLogger{opts.Logger, dir, opts.Exit}, changes: newChanges(opts.Head)}
 	if err := s.start(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, err), lock.Close())
 	}

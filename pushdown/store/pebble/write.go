@@ -131,6 +131,7 @@ func (s *Store) commit(b *batch) error {
 // shown later, so none of them is durable without it.
 func (s *Store) show(b *batch) error {
 	s.grown.Add(int64(b.Len()))
+	defer s.changes.begin(b.Batch)()
 	if err := s.watches.apply(s.db, b.Batch); err != nil {
 		return errors.Join(fmt.Errorf("write: %w", err), b.Close())
 	}

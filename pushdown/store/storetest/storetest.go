@@ -66,6 +66,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"CancelledScan", testCancelledScan},
 		{"CloseScanner", testCloseScanner},
 		{"ScansAndWrites", testScansAndWrites},
+		{"Mark", testMark},
+		{"MarkRanges", testMarkRanges},
 		{"Model", testModel},
 		{"Close", testClose},
 	}

@@ -46,7 +46,8 @@ type regionState struct {
 	name        []byte
 	start, stop []byte
 	server      int
-	offline     bool // the parent of a split
+	offline     bool   // the parent of a split
+	point       uint64 // MVCC read point: the number of the last change
 }
 
 func (r *regionState) contains(key []byte) bool {
@@ -112,6 +113,7 @@ func (c *Cluster) newRegion(t *table, start, stop []byte, server int) *regionSta
 	c.lastID++
 	return &regionState{
 		id:     c.lastID,
+		point:  1,
 		name:   fmt.Appendf(nil, "%s,%s,%d.0123456789abcdef0123456789abcdef.", t.name, start, c.lastID),
 		start:  start,
 		stop:   stop,
@@ -149,6 +151,7 @@ func (c *Cluster) Put(tableName, key, family, qualifier, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
+	t.regionOf([]byte(key)).point++
 	t.set(t.get([]byte(key)).put(cell{[]byte(family), []byte(qualifier), []byte(value), now()}))
 }
 
@@ -158,7 +161,38 @@ func (c *Cluster) MoveRegion(tableName string, key []byte) {
 	defer c.mu.Unlock()
 	r := c.tables[tableName].regionOf(key)
 	r.server = (r.server + 1) % len(c.servers)
+	r.point += 2 // of closing and opening
 	c.endScanners(r)
+}
+
+// Alter sets an attribute of a family and opens the table's regions anew.
+func (c *Cluster) Alter(tableName, family, attribute, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.tables[tableName]
+	for _, f := range t.schema.ColumnFamilies {
+		if string(f.Name) == family {
+			f.Attributes = append(f.Attributes, &pb.BytesBytesPair{First: []byte(attribute), Second: []byte(value)})
+		}
+	}
+	c.reopen(t)
+}
+
+// AlterTable sets an attribute of a table and opens its regions anew.
+func (c *Cluster) AlterTable(tableName, attribute, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.tables[tableName]
+	t.schema.Attributes = append(t.schema.Attributes, &pb.BytesBytesPair{First: []byte(attribute), Second: []byte(value)})
+	c.reopen(t)
+}
+
+// reopen closes and opens all regions, which makes two changes of each.
+func (c *Cluster) reopen(t *table) {
+	for _, r := range t.regions {
+		r.point += 2
+		c.endScanners(r)
+	}
 }
 
 // SplitRegion divides a region at key; the second half goes to the next

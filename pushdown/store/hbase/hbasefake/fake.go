@@ -33,6 +33,9 @@ type Options struct {
 	// NoSequence makes servers ignore next_call_seq, as HBase does for a
 	// client that does not send it.
 	NoSequence bool
+	// NoReadPoint makes servers keep their read points to themselves, as HBase
+	// did before 1.3.
+	NoReadPoint bool
 }
 
 // Call describes a call to a hook.

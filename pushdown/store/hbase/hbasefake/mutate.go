@@ -109,6 +109,7 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 			return nil, nil, err
 		}
 		t.set(changed)
+		r.point++
 	}
 	if m.GetMutateType() != pb.MutationProto_INCREMENT {
 		return &pb.Result{}, nil, nil

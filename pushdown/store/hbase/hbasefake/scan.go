@@ -52,6 +52,10 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 	sc.seq++
 	response, cells := s.reply(sc, m)
 	response.ScannerId = &id
+	if m.ScannerId == nil && sc.region != nil && !s.c.opts.NoReadPoint { // field 11, which gohbase's schema does not have
+		unknown := protowire.AppendTag(nil, 11, protowire.VarintType)
+		response.ProtoReflect().SetUnknown(protowire.AppendVarint(unknown, sc.region.point))
+	}
 	if !response.GetMoreResults() || !response.GetMoreResultsInRegion() || m.GetCloseScanner() {
 		delete(s.c.scanners, id)
 	}

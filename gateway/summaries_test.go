@@ -1,0 +1,52 @@
+package gateway_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"downpour/gateway"
+)
+
+// A query that is asked again is answered from memory until a point is put into
+// its hours; trace, explain and metrics say so.
+func TestQuery_remembered(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.Summaries = "1048576" })
+	b.put("m 1356998400 1 host=a", "m 1356998460 2 host=a")
+	const query = "/api/query?start=1356998400&end=1357000000&m=sum:5m-sum:m"
+	ask := func(value, summary string) {
+		t.Helper()
+		a := b.get(query + "&trace=true")
+		if !strings.Contains(a.body, `"1356998400":`+value) {
+			t.Errorf("%d %s, want the value %s", a.status, a.body, value)
+		}
+		said := regexp.MustCompile(`"summary":"([^"]*)"`).FindStringSubmatch(a.body)
+		if summary == "" && said != nil || summary != "" && (said == nil || !strings.HasPrefix(said[1], summary)) {
+			t.Errorf("the trace says %q of the parts, want %q", said, summary)
+		}
+	}
+	ask("3", "")
+	ask("3", "kept")
+	ask("3", "answered from memory")
+	if a := b.get(query + "&explain=true"); !strings.Contains(a.body, `"summary":"kept"`) {
+		t.Errorf("explain: %s", a.body)
+	}
+	b.put("m 1356998461 4 host=a")
+	ask("7", "read: rows may have changed")
+	ask("7", "kept")
+	ask("7", "answered from memory")
+	if a := b.get("/metrics"); !regexp.MustCompile(`(?m)^downpour_summary_hits_total [1-9]`).MatchString(a.body) {
+		t.Error("metrics count no hits")
+	}
+}
+
+// Off is off.
+func TestQuery_notRemembered(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.Summaries = "off" })
+	b.put("m 1356998400 1 host=a")
+	for range 4 {
+		if a := b.get("/api/query?start=1356998400&end=1357000000&m=sum:5m-sum:m&trace=true"); strings.Contains(a.body, `"summary":`) || a.status != 200 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+}

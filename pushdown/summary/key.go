@@ -1,0 +1,46 @@
+package summary
+
+import (
+	"crypto/sha256"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+)
+
+// ID names what a part answers over rows that do not change.
+type ID [sha256.Size]byte
+
+// Key is the ID of a part: that of its wire form, without what its answer does
+// not depend on. False is a part that has no wire form.
+func Key(part *scanplan.Part) (ID, bool) {
+	p := *part
+	forget(&p)
+	ticket, err := p.MarshalTicket()
+	if err != nil {
+		return ID{}, false
+	}
+	return sha256.Sum256(ticket), true
+}
+
+// forget replaces fields of the plan that the operator does not read, or reads
+// only as what is left in their place.
+func forget(p *scanplan.Part) {
+	if p.Mode == scanplan.Strict {
+		p.Plan.Aggregator, p.Plan.GroupBy, p.Plan.Rate = "", nil, nil
+	}
+	hours, whole := p.Plan.WholeHours(p.Range)
+	if !whole || !p.Plan.Downsample.DividesHour() || hours.From < p.Plan.From || hours.To > p.Plan.To {
+		return
+	}
+	from, to := hours.From, hours.To
+	if p.Mode == scanplan.Partial { // edges are open where the plan goes on
+		if p.Plan.From != hours.From {
+			from -= encoding.RowSeconds
+		}
+		if p.Plan.To != hours.To {
+			to += encoding.RowSeconds
+		}
+	}
+	p.Plan.From, p.Plan.To, p.Plan.Start, p.Plan.End = from, to, 0, 0
+	p.Plan.Ranges = nil
+}
