@@ -105,12 +105,11 @@ test('a tag is completed from the metric itself, and split by', async () => {
 });
 
 // proxy passes requests on to the gateway, with headers as a proxy sends them;
-// upgrade tells whether sockets pass; own is a page of its own, at /own.
-async function proxy({ host, upgrade, own }) {
+// upgrade tells whether sockets pass.
+async function proxy({ host, upgrade }) {
   const target = new URL(base);
   const forward = (r) => ask({ agent: false, host: target.hostname, port: target.port, path: r.url, method: r.method, headers: { ...r.headers, ...(host ? { host } : {}) } });
   const server = createServer((r, w) => {
-    if (own && r.url === '/own') return w.writeHead(200, { 'Content-Type': 'text/html' }).end(own.replaceAll('127.0.0.1:4242', r.headers.host));
     const on = forward(r).on('response', (answer) => { w.writeHead(answer.statusCode, answer.headers); answer.pipe(w); }).on('error', () => w.destroy());
     r.pipe(on);
   });
@@ -149,23 +148,6 @@ test('behind a proxy that changes the host name, the page says why it is refused
   try {
     await open('start=15m-ago&m=avg:page.polled', 'disconnected', through.url);
     await until('the reason', async () => (await text('#status')).includes(`the server refuses this page: CORS domain not allowed. The domain [${through.url}] is not permitted access`));
-  } finally {
-    through.close();
-  }
-});
-
-test("the chart for one's own page, as the docs have it, draws", async () => {
-  const readme = readFileSync(new URL('../../gateway/web/README.md', import.meta.url), 'utf8');
-  const snippet = /```html\n(.*?)```/s.exec(readme)[1].replace('proc.loadavg.1min', 'page.own').replace('const chart', 'const chart = globalThis.chart');
-  const through = await proxy({ upgrade: true, own: snippet });
-  try {
-    await put('page.own', [[now - 60, 1], [now - 30, 2]], { host: 'a' });
-    faults = watch(page, new URL(through.url).host, (said) => /Failed to load resource/.test(said)); // it has no icon
-    await page.goto(`${through.url}/own`);
-    await until('the points', () => page.evaluate(() => globalThis.chart?.data[1].join() === '1,2'));
-    await put('page.own', [[now - 10, 3]], { host: 'a' });
-    await until('the new point', () => page.evaluate(() => globalThis.chart.data[1].join() === '1,2,3'));
-    assert.deepEqual(faults, []);
   } finally {
     through.close();
   }

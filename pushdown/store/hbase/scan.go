@@ -110,6 +110,9 @@ func (s *scanner) Close() error {
 func (s *scanner) next() ([]store.Row, error) {
 	s.rows.next()
 	for {
+		if err := s.ctx.Err(); err != nil {
+			return nil, err // even if a reply is faster
+		}
 		rows, err := s.step()
 		switch {
 		case err == io.EOF:
