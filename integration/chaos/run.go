@@ -113,7 +113,7 @@ func (w *world) enter(ctx context.Context, f *fault) {
 	w.now.Store(f)
 	began := time.Now()
 	if e.detail, e.err = f.do(ctx, w); e.err != nil {
-		e.err = errors.Join(e.err, w.ready(ctx)) // who answers before HBase does?
+		e.err = errors.Join(e.err, w.tend(ctx)) // nobody answers before HBase does
 	}
 	e.lasted = time.Since(began)
 	w.heal(ctx, &e)

@@ -46,8 +46,10 @@ public class Admin {
     conf.setInt("hbase.client.operation.timeout", 60_000);
     conf.setInt("zookeeper.recovery.retry", 1);
     // A server that hangs holds its connections open: a call to it must end by itself.
-    conf.setInt("hbase.client.scanner.timeout.period", 10_000);
-    conf.setInt("hbase.client.meta.scanner.timeout.period", 10_000);
+    conf.setInt("hbase.rpc.read.timeout", 5_000);
+    conf.setInt("hbase.client.scanner.timeout.period", 5_000);
+    conf.setInt("hbase.client.meta.scanner.timeout.period", 5_000);
+    conf.setInt("hbase.client.meta.operation.timeout", 10_000);
   }
 
   public static void main(String[] args) throws IOException {
