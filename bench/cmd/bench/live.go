@@ -95,11 +95,11 @@ func (f *liveFlags) run(ctx context.Context, s *session) error {
 	return errors.Join(failed...)
 }
 
-// unlimited lets a gateway answer everything as JSON, too.
-var unlimited = map[string]string{"DOWNPOUR_LIMIT_JSON": "100000000"}
+// asked lets a gateway answer everything, as JSON too, and read what it answers.
+var asked = map[string]string{"DOWNPOUR_LIMIT_JSON": "100000000", remember: "off"}
 
 func (f *liveFlags) embedded(ctx context.Context, s *session) (err error) {
-	if f.Server, err = peer.StartDownpour(ctx, peer.Options{Env: unlimited}); err != nil {
+	if f.Server, err = peer.StartDownpour(ctx, peer.Options{Env: asked}); err != nil {
 		return err
 	}
 	defer f.Server.Close()
@@ -119,7 +119,7 @@ func (f *liveFlags) hbase(ctx context.Context, s *session) error {
 	if err := tables.Create(ctx, place.store, tables.Specs(made, encoding.DefaultSchema(), "NONE")); err != nil {
 		return err
 	}
-	if f.Server, err = peer.StartDownpour(ctx, peer.Options{Quorum: place.quorum, Tables: names, Env: unlimited}); err != nil {
+	if f.Server, err = peer.StartDownpour(ctx, peer.Options{Quorum: place.quorum, Tables: names, Env: asked}); err != nil {
 		return err
 	}
 	defer f.Server.Close()
