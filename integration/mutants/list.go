@@ -300,7 +300,7 @@ var mutants = []mutant{
 	}, {
 		name: "merged-cells-unnoticed", file: "gateway/live/follow/kept.go",
 		old: "				return row, true, true\n", new: "				return row, changed, false\n",
-		test: "TestLaw_polledInOrder",
+		test: "TestSplice",
 	}, {
 		name: "late-point-in-a-kept-row", file: "gateway/live/follow/poller.go",
 		old: "		p.looked = now\n		p.rewind()\n", new: "		p.looked = now\n",
