@@ -72,6 +72,9 @@ func (l *lab) try(ctx context.Context, m mutant) error {
 		return err
 	}
 	output, err := l.test(ctx, m, "-count=1", "-overlay="+file)
+	if err == nil { // a property test may have been out of luck
+		output, err = l.test(ctx, m, "-count=5", "-failfast", "-overlay="+file)
+	}
 	switch {
 	case err == nil:
 		return fmt.Errorf("%s passes with the fault in it", m.test)
