@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,5 +133,61 @@ func TestNewRemembered(t *testing.T) {
 	}
 	if least := int64(10*17 + 4*len(span)); r.Bytes() < least {
 		t.Errorf("%d bytes, want at least %d", r.Bytes(), least)
+	}
+}
+
+// A value that was acknowledged before an ask is in its answer, or a later one,
+// while one goroutine writes and others ask all the time; and no asker sees the
+// value go back.
+func TestRemember_whileWriting(t *testing.T) {
+	b := newBoard(t, rand.New(rand.NewPCG(4, 4)), embedded(t))
+	const at, first = hourZero + 3600*boardHours, 1000 // an hour of its own; all values have one width, and so one qualifier
+	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}})
+	put := func(n int64) error {
+		q, value := operatortest.Encode(at*1000, encoding.IntValue(n))
+		return b.store.Apply(context.Background(), "tsdb", []store.Mutation{{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, at, tags),
+			Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value}})
+	}
+	if err := put(first); err != nil {
+		t.Fatal(err)
+	}
+	var acknowledged, asked atomic.Int64
+	var work sync.WaitGroup
+	done := make(chan struct{})
+	for range 3 {
+		question := b.question(at, at+1800)
+		work.Go(func() {
+			for last := int64(0); ; asked.Add(1) {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				least := max(last, acknowledged.Load())
+				results, _, err := b.remembering.Run(context.Background(), question)
+				if err != nil || len(results) != 1 || results[0].Points.Len() != 1 {
+					t.Errorf("error %v, results %+v, want one point", err, results)
+					return
+				}
+				_, v := results[0].Points.At(0)
+				if last = int64(v.Double()); last < least {
+					t.Errorf("got %d, want at least %d", last, least)
+					return
+				}
+			}
+		})
+	}
+	for n := int64(first + 1); n <= first+60; n++ {
+		for before := asked.Load(); n%4 == 0 && asked.Load() < before+12 && !t.Failed(); { // so that answers are kept between writes
+		}
+		if err := put(n); err != nil {
+			t.Error(err)
+		}
+		acknowledged.Store(n)
+	}
+	close(done)
+	work.Wait()
+	if c := b.cache.Counts(); c.Whole == 0 || c.Changed == 0 {
+		t.Errorf("%+v: nothing was tried", c)
 	}
 }
