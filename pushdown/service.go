@@ -122,7 +122,7 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 		return c, err
 	}
 	bounded := s.bound(&part.Plan)
-	op, err := summary.Open(s.cfg.Summaries, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Memory: s.cfg.Memory})
+	op, err := summary.Open(s.cfg.Summaries, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Seek: s.cfg.Seek})
 	if err != nil {
 		return c, err
 	}

@@ -36,9 +36,9 @@ type Config struct {
 	// Mem provides the memory of batches made in process. Default:
 	// garbage-collected.
 	Mem batch.Allocator
-	// Memory remembers what parts can skip, see package seek; nil remembers
+	// Seek remembers what parts can skip, see package seek; nil remembers
 	// nothing.
-	Memory *seek.Memory
+	Seek *seek.Memory
 	// Log gets failed attempts. Default slog.Default().
 	Log *slog.Logger
 }
@@ -71,7 +71,7 @@ func New(cfg Config) *Executor {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Executor{cfg: cfg, book: newBook(cfg.Servers, cfg.Log), sizes: newSizes(cfg.Memory)}
+	return &Executor{cfg: cfg, book: newBook(cfg.Servers, cfg.Log), sizes: newSizes(cfg.Seek)}
 }
 
 // Sink takes the batches of one accepted interval, in the order in which the
@@ -179,7 +179,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Merging
 	}
 	infos := make([]PartInfo, len(pieces))
 	for i, p := range pieces {
-		access := operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: p.Range}, e.cfg.Memory)
+		access := operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: p.Range}, e.cfg.Seek)
 		infos[i] = PartInfo{Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(), Why: choice.reason, Rows: access.Reason, Bytes: p.Bytes}
 		if choice.partial && p.Mode == scanplan.Strict {
 			infos[i].Why = "a region ends inside this hour"
@@ -214,7 +214,7 @@ func (e *Executor) pieces(ctx context.Context, plan *scanplan.Plan, how Merging)
 		}
 	}
 	c := choose(plan, how, remote)
-	want := limits{pieces: piecesPerSlot * slots, bytes: e.sizes.of(plan), memory: e.cfg.Memory}
+	want := limits{pieces: piecesPerSlot * slots, bytes: e.sizes.of(plan), memory: e.cfg.Seek}
 	if len(e.cfg.Servers) == 0 {
 		return cut(plan, nil, want, c), c, nil
 	}

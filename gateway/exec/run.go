@@ -206,7 +206,7 @@ func (r *run) accept(a *attempt) error {
 	r.stats.Parts++
 	if a.place != local {
 		r.stats.Remote++
-		operator.Note(r.e.cfg.Memory, &scanplan.Part{Plan: *r.plan, Range: a.task.Range}, a.stats)
+		operator.Note(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.task.Range}, a.stats)
 	}
 	if a.task.Mode == scanplan.Partial {
 		r.stats.Partial++

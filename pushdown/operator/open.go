@@ -22,9 +22,9 @@ type Options struct {
 	// BlockBytes is about how many bytes the store hands over at once, 0 for
 	// the store's default.
 	BlockBytes int
-	// Memory remembers what parts can skip; nil remembers nothing. It is one
+	// Seek remembers what parts can skip; nil remembers nothing. It is one
 	// for all operators on a store.
-	Memory *seek.Memory
+	Seek *seek.Memory
 }
 
 // DefaultFlushBytes is a batch that no message limit refuses and that is large
