@@ -115,7 +115,7 @@ func inside(r scanplan.KeyRange, key []byte) bool {
 
 // hourBorders divides a range into n stretches of about equally many hours.
 func hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]byte) {
-	head := plan.Schema.SaltWidth + plan.Schema.MetricWidth
+	head := plan.Schema.BaseTimeAt()
 	if len(r.Start) < head {
 		return nil
 	}
@@ -132,7 +132,7 @@ func hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]b
 // sizeBorders cuts a range between hours into stretches of about size bytes,
 // counted from one border of a region to the next.
 func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w weights, size float64) (borders [][]byte) {
-	if len(r.Start) < plan.Schema.SaltWidth+plan.Schema.MetricWidth {
+	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil
 	}
 	at := r.Start
@@ -148,7 +148,7 @@ func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w w
 
 // hourKey is the first key of the plan's i-th hour in a range's salt bucket.
 func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
-	head := plan.Schema.SaltWidth + plan.Schema.MetricWidth
+	head := plan.Schema.BaseTimeAt()
 	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(plan.From+int64(i)*encoding.RowSeconds))
 }
 

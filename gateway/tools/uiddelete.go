@@ -137,7 +137,7 @@ func (d *deletion) dataRow(ctx context.Context) (encoding.UID, error) {
 	}
 	for bucket := range schema.Buckets() {
 		start := schema.AppendRangeKey(nil, bucket, d.uid, 0)
-		stop := encoding.Behind(start[:schema.SaltWidth+schema.MetricWidth])
+		stop := encoding.Behind(start[:schema.BaseTimeAt()])
 		if row, err := d.scanRows(ctx, store.Scan{Start: start, Stop: stop}); row != nil || err != nil {
 			return row, err
 		}

@@ -232,7 +232,7 @@ func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern
 // hours are the base times that rows of the part can have, half-open.
 func (b *accessBuilder) hours() (from, to int64) {
 	from, to = b.plan.From, b.plan.To
-	at := b.plan.Schema.SaltWidth + b.plan.Schema.MetricWidth
+	at := b.plan.Schema.BaseTimeAt()
 	if k := b.part.Range.Start; len(k) >= at+encoding.BaseTimeWidth {
 		from = max(from, int64(binary.BigEndian.Uint32(k[at:])))
 	}

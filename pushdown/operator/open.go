@@ -67,9 +67,8 @@ func validate(part *scanplan.Part) error {
 	if err := part.Validate(); err != nil {
 		return err
 	}
-	prefix := part.Plan.Schema.SaltWidth + part.Plan.Schema.MetricWidth
-	if len(part.Range.Start) < prefix {
-		return fmt.Errorf("part starts at %s, want at least salt and metric, %d bytes", part.Range.Start, prefix)
+	if least := part.Plan.Schema.BaseTimeAt(); len(part.Range.Start) < least {
+		return fmt.Errorf("part starts at %s, want at least salt and metric, %d bytes", part.Range.Start, least)
 	}
 	return nil
 }
