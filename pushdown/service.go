@@ -141,9 +141,9 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 	return wire.Complete{Batches: n, Stats: p.stats}, nil
 }
 
-// writing is how a part's batches are written. Those of a partial part are
-// mostly names of series, which have much in common, so they are compressed. (zstd makes them smaller
-// still, and the query a third slower.)
+// writing is how a part's batches are written. Those of a partial part are mostly
+// names of series, which have much in common, so they are compressed. (zstd makes
+// them smaller still, and the query a third slower.)
 func (s *service) writing(mode scanplan.Mode, schema *arrow.Schema) []ipc.Option {
 	opts := []ipc.Option{ipc.WithSchema(schema), ipc.WithAllocator(s.cfg.Mem)}
 	if mode == scanplan.Partial {

@@ -1,0 +1,168 @@
+package operatortest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+
+	"downpour/encoding/batch"
+	"downpour/pushdown/operator"
+)
+
+// Checked wraps an operator: it enforces the contract of operator.Operator on both
+// sides and tells report of every breach.
+func Checked(op operator.Operator, report func(format string, args ...any)) operator.Operator {
+	return &checked{op: op, report: report, last: map[string]int64{}}
+}
+
+type checked struct {
+	op     operator.Operator
+	report func(format string, args ...any)
+	busy   atomic.Bool
+	closed bool
+	err    error
+	last   map[string]int64 // newest time per span
+}
+
+// enter reports a second goroutine.
+func (c *checked) enter(call string) func() {
+	if !c.busy.CompareAndSwap(false, true) {
+		c.report("%s while another call runs", call)
+		return func() {}
+	}
+	return func() { c.busy.Store(false) }
+}
+
+// Next passes on and looks at what comes back.
+func (c *checked) Next(ctx context.Context) (batch.Record, error) {
+	defer c.enter("Next")()
+	if ctx == nil {
+		c.report("Next without a context")
+	}
+	r, err := c.op.Next(ctx)
+	switch {
+	case (r == nil) == (err == nil):
+		c.report("Next returned record %v and error %v, want one of them", r, err)
+	case c.err != nil && !errors.Is(err, c.err):
+		c.report("Next returned %v after error %v", err, c.err)
+	case c.closed && err == nil:
+		c.report("Next returned a record after Close")
+	case c.closed && c.err == nil && !errors.Is(err, operator.ErrClosed):
+		c.report("Next after Close returned %v, want %v", err, operator.ErrClosed)
+	}
+	if err != nil {
+		c.err = err
+		return nil, err
+	}
+	if r == nil {
+		return nil, nil
+	}
+	c.record(r)
+	return r, nil
+}
+
+// record checks that each span's columns ascend, also from batch to batch.
+func (c *checked) record(r batch.Record) {
+	reader, err := batch.NewSeriesReader(r)
+	if err != nil {
+		c.report("Next: %v", err)
+		return
+	}
+	var s batch.Series
+	seen := map[string]bool{}
+	for i := range reader.Len() {
+		if err := reader.At(i, &s); err != nil {
+			c.report("Next: %v", err)
+			return
+		}
+		if seen[string(s.Span)] {
+			c.report("span %X stands twice in one batch", s.Span)
+		}
+		seen[string(s.Span)] = true
+		c.times(&s)
+	}
+}
+
+func (c *checked) times(s *batch.Series) {
+	buckets := len(s.Time)
+	before := 0
+	for buckets > 0 && before < s.Raw.Len() && s.Raw.Time[before] < s.Time[0] {
+		before++
+	}
+	c.ascend(s.Span, s.Raw.Time[:before])
+	c.ascend(s.Span, s.Time)
+	c.ascend(s.Span, s.Raw.Time[before:])
+}
+
+func (c *checked) ascend(span []byte, times []int64) {
+	for _, t := range times {
+		if last, ok := c.last[string(span)]; ok && t <= last {
+			c.report("span %X has time %d after %d", span, t, last)
+		}
+		c.last[string(span)] = t
+	}
+}
+
+// Stats passes on.
+func (c *checked) Stats() operator.Stats {
+	defer c.enter("Stats")()
+	return c.op.Stats()
+}
+
+// Close passes on, twice, because that must be harmless.
+func (c *checked) Close() error {
+	defer c.enter("Close")()
+	c.closed = true
+	err := c.op.Close()
+	if again := c.op.Close(); again != nil {
+		c.report("second Close returned %v", again)
+	}
+	return err
+}
+
+// Poisoned wraps an allocator: memory that is freed is overwritten, so
+// that a batch that was released too early does not go on looking right.
+func Poisoned(mem batch.Allocator) batch.Allocator { return poisoned{mem} }
+
+type poisoned struct{ batch.Allocator }
+
+// Free overwrites what it frees.
+func (p poisoned) Free(b []byte) {
+	poison(b)
+	p.Allocator.Free(b)
+}
+
+// Reallocate frees the old memory when the new one is elsewhere.
+func (p poisoned) Reallocate(size int, b []byte) []byte {
+	fresh := p.Allocator.Allocate(size)
+	copy(fresh, b)
+	p.Free(b)
+	return fresh
+}
+
+func poison(b []byte) {
+	for i := range b {
+		b[i] = 0xDB
+	}
+}
+
+// Drain reads op to its end, hands each record to each, which must not keep it,
+// and closes op. It returns nil after a complete part.
+func Drain(ctx context.Context, op operator.Operator, each func(batch.Record) error) error {
+	defer op.Close()
+	for {
+		r, err := op.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = each(r)
+		r.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
