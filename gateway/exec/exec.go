@@ -94,6 +94,17 @@ type Stats struct {
 	Tried []Tried `json:"-"`
 }
 
+// Add adds another run's counts and missing ranges; what was tried stays out.
+func (s *Stats) Add(o Stats) {
+	s.Stats.Add(o.Stats)
+	s.Parts += o.Parts
+	s.Remote += o.Remote
+	s.Attempts += o.Attempts
+	s.Discarded += o.Discarded
+	s.Partial += o.Partial
+	s.Missing = append(s.Missing, o.Missing...)
+}
+
 // Tried is one attempt at a part.
 type Tried struct {
 	Range    scanplan.KeyRange
