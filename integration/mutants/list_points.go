@@ -42,7 +42,7 @@ var ofPoints = []mutant{
 		name: "name-before-its-number", file: "gateway/uid/assign.go", // a forward mapping that a crash leaves alone
 		old: "	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
 		new: "	early := store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}\n" +
-			"	if _, err := s.CompareAndPut(ctx, table, early, nil, u); err != nil {\n		return nil, err\n	}\n" +
+			"	if _, err := s.CompareAndPut(ctx, table, early, nil, u); err != nil {\n		return err\n	}\n" +
 			"	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
 		test: "TestAssign_crash",
 	},
