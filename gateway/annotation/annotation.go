@@ -185,8 +185,8 @@ func (n *Notes) Delete(ctx context.Context, tsuid string, start int64) error {
 }
 
 // Global returns the global notes of the hours from one time to another, in
-// seconds, in the order of their cells. As OpenTSDB does, it returns also those that begin after
-// the end, in its hour, and leaves out those that end after it.
+// seconds, in the order of their cells. As OpenTSDB does, it returns also those
+// that begin after the end, in its hour, and leaves out those that end after it.
 // Source: Annotation.getGlobalAnnotations.
 func (n *Notes) Global(ctx context.Context, from, to int64) ([]encoding.Annotation, error) {
 	switch {
