@@ -77,6 +77,8 @@ type Config struct {
 	// SelfMetrics is the interval of this host's own metrics, 0 for none;
 	// empty is 10s on the embedded store and none on HBase.
 	SelfMetrics string `env:"DOWNPOUR_SELF_METRICS"`
+	// Profiling serves Go's profiles of the process at /debug/pprof/.
+	Profiling bool `env:"DOWNPOUR_PROFILING" envDefault:"false"`
 	// AllowOrigins lists browser origins beside our own.
 	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`
 }

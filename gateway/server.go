@@ -197,6 +197,7 @@ func (s *Server) api() *httpapi.API {
 		Engine: s.engine, Writer: s.writer, Series: s.series, Names: s.names,
 		Live: s.stream, Page: web.Handler(), Metrics: s.count.handler(),
 		Ready:    s.Ready,
+		Profiles: s.cfg.Profiling,
 		Settings: s.settings(),
 		Version:  version(),
 		Tokens:   s.tokens,
