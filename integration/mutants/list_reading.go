@@ -1,6 +1,6 @@
 package main
 
-// ofTheScan are faults of the scan of HBase.
+// ofTheScan are faults of scans, most of them of HBase.
 var ofTheScan = []mutant{
 	{
 		name: "no-next-call-seq", file: "pushdown/store/hbase/scanrequest.go",
@@ -34,6 +34,10 @@ var ofTheScan = []mutant{
 		name: "moved-region-remembered", file: "pushdown/store/hbase/store.go",
 		old: "	case relocate, reopen, unknown:\n		st.regions.forget(loc)\n", new: "	case relocate, reopen, unknown:\n",
 		test: "TestScan_changesBetweenBlocks",
+	}, {
+		name: "error-of-a-scan-swallowed", file: "pushdown/store/rows.go", // what came before it is taken for all
+		old: "				yield(nil, err)\n				return\n			case !yield", new: "				return\n			case !yield",
+		test: "TestRows",
 	}, {
 		name: "any-byte-but-newline", file: "pushdown/store/hbase/trie.go", // keys with 0A, 0D, 85 are lost
 		old: `b.WriteString("(?s)^")`, new: `b.WriteString("^")`,
