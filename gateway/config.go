@@ -148,7 +148,7 @@ func (c *Config) validateChoices() (errs []error) {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_EXPANSION_LIMIT: got %d, want at least 0", c.ExpansionLimit))
 	}
 	if c.MaxTags < 0 || c.MaxTags > 255 {
-		errs = append(errs, fmt.Errorf("DOWNPOUR_MAX_TAGS: got %d, want 1 to 255", c.MaxTags))
+		errs = append(errs, fmt.Errorf("DOWNPOUR_MAX_TAGS: got %d, want 0 to 255", c.MaxTags))
 	}
 	if _, err := query.ParseFixes(c.Fix); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_FIX: %w", err))
