@@ -28,15 +28,22 @@ func TestQuery_remembered(t *testing.T) {
 	ask("3", "")
 	ask("3", "kept")
 	ask("3", "answered from memory")
-	if a := b.get(query + "&explain=true"); !strings.Contains(a.body, `"summary":"kept"`) {
-		t.Errorf("explain: %s", a.body)
+	if a := b.get(query + "&explain=true"); strings.Count(a.body, `"summary":"kept"`) != 2 {
+		t.Errorf("explain does not say that the part and the whole are kept: %s", a.body)
+	}
+	// A window that moves inside the hour, from memory whole.
+	a := b.get(strings.Replace(query, "1356998400", "1356998460", 1) + "&trace=true")
+	if !strings.Contains(a.body, `"dps":{}`) || !strings.Contains(a.body, `"summary":"answered from memory whole`) {
+		t.Errorf("a window that has moved past all points: %s", a.body)
 	}
 	b.put("m 1356998461 4 host=a")
 	ask("7", "read: rows may have changed")
 	ask("7", "kept")
 	ask("7", "answered from memory")
-	if a := b.get("/metrics"); !regexp.MustCompile(`(?m)^downpour_summary_hits_total [1-9]`).MatchString(a.body) {
-		t.Error("metrics count no hits")
+	for _, name := range []string{"hits_total", "whole_hits_total"} {
+		if a := b.get("/metrics"); !regexp.MustCompile(`(?m)^downpour_summary_` + name + ` [1-9]`).MatchString(a.body) {
+			t.Errorf("metrics: %s counts nothing", name)
+		}
 	}
 }
 

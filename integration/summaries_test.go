@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -144,35 +145,43 @@ func (s *summaries) split(ctx context.Context) error {
 	return hbase(s.T).Admin.Split(ctx, s.tables.Data, cells[len(cells)/2].Row)
 }
 
-func (s *summaries) questions() []string {
-	var m []string
+// questions are some panels, each over two windows of the same hours.
+func (s *summaries) questions() (all []question) {
+	var ms []string
 	for _, metric := range metrics {
-		m = append(m, "sum:5m-avg:"+metric, "max:1h-max:"+metric+"{host=*}")
+		ms = append(ms, "sum:5m-avg:"+metric, "max:1h-max:"+metric+"{host=*}")
 	}
-	return append(m, "avg:load.int", "sum:7m-sum:load.float", "sum:5m-avg:load.int{host=a}")
+	for _, m := range append(ms, "avg:load.int", "sum:7m-sum:load.float", "sum:5m-avg:load.int{host=a}") {
+		for _, moved := range []int{0, 300} {
+			path := fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", dataStart+600+moved, dataStart+6600+moved, m)
+			all = append(all, question{name: fmt.Sprintf("%s moved by %d s", m, moved), path: path})
+		}
+	}
+	return all
 }
 
-// agree asks until each reader has answered some part from memory; every answer
-// on the way must be OpenTSDB's.
+// agree asks until each reader has answered from memory, the gateway alone also
+// whole plans; every answer on the way must be OpenTSDB's.
 func (s *summaries) agree(ctx context.Context, name string) {
 	s.Helper()
-	want := map[string]compare.Answer{}
-	for _, m := range s.questions() {
-		ask(ctx, s.T, s.tsd.URL, s.question(m)) // warms the TSD's names
-		want[m] = ask(ctx, s.T, s.tsd.URL, s.question(m))
+	want := map[question]compare.Answer{}
+	for _, q := range s.questions() {
+		ask(ctx, s.T, s.tsd.URL, q) // warms the TSD's names
+		want[q] = ask(ctx, s.T, s.tsd.URL, q)
 	}
 	for reader, program := range s.readers {
-		before := s.hits(ctx, reader)
+		before, wholeBefore := s.hits(ctx, reader)
 		err := e2e.Until(within(s.T, time.Minute), 20*time.Millisecond, func(ctx context.Context) error {
-			for m, answer := range want {
-				got := ask(ctx, s.T, program.URL, s.question(m))
+			for q, answer := range want {
+				got := ask(ctx, s.T, program.URL, q)
 				comparer := compare.Comparer{Permits: compare.Standard}
 				if r, err := comparer.Answers(answer, got); err != nil || !r.Equal() {
-					s.Fatalf("%s, %s: %s: error %v, %v", name, reader, m, err, r)
+					s.Fatalf("%s, %s: %s: error %v, %v", name, reader, q.name, err, r)
 				}
 			}
-			if hits := s.hits(ctx, reader); hits < before+len(want) {
-				return fmt.Errorf("%d parts answered from memory, want %d", hits-before, len(want))
+			hits, whole := s.hits(ctx, reader)
+			if hits < before+len(want) || reader == "alone" && whole < wholeBefore+len(want) {
+				return fmt.Errorf("%d answers from memory, %d of them whole, want %d", hits-before, whole-wholeBefore, len(want))
 			}
 			return nil
 		})
@@ -182,27 +191,30 @@ func (s *summaries) agree(ctx context.Context, name string) {
 	}
 }
 
-func (s *summaries) question(m string) question {
-	return question{name: m, path: fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", dataStart+600, dataStart+6600, m)}
-}
-
-// hits is how many parts a reader has answered from memory.
-func (s *summaries) hits(ctx context.Context, reader string) (n int) {
+// hits is how often a reader has answered from memory, and how often whole plans.
+func (s *summaries) hits(ctx context.Context, reader string) (all, whole int) {
 	s.Helper()
 	for _, url := range s.metrics[reader] {
 		a, err := e2e.Get(ctx, url)
 		if err != nil {
 			s.Fatal(err)
 		}
-		for _, line := range strings.Split(string(a.Body), "\n") {
-			if text, ok := strings.CutPrefix(line, "downpour_summary_hits_total "); ok {
-				hits, err := strconv.Atoi(text)
-				if err != nil {
-					s.Fatal(err)
-				}
-				n += hits
-			}
-		}
+		all += count(s.T, string(a.Body), "downpour_summary_hits_total")
+		whole += count(s.T, string(a.Body), "downpour_summary_whole_hits_total")
+	}
+	return all, whole
+}
+
+// count is one of the numbers of /metrics.
+func count(t *testing.T, metrics, name string) int {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^` + name + ` ([0-9]+)$`).FindStringSubmatch(metrics)
+	if found == nil {
+		t.Fatalf("/metrics has no %s", name)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
 	}
 	return n
 }

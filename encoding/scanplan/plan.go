@@ -60,6 +60,19 @@ type Plan struct {
 	MaxBytes int64
 }
 
+// Untrimmed is the plan that reads the same rows and answers with all their
+// times. Two plans that differ in Start and End alone have the same untrimmed
+// plan, and the answer of each is what lies inside its bounds of that plan's
+// answer: only one bucket for the whole query is made of its bounds, and stays
+// as it is.
+func (p *Plan) Untrimmed() Plan {
+	out := *p
+	if p.Downsample == nil || !p.Downsample.All {
+		out.Start, out.End = p.From*1000, p.To*1000-1
+	}
+	return out
+}
+
 // KeyRange is a half-open interval of row keys; an empty Stop is the table's
 // end.
 type KeyRange struct{ Start, Stop HexBytes }

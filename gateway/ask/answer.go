@@ -66,6 +66,13 @@ func (e *Engine) open(ctx context.Context, q *query.Query, p planned) (o opened,
 		o.results, o.stats, err = e.runPlan(ctx, q, p, nil)
 		return o, err
 	}
+	if kept, ok := e.remember(ctx, q, p).Found().(*remembered); ok {
+		var groups []merge.Group
+		if groups, o.stats, err = e.recall(ctx, q, p, kept, nil); err == nil {
+			o.results, err = e.name(ctx, q, p, groups)
+		}
+		return o, err
+	}
 	m, stats, err := e.scan(ctx, q, p, exec.Strict, nil)
 	if err != nil {
 		return o, err

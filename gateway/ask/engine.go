@@ -162,6 +162,9 @@ func (e *Engine) judge(ctx context.Context, f *compile.PostFilter, tags []byte) 
 type Explained struct {
 	Plan  string          `json:"plan"`
 	Parts []exec.PartInfo `json:"parts"`
+	// Summary is "kept" where the whole answer is remembered: it is given again
+	// if no row has changed.
+	Summary string `json:"summary,omitempty"`
 }
 
 // Explain tells what Run would do, without reading a row.
@@ -184,7 +187,11 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 		if p.PostFilter != nil {
 			text += p.PostFilter.String()
 		}
-		out = append(out, Explained{Plan: text, Parts: parts})
+		x := Explained{Plan: text, Parts: parts}
+		if e.cfg.Exec.HoldsWhole(p.Plan, way(e.merging(q, p))) {
+			x.Summary = "kept"
+		}
+		out = append(out, x)
 	}
 	return out, nil
 }

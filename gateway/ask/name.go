@@ -36,13 +36,21 @@ func (e *Engine) name(ctx context.Context, q *query.Query, p planned, groups []m
 		for _, k := range g.Aggregated {
 			r.AggregateTags = append(r.AggregateTags, n[encoding.UIDTagK][string(k)])
 		}
-		for _, t := range g.TSUIDs {
-			r.TSUIDs = append(r.TSUIDs, t.String())
+		if q.ShowTSUIDs {
+			r.TSUIDs = texts(g.TSUIDs)
 		}
 		r.Annotations = inside(g.Notes, q)
 		out[i] = r
 	}
 	return out, nil
+}
+
+func texts(tsuids []encoding.UID) []string {
+	out := make([]string, len(tsuids))
+	for i, t := range tsuids {
+		out[i] = t.String()
+	}
+	return out
 }
 
 // groupNames reads all names of the groups' tags at once.

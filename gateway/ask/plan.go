@@ -13,12 +13,44 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// runPlan executes one plan and names its groups. When states of groups do not
-// give the answer, or take more memory than a part may have, strict parts do.
+// runPlan answers one plan and names its groups.
 func (e *Engine) runPlan(ctx context.Context, q *query.Query, p planned, node *Node) ([]Result, exec.Stats, error) {
 	if p.nothing() {
 		return nil, exec.Stats{}, nil
 	}
+	groups, stats, err := e.groups(ctx, q, p, node)
+	if err != nil {
+		return nil, stats, err
+	}
+	done := node.begin("name")
+	results, err := e.name(ctx, q, p, groups)
+	done(map[string]any{"groups": len(results)})
+	return results, stats, err
+}
+
+// groups are a plan's, from memory if no row has changed. What was asked before is
+// answered for all times of its rows, to be kept, and trimmed; unless a time that
+// is not asked for fails the answer.
+func (e *Engine) groups(ctx context.Context, q *query.Query, p planned, node *Node) ([]merge.Group, exec.Stats, error) {
+	memory := e.remember(ctx, q, p)
+	if kept, ok := memory.Found().(*remembered); ok {
+		return e.recall(ctx, q, p, kept, node)
+	}
+	if memory.Wanted() {
+		groups, stats, err := e.answer(ctx, q, p.untrimmed(), node)
+		if err == nil && stats.Provable() {
+			memory.Keep(newRemembered(groups, stats))
+		}
+		if !outside(err) {
+			return trimmed(groups, p.Plan), stats, err
+		}
+	}
+	return e.answer(ctx, q, p, node)
+}
+
+// answer executes a plan. When states of groups do not give the answer, or take
+// more memory than a part may have, strict parts do.
+func (e *Engine) answer(ctx context.Context, q *query.Query, p planned, node *Node) ([]merge.Group, exec.Stats, error) {
 	how := e.merging(q, p)
 	groups, stats, err := e.mergePlan(ctx, q, p, how, node)
 	var limit *operator.LimitError
@@ -27,13 +59,7 @@ func (e *Engine) runPlan(ctx context.Context, q *query.Query, p planned, node *N
 		node.add("again with strict parts", 0, map[string]any{"reason": err.Error()})
 		groups, stats, err = e.mergePlan(ctx, q, p, exec.Strict, node)
 	}
-	if err != nil {
-		return nil, stats, err
-	}
-	done := node.begin("name")
-	results, err := e.name(ctx, q, p, groups)
-	done(map[string]any{"groups": len(results)})
-	return results, stats, err
+	return groups, stats, err
 }
 
 // mergePlan executes a plan and merges what its parts answer.

@@ -21,7 +21,7 @@ type Result struct {
 	// the keys that have several values; both by tagk UID.
 	Tags          []Tag
 	AggregateTags []string
-	TSUIDs        []string // upper-case hex, sorted
+	TSUIDs        []string // upper-case hex, sorted; nil unless the query shows them
 	Points        encoding.Points
 	// NaNIsNull tells that the fill policy is null.
 	NaNIsNull bool

@@ -29,6 +29,42 @@ var ofSummaries = []mutant{
 		old: "s.equal > 0 && 2*s.equal >= s.cells", new: "s.equal > s.cells",
 		test: "TestOpen_dataTime",
 	}, {
+		name: "whole-answer-of-changed-rows", file: "pushdown/summary/whole.go",
+		old: "	if e.mark != mark {\n", new: "	if e.mark != mark && e.answer == nil {\n",
+		test: "gateway/ask TestLaw_remembers",
+	}, {
+		name: "mark-of-the-last-range", file: "pushdown/summary/whole.go",
+		old: "append(binary.AppendUvarint(whole, uint64(len(m))), m...)", new: "append(binary.AppendUvarint(whole[:0], uint64(len(m))), m...)",
+		test: "TestAskWhole",
+	}, {
+		name: "whole-answer-unproven", file: "gateway/exec/whole.go",
+		old: "s.SummaryHits+s.SummaryKept == int64(s.Parts)", new: "s.SummaryHits+s.SummaryKept <= int64(s.Parts)",
+		test: "gateway/ask TestRemember_dataTime",
+	}, {
+		name: "kept-of-data-time", file: "pushdown/summary/operator.go",
+		old: "	case o.done:\n", new: "	case o.verdict == keep:\n",
+		test: "gateway/ask TestRemember_dataTime",
+	}, {
+		name: "whole-of-servers", file: "gateway/exec/whole.go",
+		old: "	if len(e.cfg.Servers) > 0 {\n", new: "	if len(e.cfg.Servers) > 9 {\n",
+		test: "TestAskWhole",
+	}, {
+		name: "whole-answers-are-free", file: "gateway/ask/remember.go",
+		old: "Spend(ctx, kept.stats.Points, kept.stats.Bytes)", new: "Spend(ctx, 0, 0)",
+		test: "TestRemember_budget",
+	}, {
+		name: "times-not-asked-for-fail", file: "gateway/ask/remember.go",
+		old: "return errors.As(err, &infinity) ||", new: "return infinity != nil ||",
+		test: "TestRemember_infinity",
+	}, {
+		name: "window-loses-its-end", file: "gateway/ask/remember.go",
+		old: "slices.BinarySearch(p.Time, end+1)", new: "slices.BinarySearch(p.Time, end)",
+		test: "TestLaw_remembers",
+	}, {
+		name: "one-bucket-untrimmed", file: "encoding/scanplan/plan.go",
+		old: "if p.Downsample == nil || !p.Downsample.All {", new: "if p != nil {",
+		test: "gateway/merge TestUntrimmedAnswersAll",
+	}, {
 		name: "change-not-counted", file: "pushdown/store/pebble/changes.go",
 		old: "		g.last = c.last\n", new: "",
 		test: "pushdown/summary TestLaw_embedded",

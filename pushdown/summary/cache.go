@@ -25,7 +25,8 @@ type Cache struct {
 
 // Counts tell how a cache has done.
 type Counts struct {
-	Hits      int64 // parts answered from memory
+	Hits      int64 // parts, and plans whole, answered from memory
+	Whole     int64 // plans whole, among the hits
 	New       int64 // parts not asked for before
 	Kept      int64 // answers kept
 	Changed   int64 // parts whose rows may have changed since the last ask
@@ -35,12 +36,19 @@ type Counts struct {
 	Entries, Bytes int64 // there are now
 }
 
-// entry is a part that was asked for, and its answer if it was kept.
+// entry is a part or a plan that was asked for, and its answer if it was kept.
 type entry struct {
 	id     ID
-	mark   string
-	answer *answer
+	mark   string // "" of a plan that was asked for once
+	answer Answer
 	bytes  int64
+}
+
+// Answer is what is kept: of a part an *answer, of a plan whatever its asker has
+// made of the parts. It is given to many askers and must not change.
+type Answer interface {
+	// Bytes is the memory that it takes, about.
+	Bytes() int64
 }
 
 // answer is what a part returned.
@@ -90,9 +98,7 @@ func (c *Cache) ask(id ID, mark string) (verdict, *answer) {
 	}
 	el := c.entries[id]
 	if el == nil {
-		c.counts.New++
-		c.entries[id] = c.order.PushFront(&entry{id: id, mark: mark, bytes: entryBytes})
-		c.grow(entryBytes)
+		c.note(id, mark)
 		return read, nil
 	}
 	c.order.MoveToFront(el)
@@ -100,32 +106,46 @@ func (c *Cache) ask(id ID, mark string) (verdict, *answer) {
 	switch {
 	case e.mark != mark:
 		c.counts.Changed++
-		c.bytes -= e.bytes - entryBytes
-		e.mark, e.answer, e.bytes = mark, nil, entryBytes
+		c.renew(e, mark)
 		return changed, nil
 	case e.answer == nil:
 		return keep, nil
 	}
 	c.counts.Hits++
-	return hit, e.answer
+	a, _ := e.answer.(*answer)
+	return hit, a
 }
 
-// put keeps an answer, if the part's last mark is still the one that the rows had
-// before they were read.
-func (c *Cache) put(id ID, mark string, a *answer) {
+// note takes down what was not asked for before.
+func (c *Cache) note(id ID, mark string) {
+	c.counts.New++
+	c.entries[id] = c.order.PushFront(&entry{id: id, mark: mark, bytes: entryBytes})
+	c.grow(entryBytes)
+}
+
+// renew forgets the answer of rows that may have changed.
+func (c *Cache) renew(e *entry, mark string) {
+	c.bytes -= e.bytes - entryBytes
+	e.mark, e.answer, e.bytes = mark, nil, entryBytes
+}
+
+// put keeps an answer, if the last mark is still the one that the rows had before
+// they were read. It tells whether the answer is kept.
+func (c *Cache) put(id ID, mark string, a Answer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	el := c.entries[id]
-	if el == nil || !c.fits(a.bytes()) {
-		return
+	if el == nil || !c.fits(a.Bytes()) {
+		return false
 	}
 	e := el.Value.(*entry)
 	if e.mark != mark || e.answer != nil {
-		return
+		return false
 	}
 	c.counts.Kept++
-	e.answer, e.bytes = a, entryBytes+a.bytes()
-	c.grow(a.bytes())
+	e.answer, e.bytes = a, entryBytes+a.Bytes()
+	c.grow(a.Bytes())
+	return true
 }
 
 // fits tells whether an answer of so many bytes may be kept.
@@ -142,7 +162,8 @@ func (c *Cache) grow(bytes int64) {
 	}
 }
 
-func (a *answer) bytes() int64 {
+// Bytes counts the batches.
+func (a *answer) Bytes() int64 {
 	var n int64
 	for _, b := range a.batches {
 		n += int64(cap(b)) + batchBytes
@@ -168,9 +189,10 @@ func (c *Cache) Holds(part *scanplan.Part) bool {
 		return false
 	}
 	id, ok := Key(part)
-	if !ok {
-		return false
-	}
+	return ok && c.holds(id)
+}
+
+func (c *Cache) holds(id ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	el := c.entries[id]

@@ -53,4 +53,13 @@
 // depend on the plan's bounds, nor a strict one on grouping, aggregator and rate:
 // a window that moves inside the hours, or another panel over the same series,
 // finds the same answer, see Key.
+//
+// # Whole plans
+//
+// Whoever makes something of all parts of a plan can keep that too, see AskWhole.
+// The mark of all ranges is taken before the first part is opened. Each part was
+// then answered from memory or read and kept, so that all that is said above of
+// TTLs, coprocessors and times of data holds; an equal mark later says that each
+// would answer the same again. A plan does not name the bounds that its answer is
+// trimmed to: what is kept has all times of the rows read.
 package summary

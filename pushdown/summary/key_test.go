@@ -84,6 +84,19 @@ func TestKey_otherBuckets(t *testing.T) {
 	}
 }
 
+// Points as they are stored do not depend on the bounds either.
+func TestKey_raw(t *testing.T) {
+	raw := func(change func(*scanplan.Part)) ID {
+		return keyed(scanplan.Strict, func(p *scanplan.Part) {
+			p.Plan.Downsample = nil
+			change(p)
+		})
+	}
+	if raw(func(*scanplan.Part) {}) != raw(func(p *scanplan.Part) { p.Plan.Start, p.Plan.End = p.Plan.Start+1, p.Plan.End-1 }) {
+		t.Error("a moved window has another key")
+	}
+}
+
 // Parts of one key have one answer. Only drawn parts are compared: what TestKey
 // says to be the same is here seen to be.
 func TestKey_sameAnswer(t *testing.T) {

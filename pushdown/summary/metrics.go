@@ -14,13 +14,14 @@ func newMetric(name, help string, kind prometheus.ValueType, of func(Counts) int
 }
 
 var metrics = []metric{
-	newMetric("hits_total", "Parts answered from memory.", prometheus.CounterValue, func(c Counts) int64 { return c.Hits }),
-	newMetric("new_total", "Parts not asked for before.", prometheus.CounterValue, func(c Counts) int64 { return c.New }),
-	newMetric("kept_total", "Answers of parts kept.", prometheus.CounterValue, func(c Counts) int64 { return c.Kept }),
-	newMetric("changed_total", "Parts read again because their rows may have changed.", prometheus.CounterValue, func(c Counts) int64 { return c.Changed }),
-	newMetric("unproven_total", "Parts of which the store could prove nothing.", prometheus.CounterValue, func(c Counts) int64 { return c.Unproven }),
-	newMetric("evictions_total", "Parts forgotten for others.", prometheus.CounterValue, func(c Counts) int64 { return c.Evictions }),
-	newMetric("entries", "Parts remembered, with or without their answers.", prometheus.GaugeValue, func(c Counts) int64 { return c.Entries }),
+	newMetric("hits_total", "Parts, and plans whole, answered from memory.", prometheus.CounterValue, func(c Counts) int64 { return c.Hits }),
+	newMetric("whole_hits_total", "Plans answered whole from memory.", prometheus.CounterValue, func(c Counts) int64 { return c.Whole }),
+	newMetric("new_total", "Parts and plans not asked for before.", prometheus.CounterValue, func(c Counts) int64 { return c.New }),
+	newMetric("kept_total", "Answers of parts and plans kept.", prometheus.CounterValue, func(c Counts) int64 { return c.Kept }),
+	newMetric("changed_total", "Parts and plans read again because their rows may have changed.", prometheus.CounterValue, func(c Counts) int64 { return c.Changed }),
+	newMetric("unproven_total", "Parts and plans of which the store could prove nothing.", prometheus.CounterValue, func(c Counts) int64 { return c.Unproven }),
+	newMetric("evictions_total", "Parts and plans forgotten for others.", prometheus.CounterValue, func(c Counts) int64 { return c.Evictions }),
+	newMetric("entries", "Parts and plans remembered, with or without their answers.", prometheus.GaugeValue, func(c Counts) int64 { return c.Entries }),
 	newMetric("bytes", "Memory of remembered answers.", prometheus.GaugeValue, func(c Counts) int64 { return c.Bytes }),
 }
 

@@ -47,6 +47,7 @@ type remembering struct {
 	mark    string
 	took    time.Duration // by the mark
 	kept    *answer       // with verdict keep: what has been returned so far; nil if it is too large
+	done    bool          // it was kept in the end
 	replay  *replay       // with verdict hit
 }
 
@@ -97,10 +98,10 @@ func (o *remembering) take(r batch.Record, err error) {
 			o.cache.tell("cells of table " + o.part.Plan.Table + " carry the time of their data (tsd.storage.use_otsdb_timestamp)")
 		} else {
 			o.kept.stats = o.inner.Stats()
-			o.cache.put(o.id, o.mark, o.kept)
+			o.done = o.cache.put(o.id, o.mark, o.kept)
 		}
 	case err == nil:
-		if !o.cache.fits(o.kept.bytes() + operator.RecordBytes(r)) {
+		if !o.cache.fits(o.kept.Bytes() + operator.RecordBytes(r)) {
 			break
 		}
 		b, failed := batch.Encode(r)
@@ -122,10 +123,10 @@ func (o *remembering) Stats() operator.Stats {
 	}
 	s := o.inner.Stats()
 	s.ScanTime += o.took
-	switch o.verdict {
-	case keep:
+	switch {
+	case o.done:
 		s.SummaryKept = 1
-	case changed:
+	case o.verdict == changed:
 		s.SummaryChanged = 1
 	}
 	return s
