@@ -11,6 +11,7 @@ type span struct {
 	data  bool   // it has points in the scan range, maybe outside of all buckets
 
 	base   column // points, or buckets
+	tail   tail   // the last of the buckets
 	filled column // of a plan that fills: a value for each time of the grid
 	rates  column // of a plan with rates
 }

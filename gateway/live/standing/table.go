@@ -47,10 +47,14 @@ type Table struct {
 	early    int                  // entries of the grid before the scan range
 	missing  float64
 
-	fn     *aggregate.Function
-	folder aggregate.Group
-	series []aggregate.Series // scratch
-	result encoding.Points    // scratch
+	fn       *aggregate.Function
+	inBucket *aggregate.Function // of downsampling
+	folder   aggregate.Group
+
+	series  []aggregate.Series // scratch, as the rest
+	result  encoding.Points
+	doubles []float64
+	grown   column
 
 	spans  map[string]*span
 	groups map[string]*group
@@ -81,6 +85,7 @@ func New(plan *scanplan.Plan, keep func(span []byte) (bool, error)) (*Table, err
 
 func (t *Table) prepareBuckets() (err error) {
 	p := t.plan
+	t.inBucket, _ = aggregate.Lookup(p.Downsample.Function)
 	t.bucketer, err = downsample.New(p.Downsample, p.From, p.To, p.Start, p.End)
 	if err != nil || !t.bucketer.Fills() {
 		return err
@@ -127,7 +132,7 @@ func (t *Table) find(id []byte) (*span, error) {
 }
 
 // spanBytes is about what a span takes beside its columns.
-const spanBytes = 400
+const spanBytes = 500
 
 // key is the group of a span, false if it lacks one of the tag keys.
 func (t *Table) key(id []byte) (key []byte, ok bool) {
