@@ -37,17 +37,19 @@ func (s *sub) take(c *store.Change) (taken bool, err error) {
 		return false, nil // reading it tells what is wrong
 	}
 	s.span = plan.Schema.AppendSpan(s.span[:0], c.Row)
+	plain, ordered := s.added(c, k.BaseTime)
+	if _, is := s.reread[string(c.Row)]; plain && ordered && !is {
+		if taken, err := s.table.Extend(s.span, s.points); taken || err != nil {
+			return taken, err
+		}
+	}
 	if !s.table.Known(s.span) && !operator.Admits(plan, s.span) {
 		return true, nil // reading it would make nothing of it
 	}
-	plain, ordered := s.added(c, k.BaseTime)
 	if !plain {
 		return false, s.rereadFromNow(c.Row)
 	}
-	if _, is := s.reread[string(c.Row)]; is || !ordered {
-		return false, nil
-	}
-	return s.table.Extend(s.span, s.points)
+	return false, nil
 }
 
 // mostReread bounds the rows that are known to be read each time.

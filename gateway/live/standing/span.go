@@ -8,6 +8,7 @@ import (
 type span struct {
 	id    []byte
 	group *group // nil if the span is kept out
+	place int    // among the group's edges, if it has them
 	data  bool   // it has points in the scan range, maybe outside of all buckets
 
 	base   column // points, or buckets
@@ -148,6 +149,9 @@ func (t *Table) ratesOf(c *column) ([]int64, []float64, error) {
 // all times before its second.
 func (t *Table) spread(s *span, i, j int) {
 	c := t.last(s)
+	if s.group.edges != nil {
+		s.group.edges[s.place].set(c)
+	}
 	w := always
 	if first := i == 0 || t.plan.Rate != nil && i == 1; !first {
 		w.From = c.Time[i-1]

@@ -27,7 +27,6 @@ import (
 	"fmt"
 	"slices"
 
-	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/aggregate"
 	"downpour/pushdown/downsample"
@@ -49,12 +48,9 @@ type Table struct {
 
 	fn       *aggregate.Function
 	inBucket *aggregate.Function // of downsampling
-	folder   aggregate.Group
 
-	series  []aggregate.Series // scratch, as the rest
-	result  encoding.Points
-	doubles []float64
-	grown   column
+	doubles []float64 // scratch
+	grown   column    // the same
 
 	spans  map[string]*span
 	groups map[string]*group
@@ -132,7 +128,7 @@ func (t *Table) find(id []byte) (*span, error) {
 }
 
 // spanBytes is about what a span takes beside its columns.
-const spanBytes = 500
+const spanBytes = 560
 
 // key is the group of a span, false if it lacks one of the tag keys.
 func (t *Table) key(id []byte) (key []byte, ok bool) {
@@ -158,7 +154,7 @@ func (t *Table) join(s *span, key []byte) {
 		t.groups[string(key)] = g
 	}
 	i, _ := slices.BinarySearchFunc(g.members, s, func(a, b *span) int { return bytes.Compare(a.id, b.id) })
-	g.members = slices.Insert(g.members, i, s)
+	g.members, g.edges = slices.Insert(g.members, i, s), nil
 	s.group = g
 	t.described(g)
 }
@@ -169,7 +165,14 @@ func (t *Table) described(g *group) {
 	t.touch(g, always)
 }
 
+// touch notes that a group is to be aggregated again within w. Most series touch
+// the same windows, the ends of their group.
 func (t *Table) touch(g *group, w Window) {
+	if n := len(g.windows); n > 0 && w.From <= g.windows[n-1].To && w.To >= g.windows[n-1].From {
+		last := &g.windows[n-1]
+		last.From, last.To = min(last.From, w.From), max(last.To, w.To)
+		return
+	}
 	g.windows = append(g.windows, w)
 	t.dirty[g] = struct{}{}
 }
