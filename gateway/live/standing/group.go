@@ -14,7 +14,10 @@ import (
 type group struct {
 	key     []byte
 	members []*span // in span order, also those without points
-	edges   []edge  // by member; nil until they are needed
+	// By member; nil until they are needed.
+	edges    []edge
+	outlooks []outlook
+
 	points  encoding.Points
 	windows []Window // to aggregate again
 	anew    bool     // members have come

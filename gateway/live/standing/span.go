@@ -52,7 +52,13 @@ func (t *Table) replace(s *span, begin, end int64, with column) error {
 	w := extent(&old, &now)
 	t.bytes += int64(now.len()-old.len()) * pointBytes
 	s.base.replace(lo+head, hi-tail, &now)
-	return t.stages(s, w, lo+head, lo+n-tail)
+	if err := t.stages(s, w, lo+head, lo+n-tail); err != nil {
+		return err
+	}
+	if s.group.outlooks != nil {
+		s.group.outlooks[s.place] = t.outlook(s)
+	}
+	return nil
 }
 
 // extent is the time of the first and of the last point of two columns, one of

@@ -128,7 +128,7 @@ func (t *Table) find(id []byte) (*span, error) {
 }
 
 // spanBytes is about what a span takes beside its columns.
-const spanBytes = 560
+const spanBytes = 590
 
 // key is the group of a span, false if it lacks one of the tag keys.
 func (t *Table) key(id []byte) (key []byte, ok bool) {
@@ -161,7 +161,7 @@ func (t *Table) join(s *span, key []byte) {
 
 // described notes that a group's members are others than before.
 func (t *Table) described(g *group) {
-	g.anew = true
+	g.anew, g.outlooks = true, nil
 	t.touch(g, always)
 }
 
