@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	"downpour/gateway/query"
 	"downpour/pushdown/aggregate"
 	"downpour/pushdown/store"
 )
@@ -180,6 +181,7 @@ func (l *law) run() {
 func TestLaw_watched(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := &law{T: rt, world: newWorld(t, false), deletes: true}
+		l.world.fix = draw(rt, "fix", 0, 0, 0, query.FixRateStart, query.FixGaps, query.FixIntegers)
 		l.start(l.world.store, Poll{})
 		l.run()
 	})
