@@ -60,7 +60,7 @@ func liveResult(r *ask.Result) live.Result {
 // followers make the sources of live queries: answers that are kept up to date
 // from the rows.
 func (s *Server) followers() *follow.Followers {
-	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
+	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
 }
 
 // refusal words an error as HTTP would. What may heal by itself, an unknown name

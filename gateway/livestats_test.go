@@ -15,10 +15,12 @@ func TestLive_counts(t *testing.T) {
 	b.put("m 1356998500 1 host=a")
 	s := b.subscribe(`{"start":1356998400,"queries":[{"metric":"m","aggregator":"sum"}]}`, "")
 	s.next()
-	b.put("m 1356998501 1 host=a")
-	s.next()
+	for _, point := range []string{"m 1356998501 1 host=a", "m 1356998499 1 host=a"} { // in order, and late
+		b.put(point)
+		s.next()
+	}
 	metrics := b.get("/metrics").body
-	for _, want := range []string{"queries 1", "subscribers 1", "whole_total 0", "loads_total 1", "rows_changed_total 1", "rows_read_total 1", "merged_total 0"} {
+	for _, want := range []string{"queries 1", "subscribers 1", "whole_total 0", "loads_total 1", "rows_changed_total 2", "rows_read_total 1", "merged_total 0"} {
 		if !strings.Contains(metrics, "\ndownpour_live_"+want+"\n") {
 			t.Errorf("/metrics lacks downpour_live_%s", want)
 		}

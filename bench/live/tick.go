@@ -84,7 +84,9 @@ func (t *ticks) round(ctx context.Context) error {
 		return err
 	}
 	defer f.close()
-	if err := t.history.run(ctx, 2); err != nil { // so that what is done once is done
+	// So that what is done once is done, also what is at the first new point of
+	// each series.
+	if err := t.history.run(ctx, t.history.data.Step+2); err != nil {
 		return err
 	}
 	before := f.messages()

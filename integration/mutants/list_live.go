@@ -19,6 +19,18 @@ var ofLiveQueries = []mutant{
 		old: "		p.looked = now\n		p.rewind()\n", new: "		p.looked = now\n",
 		test: "TestPoller_late",
 	}, {
+		name: "write-told-late", file: "gateway/live/follow/added.go", // after one that removed it
+		old: "	s.reread[string(row)] = struct{}{}\n", new: "",
+		test: "TestWatched_toldLate",
+	}, {
+		name: "late-point-in-the-last-bucket", file: "gateway/live/standing/extend.go",
+		old: " || p.Time[0] <= own.last:", new: ":",
+		test: "gateway/live/follow TestWatched_inOrder",
+	}, {
+		name: "edge-not-moved", file: "gateway/live/standing/span.go",
+		old: "		s.group.edges[s.place].set(c)\n", new: "		_ = c\n",
+		test: "gateway/live/follow TestWatched_inOrder",
+	}, {
 		name: "idle-store-not-looked-at", file: "gateway/live/follow/probe.go",
 		old: "		return unreadable(ctx, err)\n", new: "		return nil\n",
 		test: "TestProbe",

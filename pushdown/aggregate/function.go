@@ -90,9 +90,12 @@ func (f *Function) Reset(s *State) { s.a, s.b, s.n, s.keys = f.scalar.initial, 0
 // Update adds values, in time order, to s. It does not keep or change values.
 func (f *Function) Update(s *State, values []float64) { f.scalar.update(s, values) }
 
-// Value is the result over the values added since Reset, at least one; s must be
-// Reset before it is used again. Source: the runDouble methods of Aggregators.
+// Value is the result over the values added since Reset, at least one. More may
+// be added afterwards. Source: the runDouble methods of Aggregators.
 func (f *Function) Value(s *State) float64 { return f.scalar.value(s) }
+
+// Bytes is the memory that s holds beside itself.
+func (s *State) Bytes() int64 { return 8 * int64(cap(s.keys)) }
 
 var byName = func() map[scanplan.Aggregator]*Function {
 	m := make(map[scanplan.Aggregator]*Function, len(table))

@@ -119,11 +119,22 @@ func merge(dst, a, b []int64) []int64 {
 }
 
 // from is the index of the first of the ascending times that is not before t.
+// Short columns are the ends of series that go on, where it is one of the first.
 func from(times []int64, t int64) int {
+	for i := range 3 {
+		if i == len(times) || times[i] >= t {
+			return i
+		}
+	}
 	return sort.Search(len(times), func(i int) bool { return times[i] >= t })
 }
 
 // after is the index of the first of the ascending times that is later than t.
 func after(times []int64, t int64) int {
+	for n := len(times); n > len(times)-3; n-- {
+		if n == 0 || times[n-1] <= t {
+			return n
+		}
+	}
 	return sort.Search(len(times), func(i int) bool { return times[i] > t })
 }

@@ -20,6 +20,12 @@ func newAdmission(part *scanplan.Part) admission {
 	return admission{plan: &part.Plan, bounds: store.KeyRange{Start: part.Range.Start, Stop: part.Range.Stop}}
 }
 
+// Admits tells whether a plan's predicates admit a series, by its span.
+func Admits(p *scanplan.Plan, span []byte) bool {
+	a := admission{plan: p}
+	return a.span(span)
+}
+
 // row tells whether the row lies in the part and in the plan's hours and metric.
 func (a *admission) row(key []byte, k encoding.RowKey) bool {
 	base := int64(k.BaseTime)

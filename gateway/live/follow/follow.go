@@ -37,6 +37,8 @@ type Config struct {
 	Store store.Reader
 	// Zone is the zone of dates in a query that names none, nil for UTC.
 	Zone *time.Location
+	// Fix are the known errors that queries are answered without.
+	Fix query.Fixes
 	// Timeout bounds one tick. Default 30 s.
 	Timeout time.Duration
 	// Refusal words an error for the client; it may return err itself.
@@ -156,7 +158,7 @@ func (s *source) Next(ctx context.Context, now time.Time) (live.Answer, error) {
 }
 
 func (s *source) next(ctx context.Context, now time.Time) (live.Answer, error) {
-	q, err := query.Parser{Now: now, Zone: s.of.cfg.Zone}.JSON(s.body)
+	q, err := query.Parser{Now: now, Zone: s.of.cfg.Zone, Fix: s.of.cfg.Fix}.JSON(s.body)
 	if err != nil {
 		return live.Answer{}, err
 	}

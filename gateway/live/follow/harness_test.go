@@ -39,6 +39,7 @@ type world struct {
 	metric encoding.UID
 	uids   map[string]encoding.UID
 	cells  bool // a cell a point, as on HBase
+	fix    query.Fixes
 }
 
 // epoch is where tests begin: not at the beginning of an hour.
@@ -111,7 +112,7 @@ func (w *world) apply(ms ...store.Mutation) {
 
 // fresh asks the query as of now.
 func (w *world) fresh(body string) (picture, error) {
-	q, err := query.Parser{Now: w.clock}.JSON([]byte(body))
+	q, err := query.Parser{Now: w.clock, Fix: w.fix}.JSON([]byte(body))
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +214,6 @@ type unwatched struct{ store.Reader }
 
 // follow returns the source of a query over a store.
 func (w *world) follow(body string, over store.Reader, poll Poll) *source {
-	f := New(Config{Engine: w.engine, Store: over, Poll: poll, Log: quiet})
+	f := New(Config{Engine: w.engine, Store: over, Poll: poll, Fix: w.fix, Log: quiet})
 	return f.Follow(json.RawMessage(body)).(*source)
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	"downpour/gateway/query"
 	"downpour/pushdown/aggregate"
 	"downpour/pushdown/store"
 )
@@ -135,6 +136,17 @@ func (l *law) tick() {
 	}
 }
 
+// take has the source answer and takes that in, without moving the clock.
+func (l *law) take() error {
+	a, err := l.source.Next(context.Background(), l.world.clock)
+	if err != nil {
+		l.failed = true
+		return err
+	}
+	l.failed = false
+	return l.seen.take(&a)
+}
+
 // start draws a query and follows it over a store.
 func (l *law) start(over store.Reader, poll Poll) {
 	for _, k := range []string{"host", "dc"} {
@@ -169,6 +181,7 @@ func (l *law) run() {
 func TestLaw_watched(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := &law{T: rt, world: newWorld(t, false), deletes: true}
+		l.world.fix = draw(rt, "fix", 0, 0, 0, query.FixRateStart, query.FixGaps, query.FixIntegers)
 		l.start(l.world.store, Poll{})
 		l.run()
 	})

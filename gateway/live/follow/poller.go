@@ -86,7 +86,15 @@ func (p *poller) filled(took time.Duration) { p.took = took }
 func (p *poller) close()                    {}
 func (p *poller) bytes() int64              { return p.kept }
 
-func (p *poller) find(ctx context.Context, now time.Time) (rows [][]byte, again bool, err error) {
+func (p *poller) find(ctx context.Context, now time.Time) (rows []store.Change, again bool, err error) {
+	keys, again, err := p.changed(ctx, now)
+	for _, key := range keys {
+		rows = append(rows, store.Change{Row: key, Cut: true})
+	}
+	return rows, again, err
+}
+
+func (p *poller) changed(ctx context.Context, now time.Time) (rows [][]byte, again bool, err error) {
 	since := p.looked
 	late := now.Sub(since) >= p.of.cfg.Poll.Late
 	if late {

@@ -40,11 +40,22 @@ func (s *sub) replace(ctx context.Context, changed [][]byte) error {
 		if len(part) == 0 {
 			continue
 		}
-		if records, err = decode(ctx, plan, r, part, records); err != nil {
+		if records, err = decode(ctx, s.decoded(), r, part, records); err != nil {
 			return err
 		}
 	}
 	return s.table.Replace(keys, records)
+}
+
+// decoded is the plan that makes of rows what the table takes: points where it
+// can go on with them by itself, else buckets, which take less.
+func (s *sub) decoded() *scanplan.Plan {
+	if _, here := s.of.cfg.Store.(store.Watcher); !here {
+		return s.as.Plan
+	}
+	raw := *s.as.Plan
+	raw.Downsample = nil
+	return &raw
 }
 
 // rowsOf returns rows by ascending keys: those that the finder knows, and of the

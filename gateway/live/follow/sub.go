@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/gateway/ask"
@@ -24,15 +25,21 @@ type sub struct {
 	table *standing.Table
 	find  finder
 	large bool            // the table of this plan was too large
-	cells []store.Cell    // scratch
 	rows  int64           // what the store delivered for the last whole answer
 	ctx   context.Context // of the present tick
+
+	reread map[string]struct{} // rows that are read whenever they change
+
+	cells   []store.Cell // scratch, as the rest
+	span    []byte
+	points  encoding.Points
+	decoder encoding.RowDecoder
 }
 
-// finder tells which rows of a plan have changed. rows are their keys; again
+// finder tells which rows of a plan have changed, and how if it knows; again
 // tells that any may have, and that the table is to be made anew.
 type finder interface {
-	find(ctx context.Context, now time.Time) (rows [][]byte, again bool, err error)
+	find(ctx context.Context, now time.Time) (rows []store.Change, again bool, err error)
 	// read is told of the rows that were read because of find, filled how long
 	// it took to make the table.
 	read(rows []store.Row)
@@ -48,7 +55,7 @@ func (s *sub) close() {
 	if s.find != nil {
 		s.find.close()
 	}
-	s.find, s.table = nil, nil
+	s.find, s.table, s.reread = nil, nil, nil
 }
 
 func (s *sub) bytes() int64 {
@@ -200,11 +207,9 @@ func (s *sub) tick(ctx context.Context, now time.Time, a *live.Answer) error {
 		}
 		return s.all(ctx, a)
 	}
-	if len(rows) > 0 {
-		s.of.stats.changed.Add(int64(len(rows)))
-		if err := s.replace(ctx, rows); err != nil {
-			return err
-		}
+	s.of.stats.changed.Add(int64(len(rows)))
+	if err := s.takeIn(ctx, rows); err != nil {
+		return err
 	}
 	changes, err := s.table.Changes(s.shown())
 	if err != nil {
@@ -221,6 +226,15 @@ func (s *sub) tick(ctx context.Context, now time.Time, a *live.Answer) error {
 	a.Kept[s.as.Index()] = true
 	a.Changes = append(a.Changes, named...)
 	return nil
+}
+
+// takeIn changes the table by what has become of rows.
+func (s *sub) takeIn(ctx context.Context, rows []store.Change) error {
+	read, err := s.extend(rows)
+	if err != nil || len(read) == 0 {
+		return err
+	}
+	return s.replace(ctx, read)
 }
 
 // named gives changes their names.

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"downpour/encoding/scanplan"
@@ -35,13 +36,20 @@ func watch(w store.Watcher, plan *scanplan.Plan, changed func()) (store.Watch, e
 	return w.Watch(plan.Table, ranges, changed)
 }
 
-func (w *watched) find(ctx context.Context, now time.Time) (rows [][]byte, again bool, err error) {
+func (w *watched) find(ctx context.Context, now time.Time) (rows []store.Change, again bool, err error) {
 	if err := w.probe.look(ctx, now); err != nil {
 		return nil, false, err
 	}
-	rows, again = w.Take()
-	return rows, again, nil
+	rows, lost := w.Take()
+	if lost {
+		return nil, false, errLost
+	}
+	return rows, false, nil
 }
+
+// errLost says that the store has not kept all changes. Another watch must be
+// opened, as sub.extend relies on knowing the changes of this one.
+var errLost = errors.New("follow: more rows have changed than the store keeps")
 
 func (*watched) read([]store.Row) {}
 func (*watched) bytes() int64     { return 0 }

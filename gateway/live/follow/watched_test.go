@@ -67,7 +67,7 @@ func TestWatched_lost(t *testing.T) {
 // forgetful has always lost what changed.
 type forgetful struct{ finder }
 
-func (f forgetful) find(ctx context.Context, now time.Time) ([][]byte, bool, error) {
+func (f forgetful) find(ctx context.Context, now time.Time) ([]store.Change, bool, error) {
 	_, _, err := f.finder.find(ctx, now)
 	return nil, true, err
 }

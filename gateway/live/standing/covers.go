@@ -20,6 +20,8 @@ var uncovered = []struct {
 		func(p *scanplan.Plan) bool { return p.Downsample != nil && p.Downsample.All }},
 	{"calendar buckets lie by the first point of their series: a late one moves all",
 		func(p *scanplan.Plan) bool { return p.Downsample != nil && p.Downsample.Calendar }},
+	{"the arithmetic of the table is that of no fix",
+		func(p *scanplan.Plan) bool { return p.Fix != 0 }},
 	{"the interval and the hour have no common multiple below a month",
 		func(p *scanplan.Plan) bool { return Unit(p) > maxUnit }},
 }

@@ -16,13 +16,14 @@ const Silence = 10 * 60 * 1000
 func (t *Table) Final(now int64) int64 {
 	final, any := t.shown.To, false
 	for _, g := range t.groups {
-		for _, s := range g.members {
-			if !s.data {
-				continue // annotations alone: its first point makes it a new series
-			}
-			any = true
-			if !t.ended(s, now) {
-				final = min(final, t.reach(s))
+		if g.outlooks == nil {
+			t.makeOutlooks(g)
+		}
+		for i := range g.outlooks {
+			o := &g.outlooks[i]
+			any = any || o.data
+			if now <= o.until {
+				final = min(final, o.reach)
 			}
 		}
 	}
@@ -32,8 +33,31 @@ func (t *Table) Final(now int64) int64 {
 	return max(final, 0)
 }
 
-// ended tells whether a series has been silent for long.
-func (t *Table) ended(s *span, now int64) bool {
+// outlook is what a member's next point can do. Those of a group lie side by side,
+// as its edges do.
+type outlook struct {
+	data  bool  // false: annotations alone, and the first point makes it a new series
+	until int64 // when the series ends if no point comes, ms
+	reach int64 // see Table.reach
+}
+
+func (t *Table) makeOutlooks(g *group) {
+	g.outlooks = make([]outlook, len(g.members))
+	for i, s := range g.members {
+		s.place = i
+		g.outlooks[i] = t.outlook(s)
+	}
+}
+
+func (t *Table) outlook(s *span) outlook {
+	if !s.data {
+		return outlook{until: always.From}
+	}
+	return outlook{true, t.until(s), t.reach(s)}
+}
+
+// until is when a series has been silent for long.
+func (t *Table) until(s *span) int64 {
 	last, gap := t.plan.From*1000, int64(0)
 	if n := s.base.len(); n > 0 {
 		last = s.base.Time[n-1] + t.interval() // of a bucket, where it ends
@@ -41,7 +65,7 @@ func (t *Table) ended(s *span, now int64) bool {
 			gap = s.base.Time[n-1] - s.base.Time[n-2]
 		}
 	}
-	return now-last > max(Silence, 10*gap)
+	return last + max(Silence, 10*gap)
 }
 
 // interval is the length of a bucket, 0 for points as stored.

@@ -3,6 +3,7 @@ package standing
 import (
 	"bytes"
 	"slices"
+	"sync"
 
 	"downpour/encoding"
 	"downpour/gateway/merge"
@@ -13,6 +14,10 @@ import (
 type group struct {
 	key     []byte
 	members []*span // in span order, also those without points
+	// By member; nil until they are needed.
+	edges    []edge
+	outlooks []outlook
+
 	points  encoding.Points
 	windows []Window // to aggregate again
 	anew    bool     // members have come
@@ -162,10 +167,12 @@ func describe(s encoding.Schema, spans [][]byte) (tags []encoding.TagPair, sever
 
 // settle aggregates all dirty windows again.
 func (t *Table) settle() error {
+	s := scratches.Get().(*scratch)
+	defer s.give()
 	for g := range t.dirty {
 		g.windows = join(g.windows)
 		for _, w := range g.windows {
-			if err := t.aggregate(g, w); err != nil {
+			if err := t.aggregate(s, g, w); err != nil {
 				return err
 			}
 		}
@@ -173,31 +180,39 @@ func (t *Table) settle() error {
 	return nil
 }
 
-// aggregate makes a group's points within a window anew. Of each member it needs
-// one point more on either side: the value there, and its type, reach inward; of
-// rates the first two, as the first is the current one before the second.
-func (t *Table) aggregate(g *group, w Window) error {
-	p := t.plan
-	t.series = t.series[:0]
-	for _, s := range g.members {
-		c := t.last(s)
-		i, j := max(from(c.Time, w.From)-1, 0), min(after(c.Time, w.To)+1, c.len())
-		if p.Rate != nil && i == 0 {
-			j = max(j, min(2, c.len()))
-		}
-		if i < j {
-			t.series = append(t.series, c.slice(i, j).Series)
-		}
+// scratch is memory to aggregate in. Tables take turns, so that it stays in the
+// processor's cache.
+type scratch struct {
+	folder aggregate.Group
+	series []aggregate.Series
+	result encoding.Points
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// mostScratch is how many series a scratch may have held to be kept.
+const mostScratch = 16 << 10
+
+func (s *scratch) give() {
+	clear(s.series) // they are views of columns
+	if cap(s.series) <= mostScratch {
+		scratches.Put(s)
 	}
-	t.result.Reset()
+}
+
+// aggregate makes a group's points within a window anew.
+func (t *Table) aggregate(s *scratch, g *group, w Window) error {
+	p := t.plan
+	s.series = t.members(s.series[:0], g, w)
+	s.result.Reset()
 	q := aggregate.Query{From: p.From, To: p.To, Start: max(w.From, 0), End: w.To, Rate: p.Rate != nil}
-	if err := t.folder.Aggregate(t.fn, q, t.series, &t.result); err != nil {
+	if err := s.folder.Aggregate(t.fn, q, s.series, &s.result); err != nil {
 		return err
 	}
 	i, j := from(g.points.Time, w.From), after(g.points.Time, w.To)
-	t.bytes += int64(t.result.Len()-(j-i)) * pointBytes
-	g.points.Time = spliced(g.points.Time, i, j, t.result.Time)
-	g.points.Bits = spliced(g.points.Bits, i, j, t.result.Bits)
-	g.points.Float = spliced(g.points.Float, i, j, t.result.Float)
+	t.bytes += int64(s.result.Len()-(j-i)) * pointBytes
+	g.points.Time = spliced(g.points.Time, i, j, s.result.Time)
+	g.points.Bits = spliced(g.points.Bits, i, j, s.result.Bits)
+	g.points.Float = spliced(g.points.Float, i, j, s.result.Float)
 	return nil
 }

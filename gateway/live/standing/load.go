@@ -140,8 +140,8 @@ func (t *Table) begin(s *span) {
 	t.touch(s.group, always)
 }
 
-// Replace takes in what was read again: batches of the plan made of the rows of
-// whole units, those of rows (all rows of a unit of a span, or none). A span of
+// Replace takes in what was read again: batches of the plan, or of it without
+// its downsampling, made of the rows of whole units, those of rows (all rows of a unit of a span, or none). A span of
 // which nothing came although the table knows it has lost its rows: ErrStale.
 func (t *Table) Replace(rows [][]byte, records []batch.Record) error {
 	l := t.Load(0)
@@ -174,6 +174,7 @@ func (t *Table) replaceUnits(sp *span, starts map[int64]bool, pieces []piece) er
 		return ErrStale // nothing says that there are points any more
 	}
 	t.begin(sp)
+	t.keepTail(sp, &c, pieces)
 	return nil
 }
 

@@ -8,9 +8,11 @@ import (
 type span struct {
 	id    []byte
 	group *group // nil if the span is kept out
+	place int    // among the group's edges, if it has them
 	data  bool   // it has points in the scan range, maybe outside of all buckets
 
 	base   column // points, or buckets
+	tail   tail   // the last of the buckets
 	filled column // of a plan that fills: a value for each time of the grid
 	rates  column // of a plan with rates
 }
@@ -50,7 +52,13 @@ func (t *Table) replace(s *span, begin, end int64, with column) error {
 	w := extent(&old, &now)
 	t.bytes += int64(now.len()-old.len()) * pointBytes
 	s.base.replace(lo+head, hi-tail, &now)
-	return t.stages(s, w, lo+head, lo+n-tail)
+	if err := t.stages(s, w, lo+head, lo+n-tail); err != nil {
+		return err
+	}
+	if s.group.outlooks != nil {
+		s.group.outlooks[s.place] = t.outlook(s)
+	}
+	return nil
 }
 
 // extent is the time of the first and of the last point of two columns, one of
@@ -147,6 +155,9 @@ func (t *Table) ratesOf(c *column) ([]int64, []float64, error) {
 // all times before its second.
 func (t *Table) spread(s *span, i, j int) {
 	c := t.last(s)
+	if s.group.edges != nil {
+		s.group.edges[s.place].set(c)
+	}
 	w := always
 	if first := i == 0 || t.plan.Rate != nil && i == 1; !first {
 		w.From = c.Time[i-1]

@@ -27,7 +27,6 @@ import (
 	"fmt"
 	"slices"
 
-	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/aggregate"
 	"downpour/pushdown/downsample"
@@ -47,10 +46,11 @@ type Table struct {
 	early    int                  // entries of the grid before the scan range
 	missing  float64
 
-	fn     *aggregate.Function
-	folder aggregate.Group
-	series []aggregate.Series // scratch
-	result encoding.Points    // scratch
+	fn       *aggregate.Function
+	inBucket *aggregate.Function // of downsampling
+
+	doubles []float64 // scratch
+	grown   column    // the same
 
 	spans  map[string]*span
 	groups map[string]*group
@@ -81,6 +81,7 @@ func New(plan *scanplan.Plan, keep func(span []byte) (bool, error)) (*Table, err
 
 func (t *Table) prepareBuckets() (err error) {
 	p := t.plan
+	t.inBucket, _ = aggregate.Lookup(p.Downsample.Function)
 	t.bucketer, err = downsample.New(p.Downsample, p.From, p.To, p.Start, p.End)
 	if err != nil || !t.bucketer.Fills() {
 		return err
@@ -127,7 +128,7 @@ func (t *Table) find(id []byte) (*span, error) {
 }
 
 // spanBytes is about what a span takes beside its columns.
-const spanBytes = 400
+const spanBytes = 590
 
 // key is the group of a span, false if it lacks one of the tag keys.
 func (t *Table) key(id []byte) (key []byte, ok bool) {
@@ -153,18 +154,25 @@ func (t *Table) join(s *span, key []byte) {
 		t.groups[string(key)] = g
 	}
 	i, _ := slices.BinarySearchFunc(g.members, s, func(a, b *span) int { return bytes.Compare(a.id, b.id) })
-	g.members = slices.Insert(g.members, i, s)
+	g.members, g.edges = slices.Insert(g.members, i, s), nil
 	s.group = g
 	t.described(g)
 }
 
 // described notes that a group's members are others than before.
 func (t *Table) described(g *group) {
-	g.anew = true
+	g.anew, g.outlooks = true, nil
 	t.touch(g, always)
 }
 
+// touch notes that a group is to be aggregated again within w. Most series touch
+// the same windows, the ends of their group.
 func (t *Table) touch(g *group, w Window) {
+	if n := len(g.windows); n > 0 && w.From <= g.windows[n-1].To && w.To >= g.windows[n-1].From {
+		last := &g.windows[n-1]
+		last.From, last.To = min(last.From, w.From), max(last.To, w.To)
+		return
+	}
 	g.windows = append(g.windows, w)
 	t.dirty[g] = struct{}{}
 }

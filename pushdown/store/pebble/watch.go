@@ -2,15 +2,13 @@ package pebble
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"downpour/pushdown/store"
 )
-
-// watchKeys bounds the row keys that a watch keeps between two calls of Take.
-const watchKeys = 64 << 10
 
 // watches are the open watches of a store. Who makes a batch visible holds mu
 // for reading from before that until the watches know of it, so that a watch
@@ -30,12 +28,12 @@ type place struct {
 
 var _ store.Watcher = (*Store)(nil)
 
-// Watch collects the keys of changed rows; see store.Watcher.
+// Watch collects what is written to rows; see store.Watcher.
 func (s *Store) Watch(table string, ranges []store.KeyRange, changed func()) (store.Watch, error) {
 	if err := s.tables.check(table, ""); err != nil {
 		return nil, err
 	}
-	w := &watch{of: &s.watches, changed: changed, keys: map[string]struct{}{}}
+	w := &watch{of: &s.watches, changed: changed, rows: map[string]*store.Change{}}
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
 	for _, r := range ranges {
@@ -57,11 +55,11 @@ func commonHead(r store.KeyRange) []byte {
 }
 
 // apply makes a batch visible and tells the watches whose rows it touches. The
-// keys are read before: pebble may take a large batch's memory for itself.
+// writes are read before: pebble may take a large batch's memory for itself.
 func (w *watches) apply(db *pebble.DB, b *pebble.Batch) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	var touched map[*watch][][]byte
+	var touched map[*watch][]*store.Change
 	if len(w.places) > 0 {
 		touched = w.touched(b)
 	}
@@ -74,31 +72,78 @@ func (w *watches) apply(db *pebble.DB, b *pebble.Batch) error {
 	return nil
 }
 
-// touched are the rows of a batch that somebody watches, copied.
-func (w *watches) touched(b *pebble.Batch) map[*watch][][]byte {
-	out := map[*watch][][]byte{}
+// touched are the writes of a batch to rows that somebody watches, by row.
+// Watches share the copies.
+func (w *watches) touched(b *pebble.Batch) map[*watch][]*store.Change {
+	out := map[*watch][]*store.Change{}
 	reader := b.Reader()
 	var last []byte
+	var row *store.Change // of last; nil if nobody watches it
 	for {
-		_, key, _, ok, err := reader.Next()
+		kind, key, value, ok, err := reader.Next()
 		if !ok || err != nil {
 			return out // a batch of our own making has no faults
 		}
 		head := key[:split(key)]
-		if bytes.Equal(head, last) {
-			continue // another cell of the same row
+		if !bytes.Equal(head, last) {
+			last, row = head, w.tell(head, out)
 		}
-		last = head
-		for i := range w.places {
-			p := &w.places[i]
-			if !bytes.HasPrefix(head, p.head) {
-				continue
-			}
-			if row := head[p.at : len(head)-1]; p.rows.Contains(row) {
-				out[p.by] = append(out[p.by], bytes.Clone(row))
-			}
+		if row != nil && !appendWrite(row, kind, key[len(head):], value) {
+			row.Cut = true
 		}
 	}
+}
+
+// tell adds an empty change of a row to those of the watches that it concerns,
+// and returns it; nil if it concerns none.
+func (w *watches) tell(head []byte, out map[*watch][]*store.Change) (row *store.Change) {
+	for i := range w.places {
+		p := &w.places[i]
+		if !bytes.HasPrefix(head, p.head) || !p.rows.Contains(head[p.at:len(head)-1]) {
+			continue
+		}
+		if row == nil {
+			row = &store.Change{Row: bytes.Clone(head[p.at : len(head)-1])}
+		}
+		if told := out[p.by]; len(told) == 0 || told[len(told)-1] != row { // ranges may overlap
+			out[p.by] = append(told, row)
+		}
+	}
+	return row
+}
+
+// rowWrites bounds the writes of one row that are kept between two calls of
+// Take: with more of them it is as well read.
+const rowWrites = 64
+
+// appendWrite adds one change of a batch to a row's, false if it cannot be told.
+func appendWrite(row *store.Change, kind pebble.InternalKeyKind, tail, stored []byte) bool {
+	family, qualifier, ok := parseTail(tail)
+	if !ok || len(row.Writes) >= rowWrites {
+		return false
+	}
+	m := store.Mutation{Family: string(family)}
+	var value []byte
+	switch kind {
+	case pebble.InternalKeyKindSet, pebble.InternalKeyKindMerge:
+		var err error
+		if m.Timestamp, value, err = parseValue(stored); err != nil {
+			return false
+		}
+		if kind == pebble.InternalKeyKindMerge {
+			m.Kind = store.Append
+		}
+	case pebble.InternalKeyKindDelete:
+		m.Kind = store.DeleteCell
+	case pebble.InternalKeyKindRangeDelete:
+		m.Kind = store.DeleteRow
+	default:
+		return false
+	}
+	both := slices.Concat(qualifier, value)
+	m.Qualifier, m.Value = both[:len(qualifier):len(qualifier)], both[len(qualifier):]
+	row.Writes = append(row.Writes, m)
+	return true
 }
 
 func (w *watches) remove(gone *watch) {
@@ -112,47 +157,3 @@ func (w *watches) remove(gone *watch) {
 	}
 	w.places = rest
 }
-
-// watch is one collection of keys.
-type watch struct {
-	of      *watches
-	changed func()
-
-	mu   sync.Mutex
-	keys map[string]struct{}
-	lost bool
-}
-
-// add takes keys in and wakes whoever waits.
-func (w *watch) add(rows [][]byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, row := range rows {
-		if w.lost {
-			break
-		}
-		w.keys[string(row)] = struct{}{}
-		if len(w.keys) > watchKeys {
-			w.keys, w.lost = map[string]struct{}{}, true
-		}
-	}
-	if w.changed != nil {
-		w.changed()
-	}
-}
-
-// Take returns what was collected and begins anew.
-func (w *watch) Take() (rows [][]byte, lost bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for key := range w.keys {
-		rows = append(rows, []byte(key))
-	}
-	lost = w.lost
-	clear(w.keys)
-	w.lost = false
-	return rows, lost
-}
-
-// Close ends the collecting.
-func (w *watch) Close() { w.of.remove(w) }

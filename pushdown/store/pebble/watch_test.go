@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"downpour/pushdown/store"
 )
@@ -17,9 +18,9 @@ func keyRange(start, stop string) store.KeyRange {
 }
 
 func taken(w store.Watch) (rows []string, lost bool) {
-	keys, lost := w.Take()
-	for _, k := range keys {
-		rows = append(rows, string(k))
+	changes, lost := w.Take()
+	for _, c := range changes {
+		rows = append(rows, string(c.Row))
 	}
 	slices.Sort(rows)
 	return rows, lost
@@ -68,6 +69,68 @@ func TestWatch(t *testing.T) {
 	if rows, _ := taken(w); len(rows) > 0 {
 		t.Errorf("after Close: %q", rows)
 	}
+}
+
+// A watch tells the writes of a row in the order of one writer: what was appended,
+// put and deleted, and that there was more than it keeps.
+func TestWatch_writes(t *testing.T) {
+	s := openWatched(t)
+	var watches [2]store.Watch
+	for i := range watches {
+		w, err := s.Watch("tsdb", []store.KeyRange{keyRange("r", "s"), keyRange("r", "x")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		watches[i] = w
+	}
+	m := func(kind store.MutationKind, row, qualifier, value string) store.Mutation {
+		m := cell(kind, row, qualifier, value)
+		if kind == store.Put {
+			m.Timestamp = 1234
+		}
+		return m
+	}
+	apply(t, s, m(store.Append, "r", "q", "ab"), m(store.Put, "r", "p", "c"))
+	apply(t, s, m(store.Append, "r", "q", "d"), m(store.Put, "q", "p", "c"))
+	apply(t, s, m(store.DeleteCell, "r", "p", ""), m(store.DeleteRow, "r2", "", ""))
+	for i := range rowWrites + 1 {
+		apply(t, s, m(store.Append, "r3", "q", string(rune(i))))
+	}
+	want := map[string]store.Change{
+		"r":  {Row: []byte("r"), Writes: []store.Mutation{m(store.Append, "", "q", "ab"), m(store.Put, "", "p", "c"), m(store.Append, "", "q", "d"), m(store.DeleteCell, "", "p", "")}},
+		"r2": {Row: []byte("r2"), Writes: []store.Mutation{m(store.DeleteRow, "", "", "")}},
+		"r3": {Row: []byte("r3"), Cut: true},
+	}
+	for _, w := range watches {
+		if diff := cmp.Diff(want, told(w), cmpopts.EquateEmpty()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	var all []store.Mutation
+	for i := range watchWrites + 1 {
+		all = append(all, m(store.Put, fmt.Sprintf("r%d", i%(watchWrites/2)), fmt.Sprint(i), "v"))
+	}
+	apply(t, s, all...)
+	cut := 0
+	for _, c := range told(watches[0]) {
+		if c.Cut {
+			cut++
+		}
+	}
+	if cut != 1 {
+		t.Errorf("%d rows with a write too many, want 1", cut)
+	}
+}
+
+// told are the changes that a watch has collected, by row.
+func told(w store.Watch) map[string]store.Change {
+	out := map[string]store.Change{}
+	changes, _ := w.Take()
+	for _, c := range changes {
+		out[string(c.Row)] = c
+	}
+	return out
 }
 
 // More keys than a watch keeps are remembered as a loss, once.
