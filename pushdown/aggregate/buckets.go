@@ -38,19 +38,17 @@ func evenly(ends []int32, n int32) bool {
 func (f *Function) sumAbreast(s *State, dst *[]float64, values []float64) bool {
 	n := len(values) / abreast
 	p, q, r, t := values[:n], values[n : 2*n][:n], values[2*n : 3*n][:n], values[3*n:][:n]
-	sums := [abreast]float64{}
-	for i := range p {
-		sums[0] += p[i]
-		sums[1] += q[i]
-		sums[2] += r[i]
-		sums[3] += t[i]
+	a, b, c, d := 0.0, 0.0, 0.0, 0.0
+	for i, v := range p {
+		a += v
+		b += q[i]
+		c += r[i]
+		d += t[i]
 	}
-	for _, v := range sums {
-		if v != v {
-			return false
-		}
+	if a != a || b != b || c != c || d != d {
+		return false
 	}
-	for _, v := range sums {
+	for _, v := range [abreast]float64{a, b, c, d} {
 		s.a, s.n = v, int64(n)
 		*dst = append(*dst, f.Value(s))
 	}
