@@ -129,6 +129,15 @@ func (w *PartialWriter) Append(p *Partial) {
 	appendList(f(colPartNotes), p.Notes, (*array.BinaryBuilder).AppendValues)
 }
 
+// appendList adds one list with the given elements to a list builder.
+func appendList[B array.Builder, T any](b array.Builder, values []T, add func(B, []T, []bool)) {
+	list := b.(*array.ListBuilder)
+	list.Append(true)
+	if len(values) > 0 {
+		add(list.ValueBuilder().(B), values, nil)
+	}
+}
+
 // Record returns what was appended since the last call as one record.
 func (w *PartialWriter) Record() Record { return w.b.NewRecord() }
 
