@@ -5,7 +5,6 @@
 package heap
 
 import (
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -21,10 +20,10 @@ const usual = 100
 
 // Pace lets at least so many bytes be allocated between two collections, until
 // stop is called: a heap with less live data than that is collected later than
-// usual, a larger one as ever. Where GOGC is set it says how, and nothing is
-// done. GOMEMLIMIT holds in any case.
-func Pace(least int64) (stop func()) {
-	if _, set := os.LookupEnv("GOGC"); set {
+// usual, a larger one as ever. gogc is the environment's GOGC: where that is set
+// it says how, and nothing is done. GOMEMLIMIT holds in any case.
+func Pace(least int64, gogc string) (stop func()) {
+	if gogc != "" {
 		return func() {}
 	}
 	p := &pacer{least: least}

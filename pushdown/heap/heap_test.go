@@ -1,7 +1,6 @@
 package heap
 
 import (
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -36,12 +35,10 @@ func cycles(mib int) uint64 {
 
 // A small heap is collected once in 64 MiB, not every few, and after stop as ever.
 func TestPace(t *testing.T) {
-	t.Setenv("GOGC", "") // so that it is put back
-	os.Unsetenv("GOGC")
 	debug.SetGCPercent(usual)
 	const mib = 512
 	before := cycles(mib)
-	stop := Pace(64 << 20)
+	stop := Pace(64<<20, "")
 	paced := cycles(mib)
 	stop()
 	stop()
@@ -55,10 +52,9 @@ func TestPace(t *testing.T) {
 
 // Who sets GOGC decides.
 func TestPace_notAgainstGOGC(t *testing.T) {
-	t.Setenv("GOGC", "50")
 	old := debug.SetGCPercent(50)
 	defer debug.SetGCPercent(old)
-	Pace(64 << 20)()
+	Pace(64<<20, "50")()
 	if got := debug.SetGCPercent(50); got != 50 {
 		t.Errorf("percentage is %d, want 50 as it was", got)
 	}
@@ -67,10 +63,8 @@ func TestPace_notAgainstGOGC(t *testing.T) {
 // The percentage follows the live data, which a collection finds: with more of
 // them than the pace, garbage may be as much again, as ever.
 func TestPace_followsLiveData(t *testing.T) {
-	t.Setenv("GOGC", "")
-	os.Unsetenv("GOGC")
 	debug.SetGCPercent(usual)
-	stop := Pace(16 << 20)
+	stop := Pace(16<<20, "")
 	defer stop()
 	held := make([]byte, 64<<20)
 	for range 100 { // until the cleanup has run

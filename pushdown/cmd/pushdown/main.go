@@ -78,7 +78,7 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		return err
 	}
 	defer st.Close()
-	defer heap.Pace(heap.Server)()
+	defer heap.Pace(heap.Server, os.Getenv("GOGC"))()
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("DOWNPOUR_PUSHDOWN_LISTEN=%s: %w", cfg.Listen, err)
