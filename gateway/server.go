@@ -95,6 +95,7 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 	}
 	if err := s.build(); err != nil {
 		listener.Close()
+		s.closeClients()
 		return nil, err
 	}
 	s.serve(listener)
@@ -249,9 +250,7 @@ func (s *Server) Close() error {
 	s.work.Wait()
 	s.writer.Close()
 	s.stopTracker()
-	for _, c := range s.clients {
-		c.Close()
-	}
+	s.closeClients()
 	if err != nil {
 		s.http.Close()
 		return fmt.Errorf("requests were cut off at the end: %w", err)
