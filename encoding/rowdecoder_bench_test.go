@@ -60,3 +60,42 @@ func benchRow(b *testing.B, qs, vs [][]byte) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/360, "ns/point")
 }
+
+// BenchmarkRowDecoder_doubles decodes a row of 360 points that is one cell, as a
+// downsampling scan does, with values of one length and of two in turn.
+func BenchmarkRowDecoder_doubles(b *testing.B) {
+	for name, width := range map[string]func(i int) int64{
+		"bytes":  func(i int) int64 { return int64(i % 100) },
+		"counts": func(i int) int64 { return int64(i)<<20 + 1<<40 },
+		"mixed":  func(i int) int64 { return int64(i*i%251) - 20 },
+	} {
+		var c CellBuilder
+		for i := range 360 {
+			v := AppendInt(nil, width(i))
+			c.Add(Qualifier{OffsetMS: int32(i) * 10_000, Width: len(v)}, v)
+		}
+		qualifier, value := c.Cell()
+		var d RowDecoder
+		var doubles []float64
+		perPoint := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/360, "ns/point") }
+		b.Run(name+"/by cell", func(b *testing.B) {
+			for b.Loop() {
+				d.Reset(0)
+				if err := d.Add(qualifier, value, 1); err != nil {
+					b.Fatal(err)
+				}
+				_, doubles, _ = d.FinishDoubles(doubles)
+			}
+			perPoint(b)
+		})
+		b.Run(name+"/only cell", func(b *testing.B) {
+			for b.Loop() {
+				var ok bool
+				if _, doubles, ok = d.OnlyCell(qualifier, value, doubles); !ok {
+					b.Fatal("not taken")
+				}
+			}
+			perPoint(b)
+		})
+	}
+}

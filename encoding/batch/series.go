@@ -101,30 +101,70 @@ type Series struct {
 // SeriesWriter collects spans and makes records of them. It is for one
 // goroutine.
 type SeriesWriter struct {
-	b *array.RecordBuilder
+	mem   Allocator
+	spans varColumn
+	// Lists of fixed width, and their elements.
+	time, rawTime, rawBits, value offsets
+	times, rawTimes               []int64
+	bits                          []int64
+	values                        []float64
+	rawFloat                      offsets
+	floats                        bitColumn
+	notes                         offsets
+	texts                         varColumn
 }
 
 // NewSeriesWriter returns an empty writer.
-func NewSeriesWriter(mem Allocator) *SeriesWriter {
-	return &SeriesWriter{b: array.NewRecordBuilder(mem, seriesSchema)}
-}
+func NewSeriesWriter(mem Allocator) *SeriesWriter { return &SeriesWriter{mem: mem} }
 
 // Append copies one span's data into the batch under construction.
 func (w *SeriesWriter) Append(s *Series) {
-	w.b.Field(colSpan).(*array.BinaryBuilder).Append(s.Span)
-	appendList(w.b.Field(colTime), sparse(s.Time), (*array.Int64Builder).AppendValues)
-	appendList(w.b.Field(colValue), s.Value, (*array.Float64Builder).AppendValues)
-	appendList(w.b.Field(colRawTime), sparse(s.Raw.Time), (*array.Int64Builder).AppendValues)
-	appendList(w.b.Field(colRawBits), signed(s.Raw.Bits), (*array.Int64Builder).AppendValues)
-	appendList(w.b.Field(colRawFloat), s.Raw.Float, (*array.BooleanBuilder).AppendValues)
-	appendList(w.b.Field(colNotes), s.Notes, (*array.BinaryBuilder).AppendValues)
+	w.spans.append(s.Span)
+	w.times = append(w.times, sparse(s.Time)...)
+	w.values = append(w.values, s.Value...)
+	w.rawTimes = append(w.rawTimes, sparse(s.Raw.Time)...)
+	w.bits = append(w.bits, signed(s.Raw.Bits)...)
+	w.floats.append(s.Raw.Float)
+	for _, n := range s.Notes {
+		w.texts.append(n)
+	}
+	w.time.end(len(w.times))
+	w.value.end(len(w.values))
+	w.rawTime.end(len(w.rawTimes))
+	w.rawBits.end(len(w.bits))
+	w.rawFloat.end(w.floats.n)
+	w.notes.end(w.texts.len())
 }
 
 // Record returns what was appended since the last call as one record.
-func (w *SeriesWriter) Record() Record { return w.b.NewRecord() }
+func (w *SeriesWriter) Record() Record {
+	c := columns{mem: w.mem}
+	r := c.record(seriesSchema, w.spans.len(), []arrow.ArrayData{
+		colSpan:     c.binary(&w.spans),
+		colTime:     c.list(seriesSchema, colTime, w.time, c.flat(arrow.PrimitiveTypes.Int64, len(w.times), arrow.Int64Traits.CastToBytes(w.times))),
+		colValue:    c.list(seriesSchema, colValue, w.value, c.flat(arrow.PrimitiveTypes.Float64, len(w.values), arrow.Float64Traits.CastToBytes(w.values))),
+		colRawTime:  c.list(seriesSchema, colRawTime, w.rawTime, c.flat(arrow.PrimitiveTypes.Int64, len(w.rawTimes), arrow.Int64Traits.CastToBytes(w.rawTimes))),
+		colRawBits:  c.list(seriesSchema, colRawBits, w.rawBits, c.flat(arrow.PrimitiveTypes.Int64, len(w.bits), arrow.Int64Traits.CastToBytes(w.bits))),
+		colRawFloat: c.list(seriesSchema, colRawFloat, w.rawFloat, c.flat(arrow.FixedWidthTypes.Boolean, w.floats.n, w.floats.bytes)),
+		colNotes:    c.list(seriesSchema, colNotes, w.notes, c.binary(&w.texts)),
+	})
+	w.reset()
+	return r
+}
+
+// reset forgets what was appended and keeps the memory.
+func (w *SeriesWriter) reset() {
+	w.spans.reset()
+	w.texts.reset()
+	w.floats.reset()
+	w.times, w.rawTimes, w.bits, w.values = w.times[:0], w.rawTimes[:0], w.bits[:0], w.values[:0]
+	for _, o := range []*offsets{&w.time, &w.value, &w.rawTime, &w.rawBits, &w.rawFloat, &w.notes} {
+		*o = (*o)[:0]
+	}
+}
 
 // Release frees what was appended and not yet made a record.
-func (w *SeriesWriter) Release() { w.b.Release() }
+func (w *SeriesWriter) Release() { *w = SeriesWriter{mem: w.mem} }
 
 // SeriesReader reads a series record. It does not own the record.
 type SeriesReader struct {

@@ -42,6 +42,8 @@ type Merger struct {
 	keep func(span []byte) (bool, error)
 
 	spans  map[string]*span
+	kept   []*span      // those of spans that the name filter keeps, as first met
+	last   *span        // found last, nil before
 	states []*statePart // ascending; of parts that are not strict
 	// rounding allows states to be added in any order; doubt is set when an
 	// answer cannot be made of them at all.
@@ -57,6 +59,7 @@ type span struct {
 	points  int // stored points among what was added
 	// The chain of what was added, in order of arrival.
 	first, last *segment
+	after       *span // that was found behind it the last time
 }
 
 // segment is what one row of a batch says of a span: a stretch of it in time.
@@ -131,11 +134,30 @@ func hasData(s *batch.Series) bool {
 	return len(s.Time) > 0 || s.Raw.Len() > 0 || len(s.Notes) == 0
 }
 
-// find returns the entry of a span, and asks the name filter about a new one.
-func (m *Merger) find(id []byte) (*span, error) {
-	if sp, ok := m.spans[string(id)]; ok {
-		return sp, nil
+// find returns the entry of a span, and asks the name filter about a new one. All
+// parts list their spans in one order, so it mostly is the one that followed the
+// last time.
+func (m *Merger) find(id []byte) (sp *span, err error) {
+	if m.last != nil {
+		if sp = m.last.after; sp != nil && sp.id != nil && bytes.Equal(sp.id, id) {
+			m.last = sp
+			return sp, nil
+		}
 	}
+	sp, ok := m.spans[string(id)]
+	if !ok {
+		if sp, err = m.newSpan(id); err != nil {
+			return nil, err
+		}
+	}
+	if m.last != nil {
+		m.last.after = sp
+	}
+	m.last = sp
+	return sp, nil
+}
+
+func (m *Merger) newSpan(id []byte) (*span, error) {
 	keep := true
 	if m.keep != nil {
 		var err error
@@ -146,6 +168,7 @@ func (m *Merger) find(id []byte) (*span, error) {
 	sp := &span{}
 	if keep {
 		sp.id = m.memory.bytes.copy(id)
+		m.kept = append(m.kept, sp)
 	}
 	m.spans[string(id)] = sp
 	return sp, m.grow(int64(2*len(id)) + spanBytes)
@@ -195,12 +218,6 @@ func (sp *span) joined(dst []*segment) []*segment {
 
 // ordered returns the spans that have data or annotations, in span order.
 func (m *Merger) ordered() []*span {
-	spans := make([]*span, 0, len(m.spans))
-	for _, sp := range m.spans {
-		if sp.id != nil {
-			spans = append(spans, sp)
-		}
-	}
-	slices.SortFunc(spans, func(a, b *span) int { return bytes.Compare(a.id, b.id) })
-	return spans
+	slices.SortFunc(m.kept, func(a, b *span) int { return bytes.Compare(a.id, b.id) })
+	return m.kept
 }

@@ -83,7 +83,11 @@ var ofTheMerge = []mutant{
 		test: "TestConformance",
 	}, {
 		name: "spans-not-sorted", file: "gateway/merge/merger.go",
-		old: "	slices.SortFunc(spans, func(a, b *span) int { return bytes.Compare(a.id, b.id) })\n", new: "	slices.SortFunc(spans, func(a, b *span) int { return bytes.Compare(b.id, a.id) })\n",
+		old: "	slices.SortFunc(m.kept, func(a, b *span) int { return bytes.Compare(a.id, b.id) })\n", new: "	slices.SortFunc(m.kept, func(a, b *span) int { return bytes.Compare(b.id, a.id) })\n",
+		test: "TestConformance",
+	}, {
+		name: "span-that-followed-not-compared", file: "gateway/merge/merger.go",
+		old: "sp.id != nil && bytes.Equal(sp.id, id) {", new: "sp.id != nil {",
 		test: "TestConformance",
 	}, {
 		name: "overlap-not-noticed", file: "gateway/merge/columns.go",

@@ -11,6 +11,22 @@ var ofPoints = []mutant{
 		old: "return cmp.Compare(b.stamp, a.stamp)", new: "return cmp.Compare(a.stamp, b.stamp)",
 		test: "TestRowDecoder_equalsModel",
 	}, {
+		name: "only-cell-out-of-order-taken", file: "encoding/onlycell.go",
+		old: "| (e - c - 1)", new: "",
+		test: "TestOnlyCell_refuses",
+	}, {
+		name: "only-cell-of-milliseconds-taken", file: "encoding/onlycell.go",
+		old: " && last < RowSeconds", new: "",
+		test: "TestOnlyCell_refuses",
+	}, {
+		name: "nan-kept-in-a-sum-of-buckets", file: "pushdown/aggregate/buckets.go",
+		old: "	if a != a || b != b || c != c || d != d {\n		return false\n	}\n", new: "",
+		test: "TestBuckets_equalOneByOne",
+	}, {
+		name: "span-of-the-next-row-not-compared", file: "pushdown/operator/span.go",
+		old: "t.next < n && bytes.Equal(t.spans[t.next].id, t.key)", new: "t.next < n",
+		test: "TestSpanTable_anyOrder",
+	}, {
 		name: "integer-typed-as-float", file: "gateway/put/point.go",
 		old: "	q.Float, q.Width = p.Value.Float, len(value)\n", new: "	q.Float, q.Width = true, len(value)\n",
 		test: "TestWriter_forms",

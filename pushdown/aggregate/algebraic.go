@@ -5,7 +5,7 @@ import "math"
 // Averages over doubles leave NaN out; over integers the sum wraps and the
 // division truncates toward zero. Source: Aggregators.Avg.
 var (
-	avgScalar = scalar{0, updateSum, valueAvg}
+	avgScalar = scalar{0, updateSum, valueAvg, true}
 	avgDouble = fold[float64]{resetA(0), addSum, finishAvg}
 	avgLong   = fold[int64]{resetAvgLong, addAvgLong, finishAvgLong}
 )
@@ -42,7 +42,7 @@ func finishAvgLong(c *columns, out []int64) {
 // seen, a their mean, b the sum of squared distances from it. NaN is left out.
 // The integer path computes in doubles and truncates. Source: Aggregators.StdDev.
 var (
-	devScalar = scalar{0, updateDev, func(s *State) float64 { return deviation(s.n, s.b) }}
+	devScalar = scalar{0, updateDev, func(s *State) float64 { return deviation(s.n, s.b) }, false}
 	devDouble = fold[float64]{resetDev, addDev, finishDev}
 	devLong   = fold[int64]{resetDev, addDevLong, finishDevLong}
 )

@@ -5,7 +5,7 @@ import "math"
 // Sums over doubles begin at +0.0 and skip NaN; of NaN alone the sum is NaN.
 // Sums over integers wrap. Source: Aggregators.Sum.
 var (
-	sumScalar = scalar{0, updateSum, valueSum}
+	sumScalar = scalar{0, updateSum, valueSum, true}
 	sumDouble = fold[float64]{resetA(0), addSum, finishSum}
 	sumLong   = fold[int64]{resetI(0), addSumLong, finishI}
 )
@@ -59,7 +59,7 @@ func finishI(c *columns, out []int64) { copy(out, c.i) }
 // fusing product and addition, which would round once where Java rounds twice.
 // Source: Aggregators.SquareSum.
 var (
-	squareScalar = scalar{0, updateSquare, valueSum}
+	squareScalar = scalar{0, updateSquare, valueSum, false}
 	squareDouble = fold[float64]{resetA(0), addSquare, finishSum}
 	squareLong   = fold[int64]{resetI(0), addSquareLong, finishI}
 )
@@ -94,11 +94,11 @@ func addSquareLong(c *columns, at int, values []int64) {
 // replaces, so of 0.0 and -0.0 the first stays. An infinite result of the sign
 // from which the search began is NaN. Source: Aggregators.Min, Aggregators.Max.
 var (
-	minScalar = scalar{math.Inf(1), updateMin, valueMin}
+	minScalar = scalar{math.Inf(1), updateMin, valueMin, false}
 	minDouble = fold[float64]{resetA(math.Inf(1)), addMin, finishMin}
 	minLong   = fold[int64]{resetI(math.MaxInt64), addMinLong, finishI}
 
-	maxScalar = scalar{math.Inf(-1), updateMax, valueMax}
+	maxScalar = scalar{math.Inf(-1), updateMax, valueMax, false}
 	maxDouble = fold[float64]{resetA(math.Inf(-1)), addMax, finishMax}
 	maxLong   = fold[int64]{resetI(math.MinInt64), addMaxLong, finishI}
 )
@@ -179,7 +179,7 @@ func addMaxLong(c *columns, at int, values []int64) {
 
 // Products do not skip NaN. Source: Aggregators.Multiply.
 var (
-	multScalar = scalar{1, updateMult, func(s *State) float64 { return s.a }}
+	multScalar = scalar{1, updateMult, func(s *State) float64 { return s.a }, false}
 	multDouble = fold[float64]{resetA(1), addMult, finishA}
 	multLong   = fold[int64]{resetI(1), addMultLong, finishI}
 )
@@ -209,7 +209,7 @@ func addMultLong(c *columns, at int, values []int64) {
 // A count is that of the values that are not NaN; over a group it counts also
 // the zeros of members that are between two points. Source: Aggregators.Count.
 var (
-	countScalar = scalar{0, updateCount, func(s *State) float64 { return float64(s.n) }}
+	countScalar = scalar{0, updateCount, func(s *State) float64 { return float64(s.n) }, false}
 	countDouble = fold[float64]{resetN, addCount, finishCount}
 	countLong   = fold[int64]{resetN, addCountLong, finishCountLong}
 )

@@ -73,6 +73,7 @@ type scalar struct {
 	initial float64 // State.a before the first value
 	update  func(s *State, values []float64)
 	value   func(s *State) float64
+	sums    bool // update is updateSum: what Buckets knows how to do faster
 }
 
 // State is what a function remembers of the values of one bucket. The zero

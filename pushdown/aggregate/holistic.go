@@ -61,7 +61,7 @@ func (c *columns) gathered(t int) []int64 { return c.rows[t*c.width:][:c.n[t]] }
 // median is the upper one of the two values in the middle.
 // Source: Aggregators.Median.
 var (
-	medianScalar = scalar{0, updateGather, func(s *State) float64 { return median(s.keys) }}
+	medianScalar = scalar{0, updateGather, func(s *State) float64 { return median(s.keys) }, false}
 	medianDouble = fold[float64]{resetGather, addGather, func(c *columns, out []float64) {
 		for t := range out {
 			out[t] = median(c.gathered(t))
@@ -104,7 +104,7 @@ func r3(q, n float64) float64 {
 func percentile(name scanplan.Aggregator, p float64, long estimate) Function {
 	q := p / 100 // divided in doubles, as the reference does: not quite 0.999
 	return Function{name, Holistic, LERP,
-		scalar{0, updateGather, func(s *State) float64 { return quantile(s.keys, fromKey, q, legacy) }},
+		scalar{0, updateGather, func(s *State) float64 { return quantile(s.keys, fromKey, q, legacy) }, false},
 		fold[float64]{resetGather, addGather, func(c *columns, out []float64) {
 			for t := range out {
 				out[t] = quantile(c.gathered(t), fromKey, q, legacy)

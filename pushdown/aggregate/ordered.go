@@ -6,7 +6,7 @@ import "math"
 // at the end is not skipped. n is 0 before the first value, 1 with it, 2 once
 // there is another; a is the first, b the last. Source: Aggregators.Diff.
 var (
-	diffScalar = scalar{0, updateDiff, func(s *State) float64 { return difference(s.n, s.a, s.b) }}
+	diffScalar = scalar{0, updateDiff, func(s *State) float64 { return difference(s.n, s.a, s.b) }, false}
 	diffDouble = fold[float64]{resetDev, addDiff, finishDiff}
 	diffLong   = fold[int64]{resetDiffLong, addDiffLong, finishDiffLong}
 )
@@ -73,11 +73,11 @@ func finishDiffLong(c *columns, out []int64) {
 
 // first and last keep NaN. Source: Aggregators.First, Aggregators.Last.
 var (
-	firstScalar = scalar{0, updateFirst, func(s *State) float64 { return s.a }}
+	firstScalar = scalar{0, updateFirst, func(s *State) float64 { return s.a }, false}
 	firstDouble = fold[float64]{resetA(0), addFirst, finishA}
 	firstLong   = fold[int64]{resetAvgLong, addFirstLong, finishI}
 
-	lastScalar = scalar{0, updateLast, func(s *State) float64 { return s.a }}
+	lastScalar = scalar{0, updateLast, func(s *State) float64 { return s.a }, false}
 	lastDouble = fold[float64]{resetA(0), addLast, finishA}
 	lastLong   = fold[int64]{resetI(0), addLastLong, finishI}
 )

@@ -32,6 +32,7 @@ type Bucketer struct {
 	start, end int64 // open bucket, ms
 	times      []int64
 	values     []float64
+	ends       []int32 // scratch of AppendHour
 
 	// The grid spans [gridFrom, gridTo) ms in steps of about width; see Grid.
 	gridFrom, gridTo, width int64
@@ -122,20 +123,28 @@ func run(times []int64, end int64) int {
 // Points and Finish in one for intervals that divide the hour, where no bucket
 // has points of two rows, and stands outside the series that Points feeds.
 func (b *Bucketer) AppendHour(times []int64, values []float64, base int64, offsets []int32, doubles []float64) ([]int64, []float64) {
-	width := int32(b.width)
-	for i := 0; i < len(offsets); {
+	width, size := int32(b.width), 0
+	b.ends = b.ends[:0]
+	for i := 0; i < len(offsets); i += size {
 		start := offsets[i] - offsets[i]%width
-		end := i + 1
-		for end < len(offsets) && offsets[end] < start+width {
-			end++
-		}
-		b.fn.Update(&b.state, doubles[i:end])
+		size = sizeOf(offsets[i:], start+width, size)
 		times = append(times, base+int64(start))
-		values = append(values, b.fn.Value(&b.state))
-		b.fn.Reset(&b.state)
-		i = end
+		b.ends = append(b.ends, int32(i+size))
 	}
-	return times, values
+	return times, b.fn.Buckets(&b.state, values, doubles, b.ends)
+}
+
+// sizeOf counts the leading offsets before end; guess is how many there may be.
+func sizeOf(offsets []int32, end int32, guess int) int {
+	if guess > 0 && guess <= len(offsets) && offsets[guess-1] < end && (guess == len(offsets) || offsets[guess] >= end) {
+		return guess
+	}
+	for i, o := range offsets {
+		if o >= end {
+			return i
+		}
+	}
+	return len(offsets)
 }
 
 // Buckets takes whole buckets that another bucketer of the same plan computed:

@@ -248,3 +248,36 @@ func TestFillOfAnotherPhase(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// TestAppendHour: the buckets of a row made at once are those that Points makes
+// of it, at even distances or any.
+func TestAppendHour(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := &scanplan.Downsample{Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),
+			Function: scanplan.Aggregator(rapid.SampledFrom(names()).Draw(t, "function"))}
+		b, err := New(d, 3600, 7200, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time with the memory of the first
+			var offsets []int32
+			var times []int64
+			var values []float64
+			step := rapid.Int32Range(1, 60_000).Draw(t, "step")
+			for at := rapid.Int32Range(0, 100_000).Draw(t, "first"); at < 3_600_000 && len(offsets) < 200; {
+				offsets, times = append(offsets, at), append(times, 3_600_000+int64(at))
+				values = append(values, rapid.Float64Range(-100, 100).Draw(t, "value"))
+				if at += step; rapid.IntRange(0, 20).Draw(t, "jump") == 0 {
+					at += rapid.Int32Range(0, 900_000).Draw(t, "by")
+				}
+			}
+			gotTimes, got := b.AppendHour(nil, nil, 3_600_000, offsets, values)
+			b.Reset()
+			b.Points(times, values)
+			wantTimes, want := b.Finish()
+			if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
+				t.Fatalf("%s: want -, got +: %s", d, diff)
+			}
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/downsample"
+	"downpour/pushdown/store"
 )
 
 // fold is the stage behind decoding: it puts a row's points into the arena as
@@ -89,11 +90,19 @@ func (f *hourFold) add(a *arena, sp *span, row *encoding.Points) { f.run.add(a, 
 func (f *hourFold) finish(*arena, *span)                         {}
 func (f *hourFold) pending() int64                               { return 0 }
 
-// hour puts the buckets of a decoded row into the arena and returns the number
-// of its points.
-func (f *hourFold) hour(a *arena, sp *span, base uint32, d *encoding.RowDecoder) (points int, err error) {
+// hour decodes a row, puts its buckets into the arena and returns the number of
+// its points.
+func (f *hourFold) hour(a *arena, sp *span, base uint32, d *encoding.RowDecoder, cells []store.Cell) (points int, err error) {
 	var offsets []int32
-	offsets, f.doubles, err = d.FinishDoubles(f.doubles)
+	only := false
+	if len(cells) == 1 {
+		offsets, f.doubles, only = d.OnlyCell(cells[0].Qualifier, cells[0].Value, f.doubles)
+	}
+	if !only {
+		if err = addCells(d, base, cells); err == nil {
+			offsets, f.doubles, err = d.FinishDoubles(f.doubles)
+		}
+	}
 	if err != nil || len(offsets) == 0 {
 		return 0, err
 	}

@@ -188,17 +188,13 @@ func (o *strict) take(r *store.Row) error {
 
 // fill decodes a row and puts what the plan wants of it into the arena.
 func (o *strict) fill(sp *span, r *store.Row, base uint32) error {
-	o.decoder.Reset(base)
-	for i := range r.Cells {
-		c := &r.Cells[i]
-		if err := o.decoder.Add(c.Qualifier, c.Value, c.Timestamp); err != nil {
-			return err
-		}
-	}
 	if f, ok := o.fold.(*hourFold); ok {
-		n, err := f.hour(&o.arena, sp, base, &o.decoder)
+		n, err := f.hour(&o.arena, sp, base, &o.decoder, r.Cells)
 		o.stats.Points += int64(n)
 		sp.hasPoint = sp.hasPoint || n > 0 // all in buckets: none needs a witness
+		return err
+	}
+	if err := addCells(&o.decoder, base, r.Cells); err != nil {
 		return err
 	}
 	o.row.Reset()
@@ -209,6 +205,18 @@ func (o *strict) fill(sp *span, r *store.Row, base uint32) error {
 	if o.row.Len() > 0 {
 		sp.note(&o.row)
 		o.fold.add(&o.arena, sp, &o.row)
+	}
+	return nil
+}
+
+// addCells gives a row to the decoder.
+func addCells(d *encoding.RowDecoder, base uint32, cells []store.Cell) error {
+	d.Reset(base)
+	for i := range cells {
+		c := &cells[i]
+		if err := d.Add(c.Qualifier, c.Value, c.Timestamp); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/tables"
+	"downpour/pushdown/heap"
 	"downpour/pushdown/settings"
 	"downpour/pushdown/store/open"
 )
@@ -95,6 +96,7 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 			return nil
 		}
 	}
+	defer heap.Pace(heap.Server, os.Getenv("GOGC"))()
 	g, err := gateway.Start(ctx, cfg, st, log)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 
 	"downpour/pushdown"
 	"downpour/pushdown/auth"
+	"downpour/pushdown/heap"
 	"downpour/pushdown/settings"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
@@ -77,6 +78,7 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		return err
 	}
 	defer st.Close()
+	defer heap.Pace(heap.Server, os.Getenv("GOGC"))()
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("DOWNPOUR_PUSHDOWN_LISTEN=%s: %w", cfg.Listen, err)

@@ -1,0 +1,81 @@
+package heap
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+)
+
+func TestPercent(t *testing.T) {
+	for _, c := range []struct{ found, least, want int64 }{
+		{8 << 20, 64 << 20, 800}, {64 << 20, 64 << 20, 100}, {1 << 30, 64 << 20, 100}, {0, 64 << 20, 1600}, {1 << 20, 64 << 20, 1600},
+	} {
+		if got := percent(c.found, c.least); got != c.want {
+			t.Errorf("%d bytes found: got %d, want %d", c.found, got, c.want)
+		}
+	}
+}
+
+// sink keeps the compiler from dropping allocations.
+var sink []byte
+
+// cycles is how many collections allocating so many MiB as garbage brings about.
+func cycles(mib int) uint64 {
+	runtime.GC()
+	count := []metrics.Sample{{Name: "/gc/cycles/automatic:gc-cycles"}}
+	metrics.Read(count)
+	before := count[0].Value.Uint64()
+	for range mib {
+		sink = make([]byte, 1<<20)
+	}
+	metrics.Read(count)
+	return count[0].Value.Uint64() - before
+}
+
+// A small heap is collected once in 64 MiB, not every few, and after stop as ever.
+func TestPace(t *testing.T) {
+	debug.SetGCPercent(usual)
+	const mib = 512
+	before := cycles(mib)
+	stop := Pace(64<<20, "")
+	paced := cycles(mib)
+	stop()
+	stop()
+	after := cycles(mib)
+	t.Logf("collections: %d as usual, %d paced, %d after", before, paced, after)
+	const want = mib / 64
+	if paced == 0 || paced > 3*want || before < 3*paced || after < 3*paced {
+		t.Errorf("collections: %d as usual, %d paced, %d after, want at most some %d paced and several times as many else", before, paced, after, want)
+	}
+}
+
+// Who sets GOGC decides.
+func TestPace_notAgainstGOGC(t *testing.T) {
+	old := debug.SetGCPercent(50)
+	defer debug.SetGCPercent(old)
+	Pace(64<<20, "50")()
+	if got := debug.SetGCPercent(50); got != 50 {
+		t.Errorf("percentage is %d, want 50 as it was", got)
+	}
+}
+
+// The percentage follows the live data, which a collection finds: with more of
+// them than the pace, garbage may be as much again, as ever.
+func TestPace_followsLiveData(t *testing.T) {
+	debug.SetGCPercent(usual)
+	stop := Pace(16<<20, "")
+	defer stop()
+	held := make([]byte, 64<<20)
+	for range 100 { // until the cleanup has run
+		runtime.GC()
+		runtime.Gosched()
+		if got := debug.SetGCPercent(usual); got == usual {
+			runtime.KeepAlive(held)
+			return
+		} else {
+			debug.SetGCPercent(got)
+		}
+	}
+	t.Error("the percentage does not come down")
+}
