@@ -288,6 +288,19 @@ var mutants = []mutant{
 			"	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
 		test: "TestAssign_crash",
 	},
+	{
+		name: "bundle-overtakes-itself", file: "gateway/put/bundle.go",
+		old: "	if b.last != nil {\n", new: "	if false {\n",
+		test: "TestBundle_pushesBack",
+	}, {
+		name: "uid-told-before-sync", file: "gateway/uid/assign.go",
+		old: "(store.Stager); ok && err == nil {", new: "(store.Stager); ok && false {",
+		test: "TestAssign_durable",
+	}, {
+		name: "sync-without-waiting", file: "pushdown/store/pebble/staged.go",
+		old: "pebble.Sync)", new: "pebble.NoSync)",
+		test: "TestStaged_sync",
+	},
 	// Live queries.
 	{
 		name: "final-before-the-gap", file: "gateway/live/standing/final.go", // which the next point fills

@@ -26,6 +26,7 @@ type Store struct {
 
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
+	later  sync.WaitGroup // waits for the disk that nobody else waits for
 
 	// change is held for reading while a batch becomes visible, for writing
 	// while an atomic operation reads a cell and writes it. Nobody holds it
@@ -114,6 +115,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.idle.stop()
+	s.later.Wait()
 	return errors.Join(s.scanners.end(), s.db.Close(), s.lock.Close())
 }
 
