@@ -289,6 +289,10 @@ var mutants = []mutant{
 		test: "TestAssign_crash",
 	},
 	{
+		name: "log-left-to-lie", file: "pushdown/store/pebble/idle.go",
+		old: "(many || large) &&", new: "(many || large && many) &&",
+		test: "TestIdleFlush",
+	}, {
 		name: "bundle-overtakes-itself", file: "gateway/put/bundle.go",
 		old: "	if b.last != nil {\n", new: "	if false {\n",
 		test: "TestBundle_pushesBack",

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -33,7 +32,6 @@ type Store struct {
 	// while waiting for the disk.
 	change sync.RWMutex
 
-	grown    atomic.Int64 // size at the start and bytes written since
 	tables   tables
 	scanners scanners
 	watches  watches
@@ -67,7 +65,7 @@ func Open(dir string, opts Options) (*Store, error) {
 // start opens the database under the lock that s holds.
 func (s *Store) start(dir string) error {
 	s.idle = newIdleFlush(s.opts.IdleFlush, s.flushIdle)
-	p := s.opts.engine(s.log, &s.grown)
+	p := s.opts.engine(s.log)
 	p.Lock = s.lock
 	p.EventListener = s.events()
 	db, err := pebble.Open(dir, p)
@@ -75,7 +73,6 @@ func (s *Store) start(dir string) error {
 		return err
 	}
 	s.db = db
-	s.grown.Add(int64(db.Metrics().DiskSpaceUsage()))
 	if err := s.tables.load(db); err != nil {
 		return errors.Join(err, db.Close())
 	}
