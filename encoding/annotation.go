@@ -43,7 +43,7 @@ func (s Schema) AppendAnnotationKey(dst, tsuid []byte, start int64) ([]byte, err
 		start /= 1000
 	}
 	if len(tsuid) == 0 {
-		dst = append(dst, make([]byte, s.SaltWidth+s.MetricWidth)...)
+		dst = append(dst, make([]byte, s.BaseTimeAt())...)
 		return binary.BigEndian.AppendUint32(dst, BaseTime(start)), nil
 	}
 	metric, tags, err := s.SplitTSUID(tsuid)

@@ -36,11 +36,11 @@ func (s Schema) ParseRowKey(key []byte) (RowKey, error) {
 		return RowKey{}, fmt.Errorf("encoding: row key % X has %d bytes, want %d and a multiple of %d for tags",
 			key, len(key), head, s.TagWidth())
 	}
-	metricEnd := s.SaltWidth + s.MetricWidth
+	at := s.BaseTimeAt()
 	return RowKey{
 		Salt:     key[:s.SaltWidth],
-		Metric:   key[s.SaltWidth:metricEnd],
-		BaseTime: binary.BigEndian.Uint32(key[metricEnd:]),
+		Metric:   key[s.SaltWidth:at],
+		BaseTime: binary.BigEndian.Uint32(key[at:]),
 		Tags:     key[head:],
 	}, nil
 }
@@ -96,16 +96,15 @@ func (s Schema) AppendPairs(dst []TagPair, tags []byte) []TagPair {
 // two salts is two spans. Spans ordered as bytes give the order in which
 // OpenTSDB aggregates. Source: TsdbQuery.SpanCmp, TsdbQuery.findSpans.
 func (s Schema) AppendSpan(dst, key []byte) []byte {
-	metricEnd := s.SaltWidth + s.MetricWidth
-	dst = append(dst, key[:metricEnd]...)
-	return append(dst, key[metricEnd+BaseTimeWidth:]...)
+	dst = append(dst, key[:s.BaseTimeAt()]...)
+	return append(dst, key[s.HeadWidth():]...)
 }
 
 // SpanTSUID is the TSUID of a span: the span without its salt.
 func (s Schema) SpanTSUID(span []byte) []byte { return span[s.SaltWidth:] }
 
 // SpanTags is the tag part of a span.
-func (s Schema) SpanTags(span []byte) []byte { return span[s.SaltWidth+s.MetricWidth:] }
+func (s Schema) SpanTags(span []byte) []byte { return span[s.BaseTimeAt():] }
 
 // Salt is the bucket of a series: Java's hash of the signed bytes of metric and
 // tags, without the time, so that all hours of a series share a bucket. Always

@@ -74,8 +74,11 @@ func (s Schema) Buckets() int {
 // TagWidth is the width of one tag pair in a row key.
 func (s Schema) TagWidth() int { return s.TagKWidth + s.TagVWidth }
 
+// BaseTimeAt is where the base time begins in a row key: behind salt and metric.
+func (s Schema) BaseTimeAt() int { return s.SaltWidth + s.MetricWidth }
+
 // HeadWidth is the width of a row key before its tags: salt, metric, base time.
-func (s Schema) HeadWidth() int { return s.SaltWidth + s.MetricWidth + BaseTimeWidth }
+func (s Schema) HeadWidth() int { return s.BaseTimeAt() + BaseTimeWidth }
 
 // UIDWidth is the width of a UID of the given kind.
 func (s Schema) UIDWidth(k UIDKind) int {

@@ -15,9 +15,8 @@ import (
 
 // AppendTSUID appends the TSUID of a data row key, which ParseRowKey accepts.
 func (s Schema) AppendTSUID(dst, key []byte) []byte {
-	metricEnd := s.SaltWidth + s.MetricWidth
-	dst = append(dst, key[s.SaltWidth:metricEnd]...)
-	return append(dst, key[metricEnd+BaseTimeWidth:]...)
+	dst = append(dst, key[s.SaltWidth:s.BaseTimeAt()]...)
+	return append(dst, key[s.HeadWidth():]...)
 }
 
 // SplitTSUID returns a TSUID's metric and tag pairs as views. It fails when the

@@ -77,6 +77,8 @@ type Config struct {
 	// SelfMetrics is the interval of this host's own metrics, 0 for none;
 	// empty is 10s on the embedded store and none on HBase.
 	SelfMetrics string `env:"DOWNPOUR_SELF_METRICS"`
+	// Profiling serves Go's profiles of the process at /debug/pprof/.
+	Profiling bool `env:"DOWNPOUR_PROFILING" envDefault:"false"`
 	// AllowOrigins lists browser origins beside our own.
 	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`
 }
@@ -146,7 +148,7 @@ func (c *Config) validateChoices() (errs []error) {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_EXPANSION_LIMIT: got %d, want at least 0", c.ExpansionLimit))
 	}
 	if c.MaxTags < 0 || c.MaxTags > 255 {
-		errs = append(errs, fmt.Errorf("DOWNPOUR_MAX_TAGS: got %d, want 1 to 255", c.MaxTags))
+		errs = append(errs, fmt.Errorf("DOWNPOUR_MAX_TAGS: got %d, want 0 to 255", c.MaxTags))
 	}
 	if _, err := query.ParseFixes(c.Fix); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_FIX: %w", err))

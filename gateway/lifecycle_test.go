@@ -227,3 +227,11 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// A pushdown server whose address cannot be one is named; what was made for the
+// others before it is given back.
+func TestStart_badPushdownAddress(t *testing.T) {
+	cfg := config(0)
+	cfg.Pushdown = []string{"127.0.0.1:4280", "127.0.0.1:4280/\x00"}
+	startError(t, cfg, memoryStore(t, cfg), "DOWNPOUR_PUSHDOWN")
+}

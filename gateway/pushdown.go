@@ -30,3 +30,9 @@ func (s *Server) connect() ([]exec.Server, error) {
 	}
 	return out, nil
 }
+
+func (s *Server) closeClients() {
+	for _, c := range s.clients {
+		c.Close()
+	}
+}

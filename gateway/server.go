@@ -95,6 +95,7 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 	}
 	if err := s.build(); err != nil {
 		listener.Close()
+		s.closeClients()
 		return nil, err
 	}
 	s.serve(listener)
@@ -158,7 +159,7 @@ func (s *Server) build() error {
 	}
 	s.writer = put.New(put.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes, BundleFrom: bundles,
 		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
-	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Summaries: summaries, Memory: s.cfg.Memory(), Log: s.log}),
+	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Summaries: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget})
 	followers := s.followers()
 	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Log: s.log})
@@ -197,6 +198,7 @@ func (s *Server) api() *httpapi.API {
 		Engine: s.engine, Writer: s.writer, Series: s.series, Names: s.names,
 		Live: s.stream, Page: web.Handler(), Metrics: s.count.handler(),
 		Ready:    s.Ready,
+		Profiles: s.cfg.Profiling,
 		Settings: s.settings(),
 		Version:  version(),
 		Tokens:   s.tokens,
@@ -248,9 +250,7 @@ func (s *Server) Close() error {
 	s.work.Wait()
 	s.writer.Close()
 	s.stopTracker()
-	for _, c := range s.clients {
-		c.Close()
-	}
+	s.closeClients()
 	if err != nil {
 		s.http.Close()
 		return fmt.Errorf("requests were cut off at the end: %w", err)

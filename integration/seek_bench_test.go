@@ -122,7 +122,7 @@ func (k hostKeys) measure(b *testing.B, h *e2e.HBase, st *hstore.Store, compacte
 	ask := func(host int, from store.Reader, m *seek.Memory) (time.Duration, operator.Stats) {
 		plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1 + host)}}}
 		began := time.Now()
-		op, err := operator.New(from, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Options{Memory: m})
+		op, err := operator.New(from, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Options{Seek: m})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -55,9 +55,9 @@ type Config struct {
 	Summaries *summary.Cache
 	// Mem provides the memory of batches. Default: garbage-collected.
 	Mem batch.Allocator
-	// Memory remembers what parts can skip, see package seek; nil remembers
+	// Seek remembers what parts can skip, see package seek; nil remembers
 	// nothing.
-	Memory *seek.Memory
+	Seek *seek.Memory
 	// Log gets what goes wrong inside. Default slog.Default().
 	Log *slog.Logger
 }

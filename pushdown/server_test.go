@@ -55,7 +55,7 @@ func start(t *testing.T, m *operatortest.Store, change func(*pushdown.Config, *c
 	t.Helper()
 	p := &peer{t: t, store: m, served: make(chan error, 1), mem: memory.NewCheckedAllocator(memory.NewGoAllocator())}
 	cfg := pushdown.Config{Program: "test", Beside: "rs1:16020", Table: operatortest.Table, Schema: encoding.DefaultSchema(), Mem: p.mem, Drain: 5 * time.Second}
-	opts := client.Options{Mem: operator.Poisoned(p.mem), Stall: 10 * time.Second}
+	opts := client.Options{Mem: operatortest.Poisoned(p.mem), Stall: 10 * time.Second}
 	if change != nil {
 		change(&cfg, &opts)
 	}
@@ -100,7 +100,7 @@ func (p *peer) open(part *scanplan.Part) operator.Operator {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return operator.Checked(op, p.t.Errorf)
+	return operatortest.Checked(op, p.t.Errorf)
 }
 
 func points(seconds int64) *operatortest.Store {
@@ -122,7 +122,7 @@ func part() *scanplan.Part {
 // text is everything an operator yields, in order.
 func text(op operator.Operator) (string, error) {
 	var b strings.Builder
-	err := operator.Drain(context.Background(), op, func(r batch.Record) error {
+	err := operatortest.Drain(context.Background(), op, func(r batch.Record) error {
 		reader, err := batch.NewSeriesReader(r)
 		if err != nil {
 			return err
@@ -389,7 +389,7 @@ func TestDoGet_cutAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := text(operator.Checked(op, t.Errorf))
+		got, err := text(operatortest.Checked(op, t.Errorf))
 		c.Close()
 		if err == nil {
 			if got != whole {
@@ -439,7 +439,7 @@ func TestClient_incomplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := text(operator.Checked(op, t.Errorf)); !errors.Is(err, wire.ErrIncomplete) {
+	if _, err := text(operatortest.Checked(op, t.Errorf)); !errors.Is(err, wire.ErrIncomplete) {
 		t.Errorf("got %v, want %v", err, wire.ErrIncomplete)
 	}
 	c.Close()
@@ -550,7 +550,7 @@ func TestBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		op := p.open(part())
-		err := operator.Drain(operator.WithBudget(t.Context(), b), op, func(batch.Record) error { return nil })
+		err := operatortest.Drain(operator.WithBudget(t.Context(), b), op, func(batch.Record) error { return nil })
 		var limit *operator.LimitError
 		if want == nil {
 			if left, _ := b.Left(); err != nil || points > 0 && left != max(1, points-spent-54_000) {

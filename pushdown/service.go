@@ -122,7 +122,7 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 		return c, err
 	}
 	bounded := s.bound(&part.Plan)
-	op, err := summary.Open(s.cfg.Summaries, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Memory: s.cfg.Memory})
+	op, err := summary.Open(s.cfg.Summaries, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Seek: s.cfg.Seek})
 	if err != nil {
 		return c, err
 	}
@@ -141,9 +141,9 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 	return wire.Complete{Batches: n, Stats: p.stats}, nil
 }
 
-// writing is how a part's batches are written. Those of a partial part are
-// mostly names of series, which have much in common, so they are compressed. (zstd makes them smaller
-// still, and the query a third slower.)
+// writing is how a part's batches are written. Those of a partial part are mostly
+// names of series, which have much in common, so they are compressed. (zstd makes
+// them smaller still, and the query a third slower.)
 func (s *service) writing(mode scanplan.Mode, schema *arrow.Schema) []ipc.Option {
 	opts := []ipc.Option{ipc.WithSchema(schema), ipc.WithAllocator(s.cfg.Mem)}
 	if mode == scanplan.Partial {

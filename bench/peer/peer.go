@@ -69,7 +69,7 @@ type Options struct {
 // StartDownpour starts the gateway, built from this tree. It collects no
 // metrics of its own and makes metrics on put.
 func StartDownpour(ctx context.Context, o Options) (*Server, error) {
-	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_QUERY_TIMEOUT": "5m"}
+	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_QUERY_TIMEOUT": "5m", "DOWNPOUR_PROFILING": "true"}
 	if o.Quorum != "" {
 		env["DOWNPOUR_STORE"] = "hbase:" + o.Quorum
 		env["DOWNPOUR_TABLE_DATA"], env["DOWNPOUR_TABLE_UID"] = o.Tables.Data, o.Tables.UID

@@ -24,6 +24,7 @@ type Report struct {
 	Peers    []Peer    `json:"peers,omitempty"`
 
 	Aims      []Aim     `json:"aims,omitempty"`
+	Profiles  []Profile `json:"profiles,omitempty"` // of aims that are not met
 	Figures   []Figure  `json:"figures,omitempty"`
 	Latencies []Latency `json:"latencies,omitempty"`
 	Curves    []Plot    `json:"curves,omitempty"`
@@ -167,6 +168,7 @@ type Aim struct {
 	Got     Ratio   `json:"got"`
 	Ours    string  `json:"ours,omitempty"`   // what was measured, such as 31 ms
 	Theirs  string  `json:"theirs,omitempty"` // of the peer
+	Figure  string  `json:"figure,omitempty"` // name of ours
 	// Missing says why nothing was measured.
 	Missing string `json:"missing,omitempty"`
 }

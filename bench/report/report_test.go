@@ -41,6 +41,9 @@ func sample() *Report {
 		{Row: "memory", Scale: "100 M", What: "memory", Want: 512, Unit: "MiB", Got: Ratio{600, 600, 600}},
 		{Row: "embedded", Scale: "1x", What: "sum:5m-avg", Against: "VictoriaMetrics", AtLeast: true, Want: 2, Missing: "no package"},
 	}
+	r.AddProfile(Profile{Figure: "OpenTSDB, sum:5m-avg", Runs: 1})
+	r.AddProfile(Profile{Figure: "OpenTSDB, sum:5m-avg", Runs: 130, Took: 38e6, Processes: []Share{{"gateway", 31e6}, {"region server", 12e6}},
+		Functions: []Share{{"downpour/encoding.<decode>", 4e6}}})
 	r.Note("one note")
 	r.Note("one note")
 	r.Left = []string{"eight"}
@@ -91,7 +94,7 @@ func TestWriteHTML(t *testing.T) {
 	if err := sample().WriteHTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"one&lt;host&gt;", "cost &lt;x&gt;", "a &amp; b", "5.10x", "not met", "missing: no package", "Left undone: eight", "<svg", "one note"} {
+	for _, want := range []string{"one&lt;host&gt;", "cost &lt;x&gt;", "a &amp; b", "5.10x", "not met", "missing: no package", "Left undone: eight", "<svg", "one note", "gateway 31.0 ms", "downpour/encoding.&lt;decode&gt;"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -152,10 +155,14 @@ func TestWriteText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"OpenTSDB 2.4.1", "VictoriaMetrics missing: no package", "left undone: eight", "strict", "1M: 70", "0.20x"} {
+	for _, want := range []string{"OpenTSDB 2.4.1", "VictoriaMetrics missing: no package", "left undone: eight", "strict", "1M: 70", "0.20x",
+		"38.0 ms a run (of 130); processor time of one: gateway 31.0 ms, region server 12.0 ms", "4.00 ms  downpour/encoding.<decode>"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("text lacks %q:\n%s", want, &text)
 		}
+	}
+	if n := strings.Count(text.String(), "a run (of"); n != 1 {
+		t.Errorf("%d profiles, want the later of one figure's two:\n%s", n, &text)
 	}
 	// What benchstat reads: a name without blanks, a count, values with units.
 	line := regexp.MustCompile(`^(Benchmark\S+ \d+ \d+ ns/op( \d+ \S+/s)?|Benchmark\S+ \d+ \d+ p50-ns \d+ p99-ns|(goos|goarch|pkg|cpu|commit): .*)$`)

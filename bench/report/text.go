@@ -29,6 +29,12 @@ func (r *Report) WriteText(w io.Writer) error {
 			fmt.Fprintln(&b, a.Line())
 		}
 	}
+	if len(r.Profiles) > 0 {
+		b.WriteString("\nwhere the time goes of what is not met:\n")
+	}
+	for _, p := range r.Profiles {
+		p.text(&b)
+	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "\nnote: %s", n)
 	}

@@ -75,7 +75,7 @@ func embedded(ctx context.Context, s *stage, g group) error {
 	if err != nil {
 		return err
 	}
-	figures, err := s.measure(ctx, steps, 1, c.Rounds)
+	figures, err := s.measure(ctx, s.pair.ours, steps, 1, c.Rounds)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func telnet(ctx context.Context, s *stage, g group) error {
 		return err
 	}
 	s.aim(s.rate("telnet", g, "put by telnet, embedded, durable", 0.5, rates[1], rates[0], "VictoriaMetrics"))
-	s.aim(report.Aim{Row: "telnet", Scale: g.scale, What: "put by telnet, embedded, durable", AtLeast: true, Want: 600_000, Unit: "points/s",
+	s.aim(report.Aim{Row: "telnet", Scale: g.scale, What: "put by telnet, embedded, durable", AtLeast: true, Want: 600_000, Unit: "points/s", Figure: rates[1].Name,
 		Got: report.Ratio{Median: rates[1].Rate()}})
 	return nil
 }
@@ -147,6 +147,16 @@ func (s *stage) door(ctx context.Context, g group, format workload.Format) ([2]r
 		}
 	}
 	s.cfg.Report.Figures = append(s.cfg.Report.Figures, figures[:]...)
+	s.keepAs(figures[1].Name, repeatable{
+		server: func(ctx context.Context) (*peer.Server, error) {
+			return peer.StartDownpour(ctx, peer.Options{Env: s.cfg.ScanEnv})
+		},
+		run: func(ctx context.Context, server *peer.Server, _ int) error {
+			_, err := s.sending(server, d, format).Send(ctx, payload)
+			return err
+		},
+		fresh: true,
+	})
 	s.cfg.Report.Note("put into VictoriaMetrics ends with the close of the connection, which says that the points are read; it promises nothing about a disk. Downpour's close says that they are.")
 	return figures, nil
 }

@@ -75,7 +75,7 @@ func scans(ctx context.Context, s *stage, g group) error {
 	}
 	bare := fmt.Sprintf("%sbare scan, scanners: %d", c.Prefix, scanners[g.form])
 	steps = append(steps, s.bareScan(bare))
-	figures, err := s.measure(ctx, steps, warm, rounds)
+	figures, err := s.measure(ctx, set.ours, steps, warm, rounds)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (s *stage) repeated(ctx context.Context, g group, ours *peer.Server, batche
 		}
 	}
 	a, b := fmt.Sprintf("%s %s, OpenTSDB", g.scale, what), fmt.Sprintf("%s %s, Downpour", g.scale, what)
-	figures, err := s.measure(ctx, []bench.Step{bench.Repeat(set.tsd, "", a, batches), bench.Repeat(ours, a, b, batches)}, 1, len(batches)-2)
+	figures, err := s.measure(ctx, ours, []bench.Step{bench.Repeat(set.tsd, "", a, batches), bench.Repeat(ours, a, b, batches)}, 1, len(batches)-2)
 	if err != nil {
 		return err
 	}

@@ -241,6 +241,9 @@ func (s *stage) do(ctx context.Context, g group) error {
 	start := time.Now()
 	err := g.run(ctx, s, g)
 	if err == nil {
+		err = s.explain(ctx, g)
+	}
+	if err == nil {
 		s.cfg.Report.Note("%s took %.0f s, servers and data included", g, time.Since(start).Seconds())
 	}
 	return err
@@ -264,7 +267,7 @@ func (s *stage) aim(a report.Aim) {
 
 // faster is the aim that ours is so many times as fast as theirs.
 func faster(row string, g group, what string, want float64, ours, theirs report.Figure, against string) report.Aim {
-	return report.Aim{Row: row, Scale: g.scale, What: what, Against: against, AtLeast: true, Want: want,
+	return report.Aim{Row: row, Scale: g.scale, What: what, Against: against, AtLeast: true, Want: want, Figure: ours.Name,
 		Got: theirs.Over(ours), Ours: report.MS(ours.Median()), Theirs: report.MS(theirs.Median())}
 }
 

@@ -40,6 +40,8 @@ type stage struct {
 	pair       pair
 	// hbaseBytes is what compacted rows take on disk, a point; 0 is unknown.
 	hbaseBytes float64
+	// again is what was measured of the present group, by the names of figures.
+	again map[string]repeatable
 }
 
 // tableSet is a data set in HBase and the servers over it.
@@ -261,7 +263,8 @@ func (s *stage) dropPair() {
 
 // measure interleaves steps and keeps the figures in the report; it returns
 // them by name.
-func (s *stage) measure(ctx context.Context, steps []bench.Step, warm, rounds int) (map[string]report.Figure, error) {
+func (s *stage) measure(ctx context.Context, ours *peer.Server, steps []bench.Step, warm, rounds int) (map[string]report.Figure, error) {
+	s.keep(ours, steps)
 	figures, err := bench.Interleave(ctx, steps, warm, rounds, nil)
 	if err != nil {
 		return nil, err

@@ -40,9 +40,6 @@ var liveSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "op", Type: arrow.PrimitiveTypes.Uint8},
 }, metadata(resultVersion))
 
-// LiveSchema is the schema of live messages.
-func LiveSchema() *arrow.Schema { return liveSchema }
-
 // Append adds a point; ms is since 1970.
 func (r *LiveRows) Append(group int, ms int64, value float64) {
 	r.append(group, ms, value, true, OpUpsert)

@@ -137,44 +137,38 @@ func (w *PartialWriter) Release() { w.b.Release() }
 
 // PartialReader reads a partial record. It does not own the record.
 type PartialReader struct {
-	group, spans       *array.Binary
-	real               *array.List
-	notes              *array.List
-	live, n, note      listOf[int32]
-	a, b, edgeValue    listOf[float64]
-	low, high          listOf[int16]
-	edgeTime           listOf[int64]
-	flags              listOf[uint8]
+	group, spans      *array.Binary
+	real, notes       *array.List
+	live, n, noteSpan listOf[int32]
+	a, b, edgeValue   listOf[float64]
+	low, high         listOf[int16]
+	edgeTime          listOf[int64]
+	flags             listOf[uint8]
+	// Lists of the present row that are no views.
 	reals              []bool
 	spanIDs, noteTexts [][]byte
 }
 
 // NewPartialReader checks a record's schema and returns a reader over it.
 func NewPartialReader(r Record) (*PartialReader, error) {
-	if !r.Schema().Equal(partialSchema) {
-		return nil, fmt.Errorf("batch: record has schema %v, want %v", r.Schema(), partialSchema)
-	}
-	if err := versioned(r); err != nil {
+	if err := checkSchema(r, partialSchema); err != nil {
 		return nil, err
 	}
-	list := func(col int) *array.List { return r.Column(col).(*array.List) }
-	ints := func(col int) listOf[int32] {
-		return listOf[int32]{list(col), list(col).ListValues().(*array.Int32).Int32Values()}
-	}
-	doubles := func(col int) listOf[float64] {
-		return listOf[float64]{list(col), list(col).ListValues().(*array.Float64).Float64Values()}
-	}
-	shorts := func(col int) listOf[int16] {
-		return listOf[int16]{list(col), list(col).ListValues().(*array.Int16).Int16Values()}
-	}
 	return &PartialReader{
-		group: r.Column(colGroup).(*array.Binary), spans: r.Column(colSpans).(*array.Binary),
-		real: list(colReal), notes: list(colPartNotes),
-		live: ints(colLive), n: ints(colN), note: ints(colNoteSpan),
-		low: shorts(colLow), high: shorts(colHigh),
-		a: doubles(colA), b: doubles(colB), edgeValue: doubles(colEdgeValue),
-		edgeTime: listOf[int64]{list(colEdgeTime), list(colEdgeTime).ListValues().(*array.Int64).Int64Values()},
-		flags:    listOf[uint8]{list(colFlags), list(colFlags).ListValues().(*array.Uint8).Uint8Values()},
+		group:     r.Column(colGroup).(*array.Binary),
+		real:      r.Column(colReal).(*array.List),
+		live:      lists(r, colLive, (*array.Int32).Int32Values),
+		n:         lists(r, colN, (*array.Int32).Int32Values),
+		a:         lists(r, colA, (*array.Float64).Float64Values),
+		b:         lists(r, colB, (*array.Float64).Float64Values),
+		low:       lists(r, colLow, (*array.Int16).Int16Values),
+		high:      lists(r, colHigh, (*array.Int16).Int16Values),
+		spans:     r.Column(colSpans).(*array.Binary),
+		flags:     lists(r, colFlags, (*array.Uint8).Uint8Values),
+		edgeTime:  lists(r, colEdgeTime, (*array.Int64).Int64Values),
+		edgeValue: lists(r, colEdgeValue, (*array.Float64).Float64Values),
+		noteSpan:  lists(r, colNoteSpan, (*array.Int32).Int32Values),
+		notes:     r.Column(colPartNotes).(*array.List),
 	}, nil
 }
 
@@ -193,7 +187,7 @@ func (r *PartialReader) At(i int, p *Partial) error {
 		Group: r.group.Value(i), Real: r.reals, Live: r.live.at(i), N: r.n.at(i), A: r.a.at(i), B: r.b.at(i),
 		Low: r.low.at(i), High: r.high.at(i),
 		Spans: r.spanIDs, Flags: r.flags.at(i), EdgeTime: r.edgeTime.at(i), EdgeValue: r.edgeValue.at(i),
-		NoteSpan: r.note.at(i), Notes: r.noteTexts,
+		NoteSpan: r.noteSpan.at(i), Notes: r.noteTexts,
 	}
 	return p.check(i)
 }
@@ -227,22 +221,4 @@ func (p *Partial) check(row int) error {
 		}
 	}
 	return nil
-}
-
-func appendBools(dst []bool, l *array.List, i int) []bool {
-	start, end := l.ValueOffsets(i)
-	flat := l.ListValues().(*array.Boolean)
-	for j := start; j < end; j++ {
-		dst = append(dst, flat.Value(int(j)))
-	}
-	return dst
-}
-
-func appendBinaries(dst [][]byte, l *array.List, i int) [][]byte {
-	start, end := l.ValueOffsets(i)
-	flat := l.ListValues().(*array.Binary)
-	for j := start; j < end; j++ {
-		dst = append(dst, flat.Value(int(j)))
-	}
-	return dst
 }

@@ -72,9 +72,12 @@ func metadata(version string) *arrow.Metadata {
 	return &m
 }
 
-// versioned refuses a record whose schema is of another version: Arrow's Equal
-// leaves out the metadata, where that stands.
-func versioned(r Record) error {
+// checkSchema refuses a record of another schema, or of another version: Arrow's
+// Equal leaves out the metadata, where that stands.
+func checkSchema(r Record, want *arrow.Schema) error {
+	if !r.Schema().Equal(want) {
+		return fmt.Errorf("batch: record has schema %v, want %v", r.Schema(), want)
+	}
 	m := r.Schema().Metadata()
 	if at := m.FindKey(versionKey); at < 0 || m.Values()[at] != Version {
 		return fmt.Errorf("batch: record has metadata %v, want %s %s", m, versionKey, Version)
@@ -117,15 +120,6 @@ func (w *SeriesWriter) Append(s *Series) {
 	appendList(w.b.Field(colNotes), s.Notes, (*array.BinaryBuilder).AppendValues)
 }
 
-// appendList adds one list with the given elements to a list builder.
-func appendList[B array.Builder, T any](b array.Builder, values []T, add func(B, []T, []bool)) {
-	list := b.(*array.ListBuilder)
-	list.Append(true)
-	if len(values) > 0 {
-		add(list.ValueBuilder().(B), values, nil)
-	}
-}
-
 // Record returns what was appended since the last call as one record.
 func (w *SeriesWriter) Record() Record { return w.b.NewRecord() }
 
@@ -146,37 +140,19 @@ type SeriesReader struct {
 	times, rawTimes []int64
 }
 
-// listOf is a list column over a flat column of fixed-width values.
-type listOf[T any] struct {
-	list *array.List
-	flat []T
-}
-
-func (l listOf[T]) at(i int) []T {
-	start, end := l.list.ValueOffsets(i)
-	return l.flat[start:end]
-}
-
 // NewSeriesReader checks a record's schema and returns a reader over it.
 func NewSeriesReader(r Record) (*SeriesReader, error) {
-	if !r.Schema().Equal(seriesSchema) {
-		return nil, fmt.Errorf("batch: record has schema %v, want %v", r.Schema(), seriesSchema)
-	}
-	if err := versioned(r); err != nil {
+	if err := checkSchema(r, seriesSchema); err != nil {
 		return nil, err
-	}
-	list := func(col int) *array.List { return r.Column(col).(*array.List) }
-	ints := func(col int) listOf[int64] {
-		return listOf[int64]{list(col), list(col).ListValues().(*array.Int64).Int64Values()}
 	}
 	return &SeriesReader{
 		span:     r.Column(colSpan).(*array.Binary),
-		time:     ints(colTime),
-		value:    listOf[float64]{list(colValue), list(colValue).ListValues().(*array.Float64).Float64Values()},
-		rawTime:  ints(colRawTime),
-		rawBits:  ints(colRawBits),
-		rawFloat: list(colRawFloat),
-		notes:    list(colNotes),
+		time:     lists(r, colTime, (*array.Int64).Int64Values),
+		value:    lists(r, colValue, (*array.Float64).Float64Values),
+		rawTime:  lists(r, colRawTime, (*array.Int64).Int64Values),
+		rawBits:  lists(r, colRawBits, (*array.Int64).Int64Values),
+		rawFloat: r.Column(colRawFloat).(*array.List),
+		notes:    r.Column(colNotes).(*array.List),
 	}, nil
 }
 
@@ -189,30 +165,11 @@ func (r *SeriesReader) At(i int, s *Series) error {
 	s.Span, s.Value, s.Raw.Bits = r.span.Value(i), r.value.at(i), unsigned(r.rawBits.at(i))
 	s.Time = spread(&r.times, r.time.at(i), len(s.Value))
 	s.Raw.Time = spread(&r.rawTimes, r.rawTime.at(i), len(s.Raw.Bits))
-	s.Raw.Float = r.floatsAt(i)
-	s.Notes = r.notesAt(i)
+	r.floats = appendBools(r.floats[:0], r.rawFloat, i)
+	s.Raw.Float, s.Notes = r.floats, appendBinaries(nil, r.notes, i)
 	if len(s.Time) != len(s.Value) || len(s.Raw.Time) != len(s.Raw.Bits) || len(s.Raw.Time) != len(s.Raw.Float) {
 		return fmt.Errorf("batch: row %d has lists of %d, %d and %d, %d, %d elements, want equal lengths", i,
 			len(s.Time), len(s.Value), len(s.Raw.Time), len(s.Raw.Bits), len(s.Raw.Float))
 	}
 	return nil
-}
-
-func (r *SeriesReader) floatsAt(i int) []bool {
-	start, end := r.rawFloat.ValueOffsets(i)
-	flat := r.rawFloat.ListValues().(*array.Boolean)
-	r.floats = r.floats[:0]
-	for j := start; j < end; j++ {
-		r.floats = append(r.floats, flat.Value(int(j)))
-	}
-	return r.floats
-}
-
-func (r *SeriesReader) notesAt(i int) (notes [][]byte) {
-	start, end := r.notes.ValueOffsets(i)
-	flat := r.notes.ListValues().(*array.Binary)
-	for j := start; j < end; j++ {
-		notes = append(notes, flat.Value(int(j)))
-	}
-	return notes
 }

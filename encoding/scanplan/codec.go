@@ -54,8 +54,7 @@ func (m Mode) String() string {
 	return string(m)
 }
 
-// Starts tells whether no row of the plan lies before the part in its salt
-// bucket; Ends, whether none lies behind it.
+// Starts tells whether no row of the plan lies before the part in its salt bucket.
 func (p *Part) Starts() bool {
 	for _, r := range p.Plan.Ranges {
 		if bytes.Equal(r.Start, p.Range.Start) {

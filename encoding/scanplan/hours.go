@@ -23,13 +23,13 @@ func (h Hours) Grid(d *Downsample) int { return int((h.To - h.From) * 1000 / d.I
 //
 // A range that begins or ends inside an hour has some of the hour's series only.
 func (p *Plan) WholeHours(r KeyRange) (h Hours, ok bool) {
-	head := p.Schema.SaltWidth + p.Schema.MetricWidth
-	if len(r.Start) != head+4 || len(r.Stop) != head+4 || string(r.Start[:head]) != string(r.Stop[:head]) {
+	at, whole := p.Schema.BaseTimeAt(), p.Schema.HeadWidth()
+	if len(r.Start) != whole || len(r.Stop) != whole || string(r.Start[:at]) != string(r.Stop[:at]) {
 		return h, false
 	}
 	h.Salt = string(r.Start[:p.Schema.SaltWidth])
-	h.From = int64(binary.BigEndian.Uint32(r.Start[head:]))
-	h.To = int64(binary.BigEndian.Uint32(r.Stop[head:]))
+	h.From = int64(binary.BigEndian.Uint32(r.Start[at:]))
+	h.To = int64(binary.BigEndian.Uint32(r.Stop[at:]))
 	return h, h.From%encoding.RowSeconds == 0 && h.To%encoding.RowSeconds == 0 && h.From < h.To
 }
 

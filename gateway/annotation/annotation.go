@@ -11,7 +11,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 
 	"downpour/encoding"
 	"downpour/pushdown/store"
@@ -186,8 +185,8 @@ func (n *Notes) Delete(ctx context.Context, tsuid string, start int64) error {
 }
 
 // Global returns the global notes of the hours from one time to another, in
-// seconds, in the order of their cells. As OpenTSDB does, it returns also those that begin after
-// the end, in its hour, and leaves out those that end after it.
+// seconds, in the order of their cells. As OpenTSDB does, it returns also those
+// that begin after the end, in its hour, and leaves out those that end after it.
 // Source: Annotation.getGlobalAnnotations.
 func (n *Notes) Global(ctx context.Context, from, to int64) ([]encoding.Annotation, error) {
 	switch {
@@ -227,33 +226,24 @@ func (n *Notes) globalRange(from, to int64) store.KeyRange {
 func (n *Notes) scan(ctx context.Context, rows store.KeyRange, keys *store.KeyPattern, each func(row []byte, c store.Cell) error) error {
 	// All annotation columns begin with one byte.
 	columns := []store.KeyRange{{Start: []byte{encoding.PrefixAnnotation}, Stop: []byte{encoding.PrefixAnnotation + 1}}}
-	sc, err := n.cfg.Store.Scan(ctx, store.Scan{Table: n.cfg.Table, Family: encoding.FamilyData, Start: rows.Start, Stop: rows.Stop,
-		Columns: columns, Filter: store.RowFilter{Pattern: keys}})
-	if err != nil {
-		return err
-	}
-	defer sc.Close()
-	for {
-		found, err := sc.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	scan := store.Scan{Table: n.cfg.Table, Family: encoding.FamilyData, Start: rows.Start, Stop: rows.Stop,
+		Columns: columns, Filter: store.RowFilter{Pattern: keys}}
+	for r, err := range store.Rows(ctx, n.cfg.Store, scan) {
 		if err != nil {
 			return err
 		}
-		for _, r := range found {
-			if keys != nil && !keys.Matches(r.Key) {
+		if keys != nil && !keys.Matches(r.Key) {
+			continue
+		}
+		for _, c := range r.Cells {
+			// A point's column may begin so too; its length is even.
+			if _, _, err := encoding.ParseAnnotationQualifier(c.Qualifier); err != nil {
 				continue
 			}
-			for _, c := range r.Cells {
-				// A point's column may begin so too; its length is even.
-				if _, _, err := encoding.ParseAnnotationQualifier(c.Qualifier); err != nil {
-					continue
-				}
-				if err := each(r.Key, c); err != nil {
-					return err
-				}
+			if err := each(r.Key, c); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }

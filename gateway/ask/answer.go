@@ -82,7 +82,7 @@ func join(all []opened) *Answer {
 	a := &Answer{}
 	for _, o := range all {
 		a.Results = append(a.Results, o.results...)
-		a.Stats.add(o.stats)
+		a.Stats.Stats.Add(o.stats)
 		for i := range o.results {
 			if o.groups == nil {
 				a.fill = append(a.fill, nil)

@@ -98,24 +98,13 @@ func recovered(err *error) {
 func collect(groups [][]Result, stats []exec.Stats) (all []Result, total Stats, err error) {
 	for i := range groups {
 		all = append(all, groups[i]...)
-		total.add(stats[i])
+		total.Stats.Add(stats[i])
 	}
 	total.Groups, total.Queries = len(all), stats
 	for i := range all {
 		total.PointsOut += all[i].Points.Len()
 	}
 	return all, total, nil
-}
-
-// add sums what is counted.
-func (s *Stats) add(o exec.Stats) {
-	s.Parts += o.Parts
-	s.Remote += o.Remote
-	s.Attempts += o.Attempts
-	s.Discarded += o.Discarded
-	s.Partial += o.Partial
-	s.Missing = append(s.Missing, o.Missing...)
-	s.Stats.Stats.Add(o.Stats)
 }
 
 // planned is a sub-query with its plan.

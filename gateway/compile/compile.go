@@ -190,25 +190,13 @@ func keyRanges(s encoding.Schema, metric encoding.UID, from, to int64) []scanpla
 		r := scanplan.KeyRange{Start: s.AppendRangeKey(nil, b, metric, uint32(from))}
 		if to > maxBaseTime {
 			head := len(r.Start) - encoding.BaseTimeWidth
-			r.Stop = after(r.Start[:head])
+			r.Stop = encoding.Behind(r.Start[:head])
 		} else {
 			r.Stop = s.AppendRangeKey(nil, b, metric, uint32(to))
 		}
 		ranges = append(ranges, r)
 	}
 	return ranges
-}
-
-// after is the first key behind all that begin with head; nil, the table's end,
-// if there is none.
-func after(head []byte) []byte {
-	next := bytes.Clone(head)
-	for i := len(next) - 1; i >= 0; i-- {
-		if next[i]++; next[i] != 0 {
-			return next[:i+1]
-		}
-	}
-	return nil
 }
 
 // sortUIDs sorts UIDs and removes doubles.

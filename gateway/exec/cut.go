@@ -8,7 +8,6 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
-	"downpour/pushdown/seek"
 	"downpour/pushdown/store"
 )
 
@@ -20,12 +19,11 @@ type piece struct {
 	Bytes  int64 // that it will read, about; 0 where that is not known
 }
 
-// limits say how many pieces there should be, and what is known of the rows'
-// bytes.
+// limits say how many pieces there should be, and what is known of the rows.
 type limits struct {
-	pieces int // about as many keep all places busy
+	pieces int             // about as many keep all places busy
+	rows   operator.Access // how the first range's are selected, as those of all
 	bytes  weights
-	memory *seek.Memory // of what parts can skip
 }
 
 // cut divides a plan's ranges into pieces: at the borders of regions, which are
@@ -38,7 +36,7 @@ type limits struct {
 // is cut into its salt buckets only.
 func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []piece {
 	var pieces []piece
-	cheap, way := cheap(plan), operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, want.memory)
+	cheap, way := cheap(plan), want.rows
 	if way.Pieces > 0 { // of equally many hours
 		want.pieces, want.bytes = max(want.pieces, min(way.Pieces, mostSeeking)*len(plan.Ranges)), nil
 	}
@@ -117,7 +115,7 @@ func inside(r scanplan.KeyRange, key []byte) bool {
 
 // hourBorders divides a range into n stretches of about equally many hours.
 func hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]byte) {
-	head := plan.Schema.SaltWidth + plan.Schema.MetricWidth
+	head := plan.Schema.BaseTimeAt()
 	if len(r.Start) < head {
 		return nil
 	}
@@ -134,7 +132,7 @@ func hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]b
 // sizeBorders cuts a range between hours into stretches of about size bytes,
 // counted from one border of a region to the next.
 func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w weights, size float64) (borders [][]byte) {
-	if len(r.Start) < plan.Schema.SaltWidth+plan.Schema.MetricWidth {
+	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil
 	}
 	at := r.Start
@@ -150,7 +148,7 @@ func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w w
 
 // hourKey is the first key of the plan's i-th hour in a range's salt bucket.
 func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
-	head := plan.Schema.SaltWidth + plan.Schema.MetricWidth
+	head := plan.Schema.BaseTimeAt()
 	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(plan.From+int64(i)*encoding.RowSeconds))
 }
 

@@ -36,9 +36,9 @@ type Config struct {
 	// Mem provides the memory of batches made in process. Default:
 	// garbage-collected.
 	Mem batch.Allocator
-	// Memory remembers what parts can skip, see package seek; nil remembers
+	// Seek remembers what parts can skip, see package seek; nil remembers
 	// nothing.
-	Memory *seek.Memory
+	Seek *seek.Memory
 	// Log gets failed attempts. Default slog.Default().
 	Log *slog.Logger
 }
@@ -71,7 +71,7 @@ func New(cfg Config) *Executor {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Executor{cfg: cfg, book: newBook(cfg.Servers, cfg.Log), sizes: newSizes(cfg.Memory)}
+	return &Executor{cfg: cfg, book: newBook(cfg.Servers, cfg.Log), sizes: newSizes()}
 }
 
 // Sink takes the batches of one accepted interval, in the order in which the
@@ -92,6 +92,17 @@ type Stats struct {
 	Missing []scanplan.KeyRange `json:"missing,omitempty"`
 	// Tried are the attempts, with Options.Trace, in the order of their ends.
 	Tried []Tried `json:"-"`
+}
+
+// Add adds another run's counts and missing ranges; what was tried stays out.
+func (s *Stats) Add(o Stats) {
+	s.Stats.Add(o.Stats)
+	s.Parts += o.Parts
+	s.Remote += o.Remote
+	s.Attempts += o.Attempts
+	s.Discarded += o.Discarded
+	s.Partial += o.Partial
+	s.Missing = append(s.Missing, o.Missing...)
 }
 
 // Tried is one attempt at a part.
@@ -130,14 +141,14 @@ func (e *Executor) RunWith(ctx context.Context, plan *scanplan.Plan, opts Option
 	if err := plan.Validate(); err != nil {
 		return Stats{}, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
 	}
-	pieces, _, err := e.pieces(ctx, plan, opts.Merging)
+	d, err := e.divide(ctx, plan, opts.Merging)
 	if err != nil && opts.AllowMissing && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Stats{Missing: plan.Ranges}, nil
 	}
 	if err != nil {
 		return Stats{}, err
 	}
-	r := newRun(e, plan, opts, sink, pieces)
+	r := newRun(e, plan, opts, sink, d)
 	err = r.work(ctx)
 	return r.stats, err
 }
@@ -173,15 +184,15 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Merging
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
 	}
-	pieces, choice, err := e.pieces(ctx, plan, how)
+	d, err := e.divide(ctx, plan, how)
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]PartInfo, len(pieces))
-	for i, p := range pieces {
-		access := operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: p.Range}, e.cfg.Memory)
-		infos[i] = PartInfo{Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(), Why: choice.reason, Rows: access.Reason, Bytes: p.Bytes}
-		if choice.partial && p.Mode == scanplan.Strict {
+	infos := make([]PartInfo, len(d.pieces))
+	for i, p := range d.pieces {
+		access := operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: p.Range}, e.cfg.Seek)
+		infos[i] = PartInfo{Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(), Why: d.choice.reason, Rows: access.Reason, Bytes: p.Bytes}
+		if d.choice.partial && p.Mode == scanplan.Strict {
 			infos[i].Why = "a region ends inside this hour"
 		}
 		if d, ok := e.cfg.Store.(describer); ok {
@@ -202,10 +213,16 @@ func (e *Executor) WouldShare(ctx context.Context, plan *scanplan.Plan, how Merg
 	return choose(plan, how, slices.Contains(e.book.usable(), true)).partial
 }
 
-// pieces cuts a plan by the regions as they are now; without servers it does not
-// matter where rows lie, and nobody is asked. The store is asked until
-// the context ends, for a table whose regions are moving is no error yet.
-func (e *Executor) pieces(ctx context.Context, plan *scanplan.Plan, how Merging) ([]piece, choice, error) {
+// division is a plan cut into pieces, and what was found out about it on the way.
+type division struct {
+	pieces []piece
+	choice choice
+	seeks  bool // the parts may leave rows of their hours out
+}
+
+// divide cuts a plan by the regions as they are now; without servers it does not
+// matter where rows lie, and nobody is asked.
+func (e *Executor) divide(ctx context.Context, plan *scanplan.Plan, how Merging) (d division, err error) {
 	e.book.greet(ctx)
 	slots, remote := e.cfg.Local, false
 	for _, ok := range e.book.usable() {
@@ -213,22 +230,33 @@ func (e *Executor) pieces(ctx context.Context, plan *scanplan.Plan, how Merging)
 			slots, remote = slots+e.cfg.PerServer, true
 		}
 	}
-	c := choose(plan, how, remote)
-	want := limits{pieces: piecesPerSlot * slots, bytes: e.sizes.of(plan), memory: e.cfg.Memory}
-	if len(e.cfg.Servers) == 0 {
-		return cut(plan, nil, want, c), c, nil
+	rows := operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, e.cfg.Seek)
+	want := limits{pieces: piecesPerSlot * slots, rows: rows, bytes: e.sizes.of(plan, rows)}
+	var regions []store.Region
+	if len(e.cfg.Servers) > 0 {
+		if regions, err = e.regions(ctx, plan); err != nil {
+			return d, err
+		}
 	}
+	d.choice, d.seeks = choose(plan, how, remote), seeks(rows)
+	d.pieces = cut(plan, regions, want, d.choice)
+	return d, nil
+}
+
+// regions are those that hold a plan's rows. The store is asked until the context
+// ends, for a table whose regions are moving is no error yet.
+func (e *Executor) regions(ctx context.Context, plan *scanplan.Plan) ([]store.Region, error) {
 	start, stop := plan.Ranges[0].Start, plan.Ranges[len(plan.Ranges)-1].Stop
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		regions, err := e.cfg.Store.Regions(ctx, plan.Table, start, stop)
 		if err == nil {
-			return cut(plan, regions, want, c), c, nil
+			return regions, nil
 		}
 		if ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
-			return nil, c, fmt.Errorf("regions of %s: %w", plan.Table, err)
+			return nil, fmt.Errorf("regions of %s: %w", plan.Table, err)
 		}
 		if !wait(ctx, pause) {
-			return nil, c, ended(ctx, plan.Ranges, 0, unlessContext(err))
+			return nil, ended(ctx, plan.Ranges, 0, unlessContext(err))
 		}
 	}
 }

@@ -146,7 +146,7 @@ func truth(t *testing.T, st store.Reader, plan *scanplan.Plan) answer {
 			t.Fatal(err)
 		}
 		sink := a.sink(t)
-		if err := operator.Drain(t.Context(), op, func(r batch.Record) error { return sink(scanplan.KeyRange{}, []batch.Record{r}) }); err != nil {
+		if err := operatortest.Drain(t.Context(), op, func(r batch.Record) error { return sink(scanplan.KeyRange{}, []batch.Record{r}) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"net"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -14,12 +15,12 @@ import (
 	"downpour/pushdown/operator/operatortest"
 )
 
-// Over a real pushdown server the answer is that of this process; when the
-// server ends, queries go on without it.
-func TestRun_flight(t *testing.T) {
-	m, s := table(true)
-	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
-	server, err := pushdown.NewServer(pushdown.Config{Table: operatortest.Table, Schema: s, Mem: mem, FlushBytes: 1000}, m)
+// flightServer serves a table over a connection. Who calls it closes the client;
+// stop, at the latest at the end of the test, ends the server and waits for that.
+func flightServer(t testing.TB, m *operatortest.Store, cfg pushdown.Config) (c *client.Client, stop func()) {
+	t.Helper()
+	cfg.Table = operatortest.Table
+	server, err := pushdown.NewServer(cfg, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,13 +28,28 @@ func TestRun_flight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(ctx, l) }()
-	c, err := client.New(l.Addr().String(), client.Options{Mem: mem})
-	if err != nil {
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	if c, err = client.New(l.Addr().String(), client.Options{Mem: cfg.Mem}); err != nil {
 		t.Fatal(err)
 	}
+	return c, stop
+}
+
+// Over a real pushdown server the answer is that of this process; when the
+// server ends, queries go on without it.
+func TestRun_flight(t *testing.T) {
+	m, s := table(true)
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	c, stop := flightServer(t, m, pushdown.Config{Schema: s, Mem: mem, FlushBytes: 1000})
 	cfg := quiet(m, mem)
 	cfg.Servers = []Server{c}
 	e := New(cfg)
@@ -57,9 +73,6 @@ func TestRun_flight(t *testing.T) {
 	}
 	f(true)
 	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
 	f(false)
 	if err := c.Close(); err != nil {
 		t.Error(err)

@@ -79,14 +79,14 @@ func TestRun_memoryByPoints(t *testing.T) {
 			plan := operatortest.Plan(s, metric, base, base+4*3600)
 			plan.Aggregator = "sum"
 			plan.Downsample = &scanplan.Downsample{Interval: 300_000, Count: 5, Unit: "m", Function: "avg", Fill: scanplan.FillNone}
-			stats, err := within(t, flightServer(t, m, s), plan, how, 0)
+			stats, err := within(t, overFlight(t, m, s), plan, how, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if want := 10 * 4 * 3600 / step; stats.Points != want || stats.Remote != stats.Parts {
 				t.Fatalf("%s: %d points, %d of %d parts remote, want %d and all", how, stats.Points, stats.Remote, stats.Parts, want)
 			}
-			e := flightServer(t, m, s)
+			e := overFlight(t, m, s)
 			if _, err := within(t, e, plan, how, 0); err != nil { // so that all others know the sizes
 				t.Fatal(err)
 			}

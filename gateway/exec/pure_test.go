@@ -183,7 +183,7 @@ func TestCut_hours(t *testing.T) {
 		t.Errorf("%d pieces, want one an hour", len(got))
 	}
 	plan.TSUIDs = []encoding.UID{{0, 0, 1, 0, 0, 1, 0, 0, 1}}
-	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 1 {
+	if got := cut(&plan, nil, limits{pieces: 100, rows: operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})}, choice{}); len(got) != 1 {
 		t.Errorf("%d pieces of a plan that seeks, want 1", len(got))
 	}
 	plan = operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
@@ -199,13 +199,13 @@ func TestCut_memory(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
 	memory := seek.NewMemory()
+	part := scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
 	f := func(want int) {
 		t.Helper()
-		if got := cut(&plan, nil, limits{pieces: 4, memory: memory}, choice{}); len(got) != want {
+		if got := cut(&plan, nil, limits{pieces: 4, rows: operator.ExplainWith(&part, memory)}, choice{}); len(got) != want {
 			t.Errorf("%d pieces, want %d", len(got), want)
 		}
 	}
-	part := scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
 	f(4)
 	operator.Note(memory, &part, operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
 	f(1)
@@ -213,12 +213,33 @@ func TestCut_memory(t *testing.T) {
 	f(4)
 }
 
+// A run is cut by what the executor's memory says.
+func TestRun_memory(t *testing.T) {
+	m, s := table(false)
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	memory := seek.NewMemory()
+	operator.Note(memory, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
+	for _, c := range []struct {
+		seek *seek.Memory
+		one  bool
+	}{{nil, false}, {memory, true}} {
+		cfg := quiet(m, nil)
+		cfg.Seek = c.seek
+		stats, err := New(cfg).Run(t.Context(), &plan, answer{}.sink(t))
+		if err != nil || (stats.Parts == 1) != c.one {
+			t.Errorf("known to be few: %t; %d parts, %v", c.one, stats.Parts, err)
+		}
+	}
+}
+
 // A plan of so many hours that one scan cannot seek to all of its rows is cut into
 // pieces that can.
 func TestCut_manyHours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+20_001*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
-	pieces := cut(&plan, nil, limits{pieces: 2}, choice{})
+	rows := operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})
+	pieces := cut(&plan, nil, limits{pieces: 2, rows: rows}, choice{})
 	for _, p := range pieces {
 		if a := operator.Explain(&scanplan.Part{Plan: plan, Range: p.Range}); len(a.Filter.Ranges) == 0 {
 			t.Errorf("%s to %s: %s", p.Range.Start, p.Range.Stop, a.Reason)

@@ -45,6 +45,7 @@ type run struct {
 	sink   Sink
 	ledger *ledger
 	stats  Stats
+	seeks  bool
 	read   []read // by the accepted parts
 
 	waiting []*task
@@ -54,12 +55,12 @@ type run struct {
 	held    atomic.Int64 // bytes of records, accepted ones too
 }
 
-func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, pieces []piece) *run {
+func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, d division) *run {
 	r := &run{
-		e: e, plan: plan, opts: opts, began: time.Now(), sink: sink, ledger: newLedger(plan.Ranges),
+		e: e, plan: plan, opts: opts, began: time.Now(), sink: sink, ledger: newLedger(plan.Ranges), seeks: d.seeks,
 		busy: map[int]int{}, results: make(chan attempt),
 	}
-	for i, p := range pieces {
+	for i, p := range d.pieces {
 		r.waiting = append(r.waiting, &task{piece: p, turn: i, tried: map[int]bool{}})
 	}
 	return r
@@ -84,7 +85,9 @@ func (r *run) work(ctx context.Context) error {
 			}
 		}
 	}
-	r.e.sizes.learn(r.plan, r.read)
+	if !r.seeks { // else the bytes read are not those of the hours
+		r.e.sizes.learn(r.plan, r.read)
+	}
 	return nil
 }
 
@@ -206,7 +209,7 @@ func (r *run) accept(a *attempt) error {
 	r.stats.Parts++
 	if a.place != local {
 		r.stats.Remote++
-		operator.Note(r.e.cfg.Memory, &scanplan.Part{Plan: *r.plan, Range: a.task.Range}, a.stats)
+		operator.Note(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.task.Range}, a.stats)
 	}
 	if a.task.Mode == scanplan.Partial {
 		r.stats.Partial++

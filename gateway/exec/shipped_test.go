@@ -1,9 +1,7 @@
 package exec
 
 import (
-	"context"
 	"math/rand/v2"
-	"net"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -12,7 +10,6 @@ import (
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown"
-	"downpour/pushdown/client"
 	"downpour/pushdown/operator/operatortest"
 )
 
@@ -54,24 +51,11 @@ func inOrder(n int) (all []int) {
 
 func shuffled(n int) []int { return rand.New(rand.NewPCG(2, 2)).Perm(n) }
 
-// flightServer is an executor with one pushdown server over a connection.
-func flightServer(t testing.TB, m *operatortest.Store, s encoding.Schema) *Executor {
-	server, err := pushdown.NewServer(pushdown.Config{Table: operatortest.Table, Schema: s, Mem: memory.NewGoAllocator()}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(ctx, l) }()
-	c, err := client.New(l.Addr().String(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close(); stop(); <-done })
+// overFlight is an executor with one pushdown server over a connection.
+func overFlight(t testing.TB, m *operatortest.Store, s encoding.Schema) *Executor {
+	t.Helper()
+	c, _ := flightServer(t, m, pushdown.Config{Schema: s, Mem: memory.NewGoAllocator()})
+	t.Cleanup(func() { c.Close() })
 	cfg := quiet(m, nil)
 	cfg.Servers = []Server{c}
 	return New(cfg)
@@ -86,7 +70,7 @@ func TestShipped_onePercent(t *testing.T) {
 		m, cells, compacted := hosts(s, 2, order)
 		plan := operatortest.Plan(s, metric, base, base+2*3600)
 		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
-		e := flightServer(t, m, s)
+		e := overFlight(t, m, s)
 		f := func(how Merging, most int64) {
 			stats, err := e.RunWith(t.Context(), &plan, Options{Merging: how}, func(scanplan.KeyRange, []batch.Record) error { return nil })
 			if err != nil || stats.Remote != 2 || (stats.Partial == 2) != (how == Auto) {
@@ -109,7 +93,7 @@ func BenchmarkShipped(b *testing.B) {
 		m, cells, compacted := hosts(s, 6, order)
 		plan := operatortest.Plan(s, metric, base, base+6*3600)
 		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
-		e := flightServer(b, m, s)
+		e := overFlight(b, m, s)
 		for _, how := range []Merging{Strict, Auto} {
 			b.Run(name+"/"+map[Merging]string{Strict: "strict", Auto: "partial"}[how], func(b *testing.B) {
 				var stats Stats

@@ -6,7 +6,6 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
-	"downpour/pushdown/seek"
 )
 
 // How many bytes a part should read where it is known how many there are.
@@ -43,7 +42,6 @@ type sizes struct {
 	mu      sync.Mutex
 	days    map[dayKey]*day
 	typical map[metricKey]float64 // bytes of an hour, of the last run
-	memory  *seek.Memory          // of what parts can skip
 }
 
 type metricKey struct{ table, metric string }
@@ -59,15 +57,16 @@ type day struct {
 	bytes [dayHours]float32
 }
 
-func newSizes(memory *seek.Memory) *sizes {
-	return &sizes{memory: memory, days: map[dayKey]*day{}, typical: map[metricKey]float64{}}
+func newSizes() *sizes {
+	return &sizes{days: map[dayKey]*day{}, typical: map[metricKey]float64{}}
 }
 
-// of estimates the bytes of a plan's hours: those that are known, the mean of
-// the known ones for the others. It returns nil where nothing is known, or where
-// few rows are looked at and their hours' sizes say nothing.
-func (s *sizes) of(plan *scanplan.Plan) weights {
-	if a := s.explain(plan); a.Nothing || a.Few {
+// of estimates the bytes of the hours of a plan whose rows are selected so: those
+// that are known, the mean of the known ones for the others. It returns nil where
+// nothing is known, or where few rows are looked at and their hours' sizes say
+// nothing.
+func (s *sizes) of(plan *scanplan.Plan, rows operator.Access) weights {
+	if rows.Nothing || rows.Few {
 		return nil
 	}
 	hours := make([]float64, (plan.To-plan.From)/encoding.RowSeconds)
@@ -87,11 +86,6 @@ func (s *sizes) of(plan *scanplan.Plan) weights {
 		}
 	}
 	return weigh(hours)
-}
-
-// explain is how a plan's rows are selected.
-func (s *sizes) explain(plan *scanplan.Plan) operator.Access {
-	return operator.ExplainWith(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, s.memory)
 }
 
 // seeks tells whether the parts of a plan may leave rows of their hours out.
@@ -136,15 +130,15 @@ type read struct {
 	operator.Stats
 }
 
-// learn takes over what all parts of a run have read: the bytes of a part count
-// for its hours alike. Rows that a filter kept back at the store count as much
-// as those that came.
+// learn takes over what all parts of a run have read, of a plan that does not
+// seek: the bytes of a part count for its hours alike. Rows that a filter kept back
+// at the store count as much as those that came.
 func (s *sizes) learn(plan *scanplan.Plan, parts []read) {
 	var all operator.Stats
 	for i := range parts {
 		all.Add(parts[i].Stats)
 	}
-	if seeks(s.explain(plan)) || all.Rows == 0 && all.RowsScanned > 0 {
+	if all.Rows == 0 && all.RowsScanned > 0 {
 		return
 	}
 	perRow := float64(all.Bytes) / float64(max(all.Rows, 1))

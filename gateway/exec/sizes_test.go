@@ -127,12 +127,12 @@ func TestSizes_learn(t *testing.T) {
 	part := func(bucket int, from, to float64, s operator.Stats) read {
 		return read{scanplan.KeyRange{Start: at(bucket, from), Stop: at(bucket, to)}, s}
 	}
-	z := newSizes(nil)
+	z := newSizes()
 	f := func(want []float64, parts ...read) {
 		t.Helper()
 		z.learn(&plan, parts)
 		var got []float64
-		w := z.of(&plan)
+		w := z.of(&plan, operator.Access{})
 		for i := range w[1:] {
 			got = append(got, w[i+1]-w[i])
 		}
@@ -140,7 +140,7 @@ func TestSizes_learn(t *testing.T) {
 			t.Errorf("-want +got\n%s", diff)
 		}
 	}
-	if w := z.of(&plan); w != nil {
+	if w := z.of(&plan, operator.Access{}); w != nil {
 		t.Errorf("%v is known of what nobody has read", w)
 	}
 	bytes := func(n int64) operator.Stats { return operator.Stats{Bytes: n, Rows: 1, RowsScanned: 1} }
@@ -150,25 +150,23 @@ func TestSizes_learn(t *testing.T) {
 	f([]float64{30, 30, 60, 60}, part(0, 0, 2, operator.Stats{Bytes: 20, Rows: 2, RowsScanned: 6}), part(0, 2, 4, operator.Stats{RowsScanned: 12}))
 	// Nothing is learnt of rows that nobody has seen the size of.
 	f([]float64{30, 30, 60, 60}, part(0, 0, 4, operator.Stats{RowsScanned: 5}))
-	sought := plan
-	sought.TSUIDs = []encoding.UID{{0, 0, 1, 0, 0, 1, 0, 0, 1}}
-	z.learn(&sought, []read{part(0, 0, 4, bytes(1))})
-	f([]float64{30, 30, 60, 60}, part(0, 0, 4, operator.Stats{RowsScanned: 5}))
-	if w := z.of(&sought); w != nil {
-		t.Errorf("%v is known of rows that are sought by key", w)
+	for _, rows := range []operator.Access{{Few: true}, {Nothing: true}} {
+		if w := z.of(&plan, rows); w != nil {
+			t.Errorf("%v is known of rows that are selected as %+v", w, rows)
+		}
 	}
 }
 
 // Hours that nobody has read are taken to be as the others: of the plan, else of
 // the metric.
 func TestSizes_unknown(t *testing.T) {
-	z := newSizes(nil)
+	z := newSizes()
 	plan := hoursPlan(30, 1)
 	z.keep(&plan, slices.Repeat([]float64{7}, 30))
 	f := func(from, to int64, want float64) {
 		t.Helper()
 		p := operatortest.Plan(encoding.DefaultSchema(), metric, base+from*3600, base+to*3600)
-		if w := z.of(&p); w == nil || w.total() != want {
+		if w := z.of(&p, operator.Access{}); w == nil || w.total() != want {
 			t.Errorf("hours %d to %d: %v, want %f", from, to, w, want)
 		}
 	}
@@ -177,14 +175,14 @@ func TestSizes_unknown(t *testing.T) {
 	f(-24, 6, 210)
 	f(1000, 1010, 70)
 	other := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(2), base, base+3600)
-	if w := z.of(&other); w != nil {
+	if w := z.of(&other, operator.Access{}); w != nil {
 		t.Errorf("%v is known of another metric", w)
 	}
 }
 
 // What is remembered is bounded.
 func TestSizes_forget(t *testing.T) {
-	z := newSizes(nil)
+	z := newSizes()
 	plan := hoursPlan((mostDays+100)*dayHours, 1)
 	plan.From, plan.To = plan.From%86400, plan.From%86400+(mostDays+100)*86400
 	z.keep(&plan, make([]float64, (mostDays+100)*dayHours))
@@ -238,6 +236,24 @@ func TestRun_bySize(t *testing.T) {
 	}
 }
 
+// A run whose parts seek to some rows tells nothing about whole hours.
+func TestRun_seekingTeachesNothing(t *testing.T) {
+	m, s := table(false)
+	e := New(quiet(m, nil))
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	sought := plan
+	sought.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	for _, p := range []*scanplan.Plan{&sought, &plan} {
+		stats, err := e.Run(t.Context(), p, answer{}.sink(t))
+		if err != nil || stats.Rows == 0 {
+			t.Fatalf("%v, %d rows", err, stats.Rows)
+		}
+		if w := e.sizes.of(&plan, operator.Access{}); (w == nil) != (p == &sought) {
+			t.Errorf("%d ranges sought: %v is known", stats.Ranges, w)
+		}
+	}
+}
+
 // An incomplete run teaches nothing.
 func TestRun_incompleteTeachesNothing(t *testing.T) {
 	m, s := table(false)
@@ -247,7 +263,7 @@ func TestRun_incompleteTeachesNothing(t *testing.T) {
 	if _, err := e.Run(t.Context(), &plan, func(scanplan.KeyRange, []batch.Record) error { return full }); err == nil {
 		t.Fatal("no error")
 	}
-	if w := e.sizes.of(&plan); w != nil {
+	if w := e.sizes.of(&plan, operator.Access{}); w != nil {
 		t.Errorf("%v", w)
 	}
 }

@@ -46,7 +46,7 @@ func (r *run) try(ctx context.Context, t *task, place int) (a attempt) {
 
 func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 	if place == local {
-		return summary.Open(r.e.cfg.Summaries, r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem, Memory: r.e.cfg.Memory})
+		return summary.Open(r.e.cfg.Summaries, r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem, Seek: r.e.cfg.Seek})
 	}
 	return r.e.cfg.Servers[place].Open(part)
 }

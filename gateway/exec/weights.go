@@ -58,7 +58,7 @@ func (w weights) cuts(from, to, size float64) (hours []int) {
 
 // places are where a key range of the plan begins and ends.
 func places(plan *scanplan.Plan, r scanplan.KeyRange) (from, to float64) {
-	head := plan.Schema.SaltWidth + plan.Schema.MetricWidth
+	head := plan.Schema.BaseTimeAt()
 	to = float64((plan.To - plan.From) / encoding.RowSeconds)
 	if len(r.Start) < head {
 		return 0, to

@@ -6,9 +6,7 @@ package last
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"downpour/encoding"
@@ -199,29 +197,20 @@ func (p *Points) counters(ctx context.Context, s Sub) (out []counter, err error)
 		return nil, err
 	}
 	column := []byte(encoding.MetaCounterQualifier)
-	sc, err := p.cfg.Store.Scan(ctx, store.Scan{Table: p.cfg.MetaTable, Family: encoding.FamilyName, Start: keys.Start, Stop: keys.Stop,
-		Filter: filter, Columns: []store.KeyRange{{Start: column, Stop: append(column, 0)}}})
-	if err != nil {
-		return nil, err
-	}
-	defer sc.Close()
-	for {
-		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
+	scan := store.Scan{Table: p.cfg.MetaTable, Family: encoding.FamilyName, Start: keys.Start, Stop: keys.Stop,
+		Filter: filter, Columns: []store.KeyRange{{Start: column, Stop: append(column, 0)}}}
+	for r, err := range store.Rows(ctx, p.cfg.Store, scan) {
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			if written, ok := counterTime(r); ok && filter.Matches(r.Key) {
-				out = append(out, counter{append(encoding.UID{}, r.Key...), written})
-			}
+		if written, ok := counterTime(r); ok && filter.Matches(r.Key) {
+			out = append(out, counter{append(encoding.UID{}, r.Key...), written})
 		}
 		if len(out) > MaxSeries {
 			return nil, &RefusedError{fmt.Sprintf("More than %d series match: name some tags", MaxSeries)}
 		}
 	}
+	return out, nil
 }
 
 // rowsPerRead is how many hours are read at a time when looking back.

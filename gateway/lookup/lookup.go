@@ -6,9 +6,7 @@ package lookup
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"downpour/encoding"
 	"downpour/pushdown/store"
@@ -123,53 +121,32 @@ func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
 		return []store.Scan{s}
 	}
 	if meta {
-		s.Start, s.Stop = w.metric, after(w.metric)
+		s.Start, s.Stop = w.metric, encoding.Behind(w.metric)
 		return []store.Scan{s}
 	}
 	var out []store.Scan
 	for b := range f.cfg.Schema.Buckets() {
 		s.Start = append(f.cfg.Schema.AppendSalt(nil, b), w.metric...)
-		s.Stop = after(s.Start)
+		s.Stop = encoding.Behind(s.Start)
 		out = append(out, s)
 	}
 	return out
 }
 
-// after is the first key behind all that begin with prefix; nil for none.
-func after(prefix []byte) []byte {
-	stop := append([]byte(nil), prefix...)
-	for i := len(stop) - 1; i >= 0; i-- {
-		if stop[i]++; stop[i] != 0 {
-			return stop[:i+1]
-		}
-	}
-	return nil
-}
-
 func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, meta bool) (out []encoding.UID, err error) {
-	sc, err := f.cfg.Store.Scan(ctx, s)
-	if err != nil {
-		return nil, fmt.Errorf("lookup in table %s: %w", s.Table, err)
-	}
-	defer sc.Close()
-	for {
-		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
+	for r, err := range store.Rows(ctx, f.cfg.Store, s) {
 		if err != nil {
 			return nil, fmt.Errorf("lookup in table %s: %w", s.Table, err)
 		}
-		for _, r := range rows {
-			tsuid, ok := f.tsuid(r.Key, meta)
-			if !ok || !w.admits(f.cfg.Schema, tsuid) {
-				continue
-			}
-			if out = append(out, tsuid); len(out) == limit || len(out) > MaxSeries {
-				return out, nil
-			}
+		tsuid, ok := f.tsuid(r.Key, meta)
+		if !ok || !w.admits(f.cfg.Schema, tsuid) {
+			continue
+		}
+		if out = append(out, tsuid); len(out) == limit || len(out) > MaxSeries {
+			return out, nil
 		}
 	}
+	return out, nil
 }
 
 // tsuid is the series of a row; not ok for rows of none, such as those of global

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"testing"
 
 	arrowmemory "github.com/apache/arrow/go/v15/arrow/memory"
 
@@ -225,12 +224,4 @@ func text(groups []Group) string {
 		}
 	}
 	return out
-}
-
-// mustEqual fails the test with a hint at the first difference.
-func mustEqual(t *testing.T, name string, got, want []Group) {
-	t.Helper()
-	if g, w := text(got), text(want); g != w {
-		t.Errorf("%s: got\n%swant\n%s", name, g, w)
-	}
 }

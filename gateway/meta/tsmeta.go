@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 
 	"downpour/encoding"
@@ -125,36 +124,27 @@ const MaxTSMetas = 100_000
 // TSMetas returns the TSMeta of the series that match a row filter inside
 // [start, stop), in TSUID order. Source: TSUIDQuery.getTSMetas.
 func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store.RowFilter) ([]*TSMeta, error) {
-	sc, err := c.cfg.Store.Scan(ctx, store.Scan{Table: c.cfg.MetaTable, Family: encoding.FamilyName, Start: keys.Start, Stop: keys.Stop, Filter: filter})
-	if err != nil {
-		return nil, err
-	}
-	defer sc.Close()
+	scan := store.Scan{Table: c.cfg.MetaTable, Family: encoding.FamilyName, Start: keys.Start, Stop: keys.Stop, Filter: filter}
 	out := []*TSMeta{}
-	for {
-		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
+	for r, err := range store.Rows(ctx, c.cfg.Store, scan) {
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			if !filter.Matches(r.Key) {
-				continue
-			}
-			m, err := c.fromRow(ctx, r)
-			if err != nil {
-				return nil, err
-			}
-			if m != nil {
-				out = append(out, m)
-			}
-			if len(out) > MaxTSMetas {
-				return nil, fmt.Errorf("more than %d series have meta data: name some tags", MaxTSMetas)
-			}
+		if !filter.Matches(r.Key) {
+			continue
+		}
+		m, err := c.fromRow(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			out = append(out, m)
+		}
+		if len(out) > MaxTSMetas {
+			return nil, fmt.Errorf("more than %d series have meta data: name some tags", MaxTSMetas)
 		}
 	}
+	return out, nil
 }
 
 // ChangeTSMeta merges a change into the TSMeta of a series, or, with overwrite,

@@ -88,6 +88,42 @@ func point(t int64, v encoding.Value) *Point {
 	return &Point{Metric: "mysql.bytes_sent", Tags: []Tag{{"host", "ubuntu"}}, Time: t, Value: v}
 }
 
+// Of a tag that is given twice the refusal names that one, whatever the order in
+// which UIDs were given, and no name gets a UID.
+func TestSeries_duplicateTag(t *testing.T) {
+	names := &numbering{}
+	s := NewSeries(encoding.DefaultSchema(), names, Auto{true, true, true})
+	_, err := s.Resolve(t.Context(), "m", []Tag{{"host", "a"}, {"dc", "b"}, {"host", "c"}})
+	if err == nil || err.Error() != "duplicate tag: host" {
+		t.Errorf("got %v", err)
+	}
+	for kind, ids := range names.ids {
+		if len(ids) > 0 {
+			t.Errorf("assigned %s %v", encoding.UIDKind(kind), ids)
+		}
+	}
+}
+
+// renamed gives all tag keys one UID, as a key and its new name have while the old
+// one is remembered.
+type renamed struct{ numbering }
+
+func (n *renamed) Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	if kind == encoding.UIDTagK {
+		return encoding.UID{0, 0, 7}, nil
+	}
+	return n.numbering.Assign(ctx, kind, name)
+}
+
+// No key is made that has a tag key twice.
+func TestSeries_oneUIDTwice(t *testing.T) {
+	s := NewSeries(encoding.DefaultSchema(), &renamed{}, Auto{true, true, true})
+	_, err := s.Resolve(t.Context(), "m", []Tag{{"host", "a"}, {"server", "b"}})
+	if err == nil || err.Error() != "two tag keys of m have the UID 000007" {
+		t.Errorf("got %v", err)
+	}
+}
+
 // OpenTSDB's documented example: 476 at 1292148123 is base time 1292148000 and
 // qualifier 07 B1.
 func TestWriter_cells(t *testing.T) {

@@ -115,6 +115,11 @@ func canonical(metric string, tags []Tag) string {
 func compareTags(a, b Tag) int { return strings.Compare(a.K, b.K) }
 
 func (s *Series) resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
+	for i, t := range tags {
+		if slices.ContainsFunc(tags[:i], func(o Tag) bool { return o.K == t.K }) {
+			return nil, fmt.Errorf("duplicate tag: %s", t.K)
+		}
+	}
 	m, err := s.uid(ctx, encoding.UIDMetric, metric, s.auto.Metrics)
 	if err != nil {
 		return nil, err
@@ -128,10 +133,10 @@ func (s *Series) resolve(ctx context.Context, metric string, tags []Tag) (*Serie
 			return nil, err
 		}
 	}
-	key := newSeriesKey(m, s.schema.AppendTags(nil, pairs))
+	key := newSeriesKey(m, s.schema.AppendTags(nil, pairs)) // sorts pairs
 	for i := 1; i < len(pairs); i++ {
-		if slices.Equal(pairs[i-1].K, pairs[i].K) {
-			return nil, fmt.Errorf("duplicate tag: %s", tags[i].K)
+		if slices.Equal(pairs[i-1].K, pairs[i].K) { // a name remembered from before its rename, and the new one
+			return nil, fmt.Errorf("two tag keys of %s have the UID %s", metric, pairs[i].K)
 		}
 	}
 	return key, nil

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"downpour/encoding"
 	"downpour/pushdown/store"
@@ -78,17 +77,8 @@ const sampleRows = 200
 // as they do once the number of buckets was raised: queries read all of them.
 // If most do, the number is wrong.
 func CheckLayout(ctx context.Context, s store.Reader, table string, schema encoding.Schema) error {
-	scan, err := s.Scan(ctx, store.Scan{Table: table, Family: "t", MaxRows: sampleRows, KeysOnly: true})
-	if err != nil {
-		return err
-	}
-	defer scan.Close()
 	c := layoutCheck{schema: schema}
-	for {
-		rows, err := scan.Next()
-		if errors.Is(err, io.EOF) {
-			return c.in(table, c.verdict())
-		}
+	for rows, err := range store.Blocks(ctx, s, store.Scan{Table: table, Family: "t", MaxRows: sampleRows, KeysOnly: true}) {
 		if err != nil {
 			return err
 		}
@@ -96,6 +86,7 @@ func CheckLayout(ctx context.Context, s store.Reader, table string, schema encod
 			return c.in(table, err)
 		}
 	}
+	return c.in(table, c.verdict())
 }
 
 // layoutCheck looks at rows one by one.

@@ -75,7 +75,15 @@ func (x *exporter) rest(ctx context.Context, times [2]string) error {
 // cells passes the rows of a scan.
 func (x *exporter) cells(ctx context.Context, s store.Scan, each func(context.Context, store.Row) error) error {
 	s.BlockBytes = exportBlock
-	return eachRow(ctx, x.conn.store, s, func(row store.Row) (bool, error) { return true, each(ctx, row) })
+	for row, err := range store.Rows(ctx, x.conn.store, s) {
+		if err != nil {
+			return err
+		}
+		if err := each(ctx, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // globals writes the global annotations: their rows have the metric 0 and no

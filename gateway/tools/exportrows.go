@@ -75,12 +75,15 @@ func (x *exporter) scan(ctx context.Context, c *compile.Compiled, r scanplan.Key
 	}
 	s := store.Scan{Table: c.Plan.Table, Start: r.Start, Stop: r.Stop, Family: encoding.FamilyData,
 		Filter: access.Filter, BlockBytes: exportBlock}
-	return eachRow(ctx, x.conn.store, s, func(row store.Row) (bool, error) {
-		if err := x.row(ctx, c, row, metric); err != nil {
-			return false, fmt.Errorf("row %x: %w", row.Key, err)
+	for row, err := range store.Rows(ctx, x.conn.store, s) {
+		if err != nil {
+			return err
 		}
-		return true, nil
-	})
+		if err := x.row(ctx, c, row, metric); err != nil {
+			return fmt.Errorf("row %x: %w", row.Key, err)
+		}
+	}
+	return nil
 }
 
 func (x *exporter) row(ctx context.Context, c *compile.Compiled, row store.Row, metric string) error {

@@ -14,7 +14,6 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/put"
-	"downpour/gateway/query"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
 )
@@ -74,7 +73,6 @@ func (h *served) call() (*call, *connection) {
 
 // statusOf tells the store's faults from the request's.
 func statusOf(err error) int {
-	var refused *query.Error
 	var noName *uid.NoSuchNameError
 	switch {
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
@@ -83,8 +81,6 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, errInUse):
 		return http.StatusConflict
-	case errors.As(err, &refused):
-		return http.StatusBadRequest
 	}
 	return http.StatusBadRequest
 }

@@ -137,7 +137,7 @@ func (d *deletion) dataRow(ctx context.Context) (encoding.UID, error) {
 	}
 	for bucket := range schema.Buckets() {
 		start := schema.AppendRangeKey(nil, bucket, d.uid, 0)
-		stop := append(schema.AppendRangeKey(nil, bucket, d.uid, 1<<32-1), bytes.Repeat([]byte{0xff}, 1024)...)
+		stop := encoding.Behind(start[:schema.BaseTimeAt()])
 		if row, err := d.scanRows(ctx, store.Scan{Start: start, Stop: stop}); row != nil || err != nil {
 			return row, err
 		}
@@ -154,19 +154,18 @@ func (d *deletion) pattern() (f store.RowFilter) {
 	return f
 }
 
-func (d *deletion) scanRows(ctx context.Context, s store.Scan) (found encoding.UID, err error) {
+func (d *deletion) scanRows(ctx context.Context, s store.Scan) (encoding.UID, error) {
 	s.Table, s.Family, s.KeysOnly, s.BlockBytes = d.settings.Tables.Data, encoding.FamilyData, true, exportBlock
-	err = d.rows(ctx, s, func(key []byte) (bool, error) {
-		k, err := d.settings.Schema.ParseRowKey(key)
+	for row, err := range store.Rows(ctx, d.st, s) {
 		if err != nil {
-			return true, nil // no row of ours
+			return nil, err
 		}
-		if d.in(k.Metric, k.Tags) {
-			found = bytes.Clone(key)
+		k, err := d.settings.Schema.ParseRowKey(row.Key)
+		if err == nil && d.in(k.Metric, k.Tags) { // else no row of ours, or of another series
+			return bytes.Clone(row.Key), nil
 		}
-		return found == nil, nil
-	})
-	return found, err
+	}
+	return nil, nil
 }
 
 // in tells whether a series has the UID.
@@ -182,25 +181,28 @@ func (d *deletion) in(metric, tags []byte) bool {
 	return false
 }
 
-// rows passes the keys of a scan until each says to stop.
-func (d *deletion) rows(ctx context.Context, s store.Scan, each func(key []byte) (bool, error)) error {
-	return eachRow(ctx, d.st, s, func(row store.Row) (bool, error) { return each(row.Key) })
+// seriesOf are the deletions of the rows, among those scanned, of series with the
+// UID.
+func (d *deletion) seriesOf(ctx context.Context, scan store.Scan) (series []store.Mutation, err error) {
+	for row, err := range store.Rows(ctx, d.st, scan) {
+		if err != nil {
+			return nil, err
+		}
+		if metric, tags, err := d.settings.Schema.SplitTSUID(row.Key); err == nil && d.in(metric, tags) {
+			series = append(series, store.Mutation{Kind: store.DeleteRow, Row: bytes.Clone(row.Key), Family: encoding.FamilyName})
+		}
+	}
+	return series, nil
 }
 
 // removeMeta removes the UIDMeta, and what the meta table has of series with the
 // UID: lookups could not name them.
 func (d *deletion) removeMeta(ctx context.Context) error {
-	var series []store.Mutation
 	scan := store.Scan{Table: d.settings.Tables.Meta, Family: encoding.FamilyName, KeysOnly: true, BlockBytes: exportBlock}
 	if d.kind == encoding.UIDMetric {
-		scan.Start, scan.Stop = d.uid, append(bytes.Clone(d.uid), bytes.Repeat([]byte{0xff}, 1024)...)
+		scan.Start, scan.Stop = d.uid, encoding.Behind(d.uid)
 	}
-	err := d.rows(ctx, scan, func(key []byte) (bool, error) {
-		if metric, tags, err := d.settings.Schema.SplitTSUID(key); err == nil && d.in(metric, tags) {
-			series = append(series, store.Mutation{Kind: store.DeleteRow, Row: bytes.Clone(key), Family: encoding.FamilyName})
-		}
-		return true, nil
-	})
+	series, err := d.seriesOf(ctx, scan)
 	if err == nil && len(series) > 0 {
 		err = d.st.Apply(ctx, d.settings.Tables.Meta, series)
 	}

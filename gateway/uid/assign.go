@@ -93,53 +93,66 @@ func (d *Dictionary) assign(ctx context.Context, kind encoding.UIDKind, name str
 // errLostRace tells that another writer gave the name its UID: read it.
 var errLostRace = errors.New("uid: another writer has assigned the name")
 
-// allocate takes the three steps once.
+// allocate takes the three steps once: a number, the reverse mapping, the forward
+// one. A number that did not become a UID is lost.
 func (d *Dictionary) allocate(ctx context.Context, kind encoding.UIDKind, name string, row []byte) (encoding.UID, error) {
-	s, table := d.atomic(), d.cfg.Table
-	counter := store.CellKey{Row: encoding.CounterRow, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}
-	n, err := s.Increment(ctx, table, counter, 1)
+	u, err := d.count(ctx, kind, name)
 	if err != nil {
-		return nil, fmt.Errorf("uid: counting for %s %q: %w", kind, name, err)
+		return nil, err
 	}
-	width := d.cfg.Schema.UIDWidth(kind)
-	if n <= 0 {
-		return nil, fmt.Errorf("uid: the counter of %s is %d, want more than 0", kind, n)
+	if err := d.give(ctx, kind, name, row, u); err != nil {
+		d.leaked.Add(1)
+		return nil, err
 	}
-	u, err := encoding.AppendUID(nil, uint64(n), width)
-	if err != nil {
-		return nil, &FullError{kind, width}
-	}
-	d.warnShort(kind, n, width)
-	given := false
-	defer func() {
-		if !given {
-			d.leaked.Add(1)
-		}
-	}()
-	reverse := store.CellKey{Row: u, Family: encoding.FamilyName, Qualifier: kind.Qualifier()}
-	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)
-	if err != nil {
-		return nil, fmt.Errorf("uid: reverse mapping of %s %q: %w", kind, name, err)
-	}
-	if !ok {
-		// The number was counted for us alone: somebody wrote the table by
-		// other means. It is left to them.
-		return nil, fmt.Errorf("%w: %s %s is in use already", errLostRace, kind, encoding.UID(u))
-	}
-	forward := store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}
-	ok, err = s.CompareAndPut(ctx, table, forward, nil, u)
-	if err != nil {
-		return nil, fmt.Errorf("uid: forward mapping of %s %q: %w", kind, name, err)
-	}
-	if !ok {
-		return nil, errLostRace
-	}
-	given = true
 	d.assigned.Add(1)
 	if d.cfg.Assigned != nil {
 		d.cfg.Assigned(kind, name, u)
 	}
 	return u, nil
+}
+
+// count takes the next number of a kind.
+func (d *Dictionary) count(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	counter := store.CellKey{Row: encoding.CounterRow, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}
+	n, err := d.atomic().Increment(ctx, d.cfg.Table, counter, 1)
+	if err != nil {
+		return nil, fmt.Errorf("uid: counting for %s %q: %w", kind, name, err)
+	}
+	if n <= 0 {
+		return nil, fmt.Errorf("uid: the counter of %s is %d, want more than 0", kind, n)
+	}
+	width := d.cfg.Schema.UIDWidth(kind)
+	u, err := encoding.AppendUID(nil, uint64(n), width)
+	if err != nil {
+		return nil, &FullError{kind, width}
+	}
+	d.warnShort(kind, n, width)
+	return u, nil
+}
+
+// give writes both mappings, the reverse one first: a UID that a writer can find
+// has a name.
+func (d *Dictionary) give(ctx context.Context, kind encoding.UIDKind, name string, row []byte, u encoding.UID) error {
+	s, table := d.atomic(), d.cfg.Table
+	reverse := store.CellKey{Row: u, Family: encoding.FamilyName, Qualifier: kind.Qualifier()}
+	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)
+	if err != nil {
+		return fmt.Errorf("uid: reverse mapping of %s %q: %w", kind, name, err)
+	}
+	if !ok {
+		// The number was counted for us alone: somebody wrote the table by
+		// other means. It is left to them.
+		return fmt.Errorf("%w: %s %s is in use already", errLostRace, kind, u)
+	}
+	forward := store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}
+	ok, err = s.CompareAndPut(ctx, table, forward, nil, u)
+	if err != nil {
+		return fmt.Errorf("uid: forward mapping of %s %q: %w", kind, name, err)
+	}
+	if !ok {
+		return errLostRace
+	}
+	return nil
 }
 
 // atomic is by what UIDs are assigned. A store's log keeps the order of the three

@@ -2,9 +2,7 @@ package uid
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"downpour/encoding"
 	"downpour/pushdown/store"
@@ -34,30 +32,20 @@ func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefi
 	if !ok {
 		return nil, true, nil
 	}
-	sc, err := d.cfg.Store.Scan(ctx, scan)
-	if err != nil {
-		return nil, false, fmt.Errorf("uid: %s beginning with %q: %w", kind, prefix, err)
-	}
-	defer sc.Close()
-	for {
-		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
-			return out, true, nil
-		}
+	for r, err := range store.Rows(ctx, d.cfg.Store, scan) {
 		if err != nil {
 			return nil, false, fmt.Errorf("uid: %s beginning with %q: %w", kind, prefix, err)
 		}
-		for _, r := range rows {
-			u := column(r, kind)
-			if len(u) != d.cfg.Schema.UIDWidth(kind) {
-				continue // a name of another kind, or the counter
-			}
-			if len(out) == limit {
-				return out, false, nil
-			}
-			out = append(out, Entry{encoding.ParseName(r.Key), u})
+		u := column(r, kind)
+		if len(u) != d.cfg.Schema.UIDWidth(kind) {
+			continue // a name of another kind, or the counter
 		}
+		if len(out) == limit {
+			return out, false, nil
+		}
+		out = append(out, Entry{encoding.ParseName(r.Key), u})
 	}
+	return out, true, nil
 }
 
 // Rows of names begin here, behind the counter's row 00.
@@ -77,17 +65,6 @@ func (d *Dictionary) prefixScan(prefix string, kind encoding.UIDKind) (store.Sca
 	if err != nil {
 		return scan, false
 	}
-	scan.Start, scan.Stop = start, after(start)
+	scan.Start, scan.Stop = start, encoding.Behind(start)
 	return scan, true
-}
-
-// after is the first key behind all that begin with prefix; nil for none.
-func after(prefix []byte) []byte {
-	stop := append([]byte(nil), prefix...)
-	for i := len(stop) - 1; i >= 0; i-- {
-		if stop[i]++; stop[i] != 0 {
-			return stop[:i+1]
-		}
-	}
-	return nil
 }

@@ -87,11 +87,6 @@ func (v *VictoriaMetrics) Close() error {
 	return errors.Join(err, os.RemoveAll(v.dir))
 }
 
-// CloseKeeping is Close, but leaves the files and returns where they are.
-func (v *VictoriaMetrics) CloseKeeping() (files string, err error) {
-	return v.dir, stopWithin(v.Process, 15*time.Second)
-}
-
 // SetUp runs integration/setup/setup.sh for the named steps, see there. Its error
 // is the line in which the script says what is missing. Steps already done cost
 // nothing.

@@ -11,8 +11,9 @@
 // found any more, and a named test that fails by itself are failures of the
 // command.
 //
-// To add a fault, add an entry to list.go: a name, the file, a text that occurs
-// in it exactly once, what to put there, and the test that must fail.
+// To add a fault, add an entry to one of the lists (list_*.go): a name, the file, a
+// text that occurs in it exactly once, what to put there, and the test that must
+// fail.
 package main
 
 import (

@@ -78,6 +78,25 @@ func First(path string, need Scope) (string, error) {
 	return "", fmt.Errorf("token file %s holds no token with scope %s", path, need)
 }
 
+// FirstOfEach are the first tokens of a file under each scope that it names: Read,
+// Write, or All for admin. An empty path gives none.
+func FirstOfEach(path string) (map[Scope]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	entries, _, err := parseFile(path)
+	if err != nil {
+		return nil, err
+	}
+	first := map[Scope]string{}
+	for _, e := range entries {
+		if first[e.scope] == "" {
+			first[e.scope] = e.token
+		}
+	}
+	return first, nil
+}
+
 // String names the scopes as a token file does.
 func (s Scope) String() string {
 	var names []string

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,27 @@ func TestLoad_need(t *testing.T) {
 	}
 	if _, err := Load(path, All, slog.Default()); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFirstOfEach(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	write(t, path, "write collector-0123456789\nread grafana-0123456789\n# read\nwrite importer-0123456789\n", time.Unix(1000, 0))
+	got, err := FirstOfEach(path)
+	want := map[Scope]string{Read: "grafana-0123456789", Write: "collector-0123456789"}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+	write(t, path, "admin operator-0123456789\nroot operator-0123456789\n", time.Unix(1000, 0))
+	if _, err := FirstOfEach(path); err == nil || !strings.Contains(err.Error(), `line 2: scope "root"`) {
+		t.Errorf("a wrong line: %v", err)
+	}
+	write(t, path, "admin operator-0123456789\n", time.Unix(1000, 0))
+	if got, err := FirstOfEach(path); err != nil || !maps.Equal(got, map[Scope]string{All: "operator-0123456789"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := FirstOfEach(""); err != nil || len(got) != 0 {
+		t.Errorf("without a file: %q, %v", got, err)
 	}
 }
 

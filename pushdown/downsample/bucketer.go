@@ -49,9 +49,9 @@ type bucketing interface {
 	grid(from, to int64) (stamps, starts []int64)
 }
 
-// New returns a bucketer for the scan range [From, To), in seconds, of a query
-// with the bounds Start and End in ms. Its errors have OpenTSDB's wording.
-func New(d *scanplan.Downsample, From, To, Start, End int64) (*Bucketer, error) {
+// New returns a bucketer for the scan range [from, to), in seconds, of a query
+// with the bounds start and end in ms. Its errors have OpenTSDB's wording.
+func New(d *scanplan.Downsample, from, to, start, end int64) (*Bucketer, error) {
 	fn, ok := aggregate.Lookup(d.Function)
 	if !ok {
 		return nil, fmt.Errorf("No such downsampling function: %s", d.Function)
@@ -63,7 +63,7 @@ func New(d *scanplan.Downsample, From, To, Start, End int64) (*Bucketer, error) 
 	b.Reset()
 	switch {
 	case d.All:
-		b.bucketing, b.first, b.last = whole{Start, End}, Start, End
+		b.bucketing, b.first, b.last = whole{start, end}, start, end
 		return b, nil
 	case d.Interval <= 0:
 		return nil, fmt.Errorf("downsample: interval %d ms, want more than 0", d.Interval)
@@ -72,12 +72,12 @@ func New(d *scanplan.Downsample, From, To, Start, End int64) (*Bucketer, error) 
 		if err != nil {
 			return nil, err
 		}
-		b.bucketing, b.first = c, c.seek(From*1000)
+		b.bucketing, b.first = c, c.seek(from*1000)
 	default:
 		f := fixed(d.Interval)
-		b.bucketing, b.first = f, f.floor(From*1000+d.Interval-1)
+		b.bucketing, b.first = f, f.floor(from*1000+d.Interval-1)
 	}
-	b.gridFrom, b.gridTo, b.width = From*1000, To*1000, d.Interval
+	b.gridFrom, b.gridTo, b.width = from*1000, to*1000, d.Interval
 	return b, checkFill(d.Fill)
 }
 

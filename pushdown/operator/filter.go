@@ -176,7 +176,7 @@ func (b *accessBuilder) byFirstTag() (Access, bool) {
 			if whole {
 				r.add(b.part.Range, key, append(bytes.Clone(key), 0))
 			} else {
-				r.add(b.part.Range, key, seek.Successor(key))
+				r.add(b.part.Range, key, encoding.Behind(key))
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern
 // hours are the base times that rows of the part can have, half-open.
 func (b *accessBuilder) hours() (from, to int64) {
 	from, to = b.plan.From, b.plan.To
-	at := b.plan.Schema.SaltWidth + b.plan.Schema.MetricWidth
+	at := b.plan.Schema.BaseTimeAt()
 	if k := b.part.Range.Start; len(k) >= at+encoding.BaseTimeWidth {
 		from = max(from, int64(binary.BigEndian.Uint32(k[at:])))
 	}

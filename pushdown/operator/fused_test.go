@@ -122,11 +122,11 @@ func TestFusedIsUnfused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			op, err := operator.Downsample(operator.Checked(in, t.Errorf), part, operator.Options{})
+			op, err := operator.Downsample(operatortest.Checked(in, t.Errorf), part, operator.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			unfused, err := collect(operator.Checked(op, t.Errorf))
+			unfused, err := collect(operatortest.Checked(op, t.Errorf))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +223,7 @@ func BenchmarkStrict(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := operator.Drain(b.Context(), op, func(batch.Record) error { return nil }); err != nil {
+				if err := operatortest.Drain(b.Context(), op, func(batch.Record) error { return nil }); err != nil {
 					b.Fatal(err)
 				}
 				stats = op.Stats()

@@ -3,9 +3,7 @@ package operator
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
@@ -22,18 +20,10 @@ func Keys(ctx context.Context, from store.Reader, part *scanplan.Part, each func
 	if access.Nothing {
 		return nil
 	}
-	sc, err := from.Scan(ctx, store.Scan{Table: part.Plan.Table, Family: encoding.FamilyData, KeysOnly: true,
-		Start: part.Range.Start, Stop: part.Range.Stop, Filter: access.Filter})
-	if err != nil {
-		return err
-	}
-	defer sc.Close()
+	scan := store.Scan{Table: part.Plan.Table, Family: encoding.FamilyData, KeysOnly: true,
+		Start: part.Range.Start, Stop: part.Range.Stop, Filter: access.Filter}
 	admit := newAdmission(part)
-	for {
-		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	for rows, err := range store.Blocks(ctx, from, scan) {
 		if err != nil {
 			return err
 		}
@@ -48,6 +38,7 @@ func Keys(ctx context.Context, from store.Reader, part *scanplan.Part, each func
 			return err
 		}
 	}
+	return nil
 }
 
 // keys are the admitted keys among rows, copied.

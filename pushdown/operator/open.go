@@ -22,9 +22,9 @@ type Options struct {
 	// BlockBytes is about how many bytes the store hands over at once, 0 for
 	// the store's default.
 	BlockBytes int
-	// Memory remembers what parts can skip; nil remembers nothing. It is one
+	// Seek remembers what parts can skip; nil remembers nothing. It is one
 	// for all operators on a store.
-	Memory *seek.Memory
+	Seek *seek.Memory
 }
 
 // DefaultFlushBytes is a batch that no message limit refuses and that is large
@@ -67,9 +67,8 @@ func validate(part *scanplan.Part) error {
 	if err := part.Validate(); err != nil {
 		return err
 	}
-	prefix := part.Plan.Schema.SaltWidth + part.Plan.Schema.MetricWidth
-	if len(part.Range.Start) < prefix {
-		return fmt.Errorf("part starts at %s, want at least salt and metric, %d bytes", part.Range.Start, prefix)
+	if least := part.Plan.Schema.BaseTimeAt(); len(part.Range.Start) < least {
+		return fmt.Errorf("part starts at %s, want at least salt and metric, %d bytes", part.Range.Start, least)
 	}
 	return nil
 }

@@ -18,8 +18,8 @@
 //	downsample   downsample.Bucketer, per row where buckets divide the hour
 //	emit         records of about FlushBytes
 //
-// Downsample is the last but one stage on its own, over batches of points; that
-// the fused pass equals it is a property test.
+// unfused_test.go has the last but one stage on its own, over batches of points;
+// that the fused pass equals it is a property test.
 package operator
 
 import (
@@ -32,7 +32,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Operator yields series batches. The contract, which Checked enforces in tests:
+// Operator yields series batches. The contract, which operatortest.Checked enforces:
 //
 //   - It is for one goroutine; only Close may be called from another, and only
 //     while no Next runs.

@@ -47,12 +47,12 @@ type failer interface {
 func read(t failer, from store.Reader, part *scanplan.Part, opts operator.Options) (map[string]flat, operator.Stats, error) {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
-	opts.Mem = operator.Poisoned(mem)
+	opts.Mem = operatortest.Poisoned(mem)
 	op, err := operator.New(from, part, opts)
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
-	op = operator.Checked(op, t.Errorf)
+	op = operatortest.Checked(op, t.Errorf)
 	spans, err := collect(op)
 	if n := mem.CurrentAlloc(); n != 0 {
 		t.Errorf("%d bytes leaked", n)
@@ -62,7 +62,7 @@ func read(t failer, from store.Reader, part *scanplan.Part, opts operator.Option
 
 func collect(op operator.Operator) (map[string]flat, error) {
 	spans := map[string]flat{}
-	err := operator.Drain(context.Background(), op, func(r batch.Record) error {
+	err := operatortest.Drain(context.Background(), op, func(r batch.Record) error {
 		reader, err := batch.NewSeriesReader(r)
 		if err != nil {
 			return err
@@ -416,7 +416,7 @@ func TestStrict_ends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return operator.Checked(op, t.Errorf)
+		return operatortest.Checked(op, t.Errorf)
 	}
 	next := func(op operator.Operator, ctx context.Context) error {
 		r, err := op.Next(ctx)
@@ -472,7 +472,7 @@ func TestChecked(t *testing.T) {
 	f := func(op operator.Operator, calls func(operator.Operator), want string) {
 		t.Helper()
 		var reports []string
-		calls(operator.Checked(op, func(format string, args ...any) { reports = append(reports, fmt.Sprintf(format, args...)) }))
+		calls(operatortest.Checked(op, func(format string, args ...any) { reports = append(reports, fmt.Sprintf(format, args...)) }))
 		if !slices.ContainsFunc(reports, func(r string) bool { return strings.Contains(r, want) }) {
 			t.Errorf("reports %q, want %q", reports, want)
 		}

@@ -173,7 +173,7 @@ func (l *learner) findHour() (bool, error) {
 // heads are those of a tag key in the hour, nil if they are too many.
 func (l *learner) heads(tagk encoding.UID) (*seek.Heads, error) {
 	h := seek.NewHeads(l.part.Plan.Schema, tagk)
-	stop := seek.Successor(l.hour)
+	stop := encoding.Behind(l.hour)
 	for at := l.hour; at != nil; {
 		key, err := l.first(at, stop)
 		if err != nil || key == nil {
@@ -199,7 +199,7 @@ func (l *learner) behind(head, tags []byte) []byte {
 	case len(head) == 0:
 		return nil
 	}
-	return seek.Successor(key)
+	return encoding.Behind(key)
 }
 
 // first is the first key in [start, stop), nil if there is none.

@@ -137,7 +137,7 @@ func TestSeek_changesBetweenAsks(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, stats, err := read(t, table, part, operator.Options{Memory: memory})
+				got, stats, err := read(t, table, part, operator.Options{Seek: memory})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -194,7 +194,7 @@ func TestSeek_oneOfMany(t *testing.T) {
 	ask := func(name string, memory *seek.Memory, looked, probes int64, tags ...scanplan.TagPredicate) {
 		t.Helper()
 		plan.Tags = tags
-		spans, stats, err := read(t, st, whole(plan), operator.Options{Memory: memory})
+		spans, stats, err := read(t, st, whole(plan), operator.Options{Seek: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestSeek_learnsAllHeads(t *testing.T) {
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(4), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
 	memory := seek.NewMemory()
 	memory.Note(seek.Subject(whole(plan)), seek.Walk{From: base, To: base + 24*3600, Looked: 100_000})
-	spans, _, err := read(t, m, whole(plan), operator.Options{Memory: memory})
+	spans, _, err := read(t, m, whole(plan), operator.Options{Seek: memory})
 	if err != nil || len(spans) != 3 {
 		t.Errorf("%d series, %v", len(spans), err)
 	}
@@ -278,7 +278,7 @@ func TestSeek_learningFails(t *testing.T) {
 		}
 		return nil
 	}
-	spans, stats, err := read(t, m, whole(plan), operator.Options{Memory: memory})
+	spans, stats, err := read(t, m, whole(plan), operator.Options{Seek: memory})
 	if err != nil || len(spans) != 1 || stats.Probes != 1 || !failed {
 		t.Errorf("%d series, %d probes, failed %t, %v", len(spans), stats.Probes, failed, err)
 	}

@@ -119,8 +119,8 @@ func (o *strict) open(ctx context.Context) error {
 	o.budget = BudgetOf(ctx)
 	var inner context.Context
 	inner, o.cancel = context.WithCancel(ctx)
-	o.stats.Probes = learn(inner, o.from, o.part, o.opts.Memory)
-	access := ExplainWith(o.part, o.opts.Memory)
+	o.stats.Probes = learn(inner, o.from, o.part, o.opts.Seek)
+	access := ExplainWith(o.part, o.opts.Seek)
 	if access.Nothing {
 		o.done = true
 		return nil
@@ -147,7 +147,7 @@ func (o *strict) block() error {
 	o.stats.ScanTime += got.Sub(began)
 	if errors.Is(err, io.EOF) {
 		defer func() { o.stats.EmitTime += time.Since(got) }()
-		Note(o.opts.Memory, o.part, o.stats)
+		Note(o.opts.Seek, o.part, o.stats)
 		return o.finish()
 	}
 	defer func() { o.stats.FoldTime += time.Since(got) }()

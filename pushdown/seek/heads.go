@@ -71,23 +71,11 @@ func (h *Heads) Append(dst []store.KeyRange, hour []byte, values []encoding.UID)
 		}
 		for _, v := range values {
 			wanted := slices.Concat(key, v)
-			dst = append(dst, store.KeyRange{Start: wanted, Stop: Successor(wanted)})
+			dst = append(dst, store.KeyRange{Start: wanted, Stop: encoding.Behind(wanted)})
 		}
-		at = Successor(key[:len(key)-len(h.tagk)])
+		at = encoding.Behind(key[:len(key)-len(h.tagk)])
 	}
 	return dst // the empty head comes last, and ends the hour
-}
-
-// Successor is the smallest key above all that begin with key; nil if none.
-func Successor(key []byte) []byte {
-	next := bytes.Clone(key)
-	for i := len(next) - 1; i >= 0; i-- {
-		next[i]++
-		if next[i] != 0 {
-			return next[:i+1]
-		}
-	}
-	return nil
 }
 
 // Intersect is what lies in a range of both lists, which ascend and are disjoint.

@@ -63,8 +63,8 @@ func (c *Common) Schema() encoding.Schema {
 	return s
 }
 
-// Memory is what queries remember by, nil if they shall not.
-func (c *Common) Memory() *seek.Memory {
+// SeekMemory is what queries remember by, nil if they shall not.
+func (c *Common) SeekMemory() *seek.Memory {
 	if !c.Seek {
 		return nil
 	}

@@ -43,7 +43,7 @@ func versus(b *testing.B, st store.Reader, p *scanplan.Part) {
 	drain := func(c *Cache) operator.Stats {
 		op, err := Open(c, st, p, operator.Options{})
 		if err == nil {
-			err = operator.Drain(b.Context(), op, func(batch.Record) error { return nil })
+			err = operatortest.Drain(b.Context(), op, func(batch.Record) error { return nil })
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -77,7 +77,7 @@ func (w *world) value(p *scanplan.Part) (got int64, err error) {
 		return 0, err
 	}
 	rows := 0
-	err = operator.Drain(context.Background(), op, func(r batch.Record) error {
+	err = operatortest.Drain(context.Background(), op, func(r batch.Record) error {
 		reader, err := batch.NewSeriesReader(r)
 		if err != nil {
 			return err

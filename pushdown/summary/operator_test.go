@@ -73,12 +73,12 @@ func TestOpen_contract(t *testing.T) {
 	w, p, _ := remembered(t)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
-	op := operator.Checked(w.open(p, operator.Options{Mem: operator.Poisoned(mem)}), t.Errorf)
+	op := operatortest.Checked(w.open(p, operator.Options{Mem: operatortest.Poisoned(mem)}), t.Errorf)
 	op.Close()
 	if _, err := op.Next(t.Context()); !errors.Is(err, operator.ErrClosed) {
 		t.Errorf("Next after Close: %v", err)
 	}
-	op = operator.Checked(w.open(p, operator.Options{Mem: operator.Poisoned(mem)}), t.Errorf)
+	op = operatortest.Checked(w.open(p, operator.Options{Mem: operatortest.Poisoned(mem)}), t.Errorf)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 2 {
@@ -87,7 +87,7 @@ func TestOpen_contract(t *testing.T) {
 		}
 	}
 	op.Close()
-	op = operator.Checked(w.open(p, operator.Options{Mem: operator.Poisoned(mem)}), t.Errorf)
+	op = operatortest.Checked(w.open(p, operator.Options{Mem: operatortest.Poisoned(mem)}), t.Errorf)
 	r, err := op.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)

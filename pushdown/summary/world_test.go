@@ -151,9 +151,9 @@ func (w *world) answer(mode scanplan.Mode, op operator.Operator, err error) ([]b
 	}
 	var all []byte
 	if mode == scanplan.Strict {
-		op = operator.Checked(op, w.Errorf)
+		op = operatortest.Checked(op, w.Errorf)
 	}
-	err = operator.Drain(context.Background(), op, func(r batch.Record) error {
+	err = operatortest.Drain(context.Background(), op, func(r batch.Record) error {
 		b, err := batch.Encode(r)
 		all = append(all, b...)
 		return err

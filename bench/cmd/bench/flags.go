@@ -51,39 +51,17 @@ type place struct {
 const storeHelp = "pebble:DIR, hbase:HOST:PORT[/znode], or hbase to start one on this machine; empty is a new embedded store"
 
 // use opens the store that a flag names, or starts one.
-func (s *session) use(ctx context.Context, address string, r *report.Report) (*place, error) {
-	p := &place{address: address, close: func() {}, settle: func(context.Context) error { return nil }}
+func (s *session) use(ctx context.Context, address string, r *report.Report) (p *place, err error) {
 	switch address {
 	case "hbase":
-		if err := s.setUp(ctx, "java_servers"); err != nil {
-			return nil, err
-		}
-		h, err := e2e.StartHBase(ctx, e2e.HBaseOptions{RegionServers: 1, RegionServerMiB: 2048})
-		if err != nil {
-			return nil, err
-		}
-		r.AddPeer(report.Peer{Name: peer.HBase, Version: e2e.Version("hbase") + ", one region server of 2 GiB"})
-		p.close = func() { h.Close() }
-		p.quorum, p.beside, p.cpu = h.Quorum(), h.RegionServerAddr(0), h.CPU
-		p.address = "hbase:" + h.Quorum()
-		var settled []string
-		p.settle = func(ctx context.Context) error {
-			tables, err := h.Admin.Tables(ctx)
-			for _, t := range tables {
-				if err == nil && strings.HasPrefix(t, "bench") && !slices.Contains(settled, t) {
-					settled = append(settled, t)
-					err = h.Admin.Compact(ctx, t)
-				}
-			}
-			return err
-		}
+		p, err = s.startHBase(ctx, r)
 	case "":
-		dir, err := os.MkdirTemp("", "downpour-bench-")
-		if err != nil {
-			return nil, err
-		}
-		p.close = func() { os.RemoveAll(dir) }
-		p.address = "pebble:" + dir
+		p, err = newEmbedded()
+	default:
+		p = &place{address: address, close: func() {}, settle: func(context.Context) error { return nil }}
+	}
+	if err != nil {
+		return nil, err
 	}
 	st, err := openStore(p.address)
 	if err != nil {
@@ -96,6 +74,45 @@ func (s *session) use(ctx context.Context, address string, r *report.Report) (*p
 	end := p.close
 	p.store, p.close = st, func() { st.Close(); end() }
 	return p, nil
+}
+
+// newEmbedded is the place of an embedded store that ends with the workload.
+func newEmbedded() (*place, error) {
+	dir, err := os.MkdirTemp("", "downpour-bench-")
+	if err != nil {
+		return nil, err
+	}
+	return &place{address: "pebble:" + dir, close: func() { os.RemoveAll(dir) }, settle: func(context.Context) error { return nil }}, nil
+}
+
+// startHBase is the place of an HBase on this machine, which ends with the
+// workload.
+func (s *session) startHBase(ctx context.Context, r *report.Report) (*place, error) {
+	if err := s.setUp(ctx, "java_servers"); err != nil {
+		return nil, err
+	}
+	h, err := e2e.StartHBase(ctx, e2e.HBaseOptions{RegionServers: 1, RegionServerMiB: 2048})
+	if err != nil {
+		return nil, err
+	}
+	r.AddPeer(report.Peer{Name: peer.HBase, Version: e2e.Version("hbase") + ", one region server of 2 GiB"})
+	return &place{address: "hbase:" + h.Quorum(), quorum: h.Quorum(), beside: h.RegionServerAddr(0), cpu: h.CPU,
+		settle: compactOnce(h), close: func() { h.Close() }}, nil
+}
+
+// compactOnce compacts each table of a workload the first time that it is asked to.
+func compactOnce(h *e2e.HBase) func(context.Context) error {
+	var settled []string
+	return func(ctx context.Context) error {
+		tables, err := h.Admin.Tables(ctx)
+		for _, t := range tables {
+			if err == nil && strings.HasPrefix(t, "bench") && !slices.Contains(settled, t) {
+				settled = append(settled, t)
+				err = h.Admin.Compact(ctx, t)
+			}
+		}
+		return err
+	}
 }
 
 // setUp gets what the real servers need and the machine lacks.

@@ -13,6 +13,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/tools"
+	"downpour/pushdown/auth"
 	"downpour/pushdown/store/open"
 )
 
@@ -123,22 +124,9 @@ func gatewayURL(cfg *gateway.Config) string {
 // tokens are the first of each scope in a token file, to be shown to the gateway
 // that has it too.
 func tokens(path string) (t tools.Tokens, err error) {
-	if path == "" {
-		return t, nil
-	}
-	text, err := os.ReadFile(path)
+	of, err := auth.FirstOfEach(path)
 	if err != nil {
 		return t, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
-	scopes := map[string]*string{"read": &t.Read, "write": &t.Write, "admin": &t.Admin}
-	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(line)
-		if len(words) != 2 {
-			continue
-		}
-		if to := scopes[words[0]]; to != nil && *to == "" {
-			*to = words[1]
-		}
-	}
-	return t, nil
+	return tools.Tokens{Read: of[auth.Read], Write: of[auth.Write], Admin: of[auth.All]}, nil
 }

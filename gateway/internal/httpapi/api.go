@@ -55,6 +55,9 @@ type API struct {
 	Metrics http.Handler // /metrics
 	Tools   http.Handler // /api/tools/…, what the sub-commands ask
 
+	// Profiles serves /debug/pprof/.
+	Profiles bool
+
 	// Ready returns why puts or queries would not be accepted now.
 	Ready func(context.Context) error
 	// Settings are the effective settings, secrets masked.
@@ -142,6 +145,7 @@ func (a *API) routes() map[string]endpoint {
 	}
 	a.metaRoutes(routes)
 	a.toolRoutes(routes)
+	a.profileRoutes(routes)
 	for _, p := range notYet {
 		routes[p] = endpoint{auth.Read, a.notImplemented}
 	}

@@ -2,8 +2,6 @@ package follow
 
 import (
 	"context"
-	"errors"
-	"io"
 	"time"
 
 	"downpour/encoding"
@@ -248,19 +246,11 @@ func baseKey(head []byte, base int64) []byte {
 }
 
 func (p *poller) drain(ctx context.Context, s store.Scan, each func(rows []store.Row)) error {
-	sc, err := p.of.cfg.Store.Scan(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer sc.Close()
-	for {
-		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	for rows, err := range store.Blocks(ctx, p.of.cfg.Store, s) {
 		if err != nil {
 			return err
 		}
 		each(rows)
 	}
+	return nil
 }

@@ -1,10 +1,9 @@
 package follow
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"downpour/encoding"
@@ -54,24 +53,14 @@ func (p *probe) look(ctx context.Context, now time.Time) error {
 
 // read returns the keys of the first rows of a range.
 func (p *probe) read(ctx context.Context, r scanplan.KeyRange) (keys [][]byte, err error) {
-	sc, err := p.store.Scan(ctx, store.Scan{Table: p.plan.Table, Family: encoding.FamilyData,
-		Start: r.Start, Stop: r.Stop, MaxRows: probeRows, KeysOnly: true})
-	if err != nil {
-		return nil, err
-	}
-	defer sc.Close()
-	for {
-		rows, err := sc.Next()
-		if errors.Is(err, io.EOF) {
-			return keys, nil
-		}
+	scan := store.Scan{Table: p.plan.Table, Family: encoding.FamilyData, Start: r.Start, Stop: r.Stop, MaxRows: probeRows, KeysOnly: true}
+	for row, err := range store.Rows(ctx, p.store, scan) {
 		if err != nil {
 			return nil, err
 		}
-		for _, row := range rows {
-			keys = append(keys, append([]byte(nil), row.Key...))
-		}
+		keys = append(keys, bytes.Clone(row.Key))
 	}
+	return keys, nil
 }
 
 // unreadable words a fault of a store in this process: asking whole would only

@@ -59,7 +59,7 @@ func UnitKeys(dst [][]byte, p *scanplan.Plan, row []byte) ([][]byte, error) {
 	}
 	unit := Unit(p) / 1000
 	start := int64(k.BaseTime) / unit * unit
-	at := p.Schema.SaltWidth + p.Schema.MetricWidth
+	at := p.Schema.BaseTimeAt()
 	for base := max(start, p.From); base < min(start+unit, p.To); base += encoding.RowSeconds {
 		key := append(make([]byte, 0, len(row)), row[:at]...)
 		key = append(key, byte(base>>24), byte(base>>16), byte(base>>8), byte(base))

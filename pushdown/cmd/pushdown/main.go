@@ -105,7 +105,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store
 	}
 	server, err := pushdown.NewServer(pushdown.Config{
 		Program: program(), Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
-		Allow: allow(tokens), TLS: tls, Summaries: summary.New(bytes, log), Memory: cfg.Memory(), Log: log,
+		Allow: allow(tokens), TLS: tls, Summaries: summary.New(bytes, log), Seek: cfg.SeekMemory(), Log: log,
 	}, st)
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())

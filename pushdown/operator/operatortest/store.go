@@ -1,5 +1,6 @@
 // Package operatortest has what tests of operators and of what runs them need: a
-// store in memory that misbehaves on demand, and tables of known points.
+// store in memory that misbehaves on demand, tables of known points, and a check of
+// the contract that operators keep.
 package operatortest
 
 import (

@@ -33,7 +33,7 @@ func OpenAs(address string, s encoding.Schema, log *slog.Logger) (Store, error) 
 	var err error
 	switch kind {
 	case "pebble":
-		st, err = pebble.Open(rest, pebble.Options{Logger: log, Head: s.SaltWidth + s.MetricWidth + 4})
+		st, err = pebble.Open(rest, pebble.Options{Logger: log, Head: s.HeadWidth()})
 	case "hbase":
 		st, err = openHBase(rest, log)
 	default:

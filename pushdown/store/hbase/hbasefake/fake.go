@@ -116,9 +116,6 @@ func Start(opts Options) (*Cluster, error) {
 // Address is the ZooKeeper quorum.
 func (c *Cluster) Address() string { return c.zk.Addr().String() }
 
-// ServerAddress is the "host:port" of a region server.
-func (c *Cluster) ServerAddress(i int) string { return c.servers[i].addr }
-
 // Close ends all servers and connections.
 func (c *Cluster) Close() {
 	c.mu.Lock()

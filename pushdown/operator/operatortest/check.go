@@ -1,4 +1,4 @@
-package operator
+package operatortest
 
 import (
 	"context"
@@ -7,16 +7,17 @@ import (
 	"sync/atomic"
 
 	"downpour/encoding/batch"
+	"downpour/pushdown/operator"
 )
 
-// Checked wraps an operator for tests: it enforces the contract of Operator on
-// both sides and tells report of every breach.
-func Checked(op Operator, report func(format string, args ...any)) Operator {
+// Checked wraps an operator: it enforces the contract of operator.Operator on both
+// sides and tells report of every breach.
+func Checked(op operator.Operator, report func(format string, args ...any)) operator.Operator {
 	return &checked{op: op, report: report, last: map[string]int64{}}
 }
 
 type checked struct {
-	op     Operator
+	op     operator.Operator
 	report func(format string, args ...any)
 	busy   atomic.Bool
 	closed bool
@@ -47,8 +48,8 @@ func (c *checked) Next(ctx context.Context) (batch.Record, error) {
 		c.report("Next returned %v after error %v", err, c.err)
 	case c.closed && err == nil:
 		c.report("Next returned a record after Close")
-	case c.closed && c.err == nil && !errors.Is(err, ErrClosed):
-		c.report("Next after Close returned %v, want %v", err, ErrClosed)
+	case c.closed && c.err == nil && !errors.Is(err, operator.ErrClosed):
+		c.report("Next after Close returned %v, want %v", err, operator.ErrClosed)
 	}
 	if err != nil {
 		c.err = err
@@ -104,7 +105,7 @@ func (c *checked) ascend(span []byte, times []int64) {
 }
 
 // Stats passes on.
-func (c *checked) Stats() Stats {
+func (c *checked) Stats() operator.Stats {
 	defer c.enter("Stats")()
 	return c.op.Stats()
 }
@@ -120,7 +121,7 @@ func (c *checked) Close() error {
 	return err
 }
 
-// Poisoned wraps an allocator for tests: memory that is freed is overwritten, so
+// Poisoned wraps an allocator: memory that is freed is overwritten, so
 // that a batch that was released too early does not go on looking right.
 func Poisoned(mem batch.Allocator) batch.Allocator { return poisoned{mem} }
 
@@ -148,7 +149,7 @@ func poison(b []byte) {
 
 // Drain reads op to its end, hands each record to each, which must not keep it,
 // and closes op. It returns nil after a complete part.
-func Drain(ctx context.Context, op Operator, each func(batch.Record) error) error {
+func Drain(ctx context.Context, op operator.Operator, each func(batch.Record) error) error {
 	defer op.Close()
 	for {
 		r, err := op.Next(ctx)

@@ -1,0 +1,151 @@
+package speed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/peer"
+	"downpour/bench/report"
+)
+
+// profileSeconds is how long something is repeated to be profiled.
+const profileSeconds = 4
+
+// repeatable is something measured that can be done again.
+type repeatable struct {
+	server func(context.Context) (*peer.Server, error) // of ours, which does it
+	run    func(ctx context.Context, server *peer.Server, round int) error
+	fresh  bool // server starts one for this alone
+}
+
+// keep remembers steps as long as their group is measured.
+func (s *stage) keep(ours *peer.Server, steps []bench.Step) {
+	for _, step := range steps {
+		s.keepAs(step.Name, repeatable{
+			server: func(context.Context) (*peer.Server, error) { return ours, nil },
+			run: func(ctx context.Context, _ *peer.Server, round int) error {
+				_, err := step.Run(ctx, round)
+				return err
+			},
+		})
+	}
+}
+
+func (s *stage) keepAs(figure string, r repeatable) {
+	if s.again == nil {
+		s.again = map[string]repeatable{}
+	}
+	s.again[figure] = r
+}
+
+// explain profiles what missed its aim, while its servers still run: the report
+// shows by that what stands in the way.
+func (s *stage) explain(ctx context.Context, g group) error {
+	defer clear(s.again)
+	for _, a := range s.cfg.Report.Aims {
+		again, known := s.again[a.Figure]
+		if a.Scale != g.scale || !g.has(a.Row) || a.Met() || !known {
+			continue
+		}
+		delete(s.again, a.Figure)
+		s.cfg.Progress.Sayf("profiling %s", a.Figure)
+		p, err := s.profile(ctx, again, profileSeconds)
+		if err != nil {
+			return fmt.Errorf("profile of %s: %w", a.Figure, err)
+		}
+		p.Figure = a.Figure
+		s.cfg.Report.AddProfile(p)
+	}
+	return nil
+}
+
+// profile repeats something for as long as a profile is taken.
+func (s *stage) profile(ctx context.Context, again repeatable, seconds int) (p report.Profile, err error) {
+	server, err := again.server(ctx)
+	if err != nil {
+		return p, err
+	}
+	if again.fresh {
+		defer server.Close()
+	}
+	before, err := s.usedBy(server)
+	if err != nil {
+		return p, err
+	}
+	start := time.Now()
+	if p.Functions, p.Runs, err = profiled(ctx, server, again.run, seconds); err != nil {
+		return p, err
+	}
+	p.Took = time.Since(start) / time.Duration(p.Runs)
+	after, err := s.usedBy(server)
+	p.Processes = since(after, before)
+	for _, shares := range [][]report.Share{p.Processes, p.Functions} {
+		for i := range shares {
+			shares[i].Took /= time.Duration(p.Runs)
+		}
+	}
+	return p, err
+}
+
+// profiled runs something again and again until the profile is taken, and
+// returns what all runs took of each function: the last may end after the
+// profile.
+func profiled(ctx context.Context, server *peer.Server, run func(context.Context, *peer.Server, int) error, seconds int) (all []report.Share, runs int, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	taken := make(chan error, 1)
+	start, whole := time.Now(), time.Duration(seconds)*time.Second
+	go func() {
+		var err error
+		all, err = server.Profile(ctx, seconds)
+		taken <- err
+	}()
+	for err == nil && time.Since(start) < whole {
+		err = run(ctx, server, runs)
+		runs++
+	}
+	if err != nil {
+		cancel()
+	}
+	longer := max(1, float64(time.Since(start))/float64(whole))
+	if taking := <-taken; err == nil {
+		err = taking
+	}
+	for i := range all {
+		all[i].Took = time.Duration(float64(all[i].Took) * longer)
+	}
+	return all, runs, err
+}
+
+// usedBy is the processor time that the processes have used by now that share
+// in an answer: our server, the region server if it is on HBase, and this
+// process, which asks.
+func (s *stage) usedBy(ours *peer.Server) ([]report.Share, error) {
+	gateway, err1 := ours.Process.CPU()
+	asking, err2 := ownCPU()
+	all := []report.Share{{Name: "gateway", Took: gateway}, {Name: "asking", Took: asking}}
+	if s.set.ours == nil {
+		return all, errors.Join(err1, err2)
+	}
+	regions, err3 := s.hbase.CPU()
+	return append(all, report.Share{Name: "region server", Took: regions}), errors.Join(err1, err2, err3)
+}
+
+// ownCPU is the processor time that this process has used so far.
+func ownCPU() (time.Duration, error) {
+	var u syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
+}
+
+// since is what was used between two looks.
+func since(after, before []report.Share) []report.Share {
+	for i := range after {
+		after[i].Took -= before[i].Took
+	}
+	return after
+}

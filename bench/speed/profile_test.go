@@ -1,0 +1,100 @@
+package speed
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/http/pprof"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"downpour/bench/peer"
+	"downpour/bench/report"
+	"downpour/integration/e2e"
+)
+
+// profiledServer is a server whose profile is that of this test, and whose
+// process does nothing.
+func profiledServer(t *testing.T) *peer.Server {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	idle, err := e2e.Start(t.Context(), e2e.Command{Name: "idle", Path: "sleep", Args: []string{"60"}, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(idle.Kill)
+	t.Cleanup(peer.CloseIdle)
+	return &peer.Server{Peer: report.Peer{Name: "ours"}, URL: web.URL, Process: idle}
+}
+
+// spin keeps a processor busy for some milliseconds.
+//
+//go:noinline
+func spin() (sum int) {
+	for end := time.Now().Add(5 * time.Millisecond); time.Now().Before(end); {
+		for i := range 1000 {
+			sum += i * i
+		}
+	}
+	return sum
+}
+
+// A profile names the function that has the time, and what a run of it takes.
+func TestProfile(t *testing.T) {
+	server := profiledServer(t)
+	again := repeatable{
+		server: func(context.Context) (*peer.Server, error) { return server, nil },
+		run:    func(context.Context, *peer.Server, int) error { spin(); return nil },
+	}
+	p, err := new(stage).profile(t.Context(), again, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(p.Functions, func(s report.Share) bool { return strings.HasSuffix(s.Name, "bench/speed.spin") })
+	if i < 0 || p.Runs < 1 || p.Functions[i].Took <= 0 || p.Functions[i].Took > p.Took*2 {
+		t.Errorf("%+v; want some of a run's time in spin", p)
+	}
+	if len(p.Processes) != 2 || p.Processes[0].Name != "gateway" || p.Processes[1].Took <= 0 {
+		t.Errorf("processes %+v, want the gateway and this one, which is busy", p.Processes)
+	}
+	broken := again
+	broken.run = func(context.Context, *peer.Server, int) error { return errors.New("the server is dead") }
+	if _, err := new(stage).profile(t.Context(), broken, 60); err == nil || err.Error() != "the server is dead" {
+		t.Errorf("a run that fails: error %v, want its own at once", err)
+	}
+}
+
+// What is not met is profiled; what is met, of another group, or not known, is
+// not.
+func TestExplain(t *testing.T) {
+	asked := map[string]int{}
+	refuse := errors.New("asked")
+	made := func(name string) repeatable {
+		return repeatable{server: func(context.Context) (*peer.Server, error) { asked[name]++; return nil, refuse }}
+	}
+	cfg := config(nil, nil)
+	cfg.Report.Aims = []report.Aim{
+		{Row: "a", Scale: "1x", Figure: "met", AtLeast: true, Want: 1, Got: single(2)},
+		{Row: "a", Scale: "10x", Figure: "other scale", AtLeast: true, Want: 2, Got: single(1)},
+		{Row: "b", Scale: "1x", Figure: "other row", AtLeast: true, Want: 2, Got: single(1)},
+		{Row: "a", Scale: "1x", Figure: "unknown", AtLeast: true, Want: 2, Got: single(1)},
+		{Row: "a", Scale: "1x", Figure: "slow", AtLeast: true, Want: 2, Got: single(1)},
+	}
+	s := &stage{cfg: &cfg}
+	for _, name := range []string{"met", "other scale", "other row", "slow"} {
+		s.keepAs(name, made(name))
+	}
+	err := s.explain(t.Context(), group{rows: []string{"a"}, scale: "1x"})
+	if !errors.Is(err, refuse) || !strings.Contains(err.Error(), "profile of slow") {
+		t.Errorf("error %v, want that of slow", err)
+	}
+	if len(asked) != 1 || asked["slow"] != 1 || len(s.again) != 0 {
+		t.Errorf("profiled %v, kept %d; want slow once and nothing kept", asked, len(s.again))
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+// ofPoints are faults of points and their bytes, on the way in and back.
+var ofPoints = []mutant{
+	{
+		name: "duplicate-kept", file: "encoding/rowmerge.go",
+		old: "			continue\n", new: "",
+		test: "TestRowDecoder_duplicates",
+	}, {
+		name: "older-duplicate-wins", file: "encoding/rowmerge.go",
+		old: "return cmp.Compare(b.stamp, a.stamp)", new: "return cmp.Compare(a.stamp, b.stamp)",
+		test: "TestRowDecoder_equalsModel",
+	}, {
+		name: "integer-typed-as-float", file: "gateway/put/point.go",
+		old: "	q.Float, q.Width = p.Value.Float, len(value)\n", new: "	q.Float, q.Width = true, len(value)\n",
+		test: "TestWriter_forms",
+	}, {
+		name: "ack-before-sync", file: "pushdown/store/pebble/write.go",
+		old: "	if err := b.SyncWait(); err != nil {\n", new: "	if err := error(nil); err != nil {\n",
+		test: "TestCrash",
+	}, {
+		name: "ack-before-write", file: "gateway/put/writer.go",
+		old: "	err := w.write(r)\n	b.finish(err)\n", new: "	b.finish(nil)\n	err := w.write(r)\n",
+		test: "TestWriter_acknowledgedAfterwards",
+	}, {
+		name: "log-left-to-lie", file: "pushdown/store/pebble/idle.go",
+		old: "(many || large) &&", new: "(many || large && many) &&",
+		test: "TestIdleFlush",
+	}, {
+		name: "bundle-overtakes-itself", file: "gateway/put/bundle.go",
+		old: "	if b.last != nil {\n", new: "	if false {\n",
+		test: "TestBundle_pushesBack",
+	}, {
+		name: "uid-told-before-sync", file: "gateway/uid/assign.go",
+		old: "(store.Stager); ok && err == nil {", new: "(store.Stager); ok && false {",
+		test: "TestAssign_durable",
+	}, {
+		name: "sync-without-waiting", file: "pushdown/store/pebble/staged.go",
+		old: "pebble.Sync)", new: "pebble.NoSync)",
+		test: "TestStaged_sync",
+	}, {
+		name: "row-guessed-unchecked", file: "gateway/put/rows.go",
+		old: " || r.list[at].series != s || r.list[at].base != base", new: "",
+		test: "TestWriter_rows",
+	}, {
+		name: "failed-batch-overwritten", file: "gateway/put/writer.go", // while a late call still sends it
+		old: "	if err != nil {\n		return\n	}\n	r.reset()\n", new: "	r.reset()\n",
+		test: "TestWriter_failedMemory",
+	}, {
+		name: "member-twice-read", file: "gateway/internal/httpapi/putscan.go",
+		old: " || seen&(1<<member) != 0", new: "",
+		test: "TestScanPoints_left",
+	}, {
+		name: "failed-write-acknowledged", file: "gateway/put/writer.go",
+		old: "Apply(ctx, w.cfg.Table, mutations); err != nil {\n		return err\n", new: "Apply(ctx, w.cfg.Table, mutations); err != nil {\n		return nil\n",
+		test: "TestWriter_failure",
+	}, {
+		name: "name-before-its-number", file: "gateway/uid/assign.go", // a forward mapping that a crash leaves alone
+		old: "	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
+		new: "	early := store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}\n" +
+			"	if _, err := s.CompareAndPut(ctx, table, early, nil, u); err != nil {\n		return err\n	}\n" +
+			"	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
+		test: "TestAssign_crash",
+	},
+}

@@ -1,0 +1,84 @@
+package main
+
+// ofTheScan are faults of scans, most of them of HBase.
+var ofTheScan = []mutant{
+	{
+		name: "no-next-call-seq", file: "pushdown/store/hbase/scanrequest.go",
+		old: "		NextCallSeq:             proto.Uint64(s.server.seq),\n", new: "",
+		test: "TestScan_cutEveryReply",
+	}, {
+		name: "boundary-row-read-twice", file: "pushdown/store/hbase/scan.go",
+		old: "rows[len(rows)-1].Key...), 0)", new: "rows[len(rows)-1].Key...))",
+		test: "TestScan_manyLostReplies",
+	}, {
+		name: "resume-from-the-start", file: "pushdown/store/hbase/scan.go",
+		old: "	s.at = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0)\n", new: "",
+		test: "TestScan_manyLostReplies",
+	}, {
+		name: "half-row-kept", file: "pushdown/store/hbase/scan.go", // of a reply before the fault
+		old: "	s.rows.reset()\n", new: "",
+		test: "TestScan_cutEveryReply",
+	}, {
+		name: "half-row-delivered", file: "pushdown/store/hbase/assembler.go",
+		old: "	if a.held {\n		n--\n	}\n", new: "",
+		test: "TestAssembler_anyPieces",
+	}, {
+		name: "heartbeat-taken-for-the-end", file: "pushdown/store/hbase/scan.go",
+		old: "	return scan, region\n", new: "	return scan || len(response.CellsPerResult) == 0, region\n",
+		test: "TestScan_cutEveryReply",
+	}, {
+		name: "hole-in-meta-ignored", file: "pushdown/store/hbase/regions.go",
+		old: "if i > 0 && len(end) == 0 || !bytes.Equal(l.start, end) {", new: "if i < 0 {",
+		test: "TestCheckChain",
+	}, {
+		name: "moved-region-remembered", file: "pushdown/store/hbase/store.go",
+		old: "	case relocate, reopen, unknown:\n		st.regions.forget(loc)\n", new: "	case relocate, reopen, unknown:\n",
+		test: "TestScan_changesBetweenBlocks",
+	}, {
+		name: "error-of-a-scan-swallowed", file: "pushdown/store/rows.go", // what came before it is taken for all
+		old: "				yield(nil, err)\n				return\n			case !yield", new: "				return\n			case !yield",
+		test: "TestRows",
+	}, {
+		name: "any-byte-but-newline", file: "pushdown/store/hbase/trie.go", // keys with 0A, 0D, 85 are lost
+		old: `b.WriteString("(?s)^")`, new: `b.WriteString("^")`,
+		test: "TestPattern",
+	},
+}
+
+// ofSeeking are faults of the memory of seeking.
+var ofSeeking = []mutant{
+	{
+		name: "unknown-heads-not-read", file: "pushdown/seek/heads.go",
+		old: "if encoding.UIDNumber(h.tagk) > 1 {", new: "if encoding.UIDNumber(h.tagk) > 1<<40 {",
+		test: "pushdown/operator TestSeek_changesBetweenAsks",
+	}, {
+		name: "known-heads-make-the-rest-unread", file: "pushdown/seek/heads.go", // the empty head lost
+		old: "stems: [][]byte{tagk}}", new: "stems: nil}",
+		test: "TestHeads_anyRows",
+	}, {
+		name: "ranges-of-one-tag-forgotten", file: "pushdown/seek/heads.go",
+		old: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) <= 0", new: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) >= 0",
+		test: "TestIntersect",
+	},
+}
+
+// ofOperators are faults of the work on a part.
+var ofOperators = []mutant{
+	{
+		name: "filter-not-checked-again", file: "pushdown/operator/admit.go",
+		old: "if !ok || !admitsValue(p, value) {", new: "if !ok && admitsValue(p, value) {",
+		test: "TestStrict_superset",
+	}, {
+		name: "bucket-cut-at-a-part", file: "pushdown/operator/fold.go",
+		old: "	if f.ends {\n", new: "	if true {\n",
+		test: "TestFusedIsUnfused",
+	}, {
+		name: "memory-bound-ignored", file: "gateway/exec/try.go",
+		old: "limit > 0 && held > limit", new: "limit > 0 && held < 0",
+		test: "TestRun_errors",
+	}, {
+		name: "last-batch-forgotten", file: "pushdown/operator/strict.go",
+		old: "	o.emit.flush(&o.arena)\n	o.done = true\n", new: "	o.done = true\n",
+		test: "TestStrict_hourly",
+	},
+}
