@@ -152,12 +152,12 @@ func (s *Server) build() error {
 	s.count.registry.MustRegister(summary.Metrics(summaries))
 	s.startTracker()
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, Assigned: s.assigned, Log: s.log})
-	s.series = put.NewSeries(schema, s.names, s.cfg.Auto())
-	lanes := 4
-	if s.cfg.Embedded() {
-		lanes = 1 // pebble has one log
+	s.series = put.NewSeries(schema, uid.Staged{Dictionary: s.names}, s.cfg.Auto())
+	lanes, bundles := 4, 0
+	if s.cfg.Embedded() { // pebble has one log, which writes side by side share
+		lanes, bundles = 1, put.BundleUsual
 	}
-	s.writer = put.New(put.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes,
+	s.writer = put.New(put.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes, BundleFrom: bundles,
 		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
 	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Summaries: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget})

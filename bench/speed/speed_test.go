@@ -156,3 +156,31 @@ func TestTreeBytes(t *testing.T) {
 		t.Errorf("%d bytes, %v, want 15", n, err)
 	}
 }
+
+// What a compaction has read lies beside what it has written for a while, and
+// does not count; nor do checksums and other tables' families.
+func TestCompactedBytes(t *testing.T) {
+	table := t.TempDir()
+	if n, err := compactedBytes(table); err == nil {
+		t.Errorf("an empty table: %d bytes, want an error", n)
+	}
+	at := time.Unix(1700000000, 0)
+	for i, f := range []struct {
+		name string
+		size int
+	}{{"r1/t/read", 100}, {"r1/t/written", 10}, {"r1/t/.written.crc", 7}, {"r2/t/read", 3}, {"r2/t/.read.crc", 1}, {"r1/.regioninfo", 50}, {"r1/id/other", 1000}} {
+		name := filepath.Join(table, f.name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, make([]byte, f.size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(name, at, at.Add(time.Duration(i)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := compactedBytes(table); n != 13 || err != nil {
+		t.Errorf("%d bytes, %v, want 13", n, err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"downpour/bench"
@@ -178,13 +179,49 @@ func (s *stage) fill(ctx context.Context) error {
 		return err
 	}
 	if set.form == compacted && set.scale == "1x" {
-		size, err := treeBytes(filepath.Join(s.hbase.Dir(), "root", "data", "default", set.tables.Data))
+		size, err := compactedBytes(filepath.Join(s.hbase.Dir(), "root", "data", "default", set.tables.Data))
 		if err != nil {
 			return err
 		}
 		s.hbaseBytes = float64(size) / float64(set.data.Points())
 	}
 	return nil
+}
+
+// compactedBytes adds up the files that a major compaction has written under a
+// table's directory: of each region and family the newest. HBase leaves those
+// that it has read there for some minutes.
+func compactedBytes(table string) (sum int64, err error) {
+	families, err := filepath.Glob(filepath.Join(table, "*", "t"))
+	if err != nil {
+		return 0, err
+	}
+	for _, dir := range families {
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			return 0, err
+		}
+		var newest fs.FileInfo
+		for _, f := range files {
+			info, err := f.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // gone since its directory was read
+			}
+			if err != nil {
+				return 0, err
+			}
+			if info.Mode().IsRegular() && !strings.HasPrefix(f.Name(), ".") && (newest == nil || info.ModTime().After(newest.ModTime())) {
+				newest = info
+			}
+		}
+		if newest != nil {
+			sum += newest.Size()
+		}
+	}
+	if sum == 0 {
+		return 0, fmt.Errorf("%s: no compacted file of family t", table)
+	}
+	return sum, nil
 }
 
 // treeBytes adds up the files of a directory.

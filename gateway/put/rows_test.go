@@ -152,24 +152,26 @@ func (k *keeper) Apply(ctx context.Context, table string, mutations []store.Muta
 	return k.memory.Apply(ctx, table, mutations)
 }
 
-// The memory of a batch that failed is left alone.
+// The memory of a batch that failed is left alone, whether a lane or a bundle
+// wrote it.
 func TestWriter_failedMemory(t *testing.T) {
 	for _, form := range []Form{Cells, Multi, Appended} {
-		k := &keeper{}
-		w := New(Config{Schema: encoding.DefaultSchema(), Form: form}, k, NewSeries(encoding.DefaultSchema(), &numbering{}, Auto{true, true, true}))
-		for i := range int64(5) {
-			b, err := w.Add(t.Context(), point(1292148123+3600*i, encoding.IntValue(100*i)))
-			if err != nil {
-				t.Fatal(err)
+		for _, bundleFrom := range []int{0, 1} {
+			k := &keeper{}
+			w := New(Config{Schema: encoding.DefaultSchema(), Form: form, BundleFrom: bundleFrom}, k, NewSeries(encoding.DefaultSchema(), &numbering{}, Auto{true, true, true}))
+			for i := range int64(5) {
+				bundle := w.Bundle(1)
+				b := add(t, bundle, "ubuntu", 1292148123+3600*i, 100*i)
+				bundle.Send()
+				if err := b.Wait(t.Context()); (err == nil) == (i == 0) {
+					t.Fatalf("batch %d: %v", i, err)
+				}
 			}
-			if err := b.Wait(t.Context()); (err == nil) == (i == 0) {
-				t.Fatalf("batch %d: %v", i, err)
-			}
-		}
-		w.Close()
-		for i := range k.values {
-			if !bytes.Equal(k.values[i], k.copies[i]) {
-				t.Errorf("form %d: memory of a failed call was % X and is % X", form, k.copies[i], k.values[i])
+			w.Close()
+			for i := range k.values {
+				if !bytes.Equal(k.values[i], k.copies[i]) {
+					t.Errorf("form %d, bundles from %d: memory of a failed call was % X and is % X", form, bundleFrom, k.copies[i], k.values[i])
+				}
 			}
 		}
 	}

@@ -19,7 +19,8 @@ import (
 type Names interface {
 	// Resolve returns the UID of a name that exists.
 	Resolve(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error)
-	// Assign returns the UID of a name and gives it one if it has none.
+	// Assign returns the UID of a name and gives it one if it has none. It is
+	// durable before any row that is written later.
 	Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -24,6 +25,10 @@ type Config struct {
 	// Lanes write side by side; the rows of a lane are written in the order
 	// of arrival. Default 1.
 	Lanes int
+	// BundleFrom is from how many points on a bundle has batches of its own;
+	// 0 is never. It is for stores whose writes share a log write when they
+	// come side by side.
+	BundleFrom int
 	// Allowed are characters that names may have beside the usual ones.
 	// Source: tsd.core.tag.allow_specialchars.
 	Allowed []rune
@@ -56,12 +61,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// IsStorage tells whether err is the store's fault and not the point's.
+// IsStorage tells whether err is the store's fault, or the end of the writer, and
+// not the point's: it may be sent again.
 func IsStorage(err error) bool {
 	var partial *store.PartialError
 	var names *storageError
 	return errors.As(err, &names) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNoTable) ||
-		errors.Is(err, store.ErrClosed) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &partial)
+		errors.Is(err, store.ErrClosed) || errors.Is(err, ErrClosing) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &partial)
 }
 
 // storageError marks a fault of the UID table.
@@ -83,24 +89,17 @@ type Writer struct {
 	store  store.Writer
 	series *Series
 	lanes  []*lane
+	free   chan *rows // of earlier batches, empty
 	wg     sync.WaitGroup
-}
 
-// lane is one sequence of batches: one being written, one being filled.
-type lane struct {
 	mu      sync.Mutex
-	open    *Batch        // takes points; nil when empty
-	opened  chan struct{} // wakes the writing goroutine: there is an open batch
-	full    chan struct{} // wakes it early: the open batch is large enough
-	room    chan struct{} // closed when the open batch was taken away
-	closing bool
-	spare   *rows // of an earlier batch, empty
+	closing bool // no bundle begins to be written any more
 }
 
 // New starts a writer. Close it to write what is left.
 func New(cfg Config, w store.Writer, series *Series) *Writer {
 	cfg = cfg.withDefaults()
-	out := &Writer{cfg: cfg, store: w, series: series}
+	out := &Writer{cfg: cfg, store: w, series: series, free: make(chan *rows, cfg.Lanes+runtime.GOMAXPROCS(0))}
 	for range cfg.Lanes {
 		l := &lane{opened: make(chan struct{}, 1), full: make(chan struct{}, 1), room: make(chan struct{})}
 		out.lanes = append(out.lanes, l)
@@ -170,83 +169,9 @@ func (w *Writer) addEntry(ctx context.Context, l *lane, s *SeriesKey, base uint3
 	}
 }
 
-// begin opens a batch; the lane's lock is held.
-func (w *Writer) begin(l *lane) {
-	r := l.spare
-	if l.spare = nil; r == nil {
-		r = newRows()
-	}
-	l.open = newBatch(r, w.cfg.Window)
-	if w.cfg.Form != Multi {
-		l.open.lane = l
-	}
-	signal(l.opened)
-}
-
-// hurry ends the window of b, if that still takes points.
-func (l *lane) hurry(b *Batch) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open == b {
-		signal(l.full)
-	}
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// run writes a lane's batches one after another.
-func (w *Writer) run(l *lane) {
-	defer w.wg.Done()
-	timer := time.NewTimer(w.cfg.Window)
-	defer timer.Stop()
-	for range l.opened {
-		timer.Reset(l.due())
-		select {
-		case <-timer.C:
-		case <-l.full:
-		}
-		b, last := l.take()
-		if b != nil {
-			w.settle(l, b)
-		}
-		if last {
-			return
-		}
-	}
-}
-
-// due is how long the open batch still waits for company.
-func (l *lane) due() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open == nil || l.closing {
-		return 0
-	}
-	return time.Until(l.open.due)
-}
-
-// take removes the open batch and lets waiting points in.
-func (l *lane) take() (b *Batch, last bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b, l.open = l.open, nil
-	select {
-	case <-l.full:
-	default:
-	}
-	close(l.room)
-	l.room = make(chan struct{})
-	return b, l.closing
-}
-
 // settle writes a batch and tells who waits for it. The memory of one that
 // failed is not used again: a call that timed out may still read it.
-func (w *Writer) settle(l *lane, b *Batch) {
+func (w *Writer) settle(b *Batch) {
 	r := b.rows
 	err := w.write(r)
 	b.finish(err)
@@ -254,9 +179,31 @@ func (w *Writer) settle(l *lane, b *Batch) {
 		return
 	}
 	r.reset()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.spare = r
+	select {
+	case w.free <- r:
+	default:
+	}
+}
+
+// rows are empty ones.
+func (w *Writer) rows() *rows {
+	select {
+	case r := <-w.free:
+		return r
+	default:
+		return newRows()
+	}
+}
+
+// start writes a batch of a bundle.
+func (w *Writer) start(b *Batch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closing {
+		b.finish(ErrClosing)
+		return
+	}
+	w.wg.Go(func() { w.settle(b) })
 }
 
 func (w *Writer) write(r *rows) error {
@@ -286,6 +233,9 @@ func (w *Writer) observe(r *rows) {
 // Close writes what was accepted and ends the writer. Points that come later
 // are refused.
 func (w *Writer) Close() {
+	w.mu.Lock()
+	w.closing = true
+	w.mu.Unlock()
 	for _, l := range w.lanes {
 		l.mu.Lock()
 		l.closing = true

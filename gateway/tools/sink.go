@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"downpour/gateway/put"
+	"downpour/gateway/uid"
 	"downpour/pushdown/store"
 )
 
@@ -59,7 +60,7 @@ func newLocal(c *call, conn *connection) *local {
 	auto := c.Auto
 	auto.Metrics = auto.Metrics || c.autoMetric
 	l := &local{stop: !c.skipErrors, remarks: remarks{settings: &c.Settings, st: conn.store, names: conn.names, auto: auto,
-		series: put.NewSeries(c.Schema, conn.names, auto)}}
+		series: put.NewSeries(c.Schema, uid.Staged{Dictionary: conn.names}, auto)}}
 	if conn.tracker != nil {
 		l.flush = conn.tracker.Flush
 	}

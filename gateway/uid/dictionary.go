@@ -12,6 +12,10 @@
 // step 1 is then lost, which is harmless. As the reverse mapping stands before
 // the forward one, a UID that anybody has seen has a name, whenever a writer
 // dies. Source: UniqueId.UniqueIdAllocator.
+//
+// Embedded, the three steps do not wait for the disk one by one: the store's log
+// keeps their order. Assign waits once, and Staged leaves the waiting to the
+// rows that are written with the UID.
 package uid
 
 import (

@@ -39,6 +39,22 @@ var ofPoints = []mutant{
 		old: "	err := w.write(r)\n	b.finish(err)\n", new: "	b.finish(nil)\n	err := w.write(r)\n",
 		test: "TestWriter_acknowledgedAfterwards",
 	}, {
+		name: "log-left-to-lie", file: "pushdown/store/pebble/idle.go",
+		old: "(many || large) &&", new: "(many || large && many) &&",
+		test: "TestIdleFlush",
+	}, {
+		name: "bundle-overtakes-itself", file: "gateway/put/bundle.go",
+		old: "	if b.last != nil {\n", new: "	if false {\n",
+		test: "TestBundle_pushesBack",
+	}, {
+		name: "uid-told-before-sync", file: "gateway/uid/assign.go",
+		old: "(store.Stager); ok && err == nil {", new: "(store.Stager); ok && false {",
+		test: "TestAssign_durable",
+	}, {
+		name: "sync-without-waiting", file: "pushdown/store/pebble/staged.go",
+		old: "pebble.Sync)", new: "pebble.NoSync)",
+		test: "TestStaged_sync",
+	}, {
 		name: "row-guessed-unchecked", file: "gateway/put/rows.go",
 		old: " || r.list[at].series != s || r.list[at].base != base", new: "",
 		test: "TestWriter_rows",

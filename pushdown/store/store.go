@@ -62,6 +62,18 @@ type Atomic interface {
 	CompareAndPut(ctx context.Context, table string, cell CellKey, expected, value []byte) (bool, error)
 }
 
+// Stager is a store that can let atomic operations return before the disk has
+// them. The embedded store is one.
+type Stager interface {
+	// Staged are the same operations; what they wrote is visible when they
+	// return, soon durable, and durable before anything is that is written
+	// later.
+	Staged() Atomic
+	// Sync returns once everything is durable that was visible when it was
+	// called.
+	Sync(ctx context.Context) error
+}
+
 // Admin creates and describes tables. Both stores have it; gateway processes
 // use it only for -create-tables and for checks at start.
 type Admin interface {

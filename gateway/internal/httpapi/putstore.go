@@ -49,8 +49,9 @@ func (a *API) store(ctx context.Context, points *pointList) *putResult {
 	res := &putResult{}
 	var pending []sent
 	var key []byte
+	bundle := a.Writer.Bundle(points.len())
 	for i := range points.len() {
-		batch, err := a.add(ctx, points, i, &key)
+		batch, err := a.add(ctx, bundle, points, i, &key)
 		switch {
 		case err == nil:
 			if n := len(pending); n > 0 && pending[n-1].batch == batch && pending[n-1].end == i {
@@ -65,6 +66,7 @@ func (a *API) store(ctx context.Context, points *pointList) *putResult {
 			res.fail(points.at(i), err)
 		}
 	}
+	bundle.Send()
 	for _, s := range pending {
 		if err := s.batch.Wait(ctx); err != nil {
 			for i := s.from; i < s.end; i++ {
@@ -80,15 +82,15 @@ func (a *API) store(ctx context.Context, points *pointList) *putResult {
 
 // add hands a point to the writer. The series of a spelling seen before is found
 // without looking at its names again; key is memory for the spelling.
-func (a *API) add(ctx context.Context, points *pointList, i int, key *[]byte) (*put.Batch, error) {
+func (a *API) add(ctx context.Context, to *put.Bundle, points *pointList, i int, key *[]byte) (*put.Batch, error) {
 	if points.plain == nil {
-		return a.addDecoded(ctx, &points.decoded[i], nil)
+		return a.addDecoded(ctx, to, &points.decoded[i], nil)
 	}
 	p := &points.plain[i]
 	*key = p.appendSpelling((*key)[:0], points.body)
 	s, ok := a.Series.Cached(unsafe.String(unsafe.SliceData(*key), len(*key)))
 	if !ok {
-		return a.addDecoded(ctx, p.decode(points.body), *key)
+		return a.addDecoded(ctx, to, p.decode(points.body), *key)
 	}
 	t := parseTimestamp(p.timestamp.in(points.body))
 	if t <= 0 {
@@ -98,12 +100,12 @@ func (a *API) add(ctx context.Context, points *pointList, i int, key *[]byte) (*
 	if err != nil {
 		return nil, err
 	}
-	return a.Writer.AddTo(ctx, s, &put.Point{Time: t, Value: v})
+	return to.AddTo(ctx, s, &put.Point{Time: t, Value: v})
 }
 
 // addDecoded hands a point to the writer and remembers its series under a
 // spelling, if there is one.
-func (a *API) addDecoded(ctx context.Context, d *dataPoint, spelling []byte) (*put.Batch, error) {
+func (a *API) addDecoded(ctx context.Context, to *put.Bundle, d *dataPoint, spelling []byte) (*put.Batch, error) {
 	p, err := d.point()
 	if err != nil {
 		return nil, err
@@ -122,5 +124,5 @@ func (a *API) addDecoded(ctx context.Context, d *dataPoint, spelling []byte) (*p
 	if spelling != nil {
 		a.Series.Remember(string(spelling), s)
 	}
-	return a.Writer.AddTo(ctx, s, p)
+	return to.AddTo(ctx, s, p)
 }

@@ -64,12 +64,12 @@ func (uncounted) Query(int, time.Duration) {}
 
 // storedBy stores a body, read by read, twice in one process, and returns
 // answers and cells.
-func storedBy(t *testing.T, body string, fail error, read func([]byte) (*pointList, error)) (results, cells []string) {
+func storedBy(t *testing.T, bundleFrom int, body string, fail error, read func([]byte) (*pointList, error)) (results, cells []string) {
 	t.Helper()
 	w := &written{fail: fail}
 	schema := encoding.DefaultSchema()
 	series := put.NewSeries(schema, &numbered{ids: map[string]uint64{}}, put.Auto{})
-	writer := put.New(put.Config{Schema: schema, Table: "tsdb"}, w, series)
+	writer := put.New(put.Config{Schema: schema, Table: "tsdb", BundleFrom: bundleFrom}, w, series)
 	a := &API{Writer: writer, Series: series, Count: uncounted{}}
 	for range 2 { // the second time, the series are remembered
 		points, err := read([]byte(body))
@@ -84,19 +84,19 @@ func storedBy(t *testing.T, body string, fail error, read func([]byte) (*pointLi
 }
 
 // A body has the same answers and leaves the same cells, whether it is decoded
-// or not.
+// or not, and whether it has a batch of its own or not.
 func TestStore_plainIsDecoded(t *testing.T) {
 	f := func(points string, fail error) {
 		t.Helper()
 		body := "[" + points + "]"
-		got, gotCells := storedBy(t, body, fail, func(b []byte) (*pointList, error) {
+		got, gotCells := storedBy(t, 1, body, fail, func(b []byte) (*pointList, error) {
 			l, err := readPoints(b)
 			if l.plain == nil {
 				t.Errorf("%s: left to the decoder", body)
 			}
 			return l, err
 		})
-		want, wantCells := storedBy(t, body, fail, func(b []byte) (*pointList, error) {
+		want, wantCells := storedBy(t, 0, body, fail, func(b []byte) (*pointList, error) {
 			decoded, err := parsePoints(b)
 			return &pointList{decoded: decoded}, err
 		})
@@ -135,14 +135,16 @@ func TestStore_lostPoints(t *testing.T) {
 		return fmt.Sprintf(`{"metric":"m","timestamp":%s,"value":%s,"tags":{"a":"b"}}`, at, value)
 	}
 	body := "[" + point("1356998400", "1") + "," + point("1356998401", "2") + "," + point("1356998402", `"x"`) + "," + point("1356998403", "4") + "]"
-	got, _ := storedBy(t, body, store.ErrUnavailable, readPoints)
 	lost := func(at int64, value, why string) pointError {
 		return pointError{echo{"m", at, value, map[string]scalar{"a": "b"}}, why}
 	}
 	const why = "Storage exception: store unavailable"
 	want := fmt.Sprintf("0 stored, 4 failed, invalid true, late 0, storage store unavailable: %+v", []pointError{
 		lost(1356998402, "x", put.ErrValue.Error()), lost(1356998400, "1", why), lost(1356998401, "2", why), lost(1356998403, "4", why)})
-	if d := cmp.Diff([]string{want, want}, got); d != "" {
-		t.Errorf("-want +got\n%s", d)
+	for _, bundleFrom := range []int{0, 1} {
+		got, _ := storedBy(t, bundleFrom, body, store.ErrUnavailable, readPoints)
+		if d := cmp.Diff([]string{want, want}, got); d != "" {
+			t.Errorf("bundles from %d: -want +got\n%s", bundleFrom, d)
+		}
 	}
 }

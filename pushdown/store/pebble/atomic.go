@@ -14,8 +14,12 @@ import (
 
 // Increment adds delta to a counter and returns its new value after fsync.
 func (s *Store) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
+	return s.increment(ctx, table, cell, delta, s.settle)
+}
+
+func (s *Store) increment(ctx context.Context, table string, cell store.CellKey, delta int64, settle func(*batch) error) (int64, error) {
 	var sum int64
-	_, err := s.update(ctx, table, cell, func(old []byte, found bool) ([]byte, bool, error) {
+	_, err := s.update(ctx, table, cell, settle, func(old []byte, found bool) ([]byte, bool, error) {
 		if found && len(old) != 8 {
 			return nil, false, fmt.Errorf("row %x, %s:%x: counter has %d bytes, want 8", cell.Row, cell.Family, cell.Qualifier, len(old))
 		}
@@ -34,7 +38,11 @@ func (s *Store) Increment(ctx context.Context, table string, cell store.CellKey,
 // CompareAndPut writes value if the cell holds expected, or is absent when
 // expected is empty.
 func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
-	wrote, err := s.update(ctx, table, cell, func(old []byte, found bool) ([]byte, bool, error) {
+	return s.compareAndPut(ctx, table, cell, expected, value, s.settle)
+}
+
+func (s *Store) compareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte, settle func(*batch) error) (bool, error) {
+	wrote, err := s.update(ctx, table, cell, settle, func(old []byte, found bool) ([]byte, bool, error) {
 		if len(expected) == 0 {
 			return value, !found, nil
 		}
@@ -47,9 +55,9 @@ func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.Cell
 }
 
 // update reads a cell and writes what change answers, with nothing else
-// becoming visible in between. It waits for the disk after that: others that
+// becoming visible in between. It settles with the disk after that: others that
 // read the new value write behind it in the log.
-func (s *Store) update(ctx context.Context, table string, cell store.CellKey, change func(old []byte, found bool) ([]byte, bool, error)) (bool, error) {
+func (s *Store) update(ctx context.Context, table string, cell store.CellKey, settle func(*batch) error, change func(old []byte, found bool) ([]byte, bool, error)) (bool, error) {
 	if err := s.begin(ctx); err != nil {
 		return false, err
 	}
@@ -67,7 +75,7 @@ func (s *Store) update(ctx context.Context, table string, cell store.CellKey, ch
 	if b == nil || err != nil {
 		return false, err
 	}
-	return true, s.settle(b)
+	return true, settle(b)
 }
 
 // exchange is the part of update that excludes other writers. It returns nil

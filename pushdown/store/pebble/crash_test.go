@@ -43,6 +43,9 @@ func number(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, 
 func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 	for ctx.Err() == nil {
 		n := w.tried.Add(1)
+		if _, err := s.Staged().Increment(context.Background(), "tsdb", store.CellKey{Row: []byte(w.row("staged")), Family: "t"}, 1); err != nil {
+			return err
+		}
 		ms := []store.Mutation{cell(store.Put, w.row("put"), "q", number(n)), cell(store.Append, w.row("append"), "q", number(n)),
 			cell(store.Put, w.row("filler"), fmt.Sprint(n%50), strings.Repeat("x", rng.IntN(2000)))}
 		if err := s.Apply(context.Background(), "tsdb", ms); err != nil {
@@ -61,7 +64,7 @@ func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 // check reads a writer's rows after a crash.
 func (w *crashWriter) check(s *Store, acked, tried uint32, counted, wanted int64) error {
 	found := map[string][]byte{}
-	rows, err := s.Get(context.Background(), "tsdb", "t", [][]byte{[]byte(w.row("put")), []byte(w.row("append")), []byte(w.row("counter"))})
+	rows, err := s.Get(context.Background(), "tsdb", "t", [][]byte{[]byte(w.row("put")), []byte(w.row("append")), []byte(w.row("counter")), []byte(w.row("staged"))})
 	if err != nil {
 		return err
 	}
@@ -81,6 +84,9 @@ func (w *crashWriter) check(s *Store, acked, tried uint32, counted, wanted int64
 	}
 	if !bytes.Equal(found[w.row("append")], log) {
 		return fmt.Errorf("writer %d: put tells of %d batches, the appended cell holds %x", w.id, n, found[w.row("append")])
+	}
+	if v := found[w.row("staged")]; n > 0 && (len(v) != 8 || binary.BigEndian.Uint64(v) < uint64(n)) {
+		return fmt.Errorf("writer %d: batch %d is there, the counter that was raised before is %x", w.id, n, v)
 	}
 	var count int64
 	if v := found[w.row("counter")]; len(v) == 8 {

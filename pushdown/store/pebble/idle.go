@@ -6,15 +6,19 @@ import (
 	"time"
 )
 
-// idleAppends is how many unjoined appends a scan passes unnoticed (about a
-// millisecond): fewer are not worth a flush.
-const idleAppends = 4096
+// What is not worth a flush: appends that a scan joins unnoticed (in about a
+// millisecond), and bytes that lie in the log, uncompressed and read again at the
+// next start.
+const (
+	idleAppends = 4096
+	idleBytes   = 256 << 10
+)
 
-// idleFlush calls flush when writing has paused and many appends lie unjoined
-// in the memtable.
+// idleFlush calls flush when writing has paused and much lies in the memtable.
 type idleFlush struct {
 	pause   time.Duration
-	pending atomic.Int64 // appends since the memtable was new
+	appends atomic.Int64 // since the memtable was new
+	bytes   atomic.Int64
 	timer   *time.Timer
 }
 
@@ -25,15 +29,19 @@ func newIdleFlush(pause time.Duration, flush func()) *idleFlush {
 	return f
 }
 
-// wrote counts appends and begins the pause anew.
-func (f *idleFlush) wrote(appended int) {
-	if n := f.pending.Add(int64(appended)); n >= idleAppends && f.pause > 0 {
+// wrote counts a batch and begins the pause anew.
+func (f *idleFlush) wrote(appends, bytes int) {
+	many := f.appends.Add(int64(appends)) >= idleAppends
+	if large := f.bytes.Add(int64(bytes)) >= idleBytes; (many || large) && f.pause > 0 {
 		f.timer.Reset(f.pause)
 	}
 }
 
 // rotated tells that a new memtable has begun.
-func (f *idleFlush) rotated() { f.pending.Store(0) }
+func (f *idleFlush) rotated() {
+	f.appends.Store(0)
+	f.bytes.Store(0)
+}
 
 // stop ends the waiting; a flush that runs already is not waited for.
 func (f *idleFlush) stop() { f.timer.Stop() }

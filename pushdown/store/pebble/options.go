@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -25,9 +24,9 @@ type Options struct {
 	// MemTableBytes bounds one memtable. A scan joins what lies in it append
 	// by append, so it is kept small. Default 4 MiB.
 	MemTableBytes uint64
-	// IdleFlush is the pause in writing after which appends that still lie
-	// unjoined in the memtable are flushed, which joins them. Default 300 ms;
-	// negative: never.
+	// IdleFlush is the pause in writing after which a memtable that holds many
+	// appends is flushed, which joins them, and one that holds many bytes,
+	// which takes them out of the log. Default 300 ms; negative: never.
 	IdleFlush time.Duration
 	// Head is the length of what the keys of one hour of one metric begin
 	// with: salt, metric, base time. It decides how fine marks tell changes
@@ -76,7 +75,7 @@ func (o Options) withDefaults() Options {
 var keySchema = colblk.DefaultKeySchema(cells, 16)
 
 // engine translates o into pebble's options.
-func (o Options) engine(log fatalLogger, grown *atomic.Int64) *pebble.Options {
+func (o Options) engine(log fatalLogger) *pebble.Options {
 	p := &pebble.Options{
 		Comparer:                    cells,
 		Merger:                      appends,
@@ -98,7 +97,7 @@ func (o Options) engine(log fatalLogger, grown *atomic.Int64) *pebble.Options {
 	}
 	for i := range p.Levels {
 		p.Levels[i] = level()
-		p.Levels[i].Compression = func() *sstable.CompressionProfile { return compression(grown.Load()) }
+		p.Levels[i].Compression = func() *sstable.CompressionProfile { return compression(i, len(p.Levels)) }
 	}
 	return p
 }
@@ -125,21 +124,27 @@ func level() pebble.LevelOptions {
 	}
 }
 
-// compressFrom is the size of a database, in bytes, from which on new tables
-// are compressed.
-const compressFrom = 512 << 20
-
-// compression chooses how tables are written. A small database fits into the
-// machine's page cache as it is, and a scan right after loading takes half the
-// time. A large one gets Snappy, for zstd would halve the disk again and double
-// the time of a cold scan. All levels alike: pebble moves tables to the last
-// one without writing them anew where nothing overlaps.
-func compression(bytes int64) *sstable.CompressionProfile {
-	if bytes < compressFrom {
-		return sstable.NoCompression
+// compression chooses how tables of a level are written. What is written last,
+// and lies longest, is made dense: zstd takes a sixth of integers and a quarter of
+// mixed values away, for a twentieth of the rate of puts at most, and a scan that
+// does not find its blocks in the cache takes some 2.5 ns a point longer. Above,
+// tables live for seconds, and only blocks that shrink by an eighth are compressed.
+// Pebble moves a table to the last level as it is where nothing overlaps.
+func compression(level, levels int) *sstable.CompressionProfile {
+	if level == levels-1 {
+		return dense
 	}
-	return sstable.SnappyCompression
+	return sstable.FastestCompression
 }
+
+// dense is zstd at its fastest wherever it gains something. Pebble's own profile
+// leaves blocks as they are that shrink by less than a fifth, as rows of integers
+// do; the name is that of the profile, which pebble writes down with every table.
+var dense = func() *sstable.CompressionProfile {
+	p := *sstable.BalancedCompression
+	p.AdaptiveReductionCutoffPercent = 0
+	return &p
+}()
 
 // fatalLogger passes pebble's errors on and drops its chatter.
 type fatalLogger struct {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -26,13 +25,13 @@ type Store struct {
 
 	life   sync.RWMutex // held for reading by every call, for writing by Close
 	closed bool
+	later  sync.WaitGroup // waits for the disk that nobody else waits for
 
 	// change is held for reading while a batch becomes visible, for writing
 	// while an atomic operation reads a cell and writes it. Nobody holds it
 	// while waiting for the disk.
 	change sync.RWMutex
 
-	grown    atomic.Int64 // size at the start and bytes written since
 	tables   tables
 	scanners scanners
 	watches  watches
@@ -66,7 +65,7 @@ func Open(dir string, opts Options) (*Store, error) {
 // start opens the database under the lock that s holds.
 func (s *Store) start(dir string) error {
 	s.idle = newIdleFlush(s.opts.IdleFlush, s.flushIdle)
-	p := s.opts.engine(s.log, &s.grown)
+	p := s.opts.engine(s.log)
 	p.Lock = s.lock
 	p.EventListener = s.events()
 	db, err := pebble.Open(dir, p)
@@ -74,7 +73,6 @@ func (s *Store) start(dir string) error {
 		return err
 	}
 	s.db = db
-	s.grown.Add(int64(db.Metrics().DiskSpaceUsage()))
 	if err := s.tables.load(db); err != nil {
 		return errors.Join(err, db.Close())
 	}
@@ -114,6 +112,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.idle.stop()
+	s.later.Wait()
 	return errors.Join(s.scanners.end(), s.db.Close(), s.lock.Close())
 }
 

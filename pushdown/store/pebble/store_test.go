@@ -250,14 +250,21 @@ func TestScanSkips(t *testing.T) {
 	}
 }
 
-// When writing pauses, appends are flushed; nobody has to ask.
+// When writing pauses, many appends are flushed, and many bytes; nobody has to
+// ask.
 func TestIdleFlush(t *testing.T) {
+	var appends []store.Mutation
+	for i := range idleAppends {
+		appends = append(appends, cell(store.Append, fmt.Sprint(i%10), "q", "v"))
+	}
+	idleFlushes(t, appends)
+	idleFlushes(t, []store.Mutation{cell(store.Put, "r", "q", strings.Repeat("v", idleBytes))})
+}
+
+func idleFlushes(t *testing.T, ms []store.Mutation) {
+	t.Helper()
 	s := openMem(t, Options{IdleFlush: time.Millisecond})
 	create(t, s)
-	var ms []store.Mutation
-	for i := range idleAppends + 1 {
-		ms = append(ms, cell(store.Append, fmt.Sprint(i%10), "q", "v"))
-	}
 	flushes := s.db.Metrics().Flush.Count
 	apply(t, s, ms...)
 	tick := time.NewTicker(time.Millisecond)
@@ -267,35 +274,8 @@ func TestIdleFlush(t *testing.T) {
 			t.Fatal("no flush")
 		}
 	}
-	if got := s.idle.pending.Load(); got != 0 {
-		t.Errorf("%d appends pending after the flush", got)
-	}
-}
-
-// The tables of a large database are compressed, those of a small one not.
-func TestCompression(t *testing.T) {
-	size := func(grown int64) uint64 {
-		s := openMem(t, Options{})
-		create(t, s)
-		s.grown.Add(grown)
-		for i := range 20 {
-			apply(t, s, cell(store.Put, fmt.Sprint(i), "q", strings.Repeat("compressible ", 5000)))
-		}
-		if err := s.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, false); err != nil {
-			t.Fatal(err)
-		}
-		if got := s.grown.Load(); got < grown+20*65_000 {
-			t.Errorf("%d bytes grown after writing 1.3 MB upon %d", got, grown)
-		}
-		last := s.db.Metrics().Levels[6]
-		return uint64(last.TablesSize)
-	}
-	small, large := size(0), size(compressFrom)
-	if small < 1_300_000 || large > small/5 {
-		t.Errorf("1.3 MB take %d bytes in a small database, %d in a large one", small, large)
+	if appends, bytes := s.idle.appends.Load(), s.idle.bytes.Load(); appends != 0 || bytes != 0 {
+		t.Errorf("%d appends and %d bytes pending after the flush", appends, bytes)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 type batch struct {
 	*pebble.Batch
 	appended int
+	bytes    int // once it is visible
 }
 
 // newBatch makes a batch for about so many bytes.
@@ -130,7 +131,7 @@ func (s *Store) commit(b *batch) error {
 // show makes b visible. Its record in the log comes before those of batches
 // shown later, so none of them is durable without it.
 func (s *Store) show(b *batch) error {
-	s.grown.Add(int64(b.Len()))
+	b.bytes = b.Len() // pebble may take a large batch's memory for itself
 	defer s.changes.begin(b.Batch)()
 	if err := s.watches.apply(s.db, b.Batch); err != nil {
 		return errors.Join(fmt.Errorf("write: %w", err), b.Close())
@@ -145,6 +146,6 @@ func (s *Store) settle(b *batch) error {
 		s.log.Fatalf("log write: %v", err)
 		return fmt.Errorf("log write: %w", err)
 	}
-	s.idle.wrote(b.appended)
+	s.idle.wrote(b.appended, b.bytes)
 	return b.Close()
 }

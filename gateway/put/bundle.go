@@ -1,0 +1,70 @@
+package put
+
+import "context"
+
+// Bundle is the points of one request. Where they are many they have batches of
+// their own, which are written side by side with those of other requests and of
+// the lanes: none waits for another's, and the store lets them share a log
+// write. A bundle belongs to one goroutine.
+type Bundle struct {
+	w    *Writer
+	own  bool   // batches of its own
+	open *Batch // takes points
+	last *Batch // sent before
+}
+
+// BundleUsual is a usual Config.BundleFrom. Requests of fewer points are better
+// off in one lane: from 16 senders, 300 points a request, a lane takes 1.1 times
+// as many as bundles do; from 2 or 4 senders, 1,000 a request, bundles take 1.1 to
+// 1.2 times as many as a lane, from 16 the same.
+const BundleUsual = 512
+
+// Bundle begins a bundle of about so many points.
+func (w *Writer) Bundle(points int) *Bundle {
+	return &Bundle{w: w, own: w.cfg.BundleFrom > 0 && points >= w.cfg.BundleFrom}
+}
+
+// AddTo is Writer.AddTo. The point is written after Send, if not earlier.
+func (b *Bundle) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, error) {
+	if !b.own {
+		return b.w.AddTo(ctx, s, p)
+	}
+	if p.Time <= 0 || p.Time > maxMillis {
+		return nil, ErrTimestamp
+	}
+	if b.open == nil {
+		if err := b.begin(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var entryBuf [12]byte
+	entry, base := p.appendEntry(entryBuf[:0])
+	batch := b.open
+	if batch.bytes += batch.rows.add(&b.w.cfg.Schema, s, base, entry); batch.bytes >= b.w.cfg.WindowBytes {
+		b.Send()
+	}
+	return batch, nil
+}
+
+// begin opens a batch once the one before is written: points of a time keep
+// their order, and a bundle holds one batch's memory however many points it has.
+func (b *Bundle) begin(ctx context.Context) error {
+	if b.last != nil {
+		select {
+		case <-b.last.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	b.open = newBatch(b.w.rows(), 0)
+	return nil
+}
+
+// Send has what was added written. The batches tell when it is durable.
+func (b *Bundle) Send() {
+	if b.open == nil {
+		return
+	}
+	b.w.start(b.open)
+	b.last, b.open = b.open, nil
+}

@@ -1,0 +1,46 @@
+package pebble
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"downpour/pushdown/store"
+)
+
+// Tables written into the last level are dense, also where nothing in them
+// repeats, and read as before.
+func TestCompression(t *testing.T) {
+	s := openMem(t, Options{})
+	create(t, s)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	raw := 0
+	for i := range 200 {
+		var values []byte // as a row has them: offsets that grow, and a number to 100
+		for p := range 360 {
+			values = append(binary.BigEndian.AppendUint16(values, uint16(p*10)<<4), byte(rnd.IntN(101)))
+		}
+		raw += len(values)
+		for half := range slices.Chunk(values, len(values)/2) {
+			apply(t, s, cell(store.Append, fmt.Sprint("row", i), "q", string(half)))
+		}
+	}
+	before := dump(t, s, store.Scan{})
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, cell(store.Put, "row0", "z", ""), cell(store.Put, "row99", "z", "")) // tables that overlap are written anew
+	if err := s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, false); err != nil {
+		t.Fatal(err)
+	}
+	last := s.db.Metrics().Levels[6]
+	if got := int(last.TablesSize); got == 0 || got > raw*9/10 {
+		t.Errorf("%d bytes of rows take %d, want at most nine tenths", raw, got)
+	}
+	apply(t, s, cell(store.DeleteCell, "row0", "z", ""), cell(store.DeleteCell, "row99", "z", ""))
+	if after := dump(t, s, store.Scan{}); after != before {
+		t.Errorf("what is read has changed: %d bytes, were %d", len(after), len(before))
+	}
+}
