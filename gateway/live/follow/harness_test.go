@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ type world struct {
 	metric encoding.UID
 	uids   map[string]encoding.UID
 	cells  bool // a cell a point, as on HBase
+	stamp  atomic.Int64
 	fix    query.Fixes
 }
 
@@ -48,7 +50,7 @@ var epoch = time.UnixMilli(1_700_000_123_456)
 func newWorld(t testing.TB, fixDuplicates bool) *world {
 	w := &world{clock: epoch, schema: encoding.DefaultSchema(), uids: map[string]encoding.UID{}}
 	var err error
-	w.store, err = pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Now: func() time.Time { return w.clock }, Logger: quiet})
+	w.store, err = pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Now: w.writing, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +62,17 @@ func newWorld(t testing.TB, fixDuplicates bool) *world {
 	w.engine = ask.New(ask.Config{Names: w.names, Exec: exec.New(exec.Config{Store: w.store, Log: quiet}),
 		Compile: compile.Options{Schema: w.schema, Table: "tsdb", FixDuplicates: fixDuplicates}})
 	return w
+}
+
+// writing is the time that a write gets: a millisecond of its own, for which of
+// two values of one time and one millisecond counts is for the row's cells to say.
+func (w *world) writing() time.Time {
+	for {
+		last := w.stamp.Load()
+		if next := max(last+1, w.clock.UnixMilli()); w.stamp.CompareAndSwap(last, next) {
+			return time.UnixMilli(next)
+		}
+	}
 }
 
 func (w *world) close() { w.store.Close() }
