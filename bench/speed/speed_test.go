@@ -168,7 +168,7 @@ func TestCompactedBytes(t *testing.T) {
 	for i, f := range []struct {
 		name string
 		size int
-	}{{"r1/t/read", 100}, {"r1/t/written", 10}, {"r1/t/.written.crc", 7}, {"r2/t/read", 3}, {"r2/t/.read.crc", 1}, {"r1/.regioninfo", 50}, {"r1/id/other", 1000}} {
+	}{{"r1/t/read", 100}, {"r1/t/made", 10}, {"r1/t/.made.crc", 7}, {"r2/t/read", 3}, {"r2/t/.read.crc", 1}, {"r1/.regioninfo", 50}, {"r1/id/other", 1000}} {
 		name := filepath.Join(table, f.name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)

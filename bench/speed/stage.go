@@ -197,31 +197,38 @@ func compactedBytes(table string) (sum int64, err error) {
 		return 0, err
 	}
 	for _, dir := range families {
-		files, err := os.ReadDir(dir)
+		size, err := newestBytes(dir)
 		if err != nil {
 			return 0, err
 		}
-		var newest fs.FileInfo
-		for _, f := range files {
-			info, err := f.Info()
-			if errors.Is(err, fs.ErrNotExist) {
-				continue // gone since its directory was read
-			}
-			if err != nil {
-				return 0, err
-			}
-			if info.Mode().IsRegular() && !strings.HasPrefix(f.Name(), ".") && (newest == nil || info.ModTime().After(newest.ModTime())) {
-				newest = info
-			}
-		}
-		if newest != nil {
-			sum += newest.Size()
-		}
+		sum += size
 	}
 	if sum == 0 {
 		return 0, fmt.Errorf("%s: no compacted file of family t", table)
 	}
 	return sum, nil
+}
+
+// newestBytes is the size of the newest store file of a family, 0 if it has none.
+func newestBytes(dir string) (size int64, err error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	var newest time.Time
+	for _, f := range files {
+		info, err := f.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // gone since its directory was read
+		}
+		if err != nil {
+			return 0, err
+		}
+		if info.Mode().IsRegular() && !strings.HasPrefix(f.Name(), ".") && info.ModTime().After(newest) {
+			newest, size = info.ModTime(), info.Size()
+		}
+	}
+	return size, nil
 }
 
 // treeBytes adds up the files of a directory.

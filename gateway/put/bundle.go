@@ -29,16 +29,16 @@ func (b *Bundle) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, err
 	if !b.own {
 		return b.w.AddTo(ctx, s, p)
 	}
-	if p.Time <= 0 || p.Time > maxMillis {
-		return nil, ErrTimestamp
+	var entryBuf [12]byte
+	entry, base, err := p.appendEntry(entryBuf[:0])
+	if err != nil {
+		return nil, err
 	}
 	if b.open == nil {
 		if err := b.begin(ctx); err != nil {
 			return nil, err
 		}
 	}
-	var entryBuf [12]byte
-	entry, base := p.appendEntry(entryBuf[:0])
 	batch := b.open
 	if batch.bytes += batch.rows.add(&b.w.cfg.Schema, s, base, entry); batch.bytes >= b.w.cfg.WindowBytes {
 		b.Send()

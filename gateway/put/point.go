@@ -170,8 +170,11 @@ func split(t int64) (base uint32, q encoding.Qualifier) {
 }
 
 // appendEntry appends the qualifier and value that p is stored as, and returns
-// the base time of its row.
-func (p *Point) appendEntry(dst []byte) ([]byte, uint32) {
+// the base time of its row; ErrTimestamp if p has no time that can be stored.
+func (p *Point) appendEntry(dst []byte) ([]byte, uint32, error) {
+	if p.Time <= 0 || p.Time > maxMillis {
+		return nil, 0, ErrTimestamp
+	}
 	base, q := split(p.Time)
 	var buf [8]byte
 	value := buf[:0]
@@ -184,5 +187,5 @@ func (p *Point) appendEntry(dst []byte) ([]byte, uint32) {
 		value = encoding.AppendDouble(value, p.Value.Double())
 	}
 	q.Float, q.Width = p.Value.Float, len(value)
-	return encoding.AppendEntry(dst, q, value), base
+	return encoding.AppendEntry(dst, q, value), base, nil
 }

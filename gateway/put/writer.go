@@ -129,11 +129,11 @@ func (w *Writer) Validate(p *Point) error { return p.Validate(w.cfg.Schema, w.cf
 // AddTo is Add for a series already resolved; it trusts the point's names and
 // checks the rest.
 func (w *Writer) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, error) {
-	if p.Time <= 0 || p.Time > maxMillis {
-		return nil, ErrTimestamp
-	}
 	var entryBuf [12]byte
-	entry, base := p.appendEntry(entryBuf[:0])
+	entry, base, err := p.appendEntry(entryBuf[:0])
+	if err != nil {
+		return nil, err
+	}
 	l := w.lanes[0]
 	if len(w.lanes) > 1 {
 		l = w.lanes[s.lane(base)%uint64(len(w.lanes))]

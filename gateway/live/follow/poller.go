@@ -53,8 +53,8 @@ const skew = time.Minute
 // overwritten ones near the end, and cells that a compaction took away. Rows of
 // single points are kept whole, so that their changes need no reading. Appended
 // columns are looked at by a scan of their own: in one scan with the other range
-// they cost several times as much. Time ranges are no good for this: with one new cell in memory the
-// servers walk all (5 times the cost of handing them out).
+// they cost several times as much. Time ranges are no good for this: with one new
+// cell in memory the servers walk all (5 times the cost of handing them out).
 //
 // Every Late it looks for late points: by making the table anew if that is cheap;
 // else by the keys of the cells written since, in hours that are not open. The

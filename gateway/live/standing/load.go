@@ -141,8 +141,9 @@ func (t *Table) begin(s *span) {
 }
 
 // Replace takes in what was read again: batches of the plan, or of it without
-// its downsampling, made of the rows of whole units, those of rows (all rows of a unit of a span, or none). A span of
-// which nothing came although the table knows it has lost its rows: ErrStale.
+// its downsampling, made of the rows of whole units, those of rows (all rows of a
+// unit of a span, or none). A span of which nothing came although the table knows
+// it has lost its rows: ErrStale.
 func (t *Table) Replace(rows [][]byte, records []batch.Record) error {
 	l := t.Load(0)
 	if err := l.Add(scanplan.KeyRange{}, records); err != nil {
