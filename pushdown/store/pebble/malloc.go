@@ -10,8 +10,9 @@ package pebble
 // decompressed.
 //
 // It is set before Go's runtime starts threads, because a thread keeps the arena
-// that it has. MALLOC_ARENA_MAX and glibc.malloc.arena_max decide where they are
-// set. Other C libraries have no such arenas. Source: mallopt(3).
+// that it has; that is before any main, so that the library's own settings in the
+// environment, MALLOC_ARENA_MAX and glibc.malloc.arena_max, are heeded here. Other
+// C libraries have no such arenas. Source: mallopt(3).
 
 // #define _GNU_SOURCE
 // #include <malloc.h>
