@@ -1,6 +1,7 @@
 package encoding
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -20,20 +21,32 @@ func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets [
 	if n < 2 || len(qualifier)%2 != 0 {
 		return nil, dst, false
 	}
-	d.Reset(0)
-	d.offset = slices.Grow(d.offset, n)
 	values = slices.Grow(dst[:0], n)[:n]
-	offsets = d.offset[:n]
-	wide, alike := wideOffsets(offsets, qualifier)
+	offsets, ok = d.wideOffsets(qualifier, n)
 	switch {
-	case !wide:
+	case !ok:
 		return nil, dst, false
-	case alike:
+	case d.alike:
 		ok = alikeDoubles(values, qualifier[1]&flagMask, value)
 	default:
 		ok = mixedDoubles(values, qualifier, value)
 	}
 	return offsets, values, ok
+}
+
+// wideOffsets reads n qualifiers, or remembers what it has read: rows of series
+// that are measured at the same times have the same qualifiers.
+func (d *RowDecoder) wideOffsets(qualifier []byte, n int) (offsets []int32, ok bool) {
+	if bytes.Equal(qualifier, d.wide) {
+		return d.offset[:n], true
+	}
+	d.Reset(0)
+	d.offset = slices.Grow(d.offset, n)
+	offsets = d.offset[:n]
+	if ok, d.alike = wideOffsets(offsets, qualifier); ok {
+		d.wide = append(d.wide, qualifier...)
+	}
+	return offsets, ok
 }
 
 // Four qualifiers of the seconds form read as one number.

@@ -80,6 +80,36 @@ func TestOnlyCell_equalsCellByCell(t *testing.T) {
 	})
 }
 
+// TestOnlyCell_remembersQualifiers: whatever rows came before, of the same
+// qualifiers or others, read so or cell by cell, a row is read as by a decoder that
+// has seen none.
+func TestOnlyCell_remembersQualifiers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var rows [][2][]byte
+		for range 3 {
+			qualifier, value := drawOnlyCell(t).encode()
+			other := slices.Clone(value) // other values, or a cell that is no longer plain
+			other[rapid.IntRange(0, len(other)-1).Draw(t, "byte")]++
+			rows = append(rows, [2][]byte{qualifier, value}, [2][]byte{qualifier, other})
+		}
+		var d RowDecoder
+		for range rapid.IntRange(2, 12).Draw(t, "rows") {
+			row := rapid.SampledFrom(rows).Draw(t, "row")
+			if rapid.IntRange(0, 3).Draw(t, "by cell") == 0 {
+				d.Reset(0)
+				_ = d.Add(row[0], row[1], 1)
+				continue
+			}
+			var fresh RowDecoder
+			want, wantDoubles, wantOK := fresh.OnlyCell(row[0], row[1], nil)
+			got, doubles, ok := d.OnlyCell(row[0], row[1], nil)
+			if ok != wantOK || ok && (!slices.Equal(got, want) || !slices.EqualFunc(doubles, wantDoubles, sameBits)) {
+				t.Fatalf("% X, % X: got %v %v %t, want %v %v %t", row[0], row[1], got, doubles, ok, want, wantDoubles, wantOK)
+			}
+		}
+	})
+}
+
 func sameBits(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 
 // damage changes, drops or adds a byte.

@@ -38,6 +38,9 @@ type RowDecoder struct {
 	flags  []uint8  // floatFlag and length, as in a qualifier
 	cells  []cellMark
 
+	wide  []byte // qualifiers that OnlyCell has read offset from, empty for none
+	alike bool   // their values have one type and length
+
 	order   []pointOrder // scratch of sortFrom
 	notes   [][]byte
 	skipped int
@@ -52,7 +55,7 @@ type cellMark struct {
 // Reset starts a row.
 func (d *RowDecoder) Reset(baseTime uint32) {
 	d.base, d.ordered, d.skipped = baseTime, true, 0
-	d.cells, d.notes = d.cells[:0], d.notes[:0]
+	d.cells, d.notes, d.wide = d.cells[:0], d.notes[:0], d.wide[:0]
 	d.truncate(0)
 }
 

@@ -2,6 +2,7 @@ package encoding
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -88,12 +89,23 @@ func BenchmarkRowDecoder_doubles(b *testing.B) {
 			}
 			perPoint(b)
 		})
+		one := func(b *testing.B, qualifier []byte) {
+			var ok bool
+			if _, doubles, ok = d.OnlyCell(qualifier, value, doubles); !ok {
+				b.Fatal("not taken")
+			}
+		}
 		b.Run(name+"/only cell", func(b *testing.B) {
+			later := slices.Clone(qualifier)
+			later[len(later)-1] += 1 << flagBits // the last point a second later
+			for n := 0; b.Loop(); n++ {
+				one(b, [][]byte{qualifier, later}[n%2])
+			}
+			perPoint(b)
+		})
+		b.Run(name+"/only cell, the same times", func(b *testing.B) {
 			for b.Loop() {
-				var ok bool
-				if _, doubles, ok = d.OnlyCell(qualifier, value, doubles); !ok {
-					b.Fatal("not taken")
-				}
+				one(b, qualifier)
 			}
 			perPoint(b)
 		})

@@ -129,8 +129,8 @@ func hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]b
 	return borders
 }
 
-// sizeBorders cuts a range between hours into stretches of about size bytes,
-// counted from one border of a region to the next.
+// sizeBorders cuts a range between hours into pieces of about size bytes, counted
+// from one border of a region to the next.
 func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w weights, size float64) (borders [][]byte) {
 	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil
@@ -138,7 +138,7 @@ func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w w
 	at := r.Start
 	for _, end := range append(slices.Clone(regions), r.Stop) {
 		from, to := places(plan, scanplan.KeyRange{Start: at, Stop: end})
-		for _, hour := range w.cuts(from, to, size) {
+		for _, hour := range w.cuts(plan.From/encoding.RowSeconds, from, to, size) {
 			borders = append(borders, hourKey(plan, r, hour))
 		}
 		at = end

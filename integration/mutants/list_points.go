@@ -19,6 +19,10 @@ var ofPoints = []mutant{
 		old: " && last < RowSeconds", new: "",
 		test: "TestOnlyCell_refuses",
 	}, {
+		name: "only-cell-remembers-overwritten-times", file: "encoding/rowdecoder.go",
+		old: "d.cells, d.notes, d.wide = d.cells[:0], d.notes[:0], d.wide[:0]", new: "d.cells, d.notes = d.cells[:0], d.notes[:0]",
+		test: "TestOnlyCell_remembersQualifiers",
+	}, {
 		name: "nan-kept-in-a-sum-of-buckets", file: "pushdown/aggregate/buckets.go",
 		old: "	if a != a || b != b || c != c || d != d {\n		return false\n	}\n", new: "",
 		test: "TestBuckets_equalOneByOne",
