@@ -70,32 +70,40 @@ func BenchmarkRowDecoder_doubles(b *testing.B) {
 		"mixed":  func(i int) int64 { return int64(i*i%251) - 20 },
 	} {
 		var c CellBuilder
+		var entries []byte
 		for i := range 360 {
 			v := AppendInt(nil, width(i))
-			c.Add(Qualifier{OffsetMS: int32(i) * 10_000, Width: len(v)}, v)
+			q := Qualifier{OffsetMS: int32(i) * 10_000, Width: len(v)}
+			c.Add(q, v)
+			entries = append(AppendQualifier(entries, q), v...)
 		}
 		qualifier, value := c.Cell()
-		var d RowDecoder
-		var doubles []float64
-		perPoint := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/360, "ns/point") }
-		b.Run(name+"/by cell", func(b *testing.B) {
-			for b.Loop() {
-				d.Reset(0)
-				if err := d.Add(qualifier, value, 1); err != nil {
-					b.Fatal(err)
-				}
-				_, doubles, _ = d.FinishDoubles(doubles)
-			}
-			perPoint(b)
-		})
-		b.Run(name+"/only cell", func(b *testing.B) {
-			for b.Loop() {
-				var ok bool
-				if _, doubles, ok = d.OnlyCell(qualifier, value, doubles); !ok {
-					b.Fatal("not taken")
-				}
-			}
-			perPoint(b)
-		})
+		benchDoubles(b, name+"/compacted", qualifier, value)
+		benchDoubles(b, name+"/appended", AppendColumn, entries)
 	}
+}
+
+func benchDoubles(b *testing.B, name string, qualifier, value []byte) {
+	var d RowDecoder
+	var doubles []float64
+	perPoint := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/360, "ns/point") }
+	b.Run(name+"/by cell", func(b *testing.B) {
+		for b.Loop() {
+			d.Reset(0)
+			if err := d.Add(qualifier, value, 1); err != nil {
+				b.Fatal(err)
+			}
+			_, doubles, _ = d.FinishDoubles(doubles)
+		}
+		perPoint(b)
+	})
+	b.Run(name+"/only cell", func(b *testing.B) {
+		for b.Loop() {
+			var ok bool
+			if _, doubles, ok = d.OnlyCell(qualifier, value, doubles); !ok {
+				b.Fatal("not taken")
+			}
+		}
+		perPoint(b)
+	})
 }
