@@ -8,15 +8,19 @@ import (
 )
 
 // OnlyCell is Reset, Add and FinishDoubles in one for a row that has no other
-// cell, if this is a compacted one of the plainest kind: all times in the seconds
-// form, ascending, and values whose lengths add up. Of any other it returns false,
-// and the row is to be read cell by cell. A scan of old rows spends its time here,
-// so columns are made one after the other, in loops that know what they will meet:
-// no step depends on the point before, or on what kind of value that was.
+// cell, if this is a compacted one or an append column of the plainest kind: all
+// times in the seconds form, ascending, and values whose lengths add up. Of any
+// other it returns false, and the row is to be read cell by cell. A scan of old
+// rows spends its time here, so columns are made one after the other, in loops that
+// know what they will meet: no step depends on the point before, or on what kind of
+// value that was.
 //
 // Offsets are ms from the base time and a view until the next row; values are in
 // dst's memory, used from its beginning.
 func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets []int32, values []float64, ok bool) {
+	if bytes.Equal(qualifier, AppendColumn) {
+		return d.onlyAppended(value, dst)
+	}
 	n := len(qualifier) / 2
 	if n < 2 || len(qualifier)%2 != 0 {
 		return nil, dst, false
