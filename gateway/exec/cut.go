@@ -80,11 +80,13 @@ func (l limits) borders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]by
 }
 
 // size is how many bytes a piece of the plan should have: as many pieces as are
-// wanted, unless they would be too small to be worth their cost, or too large.
-// It counts as weights do, all salt buckets together.
+// wanted, unless they would be too small to be worth their cost, or too large; but
+// one for each slot, if that is possible. It counts as weights do, all salt buckets
+// together.
 func (l limits) size(plan *scanplan.Plan) float64 {
-	total := l.bytes.total()
-	size := min(max(total/float64(l.pieces), leastPart), mostPart)
+	total, pieces := l.bytes.total(), float64(l.pieces)
+	size := min(max(total/pieces, goodPart), mostPart)
+	size = max(min(size, total*piecesPerSlot/pieces), leastPart)
 	return max(size, total/mostParts) * float64(len(plan.Ranges))
 }
 

@@ -51,6 +51,9 @@ func TestCut_bytes(t *testing.T) {
 	}
 	f("too little to be cut", 1, 8, []float64{.1, .1, .1, .1}, "0-4 0.4")
 	f("nothing", 1, 8, []float64{0, 0, 0}, "0-3 0.0")
+	f("no smaller than is good", 1, 8, []float64{1, 1, 1, 1, 1, 1}, "0-2 2.0", "2-4 2.0", "4-6 2.0")
+	f("one for each of two slots", 1, 2*piecesPerSlot, []float64{.75, .75, .75, .75}, "0-2 1.5", "2-4 1.5")
+	f("too little for two slots", 1, 2*piecesPerSlot, []float64{.3, .3, .3, .3}, "0-4 1.2")
 	f("as many as wanted", 1, 2, []float64{4, 4, 4, 4}, "0-2 8.0", "2-4 8.0")
 	f("one an hour at most", 1, 8, []float64{4, 4}, "0-1 4.0", "1-2 4.0")
 	f("more than wanted, of the largest size", 1, 1, []float64{64, 64, 32, 32, 64}, "0-1 64.0", "1-2 64.0", "2-4 64.0", "4-5 64.0")
