@@ -126,6 +126,9 @@ func (c *Config) Validate() error {
 	if _, err := c.selfMetrics(); err != nil {
 		errs = append(errs, err)
 	}
+	for _, address := range c.Pushdown {
+		errs = append(errs, settings.CheckAddress("DOWNPOUR_PUSHDOWN", address))
+	}
 	return errors.Join(errs...)
 }
 

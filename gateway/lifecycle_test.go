@@ -214,8 +214,9 @@ func TestClose_drains(t *testing.T) {
 func TestConfig(t *testing.T) {
 	cfg := config(0)
 	cfg.AutoMetrics, cfg.PutCells, cfg.SelfMetrics, cfg.QueryTimeout, cfg.Listen = "maybe", "some", "1ms", -1, "nowhere"
+	cfg.Pushdown = []string{"127.0.0.1:4280", "region-host"}
 	err := cfg.Validate()
-	for _, name := range []string{"DOWNPOUR_AUTO_METRICS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_SELF_METRICS", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_LISTEN"} {
+	for _, name := range []string{"DOWNPOUR_AUTO_METRICS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_SELF_METRICS", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_LISTEN", `DOWNPOUR_PUSHDOWN: got "region-host"`} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v does not name %s", err, name)
 		}

@@ -209,8 +209,13 @@ func TestQuery_forms(t *testing.T) {
 	b.put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")
 	f := func(query, want string) {
 		t.Helper()
-		if a := b.get("/api/query?start=1356998400&end=1356998500&" + query); a.status != 200 || a.body != want {
-			t.Errorf("%s: %d %s, want %s", query, a.status, a.body, want)
+		kind := "application/json; charset=UTF-8"
+		if strings.HasPrefix(want, "cb(") {
+			kind = "application/javascript; charset=UTF-8"
+		}
+		a := b.get("/api/query?start=1356998400&end=1356998500&" + query)
+		if got := a.header.Get("Content-Type"); a.status != 200 || a.body != want || got != kind {
+			t.Errorf("%s: %d %s %s, want %s %s", query, a.status, got, a.body, kind, want)
 		}
 	}
 	group := func(dps string) string {
@@ -222,6 +227,8 @@ func TestQuery_forms(t *testing.T) {
 	f("m=sum:m&jsonp=cb", "cb("+group(`{"1356998400":1.0,"1356998460":5.5}`)+")")
 	f("m=sum:m&jsonp=alert(1)", group(`{"1356998400":1.0,"1356998460":5.5}`))
 	f("m=max:30s-max-nan:m%7Bhost=b%7D", `[{"metric":"m","tags":{"host":"b"},"aggregateTags":[],"dps":{"1356998400":"NaN","1356998430":"NaN","1356998460":3.0,"1356998490":"NaN"}}]`)
+	f("m=max:1m-max-nan:m%7Bhost=b%7D&arrays", `[{"metric":"m","tags":{"host":"b"},"aggregateTags":[],"dps":[[1356998400,"NaN"],[1356998460,3.0]]}]`)
+	f("m=max:1m-max-null:m%7Bhost=b%7D&arrays", `[{"metric":"m","tags":{"host":"b"},"aggregateTags":[],"dps":[[1356998400,null],[1356998460,3.0]]}]`)
 
 	a := b.get("/api/query?start=1356998400&end=1356998500&m=sum:m", "Accept", batch.StreamMediaType)
 	if a.status != 200 || a.header.Get("Content-Type") != batch.StreamMediaType || !bytes.HasSuffix([]byte(a.body), []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}) {

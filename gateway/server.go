@@ -160,7 +160,7 @@ func (s *Server) build() error {
 	s.writer = put.New(put.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes, BundleFrom: bundles,
 		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
 	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Summaries: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
-		Compile: s.cfg.Compile(), Budget: s.limits.Budget})
+		Compile: s.cfg.Compile(), Budget: s.limits.Budget, Log: s.log})
 	followers := s.followers()
 	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, followers})

@@ -328,6 +328,7 @@ func grafanaSupport(ctx context.Context, t *testing.T, url string) {
 	for path, want := range map[string][]string{
 		"/api/suggest?q=cpu&type=metrics":            {"cpu.count", "cpu.load", "cpu.now"},
 		"/api/suggest?type=metrics&q=cpu.l&max=1000": {"cpu.load"},
+		"/api/suggest?type=metrics&q=cpu&max=2":      {"cpu.count", "cpu.load"}, // the data source's lookup limit
 		"/api/suggest?type=metrics&q=&max=1000":      {"cpu.count", "cpu.load", "cpu.now"},
 		"/api/suggest?type=tagk&q=&max=1000":         {"dc", "host"},
 		"/api/suggest?type=tagk&q=ho&max=1000":       {"host"},
@@ -396,7 +397,8 @@ func grafanaBrowser(ctx context.Context, t *testing.T, url string) {
 		t.Errorf("preflight: %d %v", resp.StatusCode, h)
 	}
 	resp, plain := ask(http.MethodPost, page)
-	if resp.StatusCode != http.StatusOK || resp.Header.Get("Access-Control-Allow-Origin") != page || !bytes.HasPrefix(plain, []byte(`[{"metric":"cpu.load"`)) {
+	if h := resp.Header; resp.StatusCode != http.StatusOK || h.Get("Access-Control-Allow-Origin") != page ||
+		!strings.HasPrefix(h.Get("Content-Type"), "application/json") || !bytes.HasPrefix(plain, []byte(`[{"metric":"cpu.load"`)) {
 		t.Errorf("from the page: %d %v %.100s", resp.StatusCode, resp.Header, plain)
 	}
 	if resp, body := ask(http.MethodPost, "http://other.example"); bytes.Contains(body, []byte("dps")) || resp.Header.Get("Access-Control-Allow-Origin") != "" {

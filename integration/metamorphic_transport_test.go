@@ -107,7 +107,8 @@ func recordLines(t *testing.T, r arrow.Record) (lines []string) {
 			case "metric":
 				metric = column.ValueStr(i)
 			case "timestamp":
-				at = strconv.FormatInt(int64(column.(*array.Timestamp).Value(i)), 10)
+				unit := f.Type.(*arrow.TimestampType).Unit
+				at = strconv.FormatInt(column.(*array.Timestamp).Value(i).ToTime(unit).UnixMilli(), 10)
 			case "value":
 				value = arrowValue(column.(*array.Float64), i)
 			case "value_int":

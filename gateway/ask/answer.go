@@ -2,6 +2,7 @@ package ask
 
 import (
 	"context"
+	"log/slog"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,6 +23,7 @@ type Answer struct {
 	Stats Stats
 
 	fill []func() (encoding.Points, error) // by result; nil where the points are made
+	log  *slog.Logger
 }
 
 // Open reads what all sub-queries need and describes their groups. Of more
@@ -40,7 +42,7 @@ func (e *Engine) Open(ctx context.Context, q *query.Query) (*Answer, error) {
 	work, ctx := errgroup.WithContext(ctx)
 	for i, p := range plans {
 		work.Go(func() (err error) {
-			defer recovered(&err)
+			defer recovered(e.cfg.Log, &err)
 			opened[i], err = e.open(ctx, q, p)
 			return err
 		})
@@ -48,7 +50,7 @@ func (e *Engine) Open(ctx context.Context, q *query.Query) (*Answer, error) {
 	if err := work.Wait(); err != nil {
 		return nil, err
 	}
-	return join(opened), nil
+	return join(e.cfg.Log, opened), nil
 }
 
 // opened is one sub-query of an answer.
@@ -85,8 +87,8 @@ func (e *Engine) open(ctx context.Context, q *query.Query, p planned) (o opened,
 	return o, err
 }
 
-func join(all []opened) *Answer {
-	a := &Answer{}
+func join(log *slog.Logger, all []opened) *Answer {
+	a := &Answer{log: log}
 	for _, o := range all {
 		a.Results = append(a.Results, o.results...)
 		a.Stats.Stats.Add(o.stats)
@@ -108,7 +110,7 @@ func (a *Answer) Fill(i int) (err error) {
 	if a.fill == nil || a.fill[i] == nil {
 		return nil
 	}
-	defer recovered(&err)
+	defer recovered(a.log, &err)
 	r := &a.Results[i]
 	if r.Points, err = a.fill[i](); err == nil {
 		a.Stats.PointsOut += r.Points.Len()

@@ -27,6 +27,8 @@ type Config struct {
 	Compile compile.Options
 	// Budget is what a sub-query may read; nil for no bound.
 	Budget func(context.Context, *query.Query, *query.SubQuery) *operator.Budget
+	// Log gets what goes wrong inside. Default slog.Default().
+	Log *slog.Logger
 }
 
 // Engine answers queries. It is for many goroutines.
@@ -42,6 +44,9 @@ const DefaultMaxBytes = 1 << 30
 func New(cfg Config) *Engine {
 	if cfg.Compile.MaxBytes == 0 {
 		cfg.Compile.MaxBytes = DefaultMaxBytes
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
 	}
 	return &Engine{cfg: cfg}
 }
@@ -73,7 +78,7 @@ func (e *Engine) Run(ctx context.Context, q *query.Query) ([]Result, Stats, erro
 	work.SetLimit(parallel)
 	for i, p := range plans {
 		work.Go(func() (err error) {
-			defer recovered(&err)
+			defer recovered(e.cfg.Log, &err)
 			groups[i], stats[i], err = e.runPlan(ctx, q, p, trace.child(i, p))
 			return err
 		})
@@ -88,10 +93,10 @@ func (e *Engine) Run(ctx context.Context, q *query.Query) ([]Result, Stats, erro
 
 // recovered turns a panic into the failure of its query: it would end the
 // process, as no handler stands above a goroutine.
-func recovered(err *error) {
+func recovered(log *slog.Logger, err *error) {
 	if v := recover(); v != nil {
 		*err = &query.Error{Status: 500, Message: "Internal error"}
-		slog.Error("a query panicked", "panic", v, "stack", string(debug.Stack()))
+		log.Error("a query panicked", "panic", v, "stack", string(debug.Stack()))
 	}
 }
 

@@ -40,7 +40,7 @@ func (p *Prepared) Index() int { return p.sub.Index }
 
 // Run answers the sub-query as Engine.Run does, and counts the reading.
 func (p *Prepared) Run(ctx context.Context) (results []Result, stats exec.Stats, err error) {
-	defer recovered(&err)
+	defer recovered(p.engine.cfg.Log, &err)
 	return p.engine.runPlan(ctx, p.query, planned{p.sub, p.Compiled}, nil)
 }
 

@@ -27,6 +27,18 @@ var ofLiveQueries = []mutant{
 		old: " || p.Time[0] <= own.last:", new: ":",
 		test: "gateway/live/follow TestWatched_inOrder",
 	}, {
+		name: "value-of-a-bucket-taken-for-its-points", file: "gateway/live/standing/extend.go",
+		old: "		own.known = own.known && p.buckets.len() == 0\n", new: "",
+		test: "TestExtend_lastBucket",
+	}, {
+		name: "edges-kept-when-a-series-joins", file: "gateway/live/standing/table.go",
+		old: "g.members, g.edges = slices.Insert(g.members, i, s), nil", new: "g.members = slices.Insert(g.members, i, s)",
+		test: "gateway/live/follow TestLaw_watched",
+	}, {
+		name: "first-rate-forgotten-at-the-edge", file: "gateway/live/standing/edge.go",
+		old: "bounds(times, w, rates && e.whole)", new: "bounds(times, w, false)",
+		test: "gateway/live/follow TestWatched_lateBeforeARate",
+	}, {
 		name: "edge-not-moved", file: "gateway/live/standing/span.go",
 		old: "		s.group.edges[s.place].set(c)\n", new: "		_ = c\n",
 		test: "gateway/live/follow TestWatched_inOrder",

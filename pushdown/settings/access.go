@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 )
 
 // ErrExposed is returned for an address beyond loopback that anybody could
@@ -25,6 +26,16 @@ func (c *Common) checkListen(variable, address string) error {
 		return fmt.Errorf("%s=%s: %w", variable, address, ErrExposed)
 	}
 	return nil
+}
+
+// CheckAddress refuses an address to connect to, or to be known by, that is not a
+// host and a port: it would never be reached, or never fit, and nobody would notice.
+func CheckAddress(variable, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if n, bad := strconv.ParseUint(port, 10, 16); err == nil && host != "" && bad == nil && n > 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: got %q, want HOST:PORT", variable, address)
 }
 
 // Loopback tells whether HOST:PORT can be reached from this machine alone,

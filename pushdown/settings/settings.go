@@ -55,6 +55,15 @@ type Pushdown struct {
 	Beside string `env:"DOWNPOUR_BESIDE"`
 }
 
+// Validate returns every fault at once, each naming its variable.
+func (c *Pushdown) Validate() error {
+	err := c.Common.Validate("DOWNPOUR_PUSHDOWN_LISTEN", c.Listen)
+	if c.Beside != "" {
+		err = errors.Join(err, CheckAddress("DOWNPOUR_BESIDE", c.Beside))
+	}
+	return err
+}
+
 // Schema is the layout of the tables.
 func (c *Common) Schema() encoding.Schema {
 	s := encoding.DefaultSchema()

@@ -38,6 +38,15 @@ func TestCommon_Validate(t *testing.T) {
 	f(func(c *Common) { c.SaltWidth = 9 }, "127.0.0.1:1", "salt width 9")
 }
 
+func TestCheckAddress(t *testing.T) {
+	for address, ok := range map[string]bool{"host:16020": true, "127.0.0.1:1": true, "[::1]:65535": true,
+		"host": false, ":4280": false, "host:": false, "host:0": false, "host:65536": false, "host:http": false, "::1": false, "hbase:host:2181": false} {
+		if err := CheckAddress("X", address); (err == nil) != ok {
+			t.Errorf("%q: got %v, want accepted %t", address, err, ok)
+		}
+	}
+}
+
 func TestUnknown(t *testing.T) {
 	if err := Unknown([]string{"PATH=/bin", "DOWNPOUR_STORE=x", "DOWNPOUR_BESIDE=y"}); err != nil {
 		t.Error(err)

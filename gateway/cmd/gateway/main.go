@@ -78,6 +78,16 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	return serve(ctx, cfg, o, out)
 }
 
+// silence is how long a store may keep the user waiting without a word.
+const silence = 3 * time.Second
+
+// waiting says what is waited for, unless answered is called soon: a store that
+// cannot be reached is given up only after half a minute.
+func waiting(log *slog.Logger, address string) (answered func()) {
+	t := time.AfterFunc(silence, func() { log.Info("waits for the store", "store", address) })
+	return func() { t.Stop() }
+}
+
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	st, err := open.OpenAs(cfg.Store, cfg.Schema(), log)
@@ -85,6 +95,8 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 		return err
 	}
 	defer st.Close()
+	answered := waiting(log, cfg.Store)
+	defer answered()
 	if o.createTables || cfg.Embedded() {
 		create, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
@@ -101,6 +113,7 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	if err != nil {
 		return err
 	}
+	answered()
 	fmt.Fprintf(out, "Downpour is at %s\n", g.URL())
 	<-ctx.Done()
 	return g.Close()

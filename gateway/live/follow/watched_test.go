@@ -45,6 +45,26 @@ func TestWatched_noteGoes(t *testing.T) {
 	}
 }
 
+// A late point changes the rates before another series' first one, which counts
+// from the beginning on: that series' end must not hide it.
+func TestWatched_lateBeforeARate(t *testing.T) {
+	w := newWorld(t, false)
+	t.Cleanup(w.close)
+	put := func(host string, seconds, value int64) {
+		w.apply(w.point(w.clock.UnixMilli()+seconds*1000, true, encoding.IntValue(value), "host", host))
+	}
+	for at := int64(-60); at < 0; at += 10 {
+		put("a", at, at*at)
+	}
+	tick := w.followed(t, `{"start":"1h-ago","queries":[{"metric":"m","aggregator":"sum","rate":true}]}`)
+	tick()
+	w.clock = w.clock.Add(10 * time.Second)
+	put("b", 0, 100)
+	tick()
+	put("a", -35, 50)
+	tick()
+}
+
 // What was found out of a watch that overflowed, or is refused, is made anew.
 func TestWatched_lost(t *testing.T) {
 	w := newWorld(t, false)

@@ -69,7 +69,7 @@ func readConfig() (cfg settings.Pushdown, err error) {
 	if _, ok := os.LookupEnv("DOWNPOUR_STORE"); !ok {
 		return cfg, errors.New("DOWNPOUR_STORE is not set, want hbase:HOST:PORT[,HOST:PORT…][/znode]")
 	}
-	return cfg, cfg.Validate("DOWNPOUR_PUSHDOWN_LISTEN", cfg.Listen)
+	return cfg, cfg.Validate()
 }
 
 func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {

@@ -49,6 +49,7 @@ func TestRun_refuses(t *testing.T) {
 	f("DOWNPOUR_STOER", hbase, "DOWNPOUR_STOER=pebble:x")
 	f("want pebble:DIR or hbase:", "DOWNPOUR_STORE=oracle:x")
 	f("beyond loopback", hbase, "DOWNPOUR_PUSHDOWN_LISTEN=0.0.0.0:4280")
+	f(`DOWNPOUR_BESIDE: got "region-host", want HOST:PORT`, hbase, "DOWNPOUR_BESIDE=region-host")
 	f("salt width 9", hbase, "DOWNPOUR_SALT_WIDTH=9")
 	f("DOWNPOUR_TOKEN_FILE", hbase, "DOWNPOUR_TOKEN_FILE=/does/not/exist")
 	f("DOWNPOUR_TLS_KEY", hbase, "DOWNPOUR_TLS_CERT=/does/not/exist")
