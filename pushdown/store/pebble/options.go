@@ -19,7 +19,7 @@ type Options struct {
 	// Logger gets pebble's errors, and the one line before the process ends
 	// because a log write failed. Default: slog.Default().
 	Logger *slog.Logger
-	// CacheBytes bounds the cache of uncompressed blocks. Default 64 MiB.
+	// CacheBytes bounds the cache of uncompressed blocks. Default 128 MiB.
 	CacheBytes int64
 	// MemTableBytes bounds one memtable. A scan joins what lies in it append
 	// by append, so it is kept small. Default 4 MiB.
@@ -47,7 +47,7 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.Default()
 	}
 	if o.CacheBytes == 0 {
-		o.CacheBytes = 64 << 20
+		o.CacheBytes = 128 << 20
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = 4 << 20
