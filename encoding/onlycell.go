@@ -1,39 +1,56 @@
 package encoding
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
 )
 
 // OnlyCell is Reset, Add and FinishDoubles in one for a row that has no other
-// cell, if this is a compacted one of the plainest kind: all times in the seconds
-// form, ascending, and values whose lengths add up. Of any other it returns false,
-// and the row is to be read cell by cell. A scan of old rows spends its time here,
-// so columns are made one after the other, in loops that know what they will meet:
-// no step depends on the point before, or on what kind of value that was.
+// cell, if this is a compacted one or an append column of the plainest kind: all
+// times in the seconds form, ascending, and values whose lengths add up. Of any
+// other it returns false, and the row is to be read cell by cell. A scan of old
+// rows spends its time here, so columns are made one after the other, in loops that
+// know what they will meet: no step depends on the point before, or on what kind of
+// value that was.
 //
 // Offsets are ms from the base time and a view until the next row; values are in
 // dst's memory, used from its beginning.
 func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets []int32, values []float64, ok bool) {
+	if bytes.Equal(qualifier, AppendColumn) {
+		return d.onlyAppended(value, dst)
+	}
 	n := len(qualifier) / 2
 	if n < 2 || len(qualifier)%2 != 0 {
 		return nil, dst, false
 	}
-	d.Reset(0)
-	d.offset = slices.Grow(d.offset, n)
 	values = slices.Grow(dst[:0], n)[:n]
-	offsets = d.offset[:n]
-	wide, alike := wideOffsets(offsets, qualifier)
+	offsets, ok = d.wideOffsets(qualifier, n)
 	switch {
-	case !wide:
+	case !ok:
 		return nil, dst, false
-	case alike:
+	case d.alike:
 		ok = alikeDoubles(values, qualifier[1]&flagMask, value)
 	default:
 		ok = mixedDoubles(values, qualifier, value)
 	}
 	return offsets, values, ok
+}
+
+// wideOffsets reads n qualifiers, or remembers what it has read: rows of series
+// that are measured at the same times have the same qualifiers.
+func (d *RowDecoder) wideOffsets(qualifier []byte, n int) (offsets []int32, ok bool) {
+	if bytes.Equal(qualifier, d.wide) {
+		return d.offset[:n], true
+	}
+	d.Reset(0)
+	d.offset = slices.Grow(d.offset, n)
+	offsets = d.offset[:n]
+	if ok, d.alike = wideOffsets(offsets, qualifier); ok {
+		d.wide = append(d.wide, qualifier...)
+	}
+	return offsets, ok
 }
 
 // Four qualifiers of the seconds form read as one number.

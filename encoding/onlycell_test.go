@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/hex"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,11 +13,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawOnlyCell draws a compacted cell, as writers leave it or not: ascending or
-// not, of seconds or not, of one kind of values or several.
+// drawOnlyCell draws a compacted cell or an append column, as writers leave it or
+// not: ascending or not, of seconds or not, of one kind of values or several.
 func drawOnlyCell(t *rapid.T) (c modelCell) {
-	c.form = "compacted"
-	c.points = rapid.SliceOfN(rapid.Custom(drawPoint), 2, 30).Draw(t, "points")
+	c.form = rapid.SampledFrom([]string{"compacted", "append"}).Draw(t, "form")
+	c.points = rapid.SliceOfN(rapid.Custom(drawPoint), 1, 30).Draw(t, "points")
 	alike, seconds := rapid.Bool().Draw(t, "alike"), rapid.IntRange(0, 4).Draw(t, "seconds") > 0
 	for i := range c.points {
 		p, first := &c.points[i], c.points[0]
@@ -42,7 +43,7 @@ func (c modelCell) plain() bool {
 			return false
 		}
 	}
-	return len(c.points) > 1
+	return len(c.points) > 1 || c.form == "append"
 }
 
 // TestOnlyCell_equalsCellByCell: of a cell of the plain kind OnlyCell makes the
@@ -55,7 +56,7 @@ func TestOnlyCell_equalsCellByCell(t *testing.T) {
 		qualifier, value := c.encode()
 		damaged := rapid.IntRange(0, 2).Draw(t, "damaged") == 0
 		if damaged {
-			qualifier, value = damage(t, "qualifier", qualifier), damage(t, "value", value)
+			qualifier, value = damage(t, "qualifier", slices.Clone(qualifier)), damage(t, "value", value)
 		}
 		offsets, doubles, ok := d.OnlyCell(qualifier, value, nil)
 		offsets = slices.Clone(offsets)
@@ -77,6 +78,36 @@ func TestOnlyCell_equalsCellByCell(t *testing.T) {
 			t.Fatalf("got %v %v, want %v %v, %v", offsets, doubles, wantOffsets, want, err)
 		}
 		_ = d.Add([]byte{PrefixAnnotation, 0, 1}, []byte("note"), 1)
+	})
+}
+
+// TestOnlyCell_remembersQualifiers: whatever rows came before, of the same
+// qualifiers or others, read so or cell by cell, a row is read as by a decoder that
+// has seen none.
+func TestOnlyCell_remembersQualifiers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var rows [][2][]byte
+		for range 3 {
+			qualifier, value := drawOnlyCell(t).encode()
+			other := slices.Clone(value) // other values, or a cell that is no longer plain
+			other[rapid.IntRange(0, len(other)-1).Draw(t, "byte")]++
+			rows = append(rows, [2][]byte{qualifier, value}, [2][]byte{qualifier, other})
+		}
+		var d RowDecoder
+		for range rapid.IntRange(2, 12).Draw(t, "rows") {
+			row := rapid.SampledFrom(rows).Draw(t, "row")
+			if rapid.IntRange(0, 3).Draw(t, "by cell") == 0 {
+				d.Reset(0)
+				_ = d.Add(row[0], row[1], 1)
+				continue
+			}
+			var fresh RowDecoder
+			want, wantDoubles, wantOK := fresh.OnlyCell(row[0], row[1], nil)
+			got, doubles, ok := d.OnlyCell(row[0], row[1], nil)
+			if ok != wantOK || ok && (!slices.Equal(got, want) || !slices.EqualFunc(doubles, wantDoubles, sameBits)) {
+				t.Fatalf("% X, % X: got %v %v %t, want %v %v %t", row[0], row[1], got, doubles, ok, want, wantDoubles, wantOK)
+			}
+		}
 	})
 }
 
@@ -131,4 +162,29 @@ func TestOnlyCell_refuses(t *testing.T) {
 	f(false, "a single point", "0000", "01 00")
 	f(false, "an annotation", "0100 0200 05", "01 02 00")
 	f(false, "nothing", "", "00")
+
+	const column = "05 00 00"
+	f(true, "appended, one point", column, "0010 01")
+	f(true, "appended, the last second of the hour", column, "0010 01 E0F1 0001")
+	f(false, "appended, a second behind the hour", column, "0010 01 E101 0001")
+	f(false, "appended, milliseconds", column, "0010 01 F0000080 01")
+	f(false, "appended, nothing", column, "")
+	f(false, "appended, a byte too many", column, "0010 01 00")
+	f(false, "appended, cut short", column, "0010 01 0021 00")
+	f(false, "appended, integers on 3 bytes", column, "0010 01 0022 000001")
+	f(false, "appended, floats on 2 bytes", column, "0010 01 0029 0001")
+	for _, times := range []string{"0120", "1023", "0213", "0132", "0012", "0122", "0113"} {
+		for _, before := range []string{"", "0020 01", "0021 0001"} { // alone, in a run, behind one
+			entries := before
+			for i, s := range "345678901" {
+				if i < 4 {
+					entries += fmt.Sprintf(" 00%c0 01", '4'+rune(times[i])-'0')
+				} else if before != "" {
+					entries += fmt.Sprintf(" 01%c0 01", s)
+				}
+			}
+			f(false, "appended, not ascending: "+entries, column, entries)
+		}
+	}
+	f(false, "a column that is none", "05 00 01", "0010 01")
 }

@@ -2,6 +2,7 @@ package encoding
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -70,32 +71,44 @@ func BenchmarkRowDecoder_doubles(b *testing.B) {
 		"mixed":  func(i int) int64 { return int64(i*i%251) - 20 },
 	} {
 		var c CellBuilder
+		var entries []byte
 		for i := range 360 {
 			v := AppendInt(nil, width(i))
-			c.Add(Qualifier{OffsetMS: int32(i) * 10_000, Width: len(v)}, v)
+			q := Qualifier{OffsetMS: int32(i) * 10_000, Width: len(v)}
+			c.Add(q, v)
+			entries = append(AppendQualifier(entries, q), v...)
 		}
 		qualifier, value := c.Cell()
-		var d RowDecoder
-		var doubles []float64
-		perPoint := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/360, "ns/point") }
-		b.Run(name+"/by cell", func(b *testing.B) {
-			for b.Loop() {
-				d.Reset(0)
-				if err := d.Add(qualifier, value, 1); err != nil {
-					b.Fatal(err)
-				}
-				_, doubles, _ = d.FinishDoubles(doubles)
-			}
-			perPoint(b)
-		})
-		b.Run(name+"/only cell", func(b *testing.B) {
-			for b.Loop() {
-				var ok bool
-				if _, doubles, ok = d.OnlyCell(qualifier, value, doubles); !ok {
-					b.Fatal("not taken")
-				}
-			}
-			perPoint(b)
-		})
+		later := slices.Clone(qualifier)
+		later[len(later)-1] += 1 << flagBits // the last point a second later
+		benchDoubles(b, name+"/compacted", value, qualifier, later)
+		benchDoubles(b, name+"/compacted, the same times", value, qualifier)
+		benchDoubles(b, name+"/appended", entries, AppendColumn)
 	}
+}
+
+// benchDoubles reads a row of 360 points that is one cell, with qualifiers in turn.
+func benchDoubles(b *testing.B, name string, value []byte, qualifiers ...[]byte) {
+	var d RowDecoder
+	var doubles []float64
+	perPoint := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/360, "ns/point") }
+	b.Run(name+"/by cell", func(b *testing.B) {
+		for b.Loop() {
+			d.Reset(0)
+			if err := d.Add(qualifiers[0], value, 1); err != nil {
+				b.Fatal(err)
+			}
+			_, doubles, _ = d.FinishDoubles(doubles)
+		}
+		perPoint(b)
+	})
+	b.Run(name+"/only cell", func(b *testing.B) {
+		for n := 0; b.Loop(); n++ {
+			var ok bool
+			if _, doubles, ok = d.OnlyCell(qualifiers[n%len(qualifiers)], value, doubles); !ok {
+				b.Fatal("not taken")
+			}
+		}
+		perPoint(b)
+	})
 }

@@ -80,11 +80,13 @@ func (l limits) borders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]by
 }
 
 // size is how many bytes a piece of the plan should have: as many pieces as are
-// wanted, unless they would be too small to be worth their cost, or too large.
-// It counts as weights do, all salt buckets together.
+// wanted, unless they would be too small to be worth their cost, or too large; but
+// one for each slot, if that is possible. It counts as weights do, all salt buckets
+// together.
 func (l limits) size(plan *scanplan.Plan) float64 {
-	total := l.bytes.total()
-	size := min(max(total/float64(l.pieces), leastPart), mostPart)
+	total, pieces := l.bytes.total(), float64(l.pieces)
+	size := min(max(total/pieces, goodPart), mostPart)
+	size = max(min(size, total*piecesPerSlot/pieces), leastPart)
 	return max(size, total/mostParts) * float64(len(plan.Ranges))
 }
 
@@ -129,8 +131,8 @@ func hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]b
 	return borders
 }
 
-// sizeBorders cuts a range between hours into stretches of about size bytes,
-// counted from one border of a region to the next.
+// sizeBorders cuts a range between hours into pieces of about size bytes, counted
+// from one border of a region to the next.
 func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w weights, size float64) (borders [][]byte) {
 	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil
@@ -138,7 +140,7 @@ func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w w
 	at := r.Start
 	for _, end := range append(slices.Clone(regions), r.Stop) {
 		from, to := places(plan, scanplan.KeyRange{Start: at, Stop: end})
-		for _, hour := range w.cuts(from, to, size) {
+		for _, hour := range w.cuts(plan.From/encoding.RowSeconds, from, to, size) {
 			borders = append(borders, hourKey(plan, r, hour))
 		}
 		at = end

@@ -73,7 +73,7 @@ func TestShipped_onePercent(t *testing.T) {
 		e := overFlight(t, m, s)
 		f := func(how Merging, most int64) {
 			stats, err := e.RunWith(t.Context(), &plan, Options{Merging: how}, func(scanplan.KeyRange, []batch.Record) error { return nil })
-			if err != nil || stats.Remote != 2 || (stats.Partial == 2) != (how == Auto) {
+			if err != nil || stats.Remote != stats.Parts || (stats.Partial == stats.Parts) != (how == Auto) {
 				t.Fatalf("%s, mode %q: %v, %+v", name, how, err, stats)
 			}
 			if stats.ShippedBytes > most {

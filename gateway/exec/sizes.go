@@ -12,8 +12,11 @@ import (
 const (
 	// leastPart is what is not worth cutting: a part costs about a
 	// millisecond beside its rows, for a scan to open, a ticket, and the names
-	// of its series once more; so many bytes take some ten.
+	// of its series once more; so many bytes take some five.
 	leastPart = 1 << 20
+	// goodPart is where that cost is small. Parts are smaller only where there
+	// would not be one for each slot.
+	goodPart = 2 << 20
 	// mostPart is read within about a second, so that a part whose server dies
 	// costs no more than that again, what an attempt holds back until its end
 	// stays small, and no place is left with a long part when all others are

@@ -51,6 +51,9 @@ func TestCut_bytes(t *testing.T) {
 	}
 	f("too little to be cut", 1, 8, []float64{.1, .1, .1, .1}, "0-4 0.4")
 	f("nothing", 1, 8, []float64{0, 0, 0}, "0-3 0.0")
+	f("no smaller than is good", 1, 8, []float64{1, 1, 1, 1, 1, 1}, "0-2 2.0", "2-4 2.0", "4-6 2.0")
+	f("one for each of two slots", 1, 2*piecesPerSlot, []float64{.75, .75, .75, .75}, "0-2 1.5", "2-4 1.5")
+	f("too little for two slots", 1, 2*piecesPerSlot, []float64{.3, .3, .3, .3}, "0-4 1.2")
 	f("as many as wanted", 1, 2, []float64{4, 4, 4, 4}, "0-2 8.0", "2-4 8.0")
 	f("one an hour at most", 1, 8, []float64{4, 4}, "0-1 4.0", "1-2 4.0")
 	f("more than wanted, of the largest size", 1, 1, []float64{64, 64, 32, 32, 64}, "0-1 64.0", "1-2 64.0", "2-4 64.0", "4-5 64.0")
@@ -72,9 +75,35 @@ func TestCut_bytesFromBorders(t *testing.T) {
 		}
 	}
 	tag := []byte{0, 0, 1}
-	f(slices.Repeat([]float64{4 * mib}, 6), 3, nil, "0-2 8.0", "2-3 4.0", "3-5 8.0", "5-6 4.0")
+	f(slices.Repeat([]float64{4 * mib}, 6), 3, nil, "0-2 8.0", "2-3 4.0", "3-4 4.0", "4-6 8.0")
 	f([]float64{4 * mib, 1000 * mib}, 1, tag, "0-1 4.0", "1-2 500.0", "1-2 500.0")
 	f([]float64{1000 * mib}, 0, tag, "0-1 500.0", "0-1 500.0")
+}
+
+// A window that moves is cut at the hours that it was cut at before, whichever it
+// begins with, so that what is remembered of its parts is found again.
+func TestCut_movingWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const long = 400
+		hour := rapid.Float64Range(0.1, 40).Draw(t, "MiB of an hour") * mib
+		last := map[int64]bool{}
+		for _, moved := range []int64{0, rapid.Int64Range(1, 30).Draw(t, "moved")} {
+			plan := operatortest.Plan(encoding.DefaultSchema(), metric, base+moved*3600, base+(moved+long)*3600)
+			borders := map[int64]bool{}
+			for _, p := range cut(&plan, nil, limits{pieces: 8, bytes: weigh(slices.Repeat([]float64{hour}, long))}, choice{}) {
+				from, _ := hoursOf(&plan, p.Range)
+				if at := moved + int64(from); at > long/2 && at < long-long/8 {
+					borders[at] = true
+				}
+			}
+			if moved > 0 {
+				if diff := cmp.Diff(last, borders); diff != "" {
+					t.Fatalf("moved by %d hours: -before +after\n%s", moved, diff)
+				}
+			}
+			last = borders
+		}
+	})
 }
 
 // More than mostParts are not made however large the rows are.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"slices"
+	"math/bits"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
@@ -38,22 +38,41 @@ func (w weights) before(place float64) float64 {
 
 // cuts divides the hours from one place to another into stretches of about size
 // bytes, and returns the hours at which they begin, but the first. An hour is
-// never cut.
-func (w weights) cuts(from, to, size float64) (hours []int) {
+// never cut. first is the number of the plan's first hour since 1970.
+func (w weights) cuts(first int64, from, to, size float64) (hours []int) {
 	for {
 		goal := w.before(from) + size
 		if w.before(to) < goal+size/2 {
 			return hours // one stretch is enough
 		}
-		h, _ := slices.BinarySearch(w, goal)
-		if h > 0 && goal-w[h-1] <= w[h]-goal && float64(h-1) > from {
-			h-- // nearer
-		}
-		if float64(h) <= from || float64(h) >= to {
+		h := w.cut(first, int(from)+1, goal, size/2)
+		if float64(h) >= to {
 			return hours
 		}
 		hours, from = append(hours, h), float64(h)
 	}
+}
+
+// cut chooses an hour, from the given one on, before which about goal bytes lie.
+// Of those that differ by at most slack, it is the one whose number since 1970 is
+// divisible by the highest power of two: so a window that moves is cut at the
+// same hours again, whichever it begins with, and what is remembered of its parts
+// is found.
+func (w weights) cut(first int64, from int, goal, slack float64) (best int) {
+	h := from
+	for h < len(w)-1 && w[h] < goal-slack {
+		h++
+	}
+	if w[h] > goal+slack && h > from && goal-w[h-1] <= w[h]-goal {
+		return h - 1 // none is near, this one is nearer
+	}
+	twos := -1
+	for ; h < len(w) && (twos < 0 || w[h] <= goal+slack); h++ {
+		if n := bits.TrailingZeros64(uint64(first + int64(h))); n > twos {
+			best, twos = h, n
+		}
+	}
+	return best
 }
 
 // places are where a key range of the plan begins and ends.

@@ -68,8 +68,12 @@ var ofTheLedger = []mutant{
 		old: "		start = b\n", new: "		start = append(bytes.Clone(b), 0)\n",
 		test: "TestCut_property",
 	}, {
+		name: "cut-at-any-hour", file: "gateway/exec/weights.go",
+		old: "n > twos {", new: "twos < 0 {",
+		test: "TestCut_movingWindow",
+	}, {
 		name: "cut-by-size-behind-the-end", file: "gateway/exec/weights.go",
-		old: " || float64(h) >= to", new: "",
+		old: "if float64(h) >= to {", new: "if false {",
 		test: "TestCut_bytesFromBorders",
 	}, {
 		name: "refused-plan-ends-the-query", file: "gateway/exec/errors.go", // a server of another version

@@ -19,6 +19,34 @@ var ofPoints = []mutant{
 		old: " && last < RowSeconds", new: "",
 		test: "TestOnlyCell_refuses",
 	}, {
+		name: "only-cell-remembers-overwritten-times", file: "encoding/rowdecoder.go",
+		old: "d.cells, d.notes, d.wide = d.cells[:0], d.notes[:0], d.wide[:0]", new: "d.cells, d.notes = d.cells[:0], d.notes[:0]",
+		test: "TestOnlyCell_remembersQualifiers",
+	}, {
+		name: "appended-out-of-order-taken", file: "encoding/onlyappended.go",
+		old: " | (z - y - 1)", new: "",
+		test: "TestOnlyCell_refuses",
+	}, {
+		name: "appended-order-forgotten-behind-a-run", file: "encoding/onlyappended.go",
+		old: "		wrong |= s - last - 1\n", new: "",
+		test: "TestOnlyCell_refuses",
+	}, {
+		name: "even-with-a-gap-taken", file: "encoding/even.go",
+		old: "|(y&mask^(want+add))", new: "|0*y",
+		test: "TestOnlyEven_refuses",
+	}, {
+		name: "even-of-two-lengths-taken", file: "encoding/even.go",
+		old: " || step&flagMask != 0", new: "",
+		test: "TestOnlyEven_refuses",
+	}, {
+		name: "even-sum-without-signs", file: "encoding/even.go",
+		old: ") ^ sign) & mask", new: ") ^ 0*sign) & mask",
+		test: "TestOnlyEven_equalsCellByCell",
+	}, {
+		name: "even-bucket-one-too-many", file: "pushdown/downsample/even.go",
+		old: "+e.Step-1)/e.Step", new: "+e.Step)/e.Step",
+		test: "TestAppendEven",
+	}, {
 		name: "nan-kept-in-a-sum-of-buckets", file: "pushdown/aggregate/buckets.go",
 		old: "	if a != a || b != b || c != c || d != d {\n		return false\n	}\n", new: "",
 		test: "TestBuckets_equalOneByOne",

@@ -49,8 +49,17 @@ func (f *Function) sumAbreast(s *State, dst *[]float64, values []float64) bool {
 		return false
 	}
 	for _, v := range [abreast]float64{a, b, c, d} {
-		s.a, s.n = v, int64(n)
-		*dst = append(*dst, f.Value(s))
+		*dst = append(*dst, f.OfSum(s, v, n))
 	}
 	return true
+}
+
+// Sums tells whether f has the same value of values as of their sum and number,
+// which OfSum makes it of. NaN must not be among them.
+func (f *Function) Sums() bool { return f.scalar.sums }
+
+// OfSum is the value of n values that make a sum; s is memory to use.
+func (f *Function) OfSum(s *State, sum float64, n int) float64 {
+	s.a, s.n = sum, int64(n)
+	return f.Value(s)
 }

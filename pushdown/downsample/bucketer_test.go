@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/aggregate"
 )
@@ -275,6 +276,42 @@ func TestAppendHour(t *testing.T) {
 			b.Reset()
 			b.Points(times, values)
 			wantTimes, want := b.Finish()
+			if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
+				t.Fatalf("%s: want -, got +: %s", d, diff)
+			}
+		}
+	})
+}
+
+// TestAppendEven: the buckets of points at equal distances are those of the same
+// points one by one.
+func TestAppendEven(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := &scanplan.Downsample{Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),
+			Function: scanplan.Aggregator(rapid.SampledFrom(names()).Draw(t, "function"))}
+		b, err := New(d, 3600, 7200, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !b.TakesEven() {
+			return
+		}
+		var entries []byte
+		first, step := rapid.IntRange(0, 1800).Draw(t, "first"), rapid.IntRange(1, 1799).Draw(t, "step")
+		wide := rapid.SampledFrom([]int{0, 200, 40_000}).Draw(t, "at least")
+		for at := first; at < 3600; at += step {
+			value := encoding.AppendInt(nil, int64(wide+rapid.IntRange(0, 100).Draw(t, "value")))
+			entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(at) * 1000, Width: len(value)}, value)
+		}
+		var row encoding.RowDecoder
+		even, ok := row.OnlyEven(encoding.AppendColumn, entries)
+		offsets, values, plain := row.OnlyCell(encoding.AppendColumn, entries, nil)
+		if !ok || !plain {
+			t.Fatalf("even: %t, plain: %t: % X", ok, plain, entries)
+		}
+		for range 2 { // the second time with the memory of the first
+			gotTimes, got := b.AppendEven([]int64{1}, []float64{1}, 3_600_000, even)
+			wantTimes, want := b.AppendHour([]int64{1}, []float64{1}, 3_600_000, offsets, values)
 			if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
 				t.Fatalf("%s: want -, got +: %s", d, diff)
 			}

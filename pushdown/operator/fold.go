@@ -96,6 +96,9 @@ func (f *hourFold) hour(a *arena, sp *span, base uint32, d *encoding.RowDecoder,
 	var offsets []int32
 	only := false
 	if len(cells) == 1 {
+		if points = f.even(a, sp, base, d, &cells[0]); points > 0 {
+			return points, nil
+		}
 		offsets, f.doubles, only = d.OnlyCell(cells[0].Qualifier, cells[0].Value, f.doubles)
 	}
 	if !only {
@@ -110,6 +113,22 @@ func (f *hourFold) hour(a *arena, sp *span, base uint32, d *encoding.RowDecoder,
 	a.times, a.values = f.bucketer.AppendHour(a.times, a.values, int64(base)*1000, offsets, f.doubles)
 	a.close(sp, s)
 	return len(offsets), nil
+}
+
+// even puts a row's buckets into the arena if they can be made without its single
+// points, and returns the number of these, else 0.
+func (f *hourFold) even(a *arena, sp *span, base uint32, d *encoding.RowDecoder, c *store.Cell) (points int) {
+	if !f.bucketer.TakesEven() {
+		return 0
+	}
+	e, ok := d.OnlyEven(c.Qualifier, c.Value)
+	if !ok {
+		return 0
+	}
+	s := a.open()
+	a.times, a.values = f.bucketer.AppendEven(a.times, a.values, int64(base)*1000, e)
+	a.close(sp, s)
+	return e.Points
 }
 
 // edgeFold keeps per span the points of its newest bucket, which the next row

@@ -35,8 +35,9 @@ func draw(t *rapid.T) drawn {
 	m := &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block")}
 	for i := range rapid.IntRange(1, 4).Draw(t, "series") {
 		m.Load(s, metric, operatortest.Series{
-			Tags:   []encoding.TagPair{operatortest.Tag(1, i+1)},
-			Points: drawPoints(t),
+			Tags:     []encoding.TagPair{operatortest.Tag(1, i+1)},
+			Points:   drawPoints(t),
+			Appended: rapid.Bool().Draw(t, "appended"),
 		})
 	}
 	p := operatortest.Plan(s, metric, base, base+hours*3600)
@@ -48,14 +49,22 @@ func draw(t *rapid.T) drawn {
 
 func drawPoints(t *rapid.T) (p encoding.Points) {
 	at := int64(base)*1000 + rapid.Int64Range(0, 2*3600_000).Draw(t, "first")
+	gap := rapid.SampledFrom([]int64{0, 0, 1000, 60_000, 420_000}).Draw(t, "gap of all")
+	if gap > 0 { // even, see encoding.Even
+		at -= at % 1000
+	}
 	for range rapid.IntRange(1, 25).Draw(t, "points") {
 		if at >= (base+hours*3600)*1000 {
 			break
 		}
-		if rapid.Bool().Draw(t, "float") {
+		if gap == 0 && rapid.Bool().Draw(t, "float") {
 			p.Append(at, encoding.FloatValue(float64(rapid.IntRange(-40, 40).Draw(t, "value"))/4))
 		} else {
 			p.Append(at, encoding.IntValue(int64(rapid.IntRange(-40, 40).Draw(t, "value"))))
+		}
+		if gap > 0 {
+			at += gap
+			continue
 		}
 		at += rapid.SampledFrom([]int64{1, 999, 1000, 60_000, 420_000, 1_800_000, 5_400_000}).Draw(t, "gap")
 	}

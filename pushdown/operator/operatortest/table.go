@@ -12,6 +12,8 @@ const Table = "tsdb"
 type Series struct {
 	Tags   []encoding.TagPair
 	Points encoding.Points
+	// Appended makes an hour an append column instead of a compacted cell.
+	Appended bool
 }
 
 // UID is a UID of the default width.
@@ -20,21 +22,26 @@ func UID(n int) encoding.UID { return encoding.UID{byte(n >> 16), byte(n >> 8), 
 // Tag is a tag pair.
 func Tag(k, v int) encoding.TagPair { return encoding.TagPair{K: UID(k), V: UID(v)} }
 
-// Load writes series of one metric, an hour of a series as one compacted cell.
+// Load writes series of one metric, an hour of a series as one cell.
 func (m *Store) Load(s encoding.Schema, metric encoding.UID, series ...Series) {
 	for _, one := range series {
 		tags := s.AppendTags(nil, one.Tags)
 		var b encoding.CellBuilder
-		b.Reset()
+		var entries []byte
 		for i := range one.Points.Len() {
 			ms, v := one.Points.At(i)
 			hour := encoding.BaseTime(ms / 1000)
 			q, value := Encode(ms, v)
 			b.Add(q, value)
+			entries = encoding.AppendEntry(entries, q, value)
 			if i+1 == one.Points.Len() || encoding.BaseTime(one.Points.Time[i+1]/1000) != hour {
 				qualifier, cell := b.Cell()
+				if one.Appended {
+					qualifier, cell = encoding.AppendColumn, entries
+				}
 				m.Cell(s.AppendRowKey(nil, metric, hour, tags), qualifier, cell, 1)
 				b.Reset()
+				entries = entries[:0]
 			}
 		}
 	}

@@ -1,0 +1,135 @@
+package encoding
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// evenEntries are the entries of points at equal distances, in seconds, whose value
+// bytes are drawn, or all least or largest.
+func evenEntries(t *rapid.T) (entries []byte, stride int) {
+	step := rapid.SampledFrom([]int{1, 1, 2, 10, 60, 299, 1800}).Draw(t, "step")
+	first := rapid.IntRange(0, 3600-step-1).Draw(t, "first")
+	most := (3599-first)/step + 1
+	points := rapid.OneOf(rapid.Just(most), rapid.IntRange(2, most)).Draw(t, "points")
+	flags := rapid.SampledFrom([]uint16{0, 1, 3, 7, 8 | 3, 8 | 7}).Draw(t, "flags")
+	random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	fill := rapid.SampledFrom([]int{-1, -1, 0x00, 0x7F, 0x80, 0xFF}).Draw(t, "bytes")
+	for i := range points {
+		entries = binary.BigEndian.AppendUint16(entries, uint16(first+i*step)<<flagBits|flags)
+		for k := range int(flags&lengthMask) + 1 {
+			b := byte(random.Uint32())
+			if k == 0 && fill >= 0 {
+				b = byte(fill)
+			}
+			entries = append(entries, b)
+		}
+	}
+	return entries, len(entries) / points
+}
+
+// TestOnlyEven_equalsCellByCell: points at equal distances have the times and sums
+// that Add and FinishDoubles give; no others are taken for such.
+func TestOnlyEven_equalsCellByCell(t *testing.T) {
+	var d RowDecoder
+	rapid.Check(t, func(t *rapid.T) {
+		entries, stride := evenEntries(t)
+		kind := entries[1] & flagMask
+		wants := kind < 4
+		damaged := rapid.IntRange(0, 2).Draw(t, "damaged") == 0
+		if damaged {
+			entries = damage(t, "entries", entries)
+		}
+		e, ok := d.OnlyEven(AppendColumn, entries)
+		if ok != wants && !damaged {
+			t.Fatalf("taken: %t, want %t: entries of %d bytes: % X", ok, wants, stride, entries)
+		}
+		if !ok {
+			return
+		}
+		if len(d.Annotations()) > 0 || d.Skipped() > 0 {
+			t.Fatal("something is left of the row before")
+		}
+		checkEven(t, &d, e, entries)
+		_ = d.Add([]byte{PrefixAnnotation, 0, 1}, []byte("note"), 1)
+	})
+}
+
+func checkEven(t *rapid.T, d *RowDecoder, e Even, entries []byte) {
+	d.Reset(3600)
+	if err := d.Add(AppendColumn, entries, 1); err != nil {
+		t.Fatalf("a row is taken that is refused otherwise: % X: %v", entries, err)
+	}
+	offsets, values, err := d.FinishDoubles(nil)
+	if err != nil || e.Points != len(offsets) {
+		t.Fatalf("%d points, want %d, %v", e.Points, len(offsets), err)
+	}
+	for i, offset := range offsets {
+		if got := e.First + int32(i)*e.Step; got != offset {
+			t.Fatalf("point %d is at %d ms, want %d", i, got, offset)
+		}
+	}
+	for range 4 {
+		to := rapid.IntRange(0, e.Points).Draw(t, "to")
+		from := rapid.OneOf(rapid.Just(0), rapid.IntRange(0, to)).Draw(t, "from")
+		want := 0.0
+		for _, v := range values[from:to] {
+			want += v
+		}
+		if got := e.Sum(from, to); float64(got) != want {
+			t.Fatalf("sum of points %d to %d of %v: got %d, want %v", from, to, values, got, want)
+		}
+	}
+	got, doubles, ok := d.OnlyCell(AppendColumn, entries, nil)
+	if !ok || !slices.Equal(got, offsets) || !slices.EqualFunc(doubles, values, sameBits) {
+		t.Fatalf("OnlyCell: %t, %v %v, want %v %v", ok, got, doubles, offsets, values)
+	}
+}
+
+// TestOnlyEven_refuses lists columns that are not for it.
+func TestOnlyEven_refuses(t *testing.T) {
+	var d RowDecoder
+	f := func(want bool, what, entries string) {
+		t.Helper()
+		b, err := hex.DecodeString(strings.ReplaceAll(entries, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := d.OnlyEven(AppendColumn, b); ok != want {
+			t.Errorf("%s: taken: %t, want %t", what, ok, want)
+		}
+	}
+	f(true, "two points", "0000 01 0010 02")
+	f(true, "up to the last second of the hour", "E0D0 01 E0E0 02 E0F0 03")
+	f(false, "a second behind the hour", "E0E0 01 E0F0 02 E100 03")
+	f(false, "a single point", "0000 01")
+	f(false, "nothing", "")
+	f(false, "one time twice", "0010 01 0010 02")
+	f(false, "backwards", "0020 01 0010 02 0000 03")
+	f(false, "two lengths that add up", "0000 01 0011 02")
+	f(false, "a byte too many", "0000 01 0010 02 00")
+	f(false, "cut short", "0001 0001 0011 00")
+	f(false, "integers on 3 bytes", "0002 000001 0012 000002")
+	f(false, "integers on 8 bytes", "0007 0000000000000001 0017 0000000000000001")
+	f(false, "floats", "000B 3F800000 001B 3F800000")
+	f(false, "milliseconds", "F0000000 01 F0000040 02")
+	for at := range 12 { // wherever the loops stand
+		gap, length := []byte{}, []byte{}
+		for i := range 13 {
+			gap = AppendEntry(gap, Qualifier{OffsetMS: int32(i+max(0, min(i-at, 1))) * 1000, Width: 1}, []byte{7})
+			length = AppendEntry(length, Qualifier{OffsetMS: int32(i) * 1000, Width: 1}, []byte{7})
+		}
+		length[3*at+4] |= 1
+		f(false, "a gap", hex.EncodeToString(gap))
+		f(false, "another length", hex.EncodeToString(length))
+	}
+	if _, ok := d.OnlyEven([]byte{0, 0, 0, 0x10}, []byte{1, 2, 0}); ok {
+		t.Error("a compacted cell is taken")
+	}
+}
