@@ -1,14 +1,15 @@
 package peer
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"time"
 
@@ -27,26 +28,49 @@ const functions = 14
 // the functions of the server took of it. The server must be one of ours, with
 // DOWNPOUR_PROFILING. Source: package net/http/pprof.
 func (s *Server) Profile(ctx context.Context, seconds int) ([]report.Share, error) {
-	file, err := os.CreateTemp("", "profile-")
+	var taken bytes.Buffer
+	if err := s.fetchProfile(ctx, fmt.Sprintf("profile?seconds=%d", seconds), &taken); err != nil {
+		return nil, err
+	}
+	text, err := top(ctx, taken.Bytes(), "-unit=us", "-show="+shown)
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(file.Name())
-	err = s.fetchProfile(ctx, seconds, file)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, fmt.Errorf("%s: profile: %w", s.Name, err)
-	}
-	var text, fault bytes.Buffer
-	c := exec.CommandContext(ctx, "go", "tool", "pprof", "-top", "-unit=us", fmt.Sprintf("-nodecount=%d", functions), "-show="+shown, file.Name())
-	c.Stdout, c.Stderr = &text, &fault
-	if err := c.Run(); err != nil {
-		return nil, fmt.Errorf("go tool pprof: %w: %s", err, bytes.TrimSpace(fault.Bytes()))
-	}
-	return parseTop(text.String())
+	return parseTop(text, func(flat string, s *report.Share) (err error) {
+		s.Took, err = time.ParseDuration(flat)
+		return err
+	})
 }
 
-func (s *Server) fetchProfile(ctx context.Context, seconds int, to *os.File) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", s.URL, seconds), nil)
+// top is what go tool pprof -top writes of a profile.
+func top(ctx context.Context, taken []byte, args ...string) (string, error) {
+	file, err := os.CreateTemp("", "profile-")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.Write(taken)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", err
+	}
+	var text, fault bytes.Buffer
+	args = append([]string{"tool", "pprof", "-top", fmt.Sprintf("-nodecount=%d", functions)}, args...)
+	c := exec.CommandContext(ctx, "go", append(args, file.Name())...)
+	c.Stdout, c.Stderr = &text, &fault
+	if err := c.Run(); err != nil {
+		return "", fmt.Errorf("go tool pprof: %w: %s", err, bytes.TrimSpace(fault.Bytes()))
+	}
+	return text.String(), nil
+}
+
+// fetchProfile gets one of the profiles at /debug/pprof/.
+func (s *Server) fetchProfile(ctx context.Context, name string, to io.Writer) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: profile: %w", s.Name, err)
+		}
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/debug/pprof/"+name, nil)
 	if err != nil {
 		return err
 	}
@@ -58,7 +82,7 @@ func (s *Server) fetchProfile(ctx context.Context, seconds int, to *os.File) err
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %d, want 200: does it run with DOWNPOUR_PROFILING=true?", resp.StatusCode)
 	}
-	_, err = bufio.NewReader(resp.Body).WriteTo(to)
+	_, err = io.Copy(to, resp.Body)
 	return err
 }
 
@@ -68,8 +92,9 @@ func (s *Server) fetchProfile(ctx context.Context, seconds int, to *os.File) err
 //	 flat  flat%   sum%        cum   cum%
 //	900us 28.12% 28.12%     1200us 37.50%  downpour/encoding.Decode
 //
-// flat is what the function took itself, cum with all that it called.
-func parseTop(text string) (all []report.Share, err error) {
+// flat is what the function took itself, cum with all that it called; read puts
+// flat into a share.
+func parseTop(text string, read func(flat string, to *report.Share) error) (all []report.Share, err error) {
 	_, table, found := strings.Cut(text, "flat%")
 	if !found {
 		return nil, fmt.Errorf("go tool pprof: got %.200q, want a table with a column flat%%", text)
@@ -77,18 +102,17 @@ func parseTop(text string) (all []report.Share, err error) {
 	_, table, _ = strings.Cut(table, "\n")
 	for line := range strings.Lines(table) {
 		words := strings.Fields(line)
-		if len(words) < 6 {
+		if len(words) < 6 || words[0] == "0" { // only on the way to others
 			continue
 		}
-		flat := words[0]
-		if flat == "0" {
-			continue // only on the way to others
-		}
-		took, err := time.ParseDuration(flat)
-		if err != nil {
+		share := report.Share{Name: shapes.ReplaceAllString(strings.Join(words[5:], " "), "[…]")}
+		if err := read(words[0], &share); err != nil {
 			return nil, fmt.Errorf("go tool pprof: line %q: flat: %w", strings.TrimSpace(line), err)
 		}
-		all = append(all, report.Share{Name: strings.Join(words[5:], " "), Took: took})
+		all = append(all, share)
 	}
 	return all, nil
 }
+
+// shapes are the type arguments in the name of a generic function.
+var shapes = regexp.MustCompile(`\[.*\]`)

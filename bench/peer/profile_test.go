@@ -10,8 +10,8 @@ import (
 	"downpour/bench/report"
 )
 
-// top is what go tool pprof -top -unit=us writes.
-const top = `File: gateway
+// topText is what go tool pprof -top -unit=us writes.
+const topText = `File: gateway
 Type: cpu
 Time: 2026-11-22 01:40:58 UTC
 Duration: 4s, Total samples = 4.37s (109.20%)
@@ -26,7 +26,11 @@ Dropped 60 nodes (cum <= 21850us)
 `
 
 func TestParseTop(t *testing.T) {
-	got, err := parseTop(top)
+	read := func(flat string, to *report.Share) (err error) {
+		to.Took, err = time.ParseDuration(flat)
+		return err
+	}
+	got, err := parseTop(topText, read)
 	want := []report.Share{
 		{Name: "downpour/encoding.(*RowDecoder).walkSeconds", Took: 590 * time.Millisecond},
 		{Name: "internal/poll.ignoringEINTRIO (inline)", Took: 140 * time.Millisecond},
@@ -38,9 +42,9 @@ func TestParseTop(t *testing.T) {
 		t.Error(d)
 	}
 	for text, want := range map[string]string{
-		"": "want a table", strings.Replace(top, "590000us", "many", 1): `line "many 13.50%`,
+		"": "want a table", strings.Replace(topText, "590000us", "many", 1): `line "many 13.50%`,
 	} {
-		if _, err := parseTop(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseTop(text, read); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}

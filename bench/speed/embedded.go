@@ -147,7 +147,7 @@ func (s *stage) door(ctx context.Context, g group, format workload.Format) ([2]r
 		}
 	}
 	s.cfg.Report.Figures = append(s.cfg.Report.Figures, figures[:]...)
-	s.keepAs(figures[1].Name, repeatable{
+	s.keepAs(figures[1].Name, s.timed(repeatable{
 		server: func(ctx context.Context) (*peer.Server, error) {
 			return peer.StartDownpour(ctx, peer.Options{Env: s.cfg.ScanEnv})
 		},
@@ -156,7 +156,7 @@ func (s *stage) door(ctx context.Context, g group, format workload.Format) ([2]r
 			return err
 		},
 		fresh: true,
-	})
+	}))
 	s.cfg.Report.Note("put into VictoriaMetrics ends with the close of the connection, which says that the points are read; it promises nothing about a disk. Downpour's close says that they are.")
 	return figures, nil
 }

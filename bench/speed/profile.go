@@ -22,24 +22,32 @@ type repeatable struct {
 	fresh  bool // server starts one for this alone
 }
 
+// profiler repeats something measured and finds out what its figure is made of.
+type profiler func(context.Context) (report.Profile, error)
+
 // keep remembers steps as long as their group is measured.
 func (s *stage) keep(ours *peer.Server, steps []bench.Step) {
 	for _, step := range steps {
-		s.keepAs(step.Name, repeatable{
+		s.keepAs(step.Name, s.timed(repeatable{
 			server: func(context.Context) (*peer.Server, error) { return ours, nil },
 			run: func(ctx context.Context, _ *peer.Server, round int) error {
 				_, err := step.Run(ctx, round)
 				return err
 			},
-		})
+		}))
 	}
 }
 
-func (s *stage) keepAs(figure string, r repeatable) {
+func (s *stage) keepAs(figure string, p profiler) {
 	if s.again == nil {
-		s.again = map[string]repeatable{}
+		s.again = map[string]profiler{}
 	}
-	s.again[figure] = r
+	s.again[figure] = p
+}
+
+// timed profiles the processor time of what is repeated.
+func (s *stage) timed(again repeatable) profiler {
+	return func(ctx context.Context) (report.Profile, error) { return s.profile(ctx, again, profileSeconds) }
 }
 
 // explain profiles what missed its aim, while its servers still run: the report
@@ -53,7 +61,7 @@ func (s *stage) explain(ctx context.Context, g group) error {
 		}
 		delete(s.again, a.Figure)
 		s.cfg.Progress.Sayf("profiling %s", a.Figure)
-		p, err := s.profile(ctx, again, profileSeconds)
+		p, err := again(ctx)
 		if err != nil {
 			return fmt.Errorf("profile of %s: %w", a.Figure, err)
 		}

@@ -22,6 +22,7 @@ func profiledServer(t *testing.T) *peer.Server {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
 	idle, err := e2e.Start(t.Context(), e2e.Command{Name: "idle", Path: "sleep", Args: []string{"60"}, Dir: t.TempDir()})
@@ -88,7 +89,7 @@ func TestExplain(t *testing.T) {
 	}
 	s := &stage{cfg: &cfg}
 	for _, name := range []string{"met", "other scale", "other row", "slow"} {
-		s.keepAs(name, made(name))
+		s.keepAs(name, s.timed(made(name)))
 	}
 	err := s.explain(t.Context(), group{rows: []string{"a"}, scale: "1x"})
 	if !errors.Is(err, refuse) || !strings.Contains(err.Error(), "profile of slow") {

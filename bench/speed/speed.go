@@ -40,8 +40,8 @@ type Config struct {
 	Connections int
 	// Seconds of one run of dashboards in an open loop.
 	Seconds int
-	// MemoryHours is how many hours of the data set make the larger data set of
-	// the memory row; the smaller has a tenth.
+	// MemoryHours are those of the two data sets of the memory row, of which the
+	// smaller has the step of Data and the larger ten times the points.
 	MemoryHours int
 	// ScanEnv are settings of gateways that are to read every row, such as one
 	// that turns off summaries.

@@ -41,7 +41,7 @@ type stage struct {
 	// hbaseBytes is what compacted rows take on disk, a point; 0 is unknown.
 	hbaseBytes float64
 	// again is what was measured of the present group, by the names of figures.
-	again map[string]repeatable
+	again map[string]profiler
 }
 
 // tableSet is a data set in HBase and the servers over it.

@@ -9,8 +9,6 @@ import (
 	"downpour/bench/peer"
 	"downpour/bench/report"
 	"downpour/bench/workload"
-	"downpour/encoding"
-	"downpour/gateway/put"
 	"downpour/integration/e2e"
 	"downpour/pushdown/store"
 )
@@ -123,61 +121,4 @@ func (s *stage) holds(ctx context.Context, tables e2e.Tables, points int, multi 
 		}
 		return err
 	})
-}
-
-// memory measures the gateway's peak of resident memory for a query over many
-// points, and over a tenth of them, on the embedded store.
-func memory(ctx context.Context, s *stage, g group) error {
-	d := s.cfg.Data
-	var peaks [2]float64
-	var points [2]int
-	for i, hours := range []int{max(s.cfg.MemoryHours/10, 1), s.cfg.MemoryHours} {
-		d.Hours = hours
-		points[i] = d.Points()
-		peak, err := s.peak(ctx, d)
-		if err != nil {
-			return err
-		}
-		peaks[i] = float64(peak) / (1 << 20)
-	}
-	what := fmt.Sprintf("memory of the gateway for a query over %s points", report.Thousands(float64(points[1])))
-	s.aim(report.Aim{Row: "memory", Scale: g.scale, What: what, Want: 512, Unit: "MiB", Got: single(peaks[1])})
-	s.aim(report.Aim{Row: "memory", Scale: g.scale, What: "the same", Against: fmt.Sprintf("over %s points", report.Thousands(float64(points[0]))), Want: 1.5,
-		Got: single(peaks[1] / peaks[0]), Ours: fmt.Sprintf("%.0f MiB", peaks[1]), Theirs: fmt.Sprintf("%.0f MiB", peaks[0])})
-	return nil
-}
-
-// peak loads a data set straight as rows, starts a gateway on them, asks one
-// large query twice and returns the most memory that it ever had.
-func (s *stage) peak(ctx context.Context, d workload.Devops) (int64, error) {
-	s.cfg.Progress.Sayf("memory: loading %s", d)
-	dir, err := tempDir()
-	if err != nil {
-		return 0, err
-	}
-	defer dir.remove()
-	if err := s.fillEmbedded(ctx, dir.store(), d); err != nil {
-		return 0, err
-	}
-	ours, err := s.started(peer.StartDownpour(ctx, peer.Options{Dir: dir.path}))
-	if err != nil {
-		return 0, err
-	}
-	defer ours.Close()
-	for range 2 {
-		if err := ours.Drain(ctx, d.Whole("sum:5m-avg:%s")); err != nil {
-			return 0, err
-		}
-	}
-	m, err := ours.Process.Memory()
-	return m.Peak, err
-}
-
-func (s *stage) fillEmbedded(ctx context.Context, address string, d workload.Devops) error {
-	st, err := s.cfg.Open(address)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
-	return bench.Fill(ctx, st, encoding.DefaultSchema(), "tsdb", d, put.Appended, nil)
 }

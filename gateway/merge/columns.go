@@ -22,6 +22,7 @@ type columns struct {
 	raw     encoding.Points // one span's points, joined
 	doubles []float64
 	times   arena[int64]
+	buckets shared // times of buckets, in that arena
 	values  arena[float64]
 	bits    arena[uint64]
 	floats  arena[bool]
@@ -45,6 +46,7 @@ func (c *columns) init(p *scanplan.Plan) (err error) {
 // reset forgets the columns of all spans.
 func (c *columns) reset() {
 	c.times.reset()
+	c.buckets = shared{}
 	c.values.reset()
 	c.bits.reset()
 	c.floats.reset()
@@ -99,7 +101,7 @@ func (c *columns) downsampled(segments []*segment) (s aggregate.Series, err erro
 		return s, err
 	}
 	if s.Time == nil {
-		s.Time = c.times.copy(times)
+		s.Time = c.buckets.of(times, c.times.copy)
 	}
 	s.Value = c.values.copy(values)
 	return s, nil

@@ -1,11 +1,17 @@
 package merge
 
-import "downpour/encoding/batch"
+import (
+	"slices"
+
+	"downpour/encoding/batch"
+)
 
 // memory holds what is copied out of batches. It is given back as a whole.
 type memory struct {
 	segments slab[segment]
 	times    slab[int64]
+	buckets  shared // times of buckets and of points that were copied last
+	points   shared
 	values   slab[float64]
 	bits     slab[uint64]
 	floats   slab[bool]
@@ -17,15 +23,28 @@ func (m *memory) segment(part string, s *batch.Series) *segment {
 	c := &m.segments.take(1)[0]
 	c.part = part
 	if len(s.Time) > 0 {
-		c.time, c.value = m.times.copy(s.Time), m.values.copy(s.Value)
+		c.time, c.value = m.buckets.of(s.Time, m.times.copy), m.values.copy(s.Value)
 	}
 	if s.Raw.Len() > 0 {
-		c.raw.Time, c.raw.Bits, c.raw.Float = m.times.copy(s.Raw.Time), m.bits.copy(s.Raw.Bits), m.floats.copy(s.Raw.Float)
+		c.raw.Time, c.raw.Bits, c.raw.Float = m.points.of(s.Raw.Time, m.times.copy), m.bits.copy(s.Raw.Bits), m.floats.copy(s.Raw.Float)
 	}
 	for _, n := range s.Notes {
 		c.notes = append(c.notes, m.bytes.copy(n))
 	}
 	return c
+}
+
+// shared is the column of times that was copied last. Series mostly have points
+// at the same times, and columns are never written to again: one copy does for
+// all that follow each other, which halves what buckets take.
+type shared struct{ last []int64 }
+
+// of returns a column equal to times: the last one, or a new copy.
+func (s *shared) of(times []int64, copied func([]int64) []int64) []int64 {
+	if !slices.Equal(s.last, times) {
+		s.last = copied(times)
+	}
+	return s.last
 }
 
 // slab gives out memory for good, in pieces of larger allocations.

@@ -212,6 +212,7 @@ func (p *Process) LogTail(n int) string {
 type Memory struct {
 	Resident int64 // now (VmRSS)
 	Peak     int64 // the most it ever was (VmHWM)
+	File     int64 // of Resident, pages of files: the program (RssFile)
 }
 
 // Memory reads the process's resident memory from /proc.
@@ -222,10 +223,11 @@ func (p *Process) Memory() (Memory, error) {
 	}
 	resident, err1 := statusKiB(string(text), "VmRSS:")
 	peak, err2 := statusKiB(string(text), "VmHWM:")
-	if err := errors.Join(err1, err2); err != nil {
+	file, err3 := statusKiB(string(text), "RssFile:")
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return Memory{}, fmt.Errorf("memory of %s: %w", p.Name, err)
 	}
-	return Memory{Resident: resident, Peak: peak}, nil
+	return Memory{Resident: resident, Peak: peak, File: file}, nil
 }
 
 // statusKiB finds a line such as "VmRSS:	  123456 kB" and returns it in bytes.

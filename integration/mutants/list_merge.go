@@ -105,5 +105,13 @@ var ofTheMerge = []mutant{
 		name: "line-begun-at-the-wrong-end", file: "pushdown/aggregate/interpolate.go",
 		old: "out[i] = y0 + float64(x-x0)*dy/dx", new: "out[i] = y1 + float64(x-x0)*dy/dx",
 		test: "TestGroupEqualsNaive",
+	}, {
+		name: "times-of-the-last-group", file: "gateway/merge/columns.go",
+		old: "	c.buckets = shared{}\n", new: "",
+		test: "TestTimes_shared",
+	}, {
+		name: "times-as-many-taken-for-the-same", file: "gateway/merge/memory.go",
+		old: "if !slices.Equal(s.last, times) {", new: "if len(s.last) != len(times) || slices.Equal(s.last[:0], times) {",
+		test: "TestTimes_shared",
 	},
 }

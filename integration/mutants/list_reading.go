@@ -1,6 +1,6 @@
 package main
 
-// ofTheScan are faults of scans, most of them of HBase.
+// ofTheScan are faults of scans, most of them of HBase, and of what they cost.
 var ofTheScan = []mutant{
 	{
 		name: "no-next-call-seq", file: "pushdown/store/hbase/scanrequest.go",
@@ -42,6 +42,10 @@ var ofTheScan = []mutant{
 		name: "any-byte-but-newline", file: "pushdown/store/hbase/trie.go", // keys with 0A, 0D, 85 are lost
 		old: `b.WriteString("(?s)^")`, new: `b.WriteString("^")`,
 		test: "TestPattern",
+	}, {
+		name: "arena-for-each-thread", file: "pushdown/store/pebble/malloc.go", // memory freed in one serves no other
+		old: "M_ARENA_MAX, processors < 16 ? 1 : processors / 8", new: "M_ARENA_MAX, 8 * processors",
+		test: "TestFewArenas",
 	},
 }
 

@@ -1,0 +1,56 @@
+//go:build cgo && linux
+
+// Package arenatest tells tests how C's malloc divides its memory; a test cannot
+// call C itself.
+package arenatest
+
+// #include <malloc.h>
+// #include <stdio.h>
+// #include <stdlib.h>
+// #include <string.h>
+//
+// static void use(void) { free(malloc(1 << 16)); }
+//
+// static int arenas(void) {
+//	int n = 1;
+// #if defined(__GLIBC__)
+//	char *text = NULL;
+//	size_t size = 0;
+//	FILE *f = open_memstream(&text, &size);
+//	if (!f || malloc_info(0, f) || fclose(f))
+//		return -1;
+//	n = 0;
+//	for (char *at = text; (at = strstr(at, "<heap nr=")); at++)
+//		n++;
+//	free(text);
+// #endif
+//	return n;
+// }
+import "C"
+
+import (
+	"runtime"
+	"sync"
+)
+
+// Arenas is how many there are once so many threads have asked for memory, each
+// while all others live; negative if the C library cannot tell.
+func Arenas(threads int) int {
+	var used, done sync.WaitGroup
+	used.Add(threads)
+	end := make(chan struct{})
+	for range threads {
+		done.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			C.use()
+			used.Done()
+			<-end
+		})
+	}
+	used.Wait()
+	n := int(C.arenas())
+	close(end)
+	done.Wait()
+	return n
+}
