@@ -217,15 +217,10 @@ func (s *scaling) measure(ctx context.Context, axis string, spots []spot, p *sca
 			return err
 		}
 		parsed.Mode = e.mode
-		if e.mode == "partial" {
-			can, err := partial(ctx, e.engine, q)
-			if err != nil {
-				return err
-			}
-			if !can {
-				s.r.Note("partial merging was not measured: the planner makes no partial parts for mode=partial")
-				continue
-			}
+		if can, err := s.measurable(ctx, e, q); err != nil {
+			return err
+		} else if !can {
+			continue
 		}
 		i := len(steps)
 		steps = append(steps, Step{Name: figureName(axis, e), Work: points, Unit: "points",
@@ -239,6 +234,23 @@ func (s *scaling) measure(ctx context.Context, axis string, spots []spot, p *sca
 	if err != nil {
 		return err
 	}
+	return s.plotted(axis, asked, figures, stats)
+}
+
+// measurable tells whether a spot's mode is one that the planner has for the query.
+func (s *scaling) measurable(ctx context.Context, e spot, q workload.Query) (bool, error) {
+	if e.mode != "partial" {
+		return true, nil
+	}
+	can, err := partial(ctx, e.engine, q)
+	if err == nil && !can {
+		s.r.Note("partial merging was not measured: the planner makes no partial parts for mode=partial")
+	}
+	return can, err
+}
+
+// plotted adds the figures of spots, in the same order, to the plots and the report.
+func (s *scaling) plotted(axis string, asked []spot, figures []report.Figure, stats []ask.Stats) error {
 	for i, f := range figures {
 		e := asked[i]
 		if e.name == pushedName && stats[i].Remote == 0 {

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
 	"downpour/gateway/internal/httpapi"
+	"downpour/pushdown/metrics"
 )
 
 // counters are the gateway's own metrics, for /metrics.
@@ -26,35 +26,19 @@ type counters struct {
 
 func newCounters() *counters {
 	c := &counters{
-		registry: prometheus.NewRegistry(),
+		registry: metrics.NewRegistry(),
 		points: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_points_total",
 			Help: "Points put, by outcome: stored or refused."}, []string{"outcome"}),
 		queries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "downpour_query_seconds",
 			Help: "Time to answer a query, by HTTP status.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"status"}),
 	}
-	c.registry.MustRegister(c.points, c.queries, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c.registry.MustRegister(c.points, c.queries)
 	return c
 }
 
-// handler serves our metrics and those of the HBase client, which registers
-// its own at large.
+// handler serves our metrics and those of the HBase client.
 func (c *counters) handler() http.Handler {
-	return promhttp.HandlerFor(prometheus.Gatherers{c.registry, hbaseClient{}}, promhttp.HandlerOpts{})
-}
-
-// hbaseClient gathers what is registered at large, but for the metrics of the
-// process and of Go, which are in the registry already.
-type hbaseClient struct{}
-
-// Gather returns the metrics named gohbase_.
-func (hbaseClient) Gather() (out []*dto.MetricFamily, err error) {
-	all, err := prometheus.DefaultGatherer.Gather()
-	for _, f := range all {
-		if strings.HasPrefix(f.GetName(), "gohbase_") {
-			out = append(out, f)
-		}
-	}
-	return out, err
+	return promhttp.HandlerFor(metrics.WithHBase(c.registry), promhttp.HandlerOpts{})
 }
 
 // Puts counts points of both doors.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"downpour/gateway/internal/httpapi"
 )
 
 // Routes that a mode does without. Source: RpcManager.initializeBuiltinRpcs,
@@ -25,7 +27,9 @@ func (s *Server) inMode(h http.Handler) http.Handler {
 		gone[route] = true
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !gone[routeOf(r.URL.Path)] {
+		route, err := httpapi.RouteOf(r.URL.Path)
+		word, _, _ := strings.Cut(strings.TrimPrefix(route, "api/"), "/")
+		if err != nil || !gone[word] {
 			h.ServeHTTP(w, r)
 			return
 		}
@@ -33,17 +37,4 @@ func (s *Server) inMode(h http.Handler) http.Handler {
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprintf(w, `{"error":{"code":404,"message":"Endpoint not found","details":"This gateway runs in mode %s (DOWNPOUR_MODE)"}}`, s.cfg.Mode)
 	})
-}
-
-// routeOf is a path's first word behind api/ and its version: "query" of
-// /api/v1/query/last. Paths outside the API are their own first word.
-func routeOf(path string) string {
-	words := strings.Split(strings.ToLower(strings.Trim(path, "/")), "/")
-	if words[0] == "api" && len(words) > 1 {
-		words = words[1:]
-		if v := words[0]; len(words) > 1 && len(v) > 1 && v[0] == 'v' && strings.Trim(v[1:], "0123456789") == "" {
-			words = words[1:]
-		}
-	}
-	return words[0]
 }

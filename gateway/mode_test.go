@@ -25,6 +25,9 @@ func TestMode(t *testing.T) {
 	f("rw", "api/put", http.StatusMethodNotAllowed)
 	f("ro", "api/put", http.StatusNotFound)
 	f("ro", "api/v1/put", http.StatusNotFound)
+	f("ro", "API/V1/put/", http.StatusNotFound)
+	f("ro", "api/v2/put", http.StatusNotImplemented) // which is told first, as there
+	f("ro", "api/v1x/put", http.StatusBadRequest)
 	f("ro", "api/uid/assign?metric=m", http.StatusNotFound)
 	f("ro", "api/annotation", http.StatusNotFound)
 	f("ro", "api/suggest?type=metrics", http.StatusOK)

@@ -3,13 +3,11 @@ package pushdown
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	dto "github.com/prometheus/client_model/go"
 
+	"downpour/pushdown/metrics"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/summary"
 	"downpour/pushdown/wire"
@@ -47,7 +45,7 @@ func newCounters(summaries *summary.Cache) *counters {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "downpour_pushdown_" + name, Help: help})
 	}
 	c := &counters{
-		registry: prometheus.NewRegistry(),
+		registry: metrics.NewRegistry(),
 		parts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_pushdown_parts_total",
 			Help: "Parts asked for, by outcome: complete, refused, failed, or cancelled by the gateway."}, []string{"outcome"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "downpour_pushdown_part_seconds",
@@ -58,8 +56,7 @@ func newCounters(summaries *summary.Cache) *counters {
 		work:    map[string]prometheus.Counter{},
 	}
 	c.registry.MustRegister(summary.Metrics(summaries))
-	c.registry.MustRegister(c.parts, c.seconds, c.running, c.waiting, c.ending,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c.registry.MustRegister(c.parts, c.seconds, c.running, c.waiting, c.ending)
 	for name, w := range worked {
 		c.work[name] = prometheus.NewCounter(prometheus.CounterOpts{Name: "downpour_pushdown_" + name + "_total", Help: w.help})
 		c.registry.MustRegister(c.work[name])
@@ -92,16 +89,5 @@ func (c *counters) part(took time.Duration, stats operator.Stats, err error) {
 	}
 }
 
-// gatherers are our metrics and those of the HBase client, which registers its
-// own at large.
-func (c *counters) gatherers() prometheus.Gatherers {
-	return prometheus.Gatherers{c.registry, prometheus.GathererFunc(func() (out []*dto.MetricFamily, err error) {
-		all, err := prometheus.DefaultGatherer.Gather()
-		for _, f := range all {
-			if strings.HasPrefix(f.GetName(), "gohbase_") {
-				out = append(out, f)
-			}
-		}
-		return out, err
-	})}
-}
+// gatherers are our metrics and those of the HBase client.
+func (c *counters) gatherers() prometheus.Gatherers { return metrics.WithHBase(c.registry) }

@@ -58,13 +58,9 @@ func compare(ctx context.Context, s *session) error {
 		return pair(ctx, s, f)
 	}
 	cfg := &f.cfg
-	cfg.Open, cfg.Report, cfg.ScanEnv = openStore, s.report(), map[string]string{}
-	for _, setting := range list(f.env) {
-		key, value, ok := strings.Cut(setting, "=")
-		if !ok || !strings.HasPrefix(key, "DOWNPOUR_") {
-			return fmt.Errorf("scan-env: got %q, want DOWNPOUR_NAME=VALUE", setting)
-		}
-		cfg.ScanEnv[key] = value
+	cfg.Open, cfg.Report = openStore, s.report()
+	if cfg.ScanEnv, err = scanEnv(f.env); err != nil {
+		return err
 	}
 	if f.resume != "" {
 		if cfg.Report, err = resumed(f.resume, cfg); err != nil {
@@ -76,12 +72,8 @@ func compare(ctx context.Context, s *session) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	if err := s.setUp(ctx, "java_servers"); err != nil {
+	if err := setUpPeers(ctx, s, r); err != nil {
 		return err
-	}
-	if err := s.setUp(ctx, "victoria_metrics"); err != nil {
-		// The rows that need it will say so.
-		r.AddPeer(report.Peer{Name: peer.Victoria, Missing: strings.TrimSpace(err.Error())})
 	}
 	cfg.Progress = progress.New(s.errs, "compare, seconds of work", cfg.Total())
 	fmt.Fprintf(s.out, "%s\n%s\n", r.Machine, report.AimHead())
@@ -92,13 +84,44 @@ func compare(ctx context.Context, s *session) error {
 	cfg.Save = func() error { _, err := s.save(r.Done()); return err }
 	err = speed.Run(ctx, *cfg)
 	cfg.Progress.End()
-	if len(r.Left) > 0 {
-		fmt.Fprintf(s.out, "left undone: %s\n", strings.Join(r.Left, ", "))
-		if path, saveErr := s.save(r); saveErr == nil && path != "" {
-			fmt.Fprintf(s.out, "go on with: bench compare -resume %s\n", strings.TrimSuffix(path, ".html")+".json")
-		}
-	}
+	tellLeft(s, r)
 	return s.finish(r, err)
+}
+
+// scanEnv reads the variables for our servers, NAME=VALUE by comma.
+func scanEnv(text string) (map[string]string, error) {
+	env := map[string]string{}
+	for _, setting := range list(text) {
+		key, value, ok := strings.Cut(setting, "=")
+		if !ok || !strings.HasPrefix(key, "DOWNPOUR_") {
+			return nil, fmt.Errorf("scan-env: got %q, want DOWNPOUR_NAME=VALUE", setting)
+		}
+		env[key] = value
+	}
+	return env, nil
+}
+
+// setUpPeers installs what we are measured against. Without VictoriaMetrics the rows
+// that need it will say so.
+func setUpPeers(ctx context.Context, s *session, r *report.Report) error {
+	if err := s.setUp(ctx, "java_servers"); err != nil {
+		return err
+	}
+	if err := s.setUp(ctx, "victoria_metrics"); err != nil {
+		r.AddPeer(report.Peer{Name: peer.Victoria, Missing: strings.TrimSpace(err.Error())})
+	}
+	return nil
+}
+
+// tellLeft says what was not measured, and how to go on.
+func tellLeft(s *session, r *report.Report) {
+	if len(r.Left) == 0 {
+		return
+	}
+	fmt.Fprintf(s.out, "left undone: %s\n", strings.Join(r.Left, ", "))
+	if path, err := s.save(r); err == nil && path != "" {
+		fmt.Fprintf(s.out, "go on with: bench compare -resume %s\n", strings.TrimSuffix(path, ".html")+".json")
+	}
 }
 
 // resumed reads an earlier report and refuses one that would mix two commits,

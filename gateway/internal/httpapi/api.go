@@ -165,14 +165,23 @@ func handler(h http.Handler) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error { h.ServeHTTP(w, r); return nil }
 }
 
-// path is a request's route: lower case, without slashes around it and without
-// the API version.
+// path is a request's route.
 func path(r *http.Request) string {
-	p := strings.ToLower(strings.Trim(r.URL.Path, "/"))
-	if _, rest, ok := version(p); ok {
-		return "api/" + rest
+	route, _ := RouteOf(r.URL.Path)
+	return route
+}
+
+// RouteOf is the route of a URL's path: lower case, without slashes around it and
+// without the API version. The error is that of a version above 1 or of one that
+// is no number, to be told before the route is looked at.
+// Source: HttpQuery.explodeAPIPath.
+func RouteOf(urlPath string) (route string, err error) {
+	route = strings.ToLower(strings.Trim(urlPath, "/"))
+	number, rest, ok := version(route)
+	if !ok {
+		return route, nil
 	}
-	return p
+	return "api/" + rest, checkVersion(number)
 }
 
 // version cuts the API version out of a route: of "api/v1/put" it is "1". What
@@ -186,13 +195,7 @@ func version(route string) (number, rest string, ok bool) {
 	return number, rest, true
 }
 
-// checkVersion refuses API versions above 1 and those that are no number.
-// Source: HttpQuery.explodeAPIPath.
-func checkVersion(r *http.Request) error {
-	number, _, ok := version(strings.ToLower(strings.Trim(r.URL.Path, "/")))
-	if !ok {
-		return nil
-	}
+func checkVersion(number string) error {
 	switch n, err := strconv.ParseInt(number, 10, 32); {
 	case err != nil:
 		return &apiError{Code: http.StatusBadRequest, Message: "Invalid API version format supplied",
@@ -216,8 +219,8 @@ func checkSerializer(r *http.Request, path string) error {
 }
 
 func (a *API) route(routes map[string]endpoint, w http.ResponseWriter, r *http.Request) {
-	p := path(r)
-	if err := errors.Join(checkVersion(r), checkSerializer(r, p)); err != nil {
+	p, err := RouteOf(r.URL.Path)
+	if err := errors.Join(err, checkSerializer(r, p)); err != nil {
 		writeError(w, r, a.Log, err)
 		return
 	}

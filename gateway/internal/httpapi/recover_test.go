@@ -172,17 +172,13 @@ func panicOf(do func()) (v any) {
 func TestVersion(t *testing.T) {
 	f := func(spelling, route string, status int) {
 		t.Helper()
-		r := httptest.NewRequest("GET", "/", nil)
-		r.URL.Path = spelling
-		if got := path(r); got != route {
-			t.Errorf("%s: route %q, want %q", spelling, got, route)
+		got, err := RouteOf(spelling)
+		code := 0
+		if err != nil {
+			code = classify(err).Code
 		}
-		got := 0
-		if err := checkVersion(r); err != nil {
-			got = classify(err).Code
-		}
-		if got != status {
-			t.Errorf("%s: status %d, want %d", spelling, got, status)
+		if got != route || code != status {
+			t.Errorf("%s: route %q, status %d, want %q, %d", spelling, got, code, route, status)
 		}
 	}
 	f("/api/put", "api/put", 0)

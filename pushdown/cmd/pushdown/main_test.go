@@ -38,7 +38,9 @@ func TestRun_refuses(t *testing.T) {
 		t.Helper()
 		t.Run(want, func(t *testing.T) {
 			clean(t, set...)
-			err := run(t.Context(), nil, io.Discard, io.Discard)
+			ctx, stop := context.WithTimeout(t.Context(), 20*time.Second) // of one that is not refused, and serves
+			defer stop()
+			err := run(ctx, nil, io.Discard, io.Discard)
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
 			}
