@@ -149,6 +149,35 @@ func TestMode_fallsBack(t *testing.T) {
 	}
 }
 
+// A state has all buckets of its part's hours, points or not. Where these are too
+// many the parts answer series by series: by the plan, or, where it is the groups
+// that are many, when the first part has found out.
+func TestMode_manyBuckets(t *testing.T) {
+	b := open(t, nil)
+	for h := range 20 {
+		b.put(fmt.Sprintf("few 1356998401 %d host=h%d", h, h), fmt.Sprintf("few 1357019999 %d host=h%d", 2*h, h))
+	}
+	cfg := config(0)
+	cfg.LimitMemory = 8 << 20
+	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
+	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	f := func(query, mode string, wantAgain int) {
+		t.Helper()
+		want, _ := traced(t, b.get("/api/query?"+query+"&trace=true"))
+		got, root := traced(t, pushed.get("/api/query?"+query+"&trace=true"))
+		if again := len(root.find("again with strict parts")); got != want || again != wantAgain || !strings.Contains(got, "1357019999") {
+			t.Errorf("%s: asked again %d times, want %d; %.200s, want %.200s", query, again, wantAgain, got, want)
+		}
+		if explained := pushed.get("/api/query?" + query + "&explain=true").body; !strings.Contains(explained, `"mode":"`+mode+`"`) {
+			t.Errorf("%s: want mode %s: %.300s", query, mode, explained)
+		}
+	}
+	f("start=1356998400&end=1357020000&m=sum:1s-avg:few", "partial", 0)
+	f("start=1&end=1357020000&m=sum:1s-avg:few", "strict", 0)
+	f("start=1&end=1357020000&m=sum:1s-avg:few&mode=partial", "strict", 0)
+	f("start=1356998400&end=1357020000&m=sum:1s-avg:few%7Bhost=*%7D&mode=partial", "partial", 1)
+}
+
 // On a salted table sums of states have the bits of the strict answer as long as
 // no addition rounds, and the query is executed once. Where one does the gateway
 // asks for series, before all states have come, and remembers it.

@@ -53,13 +53,18 @@ func (e *Engine) groups(ctx context.Context, q *query.Query, p planned, node *No
 func (e *Engine) answer(ctx context.Context, q *query.Query, p planned, node *Node) ([]merge.Group, exec.Stats, error) {
 	how := e.merging(q, p)
 	groups, stats, err := e.mergePlan(ctx, q, p, how, node)
-	var limit *operator.LimitError
-	if how != exec.Strict && (errors.Is(err, merge.ErrOrder) || stats.Partial > 0 && errors.As(err, &limit) && limit.What == operator.Memory) {
+	if how != exec.Strict && (errors.Is(err, merge.ErrOrder) || tooManyStates(err, stats)) {
 		e.strict.note(p.Plan, time.Now())
 		node.add("again with strict parts", 0, map[string]any{"reason": err.Error()})
 		groups, stats, err = e.mergePlan(ctx, q, p, exec.Strict, node)
 	}
 	return groups, stats, err
+}
+
+// tooManyStates tells whether states took more memory than they may.
+func tooManyStates(err error, stats exec.Stats) bool {
+	var limit *operator.LimitError
+	return errors.As(err, &limit) && (limit.What == operator.States || limit.What == operator.Memory && stats.Partial > 0)
 }
 
 // mergePlan executes a plan and merges what its parts answer.

@@ -48,7 +48,7 @@ func within(t *testing.T, e *Executor, plan scanplan.Plan, how Merging, bytes in
 func tooMuch(err error) bool {
 	var part *operator.LimitError
 	var merged *merge.MemoryError
-	return errors.As(err, &part) && part.What == operator.Memory || errors.As(err, &merged)
+	return errors.As(err, &part) && (part.What == operator.Memory || part.What == operator.States) || errors.As(err, &merged)
 }
 
 // leastBytes is the memory that a plan needs, to a hundredth.

@@ -23,6 +23,12 @@ const (
 	Partial Merging = "partial"
 )
 
+// mostBuckets bounds the times of a plan whose parts answer with states: a state
+// has a value for each of its part's times, and the sum of a group one for each of
+// the plan's, whether there is a point or not. So many take some 10 MB a group:
+// five-minute buckets of two and a half years, or seconds of three days.
+const mostBuckets = 1 << 18
+
 // choice is how a plan's parts are to answer, and why.
 type choice struct {
 	partial bool
@@ -48,6 +54,8 @@ func choose(plan *scanplan.Plan, how Merging, remote bool) choice {
 		return choice{reason: "rates need both points of every series"}
 	case !plan.Downsample.DividesHour():
 		return choice{reason: "no buckets that divide the hour"}
+	case (scanplan.Hours{From: plan.From, To: plan.To}).Grid(plan.Downsample) > mostBuckets:
+		return choice{reason: "too many buckets, of which a state has all"}
 	case how == Partial:
 		return choice{true, "asked for"}
 	case !remote:

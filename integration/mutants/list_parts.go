@@ -68,6 +68,14 @@ var ofTheLedger = []mutant{
 		old: "		start = b\n", new: "		start = append(bytes.Clone(b), 0)\n",
 		test: "TestCut_property",
 	}, {
+		name: "states-of-any-number-of-buckets", file: "gateway/exec/modes.go",
+		old: ".Grid(plan.Downsample) > mostBuckets:", new: ".Grid(plan.Downsample) < 0:",
+		test: "gateway TestMode_manyBuckets",
+	}, {
+		name: "states-of-any-size", file: "pushdown/operator/grouping.go",
+		old: "limit > 0 && need > limit {", new: "limit < 0 {",
+		test: "gateway TestMode_manyBuckets",
+	}, {
 		name: "cut-at-any-hour", file: "gateway/exec/weights.go",
 		old: "n > twos {", new: "twos < 0 {",
 		test: "TestCut_movingWindow",

@@ -9,10 +9,11 @@ import (
 // Resource is what a limit bounds.
 type Resource string
 
-// What a query can have too much of. Memory is the plan's own bound; the others
-// are those of a Budget.
+// What a query can have too much of. Memory and States are the plan's own bound;
+// the others are those of a Budget.
 const (
 	Memory  Resource = ""        // bytes of the result
+	States  Resource = "states"  // bytes of groups' states; series by series may take less
 	Points  Resource = "points"  // data points read from the store
 	Bytes   Resource = "bytes"   // bytes of rows read from the store
 	Queries Resource = "queries" // heavy queries at once

@@ -18,8 +18,10 @@ import (
 type grouping struct {
 	plan         *scanplan.Plan
 	fn           *aggregate.Function
-	n, a, b      bool    // columns of the states
-	grid         []int64 // bucket starts of the part, ms
+	n, a, b      bool // columns of the states
+	hours        scanplan.Hours
+	grid         []int64 // bucket starts of the part, ms; nil until there is a point
+	held         int64   // bytes of the grid and of states
 	starts, ends bool    // no row of the plan lies before, behind the part
 	fill         bool
 	missing      float64 // value of an empty bucket if fill
@@ -53,11 +55,8 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 		return nil, fmt.Errorf("aggregator %q has no states to be shipped", p.Aggregator)
 	}
 	hours, _ := p.WholeHours(part.Range)
-	g := &grouping{plan: p, fn: fn, groups: map[string]*group{}, starts: hours.From == p.From, ends: hours.To == p.To}
+	g := &grouping{plan: p, fn: fn, hours: hours, groups: map[string]*group{}, starts: hours.From == p.From, ends: hours.To == p.To}
 	g.n, g.a, g.b = fn.Columns()
-	for t := hours.From * 1000; t < hours.To*1000; t += p.Downsample.Interval {
-		g.grid = append(g.grid, t)
-	}
 	switch p.Downsample.Fill {
 	case scanplan.FillNaN, scanplan.FillNull:
 		g.fill, g.missing = true, math.NaN()
@@ -74,7 +73,9 @@ func (o *strict) finishGroups() error {
 		o.fold.finish(&o.arena, sp)
 		if sp.hasPoint || len(sp.notes) > 0 {
 			o.arena.gather(sp, &o.groups.series)
-			o.groups.add(sp)
+			if err := o.groups.add(sp); err != nil {
+				return err
+			}
 		}
 	}
 	o.arena.reset()
@@ -86,11 +87,12 @@ func (o *strict) finishGroups() error {
 	return nil
 }
 
-// add adds the span whose buckets are in series; spans come in order.
-func (g *grouping) add(sp *span) {
+// add adds the span whose buckets are in series; spans come in order. The error is
+// a *LimitError.
+func (g *grouping) add(sp *span) error {
 	gr := g.of(sp.id)
 	if gr == nil {
-		return
+		return nil
 	}
 	row, s := &gr.row, &g.series
 	for _, n := range s.Notes {
@@ -99,13 +101,35 @@ func (g *grouping) add(sp *span) {
 	row.Spans = append(row.Spans, sp.id)
 	if len(s.Time) == 0 {
 		row.Flags = append(row.Flags, batch.EdgeNoData)
-		return
+		return nil
+	}
+	if gr.state == nil {
+		if err := g.begin(gr); err != nil {
+			return err
+		}
 	}
 	row.Flags = append(row.Flags, g.edges(row, s))
-	if gr.state == nil {
-		gr.state = g.fn.NewPartial(len(g.grid))
-	}
 	g.scratch = g.fn.AddMember(gr.state, g.grid, g.member(s), g.scratch)
+	return nil
+}
+
+// begin makes a group's state, and the grid with the first one. Both have all of
+// the part's buckets, however few have points, so their size is looked at before.
+func (g *grouping) begin(gr *group) error {
+	buckets := g.hours.Grid(g.plan.Downsample)
+	need := g.held + int64(buckets)*workBytes
+	if limit := g.plan.MaxBytes; limit > 0 && need > limit {
+		return &LimitError{What: States, Limit: limit, Need: need}
+	}
+	g.held = need
+	if g.grid == nil {
+		g.grid = make([]int64, buckets)
+		for i := range g.grid {
+			g.grid[i] = g.hours.From*1000 + int64(i)*g.plan.Downsample.Interval
+		}
+	}
+	gr.state = g.fn.NewPartial(buckets)
+	return nil
 }
 
 // of returns the group of a span, nil if it is in none.
@@ -211,8 +235,12 @@ func (e *emitter) push(r batch.Record) {
 	e.shipped += RecordBytes(r)
 }
 
-// stateBytes is about what the state of one bucket takes.
-const stateBytes = 29
+// stateBytes is about what the state of one bucket takes in a batch, workBytes what
+// it takes while it is made.
+const (
+	stateBytes = 29
+	workBytes  = 48
+)
 
 func partialBytes(p *batch.Partial) int {
 	n := len(p.Group) + len(p.Live)*stateBytes + len(p.EdgeTime)*bucketBytes
