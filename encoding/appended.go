@@ -5,10 +5,14 @@ import (
 	"fmt"
 )
 
+// leastEntry is the length of an append column's shortest entry: two bytes of
+// qualifier, one of value.
+const leastEntry = 3
+
 // addAppended walks the qualifier-value entries of an append column in write
 // order; of equal offsets only the last stays.
 func (d *RowDecoder) addAppended(value []byte) error {
-	first := d.grow(len(value) / 3) // an entry has at least 3 bytes
+	first := d.grow(len(value) / leastEntry)
 	points, err := d.walkAppended(first, value)
 	if err != nil {
 		d.truncate(first)

@@ -4,7 +4,10 @@ import "encoding/binary"
 
 // Even are the points of a row that are equally far apart, and integers of one
 // length, up to four bytes: what a machine reports that is asked every ten seconds.
-// They are added up without being decoded one by one.
+// They are added up without being decoded one by one. Ten seconds apart, with the
+// values 42, 43 and -1 on one byte:
+//
+//	0000 2A  00A0 2B  0140 FF
 type Even struct {
 	First, Step int32 // offset from the base time, distance; ms
 	Points      int   // at least two
@@ -73,8 +76,14 @@ func spaced(b []byte, stride int, first, step uint64) bool {
 	return true
 }
 
-// spacedPairs compares qualifiers two at once, as lanes of one number. It returns
-// where it has come to, which is before the first qualifier that is another.
+// spacedPairs compares qualifiers two at once, as lanes of one number; of the
+// entries 0000 2A, 00A0 2B with what follows and its mask
+//
+//	0000 2A 00A0 2B 0140
+//	FFFF 00 FFFF 00 0000
+//
+// It returns where it has come to, which is before the first qualifier that is
+// another.
 func spacedPairs(b []byte, stride int, first, step uint64) (at int) {
 	low := uint(48 - 8*stride) // the second one's place in eight bytes
 	lanes := uint64(1)<<48 | 1<<low

@@ -6,10 +6,6 @@ import (
 	"slices"
 )
 
-// leastEntry is the length of an append column's shortest entry: two bytes of
-// qualifier, one of value.
-const leastEntry = 3
-
 // onlyAppended is OnlyCell for an append column. Its entries stand one behind the
 // other, qualifier and value, so where one begins hangs on all before. But most
 // are as long as the one before: runs of entries with one type and length are read

@@ -26,7 +26,7 @@ func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets [
 		return nil, dst, false
 	}
 	values = slices.Grow(dst[:0], n)[:n]
-	offsets, ok = d.wideOffsets(qualifier, n)
+	offsets, ok = d.times(qualifier, n)
 	switch {
 	case !ok:
 		return nil, dst, false
@@ -38,9 +38,9 @@ func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets [
 	return offsets, values, ok
 }
 
-// wideOffsets reads n qualifiers, or remembers what it has read: rows of series
+// times are the offsets that n qualifiers say, read or remembered: rows of series
 // that are measured at the same times have the same qualifiers.
-func (d *RowDecoder) wideOffsets(qualifier []byte, n int) (offsets []int32, ok bool) {
+func (d *RowDecoder) times(qualifier []byte, n int) (offsets []int32, ok bool) {
 	if bytes.Equal(qualifier, d.wide) {
 		return d.offset[:n], true
 	}

@@ -164,7 +164,8 @@ func (s *service) fits(p *scanplan.Plan) error {
 }
 
 // bound keeps a plan within the server's own memory. What exceeds that alone is
-// no fault of the query: the gateway may have the memory.
+// no fault of the query: the gateway may have the memory. States that do are told
+// as they are: series by series the query needs less, here too.
 func (s *service) bound(p *scanplan.Plan) func(error) error {
 	if p.MaxBytes > 0 && p.MaxBytes <= s.cfg.PartBytes {
 		return func(err error) error { return err }

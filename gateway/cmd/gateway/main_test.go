@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A store that does not answer is named after some seconds, one that does is not.
+// A store that does not answer is named after some seconds, one that does is not;
+// in simulated time.
 func TestWaiting(t *testing.T) {
 	for answers, want := range map[time.Duration]int{silence - 1: 0, silence + 1: 1} {
 		synctest.Test(t, func(t *testing.T) {
