@@ -1,0 +1,332 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const mib = 1 << 20
+
+// check fails unless the pool's books agree with the accounts.
+func check(t *testing.T, p *Pool, accounts ...*Account) {
+	t.Helper()
+	for _, a := range accounts { // before the pool's, as everywhere
+		a.mu.Lock()
+		defer a.mu.Unlock()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var own [classes]int64
+	var common int64
+	for _, a := range accounts {
+		// A reservation that waits holds what was spare.
+		waiting := int64(0)
+		for _, w := range p.queue {
+			if w.account == a {
+				waiting += 2 * step
+			}
+		}
+		if got := a.own + a.common - a.used - a.spare; got < 0 || got > waiting {
+			t.Errorf("an account has taken %d bytes, uses %d and has %d spare", a.own+a.common, a.used, a.spare)
+		}
+		own[a.class] += a.own
+		common += a.common
+	}
+	for c := range own {
+		if p.own[c].used != own[c] {
+			t.Errorf("%s: %d bytes of its share are taken, accounts have %d", Class(c), p.own[c].used, own[c])
+		}
+		if p.own[c].used > p.own[c].size {
+			t.Errorf("%s: %d bytes of %d are taken", Class(c), p.own[c].used, p.own[c].size)
+		}
+	}
+	if p.common.used != common || common > p.common.size {
+		t.Errorf("%d bytes are taken of %d in common, accounts have %d", p.common.used, p.common.size, common)
+	}
+}
+
+func reserve(t *testing.T, a *Account, n int64) {
+	t.Helper()
+	if err := a.Reserve(context.Background(), n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAccount_nil(t *testing.T) {
+	var p *Pool
+	a := p.Open(Query)
+	a.Heavy(1, nil)
+	reserve(t, a, 1<<60)
+	a.Release(1)
+	a.Close()
+	if a.Held() != 0 || p.Cache(7) != 7 || p.Total() != 0 || p.Stats() != (Stats{}) {
+		t.Error("nil is not without bounds")
+	}
+	if err := Reserve(context.Background(), 1<<60); err != nil {
+		t.Error(err)
+	}
+}
+
+// One request may have half of what is common, whoever else is there or not.
+func TestAccount_tooLarge(t *testing.T) {
+	p := New(128 * mib)
+	a := p.Open(Query)
+	reserve(t, a, 3*mib)
+	var limit *LimitError
+	if err := a.Reserve(context.Background(), p.most+lightMost+1); !errors.As(err, &limit) || limit.Limit != p.most {
+		t.Fatalf("got %v, want a LimitError", err)
+	}
+	check(t, p, a)
+	reserve(t, a, p.most-mib)
+	if err := a.Reserve(context.Background(), 8*mib); !errors.As(err, &limit) {
+		t.Fatalf("got %v, want a LimitError", err)
+	}
+	a.Close()
+	a.Release(5)
+	check(t, p, a)
+	if p.common.used != 0 {
+		t.Errorf("%d bytes are still taken", p.common.used)
+	}
+}
+
+// However much large queries hold, small ones and writes pass.
+func TestPool_ownShares(t *testing.T) {
+	p := New(128 * mib)
+	var all []*Account
+	for range 2 { // each half of what is common
+		a := p.Open(Query)
+		reserve(t, a, lightMost)
+		reserve(t, a, p.most-step)
+		all = append(all, a)
+	}
+	small, write := p.Open(Query), p.Open(Write)
+	reserve(t, small, mib)
+	reserve(t, write, 8*mib)
+	check(t, p, append(all, small, write)...)
+}
+
+func TestAccount_waitsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(128 * mib)
+		holder, other := p.Open(Live), p.Open(Live) // they have no share of their own
+		reserve(t, holder, p.most)
+		reserve(t, other, p.most)
+		order := make(chan int, 3)
+		var accounts []*Account
+		for i := range 3 {
+			a := p.Open(Live)
+			accounts = append(accounts, a)
+			go func() {
+				if err := a.Reserve(t.Context(), 10*mib); err != nil {
+					t.Error(err)
+				}
+				order <- i
+			}()
+			synctest.Wait()
+		}
+		if len(order) != 0 {
+			t.Fatal("nobody waits")
+		}
+		for i := range 3 {
+			holder.Release(10*mib + step) // it keeps a step for itself
+			synctest.Wait()
+			if len(order) != 1 || <-order != i {
+				t.Fatalf("release %d does not serve the reservation %d", i, i)
+			}
+		}
+		check(t, p, append(accounts, holder, other)...)
+	})
+}
+
+// A reservation ends with its request, and after Patience; what is behind it in
+// the queue goes on.
+func TestAccount_waitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(128 * mib)
+		holder := p.Open(Live)
+		reserve(t, holder, p.most)
+		began := time.Now()
+		gone, leave := context.WithCancelCause(t.Context())
+		first, second, third := p.Open(Live), p.Open(Live), p.Open(Live)
+		reason := errors.New("the client has left")
+		results := make(chan error, 3)
+		go func() { results <- first.Reserve(gone, p.most) }()
+		synctest.Wait()
+		if err := <-results; err != nil { // fits
+			t.Fatal(err)
+		}
+		go func() { results <- second.Reserve(gone, p.most) }()
+		synctest.Wait()
+		leave(reason)
+		if err := <-results; !errors.Is(err, reason) {
+			t.Errorf("got %v, want the reason why the request ended", err)
+		}
+		var busy *BusyError
+		if err := third.Reserve(t.Context(), p.most); !errors.As(err, &busy) {
+			t.Errorf("got %v, want a BusyError", err)
+		}
+		if waited := time.Since(began); waited != Patience {
+			t.Errorf("waited %s, want %s", waited, Patience)
+		}
+		if len(p.queue) != 0 {
+			t.Errorf("%d wait", len(p.queue))
+		}
+		check(t, p, holder, first, second, third)
+	})
+}
+
+// Requests that hold all the memory and each wait for more would wait for ever:
+// the youngest is refused at once, and the others end.
+func TestPool_deadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(128 * mib)
+		const requests = 4
+		var group sync.WaitGroup
+		began, served, refused := time.Now(), 0, 0
+		var mu sync.Mutex
+		var accounts []*Account
+		for range requests {
+			a := p.Open(Query)
+			reserve(t, a, p.common.size/requests)
+			accounts = append(accounts, a)
+		}
+		for i, a := range accounts {
+			group.Go(func() {
+				defer a.Close()
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				err := a.Reserve(t.Context(), 2*lightMost)
+				mu.Lock()
+				defer mu.Unlock()
+				var busy *BusyError
+				switch {
+				case err == nil:
+					served++
+				case errors.As(err, &busy):
+					refused++
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if served == 0 || refused == 0 || time.Since(began) >= Patience {
+			t.Errorf("%d served, %d refused after %s, want some of both before the patience ends", served, refused, time.Since(began))
+		}
+		if p.common.used != 0 || p.own[Query].used != 0 || len(p.queue) != 0 {
+			t.Errorf("%d and %d bytes are taken, %d wait", p.common.used, p.own[Query].used, len(p.queue))
+		}
+	})
+}
+
+func TestAccount_heavy(t *testing.T) {
+	p := New(128 * mib)
+	a := p.Open(Query)
+	refusal, calls := errors.New("too many"), 0
+	a.Heavy(2*mib, func(context.Context) error { calls++; return refusal })
+	reserve(t, a, 2*mib)
+	if err := a.Reserve(context.Background(), mib); !errors.Is(err, refusal) || calls != 1 {
+		t.Errorf("got %v after %d calls, want the refusal", err, calls)
+	}
+	if a.Held() != 2*mib {
+		t.Errorf("%d bytes are held", a.Held())
+	}
+	check(t, p, a)
+}
+
+func TestPool_Cache(t *testing.T) {
+	p := New(128 * mib)
+	common := p.common.size
+	if got := p.Cache(1 << 40); got != 16*mib {
+		t.Errorf("got %d bytes, want an eighth", got)
+	}
+	if got := p.Cache(mib); got != mib || p.common.size != common-17*mib || p.Stats().Caches != 17*mib {
+		t.Errorf("got %d bytes, %d are left in common, %d are the caches'", got, p.common.size, p.Stats().Caches)
+	}
+}
+
+func TestLease(t *testing.T) {
+	p := New(128 * mib)
+	a := p.Open(Query)
+	ctx, cancel := context.WithCancelCause(With(context.Background(), a))
+	l := NewLease(ctx)
+	for _, n := range []int64{10, 7, 30} { // it never shrinks
+		if err := l.Grow(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Check(); err != nil || a.Held() != 30 {
+		t.Errorf("got %v with %d bytes held, want 30", err, a.Held())
+	}
+	l.Release(100)
+	if a.Held() != 0 {
+		t.Errorf("%d bytes are held", a.Held())
+	}
+	reason := errors.New("gone")
+	cancel(reason)
+	if l.Check() != reason {
+		t.Errorf("got %v", l.Check())
+	}
+	if err := l.Reserve(10 * mib); err != reason {
+		t.Errorf("got %v, want %v", err, reason)
+	}
+}
+
+// TestPool_conserves: whatever requests do, at the end nothing is held, and never
+// more than there is.
+func TestPool_conserves(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	synctest.Test(t, func(t *testing.T) {
+		p := New(128 * mib)
+		p.Cache(8 * mib)
+		var accounts []*Account
+		var group sync.WaitGroup
+		for i := range 40 {
+			draw := rand.New(rand.NewPCG(seed, uint64(i)))
+			a := p.Open(Class(draw.IntN(int(classes))))
+			accounts = append(accounts, a)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(draw.IntN(30))*time.Second)
+			var workers sync.WaitGroup
+			for w := range 2 {
+				draw := rand.New(rand.NewPCG(seed, uint64(1000+2*i+w)))
+				workers.Go(func() {
+					l := NewLease(With(ctx, a))
+					for range 20 {
+						if l.Reserve(draw.Int64N(16*mib)) != nil {
+							break
+						}
+						time.Sleep(time.Duration(draw.IntN(1000)) * time.Millisecond)
+						l.Release(draw.Int64N(16 * mib))
+					}
+					if draw.IntN(2) == 0 {
+						l.Close()
+					}
+				})
+			}
+			group.Go(func() {
+				defer cancel()
+				if i%3 == 0 { // the request ends, whatever its goroutines do
+					<-ctx.Done()
+					a.Close()
+				}
+				workers.Wait()
+				a.Close()
+			})
+		}
+		for range 100 {
+			time.Sleep(200 * time.Millisecond)
+			synctest.Wait()
+			check(t, p, accounts...)
+		}
+		group.Wait()
+		check(t, p, accounts...)
+		if p.common.used != 0 || p.holds != [classes]int64{} || len(p.queue) != 0 {
+			t.Errorf("%d bytes are held in common, %v by class, %d wait", p.common.used, p.holds, len(p.queue))
+		}
+	})
+}
