@@ -7,6 +7,7 @@ import (
 
 	"downpour/gateway/internal/httpapi"
 	"downpour/gateway/limit"
+	"downpour/pushdown/memory"
 )
 
 // LimitConfig bounds queries; 0 is no bound. The first five are for each
@@ -55,7 +56,7 @@ func (c *LimitConfig) validate() (errs []error) {
 }
 
 // newLimits makes the judge of queries.
-func newLimits(c *LimitConfig, log *slog.Logger) (*limit.Limits, error) {
+func newLimits(c *LimitConfig, pool *memory.Pool, log *slog.Logger) (*limit.Limits, error) {
 	overrides, err := limit.LoadOverrides(c.LimitOverrides, log)
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_LIMIT_OVERRIDES: %w", err)
@@ -65,7 +66,7 @@ func newLimits(c *LimitConfig, log *slog.Logger) (*limit.Limits, error) {
 		heavy = 2 * runtime.GOMAXPROCS(0)
 	}
 	return limit.New(limit.Config{Points: c.LimitPoints, Bytes: c.LimitBytes, PointsOverride: c.LimitPointsOverride,
-		BytesOverride: c.LimitBytesOverride, Overrides: overrides, Heavy: heavy, HeavyPoints: c.HeavyPoints}), nil
+		BytesOverride: c.LimitBytesOverride, Overrides: overrides, Heavy: heavy, HeavyPoints: c.HeavyPoints, Memory: pool}), nil
 }
 
 // answerLimits are the bounds of answers.

@@ -24,8 +24,8 @@ func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Tim
 	q.AllowPartial = allowsPartial(body)
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.QueryTimeout)
 	defer cancel()
-	ctx, leave := s.limits.Enter(ctx)
-	defer leave()
+	ctx, entry := s.limits.Enter(ctx)
+	defer entry.Close()
 	results, stats, err := s.engine.Run(ctx, q)
 	if err != nil {
 		return live.Answer{}, refusal(err)

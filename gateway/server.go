@@ -27,6 +27,7 @@ import (
 	"downpour/gateway/web"
 	"downpour/pushdown/auth"
 	"downpour/pushdown/client"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/settings"
 	"downpour/pushdown/store"
 	"downpour/pushdown/summary"
@@ -56,6 +57,7 @@ type Server struct {
 	hub     *live.Hub
 	stream  *stream.Server
 	tokens  *auth.Tokens
+	memory  *memory.Pool
 	limits  *limit.Limits
 	count   *counters
 	door    *door.Door
@@ -86,7 +88,10 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 	if s.tokens, err = auth.Load(cfg.TokenFile, auth.All, log); err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
-	if s.limits, err = newLimits(&cfg.LimitConfig, log); err != nil {
+	if s.memory, err = cfg.MemoryPool(log); err != nil {
+		return nil, err
+	}
+	if s.limits, err = newLimits(&cfg.LimitConfig, s.memory, log); err != nil {
 		return nil, err
 	}
 	listener, err := s.listen()
@@ -148,8 +153,8 @@ func (s *Server) build() error {
 	if err != nil {
 		return err
 	}
-	summaries := summary.New(bytes, s.log)
-	s.count.registry.MustRegister(summary.Metrics(summaries))
+	summaries := summary.New(s.memory.Cache(bytes), s.log)
+	s.count.registry.MustRegister(summary.Metrics(summaries), memory.Metrics(s.memory))
 	s.startTracker()
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, Assigned: s.assigned, Log: s.log})
 	s.series = put.NewSeries(schema, uid.Staged{Dictionary: s.names}, s.cfg.Auto())
@@ -204,6 +209,7 @@ func (s *Server) api() *httpapi.API {
 		Tokens:   s.tokens,
 		Origins:  httpapi.Origins{Allowed: s.cfg.AllowOrigins, Loopback: loopback},
 		Timeout:  s.cfg.QueryTimeout,
+		Memory:   s.memory,
 		Limits:   s.limits, AnswerLimits: s.cfg.answerLimits(),
 		Now:   time.Now,
 		Zone:  s.zone,
@@ -223,6 +229,9 @@ func (s *Server) settings() map[string]string {
 	}
 	return out
 }
+
+// Memory is the process's budget in bytes.
+func (s *Server) Memory() int64 { return s.memory.Total() }
 
 // URL is where to look.
 func (s *Server) URL() string { return s.url }

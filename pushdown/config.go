@@ -13,6 +13,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/batch"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/seek"
 	"downpour/pushdown/summary"
 	"downpour/pushdown/wire"
@@ -44,6 +45,8 @@ type Config struct {
 	// PartBytes bounds the memory of one part's result, whatever its plan
 	// allows. Default 1 GiB.
 	PartBytes int64
+	// Memory is what parts reserve the bytes that they hold from; nil is no bound.
+	Memory *memory.Pool
 	// Heartbeat is the time between signs of life. Default wire.Heartbeat.
 	Heartbeat time.Duration
 	// Drain is how long Serve waits for running parts when it is told to

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"downpour/pushdown/memory"
 	"downpour/pushdown/metrics"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/summary"
@@ -40,7 +41,7 @@ var worked = map[string]struct {
 	"resumes":      {"Scans that went on elsewhere after a fault.", func(s operator.Stats) int64 { return s.Resumes }},
 }
 
-func newCounters(summaries *summary.Cache) *counters {
+func newCounters(summaries *summary.Cache, pool *memory.Pool) *counters {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "downpour_pushdown_" + name, Help: help})
 	}
@@ -55,7 +56,7 @@ func newCounters(summaries *summary.Cache) *counters {
 		ending:  gauge("ending", "1 while the server waits for its last parts."),
 		work:    map[string]prometheus.Counter{},
 	}
-	c.registry.MustRegister(summary.Metrics(summaries))
+	c.registry.MustRegister(summary.Metrics(summaries), memory.Metrics(pool))
 	c.registry.MustRegister(c.parts, c.seconds, c.running, c.waiting, c.ending)
 	for name, w := range worked {
 		c.work[name] = prometheus.NewCounter(prometheus.CounterOpts{Name: "downpour_pushdown_" + name + "_total", Help: w.help})

@@ -11,7 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/flight"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
-	"github.com/apache/arrow/go/v15/arrow/memory"
+	arrowmemory "github.com/apache/arrow/go/v15/arrow/memory"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -19,6 +19,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/store"
 	"downpour/pushdown/summary"
@@ -38,10 +39,10 @@ type service struct {
 
 func newService(cfg Config, st store.Reader) *service {
 	if cfg.Mem == nil {
-		cfg.Mem = memory.DefaultAllocator
+		cfg.Mem = arrowmemory.DefaultAllocator
 	}
 	return &service{
-		cfg: cfg, store: st, count: newCounters(cfg.Summaries),
+		cfg: cfg, store: st, count: newCounters(cfg.Summaries, cfg.Memory),
 		shares: newShares(cfg.Parts), queue: make(chan struct{}, cfg.Parts+cfg.Waiting), drain: make(chan struct{}),
 	}
 }
@@ -128,7 +129,9 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 	}
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	budget := wire.ParseBudget(md)
-	ctx, cancel := context.WithCancel(operator.WithBudget(stream.Context(), operator.NewBudget(budget.Points, budget.Bytes)))
+	account := s.cfg.Memory.Open(memory.Query)
+	defer account.Close()
+	ctx, cancel := context.WithCancel(memory.With(operator.WithBudget(stream.Context(), operator.NewBudget(budget.Points, budget.Bytes)), account))
 	p := s.start(ctx, op, budget.Query)
 	defer p.stop(cancel)
 	beat := s.emptyBatch(part.Mode)
@@ -136,7 +139,7 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 	w := flight.NewRecordWriter(stream, s.writing(part.Mode, beat.Schema())...)
 	n, err := s.send(w, p, beat)
 	if err != nil {
-		return c, bounded(err)
+		return c, bounded(outOfMemory(err))
 	}
 	return wire.Complete{Batches: n, Stats: p.stats}, nil
 }
@@ -178,6 +181,17 @@ func (s *service) bound(p *scanplan.Plan) func(error) error {
 		}
 		return err
 	}
+}
+
+// outOfMemory says of a part that does not get the memory it needs that there is
+// no room for it here, which is no fault of the query either.
+func outOfMemory(err error) error {
+	var large *memory.LimitError
+	var busy *memory.BusyError
+	if errors.As(err, &large) || errors.As(err, &busy) {
+		return fmt.Errorf("%w: %w", wire.ErrBusy, err)
+	}
+	return err
 }
 
 // layout is what of a schema decides where things lie in a row key.

@@ -22,7 +22,8 @@ type Answer struct {
 	// Stats counts the reading, and the points of the groups filled.
 	Stats Stats
 
-	fill []func() (encoding.Points, error) // by result; nil where the points are made
+	fill []func(context.Context) (encoding.Points, error) // by result; nil where the points are made
+	free []func()                                         // give back what the merges hold
 	log  *slog.Logger
 }
 
@@ -56,8 +57,16 @@ func (e *Engine) Open(ctx context.Context, q *query.Query) (*Answer, error) {
 // opened is one sub-query of an answer.
 type opened struct {
 	results []Result
+	merger  *merge.Merger
 	groups  *merge.Groups
+	points  *planPoints
 	stats   exec.Stats
+}
+
+// fill makes the points of group i within the bounds of ctx.
+func (o *opened) fill(ctx context.Context, i int) (encoding.Points, error) {
+	o.merger.Within(bounds(context.WithValue(ctx, planPointsKey{}, o.points)))
+	return o.groups.Points(i)
 }
 
 func (e *Engine) open(ctx context.Context, q *query.Query, p planned) (o opened, err error) {
@@ -68,6 +77,7 @@ func (e *Engine) open(ctx context.Context, q *query.Query, p planned) (o opened,
 		o.results, o.stats, err = e.runPlan(ctx, q, p, nil)
 		return o, err
 	}
+	ctx, o.points = withPlanPoints(ctx)
 	if kept, ok := e.remember(ctx, q, p).Found().(*remembered); ok {
 		var groups []merge.Group
 		if groups, o.stats, err = e.recall(ctx, q, p, kept, nil); err == nil {
@@ -75,21 +85,23 @@ func (e *Engine) open(ctx context.Context, q *query.Query, p planned) (o opened,
 		}
 		return o, err
 	}
-	m, stats, err := e.scan(ctx, q, p, exec.Strict, nil)
+	o.merger, o.stats, err = e.scan(ctx, q, p, exec.Strict, nil)
+	if err == nil {
+		o.groups, err = o.merger.Groups()
+	}
+	if err == nil {
+		o.results, err = e.name(ctx, q, p, o.groups.Described)
+	}
 	if err != nil {
-		return o, err
+		o.merger.Free()
 	}
-	if o.groups, err = m.Groups(); err != nil {
-		return o, err
-	}
-	o.stats = stats
-	o.results, err = e.name(ctx, q, p, o.groups.Described)
 	return o, err
 }
 
 func join(log *slog.Logger, all []opened) *Answer {
 	a := &Answer{log: log}
-	for _, o := range all {
+	for i := range all {
+		o := &all[i]
 		a.Results = append(a.Results, o.results...)
 		a.Stats.Stats.Add(o.stats)
 		for i := range o.results {
@@ -98,29 +110,41 @@ func join(log *slog.Logger, all []opened) *Answer {
 				a.Stats.PointsOut += o.results[i].Points.Len()
 				continue
 			}
-			a.fill = append(a.fill, func() (encoding.Points, error) { return o.groups.Points(i) })
+			a.fill = append(a.fill, func(ctx context.Context) (encoding.Points, error) { return o.fill(ctx, i) })
+		}
+		if o.merger != nil {
+			a.free = append(a.free, o.merger.Free)
 		}
 	}
 	a.Stats.Groups = len(a.Results)
 	return a
 }
 
-// Fill makes the points of result i unless they are there.
-func (a *Answer) Fill(i int) (err error) {
+// Fill makes the points of result i unless they are there. ctx bounds this step
+// alone, and need not be that of Open.
+func (a *Answer) Fill(ctx context.Context, i int) (err error) {
 	if a.fill == nil || a.fill[i] == nil {
 		return nil
 	}
 	defer recovered(a.log, &err)
 	r := &a.Results[i]
-	if r.Points, err = a.fill[i](); err == nil {
+	if r.Points, err = a.fill[i](ctx); err == nil {
 		a.Stats.PointsOut += r.Points.Len()
 		a.fill[i] = nil
 	}
 	return err
 }
 
+// Free gives back the memory of the merges; no more points are made then.
+func (a *Answer) Free() {
+	for _, free := range a.free {
+		free()
+	}
+	a.free = nil
+}
+
 // Take hands over the points of result i, for a writer that sends a group and
-// forgets it.
+// forgets it: it releases merge.PointBytes for each of them.
 func (a *Answer) Take(i int) encoding.Points {
 	p := a.Results[i].Points
 	a.Results[i].Points = encoding.Points{}

@@ -136,7 +136,7 @@ func (b *board) ask(q *query.Query) Stats {
 		b.Fatal(err)
 	}
 	for i := range answer.Results {
-		if err := answer.Fill(i); err != nil {
+		if err := answer.Fill(b.Context(), i); err != nil {
 			b.Fatal(err)
 		}
 		answer.Results[i].Annotations, answer.Results[i].HasNotes = want[i].Annotations, want[i].HasNotes

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -17,9 +18,9 @@ func TestAnswer_panics(t *testing.T) {
 	var logged bytes.Buffer
 	e := New(Config{Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	a := join(e.cfg.Log, []opened{{results: make([]Result, 1)}})
-	a.fill[0] = func() (encoding.Points, error) { panic("no such column") }
+	a.fill[0] = func(context.Context) (encoding.Points, error) { panic("no such column") }
 	var failed *query.Error
-	if err := a.Fill(0); !errors.As(err, &failed) || failed.Status != 500 || failed.Message != "Internal error" {
+	if err := a.Fill(t.Context(), 0); !errors.As(err, &failed) || failed.Status != 500 || failed.Message != "Internal error" {
 		t.Errorf("got %v, want status 500, Internal error", err)
 	}
 	if text := logged.String(); !strings.Contains(text, `panic="no such column"`) || !strings.Contains(text, "engine_test.go") {

@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"downpour/encoding/batch"
@@ -10,6 +11,7 @@ import (
 	"downpour/gateway/exec"
 	"downpour/gateway/merge"
 	"downpour/gateway/query"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/operator"
 )
 
@@ -18,6 +20,7 @@ func (e *Engine) runPlan(ctx context.Context, q *query.Query, p planned, node *N
 	if p.nothing() {
 		return nil, exec.Stats{}, nil
 	}
+	ctx, _ = withPlanPoints(ctx)
 	groups, stats, err := e.groups(ctx, q, p, node)
 	if err != nil {
 		return nil, stats, err
@@ -41,11 +44,23 @@ func (e *Engine) groups(ctx context.Context, q *query.Query, p planned, node *No
 		if err == nil && stats.Provable() {
 			memory.Keep(newRemembered(groups, stats))
 		}
+		if err == nil {
+			groups = trimmed(groups, p.Plan)
+			return groups, stats, planPointsOf(ctx).set(pointsIn(groups))
+		}
 		if !outside(err) {
-			return trimmed(groups, p.Plan), stats, err
+			return nil, stats, err
 		}
 	}
 	return e.answer(ctx, q, p, node)
+}
+
+// pointsIn counts the points of groups.
+func pointsIn(groups []merge.Group) (n int) {
+	for i := range groups {
+		n += groups[i].Points.Len()
+	}
+	return n
 }
 
 // answer executes a plan. When states of groups do not give the answer, or take
@@ -69,7 +84,11 @@ func tooManyStates(err error, stats exec.Stats) bool {
 
 // mergePlan executes a plan and merges what its parts answer.
 func (e *Engine) mergePlan(ctx context.Context, q *query.Query, p planned, how exec.Merging, node *Node) ([]merge.Group, exec.Stats, error) {
+	if err := planPointsOf(ctx).set(0); err != nil { // those of an earlier try are thrown away
+		return nil, exec.Stats{}, err
+	}
 	m, stats, err := e.scan(ctx, q, p, how, node)
+	defer m.Free()
 	if err != nil {
 		return nil, stats, err
 	}
@@ -79,12 +98,14 @@ func (e *Engine) mergePlan(ctx context.Context, q *query.Query, p planned, how e
 	return groups, stats, err
 }
 
-// scan executes a plan and collects what its parts return.
+// scan executes a plan and collects what its parts return. The merger holds memory
+// until Free, also after an error.
 func (e *Engine) scan(ctx context.Context, q *query.Query, p planned, how exec.Merging, node *Node) (*merge.Merger, exec.Stats, error) {
 	if e.cfg.Budget != nil {
 		ctx = operator.WithBudget(ctx, e.cfg.Budget(ctx, q, p.sub))
 	}
 	m := merge.New(p.Plan, e.keep(ctx, p))
+	m.Within(bounds(ctx))
 	if how == exec.Partial {
 		m.AllowRounding()
 	}
@@ -105,6 +126,30 @@ func (e *Engine) scan(ctx context.Context, q *query.Query, p planned, how exec.M
 		})
 	ran(attributes(stats)).parts(stats.Tried)
 	return m, stats, err
+}
+
+// bounds are those of a query's context: its account of memory, its end, and what
+// its answer may hold.
+func bounds(ctx context.Context) merge.Bounds {
+	a := memory.Of(ctx)
+	return merge.Bounds{
+		Reserve: func(n int64) error { return a.Reserve(ctx, n) },
+		Release: a.Release,
+		Check:   func() error { return ended(ctx) },
+		Points:  planPointsOf(ctx).add,
+	}
+}
+
+// ended is why a context has ended, in the words of package exec, nil while it
+// has not.
+func ended(ctx context.Context) error {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%w while its groups were made", exec.ErrDeadline)
+	}
+	return context.Cause(ctx)
 }
 
 // leaveTime keeps a tenth of the time for what comes after the run: names of an

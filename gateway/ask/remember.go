@@ -13,6 +13,7 @@ import (
 	"downpour/gateway/merge"
 	"downpour/gateway/query"
 	"downpour/pushdown/aggregate"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/summary"
 )
 
@@ -113,6 +114,9 @@ func (e *Engine) recall(ctx context.Context, q *query.Query, p planned, kept *re
 		}
 	}
 	groups, stats := trimmed(kept.groups, p.Plan), kept.stats.Recalled()
+	if err := planPointsOf(ctx).set(pointsIn(groups)); err != nil {
+		return nil, stats, err
+	}
 	a := attributes(stats)
 	a["summary"] = "answered from memory whole: no row has changed"
 	node.add("recall", time.Since(began), a)
@@ -148,6 +152,8 @@ func (p planned) untrimmed() planned {
 // for.
 func outside(err error) bool {
 	var infinity *aggregate.InfinityError
-	var memory *merge.MemoryError
-	return errors.As(err, &infinity) || errors.As(err, &memory)
+	var merged *merge.MemoryError
+	var large *memory.LimitError
+	var points *tooManyPoints
+	return errors.As(err, &infinity) || errors.As(err, &merged) || errors.As(err, &large) || errors.As(err, &points)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/store"
 )
@@ -43,8 +44,12 @@ func (e *MissingError) Unwrap() error { return e.Err }
 func final(err error, inProcess bool) bool {
 	var data *operator.DataError
 	var limit *operator.LimitError
+	var large *memory.LimitError
+	var busy *memory.BusyError
 	switch {
 	case errors.As(err, &data), errors.As(err, &limit):
+		return true
+	case errors.As(err, &large), errors.As(err, &busy): // this process's memory, wherever the part was executed
 		return true
 	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed):
 		return inProcess

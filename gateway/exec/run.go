@@ -8,6 +8,7 @@ import (
 
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/operator"
 )
 
@@ -31,8 +32,19 @@ type attempt struct {
 	place   int
 	began   time.Time
 	records []batch.Record
+	held    *memory.Lease // of the records; nil if there are none
 	stats   operator.Stats
 	err     error
+}
+
+// free releases the records.
+func (a *attempt) free() {
+	for _, r := range a.records {
+		r.Release()
+	}
+	if a.held != nil {
+		a.held.Close()
+	}
 }
 
 // run is one execution of a plan. Its fields belong to the goroutine of work;
@@ -95,7 +107,7 @@ func (r *run) work(ctx context.Context) error {
 func (r *run) drain() {
 	for ; r.running > 0; r.running-- {
 		a := <-r.results
-		release(a.records)
+		a.free()
 	}
 }
 
@@ -165,7 +177,7 @@ func (r *run) pause() (d time.Duration, ok bool) {
 
 // settle accepts a good attempt or issues the task anew.
 func (r *run) settle(ctx context.Context, a *attempt) error {
-	defer release(a.records)
+	defer a.free()
 	r.note(a)
 	if a.err == nil {
 		return r.accept(a)
@@ -260,12 +272,6 @@ func (r *run) ended(ctx context.Context) error {
 		}
 	}
 	return ended(ctx, r.ledger.missing(), r.stats.Parts, failure)
-}
-
-func release(records []batch.Record) {
-	for _, r := range records {
-		r.Release()
-	}
 }
 
 func size(records []batch.Record) (n int64) {

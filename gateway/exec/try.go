@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/summary"
 )
@@ -27,6 +28,8 @@ func (r *run) try(ctx context.Context, t *task, place int) (a attempt) {
 		return a
 	}
 	defer op.Close()
+	held := memory.NewLease(ctx)
+	defer func() { a.held = held }()
 	for {
 		rec, err := op.Next(ctx)
 		a.stats = op.Stats()
@@ -38,7 +41,11 @@ func (r *run) try(ctx context.Context, t *task, place int) (a attempt) {
 			return a
 		}
 		a.records = append(a.records, rec)
-		if a.err = r.hold(operator.RecordBytes(rec)); a.err != nil {
+		n := operator.RecordBytes(rec)
+		if a.err = r.hold(n); a.err == nil {
+			a.err = held.Reserve(n)
+		}
+		if a.err != nil {
 			return a
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 
 	"downpour/gateway/query"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/operator"
 )
 
@@ -27,11 +28,18 @@ type Config struct {
 	PointsOverride, BytesOverride bool
 	// Overrides are the bounds of single metrics; nil for none.
 	Overrides *Overrides
-	// Heavy queries run at once; each is one that has read HeavyPoints. 0 is no
-	// bound.
+	// Heavy queries run at once; each is one that has read HeavyPoints or holds
+	// much memory. 0 is no bound.
 	Heavy       int
 	HeavyPoints int64
+	// Memory is what queries reserve the bytes that they hold from; nil is no
+	// bound.
+	Memory *memory.Pool
 }
+
+// heavyBytes is the memory from which on a query counts as heavy, however few
+// points it has read: filling makes many of two.
+const heavyBytes = 64 << 20
 
 // Limits judges queries. It is for many goroutines.
 type Limits struct {
@@ -48,12 +56,33 @@ func New(cfg Config) *Limits {
 	return l
 }
 
+// Entry is what one query holds of what all share. It is closed when the answer
+// has been sent.
+type Entry struct {
+	pass    *pass
+	account *memory.Account
+}
+
 // Enter makes a context of one query, with a name by which pushdown servers know
-// its parts; leave, which must be called, ends it.
-func (l *Limits) Enter(ctx context.Context) (_ context.Context, leave func()) {
-	p := &pass{gate: l.gate}
+// its parts and an account of the memory that it holds.
+func (l *Limits) Enter(ctx context.Context) (context.Context, *Entry) {
+	e := &Entry{pass: &pass{gate: l.gate}, account: l.cfg.Memory.Open(memory.Query)}
+	if l.gate != nil {
+		e.account.Heavy(heavyBytes, e.pass.heavy)
+	}
 	ctx = operator.WithQuery(ctx, rand.Text())
-	return context.WithValue(ctx, passKey{}, p), p.leave
+	ctx = memory.With(ctx, e.account)
+	return context.WithValue(ctx, passKey{}, e.pass), e
+}
+
+// Computed says that what is left is to send the answer: the query is not heavy
+// any more, but holds its memory until Close.
+func (e *Entry) Computed() { e.pass.leave() }
+
+// Close gives back everything.
+func (e *Entry) Close() {
+	e.pass.leave()
+	e.account.Close()
 }
 
 // Budget is what a sub-query may read; heavy ones wait for the others of the

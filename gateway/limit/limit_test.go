@@ -87,45 +87,45 @@ func TestLimits_heavy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{Heavy: 1, HeavyPoints: 10})
 		budget := func(ctx context.Context) *operator.Budget { return l.Budget(ctx, &query.Query{}, &query.SubQuery{}) }
-		first, leaveFirst := l.Enter(t.Context())
+		first, entryFirst := l.Enter(t.Context())
 		// Two sub-queries of one query need one slot.
 		for range 2 {
 			if err := budget(first).Spend(first, 11, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
-		light, leaveLight := l.Enter(t.Context())
+		light, entryLight := l.Enter(t.Context())
 		if err := budget(light).Spend(light, 10, 1<<40); err != nil {
 			t.Fatal(err)
 		}
-		leaveLight()
+		entryLight.Close()
 
-		second, leaveSecond := l.Enter(t.Context())
+		second, entrySecond := l.Enter(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- budget(second).Spend(second, 11, 0) }()
 		synctest.Wait()
 		if len(done) != 0 {
 			t.Fatal("a second heavy query does not wait")
 		}
-		leaveFirst()
+		entryFirst.Close()
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
 
-		third, leaveThird := l.Enter(t.Context())
+		third, entryThird := l.Enter(t.Context())
 		var limit *operator.LimitError
 		if err := budget(third).Spend(third, 11, 0); !errors.As(err, &limit) || limit.What != operator.Queries || limit.Limit != 1 {
 			t.Errorf("got %v, want a refusal", err)
 		}
-		leaveThird()
+		entryThird.Close()
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		fourth, leaveFourth := l.Enter(gone)
+		fourth, entryFourth := l.Enter(gone)
 		if err := budget(fourth).Spend(fourth, 11, 0); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want that the client is gone", err)
 		}
-		leaveFourth()
-		leaveSecond()
+		entryFourth.Close()
+		entrySecond.Close()
 		if n := len(l.gate.slots); n != 0 {
 			t.Errorf("%d slots are held", n)
 		}

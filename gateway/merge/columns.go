@@ -18,6 +18,7 @@ type columns struct {
 	fix      scanplan.Fixes
 	bucketer *downsample.Bucketer // nil without downsampling
 	limit    int64                // bytes of a filled series
+	within   *Merger              // whose memory the columns take
 
 	raw     encoding.Points // one span's points, joined
 	doubles []float64
@@ -28,8 +29,8 @@ type columns struct {
 	floats  arena[bool]
 }
 
-func (c *columns) init(p *scanplan.Plan) (err error) {
-	c.rate, c.fix, c.limit = p.Rate, p.Fix, p.MaxBytes
+func (c *columns) init(p *scanplan.Plan, within *Merger) (err error) {
+	c.rate, c.fix, c.limit, c.within = p.Rate, p.Fix, p.MaxBytes, within
 	if p.Downsample == nil {
 		return nil
 	}
@@ -40,7 +41,34 @@ func (c *columns) init(p *scanplan.Plan) (err error) {
 	if n := c.bucketer.GridLen() * bucketBytes; c.limit > 0 && n > c.limit {
 		return &MemoryError{Need: n, Limit: c.limit}
 	}
+	c.bucketer.Guarded(within)
 	return nil
+}
+
+// need is the most that a span's columns may take, in bytes, beside its segments:
+// it is counted before they are made.
+func (c *columns) need(segments []*segment) int64 {
+	switch {
+	case c.bucketer == nil && c.rate == nil:
+		return 0 // reserve has counted them
+	case c.bucketer != nil && c.bucketer.Fills():
+		n := c.bucketer.GridLen()
+		need := n * 8 // values
+		if c.rate != nil {
+			need += n * 8 // and times of their own, where resets are dropped
+		}
+		if int64(cap(c.doubles)) < n {
+			need += n * 8
+		}
+		return need
+	case c.rate == nil && len(segments) == 1 && segments[0].raw.Len() == 0:
+		return 0 // buckets as they came
+	}
+	n := int64(0)
+	for _, s := range segments {
+		n += int64(len(s.time) + s.raw.Len())
+	}
+	return n * pointBytes
 }
 
 // reset forgets the columns of all spans.
@@ -53,19 +81,23 @@ func (c *columns) reset() {
 }
 
 // reserve makes room for the points of a group.
-func (c *columns) reserve(points int) {
-	if c.bucketer == nil && c.rate == nil {
-		c.times.reserve(points)
-		c.bits.reserve(points)
-		c.floats.reserve(points)
+func (c *columns) reserve(points int) error {
+	if c.bucketer != nil || c.rate != nil || points <= len(c.times.chunk) {
+		return nil
 	}
+	if err := c.within.grow(int64(points) * pointBytes); err != nil {
+		return err
+	}
+	c.times.reserve(points)
+	c.bits.reserve(points)
+	c.floats.reserve(points)
+	return nil
 }
 
-// of returns the columns of a span, given its segments in time order, and the
-// bytes that they took.
-func (c *columns) of(segments []*segment) (s aggregate.Series, grown int64, err error) {
+// of returns the columns of a span, given its segments in time order.
+func (c *columns) of(segments []*segment) (s aggregate.Series, err error) {
 	if err := checkOrder(segments); err != nil {
-		return s, 0, err
+		return s, err
 	}
 	switch {
 	case c.bucketer != nil:
@@ -75,7 +107,7 @@ func (c *columns) of(segments []*segment) (s aggregate.Series, grown int64, err 
 	default:
 		s = c.stored(segments)
 	}
-	return s, int64(len(s.Time)) * pointBytes, err
+	return s, err
 }
 
 // downsampled makes buckets of a span's segments.
@@ -90,8 +122,13 @@ func (c *columns) downsampled(segments []*segment) (s aggregate.Series, err erro
 	}
 	times, values := b.Finish()
 	if b.Fills() {
-		c.doubles = b.Fill(c.doubles[:0], times, values)
-		times, values = b.Grid(), c.doubles
+		if c.doubles, err = b.Fill(c.doubles[:0], times, values); err != nil {
+			return s, err
+		}
+		if times, err = b.Grid(); err != nil {
+			return s, err
+		}
+		values = c.doubles
 		s.Time = times // one for all series
 	}
 	if c.rate != nil {

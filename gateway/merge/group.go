@@ -42,9 +42,13 @@ func (m *Merger) Finish() ([]Group, error) {
 	if err != nil {
 		return nil, err
 	}
+	members, err := m.group(m.ordered())
+	if err != nil {
+		return nil, err
+	}
 	var groups []Group
-	for _, members := range m.group(m.ordered()) {
-		g, err := a.group(members)
+	for _, ms := range members {
+		g, err := a.group(ms)
 		if err != nil {
 			return nil, err
 		}
@@ -52,6 +56,9 @@ func (m *Merger) Finish() ([]Group, error) {
 	}
 	return groups, nil
 }
+
+// checkSpans is after how many spans the bounds are asked whether to go on.
+const checkSpans = 256
 
 // members is one group to be.
 type members struct {
@@ -69,10 +76,15 @@ func (ms *members) points() (n int) {
 
 // group deals spans in span order out to their groups; those that lack a key
 // of the plan's GroupBy are dropped.
-func (m *Merger) group(spans []*span) []members {
+func (m *Merger) group(spans []*span) ([]members, error) {
 	var groups []members
 	index := map[string]int{}
-	for _, sp := range spans {
+	for i, sp := range spans {
+		if i%checkSpans == 0 {
+			if err := m.Check(); err != nil {
+				return nil, err
+			}
+		}
 		key, ok := m.key(sp)
 		if !ok {
 			continue
@@ -86,8 +98,11 @@ func (m *Merger) group(spans []*span) []members {
 		groups[i].spans = append(groups[i].spans, sp)
 	}
 	slices.SortFunc(groups, func(a, b members) int { return bytes.Compare(a.key, b.key) })
-	return groups
+	return groups, m.grow(int64(len(groups)) * groupBytes)
 }
+
+// groupBytes is about what a group takes beside its members and points.
+const groupBytes = 200
 
 // key is the group of a span, false if it lacks one of the tag keys.
 func (m *Merger) key(sp *span) (key []byte, ok bool) {
@@ -113,23 +128,37 @@ func (m *Merger) newAggregation() (*aggregation, error) {
 	if fn == nil {
 		return nil, fmt.Errorf("No such aggregation function: %s", p.Aggregator)
 	}
-	a := &aggregation{m: m, fn: fn, query: aggregate.Query{From: p.From, To: p.To, Start: p.Start, End: p.End, Rate: p.Rate != nil, Fix: p.Fix}}
+	a := &aggregation{m: m, fn: fn, folder: aggregate.Group{Guard: m}, query: aggregate.Query{From: p.From, To: p.To, Start: p.Start, End: p.End, Rate: p.Rate != nil, Fix: p.Fix}}
 	if len(m.states) > 0 {
+		buckets := (p.To - p.From) * 1000 / p.Downsample.Interval
+		if err := m.grow(buckets * 2 * stateBytes); err != nil {
+			return nil, err
+		}
 		a.joiner = m.newJoiner(fn)
-		return a, m.grow(int64(len(a.joiner.grid)) * 2 * stateBytes)
+		return a, nil
 	}
-	return a, a.columns.init(p)
+	return a, a.columns.init(p, m)
 }
 
 // group makes one group.
 func (a *aggregation) group(ms members) (Group, error) {
 	g := Group{Key: ms.key}
 	before := a.m.used
+	if err := a.fits(ms); err != nil {
+		return g, err
+	}
 	a.series = a.series[:0]
 	a.columns.reset()
-	a.columns.reserve(ms.points())
+	if err := a.columns.reserve(ms.points()); err != nil {
+		return g, err
+	}
 	g.Spans = make([][]byte, 0, len(ms.spans))
-	for _, sp := range ms.spans {
+	for i, sp := range ms.spans {
+		if i%checkSpans == 0 {
+			if err := a.m.Check(); err != nil {
+				return g, err
+			}
+		}
 		a.segments = sp.joined(a.segments[:0])
 		for _, s := range a.segments {
 			g.Notes = append(g.Notes, s.notes...)
@@ -141,12 +170,12 @@ func (a *aggregation) group(ms members) (Group, error) {
 		if a.joiner != nil {
 			continue
 		}
-		s, grown, err := a.columns.of(a.segments)
+		if err := a.m.grow(a.columns.need(a.segments)); err != nil {
+			return g, err
+		}
+		s, err := a.columns.of(a.segments)
 		if err != nil {
 			return g, fmt.Errorf("merge: series %s: %w", encoding.UID(a.m.plan.Schema.SpanTSUID(sp.id)), err)
-		}
-		if err := a.m.grow(grown); err != nil {
-			return g, err
 		}
 		a.series = append(a.series, s)
 	}
@@ -155,14 +184,48 @@ func (a *aggregation) group(ms members) (Group, error) {
 		if err := a.joiner.group(ms, a.segments, &g.Points); err != nil {
 			return g, err
 		}
-		return g, a.m.grow(int64(g.Points.Len()) * pointBytes)
+		return g, a.keep(&g.Points)
 	}
 	err := a.folder.Aggregate(a.fn, a.query, a.series, &g.Points)
 	a.m.used = before
 	if err != nil {
 		return g, err
 	}
-	return g, a.m.grow(int64(g.Points.Len()) * pointBytes)
+	return g, a.keep(&g.Points)
+}
+
+// keep counts the points of a group, which stay.
+func (a *aggregation) keep(p *encoding.Points) error {
+	n := int64(p.Len()) * pointBytes
+	a.m.made += n
+	if err := a.m.grow(n); err != nil || a.filled() {
+		return err
+	}
+	return a.m.points(p.Len())
+}
+
+// filled tells whether each group has a point for every bucket, so that their
+// number is known before they are made.
+func (a *aggregation) filled() bool {
+	return a.joiner == nil && a.columns.bucketer != nil && a.columns.bucketer.Fills()
+}
+
+// fits counts the points of a filled group, or a few less, before anything is
+// filled: two stored points and a long time can make billions.
+func (a *aggregation) fits(ms members) error {
+	if !a.filled() || !slices.ContainsFunc(ms.spans, func(sp *span) bool { return sp.hasData }) {
+		return nil
+	}
+	p := a.m.plan
+	length := min(p.End, p.To*1000) - max(p.Start, p.From*1000)
+	n := length / max(1, p.Downsample.Interval)
+	if p.Downsample.Calendar {
+		n = n * 30 / 31 // a month counts as 30 days
+	}
+	if p.Rate != nil {
+		n-- // the first bucket has none
+	}
+	return a.m.points(int(max(0, n)))
 }
 
 // describe sets the group's tags and TSUIDs from its spans.

@@ -21,9 +21,16 @@ func (m *Merger) Groups() (*Groups, error) {
 	if err != nil {
 		return nil, err
 	}
-	gs := &Groups{members: m.group(m.ordered()), a: a}
+	members, err := m.group(m.ordered())
+	if err != nil {
+		return nil, err
+	}
+	gs := &Groups{members: members, a: a}
 	gs.Described = make([]Group, len(gs.members))
 	for i, ms := range gs.members {
+		if err := m.Check(); err != nil {
+			return nil, err
+		}
 		g := &gs.Described[i]
 		g.Key = ms.key
 		for _, sp := range ms.spans {
@@ -36,12 +43,20 @@ func (m *Merger) Groups() (*Groups, error) {
 	return gs, nil
 }
 
-// Points makes the points of group i. They are the caller's and not counted as
-// held, so that an answer may be larger than the plan's bound; the errors are
-// those of Finish.
+// Points makes the points of group i. They are the caller's and do not count
+// against the plan's bound, so that an answer may be larger than it; what was
+// reserved for them is handed over with them, PointBytes each, to be released by
+// the caller. The errors are those of Finish.
 func (gs *Groups) Points(i int) (encoding.Points, error) {
-	used := gs.a.m.used
+	m := gs.a.m
+	used := m.used
 	g, err := gs.a.group(gs.members[i])
-	gs.a.m.used = used
+	m.used = used
+
+	// What the points take is not the merger's any more.
+	if n := int64(g.Points.Len()) * PointBytes; err == nil {
+		m.leased -= min(n, m.leased)
+		m.made -= n
+	}
 	return g.Points, err
 }

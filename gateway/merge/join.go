@@ -73,11 +73,20 @@ func (m *Merger) newJoiner(fn *aggregate.Function) *joiner {
 	return j
 }
 
+// checkMembers is after how many members of a group the bounds are asked whether
+// to go on: each may touch every bucket.
+const checkMembers = 16
+
 // group computes a group's points.
 func (j *joiner) group(ms members, scratch []*segment, out *encoding.Points) error {
 	j.begin(string(ms.key))
 	saltMembers := map[string]int32{}
-	for _, sp := range ms.spans {
+	for i, sp := range ms.spans {
+		if i%checkMembers == 0 {
+			if err := j.m.Check(); err != nil {
+				return err
+			}
+		}
 		if !sp.hasData {
 			continue
 		}

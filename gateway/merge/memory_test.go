@@ -44,8 +44,12 @@ func TestTimes_shared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	groups, err := m.group(m.ordered())
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got [][]float64 // minute and value
-	for _, members := range m.group(m.ordered()) {
+	for _, members := range groups {
 		g, err := a.group(members)
 		if err != nil {
 			t.Fatal(err)

@@ -48,8 +48,25 @@ type Merger struct {
 	// rounding allows states to be added in any order; doubt is set when an
 	// answer cannot be made of them at all.
 	rounding, doubt bool
-	used            int64 // bytes held
 	memory          memory
+
+	bounds Bounds
+	used   int64 // bytes held now
+	leased int64 // bytes reserved: the most that were ever held
+	made   int64 // bytes of used that are points of groups, and outlive the merger
+}
+
+// Bounds are those of the process and of the request that a merger works in. Each
+// may be nil.
+type Bounds struct {
+	// Reserve is asked before n more bytes are held, Release gives them back.
+	Reserve func(n int64) error
+	Release func(n int64)
+	// Check tells why the request has ended; it is asked every so many steps.
+	Check func() error
+	// Points is asked before n points of an answer are made, where their number
+	// is known by then, and after they are made where it is not.
+	Points func(n int) error
 }
 
 // span is one series under one salt.
@@ -73,13 +90,16 @@ type segment struct {
 	notes [][]byte
 }
 
+// PointBytes is what a point of a group takes: time, bits, type.
+const PointBytes = 17
+
 // Bytes that a span and a segment take beside their columns, about, and of one
 // bucket and one point.
 const (
 	spanBytes    = 200
 	segmentBytes = 200
 	bucketBytes  = 16
-	pointBytes   = 17
+	pointBytes   = PointBytes
 )
 
 // New returns a merger for a valid plan. keep tells whether a span passes the
@@ -90,13 +110,20 @@ func New(plan *scanplan.Plan, keep func(span []byte) (bool, error)) *Merger {
 	return &Merger{plan: plan, fn: fn, keep: keep, spans: map[string]*span{}}
 }
 
+// Within sets the bounds to work in; it comes before the first Add.
+func (m *Merger) Within(b Bounds) { m.bounds = b }
+
 // AllowRounding lets sums of states that several parts have of one time be added
 // in the order of parts, so that an answer's last bits may differ.
 func (m *Merger) AllowRounding() { m.rounding = true }
 
 // Add takes a batch of a part; it copies what it needs. It fails with a
-// *MemoryError over the plan's bound, and with keep's error.
+// *MemoryError over the plan's bound, with the errors of the bounds, and with
+// keep's error.
 func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
+	if err := m.Check(); err != nil {
+		return err
+	}
 	if batch.IsPartial(rec) {
 		return m.addStates(part, rec)
 	}
@@ -183,13 +210,49 @@ func (m *Merger) take(s *batch.Series) error {
 	return m.grow(n)
 }
 
-// grow counts n more bytes against the plan's bound.
+// grow counts n more bytes against the plan's bound, and reserves them unless the
+// merger has held as many before: memory of one group is used again for the next.
 func (m *Merger) grow(n int64) error {
 	m.used += n
 	if limit := m.plan.MaxBytes; limit > 0 && m.used > limit {
 		return &MemoryError{Need: m.used, Limit: limit}
 	}
+	if m.used <= m.leased || m.bounds.Reserve == nil {
+		return nil
+	}
+	if err := m.bounds.Reserve(m.used - m.leased); err != nil {
+		return err
+	}
+	m.leased = m.used
 	return nil
+}
+
+// Free gives back what was reserved, but for the points of the groups that were
+// made: those are the caller's. The merger is not used any more.
+func (m *Merger) Free() {
+	if surplus := m.leased - m.made; surplus > 0 && m.bounds.Release != nil {
+		m.bounds.Release(surplus)
+	}
+	m.leased, m.made = 0, 0
+}
+
+// Reserve counts memory that an aggregation takes; see aggregate.Guard.
+func (m *Merger) Reserve(n int64) error { return m.grow(n) }
+
+// Check tells why the request has ended; see aggregate.Guard.
+func (m *Merger) Check() error {
+	if m.bounds.Check == nil {
+		return nil
+	}
+	return m.bounds.Check()
+}
+
+// points counts points of the answer.
+func (m *Merger) points(n int) error {
+	if m.bounds.Points == nil {
+		return nil
+	}
+	return m.bounds.Points(n)
 }
 
 // add appends a segment to the chain.

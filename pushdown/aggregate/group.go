@@ -61,6 +61,9 @@ func (e *InfinityError) Error() string {
 // Group aggregates groups one after the other and keeps its scratch memory in
 // between. It is for one goroutine.
 type Group struct {
+	// Guard bounds the memory and the time of Aggregate; nil does not.
+	Guard Guard
+
 	members []member
 	times   timeline
 	float   []bool // by timestamp: the output is a double
@@ -74,6 +77,13 @@ type Group struct {
 // scratch is the memory of one typed pass over a block.
 type scratch[T any] struct{ contribution, result []T }
 
+// pointBytes is what a point of the result takes: time, bits, type.
+const pointBytes = 17
+
+// checkMembers is after how many members of a block the guard is asked: each of
+// them takes at most blockTimes steps.
+const checkMembers = 64
+
 // blockTimes is the number of timestamps worked on together: few enough for
 // accumulators and contributions to stay in the processor's cache.
 const blockTimes = 2048
@@ -84,11 +94,18 @@ const gatherValues = 1 << 20
 // Aggregate appends to out one point for each time at which a member has one,
 // in the value type that OpenTSDB gives it: an integer if no member has a float
 // as its current or its next point there. members stand in span order. It
-// returns an *InfinityError for an infinite value inside [Start, End].
+// returns an *InfinityError for an infinite value inside [Start, End], and the
+// guard's errors.
 // Source: AggregationIterator, SpanGroup.
 func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.Points) error {
+	if g.Guard == nil {
+		g.Guard = Unguarded{}
+	}
 	g.arena.reset()
-	times, kind := g.prepare(q, members)
+	times, kind, err := g.prepare(q, members)
+	if err != nil {
+		return err
+	}
 	if f.Name == "none" && len(g.members) > 1 {
 		return fmt.Errorf("aggregate: %d members in a group of none, want 1", len(g.members))
 	}
@@ -97,6 +114,10 @@ func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.
 		method = PREV
 	}
 	g.ownOnly = q.ownOnly(f)
+
+	if err := g.Guard.Reserve(int64(len(times)) * pointBytes); err != nil {
+		return err
+	}
 	out.Time = slices.Grow(out.Time, len(times))
 	out.Bits = slices.Grow(out.Bits, len(times))
 	out.Float = slices.Grow(out.Float, len(times))
@@ -106,6 +127,9 @@ func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.
 		var float []bool
 		if kind == mixed {
 			float = g.float[begin:][:len(block)]
+		}
+		if err := g.Guard.Check(); err != nil {
+			return err
 		}
 		if err := g.block(f, method, block, kind.of(float), float, out); err != nil {
 			return err
@@ -160,10 +184,14 @@ func (g *Group) block(f *Function, method Interpolation, block []int64, kind typ
 		g.members[i].locate(block)
 	}
 	if kind != floats {
-		pass(g, &g.longs, f.long, longPolicies.of(method), block, (*member).longValues)
+		if err := pass(g, &g.longs, f.long, longPolicies.of(method), block, (*member).longValues); err != nil {
+			return err
+		}
 	}
 	if kind != integers {
-		pass(g, &g.doubles, f.double, doublePolicies.of(method), block, (*member).doubleValues)
+		if err := pass(g, &g.doubles, f.double, doublePolicies.of(method), block, (*member).doubleValues); err != nil {
+			return err
+		}
 	}
 	for i := range g.members {
 		g.members[i].next = g.members[i].end
@@ -193,12 +221,17 @@ func addOwn[T int64 | float64](f fold[T], c *columns, m *member, block []int64, 
 }
 
 // pass walks the members in span order, adds what each contributes to the
-// block's accumulators, and computes the results.
-func pass[T int64 | float64](g *Group, s *scratch[T], f fold[T], p policy[T], block []int64, values func(*member) []T) {
+// block's accumulators, and computes the results. Its errors are the guard's.
+func pass[T int64 | float64](g *Group, s *scratch[T], f fold[T], p policy[T], block []int64, values func(*member) []T) error {
 	c := &g.columns
 	f.reset(c, len(block))
 	s.contribution = sized(s.contribution, len(block), 0)
 	for i := range g.members {
+		if i%checkMembers == checkMembers-1 {
+			if err := g.Guard.Check(); err != nil {
+				return err
+			}
+		}
 		m := &g.members[i]
 		n := m.to - m.at
 		switch own := values(m); {
@@ -214,4 +247,5 @@ func pass[T int64 | float64](g *Group, s *scratch[T], f fold[T], p policy[T], bl
 	}
 	s.result = sized(s.result, len(block), 0)
 	f.finish(c, s.result)
+	return nil
 }

@@ -24,21 +24,22 @@ func (m *member) doubleValues() []float64 { return m.double }
 func (m *member) longValues() []int64     { return m.long }
 
 // prepare makes members of the series and returns the times to emit, with their
-// types.
-func (g *Group) prepare(q Query, series []Series) ([]int64, typing) {
+// types. Its errors are the guard's.
+func (g *Group) prepare(q Query, series []Series) ([]int64, typing, error) {
 	g.members = g.members[:0]
 	kind := g.start(q, series)
-	times := g.union(q)
+	times, err := g.union(q)
+	if err != nil {
+		return nil, kind, err
+	}
 	if kind == mixed {
-		g.float = sized(g.float, len(times), false)
-		for i := range g.members {
-			g.members[i].markFloats(times, g.float)
-			g.members[i].toLong()
+		if err := g.toMixed(times); err != nil {
+			return nil, kind, err
 		}
 	}
 	if kind != integers {
-		for i := range g.members {
-			g.members[i].toDouble(&g.arena)
+		if err := g.toDoubles(); err != nil {
+			return nil, kind, err
 		}
 	}
 	for i := range g.members {
@@ -51,7 +52,55 @@ func (g *Group) prepare(q Query, series []Series) ([]int64, typing) {
 			m.next = max(m.next, 1)
 		}
 	}
-	return times, kind
+	return times, kind, nil
+}
+
+// toMixed finds the type of each output, and gives members of doubles the column
+// of integers that a pass over integers looks at.
+func (g *Group) toMixed(times []int64) error {
+	need := int64(len(times))
+	for i := range g.members {
+		if g.members[i].long == nil {
+			need += 8 * int64(len(g.members[i].time))
+		}
+	}
+	if err := g.Guard.Reserve(need); err != nil {
+		return err
+	}
+
+	g.float = sized(g.float, len(times), false)
+	for i := range g.members {
+		if err := g.Guard.Check(); err != nil {
+			return err
+		}
+		g.members[i].markFloats(times, g.float)
+		g.members[i].toLong()
+	}
+	return nil
+}
+
+// toDoubles makes the columns of doubles of stored points.
+func (g *Group) toDoubles() error {
+	need := int64(0)
+	for i := range g.members {
+		if m := &g.members[i]; m.double == nil {
+			need += 8 * int64(len(m.time))
+		}
+	}
+	if need == 0 {
+		return nil
+	}
+	if err := g.Guard.Reserve(need); err != nil {
+		return err
+	}
+
+	for i := range g.members {
+		if err := g.Guard.Check(); err != nil {
+			return err
+		}
+		g.members[i].toDouble(&g.arena)
+	}
+	return nil
 }
 
 // start is the iterator's start-up: what lies before the scan range is skipped,
@@ -124,10 +173,10 @@ func (m *member) types() (hasFloat, hasInt bool) {
 // union returns the times at which a member has a point, inside the query and
 // the scan range. The first rate, which is measured from the epoch, is taken for
 // the current one at the start: it contributes at all times before the second,
-// and its own time is not emitted.
-func (g *Group) union(q Query) []int64 {
+// and its own time is not emitted. Its errors are the guard's.
+func (g *Group) union(q Query) ([]int64, error) {
 	first, last := q.Start, min(q.End, q.To*1000)
-	g.times.reset()
+	g.times.reset(g.Guard)
 	for i := range g.members {
 		t := g.members[i].time
 		if q.bogusStart() {
@@ -137,7 +186,9 @@ func (g *Group) union(q Query) []int64 {
 			t = t[from(t, first):]
 			t = t[:after(t, last)]
 		}
-		g.times.add(t)
+		if err := g.times.add(t); err != nil {
+			return nil, err
+		}
 	}
 	return g.times.union()
 }

@@ -12,6 +12,8 @@ type timeline struct {
 	// the next, so that every time is merged a logarithmic number of times.
 	runs []run
 	free [][]int64
+
+	guard Guard // is asked before memory is allocated
 }
 
 // run is an ascending column; owned ones are memory of the timeline, the others
@@ -22,54 +24,72 @@ type run struct {
 }
 
 // reset empties the union.
-func (u *timeline) reset() {
+func (u *timeline) reset(guard Guard) {
+	u.guard = guard
 	for _, r := range u.runs {
 		u.release(r)
 	}
 	u.runs = u.runs[:0]
 }
 
-// add puts times into the union and keeps the slice until reset.
-func (u *timeline) add(times []int64) {
+// add puts times into the union and keeps the slice until reset. Its errors are
+// the guard's.
+func (u *timeline) add(times []int64) error {
 	if len(times) == 0 || len(u.runs) > 0 && covers(u.runs[0].times, times) {
-		return
+		return nil
 	}
 	u.runs = append(u.runs, run{times: times})
 	for n := len(u.runs); n > 1 && len(u.runs[n-2].times) <= 2*len(u.runs[n-1].times); n-- {
-		u.fold()
+		if err := u.fold(); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // union returns all times added since reset, ascending, each once.
-func (u *timeline) union() []int64 {
+func (u *timeline) union() ([]int64, error) {
 	for len(u.runs) > 1 {
-		u.fold()
+		if err := u.fold(); err != nil {
+			return nil, err
+		}
 	}
 	if len(u.runs) == 0 {
-		return nil
+		return nil, nil
 	}
-	return u.runs[0].times
+	return u.runs[0].times, nil
 }
 
 // fold merges the last two runs.
-func (u *timeline) fold() {
+func (u *timeline) fold() error {
 	n := len(u.runs)
 	a, b := u.runs[n-2], u.runs[n-1]
-	merged := merge(u.take(len(a.times)+len(b.times)), a.times, b.times)
+	if err := u.guard.Check(); err != nil {
+		return err
+	}
+	room, err := u.take(len(a.times) + len(b.times))
+	if err != nil {
+		return err
+	}
+	merged := merge(room, a.times, b.times)
 	u.release(a)
 	u.release(b)
 	u.runs = append(u.runs[:n-2], run{merged, true})
+	return nil
 }
 
 // take returns memory for n times.
-func (u *timeline) take(n int) []int64 {
+func (u *timeline) take(n int) ([]int64, error) {
 	for i, s := range u.free {
 		if cap(s) >= n {
 			u.free = slices.Delete(u.free, i, i+1)
-			return s[:n]
+			return s[:n], nil
 		}
 	}
-	return make([]int64, n)
+	if err := u.guard.Reserve(8 * int64(n)); err != nil {
+		return nil, err
+	}
+	return make([]int64, n), nil
 }
 
 func (u *timeline) release(r run) {

@@ -37,6 +37,7 @@ type Bucketer struct {
 	// The grid spans [gridFrom, gridTo) ms in steps of about width; see Grid.
 	gridFrom, gridTo, width int64
 	grid, match             []int64
+	guard                   aggregate.Guard
 }
 
 // bucketing finds the bucket of a time.
@@ -46,8 +47,9 @@ type bucketing interface {
 	// math.MinInt64 for the first one of a series.
 	bounds(t, prev int64) (start, end int64)
 	// grid returns the stamps of all buckets of the scan range [from, to) in ms,
-	// and the bucket starts that they stand for.
-	grid(from, to int64) (stamps, starts []int64)
+	// and the bucket starts that they stand for. It asks check every checkBuckets
+	// buckets and returns its error.
+	grid(from, to int64, check func() error) (stamps, starts []int64, err error)
 }
 
 // New returns a bucketer for the scan range [from, to), in seconds, of a query
@@ -60,7 +62,7 @@ func New(d *scanplan.Downsample, from, to, start, end int64) (*Bucketer, error) 
 	if d.Function == "none" {
 		return nil, errors.New("cannot use the NONE aggregator for downsampling")
 	}
-	b := &Bucketer{fn: fn, fill: d.Fill, last: math.MaxInt64}
+	b := &Bucketer{fn: fn, fill: d.Fill, last: math.MaxInt64, guard: aggregate.Unguarded{}}
 	b.Reset()
 	switch {
 	case d.All:

@@ -132,7 +132,7 @@ func TestWholeQuery(t *testing.T) {
 	f(text([]int64{1500}, []float64{2}), 1499, 1500, 3999, 4000, 5000)
 	f("", 1499, 4000)
 	f("")
-	if b.Fills() || b.Grid() != nil {
+	if grid, err := b.Grid(); b.Fills() || grid != nil || err != nil {
 		t.Error("one bucket of the whole query is not filled")
 	}
 }
@@ -160,14 +160,24 @@ func TestGridOfIntervalBesideTheScan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grid := b.Grid()
+	grid, err := b.Grid()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func(times []int64, values []float64) []float64 {
+		out, err := b.Fill(nil, times, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
 	if grid[0] != 3_360_000 || grid[len(grid)-1] != 6_720_000 || len(grid) != 9 || b.GridLen() < 9 {
 		t.Errorf("got grid %v, length %d", grid, b.GridLen())
 	}
 	b.Points([]int64{3_600_000, 3_780_000}, []float64{1, 2}) // the first in a bucket that begins before the scan
-	got := text(grid[:3], b.Fill(nil, b.times, b.values)[:3])
+	got := text(grid[:3], fill(b.times, b.values)[:3])
 	times, values := b.Finish()
-	got = text(grid[:3], b.Fill(nil, times, values)[:3])
+	got = text(grid[:3], fill(times, values)[:3])
 	if want := text(grid[:3], []float64{math.NaN(), 2, math.NaN()}); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -244,7 +254,10 @@ func TestFillOfAnotherPhase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := b.Fill(nil, []int64{500, 1000, 1500, 3000}, []float64{1, 2, 3, 4})
+	got, err := b.Fill(nil, []int64{500, 1000, 1500, 3000}, []float64{1, 2, 3, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if want := []float64{0, 2, 0, 4}; !cmp.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -75,17 +75,22 @@ func (c *calendar) seek(from int64) int64 {
 // grid is stepped from the bucket of from to below that of to, at least one. The
 // stamps run in a chain of their own which begins one step earlier; over a change
 // of the clock at midnight the two can part.
-func (c *calendar) grid(from, to int64) (stamps, starts []int64) {
+func (c *calendar) grid(from, to int64, check func() error) (stamps, starts []int64, err error) {
 	start, end := c.previous(from), c.previous(to)
 	if start == end {
 		end = c.step(end, 1)
 	}
 	stamp := c.step(start, -1)
 	for ; start < end; start = c.step(start, 1) {
+		if len(stamps)%checkBuckets == 0 {
+			if err := check(); err != nil {
+				return nil, nil, err
+			}
+		}
 		stamp = c.step(stamp, 1)
 		stamps, starts = append(stamps, stamp), append(starts, start)
 	}
-	return stamps, starts
+	return stamps, starts, nil
 }
 
 // step adds k buckets to a time.

@@ -18,11 +18,18 @@ func (f fixed) bounds(t, prev int64) (start, end int64) {
 // grid begins with the bucket that holds the start of the scan range, although a
 // series never has a value there when it begins before, and stops before the
 // bucket that holds the end.
-func (f fixed) grid(from, to int64) (stamps, starts []int64) {
-	for t := f.floor(from); t < f.floor(to); t += int64(f) {
+func (f fixed) grid(from, to int64, check func() error) (stamps, starts []int64, err error) {
+	first, end := f.floor(from), f.floor(to)
+	stamps = make([]int64, 0, max(0, (end-first)/int64(f)))
+	for t := first; t < end; t += int64(f) {
+		if len(stamps)%checkBuckets == 0 {
+			if err := check(); err != nil {
+				return nil, nil, err
+			}
+		}
 		stamps = append(stamps, t)
 	}
-	return stamps, stamps
+	return stamps, stamps, nil
 }
 
 // whole is the one bucket of a whole query, stamped with the query's start. The
@@ -31,4 +38,6 @@ type whole struct{ start, end int64 }
 
 func (w whole) bounds(int64, int64) (start, end int64) { return w.start, w.end }
 
-func (w whole) grid(int64, int64) (stamps, starts []int64) { return nil, nil }
+func (w whole) grid(int64, int64, func() error) (stamps, starts []int64, err error) {
+	return nil, nil, nil
+}

@@ -5,6 +5,7 @@
 package heap
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -33,6 +34,15 @@ func Pace(least int64, gogc string) (stop func()) {
 		if !p.ended.Swap(true) {
 			debug.SetGCPercent(usual)
 		}
+	}
+}
+
+// Limit has Go collect garbage as often as it takes to stay within so many bytes,
+// unless GOMEMLIMIT says so already: what a process may hold and a heap that
+// doubles between two collections would be twice that. 0 is no bound.
+func Limit(bytes int64) {
+	if bytes > 0 && debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(bytes)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/aggregate"
+	"downpour/pushdown/memory"
 )
 
 // grouping is the last stage of a partial part: it makes one state per group
@@ -69,11 +70,16 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 // finishGroups makes batches of everything collected.
 func (o *strict) finishGroups() error {
 	slices.SortFunc(o.spans.spans, func(a, b *span) int { return bytes.Compare(a.id, b.id) })
-	for _, sp := range o.spans.spans {
+	for i, sp := range o.spans.spans {
+		if i%checkSpans == 0 {
+			if err := o.memory.Check(); err != nil {
+				return err
+			}
+		}
 		o.fold.finish(&o.arena, sp)
 		if sp.hasPoint || len(sp.notes) > 0 {
 			o.arena.gather(sp, &o.groups.series)
-			if err := o.groups.add(sp); err != nil {
+			if err := o.groups.add(sp, o.memory); err != nil {
 				return err
 			}
 		}
@@ -88,8 +94,8 @@ func (o *strict) finishGroups() error {
 }
 
 // add adds the span whose buckets are in series; spans come in order. The error is
-// a *LimitError.
-func (g *grouping) add(sp *span) error {
+// a *LimitError, or the lease's.
+func (g *grouping) add(sp *span, held *memory.Lease) error {
 	gr := g.of(sp.id)
 	if gr == nil {
 		return nil
@@ -104,7 +110,7 @@ func (g *grouping) add(sp *span) error {
 		return nil
 	}
 	if gr.state == nil {
-		if err := g.begin(gr); err != nil {
+		if err := g.begin(gr, held); err != nil {
 			return err
 		}
 	}
@@ -115,11 +121,14 @@ func (g *grouping) add(sp *span) error {
 
 // begin makes a group's state, and the grid with the first one. Both have all of
 // the part's buckets, however few have points, so their size is looked at before.
-func (g *grouping) begin(gr *group) error {
+func (g *grouping) begin(gr *group, held *memory.Lease) error {
 	buckets := g.hours.Grid(g.plan.Downsample)
 	need := g.held + int64(buckets)*workBytes
 	if limit := g.plan.MaxBytes; limit > 0 && need > limit {
 		return &LimitError{What: States, Limit: limit, Need: need}
+	}
+	if err := held.Reserve(need - g.held); err != nil {
+		return err
 	}
 	g.held = need
 	if g.grid == nil {

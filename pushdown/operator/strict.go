@@ -11,6 +11,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/store"
 )
 
@@ -30,12 +31,14 @@ type strict struct {
 	emit   emitter
 	groups *grouping // of a partial part, else nil
 
-	stats  Stats
-	spent  spending
-	budget *Budget // of the context
-	done   bool    // the scan has ended and all is in emit
-	closed bool
-	err    error
+	stats   Stats
+	largest int64 // bytes of the largest block of rows
+	spent   spending
+	budget  *Budget       // of the context
+	memory  *memory.Lease // of the context's account: what is held beside emitted records
+	done    bool          // the scan has ended and all is in emit
+	closed  bool
+	err     error
 }
 
 // scratch is the memory that a part works in; parts of one process take turns.
@@ -117,6 +120,7 @@ func stopped(ctx context.Context, err error) error {
 // call and ends with Close.
 func (o *strict) open(ctx context.Context) error {
 	o.budget = BudgetOf(ctx)
+	o.memory = memory.NewLease(ctx)
 	var inner context.Context
 	inner, o.cancel = context.WithCancel(ctx)
 	o.stats.Probes = learn(inner, o.from, o.part, o.opts.Seek)
@@ -141,8 +145,10 @@ func (o *strict) open(ctx context.Context) error {
 // block works on the next rows of the store.
 func (o *strict) block() error {
 	began := time.Now()
+	before := o.stats.Bytes
 	rows, err := o.scanner.Next()
 	o.stats.setScan(o.scanner.Stats())
+	o.largest = max(o.largest, o.stats.Bytes-before)
 	got := time.Now()
 	o.stats.ScanTime += got.Sub(began)
 	if errors.Is(err, io.EOF) {
@@ -159,7 +165,14 @@ func (o *strict) block() error {
 			return err
 		}
 	}
-	return nil
+	return o.reserve()
+}
+
+// reserve brings the account of memory up to what the part holds: once a block,
+// because what one block adds is little beside what a request may have. The
+// scanner holds the block that it has returned and the one that it asks for.
+func (o *strict) reserve() error {
+	return o.memory.Grow(int64(o.arena.held()) + o.fold.pending() + o.spans.bytes + 2*o.largest)
 }
 
 // take works on one row and hands on what has been collected if it is enough.
@@ -233,12 +246,20 @@ func (o *strict) bound() error {
 	return nil
 }
 
+// checkSpans is after how many spans it is asked whether the request has ended.
+const checkSpans = 256
+
 // finish closes all spans behind the last row.
 func (o *strict) finish() error {
 	if o.groups != nil {
 		return o.finishGroups()
 	}
-	for _, sp := range o.spans.spans {
+	for i, sp := range o.spans.spans {
+		if i%checkSpans == 0 {
+			if err := o.memory.Check(); err != nil {
+				return err
+			}
+		}
 		o.fold.finish(&o.arena, sp)
 		sp.witness(&o.arena)
 		if o.arena.held() >= o.opts.FlushBytes {
@@ -300,6 +321,9 @@ func (o *strict) end() {
 		_ = o.scanner.Close()
 	}
 	o.emit.release()
+	if o.memory != nil {
+		o.memory.Close()
+	}
 	o.scratch.give(o.opts.FlushBytes)
 	o.scratch = nil
 }

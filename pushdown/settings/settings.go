@@ -7,10 +7,13 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
 	"strconv"
 	"strings"
 
 	"downpour/encoding"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/seek"
 )
 
@@ -36,6 +39,11 @@ type Common struct {
 	// Summaries bounds the memory for answers of parts that are remembered, in
 	// bytes; "off" remembers none.
 	Summaries string `env:"DOWNPOUR_SUMMARIES" envDefault:"134217728"`
+
+	// Memory bounds the bytes that the process may hold for queries, puts, live
+	// queries and caches together; empty is a quarter of the machine's or cgroup's.
+	// A GOMEMLIMIT that is set counts instead.
+	Memory string `env:"DOWNPOUR_MEMORY"`
 
 	// TokenFile holds one SCOPE TOKEN a line.
 	TokenFile string `env:"DOWNPOUR_TOKEN_FILE"`
@@ -92,6 +100,55 @@ func (c *Common) SummaryBytes() (int64, error) {
 	return n, nil
 }
 
+// MemoryBytes is what the operator asks for, 0 for the default.
+func (c *Common) MemoryBytes() (int64, error) {
+	if c.Memory == "" {
+		return 0, nil
+	}
+	n, err := ParseBytes(c.Memory)
+	if err != nil || n < memory.Least {
+		return 0, fmt.Errorf("DOWNPOUR_MEMORY: got %q, want a number of bytes, such as 4GiB, of at least %d MiB", c.Memory, memory.Least>>20)
+	}
+	return n, nil
+}
+
+// MemoryPool is the process's budget of memory, which it tells in the log. It is
+// made once.
+func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
+	asked, err := c.MemoryBytes()
+	if err != nil {
+		return nil, err
+	}
+	bytes, from := memory.Budget(asked)
+	log.Info("memory that queries, puts, live queries and caches may hold together", "bytes", bytes, "from", from)
+	pool := memory.New(bytes)
+	if c.Embedded() {
+		pool.Cache(StoreCache(bytes))
+	}
+	return pool, nil
+}
+
+// StoreCache is what the embedded store's cache of blocks may hold of a budget.
+func StoreCache(budget int64) int64 { return min(128<<20, budget/8) }
+
+// ParseBytes reads a number of bytes with or without KiB, MiB or GiB behind it.
+func ParseBytes(text string) (int64, error) {
+	digits, shift := text, 0
+	for _, unit := range []struct {
+		name  string
+		shift int
+	}{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}} {
+		if d, ok := strings.CutSuffix(text, unit.name); ok {
+			digits, shift = strings.TrimSpace(d), unit.shift
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 62)
+	if err != nil || n > math.MaxInt64>>shift {
+		return 0, fmt.Errorf("cannot read %q as a number of bytes, want digits, or digits with KiB, MiB or GiB", text)
+	}
+	return int64(n) << shift, nil
+}
+
 // Embedded tells whether the store is the embedded one.
 func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") }
 
@@ -107,6 +164,9 @@ func (c *Common) Validate(variable, listen string) error {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_SALT_*, DOWNPOUR_UID_WIDTH_*: %w", err))
 	}
 	if _, err := c.SummaryBytes(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := c.MemoryBytes(); err != nil {
 		errs = append(errs, err)
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {

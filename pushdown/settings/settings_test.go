@@ -35,7 +35,18 @@ func TestCommon_Validate(t *testing.T) {
 	f(func(c *Common) { c.TLSCert = "x" }, "127.0.0.1:1", "DOWNPOUR_TLS_KEY")
 	f(func(c *Common) { c.Summaries = "off" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.Summaries = "1MB" }, "127.0.0.1:1", "DOWNPOUR_SUMMARIES")
+	f(func(c *Common) { c.Memory = "1GiB" }, "127.0.0.1:1", "")
+	f(func(c *Common) { c.Memory = "1MiB" }, "127.0.0.1:1", "DOWNPOUR_MEMORY")
 	f(func(c *Common) { c.SaltWidth = 9 }, "127.0.0.1:1", "salt width 9")
+}
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "17": 17, "3KiB": 3 << 10, "2 MiB": 2 << 20, "4GiB": 4 << 30,
+		"": -1, "-1": -1, "1.5GiB": -1, "4GB": -1, "GiB": -1, "9223372036854775807GiB": -1, "4 4": -1} {
+		if got, err := ParseBytes(text); got != max(want, 0) || (err == nil) != (want >= 0) {
+			t.Errorf("%q: got %d, %v, want %d", text, got, err, want)
+		}
+	}
 }
 
 func TestCheckAddress(t *testing.T) {

@@ -113,6 +113,7 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	if err != nil {
 		return err
 	}
+	heap.Limit(g.Memory())
 	answered()
 	fmt.Fprintf(out, "Downpour is at %s\n", g.URL())
 	<-ctx.Done()

@@ -25,6 +25,7 @@ import (
 	"downpour/gateway/query"
 	"downpour/gateway/uid"
 	"downpour/pushdown/auth"
+	"downpour/pushdown/memory"
 )
 
 // API answers HTTP requests. All fields are set before Handler is called.
@@ -65,6 +66,8 @@ type API struct {
 	Version  Version
 	Tokens   *auth.Tokens
 	Origins  Origins
+	// Memory is what requests reserve the bytes that they hold from.
+	Memory *memory.Pool
 	// Limits bound what queries read, AnswerLimits what they answer.
 	Limits       *limit.Limits
 	AnswerLimits AnswerLimits
@@ -241,9 +244,19 @@ func (a *API) route(routes map[string]endpoint, w http.ResponseWriter, r *http.R
 		writeError(w, r, a.Log, err)
 		return
 	}
-	if err := e.serve(w, r); err != nil {
+	account := a.Memory.Open(classOf(p))
+	defer account.Close()
+	if err := e.serve(w, r.WithContext(memory.With(r.Context(), account))); err != nil {
 		writeError(w, r, a.Log, err)
 	}
+}
+
+// classOf is the kind of work of a route, by which memory is shared out.
+func classOf(route string) memory.Class {
+	if route == "api/put" {
+		return memory.Write
+	}
+	return memory.Query
 }
 
 func (a *API) noPage(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,9 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/gateway/ask"
+	"downpour/gateway/merge"
 	"downpour/gateway/query"
+	"downpour/pushdown/memory"
 )
 
 // flushPause is how long rows of an Arrow answer wait for a full batch.
@@ -30,31 +32,39 @@ func wantsArrow(r *http.Request) bool {
 
 // arrow answers a query with an Arrow IPC stream, which is compressed as a whole
 // by Accept-Encoding, or inside by the parameter compression.
-// It carries an ETag if it is small; a large one is sent while it is made.
-func (a *API) arrow(ctx context.Context, w http.ResponseWriter, r *http.Request, q *query.Query, entry *queryEntry) error {
+// It carries an ETag if it is small; a large one is sent while it is made. The
+// timeout bounds the work, not the time that the client takes to read: whole has
+// no deadline.
+func (a *API) arrow(whole context.Context, w http.ResponseWriter, r *http.Request, q *query.Query, entry *queryEntry) error {
 	compression, err := bufferCompression(r)
 	if err != nil {
 		return err
 	}
-	answer, err := a.Engine.Open(ctx, q)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(whole, a.Timeout)
+	defer cancel()
+	check := func(points int) error { return a.AnswerLimits.check(points, true) }
+	answer, err := a.Engine.Open(ask.WithPoints(ctx, check), q)
 	if err != nil {
 		return err
 	}
+	defer answer.Free()
 	defer func() { entry.stats = answer.Stats }()
-	if err := a.AnswerLimits.check(answer.Stats.PointsOut, true); err != nil {
+	if err := check(answer.Stats.PointsOut); err != nil {
 		return err
 	}
 	if q.Delete { // the rows must be whole before they go
-		if err := fillAll(answer); err != nil {
+		if err := fillAll(ctx, answer); err != nil {
 			return err
 		}
 		if err := a.deleteRead(ctx, q); err != nil {
 			return err
 		}
 	}
+	f := &filler{answer: answer, ctx: whole, left: a.Timeout - time.Since(began), check: check}
 	markHeader(w, &answer.Stats)
 	t := a.tagger(w, r, q)
-	sent, err := writeArrow(t, a.AnswerLimits, answer, batch.ResultOptions{Query: len(q.Queries) > 1, Integers: q.Integers, Compression: compression, Missing: HexRanges(answer.Stats.Missing)})
+	sent, err := writeArrow(t, f, batch.ResultOptions{Query: len(q.Queries) > 1, Integers: q.Integers, Compression: compression, Missing: HexRanges(answer.Stats.Missing)})
 	if err != nil && !(sent && t.through) {
 		return err
 	}
@@ -73,9 +83,36 @@ func bufferCompression(r *http.Request) (batch.Compression, error) {
 	return c, nil
 }
 
-func fillAll(answer *ask.Answer) error {
+// filler makes the points of an answer's groups, all of them together in the time
+// that is left of the query's.
+type filler struct {
+	answer *ask.Answer
+	ctx    context.Context
+	left   time.Duration
+	check  func(points int) error
+}
+
+// points makes those of group i, which belong to the caller.
+func (f *filler) points(i int) (encoding.Points, error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(f.ctx, f.left)
+	defer cancel()
+	err := f.answer.Fill(ctx, i)
+	f.left -= time.Since(began)
+	if err != nil {
+		return encoding.Points{}, err
+	}
+	return f.answer.Take(i), f.check(f.answer.Stats.PointsOut)
+}
+
+// written gives back the memory of points that were made.
+func (f *filler) written(p encoding.Points) {
+	memory.Release(f.ctx, int64(p.Len())*merge.PointBytes)
+}
+
+func fillAll(ctx context.Context, answer *ask.Answer) error {
 	for i := range answer.Results {
-		if err := answer.Fill(i); err != nil {
+		if err := answer.Fill(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -84,27 +121,23 @@ func fillAll(answer *ask.Answer) error {
 
 // writeArrow sends each group when it is merged. What fails before anything was
 // sent is an error as any other.
-func writeArrow(w http.ResponseWriter, limits AnswerLimits, answer *ask.Answer, opts batch.ResultOptions) (sent bool, err error) {
-	groups := make([]batch.ResultGroup, len(answer.Results))
-	for i := range answer.Results {
-		groups[i] = resultGroup(&answer.Results[i])
+func writeArrow(w http.ResponseWriter, f *filler, opts batch.ResultOptions) (sent bool, err error) {
+	groups := make([]batch.ResultGroup, len(f.answer.Results))
+	for i := range f.answer.Results {
+		groups[i] = resultGroup(&f.answer.Results[i])
 	}
 	s := &arrowSender{w: w, compressed: opts.Compression != ""}
 	out := batch.NewResultWriter(s, groups, opts)
 	defer out.Release()
-	err = sendGroups(out, s, groups, func(i int) (encoding.Points, error) {
-		if err := answer.Fill(i); err != nil {
-			return encoding.Points{}, err
-		}
-		return answer.Take(i), limits.check(answer.Stats.PointsOut, true)
-	})
+	err = sendGroups(out, s, groups, f.points, f.written)
 	return s.sent, err
 }
 
 // sendGroups writes the groups one after the other; fill makes their points, in
-// a goroutine of its own, while those before are on their way. What has waited
-// for long is sent, even if it is little.
-func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup, fill func(i int) (encoding.Points, error)) error {
+// a goroutine of its own, while those before are on their way, and written is told
+// of points that are not needed any more. What has waited for long is sent, even
+// if it is little.
+func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup, fill func(i int) (encoding.Points, error), written func(encoding.Points)) error {
 	lumps, stop := fillAhead(len(groups), fill)
 	defer stop()
 	flushed := time.Now()
@@ -115,7 +148,9 @@ func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGr
 		for i, points := range l.points {
 			g := groups[l.first+i]
 			g.Points = points
-			if err := out.Write(&g); err != nil {
+			err := out.Write(&g)
+			written(points)
+			if err != nil {
 				return err
 			}
 		}

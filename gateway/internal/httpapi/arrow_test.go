@@ -41,7 +41,7 @@ func TestArrow_sentWhileMerging(t *testing.T) {
 				err = fail
 			}
 			return p, err
-		})
+		}, func(encoding.Points) {})
 		return n, s.sent, err
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"downpour/gateway/exec"
 	"downpour/gateway/merge"
 	"downpour/gateway/query"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/operator"
 )
 
@@ -21,20 +23,20 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
+	whole, entered := a.Limits.Enter(r.Context())
+	defer entered.Close()
+	ctx, cancel := context.WithTimeout(whole, a.Timeout)
 	defer cancel()
 	if q.Explain {
 		return a.explain(ctx, w, r, q)
 	}
 	entry := a.queries.begin(r, q, a.Now())
 	defer func() { a.queries.finish(entry, statusOf(err), err, a.Now()) }()
-	ctx, leave := a.Limits.Enter(ctx)
-	defer leave()
 	if wantsArrow(r) {
-		return a.arrow(ctx, w, r, q, entry)
+		return a.arrow(whole, w, r, q, entry)
 	}
 	results, err := a.run(ctx, r, q, &entry.stats)
-	leave() // a client that reads slowly holds up nobody
+	entered.Computed() // a client that reads slowly holds up nobody
 	if err != nil {
 		return err
 	}
@@ -53,11 +55,12 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) (err error) {
 
 // run makes the results, and deletes what was read if the query says so.
 func (a *API) run(ctx context.Context, r *http.Request, q *query.Query, stats *ask.Stats) ([]ask.Result, error) {
-	results, s, err := a.Engine.Run(ctx, q)
+	check := func(points int) error { return a.AnswerLimits.check(points, false) }
+	results, s, err := a.Engine.Run(ask.WithPoints(ctx, check), q)
 	if *stats = s; err != nil {
 		return nil, err
 	}
-	if err := a.AnswerLimits.check(s.PointsOut, false); err != nil {
+	if err := check(s.PointsOut); err != nil {
 		return nil, err
 	}
 	if err := a.addGlobalNotes(ctx, q, results); err != nil {
@@ -138,8 +141,10 @@ func (a *API) explain(ctx context.Context, w http.ResponseWriter, r *http.Reques
 func classifyQuery(err error) *apiError {
 	var parse *query.Error
 	var missing *exec.MissingError
-	var memory *merge.MemoryError
+	var merged *merge.MemoryError
 	var limit *operator.LimitError
+	var large *memory.LimitError
+	var busy *memory.BusyError
 	switch {
 	case errors.As(err, &parse):
 		return &apiError{Code: parse.Status, Message: parse.Message, Details: parse.Details}
@@ -149,8 +154,13 @@ func classifyQuery(err error) *apiError {
 		return e
 	case errors.As(err, &limit):
 		return overLimit(limit)
-	case errors.As(err, &memory):
-		return overLimit(&operator.LimitError{What: operator.Memory, Limit: memory.Limit, Need: memory.Need})
+	case errors.As(err, &merged):
+		return overLimit(&operator.LimitError{What: operator.Memory, Limit: merged.Limit, Need: merged.Need})
+	case errors.As(err, &large):
+		return tooLarge("Sorry, this request needs more memory than one request may have: "+large.Error()+". "+advice, "DOWNPOUR_MEMORY", large.Limit)
+	case errors.As(err, &busy):
+		return &apiError{Code: http.StatusServiceUnavailable, Message: "Sorry, other requests hold the memory: " + busy.Error(),
+			Details: fmt.Sprintf("The limit is DOWNPOUR_MEMORY, for this process %d; please try again", busy.Total)}
 	case errors.Is(err, exec.ErrDeadline):
 		return timedOut(err.Error())
 	case errors.Is(err, exec.ErrUnreachable):

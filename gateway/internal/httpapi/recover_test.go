@@ -134,7 +134,8 @@ func TestAnswer_cut(t *testing.T) {
 			return writeAnswer(w, httptest.NewRequest("GET", "/", nil), &query.Query{}, someResults(20_000), ask.Stats{}, nil)
 		},
 		"arrow": func(w http.ResponseWriter) error {
-			_, err := writeArrow(w, AnswerLimits{}, &ask.Answer{Results: someResults(20_000)}, batch.ResultOptions{})
+			f := &filler{answer: &ask.Answer{Results: someResults(20_000)}, ctx: t.Context(), left: time.Hour, check: func(int) error { return nil }}
+			_, err := writeArrow(w, f, batch.ResultOptions{})
 			return err
 		},
 	}

@@ -99,7 +99,8 @@ func (t *Table) stages(s *span, w Window, i, j int) error {
 // fill sets the grid's values within w from the base.
 func (t *Table) fill(s *span, w Window) (i, j int) {
 	if s.filled.Time == nil {
-		s.filled = doubles(t.grid, t.bucketer.Fill(nil, s.base.Time, s.base.Value))
+		values, _ := t.bucketer.Fill(nil, s.base.Time, s.base.Value) // the grid is there, nothing can fail
+		s.filled = doubles(t.grid, values)
 		t.bytes += int64(len(t.grid)) * pointBytes
 		return 0, len(t.grid)
 	}

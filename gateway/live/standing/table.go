@@ -89,9 +89,11 @@ func (t *Table) prepareBuckets() (err error) {
 	if p.MaxBytes > 0 && t.bucketer.GridLen()*pointBytes > p.MaxBytes {
 		return fmt.Errorf("standing: a grid of %d buckets is too large", t.bucketer.GridLen())
 	}
-	t.grid = t.bucketer.Grid()
+	if t.grid, err = t.bucketer.Grid(); err != nil {
+		return err
+	}
 	t.early = from(t.grid, p.From*1000)
-	t.missing = t.bucketer.Fill(nil, nil, nil)[0]
+	t.missing = t.bucketer.Missing()
 	return nil
 }
 

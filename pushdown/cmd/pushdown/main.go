@@ -105,9 +105,14 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
 	}
+	pool, err := cfg.MemoryPool(log)
+	if err != nil {
+		return nil, nil, errors.Join(err, st.Close())
+	}
+	heap.Limit(pool.Total())
 	server, err := pushdown.NewServer(pushdown.Config{
 		Program: program(), Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
-		Allow: allow(tokens), TLS: tls, Summaries: summary.New(bytes, log), Seek: cfg.SeekMemory(), Log: log,
+		Allow: allow(tokens), TLS: tls, Summaries: summary.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Log: log,
 	}, st)
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
