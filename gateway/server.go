@@ -88,12 +88,6 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 	if s.tokens, err = auth.Load(cfg.TokenFile, auth.All, log); err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
-	if s.memory, err = cfg.MemoryPool(log); err != nil {
-		return nil, err
-	}
-	if s.limits, err = newLimits(&cfg.LimitConfig, s.memory, log); err != nil {
-		return nil, err
-	}
 	listener, err := s.listen()
 	if err != nil {
 		return nil, err
@@ -145,6 +139,13 @@ func (s *Server) listen() (net.Listener, error) {
 // build makes the parts, from the store up.
 func (s *Server) build() error {
 	schema := s.cfg.Schema()
+	var err error
+	if s.memory, err = s.cfg.MemoryPool(s.log); err != nil {
+		return err
+	}
+	if s.limits, err = newLimits(&s.cfg.LimitConfig, s.memory, s.log); err != nil {
+		return err
+	}
 	servers, err := s.connect()
 	if err != nil {
 		return err
