@@ -50,6 +50,7 @@ func (m *Merger) Finish() ([]Group, error) {
 	for _, ms := range members {
 		g, err := a.group(ms)
 		if err != nil {
+			m.made = 0 // nobody gets the groups that were made before
 			return nil, err
 		}
 		groups = append(groups, g)

@@ -47,9 +47,9 @@ type bucketing interface {
 	// math.MinInt64 for the first one of a series.
 	bounds(t, prev int64) (start, end int64)
 	// grid returns the stamps of all buckets of the scan range [from, to) in ms,
-	// and the bucket starts that they stand for. It asks check every checkBuckets
-	// buckets and returns its error.
-	grid(from, to int64, check func() error) (stamps, starts []int64, err error)
+	// and the bucket starts that they stand for; about so many are to be expected.
+	// It asks check every checkBuckets buckets and returns its error.
+	grid(from, to int64, about int, check func() error) (stamps, starts []int64, err error)
 }
 
 // New returns a bucketer for the scan range [from, to), in seconds, of a query

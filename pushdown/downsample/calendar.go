@@ -75,11 +75,12 @@ func (c *calendar) seek(from int64) int64 {
 // grid is stepped from the bucket of from to below that of to, at least one. The
 // stamps run in a chain of their own which begins one step earlier; over a change
 // of the clock at midnight the two can part.
-func (c *calendar) grid(from, to int64, check func() error) (stamps, starts []int64, err error) {
+func (c *calendar) grid(from, to int64, about int, check func() error) (stamps, starts []int64, err error) {
 	start, end := c.previous(from), c.previous(to)
 	if start == end {
 		end = c.step(end, 1)
 	}
+	stamps, starts = make([]int64, 0, about), make([]int64, 0, about)
 	stamp := c.step(start, -1)
 	for ; start < end; start = c.step(start, 1) {
 		if len(stamps)%checkBuckets == 0 {

@@ -49,12 +49,13 @@ func (b *Bucketer) Grid() ([]int64, error) {
 	if b.grid != nil || !b.Fills() {
 		return b.grid, nil
 	}
-	if err := b.guard.Reserve(b.GridLen() * gridBytes); err != nil {
+	about := b.GridLen()
+	if err := b.guard.Reserve(about * gridBytes); err != nil {
 		return nil, err
 	}
 
 	var err error
-	b.grid, b.match, err = b.bucketing.grid(b.gridFrom, b.gridTo, b.guard.Check)
+	b.grid, b.match, err = b.bucketing.grid(b.gridFrom, b.gridTo, int(about), b.guard.Check)
 	return b.grid, err
 }
 

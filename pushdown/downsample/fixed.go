@@ -18,10 +18,9 @@ func (f fixed) bounds(t, prev int64) (start, end int64) {
 // grid begins with the bucket that holds the start of the scan range, although a
 // series never has a value there when it begins before, and stops before the
 // bucket that holds the end.
-func (f fixed) grid(from, to int64, check func() error) (stamps, starts []int64, err error) {
-	first, end := f.floor(from), f.floor(to)
-	stamps = make([]int64, 0, max(0, (end-first)/int64(f)))
-	for t := first; t < end; t += int64(f) {
+func (f fixed) grid(from, to int64, about int, check func() error) (stamps, starts []int64, err error) {
+	stamps = make([]int64, 0, about)
+	for t, end := f.floor(from), f.floor(to); t < end; t += int64(f) {
 		if len(stamps)%checkBuckets == 0 {
 			if err := check(); err != nil {
 				return nil, nil, err
@@ -38,6 +37,6 @@ type whole struct{ start, end int64 }
 
 func (w whole) bounds(int64, int64) (start, end int64) { return w.start, w.end }
 
-func (w whole) grid(int64, int64, func() error) (stamps, starts []int64, err error) {
+func (w whole) grid(int64, int64, int, func() error) (stamps, starts []int64, err error) {
 	return nil, nil, nil
 }

@@ -1,0 +1,241 @@
+package merge
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+)
+
+// ledger is a process's memory and a request's end for tests: it allows so many
+// bytes and lets so many checks pass.
+type ledger struct {
+	held, peak, most int64
+	checks, ends     int
+	late             int // questions after the end
+	points, may      int
+}
+
+var (
+	errFull  = errors.New("no memory is left")
+	errEnded = errors.New("the client has left")
+	errMany  = errors.New("too many points")
+)
+
+func (l *ledger) bounds() Bounds {
+	return Bounds{
+		Reserve: func(n int64) error {
+			if l.ends > 0 && l.checks >= l.ends {
+				l.late++
+			}
+			if l.held+n > l.most {
+				return errFull
+			}
+			l.held += n
+			l.peak = max(l.peak, l.held)
+			return nil
+		},
+		Release: func(n int64) { l.held -= n },
+		Check: func() error {
+			if l.checks++; l.ends > 0 && l.checks >= l.ends {
+				if l.checks > l.ends {
+					l.late++
+				}
+				return errEnded
+			}
+			return nil
+		},
+		Points: func(n int) error {
+			if l.points += n; l.points > l.may {
+				return errMany
+			}
+			return nil
+		},
+	}
+}
+
+// bounded is a case of work that can grow: some rows and a plan.
+type bounded struct {
+	name    string
+	plan    *scanplan.Plan
+	records []batch.Record
+	steps   int // values that the merge looks at, at least
+}
+
+// boundedCases are few points with many buckets, many series with few, and many
+// series at times of their own.
+func boundedCases() (out []bounded) {
+	s := encoding.DefaultSchema()
+	end := int64(base + 100*86400)
+	rows := func(n, points int, step func(series, i int) int64) []batch.Record {
+		var rows []batch.Series
+		for k := range n {
+			one := tagged(s, encoding.Points{}, 1, uint64(k+1))
+			row := batch.Series{Span: one.span(s)}
+			for i := range points {
+				row.Raw.Append(step(k, i), encoding.FloatValue(float64(i)))
+			}
+			rows = append(rows, row)
+		}
+		return []batch.Record{record(rows...)}
+	}
+	add := func(name string, to int64, d *scanplan.Downsample, rate *scanplan.Rate, aggregator scanplan.Aggregator, steps int, records []batch.Record) {
+		p := newPlan(s, uid(1), base*1000, to*1000, d)
+		p.Aggregator, p.Rate = aggregator, rate
+		out = append(out, bounded{name, p, records, steps})
+	}
+	two := rows(1, 2, func(_, i int) int64 { return (base + 60 + int64(i)*(end-base-120)) * 1000 })
+	buckets := int(end-base) / 10
+	fill := &scanplan.Downsample{Interval: 10_000, Function: "avg", Fill: scanplan.FillZero}
+	add("two points, buckets filled", end, fill, nil, "sum", buckets, two)
+	add("two points, rates of filled buckets", end, fill, &scanplan.Rate{}, "sum", buckets, two)
+	add("two points, calendar buckets filled", end, &scanplan.Downsample{Interval: 60_000, Calendar: true, Count: 1, Unit: "m", Zone: "Europe/Berlin", Function: "avg", Fill: scanplan.FillNaN},
+		nil, "max", int(end-base)/60, two)
+	many := func(k, i int) int64 { return (base + int64(i)*10) * 1000 }
+	add("many series", base+7200, nil, nil, "p99", 1000*300, rows(1000, 300, many))
+	own := func(k, i int) int64 { return (base+int64(i)*10)*1000 + int64(k) }
+	add("many series at times of their own", base+7200, nil, nil, "sum", 300*200, rows(300, 200, own))
+	add("many groups of one", base+7200, nil, nil, "none", 1000*50, rows(1000, 50, many))
+	return out
+}
+
+// run merges a case within a ledger.
+func (c *bounded) run(l *ledger) ([]Group, error) {
+	m := New(c.plan, nil)
+	m.Within(l.bounds())
+	defer m.Free()
+	for _, r := range c.records {
+		if err := m.Add(c.plan.Ranges[0], r); err != nil {
+			return nil, err
+		}
+	}
+	return m.Finish()
+}
+
+const plenty = 1 << 40
+
+// Merging asks again and again whether its request still lives, and ends at once
+// when it does not: no more than a bounded number of values are looked at after.
+func TestBounds_end(t *testing.T) {
+	const stepsAtOnce = 200_000
+	for _, c := range boundedCases() {
+		free := &ledger{most: plenty, may: plenty}
+		if _, err := c.run(free); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if least := c.steps / stepsAtOnce; free.checks < least {
+			t.Errorf("%s: asked %d times in %d steps, want at least %d", c.name, free.checks, c.steps, least)
+		}
+		for _, ends := range []int{1, 2, free.checks / 2, free.checks} {
+			l := &ledger{most: plenty, may: plenty, ends: max(1, ends)}
+			if _, err := c.run(l); !errors.Is(err, errEnded) || l.late > 0 {
+				t.Errorf("%s, ended at check %d of %d: got %v, %d more questions", c.name, ends, free.checks, err, l.late)
+			}
+			if l.held != 0 {
+				t.Errorf("%s, ended at check %d: %d bytes are still held", c.name, ends, l.held)
+			}
+		}
+	}
+}
+
+// What is allocated was reserved before, whatever is refused: the allocator's own
+// count is never far beyond what was reserved.
+func TestBounds_memory(t *testing.T) {
+	for _, c := range boundedCases() {
+		free := &ledger{most: plenty, may: plenty}
+		groups, err := c.run(free)
+		if err != nil {
+			t.Fatal(err)
+		}
+		points := int64(0)
+		for i := range groups {
+			points += int64(groups[i].Points.Len())
+		}
+		if free.held != points*PointBytes {
+			t.Errorf("%s: %d bytes are held for %d points", c.name, free.held, points)
+		}
+		groups = nil
+		for _, share := range []int64{0, 10, 30, 50, 70, 90, 99} {
+			l := &ledger{most: free.peak * share / 100, may: plenty}
+			before := allocated()
+			_, err := c.run(l)
+			grown := int64(allocated() - before)
+			if !errors.Is(err, errFull) || l.held != 0 {
+				t.Errorf("%s with %d %% of the memory: got %v, %d bytes are still held", c.name, share, err, l.held)
+			}
+			// Growing columns leave garbage behind, which the collector may take.
+			if most := 2*l.peak + 4<<20; grown > most {
+				t.Errorf("%s with %d %% of the memory: %d bytes were allocated, %d reserved", c.name, share, grown, l.peak)
+			}
+		}
+	}
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// An answer that may have fewer points is refused before they are made, where
+// their number is known, and never for points that it does not have.
+func TestBounds_points(t *testing.T) {
+	for _, c := range boundedCases() {
+		free := &ledger{most: plenty, may: plenty}
+		groups, err := c.run(free)
+		if err != nil {
+			t.Fatal(err)
+		}
+		points := 0
+		for i := range groups {
+			points += groups[i].Points.Len()
+		}
+		if free.points > points {
+			t.Errorf("%s: %d points are counted, the answer has %d", c.name, free.points, points)
+		}
+		l := &ledger{most: plenty, may: points / 2}
+		before := allocated()
+		_, err = c.run(l)
+		if !errors.Is(err, errMany) {
+			t.Errorf("%s: got %v, want a refusal", c.name, err)
+		}
+		if grown := allocated() - before; c.plan.Downsample != nil && grown > 2<<20 {
+			t.Errorf("%s: %d bytes were allocated for an answer that is refused", c.name, grown)
+		}
+	}
+}
+
+// Groups whose points are made one by one hand their memory over with them.
+func TestBounds_groups(t *testing.T) {
+	c := boundedCases()[5]
+	l := &ledger{most: plenty, may: plenty}
+	m := New(c.plan, nil)
+	m.Within(l.bounds())
+	for _, r := range c.records {
+		if err := m.Add(c.plan.Ranges[0], r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gs, err := m.Groups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := l.held
+	for i := range gs.Described {
+		p, err := gs.Points(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.held -= int64(p.Len()) * PointBytes // the caller has sent them
+	}
+	if grown := l.held - before; grown > 1<<20 {
+		t.Errorf("%d bytes more are held after %d groups were sent", grown, len(gs.Described))
+	}
+	m.Free()
+	if l.held != 0 {
+		t.Errorf("%d bytes are held at the end", l.held)
+	}
+}
