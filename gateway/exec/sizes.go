@@ -35,6 +35,13 @@ const (
 
 const dayHours = 24
 
+// mostHours is how long a plan may be whose hours are looked at one by one: 15
+// years. Longer ones mostly reach back to before there was anything, and are cut
+// into equal stretches of time.
+const mostHours = 1 << 17
+
+func tooLong(plan *scanplan.Plan) bool { return (plan.To-plan.From)/encoding.RowSeconds > mostHours }
+
 // sizes remembers how many bytes the rows of each hour of a metric take, of what
 // parts have reported. It costs no question to anybody and counts what parts
 // spend their time on: bytes as they come from the store, cells in memory and
@@ -69,7 +76,7 @@ func newSizes() *sizes {
 // nothing is known, or where few rows are looked at and their hours' sizes say
 // nothing.
 func (s *sizes) of(plan *scanplan.Plan, rows operator.Access) weights {
-	if rows.Nothing || rows.Few {
+	if rows.Nothing || rows.Few || tooLong(plan) {
 		return nil
 	}
 	hours := make([]float64, (plan.To-plan.From)/encoding.RowSeconds)
@@ -137,6 +144,9 @@ type read struct {
 // seek: the bytes of a part count for its hours alike. Rows that a filter kept back
 // at the store count as much as those that came.
 func (s *sizes) learn(plan *scanplan.Plan, parts []read) {
+	if tooLong(plan) {
+		return
+	}
 	var all operator.Stats
 	for i := range parts {
 		all.Add(parts[i].Stats)

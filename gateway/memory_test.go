@@ -1,0 +1,160 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"downpour/gateway"
+)
+
+// heldBytes is what /metrics says is reserved by a holder.
+func (b *bench) heldBytes(holder string) string {
+	b.Helper()
+	found := regexp.MustCompile(`downpour_memory_held_bytes\{holder="` + holder + `"\} (\S+)`).FindStringSubmatch(b.get("/metrics").body)
+	if found == nil {
+		b.Fatalf("no metric of the memory that %s holds", holder)
+	}
+	return found[1]
+}
+
+// settled waits until no request holds memory any more.
+func (b *bench) settled() {
+	b.Helper()
+	for _, holder := range []string{"query", "write"} {
+		eventually(b.T, "memory given back by each "+holder, func() bool { return b.heldBytes(holder) == "0" })
+	}
+}
+
+// twoPoints are 53 years apart: filled, they are 42 million.
+func twoPoints(b *bench) {
+	b.Helper()
+	b.put("two 1000 1 a=b", "two 1700000000 2 a=b")
+}
+
+// Two points and a fill policy are refused before anything is filled, in both
+// forms, by one request or many at once.
+func TestMemory_twoPoints(t *testing.T) {
+	for _, memory := range []string{"", "64MiB"} {
+		b := open(t, func(c *gateway.Config) { c.Memory = memory })
+		twoPoints(b)
+		arrow := []string{"Accept", "application/vnd.apache.arrow.stream"}
+		const question = "/api/query?start=1&m=sum:40s-avg-zero:two"
+		b.get(question) // names are in the caches then
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		var group sync.WaitGroup
+		for i := range 10 {
+			group.Go(func() {
+				var header []string
+				if i%2 == 0 {
+					header = arrow
+				}
+				a, err := b.try(context.Background(), "GET", question, nil, header...)
+				if err != nil || a.status != http.StatusRequestEntityTooLarge {
+					t.Errorf("%d %s, %v, want a refusal", a.status, a.body, err)
+				}
+			})
+		}
+		group.Wait()
+		runtime.ReadMemStats(&after)
+		if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 50 {
+			t.Errorf("%d MiB were allocated for ten refusals", grown)
+		}
+		b.settled()
+
+		// What fits is answered as ever.
+		if a := b.get("/api/query?start=1699996400&end=1700000000&m=sum:40s-avg-zero:two"); a.status != 200 || strings.Count(a.body, ":") < 90 {
+			t.Errorf("%d %s, want 90 buckets", a.status, a.body)
+		}
+	}
+}
+
+// The sub-queries of a request share what one request may have, and requests
+// share what the process has: each is answered in full or refused.
+func TestMemory_manySubQueries(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
+	var lines []string
+	for i := range 20_000 {
+		lines = append(lines, fmt.Sprintf("big %d %d host=h%d", 1356998400+i/4, i, i%4))
+	}
+	b.put(lines...)
+	var subs []string
+	for i := range 60 {
+		subs = append(subs, fmt.Sprintf("m=none:rate{counter,%d}:big", i+1))
+	}
+	ask := func(n int) answer {
+		a, err := b.try(context.Background(), "GET", "/api/query?start=1356998400&end=1357084800&arrays=true&"+strings.Join(subs[:n], "&"), nil)
+		if err != nil {
+			t.Error(err)
+		}
+		return a
+	}
+	if a := ask(2); a.status != 200 || strings.Count(a.body, "],[") < 2*19_000 {
+		t.Errorf("two sub-queries: %d, %d points", a.status, strings.Count(a.body, "],["))
+	}
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			if a := ask(60); a.status != 413 && a.status != 503 || !strings.Contains(a.body, "DOWNPOUR_") {
+				t.Errorf("%d %.200s, want a refusal that names its limit", a.status, a.body)
+			}
+		})
+	}
+	group.Wait()
+	b.settled()
+	if a := ask(2); a.status != 200 {
+		t.Errorf("afterwards: %d %s", a.status, a.body)
+	}
+}
+
+// longMerge is a query that reads some hundred rows and then has billions of
+// filled buckets to merge, which takes many times as long as any test waits, and
+// little memory at a time.
+func longMerge(b *bench) (question string) {
+	b.Helper()
+	var lines []string
+	for i := range 500 {
+		lines = append(lines, fmt.Sprintf("wide 1356998400 1 host=h%d", i))
+	}
+	b.put(append(lines, "wide 1357080000 1 host=h0")...)
+	var subs []string
+	for i := range 60 {
+		subs = append(subs, fmt.Sprintf("m=sum:%dms-avg-zero:wide", 1000+i))
+	}
+	return "/api/query?start=1356998400&end=1357084800&" + strings.Join(subs, "&")
+}
+
+// A query whose time is over while its groups are made ends then, and says so.
+func TestMemory_deadlineInTheMerge(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout, c.LimitJSON, c.LimitMemory = 300*time.Millisecond, 1<<40, 1<<40 })
+	b.refused(b.get(longMerge(b)), http.StatusRequestTimeout, "Query timeout exceeded")
+	b.settled()
+}
+
+// A client that leaves while groups are made ends the work.
+func TestMemory_clientLeaves(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.LimitJSON, c.LimitMemory = 1<<40, 1<<40 })
+	question := longMerge(b)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	gone := make(chan error, 1)
+	go func() {
+		_, err := b.try(ctx, "GET", question, nil)
+		gone <- err
+	}()
+
+	// Groups are being made when memory is held and no row is being read.
+	eventually(t, "merging", func() bool { return b.heldBytes("query") != "0" && b.store.scans.Load() == 0 })
+	leave()
+	if err := <-gone; err == nil {
+		t.Error("the query was answered, want that the client is gone")
+	}
+	b.settled()
+}
