@@ -5,7 +5,8 @@
 // A socket has one reading and one writing goroutine and no queue of data. The
 // writer is woken, takes one update after the other from its subscriptions in
 // turn, and writes; what a slow client misses meanwhile is merged by package
-// live. A write that takes longer than WriteWait ends the socket.
+// live. Whether a client takes too long is judged below, by package pace: the
+// server's connections must be of pace.Listen.
 //
 //	close codes   1001 the server stops      1008 token, policy
 //	              1003 binary from a client  1009 message over 64 KiB
@@ -28,6 +29,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"downpour/gateway/internal/pace"
 	"downpour/gateway/live"
 )
 
@@ -52,9 +54,10 @@ type Config struct {
 	Subscriptions int           // a socket; 100
 	Sockets       int           // at a time; 4,096
 	ReadLimit     int64         // bytes a message; 64 KiB
-	WriteWait     time.Duration // for one message; 10 s
+	CloseWait     time.Duration // for a close frame; 10 s
 	PingEvery     time.Duration // 20 s
-	PongWait      time.Duration // 60 s
+	PongWait      time.Duration // 60 s, and the time that what was sent takes at Pace
+	Pace          pace.Limits   // as the listener has them
 	Log           *slog.Logger  // slog.Default
 }
 
@@ -62,7 +65,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Subscriptions, 100)
 	orDefault(&c.Sockets, 4096)
 	orDefault(&c.ReadLimit, 64<<10)
-	orDefault(&c.WriteWait, 10*time.Second)
+	orDefault(&c.CloseWait, 10*time.Second)
 	orDefault(&c.PingEvery, 20*time.Second)
 	orDefault(&c.PongWait, 60*time.Second)
 	if c.Log == nil {
@@ -142,7 +145,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // Upgrade has answered
 	}
 	if !s.enter() {
-		closeWith(conn, s.cfg.WriteWait, websocket.CloseTryAgainLater, "too many sockets; try again later")
+		closeWith(conn, s.cfg.CloseWait, websocket.CloseTryAgainLater, "too many sockets; try again later")
 		conn.Close()
 		return
 	}

@@ -298,19 +298,3 @@ func TestSilentClientIsClosed(t *testing.T) {
 		}
 	}
 }
-
-// TestStalledReaderHoldsNobodyUp: a client that reads nothing is cut off after
-// the write limit, while another of the same query gets every change.
-func TestStalledReaderHoldsNobodyUp(t *testing.T) {
-	b := start(t, func(c *Config) { c.WriteWait = 300 * time.Millisecond })
-	b.size.Store(200_000) // some 2 MB a message: more than loopback's buffers take
-	stalled, reader := b.dial(), b.dial()
-	for _, c := range []*client{stalled, reader} {
-		c.send(`{"type":"subscribe","id":"a","query":{"start":"1h-ago"}}`)
-	}
-	reader.until("snapshot", "a")
-	for b.ws.Open() == 2 { // until the stalled one is gone
-		b.n.Add(1)
-		reader.until("delta", "a")
-	}
-}
