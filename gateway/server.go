@@ -15,6 +15,7 @@ import (
 	"downpour/gateway/exec"
 	"downpour/gateway/internal/door"
 	"downpour/gateway/internal/httpapi"
+	"downpour/gateway/internal/pace"
 	"downpour/gateway/internal/stream"
 	"downpour/gateway/internal/telnet"
 	"downpour/gateway/limit"
@@ -123,6 +124,7 @@ func (s *Server) listen() (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_LISTEN=%s: %w", s.cfg.Listen, err)
 	}
+	l = pace.Listen(l, pace.Limits{}) // beneath TLS, where single bytes are seen to move
 	scheme := "http"
 	if s.cfg.TLSCert != "" {
 		certificate, err := tls.LoadX509KeyPair(s.cfg.TLSCert, s.cfg.TLSKey)
@@ -178,8 +180,7 @@ func (s *Server) serve(l net.Listener) {
 	s.door = door.New(l, door.Config{Telnet: lines.Serve, Log: s.log})
 	s.http = &http.Server{
 		Handler:           s.inMode(s.api().Handler()),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       2 * time.Minute,
+		ReadHeaderTimeout: 5 * time.Second, // bodies have their own time, see package pace
 		IdleTimeout:       5 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),

@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"downpour/gateway/internal/pace"
 )
 
 // Config says who serves what.
@@ -175,14 +177,17 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
+// CloseWrite ends one direction, so that an answer arrives although the client
+// still sends; errors.ErrUnsupported where the connection cannot.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
 // Abort closes with a reset, which no client takes for an end in good order.
 func (c *conn) Abort() error {
-	under := c.Conn
-	if t, ok := under.(interface{ NetConn() net.Conn }); ok { // TLS
-		under = t.NetConn()
-	}
-	if t, ok := under.(*net.TCPConn); ok {
-		t.SetLinger(0)
-	}
+	pace.ResetOnClose(c.Conn)
 	return c.Close()
 }

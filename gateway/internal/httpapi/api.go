@@ -17,6 +17,7 @@ import (
 
 	"downpour/gateway/annotation"
 	"downpour/gateway/ask"
+	"downpour/gateway/internal/pace"
 	"downpour/gateway/last"
 	"downpour/gateway/limit"
 	"downpour/gateway/lookup"
@@ -68,6 +69,8 @@ type API struct {
 	// Limits bound what queries read, AnswerLimits what they answer.
 	Limits       *limit.Limits
 	AnswerLimits AnswerLimits
+	// Pace bounds how slowly a body may come.
+	Pace pace.Limits
 	// Timeout bounds a query, Now is the clock.
 	Timeout time.Duration
 	Now     func() time.Time
@@ -98,13 +101,13 @@ func (a *API) Handler() http.Handler {
 	routes := a.routes()
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(routes, w, r) })
 	zipped := gzhttp.GzipHandler(h)
-	return a.recovered(a.guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return a.recovered(a.patiently(a.guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path(r) == "api/ws" {
 			h.ServeHTTP(w, r) // upgraded, not answered
 			return
 		}
 		zipped.ServeHTTP(w, r)
-	})))
+	}))))
 }
 
 // Routes lists every route, as path below "/", with the scope without which

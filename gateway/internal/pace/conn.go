@@ -74,7 +74,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 func (c *Conn) writePiece(b []byte) (n int, err error) {
 	for {
 		from := time.Now()
-		look := min(c.meter.Left(), c.meter.Still/looks)
+		look := min(c.meter.Left(from), c.meter.Still/looks)
 		if err := c.arm(from.Add(look)); err != nil {
 			return n, err
 		}
@@ -142,3 +142,19 @@ func (c *Conn) CloseWrite() error {
 
 // NetConn is the connection beneath.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
+
+// ResetOnClose makes the close of a connection of TCP a reset, which no client
+// takes for an end in good order, whatever lies above TCP.
+func ResetOnClose(c net.Conn) {
+	for {
+		switch under := c.(type) {
+		case *net.TCPConn:
+			under.SetLinger(0)
+			return
+		case interface{ NetConn() net.Conn }:
+			c = under.NetConn()
+		default:
+			return
+		}
+	}
+}

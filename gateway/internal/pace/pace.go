@@ -98,8 +98,14 @@ func (m *Meter) Waited(from, to time.Time, n int) error {
 	return nil
 }
 
-// Left is how long the peer may still be waited for before Waited refuses it.
-func (m *Meter) Left() time.Duration {
+// Left is how long the peer may be waited for from now on before Waited refuses
+// it.
+func (m *Meter) Left(now time.Time) time.Duration {
 	l := m.Limits.withDefaults()
-	return max(0, min(l.Still-m.still, l.Behind-m.behind+time.Nanosecond))
+	behind := m.behind
+	if !m.until.IsZero() {
+		behind -= now.Sub(m.until)
+	}
+	// A nanosecond more: exactly as far behind as allowed is allowed.
+	return max(0, min(l.Still-m.still, l.Behind-max(0, behind)+time.Nanosecond))
 }

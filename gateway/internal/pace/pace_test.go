@@ -195,7 +195,7 @@ func TestMeter(t *testing.T) {
 		if err := m.Waited(from, now, n); (err != nil) != slow {
 			t.Errorf("after %s: %v, want too slow: %t", waited, err, slow)
 		}
-		if got := m.Left().Round(time.Millisecond); got != left {
+		if got := m.Left(now).Round(time.Millisecond); got != left {
 			t.Errorf("left %s, want %s", got, left)
 		}
 	}
@@ -207,5 +207,8 @@ func TestMeter(t *testing.T) {
 	f(0, 2*time.Second, 0, 0, true)
 	m = Meter{Limits: m.Limits}
 	f(0, 11*time.Second, 1, 0, true)
+	if got := m.Left(now.Add(3 * time.Second)); got.Round(time.Millisecond) != 2010*time.Millisecond { // 11 s behind less a byte's, and 3 s in which nobody waited
+		t.Errorf("left %s after a pause", got)
+	}
 	f(time.Hour, 0, 0, 4*time.Second, false)
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"downpour/encoding"
+	"downpour/gateway/internal/pace"
 	"downpour/gateway/put"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
@@ -179,7 +180,7 @@ func (b *bench) serve(s *Server) {
 			if err != nil {
 				return
 			}
-			work.Go(func() { s.Serve(ctx, c) })
+			work.Go(func() { s.Serve(ctx, pace.NewConn(c, pace.Limits{})) })
 		}
 	})
 	b.Cleanup(func() {
