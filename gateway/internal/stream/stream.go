@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +28,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"downpour/gateway/internal/origin"
 	"downpour/gateway/internal/pace"
 	"downpour/gateway/live"
 )
@@ -42,9 +42,8 @@ const bearerPrefix = "bearer."
 type Config struct {
 	Hub *live.Hub
 
-	// AllowOrigins are browser origins beside the server's own, as
-	// https://host[:port]; "*" is all.
-	AllowOrigins []string
+	// AllowOrigins are browser origins beside the server's own.
+	AllowOrigins origin.List
 
 	// Authorize tells whether a token may read; nil lets everybody in. The token
 	// is that of subprotocol bearer.TOKEN, or of the Authorization header, or
@@ -158,8 +157,9 @@ func (s *Server) check(r *http.Request) (token string, status int, reason string
 	if !websocket.IsWebSocketUpgrade(r) {
 		return "", http.StatusUpgradeRequired, "This address speaks WebSocket, subprotocol " + Subprotocol + "."
 	}
-	if origin := r.Header.Get("Origin"); !s.originAllowed(origin, r.Host) {
-		return "", http.StatusForbidden, fmt.Sprintf("Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", origin, r.Host)
+	// No browser leaves the Origin of a socket out.
+	if page := r.Header.Get("Origin"); page != "" && !s.cfg.AllowOrigins.Allows(page, r.Host) {
+		return "", http.StatusForbidden, fmt.Sprintf("Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", page, r.Host)
 	}
 	protocols := websocket.Subprotocols(r)
 	if !slices.Contains(protocols, Subprotocol) {
@@ -180,15 +180,6 @@ func tokenOf(r *http.Request, protocols []string) string {
 	}
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return token
-}
-
-// originAllowed takes requests without Origin, which no browser sends.
-func (s *Server) originAllowed(origin, host string) bool {
-	if origin == "" || slices.Contains(s.cfg.AllowOrigins, origin) || slices.Contains(s.cfg.AllowOrigins, "*") {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 }
 
 func (s *Server) enter() bool {

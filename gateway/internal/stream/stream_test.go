@@ -13,6 +13,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/gorilla/websocket"
+
+	"downpour/gateway/internal/origin"
 )
 
 func TestSnapshotThenDelta(t *testing.T) {
@@ -161,7 +163,7 @@ func TestArrow(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	b := start(t, func(c *Config) {
-		c.AllowOrigins = []string{"https://grafana.example"}
+		c.AllowOrigins, _ = origin.Parse([]string{"https://grafana.example"})
 		c.Authorize = func(token string) bool { return token == "sesame" }
 	})
 	host := strings.TrimPrefix(b.http.URL, "http://")
