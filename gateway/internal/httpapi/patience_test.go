@@ -173,6 +173,44 @@ func TestBody_longAnswer(t *testing.T) {
 	})
 }
 
+// An answer is read as slowly as its client likes, as long as it reads; one that
+// takes nothing is ended after ten seconds.
+func TestAnswer_slow(t *testing.T) {
+	const size = 4 << 20
+	f := func(name string, piece int, every time.Duration, whole bool, least, most time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan time.Duration, 1)
+			dial, end := inMemory(func(w http.ResponseWriter, _ *http.Request) {
+				began := time.Now()
+				_, err := w.Write(make([]byte, size)) // as an answer with an ETag is, at once
+				if ended <- time.Since(began); (err == nil) != whole {
+					t.Errorf("%s: the handler got %v", name, err)
+				}
+			})
+			defer end()
+			c := dial()
+			defer c.Close()
+			fmt.Fprint(c, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+			got := 0
+			for b := make([]byte, piece); ; {
+				n, err := io.ReadFull(c, b)
+				if got += n; err != nil || got > size {
+					break
+				}
+				<-time.After(every)
+			}
+			if took := <-ended; took < least || took > most || whole != (got > size) {
+				t.Errorf("%s: %d bytes, ended after %s, want whole: %t, %s to %s", name, got, took, whole, least, most)
+			}
+		})
+	}
+	f("at once", 4096, 0, true, 0, 0)
+	f("40 KiB/s", 4096, 100*time.Millisecond, true, 90*time.Second, 2*time.Minute)
+	f("two seconds a KiB", 1024, 2*time.Second, false, time.Minute, 70*time.Second)
+	f("nothing", 4096, time.Hour, false, 10*time.Second, 10*time.Second)
+}
+
 // packed compresses n blanks.
 func packed(t *testing.T, encoding string, n int) []byte {
 	t.Helper()
