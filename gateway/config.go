@@ -17,6 +17,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/compile"
+	"downpour/gateway/internal/origin"
 	"downpour/gateway/put"
 	"downpour/gateway/query"
 	"downpour/pushdown/settings"
@@ -79,7 +80,8 @@ type Config struct {
 	SelfMetrics string `env:"DOWNPOUR_SELF_METRICS"`
 	// Profiling serves Go's profiles of the process at /debug/pprof/.
 	Profiling bool `env:"DOWNPOUR_PROFILING" envDefault:"false"`
-	// AllowOrigins lists browser origins beside our own.
+	// AllowOrigins lists browser origins beside our own, as scheme://host[:port];
+	// "*" is all. Source: tsd.http.request.cors_domains.
 	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`
 }
 
@@ -125,6 +127,9 @@ func (c *Config) Validate() error {
 	}
 	if _, err := c.selfMetrics(); err != nil {
 		errs = append(errs, err)
+	}
+	if _, err := origin.Parse(c.AllowOrigins); err != nil {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_ALLOW_ORIGINS: %w", err))
 	}
 	for _, address := range c.Pushdown {
 		errs = append(errs, settings.CheckAddress("DOWNPOUR_PUSHDOWN", address))

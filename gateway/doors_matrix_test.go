@@ -174,15 +174,18 @@ var routeScopes = func() map[string]auth.Scope {
 	return out
 }()
 
-// httpDoors are all routes by all verbs.
-func (b *bench) httpDoors() (doors []door) {
-	b.Helper()
+// knock is a request to a route.
+type knock struct {
+	verb, method, route string
+	path, body          string
+	more                auth.Scope // beyond the route's
+}
+
+// knocks are all routes by all verbs.
+func knocks(t *testing.T) (all []knock) {
+	t.Helper()
 	used := map[string]bool{}
 	for route := range httpapi.Routes() {
-		base, known := routeScopes[route]
-		if !known {
-			b.Errorf("route %q has no scope in this table", route)
-		}
 		for _, verb := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OVERRIDE", "BODY"} {
 			r, given := asking[verb+" "+route]
 			method := map[string]string{"OVERRIDE": "GET", "BODY": "POST"}[verb]
@@ -199,14 +202,27 @@ func (b *bench) httpDoors() (doors []door) {
 					r.path += "x"
 				}
 			}
-			for _, path := range spellings(r.path) {
-				doors = append(doors, door{name: verb + " " + path, needs: base | r.more, try: b.httpDoor(method, path, r.body)})
-			}
+			all = append(all, knock{verb, method, route, r.path, r.body, r.more})
 		}
 	}
 	for name := range asking {
 		if !used[name] {
-			b.Errorf("%q asks a route that is not there", name)
+			t.Errorf("%q asks a route that is not there", name)
+		}
+	}
+	return all
+}
+
+// httpDoors are all routes by all verbs, in all spellings.
+func (b *bench) httpDoors() (doors []door) {
+	b.Helper()
+	for _, k := range knocks(b.T) {
+		base, known := routeScopes[k.route]
+		if !known {
+			b.Errorf("route %q has no scope in this table", k.route)
+		}
+		for _, path := range spellings(k.path) {
+			doors = append(doors, door{name: k.verb + " " + path, needs: base | k.more, try: b.httpDoor(k.method, path, k.body)})
 		}
 	}
 	return doors

@@ -10,8 +10,8 @@ import (
 	"downpour/pushdown/memory"
 )
 
-// LimitConfig bounds queries; 0 is no bound. The first five are for each
-// sub-query. Source: tsd.query.limits.*, where those are named so.
+// LimitConfig bounds queries and connections; 0 is no bound. The first five are
+// for each sub-query. Source: tsd.query.limits.*, where those are named so.
 type LimitConfig struct {
 	// LimitPoints and LimitBytes bound what is read from the store; the
 	// overrides let a query lift them, by overrideDataPointLimit and
@@ -32,6 +32,9 @@ type LimitConfig struct {
 	// wait; -1 stands for twice the number of CPUs.
 	HeavyQueries int   `env:"DOWNPOUR_HEAVY_QUERIES" envDefault:"-1"`
 	HeavyPoints  int64 `env:"DOWNPOUR_HEAVY_POINTS" envDefault:"10000000"`
+	// LimitConnections bounds the connections from one address. Behind a proxy
+	// all come from its own.
+	LimitConnections int `env:"DOWNPOUR_LIMIT_CONNECTIONS" envDefault:"4096"`
 }
 
 // validate names each variable that is out of range.
@@ -47,6 +50,7 @@ func (c *LimitConfig) validate() (errs []error) {
 		{"DOWNPOUR_LIMIT_ARROW", c.LimitArrow, 0},
 		{"DOWNPOUR_HEAVY_QUERIES", int64(c.HeavyQueries), -1},
 		{"DOWNPOUR_HEAVY_POINTS", c.HeavyPoints, 0},
+		{"DOWNPOUR_LIMIT_CONNECTIONS", int64(c.LimitConnections), 0},
 	} {
 		if v.got < v.least {
 			errs = append(errs, fmt.Errorf("%s: got %d, want at least %d", v.name, v.got, v.least))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -255,4 +256,22 @@ func TestFairness_slowReader(t *testing.T) {
 	if s := b.statsQuery(); len(s.Running) != 1 {
 		t.Errorf("%d queries run, want the one whose client does not read", len(s.Running))
 	}
+}
+
+// One address has so many connections and no more; 0 is no bound.
+func TestLimits_connections(t *testing.T) {
+	f := func(limit, tries int) {
+		t.Helper()
+		b := open(t, func(c *gateway.Config) { c.LimitConnections = limit })
+		for i := range tries {
+			c := b.dial()
+			io.WriteString(c, "version\n")
+			_, err := c.in.ReadByte()
+			if want := limit == 0 || i < limit; (err == nil) != want {
+				t.Errorf("limit %d, connection %d: %v, want it answered: %t", limit, i+1, err, want)
+			}
+		}
+	}
+	f(3, 4)
+	f(0, 20)
 }

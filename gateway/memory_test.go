@@ -133,7 +133,9 @@ func longMerge(b *bench) (question string) {
 
 // A query whose time is over while its groups are made ends then, and says so.
 func TestMemory_deadlineInTheMerge(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout, c.LimitJSON, c.LimitMemory = 300*time.Millisecond, 1<<40, 1<<40 })
+	b := open(t, func(c *gateway.Config) {
+		c.QueryTimeout, c.LimitJSON, c.LimitMemory = 300*time.Millisecond, 1<<40, 1<<40
+	})
 	b.refused(b.get(longMerge(b)), http.StatusRequestTimeout, "Query timeout exceeded")
 	b.settled()
 }

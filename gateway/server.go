@@ -15,6 +15,8 @@ import (
 	"downpour/gateway/exec"
 	"downpour/gateway/internal/door"
 	"downpour/gateway/internal/httpapi"
+	"downpour/gateway/internal/origin"
+	"downpour/gateway/internal/pace"
 	"downpour/gateway/internal/stream"
 	"downpour/gateway/internal/telnet"
 	"downpour/gateway/limit"
@@ -58,6 +60,7 @@ type Server struct {
 	stream  *stream.Server
 	tokens  *auth.Tokens
 	memory  *memory.Pool
+	origins origin.List
 	limits  *limit.Limits
 	count   *counters
 	door    *door.Door
@@ -87,6 +90,9 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 	}
 	if s.tokens, err = auth.Load(cfg.TokenFile, auth.All, log); err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
+	}
+	if s.origins, err = origin.Parse(cfg.AllowOrigins); err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_ALLOW_ORIGINS: %w", err)
 	}
 	listener, err := s.listen()
 	if err != nil {
@@ -122,6 +128,7 @@ func (s *Server) listen() (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_LISTEN=%s: %w", s.cfg.Listen, err)
 	}
+	l = pace.Listen(l, pace.Limits{}) // beneath TLS, where single bytes are seen to move
 	scheme := "http"
 	if s.cfg.TLSCert != "" {
 		certificate, err := tls.LoadX509KeyPair(s.cfg.TLSCert, s.cfg.TLSKey)
@@ -170,7 +177,7 @@ func (s *Server) build() error {
 	followers := s.followers()
 	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, followers})
-	s.stream = stream.New(stream.Config{Hub: s.hub, AllowOrigins: s.cfg.AllowOrigins, Authorize: s.mayRead, Log: s.log})
+	s.stream = stream.New(stream.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Log: s.log})
 	return nil
 }
 
@@ -181,11 +188,10 @@ func (s *Server) serve(l net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	lines := telnet.NewServer(s.telnetConfig())
-	s.door = door.New(l, door.Config{Telnet: lines.Serve, Log: s.log})
+	s.door = door.New(l, door.Config{Telnet: lines.Serve, MaxPerAddress: s.cfg.LimitConnections, Log: s.log})
 	s.http = &http.Server{
 		Handler:           s.inMode(s.api().Handler()),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       2 * time.Minute,
+		ReadHeaderTimeout: 5 * time.Second, // bodies have their own time, see package pace
 		IdleTimeout:       5 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
@@ -208,7 +214,7 @@ func (s *Server) api() *httpapi.API {
 		Settings: s.settings(),
 		Version:  version(),
 		Tokens:   s.tokens,
-		Origins:  httpapi.Origins{Allowed: s.cfg.AllowOrigins, Loopback: loopback},
+		Origins:  httpapi.Origins{Allowed: s.origins, Loopback: loopback},
 		Timeout:  s.cfg.QueryTimeout,
 		Memory:   s.memory,
 		Limits:   s.limits, AnswerLimits: s.cfg.answerLimits(),

@@ -186,9 +186,7 @@ func (s *service) bound(p *scanplan.Plan) func(error) error {
 // outOfMemory says of a part that does not get the memory it needs that there is
 // no room for it here, which is no fault of the query either.
 func outOfMemory(err error) error {
-	var large *memory.LimitError
-	var busy *memory.BusyError
-	if errors.As(err, &large) || errors.As(err, &busy) {
+	if memory.Refused(err) {
 		return fmt.Errorf("%w: %w", wire.ErrBusy, err)
 	}
 	return err

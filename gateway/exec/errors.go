@@ -44,12 +44,10 @@ func (e *MissingError) Unwrap() error { return e.Err }
 func final(err error, inProcess bool) bool {
 	var data *operator.DataError
 	var limit *operator.LimitError
-	var large *memory.LimitError
-	var busy *memory.BusyError
 	switch {
 	case errors.As(err, &data), errors.As(err, &limit):
 		return true
-	case errors.As(err, &large), errors.As(err, &busy): // this process's memory, wherever the part was executed
+	case memory.Refused(err): // this process's memory, wherever the part was executed
 		return true
 	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed):
 		return inProcess

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"downpour/gateway/internal/origin"
 )
 
 // rule is a key that is honoured: the variable that it becomes, and how its
@@ -46,7 +48,7 @@ var honoured = map[string]rule{
 	"tsd.query.limits.overrides.config":           {"DOWNPOUR_LIMIT_OVERRIDES", anything},
 	"tsd.query.timeout":                           {"DOWNPOUR_QUERY_TIMEOUT", milliseconds},
 	"tsd.http.query.allow_delete":                 {"DOWNPOUR_ALLOW_DELETE", boolean},
-	"tsd.http.request.cors_domains":               {"DOWNPOUR_ALLOW_ORIGINS", anything},
+	"tsd.http.request.cors_domains":               {"DOWNPOUR_ALLOW_ORIGINS", origins},
 	"tsd.mode":                                    {"DOWNPOUR_MODE", mode},
 }
 
@@ -58,6 +60,21 @@ func text(s string) (string, error) {
 }
 
 func anything(s string) (string, error) { return s, nil }
+
+// origins refuses what OpenTSDB takes and no browser ever sends: there it allows
+// nothing, in silence.
+func origins(s string) (string, error) {
+	var list []string
+	for text := range strings.SplitSeq(s, ",") {
+		if text = strings.TrimSpace(text); text != "" {
+			list = append(list, text)
+		}
+	}
+	if _, err := origin.Parse(list); err != nil {
+		return "", errors.New("* or origins as browsers send them, such as http://localhost:8000")
+	}
+	return s, nil
+}
 
 func number(s string) (string, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err != nil || n < 0 {
@@ -123,7 +140,7 @@ var constant = map[string]fixed{
 	"tsd.core.enable_api":                          {"true", "the API is always there"},
 	"tsd.core.enable_ui":                           {"true", noUI},
 	"tsd.core.plugin_path":                         {"", noPlugins},
-	"tsd.core.connections.limit":                   {"0", "connections are bounded for each address"},
+	"tsd.core.connections.limit":                   {"0", "connections are bounded for each address, by DOWNPOUR_LIMIT_CONNECTIONS"},
 	"tsd.core.stats_with_port":                     {"false", "stats have no port"},
 	"tsd.no_diediedie":                             {"true", "diediedie is refused"},
 	"tsd.query.enable_fuzzy_filter":                {"", "explicitTags loses no series, with a filter or without"},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/gateway/internal/pace"
 	"downpour/gateway/put"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
@@ -74,9 +75,12 @@ func (h *served) call() (*call, *connection) {
 // statusOf tells the store's faults from the request's.
 func statusOf(err error) int {
 	var noName *uid.NoSuchNameError
+	var slow *pace.Error
 	switch {
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
+	case errors.As(err, &slow): // the client has stopped sending
+		return http.StatusRequestTimeout
 	case errors.As(err, &noName):
 		return http.StatusNotFound
 	case errors.Is(err, errInUse):
@@ -118,10 +122,6 @@ func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 	wish := exportWish{times: [2]string{q.Get("start"), q.Get("end")}, metrics: q["m"], all: q.Get("all") == "true", plain: q.Get("plain") == "true"}
 	if wish.times[0] == "" || wish.all != (len(wish.metrics) == 0) {
 		return fmt.Errorf("got start %q and %d metrics, want a start, and metrics or all=true", wish.times[0], len(wish.metrics))
-	}
-	// An export may take longer than a request is given to be read.
-	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
-		return err
 	}
 	if wish.all && h.Flush != nil {
 		if err := h.Flush(r.Context()); err != nil {

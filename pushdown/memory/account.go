@@ -96,6 +96,30 @@ func (a *Account) Reserve(ctx context.Context, n int64) error {
 	return nil
 }
 
+// Try takes n more bytes if they are free, and tells whether they were: for memory
+// that its holder can do without.
+func (a *Account) Try(n int64) bool {
+	if a == nil || n <= 0 {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	if a.closed {
+		return false
+	}
+	if missing := n - a.spare; missing > 0 {
+		taken := (missing + step - 1) / step * step
+		if !a.pool.try(a, taken) {
+			return false
+		}
+		a.spare += taken
+	}
+	a.spare -= n
+	a.used += n
+	return true
+}
+
 // Release gives n bytes back that were reserved.
 func (a *Account) Release(n int64) {
 	if a == nil || n <= 0 {
@@ -183,6 +207,14 @@ func (p *Pool) take(ctx context.Context, a *Account, n int64) error {
 	case <-timer.C:
 		return p.leave(w, &BusyError{Need: n, Total: p.total})
 	}
+}
+
+// try takes n bytes if they are free and nobody waits for them.
+func (p *Pool) try(a *Account, n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.takeOwnLocked(a, n) || len(p.queue) == 0 && a.common+n <= p.most && p.takeCommonLocked(a, n)
 }
 
 // refuseLocked refuses what could not be had with all others gone.

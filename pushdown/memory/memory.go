@@ -19,6 +19,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -148,6 +149,13 @@ type LimitError struct {
 // Error tells both figures.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("the request needs %d bytes of memory or more, one request may have %d", e.Need, e.Limit)
+}
+
+// Refused tells whether an error is one of this package's refusals.
+func Refused(err error) bool {
+	var large *LimitError
+	var busy *BusyError
+	return errors.As(err, &large) || errors.As(err, &busy)
 }
 
 // BusyError is returned to a request that fits, but not beside the others there

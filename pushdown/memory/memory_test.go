@@ -223,6 +223,24 @@ func TestPool_deadlock(t *testing.T) {
 	})
 }
 
+// What can be done without does not wait.
+func TestAccount_Try(t *testing.T) {
+	p := New(128 * mib)
+	a, b := p.Open(Live), p.Open(Live)
+	if !a.Try(p.most) || a.Try(step) {
+		t.Error("one account may have half of what is common, no more")
+	}
+	if !b.Try(p.most-step) || b.Try(2*step) || !b.Try(step) {
+		t.Error("want what is free, no more")
+	}
+	check(t, p, a, b)
+	b.Close()
+	if b.Try(1) {
+		t.Error("a closed account has memory")
+	}
+	check(t, p, a, b)
+}
+
 func TestAccount_heavy(t *testing.T) {
 	p := New(128 * mib)
 	a := p.Open(Query)

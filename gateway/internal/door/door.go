@@ -12,13 +12,17 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"downpour/gateway/internal/pace"
 )
 
 // Config says who serves what.
 type Config struct {
 	Telnet func(ctx context.Context, c net.Conn)
-	// MaxPerAddress bounds the connections of one address. Default 4096.
+	// MaxPerAddress bounds the connections of one address; 0 is no bound.
 	MaxPerAddress int
+	// Handshake is how long a client may take to begin TLS. Default 10 s.
+	Handshake time.Duration
 	// FirstByte is how long a new connection may stay silent. Default 5 min,
 	// as telnet writers may connect long before their first point.
 	FirstByte time.Duration
@@ -41,8 +45,8 @@ type Door struct {
 
 // New begins to accept connections.
 func New(l net.Listener, cfg Config) *Door {
-	if cfg.MaxPerAddress == 0 {
-		cfg.MaxPerAddress = 4096
+	if cfg.Handshake == 0 {
+		cfg.Handshake = 10 * time.Second
 	}
 	if cfg.FirstByte == 0 {
 		cfg.FirstByte = 5 * time.Minute
@@ -97,7 +101,7 @@ func (d *Door) accept() {
 func (d *Door) admit(c net.Conn) {
 	addr := address(c)
 	d.mu.Lock()
-	over := d.conns[addr] >= d.cfg.MaxPerAddress
+	over := d.cfg.MaxPerAddress > 0 && d.conns[addr] >= d.cfg.MaxPerAddress
 	if !over {
 		d.conns[addr]++
 	}
@@ -129,6 +133,10 @@ func (d *Door) release(a netip.Addr) {
 // serve looks at the first byte and hands the connection over.
 func (d *Door) serve(c *conn) {
 	defer d.wg.Done()
+	if err := d.handshake(c); err != nil {
+		c.Close()
+		return
+	}
 	stop := context.AfterFunc(d.ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
 	c.SetReadDeadline(time.Now().Add(d.cfg.FirstByte))
 	// One byte and no more: what is not read stays with the socket, which lets
@@ -149,6 +157,18 @@ func (d *Door) serve(c *conn) {
 	case <-d.ctx.Done():
 		c.Close()
 	}
+}
+
+// handshake begins TLS where the connection has it. There the client speaks
+// first, so one that is silent is no telnet writer whose points are still to come.
+func (d *Door) handshake(c *conn) error {
+	secured, ok := c.Conn.(interface{ HandshakeContext(context.Context) error })
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, d.cfg.Handshake)
+	defer cancel()
+	return secured.HandshakeContext(ctx)
 }
 
 // conn gives back the byte that was looked at.
@@ -175,14 +195,17 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
+// CloseWrite ends one direction, so that an answer arrives although the client
+// still sends; errors.ErrUnsupported where the connection cannot.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
 // Abort closes with a reset, which no client takes for an end in good order.
 func (c *conn) Abort() error {
-	under := c.Conn
-	if t, ok := under.(interface{ NetConn() net.Conn }); ok { // TLS
-		under = t.NetConn()
-	}
-	if t, ok := under.(*net.TCPConn); ok {
-		t.SetLinger(0)
-	}
+	pace.ResetOnClose(c.Conn)
 	return c.Close()
 }

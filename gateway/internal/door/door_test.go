@@ -3,15 +3,19 @@ package door
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"downpour/pushdown/auth/authtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,4 +101,61 @@ func TestDoor_limit(t *testing.T) {
 			t.Fatal("no room was made")
 		}
 	}
+}
+
+// pipes is a listener of connections in memory, whose clock is the test's.
+type pipes struct {
+	next chan net.Conn
+	done chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.next:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.done); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A client of TLS speaks first, or is let go after ten seconds; a telnet writer
+// may be silent for five minutes, behind TLS as well.
+func TestDoor_silent(t *testing.T) {
+	made := authtest.NewCertificate(t)
+	pair, err := tls.LoadX509KeyPair(made.CertFile, made.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(name string, secured, handshake bool, want time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			l := &pipes{next: make(chan net.Conn), done: make(chan struct{})}
+			d := New(l, Config{Telnet: func(_ context.Context, c net.Conn) { t.Error("served") }, Log: slog.New(slog.DiscardHandler)})
+			defer d.Close()
+			here, there := net.Pipe()
+			client, server := here, there
+			if secured {
+				server = tls.Server(there, &tls.Config{Certificates: []tls.Certificate{pair}})
+			}
+			l.next <- server
+			began := time.Now()
+			if handshake {
+				secured := tls.Client(here, &tls.Config{InsecureSkipVerify: true})
+				if err := secured.Handshake(); err != nil {
+					t.Fatal(err)
+				}
+				client = secured
+			}
+			if n, err := client.Read(make([]byte, 1)); n > 0 || err == nil || time.Since(began) != want {
+				t.Errorf("%s: %v after %s, want the end after %s", name, err, time.Since(began), want)
+			}
+			here.Close()
+		})
+	}
+	f("plain", false, false, 5*time.Minute)
+	f("TLS, no hello", true, false, 10*time.Second)
+	f("TLS, then nothing", true, true, 5*time.Minute)
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"downpour/gateway/annotation"
 	"downpour/gateway/ask"
+	"downpour/gateway/internal/pace"
 	"downpour/gateway/last"
 	"downpour/gateway/limit"
 	"downpour/gateway/lookup"
@@ -71,6 +73,8 @@ type API struct {
 	// Limits bound what queries read, AnswerLimits what they answer.
 	Limits       *limit.Limits
 	AnswerLimits AnswerLimits
+	// Pace bounds how slowly a body may come.
+	Pace pace.Limits
 	// Timeout bounds a query, Now is the clock.
 	Timeout time.Duration
 	Now     func() time.Time
@@ -94,6 +98,31 @@ type Counter interface {
 type endpoint struct {
 	scope auth.Scope
 	serve func(http.ResponseWriter, *http.Request) error
+	// reads are the verbs by which a request changes nothing, that of
+	// method_override where there is one. Whatever is not listed is refused to
+	// pages of other sites, links included, so that a route of which nobody has
+	// thought is shut.
+	reads verbs
+}
+
+// verbs are methods of HTTP; HEAD goes with GET.
+type verbs []string
+
+// What most routes read by. Some changes have no verb of their own: a query may
+// delete what it reads by a field of its body, see mayDelete.
+var (
+	nothing   = verbs{}
+	get       = verbs{http.MethodGet}
+	getOrPost = verbs{http.MethodGet, http.MethodPost}
+)
+
+// has tells whether a request is by one of the verbs.
+func (v verbs) has(r *http.Request) bool {
+	method, err := apiMethod(r)
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	return err == nil && slices.Contains(v, method)
 }
 
 // Handler returns the handler of the whole port.
@@ -101,22 +130,31 @@ func (a *API) Handler() http.Handler {
 	routes := a.routes()
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(routes, w, r) })
 	zipped := gzhttp.GzipHandler(h)
-	return a.recovered(a.guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return a.recovered(a.patiently(a.guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path(r) == "api/ws" {
 			h.ServeHTTP(w, r) // upgraded, not answered
 			return
 		}
 		zipped.ServeHTTP(w, r)
-	})))
+	}))))
 }
 
-// Routes lists every route, as path below "/", with the scope without which
-// nothing of it is answered; some ask for more, by verb. A route that ends in a
-// slash is all that lies below it.
-func Routes() map[string]auth.Scope {
-	out := map[string]auth.Scope{}
+// Route is what the table says of a route.
+type Route struct {
+	// Scope is that without which nothing is answered; some routes ask for more,
+	// by verb.
+	Scope auth.Scope
+	// Reads are the verbs that change nothing; all others are refused to pages
+	// of other sites.
+	Reads []string
+}
+
+// Routes lists every route, as path below "/". A route that ends in a slash is
+// all that lies below it.
+func Routes() map[string]Route {
+	out := map[string]Route{}
 	for path, e := range new(API).routes() {
-		out[path] = e.scope
+		out[path] = Route{e.scope, e.reads}
 	}
 	return out
 }
@@ -125,32 +163,33 @@ func (a *API) routes() map[string]endpoint {
 	unauthenticated := auth.Scope(0)
 	page := func(w http.ResponseWriter, r *http.Request) error { a.Page.ServeHTTP(w, r); return nil }
 	routes := map[string]endpoint{
-		"":            {unauthenticated, page},
-		"favicon.ico": {unauthenticated, page},
-		"healthz":     {unauthenticated, a.healthz},
-		"readyz":      {unauthenticated, a.readyz},
-		"metrics":     {auth.Read, handler(a.Metrics)},
-		// The socket checks its token itself: it comes as a subprotocol.
-		"api/ws":             {unauthenticated, handler(a.Live)},
-		"api/put":            {auth.Write, a.put},
-		"api/query":          {auth.Read, a.query},
-		"api/suggest":        {auth.Read, a.suggest},
-		"suggest":            {auth.Read, a.suggest},
-		"api/aggregators":    {auth.Read, a.aggregators},
-		"aggregators":        {auth.Read, a.aggregators},
-		"api/config":         {auth.Read, a.config},
-		"api/config/filters": {auth.Read, a.filters},
-		"api/version":        {auth.Read, a.version},
-		"version":            {auth.Read, a.version},
-		"api/serializers":    {auth.Read, a.serializers},
-		"api/dropcaches":     {auth.Admin, a.dropCaches},
-		"dropcaches":         {auth.Admin, a.dropCaches},
+		"":            {unauthenticated, page, get},
+		"favicon.ico": {unauthenticated, page, get},
+		"healthz":     {unauthenticated, a.healthz, get},
+		"readyz":      {unauthenticated, a.readyz, get},
+		"metrics":     {auth.Read, handler(a.Metrics), get},
+		// The socket checks its token and origin itself: the token comes as a
+		// subprotocol.
+		"api/ws":             {unauthenticated, handler(a.Live), get},
+		"api/put":            {auth.Write, a.put, nothing},
+		"api/query":          {auth.Read, a.query, getOrPost},
+		"api/suggest":        {auth.Read, a.suggest, getOrPost},
+		"suggest":            {auth.Read, a.suggest, getOrPost},
+		"api/aggregators":    {auth.Read, a.aggregators, getOrPost},
+		"aggregators":        {auth.Read, a.aggregators, getOrPost},
+		"api/config":         {auth.Read, a.config, getOrPost},
+		"api/config/filters": {auth.Read, a.filters, getOrPost},
+		"api/version":        {auth.Read, a.version, getOrPost},
+		"version":            {auth.Read, a.version, getOrPost},
+		"api/serializers":    {auth.Read, a.serializers, getOrPost},
+		"api/dropcaches":     {auth.Admin, a.dropCaches, nothing},
+		"dropcaches":         {auth.Admin, a.dropCaches, nothing},
 	}
 	a.metaRoutes(routes)
 	a.toolRoutes(routes)
 	a.profileRoutes(routes)
 	for _, p := range notYet {
-		routes[p] = endpoint{auth.Read, a.notImplemented}
+		routes[p] = endpoint{auth.Read, a.notImplemented, nothing}
 	}
 	return routes
 }
@@ -237,6 +276,10 @@ func (a *API) route(routes map[string]endpoint, w http.ResponseWriter, r *http.R
 		return
 	case !ok:
 		a.noPage(w, r)
+		return
+	}
+	if !e.reads.has(r) && !a.Origins.allowsChange(r) {
+		writeError(w, r, a.Log, errForeignChange)
 		return
 	}
 	if err := a.authorize(r, e.scope); err != nil {

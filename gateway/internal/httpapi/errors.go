@@ -70,10 +70,12 @@ func classify(err error) *apiError {
 
 // writeError answers with the error object.
 func writeError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
-	if r.Context().Err() == context.Canceled {
-		return // nobody listens
-	}
 	e := classify(err)
+	// Nobody listens to what ended because the client has left. A body that did
+	// not come in time ends the request in the same way, and its client may listen.
+	if r.Context().Err() == context.Canceled && e.Code != http.StatusRequestTimeout {
+		return
+	}
 	if e.Code >= 500 {
 		log.Warn("request failed", "path", r.URL.Path, "status", e.Code, "err", err)
 	}

@@ -42,20 +42,23 @@ func methodNotAllowed(method string) *apiError {
 }
 
 // mayChange checks what a request needs that changes data, whatever its verb
-// is: routes are open to readers, and a GET that changes data must not come
-// from another page, which can send one by a link without our seeing an origin.
+// is: routes are open to readers. That no other site's page asks was checked by
+// the verb (endpoint.reads), but not for what changes something by its
+// parameters alone.
 func (a *API) mayChange(w http.ResponseWriter, r *http.Request, scope auth.Scope) error {
 	if err := a.authorize(r, scope); err != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return err
 	}
-	site := r.Header.Get("Sec-Fetch-Site")
-	linked := r.Header.Get("Origin") == "" && site != "" && site != "same-origin" && site != "none"
-	if linked || !a.Origins.allows(r) {
-		return &apiError{Code: http.StatusForbidden, Message: "CORS domain not allowed", Details: "Another site's page may not change data"}
+	if !a.Origins.allowsChange(r) {
+		return errForeignChange
 	}
 	return nil
 }
+
+// errForeignChange refuses a page of another site.
+var errForeignChange = &apiError{Code: http.StatusForbidden, Message: "CORS domain not allowed",
+	Details: "Another site's page may not change data; list its origin in DOWNPOUR_ALLOW_ORIGINS if it may"}
 
 // lastValue is a parameter's value, of a repeated one the last.
 func lastValue(r *http.Request, name string) string {

@@ -10,22 +10,22 @@ import (
 // to readers: what changes data asks for more, whatever its verb.
 func (a *API) metaRoutes(routes map[string]endpoint) {
 	for route, e := range map[string]endpoint{
-		"api/uid":          {auth.Read, a.otherUID},
-		"api/uid/":         {auth.Read, a.otherUID},
-		"api/uid/assign":   {auth.Read, a.uidAssign},
-		"api/uid/rename":   {auth.Read, a.uidRename},
-		"api/uid/uidmeta":  {auth.Read, a.uidMeta},
-		"api/uid/tsmeta":   {auth.Read, a.tsMeta},
-		"api/search":       {auth.Read, a.search},
-		"api/search/":      {auth.Read, a.search},
-		"api/annotation":   {auth.Read, a.annotations},
-		"api/annotation/":  {auth.Read, a.annotations},
-		"api/annotations":  {auth.Read, a.annotations},
-		"api/annotations/": {auth.Read, a.annotations},
-		"api/query/last":   {auth.Read, a.queryLast},
-		"api/stats":        {auth.Read, a.stats},
-		"api/stats/":       {auth.Read, a.otherStats},
-		"stats":            {auth.Read, a.oldStats},
+		"api/uid":          {auth.Read, a.otherUID, nothing},
+		"api/uid/":         {auth.Read, a.otherUID, nothing},
+		"api/uid/assign":   {auth.Read, a.uidAssign, nothing},
+		"api/uid/rename":   {auth.Read, a.uidRename, nothing},
+		"api/uid/uidmeta":  {auth.Read, a.uidMeta, get},
+		"api/uid/tsmeta":   {auth.Read, a.tsMeta, get},
+		"api/search":       {auth.Read, a.search, getOrPost},
+		"api/search/":      {auth.Read, a.search, getOrPost},
+		"api/annotation":   {auth.Read, a.annotations, get},
+		"api/annotation/":  {auth.Read, a.annotations, get},
+		"api/annotations":  {auth.Read, a.annotations, get},
+		"api/annotations/": {auth.Read, a.annotations, get},
+		"api/query/last":   {auth.Read, a.queryLast, getOrPost},
+		"api/stats":        {auth.Read, a.stats, getOrPost},
+		"api/stats/":       {auth.Read, a.otherStats, getOrPost},
+		"stats":            {auth.Read, a.oldStats, getOrPost},
 	} {
 		routes[route] = e
 	}

@@ -21,6 +21,6 @@ func (a *API) profileRoutes(routes map[string]endpoint) {
 	} {
 		mux.HandleFunc("/debug/pprof/"+name, serve)
 	}
-	routes["debug/pprof"] = endpoint{auth.All, handler(mux)}
-	routes["debug/pprof/"] = endpoint{auth.All, handler(mux)}
+	routes["debug/pprof"] = endpoint{auth.All, handler(mux), get}
+	routes["debug/pprof/"] = endpoint{auth.All, handler(mux), get}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"downpour/gateway/put"
+	"downpour/pushdown/memory"
 )
 
 // maxPoints is how many points one put may have.
@@ -137,7 +138,10 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	points, err := readPoints(body)
+	if err := memory.Reserve(r.Context(), int64(len(body))*writingBytes); err != nil {
+		return err
+	}
+	points, err := readPoints(r.Context(), body)
 	if err != nil {
 		return err
 	}
@@ -148,6 +152,14 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	return a.answerPut(w, r, a.store(ctx, points))
 }
+
+// Bytes of memory that a byte of a body leads to, about: while its points are
+// written, and where the body is decoded in the general way, which makes a map of
+// each point's tags.
+const (
+	writingBytes = 2
+	decodedBytes = 8
+)
 
 // errSyncTimeout ends the wait for points, which may be stored all the same.
 var errSyncTimeout = errors.New("sync_timeout")

@@ -8,6 +8,7 @@ import (
 
 	"downpour/gateway/put"
 	"downpour/gateway/uid"
+	"downpour/pushdown/memory"
 )
 
 // pointList is the points of a put body: plain where all of them are, else
@@ -19,10 +20,13 @@ type pointList struct {
 }
 
 // readPoints reads a body, whose memory the list keeps.
-func readPoints(body []byte) (*pointList, error) {
+func readPoints(ctx context.Context, body []byte) (*pointList, error) {
 	body = bytes.TrimSpace(body)
 	if plain, ok := scanPoints(body); ok {
 		return &pointList{body: body, plain: plain}, nil
+	}
+	if err := memory.Reserve(ctx, int64(len(body))*decodedBytes); err != nil {
+		return nil, err
 	}
 	decoded, err := parsePoints(body)
 	return &pointList{decoded: decoded}, err

@@ -64,7 +64,7 @@ func (uncounted) Query(int, time.Duration) {}
 
 // storedBy stores a body, read by read, twice in one process, and returns
 // answers and cells.
-func storedBy(t *testing.T, bundleFrom int, body string, fail error, read func([]byte) (*pointList, error)) (results, cells []string) {
+func storedBy(t *testing.T, bundleFrom int, body string, fail error, read func(context.Context, []byte) (*pointList, error)) (results, cells []string) {
 	t.Helper()
 	w := &written{fail: fail}
 	schema := encoding.DefaultSchema()
@@ -72,7 +72,7 @@ func storedBy(t *testing.T, bundleFrom int, body string, fail error, read func([
 	writer := put.New(put.Config{Schema: schema, Table: "tsdb", BundleFrom: bundleFrom}, w, series)
 	a := &API{Writer: writer, Series: series, Count: uncounted{}}
 	for range 2 { // the second time, the series are remembered
-		points, err := read([]byte(body))
+		points, err := read(t.Context(), []byte(body))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
@@ -89,14 +89,14 @@ func TestStore_plainIsDecoded(t *testing.T) {
 	f := func(points string, fail error) {
 		t.Helper()
 		body := "[" + points + "]"
-		got, gotCells := storedBy(t, 1, body, fail, func(b []byte) (*pointList, error) {
-			l, err := readPoints(b)
+		got, gotCells := storedBy(t, 1, body, fail, func(_ context.Context, b []byte) (*pointList, error) {
+			l, err := readPoints(t.Context(), b)
 			if l.plain == nil {
 				t.Errorf("%s: left to the decoder", body)
 			}
 			return l, err
 		})
-		want, wantCells := storedBy(t, 0, body, fail, func(b []byte) (*pointList, error) {
+		want, wantCells := storedBy(t, 0, body, fail, func(_ context.Context, b []byte) (*pointList, error) {
 			decoded, err := parsePoints(b)
 			return &pointList{decoded: decoded}, err
 		})

@@ -5,11 +5,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
-	"time"
 )
-
-// writeWait is how long a client may take nothing of its answer.
-const writeWait = time.Minute
 
 // recovered keeps the process alive when a handler panics. Nothing was sent yet:
 // the answer is a 500. Otherwise the connection is cut, so that nobody takes the
@@ -35,9 +31,7 @@ func (a *API) recovered(h http.Handler) http.Handler {
 	})
 }
 
-// beginning notes that an answer has begun, and gives each piece of it its own
-// deadline: an answer may take long, but a client that takes nothing would hold
-// its memory for ever.
+// beginning notes that an answer has begun.
 type beginning struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -46,25 +40,19 @@ type beginning struct {
 
 // WriteHeader notes and passes on.
 func (b *beginning) WriteHeader(status int) {
-	b.extend()
+	b.began = true
 	b.ResponseWriter.WriteHeader(status)
 }
 
 // Write notes and passes on.
 func (b *beginning) Write(p []byte) (int, error) {
-	b.extend()
-	return b.ResponseWriter.Write(p)
-}
-
-func (b *beginning) extend() {
 	b.began = true
-	// Writers of tests have no deadlines.
-	_ = b.control.SetWriteDeadline(time.Now().Add(writeWait))
+	return b.ResponseWriter.Write(p)
 }
 
 // Flush sends what was written, for answers that come bit by bit.
 func (b *beginning) Flush() {
-	b.extend()
+	b.began = true
 	// Writers of tests cannot.
 	_ = b.control.Flush()
 }

@@ -9,8 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -69,35 +67,6 @@ func TestRecovered(t *testing.T) {
 			}
 		}
 	}
-}
-
-// clock is a writer that notes its deadlines.
-type clock struct {
-	httptest.ResponseRecorder
-	deadlines []time.Time
-}
-
-func (c *clock) SetWriteDeadline(t time.Time) error {
-	c.deadlines = append(c.deadlines, t)
-	return nil
-}
-
-// Each piece of an answer has its own time: a client that takes nothing is let
-// go, one that is slow is not.
-func TestRecovered_deadlines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &clock{ResponseRecorder: *httptest.NewRecorder()}
-		began := time.Now()
-		(&API{Log: slog.New(slog.DiscardHandler)}).recovered(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(200)
-			<-time.After(50 * time.Second)
-			io.WriteString(w, "x")
-		})).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-		want := []time.Time{began.Add(writeWait), began.Add(50*time.Second + writeWait)}
-		if diff := cmp.Diff(want, w.deadlines); diff != "" {
-			t.Error(diff)
-		}
-	})
 }
 
 var errCut = errors.New("the client is gone")

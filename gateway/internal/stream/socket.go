@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
-	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -20,6 +20,8 @@ type socket struct {
 	wake    chan struct{} // a subscription may have something; holds one
 	replies chan []byte   // from reader to writer; when full, the reader waits
 	done    chan struct{} // closed when the writer ends
+
+	life *life
 
 	mu struct {
 		sync.Mutex
@@ -40,6 +42,7 @@ func newSocket(s *Server, conn *websocket.Conn, token string) *socket {
 	k.wake = make(chan struct{}, 1)
 	k.replies = make(chan []byte, 16)
 	k.done = make(chan struct{})
+	k.life = &life{conn: conn, wait: s.cfg.PongWait, pace: s.cfg.Pace}
 	k.mu.subs = map[string]*subscriber{}
 	return k
 }
@@ -72,16 +75,18 @@ func (k *socket) wakeUp() {
 func (k *socket) read() {
 	cfg := &k.server.cfg
 	k.conn.SetReadLimit(cfg.ReadLimit) // over it, gorilla closes with 1009
-	extend := func(string) error { return k.conn.SetReadDeadline(time.Now().Add(cfg.PongWait)) }
-	extend("")
-	k.conn.SetPongHandler(extend)
+	k.conn.SetPongHandler(k.life.ponged)
+	k.life.begin()
 	for {
 		kind, data, err := k.conn.ReadMessage()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			cfg.Log.Info("stream: socket cut off", "error", "no answer to a ping in time", "remote", k.conn.RemoteAddr())
+		}
 		if err != nil {
 			return
 		}
 		if kind != websocket.TextMessage {
-			closeWith(k.conn, cfg.WriteWait, websocket.CloseUnsupportedData, "want JSON text messages")
+			closeWith(k.conn, cfg.CloseWait, websocket.CloseUnsupportedData, "want JSON text messages")
 			return
 		}
 		if !k.take(data) {

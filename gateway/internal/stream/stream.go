@@ -5,7 +5,8 @@
 // A socket has one reading and one writing goroutine and no queue of data. The
 // writer is woken, takes one update after the other from its subscriptions in
 // turn, and writes; what a slow client misses meanwhile is merged by package
-// live. A write that takes longer than WriteWait ends the socket.
+// live. Whether a client takes too long is judged below, by package pace: the
+// server's connections must be of pace.Listen.
 //
 //	close codes   1001 the server stops      1008 token, policy
 //	              1003 binary from a client  1009 message over 64 KiB
@@ -20,7 +21,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +28,8 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"downpour/gateway/internal/origin"
+	"downpour/gateway/internal/pace"
 	"downpour/gateway/live"
 )
 
@@ -40,9 +42,8 @@ const bearerPrefix = "bearer."
 type Config struct {
 	Hub *live.Hub
 
-	// AllowOrigins are browser origins beside the server's own, as
-	// https://host[:port]; "*" is all.
-	AllowOrigins []string
+	// AllowOrigins are browser origins beside the server's own.
+	AllowOrigins origin.List
 
 	// Authorize tells whether a token may read; nil lets everybody in. The token
 	// is that of subprotocol bearer.TOKEN, or of the Authorization header, or
@@ -52,9 +53,10 @@ type Config struct {
 	Subscriptions int           // a socket; 100
 	Sockets       int           // at a time; 4,096
 	ReadLimit     int64         // bytes a message; 64 KiB
-	WriteWait     time.Duration // for one message; 10 s
+	CloseWait     time.Duration // for a close frame; 10 s
 	PingEvery     time.Duration // 20 s
-	PongWait      time.Duration // 60 s
+	PongWait      time.Duration // 60 s, and the time that what was sent takes at Pace
+	Pace          pace.Limits   // as the listener has them
 	Log           *slog.Logger  // slog.Default
 }
 
@@ -62,7 +64,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Subscriptions, 100)
 	orDefault(&c.Sockets, 4096)
 	orDefault(&c.ReadLimit, 64<<10)
-	orDefault(&c.WriteWait, 10*time.Second)
+	orDefault(&c.CloseWait, 10*time.Second)
 	orDefault(&c.PingEvery, 20*time.Second)
 	orDefault(&c.PongWait, 60*time.Second)
 	if c.Log == nil {
@@ -142,7 +144,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // Upgrade has answered
 	}
 	if !s.enter() {
-		closeWith(conn, s.cfg.WriteWait, websocket.CloseTryAgainLater, "too many sockets; try again later")
+		closeWith(conn, s.cfg.CloseWait, websocket.CloseTryAgainLater, "too many sockets; try again later")
 		conn.Close()
 		return
 	}
@@ -155,8 +157,9 @@ func (s *Server) check(r *http.Request) (token string, status int, reason string
 	if !websocket.IsWebSocketUpgrade(r) {
 		return "", http.StatusUpgradeRequired, "This address speaks WebSocket, subprotocol " + Subprotocol + "."
 	}
-	if origin := r.Header.Get("Origin"); !s.originAllowed(origin, r.Host) {
-		return "", http.StatusForbidden, fmt.Sprintf("Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", origin, r.Host)
+	// No browser leaves the Origin of a socket out.
+	if page := r.Header.Get("Origin"); page != "" && !s.cfg.AllowOrigins.Allows(page, r.Host) {
+		return "", http.StatusForbidden, fmt.Sprintf("Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", page, r.Host)
 	}
 	protocols := websocket.Subprotocols(r)
 	if !slices.Contains(protocols, Subprotocol) {
@@ -177,15 +180,6 @@ func tokenOf(r *http.Request, protocols []string) string {
 	}
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return token
-}
-
-// originAllowed takes requests without Origin, which no browser sends.
-func (s *Server) originAllowed(origin, host string) bool {
-	if origin == "" || slices.Contains(s.cfg.AllowOrigins, origin) || slices.Contains(s.cfg.AllowOrigins, "*") {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 }
 
 func (s *Server) enter() bool {

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -24,7 +25,7 @@ func (k *socket) write(stopping context.Context) {
 		alive := true
 		select {
 		case <-stopping.Done():
-			closeWith(k.conn, cfg.WriteWait, websocket.CloseGoingAway, "the server stops; come back after a pause of random length")
+			closeWith(k.conn, cfg.CloseWait, websocket.CloseGoingAway, "the server stops; come back after a pause of random length")
 			return
 		case reply := <-k.replies:
 			alive = k.send(websocket.TextMessage, reply)
@@ -43,10 +44,11 @@ func (k *socket) write(stopping context.Context) {
 func (k *socket) ping() bool {
 	cfg := &k.server.cfg
 	if cfg.Authorize != nil && !cfg.Authorize(k.token) {
-		closeWith(k.conn, cfg.WriteWait, websocket.ClosePolicyViolation, "the token is no longer valid")
+		closeWith(k.conn, cfg.CloseWait, websocket.ClosePolicyViolation, "the token is no longer valid")
 		return false
 	}
-	if k.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(cfg.WriteWait)) != nil {
+	// How long it may take is judged below, as for messages.
+	if k.conn.WriteControl(websocket.PingMessage, k.life.ping(), time.Time{}) != nil {
 		return false
 	}
 	return k.send(websocket.TextMessage, heartbeat)
@@ -102,13 +104,12 @@ func (k *socket) sendUpdate(s *subscriber, u *live.Update) bool {
 }
 
 // send writes one message of several pieces, which may be shared with other
-// sockets. A client that does not take it in time is cut off: after half a
-// message nothing else can be said on a socket.
+// sockets. A client that does not take it is cut off: after half a message
+// nothing else can be said on a socket.
 func (k *socket) send(kind int, pieces ...[]byte) bool {
-	k.conn.SetWriteDeadline(time.Now().Add(k.server.cfg.WriteWait))
 	w, err := k.conn.NextWriter(kind)
 	if err == nil {
-		err = writeAll(w, pieces)
+		err = k.writeAll(w, pieces)
 	}
 	if err != nil {
 		k.server.cfg.Log.Info("stream: socket cut off", "error", err, "remote", k.conn.RemoteAddr())
@@ -116,10 +117,18 @@ func (k *socket) send(kind int, pieces ...[]byte) bool {
 	return err == nil
 }
 
-func writeAll(w io.WriteCloser, pieces [][]byte) error {
+// frameBytes is the most that one frame of a large message holds.
+const frameBytes = 64 << 10
+
+// writeAll writes the pieces, frame by frame, so that what a slow client has
+// taken of a large message counts before it is whole.
+func (k *socket) writeAll(w io.WriteCloser, pieces [][]byte) error {
 	for _, p := range pieces {
-		if _, err := w.Write(p); err != nil {
-			return err
+		for frame := range slices.Chunk(p, frameBytes) {
+			if _, err := w.Write(frame); err != nil {
+				return err
+			}
+			k.life.add(len(frame))
 		}
 	}
 	return w.Close()

@@ -18,7 +18,9 @@ import (
 	"runtime/debug"
 	"time"
 
+	"downpour/gateway/internal/pace"
 	"downpour/gateway/put"
+	"downpour/pushdown/memory"
 )
 
 // MaxLine is the longest line that is read, in bytes.
@@ -36,11 +38,11 @@ type Config struct {
 	Authorize func(token string) (Rights, bool)
 	// ReadOnly refuses puts.
 	ReadOnly bool
-	Log      *slog.Logger
+	// Memory is what connections reserve large buffers from.
+	Memory *memory.Pool
+	Log    *slog.Logger
 	// Idle ends a connection that sends nothing. Default 5 min.
 	Idle time.Duration
-	// WriteTimeout ends a connection that does not read. Default 10 s.
-	WriteTimeout time.Duration
 	// CountPuts is told of lines taken and refused.
 	CountPuts func(ok, bad int)
 }
@@ -56,23 +58,31 @@ func NewServer(cfg Config) *Server {
 	if cfg.Idle == 0 {
 		cfg.Idle = 5 * time.Minute
 	}
-	if cfg.WriteTimeout == 0 {
-		cfg.WriteTimeout = 10 * time.Second
-	}
 	if cfg.CountPuts == nil {
 		cfg.CountPuts = func(int, int) {}
 	}
 	return &Server{cfg: cfg}
 }
 
+// lastAnswers is how long a client has to take its last answers once the gateway
+// stops.
+const lastAnswers = 10 * time.Second
+
 // Serve reads lines until the client or ctx ends the connection, and closes it.
+// A client that does not read its answers is ended below, by package pace: nc
+// must be of pace.Listen.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { nc.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() {
+		nc.SetReadDeadline(time.Unix(1, 0))
+		nc.SetWriteDeadline(time.Now().Add(lastAnswers))
+	})
 	defer stop()
-	out := &deadlineWriter{nc: nc, timeout: s.cfg.WriteTimeout}
-	c := &conn{Server: s, nc: nc, ctx: ctx, in: bufio.NewReaderSize(nc, 64<<10), lost: out, out: bufio.NewWriterSize(out, 4<<10)}
+	out := &answers{nc: nc}
+	c := &conn{Server: s, nc: nc, ctx: ctx, account: s.cfg.Memory.Open(memory.Write), lost: out, out: bufio.NewWriterSize(out, 4<<10)}
+	defer c.account.Close()
+	c.begin()
 	if s.cfg.Authorize == nil {
 		c.rights = Rights{true, true, true}
 	}
@@ -110,26 +120,19 @@ func abort(nc net.Conn) {
 		a.Abort()
 		return
 	}
-	if t, ok := nc.(*net.TCPConn); ok {
-		t.SetLinger(0)
-	}
+	pace.ResetOnClose(nc)
 	nc.Close()
 }
 
-// deadlineWriter gives each write its own deadline: a client that never reads
-// its answers is cut off, not waited for.
-type deadlineWriter struct {
-	nc      net.Conn
-	timeout time.Duration
-	err     error // of the first write that failed: answers are lost
+// answers are what a connection is told.
+type answers struct {
+	nc  net.Conn
+	err error // of the first write that failed: answers are lost
 }
 
-func (w *deadlineWriter) Write(b []byte) (n int, err error) {
-	err = w.nc.SetWriteDeadline(time.Now().Add(w.timeout))
-	if err == nil {
-		n, err = w.nc.Write(b)
-	}
-	if err != nil {
+// Write passes on, and notes a failure.
+func (w *answers) Write(b []byte) (n int, err error) {
+	if n, err = w.nc.Write(b); err != nil {
 		w.err = err
 	}
 	return n, err
@@ -138,11 +141,13 @@ func (w *deadlineWriter) Write(b []byte) (n int, err error) {
 // conn is one connection.
 type conn struct {
 	*Server
+	account *memory.Account
 	nc      net.Conn
 	ctx     context.Context
 	in      *bufio.Reader
+	source  source // below in
 	out     *bufio.Writer
-	lost    *deadlineWriter // below out
+	lost    *answers // below out
 	rights  Rights
 	pending []pendingPuts
 	key     []byte

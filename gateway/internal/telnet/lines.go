@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 )
 
@@ -21,6 +22,7 @@ func (c *conn) readLine() ([]byte, error) {
 	if err := c.extend(held); err != nil {
 		return nil, err
 	}
+	c.widen(held)
 	line, err := c.in.ReadSlice('\n')
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
@@ -30,6 +32,50 @@ func (c *conn) readLine() ([]byte, error) {
 		return nil, err
 	}
 	return trimLine(line[:len(line)-1])
+}
+
+// A connection begins with a small buffer, so that thousands that are idle take
+// little, and gets a large one when it has filled the small one at once.
+const (
+	smallBuffer = 4 << 10
+	largeBuffer = 64 << 10
+)
+
+// source is where lines come from: a connection, behind the bytes that a smaller
+// buffer held.
+type source struct {
+	nc     net.Conn
+	held   []byte
+	filled bool // the last read took all that there was room for
+}
+
+// Read gives what was held, then what the connection has.
+func (s *source) Read(b []byte) (n int, err error) {
+	if len(s.held) > 0 {
+		n = copy(b, s.held)
+		s.held = s.held[n:]
+		return n, nil
+	}
+	n, err = s.nc.Read(b)
+	s.filled = n == len(b)
+	return n, err
+}
+
+// begin makes the first buffer.
+func (c *conn) begin() {
+	c.source.nc = c.nc
+	c.in = bufio.NewReaderSize(&c.source, smallBuffer)
+}
+
+// widen makes a larger buffer for a client that sends much; held is what the
+// present one still has. Lines that are held are not valid afterwards. A client
+// goes on with the small one where memory is short.
+func (c *conn) widen(held []byte) {
+	if !c.source.filled || c.in.Size() == largeBuffer || !c.account.Try(largeBuffer) {
+		return
+	}
+	c.source.held = bytes.Clone(held)
+	c.in = bufio.NewReaderSize(&c.source, largeBuffer)
 }
 
 // trimLine cuts off what ends a line beside its last byte.

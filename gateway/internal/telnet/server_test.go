@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"downpour/encoding"
+	"downpour/gateway/internal/pace"
 	"downpour/gateway/put"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
@@ -54,15 +55,15 @@ func (n *names) Assign(ctx context.Context, kind encoding.UIDKind, name string) 
 	return n.Resolve(ctx, kind, name)
 }
 
-// memory keeps the entries of append columns by row. Every Apply calls gate
+// table keeps the entries of append columns by row. Every Apply calls gate
 // before it does anything; its error fails the Apply.
-type memory struct {
+type table struct {
 	mu   sync.Mutex
 	rows map[string][]byte
 	gate func() error
 }
 
-func (m *memory) Apply(_ context.Context, _ string, mutations []store.Mutation) error {
+func (m *table) Apply(_ context.Context, _ string, mutations []store.Mutation) error {
 	if m.gate != nil {
 		if err := m.gate(); err != nil {
 			return err
@@ -78,7 +79,7 @@ func (m *memory) Apply(_ context.Context, _ string, mutations []store.Mutation) 
 
 // points are all values stored, in the order of their rows' arrival, as
 // "time=value" with the width in bytes behind floats: 1356998400=1.5f4.
-func (m *memory) points(t *testing.T) (out []string) {
+func (m *table) points(t *testing.T) (out []string) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +112,7 @@ func (m *memory) points(t *testing.T) (out []string) {
 // bench is a server on loopback over a store in memory.
 type bench struct {
 	*testing.T
-	store  *memory
+	store  *table
 	writer *put.Writer
 	series *put.Series
 	addr   string
@@ -126,8 +127,8 @@ type bench struct {
 func start(t *testing.T, change func(*Config)) *bench { return startOn(t, nil, change) }
 
 // newStore is an empty store and the way to it, in small batches.
-func newStore(gate func() error) (*memory, *put.Writer, *put.Series) {
-	m := &memory{rows: map[string][]byte{}, gate: gate}
+func newStore(gate func() error) (*table, *put.Writer, *put.Series) {
+	m := &table{rows: map[string][]byte{}, gate: gate}
 	schema := encoding.DefaultSchema()
 	series := put.NewSeries(schema, &names{ids: map[string]uint64{}}, put.Auto{})
 	cfg := put.Config{Schema: schema, Table: "tsdb", Form: put.Appended, Window: 50 * time.Microsecond, WindowBytes: 1 << 10, Lanes: 2}
@@ -179,7 +180,7 @@ func (b *bench) serve(s *Server) {
 			if err != nil {
 				return
 			}
-			work.Go(func() { s.Serve(ctx, c) })
+			work.Go(func() { s.Serve(ctx, pace.NewConn(c, pace.Limits{})) })
 		}
 	})
 	b.Cleanup(func() {

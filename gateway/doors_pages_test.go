@@ -1,0 +1,153 @@
+package gateway_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"downpour/gateway/internal/httpapi"
+	"downpour/pushdown/store"
+)
+
+// written counts what is written to a store.
+type written struct {
+	*faulty
+	n atomic.Int64
+}
+
+func (w *written) Apply(ctx context.Context, table string, m []store.Mutation) error {
+	w.n.Add(1)
+	return w.faulty.Apply(ctx, table, m)
+}
+
+func (w *written) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
+	w.n.Add(1)
+	return w.faulty.Increment(ctx, table, cell, delta)
+}
+
+func (w *written) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+	w.n.Add(1)
+	return w.faulty.CompareAndPut(ctx, table, cell, expected, value)
+}
+
+// openForAll is a gateway without tokens on which everything is allowed, and the
+// count of what is written to its store.
+func openForAll(t *testing.T, origins ...string) (*bench, *atomic.Int64) {
+	t.Helper()
+	cfg := config(0)
+	cfg.AllowDelete, cfg.AllowOrigins = true, origins
+	// What puts record is written later, and would count for another request.
+	cfg.MetaTracking, cfg.MetaIncrementing, cfg.MetaRealtimeTS, cfg.MetaRealtimeUID = "false", "false", "false", "false"
+	st := &faulty{Store: memoryStore(t, cfg)}
+	st.set()
+	w := &written{faulty: st}
+	b := &bench{T: t, cfg: cfg, store: st, g: start(t, cfg, w)}
+	b.put("m 1356998400 1 host=a")
+	return b, &w.n
+}
+
+// changes tells what the table of routes says of a request, and what it cannot
+// say: a query may delete by its body.
+func (k knock) changes() bool {
+	verb := map[string]string{"HEAD": "GET"}[k.method]
+	if verb == "" {
+		verb = k.method
+	}
+	return k.verb == "OVERRIDE" || k.verb == "BODY" || !slices.Contains(httpapi.Routes()[k.route].Reads, verb)
+}
+
+// The table says of every route and verb whether it changes something: whatever
+// it says reads writes nothing, and what is known to change is not said to read.
+func TestDoors_reads(t *testing.T) {
+	b, writes := openForAll(t)
+	reading, changing := 0, 0
+	for _, k := range knocks(t) {
+		before := writes.Load()
+		a := b.do(k.method, "/"+k.path, strings.NewReader(k.body))
+		n := writes.Load() - before
+		if k.changes() {
+			changing++
+			continue
+		}
+		reading++
+		if n > 0 {
+			t.Errorf("%s %s reads, says the table, and has written %d times: %d %.100s", k.verb, k.path, n, a.status, a.body)
+		}
+		if k.more != 0 {
+			t.Errorf("%s %s reads, says the table, and needs a scope that readers lack", k.verb, k.path)
+		}
+	}
+	for _, name := range []string{"POST api/put", "GET api/dropcaches", "DELETE api/dropcaches", "GET dropcaches", "GET api/uid/assign", "GET api/uid/rename"} {
+		verb, route, _ := strings.Cut(name, " ")
+		if !(knock{verb: verb, method: verb, route: route}).changes() {
+			t.Errorf("%s reads, says the table", name)
+		}
+	}
+	if reading < 30 || changing < 100 || writes.Load() == 0 {
+		t.Errorf("%d requests read and %d change, with %d writes", reading, changing, writes.Load())
+	}
+	t.Logf("%d requests read and %d change", reading, changing)
+}
+
+// No page of another site changes anything by any route and verb, not by a link
+// either; links to what only reads may stay. Our own pages, listed ones, and
+// what is no browser go on.
+func TestDoors_pages(t *testing.T) {
+	const evil, ok = "http://evil.example", "http://ok.example"
+	b, writes := openForAll(t)
+	listed, _ := openForAll(t, ok)
+	refused := func(a answer) bool { return strings.Contains(a.body, "CORS domain not allowed") }
+
+	link := []string{"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document", "Sec-Fetch-Site"}
+	foreign := map[string][]string{
+		"a link":                 append(link[:5:5], "cross-site"),
+		"a link of the site":     append(link[:5:5], "same-site"),
+		"a link with a referer":  append(link[:5:5], "cross-site", "Referer", evil+"/page"),
+		"an image":               {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"},
+		"a script":               {"Origin", evil, "Sec-Fetch-Site", "cross-site"},
+		"an old browser":         {"Origin", evil},
+		"a file":                 {"Origin", "null"},
+		"a word yet to be known": append(link[:5:5], "elsewhere"),
+	}
+	let := map[*bench]map[string][]string{
+		b: {
+			"no browser":     nil,
+			"the address":    append(link[:5:5], "none"),
+			"our link":       append(link[:5:5], "same-origin"),
+			"our script":     {"Origin", "http://" + b.address(), "Sec-Fetch-Site", "same-origin"},
+			"an old browser": {"Origin", "http://" + b.address()},
+		},
+		listed: {
+			"a listed script": {"Origin", ok, "Sec-Fetch-Site", "cross-site"},
+			"a listed link":   append(link[:5:5], "cross-site", "Referer", ok+"/page"),
+		},
+	}
+	for _, k := range knocks(t) {
+		if k.route == "api/ws" { // the socket has its own rules, see TestDoors_origins
+			continue
+		}
+		for page, header := range foreign {
+			before := writes.Load()
+			a := b.do(k.method, "/"+k.path, strings.NewReader(k.body), header...)
+			mayRead := !k.changes() && k.method == http.MethodGet && slices.Contains(header, "navigate")
+			switch head := k.method == http.MethodHead; {
+			case mayRead && refused(a):
+				t.Errorf("%s %s by %s is refused: %d %.100s", k.verb, k.path, page, a.status, a.body)
+			case !mayRead && (a.status != http.StatusForbidden || !head && !refused(a)):
+				t.Errorf("%s %s by %s: %d %.100s, want it refused", k.verb, k.path, page, a.status, a.body)
+			case writes.Load() != before:
+				t.Errorf("%s %s by %s has written", k.verb, k.path, page)
+			}
+		}
+		for b, pages := range let {
+			for page, header := range pages {
+				if a := b.do(k.method, "/"+k.path, strings.NewReader(k.body), header...); refused(a) {
+					t.Errorf("%s %s by %s: %d %.100s", k.verb, k.path, page, a.status, a.body)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,88 @@
+// Package origin tells which pages of browsers may use the gateway, by the
+// origins as browsers send them: a scheme, a host, and a port unless it is the
+// scheme's own.
+//
+//	Origin: http://localhost:8000     a page of that host and port
+//	Origin: https://grafana.example   port 443
+//	Origin: null                      a page without one: a file, a sandbox
+package origin
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// List are the origins beside the gateway's own. The zero value has none.
+type List struct {
+	all    bool
+	listed []*url.URL
+}
+
+// Parse reads a list: origins in any case, or "*" for all. The error names the
+// first entry that no browser would ever send.
+func Parse(list []string) (List, error) {
+	var l List
+	for _, text := range list {
+		if text == "*" {
+			l.all = true
+			continue
+		}
+		u, err := parse(text)
+		if err != nil {
+			return List{}, err
+		}
+		l.listed = append(l.listed, u)
+	}
+	return l, nil
+}
+
+func parse(text string) (*url.URL, error) {
+	u, err := url.Parse(strings.ToLower(text))
+	switch {
+	case err != nil || u.Scheme == "" || u.Host == "" || u.Hostname() == "":
+		return nil, fmt.Errorf("got %q, want * or an origin as browsers send it, such as http://localhost:8000", text)
+	case u.Scheme+"://"+u.Host != strings.ToLower(text):
+		return nil, fmt.Errorf("got %q, want the origin alone: %s://%s", text, u.Scheme, u.Host)
+	case u.Scheme == "http" && u.Port() == "80", u.Scheme == "https" && u.Port() == "443":
+		// The same origin, which browsers send without the port.
+		u.Host = strings.TrimSuffix(u.Host, ":"+u.Port())
+	}
+	return u, nil
+}
+
+// Empty tells that no origin is listed.
+func (l List) Empty() bool { return !l.all && len(l.listed) == 0 }
+
+// Has tells whether an origin is listed.
+func (l List) Has(origin string) bool {
+	if l.all {
+		return true
+	}
+	for _, u := range l.listed {
+		if strings.EqualFold(u.Scheme+"://"+u.Host, origin) {
+			return true
+		}
+	}
+	return false
+}
+
+// Allows tells whether a page may use the gateway at host, the request's Host:
+// one of a listed origin, or one that the gateway has served itself.
+func (l List) Allows(origin, host string) bool {
+	if l.Has(origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
+}
+
+// Names tells whether a listed origin is at host, with its port or without.
+func (l List) Names(host, name string) bool {
+	for _, u := range l.listed {
+		if strings.EqualFold(u.Host, host) || strings.EqualFold(u.Hostname(), name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+package origin
+
+import (
+	"strings"
+	"testing"
+)
+
+// What no browser sends is refused, with what it would send where that is known.
+func TestParse(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		_, err := Parse([]string{"http://ok.example", text})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasSuffix(err.Error(), want)) {
+			t.Errorf("%q: %v, want an error that ends in %q", text, err, want)
+		}
+	}
+	f("*", "")
+	f("http://localhost:8000", "")
+	f("HTTPS://Grafana.Example", "")
+	f("http://[::1]:3000", "")
+	f("app://desktop", "")
+	const such = "want * or an origin as browsers send it, such as http://localhost:8000"
+	f("localhost", such)
+	f("localhost:8000", such)
+	f("grafana.example", such)
+	f("//grafana.example", such)
+	f("http:grafana.example", such)
+	f("http://", such)
+	f("http://:8000", such)
+	f("null", such)
+	f("http://a b", such)
+	f("", such)
+	f("http://grafana.example/", "want the origin alone: http://grafana.example")
+	f("http://grafana.example/d/abc?x=1", "want the origin alone: http://grafana.example")
+	f("http://me@grafana.example", "want the origin alone: http://grafana.example")
+	f("https://grafana.example:80", "")
+}
+
+func TestList(t *testing.T) {
+	l, err := Parse([]string{"http://ok.example:3000", "https://OTHER.example", "http://a:80", "https://b:443", "https://c:80"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(l List, origin, host string, has, allows bool) {
+		t.Helper()
+		if l.Has(origin) != has || l.Allows(origin, host) != allows {
+			t.Errorf("%q at %s: listed %t, allowed %t; want %t, %t", origin, host, l.Has(origin), l.Allows(origin, host), has, allows)
+		}
+	}
+	f(l, "http://ok.example:3000", "gateway:4242", true, true)
+	f(l, "HTTP://OK.example:3000", "gateway:4242", true, true)
+	f(l, "https://other.example", "gateway:4242", true, true)
+	f(l, "http://other.example", "gateway:4242", false, false)
+	f(l, "http://a", "gateway:4242", true, true)
+	f(l, "https://b", "gateway:4242", true, true)
+	f(l, "https://c:80", "gateway:4242", true, true)
+	f(l, "https://c", "gateway:4242", false, false)
+	f(l, "http://ok.example", "gateway:4242", false, false)
+	f(l, "http://ok.example:3000.evil.example", "gateway:4242", false, false)
+	f(l, "http://Gateway:4242", "gateway:4242", false, true)
+	f(l, "http://gateway", "gateway:4242", false, false)
+	f(l, "null", "gateway:4242", false, false)
+	f(l, "", "", false, false)
+	all, err := Parse([]string{"*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(all, "http://evil.example", "gateway:4242", true, true)
+	f(all, "null", "gateway:4242", true, true)
+	f(List{}, "http://ok.example:3000", "gateway:4242", false, false)
+	if !(List{}).Empty() || l.Empty() || all.Empty() {
+		t.Error("which lists are empty")
+	}
+	if !l.Names("ok.example:3000", "ok.example") || !l.Names("ok.example:1", "ok.example") || l.Names("evil.example", "evil.example") {
+		t.Error("which hosts are named")
+	}
+}
