@@ -128,6 +128,20 @@ func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 	return pool, nil
 }
 
+// OutsideHeap is what of the process's budget lies outside of Go's heap, in bytes:
+// the embedded store's cache of blocks, which C's allocator has. 0 is none.
+func (c *Common) OutsideHeap() int64 {
+	if !c.Embedded() {
+		return 0
+	}
+	asked, err := c.MemoryBytes()
+	if err != nil {
+		return 0 // MemoryPool tells it
+	}
+	bytes, _ := memory.Budget(asked)
+	return StoreCache(bytes)
+}
+
 // StoreCache is what the embedded store's cache of blocks may hold of a budget.
 func StoreCache(budget int64) int64 { return min(128<<20, budget/8) }
 
