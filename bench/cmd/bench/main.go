@@ -130,7 +130,7 @@ func (s *session) report() *report.Report { return report.New(s.args[0], s.args)
 // finish prints the report and saves it.
 func (s *session) finish(r *report.Report, err error) error {
 	r.Done()
-	if len(r.Figures)+len(r.Latencies)+len(r.Curves)+len(r.Aims) > 0 {
+	if len(r.Figures)+len(r.Latencies)+len(r.Curves)+len(r.Aims)+len(r.Changes) > 0 {
 		err = errors.Join(err, r.WriteText(s.out))
 		path, saveErr := s.save(r)
 		if err = errors.Join(err, saveErr); saveErr == nil && path != "" {
