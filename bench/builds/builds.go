@@ -48,11 +48,13 @@ type Config struct {
 	// Open opens the store at an address such as hbase:127.0.0.1:2181.
 	Open func(address string) (bench.Store, error)
 	// Rounds, each with processes and storage of its own; fewer than
-	// paired.Fewest give no interval. In each, every question is asked Turns
-	// times of both.
-	Rounds, Turns int
-	// TurnFor is how long a build is asked the same question in one turn, at
-	// least; what is quickly answered is asked several times.
+	// paired.Fewest give no interval.
+	Rounds int
+	// Turns is how often the builds take turns at a question in a round, at
+	// most, and TurnFor how long a turn lasts, at least: a question that is
+	// quickly answered is asked several times in each, and one that takes
+	// longer than a turn has fewer of them.
+	Turns   int
 	TurnFor time.Duration
 	// Connections of putters.
 	Connections int

@@ -176,6 +176,26 @@ func TestInTurn(t *testing.T) {
 	}
 }
 
+// What takes long has fewer turns, and what is quick is asked more often in each.
+func TestDivide(t *testing.T) {
+	f := func(c Config, takes time.Duration, turns, count int) {
+		t.Helper()
+		if gotTurns, gotCount := c.divide(takes); gotTurns != turns || gotCount != count {
+			t.Errorf("%s: %d turns of %d, want %d of %d", takes, gotTurns, gotCount, turns, count)
+		}
+	}
+	c := Config{Turns: 8, TurnFor: 40 * time.Millisecond}
+	f(c, time.Second, 2, 1)
+	f(c, 100*time.Millisecond, 4, 1)
+	f(c, 110*time.Millisecond, 4, 1) // not 3
+	f(c, 40*time.Millisecond, 8, 1)
+	f(c, 39*time.Millisecond, 8, 2)
+	f(c, time.Millisecond, 8, 40)
+	f(c, 0, 8, most)
+	f(Config{Turns: 1}, time.Second, 1, 1)
+	f(Config{Turns: 1, TurnFor: time.Second}, time.Second, 1, 1)
+}
+
 // Of the turns of a round the median counts; what has no processor time has no
 // ratio of it.
 func TestLedger(t *testing.T) {

@@ -38,16 +38,18 @@ func (l *ledger) entry(row, store, what, unit string) *entry {
 }
 
 // add takes what a round has shown of the row: of each build the median of its
-// turns.
+// turns, which one that was disturbed does not move, and the mean of their
+// processor time, for that of collecting garbage falls into few of them.
 func (e *entry) add(turns [2][]sample) {
 	for i, samples := range turns {
-		var amounts, processors []float64
+		var amounts []float64
+		var processor time.Duration
 		for _, s := range samples {
 			amounts = append(amounts, s.amount)
-			processors = append(processors, s.processor.Seconds())
+			processor += s.processor
 		}
 		e.amounts[i] = append(e.amounts[i], median(amounts))
-		e.processors[i] = append(e.processors[i], median(processors))
+		e.processors[i] = append(e.processors[i], processor.Seconds()/float64(len(samples)))
 	}
 }
 

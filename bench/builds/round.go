@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"downpour/bench"
@@ -216,9 +215,6 @@ func (o *round) askAgain(ctx context.Context) error {
 	return o.follow(ctx)
 }
 
-// most is how often a question is asked in one turn, at most.
-const most = 200
-
 // ask measures a question. In the first round the answers of both are compared.
 func (o *round) ask(ctx context.Context, store string, q question) error {
 	if !o.cfg.wants(q.row) {
@@ -232,11 +228,12 @@ func (o *round) ask(ctx context.Context, store string, q question) error {
 		return ctx.Err()
 	}
 
-	count, err := o.count(ctx, q)
+	longest, err := o.warm(ctx, q)
 	if err != nil {
 		return fmt.Errorf("%s: %w", q.row, err)
 	}
-	samples, err := o.inTurn(o.cfg.Turns, func(s *side, turn int) (sample, error) {
+	turns, count := o.cfg.divide(longest)
+	samples, err := o.inTurn(turns, func(s *side, turn int) (sample, error) {
 		return s.ask(ctx, q, o.cfg.Data, (o.index*o.cfg.Turns+turn)*count, count)
 	})
 	if err != nil {
@@ -246,10 +243,9 @@ func (o *round) ask(ctx context.Context, store string, q question) error {
 	return nil
 }
 
-// count warms both for a question and returns how often it is asked in a turn:
-// the same number for both, or they would not do the same.
-func (o *round) count(ctx context.Context, q question) (int, error) {
-	longest := 0.0
+// warm asks both a question that does not count yet, and returns how long it
+// takes, the longer time of the two.
+func (o *round) warm(ctx context.Context, q question) (longest time.Duration, err error) {
 	for _, s := range o.sides {
 		if _, err := s.ask(ctx, q, o.cfg.Data, 0, max(q.warm, 1)); err != nil {
 			return 0, err
@@ -258,9 +254,24 @@ func (o *round) count(ctx context.Context, q question) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		longest = max(longest, one.amount)
+		longest = max(longest, time.Duration(one.amount*float64(time.Second)))
 	}
-	return min(max(int(math.Ceil(o.cfg.TurnFor.Seconds()/longest)), 1), most), nil
+	return longest, nil
+}
+
+// most is how often a question is asked in one turn, at most.
+const most = 200
+
+// divide returns in how many turns a question is asked that takes so long, and
+// how often in each: the same for both builds, or they would not do the same.
+func (c *Config) divide(takes time.Duration) (turns, count int) {
+	takes = max(takes, time.Microsecond)
+	times := func(whole time.Duration) int { return int((whole + takes - 1) / takes) }
+
+	// An even number, so that each build is first as often as second.
+	turns = times(time.Duration(c.Turns) * c.TurnFor)
+	turns += turns % 2
+	return min(max(turns, 2), c.Turns), min(max(times(c.TurnFor), 1), most)
 }
 
 // agree compares the answers of both in the first round.
@@ -277,17 +288,18 @@ func (o *round) agree(ctx context.Context, q question) error {
 }
 
 // Live queries that are followed, by so many sockets, and how many points they
-// are shown in a turn.
+// are shown in a turn. It lasts a second, so there are few turns.
 const (
-	followed  = 4
-	followers = 20
-	shown     = 5
+	followed    = 4
+	followers   = 20
+	shown       = 5
+	followTurns = 2
 )
 
 // follow measures the time from a put to its frame at every socket, and the
 // processor time that it costs to keep them up to date.
 func (o *round) follow(ctx context.Context) error {
-	samples, err := o.inTurn(o.cfg.Turns, func(s *side, _ int) (sample, error) {
+	samples, err := o.inTurn(min(followTurns, o.cfg.Turns), func(s *side, _ int) (sample, error) {
 		one, err := s.timed(func() (time.Duration, error) {
 			f, err := live.Frames(ctx, live.FramesConfig{Server: s.server, Sockets: followers, Plans: followed, Puts: shown})
 			return f.Took, err

@@ -33,8 +33,8 @@ type buildFlags struct {
 
 func (f *buildFlags) bind(flags *flag.FlagSet) {
 	flags.StringVar(&f.stores, "stores", "embedded", "builds: stores to compare on, by comma: "+strings.Join(builds.Stores, ", "))
-	flags.IntVar(&f.turns, "turns", 2, "builds: how often each is asked the same in a round")
-	flags.DurationVar(&f.turnFor, "turn-for", 150*time.Millisecond, "builds: how long a turn lasts, at least; quick questions are asked several times in it")
+	flags.IntVar(&f.turns, "turns", 8, "builds: how often they take turns at a question in a round, at most")
+	flags.DurationVar(&f.turnFor, "turn-for", 40*time.Millisecond, "builds: how long a turn lasts, at least: quick questions are asked several times in it, slow ones have fewer turns")
 	flags.StringVar(&f.aEnv, "a-env", "", "builds: settings of A's gateways, KEY=VALUE by comma")
 	flags.StringVar(&f.bEnv, "b-env", "", "builds: and of B's")
 }

@@ -25,7 +25,7 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"compare", "the table of aims: Downpour, OpenTSDB, VictoriaMetrics and the bare scan side by side; or two servers, -a URL -b URL", compare},
+		{"compare", "the table of aims: Downpour, OpenTSDB, VictoriaMetrics and the bare scan side by side; or two builds or servers, -a and -b", compare},
 		{"generate", "write a data set as text", generate},
 		{"load", "put a data set into a server by telnet or HTTP, or straight as rows into a store", load},
 		{"scan", "large queries in this process beside the bare scan of the same rows", scan},
