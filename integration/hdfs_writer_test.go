@@ -24,7 +24,7 @@ type logWriter struct {
 
 	acknowledged atomic.Int64 // points 0 to acknowledged-1 are promised
 	refused      atomic.Int64 // batches, each time that it was sent
-	last         atomic.Pointer[string]
+	last         atomic.Value // the latest refusal, a string
 }
 
 // lotPoints is how many points a series has.
@@ -57,8 +57,7 @@ func (w *logWriter) run(ctx context.Context, p *e2e.Program) {
 
 			err := w.send(ctx, p, points)
 			if err != nil && ctx.Err() == nil {
-				text := err.Error()
-				w.last.Store(&text)
+				w.last.Store(err.Error())
 				w.refused.Add(1)
 			}
 			return err
@@ -66,8 +65,16 @@ func (w *logWriter) run(ctx context.Context, p *e2e.Program) {
 		if err == nil {
 			w.acknowledged.Add(crashBatch)
 		}
+
+		select {
+		case <-ctx.Done():
+		case <-time.After(betweenBatches):
+		}
 	}
 }
+
+// betweenBatches leaves the processors to servers that start.
+const betweenBatches = 20 * time.Millisecond
 
 // account is what was found of a writer's points.
 type account struct {

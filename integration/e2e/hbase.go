@@ -226,7 +226,8 @@ const (
 func (h *HBase) java(ctx context.Context, name, main string, heapMiB int, args ...string) (*Process, error) {
 	flags := javaFlags(h.dir, h.class, heapMiB)
 	if main != regionServerMain {
-		flags = append(flags, "-XX:+UseSerialGC") // fewer threads and less memory where speed is not the point
+		// Fewer threads, less memory and a sooner start where speed is not the point.
+		flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	}
 	flags = append(flags, main)
 	return Start(ctx, Command{Name: name, Path: "java", Args: append(append(flags, args...), "start"), Dir: h.dir})

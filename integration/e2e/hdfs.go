@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // HDFSOptions says what kind of file system StartHDFS makes. The zero value is
@@ -35,8 +37,10 @@ type HDFS struct {
 	httpPort int
 	name     *Process
 	data     []*Process
-	ports    []int // two of each data node: for blocks and for calls
+	ports    []dataNodePorts
 }
+
+type dataNodePorts struct{ blocks, calls, http int }
 
 const (
 	nameNodeMain = "org.apache.hadoop.hdfs.server.namenode.NameNode"
@@ -72,11 +76,14 @@ func StartHDFS(ctx context.Context, o HDFSOptions) (*HDFS, error) {
 }
 
 func (h *HDFS) start(ctx context.Context) error {
-	ports, err := freePorts(2 + 2*len(h.data))
+	ports, err := freePorts(2 + 3*len(h.data))
 	if err != nil {
 		return err
 	}
-	h.rpcPort, h.httpPort, h.ports = ports[0], ports[1], ports[2:]
+	h.rpcPort, h.httpPort = ports[0], ports[1]
+	for own := range slices.Chunk(ports[2:], 3) {
+		h.ports = append(h.ports, dataNodePorts{blocks: own[0], calls: own[1], http: own[2]})
+	}
 	if err := h.writeConfig(); err != nil {
 		return err
 	}
@@ -94,7 +101,7 @@ func (h *HDFS) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return h.WaitReady(ctx, len(h.data))
+	return h.WaitReady(ctx)
 }
 
 // format makes an empty file system in the name node's directory.
@@ -112,43 +119,75 @@ func (h *HDFS) format(ctx context.Context) error {
 }
 
 func (h *HDFS) java(ctx context.Context, name, main string, args ...string) (*Process, error) {
-	flags := append(javaFlags(h.dir, h.class, hdfsHeapMiB), "-XX:+UseSerialGC", main)
+	// Small and soon there: neither is busy in a test.
+	flags := append(javaFlags(h.dir, h.class, hdfsHeapMiB), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", main)
 	return Start(ctx, Command{Name: name, Path: "java", Args: append(flags, args...), Dir: h.dir})
 }
 
-// WaitReady waits until the name node counts n live data nodes and takes writes.
-// A data node that died counts as live for some ten seconds more.
-func (h *HDFS) WaitReady(ctx context.Context, n int) error {
-	return UntilProcess(ctx, h.name, httpInterval, func(ctx context.Context) error {
-		state, err := h.state(ctx)
-		if err != nil {
+// WaitReady waits until the name node takes writes and every data node, one that
+// was started again too, has registered there.
+func (h *HDFS) WaitReady(ctx context.Context) error {
+	return UntilProcess(ctx, h.name, 100*time.Millisecond, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+
+		if err := h.nameNodeReady(ctx); err != nil {
 			return err
 		}
-		if state.FSState != "Operational" || state.NumLiveDataNodes != n {
-			return fmt.Errorf("HDFS is %s with %d live data nodes, want Operational with %d", state.FSState, state.NumLiveDataNodes, n)
+		for i := range h.data {
+			if err := h.dataNodeReady(ctx, i); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 }
 
-// fileSystemState is what the name node tells of itself at /jmx.
-type fileSystemState struct {
-	FSState          string // "safeMode" or "Operational"
-	NumLiveDataNodes int
+func (h *HDFS) nameNodeReady(ctx context.Context) error {
+	var state struct {
+		FSState          string // "safeMode" or "Operational"
+		NumLiveDataNodes int
+	}
+	if err := bean(ctx, h.httpPort, "NameNode", "FSNamesystemState", &state); err != nil {
+		return err
+	}
+	if state.FSState != "Operational" || state.NumLiveDataNodes != len(h.data) {
+		return fmt.Errorf("HDFS is %s with %d live data nodes, want Operational with %d", state.FSState, state.NumLiveDataNodes, len(h.data))
+	}
+	return nil
 }
 
-func (h *HDFS) state(ctx context.Context) (fileSystemState, error) {
-	url := fmt.Sprintf("http://127.0.0.1:%d/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState", h.httpPort)
-	a, err := Get(ctx, url)
-	if err != nil {
-		return fileSystemState{}, err
+// dataNodeReady asks the data node itself: the name node counts one that died as
+// live for a while.
+func (h *HDFS) dataNodeReady(ctx context.Context, i int) error {
+	var info struct{ BPServiceActorInfo string } // JSON once more
+	if err := bean(ctx, h.ports[i].http, "DataNode", "DataNodeInfo", &info); err != nil {
+		return err
 	}
 
-	var answer struct{ Beans []fileSystemState }
-	if err := json.Unmarshal(a.Body, &answer); err != nil || a.Status != http.StatusOK || len(answer.Beans) != 1 {
-		return fileSystemState{}, fmt.Errorf("state of HDFS: status %d, %d beans, want 200 and 1: %.200s", a.Status, len(answer.Beans), a.Body)
+	var actors []struct{ ActorState string }
+	if err := json.Unmarshal([]byte(info.BPServiceActorInfo), &actors); err != nil {
+		return fmt.Errorf("state of data node %d: %w", i, err)
 	}
-	return answer.Beans[0], nil
+	if len(actors) != 1 || actors[0].ActorState != "RUNNING" {
+		return fmt.Errorf("state of data node %d: %+v, want RUNNING", i, actors)
+	}
+	return nil
+}
+
+// bean reads one of the objects that a server of HDFS shows at /jmx.
+func bean(ctx context.Context, port int, service, name string, into any) error {
+	url := fmt.Sprintf("http://127.0.0.1:%d/jmx?qry=Hadoop:service=%s,name=%s", port, service, name)
+	a, err := Get(ctx, url)
+	if err != nil {
+		return err
+	}
+
+	var answer struct{ Beans []json.RawMessage }
+	if err := json.Unmarshal(a.Body, &answer); err != nil || a.Status != http.StatusOK || len(answer.Beans) != 1 {
+		return fmt.Errorf("%s: status %d, %d beans, want 200 and 1: %.200s", url, a.Status, len(answer.Beans), a.Body)
+	}
+	return json.Unmarshal(answer.Beans[0], into)
 }
 
 // Root returns the directory of an HBase on this file system, as
@@ -168,8 +207,9 @@ func (h *HDFS) Dir() string { return h.dir }
 func (h *HDFS) StartDataNode(ctx context.Context, i int) error {
 	p, err := h.java(ctx, fmt.Sprintf("datanode-%d", i), dataNodeMain,
 		"-D", "dfs.datanode.data.dir=file://"+filepath.Join(h.dir, fmt.Sprintf("data-%d", i)),
-		"-D", fmt.Sprintf("dfs.datanode.address=127.0.0.1:%d", h.ports[2*i]),
-		"-D", fmt.Sprintf("dfs.datanode.ipc.address=127.0.0.1:%d", h.ports[2*i+1]))
+		"-D", fmt.Sprintf("dfs.datanode.address=127.0.0.1:%d", h.ports[i].blocks),
+		"-D", fmt.Sprintf("dfs.datanode.ipc.address=127.0.0.1:%d", h.ports[i].calls),
+		"-D", fmt.Sprintf("dfs.datanode.http.address=127.0.0.1:%d", h.ports[i].http))
 	if err != nil {
 		return err
 	}

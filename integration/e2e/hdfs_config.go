@@ -6,11 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 )
-
-// httpInterval is how often a start is looked at over HTTP.
-const httpInterval = 100 * time.Millisecond
 
 // writeConfig writes hdfs-site.xml, the logging configuration and what the
 // servers want to find on their class path.
@@ -71,6 +67,10 @@ func (h *HDFS) clientSite() map[string]string {
 		"hbase.unsafe.stream.capability.enforce": "true",
 		"dfs.replication":                        strconv.Itoa(len(h.data)),
 		"dfs.client.socket-timeout":              socketTimeout,
+
+		// A data node that failed once would be left alone for six hours, and there
+		// are few.
+		"hbase.regionserver.async.wal.max.exclude.datanode.count": "0",
 
 		// The log of a dead server is asked for again this soon; the second is for
 		// a recovery that met a dead data node first.
