@@ -107,6 +107,8 @@ public class Admin {
         case "scan": scan(table(w)); break;
         case "put": put(table(w), w); break;
         case "reads": reads(admin, table(w)); break;
+        case "files": files(admin, table(w)); break;
+        case "durability": durability(admin, table(w), w[2]); break;
         default: throw new IllegalArgumentException("no such command: " + w[0]);
       }
     }
@@ -369,5 +371,19 @@ public class Admin {
     }
     data(read);
     data(filtered);
+  }
+
+  private void files(org.apache.hadoop.hbase.client.Admin admin, TableName table)
+      throws IOException {
+    data(metrics(admin, table).stream().mapToInt(RegionMetrics::getStoreFileCount).sum());
+  }
+
+  private void durability(
+      org.apache.hadoop.hbase.client.Admin admin, TableName table, String durability)
+      throws IOException {
+    admin.modifyTable(
+        TableDescriptorBuilder.newBuilder(admin.getDescriptor(table))
+            .setDurability(Durability.valueOf(durability))
+            .build());
   }
 }
