@@ -172,7 +172,7 @@ func (r *race) clear() {
 	if len(r.acked) == 0 {
 		return
 	}
-	a := r.do(http.MethodDelete, "/api/query?start=1&m="+url.QueryEscape("none:"+r.names[0]), nil)
+	a := r.do(http.MethodDelete, "/api/query?start=1356990000&end=1357100000&m="+url.QueryEscape("none:"+r.names[0]), nil)
 	if a.status != 200 {
 		r.Errorf("delete: %d %s", a.status, a.body)
 	}
@@ -180,7 +180,7 @@ func (r *race) clear() {
 }
 
 // raceStart is the time of a race's first point.
-const raceStart = 1356998400
+const raceStart = 1356998400 // a full hour; a race has less than a day of points
 
 // take numbers n points that are about to be sent.
 func (r *race) take(n int) (first int, late bool) {
@@ -255,7 +255,7 @@ func (r *race) check() {
 		metrics = append(metrics, r.renamed)
 	}
 	for _, m := range metrics {
-		a := r.get("/api/query?start=1&m=" + url.QueryEscape("none:"+m))
+		a := r.get("/api/query?start=1356990000&end=1357100000&m=" + url.QueryEscape("none:"+m))
 		if strings.Contains(a.body, "No such name for 'metrics'") {
 			continue
 		}

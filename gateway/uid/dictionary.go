@@ -53,7 +53,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// DefaultBytes is the memory for some 350,000 names and as many UIDs.
+// DefaultBytes is the memory for some 500,000 names and as many UIDs.
 const DefaultBytes = 128 << 20
 
 // MostName is the length of the longest name in bytes: it is a row key, of which
@@ -94,7 +94,7 @@ func New(cfg Config) *Dictionary {
 }
 
 // entryBytes is what a mapping takes beside its name and UID, about.
-const entryBytes = 160
+const entryBytes = 112
 
 // Stats counts what the dictionary met since it was made.
 type Stats struct {

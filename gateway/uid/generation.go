@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,6 +126,7 @@ func (d *Dictionary) remember(generation uint64, kind encoding.UIDKind, names ma
 		return
 	}
 	for name, u := range names {
+		name = strings.Clone(name) // which may be a part of a request
 		at := nameKey{kind, string(u)}
 		if old, ok := d.reverse.GetIfPresent(at); ok && old != name {
 			d.forward.Invalidate(nameKey{kind, old})
