@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/gateway/put"
 )
 
 var racesFlag = flag.Int("races", 100, "how many races of puts with changes of names are run")
@@ -51,16 +51,7 @@ func hesitantEmbedded(t *testing.T, seed uint64) *bench {
 }
 
 func hesitantHBase(t *testing.T, seed uint64) *bench {
-	cluster, err := hbasefake.Start(hbasefake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}} {
-		cluster.CreateTable(name, families)
-	}
-	cfg, st := hbaseConfig(t, cluster.Address())
-	cfg.AllowDelete, cfg.KnownWithin = true, time.Millisecond
+	cfg, st := fakeHBase(t)
 	return &bench{T: t, cfg: cfg, g: start(t, cfg, newHesitant(st, seed))}
 }
 
@@ -105,23 +96,25 @@ func (r *race) run(counts map[string]int) {
 	}
 	var work sync.WaitGroup
 	for range 3 {
-		puts := make([]func(int), 1+r.rnd.IntN(4))
-		sizes := make([]int, len(puts))
-		for i := range puts {
+		sends := make([]func(int), 1+r.rnd.IntN(4))
+		sizes := make([]int, len(sends))
+		for i := range sends {
 			sizes[i] = 1
 			switch r.rnd.IntN(3) {
 			case 0:
-				puts[i] = func(n int) { r.put(r.json(n)) }
+				sends[i] = func(n int) { r.put(r.json(n)) }
 			case 1:
-				sizes[i] = 600 // in batches of their own
-				puts[i] = func(n int) { r.put(r.json(n)) }
+				if sizes[i] = 5; r.cfg.Embedded() {
+					sizes[i] = put.BundleUsual // in batches of their own
+				}
+				sends[i] = func(n int) { r.put(r.json(n)) }
 			case 2:
-				puts[i] = r.telnet
+				sends[i] = r.telnet
 			}
 		}
 		work.Go(func() {
-			for i, put := range puts {
-				put(sizes[i])
+			for i, send := range sends {
+				send(sizes[i])
 			}
 		})
 	}
