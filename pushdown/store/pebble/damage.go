@@ -1,17 +1,23 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/pebble/disk"
 )
 
 // unreadable words the error of a read. One that has met a corrupt block becomes
 // store.ErrDamaged and names the table's file and the rows that are in it.
 func unreadable(err error) error {
+	var known *disk.SpoiledError
+	if errors.As(err, &known) {
+		return known.Err
+	}
 	if err == nil || !pebble.IsCorruptionError(err) {
 		return err
 	}

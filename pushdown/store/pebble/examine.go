@@ -38,6 +38,7 @@ type examination struct {
 	logs   int   // read
 	bytes  int64 // in MANIFEST, copy and logs
 	replay int64 // bytes of records that pebble will replay
+	blind  bool  // no MANIFEST is named: nothing else was looked at
 }
 
 // examine looks at a directory.
@@ -53,8 +54,12 @@ func examine(files vfs.FS, dir string, head int) (*examination, error) {
 		return nil, err
 	}
 	if name == "" {
+		e.blind = true
 		e.unmarked()
 		return e, nil
+	}
+	if err := e.version(); err != nil {
+		return nil, err
 	}
 	manifest, err := e.manifest(name)
 	if err != nil {
@@ -66,22 +71,49 @@ func examine(files vfs.FS, dir string, head int) (*examination, error) {
 // unmarked: pebble begins a new database in a directory whose marker does not
 // name a MANIFEST, and removes what was there.
 func (e *examination) unmarked() {
+	var newest, other string
 	for _, name := range e.names {
-		if strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".log") {
-			e.add(store.Fault{Kind: store.Lost, File: "marker.manifest.*", Offset: -1, Bytes: -1,
-				What: "the marker that names the MANIFEST is missing, while " + name + " is there"}, e.refuse("a MANIFEST cannot be guessed; take the directory from a backup"))
-			return
+		switch {
+		case strings.HasPrefix(name, "MANIFEST-"):
+			newest = name // they ascend
+		case strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".log"):
+			other = name
 		}
 	}
+	if other == "" {
+		return
+	}
+	e.add(store.Fault{Kind: store.Lost, File: "marker.manifest.*", Offset: -1, Bytes: -1, What: "missing, while " + other + " is there"}, func() error {
+		if newest == "" {
+			return errors.New("there is no MANIFEST either, nothing tells which tables there are; take the directory from a backup")
+		}
+		return e.mark("manifest", newest)
+	})
+}
+
+// version looks for the marker of pebble's format, which is one here. A database
+// that is being made gets it last.
+func (e *examination) version() error {
+	value, err := atomicfs.ReadMarker(e.files, e.dir, "format-version")
+	used := slices.ContainsFunc(e.names, func(name string) bool { return strings.HasSuffix(name, ".sst") })
+	if err == nil && value == "" && used {
+		e.add(store.Fault{Kind: store.Mended, File: "marker.format-version.*", Offset: -1, Bytes: -1, What: "missing, and written again"},
+			func() error { return e.mark("format-version", formatVersion.String()) })
+	}
+	return err
+}
+
+// mark moves one of pebble's markers.
+func (e *examination) mark(name, value string) error {
+	m, _, err := atomicfs.LocateMarker(e.files, e.dir, name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.Move(value), m.Close())
 }
 
 func (e *examination) add(f store.Fault, mend func() error) {
 	e.found = append(e.found, finding{f, mend})
-}
-
-// refuse is what cannot be mended.
-func (e *examination) refuse(why string) func() error {
-	return func() error { return errors.New(why) }
 }
 
 // of are the findings of a kind.

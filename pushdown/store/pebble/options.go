@@ -78,6 +78,9 @@ func (o Options) withDefaults() Options {
 // name, DefaultKeySchema(downpour.cells.v1,16), is on disk as well.
 var keySchema = colblk.DefaultKeySchema(cells, 16)
 
+// formatVersion is on disk, in a marker's name: 021.
+const formatVersion = pebble.FormatTableFormatV6
+
 // engine translates o into pebble's options.
 func (o Options) engine(log fatalLogger) *pebble.Options {
 	p := &pebble.Options{
@@ -88,7 +91,7 @@ func (o Options) engine(log fatalLogger) *pebble.Options {
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: 8,
-		FormatMajorVersion:          pebble.FormatTableFormatV6,
+		FormatMajorVersion:          formatVersion,
 		KeySchema:                   keySchema.Name,
 		KeySchemas:                  sstable.MakeKeySchemas(&keySchema),
 		// Appends of one row that lie in several tables are joined by each

@@ -45,6 +45,10 @@ func (s *Store) recover() (keep []string, err error) {
 	if len(lost) > 0 {
 		keep = e.names
 	}
+	if e.blind && len(lost) > 0 {
+		more, err := s.recover() // now that a MANIFEST is named
+		return append(keep, more...), err
+	}
 	return keep, nil
 }
 

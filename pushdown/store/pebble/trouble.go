@@ -3,6 +3,9 @@ package pebble
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,12 +52,11 @@ type trouble struct {
 	lacking          atomic.Bool // that the disk is full was told
 }
 
-// Lines of one kind are logged so often; corrupt files are met so often in one
-// such time before who meets them waits.
+// Lines of one kind are logged so often; pebble meets a corrupt file so often in
+// that time before it has to wait.
 const (
 	logEvery    = time.Minute
 	corruptFree = 10
-	corruptWait = 500 * time.Millisecond
 )
 
 // events listens to pebble. A corrupt block is an error of the call that meets
@@ -80,18 +82,25 @@ func (s *Store) backgroundFailed(err error) {
 	}
 }
 
-// metDamage is told by whoever has read a corrupt block. Work in the background
-// reads it again and again, and is slowed down here.
+// metDamage is told by whoever has read a corrupt block.
 func (s *Store) metDamage(i pebble.DataCorruptionInfo) {
-	r := s.trouble.damaged.of(i.Path)
-	n, ok := r.allow(s.opts.Now(), logEvery)
+	n, ok := s.trouble.damaged.of(i.Path).allow(s.opts.Now(), logEvery)
+	err := damage(&i)
 	if ok {
-		s.log.Errorf("%v", damage(&i))
+		s.log.Errorf("%v", err)
+	}
+	if m := ofBlock.FindStringSubmatch(i.Details.Error()); m != nil {
+		if offset, e := strconv.ParseInt(m[1], 10, 64); e == nil {
+			s.disk.Spoil(filepath.Base(i.Path), offset, err)
+		}
 	}
 	if n > corruptFree {
-		time.Sleep(corruptWait)
+		disk.Pause()
 	}
 }
+
+// ofBlock is how pebble tells which block of a table has a wrong checksum.
+var ofBlock = regexp.MustCompile(`block (\d+)/\d+: `)
 
 // noRoom is told that something needs room on the disk.
 func (s *Store) noRoom(err error) {

@@ -46,6 +46,8 @@ type FS struct {
 	cfg   Config
 	marks *marks
 	room  room
+	// spoiled are blocks that need not be read to know that they are damaged.
+	spoiled spoiled
 	// serving is set between the opening of the database and its closing: a log
 	// that cannot be made ends the process then, and is an error else.
 	serving atomic.Bool
@@ -104,6 +106,15 @@ func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 		return nil, err
 	}
 	return &waiting{f, d}, nil
+}
+
+// Open opens a file to read it.
+func (d *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := d.FS.Open(name, opts...)
+	if base := d.PathBase(name); err == nil && strings.HasSuffix(base, ".sst") {
+		return &reader{f, d, base}, nil
+	}
+	return f, err
 }
 
 // create waits for room.
