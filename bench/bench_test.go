@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -225,6 +226,15 @@ func TestPair(t *testing.T) {
 	if err != nil || len(figures) != 4 || len(figures[3].Runs) != 3 {
 		t.Errorf("%+v, %v", figures, err)
 	}
+	changes := bench.Changes(figures, c.Queries, 0.05)
+	if len(changes) != 2 || changes[0].What != "sum:cpu.user" || len(changes[1].B) != 3 || changes[1].Ratio.Median <= 0 {
+		t.Errorf("%+v", changes)
+	}
+	figures[3].Runs = []time.Duration{3 * figures[2].Runs[0], 3 * figures[2].Runs[1], 3 * figures[2].Runs[2]}
+	if x := bench.Changes(figures, c.Queries, 0.05)[1]; math.Abs(x.Ratio.Median-3) > 1e-9 || x.Verdict() != report.TooFew {
+		t.Errorf("three times as long: %+v", x)
+	}
+
 	c.B = servers[1]
 	if _, err := bench.Pair(t.Context(), c); !errors.Is(err, peer.ErrDiffer) {
 		t.Errorf("other data: error %v", err)

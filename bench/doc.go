@@ -14,7 +14,7 @@
 //	Scale     how cost grows with points, series, groups and parts
 //
 // The table of aims is package speed; live queries and the Arrow answer are
-// package live.
+// package live; two builds of Downpour beside each other are package builds.
 package bench
 
 import (

@@ -34,7 +34,7 @@ func (t Target) Load(ctx context.Context, d workload.Devops, p *progress.Progres
 	if l.Batch <= 0 {
 		l.Batch = d.PerHour()
 	}
-	series := put.NewSeries(t.Schema, t.Names, put.Auto{Metrics: true, TagKs: true, TagVs: true})
+	series := put.NewSeries(put.SeriesConfig{Schema: t.Schema, Names: t.Names, Auto: put.Auto{Metrics: true, TagKs: true, TagVs: true}})
 	for i := range l.keys {
 		var tags []put.Tag
 		for _, tag := range d.Host(i / d.MetricCount) {

@@ -63,13 +63,31 @@ func (c PairConfig) Steps(ctx context.Context) (steps []Step, err error) {
 	return steps, nil
 }
 
+// Changes are what the figures of Pair say of each query: how many times A's time
+// B's is.
+func Changes(figures []report.Figure, queries []workload.Query, tolerance float64) (all []report.Change) {
+	for i := 0; i+1 < len(figures) && i/2 < len(queries); i += 2 {
+		c := report.Change{Row: fmt.Sprintf("query %d", i/2+1), Store: "servers", What: label(queries[i/2]), Unit: report.Seconds, Tolerance: tolerance}
+		for n := range min(len(figures[i].Runs), len(figures[i+1].Runs)) {
+			c.A, c.B = append(c.A, figures[i].Runs[n].Seconds()), append(c.B, figures[i+1].Runs[n].Seconds())
+		}
+		c.Compare()
+		all = append(all, c)
+	}
+	return all
+}
+
+// label is what reports call a query.
+func label(q workload.Query) string {
+	if q.M == "" {
+		return q.Path
+	}
+	return q.M
+}
+
 // Name is the name of the figure of a query and a server.
 func (c PairConfig) Name(q workload.Query, s *peer.Server) string {
-	name := q.M
-	if name == "" {
-		name = q.Path
-	}
-	return c.Prefix + name + ", " + s.Name
+	return c.Prefix + label(q) + ", " + s.Name
 }
 
 // drain asks the variant of each round. Warm rounds have the first ones.

@@ -181,6 +181,8 @@ func (s Schema) describeUIDCell(p *page, c Cell) {
 	p.text(c.Qualifier)
 	p.title("value", c.Value)
 	switch {
+	case counter && string(c.Qualifier) == ChangesQualifier:
+		p.counter(c.Value, "changes of names: %d")
 	case !ok:
 		p.field(c.Value, "!! unknown qualifier")
 	case meta:

@@ -11,6 +11,7 @@ import (
 //	name             id      kind       UID               forward mapping
 //	UID              name    kind       name              reverse mapping
 //	00               id      kind       8-byte counter    last UID given
+//	00               id      downpour_changes  8-byte counter  changes of names, ours
 //	UID              name    kind_meta  JSON              UIDMeta
 //
 // A kind's qualifier is "metrics", "tagk" or "tagv"; of UIDMeta "metric_meta",
@@ -30,6 +31,11 @@ import (
 // CounterRow is the row of the UID table that holds the last UID given of each
 // kind. Source: UniqueId.MAXID_ROW.
 var CounterRow = []byte{0x00}
+
+// ChangesQualifier is the column of CounterRow, family id, that counts the
+// deletions and renames of names, for gateways that remember them. OpenTSDB
+// takes no notice of it.
+const ChangesQualifier = "downpour_changes"
 
 // CounterWidth is the width of a counter, in the UID and in the meta table.
 const CounterWidth = 8

@@ -80,6 +80,9 @@ type Config struct {
 	SelfMetrics string `env:"DOWNPOUR_SELF_METRICS"`
 	// Profiling serves Go's profiles of the process at /debug/pprof/.
 	Profiling bool `env:"DOWNPOUR_PROFILING" envDefault:"false"`
+	// KnownWithin is how long the deletion of a name waits until other gateways
+	// know of it, 0 for uid.KnownWithin. It has no variable.
+	KnownWithin time.Duration
 	// AllowOrigins lists browser origins beside our own, as scheme://host[:port];
 	// "*" is all. Source: tsd.http.request.cors_domains.
 	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`

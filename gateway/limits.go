@@ -7,6 +7,7 @@ import (
 
 	"downpour/gateway/internal/httpapi"
 	"downpour/gateway/limit"
+	"downpour/gateway/uid"
 	"downpour/pushdown/memory"
 )
 
@@ -25,6 +26,9 @@ type LimitConfig struct {
 	LimitOverrides string `env:"DOWNPOUR_LIMIT_OVERRIDES"`
 	// LimitMemory bounds the bytes that a result takes on one machine.
 	LimitMemory int64 `env:"DOWNPOUR_LIMIT_MEMORY" envDefault:"1073741824"`
+	// LimitName bounds the bytes of a name that gets a UID; names that have one
+	// may be longer.
+	LimitName int `env:"DOWNPOUR_LIMIT_NAME" envDefault:"1024"`
 	// LimitJSON and LimitArrow bound the points of an answer of either form.
 	LimitJSON  int64 `env:"DOWNPOUR_LIMIT_JSON" envDefault:"1000000"`
 	LimitArrow int64 `env:"DOWNPOUR_LIMIT_ARROW" envDefault:"100000000"`
@@ -39,6 +43,9 @@ type LimitConfig struct {
 
 // validate names each variable that is out of range.
 func (c *LimitConfig) validate() (errs []error) {
+	if c.LimitName < 0 || c.LimitName > uid.MostName {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_LIMIT_NAME: got %d, want 1 to %d, or 0 for that", c.LimitName, uid.MostName))
+	}
 	for _, v := range []struct {
 		name       string
 		got, least int64

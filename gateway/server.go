@@ -164,8 +164,9 @@ func (s *Server) build() error {
 	summaries := summary.New(s.memory.Cache(bytes), s.log)
 	s.count.registry.MustRegister(summary.Metrics(summaries), memory.Metrics(s.memory))
 	s.startTracker()
-	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, Assigned: s.assigned, Log: s.log})
-	s.series = put.NewSeries(schema, uid.Staged{Dictionary: s.names}, s.cfg.Auto())
+	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, MaxName: s.cfg.LimitName,
+		Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
+	s.series = put.NewSeries(put.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto()})
 	lanes, bundles := 4, 0
 	if s.cfg.Embedded() { // pebble has one log, which writes side by side share
 		lanes, bundles = 1, put.BundleUsual
@@ -202,6 +203,7 @@ func (s *Server) serve(l net.Listener) {
 		}
 	})
 	s.collect(ctx)
+	s.work.Go(func() { s.names.Watch(ctx) })
 }
 
 func (s *Server) api() *httpapi.API {

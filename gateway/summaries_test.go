@@ -40,6 +40,26 @@ func TestQuery_remembered(t *testing.T) {
 	ask("7", "read: rows may have changed")
 	ask("7", "kept")
 	ask("7", "answered from memory")
+	for _, drop := range []func(){
+		func() { b.get("/api/dropcaches") },
+		func() {
+			l := b.dial()
+			if _, err := l.Write([]byte("dropcaches\n")); err != nil {
+				t.Fatal(err)
+			}
+			if said := l.rest(); said != "Caches dropped.\n" {
+				t.Errorf("telnet: %q", said)
+			}
+		},
+	} {
+		drop()
+		if a := b.get("/metrics"); !strings.Contains(a.body, "\ndownpour_summary_entries 0\n") {
+			t.Error("answers are remembered that were dropped")
+		}
+		ask("7", "")
+		ask("7", "kept")
+		ask("7", "answered from memory")
+	}
 	for _, name := range []string{"hits_total", "whole_hits_total"} {
 		if a := b.get("/metrics"); !regexp.MustCompile(`(?m)^downpour_summary_` + name + ` [1-9]`).MatchString(a.body) {
 			t.Errorf("metrics: %s counts nothing", name)

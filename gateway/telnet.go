@@ -22,7 +22,7 @@ func (s *Server) telnetConfig() telnet.Config {
 
 // command answers the commands that are no put.
 // Source: the inner classes of RpcManager.
-func (s *Server) command(_ context.Context, words []string) (string, bool) {
+func (s *Server) command(ctx context.Context, words []string) (string, bool) {
 	switch words[0] {
 	case "version":
 		v := version()
@@ -33,6 +33,9 @@ func (s *Server) command(_ context.Context, words []string) (string, bool) {
 	case "dropcaches":
 		s.names.Drop()
 		s.series.Drop()
+		if err := s.engine.DropCaches(ctx); err != nil {
+			return "Caches dropped here, but maybe not on all pushdown servers: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n", true
+		}
 		return "Caches dropped.\n", true
 	case "stats":
 		return s.count.lines(version().Host), true

@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
 
 	"downpour/gateway/tools"
+	"downpour/gateway/uid"
 )
 
 // ToolSettings are what the tools need to know of these settings.
@@ -16,7 +18,7 @@ func (c *Config) ToolSettings() (tools.Settings, error) {
 
 func (c *Config) toolSettings(zone *time.Location) tools.Settings {
 	return tools.Settings{Store: c.Store, Embedded: c.Embedded(), Schema: c.Schema(), Tables: c.TableNames(), Compile: c.Compile(),
-		Auto: c.Auto(), Meta: c.metaFlags(), Allowed: []rune(c.AllowSpecialChars), Appends: c.EnableAppends, Zone: zone}
+		Auto: c.Auto(), MaxName: c.LimitName, KnownWithin: cmp.Or(c.KnownWithin, uid.KnownWithin), Meta: c.metaFlags(), Allowed: []rune(c.AllowSpecialChars), Appends: c.EnableAppends, Zone: zone}
 }
 
 // tools answers the tools of other processes, which cannot open an embedded

@@ -161,7 +161,11 @@ func sendTelnet(ctx context.Context, p *e2e.Program, points []e2e.Point) error {
 	}
 	defer c.Close()
 	for _, point := range points {
-		fmt.Fprintf(c.out, "put %s %d %s writer=%s\n", point.Metric, point.Timestamp, point.Value, point.Tags["writer"])
+		fmt.Fprintf(c.out, "put %s %d %s", point.Metric, point.Timestamp, point.Value)
+		for key, value := range point.Tags {
+			fmt.Fprintf(c.out, " %s=%s", key, value)
+		}
+		fmt.Fprintln(c.out)
 	}
 	answer, err := c.version()
 	if err == nil && len(answer) > 0 {

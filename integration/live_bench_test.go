@@ -193,7 +193,7 @@ func newTicker(b *testing.B, ctx context.Context, st store.Store, tables e2e.Tab
 		query: `{"start":"6h-ago","queries":[{"metric":"` + workload.Metrics[0].Name + `","aggregator":"sum","downsample":"5m-avg"}]}`,
 		engine: asking.New(asking.Config{Names: names, Exec: exec.New(exec.Config{Store: st}),
 			Compile: compile.Options{Schema: schema, Table: tables.Data}})}
-	series := writing.NewSeries(schema, names, writing.Auto{})
+	series := writing.NewSeries(writing.SeriesConfig{Schema: schema, Names: names})
 	for i := range d.Hosts {
 		var tags []writing.Tag
 		for _, tag := range d.Host(i) {

@@ -53,13 +53,19 @@ type peer struct {
 
 func start(t *testing.T, m *operatortest.Store, change func(*pushdown.Config, *client.Options)) *peer {
 	t.Helper()
+	return startOn(t, m, m, change)
+}
+
+// startOn is start with a reader around the store.
+func startOn(t *testing.T, from store.Reader, m *operatortest.Store, change func(*pushdown.Config, *client.Options)) *peer {
+	t.Helper()
 	p := &peer{t: t, store: m, served: make(chan error, 1), mem: memory.NewCheckedAllocator(memory.NewGoAllocator())}
 	cfg := pushdown.Config{Program: "test", Beside: "rs1:16020", Table: operatortest.Table, Schema: encoding.DefaultSchema(), Mem: p.mem, Drain: 5 * time.Second}
 	opts := client.Options{Mem: operatortest.Poisoned(p.mem), Stall: 10 * time.Second}
 	if change != nil {
 		change(&cfg, &opts)
 	}
-	s, err := pushdown.NewServer(cfg, m)
+	s, err := pushdown.NewServer(cfg, from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -506,7 +512,7 @@ func TestFlight_strangers(t *testing.T) {
 		}
 		names = append(names, a.Type)
 	}
-	if !slices.Equal(names, []string{wire.ActionHello}) {
+	if !slices.Equal(names, []string{wire.ActionHello, wire.ActionDropCaches}) {
 		t.Errorf("actions %q", names)
 	}
 	do, err := c.DoAction(t.Context(), &flight.Action{Type: "drop"})

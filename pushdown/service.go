@@ -63,19 +63,35 @@ func (s *service) end() {
 	close(s.drain)
 }
 
-// ListActions lists hello.
+// ListActions lists the actions.
 func (s *service) ListActions(_ *flight.Empty, stream flight.FlightService_ListActionsServer) error {
-	return stream.Send(&flight.ActionType{Type: wire.ActionHello, Description: "what this server is and where it runs, as JSON"})
+	for _, a := range []*flight.ActionType{
+		{Type: wire.ActionHello, Description: "what this server is and where it runs, as JSON"},
+		{Type: wire.ActionDropCaches, Description: "forget the answers that are remembered"},
+	} {
+		if err := stream.Send(a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// DoAction answers hello.
+// DoAction answers hello, and drops what is remembered.
 func (s *service) DoAction(a *flight.Action, stream flight.FlightService_DoActionServer) error {
 	if s.ending() { // gateways that ask whether to use it should not
 		return status.Error(codes.Unavailable, wire.ErrEnding.Error())
 	}
-	if a.Type != wire.ActionHello {
-		return status.Errorf(codes.InvalidArgument, "action %q, want %s", a.Type, wire.ActionHello)
+	switch a.Type {
+	case wire.ActionHello:
+		return s.hello(stream)
+	case wire.ActionDropCaches:
+		s.cfg.Summaries.Drop()
+		return nil
 	}
+	return status.Errorf(codes.InvalidArgument, "action %q, want %s or %s", a.Type, wire.ActionHello, wire.ActionDropCaches)
+}
+
+func (s *service) hello(stream flight.FlightService_DoActionServer) error {
 	body, err := json.Marshal(wire.Hello{
 		Program: s.cfg.Program, Plan: scanplan.Version, Batch: batch.Version,
 		Beside: s.cfg.Beside, Table: s.cfg.Table, Schema: s.cfg.Schema,

@@ -64,10 +64,13 @@ type Options struct {
 	Tables e2e.Tables
 	Dir    string            // Downpour: directory whose data it takes over
 	Env    map[string]string // Downpour: further settings
+	// Program is the gateway to start, and Name what reports call it; empty is
+	// Downpour built from this tree.
+	Program, Name string
 }
 
-// StartDownpour starts the gateway, built from this tree. It collects no
-// metrics of its own and makes metrics on put.
+// StartDownpour starts the gateway. It collects no metrics of its own and makes
+// metrics on put.
 func StartDownpour(ctx context.Context, o Options) (*Server, error) {
 	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_QUERY_TIMEOUT": "5m", "DOWNPOUR_PROFILING": "true"}
 	if o.Quorum != "" {
@@ -80,11 +83,16 @@ func StartDownpour(ctx context.Context, o Options) (*Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	g, err := e2e.StartGateway(ctx, e2e.ProgramOptions{Env: env, Dir: o.Dir})
+	g, err := e2e.StartGateway(ctx, e2e.ProgramOptions{Path: o.Program, Env: env, Dir: o.Dir})
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Peer: report.Peer{Name: Downpour, Version: "of this commit"}, URL: g.URL, PutURL: g.URL, Telnet: g.Addr,
+
+	known := report.Peer{Name: Downpour, Version: "of this commit"}
+	if o.Program != "" {
+		known = report.Peer{Name: o.Name, Version: o.Program}
+	}
+	return &Server{Peer: known, URL: g.URL, PutURL: g.URL, Telnet: g.Addr,
 		Process: g.Process, Dir: g.Dir(), close: g.Close}, nil
 }
 

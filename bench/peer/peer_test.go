@@ -67,6 +67,23 @@ func TestAgree(t *testing.T) {
 	f(one, "<html>", "no JSON", false, false)
 }
 
+// Two with OpenTSDB's API are compared in values whatever they are asked, group
+// by group.
+func TestAgreeInValues_anyQuery(t *testing.T) {
+	a, _ := says(t, "A", 200, one, false)
+	same, _ := says(t, "B", 200, other, false)
+	less, _ := says(t, "B", 200, `[{"metric":"cpu.user","tags":{"host":"a","dc":"x"},"aggregateTags":[],"dps":{"1699999200":62.5,"1699999500":3.0}}]`, false)
+	for _, text := range []string{"none:rate{counter,1}:cpu.user", "sum:cpu.user", "p99:1h-avg-zero:cpu.user{host=*}"} {
+		q := workload.Query{Start: 1699999200, End: 1699999799, M: text}
+		if err := AgreeInValues(t.Context(), a, same, q); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := AgreeInValues(t.Context(), a, less, q); !errors.Is(err, ErrDiffer) || !strings.Contains(err.Error(), "group {host=b}: want 1 points, got 0") {
+			t.Errorf("%s: %v, want a group that lacks", text, err)
+		}
+	}
+}
+
 // A refusal is an error on one line, whatever page it comes with.
 func TestAsk_refused(t *testing.T) {
 	s, _ := says(t, "A", 503, "<html>\n<p>later</p>", false)

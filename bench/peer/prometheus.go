@@ -3,8 +3,10 @@ package peer
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,10 +117,16 @@ func readOpenTSDB(p m, text []byte) (answer, error) {
 	return out, nil
 }
 
-// group is the values of the query's tags: what names a group in both.
+// group is the values of the query's tags: what names a group in both. Of no
+// query it is those of all tags.
 func (p m) group(tags map[string]string) string {
+	keys := p.keys
+	if p.aggregator == "" {
+		keys = slices.Sorted(maps.Keys(tags))
+	}
+
 	var b strings.Builder
-	for _, key := range p.keys {
+	for _, key := range keys {
 		b.WriteString(key + "=" + tags[key] + " ")
 	}
 	return strings.TrimSpace(b.String())

@@ -24,6 +24,7 @@ type Report struct {
 	Peers    []Peer    `json:"peers,omitempty"`
 
 	Aims      []Aim     `json:"aims,omitempty"`
+	Changes   []Change  `json:"changes,omitempty"`
 	Profiles  []Profile `json:"profiles,omitempty"` // of aims that are not met
 	Figures   []Figure  `json:"figures,omitempty"`
 	Latencies []Latency `json:"latencies,omitempty"`

@@ -23,6 +23,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, p := range r.Curves {
 		p.text(&b)
 	}
+	r.changes(&b)
 	if len(r.Aims) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", AimHead())
 		for _, a := range r.Aims {
@@ -120,8 +121,8 @@ func (a Aim) Line() string {
 }
 
 // WriteBench writes the figures as lines of Go benchmarks, one a run, for
-// benchstat, and of latencies the middle and the slow end. Names lose their
-// blanks.
+// benchstat, changes as one line a round and build, and of latencies the middle
+// and the slow end. Names lose their blanks.
 func (r *Report) WriteBench(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: downpour/bench\ncpu: %s\ncommit: %s\n", before(r.Machine.OS), after(r.Machine.OS), r.Machine.CPU, r.Commit)
@@ -133,6 +134,9 @@ func (r *Report) WriteBench(w io.Writer) error {
 			}
 			b.WriteByte('\n')
 		}
+	}
+	for _, c := range r.Changes {
+		c.benchLines(&b, r.Workload)
 	}
 	for _, l := range r.Latencies {
 		loop, _, _ := strings.Cut(l.Loop, ",")

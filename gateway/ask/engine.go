@@ -40,6 +40,10 @@ type Engine struct {
 // DefaultMaxBytes bounds the memory of one sub-query's result.
 const DefaultMaxBytes = 1 << 30
 
+// DropCaches forgets the answers that are remembered, here and on the pushdown
+// servers. The error names the servers that may still have theirs.
+func (e *Engine) DropCaches(ctx context.Context) error { return e.cfg.Exec.DropCaches(ctx) }
+
 // New fills in defaults.
 func New(cfg Config) *Engine {
 	if cfg.Compile.MaxBytes == 0 {

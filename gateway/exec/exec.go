@@ -74,6 +74,13 @@ func New(cfg Config) *Executor {
 	return &Executor{cfg: cfg, book: newBook(cfg.Servers, cfg.Log), sizes: newSizes()}
 }
 
+// DropCaches forgets the answers that are remembered, here and on the pushdown
+// servers. The error names the servers that may still have theirs.
+func (e *Executor) DropCaches(ctx context.Context) error {
+	e.cfg.Summaries.Drop()
+	return e.book.dropCaches(ctx)
+}
+
 // Sink takes the batches of one accepted interval, in the order in which the
 // part returned them. It is called from one goroutine, once per interval, in no
 // order of intervals. It retains what it keeps; the executor releases the

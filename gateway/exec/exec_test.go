@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
 	"downpour/pushdown/store"
+	"downpour/pushdown/summary"
 	"downpour/pushdown/wire"
 )
 
@@ -40,12 +42,19 @@ type scripted struct {
 	// ends the attempt. It may block until ctx ends.
 	fault func(ctx context.Context, batch int) error
 	parts atomic.Int64
+	drop  error // of DropCaches, which counts in drops
+	drops atomic.Int64
 }
 
 func (s *scripted) Address() string { return s.name }
 
 func (s *scripted) Hello(context.Context) (wire.Hello, error) {
 	return wire.Hello{Beside: s.beside}, s.hello
+}
+
+func (s *scripted) DropCaches(context.Context) error {
+	s.drops.Add(1)
+	return s.drop
 }
 
 func (s *scripted) Open(part *scanplan.Part) (operator.Operator, error) {
@@ -322,6 +331,28 @@ func (h *hanging) Hello(ctx context.Context) (wire.Hello, error) {
 	h.hellos.Add(1)
 	<-ctx.Done()
 	return wire.Hello{}, ctx.Err()
+}
+
+func (h *hanging) DropCaches(ctx context.Context) error {
+	<-ctx.Done()
+	return fmt.Errorf("%s: %w", h.name, ctx.Err())
+}
+
+// Every server is told to drop its caches, one that was left alone too; the error
+// names those that may not have done it.
+func TestExecutor_dropCaches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good, bad, hung := &scripted{name: "good"}, &scripted{name: "bad", drop: errors.New("bad: no")}, &hanging{scripted: &scripted{name: "hung"}}
+		e := New(Config{Servers: []Server{bad, hung, good}, Log: slog.New(slog.DiscardHandler), Summaries: summary.New(1<<20, nil)})
+		e.book.failed(2)
+		err := e.DropCaches(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "bad: no") || !strings.Contains(err.Error(), "hung: ") || strings.Contains(err.Error(), "good") {
+			t.Errorf("error %v, want those of bad and hung", err)
+		}
+		if good.drops.Load() != 1 || bad.drops.Load() != 1 {
+			t.Errorf("told %d and %d times, want once each", good.drops.Load(), bad.drops.Load())
+		}
+	})
 }
 
 // A server that failed is left alone for a while, then asked again, and no query

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -17,6 +18,7 @@ import (
 type Server interface {
 	Address() string
 	Hello(ctx context.Context) (wire.Hello, error)
+	DropCaches(ctx context.Context) error
 	Open(part *scanplan.Part) (operator.Operator, error)
 }
 
@@ -24,6 +26,7 @@ type Server interface {
 const (
 	helloPatience = time.Second      // a server that takes longer is not used now
 	helloTrust    = 30 * time.Second // so long an answer holds
+	dropPatience  = 5 * time.Second  // a server that takes longer may not have dropped its caches
 	firstPause    = time.Second      // before a server that failed is asked again
 	lastPause     = 2 * time.Second  // it doubles up to this: one that is back is soon used again
 )
@@ -95,6 +98,19 @@ func (b *book) ask(ctx context.Context, i int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.mu.entries[i] = entry{beside: h.Beside, asked: time.Now()}
+}
+
+// dropCaches tells all servers at once, also those that are left alone.
+func (b *book) dropCaches(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dropPatience)
+	defer cancel()
+	failed := make([]error, len(b.servers))
+	var wg sync.WaitGroup
+	for i, server := range b.servers {
+		wg.Go(func() { failed[i] = server.DropCaches(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(failed...)
 }
 
 // failed puts a server aside.

@@ -14,11 +14,21 @@ type Batch struct {
 	lane  *lane     // whose window ends early for who waits; nil if it does not
 	done  chan struct{}
 	err   error
+
+	// Points are of series that were resolved in this generation or later. No
+	// name of theirs is deleted until release.
+	generation uint64
+	release    func() error
 }
 
-func newBatch(r *rows, window time.Duration) *Batch {
-	return &Batch{rows: r, due: time.Now().Add(window), done: make(chan struct{})}
+func (w *Writer) newBatch(window time.Duration) *Batch {
+	generation, release := w.series.cfg.Names.Hold()
+	return &Batch{rows: w.rows(), due: time.Now().Add(window), done: make(chan struct{}), generation: generation, release: release}
 }
+
+// takes tells whether the batch may hold points of a series. If not, a name may
+// have changed since it was resolved, before the batch was begun.
+func (b *Batch) takes(s *SeriesKey) bool { return s.generation >= b.generation }
 
 // Wait returns once the batch is durable, or its error. A context that ends
 // first leaves the points' fate unknown; one that is over already only looks.
@@ -45,6 +55,9 @@ func (b *Batch) Wait(ctx context.Context) error {
 }
 
 func (b *Batch) finish(err error) {
+	if late := b.release(); err == nil && late != nil {
+		err = &storageError{late}
+	}
 	b.err = err
 	b.rows = nil
 	close(b.done)

@@ -24,6 +24,12 @@ func (w *Writer) Bundle(points int) *Bundle {
 	return &Bundle{w: w, own: w.cfg.BundleFrom > 0 && points >= w.cfg.BundleFrom}
 }
 
+// Resolve is Series.Resolve. While it waits for a name, none waits for the
+// bundle: what was added is written then.
+func (b *Bundle) Resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
+	return b.w.series.find(ctx, metric, tags, b.Send)
+}
+
 // AddTo is Writer.AddTo. The point is written after Send, if not earlier.
 func (b *Bundle) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, error) {
 	if !b.own {
@@ -34,8 +40,16 @@ func (b *Bundle) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, err
 	if err != nil {
 		return nil, err
 	}
-	if b.open == nil {
-		if err := b.begin(ctx); err != nil {
+	for {
+		if b.open == nil {
+			if err := b.begin(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if b.open.takes(s) {
+			break
+		}
+		if s, err = b.w.series.again(ctx, s, b.Send); err != nil {
 			return nil, err
 		}
 	}
@@ -56,7 +70,7 @@ func (b *Bundle) begin(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	b.open = newBatch(b.w.rows(), 0)
+	b.open = b.w.newBatch(0)
 	return nil
 }
 

@@ -48,7 +48,7 @@ func TestBundle_sideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &slow{memory: memory{hold: make(chan struct{})}}
 		schema := encoding.DefaultSchema()
-		w := New(Config{Schema: schema, Form: Appended, BundleFrom: 2}, m, NewSeries(schema, &numbering{}, Auto{true, true, true}))
+		w := New(Config{Schema: schema, Form: Appended, BundleFrom: 2}, m, newTestSeries(&numbering{}))
 		var batches []*Batch
 		for i, points := range []int{1, 2, 3, 1} {
 			bundle := w.Bundle(points)

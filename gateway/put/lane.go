@@ -17,7 +17,7 @@ type lane struct {
 
 // begin opens a batch; the lane's lock is held.
 func (w *Writer) begin(l *lane) {
-	l.open = newBatch(w.rows(), w.cfg.Window)
+	l.open = w.newBatch(w.cfg.Window)
 	if w.cfg.Form != Multi {
 		l.open.lane = l
 	}

@@ -49,6 +49,11 @@ func (n *numbering) Assign(_ context.Context, kind encoding.UIDKind, name string
 	return encoding.AppendUID(nil, n.ids[kind][name], 3)
 }
 
+// Generation and Hold are those of names that never change.
+func (n *numbering) Generation() uint64 { return 0 }
+
+func (n *numbering) Hold() (uint64, func() error) { return 0, func() error { return nil } }
+
 // memory keeps mutations; hold makes Apply wait, fail makes it fail.
 type memory struct {
 	mu      sync.Mutex
@@ -79,9 +84,13 @@ func (m *memory) Apply(ctx context.Context, _ string, mutations []store.Mutation
 	return nil
 }
 
+func newTestSeries(names Names) *Series {
+	return NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: names, Auto: Auto{true, true, true}})
+}
+
 func newTestWriter(m *memory, cfg Config) *Writer {
 	cfg.Schema, cfg.Table = encoding.DefaultSchema(), "tsdb"
-	return New(cfg, m, NewSeries(cfg.Schema, &numbering{}, Auto{true, true, true}))
+	return New(cfg, m, newTestSeries(&numbering{}))
 }
 
 func point(t int64, v encoding.Value) *Point {
@@ -92,7 +101,7 @@ func point(t int64, v encoding.Value) *Point {
 // which UIDs were given, and no name gets a UID.
 func TestSeries_duplicateTag(t *testing.T) {
 	names := &numbering{}
-	s := NewSeries(encoding.DefaultSchema(), names, Auto{true, true, true})
+	s := newTestSeries(names)
 	_, err := s.Resolve(t.Context(), "m", []Tag{{"host", "a"}, {"dc", "b"}, {"host", "c"}})
 	if err == nil || err.Error() != "duplicate tag: host" {
 		t.Errorf("got %v", err)
@@ -117,7 +126,7 @@ func (n *renamed) Assign(ctx context.Context, kind encoding.UIDKind, name string
 
 // No key is made that has a tag key twice.
 func TestSeries_oneUIDTwice(t *testing.T) {
-	s := NewSeries(encoding.DefaultSchema(), &renamed{}, Auto{true, true, true})
+	s := newTestSeries(&renamed{})
 	_, err := s.Resolve(t.Context(), "m", []Tag{{"host", "a"}, {"server", "b"}})
 	if err == nil || err.Error() != "two tag keys of m have the UID 000007" {
 		t.Errorf("got %v", err)

@@ -158,7 +158,7 @@ func TestWriter_failedMemory(t *testing.T) {
 	for _, form := range []Form{Cells, Multi, Appended} {
 		for _, bundleFrom := range []int{0, 1} {
 			k := &keeper{}
-			w := New(Config{Schema: encoding.DefaultSchema(), Form: form, BundleFrom: bundleFrom}, k, NewSeries(encoding.DefaultSchema(), &numbering{}, Auto{true, true, true}))
+			w := New(Config{Schema: encoding.DefaultSchema(), Form: form, BundleFrom: bundleFrom}, k, newTestSeries(&numbering{}))
 			for i := range int64(5) {
 				bundle := w.Bundle(1)
 				b := add(t, bundle, "ubuntu", 1292148123+3600*i, 100*i)
@@ -186,7 +186,7 @@ func (nowhere) Apply(context.Context, string, []store.Mutation) error { return n
 // series in time order.
 func BenchmarkWriter(b *testing.B) {
 	schema := encoding.DefaultSchema()
-	names := NewSeries(schema, &numbering{}, Auto{true, true, true})
+	names := newTestSeries(&numbering{})
 	var series []*SeriesKey
 	for i := range 1000 {
 		s, err := names.Resolve(b.Context(), "cpu.user", []Tag{{"host", strconv.Itoa(i)}})

@@ -134,12 +134,23 @@ func (w *Writer) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, err
 	if err != nil {
 		return nil, err
 	}
-	l := w.lanes[0]
-	if len(w.lanes) > 1 {
-		l = w.lanes[s.lane(base)%uint64(len(w.lanes))]
+	for {
+		l := w.lanes[0]
+		if len(w.lanes) > 1 {
+			l = w.lanes[s.lane(base)%uint64(len(w.lanes))]
+		}
+		batch, err := w.addEntry(ctx, l, s, base, entry)
+		if err != errOldNames {
+			return batch, err
+		}
+		if s, err = w.series.again(ctx, s, func() {}); err != nil {
+			return nil, err
+		}
 	}
-	return w.addEntry(ctx, l, s, base, entry)
 }
+
+// errOldNames tells that a name may have changed since a series was resolved.
+var errOldNames = errors.New("put: names of an older generation")
 
 func (w *Writer) addEntry(ctx context.Context, l *lane, s *SeriesKey, base uint32, entry []byte) (*Batch, error) {
 	for {
@@ -152,6 +163,10 @@ func (w *Writer) addEntry(ctx context.Context, l *lane, s *SeriesKey, base uint3
 			w.begin(l)
 		}
 		if b := l.open; b.bytes < w.cfg.WindowBytes {
+			if !b.takes(s) {
+				l.mu.Unlock()
+				return nil, errOldNames
+			}
 			b.bytes += b.rows.add(&w.cfg.Schema, s, base, entry)
 			if b.bytes >= w.cfg.WindowBytes {
 				signal(l.full)

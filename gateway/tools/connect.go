@@ -42,7 +42,7 @@ func (c *call) connect(ctx context.Context, create bool) (*connection, error) {
 		return nil, err
 	}
 	conn := &connection{store: st}
-	conn.names = uid.New(uid.Config{Store: st, Table: c.Tables.UID, Schema: c.Schema, Assigned: conn.assigned})
+	conn.names = uid.New(uid.Config{Store: st, Table: c.Tables.UID, Schema: c.Schema, MaxName: c.MaxName, Shared: !c.Embedded, Assigned: conn.assigned})
 	if create && (c.Meta.Tracking || c.Meta.RealtimeUID) {
 		tables := meta.Config{Store: st, UIDTable: c.Tables.UID, MetaTable: c.Tables.Meta, Schema: c.Schema, Names: conn.names}
 		conn.tracker = meta.NewTracker(meta.TrackerConfig{Config: tables, Flags: c.Meta})

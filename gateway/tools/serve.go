@@ -235,7 +235,7 @@ func (h *served) remove(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return fmt.Errorf("kind: got %q, want metrics, tagk or tagv", in.Kind)
 	}
-	d := &deletion{settings: &h.Settings, st: h.Store, names: h.Names, forget: h.Series.Drop, kind: kind, name: in.Name, force: in.Force}
+	d := &deletion{settings: &h.Settings, st: h.Store, names: h.Names, flush: h.Flush, kind: kind, name: in.Name, force: in.Force}
 	done, err := d.run(r.Context())
 	if err != nil {
 		return err

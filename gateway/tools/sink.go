@@ -60,7 +60,7 @@ func newLocal(c *call, conn *connection) *local {
 	auto := c.Auto
 	auto.Metrics = auto.Metrics || c.autoMetric
 	l := &local{stop: !c.skipErrors, remarks: remarks{settings: &c.Settings, st: conn.store, names: conn.names, auto: auto,
-		series: put.NewSeries(c.Schema, uid.Staged{Dictionary: conn.names}, auto)}}
+		series: put.NewSeries(put.SeriesConfig{Schema: c.Schema, Names: uid.Staged{Dictionary: conn.names}, Auto: auto})}}
 	if conn.tracker != nil {
 		l.flush = conn.tracker.Flush
 	}

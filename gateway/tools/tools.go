@@ -47,6 +47,10 @@ type Settings struct {
 	Tables   tables.Names
 	Compile  compile.Options
 	Auto     put.Auto
+	// MaxName bounds the bytes of a name that gets a UID, see uid.Config.
+	MaxName int
+	// KnownWithin is after which time other processes know that a name is gone.
+	KnownWithin time.Duration
 	// Meta says what writing records in the meta data.
 	Meta meta.Flags
 	// Allowed are characters that names may have beside the usual ones.

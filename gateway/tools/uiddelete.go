@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"downpour/encoding"
 	"downpour/gateway/uid"
@@ -36,12 +37,18 @@ var errInUse = errors.New("has data")
 // deletion removes a name and its UID from each other, and the meta data of
 // both. While rows have the UID it is refused unless forced: they would stay,
 // and every query that meets one would fail for want of a name.
+//
+// No point is lost that is put meanwhile. In this process nobody writes under
+// the name from before the second look for rows until the end, and that look
+// comes when all that was begun before is written. Other processes find out that
+// the name is gone; then a third look shows what they have written until they
+// did, and the name is given back.
 // Source: UniqueId.deleteAsync, which does not look.
 type deletion struct {
 	settings *Settings
 	st       Store
 	names    *uid.Dictionary
-	forget   func() // what this process remembers of series; nil for nothing
+	flush    func(context.Context) error // of the meta data; nil for nothing
 	kind     encoding.UIDKind
 	name     string
 	force    bool
@@ -51,46 +58,97 @@ type deletion struct {
 }
 
 func (d *deletion) run(ctx context.Context) (*Deleted, error) {
-	d.drop() // a rename elsewhere must not have us delete another's UID
-	var err error
-	if d.uid, err = d.names.Resolve(ctx, d.kind, d.name); err != nil {
+	if err := d.look(ctx); err != nil {
 		return nil, err
 	}
-	d.done.UID = d.uid
-	if err := d.checkUnused(ctx); err != nil {
-		return nil, err
-	}
-	row, err := encoding.AppendName(nil, d.name)
+	w, err := d.withdraw(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// The forward mapping goes first: a UID that writers can still find has a
-	// name, whatever happens in between.
-	forward := store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: d.kind.Qualifier()}
-	if err := d.remove(ctx, d.settings.Tables.UID, forward); err != nil {
+	defer func() { w.End(d.uid) }()
+	first := d.uid
+	if err := d.look(ctx); err != nil {
 		return nil, err
 	}
-	d.drop()
-	// What was written since the first look was written under the name.
-	if err := d.checkUnused(ctx); err != nil {
-		return nil, errors.Join(err, d.restore(ctx, forward))
+	if !bytes.Equal(first, d.uid) {
+		return nil, fmt.Errorf("deleting %s %q: its UID was %s and is %s: run it again", d.kind, d.name, first, d.uid)
 	}
-	if err := d.removeMeta(ctx); err != nil {
-		return nil, err
+	if err := d.removeAll(ctx); err != nil {
+		return nil, errors.Join(err, d.restore(ctx))
 	}
-	reverse := store.CellKey{Row: d.uid, Family: encoding.FamilyName, Qualifier: d.kind.Qualifier()}
-	if err := d.remove(ctx, d.settings.Tables.UID, reverse); err != nil {
-		return nil, err
-	}
-	d.drop()
 	return &d.done, nil
 }
 
-func (d *deletion) drop() {
-	d.names.Drop()
-	if d.forget != nil {
-		d.forget()
+// removeAll removes what there is of the name. The forward mapping goes first, and
+// is given back if the rest fails: a UID that writers can find has a name,
+// whatever happens in between, and a deletion that failed can be run again.
+func (d *deletion) removeAll(ctx context.Context) error {
+	forward, err := d.forward()
+	if err == nil {
+		err = d.remove(ctx, d.settings.Tables.UID, forward)
 	}
+	if err == nil {
+		err = d.others(ctx)
+	}
+	if err == nil {
+		err = d.removeMeta(ctx)
+	}
+	if err == nil {
+		reverse := store.CellKey{Row: d.uid, Family: encoding.FamilyName, Qualifier: d.kind.Qualifier()}
+		err = d.remove(ctx, d.settings.Tables.UID, reverse)
+	}
+	return err
+}
+
+// others lets other processes know that the name is gone, and looks at what they
+// wrote under it until they did.
+func (d *deletion) others(ctx context.Context) error {
+	if err := d.names.Tell(ctx); err != nil || d.force {
+		return err
+	}
+	if !d.settings.Embedded {
+		select {
+		case <-time.After(d.settings.KnownWithin):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return d.checkUnused(ctx)
+}
+
+func (d *deletion) forward() (store.CellKey, error) {
+	row, err := encoding.AppendName(nil, d.name)
+	return store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: d.kind.Qualifier()}, err
+}
+
+// look reads the UID and makes sure that it is of use to nobody.
+func (d *deletion) look(ctx context.Context) (err error) {
+	// A rename elsewhere must not have us delete another's UID.
+	if d.uid, err = d.names.Fresh(ctx, d.kind, d.name); err != nil {
+		return err
+	}
+	d.done.UID = d.uid
+	return d.checkUnused(ctx)
+}
+
+// settleFor bounds the wait for points that are being written: a write that
+// takes longer is given up.
+const settleFor = 2 * time.Minute
+
+// withdraw keeps everybody in this process from writing under the name, and
+// waits for what is being written.
+func (d *deletion) withdraw(ctx context.Context) (*uid.Withdrawal, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleFor)
+	defer cancel()
+	w, err := d.names.Withdraw(ctx, d.kind, d.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Settle(ctx); err != nil {
+		w.End()
+		return nil, fmt.Errorf("%w: deleting %s %q: points are still being written after %s: run it again", store.ErrUnavailable, d.kind, d.name, settleFor)
+	}
+	return w, nil
 }
 
 func (d *deletion) remove(ctx context.Context, table string, at store.CellKey) error {
@@ -101,13 +159,25 @@ func (d *deletion) remove(ctx context.Context, table string, at store.CellKey) e
 	return nil
 }
 
-// restore gives the name its UID again.
-func (d *deletion) restore(ctx context.Context, forward store.CellKey) error {
-	ok, err := d.st.CompareAndPut(context.WithoutCancel(ctx), d.settings.Tables.UID, forward, nil, d.uid)
-	if err == nil && !ok {
-		err = fmt.Errorf("%s %q has got another UID meanwhile; what was stored under %s is found by that UID alone", d.kind, d.name, d.uid)
+// restoreFor bounds the giving back of a mapping.
+const restoreFor = 30 * time.Second
+
+// restore gives the name its UID again, whether who asked has left or not.
+func (d *deletion) restore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreFor)
+	defer cancel()
+	forward, err := d.forward()
+	if err != nil {
+		return err
 	}
-	return err
+	ok, err := d.st.CompareAndPut(ctx, d.settings.Tables.UID, forward, nil, d.uid)
+	if err != nil || ok {
+		return err
+	}
+	if now, err := d.names.Fresh(ctx, d.kind, d.name); err != nil || !bytes.Equal(now, d.uid) {
+		return fmt.Errorf("%s %q has got another UID meanwhile (%s, %v); what was stored under %s is found by that UID alone", d.kind, d.name, now, err, d.uid)
+	}
+	return nil
 }
 
 // checkUnused looks for a row with the UID.
@@ -198,6 +268,11 @@ func (d *deletion) seriesOf(ctx context.Context, scan store.Scan) (series []stor
 // removeMeta removes the UIDMeta, and what the meta table has of series with the
 // UID: lookups could not name them.
 func (d *deletion) removeMeta(ctx context.Context) error {
+	if d.flush != nil {
+		if err := d.flush(ctx); err != nil {
+			return err
+		}
+	}
 	scan := store.Scan{Table: d.settings.Tables.Meta, Family: encoding.FamilyName, KeysOnly: true, BlockBytes: exportBlock}
 	if d.kind == encoding.UIDMetric {
 		scan.Start, scan.Stop = d.uid, encoding.Behind(d.uid)

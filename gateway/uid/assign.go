@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"downpour/encoding"
@@ -17,7 +18,12 @@ const assignTimeout = 30 * time.Second
 // Assign returns the UID of a name and gives it one if it has none. It is durable
 // then.
 func (d *Dictionary) Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	u, err := d.assignStaged(ctx, kind, name)
+	u, err := Staged{d}.Assign(ctx, kind, name)
+	for busy := (*BusyError)(nil); errors.As(err, &busy); u, err = (Staged{d}).Assign(ctx, kind, name) {
+		if err := busy.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if s, ok := d.cfg.Store.(store.Stager); ok && err == nil {
 		err = s.Sync(ctx)
 	}
@@ -27,21 +33,34 @@ func (d *Dictionary) Assign(ctx context.Context, kind encoding.UIDKind, name str
 // Staged is a dictionary for who writes rows with the UIDs that it gives: where
 // the store can, no assignment waits for the disk. It is durable before any row
 // that is written later. A thousand new series would else cost three thousand
-// waits.
+// waits. A name that is being changed is a *BusyError.
 type Staged struct{ *Dictionary }
 
 // Assign is Dictionary.Assign, durable with the next write at the latest.
 func (s Staged) Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	if err := s.busy(kind, name); err != nil {
+		return nil, err
+	}
 	return s.assignStaged(ctx, kind, name)
+}
+
+// Resolve is Dictionary.Resolve, for a name to be written under.
+func (s Staged) Resolve(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	if err := s.busy(kind, name); err != nil {
+		return nil, err
+	}
+	return s.Dictionary.Resolve(ctx, kind, name)
 }
 
 // assignStaged gives a UID. Callers of one name at one time share one
 // assignment.
 func (d *Dictionary) assignStaged(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	if u, ok := d.forward[kind].GetIfPresent(name); ok {
+	if u, ok := d.forward.GetIfPresent(nameKey{kind, name}); ok {
 		return u, nil
 	}
-	ch := d.flight.DoChan(kind.String()+"\x00"+name, func() (any, error) {
+	// What an older generation has begun to look up may be gone since.
+	generation := strconv.FormatUint(d.Generation(), 36)
+	ch := d.flight.DoChan(generation+" "+kind.String()+" "+name, func() (any, error) {
 		// The first caller may go away while others wait for the same name.
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), assignTimeout)
 		defer cancel()
@@ -71,12 +90,13 @@ func (d *Dictionary) assign(ctx context.Context, kind encoding.UIDKind, name str
 		return nil, err
 	}
 	for wait := firstBackOff; ; wait = min(2*wait, maxBackOff) {
+		generation := d.Generation()
 		u, err := d.Resolve(ctx, kind, name)
 		if isNoName(err) {
 			u, err = d.allocate(ctx, kind, name, row)
 		}
 		if err == nil {
-			d.remember(kind, name, u)
+			d.remember(generation, kind, map[string]encoding.UID{name: u})
 			return u, nil
 		}
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, errLostRace) || ctx.Err() != nil {
@@ -96,6 +116,9 @@ var errLostRace = errors.New("uid: another writer has assigned the name")
 // allocate takes the three steps once: a number, the reverse mapping, the forward
 // one. A number that did not become a UID is lost.
 func (d *Dictionary) allocate(ctx context.Context, kind encoding.UIDKind, name string, row []byte) (encoding.UID, error) {
+	if len(row) > d.cfg.MaxName {
+		return nil, &NameTooLongError{kind, len(row), d.cfg.MaxName}
+	}
 	u, err := d.count(ctx, kind, name)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,10 @@
 // Embedded, the three steps do not wait for the disk one by one: the store's log
 // keeps their order. Assign waits once, and Staged leaves the waiting to the
 // rows that are written with the UID.
+//
+// What is remembered is of a generation, see Dictionary.Generation; a name that
+// this process deletes or renames is withdrawn meanwhile, see Withdrawal; and
+// what other processes change is found out by Watch.
 package uid
 
 import (
@@ -34,9 +38,14 @@ type Config struct {
 	Store  store.Store
 	Table  string // the UID table
 	Schema encoding.Schema
-	// Cached bounds the names of each kind and direction that are remembered.
-	// Default 500,000.
-	Cached int
+	// Bytes bounds the memory of what is remembered. Default DefaultBytes.
+	Bytes int64
+	// MaxName bounds the bytes of a name that is given a UID; names that have
+	// one may be longer. Default and most MostName.
+	MaxName int
+	// Shared tells that other processes may change the table: changes are told
+	// to them, and Watch finds out theirs.
+	Shared bool
 	// Assigned, if set, is told of every UID that this process has given. It
 	// must not block.
 	Assigned func(kind encoding.UIDKind, name string, u encoding.UID)
@@ -44,13 +53,23 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// DefaultBytes is the memory for some 500,000 names and as many UIDs.
+const DefaultBytes = 128 << 20
+
+// MostName is the length of the longest name in bytes: it is a row key, of which
+// HBase takes no longer one. Source: HConstants.MAX_ROW_LENGTH.
+const MostName = 1<<15 - 1
+
 // Dictionary gives UIDs to names and names to UIDs. All methods may be called
 // from many goroutines.
 type Dictionary struct {
 	cfg     Config
-	forward [3]*otter.Cache[string, encoding.UID] // by kind: name to UID
-	reverse [3]*otter.Cache[string, string]       // by kind: UID to name
+	forward *otter.Cache[nameKey, encoding.UID] // name to UID
+	reverse *otter.Cache[nameKey, string]       // UID to name
 	flight  singleflight.Group
+
+	generations generations
+	changing    chan struct{} // holds a token while names are being changed
 
 	assigned, leaked, conflicts atomic.Int64
 	warned                      [3]atomic.Bool // by kind: UIDs run short
@@ -58,24 +77,24 @@ type Dictionary struct {
 
 // New returns an empty dictionary.
 func New(cfg Config) *Dictionary {
-	if cfg.Cached == 0 {
-		cfg.Cached = 500_000
+	if cfg.Bytes <= 0 {
+		cfg.Bytes = DefaultBytes
 	}
-	d := &Dictionary{cfg: cfg}
-	for k := range d.forward {
-		d.forward[k] = otter.Must(&otter.Options[string, encoding.UID]{MaximumSize: cfg.Cached})
-		d.reverse[k] = otter.Must(&otter.Options[string, string]{MaximumSize: cfg.Cached})
+	if cfg.MaxName <= 0 || cfg.MaxName > MostName {
+		cfg.MaxName = MostName
 	}
+	d := &Dictionary{cfg: cfg, changing: make(chan struct{}, 1)}
+	d.generations.withdrawn, d.generations.held = map[nameKey]chan struct{}{}, map[uint64]int{}
+	half := uint64(cfg.Bytes+1) / 2
+	d.forward = otter.Must(&otter.Options[nameKey, encoding.UID]{MaximumWeight: half,
+		Weigher: func(k nameKey, u encoding.UID) uint32 { return entryBytes + uint32(len(k.name)+len(u)) }})
+	d.reverse = otter.Must(&otter.Options[nameKey, string]{MaximumWeight: half,
+		Weigher: func(k nameKey, name string) uint32 { return entryBytes + uint32(len(k.name)+len(name)) }})
 	return d
 }
 
-// Drop forgets everything remembered.
-func (d *Dictionary) Drop() {
-	for k := range d.forward {
-		d.forward[k].InvalidateAll()
-		d.reverse[k].InvalidateAll()
-	}
-}
+// entryBytes is what a mapping takes beside its name and UID, about.
+const entryBytes = 112
 
 // Stats counts what the dictionary met since it was made.
 type Stats struct {

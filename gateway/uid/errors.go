@@ -66,3 +66,15 @@ type FullError struct {
 func (e *FullError) Error() string {
 	return fmt.Sprintf("All Unique IDs for %s on %d bytes are already assigned!", e.Kind, e.Width)
 }
+
+// NameTooLongError is the refusal of a name that would get a UID. OpenTSDB takes
+// names of any length; HBase refuses those beyond MostName.
+type NameTooLongError struct {
+	Kind       encoding.UIDKind
+	Got, Limit int // bytes
+}
+
+// Error names the kind, not the name: that is long.
+func (e *NameTooLongError) Error() string {
+	return fmt.Sprintf("Name of %d bytes for '%s', at most %d are allowed for a new one (DOWNPOUR_LIMIT_NAME)", e.Got, e.Kind, e.Limit)
+}

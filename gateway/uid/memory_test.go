@@ -57,6 +57,20 @@ func (m *memory) CompareAndPut(_ context.Context, _ string, c store.CellKey, exp
 	return true, nil
 }
 
+func (m *memory) Apply(_ context.Context, _ string, mutations []store.Mutation) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, x := range mutations {
+		c := store.CellKey{Row: x.Row, Family: x.Family, Qualifier: x.Qualifier}
+		if x.Kind == store.DeleteCell {
+			delete(m.rows[string(c.Row)], columnName(c))
+			continue
+		}
+		m.set(c, x.Value)
+	}
+	return nil
+}
+
 // row is called with the lock held.
 func (m *memory) row(key, family string) (store.Row, bool) {
 	r := store.Row{Key: []byte(key)}

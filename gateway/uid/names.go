@@ -22,10 +22,11 @@ const namesPerRead = 1000
 // Names returns the names of UIDs, in their order, or a *NoSuchIDError for the
 // first that has none.
 func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []encoding.UID) ([]string, error) {
+	generation := d.Generation()
 	names := make([]string, len(uids))
 	missing := map[string][]int{}
 	for i, u := range uids {
-		if name, ok := d.reverse[kind].GetIfPresent(string(u)); ok {
+		if name, ok := d.reverse.GetIfPresent(nameKey{kind, string(u)}); ok {
 			names[i] = name
 		} else {
 			missing[string(u)] = append(missing[string(u)], i)
@@ -37,8 +38,16 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 	}
 	for len(keys) > 0 {
 		n := min(len(keys), namesPerRead)
-		if err := d.readNames(ctx, kind, keys[:n], missing, names); err != nil {
+		read, err := d.readNames(ctx, kind, keys[:n])
+		if err != nil {
 			return nil, err
+		}
+		d.rememberNames(generation, kind, read)
+		for u, name := range read {
+			for _, i := range missing[u] {
+				names[i] = name
+			}
+			delete(missing, u)
 		}
 		keys = keys[n:]
 	}
@@ -48,24 +57,18 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 	return names, nil
 }
 
-// readNames reads the reverse mappings of keys, fills in their places and takes
-// them off missing.
-func (d *Dictionary) readNames(ctx context.Context, kind encoding.UIDKind, keys [][]byte, missing map[string][]int, names []string) error {
+// readNames reads the reverse mappings of keys, by UID; one that has none is
+// left out.
+func (d *Dictionary) readNames(ctx context.Context, kind encoding.UIDKind, keys [][]byte) (map[string]string, error) {
 	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyName, keys)
 	if err != nil {
-		return fmt.Errorf("uid: names of %d %s: %w", len(keys), kind, err)
+		return nil, fmt.Errorf("uid: names of %d %s: %w", len(keys), kind, err)
 	}
+	names := make(map[string]string, len(rows))
 	for _, r := range rows {
-		value := column(r, kind)
-		if value == nil {
-			continue
+		if value := column(r, kind); value != nil {
+			names[string(r.Key)] = encoding.ParseName(value)
 		}
-		name := encoding.ParseName(value)
-		d.reverse[kind].Set(string(r.Key), name)
-		for _, i := range missing[string(r.Key)] {
-			names[i] = name
-		}
-		delete(missing, string(r.Key))
 	}
-	return nil
+	return names, nil
 }

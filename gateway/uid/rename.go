@@ -22,24 +22,40 @@ func refused(format string, args ...any) error { return &RefusedError{fmt.Sprint
 // OpenTSDB's, so that a UID has a name whenever a writer dies, but each is
 // conditional: of several who rename at one time, here or elsewhere, one wins,
 // and the others change nothing. A rename that was cut off is finished by
-// asking for it again. Names that other processes remember stay in force there
-// until they drop their caches. Errors are *RefusedError, *NoSuchNameError for
-// an old name that nothing has, or the store's. Source: UniqueId.rename.
+// asking for it again. Who writes under one of the names waits meanwhile; what
+// is written after the return is written under the names as they are then. Other
+// processes find it out a little later, see Watch. Errors are *RefusedError,
+// *NoSuchNameError for an old name that nothing has, *NameTooLongError, or the
+// store's. Source: UniqueId.rename.
 func (d *Dictionary) Rename(ctx context.Context, kind encoding.UIDKind, from, to string) error {
 	for _, name := range []string{from, to} {
-		if _, err := encoding.AppendName(nil, name); err != nil || name == "" {
+		row, err := encoding.AppendName(nil, name)
+		if err != nil || name == "" {
 			return refused("Invalid name %q: it cannot be stored", name)
+		}
+		if name == to && len(row) > d.cfg.MaxName {
+			return &NameTooLongError{kind, len(row), d.cfg.MaxName}
 		}
 	}
 	// A client that leaves must not leave a rename half done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), assignTimeout)
 	defer cancel()
+	w, err := d.Withdraw(ctx, kind, from, to)
+	if err != nil {
+		return err
+	}
 	r := rename{d: d, kind: kind, from: from, to: to}
-	defer r.forget()
+	defer func() { w.End(r.uid) }()
 	if err := r.check(ctx); err != nil {
 		return err
 	}
-	return r.run(ctx)
+	if err := r.run(ctx); err != nil {
+		return err
+	}
+	if err := d.Tell(ctx); err != nil {
+		d.log().Warn("other gateways could not be told of a rename: they find it out within minutes", "from", from, "to", to, "err", err)
+	}
+	return nil
 }
 
 // rename is one rename on its way.
@@ -48,13 +64,6 @@ type rename struct {
 	kind     encoding.UIDKind
 	from, to string
 	uid      encoding.UID
-}
-
-// forget drops what is remembered of both names, whatever came of them.
-func (r *rename) forget() {
-	r.d.forward[r.kind].Invalidate(r.from)
-	r.d.forward[r.kind].Invalidate(r.to)
-	r.d.reverse[r.kind].Invalidate(string(r.uid))
 }
 
 // check reads both names from the table, not from memory.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"downpour/encoding"
 	"downpour/pushdown/store"
@@ -14,7 +16,7 @@ import (
 // Resolve returns the UID of a name, or a *NoSuchNameError. That a name has
 // none is never remembered. A *ConflictError if the UID is another name's.
 func (d *Dictionary) Resolve(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	if u, ok := d.forward[kind].GetIfPresent(name); ok {
+	if u, ok := d.forward.GetIfPresent(nameKey{kind, name}); ok {
 		return u, nil
 	}
 	found, err := d.ResolveMany(ctx, kind, []string{name})
@@ -30,57 +32,101 @@ func (d *Dictionary) Resolve(ctx context.Context, kind encoding.UIDKind, name st
 // ResolveMany returns the UIDs of those names that have one, read from the
 // store some hundred at a time.
 func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind, names []string) (map[string]encoding.UID, error) {
+	generation := d.Generation()
 	found := make(map[string]encoding.UID, len(names))
-	var rows [][]byte
+	var rest []string
 	for _, name := range names {
-		if u, ok := d.forward[kind].GetIfPresent(name); ok {
+		if u, ok := d.forward.GetIfPresent(nameKey{kind, name}); ok {
 			found[name] = u
-			continue
-		}
-		// No row can hold a name outside ISO-8859-1.
-		if row, err := encoding.AppendName(nil, name); err == nil && len(row) > 0 {
-			rows = append(rows, row)
+		} else {
+			rest = append(rest, name)
 		}
 	}
-	slices.SortFunc(rows, bytes.Compare)
-	rows = slices.CompactFunc(rows, bytes.Equal)
-	for part := range slices.Chunk(rows, namesPerRead) {
-		if err := d.readUIDs(ctx, kind, part, found); err != nil {
+	for part := range slices.Chunk(rowsOf(rest), namesPerRead) {
+		read, err := d.readUIDs(ctx, kind, part)
+		if err != nil {
 			return nil, err
 		}
+		d.remember(generation, kind, read)
+		maps.Copy(found, read)
 	}
 	return found, nil
 }
 
-// readUIDs reads forward mappings and adds them to found.
-func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names [][]byte, found map[string]encoding.UID) error {
-	read, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyID, names)
-	if err != nil {
-		return fmt.Errorf("uid: %s %q: %w", kind, names[0], err)
+// Fresh is Resolve by the table alone, whatever is remembered.
+func (d *Dictionary) Fresh(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	for _, row := range rowsOf([]string{name}) {
+		read, err := d.readUIDs(ctx, kind, [][]byte{row})
+		if err != nil {
+			return nil, err
+		}
+		if u, ok := read[name]; ok {
+			return u, nil
+		}
 	}
-	fresh := map[string]encoding.UID{}
-	for _, r := range read {
+	return nil, &NoSuchNameError{kind, name}
+}
+
+// rowsOf are the rows that names would have, in order. No row can hold a name
+// outside ISO-8859-1, or a longer one than a row key.
+func rowsOf(names []string) (rows [][]byte) {
+	for _, name := range names {
+		if row, err := encoding.AppendName(nil, name); err == nil && len(row) > 0 && len(row) <= MostName {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, bytes.Compare)
+	return slices.CompactFunc(rows, bytes.Equal)
+}
+
+// Looks at a name that seems to have another's UID, before that is believed: a
+// rename by another process changes one mapping after the other.
+const (
+	conflictLooks = 3
+	conflictPause = 25 * time.Millisecond
+)
+
+// readUIDs reads the forward mappings that there are.
+func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names [][]byte) (map[string]encoding.UID, error) {
+	for look := 1; ; look++ {
+		read, err := d.readForward(ctx, kind, names)
+		if err == nil && len(read) > 0 {
+			err = d.checkOwners(ctx, kind, read)
+		}
+		var conflict *ConflictError
+		if !errors.As(err, &conflict) {
+			return read, err
+		}
+		if look == conflictLooks {
+			return nil, d.alarm(conflict)
+		}
+		select {
+		case <-time.After(conflictPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// readForward reads forward mappings, whoever's the UIDs are.
+func (d *Dictionary) readForward(ctx context.Context, kind encoding.UIDKind, names [][]byte) (map[string]encoding.UID, error) {
+	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyID, names)
+	if err != nil {
+		return nil, fmt.Errorf("uid: %s %.100q: %w", kind, names[0], err)
+	}
+	read := make(map[string]encoding.UID, len(rows))
+	for _, r := range rows {
 		u := column(r, kind)
 		if u == nil {
 			continue
 		}
 		name := encoding.ParseName(r.Key)
 		if want := d.cfg.Schema.UIDWidth(kind); len(u) != want {
-			return fmt.Errorf("uid: %s %q has UID % X of %d bytes, want %d: is the UID width right?", kind, name, u, len(u), want)
+			return nil, fmt.Errorf("uid: %s %q has UID % X of %d bytes, want %d: is the UID width right?", kind, name, u, len(u), want)
 		}
-		fresh[name] = u
+		read[name] = u
 	}
-	if len(fresh) == 0 {
-		return nil
-	}
-	if err := d.checkOwners(ctx, kind, fresh); err != nil {
-		return err
-	}
-	for name, u := range fresh {
-		d.remember(kind, name, u)
-		found[name] = u
-	}
-	return nil
+	return read, nil
 }
 
 // checkOwners makes sure that UIDs just read are those of their names, by the
@@ -91,7 +137,7 @@ func (d *Dictionary) checkOwners(ctx context.Context, kind encoding.UIDKind, fre
 	keys := make([][]byte, 0, len(fresh))
 	for name, u := range fresh {
 		if other, ok := names[string(u)]; ok {
-			return d.alarm(&ConflictError{kind, u, name, other})
+			return &ConflictError{kind, u, name, other}
 		}
 		names[string(u)] = name
 		keys = append(keys, u)
@@ -104,7 +150,7 @@ func (d *Dictionary) checkOwners(ctx context.Context, kind encoding.UIDKind, fre
 	for _, r := range rows {
 		value := column(r, kind)
 		if owner := encoding.ParseName(value); value != nil && owner != names[string(r.Key)] {
-			return d.alarm(&ConflictError{kind, bytes.Clone(r.Key), names[string(r.Key)], owner})
+			return &ConflictError{kind, bytes.Clone(r.Key), names[string(r.Key)], owner}
 		}
 	}
 	return nil
@@ -116,16 +162,6 @@ func (d *Dictionary) alarm(e *ConflictError) error {
 	d.log().Error("two names for one UID: refused until the UID table is repaired",
 		"kind", e.Kind.String(), "uid", e.UID.String(), "name", e.Name, "owner", e.Owner)
 	return e
-}
-
-// remember keeps a mapping that the store holds. A name that had the UID before
-// it was renamed is forgotten, lest two names lead to one UID.
-func (d *Dictionary) remember(kind encoding.UIDKind, name string, u encoding.UID) {
-	if old, ok := d.reverse[kind].GetIfPresent(string(u)); ok && old != name {
-		d.forward[kind].Invalidate(old)
-	}
-	d.forward[kind].Set(name, u)
-	d.reverse[kind].Set(string(u), name)
 }
 
 // column is the value that a row has for a kind; nil if none.

@@ -32,7 +32,7 @@ func newAdmin(ctx context.Context, h *HBase) (*Admin, error) {
 	source := filepath.Join(root, "integration", "e2e", "java", "Admin.java")
 	a := &Admin{command: Command{
 		Name: "admin", Path: "java", Dir: h.dir, Interactive: true,
-		Args: append(h.javaFlags(192), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", source),
+		Args: append(javaFlags(h.dir, h.class, 192), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", source),
 	}}
 	return a, a.start(ctx)
 }
@@ -273,4 +273,24 @@ func (a *Admin) ReadRequests(ctx context.Context, table string) (read, filtered 
 		return 0, 0, fmt.Errorf("reads of %s: answer %q: %w", table, lines, err)
 	}
 	return read, filtered, nil
+}
+
+// StoreFiles returns how many files the regions of a table have: 0 means that
+// all of its points are in memory and in the log.
+func (a *Admin) StoreFiles(ctx context.Context, table string) (n int, err error) {
+	lines, err := a.Call(ctx, "files", table)
+	if err != nil {
+		return 0, err
+	}
+
+	if _, err := fmt.Sscan(strings.Join(lines, " "), &n); err != nil {
+		return 0, fmt.Errorf("files of %s: answer %q: %w", table, lines, err)
+	}
+	return n, nil
+}
+
+// SetDurability says how edits of a table are logged, in HBase's words:
+// USE_DEFAULT (as SYNC_WAL), SKIP_WAL, ASYNC_WAL, SYNC_WAL or FSYNC_WAL.
+func (a *Admin) SetDurability(ctx context.Context, table, durability string) error {
+	return a.do(ctx, "durability", table, durability)
 }

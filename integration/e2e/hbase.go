@@ -21,6 +21,10 @@ type HBaseOptions struct {
 	SessionTimeout  time.Duration // ZooKeeper session: how soon a dead server is noticed; 0 means 10 s
 	ScannerTimeout  time.Duration // lease of a scanner; 0 means 60 s, HBase's default
 
+	// HDFS keeps the cluster's files, logs of edits included; nil means a local
+	// directory. It must outlive the cluster.
+	HDFS *HDFS
+
 	// Site holds further hbase-site.xml properties; they win over ours.
 	Site map[string]string
 }
@@ -42,8 +46,9 @@ func (o HBaseOptions) withDefaults() HBaseOptions {
 }
 
 // HBase is a running distributed cluster: one ZooKeeper, one master and some
-// region servers, each a process. Its files are local ones, so a killed region
-// server may lose edits that it had not yet synced.
+// region servers, each a process. On local files a killed region server may lose
+// acknowledged edits that were not flushed, because these files cannot sync; on
+// HDFS it must not.
 type HBase struct {
 	Admin *Admin
 
@@ -130,6 +135,10 @@ func (h *HBase) Quorum() string { return net.JoinHostPort("127.0.0.1", strconv.I
 // Dir returns the directory of the cluster's files and logs.
 func (h *HBase) Dir() string { return h.dir }
 
+// Durable tells whether acknowledged edits survive a region server that is
+// killed, without a flush: the cluster's log lies on HDFS.
+func (h *HBase) Durable() bool { return h.options.HDFS != nil }
+
 // Len returns the number of region servers, dead ones included.
 func (h *HBase) Len() int { return len(h.regions) }
 
@@ -215,28 +224,31 @@ const (
 
 // java starts one of HBase's servers with the given heap.
 func (h *HBase) java(ctx context.Context, name, main string, heapMiB int, args ...string) (*Process, error) {
-	flags := h.javaFlags(heapMiB)
+	flags := javaFlags(h.dir, h.class, heapMiB)
 	if main != regionServerMain {
-		flags = append(flags, "-XX:+UseSerialGC") // fewer threads and less memory where speed is not the point
+		// Fewer threads, less memory and a sooner start where speed is not the point.
+		flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	}
 	flags = append(flags, main)
 	return Start(ctx, Command{Name: name, Path: "java", Args: append(append(flags, args...), "start"), Dir: h.dir})
 }
 
-func (h *HBase) javaFlags(heapMiB int) []string {
+// javaFlags are those of HBase's and HDFS's programs: dir holds their
+// configuration.
+func javaFlags(dir, class string, heapMiB int) []string {
 	flags := []string{
 		fmt.Sprintf("-Xmx%dm", heapMiB),
 		"-Djava.net.preferIPv4Stack=true",
 		"-Dzookeeper.admin.enableServer=false", // it would open port 8080
-		"-Dlog4j.configuration=file:" + filepath.Join(h.dir, "log4j.properties"),
-		"-Djava.io.tmpdir=" + h.dir,
+		"-Dlog4j.configuration=file:" + filepath.Join(dir, "log4j.properties"),
+		"-Djava.io.tmpdir=" + dir,
 		"-XX:-UsePerfData",
-		"-cp", h.dir + ":" + h.class,
+		"-cp", dir + ":" + class,
 	}
 	return append(flags, opened()...)
 }
 
-// opened lists the parts of Java 17 that HBase reaches into.
+// opened lists the parts of Java 17 that Hadoop and HBase reach into.
 func opened() []string {
 	var flags []string
 	for _, p := range strings.Fields("java.lang java.lang.reflect java.nio java.util java.util.concurrent " +

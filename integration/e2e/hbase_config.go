@@ -15,24 +15,32 @@ import (
 // cluster's directory, which is the first entry of every class path.
 func (h *HBase) writeConfig(masterPort int) error {
 	site := h.site(masterPort)
+	maps.Copy(site, h.filesSite())
 	maps.Copy(site, h.options.Site)
-	var b strings.Builder
-	b.WriteString("<?xml version=\"1.0\"?>\n<configuration>\n")
-	for _, name := range slices.Sorted(maps.Keys(site)) {
-		b.WriteString("  <property><name>")
-		writeText(&b, name)
-		b.WriteString("</name><value>")
-		writeText(&b, site[name])
-		b.WriteString("</value></property>\n")
-	}
-	b.WriteString("</configuration>\n")
-	if err := os.WriteFile(filepath.Join(h.dir, "hbase-site.xml"), []byte(b.String()), 0o644); err != nil {
+
+	if err := writeSite(filepath.Join(h.dir, "hbase-site.xml"), site); err != nil {
 		return fmt.Errorf("HBase configuration: %w", err)
 	}
+
 	if err := os.WriteFile(filepath.Join(h.dir, "log4j.properties"), []byte(log4j), 0o644); err != nil {
 		return fmt.Errorf("HBase logging: %w", err)
 	}
 	return nil
+}
+
+// writeSite writes properties as the XML file that Hadoop's programs read.
+func writeSite(path string, properties map[string]string) error {
+	var b strings.Builder
+	b.WriteString("<?xml version=\"1.0\"?>\n<configuration>\n")
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		b.WriteString("  <property><name>")
+		writeText(&b, name)
+		b.WriteString("</name><value>")
+		writeText(&b, properties[name])
+		b.WriteString("</value></property>\n")
+	}
+	b.WriteString("</configuration>\n")
+	return os.WriteFile(path, []byte(b.String()), 0o644)
 }
 
 func writeText(b *strings.Builder, s string) {
@@ -43,13 +51,8 @@ func (h *HBase) site(masterPort int) map[string]string {
 	n := strconv.Itoa(h.options.RegionServers)
 	session := h.options.SessionTimeout.Milliseconds()
 	return map[string]string{
-		"hbase.cluster.distributed": "true",
-		"hbase.rootdir":             "file://" + filepath.Join(h.dir, "root"),
-		"hbase.tmp.dir":             filepath.Join(h.dir, "tmp"),
-		// Local files cannot promise a sync to disk; HBase refuses to start on
-		// them unless it is told not to ask.
-		"hbase.wal.provider":                         "filesystem",
-		"hbase.unsafe.stream.capability.enforce":     "false",
+		"hbase.cluster.distributed":                  "true",
+		"hbase.tmp.dir":                              filepath.Join(h.dir, "tmp"),
 		"hbase.zookeeper.quorum":                     "127.0.0.1",
 		"hbase.zookeeper.property.clientPort":        strconv.Itoa(h.zkPort),
 		"hbase.zookeeper.property.dataDir":           filepath.Join(h.dir, "zookeeper"),
@@ -78,6 +81,21 @@ func (h *HBase) site(masterPort int) map[string]string {
 		"hbase.hfile.compaction.discharger.interval": "1000",
 		"hbase.regionserver.handler.count":           "10",
 		"hbase.hregion.majorcompaction":              "0",
+	}
+}
+
+// filesSite says where the files lie and how the log of edits is written.
+func (h *HBase) filesSite() map[string]string {
+	if h.options.HDFS != nil {
+		return h.options.HDFS.clientSite()
+	}
+
+	return map[string]string{
+		"hbase.rootdir": "file://" + filepath.Join(h.dir, "root"),
+		// Local files cannot promise a sync to disk; HBase refuses to start on
+		// them unless it is told not to ask.
+		"hbase.wal.provider":                     "filesystem",
+		"hbase.unsafe.stream.capability.enforce": "false",
 	}
 }
 

@@ -34,5 +34,8 @@ func (h *HBase) StartMaster(ctx context.Context) (err error) {
 	return err
 }
 
+// MasterDone is closed when the master has ended.
+func (h *HBase) MasterDone() <-chan struct{} { return h.master.Done() }
+
 // RegionServerDone is closed when region server i has ended.
 func (h *HBase) RegionServerDone(i int) <-chan struct{} { return h.regions[i].process.Done() }

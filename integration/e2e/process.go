@@ -215,6 +215,16 @@ type Memory struct {
 	File     int64 // of Resident, pages of files: the program (RssFile)
 }
 
+// ResetPeak makes Memory's Peak begin anew at what is resident now. It is an
+// error where the kernel does not let us, as it may not in a container.
+// Source: proc(5), /proc/PID/clear_refs, value 5.
+func (p *Process) ResetPeak() error {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.PID()), []byte("5"), 0); err != nil {
+		return fmt.Errorf("peak of memory of %s: %w", p.Name, err)
+	}
+	return nil
+}
+
 // Memory reads the process's resident memory from /proc.
 func (p *Process) Memory() (Memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))

@@ -16,8 +16,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain also plays the parent that is killed: with the argument
-// "start-and-wait" this test binary starts a child, names it, and waits.
+// TestMain also plays processes for the tests: with the argument "start-and-wait"
+// this test binary starts a child, names it, and waits, for its parent to be
+// killed; with "grow-and-shrink" it uses much memory, gives it back, and waits.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "start-and-wait" {
 		p, err := Start(context.Background(), Command{Name: "child", Path: "sleep", Args: []string{"600"}, Dir: os.Args[2]})
@@ -27,6 +28,10 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(p.PID())
 		<-p.Done()
+		os.Exit(0)
+	}
+	if len(os.Args) == 2 && os.Args[1] == "grow-and-shrink" {
+		growAndShrink()
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
@@ -145,6 +150,52 @@ func TestProcess_memory(t *testing.T) {
 	m, err := p.Memory()
 	if err != nil || m.Resident <= 0 || m.Peak < m.Resident {
 		t.Errorf("memory %+v, error %v", m, err)
+	}
+}
+
+// grown is what a process that grows has more than one that does not, in bytes.
+const grown = 64 << 20
+
+func growAndShrink() {
+	memory, err := syscall.Mmap(-1, 0, grown, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i := 0; i < len(memory); i += 4096 {
+		memory[i] = 1
+	}
+	if err := syscall.Munmap(memory); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("shrunk")
+	bufio.NewReader(os.Stdin).ReadString('\n')
+}
+
+// A peak that lies in the past is forgotten, where the kernel lets us.
+func TestProcess_ResetPeak(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, Command{Name: "grower", Path: self, Args: []string{"grow-and-shrink"}, Interactive: true})
+	defer p.Stdin.Close()
+	if line, err := bufio.NewReader(p.Stdout).ReadString('\n'); line != "shrunk\n" {
+		t.Fatalf("%q, %v\n%s", line, err, p.LogTail(5))
+	}
+	before, err := p.Memory()
+	if err != nil || before.Peak < grown || before.Resident > before.Peak-grown/2 {
+		t.Fatalf("memory %+v, error %v", before, err)
+	}
+
+	want := before.Resident + grown/2
+	if err := p.ResetPeak(); err != nil {
+		t.Logf("not allowed here: %v", err)
+		want = before.Peak
+	}
+	if after, err := p.Memory(); err != nil || after.Peak > want || after.Peak < after.Resident {
+		t.Errorf("memory %+v, error %v, want a peak up to %d", after, err, want)
 	}
 }
 

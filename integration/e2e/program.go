@@ -74,6 +74,7 @@ func lockFile(path string) (unlock func(), err error) {
 
 // ProgramOptions says how one of our programs is started.
 type ProgramOptions struct {
+	Path string            // the program, built before; empty builds that of this module
 	Env  map[string]string // DOWNPOUR_… variables; those of this process are not inherited
 	Args []string
 	Dir  string // working directory, kept by Close; empty makes one that Close removes
@@ -89,6 +90,14 @@ type Program struct {
 	ownDir  bool
 	command Command
 	ready   func(context.Context) error
+}
+
+// program returns the path of what is to be started, and builds it if need be.
+func (o ProgramOptions) program(ctx context.Context, pkg string) (string, error) {
+	if o.Path != "" {
+		return o.Path, nil
+	}
+	return Build(ctx, pkg)
 }
 
 // StartGateway builds and starts the gateway and returns when /readyz answers 200,
@@ -125,7 +134,7 @@ func startProgram(ctx context.Context, pkg, listen string, o ProgramOptions) (*P
 }
 
 func newProgram(ctx context.Context, pkg, listen string, o ProgramOptions) (*Program, error) {
-	path, err := Build(ctx, pkg)
+	path, err := o.program(ctx, pkg)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +193,7 @@ func (p *Program) Restart(ctx context.Context) error {
 // Run builds and runs a program of ours to its end and returns its exit status
 // and all it wrote.
 func Run(ctx context.Context, pkg string, o ProgramOptions) (status int, output string, err error) {
-	path, err := Build(ctx, pkg)
+	path, err := o.program(ctx, pkg)
 	if err != nil {
 		return -1, "", err
 	}
@@ -206,7 +215,7 @@ func Run(ctx context.Context, pkg string, o ProgramOptions) (status int, output 
 // Launch builds a program of ours and starts it as Run does, without waiting for
 // its end. Its output goes to NAME.log in Dir, which must be set.
 func Launch(ctx context.Context, pkg, name string, o ProgramOptions) (*Process, error) {
-	path, err := Build(ctx, pkg)
+	path, err := o.program(ctx, pkg)
 	if err != nil {
 		return nil, err
 	}

@@ -99,6 +99,10 @@ var ofPoints = []mutant{
 		old: "Apply(ctx, w.cfg.Table, mutations); err != nil {\n		return err\n", new: "Apply(ctx, w.cfg.Table, mutations); err != nil {\n		return nil\n",
 		test: "TestWriter_failure",
 	}, {
+		name: "log-skipped", file: "pushdown/store/hbase/apply.go",
+		old: "AssociatedCellCount: proto.Int32(0)}\n", new: "AssociatedCellCount: proto.Int32(0), Durability: pb.MutationProto_SKIP_WAL.Enum()}\n",
+		test: "TestApply_faults",
+	}, {
 		name: "name-before-its-number", file: "gateway/uid/assign.go", // a forward mapping that a crash leaves alone
 		old: "	ok, err := s.CompareAndPut(ctx, table, reverse, nil, row)\n",
 		new: "	early := store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}\n" +

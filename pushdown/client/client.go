@@ -6,7 +6,9 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/flight"
@@ -107,6 +109,19 @@ func (c *Client) Hello(ctx context.Context) (h wire.Hello, err error) {
 	}
 	_, _ = stream.Recv() // the end, which frees the call
 	return h, nil
+}
+
+// DropCaches has the server forget the answers that it remembers. The error is a
+// wire.ErrServer, or the context's: it may or may not have done it.
+func (c *Client) DropCaches(ctx context.Context) error {
+	stream, err := c.flight.DoAction(c.outgoing(ctx), &flight.Action{Type: wire.ActionDropCaches})
+	if err != nil {
+		return c.named(wire.Error(err, nil))
+	}
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		return c.named(wire.Error(err, stream.Trailer()))
+	}
+	return nil
 }
 
 // Open returns the operator of a part that the server executes. It begins with

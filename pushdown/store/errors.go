@@ -18,6 +18,12 @@ var (
 	// ErrLocked is returned when another process holds the embedded store's
 	// directory.
 	ErrLocked = errors.New("data directory is in use by another process")
+	// ErrFull is returned for writes while the disk of the embedded store has no
+	// room for them. Reads go on, and writes do once there is room.
+	ErrFull = errors.New("no room on the disk")
+	// ErrDamaged is returned for rows that cannot be read because the file that
+	// holds them is damaged; other rows can.
+	ErrDamaged = errors.New("a file of the store is damaged")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("store is closed")
 )

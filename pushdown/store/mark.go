@@ -9,7 +9,8 @@ type Marker interface {
 	// have while the call runs. If a later call for the same table, family and
 	// range returns an equal mark, then every scan that was opened after the
 	// first call had returned and before the second was made has seen the same
-	// cells, and one that is opened while the second runs sees them too.
+	// cells, and so would one that were opened at some moment while the second
+	// runs.
 	//
 	// Marks may differ although nothing has changed: of other rows nearby, of a
 	// flush, of a new connection. The empty mark says that nothing can be

@@ -148,6 +148,18 @@ func (c *Cache) put(id ID, mark string, a Answer) bool {
 	return true
 }
 
+// Drop forgets everything: the next ask of each part reads its rows.
+func (c *Cache) Drop() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.entries)
+	c.order.Init()
+	c.bytes = 0
+}
+
 // fits tells whether an answer of so many bytes may be kept.
 func (c *Cache) fits(bytes int64) bool { return bytes <= c.limit/answerShare }
 

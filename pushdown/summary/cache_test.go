@@ -92,6 +92,32 @@ func TestCache_large(t *testing.T) {
 	}
 }
 
+// What was dropped is gone, with its bytes, and is kept again as if it had never
+// been there; an answer that was being made has nowhere to go.
+func TestCache_drop(t *testing.T) {
+	(*Cache)(nil).Drop()
+	c := New(8<<10, nil)
+	for n := range 3 {
+		c.ask(id(n), "m")
+		c.ask(id(n), "m")
+		if n > 0 {
+			c.put(id(n), "m", filled(200))
+		}
+	}
+	c.Drop()
+	if got := c.Counts(); got.Entries != 0 || got.Bytes != 0 || c.order.Len() != 0 {
+		t.Errorf("%+v, %d in order: something is left", got, c.order.Len())
+	}
+	if c.put(id(0), "m", filled(200)) {
+		t.Error("an answer was kept that nobody asks for any more")
+	}
+	for _, want := range []verdict{read, keep} {
+		if got, _ := c.ask(id(1), "m"); got != want {
+			t.Errorf("verdict %d, want %d", got, want)
+		}
+	}
+}
+
 func TestNew_off(t *testing.T) {
 	if c := New(0, nil); c != nil || c.Counts() != (Counts{}) || c.Holds(nil) {
 		t.Errorf("a cache of no bytes is %v", c)

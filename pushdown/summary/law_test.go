@@ -2,6 +2,7 @@ package summary
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"testing"
@@ -52,8 +53,9 @@ func TestLaw_embedded(t *testing.T) {
 	})
 }
 
-// The same on HBase, where regions move and split, and servers lose their
-// connections.
+// The same on HBase, where regions move, split and merge, servers lose their
+// connections, hbase:meta changes, and the table is replaced by another one whose
+// regions have the old names and numbers.
 func TestLaw_hbase(t *testing.T) {
 	seeds(t, 6, func(t *testing.T, rng *rand.Rand) Counts {
 		fake, st := startFake(t, hbasefake.Options{Servers: 2})
@@ -61,6 +63,9 @@ func TestLaw_hbase(t *testing.T) {
 		w.extra = []func(){
 			func() { fake.MoveRegion(operatortest.Table, w.row()) },
 			func() { fake.SplitRegion(operatortest.Table, w.row()) },
+			func() { fake.MergeRegions(operatortest.Table, w.row()) },
+			fake.TouchCatalog,
+			func() { w.replaced(fake) },
 			func() {
 				fake.StopServer(1)
 				if err := fake.RestartServer(1); err != nil {
@@ -72,6 +77,35 @@ func TestLaw_hbase(t *testing.T) {
 	})
 }
 
+// replaced lets the table be replaced, by as many writes as there were since its
+// snapshot: the read points of its regions are the old ones again.
+func (w *world) replaced(fake *hbasefake.Cluster) {
+	w.Helper()
+	p, name, n := w.part(), fmt.Sprint("snapshot ", w.rng.Uint64()), w.rng.IntN(4)
+	fake.Snapshot(operatortest.Table, name)
+	for range 1 + w.rng.IntN(3) {
+		for range n {
+			w.put()
+		}
+		for range 3 { // left a mark, kept, answered from memory
+			w.ask(p)
+		}
+		switch w.rng.IntN(4) {
+		case 0:
+			fake.RestoreSnapshot(operatortest.Table, name)
+		case 1:
+			fake.Truncate(operatortest.Table, w.rng.IntN(2) == 0)
+			return // to write as much as was written before the snapshot is left to chance
+		default:
+			fake.CloneSnapshot(operatortest.Table, name)
+		}
+	}
+	for range n {
+		w.put()
+	}
+	w.ask(p)
+}
+
 // startFake runs a fake HBase with the data table.
 func startFake(t *testing.T, opts hbasefake.Options) (*hbasefake.Cluster, *hbase.Store) {
 	t.Helper()
@@ -80,7 +114,7 @@ func startFake(t *testing.T, opts hbasefake.Options) (*hbasefake.Cluster, *hbase
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
-	st, err := hbase.Open(hbase.Config{Quorum: fake.Address()})
+	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), MarkPatience: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,6 +82,13 @@ func (w *world) change() {
 	w.apply(m)
 }
 
+// put writes one point, which is one change of a region.
+func (w *world) put() {
+	w.Helper()
+	q, value := w.point()
+	w.apply(store.Mutation{Row: w.row(), Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+}
+
 func (w *world) apply(mutations ...store.Mutation) {
 	w.Helper()
 	if err := w.store.Apply(w.Context(), operatortest.Table, mutations); err != nil {

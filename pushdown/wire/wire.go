@@ -6,6 +6,8 @@
 //	            downpour-complete ends a complete stream; without it the stream
 //	            is worth nothing, whatever its status.
 //	DoAction    hello: one result, Hello as JSON.
+//	            drop-caches: no result; the server has forgotten the answers that
+//	            it remembered.
 //	errors      status code and text; the trailer downpour-error tells the kind.
 //	metadata    authorization: Bearer TOKEN
 //	            downpour-budget: what the part may read, and who asks for it; a
@@ -33,13 +35,14 @@ import (
 
 // Names of the conventions above.
 const (
-	ActionHello     = "hello"
-	TrailerComplete = "downpour-complete"
-	TrailerError    = "downpour-error"
-	BudgetKey       = "downpour-budget"
-	Authorization   = "authorization"
-	Bearer          = "Bearer "
-	FlightService   = "arrow.flight.protocol.FlightService"
+	ActionHello      = "hello"
+	ActionDropCaches = "drop-caches"
+	TrailerComplete  = "downpour-complete"
+	TrailerError     = "downpour-error"
+	BudgetKey        = "downpour-budget"
+	Authorization    = "authorization"
+	Bearer           = "Bearer "
+	FlightService    = "arrow.flight.protocol.FlightService"
 )
 
 // MaxMessage bounds a gRPC message on both sides. Batches hold about 4 MiB, but

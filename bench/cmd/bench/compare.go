@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"downpour/bench"
+	"downpour/bench/builds"
 	"downpour/bench/peer"
 	"downpour/bench/progress"
 	"downpour/bench/report"
@@ -22,22 +23,26 @@ type compareFlags struct {
 	env, resume  string
 	a, b         string
 	queries      string
+	worse        float64
+	builds       buildFlags
 }
 
 func parseCompare(s *session) (f compareFlags, err error) {
 	s.saveFlag()
 	d := dataFlags(s.flags)
-	s.flags.StringVar(&f.rows, "rows", "", "rows of the table, by comma: "+strings.Join(speed.Rows, ", ")+"; empty is all")
+	s.flags.StringVar(&f.rows, "rows", "", "rows of the table, by comma: "+strings.Join(speed.Rows, ", ")+"; of builds: "+strings.Join(builds.Rows, ", ")+"; empty is all")
 	s.flags.StringVar(&f.scales, "scales", "", "sizes of the data, by comma: "+strings.Join(speed.Scales, ", ")+"; empty is all")
-	s.flags.IntVar(&f.cfg.Rounds, "rounds", 9, "rounds that count")
+	s.flags.IntVar(&f.cfg.Rounds, "rounds", 9, fmt.Sprintf("rounds that count; of builds %d unless given", buildRounds))
 	s.flags.IntVar(&f.cfg.BigRounds, "big-rounds", 2, "rounds that count at the larger sizes")
 	s.flags.IntVar(&f.cfg.Connections, "connections", 2, "connections that put")
 	s.flags.IntVar(&f.cfg.Seconds, "seconds", 20, "length of one run of dashboards")
 	s.flags.IntVar(&f.cfg.MemoryHours, "memory-hours", 28, "hours of data of the memory row, with -step and with a tenth of it; 28 are 10 M and 100 M points")
 	s.flags.StringVar(&f.env, "scan-env", "DOWNPOUR_SUMMARIES=off", "settings of gateways that are to read every row, KEY=VALUE by comma")
 	s.flags.StringVar(&f.resume, "resume", "", "report (JSON) of an interrupted run, to be gone on with")
-	s.flags.StringVar(&f.a, "a", "", "compare two running servers with OpenTSDB's API instead: the one that times are multiples of")
+	s.flags.StringVar(&f.a, "a", "", "compare two builds of Downpour instead, or two running servers with OpenTSDB's API: "+buildHelp+", or a URL; the one that times are multiples of")
 	s.flags.StringVar(&f.b, "b", "", "and the other")
+	s.flags.Float64Var(&f.worse, "worse", 5, "percent by which B may be worse than A, with -a and -b")
+	f.builds.bind(s.flags)
 	s.flags.StringVar(&f.queries, "queries", "", "file of requests for -a and -b, /api/query?… a line; empty asks for the generated data set")
 	err = s.parse(0)
 	f.cfg.Data = *d
@@ -55,12 +60,15 @@ func compare(ctx context.Context, s *session) error {
 		return err
 	}
 	if f.a != "" || f.b != "" {
-		return pair(ctx, s, f)
+		return compareTwo(ctx, s, f)
+	}
+	if err := f.builds.unused(s.flags); err != nil {
+		return err
 	}
 	cfg := &f.cfg
 	cfg.Open, cfg.Report = openStore, s.report()
-	if cfg.ScanEnv, err = scanEnv(f.env); err != nil {
-		return err
+	if cfg.ScanEnv, err = settings(f.env); err != nil {
+		return fmt.Errorf("scan-env: %w", err)
 	}
 	if f.resume != "" {
 		if cfg.Report, err = resumed(f.resume, cfg); err != nil {
@@ -88,13 +96,13 @@ func compare(ctx context.Context, s *session) error {
 	return s.finish(r, err)
 }
 
-// scanEnv reads the variables for our servers, NAME=VALUE by comma.
-func scanEnv(text string) (map[string]string, error) {
+// settings reads the variables for our servers, NAME=VALUE by comma.
+func settings(text string) (map[string]string, error) {
 	env := map[string]string{}
 	for _, setting := range list(text) {
 		key, value, ok := strings.Cut(setting, "=")
 		if !ok || !strings.HasPrefix(key, "DOWNPOUR_") {
-			return nil, fmt.Errorf("scan-env: got %q, want DOWNPOUR_NAME=VALUE", setting)
+			return nil, fmt.Errorf("got %q, want DOWNPOUR_NAME=VALUE", setting)
 		}
 		env[key] = value
 	}
@@ -143,11 +151,25 @@ func resumed(path string, cfg *speed.Config) (*report.Report, error) {
 	return old, nil
 }
 
-// pair compares two servers that run already.
-func pair(ctx context.Context, s *session, f compareFlags) error {
+// compareTwo compares what -a and -b name.
+func compareTwo(ctx context.Context, s *session, f compareFlags) error {
 	if f.a == "" || f.b == "" {
 		return errors.New("got one of -a and -b, want both")
 	}
+	if builds.Named(f.a) != builds.Named(f.b) {
+		return fmt.Errorf("got -a %s and -b %s, want two builds or the URLs of two servers", f.a, f.b)
+	}
+	if builds.Named(f.a) {
+		return compareBuilds(ctx, s, f)
+	}
+	if err := f.builds.unused(s.flags); err != nil {
+		return err
+	}
+	return pair(ctx, s, f)
+}
+
+// pair compares two servers that run already.
+func pair(ctx context.Context, s *session, f compareFlags) error {
 	queries := []workload.Query{}
 	for _, text := range bench.Queries {
 		queries = append(queries, f.cfg.Data.Whole(text))
@@ -166,7 +188,20 @@ func pair(ctx context.Context, s *session, f compareFlags) error {
 	figures, err := bench.Pair(ctx, bench.PairConfig{A: a, B: b, Queries: queries, Rounds: f.cfg.Rounds, Seed: f.cfg.Data.Seed, Progress: p})
 	p.End()
 	r.Figures, r.Cache = figures, "warm: one round before those that count"
-	return s.finish(r, err)
+	r.Changes = bench.Changes(figures, queries, f.worse/100)
+	return errors.Join(s.finish(r, err), worsened(r))
+}
+
+// worsened is an error that names the rows that are worse, nil if there is none.
+func worsened(r *report.Report) error {
+	var rows []string
+	for _, c := range r.Worsened() {
+		rows = append(rows, c.Store+" "+c.Row)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return fmt.Errorf("B is worse than A in %d of %d rows: %s", len(rows), len(r.Changes), strings.Join(rows, "; "))
 }
 
 // recorded reads a file of requests.

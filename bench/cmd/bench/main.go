@@ -25,7 +25,7 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"compare", "the table of aims: Downpour, OpenTSDB, VictoriaMetrics and the bare scan side by side; or two servers, -a URL -b URL", compare},
+		{"compare", "the table of aims: Downpour, OpenTSDB, VictoriaMetrics and the bare scan side by side; or two builds or servers, -a and -b", compare},
 		{"generate", "write a data set as text", generate},
 		{"load", "put a data set into a server by telnet or HTTP, or straight as rows into a store", load},
 		{"scan", "large queries in this process beside the bare scan of the same rows", scan},
@@ -130,7 +130,7 @@ func (s *session) report() *report.Report { return report.New(s.args[0], s.args)
 // finish prints the report and saves it.
 func (s *session) finish(r *report.Report, err error) error {
 	r.Done()
-	if len(r.Figures)+len(r.Latencies)+len(r.Curves)+len(r.Aims) > 0 {
+	if len(r.Figures)+len(r.Latencies)+len(r.Curves)+len(r.Aims)+len(r.Changes) > 0 {
 		err = errors.Join(err, r.WriteText(s.out))
 		path, saveErr := s.save(r)
 		if err = errors.Join(err, saveErr); saveErr == nil && path != "" {

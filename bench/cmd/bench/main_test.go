@@ -20,6 +20,16 @@ func invoke(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
+// self is the path of some program.
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // A wrong flag, file or server is one clear line.
 func TestRun_wrong(t *testing.T) {
 	dir := t.TempDir()
@@ -52,6 +62,15 @@ func TestRun_wrong(t *testing.T) {
 	f(`scan-env: got "A=1", want DOWNPOUR_`, "compare", "-scan-env", "A=1")
 	f("got one of -a and -b, want both", "compare", "-a", "http://127.0.0.1:1")
 	f("connection refused", "compare", "-a", "http://127.0.0.1:1", "-b", "http://127.0.0.1:1", "-results", "")
+	f("got -a tree and -b http://127.0.0.1:1, want two builds or the URLs", "compare", "-a", "tree", "-b", "http://127.0.0.1:1")
+	f("got -turns, which says how two builds are compared", "compare", "-a", "http://127.0.0.1:1", "-b", "http://127.0.0.1:1", "-turns", "3")
+	f("got -stores, which says how two builds are compared", "compare", "-stores", "embedded")
+	f("got -scan-env, which has no meaning for builds", "compare", "-a", "tree", "-b", "tree", "-scan-env", "DOWNPOUR_SUMMARIES=off")
+	f(`rows: got "floor", want some of put-telnet`, "compare", "-a", "tree", "-b", "tree", "-rows", "floor")
+	f(`stores: got "x", want some of embedded, hbase`, "compare", "-a", "tree", "-b", "tree", "-stores", "x")
+	f("worse: got 2, want a part", "compare", "-a", "tree", "-b", "tree", "-worse", "200")
+	f(`b-env: got "A=1", want DOWNPOUR_`, "compare", "-a", "tree", "-b", "tree", "-b-env", "A=1")
+	f("build B: stat", "compare", "-a", "build:"+self(t), "-b", "build:"+filepath.Join(dir, "no"))
 	f("resume: open", "compare", "-resume", filepath.Join(dir, "no"))
 	f("no report", "table", empty)
 	f(`stores: got "x", want embedded or hbase`, "live", "-stores", "x", "-results", "")

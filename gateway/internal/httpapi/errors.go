@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"downpour/gateway/uid"
 	"downpour/pushdown/store"
 )
 
@@ -45,6 +46,7 @@ func missingParameter(name string) *apiError {
 func classify(err error) *apiError {
 	var api *apiError
 	var tooLarge *http.MaxBytesError
+	var busy *uid.BusyError
 	if e := classifyQuery(err); e != nil {
 		return e
 	}
@@ -56,6 +58,8 @@ func classify(err error) *apiError {
 		return api
 	case errors.As(err, &tooLarge):
 		return &apiError{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("Request body of more than %d bytes", tooLarge.Limit)}
+	case errors.As(err, &busy):
+		return &apiError{Code: http.StatusServiceUnavailable, Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return timedOut("the deadline passed before the answer was complete")
 	case errors.Is(err, store.ErrNoTable):

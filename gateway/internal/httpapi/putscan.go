@@ -52,6 +52,11 @@ func (s span) in(body []byte) string {
 	return unsafe.String(unsafe.SliceData(part), len(part))
 }
 
+// spelled is how long the spelling is.
+func (p *plainPoint) spelled() int {
+	return 2 + int(p.metric.end-p.metric.from) + int(p.tags.end-p.tags.from)
+}
+
 // appendSpelling appends how the client spells the series. No other door's
 // spelling begins like it, and no metric that is valid holds a quote.
 func (p *plainPoint) appendSpelling(dst, body []byte) []byte {

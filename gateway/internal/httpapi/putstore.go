@@ -54,6 +54,7 @@ func (a *API) store(ctx context.Context, points *pointList) *putResult {
 	var pending []sent
 	var key []byte
 	bundle := a.Writer.Bundle(points.len())
+	defer bundle.Send() // whatever ends this: none waits for ever for what was added
 	for i := range points.len() {
 		batch, err := a.add(ctx, bundle, points, i, &key)
 		switch {
@@ -91,6 +92,9 @@ func (a *API) add(ctx context.Context, to *put.Bundle, points *pointList, i int,
 		return a.addDecoded(ctx, to, &points.decoded[i], nil)
 	}
 	p := &points.plain[i]
+	if p.spelled() > put.MaxSpelling {
+		return a.addDecoded(ctx, to, p.decode(points.body), nil)
+	}
 	*key = p.appendSpelling((*key)[:0], points.body)
 	s, ok := a.Series.Cached(unsafe.String(unsafe.SliceData(*key), len(*key)))
 	if !ok {
@@ -117,7 +121,7 @@ func (a *API) addDecoded(ctx context.Context, to *put.Bundle, d *dataPoint, spel
 	if err := a.Writer.Validate(p); err != nil {
 		return nil, err
 	}
-	s, err := a.Series.Resolve(ctx, p.Metric, p.Tags)
+	s, err := to.Resolve(ctx, p.Metric, p.Tags)
 	if err != nil {
 		var unknown *uid.NoSuchNameError
 		if errors.As(err, &unknown) {

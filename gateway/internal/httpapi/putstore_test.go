@@ -21,6 +21,11 @@ type numbered struct {
 	ids map[string]uint64
 }
 
+// Generation and Hold are those of names that never change.
+func (n *numbered) Generation() uint64 { return 0 }
+
+func (n *numbered) Hold() (uint64, func() error) { return 0, func() error { return nil } }
+
 func (n *numbered) Resolve(_ context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
 	if name == "unknown" {
 		return nil, &uid.NoSuchNameError{Kind: kind, Name: name}
@@ -68,7 +73,7 @@ func storedBy(t *testing.T, bundleFrom int, body string, fail error, read func(c
 	t.Helper()
 	w := &written{fail: fail}
 	schema := encoding.DefaultSchema()
-	series := put.NewSeries(schema, &numbered{ids: map[string]uint64{}}, put.Auto{})
+	series := put.NewSeries(put.SeriesConfig{Schema: schema, Names: &numbered{ids: map[string]uint64{}}})
 	writer := put.New(put.Config{Schema: schema, Table: "tsdb", BundleFrom: bundleFrom}, w, series)
 	a := &API{Writer: writer, Series: series, Count: uncounted{}}
 	for range 2 { // the second time, the series are remembered

@@ -149,5 +149,8 @@ func (a *API) dropCaches(w http.ResponseWriter, r *http.Request) error {
 	}
 	a.Names.Drop()
 	a.Series.Drop()
+	if err := a.Engine.DropCaches(r.Context()); err != nil {
+		return &apiError{Code: http.StatusServiceUnavailable, Message: "Caches dropped here, but maybe not on all pushdown servers", Details: err.Error()}
+	}
 	return writeJSON(w, r, http.StatusOK, map[string]string{"status": "200", "message": "Caches dropped"})
 }

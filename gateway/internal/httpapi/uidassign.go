@@ -109,7 +109,12 @@ func (a *API) assignOne(ctx context.Context, kindName, name string) (encoding.UI
 	case !errors.As(err, &unknown):
 		return nil, err
 	}
-	return a.Names.Assign(ctx, kind, name)
+	u, err := a.Names.Assign(ctx, kind, name)
+	var long *uid.NameTooLongError
+	if errors.As(err, &long) {
+		return nil, nameError{long}
+	}
+	return u, err
 }
 
 // uidKind reads metric, tagk or tagv in any case.
@@ -186,7 +191,7 @@ func parseRename(w http.ResponseWriter, r *http.Request) (in renameRequest, err 
 	return in, nil
 }
 
-// rename renames, and forgets the series that the old name was part of.
+// rename renames.
 func (a *API) rename(ctx context.Context, in renameRequest) error {
 	for _, name := range []string{in.from, in.to} {
 		if err := a.storable(in.kind, name); err != nil {
@@ -198,14 +203,16 @@ func (a *API) rename(ctx context.Context, in renameRequest) error {
 		return nameError{errors.New("Unknown type name")}
 	}
 	err := a.Names.Rename(ctx, kind, in.from, in.to)
-	a.Series.Drop()
 	var unknown *uid.NoSuchNameError
 	var refused *uid.RefusedError
+	var long *uid.NameTooLongError
 	switch {
 	case errors.As(err, &unknown):
 		return nameError{errors.New("Name(\"" + in.from + "\") does not exist")}
 	case errors.As(err, &refused):
 		return nameError{refused}
+	case errors.As(err, &long):
+		return nameError{long}
 	}
 	return err
 }

@@ -117,7 +117,7 @@ func BenchmarkServe(b *testing.B) {
 		text = fmt.Appendf(text, "put cpu.user %d %d host=host-%06d region=region-%d dc=dc-%02d\n", 1700000000+i/1000*10, i%101, i%1000, i%9, i%27)
 	}
 	schema := encoding.DefaultSchema()
-	series := put.NewSeries(schema, &names{ids: map[string]uint64{}}, put.Auto{})
+	series := put.NewSeries(put.SeriesConfig{Schema: schema, Names: &names{ids: map[string]uint64{}}})
 	w := put.New(put.Config{Schema: schema, Table: "tsdb", Form: put.Appended}, nowhere{}, series)
 	defer w.Close()
 	in := &stream{in: bytes.NewReader(text)}

@@ -32,6 +32,11 @@ type names struct {
 	ids map[string]uint64
 }
 
+// Generation and Hold are those of names that never change.
+func (n *names) Generation() uint64 { return 0 }
+
+func (n *names) Hold() (uint64, func() error) { return 0, func() error { return nil } }
+
 func (n *names) Resolve(_ context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
 	if strings.HasPrefix(name, "unknown") {
 		return nil, &uid.NoSuchNameError{Kind: kind, Name: name}
@@ -130,7 +135,7 @@ func start(t *testing.T, change func(*Config)) *bench { return startOn(t, nil, c
 func newStore(gate func() error) (*table, *put.Writer, *put.Series) {
 	m := &table{rows: map[string][]byte{}, gate: gate}
 	schema := encoding.DefaultSchema()
-	series := put.NewSeries(schema, &names{ids: map[string]uint64{}}, put.Auto{})
+	series := put.NewSeries(put.SeriesConfig{Schema: schema, Names: &names{ids: map[string]uint64{}}})
 	cfg := put.Config{Schema: schema, Table: "tsdb", Form: put.Appended, Window: 50 * time.Microsecond, WindowBytes: 1 << 10, Lanes: 2}
 	return m, put.New(cfg, m, series), series
 }

@@ -41,6 +41,7 @@ type world struct {
 	uids   map[string]encoding.UID
 	cells  bool // a cell a point, as on HBase
 	stamp  atomic.Int64
+	behind time.Duration // by how much the clock of writes is behind
 	fix    query.Fixes
 }
 
@@ -69,7 +70,7 @@ func newWorld(t testing.TB, fixDuplicates bool) *world {
 func (w *world) writing() time.Time {
 	for {
 		last := w.stamp.Load()
-		if next := max(last+1, w.clock.UnixMilli()); w.stamp.CompareAndSwap(last, next) {
+		if next := max(last+1, w.clock.Add(-w.behind).UnixMilli()); w.stamp.CompareAndSwap(last, next) {
 			return time.UnixMilli(next)
 		}
 	}

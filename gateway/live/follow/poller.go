@@ -42,7 +42,8 @@ func (p *Poll) setDefaults() {
 }
 
 // skew is how far clocks may differ and writes may be delayed between the time
-// that a cell carries and the moment when it can be read.
+// that a cell carries and the moment when it can be read, beyond what is known of
+// that; see delay.
 const skew = time.Minute
 
 // poller finds changed rows by looking, at two speeds.
@@ -59,7 +60,11 @@ const skew = time.Minute
 // Every Late it looks for late points: by making the table anew if that is cheap;
 // else by the keys of the cells written since, in hours that are not open. The
 // open hours' rows are read whole then. Where cells carry the time of their data
-// instead of that of their writing, only the former finds them.
+// instead of that of their writing, only the former finds them. The time since
+// when is that of the last look, less a minute and less what the points in order
+// show of clocks and logs that are behind. A server that has rows of closed hours
+// alone, and whose clock is more than a minute behind ours, shows nothing: its late
+// points are found by the next reading of everything, see Poll.Recheck.
 type poller struct {
 	of   *Followers
 	plan *scanplan.Plan
@@ -72,6 +77,7 @@ type poller struct {
 	took      time.Duration
 	rangeTook time.Duration
 	stamps    stamps
+	delay     delay
 }
 
 // newPoller takes down how the open hours' rows end now.
@@ -109,7 +115,7 @@ func (p *poller) changed(ctx context.Context, now time.Time) (rows [][]byte, aga
 	if rows, err = p.tails(ctx, now); err != nil || !late {
 		return rows, false, err
 	}
-	written, err := p.since(ctx, since.Add(-skew), now)
+	written, err := p.since(ctx, since.Add(-skew-p.delay.known()), now)
 	return append(rows, written...), false, err // in any order
 }
 
@@ -175,7 +181,7 @@ func (p *poller) tails(ctx context.Context, now time.Time) (keys [][]byte, err e
 		h.begin()
 		err := p.scan(ctx, base, base+encoding.RowSeconds, store.Scan{Columns: h.columns()}, func(rows []store.Row) {
 			for i := range rows {
-				h.take(&rows[i], now, base, &p.stamps)
+				h.take(&rows[i], now, base, &p.stamps, &p.delay)
 			}
 		})
 		if err != nil {
@@ -184,7 +190,7 @@ func (p *poller) tails(ctx context.Context, now time.Time) (keys [][]byte, err e
 		if columns := h.appended(); columns != nil {
 			if err := p.scan(ctx, base, base+encoding.RowSeconds, store.Scan{Columns: columns}, func(rows []store.Row) {
 				for i := range rows {
-					h.takeAppended(&rows[i], now)
+					h.takeAppended(&rows[i], now, &p.delay)
 				}
 			}); err != nil {
 				return nil, err
@@ -192,6 +198,7 @@ func (p *poller) tails(ctx context.Context, now time.Time) (keys [][]byte, err e
 		}
 		keys = append(keys, h.finish(now, &p.of.cfg.Poll)...)
 	}
+	p.delay.begin(now)
 	return keys, nil
 }
 

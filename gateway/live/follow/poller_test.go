@@ -24,10 +24,14 @@ type polledTest struct {
 	log    bytes.Buffer
 }
 
-func newPolled(t *testing.T, poll Poll) *polledTest {
+func newPolled(t *testing.T, poll Poll) *polledTest { return newPolledAt(t, poll, 0) }
+
+// newPolledAt is newPolled with a clock of writes that is behind.
+func newPolledAt(t *testing.T, poll Poll, behind time.Duration) *polledTest {
 	p := &polledTest{T: t, world: newWorld(t, true), query: `{"start":"3h-ago","queries":[{"metric":"m","aggregator":"sum"},{"metric":"m","aggregator":"avg","downsample":"1m-avg","tags":{"host":"*"}}]}`, seen: picture{}}
 	t.Cleanup(p.world.close)
-	p.cells = true
+	p.cells, p.behind = true, behind
+	p.stamp.Store(0)
 	p.source = p.follow(p.query, unwatched{p.store}, poll)
 	p.source.of.cfg.Log = slog.New(slog.NewTextHandler(&p.log, nil))
 	t.Cleanup(p.source.Close)
@@ -135,6 +139,54 @@ func TestPoller_late(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The clock of the region servers may be far behind ours, or be set back: what
+// points in order show of that, the look for late points knows.
+func TestPoller_clockBehind(t *testing.T) {
+	for name, behind := range map[string]time.Duration{"80 s": 80 * time.Second, "9 min": 9 * time.Minute, "ahead": -9 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			p := newPolledAt(t, Poll{Late: 20 * time.Second, Whole: 1, Recheck: 1000 * time.Hour}, behind)
+			for _, cells := range []bool{true, false} {
+				p.cells = cells
+				for i := range int64(5) {
+					p.put(0, "a", i)
+					p.tick(true, "in order")
+				}
+				for i, ago := range []int64{5_000, 8_000} {
+					p.put(ago, "a", 1000+int64(i))
+					p.clock = p.clock.Add(20 * time.Second)
+					p.tick(true, "late, after the look")
+				}
+			}
+			if s := p.stats(); s.Late < 4 || s.Loads != 2 {
+				t.Errorf("%+v, want looks for late points, and no table made anew for them", s)
+			}
+		})
+	}
+}
+
+// A delay is remembered for an hour or two, and up to ten minutes.
+func TestDelay(t *testing.T) {
+	at := epoch
+	var d delay
+	f := func(after, behind, want time.Duration) {
+		t.Helper()
+		at = at.Add(after)
+		d.see(at.Add(-behind).UnixMilli())
+		if got := d.known().Round(time.Second); got != want {
+			t.Errorf("known %v, want %v", got, want)
+		}
+		d.begin(at)
+	}
+	f(0, time.Hour, 0) // nothing was looked at before
+	f(0, 80*time.Second, 80*time.Second)
+	f(time.Second, 11*time.Second, 80*time.Second)
+	f(time.Second, -time.Hour, 80*time.Second) // ahead
+	f(61*time.Minute, time.Second, 80*time.Second)
+	f(61*time.Minute, time.Second, 80*time.Second)
+	f(time.Second, 11*time.Second, 10*time.Second)
+	f(0, 11*time.Minute, 10*time.Minute)
 }
 
 // A TSD that compacts a row takes the cells away that the tail was known by.

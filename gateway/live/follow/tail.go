@@ -81,7 +81,7 @@ func (h *tailHour) appended() []store.KeyRange {
 func (h *tailHour) begin() { h.round++ }
 
 // take compares the end of a row with what it was.
-func (h *tailHour) take(r *store.Row, now time.Time, base int64, s *stamps) {
+func (h *tailHour) take(r *store.Row, now time.Time, base int64, s *stamps, d *delay) {
 	t := h.rows[string(r.Key)]
 	if t == nil {
 		t = &tail{last: -1, moved: now}
@@ -89,7 +89,7 @@ func (h *tailHour) take(r *store.Row, now time.Time, base int64, s *stamps) {
 	}
 	t.round = h.round
 	if h.appended() == nil {
-		h.see(t, r)
+		h.see(t, r, d)
 	}
 	single := false
 	h.last, single = keep(h.last[:0], r.Cells)
@@ -110,6 +110,7 @@ func (h *tailHour) take(r *store.Row, now time.Time, base int64, s *stamps) {
 		}
 	}
 	if last := lastOf(r, t.last); last > t.last {
+		d.grown(r, t.last)
 		t.last, t.moved = last, now
 	}
 }
@@ -178,24 +179,27 @@ func (h *tailHour) compare(t *tail, r *store.Row) {
 }
 
 // takeAppended compares the column of appended points.
-func (h *tailHour) takeAppended(r *store.Row, now time.Time) {
+func (h *tailHour) takeAppended(r *store.Row, now time.Time, d *delay) {
 	t := h.rows[string(r.Key)]
 	if t == nil {
 		t = &tail{last: -1, moved: now}
 		h.rows[string(r.Key)] = t
 	}
-	h.see(t, r)
+	h.see(t, r, d)
 }
 
 // see notes the column of appended points, if the row has it.
-func (h *tailHour) see(t *tail, r *store.Row) {
-	now := uint64(0)
+func (h *tailHour) see(t *tail, r *store.Row, d *delay) {
+	now, stamp := uint64(0), int64(0)
 	for i := range r.Cells {
 		if isAppended(&r.Cells[i]) {
-			now = seen(&r.Cells[i]).hash | 1
+			now, stamp = seen(&r.Cells[i]).hash|1, r.Cells[i].Timestamp
 		}
 	}
 	if now != t.appended {
+		if t.appended != 0 && now != 0 {
+			d.see(stamp)
+		}
 		h.forget(t)
 		t.appended, t.dirty = now, true
 	}

@@ -96,6 +96,10 @@ public class Admin {
         case "ready": ready(admin, Integer.parseInt(w[1])); break;
         case "create": create(admin, w); break;
         case "drop": drop(admin, table(w)); break;
+        case "snapshot": admin.snapshot(w[2], table(w)); break;
+        case "restore": restore(admin, table(w), w[2]); break;
+        case "clone": clone(admin, table(w), w[2]); break;
+        case "truncate": truncate(admin, table(w), Boolean.parseBoolean(w[2])); break;
         case "tables": for (TableName t : admin.listTableNames()) data(t.getNameAsString()); break;
         case "describe": describe(admin, table(w)); break;
         case "flush": admin.flush(table(w)); break;
@@ -107,6 +111,8 @@ public class Admin {
         case "scan": scan(table(w)); break;
         case "put": put(table(w), w); break;
         case "reads": reads(admin, table(w)); break;
+        case "files": files(admin, table(w)); break;
+        case "durability": durability(admin, table(w), w[2]); break;
         default: throw new IllegalArgumentException("no such command: " + w[0]);
       }
     }
@@ -166,6 +172,29 @@ public class Admin {
       admin.disableTable(table);
     }
     admin.deleteTable(table);
+  }
+
+  private void restore(
+      org.apache.hadoop.hbase.client.Admin admin, TableName table, String snapshot)
+      throws Exception {
+    admin.disableTable(table);
+    admin.restoreSnapshot(snapshot);
+    admin.enableTable(table);
+    await("all regions of " + table, () -> served(table));
+  }
+
+  private void clone(org.apache.hadoop.hbase.client.Admin admin, TableName table, String snapshot)
+      throws Exception {
+    admin.cloneSnapshot(snapshot, table);
+    await("all regions of " + table, () -> served(table));
+  }
+
+  private void truncate(
+      org.apache.hadoop.hbase.client.Admin admin, TableName table, boolean preserveSplits)
+      throws Exception {
+    admin.disableTable(table);
+    admin.truncateTable(table, preserveSplits);
+    await("all regions of " + table, () -> served(table));
   }
 
   private void describe(org.apache.hadoop.hbase.client.Admin admin, TableName table)
@@ -252,12 +281,14 @@ public class Admin {
     }
   }
 
-  /** All regions have a server that answers a read. */
+  /** There are so many regions, and each has a server that answers a read. */
   private boolean served(TableName table, int regions) throws IOException {
+    return locations(table).size() == regions && served(table);
+  }
+
+  /** All regions have a server that answers a read. */
+  private boolean served(TableName table) throws IOException {
     List<HRegionLocation> all = locations(table);
-    if (all.size() != regions) {
-      return false;
-    }
     try (Table t = connection.getTable(table)) {
       for (HRegionLocation l : all) {
         if (l == null || l.getServerName() == null) {
@@ -369,5 +400,19 @@ public class Admin {
     }
     data(read);
     data(filtered);
+  }
+
+  private void files(org.apache.hadoop.hbase.client.Admin admin, TableName table)
+      throws IOException {
+    data(metrics(admin, table).stream().mapToInt(RegionMetrics::getStoreFileCount).sum());
+  }
+
+  private void durability(
+      org.apache.hadoop.hbase.client.Admin admin, TableName table, String durability)
+      throws IOException {
+    admin.modifyTable(
+        TableDescriptorBuilder.newBuilder(admin.getDescriptor(table))
+            .setDurability(Durability.valueOf(durability))
+            .build());
   }
 }

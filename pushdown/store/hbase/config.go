@@ -40,6 +40,11 @@ type Config struct {
 	// failed for so long, whatever its context still allows. Default 60 s.
 	Patience time.Duration
 
+	// MarkPatience bounds a mark, and half of it each look at hbase:meta. It only
+	// saves work: a server that does not answer this fast is better asked for the
+	// rows. Default 1 s.
+	MarkPatience time.Duration
+
 	// Dial opens connections to ZooKeeper and to the servers; default TCP.
 	// It is the place for TLS or a proxy.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -122,6 +127,7 @@ func (c Config) complete() (Config, error) {
 		{&c.RPCTimeout, 60 * time.Second},
 		{&c.ProbeAfter, 3 * time.Second},
 		{&c.Patience, 60 * time.Second},
+		{&c.MarkPatience, time.Second},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value

@@ -37,7 +37,7 @@ func start(t *testing.T, opts hbasefake.Options, change ...func(*Config)) *clust
 		t.Fatalf("start of the fake: %v", err)
 	}
 	t.Cleanup(fake.Close)
-	cfg := Config{Quorum: fake.Address()}
+	cfg := Config{Quorum: fake.Address(), MarkPatience: bound}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -124,7 +124,7 @@ func TestConformance(t *testing.T) {
 			}
 			defer fake.Close()
 			storetest.Run(t, func(t *testing.T) store.Store {
-				st, err := Open(Config{Quorum: fake.Address()})
+				st, err := Open(Config{Quorum: fake.Address(), MarkPatience: bound})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"downpour/pushdown/store"
 
@@ -15,9 +14,6 @@ import (
 )
 
 const (
-	// markPatience bounds a mark. It only saves work: a server that does not
-	// answer this fast is better asked for the rows.
-	markPatience = time.Second
 	// markRegions bounds the regions of one mark, each of which costs a call.
 	markRegions = 64
 
@@ -29,23 +25,36 @@ var _ store.Marker = (*Store)(nil)
 // errNoReadPoint is a server older than HBase 1.3 or unlike it.
 var errNoReadPoint = errors.New("the server tells no MVCC read point")
 
-// Mark names a state by the MVCC read point of each region of the range, which
-// a server tells whoever opens a scanner: 0.15 ms a region, and no row is read.
+// Mark names a state by the opening of each region of the range and by its MVCC
+// read point, which a server tells whoever opens a scanner: 0.15 ms a region, and
+// no row is read; the openings take one more call, see current.
 //
 // Why it is a proof. Every change of a region (put, delete, append, increment,
 // bulk load; flush and compaction too) is an MVCC transaction with the next
 // number of the region. A scanner opened at read point n sees the changes up to
 // n and no other, and the read point passes a change before its writer hears
-// that it is done. So between two equal read points of one region nothing has
-// become visible. Timestamps of cells, clocks and delete markers play no part.
+// that it is done. So between two equal read points of one opening of a region
+// nothing has become visible. Timestamps of cells, clocks and delete markers play
+// no part.
 //
-// Numbers are those of one opening of a region. When a region is closed in good
-// order the next opening begins above the last number of the one before, which
-// lies in a file of the region, wherever it is opened. A server that dies may
-// leave numbers behind that are given away again, for changes that it had not
-// made durable (TextImporter's, say); so the mark names the connection too,
-// which does not outlive the server's process. The mark that is returned is made
-// of the numbers under which such states were noted, see seen.
+// Numbers are those of one opening. When a region is closed in good order the next
+// opening begins above the last number of the one before. But a server that dies
+// may leave numbers behind that are given away again, for changes that it had not
+// made durable; and a region of a snapshot that is cloned under the table's name
+// has the name of the region that was dropped, and begins at the number that the
+// snapshot has. So equal read points prove nothing without the opening, which only
+// hbase:meta names, see rowOfOpening.
+//
+// The master writes an opening there after the server has begun to serve: a row
+// read before a read point may be of the opening before, and so may one that is
+// read behind it. But it writes that a region is to be closed, or opened, before
+// the server hears of it. So if a row names the same opening as that of an open
+// region before a read point was asked for and after it was told, the region was
+// open like that all the time between, and the read point is of this opening. (The
+// row of before may have been read long ago: openings do not come back.) The mark
+// is of pairs that are proven so, and of the connection, which does not outlive
+// the server's process; the text that is returned is made of the numbers under
+// which such states were noted, see seen.
 //
 // What is visible may also change without a transaction, by time: cells of a
 // family with a TTL go by themselves. See lasting. What cannot be seen from
@@ -57,27 +66,18 @@ var errNoReadPoint = errors.New("the server tells no MVCC read point")
 // data: what relies on marks leaves such rows alone.
 //
 // Source: HRegion, RegionScannerImpl, MultiVersionConcurrencyControl,
-// RSRpcServices.newRegionScanner of HBase 2.5.
+// RSRpcServices.newRegionScanner, AssignRegionHandler, TransitRegionStateProcedure
+// and RegionStateStore of HBase 2.5.
 func (st *Store) Mark(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
 	if err := st.enter(); err != nil {
 		return "", err
 	}
 	defer st.wg.Done()
-	ctx, cancel := context.WithTimeout(ctx, markPatience)
+	ctx, cancel := context.WithTimeout(ctx, st.cfg.MarkPatience)
 	defer cancel()
-	var states []regionState
-	for at := r.Start; ; {
-		loc, state, err := st.regionState(ctx, table, family, at)
-		if err != nil {
-			return "", fmt.Errorf("mark of table %q at %x: %w", table, at, readable(err))
-		}
-		states = append(states, state)
-		if at = loc.stop; len(at) == 0 || len(r.Stop) != 0 && bytes.Compare(at, r.Stop) >= 0 {
-			break
-		}
-		if len(states) == markRegions {
-			return "", fmt.Errorf("mark of table %q: the range has more than %d regions", table, markRegions)
-		}
+	states, err := st.states(ctx, table, family, r)
+	if err != nil {
+		return "", fmt.Errorf("mark of table %q from %x: %w", table, r.Start, readable(err))
 	}
 	mark, ask := st.seen.note(family, states)
 	if ask {
@@ -92,32 +92,106 @@ func (st *Store) Mark(ctx context.Context, table, family string, r store.KeyRang
 // regionState is a region, an opening of it, and how far its changes have come.
 type regionState struct {
 	region    string
+	opening   uint64 // number of the opening
 	conn      uint64
 	readPoint uint64
 }
 
-// regionState asks the region of key. It makes one attempt.
-func (st *Store) regionState(ctx context.Context, table, family string, key []byte) (*location, regionState, error) {
-	loc, err := st.locate(ctx, table, key)
-	if err != nil {
-		return nil, regionState{}, err
+var (
+	// errReopened is a region that was opened anew while its state was looked at.
+	errReopened = errors.New("regions are being opened anew")
+	// errSilent is a server of hbase:meta that has kept a mark waiting just now.
+	errSilent = errors.New("the server of hbase:meta was silent")
+)
+
+// states returns the state of each region of a range. What is not known of an
+// opening before is known after the first attempt, so two attempts do unless
+// regions go on moving.
+func (st *Store) states(ctx context.Context, table, family string, r store.KeyRange) ([]regionState, error) {
+	if st.looks.resting() {
+		return nil, errSilent
 	}
+	locs, err := st.locateAll(ctx, table, r)
+	if err != nil {
+		return nil, err
+	}
+	before, err := st.known(ctx, table, locs)
+	if err != nil {
+		return nil, err
+	}
+	for range 2 {
+		states, err := st.readPoints(ctx, family, locs, r.Start)
+		if err != nil {
+			return nil, err
+		}
+		after, err := st.current(ctx, table, locs)
+		if err != nil {
+			return nil, err
+		}
+		if proven(states, before, after) {
+			return states, nil
+		}
+		before = after
+	}
+	return nil, errReopened
+}
+
+// proven tells whether each state was read between two looks at hbase:meta that
+// name the same opening, and notes that opening.
+func proven(states []regionState, before, after []opening) bool {
+	for i := range states {
+		if before[i].number != after[i].number {
+			return false
+		}
+		states[i].opening = after[i].number
+	}
+	return true
+}
+
+// locateAll finds the regions of a range, one behind the other.
+func (st *Store) locateAll(ctx context.Context, table string, r store.KeyRange) (locs []*location, err error) {
+	for at := r.Start; ; {
+		loc, err := st.locate(ctx, table, at)
+		if err != nil {
+			return nil, err
+		}
+		locs = append(locs, loc)
+		if at = loc.stop; len(at) == 0 || len(r.Stop) != 0 && bytes.Compare(at, r.Stop) >= 0 {
+			return locs, nil
+		}
+		if len(locs) == markRegions {
+			return nil, fmt.Errorf("the range has more than %d regions", markRegions)
+		}
+	}
+}
+
+// readPoints asks each region.
+func (st *Store) readPoints(ctx context.Context, family string, locs []*location, from []byte) ([]regionState, error) {
+	states := make([]regionState, len(locs))
+	for i, loc := range locs {
+		c, n, err := st.askReadPoint(ctx, loc, family, from)
+		if err != nil {
+			return nil, err
+		}
+		states[i] = regionState{region: string(loc.name), conn: c.id, readPoint: n}
+		from = loc.stop
+	}
+	return states, nil
+}
+
+// askReadPoint asks the server of a region, which holds key. It makes one attempt.
+func (st *Store) askReadPoint(ctx context.Context, loc *location, family string, key []byte) (*conn, uint64, error) {
 	call := newRPC(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
-	call.table = table
-	c, err := st.servers.get(ctx, loc.addr)
-	if err == nil {
-		st.servers.start(c, call)
-		err = st.servers.wait(ctx, c, call)
-	}
-	st.learn(loc, c, err)
+	call.table = loc.table
+	c, err := st.callOn(ctx, loc, call)
 	if err != nil {
-		return nil, regionState{}, err
+		return nil, 0, err
 	}
 	n := readPoint(call.response.(*pb.ScanResponse))
 	if n == 0 {
-		return nil, regionState{}, errNoReadPoint
+		return nil, 0, errNoReadPoint
 	}
-	return loc, regionState{string(loc.name), c.id, n}, nil
+	return c, n, nil
 }
 
 // readPointRequest opens a scanner over cells of a time that none has, so that

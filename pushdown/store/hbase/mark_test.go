@@ -118,7 +118,7 @@ func TestMark_noReadPoint(t *testing.T) {
 // are equal only if the state was there all the time.
 func TestSeen_order(t *testing.T) {
 	var s seen
-	old, fresh := []regionState{{"r", 1, 7}}, []regionState{{"r", 1, 8}}
+	old, fresh := []regionState{{"r", 1, 1, 7}}, []regionState{{"r", 1, 1, 8}}
 	f := func(states []regionState, wantAsk bool) string {
 		t.Helper()
 		mark, ask := s.note("t", states)

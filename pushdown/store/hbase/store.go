@@ -18,12 +18,14 @@ type Store struct {
 	wg      sync.WaitGroup // operations and their goroutines
 	closing sync.RWMutex   // held for writing while closed is set
 
-	servers *pool // region servers
-	masters *pool
-	zk      *keeper
-	regions *regionCache
-	nonces  nonces
-	seen    seen
+	servers  *pool // region servers
+	masters  *pool
+	zk       *keeper
+	regions  *regionCache
+	nonces   nonces
+	seen     seen
+	openings openings
+	looks    looks
 }
 
 var (
@@ -76,13 +78,19 @@ func (st *Store) enter() error {
 // attempt. A fault is acted upon (connection dropped, region forgotten) so
 // that the next attempt begins afresh.
 func (st *Store) call(ctx context.Context, loc *location, call *rpc) error {
+	_, err := st.callOn(ctx, loc, call)
+	return err
+}
+
+// callOn is call for those who want to know the connection.
+func (st *Store) callOn(ctx context.Context, loc *location, call *rpc) (*conn, error) {
 	c, err := st.servers.get(ctx, loc.addr)
 	if err == nil {
 		st.servers.start(c, call)
 		err = st.servers.wait(ctx, c, call)
 	}
 	st.learn(loc, c, err)
-	return err
+	return c, err
 }
 
 // learn draws the consequences of an attempt's outcome.

@@ -106,7 +106,7 @@ func (s *Store) read(key []byte) (value []byte, found bool, err error) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read %v: %w", keyFormat(key), err)
+		return nil, false, fmt.Errorf("read %v: %w", keyFormat(key), unreadable(err))
 	}
 	_, value, err = parseValue(stored)
 	if err != nil {

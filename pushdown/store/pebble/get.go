@@ -25,7 +25,7 @@ func (s *Store) Get(ctx context.Context, table, family string, keys [][]byte) ([
 	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendHead(nil, table, nil), UpperBound: appendTableEnd(nil, table)})
 	if err != nil {
-		return nil, fmt.Errorf("table %q: %w", table, err)
+		return nil, fmt.Errorf("table %q: %w", table, unreadable(err))
 	}
 	g := getter{it: it, table: table, want: columns{family: family}}
 	err = errors.Join(g.rows(ctx, keys), it.Close())
@@ -61,7 +61,7 @@ func (g *getter) rows(ctx context.Context, keys [][]byte) error {
 func (g *getter) row(key []byte) error {
 	g.head = appendHead(g.head[:0], g.table, key)
 	if !g.it.SeekPrefixGE(g.head) {
-		return g.it.Error()
+		return unreadable(g.it.Error())
 	}
 	g.block.openRow(key)
 	for ; g.it.Valid(); g.it.Next() {
@@ -70,7 +70,7 @@ func (g *getter) row(key []byte) error {
 		}
 	}
 	g.block.closeRow()
-	return g.it.Error()
+	return unreadable(g.it.Error())
 }
 
 // columns says which cells of a row are wanted.
@@ -97,7 +97,7 @@ func (c *columns) take(it *pebble.Iterator, at int, to *block) (bool, error) {
 	}
 	stored, err := it.ValueAndErr()
 	if err != nil {
-		return false, fmt.Errorf("key %v: %w", keyFormat(it.Key()), err)
+		return false, fmt.Errorf("key %v: %w", keyFormat(it.Key()), unreadable(err))
 	}
 	ms, value, err := parseValue(stored)
 	if err != nil {

@@ -1,7 +1,6 @@
 package pebble
 
 import (
-	"fmt"
 	"log/slog"
 	"os"
 	"runtime"
@@ -32,6 +31,11 @@ type Options struct {
 	// with: salt, metric, base time. It decides how fine marks tell changes
 	// apart, and nothing else. Default 7; at least 4.
 	Head int
+	// Salvage opens a store that has lost something with what is whole, and logs
+	// what is lost. No file is deleted then: those that were changed are kept
+	// under names that begin with damaged-, those that nothing names any more
+	// under names that begin with unused-.
+	Salvage bool
 	// FS is the file system, for tests. Default: the operating system's.
 	FS vfs.FS
 	// Now is the clock of write times. Default time.Now.
@@ -74,6 +78,9 @@ func (o Options) withDefaults() Options {
 // name, DefaultKeySchema(downpour.cells.v1,16), is on disk as well.
 var keySchema = colblk.DefaultKeySchema(cells, 16)
 
+// formatVersion is on disk, in a marker's name: 021.
+const formatVersion = pebble.FormatTableFormatV6
+
 // engine translates o into pebble's options.
 func (o Options) engine(log fatalLogger) *pebble.Options {
 	p := &pebble.Options{
@@ -84,7 +91,7 @@ func (o Options) engine(log fatalLogger) *pebble.Options {
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: 8,
-		FormatMajorVersion:          pebble.FormatTableFormatV6,
+		FormatMajorVersion:          formatVersion,
 		KeySchema:                   keySchema.Name,
 		KeySchemas:                  sstable.MakeKeySchemas(&keySchema),
 		// Appends of one row that lie in several tables are joined by each
@@ -145,26 +152,3 @@ var dense = func() *sstable.CompressionProfile {
 	p.AdaptiveReductionCutoffPercent = 0
 	return &p
 }()
-
-// fatalLogger passes pebble's errors on and drops its chatter.
-type fatalLogger struct {
-	log  *slog.Logger
-	dir  string
-	exit func(int)
-}
-
-// Infof drops: pebble tells of every flush and compaction.
-func (fatalLogger) Infof(string, ...any) {}
-
-// Errorf implements pebble.Logger.
-func (l fatalLogger) Errorf(format string, args ...any) {
-	l.log.Error("embedded store: "+fmt.Sprintf(format, args...), "dir", l.dir)
-}
-
-// Fatalf says why and ends the process. After a failed log write nobody knows
-// what of it is on disk: acknowledging or trying again could lose points, a
-// restart reads what is there.
-func (l fatalLogger) Fatalf(format string, args ...any) {
-	l.log.Error("embedded store cannot write, the process ends: "+fmt.Sprintf(format, args...), "dir", l.dir)
-	l.exit(1)
-}

@@ -37,7 +37,7 @@ func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error
 	}
 	it, err := s.db.NewIter(bounds)
 	if err != nil {
-		return nil, fmt.Errorf("scan of table %q: %w", scan.Table, err)
+		return nil, fmt.Errorf("scan of table %q: %w", scan.Table, unreadable(err))
 	}
 	return s.scanners.add(newScanner(ctx, it, scan)), nil
 }
@@ -113,7 +113,7 @@ func (c *scanner) fill() error {
 			return c.ctx.Err()
 		}
 	}
-	return c.it.Error()
+	return unreadable(c.it.Error())
 }
 
 // first moves the iterator to the first key that can be wanted.

@@ -7,25 +7,31 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/pebble/disk"
 )
 
 // Store is one embedded database. It implements store.Store and store.Admin.
 type Store struct {
 	db   *pebble.DB
 	lock *pebble.Lock
+	dir  string
+	disk *disk.FS
 	opts Options
 	log  fatalLogger
 	idle *idleFlush
 
-	life   sync.RWMutex // held for reading by every call, for writing by Close
-	closed bool
-	later  sync.WaitGroup // waits for the disk that nobody else waits for
+	life    sync.RWMutex // held for reading by every call, for writing by Close
+	closing atomic.Bool
+	closed  bool
+	trouble trouble
+	later   sync.WaitGroup // waits for the disk that nobody else waits for
 
 	// change is held for reading while a batch becomes visible, for writing
 	// while an atomic operation reads a cell and writes it. Nobody holds it
@@ -45,7 +51,9 @@ var (
 
 // Open opens the database in dir, and makes it if there is none: the directory
 // belongs to its user alone (0700). A directory that another process, or
-// another Store of this one, has open gives store.ErrLocked with dir's name.
+// another Store of this one, has open gives store.ErrLocked with dir's name, a
+// full disk store.ErrFull, and one that has lost something a *store.DamageError,
+// unless opts.Salvage is set. What a crash may have torn is left out, and logged.
 func Open(dir string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
 	if err := makeDir(opts.FS, dir); err != nil {
@@ -55,38 +63,39 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{lock: lock, opts: opts, log: fatalLogger{opts.Logger, dir, opts.Exit}, changes: newChanges(opts.Head)}
-	if err := s.start(dir); err != nil {
+	s := &Store{lock: lock, dir: dir, opts: opts, changes: newChanges(opts.Head)}
+	s.log = fatalLogger{opts.Logger, dir, opts.Exit}
+	if err := s.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, err), lock.Close())
 	}
 	return s, nil
 }
 
 // start opens the database under the lock that s holds.
-func (s *Store) start(dir string) error {
-	s.idle = newIdleFlush(s.opts.IdleFlush, s.flushIdle)
-	p := s.opts.engine(s.log)
-	p.Lock = s.lock
-	p.EventListener = s.events()
-	db, err := pebble.Open(dir, p)
+func (s *Store) start() error {
+	if err := s.room(); err != nil {
+		return err
+	}
+	keep, err := s.recover()
 	if err != nil {
 		return err
 	}
-	s.db = db
-	if err := s.tables.load(db); err != nil {
-		return errors.Join(err, db.Close())
+	s.disk, err = disk.New(disk.Config{FS: s.opts.FS, Dir: s.dir, Keep: keep, Fatal: s.log.Fatalf, Full: s.noRoom, Room: s.roomAgain})
+	if err != nil {
+		return err
+	}
+	s.idle = newIdleFlush(s.opts.IdleFlush, s.flushIdle)
+	if s.db, err = s.open(); err != nil {
+		return errors.Join(err, s.disk.Close())
+	}
+	s.disk.Serve(true)
+	if err := s.tables.load(s.db); err != nil {
+		if !errors.Is(err, store.ErrDamaged) {
+			return errors.Join(err, s.db.Close(), s.disk.Close())
+		}
+		s.log.Errorf("the table of tables cannot be read, every table is taken to be there: %v", err)
 	}
 	return nil
-}
-
-// events listens to pebble. A corrupt block is an error of the call that meets
-// it, not the end of the process.
-func (s *Store) events() *pebble.EventListener {
-	return &pebble.EventListener{
-		BackgroundError: func(err error) { s.log.Errorf("background work: %v", err) },
-		DataCorruption:  func(i pebble.DataCorruptionInfo) { s.log.Errorf("corrupt data: %v", i) },
-		WALCreated:      func(pebble.WALCreateInfo) { s.idle.rotated() },
-	}
 }
 
 // begin starts a call; the caller ends it by releasing s.life.
@@ -94,26 +103,15 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if s.closing.Load() {
+		return store.ErrClosed
+	}
 	s.life.RLock()
 	if s.closed {
 		s.life.RUnlock()
 		return store.ErrClosed
 	}
 	return nil
-}
-
-// Close waits for the calls in progress, ends every scan and closes the files.
-// Closing again does nothing.
-func (s *Store) Close() error {
-	s.life.Lock()
-	defer s.life.Unlock()
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	s.idle.stop()
-	s.later.Wait()
-	return errors.Join(s.scanners.end(), s.db.Close(), s.lock.Close())
 }
 
 // Flush writes memtables to tables, which joins the appends that lie in them.

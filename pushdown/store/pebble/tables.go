@@ -22,6 +22,9 @@ const catalogue = ""
 type tables struct {
 	mu     sync.RWMutex
 	byName map[string][]string // families, ascending
+	// unknown tells that the catalogue cannot be read: every table is taken to
+	// be there, so that what can be read still can be.
+	unknown bool
 }
 
 // load reads the catalogue.
@@ -29,7 +32,8 @@ func (t *tables) load(db *pebble.DB) error {
 	t.byName = map[string][]string{}
 	it, err := db.NewIter(&pebble.IterOptions{LowerBound: appendHead(nil, catalogue, nil), UpperBound: appendTableEnd(nil, catalogue)})
 	if err != nil {
-		return fmt.Errorf("table of tables: %w", err)
+		t.unknown = true
+		return fmt.Errorf("table of tables: %w", unreadable(err))
 	}
 	for it.First(); it.Valid(); it.Next() {
 		key := it.Key()
@@ -41,7 +45,8 @@ func (t *tables) load(db *pebble.DB) error {
 		}
 	}
 	if err := it.Close(); err != nil {
-		return fmt.Errorf("table of tables: %w", err)
+		t.unknown = true
+		return fmt.Errorf("table of tables: %w", unreadable(err))
 	}
 	return nil
 }
@@ -50,6 +55,9 @@ func (t *tables) load(db *pebble.DB) error {
 func (t *tables) check(table, family string) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
+	if t.unknown {
+		return nil
+	}
 	families, ok := t.byName[table]
 	if !ok {
 		return fmt.Errorf("table %q: %w", table, store.ErrNoTable)
@@ -74,7 +82,7 @@ func (s *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	}
 	s.tables.mu.Lock()
 	defer s.tables.mu.Unlock()
-	if _, ok := s.tables.byName[spec.Name]; ok {
+	if _, ok := s.tables.byName[spec.Name]; ok || s.tables.unknown {
 		return fmt.Errorf("table %q: %w", spec.Name, store.ErrTableExists)
 	}
 	families, err := s.writeSpec(spec)

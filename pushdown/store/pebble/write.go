@@ -131,6 +131,9 @@ func (s *Store) commit(b *batch) error {
 // show makes b visible. Its record in the log comes before those of batches
 // shown later, so none of them is durable without it.
 func (s *Store) show(b *batch) error {
+	if err := s.writable(); err != nil {
+		return errors.Join(err, b.Close())
+	}
 	b.bytes = b.Len() // pebble may take a large batch's memory for itself
 	defer s.changes.begin(b.Batch)()
 	if err := s.watches.apply(s.db, b.Batch); err != nil {

@@ -6,11 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tsuna/gohbase/pb"
-	"github.com/tsuna/gohbase/region"
-	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -47,7 +44,9 @@ type regionState struct {
 	start, stop []byte
 	server      int
 	offline     bool   // the parent of a split
+	number      uint64 // of the opening
 	point       uint64 // MVCC read point: the number of the last change
+	listed      listing
 }
 
 func (r *regionState) contains(key []byte) bool {
@@ -111,14 +110,14 @@ func (r *row) value(family, qualifier []byte) *cell {
 // newRegion makes a region of t.
 func (c *Cluster) newRegion(t *table, start, stop []byte, server int) *regionState {
 	c.lastID++
-	return &regionState{
-		id:     c.lastID,
-		point:  1,
-		name:   fmt.Appendf(nil, "%s,%s,%d.0123456789abcdef0123456789abcdef.", t.name, start, c.lastID),
-		start:  start,
-		stop:   stop,
-		server: server,
+	r := &regionState{
+		id:    c.lastID,
+		name:  fmt.Appendf(nil, "%s,%s,%d.0123456789abcdef0123456789abcdef.", t.name, start, c.lastID),
+		start: start,
+		stop:  stop,
 	}
+	c.open(r, server)
+	return r
 }
 
 // CreateTable makes a table with regions divided at splits, dealt out to the
@@ -134,10 +133,7 @@ func (c *Cluster) CreateTable(name string, families []string, splits ...[]byte) 
 }
 
 func (c *Cluster) create(name string, schema *pb.TableSchema, splits [][]byte) {
-	t := &table{name: name, schema: schema, families: map[string]bool{}}
-	for _, f := range schema.ColumnFamilies {
-		t.families[string(f.Name)] = true
-	}
+	t := &table{name: name, schema: schema, families: familiesOf(schema)}
 	var start []byte
 	for i, stop := range append(slices.Clone(splits), nil) {
 		t.regions = append(t.regions, c.newRegion(t, start, stop, i%len(c.servers)))
@@ -160,9 +156,8 @@ func (c *Cluster) MoveRegion(tableName string, key []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.tables[tableName].regionOf(key)
-	r.server = (r.server + 1) % len(c.servers)
-	r.point += 2 // of closing and opening
 	c.endScanners(r)
+	c.open(r, (r.server+1)%len(c.servers))
 }
 
 // Alter sets an attribute of a family and opens the table's regions anew.
@@ -187,11 +182,13 @@ func (c *Cluster) AlterTable(tableName, attribute, value string) {
 	c.reopen(t)
 }
 
-// reopen closes and opens all regions, which makes two changes of each.
+// reopen closes and opens all regions.
 func (c *Cluster) reopen(t *table) {
 	for _, r := range t.regions {
-		r.point += 2
-		c.endScanners(r)
+		if !r.offline {
+			c.endScanners(r)
+			c.open(r, r.server)
+		}
 	}
 }
 
@@ -203,6 +200,7 @@ func (c *Cluster) SplitRegion(tableName string, key []byte) {
 	t := c.tables[tableName]
 	parent := t.regionOf(key)
 	parent.offline = true
+	c.list(parent, "SPLIT")
 	key = bytes.Clone(key)
 	t.regions = append(t.regions,
 		c.newRegion(t, parent.start, key, parent.server),
@@ -247,33 +245,6 @@ func (s *server) regionNamed(spec *pb.RegionSpecifier) (*table, *regionState, er
 		}
 	}
 	return nil, nil, throw(notServing, "%s is not online on server %d", spec.GetValue(), s.index)
-}
-
-// metaRows makes the rows of hbase:meta, in its order.
-func (c *Cluster) metaRows() []*row {
-	var rows []*row
-	for _, t := range c.tables {
-		ns, name, ok := strings.Cut(t.name, ":")
-		if !ok {
-			ns, name = "default", t.name
-		}
-		for _, r := range t.regions {
-			info := &pb.RegionInfo{
-				RegionId:  &r.id,
-				TableName: &pb.TableName{Namespace: []byte(ns), Qualifier: []byte(name)},
-				StartKey:  r.start,
-				EndKey:    r.stop,
-				Offline:   proto.Bool(r.offline),
-				Split:     proto.Bool(r.offline),
-			}
-			rows = append(rows, &row{r.name, []cell{
-				{[]byte("info"), []byte("regioninfo"), append([]byte("PBUF"), pb.MustMarshal(info)...), 1},
-				{[]byte("info"), []byte("server"), []byte(c.servers[r.server].addr), 1},
-			}})
-		}
-	}
-	slices.SortFunc(rows, func(a, b *row) int { return region.Compare(a.key, b.key) })
-	return rows
 }
 
 // appendCell writes a cell as servers do.

@@ -72,16 +72,23 @@ type Cluster struct {
 	servers []*server
 	wg      sync.WaitGroup
 
-	mu       sync.Mutex
-	tables   map[string]*table
-	scanners map[uint64]*scanner
-	nonces   map[uint64]bool
-	lastID   uint64
-	calls    map[string]int
-	hook     func(Call) Fault
-	opens    int
-	closed   bool
-	conns    map[net.Conn]bool
+	mu        sync.Mutex
+	tables    map[string]*table
+	snapshots map[string]*snapshot
+	scanners  map[uint64]*scanner
+	nonces    map[uint64]bool
+	lastID    uint64
+	calls     map[string]int
+	hook      func(Call) Fault
+	looked    func(table string)
+	opens     int
+	closed    bool
+	conns     map[net.Conn]bool
+
+	catalogPoint uint64 // read point of hbase:meta
+	catalogTime  int64  // of its last change, ms
+	delayed      bool   // see DelayCatalog
+	unlisted     []*regionState
 }
 
 // Start runs a cluster; Close ends it.
@@ -90,13 +97,15 @@ func Start(opts Options) (*Cluster, error) {
 		opts.Servers = 2
 	}
 	c := &Cluster{
-		opts:     opts,
-		tables:   map[string]*table{},
-		scanners: map[uint64]*scanner{},
-		nonces:   map[uint64]bool{},
-		calls:    map[string]int{},
-		conns:    map[net.Conn]bool{},
-		lastID:   1000,
+		opts:         opts,
+		tables:       map[string]*table{},
+		snapshots:    map[string]*snapshot{},
+		scanners:     map[uint64]*scanner{},
+		nonces:       map[uint64]bool{},
+		calls:        map[string]int{},
+		conns:        map[net.Conn]bool{},
+		lastID:       1000,
+		catalogPoint: 1,
 	}
 	for i := -1; i < opts.Servers; i++ {
 		s := &server{c: c, index: i}
@@ -142,6 +151,15 @@ func (c *Cluster) SetHook(hook func(Call) Fault) {
 	defer c.mu.Unlock()
 	c.hook = hook
 	c.calls = map[string]int{}
+}
+
+// SetLooked installs what is called when a read point was told, of a table's
+// region or of "hbase:meta", before the reply goes out; nil removes it. It may
+// call the cluster.
+func (c *Cluster) SetLooked(looked func(table string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looked = looked
 }
 
 // Calls tells how often a method was called on user tables since SetHook.

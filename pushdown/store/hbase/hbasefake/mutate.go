@@ -93,6 +93,13 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 	if !r.contains(m.Row) {
 		return nil, nil, throw(wrongRegion, "row %x", m.Row)
 	}
+
+	// An edit that is not logged dies with its server; how a table's edits are
+	// logged is the table's affair.
+	if d := m.GetDurability(); d != pb.MutationProto_USE_DEFAULT {
+		return nil, nil, throw(doNotRetry, "durability %s, want the table's", d)
+	}
+
 	for _, c := range list {
 		if !t.families[string(c.family)] {
 			return nil, nil, throw(noFamily, "%s in table %s", c.family, t.name)

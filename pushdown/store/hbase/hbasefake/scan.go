@@ -50,11 +50,15 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 		return nil, nil, throw(outOfOrder, "expected %d, got %d", sc.seq, m.GetNextCallSeq())
 	}
 	sc.seq++
-	response, cells := s.reply(sc, m)
+	response, cells := s.rowsOf(sc, m)
 	response.ScannerId = &id
-	if m.ScannerId == nil && sc.region != nil && !s.c.opts.NoReadPoint { // field 11, which gohbase's schema does not have
+	if m.ScannerId == nil && !s.c.opts.NoReadPoint { // field 11, which gohbase's schema does not have
 		unknown := protowire.AppendTag(nil, 11, protowire.VarintType)
-		response.ProtoReflect().SetUnknown(protowire.AppendVarint(unknown, sc.region.point))
+		point := s.c.catalogPoint
+		if sc.region != nil {
+			point = sc.region.point
+		}
+		response.ProtoReflect().SetUnknown(protowire.AppendVarint(unknown, point))
 	}
 	if !response.GetMoreResults() || !response.GetMoreResultsInRegion() || m.GetCloseScanner() {
 		delete(s.c.scanners, id)
@@ -67,6 +71,11 @@ func (s *server) open(m *pb.ScanRequest) (*scanner, error) {
 	spec := m.GetScan()
 	sc := &scanner{size: int(spec.GetMaxResultSize())}
 	if string(m.GetRegion().GetValue()) == metaRegion {
+		if m.GetNumberOfRows() == 0 {
+			s.c.calls[catalogLook]++
+			return sc, nil
+		}
+		s.c.calls[catalogRead]++
 		sc.rows = s.c.metaRange(spec)
 		return sc, nil
 	}
@@ -133,8 +142,8 @@ func (s *server) limits(sc *scanner, m *pb.ScanRequest) (size, cells, rows int) 
 	return size, cells, rows
 }
 
-// reply sends what fits.
-func (s *server) reply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []byte) {
+// rowsOf sends what fits.
+func (s *server) rowsOf(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []byte) {
 	response := &pb.ScanResponse{MoreResults: proto.Bool(true), MoreResultsInRegion: proto.Bool(true)}
 	if m.GetTrackScanMetrics() {
 		response.ScanMetrics = &pb.ScanMetrics{Metrics: []*pb.NameInt64Pair{{Name: proto.String("ROWS_SCANNED"), Value: proto.Int64(sc.scanned)}}}

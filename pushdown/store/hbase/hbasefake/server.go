@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 
 	"github.com/tsuna/gohbase/pb"
@@ -75,9 +76,12 @@ func (s *server) session(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		reply, err := s.answer(frame)
+		reply, looked, err := s.answer(frame)
 		if err != nil {
 			return
+		}
+		if looked != nil {
+			looked()
 		}
 		if reply != nil && writeFrame(conn, reply) != nil {
 			return
@@ -112,14 +116,33 @@ func parseCall(frame []byte) (*call, error) {
 }
 
 // answer executes a call with the cluster locked and makes the reply, nil if
-// none is to be sent.
-func (s *server) answer(frame []byte) ([]byte, error) {
+// none is to be sent, and what is to be called before it is.
+func (s *server) answer(frame []byte) (reply []byte, looked func(), err error) {
 	call, err := parseCall(frame)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
+	reply, err = s.reply(call)
+	if s.c.looked != nil {
+		looked = s.lookedAt(call, s.c.looked)
+	}
+	return reply, looked, err
+}
+
+// lookedAt is f with the table of a call that has asked for a read point alone.
+func (s *server) lookedAt(call *call, f func(table string)) func() {
+	var m pb.ScanRequest
+	if call.header.GetMethodName() != "Scan" || proto.Unmarshal(call.param, &m) != nil || m.ScannerId != nil || m.GetNumberOfRows() > 0 {
+		return nil
+	}
+	table, _, _ := strings.Cut(string(m.GetRegion().GetValue()), ",")
+	return func() { f(table) }
+}
+
+// reply executes a call, or does to it what the hook wants.
+func (s *server) reply(call *call) ([]byte, error) {
 	method, table := call.header.GetMethodName(), s.tableOf(call)
 	fault := s.c.judge(Call{Server: s.index, Method: method, Table: table})
 	if fault.Kind == DropBefore {
@@ -127,6 +150,7 @@ func (s *server) answer(frame []byte) ([]byte, error) {
 	}
 	var response proto.Message
 	var cells []byte
+	var err error
 	if fault.Kind == Refuse {
 		err = throw(fault.Exception, "injected")
 	} else {

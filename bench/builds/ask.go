@@ -1,0 +1,129 @@
+package builds
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"downpour/bench/peer"
+	"downpour/bench/report"
+)
+
+// askUncached asks everything that reads every row.
+func (o *round) askUncached(ctx context.Context) error {
+	return o.askAll(ctx, o.scene.name, "memory of the gateway while it is asked, peak")
+}
+
+// askPushdown asks the same, answered by pushdown servers.
+func (o *round) askPushdown(ctx context.Context) error {
+	return o.askAll(ctx, "HBase, pushdown", "memory of gateway and pushdown server, peaks")
+}
+
+func (o *round) askAll(ctx context.Context, store, memory string) error {
+	if err := o.rest(ctx); err != nil {
+		return err
+	}
+	for _, s := range o.sides {
+		for _, p := range s.processes() {
+			if err := p.ResetPeak(); err != nil {
+				// They have just been started, so that is about the same.
+				o.cfg.Report.Note("peaks of memory of queries count from the start of the process: %v", err)
+			}
+		}
+	}
+	for _, q := range questions {
+		if err := o.ask(ctx, store, q); err != nil {
+			return err
+		}
+	}
+	return o.peaks(memoryQueries, store, memory)
+}
+
+// askAgain asks what gateways may remember, and follows live queries.
+func (o *round) askAgain(ctx context.Context) error {
+	if err := o.rest(ctx); err != nil {
+		return err
+	}
+	for _, q := range again {
+		if err := o.ask(ctx, o.scene.name, q); err != nil {
+			return err
+		}
+	}
+	// On HBase a point is shown within two seconds, which is how often it looks.
+	if o.scene.hbase || !o.cfg.wants(frames) && !o.cfg.wants(framesCost) {
+		return nil
+	}
+	return o.follow(ctx)
+}
+
+// ask measures a question. In the first round the answers of both are compared.
+func (o *round) ask(ctx context.Context, store string, q question) error {
+	if !o.cfg.wants(q.row) {
+		return nil
+	}
+	e := o.ledger.entry(q.row, store, q.what, report.Seconds)
+	if e.err != nil {
+		return nil // they differed
+	}
+	if e.err = o.agree(ctx, q); e.err != nil {
+		return ctx.Err()
+	}
+
+	longest, err := o.warm(ctx, q)
+	if err != nil {
+		return fmt.Errorf("%s: %w", q.row, err)
+	}
+	turns, count := o.cfg.divide(longest)
+	samples, err := o.inTurn(turns, func(s *side, turn int) (sample, error) {
+		return s.ask(ctx, q, o.cfg.Data, (o.index*o.cfg.Turns+turn)*count, count)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", q.row, err)
+	}
+	e.add(samples)
+	return nil
+}
+
+// warm asks both a question that does not count yet, and returns how long it
+// takes, the longer time of the two.
+func (o *round) warm(ctx context.Context, q question) (longest time.Duration, err error) {
+	for _, s := range o.sides {
+		if _, err := s.ask(ctx, q, o.cfg.Data, 0, max(q.warm, 1)); err != nil {
+			return 0, err
+		}
+		one, err := s.ask(ctx, q, o.cfg.Data, 0, 1)
+		if err != nil {
+			return 0, err
+		}
+		longest = max(longest, time.Duration(one.amount*float64(time.Second)))
+	}
+	return longest, nil
+}
+
+// most is how often a question is asked in one turn, at most.
+const most = 200
+
+// divide returns in how many turns a question is asked that takes so long, and
+// how often in each: the same for both builds, or they would not do the same.
+func (c *Config) divide(takes time.Duration) (turns, count int) {
+	takes = max(takes, time.Microsecond)
+	times := func(whole time.Duration) int { return int((whole + takes - 1) / takes) }
+
+	// An even number, so that each build is first as often as second.
+	turns = times(time.Duration(c.Turns) * c.TurnFor)
+	turns += turns % 2
+	return min(max(turns, 2), c.Turns), min(max(times(c.TurnFor), 1), most)
+}
+
+// agree compares the answers of both in the first round.
+func (o *round) agree(ctx context.Context, q question) error {
+	if o.index > 0 || q.opaque || q.accept != "" {
+		return nil
+	}
+	for _, one := range q.of(o.cfg.Data, 0) {
+		if err := peer.AgreeInValues(ctx, o.sides[0].server, o.sides[1].server, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}

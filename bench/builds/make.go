@@ -1,0 +1,202 @@
+package builds
+
+import (
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Tree names the build of the sources as they lie in the module's directory.
+const Tree = "tree"
+
+// Prefixes of the other names of builds.
+const (
+	Revision = "git:"   // and a revision, which is built
+	Program  = "build:" // and the path of a gateway, or of a directory with programs
+)
+
+// Named tells whether a text names a build. The address of a server does not.
+func Named(text string) bool {
+	return text == Tree || strings.HasPrefix(text, Revision) || strings.HasPrefix(text, Program)
+}
+
+// Maker gets builds.
+type Maker struct {
+	Root string // the module's directory, in a git repository
+	Dir  string // takes what is built; the caller removes it
+}
+
+// The programs of a build, as main packages.
+const (
+	gatewayMain  = "./gateway/cmd/gateway"
+	pushdownMain = "./pushdown/cmd/pushdown"
+)
+
+// Make gets the build that text names: builds the tree or a revision, or finds
+// programs. A revision is checked out into a worktree that is gone when Make
+// returns; the tree is left as it is.
+func (m Maker) Make(ctx context.Context, name, text string) (Build, error) {
+	out, err := filepath.Abs(filepath.Join(m.Dir, name))
+	if err != nil {
+		return Build{}, err
+	}
+
+	var b Build
+	commit := ""
+	switch revision, isRevision := strings.CutPrefix(text, Revision); {
+	case text == Tree:
+		b, err = compile(ctx, m.Root, out)
+		if commit = m.commit(ctx, "HEAD"); command(ctx, m.Root, "git", "diff", "--quiet", "HEAD") != nil {
+			commit += "+" // with changes, as reports mark them
+		}
+	case isRevision:
+		b, err = m.revision(ctx, revision, out)
+		commit = m.commit(ctx, revision)
+	case strings.HasPrefix(text, Program):
+		b, err = find(strings.TrimPrefix(text, Program))
+	default:
+		err = fmt.Errorf("got %q, want %s, %sREVISION or %sPATH", text, Tree, Revision, Program)
+	}
+	if err != nil {
+		return Build{}, fmt.Errorf("build %s: %w", name, err)
+	}
+
+	b.Name, b.Version = name, text
+	if commit == "" {
+		commit = stamped(b.Gateway)
+	}
+	if commit != "" {
+		b.Version += ", commit " + commit
+	}
+	sum, err := fingerprint(b.Gateway)
+	if err != nil {
+		return Build{}, fmt.Errorf("build %s: %w", name, err)
+	}
+	b.Version += ", sha256 " + sum
+	return b, nil
+}
+
+// commit is the one that a revision names, empty where git does not tell.
+func (m Maker) commit(ctx context.Context, revision string) string {
+	cmd := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", revision+"^{commit}")
+	cmd.Dir = m.Root
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// compile builds both programs of a source tree. Without the paths of their
+// sources, so that where they lie makes no difference.
+func compile(ctx context.Context, root, out string) (Build, error) {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return Build{}, err
+	}
+	if err := command(ctx, root, "go", "build", "-trimpath", "-o", out+string(filepath.Separator), gatewayMain, pushdownMain); err != nil {
+		return Build{}, err
+	}
+	return find(out)
+}
+
+// revision builds a revision.
+func (m Maker) revision(ctx context.Context, revision, out string) (b Build, err error) {
+	// An empty one, or one that looks like a flag, would be taken for another.
+	if revision == "" || strings.HasPrefix(revision, "-") {
+		return b, fmt.Errorf("got the revision %q, want a commit, branch or tag", revision)
+	}
+
+	tree := out + "-source"
+	if err := command(ctx, m.Root, "git", "worktree", "add", "--detach", tree, revision); err != nil {
+		return b, err
+	}
+	defer func() {
+		// Also when the run was interrupted, or git would list it for ever.
+		cleared := command(context.WithoutCancel(ctx), m.Root, "git", "worktree", "remove", "--force", tree)
+		err = errors.Join(err, cleared)
+	}()
+	return compile(ctx, tree, out)
+}
+
+// command runs a program in a directory. Its output is part of the error.
+func command(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// find takes a gateway, or a directory with one and perhaps a pushdown server.
+func find(path string) (Build, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return Build{}, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return Build{}, err
+	}
+	if !info.IsDir() {
+		return Build{Gateway: path}, nil
+	}
+
+	b := Build{Gateway: filepath.Join(path, filepath.Base(gatewayMain))}
+	if _, err := os.Stat(b.Gateway); err != nil {
+		return Build{}, err
+	}
+	pushdown := filepath.Join(path, filepath.Base(pushdownMain))
+	switch _, err := os.Stat(pushdown); {
+	case err == nil:
+		b.Pushdown = pushdown
+	case !errors.Is(err, fs.ErrNotExist):
+		return Build{}, err
+	}
+	return b, nil
+}
+
+// fingerprint tells a program's bytes from those of others.
+func fingerprint(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%.6x", sum.Sum(nil)), nil
+}
+
+// stamped is the commit that a program itself says it was built from, with a +
+// when its tree had changes; empty where it says none.
+func stamped(path string) (commit string) {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return "" // it need not be made by Go
+	}
+	changed := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+"
+		}
+	}
+	if commit == "" {
+		return ""
+	}
+	return commit + changed
+}

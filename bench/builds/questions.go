@@ -1,0 +1,71 @@
+package builds
+
+import (
+	"fmt"
+	"net/url"
+
+	"downpour/bench/workload"
+	"downpour/encoding/batch"
+)
+
+// question is something that both builds are asked again and again, each time a
+// little different.
+type question struct {
+	row, what string
+	accept    string // media type of the answer, empty for JSON
+	// of yields the queries of the i-th time.
+	of func(d workload.Devops, i int) []workload.Query
+	// warm is how often it is asked before it counts, at least once.
+	warm int
+	// opaque answers hold what may differ between two servers, such as times of
+	// writing, and are not compared.
+	opaque bool
+}
+
+// slack varies the times of queries inside the data's first and last hour, so
+// that all times the same rows are read.
+const slack = 3600
+
+// variants is after how many times the same is asked again.
+const variants = 60
+
+// whole asks for the whole time of the data.
+func whole(m string) func(workload.Devops, int) []workload.Query {
+	return func(d workload.Devops, i int) []workload.Query {
+		all := workload.Take(i%variants+1, d.Whole(m).Vary(slack, 1, d.Seed))
+		return all[len(all)-1:]
+	}
+}
+
+// lines is the points of a ninth of the hosts as they are, a line a host.
+const lines = "none:%s{region=region-3}"
+
+// questions read every row each time.
+var questions = []question{
+	{row: "all", what: "sum:5m-avg", of: whole("sum:5m-avg:%s")},
+	{row: "groups", what: "sum:5m-avg{host=*}", of: whole("sum:5m-avg:%s{host=*}")},
+	{row: "maxima", what: "avg:5m-max{host=*}", of: whole("avg:5m-max:%s{host=*}")},
+	{row: "fill", what: "avg:1m-avg-zero{dc=*}", of: whole("avg:1m-avg-zero:%s{dc=*}")},
+	{row: "rate", what: "sum:rate:5m-avg{region=*}", of: whole("sum:rate:5m-avg:%s{region=*}")},
+	{row: "raw", what: "sum, without downsampling", of: whole("sum:%s")},
+	{row: "lines", what: "none{region=…}, every point", of: whole(lines)},
+	{row: "one-host", what: "sum:5m-avg{host=…}, another host each time", of: func(d workload.Devops, i int) []workload.Query {
+		return []workload.Query{d.OneHost((i*389 + 17) % d.Hosts)}
+	}},
+	{row: "arrow-groups", what: "sum:5m-avg{host=*} as Arrow", accept: batch.StreamMediaType, of: whole("sum:5m-avg:%s{host=*}")},
+	{row: "arrow-lines", what: "none{region=…}, every point, as Arrow", accept: batch.StreamMediaType, of: whole(lines)},
+	{row: "lookup", what: "search/lookup of a region's series", opaque: true, of: func(d workload.Devops, i int) []workload.Query {
+		m := fmt.Sprintf("%s{region=region-%d}", d.Metric(), i%workload.Regions)
+		return []workload.Query{{Path: "/api/search/lookup?limit=10000&m=" + url.QueryEscape(m)}}
+	}},
+}
+
+// windows is how many places a dashboard's window has.
+const windows = 12
+
+// again may be answered from what the gateway remembers.
+var again = []question{
+	{row: "dashboards", what: "a dashboard of 6 panels again and again, its window moved", warm: windows, of: func(d workload.Devops, i int) []workload.Query {
+		return d.Dashboard(int64(i%windows)*300, int64(max(d.Hours-1, 1)), 11)
+	}},
+}

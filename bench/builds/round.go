@@ -1,0 +1,165 @@
+package builds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"downpour/bench"
+	"downpour/bench/report"
+	"downpour/bench/workload"
+)
+
+// round is one round on one store: both builds, A first.
+type round struct {
+	*run
+	scene scene
+	index int // from 0
+	sides [2]*side
+}
+
+// play plays one round on one store.
+func (r *run) play(ctx context.Context, s scene, index int) (err error) {
+	o := &round{run: r, scene: s, index: index}
+	defer func() {
+		for _, side := range o.sides {
+			r.drop(side)
+		}
+	}()
+	for i, b := range []Build{r.cfg.A, r.cfg.B} {
+		if o.sides[i], err = r.open(ctx, b, s); err != nil {
+			return err
+		}
+	}
+
+	// The servers start anew for each, so that neither settings nor what the
+	// work before has left in memory is carried over.
+	if err := o.live(ctx, phase{}, o.load); err != nil {
+		return fmt.Errorf("puts: %w", err)
+	}
+	if err := o.live(ctx, phase{uncached: true}, o.askUncached); err != nil {
+		return fmt.Errorf("queries: %w", err)
+	}
+	if s.pushdown {
+		if err := o.live(ctx, phase{uncached: true, pushdown: true}, o.askPushdown); err != nil {
+			return fmt.Errorf("queries by pushdown: %w", err)
+		}
+	}
+	if err := o.live(ctx, phase{}, o.askAgain); err != nil {
+		return fmt.Errorf("queries again: %w", err)
+	}
+	return nil
+}
+
+// live runs the servers of both for as long as do runs.
+func (o *round) live(ctx context.Context, p phase, do func(context.Context) error) error {
+	for _, s := range o.sides {
+		if err := s.start(ctx, p); err != nil {
+			return err
+		}
+	}
+	if err := do(ctx); err != nil {
+		return err
+	}
+	return errors.Join(o.sides[0].stop(), o.sides[1].stop())
+}
+
+// inTurn measures both builds, one after the other, A B B A, and returns the
+// samples of each.
+func (o *round) inTurn(turns int, measure func(s *side, turn int) (sample, error)) (samples [2][]sample, err error) {
+	for turn := range turns {
+		for n := range o.sides {
+			// The next round begins with the other build, so that with one
+			// turn, too, each is as often the first.
+			i := (n + turn + o.index) % len(o.sides)
+			one, err := measure(o.sides[i], turn)
+			if err != nil {
+				return samples, fmt.Errorf("build %s: %w", o.sides[i].build.Name, err)
+			}
+			samples[i] = append(samples[i], one)
+		}
+	}
+	return samples, nil
+}
+
+// load puts the data set by telnet, and on an embedded store more of it by HTTP,
+// and takes the peak of memory.
+func (o *round) load(ctx context.Context) error {
+	if err := o.putNames(ctx); err != nil {
+		return err
+	}
+	if err := o.put(ctx, putTelnet, "by telnet", workload.Telnet, o.cfg.Data); err != nil {
+		return err
+	}
+	if !o.scene.hbase && o.cfg.wants(putHTTP) {
+		// Hours of its own, for the queries know only the first.
+		d := o.cfg.Data
+		d.Start = d.End()
+		if err := o.put(ctx, putHTTP, "over HTTP, 1,000 points a request", workload.JSON, d); err != nil {
+			return err
+		}
+	}
+	if err := o.peaks(memoryPut, o.scene.name, "memory of the gateway while points are put, peak"); err != nil {
+		return err
+	}
+	if !o.scene.hbase {
+		return nil
+	}
+
+	// What HBase does with its files by itself must not fall into the one
+	// build's time.
+	for _, s := range o.sides {
+		if err := o.hbase.Admin.Compact(ctx, s.tables.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putNames puts a point of each series, one after the other: names have the same
+// UIDs in both then, and so rows and answers the same order.
+func (o *round) putNames(ctx context.Context) error {
+	d := o.cfg.Data
+	d.Start, d.Hours, d.Step = d.Start-3600, 1, 3600
+	for _, s := range o.sides {
+		c := bench.SendConfig{Server: s.server, Data: d, Format: workload.Telnet, Connections: 1}
+		if _, err := c.Send(ctx, c.Stream()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put puts a data set into both, each when nothing is left to do of what was put
+// before. The points are spelled beforehand.
+func (o *round) put(ctx context.Context, row, how string, format workload.Format, d workload.Devops) error {
+	payload := bench.SendConfig{Data: d, Format: format, Connections: o.cfg.Connections}.Spell()
+	samples, err := o.inTurn(1, func(s *side, _ int) (sample, error) {
+		if err := o.rest(ctx); err != nil {
+			return sample{}, err
+		}
+		return s.put(ctx, d, o.cfg.Connections, payload, format)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", row, err)
+	}
+
+	if o.cfg.wants(row) {
+		what := fmt.Sprintf("put %s points %s", report.Thousands(float64(d.Points())), how)
+		o.ledger.entry(row, o.scene.name, what, report.Seconds).add(samples)
+	}
+	return nil
+}
+
+// peaks takes the peaks of memory.
+func (o *round) peaks(row, store, what string) error {
+	if !o.cfg.wants(row) {
+		return nil
+	}
+	samples, err := o.inTurn(1, func(s *side, _ int) (sample, error) { return s.peak() })
+	if err != nil {
+		return fmt.Errorf("%s: %w", row, err)
+	}
+	o.ledger.entry(row, store, what, report.Bytes).add(samples)
+	return nil
+}

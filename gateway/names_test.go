@@ -1,0 +1,192 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"downpour/gateway"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/hbasefake"
+)
+
+// slowPut is a store in which points wait until somebody begins to delete a
+// name, or a while.
+type slowPut struct {
+	gateway.Store
+	once    sync.Once
+	gone    sync.Once
+	putting chan struct{} // closed when points have come
+	deletes chan struct{} // closed when a mapping is about to be deleted
+}
+
+func (s *slowPut) Apply(ctx context.Context, table string, m []store.Mutation) error {
+	switch {
+	case table == "tsdb":
+		s.once.Do(func() { close(s.putting) })
+		select {
+		case <-s.deletes: // which goes on before the points are there
+			<-time.After(50 * time.Millisecond)
+		case <-time.After(300 * time.Millisecond):
+		}
+	case table == "tsdb-uid" && m[0].Kind == store.DeleteCell:
+		s.gone.Do(func() { close(s.deletes) })
+	}
+	return s.Store.Apply(ctx, table, m)
+}
+
+// A deletion waits for points that are being written under the name, and then
+// sees them. Names of all kinds, on both stores, by all doors.
+func TestDelete_waitsForPuts(t *testing.T) {
+	doors := map[string]func(b *bench) string{
+		"lines": func(b *bench) string {
+			c := b.dial()
+			fmt.Fprintln(c, "put m 1356998400 1 k=v")
+			return c.rest()
+		},
+		"a point":  func(b *bench) string { return b.post("/api/put", raceBody(1)).body },
+		"a bundle": func(b *bench) string { return b.post("/api/put", raceBody(600)).body },
+	}
+	for where, open := range map[string]func(*testing.T) (*gateway.Config, gateway.Store){
+		"embedded": func(t *testing.T) (*gateway.Config, gateway.Store) { cfg := config(0); return cfg, memoryStore(t, cfg) },
+		"HBase":    fakeHBase,
+	} {
+		for kind, name := range map[string]string{"metrics": "m", "tagk": "k", "tagv": "v"} {
+			for door, put := range doors {
+				t.Run(where+"/"+kind+"/"+door, func(t *testing.T) {
+					cfg, st := open(t)
+					slow := &slowPut{Store: st, putting: make(chan struct{}), deletes: make(chan struct{})}
+					b := &bench{T: t, cfg: cfg, g: start(t, cfg, slow)}
+					b.post("/api/uid/assign", `{"metric":["m"],"tagk":["k"],"tagv":["v"]}`)
+					var work sync.WaitGroup
+					work.Go(func() {
+						if said := put(b); said != "" {
+							t.Errorf("put: %s", said)
+						}
+					})
+					<-slow.putting
+					a := b.post("/api/tools/delete", fmt.Sprintf(`{"kind":%q,"name":%q}`, kind, name))
+					work.Wait()
+					b.refused(a, 409, "has data")
+					if a := b.get("/api/query?start=1356998400&end=1356998401&m=none:m"); !strings.Contains(a.body, `"tags":{"k":"v"}`) || !strings.Contains(a.body, `"1356998400":`) {
+						t.Errorf("%d %s", a.status, a.body)
+					}
+				})
+			}
+		}
+	}
+}
+
+func raceBody(points int) string {
+	all := make([]string, points)
+	for i := range all {
+		all[i] = fmt.Sprintf(`{"metric":"m","timestamp":%d,"value":%d,"tags":{"k":"v"}}`, 1356998400+i, i)
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// fakeHBase is a store with all tables on an HBase of the test's own.
+func fakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
+	cluster, err := hbasefake.Start(hbasefake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}} {
+		cluster.CreateTable(name, families)
+	}
+	cfg, st := hbaseConfig(t, cluster.Address())
+	cfg.AllowDelete, cfg.KnownWithin = true, time.Millisecond
+	return cfg, st
+}
+
+// A rename or a deletion by one gateway is found out by another one on the same
+// tables, which remembers the name: soon its points go under the name again.
+func TestNames_otherGateway(t *testing.T) {
+	cfg, st := fakeHBase(t)
+	a := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
+	second := *cfg
+	where, err := hbase.ParseAddress(strings.TrimPrefix(cfg.Store, "hbase:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := hbase.Open(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	b := &bench{T: t, cfg: &second, g: start(t, &second, other)}
+	const query = "/api/query?start=1356998400&end=1356999400&m=none:"
+	b.put("renamed 1356998400 1 k=v", "deleted 1356998400 1 k=v")
+	if x := a.post("/api/uid/rename", `{"metric":"renamed","name":"new"}`); x.status != http.StatusOK {
+		t.Fatalf("rename: %d %s", x.status, x.body)
+	}
+	if x := a.do(http.MethodDelete, query+"deleted", nil); x.status != http.StatusOK {
+		t.Fatalf("deletion of points: %d %s", x.status, x.body)
+	}
+	if x := a.post("/api/tools/delete", `{"kind":"metrics","name":"deleted"}`); x.status != http.StatusOK {
+		t.Fatalf("deletion: %d %s", x.status, x.body)
+	}
+	next := 1356998401
+	eventually(t, "the other gateway knows", func() bool {
+		next++
+		b.put(fmt.Sprintf("renamed %d %d k=v", next, next), fmt.Sprintf("deleted %d %d k=v", next, next))
+		found := fmt.Sprintf(`"%d":%d`, next, next)
+		return strings.Contains(a.get(query+"renamed").body, found) && strings.Contains(a.get(query+"deleted").body, found)
+	})
+	// Its answers have the new name.
+	if x := b.get(query + "new"); !strings.Contains(x.body, `"metric":"new"`) || !strings.Contains(x.body, `"1356998400":1`) {
+		t.Errorf("%d %s", x.status, x.body)
+	}
+}
+
+// Spellings of a put that are longer than they need be, and names that are
+// refused, leave no memory behind.
+func TestPut_longSpellings(t *testing.T) {
+	b := open(t, func(cfg *gateway.Config) { cfg.LimitName = 1024 })
+	const blanks, names = 10, 200
+	b.put("m 1356998400 1 k=v")
+	before := inUse()
+	for i := range blanks {
+		body := `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"k":` + strings.Repeat(" ", 8_000_000-i) + `"v"}}`
+		if a := b.post("/api/put", body); a.status != http.StatusNoContent {
+			t.Fatalf("%d %.200s", a.status, a.body)
+		}
+	}
+	for i := range names {
+		long := fmt.Sprintf("%s%d", strings.Repeat("n", 30_000), i)
+		a := b.post("/api/put?details", fmt.Sprintf(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"k":%q}}`, long))
+		if a.status != http.StatusBadRequest || !strings.Contains(a.body, "DOWNPOUR_LIMIT_NAME") {
+			t.Fatalf("%d %.200s", a.status, a.body)
+		}
+	}
+	if grown := inUse() - before; grown > 16<<20 {
+		t.Errorf("%d MiB are held", grown>>20)
+	}
+	if a := b.post("/api/uid/assign", fmt.Sprintf(`{"metric":[%q]}`, strings.Repeat("n", 1025))); a.status != http.StatusBadRequest || !strings.Contains(a.body, "at most 1024") {
+		t.Errorf("assigned: %d %.200s", a.status, a.body)
+	}
+	if a := b.post("/api/uid/rename", fmt.Sprintf(`{"metric":"m","name":%q}`, strings.Repeat("n", 1025))); a.status != http.StatusBadRequest || !strings.Contains(a.body, "at most 1024") {
+		t.Errorf("renamed: %d %.200s", a.status, a.body)
+	}
+	if a := b.get("/api/query?start=1356998400&end=1356998401&m=sum:m"); !strings.Contains(a.body, `"1356998400":1`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// inUse is the memory in use.
+func inUse() int64 {
+	http.DefaultClient.CloseIdleConnections()
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,622 @@
+package uid
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/hbasefake"
+)
+
+// stores are the two that names are kept in.
+var stores = map[string]func(testing.TB) store.Store{
+	"embedded": func(t testing.TB) store.Store { return open(t) },
+	"HBase":    func(t testing.TB) store.Store { return onHBase(t) },
+}
+
+func onHBase(t testing.TB) *hbase.Store {
+	t.Helper()
+	fake, err := hbasefake.Start(hbasefake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	fake.CreateTable(table, []string{"id", "name"})
+	s, err := hbase.Open(hbase.Config{Quorum: fake.Address()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// paused is a store that stops one caller before or after its n-th call, and
+// lets all others through.
+type paused struct {
+	store.Store
+	mu      sync.Mutex
+	at      int // steps until the stop; 0 is none
+	reached chan struct{}
+	goOn    chan struct{}
+}
+
+func (p *paused) step() {
+	p.mu.Lock()
+	p.at--
+	stop := p.at == 0
+	p.mu.Unlock()
+	if stop {
+		close(p.reached)
+		<-p.goOn
+	}
+}
+
+func (p *paused) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
+	p.step()
+	defer p.step()
+	return p.Store.Get(ctx, table, family, keys)
+}
+
+func (p *paused) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+	p.step()
+	defer p.step()
+	return p.Store.CompareAndPut(ctx, table, cell, expected, value)
+}
+
+func (p *paused) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
+	p.step()
+	defer p.step()
+	return p.Store.Increment(ctx, table, cell, delta)
+}
+
+// stop arms the store: the n-th step of whoever comes next waits until goOn is
+// closed.
+func (p *paused) stop(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at, p.reached, p.goOn = n, make(chan struct{}), make(chan struct{})
+}
+
+// lookups are all ways to a mapping that may be remembered.
+var lookups = map[string]func(*Dictionary, encoding.UID) error{
+	"resolve": func(d *Dictionary, _ encoding.UID) error {
+		_, err := d.Resolve(context.Background(), encoding.UIDTagV, "old")
+		return err
+	},
+	"resolve many": func(d *Dictionary, _ encoding.UID) error {
+		_, err := d.ResolveMany(context.Background(), encoding.UIDTagV, []string{"old", "other"})
+		return err
+	},
+	"assign": func(d *Dictionary, _ encoding.UID) error {
+		_, err := Staged{d}.Assign(context.Background(), encoding.UIDTagV, "old")
+		return err
+	},
+	"name": func(d *Dictionary, u encoding.UID) error {
+		_, err := d.Name(context.Background(), encoding.UIDTagV, u)
+		return err
+	},
+}
+
+// deleteName is what a deletion does to the table.
+func deleteName(t testing.TB, s store.Writer, name string, u encoding.UID) {
+	t.Helper()
+	q := encoding.UIDTagV.Qualifier()
+	if err := s.Apply(t.Context(), table, []store.Mutation{
+		{Kind: store.DeleteCell, Row: []byte(name), Family: encoding.FamilyID, Qualifier: q},
+		{Kind: store.DeleteCell, Row: u, Family: encoding.FamilyName, Qualifier: q}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nameChanges are ways in which "old" loses its UID; the second dictionary is of
+// another process.
+var nameChanges = map[string]func(t testing.TB, s store.Store, d, other *Dictionary, u encoding.UID){
+	"rename": func(t testing.TB, _ store.Store, d, _ *Dictionary, _ encoding.UID) {
+		if err := d.Rename(t.Context(), encoding.UIDTagV, "old", "new"); err != nil {
+			t.Error(err)
+		}
+	},
+	"delete": func(t testing.TB, s store.Store, d, _ *Dictionary, u encoding.UID) {
+		w, err := d.Withdraw(t.Context(), encoding.UIDTagV, "old")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		deleteName(t, s, "old", u)
+		w.End(u)
+	},
+	"rename elsewhere": func(t testing.TB, _ store.Store, d, other *Dictionary, _ encoding.UID) {
+		if err := other.Rename(t.Context(), encoding.UIDTagV, "old", "new"); err != nil {
+			t.Error(err)
+		}
+		d.Drop()
+	},
+}
+
+// A look-up that began before a name was changed, and goes on after it, leaves
+// nothing behind that is from before: wherever it was interrupted, and whatever
+// it returns.
+func TestDictionary_changeWithinLookup(t *testing.T) {
+	for where, open := range stores {
+		s := open(t)
+		for what, change := range nameChanges {
+			for how, look := range lookups {
+				for step := 1; ; step++ {
+					if !interrupted(t, s, step, change, look, fmt.Sprintf("%s, %s within %s, step %d", where, what, how, step)) {
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// interrupted lets a look-up stop at a step, and tells whether it came so far.
+func interrupted(t *testing.T, s store.Store, step int, change func(testing.TB, store.Store, *Dictionary, *Dictionary, encoding.UID),
+	look func(*Dictionary, encoding.UID) error, what string) bool {
+	t.Helper()
+	p := &paused{Store: s}
+	d, other := dictionary(p), dictionary(s)
+	u, err := other.Assign(t.Context(), encoding.UIDTagV, "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stop(step)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = look(d, u) // whatever it finds out
+	}()
+	reached := true
+	select {
+	case <-p.reached:
+	case <-done:
+		reached = false
+		p.stop(0)
+	}
+	change(t, s, d, other, u)
+	close(p.goOn)
+	<-done
+	other.Drop()
+	for _, name := range []string{"old", "new"} {
+		want, wantErr := other.Resolve(t.Context(), encoding.UIDTagV, name)
+		got, err := d.Resolve(t.Context(), encoding.UIDTagV, name)
+		if !bytes.Equal(got, want) || isNoName(err) != isNoName(wantErr) {
+			t.Errorf("%s: %s is %s, %v, the table has %s, %v", what, name, got, err, want, wantErr)
+		}
+	}
+	want, wantErr := other.Name(t.Context(), encoding.UIDTagV, u)
+	if got, err := d.Name(t.Context(), encoding.UIDTagV, u); got != want || (err == nil) != (wantErr == nil) {
+		t.Errorf("%s: the name of %s is %q, %v, the table has %q, %v", what, u, got, err, want, wantErr)
+	}
+	for _, name := range []string{"old", "new"} {
+		if u, err := other.Fresh(t.Context(), encoding.UIDTagV, name); err == nil {
+			deleteName(t, s, name, u)
+		}
+	}
+	return reached
+}
+
+// Who asks for a UID after a name was deleted gets another one, also while
+// somebody is still waiting who has asked before.
+func TestAssign_notSharedOverChange(t *testing.T) {
+	for where, open := range stores {
+		p := &paused{Store: open(t)}
+		d := dictionary(p)
+		old, err := dictionary(p).Assign(t.Context(), encoding.UIDTagV, "old")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.stop(2) // behind the first Get: it has seen the old UID
+		first := make(chan struct{})
+		go func() {
+			defer close(first)
+			_, _ = d.Assign(context.Background(), encoding.UIDTagV, "old")
+		}()
+		<-p.reached
+		nameChanges["delete"](t, p, d, nil, old)
+		again, err := d.Assign(t.Context(), encoding.UIDTagV, "old")
+		if err != nil || again.String() == old.String() {
+			t.Errorf("%s: %s after the deletion, %v, want another than %s", where, again, err, old)
+		}
+		close(p.goOn)
+		<-first
+		if now, err := d.Resolve(t.Context(), encoding.UIDTagV, "old"); err != nil || now.String() != again.String() {
+			t.Errorf("%s: %s in the end, %v, want %s", where, now, err, again)
+		}
+	}
+}
+
+// While a name is withdrawn nobody writes under it, and readers read it; the
+// change waits for holds of before, and not for later ones.
+func TestWithdraw(t *testing.T) {
+	s := newMemory()
+	d := dictionary(s)
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := d.Assign(t.Context(), encoding.UIDMetric, "m"); err != nil {
+			t.Fatal(err)
+		}
+		before, release := d.Hold()
+		w, err := d.Withdraw(t.Context(), encoding.UIDMetric, "m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Generation() == before {
+			t.Error("no generation was counted")
+		}
+		later, releaseLater := d.Hold()
+		if later != d.Generation() {
+			t.Errorf("a hold of generation %d, want %d", later, d.Generation())
+		}
+		settled := make(chan error, 1)
+		go func() { settled <- w.Settle(t.Context()) }()
+		synctest.Wait()
+		if len(settled) > 0 {
+			t.Error("settled while a row was being written")
+		}
+		if err := release(); err != nil {
+			t.Errorf("release: %v", err)
+		}
+		if err := <-settled; err != nil {
+			t.Errorf("settle: %v", err)
+		}
+		_ = releaseLater()
+
+		var busy *BusyError
+		if _, err := (Staged{d}).Resolve(t.Context(), encoding.UIDMetric, "m"); !errors.As(err, &busy) {
+			t.Errorf("to write: %v, want that it is busy", err)
+		}
+		if _, err := (Staged{d}).Assign(t.Context(), encoding.UIDMetric, "m"); !errors.As(err, &busy) {
+			t.Errorf("to be assigned: %v, want that it is busy", err)
+		}
+		if _, err := (Staged{d}).Assign(t.Context(), encoding.UIDTagK, "m"); err != nil {
+			t.Errorf("a name of another kind: %v", err)
+		}
+		if _, err := d.Resolve(t.Context(), encoding.UIDMetric, "m"); err != nil {
+			t.Errorf("to read: %v", err)
+		}
+		if err := busy.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), `metrics "m" is being`) {
+			t.Errorf("after %s: %v, want that it is busy", busyFor, err)
+		}
+		assigned := make(chan error, 1)
+		go func() {
+			_, err := d.Assign(t.Context(), encoding.UIDMetric, "m")
+			assigned <- err
+		}()
+		synctest.Wait()
+		w.End()
+		if err := <-assigned; err != nil {
+			t.Errorf("who waited: %v", err)
+		}
+		if err := busy.Wait(t.Context()); err != nil {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+// One change is made at a time; who waits for one can leave.
+func TestWithdraw_oneAtATime(t *testing.T) {
+	d := dictionary(newMemory())
+	w, err := d.Withdraw(t.Context(), encoding.UIDMetric, "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := d.Withdraw(gone, encoding.UIDTagK, "k"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a second change: %v, want that it waits", err)
+	}
+	w.End()
+	if w, err = d.Withdraw(t.Context(), encoding.UIDTagK, "k"); err != nil {
+		t.Fatal(err)
+	}
+	w.End()
+	// A settling that is given up leaves no trace.
+	_, release := d.Hold()
+	if w, err = d.Withdraw(t.Context(), encoding.UIDTagK, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Settle(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("settle: %v", err)
+	}
+	w.End()
+	_ = release()
+	if n := len(d.generations.held) + len(d.generations.withdrawn); n != 0 {
+		t.Errorf("%d holds and names are left", n)
+	}
+}
+
+// What another process changes is found out, and nothing else is forgotten.
+func TestCheck(t *testing.T) {
+	for where, open := range stores {
+		s := open(t)
+		ours, theirs := dictionary(s), dictionary(s)
+		var uids []encoding.UID
+		for i := range 2*namesPerRead + 10 {
+			u, err := (Staged{theirs}).Assign(t.Context(), encoding.UIDTagV, fmt.Sprint("v", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			uids = append(uids, u)
+		}
+		if _, err := theirs.Assign(t.Context(), encoding.UIDMetric, "v0"); err != nil {
+			t.Fatal(err)
+		}
+		all := make([]string, len(uids))
+		for i := range all {
+			all[i] = fmt.Sprint("v", i)
+		}
+		if _, err := ours.ResolveMany(t.Context(), encoding.UIDTagV, all); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ours.Resolve(t.Context(), encoding.UIDMetric, "v0"); err != nil {
+			t.Fatal(err)
+		}
+		before := ours.Generation()
+		if err := ours.Check(t.Context()); err != nil || ours.Generation() != before {
+			t.Errorf("%s: %v, generation %d was %d, want the same: nothing has changed", where, err, ours.Generation(), before)
+		}
+		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "v3", "w3"); err != nil {
+			t.Fatal(err)
+		}
+		deleteName(t, s, "v1005", uids[1005])
+		if _, err := theirs.Name(t.Context(), encoding.UIDTagV, uids[1005]); err != nil {
+			t.Errorf("%s: the other one has forgotten %s", where, uids[1005])
+		}
+		if err := ours.Check(t.Context()); err != nil || ours.Generation() == before {
+			t.Errorf("%s: %v, generation %d, want a newer one", where, err, ours.Generation())
+		}
+		for _, name := range []string{"v3", "v1005"} {
+			if u, err := ours.Resolve(t.Context(), encoding.UIDTagV, name); !isNoName(err) {
+				t.Errorf("%s: %s is still %s, %v", where, name, u, err)
+			}
+		}
+		if name, err := ours.Name(t.Context(), encoding.UIDTagV, uids[3]); err != nil || name != "w3" {
+			t.Errorf("%s: %s is %q, %v, want w3", where, uids[3], name, err)
+		}
+		if name, err := ours.Name(t.Context(), encoding.UIDTagV, uids[1005]); err == nil {
+			t.Errorf("%s: %s is still %q", where, uids[1005], name)
+		}
+		if n := ours.forward.EstimatedSize(); n != len(uids)-2+1 {
+			t.Errorf("%s: %d names are remembered, want %d", where, n, len(uids)-2+1)
+		}
+	}
+}
+
+// reading counts reads and lets a clock that is not the machine's go on.
+type reading struct {
+	*memory
+	mu   sync.Mutex
+	gets int
+	fail error
+}
+
+func (r *reading) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gets++; r.fail != nil {
+		return nil, r.fail
+	}
+	return r.memory.Get(ctx, table, family, keys)
+}
+
+// Of tables that are shared, a change that was told is found out within seconds,
+// one that was not within minutes; in between a look costs one read.
+func TestWatch(t *testing.T) {
+	s := &reading{memory: newMemory()}
+	shared := func() *Dictionary {
+		return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := shared(), shared()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go ours.Watch(ctx)
+		old, err := theirs.Assign(t.Context(), encoding.UIDTagV, "old")
+		if err != nil {
+			t.Fatal(err)
+		}
+		knows := func(within time.Duration, name string, want encoding.UID) {
+			t.Helper()
+			time.Sleep(within)
+			synctest.Wait()
+			if u, err := ours.Resolve(t.Context(), encoding.UIDTagV, name); string(u) != string(want) || err != nil && want != nil {
+				t.Errorf("after %s %s is %s, %v, want %s", within, name, u, err, want)
+			}
+		}
+		knows(2*time.Second, "old", old)
+		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "old", "new"); err != nil {
+			t.Fatal(err)
+		}
+		knows(2*askEvery, "old", nil)
+		knows(0, "new", old)
+
+		time.Sleep(time.Second) // and once more after the last change
+		synctest.Wait()
+		before := s.gets
+		time.Sleep(100 * askEvery)
+		synctest.Wait()
+		if n := s.gets - before; n > 101 {
+			t.Errorf("%d reads in 100 looks", n)
+		}
+
+		untold := dictionary(s)
+		if err := untold.Rename(t.Context(), encoding.UIDTagV, "new", "newer"); err != nil {
+			t.Fatal(err)
+		}
+		knows(checkEvery+askEvery, "new", nil)
+
+		// While the table cannot be read nothing is forgotten; afterwards all is
+		// found out.
+		knows(0, "newer", old)
+		s.mu.Lock()
+		s.fail = store.ErrUnavailable
+		s.mu.Unlock()
+		knows(time.Hour, "newer", old)
+		s.mu.Lock()
+		s.fail = nil
+		s.mu.Unlock()
+		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "newer", "newest"); err != nil {
+			t.Fatal(err)
+		}
+		knows(2*askEvery, "newer", nil)
+	})
+}
+
+// Rows that take long to write while others change names may come after the
+// others' look at them, and are not acknowledged.
+func TestHold_late(t *testing.T) {
+	s := newMemory()
+	synctest.Test(t, func(t *testing.T) {
+		d := dictionary(s)
+		f := func(took time.Duration, changed bool, want error) {
+			t.Helper()
+			_, release := d.Hold()
+			time.Sleep(took)
+			if changed {
+				d.changedElsewhere(encoding.UIDTagV, []string{"v"}, nil)
+			} else {
+				d.Drop() // by ourselves: we wait for holds
+			}
+			if err := release(); !errors.Is(err, want) {
+				t.Errorf("after %s, changed elsewhere %t: %v, want %v", took, changed, err, want)
+			}
+		}
+		f(longWrite-time.Millisecond, true, nil)
+		f(longWrite+time.Millisecond, true, ErrLate)
+		f(time.Hour, false, nil)
+		_, release := d.Hold()
+		time.Sleep(time.Hour)
+		if err := release(); err != nil {
+			t.Errorf("a hold of after the changes: %v", err)
+		}
+	})
+}
+
+// A rename elsewhere changes one mapping after the other. Who looks in between
+// looks again before it takes them for damage.
+func TestResolve_withinRenameElsewhere(t *testing.T) {
+	s := newMemory()
+	d := dictionary(s)
+	u, err := dictionary(s).Assign(t.Context(), encoding.UIDTagV, "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := encoding.UIDMapping{Kind: encoding.UIDTagV, Name: "new", UID: u}
+	synctest.Test(t, func(t *testing.T) {
+		change := func(c encoding.Cell, err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.set(store.CellKey{Row: c.Row, Family: c.Family, Qualifier: c.Qualifier}, c.Value)
+		}
+		change(m.Reverse())
+		found := make(chan error, 1)
+		go func() {
+			_, err := d.Resolve(t.Context(), encoding.UIDTagV, "old")
+			found <- err
+		}()
+		synctest.Wait()
+		change(m.Forward())
+		s.mu.Lock()
+		delete(s.rows, "old")
+		s.mu.Unlock()
+		if err := <-found; !isNoName(err) || d.Stats().Conflicts != 0 {
+			t.Errorf("%v, %d conflicts, want that there is no such name", err, d.Stats().Conflicts)
+		}
+	})
+}
+
+// A name that is too long gets no UID and costs no number; one that has a UID is
+// found, and the longest row key is the bound of all.
+func TestAssign_longNames(t *testing.T) {
+	for where, open := range stores {
+		s := open(t)
+		d := New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), MaxName: 100})
+		long := strings.Repeat("é", 101) // as many bytes in the table
+		put := func(name string, u encoding.UID) {
+			row, err := encoding.AppendName(nil, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := encoding.UIDTagV.Qualifier()
+			if err := s.Apply(t.Context(), table, []store.Mutation{{Row: row, Family: "id", Qualifier: q, Value: u}, {Row: u, Family: "name", Qualifier: q, Value: row}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(long, encoding.UID{0, 9, 9})
+		var tooLong *NameTooLongError
+		if _, err := d.Assign(t.Context(), encoding.UIDTagV, long[2:]+"xx"); !errors.As(err, &tooLong) || tooLong.Got != 102 || tooLong.Limit != 100 {
+			t.Errorf("%s: 102 bytes: %v", where, err)
+		}
+		if u, err := d.Assign(t.Context(), encoding.UIDTagV, long); err != nil || u.String() != "000909" {
+			t.Errorf("%s: a long name that has a UID: %s, %v", where, u, err)
+		}
+		if u, err := d.Assign(t.Context(), encoding.UIDTagV, long[2:]); err != nil || u.String() != "000001" {
+			t.Errorf("%s: 100 bytes: %s, %v, want the first UID", where, u, err)
+		}
+		if err := d.Rename(t.Context(), encoding.UIDTagV, long[2:], long[2:]+"x"); !errors.As(err, &tooLong) {
+			t.Errorf("%s: renamed to 101 bytes: %v", where, err)
+		}
+		if err := d.Rename(t.Context(), encoding.UIDTagV, long, "short"); err != nil {
+			t.Errorf("%s: renamed from 101 bytes: %v", where, err)
+		}
+		if _, err := d.Resolve(t.Context(), encoding.UIDTagV, strings.Repeat("x", MostName+1)); !isNoName(err) {
+			t.Errorf("%s: beyond the longest row key: %v", where, err)
+		}
+		if u, err := dictionary(s).Assign(t.Context(), encoding.UIDTagV, strings.Repeat("x", MostName)); err != nil {
+			t.Errorf("%s: the longest row key: %s, %v", where, u, err)
+		}
+	}
+}
+
+// What is remembered stays within its bytes, whether names are long or many, or
+// parts of something larger.
+func TestDictionary_bytes(t *testing.T) {
+	const bound = 4 << 20
+	zeros := strings.Repeat("0", MostName-20)
+	for what, c := range map[string]struct {
+		names int
+		name  func(i int) string
+	}{
+		"long": {1000, func(i int) string { return zeros + fmt.Sprintf("%020d", i) }},
+		"many": {50_000, func(i int) string { return fmt.Sprint(i) }},
+		"part": {1000, func(i int) string { return (zeros + fmt.Sprintf("%020d", i))[len(zeros):] }},
+	} {
+		d := New(Config{Bytes: bound})
+		before := held()
+		for i := range c.names {
+			u, _ := encoding.AppendUID(nil, uint64(i+1), 3)
+			d.remember(0, encoding.UIDTagV, map[string]encoding.UID{c.name(i): u})
+		}
+		if grown := held() - before; grown > bound*5/4 {
+			t.Errorf("%s: %d bytes are held, want %d at most", what, grown, bound)
+		}
+		if n := d.forward.EstimatedSize(); n == 0 {
+			t.Errorf("%s: nothing is remembered", what)
+		}
+		runtime.KeepAlive(d)
+	}
+}
+
+// held is the memory in use.
+func held() int64 {
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

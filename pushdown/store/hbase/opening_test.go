@@ -1,0 +1,275 @@
+package hbase
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
+)
+
+// A table that is replaced by another one, whose regions have the same names and
+// are written to as often, has another mark: also if one snapshot is cloned twice,
+// so that both clones open at one number on one server.
+func TestMark_replaced(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(9, "r0003")
+	c.Snapshot("t", "s")
+	seen := map[string]string{}
+	ways := []struct {
+		name    string
+		replace func()
+	}{
+		{"the table itself", func() {}},
+		{"a clone", func() { c.DropTable("t"); c.CloneSnapshot("t", "s") }},
+		{"another clone", func() { c.CloneSnapshot("t", "s") }},
+		{"the snapshot restored", func() { c.RestoreSnapshot("t", "s") }},
+		{"the snapshot restored again", func() { c.RestoreSnapshot("t", "s") }},
+		{"a split one", func() { c.SplitRegion("t", []byte("r0005")) }},
+		{"the snapshot restored over a split", func() { c.RestoreSnapshot("t", "s") }},
+		{"a merged one", func() { c.MergeRegions("t", []byte("r0001")) }},
+		{"a clone in place of a merged one", func() { c.CloneSnapshot("t", "s") }},
+		{"an empty one", func() { c.Truncate("t", true) }},
+	}
+	for _, way := range ways {
+		way.replace()
+		for i := range 3 {
+			c.Put("t", fmt.Sprintf("r%04d", 2*i), "t", "q", way.name)
+		}
+		c.settle()
+		mark := c.rests(store.KeyRange{})
+		if before, ok := seen[mark]; ok {
+			t.Errorf("%s has the mark of %s", way.name, before)
+		}
+		seen[mark] = way.name
+	}
+}
+
+// settle takes marks until there is one: what is remembered of regions that have
+// gone costs attempts.
+func (c *cluster) settle() {
+	c.Helper()
+	var err error
+	for range 10 {
+		if _, err = c.st.Mark(c.ctx, "t", "t", store.KeyRange{}); err == nil {
+			return
+		}
+	}
+	c.Fatalf("no mark: %v", err)
+}
+
+// Nothing that happens while a mark is taken makes it equal to one of other rows:
+// of any two equal marks, all that was there between the first one's end and the
+// second one's beginning is the same.
+func TestMark_interleaved(t *testing.T) {
+	for range 8 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			m := &marked{cluster: start(t, hbasefake.Options{}), rng: rand.New(rand.NewPCG(seed, 0))}
+			m.fill(6, "r0003")
+			m.Snapshot("t", "s")
+			m.live(150)
+		})
+	}
+}
+
+// marked is a table that changes between marks and while they are taken.
+type marked struct {
+	*cluster
+	rng     *rand.Rand
+	catchUp func()   // of hbase:meta, nil if it hears of everything at once
+	tables  []string // what the table was like, one after the other
+	marks   []markOf
+	equal   int
+}
+
+// markOf is a mark, and from and to which of the tables it was taken.
+type markOf struct {
+	text     string
+	from, to int
+}
+
+func (m *marked) live(steps int) {
+	m.see()
+	for range steps {
+		for range m.rng.IntN(3) {
+			m.change()
+		}
+		m.take()
+	}
+	if m.SetLooked(nil); m.equal == 0 {
+		m.Error("no two marks were equal")
+	}
+	if m.catchUp != nil {
+		m.catchUp()
+	}
+}
+
+// see takes down what the table is like.
+func (m *marked) see() { m.tables = append(m.tables, m.Dump("t")) }
+
+// change does one thing to the table.
+func (m *marked) change() {
+	key := fmt.Sprintf("r%04d", m.rng.IntN(6))
+	switch m.rng.IntN(12) {
+	case 0:
+		m.CloneSnapshot("t", "s")
+	case 1:
+		m.RestoreSnapshot("t", "s")
+	case 2:
+		m.TouchCatalog()
+	case 3:
+		m.MoveRegion("t", []byte(key))
+	case 4:
+		if m.rng.IntN(4) == 0 {
+			m.Snapshot("t", "s")
+		}
+	case 5:
+		if m.catchUp != nil {
+			m.catchUp()
+			m.catchUp = nil
+		} else {
+			m.catchUp = m.DelayCatalog()
+		}
+	case 6, 7, 8, 9:
+		m.Put("t", key, "t", "q", fmt.Sprint(m.rng.IntN(1000)))
+	}
+	m.see()
+}
+
+// take takes a mark, during which things may happen, and compares it with those
+// before.
+func (m *marked) take() {
+	m.Helper()
+	m.SetLooked(func(string) {
+		if m.rng.IntN(8) == 0 {
+			m.change()
+		}
+	})
+	at := markOf{from: len(m.tables) - 1}
+	var err error
+	at.text, err = m.st.Mark(m.ctx, "t", "t", store.KeyRange{})
+	at.to = len(m.tables) - 1
+	m.SetLooked(nil)
+	if err != nil {
+		return
+	}
+	for _, before := range m.marks {
+		if before.text != at.text {
+			continue
+		}
+		m.equal++
+		for i := before.to; i < at.from; i++ {
+			if m.tables[i] != m.tables[at.from] {
+				m.Fatalf("mark %x twice, of tables %d and %d, but between:\n%s\nand:\n%s", at.text, before.to, at.from, m.tables[i], m.tables[at.from])
+			}
+		}
+	}
+	m.marks = append(m.marks, at)
+}
+
+// While a region is being opened, or is known to be open only by its server, there
+// is no mark; nor is the region forgotten, which queries go on to read.
+func TestMark_opening(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(3)
+	before := c.rests(store.KeyRange{})
+	catchUp := c.DelayCatalog()
+	c.Snapshot("t", "s")
+	c.CloneSnapshot("t", "s")
+	for range 3 {
+		if mark, err := c.st.Mark(c.ctx, "t", "t", store.KeyRange{}); mark != "" || !errors.Is(err, errMeta) {
+			t.Errorf("mark %x, error %v, want %v", mark, err, errMeta)
+		}
+	}
+	catchUp()
+	c.settle()
+	if again := c.rests(store.KeyRange{}); again == before {
+		t.Error("the clone has the mark of what it was made of")
+	}
+}
+
+// A mark of regions that rest costs a call for each region and one for hbase:meta,
+// of which no row is read, unless hbase:meta has changed.
+func TestMark_calls(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(9, "r0003", "r0006")
+	c.rests(store.KeyRange{})
+	f := func(name string, wantReads, wantLooks int) {
+		t.Helper()
+		c.SetHook(nil)
+		c.rests(store.KeyRange{}) // two marks
+		if reads, looks := c.CatalogReads(), c.CatalogLooks(); reads != wantReads || looks != wantLooks {
+			t.Errorf("%s: rows of hbase:meta read %d times, its read point %d, want %d and %d", name, reads, looks, wantReads, wantLooks)
+		}
+	}
+	f("nothing has changed", 0, 2)
+	c.TouchCatalog()
+	f("hbase:meta has changed", 1, 2)
+	f("nothing has changed since", 0, 2)
+}
+
+// All who want to know the state of hbase:meta while a look is under way share the
+// next one.
+func TestCatalog_shared(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(3)
+	c.rests(store.KeyRange{})
+	c.SetHook(nil)
+	begun, release := make(chan struct{}), make(chan struct{})
+	var looks atomic.Int64
+	c.SetLooked(func(string) {
+		if looks.Add(1) == 1 {
+			close(begun)
+			<-release
+		}
+	})
+	if err := c.st.enter(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.st.wg.Done()
+	first := c.st.join()
+	<-begun
+	second := c.st.join()
+	for range 10 {
+		if l := c.st.join(); l != second || l == first {
+			t.Error("a look is not shared, or was joined when it had begun")
+		}
+	}
+	close(release)
+	<-second.done
+	if n := looks.Load(); n != 2 || first.err != nil || second.err != nil {
+		t.Errorf("%d looks, want 2; errors %v, %v", n, first.err, second.err)
+	}
+}
+
+// A server of hbase:meta that hangs costs a mark its patience; those that come
+// next do not wait for it.
+func TestMark_catalogHangs(t *testing.T) {
+	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.MarkPatience = 200 * time.Millisecond })
+	c.fill(3)
+	release := make(chan struct{})
+	var asked atomic.Int64
+	c.settle() // so that nothing but the look is asked of hbase:meta
+	c.SetLooked(func(table string) {
+		if table == metaTable {
+			asked.Add(1)
+			<-release
+		}
+	})
+	defer close(release)
+	var err error
+	for c.ctx.Err() == nil && !errors.Is(err, errSilent) {
+		var mark string
+		if mark, err = c.st.Mark(c.ctx, "t", "t", store.KeyRange{}); mark != "" || err == nil {
+			t.Fatalf("mark %x, error %v while hbase:meta is silent", mark, err)
+		}
+	}
+	if n := asked.Load(); n != 1 || !errors.Is(err, errSilent) {
+		t.Errorf("the server was asked %d times, want once; error %v, want %v", n, err, errSilent)
+	}
+}

@@ -1,0 +1,253 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"downpour/pushdown/store"
+)
+
+var soak = flag.Bool("soak", false, "run the long forms of the tests that have one")
+
+// image is the files of a store's directory.
+type image map[string][]byte
+
+// take reads the files of directory data.
+func take(t testing.TB, files vfs.FS) image {
+	t.Helper()
+	names, err := files.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := image{}
+	for _, name := range names {
+		f, err := files.Open("data/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out[name], err = io.ReadAll(f); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// files makes a file system of an image.
+func (i image) files(t testing.TB) *vfs.MemFS {
+	t.Helper()
+	files := vfs.NewMem()
+	if err := files.MkdirAll("data", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range i {
+		f, err := files.Create("data/"+name, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(bytes.Clone(data)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// with is the image with one file changed.
+func (i image) with(name string, data []byte) image {
+	out := maps.Clone(i)
+	out[name] = data
+	return out
+}
+
+// smallStore writes some batches, of which half are in tables and the others in
+// the log, and returns the directory as a kill and as a clean end leave it, and
+// what a scan answers.
+func smallStore(t testing.TB) (killed, closed image, want string) {
+	t.Helper()
+	files := vfs.NewCrashableMem()
+	at := func() image { return take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})) }
+	s, err := Open("data", Options{FS: files, IdleFlush: -1, CacheBytes: 1 << 20, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, s)
+	for i := range 12 {
+		apply(t, s, cell(store.Append, fmt.Sprintf("row%02d", i%8), "q", fmt.Sprintf("<%d>", i)), cell(store.Put, fmt.Sprintf("put%02d", i), "q", "v"))
+		if i == 3 || i == 6 {
+			if err := s.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want = dump(t, s, store.Scan{})
+	killed = at()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return killed, at(), want
+}
+
+// reading opens an image and reads all of it. err is a refusal, of Open or of
+// the scan; told is what was logged.
+func reading(t testing.TB, i image, opts Options) (got, told string, err error) {
+	t.Helper()
+	var log bytes.Buffer
+	opts.FS, opts.IdleFlush, opts.CacheBytes = i.files(t), -1, 1<<20
+	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	s, err := Open("data", opts)
+	if err != nil {
+		return "", log.String(), err
+	}
+	got, err = all(s)
+	return got, log.String(), errors.Join(err, s.Close())
+}
+
+// all is a scan of table tsdb.
+func all(s *Store) (string, error) {
+	sc, err := s.Scan(context.Background(), store.Scan{Table: "tsdb"})
+	if err != nil {
+		return "", err
+	}
+	defer sc.Close()
+	var b strings.Builder
+	for {
+		rows, err := sc.Next()
+		if errors.Is(err, io.EOF) {
+			return b.String(), nil
+		}
+		if err != nil {
+			return b.String(), err
+		}
+		for _, r := range rows {
+			for _, c := range r.Cells {
+				fmt.Fprintf(&b, "%s/%s:%s=%s ", r.Key, c.Family, c.Qualifier, c.Value)
+			}
+		}
+	}
+}
+
+// harm is one change of one file.
+type harm struct {
+	file string
+	at   int
+	how  string
+}
+
+// do returns the file's bytes with the harm done, nil if nothing changes.
+func (h harm) do(data []byte, rng *rand.Rand) []byte {
+	out := bytes.Clone(data)
+	switch h.how {
+	case "flipped":
+		out[h.at] ^= 1 << rng.IntN(8)
+	case "zeroed":
+		if out[h.at] == 0 {
+			return nil
+		}
+		out[h.at] = 0
+	case "cut":
+		out = out[:h.at]
+	}
+	return out
+}
+
+// harms are all of an image. Of the zeros behind a log some are enough.
+func harms(i image) (out []harm) {
+	for _, name := range slices.Sorted(maps.Keys(i)) {
+		used := len(bytes.TrimRight(i[name], "\x00"))
+		for at := range i[name] {
+			if at > used+100 && at%997 != 0 && at < len(i[name])-2 {
+				continue
+			}
+			for _, how := range []string{"flipped", "zeroed", "cut"} {
+				out = append(out, harm{name, at, how})
+			}
+		}
+	}
+	return out
+}
+
+// kindOf is what of a file's name does not count.
+func kindOf(name string) string {
+	return strings.TrimSuffix(strings.TrimLeft(strings.NewReplacer("0", "", "1", "", "2", "", "3", "", "4", "", "5", "", "6", "", "7", "", "8", "", "9", "").Replace(name), "."), "-")
+}
+
+// outcome says what became of a harm: "" if that is wrong.
+func outcome(t *testing.T, i image, h harm, want string) string {
+	got, told, err := reading(t, i, Options{})
+	switch {
+	case err == nil && got == want && strings.Contains(told, h.file):
+		return "all, and told"
+	case err == nil && got == want:
+		return "all"
+	case err == nil && strings.Contains(told, h.file):
+		return "less, and told"
+	case err == nil:
+		t.Errorf("%+v: got %q, want %q\n%s", h, got, want, told)
+		return ""
+	}
+	var damaged *store.DamageError
+	if !errors.As(err, &damaged) {
+		if !strings.Contains(err.Error(), h.file) {
+			t.Errorf("%+v: %v, want the file named", h, err)
+		}
+		return "an error"
+	}
+	got, told, err = reading(t, i, Options{Salvage: true})
+	switch {
+	case !strings.Contains(damaged.Error(), h.file):
+		t.Errorf("%+v: %v, want the file named", h, damaged)
+	case err != nil:
+		t.Errorf("%+v, salvaged: %v", h, err)
+	case !strings.Contains(told, h.file):
+		t.Errorf("%+v, salvaged: nothing told of it: %s", h, told)
+	case got == want:
+		return "refused, all salvaged"
+	case len(got) > len(want):
+		t.Errorf("%+v, salvaged: got %q, want %q", h, got, want)
+	}
+	return "refused, some salvaged"
+}
+
+// One byte of one file is flipped or zeroed, or a file is cut there, after a kill
+// and after a clean end: all points are read, or a word names the file. A store
+// that refuses to open opens with what is whole.
+func TestDamage(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	killed, closed, want := smallStore(t)
+	for state, i := range map[string]image{"killed": killed, "closed": closed} {
+		list := harms(i)
+		if !*soak {
+			rng.Shuffle(len(list), func(a, b int) { list[a], list[b] = list[b], list[a] })
+			list = list[:300]
+		}
+		count := map[string]int{}
+		for _, h := range list {
+			if data := h.do(i[h.file], rng); data != nil && !t.Failed() {
+				count[kindOf(h.file)+" "+h.how+": "+outcome(t, i.with(h.file, data), h, want)]++
+			}
+		}
+		for _, what := range slices.Sorted(maps.Keys(count)) {
+			t.Logf("%s, %s: %d", state, what, count[what])
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/record"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// disk is a file whose syncs a log's chunks tell of.
+type disk struct{ bytes.Buffer }
+
+func (*disk) Sync() error { return nil }
+
+// records are of all lengths around those of blocks.
+func records(rng *rand.Rand, n int) (out [][]byte) {
+	for range n {
+		b := make([]byte, []int{rng.IntN(40), rng.IntN(400), 32700 + rng.IntN(80), rng.IntN(100_000)}[rng.IntN(4)])
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// logOf is a log as pebble writes it, each record synced. offsets is false for
+// chunks without synced offsets.
+func logOf(t *testing.T, records [][]byte, offsets, closed bool) []byte {
+	t.Helper()
+	d := &disk{}
+	w := record.NewLogWriter(d, 6, record.LogWriterConfig{
+		WALFsyncLatency:     prometheus.NewHistogram(prometheus.HistogramOpts{}),
+		QueueSemChan:        make(chan struct{}, len(records)+1),
+		WriteWALSyncOffsets: func() bool { return offsets },
+	})
+	n := int64(0)
+	for _, r := range records {
+		var err error
+		if n, err = w.WriteRecord(bytes.Clone(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !closed {
+		return d.Bytes()[:n]
+	}
+	return d.Bytes()
+}
+
+func manifestOf(t *testing.T, records [][]byte) []byte {
+	t.Helper()
+	var d bytes.Buffer
+	w := record.NewWriter(&d)
+	for _, r := range records {
+		if _, err := w.WriteRecord(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return d.Bytes()
+}
+
+func same(t *testing.T, what string, got Reading, want [][]byte) {
+	t.Helper()
+	if len(got.Records) != len(want) || len(got.Holes) > 0 || got.Torn > 0 {
+		t.Fatalf("%s: %d records, holes %v, %d bytes torn; want %d", what, len(got.Records), got.Holes, got.Torn, len(want))
+	}
+	for i, r := range got.Records {
+		if !bytes.Equal(r.Data, want[i]) {
+			t.Fatalf("%s: record %d at %d differs", what, i, r.Start)
+		}
+	}
+}
+
+// Whatever pebble writes is read, with and without offsets, closed or not, with
+// zeros behind it.
+func TestRead(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for n := range 20 {
+		want := records(rng, n)
+		same(t, "manifest", Manifest(manifestOf(t, want)), want)
+		for _, offsets := range []bool{false, true} {
+			for _, closed := range []bool{false, true} {
+				data := logOf(t, want, offsets, closed)
+				got := Log(data, 6)
+				same(t, "log", got, want)
+				if got.Closed != closed || got.Reach < got.End || got.Reach >= got.End+headerSynced {
+					t.Errorf("log of %d bytes, closed %t: %t, end %d, reach %d", len(data), closed, got.Closed, got.End, got.Reach)
+				}
+				got = Log(append(data, make([]byte, rng.IntN(70_000)+1)...), 6)
+				same(t, "log with zeros", got, want)
+				if got.Closed != closed || got.Reach < got.End || got.Reach >= got.End+headerSynced {
+					t.Errorf("log of %d bytes with zeros, closed %t: %t, end %d, reach %d", len(data), closed, got.Closed, got.End, got.Reach)
+				}
+				if of := Log(data, 7); len(of.Records) > 0 {
+					t.Errorf("another log's records count")
+				}
+			}
+		}
+	}
+}
+
+// The bytes of the package comment.
+func TestRead_bytes(t *testing.T) {
+	data, err := hex.DecodeString(strings.ReplaceAll("d7 cf 4e 97  02 00  09  06 00 00 00  28 00 00 00 00 00 00 00  ab cd", " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Log(data, 6)
+	same(t, "log", r, [][]byte{{0xab, 0xcd}})
+}
+
+// One byte of a log or MANIFEST is changed: the record that holds it is missing
+// and no other, and a hole before another record is damage. A cut leaves what
+// is before it.
+func TestRead_damage(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range 10 {
+		want := records(rng, 4+rng.IntN(6))
+		for form, read := range map[string]func([]byte) Reading{
+			"manifest": Manifest,
+			"log":      func(b []byte) Reading { return Log(b, 6) },
+		} {
+			data := manifestOf(t, want)
+			if form == "log" {
+				data = append(logOf(t, want, rng.IntN(2) == 0, false), make([]byte, 5000)...)
+			}
+			whole := read(data)
+			same(t, form, whole, want)
+			for range 40 {
+				at := rng.Int64N(whole.End)
+				changed(t, fmt.Sprintf("%s, byte %d", form, at), whole, read(flipped(data, at, rng)), at)
+				cut := read(data[:at])
+				kept := 0
+				for kept < len(whole.Records) && whole.Records[kept].End <= at {
+					kept++
+				}
+				if len(cut.Records) != kept || len(cut.Holes) > 0 || cut.Reach > whole.End || cut.Reach < at-headerSynced {
+					t.Errorf("%s, cut at %d: %d records, holes %v, reach %d; want %d", form, at, len(cut.Records), cut.Holes, cut.Reach, kept)
+				}
+			}
+		}
+	}
+}
+
+func flipped(data []byte, at int64, rng *rand.Rand) []byte {
+	out := bytes.Clone(data)
+	out[at] ^= 1 << rng.IntN(8)
+	return out
+}
+
+// changed checks what is read when byte at of a file has changed.
+func changed(t *testing.T, what string, whole, got Reading, at int64) {
+	t.Helper()
+	lost := -1
+	for i, r := range whole.Records {
+		if at >= r.Start && at < r.End {
+			lost = i
+		}
+	}
+	last := len(whole.Records) - 1
+	switch {
+	case lost < 0: // in the zeros at a block's end
+		if len(got.Records) != last+1 {
+			t.Errorf("%s, between records: %d are left of %d", what, len(got.Records), last+1)
+		}
+		return
+	case len(got.Records) != last:
+		t.Errorf("%s, of record %d: %d are left of %d", what, lost, len(got.Records), last+1)
+	case lost == last && (len(got.Holes) > 0 || got.Torn == 0):
+		t.Errorf("%s, of the last record: holes %v, %d bytes torn", what, got.Holes, got.Torn)
+	case lost < last && (got.Damage() == nil || got.Holes[0].Start > whole.Records[lost].Start || got.Holes[0].End != whole.Records[lost+1].Start):
+		t.Errorf("%s, of record %d at %d: holes %v", what, lost, whole.Records[lost].Start, got.Holes)
+	}
+}
+
+// Sectors of what was not synced are missing while later ones arrived: that may
+// be torn. Once a chunk tells that they had arrived it is damage.
+func TestRead_torn(t *testing.T) {
+	var want [][]byte
+	for i := range 20 {
+		want = append(want, bytes.Repeat([]byte{byte(i + 1)}, 300))
+	}
+	data := append(logOf(t, want, false, false), make([]byte, 4096)...)
+	whole := Log(data, 6)
+	same(t, "log", whole, want)
+	f := func(what string, data []byte, left int, damage bool) {
+		t.Helper()
+		got := Log(data, 6)
+		if len(got.Records) != left || len(got.Holes) != 1 || got.Holes[0].Damage != damage || got.Torn > 0 {
+			t.Errorf("%s: %d records, holes %v, %d bytes torn; want %d records, damage %t", what, len(got.Records), got.Holes, got.Torn, left, damage)
+		}
+	}
+	blank := func(from, to int64) []byte {
+		out := bytes.Clone(data)
+		clear(out[from:to])
+		return out
+	}
+	f("two sectors", blank(1024, 2048), 20-4, false)
+	f("what followed in a sector", blank(whole.Records[4].Start, whole.Records[4].Start/sector*sector+sector), 20-1, false)
+	f("not all of a sector", blank(1024, 1024+511), 20-2, true)
+	f("one byte", flipped(data, 1500, rand.New(rand.NewPCG(1, 1))), 20-1, true)
+
+	// The last chunk tells that all before it was on disk.
+	synced := bytes.Clone(data)
+	tells := whole.Records[19].Start
+	tail := logOf(t, [][]byte{[]byte("tells")}, true, false)
+	tail[11], tail[12] = byte(tells), byte(tells>>8)
+	sum := checksum(tail[6:])
+	tail[0], tail[1], tail[2], tail[3] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
+	copy(synced[whole.End:], tail)
+	clear(synced[1024:2048])
+	f("two sectors that had arrived", synced, 21-4, true)
+}
+
+// No bytes make the reader fail, and what it returns lies in the file in order.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("\xd7\xcf\x4e\x97\x02\x00\x09\x06\x00\x00\x00\x28\x00\x00\x00\x00\x00\x00\x00\xab\xcd"), true)
+	f.Fuzz(func(t *testing.T, data []byte, log bool) {
+		r := Manifest(data)
+		if log {
+			r = Log(data, 6)
+		}
+		at := int64(0)
+		for _, rec := range r.Records {
+			if rec.Start < at || rec.End <= rec.Start || rec.End > int64(len(data)) {
+				t.Fatalf("record %d to %d behind %d, of %d bytes", rec.Start, rec.End, at, len(data))
+			}
+			at = rec.End
+		}
+		if at != r.End || r.End+r.Torn > int64(len(data)) {
+			t.Fatalf("end %d, want %d; %d bytes torn of %d", r.End, at, r.Torn, len(data))
+		}
+		for _, h := range r.Holes {
+			if h.Start < 0 || h.End <= h.Start || h.End > r.End {
+				t.Fatalf("hole %v, end %d", h, r.End)
+			}
+		}
+	})
+}
+
+// What is written is read, by pebble too.
+func TestAppendLog(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for n := range 30 {
+		want := records(rng, n)
+		var in []Record
+		for _, r := range want {
+			in = append(in, Record{Data: r})
+		}
+		data := AppendLog(nil, 6, in)
+		got := Log(data, 6)
+		same(t, "log", got, want)
+		if !got.Closed {
+			t.Error("it is not closed")
+		}
+		theirs := record.NewReader(bytes.NewReader(data), 6)
+		for i := range want {
+			r, err := theirs.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err := io.ReadAll(r); err != nil || !bytes.Equal(b, want[i]) {
+				t.Fatalf("record %d: pebble reads %d bytes, want %d: %v", i, len(b), len(want[i]), err)
+			}
+		}
+		if _, err := theirs.Next(); err != io.EOF {
+			t.Errorf("behind the last record: %v, want EOF", err)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/pebble/journal"
+)
+
+// logged writes batches of one point each, rows of six hours, which stay in the
+// log, and returns the directory as a kill leaves it.
+func logged(t *testing.T, batches int) image {
+	t.Helper()
+	files := vfs.NewCrashableMem()
+	s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, s)
+	for i := range batches {
+		m := store.Mutation{Kind: store.Append, Row: benchRow(i, i*benchHours/batches), Family: "t", Qualifier: []byte{5, 0, 0}, Value: benchPoint(nil, i, 0, 0)}
+		apply(t, s, m)
+	}
+	i := take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// logOf is the image's only log.
+func logOf(t *testing.T, i image) (name string, r journal.Reading) {
+	t.Helper()
+	for file, data := range i {
+		if number, ok := strings.CutSuffix(file, ".log"); ok {
+			n, err := strconv.ParseUint(number, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return file, journal.Log(data, n)
+		}
+	}
+	t.Fatal("no log")
+	return "", r
+}
+
+// countRows counts the rows of table tsdb.
+func countRows(t *testing.T, s *Store) int {
+	t.Helper()
+	rows := 0
+	for block, err := range store.Blocks(context.Background(), s, store.Scan{Table: "tsdb"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows += len(block)
+	}
+	return rows
+}
+
+// One bit of a log is flipped: the store refuses to open and names file and
+// offset. Salvaged it has all batches but that one, and says how many bytes of
+// which hours are lost; the damaged log is kept.
+func TestSalvage_log(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	const batches = 300
+	i := logged(t, batches)
+	name, whole := logOf(t, i)
+	if len(whole.Records) < batches {
+		t.Fatalf("%d records, want %d", len(whole.Records), batches)
+	}
+	for range 20 {
+		hit := 1 + rng.IntN(len(whole.Records)-2) // not the table's, which is the first, nor the last
+		rec := whole.Records[hit]
+		data := bytes.Clone(i[name])
+		data[rec.Start+rng.Int64N(rec.End-rec.Start)] ^= 1 << rng.IntN(8)
+		files := i.with(name, data).files(t)
+
+		_, err := Open("data", Options{FS: files, Logger: quiet()})
+		var damaged *store.DamageError
+		if !errors.As(err, &damaged) || len(damaged.Faults) != 1 || damaged.Faults[0].File != name || damaged.Faults[0].Offset != rec.Start {
+			t.Fatalf("record %d at %d: %v, want it refused there", hit, rec.Start, err)
+		}
+
+		var log bytes.Buffer
+		s, err := Open("data", Options{FS: files, Logger: slog.New(slog.NewTextHandler(&log, nil)), Salvage: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := countRows(t, s); got != batches-1 {
+			t.Errorf("record %d of %d: %d rows, want %d", hit, len(whole.Records), got, batches-1)
+		}
+		hour := time.Unix(1297573200+3600*int64((hit-1)*benchHours/batches), 0).UTC().Format("2006-01-02 15:04")
+		for _, want := range []string{name, fmt.Sprintf("offset %d", rec.Start), fmt.Sprintf("%d bytes", rec.End-rec.Start), "hours from", hour} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("record %d at %d, byte changed: %q is not told: %s", hit, rec.Start, want, &log)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if kept := take(t, files)["damaged-"+name]; !bytes.Equal(kept, data) {
+			t.Errorf("the damaged log is kept with %d bytes, want %d", len(kept), len(data))
+		}
+		s, err = Open("data", Options{FS: files, Logger: quiet()})
+		if err != nil {
+			t.Fatalf("without the flag, afterwards: %v", err)
+		}
+		if got := countRows(t, s); got != batches-1 {
+			t.Errorf("afterwards %d rows, want %d", got, batches-1)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A file that is missing is noticed: the log, one of two, the MANIFEST, the
+// marker that names it, a table. Salvaged, what is left is read.
+func TestMissingFiles(t *testing.T) {
+	killed, closed, want := smallStore(t)
+	for name := range killed {
+		var log bytes.Buffer
+		i := killed.with(name, nil)
+		delete(i, name)
+		files := i.files(t)
+		s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err == nil {
+			got, err := all(s)
+			if err != nil || got != want {
+				t.Errorf("without %s: got %q, %v, want %q", name, got, err, want)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			t.Logf("without %s: all", name)
+			continue
+		}
+		t.Logf("without %s: %v", name, err)
+		s, err = Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet(), Salvage: true})
+		if err != nil {
+			t.Errorf("without %s, salvaged: %v", name, err)
+			continue
+		}
+		if got, err := all(s); (got == want) != strings.HasPrefix(name, "marker.") || strings.HasSuffix(name, ".sst") != errors.Is(err, store.ErrDamaged) {
+			t.Errorf("without %s, salvaged: got %q, %v", name, got, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for name := range closed {
+		if !strings.HasSuffix(name, ".log") {
+			continue
+		}
+		i := closed.with(name, nil)
+		delete(i, name)
+		if got, told, err := reading(t, i, Options{}); err != nil || got != want {
+			t.Errorf("closed, without %s: got %q, %v, want %q: %s", name, got, err, want, told)
+		}
+	}
+}
+
+// holding is a file system that makes no table until it may.
+type holding struct {
+	vfs.FS
+	may chan struct{}
+}
+
+func (h holding) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		<-h.may
+	}
+	return h.FS.Create(name, category)
+}
+
+// severalLogs is a directory with logs that were closed and one that was not.
+func severalLogs(t *testing.T) (i image, logs []string, want string) {
+	t.Helper()
+	files, may := vfs.NewCrashableMem(), make(chan struct{})
+	s, err := Open("data", Options{FS: holding{files, may}, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, s)
+	for n := range 120 {
+		apply(t, s, cell(store.Put, fmt.Sprintf("row%03d", n), "q", strings.Repeat("x", 1000+n)))
+	}
+	want = dump(t, s, store.Scan{})
+	i = take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
+	for _, name := range slices.Sorted(maps.Keys(i)) {
+		if strings.HasSuffix(name, ".log") {
+			logs = append(logs, name)
+		}
+	}
+	close(may)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(logs) < 3 {
+		t.Fatalf("logs %q, want at least 3", logs)
+	}
+	return i, logs, want
+}
+
+// Of several logs one is missing, or cut, at the end of a batch too: each is
+// noticed, also where what is left would make sense by itself.
+func TestDamage_severalLogs(t *testing.T) {
+	i, logs, want := severalLogs(t)
+	if got, told, err := reading(t, i, Options{}); err != nil || got != want || told != "" {
+		t.Fatalf("whole: %d bytes, want %d: %v, %s", len(got), len(want), err, told)
+	}
+	refused := func(what string, i image, name string) {
+		t.Helper()
+		_, _, err := reading(t, i, Options{})
+		if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v, want it refused", what, err)
+		}
+		got, told, err := reading(t, i, Options{Salvage: true})
+		if errors.Is(err, store.ErrNoTable) {
+			err = nil // the table was made in the first log; a gateway makes it anew
+		}
+		if err != nil || len(got) >= len(want) || !strings.Contains(told, name) {
+			t.Errorf("%s, salvaged: %d bytes of %d, %v, %s", what, len(got), len(want), err, told)
+		}
+	}
+	for n, name := range logs {
+		gone := maps.Clone(i)
+		delete(gone, name)
+		named := name
+		if n > 0 && n < len(logs)-1 {
+			named = logs[n+1] // nobody knows its name, but the next one tells that something was before it
+		}
+		refused("without "+name, gone, named)
+		number, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records := journal.Log(i[name], number).Records
+		for _, rec := range records[:len(records)-1] {
+			refused(fmt.Sprintf("%s cut at %d", name, rec.End), i.with(name, i[name][:rec.End]), name)
+		}
+	}
+}

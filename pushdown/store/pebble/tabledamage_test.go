@@ -1,0 +1,182 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/pushdown/store"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// tableStore is a store of one table of some 60 blocks, closed.
+func tableStore(t *testing.T) (i image, table string) {
+	t.Helper()
+	files := vfs.NewMem()
+	s, err := Open("data", Options{FS: files, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, s)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for n := range tableRows {
+		value := make([]byte, 1000)
+		for i := range value {
+			value[i] = byte(rng.Uint32()) // does not compress
+		}
+		apply(t, s, cell(store.Put, fmt.Sprintf("row%04d", n), "q", string(value)))
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	i = take(t, files)
+	for name := range i {
+		if strings.HasSuffix(name, ".sst") {
+			if table != "" {
+				t.Fatal("more than one table")
+			}
+			table = name
+		}
+	}
+	return i, table
+}
+
+const tableRows = 2000
+
+// readRow reads one row, true if it is there.
+func readRow(s *Store, n int) (bool, error) {
+	key := fmt.Sprintf("row%04d", n)
+	for rows, err := range store.Blocks(context.Background(), s, store.Scan{Table: "tsdb", Start: []byte(key), Stop: []byte(key + "\x00")}) {
+		if err != nil {
+			return false, err
+		}
+		return len(rows) == 1, nil
+	}
+	return false, nil
+}
+
+// One block of a table is damaged: the reads that meet it fail and name the
+// table's file, all others answer.
+func TestDamagedTable(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	i, table := tableStore(t)
+	for range 5 {
+		data := bytes.Clone(i[table])
+		data[len(data)/10+rng.IntN(len(data)*8/10)] ^= 1 << rng.IntN(8) // the ends hold the catalogue, indexes and properties
+		s, err := Open("data", Options{FS: i.with(table, data).files(t), Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed, first, last := 0, 0, 0
+		for n := range tableRows {
+			there, err := readRow(s, n)
+			switch {
+			case err == nil && !there:
+				t.Fatalf("row %d is not there", n)
+			case err == nil:
+			case !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), table):
+				t.Fatalf("row %d: %v, want it damaged in %s", n, err, table)
+			default:
+				if failed == 0 {
+					first = n
+				}
+				failed, last = failed+1, n
+			}
+		}
+		if failed == 0 || failed > 80 || last-first+1 != failed {
+			t.Errorf("rows %d to %d cannot be read, %d of %d: want those of one block", first, last, failed, tableRows)
+		}
+		if _, err := s.Get(t.Context(), "tsdb", "t", [][]byte{fmt.Appendf(nil, "row%04d", first)}); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("get of row %d: %v, want it damaged", first, err)
+		}
+		if _, err := all(s); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("a scan of all: %v, want it damaged", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The block that holds the table of tables is damaged: what lies in others is
+// read all the same, and tables need not be made again.
+func TestDamagedTable_catalogue(t *testing.T) {
+	i, table := tableStore(t)
+	data := bytes.Clone(i[table])
+	data[10] ^= 1
+	var log bytes.Buffer
+	s, err := Open("data", Options{FS: i.with(table, data).files(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if there, err := readRow(s, tableRows-1); err != nil || !there {
+		t.Errorf("the last row: %t, %v", there, err)
+	}
+	if _, err := readRow(s, 0); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("the first row: %v, want it damaged", err)
+	}
+	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}); !errors.Is(err, store.ErrTableExists) {
+		t.Errorf("create: %v, want that it exists", err)
+	}
+	if !strings.Contains(log.String(), table) {
+		t.Errorf("not told: %s", &log)
+	}
+}
+
+// Whatever part of a table is damaged, pebble, which reads it again and again in
+// the background, is slowed down, and a line is logged now and then; in simulated
+// time.
+func TestDamagedTable_background(t *testing.T) {
+	i, table := tableStore(t)
+	size := len(i[table])
+	for what, at := range map[string]int{"data": size / 2, "footer": size - 5, "properties, indexes": size - 300, "cut": -1} {
+		synctest.Test(t, func(t *testing.T) {
+			data := bytes.Clone(i[table])
+			if at < 0 {
+				data = data[:size/2]
+			} else {
+				data[at] ^= 1
+			}
+			var log bytes.Buffer
+			s, err := Open("data", Options{FS: i.with(table, data).files(t), Logger: slog.New(slog.NewTextHandler(&log, nil)), IdleFlush: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range 10 {
+				apply(t, s, cell(store.Put, fmt.Sprintf("row%04d", n*200), "q", "new"))
+				if err := s.Flush(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+			}
+			met := s.trouble.damaged.of("data/" + table)
+			if lines := strings.Count(log.String(), "\n"); lines > 10 {
+				t.Errorf("%s: %d lines in 100 s: %s", what, lines, &log)
+			}
+			if met.n > 300 {
+				t.Errorf("%s: the table was read %d times in 100 s", what, met.n)
+			}
+			t.Logf("%s: %d lines, met %d times", what, strings.Count(log.String(), "\n"), met.n)
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
