@@ -85,6 +85,11 @@ func (o *strict) finishGroups() error {
 		}
 	}
 	o.arena.reset()
+
+	// The records of all groups are made before the first is returned.
+	if err := o.memory.Reserve(o.groups.held * stateBytes / workBytes); err != nil {
+		return err
+	}
 	o.emit.groups(o.groups, batch.NewPartialWriter(o.opts.Mem))
 	o.done = true
 	if limit := o.part.Plan.MaxBytes; limit > 0 && o.emit.shipped > limit {

@@ -105,7 +105,11 @@ func (o *strict) next(ctx context.Context) (batch.Record, error) {
 			return nil, stopped(ctx, err)
 		}
 	}
-	return o.emit.take(), nil
+	r := o.emit.take()
+	if o.groups != nil {
+		o.memory.Release(RecordBytes(r)) // it is the caller's now; see finishGroups
+	}
+	return r, nil
 }
 
 // stopped names the reason why a context ended before what that led to.
@@ -170,9 +174,10 @@ func (o *strict) block() error {
 
 // reserve brings the account of memory up to what the part holds: once a block,
 // because what one block adds is little beside what a request may have. The
-// scanner holds the block that it has returned and the one that it asks for.
+// scanner holds the block that it has returned and the one that it asks for. The
+// arena's columns have room for a quarter more than is in them.
 func (o *strict) reserve() error {
-	return o.memory.Grow(int64(o.arena.held()) + o.fold.pending() + o.spans.bytes + 2*o.largest)
+	return o.memory.Grow(int64(o.arena.held())*5/4 + o.fold.pending() + o.spans.bytes + 2*o.largest)
 }
 
 // take works on one row and hands on what has been collected if it is enough.
