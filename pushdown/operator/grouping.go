@@ -244,9 +244,12 @@ func (e *emitter) groups(g *grouping, w *batch.PartialWriter) {
 
 // push adds a record to those that are ready.
 func (e *emitter) push(r batch.Record) {
+	n := RecordBytes(r)
 	e.ready = append(e.ready, r)
 	e.batches++
-	e.shipped += RecordBytes(r)
+	e.shipped += n
+	e.waiting += n
+	e.most = max(e.most, e.waiting+n) // the writer keeps its columns
 }
 
 // stateBytes is about what the state of one bucket takes in a batch, workBytes what

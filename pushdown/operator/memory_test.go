@@ -15,11 +15,11 @@ import (
 
 // heldAtMost runs a part in an account and returns the most that was reserved when
 // the store was asked for rows, and when a record was handed over, in bytes.
-func heldAtMost(t *testing.T, m *operatortest.Store, part *scanplan.Part) (scanning, handing int64) {
+func heldAtMost(t *testing.T, m *operatortest.Store, blockRows int, part *scanplan.Part) (scanning, handing int64) {
 	t.Helper()
 	account := memory.New(1 << 40).Open(memory.Query)
 	defer account.Close()
-	m.BlockRows = 1
+	m.BlockRows = blockRows
 	m.Fail = func(context.Context, int) error {
 		scanning = max(scanning, account.Held())
 		return nil
@@ -58,7 +58,7 @@ func TestMemory_longBuckets(t *testing.T) {
 			d.Function, d.Fill = scanplan.Aggregator(function), scanplan.FillNone
 			p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
 			p.Downsample = &d
-			if held, _ := heldAtMost(t, table(series(points, operatortest.Tag(1, 1))), whole(p)); held < least || held > most {
+			if held, _ := heldAtMost(t, table(series(points, operatortest.Tag(1, 1))), 1, whole(p)); held < least || held > most {
 				t.Errorf("%s, all %t: %d bytes were reserved for %d points, want %d to %d", function, d.All, held, points.Len(), least, most)
 			}
 		}
@@ -82,7 +82,18 @@ func TestMemory_states(t *testing.T) {
 	part := whole(p)
 	part.Mode = scanplan.Partial
 	buckets := int64(hours * 3600 * groups)
-	if _, held := heldAtMost(t, table(all...), part); held < buckets*(48+25) || held > buckets*100 {
+	if _, held := heldAtMost(t, table(all...), 1, part); held < buckets*(48+25) || held > buckets*100 {
 		t.Errorf("%d bytes were reserved for %d states", held, buckets)
+	}
+}
+
+// A row of one point takes many times as much as the point, in the block that the
+// store returns and where it waits to be handed over.
+func TestMemory_smallRows(t *testing.T) {
+	const hours = 5000
+	p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
+	m := table(series(operatortest.Every(base, base+hours*3600, 3600, identity), operatortest.Tag(1, 1)))
+	if held, _ := heldAtMost(t, m, 0, whole(p)); held < hours*(48+80+40+17) || held > hours*400 {
+		t.Errorf("%d bytes were reserved for %d rows", held, hours)
 	}
 }
