@@ -25,12 +25,13 @@ func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Tim
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.QueryTimeout)
 	defer cancel()
 	ctx, entry := s.limits.Enter(ctx)
-	defer entry.Close()
 	results, stats, err := s.engine.Run(ctx, q)
+	entry.Computed()
 	if err != nil {
+		entry.Close()
 		return live.Answer{}, refusal(err)
 	}
-	answer := live.Answer{Results: make([]live.Result, len(results)), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}
+	answer := live.Answer{Done: entry.Close, Results: make([]live.Result, len(results)), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}
 	for i := range results {
 		answer.Results[i] = liveResult(&results[i])
 	}
@@ -60,7 +61,11 @@ func liveResult(r *ask.Result) live.Result {
 // followers make the sources of live queries: answers that are kept up to date
 // from the rows.
 func (s *Server) followers() *follow.Followers {
-	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
+	enter := func(ctx context.Context) (_ context.Context, computed, done func()) {
+		ctx, entry := s.limits.Enter(ctx)
+		return ctx, entry.Computed, entry.Close
+	}
+	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, Timeout: s.cfg.QueryTimeout, Enter: enter, Refusal: refusal, Log: s.log})
 }
 
 // refusal words an error as HTTP would. What may heal by itself, an unknown name

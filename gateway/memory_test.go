@@ -160,3 +160,36 @@ func TestMemory_clientLeaves(t *testing.T) {
 	}
 	b.settled()
 }
+
+// A live query of two points and a fill policy is refused before anything is
+// filled, whether it is followed or asked whole, and holds nothing afterwards. One
+// that fits holds memory as long as somebody subscribes.
+func TestMemory_live(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
+	twoPoints(b)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for _, query := range []string{
+		`{"start":1,"queries":[{"metric":"two","aggregator":"sum","downsample":"40s-avg-zero"}]}`,
+		`{"start":1,"queries":[{"metric":"two","aggregator":"none","rate":true,"downsample":"10s-avg-nan"}]}`,
+		`{"start":1,"end":1700000000,"queries":[{"metric":"two","aggregator":"sum","downsample":"40s-avg-zero"}]}`,
+		`{"start":1,"useCalendar":true,"queries":[{"metric":"two","aggregator":"sum","downsample":"40s-avg-zero"}]}`,
+	} {
+		if m := b.subscribe(query, "").next(); m.Type != "error" || m.Error.Code != 413 {
+			t.Errorf("%s: got %+v, want error 413", query, m)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 100 {
+		t.Errorf("%d MiB were allocated for four refusals", grown)
+	}
+	b.settled()
+	if got := b.heldBytes("live"); got != "0" {
+		t.Errorf("%s bytes are held for live queries that were refused", got)
+	}
+	b.put(fmt.Sprintf("two %d 3 a=b", time.Now().Unix()-600))
+	s := b.subscribe(`{"start":"1h-ago","queries":[{"metric":"two","aggregator":"sum","downsample":"1s-avg-zero"}]}`, "")
+	if m := s.next(); m.Type != "snapshot" || b.heldBytes("live") == "0" {
+		t.Errorf("got %s with %s bytes held, want a snapshot that is counted", m.Type, b.heldBytes("live"))
+	}
+}

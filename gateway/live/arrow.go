@@ -4,30 +4,43 @@ import (
 	"bytes"
 	"math"
 	"strconv"
-	"sync"
 
 	"downpour/encoding/batch"
 )
 
-// arrowForm is an update as JSON header and binary message, made once.
+// arrowForm is an update as JSON header and binary message.
 type arrowForm struct {
-	once   sync.Once
-	header []byte
+	header []byte // nil until it is asked for
 	frame  []byte
-	err    error
 }
 
 // Arrow returns the binary form of a snapshot or delta: what stands in the JSON
 // header after type and id, and the Arrow IPC stream that follows it as a binary
 // message. The header says which groups there are, as the JSON form does, but
 // without points; the stream holds those (batch.LiveRows). Subscriptions that
-// take this form must ask for Millis. The bytes are shared: not to be changed.
+// take this form must ask for Millis. The bytes are shared: not to be changed. The
+// error is ErrNoRoom, or that there is no such form.
 func (u *Update) Arrow() (header, frame []byte, err error) {
-	u.arrow.once.Do(u.makeArrow)
-	return u.arrow.header, u.arrow.frame, u.arrow.err
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	if u.arrow.header == nil {
+		if err := u.lend(); err != nil {
+			return nil, nil, err
+		}
+		scratch := 2 * u.size() // rows, and columns made of them
+		if !u.account.Try(scratch) {
+			return nil, nil, ErrNoRoom
+		}
+		defer u.account.Release(scratch)
+		if err := u.makeArrow(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return u.arrow.header, u.arrow.frame, nil
 }
 
-func (u *Update) makeArrow() {
+func (u *Update) makeArrow() error {
 	h := append(u.appendPlace(nil), `,"binary":true`...)
 	var rows batch.LiveRows
 	if u.Kind == KindSnapshot {
@@ -42,10 +55,12 @@ func (u *Update) makeArrow() {
 		h = strconv.AppendInt(append(h, `,"finalBefore":`...), u.delta.finalBefore, 10)
 		u.delta.appendRows(&rows)
 	}
-	u.arrow.header = append(h, '}')
 	var out bytes.Buffer
-	u.arrow.err = batch.WriteLive(&out, &rows)
-	u.arrow.frame = out.Bytes()
+	if err := batch.WriteLive(&out, &rows); err != nil {
+		return err
+	}
+	u.arrow = arrowForm{header: append(h, '}'), frame: out.Bytes()}
+	return nil
 }
 
 func (d *delta) appendRows(rows *batch.LiveRows) {

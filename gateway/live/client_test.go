@@ -60,7 +60,7 @@ func (c *client) drain() error {
 }
 
 func (c *client) apply(u *Update) error {
-	text := append([]byte(`{"type":"x"`), u.JSON()...)
+	text := append([]byte(`{"type":"x"`), text(u)...)
 	var m wireMessage
 	d := json.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(&m); err != nil {
@@ -142,4 +142,13 @@ func (g *clientGroup) line() string {
 		b.WriteString(" " + t + "=" + g.dps[t])
 	}
 	return b.String()
+}
+
+// text is an update's message.
+func text(u *Update) string {
+	b, err := u.JSON()
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
 }

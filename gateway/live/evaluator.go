@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"downpour/pushdown/memory"
 )
 
 // evaluator asks one query again and again while it has subscribers.
@@ -15,6 +17,9 @@ type evaluator struct {
 	hub   *Hub
 	query query
 	epoch string
+	// account has what the last answer, its history and its source hold. Only the
+	// loop that runs changes it.
+	account *memory.Account
 
 	// mu may be taken while hub.mu is held, not the other way round.
 	mu struct {
@@ -37,7 +42,7 @@ type evaluator struct {
 }
 
 func newEvaluator(h *Hub, q query, epoch string) *evaluator {
-	e := &evaluator{hub: h, query: q, epoch: epoch}
+	e := &evaluator{hub: h, query: q, epoch: epoch, account: h.cfg.Memory.Open(memory.Live)}
 	e.mu.subs = map[*Subscription]struct{}{}
 	e.mu.state = &state{}
 	return e
@@ -116,11 +121,21 @@ func (e *evaluator) expire(timer **time.Timer) {
 // run asks until ctx ends, the query is refused for good or it is complete.
 func (e *evaluator) run(ctx context.Context) {
 	from := e.hub.source(e.query)
-	defer from.Close()
+	defer func() { from.Close() }()
 	for {
 		start := time.Now()
 		a, err := e.hub.ask(ctx, e.query, from)
-		if e.publish(ctx, a, err) {
+		if err == nil {
+			if err = e.makeRoom(ctx, &a); err != nil { // what comes next must not build on a lost answer
+				from.Close()
+				from = e.hub.source(e.query)
+			}
+		}
+		over := e.publish(ctx, a, err)
+		if a.Done != nil {
+			a.Done()
+		}
+		if over {
 			return
 		}
 		if !e.pause(ctx, time.Since(start), from.Changed()) {
@@ -180,7 +195,7 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 	}
 	if e.mu.final || e.mu.complete {
 		e.mu.stop()
-		e.hub.forgetLocked(e)
+		e.hub.removeLocked(e) // its memory goes with its last subscriber
 		over = true
 	}
 	for s := range e.mu.subs {
@@ -215,6 +230,7 @@ func (e *evaluator) acceptLocked(now *state, ch *changes, size int64) error {
 			"please ask for less time, fewer groups or a coarser downsample", total, e.hub.cfg.MaxBytes)}
 	}
 	e.mu.bytes = size
+	defer func() { e.account.Release(e.account.Held() - size - e.historyLocked()) }()
 	recovered := e.mu.err != nil
 	e.mu.state = now
 	e.mu.err, e.mu.fresh, e.mu.complete = nil, true, !e.query.live
@@ -223,6 +239,15 @@ func (e *evaluator) acceptLocked(now *state, ch *changes, size int64) error {
 		e.recordLocked(ch)
 	}
 	return nil
+}
+
+// historyLocked is about what the changes that are kept take. Tracks share their
+// columns.
+func (e *evaluator) historyLocked() (bytes int64) {
+	for _, t := range e.mu.tracks {
+		bytes = max(bytes, int64(t.points)*cellBytes)
+	}
+	return bytes
 }
 
 // recordLocked adds the change to the tracks in use; others are forgotten, but
@@ -264,6 +289,3 @@ func (e *evaluator) trackLocked() *track {
 	e.mu.tracks = append(e.mu.tracks, t)
 	return t
 }
-
-// bytes is about what a state holds in memory.
-func (s *state) bytes() int64 { return 512*int64(len(s.groups)) + 17*int64(s.points) }

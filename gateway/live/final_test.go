@@ -31,7 +31,7 @@ func TestFinalBefore_comesWithChanges(t *testing.T) {
 		time.Sleep(5 * time.Second) // of the bubble's clock
 		synctest.Wait()
 		if u := c.sub.Next(); u != nil {
-			t.Errorf("%s, want nothing: nothing has changed", u.JSON())
+			t.Errorf("%s, want nothing: nothing has changed", text(u))
 		}
 		value.Add(1)
 		time.Sleep(time.Second)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"downpour/pushdown/memory"
 )
 
 // Config says how live queries are answered. Zero values take the defaults.
@@ -30,6 +32,7 @@ type Config struct {
 	Queries  int           // distinct queries at a time; 1,000
 	Asks     int           // asks that run at a time; 8
 	MaxBytes int64         // what all last answers together may hold; 256 MiB
+	Memory   *memory.Pool  // what answers and messages reserve their bytes from; nil is no bound
 	Log      *slog.Logger  // slog.Default
 }
 
@@ -97,7 +100,8 @@ type Hub struct {
 	cfg      Config
 	instance string // makes epochs of this process unlike those of any other
 	slots    chan struct{}
-	bytes    atomic.Int64 // held by last answers
+	bytes    atomic.Int64    // held by last answers
+	messages *memory.Account // of messages on their way, see Update
 	asks     atomic.Int64
 	merged   atomic.Int64
 	work     sync.WaitGroup
@@ -113,7 +117,7 @@ type Hub struct {
 // New returns a hub. Close ends it.
 func New(cfg Config) *Hub {
 	cfg.setDefaults()
-	h := &Hub{cfg: cfg, instance: strconv.FormatUint(rand.Uint64(), 36), slots: make(chan struct{}, cfg.Asks)}
+	h := &Hub{cfg: cfg, messages: cfg.Memory.Open(memory.Live), instance: strconv.FormatUint(rand.Uint64(), 36), slots: make(chan struct{}, cfg.Asks)}
 	h.mu.evaluators = map[string]*evaluator{}
 	return h
 }
@@ -165,13 +169,19 @@ func (h *Hub) evaluatorLocked(q query) (*evaluator, error) {
 	return e, nil
 }
 
-// forgetLocked drops an evaluator. REQUIRES: h.mu and e.mu are held.
-func (h *Hub) forgetLocked(e *evaluator) {
+// removeLocked lets nobody join an evaluator any more. REQUIRES: h.mu is held.
+func (h *Hub) removeLocked(e *evaluator) {
 	if h.mu.evaluators[e.query.key] == e {
 		delete(h.mu.evaluators, e.query.key)
 	}
+}
+
+// forgetLocked drops an evaluator. REQUIRES: h.mu and e.mu are held.
+func (h *Hub) forgetLocked(e *evaluator) {
+	h.removeLocked(e)
 	h.bytes.Add(-e.mu.bytes)
 	e.mu.bytes = 0
+	e.account.Close()
 }
 
 // Close ends all evaluators and waits for their asks to return.
@@ -186,6 +196,7 @@ func (h *Hub) Close() {
 	}
 	h.mu.Unlock()
 	h.work.Wait()
+	h.messages.Close()
 }
 
 // Stats counts what a hub does.

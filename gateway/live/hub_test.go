@@ -146,7 +146,7 @@ func TestUnknownNameIsRetriedWhileLive(t *testing.T) {
 		ended, _ := subscribe(t, h, `{"start":"1h-ago","end":"1m-ago"}`)
 		synctest.Wait()
 		u := live.sub.Next()
-		if got, want := string(u.JSON()), `,"error":{"code":400,"message":"No such name for 'metrics': 'm'","temporary":true}}`; got != want {
+		if got, want := text(u), `,"error":{"code":400,"message":"No such name for 'metrics': 'm'","temporary":true}}`; got != want {
 			t.Errorf("first message %s, want %s", got, want)
 		}
 		if u := ended.sub.Next(); u == nil || u.Err == nil || u.Err.Temporary || !u.Ends() {
@@ -154,7 +154,7 @@ func TestUnknownNameIsRetriedWhileLive(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if u := live.sub.Next(); u != nil {
-			t.Errorf("the same error is told again: %s", u.JSON())
+			t.Errorf("the same error is told again: %s", text(u))
 		}
 		time.Sleep(3 * time.Second)
 		drain(t, live)
@@ -304,11 +304,11 @@ func TestSlowReaderIsTold(t *testing.T) {
 			{2 * historyTicks * time.Second, KindSnapshot, true}} {
 			time.Sleep(step.away)
 			u := c.sub.Next()
-			if merged := strings.Contains(string(u.JSON()), `"merged":true`); u.Kind != step.kind || merged != step.merged {
+			if merged := strings.Contains(text(u), `"merged":true`); u.Kind != step.kind || merged != step.merged {
 				t.Errorf("after %v: %s, merged %t; want %s, %t", step.away, u.Kind, merged, step.kind, step.merged)
 			}
 			if u := c.sub.Next(); u != nil {
-				t.Errorf("after %v there is more: %s", step.away, u.JSON())
+				t.Errorf("after %v there is more: %s", step.away, text(u))
 			}
 		}
 	})

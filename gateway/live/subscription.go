@@ -103,7 +103,7 @@ func (s *Subscription) snapshotLocked(merged bool) *Update {
 	}
 	if *shared == nil {
 		now := e.mu.state
-		*shared = &Update{Kind: KindSnapshot, Epoch: s.track.epoch, Seq: s.seq, merged: merged, millis: !e.query.seconds,
+		*shared = &Update{account: e.hub.messages, Kind: KindSnapshot, Epoch: s.track.epoch, Seq: s.seq, merged: merged, millis: !e.query.seconds,
 			groups: s.track.list(now), missing: now.missing, rows: now.rows, finalBefore: now.finalBefore}
 	}
 	return *shared
@@ -111,7 +111,7 @@ func (s *Subscription) snapshotLocked(merged bool) *Update {
 
 func (s *Subscription) deltaLocked() *Update {
 	e := s.evaluator
-	u := &Update{Kind: KindDelta, Epoch: s.track.epoch, Seq: e.mu.seq, millis: !e.query.seconds}
+	u := &Update{account: e.hub.messages, Kind: KindDelta, Epoch: s.track.epoch, Seq: e.mu.seq, millis: !e.query.seconds}
 	switch behind := e.mu.seq - s.seq; {
 	case behind == 0:
 		u.delta = &delta{seq: s.seq, finalBefore: e.mu.state.finalBefore}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"downpour/encoding"
+	"downpour/pushdown/memory"
 )
 
 // Kind is the type of a server message, as the contract spells it.
@@ -40,9 +41,11 @@ type Update struct {
 	finalBefore int64  // of a KindSnapshot; deltas have their own
 	delta       *delta // of KindDelta
 
-	jsonOnce  sync.Once
-	jsonBytes []byte
-	arrow     arrowForm
+	account *memory.Account // of the messages' memory
+
+	mu    sync.Mutex
+	json  []byte // nil until it is asked for
+	arrow arrowForm
 }
 
 // Ends tells whether the subscription is over after this update.
@@ -52,10 +55,18 @@ func (u *Update) Ends() bool {
 
 // JSON returns what stands in the message after type and id, with the closing
 // brace: `,"epoch":"k3-1-1","seq":1,"results":[…]}`. The bytes are shared: not
-// to be changed.
-func (u *Update) JSON() []byte {
-	u.jsonOnce.Do(func() { u.jsonBytes = u.appendJSON(nil) })
-	return u.jsonBytes
+// to be changed. The error is ErrNoRoom.
+func (u *Update) JSON() ([]byte, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	if u.json == nil {
+		if err := u.lend(); err != nil {
+			return nil, err
+		}
+		u.json = u.appendJSON(make([]byte, 0, u.size()))
+	}
+	return u.json, nil
 }
 
 func (u *Update) appendJSON(b []byte) []byte {

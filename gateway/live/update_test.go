@@ -51,10 +51,10 @@ func example() (snapshot, change *Update) {
 
 func TestJSONOfUpdates(t *testing.T) {
 	snapshot, change := example()
-	if got, want := string(snapshot.JSON()), `,"epoch":"e","seq":1,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"],"dps":[[1,1],[2,3]]}],"rows":7,"finalBefore":1}`; got != want {
+	if got, want := text(snapshot), `,"epoch":"e","seq":1,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"],"dps":[[1,1],[2,3]]}],"rows":7,"finalBefore":1}`; got != want {
 		t.Errorf("snapshot\n%s, want\n%s", got, want)
 	}
-	if got, want := string(change.JSON()), `,"epoch":"e","seq":2,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},"aggregateTags":[]}],"removed":[],`+
+	if got, want := text(change), `,"epoch":"e","seq":2,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},"aggregateTags":[]}],"removed":[],`+
 		`"upserts":[{"group":0,"dps":[[2,2.0]]},{"group":1,"dps":[[3,null]]}],"deletes":[{"group":0,"ts":[1]}],"finalBefore":1}`; got != want {
 		t.Errorf("delta\n%s, want\n%s", got, want)
 	}

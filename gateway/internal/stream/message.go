@@ -60,7 +60,8 @@ func appendHead(b []byte, kind live.Kind, id *string) []byte {
 // errorMessage is a whole error message.
 func errorMessage(id *string, e *live.Error) []byte {
 	u := live.Update{Kind: live.KindError, Err: e}
-	return append(appendHead(nil, live.KindError, id), u.JSON()...)
+	text, _ := u.JSON() // it needs no room of its own
+	return append(appendHead(nil, live.KindError, id), text...)
 }
 
 var heartbeat = []byte(`{"type":"heartbeat"}`)

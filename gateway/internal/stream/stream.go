@@ -10,7 +10,7 @@
 //
 //	close codes   1001 the server stops      1008 token, policy
 //	              1003 binary from a client  1009 message over 64 KiB
-//	              1013 too many sockets
+//	              1013 too many sockets, no memory
 //
 // Compression is not offered, so what a client sends is never larger than its
 // bytes on the wire.

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"time"
@@ -93,14 +94,26 @@ func (k *socket) subscribers() (subs []*subscriber, closed bool) {
 func (k *socket) sendUpdate(s *subscriber, u *live.Update) bool {
 	head := appendHead(nil, u.Kind, &s.id)
 	if !s.arrow || u.Kind != live.KindSnapshot && u.Kind != live.KindDelta {
-		return k.send(websocket.TextMessage, head, u.JSON())
+		text, err := u.JSON()
+		if err != nil {
+			return k.unwritten(err)
+		}
+		return k.send(websocket.TextMessage, head, text)
 	}
 	header, frame, err := u.Arrow()
 	if err != nil {
-		k.server.cfg.Log.Error("stream: no Arrow form of an update", "error", err)
-		return false
+		return k.unwritten(err)
 	}
 	return k.send(websocket.TextMessage, head, header) && k.send(websocket.BinaryMessage, frame)
+}
+
+// unwritten ends a socket whose client cannot be told what is new.
+func (k *socket) unwritten(err error) bool {
+	k.server.cfg.Log.Warn("stream: an update could not be written", "error", err)
+	if errors.Is(err, live.ErrNoRoom) {
+		closeWith(k.conn, k.server.cfg.CloseWait, websocket.CloseTryAgainLater, "there is no memory for the message; try again later")
+	}
+	return false
 }
 
 // send writes one message of several pieces, which may be shared with other

@@ -13,6 +13,7 @@ import (
 	"downpour/gateway/live"
 	"downpour/gateway/live/standing"
 	"downpour/gateway/merge"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/store"
 )
 
@@ -87,7 +88,9 @@ func (s *sub) next(ctx context.Context, p *ask.Prepared, now time.Time, a *live.
 		return s.ask(ctx, a)
 	}
 	err := s.load(ctx, now, a)
-	if limit := new(standing.LimitError); errors.As(err, &limit) {
+	var limit *standing.LimitError
+	var large *memory.LimitError
+	if errors.As(err, &limit) || errors.As(err, &large) {
 		s.large = true
 	}
 	if err != nil {
@@ -156,11 +159,11 @@ func (s *sub) load(ctx context.Context, now time.Time, a *live.Answer) (err erro
 
 func (s *sub) fill(ctx context.Context) (*standing.Table, error) {
 	start := time.Now()
-	t, err := standing.New(s.as.Plan, s.keep())
+	t, err := standing.New(s.as.Plan, s.keep(), standing.Bounds{Bytes: s.of.cfg.TableBytes, Guard: memory.NewLease(ctx)})
 	if err != nil {
 		return nil, err
 	}
-	load := t.Load(s.of.cfg.TableBytes)
+	load := t.Load()
 	stats, err := s.as.Execute(ctx, func(part scanplan.KeyRange, records []batch.Record) error { return load.Add(part, records) })
 	if err != nil {
 		return nil, err
@@ -197,11 +200,13 @@ func (s *sub) all(ctx context.Context, a *live.Answer) error {
 
 // tick adds what is new to the answer.
 func (s *sub) tick(ctx context.Context, now time.Time, a *live.Answer) error {
+	s.table.Within(memory.NewLease(ctx))
 	rows, again, err := s.find.find(ctx, now)
 	if err != nil {
 		return err
 	}
 	if again {
+		s.table = nil // two of them need not fit
 		if s.table, err = s.fill(ctx); err != nil {
 			return err
 		}

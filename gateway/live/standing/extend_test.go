@@ -38,7 +38,7 @@ func TestExtend_lastBucket(t *testing.T) {
 	} {
 		table, row := testTable(t)
 		span := table.plan.Schema.AppendSpan(nil, row)
-		load := table.Load(0)
+		load := table.Load()
 		if err := load.Add(scanplan.KeyRange{}, record(t, span, c.loaded)); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func testTable(t *testing.T) (*Table, []byte) {
 	metric, one := encoding.UID{0, 0, 1}, encoding.UID{0, 0, 1}
 	row := schema.AppendRowKey(nil, metric, uint32(testHour), schema.AppendTags(nil, []encoding.TagPair{{K: one, V: one}}))
 	table, err := New(&scanplan.Plan{Schema: schema, Metric: metric, From: testHour, To: testHour + 3600, Start: testHour * 1000, End: (testHour+3600)*1000 - 1,
-		Downsample: &scanplan.Downsample{Interval: 60_000, Function: "avg", Fill: scanplan.FillNone}, Aggregator: "sum"}, nil)
+		Downsample: &scanplan.Downsample{Interval: 60_000, Function: "avg", Fill: scanplan.FillNone}, Aggregator: "sum"}, nil, Bounds{})
 	if err != nil {
 		t.Fatal(err)
 	}

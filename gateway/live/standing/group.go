@@ -50,6 +50,13 @@ func (t *Table) Groups(shown Window) ([]merge.Group, error) {
 		return nil, err
 	}
 	t.shown = shown
+	points := 0
+	for _, g := range t.groups {
+		points += g.points.Len()
+	}
+	if err := t.lend(points); err != nil {
+		return nil, err
+	}
 	out := make([]merge.Group, 0, len(t.groups))
 	for _, g := range t.groups {
 		g.windows, g.anew = nil, false
@@ -75,11 +82,24 @@ func (t *Table) Changes(shown Window) ([]Change, error) {
 		if len(g.windows) == 0 {
 			continue
 		}
+		if g.anew {
+			if err := t.lend(g.points.Len()); err != nil {
+				return nil, err
+			}
+		}
 		out = append(out, t.change(g))
 		g.windows, g.anew = nil, false
 	}
 	clear(t.dirty)
 	return out, nil
+}
+
+// lend is asked before copies of points are handed out.
+func (t *Table) lend(points int) error {
+	if t.within.Guard == nil {
+		return nil
+	}
+	return t.within.Guard.Reserve(int64(points) * pointBytes)
 }
 
 // move adds the windows that the moving ends of the query uncover or cover, and
@@ -169,6 +189,8 @@ func describe(s encoding.Schema, spans [][]byte) (tags []encoding.TagPair, sever
 func (t *Table) settle() error {
 	s := scratches.Get().(*scratch)
 	defer s.give()
+	s.guard = guard{table: t}
+	s.folder.Guard = &s.guard
 	for g := range t.dirty {
 		g.windows = join(g.windows)
 		for _, w := range g.windows {
@@ -180,10 +202,33 @@ func (t *Table) settle() error {
 	return nil
 }
 
+// guard lets the aggregation of one group after the other reserve what it takes
+// for its own time, which is not counted as the table's: the most that any took.
+type guard struct {
+	table        *Table
+	used, leased int64
+}
+
+// Reserve asks the table's guard for what no group before has taken.
+func (g *guard) Reserve(n int64) error {
+	g.used += n
+	if outer := g.table.within.Guard; outer != nil && g.used > g.leased {
+		if err := outer.Reserve(g.used - g.leased); err != nil {
+			return err
+		}
+		g.leased = g.used
+	}
+	return nil
+}
+
+// Check asks the table's guard.
+func (g *guard) Check() error { return g.table.Check() }
+
 // scratch is memory to aggregate in. Tables take turns, so that it stays in the
 // processor's cache.
 type scratch struct {
 	folder aggregate.Group
+	guard  guard
 	series []aggregate.Series
 	result encoding.Points
 }
@@ -194,6 +239,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 const mostScratch = 16 << 10
 
 func (s *scratch) give() {
+	s.guard = guard{}
 	clear(s.series) // they are views of columns
 	if cap(s.series) <= mostScratch {
 		scratches.Put(s)
@@ -205,12 +251,15 @@ func (t *Table) aggregate(s *scratch, g *group, w Window) error {
 	p := t.plan
 	s.series = t.members(s.series[:0], g, w)
 	s.result.Reset()
+	s.guard.used = 0
 	q := aggregate.Query{From: p.From, To: p.To, Start: max(w.From, 0), End: w.To, Rate: p.Rate != nil}
 	if err := s.folder.Aggregate(t.fn, q, s.series, &s.result); err != nil {
 		return err
 	}
 	i, j := from(g.points.Time, w.From), after(g.points.Time, w.To)
-	t.bytes += int64(s.result.Len()-(j-i)) * pointBytes
+	if err := t.Reserve(int64(s.result.Len()-(j-i)) * pointBytes); err != nil {
+		return err
+	}
 	g.points.Time = spliced(g.points.Time, i, j, s.result.Time)
 	g.points.Bits = spliced(g.points.Bits, i, j, s.result.Bits)
 	g.points.Float = spliced(g.points.Float, i, j, s.result.Float)

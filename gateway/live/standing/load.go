@@ -14,8 +14,7 @@ import (
 type Load struct {
 	table  *Table
 	pieces map[*span][]piece
-	bytes  int64
-	limit  int64
+	bytes  int64 // of the pieces, which count as the table's
 }
 
 // piece is what one row of a batch says of a span.
@@ -26,18 +25,8 @@ type piece struct {
 	data    bool // there are points
 }
 
-// LimitError says that a table would take more memory than it may.
-type LimitError struct{ Limit int64 }
-
-// Error names the limit.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("standing: the table takes more than %d bytes", e.Limit)
-}
-
-// Load begins to fill a new table, with at most limit bytes; 0 is no limit.
-func (t *Table) Load(limit int64) *Load {
-	return &Load{table: t, pieces: map[*span][]piece{}, limit: limit}
-}
+// Load begins to fill a new table.
+func (t *Table) Load() *Load { return &Load{table: t, pieces: map[*span][]piece{}} }
 
 // Add takes batches of a part as the executor's sink gets them.
 func (l *Load) Add(part scanplan.KeyRange, records []batch.Record) error {
@@ -64,10 +53,11 @@ func (l *Load) take(part string, s *batch.Series) error {
 	if err != nil || sp.group == nil {
 		return err
 	}
-	l.bytes += int64(len(s.Time)+s.Raw.Len()) * pointBytes
-	if l.limit > 0 && l.bytes+l.table.bytes > l.limit {
-		return &LimitError{l.limit}
+	n := int64(len(s.Time)+s.Raw.Len()) * pointBytes
+	if err := l.table.Reserve(n); err != nil {
+		return err
 	}
+	l.bytes += n
 	if !sp.data && hasData(s) {
 		sp.data = true
 		l.table.described(sp.group)
@@ -84,9 +74,19 @@ func hasData(s *batch.Series) bool {
 	return len(s.Time) > 0 || s.Raw.Len() > 0 || len(s.Notes) == 0
 }
 
+// checkSpans is after how many spans it is asked whether to go on: each may have
+// as many buckets as a grid.
+const checkSpans = 16
+
 // Finish makes the columns of all spans.
 func (l *Load) Finish() error {
+	done := 0
 	for sp, pieces := range l.pieces {
+		if done++; done%checkSpans == 0 {
+			if err := l.table.Check(); err != nil {
+				return err
+			}
+		}
 		slices.SortStableFunc(pieces, func(a, b piece) int { return strings.Compare(a.part, b.part) })
 		c := l.table.joined(pieces)
 		for i := 1; i < c.len(); i++ {
@@ -97,10 +97,18 @@ func (l *Load) Finish() error {
 		if err := l.table.replace(sp, always.From, always.To, c); err != nil {
 			return err
 		}
-		l.table.begin(sp)
+		if err := l.table.begin(sp); err != nil {
+			return err
+		}
 	}
-	l.pieces = nil
+	l.drop()
 	return nil
+}
+
+// drop forgets the pieces, once they are in the columns.
+func (l *Load) drop() {
+	l.table.bytes -= l.bytes
+	l.pieces, l.bytes = nil, 0
 }
 
 // joined makes one column of pieces in order of time.
@@ -129,15 +137,16 @@ func (t *Table) joined(pieces []piece) column {
 }
 
 // begin gives a span that has points and no buckets its column of fill values.
-func (t *Table) begin(s *span) {
+func (t *Table) begin(s *span) error {
 	if !s.data || t.grid == nil || s.filled.Time != nil {
-		return
+		return nil
 	}
-	i, j := t.fill(s, always)
-	if t.plan.Rate != nil {
-		i, j, _ = t.rate(s, &s.filled, i, j) // the grid's times ascend
+	i, j, err := t.fill(s, always)
+	if err == nil && t.plan.Rate != nil {
+		_, _, err = t.rate(s, &s.filled, i, j)
 	}
 	t.touch(s.group, always)
+	return err
 }
 
 // Replace takes in what was read again: batches of the plan, or of it without
@@ -145,7 +154,8 @@ func (t *Table) begin(s *span) {
 // unit of a span, or none). A span of which nothing came although the table knows
 // it has lost its rows: ErrStale.
 func (t *Table) Replace(rows [][]byte, records []batch.Record) error {
-	l := t.Load(0)
+	l := t.Load()
+	defer l.drop()
 	if err := l.Add(scanplan.KeyRange{}, records); err != nil {
 		return err
 	}
@@ -174,7 +184,9 @@ func (t *Table) replaceUnits(sp *span, starts map[int64]bool, pieces []piece) er
 	if sp.data && sp.base.len() == 0 && !slices.ContainsFunc(pieces, func(p piece) bool { return p.data }) {
 		return ErrStale // nothing says that there are points any more
 	}
-	t.begin(sp)
+	if err := t.begin(sp); err != nil {
+		return err
+	}
 	t.keepTail(sp, &c, pieces)
 	return nil
 }

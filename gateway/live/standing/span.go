@@ -50,7 +50,9 @@ func (t *Table) replace(s *span, begin, end int64, with column) error {
 	}
 	old, now := s.base.slice(lo+head, hi-tail), with.slice(head, n-tail)
 	w := extent(&old, &now)
-	t.bytes += int64(now.len()-old.len()) * pointBytes
+	if err := t.Reserve(int64(now.len()-old.len()) * pointBytes); err != nil {
+		return err
+	}
 	s.base.replace(lo+head, hi-tail, &now)
 	if err := t.stages(s, w, lo+head, lo+n-tail); err != nil {
 		return err
@@ -78,7 +80,10 @@ func extent(a, b *column) (w Window) {
 func (t *Table) stages(s *span, w Window, i, j int) error {
 	c := &s.base
 	if t.grid != nil {
-		i, j = t.fill(s, w)
+		var err error
+		if i, j, err = t.fill(s, w); err != nil {
+			return err
+		}
 		c = &s.filled
 		if i == j {
 			return nil // behind the grid's end
@@ -96,13 +101,19 @@ func (t *Table) stages(s *span, w Window, i, j int) error {
 	return nil
 }
 
-// fill sets the grid's values within w from the base.
-func (t *Table) fill(s *span, w Window) (i, j int) {
+// fill sets the grid's values within w from the base. The grid's times are one
+// column for all spans.
+func (t *Table) fill(s *span, w Window) (i, j int, err error) {
 	if s.filled.Time == nil {
-		values, _ := t.bucketer.Fill(nil, s.base.Time, s.base.Value) // the grid is there, nothing can fail
+		if err := t.Reserve(int64(len(t.grid)) * 8); err != nil {
+			return 0, 0, err
+		}
+		values, err := t.bucketer.Fill(nil, s.base.Time, s.base.Value)
+		if err != nil {
+			return 0, 0, err
+		}
 		s.filled = doubles(t.grid, values)
-		t.bytes += int64(len(t.grid)) * pointBytes
-		return 0, len(t.grid)
+		return 0, len(t.grid), nil
 	}
 	i, j = from(t.grid, w.From), after(t.grid, w.To)
 	b := from(s.base.Time, w.From)
@@ -115,7 +126,7 @@ func (t *Table) fill(s *span, w Window) (i, j int) {
 			s.filled.Value[k] = s.base.Value[b]
 		}
 	}
-	return i, j
+	return i, j, nil
 }
 
 // rate makes the rates anew that points i to j of c and the one behind them
@@ -139,7 +150,9 @@ func (t *Table) rate(s *span, c *column, i, j int) (int, int, error) {
 	skip := from(times, begin)
 	now := doubles(times[skip:], values[skip:])
 	lo, hi := from(s.rates.Time, begin), after(s.rates.Time, end)
-	t.bytes += int64(now.len()-(hi-lo)) * pointBytes
+	if err := t.Reserve(int64(now.len()-(hi-lo)) * pointBytes); err != nil {
+		return 0, 0, err
+	}
 	s.rates.replace(lo, hi, &now)
 	return lo, lo + now.len(), nil
 }

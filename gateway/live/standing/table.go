@@ -56,13 +56,31 @@ type Table struct {
 	groups map[string]*group
 	dirty  map[*group]struct{}
 	bytes  int64
+	within Bounds
 
 	shown Window // what the answer was last trimmed to
 }
 
+// Bounds are those that a table works in.
+type Bounds struct {
+	// Bytes is the most that it may hold; 0 is no bound.
+	Bytes int64
+	// Guard is asked before it takes more, and whether to go on; nil lets it.
+	Guard aggregate.Guard
+}
+
+// LimitError says that a table would take more memory than it may.
+type LimitError struct{ Limit int64 }
+
+// Error names the limit.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("standing: the table takes more than %d bytes", e.Limit)
+}
+
 // New returns an empty table for a plan that Covers accepts. keep is asked once
-// for each span whether the filters on names admit it; nil admits all.
-func New(plan *scanplan.Plan, keep func(span []byte) (bool, error)) (*Table, error) {
+// for each span whether the filters on names admit it; nil admits all. Errors of
+// this and of all that makes a table larger are a *LimitError and the guard's.
+func New(plan *scanplan.Plan, keep func(span []byte) (bool, error), within Bounds) (*Table, error) {
 	if reason := Covers(plan); reason != "" {
 		return nil, fmt.Errorf("standing: plan is not covered: %s", reason)
 	}
@@ -70,7 +88,7 @@ func New(plan *scanplan.Plan, keep func(span []byte) (bool, error)) (*Table, err
 	if !ok {
 		return nil, fmt.Errorf("No such aggregation function: %s", plan.Aggregator)
 	}
-	t := &Table{plan: plan, keep: keep, fn: fn, unit: Unit(plan),
+	t := &Table{plan: plan, keep: keep, fn: fn, unit: Unit(plan), within: within,
 		spans: map[string]*span{}, groups: map[string]*group{}, dirty: map[*group]struct{}{}}
 	t.shown = Window{plan.Start, plan.End}
 	if plan.Downsample == nil {
@@ -89,6 +107,7 @@ func (t *Table) prepareBuckets() (err error) {
 	if p.MaxBytes > 0 && t.bucketer.GridLen()*pointBytes > p.MaxBytes {
 		return fmt.Errorf("standing: a grid of %d buckets is too large", t.bucketer.GridLen())
 	}
+	t.bucketer.Guarded(t)
 	if t.grid, err = t.bucketer.Grid(); err != nil {
 		return err
 	}
@@ -99,6 +118,33 @@ func (t *Table) prepareBuckets() (err error) {
 
 // Bytes is about the memory held.
 func (t *Table) Bytes() int64 { return t.bytes }
+
+// Within has the next changes made within another guard's bounds: that of the
+// tick that they belong to.
+func (t *Table) Within(g aggregate.Guard) { t.within.Guard = g }
+
+// Reserve is asked before the table holds n more bytes, fewer if n is negative;
+// see aggregate.Guard.
+func (t *Table) Reserve(n int64) error {
+	if limit := t.within.Bytes; limit > 0 && n > 0 && t.bytes+n > limit {
+		return &LimitError{limit}
+	}
+	if n > 0 && t.within.Guard != nil {
+		if err := t.within.Guard.Reserve(n); err != nil {
+			return err
+		}
+	}
+	t.bytes += n
+	return nil
+}
+
+// Check tells why the work is to end; see aggregate.Guard.
+func (t *Table) Check() error {
+	if t.within.Guard == nil {
+		return nil
+	}
+	return t.within.Guard.Check()
+}
 
 // Known tells whether a row's span is in the table; others may be, or may have
 // been refused.
@@ -121,8 +167,10 @@ func (t *Table) find(id []byte) (*span, error) {
 			return nil, err
 		}
 	}
+	if err := t.Reserve(spanBytes); err != nil {
+		return nil, err
+	}
 	t.spans[string(s.id)] = s
-	t.bytes += spanBytes
 	if key, ok := t.key(s.id); ok && keep {
 		t.join(s, key)
 	}

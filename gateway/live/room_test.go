@@ -1,0 +1,164 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/memory"
+)
+
+// many is an answer of one group with so many points.
+func many(points int) Answer {
+	var r Result
+	for i := range int64(points) {
+		r.Points.Append(1000*i, encoding.IntValue(i))
+	}
+	return Answer{Results: []Result{r}}
+}
+
+// fillPool takes what there is of a pool, until free is called.
+func fillPool(p *memory.Pool) (free func()) {
+	var all []*memory.Account
+	for range 3 { // one may not have all
+		a := p.Open(memory.Live)
+		for a.Try(128 << 10) {
+		}
+		all = append(all, a)
+	}
+	return func() {
+		for _, a := range all {
+			a.Close()
+		}
+	}
+}
+
+func held(p *memory.Pool) int64 { return p.Stats().Held[memory.Live] }
+
+// What a live query holds is reserved as long as it is held, a query with an end
+// that is read slowly too.
+func TestRoom_held(t *testing.T) {
+	for _, query := range []string{`{"start":"1h-ago"}`, `{"start":"1h-ago","end":"now"}`} {
+		synctest.Test(t, func(t *testing.T) {
+			pool, done := memory.New(256<<20), 0
+			h := New(Config{Log: quiet, Memory: pool, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) {
+				a := many(100_000)
+				a.Done = func() { done++ }
+				return a, nil
+			}})
+			defer h.Close()
+			c, _ := subscribe(t, h, query)
+			synctest.Wait()
+			if n := held(pool); n < 100_000*cellBytes || n > 100_000*5*cellBytes {
+				t.Errorf("%d bytes are reserved, want at least %d", n, 100_000*cellBytes)
+			}
+			if u := c.sub.Next(); u == nil || u.Kind != KindSnapshot || done != 1 {
+				t.Errorf("got %+v, answers done with %d, want a snapshot and 1", u, done)
+			}
+			c.sub.Close()
+			time.Sleep(time.Minute) // longer than it lingers
+			if n := held(pool); n != 0 {
+				t.Errorf("%s: %d bytes are reserved at the end", query, n)
+			}
+		})
+	}
+}
+
+func TestRoom_tooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := memory.New(64 << 20)
+		h := New(Config{Log: quiet, Memory: pool, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) { return many(2_000_000), nil }})
+		defer h.Close()
+		c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
+		synctest.Wait()
+		if u := c.sub.Next(); u == nil || u.Err == nil || u.Err.Code != 413 || u.Err.Temporary {
+			t.Errorf("got %+v, want error 413", u)
+		}
+		if n := held(pool); n != 0 {
+			t.Errorf("%d bytes are reserved", n)
+		}
+	})
+}
+
+// onlyNews is a source that says only at first what its answer is.
+type onlyNews struct {
+	asked *int
+	fresh bool
+}
+
+func (s *onlyNews) Next(context.Context, time.Time) (Answer, error) {
+	*s.asked++
+	if s.fresh {
+		s.fresh = false
+		return many(100_000), nil
+	}
+	return Answer{Kept: map[int]bool{0: true}}, nil
+}
+func (*onlyNews) Changed() <-chan struct{} { return nil }
+func (*onlyNews) Close()                   {}
+
+// An answer that there is no memory for is lost: clients are told, and the source
+// begins anew, for what it says next builds on what it has said.
+func TestRoom_later(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := memory.New(64 << 20)
+		free := fillPool(pool)
+		asked, opened := 0, 0
+		h := New(Config{Log: quiet, Memory: pool, Follow: func(json.RawMessage) Source {
+			opened++
+			return &onlyNews{asked: &asked, fresh: true}
+		}})
+		defer h.Close()
+		c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
+		time.Sleep(memory.Patience + time.Second)
+		synctest.Wait()
+		if u := c.sub.Next(); u == nil || u.Err == nil || u.Err.Code != 503 || !u.Err.Temporary {
+			t.Fatalf("got %+v, want a temporary error 503", u)
+		}
+		free()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if u := c.sub.Next(); u == nil || u.Kind != KindSnapshot || len(u.groups) != 1 || opened < 2 {
+			t.Errorf("got %+v from source %d, want a snapshot from another", u, opened)
+		}
+	})
+}
+
+// A message's memory is reserved while anybody holds the message.
+func TestRoom_messages(t *testing.T) {
+	pool := memory.New(64 << 20)
+	account := pool.Open(memory.Live)
+	defer account.Close()
+	g := newGroup(&many(20_000).Results[0], true)
+	u := &Update{Kind: KindSnapshot, account: account, groups: []*group{g}}
+	for range 2 { // the second is the first one's
+		if b, err := u.JSON(); err != nil || int64(len(b)) > account.Held() || account.Held() > 3*int64(len(b)) {
+			t.Errorf("%d bytes of JSON, %v, %d are reserved", len(b), err, account.Held())
+		}
+	}
+	json := account.Held()
+	if _, frame, err := u.Arrow(); err != nil || int64(len(frame)) > account.Held()-json {
+		t.Errorf("%d bytes of Arrow, %v, %d are reserved", len(frame), err, account.Held()-json)
+	}
+	runtime.KeepAlive(u)
+	u = nil
+	for account.Held() != 0 {
+		runtime.GC() // what it finds is given back soon afterwards
+	}
+	free := fillPool(pool)
+	u = &Update{Kind: KindSnapshot, account: account, groups: []*group{g}}
+	if _, err := u.JSON(); err != ErrNoRoom {
+		t.Errorf("got %v, want %v", err, ErrNoRoom)
+	}
+	if _, _, err := u.Arrow(); err != ErrNoRoom {
+		t.Errorf("got %v, want %v", err, ErrNoRoom)
+	}
+	free()
+	if _, err := u.JSON(); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
