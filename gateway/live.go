@@ -12,6 +12,7 @@ import (
 	"downpour/gateway/live"
 	"downpour/gateway/live/follow"
 	"downpour/gateway/query"
+	"downpour/pushdown/memory"
 )
 
 // askLive answers a live query at a moment: the same query over HTTP would give
@@ -35,6 +36,13 @@ func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Tim
 		answer.Results[i] = liveResult(&results[i])
 	}
 	return answer, nil
+}
+
+// enterLive gives an ask of a live query an account of the memory that it takes
+// while it runs; what its answer keeps is the hub's.
+func (s *Server) enterLive(ctx context.Context) (context.Context, func()) {
+	account := s.memory.Open(memory.Live)
+	return memory.With(ctx, account), account.Close
 }
 
 // allowsPartial tells whether a query over WebSocket may be answered without some

@@ -165,8 +165,9 @@ func (s *Server) build() error {
 	s.count.registry.MustRegister(summary.Metrics(summaries), memory.Metrics(s.memory))
 	s.startTracker()
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, MaxName: s.cfg.LimitName,
-		Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
-	s.series = put.NewSeries(put.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto()})
+		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
+	s.series = put.NewSeries(put.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto(),
+		Bytes: s.memory.Cache(put.SeriesBytes)})
 	lanes, bundles := 4, 0
 	if s.cfg.Embedded() { // pebble has one log, which writes side by side share
 		lanes, bundles = 1, put.BundleUsual
@@ -176,7 +177,7 @@ func (s *Server) build() error {
 	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Summaries: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget, Log: s.log})
 	followers := s.followers()
-	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Log: s.log})
+	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, followers})
 	s.stream = stream.New(stream.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Log: s.log})
 	return nil

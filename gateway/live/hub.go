@@ -24,6 +24,10 @@ type Config struct {
 	// whole by Ask. What has an end is always asked by Ask.
 	Follow func(query json.RawMessage) Source
 
+	// Enter, if set, makes the context of each ask, with what it may hold of what
+	// all share; leave gives that back.
+	Enter func(context.Context) (_ context.Context, leave func())
+
 	Interval time.Duration // between the starts of two asks of a query; 1 s
 	Quick    time.Duration // the same, where the source knows that there is news; 200 ms
 	Linger   time.Duration // how long an evaluator without subscribers is kept for resume; 15 s
@@ -33,13 +37,16 @@ type Config struct {
 	Log      *slog.Logger  // slog.Default
 }
 
+// DefaultMaxBytes is the default of Config.MaxBytes.
+const DefaultMaxBytes = 256 << 20
+
 func (c *Config) setDefaults() {
 	orDefault(&c.Interval, time.Second)
 	orDefault(&c.Quick, 200*time.Millisecond)
 	orDefault(&c.Linger, 15*time.Second)
 	orDefault(&c.Queries, 1000)
 	orDefault(&c.Asks, 8)
-	orDefault(&c.MaxBytes, 256<<20)
+	orDefault(&c.MaxBytes, DefaultMaxBytes)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -226,5 +233,10 @@ func (h *Hub) ask(ctx context.Context, q query, from Source) (a Answer, err erro
 		}
 	}()
 	h.asks.Add(1)
+	if h.cfg.Enter != nil {
+		inner, leave := h.cfg.Enter(ctx)
+		defer leave()
+		ctx = inner
+	}
 	return from.Next(ctx, time.Now())
 }

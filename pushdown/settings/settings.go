@@ -123,13 +123,21 @@ func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 	log.Info("memory that queries, puts, live queries and caches may hold together", "bytes", bytes, "from", from)
 	pool := memory.New(bytes)
 	if c.Embedded() {
-		pool.Cache(StoreCache(bytes))
+		pool.Cache(storeCacheUsual)
 	}
 	return pool, nil
 }
 
-// StoreCache is what the embedded store's cache of blocks may hold of a budget.
-func StoreCache(budget int64) int64 { return min(128<<20, budget/8) }
+// StoreCache is what the embedded store's cache of blocks may hold of the
+// process's budget.
+func (c *Common) StoreCache() (int64, error) {
+	asked, err := c.MemoryBytes()
+	bytes, _ := memory.Budget(asked)
+	return min(storeCacheUsual, memory.CacheShare(bytes)), err
+}
+
+// storeCacheUsual is the embedded store's cache where memory is not short.
+const storeCacheUsual = 128 << 20
 
 // ParseBytes reads a number of bytes with or without KiB, MiB or GiB behind it.
 func ParseBytes(text string) (int64, error) {

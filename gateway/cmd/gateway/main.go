@@ -90,7 +90,11 @@ func waiting(log *slog.Logger, address string) (answered func()) {
 
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	st, err := open.OpenAs(cfg.Store, cfg.Schema(), log)
+	cache, err := cfg.StoreCache()
+	if err != nil {
+		return err
+	}
+	st, err := open.OpenAs(cfg.Store, cfg.Schema(), cache, log)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,11 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store
 	if err != nil {
 		return nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
-	st, err := open.OpenAs(cfg.Store, cfg.Schema(), log)
+	cache, err := cfg.StoreCache()
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := open.OpenAs(cfg.Store, cfg.Schema(), cache, log)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -22,18 +22,19 @@ type Store interface {
 // Open opens pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode]. An error names
 // DOWNPOUR_STORE, the variable that addresses come from.
 func Open(address string, log *slog.Logger) (Store, error) {
-	return OpenAs(address, encoding.DefaultSchema(), log)
+	return OpenAs(address, encoding.DefaultSchema(), 0, log)
 }
 
 // OpenAs is Open for rows of the layout s, which the embedded store counts its
-// changes by.
-func OpenAs(address string, s encoding.Schema, log *slog.Logger) (Store, error) {
+// changes by, and with a cache of so many bytes, which is the embedded store's; 0
+// is its usual one.
+func OpenAs(address string, s encoding.Schema, cache int64, log *slog.Logger) (Store, error) {
 	kind, rest, _ := strings.Cut(address, ":")
 	var st Store
 	var err error
 	switch kind {
 	case "pebble":
-		st, err = pebble.Open(rest, pebble.Options{Logger: log, Head: s.HeadWidth()})
+		st, err = pebble.Open(rest, pebble.Options{Logger: log, Head: s.HeadWidth(), CacheBytes: cache})
 	case "hbase":
 		st, err = openHBase(rest, log)
 	default:
