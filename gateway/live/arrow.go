@@ -46,6 +46,7 @@ func (u *Update) makeArrow() {
 	var out bytes.Buffer
 	u.arrow.err = batch.WriteLive(&out, &rows)
 	u.arrow.frame = out.Bytes()
+	u.encoded.Add(int64(cap(u.arrow.header) + out.Cap()))
 }
 
 func (d *delta) appendRows(rows *batch.LiveRows) {

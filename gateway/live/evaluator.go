@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -26,7 +25,8 @@ type evaluator struct {
 		fresh    bool // answered since the loop started
 		seq      uint64
 		state    *state
-		bytes    int64
+		held     Held
+		ticks    uint64   // times that it was counted what is held
 		tracks   []*track // the last is the newest
 		made     int      // tracks, ever
 		err      *Error   // of the last ask
@@ -173,7 +173,7 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 		return true // stopped meanwhile; another loop may run already
 	}
 	if err == nil {
-		err = e.acceptLocked(now, ch, now.bytes()+a.Held)
+		err = e.acceptLocked(now, ch, a.Held)
 	}
 	if err != nil {
 		e.failLocked(err)
@@ -208,13 +208,11 @@ func (e *evaluator) last() *state {
 	return e.mu.state
 }
 
-func (e *evaluator) acceptLocked(now *state, ch *changes, size int64) error {
-	if total := e.hub.bytes.Add(size - e.mu.bytes); total > e.hub.cfg.MaxBytes {
-		e.hub.bytes.Add(e.mu.bytes - size)
-		return &Error{Code: 413, Message: fmt.Sprintf("The answers of all live queries would take %d bytes, more than the %d allowed; "+
-			"please ask for less time, fewer groups or a coarser downsample", total, e.hub.cfg.MaxBytes)}
+// acceptLocked takes in an answer, over a source that keeps so much.
+func (e *evaluator) acceptLocked(now *state, ch *changes, source int64) error {
+	if err := e.hub.hold(e, now, source); err != nil {
+		return err
 	}
-	e.mu.bytes = size
 	recovered := e.mu.err != nil
 	e.mu.state = now
 	e.mu.err, e.mu.fresh, e.mu.complete = nil, true, !e.query.live
@@ -264,6 +262,3 @@ func (e *evaluator) trackLocked() *track {
 	e.mu.tracks = append(e.mu.tracks, t)
 	return t
 }
-
-// bytes is about what a state holds in memory.
-func (s *state) bytes() int64 { return 512*int64(len(s.groups)) + 17*int64(s.points) }

@@ -33,7 +33,7 @@ type Config struct {
 	Linger   time.Duration // how long an evaluator without subscribers is kept for resume; 15 s
 	Queries  int           // distinct queries at a time; 1,000
 	Asks     int           // asks that run at a time; 8
-	MaxBytes int64         // what all last answers together may hold; 256 MiB
+	MaxBytes int64         // what all last answers and their sources together may hold; 256 MiB
 	Log      *slog.Logger  // slog.Default
 }
 
@@ -104,10 +104,15 @@ type Hub struct {
 	cfg      Config
 	instance string // makes epochs of this process unlike those of any other
 	slots    chan struct{}
-	bytes    atomic.Int64 // held by last answers
 	asks     atomic.Int64
 	merged   atomic.Int64
 	work     sync.WaitGroup
+
+	// total may be locked while any other lock is held.
+	total struct {
+		sync.Mutex
+		held Held
+	}
 
 	mu struct {
 		sync.Mutex
@@ -177,8 +182,7 @@ func (h *Hub) forgetLocked(e *evaluator) {
 	if h.mu.evaluators[e.query.key] == e {
 		delete(h.mu.evaluators, e.query.key)
 	}
-	h.bytes.Add(-e.mu.bytes)
-	e.mu.bytes = 0
+	h.release(e)
 }
 
 // Close ends all evaluators and waits for their asks to return.
@@ -201,14 +205,14 @@ type Stats struct {
 	Subscribers int
 	Asks        int64 // since the start
 	Merged      int64 // updates that stood for several ticks, or for a lost history
-	Bytes       int64 // held by last answers and their sources
+	Bytes       int64 // held, see Held
 }
 
 // Stats returns the counts of now.
 func (h *Hub) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	st := Stats{Queries: len(h.mu.evaluators), Asks: h.asks.Load(), Merged: h.merged.Load(), Bytes: h.bytes.Load()}
+	st := Stats{Queries: len(h.mu.evaluators), Asks: h.asks.Load(), Merged: h.merged.Load(), Bytes: h.Held().Total()}
 	for _, e := range h.mu.evaluators {
 		e.mu.Lock()
 		st.Subscribers += len(e.mu.subs)

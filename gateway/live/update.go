@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"downpour/encoding"
 )
@@ -33,6 +34,7 @@ type Update struct {
 	millis bool
 	merged bool     // stands for several changes: the subscriber was slow
 	groups []*group // of KindSnapshot
+	points int      // in them
 	// missing are the key ranges that lack, rows the number of rows read for the
 	// answer, of a KindSnapshot.
 	missing     [][2]string
@@ -43,6 +45,9 @@ type Update struct {
 	jsonOnce  sync.Once
 	jsonBytes []byte
 	arrow     arrowForm
+	encoded   atomic.Int64 // bytes of the forms made so far
+
+	counted uint64 // the tick that counted it last; guarded by evaluator.mu
 }
 
 // Ends tells whether the subscription is over after this update.
@@ -54,7 +59,10 @@ func (u *Update) Ends() bool {
 // brace: `,"epoch":"k3-1-1","seq":1,"results":[…]}`. The bytes are shared: not
 // to be changed.
 func (u *Update) JSON() []byte {
-	u.jsonOnce.Do(func() { u.jsonBytes = u.appendJSON(nil) })
+	u.jsonOnce.Do(func() {
+		u.jsonBytes = u.appendJSON(nil)
+		u.encoded.Add(int64(cap(u.jsonBytes)))
+	})
 	return u.jsonBytes
 }
 
