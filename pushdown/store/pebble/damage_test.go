@@ -83,7 +83,9 @@ func (i image) with(name string, data []byte) image {
 func smallStore(t testing.TB) (killed, closed image, want string) {
 	t.Helper()
 	files := vfs.NewCrashableMem()
-	at := func() image { return take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})) }
+	at := func() image {
+		return take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
+	}
 	s, err := Open("data", Options{FS: files, IdleFlush: -1, CacheBytes: 1 << 20, Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)

@@ -166,6 +166,9 @@ func TestDamagedTable_background(t *testing.T) {
 				}
 				time.Sleep(10 * time.Second)
 			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
 			met := s.trouble.damaged.of("data/" + table)
 			if lines := strings.Count(log.String(), "\n"); lines > 10 {
 				t.Errorf("%s: %d lines in 100 s: %s", what, lines, &log)
@@ -174,9 +177,6 @@ func TestDamagedTable_background(t *testing.T) {
 				t.Errorf("%s: the table was read %d times in 100 s", what, met.n)
 			}
 			t.Logf("%s: %d lines, met %d times", what, strings.Count(log.String(), "\n"), met.n)
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }
