@@ -119,7 +119,8 @@ func reading(t testing.TB, i image, opts Options) (got, told string, err error) 
 		return "", log.String(), err
 	}
 	got, err = all(s)
-	return got, log.String(), errors.Join(err, s.Close())
+	err = errors.Join(err, s.Close())
+	return got, log.String(), err
 }
 
 // all is a scan of table tsdb.
