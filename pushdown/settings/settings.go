@@ -128,16 +128,25 @@ func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 	return pool, nil
 }
 
-// StoreCache is what the embedded store's cache of blocks may hold of the
-// process's budget.
-func (c *Common) StoreCache() (int64, error) {
+// OutsideHeap is what of the process's budget lies outside of Go's heap, in bytes:
+// the embedded store's cache of blocks, which C's allocator has. 0 is none.
+func (c *Common) OutsideHeap() int64 {
+	if !c.Embedded() {
+		return 0
+	}
 	asked, err := c.MemoryBytes()
+	if err != nil {
+		return 0 // MemoryPool tells it
+	}
 	bytes, _ := memory.Budget(asked)
-	return min(storeCacheUsual, memory.CacheShare(bytes)), err
+	return StoreCache(bytes)
 }
 
 // storeCacheUsual is the embedded store's cache where memory is not short.
 const storeCacheUsual = 128 << 20
+
+// StoreCache is what the embedded store's cache of blocks may hold of a budget.
+func StoreCache(budget int64) int64 { return min(storeCacheUsual, memory.CacheShare(budget)) }
 
 // ParseBytes reads a number of bytes with or without KiB, MiB or GiB behind it.
 func ParseBytes(text string) (int64, error) {

@@ -78,3 +78,17 @@ func TestList(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// The embedded store's cache is a part of the budget that Go's heap cannot have.
+func TestCommon_OutsideHeap(t *testing.T) {
+	f := func(store, budget string, want int64) {
+		t.Helper()
+		c := Common{Store: store, Memory: budget}
+		if got := c.OutsideHeap(); got != want {
+			t.Errorf("%s, %s: got %d bytes, want %d", store, budget, got, want)
+		}
+	}
+	f("pebble:data", "256MiB", 32<<20)
+	f("pebble:data", "16GiB", 128<<20)
+	f("hbase:localhost:2181", "256MiB", 0)
+}

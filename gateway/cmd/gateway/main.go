@@ -90,11 +90,8 @@ func waiting(log *slog.Logger, address string) (answered func()) {
 
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	cache, err := cfg.StoreCache()
-	if err != nil {
-		return err
-	}
-	st, err := open.OpenAs(cfg.Store, cfg.Schema(), cache, log)
+	outside := cfg.OutsideHeap()
+	st, err := open.OpenAs(cfg.Store, cfg.Schema(), outside, log)
 	if err != nil {
 		return err
 	}
@@ -117,7 +114,7 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	heap.Limit(g.Memory())
+	heap.Limit(g.Memory() - outside)
 	answered()
 	fmt.Fprintf(out, "Downpour is at %s\n", g.URL())
 	<-ctx.Done()

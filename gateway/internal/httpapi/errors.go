@@ -75,12 +75,12 @@ func classify(err error) *apiError {
 // writeError answers with the error object.
 func writeError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	e := classify(err)
-	// Nobody listens to what ended because the client has left. A body that did
-	// not come in time ends the request in the same way, and its client may listen.
+	// Mostly nobody listens to what ended because the client has left. But one that
+	// has only closed its own side looks alike, and without a word from here it would
+	// be told 200. A body that did not come in time ends the request in the same way.
 	if r.Context().Err() == context.Canceled && e.Code != http.StatusRequestTimeout {
-		return
-	}
-	if e.Code >= 500 {
+		e = &apiError{Code: http.StatusServiceUnavailable, Message: "The request was given up: the client closed the connection, or its own side of it, before the answer"}
+	} else if e.Code >= 500 {
 		log.Warn("request failed", "path", r.URL.Path, "status", e.Code, "err", err)
 	}
 	if e.Code == http.StatusServiceUnavailable {

@@ -97,11 +97,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store
 	if err != nil {
 		return nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
-	cache, err := cfg.StoreCache()
-	if err != nil {
-		return nil, nil, err
-	}
-	st, err := open.OpenAs(cfg.Store, cfg.Schema(), cache, log)
+	st, err := open.OpenAs(cfg.Store, cfg.Schema(), cfg.OutsideHeap(), log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,7 +109,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
 	}
-	heap.Limit(pool.Total())
+	heap.Limit(pool.Total() - cfg.OutsideHeap())
 	server, err := pushdown.NewServer(pushdown.Config{
 		Program: program(), Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
 		Allow: allow(tokens), TLS: tls, Summaries: summary.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Log: log,

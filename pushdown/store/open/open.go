@@ -26,15 +26,14 @@ func Open(address string, log *slog.Logger) (Store, error) {
 }
 
 // OpenAs is Open for rows of the layout s, which the embedded store counts its
-// changes by, and with a cache of so many bytes, which is the embedded store's; 0
-// is its usual one.
-func OpenAs(address string, s encoding.Schema, cache int64, log *slog.Logger) (Store, error) {
+// changes by, and with a cache of blocks of so many bytes there; 0 is the default.
+func OpenAs(address string, s encoding.Schema, cacheBytes int64, log *slog.Logger) (Store, error) {
 	kind, rest, _ := strings.Cut(address, ":")
 	var st Store
 	var err error
 	switch kind {
 	case "pebble":
-		st, err = pebble.Open(rest, pebble.Options{Logger: log, Head: s.HeadWidth(), CacheBytes: cache})
+		st, err = pebble.Open(rest, pebble.Options{Logger: log, Head: s.HeadWidth(), CacheBytes: cacheBytes})
 	case "hbase":
 		st, err = openHBase(rest, log)
 	default:

@@ -1,0 +1,193 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"downpour/encoding"
+	"downpour/gateway/tables"
+	"downpour/integration/e2e"
+	"downpour/integration/hostile"
+	"downpour/integration/hostile/storm"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/open"
+)
+
+var (
+	requestsFlag = flag.Int("requests", 2000, "how many hostile requests")
+	lastsFlag    = flag.Duration("lasts", time.Hour, "how long the soak form of hostile requests lasts")
+)
+
+// What the stormed processes may have, each, and how long a query may take.
+const (
+	hostileMemory  = 256 << 20
+	hostileTimeout = 5 * time.Second
+)
+
+// A gateway of 256 MiB is sent requests as no good client sends them, sixteen at a
+// time: see package storm for what it is held to. The soak form lasts an hour, in
+// turn on an embedded store and on HBase with two pushdown servers.
+func TestHostile(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64() >> 16
+	}
+	t.Logf("seed %d: -args -seed %d", seed, seed)
+	if !*soak {
+		t.Run("embedded", func(t *testing.T) {
+			s := embeddedScene(within(t, 20*time.Minute), t)
+			s.storm(within(t, 30*time.Minute), t, storm.Config{Seed: seed, Requests: *requestsFlag, Compare: 3})
+		})
+		return
+	}
+	const turns = 4
+	for i := range turns {
+		scene := []func(context.Context, *testing.T) hostileScene{embeddedScene, hbaseScene}[i%2]
+		t.Run(fmt.Sprintf("turn %d", i), func(t *testing.T) {
+			s := scene(within(t, 20*time.Minute), t)
+			s.storm(within(t, *lastsFlag+40*time.Minute), t, storm.Config{Seed: seed + uint64(i), For: *lastsFlag / turns})
+		})
+	}
+}
+
+// hostileScene are the processes of a storm.
+type hostileScene struct {
+	world           *hostile.World
+	gateway, oracle *e2e.Program
+	pushdown        []*e2e.Program
+}
+
+func (s *hostileScene) storm(ctx context.Context, t *testing.T, cfg storm.Config) {
+	t.Helper()
+	cfg.World, cfg.Gateway, cfg.Oracle, cfg.Timeout, cfg.Memory, cfg.Logf = s.world, s.gateway, s.oracle, hostileTimeout, hostileMemory/4*5, t.Logf
+	cfg.Watched = []*e2e.Process{s.gateway.Process}
+	for _, p := range s.pushdown {
+		cfg.Watched = append(cfg.Watched, p.Process)
+	}
+	report, err := storm.Run(ctx, cfg)
+	if report != nil {
+		t.Logf("%s", report.Text())
+		for i, b := range report.Breaches {
+			if i < 10 {
+				t.Error(b)
+			}
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// bounded are the settings of what is stormed, free those of the oracle.
+func bounded(more map[string]string) map[string]string {
+	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_PROFILING": "true",
+		"DOWNPOUR_MEMORY": fmt.Sprint(hostileMemory), "DOWNPOUR_QUERY_TIMEOUT": hostileTimeout.String()}
+	maps.Copy(env, more)
+	return env
+}
+
+func free(more map[string]string) map[string]string {
+	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_MEMORY": "16GiB", "DOWNPOUR_SUMMARIES": "off", "DOWNPOUR_QUERY_TIMEOUT": "3m"}
+	maps.Copy(env, more)
+	return env
+}
+
+// embeddedScene is a gateway on an embedded store, and one on a copy of it.
+func embeddedScene(ctx context.Context, t *testing.T) hostileScene {
+	t.Helper()
+	s := hostileScene{world: hostile.NewWorld(encoding.DefaultSchema())}
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "stormed"), filepath.Join(dir, "oracle")
+	names := tables.Names{Data: "tsdb", UID: "tsdb-uid", Meta: "tsdb-meta", Tree: "tsdb-tree"}
+	s.load(ctx, t, "pebble:"+first, names)
+	if err := os.CopyFS(second, os.DirFS(first)); err != nil {
+		t.Fatal(err)
+	}
+	s.gateway = startGateway(t, e2e.ProgramOptions{Env: bounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + first})})
+	s.oracle = startGateway(t, e2e.ProgramOptions{Env: free(map[string]string{"DOWNPOUR_STORE": "pebble:" + second})})
+	return s
+}
+
+// hbaseScene is a gateway on HBase with two pushdown servers, and one on the same
+// tables without any.
+func hbaseScene(ctx context.Context, t *testing.T) hostileScene {
+	t.Helper()
+	s := hostileScene{world: hostile.NewWorld(layouts[0].schema())}
+	made := createTables(t, []byte{0, 0, 2}, []byte{0, 0, 3}, []byte{0, 0, 5})
+	env := layouts[0].env(t, made)
+	s.load(ctx, t, env["DOWNPOUR_STORE"], tables.Names{Data: made.Data, UID: made.UID, Meta: made.Meta, Tree: made.Tree})
+	var addresses string
+	for i := range 2 {
+		p := must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: forPushdown(bounded(env), hbase(t).RegionServerAddr(i%hbase(t).Len()))}))
+		closeAtEnd(t, p)
+		s.pushdown = append(s.pushdown, p)
+		addresses += "," + p.Addr
+	}
+	s.gateway = startGateway(t, e2e.ProgramOptions{Env: withEnv(bounded(env), "DOWNPOUR_PUSHDOWN", addresses[1:])})
+	s.oracle = startGateway(t, e2e.ProgramOptions{Env: free(env)})
+	return s
+}
+
+// load writes the world's cells past every server.
+func (s *hostileScene) load(ctx context.Context, t *testing.T, address string, names tables.Names) {
+	t.Helper()
+	for _, program := range []string{"./gateway/cmd/gateway", "./pushdown/cmd/pushdown"} {
+		must[string](t)(e2e.Build(ctx, program)) // which may take longer than a start
+	}
+	began := time.Now()
+	st := must[open.Store](t)(open.Open(address, slog.New(slog.DiscardHandler)))
+	if err := tables.Create(ctx, st, tables.Specs(names, s.world.Schema, "NONE")); err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []struct {
+		table string
+		cells iter.Seq[encoding.Cell]
+	}{{names.UID, s.world.Names()}, {names.Data, s.world.Rows()}, {names.Meta, s.world.Series()}} {
+		if err := loadCells(ctx, st, of.table, of.cells); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("loaded in %.1f s", time.Since(began).Seconds())
+}
+
+func loadCells(ctx context.Context, st store.Store, table string, cells iter.Seq[encoding.Cell]) error {
+	var batch []store.Mutation
+	bytes := 0
+	for c := range cells {
+		batch = append(batch, store.Mutation{Kind: store.Put, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier, Value: c.Value, Timestamp: hostile.Era * 1000})
+		if bytes += len(c.Value); len(batch) >= 5000 || bytes > 4<<20 {
+			if err := st.Apply(ctx, table, batch); err != nil {
+				return err
+			}
+			batch, bytes = batch[:0], 0
+		}
+	}
+	return st.Apply(ctx, table, batch)
+}
+
+func withEnv(env map[string]string, name, value string) map[string]string {
+	env[name] = value
+	return env
+}
+
+// forPushdown leaves out what a pushdown server does not know.
+func forPushdown(env map[string]string, beside string) map[string]string {
+	for _, name := range []string{"DOWNPOUR_SELF_METRICS", "DOWNPOUR_PROFILING", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_AUTO_METRICS"} {
+		delete(env, name)
+	}
+	return withEnv(env, "DOWNPOUR_BESIDE", beside)
+}
