@@ -104,12 +104,7 @@ func (st *Store) regionState(ctx context.Context, table, family string, key []by
 	}
 	call := newRPC(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
 	call.table = table
-	c, err := st.servers.get(ctx, loc.addr)
-	if err == nil {
-		st.servers.start(c, call)
-		err = st.servers.wait(ctx, c, call)
-	}
-	st.learn(loc, c, err)
+	c, err := st.exchange(ctx, loc, call)
 	if err != nil {
 		return nil, regionState{}, err
 	}
