@@ -72,12 +72,13 @@ type Server struct {
 
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+	ending ending
 }
 
 // Start checks the store and begins to serve. The store stays the caller's, to
 // be closed after the server.
 func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, log: log, store: st, count: newCounters()}
+	s := &Server{cfg: cfg, log: log, store: st, count: newCounters(), ending: usualEnding}
 	if err := s.checkStore(ctx); err != nil {
 		return nil, err
 	}
@@ -251,28 +252,4 @@ func (s *Server) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	return tables.Check(ctx, s.store, s.cfg.TableNames())
-}
-
-// drain is how long requests may go on after Close.
-const drain = 10 * time.Second
-
-// Close ends the server: no new connections, running requests get ten seconds,
-// what was accepted is written.
-func (s *Server) Close() error {
-	s.cancel()
-	ctx, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
-	s.stream.Close(ctx)
-	err := s.http.Shutdown(ctx)
-	s.door.Close()
-	s.hub.Close()
-	s.work.Wait()
-	s.writer.Close()
-	s.stopTracker()
-	s.closeClients()
-	if err != nil {
-		s.http.Close()
-		return fmt.Errorf("requests were cut off at the end: %w", err)
-	}
-	return nil
 }
