@@ -27,7 +27,7 @@ import (
 // hold up nobody.
 func TestFrames(t *testing.T) {
 	server := gatewayOn(t, memoryStore(t))
-	c := live.FramesConfig{Server: server, Sockets: 5, Plans: 1, Puts: 6, Every: 50 * time.Millisecond}
+	c := live.FramesConfig{Server: server, Sockets: 5, Plans: 1, Long: 3000, Puts: 6, Every: 50 * time.Millisecond}
 	f := func(frames int64) {
 		t.Helper()
 		r, err := live.Frames(t.Context(), c)
@@ -43,10 +43,14 @@ func TestFrames(t *testing.T) {
 	f(19 * 6)
 	c.Every = 0 // each when the last has been shown
 	f(19 * 6)
+	c.Sockets, c.SlowEvery, c.HalfOpenEvery = 23, 11, 12
+	f((23 - 3 - 2 - 2) * 6)
 	for want, change := range map[string]func(*live.FramesConfig){
 		"sockets: got 0": func(c *live.FramesConfig) { c.Sockets = 0 },
-		"plans: got 23":  func(c *live.FramesConfig) { c.Plans = 23 },
+		"plans: got 24":  func(c *live.FramesConfig) { c.Plans = 24 },
 		"stalled: got":   func(c *live.FramesConfig) { c.StalledEvery = 1 },
+		"slow: got":      func(c *live.FramesConfig) { c.SlowEvery = 3 },
+		"half-open: got": func(c *live.FramesConfig) { c.HalfOpenEvery = -1 },
 		"puts: got 0":    func(c *live.FramesConfig) { c.Puts = 0 },
 		"every: got 1ns": func(c *live.FramesConfig) { c.Every = 1 },
 	} {
@@ -93,7 +97,7 @@ func TestLive_allParts(t *testing.T) {
 	more := func() (time.Duration, error) { used += used/2 + time.Second; return used, nil } // each stretch more than the last
 	r := report.New("live", nil)
 	c := live.Config{Server: gatewayOn(t, memoryStore(t)), Store: live.Embedded, Parts: live.Parts, Data: d, Sockets: []int{1, 3}, Puts: 2, Every: 50 * time.Millisecond,
-		Crowd: 12, CrowdPlans: 3, Rounds: 1, Report: r,
+		Crowd: 12, CrowdPlans: 3, Long: 3000, Rounds: 1, Report: r,
 		Tick: live.TickConfig{CPU: more, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"}}
 	if err := live.Run(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"downpour/gateway/live"
 	"downpour/gateway/live/follow"
 	"downpour/gateway/query"
+	"downpour/pushdown/memory"
 )
 
 // askLive answers a live query at a moment: the same query over HTTP would give
@@ -24,18 +25,23 @@ func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Tim
 	q.AllowPartial = allowsPartial(body)
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.QueryTimeout)
 	defer cancel()
-	ctx, entry := s.limits.Enter(ctx)
 	results, stats, err := s.engine.Run(ctx, q)
-	entry.Computed()
 	if err != nil {
-		entry.Close()
 		return live.Answer{}, refusal(err)
 	}
-	answer := live.Answer{Done: entry.Close, Results: make([]live.Result, len(results)), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}
+	answer := live.Answer{Results: make([]live.Result, len(results)), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}
 	for i := range results {
 		answer.Results[i] = liveResult(&results[i])
 	}
 	return answer, nil
+}
+
+// enterLive bounds an ask of a live query as any query, and gives it an account of
+// the memory that it takes until its answer is taken in; what the answer keeps is
+// the hub's.
+func (s *Server) enterLive(ctx context.Context) (context.Context, func()) {
+	ctx, entry := s.limits.Enter(ctx, memory.Live)
+	return ctx, entry.Close
 }
 
 // allowsPartial tells whether a query over WebSocket may be answered without some
@@ -61,11 +67,7 @@ func liveResult(r *ask.Result) live.Result {
 // followers make the sources of live queries: answers that are kept up to date
 // from the rows.
 func (s *Server) followers() *follow.Followers {
-	enter := func(ctx context.Context) (_ context.Context, computed, done func()) {
-		ctx, entry := s.limits.Enter(ctx)
-		return ctx, entry.Computed, entry.Close
-	}
-	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, Timeout: s.cfg.QueryTimeout, Enter: enter, Refusal: refusal, Log: s.log})
+	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
 }
 
 // refusal words an error as HTTP would. What may heal by itself, an unknown name

@@ -72,12 +72,13 @@ type Server struct {
 
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+	ending ending
 }
 
 // Start checks the store and begins to serve. The store stays the caller's, to
 // be closed after the server.
 func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, log: log, store: st, count: newCounters()}
+	s := &Server{cfg: cfg, log: log, store: st, count: newCounters(), ending: usualEnding}
 	if err := s.checkStore(ctx); err != nil {
 		return nil, err
 	}
@@ -165,8 +166,9 @@ func (s *Server) build() error {
 	s.count.registry.MustRegister(summary.Metrics(summaries), memory.Metrics(s.memory))
 	s.startTracker()
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, MaxName: s.cfg.LimitName,
-		Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
-	s.series = put.NewSeries(put.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto()})
+		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
+	s.series = put.NewSeries(put.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto(),
+		Bytes: s.memory.Cache(put.SeriesBytes)})
 	lanes, bundles := 4, 0
 	if s.cfg.Embedded() { // pebble has one log, which writes side by side share
 		lanes, bundles = 1, put.BundleUsual
@@ -176,7 +178,7 @@ func (s *Server) build() error {
 	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Summaries: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget, Log: s.log})
 	followers := s.followers()
-	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Memory: s.memory, Log: s.log})
+	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, followers})
 	s.stream = stream.New(stream.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Log: s.log})
 	return nil
@@ -250,28 +252,4 @@ func (s *Server) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	return tables.Check(ctx, s.store, s.cfg.TableNames())
-}
-
-// drain is how long requests may go on after Close.
-const drain = 10 * time.Second
-
-// Close ends the server: no new connections, running requests get ten seconds,
-// what was accepted is written.
-func (s *Server) Close() error {
-	s.cancel()
-	ctx, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
-	s.stream.Close(ctx)
-	err := s.http.Shutdown(ctx)
-	s.door.Close()
-	s.hub.Close()
-	s.work.Wait()
-	s.writer.Close()
-	s.stopTracker()
-	s.closeClients()
-	if err != nil {
-		s.http.Close()
-		return fmt.Errorf("requests were cut off at the end: %w", err)
-	}
-	return nil
 }

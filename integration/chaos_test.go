@@ -18,7 +18,8 @@ import (
 // region servers, pushdown servers, the master and ZooKeeper are killed, hung
 // and brought back: every answer is the recorded one or a clear refusal, hardly
 // any is refused where only regions and pushdown servers are harmed, and
-// everything is whole again soon after each healing.
+// everything is whole again soon after each healing. In the long form HBase lies
+// on HDFS, and nothing is flushed before a region server is killed.
 func TestChaos(t *testing.T) {
 	seed, lasts, names := *seedFlag, 3*time.Minute, []string{"seed1", "seed3_salted"}
 	if seed == 0 {
@@ -29,7 +30,13 @@ func TestChaos(t *testing.T) {
 	}
 	t.Logf("seed %d: -args -seed %d", seed, seed)
 	ctx := within(t, lasts+14*time.Minute)
-	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, chaos.HBaseOptions()))
+
+	options := chaos.HBaseOptions()
+	if *soak {
+		options.HDFS = must[*e2e.HDFS](t)(e2e.StartHDFS(ctx, e2e.HDFSOptions{}))
+		closeAtEnd(t, options.HDFS)
+	}
+	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, options))
 	closeAtEnd(t, h)
 	var sites []*chaos.Site
 	for _, name := range names {

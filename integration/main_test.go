@@ -22,7 +22,7 @@ var (
 // sharedHBase is the one cluster of this test binary; tests keep apart by
 // tables of their own. A test that harms servers starts a cluster of its own.
 var sharedHBase = sync.OnceValues(func() (*e2e.HBase, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	began := time.Now()
 	h, err := e2e.StartHBase(ctx, e2e.HBaseOptions{})

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -21,12 +22,22 @@ import (
 
 // Sealed hours are written to, overwritten, compacted and deleted by a real TSD,
 // and their rows flushed, compacted, moved and split by HBase, each between two
-// asks. Gateways that remember answers go on giving OpenTSDB's own, and do
-// remember: after each event they come to answer from memory.
+// asks; then other tables are put into their place, in random order. Gateways that
+// remember answers go on giving OpenTSDB's own, and do remember: after each event
+// they come to answer from memory.
 func TestSummaries_exact(t *testing.T) {
-	ctx := within(t, 8*time.Minute)
+	limit, rounds := 10*time.Minute, 1
+	if *soak {
+		limit, rounds = 80*time.Minute, 12
+	}
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
+	ctx := within(t, limit)
 	s := startSummaries(t)
-	for _, step := range s.steps() {
+	for _, step := range append(s.steps(), s.replaced(rand.New(rand.NewPCG(seed, 0)), rounds)...) {
 		if err := step.do(ctx); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
@@ -49,7 +60,7 @@ type summaries struct {
 func startSummaries(t *testing.T) *summaries {
 	s := &summaries{T: t, tables: createTables(t)}
 	var err error
-	s.tsd, err = e2e.StartOpenTSDB(within(t, time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: s.tables, Config: map[string]string{
+	s.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: s.tables, Config: map[string]string{
 		"tsd.storage.enable_compaction": "true", "tsd.storage.fix_duplicates": "true", "tsd.http.query.allow_delete": "true",
 	}})
 	if err != nil {
@@ -171,7 +182,7 @@ func (s *summaries) agree(ctx context.Context, name string) {
 	}
 	for reader, program := range s.readers {
 		before, wholeBefore := s.hits(ctx, reader)
-		err := e2e.Until(within(s.T, time.Minute), 20*time.Millisecond, func(ctx context.Context) error {
+		err := e2e.Until(within(s.T, 5*time.Minute), 20*time.Millisecond, func(ctx context.Context) error {
 			for q, answer := range want {
 				got := ask(ctx, s.T, program.URL, q)
 				comparer := compare.Comparer{Permits: compare.Standard}

@@ -57,7 +57,7 @@ func (f *followers) close() {
 
 // take takes one message.
 func (f *followers) take(ctx context.Context) bool {
-	m, err := f.socket.receive(ctx)
+	m, err := f.socket.receive()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err = err; err == nil {

@@ -36,9 +36,10 @@ type Config struct {
 	Sockets []int
 	Puts    int
 	Every   time.Duration
-	// Crowd is the number of sockets of the part sockets, on so many plans, a
-	// tenth of them stalled.
+	// Crowd is the number of sockets of the part sockets, on so many plans. A
+	// tenth of them each is stalled, slow and half-open.
 	Crowd, CrowdPlans int
+	Long              int // points of what its stalled and slow ones ask for; 0 is 20,000
 	// Floor makes the bare scan that answers are measured beside; nil where only
 	// the gateway can read its store.
 	Floor  func(ctx context.Context, metric string) (*bench.Floor, error)
@@ -129,16 +130,17 @@ func (c *Config) aimMS(row, what string, want float64, l report.Latency) {
 	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: row, Scale: "1x", What: what, Unit: "ms", Want: want, Got: report.Ratio{Median: ms, Low: ms, High: ms}})
 }
 
-// stalledEvery socket of a crowd reads nothing.
-const stalledEvery = 10
+// otherEvery socket of a crowd is stalled, one is slow and one half-open.
+const otherEvery = 10
 
 // sockets measures a crowd, put to frame by the clock and then as many frames a
 // second as come.
 func (c *Config) sockets(ctx context.Context) error {
-	name := fmt.Sprintf("%s sockets on %d plans, a tenth stalled, %s", report.Thousands(float64(c.Crowd)), c.CrowdPlans, c.Store)
+	name := fmt.Sprintf("%s sockets on %d plans, a tenth each stalled, slow and half-open, %s", report.Thousands(float64(c.Crowd)), c.CrowdPlans, c.Store)
 	for _, every := range []time.Duration{time.Second, 0} {
 		p := c.Progress(name+", puts", int64(c.Puts))
-		result, err := Frames(ctx, FramesConfig{Server: c.Server, Sockets: c.Crowd, Plans: c.CrowdPlans, StalledEvery: stalledEvery,
+		result, err := Frames(ctx, FramesConfig{Server: c.Server, Sockets: c.Crowd, Plans: c.CrowdPlans,
+			StalledEvery: otherEvery, SlowEvery: otherEvery, HalfOpenEvery: otherEvery, Long: c.Long,
 			Puts: c.Puts, Every: every, Progress: p, Name: "put to frame, " + name})
 		p.End()
 		if err != nil {
@@ -148,8 +150,13 @@ func (c *Config) sockets(ctx context.Context) error {
 		switch {
 		case every == 0:
 			c.Report.Figures = append(c.Report.Figures, report.Figure{Name: "frames, " + name, Work: result.Frames, Unit: "frames", Runs: []time.Duration{result.Took}})
+			continue
 		case c.Store == Embedded:
 			c.aimMS("sockets", "put to frame, p99, "+name, 500, result.Latency)
+		}
+		if result.With > 0 {
+			c.Report.Note("%s: the gateway's resident memory was %d MiB before, %d MiB with all of them: %d KiB a socket",
+				name, result.Before>>20, result.With>>20, result.ASocket(c.Crowd)>>10)
 		}
 	}
 	if c.Server.Process != nil {

@@ -12,39 +12,91 @@ import (
 
 	"golang.org/x/net/websocket"
 
+	"downpour/bench"
 	"downpour/bench/peer"
 )
 
-// socket is a connection to a gateway's /api/ws.
-type socket struct{ conn *websocket.Conn }
+// socket is a connection to a gateway's /api/ws. Messages are decoded as one
+// stream, for the library gives frames, of which a long message has many.
+type socket struct {
+	conn *websocket.Conn
+	in   *json.Decoder
+	stop func() bool // of what ends reading with the context
+}
 
-// stalledBuffer is how much the kernel keeps for a socket that reads nothing, in
-// bytes: so little that its server notices at once.
-const stalledBuffer = 4 << 10
+const (
+	// smallBuffer is how much the kernel keeps for a socket that stalls or is
+	// slow, in bytes: so little that its server notices at once.
+	smallBuffer = 4 << 10
+	// slowRate is what a slow socket takes, in bytes a second; a gateway ends
+	// those that take less than 16 KiB.
+	slowRate = 20 << 10
+	// anAddress is how many sockets come from one address: a gateway bounds
+	// them, and the ports of an address do.
+	anAddress = 2000
+)
 
-// dial opens a socket; one that is to stall takes almost nothing in.
-func dial(ctx context.Context, server *peer.Server, stalled bool) (*socket, error) {
+// dial opens the socket of a number, which is of a kind and lasts until ctx ends.
+func dial(ctx context.Context, server *peer.Server, number int, k kind) (*socket, error) {
 	config, err := websocket.NewConfig(strings.Replace(server.URL, "http", "ws", 1)+"/api/ws", server.URL)
 	if err != nil {
 		return nil, err
 	}
 	config.Protocol = []string{"downpour.v1"}
-	if stalled {
-		config.Dialer = &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+	dialer := &net.Dialer{}
+	if ip := net.ParseIP(config.Location.Hostname()); ip != nil && ip.IsLoopback() && ip.To4() != nil {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, byte(number/anAddress/250), byte(1+number/anAddress%250))}
+	}
+	if k == stalled || k == slow {
+		dialer.Control = func(_, _ string, c syscall.RawConn) error {
 			var err error
 			return errors.Join(c.Control(func(fd uintptr) {
-				err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, stalledBuffer)
+				err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, smallBuffer)
 			}), err)
-		}}
+		}
 	}
+	config.Dialer = dialer
 	conn, err := config.DialContext(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &socket{conn}, nil
+	from := &incoming{ctx: ctx, conn: conn}
+	if k == slow {
+		from.rate = slowRate
+	}
+	stop := context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Now()) })
+	return &socket{conn, json.NewDecoder(from), stop}, nil
 }
 
-func (s *socket) close() { s.conn.Close() }
+// incoming is what comes to a socket.
+type incoming struct {
+	ctx  context.Context
+	conn *websocket.Conn
+	rate int // bytes a second; 0 is as they come
+}
+
+// Read takes what is there, and at a rate then waits for as long as that lasts.
+func (i *incoming) Read(b []byte) (n int, err error) {
+	if i.rate > 0 {
+		b = b[:min(len(b), i.rate/10)]
+	}
+	if err := i.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	if err := i.ctx.Err(); err != nil { // it may have ended before the deadline was set
+		return 0, err
+	}
+	n, err = i.conn.Read(b)
+	if i.rate > 0 && !bench.Until(i.ctx, time.Now().Add(time.Duration(n)*time.Second/time.Duration(i.rate))) {
+		return n, i.ctx.Err()
+	}
+	return n, err
+}
+
+func (s *socket) close() {
+	s.stop()
+	s.conn.Close()
+}
 
 // subscribe asks for a query, the body of POST /api/query.
 func (s *socket) subscribe(id int, query string) error {
@@ -63,24 +115,12 @@ type message struct {
 // points are those of one group.
 type points struct{ DPS [][2]json.RawMessage }
 
-// patience is how long a socket waits for a message; a heartbeat comes sooner.
+// patience is how long a socket waits for bytes; a heartbeat comes sooner.
 const patience = 30 * time.Second
 
 // receive returns the next message. An error of a subscription is one here.
-func (s *socket) receive(ctx context.Context) (m message, err error) {
-	stop := context.AfterFunc(ctx, func() { s.conn.SetReadDeadline(time.Now()) })
-	defer stop()
-	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return m, err
-	}
-	if err := ctx.Err(); err != nil { // it may have ended before the deadline was set
-		return m, err
-	}
-	var text []byte
-	if err := websocket.Message.Receive(s.conn, &text); err != nil {
-		return m, errors.Join(ctx.Err(), err)
-	}
-	if err := json.Unmarshal(text, &m); err != nil {
+func (s *socket) receive() (m message, err error) {
+	if err := s.in.Decode(&m); err != nil {
 		return m, err
 	}
 	if m.Error != nil {
@@ -91,9 +131,9 @@ func (s *socket) receive(ctx context.Context) (m message, err error) {
 
 // receiveFrom returns when each of so many subscriptions has had a message of
 // this type.
-func (s *socket) receiveFrom(ctx context.Context, subscriptions int, kind string) error {
+func (s *socket) receiveFrom(subscriptions int, kind string) error {
 	for seen := map[string]bool{}; len(seen) < subscriptions; {
-		m, err := s.receive(ctx)
+		m, err := s.receive()
 		if err != nil {
 			return fmt.Errorf("%d of %d subscriptions have had a %s: %w", len(seen), subscriptions, kind, err)
 		}

@@ -156,7 +156,7 @@ func (t *ticks) fresh(plan int) workload.Query {
 
 // follow subscribes to all plans.
 func (t *ticks) follow(ctx context.Context) (*followers, error) {
-	s, err := dial(ctx, t.server, false)
+	s, err := dial(ctx, t.server, 0, reading)
 	if err != nil {
 		return nil, err
 	}

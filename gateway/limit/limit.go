@@ -64,9 +64,9 @@ type Entry struct {
 }
 
 // Enter makes a context of one query, with a name by which pushdown servers know
-// its parts and an account of the memory that it holds.
-func (l *Limits) Enter(ctx context.Context) (context.Context, *Entry) {
-	e := &Entry{pass: &pass{gate: l.gate}, account: l.cfg.Memory.Open(memory.Query)}
+// its parts and an account of the memory that it holds, of a class.
+func (l *Limits) Enter(ctx context.Context, class memory.Class) (context.Context, *Entry) {
+	e := &Entry{pass: &pass{gate: l.gate}, account: l.cfg.Memory.Open(class)}
 	if l.gate != nil {
 		e.account.Heavy(heavyBytes, e.pass.heavy)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"downpour/gateway/query"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/operator"
 )
 
@@ -87,20 +88,20 @@ func TestLimits_heavy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{Heavy: 1, HeavyPoints: 10})
 		budget := func(ctx context.Context) *operator.Budget { return l.Budget(ctx, &query.Query{}, &query.SubQuery{}) }
-		first, entryFirst := l.Enter(t.Context())
+		first, entryFirst := l.Enter(t.Context(), memory.Query)
 		// Two sub-queries of one query need one slot.
 		for range 2 {
 			if err := budget(first).Spend(first, 11, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
-		light, entryLight := l.Enter(t.Context())
+		light, entryLight := l.Enter(t.Context(), memory.Query)
 		if err := budget(light).Spend(light, 10, 1<<40); err != nil {
 			t.Fatal(err)
 		}
 		entryLight.Close()
 
-		second, entrySecond := l.Enter(t.Context())
+		second, entrySecond := l.Enter(t.Context(), memory.Query)
 		done := make(chan error, 1)
 		go func() { done <- budget(second).Spend(second, 11, 0) }()
 		synctest.Wait()
@@ -112,7 +113,7 @@ func TestLimits_heavy(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		third, entryThird := l.Enter(t.Context())
+		third, entryThird := l.Enter(t.Context(), memory.Query)
 		var limit *operator.LimitError
 		if err := budget(third).Spend(third, 11, 0); !errors.As(err, &limit) || limit.What != operator.Queries || limit.Limit != 1 {
 			t.Errorf("got %v, want a refusal", err)
@@ -120,7 +121,7 @@ func TestLimits_heavy(t *testing.T) {
 		entryThird.Close()
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		fourth, entryFourth := l.Enter(gone)
+		fourth, entryFourth := l.Enter(gone, memory.Query)
 		if err := budget(fourth).Spend(fourth, 11, 0); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want that the client is gone", err)
 		}

@@ -59,10 +59,6 @@ type Answer struct {
 	// Held is what the source keeps in memory for this query, bytes.
 	Held int64
 
-	// Done, if not nil, is called once the answer has been taken in, or thrown away:
-	// what was reserved for making it is needed no more.
-	Done func()
-
 	// Rows is how many rows the store delivered for the answer when it was last
 	// read whole; 0 is unknown.
 	Rows int64

@@ -60,6 +60,7 @@ func (u *Update) makeArrow() error {
 		return err
 	}
 	u.arrow = arrowForm{header: append(h, '}'), frame: out.Bytes()}
+	u.encoded.Add(int64(cap(u.arrow.header) + out.Cap()))
 	return nil
 }
 

@@ -3,13 +3,10 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
-
-	"downpour/pushdown/memory"
 )
 
 // evaluator asks one query again and again while it has subscribers.
@@ -17,9 +14,6 @@ type evaluator struct {
 	hub   *Hub
 	query query
 	epoch string
-	// account has what the last answer, its history and its source hold. Only the
-	// loop that runs changes it.
-	account *memory.Account
 
 	// mu may be taken while hub.mu is held, not the other way round.
 	mu struct {
@@ -31,7 +25,8 @@ type evaluator struct {
 		fresh    bool // answered since the loop started
 		seq      uint64
 		state    *state
-		bytes    int64
+		held     Held
+		ticks    uint64   // times that it was counted what is held
 		tracks   []*track // the last is the newest
 		made     int      // tracks, ever
 		err      *Error   // of the last ask
@@ -42,7 +37,7 @@ type evaluator struct {
 }
 
 func newEvaluator(h *Hub, q query, epoch string) *evaluator {
-	e := &evaluator{hub: h, query: q, epoch: epoch, account: h.cfg.Memory.Open(memory.Live)}
+	e := &evaluator{hub: h, query: q, epoch: epoch}
 	e.mu.subs = map[*Subscription]struct{}{}
 	e.mu.state = &state{}
 	return e
@@ -124,17 +119,16 @@ func (e *evaluator) run(ctx context.Context) {
 	defer func() { from.Close() }()
 	for {
 		start := time.Now()
-		a, err := e.hub.ask(ctx, e.query, from)
+		work, leave := e.hub.enter(ctx)
+		a, err := e.hub.ask(work, e.query, from)
 		if err == nil {
-			if err = e.makeRoom(ctx, &a); err != nil { // what comes next must not build on a lost answer
+			if err = e.makeRoom(work, &a); err != nil { // what comes next must not build on a lost answer
 				from.Close()
 				from = e.hub.source(e.query)
 			}
 		}
 		over := e.publish(ctx, a, err)
-		if a.Done != nil {
-			a.Done()
-		}
+		leave()
 		if over {
 			return
 		}
@@ -188,15 +182,18 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 		return true // stopped meanwhile; another loop may run already
 	}
 	if err == nil {
-		err = e.acceptLocked(now, ch, now.bytes()+a.Held)
+		err = e.acceptLocked(now, ch, a.Held)
 	}
 	if err != nil {
 		e.failLocked(err)
 	}
 	if e.mu.final || e.mu.complete {
 		e.mu.stop()
-		e.hub.removeLocked(e) // its memory goes with its last subscriber
-		over = true
+		if over = true; e.mu.final {
+			e.hub.forgetLocked(e)
+		} else {
+			e.hub.removeLocked(e) // the answer stays until its last subscriber has it
+		}
 	}
 	for s := range e.mu.subs {
 		s.wake()
@@ -223,14 +220,11 @@ func (e *evaluator) last() *state {
 	return e.mu.state
 }
 
-func (e *evaluator) acceptLocked(now *state, ch *changes, size int64) error {
-	if total := e.hub.bytes.Add(size - e.mu.bytes); total > e.hub.cfg.MaxBytes {
-		e.hub.bytes.Add(e.mu.bytes - size)
-		return &Error{Code: 413, Message: fmt.Sprintf("The answers of all live queries would take %d bytes, more than the %d allowed; "+
-			"please ask for less time, fewer groups or a coarser downsample", total, e.hub.cfg.MaxBytes)}
+// acceptLocked takes in an answer, over a source that keeps so much.
+func (e *evaluator) acceptLocked(now *state, ch *changes, source int64) error {
+	if err := e.hub.hold(e, now, source); err != nil {
+		return err
 	}
-	e.mu.bytes = size
-	defer func() { e.account.Release(e.account.Held() - size - e.historyLocked()) }()
 	recovered := e.mu.err != nil
 	e.mu.state = now
 	e.mu.err, e.mu.fresh, e.mu.complete = nil, true, !e.query.live
@@ -239,15 +233,6 @@ func (e *evaluator) acceptLocked(now *state, ch *changes, size int64) error {
 		e.recordLocked(ch)
 	}
 	return nil
-}
-
-// historyLocked is about what the changes that are kept take. Tracks share their
-// columns.
-func (e *evaluator) historyLocked() (bytes int64) {
-	for _, t := range e.mu.tracks {
-		bytes = max(bytes, int64(t.points)*cellBytes)
-	}
-	return bytes
 }
 
 // recordLocked adds the change to the tracks in use; others are forgotten, but

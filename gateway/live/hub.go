@@ -26,15 +26,22 @@ type Config struct {
 	// whole by Ask. What has an end is always asked by Ask.
 	Follow func(query json.RawMessage) Source
 
+	// Enter, if set, makes the context of each ask, with what it may hold of what
+	// all share; leave gives that back, once the answer is taken in.
+	Enter func(context.Context) (_ context.Context, leave func())
+
 	Interval time.Duration // between the starts of two asks of a query; 1 s
 	Quick    time.Duration // the same, where the source knows that there is news; 200 ms
 	Linger   time.Duration // how long an evaluator without subscribers is kept for resume; 15 s
 	Queries  int           // distinct queries at a time; 1,000
 	Asks     int           // asks that run at a time; 8
-	MaxBytes int64         // what all last answers together may hold; 256 MiB
-	Memory   *memory.Pool  // what answers and messages reserve their bytes from; nil is no bound
+	MaxBytes int64         // what all last answers and their sources together may hold; 256 MiB
+	Memory   *memory.Pool  // what messages on their way reserve their bytes from; nil is no bound
 	Log      *slog.Logger  // slog.Default
 }
+
+// DefaultMaxBytes is the default of Config.MaxBytes.
+const DefaultMaxBytes = 256 << 20
 
 func (c *Config) setDefaults() {
 	orDefault(&c.Interval, time.Second)
@@ -42,7 +49,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Linger, 15*time.Second)
 	orDefault(&c.Queries, 1000)
 	orDefault(&c.Asks, 8)
-	orDefault(&c.MaxBytes, 256<<20)
+	orDefault(&c.MaxBytes, DefaultMaxBytes)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -100,11 +107,16 @@ type Hub struct {
 	cfg      Config
 	instance string // makes epochs of this process unlike those of any other
 	slots    chan struct{}
-	bytes    atomic.Int64    // held by last answers
-	messages *memory.Account // of messages on their way, see Update
 	asks     atomic.Int64
 	merged   atomic.Int64
 	work     sync.WaitGroup
+
+	messages *memory.Account // of messages, see Update.lend
+	// total may be locked while any other lock is held.
+	total struct {
+		sync.Mutex
+		held Held
+	}
 
 	mu struct {
 		sync.Mutex
@@ -179,9 +191,7 @@ func (h *Hub) removeLocked(e *evaluator) {
 // forgetLocked drops an evaluator. REQUIRES: h.mu and e.mu are held.
 func (h *Hub) forgetLocked(e *evaluator) {
 	h.removeLocked(e)
-	h.bytes.Add(-e.mu.bytes)
-	e.mu.bytes = 0
-	e.account.Close()
+	h.release(e)
 }
 
 // Close ends all evaluators and waits for their asks to return.
@@ -205,14 +215,14 @@ type Stats struct {
 	Subscribers int
 	Asks        int64 // since the start
 	Merged      int64 // updates that stood for several ticks, or for a lost history
-	Bytes       int64 // held by last answers and their sources
+	Bytes       int64 // held, see Held
 }
 
 // Stats returns the counts of now.
 func (h *Hub) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	st := Stats{Queries: len(h.mu.evaluators), Asks: h.asks.Load(), Merged: h.merged.Load(), Bytes: h.bytes.Load()}
+	st := Stats{Queries: len(h.mu.evaluators), Asks: h.asks.Load(), Merged: h.merged.Load(), Bytes: h.Held().Total()}
 	for _, e := range h.mu.evaluators {
 		e.mu.Lock()
 		st.Subscribers += len(e.mu.subs)
@@ -238,4 +248,12 @@ func (h *Hub) ask(ctx context.Context, q query, from Source) (a Answer, err erro
 	}()
 	h.asks.Add(1)
 	return from.Next(ctx, time.Now())
+}
+
+// enter makes the context of an ask and of what is done with its answer.
+func (h *Hub) enter(ctx context.Context) (_ context.Context, leave func()) {
+	if h.cfg.Enter == nil {
+		return ctx, func() {}
+	}
+	return h.cfg.Enter(ctx)
 }

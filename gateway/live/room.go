@@ -8,38 +8,29 @@ import (
 	"downpour/pushdown/memory"
 )
 
-// Bytes of a point in a group's columns, and of a group beside them, about.
-const (
-	cellBytes  = 17
-	groupBytes = 512
-)
-
-// bytes is about what a state holds in memory.
-func (s *state) bytes() int64 { return groupBytes*int64(len(s.groups)) + cellBytes*int64(s.points) }
-
-// makeRoom reserves what taking in an answer takes, before it does: the answer,
-// what differs from the one before, which is there until the end, and what the
-// source holds. acceptLocked gives back what is too much.
+// makeRoom reserves, in the account of the ask, what taking in an answer takes
+// beside the answer, before it does: the columns of a client's times, and what
+// differs from the answer before, which is there until the end.
 func (e *evaluator) makeRoom(ctx context.Context, a *Answer) error {
-	need := a.Held
+	need := int64(0)
 	for i := range a.Results {
-		need += groupBytes + 2*cellBytes*int64(a.Results[i].Points.Len())
+		need += groupBytes + 2*pointBytes*int64(a.Results[i].Points.Len())
 	}
 	last := e.last()
 	for i := range a.Changes {
 		c := &a.Changes[i]
 		if c.Anew != nil {
-			need += groupBytes + 2*cellBytes*int64(c.Anew.Points.Len())
+			need += groupBytes + 2*pointBytes*int64(c.Anew.Points.Len())
 			continue
 		}
 		if g := last.groups[last.byKey[keyOf(c.QueryIndex, c.Key)]]; g != nil {
-			need += cellBytes * int64(len(g.cells.time)) // its columns are made anew
+			need += pointBytes * int64(len(g.cells.time)) // its columns are made anew
 		}
 		for _, w := range c.Windows {
-			need += groupBytes + 2*cellBytes*int64(w.Points.Len())
+			need += groupBytes + 2*pointBytes*int64(w.Points.Len())
 		}
 	}
-	return noRoom(e.account.Reserve(ctx, need))
+	return noRoom(memory.Reserve(ctx, need))
 }
 
 // noRoom words a reservation's refusal for clients.

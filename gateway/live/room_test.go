@@ -37,48 +37,48 @@ func fillPool(p *memory.Pool) (free func()) {
 	}
 }
 
-func held(p *memory.Pool) int64 { return p.Stats().Held[memory.Live] }
+// lent is what live queries have reserved.
+func lent(p *memory.Pool) int64 { return p.Stats().Held[memory.Live] }
 
-// What a live query holds is reserved as long as it is held, a query with an end
-// that is read slowly too.
-func TestRoom_held(t *testing.T) {
-	for _, query := range []string{`{"start":"1h-ago"}`, `{"start":"1h-ago","end":"now"}`} {
-		synctest.Test(t, func(t *testing.T) {
-			pool, done := memory.New(256<<20), 0
-			h := New(Config{Log: quiet, Memory: pool, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) {
-				a := many(100_000)
-				a.Done = func() { done++ }
-				return a, nil
-			}})
-			defer h.Close()
-			c, _ := subscribe(t, h, query)
-			synctest.Wait()
-			if n := held(pool); n < 100_000*cellBytes || n > 100_000*5*cellBytes {
-				t.Errorf("%d bytes are reserved, want at least %d", n, 100_000*cellBytes)
-			}
-			if u := c.sub.Next(); u == nil || u.Kind != KindSnapshot || done != 1 {
-				t.Errorf("got %+v, answers done with %d, want a snapshot and 1", u, done)
-			}
-			c.sub.Close()
-			time.Sleep(time.Minute) // longer than it lingers
-			if n := held(pool); n != 0 {
-				t.Errorf("%s: %d bytes are reserved at the end", query, n)
-			}
-		})
+// entering gives each ask an account of a pool, as gateways do.
+func entering(p *memory.Pool) func(context.Context) (context.Context, func()) {
+	return func(ctx context.Context) (context.Context, func()) {
+		account := p.Open(memory.Live)
+		return memory.With(ctx, account), account.Close
 	}
+}
+
+// A query with an end holds its answer until its last subscriber has it.
+func TestRoom_held(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(Config{Log: quiet, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) { return many(100_000), nil }})
+		defer h.Close()
+		c, _ := subscribe(t, h, `{"start":"1h-ago","end":"now"}`)
+		synctest.Wait()
+		if n := h.Held().Answer; n < 100_000*pointBytes {
+			t.Errorf("%d bytes are held, want at least %d", n, 100_000*pointBytes)
+		}
+		if u := c.sub.Next(); u == nil || u.Kind != KindSnapshot {
+			t.Errorf("got %+v, want a snapshot", u)
+		}
+		c.sub.Close()
+		if n := h.Held(); n != (Held{}) {
+			t.Errorf("%+v is held at the end", n)
+		}
+	})
 }
 
 func TestRoom_tooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := memory.New(64 << 20)
-		h := New(Config{Log: quiet, Memory: pool, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) { return many(2_000_000), nil }})
+		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) { return many(2_000_000), nil }})
 		defer h.Close()
 		c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
 		synctest.Wait()
 		if u := c.sub.Next(); u == nil || u.Err == nil || u.Err.Code != 413 || u.Err.Temporary {
 			t.Errorf("got %+v, want error 413", u)
 		}
-		if n := held(pool); n != 0 {
+		if n := lent(pool); n != 0 {
 			t.Errorf("%d bytes are reserved", n)
 		}
 	})
@@ -108,7 +108,7 @@ func TestRoom_later(t *testing.T) {
 		pool := memory.New(64 << 20)
 		free := fillPool(pool)
 		asked, opened := 0, 0
-		h := New(Config{Log: quiet, Memory: pool, Follow: func(json.RawMessage) Source {
+		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), Follow: func(json.RawMessage) Source {
 			opened++
 			return &onlyNews{asked: &asked, fresh: true}
 		}})

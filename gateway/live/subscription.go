@@ -13,6 +13,7 @@ type Subscription struct {
 	errSeen  int
 	complete bool
 	over     bool
+	sending  *Update // what Next returned last: it is on its way until the next call
 }
 
 // Close ends the subscription. It may be called again.
@@ -53,6 +54,13 @@ func (s *Subscription) Next() *Update {
 	e := s.evaluator
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
+	s.sending = s.nextLocked()
+	return s.sending
+}
+
+func (s *Subscription) nextLocked() *Update {
+	e := s.evaluator
 	if _, here := e.mu.subs[s]; !here || s.over {
 		return nil
 	}
@@ -104,7 +112,7 @@ func (s *Subscription) snapshotLocked(merged bool) *Update {
 	if *shared == nil {
 		now := e.mu.state
 		*shared = &Update{account: e.hub.messages, Kind: KindSnapshot, Epoch: s.track.epoch, Seq: s.seq, merged: merged, millis: !e.query.seconds,
-			groups: s.track.list(now), missing: now.missing, rows: now.rows, finalBefore: now.finalBefore}
+			groups: s.track.list(now), points: now.points, missing: now.missing, rows: now.rows, finalBefore: now.finalBefore}
 	}
 	return *shared
 }

@@ -24,6 +24,7 @@ type track struct {
 	users   int
 	history []*delta // consecutive, oldest first
 	points  int      // in history
+	bytes   int64    // that it takes, without its messages
 
 	// The snapshots of the last seq asked for, so that each is encoded once: for
 	// those who join, and for those who were too slow.
@@ -97,9 +98,11 @@ func (t *track) record(seq uint64, ch *changes, s *state) {
 	d := t.localise(seq, ch, s)
 	t.history = append(t.history, d)
 	t.points += d.points()
+	t.bytes += d.bytes()
 	budget := max(historyPoints, s.points)
 	for len(t.history) > historyTicks || t.points > budget && len(t.history) > 1 {
 		t.points -= t.history[0].points()
+		t.bytes -= t.history[0].bytes()
 		t.history[0] = nil
 		t.history = t.history[1:]
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"downpour/encoding"
 	"downpour/pushdown/memory"
@@ -34,6 +35,7 @@ type Update struct {
 	millis bool
 	merged bool     // stands for several changes: the subscriber was slow
 	groups []*group // of KindSnapshot
+	points int      // in them
 	// missing are the key ranges that lack, rows the number of rows read for the
 	// answer, of a KindSnapshot.
 	missing     [][2]string
@@ -43,9 +45,12 @@ type Update struct {
 
 	account *memory.Account // of the messages' memory
 
-	mu    sync.Mutex
-	json  []byte // nil until it is asked for
-	arrow arrowForm
+	mu      sync.Mutex
+	json    []byte // nil until it is asked for
+	arrow   arrowForm
+	encoded atomic.Int64 // bytes of the forms made so far
+
+	counted uint64 // the tick that counted it last; guarded by evaluator.mu
 }
 
 // Ends tells whether the subscription is over after this update.
@@ -64,7 +69,8 @@ func (u *Update) JSON() ([]byte, error) {
 		if err := u.lend(); err != nil {
 			return nil, err
 		}
-		u.json = u.appendJSON(make([]byte, 0, u.size()))
+		u.json = u.appendJSON(make([]byte, 0, u.textBytes()))
+		u.encoded.Add(int64(cap(u.json)))
 	}
 	return u.json, nil
 }

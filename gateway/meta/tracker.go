@@ -55,6 +55,9 @@ type Tracker struct {
 	closed  bool
 	dropped int64
 
+	life context.Context // of writes
+	end  context.CancelFunc
+
 	turn chan struct{} // holds one token: whoever writes takes it
 	wake chan struct{}
 	stop chan struct{}
@@ -88,6 +91,7 @@ func newCollected() *collected { return &collected{index: map[string]int{}} }
 // NewTracker starts a tracker. Close it to write what is left.
 func NewTracker(cfg TrackerConfig) *Tracker {
 	t := &Tracker{cfg: cfg.withDefaults(), pending: newCollected(), turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	t.life, t.end = context.WithCancel(context.Background())
 	t.known = newKnown(t.cfg.Pending)
 	t.turn <- struct{}{}
 	t.done.Go(t.run)
@@ -199,6 +203,7 @@ func (t *Tracker) Flush(ctx context.Context) error {
 	// Whoever asked may leave; the work goes on for all.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.cfg.Timeout)
 	defer cancel()
+	defer context.AfterFunc(t.life, cancel)()
 	rest, err := t.write(ctx, work)
 	t.back(rest)
 	return err
@@ -233,5 +238,8 @@ func (t *Tracker) Close() error {
 	}
 	close(t.stop)
 	t.done.Wait()
-	return t.Flush(context.Background())
+	return t.Flush(t.life)
 }
+
+// Abandon ends the wait for a store that does not answer, and that of Close.
+func (t *Tracker) Abandon() { t.end() }

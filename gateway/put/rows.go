@@ -119,6 +119,14 @@ func (r *rows) entries(i int) []byte {
 	return r.values[to.end-to.size : to.end : to.end]
 }
 
+// points counts them.
+func (r *rows) points() (n int) {
+	for i := range r.list {
+		n += r.list[i].points
+	}
+	return n
+}
+
 // reset empties r for another batch.
 func (r *rows) reset() {
 	clear(r.index)

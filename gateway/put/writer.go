@@ -32,7 +32,9 @@ type Config struct {
 	// Allowed are characters that names may have beside the usual ones.
 	// Source: tsd.core.tag.allow_specialchars.
 	Allowed []rune
-	// Timeout bounds one write. Default 30 s.
+	// Timeout bounds one write. Default 2 min: a region of HBase that flushes, or
+	// goes to another server, takes no writes for tens of seconds, and who sends
+	// a point again because it was refused only adds to that.
 	Timeout time.Duration
 	// Observer, if set, is told of every row written.
 	Observer Observer
@@ -56,7 +58,7 @@ func (c Config) withDefaults() Config {
 		c.Lanes = 1
 	}
 	if c.Timeout == 0 {
-		c.Timeout = 30 * time.Second
+		c.Timeout = 2 * time.Minute
 	}
 	return c
 }
@@ -82,6 +84,9 @@ func (e *storageError) Unwrap() error { return e.err }
 // ErrClosing is returned for points that come after Close.
 var ErrClosing = errors.New("the writer is closing")
 
+// errAbandoned ends the wait for a store that does not answer.
+var errAbandoned = fmt.Errorf("%w, and the store has not answered: the points may be stored, or not", ErrClosing)
+
 // Writer collects points and writes them. All methods may be called from many
 // goroutines. A full lane makes Add wait; nothing is ever dropped.
 type Writer struct {
@@ -91,15 +96,19 @@ type Writer struct {
 	lanes  []*lane
 	free   chan *rows // of earlier batches, empty
 	wg     sync.WaitGroup
+	life   context.Context // of writes
+	end    context.CancelFunc
 
 	mu      sync.Mutex
-	closing bool // no bundle begins to be written any more
+	closing bool            // no bundle begins to be written any more
+	writing map[*Batch]bool // handed to the store and not settled; nil once abandoned
 }
 
 // New starts a writer. Close it to write what is left.
 func New(cfg Config, w store.Writer, series *Series) *Writer {
 	cfg = cfg.withDefaults()
-	out := &Writer{cfg: cfg, store: w, series: series, free: make(chan *rows, cfg.Lanes+runtime.GOMAXPROCS(0))}
+	out := &Writer{cfg: cfg, store: w, series: series, free: make(chan *rows, cfg.Lanes+runtime.GOMAXPROCS(0)), writing: map[*Batch]bool{}}
+	out.life, out.end = context.WithCancel(context.Background())
 	for range cfg.Lanes {
 		l := &lane{opened: make(chan struct{}, 1), full: make(chan struct{}, 1), room: make(chan struct{})}
 		out.lanes = append(out.lanes, l)
@@ -188,7 +197,18 @@ func (w *Writer) addEntry(ctx context.Context, l *lane, s *SeriesKey, base uint3
 // failed is not used again: a call that timed out may still read it.
 func (w *Writer) settle(b *Batch) {
 	r := b.rows
+	if !w.hand(b) {
+		b.finish(errAbandoned)
+		return
+	}
 	err := w.write(r)
+	w.mu.Lock()
+	mine := w.writing[b]
+	delete(w.writing, b)
+	w.mu.Unlock()
+	if !mine {
+		return // nobody waits any more
+	}
 	b.finish(err)
 	if err != nil {
 		return
@@ -198,6 +218,18 @@ func (w *Writer) settle(b *Batch) {
 	case w.free <- r:
 	default:
 	}
+}
+
+// hand notes that a batch goes to the store; false once the store is not waited
+// for any more.
+func (w *Writer) hand(b *Batch) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.writing == nil {
+		return false
+	}
+	w.writing[b] = true
+	return true
 }
 
 // rows are empty ones.
@@ -222,7 +254,7 @@ func (w *Writer) start(b *Batch) {
 }
 
 func (w *Writer) write(r *rows) error {
-	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(w.life, w.cfg.Timeout)
 	defer cancel()
 	r.deal()
 	mutations, err := r.cells.make(r, w.cfg.Form)
@@ -248,6 +280,12 @@ func (w *Writer) observe(r *rows) {
 // Close writes what was accepted and ends the writer. Points that come later
 // are refused.
 func (w *Writer) Close() {
+	w.close()
+	w.wg.Wait()
+	w.end()
+}
+
+func (w *Writer) close() {
 	w.mu.Lock()
 	w.closing = true
 	w.mu.Unlock()
@@ -258,5 +296,27 @@ func (w *Writer) Close() {
 		signal(l.opened)
 		signal(l.full)
 	}
-	w.wg.Wait()
+}
+
+// Abandon ends the wait for a store that does not answer: whoever waits for a
+// point that is not stored yet is told so, and no other is taken. It returns how
+// many points these are.
+func (w *Writer) Abandon() (points int) {
+	w.close()
+	w.mu.Lock()
+	left := w.writing
+	w.writing = nil
+	w.mu.Unlock()
+	w.end()
+	for b := range left {
+		points += b.rows.points()
+		b.finish(errAbandoned)
+	}
+	for _, l := range w.lanes {
+		if b, _ := l.take(); b != nil {
+			points += b.rows.points()
+			b.finish(errAbandoned)
+		}
+	}
+	return points
 }

@@ -19,6 +19,10 @@ var ofLiveQueries = []mutant{
 		old: "		p.looked = now\n		p.rewind()\n", new: "		p.looked = now\n",
 		test: "TestPoller_late",
 	}, {
+		name: "clocks-are-right", file: "gateway/live/follow/poller.go",
+		old: "since.Add(-skew-p.delay.known())", new: "since.Add(-skew)",
+		test: "TestPoller_clockBehind",
+	}, {
 		name: "write-told-late", file: "gateway/live/follow/added.go", // after one that removed it
 		old: "	s.reread[string(row)] = struct{}{}\n", new: "",
 		test: "TestWatched_toldLate",

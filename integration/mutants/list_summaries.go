@@ -86,8 +86,36 @@ var ofSummaries = []mutant{
 		test: "TestMark_regions",
 	}, {
 		name: "mark-outlives-the-server", file: "pushdown/store/hbase/mark.go",
-		old: "regionState{string(loc.name), c.id, n}", new: "regionState{string(loc.name), 0, n}",
+		old: "conn: c.id, readPoint: n}", new: "conn: c.id * 0, readPoint: n}",
 		test: "TestMark_regions",
+	}, {
+		name: "opening-ignored", file: "pushdown/store/hbase/mark.go",
+		old: "		states[i].opening = after[i].number\n", new: "",
+		test: "TestMark_replaced",
+	}, {
+		name: "opening-read-once", file: "pushdown/store/hbase/opening.go",
+		old: "		if o.as != as {\n", new: "		if o.as.conn != as.conn {\n",
+		test: "TestMark_replaced",
+	}, {
+		name: "opening-of-before-or-after", file: "pushdown/store/hbase/mark.go",
+		old: "		if before[i].number != after[i].number {\n", new: "		if before[i].number == 0 {\n",
+		test: "TestMark_interleaved",
+	}, {
+		name: "clones-at-one-number", file: "pushdown/store/hbase/opening.go",
+		old: "		b = binary.BigEndian.AppendUint64(b, uint64(c.Timestamp))\n", new: "",
+		test: "pushdown/summary TestLaw_hbase",
+	}, {
+		name: "region-being-opened", file: "pushdown/store/hbase/opening.go",
+		old: "!ok || c.Timestamp != state.Timestamp {", new: "!ok && c.Timestamp != state.Timestamp {",
+		test: "TestRowOfOpening",
+	}, {
+		name: "dropped-answers-stay", file: "pushdown/summary/cache.go",
+		old: "	clear(c.entries)\n", new: "",
+		test: "TestCache_drop",
+	}, {
+		name: "servers-drop-nothing", file: "gateway/exec/exec.go",
+		old: "	return e.book.dropCaches(ctx)\n", new: "	return nil\n",
+		test: "TestExecutor_dropCaches",
 	}, {
 		name: "time-to-live-overlooked", file: "pushdown/store/hbase/lasting.go",
 		old: `ttl != "" && ttl != forever`, new: `ttl == "" && ttl != forever`,

@@ -315,8 +315,7 @@ func (p *Pool) untangleLocked() {
 		}
 	}
 
-	// What live queries hold stays held, whoever waits.
-	if len(waiting) < 2 || held == 0 || held < p.common.used-p.holds[Live] {
+	if len(waiting) < 2 || held < p.common.used {
 		return
 	}
 	p.queue = slices.DeleteFunc(p.queue, func(w *waiter) bool { return w == youngest })

@@ -32,7 +32,7 @@ type Class uint8
 const (
 	Query Class = iota
 	Write
-	Live // held as long as somebody subscribes
+	Live // a live query's work; it has no share of its own
 	classes
 )
 
@@ -106,9 +106,12 @@ func (p *Pool) Total() int64 {
 	return p.total
 }
 
+// CacheShare is the most that one cache may hold of a budget: a twentieth, so that
+// several of them leave most of it to requests.
+func CacheShare(total int64) int64 { return total / 20 }
+
 // Cache takes up to want bytes from the budget for good and returns how many a
-// cache may hold: at most an eighth of the budget, so that several caches leave
-// most of it to requests.
+// cache may hold: at most CacheShare.
 func (p *Pool) Cache(want int64) int64 {
 	if p == nil {
 		return want
@@ -116,7 +119,7 @@ func (p *Pool) Cache(want int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	got := max(0, min(want, p.total/8, p.common.size/2))
+	got := max(0, min(want, CacheShare(p.total), p.common.size/2))
 	p.caches += got
 	p.common.size -= got
 	p.most = p.common.size / 2

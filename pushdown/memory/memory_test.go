@@ -259,10 +259,11 @@ func TestAccount_heavy(t *testing.T) {
 func TestPool_Cache(t *testing.T) {
 	p := New(128 * mib)
 	common := p.common.size
-	if got := p.Cache(1 << 40); got != 16*mib {
-		t.Errorf("got %d bytes, want an eighth", got)
+	share := p.Cache(1 << 40)
+	if share != 128*mib/20 {
+		t.Errorf("got %d bytes, want a twentieth", share)
 	}
-	if got := p.Cache(mib); got != mib || p.common.size != common-17*mib || p.Stats().Caches != 17*mib {
+	if got := p.Cache(mib); got != mib || p.common.size != common-share-mib || p.Stats().Caches != share+mib {
 		t.Errorf("got %d bytes, %d are left in common, %d are the caches'", got, p.common.size, p.Stats().Caches)
 	}
 }

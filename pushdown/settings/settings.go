@@ -123,7 +123,7 @@ func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 	log.Info("memory that queries, puts, live queries and caches may hold together", "bytes", bytes, "from", from)
 	pool := memory.New(bytes)
 	if c.Embedded() {
-		pool.Cache(StoreCache(bytes))
+		pool.Cache(storeCacheUsual)
 	}
 	return pool, nil
 }
@@ -142,8 +142,11 @@ func (c *Common) OutsideHeap() int64 {
 	return StoreCache(bytes)
 }
 
+// storeCacheUsual is the embedded store's cache where memory is not short.
+const storeCacheUsual = 128 << 20
+
 // StoreCache is what the embedded store's cache of blocks may hold of a budget.
-func StoreCache(budget int64) int64 { return min(128<<20, budget/8) }
+func StoreCache(budget int64) int64 { return min(storeCacheUsual, memory.CacheShare(budget)) }
 
 // ParseBytes reads a number of bytes with or without KiB, MiB or GiB behind it.
 func ParseBytes(text string) (int64, error) {

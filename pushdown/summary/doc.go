@@ -16,10 +16,11 @@
 //
 // How the stores make marks stands at their Mark: the embedded store counts the
 // changes of each hour of each metric; HBase tells the MVCC read point of each
-// region, which every change of the region moves, and no clock or cell timestamp
-// takes part. So late points, overwrites with the same length in the same
-// millisecond, deletes, OpenTSDB's compaction, bulk loads, moves and splits are
-// all seen, by the same rule.
+// region, which every change of the region moves, and hbase:meta which opening of
+// the region that is; no clock of a region server and no cell timestamp takes part.
+// So late points, overwrites with the same length in the same millisecond, deletes,
+// OpenTSDB's compaction, bulk loads, moves, splits, and a table that is restored,
+// cloned or made anew are all seen, by the same rule.
 //
 // # What is not done, and why
 //

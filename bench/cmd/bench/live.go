@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"downpour/bench"
@@ -32,10 +33,10 @@ func (s *session) liveFlags() *liveFlags {
 	s.flags.StringVar(&f.url, "url", "", "gateway to ask, for the parts frames and sockets; empty starts one for each store")
 	s.flags.StringVar(&f.stores, "stores", "embedded,hbase", "stores to start a gateway on, by comma")
 	s.flags.StringVar(&f.parts, "parts", "frames,sockets,tick,answers", "what to measure: put to frame; many sockets; a tick against asking again; the Arrow answer against JSON, the scan and the wire")
-	s.flags.StringVar(&f.sockets, "sockets", "1,100,1000", "numbers of sockets on one plan, by comma")
+	s.flags.StringVar(&f.sockets, "sockets", "1,100,1000", "numbers of sockets: of the part frames on one plan, by comma; without that part, of the part sockets")
 	s.flags.IntVar(&f.Puts, "puts", 30, "points put, each plan")
 	s.flags.DurationVar(&f.Every, "every", 537*time.Millisecond, "time between two; no divisor of a tick, or all would meet it at the same place")
-	s.flags.IntVar(&f.Crowd, "crowd", 2000, "sockets of the part sockets, a tenth of them stalled")
+	s.flags.IntVar(&f.Crowd, "crowd", 2000, "sockets of the part sockets, a tenth each stalled, slow and half-open")
 	s.flags.IntVar(&f.CrowdPlans, "plans", 50, "plans that they are on")
 	s.flags.IntVar(&f.Data.Hosts, "hosts", 1000, "series of tick and answers")
 	s.flags.IntVar(&f.Data.Hours, "hours", 6, "hours of them, up to now")
@@ -61,6 +62,9 @@ func liveQueries(ctx context.Context, s *session) error {
 	var err error
 	if f.Sockets, err = numbers(f.sockets); err != nil {
 		return fmt.Errorf("sockets: %w", err)
+	}
+	if s.given("sockets") && !slices.Contains(f.Parts, "frames") {
+		f.Crowd = f.Sockets[len(f.Sockets)-1]
 	}
 	f.Progress = func(what string, total int64) *progress.Progress { return progress.New(s.errs, what, total) }
 	r := s.report()

@@ -119,6 +119,12 @@ func (s *session) parse(operands int) error {
 	return nil
 }
 
+// given tells whether the command line has a flag.
+func (s *session) given(name string) (found bool) {
+	s.flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}
+
 // saveFlag adds the flag that says where reports go.
 func (s *session) saveFlag() {
 	s.flags.StringVar(&s.results, "results", "build/bench", "directory that the report goes to (a page, JSON, lines for benchstat); empty for none")

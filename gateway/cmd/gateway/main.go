@@ -88,6 +88,26 @@ func waiting(log *slog.Logger, address string) (answered func()) {
 	return func() { t.Stop() }
 }
 
+// storeEnd is how long a store may take to close.
+const storeEnd = 20 * time.Second
+
+// closeStore closes a store, but does not wait for one that stands still: what
+// was acknowledged is in its log.
+func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
+	closed := make(chan error, 1)
+	go func() { closed <- st.Close() }()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err := <-closed:
+		if err != nil {
+			log.Error("the store was not closed in good order", "err", err)
+		}
+	case <-timer.C:
+		log.Error("the store did not close and is left as after a crash", "waited", patience)
+	}
+}
+
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	outside := cfg.OutsideHeap()
@@ -95,7 +115,7 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	defer st.Close()
+	defer closeStore(st, storeEnd, log)
 	answered := waiting(log, cfg.Store)
 	defer answered()
 	if o.createTables || cfg.Embedded() {

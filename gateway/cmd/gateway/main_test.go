@@ -26,3 +26,26 @@ func TestWaiting(t *testing.T) {
 		})
 	}
 }
+
+// closing takes a while.
+type closing time.Duration
+
+func (c closing) Close() error {
+	time.Sleep(time.Duration(c))
+	return nil
+}
+
+// A store that stands still does not keep the program from ending.
+func TestCloseStore(t *testing.T) {
+	for takes, want := range map[time.Duration]string{storeEnd - 1: "", time.Hour: "did not close"} {
+		synctest.Test(t, func(t *testing.T) {
+			var logged bytes.Buffer
+			began := time.Now()
+			closeStore(closing(takes), storeEnd, slog.New(slog.NewTextHandler(&logged, nil)))
+			if took := time.Since(began); took > storeEnd || !strings.Contains(logged.String(), want) || want == "" && logged.Len() > 0 {
+				t.Errorf("a close of %v: returned after %v, logged %q, want %q", takes, took, &logged, want)
+			}
+			time.Sleep(takes) // and its goroutine ends
+		})
+	}
+}

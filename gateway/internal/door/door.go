@@ -68,14 +68,16 @@ func (d *Door) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops accepting and ends the telnet connections, each after the lines
-// it has already read. The HTTP server closes its own.
+// Close stops accepting and lets the telnet connections end, each after the
+// lines it has already read. The HTTP server closes its own. It does not wait for
+// them: the HTTP server calls it first when it shuts down, and holds a lock.
 func (d *Door) Close() error {
 	d.cancel()
-	err := d.Listener.Close()
-	d.wg.Wait()
-	return err
+	return d.Listener.Close()
 }
+
+// Wait returns once the telnet connections have ended, after Close.
+func (d *Door) Wait() { d.wg.Wait() }
 
 func (d *Door) accept() {
 	defer d.wg.Done()

@@ -37,6 +37,7 @@ func open(t *testing.T, cfg Config) (address string) {
 	go func() { defer close(done); srv.Serve(d) }()
 	t.Cleanup(func() {
 		d.Close()
+		d.Wait()
 		srv.Close()
 		<-done
 	})

@@ -23,7 +23,7 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) (err error) {
 	if err != nil {
 		return err
 	}
-	whole, entered := a.Limits.Enter(r.Context())
+	whole, entered := a.Limits.Enter(r.Context(), memory.Query)
 	defer entered.Close()
 	ctx, cancel := context.WithTimeout(whole, a.Timeout)
 	defer cancel()

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -51,7 +52,7 @@ type Config struct {
 	Authorize func(token string) bool
 
 	Subscriptions int           // a socket; 100
-	Sockets       int           // at a time; 4,096
+	Sockets       int           // at a time; 16,384
 	ReadLimit     int64         // bytes a message; 64 KiB
 	CloseWait     time.Duration // for a close frame; 10 s
 	PingEvery     time.Duration // 20 s
@@ -62,7 +63,7 @@ type Config struct {
 
 func (c *Config) setDefaults() {
 	orDefault(&c.Subscriptions, 100)
-	orDefault(&c.Sockets, 4096)
+	orDefault(&c.Sockets, 16384)
 	orDefault(&c.ReadLimit, 64<<10)
 	orDefault(&c.CloseWait, 10*time.Second)
 	orDefault(&c.PingEvery, 20*time.Second)
@@ -130,7 +131,7 @@ func (s *Server) Open() int {
 	return s.mu.open
 }
 
-// ServeHTTP upgrades the connection and serves it until it ends. Refusals are
+// ServeHTTP upgrades the connection, which is served until it ends. Refusals are
 // plain text: what a browser hides from scripts, its developer tools show.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, status, reason := s.check(r)
@@ -148,7 +149,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		conn.Close()
 		return
 	}
+	// The handler ends here, and with it what the HTTP server keeps for a request:
+	// buffers and headers, more than the socket itself takes.
+	go s.serve(conn, token)
+}
+
+// serve serves a socket until it ends. A panic ends the socket, not the process.
+func (s *Server) serve(conn *websocket.Conn, token string) {
 	defer s.leave()
+	defer func() {
+		if p := recover(); p != nil {
+			s.cfg.Log.Error("stream: a socket panicked", "panic", p, "stack", string(debug.Stack()))
+			conn.Close()
+		}
+	}()
 	newSocket(s, conn, token).serve(s.stopping)
 }
 

@@ -41,10 +41,6 @@ type Config struct {
 	Fix query.Fixes
 	// Timeout bounds one tick. Default 30 s.
 	Timeout time.Duration
-	// Enter makes the context of one tick's work: within the limits of queries,
-	// and with an account of the memory that it takes. computed is called when the
-	// work is done, done when its memory is not needed any more. Nil bounds nothing.
-	Enter func(ctx context.Context) (_ context.Context, computed, done func())
 	// Refusal words an error for the client; it may return err itself.
 	Refusal func(err error) error
 	// TableBytes bounds one standing answer. Default 128 MiB.
@@ -59,9 +55,6 @@ func (c *Config) setDefaults() {
 	}
 	if c.TableBytes <= 0 {
 		c.TableBytes = 128 << 20
-	}
-	if c.Enter == nil {
-		c.Enter = func(ctx context.Context) (context.Context, func(), func()) { return ctx, func() {}, func() {} }
 	}
 	if c.Refusal == nil {
 		c.Refusal = func(err error) error { return err }
@@ -152,15 +145,11 @@ func (s *source) Next(ctx context.Context, now time.Time) (live.Answer, error) {
 		s.drop() // the clock was put back: what was shown may not be any more
 	}
 	s.last = now
-	ctx, computed, done := s.of.cfg.Enter(ctx)
 	a, err := s.next(ctx, now)
-	computed()
 	if err != nil {
 		s.drop()
-		done()
 		return live.Answer{}, s.of.cfg.Refusal(err)
 	}
-	a.Done = done
 	if s.fresh {
 		a.Kept = nil
 	}

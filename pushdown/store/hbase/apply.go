@@ -23,6 +23,15 @@ var errUnknownOutcome = errors.New("the change may have been made")
 // same millisecond behind it; and each append takes a time later than the one
 // before, so that quick ones run ahead of the clock and hide a put that
 // follows them. Both are reported only when the clock has caught up.
+//
+// How long that takes is measured here, by a clock that nobody sets; it does not
+// matter what time it is here or there, only that a server's clock goes on
+// meanwhile. If that is set back just then, or the region moves to a server whose
+// clock is behind, a put may be hidden until the clock has passed the deletion's
+// time. No client can wait for that, for HBase tells none what time it is there, nor
+// give the deletion a time of its own: of the deleted cells' time it would hide a
+// put of that millisecond still, and those who look for what was written lately
+// would not find it.
 const (
 	afterDelete = 2 * time.Millisecond // after its reply
 	afterAppend = time.Millisecond     // after it was sent

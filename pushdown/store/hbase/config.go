@@ -32,12 +32,17 @@ type Config struct {
 	// exceed half of the servers' hbase.rpc.timeout and scanner lease (30 s by
 	// default), after which a scan that finds nothing sends a heartbeat.
 	RPCTimeout time.Duration
+	// WriteTimeout is RPCTimeout for a call of mutations: it is not sent again
+	// while its server may still do it, so the connection is given up with it.
+	// It also bounds Apply where the context has no deadline. Default 3 min.
+	WriteTimeout time.Duration
 	// ProbeAfter is the silence after which a server is asked whether it still
-	// answers; without an answer in the same time again, its connection is
-	// given up. Default 3 s.
+	// answers; without an answer in the same time again, it is found out whether
+	// it is dead or slow: see silence.go. Default 3 s.
 	ProbeAfter time.Duration
 	// Patience ends an operation, or a scan since its last reply, that has
-	// failed for so long, whatever its context still allows. Default 60 s.
+	// failed for so long, whatever its context still allows; but not Apply,
+	// which tries until its context ends. Default 60 s.
 	Patience time.Duration
 
 	// MarkPatience bounds a mark, and half of it each look at hbase:meta. It only
@@ -125,6 +130,7 @@ func (c Config) complete() (Config, error) {
 		{&c.DialTimeout, 5 * time.Second},
 		{&c.ZooKeeperTimeout, 10 * time.Second},
 		{&c.RPCTimeout, 60 * time.Second},
+		{&c.WriteTimeout, 3 * time.Minute},
 		{&c.ProbeAfter, 3 * time.Second},
 		{&c.Patience, 60 * time.Second},
 		{&c.MarkPatience, time.Second},

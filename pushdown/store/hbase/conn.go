@@ -9,12 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"downpour/pushdown/store"
-
 	"github.com/tsuna/gohbase/hrpc"
 	"github.com/tsuna/gohbase/pb"
 	"github.com/tsuna/gohbase/region"
-	"google.golang.org/protobuf/proto"
 )
 
 // conn is one connection to one server. gohbase's region client frames the
@@ -27,6 +24,11 @@ type conn struct {
 	rc    hrpc.RegionClient
 	ready chan struct{} // closed when dialled, or failed with err
 	err   error
+	pulse pulse
+
+	// sending is held while a call is written, where what is written in parts
+	// may be parted; else nil.
+	sending chan struct{}
 }
 
 // conns numbers the connections.
@@ -38,13 +40,16 @@ type pool struct {
 	service region.ClientType
 	life    context.Context // ends with the store
 	wg      *sync.WaitGroup
+	// moved tells whether what a call is for is no longer at the server that it
+	// was sent to. It may ask other servers.
+	moved func(ctx context.Context, c *conn, call *rpc) bool
 
 	mu    sync.Mutex
 	conns map[string]*conn
 }
 
-func newPool(st *Store, service region.ClientType) *pool {
-	return &pool{cfg: &st.cfg, service: service, life: st.life, wg: &st.wg, conns: map[string]*conn{}}
+func newPool(st *Store, service region.ClientType, moved func(context.Context, *conn, *rpc) bool) *pool {
+	return &pool{cfg: &st.cfg, service: service, life: st.life, wg: &st.wg, moved: moved, conns: map[string]*conn{}}
 }
 
 // dialError is a server that cannot be connected to: nothing was sent.
@@ -100,16 +105,22 @@ func (c *conn) died() bool {
 }
 
 func (p *pool) newConn(addr string) *conn {
-	c := &conn{addr: addr, id: conns.Add(1), ready: make(chan struct{})}
+	c := &conn{addr: addr, id: conns.Add(1), ready: make(chan struct{}), pulse: pulse{born: time.Now()}}
 	c.rc = region.NewClient(addr, p.service, &region.RegionClientOptions{
 		QueueSize:     1, // nothing here is batched by gohbase
 		EffectiveUser: p.cfg.EffectiveUser,
-		ReadTimeout:   p.cfg.RPCTimeout + 10*time.Second,
-		Logger:        slog.New(slog.DiscardHandler), // it would write a line for each dial; see drop
+		ReadTimeout:   2*max(p.cfg.RPCTimeout, p.cfg.WriteTimeout) + 10*time.Second, // never the first to end a wait
+		Logger:        slog.New(slog.DiscardHandler),                                // it would write a line for each dial; see drop
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			nc, err := p.cfg.Dial(ctx, network, addr)
 			c.err = err // gohbase's Dial hides the reason
-			return nc, err
+			if err != nil {
+				return nil, err
+			}
+			if _, whole := nc.(*net.TCPConn); !whole {
+				c.sending = make(chan struct{}, 1)
+			}
+			return watch(nc, &c.pulse), nil
 		},
 	})
 	return c
@@ -170,82 +181,18 @@ func (p *pool) closeAll() {
 // start sends call without waiting for anything: a write to a server that
 // does not read may block until the connection is given up.
 func (p *pool) start(c *conn, call *rpc) {
-	p.wg.Go(func() { c.rc.QueueRPC(call) })
+	call.began = time.Now()
+	p.wg.Go(func() { c.send(call) })
 }
 
-// lostError is a call that was sent, or may have been, and got no reply.
-type lostError struct {
-	addr  string
-	alive bool // the connection still works: only this call is stuck
-	err   error
-}
-
-func (e *lostError) Error() string { return fmt.Sprintf("no reply from %s: %v", e.addr, e.err) }
-func (e *lostError) Unwrap() error { return e.err }
-
-// wait waits for the reply to a started call. A silent server is probed; one
-// that does not answer the probe either loses its connection, which fails
-// this and every other call on it.
-func (p *pool) wait(ctx context.Context, c *conn, call *rpc) error {
-	select {
-	case res := <-call.result: // it often is there already
-		return c.outcome(res)
-	default:
+// send writes a call. gohbase writes it in two parts, which only a TCP
+// connection keeps together when several calls are written at a time.
+func (c *conn) send(call *rpc) {
+	if c.sending != nil {
+		c.sending <- struct{}{}
+		defer func() { <-c.sending }()
 	}
-	limit := time.NewTimer(p.cfg.RPCTimeout)
-	defer limit.Stop()
-	quiet := time.NewTimer(p.cfg.ProbeAfter)
-	defer quiet.Stop()
-	var probe *rpc
-	for {
-		var answered chan hrpc.RPCResult
-		if probe != nil {
-			answered = probe.result
-		}
-		select {
-		case res := <-call.result:
-			return c.outcome(res)
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-p.life.Done():
-			return store.ErrClosed
-		case <-limit.C:
-			return &lostError{c.addr, true, fmt.Errorf("none within %v", p.cfg.RPCTimeout)}
-		case <-answered:
-			probe = nil
-			quiet.Reset(p.cfg.ProbeAfter)
-		case <-quiet.C:
-			if probe != nil {
-				p.cfg.Logger.Warn("server does not answer, connection given up", "server", c.addr)
-				p.drop(c) // the calls' outcomes come through their channels
-				continue
-			}
-			probe = p.newProbe()
-			p.start(c, probe)
-			quiet.Reset(p.cfg.ProbeAfter)
-		}
-	}
-}
-
-// outcome turns gohbase's result into ours.
-func (c *conn) outcome(res hrpc.RPCResult) error {
-	if res.Error == nil {
-		return nil
-	}
-	if javaClass(res.Error) == "" {
-		return &lostError{c.addr, false, res.Error}
-	}
-	return res.Error
-}
-
-// newProbe is a look-up in a region that does not exist: every live server
-// answers it, with an exception, from a handler of its own.
-func (p *pool) newProbe() *rpc {
-	request := &pb.GetRequest{
-		Region: regionSpecifier([]byte("downpour,probe,1")),
-		Get:    &pb.Get{Row: []byte{0}, ExistenceOnly: proto.Bool(true)},
-	}
-	return newRPC(p.life, "Get", request, &pb.GetResponse{})
+	c.rc.QueueRPC(call)
 }
 
 // regionSpecifier names a region in a request.

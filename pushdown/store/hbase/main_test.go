@@ -38,6 +38,9 @@ func start(t *testing.T, opts hbasefake.Options, change ...func(*Config)) *clust
 	}
 	t.Cleanup(fake.Close)
 	cfg := Config{Quorum: fake.Address(), MarkPatience: bound}
+	if opts.InMemory {
+		cfg.Dial = fake.Dial
+	}
 	for _, f := range change {
 		f(&cfg)
 	}

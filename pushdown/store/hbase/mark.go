@@ -183,7 +183,7 @@ func (st *Store) readPoints(ctx context.Context, family string, locs []*location
 func (st *Store) askReadPoint(ctx context.Context, loc *location, family string, key []byte) (*conn, uint64, error) {
 	call := newRPC(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
 	call.table = loc.table
-	c, err := st.callOn(ctx, loc, call)
+	c, err := st.exchange(ctx, loc, call)
 	if err != nil {
 		return nil, 0, err
 	}

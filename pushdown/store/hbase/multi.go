@@ -1,18 +1,21 @@
 package hbase
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
+
+	"downpour/pushdown/store"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
 )
 
 const (
-	maxActions  = 1000    // row operations in one call
+	maxActions  = 1000    // row operations in one call; a region gets fewer at first, see window
 	maxGets     = 250     // rows asked for in one call: their size is not known
 	maxOutBytes = 4 << 20 // cells sent in one call
 )
@@ -24,6 +27,9 @@ type action struct {
 	mutation *pb.MutationProto // names the count of cells
 	cells    []byte            // what the mutation writes, as a cell block
 	origin   []int             // indexes of the caller's mutations
+
+	told      bool              // the reply being read has a result or an exception of it
+	exception *pb.NameBytesPair // of that reply
 
 	finished bool
 	err      error  // of a finished action, final
@@ -47,6 +53,10 @@ func (st *Store) batch(ctx context.Context, table string, actions []*action) err
 	}
 	defer st.wg.Done()
 	retry := st.newRetrier(ctx, table)
+	if len(actions) > 0 && actions[0].get == nil {
+		ctx, retry = retry.forWrite()
+		defer retry.cancel()
+	}
 	for pending := actions; ; {
 		err := st.round(ctx, table, pending)
 		left := unfinished(pending)
@@ -57,6 +67,9 @@ func (st *Store) batch(ctx context.Context, table string, actions []*action) err
 			retry.progress()
 		}
 		pending = left
+		if err == nil {
+			err = errLeftOut
+		}
 		if err := retry.after(err); err != nil {
 			for _, a := range pending {
 				a.finish(err)
@@ -78,10 +91,11 @@ func unfinished(actions []*action) []*action {
 	return left
 }
 
-// share is what one region gets of a round.
+// share is what one region gets of a round, or of a call.
 type share struct {
 	loc     *location
 	actions []*action
+	rest    *share // of a call's share: what the round still has for the region
 }
 
 // round sends every action once, to all servers at the same time, and returns
@@ -94,12 +108,10 @@ func (st *Store) round(ctx context.Context, table string, actions []*action) err
 	)
 	for _, shares := range servers {
 		wg.Go(func() {
-			for _, part := range split(shares) {
-				if err := st.multi(ctx, part); err != nil {
-					mu.Lock()
-					fault = err
-					mu.Unlock()
-				}
+			if err := st.serve(ctx, shares); err != nil {
+				mu.Lock()
+				fault = err
+				mu.Unlock()
 			}
 		})
 	}
@@ -128,60 +140,127 @@ func (st *Store) distribute(ctx context.Context, table string, actions []*action
 	return servers, nil
 }
 
-// split cuts one server's shares into calls of bounded size.
-func split(shares []*share) [][]*share {
-	var (
-		calls       [][]*share
-		call        []*share
-		count, size int
-	)
-	for _, s := range shares {
-		part := &share{loc: s.loc}
-		for _, a := range s.actions {
-			limit := maxActions
-			if a.get != nil {
-				limit = maxGets
-			}
-			if count == limit || count > 0 && size+len(a.cells) > maxOutBytes {
-				calls = append(calls, addShare(call, part))
-				call, part, count, size = nil, &share{loc: s.loc}, 0, 0
-			}
-			part.actions = append(part.actions, a)
-			count++
-			size += len(a.cells)
+// serve sends one server its shares, call after call. What a region has refused
+// stays for the next round, and so does everything once a call has failed as a
+// whole. There is never more than one call of a batch at a server.
+func (st *Store) serve(ctx context.Context, shares []*share) (fault error) {
+	for {
+		call, err := st.nextCall(shares)
+		if err != nil {
+			fault = err
 		}
-		call = addShare(call, part)
+		if len(call) == 0 {
+			return fault
+		}
+		whole, err := st.multi(ctx, call)
+		if err != nil {
+			fault = err
+		}
+		if whole {
+			return fault
+		}
+		for _, s := range call {
+			if len(unfinished(s.actions)) > 0 {
+				s.rest.actions = nil
+			}
+		}
 	}
-	if len(call) > 0 {
-		calls = append(calls, call)
-	}
-	return calls
 }
 
-func addShare(call []*share, s *share) []*share {
-	if len(s.actions) == 0 {
-		return call
+// nextCall takes a call of bounded size out of one server's shares. Those of
+// regions that take no writes now stay for the next round.
+func (st *Store) nextCall(shares []*share) (call []*share, fault error) {
+	room, bytes := maxActions, maxOutBytes
+	for _, s := range shares {
+		if len(s.actions) == 0 {
+			continue
+		}
+		w := window{size: fullWindow}
+		if s.actions[0].get != nil {
+			room = min(room, maxGets)
+		} else if now, err := st.paces.window(s.loc.name); err == nil {
+			w = now
+		} else {
+			fault = fmt.Errorf("%w: region %q at %s", err, s.loc.name, s.loc.addr)
+			s.actions = nil
+			continue
+		}
+		n, size := fit(s.actions, min(room, w.size), min(bytes, w.bytes()))
+		if n == 0 || size > bytes && len(call) > 0 {
+			break
+		}
+		call = append(call, &share{loc: s.loc, actions: s.actions[:n], rest: s})
+		s.actions = s.actions[n:]
+		room -= n
+		bytes -= size
 	}
-	return append(call, s)
+	return call, fault
+}
+
+// fit tells how many of the first actions, at most count, keep within a size;
+// one alone may be larger.
+func fit(actions []*action, count, limit int) (n, size int) {
+	for n < min(count, len(actions)) {
+		next := size + len(actions[n].cells)
+		if n > 0 && next > limit {
+			break
+		}
+		n, size = n+1, next
+	}
+	return n, size
 }
 
 // multi sends one call to one server and reads its outcomes. It returns a
-// fault that may be tried again; final ones are put into their actions.
-func (st *Store) multi(ctx context.Context, shares []*share) error {
+// fault that may be tried again, and whether that is of the whole call; final
+// ones are put into their actions.
+func (st *Store) multi(ctx context.Context, shares []*share) (whole bool, err error) {
 	call, sent := st.multiCall(ctx, shares)
-	if err := st.call(ctx, shares[0].loc, call); err != nil {
-		if v := judge(err); v == fatal {
-			for _, a := range sent {
-				a.finish(readable(err))
-			}
-		}
-		return err
+	if call.write {
+		st.paces.begin(shares)
+		defer st.paces.end(shares)
 	}
-	return st.outcomes(shares, sent, call)
+	c, err := st.exchange(ctx, shares[0].loc, call)
+	if err == nil {
+		return st.outcomes(shares, sent, call)
+	}
+	if call.write {
+		st.slowDown(ctx, c, call, shares, err)
+	}
+	if judge(err) == fatal {
+		for _, a := range sent {
+			a.finish(readable(err))
+		}
+	}
+	return true, err
+}
+
+// slowDown draws the consequences of a failed write: less is sent next time to
+// regions that it did not get to, and nothing to those that still have it.
+func (st *Store) slowDown(ctx context.Context, c *conn, call *rpc, shares []*share, err error) {
+	if c != nil && err == ctx.Err() { // sent, and not known to be lost
+		st.leave(c, call, shares)
+		return
+	}
+	for _, s := range shares {
+		if _, lost := err.(*lostError); lost {
+			st.paces.lost(s.loc.name, call.began)
+		} else if judge(err) == busy {
+			st.paces.refused(s.loc.name, call.began)
+		}
+	}
+}
+
+// leave goes on waiting for a write whose caller has gone.
+func (st *Store) leave(c *conn, call *rpc, shares []*share) {
+	settled := st.paces.leave(shares)
+	st.wg.Go(func() {
+		defer settled()
+		st.learn(shares[0].loc, c, st.servers.wait(st.life, c, call))
+	})
 }
 
 // multiCall writes the request; the index of an action in it is its place in
-// the returned slice.
+// the returned slice. A write outlives its caller, see paces.
 func (st *Store) multiCall(ctx context.Context, shares []*share) (*rpc, []*action) {
 	request := &pb.MultiRequest{NonceGroup: &st.nonces.group}
 	var sent []*action
@@ -195,64 +274,130 @@ func (st *Store) multiCall(ctx context.Context, shares []*share) (*rpc, []*actio
 		}
 		request.RegionAction = append(request.RegionAction, ra)
 	}
+	write := sent[0].get == nil
+	if write {
+		ctx = st.life
+	}
 	call := newRPC(ctx, "Multi", request, &pb.MultiResponse{})
-	call.table = shares[0].loc.table
-	call.outCells = cells
+	call.table, call.write, call.outCells = shares[0].loc.table, write, cells
 	return call, sent
 }
 
-// outcomes deals the reply out to the actions. The cells of all results come
-// in one block, in the order of the results.
-func (st *Store) outcomes(shares []*share, sent []*action, call *rpc) error {
-	results := call.response.(*pb.MultiResponse).GetRegionActionResult()
+// outcomes deals the reply out to the actions. Those that it leaves out stay
+// unfinished.
+func (st *Store) outcomes(shares []*share, sent []*action, call *rpc) (whole bool, err error) {
+	addr := shares[0].loc.addr
+	if err := readMulti(call.response.(*pb.MultiResponse), call.cells, shares); err != nil {
+		return true, fmt.Errorf("%w from %s: %w", errReply, addr, err)
+	}
+	var fault error
+	leftOut := 0
+	for _, s := range shares {
+		taken, refused := 0, false
+		for _, a := range s.actions {
+			switch {
+			case !a.told:
+				leftOut++
+			case a.exception == nil:
+				a.finish(nil)
+				taken++
+			default:
+				v := st.refuse(a, func(err error) { st.learn(s.loc, nil, err); fault = err })
+				refused = refused || v == busy
+			}
+		}
+		switch {
+		case !call.write:
+		case refused:
+			st.paces.refused(s.loc.name, call.began)
+		case taken > 0:
+			st.paces.taken(s.loc.name, taken)
+		}
+	}
+	if fault == nil && leftOut > 0 {
+		fault = fmt.Errorf("%w from %s: %w: %d of %d actions", errReply, addr, errLeftOut, leftOut, len(sent))
+	}
+	return false, fault
+}
+
+// errReply is an answer that no server should give.
+var errReply = errors.New("malformed reply")
+
+// errLeftOut is a reply without the outcome of an action: its fate is unknown.
+var errLeftOut = errors.New("outcomes are left out")
+
+// readMulti reads what a reply says of each action. The cells of all results
+// come in one block, in the order of the results. A reply that cannot be is
+// refused whole: nothing that such a server says is believed.
+func readMulti(response *pb.MultiResponse, block []byte, shares []*share) error {
+	results := response.GetRegionActionResult()
 	if len(results) != len(shares) {
 		return fmt.Errorf("multi: got the results of %d regions, want %d", len(results), len(shares))
 	}
-	var fault error
-	note := func(loc *location, err error) {
-		st.learn(loc, nil, err)
-		fault = err
+	for _, s := range shares {
+		for _, a := range s.actions {
+			a.told, a.exception, a.result = false, nil, nil
+		}
 	}
-	block := call.cells
+	first := 0
 	for i, r := range results {
-		if e := r.GetException(); e != nil {
-			st.refuse(shares[i].actions, e, func(err error) { note(shares[i].loc, err) })
-			continue
+		var err error
+		if block, err = readRegion(r, block, shares[i].actions, first); err != nil {
+			return err
 		}
-		for _, roe := range r.GetResultOrException() {
-			if int(roe.GetIndex()) >= len(sent) {
-				return fmt.Errorf("multi: got a result of action %d, want one below %d", roe.GetIndex(), len(sent))
-			}
-			a := sent[roe.GetIndex()]
-			if e := roe.GetException(); e != nil {
-				st.refuse([]*action{a}, e, func(err error) { note(shares[i].loc, err) })
-				continue
-			}
-			n, err := cellsLen(block, int(roe.GetResult().GetAssociatedCellCount()))
-			if err != nil {
-				return err
-			}
-			a.result, block = block[:n:n], block[n:]
-			a.finish(nil)
-		}
+		first += len(shares[i].actions)
 	}
-	return fault
+	if len(block) > 0 {
+		return fmt.Errorf("multi: %w: %d bytes behind the last result", errCellBlock, len(block))
+	}
+	return nil
 }
 
-// refuse deals with an exception for some actions of a call.
-func (st *Store) refuse(actions []*action, e *pb.NameBytesPair, again func(error)) {
-	err := exception(e)
-	switch judge(err) {
-	case done:
-		err = nil
-		fallthrough
-	case fatal:
-		for _, a := range actions {
-			a.finish(err)
+// readRegion reads the results of one region's actions, whose indexes begin at
+// first, and returns what is behind their cells.
+func readRegion(r *pb.RegionActionResult, block []byte, actions []*action, first int) ([]byte, error) {
+	for _, roe := range r.GetResultOrException() {
+		index := int64(roe.GetIndex()) - int64(first)
+		if roe.Index == nil || index < 0 || index >= int64(len(actions)) {
+			return nil, fmt.Errorf("multi: got a result of action %d, want %d to %d", roe.GetIndex(), first, first+len(actions)-1)
 		}
+		a := actions[index]
+		if a.told {
+			return nil, fmt.Errorf("multi: got two results of action %d", roe.GetIndex())
+		}
+		if a.exception = roe.GetException(); a.exception != nil {
+			a.told = true
+			continue
+		}
+		n, err := cellsLen(block, int(roe.GetResult().GetAssociatedCellCount()), a.row)
+		if err != nil {
+			return nil, err
+		}
+		a.result, block = block[:n:n], block[n:]
+		a.told = a.get == nil || roe.Result != nil
+	}
+	// Where the region has failed as a whole, its results tell nothing.
+	if e := r.GetException(); e != nil {
+		for _, a := range actions {
+			a.told, a.exception = true, e
+		}
+	}
+	return block, nil
+}
+
+// refuse deals with the exception of an action.
+func (st *Store) refuse(a *action, again func(error)) verdict {
+	err := exception(a.exception)
+	v := judge(err)
+	switch v {
+	case done:
+		a.finish(nil)
+	case fatal:
+		a.finish(err)
 	default:
 		again(err)
 	}
+	return v
 }
 
 // exception reads an exception inside a reply: class and stack.
@@ -260,17 +405,22 @@ func exception(e *pb.NameBytesPair) error {
 	return newJavaError(e.GetName(), string(e.GetValue()))
 }
 
-// cellsLen is the length of the first n cells of block.
-func cellsLen(block []byte, n int) (int, error) {
+// cellsLen is the length of the first n cells of block, which must be of a row.
+func cellsLen(block []byte, n int, row []byte) (int, error) {
+	if n < 0 {
+		return 0, fmt.Errorf("%w: got %d cells", errCellBlock, n)
+	}
 	length := 0
 	for range n {
-		if len(block)-length < fixed {
-			return 0, fmt.Errorf("%w: %d bytes left, want %d more cells", errCellBlock, len(block)-length, n)
+		var cell store.Cell
+		got, rest, err := splitCell(block[length:], &cell)
+		if err != nil {
+			return 0, fmt.Errorf("%w, want %d cells of row %x", err, n, row)
 		}
-		length += 4 + int(binary.BigEndian.Uint32(block[length:]))
-		if length > len(block) {
-			return 0, fmt.Errorf("%w: a cell ends %d bytes behind the block", errCellBlock, length-len(block))
+		if !bytes.Equal(got, row) {
+			return 0, fmt.Errorf("%w: a cell of row %x, want row %x", errCellBlock, got, row)
 		}
+		length = len(block) - len(rest)
 	}
 	return length, nil
 }

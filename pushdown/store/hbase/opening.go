@@ -279,7 +279,7 @@ func (st *Store) scanCatalog(ctx context.Context, request func(meta *location) *
 		return nil, catalogState{}, err
 	}
 	call := newRPC(ctx, "Scan", request(meta), &pb.ScanResponse{})
-	c, err := st.callOn(ctx, meta, call)
+	c, err := st.exchange(ctx, meta, call)
 	if err != nil {
 		return nil, catalogState{}, err
 	}

@@ -3,13 +3,18 @@ package hbase
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
+
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // A table that is replaced by another one, whose regions have the same names and
@@ -180,7 +185,7 @@ func TestMark_opening(t *testing.T) {
 	before := c.rests(store.KeyRange{})
 	catchUp := c.DelayCatalog()
 	c.Snapshot("t", "s")
-	c.CloneSnapshot("t", "s")
+	c.RestoreSnapshot("t", "s") // whose old row is still there
 	for range 3 {
 		if mark, err := c.st.Mark(c.ctx, "t", "t", store.KeyRange{}); mark != "" || !errors.Is(err, errMeta) {
 			t.Errorf("mark %x, error %v, want %v", mark, err, errMeta)
@@ -189,7 +194,82 @@ func TestMark_opening(t *testing.T) {
 	catchUp()
 	c.settle()
 	if again := c.rests(store.KeyRange{}); again == before {
-		t.Error("the clone has the mark of what it was made of")
+		t.Error("the table has the mark that it had before it was restored")
+	}
+}
+
+// rowOf is a row of hbase:meta for region "t,a,7" with keys from a to b on server
+// "one:1", put at time 100.
+func rowOf(change func(cells map[string]*store.Cell, info *pb.RegionInfo)) store.Row {
+	info := &pb.RegionInfo{RegionId: proto.Uint64(7), StartKey: []byte("a"), EndKey: []byte("b"),
+		TableName: &pb.TableName{Namespace: []byte("default"), Qualifier: []byte("t")}}
+	cells := map[string]*store.Cell{}
+	for q, v := range map[string]string{"regioninfo": "", "server": "one:1", "serverstartcode": "12345678", "seqnumDuringOpen": "\x00\x00\x00\x00\x00\x00\x00\x06", "state": "OPEN"} {
+		cells[q] = &store.Cell{Family: []byte("info"), Qualifier: []byte(q), Value: []byte(v), Timestamp: 100}
+	}
+	change(cells, info)
+	row := store.Row{Key: []byte("t,a,7")}
+	for _, q := range slices.Sorted(maps.Keys(cells)) {
+		if q == "regioninfo" {
+			cells[q].Value = append([]byte("PBUF"), pb.MustMarshal(info)...)
+		}
+		row.Cells = append(row.Cells, *cells[q])
+	}
+	return row
+}
+
+// Every cell that an opening is named by makes another text, its time and its
+// older versions too; and a row that does not say that the region is open, where
+// it is remembered to be, is refused.
+func TestRowOfOpening(t *testing.T) {
+	loc := &location{table: "t", name: []byte("t,a,7"), start: []byte("a"), stop: []byte("b"), addr: "one:1"}
+	same := func(map[string]*store.Cell, *pb.RegionInfo) {}
+	first, err := rowOfOpening("t", loc, rowOf(same))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := rowOfOpening("t", loc, rowOf(same)); err != nil || again != first {
+		t.Errorf("the same row is %q, then %q, error %v", first, again, err)
+	}
+	texts := map[string]string{first: "the row"}
+	for name, change := range map[string]func(map[string]*store.Cell, *pb.RegionInfo){
+		"another number":         func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["seqnumDuringOpen"].Value[7]++ },
+		"another server process": func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["serverstartcode"].Value[7]++ },
+		"another time": func(c map[string]*store.Cell, _ *pb.RegionInfo) {
+			for _, cell := range c {
+				cell.Timestamp++
+			}
+		},
+		"an opening of before": func(c map[string]*store.Cell, _ *pb.RegionInfo) {
+			old := *c["seqnumDuringOpen"]
+			old.Timestamp -= 5
+			c["seqnumDuringOpen "] = &old
+			old.Qualifier = []byte("seqnumDuringOpen")
+		},
+	} {
+		text, err := rowOfOpening("t", loc, rowOf(change))
+		if before, ok := texts[text]; err != nil || ok {
+			t.Errorf("%s: error %v, the text is that of %s", name, err, before)
+		}
+		texts[text] = name
+	}
+	f := func(name string, want error, change func(map[string]*store.Cell, *pb.RegionInfo)) {
+		t.Helper()
+		if _, err := rowOfOpening("t", loc, rowOf(change)); !errors.Is(err, want) || errors.Is(err, errMoved) != errors.Is(want, errMoved) {
+			t.Errorf("%s: error %v, want %v", name, err, want)
+		}
+	}
+	f("another table", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.TableName.Qualifier = []byte("u") })
+	f("another start", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.StartKey = []byte("a0") })
+	f("another end", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.EndKey = nil })
+	f("a parent of a split", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.Split = proto.Bool(true) })
+	f("another server", errMoved, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["server"].Value = []byte("two:1") })
+	f("being closed", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Value = []byte("CLOSING") })
+	f("a state set by hand", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Timestamp++ })
+	f("no state", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { delete(c, "state") })
+	f("no number", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { delete(c, "seqnumDuringOpen") })
+	if _, err := rowOfOpening("t", loc, store.Row{}); !errors.Is(err, errMoved) {
+		t.Errorf("no row: error %v, want %v", err, errMoved)
 	}
 }
 

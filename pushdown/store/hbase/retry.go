@@ -18,7 +18,8 @@ type verdict uint8
 
 const (
 	unknown   verdict = iota // an exception not listed here: try again, a few times
-	again                    // the server is busy: back off, same place
+	again                    // not just now: same place
+	busy                     // the server has too much to do: back off, send less
 	relocate                 // the region is elsewhere: look it up again
 	reconnect                // the server is gone or going: new connection, look up again
 	reopen                   // the server has lost or refused the scanner: open another
@@ -29,15 +30,15 @@ const (
 // javaVerdicts judges the exceptions that HBase 1.x to 2.6 servers send. What
 // Java's client would try again is tried again.
 var javaVerdicts = map[string]verdict{
-	"org.apache.hadoop.hbase.CallQueueTooBigException":             again,
-	"org.apache.hadoop.hbase.CallDroppedException":                 again,
+	"org.apache.hadoop.hbase.CallQueueTooBigException":             busy,
+	"org.apache.hadoop.hbase.CallDroppedException":                 busy,
 	"org.apache.hadoop.hbase.MultiActionResultTooLarge":            again,
 	"org.apache.hadoop.hbase.PleaseHoldException":                  again,
-	"org.apache.hadoop.hbase.RegionTooBusyException":               again,
+	"org.apache.hadoop.hbase.RegionTooBusyException":               busy,
 	"org.apache.hadoop.hbase.RetryImmediatelyException":            again,
 	"org.apache.hadoop.hbase.exceptions.RegionOpeningException":    again,
 	"org.apache.hadoop.hbase.exceptions.TimeoutIOException":        again,
-	"org.apache.hadoop.hbase.quotas.RpcThrottlingException":        again,
+	"org.apache.hadoop.hbase.quotas.RpcThrottlingException":        busy,
 	"org.apache.hadoop.hbase.RegionInRecoveryException":            again,
 	"org.apache.hadoop.hbase.exceptions.RegionInRecoveryException": again,
 
@@ -140,6 +141,8 @@ func judge(err error) verdict {
 		return reconnect
 	case errors.Is(err, errMeta), errors.Is(err, errZooKeeper):
 		return relocate
+	case errors.Is(err, errPending), errors.Is(err, errBusy):
+		return again
 	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnavailable):
 		return fatal
 	}
@@ -164,7 +167,9 @@ func judgeJava(err error) verdict {
 
 const (
 	firstDelay  = 10 * time.Millisecond
-	lastDelay   = time.Second // short, so that a healed cluster is noticed at once
+	lastDelay   = time.Second           // short, so that a healed cluster is noticed at once
+	firstBusy   = 50 * time.Millisecond // of a server that is there, but has too much to do
+	lastBusy    = 5 * time.Second
 	maxUnknowns = 5
 )
 
@@ -173,6 +178,9 @@ type retrier struct {
 	st       *Store
 	ctx      context.Context
 	table    string
+	patience time.Duration
+	paced    bool               // the regions' paces keep busy servers from being asked too often
+	cancel   context.CancelFunc // of forWrite
 	delay    time.Duration
 	giveUp   time.Time
 	unknowns int
@@ -181,13 +189,31 @@ type retrier struct {
 }
 
 func (st *Store) newRetrier(ctx context.Context, table string) *retrier {
-	r := &retrier{st: st, ctx: ctx, table: table}
+	r := &retrier{st: st, ctx: ctx, table: table, patience: st.cfg.Patience}
 	r.alive()
 	return r
 }
 
+// forWrite makes a retrier that ends with its context alone, which gets a
+// deadline if it has none: a region may take no writes for as long as it takes
+// to flush, and what is given up is only sent again by somebody else. The
+// caller calls r.cancel.
+func (r *retrier) forWrite() (context.Context, *retrier) {
+	ctx, cancel := r.ctx, context.CancelFunc(func() {})
+	end, ok := ctx.Deadline()
+	if !ok {
+		ctx, cancel = context.WithTimeout(ctx, r.st.cfg.WriteTimeout)
+		end, _ = ctx.Deadline()
+	}
+	w := *r
+	w.paced = true
+	w.ctx, w.cancel, w.patience = ctx, cancel, time.Until(end)+lastBusy // so that the context is the first to end
+	w.alive()
+	return ctx, &w
+}
+
 // alive restarts the patience: a server has answered.
-func (r *retrier) alive() { r.giveUp = time.Now().Add(r.st.cfg.Patience) }
+func (r *retrier) alive() { r.giveUp = time.Now().Add(r.patience) }
 
 // progress forgets earlier failures: the operation has got on.
 func (r *retrier) progress() {
@@ -201,9 +227,14 @@ func (r *retrier) after(err error) error {
 	if end := r.ended(err); end != nil {
 		return end
 	}
+	longest := lastDelay
 	switch judge(err) {
 	case fatal, done:
 		return r.final(err)
+	case busy:
+		if !r.paced {
+			longest, r.delay = lastBusy, max(r.delay, firstBusy)
+		}
 	case unknown:
 		if r.unknowns++; r.unknowns > maxUnknowns {
 			return r.final(err)
@@ -215,9 +246,11 @@ func (r *retrier) after(err error) error {
 			}
 		}
 	}
-	r.last = readable(err)
+	if r.last == nil || !errors.Is(err, errBusy) { // which says less than the refusal before it
+		r.last = readable(err)
+	}
 	r.st.cfg.Logger.Debug("trying again", "table", r.table, "delay", r.delay, "error", r.last)
-	return r.sleep()
+	return r.sleep(longest)
 }
 
 // ended recognizes the end of the operation's time or of the store.
@@ -234,16 +267,17 @@ func (r *retrier) ended(err error) error {
 	return r.outOfTime(context.Cause(r.ctx))
 }
 
-// sleep waits the delay, doubles it and watches the operation's end. The first
-// attempt after success or a single fault is made at once.
-func (r *retrier) sleep() error {
-	delay := r.delay
-	if r.delay = min(2*r.delay, lastDelay); delay == 0 {
+// sleep waits the delay, doubles it up to the longest and watches the
+// operation's end. The first attempt after success or a single fault is made at
+// once, but to a busy server.
+func (r *retrier) sleep(longest time.Duration) error {
+	delay := min(r.delay, longest)
+	if r.delay = min(2*delay, longest); delay == 0 {
 		r.delay = firstDelay
 	}
-	delay = delay/2 + rand.N(delay/2+1) // many clients meet the same fault at once
+	delay = jitter(delay)
 	if time.Now().Add(delay).After(r.giveUp) {
-		return r.outOfTime(fmt.Errorf("no success for %v", r.st.cfg.Patience))
+		return r.outOfTime(fmt.Errorf("no success for %v", r.patience))
 	}
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -256,6 +290,10 @@ func (r *retrier) sleep() error {
 		return r.outOfTime(context.Cause(r.ctx))
 	}
 }
+
+// jitter is between half of a delay and all of it: many clients meet the same
+// fault at once.
+func jitter(delay time.Duration) time.Duration { return delay/2 + rand.N(delay/2+1) }
 
 // outOfTime is the error of an operation that waited in vain. A cancelled
 // operation says only that; it knows nothing of the store's health.

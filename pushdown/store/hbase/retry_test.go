@@ -15,13 +15,14 @@ func TestJudge(t *testing.T) {
 		err  error
 		want verdict
 	}{
-		{java("org.apache.hadoop.hbase.CallQueueTooBigException"), again},
+		{java("org.apache.hadoop.hbase.CallQueueTooBigException"), busy},
+		{java("org.apache.hadoop.hbase.exceptions.RegionOpeningException"), again},
 		{java("org.apache.hadoop.hbase.NotServingRegionException"), relocate},
 		{java("org.apache.hadoop.hbase.UnknownScannerException"), reopen},
 		{java("org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException"), fatal},
 		{java("org.apache.hadoop.hbase.regionserver.RegionServerStoppedException"), reconnect},
 		{java("org.apache.hadoop.hbase.regionserver.SomethingNewException"), unknown},
-		{&javaError{"org.apache.hadoop.hbase.RegionTooBusyException", "x"}, again},
+		{&javaError{"org.apache.hadoop.hbase.RegionTooBusyException", "x"}, busy},
 		{&lostError{"s:1", false, errors.New("x")}, reconnect},
 		{&dialError{"s:1", errors.New("x")}, reconnect},
 		{fmt.Errorf("%w: x", errMeta), relocate},

@@ -2,6 +2,7 @@ package hbase
 
 import (
 	"context"
+	"time"
 
 	"github.com/tsuna/gohbase/hrpc"
 	"google.golang.org/protobuf/proto"
@@ -21,6 +22,11 @@ type rpc struct {
 	response proto.Message
 	result   chan hrpc.RPCResult
 
+	loc   *location // where it is sent; nil for the master
+	began time.Time // when it was sent
+	write bool      // mutations, which must not be done any more once they are given up
+	high  bool      // high priority: the server has handlers for it beside those of other calls
+
 	cells []byte // the reply's cell block; read it after result has delivered
 }
 
@@ -39,6 +45,18 @@ func (r *rpc) Table() []byte { return []byte(r.table) }
 
 // Name is the method's name on the wire.
 func (r *rpc) Name() string { return r.name }
+
+// Priority is the one in the call's header, where 0 is none. Of servers from
+// HBase 1.0 on, calls above 10 have handlers of their own.
+func (r *rpc) Priority() uint32 {
+	if r.high {
+		return highPriority
+	}
+	return 0
+}
+
+// highPriority is HConstants.HIGH_QOS.
+const highPriority = 200
 
 // Description is part of hrpc.Call.
 func (r *rpc) Description() string { return r.name }

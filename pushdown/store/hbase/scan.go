@@ -153,8 +153,12 @@ func (s *scanner) reply() (*rpc, error) {
 	}
 	s.server.flight = nil
 	s.st.learn(s.server.loc, s.server.conn, err)
-	if err != nil && judge(err) != again && judge(err) != unknown {
-		s.server.open = false // there is nothing to close
+	if err != nil {
+		switch judge(err) {
+		case again, busy, unknown:
+		default:
+			s.server.open = false // there is nothing to close
+		}
 	}
 	return call, err
 }
@@ -203,7 +207,7 @@ func (s *scanner) exhausted(key []byte) bool {
 // a server scanner can be closed only after its last call has ended.
 func (s *scanner) send(request *pb.ScanRequest) {
 	call := newRPC(s.st.life, "Scan", request, &pb.ScanResponse{})
-	call.table = s.scan.Table
+	call.table, call.loc = s.scan.Table, s.server.loc
 	s.server.flight = call
 	s.server.seq++
 	s.stats.RPCs++
@@ -230,6 +234,12 @@ func (s *scanner) take(call *rpc) ([]store.Row, error) {
 		return nil, err
 	}
 	rows := s.limit(s.rows.whole(ended || regionEnds))
+	if err := s.checkPlace(rows); err != nil {
+		return nil, err
+	}
+	if !s.server.open && !ended && !regionEnds {
+		return nil, fmt.Errorf("%w from %s: more rows are promised, by a scanner without a number", errReply, s.server.loc.addr)
+	}
 	s.deliver(rows)
 	if regionEnds {
 		s.at = s.server.loc.stop
@@ -246,6 +256,21 @@ func (s *scanner) take(call *rpc) ([]store.Row, error) {
 		s.send(s.nextRequest(s.server.loc))
 	}
 	return rows, nil
+}
+
+// checkPlace demands that a reply's rows are of the part of the region that has
+// not been delivered yet: neither those again nor another region's. The rows of
+// hbase:meta have an order of their own.
+func (s *scanner) checkPlace(rows []store.Row) error {
+	if len(rows) == 0 || s.scan.Table == metaTable {
+		return nil
+	}
+	loc, last := s.server.loc, rows[len(rows)-1].Key
+	if bytes.Compare(rows[0].Key, s.at) < 0 || len(loc.stop) != 0 && bytes.Compare(last, loc.stop) >= 0 {
+		return fmt.Errorf("%w from %s: got rows %x to %x, want them from %x on and below %x",
+			errReply, loc.addr, rows[0].Key, last, s.at, loc.stop)
+	}
+	return nil
 }
 
 // ends tells whether a reply ends the scan, or its region only. An empty reply

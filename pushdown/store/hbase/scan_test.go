@@ -9,6 +9,9 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
+
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // faults that may befall any reply of a scan; each must leave the rows as they
@@ -44,6 +47,7 @@ func TestScan_cutEveryReply(t *testing.T) {
 	for shape, opts := range odd {
 		for name, fault := range scanFaults {
 			t.Run(shape+"/"+name, func(t *testing.T) {
+				t.Parallel() // most of the time is spent waiting
 				c := start(t, opts)
 				want := c.fill(40, "r0013", "r0026")
 				quiet := c.mustRead(store.Scan{}, want)
@@ -250,4 +254,61 @@ func TestScan_errors(t *testing.T) {
 		_, err = sc.Next()
 	}
 	wantError(t, err, context.Canceled)
+}
+
+// Replies to a scan that cannot be: one is healed by opening again, and where
+// all are so the scan ends after some attempts.
+func TestScan_lies(t *testing.T) {
+	for name, lie := range map[string]func(m *pb.ScanResponse){
+		"no scanner, but more rows": func(m *pb.ScanResponse) { m.ScannerId = nil },
+		"a row of too many cells":   func(m *pb.ScanResponse) { m.CellsPerResult[0]++ },
+		"a row too few":             func(m *pb.ScanResponse) { m.CellsPerResult = m.CellsPerResult[1:] },
+		"rows without number":       func(m *pb.ScanResponse) { m.CellsPerResult = nil },
+		"results in the message":    func(m *pb.ScanResponse) { m.Results = []*pb.Result{{}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, hbasefake.Options{MaxReplyCells: 7})
+			want := c.fill(40, "r0013", "r0026")
+			lieAt := func(n func(int) bool) {
+				c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+					if call.Method != "Scan" || !n(call.N) {
+						return hbasefake.Fault{}
+					}
+					return hbasefake.Fault{Change: func(m proto.Message) { lie(m.(*pb.ScanResponse)) }}
+				})
+			}
+			for at := range 4 {
+				lieAt(func(n int) bool { return n == at })
+				c.mustRead(store.Scan{}, want)
+			}
+			lieAt(func(int) bool { return true })
+			if _, _, err := c.read(store.Scan{}); err == nil {
+				t.Error("every reply so: no error")
+			}
+			if n := c.Calls("Scan"); n > maxUnknowns+2 {
+				t.Errorf("%d calls, want at most %d", n, maxUnknowns+2)
+			}
+		})
+	}
+}
+
+// A server that goes back to rows that it has sent, or into those of another
+// region, is not believed.
+func TestScan_otherRows(t *testing.T) {
+	s := &scanner{at: []byte("r0005"), server: serverScanner{loc: &location{addr: "s:1", stop: []byte("r0009")}}}
+	for _, x := range []struct {
+		keys []string
+		ok   bool
+	}{
+		{nil, true}, {[]string{"r0005", "r0006"}, true}, {[]string{"r0005\x00"}, true}, {[]string{"r0008\xff"}, true},
+		{[]string{"r0004", "r0006"}, false}, {[]string{"r0006", "r0009"}, false},
+	} {
+		var rows []store.Row
+		for _, k := range x.keys {
+			rows = append(rows, store.Row{Key: []byte(k)})
+		}
+		if err := s.checkPlace(rows); (err == nil) != x.ok {
+			t.Errorf("%q: %v, want fine: %t", x.keys, err, x.ok)
+		}
+	}
 }

@@ -110,6 +110,7 @@ func (st *Store) closeScanner(server serverScanner) {
 		ScannerId:    proto.Uint64(server.id),
 		CloseScanner: proto.Bool(true),
 	}, &pb.ScanResponse{})
+	call.loc = server.loc
 	st.servers.start(server.conn, call)
 	if err := st.servers.wait(ctx, server.conn, call); err != nil {
 		st.cfg.Logger.Debug("scanner not closed", "table", server.loc.table, "error", readable(err))

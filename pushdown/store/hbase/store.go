@@ -23,6 +23,7 @@ type Store struct {
 	zk       *keeper
 	regions  *regionCache
 	nonces   nonces
+	paces    paces
 	seen     seen
 	openings openings
 	looks    looks
@@ -42,8 +43,8 @@ func Open(cfg Config) (*Store, error) {
 	}
 	st := &Store{cfg: cfg, regions: newRegionCache(), nonces: newNonces()}
 	st.life, st.end = context.WithCancel(context.Background())
-	st.servers = newPool(st, region.RegionClient)
-	st.masters = newPool(st, region.MasterClient)
+	st.servers = newPool(st, region.RegionClient, st.movedFrom)
+	st.masters = newPool(st, region.MasterClient, st.masterMovedFrom)
 	st.zk = newKeeper(st)
 	return st, nil
 }
@@ -78,12 +79,13 @@ func (st *Store) enter() error {
 // attempt. A fault is acted upon (connection dropped, region forgotten) so
 // that the next attempt begins afresh.
 func (st *Store) call(ctx context.Context, loc *location, call *rpc) error {
-	_, err := st.callOn(ctx, loc, call)
+	_, err := st.exchange(ctx, loc, call)
 	return err
 }
 
-// callOn is call for those who want to know the connection.
-func (st *Store) callOn(ctx context.Context, loc *location, call *rpc) (*conn, error) {
+// exchange is call, and tells on which connection the call was sent, if it was.
+func (st *Store) exchange(ctx context.Context, loc *location, call *rpc) (*conn, error) {
+	call.loc = loc
 	c, err := st.servers.get(ctx, loc.addr)
 	if err == nil {
 		st.servers.start(c, call)
@@ -106,7 +108,7 @@ func (st *Store) learn(loc *location, c *conn, err error) {
 		st.regions.forget(loc)
 	case reconnect:
 		st.regions.forgetServer(loc.addr)
-		if lost, ok := err.(*lostError); c != nil && (!ok || !lost.alive) {
+		if lost, ok := err.(*lostError); c != nil && (!ok || !lost.alone) {
 			st.servers.drop(c)
 		}
 	}

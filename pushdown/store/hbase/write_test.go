@@ -29,16 +29,19 @@ func (c *cluster) disturb(method string, every int, fault hbasefake.Fault) {
 
 // Writes survive faults, each once, appends too.
 func TestApply_faults(t *testing.T) {
-	for name, fault := range map[string]hbasefake.Fault{
-		"reply lost": {Kind: hbasefake.DropAfter},
-		"cut before": {Kind: hbasefake.DropBefore},
-		"queue full": {Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"},
-		"moved":      {Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.exceptions.RegionMovedException"},
+	for name, x := range map[string]struct {
+		every int
+		fault hbasefake.Fault
+	}{
+		"reply lost": {2, hbasefake.Fault{Kind: hbasefake.DropAfter}},
+		"cut before": {2, hbasefake.Fault{Kind: hbasefake.DropBefore}},
+		"queue full": {9, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"}},
+		"moved":      {2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.exceptions.RegionMovedException"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, hbasefake.Options{})
 			c.CreateTable("t", []string{"t"}, []byte("r0005"))
-			c.disturb("Multi", 2, fault)
+			c.disturb("Multi", x.every, x.fault)
 			var want []string
 			for round := range 5 {
 				var ms []store.Mutation

@@ -83,7 +83,9 @@ func (i image) with(name string, data []byte) image {
 func smallStore(t testing.TB) (killed, closed image, want string) {
 	t.Helper()
 	files := vfs.NewCrashableMem()
-	at := func() image { return take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})) }
+	at := func() image {
+		return take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
+	}
 	s, err := Open("data", Options{FS: files, IdleFlush: -1, CacheBytes: 1 << 20, Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +119,8 @@ func reading(t testing.TB, i image, opts Options) (got, told string, err error) 
 		return "", log.String(), err
 	}
 	got, err = all(s)
-	return got, log.String(), errors.Join(err, s.Close())
+	err = errors.Join(err, s.Close())
+	return got, log.String(), err
 }
 
 // all is a scan of table tsdb.

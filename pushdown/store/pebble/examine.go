@@ -39,6 +39,9 @@ type examination struct {
 	bytes  int64 // in MANIFEST, copy and logs
 	replay int64 // bytes of records that pebble will replay
 	blind  bool  // no MANIFEST is named: nothing else was looked at
+	// whole are the bytes that file wholeOf should have, nil if it has them.
+	whole   []byte
+	wholeOf string
 }
 
 // examine looks at a directory.
@@ -213,24 +216,37 @@ func (e *examination) manifest(name string) ([]journal.Record, error) {
 			return errors.Join(e.keep(name, own), e.write(name, best), e.write(twin, best))
 		})
 	case int64(len(best)) > ends:
+		e.whole, e.wholeOf = best, name
 		e.add(store.Fault{Kind: store.Mended, File: name, Offset: ends, Bytes: int64(len(best)) - ends, What: "damaged, and whole again from its copy"},
 			func() error { return errors.Join(e.keep(name, own), e.write(name, best)) })
 	default:
-		e.ends(name, twin, a, endsTwin, own)
+		e.ends(name, a)
+		e.twin(twin, copied, own[:a.End])
 	}
 	return whole.Records[:countBefore(whole.Records, int64(len(best)))], nil
 }
 
 // ends is for a MANIFEST that has all that its copy has, or more.
-func (e *examination) ends(name, twin string, a journal.Reading, endsTwin int64, own []byte) {
+func (e *examination) ends(name string, a journal.Reading) {
 	if a.Torn > 0 {
 		e.add(store.Fault{Kind: store.Torn, File: name, Offset: a.End, Bytes: a.Torn, What: "a torn end, left out"}, nil)
 	}
-	if endsTwin == a.End {
+}
+
+// twin sees to the copy of a MANIFEST that is whole. Earlier versions have made
+// none.
+func (e *examination) twin(name string, copied, whole []byte) {
+	if bytes.Equal(copied, whole) {
 		return
 	}
-	e.add(store.Fault{Kind: store.Mended, File: twin, Offset: endsTwin, Bytes: a.End - endsTwin},
-		func() error { return e.write(twin, own[:a.End]) })
+	f := store.Fault{Kind: store.Mended, File: name, Offset: 0, Bytes: int64(len(copied))}
+	for f.Offset < f.Bytes && f.Offset < int64(len(whole)) && copied[f.Offset] == whole[f.Offset] {
+		f.Offset++
+	}
+	if f.Bytes -= f.Offset; copied != nil {
+		f.What = "differs from the MANIFEST, which is whole, and written again"
+	}
+	e.add(f, func() error { return e.write(name, whole) })
 }
 
 // beforeHoles is up to where all records are whole.

@@ -17,17 +17,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tableStore is a store of one table of some 60 blocks, closed.
+// tableStore is a store of one table of some 30 blocks, closed.
 func tableStore(t *testing.T) (i image, table string) {
 	t.Helper()
 	files := vfs.NewMem()
-	s, err := Open("data", Options{FS: files, Logger: quiet()})
+	s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	create(t, s)
 	rng := rand.New(rand.NewPCG(1, 1))
-	for n := range tableRows {
+	for _, n := range rng.Perm(tableRows) {
 		value := make([]byte, 1000)
 		for i := range value {
 			value[i] = byte(rng.Uint32()) // does not compress
@@ -47,7 +47,7 @@ func tableStore(t *testing.T) (i image, table string) {
 	for name := range i {
 		if strings.HasSuffix(name, ".sst") {
 			if table != "" {
-				t.Fatal("more than one table")
+				t.Fatalf("tables %s of %d bytes and %s of %d", table, len(i[table]), name, len(i[name]))
 			}
 			table = name
 		}
@@ -55,7 +55,7 @@ func tableStore(t *testing.T) (i image, table string) {
 	return i, table
 }
 
-const tableRows = 2000
+const tableRows = 1000
 
 // readRow reads one row, true if it is there.
 func readRow(s *Store, n int) (bool, error) {
@@ -160,11 +160,14 @@ func TestDamagedTable_background(t *testing.T) {
 				t.Fatal(err)
 			}
 			for n := range 10 {
-				apply(t, s, cell(store.Put, fmt.Sprintf("row%04d", n*200), "q", "new"))
+				apply(t, s, cell(store.Put, fmt.Sprintf("row%04d", n*100), "q", "new"))
 				if err := s.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(10 * time.Second)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
 			}
 			met := s.trouble.damaged.of("data/" + table)
 			if lines := strings.Count(log.String(), "\n"); lines > 10 {
@@ -174,9 +177,6 @@ func TestDamagedTable_background(t *testing.T) {
 				t.Errorf("%s: the table was read %d times in 100 s", what, met.n)
 			}
 			t.Logf("%s: %d lines, met %d times", what, strings.Count(log.String(), "\n"), met.n)
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }

@@ -259,6 +259,15 @@ func appendCell(b, key []byte, c cell) []byte {
 	return append(append(b, 4), c.value...)
 }
 
+// countCells counts the cells of a client's block, each behind its length.
+func countCells(b []byte) (n int) {
+	for len(b) >= 4 {
+		b = b[min(uint64(len(b)), 4+uint64(binary.BigEndian.Uint32(b))):]
+		n++
+	}
+	return n
+}
+
 // takeCell reads the first cell of a client's block.
 func takeCell(b []byte) (c cell, kind byte, rest []byte) {
 	keyLen, valueLen := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])

@@ -13,7 +13,10 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 )
 
 // Options shape a cluster's replies. The zero value is two servers that do
@@ -36,6 +39,16 @@ type Options struct {
 	// NoReadPoint makes servers keep their read points to themselves, as HBase
 	// did before 1.3.
 	NoReadPoint bool
+	// InMemory makes clients reach the servers by Cluster.Dial instead of
+	// loopback. Nothing waits for a kernel then, so that time can be simulated.
+	InMemory bool
+	// Handlers is how many calls a region server works on at a time, whichever
+	// connections they came by; what waits for its turn when its connection ends
+	// is forgotten. Calls of high priority and those to hbase:meta have handlers
+	// of their own. 0 answers each connection's calls one after another.
+	Handlers int
+	// NoPriority makes servers ignore the priority of calls.
+	NoPriority bool
 }
 
 // Call describes a call to a hook.
@@ -44,33 +57,42 @@ type Call struct {
 	Method string // Scan, Multi, Mutate, Get, CreateTable, …
 	Table  string // of a scan
 	N      int    // number of calls of this method on user tables before this one
+	Cells  int    // sent with it
 }
 
 // FaultKind says what goes wrong with a call.
 type FaultKind uint8
 
 const (
-	None       FaultKind = iota // nothing goes wrong
-	DropBefore                  // the connection breaks before the call is executed
-	DropAfter                   // the call is executed, its reply is lost with the connection
-	Hang                        // the call is executed, its reply never comes
-	Refuse                      // the call is answered with an exception
-	CutCells                    // the reply's cell block loses its last byte; one without cells is lost
+	None          FaultKind = iota // nothing goes wrong
+	DropBefore                     // the connection breaks before the call is executed
+	DropAfter                      // the call is executed, its reply is lost with the connection
+	Hang                           // the call is executed, its reply never comes
+	Refuse                         // the call is answered with an exception
+	CutCells                       // the reply's cell block loses its last byte; one without cells is lost
+	RefuseActions                  // each action of a Multi call is answered with an exception
+	Deafen                         // the connection says nothing any more, though it stays open; the call is not executed
 )
 
 // Fault is a hook's answer.
 type Fault struct {
 	Kind      FaultKind
-	Exception string // class name for Refuse
+	Exception string        // class name for Refuse and RefuseActions
+	Delay     time.Duration // passes before the call is executed
+	// Change, if set, alters the reply of a call that has been executed.
+	Change func(response proto.Message)
 }
 
 // Cluster is a running fake.
 type Cluster struct {
 	opts    Options
+	net     network
 	zk      net.Listener
 	master  *server
 	servers []*server
 	wg      sync.WaitGroup
+	done    chan struct{} // closed by Close
+	cells   atomic.Int64  // that came with Multi calls
 
 	mu        sync.Mutex
 	tables    map[string]*table
@@ -106,10 +128,12 @@ func Start(opts Options) (*Cluster, error) {
 		conns:        map[net.Conn]bool{},
 		lastID:       1000,
 		catalogPoint: 1,
+		done:         make(chan struct{}),
 	}
+	c.net.inMemory = opts.InMemory
 	for i := -1; i < opts.Servers; i++ {
-		s := &server{c: c, index: i}
-		if err := s.listen("127.0.0.1:0"); err != nil {
+		s := newServer(c, i)
+		if err := s.listen(anyPort); err != nil {
 			c.Close()
 			return nil, err
 		}
@@ -119,7 +143,7 @@ func Start(opts Options) (*Cluster, error) {
 			c.servers = append(c.servers, s)
 		}
 	}
-	return c, c.startZooKeeper("127.0.0.1:0")
+	return c, c.startZooKeeper(anyPort)
 }
 
 // Address is the ZooKeeper quorum.
@@ -128,6 +152,9 @@ func (c *Cluster) Address() string { return c.zk.Addr().String() }
 // Close ends all servers and connections.
 func (c *Cluster) Close() {
 	c.mu.Lock()
+	if !c.closed {
+		close(c.done)
+	}
 	c.closed = true
 	c.mu.Unlock()
 	c.StopZooKeeper()
@@ -169,6 +196,9 @@ func (c *Cluster) Calls(method string) int {
 	return c.calls[method]
 }
 
+// Received counts the cells that Multi calls have brought, executed or not.
+func (c *Cluster) Received() int { return int(c.cells.Load()) }
+
 // OpenScanners counts the scanners that clients have left open.
 func (c *Cluster) OpenScanners() int {
 	c.mu.Lock()
@@ -191,6 +221,13 @@ func (c *Cluster) StopServer(i int) { c.servers[i].stop() }
 
 // RestartServer starts a stopped server again, on the same port.
 func (c *Cluster) RestartServer(i int) error { return c.servers[i].listen(c.servers[i].addr) }
+
+// PauseServer makes a region server neither read nor write nor execute
+// anything, while connections to it are still taken, as by SIGSTOP.
+func (c *Cluster) PauseServer(i int) { c.servers[i].pause() }
+
+// ResumeServer lets it go on.
+func (c *Cluster) ResumeServer(i int) { c.servers[i].resume() }
 
 // StopZooKeeper ends ZooKeeper and its sessions.
 func (c *Cluster) StopZooKeeper() {

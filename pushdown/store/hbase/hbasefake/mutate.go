@@ -236,6 +236,20 @@ func (s *server) multi(m *pb.MultiRequest, block []byte) (proto.Message, []byte,
 	return response, cells, nil
 }
 
+// refuseActions answers every action with an exception, as a region does that
+// takes no writes.
+func refuseActions(m *pb.MultiRequest, err error) *pb.MultiResponse {
+	response := &pb.MultiResponse{}
+	for _, ra := range m.RegionAction {
+		result := &pb.RegionActionResult{}
+		for _, a := range ra.Action {
+			result.ResultOrException = append(result.ResultOrException, &pb.ResultOrException{Index: a.Index, Exception: exceptionPair(err)})
+		}
+		response.RegionActionResult = append(response.RegionActionResult, result)
+	}
+	return response
+}
+
 // exceptionPair is an exception inside a reply.
 func exceptionPair(err error) *pb.NameBytesPair {
 	java := err.(*javaError)

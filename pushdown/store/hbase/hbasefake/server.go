@@ -1,11 +1,14 @@
 package hbasefake
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -14,17 +17,28 @@ import (
 
 // server is a region server, or the master with index -1.
 type server struct {
-	c     *Cluster
-	index int
-	addr  string
+	c        *Cluster
+	index    int
+	addr     string
+	handlers chan struct{} // one for each call that is worked on; nil without a limit
 
 	mu       sync.Mutex
 	listener net.Listener
 	conns    map[net.Conn]bool
+	running  chan struct{} // closed while it runs
+}
+
+func newServer(c *Cluster, index int) *server {
+	s := &server{c: c, index: index, running: make(chan struct{})}
+	close(s.running)
+	if c.opts.Handlers > 0 {
+		s.handlers = make(chan struct{}, c.opts.Handlers)
+	}
+	return s
 }
 
 func (s *server) listen(addr string) error {
-	l, err := net.Listen("tcp", addr)
+	l, err := s.c.net.listen(addr)
 	if err != nil {
 		return err
 	}
@@ -49,6 +63,31 @@ func (s *server) stop() {
 	}
 }
 
+func (s *server) pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = make(chan struct{})
+}
+
+func (s *server) resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.running)
+}
+
+// awake waits while the server is paused; false once the cluster is closed.
+func (s *server) awake() bool {
+	s.mu.Lock()
+	running := s.running
+	s.mu.Unlock()
+	select {
+	case <-s.c.done:
+		return false
+	case <-running:
+		return true
+	}
+}
+
 func (s *server) enter(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,10 +97,10 @@ func (s *server) enter(conn net.Conn) bool {
 	return s.listener != nil
 }
 
-// session answers one client, call after call: the greeting "HBas", version 0,
-// authentication 50 (simple) and a connection header, then frames.
+// session answers one client: the greeting "HBas", version 0, authentication 50
+// (simple) and a connection header, then frames.
 func (s *server) session(conn net.Conn) {
-	if !s.enter(conn) {
+	if !s.enter(conn) || !s.awake() {
 		return
 	}
 	greeting := make([]byte, 6)
@@ -71,22 +110,85 @@ func (s *server) session(conn net.Conn) {
 	if _, err := readFrame(conn); err != nil {
 		return
 	}
-	for {
+	l := &line{s: s, conn: conn, ended: make(chan struct{})}
+	defer close(l.ended)
+	for s.awake() {
 		frame, err := readFrame(conn)
 		if err != nil {
 			return
 		}
-		reply, looked, err := s.answer(frame)
+		call, err := parseCall(frame)
 		if err != nil {
 			return
 		}
-		if looked != nil {
-			looked()
+		if call.header.GetMethodName() == "Multi" {
+			s.c.cells.Add(int64(countCells(call.cells)))
 		}
-		if reply != nil && writeFrame(conn, reply) != nil {
+		if s.handlers == nil {
+			if l.answer(call) != nil {
+				return
+			}
+			continue
+		}
+		s.c.wg.Go(func() { l.handle(call) })
+	}
+}
+
+// line is the connection of one client.
+type line struct {
+	s     *server
+	conn  net.Conn
+	ended chan struct{}
+	deaf  atomic.Bool // nothing is heard or said any more
+	mu    sync.Mutex  // held while a reply is written
+}
+
+// highPriority is where calls begin to have handlers of their own.
+const highPriority = 10
+
+// first tells whether a call does not wait for those of users' tables.
+func (s *server) first(c *call) bool {
+	urgent := c.header.GetPriority() > highPriority && !s.c.opts.NoPriority
+	return urgent || bytes.Contains(c.param, []byte(metaRegion))
+}
+
+// handle waits for its turn and answers.
+func (l *line) handle(c *call) {
+	if !l.s.first(c) {
+		select {
+		case l.s.handlers <- struct{}{}:
+			defer func() { <-l.s.handlers }()
+		case <-l.ended:
 			return
 		}
 	}
+	if l.answer(c) != nil {
+		l.conn.Close()
+	}
+}
+
+// answer executes a call and writes the reply; an error breaks the connection.
+func (l *line) answer(c *call) error {
+	if l.deaf.Load() {
+		return nil
+	}
+	reply, looked, err := l.s.answer(c)
+	if errors.Is(err, errDeaf) {
+		l.deaf.Store(true)
+		return nil
+	}
+	if looked != nil {
+		looked()
+	}
+	if err != nil || reply == nil || l.deaf.Load() {
+		return err
+	}
+	if !l.s.awake() {
+		return errBroken
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return writeFrame(l.conn, reply)
 }
 
 // call is a request taken apart.
@@ -96,7 +198,10 @@ type call struct {
 	cells  []byte
 }
 
-var errBroken = errors.New("connection to be broken")
+var (
+	errBroken = errors.New("connection to be broken")
+	errDeaf   = errors.New("connection to say nothing more")
+)
 
 func parseCall(frame []byte) (*call, error) {
 	c := &call{}
@@ -117,14 +222,10 @@ func parseCall(frame []byte) (*call, error) {
 
 // answer executes a call with the cluster locked and makes the reply, nil if
 // none is to be sent, and what is to be called before it is.
-func (s *server) answer(frame []byte) (reply []byte, looked func(), err error) {
-	call, err := parseCall(frame)
-	if err != nil {
-		return nil, nil, err
-	}
+func (s *server) answer(call *call) (reply []byte, looked func(), err error) {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	reply, err = s.reply(call)
+	reply, err = s.replyLocked(call)
 	if s.c.looked != nil {
 		looked = s.lookedAt(call, s.c.looked)
 	}
@@ -141,21 +242,17 @@ func (s *server) lookedAt(call *call, f func(table string)) func() {
 	return func() { f(table) }
 }
 
-// reply executes a call, or does to it what the hook wants.
-func (s *server) reply(call *call) ([]byte, error) {
-	method, table := call.header.GetMethodName(), s.tableOf(call)
-	fault := s.c.judge(Call{Server: s.index, Method: method, Table: table})
-	if fault.Kind == DropBefore {
+// replyLocked executes a call, or does to it what the hook wants.
+func (s *server) replyLocked(call *call) ([]byte, error) {
+	method := call.header.GetMethodName()
+	fault := s.c.judge(Call{Server: s.index, Method: method, Table: s.tableLocked(call), Cells: countCells(call.cells)})
+	if fault.Kind == DropBefore || fault.Delay > 0 && !s.sleepLocked(fault.Delay) {
 		return nil, errBroken
 	}
-	var response proto.Message
-	var cells []byte
-	var err error
-	if fault.Kind == Refuse {
-		err = throw(fault.Exception, "injected")
-	} else {
-		response, cells, err = s.execute(method, call)
+	if fault.Kind == Deafen {
+		return nil, errDeaf
 	}
+	response, cells, err := s.perform(method, call, fault)
 	switch fault.Kind {
 	case DropAfter:
 		return nil, errBroken
@@ -167,12 +264,42 @@ func (s *server) reply(call *call) ([]byte, error) {
 		}
 		cells = cells[:len(cells)-1]
 	}
+	if fault.Change != nil && err == nil {
+		fault.Change(response)
+	}
 	return encodeReply(call.header.GetCallId(), response, cells, err), nil
 }
 
-// tableOf names the table of calls that a hook may want to disturb; probes and
+// sleepLocked lets time pass with the cluster unlocked; false once it is closed.
+func (s *server) sleepLocked(d time.Duration) bool {
+	s.c.mu.Unlock()
+	defer s.c.mu.Lock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return s.awake()
+	case <-s.c.done:
+		return false
+	}
+}
+
+// perform executes a call, or refuses it.
+func (s *server) perform(method string, call *call, fault Fault) (proto.Message, []byte, error) {
+	switch {
+	case fault.Kind == Refuse:
+		return nil, nil, throw(fault.Exception, "injected")
+	case fault.Kind == RefuseActions && method == "Multi":
+		return decoded(call, &pb.MultiRequest{}, func(m *pb.MultiRequest) (proto.Message, []byte, error) {
+			return refuseActions(m, throw(fault.Exception, "injected")), nil, nil
+		})
+	}
+	return s.execute(method, call)
+}
+
+// tableLocked names the table of calls that a hook may want to disturb; probes and
 // calls to hbase:meta count as meta.
-func (s *server) tableOf(call *call) string {
+func (s *server) tableLocked(call *call) string {
 	var region []byte
 	switch call.header.GetMethodName() {
 	case "Scan":

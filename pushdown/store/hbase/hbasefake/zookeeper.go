@@ -19,7 +19,7 @@ const (
 )
 
 func (c *Cluster) startZooKeeper(addr string) error {
-	l, err := net.Listen("tcp", addr)
+	l, err := c.net.listen(addr)
 	if err != nil {
 		return err
 	}

@@ -35,9 +35,9 @@ type chunk struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is pebble's: rotated and shifted, so that data which holds checksums
+// Checksum is pebble's: rotated and shifted, so that data which holds checksums
 // of its own is no more likely to look right.
-func checksum(b []byte) uint32 {
+func Checksum(b []byte) uint32 {
 	c := crc32.Checksum(b, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8
 }
@@ -59,7 +59,7 @@ func (r *reader) chunkAt(at int64) (c chunk, ok bool) {
 		return c, false
 	}
 	end := header + int(binary.LittleEndian.Uint16(rest[4:]))
-	if end > len(rest) || binary.LittleEndian.Uint32(rest) != checksum(rest[6:end]) {
+	if end > len(rest) || binary.LittleEndian.Uint32(rest) != Checksum(rest[6:end]) {
 		return c, false
 	}
 	c = chunk{place: place((rest[6] - 1) % 4), start: at, end: at + int64(end), payload: rest[header:end]}

@@ -222,7 +222,7 @@ func TestRead_torn(t *testing.T) {
 	tells := whole.Records[19].Start
 	tail := logOf(t, [][]byte{[]byte("tells")}, true, false)
 	tail[11], tail[12] = byte(tells), byte(tells>>8)
-	sum := checksum(tail[6:])
+	sum := Checksum(tail[6:])
 	tail[0], tail[1], tail[2], tail[3] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
 	copy(synced[whole.End:], tail)
 	clear(synced[1024:2048])

@@ -32,7 +32,7 @@ func appendRecord(dst []byte, number uint32, data []byte) []byte {
 		dst = append(dst, 0, 0, 0, 0, byte(n), byte(n>>8), 5+byte(kind))
 		dst = binary.LittleEndian.AppendUint32(dst, number)
 		dst = append(dst, data[:n]...)
-		binary.LittleEndian.PutUint32(dst[at:], checksum(dst[at+6:]))
+		binary.LittleEndian.PutUint32(dst[at:], Checksum(dst[at+6:]))
 		if data = data[n:]; len(data) == 0 {
 			return dst
 		}

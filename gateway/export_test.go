@@ -1,0 +1,6 @@
+package gateway
+
+import "time"
+
+// EndWithin bounds each part of Close.
+func (s *Server) EndWithin(d time.Duration) { s.ending = ending{d, d, d} }

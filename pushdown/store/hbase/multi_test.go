@@ -1,0 +1,191 @@
+package hbase
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
+
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/proto"
+)
+
+// multiRows are the rows of the tests of replies, in three regions.
+const multiRows = 30
+
+// startMulti is a table of three regions on one server, so that a call goes to
+// all of them.
+func startMulti(t *testing.T) *cluster {
+	c := start(t, hbasefake.Options{Servers: 1})
+	c.CreateTable("t", []string{"t"}, []byte("r0010"), []byte("r0020"))
+	return c
+}
+
+// change alters the replies to Multi calls for which wanted is true.
+func (c *cluster) change(wanted func(n int) bool, change func(m *pb.MultiResponse)) {
+	c.changeEach(func(n int, m *pb.MultiResponse) {
+		if wanted(n) {
+			change(m)
+		}
+	})
+}
+
+// changeEach alters the reply to each Multi call, the n-th.
+func (c *cluster) changeEach(change func(n int, m *pb.MultiResponse)) {
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.Method != "Multi" {
+			return hbasefake.Fault{}
+		}
+		return hbasefake.Fault{Change: func(m proto.Message) { change(call.N, m.(*pb.MultiResponse)) }}
+	})
+}
+
+// writeRound puts a value into every row and appends it to another cell.
+func (c *cluster) writeRound(value string) error {
+	var ms []store.Mutation
+	for i := range multiRows {
+		row := fmt.Appendf(nil, "r%04d", i)
+		ms = append(ms, store.Mutation{Row: row, Family: "t", Qualifier: []byte("put"), Value: []byte(value)},
+			store.Mutation{Kind: store.Append, Row: row, Family: "t", Qualifier: []byte("app"), Value: []byte(value)})
+	}
+	return c.st.Apply(c.ctx, "t", ms)
+}
+
+// wantRounds reads the rows by Get, in one call, and wants each value once.
+func (c *cluster) wantRounds(values string) {
+	c.Helper()
+	var keys [][]byte
+	for i := range multiRows {
+		keys = append(keys, fmt.Appendf(nil, "r%04d", i))
+	}
+	rows, err := c.st.Get(c.ctx, "t", "t", keys)
+	if err != nil || len(rows) != len(keys) {
+		c.Fatalf("get: %d rows, %v, want %d", len(rows), err, len(keys))
+	}
+	for i, r := range rows {
+		if got := fmt.Sprintf("%s %s %s", r.Key, r.Cells[0].Value, r.Cells[1].Value); got != fmt.Sprintf("%s %s %s", keys[i], values, values[len(values)-1:]) {
+			c.Fatalf("got %s, want %s and the last", got, values)
+		}
+	}
+}
+
+// What a reply leaves out is asked for again: puts, appends and gets, each
+// counting once.
+func TestMulti_leavesOut(t *testing.T) {
+	c := startMulti(t)
+	thin := func(n int, m *pb.MultiResponse) { // every other one, the other ones in the next call
+		for _, r := range m.RegionActionResult {
+			r.ResultOrException = slices.DeleteFunc(r.ResultOrException, func(roe *pb.ResultOrException) bool {
+				return (int(roe.GetIndex())+n)%2 == 0
+			})
+		}
+	}
+	values := ""
+	for _, v := range []string{"a", "b", "c", "d", "e"} {
+		c.changeEach(thin)
+		if err := c.writeRound(v); err != nil {
+			t.Fatal(err)
+		}
+		values += v
+		c.change(func(n int) bool { return n == 0 }, func(m *pb.MultiResponse) {
+			for _, r := range m.RegionActionResult {
+				r.ResultOrException = r.ResultOrException[:0] // and cells that are nobody's
+			}
+		})
+		c.wantRounds(values)
+	}
+}
+
+// A server that leaves an action out every time is given up.
+func TestMulti_leavesOutAlways(t *testing.T) {
+	c := startMulti(t)
+	c.change(func(int) bool { return true }, func(m *pb.MultiResponse) {
+		r := m.RegionActionResult[len(m.RegionActionResult)-1]
+		r.ResultOrException = r.ResultOrException[:len(r.ResultOrException)-1]
+	})
+	err := c.st.Apply(c.ctx, "t", []store.Mutation{{Row: []byte("r0001"), Family: "t", Value: []byte("1")}, {Row: []byte("r0002"), Family: "t", Value: []byte("1")}})
+	var partial *store.PartialError
+	if !errors.As(err, &partial) || len(partial.Failed) != 1 || partial.Failed[0] != 1 || !strings.Contains(err.Error(), "left out") {
+		t.Fatalf("got %v, want mutation 1 alone to have failed, for it is left out", err)
+	}
+	if n := c.Calls("Multi"); n > maxUnknowns+2 {
+		t.Errorf("%d calls, want at most %d", n, maxUnknowns+2)
+	}
+}
+
+// Replies that cannot be: those to one call are healed by another, and where
+// all are so the error names the server. Nothing panics, and no result counts
+// for an action that it may not be of.
+func TestMulti_lies(t *testing.T) {
+	first := func(m *pb.MultiResponse) *pb.RegionActionResult { return m.RegionActionResult[0] }
+	for name, lie := range map[string]func(*pb.MultiResponse){
+		"an index twice": func(m *pb.MultiResponse) {
+			r := first(m)
+			r.ResultOrException = append(r.ResultOrException, proto.Clone(r.ResultOrException[0]).(*pb.ResultOrException))
+		},
+		"another's index": func(m *pb.MultiResponse) {
+			first(m).ResultOrException[0].Index = first(m).ResultOrException[1].Index
+		},
+		"an index of another region": func(m *pb.MultiResponse) {
+			first(m).ResultOrException[0].Index = m.RegionActionResult[1].ResultOrException[0].Index
+			m.RegionActionResult[1].ResultOrException = m.RegionActionResult[1].ResultOrException[1:]
+		},
+		"an index behind the last": func(m *pb.MultiResponse) { first(m).ResultOrException[0].Index = proto.Uint32(1 << 31) },
+		"a region too few":         func(m *pb.MultiResponse) { m.RegionActionResult = m.RegionActionResult[1:] },
+		"a region too many": func(m *pb.MultiResponse) {
+			m.RegionActionResult = append(m.RegionActionResult, &pb.RegionActionResult{})
+		},
+		"no region":        func(m *pb.MultiResponse) { m.RegionActionResult = nil },
+		"no index":         func(m *pb.MultiResponse) { first(m).ResultOrException[1].Index = nil },
+		"too many cells":   func(m *pb.MultiResponse) { setCells(m, 1<<30) },
+		"cells below zero": func(m *pb.MultiResponse) { setCells(m, -1) },
+		"neither result":   func(m *pb.MultiResponse) { first(m).ResultOrException[0].Result = nil },
+		"results, and an exception of the region": func(m *pb.MultiResponse) {
+			first(m).Exception = &pb.NameBytesPair{Name: proto.String("java.io.IOException")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startMulti(t)
+			for i, v := range []string{"a", "b"} {
+				c.change(func(n int) bool { return n == 0 }, lie)
+				if err := c.writeRound(v); err != nil {
+					t.Fatal(err)
+				}
+				c.change(func(n int) bool { return n == 0 }, lie)
+				c.wantRounds("ab"[:i+1])
+			}
+			c.change(func(int) bool { return true }, lie)
+			err := c.writeRound("c")
+			if name == "neither result" && err == nil {
+				return // a mutation that was made needs no more
+			}
+			if err == nil || name != "results, and an exception of the region" && !strings.Contains(err.Error(), "127.0.0.1:") {
+				t.Errorf("every reply so: got %v, want an error that names the server", err)
+			}
+		})
+	}
+}
+
+// setCells says that the first result has n cells.
+func setCells(m *pb.MultiResponse, n int32) {
+	m.RegionActionResult[0].ResultOrException[0].GetResult().AssociatedCellCount = &n
+}
+
+// A reply whose cells are shifted by one row gives no row to another's key.
+func TestGet_shiftedCells(t *testing.T) {
+	c := startMulti(t)
+	if err := c.writeRound("a"); err != nil {
+		t.Fatal(err)
+	}
+	shift := func(m *pb.MultiResponse) { // 2, 2, 2 cells told as 1, 3, 2
+		setCells(m, 1)
+		n := int32(3)
+		m.RegionActionResult[0].ResultOrException[1].GetResult().AssociatedCellCount = &n
+	}
+	c.change(func(n int) bool { return n == 0 }, shift)
+	c.wantRounds("a")
+}

@@ -1,0 +1,98 @@
+package hbase
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A region that refuses writes for a while, as long as it likes, whenever it
+// likes: what is sent in vain is no more than what it takes in between, and the
+// window is full again after some calls.
+func TestWindow(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	w := newWindow()
+	vain, taken := 0, 0
+	for range 1000 {
+		for range 1 + rng.IntN(10) { // it refuses
+			vain += w.size
+			w.refuse()
+			if w.size != 1 {
+				t.Fatalf("a window of %d after a refusal, want 1", w.size)
+			}
+		}
+		for range 10 + rng.IntN(30) {
+			taken += w.size
+			w.take(w.size)
+			if w.size > fullWindow || w.bytes() > maxOutBytes {
+				t.Fatalf("a window of %d and %d bytes, want at most %d and %d", w.size, w.bytes(), fullWindow, maxOutBytes)
+			}
+		}
+	}
+	if vain > taken/4 {
+		t.Errorf("%d sent in vain while %d were taken, want at most a quarter", vain, taken)
+	}
+	for range 20 {
+		w.take(w.size)
+	}
+	if w.size != fullWindow {
+		t.Errorf("a window of %d after 20 calls that were taken, want %d", w.size, fullWindow)
+	}
+	w.lose()
+	if w.size != fullWindow/2 {
+		t.Errorf("a window of %d after a lost call, want half of %d", w.size, fullWindow)
+	}
+	w.take(w.size/2 - 1)
+	if w.size != fullWindow/2 {
+		t.Errorf("a window of %d after a call that did not fill it, want it as it was", w.size)
+	}
+}
+
+// A region that refuses is asked by one call at a time, after ever longer, and
+// calls that met the same fault count once.
+func TestPaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paces{}
+		call := []*share{{loc: &location{name: []byte("r")}}}
+		region := call[0].loc.name
+		state := func(want error) {
+			t.Helper()
+			if w, err := p.window(region); err != want {
+				t.Fatalf("got %+v, %v, want %v", w, err, want)
+			}
+		}
+		state(nil)
+		sent := time.Now()
+		time.Sleep(time.Second)
+		p.refused(region, sent)
+		p.refused(region, sent) // of another writer
+		if at := p.regions["r"]; at.delay != firstBusy || at.soft != firstWindow/2 {
+			t.Fatalf("%+v, want one refusal to count", at)
+		}
+		for delay := firstBusy; delay <= lastBusy; delay *= 2 {
+			state(errBusy)
+			time.Sleep(delay)
+			state(nil)
+			p.begin(call)
+			state(errBusy) // one is on its way
+			p.refused(region, time.Now())
+			p.end(call)
+		}
+		time.Sleep(lastBusy)
+		state(nil)
+		p.taken(region, 1)
+		p.begin(call)
+		state(nil)
+		p.end(call)
+
+		settled := p.leave(call)
+		state(errPending)
+		time.Sleep(time.Hour)
+		state(errPending)
+		settled()
+		state(nil)
+	})
+}
