@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 
 	"downpour/gateway/internal/httpapi"
@@ -29,6 +30,8 @@ type LimitConfig struct {
 	// LimitName bounds the bytes of a name that gets a UID; names that have one
 	// may be longer.
 	LimitName int `env:"DOWNPOUR_LIMIT_NAME" envDefault:"1024"`
+	// LimitQueries bounds the sub-queries of one query.
+	LimitQueries int `env:"DOWNPOUR_LIMIT_QUERIES" envDefault:"64"`
 	// LimitJSON and LimitArrow bound the points of an answer of either form.
 	LimitJSON  int64 `env:"DOWNPOUR_LIMIT_JSON" envDefault:"1000000"`
 	LimitArrow int64 `env:"DOWNPOUR_LIMIT_ARROW" envDefault:"100000000"`
@@ -53,6 +56,7 @@ func (c *LimitConfig) validate() (errs []error) {
 		{"DOWNPOUR_LIMIT_POINTS", c.LimitPoints, 0},
 		{"DOWNPOUR_LIMIT_BYTES", c.LimitBytes, 0},
 		{"DOWNPOUR_LIMIT_MEMORY", c.LimitMemory, 0},
+		{"DOWNPOUR_LIMIT_QUERIES", int64(c.LimitQueries), 0},
 		{"DOWNPOUR_LIMIT_JSON", c.LimitJSON, 0},
 		{"DOWNPOUR_LIMIT_ARROW", c.LimitArrow, 0},
 		{"DOWNPOUR_HEAVY_QUERIES", int64(c.HeavyQueries), -1},
@@ -78,6 +82,14 @@ func newLimits(c *LimitConfig, pool *memory.Pool, log *slog.Logger) (*limit.Limi
 	}
 	return limit.New(limit.Config{Points: c.LimitPoints, Bytes: c.LimitBytes, PointsOverride: c.LimitPointsOverride,
 		BytesOverride: c.LimitBytesOverride, Overrides: overrides, Heavy: heavy, HeavyPoints: c.HeavyPoints, Memory: pool}), nil
+}
+
+// subQueries is how many sub-queries a query may have.
+func (c *LimitConfig) subQueries() int {
+	if c.LimitQueries == 0 {
+		return math.MaxInt
+	}
+	return c.LimitQueries
 }
 
 // answerLimits are the bounds of answers.

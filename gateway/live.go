@@ -18,7 +18,7 @@ import (
 // askLive answers a live query at a moment: the same query over HTTP would give
 // the same.
 func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Time) (live.Answer, error) {
-	q, err := query.Parser{Now: now, Zone: s.zone, Fix: s.fix}.JSON(body)
+	q, err := query.Parser{Now: now, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries()}.JSON(body)
 	if err != nil {
 		return live.Answer{}, refusal(err)
 	}
@@ -67,7 +67,7 @@ func liveResult(r *ask.Result) live.Result {
 // followers make the sources of live queries: answers that are kept up to date
 // from the rows.
 func (s *Server) followers() *follow.Followers {
-	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
+	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries(), Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
 }
 
 // refusal words an error as HTTP would. What may heal by itself, an unknown name

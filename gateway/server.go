@@ -221,7 +221,7 @@ func (s *Server) api() *httpapi.API {
 		Origins:  httpapi.Origins{Allowed: s.origins, Loopback: loopback},
 		Timeout:  s.cfg.QueryTimeout,
 		Memory:   s.memory,
-		Limits:   s.limits, AnswerLimits: s.cfg.answerLimits(),
+		Limits:   s.limits, SubQueries: s.cfg.subQueries(), AnswerLimits: s.cfg.answerLimits(),
 		Now:   time.Now,
 		Zone:  s.zone,
 		Fix:   s.fix,

@@ -76,6 +76,31 @@ func (f *Filter) build() (err error) {
 	return err
 }
 
+// stepsOf counts the steps of the filters' regular expressions.
+func stepsOf(filters []Filter) (n int) {
+	for i := range filters {
+		if r := filters[i].regexp; r != nil {
+			n += r.steps
+		}
+	}
+	return n
+}
+
+// size is about the memory that the filter takes, in bytes.
+func (f *Filter) size() int64 {
+	n := filterBytes + int64(len(f.TagK)+len(f.Text))
+	for _, l := range f.literals {
+		n += textBytes + int64(len(l))
+	}
+	switch {
+	case f.wildcard != nil:
+		n += int64(len(f.wildcard.pieces)) * textBytes
+	case f.regexp != nil:
+		n += int64(f.regexp.steps) * stepBytes
+	}
+	return n
+}
+
 // Match tells whether the filter admits a tag value. A key's absence is another
 // question. It may be called from many goroutines.
 func (f *Filter) Match(value string) bool {

@@ -22,7 +22,7 @@ func (p Parser) JSON(body []byte) (*Query, error) {
 	case len(body) > MaxBody:
 		return nil, TooMuch("Query body of %d bytes, at most %d", len(body), MaxBody)
 	}
-	q, err := readQuery(newJSONReader(body))
+	q, err := readQuery(newJSONReader(body), p.subQueries())
 	if err != nil {
 		return nil, readError(err)
 	}
@@ -49,7 +49,7 @@ func readError(err error) error {
 	return unreadable(err)
 }
 
-func readQuery(r *jsonReader) (*Query, error) {
+func readQuery(r *jsonReader, most int) (*Query, error) {
 	t, err := r.next()
 	if err != nil || t == nil {
 		return nil, err
@@ -70,7 +70,7 @@ func readQuery(r *jsonReader) (*Query, error) {
 		case texts[key] != nil:
 			return field(texts[key], toString, v)
 		case key == "queries":
-			q.Queries, err = readSubQueries(r, v)
+			q.Queries, err = readSubQueries(r, v, most)
 			return err
 		case key == "options":
 			return readOptions(r, v)
@@ -93,17 +93,20 @@ func readOptions(r *jsonReader, t json.Token) error {
 	})
 }
 
-func readSubQueries(r *jsonReader, t json.Token) ([]SubQuery, error) {
+func readSubQueries(r *jsonReader, t json.Token, most int) ([]SubQuery, error) {
 	if t == nil {
 		return nil, nil
 	}
 	subs := []SubQuery{}
 	return subs, r.list(t, func(v json.Token) error {
-		if len(subs) == MaxSubQueries {
-			return TooMuch("Too many sub queries, at most %d", MaxSubQueries)
+		if len(subs) == most {
+			return tooManySubs("", most)
 		}
 		s, err := readSubQuery(r, v)
 		subs = append(subs, s)
+		if err == nil {
+			err = checkSteps(subs)
+		}
 		return err
 	})
 }
@@ -218,6 +221,9 @@ func readFilters(r *jsonReader, t json.Token) (out []Filter, err error) {
 		}
 		f, err := readFilter(r, v)
 		out = append(out, f)
+		if err == nil && stepsOf(out) > MaxSteps {
+			err = tooManySteps()
+		}
 		return err
 	})
 }
@@ -270,6 +276,9 @@ func readTags(r *jsonReader, t json.Token) ([]Filter, error) {
 	for _, k := range keys {
 		if filters, err = addShorthand(filters, k, values[k], true); err != nil {
 			return nil, err
+		}
+		if stepsOf(filters) > MaxSteps {
+			return nil, tooManySteps()
 		}
 	}
 	return filters, nil

@@ -172,6 +172,9 @@ func braces(filters []Filter, inner string, groupBy, emptyEnds bool) ([]Filter, 
 		if filters, err = addShorthand(filters, k, v, groupBy); err != nil {
 			return nil, bracesError(what, tag, err)
 		}
+		if stepsOf(filters) > MaxSteps {
+			return nil, tooManySteps()
+		}
 	}
 	return filters, nil
 }

@@ -22,10 +22,14 @@ import (
 const (
 	// MaxBody bounds the bytes of a POST body.
 	MaxBody = 1 << 20
-	// MaxSubQueries bounds the sub-queries of one query, equal ones counted.
+	// MaxSubQueries bounds the sub-queries of one query, equal ones counted, where
+	// the parser says nothing.
 	MaxSubQueries = 64
 	// MaxFilters bounds the filters of one sub-query.
 	MaxFilters = 256
+	// MaxSteps bounds the steps of all regular expressions of one query, once they
+	// are compiled: a repetition makes thousands of a few characters.
+	MaxSteps = 50_000
 )
 
 // Query is one validated query.
@@ -132,6 +136,29 @@ func (s *SubQuery) PlanRate() *scanplan.Rate {
 	return &r
 }
 
+// Size is about the memory that the query takes, in bytes: clients write long lists
+// and expressions.
+func (q *Query) Size() (n int64) {
+	for i := range q.Queries {
+		s := &q.Queries[i]
+		n += subBytes + int64(len(s.Metric)+len(s.DownsampleText)+4*len(s.Percentiles))
+		for _, t := range s.TSUIDs {
+			n += textBytes + int64(len(t))
+		}
+		for j := range s.Filters {
+			n += s.Filters[j].size()
+		}
+	}
+	return n
+}
+
+// Bytes of a sub-query, of a text and of a filter beside what is in them.
+const (
+	subBytes    = 600
+	textBytes   = 16
+	filterBytes = 200
+)
+
 // Parser reads queries.
 type Parser struct {
 	// Now is the time that relative times count from and that a missing end
@@ -142,6 +169,37 @@ type Parser struct {
 	Zone *time.Location
 	// Fix is what is put right in a query that says nothing of it.
 	Fix Fixes
+	// SubQueries bounds the sub-queries of one query; 0 is MaxSubQueries.
+	SubQueries int
+}
+
+func (p Parser) subQueries() int {
+	if p.SubQueries > 0 {
+		return p.SubQueries
+	}
+	return MaxSubQueries
+}
+
+func tooManySubs(count string, most int) error {
+	e := TooMuch("Too many sub queries%s, at most %d", count, most)
+	e.Details = "The limit is DOWNPOUR_LIMIT_QUERIES"
+	return e
+}
+
+// checkSteps refuses expressions that are too much together.
+func checkSteps(subs []SubQuery) error {
+	steps := 0
+	for i := range subs {
+		steps += stepsOf(subs[i].Filters)
+	}
+	if steps > MaxSteps {
+		return tooManySteps()
+	}
+	return nil
+}
+
+func tooManySteps() error {
+	return TooMuch("The regular expressions of the query take more than %d steps together", MaxSteps)
 }
 
 // ParseJSON reads the body of POST /api/query. All errors are *Error.

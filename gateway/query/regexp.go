@@ -27,7 +27,11 @@ func (e *UnsupportedError) Error() string {
 type javaRegexp struct {
 	re     *regexp.Regexp
 	prefix string
+	steps  int // instructions
 }
+
+// stepBytes is about what a step takes, in bytes.
+const stepBytes = 64
 
 func newJavaRegexp(text string) (*javaRegexp, error) {
 	if len(text) > maxRegexpBytes {
@@ -46,14 +50,15 @@ func newJavaRegexp(text string) (*javaRegexp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bad regular expression '%s': %w", text, err)
 	}
-	if n := len(prog.Inst); n > maxRegexpInstructions {
+	n := len(prog.Inst)
+	if n > maxRegexpInstructions {
 		return nil, &UnsupportedError{fmt.Sprintf("%d steps, more than %d", n, maxRegexpInstructions), text}
 	}
 	re, err := regexp.Compile(translated)
 	if err != nil {
 		return nil, err
 	}
-	return &javaRegexp{re: re, prefix: anchoredPrefix(tree)}, nil
+	return &javaRegexp{re: re, prefix: anchoredPrefix(tree), steps: n}, nil
 }
 
 // reason is a parse error without our translation of the expression.

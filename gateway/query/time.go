@@ -140,7 +140,7 @@ func ParseDuration(text string) (int64, error) {
 	if last == 's' && text[len(text)-2] == 'm' {
 		return n, nil
 	}
-	if float64(n)*float64(ms) > math.MaxInt64 {
+	if n > math.MaxInt64/ms {
 		return 0, errors.New("Duration must be < Long.MAX_VALUE ms: " + text)
 	}
 	return n * ms, nil

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -27,8 +28,8 @@ func (p Parser) URI(values url.Values) (*Query, error) {
 	q.ShowStats = values.Has("show_stats")
 	q.ShowSummary = values.Has("show_summary")
 	tsuids, metrics := values["tsuid"], values["m"]
-	if len(tsuids)+len(metrics) > MaxSubQueries {
-		return nil, TooMuch("Too many sub queries: %d, at most %d", len(tsuids)+len(metrics), MaxSubQueries)
+	if n, most := len(tsuids)+len(metrics), p.subQueries(); n > most {
+		return nil, tooManySubs(fmt.Sprintf(": %d", n), most)
 	}
 	for _, text := range tsuids {
 		if err := q.add(text, parseTSUIDParameter); err != nil {
@@ -56,6 +57,9 @@ func (p Parser) URI(values url.Values) (*Query, error) {
 func (q *Query) add(text string, parse func(string) (SubQuery, error)) error {
 	s, err := parse(text)
 	q.Queries = append(q.Queries, s)
+	if err == nil {
+		err = checkSteps(q.Queries)
+	}
 	return err
 }
 

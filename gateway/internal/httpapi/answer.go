@@ -17,19 +17,21 @@ const flushBytes = 64 << 10
 // answerWriter writes results as OpenTSDB's JSON, without holding the whole
 // text. The first error sticks. Source: HttpJsonSerializer.formatQueryAsyncV1.
 type answerWriter struct {
-	w   io.Writer
-	q   *query.Query
-	buf []byte
-	err error
+	w      io.Writer
+	q      *query.Query
+	effort *effort
+	buf    []byte
+	err    error
 	// stats are those of the sub-queries, for showStats.
-	stats []exec.Stats
+	stats  []exec.Stats
+	echoes map[int][]byte // by sub-query, for showQuery
 }
 
-// writeAnswer sends results as JSON.
-func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, results []ask.Result, stats ask.Stats, marks []mark) error {
+// writeAnswer sends results as JSON, with as much work as there is time left for.
+func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *effort, results []ask.Result, stats ask.Stats, marks []mark) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
-	out := &answerWriter{w: w, q: q, stats: stats.Queries}
+	out := &answerWriter{w: w, q: q, effort: work, stats: stats.Queries, echoes: map[int][]byte{}}
 	name := r.URL.Query().Get("jsonp")
 	if name != "" && validCallback(name) {
 		h.Set("Content-Type", "application/javascript; charset=UTF-8")
@@ -50,7 +52,9 @@ func (o *answerWriter) results(results []ask.Result, marks []mark) {
 		if i > 0 {
 			o.text(",")
 		}
-		o.result(&results[i])
+		if o.result(&results[i]); !o.goesOn() {
+			return
+		}
 	}
 	for i, m := range marks {
 		if i+len(results) > 0 {
@@ -61,6 +65,15 @@ func (o *answerWriter) results(results []ask.Result, marks []mark) {
 		o.text("}")
 	}
 	o.text("]")
+}
+
+// goesOn sends what is enough to be sent, and tells whether to go on: not if the
+// client has left or the time is over.
+func (o *answerWriter) goesOn() bool {
+	if len(o.buf) >= flushBytes {
+		o.flush()
+	}
+	return o.err == nil
 }
 
 func (o *answerWriter) text(s string) { o.buf = append(o.buf, s...) }
@@ -94,7 +107,7 @@ func (o *answerWriter) result(r *ask.Result) {
 	o.text("}")
 	o.field("aggregateTags", append([]string{}, r.AggregateTags...))
 	if o.q.ShowQuery {
-		o.field("query", o.q.Echo(r.Query))
+		o.echo(r.Query)
 	}
 	if o.q.ShowTSUIDs {
 		o.field("tsuids", append([]string{}, r.TSUIDs...))
@@ -111,6 +124,17 @@ func (o *answerWriter) result(r *ask.Result) {
 		o.field("stats", o.resultStats(r))
 	}
 	o.text("}")
+}
+
+// echo writes a sub-query, which all its results show.
+func (o *answerWriter) echo(i int) {
+	if o.echoes[i] == nil {
+		from := len(o.buf)
+		o.field("query", o.q.Echo(i))
+		o.echoes[i] = append([]byte{}, o.buf[from:]...)
+		return
+	}
+	o.buf = append(o.buf, o.echoes[i]...)
 }
 
 // resultStats are the numbers of a result's sub-query that this program keeps,
@@ -152,8 +176,8 @@ func (o *answerWriter) points(r *ask.Result) {
 		o.buf = strconv.AppendInt(o.buf, t, 10)
 		o.text(middle)
 		o.buf = appendValue(o.buf, v, r.NaNIsNull)
-		if len(o.buf) >= flushBytes {
-			o.flush()
+		if !o.goesOn() {
+			return
 		}
 	}
 	o.text(end)
@@ -162,7 +186,11 @@ func (o *answerWriter) points(r *ask.Result) {
 // flush writes what was collected.
 func (o *answerWriter) flush() error {
 	if o.err == nil {
+		o.err = o.effort.pause()
+	}
+	if o.err == nil {
 		_, o.err = o.w.Write(o.buf)
+		o.effort.resume()
 	}
 	o.buf = o.buf[:0]
 	return o.err

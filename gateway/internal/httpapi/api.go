@@ -80,6 +80,8 @@ type API struct {
 	Now     func() time.Time
 	// Zone is the zone of dates that name none; nil is UTC.
 	Zone *time.Location
+	// SubQueries bounds those of one query, see query.Parser.
+	SubQueries int
 	// Fix are the known errors that are put right where a query says nothing.
 	Fix   query.Fixes
 	Count Counter

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"downpour/gateway/query"
+	"downpour/pushdown/memory"
 )
 
 // An answer whose end is a date in the past can be asked for again by its ETag.
@@ -29,7 +30,7 @@ func (a *API) respond(w http.ResponseWriter, r *http.Request, q *query.Query, re
 	if q.Delete || !q.EndIsDate() || q.End >= a.Now().UnixMilli() {
 		return abort(render(w))
 	}
-	p := &preview{header: http.Header{}, sum: sha256.New()}
+	p := &preview{header: http.Header{}, sum: sha256.New(), account: memory.Of(r.Context())}
 	if err := render(p); err != nil {
 		return err // nothing is sent yet
 	}
@@ -55,10 +56,11 @@ func (a *API) respond(w http.ResponseWriter, r *http.Request, q *query.Query, re
 
 // preview is a response that goes nowhere: it is hashed, and kept if it is small.
 type preview struct {
-	header http.Header
-	sum    hash.Hash
-	kept   []byte
-	large  bool
+	header  http.Header
+	sum     hash.Hash
+	account *memory.Account // of what is kept
+	kept    []byte
+	large   bool
 }
 
 // Header is the response's own.
@@ -70,7 +72,7 @@ func (p *preview) WriteHeader(int) {}
 // Write hashes and keeps.
 func (p *preview) Write(b []byte) (int, error) {
 	p.sum.Write(b)
-	if p.large = p.large || len(p.kept)+len(b) > keptBytes; p.large {
+	if p.large = p.large || len(p.kept)+len(b) > keptBytes || !p.account.Try(2*int64(len(b))); p.large { // it grows by doubling
 		p.kept = nil
 	} else {
 		p.kept = append(p.kept, b...)
@@ -90,7 +92,7 @@ type tagger struct {
 }
 
 func (a *API) tagger(w http.ResponseWriter, r *http.Request, q *query.Query) *tagger {
-	t := &tagger{w: w, preview: preview{header: w.Header(), sum: sha256.New()}}
+	t := &tagger{w: w, preview: preview{header: w.Header(), sum: sha256.New(), account: memory.Of(r.Context())}}
 	t.through = q.Delete || !q.EndIsDate() || q.End >= a.Now().UnixMilli()
 	return t
 }

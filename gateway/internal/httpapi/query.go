@@ -45,9 +45,10 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) (err error) {
 		summary = map[string]any{"totalTime": time.Since(start).Seconds() * 1000, "rowsPreFilter": entry.stats.Rows, "dpsPreFilter": entry.stats.Points,
 			"dpsPostFilter": entry.stats.PointsOut, "emittedDPs": entry.stats.PointsOut, "uidPairsResolved": 0}
 	}
-	err = a.respond(w, r, q, func(w http.ResponseWriter) error {
+	work := newEffort(whole, a.Timeout-time.Since(start))
+	err = a.respond(w, r.WithContext(whole), q, func(w http.ResponseWriter) error {
 		markHeader(w, &entry.stats)
-		return writeAnswer(w, r, q, results, entry.stats, marks(q, summary, &entry.stats))
+		return writeAnswer(w, r, q, work, results, entry.stats, marks(q, summary, &entry.stats))
 	})
 	entry.sent = err == nil
 	return err
@@ -96,6 +97,9 @@ func (a *API) parseQuery(w http.ResponseWriter, r *http.Request) (*query.Query, 
 	if err != nil {
 		return nil, err
 	}
+	if err := memory.Reserve(r.Context(), q.Size()); err != nil {
+		return nil, err
+	}
 	if q.Delete = q.Delete || method == http.MethodDelete; q.Delete {
 		err = a.mayDelete(w, r)
 	}
@@ -103,7 +107,7 @@ func (a *API) parseQuery(w http.ResponseWriter, r *http.Request) (*query.Query, 
 }
 
 func (a *API) readQuery(w http.ResponseWriter, r *http.Request, method string) (*query.Query, error) {
-	parser := query.Parser{Now: a.Now(), Zone: a.Zone, Fix: a.Fix}
+	parser := query.Parser{Now: a.Now(), Zone: a.Zone, Fix: a.Fix, SubQueries: a.SubQueries}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodDelete:
 		if method == http.MethodDelete && !a.AllowDelete {

@@ -101,7 +101,7 @@ func TestAnswer_cut(t *testing.T) {
 	end := []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}
 	forms := map[string]func(http.ResponseWriter) error{
 		"json": func(w http.ResponseWriter) error {
-			return writeAnswer(w, httptest.NewRequest("GET", "/", nil), &query.Query{}, someResults(20_000), ask.Stats{}, nil)
+			return writeAnswer(w, httptest.NewRequest("GET", "/", nil), &query.Query{}, newEffort(t.Context(), time.Minute), someResults(20_000), ask.Stats{}, nil)
 		},
 		"arrow": func(w http.ResponseWriter) error {
 			f := &filler{answer: &ask.Answer{Results: someResults(20_000)}, ctx: t.Context(), left: time.Hour, check: func(int) error { return nil }}

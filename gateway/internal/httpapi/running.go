@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,6 +17,12 @@ import (
 // Source: QueryStats.COMPLETED_QUERY_CACHE_SIZE.
 const completedQueries = 256
 
+// Bytes of all completed queries, about, and of one that is listed as it was asked.
+const (
+	completedBytes = 4 << 20
+	listedBytes    = 64 << 10
+)
+
 // queryLog knows the queries that are running and the last ones that are not. A
 // query that comes again from the same connection and ends in the same way is
 // counted, not listed anew. Source: QueryStats.
@@ -23,19 +30,21 @@ type queryLog struct {
 	mu        sync.Mutex
 	running   map[*queryEntry]bool
 	completed []*queryEntry // the newest last
+	bytes     int64         // of the completed ones
 }
 
 // queryEntry is one query.
 type queryEntry struct {
 	query   any
-	text    string // what it is compared by
+	same    [sha256.Size]byte // what it is compared by
+	bytes   int64
 	remote  string
 	headers map[string]string
 	start   time.Time
 
 	end      time.Time
 	status   int
-	err      error
+	failure  string // of err
 	executed int
 	sent     bool
 	stats    ask.Stats
@@ -44,7 +53,17 @@ type queryEntry struct {
 // begin enters a query.
 func (l *queryLog) begin(r *http.Request, q *query.Query, now time.Time) *queryEntry {
 	e := &queryEntry{query: q.EchoAll(), remote: r.RemoteAddr, headers: shownHeaders(r.Header), start: now, executed: 1}
-	e.text = fmt.Sprintf("%s %s %s", e.remote, q, r.URL.RawQuery)
+	if n := q.Size(); n <= listedBytes {
+		e.bytes = n
+	} else {
+		e.query = map[string]any{"start": q.StartText, "end": q.EndText, "queries": []any{}, "notListed": fmt.Sprintf("a query of %d bytes", n)}
+	}
+	for k, v := range e.headers {
+		e.bytes += int64(len(k) + len(v))
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %s %s", e.remote, q, r.URL.RawQuery)
+	sum.Sum(e.same[:0])
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.running == nil {
@@ -73,17 +92,34 @@ func (l *queryLog) finish(e *queryEntry, status int, err error, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.running, e)
-	e.end, e.status, e.err = now, status, err
-	same := slices.IndexFunc(l.completed, func(o *queryEntry) bool { return o.text == e.text && o.status == e.status })
+	e.end, e.status, e.failure = now, status, "null" // in quotes, as there
+	if err != nil {
+		e.failure = shortened(err.Error())
+	}
+	e.stats.Trace, e.stats.Queries, e.stats.Missing = nil, nil, nil // the answer alone shows them
+	same := slices.IndexFunc(l.completed, func(o *queryEntry) bool { return o.same == e.same && o.status == e.status })
 	if same >= 0 {
 		l.completed[same].executed++
 		return
 	}
-	if len(l.completed) == completedQueries {
+	l.completed = append(l.completed, e)
+	for l.bytes += e.bytes; len(l.completed) > completedQueries || l.bytes > completedBytes; {
+		l.bytes -= l.completed[0].bytes
 		l.completed = slices.Delete(l.completed, 0, 1)
 	}
-	l.completed = append(l.completed, e)
 }
+
+// shortened is the beginning of a long text, for words of an error may be a
+// client's.
+func shortened(text string) string {
+	if len(text) <= mostFailure {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostFailure], "") + "…"
+}
+
+// mostFailure is how much of an error's text is kept, in bytes.
+const mostFailure = 1 << 10
 
 // list is what /api/stats/query answers.
 func (l *queryLog) list(now time.Time) map[string]any {
@@ -105,13 +141,9 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // shown is a completed query. The numbers are those that this program keeps,
 // under OpenTSDB's names.
 func (e *queryEntry) shown(running int) map[string]any {
-	exception := "null" // in quotes, as there
-	if e.err != nil {
-		exception = e.err.Error()
-	}
 	total := milliseconds(e.end.Sub(e.start))
 	return map[string]any{
-		"query": e.query, "exception": exception, "executed": e.executed, "user": nil, "requestHeaders": e.headers,
+		"query": e.query, "exception": e.failure, "executed": e.executed, "user": nil, "requestHeaders": e.headers,
 		"numRunningQueries": running, "sentToClient": e.sent,
 		"httpResponse":        map[string]any{"code": e.status, "reasonPhrase": http.StatusText(e.status)},
 		"queryStartTimestamp": e.start.UnixMilli(), "queryCompletedTimestamp": e.end.UnixMilli(),

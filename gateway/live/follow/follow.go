@@ -39,6 +39,8 @@ type Config struct {
 	Zone *time.Location
 	// Fix are the known errors that queries are answered without.
 	Fix query.Fixes
+	// SubQueries bounds those of one query, see query.Parser.
+	SubQueries int
 	// Timeout bounds one tick. Default 30 s.
 	Timeout time.Duration
 	// Refusal words an error for the client; it may return err itself.
@@ -158,7 +160,7 @@ func (s *source) Next(ctx context.Context, now time.Time) (live.Answer, error) {
 }
 
 func (s *source) next(ctx context.Context, now time.Time) (live.Answer, error) {
-	q, err := query.Parser{Now: now, Zone: s.of.cfg.Zone, Fix: s.of.cfg.Fix}.JSON(s.body)
+	q, err := query.Parser{Now: now, Zone: s.of.cfg.Zone, Fix: s.of.cfg.Fix, SubQueries: s.of.cfg.SubQueries}.JSON(s.body)
 	if err != nil {
 		return live.Answer{}, err
 	}
