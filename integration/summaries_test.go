@@ -26,9 +26,9 @@ import (
 // remember answers go on giving OpenTSDB's own, and do remember: after each event
 // they come to answer from memory.
 func TestSummaries_exact(t *testing.T) {
-	limit, rounds := 10*time.Minute, 1
+	limit, rounds := 30*time.Minute, 1
 	if *soak {
-		limit, rounds = 80*time.Minute, 12
+		limit, rounds = 85*time.Minute, 12
 	}
 	seed := *seedFlag
 	if seed == 0 {

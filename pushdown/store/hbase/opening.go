@@ -233,8 +233,9 @@ type looks struct {
 }
 
 // rest is how long a server of hbase:meta that was silent is not asked: reading
-// the rows of the table is faster than waiting again.
-const rest = 5 * time.Second
+// the rows of the table is faster than waiting again, unless the machine is so
+// busy that everything takes as long; so it is short.
+const rest = 2 * time.Second
 
 // resting tells that the server of hbase:meta was silent just now.
 func (l *looks) resting() bool {
@@ -264,7 +265,10 @@ func (st *Store) lookOn() {
 // askCatalog opens a scan of hbase:meta and returns the call with its reply, and
 // the state that the scan sees. It makes one attempt, and not for long.
 func (st *Store) askCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*rpc, catalogState, error) {
-	inner, cancel := context.WithTimeout(ctx, st.cfg.MarkPatience/2)
+	if st.looks.resting() {
+		return nil, catalogState{}, errSilent
+	}
+	inner, cancel := context.WithTimeout(ctx, st.cfg.MarkPatience)
 	defer cancel()
 	call, as, err := st.scanCatalog(inner, request)
 	if inner.Err() != nil && ctx.Err() == nil {
