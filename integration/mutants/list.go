@@ -9,4 +9,5 @@ var mutants = slices.Concat(
 	ofTheWire, ofTheLedger, // list_parts.go
 	ofStates, ofTheMerge, // list_merge.go
 	ofPoints, ofLiveQueries, ofSummaries, ofAnswers,
+	ofTheDoors, // list_doors.go
 )
