@@ -163,6 +163,9 @@ func (b *Bucketer) Buckets(times []int64, values []float64) {
 	b.end = math.MinInt64
 }
 
+// Held is the memory that the series' buckets take, in bytes.
+func (b *Bucketer) Held() int64 { return int64(cap(b.times)+cap(b.values))*8 + b.state.Bytes() }
+
 // Finish closes the last bucket and returns the stamps and values of all buckets
 // of the series that have points. They are views, valid until Reset.
 func (b *Bucketer) Finish() (times []int64, values []float64) {

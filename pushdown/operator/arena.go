@@ -25,10 +25,12 @@ type segment struct {
 	next                 int32
 }
 
-// Bytes of one bucket (time, value) and of one point (time, bits, float).
+// Bytes of one bucket (time, value), of one point (time, bits, float), and of a
+// segment.
 const (
-	bucketBytes = 16
-	pointBytes  = 17
+	bucketBytes  = 16
+	pointBytes   = 17
+	segmentBytes = 40
 )
 
 // held is the size of what waits to be emitted.
@@ -36,9 +38,15 @@ func (a *arena) held() int {
 	return len(a.times)*bucketBytes + a.raw.Len()*pointBytes + a.notes
 }
 
+// taken is about the memory that all of it takes while it waits: rows of a point
+// or two take more for their segments than for their points.
+func (a *arena) taken() int64 {
+	return int64(a.held()+len(a.segments)*segmentBytes+len(a.order)*8) * 5 / 4 // columns grow by a quarter
+}
+
 // capacity is about the memory that the arena keeps, in bytes.
 func (a *arena) capacity() int {
-	return cap(a.times)*bucketBytes + cap(a.raw.Time)*pointBytes + cap(a.segments)*40
+	return cap(a.times)*bucketBytes + cap(a.raw.Time)*pointBytes + cap(a.segments)*segmentBytes
 }
 
 // open notes where the columns stand; close gives what was added since to sp.

@@ -13,6 +13,8 @@ type emitter struct {
 	series  batch.Series
 	pending int // bytes in the writer
 	ready   []batch.Record
+	waiting int64 // bytes of ready
+	most    int64 // bytes that records took at a time, in the writer and ready
 	shipped int64
 	batches int64
 }
@@ -79,6 +81,7 @@ func (e *emitter) write(s *batch.Series) {
 	}
 	e.writer.Append(s)
 	e.pending += n
+	e.most = max(e.most, e.waiting+int64(e.pending))
 }
 
 // cut ends the record under construction.
@@ -97,6 +100,7 @@ func (e *emitter) take() batch.Record {
 	if e.ready = e.ready[1:]; len(e.ready) == 0 {
 		e.ready = nil
 	}
+	e.waiting -= RecordBytes(r)
 	return r
 }
 

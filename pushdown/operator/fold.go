@@ -45,7 +45,7 @@ func newFold(part *scanplan.Part) (fold, error) {
 	case d.DividesHour():
 		return &hourFold{run: run{bucketer: b}}, nil
 	case starts && ends:
-		return &wholeFold{plan: &part.Plan, fresh: *b}, nil
+		return &wholeFold{fresh: *b}, nil
 	case d.All || d.Calendar:
 		return rawFold{}, nil
 	}
@@ -136,13 +136,14 @@ func (f *hourFold) even(a *arena, sp *span, base uint32, d *encoding.RowDecoder,
 type edgeFold struct {
 	run
 	starts, ends bool
-	points       int64 // in all spans' pending
+	room         int64 // points that all spans' pending have room for
 }
 
 func (f *edgeFold) add(a *arena, sp *span, row *encoding.Points) {
-	sp.pending.AppendPoints(*row)
-	f.points += int64(row.Len())
 	p := &sp.pending
+	before := cap(p.Time)
+	p.AppendPoints(*row)
+	f.room += int64(cap(p.Time) - before)
 	f.take(a, sp, f.bucketStarts(p, f.run.bucketer.BucketStart(p.Time[p.Len()-1])))
 }
 
@@ -171,7 +172,6 @@ func (f *edgeFold) take(a *arena, sp *span, n int) {
 
 // drop removes the first n points of p.
 func (f *edgeFold) drop(p *encoding.Points, n int) {
-	f.points -= int64(n)
 	p.Time = append(p.Time[:0], p.Time[n:]...)
 	p.Bits = append(p.Bits[:0], p.Bits[n:]...)
 	p.Float = append(p.Float[:0], p.Float[n:]...)
@@ -188,45 +188,35 @@ func (f *edgeFold) finish(a *arena, sp *span) {
 	f.drop(p, p.Len())
 }
 
-func (f *edgeFold) pending() int64 { return f.points * pointBytes }
+func (f *edgeFold) pending() int64 { return f.room * pointBytes }
 
 func ptr(p encoding.Points) *encoding.Points { return &p }
 
 // wholeFold has a bucketer for each span, because a span's buckets may depend on
 // its first point; results come at the end.
 type wholeFold struct {
-	plan    *scanplan.Plan
 	fresh   downsample.Bucketer // never used itself; to make one is dear: time zones
 	doubles []float64
 	held    int64
 }
 
-// bucketerBytes is about what a bucketer takes beside its buckets.
-const bucketerBytes = 256
+// bucketerBytes is about what a bucketer takes beside what it holds.
+const bucketerBytes = 320
 
 func (f *wholeFold) add(_ *arena, sp *span, row *encoding.Points) {
 	if sp.whole == nil {
 		b := f.fresh
 		sp.whole = &b
 		sp.whole.Reset()
-		sp.until = row.Time[0] - 1
 		f.held += bucketerBytes
 	}
 	f.doubles = row.AppendDoubles(f.doubles[:0])
-	sp.whole.Points(row.Time, f.doubles)
-	f.count(sp, row)
-}
 
-// count estimates the buckets that a row adds, for the plan's memory bound.
-func (f *wholeFold) count(sp *span, row *encoding.Points) {
-	last := row.Time[row.Len()-1]
-	if last < sp.until || f.plan.Downsample.All {
-		return
-	}
-	width := max(1, f.plan.Downsample.Interval)
-	n := min(int64(row.Len()), (last-max(sp.until, row.Time[0]))/width+1)
-	f.held += n * bucketBytes
-	sp.until = last - last%width + width
+	// Of some functions the open bucket has all its points, and one that is as long
+	// as the query all that there are.
+	before := sp.whole.Held()
+	sp.whole.Points(row.Time, f.doubles)
+	f.held += sp.whole.Held() - before
 }
 
 func (f *wholeFold) finish(a *arena, sp *span) {

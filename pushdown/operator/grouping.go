@@ -85,6 +85,11 @@ func (o *strict) finishGroups() error {
 		}
 	}
 	o.arena.reset()
+
+	// The records of all groups are made before the first is returned.
+	if err := o.memory.Reserve(o.groups.held * stateBytes / workBytes); err != nil {
+		return err
+	}
 	o.emit.groups(o.groups, batch.NewPartialWriter(o.opts.Mem))
 	o.done = true
 	if limit := o.part.Plan.MaxBytes; limit > 0 && o.emit.shipped > limit {
@@ -239,9 +244,12 @@ func (e *emitter) groups(g *grouping, w *batch.PartialWriter) {
 
 // push adds a record to those that are ready.
 func (e *emitter) push(r batch.Record) {
+	n := RecordBytes(r)
 	e.ready = append(e.ready, r)
 	e.batches++
-	e.shipped += RecordBytes(r)
+	e.shipped += n
+	e.waiting += n
+	e.most = max(e.most, e.waiting+n) // the writer keeps its columns
 }
 
 // stateBytes is about what the state of one bucket takes in a batch, workBytes what

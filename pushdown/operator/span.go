@@ -45,7 +45,6 @@ type span struct {
 	pending  encoding.Points
 	headDone bool
 	whole    *downsample.Bucketer
-	until    int64 // end of the newest bucket counted for the memory bound
 }
 
 // find returns the span of a row key, nil if admit rejects it.

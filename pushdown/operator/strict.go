@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 	"time"
+	"unsafe"
 
 	"downpour/encoding"
 	"downpour/encoding/batch"
@@ -32,7 +33,7 @@ type strict struct {
 	groups *grouping // of a partial part, else nil
 
 	stats   Stats
-	largest int64 // bytes of the largest block of rows
+	largest int64 // bytes that the largest block of rows takes
 	spent   spending
 	budget  *Budget       // of the context
 	memory  *memory.Lease // of the context's account: what is held beside emitted records
@@ -105,7 +106,11 @@ func (o *strict) next(ctx context.Context) (batch.Record, error) {
 			return nil, stopped(ctx, err)
 		}
 	}
-	return o.emit.take(), nil
+	r := o.emit.take()
+	if o.groups != nil {
+		o.memory.Release(RecordBytes(r)) // it is the caller's now; see finishGroups
+	}
+	return r, nil
 }
 
 // stopped names the reason why a context ended before what that led to.
@@ -145,10 +150,10 @@ func (o *strict) open(ctx context.Context) error {
 // block works on the next rows of the store.
 func (o *strict) block() error {
 	began := time.Now()
-	before := o.stats.Bytes
+	before := o.stats
 	rows, err := o.scanner.Next()
 	o.stats.setScan(o.scanner.Stats())
-	o.largest = max(o.largest, o.stats.Bytes-before)
+	o.measure(before)
 	got := time.Now()
 	o.stats.ScanTime += got.Sub(began)
 	if errors.Is(err, io.EOF) {
@@ -169,10 +174,22 @@ func (o *strict) block() error {
 }
 
 // reserve brings the account of memory up to what the part holds: once a block,
-// because what one block adds is little beside what a request may have. The
-// scanner holds the block that it has returned and the one that it asks for.
+// because what one block adds is little beside what a request may have.
 func (o *strict) reserve() error {
-	return o.memory.Grow(int64(o.arena.held()) + o.fold.pending() + o.spans.bytes + 2*o.largest)
+	return o.memory.Grow(o.arena.taken() + o.emit.most + o.fold.pending() + o.spans.bytes + o.largest)
+}
+
+// Bytes of a row and of a cell beside keys and values.
+const (
+	rowBytes  = int64(unsafe.Sizeof(store.Row{}))
+	cellBytes = int64(unsafe.Sizeof(store.Cell{}))
+)
+
+// measure notes what the scanner holds, if it is more than before: the block that
+// it has returned, and the bytes of the one that it asks for.
+func (o *strict) measure(before Stats) {
+	bytes, rows, cells := o.stats.Bytes-before.Bytes, o.stats.Rows-before.Rows, o.stats.Cells-before.Cells
+	o.largest = max(o.largest, 2*bytes+(rows*rowBytes+cells*cellBytes)*5/4)
 }
 
 // take works on one row and hands on what has been collected if it is enough.

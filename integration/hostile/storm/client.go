@@ -30,6 +30,11 @@ type outcome struct {
 
 func (o *outcome) ok() bool { return o.err == nil && o.status >= 200 && o.status < 300 }
 
+// acknowledges tells whether every point of a put is promised: a 200 counts them.
+func (o *outcome) acknowledges() bool {
+	return o.ok() && (len(o.body.head) == 0 || bytes.Contains(o.body.head, []byte(`"failed":0`)))
+}
+
 // answerBody is an answer reduced to what is compared.
 type answerBody struct {
 	sum   [sha256.Size]byte

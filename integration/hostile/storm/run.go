@@ -140,7 +140,7 @@ func (r *run) one(ctx context.Context, n int) {
 	if q.Judged() && q.Door != hostile.Socket && o.err != nil && time.Since(f.began) >= outer {
 		r.breach("%s: no answer in %s: %v", &q, outer, o.err)
 	}
-	if o.ok() {
+	if o.acknowledges() {
 		r.acknowledged(q.Points)
 	}
 	if q.Judged() && q.Exact && o.ok() && n%r.Compare == 0 {

@@ -1,0 +1,99 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/memory"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+)
+
+// heldAtMost runs a part in an account and returns the most that was reserved when
+// the store was asked for rows, and when a record was handed over, in bytes.
+func heldAtMost(t *testing.T, m *operatortest.Store, blockRows int, part *scanplan.Part) (scanning, handing int64) {
+	t.Helper()
+	account := memory.New(1 << 40).Open(memory.Query)
+	defer account.Close()
+	m.BlockRows = blockRows
+	m.Fail = func(context.Context, int) error {
+		scanning = max(scanning, account.Held())
+		return nil
+	}
+	ctx := memory.With(t.Context(), account)
+	op, err := operator.New(m, part, operator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer op.Close()
+	for {
+		r, err := op.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		handing = max(handing, account.Held())
+		r.Release()
+	}
+	if n := account.Held(); n != 0 {
+		t.Errorf("%d bytes are reserved behind the end", n)
+	}
+	return scanning, handing
+}
+
+// Some functions have all points of a bucket before they have its value, and a
+// bucket may be as long as the query.
+func TestMemory_longBuckets(t *testing.T) {
+	const hours = 50
+	points := operatortest.Every(base, base+hours*3600, 1, identity)
+	f := func(function string, least, most int64) {
+		t.Helper()
+		for _, d := range []scanplan.Downsample{{All: true}, {Interval: base * 1000}} {
+			d.Function, d.Fill = scanplan.Aggregator(function), scanplan.FillNone
+			p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
+			p.Downsample = &d
+			if held, _ := heldAtMost(t, table(series(points, operatortest.Tag(1, 1))), 1, whole(p)); held < least || held > most {
+				t.Errorf("%s, all %t: %d bytes were reserved for %d points, want %d to %d", function, d.All, held, points.Len(), least, most)
+			}
+		}
+	}
+	n := int64(points.Len())
+	f("p99", 7*n, 12*n)
+	f("median", 7*n, 12*n)
+	f("sum", 0, 64<<10)
+}
+
+// States of groups are handed over as records that are all made at once.
+func TestMemory_states(t *testing.T) {
+	const hours, groups = 10, 40
+	var all []operatortest.Series
+	for i := range groups {
+		all = append(all, series(operatortest.Every(base, base+hours*3600, 600, identity), operatortest.Tag(1, i+1)))
+	}
+	p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
+	p.Downsample = &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNone}
+	p.Aggregator, p.GroupBy = "sum", append(p.GroupBy, operatortest.UID(1))
+	part := whole(p)
+	part.Mode = scanplan.Partial
+	buckets := int64(hours * 3600 * groups)
+	if _, held := heldAtMost(t, table(all...), 1, part); held < buckets*(48+25) || held > buckets*100 {
+		t.Errorf("%d bytes were reserved for %d states", held, buckets)
+	}
+}
+
+// A row of one point takes many times as much as the point, in the block that the
+// store returns and where it waits to be handed over.
+func TestMemory_smallRows(t *testing.T) {
+	const hours = 5000
+	p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
+	m := table(series(operatortest.Every(base, base+hours*3600, 3600, identity), operatortest.Tag(1, 1)))
+	if held, _ := heldAtMost(t, m, 0, whole(p)); held < hours*(48+80+40+17) || held > hours*400 {
+		t.Errorf("%d bytes were reserved for %d rows", held, hours)
+	}
+}
