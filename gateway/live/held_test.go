@@ -206,3 +206,35 @@ func TestCut(t *testing.T) {
 	}
 	runtime.KeepAlive(held)
 }
+
+// Nobody is cut in vain: not who takes the newest message, nor who sends one that
+// the history has anyway.
+func TestCut_inVain(t *testing.T) {
+	h := blockedHub()
+	defer h.Close()
+	h.cfg.MaxSending = 1
+	cut := func() { t.Error("a subscriber was cut") }
+	behind := join(t, h, cut)
+	publish := func(tick int) { behind.evaluator.publish(context.Background(), changing(100, tick), nil) }
+	publish(0)
+	behind.Next()
+	publish(1)
+	if u := behind.Next(); u.Kind != KindDelta {
+		t.Fatalf("got a %s, want a delta", u.Kind)
+	}
+	for tick := range historyPoints/100 - 3 {
+		visitor := join(t, h, cut)
+		visitor.Next()
+		publish(2 + tick)
+		visitor.Close()
+	}
+
+	slow, cuts := join(t, h, func() {}), 0
+	slow.cut = func() { cuts++ }
+	slow.Next()
+	publish(-1)
+	publish(-2)
+	if cuts != 1 {
+		t.Errorf("one with a message of two ticks ago was cut %d times, want once", cuts)
+	}
+}
