@@ -103,11 +103,11 @@ func startLogRun(ctx context.Context, t *testing.T, nodes int, seed uint64) *log
 	t.Helper()
 	r := &logRun{rng: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), events: map[string]int{}, dead: none, logf: t.Logf}
 
-	r.hdfs = must[*e2e.HDFS](t)(e2e.StartHDFS(ctx, e2e.HDFSOptions{DataNodes: nodes}))
+	r.hdfs = must[*e2e.HDFS](t)(e2e.StartHDFS(within(t, patience), e2e.HDFSOptions{DataNodes: nodes}))
 	closeAtEnd(t, r.hdfs)
 	t.Logf("HDFS: up after %.1f s", time.Since(r.began).Seconds())
 
-	r.cluster = must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{
+	r.cluster = must[*e2e.HBase](t)(e2e.StartHBase(within(t, patience), e2e.HBaseOptions{
 		HDFS: r.hdfs, RegionServers: 2, RegionServerMiB: 448, SessionTimeout: 6 * time.Second,
 	}))
 	closeAtEnd(t, r.cluster)
@@ -400,7 +400,8 @@ func ended(done <-chan struct{}) bool {
 	}
 }
 
-// patience is how long everybody may take to put again, on a busy machine.
+// patience is how long a start, or everybody to put again, may take on a busy
+// machine.
 const patience = 5 * time.Minute
 
 // advance waits until every writer has had so many batches more acknowledged.
