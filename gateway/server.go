@@ -112,6 +112,10 @@ func (s *Server) checkStore(ctx context.Context) error {
 	if err == nil {
 		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())
 	}
+	if errors.Is(err, store.ErrDamaged) { // other rows can be read, and exported
+		s.log.Error("the layout of the tables is not checked", "err", err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", s.cfg.Store, err)
 	}
@@ -231,14 +235,20 @@ func (s *Server) URL() string { return s.url }
 func (s *Server) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return tables.Check(ctx, s.store, s.cfg.TableNames())
+	if err := tables.Check(ctx, s.store, s.cfg.TableNames()); err != nil {
+		return err
+	}
+	if gauge, ok := s.store.(store.Gauge); ok && s.cfg.Mode != "ro" {
+		return gauge.Writable()
+	}
+	return nil
 }
 
 // drain is how long requests may go on after Close.
 const drain = 10 * time.Second
 
 // Close ends the server: no new connections, running requests get ten seconds,
-// what was accepted is written.
+// what was accepted is written, for which the store gets ten seconds more.
 func (s *Server) Close() error {
 	s.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
@@ -248,12 +258,35 @@ func (s *Server) Close() error {
 	s.door.Close()
 	s.hub.Close()
 	s.work.Wait()
-	s.writer.Close()
-	s.stopTracker()
+	written := within(drain, func() {
+		s.writer.Close()
+		s.stopTracker()
+	})
 	s.closeClients()
 	if err != nil {
 		s.http.Close()
 		return fmt.Errorf("requests were cut off at the end: %w", err)
 	}
+	if !written {
+		return fmt.Errorf("the store has not taken within %v what was accepted but not acknowledged", drain)
+	}
 	return nil
+}
+
+// within runs f, which does not hear of deadlines, and tells whether it ended in
+// time. It goes on otherwise.
+func within(d time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-done:
+		return true
+	case <-late.C:
+		return false
+	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Errors of Run that are not the operators' own (operator.ErrBadPlan,
-// *operator.DataError, *operator.LimitError, store.ErrNoTable) or the sink's.
+// *operator.DataError, *operator.LimitError, store.ErrNoTable, store.ErrDamaged) or the sink's.
 var (
 	// ErrDeadline says that the work was going on when the context's deadline
 	// came: HTTP 408.
@@ -46,7 +46,7 @@ func final(err error, inProcess bool) bool {
 	switch {
 	case errors.As(err, &data), errors.As(err, &limit):
 		return true
-	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed):
+	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
 		return inProcess
 	}
 	return false
