@@ -49,7 +49,7 @@ func TestStart_damagedTable(t *testing.T) {
 	for _, metric := range []string{"first", "last"} {
 		var points []string
 		for n := range 1500 {
-			points = append(points, fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":%d.5,"tags":{"host":"h%04d"}}`, metric, 1356998400+n%600, n, n))
+			points = append(points, fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":%d.5,"tags":{"host":"h%02d"}}`, metric, 1356998400+n/50*3600, n, n%50))
 		}
 		if a := b.post("api/put", "["+strings.Join(points, ",")+"]"); a.status != 204 {
 			t.Fatalf("put: %d, %s", a.status, a.body)
@@ -75,8 +75,8 @@ func TestStart_damagedTable(t *testing.T) {
 		t.Errorf("not told of %s: %s", table, &log)
 	}
 	b = &bench{T: t, cfg: cfg, g: g}
-	b.refused(b.get("api/query?start=1356998400&end=1356999400&m=sum:first"), 500, table)
-	if a := b.get("api/query?start=1356998400&end=1356999400&m=count:last"); a.status != 200 || !strings.Contains(a.body, `"1356998400":3`) {
+	b.refused(b.get("api/query?start=1356998400&end=1357998400&m=sum:first"), 500, table)
+	if a := b.get("api/query?start=1356998400&end=1357998400&m=count:last"); a.status != 200 || !strings.Contains(a.body, `"1356998400":50`) {
 		t.Errorf("another metric: %d, %.300s", a.status, a.body)
 	}
 	if a := b.get("api/tools/export?start=1356998400&m=last"); a.status != 200 || strings.Count(a.body, "last ") != 1500 || !strings.Contains(a.body, "#end ") {

@@ -244,11 +244,15 @@ func (s *Server) Ready(ctx context.Context) error {
 	return nil
 }
 
-// drain is how long requests may go on after Close.
-const drain = 10 * time.Second
+// drain is how long requests may go on after Close, lastWrites how long the store
+// may take what they have left.
+const (
+	drain      = 10 * time.Second
+	lastWrites = 30 * time.Second
+)
 
 // Close ends the server: no new connections, running requests get ten seconds,
-// what was accepted is written, for which the store gets ten seconds more.
+// what was accepted is written, for which the store gets half a minute.
 func (s *Server) Close() error {
 	s.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
@@ -258,7 +262,7 @@ func (s *Server) Close() error {
 	s.door.Close()
 	s.hub.Close()
 	s.work.Wait()
-	written := within(drain, func() {
+	written := within(lastWrites, func() {
 		s.writer.Close()
 		s.stopTracker()
 	})
@@ -268,7 +272,7 @@ func (s *Server) Close() error {
 		return fmt.Errorf("requests were cut off at the end: %w", err)
 	}
 	if !written {
-		return fmt.Errorf("the store has not taken within %v what was accepted but not acknowledged", drain)
+		return fmt.Errorf("the store has not taken within %v what was accepted but not acknowledged", lastWrites)
 	}
 	return nil
 }

@@ -83,10 +83,10 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 }
 
 // endWithin is how long the process may go on after it was told to end.
-const endWithin = time.Minute
+const endWithin = 75 * time.Second
 
-// untilEnded runs what hears of the context's end, and gives it up a minute after
-// that: a disk that does not answer holds nobody up. A second signal ends the
+// untilEnded runs what hears of the context's end, and gives it up some time
+// after that: a disk that does not answer holds nobody up. A second signal ends the
 // process at once.
 func untilEnded(ctx context.Context, stop func(), run func() error) error {
 	done := make(chan error, 1)
