@@ -118,6 +118,10 @@ func (s *Server) checkStore(ctx context.Context) error {
 	if err == nil {
 		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())
 	}
+	if errors.Is(err, store.ErrDamaged) { // other rows can be read, and exported
+		s.log.Error("the layout of the tables is not checked", "err", err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", s.cfg.Store, err)
 	}
@@ -251,5 +255,11 @@ func (s *Server) URL() string { return s.url }
 func (s *Server) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return tables.Check(ctx, s.store, s.cfg.TableNames())
+	if err := tables.Check(ctx, s.store, s.cfg.TableNames()); err != nil {
+		return err
+	}
+	if gauge, ok := s.store.(store.Gauge); ok && s.cfg.Mode != "ro" {
+		return gauge.Writable()
+	}
+	return nil
 }

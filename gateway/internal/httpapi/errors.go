@@ -64,6 +64,10 @@ func classify(err error) *apiError {
 		return timedOut("the deadline passed before the answer was complete")
 	case errors.Is(err, store.ErrNoTable):
 		return &apiError{Code: http.StatusFailedDependency, Message: err.Error()}
+	case errors.Is(err, store.ErrDamaged):
+		return &apiError{Code: http.StatusInternalServerError, Message: err.Error()}
+	case errors.Is(err, store.ErrFull):
+		return &apiError{Code: http.StatusServiceUnavailable, Message: err.Error()}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return &apiError{Code: http.StatusFailedDependency, Message: "HBase is not reachable: " + err.Error()}
 	}

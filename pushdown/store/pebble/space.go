@@ -46,10 +46,12 @@ func (s *Store) roomFor(e *examination) error {
 		store.ErrFull, s.dir, usage.AvailBytes>>10, need>>10)
 }
 
-// writable tells why a write is refused before it has begun, nil if it is not.
-// While pebble cannot compact because a table is damaged, writes would wait for
-// ever once there are too many tables.
-func (s *Store) writable() error {
+var _ store.Gauge = (*Store)(nil)
+
+// Writable tells why a write is refused before it has begun, nil if it is not:
+// store.ErrFull, or store.ErrDamaged. While pebble cannot compact because a table
+// is damaged, writes would wait for ever once there are too many tables.
+func (s *Store) Writable() error {
 	if s.trouble.stalled.Load() {
 		if file, ok := s.trouble.damaged.any(); ok {
 			return fmt.Errorf("writing stands still, %s keeps tables from being compacted: %w", file, store.ErrDamaged)
