@@ -188,14 +188,12 @@ func (c *call) grep(ctx context.Context, wanted []encoding.UIDKind, expression s
 func matching(ctx context.Context, conn *connection, wanted []encoding.UIDKind, match *regexp.Regexp) ([]foundName, error) {
 	all := []foundName{}
 	for _, kind := range wanted {
-		entries, err := namesInOrder(ctx, conn, kind)
+		entries, err := namesInOrder(ctx, conn, kind, match.MatchString)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries {
-			if match.MatchString(e.Name) {
-				all = append(all, foundName{kind.String(), e.Name, e.UID})
-			}
+			all = append(all, foundName{kind.String(), e.Name, e.UID})
 		}
 	}
 	return all, nil
