@@ -122,7 +122,7 @@ func (c *Catalog) fillNames(ctx context.Context, t *TSMeta) error {
 // it takes.
 const (
 	MaxTSMetas     = 100_000
-	MaxTSMetaBytes = 256 << 20
+	MaxTSMetaBytes = 64 << 20
 )
 
 // bytes is the memory that meta data takes, about.
