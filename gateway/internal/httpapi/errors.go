@@ -58,6 +58,8 @@ func classify(err error) *apiError {
 		return api
 	case errors.As(err, &tooLarge):
 		return &apiError{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("Request body of more than %d bytes", tooLarge.Limit)}
+	case errors.Is(err, uid.ErrTooLong):
+		return &apiError{Code: http.StatusRequestEntityTooLarge, Message: err.Error()}
 	case errors.As(err, &busy):
 		return &apiError{Code: http.StatusServiceUnavailable, Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):

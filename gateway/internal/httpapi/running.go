@@ -16,6 +16,10 @@ import (
 // Source: QueryStats.COMPLETED_QUERY_CACHE_SIZE.
 const completedQueries = 256
 
+// completedBytes bounds the memory of the completed queries: a body may be a
+// megabyte.
+const completedBytes = 8 << 20
+
 // queryLog knows the queries that are running and the last ones that are not. A
 // query that comes again from the same connection and ends in the same way is
 // counted, not listed anew. Source: QueryStats.
@@ -23,6 +27,7 @@ type queryLog struct {
 	mu        sync.Mutex
 	running   map[*queryEntry]bool
 	completed []*queryEntry // the newest last
+	bytes     int           // of the completed ones
 }
 
 // queryEntry is one query.
@@ -33,18 +38,36 @@ type queryEntry struct {
 	headers map[string]string
 	start   time.Time
 
-	end      time.Time
-	status   int
-	err      error
-	executed int
-	sent     bool
-	stats    ask.Stats
+	end       time.Time
+	status    int
+	exception string // "null" for none, as there
+	executed  int
+	sent      bool
+	stats     ask.Stats
+	bytes     int // of memory, about
+}
+
+// entryBytes is what a query takes beside its texts.
+const entryBytes = 4 << 10
+
+// size is the memory that an entry takes: the query's texts stand in it twice,
+// and once more in what it is compared by.
+func (e *queryEntry) size(q *query.Query) int {
+	n := entryBytes + 3*len(e.text)
+	for i := range q.Queries {
+		n += entryBytes + 64*len(q.Queries[i].TSUIDs)
+	}
+	for k, v := range e.headers {
+		n += 64 + len(k) + len(v)
+	}
+	return n
 }
 
 // begin enters a query.
 func (l *queryLog) begin(r *http.Request, q *query.Query, now time.Time) *queryEntry {
 	e := &queryEntry{query: q.EchoAll(), remote: r.RemoteAddr, headers: shownHeaders(r.Header), start: now, executed: 1}
 	e.text = fmt.Sprintf("%s %s %s", e.remote, q, r.URL.RawQuery)
+	e.bytes = e.size(q)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.running == nil {
@@ -73,16 +96,23 @@ func (l *queryLog) finish(e *queryEntry, status int, err error, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.running, e)
-	e.end, e.status, e.err = now, status, err
+	e.end, e.status, e.exception = now, status, "null"
+	if err != nil {
+		e.exception = err.Error()
+		e.bytes += len(e.exception)
+	}
+	e.stats.Trace, e.stats.Queries = nil, nil // nobody asks for them any more
 	same := slices.IndexFunc(l.completed, func(o *queryEntry) bool { return o.text == e.text && o.status == e.status })
 	if same >= 0 {
 		l.completed[same].executed++
 		return
 	}
-	if len(l.completed) == completedQueries {
+	l.completed = append(l.completed, e)
+	l.bytes += e.bytes
+	for len(l.completed) > completedQueries || l.bytes > completedBytes {
+		l.bytes -= l.completed[0].bytes
 		l.completed = slices.Delete(l.completed, 0, 1)
 	}
-	l.completed = append(l.completed, e)
 }
 
 // list is what /api/stats/query answers.
@@ -105,13 +135,9 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // shown is a completed query. The numbers are those that this program keeps,
 // under OpenTSDB's names.
 func (e *queryEntry) shown(running int) map[string]any {
-	exception := "null" // in quotes, as there
-	if e.err != nil {
-		exception = e.err.Error()
-	}
 	total := milliseconds(e.end.Sub(e.start))
 	return map[string]any{
-		"query": e.query, "exception": exception, "executed": e.executed, "user": nil, "requestHeaders": e.headers,
+		"query": e.query, "exception": e.exception, "executed": e.executed, "user": nil, "requestHeaders": e.headers,
 		"numRunningQueries": running, "sentToClient": e.sent,
 		"httpResponse":        map[string]any{"code": e.status, "reasonPhrase": http.StatusText(e.status)},
 		"queryStartTimestamp": e.start.UnixMilli(), "queryCompletedTimestamp": e.end.UnixMilli(),
