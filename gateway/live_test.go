@@ -289,7 +289,7 @@ func TestLive_ends(t *testing.T) {
 
 // A store that goes away and comes back costs a message, not the subscription.
 func TestLive_storeComesBack(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout = 500 * time.Millisecond })
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
 	b.put("m 1356998500 1 host=a")
 	s := b.subscribe(liveQuery, "")
 	s.until("a snapshot", news)

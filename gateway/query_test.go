@@ -90,7 +90,7 @@ const someQuery = "/api/query?start=1356998400&end=1357084800&m=sum:m"
 // A store that is there and slow is 408, one that is not there 424; both within
 // the query's time, and neither leaves a scan behind.
 func TestQuery_store(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout = 300 * time.Millisecond })
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
 	b.put("m 1356998400 1 host=a", "m 1357002000 1 host=a")
 	f := func(code int, message string, rules ...faultstore.Rule) {
 		t.Helper()
@@ -113,7 +113,7 @@ func TestQuery_store(t *testing.T) {
 
 // Names cannot be looked up without the store either.
 func TestQuery_namesUnreachable(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout = 300 * time.Millisecond })
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
 	b.put("m 1356998400 1 host=a")
 	b.get("/api/dropcaches")
 	b.store.set(faultstore.Rule{Op: faultstore.Get, Table: "tsdb-uid", Err: store.ErrUnavailable})
@@ -126,7 +126,7 @@ func TestQuery_namesUnreachable(t *testing.T) {
 
 // An answer of which a part is missing is no answer: 503, and what is missing.
 func TestQuery_incomplete(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout = 300 * time.Millisecond; c.SaltWidth = 1 })
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t); c.SaltWidth = 1 })
 	var lines []string
 	for i := range 100 {
 		lines = append(lines, fmt.Sprintf("m 1356998400 1 host=h%d", i))

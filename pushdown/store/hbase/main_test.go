@@ -48,6 +48,7 @@ func start(t *testing.T, opts hbasefake.Options, change ...func(*Config)) *clust
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
+	st.markPatience = bound
 	t.Cleanup(func() { st.Close() })
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	t.Cleanup(cancel)

@@ -63,7 +63,7 @@ func (st *Store) Mark(ctx context.Context, table, family string, r store.KeyRang
 		return "", err
 	}
 	defer st.wg.Done()
-	ctx, cancel := context.WithTimeout(ctx, markPatience)
+	ctx, cancel := context.WithTimeout(ctx, st.markPatience)
 	defer cancel()
 	var states []regionState
 	for at := r.Start; ; {

@@ -3,6 +3,7 @@ package hbase
 import (
 	"context"
 	"sync"
+	"time"
 
 	"downpour/pushdown/store"
 
@@ -25,6 +26,8 @@ type Store struct {
 	nonces  nonces
 	paces   paces
 	seen    seen
+
+	markPatience time.Duration // markPatience, but in tests
 }
 
 var (
@@ -39,7 +42,7 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &Store{cfg: cfg, regions: newRegionCache(), nonces: newNonces()}
+	st := &Store{cfg: cfg, regions: newRegionCache(), nonces: newNonces(), markPatience: markPatience}
 	st.life, st.end = context.WithCancel(context.Background())
 	st.servers = newPool(st, region.RegionClient, st.movedFrom)
 	st.masters = newPool(st, region.MasterClient, st.masterMovedFrom)
