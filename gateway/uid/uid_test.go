@@ -166,7 +166,7 @@ func TestAssign_race(t *testing.T) {
 		d := dictionary(s)
 		order := rand.New(rand.NewPCG(seed, uint64(w+1))).Perm(names)
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 			defer cancel()
 			for _, i := range order {
 				name := fmt.Sprint("name", i)

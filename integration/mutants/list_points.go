@@ -64,7 +64,7 @@ var ofPoints = []mutant{
 		test: "TestCrash",
 	}, {
 		name: "ack-before-write", file: "gateway/put/writer.go",
-		old: "	err := w.write(r)\n	b.finish(err)\n", new: "	b.finish(nil)\n	err := w.write(r)\n",
+		old: "	err := w.write(r)\n	w.mu.Lock()\n	mine := w.writing[b]\n", new: "	close(b.done)\n	err := w.write(r)\n	b.done = make(chan struct{})\n	w.mu.Lock()\n	mine := w.writing[b]\n",
 		test: "TestWriter_acknowledgedAfterwards",
 	}, {
 		name: "log-left-to-lie", file: "pushdown/store/pebble/idle.go",

@@ -125,8 +125,9 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 	return &pb.Result{AssociatedCellCount: proto.Int32(1)}, appendCell(nil, m.Row, *c), nil
 }
 
-// change applies cells to a row.
+// change applies cells to a copy of a row.
 func (r *row) change(kind pb.MutationProto_MutationType, list []change) (*row, error) {
+	r = r.copied()
 	for _, c := range list {
 		if c.timestamp == math.MaxInt64 {
 			c.timestamp = now()
