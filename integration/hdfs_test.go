@@ -108,7 +108,7 @@ func startLogRun(ctx context.Context, t *testing.T, nodes int, seed uint64) *log
 	t.Logf("HDFS: up after %.1f s", time.Since(r.began).Seconds())
 
 	r.cluster = must[*e2e.HBase](t)(e2e.StartHBase(within(t, patience), e2e.HBaseOptions{
-		HDFS: r.hdfs, RegionServers: 2, RegionServerMiB: 448, SessionTimeout: 6 * time.Second,
+		HDFS: r.hdfs, RegionServers: 2, RegionServerMiB: 448, SessionTimeout: 6 * time.Second, QuickStart: true,
 	}))
 	closeAtEnd(t, r.cluster)
 	t.Logf("HBase: up after %.1f s", time.Since(r.began).Seconds())
