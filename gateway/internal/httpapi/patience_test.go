@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -267,13 +266,6 @@ func TestBody_bombsThatWait(t *testing.T) {
 			c.Close()
 		}
 	})
-}
-
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // Bodies are what they were before they were compressed, at any size, and are
