@@ -75,7 +75,7 @@ func (h *served) call() (*call, *connection) {
 func statusOf(err error) int {
 	var noName *uid.NoSuchNameError
 	switch {
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrStalled), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, store.ErrDamaged):
 		return http.StatusInternalServerError

@@ -162,20 +162,35 @@ func (f *waiting) Write(p []byte) (n int, err error) { return f.of.room.write(f.
 // removes it and begins anew.
 type table struct {
 	vfs.File
-	of *FS
+	of     *FS
+	failed bool
 }
 
 // Write is File.Write.
 func (f *table) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
-	return n, f.of.room.failed(err)
+	return n, f.fail(err)
 }
 
 // Sync is File.Sync.
-func (f *table) Sync() error { return f.of.room.tried(f.File.Sync()) }
+func (f *table) Sync() error { return f.synced(f.File.Sync()) }
 
 // SyncData is File.SyncData.
-func (f *table) SyncData() error { return f.of.room.tried(f.File.SyncData()) }
+func (f *table) SyncData() error { return f.synced(f.File.SyncData()) }
+
+func (f *table) fail(err error) error {
+	f.failed = f.failed || err != nil
+	return f.of.room.failed(err)
+}
+
+// synced is for the end of a sync. A table that is synced whole ends a row of
+// failures, one that is only given up does not.
+func (f *table) synced(err error) error {
+	if err == nil && !f.failed {
+		f.of.room.succeeded()
+	}
+	return f.fail(err)
+}
 
 // isManifest tells a MANIFEST by its name.
 func isManifest(base string) bool {
