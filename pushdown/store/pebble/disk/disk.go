@@ -117,6 +117,30 @@ func (d *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return f, err
 }
 
+// OpenDir opens a directory to sync it.
+func (d *FS) OpenDir(name string) (vfs.File, error) {
+	f, err := d.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &directory{f, d}, nil
+}
+
+// directory is one whose entries must be on disk before pebble goes on.
+type directory struct {
+	vfs.File
+	of *FS
+}
+
+// Sync is File.Sync. Pebble has no answer to an error but a panic.
+func (f *directory) Sync() error {
+	err := f.File.Sync()
+	if err != nil && f.of.serving.Load() {
+		f.of.cfg.Fatal("the directory's entries: %v", err)
+	}
+	return err
+}
+
 // create waits for room.
 func (d *FS) create(name string, category vfs.DiskWriteCategory) (f vfs.File, err error) {
 	err = d.room.wait(func() error {
