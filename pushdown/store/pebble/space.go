@@ -54,7 +54,14 @@ func (s *Store) Writable() error {
 	if err := s.stalling(); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrStalled, err)
 	}
-	return s.room()
+	err := s.room()
+	switch {
+	case err != nil:
+		s.noRoom(err)
+	case s.trouble.lacking.Load():
+		s.roomAgain()
+	}
+	return err
 }
 
 // stalling tells what keeps pebble from writing or compacting tables, once that

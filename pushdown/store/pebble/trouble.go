@@ -119,7 +119,7 @@ var ofBlock = regexp.MustCompile(`block (\d+)/\d+: `)
 func (s *Store) noRoom(err error) {
 	if _, ok := s.trouble.full.allow(s.opts.Now(), logEvery); ok {
 		s.trouble.lacking.Store(true)
-		s.log.Errorf("the disk is full, writes wait or are refused until there is room: %v", err)
+		s.log.Errorf("writes wait or are refused until there is room: %v", err)
 	}
 }
 
