@@ -69,7 +69,7 @@ func IsStorage(err error) bool {
 	var partial *store.PartialError
 	var names *storageError
 	return errors.As(err, &names) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNoTable) ||
-		errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrDamaged) ||
+		errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrStalled) || errors.Is(err, store.ErrDamaged) ||
 		errors.Is(err, store.ErrClosed) || errors.Is(err, ErrClosing) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &partial)
 }
 

@@ -68,7 +68,7 @@ func classify(err error) *apiError {
 		return &apiError{Code: http.StatusFailedDependency, Message: err.Error()}
 	case errors.Is(err, store.ErrDamaged):
 		return &apiError{Code: http.StatusInternalServerError, Message: err.Error()}
-	case errors.Is(err, store.ErrFull):
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrStalled):
 		return &apiError{Code: http.StatusServiceUnavailable, Message: err.Error()}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return &apiError{Code: http.StatusFailedDependency, Message: "HBase is not reachable: " + err.Error()}

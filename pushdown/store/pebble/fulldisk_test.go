@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"downpour/pushdown/store"
 )
@@ -291,5 +292,86 @@ func TestFullDisk_close(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(time.Minute) // what was given up ends
 		})
+	}
+}
+
+// Tables cannot be written for another reason: puts are refused before they would
+// have to wait for ever, reads go on, and all does when the disk is sound again.
+func TestStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bad atomic.Bool
+		files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if bad.Load() && op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst") {
+				return syscall.EIO
+			}
+			return nil
+		}))
+		log := new(logBuffer)
+		s, err := Open("data", Options{FS: files, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: log.logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, s)
+		bad.Store(true)
+		put := func(n int) error {
+			time.Sleep(100 * time.Millisecond) // the first flush fails before all memtables are full
+			return s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, fmt.Sprintf("row%04d", n), "q", strings.Repeat("x", 10_000))})
+		}
+		rows := 0
+		for err = put(rows); err == nil && rows < 1000; err = put(rows) {
+			rows++
+		}
+		if !errors.Is(err, store.ErrStalled) || !strings.Contains(err.Error(), "input/output error") || rows < 10 {
+			t.Fatalf("after %d rows: %v, want that it is stalled, and why", rows, err)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := countRows(t, s); got != rows {
+			t.Errorf("%d rows, want %d", got, rows)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines > 13 {
+			t.Errorf("%d lines in 10 minutes: %s", lines, log)
+		}
+		bad.Store(false)
+		time.Sleep(time.Minute)
+		if err := put(rows); err != nil {
+			t.Errorf("a put afterwards: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A damaged table keeps others from being compacted with it. Puts are taken all
+// the same, as many as there are: newer tables are compacted among themselves.
+func TestStalled_damagedTable(t *testing.T) {
+	i, table := tableStore(t)
+	data := bytes.Clone(i[table])
+	data[len(data)/2] ^= 1
+	s, err := Open("data", Options{FS: i.with(table, data).files(t), IdleFlush: -1, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for flushes := range 2 * sublevelsMost {
+		var ms []store.Mutation
+		for n := range 20 {
+			ms = append(ms, cell(store.Put, fmt.Sprintf("row%04d", n*50), "q", fmt.Sprint(flushes)))
+		}
+		for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) { // compactions may be slower than this
+			err := s.Apply(t.Context(), "tsdb", ms)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, store.ErrStalled) || time.Now().After(end) {
+				t.Fatalf("after %d flushes: %v", flushes, err)
+			}
+		}
+		if err := s.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if there, err := readRow(s, 0); err != nil || !there {
+		t.Errorf("the first row: %t, %v", there, err)
 	}
 }
