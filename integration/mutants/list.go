@@ -8,5 +8,5 @@ var mutants = slices.Concat(
 	ofTheScan, ofSeeking, ofOperators, // list_reading.go
 	ofTheWire, ofTheLedger, // list_parts.go
 	ofStates, ofTheMerge, // list_merge.go
-	ofPoints, ofLiveQueries, ofSummaries, ofAnswers,
+	ofPoints, ofLiveQueries, ofSummaries, ofAnswers, ofWrites,
 )

@@ -103,8 +103,13 @@ func (st *Store) regionState(ctx context.Context, table, family string, key []by
 		return nil, regionState{}, err
 	}
 	call := newRPC(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
-	call.table = table
-	c, err := st.exchange(ctx, loc, call)
+	call.table, call.loc = table, loc
+	c, err := st.servers.get(ctx, loc.addr)
+	if err == nil {
+		st.servers.start(c, call)
+		err = st.servers.wait(ctx, c, call)
+	}
+	st.learn(loc, c, err)
 	if err != nil {
 		return nil, regionState{}, err
 	}
