@@ -12,7 +12,7 @@ var ofNames = []mutant{
 		test: "TestDictionary_changeWithinLookup",
 	}, {
 		name: "names-assigned-over-a-change", file: "gateway/uid/assign.go",
-		old: "DoChan(generation+\" \"+", new: "DoChan(\" \"+",
+		old: "strconv.FormatUint(d.Generation(), 36)", new: "strconv.FormatUint(0, 36)",
 		test: "TestAssign_notSharedOverChange",
 	}, {
 		name: "names-changed-without-waiting-for-rows", file: "gateway/uid/generation.go",
