@@ -184,7 +184,7 @@ func (c *crowd) follow(conn *websocket.Conn, plan int) {
 // had.
 func (c *crowd) await(plan, readers, value int) (at []time.Time) {
 	c.Helper()
-	deadline := time.After(3 * patience)
+	deadline := time.After(patience)
 	for len(at) < readers {
 		select {
 		case s := <-c.seen[plan]:

@@ -12,6 +12,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
@@ -166,7 +167,9 @@ func TestPut_longSpellings(t *testing.T) {
 			t.Fatalf("%d %.200s", a.status, a.body)
 		}
 	}
-	if grown := inUse() - before; grown > 16<<20 {
+	grown := inUse() - before
+	t.Logf("%d KiB are held", grown>>10)
+	if grown > 16<<20 {
 		t.Errorf("%d MiB are held", grown>>20)
 	}
 	if a := b.post("/api/uid/assign", fmt.Sprintf(`{"metric":[%q]}`, strings.Repeat("n", 1025))); a.status != http.StatusBadRequest || !strings.Contains(a.body, "at most 1024") {
@@ -189,4 +192,36 @@ func inUse() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// Routes that may read as much as they like follow the timeout of queries.
+func TestLookups_timeout(t *testing.T) {
+	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 200 * time.Millisecond })
+	b.put("m 1356998400 1 k=v")
+	if a := b.get("/api/search/lookup?m=m"); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	b.store.set(faultstore.Rule{Op: faultstore.Next, Delay: time.Hour}, faultstore.Rule{Op: faultstore.Get, Table: "tsdb-meta", Delay: time.Hour})
+	for _, path := range []string{"/api/search/lookup?m=m", "/api/search/lookup?m=m&use_meta=false", "/api/suggest?type=metrics&q=m",
+		"/api/uid/tsmeta?m=m", "/api/annotations?start_time=1356998400&end_time=1356999400", "/api/query/last?timeseries=m", "/api/query/last?tsuids=000001000001000001"} {
+		b.refused(b.get(path), http.StatusRequestTimeout, "Query timeout exceeded")
+	}
+	b.store.set()
+	if n := b.store.scans.Load(); n != 0 {
+		t.Errorf("%d scans are open", n)
+	}
+}
+
+// Newest points are asked for as many series at a time as a query may ask for.
+func TestQueryLast_subQueries(t *testing.T) {
+	b := open(t, nil)
+	b.put(fmt.Sprintf("m %d 1 k=v", time.Now().Unix()))
+	body := func(n int) string {
+		return `{"queries":[` + strings.TrimSuffix(strings.Repeat(`{"metric":"m"},`, n), ",") + `]}`
+	}
+	if a := b.post("/api/query/last", body(64)); a.status != http.StatusOK || strings.Count(a.body, `"value":"1"`) != 64 {
+		t.Errorf("64: %d %.300s", a.status, a.body)
+	}
+	b.refused(b.post("/api/query/last", body(65)), http.StatusRequestEntityTooLarge, "Too many sub queries: 65, at most 64")
+	b.refused(b.get("/api/query/last?timeseries=m"+strings.Repeat("&tsuids=000001000001000001", 64)), http.StatusRequestEntityTooLarge, "Too many sub queries: 65, at most 64")
 }

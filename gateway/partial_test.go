@@ -228,7 +228,7 @@ func TestAllowPartial(t *testing.T) {
 		return nil
 	}
 	b.store.judge.Store(&lost)
-	a := b.get(sixHours + "sum:1m-avg:m")
+	a := b.askUntil(sixHours+"sum:1m-avg:m", answered(503))
 	if a.status != 503 || !strings.Contains(a.body, `"missing":[["00000150e2`) {
 		t.Errorf("%d %.300s, want 503 with the missing ranges", a.status, a.body)
 	}

@@ -33,7 +33,7 @@ func runProgram(t *testing.T, args []string, env ...string) (status int, output 
 		name, value, _ := strings.Cut(e, "=")
 		set[name] = value
 	}
-	status, output, err := e2e.Run(within(t, time.Minute), program, e2e.ProgramOptions{Env: set, Args: args, Dir: t.TempDir()})
+	status, output, err := e2e.Run(within(t, patience), program, e2e.ProgramOptions{Env: set, Args: args, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestProgram_createTables(t *testing.T) {
 	if status, out := runProgram(t, []string{"-create-tables"}, "DOWNPOUR_STORE="+env["DOWNPOUR_STORE"]); status != 0 {
 		t.Fatalf("-create-tables: status %d, %s", status, out)
 	}
-	p, err := e2e.StartGateway(within(t, time.Minute), e2e.ProgramOptions{Env: env, Dir: t.TempDir()})
+	p, err := e2e.StartGateway(within(t, patience), e2e.ProgramOptions{Env: env, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestProgram_createTables(t *testing.T) {
 
 // SIGTERM lets the lines end that have arrived; a restart has everything.
 func TestProgram_restart(t *testing.T) {
-	p, err := e2e.StartGateway(within(t, time.Minute), e2e.ProgramOptions{Env: map[string]string{"DOWNPOUR_SELF_METRICS": "0"}})
+	p, err := e2e.StartGateway(within(t, patience), e2e.ProgramOptions{Env: map[string]string{"DOWNPOUR_SELF_METRICS": "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,15 +121,15 @@ func TestProgram_restart(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if status := p.Process.ExitCode(within(t, time.Minute)); status != 0 {
+	if status := p.Process.ExitCode(within(t, patience)); status != 0 {
 		t.Errorf("after SIGTERM: status %d\n%s", status, p.Process.LogTail(20))
 	}
-	if err := p.Restart(within(t, time.Minute)); err != nil {
+	if err := p.Restart(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
 	stored(t, p, `{"1356998400":1,"1356998401":2}`)
 	p.Process.Kill()
-	if err := p.Restart(within(t, time.Minute)); err != nil {
+	if err := p.Restart(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
 	stored(t, p, `{"1356998400":1,"1356998401":2}`)
@@ -154,7 +154,7 @@ func putLines(t *testing.T, p *e2e.Program, text string) {
 
 func stored(t *testing.T, p *e2e.Program, dps string) {
 	t.Helper()
-	a, err := e2e.Get(within(t, time.Minute), p.URL+"/api/query?start=1356998400&end=1356998500&m=sum:m")
+	a, err := e2e.Get(within(t, patience), p.URL+"/api/query?start=1356998400&end=1356998500&m=sum:m")
 	if err != nil || a.Status != http.StatusOK || !strings.Contains(string(a.Body), dps) {
 		t.Errorf("got %d %s, %v; want %s", a.Status, a.Body, err, dps)
 	}

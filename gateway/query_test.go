@@ -90,13 +90,13 @@ const someQuery = "/api/query?start=1356998400&end=1357084800&m=sum:m"
 // A store that is there and slow is 408, one that is not there 424; both within
 // the query's time, and neither leaves a scan behind.
 func TestQuery_store(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout = 300 * time.Millisecond })
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
 	b.put("m 1356998400 1 host=a", "m 1357002000 1 host=a")
-	f := func(status int, message string, rules ...faultstore.Rule) {
+	f := func(code int, message string, rules ...faultstore.Rule) {
 		t.Helper()
 		b.store.set(rules...)
 		defer b.store.set()
-		b.refused(b.get(someQuery), status, message)
+		b.refused(b.askUntil(someQuery, answered(code)), code, message)
 		eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
 	}
 	f(408, "Query timeout exceeded", faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
@@ -106,27 +106,27 @@ func TestQuery_store(t *testing.T) {
 	f(424, "", faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Err: store.ErrNoTable})
 	// A fault that passes is not seen at all.
 	b.store.set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Nth: 1, Err: store.ErrUnavailable}, faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Nth: 2, Err: store.ErrUnavailable})
-	if a := b.get(someQuery); a.status != 200 || !strings.Contains(a.body, `"dps":{"1356998400":1,"1357002000":1}`) {
+	if a := b.askUntil(someQuery, func(a answer) bool { return a.status != 408 }); a.status != 200 || !strings.Contains(a.body, `"dps":{"1356998400":1,"1357002000":1}`) {
 		t.Errorf("after a passing fault: %d %s", a.status, a.body)
 	}
 }
 
 // Names cannot be looked up without the store either.
 func TestQuery_namesUnreachable(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout = 300 * time.Millisecond })
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
 	b.put("m 1356998400 1 host=a")
 	b.get("/api/dropcaches")
 	b.store.set(faultstore.Rule{Op: faultstore.Get, Table: "tsdb-uid", Err: store.ErrUnavailable})
-	b.refused(b.get(someQuery), 424, "HBase is not reachable")
+	b.refused(b.askUntil(someQuery, answered(424)), 424, "HBase is not reachable")
 	b.store.set(faultstore.Rule{Op: faultstore.Get, Table: "tsdb-uid", Delay: time.Hour})
 	b.refused(b.get(someQuery), 408, "Query timeout exceeded")
 	b.store.set(faultstore.Rule{Table: "tsdb-uid", Err: store.ErrUnavailable})
-	b.refused(b.get("/api/suggest?type=metrics"), 424, "HBase is not reachable")
+	b.refused(b.askUntil("/api/suggest?type=metrics", answered(424)), 424, "HBase is not reachable")
 }
 
 // An answer of which a part is missing is no answer: 503, and what is missing.
 func TestQuery_incomplete(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.QueryTimeout = 300 * time.Millisecond; c.SaltWidth = 1 })
+	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t); c.SaltWidth = 1 })
 	var lines []string
 	for i := range 100 {
 		lines = append(lines, fmt.Sprintf("m 1356998400 1 host=h%d", i))
@@ -139,7 +139,7 @@ func TestQuery_incomplete(t *testing.T) {
 		return nil
 	}
 	b.store.judge.Store(&judge)
-	a := b.get(someQuery)
+	a := b.askUntil(someQuery, answered(503))
 	b.refused(a, 503, "The answer is incomplete")
 	var body struct{ Error struct{ Missing [][2]string } }
 	if err := json.Unmarshal([]byte(a.body), &body); err != nil || len(body.Error.Missing) == 0 {
@@ -154,7 +154,7 @@ func TestQuery_incomplete(t *testing.T) {
 		t.Error("no Retry-After")
 	}
 	b.store.judge.Store(nil)
-	if a := b.get(someQuery); a.status != 200 || !strings.Contains(a.body, `{"1356998400":100}`) {
+	if a := b.askUntil(someQuery, answered(200)); a.status != 200 || !strings.Contains(a.body, `{"1356998400":100}`) {
 		t.Errorf("healed: %d %s", a.status, a.body)
 	}
 }

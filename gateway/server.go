@@ -118,6 +118,10 @@ func (s *Server) checkStore(ctx context.Context) error {
 	if err == nil {
 		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())
 	}
+	if errors.Is(err, store.ErrDamaged) { // other rows can be read, and exported
+		s.log.Error("the layout of the tables is not checked", "err", err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", s.cfg.Store, err)
 	}
@@ -178,7 +182,7 @@ func (s *Server) build() error {
 	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Summaries: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget, Log: s.log})
 	followers := s.followers()
-	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
+	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, followers})
 	s.stream = stream.New(stream.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Log: s.log})
 	return nil
@@ -251,5 +255,11 @@ func (s *Server) URL() string { return s.url }
 func (s *Server) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return tables.Check(ctx, s.store, s.cfg.TableNames())
+	if err := tables.Check(ctx, s.store, s.cfg.TableNames()); err != nil {
+		return err
+	}
+	if gauge, ok := s.store.(store.Gauge); ok && s.cfg.Mode != "ro" {
+		return gauge.Writable()
+	}
+	return nil
 }

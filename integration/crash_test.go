@@ -160,6 +160,8 @@ func sendTelnet(ctx context.Context, p *e2e.Program, points []e2e.Point) error {
 		return err
 	}
 	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
 	for _, point := range points {
 		fmt.Fprintf(c.out, "put %s %d %s", point.Metric, point.Timestamp, point.Value)
 		for key, value := range point.Tags {

@@ -94,6 +94,7 @@ type logRun struct {
 	events  map[string]int
 	healing []time.Duration
 	dead    int // the region server that shall stay away, or none
+	killed  int // region servers
 	revived int // servers of HBase that ended by themselves
 	logf    func(format string, args ...any)
 }
@@ -102,12 +103,12 @@ func startLogRun(ctx context.Context, t *testing.T, nodes int, seed uint64) *log
 	t.Helper()
 	r := &logRun{rng: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), events: map[string]int{}, dead: none, logf: t.Logf}
 
-	r.hdfs = must[*e2e.HDFS](t)(e2e.StartHDFS(ctx, e2e.HDFSOptions{DataNodes: nodes}))
+	r.hdfs = must[*e2e.HDFS](t)(e2e.StartHDFS(within(t, patience), e2e.HDFSOptions{DataNodes: nodes}))
 	closeAtEnd(t, r.hdfs)
 	t.Logf("HDFS: up after %.1f s", time.Since(r.began).Seconds())
 
-	r.cluster = must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{
-		HDFS: r.hdfs, RegionServers: 2, RegionServerMiB: 448, SessionTimeout: 6 * time.Second,
+	r.cluster = must[*e2e.HBase](t)(e2e.StartHBase(within(t, patience), e2e.HBaseOptions{
+		HDFS: r.hdfs, RegionServers: 2, RegionServerMiB: 448, SessionTimeout: 6 * time.Second, QuickStart: true,
 	}))
 	closeAtEnd(t, r.cluster)
 	t.Logf("HBase: up after %.1f s", time.Since(r.began).Seconds())
@@ -196,17 +197,21 @@ func (r *logRun) firstKill(ctx context.Context) error {
 		return err
 	}
 
-	return r.event(ctx, "region server killed, taken over", func() error { return r.takeOver(ctx, r.index(regions[0].Server)) })
+	victim, err := r.index(regions[0].Server)
+	if err != nil {
+		return err
+	}
+	return r.event(ctx, "region server killed, taken over", func() error { return r.takeOver(ctx, victim) })
 }
 
 // index is the number of the region server at an address.
-func (r *logRun) index(address string) int {
+func (r *logRun) index(address string) (int, error) {
 	for i := range r.cluster.Len() {
 		if r.cluster.RegionServerAddr(i) == address {
-			return i
+			return i, nil
 		}
 	}
-	return 0
+	return 0, fmt.Errorf("a region is at %s, want one of the %d region servers", address, r.cluster.Len())
 }
 
 // secondKill ends the server that serves all regions now, hbase:meta among them.
@@ -219,14 +224,14 @@ func (r *logRun) secondKill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.event(ctx, "region server killed, started again", func() error { return r.restart(ctx, victim) })
+	return r.event(ctx, "region server killed, started again", func() error { return r.startAgain(ctx, victim) })
 }
 
-// harm does every kind of harm once in random order, then random ones, until
-// there were so many events.
+// harm does every kind of harm, each time all of them in another order, until
+// there were so many events, or, on a slow machine, an hour is over.
 func (r *logRun) harm(ctx context.Context, events int) error {
 	var order []int
-	for n := 1; n < events; n++ {
+	for n := 1; n < events && (n < atLeast || time.Since(r.began) < time.Hour); n++ {
 		if err := r.advance(ctx, 1+r.rng.IntN(60)); err != nil {
 			return err
 		}
@@ -248,6 +253,9 @@ func (r *logRun) harm(ctx context.Context, events int) error {
 	return nil
 }
 
+// atLeast is enough for every kind of harm to be done twice.
+const atLeast = 12
+
 type logHarm struct {
 	name string
 	do   func(ctx context.Context) error
@@ -258,11 +266,11 @@ func (r *logRun) kinds(victim int) []logHarm {
 	node := r.rng.IntN(r.hdfs.Len())
 	return []logHarm{
 		{"region server killed, taken over", func(ctx context.Context) error { return r.takeOver(ctx, victim) }},
-		{"region server killed, started again", func(ctx context.Context) error { return r.restart(ctx, victim) }},
-		{"all region servers killed", func(ctx context.Context) error { return r.restart(ctx, 0, 1) }},
+		{"region server killed, started again", func(ctx context.Context) error { return r.startAgain(ctx, victim) }},
+		{"all region servers killed", func(ctx context.Context) error { return r.startAgain(ctx, 0, 1) }},
 		{"machine lost", func(ctx context.Context) error { // the other data node has all blocks
 			r.hdfs.KillDataNode(node)
-			return errors.Join(r.restart(ctx, victim), r.hdfs.StartDataNode(ctx, node))
+			return errors.Join(r.startAgain(ctx, victim), r.hdfs.StartDataNode(ctx, node))
 		}},
 		{"data node killed", func(ctx context.Context) error {
 			r.hdfs.KillDataNode(node)
@@ -275,16 +283,16 @@ func (r *logRun) kinds(victim int) []logHarm {
 	}
 }
 
-// last lets a data node be away for up to 16 s, twice the silence after which it
-// is given up, but no longer than until everybody puts again. They may have to
-// wait: after two such faults it can be the only one that has a block.
+// last lets a data node be away for up to twice the silence after which it is
+// given up. Not until everybody puts again: after two such faults it can be the
+// only one that has a block.
 func (r *logRun) last(ctx context.Context) error {
-	away, cancel := context.WithTimeout(ctx, time.Duration(1+r.rng.IntN(16))*time.Second)
-	defer cancel()
-	if err := r.advance(away, 10); err != nil && away.Err() == nil {
-		return err
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second + time.Duration(r.rng.Int64N(int64(15*time.Second)))):
+		return nil
 	}
-	return ctx.Err()
 }
 
 // victim is the region server with most regions of the tables.
@@ -296,7 +304,11 @@ func (r *logRun) victim(ctx context.Context) (int, error) {
 			return 0, err
 		}
 		for _, region := range regions {
-			held[r.index(region.Server)]++
+			i, err := r.index(region.Server)
+			if err != nil {
+				return 0, err
+			}
+			held[i]++
 		}
 	}
 	return slices.Index(held, slices.Max(held)), nil
@@ -308,14 +320,19 @@ func (r *logRun) takeOver(ctx context.Context, i int) error {
 	r.dead = i
 	defer func() { r.dead = none }()
 
-	r.cluster.KillRegionServer(i)
+	r.kill(i)
 	return errors.Join(r.advance(ctx, 3), r.cluster.StartRegionServer(ctx, i))
 }
 
-// restart kills region servers and starts them again at once.
-func (r *logRun) restart(ctx context.Context, servers ...int) (err error) {
+func (r *logRun) kill(i int) {
+	r.cluster.KillRegionServer(i)
+	r.killed++
+}
+
+// startAgain kills region servers and starts them again at once.
+func (r *logRun) startAgain(ctx context.Context, servers ...int) (err error) {
 	for _, i := range servers {
-		r.cluster.KillRegionServer(i)
+		r.kill(i)
 	}
 	for _, i := range servers {
 		err = errors.Join(err, r.cluster.StartRegionServer(ctx, i))
@@ -383,7 +400,8 @@ func ended(done <-chan struct{}) bool {
 	}
 }
 
-// patience is how long everybody may take to put again, on a busy machine.
+// patience is how long a start, or everybody to put again, may take on a busy
+// machine.
 const patience = 5 * time.Minute
 
 // advance waits until every writer has had so many batches more acknowledged.
@@ -419,8 +437,8 @@ func (r *logRun) judge(ctx context.Context, t *testing.T) {
 		fmt.Fprintf(&b, "%d x %s; ", r.events[name], name)
 	}
 	slices.Sort(r.healing)
-	fmt.Fprintf(&b, "%d servers of HBase ended by themselves; all put again after %.1f s (median), %.1f s (longest)\n",
-		r.revived, r.healing[len(r.healing)/2].Seconds(), r.healing[len(r.healing)-1].Seconds())
+	fmt.Fprintf(&b, "in all %d region servers killed, %d servers of HBase ended by themselves; all put again after %.1f s (median), %.1f s (longest)\n",
+		r.killed, r.revived, r.healing[len(r.healing)/2].Seconds(), r.healing[len(r.healing)-1].Seconds())
 
 	for _, s := range r.sites {
 		var sum account

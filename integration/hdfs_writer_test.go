@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -148,7 +149,7 @@ func (w *logWriter) points(ctx context.Context, url string, first int) (map[int6
 
 	var answer []struct{ Dps [][2]int64 }
 	switch {
-	case a.Status == 400: // the name is unknown; were it promised, its points count as lost
+	case a.Status == 400 && strings.Contains(string(a.Body), "No such name"): // its points, if promised, count as lost
 		return nil, nil
 	case a.Status != 200:
 		return nil, fmt.Errorf("points of %s: status %d: %.300s", w.lot(first), a.Status, a.Body)

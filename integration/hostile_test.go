@@ -89,7 +89,7 @@ func (s *hostileScene) storm(ctx context.Context, t *testing.T, cfg storm.Config
 	}
 }
 
-// bounded are the settings of what is stormed, free those of the oracle.
+// bounded are the settings of what is stormed, unbounded those of the oracle.
 func bounded(more map[string]string) map[string]string {
 	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_PROFILING": "true",
 		"DOWNPOUR_MEMORY": fmt.Sprint(hostileMemory), "DOWNPOUR_QUERY_TIMEOUT": hostileTimeout.String()}
@@ -97,7 +97,7 @@ func bounded(more map[string]string) map[string]string {
 	return env
 }
 
-func free(more map[string]string) map[string]string {
+func unbounded(more map[string]string) map[string]string {
 	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_MEMORY": "16GiB", "DOWNPOUR_SUMMARIES": "off", "DOWNPOUR_QUERY_TIMEOUT": "3m"}
 	maps.Copy(env, more)
 	return env
@@ -115,7 +115,7 @@ func embeddedScene(ctx context.Context, t *testing.T) hostileScene {
 		t.Fatal(err)
 	}
 	s.gateway = startGateway(t, e2e.ProgramOptions{Env: bounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + first})})
-	s.oracle = startGateway(t, e2e.ProgramOptions{Env: free(map[string]string{"DOWNPOUR_STORE": "pebble:" + second})})
+	s.oracle = startGateway(t, e2e.ProgramOptions{Env: unbounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + second})})
 	return s
 }
 
@@ -135,7 +135,7 @@ func hbaseScene(ctx context.Context, t *testing.T) hostileScene {
 		addresses += "," + p.Addr
 	}
 	s.gateway = startGateway(t, e2e.ProgramOptions{Env: withEnv(bounded(env), "DOWNPOUR_PUSHDOWN", addresses[1:])})
-	s.oracle = startGateway(t, e2e.ProgramOptions{Env: free(env)})
+	s.oracle = startGateway(t, e2e.ProgramOptions{Env: unbounded(env)})
 	return s
 }
 

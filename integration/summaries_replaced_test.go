@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -99,7 +100,7 @@ func (s *summaries) replace(ctx context.Context, word, snapshot string) error {
 		}
 		return admin.CreateTable(ctx, table, "NONE", []string{"t"})
 	case "split":
-		return s.split(ctx)
+		return s.splitAnywhere(ctx)
 	case "merge":
 		regions, err := admin.Regions(ctx, table)
 		if err != nil {
@@ -110,6 +111,26 @@ func (s *summaries) replace(ctx context.Context, word, snapshot string) error {
 		return s.move(ctx)
 	}
 	return fmt.Errorf("no such way: %q", word)
+}
+
+// splitAnywhere splits a region at a row that none begins with.
+func (s *summaries) splitAnywhere(ctx context.Context) error {
+	admin, table := hbase(s.T).Admin, s.tables.Data
+	regions, err := admin.Regions(ctx, table)
+	if err != nil {
+		return err
+	}
+	cells, err := admin.Scan(ctx, table)
+	if err != nil {
+		return err
+	}
+	for i := range cells {
+		key := cells[(i+len(cells)/2)%len(cells)].Row
+		if !slices.ContainsFunc(regions, func(r e2e.Region) bool { return bytes.Equal(r.Start, key) }) {
+			return admin.Split(ctx, table, key)
+		}
+	}
+	return fmt.Errorf("no row of %s to split at", table)
 }
 
 // clones bounds the tries at a clone on the old servers.

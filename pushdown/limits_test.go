@@ -82,7 +82,7 @@ func (p *peer) awaitMetric(line string) {
 	p.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(5 * time.Minute); ; <-tick.C {
 		_, body := p.get("http", "/metrics", "", nil)
 		if strings.Contains(body, line+"\n") {
 			return

@@ -60,8 +60,8 @@ func start(t *testing.T, m *operatortest.Store, change func(*pushdown.Config, *c
 func startOn(t *testing.T, from store.Reader, m *operatortest.Store, change func(*pushdown.Config, *client.Options)) *peer {
 	t.Helper()
 	p := &peer{t: t, store: m, served: make(chan error, 1), mem: memory.NewCheckedAllocator(memory.NewGoAllocator())}
-	cfg := pushdown.Config{Program: "test", Beside: "rs1:16020", Table: operatortest.Table, Schema: encoding.DefaultSchema(), Mem: p.mem, Drain: 5 * time.Second}
-	opts := client.Options{Mem: operatortest.Poisoned(p.mem), Stall: 10 * time.Second}
+	cfg := pushdown.Config{Program: "test", Beside: "rs1:16020", Table: operatortest.Table, Schema: encoding.DefaultSchema(), Mem: p.mem, Drain: 5 * time.Minute}
+	opts := client.Options{Mem: operatortest.Poisoned(p.mem), Stall: 5 * time.Minute}
 	if change != nil {
 		change(&cfg, &opts)
 	}
@@ -294,13 +294,13 @@ func TestDoGet_stall(t *testing.T) {
 		if block == 1 {
 			select {
 			case <-ctx.Done():
-			case <-time.After(1300 * time.Millisecond):
+			case <-time.After(5 * time.Second):
 			}
 		}
 		return ctx.Err()
 	}
 	p := start(t, m, func(c *pushdown.Config, o *client.Options) {
-		c.Heartbeat, o.Stall = 10*time.Millisecond, time.Second
+		c.Heartbeat, o.Stall = 10*time.Millisecond, 4*time.Second
 	})
 	if _, err := text(p.open(part())); err != nil {
 		t.Errorf("with heartbeats: %v", err)

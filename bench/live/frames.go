@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -60,7 +61,7 @@ const (
 	reading kind = iota
 	// stalled asks for more than it takes and reads nothing.
 	stalled
-	// slow asks for a long answer and takes 20 KiB a second, whatever comes.
+	// slow asks for a long answer and takes 64 KiB a second, whatever comes.
 	slow
 	// halfOpen asks for a plan, reads nothing and answers no ping, as one whose
 	// network is gone; what it is sent is little.
@@ -103,14 +104,17 @@ type FramesResult struct {
 	// with all of them after the last put, bytes; 0 of a server that somebody
 	// else has started.
 	Before, With int64
+	// Slow is how many slow sockets there were, Whole how many of them had their
+	// long answer whole and the last point.
+	Slow, Whole int
 }
 
 // ASocket is the memory that each socket adds.
 func (r FramesResult) ASocket(sockets int) int64 { return (r.With - r.Before) / int64(sockets) }
 
 // Frames puts points and measures, at every socket that reads, the time until
-// the first frame that shows each. Every one must see the last point, slow ones
-// too, or it is an error.
+// the first frame that shows each. Every one must see the last point, or it is an
+// error.
 func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error) {
 	if err := c.Validate(); err != nil {
 		return result, err
@@ -137,7 +141,7 @@ func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error
 	all := newCrowd(ctx, c, r)
 	defer all.close()
 	if err := all.join(); err != nil {
-		return result, err
+		return result, cmp.Or(context.Cause(all.ctx), err)
 	}
 	began := time.Now()
 	if err := all.measure(); err != nil {
@@ -148,7 +152,9 @@ func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error
 		return result, err
 	}
 	result.Latency = all.latency()
-	return result, all.slow.Wait()
+	err = all.slow.Wait()
+	result.Slow, result.Whole = c.count(slow), int(all.whole.Load())
+	return result, err
 }
 
 // resident is the server's memory.

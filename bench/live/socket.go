@@ -30,7 +30,7 @@ const (
 	smallBuffer = 4 << 10
 	// slowRate is what a slow socket takes, in bytes a second; a gateway ends
 	// those that take less than 16 KiB.
-	slowRate = 20 << 10
+	slowRate = 64 << 10
 	// anAddress is how many sockets come from one address: a gateway bounds
 	// them, and the ports of an address do.
 	anAddress = 2000
@@ -78,7 +78,7 @@ type incoming struct {
 // Read takes what is there, and at a rate then waits for as long as that lasts.
 func (i *incoming) Read(b []byte) (n int, err error) {
 	if i.rate > 0 {
-		b = b[:min(len(b), i.rate/10)]
+		b = b[:min(len(b), i.rate/4)]
 	}
 	if err := i.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err

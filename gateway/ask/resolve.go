@@ -70,13 +70,22 @@ func (e *Engine) names(ctx context.Context, needs compile.Needs) (n compile.Name
 		return n, err
 	}
 	n.Lists = make(map[string]compile.List, len(needs.Prefixes))
-	for _, prefix := range needs.Prefixes {
-		if n.Lists[prefix], err = e.list(ctx, prefix, needs.Limit); err != nil {
+	for bytes, i := 0, 0; i < len(needs.Prefixes) && bytes < uid.MaxListed; i++ {
+		// A list that is left out is incomplete: its filter is applied to names.
+		l, err := e.list(ctx, needs.Prefixes[i], needs.Limit)
+		if err != nil {
 			return n, err
+		}
+		n.Lists[needs.Prefixes[i]] = l
+		for _, v := range l.Values {
+			bytes += valueBytes + len(v.Name)
 		}
 	}
 	return n, nil
 }
+
+// valueBytes is what a value takes in a list beside its name, about.
+const valueBytes = 64
 
 // list finds the tag values that begin with a prefix.
 func (e *Engine) list(ctx context.Context, prefix string, limit int) (l compile.List, err error) {

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -10,11 +11,14 @@ import (
 
 // strictBook remembers which plans were not answered by states of groups, so
 // that the next one like it, of another time, is not executed twice. It is a
-// guess about speed and may be lost.
+// guess about speed and may be lost, or be another plan's: it keeps hashes, as
+// plans may be long.
 type strictBook struct {
 	mu      sync.Mutex
-	entries map[string]time.Time
+	entries map[uint64]time.Time
 }
+
+var bookSeed = maphash.MakeSeed()
 
 // Bounds of the book.
 const (
@@ -22,8 +26,11 @@ const (
 	strictMost = 1000
 )
 
-func bookKey(p *scanplan.Plan) string {
-	return fmt.Sprint(p.Table, p.Metric, p.Aggregator, p.GroupBy, p.Downsample, p.Tags)
+func bookKey(p *scanplan.Plan) uint64 {
+	var h maphash.Hash
+	h.SetSeed(bookSeed)
+	fmt.Fprint(&h, p.Table, p.Metric, p.Aggregator, p.GroupBy, p.Downsample, p.Tags)
+	return h.Sum64()
 }
 
 // note remembers a plan.
@@ -31,7 +38,7 @@ func (b *strictBook) note(p *scanplan.Plan, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.entries == nil || len(b.entries) >= strictMost {
-		b.entries = map[string]time.Time{}
+		b.entries = map[uint64]time.Time{}
 	}
 	b.entries[bookKey(p)] = now
 }

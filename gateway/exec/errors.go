@@ -12,7 +12,7 @@ import (
 )
 
 // Errors of Run that are not the operators' own (operator.ErrBadPlan,
-// *operator.DataError, *operator.LimitError, store.ErrNoTable) or the sink's.
+// *operator.DataError, *operator.LimitError, store.ErrNoTable, store.ErrDamaged) or the sink's.
 var (
 	// ErrDeadline says that the work was going on when the context's deadline
 	// came: HTTP 408.
@@ -49,7 +49,7 @@ func final(err error, inProcess bool) bool {
 		return true
 	case memory.Refused(err): // this process's memory, wherever the part was executed
 		return true
-	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed):
+	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
 		return inProcess
 	}
 	return false

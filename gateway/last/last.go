@@ -86,11 +86,16 @@ func (p *Points) Find(ctx context.Context, q Query) ([]Point, error) {
 	}
 	var out []Point
 	for _, s := range q.Subs {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		found, err := p.sub(ctx, s, q.Back)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, found...)
+		if out = append(out, found...); len(out) > MaxSeries {
+			return nil, tooMany()
+		}
 	}
 	return out, nil
 }
@@ -117,6 +122,9 @@ func (p *Points) sub(ctx context.Context, s Sub, back int) ([]Point, error) {
 func (p *Points) series(ctx context.Context, tsuids []encoding.UID, back int) ([]Point, error) {
 	var out []Point
 	for _, u := range tsuids {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if _, _, err := p.cfg.Schema.SplitTSUID(u); err != nil {
 			return nil, &RefusedError{"TSUID must not be null and must have a metric and at least one tag pair"}
 		}
@@ -163,8 +171,12 @@ func counterTime(r store.Row) (int64, bool) {
 	return 0, false
 }
 
-// MaxSeries bounds the series that one metric's newest points are found for.
+// MaxSeries bounds the series that the newest points of one query are found for.
 const MaxSeries = 100_000
+
+func tooMany() error {
+	return &RefusedError{fmt.Sprintf("More than %d series match: name some tags", MaxSeries)}
+}
 
 // counted finds the series of a metric by their counters.
 func (p *Points) counted(ctx context.Context, s Sub) ([]Point, error) {
@@ -174,6 +186,9 @@ func (p *Points) counted(ctx context.Context, s Sub) ([]Point, error) {
 	}
 	var out []Point
 	for _, c := range series {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		point, err := p.byCounter(ctx, c.tsuid, c.written)
 		if err != nil {
 			return nil, err
@@ -207,7 +222,7 @@ func (p *Points) counters(ctx context.Context, s Sub) (out []counter, err error)
 			out = append(out, counter{append(encoding.UID{}, r.Key...), written})
 		}
 		if len(out) > MaxSeries {
-			return nil, &RefusedError{fmt.Sprintf("More than %d series match: name some tags", MaxSeries)}
+			return nil, tooMany()
 		}
 	}
 	return out, nil
@@ -225,6 +240,9 @@ func (p *Points) newest(ctx context.Context, tsuid encoding.UID, from int64, bac
 	}
 	hour := int64(encoding.BaseTime(from))
 	for left := back + 1; left > 0 && hour >= 0; left -= rowsPerRead {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		var keys [][]byte
 		for range min(left, rowsPerRead) {
 			if hour >= 0 {

@@ -1,7 +1,10 @@
 package last
 
 import (
+	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"downpour/gateway/lookup"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -140,5 +144,89 @@ func TestFind_refused(t *testing.T) {
 	at(t, s, hour, map[string]string{"\x00\x00": "\x07", "\xF0\x00\x00\x00": "\x08"})
 	if _, err := p.Find(t.Context(), bySeries(1)); err == nil {
 		t.Error("a duplicate is no error")
+	}
+}
+
+// one gives every name the UID 1.
+type one struct{}
+
+func (one) Resolve(context.Context, encoding.UIDKind, string) (encoding.UID, error) {
+	return encoding.UID{0, 0, 1}, nil
+}
+
+func (one) Names(context.Context, encoding.UIDKind, []encoding.UID) ([]string, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// counters are series without end, each with a counter and no points; reads of
+// rows are counted and take no notice of their context.
+type counters struct {
+	faultstore.Endless
+	gets int
+	got  func(n int)
+}
+
+func (c *counters) Get(_ context.Context, table, _ string, keys [][]byte) ([]store.Row, error) {
+	if c.gets++; c.got != nil {
+		c.got(c.gets)
+	}
+	if table == "tsdb-meta" {
+		return []store.Row{c.Row(0)}, nil
+	}
+	return nil, nil
+}
+
+func newCounters() *counters {
+	c := &counters{}
+	c.Rows, c.Row = 1000, func(n int) store.Row {
+		return store.Row{Key: []byte{0, 0, 1, 0, 0, 1, byte(n >> 16), byte(n >> 8), byte(n)},
+			Cells: []store.Cell{{Qualifier: []byte(encoding.MetaCounterQualifier), Timestamp: hour * 1000}}}
+	}
+	return c
+}
+
+// When the client leaves, a query ends within a block of series, and within a
+// read of rows: of the series of a metric, of those named, and between
+// sub-queries.
+func TestFind_clientLeaves(t *testing.T) {
+	byName, byTSUID := Sub{Metric: "m", Tags: map[string]string{"k": "v"}}, Sub{TSUIDs: slices.Repeat([]encoding.UID{tsuid}, 1000)}
+	f := func(what string, q Query, leaveAtBlock, leaveAtGet, blocks, gets int) {
+		t.Helper()
+		ctx, leave := context.WithCancel(t.Context())
+		from := newCounters()
+		from.Block = func(n int) {
+			if n == leaveAtBlock {
+				leave()
+			}
+			if n > 200 { // more than there may be series
+				t.Fatalf("%s: %d blocks", what, n)
+			}
+		}
+		from.got = func(n int) {
+			if n == leaveAtGet {
+				leave()
+			}
+		}
+		schema := encoding.DefaultSchema()
+		find := lookup.New(lookup.Config{Store: from, MetaTable: "tsdb-meta", Schema: schema, Names: one{}})
+		p := New(Config{Store: from, DataTable: "tsdb", MetaTable: "tsdb-meta", Schema: schema, Find: find, Counted: true})
+		if _, err := p.Find(ctx, q); !errors.Is(err, context.Canceled) || from.Blocks() > blocks || from.gets > gets {
+			t.Errorf("%s: %v after %d blocks and %d reads, want its end after %d and %d at most", what, err, from.Blocks(), from.gets, blocks, gets)
+		}
+	}
+	f("series of a metric", Query{Subs: []Sub{byName}}, 3, 0, 4, 0)
+	f("series named", Query{Subs: []Sub{byTSUID}}, 0, 5, 0, 6)
+	f("looking back", Query{Subs: []Sub{byTSUID}, Back: MaxBack}, 0, 5, 0, 5)
+	f("sub-queries", Query{Subs: slices.Repeat([]Sub{byTSUID}, 1000), Back: 1}, 0, 1000, 0, 1001)
+}
+
+// The series of all sub-queries together are bounded.
+func TestFind_tooMany(t *testing.T) {
+	p, s := fixture(t, hour, false)
+	at(t, s, hour, map[string]string{"\x00\x00": "\x01"})
+	subs := slices.Repeat([]Sub{{TSUIDs: slices.Repeat([]encoding.UID{tsuid}, MaxSeries/10)}}, 11)
+	var refused *RefusedError
+	if _, err := p.Find(t.Context(), Query{Subs: subs}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "More than 100000 series") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -44,12 +44,12 @@ func newEvaluator(h *Hub, q query, epoch string) *evaluator {
 }
 
 // join adds a subscriber. REQUIRES: hub.mu is held.
-func (e *evaluator) join(r *Resume, wake func()) *Subscription {
+func (e *evaluator) join(r Request, wake func()) *Subscription {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := &Subscription{evaluator: e, wake: wake}
+	s := &Subscription{evaluator: e, wake: wake, cut: r.Cut}
 	e.mu.subs[s] = struct{}{}
-	s.resume(r)
+	s.resume(r.Resume)
 	if e.mu.stop == nil && !e.mu.complete {
 		e.startLocked()
 	}
@@ -242,7 +242,7 @@ func (e *evaluator) recordLocked(ch *changes) {
 	for i, t := range e.mu.tracks {
 		if t.users > 0 || i == len(e.mu.tracks)-1 {
 			t.record(e.mu.seq, ch, e.mu.state)
-			t.snapshot, t.late = nil, nil
+			t.forgetMessages()
 			kept = append(kept, t)
 		}
 	}

@@ -1,6 +1,11 @@
 package live
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Held is about what one live query keeps in memory, or all of them together, in
 // bytes.
@@ -77,31 +82,61 @@ func (u *Update) textBytes() int64 {
 // so much: what is counted for live queries is counted here, at each tick. It is
 // cheap, a sum over the history and the subscribers. REQUIRES: e.mu is held.
 func (h *Hub) held(e *evaluator, now *state, source int64) Held {
-	sum := Held{Answer: now.bytes() + source + int64(len(e.query.body)+len(e.query.key))}
+	sum := Held{Answer: now.bytes() + source + int64(len(e.query.body)+len(e.query.key)), Sending: subBytes * int64(len(e.mu.subs))}
 	e.mu.ticks++
 	for _, t := range e.mu.tracks {
 		sum.History += t.bytes + int64(64*len(t.local))
 		for _, d := range t.history {
 			if d.update != nil {
-				d.update.counted = e.mu.ticks
+				d.update.counted, d.update.kept = e.mu.ticks, e.mu.ticks
 				sum.History += d.update.textBytes()
 			}
 		}
 	}
-	sum.Sending = subBytes * int64(len(e.mu.subs))
 	for s := range e.mu.subs {
 		if u := s.sending; u != nil && u.counted != e.mu.ticks {
 			u.counted = e.mu.ticks // others may be sending it, too
-			sum.Sending += u.textBytes()
-			if u.delta != nil {
-				sum.Sending += u.delta.bytes()
-			}
-			if u.Kind == KindSnapshot && u.Seq != e.mu.seq { // its columns are the state's no more
-				sum.Sending += pointBytes*int64(u.points) + 8*int64(len(u.groups))
-			}
+			sum.Sending += u.sendingBytes(e.mu.seq)
 		}
 	}
 	return sum
+}
+
+// sendingBytes is about what a message takes that the history does not have.
+func (u *Update) sendingBytes(seq uint64) int64 {
+	n := u.textBytes()
+	if u.delta != nil {
+		n += u.delta.bytes()
+	}
+	if u.Kind == KindSnapshot && u.Seq != seq { // its columns are the state's no more
+		n += pointBytes*int64(u.points) + 8*int64(len(u.groups))
+	}
+	return n
+}
+
+// cutLocked ends subscribers whose messages take so much too much, those first
+// whose message is oldest, and returns what that frees. Whoever reads as fast as
+// changes come has no message of an earlier tick. REQUIRES: e.mu is held, and
+// Hub.held was called.
+func (e *evaluator) cutLocked(over int64) (freed int64) {
+	readers := map[*Update][]*Subscription{}
+	for s := range e.mu.subs {
+		if u := s.sending; u != nil && u.Seq < e.mu.seq && u.kept != e.mu.ticks && s.cut != nil {
+			readers[u] = append(readers[u], s)
+		}
+	}
+	oldest := slices.SortedFunc(maps.Keys(readers), func(a, b *Update) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, u := range oldest {
+		if freed >= over {
+			break
+		}
+		freed += u.sendingBytes(e.mu.seq)
+		for _, s := range readers[u] {
+			s.sending = nil
+			s.cut()
+		}
+	}
+	return freed
 }
 
 // hold takes in what an evaluator holds from now on, or refuses it: the one place
@@ -115,6 +150,11 @@ func (h *Hub) hold(e *evaluator, now *state, source int64) error {
 	if sum.Answer > h.cfg.MaxBytes {
 		return &Error{Code: 413, Message: fmt.Sprintf("The answers of all live queries would take %d bytes, more than the %d allowed; "+
 			"please ask for less time, fewer groups or a coarser downsample", sum.Answer, h.cfg.MaxBytes)}
+	}
+	if over := sum.Sending - h.cfg.MaxSending; over > 0 {
+		freed := e.cutLocked(over)
+		sum.Sending -= freed
+		held.Sending -= freed
 	}
 	h.total.held, e.mu.held = sum, held
 	return nil

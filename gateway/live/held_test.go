@@ -5,14 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
 )
 
+// heapNow is the heap in use; what pools keep is gone after three collections.
 func heapNow() int64 {
-	runtime.GC()
-	runtime.GC() // what ended while the first one ran is garbage now
+	for range 3 {
+		runtime.GC()
+	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
@@ -21,7 +26,7 @@ func heapNow() int64 {
 // What is told to be held is what is held, or twice or half of that: the answer,
 // the history, and what is on its way to slow subscribers.
 func TestHeld(t *testing.T) {
-	const groups, points, ticks = 50, 4000, 40
+	const groups, points, ticks = 20, 4000, 20
 	f := func(name string, subscribers int, slow bool, format func(*Update), part func(Held) int64) {
 		t.Helper()
 		before := heapNow()
@@ -61,7 +66,7 @@ func TestHeld(t *testing.T) {
 		}
 		subs[0].evaluator.publish(context.Background(), Answer{Results: []Result{}, Kept: map[int]bool{0: true}}, nil)
 		held, real := h.Held(), heapNow()-before
-		t.Logf("%s: %+v, the heap grew by %d", name, held, real)
+
 		if sum := held.Total(); sum < real/2 || sum > 2*real {
 			t.Errorf("%s: told %d KiB, %+v; the heap grew by %d KiB", name, sum>>10, held, real>>10)
 		}
@@ -81,7 +86,7 @@ func TestHeld(t *testing.T) {
 	f("one reader", 1, false, asJSON, func(h Held) int64 { return h.Answer })
 	f("many readers share", 100, false, asJSON, func(h Held) int64 { return h.Answer })
 	f("Arrow", 3, false, func(u *Update) { u.Arrow() }, func(h Held) int64 { return h.Answer })
-	f("slow ones with a snapshot each", 30, true, asJSON, func(h Held) int64 { return h.Sending })
+	f("slow ones with a snapshot each", 15, true, asJSON, func(h Held) int64 { return h.Sending })
 	f("a snapshot not encoded yet", 1, true, func(*Update) {}, func(h Held) int64 { return h.Answer })
 }
 
@@ -110,5 +115,126 @@ func TestHeld_left(t *testing.T) {
 	h.Close()
 	if got := h.Held(); got != (Held{}) {
 		t.Errorf("none holds %+v", got)
+	}
+}
+
+// changing is an answer of so many points, all of which are others at each tick.
+func changing(points, tick int) Answer {
+	r := Result{Metric: "m"}
+	for i := range points {
+		r.Points.Append(int64(1_700_000_000_000+i), encoding.IntValue(int64(1000*tick+i%10)))
+	}
+	return Answer{Results: []Result{r}}
+}
+
+func join(t *testing.T, h *Hub, cut func()) *Subscription {
+	t.Helper()
+	s, err := h.Subscribe(Request{Query: json.RawMessage(`{"start":"1h-ago","msResolution":true}`), Cut: cut}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Those who are as far behind share one message; where it would be hardly shorter
+// than the answer, it is the answer.
+func TestMerged_shared(t *testing.T) {
+	f := func(points int, kind Kind) {
+		t.Helper()
+		h := blockedHub()
+		defer h.Close()
+		a, b, c := join(t, h, nil), join(t, h, nil), join(t, h, nil)
+		e := a.evaluator
+		publish := func(tick int) { e.publish(context.Background(), changing(points, tick), nil) }
+		publish(0)
+		a.Next()
+		b.Next()
+		publish(1)
+		c.Next()
+		publish(2)
+		publish(3)
+		first, second, other := a.Next(), b.Next(), c.Next()
+		if first != second || first.Kind != kind || !first.merged {
+			t.Errorf("%d points: got a %s and a %s, want one %s for both", points, first.Kind, second.Kind, kind)
+		}
+		if kind == KindDelta && other == first {
+			t.Error("one that is less behind gets the same")
+		}
+		publish(4)
+		if u := a.Next(); u.Kind != KindDelta || u == first {
+			t.Errorf("afterwards a %s, want the next delta", u.Kind)
+		}
+	}
+	f(100, KindDelta)
+	f(2*historyPoints, KindSnapshot)
+}
+
+// What slow subscribers have on their way is bounded: beyond it those are cut
+// whose message is oldest, and nobody who keeps up.
+func TestCut(t *testing.T) {
+	const points, slow = 10_000, 20
+	h := blockedHub()
+	defer h.Close()
+	h.cfg.MaxSending = 5 * (textPointBytes + pointBytes) * points
+	var cut []int
+	fast := join(t, h, func() { cut = append(cut, -1) })
+	shared := join(t, h, func() { cut = append(cut, -2) })
+	var held []*Update
+	for tick := range slow {
+		s := join(t, h, func() { cut = append(cut, tick) })
+		fast.evaluator.publish(context.Background(), changing(points, tick), nil)
+		held = append(held, s.Next()) // and never again
+		if tick == 0 {
+			held = append(held, shared.Next())
+		}
+		fast.Next().JSON()
+		fast.Next()
+		if sum := h.Held(); sum.Sending > h.cfg.MaxSending {
+			t.Errorf("tick %d: %+v is on its way, at most %d wanted", tick, sum, h.cfg.MaxSending)
+		}
+	}
+	if len(cut) < slow-6 || len(cut) > slow-3 {
+		t.Errorf("%d of %d were cut: %v", len(cut), slow+1, cut)
+	}
+	slices.Sort(cut)
+	want := []int{-2}
+	for i := range len(cut) - 1 {
+		want = append(want, i)
+	}
+	if diff := cmp.Diff(want, cut); diff != "" {
+		t.Errorf("cut are not those that have waited longest: %s", diff)
+	}
+	runtime.KeepAlive(held)
+}
+
+// Nobody is cut in vain: not who takes the newest message, nor who sends one that
+// the history has anyway.
+func TestCut_inVain(t *testing.T) {
+	h := blockedHub()
+	defer h.Close()
+	h.cfg.MaxSending = 1
+	cut := func() { t.Error("a subscriber was cut") }
+	behind := join(t, h, cut)
+	publish := func(tick int) { behind.evaluator.publish(context.Background(), changing(100, tick), nil) }
+	publish(0)
+	behind.Next()
+	publish(1)
+	if u := behind.Next(); u.Kind != KindDelta {
+		t.Fatalf("got a %s, want a delta", u.Kind)
+	}
+	for tick := range historyPoints/100 - 3 {
+		visitor := join(t, h, cut)
+		visitor.Next()
+		publish(2 + tick)
+		visitor.Close()
+	}
+
+	slow, cuts := join(t, h, func() {}), 0
+	slow.cut = func() { cuts++ }
+	slow.Next()
+	publish(-1)
+	publish(-2)
+	if cuts != 1 {
+		t.Errorf("one with a message of two ticks ago was cut %d times, want once", cuts)
 	}
 }

@@ -36,11 +36,17 @@ type Config struct {
 	Queries  int           // distinct queries at a time; 1,000
 	Asks     int           // asks that run at a time; 8
 	MaxBytes int64         // what all last answers and their sources together may hold; 256 MiB
-	Memory   *memory.Pool  // what messages on their way reserve their bytes from; nil is no bound
-	Log      *slog.Logger  // slog.Default
+	// MaxSending is what messages may hold that are on their way to subscribers
+	// and that others do not need any more; 256 MiB. Beyond it the slowest are
+	// cut, see Request.Cut.
+	MaxSending int64
+	// Memory is what messages on their way reserve their bytes from; nil is no
+	// bound.
+	Memory *memory.Pool
+	Log    *slog.Logger // slog.Default
 }
 
-// DefaultMaxBytes is the default of Config.MaxBytes.
+// DefaultMaxBytes is the default of Config.MaxBytes and of MaxSending.
 const DefaultMaxBytes = 256 << 20
 
 func (c *Config) setDefaults() {
@@ -50,6 +56,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Queries, 1000)
 	orDefault(&c.Asks, 8)
 	orDefault(&c.MaxBytes, DefaultMaxBytes)
+	orDefault(&c.MaxSending, DefaultMaxBytes)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
@@ -146,6 +153,10 @@ type Request struct {
 	Query  json.RawMessage // a body of POST /api/query
 	Millis bool            // times in ms even without msResolution
 	Resume *Resume         // nil for a fresh start
+	// Cut gives up the message that is on its way, and with it the subscriber. It
+	// is called from any goroutine, under locks, and must not block; nil if that
+	// cannot be.
+	Cut func()
 }
 
 // Subscribe joins the evaluator of the query, or starts one. wake is called,
@@ -162,7 +173,7 @@ func (h *Hub) Subscribe(r Request, wake func()) (*Subscription, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.join(r.Resume, wake), nil
+	return e.join(r, wake), nil
 }
 
 func (h *Hub) evaluatorLocked(q query) (*evaluator, error) {

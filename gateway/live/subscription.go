@@ -5,6 +5,7 @@ package live
 type Subscription struct {
 	evaluator *evaluator
 	wake      func()
+	cut       func() // nil if it cannot be
 
 	// Guarded by evaluator.mu.
 	track    *track // nil before the first snapshot
@@ -127,8 +128,9 @@ func (s *Subscription) deltaLocked() *Update {
 		u = s.track.history[len(s.track.history)-1].share(u)
 	default:
 		e.hub.merged.Add(1)
-		u.merged = true
-		u.delta = s.track.since(s.seq, e.mu.state)
+		if u = s.track.mergedSince(s.seq, u, e.mu.state); u == nil {
+			return s.snapshotLocked(true)
+		}
 	}
 	s.seq, s.greet = e.mu.seq, false
 	return u

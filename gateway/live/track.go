@@ -29,7 +29,13 @@ type track struct {
 	// The snapshots of the last seq asked for, so that each is encoded once: for
 	// those who join, and for those who were too slow.
 	snapshot, late *Update
+	// What came after an older seq, for those who were slow: the same for all who
+	// have come as far. An entry is nil where a snapshot says it in less.
+	merged map[uint64]*Update
 }
+
+// forgetMessages drops the messages of the seq before.
+func (t *track) forgetMessages() { t.snapshot, t.late, t.merged = nil, nil, nil }
 
 // delta is one change in a track's numbers.
 type delta struct {
@@ -150,6 +156,23 @@ func (t *track) since(seq uint64, s *state) *delta {
 	}
 	m.finish()
 	return m.out
+}
+
+// mergedSince returns what came after seq as one message, which is u if nobody
+// has asked for it yet; nil if the whole answer is hardly longer. REQUIRES: as since.
+func (t *track) mergedSince(seq uint64, u *Update, s *state) *Update {
+	if shared, ok := t.merged[seq]; ok {
+		return shared
+	}
+	u.merged, u.delta = true, t.since(seq, s)
+	if n := u.delta.points(); n > historyPoints && n > s.points/2 {
+		u = nil
+	}
+	if t.merged == nil {
+		t.merged = map[uint64]*Update{}
+	}
+	t.merged[seq] = u
+	return u
 }
 
 // present is the state by local number.

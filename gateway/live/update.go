@@ -50,7 +50,9 @@ type Update struct {
 	arrow   arrowForm
 	encoded atomic.Int64 // bytes of the forms made so far
 
-	counted uint64 // the tick that counted it last; guarded by evaluator.mu
+	// Guarded by evaluator.mu: the ticks that counted it last, at all and as a
+	// part of the history.
+	counted, kept uint64
 }
 
 // Ends tells whether the subscription is over after this update.

@@ -57,16 +57,20 @@ type Query struct {
 	Meta bool
 }
 
-// MaxSeries bounds what one lookup returns.
-const MaxSeries = 1_000_000
+// MaxSeries and MaxBytes bound what one lookup returns: its series, and the
+// memory that they take with their names.
+const (
+	MaxSeries = 1_000_000
+	MaxBytes  = 256 << 20
+)
 
-// TooManyError tells that a lookup without a limit would return more than
-// MaxSeries.
+// TooManyError tells that a lookup would return more than MaxSeries, or than
+// MaxBytes.
 type TooManyError struct{}
 
 // Error says so.
 func (TooManyError) Error() string {
-	return fmt.Sprintf("more than %d series match: set a limit", MaxSeries)
+	return fmt.Sprintf("more than %d series match, or %d MiB of them: set a limit", MaxSeries, MaxBytes>>20)
 }
 
 // Series is a series found.
@@ -169,16 +173,53 @@ func (f *Finder) Name(ctx context.Context, tsuid encoding.UID) (Series, error) {
 	if _, _, err := f.cfg.Schema.SplitTSUID(tsuid); err != nil {
 		return Series{}, err
 	}
-	series, err := f.name(ctx, []encoding.UID{tsuid})
-	if err != nil {
-		return Series{}, err
-	}
-	return series[0], nil
+	series := make([]Series, 1)
+	err := f.namePart(ctx, []encoding.UID{tsuid}, series)
+	return series[0], err
 }
 
-// name gives series their names, all at once.
+// namedAtOnce is how many series get their names together.
+const namedAtOnce = 1000
+
+// Bytes that a series takes beside its TSUID and names, and each of its tags.
+const (
+	seriesBytes = 150
+	tagBytes    = 80
+)
+
+// name gives series their names, some thousand at a time.
 func (f *Finder) name(ctx context.Context, tsuids []encoding.UID) ([]Series, error) {
 	out := make([]Series, len(tsuids))
+	bytes := 0
+	for from := 0; from < len(out); from += namedAtOnce {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		part := out[from:min(from+namedAtOnce, len(out))]
+		if err := f.namePart(ctx, tsuids[from:from+len(part)], part); err != nil {
+			return nil, err
+		}
+		for i := range part {
+			bytes += part[i].bytes()
+		}
+		if bytes > MaxBytes {
+			return nil, TooManyError{}
+		}
+	}
+	return out, nil
+}
+
+// bytes is the memory that a series takes, about.
+func (s *Series) bytes() int {
+	n := seriesBytes + len(s.TSUID) + len(s.Metric)
+	for k, v := range s.Tags {
+		n += tagBytes + len(k) + len(v)
+	}
+	return n
+}
+
+// namePart gives some series their names, all at once.
+func (f *Finder) namePart(ctx context.Context, tsuids []encoding.UID, out []Series) error {
 	var uids [3][]encoding.UID
 	for i, u := range tsuids {
 		metric, tags, _ := f.cfg.Schema.SplitTSUID(u)
@@ -193,7 +234,7 @@ func (f *Finder) name(ctx context.Context, tsuids []encoding.UID) ([]Series, err
 	for kind := range uids {
 		var err error
 		if names[kind], err = f.cfg.Names.Names(ctx, encoding.UIDKind(kind), uids[kind]); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	next := 0
@@ -204,5 +245,5 @@ func (f *Finder) name(ctx context.Context, tsuids []encoding.UID) ([]Series, err
 			next++
 		}
 	}
-	return out, nil
+	return nil
 }

@@ -2,9 +2,12 @@ package lookup
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -14,6 +17,7 @@ import (
 	"downpour/encoding"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -203,5 +207,82 @@ func TestTSUID(t *testing.T) {
 	}
 	if _, err := f.TSUID(t.Context(), "m0", nil); err == nil {
 		t.Error("no tags are taken for a series")
+	}
+}
+
+// numbered names UIDs by their numbers, with so many letters in front.
+type numbered struct {
+	letters int
+	calls   int
+	called  func()
+}
+
+func (n *numbered) Resolve(_ context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	return nil, &uid.NoSuchNameError{Kind: kind, Name: name}
+}
+
+func (n *numbered) Names(_ context.Context, _ encoding.UIDKind, uids []encoding.UID) ([]string, error) {
+	n.calls++
+	if n.called != nil {
+		n.called()
+	}
+	names := make([]string, len(uids))
+	for i, u := range uids {
+		names[i] = strings.Repeat("x", n.letters) + u.String()
+	}
+	return names, nil
+}
+
+func endless(meta bool) *faultstore.Endless {
+	schema := encoding.DefaultSchema()
+	return &faultstore.Endless{Rows: 1000, Row: func(n int) store.Row {
+		tags := []byte{0, 0, 1, byte(n >> 16), byte(n >> 8), byte(n)}
+		if meta {
+			return store.Row{Key: append([]byte{0, 0, 1}, tags...)}
+		}
+		return store.Row{Key: schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, 0, tags)}
+	}}
+}
+
+// A lookup ends within a block when its client leaves, in either table, and
+// while names are looked up within some thousand series.
+func TestFind_clientLeaves(t *testing.T) {
+	for _, meta := range []bool{false, true} {
+		ctx, leave := context.WithCancel(t.Context())
+		from := endless(meta)
+		from.Block = func(n int) {
+			if n == 3 {
+				leave()
+			}
+		}
+		f := New(Config{Store: from, Schema: encoding.DefaultSchema(), Names: &numbered{}})
+		if _, err := f.Find(ctx, Query{Meta: meta}); !errors.Is(err, context.Canceled) || from.Blocks() > 4 {
+			t.Errorf("meta %t: %v after %d blocks, want its end after 3", meta, err, from.Blocks())
+		}
+
+		ctx, leave = context.WithCancel(t.Context())
+		names := &numbered{}
+		names.called = leave
+		f = New(Config{Store: endless(meta), Schema: encoding.DefaultSchema(), Names: names})
+		if _, err := f.Find(ctx, Query{Meta: meta, Limit: 50_000}); !errors.Is(err, context.Canceled) || names.calls > 3 {
+			t.Errorf("meta %t: %v after %d calls for names, want its end after one series of them", meta, err, names.calls)
+		}
+	}
+}
+
+// What a lookup returns is bounded by series and by bytes.
+func TestFind_bounded(t *testing.T) {
+	names := &numbered{}
+	f := New(Config{Store: endless(true), Schema: encoding.DefaultSchema(), Names: names})
+	var many TooManyError
+	if _, err := f.Find(t.Context(), Query{Meta: true}); !errors.As(err, &many) || names.calls > 0 {
+		t.Errorf("%v, %d calls for names, want that it is too much before them", err, names.calls)
+	}
+	names.letters = MaxBytes / 5000
+	if _, err := f.Find(t.Context(), Query{Meta: true, Limit: 10_000}); !errors.As(err, &many) || names.calls > 3*3 {
+		t.Errorf("%v after %d calls for names, want that it is too much", err, names.calls)
+	}
+	if found, err := f.Find(t.Context(), Query{Meta: true, Limit: 1000}); err != nil || len(found) != 1000 {
+		t.Errorf("%d found, %v", len(found), err)
 	}
 }

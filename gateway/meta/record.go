@@ -20,24 +20,30 @@ const (
 	perApply = 1000
 )
 
-// known are the series that surely have a TSMeta, a bounded number of them.
+// known are the series that surely have a TSMeta, within a bound of memory.
 type known struct {
-	most int
-	set  map[string]struct{}
+	most, bytes int
+	set         map[string]struct{}
 }
 
-func newKnown(most int) *known { return &known{most, map[string]struct{}{}} }
+func newKnown(most int) *known { return &known{most: most, set: map[string]struct{}{}} }
 
 func (k *known) has(tsuid string) bool { _, ok := k.set[tsuid]; return ok }
 
 // add remembers a series; when there are too many, all are forgotten, which
 // costs each a look at the table.
 func (k *known) add(tsuid string) {
-	if len(k.set) >= k.most {
+	cost := knownBytes + len(tsuid)
+	if k.bytes+cost > k.most {
 		clear(k.set)
+		k.bytes = 0
 	}
 	k.set[tsuid] = struct{}{}
+	k.bytes += cost
 }
+
+// knownBytes is what a series takes beside its TSUID, about.
+const knownBytes = 64
 
 // write records work and returns what is left to do. It runs once at a time.
 func (t *Tracker) write(ctx context.Context, work *collected) (*collected, error) {

@@ -19,6 +19,9 @@ type TrackerConfig struct {
 	Timeout time.Duration
 	// Pending bounds the series and UIDs that wait. Default 262,144 each.
 	Pending int
+	// Bytes bounds the memory of the series that wait, and that of those which
+	// are known to be recorded. Default 32 MiB each.
+	Bytes int
 	// Log gets failures. Default slog.Default().
 	Log *slog.Logger
 }
@@ -33,6 +36,9 @@ func (c TrackerConfig) withDefaults() TrackerConfig {
 	}
 	if c.Pending <= 0 {
 		c.Pending = 1 << 18
+	}
+	if c.Bytes <= 0 {
+		c.Bytes = 32 << 20
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -68,8 +74,12 @@ type Tracker struct {
 type collected struct {
 	index  map[string]int // TSUID to series
 	series []seen
+	bytes  int // of the series
 	uids   []givenUID
 }
+
+// seenBytes is what a series takes beside its TSUID, about.
+const seenBytes = 128
 
 // seen is a series and what it got since the last writing.
 type seen struct {
@@ -92,7 +102,7 @@ func newCollected() *collected { return &collected{index: map[string]int{}} }
 func NewTracker(cfg TrackerConfig) *Tracker {
 	t := &Tracker{cfg: cfg.withDefaults(), pending: newCollected(), turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), stop: make(chan struct{})}
 	t.life, t.end = context.WithCancel(context.Background())
-	t.known = newKnown(t.cfg.Pending)
+	t.known = newKnown(t.cfg.Bytes)
 	t.turn <- struct{}{}
 	t.done.Go(t.run)
 	return t
@@ -119,16 +129,17 @@ func (t *Tracker) Stored(key []byte, points int) {
 
 // add lets a series wait; the lock is held.
 func (t *Tracker) add(s seen) {
-	n := len(t.pending.series)
-	if n >= t.cfg.Pending {
+	n, bytes := len(t.pending.series), t.pending.bytes+seenBytes+len(s.tsuid)
+	if n >= t.cfg.Pending || bytes > t.cfg.Bytes {
 		t.dropped++
 		return
 	}
 	t.pending.index[s.tsuid] = n
 	t.pending.series = append(t.pending.series, s)
-	if n == t.cfg.Pending/2 {
+	if n == t.cfg.Pending/2 || t.pending.bytes <= t.cfg.Bytes/2 && bytes > t.cfg.Bytes/2 {
 		t.hurry()
 	}
+	t.pending.bytes = bytes
 }
 
 // hurry writes before the interval is over.

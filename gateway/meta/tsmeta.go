@@ -118,14 +118,41 @@ func (c *Catalog) fillNames(ctx context.Context, t *TSMeta) error {
 	return nil
 }
 
-// MaxTSMetas bounds what TSMetas returns.
-const MaxTSMetas = 100_000
+// MaxTSMetas and MaxTSMetaBytes bound what TSMetas returns, and the memory that
+// it takes.
+const (
+	MaxTSMetas     = 100_000
+	MaxTSMetaBytes = 64 << 20
+)
+
+// bytes is the memory that meta data takes, about.
+func (t *TSMeta) bytes() int {
+	n := 300 + len(t.TSUID) + len(t.DisplayName) + len(t.Description) + len(t.Notes) + customBytes(t.Custom)
+	for i := range t.Tags {
+		n += t.Tags[i].bytes()
+	}
+	if t.Metric != nil {
+		n += t.Metric.bytes()
+	}
+	return n
+}
+
+func (u *UIDMeta) bytes() int {
+	return 200 + len(u.Name) + len(u.Description) + len(u.Notes) + len(u.DisplayName) + customBytes(u.Custom)
+}
+
+func customBytes(m map[string]string) (n int) {
+	for k, v := range m {
+		n += 80 + len(k) + len(v)
+	}
+	return n
+}
 
 // TSMetas returns the TSMeta of the series that match a row filter inside
 // [start, stop), in TSUID order. Source: TSUIDQuery.getTSMetas.
 func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store.RowFilter) ([]*TSMeta, error) {
 	scan := store.Scan{Table: c.cfg.MetaTable, Family: encoding.FamilyName, Start: keys.Start, Stop: keys.Stop, Filter: filter}
-	out := []*TSMeta{}
+	out, bytes := []*TSMeta{}, 0
 	for r, err := range store.Rows(ctx, c.cfg.Store, scan) {
 		if err != nil {
 			return nil, err
@@ -139,9 +166,10 @@ func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store
 		}
 		if m != nil {
 			out = append(out, m)
+			bytes += m.bytes()
 		}
-		if len(out) > MaxTSMetas {
-			return nil, fmt.Errorf("more than %d series have meta data: name some tags", MaxTSMetas)
+		if len(out) > MaxTSMetas || bytes > MaxTSMetaBytes {
+			return nil, fmt.Errorf("more than %d series have meta data, or %d MiB of it: name some tags", MaxTSMetas, MaxTSMetaBytes>>20)
 		}
 	}
 	return out, nil

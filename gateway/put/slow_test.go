@@ -36,7 +36,7 @@ func TestWriter_abandon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &stuck{free: make(chan struct{})}
 		schema := encoding.DefaultSchema()
-		w := New(Config{Schema: schema, Form: Appended, WindowBytes: 200, BundleFrom: 2}, m, NewSeries(schema, &numbering{}, Auto{true, true, true}))
+		w := New(Config{Schema: schema, Form: Appended, WindowBytes: 200, BundleFrom: 2}, m, NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
 		close(m.free)
 		first, err := w.Add(t.Context(), point(1292148000, encoding.IntValue(1)))
 		if err != nil {
@@ -127,7 +127,7 @@ func TestWriter_flushingRegions(t *testing.T) {
 					return hbasefake.Fault{Delay: 20 * time.Millisecond}
 				})
 				schema := encoding.DefaultSchema()
-				w := New(Config{Schema: schema, Table: "tsdb", Lanes: 4}, st, NewSeries(schema, &numbering{}, Auto{true, true, true}))
+				w := New(Config{Schema: schema, Table: "tsdb", Lanes: 4}, st, NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
 				asked := putFor(t, w, 5*time.Minute)
 				w.Close()
 				fake.SetHook(nil)

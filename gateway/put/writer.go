@@ -69,6 +69,7 @@ func IsStorage(err error) bool {
 	var partial *store.PartialError
 	var names *storageError
 	return errors.As(err, &names) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNoTable) ||
+		errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrStalled) || errors.Is(err, store.ErrDamaged) ||
 		errors.Is(err, store.ErrClosed) || errors.Is(err, ErrClosing) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &partial)
 }
 
@@ -202,12 +203,8 @@ func (w *Writer) settle(b *Batch) {
 		return
 	}
 	err := w.write(r)
-	w.mu.Lock()
-	mine := w.writing[b]
-	delete(w.writing, b)
-	w.mu.Unlock()
-	if !mine {
-		return // nobody waits any more
+	if !w.takeBack(b) {
+		return // nobody waits for it any more
 	}
 	b.finish(err)
 	if err != nil {
@@ -230,6 +227,15 @@ func (w *Writer) hand(b *Batch) bool {
 	}
 	w.writing[b] = true
 	return true
+}
+
+// takeBack notes that the store has answered; false if the batch is abandoned.
+func (w *Writer) takeBack(b *Batch) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mine := w.writing[b]
+	delete(w.writing, b)
+	return mine
 }
 
 // rows are empty ones.

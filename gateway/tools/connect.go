@@ -84,6 +84,10 @@ func (c *call) checkStore(ctx context.Context, st Store, create bool) error {
 	if err == nil {
 		err = tables.CheckLayout(ctx, st, c.Tables.Data, c.Schema)
 	}
+	if errors.Is(err, store.ErrDamaged) { // other rows can be read
+		fmt.Fprintf(c.Err, "the layout of the tables is not checked: %v\n", err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", c.Store, err)
 	}

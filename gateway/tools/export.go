@@ -183,7 +183,7 @@ func (c *call) parser() query.Parser { return query.Parser{Now: c.Now(), Zone: c
 // allNames lists every metric, and, if asked to, writes the list of all names.
 func (c *call) allNames(ctx context.Context, conn *connection, out io.Writer, list bool) (metrics []string, err error) {
 	for _, kind := range everyKind {
-		entries, err := namesInOrder(ctx, conn, kind)
+		entries, err := namesInOrder(ctx, conn, kind, anyName)
 		if err != nil {
 			return nil, err
 		}
@@ -205,13 +205,21 @@ func (c *call) allNames(ctx context.Context, conn *connection, out io.Writer, li
 	return metrics, nil
 }
 
-// namesInOrder are all names of a kind, by UID.
-func namesInOrder(ctx context.Context, conn *connection, kind encoding.UIDKind) ([]uid.Entry, error) {
-	const all = 1 << 30
-	entries, _, err := conn.names.Enumerate(ctx, kind, "", all)
+// namesInOrder are the names of a kind that are wanted, by UID.
+func namesInOrder(ctx context.Context, conn *connection, kind encoding.UIDKind, wanted func(name string) bool) (entries []uid.Entry, err error) {
+	for e, err := range conn.names.Each(ctx, kind, "") {
+		if err != nil {
+			return nil, err
+		}
+		if wanted(e.Name) {
+			entries = append(entries, e)
+		}
+	}
 	slices.SortFunc(entries, func(a, b uid.Entry) int { return bytes.Compare(a.UID, b.UID) })
-	return entries, err
+	return entries, nil
 }
+
+func anyName(string) bool { return true }
 
 // engine answers queries on the store, in process.
 func (c *call) engine(conn *connection) *ask.Engine {

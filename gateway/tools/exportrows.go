@@ -26,6 +26,7 @@ type exporter struct {
 	milli   map[int64]bool // times of the row that are stored as milliseconds
 	line    []byte
 	series  map[string]seriesText // of the metric, by tags
+	bytes   int                   // of series
 	counts  exportCounts
 }
 
@@ -57,7 +58,7 @@ func (x *exporter) metric(ctx context.Context, times [2]string, metric string) e
 	if err != nil {
 		return err
 	}
-	x.series = map[string]seriesText{}
+	x.series, x.bytes = map[string]seriesText{}, 0
 	for _, r := range c.Plan.Ranges {
 		if err := x.scan(ctx, c, r, name); err != nil {
 			return err
@@ -99,7 +100,7 @@ func (x *exporter) row(ctx context.Context, c *compile.Compiled, row store.Row, 
 		if s, err = x.describe(ctx, c, key.Tags); err != nil {
 			return err
 		}
-		x.series[string(key.Tags)] = s
+		x.remember(key.Tags, s)
 	}
 	if !s.wanted {
 		return nil
@@ -111,6 +112,24 @@ func (x *exporter) row(ctx context.Context, c *compile.Compiled, row store.Row, 
 		return err
 	}
 	return x.notes(c.Plan, metric+s.text)
+}
+
+// What is remembered of series, and what one takes beside its tags and text. Each
+// hour has all series again; of too many, those of the hours to come are
+// described anew.
+const (
+	describedBytes = 64 << 20
+	describedCost  = 96
+)
+
+func (x *exporter) remember(tags []byte, s seriesText) {
+	cost := describedCost + len(tags) + len(s.text)
+	if x.bytes+cost > describedBytes {
+		clear(x.series)
+		x.bytes = 0
+	}
+	x.series[string(tags)] = s
+	x.bytes += cost
 }
 
 // describe judges a series and spells its tags.

@@ -36,4 +36,12 @@ them; it says what it removed.
   gateway uid assign tagv web01 web02
   gateway uid rename metrics sys.cpu.user cpu.user
   gateway uid delete tagv web01`
+
+	helpCheck = `Tables are read block by block, logs and MANIFEST record by record, and every
+checksum is compared. Nothing is changed. A line tells of each fault: file,
+offset, bytes, and of which hours the points are where that can be known. Ends
+with 0 only when there is none. A store that a gateway has open is not checked:
+end the gateway first.
+
+  gateway check || echo damaged`
 )

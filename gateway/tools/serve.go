@@ -77,10 +77,12 @@ func statusOf(err error) int {
 	var noName *uid.NoSuchNameError
 	var slow *pace.Error
 	switch {
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrStalled), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
 	case errors.As(err, &slow): // the client has stopped sending
 		return http.StatusRequestTimeout
+	case errors.Is(err, store.ErrDamaged):
+		return http.StatusInternalServerError
 	case errors.As(err, &noName):
 		return http.StatusNotFound
 	case errors.Is(err, errInUse):

@@ -6,6 +6,7 @@
 //	export START [END] [AGG] METRIC…  write points as the lines that import reads
 //	query START [END] AGG … METRIC …  print an answer
 //	uid grep|assign|rename|delete …   look at and change names
+//	check                             look for damage in an embedded store's files
 //
 // A tool works on the tables themselves. An embedded store belongs to one
 // process: while a gateway has it open, a tool asks that gateway by HTTP, or
@@ -86,7 +87,10 @@ type Env struct {
 	Settings
 	// Open opens the store. create allows it to make an embedded one that is
 	// not there. store.ErrLocked says that another process has it.
-	Open     func(create bool) (Store, error)
+	Open func(create bool) (Store, error)
+	// Check reads all files of an embedded store that nobody has open. done is
+	// told how many of how many tables are read.
+	Check    func(ctx context.Context, done func(tables, of int)) (store.CheckReport, error)
 	In       io.Reader
 	Out, Err io.Writer
 	// Terminal tells that Err is one, where a progress bar may be drawn.
@@ -109,6 +113,7 @@ func Commands() []Command {
 		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport, export, exportFlags},
 		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer", helpQuery, runQuery, nil},
 		{"uid", "grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME", "look at and change names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags},
+		{"check", "", "read all files of an embedded store and tell what is damaged", helpCheck, check, nil},
 	}
 }
 

@@ -188,14 +188,12 @@ func (c *call) grep(ctx context.Context, wanted []encoding.UIDKind, expression s
 func matching(ctx context.Context, conn *connection, wanted []encoding.UIDKind, match *regexp.Regexp) ([]foundName, error) {
 	all := []foundName{}
 	for _, kind := range wanted {
-		entries, err := namesInOrder(ctx, conn, kind)
+		entries, err := namesInOrder(ctx, conn, kind, match.MatchString)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries {
-			if match.MatchString(e.Name) {
-				all = append(all, foundName{kind.String(), e.Name, e.UID})
-			}
+			all = append(all, foundName{kind.String(), e.Name, e.UID})
 		}
 	}
 	return all, nil
@@ -210,6 +208,9 @@ func (c *call) deleteName(ctx context.Context, kind encoding.UIDKind, name strin
 	defer func() { err = errors.Join(err, conn.close()) }()
 	var done *Deleted
 	if conn.store != nil {
+		if !c.Embedded && !c.force {
+			fmt.Fprintf(c.Err, "this takes %s: other gateways must know that the name is gone\n", c.KnownWithin)
+		}
 		d := &deletion{settings: &c.Settings, st: conn.store, names: conn.names, kind: kind, name: name, force: c.force}
 		done, err = d.run(ctx)
 	} else {
@@ -229,7 +230,7 @@ func (c *call) deleteName(ctx context.Context, kind encoding.UIDKind, name strin
 		fmt.Fprintf(c.Out, "its points stay and cannot be read: row %s and perhaps others\n", done.Row)
 	}
 	if !c.Embedded {
-		fmt.Fprintln(c.Out, "running gateways and TSDs may remember it: let each drop its caches (/api/dropcaches)")
+		fmt.Fprintln(c.Out, "running TSDs may remember it: let each drop its caches (/api/dropcaches)")
 	}
 	return nil
 }

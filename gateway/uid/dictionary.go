@@ -94,7 +94,7 @@ func New(cfg Config) *Dictionary {
 }
 
 // entryBytes is what a mapping takes beside its name and UID, about.
-const entryBytes = 112
+const entryBytes = 160
 
 // Stats counts what the dictionary met since it was made.
 type Stats struct {

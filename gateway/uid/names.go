@@ -26,6 +26,9 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 	names := make([]string, len(uids))
 	missing := map[string][]int{}
 	for i, u := range uids {
+		if i%namesPerRead == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if name, ok := d.reverse.GetIfPresent(nameKey{kind, string(u)}); ok {
 			names[i] = name
 		} else {

@@ -35,7 +35,10 @@ func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind, nam
 	generation := d.Generation()
 	found := make(map[string]encoding.UID, len(names))
 	var rest []string
-	for _, name := range names {
+	for i, name := range names {
+		if i%namesPerRead == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if u, ok := d.forward.GetIfPresent(nameKey{kind, name}); ok {
 			found[name] = u
 		} else {

@@ -1,6 +1,7 @@
 package uid
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -164,7 +166,7 @@ func TestAssign_race(t *testing.T) {
 		d := dictionary(s)
 		order := rand.New(rand.NewPCG(seed, uint64(w+1))).Perm(names)
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 			defer cancel()
 			for _, i := range order {
 				name := fmt.Sprint("name", i)
@@ -196,5 +198,63 @@ func TestAssign_race(t *testing.T) {
 	}
 	if len(byUID) != names {
 		t.Errorf("%d UIDs, want %d", len(byUID), names)
+	}
+}
+
+// When a client leaves, listing names ends within a block, and looking them up
+// within some thousand, though all are remembered.
+func TestNames_clientLeaves(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	row := func(n int) store.Row {
+		return store.Row{Key: fmt.Appendf(nil, "name%09d", n),
+			Cells: []store.Cell{{Qualifier: encoding.UIDTagV.Qualifier(), Value: []byte{byte(n >> 16), byte(n >> 8), byte(n)}}}}
+	}
+	from := &faultstore.Endless{Rows: 1000, Row: row, Block: func(n int) {
+		if n == 3 {
+			leave()
+		}
+	}}
+	if _, err := dictionary(from).Suggest(ctx, encoding.UIDTagV, "", 1<<30); !errors.Is(err, context.Canceled) || from.Blocks() > 4 {
+		t.Errorf("%v after %d blocks, want its end after 3", err, from.Blocks())
+	}
+	d := dictionary(from) // which would panic if it were asked
+	var uids []encoding.UID
+	var names []string
+	known := map[string]encoding.UID{}
+	for n := range 3 * namesPerRead {
+		r := row(n)
+		uids, names = append(uids, r.Cells[0].Value), append(names, string(r.Key))
+		known[string(r.Key)] = r.Cells[0].Value
+	}
+	d.remember(0, encoding.UIDTagV, known)
+	if _, err := d.Names(ctx, encoding.UIDTagV, uids); !errors.Is(err, context.Canceled) {
+		t.Errorf("names: %v", err)
+	}
+	if _, err := d.ResolveMany(ctx, encoding.UIDTagV, names); !errors.Is(err, context.Canceled) {
+		t.Errorf("UIDs: %v", err)
+	}
+}
+
+// A list of names is bounded by bytes: filters take it for incomplete, whoever
+// asks for names is told.
+func TestSuggest_bytes(t *testing.T) {
+	long := make([]byte, MostName-9)
+	for i := range long {
+		long[i] = 'x'
+	}
+	from := &faultstore.Endless{Rows: 10, Row: func(n int) store.Row {
+		return store.Row{Key: fmt.Appendf(bytes.Clone(long), "%09d", n),
+			Cells: []store.Cell{{Qualifier: encoding.UIDTagV.Qualifier(), Value: []byte{0, byte(n >> 8), byte(n)}}}}
+	}}
+	d := dictionary(from)
+	const fit = MaxListed / (MostName + 67)
+	if _, err := d.Suggest(t.Context(), encoding.UIDTagV, "x", 100_000); !errors.Is(err, ErrTooLong) || from.Blocks() > fit/10+1 {
+		t.Errorf("%v after %d blocks, want %v after %d", err, from.Blocks(), ErrTooLong, fit/10+1)
+	}
+	if entries, complete, err := d.Enumerate(t.Context(), encoding.UIDTagV, "x", 100_000); err != nil || complete || len(entries) != fit {
+		t.Errorf("%d entries, complete %t, %v, want %d", len(entries), complete, err, fit)
+	}
+	if names, err := d.Suggest(t.Context(), encoding.UIDTagV, "x", 5); err != nil || len(names) != 5 {
+		t.Errorf("%d names, %v", len(names), err)
 	}
 }

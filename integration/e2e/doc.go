@@ -1,5 +1,6 @@
 // Package e2e starts, watches and ends real processes for tests and
-// benchmarks: a distributed HBase, OpenTSDB, our own programs, Python, Node.
+// benchmarks: a distributed HBase, HDFS under it, OpenTSDB, our own programs,
+// Python, Node.
 //
 // Everything listens on 127.0.0.1 at ports found free at the moment of the
 // start, lives in a directory of its own, and is ended by process id. A child

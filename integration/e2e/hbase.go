@@ -21,6 +21,10 @@ type HBaseOptions struct {
 	SessionTimeout  time.Duration // ZooKeeper session: how soon a dead server is noticed; 0 means 10 s
 	ScannerTimeout  time.Duration // lease of a scanner; 0 means 60 s, HBase's default
 
+	// QuickStart has region servers compile less: they serve sooner, and are
+	// slower for ever.
+	QuickStart bool
+
 	// HDFS keeps the cluster's files, logs of edits included; nil means a local
 	// directory. It must outlive the cluster.
 	HDFS *HDFS
@@ -228,6 +232,8 @@ func (h *HBase) java(ctx context.Context, name, main string, heapMiB int, args .
 	if main != regionServerMain {
 		// Fewer threads, less memory and a sooner start where speed is not the point.
 		flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+	} else if h.options.QuickStart {
+		flags = append(flags, "-XX:TieredStopAtLevel=1")
 	}
 	flags = append(flags, main)
 	return Start(ctx, Command{Name: name, Path: "java", Args: append(append(flags, args...), "start"), Dir: h.dir})

@@ -199,9 +199,6 @@ func (h *HDFS) address() string { return net.JoinHostPort("127.0.0.1", strconv.I
 // Len returns the number of data nodes, dead ones included.
 func (h *HDFS) Len() int { return len(h.data) }
 
-// Dir returns the directory of the file system's files and logs.
-func (h *HDFS) Dir() string { return h.dir }
-
 // StartDataNode starts data node i, again on its old ports and files if it was
 // killed. WaitReady tells when the name node has it.
 func (h *HDFS) StartDataNode(ctx context.Context, i int) error {

@@ -152,13 +152,13 @@ func (t *OpenTSDB) Tool(ctx context.Context, class string, args ...string) ([]by
 // Close ends the TSD, with SIGTERM first so that it writes what it buffers, and
 // removes its files.
 func (t *OpenTSDB) Close() error {
-	err := stopWithin(t.Process, 15*time.Second)
+	err := stopWithin(t.Process, time.Minute)
 	return errors.Join(err, os.RemoveAll(t.dir))
 }
 
 // CloseKeeping is Close, but leaves the files and returns where they are.
 func (t *OpenTSDB) CloseKeeping() (logs string, err error) {
-	return t.dir, stopWithin(t.Process, 15*time.Second)
+	return t.dir, stopWithin(t.Process, time.Minute)
 }
 
 func (t *OpenTSDB) kill() {

@@ -50,7 +50,7 @@ func start(t *testing.T, c Command) *Process {
 
 // soon bounds what takes milliseconds when it works.
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

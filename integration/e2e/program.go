@@ -227,7 +227,7 @@ func (p *Program) Dir() string { return p.dir }
 
 // Close ends the program with SIGTERM and removes the directory it was given.
 func (p *Program) Close() error {
-	err := stopWithin(p.Process, 15*time.Second)
+	err := stopWithin(p.Process, time.Minute)
 	if p.ownDir {
 		err = errors.Join(err, os.RemoveAll(p.dir))
 	}
@@ -236,5 +236,5 @@ func (p *Program) Close() error {
 
 // CloseKeeping is Close, but leaves the files and returns where they are.
 func (p *Program) CloseKeeping() (files string, err error) {
-	return p.dir, stopWithin(p.Process, 15*time.Second)
+	return p.dir, stopWithin(p.Process, time.Minute)
 }

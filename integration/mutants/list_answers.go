@@ -32,7 +32,7 @@ var ofAnswers = []mutant{
 		test: "gateway TestPut_flags",
 	}, {
 		name: "profiles-for-readers", file: "gateway/internal/httpapi/profiles.go",
-		old: `routes["debug/pprof/"] = endpoint{auth.All, handler(mux)}`, new: `routes["debug/pprof/"] = endpoint{auth.Read, handler(mux)}`,
+		old: `routes["debug/pprof/"] = endpoint{auth.All, handler(mux), get}`, new: `routes["debug/pprof/"] = endpoint{auth.Read, handler(mux), get}`,
 		test: "gateway TestProfiles",
 	}, {
 		name: "point-at-the-border-of-two-buckets", file: "pushdown/downsample/bucketer.go",

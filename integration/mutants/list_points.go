@@ -64,7 +64,7 @@ var ofPoints = []mutant{
 		test: "TestCrash",
 	}, {
 		name: "ack-before-write", file: "gateway/put/writer.go",
-		old: "	err := w.write(r)\n	b.finish(err)\n", new: "	b.finish(nil)\n	err := w.write(r)\n",
+		old: "	err := w.write(r)\n	if !w.takeBack(b) {\n		return // nobody waits for it any more\n	}\n	b.finish(err)\n", new: "	w.takeBack(b)\n	b.finish(nil)\n	err := w.write(r)\n",
 		test: "TestWriter_acknowledgedAfterwards",
 	}, {
 		name: "log-left-to-lie", file: "pushdown/store/pebble/idle.go",

@@ -53,6 +53,18 @@ func join(h, old *Heads) *Heads {
 	return &Heads{tagk: h.tagk, width: h.width, stems: slices.CompactFunc(all, bytes.Equal)}
 }
 
+// bytes is the memory of the heads, about; nil has none.
+func (h *Heads) bytes() int {
+	if h == nil {
+		return 8
+	}
+	n := 64
+	for _, stem := range h.stems {
+		n += 24 + cap(stem)
+	}
+	return n
+}
+
 // Len is the number of known heads.
 func (h *Heads) Len() int { return len(h.stems) }
 

@@ -11,8 +11,10 @@ import (
 
 // Bounds of what is remembered, and of what it may cost.
 const (
-	// remembered bounds the subjects: some kilobytes each at most.
-	remembered = 4096
+	// remembered bounds the subjects, and rememberedBytes their memory: of some
+	// heads a subject takes a kilobyte, of very many tags very much more.
+	remembered      = 4096
+	rememberedBytes = 16 << 20
 	// MaxHeads bounds the heads of one tag key.
 	MaxHeads = 256
 	// RowsPerHead is how many rows there must be for each head: below, the
@@ -60,6 +62,7 @@ func Wanted(p *scanplan.Plan) (tags []scanplan.TagPredicate) {
 type Memory struct {
 	mu       sync.Mutex
 	subjects map[string]*subject
+	bytes    int    // of the subjects
 	clock    uint64 // of use
 }
 
@@ -71,6 +74,16 @@ type subject struct {
 	walks int  // such walks since the last learning
 	pause int  // walks before the next one
 	busy  bool // somebody learns
+	bytes int
+}
+
+// size is the memory that a subject takes, about.
+func (s *subject) size(name string) int {
+	n := 256 + len(name)
+	for _, h := range s.known.Heads {
+		n += h.bytes()
+	}
+	return n
 }
 
 // Known is what a plan can use. It must not be changed.
@@ -183,6 +196,7 @@ func (m *Memory) Learned(name string, heads []*Heads, err error) {
 	if heads != nil {
 		s.known.Heads = heads
 	}
+	m.weigh(name, s)
 }
 
 // get returns a subject, which it makes if need be, forgetting the one that has
@@ -190,12 +204,25 @@ func (m *Memory) Learned(name string, heads []*Heads, err error) {
 func (m *Memory) get(name string) *subject {
 	s := m.subjects[name]
 	if s == nil {
-		m.forget()
+		if len(m.subjects) >= remembered {
+			m.forget()
+		}
 		s = &subject{}
 		m.subjects[name] = s
+		m.weigh(name, s)
 	}
 	m.use(s)
 	return s
+}
+
+// weigh counts the bytes of a subject anew, and makes room for them.
+func (m *Memory) weigh(name string, s *subject) {
+	m.use(s)
+	size := s.size(name)
+	m.bytes += size - s.bytes
+	s.bytes = size
+	for m.bytes > rememberedBytes && m.forget() {
+	}
 }
 
 func (m *Memory) use(s *subject) {
@@ -203,15 +230,19 @@ func (m *Memory) use(s *subject) {
 	s.used = m.clock
 }
 
-func (m *Memory) forget() {
-	if len(m.subjects) < remembered {
-		return
-	}
+// forget drops the subject that has not been used for the longest, and tells
+// whether there was one that nobody is learning about.
+func (m *Memory) forget() bool {
 	oldest, at := "", m.clock+1
 	for name, s := range m.subjects {
 		if s.used < at && !s.busy {
 			oldest, at = name, s.used
 		}
 	}
-	delete(m.subjects, oldest)
+	s, ok := m.subjects[oldest]
+	if ok {
+		m.bytes -= s.bytes
+		delete(m.subjects, oldest)
+	}
+	return ok
 }

@@ -3,6 +3,7 @@ package seek_test
 import (
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -169,4 +170,41 @@ func TestSubject(t *testing.T) {
 	if slices.Sort(names); len(slices.Compact(names)) != 5 {
 		t.Errorf("two subjects are one: %q", names)
 	}
+}
+
+// So are its bytes, where subjects have very many heads.
+func TestMemory_bytes(t *testing.T) {
+	long := func() *seek.Heads {
+		h := seek.NewHeads(encoding.DefaultSchema(), encoding.UID{9, 0, 0})
+		for i := range seek.MaxHeads - 1 {
+			tags := make([]byte, 60)
+			tags[2], tags[3] = byte(i>>8)+1, byte(i)
+			h.Add(tags)
+		}
+		return h
+	}
+	m := seek.NewMemory()
+	before := heap()
+	for i := range 600 {
+		m.Learned(fmt.Sprint(i), []*seek.Heads{long(), long()}, nil)
+		if len(m.Look(fmt.Sprint(i)).Heads) != 2 {
+			t.Fatalf("subject %d is not remembered", i)
+		}
+	}
+	if grown := heap() - before; grown > 20<<20 {
+		t.Errorf("%d MiB are held", grown>>20)
+	}
+	if m.Look("0").Heads != nil {
+		t.Error("nothing is ever forgotten")
+	}
+	runtime.KeepAlive(m)
+}
+
+func heap() int64 {
+	for range 3 {
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -21,6 +21,9 @@ var (
 	// ErrFull is returned for writes while the disk of the embedded store has no
 	// room for them. Reads go on, and writes do once there is room.
 	ErrFull = errors.New("no room on the disk")
+	// ErrStalled is returned for writes while the embedded store cannot write or
+	// compact its tables for another reason. Reads go on.
+	ErrStalled = errors.New("the store takes no writes")
 	// ErrDamaged is returned for rows that cannot be read because the file that
 	// holds them is damaged; other rows can.
 	ErrDamaged = errors.New("a file of the store is damaged")

@@ -33,15 +33,25 @@ func Blocks(ctx context.Context, from Reader, s Scan) iter.Seq2[[]Row, error] {
 	}
 }
 
-// Rows is Blocks row by row; a row is valid during its turn.
+// lookEvery is after how many rows Rows looks at its context: a block may have
+// very many, and a loop much to do with each.
+const lookEvery = 256
+
+// Rows is Blocks row by row; a row is valid during its turn. It ends soon after
+// its context, also within a block.
 func Rows(ctx context.Context, from Reader, s Scan) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
+		seen := 0
 		for rows, err := range Blocks(ctx, from, s) {
 			if err != nil {
 				yield(Row{}, err)
 				return
 			}
 			for _, r := range rows {
+				if seen++; seen%lookEvery == 0 && ctx.Err() != nil {
+					yield(Row{}, ctx.Err())
+					return
+				}
 				if !yield(r, nil) {
 					return
 				}

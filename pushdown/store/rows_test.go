@@ -172,6 +172,22 @@ func TestRows_cancelled(t *testing.T) {
 	}
 }
 
+// So it does within a block, however many rows that has.
+func TestRows_cancelledWithinBlock(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &script{blocks: [][]string{make([]string, 100*lookEvery)}}
+	after := 0
+	keys, err := byRow(ctx, s, never, func() {
+		if ctx.Err() != nil {
+			after++
+		}
+		cancel()
+	})
+	if !errors.Is(err, context.Canceled) || after > lookEvery || s.open() != 0 {
+		t.Errorf("%d rows, %d after the context's end, %v, %d scanners open", len(keys), after, err, s.open())
+	}
+}
+
 // A loop that panics closes its scan, too.
 func TestRows_panic(t *testing.T) {
 	s := &script{blocks: [][]string{{"a"}, {"b"}}}

@@ -74,6 +74,13 @@ type Stager interface {
 	Sync(ctx context.Context) error
 }
 
+// Gauge is a store that knows beforehand whether it refuses writes. The embedded
+// store is one.
+type Gauge interface {
+	// Writable tells why a write would be refused now, nil if it would not.
+	Writable() error
+}
+
 // Admin creates and describes tables. Both stores have it; gateway processes
 // use it only for -create-tables and for checks at start.
 type Admin interface {

@@ -124,7 +124,7 @@ func startFake(t *testing.T, opts hbasefake.Options) (*hbasefake.Cluster, *hbase
 }
 
 // patience is more than any of these tests needs.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // Of a family whose cells go by themselves nothing is kept, from the moment on
 // that it is one.

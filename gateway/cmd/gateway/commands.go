@@ -14,6 +14,7 @@ import (
 	"downpour/gateway"
 	"downpour/gateway/tools"
 	"downpour/pushdown/auth"
+	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
 )
 
@@ -66,20 +67,23 @@ func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	e := &tools.Env{Settings: s, In: in, Out: out, Err: errs, Terminal: terminal(errs)}
-	e.Open = func(create bool) (tools.Store, error) { return openStore(cfg.Store, create, errs) }
+	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	e.Open = func(create bool) (tools.Store, error) { return openStore(ctx, cfg, create, log) }
+	e.Check = func(ctx context.Context, done func(tables, of int)) (store.CheckReport, error) {
+		return open.Check(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log}, done)
+	}
 	return c.Run(ctx, e, args)
 }
 
 // openStore opens the store. An embedded one that is not there is made only if
 // create says so: whoever reads has misspelt its name.
-func openStore(address string, create bool, errs io.Writer) (tools.Store, error) {
-	if dir, embedded := strings.CutPrefix(address, "pebble:"); embedded && !create {
+func openStore(ctx context.Context, cfg *gateway.Config, create bool, log *slog.Logger) (tools.Store, error) {
+	if dir, embedded := strings.CutPrefix(cfg.Store, "pebble:"); embedded && !create {
 		if _, err := os.Stat(dir); err != nil {
-			return nil, fmt.Errorf("DOWNPOUR_STORE=%s: %w", address, err)
+			return nil, fmt.Errorf("DOWNPOUR_STORE=%s: %w", cfg.Store, err)
 		}
 	}
-	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return open.Open(address, log)
+	return open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log})
 }
 
 func terminal(w io.Writer) bool {

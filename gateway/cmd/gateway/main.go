@@ -2,6 +2,7 @@
 //
 //	gateway                  serve
 //	gateway -create-tables   create missing tables and end
+//	gateway -salvage         serve what is whole of a damaged embedded store
 //	gateway -print-config    print the effective settings and end
 //	gateway COMMAND …        a tool, see gateway help
 //
@@ -25,6 +26,7 @@ import (
 	"downpour/gateway/tables"
 	"downpour/pushdown/heap"
 	"downpour/pushdown/settings"
+	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
 )
 
@@ -38,6 +40,7 @@ func main() {
 // options are the command line's.
 type options struct {
 	createTables bool
+	salvage      bool
 	compression  string
 	printConfig  bool
 }
@@ -49,6 +52,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	flags.BoolVar(&o.createTables, "create-tables", false, "create missing tables and end")
+	flags.BoolVar(&o.salvage, "salvage", false, "serve an embedded store that has lost something with what is whole, and log what is lost")
 	flags.StringVar(&o.compression, "compression", "NONE", "compression of created tables: NONE, SNAPPY, LZ4, ZSTD, GZ or LZO")
 	flags.BoolVar(&o.printConfig, "print-config", false, "print the effective settings and end")
 	if err := flags.Parse(args); err != nil {
@@ -75,7 +79,32 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return serve(ctx, cfg, o, out)
+	return untilEnded(ctx, stop, func() error { return serve(ctx, cfg, o, out) })
+}
+
+// endWithin is how long the process may go on after it was told to end.
+const endWithin = 75 * time.Second
+
+// untilEnded runs what hears of the context's end, and gives it up some time
+// after that: a disk that does not answer holds nobody up. A second signal ends the
+// process at once.
+func untilEnded(ctx context.Context, stop func(), run func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- run() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	stop()
+	late := time.NewTimer(endWithin)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		return fmt.Errorf("not at an end %v after the signal; what was acknowledged is durable", endWithin)
+	}
 }
 
 // silence is how long a store may keep the user waiting without a word.
@@ -108,10 +137,13 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 	}
 }
 
-func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
+func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) (err error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	outside := cfg.OutsideHeap()
-	st, err := open.OpenAs(cfg.Store, cfg.Schema(), outside, log)
+	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: outside, Salvage: o.salvage})
+	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {
+		return fmt.Errorf("%w (-salvage goes on with what is whole)", err)
+	}
 	if err != nil {
 		return err
 	}

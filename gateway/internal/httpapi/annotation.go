@@ -121,7 +121,9 @@ func (a *API) globalNotes(w http.ResponseWriter, r *http.Request, c annotation.C
 	if c.End != nil && *c.End != 0 {
 		end = *c.End
 	}
-	notes, err := a.Notes.Global(r.Context(), c.Start, end)
+	ctx, cancel := a.within(r)
+	defer cancel()
+	notes, err := a.Notes.Global(ctx, c.Start, end)
 	if err != nil {
 		return err
 	}

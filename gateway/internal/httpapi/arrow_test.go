@@ -78,7 +78,7 @@ func TestArrow_flushReachesClient(t *testing.T) {
 		})
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
 		req.Header.Set("Accept-Encoding", coding)
-		client := http.Client{Timeout: 20 * time.Second}
+		client := http.Client{Timeout: 5 * time.Minute}
 		resp, err := client.Do(req)
 		if err != nil {
 			t.Fatalf("%s: %v", coding, err)

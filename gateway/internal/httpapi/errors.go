@@ -58,12 +58,18 @@ func classify(err error) *apiError {
 		return api
 	case errors.As(err, &tooLarge):
 		return &apiError{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("Request body of more than %d bytes", tooLarge.Limit)}
+	case errors.Is(err, uid.ErrTooLong):
+		return &apiError{Code: http.StatusRequestEntityTooLarge, Message: err.Error()}
 	case errors.As(err, &busy):
 		return &apiError{Code: http.StatusServiceUnavailable, Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return timedOut("the deadline passed before the answer was complete")
 	case errors.Is(err, store.ErrNoTable):
 		return &apiError{Code: http.StatusFailedDependency, Message: err.Error()}
+	case errors.Is(err, store.ErrDamaged):
+		return &apiError{Code: http.StatusInternalServerError, Message: err.Error()}
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrStalled):
+		return &apiError{Code: http.StatusServiceUnavailable, Message: err.Error()}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return &apiError{Code: http.StatusFailedDependency, Message: "HBase is not reachable: " + err.Error()}
 	}

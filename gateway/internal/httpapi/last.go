@@ -8,6 +8,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/last"
+	"downpour/gateway/query"
 )
 
 // lastRequest asks for newest points. Source: QueryRpc.LastPointQuery.
@@ -36,20 +37,26 @@ func (a *API) queryLast(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(q.Subs) == 0 {
+	switch n := len(q.Subs); {
+	case n == 0:
 		return bad("Missing sub queries")
+	case n > query.MaxSubQueries:
+		return query.TooMuch("Too many sub queries: %d, at most %d", n, query.MaxSubQueries)
 	}
-	if q.Back <= 0 {
-		a.flushMeta(r)
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
+	ctx, cancel := a.within(r)
 	defer cancel()
+	if q.Back <= 0 {
+		a.flushMeta(ctx)
+	}
 	found, err := a.Last.Find(ctx, q)
 	if err != nil {
 		return err
 	}
 	out := make([]lastPoint, len(found))
 	for i, p := range found {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		out[i] = lastPoint{Timestamp: p.Time, Value: string(appendValue(nil, p.Value, false)), TSUID: p.TSUID}
 		if p.Value.Float { // NaN is no JSON here, but text
 			out[i].Value = strings.Trim(out[i].Value, `"`)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -22,6 +23,12 @@ func (l AnswerLimits) check(points int, arrow bool) error {
 	}
 	return tooLarge(fmt.Sprintf("Sorry, the answer has %d data points, and as %s it may have %d. %s", points, form, limit, advice),
 		variable, limit)
+}
+
+// within is a request's context with the time of a query, for what reads as much
+// as one may.
+func (a *API) within(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), a.Timeout)
 }
 
 // advice ends OpenTSDB's refusals. Source: QueryResult limits of SaltScanner.

@@ -105,10 +105,12 @@ func (a *API) lookup(w http.ResponseWriter, r *http.Request, body []byte) error 
 		return bad("Missing metric and tags. Please supply at least one value.")
 	}
 	q := lookup.Query{Metric: in.Metric, Tags: in.Tags, Limit: int(*in.Limit), Meta: in.UseMeta == nil || *in.UseMeta}
+	ctx, cancel := a.within(r)
+	defer cancel()
 	if q.Meta {
-		a.flushMeta(r)
+		a.flushMeta(ctx)
 	}
-	found, err := a.Find.Find(r.Context(), q)
+	found, err := a.Find.Find(ctx, q)
 	var unknown *uid.NoSuchIDError
 	if errors.As(err, &unknown) {
 		return &apiError{Code: http.StatusNotFound, Message: "Unable to resolve one or more TSUIDs", Details: err.Error()}

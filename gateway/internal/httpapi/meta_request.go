@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -211,8 +212,8 @@ func classifyMeta(err error) *apiError {
 
 // flushMeta writes what puts have left to be recorded, so that a client finds
 // what it has put. A fault shows in what is read afterwards.
-func (a *API) flushMeta(r *http.Request) {
+func (a *API) flushMeta(ctx context.Context) {
 	if a.FlushMeta != nil {
-		_ = a.FlushMeta(r.Context())
+		_ = a.FlushMeta(ctx)
 	}
 }

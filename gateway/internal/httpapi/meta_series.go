@@ -31,7 +31,7 @@ func (a *API) tsMeta(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a.flushMeta(r)
+	a.flushMeta(r.Context())
 	switch method {
 	case http.MethodGet:
 		if r.URL.Query().Has("tsuid") {
@@ -71,11 +71,13 @@ func (a *API) listTSMeta(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &apiError{Code: http.StatusBadRequest, Message: err.Error(), Details: err.Error()}
 	}
-	keys, filter, err := a.Find.MetaRows(r.Context(), metric, tags)
+	ctx, cancel := a.within(r)
+	defer cancel()
+	keys, filter, err := a.Find.MetaRows(ctx, metric, tags)
 	if err != nil {
 		return notFoundName(err, "Unable to find one of the UIDs")
 	}
-	list, err := a.Meta.TSMetas(r.Context(), keys, filter)
+	list, err := a.Meta.TSMetas(ctx, keys, filter)
 	if err != nil {
 		return err
 	}

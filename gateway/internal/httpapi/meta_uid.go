@@ -27,7 +27,7 @@ func (a *API) uidMeta(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a.flushMeta(r)
+	a.flushMeta(r.Context())
 	switch method {
 	case http.MethodGet:
 		return a.getUIDMeta(w, r)

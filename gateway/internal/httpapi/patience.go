@@ -30,6 +30,7 @@ type sentBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	meter   pace.Meter
+	ended   bool
 }
 
 // wait lets the next read wait for as long as the client has.
@@ -41,16 +42,18 @@ func (b *sentBody) wait(from time.Time) {
 // Read waits for bytes; the error of one that waits too long is an
 // os.ErrDeadlineExceeded.
 func (b *sentBody) Read(p []byte) (n int, err error) {
+	// Behind the end the server itself reads on, without a deadline, to notice
+	// that the client leaves: one of ours would look like that.
+	if b.ended {
+		return 0, io.EOF
+	}
 	from := time.Now()
 	b.wait(from)
 	n, err = b.ReadCloser.Read(p)
 	slow := b.meter.Waited(from, time.Now(), n)
-	switch {
-	case err == io.EOF:
-		// From here on the server reads on, to notice that the client leaves.
-		_ = b.control.SetReadDeadline(time.Time{})
-	case errors.Is(err, os.ErrDeadlineExceeded) && slow != nil:
+	if errors.Is(err, os.ErrDeadlineExceeded) && slow != nil {
 		err = slow
 	}
+	b.ended = err == io.EOF
 	return n, err
 }

@@ -23,6 +23,9 @@ const (
 	listedBytes    = 64 << 10
 )
 
+// entryBytes is about what a query takes beside its texts.
+const entryBytes = 4 << 10
+
 // queryLog knows the queries that are running and the last ones that are not. A
 // query that comes again from the same connection and ends in the same way is
 // counted, not listed anew. Source: QueryStats.
@@ -53,8 +56,9 @@ type queryEntry struct {
 // begin enters a query.
 func (l *queryLog) begin(r *http.Request, q *query.Query, now time.Time) *queryEntry {
 	e := &queryEntry{query: q.EchoAll(), remote: r.RemoteAddr, headers: shownHeaders(r.Header), start: now, executed: 1}
+	e.bytes = entryBytes
 	if n := q.Size(); n <= listedBytes {
-		e.bytes = n
+		e.bytes += 3 * n // as it was read and as it is shown
 	} else {
 		e.query = map[string]any{"start": q.StartText, "end": q.EndText, "queries": []any{}, "notListed": fmt.Sprintf("a query of %d bytes", n)}
 	}
@@ -95,6 +99,7 @@ func (l *queryLog) finish(e *queryEntry, status int, err error, now time.Time) {
 	e.end, e.status, e.failure = now, status, "null" // in quotes, as there
 	if err != nil {
 		e.failure = shortened(err.Error())
+		e.bytes += int64(len(e.failure))
 	}
 	e.stats.Trace, e.stats.Queries, e.stats.Missing = nil, nil, nil // the answer alone shows them
 	same := slices.IndexFunc(l.completed, func(o *queryEntry) bool { return o.same == e.same && o.status == e.status })

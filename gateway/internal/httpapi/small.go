@@ -44,7 +44,9 @@ func (a *API) suggest(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return bad("Invalid 'type' parameter:%s", kindName)
 	}
-	names, err := a.Names.Suggest(r.Context(), kind, prefix, max)
+	ctx, cancel := a.within(r)
+	defer cancel()
+	names, err := a.Names.Suggest(ctx, kind, prefix, max)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,18 @@ func TestConn_manyMessages(t *testing.T) {
 			defer there.Close()
 			c := NewConn(here, Limits{})
 			var reader sync.WaitGroup
-			reader.Go(func() { take(there, 16<<10, 6*time.Second, -1) }) // 5 s behind each time
+			reader.Go(func() { // 5 s behind each time
+				for message := make([]byte, 16<<10); ; {
+					_, err := io.ReadFull(there, message[:1])
+					<-time.After(6 * time.Second)
+					if err == nil {
+						_, err = io.ReadFull(there, message[1:])
+					}
+					if err != nil {
+						return
+					}
+				}
+			})
 			sent := 0
 			for ; sent < 100; sent++ {
 				<-time.After(pause)

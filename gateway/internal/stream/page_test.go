@@ -195,7 +195,7 @@ func TestPage_closeCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, code := range []int{websocket.CloseGoingAway, websocket.CloseUnsupportedData, websocket.ClosePolicyViolation, websocket.CloseMessageTooBig, websocket.CloseTryAgainLater} {
+	for _, code := range []int{websocket.CloseGoingAway, websocket.CloseProtocolError, websocket.CloseUnsupportedData, websocket.ClosePolicyViolation, websocket.CloseMessageTooBig, websocket.CloseTryAgainLater} {
 		if !strings.Contains(string(text), fmt.Sprintf("| %d |", code)) {
 			t.Errorf("close code %d is not on the page", code)
 		}

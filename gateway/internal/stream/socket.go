@@ -63,6 +63,12 @@ func (k *socket) serve(stopping context.Context) {
 	writer.Wait()
 }
 
+// cut ends the socket in the middle of a message, to which nothing can be added.
+func (k *socket) cut() {
+	k.server.cfg.Log.Info("stream: socket cut off", "error", "what is on its way to slow clients takes too much memory", "remote", k.conn.RemoteAddr())
+	go k.conn.Close() // TLS waits to say that it ends
+}
+
 // wakeUp makes the writer look; it never blocks.
 func (k *socket) wakeUp() {
 	select {
@@ -127,7 +133,7 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 		return &live.Error{Code: 429, Message: fmt.Sprintf("Too many subscriptions on this socket: %d, the most allowed", n)}
 	}
 	s := &subscriber{id: *m.ID, arrow: m.Format == formatArrow}
-	sub, err := k.server.cfg.Hub.Subscribe(live.Request{Query: m.Query, Millis: s.arrow, Resume: m.Resume}, k.wakeUp)
+	sub, err := k.server.cfg.Hub.Subscribe(live.Request{Query: m.Query, Millis: s.arrow, Resume: m.Resume, Cut: k.cut}, k.wakeUp)
 	if refusal := new(live.Error); errors.As(err, &refusal) {
 		return refusal
 	}

@@ -240,6 +240,13 @@ func TestCloseCodes(t *testing.T) {
 			t.Errorf("code %d, want 1003", code)
 		}
 	})
+	t.Run("no mask", func(t *testing.T) {
+		c := start(t, nil).dial()
+		c.conn.NetConn().Write([]byte{0x81, 2, '{', '}'}) // a text frame as only servers may send it
+		if code := c.closed(); code != websocket.CloseProtocolError {
+			t.Errorf("code %d, want 1002", code)
+		}
+	})
 	t.Run("too many sockets", func(t *testing.T) {
 		b := start(t, func(c *Config) { c.Sockets = 1 })
 		first := b.dial()

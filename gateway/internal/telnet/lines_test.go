@@ -1,6 +1,7 @@
 package telnet
 
 import (
+	"bufio"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,4 +163,39 @@ func TestLines_pieces(t *testing.T) {
 			t.Errorf("cut at %d: %s", n, diff)
 		}
 	}
+}
+
+// A connection has a small buffer until it sends more at once than that holds,
+// and loses no line when it gets a large one.
+func TestLines_buffers(t *testing.T) {
+	f := func(lines, each, size int) {
+		t.Helper()
+		var text strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&text, "line %d\n", i)
+		}
+		pieces := [][]byte{}
+		for rest := []byte(text.String()); len(rest) > 0; {
+			n := min(each, len(rest))
+			pieces, rest = append(pieces, rest[:n]), rest[n:]
+		}
+		w := &wire{pieces: pieces}
+		c := &conn{Server: NewServer(Config{}), nc: w, ctx: t.Context()}
+		c.lost = &answers{nc: w}
+		c.out = bufio.NewWriter(c.lost)
+		c.begin()
+		for i := range lines {
+			line, err := c.readLine()
+			if want := fmt.Sprintf("line %d", i); err != nil || string(line) != want {
+				t.Fatalf("got %q, %v, want %q", line, err, want)
+			}
+		}
+		if got := c.in.Size(); got != size {
+			t.Errorf("%d lines in pieces of %d: a buffer of %d, want %d", lines, each, got, size)
+		}
+	}
+	f(3, 10, smallBuffer)
+	f(10_000, 1000, smallBuffer)
+	f(10_000, 20_000, largeBuffer)
+	f(10_000, 1_000_000, largeBuffer)
 }

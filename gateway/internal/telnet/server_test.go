@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+const patience = 5 * time.Minute
 
 // names gives every name a number, but for metrics that begin with "unknown".
 type names struct {

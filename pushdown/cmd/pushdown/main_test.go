@@ -38,7 +38,7 @@ func TestRun_refuses(t *testing.T) {
 		t.Helper()
 		t.Run(want, func(t *testing.T) {
 			clean(t, set...)
-			ctx, stop := context.WithTimeout(t.Context(), 20*time.Second) // of one that is not refused, and serves
+			ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute) // of one that is not refused, and serves
 			defer stop()
 			err := run(ctx, nil, io.Discard, io.Discard)
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -106,7 +106,7 @@ func TestRun_serves(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
+		ask, cancel := context.WithTimeout(ctx, 5*time.Minute)
 		defer cancel()
 		h, err := c.Hello(ask)
 		if ok != (err == nil) || ok && (h.Beside != "rs1:16020" || h.Schema != encoding.DefaultSchema()) {
@@ -148,7 +148,7 @@ func listening(t *testing.T, logs *io.PipeReader) string {
 	select {
 	case a := <-address:
 		return a
-	case <-time.After(30 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("the server does not listen")
 		return ""
 	}

@@ -45,7 +45,7 @@ type Config struct {
 	// which tries until its context ends. Default 60 s.
 	Patience time.Duration
 
-	// MarkPatience bounds a mark, and half of it each look at hbase:meta. It only
+	// MarkPatience bounds a mark, and each look at hbase:meta for it. It only
 	// saves work: a server that does not answer this fast is better asked for the
 	// rows. Default 1 s.
 	MarkPatience time.Duration

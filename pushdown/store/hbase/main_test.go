@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // bound is more than any of these tests needs; a hang fails.
-const bound = 30 * time.Second
+const bound = 5 * time.Minute
 
 // cluster is a fake, a store on it and a context.
 type cluster struct {

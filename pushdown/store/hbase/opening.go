@@ -222,19 +222,24 @@ func isOpen(table string, loc *location, latest map[string]store.Cell) error {
 	return nil
 }
 
-// looks lets all who want to know the state of hbase:meta at one time share one
-// call. It must begin after they have asked: so who comes while one is under way
-// waits for the next.
+// looks lets those who want to know the state of hbase:meta at one time share a
+// call, if there are many of them. It must begin after they have asked: so who
+// comes while looksAtOnce are under way shares the next one.
 type looks struct {
 	mu      sync.Mutex
-	running bool
+	running int
 	next    *look     // not begun
 	silent  time.Time // when the server of hbase:meta last was
 }
 
+// looksAtOnce bounds what a store asks of hbase:meta, which serves the whole
+// cluster.
+const looksAtOnce = 4
+
 // rest is how long a server of hbase:meta that was silent is not asked: reading
-// the rows of the table is faster than waiting again.
-const rest = 5 * time.Second
+// the rows of the table is faster than waiting again, unless the machine is so
+// busy that everything takes as long; so it is short.
+const rest = 2 * time.Second
 
 // resting tells that the server of hbase:meta was silent just now.
 func (l *looks) resting() bool {
@@ -250,24 +255,18 @@ func (l *looks) keptWaiting() {
 	l.silent = time.Now()
 }
 
-// lookOn looks until nobody wants to know any more. A look is made for as long as
-// the store lives: who waits for it may have gone.
-func (st *Store) lookOn() {
-	for l := st.looks.begin(); l != nil; l = st.looks.begin() {
-		_, l.as, l.err = st.askCatalog(st.life, func(meta *location) *pb.ScanRequest {
-			return readPointRequest(meta, "info", nil)
-		})
-		close(l.done)
-	}
-}
-
 // askCatalog opens a scan of hbase:meta and returns the call with its reply, and
-// the state that the scan sees. It makes one attempt, and not for long.
+// the state that the scan sees. It makes one attempt, and not for long. Whoever
+// gives up after half of that has waited for a silent server.
 func (st *Store) askCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*rpc, catalogState, error) {
-	inner, cancel := context.WithTimeout(ctx, st.cfg.MarkPatience/2)
+	if st.looks.resting() {
+		return nil, catalogState{}, errSilent
+	}
+	inner, cancel := context.WithTimeout(ctx, st.cfg.MarkPatience)
 	defer cancel()
+	began := time.Now()
 	call, as, err := st.scanCatalog(inner, request)
-	if inner.Err() != nil && ctx.Err() == nil {
+	if inner.Err() != nil && time.Since(began) >= st.cfg.MarkPatience/2 {
 		st.looks.keptWaiting()
 	}
 	return call, as, err
@@ -290,7 +289,7 @@ func (st *Store) scanCatalog(ctx context.Context, request func(meta *location) *
 	return call, catalogState{c.id, n}, nil
 }
 
-// look is one call.
+// look is one call that is shared.
 type look struct {
 	done chan struct{} // closed when the rest is there
 	as   catalogState
@@ -299,7 +298,14 @@ type look struct {
 
 // catalog returns the state that hbase:meta has while catalog runs.
 func (st *Store) catalog(ctx context.Context) (catalogState, error) {
-	l := st.join()
+	l := st.looks.join()
+	if l == nil {
+		as, err := st.look(ctx)
+		if next := st.looks.done(); next != nil {
+			st.wg.Go(func() { st.lookOn(next) })
+		}
+		return as, err
+	}
 	select {
 	case <-l.done:
 		return l.as, l.err
@@ -308,25 +314,43 @@ func (st *Store) catalog(ctx context.Context) (catalogState, error) {
 	}
 }
 
-// join returns a look that has not begun. The caller is inside an operation.
-func (st *Store) join() *look {
-	st.looks.mu.Lock()
-	defer st.looks.mu.Unlock()
-	if st.looks.next == nil {
-		st.looks.next = &look{done: make(chan struct{})}
+// join returns a look that has not begun, or nil if few look: then the caller is
+// to.
+func (l *looks) join() *look {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running < looksAtOnce {
+		l.running++
+		return nil
 	}
-	if !st.looks.running {
-		st.looks.running = true
-		st.wg.Go(st.lookOn)
+	if l.next == nil {
+		l.next = &look{done: make(chan struct{})}
 	}
-	return st.looks.next
+	return l.next
 }
 
-// begin returns the next look, nil if nobody wants one.
-func (l *looks) begin() *look {
+// done ends a look and returns the next one to make, nil if none is wanted.
+func (l *looks) done() *look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := l.next
-	l.next, l.running = nil, next != nil
+	if l.next = nil; next == nil {
+		l.running--
+	}
 	return next
+}
+
+// lookOn makes looks until none is wanted, for as long as the store lives: some
+// of those who share one may have gone.
+func (st *Store) lookOn(l *look) {
+	for ; l != nil; l = st.looks.done() {
+		l.as, l.err = st.look(st.life)
+		close(l.done)
+	}
+}
+
+// look asks for the read point of hbase:meta.
+func (st *Store) look(ctx context.Context) (catalogState, error) {
+	_, as, err := st.askCatalog(ctx, func(meta *location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
+	return as, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 
 	"github.com/tsuna/gohbase/pb"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -293,37 +295,52 @@ func TestMark_calls(t *testing.T) {
 	f("nothing has changed since", 0, 2)
 }
 
-// All who want to know the state of hbase:meta while a look is under way share the
-// next one.
+// Those who want to know the state of hbase:meta while many look share the next
+// look.
 func TestCatalog_shared(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(3)
 	c.rests(store.KeyRange{})
-	c.SetHook(nil)
-	begun, release := make(chan struct{}), make(chan struct{})
 	var looks atomic.Int64
-	c.SetLooked(func(string) {
-		if looks.Add(1) == 1 {
-			close(begun)
+	release := make(chan struct{})
+	c.SetLooked(func(table string) {
+		if looks.Add(1); table == metaTable {
 			<-release
 		}
 	})
-	if err := c.st.enter(); err != nil {
-		t.Fatal(err)
+	var first errgroup.Group
+	for range looksAtOnce {
+		first.Go(func() error { _, err := c.st.catalog(c.ctx); return err })
 	}
-	defer c.st.wg.Done()
-	first := c.st.join()
-	<-begun
-	second := c.st.join()
+	for running := 0; running < looksAtOnce; {
+		c.st.looks.mu.Lock()
+		running = c.st.looks.running
+		c.st.looks.mu.Unlock()
+		runtime.Gosched()
+	}
+	next := c.st.looks.join()
 	for range 10 {
-		if l := c.st.join(); l != second || l == first {
+		if l := c.st.looks.join(); l != next || l == nil {
 			t.Error("a look is not shared, or was joined when it had begun")
 		}
 	}
 	close(release)
-	<-second.done
-	if n := looks.Load(); n != 2 || first.err != nil || second.err != nil {
-		t.Errorf("%d looks, want 2; errors %v, %v", n, first.err, second.err)
+	if err := first.Wait(); err != nil {
+		t.Error(err)
+	}
+	if <-next.done; next.err != nil {
+		t.Error(next.err)
+	}
+	if n := looks.Load(); n != looksAtOnce+1 {
+		t.Errorf("%d looks, want %d", n, looksAtOnce+1)
+	}
+	for range 2 * looksAtOnce { // who comes now looks again, and alone
+		if _, err := c.st.catalog(c.ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := looks.Load(); n != 3*looksAtOnce+1 {
+		t.Errorf("%d looks, want %d", n, 3*looksAtOnce+1)
 	}
 }
 

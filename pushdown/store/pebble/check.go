@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -55,19 +56,22 @@ func (c *checker) run(ctx context.Context, done func(tables, of int)) error {
 			c.report.Faults = append(c.report.Faults, f.Fault)
 		}
 	}
-	if err := c.tables(ctx, e.names, done); err != nil {
-		return err
+	tables := tablesOf(e.names)
+	if len(e.of(store.Lost)) == 0 && !e.blind { // otherwise pebble does not open it, or would take it for a new one
+		if tables, err = c.open(e, tables); err != nil {
+			return err
+		}
 	}
-	if len(e.of(store.Lost)) > 0 || e.blind {
-		return nil // pebble does not open it, or would take it for a new one
-	}
-	return c.open(e)
+	return c.tables(ctx, tables, done)
 }
 
 func (c *checker) log() fatalLogger { return fatalLogger{c.opts.Logger, c.dir, c.opts.Exit} }
 
 // open opens the database to be read, which looks for tables that are missing.
-func (c *checker) open(e *examination) error {
+// It returns those that are in use: what a kill leaves of a table that was being
+// written is none of them, and pebble removes it at its next start. If there is
+// no telling, they are the tables given, which are all.
+func (c *checker) open(e *examination, tables []string) ([]string, error) {
 	p := c.opts.engine(c.log())
 	p.FS, p.Lock, p.ReadOnly = c.opts.FS, c.lock, true
 	if e.whole != nil {
@@ -75,14 +79,36 @@ func (c *checker) open(e *examination) error {
 	}
 	db, err := pebble.Open(c.dir, p)
 	if err == nil {
-		return db.Close()
+		levels, err := db.SSTables()
+		return inUse(tables, levels), errors.Join(err, db.Close())
 	}
 	faults := inconsistent(err)
 	if len(faults) == 0 {
-		return err
+		return nil, err
 	}
 	c.report.Faults = append(c.report.Faults, faults...)
-	return nil
+	return tables, nil
+}
+
+// inUse are those of tables that are in levels.
+func inUse(tables []string, levels [][]pebble.SSTableInfo) []string {
+	used := map[string]bool{}
+	for _, level := range levels {
+		for _, t := range level {
+			used[t.BackingSSTNum.String()+".sst"] = true
+		}
+	}
+	return slices.DeleteFunc(tables, func(name string) bool { return !used[name] })
+}
+
+// tablesOf are the tables among the names of files.
+func tablesOf(names []string) (tables []string) {
+	for _, name := range names {
+		if strings.HasSuffix(name, ".sst") {
+			tables = append(tables, name)
+		}
+	}
+	return tables
 }
 
 // replaced is a file system in which one file has other bytes.
@@ -99,14 +125,8 @@ func (r replaced) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return r.FS.Open(name, opts...)
 }
 
-// tables reads every table.
-func (c *checker) tables(ctx context.Context, names []string, done func(tables, of int)) error {
-	var tables []string
-	for _, name := range names {
-		if strings.HasSuffix(name, ".sst") {
-			tables = append(tables, name)
-		}
-	}
+// tables reads tables whole.
+func (c *checker) tables(ctx context.Context, tables []string, done func(tables, of int)) error {
 	for i, name := range tables {
 		if done != nil {
 			done(i, len(tables))

@@ -22,8 +22,11 @@ import (
 )
 
 // crashStates is how many file systems, each as a crash could leave it, are
-// opened and read.
-const crashStates = 240
+// opened and read; -soak makes them 5,000. crashRoundStates are of one store.
+const (
+	crashStates      = 240
+	crashRoundStates = 40
+)
 
 // crashWriter writes batches 1, 2, 3, … to rows of its own. Batch n puts n
 // into one row and appends n to the next, so that what is found after a crash
@@ -104,13 +107,20 @@ func TestCrash(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	states := 0
-	for round := 0; states < crashStates; round++ {
-		states += crashRound(t, rng, crashStates/6)
+	most := crashStates
+	if *soak {
+		most = 5000
 	}
+	states := 0
+	for states < most && !t.Failed() {
+		states += crashRound(t, rng, crashRoundStates)
+	}
+	t.Logf("%d states", states)
 }
 
-// crashRound crashes one store, with writers at work, so many times.
+// crashRound crashes one store, with writers at work, so many times, then while
+// it is closed and while one is opened that has crashed. It returns how many
+// states were looked at.
 func crashRound(t *testing.T, rng *rand.Rand, states int) int {
 	files := vfs.NewCrashableMem()
 	s := openMem(t, Options{FS: files, MemTableBytes: 64 << 10, IdleFlush: -1})
@@ -137,7 +147,37 @@ func crashRound(t *testing.T, rng *rand.Rand, states int) int {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	return states
+	left := files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
+	states += crashDuring(t, files, rng, writers, s.Close)
+	return states + crashDuring(t, left, rng, writers, func() error {
+		s, err := Open("data", Options{FS: left, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: quiet()})
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	})
+}
+
+// crashDuring crashes a store while something is done to it, and returns how
+// often.
+func crashDuring(t *testing.T, files *vfs.MemFS, rng *rand.Rand, writers []*crashWriter, do func() error) (states int) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	for {
+		if err := crashOnce(files, rng, writers); err != nil {
+			t.Error(err)
+		}
+		states++
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return states
+		default:
+		}
+	}
 }
 
 // crashOnce opens what a crash at this moment could leave.

@@ -42,6 +42,14 @@
 // once, when pebble asks for the result; a Put that appends landed on joins
 // them and loses its write time, for what the cell holds is younger than it.
 //
+// # Damage
+//
+// Open reads the journals before pebble does (package journal), which takes what
+// is broken near an end for the end. Package disk lies between pebble and the
+// files, and adds what makes a cut or missing file noticed. Nothing here ingests
+// tables or excises keys: batches are numbered without a gap, by which a missing
+// log is noticed.
+//
 // # Names kept for ever
 //
 // pebble writes the names of comparer and merger into the database and refuses

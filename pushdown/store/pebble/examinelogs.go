@@ -58,7 +58,7 @@ type logFile struct {
 	number uint64
 	data   []byte
 	last   bool // no log follows: it need not be closed
-	zeros  bool // zeros must follow its records, unless it is closed
+	zeros  bool // it has records, and zeros follow them unless it is closed
 }
 
 // examine judges the log. Batches are numbered without a gap, over all logs:
@@ -95,6 +95,8 @@ func (l *logFile) verdict() *store.Fault {
 			lost.Bytes += h.End - h.Start
 		}
 		lost.What = "damaged: no whole record stands there, while records follow"
+	case l.zeros && len(l.Records) == 0:
+		lost.Bytes, lost.What = -1, "no record is left of those that were synced"
 	case l.Closed:
 		return l.torn()
 	case l.zeros && l.Reach+disk.LogZeros > int64(len(l.data)):

@@ -81,6 +81,13 @@ var keySchema = colblk.DefaultKeySchema(cells, 16)
 // formatVersion is on disk, in a marker's name: 021.
 const formatVersion = pebble.FormatTableFormatV6
 
+// Pebble lets writes wait when memtables are that many times the bytes of one, or
+// that many tables lie above one another before a compaction.
+const (
+	memTablesMost = 8
+	sublevelsMost = 32
+)
+
 // engine translates o into pebble's options.
 func (o Options) engine(log fatalLogger) *pebble.Options {
 	p := &pebble.Options{
@@ -90,7 +97,7 @@ func (o Options) engine(log fatalLogger) *pebble.Options {
 		Logger:                      log,
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
-		MemTableStopWritesThreshold: 8,
+		MemTableStopWritesThreshold: memTablesMost,
 		FormatMajorVersion:          formatVersion,
 		KeySchema:                   keySchema.Name,
 		KeySchemas:                  sstable.MakeKeySchemas(&keySchema),
@@ -98,7 +105,7 @@ func (o Options) engine(log fatalLogger) *pebble.Options {
 		// scan until a compaction joins them: start it early, and let writers
 		// run on meanwhile.
 		L0CompactionThreshold:      2,
-		L0StopWritesThreshold:      32,
+		L0StopWritesThreshold:      sublevelsMost,
 		Cleaner:                    deleter{},
 		CompactionConcurrencyRange: func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)-1) },
 	}

@@ -46,14 +46,38 @@ func (s *Store) roomFor(e *examination) error {
 		store.ErrFull, s.dir, usage.AvailBytes>>10, need>>10)
 }
 
-// writable tells why a write is refused before it has begun, nil if it is not.
-// While pebble cannot compact because a table is damaged, writes would wait for
-// ever once there are too many tables.
-func (s *Store) writable() error {
-	if s.trouble.stalled.Load() {
-		if file, ok := s.trouble.damaged.any(); ok {
-			return fmt.Errorf("writing stands still, %s keeps tables from being compacted: %w", file, store.ErrDamaged)
-		}
+var _ store.Gauge = (*Store)(nil)
+
+// Writable tells why a write is refused before it has begun, nil if it is not:
+// store.ErrFull, or store.ErrStalled.
+func (s *Store) Writable() error {
+	if err := s.stalling(); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrStalled, err)
 	}
-	return s.room()
+	err := s.room()
+	switch {
+	case err != nil:
+		s.noRoom(err)
+	case s.trouble.lacking.Load():
+		s.roomAgain()
+	}
+	return err
+}
+
+// stalling tells what keeps pebble from writing or compacting tables, once that
+// has gone on for long: it would let writes wait, for ever perhaps, when there
+// are too many memtables, or tables above one another.
+func (s *Store) stalling() error {
+	flush, compaction := s.trouble.flush.Load(), s.trouble.compaction.Load()
+	if flush == nil && compaction == nil {
+		return nil
+	}
+	m := s.db.Metrics()
+	if flush != nil && m.MemTable.Size >= s.opts.MemTableBytes*(memTablesMost-2) {
+		return *flush
+	}
+	if compaction != nil && m.Levels[0].Sublevels >= sublevelsMost-4 {
+		return unreadable(*compaction)
+	}
+	return nil
 }

@@ -73,9 +73,6 @@ func Open(dir string, opts Options) (*Store, error) {
 
 // start opens the database under the lock that s holds.
 func (s *Store) start() error {
-	if err := s.room(); err != nil {
-		return err
-	}
 	keep, err := s.recover()
 	if err != nil {
 		return err

@@ -269,7 +269,7 @@ func idleFlushes(t *testing.T, ms []store.Mutation) {
 	apply(t, s, ms...)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); s.db.Metrics().Flush.Count == flushes; <-tick.C {
+	for deadline := time.Now().Add(5 * time.Minute); s.db.Metrics().Flush.Count == flushes; <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatal("no flush")
 		}

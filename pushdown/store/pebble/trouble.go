@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -48,8 +49,9 @@ func (l fatalLogger) Fatalf(format string, args ...any) {
 type trouble struct {
 	background, full rate
 	damaged          rates       // by file
-	stalled          atomic.Bool // writes wait for flushes or compactions
 	lacking          atomic.Bool // that the disk is full was told
+	// flush and compaction are why the last one failed, nil if it did not.
+	flush, compaction atomic.Pointer[error]
 }
 
 // Lines of one kind are logged so often; pebble meets a corrupt file so often in
@@ -66,8 +68,19 @@ func (s *Store) events() *pebble.EventListener {
 		BackgroundError: s.backgroundFailed,
 		DataCorruption:  s.metDamage,
 		WALCreated:      func(pebble.WALCreateInfo) { s.idle.rotated() },
-		WriteStallBegin: func(pebble.WriteStallBeginInfo) { s.trouble.stalled.Store(true) },
-		WriteStallEnd:   func() { s.trouble.stalled.Store(false) },
+		FlushEnd:        func(i pebble.FlushInfo) { ended(&s.trouble.flush, i.Err) },
+		CompactionEnd:   func(i pebble.CompactionInfo) { ended(&s.trouble.compaction, i.Err) },
+	}
+}
+
+// ended keeps why work in the background has failed. Work that was not needed, or
+// was given up for other work, has not.
+func ended(why *atomic.Pointer[error], err error) {
+	switch {
+	case err == nil || err.Error() == "pebble: empty table":
+		why.Store(nil)
+	case !errors.Is(err, pebble.ErrCancelledCompaction):
+		why.Store(&err)
 	}
 }
 
@@ -106,7 +119,7 @@ var ofBlock = regexp.MustCompile(`block (\d+)/\d+: `)
 func (s *Store) noRoom(err error) {
 	if _, ok := s.trouble.full.allow(s.opts.Now(), logEvery); ok {
 		s.trouble.lacking.Store(true)
-		s.log.Errorf("the disk is full, writes wait or are refused until there is room: %v", err)
+		s.log.Errorf("writes wait or are refused until there is room: %v", err)
 	}
 }
 
@@ -160,14 +173,4 @@ func (r *rates) of(name string) *rate {
 		r.by[name] = one
 	}
 	return one
-}
-
-// any tells whether there is one.
-func (r *rates) any() (name string, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for name := range r.by {
-		return name, true
-	}
-	return "", false
 }

@@ -131,7 +131,7 @@ func (s *Store) commit(b *batch) error {
 // show makes b visible. Its record in the log comes before those of batches
 // shown later, so none of them is durable without it.
 func (s *Store) show(b *batch) error {
-	if err := s.writable(); err != nil {
+	if err := s.Writable(); err != nil {
 		return errors.Join(err, b.Close())
 	}
 	b.bytes = b.Len() // pebble may take a large batch's memory for itself

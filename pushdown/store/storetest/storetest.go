@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds every call of the suite; a store that hangs fails.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // families are those of the tables that the suite makes.
 var families = []string{"id", "name", "t"}

@@ -84,18 +84,20 @@ func (t *table) set(r *row) {
 	}
 }
 
-// put returns r with c in it, unless a later one is there.
+// copied returns a row like r that nobody else has.
+func (r *row) copied() *row { return &row{r.key, slices.Clone(r.cells)} }
+
+// put puts c into r, which nobody else has, unless a later one is there.
 func (r *row) put(c cell) *row {
 	i, found := slices.BinarySearchFunc(r.cells, c, compareCells)
-	cells := slices.Clone(r.cells)
 	switch {
-	case found && cells[i].timestamp > c.timestamp:
+	case found && r.cells[i].timestamp > c.timestamp:
 	case found:
-		cells[i] = c
+		r.cells[i] = c
 	default:
-		cells = slices.Insert(cells, i, c)
+		r.cells = slices.Insert(r.cells, i, c)
 	}
-	return &row{r.key, cells}
+	return r
 }
 
 // value returns a cell, nil if it is not there.
@@ -148,7 +150,7 @@ func (c *Cluster) Put(tableName, key, family, qualifier, value string) {
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
 	t.regionOf([]byte(key)).point++
-	t.set(t.get([]byte(key)).put(cell{[]byte(family), []byte(qualifier), []byte(value), now()}))
+	t.set(t.get([]byte(key)).copied().put(cell{[]byte(family), []byte(qualifier), []byte(value), now()}))
 }
 
 // MoveRegion moves the region of key to the next server. Its scanners end.

@@ -70,6 +70,7 @@ const (
 	Hang                           // the call is executed, its reply never comes
 	Refuse                         // the call is answered with an exception
 	CutCells                       // the reply's cell block loses its last byte; one without cells is lost
+	SkipActions                    // every other action of a Multi call is neither executed nor answered
 	RefuseActions                  // each action of a Multi call is answered with an exception
 	Deafen                         // the connection says nothing any more, though it stays open; the call is not executed
 )

@@ -125,8 +125,9 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 	return &pb.Result{AssociatedCellCount: proto.Int32(1)}, appendCell(nil, m.Row, *c), nil
 }
 
-// change applies cells to a row.
+// change applies cells to a copy of a row.
 func (r *row) change(kind pb.MutationProto_MutationType, list []change) (*row, error) {
+	r = r.copied()
 	for _, c := range list {
 		if c.timestamp == math.MaxInt64 {
 			c.timestamp = now()
@@ -199,8 +200,9 @@ func (t *table) holds(c *pb.Condition) (bool, error) {
 	return bytes.Equal(want, found.value), nil
 }
 
-// multi executes gets and mutations region by region.
-func (s *server) multi(m *pb.MultiRequest, block []byte) (proto.Message, []byte, error) {
+// multi executes gets and mutations region by region; of a call of even or odd
+// number, skip, it leaves out those of even or odd index.
+func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Message, []byte, error) {
 	response := &pb.MultiResponse{}
 	var cells []byte
 	for _, ra := range m.RegionAction {
@@ -215,7 +217,7 @@ func (s *server) multi(m *pb.MultiRequest, block []byte) (proto.Message, []byte,
 			if a.Mutation != nil {
 				list, block = changes(a.Mutation, block) // its cells are there in any case
 			}
-			if regionErr != nil {
+			if regionErr != nil || int(a.GetIndex()%2) == skip {
 				continue
 			}
 			roe := &pb.ResultOrException{Index: a.Index}

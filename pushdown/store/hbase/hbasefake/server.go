@@ -289,6 +289,10 @@ func (s *server) perform(method string, call *call, fault Fault) (proto.Message,
 	switch {
 	case fault.Kind == Refuse:
 		return nil, nil, throw(fault.Exception, "injected")
+	case fault.Kind == SkipActions && method == "Multi":
+		return decoded(call, &pb.MultiRequest{}, func(m *pb.MultiRequest) (proto.Message, []byte, error) {
+			return s.multi(m, call.cells, (s.c.calls[method]-1)%2)
+		})
 	case fault.Kind == RefuseActions && method == "Multi":
 		return decoded(call, &pb.MultiRequest{}, func(m *pb.MultiRequest) (proto.Message, []byte, error) {
 			return refuseActions(m, throw(fault.Exception, "injected")), nil, nil
@@ -340,7 +344,7 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 	case "Mutate":
 		return decoded(c, &pb.MutateRequest{}, func(m *pb.MutateRequest) (proto.Message, []byte, error) { return s.mutateOne(m, c.cells) })
 	case "Multi":
-		return decoded(c, &pb.MultiRequest{}, func(m *pb.MultiRequest) (proto.Message, []byte, error) { return s.multi(m, c.cells) })
+		return decoded(c, &pb.MultiRequest{}, func(m *pb.MultiRequest) (proto.Message, []byte, error) { return s.multi(m, c.cells, -1) })
 	case "CreateTable":
 		return decoded(c, &pb.CreateTableRequest{}, s.createTable)
 	case "getProcedureResult":

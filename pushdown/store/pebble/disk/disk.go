@@ -117,6 +117,30 @@ func (d *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return f, err
 }
 
+// OpenDir opens a directory to sync it.
+func (d *FS) OpenDir(name string) (vfs.File, error) {
+	f, err := d.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &directory{f, d}, nil
+}
+
+// directory is one whose entries must be on disk before pebble goes on.
+type directory struct {
+	vfs.File
+	of *FS
+}
+
+// Sync is File.Sync. Pebble has no answer to an error but a panic.
+func (f *directory) Sync() error {
+	err := f.File.Sync()
+	if err != nil && f.of.serving.Load() {
+		f.of.cfg.Fatal("the directory's entries: %v", err)
+	}
+	return err
+}
+
 // create waits for room.
 func (d *FS) create(name string, category vfs.DiskWriteCategory) (f vfs.File, err error) {
 	err = d.room.wait(func() error {
@@ -162,20 +186,35 @@ func (f *waiting) Write(p []byte) (n int, err error) { return f.of.room.write(f.
 // removes it and begins anew.
 type table struct {
 	vfs.File
-	of *FS
+	of     *FS
+	failed bool
 }
 
 // Write is File.Write.
 func (f *table) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
-	return n, f.of.room.failed(err)
+	return n, f.fail(err)
 }
 
 // Sync is File.Sync.
-func (f *table) Sync() error { return f.of.room.tried(f.File.Sync()) }
+func (f *table) Sync() error { return f.synced(f.File.Sync()) }
 
 // SyncData is File.SyncData.
-func (f *table) SyncData() error { return f.of.room.tried(f.File.SyncData()) }
+func (f *table) SyncData() error { return f.synced(f.File.SyncData()) }
+
+func (f *table) fail(err error) error {
+	f.failed = f.failed || err != nil
+	return f.of.room.failed(err)
+}
+
+// synced is for the end of a sync. A table that is synced whole ends a row of
+// failures, one that is only given up does not.
+func (f *table) synced(err error) error {
+	if err == nil && !f.failed {
+		f.of.room.succeeded()
+	}
+	return f.fail(err)
+}
 
 // isManifest tells a MANIFEST by its name.
 func isManifest(base string) bool {

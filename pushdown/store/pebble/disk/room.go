@@ -73,11 +73,8 @@ func (r *room) failed(err error) error {
 	return err
 }
 
-// tried is failed for what ends the row when it succeeds.
-func (r *room) tried(err error) error {
-	if err == nil {
-		r.in.Store(0)
-		r.told(nil)
-	}
-	return r.failed(err)
+// succeeded ends a row of failures.
+func (r *room) succeeded() {
+	r.in.Store(0)
+	r.told(nil)
 }

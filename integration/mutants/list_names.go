@@ -1,0 +1,82 @@
+package main
+
+// ofNames are faults of names that change, and of what is remembered of them.
+var ofNames = []mutant{
+	{
+		name: "names-of-before-a-change-remembered", file: "gateway/uid/generation.go",
+		old: "	if d.Generation() != generation {\n		return\n	}\n	for name, u := range names {\n", new: "	for name, u := range names {\n",
+		test: "TestDictionary_changeWithinLookup",
+	}, {
+		name: "names-of-uids-of-before-a-change-remembered", file: "gateway/uid/generation.go",
+		old: "	if d.Generation() != generation {\n		return\n	}\n	for u, name := range names {\n", new: "	for u, name := range names {\n",
+		test: "TestDictionary_changeWithinLookup",
+	}, {
+		name: "names-assigned-over-a-change", file: "gateway/uid/assign.go",
+		old: "strconv.FormatUint(d.Generation(), 36)", new: "strconv.FormatUint(0, 36)",
+		test: "TestAssign_notSharedOverChange",
+	}, {
+		name: "names-changed-without-waiting-for-rows", file: "gateway/uid/generation.go",
+		old: "		if generation >= before {\n			continue\n		}\n", new: "		if generation >= before || true {\n			continue\n		}\n",
+		test: "gateway TestDelete_waitsForPuts",
+	}, {
+		name: "names-written-under-while-withdrawn", file: "gateway/uid/generation.go",
+		old: "	if g.away.Load() == 0 {\n", new: "	if true {\n",
+		test: "TestWithdraw",
+	}, {
+		name: "names-held-for-nobody", file: "gateway/put/batch.go",
+		old: "if late := b.release(); err == nil && late != nil {", new: "if late := error(nil); err == nil && late != nil {",
+		test: "TestWriter_holds",
+	}, {
+		name: "names-of-before-the-batch-written", file: "gateway/put/batch.go",
+		old: "return s.generation >= b.generation", new: "return true",
+		test: "TestWriter_generations",
+	}, {
+		name: "names-of-series-never-old", file: "gateway/put/series.go",
+		old: " || k.generation != s.cfg.Names.Generation()", new: "",
+		test: "TestSeries_generations",
+	}, {
+		name: "names-resolved-before-the-generation-is-read", file: "gateway/put/series.go",
+		old: "		k.generation, k.names = generation, key\n", new: "		k.generation, k.names = s.cfg.Names.Generation(), key\n",
+		test: "TestSeries_generations",
+	}, {
+		name: "names-waited-for-with-points-in-hand", file: "gateway/put/series.go",
+		old: "			letGo()\n", new: "",
+		test: "TestBundle_letsGo",
+	}, {
+		name: "names-changed-elsewhere-kept", file: "gateway/uid/watch.go",
+		old: "		if string(now[name]) != string(u) {\n", new: "		if now[name] != nil && string(now[name]) != string(u) {\n",
+		test: "TestCheck",
+	}, {
+		name: "names-changed-in-silence", file: "gateway/uid/rename.go",
+		old: "	if err := d.Tell(ctx); err != nil {\n", new: "	if err := error(nil); err != nil {\n",
+		test: "TestWatch",
+	}, {
+		name: "names-late-acknowledged", file: "gateway/uid/generation.go",
+		old: "time.Since(began) > longWrite", new: "time.Since(began) > 1000*longWrite",
+		test: "TestHold_late",
+	}, {
+		name: "names-of-any-length-assigned", file: "gateway/uid/assign.go",
+		old: "len(row) > d.cfg.MaxName", new: "false",
+		test: "TestAssign_longNames",
+	}, {
+		name: "names-weigh-nothing", file: "gateway/uid/dictionary.go",
+		old: "return entryBytes + uint32(len(k.name)+len(u))", new: "return 1",
+		test: "TestDictionary_bytes",
+	}, {
+		name: "spellings-of-any-length-kept", file: "gateway/put/series.go",
+		old: "	if len(key) <= 2*len(k.names)+spellingRoom {\n", new: "	if len(key) > 0 {\n",
+		test: "TestSeries_bytes",
+	}, {
+		name: "rows-of-a-block-read-on-and-on", file: "pushdown/store/rows.go",
+		old: "seen%lookEvery == 0 && ctx.Err() != nil", new: "seen < 0",
+		test: "TestRows_cancelledWithinBlock",
+	}, {
+		name: "newest-points-looked-for-in-vain", file: "gateway/last/last.go",
+		old: "left -= rowsPerRead {\n		if err := ctx.Err(); err != nil {\n			return nil, err\n		}\n", new: "left -= rowsPerRead {\n",
+		test: "TestFind_clientLeaves",
+	}, {
+		name: "lookup-without-an-end", file: "gateway/internal/httpapi/lookup.go",
+		old: "	ctx, cancel := a.within(r)\n", new: "	ctx, cancel := r.Context(), func() {}\n",
+		test: "gateway TestLookups_timeout",
+	},
+}

@@ -1,0 +1,63 @@
+package main
+
+// ofWrites are faults of writes to HBase: what replies are believed, what a slow
+// server is sent, and what is told at the end.
+var ofWrites = []mutant{
+	{
+		name: "left-out-taken-for-done", file: "pushdown/store/hbase/multi.go",
+		old: "				leftOut++\n", new: "				a.finish(nil)\n",
+		test: "TestMulti_leavesOut",
+	}, {
+		name: "index-of-nobody-taken", file: "pushdown/store/hbase/multi.go", // ends the process
+		old: " || index >= int64(len(actions)) {", new: " {",
+		test: "TestMulti_lies",
+	}, {
+		name: "two-results-of-one-taken", file: "pushdown/store/hbase/multi.go",
+		old: "		if a.told {\n			return nil,", new: "		if false {\n			return nil,",
+		test: "TestMulti_lies",
+	}, {
+		name: "cells-of-another-row-taken", file: "pushdown/store/hbase/multi.go",
+		old: "if !bytes.Equal(got, row) {", new: "if false && !bytes.Equal(got, row) {",
+		test: "TestGet_shiftedCells",
+	}, {
+		name: "results-of-a-failed-region-taken", file: "pushdown/store/hbase/multi.go",
+		old: "	if e := r.GetException(); e != nil {", new: "	if e := r.GetException(); e != nil && len(r.GetResultOrException()) == 0 {",
+		test: "TestMulti_lies",
+	}, {
+		name: "slow-server-given-up", file: "pushdown/store/hbase/silence.go", // and asked again
+		old: "dead := p.answersElsewhere(c.addr) && p.pause(p.cfg.ProbeAfter) && c.pulse.silent() > 0", new: "dead := c.pulse.silent() > 0",
+		test: "TestSlow_serverPaused",
+	}, {
+		name: "moved-region-waited-for", file: "pushdown/store/hbase/silence.go",
+		old: "if !p.suspect(c) || moved != nil {", new: "if !p.suspect(c) || true {",
+		test: "TestSlow_pausedServerLosesRegions",
+	}, {
+		name: "whole-batches-to-a-busy-region", file: "pushdown/store/hbase/pace.go",
+		old: "	w.size = 1\n", new: "",
+		test: "TestWindow",
+	}, {
+		name: "busy-region-asked-by-all", file: "pushdown/store/hbase/pace.go",
+		old: "case p.delay > 0 && (p.out > 0 || now.Before(p.until)):", new: "case false:",
+		test: "TestPaces",
+	}, {
+		name: "written-behind-an-abandoned-write", file: "pushdown/store/hbase/pace.go",
+		old: "	case p.pending > 0:\n", new: "	case false:\n",
+		test: "TestSlow_abandonedWrite",
+	}, {
+		name: "cells-beyond-the-frame", file: "pushdown/store/hbase/wire.go", // ends the process, in gohbase
+		old: "int64(cells) > int64(size-n) {", new: "int64(cells) > 1<<40 {",
+		test: "TestWire_frames",
+	}, {
+		name: "rows-of-before-taken", file: "pushdown/store/hbase/scan.go",
+		old: "if bytes.Compare(rows[0].Key, s.at) < 0 || ", new: "if ",
+		test: "TestScan_otherRows",
+	}, {
+		name: "flush-not-waited-for", file: "gateway/put/writer.go",
+		old: "c.Timeout = 2 * time.Minute", new: "c.Timeout = 30 * time.Second",
+		test: "TestWriter_flushingRegions",
+	}, {
+		name: "abandoned-points-acknowledged", file: "gateway/put/writer.go",
+		old: "		points += b.rows.points()\n		b.finish(errAbandoned)\n	}\n	for", new: "		points += b.rows.points()\n		b.finish(nil)\n	}\n	for",
+		test: "TestWriter_abandon",
+	},
+}

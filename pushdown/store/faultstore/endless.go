@@ -1,0 +1,54 @@
+package faultstore
+
+import (
+	"context"
+	"sync/atomic"
+
+	"downpour/pushdown/store"
+)
+
+// Endless is a store whose scans go on for ever, whatever their context says: of
+// a loop over one it shows after how many blocks it ends by itself.
+type Endless struct {
+	store.Store // what is not read by scans
+	// Row makes the n-th row of a scan.
+	Row func(n int) store.Row
+	// Rows is how many there are in a block.
+	Rows int
+	// Block, if set, is called with the number of every block of the store, from
+	// 1 on.
+	Block func(n int)
+
+	blocks atomic.Int64
+}
+
+// Blocks is how many blocks were read so far.
+func (e *Endless) Blocks() int { return int(e.blocks.Load()) }
+
+// Scan opens a scan without end.
+func (e *Endless) Scan(context.Context, store.Scan) (store.Scanner, error) {
+	return &endlessScan{of: e}, nil
+}
+
+type endlessScan struct {
+	of   *Endless
+	next int
+	rows []store.Row
+}
+
+func (s *endlessScan) Next() ([]store.Row, error) {
+	n := int(s.of.blocks.Add(1))
+	if s.of.Block != nil {
+		s.of.Block(n)
+	}
+	s.rows = s.rows[:0]
+	for range s.of.Rows {
+		s.rows = append(s.rows, s.of.Row(s.next))
+		s.next++
+	}
+	return s.rows, nil
+}
+
+func (s *endlessScan) Stats() store.ScanStats { return store.ScanStats{} }
+
+func (s *endlessScan) Close() error { return nil }

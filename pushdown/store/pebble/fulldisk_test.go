@@ -1,0 +1,377 @@
+package pebble
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"downpour/pushdown/store"
+)
+
+// smallDisk is a file system that can be full: nothing can be made then, and no
+// file grow.
+type smallDisk struct {
+	vfs.FS
+	full    atomic.Bool
+	blind   atomic.Bool  // nobody can ask how much is free
+	refused atomic.Int64 // how often something was tried in vain
+}
+
+func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	switch {
+	case d.blind.Load():
+		return vfs.DiskUsage{}, vfs.ErrUnsupported
+	case d.full.Load():
+		return vfs.DiskUsage{TotalBytes: 1 << 30}, nil
+	}
+	return vfs.DiskUsage{TotalBytes: 1 << 30, AvailBytes: 1 << 29}, nil
+}
+
+func (d *smallDisk) try() error {
+	if !d.full.Load() {
+		return nil
+	}
+	d.refused.Add(1)
+	return syscall.ENOSPC
+}
+
+func (d *smallDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := d.try(); err != nil {
+		return nil, err
+	}
+	f, err := d.FS.Create(name, category)
+	return &smallFile{File: f, of: d}, err
+}
+
+// smallFile is a file of it.
+type smallFile struct {
+	vfs.File
+	of *smallDisk
+	at int64
+}
+
+func (f *smallFile) Write(p []byte) (n int, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if f.at+int64(len(p)) > info.Size() {
+		if err := f.of.try(); err != nil { // what fits is written, as a disk does
+			n, _ = f.File.Write(p[:max(0, info.Size()-f.at)])
+			f.at += int64(n)
+			return n, err
+		}
+	}
+	n, err = f.File.Write(p)
+	f.at += int64(n)
+	return n, err
+}
+
+func (f *smallFile) WriteAt(p []byte, at int64) (int, error) {
+	if err := f.of.try(); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(p, at)
+}
+
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// quietly checks that little was tried and logged.
+func (d *smallDisk) quietly(t *testing.T, what string, log *logBuffer, passed time.Duration) {
+	t.Helper()
+	tries, lines := d.refused.Swap(0), strings.Count(log.String(), "\n")
+	if most := int64(passed/time.Second)*4 + 20; tries > most {
+		t.Errorf("%s: %d tries in %v, want at most %d", what, tries, passed, most)
+	}
+	if lines > 3+int(passed/time.Minute) {
+		t.Errorf("%s: %d lines in %v: %s", what, lines, passed, log)
+	}
+	t.Logf("%s: %d tries, %d lines in %v", what, tries, lines, passed)
+}
+
+// On a disk that is known to be full, puts are refused at once and reads go on;
+// what waits in the background tries now and then. With room again all goes on.
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, log := &smallDisk{FS: vfs.NewMem()}, new(logBuffer)
+		s, err := Open("data", Options{FS: disk, MemTableBytes: 64 << 10, IdleFlush: 300 * time.Millisecond, Logger: log.logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, s)
+		apply(t, s, cell(store.Put, "before", "q", strings.Repeat("x", 20_000)))
+		disk.full.Store(true)
+		flushed := flushing(t, s)
+		for range 10 {
+			time.Sleep(time.Minute)
+			err := s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, "full", "q", "v")})
+			if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "0 KiB are free, the last 8192 KiB are kept back") {
+				t.Errorf("a put: %v, want that there is no room", err)
+			}
+			if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte("c"), Family: "t"}, 1); !errors.Is(err, store.ErrFull) {
+				t.Errorf("an increment: %v, want that there is no room", err)
+			}
+			if got := dump(t, s, store.Scan{}); !strings.HasPrefix(got, "before/t:q=xxx") || len(got) > 20_100 {
+				t.Errorf("a scan: %.100q", got)
+			}
+		}
+		disk.quietly(t, "full", log, 10*time.Minute)
+		disk.full.Store(false)
+		<-flushed
+		apply(t, s, cell(store.Put, "after", "q", "v"))
+		if !strings.Contains(log.String(), "there is room on the disk again") {
+			t.Errorf("log: %s", log)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// flushing begins a flush, and tells of its end.
+func flushing(t *testing.T, s *Store) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := s.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	synctest.Wait()
+	return done
+}
+
+// On a disk that others have filled a put waits, unacknowledged, and reads go on;
+// what was acknowledged is there after a kill, and all goes on with room again.
+func TestFullDisk_byOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, log := &smallDisk{FS: vfs.NewMem()}, new(logBuffer)
+		disk.blind.Store(true)
+		s, err := Open("data", Options{FS: disk, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: log.logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, s)
+		apply(t, s, cell(store.Put, "before", "q", strings.Repeat("x", 20_000)))
+		disk.full.Store(true)
+		acked := make(chan int, 100)
+		go func() {
+			defer close(acked)
+			for n := range 20 {
+				if err := s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, fmt.Sprintf("row%02d", n), "q", strings.Repeat("x", 20_000))}); err != nil {
+					t.Error(err)
+				}
+				acked <- n
+			}
+		}()
+		time.Sleep(10 * time.Minute)
+		if len(acked) == 20 {
+			t.Fatal("all was acknowledged on a full disk")
+		}
+		if got := dump(t, s, store.Scan{Stop: []byte("c")}); !strings.HasPrefix(got, "before/t:q=xxx") {
+			t.Errorf("a scan: %.100q", got)
+		}
+		disk.quietly(t, "full", log, 10*time.Minute)
+
+		left := take(t, disk.FS)
+		before := len(acked)
+		killed, err := Open("data", Options{FS: left.files(t), IdleFlush: -1, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range before {
+			if !strings.Contains(dump(t, killed, store.Scan{}), fmt.Sprintf("row%02d/", n)) {
+				t.Errorf("row %d of %d that were acknowledged is lost", n, before)
+			}
+		}
+		if err := killed.Close(); err != nil {
+			t.Error(err)
+		}
+
+		disk.full.Store(false)
+		n := 0
+		for range acked {
+			n++
+		}
+		if got := strings.Count(dump(t, s, store.Scan{}), "row"); got != 20 || n != 20 {
+			t.Errorf("%d rows, %d acknowledged, want 20", got, n)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A start on a full disk ends with what it needs; where nobody can say how much
+// is free it waits quietly, and goes on with room.
+func TestFullDisk_start(t *testing.T) {
+	i := logged(t, 50)
+	synctest.Test(t, func(t *testing.T) {
+		disk, log := &smallDisk{FS: i.files(t)}, new(logBuffer)
+		disk.full.Store(true)
+		for _, dir := range []string{"data", "new"} {
+			if _, err := Open(dir, Options{FS: disk, Logger: log.logger()}); !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "the start needs 1") {
+				t.Errorf("start in %s: %v, want that there is no room", dir, err)
+			}
+		}
+		disk.refused.Store(0)
+		disk.blind.Store(true)
+		opened := make(chan *Store)
+		go func() {
+			s, err := Open("data", Options{FS: disk, Logger: log.logger(), IdleFlush: -1})
+			if err != nil {
+				t.Error(err)
+			}
+			opened <- s
+		}()
+		time.Sleep(10 * time.Minute)
+		disk.quietly(t, "start", log, 10*time.Minute)
+		disk.full.Store(false)
+		s := <-opened
+		if got := countRows(t, s); got != 50 {
+			t.Errorf("%d rows, want 50", got)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Close ends in time, whatever waits for room; nothing is lost by that.
+func TestFullDisk_close(t *testing.T) {
+	for _, blind := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			disk, log := &smallDisk{FS: vfs.NewMem()}, new(logBuffer)
+			disk.blind.Store(blind)
+			s, err := Open("data", Options{FS: disk, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: log.logger()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			create(t, s)
+			apply(t, s, cell(store.Put, "row", "q", "v"))
+			disk.full.Store(true)
+			began := time.Now()
+			err = s.Close()
+			if took := time.Since(began); took > closeWithin || blind != (err != nil) {
+				t.Errorf("close on a full disk, blind %t: %v after %v", blind, err, took)
+			}
+			got, told, err := reading(t, take(t, disk.FS), Options{})
+			if err != nil || got != "row/t:q=v " {
+				t.Errorf("afterwards: %q, %v, %s", got, err, told)
+			}
+			disk.full.Store(false)
+			synctest.Wait()
+			time.Sleep(time.Minute) // what was given up ends
+		})
+	}
+}
+
+// Tables cannot be written for another reason: puts are refused before they would
+// have to wait for ever, reads go on, and all does when the disk is sound again.
+func TestStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bad atomic.Bool
+		files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if bad.Load() && op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst") {
+				return syscall.EIO
+			}
+			return nil
+		}))
+		log := new(logBuffer)
+		s, err := Open("data", Options{FS: files, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: log.logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, s)
+		bad.Store(true)
+		put := func(n int) error {
+			time.Sleep(100 * time.Millisecond) // the first flush fails before all memtables are full
+			return s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, fmt.Sprintf("row%04d", n), "q", strings.Repeat("x", 10_000))})
+		}
+		rows := 0
+		for err = put(rows); err == nil && rows < 1000; err = put(rows) {
+			rows++
+		}
+		if !errors.Is(err, store.ErrStalled) || !strings.Contains(err.Error(), "input/output error") || rows < 10 {
+			t.Fatalf("after %d rows: %v, want that it is stalled, and why", rows, err)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := countRows(t, s); got != rows {
+			t.Errorf("%d rows, want %d", got, rows)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines > 13 {
+			t.Errorf("%d lines in 10 minutes: %s", lines, log)
+		}
+		bad.Store(false)
+		time.Sleep(time.Minute)
+		if err := put(rows); err != nil {
+			t.Errorf("a put afterwards: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A damaged table keeps others from being compacted with it. Puts are taken all
+// the same, as many as there are: newer tables are compacted among themselves.
+func TestStalled_damagedTable(t *testing.T) {
+	i, table := tableStore(t)
+	data := bytes.Clone(i[table])
+	data[len(data)/2] ^= 1
+	s, err := Open("data", Options{FS: i.with(table, data).files(t), IdleFlush: -1, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for flushes := range 2 * sublevelsMost {
+		var ms []store.Mutation
+		for n := range 20 {
+			ms = append(ms, cell(store.Put, fmt.Sprintf("row%04d", n*50), "q", fmt.Sprint(flushes)))
+		}
+		for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) { // compactions may be slower than this
+			err := s.Apply(t.Context(), "tsdb", ms)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, store.ErrStalled) || time.Now().After(end) {
+				t.Fatalf("after %d flushes: %v", flushes, err)
+			}
+		}
+		if err := s.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if there, err := readRow(s, 0); err != nil || !there {
+		t.Errorf("the first row: %t, %v", there, err)
+	}
+}

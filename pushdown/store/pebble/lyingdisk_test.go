@@ -1,0 +1,99 @@
+package pebble
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"downpour/pushdown/store"
+)
+
+// lyingDisk says that files of a kind are on disk when they are not.
+type lyingDisk struct {
+	vfs.FS
+	about string // what their names contain
+}
+
+func (d lyingDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := d.FS.Create(name, category)
+	if err == nil && strings.Contains(name, d.about) && !strings.Contains(name, "marker.") {
+		return lyingFile{f}, nil
+	}
+	return f, err
+}
+
+type lyingFile struct{ vfs.File }
+
+func (lyingFile) Sync() error                { return nil }
+func (lyingFile) SyncData() error            { return nil }
+func (lyingFile) SyncTo(int64) (bool, error) { return false, nil }
+
+// A disk says that logs, MANIFESTs or tables are on it before they are, and loses
+// power: either all that was acknowledged is read, or a word is said. Blocks of
+// 4 KiB get lost. Where that is the end of a log, and one of its batches ended
+// with the block before, nothing can be known.
+func TestLyingDisk(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	states := 40
+	if *soak {
+		states = 1000
+	}
+	for _, about := range []string{".log", "MANIFEST-", ".sst"} {
+		count := map[string]int{}
+		for range 4 {
+			files := vfs.NewCrashableMem()
+			s, err := Open("data", Options{FS: lyingDisk{files, about}, MemTableBytes: 64 << 10, IdleFlush: -1, Logger: quiet()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			create(t, s)
+			for n := range 60 + rng.IntN(60) {
+				apply(t, s, cell(store.Put, fmt.Sprintf("row%03d", n), "q", strings.Repeat("x", 500+rng.IntN(1000))))
+			}
+			want := dump(t, s, store.Scan{})
+			for range states / 4 {
+				left := files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
+				got, told, err := reading(t, take(t, left), Options{})
+				switch {
+				case err == nil && got == want:
+					count["all"]++
+				case err != nil:
+					count["refused"]++
+				case told != "":
+					count["told"]++
+				case about == ".log" && unknowable(t, take(t, left)):
+					count["nothing can be known"]++
+				default:
+					t.Fatalf("%s: %d bytes of %d are read, and nothing is told", about, len(got), len(want))
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, what := range slices.Sorted(maps.Keys(count)) {
+			t.Logf("%s: %s %d", about, what, count[what])
+		}
+	}
+}
+
+// unknowable tells whether the records of the last log end with a block.
+func unknowable(t *testing.T, i image) bool {
+	t.Helper()
+	last := ""
+	for name := range i {
+		if strings.HasSuffix(name, ".log") {
+			last = max(last, name)
+		}
+	}
+	_, r := logOf(t, image{last: i[last]})
+	return r.End > 0 && r.End%4096 == 0
+}
