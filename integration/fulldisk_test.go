@@ -218,4 +218,3 @@ func TestFullDisk(t *testing.T) {
 	g.check(ctx)
 	g.ends(ctx)
 }
-

@@ -58,17 +58,17 @@ func TestSlowHBase(t *testing.T) {
 		all.Go(func() { writers[i].run(ctx, t, st, stop) })
 	}
 	for i := range pauses {
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		server := i % cluster.Len()
 		if err := cluster.PauseRegionServer(server); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Duration(4+4*(i%3)) * time.Second) // more than a silence after which it is asked how it is
+		<-time.After(time.Duration(4+4*(i%3)) * time.Second) // more than a silence after which it is asked how it is
 		if err := cluster.ResumeRegionServer(server); err != nil {
 			t.Error(err)
 		}
 	}
-	time.Sleep(3 * time.Second)
+	<-time.After(3 * time.Second)
 	close(stop)
 	all.Wait()
 	asked := 0

@@ -10,5 +10,5 @@ var mutants = slices.Concat(
 	ofStates, ofTheMerge, // list_merge.go
 	ofPoints, ofNames, ofLiveQueries, ofSummaries, ofAnswers,
 	ofTheDoors, // list_doors.go
-	ofWrites, // list_writes.go
+	ofWrites,   // list_writes.go
 )
