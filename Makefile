@@ -10,7 +10,7 @@ GO ?= go
 # packages are tested at a time.
 PARALLEL ?= 3
 
-.PHONY: test setup vet unit page mutants integration soak screenshots clean
+.PHONY: test setup vet unit page mutants integration screenshots soak clean
 
 test: setup vet unit page mutants integration
 
@@ -41,9 +41,58 @@ integration:
 screenshots: setup
 	CHROMIUM=$$(command -v chromium) node integration/browser/screenshots.mjs build/screenshots
 
-soak: setup
+# The long forms, one behind the other. Each takes at most 90 minutes on two
+# cores and has a target of its own, so that they can run in turn.
+LONG = mutants chaos hostile hdfs summaries slow-hbase crash integration embedded writes names sockets
+
+soak: $(LONG:%=soak-%)
+
+LONG_INTEGRATION = $(GO) test -tags integration -count 1 -v -timeout 100m ./integration
+
+# Every planted fault.
+soak-mutants:
 	$(GO) run ./integration/mutants
-	$(GO) test -tags integration -count 1 -parallel 6 -timeout 4h ./integration -args -soak
+
+# An hour each: faults of HBase and of pushdown servers; hostile requests; region
+# servers killed under puts.
+soak-chaos: setup
+	$(LONG_INTEGRATION) -run '^TestChaos$$' -args -soak
+
+soak-hostile: setup
+	$(LONG_INTEGRATION) -run '^TestHostile$$' -args -soak
+
+soak-hdfs: setup
+	$(LONG_INTEGRATION) -run '^TestHDFS' -args -soak
+
+# Tables replaced by others, 12 rounds; HBase that stops 30 times; 100 kills of the
+# embedded gateway.
+soak-summaries: setup
+	$(LONG_INTEGRATION) -run '^TestSummaries' -args -soak
+
+soak-slow-hbase: setup
+	$(LONG_INTEGRATION) -run '^TestSlowHBase$$' -args -soak
+
+soak-crash: setup
+	$(LONG_INTEGRATION) -run '^TestCrash' -args -soak
+
+# What else has a long form: 5,000 random queries, all rows of the benchmark.
+soak-integration: setup
+	$(LONG_INTEGRATION) -parallel 2 -skip '^Test(Chaos|Hostile|HDFS|Summaries|SlowHBase|Crash)' -args -soak
+
+# 5,000 states after a crash; every byte of a store changed.
+soak-embedded:
+	$(GO) test -count 1 -v -timeout 90m -run 'Crash|Damage|Salvage|Check|Disk' ./pushdown/store/pebble -args -soak
+
+# 1,000 drawn faults of a fake HBase that is slow; 2,000 races of names.
+soak-writes:
+	$(GO) test -count 1 -v -timeout 90m -run '^TestSlow' ./pushdown/store/hbase -args -soak
+
+soak-names:
+	$(GO) test -race -count 1 -v -timeout 90m -run '^TestNames_races$$' ./gateway -args -races 2000
+
+# 10,000 WebSockets on one gateway.
+soak-sockets:
+	$(GO) run ./bench/cmd/bench live -stores embedded -parts sockets -sockets 10000
 
 clean:
 	rm -rf build
