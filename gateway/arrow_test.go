@@ -57,7 +57,7 @@ func TestArrow_compression(t *testing.T) {
 		if got := a.header.Get("Content-Encoding"); got != coding || a.status != 200 || a.header.Get("Content-Type") != batch.StreamMediaType {
 			t.Errorf("%q, %q: %d, Content-Encoding %q, want %q", compression, accept, a.status, got, coding)
 		}
-		if len(a.body)*smaller > len(plain.body) {
+		if len(a.body)*smaller > len(plain.body)*101/100 { // how groups share batches depends on when they are merged
 			t.Errorf("%q, %q: %d bytes of %d", compression, accept, len(a.body), len(plain.body))
 		}
 		gotRows, gotSum, err := sums(t, decoded(t, a))

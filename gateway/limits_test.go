@@ -89,7 +89,7 @@ func TestLimits_defaults(t *testing.T) {
 	if err := env.ParseWithOptions(cfg, env.Options{Environment: map[string]string{}}); err != nil {
 		t.Fatal(err)
 	}
-	want := gateway.LimitConfig{LimitPoints: 1e9, LimitBytes: 16 << 30, LimitMemory: 1 << 30, LimitName: 1024, LimitJSON: 1e6, LimitArrow: 1e8, HeavyQueries: -1, HeavyPoints: 1e7, LimitConnections: 4096}
+	want := gateway.LimitConfig{LimitPoints: 1e9, LimitBytes: 16 << 30, LimitMemory: 1 << 30, LimitName: 1024, LimitQueries: 64, LimitJSON: 1e6, LimitArrow: 1e8, HeavyQueries: -1, HeavyPoints: 1e7, LimitConnections: 4096}
 	if diff := cmp.Diff(want, cfg.LimitConfig); diff != "" || cfg.QueryTimeout != 30*time.Second {
 		t.Errorf("timeout %s, %s", cfg.QueryTimeout, diff)
 	}

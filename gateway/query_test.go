@@ -23,7 +23,7 @@ import (
 
 // Queries that ask for nonsense or for too much get a reason and cost little.
 func TestQuery_hostile(t *testing.T) {
-	b := open(t, nil)
+	b := open(t, func(c *gateway.Config) { c.LimitQueries = 64 })
 	var lines []string
 	for i := range 3000 {
 		lines = append(lines, fmt.Sprintf("m %d %d host=web%d", 1356998400+i%600, i, i))
