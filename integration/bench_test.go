@@ -197,7 +197,7 @@ func TestBench_command(t *testing.T) {
 	if err != nil || status != 0 {
 		t.Errorf("status %d, %v\n%s", status, err, out)
 	}
-	for _, want := range []string{"put to frame, embedded, sockets: 20", "40 sockets on 4 plans, a tenth stalled", "asking again, CPU, embedded", "points as Arrow, embedded"} {
+	for _, want := range []string{"put to frame, embedded, sockets: 20", "40 sockets on 4 plans, a tenth each stalled, slow and half-open", "asking again, CPU, embedded", "points as Arrow, embedded"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("lacks %q:\n%s", want, out)
 		}

@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"bytes"
 	stdcmp "cmp"
 	"context"
 	"fmt"
@@ -160,12 +161,42 @@ func TestExchange_sameCells(t *testing.T) {
 	}
 }
 
+// cellLines are cells as text. What stands in an append column is sorted: a TSD
+// appends the points of one request in any order.
 func cellLines(cells []e2e.Cell) []string {
 	lines := make([]string, len(cells))
 	for i, c := range cells {
 		lines[i] = fmt.Sprintf("%x %s:%x = %x", c.Row, c.Family, c.Qualifier, c.Value)
+		if string(c.Qualifier) == "\x05\x00\x00" {
+			lines[i] = fmt.Sprintf("%x %s:%x = %x", c.Row, c.Family, c.Qualifier, appended(c.Value))
+		}
 	}
 	return lines
+}
+
+// appended are the sorted points of an append column, each a qualifier and a value:
+// f01bfc43 is a millisecond with 4 bytes of an integer behind it, 0707 a second with 8.
+// What cannot be cut is one point.
+func appended(column []byte) (points [][]byte) {
+	for len(column) > 1 {
+		size := 2
+		if column[0]>>4 == 0xF {
+			size = 4
+		}
+		if len(column) < size {
+			break
+		}
+		size += int(column[size-1]&7) + 1
+		if len(column) < size {
+			break
+		}
+		points, column = append(points, column[:size]), column[size:]
+	}
+	if len(column) > 0 {
+		points = append(points, column)
+	}
+	slices.SortFunc(points, bytes.Compare)
+	return points
 }
 
 // -create-tables makes what OpenTSDB's script makes, cut at the salts.

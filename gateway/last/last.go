@@ -11,6 +11,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/lookup"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/store"
 )
 
@@ -67,6 +68,10 @@ type Point struct {
 	Time  int64 // ms
 	Value encoding.Value
 }
+
+// pointBytes is what a point takes in the list and in the answer, with its series'
+// names, about.
+const pointBytes = 600
 
 // RefusedError is the refusal of a query, in OpenTSDB's words.
 type RefusedError struct{ Text string }
@@ -132,9 +137,13 @@ func (p *Points) series(ctx context.Context, tsuids []encoding.UID, back int) ([
 		if err != nil {
 			return nil, err
 		}
-		if point != nil {
-			out = append(out, *point)
+		if point == nil {
+			continue
 		}
+		if err := memory.Reserve(ctx, pointBytes); err != nil {
+			return nil, err
+		}
+		out = append(out, *point)
 	}
 	return out, nil
 }
@@ -193,9 +202,13 @@ func (p *Points) counted(ctx context.Context, s Sub) ([]Point, error) {
 		if err != nil {
 			return nil, err
 		}
-		if point != nil {
-			out = append(out, *point)
+		if point == nil {
+			continue
 		}
+		if err := memory.Reserve(ctx, pointBytes); err != nil {
+			return nil, err
+		}
+		out = append(out, *point)
 	}
 	return out, nil
 }

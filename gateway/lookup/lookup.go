@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"downpour/encoding"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/store"
 )
 
@@ -146,6 +147,9 @@ func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, m
 		if !ok || !w.admits(f.cfg.Schema, tsuid) {
 			continue
 		}
+		if err := memory.Reserve(ctx, int64(tsuidBytes+cap(tsuid))); err != nil {
+			return nil, err
+		}
 		if out = append(out, tsuid); len(out) == limit || len(out) > MaxSeries {
 			return out, nil
 		}
@@ -181,11 +185,16 @@ func (f *Finder) Name(ctx context.Context, tsuid encoding.UID) (Series, error) {
 // namedAtOnce is how many series get their names together.
 const namedAtOnce = 1000
 
-// Bytes that a series takes beside its TSUID and names, and each of its tags.
+// Bytes that a series takes beside its TSUID and names, and each of its tags; and
+// that a TSUID takes in a list beside its own.
 const (
 	seriesBytes = 150
 	tagBytes    = 80
+	tsuidBytes  = 48 // its place, in a list that grows by doubling
 )
+
+// forms is how often a series is in memory: as it is found and as it is answered.
+const forms = 2
 
 // name gives series their names, some thousand at a time.
 func (f *Finder) name(ctx context.Context, tsuids []encoding.UID) ([]Series, error) {
@@ -199,8 +208,12 @@ func (f *Finder) name(ctx context.Context, tsuids []encoding.UID) ([]Series, err
 		if err := f.namePart(ctx, tsuids[from:from+len(part)], part); err != nil {
 			return nil, err
 		}
+		before := bytes
 		for i := range part {
 			bytes += part[i].bytes()
+		}
+		if err := memory.Reserve(ctx, int64(forms*(bytes-before))); err != nil {
+			return nil, err
 		}
 		if bytes > MaxBytes {
 			return nil, TooManyError{}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"downpour/encoding"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/store"
 )
 
@@ -167,6 +168,9 @@ func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store
 		if m != nil {
 			out = append(out, m)
 			bytes += m.bytes()
+			if err := memory.Reserve(ctx, int64(2*m.bytes())); err != nil { // in the list and in the answer
+				return nil, err
+			}
 		}
 		if len(out) > MaxTSMetas || bytes > MaxTSMetaBytes {
 			return nil, fmt.Errorf("more than %d series have meta data, or %d MiB of it: name some tags", MaxTSMetas, MaxTSMetaBytes>>20)

@@ -395,7 +395,7 @@ func TestCheck(t *testing.T) {
 
 // reading counts reads and lets a clock that is not the machine's go on.
 type reading struct {
-	*memory
+	*storeInMemory
 	mu   sync.Mutex
 	gets int
 	fail error
@@ -407,7 +407,7 @@ func (r *reading) Get(ctx context.Context, table, family string, keys [][]byte) 
 	if r.gets++; r.fail != nil {
 		return nil, r.fail
 	}
-	return r.memory.Get(ctx, table, family, keys)
+	return r.storeInMemory.Get(ctx, table, family, keys)
 }
 
 // looks are the reads so far.
@@ -420,7 +420,7 @@ func (r *reading) looks() int {
 // Of tables that are shared, a change that was told is found out within seconds,
 // one that was not within minutes; in between a look costs one read.
 func TestWatch(t *testing.T) {
-	s := &reading{memory: newMemory()}
+	s := &reading{storeInMemory: newMemory()}
 	shared := func() *Dictionary {
 		return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true})
 	}

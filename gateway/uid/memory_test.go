@@ -11,27 +11,27 @@ import (
 	"downpour/pushdown/store"
 )
 
-// memory is a store of one table under one lock: slow stores are for their own
+// storeInMemory is a store of one table under one lock: slow stores are for their own
 // tests, here the races count.
-type memory struct {
+type storeInMemory struct {
 	store.Store // what is not needed here
 	mu          sync.Mutex
 	rows        map[string]map[string][]byte // row, then family:qualifier
 }
 
-func newMemory() *memory { return &memory{rows: map[string]map[string][]byte{}} }
+func newMemory() *storeInMemory { return &storeInMemory{rows: map[string]map[string][]byte{}} }
 
 func columnName(c store.CellKey) string { return c.Family + ":" + string(c.Qualifier) }
 
 // set is called with the lock held.
-func (m *memory) set(c store.CellKey, value []byte) {
+func (m *storeInMemory) set(c store.CellKey, value []byte) {
 	if m.rows[string(c.Row)] == nil {
 		m.rows[string(c.Row)] = map[string][]byte{}
 	}
 	m.rows[string(c.Row)][columnName(c)] = bytes.Clone(value)
 }
 
-func (m *memory) Increment(_ context.Context, _ string, c store.CellKey, delta int64) (int64, error) {
+func (m *storeInMemory) Increment(_ context.Context, _ string, c store.CellKey, delta int64) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := delta
@@ -46,7 +46,7 @@ func (m *memory) Increment(_ context.Context, _ string, c store.CellKey, delta i
 	return n, nil
 }
 
-func (m *memory) CompareAndPut(_ context.Context, _ string, c store.CellKey, expected, value []byte) (bool, error) {
+func (m *storeInMemory) CompareAndPut(_ context.Context, _ string, c store.CellKey, expected, value []byte) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, there := m.rows[string(c.Row)][columnName(c)]
@@ -57,7 +57,7 @@ func (m *memory) CompareAndPut(_ context.Context, _ string, c store.CellKey, exp
 	return true, nil
 }
 
-func (m *memory) Apply(_ context.Context, _ string, mutations []store.Mutation) error {
+func (m *storeInMemory) Apply(_ context.Context, _ string, mutations []store.Mutation) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, x := range mutations {
@@ -72,7 +72,7 @@ func (m *memory) Apply(_ context.Context, _ string, mutations []store.Mutation) 
 }
 
 // row is called with the lock held.
-func (m *memory) row(key, family string) (store.Row, bool) {
+func (m *storeInMemory) row(key, family string) (store.Row, bool) {
 	r := store.Row{Key: []byte(key)}
 	for name, value := range m.rows[key] {
 		f, q, _ := bytes.Cut([]byte(name), []byte(":"))
@@ -83,7 +83,7 @@ func (m *memory) row(key, family string) (store.Row, bool) {
 	return r, len(r.Cells) > 0
 }
 
-func (m *memory) Get(_ context.Context, _, family string, keys [][]byte) (rows []store.Row, _ error) {
+func (m *storeInMemory) Get(_ context.Context, _, family string, keys [][]byte) (rows []store.Row, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, k := range keys {
@@ -95,7 +95,7 @@ func (m *memory) Get(_ context.Context, _, family string, keys [][]byte) (rows [
 }
 
 // Scan scans the whole table.
-func (m *memory) Scan(context.Context, store.Scan) (store.Scanner, error) {
+func (m *storeInMemory) Scan(context.Context, store.Scan) (store.Scanner, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := &memoryScanner{}

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"downpour/encoding"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/store"
 )
 
@@ -47,6 +48,9 @@ func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefi
 		if bytes += e.bytes(); len(out) == limit || bytes > MaxListed {
 			complete = false
 			break
+		}
+		if err := memory.Reserve(ctx, int64(2*e.bytes())); err != nil { // in the list and in the answer
+			return nil, false, err
 		}
 		out = append(out, e)
 	}

@@ -227,8 +227,12 @@ func (p *Pool) refuseLocked(a *Account, n int64) error {
 }
 
 // fitsOwnLocked tells whether the share of the account's class has n bytes for it.
+// A query that is not small has none, and large writes leave half of theirs to small
+// ones.
 func (p *Pool) fitsOwnLocked(a *Account, n int64) bool {
-	return p.own[a.class].fits(n) && (a.class != Query || a.own+n <= lightMost)
+	s := &p.own[a.class]
+	small := a.common == 0 && a.own+n <= p.light
+	return s.fits(n) && (small || a.class == Write && s.used+n <= s.size/2)
 }
 
 func (p *Pool) takeOwnLocked(a *Account, n int64) bool {
@@ -241,6 +245,8 @@ func (p *Pool) takeOwnLocked(a *Account, n int64) bool {
 	return true
 }
 
+// takeCommonLocked takes from the common share. A query that grows into it leaves
+// the light one if all of it fits: what waits there holds no light query up.
 func (p *Pool) takeCommonLocked(a *Account, n int64) bool {
 	if !p.common.fits(n) {
 		return false
@@ -248,6 +254,13 @@ func (p *Pool) takeCommonLocked(a *Account, n int64) bool {
 	p.common.used += n
 	a.common += n
 	p.holds[a.class] += n
+
+	if a.class == Query && a.own > 0 && p.common.fits(a.own) {
+		p.common.used += a.own
+		p.own[Query].used -= a.own
+		a.common += a.own
+		a.own = 0
+	}
 	return true
 }
 
@@ -269,15 +282,18 @@ func (p *Pool) give(a *Account, n int64) {
 // serveLocked gives memory to those who wait, in order: nobody overtakes one whose
 // turn it is, but by its own share.
 func (p *Pool) serveLocked() {
-	blocked := false
-	p.queue = slices.DeleteFunc(p.queue, func(w *waiter) bool {
-		if p.takeOwnLocked(w.account, w.bytes) || !blocked && p.takeCommonLocked(w.account, w.bytes) {
-			w.done <- nil
-			return true
-		}
-		blocked = true
-		return false
-	})
+	for again := true; again; {
+		blocked, light := false, p.own[Query].used
+		p.queue = slices.DeleteFunc(p.queue, func(w *waiter) bool {
+			if p.takeOwnLocked(w.account, w.bytes) || !blocked && p.takeCommonLocked(w.account, w.bytes) {
+				w.done <- nil
+				return true
+			}
+			blocked = true
+			return false
+		})
+		again = p.own[Query].used < light // somebody left the light share: others may fit
+	}
 }
 
 // leave ends a wait with an error, unless the bytes have come in the same moment.
@@ -295,27 +311,36 @@ func (p *Pool) leave(w *waiter, err error) error {
 	return err
 }
 
+// before tells whether b is rather to be refused than a.
+func (p *Pool) before(a, b *Account) bool {
+	if largeA, largeB := a.common > p.light, b.common > p.light; largeA != largeB {
+		return largeB
+	}
+	return b.born > a.born
+}
+
 // untangleLocked ends a deadlock: where everything that requests hold of the
 // common share is held by requests that wait for more, none of them would ever
-// end. The youngest is refused, so that the oldest goes on.
+// end. The youngest of those is refused, so that the oldest goes on. Who holds
+// little of it waits on as long as there is another: its end would help nobody.
 func (p *Pool) untangleLocked() {
 	if len(p.queue) < 2 {
 		return
 	}
 	waiting := map[*Account]bool{}
 	held := int64(0)
-	youngest := p.queue[0]
+	var youngest *waiter // of the large ones, if there are some
 	for _, w := range p.queue {
 		if !waiting[w.account] {
 			waiting[w.account] = true
 			held += w.account.common
 		}
-		if w.account.born > youngest.account.born {
+		if w.account.common > 0 && (youngest == nil || p.before(youngest.account, w.account)) {
 			youngest = w
 		}
 	}
 
-	if len(waiting) < 2 || held < p.common.used {
+	if len(waiting) < 2 || held < p.common.used || youngest == nil {
 		return
 	}
 	p.queue = slices.DeleteFunc(p.queue, func(w *waiter) bool { return w == youngest })

@@ -7,8 +7,8 @@
 //
 // The budget has three shares, so that no kind of work can starve another:
 //
-//	light   the first bytes of every query: small queries pass beside large ones
-//	writes  bodies and batches of puts
+//	light   queries as long as they are small, which pass beside large ones
+//	writes  bodies and batches of puts, half of it of small ones
 //	common  everything else, and what does not fit its own share
 //
 // Caches take their bytes from the budget once, at start (Pool.Cache).
@@ -46,8 +46,6 @@ const (
 	Patience = 10 * time.Second
 	// Least is the smallest budget that a process can work with.
 	Least = 64 << 20
-	// lightMost is what one query may take from the light share.
-	lightMost = 4 << 20
 	// step is what accounts take from the pool at once, at least.
 	step = 64 << 10
 )
@@ -61,6 +59,7 @@ type Pool struct {
 	own     [classes]share // light and writes; Live has none
 	common  share
 	most    int64 // of the common share that one account may hold
+	light   int64 // what a small request holds at most
 	holds   [classes]int64
 	queue   []*waiter // in order of arrival
 	opened  uint64
@@ -81,10 +80,13 @@ type waiter struct {
 }
 
 // Of the process's memory, reservations may hold three quarters; of these, an
-// eighth each is for light queries and for writes.
+// eighth each is for light queries and for writes. A request is small up to a
+// thirty-second of such a share, within bounds, so that many are served at once.
 const (
 	reservable = 3.0 / 4
 	ownShare   = 1.0 / 8
+	lightLeast = 256 << 10
+	lightMost  = 4 << 20
 )
 
 // New returns a pool for a process that may hold total bytes.
@@ -95,6 +97,7 @@ func New(total int64) *Pool {
 	p.own[Query].size, p.own[Write].size = own, own
 	p.common.size = usable - 2*own
 	p.most = p.common.size / 2
+	p.light = min(max(own/32, lightLeast), lightMost)
 	return p
 }
 

@@ -82,7 +82,7 @@ func TestAccount_tooLarge(t *testing.T) {
 		t.Fatalf("got %v, want a LimitError", err)
 	}
 	check(t, p, a)
-	reserve(t, a, p.most-mib)
+	reserve(t, a, p.most-4*mib)
 	if err := a.Reserve(context.Background(), 8*mib); !errors.As(err, &limit) {
 		t.Fatalf("got %v, want a LimitError", err)
 	}
@@ -100,14 +100,81 @@ func TestPool_ownShares(t *testing.T) {
 	var all []*Account
 	for range 2 { // each half of what is common
 		a := p.Open(Query)
-		reserve(t, a, lightMost)
-		reserve(t, a, p.most-step)
+		reserve(t, a, p.light)
+		reserve(t, a, p.most-p.light-step)
 		all = append(all, a)
 	}
-	small, write := p.Open(Query), p.Open(Write)
-	reserve(t, small, mib)
-	reserve(t, write, 8*mib)
-	check(t, p, append(all, small, write)...)
+	for range 31 {
+		small := p.Open(Query)
+		reserve(t, small, p.light)
+		all = append(all, small)
+	}
+	write := p.Open(Write)
+	reserve(t, write, p.own[Write].size/2)
+	all = append(all, write)
+	for range 16 {
+		small := p.Open(Write)
+		reserve(t, small, p.light)
+		all = append(all, small)
+	}
+	check(t, p, all...)
+}
+
+// Queries that have grown leave the share of the small ones.
+func TestPool_grown(t *testing.T) {
+	p := New(128 * mib)
+	var all []*Account
+	for range 40 { // more than the share has places
+		a := p.Open(Query)
+		reserve(t, a, p.light/2)
+		reserve(t, a, p.light)
+		all = append(all, a)
+	}
+	if p.own[Query].used != 0 {
+		t.Errorf("%d bytes of the light share are taken by large queries", p.own[Query].used)
+	}
+	check(t, p, all...)
+}
+
+// A small query that waits while large ones wait for each other is not the one that
+// is refused, though it is the youngest: its end would free nothing.
+func TestPool_deadlockOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(128 * mib)
+		for p.own[Query].fits(p.light) {
+			reserve(t, p.Open(Query), p.light)
+		}
+		var group sync.WaitGroup
+		errs := make([]error, 5)
+		wait := func(i int, a *Account) {
+			group.Go(func() {
+				errs[i] = a.Reserve(t.Context(), mib)
+				a.Close()
+			})
+			synctest.Wait()
+		}
+		var large []*Account
+		for range 4 {
+			a := p.Open(Query)
+			reserve(t, a, p.common.size/4)
+			large = append(large, a)
+		}
+		wait(4, p.Open(Query)) // the small one
+		for i, a := range large {
+			wait(i, a)
+		}
+		group.Wait()
+
+		var busy *BusyError
+		if !errors.As(errs[3], &busy) {
+			t.Errorf("the youngest large query: %v, want that it is refused", errs[3])
+		}
+		for _, i := range []int{0, 1, 2, 4} {
+			if errs[i] != nil {
+				t.Errorf("%d: %v, want it served", i, errs[i])
+			}
+		}
+	})
 }
 
 func TestAccount_waitsInOrder(t *testing.T) {
