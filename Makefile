@@ -22,7 +22,7 @@ vet:
 	$(GO) vet -tags integration ./integration/...
 
 unit:
-	$(GO) test -race -p $(PARALLEL) -timeout 10m ./...
+	$(GO) test -race -p $(PARALLEL) -timeout 40m ./...
 	$(GO) test -run Allocations ./pushdown/store/pebble
 
 # The page's modules, without a browser.
@@ -35,7 +35,7 @@ mutants:
 
 # Real HBase and OpenTSDB, Chromium, pyarrow, and our programs as processes.
 integration:
-	$(GO) test -tags integration -count 1 -parallel 6 -timeout 40m ./integration
+	$(GO) test -tags integration -count 1 -parallel 6 -timeout 70m ./integration
 
 # A picture of every state of the page, in build/screenshots.
 screenshots: setup

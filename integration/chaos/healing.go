@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -28,8 +29,29 @@ func (w *world) ready(ctx context.Context) error {
 	})
 }
 
-// tend starts dead region servers again and waits until HBase has them.
+// errEnded is a region server that ended while others were waited for.
+var errEnded = errors.New("a region server has ended")
+
+// tend starts dead region servers again and waits until HBase has them. On a busy
+// machine a server's session may end in a pause that was to be shorter, and the
+// server itself some time later: it is started again as well.
 func (w *world) tend(ctx context.Context) error {
+	for {
+		if err := w.startDead(ctx); err != nil {
+			return err
+		}
+		watched, cancel := w.whileAllLive(ctx)
+		err := w.ready(watched)
+		ended := errors.Is(context.Cause(watched), errEnded)
+		cancel()
+		if !ended {
+			return err
+		}
+	}
+}
+
+// startDead starts the region servers that have ended or were declared dead.
+func (w *world) startDead(ctx context.Context) error {
 	for i := range w.cluster.Len() {
 		select {
 		case <-w.cluster.RegionServerDone(i):
@@ -46,5 +68,22 @@ func (w *world) tend(ctx context.Context) error {
 		}
 	}
 	w.dead = nil
-	return w.ready(ctx)
+	return nil
+}
+
+// whileAllLive makes a context that ends, because of errEnded, with the first
+// region server that does.
+func (w *world) whileAllLive(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	for i := range w.cluster.Len() {
+		done := w.cluster.RegionServerDone(i)
+		go func() {
+			select {
+			case <-done:
+				end(errEnded)
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, func() { end(nil) }
 }

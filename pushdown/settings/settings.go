@@ -128,9 +128,20 @@ func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 	return pool, nil
 }
 
+// StoreCacheBytes is what the embedded store's cache of blocks may hold; 0 if the
+// store is not embedded.
+func (c *Common) StoreCacheBytes() int64 { return StoreCache(c.embeddedBudget()) }
+
 // OutsideHeap is what of the process's budget lies outside of Go's heap, in bytes:
-// the embedded store's cache of blocks, which C's allocator has. 0 is none.
+// the embedded store's cache of blocks and its memtables, which C's allocator has.
+// 0 is none.
 func (c *Common) OutsideHeap() int64 {
+	budget := c.embeddedBudget()
+	return StoreCache(budget) + min(storeMemTables, budget/8)
+}
+
+// embeddedBudget is the process's budget if its store is embedded, else 0.
+func (c *Common) embeddedBudget() int64 {
 	if !c.Embedded() {
 		return 0
 	}
@@ -139,8 +150,12 @@ func (c *Common) OutsideHeap() int64 {
 		return 0 // MemoryPool tells it
 	}
 	bytes, _ := memory.Budget(asked)
-	return StoreCache(bytes)
+	return bytes
 }
+
+// storeMemTables is what all memtables of the embedded store hold at most: eight of
+// 4 MiB.
+const storeMemTables = 32 << 20
 
 // storeCacheUsual is the embedded store's cache where memory is not short.
 const storeCacheUsual = 128 << 20

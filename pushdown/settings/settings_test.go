@@ -79,16 +79,21 @@ func TestList(t *testing.T) {
 	}
 }
 
-// The embedded store's cache is a part of the budget that Go's heap cannot have.
+// The embedded store's cache and memtables are a part of the budget that Go's heap
+// cannot have.
 func TestCommon_OutsideHeap(t *testing.T) {
-	f := func(store, budget string, want int64) {
+	f := func(store, budget string, cache, memTables int64) {
 		t.Helper()
 		c := Common{Store: store, Memory: budget}
-		if got := c.OutsideHeap(); got != want {
-			t.Errorf("%s, %s: got %d bytes, want %d", store, budget, got, want)
+		if got := c.StoreCacheBytes(); got != cache {
+			t.Errorf("%s, %s: got a cache of %d bytes, want %d", store, budget, got, cache)
+		}
+		if got := c.OutsideHeap(); got != cache+memTables {
+			t.Errorf("%s, %s: got %d bytes, want %d", store, budget, got, cache+memTables)
 		}
 	}
-	f("pebble:data", "256MiB", 256<<20/20) // a cache has a twentieth, see memory.CacheShare
-	f("pebble:data", "16GiB", 128<<20)
-	f("hbase:localhost:2181", "256MiB", 0)
+	f("pebble:data", "64MiB", 64<<20/20, 8<<20) // a cache has a twentieth, see memory.CacheShare
+	f("pebble:data", "256MiB", 256<<20/20, 32<<20)
+	f("pebble:data", "16GiB", 128<<20, 32<<20)
+	f("hbase:localhost:2181", "256MiB", 0, 0)
 }

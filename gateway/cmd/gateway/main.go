@@ -139,8 +139,7 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) (err error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	outside := cfg.OutsideHeap()
-	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: outside, Salvage: o.salvage})
+	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage})
 	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {
 		return fmt.Errorf("%w (-salvage goes on with what is whole)", err)
 	}
@@ -166,7 +165,7 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) (
 	if err != nil {
 		return err
 	}
-	heap.Limit(g.Memory() - outside)
+	heap.Limit(g.Memory() - cfg.OutsideHeap())
 	answered()
 	fmt.Fprintf(out, "Downpour is at %s\n", g.URL())
 	<-ctx.Done()

@@ -97,7 +97,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store
 	if err != nil {
 		return nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
-	st, err := open.OpenAs(cfg.Store, cfg.Schema(), cfg.OutsideHeap(), log)
+	st, err := open.OpenAs(cfg.Store, cfg.Schema(), cfg.StoreCacheBytes(), log)
 	if err != nil {
 		return nil, nil, err
 	}
