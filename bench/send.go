@@ -136,17 +136,18 @@ func complaints(conn net.Conn) error {
 	return lines.Err()
 }
 
-var putClient = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}}
-
+// post has a connection of its own: closing those of a shared client may hit one
+// that another lane is about to use.
 func (c SendConfig) post(ctx context.Context, lane iter.Seq[workload.Chunk]) error {
-	defer putClient.CloseIdleConnections()
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	defer client.CloseIdleConnections()
 	for chunk := range lane {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Server.PutURL+"/api/put", bytes.NewReader(chunk.Text))
 		if err != nil {
 			return err
 		}
 		req.Header.Set("Content-Type", "application/json")
-		resp, err := putClient.Do(req)
+		resp, err := client.Do(req)
 		if err != nil {
 			return err
 		}
