@@ -16,6 +16,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/uid"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/pebble"
@@ -284,5 +285,17 @@ func TestFind_bounded(t *testing.T) {
 	}
 	if found, err := f.Find(t.Context(), Query{Meta: true, Limit: 1000}); err != nil || len(found) != 1000 {
 		t.Errorf("%d found, %v", len(found), err)
+	}
+
+	// What the process may hold bounds it too: TSUIDs, and then names.
+	ctx := memory.With(t.Context(), memory.New(memory.Least).Open(memory.Query))
+	names.calls = 0
+	var large *memory.LimitError
+	if _, err := f.Find(ctx, Query{Meta: true, Limit: 900_000}); !errors.As(err, &large) || names.calls > 0 {
+		t.Errorf("%v after %d calls for names, want that the process lacks the memory", err, names.calls)
+	}
+	ctx = memory.With(t.Context(), memory.New(memory.Least).Open(memory.Query))
+	if _, err := f.Find(ctx, Query{Meta: true, Limit: 3000}); !errors.As(err, &large) || names.calls == 0 {
+		t.Errorf("%v after %d calls for names, want that the process lacks the memory", err, names.calls)
 	}
 }

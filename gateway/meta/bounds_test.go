@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 )
@@ -60,6 +61,12 @@ func TestTSMetas_bounds(t *testing.T) {
 	from = described(strings.Repeat("x", 1<<20))
 	if _, err := catalog(from).TSMetas(t.Context(), store.KeyRange{}, store.RowFilter{}); err == nil || from.Blocks() > 3 {
 		t.Errorf("%v after %d blocks, want that it is too much", err, from.Blocks())
+	}
+	from = described(strings.Repeat("x", 1<<20))
+	within := memory.With(t.Context(), memory.New(memory.Least).Open(memory.Query))
+	var large *memory.LimitError
+	if _, err := catalog(from).TSMetas(within, store.KeyRange{}, store.RowFilter{}); !errors.As(err, &large) {
+		t.Errorf("%v, want that the process lacks the memory", err)
 	}
 }
 

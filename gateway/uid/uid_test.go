@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/pushdown/memory"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/pebble"
@@ -253,6 +254,11 @@ func TestSuggest_bytes(t *testing.T) {
 	}
 	if entries, complete, err := d.Enumerate(t.Context(), encoding.UIDTagV, "x", 100_000); err != nil || complete || len(entries) != fit {
 		t.Errorf("%d entries, complete %t, %v, want %d", len(entries), complete, err, fit)
+	}
+	var large *memory.LimitError
+	within := memory.With(t.Context(), memory.New(memory.Least).Open(memory.Query))
+	if _, _, err := d.Enumerate(within, encoding.UIDTagV, "x", 100_000); !errors.As(err, &large) {
+		t.Errorf("%v, want that the process lacks the memory", err)
 	}
 	if names, err := d.Suggest(t.Context(), encoding.UIDTagV, "x", 5); err != nil || len(names) != 5 {
 		t.Errorf("%d names, %v", len(names), err)
