@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"downpour/gateway"
+	"downpour/pushdown/heap/heaptest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase"
@@ -183,15 +183,10 @@ func TestPut_longSpellings(t *testing.T) {
 	}
 }
 
-// inUse is the memory in use.
+// inUse is the memory in use, without that of idle connections.
 func inUse() int64 {
 	http.DefaultClient.CloseIdleConnections()
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
+	return heaptest.InUse()
 }
 
 // Routes that may read as much as they like follow the timeout of queries.

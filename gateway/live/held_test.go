@@ -11,17 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/pushdown/heap/heaptest"
 )
-
-// heapNow is the heap in use; what pools keep is gone after three collections.
-func heapNow() int64 {
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
 
 // What is told to be held is what is held, or twice or half of that: the answer,
 // the history, and what is on its way to slow subscribers.
@@ -29,7 +20,7 @@ func TestHeld(t *testing.T) {
 	const groups, points, ticks = 20, 4000, 20
 	f := func(name string, subscribers int, slow bool, format func(*Update), part func(Held) int64) {
 		t.Helper()
-		before := heapNow()
+		before := heaptest.InUse()
 		h := blockedHub()
 		defer h.Close()
 		var subs []*Subscription
@@ -65,7 +56,7 @@ func TestHeld(t *testing.T) {
 			}
 		}
 		subs[0].evaluator.publish(context.Background(), Answer{Results: []Result{}, Kept: map[int]bool{0: true}}, nil)
-		held, real := h.Held(), heapNow()-before
+		held, real := h.Held(), heaptest.InUse()-before
 
 		if sum := held.Total(); sum < real/2 || sum > 2*real {
 			t.Errorf("%s: told %d KiB, %+v; the heap grew by %d KiB", name, sum>>10, held, real>>10)

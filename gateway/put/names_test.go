@@ -13,6 +13,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/uid"
+	"downpour/pushdown/heap/heaptest"
 )
 
 // turning are names that change: with each generation a metric has another UID.
@@ -268,7 +269,7 @@ func TestSeries_bytes(t *testing.T) {
 		"of blanks": func(i int) (string, string) { return "m", fmt.Sprintf("m%*d", 1<<19, i) },
 	} {
 		s := NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: names, Auto: Auto{true, true, true}, Bytes: bound})
-		before := heapInUse()
+		before := heaptest.InUse()
 		var found int
 		for i := range 20_000 {
 			if what != "many" && i == 500 {
@@ -284,7 +285,7 @@ func TestSeries_bytes(t *testing.T) {
 				found++
 			}
 		}
-		if grown := heapInUse() - before; grown > bound*5/4+1<<20 { // the names that numbering keeps
+		if grown := heaptest.InUse() - before; grown > bound*5/4+1<<20 { // the names that numbering keeps
 			t.Errorf("%s: %d bytes are held, want %d at most", what, grown, bound)
 		}
 		if what == "of blanks" && found > 0 || what == "many" && found == 0 {
@@ -293,16 +294,6 @@ func TestSeries_bytes(t *testing.T) {
 		runtime.KeepAlive(s)
 	}
 	runtime.KeepAlive(names)
-}
-
-// heapInUse is the memory in use.
-func heapInUse() int64 {
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 func TestCanonical(t *testing.T) {

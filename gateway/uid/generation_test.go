@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/pushdown/heap/heaptest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -603,12 +604,12 @@ func TestDictionary_bytes(t *testing.T) {
 		"part": {1000, func(i int) string { return (zeros + fmt.Sprintf("%020d", i))[len(zeros):] }},
 	} {
 		d := New(Config{Bytes: bound})
-		before := held()
+		before := heaptest.InUse()
 		for i := range c.names {
 			u, _ := encoding.AppendUID(nil, uint64(i+1), 3)
 			d.remember(0, encoding.UIDTagV, map[string]encoding.UID{c.name(i): u})
 		}
-		if grown := held() - before; grown > bound*5/4 {
+		if grown := heaptest.InUse() - before; grown > bound*5/4 {
 			t.Errorf("%s: %d bytes are held, want %d at most", what, grown, bound*5/4)
 		}
 		if n := d.forward.EstimatedSize(); n == 0 {
@@ -616,14 +617,4 @@ func TestDictionary_bytes(t *testing.T) {
 		}
 		runtime.KeepAlive(d)
 	}
-}
-
-// held is the memory in use.
-func held() int64 {
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -311,12 +311,13 @@ func (p *Pool) leave(w *waiter, err error) error {
 	return err
 }
 
-// before tells whether b is rather to be refused than a.
-func (p *Pool) before(a, b *Account) bool {
+// refusedFirst tells whether a is to be refused before b: a large request before a
+// small one, whose end would free little, and of two such the younger one.
+func (p *Pool) refusedFirst(a, b *Account) bool {
 	if largeA, largeB := a.common > p.light, b.common > p.light; largeA != largeB {
-		return largeB
+		return largeA
 	}
-	return b.born > a.born
+	return a.born > b.born
 }
 
 // untangleLocked ends a deadlock: where everything that requests hold of the
@@ -329,13 +330,13 @@ func (p *Pool) untangleLocked() {
 	}
 	waiting := map[*Account]bool{}
 	held := int64(0)
-	var youngest *waiter // of the large ones, if there are some
+	var youngest *waiter // of the large ones; of all that hold something if none is large
 	for _, w := range p.queue {
 		if !waiting[w.account] {
 			waiting[w.account] = true
 			held += w.account.common
 		}
-		if w.account.common > 0 && (youngest == nil || p.before(youngest.account, w.account)) {
+		if w.account.common > 0 && (youngest == nil || p.refusedFirst(w.account, youngest.account)) {
 			youngest = w
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/heap/heaptest"
 	"downpour/pushdown/seek"
 )
 
@@ -184,27 +185,18 @@ func TestMemory_bytes(t *testing.T) {
 		return h
 	}
 	m := seek.NewMemory()
-	before := heap()
+	before := heaptest.InUse()
 	for i := range 600 {
 		m.Learned(fmt.Sprint(i), []*seek.Heads{long(), long()}, nil)
 		if len(m.Look(fmt.Sprint(i)).Heads) != 2 {
 			t.Fatalf("subject %d is not remembered", i)
 		}
 	}
-	if grown := heap() - before; grown > 20<<20 {
+	if grown := heaptest.InUse() - before; grown > 20<<20 {
 		t.Errorf("%d MiB are held", grown>>20)
 	}
 	if m.Look("0").Heads != nil {
 		t.Error("nothing is ever forgotten")
 	}
 	runtime.KeepAlive(m)
-}
-
-func heap() int64 {
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"downpour/gateway/internal/door/doortest"
 	"downpour/pushdown/auth/authtest"
 )
 
@@ -104,24 +105,6 @@ func TestDoor_limit(t *testing.T) {
 	}
 }
 
-// pipes is a listener of connections in memory, whose clock is the test's.
-type pipes struct {
-	next chan net.Conn
-	done chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.next:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { close(p.done); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
 // A client of TLS speaks first, or is let go after ten seconds; a telnet writer
 // may be silent for five minutes, behind TLS as well.
 func TestDoor_silent(t *testing.T) {
@@ -133,7 +116,7 @@ func TestDoor_silent(t *testing.T) {
 	f := func(name string, secured, handshake bool, want time.Duration) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			l := &pipes{next: make(chan net.Conn), done: make(chan struct{})}
+			l := doortest.NewPipes()
 			d := New(l, Config{Telnet: func(_ context.Context, c net.Conn) { t.Error("served") }, Log: slog.New(slog.DiscardHandler)})
 			defer d.Close()
 			here, there := net.Pipe()
@@ -141,7 +124,7 @@ func TestDoor_silent(t *testing.T) {
 			if secured {
 				server = tls.Server(there, &tls.Config{Certificates: []tls.Certificate{pair}})
 			}
-			l.next <- server
+			l.Hand(server)
 			began := time.Now()
 			if handshake {
 				secured := tls.Client(here, &tls.Config{InsecureSkipVerify: true})

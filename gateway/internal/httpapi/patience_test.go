@@ -18,43 +18,19 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
+	"downpour/gateway/internal/door/doortest"
 	"downpour/gateway/internal/pace"
+	"downpour/pushdown/heap/heaptest"
 )
-
-// pipes is a listener of connections in memory, whose clock is the test's.
-type pipes struct {
-	next chan net.Conn
-	done chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.next:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error { close(p.done); return nil }
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-// dial returns the client's end.
-func (p *pipes) dial() net.Conn {
-	here, there := net.Pipe()
-	p.next <- there
-	return here
-}
 
 // inMemory serves an API whose metrics are made by a handler; end ends it.
 func inMemory(metrics http.HandlerFunc) (dial func() net.Conn, end func()) {
 	a := &API{Metrics: metrics, Page: metrics, Live: metrics, Log: slog.New(slog.DiscardHandler)}
-	l := &pipes{next: make(chan net.Conn), done: make(chan struct{})}
+	l := doortest.NewPipes()
 	server := &http.Server{Handler: a.Handler()}
 	var serving sync.WaitGroup
 	serving.Go(func() { server.Serve(pace.Listen(l, pace.Limits{})) })
-	return l.dial, func() {
+	return l.Dial, func() {
 		server.Close()
 		serving.Wait()
 	}
@@ -245,7 +221,7 @@ func TestBody_bombsThatWait(t *testing.T) {
 		}
 		dial, end := inMemory(bodyLength)
 		defer end()
-		before := heap()
+		before := heaptest.InUse()
 		var conns []net.Conn
 		for i := range clients {
 			encoding := []string{"gzip", "deflate", "bare deflate"}[i%3]
@@ -256,7 +232,7 @@ func TestBody_bombsThatWait(t *testing.T) {
 			conns = append(conns, c)
 		}
 		synctest.Wait()
-		if held := heap() - before; held > clients<<20 {
+		if held := heaptest.InUse() - before; held > clients<<20 {
 			t.Errorf("%d clients that have sent 8 KB each hold %d MiB", clients, held>>20)
 		}
 		for _, c := range conns {

@@ -3,13 +3,13 @@ package httpapi
 import (
 	"fmt"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"downpour/gateway/ask"
 	"downpour/gateway/query"
+	"downpour/pushdown/heap/heaptest"
 )
 
 // Completed queries are kept within their bytes, however long they are, and the
@@ -17,7 +17,7 @@ import (
 func TestQueryLog_bytes(t *testing.T) {
 	var l queryLog
 	now := time.Unix(1356998400, 0)
-	before := heap()
+	before := heaptest.InUse()
 	for i := range 60 {
 		metric := strings.Repeat("m", 200<<10) + fmt.Sprint(i)
 		parser := query.Parser{Now: now}
@@ -32,7 +32,7 @@ func TestQueryLog_bytes(t *testing.T) {
 			t.Fatalf("%d queries of %d bytes after %d", len(l.completed), l.bytes, i)
 		}
 	}
-	if grown := heap() - before; grown > completedBytes*3/2 {
+	if grown := heaptest.InUse() - before; grown > completedBytes*3/2 {
 		t.Errorf("%d bytes are held, want %d at most", grown, completedBytes)
 	}
 	for len(l.completed) > 0 { // the sum is that of what is there
@@ -42,14 +42,4 @@ func TestQueryLog_bytes(t *testing.T) {
 	if l.bytes != 0 {
 		t.Errorf("%d bytes of nothing", l.bytes)
 	}
-}
-
-// heap is the memory in use.
-func heap() int64 {
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

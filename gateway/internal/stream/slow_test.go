@@ -11,37 +11,10 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"downpour/gateway/internal/door/doortest"
 	"downpour/gateway/internal/pace"
 	"downpour/gateway/live"
 )
-
-// pipes is a listener of connections in memory, whose clock is the test's.
-type pipes struct {
-	next chan net.Conn
-	done chan struct{}
-}
-
-func newPipes() *pipes { return &pipes{next: make(chan net.Conn), done: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.next:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error { close(p.done); return nil }
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-// dial returns the client's end.
-func (p *pipes) dial() net.Conn {
-	here, there := net.Pipe()
-	p.next <- there
-	return here
-}
 
 // slow is a client's connection that takes so many bytes a second once it is
 // told to, a piece at a time.
@@ -66,14 +39,14 @@ func inMemory(t *testing.T, interval time.Duration) (b *bench, dial func(*slow) 
 	b = &bench{t: t}
 	b.hub = live.New(live.Config{Ask: b.ask, Interval: interval, Log: quiet})
 	b.ws = New(Config{Hub: b.hub, Log: quiet})
-	l := newPipes()
+	l := doortest.NewPipes()
 	server := &http.Server{Handler: b.ws}
 	var serving sync.WaitGroup
 	serving.Go(func() { server.Serve(pace.Listen(l, pace.Limits{})) })
 
 	var clients []*client
 	dial = func(conn *slow) *client {
-		conn.Conn = l.dial()
+		conn.Conn = l.Dial()
 		d := websocket.Dialer{Subprotocols: []string{Subprotocol}, NetDial: func(string, string) (net.Conn, error) { return conn, nil }}
 		ws, _, err := d.Dial("ws://gateway/api/ws", nil)
 		if err != nil {
