@@ -15,6 +15,7 @@ import org.apache.hadoop.hbase.Cell;
 import org.apache.hadoop.hbase.CellUtil;
 import org.apache.hadoop.hbase.ClusterMetrics;
 import org.apache.hadoop.hbase.HBaseConfiguration;
+import org.apache.hadoop.hbase.HConstants;
 import org.apache.hadoop.hbase.HRegionLocation;
 import org.apache.hadoop.hbase.RegionMetrics;
 import org.apache.hadoop.hbase.ServerName;
@@ -192,9 +193,27 @@ public class Admin {
   private void truncate(
       org.apache.hadoop.hbase.client.Admin admin, TableName table, boolean preserveSplits)
       throws Exception {
+    // TruncateTableProcedure deletes the files of a region that was split and that the janitor has
+    // not cleared away yet, instead of archiving them: snapshots that refer to them are lost.
+    await(
+        "no parent of a split in " + table,
+        () -> {
+          admin.runCatalogJanitor();
+          return !hasSplitParent(table);
+        });
     admin.disableTable(table);
     admin.truncateTable(table, preserveSplits);
     await("all regions of " + table, () -> served(table));
+  }
+
+  /** hbase:meta has a region of the table that was split into two. */
+  private boolean hasSplitParent(TableName table) throws IOException {
+    Scan rows = new Scan().addColumn(HConstants.CATALOG_FAMILY, HConstants.SPLITA_QUALIFIER);
+    rows.setRowPrefixFilter(Bytes.toBytes(table + ","));
+    try (Table meta = connection.getTable(TableName.META_TABLE_NAME);
+        ResultScanner found = meta.getScanner(rows)) {
+      return found.next() != null;
+    }
   }
 
   private void describe(org.apache.hadoop.hbase.client.Admin admin, TableName table)
