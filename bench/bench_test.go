@@ -24,10 +24,10 @@ import (
 	"downpour/bench/workload"
 	"downpour/encoding"
 	"downpour/gateway"
-	"downpour/gateway/put"
-	"downpour/gateway/tables"
-	"downpour/pushdown"
-	"downpour/pushdown/settings"
+	"downpour/gateway/metadata/tables"
+	"downpour/gateway/write"
+	"downpour/pushdown/process/settings"
+	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -102,7 +102,7 @@ func TestLoad_everyWay(t *testing.T) {
 		}
 		servers = append(servers, server)
 	}
-	for _, form := range []put.Form{put.Cells, put.Multi, put.Appended} {
+	for _, form := range []write.Form{write.Cells, write.Multi, write.Appended} {
 		st := memoryStore(t)
 		if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, form, nil); err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestScan(t *testing.T) {
 	st := memoryStore(t)
 	d := small()
 	r := report.New("scan", nil)
-	cfg := bench.ScanConfig{Store: st, Schema: encoding.DefaultSchema(), Data: d, Form: put.Appended, Batch: 5, Load: true, Settle: st.Flush, Queries: bench.Queries, Rounds: 2, Scanners: 2}
+	cfg := bench.ScanConfig{Store: st, Schema: encoding.DefaultSchema(), Data: d, Form: write.Appended, Batch: 5, Load: true, Settle: st.Flush, Queries: bench.Queries, Rounds: 2, Scanners: 2}
 	if err := bench.Scan(t.Context(), cfg, r); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 func TestReplay(t *testing.T) {
 	st := memoryStore(t)
-	if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", small(), put.Appended, nil); err != nil {
+	if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", small(), write.Appended, nil); err != nil {
 		t.Fatal(err)
 	}
 	server := gatewayOn(t, st)
@@ -216,7 +216,7 @@ func TestPair(t *testing.T) {
 		d := small()
 		d.Seed += uint64(i)
 		st := memoryStore(t)
-		if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, put.Appended, nil); err != nil {
+		if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil); err != nil {
 			t.Fatal(err)
 		}
 		servers = append(servers, gatewayOn(t, st))
@@ -258,9 +258,9 @@ func TestScale(t *testing.T) {
 	st := memoryStore(t)
 	d := small()
 	r := report.New("scale", nil)
-	cfg := bench.ScaleConfig{Store: st, Form: put.Appended, Data: d, Steps: 1, Rounds: 1, Settle: st.Flush}
+	cfg := bench.ScaleConfig{Store: st, Form: write.Appended, Data: d, Steps: 1, Rounds: 1, Settle: st.Flush}
 	cfg.Pushdown = func(_ context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
-		srv, err := pushdown.NewServer(pushdown.Config{Program: "test", Table: bench.TableNames(prefix).Data, Schema: schema}, st)
+		srv, err := server.NewServer(server.Config{Program: "test", Table: bench.TableNames(prefix).Data, Schema: schema}, st)
 		if err != nil {
 			return "", nil, err
 		}

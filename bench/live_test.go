@@ -20,7 +20,7 @@ import (
 	"downpour/bench/workload"
 	"downpour/encoding"
 	"downpour/encoding/batch"
-	"downpour/gateway/put"
+	"downpour/gateway/write"
 )
 
 // Every put is shown at every socket, and none before it began; stalled sockets
@@ -170,7 +170,7 @@ func TestAnswers_differ(t *testing.T) {
 func BenchmarkAnswers(b *testing.B) {
 	st := memoryStore(b)
 	d := workload.Default()
-	if err := bench.Fill(b.Context(), st, encoding.DefaultSchema(), "tsdb", d, put.Appended, nil); err != nil {
+	if err := bench.Fill(b.Context(), st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil); err != nil {
 		b.Fatal(err)
 	}
 	if err := st.Flush(b.Context()); err != nil {

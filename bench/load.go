@@ -7,7 +7,7 @@ import (
 	"downpour/bench/progress"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/put"
+	"downpour/gateway/write"
 	"downpour/pushdown/store"
 )
 
@@ -16,11 +16,11 @@ type Target struct {
 	Store  store.Store
 	Schema encoding.Schema
 	Table  string
-	Names  put.Names
+	Names  write.Names
 	// Form is how hour rows are stored: Multi as one compacted cell, Cells as
 	// one cell a point, Appended as one append column that Batch points at a
 	// time are added to (0: all).
-	Form  put.Form
+	Form  write.Form
 	Batch int
 }
 
@@ -30,15 +30,15 @@ func (t Target) Load(ctx context.Context, d workload.Devops, p *progress.Progres
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	l := loader{Target: t, d: d, keys: make([]*put.SeriesKey, d.Series())}
+	l := loader{Target: t, d: d, keys: make([]*write.SeriesKey, d.Series())}
 	if l.Batch <= 0 {
 		l.Batch = d.PerHour()
 	}
-	series := put.NewSeries(put.SeriesConfig{Schema: t.Schema, Names: t.Names, Auto: put.Auto{Metrics: true, TagKs: true, TagVs: true}})
+	series := write.NewSeries(write.SeriesConfig{Schema: t.Schema, Names: t.Names, Auto: write.Auto{Metrics: true, TagKs: true, TagVs: true}})
 	for i := range l.keys {
-		var tags []put.Tag
+		var tags []write.Tag
 		for _, tag := range d.Host(i / d.MetricCount) {
-			tags = append(tags, put.Tag{K: tag.K, V: tag.V})
+			tags = append(tags, write.Tag{K: tag.K, V: tag.V})
 		}
 		key, err := series.Resolve(ctx, workload.Metrics[i%d.MetricCount].Name, tags)
 		if err != nil {
@@ -59,7 +59,7 @@ func (t Target) Load(ctx context.Context, d workload.Devops, p *progress.Progres
 type loader struct {
 	Target
 	d         workload.Devops
-	keys      []*put.SeriesKey
+	keys      []*write.SeriesKey
 	mutations []store.Mutation
 }
 
@@ -69,9 +69,9 @@ func (l *loader) hour(ctx context.Context, h workload.Hour) error {
 	k := l.keys[h.Series]
 	row := l.Schema.AppendRowKey(nil, k.Metric, uint32(h.Base), k.Tags)
 	switch l.Form {
-	case put.Multi:
+	case write.Multi:
 		l.compacted(row, h)
-	case put.Appended:
+	case write.Appended:
 		l.appended(row, h)
 	default:
 		l.cells(row, h)
@@ -134,7 +134,7 @@ func (l *loader) flush(ctx context.Context) error {
 
 // Fill makes OpenTSDB's tables, named after prefix, where they are missing and
 // writes a data set into them, a whole row at a time.
-func Fill(ctx context.Context, st Store, schema encoding.Schema, prefix string, d workload.Devops, form put.Form, p *progress.Progress) error {
+func Fill(ctx context.Context, st Store, schema encoding.Schema, prefix string, d workload.Devops, form write.Form, p *progress.Progress) error {
 	l, err := newLocal(ctx, st, schema, prefix)
 	if err != nil {
 		return err

@@ -9,16 +9,16 @@ import (
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/ask"
-	"downpour/gateway/exec"
-	"downpour/gateway/put"
-	"downpour/pushdown/client"
+	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine"
+	"downpour/gateway/write"
+	"downpour/pushdown/rpc/client"
 )
 
 // ScaleConfig says what Scale measures.
 type ScaleConfig struct {
 	Store Store
-	Form  put.Form
+	Form  write.Form
 	// Data is the middle of all axes; hours and hosts are halved and doubled
 	// Steps times each way.
 	Data   workload.Devops
@@ -78,11 +78,11 @@ func (c ScaleConfig) Validate() error {
 	return c.Data.Validate()
 }
 
-// engine is one way to execute a query.
-type engine struct {
+// candidate is one way to execute a query.
+type candidate struct {
 	name string
 	mode string // strict or partial
-	*ask.Engine
+	*engine.Engine
 }
 
 // scaling holds the curves: time and bytes by each axis.
@@ -130,9 +130,9 @@ type scalePlace struct {
 	*local
 	data    workload.Devops
 	prefix  string
-	server  exec.Server // a pushdown server at address, nil where there is none
+	server  dispatch.Server // a pushdown server at address, nil where there is none
 	address string
-	engines []engine
+	engines []candidate
 	end     []func()
 }
 
@@ -162,7 +162,7 @@ func (s *scaling) use(ctx context.Context, d workload.Devops, buckets int) (*sca
 			return nil, err
 		}
 	}
-	p := &scalePlace{local: l, data: d, prefix: prefix, engines: []engine{{"in process", "strict", l.engine}, {"in process", "partial", l.engine}}}
+	p := &scalePlace{local: l, data: d, prefix: prefix, engines: []candidate{{"in process", "strict", l.engine}, {"in process", "partial", l.engine}}}
 	if s.cfg.Pushdown == nil {
 		return p, nil
 	}
@@ -178,7 +178,7 @@ func (s *scaling) use(ctx context.Context, d workload.Devops, buckets int) (*sca
 	p.end = append(p.end, func() { c.Close() }, end)
 	p.server, p.address = c, address
 	pushed := p.pushed(0)
-	p.engines = append(p.engines, engine{pushedName, "strict", pushed}, engine{pushedName, "partial", pushed})
+	p.engines = append(p.engines, candidate{pushedName, "strict", pushed}, candidate{pushedName, "partial", pushed})
 	return p, nil
 }
 
@@ -186,15 +186,15 @@ const pushedName = "pushdown process"
 
 // pushed is an engine that has the pushdown server execute so many parts at
 // once; 0 is the gateway's default.
-func (p *scalePlace) pushed(inFlight int) *ask.Engine {
-	return ask.New(ask.Config{Names: p.names, Compile: p.compile(),
-		Exec: exec.New(exec.Config{Store: p.store, Servers: []exec.Server{p.server}, PerServer: inFlight})})
+func (p *scalePlace) pushed(inFlight int) *engine.Engine {
+	return engine.New(engine.Config{Names: p.names, Compile: p.compile(),
+		Exec: dispatch.New(dispatch.Config{Store: p.store, Servers: []dispatch.Server{p.server}, PerServer: inFlight})})
 }
 
-// spot is a place of an axis and an engine.
+// spot is a place of an axis and a candidate.
 type spot struct {
 	x float64
-	engine
+	candidate
 }
 
 // at measures one query at one place of an axis, with every engine.
@@ -210,7 +210,7 @@ func (s *scaling) at(ctx context.Context, axis string, x float64, p *scalePlace,
 func (s *scaling) measure(ctx context.Context, axis string, spots []spot, p *scalePlace, q workload.Query, points int64) error {
 	var steps []Step
 	var asked []spot
-	stats := make([]ask.Stats, len(spots))
+	stats := make([]engine.Stats, len(spots))
 	for _, e := range spots {
 		parsed, err := parse(q)
 		if err != nil {
@@ -242,7 +242,7 @@ func (s *scaling) measurable(ctx context.Context, e spot, q workload.Query) (boo
 	if e.mode != "partial" {
 		return true, nil
 	}
-	can, err := partial(ctx, e.engine, q)
+	can, err := partial(ctx, e.candidate, q)
 	if err == nil && !can {
 		s.r.Note("partial merging was not measured: the planner makes no partial parts for mode=partial")
 	}
@@ -250,7 +250,7 @@ func (s *scaling) measurable(ctx context.Context, e spot, q workload.Query) (boo
 }
 
 // plotted adds the figures of spots, in the same order, to the plots and the report.
-func (s *scaling) plotted(axis string, asked []spot, figures []report.Figure, stats []ask.Stats) error {
+func (s *scaling) plotted(axis string, asked []spot, figures []report.Figure, stats []engine.Stats) error {
 	for i, f := range figures {
 		e := asked[i]
 		if e.name == pushedName && stats[i].Remote == 0 {
@@ -269,7 +269,7 @@ func figureName(axis string, s spot) string {
 }
 
 // partial tells whether the planner merges partially where it may.
-func partial(ctx context.Context, e engine, q workload.Query) (bool, error) {
+func partial(ctx context.Context, e candidate, q workload.Query) (bool, error) {
 	parsed, err := parse(q)
 	if err != nil {
 		return false, err

@@ -6,8 +6,8 @@ import (
 
 	"downpour/bench/report"
 	"downpour/bench/workload"
-	"downpour/gateway/ask"
-	"downpour/gateway/put"
+	"downpour/gateway/query/engine"
+	"downpour/gateway/write"
 )
 
 // Aims of the work beside the region servers.
@@ -24,7 +24,7 @@ const around = "middle"
 // that in process, at one place of the axis of points.
 func (s *scaling) ownProcess(points float64) {
 	figure := func(name, mode string) (report.Figure, bool) {
-		return s.r.Figure(figureName("points", spot{points, engine{name: name, mode: mode}}))
+		return s.r.Figure(figureName("points", spot{points, candidate{name: name, mode: mode}}))
 	}
 	here, ok := figure("in process", "strict")
 	for _, mode := range []string{"strict", "partial"} {
@@ -43,9 +43,9 @@ func ms(f report.Figure) string { return fmt.Sprintf("%.1f ms", f.Median().Secon
 // by series of rows with a cell a point, states of groups of compacted rows.
 func (s *scaling) shipped(ctx context.Context) error {
 	for _, c := range []struct {
-		form       put.Form
+		form       write.Form
 		mode, rows string
-	}{{put.Cells, "strict", "uncompacted cells"}, {put.Multi, "partial", "compacted cells"}} {
+	}{{write.Cells, "strict", "uncompacted cells"}, {write.Multi, "partial", "compacted cells"}} {
 		aim, err := s.ships(ctx, c.form, c.mode)
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (s *scaling) shipped(ctx context.Context) error {
 
 // asLoaded loads a data set as use does, but does not wait for the store to come
 // to rest: for bytes and memory it is no matter where rows lie.
-func (s *scaling) asLoaded(ctx context.Context, d workload.Devops, form put.Form) (*scalePlace, error) {
+func (s *scaling) asLoaded(ctx context.Context, d workload.Devops, form write.Form) (*scalePlace, error) {
 	own := *s
 	own.cfg.Form, own.cfg.Settle = form, nil
 	p, err := own.use(ctx, d, 1)
@@ -68,7 +68,7 @@ func (s *scaling) asLoaded(ctx context.Context, d workload.Devops, form put.Form
 	return p, err
 }
 
-func (s *scaling) ships(ctx context.Context, form put.Form, mode string) (aim report.Aim, err error) {
+func (s *scaling) ships(ctx context.Context, form write.Form, mode string) (aim report.Aim, err error) {
 	p, err := s.asLoaded(ctx, s.cfg.Data, form)
 	if err != nil {
 		return aim, err
@@ -80,7 +80,7 @@ func (s *scaling) ships(ctx context.Context, form put.Form, mode string) (aim re
 	}
 	q.Mode = mode
 	pushed := p.pushed(0)
-	var stats ask.Stats
+	var stats engine.Stats
 	for range 2 { // the first tells the size of parts
 		if stats, err = p.ask(ctx, pushed, q, int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount)); err != nil {
 			return aim, err

@@ -94,7 +94,7 @@ func (s *scaling) inFlight(ctx context.Context) error {
 	for _, n := range s.cfg.InFlight {
 		pushed := p.pushed(n)
 		for _, mode := range []string{"strict", "partial"} {
-			spots = append(spots, spot{float64(n), engine{pushedName, mode, pushed}})
+			spots = append(spots, spot{float64(n), candidate{pushedName, mode, pushed}})
 		}
 	}
 	return s.measure(ctx, "parts in flight at a server", spots, p, s.cfg.Data.Whole("sum:5m-avg:%s{region=*}"), int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount))

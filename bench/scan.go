@@ -14,13 +14,13 @@ import (
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/ask"
-	"downpour/gateway/compile"
-	"downpour/gateway/exec"
-	"downpour/gateway/put"
+	"downpour/gateway/metadata/tables"
 	"downpour/gateway/query"
-	"downpour/gateway/tables"
+	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine"
+	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
+	"downpour/gateway/write"
 	"downpour/pushdown/store"
 )
 
@@ -61,7 +61,7 @@ type Floor struct {
 
 // Scan reads the rows of all hours that hold a second from start to end.
 func (f Floor) Scan(ctx context.Context, start, end int64) (store.ScanStats, error) {
-	from, to := compile.ScanRange(start*1000, end*1000, nil)
+	from, to := plan.ScanRange(start*1000, end*1000, nil)
 	scanners := max(int64(f.Scanners), 1)
 	hours := (to - from + encoding.RowSeconds - 1) / encoding.RowSeconds
 	all := make([]store.ScanStats, scanners)
@@ -100,7 +100,7 @@ type ScanConfig struct {
 	Data   workload.Devops
 	// Form is how the points are stored; Batch, of the append form, how many
 	// points come at a time.
-	Form  put.Form
+	Form  write.Form
 	Batch int
 	// Load writes the data set first; without it the tables hold it already.
 	Load bool
@@ -128,7 +128,7 @@ type local struct {
 	schema encoding.Schema
 	names  *uid.Dictionary
 	tables tables.Names
-	engine *ask.Engine
+	engine *engine.Engine
 }
 
 func newLocal(ctx context.Context, st Store, schema encoding.Schema, prefix string) (*local, error) {
@@ -137,22 +137,22 @@ func newLocal(ctx context.Context, st Store, schema encoding.Schema, prefix stri
 		return nil, err
 	}
 	l.names = uid.New(uid.Config{Store: st, Table: l.tables.UID, Schema: schema})
-	l.engine = ask.New(ask.Config{Names: l.names, Exec: exec.New(exec.Config{Store: st}), Compile: l.compile()})
+	l.engine = engine.New(engine.Config{Names: l.names, Exec: dispatch.New(dispatch.Config{Store: st}), Compile: l.compile()})
 	return l, nil
 }
 
-func (l *local) compile() compile.Options {
-	return compile.Options{Schema: l.schema, Table: l.tables.Data}
+func (l *local) compile() plan.Options {
+	return plan.Options{Schema: l.schema, Table: l.tables.Data}
 }
 
-func (l *local) load(ctx context.Context, d workload.Devops, form put.Form, batch int, p *progress.Progress) error {
+func (l *local) load(ctx context.Context, d workload.Devops, form write.Form, batch int, p *progress.Progress) error {
 	_, err := Target{Store: l.store, Schema: l.schema, Table: l.tables.Data, Names: l.names, Form: form, Batch: batch}.Load(ctx, d, p)
 	return err
 }
 
 // ask runs a query in this process and checks that it has gone over so many
 // points at least: it reads whole hours, also one behind its end.
-func (l *local) ask(ctx context.Context, engine *ask.Engine, q *query.Query, points int64) (ask.Stats, error) {
+func (l *local) ask(ctx context.Context, engine *engine.Engine, q *query.Query, points int64) (engine.Stats, error) {
 	results, stats, err := engine.Run(ctx, q)
 	if err != nil {
 		return stats, err
@@ -243,7 +243,7 @@ func NewQueries(ctx context.Context, st Store, d workload.Devops) (*LoadedQuerie
 	if err != nil {
 		return nil, err
 	}
-	return &LoadedQueries{l, d}, l.load(ctx, d, put.Appended, 60, nil)
+	return &LoadedQueries{l, d}, l.load(ctx, d, write.Appended, 60, nil)
 }
 
 // Ask asks one of Queries over the whole data set.

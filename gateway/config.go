@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/gateway/compile"
-	"downpour/gateway/internal/origin"
-	"downpour/gateway/put"
+	"downpour/gateway/api/origin"
 	"downpour/gateway/query"
-	"downpour/pushdown/settings"
+	"downpour/gateway/query/plan"
+	"downpour/gateway/write"
+	"downpour/pushdown/process/settings"
 )
 
 // Config is a gateway's settings, one field per environment variable.
@@ -188,13 +188,13 @@ func (c *Config) Schema() encoding.Schema {
 }
 
 // Auto tells for which kinds puts make new names.
-func (c *Config) Auto() put.Auto {
-	return put.Auto{Metrics: c.AutoMetrics == "true", TagKs: c.AutoTagKs != "false", TagVs: c.AutoTagVs != "false"}
+func (c *Config) Auto() write.Auto {
+	return write.Auto{Metrics: c.AutoMetrics == "true", TagKs: c.AutoTagKs != "false", TagVs: c.AutoTagVs != "false"}
 }
 
 // Compile are the properties of the tables that plans depend on.
-func (c *Config) Compile() compile.Options {
-	return compile.Options{Schema: c.Schema(), Table: c.TableData, FixDuplicates: c.FixDuplicates,
+func (c *Config) Compile() plan.Options {
+	return plan.Options{Schema: c.Schema(), Table: c.TableData, FixDuplicates: c.FixDuplicates,
 		SkipUnresolved: c.SkipUnresolved, ExpansionLimit: c.ExpansionLimit, MaxBytes: c.LimitMemory}
 }
 
@@ -212,12 +212,12 @@ func (c *Config) selfMetrics() (time.Duration, error) {
 
 // form is how points are stored: appended on the embedded store and where
 // EnableAppends says so, else as PutCells says.
-func (c *Config) form() put.Form {
+func (c *Config) form() write.Form {
 	switch {
 	case c.Embedded() || c.EnableAppends:
-		return put.Appended
+		return write.Appended
 	case c.PutCells == "multi":
-		return put.Multi
+		return write.Multi
 	}
-	return put.Cells
+	return write.Cells
 }

@@ -17,12 +17,12 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
-	"downpour/gateway/tables"
+	"downpour/gateway/metadata/tables"
 	"downpour/gateway/uid"
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
-	"downpour/pushdown"
-	"downpour/pushdown/settings"
+	"downpour/pushdown/process/settings"
+	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble"
 )
@@ -80,7 +80,7 @@ func start(t *testing.T, cfg *gateway.Config, st gateway.Store) *gateway.Server 
 // pushdownServer serves the store beside the gateway and returns its address.
 func pushdownServer(t *testing.T, cfg *gateway.Config, st store.Reader) string {
 	t.Helper()
-	srv, err := pushdown.NewServer(pushdown.Config{Program: "test", Table: cfg.TableData, Schema: cfg.Schema()}, st)
+	srv, err := server.NewServer(server.Config{Program: "test", Table: cfg.TableData, Schema: cfg.Schema()}, st)
 	if err != nil {
 		t.Fatal(err)
 	}

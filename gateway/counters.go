@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
-	"downpour/gateway/internal/httpapi"
-	"downpour/pushdown/metrics"
+	"downpour/gateway/api/httpapi"
+	"downpour/pushdown/process/metrics"
 )
 
 // counters are the gateway's own metrics, for /metrics.

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"downpour/gateway"
-	"downpour/gateway/tables"
+	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/store/pebble"
 )
 

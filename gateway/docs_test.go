@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"downpour/gateway"
-	"downpour/gateway/internal/httpapi"
-	"downpour/pushdown/settings"
+	"downpour/gateway/api/httpapi"
+	"downpour/pushdown/process/settings"
 )
 
 // options are those of OpenTSDB's query API, GET's and POST's.

@@ -23,10 +23,10 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
-	"downpour/gateway/internal/httpapi"
-	"downpour/pushdown"
-	"downpour/pushdown/auth"
-	"downpour/pushdown/auth/authtest"
+	"downpour/gateway/api/httpapi"
+	"downpour/pushdown/rpc/auth"
+	"downpour/pushdown/rpc/auth/authtest"
+	"downpour/pushdown/rpc/server"
 )
 
 // tokens, one for each scope; "" is none, wrong is in no file.
@@ -416,7 +416,7 @@ func (b *bench) flight() flight.FlightServiceClient {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := pushdown.NewServer(pushdown.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), TLS: serverTLS,
+	s, err := server.NewServer(server.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), TLS: serverTLS,
 		Allow: func(token string) bool { return tokens.Check(token)&auth.Read != 0 }}, b.store)
 	if err != nil {
 		b.Fatal(err)

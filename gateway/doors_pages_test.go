@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"downpour/gateway/internal/httpapi"
+	"downpour/gateway/api/httpapi"
 	"downpour/pushdown/store"
 )
 

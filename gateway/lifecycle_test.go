@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"downpour/gateway"
-	"downpour/pushdown/settings"
+	"downpour/pushdown/process/settings"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase"

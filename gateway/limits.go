@@ -6,10 +6,10 @@ import (
 	"math"
 	"runtime"
 
-	"downpour/gateway/internal/httpapi"
-	"downpour/gateway/limit"
+	"downpour/gateway/api/httpapi"
+	"downpour/gateway/query/limit"
 	"downpour/gateway/uid"
-	"downpour/pushdown/memory"
+	"downpour/pushdown/process/memory"
 )
 
 // LimitConfig bounds queries and connections; 0 is no bound. The first five are

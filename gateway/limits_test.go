@@ -18,7 +18,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway"
-	"downpour/pushdown"
+	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store"
 )
 
@@ -106,7 +106,7 @@ func TestLimits_scanEnds(t *testing.T) {
 // peer runs a pushdown server on the bench's store and returns its address.
 func peer(t *testing.T, st store.Reader, parts int) string {
 	t.Helper()
-	s, err := pushdown.NewServer(pushdown.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), Parts: parts}, st)
+	s, err := server.NewServer(server.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), Parts: parts}, st)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func peer(t *testing.T, st store.Reader, parts int) string {
 }
 
 // serveFlight serves until the test ends.
-func serveFlight(t *testing.T, s *pushdown.Server) string {
+func serveFlight(t *testing.T, s *server.Server) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"time"
 
-	"downpour/gateway/ask"
-	"downpour/gateway/internal/httpapi"
+	"downpour/gateway/api/httpapi"
 	"downpour/gateway/live"
-	"downpour/gateway/live/follow"
+	"downpour/gateway/live/changefeed"
 	"downpour/gateway/query"
-	"downpour/pushdown/memory"
+	"downpour/gateway/query/engine"
+	"downpour/pushdown/process/memory"
 )
 
 // askLive answers a live query at a moment: the same query over HTTP would give
@@ -55,7 +55,7 @@ func allowsPartial(body json.RawMessage) bool {
 	return json.Unmarshal(body, &q) == nil && q.AllowPartial && q.End != nil && q.End != ""
 }
 
-func liveResult(r *ask.Result) live.Result {
+func liveResult(r *engine.Result) live.Result {
 	tags := make(map[string]string, len(r.Tags))
 	for _, t := range r.Tags {
 		tags[t.K] = t.V
@@ -66,15 +66,15 @@ func liveResult(r *ask.Result) live.Result {
 
 // followers make the sources of live queries: answers that are kept up to date
 // from the rows.
-func (s *Server) followers() *follow.Followers {
-	return follow.New(follow.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries(), Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
+func (s *Server) followers() *changefeed.Followers {
+	return changefeed.New(changefeed.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries(), Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
 }
 
 // refusal words an error as HTTP would. What may heal by itself, an unknown name
 // among it, keeps a live query waiting.
 func refusal(err error) error {
 	status, message := httpapi.Classify(err)
-	var unknown *ask.UnknownNameError
+	var unknown *engine.UnknownNameError
 	temporary := errors.As(err, &unknown) || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout || status == http.StatusFailedDependency
 	return &live.Error{Code: status, Message: message, Temporary: temporary}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"downpour/gateway"
-	"downpour/gateway/tables"
+	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/store/pebble"
 )
 

@@ -4,45 +4,45 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"downpour/gateway/live"
-	"downpour/gateway/live/follow"
+	"downpour/gateway/live/changefeed"
 )
 
 // liveNumber is one number of what live queries do.
 type liveNumber struct {
 	name, help string
 	kind       prometheus.ValueType
-	of         func(h *live.Stats, f *follow.Stats) int64
+	of         func(h *live.Stats, f *changefeed.Stats) int64
 }
 
 // liveNumbers are all of them, by the names that /metrics has; /api/stats and
 // the telnet command have dots in them. gateway/docs/live.md explains them.
 var liveNumbers = []liveNumber{
 	{"queries", "Distinct live queries, those kept for a client that may come back included.", prometheus.GaugeValue,
-		func(h *live.Stats, _ *follow.Stats) int64 { return int64(h.Queries) }},
+		func(h *live.Stats, _ *changefeed.Stats) int64 { return int64(h.Queries) }},
 	{"subscribers", "Subscriptions to live queries.", prometheus.GaugeValue,
-		func(h *live.Stats, _ *follow.Stats) int64 { return int64(h.Subscribers) }},
+		func(h *live.Stats, _ *changefeed.Stats) int64 { return int64(h.Subscribers) }},
 	{"bytes", "Memory that the answers of live queries and what they are made of take.", prometheus.GaugeValue,
-		func(h *live.Stats, _ *follow.Stats) int64 { return h.Bytes }},
+		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Bytes }},
 	{"asks_total", "Ticks of live queries.", prometheus.CounterValue,
-		func(h *live.Stats, _ *follow.Stats) int64 { return h.Asks }},
+		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Asks }},
 	{"merged_total", "Messages that stood for several changes, because a client was slow.", prometheus.CounterValue,
-		func(h *live.Stats, _ *follow.Stats) int64 { return h.Merged }},
+		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Merged }},
 	{"whole_total", "Sub-queries asked whole instead of being followed.", prometheus.CounterValue,
-		func(_ *live.Stats, f *follow.Stats) int64 { return f.Whole }},
+		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Whole }},
 	{"loads_total", "Standing answers of sub-queries made, or made anew.", prometheus.CounterValue,
-		func(_ *live.Stats, f *follow.Stats) int64 { return f.Loads }},
+		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Loads }},
 	{"late_looks_total", "Times that rows were looked through for late points; HBase only.", prometheus.CounterValue,
-		func(_ *live.Stats, f *follow.Stats) int64 { return f.Late }},
+		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Late }},
 	{"rows_changed_total", "Rows found changed.", prometheus.CounterValue,
-		func(_ *live.Stats, f *follow.Stats) int64 { return f.Changed }},
+		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Changed }},
 	{"rows_read_total", "Rows read again because of changes.", prometheus.CounterValue,
-		func(_ *live.Stats, f *follow.Stats) int64 { return f.Rows }},
+		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Rows }},
 }
 
 // liveCounts gathers what live queries do, for the registry.
 type liveCounts struct {
 	hub    *live.Hub
-	follow *follow.Followers
+	follow *changefeed.Followers
 }
 
 func (n *liveNumber) describe() *prometheus.Desc {

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/gateway/annotation"
-	"downpour/gateway/internal/httpapi"
-	"downpour/gateway/last"
-	"downpour/gateway/lookup"
-	"downpour/gateway/meta"
-	"downpour/gateway/put"
+	"downpour/gateway/api/httpapi"
+	"downpour/gateway/metadata/annotation"
+	"downpour/gateway/metadata/last"
+	"downpour/gateway/metadata/lookup"
+	"downpour/gateway/metadata/meta"
+	"downpour/gateway/write"
 )
 
 // MetaConfig says what puts record in the meta data, see meta.Flags. Each is
@@ -65,7 +65,7 @@ func (s *Server) metaTables() meta.Config {
 }
 
 // observer is the tracker as puts see it; nil if there is none.
-func (s *Server) observer() put.Observer {
+func (s *Server) observer() write.Observer {
 	if s.tracker == nil {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"downpour/gateway/internal/httpapi"
+	"downpour/gateway/api/httpapi"
 )
 
 // Routes that a mode does without. Source: RpcManager.initializeBuiltinRpcs,

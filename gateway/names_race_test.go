@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"downpour/gateway/put"
+	"downpour/gateway/write"
 )
 
 var racesFlag = flag.Int("races", 100, "how many races of puts with changes of names are run")
@@ -105,7 +105,7 @@ func (r *race) run(counts map[string]int) {
 				sends[i] = func(n int) { r.put(r.json(n)) }
 			case 1:
 				if sizes[i] = 5; r.cfg.Embedded() {
-					sizes[i] = put.BundleUsual // in batches of their own
+					sizes[i] = write.BundleUsual // in batches of their own
 				}
 				sends[i] = func(n int) { r.put(r.json(n)) }
 			case 2:

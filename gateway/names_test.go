@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"downpour/gateway"
-	"downpour/pushdown/heap/heaptest"
+	"downpour/pushdown/process/heap/heaptest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase"

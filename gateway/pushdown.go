@@ -3,14 +3,14 @@ package gateway
 import (
 	"fmt"
 
-	"downpour/gateway/exec"
-	"downpour/pushdown/auth"
-	"downpour/pushdown/client"
+	"downpour/gateway/query/dispatch"
+	"downpour/pushdown/rpc/auth"
+	"downpour/pushdown/rpc/client"
 )
 
 // connect makes a client of each configured pushdown server. None is called
 // before it is needed, and one that is not there costs time, not answers.
-func (s *Server) connect() ([]exec.Server, error) {
+func (s *Server) connect() ([]dispatch.Server, error) {
 	token, err := auth.First(s.cfg.TokenFile, auth.Read)
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
@@ -19,7 +19,7 @@ func (s *Server) connect() ([]exec.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []exec.Server
+	var out []dispatch.Server
 	for _, address := range s.cfg.Pushdown {
 		c, err := client.New(address, client.Options{Token: token, TLS: tls})
 		if err != nil {

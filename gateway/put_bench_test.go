@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"downpour/gateway"
-	"downpour/gateway/tables"
+	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/store/pebble"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"os"
 
-	"downpour/gateway/put"
-	"downpour/gateway/selfmetrics"
+	"downpour/gateway/admin/selfmetrics"
+	"downpour/gateway/write"
 )
 
 // collect puts this host's own metrics, as any collector would.
@@ -24,11 +24,11 @@ func (s *Server) collect(ctx context.Context) {
 
 // putOwn stores one sample and waits until it is durable.
 func (s *Server) putOwn(ctx context.Context, points []selfmetrics.Point) error {
-	batches := map[*put.Batch]bool{}
+	batches := map[*write.Batch]bool{}
 	for _, p := range points {
-		q := put.Point{Metric: p.Metric, Time: p.Time, Value: p.Value, Narrow: true}
+		q := write.Point{Metric: p.Metric, Time: p.Time, Value: p.Value, Narrow: true}
 		for k, v := range p.Tags {
-			q.Tags = append(q.Tags, put.Tag{K: k, V: v})
+			q.Tags = append(q.Tags, write.Tag{K: k, V: v})
 		}
 		b, err := s.writer.Add(ctx, &q)
 		if err != nil {

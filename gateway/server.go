@@ -11,28 +11,28 @@ import (
 	"sync"
 	"time"
 
-	"downpour/gateway/ask"
-	"downpour/gateway/exec"
-	"downpour/gateway/internal/door"
-	"downpour/gateway/internal/httpapi"
-	"downpour/gateway/internal/origin"
-	"downpour/gateway/internal/pace"
-	"downpour/gateway/internal/stream"
-	"downpour/gateway/internal/telnet"
-	"downpour/gateway/limit"
+	"downpour/gateway/api/httpapi"
+	"downpour/gateway/api/listener"
+	"downpour/gateway/api/origin"
+	"downpour/gateway/api/pace"
+	"downpour/gateway/api/telnet"
+	"downpour/gateway/api/ws"
 	"downpour/gateway/live"
-	"downpour/gateway/meta"
-	"downpour/gateway/put"
+	"downpour/gateway/metadata/meta"
+	"downpour/gateway/metadata/tables"
 	"downpour/gateway/query"
-	"downpour/gateway/tables"
+	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine"
+	"downpour/gateway/query/limit"
 	"downpour/gateway/uid"
 	"downpour/gateway/web"
-	"downpour/pushdown/auth"
-	"downpour/pushdown/client"
-	"downpour/pushdown/memory"
-	"downpour/pushdown/settings"
+	"downpour/gateway/write"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/process/settings"
+	"downpour/pushdown/resultcache"
+	"downpour/pushdown/rpc/auth"
+	"downpour/pushdown/rpc/client"
 	"downpour/pushdown/store"
-	"downpour/pushdown/summary"
 )
 
 // Store is what a gateway needs of a store.
@@ -52,18 +52,18 @@ type Server struct {
 	log     *slog.Logger
 	store   Store
 	names   *uid.Dictionary
-	series  *put.Series
+	series  *write.Series
 	tracker *meta.Tracker // nil if puts record nothing
-	writer  *put.Writer
-	engine  *ask.Engine
+	writer  *write.Writer
+	engine  *engine.Engine
 	hub     *live.Hub
-	stream  *stream.Server
+	stream  *ws.Server
 	tokens  *auth.Tokens
 	memory  *memory.Pool
 	origins origin.List
 	limits  *limit.Limits
 	count   *counters
-	door    *door.Door
+	door    *listener.Door
 	http    *http.Server
 	url     string
 	zone    *time.Location // of dates that name none; nil is UTC
@@ -166,25 +166,25 @@ func (s *Server) build() error {
 	if err != nil {
 		return err
 	}
-	summaries := summary.New(s.memory.Cache(bytes), s.log)
-	s.count.registry.MustRegister(summary.Metrics(summaries), memory.Metrics(s.memory))
+	summaries := resultcache.New(s.memory.Cache(bytes), s.log)
+	s.count.registry.MustRegister(resultcache.Metrics(summaries), memory.Metrics(s.memory))
 	s.startTracker()
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, MaxName: s.cfg.LimitName,
 		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
-	s.series = put.NewSeries(put.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto(),
-		Bytes: s.memory.Cache(put.SeriesBytes)})
+	s.series = write.NewSeries(write.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto(),
+		Bytes: s.memory.Cache(write.SeriesBytes)})
 	lanes, bundles := 4, 0
 	if s.cfg.Embedded() { // pebble has one log, which writes side by side share
-		lanes, bundles = 1, put.BundleUsual
+		lanes, bundles = 1, write.BundleUsual
 	}
-	s.writer = put.New(put.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes, BundleFrom: bundles,
+	s.writer = write.New(write.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes, BundleFrom: bundles,
 		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
-	s.engine = ask.New(ask.Config{Names: s.names, Exec: exec.New(exec.Config{Store: s.store, Servers: servers, Summaries: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
+	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, Summaries: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget, Log: s.log})
 	followers := s.followers()
 	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, followers})
-	s.stream = stream.New(stream.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Log: s.log})
+	s.stream = ws.New(ws.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Log: s.log})
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (s *Server) serve(l net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	lines := telnet.NewServer(s.telnetConfig())
-	s.door = door.New(l, door.Config{Telnet: lines.Serve, MaxPerAddress: s.cfg.LimitConnections, Log: s.log})
+	s.door = listener.New(l, listener.Config{Telnet: lines.Serve, MaxPerAddress: s.cfg.LimitConnections, Log: s.log})
 	s.http = &http.Server{
 		Handler:           s.inMode(s.api().Handler()),
 		ReadHeaderTimeout: 5 * time.Second, // bodies have their own time, see package pace

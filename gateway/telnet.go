@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"downpour/gateway/internal/telnet"
-	"downpour/pushdown/auth"
+	"downpour/gateway/api/telnet"
+	"downpour/pushdown/rpc/auth"
 )
 
 // telnetConfig wires the line protocol.

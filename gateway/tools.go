@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"downpour/gateway/tools"
+	"downpour/gateway/admin/tools"
 	"downpour/gateway/uid"
 )
 

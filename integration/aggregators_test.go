@@ -15,7 +15,7 @@ import (
 
 	"downpour/encoding/scanplan"
 	"downpour/integration/conformance"
-	"downpour/pushdown/aggregate"
+	"downpour/pushdown/operator/aggregate"
 )
 
 // The table of aggregators on the compatibility page is what the code is: the
@@ -91,7 +91,7 @@ func recordedAggregators(t *testing.T) map[string]int {
 func aggregatorFiles(t *testing.T) map[string]string {
 	t.Helper()
 	fset := token.NewFileSet()
-	paths, err := filepath.Glob("../pushdown/aggregate/*.go")
+	paths, err := filepath.Glob("../pushdown/operator/aggregate/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

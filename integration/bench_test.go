@@ -23,8 +23,8 @@ import (
 	"downpour/bench/speed"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	points "downpour/gateway/put"
 	"downpour/gateway/uid"
+	points "downpour/gateway/write"
 	"downpour/integration/e2e"
 	"downpour/pushdown/store/open"
 )

@@ -17,7 +17,7 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/integration/e2e"
 	"downpour/pushdown/operator/operatortest"
-	"downpour/pushdown/wire"
+	"downpour/pushdown/rpc/wire"
 )
 
 // A stranger's Flight client, pyarrow, reads a part from a pushdown server: with

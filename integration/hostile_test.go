@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/gateway/tables"
+	"downpour/gateway/metadata/tables"
 	"downpour/integration/e2e"
 	"downpour/integration/hostile"
 	"downpour/integration/hostile/storm"

@@ -53,7 +53,7 @@ var outside = []string{"context", "net", "os", "sync", "log", "syscall", "databa
 // standard library only.
 var withoutOutside = []string{
 	"encoding", "encoding/scanplan",
-	"pushdown/downsample", "pushdown/aggregate", "pushdown/rate", "gateway/compile", "gateway/merge",
+	"pushdown/operator/downsample", "pushdown/operator/aggregate", "pushdown/operator/rate", "gateway/query/plan", "gateway/query/merge",
 }
 
 func standardOnly(h *house) (found []string) {
@@ -152,7 +152,7 @@ type owner struct {
 var ownerTable = []owner{
 	{module: "github.com/tsuna/gohbase", dir: "pushdown/store/hbase"},
 	{module: "github.com/cockroachdb/pebble", dir: "pushdown/store/pebble"},
-	{module: "github.com/gorilla/websocket", dir: "gateway/internal/stream"},
+	{module: "github.com/gorilla/websocket", dir: "gateway/api/ws"},
 	{module: "github.com/caarlos0/env", dir: "main", who: "which only mains may"},
 	{module: "github.com/apache/arrow/go", within: "encoding", dir: "encoding/batch", who: "which in encoding only encoding/batch may"},
 }

@@ -40,16 +40,16 @@ func inspect(t *testing.T, tree fs.FS) []string {
 // sound is a small tree that keeps every rule; planted trees change one file.
 func sound() fstest.MapFS {
 	return planted(map[string]string{
-		"go.mod":                "module downpour\n",
-		"encoding/e.go":         "// Package encoding is there.\npackage encoding\n\nimport \"fmt\"\n\n// E prints.\nfunc E() { fmt.Println() }\n",
-		"encoding/batch/b.go":   "// Package batch is there.\npackage batch\n\nimport _ \"github.com/apache/arrow/go/v15/arrow\"\n",
-		"pushdown/store/s.go":   "// Package store is there.\npackage store\n",
-		"gateway/put/p.go":      "// Package put is there.\npackage put\n\nimport (\n\t_ \"downpour/encoding/batch\"\n\t_ \"downpour/pushdown/store\"\n)\n",
-		"gateway/cmd/g/m.go":    "// Command g is there.\npackage main\n\nimport (\n\t\"os\"\n\n\t_ \"downpour/gateway/put\"\n\t_ \"downpour/pushdown/store/pebble\"\n)\n\nfunc main() { os.Getenv(\"X\") }\n",
-		"gateway/put/p_test.go": "package put\n\nimport _ \"downpour/integration/e2e\"\n",
-		"node_modules/x/x.go":   "not Go",
-		"build/x.go":            "not Go",
-		"a/testdata/x.go":       "not Go",
+		"go.mod":                  "module downpour\n",
+		"encoding/e.go":           "// Package encoding is there.\npackage encoding\n\nimport \"fmt\"\n\n// E prints.\nfunc E() { fmt.Println() }\n",
+		"encoding/batch/b.go":     "// Package batch is there.\npackage batch\n\nimport _ \"github.com/apache/arrow/go/v15/arrow\"\n",
+		"pushdown/store/s.go":     "// Package store is there.\npackage store\n",
+		"gateway/write/p.go":      "// Package put is there.\npackage put\n\nimport (\n\t_ \"downpour/encoding/batch\"\n\t_ \"downpour/pushdown/store\"\n)\n",
+		"gateway/cmd/g/m.go":      "// Command g is there.\npackage main\n\nimport (\n\t\"os\"\n\n\t_ \"downpour/gateway/write\"\n\t_ \"downpour/pushdown/store/pebble\"\n)\n\nfunc main() { os.Getenv(\"X\") }\n",
+		"gateway/write/p_test.go": "package put\n\nimport _ \"downpour/integration/e2e\"\n",
+		"node_modules/x/x.go":     "not Go",
+		"build/x.go":              "not Go",
+		"a/testdata/x.go":         "not Go",
 	})
 }
 
@@ -88,12 +88,12 @@ func TestHouse_plantedBreaches(t *testing.T) {
 	one := func(name, text string) map[string]string { return map[string]string{name: text} }
 
 	// Import direction.
-	plant("pushdown/x: imports downpour/gateway/put, to the right of its own folder",
-		one("pushdown/x/x.go", importing("x", "downpour/gateway/put")))
+	plant("pushdown/x: imports downpour/gateway/write, to the right of its own folder",
+		one("pushdown/x/x.go", importing("x", "downpour/gateway/write")))
 	plant("encoding/x: imports downpour/pushdown/store, to the right of its own folder",
 		one("encoding/x/x_test.go", "package x\n\nimport _ \"downpour/pushdown/store\"\n"))
-	plant("integration/e2e: imports downpour/gateway/put, may import only encoding",
-		one("integration/e2e/x.go", importing("e2e", "downpour/gateway/put")))
+	plant("integration/e2e: imports downpour/gateway/write, may import only encoding",
+		one("integration/e2e/x.go", importing("e2e", "downpour/gateway/write")))
 	plant("gateway/x: imports downpour/integration/e2e, which is for tests and bench",
 		one("gateway/x/x.go", importing("x", "downpour/integration/e2e")))
 	plant("integration/x: imports downpour/bench, which is for integration tests",
@@ -105,50 +105,50 @@ func TestHouse_plantedBreaches(t *testing.T) {
 		one("encoding/scanplan/x.go", importing("scanplan", "net/http")))
 	plant("encoding/x.go:5: calls time.Now, must know no clock, network or system",
 		one("encoding/x.go", "package encoding\n\nimport \"time\"\n\nvar _ = time.Now()\n"))
-	plant("pushdown/aggregate: imports os, must know no clock, network or system",
-		one("pushdown/aggregate/x.go", importing("aggregate", "os")))
-	plant("gateway/merge: reaches downpour/pushdown/store by way of downpour/gateway/put, must know no store",
-		one("gateway/merge/x.go", importing("merge", "downpour/gateway/put")))
+	plant("pushdown/operator/aggregate: imports os, must know no clock, network or system",
+		one("pushdown/operator/aggregate/x.go", importing("aggregate", "os")))
+	plant("gateway/query/merge: reaches downpour/pushdown/store by way of downpour/gateway/write, must know no store",
+		one("gateway/query/merge/x.go", importing("merge", "downpour/gateway/write")))
 	// Stores and owners.
-	plant("gateway/put: imports downpour/pushdown/store/hbase, only mains and tests choose a store",
-		one("gateway/put/x.go", "package put\n\nimport _ \"downpour/pushdown/store/hbase\"\n"))
-	plant("gateway/put: imports downpour/pushdown/store/open, only mains and tests choose a store",
-		one("gateway/put/x.go", "package put\n\nimport _ \"downpour/pushdown/store/open\"\n"))
+	plant("gateway/write: imports downpour/pushdown/store/hbase, only mains and tests choose a store",
+		one("gateway/write/x.go", "package put\n\nimport _ \"downpour/pushdown/store/hbase\"\n"))
+	plant("gateway/write: imports downpour/pushdown/store/open, only mains and tests choose a store",
+		one("gateway/write/x.go", "package put\n\nimport _ \"downpour/pushdown/store/open\"\n"))
 	plant("pushdown/store: imports downpour/encoding, must import nothing of ours",
 		one("pushdown/store/x.go", "package store\n\nimport _ \"downpour/encoding\"\n"))
-	plant("gateway/put: imports github.com/tsuna/gohbase/hrpc, which only pushdown/store/hbase may",
-		one("gateway/put/x.go", "package put\n\nimport _ \"github.com/tsuna/gohbase/hrpc\"\n"))
-	plant("gateway/put: imports github.com/caarlos0/env/v9, which only mains may",
-		one("gateway/put/x.go", "package put\n\nimport _ \"github.com/caarlos0/env/v9\"\n"))
+	plant("gateway/write: imports github.com/tsuna/gohbase/hrpc, which only pushdown/store/hbase may",
+		one("gateway/write/x.go", "package put\n\nimport _ \"github.com/tsuna/gohbase/hrpc\"\n"))
+	plant("gateway/write: imports github.com/caarlos0/env/v9, which only mains may",
+		one("gateway/write/x.go", "package put\n\nimport _ \"github.com/caarlos0/env/v9\"\n"))
 	plant("encoding/x: imports github.com/apache/arrow/go/v15/arrow, which in encoding only encoding/batch may",
 		one("encoding/x/x.go", importing("x", "github.com/apache/arrow/go/v15/arrow")))
 	// Names, comments, sizes.
 	plant("gateway/util: a package named util says nothing",
 		one("gateway/util/x.go", "// Package util is there.\npackage util\n"))
 	plant("gateway/x: no package comment", one("gateway/x/x.go", "package x\n"))
-	plant("gateway/put/x.go:3: exported X has no comment\ngateway/put/x.go:5: exported Y has no comment\ngateway/put/x.go:7: exported X.Z has no comment",
-		one("gateway/put/x.go", "package put\n\ntype X struct{}\n\nvar Y int\n\nfunc (*X) Z() {}\n"))
-	plant("gateway/put/x.go:4: comment of exported X says only \"X is TODO\"",
-		one("gateway/put/x.go", "package put\n\n// X is TODO\nfunc X() {}\n"))
-	plant("gateway/put/x.go: 1001 lines, at most 1000",
-		one("gateway/put/x.go", "package put\n"+strings.Repeat("\n// x\n", 500)))
-	plant("gateway/put/x_test.go: 1501 lines, at most 1500",
-		one("gateway/put/x_test.go", "package put\n"+strings.Repeat("\n// x\n", 750)))
-	plant("gateway/put/x.go:3: f has 122 lines, at most 120",
-		one("gateway/put/x.go", "package put\n\nfunc f() {\n"+long+"}\n"))
-	plant("gateway/put/x.go:3: f has 8 parameters, at most 7",
-		one("gateway/put/x.go", "package put\n\nfunc f(a, b, c int, d, e, f, g, h string) {}\n"))
-	plant("gateway/put/x.go:3: interface x has 9 methods, at most 8",
-		one("gateway/put/x.go", "package put\n\ntype x interface {\n\tA()\n\tB()\n\tC()\n\tD()\n\tE()\n\tF()\n\tG()\n\tH()\n\tI()\n}\n"))
+	plant("gateway/write/x.go:3: exported X has no comment\ngateway/put/x.go:5: exported Y has no comment\ngateway/put/x.go:7: exported X.Z has no comment",
+		one("gateway/write/x.go", "package put\n\ntype X struct{}\n\nvar Y int\n\nfunc (*X) Z() {}\n"))
+	plant("gateway/write/x.go:4: comment of exported X says only \"X is TODO\"",
+		one("gateway/write/x.go", "package put\n\n// X is TODO\nfunc X() {}\n"))
+	plant("gateway/write/x.go: 1001 lines, at most 1000",
+		one("gateway/write/x.go", "package put\n"+strings.Repeat("\n// x\n", 500)))
+	plant("gateway/write/x_test.go: 1501 lines, at most 1500",
+		one("gateway/write/x_test.go", "package put\n"+strings.Repeat("\n// x\n", 750)))
+	plant("gateway/write/x.go:3: f has 122 lines, at most 120",
+		one("gateway/write/x.go", "package put\n\nfunc f() {\n"+long+"}\n"))
+	plant("gateway/write/x.go:3: f has 8 parameters, at most 7",
+		one("gateway/write/x.go", "package put\n\nfunc f(a, b, c int, d, e, f, g, h string) {}\n"))
+	plant("gateway/write/x.go:3: interface x has 9 methods, at most 8",
+		one("gateway/write/x.go", "package put\n\ntype x interface {\n\tA()\n\tB()\n\tC()\n\tD()\n\tE()\n\tF()\n\tG()\n\tH()\n\tI()\n}\n"))
 	// Calls.
-	plant("gateway/put/x_test.go:5: calls time.Sleep in a test; poll, or use testing/synctest",
-		one("gateway/put/x_test.go", "package put\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"))
-	plant("", one("gateway/put/x_test.go", "package put\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n"))
-	plant("gateway/put/x_test.go:5: skips a test; what is missing must fail",
-		one("gateway/put/x_test.go", "package put\n\nimport \"testing\"\n\nfunc f(t *testing.T) { t.Skip() }\n"))
-	plant("gateway/put/x.go:5: calls os.Getenv; only mains read the environment",
-		one("gateway/put/x.go", "package put\n\nimport \"os\"\n\nvar _ = os.Getenv(\"X\")\n"))
-	plant("gateway/put/x.go: gofmt would change it", one("gateway/put/x.go", "package put\nvar  x int\n"))
+	plant("gateway/write/x_test.go:5: calls time.Sleep in a test; poll, or use testing/synctest",
+		one("gateway/write/x_test.go", "package put\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"))
+	plant("", one("gateway/write/x_test.go", "package put\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n"))
+	plant("gateway/write/x_test.go:5: skips a test; what is missing must fail",
+		one("gateway/write/x_test.go", "package put\n\nimport \"testing\"\n\nfunc f(t *testing.T) { t.Skip() }\n"))
+	plant("gateway/write/x.go:5: calls os.Getenv; only mains read the environment",
+		one("gateway/write/x.go", "package put\n\nimport \"os\"\n\nvar _ = os.Getenv(\"X\")\n"))
+	plant("gateway/write/x.go: gofmt would change it", one("gateway/write/x.go", "package put\nvar  x int\n"))
 	// Words.
 	plant("docs/testdata/x.go:1: names the machine path /wo"+"rk/", one("docs/testdata/x.go", "(/wo"+"rk/x)\n"))
 	plant("docs/x.md:2: names the machine path /ro"+"ot/", one("docs/x.md", "fine\nsee `/ro"+"ot/x`\n"))

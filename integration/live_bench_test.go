@@ -15,13 +15,13 @@ import (
 	"downpour/bench"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	asking "downpour/gateway/ask"
-	"downpour/gateway/compile"
-	"downpour/gateway/exec"
-	"downpour/gateway/live/follow"
-	writing "downpour/gateway/put"
+	"downpour/gateway/live/changefeed"
 	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
+	asking "downpour/gateway/query/engine"
+	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
+	writing "downpour/gateway/write"
 	"downpour/integration/e2e"
 	"downpour/pushdown/store"
 	hstore "downpour/pushdown/store/hbase"
@@ -53,7 +53,7 @@ func BenchmarkLive_hbaseTick(b *testing.B) {
 	defer st.Close()
 	counted := &countedStore{Store: st}
 	t := newTicker(b, ctx, counted, tables)
-	source := follow.New(follow.Config{Engine: t.engine, Store: counted}).Follow(json.RawMessage(t.query))
+	source := changefeed.New(changefeed.Config{Engine: t.engine, Store: counted}).Follow(json.RawMessage(t.query))
 	defer source.Close()
 	if _, err := source.Next(ctx, t.clock); err != nil {
 		b.Fatal(err)
@@ -191,8 +191,8 @@ func newTicker(b *testing.B, ctx context.Context, st store.Store, tables e2e.Tab
 	}
 	t := &ticker{B: b, ctx: ctx, store: st, table: tables.Data, clock: now,
 		query: `{"start":"6h-ago","queries":[{"metric":"` + workload.Metrics[0].Name + `","aggregator":"sum","downsample":"5m-avg"}]}`,
-		engine: asking.New(asking.Config{Names: names, Exec: exec.New(exec.Config{Store: st}),
-			Compile: compile.Options{Schema: schema, Table: tables.Data}})}
+		engine: asking.New(asking.Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st}),
+			Compile: plan.Options{Schema: schema, Table: tables.Data}})}
 	series := writing.NewSeries(writing.SeriesConfig{Schema: schema, Names: names})
 	for i := range d.Hosts {
 		var tags []writing.Tag

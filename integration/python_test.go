@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"downpour/integration/e2e"
-	"downpour/pushdown/auth/authtest"
+	"downpour/pushdown/rpc/auth/authtest"
 )
 
 // Our package for Python: its own tests, with scripted servers.

@@ -16,8 +16,8 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/integration/e2e"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/access"
 	"downpour/pushdown/operator/operatortest"
-	"downpour/pushdown/seek"
 	"downpour/pushdown/store"
 	hstore "downpour/pushdown/store/hbase"
 )
@@ -118,8 +118,8 @@ func (k hostKeys) measure(b *testing.B, h *e2e.HBase, st *hstore.Store, compacte
 	plan := operatortest.Plan(encoding.DefaultSchema(), benchMetric, dataStart, dataStart+benchHours*3600)
 	plan.Table = table
 	plan.Downsample = &scanplan.Downsample{Interval: 300_000, Count: 5, Unit: "m", Function: "avg", Fill: scanplan.FillNone}
-	memory := seek.NewMemory()
-	ask := func(host int, from store.Reader, m *seek.Memory) (time.Duration, operator.Stats) {
+	memory := access.NewMemory()
+	ask := func(host int, from store.Reader, m *access.Memory) (time.Duration, operator.Stats) {
 		plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1 + host)}}}
 		began := time.Now()
 		op, err := operator.New(from, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Options{Seek: m})

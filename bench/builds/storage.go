@@ -10,7 +10,7 @@ import (
 	"downpour/bench/peer"
 	"downpour/bench/report"
 	"downpour/encoding"
-	"downpour/gateway/tables"
+	"downpour/gateway/metadata/tables"
 	"downpour/integration/e2e"
 )
 

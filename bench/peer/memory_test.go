@@ -19,15 +19,15 @@ Showing nodes accounting for 170247802B, 96.32% of 176754191B total
 Dropped 35 nodes (cum <= 883770B)
       flat  flat%   sum%        cum   cum%
  55081832B 31.16% 31.16%  55081832B 31.16%  downpour/encoding/batch.Encode
-  5160674B  2.92% 95.35%   5160674B  2.92%  downpour/gateway/merge.(*slab[go.shape.struct { a []string; b int }]).take (inline)
-         0     0% 96.32%  59575281B 33.71%  downpour/gateway/merge.(*aggregation).group
+  5160674B  2.92% 95.35%   5160674B  2.92%  downpour/gateway/query/merge.(*slab[go.shape.struct { a []string; b int }]).take (inline)
+         0     0% 96.32%  59575281B 33.71%  downpour/gateway/query/merge.(*aggregation).group
 `
 
 func TestParseHeld(t *testing.T) {
 	got, sum, err := parseHeld(held)
 	want := []report.Share{
 		{Name: "downpour/encoding/batch.Encode", Bytes: 55081832},
-		{Name: "downpour/gateway/merge.(*slab[…]).take (inline)", Bytes: 5160674},
+		{Name: "downpour/gateway/query/merge.(*slab[…]).take (inline)", Bytes: 5160674},
 	}
 	if d := cmp.Diff(want, got); err != nil || sum != 176754191 || d != "" {
 		t.Errorf("sum %d, %v, -want +got\n%s", sum, err, d)

@@ -45,7 +45,7 @@ func sample() *Report {
 	r.AddProfile(Profile{Figure: "OpenTSDB, sum:5m-avg", Runs: 130, Took: 38e6, Processes: []Share{{Name: "gateway", Took: 31e6}, {Name: "region server", Took: 12e6}},
 		Functions: []Share{{Name: "downpour/encoding.<decode>", Took: 4e6}}})
 	r.AddProfile(Profile{Figure: "memory", Runs: 2, Bytes: 600 << 20, Parts: []Share{{Name: "Go's heap in use", Bytes: 500 << 20}, {Name: "the program", Bytes: 35 << 20}},
-		Functions: []Share{{Name: "downpour/gateway/merge.<take>", Bytes: 300 << 20}}})
+		Functions: []Share{{Name: "downpour/gateway/query/merge.<take>", Bytes: 300 << 20}}})
 	r.Note("one note")
 	r.Note("one note")
 	r.Left = []string{"eight"}
@@ -97,7 +97,7 @@ func TestWriteHTML(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"one&lt;host&gt;", "cost &lt;x&gt;", "a &amp; b", "5.10x", "not met", "missing: no package", "Left undone: eight", "<svg", "one note", "gateway 31.0 ms", "downpour/encoding.&lt;decode&gt;",
-		"600.0 MiB resident at most (of 2 runs): Go&#39;s heap in use 500.0 MiB, the program 35.0 MiB", "300.0 MiB<td><code>downpour/gateway/merge.&lt;take&gt;"} {
+		"600.0 MiB resident at most (of 2 runs): Go&#39;s heap in use 500.0 MiB, the program 35.0 MiB", "300.0 MiB<td><code>downpour/gateway/query/merge.&lt;take&gt;"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -160,7 +160,7 @@ func TestWriteText(t *testing.T) {
 	}
 	for _, want := range []string{"OpenTSDB 2.4.1", "VictoriaMetrics missing: no package", "left undone: eight", "strict", "1M: 70", "0.20x",
 		"38.0 ms a run (of 130); processor time of one: gateway 31.0 ms, region server 12.0 ms", "4.00 ms  downpour/encoding.<decode>",
-		"600.0 MiB resident at most (of 2 runs): Go's heap in use 500.0 MiB, the program 35.0 MiB", " 300.0 MiB  downpour/gateway/merge.<take>"} {
+		"600.0 MiB resident at most (of 2 runs): Go's heap in use 500.0 MiB, the program 35.0 MiB", " 300.0 MiB  downpour/gateway/query/merge.<take>"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("text lacks %q:\n%s", want, &text)
 		}

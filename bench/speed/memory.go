@@ -10,7 +10,7 @@ import (
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/put"
+	"downpour/gateway/write"
 )
 
 // memoryAsked is how often a gateway is asked: the second answer uses memory that
@@ -89,7 +89,7 @@ func (s *stage) fillEmbedded(ctx context.Context, address string, d workload.Dev
 		return err
 	}
 	defer st.Close()
-	return bench.Fill(ctx, st, encoding.DefaultSchema(), "tsdb", d, put.Appended, nil)
+	return bench.Fill(ctx, st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil)
 }
 
 // asked starts a gateway of its own on rows; ask asks it as often as it is asked.

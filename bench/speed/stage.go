@@ -16,9 +16,9 @@ import (
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/put"
-	"downpour/gateway/tables"
+	"downpour/gateway/metadata/tables"
 	"downpour/gateway/uid"
+	"downpour/gateway/write"
 	"downpour/integration/e2e"
 )
 
@@ -166,10 +166,10 @@ func (s *stage) fill(ctx context.Context) error {
 	set := &s.set
 	s.cfg.Progress.Sayf("loading %s, %s", set.form, set.data)
 	schema := encoding.DefaultSchema()
-	target := bench.Target{Store: s.store, Schema: schema, Table: set.tables.Data, Form: put.Multi,
+	target := bench.Target{Store: s.store, Schema: schema, Table: set.tables.Data, Form: write.Multi,
 		Names: uid.New(uid.Config{Store: s.store, Table: set.tables.UID, Schema: schema})}
 	if set.form == cells {
-		target.Form = put.Cells
+		target.Form = write.Cells
 	}
 	var err error
 	if set.metric, err = target.Load(ctx, set.data, nil); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
-	"downpour/pushdown/heap/heaptest"
+	"downpour/pushdown/process/heap/heaptest"
 )
 
 // What is told to be held is what is held, or twice or half of that: the answer,

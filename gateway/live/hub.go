@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"downpour/pushdown/memory"
+	"downpour/pushdown/process/memory"
 )
 
 // Config says how live queries are answered. Zero values take the defaults.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"runtime"
 
-	"downpour/pushdown/memory"
+	"downpour/pushdown/process/memory"
 )
 
 // makeRoom reserves, in the account of the ask, what taking in an answer takes

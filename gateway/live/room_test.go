@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/pushdown/memory"
+	"downpour/pushdown/process/memory"
 )
 
 // many is an answer of one group with so many points.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"downpour/encoding"
-	"downpour/pushdown/memory"
+	"downpour/pushdown/process/memory"
 )
 
 // Kind is the type of a server message, as the contract spells it.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/aggregate"
+	"downpour/pushdown/operator/aggregate"
 )
 
 // fillScalar parses as a fill policy and fails when run. Source: FillPolicy.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/aggregate"
+	"downpour/pushdown/operator/aggregate"
 )
 
 // complete removes equal sub-queries and validates the rest.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/pushdown/heap/heaptest"
+	"downpour/pushdown/process/heap/heaptest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"

@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"downpour/encoding"
-	"downpour/pushdown/memory"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
 

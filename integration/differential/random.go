@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"downpour/pushdown/aggregate"
+	"downpour/pushdown/operator/aggregate"
 )
 
 // Random draws a query about the data. Few of them are errors, and many of the

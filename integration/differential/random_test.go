@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/gateway/query"
-	"downpour/pushdown/aggregate"
+	"downpour/pushdown/operator/aggregate"
 )
 
 // Nothing that the query language has is left out: every aggregator, function,

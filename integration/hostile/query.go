@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"downpour/pushdown/aggregate"
+	"downpour/pushdown/operator/aggregate"
 )
 
 // question is a query as it is drawn, before it is written as GET or POST.

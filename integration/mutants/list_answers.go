@@ -11,11 +11,11 @@ var ofAnswers = []mutant{
 		old: "	if !nanIsNull {\n		return", new: "	if true {\n		return",
 		test: "TestResultWriter_random",
 	}, {
-		name: "gap-in-pairs", file: "gateway/internal/httpapi/answer.go",
+		name: "gap-in-pairs", file: "gateway/api/httpapi/answer.go",
 		old: "appendValue(o.buf, v, r.NaNIsNull)", new: "appendValue(o.buf, v, r.NaNIsNull || o.q.Arrays)",
 		test: "gateway TestQuery_forms",
 	}, {
-		name: "json-said-to-be-text", file: "gateway/internal/httpapi/answer.go",
+		name: "json-said-to-be-text", file: "gateway/api/httpapi/answer.go",
 		old: `h.Set("Content-Type", "application/json; charset=UTF-8")`, new: `h.Set("Content-Type", "text/plain; charset=UTF-8")`,
 		test: "gateway TestQuery_forms",
 	}, {
@@ -23,19 +23,19 @@ var ofAnswers = []mutant{
 		old: "range d.upserts {", new: "range d.upserts[:max(0, len(d.upserts)-1)] {",
 		test: "TestJSONOfUpdates",
 	}, {
-		name: "version-before-the-points", file: "gateway/internal/telnet/lines.go", // which it acknowledges
+		name: "version-before-the-points", file: "gateway/api/telnet/lines.go", // which it acknowledges
 		old: "	c.settle(true)\n", new: "	c.settle(false)\n",
 		test: "TestAcknowledgement_waits",
 	}, {
-		name: "last-points-of-a-put-not-waited-for", file: "gateway/internal/httpapi/putstore.go",
+		name: "last-points-of-a-put-not-waited-for", file: "gateway/api/httpapi/putstore.go",
 		old: "range pending {", new: "range pending[:max(0, len(pending)-1)] {",
 		test: "gateway TestPut_flags",
 	}, {
-		name: "profiles-for-readers", file: "gateway/internal/httpapi/profiles.go",
+		name: "profiles-for-readers", file: "gateway/api/httpapi/profiles.go",
 		old: `routes["debug/pprof/"] = endpoint{auth.All, handler(mux), get}`, new: `routes["debug/pprof/"] = endpoint{auth.Read, handler(mux), get}`,
 		test: "gateway TestProfiles",
 	}, {
-		name: "point-at-the-border-of-two-buckets", file: "pushdown/downsample/bucketer.go",
+		name: "point-at-the-border-of-two-buckets", file: "pushdown/operator/downsample/bucketer.go",
 		old: "		if o >= end {\n", new: "		if o > end {\n",
 		test: "TestAppendHour",
 	},

@@ -3,64 +3,64 @@ package main
 // ofTheDoors are faults of what faces the network.
 var ofTheDoors = []mutant{
 	{
-		name: "slow-reader-cut-although-it-moves", file: "gateway/internal/pace/pace.go",
+		name: "slow-reader-cut-although-it-moves", file: "gateway/api/pace/pace.go",
 		old: "	if n > 0 {\n", new: "	if n > 1<<20 {\n",
 		test: "TestConn",
 	}, {
-		name: "trickle-taken-for-ever", file: "gateway/internal/pace/pace.go",
+		name: "trickle-taken-for-ever", file: "gateway/api/pace/pace.go",
 		old: "max(0, m.behind)+waited-l.Least", new: "max(0, m.behind)-l.Least",
 		test: "TestConn",
 	}, {
-		name: "pause-forgives-nothing", file: "gateway/internal/pace/pace.go",
+		name: "pause-forgives-nothing", file: "gateway/api/pace/pace.go",
 		old: "		m.behind -= from.Sub(m.until)\n", new: "",
 		test: "TestConn_manyMessages",
 	}, {
-		name: "deadline-from-outside-lost", file: "gateway/internal/pace/conn.go",
+		name: "deadline-from-outside-lost", file: "gateway/api/pace/conn.go",
 		old: "	c.look = look\n	return c.setLocked()\n", new: "	c.look = look\n	return c.Conn.SetWriteDeadline(look)\n",
 		test: "TestConn_deadlines",
 	}, {
-		name: "pong-behind-a-snapshot-not-waited-for", file: "gateway/internal/stream/life.go",
+		name: "pong-behind-a-snapshot-not-waited-for", file: "gateway/api/ws/life.go",
 		old: "l.sign.Add(l.wait + l.pace.Least(l.sent-l.taken))", new: "l.sign.Add(l.wait)",
 		test: "TestSlowReader",
 	}, {
-		name: "every-frame-a-sign-of-life", file: "gateway/internal/stream/life.go",
+		name: "every-frame-a-sign-of-life", file: "gateway/api/ws/life.go",
 		old: "	l.sent += int64(n)\n", new: "	l.sent += int64(n)\n	l.sign = time.Now()\n",
 		test: "TestLife",
 	}, {
-		name: "compressed-body-decoded-as-it-comes", file: "gateway/internal/httpapi/body.go",
+		name: "compressed-body-decoded-as-it-comes", file: "gateway/api/httpapi/body.go",
 		old:  "	packed, err := k.readChunks(limited, limit)\n	if err != nil {\n		return nil, refusedBody(r, err)\n	}\n	in, done, err := decode(&chunkReader{k, packed, 0})\n",
 		new:  "	in, done, err := decode(limited)\n",
 		test: "TestBody_bombsThatWait",
 	}, {
-		name: "deadline-left-behind-a-body", file: "gateway/internal/httpapi/patience.go",
+		name: "deadline-left-behind-a-body", file: "gateway/api/httpapi/patience.go",
 		old: "	if b.ended {\n", new: "	if false {\n",
 		test: "TestBody_longAnswer",
 	}, {
-		name: "slow-body-not-answered", file: "gateway/internal/httpapi/errors.go",
+		name: "slow-body-not-answered", file: "gateway/api/httpapi/errors.go",
 		old: " && e.Code != http.StatusRequestTimeout {", new: " {",
 		test: "TestBody_slow",
 	}, {
-		name: "link-drops-caches", file: "gateway/internal/httpapi/api.go",
+		name: "link-drops-caches", file: "gateway/api/httpapi/api.go",
 		old: "{auth.Admin, a.dropCaches, nothing},\n		\"dropcaches\"", new: "{auth.Admin, a.dropCaches, get},\n		\"dropcaches\"",
 		test: "gateway TestDoors_reads",
 	}, {
-		name: "link-changes-data", file: "gateway/internal/httpapi/api.go",
+		name: "link-changes-data", file: "gateway/api/httpapi/api.go",
 		old: "!e.reads.has(r) && !a.Origins.allowsChange(r)", new: "!e.reads.has(r) && !a.Origins.allows(r)",
 		test: "gateway TestDoors_pages",
 	}, {
-		name: "override-by-a-link", file: "gateway/internal/httpapi/api.go",
+		name: "override-by-a-link", file: "gateway/api/httpapi/api.go",
 		old: "	method, err := apiMethod(r)\n", new: "	method, err := r.Method, error(nil)\n",
 		test: "gateway TestDoors_pages",
 	}, {
-		name: "origin-by-its-beginning", file: "gateway/internal/origin/origin.go",
+		name: "origin-by-its-beginning", file: "gateway/api/origin/origin.go",
 		old: "		if strings.EqualFold(u.Scheme+\"://\"+u.Host, origin) {\n", new: "		if strings.HasPrefix(origin, u.Scheme+\"://\"+u.Host) {\n",
 		test: "TestList",
 	}, {
-		name: "line-lost-between-buffers", file: "gateway/internal/telnet/lines.go",
+		name: "line-lost-between-buffers", file: "gateway/api/telnet/lines.go",
 		old: "	c.source.held = bytes.Clone(held)\n", new: "	c.source.held = nil\n",
 		test: "TestLines_buffers",
 	}, {
-		name: "silent-before-TLS", file: "gateway/internal/door/door.go",
+		name: "silent-before-TLS", file: "gateway/api/listener/door.go",
 		old: "	return secured.HandshakeContext(ctx)\n", new: "	_ = secured\n	return ctx.Err()\n",
 		test: "TestDoor_silent",
 	}, {

@@ -3,51 +3,51 @@ package main
 // ofLiveQueries are faults of live queries.
 var ofLiveQueries = []mutant{
 	{
-		name: "final-before-the-gap", file: "gateway/live/standing/final.go", // which the next point fills
+		name: "final-before-the-gap", file: "gateway/live/incremental/final.go", // which the next point fills
 		old: "	return min(open, c.Time[before-1]+t.interval())\n", new: "	return open\n",
-		test: "gateway/live/follow TestFinalBefore",
+		test: "gateway/live/changefeed TestFinalBefore",
 	}, {
-		name: "one-rate-is-settled", file: "gateway/live/standing/final.go",
+		name: "one-rate-is-settled", file: "gateway/live/incremental/final.go",
 		old: "before < 2:", new: "before < 1:",
-		test: "gateway/live/follow TestFinalBefore_values",
+		test: "gateway/live/changefeed TestFinalBefore_values",
 	}, {
-		name: "merged-cells-unnoticed", file: "gateway/live/follow/kept.go",
+		name: "merged-cells-unnoticed", file: "gateway/live/changefeed/kept.go",
 		old: "				return row, true, true\n", new: "				return row, changed, false\n",
 		test: "TestSplice",
 	}, {
-		name: "late-point-in-a-kept-row", file: "gateway/live/follow/poller.go",
+		name: "late-point-in-a-kept-row", file: "gateway/live/changefeed/poller.go",
 		old: "		p.looked = now\n		p.rewind()\n", new: "		p.looked = now\n",
 		test: "TestPoller_late",
 	}, {
-		name: "clocks-are-right", file: "gateway/live/follow/poller.go",
+		name: "clocks-are-right", file: "gateway/live/changefeed/poller.go",
 		old: "since.Add(-skew-p.delay.known())", new: "since.Add(-skew)",
 		test: "TestPoller_clockBehind",
 	}, {
-		name: "write-told-late", file: "gateway/live/follow/added.go", // after one that removed it
+		name: "write-told-late", file: "gateway/live/changefeed/added.go", // after one that removed it
 		old: "	s.reread[string(row)] = struct{}{}\n", new: "",
 		test: "TestWatched_toldLate",
 	}, {
-		name: "late-point-in-the-last-bucket", file: "gateway/live/standing/extend.go",
+		name: "late-point-in-the-last-bucket", file: "gateway/live/incremental/extend.go",
 		old: " || p.Time[0] <= own.last:", new: ":",
-		test: "gateway/live/follow TestWatched_inOrder",
+		test: "gateway/live/changefeed TestWatched_inOrder",
 	}, {
-		name: "value-of-a-bucket-taken-for-its-points", file: "gateway/live/standing/extend.go",
+		name: "value-of-a-bucket-taken-for-its-points", file: "gateway/live/incremental/extend.go",
 		old: "		own.known = own.known && p.buckets.len() == 0\n", new: "",
 		test: "TestExtend_lastBucket",
 	}, {
-		name: "edges-kept-when-a-series-joins", file: "gateway/live/standing/table.go",
+		name: "edges-kept-when-a-series-joins", file: "gateway/live/incremental/table.go",
 		old: "g.members, g.edges = slices.Insert(g.members, i, s), nil", new: "g.members = slices.Insert(g.members, i, s)",
-		test: "gateway/live/follow TestLaw_watched",
+		test: "gateway/live/changefeed TestLaw_watched",
 	}, {
-		name: "first-rate-forgotten-at-the-edge", file: "gateway/live/standing/edge.go",
+		name: "first-rate-forgotten-at-the-edge", file: "gateway/live/incremental/edge.go",
 		old: "bounds(times, w, rates && e.whole)", new: "bounds(times, w, false)",
-		test: "gateway/live/follow TestWatched_lateBeforeARate",
+		test: "gateway/live/changefeed TestWatched_lateBeforeARate",
 	}, {
-		name: "edge-not-moved", file: "gateway/live/standing/span.go",
+		name: "edge-not-moved", file: "gateway/live/incremental/span.go",
 		old: "		s.group.edges[s.place].set(c)\n", new: "		_ = c\n",
-		test: "gateway/live/follow TestWatched_inOrder",
+		test: "gateway/live/changefeed TestWatched_inOrder",
 	}, {
-		name: "idle-store-not-looked-at", file: "gateway/live/follow/probe.go",
+		name: "idle-store-not-looked-at", file: "gateway/live/changefeed/probe.go",
 		old: "		return unreadable(ctx, err)\n", new: "		return nil\n",
 		test: "TestProbe",
 	},

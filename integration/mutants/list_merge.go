@@ -5,61 +5,61 @@ var ofStates = []mutant{
 	{
 		name: "edge-dropped", file: "pushdown/operator/grouping.go",
 		old: "if !g.ends && s.Time[last]", new: "if len(row.Spans) < 0 && s.Time[last]",
-		test: "gateway/exec TestCutting_oneAnswer",
+		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
-		name: "gap-added-out-of-order", file: "gateway/merge/join.go",
+		name: "gap-added-out-of-order", file: "gateway/query/merge/join.go",
 		old: "exact := j.sharing.AnyOrder || gap && j.sharing.Gaps; !exact", new: "exact := true; !exact",
-		test: "gateway/exec TestCutting_oneAnswer",
+		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
-		name: "salts-added-up", file: "gateway/merge/join.go",
+		name: "salts-added-up", file: "gateway/query/merge/join.go",
 		old: "j.owners[p.at+i] > 1 && !j.sharing.InOrder", new: "j.owners[p.at+i] > 2 && !j.sharing.InOrder",
-		test: "gateway/merge TestStates_several",
+		test: "gateway/query/merge TestStates_several",
 	}, {
-		name: "proof-of-a-sum-ignored", file: "gateway/merge/join.go",
+		name: "proof-of-a-sum-ignored", file: "gateway/query/merge/join.go",
 		old: "return !j.sum.Exact(i)", new: "return false",
-		test: "gateway/exec TestCutting_oneAnswer",
+		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
-		name: "proof-without-late-values", file: "pushdown/aggregate/partial.go",
+		name: "proof-without-late-values", file: "pushdown/operator/aggregate/partial.go",
 		old: "	if p.Low != nil {\n		f.prove(p, at, values)\n	}\n", new: "",
 		test: "TestProof_exact",
 	}, {
-		name: "highest-bit-for-the-lowest", file: "pushdown/aggregate/proof.go",
+		name: "highest-bit-for-the-lowest", file: "pushdown/operator/aggregate/proof.go",
 		old: "	p.Low[i] = min(p.Low[i], o.Low[k])\n", new: "	p.Low[i] = max(p.Low[i], o.Low[k])\n",
 		test: "TestProof_anyOrder",
 	}, {
-		name: "bound-sent-too-small", file: "pushdown/aggregate/proof.go",
+		name: "bound-sent-too-small", file: "pushdown/operator/aggregate/proof.go",
 		old: "math.Ldexp(1, int(high[i]))", new: "math.Ldexp(1, int(high[i])-1)",
 		test: "TestProof_shipped",
 	}, {
-		name: "several-addends-taken-for-one", file: "pushdown/aggregate/proof.go",
+		name: "several-addends-taken-for-one", file: "pushdown/operator/aggregate/proof.go",
 		old: "case len(low) == 0 && live > 1:", new: "case len(low) == 0 && live > 2:",
 		test: "TestProof_shipped",
 	}, {
-		name: "one-bit-too-many", file: "pushdown/aggregate/proof.go",
+		name: "one-bit-too-many", file: "pushdown/operator/aggregate/proof.go",
 		old: "bound < math.Ldexp(1, 53+int(low))", new: "bound <= math.Ldexp(1, 53+int(low))",
 		test: "TestProof_exact",
 	}, {
-		name: "infinite-out-of-order", file: "gateway/merge/join.go",
+		name: "infinite-out-of-order", file: "gateway/query/merge/join.go",
 		old: "if j.m.doubt || j.inexact { // it may be finite in span order", new: "if j.m.doubt { // it may be finite in span order",
 		test: "TestStates_proof",
 	}, {
-		name: "hopeless-sums-read-to-the-end", file: "gateway/merge/states.go",
+		name: "hopeless-sums-read-to-the-end", file: "gateway/query/merge/states.go",
 		old: "if !m.rounding && m.hopeless(p, string(row.Group)) {", new: "if false {",
 		test: "TestStates_proof",
 	}, {
-		name: "unknown-edge-taken-for-zero", file: "gateway/merge/join.go",
+		name: "unknown-edge-taken-for-zero", file: "gateway/query/merge/join.go",
 		old: "if earlier && !a.knowsLast || later && !b.knowsFirst {", new: "if earlier && a.last < 0 || later && b.first < 0 {",
-		test: "gateway/exec TestCutting_oneAnswer",
+		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
-		name: "absent-series-not-filled", file: "gateway/merge/join.go",
+		name: "absent-series-not-filled", file: "gateway/query/merge/join.go",
 		old: "n -= g.listed", new: "n = 0",
-		test: "gateway/exec TestCutting_oneAnswer",
+		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
-		name: "sign-of-zero-ignored", file: "gateway/merge/join.go",
+		name: "sign-of-zero-ignored", file: "gateway/query/merge/join.go",
 		old: "} else if j.fn.Tie(j.sum, k, v) {", new: "} else if v > 0 && j.fn.Tie(j.sum, k, v) {",
-		test: "gateway/exec TestCutting_oneAnswer",
+		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
-		name: "refusal-of-the-merge-ignored", file: "gateway/ask/plan.go",
+		name: "refusal-of-the-merge-ignored", file: "gateway/query/engine/plan.go",
 		old: "errors.Is(err, merge.ErrOrder) ||", new: "errors.Is(err, merge.ErrOrder) && p.Plan == nil ||",
 		test: "gateway TestMode_fallsBack",
 	},
@@ -78,39 +78,39 @@ var ofStates = []mutant{
 // ofTheMerge are faults of merge and arithmetic.
 var ofTheMerge = []mutant{
 	{
-		name: "parts-not-sorted", file: "gateway/merge/merger.go",
+		name: "parts-not-sorted", file: "gateway/query/merge/merger.go",
 		old: "	if !sorted {\n", new: "	if false {\n",
 		test: "TestConformance",
 	}, {
-		name: "spans-not-sorted", file: "gateway/merge/merger.go",
+		name: "spans-not-sorted", file: "gateway/query/merge/merger.go",
 		old: "	slices.SortFunc(m.kept, func(a, b *span) int { return bytes.Compare(a.id, b.id) })\n", new: "	slices.SortFunc(m.kept, func(a, b *span) int { return bytes.Compare(b.id, a.id) })\n",
 		test: "TestConformance",
 	}, {
-		name: "span-that-followed-not-compared", file: "gateway/merge/merger.go",
+		name: "span-that-followed-not-compared", file: "gateway/query/merge/merger.go",
 		old: "sp.id != nil && bytes.Equal(sp.id, id) {", new: "sp.id != nil {",
 		test: "TestConformance",
 	}, {
-		name: "overlap-not-noticed", file: "gateway/merge/columns.go",
+		name: "overlap-not-noticed", file: "gateway/query/merge/columns.go",
 		old: "if ok && first <= last {", new: "if false {",
 		test: "TestOverlap",
 	}, {
-		name: "fill-dropped", file: "gateway/merge/columns.go",
+		name: "fill-dropped", file: "gateway/query/merge/columns.go",
 		old: "	if b.Fills() {\n", new: "	if false {\n",
 		test: "TestConformance",
 	}, {
-		name: "zero-filled-with-nan", file: "pushdown/downsample/fill.go",
+		name: "zero-filled-with-nan", file: "pushdown/operator/downsample/fill.go",
 		old: "	if b.fill == scanplan.FillZero {\n", new: "	if false {\n",
-		test: "gateway/merge TestConformance",
+		test: "gateway/query/merge TestConformance",
 	}, {
-		name: "line-begun-at-the-wrong-end", file: "pushdown/aggregate/interpolate.go",
+		name: "line-begun-at-the-wrong-end", file: "pushdown/operator/aggregate/interpolate.go",
 		old: "out[i] = y0 + float64(x-x0)*dy/dx", new: "out[i] = y1 + float64(x-x0)*dy/dx",
 		test: "TestGroupEqualsNaive",
 	}, {
-		name: "times-of-the-last-group", file: "gateway/merge/columns.go",
+		name: "times-of-the-last-group", file: "gateway/query/merge/columns.go",
 		old: "	c.buckets = shared{}\n", new: "",
 		test: "TestTimes_shared",
 	}, {
-		name: "times-as-many-taken-for-the-same", file: "gateway/merge/memory.go",
+		name: "times-as-many-taken-for-the-same", file: "gateway/query/merge/memory.go",
 		old: "if !slices.Equal(s.last, times) {", new: "if len(s.last) != len(times) || slices.Equal(s.last[:0], times) {",
 		test: "TestTimes_shared",
 	},

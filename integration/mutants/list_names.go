@@ -23,23 +23,23 @@ var ofNames = []mutant{
 		old: "	if g.away.Load() == 0 {\n", new: "	if true {\n",
 		test: "TestWithdraw",
 	}, {
-		name: "names-held-for-nobody", file: "gateway/put/batch.go",
+		name: "names-held-for-nobody", file: "gateway/write/batch.go",
 		old: "if late := b.release(); err == nil && late != nil {", new: "if late := error(nil); err == nil && late != nil {",
 		test: "TestWriter_holds",
 	}, {
-		name: "names-of-before-the-batch-written", file: "gateway/put/batch.go",
+		name: "names-of-before-the-batch-written", file: "gateway/write/batch.go",
 		old: "return s.generation >= b.generation", new: "return true",
 		test: "TestWriter_generations",
 	}, {
-		name: "names-of-series-never-old", file: "gateway/put/series.go",
+		name: "names-of-series-never-old", file: "gateway/write/series.go",
 		old: " || k.generation != s.cfg.Names.Generation()", new: "",
 		test: "TestSeries_generations",
 	}, {
-		name: "names-resolved-before-the-generation-is-read", file: "gateway/put/series.go",
+		name: "names-resolved-before-the-generation-is-read", file: "gateway/write/series.go",
 		old: "		k.generation, k.names = generation, key\n", new: "		k.generation, k.names = s.cfg.Names.Generation(), key\n",
 		test: "TestSeries_generations",
 	}, {
-		name: "names-waited-for-with-points-in-hand", file: "gateway/put/series.go",
+		name: "names-waited-for-with-points-in-hand", file: "gateway/write/series.go",
 		old: "			letGo()\n", new: "",
 		test: "TestBundle_letsGo",
 	}, {
@@ -63,7 +63,7 @@ var ofNames = []mutant{
 		old: "return entryBytes + uint32(len(k.name)+len(u))", new: "return 1",
 		test: "TestDictionary_bytes",
 	}, {
-		name: "spellings-of-any-length-kept", file: "gateway/put/series.go",
+		name: "spellings-of-any-length-kept", file: "gateway/write/series.go",
 		old: "	if len(key) <= 2*len(k.names)+spellingRoom {\n", new: "	if len(key) > 0 {\n",
 		test: "TestSeries_bytes",
 	}, {
@@ -71,11 +71,11 @@ var ofNames = []mutant{
 		old: "seen%lookEvery == 0 && ctx.Err() != nil", new: "seen < 0",
 		test: "TestRows_cancelledWithinBlock",
 	}, {
-		name: "newest-points-looked-for-in-vain", file: "gateway/last/last.go",
+		name: "newest-points-looked-for-in-vain", file: "gateway/metadata/last/last.go",
 		old: "left -= rowsPerRead {\n		if err := ctx.Err(); err != nil {\n			return nil, err\n		}\n", new: "left -= rowsPerRead {\n",
 		test: "TestFind_clientLeaves",
 	}, {
-		name: "lookup-without-an-end", file: "gateway/internal/httpapi/lookup.go",
+		name: "lookup-without-an-end", file: "gateway/api/httpapi/lookup.go",
 		old: "	ctx, cancel := a.within(r)\n", new: "	ctx, cancel := r.Context(), func() {}\n",
 		test: "gateway TestLookups_timeout",
 	},

@@ -3,15 +3,15 @@ package main
 // ofTheWire are faults between gateway and pushdown server.
 var ofTheWire = []mutant{
 	{
-		name: "end-of-stream-error-ignored", file: "pushdown/client/remote.go",
+		name: "end-of-stream-error-ignored", file: "pushdown/rpc/client/remote.go",
 		old: "	if err != nil {\n		return r.client.named(err)\n	}\n	shipped", new: "	_ = err\n	shipped",
 		test: "pushdown TestClient_incomplete",
 	}, {
-		name: "lost-batch-not-counted", file: "pushdown/wire/wire.go",
+		name: "lost-batch-not-counted", file: "pushdown/rpc/wire/wire.go",
 		old: "if c.Batches != batches {", new: "if false {",
 		test: "TestComplete",
 	}, {
-		name: "other-layout-served", file: "pushdown/service.go",
+		name: "other-layout-served", file: "pushdown/rpc/server/service.go",
 		old: "got != want {", new: "got == want+`.` {",
 		test: "pushdown TestDoGet_errors",
 	}, {
@@ -19,19 +19,19 @@ var ofTheWire = []mutant{
 		old: "	dec.DisallowUnknownFields()\n", new: "",
 		test: "TestParseTicket_refusesText",
 	}, {
-		name: "silent-server-waited-for", file: "pushdown/client/remote.go",
+		name: "silent-server-waited-for", file: "pushdown/rpc/client/remote.go",
 		old: "func() { r.cancel(wire.ErrStalled) }", new: "func() {}",
 		test: "pushdown TestDoGet_stall",
 	}, {
-		name: "length-in-a-message-believed", file: "pushdown/client/client.go",
+		name: "length-in-a-message-believed", file: "pushdown/rpc/client/client.go",
 		old: "	opts.Mem = capped{opts.Mem}\n", new: "",
 		test: "pushdown TestClient_badBatches",
 	}, {
-		name: "borders-in-a-message-believed", file: "pushdown/client/sound.go",
+		name: "borders-in-a-message-believed", file: "pushdown/rpc/client/sound.go",
 		old: "if b < last || int(b) > length {", new: "if b < last && int(b) > length {",
 		test: "pushdown TestClient_badBatches",
 	}, {
-		name: "waiting-part-kept-at-the-end", file: "pushdown/shares.go",
+		name: "waiting-part-kept-at-the-end", file: "pushdown/rpc/server/shares.go",
 		old: "	case <-stop:\n", new: "	case <-chan struct{}(nil):\n",
 		test: "pushdown TestServe_drainRefuses",
 	},
@@ -40,35 +40,35 @@ var ofTheWire = []mutant{
 // ofTheLedger are faults of cutting a plan and of adding up its parts.
 var ofTheLedger = []mutant{
 	{
-		name: "attempt-merged-twice", file: "gateway/exec/ledger.go",
+		name: "attempt-merged-twice", file: "gateway/query/dispatch/ledger.go",
 		old: "		l.holes = slices.Replace(l.holes, i, i+1, rest...)\n		return true\n", new: "		if len(rest) == 0 {\n			l.holes = slices.Delete(l.holes, i, i+1)\n		}\n		return true\n",
 		test: "TestLedger",
 	}, {
-		name: "interval-accepted-unwanted", file: "gateway/exec/ledger.go",
+		name: "interval-accepted-unwanted", file: "gateway/query/dispatch/ledger.go",
 		old: "|| !stopsBy(r.Stop, h.Stop)", new: "",
 		test: "TestLedger",
 	}, {
-		name: "hole-not-issued-again", file: "gateway/exec/ledger.go",
+		name: "hole-not-issued-again", file: "gateway/query/dispatch/ledger.go",
 		old: "return len(l.holes) == 0 }", new: "return len(l.holes) <= 1 }",
 		test: "TestRun_chaos",
 	}, {
-		name: "failed-attempt-kept", file: "gateway/exec/run.go", // its late batches are accepted
+		name: "failed-attempt-kept", file: "gateway/query/dispatch/run.go", // its late batches are accepted
 		old: "	if a.err == nil {\n		return r.accept(a)\n", new: "	if a.err == nil || len(a.records) > 0 {\n		return r.accept(a)\n",
 		test: "TestRun_chaos",
 	}, {
-		name: "missing-ranges-not-told", file: "gateway/exec/errors.go",
+		name: "missing-ranges-not-told", file: "gateway/query/dispatch/errors.go",
 		old: "	return &MissingError{Ranges: missing, Err: failure}\n", new: "	return nil\n",
 		test: "TestRun_missing",
 	}, {
-		name: "salt-bucket-left-out", file: "gateway/compile/compile.go",
+		name: "salt-bucket-left-out", file: "gateway/query/plan/compile.go",
 		old: "	for b := range s.Buckets() {\n", new: "	for b := range max(1, s.Buckets()-1) {\n",
 		test: "TestGolden",
 	}, {
-		name: "cut-loses-a-row", file: "gateway/exec/cut.go",
+		name: "cut-loses-a-row", file: "gateway/query/dispatch/cut.go",
 		old: "		start = b\n", new: "		start = append(bytes.Clone(b), 0)\n",
 		test: "TestCut_property",
 	}, {
-		name: "states-of-any-number-of-buckets", file: "gateway/exec/modes.go",
+		name: "states-of-any-number-of-buckets", file: "gateway/query/dispatch/modes.go",
 		old: ".Grid(plan.Downsample) > mostBuckets:", new: ".Grid(plan.Downsample) < 0:",
 		test: "gateway TestMode_manyBuckets",
 	}, {
@@ -76,15 +76,15 @@ var ofTheLedger = []mutant{
 		old: "limit > 0 && need > limit {", new: "limit < 0 {",
 		test: "gateway TestMode_manyBuckets",
 	}, {
-		name: "cut-at-any-hour", file: "gateway/exec/weights.go",
+		name: "cut-at-any-hour", file: "gateway/query/dispatch/weights.go",
 		old: "n > twos {", new: "twos < 0 {",
 		test: "TestCut_movingWindow",
 	}, {
-		name: "cut-by-size-behind-the-end", file: "gateway/exec/weights.go",
+		name: "cut-by-size-behind-the-end", file: "gateway/query/dispatch/weights.go",
 		old: "if float64(h) >= to {", new: "if false {",
 		test: "TestCut_bytesFromBorders",
 	}, {
-		name: "refused-plan-ends-the-query", file: "gateway/exec/errors.go", // a server of another version
+		name: "refused-plan-ends-the-query", file: "gateway/query/dispatch/errors.go", // a server of another version
 		old: "		return inProcess\n", new: "		return inProcess || true\n",
 		test: "TestRun_chaos",
 	},

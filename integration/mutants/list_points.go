@@ -43,11 +43,11 @@ var ofPoints = []mutant{
 		old: ") ^ sign) & mask", new: ") ^ 0*sign) & mask",
 		test: "TestOnlyEven_equalsCellByCell",
 	}, {
-		name: "even-bucket-one-too-many", file: "pushdown/downsample/even.go",
+		name: "even-bucket-one-too-many", file: "pushdown/operator/downsample/even.go",
 		old: "+e.Step-1)/e.Step", new: "+e.Step)/e.Step",
 		test: "TestAppendEven",
 	}, {
-		name: "nan-kept-in-a-sum-of-buckets", file: "pushdown/aggregate/buckets.go",
+		name: "nan-kept-in-a-sum-of-buckets", file: "pushdown/operator/aggregate/buckets.go",
 		old: "	if a != a || b != b || c != c || d != d {\n		return false\n	}\n", new: "",
 		test: "TestBuckets_equalOneByOne",
 	}, {
@@ -55,7 +55,7 @@ var ofPoints = []mutant{
 		old: "t.next < n && bytes.Equal(t.spans[t.next].id, t.key)", new: "t.next < n",
 		test: "TestSpanTable_anyOrder",
 	}, {
-		name: "integer-typed-as-float", file: "gateway/put/point.go",
+		name: "integer-typed-as-float", file: "gateway/write/point.go",
 		old: "	q.Float, q.Width = p.Value.Float, len(value)\n", new: "	q.Float, q.Width = true, len(value)\n",
 		test: "TestWriter_forms",
 	}, {
@@ -63,7 +63,7 @@ var ofPoints = []mutant{
 		old: "	if err := b.SyncWait(); err != nil {\n", new: "	if err := error(nil); err != nil {\n",
 		test: "TestCrash",
 	}, {
-		name: "ack-before-write", file: "gateway/put/writer.go",
+		name: "ack-before-write", file: "gateway/write/writer.go",
 		old: "	err := w.write(r)\n	if !w.takeBack(b) {\n		return // nobody waits for it any more\n	}\n	b.finish(err)\n", new: "	w.takeBack(b)\n	b.finish(nil)\n	err := w.write(r)\n",
 		test: "TestWriter_acknowledgedAfterwards",
 	}, {
@@ -71,7 +71,7 @@ var ofPoints = []mutant{
 		old: "(many || large) &&", new: "(many || large && many) &&",
 		test: "TestIdleFlush",
 	}, {
-		name: "bundle-overtakes-itself", file: "gateway/put/bundle.go",
+		name: "bundle-overtakes-itself", file: "gateway/write/bundle.go",
 		old: "	if b.last != nil {\n", new: "	if false {\n",
 		test: "TestBundle_pushesBack",
 	}, {
@@ -83,19 +83,19 @@ var ofPoints = []mutant{
 		old: "pebble.Sync)", new: "pebble.NoSync)",
 		test: "TestStaged_sync",
 	}, {
-		name: "row-guessed-unchecked", file: "gateway/put/rows.go",
+		name: "row-guessed-unchecked", file: "gateway/write/rows.go",
 		old: " || r.list[at].series != s || r.list[at].base != base", new: "",
 		test: "TestWriter_rows",
 	}, {
-		name: "failed-batch-overwritten", file: "gateway/put/writer.go", // while a late call still sends it
+		name: "failed-batch-overwritten", file: "gateway/write/writer.go", // while a late call still sends it
 		old: "	if err != nil {\n		return\n	}\n	r.reset()\n", new: "	r.reset()\n",
 		test: "TestWriter_failedMemory",
 	}, {
-		name: "member-twice-read", file: "gateway/internal/httpapi/putscan.go",
+		name: "member-twice-read", file: "gateway/api/httpapi/putscan.go",
 		old: " || seen&(1<<member) != 0", new: "",
 		test: "TestScanPoints_left",
 	}, {
-		name: "failed-write-acknowledged", file: "gateway/put/writer.go",
+		name: "failed-write-acknowledged", file: "gateway/write/writer.go",
 		old: "Apply(ctx, w.cfg.Table, mutations); err != nil {\n		return err\n", new: "Apply(ctx, w.cfg.Table, mutations); err != nil {\n		return nil\n",
 		test: "TestWriter_failure",
 	}, {

@@ -52,15 +52,15 @@ var ofTheScan = []mutant{
 // ofSeeking are faults of the memory of seeking.
 var ofSeeking = []mutant{
 	{
-		name: "unknown-heads-not-read", file: "pushdown/seek/heads.go",
+		name: "unknown-heads-not-read", file: "pushdown/operator/access/heads.go",
 		old: "if encoding.UIDNumber(h.tagk) > 1 {", new: "if encoding.UIDNumber(h.tagk) > 1<<40 {",
 		test: "pushdown/operator TestSeek_changesBetweenAsks",
 	}, {
-		name: "known-heads-make-the-rest-unread", file: "pushdown/seek/heads.go", // the empty head lost
+		name: "known-heads-make-the-rest-unread", file: "pushdown/operator/access/heads.go", // the empty head lost
 		old: "stems: [][]byte{tagk}}", new: "stems: nil}",
 		test: "TestHeads_anyRows",
 	}, {
-		name: "ranges-of-one-tag-forgotten", file: "pushdown/seek/heads.go",
+		name: "ranges-of-one-tag-forgotten", file: "pushdown/operator/access/heads.go",
 		old: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) <= 0", new: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) >= 0",
 		test: "TestIntersect",
 	},
@@ -77,7 +77,7 @@ var ofOperators = []mutant{
 		old: "	if f.ends {\n", new: "	if true {\n",
 		test: "TestFusedIsUnfused",
 	}, {
-		name: "memory-bound-ignored", file: "gateway/exec/try.go",
+		name: "memory-bound-ignored", file: "gateway/query/dispatch/try.go",
 		old: "limit > 0 && held > limit", new: "limit > 0 && held < 0",
 		test: "TestRun_errors",
 	}, {

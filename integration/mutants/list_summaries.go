@@ -4,70 +4,70 @@ package main
 // another question.
 var ofSummaries = []mutant{
 	{
-		name: "answer-of-changed-rows", file: "pushdown/summary/cache.go",
+		name: "answer-of-changed-rows", file: "pushdown/resultcache/cache.go",
 		old: "	case e.mark != mark:\n", new: "	case e.mark != mark && e.answer == nil:\n",
 		test: "TestLaw_embedded",
 	}, {
-		name: "answer-to-other-tags", file: "pushdown/summary/key.go",
+		name: "answer-to-other-tags", file: "pushdown/resultcache/key.go",
 		old: "	p.Plan.Ranges = nil\n", new: "	p.Plan.Ranges, p.Plan.Tags = nil, nil\n",
 		test: "TestKey",
 	}, {
-		name: "open-edges-taken-for-closed", file: "pushdown/summary/key.go",
+		name: "open-edges-taken-for-closed", file: "pushdown/resultcache/key.go",
 		old: "			from -= encoding.RowSeconds\n", new: "			from -= 0\n",
 		test: "TestKey_sameAnswer",
 	}, {
-		name: "half-answer-kept", file: "pushdown/summary/operator.go",
+		name: "half-answer-kept", file: "pushdown/resultcache/operator.go",
 		old:  "	case err == nil:\n",
 		new:  "	case err == nil && len(o.kept.batches) == 1:\n		o.cache.put(o.id, o.mark, o.kept)\n	case err == nil:\n",
 		test: "TestOpen_halfRead",
 	}, {
-		name: "answers-are-free", file: "pushdown/summary/replay.go",
+		name: "answers-are-free", file: "pushdown/resultcache/replay.go",
 		old: "r.spent.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes)", new: "r.spent.Spend(ctx, 0, 0)",
 		test: "TestOpen_budget",
 	}, {
-		name: "data-time-overlooked", file: "pushdown/summary/stamps.go",
+		name: "data-time-overlooked", file: "pushdown/resultcache/stamps.go",
 		old: "s.equal > 0 && 2*s.equal >= s.cells", new: "s.equal > s.cells",
 		test: "TestOpen_dataTime",
 	}, {
-		name: "whole-answer-of-changed-rows", file: "pushdown/summary/whole.go",
+		name: "whole-answer-of-changed-rows", file: "pushdown/resultcache/whole.go",
 		old: "	if e.mark != mark {\n", new: "	if e.mark != mark && e.answer == nil {\n",
-		test: "gateway/ask TestLaw_remembers",
+		test: "gateway/query/engine TestLaw_remembers",
 	}, {
-		name: "mark-of-the-last-range", file: "pushdown/summary/whole.go",
+		name: "mark-of-the-last-range", file: "pushdown/resultcache/whole.go",
 		old: "append(binary.AppendUvarint(whole, uint64(len(m))), m...)", new: "append(binary.AppendUvarint(whole[:0], uint64(len(m))), m...)",
 		test: "TestAskWhole",
 	}, {
-		name: "whole-answer-unproven", file: "gateway/exec/whole.go",
+		name: "whole-answer-unproven", file: "gateway/query/dispatch/whole.go",
 		old: "s.SummaryHits+s.SummaryKept == int64(s.Parts)", new: "s.SummaryHits+s.SummaryKept <= int64(s.Parts)",
-		test: "gateway/ask TestRemember_dataTime",
+		test: "gateway/query/engine TestRemember_dataTime",
 	}, {
-		name: "kept-of-data-time", file: "pushdown/summary/operator.go",
+		name: "kept-of-data-time", file: "pushdown/resultcache/operator.go",
 		old: "	case o.done:\n", new: "	case o.verdict == keep:\n",
-		test: "gateway/ask TestRemember_dataTime",
+		test: "gateway/query/engine TestRemember_dataTime",
 	}, {
-		name: "whole-of-servers", file: "gateway/exec/whole.go",
+		name: "whole-of-servers", file: "gateway/query/dispatch/whole.go",
 		old: "	if len(e.cfg.Servers) > 0 {\n", new: "	if len(e.cfg.Servers) > 9 {\n",
 		test: "TestAskWhole",
 	}, {
-		name: "whole-answers-are-free", file: "gateway/ask/remember.go",
+		name: "whole-answers-are-free", file: "gateway/query/engine/remember.go",
 		old: "Spend(ctx, kept.stats.Points, kept.stats.Bytes)", new: "Spend(ctx, 0, 0)",
 		test: "TestRemember_budget",
 	}, {
-		name: "times-not-asked-for-fail", file: "gateway/ask/remember.go",
+		name: "times-not-asked-for-fail", file: "gateway/query/engine/remember.go",
 		old: "return errors.As(err, &infinity) ||", new: "return infinity != nil ||",
 		test: "TestRemember_infinity",
 	}, {
-		name: "window-loses-its-end", file: "gateway/ask/remember.go",
+		name: "window-loses-its-end", file: "gateway/query/engine/remember.go",
 		old: "slices.BinarySearch(p.Time, end+1)", new: "slices.BinarySearch(p.Time, end)",
 		test: "TestLaw_remembers",
 	}, {
 		name: "one-bucket-untrimmed", file: "encoding/scanplan/plan.go",
 		old: "if p.Downsample == nil || !p.Downsample.All {", new: "if p != nil {",
-		test: "gateway/merge TestUntrimmedAnswersAll",
+		test: "gateway/query/merge TestUntrimmedAnswersAll",
 	}, {
 		name: "change-not-counted", file: "pushdown/store/pebble/changes.go",
 		old: "		g.last = c.last\n", new: "",
-		test: "pushdown/summary TestLaw_embedded",
+		test: "pushdown/resultcache TestLaw_embedded",
 	}, {
 		name: "mark-during-a-change", file: "pushdown/store/pebble/changes.go",
 		old: "	if running {\n", new: "	if running && ok && at == 0 {\n",
@@ -79,7 +79,7 @@ var ofSummaries = []mutant{
 	}, {
 		name: "read-point-ignored", file: "pushdown/store/hbase/mark.go",
 		old: "			return v\n", new: "			return min(v, 1)\n",
-		test: "pushdown/summary TestLaw_hbase",
+		test: "pushdown/resultcache TestLaw_hbase",
 	}, {
 		name: "mark-of-the-first-region", file: "pushdown/store/hbase/mark.go",
 		old: "if at = loc.stop; len(at) == 0 ||", new: "if at = loc.stop; len(at) >= 0 ||",
@@ -103,17 +103,17 @@ var ofSummaries = []mutant{
 	}, {
 		name: "clones-at-one-number", file: "pushdown/store/hbase/opening.go",
 		old: "		b = binary.BigEndian.AppendUint64(b, uint64(c.Timestamp))\n", new: "",
-		test: "pushdown/summary TestLaw_hbase",
+		test: "pushdown/resultcache TestLaw_hbase",
 	}, {
 		name: "region-being-opened", file: "pushdown/store/hbase/opening.go",
 		old: "!ok || c.Timestamp != state.Timestamp {", new: "!ok && c.Timestamp != state.Timestamp {",
 		test: "TestRowOfOpening",
 	}, {
-		name: "dropped-answers-stay", file: "pushdown/summary/cache.go",
+		name: "dropped-answers-stay", file: "pushdown/resultcache/cache.go",
 		old: "	clear(c.entries)\n", new: "",
 		test: "TestCache_drop",
 	}, {
-		name: "servers-drop-nothing", file: "gateway/exec/exec.go",
+		name: "servers-drop-nothing", file: "gateway/query/dispatch/exec.go",
 		old: "	return e.book.dropCaches(ctx)\n", new: "	return nil\n",
 		test: "TestExecutor_dropCaches",
 	}, {

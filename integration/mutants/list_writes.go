@@ -52,11 +52,11 @@ var ofWrites = []mutant{
 		old: "if bytes.Compare(rows[0].Key, s.at) < 0 || ", new: "if ",
 		test: "TestScan_otherRows",
 	}, {
-		name: "flush-not-waited-for", file: "gateway/put/writer.go",
+		name: "flush-not-waited-for", file: "gateway/write/writer.go",
 		old: "c.Timeout = 2 * time.Minute", new: "c.Timeout = 30 * time.Second",
 		test: "TestWriter_flushingRegions",
 	}, {
-		name: "abandoned-points-acknowledged", file: "gateway/put/writer.go",
+		name: "abandoned-points-acknowledged", file: "gateway/write/writer.go",
 		old: "		points += b.rows.points()\n		b.finish(errAbandoned)\n	}\n	for", new: "		points += b.rows.points()\n		b.finish(nil)\n	}\n	for",
 		test: "TestWriter_abandon",
 	},

@@ -9,7 +9,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/seek"
+	"downpour/pushdown/operator/access"
 	"downpour/pushdown/store"
 )
 
@@ -57,7 +57,7 @@ func Explain(part *scanplan.Part) Access { return ExplainWith(part, nil) }
 // tag key has the UID 1, the smallest that is ever assigned.
 //
 // What the memory holds changes what a part costs and never what it returns.
-func ExplainWith(part *scanplan.Part, memory *seek.Memory) Access {
+func ExplainWith(part *scanplan.Part, memory *access.Memory) Access {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
 	if b.impossible() {
 		return Access{Nothing: true, Reason: "no tag value is admitted"}
@@ -154,7 +154,7 @@ func (b *accessBuilder) manyTSUIDs(tags [][]byte, rows int64) Access {
 // firstTagOnly tells whether ranges of hour and first tag are sound, and all that
 // the plan's predicates can give: no other tag names its values.
 func (b *accessBuilder) firstTagOnly() bool {
-	return len(seek.Wanted(b.plan)) == 1 && b.tags[0].Op == scanplan.In && (b.plan.Exact || encoding.UIDNumber(b.tags[0].TagK) == 1)
+	return len(access.Wanted(b.plan)) == 1 && b.tags[0].Op == scanplan.In && (b.plan.Exact || encoding.UIDNumber(b.tags[0].TagK) == 1)
 }
 
 // byFirstTag makes ranges of hour and first tag, where that is sound.

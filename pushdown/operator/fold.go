@@ -5,7 +5,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/downsample"
+	"downpour/pushdown/operator/downsample"
 	"downpour/pushdown/store"
 )
 

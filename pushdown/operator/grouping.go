@@ -8,8 +8,8 @@ import (
 
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/aggregate"
-	"downpour/pushdown/memory"
+	"downpour/pushdown/operator/aggregate"
+	"downpour/pushdown/process/memory"
 )
 
 // grouping is the last stage of a partial part: it makes one state per group

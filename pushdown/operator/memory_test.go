@@ -8,9 +8,9 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/memory"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/process/memory"
 )
 
 // heldAtMost runs a part in an account and returns the most that was reserved when

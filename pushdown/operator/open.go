@@ -7,8 +7,8 @@ import (
 
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/downsample"
-	"downpour/pushdown/seek"
+	"downpour/pushdown/operator/access"
+	"downpour/pushdown/operator/downsample"
 	"downpour/pushdown/store"
 )
 
@@ -24,7 +24,7 @@ type Options struct {
 	BlockBytes int
 	// Seek remembers what parts can skip; nil remembers nothing. It is one
 	// for all operators on a store.
-	Seek *seek.Memory
+	Seek *access.Memory
 }
 
 // DefaultFlushBytes is a batch that no message limit refuses and that is large

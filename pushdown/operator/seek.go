@@ -10,7 +10,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/seek"
+	"downpour/pushdown/operator/access"
 	"downpour/pushdown/store"
 )
 
@@ -19,10 +19,10 @@ import (
 // intersected. The pattern remains, for the rows between known heads, as long as
 // there may be many. (In region servers before 2.4.19, 2.5.9 and 2.6.1 it keeps the
 // ranges from seeking, HBASE-28622: they look at every row, as with a pattern alone.)
-func (b *accessBuilder) byHeads(memory *seek.Memory) (Access, bool) {
-	known := memory.Look(seek.Subject(b.part))
+func (b *accessBuilder) byHeads(memory *access.Memory) (Access, bool) {
+	known := memory.Look(access.Subject(b.part))
 	var r rangeList
-	wanted := seek.Wanted(b.plan)
+	wanted := access.Wanted(b.plan)
 	heads, clean := 0, known.Clean && len(known.Heads) == len(wanted) && !b.plan.Exact
 	for i, t := range wanted {
 		h := b.heads(t, known, i)
@@ -32,7 +32,7 @@ func (b *accessBuilder) byHeads(memory *seek.Memory) (Access, bool) {
 		}
 		one := b.tagRanges(h, t.Values)
 		if heads += h.Len(); r != nil {
-			one = seek.Intersect(r, one)
+			one = access.Intersect(r, one)
 		}
 		if r = one; len(r) == 0 {
 			return r.access("", nil), true
@@ -54,10 +54,10 @@ func (b *accessBuilder) byHeads(memory *seek.Memory) (Access, bool) {
 
 // heads are those to be used for the i-th wanted tag: those that are known, else
 // the empty one, nil if even that makes too many ranges.
-func (b *accessBuilder) heads(t scanplan.TagPredicate, known seek.Known, i int) *seek.Heads {
-	choices := []*seek.Heads{seek.NewHeads(b.plan.Schema, t.TagK)}
+func (b *accessBuilder) heads(t scanplan.TagPredicate, known access.Known, i int) *access.Heads {
+	choices := []*access.Heads{access.NewHeads(b.plan.Schema, t.TagK)}
 	if i < len(known.Heads) && known.Heads[i] != nil {
-		choices = []*seek.Heads{known.Heads[i], choices[0]}
+		choices = []*access.Heads{known.Heads[i], choices[0]}
 	}
 	for _, h := range choices {
 		if b.affords(h.Count(len(t.Values))) {
@@ -68,7 +68,7 @@ func (b *accessBuilder) heads(t scanplan.TagPredicate, known seek.Known, i int) 
 }
 
 // tagRanges are the part's ranges for a wanted tag.
-func (b *accessBuilder) tagRanges(h *seek.Heads, values []encoding.UID) (r rangeList) {
+func (b *accessBuilder) tagRanges(h *access.Heads, values []encoding.UID) (r rangeList) {
 	var ranges []store.KeyRange
 	from, to := b.hours()
 	for hour := from; hour < to; hour += encoding.RowSeconds {
@@ -96,13 +96,13 @@ func (b *accessBuilder) affords(each int) bool {
 
 // Note tells a memory how a part went that was executed elsewhere; an operator
 // with a memory tells its own.
-func Note(memory *seek.Memory, part *scanplan.Part, s Stats) {
+func Note(memory *access.Memory, part *scanplan.Part, s Stats) {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
-	if len(seek.Wanted(b.plan)) == 0 || s.Ranges == 0 || b.firstTagOnly() {
+	if len(access.Wanted(b.plan)) == 0 || s.Ranges == 0 || b.firstTagOnly() {
 		return // there is nothing to learn
 	}
 	from, to := b.hours()
-	memory.Note(seek.Subject(b.part), seek.Walk{
+	memory.Note(access.Subject(b.part), access.Walk{
 		From: from, To: to, Ranges: s.Ranges, Looked: s.RowsScanned, Wanted: s.Rows - s.Rejected, Took: s.ScanTime,
 	})
 }
@@ -110,8 +110,8 @@ func Note(memory *seek.Memory, part *scanplan.Part, s Stats) {
 // learn finds out the heads of the wanted tags, if the memory says that it is
 // worth it, and returns how many scans that took. A fault is none of the part's:
 // its own scan will meet it, or not.
-func learn(ctx context.Context, from store.Reader, part *scanplan.Part, memory *seek.Memory) (probes int64) {
-	name := seek.Subject(part)
+func learn(ctx context.Context, from store.Reader, part *scanplan.Part, memory *access.Memory) (probes int64) {
+	name := access.Subject(part)
 	task, ok := memory.Begin(name)
 	if !ok {
 		return 0
@@ -129,16 +129,16 @@ type learner struct {
 	ctx    context.Context
 	from   store.Reader
 	part   *scanplan.Part
-	task   seek.Task
+	task   access.Task
 	hour   []byte // salt, metric and base time
 	probes int64
 }
 
-func (l *learner) learn() (heads []*seek.Heads, err error) {
+func (l *learner) learn() (heads []*access.Heads, err error) {
 	if ok, err := l.findHour(); err != nil || !ok {
 		return nil, err
 	}
-	for _, t := range seek.Wanted(&l.part.Plan) {
+	for _, t := range access.Wanted(&l.part.Plan) {
 		h, err := l.heads(t.TagK)
 		if err != nil {
 			return nil, err
@@ -171,8 +171,8 @@ func (l *learner) findHour() (bool, error) {
 }
 
 // heads are those of a tag key in the hour, nil if they are too many.
-func (l *learner) heads(tagk encoding.UID) (*seek.Heads, error) {
-	h := seek.NewHeads(l.part.Plan.Schema, tagk)
+func (l *learner) heads(tagk encoding.UID) (*access.Heads, error) {
+	h := access.NewHeads(l.part.Plan.Schema, tagk)
 	stop := encoding.Behind(l.hour)
 	for at := l.hour; at != nil; {
 		key, err := l.first(at, stop)

@@ -13,8 +13,8 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/access"
 	"downpour/pushdown/operator/operatortest"
-	"downpour/pushdown/seek"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/pebble"
 )
@@ -123,7 +123,7 @@ func TestSeek_changesBetweenAsks(t *testing.T) {
 			s.SaltWidth, s.SaltBuckets = 1, 3
 		}
 		table := &changing{Store: &operatortest.Store{}, schema: s}
-		memory := seek.NewMemory()
+		memory := access.NewMemory()
 		plans := []scanplan.Plan{drawPlan(t, s), drawPlan(t, s), drawPlan(t, s)}
 		for range rapid.IntRange(2, 8).Draw(t, "asks") {
 			table.change(t)
@@ -131,7 +131,7 @@ func TestSeek_changesBetweenAsks(t *testing.T) {
 			walked := rapid.IntRange(0, 2).Draw(t, "much looked at") == 0
 			for _, part := range cutParts(t, plan) {
 				if walked {
-					memory.Note(seek.Subject(part), seek.Walk{From: base, To: base + 4*3600, Ranges: 1, Looked: 10_000})
+					memory.Note(access.Subject(part), access.Walk{From: base, To: base + 4*3600, Ranges: 1, Looked: 10_000})
 				}
 				want, _, err := read(t, reading{table}, part, operator.Options{})
 				if err != nil {
@@ -191,7 +191,7 @@ func TestSeek_oneOfMany(t *testing.T) {
 	st := embedded(t)
 	centres(t, st, 1, 1000, 4)
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+6*3600)
-	ask := func(name string, memory *seek.Memory, looked, probes int64, tags ...scanplan.TagPredicate) {
+	ask := func(name string, memory *access.Memory, looked, probes int64, tags ...scanplan.TagPredicate) {
 		t.Helper()
 		plan.Tags = tags
 		spans, stats, err := read(t, st, whole(plan), operator.Options{Seek: memory})
@@ -208,7 +208,7 @@ func TestSeek_oneOfMany(t *testing.T) {
 	centre := scanplan.TagPredicate{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(2)}}
 	host := scanplan.TagPredicate{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(18)}}
 	ask("first tag", nil, 1500, 0, centre)
-	memory := seek.NewMemory()
+	memory := access.NewMemory()
 	ask("second tag, at first", memory, 6000, 0, host)
 	ask("second tag, then", memory, 6, 6, host)
 	ask("second tag, again", memory, 6, 0, host)
@@ -251,14 +251,14 @@ func TestSeek_learnsAllHeads(t *testing.T) {
 	m := table(all...)
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+24*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(4), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
-	memory := seek.NewMemory()
-	memory.Note(seek.Subject(whole(plan)), seek.Walk{From: base, To: base + 24*3600, Looked: 100_000})
+	memory := access.NewMemory()
+	memory.Note(access.Subject(whole(plan)), access.Walk{From: base, To: base + 24*3600, Looked: 100_000})
 	spans, _, err := read(t, m, whole(plan), operator.Options{Seek: memory})
 	if err != nil || len(spans) != 3 {
 		t.Errorf("%d series, %v", len(spans), err)
 	}
 	// None; (1,1); (1,1)(2,1); (1,1)(3,7); (1,2).
-	if known := memory.Look(seek.Subject(whole(plan))); !known.Clean || len(known.Heads) != 1 || known.Heads[0].Len() != 5 {
+	if known := memory.Look(access.Subject(whole(plan))); !known.Clean || len(known.Heads) != 1 || known.Heads[0].Len() != 5 {
 		t.Errorf("known is %+v", known)
 	}
 }
@@ -268,8 +268,8 @@ func TestSeek_learningFails(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(2, 1), operatortest.Tag(3, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
-	memory := seek.NewMemory()
-	memory.Note(seek.Subject(whole(plan)), seek.Walk{From: base, To: base + 3600, Looked: 10_000})
+	memory := access.NewMemory()
+	memory.Note(access.Subject(whole(plan)), access.Walk{From: base, To: base + 3600, Looked: 10_000})
 	failed := false
 	m.Fail = func(context.Context, int) error {
 		if !failed {
@@ -282,7 +282,7 @@ func TestSeek_learningFails(t *testing.T) {
 	if err != nil || len(spans) != 1 || stats.Probes != 1 || !failed {
 		t.Errorf("%d series, %d probes, failed %t, %v", len(spans), stats.Probes, failed, err)
 	}
-	if memory.Look(seek.Subject(whole(plan))).Heads != nil {
+	if memory.Look(access.Subject(whole(plan))).Heads != nil {
 		t.Error("heads are known")
 	}
 }

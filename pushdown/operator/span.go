@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"downpour/encoding"
-	"downpour/pushdown/downsample"
+	"downpour/pushdown/operator/downsample"
 )
 
 // spanTable knows the spans met so far. Rows come hour by hour, in each in the

@@ -12,7 +12,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/memory"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
 

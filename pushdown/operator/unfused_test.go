@@ -10,7 +10,7 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
-	"downpour/pushdown/downsample"
+	"downpour/pushdown/operator/downsample"
 )
 
 // Downsample returns an operator that downsamples the points of in as the plan

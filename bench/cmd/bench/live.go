@@ -13,7 +13,7 @@ import (
 	"downpour/bench/progress"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/tables"
+	"downpour/gateway/metadata/tables"
 	"downpour/gateway/uid"
 	"downpour/integration/e2e"
 )

@@ -17,7 +17,7 @@ import (
 	"downpour/bench/report"
 	"downpour/bench/workload"
 	"downpour/encoding"
-	"downpour/gateway/put"
+	"downpour/gateway/write"
 )
 
 func generate(ctx context.Context, s *session) error {
@@ -48,11 +48,11 @@ func generate(ctx context.Context, s *session) error {
 	return err
 }
 
-var forms = map[string]put.Form{"cells": put.Cells, "compacted": put.Multi, "appended": put.Appended}
+var forms = map[string]write.Form{"cells": write.Cells, "compacted": write.Multi, "appended": write.Appended}
 
 // form is the form of rows that a flag names; by default the one that a store
 // usually has.
-func form(name, address string) (put.Form, error) {
+func form(name, address string) (write.Form, error) {
 	if name == "" {
 		name = "compacted"
 		if strings.HasPrefix(address, "pebble:") {

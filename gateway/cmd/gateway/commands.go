@@ -12,8 +12,8 @@ import (
 	"syscall"
 
 	"downpour/gateway"
-	"downpour/gateway/tools"
-	"downpour/pushdown/auth"
+	"downpour/gateway/admin/tools"
+	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
 )

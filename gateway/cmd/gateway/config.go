@@ -8,8 +8,8 @@ import (
 	"github.com/caarlos0/env/v9"
 
 	"downpour/gateway"
-	"downpour/gateway/opentsdbconf"
-	"downpour/pushdown/settings"
+	"downpour/gateway/admin/opentsdbconf"
+	"downpour/pushdown/process/settings"
 )
 
 // environment is the process's, by name.

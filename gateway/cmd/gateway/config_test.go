@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"downpour/gateway"
-	"downpour/gateway/tools"
-	"downpour/pushdown/settings"
+	"downpour/gateway/admin/tools"
+	"downpour/pushdown/process/settings"
 )
 
 // Every program knows every variable of the gateway's, or starting a pushdown

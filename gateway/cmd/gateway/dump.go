@@ -3,7 +3,7 @@ package main
 import (
 	"io"
 
-	"downpour/pushdown/settings"
+	"downpour/pushdown/process/settings"
 
 	"github.com/caarlos0/env/v9"
 )

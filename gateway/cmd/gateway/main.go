@@ -23,9 +23,9 @@ import (
 	"time"
 
 	"downpour/gateway"
-	"downpour/gateway/tables"
-	"downpour/pushdown/heap"
-	"downpour/pushdown/settings"
+	"downpour/gateway/metadata/tables"
+	"downpour/pushdown/process/heap"
+	"downpour/pushdown/process/settings"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
 )

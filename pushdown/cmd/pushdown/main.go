@@ -17,13 +17,13 @@ import (
 
 	"github.com/caarlos0/env/v9"
 
-	"downpour/pushdown"
-	"downpour/pushdown/auth"
-	"downpour/pushdown/heap"
-	"downpour/pushdown/settings"
+	"downpour/pushdown/process/heap"
+	"downpour/pushdown/process/settings"
+	"downpour/pushdown/resultcache"
+	"downpour/pushdown/rpc/auth"
+	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
-	"downpour/pushdown/summary"
 )
 
 func main() {
@@ -88,7 +88,7 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 }
 
 // assemble builds the server and opens its store.
-func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store.Store, error) {
+func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, store.Store, error) {
 	tls, err := cfg.ServerTLS()
 	if err != nil {
 		return nil, nil, err
@@ -110,9 +110,9 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*pushdown.Server, store
 		return nil, nil, errors.Join(err, st.Close())
 	}
 	heap.Limit(pool.Total() - cfg.OutsideHeap())
-	server, err := pushdown.NewServer(pushdown.Config{
+	server, err := server.NewServer(server.Config{
 		Program: program(), Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
-		Allow: allow(tokens), TLS: tls, Summaries: summary.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Log: log,
+		Allow: allow(tokens), TLS: tls, Summaries: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Log: log,
 	}, st)
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())

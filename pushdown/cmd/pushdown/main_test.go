@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/pushdown/auth"
-	"downpour/pushdown/auth/authtest"
-	"downpour/pushdown/client"
-	"downpour/pushdown/settings"
+	"downpour/pushdown/process/settings"
+	"downpour/pushdown/rpc/auth"
+	"downpour/pushdown/rpc/auth/authtest"
+	"downpour/pushdown/rpc/client"
 )
 
 // clean removes variables of ours from the test's environment.

@@ -1,0 +1,184 @@
+package opentsdbconf
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/pushdown/process/settings"
+)
+
+// translate is a file's variables beside environ's, and its notes.
+func translate(t *testing.T, text string, environ map[string]string) (map[string]string, []string) {
+	t.Helper()
+	c, err := Parse("tsdb.conf", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, notes, err := c.Environment(environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return merged, notes
+}
+
+// A file as it is found in the wild: comments, both separators, keys that mean
+// nothing here.
+func TestConf_Environment(t *testing.T) {
+	merged, notes := translate(t, `
+# --------- NETWORK ----------
+tsd.network.port = 4243
+tsd.network.bind=0.0.0.0
+! tsd.network.worker_threads = 8
+tsd.network.tcp_no_delay = true
+
+tsd.http.staticroot = /usr/share/opentsdb/static/
+tsd.http.request.cors_domains : http://a:80,http://b
+tsd.core.auto_create_metrics = Yes
+tsd.core.auto_create_tagvs = 0
+tsd.core.tag.allow_specialchars = \u003a;
+tsd.core.timezone = Europe/Berlin
+tsd.storage.salt.width 1
+tsd.query.limits.data_points.default = 5
+tsd.query.limits.overrides.config = /etc/limits.json
+tsd.storage.salt.buckets = \
+    8
+tsd.storage.fix_duplicates = true
+tsd.storage.enable_compaction = false
+tsd.storage.hbase.data_table = prod-tsdb
+tsd.storage.hbase.zk_quorum = zk1:2182, zk2
+tsd.storage.hbase.zk_basedir = /hbase-unsecure
+tsd.storage.hbase.scanner.maxNumRows = 256
+tsd.mode = ro
+tsd.query.timeout = 0
+tsd.my.plugin = x
+`, map[string]string{"DOWNPOUR_SALT_BUCKETS": "16", "DOWNPOUR_TIMEZONE": "", "HOME": "/root"})
+	want := map[string]string{
+		"HOME": "/root", "DOWNPOUR_SALT_BUCKETS": "16",
+		"DOWNPOUR_LISTEN": "0.0.0.0:4243", "DOWNPOUR_ALLOW_ORIGINS": "http://a:80,http://b",
+		"DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_AUTO_TAGVS": "false", "DOWNPOUR_ALLOW_SPECIALCHARS": ":;",
+		"DOWNPOUR_TIMEZONE": "Europe/Berlin", "DOWNPOUR_SALT_WIDTH": "1", "DOWNPOUR_FIX_DUPLICATES": "true",
+		"DOWNPOUR_TABLE_DATA": "prod-tsdb", "DOWNPOUR_STORE": "hbase:zk1:2182,zk2/hbase-unsecure", "DOWNPOUR_MODE": "ro",
+		"DOWNPOUR_LIMIT_POINTS": "5", "DOWNPOUR_LIMIT_OVERRIDES": "/etc/limits.json",
+	}
+	if diff := cmp.Diff(want, merged); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{
+		"tsdb.conf: tsd.http.staticroot = /usr/share/opentsdb/static/ is not honoured: the web page is Downpour's own",
+		"tsdb.conf: tsd.my.plugin = x is not honoured: it is not known",
+		"tsdb.conf: tsd.network.tcp_no_delay = true is not honoured: it tunes OpenTSDB and changes no answer",
+		"tsdb.conf: tsd.query.timeout = 0 is not honoured: DOWNPOUR_QUERY_TIMEOUT keeps its default: no bound at all is not allowed",
+		"tsdb.conf: tsd.storage.hbase.scanner.maxNumRows = 256 is not honoured: it tunes OpenTSDB and changes no answer",
+		"tsdb.conf: tsd.storage.salt.buckets = 8 is not honoured: DOWNPOUR_SALT_BUCKETS is set",
+	}, notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestConf_Environment_store(t *testing.T) {
+	f := func(text, store string, environ map[string]string, notes int) {
+		t.Helper()
+		merged, got := translate(t, text, environ)
+		if merged["DOWNPOUR_STORE"] != store || len(got) != notes {
+			t.Errorf("%q: DOWNPOUR_STORE=%s and notes %q, want %s and %d", text, merged["DOWNPOUR_STORE"], got, store, notes)
+		}
+	}
+	f("tsd.storage.hbase.zk_quorum=a", "hbase:a/hbase", nil, 0)
+	f("tsd.storage.hbase.zk_basedir=/b", "hbase:localhost/b", nil, 0)
+	f("tsd.storage.hbase.zk_quorum=a", "pebble:x", map[string]string{"DOWNPOUR_STORE": "pebble:x"}, 1)
+	f("", "pebble:x", map[string]string{"DOWNPOUR_STORE": "pebble:x"}, 0)
+	f("", "", nil, 1) // the default is kept, and that is told
+}
+
+func TestConf_Environment_listen(t *testing.T) {
+	set := map[string]string{"DOWNPOUR_STORE": "pebble:x"}
+	f := func(text, listen string, notes int) {
+		t.Helper()
+		merged, got := translate(t, text, set)
+		if merged["DOWNPOUR_LISTEN"] != listen || len(got) != notes {
+			t.Errorf("%q: DOWNPOUR_LISTEN=%s and notes %q, want %s and %d", text, merged["DOWNPOUR_LISTEN"], got, listen, notes)
+		}
+	}
+	f("", "", 0)
+	f("tsd.network.port=1", "127.0.0.1:1", 1)
+	f("tsd.network.bind=10.0.0.1", "10.0.0.1:4242", 0)
+	f("tsd.network.bind=::1\ntsd.network.port=2", "[::1]:2", 0)
+}
+
+func TestConf_Environment_timeout(t *testing.T) {
+	merged, notes := translate(t, "tsd.query.timeout = 2500", map[string]string{"DOWNPOUR_STORE": "pebble:x"})
+	if merged["DOWNPOUR_QUERY_TIMEOUT"] != "2500ms" || len(notes) != 0 {
+		t.Errorf("%q, notes %q", merged["DOWNPOUR_QUERY_TIMEOUT"], notes)
+	}
+}
+
+// Values that cannot be read are all told, with their keys.
+func TestConf_Environment_wrong(t *testing.T) {
+	c, err := Parse("tsdb.conf", []byte("tsd.storage.salt.width=x\ntsd.mode=rx\ntsd.network.port=99999\ntsd.storage.max_tags=-1\ntsd.http.request.cors_domains=http://a,localhost\ntsd.storage.hbase.uid_table="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = c.Environment(nil)
+	for _, want := range []string{"tsd.storage.salt.width: got \"x\"", "tsd.mode", "tsd.network.port", `cors_domains: got "http://a,localhost", want * or origins`, "tsd.storage.max_tags", "tsd.storage.hbase.uid_table"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// A key that only says what Downpour does anyway is no note; one that asks for
+// something else is.
+func TestConf_Environment_constant(t *testing.T) {
+	set := map[string]string{"DOWNPOUR_STORE": "pebble:x"}
+	for key, c := range constant {
+		for _, value := range []string{"true", "false", "0", "7"} {
+			_, notes := translate(t, key+"="+value, set)
+			want := 1
+			if c.value == value || c.value == "false" && (value == "0" || value == "7") {
+				want = 0
+			}
+			if len(notes) != want {
+				t.Errorf("%s=%s: notes %q, want %d", key, value, notes, want)
+			}
+		}
+	}
+}
+
+// Every variable that a key becomes is one that a program reads.
+func TestHonoured_known(t *testing.T) {
+	for key, r := range honoured {
+		if !slices.Contains(settings.Known(), r.variable) {
+			t.Errorf("%s becomes %s, which nothing reads", key, r.variable)
+		}
+		if _, ok := constant[key]; ok {
+			t.Errorf("%s is in both tables", key)
+		}
+	}
+}
+
+// Whatever a file holds, every key of it is a variable, a note or an error.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("tsd.network.port = 4242\ntsd.mode: ro\n# x\na\\\n b = \\u00e9"))
+	f.Add([]byte("tsd.storage.hbase.zk_quorum=a,,b\ntsd.network.bind=[::1]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := Parse("f", text)
+		if err != nil {
+			return
+		}
+		merged, notes, err := c.Environment(map[string]string{"DOWNPOUR_STORE": "pebble:x"})
+		for key := range c.values {
+			told := slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, key+" = ") })
+			told = told || err != nil && strings.Contains(err.Error(), key)
+			_, used := merged[honoured[key].variable]
+			if k, ok := constant[key]; ok && k.is(c.values[key]) {
+				continue
+			}
+			if !told && !used && !slices.Contains(composed, key) {
+				t.Errorf("%q is passed over: %q, %v", key, notes, err)
+			}
+		}
+	})
+}

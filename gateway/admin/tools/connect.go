@@ -1,0 +1,108 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"downpour/encoding"
+	"downpour/gateway/metadata/meta"
+	"downpour/gateway/metadata/tables"
+	"downpour/gateway/uid"
+	"downpour/gateway/write"
+	"downpour/pushdown/store"
+)
+
+// connection is how a call reaches the data: the store itself, or a gateway that
+// has it.
+type connection struct {
+	store   Store // nil: by way of remote
+	names   *uid.Dictionary
+	tracker *meta.Tracker // nil if writing records nothing
+	remote  *remote
+}
+
+// connect opens the store, or finds the gateway that has it open. create is for
+// commands that write: an embedded store may be made, and what is written is
+// recorded in the meta data as puts are.
+func (c *call) connect(ctx context.Context, create bool) (*connection, error) {
+	if c.gateway != "" {
+		r := newRemote(c.gateway, c.Tokens, c.TLS)
+		return &connection{remote: r}, r.check(ctx, "")
+	}
+	st, err := c.Open(create)
+	if errors.Is(err, store.ErrLocked) {
+		return c.connectRemote(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkStore(ctx, st, create); err != nil {
+		st.Close()
+		return nil, err
+	}
+	conn := &connection{store: st}
+	conn.names = uid.New(uid.Config{Store: st, Table: c.Tables.UID, Schema: c.Schema, MaxName: c.MaxName, Shared: !c.Embedded, Assigned: conn.assigned})
+	if create && (c.Meta.Tracking || c.Meta.RealtimeUID) {
+		tables := meta.Config{Store: st, UIDTable: c.Tables.UID, MetaTable: c.Tables.Meta, Schema: c.Schema, Names: conn.names}
+		conn.tracker = meta.NewTracker(meta.TrackerConfig{Config: tables, Flags: c.Meta})
+	}
+	return conn, nil
+}
+
+// assigned tells the tracker of a UID given.
+func (c *connection) assigned(kind encoding.UIDKind, name string, u encoding.UID) {
+	if c.tracker != nil {
+		c.tracker.Assigned(kind, name, u)
+	}
+}
+
+// observer is the tracker as a writer sees it; nil if there is none.
+func (c *connection) observer() write.Observer {
+	if c.tracker == nil {
+		return nil
+	}
+	return c.tracker
+}
+
+func (c *call) connectRemote(ctx context.Context) (*connection, error) {
+	r := newRemote(c.Gateway, c.Tokens, c.TLS)
+	if err := r.check(ctx, c.Store); err != nil {
+		return nil, fmt.Errorf("%s is in use by another process, and its gateway cannot be asked (name it with -gateway URL or DOWNPOUR_LISTEN): %w", c.Store, err)
+	}
+	return &connection{remote: r}, nil
+}
+
+// checkStore makes sure of tables and layout, as a gateway does at its start.
+func (c *call) checkStore(ctx context.Context, st Store, create bool) error {
+	if create && c.Embedded {
+		if err := tables.Create(ctx, st, tables.Specs(c.Tables, c.Schema, "NONE")); err != nil {
+			return err
+		}
+	}
+	err := tables.Check(ctx, st, c.Tables)
+	if err == nil {
+		err = tables.CheckLayout(ctx, st, c.Tables.Data, c.Schema)
+	}
+	if errors.Is(err, store.ErrDamaged) { // other rows can be read
+		fmt.Fprintf(c.Err, "the layout of the tables is not checked: %v\n", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("DOWNPOUR_STORE=%s: %w", c.Store, err)
+	}
+	return nil
+}
+
+// close lets go of the store.
+func (c *connection) close() error {
+	if c.store == nil {
+		c.remote.close()
+		return nil
+	}
+	var err error
+	if c.tracker != nil {
+		err = c.tracker.Close()
+	}
+	return errors.Join(err, c.store.Close())
+}

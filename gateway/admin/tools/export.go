@@ -1,0 +1,244 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/engine"
+	"downpour/gateway/query/plan"
+	"downpour/gateway/uid"
+	"downpour/pushdown/operator/aggregate"
+)
+
+func exportFlags(f *flag.FlagSet, o *options) {
+	f.StringVar(&o.output, "o", "", "file to write, compressed if its name ends with .gz; otherwise standard output")
+	f.BoolVar(&o.all, "all", false, "export every metric, instead of those named, with the list of all names, annotations and meta data")
+	f.BoolVar(&o.plain, "plain", false, "with -all, write points alone: OpenTSDB's import refuses the other lines")
+}
+
+// export writes the points of metrics as import lines: an integer as an integer,
+// a float as a float, seconds as seconds and milliseconds as milliseconds. With
+// -all a list of all names in the order of their UIDs goes before them, and
+// remarks among and behind them:
+//
+//	#uid metrics sys.cpu.user
+//
+// Import gives UIDs in that order, and with it series have the order in which
+// they are aggregated: answers are the same there, to the last bit of a sum.
+func export(ctx context.Context, c *call) (err error) {
+	wish, err := c.exportArguments()
+	if err != nil {
+		return err
+	}
+	conn, err := c.connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.close()) }()
+	out, err := c.openOutput()
+	if err != nil {
+		return err
+	}
+	var counts exportCounts
+	if conn.store != nil {
+		counts, err = c.exportAll(ctx, conn, wish, out)
+	} else {
+		counts, err = conn.remote.export(ctx, wish, out)
+	}
+	if err != nil {
+		return errors.Join(err, out.abort())
+	}
+	if err := out.finish(); err != nil {
+		return err
+	}
+	counts.tell(c.Err)
+	return nil
+}
+
+// exportWish says what to export.
+type exportWish struct {
+	times      [2]string // start, and end or ""
+	metrics    []string  // with their filters
+	all, plain bool
+}
+
+// exportCounts say what was written, and what a line cannot hold.
+type exportCounts struct {
+	Metrics int   `json:"metrics"`
+	Points  int64 `json:"points"`
+	Remarks int64 `json:"remarks"`
+	// Left out:
+	Notes      int64 `json:"notes"`      // annotations, where points alone are written
+	Skipped    int64 `json:"skipped"`    // cells that are no points
+	Unwritable int64 `json:"unwritable"` // points that no import takes
+	Unsaid     int64 `json:"unsaid"`     // annotations and meta data that no line holds
+}
+
+// tell prints counts.
+func (n *exportCounts) tell(w io.Writer) {
+	fmt.Fprintf(w, "%d points of %d metrics exported", n.Points, n.Metrics)
+	if n.Remarks > 0 {
+		fmt.Fprintf(w, ", %d annotations and meta data", n.Remarks)
+	}
+	fmt.Fprintln(w)
+	for _, left := range []struct {
+		n    int64
+		what string
+	}{
+		{n.Notes, "annotations (-all takes them)"},
+		{n.Skipped, "cells that are no points (histograms and others)"},
+		{n.Unwritable, "points that no import takes (not a number, infinite, milliseconds before March 1970)"},
+		{n.Unsaid, "annotations and meta data that are broken, longer than a line, or of names that are gone"},
+	} {
+		if left.n > 0 {
+			fmt.Fprintf(w, "left out: %d %s\n", left.n, left.what)
+		}
+	}
+}
+
+// exportAll writes what is wished from the store.
+func (c *call) exportAll(ctx context.Context, conn *connection, wish exportWish, out io.Writer) (exportCounts, error) {
+	x := newExporter(c, conn, out)
+	x.noting = wish.all && !wish.plain
+	metrics := wish.metrics
+	if wish.all {
+		var err error
+		if metrics, err = c.allNames(ctx, conn, out, !wish.plain); err != nil {
+			return x.counts, err
+		}
+	}
+	for _, m := range metrics {
+		if err := x.metric(ctx, wish.times, m); err != nil {
+			return x.counts, fmt.Errorf("%s: %w", m, err)
+		}
+	}
+	x.counts.Metrics = len(metrics)
+	if !x.noting {
+		return x.counts, nil
+	}
+	return x.counts, x.rest(ctx, wish.times)
+}
+
+// exportArguments tells times, an aggregator and metrics apart. As with tsdb
+// scan the aggregator may be given and means nothing.
+func (c *call) exportArguments() (wish exportWish, err error) {
+	wish.all, wish.plain = c.all, c.plain
+	if len(c.args) == 0 {
+		return wish, c.usage("START is missing")
+	}
+	wish.times[0] = c.args[0]
+	rest := c.args[1:]
+	if len(rest) > 0 && c.isTime(rest[0]) {
+		wish.times[1], rest = rest[0], rest[1:]
+	}
+	if len(rest) > 1 {
+		if _, ok := aggregate.Lookup(scanplan.Aggregator(rest[0])); ok {
+			rest = rest[1:]
+		}
+	}
+	wish.metrics = joinTags(rest)
+	if c.all != (len(wish.metrics) == 0) {
+		return wish, c.usage("got %d metrics, want some, or -all", len(wish.metrics))
+	}
+	return wish, nil
+}
+
+// joinTags adds "tag=value" words to the metric before them, as tsdb has them.
+func joinTags(words []string) (metrics []string) {
+	for _, w := range words {
+		n := len(metrics)
+		switch {
+		case n == 0 || strings.Contains(w, "{") || !strings.Contains(w, "="):
+			metrics = append(metrics, w)
+		case strings.HasSuffix(metrics[n-1], "}"):
+			metrics[n-1] = strings.TrimSuffix(metrics[n-1], "}") + "," + w + "}"
+		default:
+			metrics[n-1] += "{" + w + "}"
+		}
+	}
+	return metrics
+}
+
+// isTime tells whether a word reads as a time and not as an aggregator or
+// metric. Source: CliQuery.parseCommandLineQuery.
+func (c *call) isTime(w string) bool {
+	_, err := c.parser().URI(url.Values{"start": {"1"}, "end": {w}, "m": {"sum:m"}})
+	var refused *query.Error
+	return err == nil || errors.As(err, &refused) && strings.Contains(refused.Message, "End time")
+}
+
+func (c *call) parser() query.Parser { return query.Parser{Now: c.Now(), Zone: c.Zone} }
+
+// allNames lists every metric, and, if asked to, writes the list of all names.
+func (c *call) allNames(ctx context.Context, conn *connection, out io.Writer, list bool) (metrics []string, err error) {
+	for _, kind := range everyKind {
+		entries, err := namesInOrder(ctx, conn, kind, anyName)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if kind == encoding.UIDMetric {
+				metrics = append(metrics, e.Name)
+			}
+			if !list {
+				continue
+			}
+			if err := checkName(e.Name); err != nil {
+				return nil, err
+			}
+			if _, err := fmt.Fprintf(out, "%s %s %s\n", nameMark, kind, e.Name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return metrics, nil
+}
+
+// namesInOrder are the names of a kind that are wanted, by UID.
+func namesInOrder(ctx context.Context, conn *connection, kind encoding.UIDKind, wanted func(name string) bool) (entries []uid.Entry, err error) {
+	for e, err := range conn.names.Each(ctx, kind, "") {
+		if err != nil {
+			return nil, err
+		}
+		if wanted(e.Name) {
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(entries, func(a, b uid.Entry) int { return bytes.Compare(a.UID, b.UID) })
+	return entries, nil
+}
+
+func anyName(string) bool { return true }
+
+// engine answers queries on the store, in process.
+func (c *call) engine(conn *connection) *engine.Engine {
+	return engine.New(engine.Config{Names: conn.names, Exec: dispatch.New(dispatch.Config{Store: conn.store}), Compile: c.Compile})
+}
+
+// plan compiles the query for one metric's series, none of them aggregated.
+func (c *call) plan(ctx context.Context, conn *connection, times [2]string, metric string) (*plan.Compiled, error) {
+	values := url.Values{"start": {times[0]}, "m": {"none:" + metric}}
+	if times[1] != "" {
+		values.Set("end", times[1])
+	}
+	q, err := c.parser().URI(values)
+	if err != nil {
+		return nil, err
+	}
+	plans, err := c.engine(conn).Plans(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return plans[0], nil
+}

@@ -1,0 +1,305 @@
+package tools_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/gateway/admin/tools"
+	"downpour/pushdown/store"
+)
+
+// lines are points of two series, one a second.
+func lines(from, to int) string {
+	var b strings.Builder
+	for i := from; i < to; i++ {
+		fmt.Fprintf(&b, "sys.cpu %d %d host=web%d\n", 1356998400+i, i, i%2)
+	}
+	return b.String()
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "in.txt")
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func (p *place) failTool(want, name string, args ...string) {
+	p.Helper()
+	if err := p.tool("http://127.0.0.1:1", nil, name, args...); err == nil || !strings.Contains(err.Error(), want) {
+		p.Errorf("%s %q: got %v, want %q", name, args, err, want)
+	}
+}
+
+// said fails unless the last tool wrote text to both outputs together.
+func (p *place) said(text string) {
+	p.Helper()
+	if all := p.out.String() + p.errs.String(); !strings.Contains(all, text) {
+		p.Errorf("got %q, want %q", all, text)
+	}
+}
+
+// A refused line ends the import in front of it, and the next run begins there,
+// the line corrected or not.
+func TestImport_stopsAtRefusedLine(t *testing.T) {
+	for name, bad := range map[string]string{"form": "sys.cpu 1356998500 x host=a", "name": "sys.cpu! 1356998500 1 host=a"} {
+		t.Run(name, func(t *testing.T) {
+			p := embedded(t)
+			head := "# points\n\n" + lines(0, 50)
+			file := write(t, head+bad+"\n"+lines(50, 60))
+			p.failTool(":53: ", "import", file)
+			p.said("52 lines: 50 points imported, 0 refused, 2 blank")
+			p.failTool(":53: ", "import", file)
+			p.said("going on behind line 52")
+			if err := os.WriteFile(file, []byte(head+"sys.cpu 1356998500 1 host=a\n"+lines(50, 60)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			p.mustTool("import", file)
+			p.said("63 lines: 61 points imported, 0 refused, 2 blank")
+			if n := len(p.cells()); n != 61 {
+				t.Errorf("%d points are stored, want 61", n)
+			}
+			if _, err := os.Stat(file + ".import"); !os.IsNotExist(err) {
+				t.Errorf("the state file is still there: %v", err)
+			}
+		})
+	}
+}
+
+// Each line is counted as one thing, and each refusal is told with its line.
+func TestImport_skipErrors(t *testing.T) {
+	p := embedded(t)
+	long := "sys.cpu 1356998400 1 host=" + strings.Repeat("a", 1<<20)
+	file := write(t, lines(0, 3)+"x\n"+lines(3, 5)+"sys.cpu 1356998400 1 host=a!\n"+long+"\n#\n"+strings.TrimSuffix(lines(5, 6), "\n"))
+	p.mustTool("import", "-skip-errors", file)
+	p.said("10 lines: 6 points imported, 3 refused, 1 blank")
+	for _, line := range []string{":4: has 1 words", ":7: Invalid tag value", ":8: is longer than"} {
+		p.said(file + line)
+	}
+}
+
+// On HBase, where two values of one time would make queries fail, times must
+// ascend in a series; embedded, the later one counts.
+func TestImport_order(t *testing.T) {
+	text := "m 1356998401 1 a=b\nm 1356998400 1 a=c\nm 1356998401000 2 a=b\n"
+	p := onHBase(t)
+	p.failTool(":3: its time, 1356998401000 ms, does not come after", "import", "-no-state", write(t, text))
+	p.mustTool("import", "--skip-errors", write(t, text))
+	p.said("3 lines: 2 points imported, 1 refused")
+	p.mustTool("import", write(t, text), "-allow-out-of-order")
+	embedded(t).mustTool("import", write(t, text))
+}
+
+// A state is of one file's beginning and one store.
+func TestImport_state(t *testing.T) {
+	p := embedded(t)
+	file := write(t, lines(0, 5)+"bad\n")
+	p.failTool("no such file", "import", file+".missing")
+	p.failTool(":6: ", "import", file)
+	onHBase(t).failTool("is of an import into pebble:test tsdb", "import", file)
+	if err := os.WriteFile(file, []byte(lines(1, 6)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.failTool("has changed in its first", "import", file)
+	if err := os.Remove(file + ".import"); err != nil {
+		t.Fatal(err)
+	}
+	p.mustTool("import", file)
+	// What an earlier file of a failed command was, is not imported again.
+	bad := write(t, "bad\n")
+	p.failTool(":1: ", "import", file, bad)
+	p.failTool(":1: ", "import", file, bad)
+	p.said("going on behind line 5")
+}
+
+// failing refuses writes to the rows of hours from a base time on.
+type failing struct {
+	tools.Store
+	from uint32
+}
+
+func (f *failing) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
+	for _, m := range mutations {
+		if table == "tsdb" && binary.BigEndian.Uint32(m.Row[3:]) >= f.from {
+			return fmt.Errorf("%w: broken by the test", store.ErrUnavailable)
+		}
+	}
+	return f.Store.Apply(ctx, table, mutations)
+}
+
+// A store that fails ends the import; what the state calls durable is, and
+// another run completes the rest.
+func TestImport_storeFails(t *testing.T) {
+	const points = 300_000 // more than one window holds, so that some are durable
+	p := embedded(t)
+	file := write(t, lines(0, points))
+	open := p.open
+	p.open = func() (tools.Store, error) {
+		st, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return &failing{st, 1356998400 + 216_000}, nil
+	}
+	p.failTool("broken by the test", "import", file)
+	p.open = open
+	state, err := os.ReadFile(file + ".import")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines, durable int
+	for _, n := range []struct {
+		key string
+		to  *int
+	}{{`"lines":`, &lines}, {`"points":`, &durable}} {
+		_, rest, _ := strings.Cut(string(state), n.key)
+		fmt.Sscan(strings.SplitN(rest, ",", 2)[0], n.to)
+	}
+	if stored := len(p.cells()); durable == 0 || durable != lines || durable > stored || stored == points {
+		t.Errorf("the state has %d points of %d lines, the store %d of %d", durable, lines, stored, points)
+	}
+	p.mustTool("import", file)
+	p.said(fmt.Sprintf("%d lines: %d points imported", points, points))
+	if stored := len(p.cells()); stored != points {
+		t.Errorf("%d points are stored, want %d", stored, points)
+	}
+}
+
+// While a gateway has the store, tools go by way of it, or say in one line that
+// they cannot.
+func TestTools_storeInUse(t *testing.T) {
+	p := embedded(t)
+	file := write(t, lines(0, 6000)+"sys.cpu 1356998400 1 host=a!\n"+"m 1356998400 0.5 a=b\nm 1356998401 1.0 a=b\n")
+	p.serve(func(url string, _ tools.Store) {
+		defer http.DefaultClient.CloseIdleConnections()
+		if err := p.tool(url, nil, "import", "-skip-errors", file); err != nil {
+			t.Fatal(err)
+		}
+		p.said("6003 lines: 6002 points imported, 1 refused")
+		p.said(":6001: ")
+		if err := p.tool(url, nil, "query", "1356998400", "1356998402", "sum", "m"); err != nil {
+			t.Fatal(err)
+		}
+		p.said("m 1356998400000 0.500000 {a=b}\nm 1356998401000 1.000000 {a=b}\n")
+		for _, c := range []struct{ args, want string }{
+			{"export 1 m", "m 1356998400 0.5 a=b\nm 1356998401 1.0 a=b\n"},
+			{"uid grep -i ^HOST", "tagk host: [0, 0, 1]\n"},
+			{"uid grep tagv ^b$", "tagv b: [0, 0, 3]\n"},
+			{"mkmetric sys.cpu sys.new", "metrics sys.cpu: [0, 0, 1]\nmetrics sys.new: [0, 0, 3]\n"},
+			{"uid rename metrics sys.new sys.newer", "metrics sys.new -> sys.newer\n"},
+		} {
+			w := strings.Fields(c.args)
+			if err := p.tool(url, nil, w[0], w[1:]...); err != nil || p.out.String() != c.want {
+				t.Errorf("%s: %q, %v, want %q", c.args, &p.out, err, c.want)
+			}
+		}
+		if err := p.tool(url, nil, "uid", "rename", "metrics", "sys.newer", "sys.cpu"); err == nil || !strings.Contains(err.Error(), "already assigned") {
+			t.Errorf("rename to a name in use: %v", err)
+		}
+		p.failTool("its gateway cannot be asked", "uid", "grep", "a")
+		p.refusedAt(url, "row 00000250e22700000002000003 of table tsdb holds its UID", "uid", "delete", "tagk", "a")
+		p.refusedAt(url, "No such name for 'metrics'", "export", "1", "nope")
+		p.refusedAt(url, "no name matches", "uid", "grep", "nobody")
+		if err := p.tool(url, nil, "uid", "delete", "metrics", "sys.newer"); err != nil || !strings.Contains(p.out.String(), "deleted, it was 000003") {
+			t.Errorf("uid delete: %q, %v", &p.out, err)
+		}
+		p.refusedAt(url, "no name matches", "uid", "grep", "newer")
+	})
+	// By the store itself the same answers come.
+	p.mustTool("query", "1356998400", "1356998402", "sum", "m")
+	p.said("m 1356998400000 0.500000 {a=b}\nm 1356998401000 1.000000 {a=b}\n")
+	if n := len(p.cells()); n != 6002 {
+		t.Errorf("%d points are stored, want 6002", n)
+	}
+}
+
+func (p *place) refusedAt(url, want, name string, args ...string) {
+	p.Helper()
+	if err := p.tool(url, nil, name, args...); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		p.Errorf("%s %q: %v, want one line with %q", name, args, err, want)
+	}
+}
+
+// Export keeps types, the form of times, and the filters; what a line cannot
+// hold is told.
+func TestExport(t *testing.T) {
+	p := embedded(t)
+	text := "m 1356998400 1 a=b c=d\nm 1356998401 1.0 a=b c=d\nm 1356998402000 -0.0 a=b c=d\nm 1356998402250 0.1 a=b c=d\n" +
+		"m 1357002000 9223372036854775807 a=b c=d\nm 1357002001 1e+300 a=b c=d\n"
+	other := "m 1356998400 7 a=x c=d\n"
+	if err := p.tool("", bytes.NewReader([]byte(text+other+"n 1356998400 5 a=b\n")), "import", "-"); err != nil {
+		t.Fatal(err)
+	}
+	f := func(want string, args ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, p.mustTool("export", args...)); diff != "" {
+			t.Errorf("%q: %s", args, diff)
+		}
+	}
+	f(text, "1356998400", "m{a=b}")
+	f(text, "1356998400", "2013/01/02", "sum", "m", "a=literal_or(b)")
+	f(other, "1356998400", "1356998400500", "m{a=regexp(^x)}")
+	f("m 1356998400 1 a=b c=d\nm 1356998401 1.0 a=b c=d\n", "1356998400", "1356998401", "m{a=wildcard(b*)}")
+	f("n 1356998400 5 a=b\n"+other, "1356998400", "n", "m{a=x}")
+	p.said("2 points of 2 metrics exported")
+	p.failTool("No such name for 'metrics'", "export", "1", "nope")
+	p.failTool("usage:", "export", "1")
+	p.failTool("usage:", "export", "1", "-all", "m")
+	list := p.mustTool("export", "-all", "1")
+	if !strings.HasPrefix(list, "#uid metrics m\n#uid metrics n\n#uid tagk a\n#uid tagk c\n#uid tagv b\n#uid tagv d\n#uid tagv x\nm 1356998400 1 ") {
+		t.Errorf("all: %.300s", list)
+	}
+	if list := p.mustTool("export", "-all", "-plain", "1"); strings.Contains(list, "#") {
+		t.Errorf("without names: %.300s", list)
+	}
+}
+
+func TestUID(t *testing.T) {
+	p := embedded(t)
+	f := func(want string, args ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, p.mustTool(args[0], args[1:]...)); diff != "" {
+			t.Errorf("%q: %s", args, diff)
+		}
+	}
+	f("metrics sys.b: [0, 0, 1]\nmetrics sys.a: [0, 0, 2]\n", "mkmetric", "sys.b", "sys.a")
+	f("metrics sys.b: [0, 0, 1]\n", "mkmetric", "sys.b")
+	f("tagv web-1: [0, 0, 1]\n", "uid", "assign", "tagv", "web-1")
+	f("metrics sys.b: [0, 0, 1]\nmetrics sys.a: [0, 0, 2]\n", "uid", "grep", "metric", "^sys")
+	f("tagv web-1: [0, 0, 1]\n", "uid", "grep", "-i", "WEB")
+	f("metrics sys.a -> sys.c\n", "uid", "rename", "metrics", "sys.a", "sys.c")
+	f("metrics sys.c: [0, 0, 2]\n", "uid", "grep", "c$")
+	p.failTool("new name already assigned", "uid", "rename", "metrics", "sys.b", "sys.c")
+	f("metrics sys.c: deleted, it was 000002\nits meta data: deleted\n", "uid", "delete", "metrics", "sys.c")
+	p.failTool("no name matches", "uid", "grep", "sys.c")
+	p.failTool("No such name", "uid", "delete", "metrics", "sys.c")
+	p.failTool("No such name", "uid", "rename", "tagk", "web-1", "web-2")
+	p.failTool("illegal character", "mkmetric", "a b")
+	f("metrics sys.d: [0, 0, 3]\n", "mkmetric", "sys.d")
+	p.failTool("want metrics, tagk or tagv", "uid", "assign", "tag", "x")
+	p.failTool("usage:", "uid", "fsck")
+}
+
+// What import writes is found by lookups, as puts are: the embedded store
+// records its series.
+func TestImport_metadata(t *testing.T) {
+	p := embedded(t)
+	p.mustTool("import", write(t, lines(0, 10)))
+	p.serve(func(url string, _ tools.Store) {
+		status, body := post(t, url+"/api/search/lookup", []byte(`{"metric":"sys.cpu","tags":[{"key":"host","value":"web1"}]}`))
+		if status != http.StatusOK || !strings.Contains(string(body), `"totalResults":1`) {
+			t.Errorf("%d %s", status, body)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package tools
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/aggregate"
+)
+
+// queryArguments reads START [END] and one or more sub-queries.
+// Source: CliQuery.parseCommandLineQuery.
+func (c *call) queryArguments() (*queryBody, error) {
+	words := c.args
+	if len(words) < 3 {
+		return nil, c.usage("want at least START, AGG and METRIC")
+	}
+	body := &queryBody{Start: words[0], MSResolution: true}
+	words = words[1:]
+	if _, ok := aggregate.Lookup(scanplan.Aggregator(words[0])); !ok && c.isTime(words[0]) {
+		body.End, words = words[0], words[1:]
+	}
+	for len(words) > 0 {
+		if strings.HasPrefix(words[0], "+") {
+			return nil, c.usage("%q: graphs are not drawn", words[0])
+		}
+		r := &argumentReader{words: words}
+		sub, err := r.subQuery()
+		if err != nil {
+			return nil, c.usage("%v", err)
+		}
+		body.Queries = append(body.Queries, sub)
+		words = r.words
+	}
+	if len(body.Queries) == 0 {
+		return nil, c.usage("AGG and METRIC are missing")
+	}
+	return body, nil
+}
+
+// argumentReader reads words one by one.
+type argumentReader struct{ words []string }
+
+func (r *argumentReader) next(what string) (string, error) {
+	if len(r.words) == 0 {
+		return "", fmt.Errorf("%s is missing", what)
+	}
+	w := r.words[0]
+	r.words = r.words[1:]
+	return w, nil
+}
+
+// accept takes the next word if it is the wanted one.
+func (r *argumentReader) accept(word string) bool {
+	if len(r.words) == 0 || r.words[0] != word {
+		return false
+	}
+	r.words = r.words[1:]
+	return true
+}
+
+func (r *argumentReader) subQuery() (s subQuery, err error) {
+	if s.Aggregator, err = r.next("AGG"); err != nil {
+		return s, err
+	}
+	if _, ok := aggregate.Lookup(scanplan.Aggregator(s.Aggregator)); !ok {
+		return s, fmt.Errorf("AGG: got %q, want one of %s", s.Aggregator, strings.Join(aggregate.Names(), ", "))
+	}
+	if r.accept("rate") {
+		s.Rate = true
+		if s.RateOptions, err = r.rateOptions(); err != nil {
+			return s, err
+		}
+	}
+	if r.accept("downsample") {
+		if s.Downsample, err = r.downsample(); err != nil {
+			return s, err
+		}
+	}
+	if s.Metric, err = r.next("METRIC"); err != nil {
+		return s, err
+	}
+	s.Tags, err = r.tags()
+	return s, err
+}
+
+// rateOptions reads counter[,max[,reset]], if it is there.
+func (r *argumentReader) rateOptions() (*rateOptions, error) {
+	if len(r.words) == 0 || !strings.HasPrefix(r.words[0], "counter") {
+		return nil, nil
+	}
+	w, _ := r.next("counter")
+	parts := strings.Split(w, ",")
+	o := &rateOptions{Counter: true}
+	for i, to := range []*int64{&o.CounterMax, &o.ResetValue} {
+		if len(parts) <= i+1 || parts[i+1] == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(parts[i+1], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("rate: got %q, want counter[,max[,reset]]", w)
+		}
+		*to = n
+	}
+	return o, nil
+}
+
+// downsample reads N AGG. A bare N is milliseconds, as OpenTSDB 2 takes it; a
+// duration such as 5m says its unit.
+func (r *argumentReader) downsample() (string, error) {
+	n, err := r.next("interval of downsample")
+	if err != nil {
+		return "", err
+	}
+	if strings.Trim(n, "0123456789") == "" {
+		n += "ms"
+	}
+	f, err := r.next("aggregator of downsample")
+	return n + "-" + f, err
+}
+
+// tags reads the words with an equals sign.
+func (r *argumentReader) tags() (map[string]string, error) {
+	tags := map[string]string{}
+	for len(r.words) > 0 && strings.Contains(r.words[0], "=") {
+		w, _ := r.next("tag")
+		k, v, _ := strings.Cut(w, "=")
+		if k == "" || v == "" || strings.Contains(v, "=") {
+			return nil, fmt.Errorf("invalid tag: %s", w)
+		}
+		if old, ok := tags[k]; ok && old != v {
+			return nil, fmt.Errorf("duplicate tag: %s, tags=%s", w, k+"="+old)
+		}
+		tags[k] = v
+	}
+	return tags, nil
+}

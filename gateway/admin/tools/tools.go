@@ -1,0 +1,185 @@
+// Package tools are the gateway's sub-commands for administrators: names, bulk
+// import and export, and queries at the command line, as tsdb's are.
+//
+//	mkmetric NAME…                    give metrics their UIDs
+//	import FILE…                      write the points of text files
+//	export START [END] [AGG] METRIC…  write points as the lines that import reads
+//	query START [END] AGG … METRIC …  print an answer
+//	uid grep|assign|rename|delete …   look at and change names
+//	check                             look for damage in an embedded store's files
+//
+// A tool works on the tables themselves. An embedded store belongs to one
+// process: while a gateway has it open, a tool asks that gateway by HTTP, or
+// ends with one line that says why it cannot.
+// Source: net.opentsdb.tools: UidManager, TextImporter, DumpSeries, CliQuery.
+package tools
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"downpour/encoding"
+	"downpour/gateway/metadata/meta"
+	"downpour/gateway/metadata/tables"
+	"downpour/gateway/query/plan"
+	"downpour/gateway/write"
+	"downpour/pushdown/store"
+)
+
+// Store is what tools need of a store.
+type Store interface {
+	store.Store
+	store.Admin
+}
+
+// Settings say what lies where, as a gateway's do.
+type Settings struct {
+	// Store is the address as DOWNPOUR_STORE has it; Embedded tells that it is
+	// one process's alone.
+	Store    string
+	Embedded bool
+	Schema   encoding.Schema
+	Tables   tables.Names
+	Compile  plan.Options
+	Auto     write.Auto
+	// MaxName bounds the bytes of a name that gets a UID, see uid.Config.
+	MaxName int
+	// KnownWithin is after which time other processes know that a name is gone.
+	KnownWithin time.Duration
+	// Meta says what writing records in the meta data.
+	Meta meta.Flags
+	// Allowed are characters that names may have beside the usual ones.
+	Allowed []rune
+	// Appends tells that points go to append columns; otherwise import writes
+	// several points to a cell.
+	Appends bool
+	// Zone is the zone of dates, nil for UTC.
+	Zone *time.Location
+	// Gateway is where the gateway of these settings listens; one of Tokens is
+	// shown to it, TLS used if its scheme is https.
+	Gateway string
+	Tokens  Tokens
+	TLS     *tls.Config
+}
+
+// Tokens are one token of each scope, empty for none.
+type Tokens struct{ Read, Write, Admin string }
+
+// of is the token for reading or writing.
+func (t Tokens) of(write bool) string {
+	switch {
+	case t.Admin != "":
+		return t.Admin
+	case write:
+		return t.Write
+	}
+	return t.Read
+}
+
+// Env is where a command runs.
+type Env struct {
+	Settings
+	// Open opens the store. create allows it to make an embedded one that is
+	// not there. store.ErrLocked says that another process has it.
+	Open func(create bool) (Store, error)
+	// Check reads all files of an embedded store that nobody has open. done is
+	// told how many of how many tables are read.
+	Check    func(ctx context.Context, done func(tables, of int)) (store.CheckReport, error)
+	In       io.Reader
+	Out, Err io.Writer
+	// Terminal tells that Err is one, where a progress bar may be drawn.
+	Terminal bool
+	Now      func() time.Time
+}
+
+// Command is one sub-command. Help is what its -h says beside purpose and flags.
+type Command struct {
+	Name, Arguments, Purpose, Help string
+	run                            func(context.Context, *call) error
+	flags                          func(*flag.FlagSet, *options)
+}
+
+// Commands are all of them, in the order of the help text.
+func Commands() []Command {
+	return []Command{
+		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil},
+		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport, importFiles, importFlags},
+		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport, export, exportFlags},
+		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer", helpQuery, runQuery, nil},
+		{"uid", "grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME", "look at and change names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags},
+		{"check", "", "read all files of an embedded store and tell what is damaged", helpCheck, check, nil},
+	}
+}
+
+// options are the flags of all commands.
+type options struct {
+	gateway                string
+	skipErrors, autoMetric bool
+	outOfOrder, noState    bool
+	output                 string
+	all, plain             bool
+	ignoreCase, force      bool
+}
+
+// call is one command being run.
+type call struct {
+	*Env
+	command Command
+	options
+	args []string
+}
+
+// Run runs a command with its arguments. Flags may stand anywhere.
+func (c Command) Run(ctx context.Context, env *Env, args []string) error {
+	call := &call{Env: env, command: c}
+	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	flags.SetOutput(env.Err)
+	flags.Usage = func() {
+		fmt.Fprintf(env.Err, "usage: gateway %s %s\n%s\n\n%s\n", c.Name, c.Arguments, c.Purpose, c.Help)
+		flags.PrintDefaults()
+	}
+	flags.StringVar(&call.gateway, "gateway", "", "URL of a running gateway to work through, instead of the store")
+	if c.flags != nil {
+		c.flags(flags, &call.options)
+	}
+	for rest := args; ; {
+		if err := flags.Parse(rest); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil
+			}
+			return err
+		}
+		if flags.NArg() == 0 {
+			break
+		}
+		call.args = append(call.args, flags.Arg(0))
+		rest = flags.Args()[1:]
+	}
+	if env.Now == nil {
+		env.Now = time.Now
+	}
+	return c.run(ctx, call)
+}
+
+// usage is the error of arguments that make no sense.
+func (c *call) usage(format string, args ...any) error {
+	return fmt.Errorf("%s\nusage: gateway %s %s", fmt.Sprintf(format, args...), c.command.Name, c.command.Arguments)
+}
+
+var everyKind = []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encoding.UIDTagV}
+
+var kinds = map[string]encoding.UIDKind{"metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK, "tagv": encoding.UIDTagV}
+
+func (c *call) kind(name string) (encoding.UIDKind, error) {
+	// The API calls metrics metric, and who knows one tries it here.
+	if kind, ok := kinds[strings.TrimSuffix(name, "s")+map[bool]string{true: "s"}[strings.HasPrefix(name, "metric")]]; ok {
+		return kind, nil
+	}
+	return 0, c.usage("kind: got %q, want metrics, tagk or tagv", name)
+}

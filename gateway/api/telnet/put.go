@@ -1,0 +1,186 @@
+package telnet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"downpour/gateway/uid"
+	"downpour/gateway/write"
+)
+
+// put handles "put metric time value tagk=tagv …"; args is what stands behind
+// the command and one blank.
+func (c *conn) put(args []byte) {
+	if !c.mayPut() {
+		return
+	}
+	if err := c.tryPut(args); err != nil {
+		c.refusePut(err)
+	}
+}
+
+// putNothing handles a put without any argument.
+func (c *conn) putNothing() {
+	if c.mayPut() {
+		c.refusePut(fewArguments(0))
+	}
+}
+
+func (c *conn) mayPut() bool {
+	if c.rights.Write && !c.cfg.ReadOnly {
+		return true
+	}
+	c.refuse("put: unauthorized: this needs a write token or a gateway that takes puts")
+	return false
+}
+
+func (c *conn) refusePut(err error) {
+	c.counted.bad++
+	c.refuse("put: " + classify(err))
+}
+
+func fewArguments(n int) error {
+	return fmt.Errorf("not enough arguments (need least 4, got %d)", n)
+}
+
+func (c *conn) tryPut(args []byte) error {
+	p, s, err := c.parsePut(args)
+	if err != nil {
+		return err
+	}
+	batch, err := c.cfg.Writer.AddTo(c.ctx, s, p)
+	if err != nil {
+		return err
+	}
+	c.remember(batch)
+	c.counted.ok++
+	return nil
+}
+
+// lanes is how many batches take points at a time, or more.
+const lanes = 8
+
+// remember counts a line in its batch, which is one of the last: every lane of
+// the writer has one open.
+func (c *conn) remember(batch *write.Batch) {
+	for i := len(c.pending) - 1; i >= max(0, len(c.pending)-lanes); i-- {
+		if c.pending[i].batch == batch {
+			c.pending[i].lines++
+			return
+		}
+	}
+	c.pending = append(c.pending, pendingPuts{batch, 1})
+}
+
+// parsePut parses the arguments of a put, which single blanks part: two enclose
+// an empty one. The series of a spelling seen before is found without looking at
+// its names again. Source: Tags.splitString.
+func (c *conn) parsePut(args []byte) (*write.Point, *write.SeriesKey, error) {
+	metric, rest, _ := bytes.Cut(args, blank)
+	at, rest, _ := bytes.Cut(rest, blank)
+	value, tags, ok := bytes.Cut(rest, blank)
+	if !ok {
+		return nil, nil, fewArguments(1 + bytes.Count(args, blank))
+	}
+	if len(metric) == 0 {
+		return nil, nil, errors.New("empty metric name")
+	}
+	p := &c.point
+	*p = write.Point{Narrow: true, Tags: p.Tags[:0]}
+	var err error
+	if p.Time, err = write.ParseTime(text(at)); err != nil {
+		return nil, nil, timeError(latin1(at))
+	}
+	if len(value) == 0 {
+		return nil, nil, errors.New("empty value")
+	}
+	if p.Value, err = write.ParseValue(text(value)); err != nil {
+		return nil, nil, valueError(latin1(value))
+	}
+	s, err := c.findSeries(metric, tags)
+	return p, s, err
+}
+
+var blank = []byte(" ")
+
+// text sees bytes as a string for the length of a call.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func (c *conn) findSeries(metric, tags []byte) (*write.SeriesKey, error) {
+	c.key = append(append(append(append(c.key[:0], 2), metric...), ' '), tags...)
+	if s, ok := c.cfg.Series.Cached(text(c.key)); ok {
+		return s, nil
+	}
+	p := &c.point
+	p.Metric = latin1(metric)
+	var err error
+	c.words = splitWords(c.words[:0], tags)
+	if p.Tags, err = parseTags(p.Tags, c.words); err != nil {
+		return nil, err
+	}
+	return c.resolve()
+}
+
+// resolve finds the series of the point's names and remembers the spelling.
+func (c *conn) resolve() (*write.SeriesKey, error) {
+	if err := c.cfg.Writer.Validate(&c.point); err != nil {
+		return nil, err
+	}
+	s, err := c.cfg.Series.Resolve(c.ctx, c.point.Metric, c.point.Tags)
+	if err == nil {
+		c.cfg.Series.Remember(string(c.key), s)
+	}
+	return s, err
+}
+
+// parseTags parses "k=v" words; empty words are passed over.
+// Source: Tags.parse.
+func parseTags(dst []write.Tag, words [][]byte) ([]write.Tag, error) {
+	for _, w := range words {
+		if len(w) == 0 {
+			continue
+		}
+		k, v, ok := bytes.Cut(w, []byte("="))
+		if !ok || len(k) == 0 || len(v) == 0 || bytes.IndexByte(v, '=') >= 0 {
+			return dst, fmt.Errorf("invalid tag: %s", latin1(w))
+		}
+		t := write.Tag{K: latin1(k), V: latin1(v)}
+		if i := slices.IndexFunc(dst, func(o write.Tag) bool { return o.K == t.K }); i >= 0 {
+			if dst[i].V != t.V {
+				return dst, fmt.Errorf("duplicate tag: %s, tags=%s", latin1(w), dst[i].K+"="+dst[i].V)
+			}
+			continue
+		}
+		dst = append(dst, t)
+	}
+	return dst, nil
+}
+
+// classify words a refused put as OpenTSDB does.
+func classify(err error) string {
+	var number numberError
+	var unknown *uid.NoSuchNameError
+	switch {
+	case errors.As(err, &number):
+		return "invalid value: " + err.Error()
+	case errors.As(err, &unknown):
+		return "unknown metric: " + err.Error()
+	case errors.Is(err, context.Canceled), errors.Is(err, write.ErrClosing):
+		return "HBase error: the gateway is stopping, the point was not stored"
+	case write.IsStorage(err):
+		return "HBase error: " + err.Error()
+	}
+	return "illegal argument: " + err.Error()
+}
+
+// storageFailed answers for lines that were taken but not made durable.
+func (c *conn) storageFailed(lines int, err error) {
+	c.cfg.CountPuts(-lines, lines)
+	for range lines {
+		c.refuse("put: HBase error: " + err.Error())
+	}
+}

@@ -1,0 +1,178 @@
+package ws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/gorilla/websocket"
+
+	"downpour/gateway/live"
+)
+
+// socket is one connection.
+type socket struct {
+	server  *Server
+	conn    *websocket.Conn
+	token   string
+	wake    chan struct{} // a subscription may have something; holds one
+	replies chan []byte   // from reader to writer; when full, the reader waits
+	done    chan struct{} // closed when the writer ends
+
+	life *life
+
+	mu struct {
+		sync.Mutex
+		subs   map[string]*subscriber
+		order  []*subscriber // in order of subscription
+		closed bool
+	}
+}
+
+type subscriber struct {
+	id    string
+	arrow bool
+	sub   *live.Subscription
+}
+
+func newSocket(s *Server, conn *websocket.Conn, token string) *socket {
+	k := &socket{server: s, conn: conn, token: token}
+	k.wake = make(chan struct{}, 1)
+	k.replies = make(chan []byte, 16)
+	k.done = make(chan struct{})
+	k.life = &life{conn: conn, wait: s.cfg.PongWait, pace: s.cfg.Pace}
+	k.mu.subs = map[string]*subscriber{}
+	return k
+}
+
+// serve runs the writer beside the reader and returns when both have ended and
+// all subscriptions are closed.
+func (k *socket) serve(stopping context.Context) {
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		defer close(k.done)
+		defer k.conn.Close() // ends the reader
+		k.write(stopping)
+	})
+	k.read()
+	k.conn.Close() // ends the writer, if it is in a write
+	k.closeAll()
+	k.wakeUp()
+	writer.Wait()
+}
+
+// cut ends the socket in the middle of a message, to which nothing can be added.
+func (k *socket) cut() {
+	k.server.cfg.Log.Info("stream: socket cut off", "error", "what is on its way to slow clients takes too much memory", "remote", k.conn.RemoteAddr())
+	go k.conn.Close() // TLS waits to say that it ends
+}
+
+// wakeUp makes the writer look; it never blocks.
+func (k *socket) wakeUp() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// read takes messages until the connection ends.
+func (k *socket) read() {
+	cfg := &k.server.cfg
+	k.conn.SetReadLimit(cfg.ReadLimit) // over it, gorilla closes with 1009
+	k.conn.SetPongHandler(k.life.ponged)
+	k.life.begin()
+	for {
+		kind, data, err := k.conn.ReadMessage()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			cfg.Log.Info("stream: socket cut off", "error", "no answer to a ping in time", "remote", k.conn.RemoteAddr())
+		}
+		if err != nil {
+			return
+		}
+		if kind != websocket.TextMessage {
+			closeWith(k.conn, cfg.CloseWait, websocket.CloseUnsupportedData, "want JSON text messages")
+			return
+		}
+		if !k.take(data) {
+			return
+		}
+	}
+}
+
+// take handles one client message. It returns false when the socket is over.
+func (k *socket) take(data []byte) bool {
+	m, refusal := readMessage(data)
+	if refusal == nil && m.Type == "unsubscribe" {
+		k.unsubscribe(*m.ID)
+		return true
+	}
+	if refusal == nil {
+		refusal = k.subscribe(m)
+	}
+	if refusal == nil {
+		return true
+	}
+	select {
+	case k.replies <- errorMessage(m.ID, refusal):
+		return true
+	case <-k.done:
+		return false
+	}
+}
+
+func (k *socket) subscribe(m *clientMessage) *live.Error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.mu.subs[*m.ID] != nil {
+		// Temporary, because the subscription of that id goes on.
+		return &live.Error{Code: 409, Message: fmt.Sprintf("The id %q is in use on this socket: unsubscribe it first", *m.ID), Temporary: true}
+	}
+	if n := len(k.mu.subs); n >= k.server.cfg.Subscriptions {
+		return &live.Error{Code: 429, Message: fmt.Sprintf("Too many subscriptions on this socket: %d, the most allowed", n)}
+	}
+	s := &subscriber{id: *m.ID, arrow: m.Format == formatArrow}
+	sub, err := k.server.cfg.Hub.Subscribe(live.Request{Query: m.Query, Millis: s.arrow, Resume: m.Resume, Cut: k.cut}, k.wakeUp)
+	if refusal := new(live.Error); errors.As(err, &refusal) {
+		return refusal
+	}
+	s.sub = sub
+	k.mu.subs[s.id] = s
+	k.mu.order = append(k.mu.order, s)
+	return nil
+}
+
+// unsubscribe ends a subscription; of one that does not exist, nothing is said,
+// for its own end may just be under way.
+func (k *socket) unsubscribe(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s := k.mu.subs[id]; s != nil {
+		k.dropLocked(s)
+	}
+}
+
+func (k *socket) dropLocked(s *subscriber) {
+	s.sub.Close()
+	if k.mu.subs[s.id] != s {
+		return
+	}
+	delete(k.mu.subs, s.id)
+	for i, o := range k.mu.order {
+		if o == s {
+			k.mu.order = append(k.mu.order[:i:i], k.mu.order[i+1:]...)
+			return
+		}
+	}
+}
+
+func (k *socket) closeAll() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.closed = true
+	for _, s := range k.mu.order {
+		s.sub.Close()
+	}
+	k.mu.subs, k.mu.order = nil, nil
+}

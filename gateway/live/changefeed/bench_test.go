@@ -1,0 +1,140 @@
+package changefeed
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"downpour/encoding"
+	"downpour/gateway/live"
+	"downpour/gateway/query"
+	"downpour/pushdown/store"
+)
+
+// The data of the figures: series with a point every step, for hours.
+const (
+	benchSeries = 1000
+	benchHours  = 6
+	benchStep   = 10
+)
+
+// history writes it, up to now, a row an append or a put of cells.
+func (w *world) history(b *testing.B) {
+	b.Helper()
+	now := w.clock.Unix() / benchStep * benchStep
+	for s := range benchSeries {
+		rows := map[string]*store.Mutation{}
+		var cells, appends []store.Mutation
+		for at := now - benchHours*3600; at <= now; at += benchStep {
+			m := w.point(at*1000, false, encoding.IntValue((at/10+int64(s))%100), host(s)...)
+			if w.cells {
+				cells = append(cells, m)
+				continue
+			}
+			if r := rows[string(m.Row)]; r != nil {
+				r.Value = append(r.Value, m.Value...)
+			} else {
+				rows[string(m.Row)] = &m
+			}
+		}
+		for _, m := range rows {
+			appends = append(appends, *m)
+		}
+		w.apply(append(cells, appends...)...)
+	}
+	if err := w.store.Flush(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func host(i int) []string {
+	return []string{"host", fmt.Sprintf("h%04d", i), "dc", fmt.Sprintf("d%d", i%20)}
+}
+
+// second moves the clock and writes the points of a second: a tenth of the
+// series, in turn.
+func (w *world) second() {
+	w.clock = w.clock.Add(time.Second)
+	now := w.clock.Unix()
+	var all []store.Mutation
+	for s := int(now % benchStep); s < benchSeries; s += benchStep {
+		all = append(all, w.point(now*1000, false, encoding.IntValue(now%100), host(s)...))
+	}
+	w.apply(all...)
+}
+
+// BenchmarkTick is a tick with 100 new points of 1,000 series, against asking the
+// same again, which uses all processors at once: by the clock and by processor
+// time. What a subscriber gets of it costs the same on both ways.
+func BenchmarkTick(b *testing.B) {
+	for _, q := range []string{
+		`"aggregator":"sum","downsample":"5m-avg"`,
+		`"aggregator":"sum","downsample":"10s-avg"`,
+		`"aggregator":"avg","downsample":"1m-avg","tags":{"dc":"*"}`,
+		`"aggregator":"avg","downsample":"1m-avg","tags":{"host":"*"}`,
+		`"aggregator":"sum","rate":true,"downsample":"1m-max-nan"`,
+		`"aggregator":"sum"`,
+	} {
+		body := fmt.Sprintf(`{"start":"%dh-ago","queries":[{"metric":"m",%s}]}`, benchHours, q)
+		b.Run("new/"+q, func(b *testing.B) { tick(b, body, true) })
+		b.Run("again/"+q, func(b *testing.B) { tick(b, body, false) })
+	}
+}
+
+func tick(b *testing.B, body string, follow bool) {
+	w := newWorld(b, false)
+	defer w.close()
+	w.history(b)
+	var from live.Source = w.follow(body, w.store, Poll{})
+	if !follow {
+		from = again{w, body}
+	}
+	defer from.Close()
+	if _, err := from.Next(b.Context(), w.clock); err != nil {
+		b.Fatal(err)
+	}
+	var used time.Duration
+	b.ResetTimer()
+	for range b.N {
+		b.StopTimer()
+		w.second()
+		before := processors(b)
+		b.StartTimer()
+		if _, err := from.Next(b.Context(), w.clock); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		used += processors(b) - before
+	}
+	b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op")
+}
+
+// processors is the processor time that the process has used.
+func processors(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// again asks whole.
+type again struct {
+	*world
+	body string
+}
+
+func (a again) Next(ctx context.Context, now time.Time) (live.Answer, error) {
+	q, err := query.Parser{Now: now}.JSON([]byte(a.body))
+	if err != nil {
+		return live.Answer{}, err
+	}
+	results, _, err := a.engine.Run(ctx, q)
+	return live.Answer{Results: liveResults(results)}, err
+}
+
+func (again) Changed() <-chan struct{} { return nil }
+func (again) Close()                   {}

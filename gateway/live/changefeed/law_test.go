@@ -1,0 +1,207 @@
+package changefeed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+	"downpour/pushdown/operator/aggregate"
+	"downpour/pushdown/store"
+)
+
+// law drives random writes against a followed query and asks it afresh after
+// each tick.
+type law struct {
+	*rapid.T
+	world   *world
+	query   string
+	source  *source
+	seen    picture
+	failed  bool
+	deletes bool
+	step    time.Duration // by which each tick moves the clock
+}
+
+func draw[T any](t *rapid.T, name string, from ...T) T { return rapid.SampledFrom(from).Draw(t, name) }
+
+// drawQuery draws from the query language: every aggregator, fill and rate.
+func drawQuery(t *rapid.T) string {
+	aggregators := aggregate.Names()
+	start := draw(t, "start", `"10m-ago"`, `"1h-ago"`, `"3h-ago"`, `"3601s-ago"`, fmt.Sprint(epoch.Unix()-7300), fmt.Sprint(epoch.UnixMilli()-3_600_123))
+	var subs []string
+	for range draw(t, "sub-queries", 1, 1, 1, 2) {
+		s := fmt.Sprintf(`{"metric":"m","aggregator":"%s"`, rapid.SampledFrom(aggregators).Draw(t, "aggregator"))
+		if rapid.IntRange(0, 3).Draw(t, "downsampled") > 0 {
+			function := rapid.SampledFrom(aggregators).Draw(t, "function")
+			if function == "none" {
+				function = "avg"
+			}
+			interval := draw(t, "interval", "10s", "1m", "1m", "5m", "1h", "7m", "90m", "2h", "1500ms", "0all", "30mc")
+			s += fmt.Sprintf(`,"downsample":"%s-%s%s"`, interval, function, draw(t, "fill", "", "", "-nan", "-null", "-zero"))
+		}
+		if rapid.IntRange(0, 2).Draw(t, "rate") == 0 {
+			s += `,"rate":true` + draw(t, "options", "", `,"rateOptions":{"counter":true}`, `,"rateOptions":{"counter":true,"counterMax":50,"resetValue":3}`, `,"rateOptions":{"counter":true,"dropResets":true}`)
+		}
+		s += draw(t, "filters", "", "", `,"tags":{"host":"*"}`, `,"filters":[{"type":"regexp","tagk":"host","filter":"[ab]","groupBy":false}]`,
+			`,"filters":[{"type":"wildcard","tagk":"host","filter":"b*","groupBy":true}]`, `,"filters":[{"type":"literal_or","tagk":"host","filter":"a|c","groupBy":true}]`,
+			`,"filters":[{"type":"not_literal_or","tagk":"dc","filter":"x","groupBy":false}]`)
+		subs = append(subs, s+"}")
+	}
+	return fmt.Sprintf(`{"start":%s,"queries":[%s]}`, start, strings.Join(subs, ","))
+}
+
+func (l *law) tags() []string {
+	tags := []string{"host", draw(l.T, "host", "a", "a", "b", "b", "c", "bb")}
+	if rapid.IntRange(0, 3).Draw(l.T, "has dc") == 0 {
+		tags = append(tags, "dc", draw(l.T, "dc", "x", "y"))
+	}
+	return tags
+}
+
+func (l *law) value() encoding.Value {
+	return draw(l.T, "value", encoding.IntValue(1), encoding.IntValue(7), encoding.IntValue(-40), encoding.IntValue(300), encoding.IntValue(1<<62),
+		encoding.FloatValue(1), encoding.FloatValue(0.1), encoding.FloatValue(-2.5), encoding.FloatValue(1e300))
+}
+
+// put writes a point: in order, late, in the future, over another one.
+func (l *law) put() {
+	now := l.world.clock.UnixMilli()
+	milli := rapid.IntRange(0, 3).Draw(l.T, "ms") == 0
+	back := draw(l.T, "back", 0, 0, 0, 1, 2, 10, 60, 61, 600, 3_599, 3_600, 5_000, 7_200, 11_000, -5, -100, -4_000)
+	at := now - int64(back)*1000
+	if rapid.Bool().Draw(l.T, "round") {
+		at -= at % 60_000 // so that series meet, and points overwrite
+	}
+	if !milli {
+		at -= at % 1000
+	}
+	l.world.apply(l.world.point(at, milli, l.value(), l.tags()...))
+}
+
+func (l *law) act() {
+	kinds := []string{"put", "put", "put", "put", "put", "burst", "wait", "wait", "jump", "note"}
+	if l.deletes {
+		kinds = append(kinds, "delete")
+	}
+	switch rapid.SampledFrom(kinds).Draw(l.T, "act") {
+	case "put":
+		l.put()
+	case "burst":
+		for range 5 {
+			l.put()
+		}
+	case "wait":
+		l.world.clock = l.world.clock.Add(time.Duration(rapid.IntRange(1, 9_000).Draw(l.T, "wait")) * time.Millisecond)
+	case "jump":
+		l.world.clock = l.world.clock.Add(time.Duration(rapid.IntRange(1, 70).Draw(l.T, "jump")) * time.Minute)
+	case "note":
+		key, _ := l.world.row(l.world.clock.UnixMilli(), l.tags()...)
+		l.world.apply(store.Mutation{Row: key, Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte(`{"startTime":1}`)})
+	case "delete":
+		at := l.world.clock.UnixMilli() - int64(rapid.IntRange(0, 3).Draw(l.T, "hour"))*3_600_000
+		key, _ := l.world.row(at, l.tags()...)
+		l.world.apply(store.Mutation{Kind: store.DeleteRow, Row: key, Family: "t"})
+	}
+}
+
+// tick has the source answer and compares with a fresh query.
+func (l *law) tick() {
+	l.world.clock = l.world.clock.Add(l.step)
+	a, err := l.source.Next(context.Background(), l.world.clock)
+	want, wantErr := l.world.fresh(l.query)
+	one := strings.Count(l.query, `"metric"`) == 1 // of several that fail, any may be first; of several rows too
+	if (err == nil) != (wantErr == nil) || one && err != nil && err.Error()[:12] != wantErr.Error()[:12] {
+		l.Fatalf("%s: followed: %v, fresh: %v", l.query, err, wantErr)
+	}
+	if err != nil {
+		l.failed = true
+		return
+	}
+	if l.failed && a.Kept != nil {
+		l.Fatal("the first answer after an error keeps something")
+	}
+	l.failed = false
+	if err := l.seen.take(&a); err != nil {
+		l.Fatalf("%s: %v", l.query, err)
+	}
+	if diff := cmp.Diff(want.lines(), l.seen.lines()); diff != "" {
+		l.Fatalf("%s at %d: fresh (-) and followed (+) differ:\n%s", l.query, l.world.clock.UnixMilli(), diff)
+	}
+}
+
+// take has the source answer and takes that in, without moving the clock.
+func (l *law) take() error {
+	a, err := l.source.Next(context.Background(), l.world.clock)
+	if err != nil {
+		l.failed = true
+		return err
+	}
+	l.failed = false
+	return l.seen.take(&a)
+}
+
+// start draws a query and follows it over a store.
+func (l *law) start(over store.Reader, poll Poll) {
+	for _, k := range []string{"host", "dc"} {
+		l.world.uid(encoding.UIDTagK, k)
+	}
+	for _, v := range []string{"a", "c", "x"} {
+		l.world.uid(encoding.UIDTagV, v)
+	}
+	l.world.uid(encoding.UIDMetric, "m")
+	l.query = drawQuery(l.T)
+	l.source = l.world.follow(l.query, over, poll)
+}
+
+func (l *law) run() {
+	defer l.world.close()
+	l.seen = picture{}
+	for range rapid.IntRange(0, 25).Draw(l.T, "before") {
+		l.put()
+	}
+	defer l.source.Close()
+	for range rapid.IntRange(1, 30).Draw(l.T, "steps") {
+		l.act()
+		if rapid.IntRange(0, 2).Draw(l.T, "tick") > 0 {
+			l.tick()
+		}
+	}
+	l.tick()
+}
+
+// TestLaw_watched: on the embedded store every answer is that of a fresh query,
+// at every tick, whatever was written.
+func TestLaw_watched(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := &law{T: rt, world: newWorld(t, false), deletes: true}
+		l.world.fix = draw(rt, "fix", 0, 0, 0, query.FixRateStart, query.FixGaps, query.FixIntegers)
+		l.start(l.world.store, Poll{})
+		l.run()
+	})
+}
+
+// TestLaw_polled: so it is on a store that must be looked through, when each
+// tick looks for late points too, whether by reading everything or by time of
+// writing; the latter does not see that whole rows of closed hours go.
+func TestLaw_polled(t *testing.T) {
+	for name, poll := range map[string]Poll{
+		"everything": {Late: 1, Whole: time.Hour},
+		"written":    {Late: 1, Whole: 1, Recheck: 1000 * time.Hour, Alive: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				l := &law{T: rt, world: newWorld(t, rapid.Bool().Draw(rt, "fix duplicates")), deletes: name == "everything", step: time.Millisecond}
+				l.world.cells = rapid.Bool().Draw(rt, "cells")
+				l.start(unwatched{l.world.store}, poll)
+				l.run()
+			})
+		})
+	}
+}

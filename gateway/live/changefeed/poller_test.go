@@ -1,0 +1,254 @@
+package changefeed
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+// polledTest follows a query on a store that cannot be watched.
+type polledTest struct {
+	*testing.T
+	*world
+	source *source
+	query  string
+	seen   picture
+	log    bytes.Buffer
+}
+
+func newPolled(t *testing.T, poll Poll) *polledTest { return newPolledAt(t, poll, 0) }
+
+// newPolledAt is newPolled with a clock of writes that is behind.
+func newPolledAt(t *testing.T, poll Poll, behind time.Duration) *polledTest {
+	p := &polledTest{T: t, world: newWorld(t, true), query: `{"start":"3h-ago","queries":[{"metric":"m","aggregator":"sum"},{"metric":"m","aggregator":"avg","downsample":"1m-avg","tags":{"host":"*"}}]}`, seen: picture{}}
+	t.Cleanup(p.world.close)
+	p.cells, p.behind = true, behind
+	p.stamp.Store(0)
+	p.source = p.follow(p.query, unwatched{p.store}, poll)
+	p.source.of.cfg.Log = slog.New(slog.NewTextHandler(&p.log, nil))
+	t.Cleanup(p.source.Close)
+	for ago := int64(9000); ago > 0; ago -= 30 {
+		p.put(ago, "a", 1)
+		p.put(ago, "b", 2)
+	}
+	p.tick(true, "first")
+	return p
+}
+
+func (p *polledTest) put(ago int64, host string, v int64) {
+	ms := (p.clock.Unix() - ago) * 1000
+	p.apply(p.point(ms, false, encoding.IntValue(v), "host", host))
+}
+
+// tick moves the clock by a second and tells whether the answer is that of a
+// fresh query.
+func (p *polledTest) tick(current bool, what string) {
+	p.Helper()
+	p.clock = p.clock.Add(time.Second)
+	a, err := p.source.Next(context.Background(), p.clock)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if err := p.seen.take(&a); err != nil {
+		p.Fatal(err)
+	}
+	fresh, err := p.fresh(p.query)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if diff := cmp.Diff(fresh.lines(), p.seen.lines()); (diff == "") != current {
+		p.Errorf("%s: current %t, want %t\n%.2000s", what, !current, current, diff)
+	}
+}
+
+func (p *polledTest) stats() Stats { return p.source.of.Stats() }
+
+// Points in order show at the next tick without a look for late points, and
+// cost no reading of their rows, which are known.
+func TestPoller_inOrder(t *testing.T) {
+	p := newPolled(t, Poll{Late: time.Hour})
+	before := p.stats()
+	for i := range int64(30) {
+		p.put(0, "a", i)
+		p.tick(true, "in order")
+	}
+	if s := p.stats(); s.Rows != before.Rows || s.Changed-before.Changed != 60 {
+		t.Errorf("%+v, before %+v; want a change a tick and sub-query, and no row read for it", s, before)
+	}
+	p.put(0, "c", 5)
+	p.tick(true, "a new series")
+	p.put(3, "c", 6)
+	p.tick(true, "within the overlap")
+	p.put(0, "c", 7)
+	p.put(0, "b", 7)
+	p.tick(true, "two rows")
+	p.put(1, "b", 8)
+	p.tick(true, "overwritten")
+	p.apply(p.point((p.clock.Unix()-2)*1000, false, encoding.FloatValue(1.5), "host", "b"))
+	p.tick(true, "another type at a time of its own")
+	p.cells = false
+	p.put(0, "a", 9)
+	p.tick(true, "appended")
+	p.put(0, "a", 10)
+	p.tick(true, "appended again")
+	s := p.stats()
+	if s.Loads != before.Loads || s.Late != before.Late || s.Whole != before.Whole {
+		t.Errorf("%+v, before %+v; want no load, no look for late points, nothing whole", s, before)
+	}
+	if n := s.Rows - before.Rows; n > 100 {
+		t.Errorf("%d rows read, want some for each of two sub-queries", n)
+	}
+}
+
+// A slow series is seen once it is known to live, and a point far back only by
+// the look for late points.
+func TestPoller_late(t *testing.T) {
+	for name, poll := range map[string]Poll{
+		"everything": {Late: 20 * time.Second},
+		"written":    {Late: 20 * time.Second, Whole: 1, Recheck: 1000 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPolled(t, poll)
+			p.put(0, "a", 1)
+			p.put(0, "b", 1)
+			p.tick(true, "in order")
+			p.tick(true, "nothing new")
+			for i, ago := range []int64{100, 5_000, 8_000} {
+				p.put(ago, "a", 1000+int64(i))
+				p.tick(false, "late")
+				for range 20 {
+					p.clock = p.clock.Add(time.Second - time.Millisecond)
+				}
+				p.tick(true, "late, after the look")
+			}
+			p.put(200, "slow", 7)
+			p.clock = p.clock.Add(20 * time.Second)
+			p.tick(true, "a slow series, after the look")
+			p.put(180, "slow", 8)
+			p.tick(true, "the slow series again")
+			if s := p.stats(); s.Late < 4 {
+				t.Errorf("%+v, want looks for late points", s)
+			}
+		})
+	}
+}
+
+// The clock of the region servers may be far behind ours, or be set back: what
+// points in order show of that, the look for late points knows.
+func TestPoller_clockBehind(t *testing.T) {
+	for name, behind := range map[string]time.Duration{"80 s": 80 * time.Second, "9 min": 9 * time.Minute, "ahead": -9 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			p := newPolledAt(t, Poll{Late: 20 * time.Second, Whole: 1, Recheck: 1000 * time.Hour}, behind)
+			for _, cells := range []bool{true, false} {
+				p.cells = cells
+				for i := range int64(5) {
+					p.put(0, "a", i)
+					p.tick(true, "in order")
+				}
+				for i, ago := range []int64{5_000, 8_000} {
+					p.put(ago, "a", 1000+int64(i))
+					p.clock = p.clock.Add(20 * time.Second)
+					p.tick(true, "late, after the look")
+				}
+			}
+			if s := p.stats(); s.Late < 4 || s.Loads != 2 {
+				t.Errorf("%+v, want looks for late points, and no table made anew for them", s)
+			}
+		})
+	}
+}
+
+// A delay is remembered for an hour or two, and up to ten minutes.
+func TestDelay(t *testing.T) {
+	at := epoch
+	var d delay
+	f := func(after, behind, want time.Duration) {
+		t.Helper()
+		at = at.Add(after)
+		d.see(at.Add(-behind).UnixMilli())
+		if got := d.known().Round(time.Second); got != want {
+			t.Errorf("known %v, want %v", got, want)
+		}
+		d.begin(at)
+	}
+	f(0, time.Hour, 0) // nothing was looked at before
+	f(0, 80*time.Second, 80*time.Second)
+	f(time.Second, 11*time.Second, 80*time.Second)
+	f(time.Second, -time.Hour, 80*time.Second) // ahead
+	f(61*time.Minute, time.Second, 80*time.Second)
+	f(61*time.Minute, time.Second, 80*time.Second)
+	f(time.Second, 11*time.Second, 10*time.Second)
+	f(0, 11*time.Minute, 10*time.Minute)
+}
+
+// A TSD that compacts a row takes the cells away that the tail was known by.
+func TestPoller_compacted(t *testing.T) {
+	p := newPolled(t, Poll{Late: time.Hour})
+	p.put(0, "a", 5)
+	p.tick(true, "in order")
+	key, _ := p.row(p.clock.UnixMilli(), "host", "a")
+	p.compact(p, key)
+	p.tick(true, "compacted")
+	p.put(0, "a", 6)
+	p.tick(true, "in order after that")
+}
+
+// compact makes one cell of a row's points, with none of them lost. Rows with
+// anything else than points in single cells it leaves alone.
+func (w *world) compact(t interface{ Fatalf(string, ...any) }, key []byte) {
+	rows, err := w.store.Get(context.Background(), "tsdb", "t", [][]byte{key})
+	if err != nil || len(rows) > 1 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	if len(rows) == 0 {
+		return
+	}
+	var cell encoding.CellBuilder
+	var all []store.Mutation
+	for _, c := range rows[0].Cells {
+		if offsetOf(c.Qualifier) == everywhere {
+			return
+		}
+		q, _, err := encoding.ParseQualifier(c.Qualifier)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		cell.Add(q, c.Value)
+		all = append(all, store.Mutation{Kind: store.DeleteCell, Row: key, Family: "t", Qualifier: c.Qualifier})
+	}
+	qualifier, value := cell.Cell()
+	w.apply(append(all, store.Mutation{Row: key, Family: "t", Qualifier: qualifier, Value: value})...)
+}
+
+// Where cells carry data time a look by time of writing would find nothing, so
+// everything is read, and the log says it.
+func TestPoller_dataTime(t *testing.T) {
+	p := newPolled(t, Poll{Late: 20 * time.Second, Whole: 1, Recheck: 1000 * time.Hour})
+	write := func(ago int64, v int64) {
+		ms := (p.clock.Unix() - ago) * 1000
+		m := p.point(ms, false, encoding.IntValue(v), "host", "a")
+		m.Timestamp = ms
+		p.apply(m)
+	}
+	for i := range int64(700) { // most of the cells seen
+		write(-i%3, i)
+		p.tick(true, "in order")
+		if i > 30 && strings.Contains(p.log.String(), "use_otsdb_timestamp") {
+			break
+		}
+	}
+	write(8_000, 77)
+	p.clock = p.clock.Add(20 * time.Second)
+	p.tick(true, "late, with the time of its data")
+	if n := strings.Count(p.log.String(), "use_otsdb_timestamp"); n != 2 {
+		t.Errorf("the log says it %d times, want once for each sub-query", n)
+	}
+}

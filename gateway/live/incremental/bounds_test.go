@@ -1,0 +1,88 @@
+package incremental
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+)
+
+// meter is a guard that counts, and refuses beyond its limit.
+type meter struct{ limit, reserved int64 }
+
+var errMeter = errors.New("over the meter's limit")
+
+func (m *meter) Reserve(n int64) error {
+	if m.reserved += n; m.reserved > m.limit {
+		return errMeter
+	}
+	return nil
+}
+
+func (m *meter) Check() error { return nil }
+
+// filledTable makes a table of a sum of filled seconds over some hours and loads
+// series of one point each.
+func filledTable(hours int64, series int, within Bounds) (*Table, error) {
+	schema := encoding.DefaultSchema()
+	metric := encoding.UID{0, 0, 1}
+	t, err := New(&scanplan.Plan{Schema: schema, Metric: metric, From: testHour, To: testHour + hours*3600, Start: testHour * 1000, End: (testHour+hours*3600)*1000 - 1,
+		Downsample: &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillZero}, Aggregator: "none"}, nil, within)
+	if err != nil {
+		return nil, err
+	}
+	load := t.Load()
+	for i := range series {
+		row := schema.AppendRowKey(nil, metric, uint32(testHour), schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, byte(i >> 8), byte(i)}}}))
+		s := batch.Series{Span: schema.AppendSpan(nil, row), Time: []int64{bucketAt}, Value: []float64{1}}
+		if err := load.take("", &s); err != nil {
+			return nil, err
+		}
+	}
+	if err := load.Finish(); err != nil {
+		return nil, err
+	}
+	_, err = t.Groups(Window{t.plan.Start, t.plan.End})
+	return t, err
+}
+
+// A fill policy makes much of a few points: it is refused before it is made.
+func TestBounds_filled(t *testing.T) {
+	f := func(hours int64, series int, within Bounds, want error) {
+		t.Helper()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := filledTable(hours, series, within)
+		runtime.ReadMemStats(&after)
+		if limit := new(LimitError); !errors.Is(err, want) && !errors.As(err, &limit) {
+			t.Errorf("%d hours of %d series: %v, want %v", hours, series, err, want)
+		}
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 40<<20 {
+			t.Errorf("%d hours of %d series: %d MiB were allocated", hours, series, grown>>20)
+		}
+	}
+	f(400_000, 1, Bounds{Bytes: 10 << 20}, nil) // 46 years of seconds: the grid
+	f(400_000, 1, Bounds{Guard: &meter{limit: 10 << 20}}, errMeter)
+	f(24, 5000, Bounds{Bytes: 10 << 20}, nil) // a day of seconds, of each series
+	f(24, 5000, Bounds{Guard: &meter{limit: 10 << 20}}, errMeter)
+}
+
+// What a table says it holds is what it has reserved, but for what only the making
+// of it took.
+func TestBounds_counted(t *testing.T) {
+	m := &meter{limit: 1 << 40}
+	table, err := filledTable(24, 20, Bounds{Guard: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const buckets = 24 * 3600
+	if least := int64(20 * buckets * (8 + pointBytes)); table.Bytes() < least || table.Bytes() > least*5/4 {
+		t.Errorf("the table holds %d bytes, want %d or a little more", table.Bytes(), least)
+	}
+	if m.reserved < table.Bytes() || m.reserved > 3*table.Bytes() {
+		t.Errorf("%d bytes were reserved for a table of %d", m.reserved, table.Bytes())
+	}
+}

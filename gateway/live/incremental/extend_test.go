@@ -1,0 +1,91 @@
+package incremental
+
+import (
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+)
+
+// The unit of the test: one hour, of which one bucket has points.
+const (
+	testHour = int64(1_356_998_400)
+	bucketAt = testHour*1000 + 60_000
+)
+
+// A later point goes on with a bucket of which the points were read. Of one that
+// was read as its value nobody knows what else is in it: the row must be read.
+func TestExtend_lastBucket(t *testing.T) {
+	var read batch.Series
+	read.Raw.Append(bucketAt, encoding.IntValue(1))
+	read.Raw.Append(bucketAt+10_000, encoding.IntValue(5))
+	var third encoding.Points
+	third.Append(bucketAt+20_000, encoding.IntValue(9))
+	bucket := batch.Series{Time: []int64{bucketAt}, Value: []float64{3}}
+	for _, c := range []struct {
+		name          string
+		loaded, again *batch.Series
+		taken         bool
+		want          float64 // of the bucket, with a third point of 9 if that is taken in
+	}{
+		{"loaded as a bucket", &bucket, nil, false, 3},
+		{"read again as a bucket", &bucket, &bucket, false, 3},
+		{"read again as points", &bucket, &read, true, 5},
+	} {
+		table, row := testTable(t)
+		span := table.plan.Schema.AppendSpan(nil, row)
+		load := table.Load()
+		if err := load.Add(scanplan.KeyRange{}, record(t, span, c.loaded)); err != nil {
+			t.Fatal(err)
+		}
+		if err := load.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		if c.again != nil {
+			if err := table.Replace([][]byte{row}, record(t, span, c.again)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if taken, err := table.Extend(span, third); err != nil || taken != c.taken {
+			t.Errorf("%s: taken in %t, %v, want %t", c.name, taken, err, c.taken)
+		}
+		groups, err := table.Groups(Window{table.plan.Start, table.plan.End})
+		if err != nil || len(groups) != 1 {
+			t.Fatalf("%s: groups %+v, %v, want one", c.name, groups, err)
+		}
+		want := encoding.Points{}
+		want.Append(bucketAt, encoding.FloatValue(c.want))
+		if diff := cmp.Diff(want, groups[0].Points); diff != "" {
+			t.Errorf("%s: want -, got +: %s", c.name, diff)
+		}
+	}
+}
+
+// testTable is the empty table of a sum of averages a minute, and the key of a row
+// of the one series.
+func testTable(t *testing.T) (*Table, []byte) {
+	t.Helper()
+	schema := encoding.DefaultSchema()
+	metric, one := encoding.UID{0, 0, 1}, encoding.UID{0, 0, 1}
+	row := schema.AppendRowKey(nil, metric, uint32(testHour), schema.AppendTags(nil, []encoding.TagPair{{K: one, V: one}}))
+	table, err := New(&scanplan.Plan{Schema: schema, Metric: metric, From: testHour, To: testHour + 3600, Start: testHour * 1000, End: (testHour+3600)*1000 - 1,
+		Downsample: &scanplan.Downsample{Interval: 60_000, Function: "avg", Fill: scanplan.FillNone}, Aggregator: "sum"}, nil, Bounds{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table, row
+}
+
+func record(t *testing.T, span []byte, s *batch.Series) []batch.Record {
+	t.Helper()
+	w := batch.NewSeriesWriter(memory.DefaultAllocator)
+	s.Span = span
+	w.Append(s)
+	r := w.Record()
+	t.Cleanup(r.Release)
+	return []batch.Record{r}
+}

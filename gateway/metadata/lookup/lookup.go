@@ -1,0 +1,262 @@
+// Package lookup finds series by metric and tags, without their points: in the
+// meta table, which has a row for each series, or in the data table, which has
+// one for each series and hour.
+// Source: TimeSeriesLookup, TSUIDQuery.
+package lookup
+
+import (
+	"context"
+	"fmt"
+
+	"downpour/encoding"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/store"
+)
+
+// Names is the dictionary of names. gateway/uid has it.
+type Names interface {
+	// Resolve returns the UID of a name, or a *uid.NoSuchNameError.
+	Resolve(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error)
+	// Names returns the names of UIDs, or a *uid.NoSuchIDError.
+	Names(ctx context.Context, kind encoding.UIDKind, uids []encoding.UID) ([]string, error)
+}
+
+// Config says where series are looked for.
+type Config struct {
+	Store     store.Reader
+	DataTable string
+	MetaTable string
+	Schema    encoding.Schema
+	Names     Names
+}
+
+// Finder finds series. It is for many goroutines.
+type Finder struct{ cfg Config }
+
+// New returns a finder over the configured tables.
+func New(cfg Config) *Finder { return &Finder{cfg} }
+
+// Any stands for any key or any value.
+const Any = "*"
+
+// Tag is a wanted tag; nil and Any leave key or value open.
+type Tag struct {
+	Key   *string `json:"key"`
+	Value *string `json:"value"`
+}
+
+// open tells that a part of a tag is not restricted.
+func open(s *string) bool { return s == nil || *s == Any }
+
+// Query asks for series.
+type Query struct {
+	Metric *string // nil, "" and Any are any metric
+	Tags   []Tag
+	// Limit ends the search; 0 or less finds all, at most MaxSeries.
+	Limit int
+	// Meta looks in the meta table.
+	Meta bool
+}
+
+// MaxSeries and MaxBytes bound what one lookup returns: its series, and the
+// memory that they take with their names.
+const (
+	MaxSeries = 1_000_000
+	MaxBytes  = 256 << 20
+)
+
+// TooManyError tells that a lookup would return more than MaxSeries, or than
+// MaxBytes.
+type TooManyError struct{}
+
+// Error says so.
+func (TooManyError) Error() string {
+	return fmt.Sprintf("more than %d series match, or %d MiB of them: set a limit", MaxSeries, MaxBytes>>20)
+}
+
+// Series is a series found.
+type Series struct {
+	TSUID  encoding.UID      `json:"tsuid"`
+	Metric string            `json:"metric"`
+	Tags   map[string]string `json:"tags"`
+}
+
+// Find returns the series that match, in the order of their rows. In the data
+// table, as in OpenTSDB, a series is found once for each hour of it, and with
+// salted keys each bucket gets its part of the limit. Errors are
+// *uid.NoSuchNameError for a name of the query, *uid.NoSuchIDError for a UID
+// found, TooManyError, or the store's.
+func (f *Finder) Find(ctx context.Context, q Query) ([]Series, error) {
+	w, err := f.resolve(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var tsuids []encoding.UID
+	for _, s := range f.scans(w, q.Meta) {
+		found, err := f.scan(ctx, s, w, f.limit(q, w), q.Meta)
+		if err != nil {
+			return nil, err
+		}
+		if tsuids = append(tsuids, found...); len(tsuids) > MaxSeries {
+			return nil, TooManyError{}
+		}
+	}
+	return f.name(ctx, tsuids)
+}
+
+// limit is that of one scan; 0 is none. Source: TimeSeriesLookup.lookupAsync.
+func (f *Finder) limit(q Query, w *wanted) int {
+	switch {
+	case q.Limit <= 0:
+		return 0
+	case q.Meta || f.cfg.Schema.SaltWidth == 0:
+		return q.Limit
+	}
+	return max(1, q.Limit/f.cfg.Schema.Buckets())
+}
+
+// scans are the ranges to read: one, or one for each salt bucket of a metric in
+// the data table.
+func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
+	s := store.Scan{Table: f.cfg.MetaTable, Family: encoding.FamilyName, KeysOnly: true, Filter: store.RowFilter{Pattern: w.pattern(f.cfg.Schema, meta)}}
+	if !meta {
+		s.Table, s.Family = f.cfg.DataTable, encoding.FamilyData
+	}
+	if w.metric == nil {
+		return []store.Scan{s}
+	}
+	if meta {
+		s.Start, s.Stop = w.metric, encoding.Behind(w.metric)
+		return []store.Scan{s}
+	}
+	var out []store.Scan
+	for b := range f.cfg.Schema.Buckets() {
+		s.Start = append(f.cfg.Schema.AppendSalt(nil, b), w.metric...)
+		s.Stop = encoding.Behind(s.Start)
+		out = append(out, s)
+	}
+	return out
+}
+
+func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, meta bool) (out []encoding.UID, err error) {
+	for r, err := range store.Rows(ctx, f.cfg.Store, s) {
+		if err != nil {
+			return nil, fmt.Errorf("lookup in table %s: %w", s.Table, err)
+		}
+		tsuid, ok := f.tsuid(r.Key, meta)
+		if !ok || !w.admits(f.cfg.Schema, tsuid) {
+			continue
+		}
+		if err := memory.Reserve(ctx, int64(tsuidBytes+cap(tsuid))); err != nil {
+			return nil, err
+		}
+		if out = append(out, tsuid); len(out) == limit || len(out) > MaxSeries {
+			return out, nil
+		}
+	}
+	return out, nil
+}
+
+// tsuid is the series of a row; not ok for rows of none, such as those of global
+// annotations.
+func (f *Finder) tsuid(key []byte, meta bool) (encoding.UID, bool) {
+	s := f.cfg.Schema
+	if meta {
+		_, _, err := s.SplitTSUID(key)
+		return append(encoding.UID{}, key...), err == nil
+	}
+	k, err := s.ParseRowKey(key)
+	if err != nil || len(k.Tags) == 0 {
+		return nil, false
+	}
+	return s.AppendTSUID(nil, key), true
+}
+
+// Name gives one series its names.
+func (f *Finder) Name(ctx context.Context, tsuid encoding.UID) (Series, error) {
+	if _, _, err := f.cfg.Schema.SplitTSUID(tsuid); err != nil {
+		return Series{}, err
+	}
+	series := make([]Series, 1)
+	err := f.namePart(ctx, []encoding.UID{tsuid}, series)
+	return series[0], err
+}
+
+// namedAtOnce is how many series get their names together.
+const namedAtOnce = 1000
+
+// Bytes that a series takes beside its TSUID and names, and each of its tags; and
+// that a TSUID takes in a list beside its own.
+const (
+	seriesBytes = 150
+	tagBytes    = 80
+	tsuidBytes  = 48 // its place, in a list that grows by doubling
+)
+
+// forms is how often a series is in memory: as it is found and as it is answered.
+const forms = 2
+
+// name gives series their names, some thousand at a time.
+func (f *Finder) name(ctx context.Context, tsuids []encoding.UID) ([]Series, error) {
+	out := make([]Series, len(tsuids))
+	bytes := 0
+	for from := 0; from < len(out); from += namedAtOnce {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		part := out[from:min(from+namedAtOnce, len(out))]
+		if err := f.namePart(ctx, tsuids[from:from+len(part)], part); err != nil {
+			return nil, err
+		}
+		before := bytes
+		for i := range part {
+			bytes += part[i].bytes()
+		}
+		if err := memory.Reserve(ctx, int64(forms*(bytes-before))); err != nil {
+			return nil, err
+		}
+		if bytes > MaxBytes {
+			return nil, TooManyError{}
+		}
+	}
+	return out, nil
+}
+
+// bytes is the memory that a series takes, about.
+func (s *Series) bytes() int {
+	n := seriesBytes + len(s.TSUID) + len(s.Metric)
+	for k, v := range s.Tags {
+		n += tagBytes + len(k) + len(v)
+	}
+	return n
+}
+
+// namePart gives some series their names, all at once.
+func (f *Finder) namePart(ctx context.Context, tsuids []encoding.UID, out []Series) error {
+	var uids [3][]encoding.UID
+	for i, u := range tsuids {
+		metric, tags, _ := f.cfg.Schema.SplitTSUID(u)
+		out[i].TSUID = u
+		uids[encoding.UIDMetric] = append(uids[encoding.UIDMetric], metric)
+		for _, p := range f.cfg.Schema.AppendPairs(nil, tags) {
+			uids[encoding.UIDTagK] = append(uids[encoding.UIDTagK], p.K)
+			uids[encoding.UIDTagV] = append(uids[encoding.UIDTagV], p.V)
+		}
+	}
+	var names [3][]string
+	for kind := range uids {
+		var err error
+		if names[kind], err = f.cfg.Names.Names(ctx, encoding.UIDKind(kind), uids[kind]); err != nil {
+			return err
+		}
+	}
+	next := 0
+	for i, u := range tsuids {
+		out[i].Metric, out[i].Tags = names[encoding.UIDMetric][i], map[string]string{}
+		for range (len(u) - f.cfg.Schema.MetricWidth) / f.cfg.Schema.TagWidth() {
+			out[i].Tags[names[encoding.UIDTagK][next]] = names[encoding.UIDTagV][next]
+			next++
+		}
+	}
+	return nil
+}

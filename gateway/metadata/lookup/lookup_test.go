@@ -1,0 +1,301 @@
+package lookup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/gateway/uid"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+	"downpour/pushdown/store/pebble"
+)
+
+// fixture is a store with series m0 … m1 of keys k0 … k2 and values v0 … v2, in
+// both tables, two hours of each.
+type fixture struct {
+	*Finder
+	series []Series // in TSUID order
+	schema encoding.Schema
+}
+
+func newFixture(t testing.TB, salt int) *fixture {
+	t.Helper()
+	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}} {
+		spec := store.TableSpec{Name: name}
+		for _, f := range families {
+			spec.Families = append(spec.Families, store.FamilySpec{Name: f})
+		}
+		if err := s.CreateTable(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	schema := encoding.DefaultSchema()
+	schema.SaltWidth, schema.SaltBuckets = salt, 4
+	names := uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: schema})
+	f := &fixture{schema: schema, Finder: New(Config{Store: s, DataTable: "tsdb", MetaTable: "tsdb-meta", Schema: schema, Names: names})}
+	f.fill(t, s, names)
+	return f
+}
+
+func (f *fixture) fill(t testing.TB, s store.Store, names *uid.Dictionary) {
+	t.Helper()
+	assign := func(kind encoding.UIDKind, name string) encoding.UID {
+		u, err := names.Assign(t.Context(), kind, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	var data, meta []store.Mutation
+	for n := range 2 * 64 {
+		metric, tags := fmt.Sprintf("m%d", n/64), map[string]string{}
+		var pairs []encoding.TagPair
+		for k, v := 0, n%64; k < 3; k, v = k+1, v/4 {
+			if v%4 == 3 {
+				continue // the key is not there
+			}
+			key, value := fmt.Sprintf("k%d", k), fmt.Sprintf("v%d", v%4)
+			tags[key] = value
+			pairs = append(pairs, encoding.TagPair{K: assign(encoding.UIDTagK, key), V: assign(encoding.UIDTagV, value)})
+		}
+		if len(tags) == 0 {
+			continue
+		}
+		m, packed := assign(encoding.UIDMetric, metric), f.schema.AppendTags(nil, pairs)
+		tsuid := append(slices.Clone(m), packed...)
+		f.series = append(f.series, Series{tsuid, metric, tags})
+		meta = append(meta, store.Mutation{Row: tsuid, Family: "name", Qualifier: []byte("ts_ctr"), Value: make([]byte, 8)})
+		for _, base := range []uint32{1356998400, 1357002000} {
+			data = append(data, store.Mutation{Row: f.schema.AppendRowKey(nil, m, base, packed), Family: "t", Qualifier: []byte{0, 0}, Value: []byte{1}})
+		}
+	}
+	// A global annotation is no series.
+	data = append(data, store.Mutation{Row: f.schema.AppendRangeKey(nil, 0, make([]byte, 3), 1356998400), Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte("{}")})
+	if err := s.Apply(t.Context(), "tsdb", data); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Apply(t.Context(), "tsdb-meta", meta); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(f.series, func(a, b Series) int { return slices.Compare(a.TSUID, b.TSUID) })
+}
+
+// naive judges a series by its names.
+func naive(q Query, s Series) bool {
+	if q.Metric != nil && *q.Metric != Any && *q.Metric != s.Metric {
+		return false
+	}
+	alternatives, values := map[string][]string{}, []string{}
+	for _, t := range q.Tags {
+		switch {
+		case !open(t.Key) && !open(t.Value):
+			alternatives[*t.Key] = append(alternatives[*t.Key], *t.Value)
+		case !open(t.Key):
+			alternatives[*t.Key] = append(alternatives[*t.Key], Any)
+		case !open(t.Value):
+			values = append(values, *t.Value)
+		}
+	}
+	for k, wanted := range alternatives {
+		v, ok := s.Tags[k]
+		if !ok || !slices.Contains(wanted, v) && !slices.Contains(wanted, Any) {
+			return false
+		}
+	}
+	if len(alternatives) > 0 || len(values) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(slices.Collect(maps.Values(s.Tags)), v) })
+}
+
+func drawQuery(t *rapid.T) Query {
+	part := func(label string, of ...string) *string {
+		text := rapid.SampledFrom(append(of, "", Any)).Draw(t, label)
+		if text == "" {
+			return nil
+		}
+		return &text
+	}
+	q := Query{Metric: part("metric", "m0", "m1")}
+	for range rapid.IntRange(0, 4).Draw(t, "tags") {
+		q.Tags = append(q.Tags, Tag{part("key", "k0", "k1", "k2"), part("value", "v0", "v1", "v2")})
+	}
+	return q
+}
+
+// A lookup finds what looking at every series finds, in the order of its rows;
+// in the data table once for each hour.
+func TestFind_property(t *testing.T) {
+	for _, salt := range []int{0, 1} {
+		f := newFixture(t, salt)
+		rapid.Check(t, func(t *rapid.T) {
+			q := drawQuery(t)
+			var want []Series
+			for _, s := range f.series {
+				if naive(q, s) {
+					want = append(want, s)
+				}
+			}
+			q.Meta = true
+			q.Limit = rapid.SampledFrom([]int{0, 1, 7, 1000}).Draw(t, "limit")
+			got, err := f.Find(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			limited := want
+			if q.Limit > 0 {
+				limited = want[:min(q.Limit, len(want))]
+			}
+			if diff := gocmp.Diff(append([]Series{}, limited...), append([]Series{}, got...)); diff != "" {
+				t.Fatalf("meta table: %s", diff)
+			}
+			f.dataTable(t, q, want)
+		})
+	}
+}
+
+func (f *fixture) dataTable(t *rapid.T, q Query, want []Series) {
+	q.Meta, q.Limit = false, 0
+	got, err := f.Find(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := []Series{}
+	for _, s := range want {
+		twice = append(twice, s, s)
+	}
+	slices.SortFunc(got, func(a, b Series) int { return slices.Compare(a.TSUID, b.TSUID) })
+	if diff := gocmp.Diff(twice, append([]Series{}, got...)); diff != "" {
+		t.Fatalf("data table: %s", diff)
+	}
+}
+
+// On salted tables each bucket of the data table has its part of the limit.
+func TestFind_saltedLimit(t *testing.T) {
+	f := newFixture(t, 1)
+	m := "m0"
+	for limit, want := range map[int]int{1: 4, 4: 4, 11: 8} {
+		got, err := f.Find(t.Context(), Query{Metric: &m, Limit: limit})
+		if err != nil || len(got) != want {
+			t.Errorf("limit %d: %d series, %v, want %d", limit, len(got), err, want)
+		}
+	}
+}
+
+func TestTSUID(t *testing.T) {
+	f := newFixture(t, 0)
+	s := f.series[len(f.series)/2]
+	got, err := f.TSUID(t.Context(), s.Metric, s.Tags)
+	if err != nil || cmp.Compare(got.String(), s.TSUID.String()) != 0 {
+		t.Errorf("%v: %s, %v", s, got, err)
+	}
+	if _, err := f.TSUID(t.Context(), "m0", nil); err == nil {
+		t.Error("no tags are taken for a series")
+	}
+}
+
+// numbered names UIDs by their numbers, with so many letters in front.
+type numbered struct {
+	letters int
+	calls   int
+	called  func()
+}
+
+func (n *numbered) Resolve(_ context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	return nil, &uid.NoSuchNameError{Kind: kind, Name: name}
+}
+
+func (n *numbered) Names(_ context.Context, _ encoding.UIDKind, uids []encoding.UID) ([]string, error) {
+	n.calls++
+	if n.called != nil {
+		n.called()
+	}
+	names := make([]string, len(uids))
+	for i, u := range uids {
+		names[i] = strings.Repeat("x", n.letters) + u.String()
+	}
+	return names, nil
+}
+
+func endless(meta bool) *faultstore.Endless {
+	schema := encoding.DefaultSchema()
+	return &faultstore.Endless{Rows: 1000, Row: func(n int) store.Row {
+		tags := []byte{0, 0, 1, byte(n >> 16), byte(n >> 8), byte(n)}
+		if meta {
+			return store.Row{Key: append([]byte{0, 0, 1}, tags...)}
+		}
+		return store.Row{Key: schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, 0, tags)}
+	}}
+}
+
+// A lookup ends within a block when its client leaves, in either table, and
+// while names are looked up within some thousand series.
+func TestFind_clientLeaves(t *testing.T) {
+	for _, meta := range []bool{false, true} {
+		ctx, leave := context.WithCancel(t.Context())
+		from := endless(meta)
+		from.Block = func(n int) {
+			if n == 3 {
+				leave()
+			}
+		}
+		f := New(Config{Store: from, Schema: encoding.DefaultSchema(), Names: &numbered{}})
+		if _, err := f.Find(ctx, Query{Meta: meta}); !errors.Is(err, context.Canceled) || from.Blocks() > 4 {
+			t.Errorf("meta %t: %v after %d blocks, want its end after 3", meta, err, from.Blocks())
+		}
+
+		ctx, leave = context.WithCancel(t.Context())
+		names := &numbered{}
+		names.called = leave
+		f = New(Config{Store: endless(meta), Schema: encoding.DefaultSchema(), Names: names})
+		if _, err := f.Find(ctx, Query{Meta: meta, Limit: 50_000}); !errors.Is(err, context.Canceled) || names.calls > 3 {
+			t.Errorf("meta %t: %v after %d calls for names, want its end after one series of them", meta, err, names.calls)
+		}
+	}
+}
+
+// What a lookup returns is bounded by series and by bytes.
+func TestFind_bounded(t *testing.T) {
+	names := &numbered{}
+	f := New(Config{Store: endless(true), Schema: encoding.DefaultSchema(), Names: names})
+	var many TooManyError
+	if _, err := f.Find(t.Context(), Query{Meta: true}); !errors.As(err, &many) || names.calls > 0 {
+		t.Errorf("%v, %d calls for names, want that it is too much before them", err, names.calls)
+	}
+	names.letters = MaxBytes / 5000
+	if _, err := f.Find(t.Context(), Query{Meta: true, Limit: 10_000}); !errors.As(err, &many) || names.calls > 3*3 {
+		t.Errorf("%v after %d calls for names, want that it is too much", err, names.calls)
+	}
+	if found, err := f.Find(t.Context(), Query{Meta: true, Limit: 1000}); err != nil || len(found) != 1000 {
+		t.Errorf("%d found, %v", len(found), err)
+	}
+
+	// What the process may hold bounds it too: TSUIDs, and then names.
+	ctx := memory.With(t.Context(), memory.New(memory.Least).Open(memory.Query))
+	names.calls = 0
+	var large *memory.LimitError
+	if _, err := f.Find(ctx, Query{Meta: true, Limit: 900_000}); !errors.As(err, &large) || names.calls > 0 {
+		t.Errorf("%v after %d calls for names, want that the process lacks the memory", err, names.calls)
+	}
+	ctx = memory.With(t.Context(), memory.New(memory.Least).Open(memory.Query))
+	if _, err := f.Find(ctx, Query{Meta: true, Limit: 3000}); !errors.As(err, &large) || names.calls == 0 {
+		t.Errorf("%v after %d calls for names, want that the process lacks the memory", err, names.calls)
+	}
+}

@@ -1,0 +1,120 @@
+package meta
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+)
+
+// everyName gives all UIDs one name.
+type everyName struct{}
+
+func (everyName) Name(context.Context, encoding.UIDKind, encoding.UID) (string, error) {
+	return "n", nil
+}
+
+func (everyName) Resolve(context.Context, encoding.UIDKind, string) (encoding.UID, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// described are series without end that have a TSMeta.
+func described(notes string) *endlessMeta {
+	text := encoding.AppendTSMeta(nil, encoding.TSMeta{Notes: notes})
+	return &endlessMeta{faultstore.Endless{Rows: 100, Row: func(n int) store.Row {
+		return store.Row{Key: []byte{0, 0, 1, 0, 0, 1, byte(n >> 16), byte(n >> 8), byte(n)},
+			Cells: []store.Cell{{Qualifier: []byte(encoding.TSMetaQualifier), Value: text}}}
+	}}}
+}
+
+type endlessMeta struct{ faultstore.Endless }
+
+func (d *endlessMeta) Get(context.Context, string, string, [][]byte) ([]store.Row, error) {
+	return nil, nil
+}
+
+// A list of meta data ends within a block when its client leaves, and is bounded
+// by bytes.
+func TestTSMetas_bounds(t *testing.T) {
+	catalog := func(from *endlessMeta) *Catalog {
+		return New(Config{Store: from, UIDTable: "tsdb-uid", MetaTable: "tsdb-meta", Schema: encoding.DefaultSchema(), Names: everyName{}})
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	from := described("")
+	from.Block = func(n int) {
+		if n == 3 {
+			leave()
+		}
+	}
+	if _, err := catalog(from).TSMetas(ctx, store.KeyRange{}, store.RowFilter{}); !errors.Is(err, context.Canceled) || from.Blocks() > 6 {
+		t.Errorf("%v after %d blocks, want its end after 3", err, from.Blocks())
+	}
+	from = described(strings.Repeat("x", 1<<20))
+	if _, err := catalog(from).TSMetas(t.Context(), store.KeyRange{}, store.RowFilter{}); err == nil || from.Blocks() > 3 {
+		t.Errorf("%v after %d blocks, want that it is too much", err, from.Blocks())
+	}
+	from = described(strings.Repeat("x", 1<<20))
+	within := memory.With(t.Context(), memory.New(memory.Least).Open(memory.Query))
+	var large *memory.LimitError
+	if _, err := catalog(from).TSMetas(within, store.KeyRange{}, store.RowFilter{}); !errors.As(err, &large) {
+		t.Errorf("%v, want that the process lacks the memory", err)
+	}
+}
+
+// Series that wait to be recorded, and those that are, are bounded by bytes.
+func TestTracker_bytes(t *testing.T) {
+	s := open(t)
+	// A row of a series of 100 tags.
+	long := func(n int) []byte {
+		schema := encoding.DefaultSchema()
+		var tags []byte
+		for i := range 100 {
+			tags = append(tags, 0, 0, byte(i+1), 0, byte(n>>8), byte(n))
+		}
+		return schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, created, tags)
+	}
+	const each = seenBytes + 603
+	tr := NewTracker(TrackerConfig{Config: catalogConfig(s), Flags: Flags{Tracking: true, RealtimeTS: true}, Every: time.Hour, Bytes: 10 * each, Log: slog.New(slog.DiscardHandler)})
+	for n := range 100 {
+		tr.Stored(long(n), 1)
+	}
+	tr.mu.Lock()
+	if n := len(tr.pending.series); n > 10 {
+		t.Errorf("%d series wait, want at most 10", n)
+	}
+	tr.mu.Unlock()
+	for n := range 100 {
+		tr.Stored(long(n), 1)
+		if err := tr.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(tr.known.set); n > 11 || tr.known.bytes > 10*each {
+			t.Errorf("%d series of %d bytes are known to be recorded, want at most 11", n, tr.known.bytes)
+		}
+	}
+	if err := tr.Close(); err != nil {
+		t.Error(err)
+	}
+	if !tr.known.has(string(long(99)[:3]) + string(long(99)[7:])) {
+		t.Error("the last series is not known")
+	}
+}
+
+// The memory of meta data is about what it takes.
+func TestTSMeta_bytes(t *testing.T) {
+	m := TSMeta{Notes: strings.Repeat("n", 1000), Custom: map[string]string{"k": strings.Repeat("v", 1000)},
+		Tags: []UIDMeta{{Description: strings.Repeat("d", 1000), Custom: map[string]string{"k": strings.Repeat("v", 1000)}}}}
+	text, err := json.Marshal(m)
+	if err != nil || m.bytes() < 4000 || m.bytes() > 2*len(text) {
+		t.Error(fmt.Errorf("%d bytes of %d as JSON, %w", m.bytes(), len(text), err))
+	}
+}

@@ -1,0 +1,81 @@
+package dispatch
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/rpc/client"
+	"downpour/pushdown/rpc/server"
+)
+
+// flightServer serves a table over a connection. Who calls it closes the client;
+// stop, at the latest at the end of the test, ends the server and waits for that.
+func flightServer(t testing.TB, m *operatortest.Store, cfg server.Config) (c *client.Client, stop func()) {
+	t.Helper()
+	cfg.Table = operatortest.Table
+	server, err := server.NewServer(cfg, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ctx, l) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	if c, err = client.New(l.Addr().String(), client.Options{Mem: cfg.Mem}); err != nil {
+		t.Fatal(err)
+	}
+	return c, stop
+}
+
+// Over a real pushdown server the answer is that of this process; when the
+// server ends, queries go on without it.
+func TestRun_flight(t *testing.T) {
+	m, s := table(true)
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	c, stop := flightServer(t, m, server.Config{Schema: s, Mem: mem, FlushBytes: 1000})
+	cfg := quiet(m, mem)
+	cfg.Servers = []Server{c}
+	e := New(cfg)
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	f := func(remote bool) {
+		t.Helper()
+		for _, d := range []*scanplan.Downsample{nil, {Interval: 60_000, Function: "avg", Fill: "none"}, {Interval: 420_000, Function: "avg", Fill: "none"}} {
+			plan.Downsample = d
+			got := answer{}
+			stats, err := e.Run(t.Context(), &plan, got.sink(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(truth(t, m, &plan), got); diff != "" {
+				t.Error(diff)
+			}
+			if remote && stats.Remote != stats.Parts || !remote && stats.Remote != 0 {
+				t.Errorf("%+v", stats)
+			}
+		}
+	}
+	f(true)
+	stop()
+	f(false)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	mem.AssertSize(t, 0)
+}

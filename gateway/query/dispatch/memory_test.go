@@ -1,0 +1,103 @@
+package dispatch
+
+import (
+	"errors"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/gateway/query/merge"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+)
+
+// stepTable holds ten series of four hours, a point every so many seconds.
+func stepTable(step int64) (*operatortest.Store, encoding.Schema) {
+	m, s := &operatortest.Store{}, encoding.DefaultSchema()
+	for i := range 10 {
+		m.Load(s, metric, operatortest.Series{
+			Tags:   []encoding.TagPair{operatortest.Tag(1, i+1)},
+			Points: operatortest.Every(base, base+4*3600, step, func(j int) float64 { return float64(i) + float64(j%100)/7 }),
+		})
+	}
+	return m, s
+}
+
+// within answers a plan whose parts, records and merge may take so many bytes.
+func within(t *testing.T, e *Executor, plan scanplan.Plan, how Merging, bytes int64) (Stats, error) {
+	t.Helper()
+	plan.MaxBytes = bytes
+	m := merge.New(&plan, nil)
+	m.AllowRounding()
+	stats, err := e.RunWith(t.Context(), &plan, Options{Merging: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+		for _, r := range records {
+			if err := m.Add(part, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		_, err = m.Finish()
+	}
+	return stats, err
+}
+
+// tooMuch tells whether a query has been refused for its memory.
+func tooMuch(err error) bool {
+	var part *operator.LimitError
+	var merged *merge.MemoryError
+	return errors.As(err, &part) && (part.What == operator.Memory || part.What == operator.States) || errors.As(err, &merged)
+}
+
+// leastBytes is the memory that a plan needs, to a hundredth.
+func leastBytes(t *testing.T, e *Executor, plan scanplan.Plan, how Merging) int64 {
+	t.Helper()
+	low, high := int64(0), int64(1<<20) // too little, enough
+	for high-low > max(low/100, 1) {
+		middle := (low + high) / 2
+		switch _, err := within(t, e, plan, how, middle); {
+		case err == nil:
+			high = middle
+		case tooMuch(err):
+			low = middle
+		default:
+			t.Fatal(err)
+		}
+	}
+	return high
+}
+
+// What a gateway needs for an answer depends on the answer: with 16 times the
+// points in the same hours no more is shipped, and no more memory needed.
+func TestRun_memoryByPoints(t *testing.T) {
+	for _, how := range []Merging{Strict, Partial} {
+		var need, shipped int64
+		for _, step := range []int64{48, 12, 3} {
+			m, s := stepTable(step)
+			plan := operatortest.Plan(s, metric, base, base+4*3600)
+			plan.Aggregator = "sum"
+			plan.Downsample = &scanplan.Downsample{Interval: 300_000, Count: 5, Unit: "m", Function: "avg", Fill: scanplan.FillNone}
+			stats, err := within(t, overFlight(t, m, s), plan, how, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := 10 * 4 * 3600 / step; stats.Points != want || stats.Remote != stats.Parts {
+				t.Fatalf("%s: %d points, %d of %d parts remote, want %d and all", how, stats.Points, stats.Remote, stats.Parts, want)
+			}
+			e := overFlight(t, m, s)
+			if _, err := within(t, e, plan, how, 0); err != nil { // so that all others know the sizes
+				t.Fatal(err)
+			}
+			least := leastBytes(t, e, plan, how)
+			if need == 0 {
+				need, shipped = least, stats.ShippedBytes
+			}
+			if least > need+need/20 || stats.ShippedBytes > shipped+shipped/20 {
+				t.Errorf("%s, a point every %d s: needs %d bytes and ships %d, want at most %d and %d, as with a point every 48 s", how, step, least, stats.ShippedBytes, need, shipped)
+			}
+		}
+		t.Logf("%s: needs %d bytes, ships %d", how, need, shipped)
+	}
+}

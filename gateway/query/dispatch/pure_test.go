@@ -1,0 +1,251 @@
+package dispatch
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/access"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+)
+
+const base = 1356998400
+
+var metric = operatortest.UID(1)
+
+func key(b ...byte) scanplan.HexBytes { return b }
+
+func TestLedger(t *testing.T) {
+	r := func(start, stop byte) scanplan.KeyRange {
+		k := scanplan.KeyRange{Start: key(start)}
+		if stop != 0 {
+			k.Stop = key(stop)
+		}
+		return k
+	}
+	l := newLedger([]scanplan.KeyRange{r(10, 20), r(30, 40), r(50, 0)})
+	f := func(k scanplan.KeyRange, want bool) {
+		t.Helper()
+		before := l.missing()
+		if got := l.accept(k); got != want {
+			t.Errorf("accept %v: %t, want %t", k, got, want)
+		}
+		if !want && !cmp.Equal(before, l.missing()) {
+			t.Errorf("a refused interval %v changed what is missing: %v", k, l.missing())
+		}
+	}
+	f(r(5, 12), false)
+	f(r(12, 15), true)
+	f(r(12, 15), false)
+	f(r(14, 16), false)
+	f(r(10, 20), false)
+	f(r(10, 12), true)
+	f(r(15, 20), true)
+	f(r(20, 30), false)
+	f(r(12, 12), false)
+	f(r(35, 0), false)
+	f(r(60, 0), true)
+	f(r(55, 0), false)
+	if diff := cmp.Diff([]scanplan.KeyRange{r(30, 40), r(50, 60)}, l.missing()); diff != "" {
+		t.Error(diff)
+	}
+	f(r(50, 60), true)
+	f(r(30, 40), true)
+	if !l.complete() {
+		t.Errorf("missing %v", l.missing())
+	}
+}
+
+// Random attempts, doubled, overlapping, in any order: what is accepted never
+// overlaps, lies in what was wanted, and with what is missing makes it up.
+func TestLedger_property(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const size = 40
+		edges := rapid.SliceOfNDistinct(rapid.IntRange(0, size), 2, 8, rapid.ID).Draw(t, "wanted")
+		slices.Sort(edges)
+		var wanted []scanplan.KeyRange
+		want := map[int]int{}
+		for i := 0; i+1 < len(edges); i += 2 {
+			wanted = append(wanted, scanplan.KeyRange{Start: key(byte(edges[i])), Stop: key(byte(edges[i+1]))})
+			mark(want, edges[i], edges[i+1])
+		}
+		l, got := newLedger(wanted), map[int]int{}
+		for range rapid.IntRange(0, 30).Draw(t, "attempts") {
+			a, b := rapid.IntRange(0, size).Draw(t, "start"), rapid.IntRange(0, size).Draw(t, "stop")
+			if l.accept(scanplan.KeyRange{Start: key(byte(a)), Stop: key(byte(b))}) {
+				mark(got, a, b)
+			}
+		}
+		for i, h := range l.missing() {
+			if i > 0 && bytes.Compare(l.missing()[i-1].Stop, h.Start) > 0 {
+				t.Fatalf("missing %v is out of order", l.missing())
+			}
+			mark(got, int(h.Start[0]), int(h.Stop[0]))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("keys and how often each was accepted or missing:\n%s", diff)
+		}
+	})
+}
+
+func mark(counts map[int]int, from, to int) {
+	for i := from; i < to; i++ {
+		counts[i]++
+	}
+}
+
+// Random regions and sizes: the pieces are the plan's ranges, in order, without
+// hole or overlap, and none crosses a border where cuts are cheap.
+func TestCut_property(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := encoding.DefaultSchema()
+		if rapid.Bool().Draw(t, "salted") {
+			s.SaltWidth, s.SaltBuckets = 1, 5
+		}
+		plan := operatortest.Plan(s, metric, base, base+rapid.Int64Range(1, 30).Draw(t, "hours")*3600)
+		if rapid.Bool().Draw(t, "straddling") {
+			plan.Downsample = &scanplan.Downsample{Interval: 420_000, Function: "sum", Fill: scanplan.FillNone}
+		}
+		regions := drawRegions(t, &plan)
+		want := limits{pieces: rapid.IntRange(1, 40).Draw(t, "want")}
+		if rapid.Bool().Draw(t, "sizes known") {
+			want.bytes = weigh(drawHours(t, &plan))
+		}
+		pieces := cut(&plan, regions, want, choice{})
+		i := 0
+		for _, r := range plan.Ranges {
+			at := r.Start
+			for ; i < len(pieces) && bytes.Compare(pieces[i].Range.Start, r.Stop) < 0; i++ {
+				p := pieces[i]
+				if !bytes.Equal(p.Range.Start, at) || empty(p.Range) {
+					t.Fatalf("piece %d is %v, want it to start at %s", i, p.Range, at)
+				}
+				at = p.Range.Stop
+				checkPiece(t, &plan, p, regions)
+			}
+			if !bytes.Equal(at, r.Stop) {
+				t.Fatalf("pieces of range %v end at %s", r, at)
+			}
+		}
+		if i != len(pieces) {
+			t.Fatalf("%d pieces, %d of them in the ranges", len(pieces), i)
+		}
+		if !cheap(&plan) && len(pieces) != len(plan.Ranges) {
+			t.Fatalf("%d pieces of %d ranges that must not be cut", len(pieces), len(plan.Ranges))
+		}
+	})
+}
+
+// drawHours are bytes of hours: none, few, more than a piece may have.
+func drawHours(t *rapid.T, plan *scanplan.Plan) []float64 {
+	n := int((plan.To - plan.From) / encoding.RowSeconds)
+	return rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, leastPart / 3, leastPart, mostPart / 2, 3 * mostPart}), n, n).Draw(t, "bytes")
+}
+
+func checkPiece(t *rapid.T, plan *scanplan.Plan, p piece, regions []store.Region) {
+	for _, region := range regions {
+		if cheap(plan) && inside(p.Range, region.Start) {
+			t.Fatalf("piece %v crosses the border %X", p.Range, region.Start)
+		}
+	}
+	if want := serverOf(regions, p.Range.Start); p.Region != want {
+		t.Fatalf("piece %v is sent to %s, want %s", p.Range, p.Region, want)
+	}
+}
+
+func drawRegions(t *rapid.T, plan *scanplan.Plan) (regions []store.Region) {
+	var borders [][]byte
+	for range rapid.IntRange(0, 6).Draw(t, "borders") {
+		k := plan.Schema.AppendRangeKey(nil, rapid.IntRange(0, 5).Draw(t, "bucket"), metric, uint32(base+rapid.IntRange(-1, 30).Draw(t, "hour")*3600))
+		borders = append(borders, append(k, rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(t, "rest")...))
+	}
+	slices.SortFunc(borders, bytes.Compare)
+	borders = append(append([][]byte{nil}, slices.CompactFunc(borders, bytes.Equal)...), nil)
+	for i := range borders[1:] {
+		regions = append(regions, store.Region{Start: borders[i], Stop: borders[i+1], Server: string(rune('a' + i%3))})
+	}
+	return regions
+}
+
+func TestCut_hours(t *testing.T) {
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
+	if got := cut(&plan, nil, limits{pieces: 4}, choice{}); len(got) != 4 {
+		t.Errorf("%d pieces, want 4", len(got))
+	}
+	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 10 {
+		t.Errorf("%d pieces, want one an hour", len(got))
+	}
+	plan.TSUIDs = []encoding.UID{{0, 0, 1, 0, 0, 1, 0, 0, 1}}
+	if got := cut(&plan, nil, limits{pieces: 100, rows: operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})}, choice{}); len(got) != 1 {
+		t.Errorf("%d pieces of a plan that seeks, want 1", len(got))
+	}
+	plan = operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
+	plan.Downsample = &scanplan.Downsample{All: true, Function: "sum"}
+	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 1 {
+		t.Errorf("%d pieces of a plan with one bucket, want 1", len(got))
+	}
+}
+
+// A plan that has looked at few rows is one piece from then on, one that looks at
+// many is several again.
+func TestCut_memory(t *testing.T) {
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	memory := access.NewMemory()
+	part := scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
+	f := func(want int) {
+		t.Helper()
+		if got := cut(&plan, nil, limits{pieces: 4, rows: operator.ExplainWith(&part, memory)}, choice{}); len(got) != want {
+			t.Errorf("%d pieces, want %d", len(got), want)
+		}
+	}
+	f(4)
+	operator.Note(memory, &part, operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
+	f(1)
+	operator.Note(memory, &part, operator.Stats{Ranges: 20, RowsScanned: 10_000, Rows: 10})
+	f(4)
+}
+
+// A run is cut by what the executor's memory says.
+func TestRun_memory(t *testing.T) {
+	m, s := table(false)
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	memory := access.NewMemory()
+	operator.Note(memory, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
+	for _, c := range []struct {
+		seek *access.Memory
+		one  bool
+	}{{nil, false}, {memory, true}} {
+		cfg := quiet(m, nil)
+		cfg.Seek = c.seek
+		stats, err := New(cfg).Run(t.Context(), &plan, answer{}.sink(t))
+		if err != nil || (stats.Parts == 1) != c.one {
+			t.Errorf("known to be few: %t; %d parts, %v", c.one, stats.Parts, err)
+		}
+	}
+}
+
+// A plan of so many hours that one scan cannot seek to all of its rows is cut into
+// pieces that can.
+func TestCut_manyHours(t *testing.T) {
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+20_001*3600)
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	rows := operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})
+	pieces := cut(&plan, nil, limits{pieces: 2, rows: rows}, choice{})
+	for _, p := range pieces {
+		if a := operator.Explain(&scanplan.Part{Plan: plan, Range: p.Range}); len(a.Filter.Ranges) == 0 {
+			t.Errorf("%s to %s: %s", p.Range.Start, p.Range.Stop, a.Reason)
+		}
+	}
+	if len(pieces) != 3 { // of 2 ranges an hour
+		t.Errorf("%d pieces, want 3", len(pieces))
+	}
+}

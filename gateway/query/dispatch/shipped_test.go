@@ -1,0 +1,113 @@
+package dispatch
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/rpc/server"
+)
+
+// hosts is the table of the aims: 1,000 series, a point every 10 s, with the tags
+// host, region (of 9), dc (of 27) and rack (of 100), integers from 0 to 100. cells
+// are the bytes of its rows as a point a cell, with what HBase keeps beside key,
+// qualifier and value; compacted those of an hour a cell, without that.
+func hosts(s encoding.Schema, hours int64, order func(int) []int) (m *operatortest.Store, cells, compacted int64) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	m = &operatortest.Store{BlockRows: 500, Keep: true}
+	uids := order(1000)
+	for i := range 1000 {
+		value := rng.IntN(101)
+		points := operatortest.Every(base, base+hours*3600, 10, func(int) float64 { return 0 })
+		for k := range points.Len() {
+			value = max(0, min(100, value+rng.IntN(7)-3))
+			points.Bits[k], points.Float[k] = uint64(value), false
+		}
+		m.Load(s, metric, operatortest.Series{Points: points, Tags: []encoding.TagPair{
+			operatortest.Tag(1, 200+uids[i]), operatortest.Tag(2, 1+i%27%9), operatortest.Tag(3, 10+i%27), operatortest.Tag(4, 40+(i*7+i/100)%100),
+		}})
+	}
+	for _, r := range m.Rows {
+		for _, c := range r.Cells {
+			cells += int64(len(c.Qualifier)/2) * int64(len(r.Key)+1+2+1+8+1+12) // key, family, qualifier, value, stamp, type, lengths
+			compacted += int64(len(r.Key) + len(c.Qualifier) + len(c.Value))
+		}
+	}
+	return m, cells, compacted
+}
+
+// inOrder and shuffled are orders in which values of a tag got their UIDs.
+func inOrder(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+func shuffled(n int) []int { return rand.New(rand.NewPCG(2, 2)).Perm(n) }
+
+// overFlight is an executor with one pushdown server over a connection.
+func overFlight(t testing.TB, m *operatortest.Store, s encoding.Schema) *Executor {
+	t.Helper()
+	c, _ := flightServer(t, m, server.Config{Schema: s, Mem: memory.NewGoAllocator()})
+	t.Cleanup(func() { c.Close() })
+	cfg := quiet(m, nil)
+	cfg.Servers = []Server{c}
+	return New(cfg)
+}
+
+// What comes from a pushdown server of sum:5m-avg over the table of the aims is at
+// most 1 % of its cells as values of series, and 1 % of its compacted cells as
+// states of groups, whatever the order of UIDs.
+func TestShipped_onePercent(t *testing.T) {
+	s := encoding.DefaultSchema()
+	for name, order := range map[string]func(int) []int{"UIDs in order": inOrder, "UIDs shuffled": shuffled} {
+		m, cells, compacted := hosts(s, 2, order)
+		plan := operatortest.Plan(s, metric, base, base+2*3600)
+		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
+		e := overFlight(t, m, s)
+		f := func(how Merging, most int64) {
+			stats, err := e.RunWith(t.Context(), &plan, Options{Merging: how}, func(scanplan.KeyRange, []batch.Record) error { return nil })
+			if err != nil || stats.Remote != stats.Parts || (stats.Partial == stats.Parts) != (how == Auto) {
+				t.Fatalf("%s, mode %q: %v, %+v", name, how, err, stats)
+			}
+			if stats.ShippedBytes > most {
+				t.Errorf("%s, mode %q: %d bytes, want at most %d", name, how, stats.ShippedBytes, most)
+			}
+		}
+		f(Strict, cells/100)
+		f(Auto, compacted/100)
+	}
+}
+
+// BenchmarkShipped is sum:5m-avg over the table of the aims by way of a pushdown
+// server, and the bytes that come from it.
+func BenchmarkShipped(b *testing.B) {
+	s := encoding.DefaultSchema()
+	for name, order := range map[string]func(int) []int{"UIDs in order": inOrder, "UIDs shuffled": shuffled} {
+		m, cells, compacted := hosts(s, 6, order)
+		plan := operatortest.Plan(s, metric, base, base+6*3600)
+		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
+		e := overFlight(b, m, s)
+		for _, how := range []Merging{Strict, Auto} {
+			b.Run(name+"/"+map[Merging]string{Strict: "strict", Auto: "partial"}[how], func(b *testing.B) {
+				var stats Stats
+				for b.Loop() {
+					var err error
+					if stats, err = e.RunWith(b.Context(), &plan, Options{Merging: how}, func(scanplan.KeyRange, []batch.Record) error { return nil }); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(stats.ShippedBytes), "bytes")
+				b.ReportMetric(100*float64(stats.ShippedBytes)/float64(cells), "%ofcells")
+				b.ReportMetric(100*float64(stats.ShippedBytes)/float64(compacted), "%ofcompacted")
+				b.ReportMetric(float64(stats.Parts), "parts")
+			})
+		}
+	}
+}

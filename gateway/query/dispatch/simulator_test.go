@@ -1,0 +1,193 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/gateway/query/merge"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/rpc/wire"
+	"downpour/pushdown/store"
+)
+
+// The simulator runs random plans over servers that lose parts, send half of
+// them, send a batch twice or in another order, come late, fail at their ends and
+// do not know of states, on a store that fails too, in simulated time. An answer
+// is that of one piece, or there is an error: never another one, never less.
+func TestSimulator(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	var answers, failures int
+	for i := range 400 {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		c := randomCutting(rng)
+		want, wantErr := c.one()
+		if infinite(wantErr) != (wantErr != nil) {
+			t.Fatalf("case %d: %v\n%s", i, wantErr, c.plan.String())
+		}
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{cutting: c, rng: rng, mem: memory.NewCheckedAllocator(memory.NewGoAllocator())}
+			got, err := w.run(pick(rng, Auto, Auto, Strict))
+			if err != nil && !infinite(err) {
+				failures++
+				return
+			}
+			answers++
+			if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Fatalf("seed %d, case %d: error %v, want %v\n%s", seed, i, err, wantErr, c.plan.String())
+			}
+			if wantErr != nil {
+				return
+			}
+			if diff := c.differ(want, got, false); diff != "" {
+				t.Fatalf("seed %d, case %d: %s\n%s", seed, i, diff, c.plan.String())
+			}
+			if n := c.store.Open.Load(); n != 0 {
+				t.Errorf("%d scanners are open", n)
+			}
+			w.mem.AssertSize(t, 0)
+		})
+	}
+	t.Logf("%d answers, all right; %d errors", answers, failures)
+	if answers < 200 {
+		t.Errorf("%d answers of 400, want at least half", answers)
+	}
+}
+
+// world is what one simulated query runs in.
+type world struct {
+	*cutting
+	mu  sync.Mutex
+	rng *rand.Rand
+	mem *memory.CheckedAllocator
+}
+
+func (w *world) dice(n int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rng.IntN(n)
+}
+
+// run asks as the gateway does: once more with strict parts if states do not do.
+func (w *world) run(how Merging) (groups []merge.Group, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	var servers []*scripted
+	for i := range w.dice(4) {
+		servers = append(servers, &scripted{name: fmt.Sprint("s", i), beside: fmt.Sprintf("rs%d:1", i), store: w.store, mem: w.mem})
+	}
+	cfg := quiet(&flaky{Store: w.store, fail: func() bool { return w.dice(8) == 0 }}, w.mem, servers...)
+	for i, s := range servers {
+		cfg.Servers[i] = &bad{scripted: s, world: w, badness: w.dice(5)}
+	}
+	e := New(cfg)
+	for {
+		m := merge.New(&w.plan, nil)
+		_, err = e.RunWith(ctx, &w.plan, Options{Merging: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+			for _, r := range records {
+				if err := m.Add(part, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			groups, err = m.Finish()
+		}
+		if how == Strict || !errors.Is(err, merge.ErrOrder) {
+			return groups, err
+		}
+		how = Strict
+	}
+}
+
+// bad is a server with which anything may go wrong.
+type bad struct {
+	*scripted
+	world   *world
+	badness int // of 5 parts
+}
+
+// Open executes a part, or spoils it.
+func (b *bad) Open(part *scanplan.Part) (operator.Operator, error) {
+	op, err := b.scripted.Open(part)
+	if err != nil || b.world.dice(5) >= b.badness {
+		return op, err
+	}
+	return &spoiled{Operator: op, world: b.world, part: part, kind: b.world.dice(7), at: b.world.dice(3)}, nil
+}
+
+// spoiled is a part's stream with one fault.
+type spoiled struct {
+	operator.Operator
+	world    *world
+	part     *scanplan.Part
+	kind, at int
+	n        int
+	kept     batch.Record
+}
+
+// Next returns the next batch, unless it is the fault's turn.
+func (s *spoiled) Next(ctx context.Context) (batch.Record, error) {
+	s.n++
+	if s.n <= s.at {
+		return s.Operator.Next(ctx)
+	}
+	switch s.kind {
+	case 0: // the connection breaks: lost, or half sent
+		return nil, wire.ErrServer
+	case 1: // the stream ends well and early: its count of batches tells
+		return nil, wire.ErrIncomplete
+	case 2: // late
+		select {
+		case <-time.After(time.Duration(s.world.dice(40)) * time.Second):
+			return s.Operator.Next(ctx)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	case 3: // an older server
+		if s.part.Mode == scanplan.Partial {
+			return nil, operator.ErrBadPlan
+		}
+		return nil, store.ErrUnavailable
+	case 4:
+		return s.twice(ctx)
+	case 5:
+		panic("a part panics")
+	}
+	return nil, wire.ErrStalled
+}
+
+// twice hands a batch over again.
+func (s *spoiled) twice(ctx context.Context) (batch.Record, error) {
+	if s.kept != nil {
+		r := s.kept
+		s.kept, s.at = nil, 1<<30
+		return r, nil
+	}
+	r, err := s.Operator.Next(ctx)
+	if err == nil && s.n == s.at+1 {
+		r.Retain()
+		s.kept = r
+	}
+	return r, err
+}
+
+// Close frees what is left.
+func (s *spoiled) Close() error {
+	if s.kept != nil {
+		s.kept.Release()
+		s.kept = nil
+	}
+	return s.Operator.Close()
+}

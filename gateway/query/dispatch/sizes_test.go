@@ -1,0 +1,298 @@
+package dispatch
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+)
+
+const mib = 1 << 20
+
+// hoursPlan is a plan over so many hours, in so many salt buckets.
+func hoursPlan(hours int64, buckets int) scanplan.Plan {
+	s := encoding.DefaultSchema()
+	if buckets > 1 {
+		s.SaltWidth, s.SaltBuckets = 1, buckets
+	}
+	return operatortest.Plan(s, metric, base, base+hours*3600)
+}
+
+// spans are the hours of pieces, as "from-to", and their estimates in MiB.
+func spans(plan *scanplan.Plan, pieces []piece) (out []string) {
+	for _, p := range pieces {
+		from, to := hoursOf(plan, p.Range)
+		out = append(out, fmt.Sprintf("%d-%d %.1f", from, to, float64(p.Bytes)/mib))
+	}
+	return out
+}
+
+func TestCut_bytes(t *testing.T) {
+	f := func(name string, buckets, want int, hours []float64, wantSpans ...string) {
+		t.Helper()
+		plan := hoursPlan(int64(len(hours)), buckets)
+		for i := range hours {
+			hours[i] *= mib
+		}
+		pieces := cut(&plan, nil, limits{pieces: want, bytes: weigh(hours)}, choice{})
+		if diff := cmp.Diff(wantSpans, spans(&plan, pieces)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+	f("too little to be cut", 1, 8, []float64{.1, .1, .1, .1}, "0-4 0.4")
+	f("nothing", 1, 8, []float64{0, 0, 0}, "0-3 0.0")
+	f("no smaller than is good", 1, 8, []float64{1, 1, 1, 1, 1, 1}, "0-2 2.0", "2-4 2.0", "4-6 2.0")
+	f("one for each of two slots", 1, 2*piecesPerSlot, []float64{.75, .75, .75, .75}, "0-2 1.5", "2-4 1.5")
+	f("too little for two slots", 1, 2*piecesPerSlot, []float64{.3, .3, .3, .3}, "0-4 1.2")
+	f("as many as wanted", 1, 2, []float64{4, 4, 4, 4}, "0-2 8.0", "2-4 8.0")
+	f("one an hour at most", 1, 8, []float64{4, 4}, "0-1 4.0", "1-2 4.0")
+	f("more than wanted, of the largest size", 1, 1, []float64{64, 64, 32, 32, 64}, "0-1 64.0", "1-2 64.0", "2-4 64.0", "4-5 64.0")
+	f("a heavy hour", 1, 2, []float64{1, 1, 20, 1, 1}, "0-2 2.0", "2-3 20.0", "3-5 2.0")
+	f("each salt bucket", 2, 4, []float64{4, 4, 4, 4}, "0-2 4.0", "2-4 4.0", "0-2 4.0", "2-4 4.0")
+	f("salt buckets too small to be cut", 4, 16, []float64{1, 1}, "0-2 0.5", "0-2 0.5", "0-2 0.5", "0-2 0.5")
+}
+
+// Stretches of a region are counted from its border, and end at the next.
+func TestCut_bytesFromBorders(t *testing.T) {
+	f := func(hours []float64, hour int64, tags []byte, want ...string) {
+		t.Helper()
+		plan := hoursPlan(int64(len(hours)), 1)
+		border := append(plan.Schema.AppendRangeKey(nil, 0, metric, uint32(base+hour*3600)), tags...)
+		regions := []store.Region{{Stop: border, Server: "a"}, {Start: border, Server: "b"}}
+		pieces := cut(&plan, regions, limits{pieces: 3, bytes: weigh(hours)}, choice{})
+		if diff := cmp.Diff(want, spans(&plan, pieces)); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	}
+	tag := []byte{0, 0, 1}
+	f(slices.Repeat([]float64{4 * mib}, 6), 3, nil, "0-2 8.0", "2-3 4.0", "3-4 4.0", "4-6 8.0")
+	f([]float64{4 * mib, 1000 * mib}, 1, tag, "0-1 4.0", "1-2 500.0", "1-2 500.0")
+	f([]float64{1000 * mib}, 0, tag, "0-1 500.0", "0-1 500.0")
+}
+
+// A window that moves is cut at the hours that it was cut at before, whichever it
+// begins with, so that what is remembered of its parts is found again.
+func TestCut_movingWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const long = 400
+		hour := rapid.Float64Range(0.1, 40).Draw(t, "MiB of an hour") * mib
+		last := map[int64]bool{}
+		for _, moved := range []int64{0, rapid.Int64Range(1, 30).Draw(t, "moved")} {
+			plan := operatortest.Plan(encoding.DefaultSchema(), metric, base+moved*3600, base+(moved+long)*3600)
+			borders := map[int64]bool{}
+			for _, p := range cut(&plan, nil, limits{pieces: 8, bytes: weigh(slices.Repeat([]float64{hour}, long))}, choice{}) {
+				from, _ := hoursOf(&plan, p.Range)
+				if at := moved + int64(from); at > long/2 && at < long-long/8 {
+					borders[at] = true
+				}
+			}
+			if moved > 0 {
+				if diff := cmp.Diff(last, borders); diff != "" {
+					t.Fatalf("moved by %d hours: -before +after\n%s", moved, diff)
+				}
+			}
+			last = borders
+		}
+	})
+}
+
+// More than mostParts are not made however large the rows are.
+func TestCut_mostParts(t *testing.T) {
+	plan := hoursPlan(4*mostParts, 1)
+	hours := make([]float64, 4*mostParts)
+	for i := range hours {
+		hours[i] = mostPart
+	}
+	if n := len(cut(&plan, nil, limits{pieces: 8, bytes: weigh(hours)}, choice{})); n != mostParts {
+		t.Errorf("%d pieces, want %d", n, mostParts)
+	}
+}
+
+// Between two borders of regions pieces have about the wanted size, never much
+// more where an hour can be told from the next; and estimates add up.
+func TestCut_bytesProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		plan := hoursPlan(rapid.Int64Range(1, 40).Draw(t, "hours"), 1)
+		hours := drawHours(t, &plan)
+		want := limits{pieces: rapid.IntRange(1, 40).Draw(t, "want"), bytes: weigh(hours)}
+		regions := drawRegions(t, &plan)
+		size := want.size(&plan)
+		var sum int64
+		for _, p := range cut(&plan, regions, want, choice{}) {
+			from, to := hoursOf(&plan, p.Range)
+			largest := slices.Max(hours[from:to])
+			if most := 1.5*size + largest; to-from > 1 && float64(p.Bytes) > most {
+				t.Fatalf("a piece of %d bytes, size %f, largest hour %f", p.Bytes, size, largest)
+			}
+			sum += p.Bytes
+		}
+		if total := want.bytes.total(); math.Abs(total-float64(sum)) > 100 {
+			t.Fatalf("pieces of %d bytes, want %f", sum, total)
+		}
+	})
+}
+
+// What a run has read is known afterwards, however its parts were cut, and
+// estimates that hours were read otherwise before follow.
+func TestSizes_learn(t *testing.T) {
+	plan := hoursPlan(4, 2)
+	at := func(bucket int, hour float64) scanplan.HexBytes {
+		k := plan.Schema.AppendRangeKey(nil, bucket, metric, uint32(base+int64(hour)*3600))
+		if hour != math.Floor(hour) {
+			k = append(k, 0, 0, 1)
+		}
+		return k
+	}
+	part := func(bucket int, from, to float64, s operator.Stats) read {
+		return read{scanplan.KeyRange{Start: at(bucket, from), Stop: at(bucket, to)}, s}
+	}
+	z := newSizes()
+	f := func(want []float64, parts ...read) {
+		t.Helper()
+		z.learn(&plan, parts)
+		var got []float64
+		w := z.of(&plan, operator.Access{})
+		for i := range w[1:] {
+			got = append(got, w[i+1]-w[i])
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	}
+	if w := z.of(&plan, operator.Access{}); w != nil {
+		t.Errorf("%v is known of what nobody has read", w)
+	}
+	bytes := func(n int64) operator.Stats { return operator.Stats{Bytes: n, Rows: 1, RowsScanned: 1} }
+	f([]float64{10, 10, 40, 0}, part(0, 0, 2, bytes(20)), part(0, 2, 3, bytes(30)), part(0, 3, 4, bytes(0)), part(1, 0, 4, operator.Stats{}), part(1, 2, 3, bytes(10)))
+	f([]float64{5, 105, 100, 0}, part(0, 0, 1.5, bytes(10)), part(0, 1.5, 3, bytes(200)))
+	// Rows that a filter kept back were looked at too.
+	f([]float64{30, 30, 60, 60}, part(0, 0, 2, operator.Stats{Bytes: 20, Rows: 2, RowsScanned: 6}), part(0, 2, 4, operator.Stats{RowsScanned: 12}))
+	// Nothing is learnt of rows that nobody has seen the size of.
+	f([]float64{30, 30, 60, 60}, part(0, 0, 4, operator.Stats{RowsScanned: 5}))
+	for _, rows := range []operator.Access{{Few: true}, {Nothing: true}} {
+		if w := z.of(&plan, rows); w != nil {
+			t.Errorf("%v is known of rows that are selected as %+v", w, rows)
+		}
+	}
+}
+
+// Hours that nobody has read are taken to be as the others: of the plan, else of
+// the metric.
+func TestSizes_unknown(t *testing.T) {
+	z := newSizes()
+	plan := hoursPlan(30, 1)
+	z.keep(&plan, slices.Repeat([]float64{7}, 30))
+	f := func(from, to int64, want float64) {
+		t.Helper()
+		p := operatortest.Plan(encoding.DefaultSchema(), metric, base+from*3600, base+to*3600)
+		if w := z.of(&p, operator.Access{}); w == nil || w.total() != want {
+			t.Errorf("hours %d to %d: %v, want %f", from, to, w, want)
+		}
+	}
+	f(10, 20, 70)
+	f(20, 60, 280)
+	f(-24, 6, 210)
+	f(1000, 1010, 70)
+	other := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(2), base, base+3600)
+	if w := z.of(&other, operator.Access{}); w != nil {
+		t.Errorf("%v is known of another metric", w)
+	}
+}
+
+// What is remembered is bounded.
+func TestSizes_forget(t *testing.T) {
+	z := newSizes()
+	plan := hoursPlan((mostDays+100)*dayHours, 1)
+	plan.From, plan.To = plan.From%86400, plan.From%86400+(mostDays+100)*86400
+	z.keep(&plan, make([]float64, (mostDays+100)*dayHours))
+	for i := range mostMetrics + 10 {
+		p := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(i+1), base, base+3600)
+		z.keep(&p, []float64{1})
+	}
+	if len(z.days) != mostDays || len(z.typical) != mostMetrics {
+		t.Errorf("%d days and %d metrics, want %d and %d", len(z.days), len(z.typical), mostDays, mostMetrics)
+	}
+}
+
+// The second run of a query is cut by what the first has read, explain tells it,
+// and the answer stays; a heavy hour among light ones is found by and by.
+func TestRun_bySize(t *testing.T) {
+	m, s := table(true)
+	e := New(quiet(m, nil, &scripted{name: "a:1", store: m}, &scripted{name: "b:1", store: m}))
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	run := func() (answer, Stats) {
+		got := answer{}
+		stats, err := e.RunWith(t.Context(), &plan, Options{Merging: Strict, Trace: true}, got.sink(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got, stats
+	}
+	want := truth(t, m, &plan)
+	first, cold := run()
+	second, warm := run()
+	if diff := cmp.Diff(want, first) + cmp.Diff(want, second); diff != "" {
+		t.Error(diff)
+	}
+	if cold.Parts <= len(plan.Ranges) || warm.Parts != len(plan.Ranges) {
+		t.Errorf("%d parts, then %d, want more than %d of rows of unknown size, then one a salt bucket, for they are few", cold.Parts, warm.Parts, len(plan.Ranges))
+	}
+	infos, err := e.Explain(t.Context(), &plan, Strict)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told, traced int64
+	for i := range infos {
+		told, traced = told+infos[i].Bytes, traced+warm.Tried[i].Bytes
+	}
+	for _, n := range []int64{told, traced} {
+		if math.Abs(float64(n-cold.Bytes)) > 10 {
+			t.Errorf("explain and trace tell %d and %d bytes, the parts have read %d", told, traced, cold.Bytes)
+		}
+	}
+	if cold.Tried[0].Bytes != 0 {
+		t.Errorf("the first run knew of %d bytes", cold.Tried[0].Bytes)
+	}
+}
+
+// A run whose parts seek to some rows tells nothing about whole hours.
+func TestRun_seekingTeachesNothing(t *testing.T) {
+	m, s := table(false)
+	e := New(quiet(m, nil))
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	sought := plan
+	sought.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	for _, p := range []*scanplan.Plan{&sought, &plan} {
+		stats, err := e.Run(t.Context(), p, answer{}.sink(t))
+		if err != nil || stats.Rows == 0 {
+			t.Fatalf("%v, %d rows", err, stats.Rows)
+		}
+		if w := e.sizes.of(&plan, operator.Access{}); (w == nil) != (p == &sought) {
+			t.Errorf("%d ranges sought: %v is known", stats.Ranges, w)
+		}
+	}
+}
+
+// An incomplete run teaches nothing.
+func TestRun_incompleteTeachesNothing(t *testing.T) {
+	m, s := table(false)
+	e := New(quiet(m, nil))
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	full := fmt.Errorf("full")
+	if _, err := e.Run(t.Context(), &plan, func(scanplan.KeyRange, []batch.Record) error { return full }); err == nil {
+		t.Fatal("no error")
+	}
+	if w := e.sizes.of(&plan, operator.Access{}); w != nil {
+		t.Errorf("%v", w)
+	}
+}

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/plan"
+	"downpour/gateway/uid"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/resultcache"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/pebble"
+)
+
+const (
+	hourZero   = 1_356_998_400 // 2013-01-01
+	boardHours = 4
+)
+
+// board is two engines on one store, one of which remembers, and somebody who
+// goes on writing.
+type board struct {
+	*testing.T
+	rng    *rand.Rand
+	store  store.Store
+	schema encoding.Schema
+	cache  *resultcache.Cache
+	budget func(context.Context, *query.Query, *query.SubQuery) *operator.Budget
+
+	remembering, reading *Engine
+}
+
+// newBoard fills the tables, which must be there, with a few series.
+func newBoard(t *testing.T, rng *rand.Rand, st store.Store) *board {
+	b := &board{T: t, rng: rng, store: st, schema: encoding.DefaultSchema(), cache: resultcache.New(1<<20, nil)}
+	if rng.IntN(3) == 0 {
+		b.schema.SaltWidth, b.schema.SaltBuckets = 1, 3
+	}
+	names := uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: b.schema})
+	for kind, list := range map[encoding.UIDKind][]string{encoding.UIDMetric: {"m"}, encoding.UIDTagK: {"host", "dc"}, encoding.UIDTagV: {"a", "b", "c"}} {
+		for _, name := range list {
+			if _, err := names.Assign(t.Context(), kind, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	engine := func(cache *resultcache.Cache) *Engine {
+		return New(Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st, Summaries: cache}), Compile: plan.Options{Schema: b.schema, Table: "tsdb"},
+			Budget: func(ctx context.Context, q *query.Query, s *query.SubQuery) *operator.Budget {
+				if b.budget == nil {
+					return nil
+				}
+				return b.budget(ctx, q, s)
+			}})
+	}
+	b.remembering, b.reading = engine(b.cache), engine(nil)
+	for range 80 {
+		b.change()
+	}
+	return b
+}
+
+// change puts, overwrites or deletes a point, or puts a note.
+func (b *board) change() {
+	b.Helper()
+	one := func(n int) encoding.UID { return encoding.UID{0, 0, byte(1 + b.rng.IntN(n))} }
+	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: one(3)}, {K: encoding.UID{0, 0, 2}, V: one(2)}})
+	base := uint32(hourZero + 3600*b.rng.IntN(boardHours))
+	m := store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, base, tags), Family: encoding.FamilyData}
+	at := int64(base) + 300*int64(b.rng.IntN(12))
+	q, value := operatortest.Encode(at*1000, encoding.IntValue(int64(b.rng.IntN(100))-50)) // of one width, and so one qualifier
+	m.Qualifier, m.Value = encoding.AppendQualifier(nil, q), value
+	switch b.rng.IntN(8) {
+	case 0:
+		m.Kind, m.Value = store.DeleteCell, nil
+	case 1:
+		m.Qualifier = encoding.AppendAnnotationQualifier(nil, at)
+		m.Value = encoding.AppendAnnotation(nil, encoding.Annotation{StartTime: at, Description: fmt.Sprint(b.rng.IntN(9))})
+	}
+	b.apply(m)
+}
+
+func (b *board) apply(m store.Mutation) {
+	b.Helper()
+	if err := b.store.Apply(b.Context(), "tsdb", []store.Mutation{m}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// panel draws one of few questions; its window moves by minutes.
+func (b *board) panel() *query.Query {
+	b.Helper()
+	start := hourZero + 3600*b.rng.IntN(2) + 60*b.rng.IntN(60)
+	end := start + 3600*(1+b.rng.IntN(2))
+	one := func(texts ...string) string { return texts[b.rng.IntN(len(texts))] }
+	body := fmt.Sprintf(`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":%v,"mode":%q,"queries":[{"metric":"m","aggregator":%q,"downsample":%q,"rate":%v,"tags":%s}]}`,
+		start, end, b.rng.IntN(3) == 0, one("", "", "strict", "partial"), one("sum", "avg", "max", "none"), one("5m-avg", "1h-sum", "0all-sum", "7m-max", "10m-sum-zero"),
+		b.rng.IntN(4) == 0, one(`{}`, `{"host":"*"}`, `{"dc":"a|b"}`))
+	q, err := query.ParseJSON([]byte(body), time.Now())
+	if err != nil {
+		b.Fatalf("%s: %v", body, err)
+	}
+	return q
+}
+
+// ask compares the answers of both engines.
+func (b *board) ask(q *query.Query) Stats {
+	b.Helper()
+	got, stats, err := b.remembering.Run(b.Context(), q)
+	want, fresh, wantErr := b.reading.Run(b.Context(), q)
+	if err != nil || wantErr != nil {
+		b.Fatalf("error %v, want %v", err, wantErr)
+	}
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		b.Fatalf("%d parts from memory; -want +got\n%s", stats.SummaryHits, d)
+	}
+	if stats.Points != fresh.Points || stats.Rows != fresh.Rows || stats.PointsOut != fresh.PointsOut {
+		b.Fatalf("stats %+v, want %+v", stats, fresh)
+	}
+	answer, err := b.remembering.Open(b.Context(), q)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range answer.Results {
+		if err := answer.Fill(b.Context(), i); err != nil {
+			b.Fatal(err)
+		}
+		answer.Results[i].Annotations, answer.Results[i].HasNotes = want[i].Annotations, want[i].HasNotes
+	}
+	if d := cmp.Diff(want, answer.Results, cmpopts.EquateEmpty()); d != "" {
+		b.Fatalf("opened: -want +got\n%s", d)
+	}
+	return stats
+}
+
+// live asks, changes, asks.
+func (b *board) live(asks int) resultcache.Counts {
+	panels := []*query.Query{b.panel(), b.panel(), b.panel()}
+	for range asks {
+		i := b.rng.IntN(len(panels))
+		if b.rng.IntN(10) == 0 {
+			panels[i] = b.panel()
+		}
+		for range max(0, b.rng.IntN(8)-6) {
+			b.change()
+		}
+		moved := *panels[i]
+		moved.Start += 60_000 * b.rng.Int64N(5)
+		moved.End -= 60_000 * b.rng.Int64N(5)
+		b.ask(&moved)
+	}
+	return b.cache.Counts()
+}
+
+// specs are the tables of a board.
+func specs() []store.TableSpec {
+	return []store.TableSpec{{Name: "tsdb", Families: []store.FamilySpec{{Name: encoding.FamilyData}}},
+		{Name: "tsdb-uid", Families: []store.FamilySpec{{Name: encoding.FamilyID}, {Name: encoding.FamilyName}}}}
+}
+
+func embedded(t *testing.T) store.Store {
+	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Logger: slog.New(slog.DiscardHandler), IdleFlush: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	for _, spec := range specs() {
+		if err := st.CreateTable(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return st
+}
+
+func onHBase(t *testing.T) store.Store {
+	fake, err := hbasefake.Start(hbasefake.Options{Servers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	st, err := hbase.Open(hbase.Config{Quorum: fake.Address()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	for _, spec := range specs() {
+		var families []string
+		for _, f := range spec.Families {
+			families = append(families, f.Name)
+		}
+		fake.CreateTable(spec.Name, families)
+	}
+	return st
+}

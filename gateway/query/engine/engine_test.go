@@ -1,0 +1,29 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+)
+
+// A panic is the failure of its query, which learns nothing of it, and stands in
+// the engine's log: here of one whose points are made while they are sent.
+func TestAnswer_panics(t *testing.T) {
+	var logged bytes.Buffer
+	e := New(Config{Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	a := join(e.cfg.Log, []opened{{results: make([]Result, 1)}})
+	a.fill[0] = func(context.Context) (encoding.Points, error) { panic("no such column") }
+	var failed *query.Error
+	if err := a.Fill(t.Context(), 0); !errors.As(err, &failed) || failed.Status != 500 || failed.Message != "Internal error" {
+		t.Errorf("got %v, want status 500, Internal error", err)
+	}
+	if text := logged.String(); !strings.Contains(text, `panic="no such column"`) || !strings.Contains(text, "engine_test.go") {
+		t.Errorf("logged %q, want the panic and where it was", text)
+	}
+}

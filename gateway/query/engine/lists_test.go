@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/gateway/query/plan"
+	"downpour/gateway/uid"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+)
+
+// The names that filters of one sub-query list are bounded together: what is left
+// out is incomplete, and its filter is applied to names.
+func TestNames_listsBounded(t *testing.T) {
+	long := bytes.Repeat([]byte("x"), uid.MostName-9)
+	from := &faultstore.Endless{Rows: 10, Row: func(n int) store.Row {
+		return store.Row{Key: fmt.Appendf(bytes.Clone(long), "%09d", n),
+			Cells: []store.Cell{{Qualifier: encoding.UIDTagV.Qualifier(), Value: []byte{0, byte(n >> 8), byte(n)}}}}
+	}}
+	e := New(Config{Names: uid.New(uid.Config{Store: from, Table: "tsdb-uid", Schema: encoding.DefaultSchema()})})
+	const blocks = uid.MaxListed/uid.MostName/10 + 2 // of one list that is as long as may be
+	names, err := e.names(t.Context(), plan.Needs{Prefixes: []string{"x", "y", "z"}, Limit: 1 << 20})
+	if err != nil || from.Blocks() > 2*blocks {
+		t.Errorf("%v after %d blocks, want %d at most", err, from.Blocks(), 2*blocks)
+	}
+	if l := names.Lists["x"]; l.Complete || len(l.Values) == 0 {
+		t.Errorf("%d names, complete %t", len(l.Values), l.Complete)
+	}
+	if l := names.Lists["z"]; l.Complete || len(l.Values) > 0 {
+		t.Errorf("%d names in the last list, complete %t, want none and not", len(l.Values), l.Complete)
+	}
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/gateway/query"
+	"downpour/gateway/query/merge"
+)
+
+// name gives groups their names.
+func (e *Engine) name(ctx context.Context, q *query.Query, p planned, groups []merge.Group) ([]Result, error) {
+	metric, err := e.cfg.Names.Name(ctx, encoding.UIDMetric, p.Plan.Metric)
+	if err != nil && len(groups) > 0 {
+		return nil, err
+	}
+	n, err := e.groupNames(ctx, groups)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Result, len(groups))
+	for i := range groups {
+		g := &groups[i]
+		r := Result{Query: p.sub.Index, Key: string(g.Key), Points: g.Points, HasNotes: len(g.Notes) > 0}
+		r.NaNIsNull = p.Plan.Downsample != nil && p.Plan.Downsample.Fill == scanplan.FillNull
+		if len(g.Spans) > 0 {
+			r.Metric = metric
+		}
+		for _, t := range g.Tags {
+			r.Tags = append(r.Tags, Tag{n[encoding.UIDTagK][string(t.K)], n[encoding.UIDTagV][string(t.V)]})
+		}
+		for _, k := range g.Aggregated {
+			r.AggregateTags = append(r.AggregateTags, n[encoding.UIDTagK][string(k)])
+		}
+		if q.ShowTSUIDs {
+			r.TSUIDs = texts(g.TSUIDs)
+		}
+		r.Annotations = inside(g.Notes, q)
+		out[i] = r
+	}
+	return out, nil
+}
+
+func texts(tsuids []encoding.UID) []string {
+	out := make([]string, len(tsuids))
+	for i, t := range tsuids {
+		out[i] = t.String()
+	}
+	return out
+}
+
+// groupNames reads all names of the groups' tags at once.
+func (e *Engine) groupNames(ctx context.Context, groups []merge.Group) (out [3]map[string]string, err error) {
+	uids := [3]map[string]bool{encoding.UIDTagK: {}, encoding.UIDTagV: {}}
+	for i := range groups {
+		for _, t := range groups[i].Tags {
+			uids[encoding.UIDTagK][string(t.K)] = true
+			uids[encoding.UIDTagV][string(t.V)] = true
+		}
+		for _, k := range groups[i].Aggregated {
+			uids[encoding.UIDTagK][string(k)] = true
+		}
+	}
+	for _, kind := range []encoding.UIDKind{encoding.UIDTagK, encoding.UIDTagV} {
+		var list []encoding.UID
+		for u := range uids[kind] {
+			list = append(list, encoding.UID(u))
+		}
+		names, err := e.cfg.Names.Names(ctx, kind, list)
+		if err != nil {
+			return out, err
+		}
+		out[kind] = make(map[string]string, len(list))
+		for i, u := range list {
+			out[kind][string(u)] = names[i]
+		}
+	}
+	return out, nil
+}
+
+// inside are the annotations that start inside the query, as the API writes
+// them: by start, as the number that it is, and those of one start in the order
+// of the spans. Source: HttpJsonSerializer, its annotations; Annotation.compareTo.
+func inside(notes [][]byte, q *query.Query) (out []json.RawMessage) {
+	var parsed []encoding.Annotation
+	for _, n := range notes {
+		if a, err := encoding.ParseAnnotation(n); err == nil { // else not ours to judge: it is no point
+			parsed = append(parsed, a)
+		}
+	}
+	slices.SortStableFunc(parsed, func(a, b encoding.Annotation) int { return cmp.Compare(a.StartTime, b.StartTime) })
+	for _, a := range parsed {
+		start := a.StartTime
+		if start < 1<<32 {
+			start *= 1000
+		}
+		if start < q.Start || start > q.End {
+			continue
+		}
+		if text, err := json.Marshal(a); err == nil {
+			out = append(out, text)
+		}
+	}
+	return out
+}

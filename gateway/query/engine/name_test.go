@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+)
+
+// Annotations of a group come by start, whichever spans they belong to; of one
+// start the first span's come first.
+func TestInside(t *testing.T) {
+	const start = 1356998400
+	var notes [][]byte
+	for _, n := range []encoding.Annotation{
+		{TSUID: "02", StartTime: start + 70},
+		{TSUID: "02", StartTime: start + 20},
+		{TSUID: "01", StartTime: start + 20},
+		{TSUID: "01", StartTime: start - 1},
+		{TSUID: "01", StartTime: (start + 30) * 1000},
+		{TSUID: "01", StartTime: start + 101},
+	} {
+		notes = append(notes, encoding.AppendAnnotation(nil, n))
+	}
+	notes = append(notes, []byte("no JSON"))
+	var got []string
+	for _, text := range inside(notes, &query.Query{Start: start * 1000, End: (start + 100) * 1000}) {
+		a, err := encoding.ParseAnnotation(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, a.TSUID+" "+encoding.IntValue(a.StartTime).String())
+	}
+	// A start in ms is the larger number.
+	want := []string{"02 1356998420", "01 1356998420", "02 1356998470", "01 1356998430000"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}

@@ -1,0 +1,349 @@
+package merge
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	arrowmemory "github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/aggregate"
+)
+
+// base is the hour in which the tests' series begin, s.
+const base = 1_600_002_000
+
+// uid is a UID of three bytes.
+func uid(n uint64) encoding.UID {
+	u, err := encoding.AppendUID(nil, n, 3)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}
+
+// tagged makes a series of metric 1 from pairs of tagk and tagv numbers.
+func tagged(s encoding.Schema, points encoding.Points, tags ...uint64) series {
+	var pairs []encoding.TagPair
+	for i := 0; i < len(tags); i += 2 {
+		pairs = append(pairs, encoding.TagPair{K: uid(tags[i]), V: uid(tags[i+1])})
+	}
+	return series{metric: uid(1), tags: s.AppendTags(nil, pairs), points: points}
+}
+
+// ints makes integer points from offsets to base, s, and values.
+func ints(pairs ...int64) (p encoding.Points) {
+	for i := 0; i < len(pairs); i += 2 {
+		p.Append((base+pairs[i])*1000, encoding.IntValue(pairs[i+1]))
+	}
+	return p
+}
+
+func drawPoints(t *rapid.T) (p encoding.Points) {
+	ms := int64(base)*1000 + rapid.Int64Range(0, 7_200_000).Draw(t, "begin")
+	kind := rapid.IntRange(0, 2).Draw(t, "kind")
+	for range rapid.IntRange(0, 25).Draw(t, "points") {
+		if kind == 0 || kind == 1 && rapid.Bool().Draw(t, "int") {
+			p.Append(ms, encoding.IntValue(rapid.Int64Range(-50, 1000).Draw(t, "value")))
+		} else {
+			p.Append(ms, encoding.FloatValue(rapid.Float64Range(-50, 1000).Draw(t, "value")))
+		}
+		ms += rapid.SampledFrom([]int64{1, 500, 10_000, 61_000, 1_000_000}).Draw(t, "gap")
+		if ms > (base+4*3600-1)*1000 {
+			break
+		}
+	}
+	return p
+}
+
+func drawWorld(t *rapid.T, s encoding.Schema) (all []series) {
+	seen := map[string]bool{}
+	for range rapid.IntRange(0, 6).Draw(t, "series") {
+		var tags []uint64
+		for k := uint64(1); k <= 3; k++ {
+			if rapid.Bool().Draw(t, "has tag") {
+				tags = append(tags, k, uint64(rapid.IntRange(1, 3).Draw(t, "tagv")))
+			}
+		}
+		one := tagged(s, drawPoints(t), append(tags, 4, uint64(len(all)+1))...)
+		if rapid.IntRange(0, 4).Draw(t, "notes") == 0 {
+			one.notes = [][]byte{[]byte("a"), []byte("bc")}
+		}
+		if id := string(one.tags); !seen[id] {
+			seen[id] = true
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func drawDownsample(t *rapid.T) *scanplan.Downsample {
+	if rapid.IntRange(0, 3).Draw(t, "raw") == 0 {
+		return nil
+	}
+	d := &scanplan.Downsample{
+		Function: scanplan.Aggregator(rapid.SampledFrom([]string{"sum", "avg", "p50", "last", "dev"}).Draw(t, "function")),
+		Fill:     rapid.SampledFrom([]scanplan.Fill{scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN, scanplan.FillZero}).Draw(t, "fill"),
+		Zone:     "America/New_York",
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "form") {
+	case 0:
+		d.All = true
+	case 1:
+		d.Calendar, d.Count, d.Unit, d.Interval = true, 7, "m", 420_000
+	default:
+		d.Interval = rapid.SampledFrom([]int64{1000, 60_000, 420_000, 5_400_000, 7_200_000}).Draw(t, "interval")
+	}
+	return d
+}
+
+func drawPlan(t *rapid.T, s encoding.Schema) *scanplan.Plan {
+	start := int64(base)*1000 + rapid.Int64Range(0, 7_200_000).Draw(t, "start")
+	p := newPlan(s, uid(1), start, start+rapid.Int64Range(1, 7_200_000).Draw(t, "length"), drawDownsample(t))
+	p.Aggregator = scanplan.Aggregator(rapid.SampledFrom(aggregate.Names()).Draw(t, "aggregator"))
+	if rapid.IntRange(0, 2).Draw(t, "rate") == 0 {
+		p.Rate = &scanplan.Rate{Counter: rapid.Bool().Draw(t, "counter"), CounterMax: 1000, DropResets: rapid.Bool().Draw(t, "drop")}
+	}
+	for k := uint64(1); k <= 2; k++ {
+		if rapid.Bool().Draw(t, "group by") {
+			p.GroupBy = append(p.GroupBy, uid(k))
+		}
+	}
+	return p
+}
+
+// TestAnyCutGivesTheSame: whatever the parts and batches, and in whichever order
+// parts arrive, the groups are those of the series in one piece.
+func TestAnyCutGivesTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := encoding.DefaultSchema()
+		s.SaltWidth, s.SaltBuckets = rapid.IntRange(0, 1).Draw(t, "salt width"), 3
+		all := drawWorld(t, s)
+		p := drawPlan(t, s)
+		if err := p.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		want, wantErr := whole(p, all)
+		pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "pick") }
+		got, err := answer(p, all, pick)
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("got error %v, want %v", err, wantErr)
+		}
+		if diff := cmp.Diff(text(want), text(got)); diff != "" {
+			t.Fatalf("want -, got +: %s", diff)
+		}
+	})
+}
+
+// plan is a query over the tests' three hours without downsampling.
+func plan(aggregator scanplan.Aggregator, groupBy ...uint64) *scanplan.Plan {
+	p := newPlan(encoding.DefaultSchema(), uid(1), base*1000, (base+7200)*1000, nil)
+	p.Aggregator = aggregator
+	for _, k := range groupBy {
+		p.GroupBy = append(p.GroupBy, uid(k))
+	}
+	return p
+}
+
+// shape is a group without its points: key, tags and aggregated keys as numbers.
+func shape(groups []Group) (out []string) {
+	number := func(b []byte) string { return strings.ReplaceAll(encoding.UID(b).String(), "00000", "") }
+	for _, g := range groups {
+		s := number(g.Key) + ":"
+		for _, p := range g.Tags {
+			s += " " + number(p.K) + "=" + number(p.V)
+		}
+		for _, k := range g.Aggregated {
+			s += " " + number(k) + "*"
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// TestTags: tags are no intersection, and one contradiction is for good.
+func TestTags(t *testing.T) {
+	s := encoding.DefaultSchema()
+	one := ints(0, 1)
+	f := func(name string, p *scanplan.Plan, all []series, want ...string) {
+		t.Helper()
+		groups, err := whole(p, all)
+		if diff := cmp.Diff(want, shape(groups)); err != nil || diff != "" {
+			t.Errorf("%s: %v, want -, got +: %s", name, err, diff)
+		}
+	}
+	all := []series{tagged(s, one, 1, 1), tagged(s, one, 1, 1, 2, 1), tagged(s, one, 1, 2, 3, 5), tagged(s, one, 1, 1, 4, 1)}
+	f("all in one", plan("sum"), all, ": 2=1 3=5 4=1 1*")
+	f("by tag 1", plan("sum", 1), all, "1: 1=1 2=1 4=1", "2: 1=2 3=5")
+	f("by tags 1 and 2", plan("sum", 1, 2), all, "11: 1=1 2=1")
+	f("by a tag that none has", plan("sum", 9), all)
+	f("nothing", plan("sum"), nil)
+	alone, err := whole(plan("none", 1), all)
+	if err != nil || len(alone) != 4 || !bytes.Equal(alone[0].Key, alone[0].Spans[0]) {
+		t.Errorf("none: %d groups, %v, want one a span, named by it", len(alone), err)
+	}
+}
+
+// TestAnnotationsAlone: a group whose members have only annotations stands in
+// its place, without tags and points.
+func TestAnnotationsAlone(t *testing.T) {
+	s := encoding.DefaultSchema()
+	noted := func(one series) series {
+		one.notes = [][]byte{[]byte(`{"n":1}`)}
+		return one
+	}
+	all := []series{tagged(s, ints(0, 1), 1, 2), noted(tagged(s, encoding.Points{}, 1, 1)), noted(tagged(s, encoding.Points{}, 1, 2, 2, 7))}
+	groups, err := whole(plan("sum", 1), all)
+	if diff := cmp.Diff([]string{"1:", "2: 1=2"}, shape(groups)); err != nil || diff != "" {
+		t.Fatalf("%v, want -, got +: %s", err, diff)
+	}
+	if len(groups[0].Spans) != 0 || groups[0].Points.Len() != 0 || len(groups[0].Notes) != 1 {
+		t.Errorf("got %+v, want only a note", groups[0])
+	}
+	if len(groups[1].Spans) != 1 || len(groups[1].TSUIDs) != 1 || len(groups[1].Notes) != 1 {
+		t.Errorf("got %+v, want one member with points and the other's note", groups[1])
+	}
+}
+
+// TestPaddingOnly: members with points outside the query alone make a group
+// without points.
+func TestPaddingOnly(t *testing.T) {
+	s := encoding.DefaultSchema()
+	p := newPlan(s, uid(1), (base+60)*1000, (base+120)*1000, &scanplan.Downsample{All: true, Function: "sum"})
+	p.Aggregator = "sum"
+	groups, err := whole(p, []series{tagged(s, ints(0, 1), 1, 2)})
+	if err != nil || len(groups) != 1 || len(groups[0].Tags) != 1 || groups[0].Points.Len() != 0 {
+		t.Errorf("got %+v, %v, want a group with tags and no points", groups, err)
+	}
+}
+
+// TestTSUIDsOfSaltedSpans: a series under two salts is two members of one name.
+func TestTSUIDsOfSaltedSpans(t *testing.T) {
+	s := encoding.DefaultSchema()
+	s.SaltWidth = 1
+	p := newPlan(s, uid(1), base*1000, (base+60)*1000, nil)
+	p.Aggregator = "sum"
+	m := New(p, nil)
+	for salt := range byte(2) {
+		span := append([]byte{1 - salt}, append(uid(1), append(uid(1), uid(2)...)...)...)
+		if err := m.Add(p.Ranges[1-salt], record(batch.Series{Span: span, Raw: ints(int64(salt), 5)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	groups, err := m.Finish()
+	if err != nil || len(groups) != 1 || len(groups[0].Spans) != 2 || groups[0].Spans[0][0] != 0 {
+		t.Fatalf("got %+v, %v, want one group of two spans in salt order", groups, err)
+	}
+	if len(groups[0].TSUIDs) != 2 || !bytes.Equal(groups[0].TSUIDs[0], groups[0].TSUIDs[1]) {
+		t.Errorf("got TSUIDs %v, want one twice", groups[0].TSUIDs)
+	}
+}
+
+func record(rows ...batch.Series) batch.Record {
+	w := batch.NewSeriesWriter(arrowmemory.DefaultAllocator)
+	defer w.Release()
+	for i := range rows {
+		w.Append(&rows[i])
+	}
+	return w.Record()
+}
+
+// TestKeep: the name filter is asked once a span, and its error ends the merge.
+func TestKeep(t *testing.T) {
+	s := encoding.DefaultSchema()
+	p := plan("sum")
+	all := []series{tagged(s, ints(0, 1), 1, 1), tagged(s, ints(0, 2), 1, 2)}
+	asked := 0
+	m := New(p, func(span []byte) (bool, error) {
+		asked++
+		return bytes.Equal(span, all[1].span(s)), nil
+	})
+	for part := range 2 {
+		r := scanplan.KeyRange{Start: []byte{byte(part)}}
+		rows := []batch.Series{{Span: all[0].span(s), Raw: ints(int64(part), 1)}, {Span: all[1].span(s), Raw: ints(int64(part), 2)}}
+		if err := m.Add(r, record(rows...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	groups, err := m.Finish()
+	if err != nil || asked != 2 || len(groups) != 1 || len(groups[0].Spans) != 1 || groups[0].Points.Len() != 2 {
+		t.Errorf("asked %d times, got %+v, %v, want two questions and two points of one span", asked, groups, err)
+	}
+	boom := errors.New("boom")
+	m = New(p, func([]byte) (bool, error) { return false, boom })
+	err = m.Add(p.Ranges[0], record(batch.Series{Span: all[0].span(s), Raw: ints(0, 1)}))
+	if !errors.Is(err, boom) {
+		t.Errorf("got %v, want the filter's error", err)
+	}
+}
+
+// TestOverlap: a row that is merged twice is noticed.
+func TestOverlap(t *testing.T) {
+	s := encoding.DefaultSchema()
+	p := plan("sum")
+	span := tagged(s, encoding.Points{}, 1, 1)
+	m := New(p, nil)
+	for _, offset := range []int64{0, 20} {
+		if err := m.Add(p.Ranges[0], record(batch.Series{Span: span.span(s), Raw: ints(offset, 1, offset+60, 2)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.Finish(); err == nil || !strings.Contains(err.Error(), "another goes on until") {
+		t.Errorf("got %v, want an error", err)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	s := encoding.DefaultSchema()
+	all := []series{tagged(s, ints(0, 1, 60, 2), 1, 1)}
+	f := func(name string, limit int64, d *scanplan.Downsample) {
+		t.Helper()
+		p := newPlan(s, uid(1), base*1000, (base+3600)*1000, d)
+		p.Aggregator, p.MaxBytes = "sum", limit
+		_, err := whole(p, all)
+		var m *MemoryError
+		if !errors.As(err, &m) || m.Limit != limit || m.Need <= limit {
+			t.Errorf("%s: got %v, want a memory error", name, err)
+		}
+	}
+	f("a row", 100, nil)
+	f("a filled grid", 10_000, &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNaN})
+	f("filled series", 90_000, &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNaN})
+}
+
+func TestInfinityOnlyInsideTheQuery(t *testing.T) {
+	s := encoding.DefaultSchema()
+	var p encoding.Points
+	p.Append((base+60)*1000, encoding.FloatValue(math.MaxFloat64))
+	p.Append((base+7300)*1000, encoding.FloatValue(math.MaxFloat64))
+	all := []series{tagged(s, p, 1, 1), tagged(s, p, 1, 2)}
+	_, err := whole(plan("sum"), all)
+	var inf *aggregate.InfinityError
+	if !errors.As(err, &inf) || !strings.HasPrefix(err.Error(), "Got Infinity: Infinity in this SpanGroup.Iterator(") {
+		t.Errorf("got %v, want an infinity", err)
+	}
+	late := plan("sum")
+	late.Start += 120_000
+	if groups, err := whole(late, all); err != nil || groups[0].Points.Len() != 0 {
+		t.Errorf("got %v, %v, want no points and no error", groups, err)
+	}
+}
+
+func TestBadRecordAndPlan(t *testing.T) {
+	other := array.NewRecord(arrow.NewSchema(nil, nil), nil, 0)
+	if err := New(plan("sum"), nil).Add(scanplan.KeyRange{}, other); err == nil {
+		t.Error("a record of another schema: want an error")
+	}
+	if _, err := New(plan("nope"), nil).Finish(); err == nil || err.Error() != "No such aggregation function: nope" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+)
+
+// PostFilter judges a series by the names of its tag values. It is applied once
+// a span, before the span joins a group. Its methods may be called from many
+// goroutines.
+type PostFilter struct{ conditions []condition }
+
+// condition is a filter on one key.
+type condition struct {
+	tagk   encoding.UID // nil: a key that no series has
+	filter *query.Filter
+	// lacking tells whether a series without the key is kept.
+	lacking bool
+}
+
+func (p *PostFilter) add(c condition) { p.conditions = append(p.conditions, c) }
+
+// TagKs are the keys whose values are judged, ascending: what a caller must
+// have names for.
+func (p *PostFilter) TagKs() []encoding.UID {
+	var keys []encoding.UID
+	for _, c := range p.conditions {
+		if c.tagk != nil {
+			keys = append(keys, c.tagk)
+		}
+	}
+	return sortUIDs(keys)
+}
+
+// Keep tells whether a series is wanted. value gives the name of the series'
+// value for a key, and whether it has the key.
+func (p *PostFilter) Keep(value func(tagk encoding.UID) (name string, ok bool)) bool {
+	for _, c := range p.conditions {
+		name, ok := "", false
+		if c.tagk != nil {
+			name, ok = value(c.tagk)
+		}
+		if ok && !c.filter.Match(name) || !ok && !c.lacking {
+			return false
+		}
+	}
+	return true
+}
+
+// String is the filter as explain prints it, a line for each condition.
+func (p *PostFilter) String() string {
+	var b strings.Builder
+	for _, c := range p.conditions {
+		fmt.Fprintf(&b, "name of %s", c.filter.TagK)
+		if c.tagk != nil {
+			fmt.Fprintf(&b, " (%s)", c.tagk)
+		}
+		fmt.Fprintf(&b, " %s(%s)", c.filter.Type, c.filter.Text)
+		if c.lacking {
+			b.WriteString(", or no such key")
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,320 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"downpour/encoding"
+	"downpour/gateway/uid"
+	"downpour/pushdown/process/heap/heaptest"
+)
+
+// turning are names that change: with each generation a metric has another UID.
+type turning struct {
+	numbering
+	generation atomic.Uint64
+	held       atomic.Int64
+	late       error
+	// within is called in every look-up of a metric.
+	within func() error
+}
+
+func (n *turning) Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	if kind != encoding.UIDMetric {
+		return n.numbering.Assign(ctx, kind, name)
+	}
+	u := encoding.UID{0, 0, byte(1 + n.generation.Load())}
+	if n.within != nil {
+		if err := n.within(); err != nil {
+			return nil, err
+		}
+	}
+	return u, nil
+}
+
+func (n *turning) Generation() uint64 { return n.generation.Load() }
+
+func (n *turning) Hold() (uint64, func() error) {
+	n.held.Add(1)
+	return n.generation.Load(), sync.OnceValue(func() error { n.held.Add(-1); return n.late })
+}
+
+var oneTag = []Tag{{"host", "ubuntu"}}
+
+// A series that was resolved before a name changed is not found any more, under
+// no spelling, and one that was being resolved meanwhile is not kept.
+func TestSeries_generations(t *testing.T) {
+	names := &turning{}
+	s := newTestSeries(names)
+	resolve := func(want byte) *SeriesKey {
+		t.Helper()
+		k, err := s.Resolve(t.Context(), "m", oneTag)
+		if err != nil || k.Metric[2] != want {
+			t.Fatalf("%v, %v, want UID %d", k, err, want)
+		}
+		s.Remember("spelled", k)
+		return k
+	}
+	spelled := func(want bool) {
+		t.Helper()
+		if _, ok := s.Cached("spelled"); ok != want {
+			t.Errorf("found by its spelling: %t, want %t", ok, want)
+		}
+	}
+	old := resolve(1)
+	if resolve(1) != old {
+		t.Error("resolved twice")
+	}
+	spelled(true)
+	names.generation.Add(1)
+	spelled(false)
+	resolve(2)
+	spelled(true)
+
+	// What was resolved before comes late.
+	s.Remember("spelled", old)
+	spelled(false)
+
+	// The names change while they are looked up.
+	names.generation.Add(1)
+	names.within = func() error { names.generation.Add(1); return nil }
+	k, err := s.Resolve(t.Context(), "m", oneTag)
+	if err != nil || k.generation != 2 {
+		t.Fatalf("%v, %v, want generation 2", k, err)
+	}
+	names.within = nil
+	resolve(4)
+}
+
+// Points go under the UIDs of a generation in which nobody can have deleted them:
+// a batch takes no series that was resolved before it was begun.
+func TestWriter_generations(t *testing.T) {
+	f := func(what string, bundleFrom int, between bool, want ...byte) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			m := &memory{}
+			names := &turning{}
+			s := newTestSeries(names)
+			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", BundleFrom: bundleFrom, Lanes: 2}, m, s)
+			defer w.Close()
+			b := w.Bundle(2)
+			k, err := s.Resolve(t.Context(), "m", oneTag)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range want {
+				if i == 1 && between {
+					b.Send()
+					synctest.Wait()
+					for _, l := range w.lanes {
+						signal(l.full)
+					}
+					synctest.Wait()
+				}
+				if i == 1 || len(want) == 1 {
+					names.generation.Add(1)
+				}
+				if _, err := b.AddTo(t.Context(), k, point(1292148000+int64(i), encoding.IntValue(1))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.Send()
+			w.Close()
+			var got []byte
+			for _, mu := range m.applied {
+				got = append(got, mu.Row[2])
+			}
+			if string(got) != string(want) {
+				t.Errorf("%s, bundles from %d: UIDs %v, want %v", what, bundleFrom, got, want)
+			}
+		})
+	}
+	for _, bundleFrom := range []int{0, 1} {
+		f("changed before the batch", bundleFrom, false, 2)
+		f("changed within the batch", bundleFrom, false, 1, 1)
+		f("changed between batches", bundleFrom, true, 1, 2)
+	}
+}
+
+// A batch holds its names until it is durable, and those who wait are told what
+// became of that.
+func TestWriter_holds(t *testing.T) {
+	for _, bundleFrom := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &memory{hold: make(chan struct{})}
+			names := &turning{late: uid.ErrLate}
+			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", BundleFrom: bundleFrom}, m, newTestSeries(names))
+			defer w.Close()
+			b := w.Bundle(1)
+			k, err := b.Resolve(t.Context(), "m", oneTag)
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch, err := b.AddTo(t.Context(), k, point(1292148000, encoding.IntValue(1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Send()
+			said := make(chan error, 1)
+			go func() { said <- batch.Wait(t.Context()) }()
+			synctest.Wait()
+			if n := names.held.Load(); n != 1 {
+				t.Errorf("%d holds while the store writes, want 1", n)
+			}
+			close(m.hold)
+			if err := <-said; !errors.Is(err, uid.ErrLate) || !IsStorage(err) {
+				t.Errorf("got %v, want %v, to be sent again", err, uid.ErrLate)
+			}
+			if n := names.held.Load(); n != 0 {
+				t.Errorf("%d holds afterwards", n)
+			}
+			// Also where nothing is written any more.
+			m.fail = errUnknown
+			if batch, err = b.AddTo(t.Context(), k, point(1292148001, encoding.IntValue(1))); err != nil {
+				t.Fatal(err)
+			}
+			b.Send()
+			if err := batch.Wait(t.Context()); !errors.Is(err, errUnknown) {
+				t.Errorf("a failed write: %v", err)
+			}
+			last := w.Bundle(1)
+			if _, err := last.AddTo(t.Context(), k, point(1292148002, encoding.IntValue(1))); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			last.Send()
+			if n := names.held.Load(); n != 0 {
+				t.Errorf("%d holds after the end", n)
+			}
+		})
+	}
+}
+
+// Who waits for a name that is being changed holds up nobody: what the request
+// has added before is written.
+func TestBundle_letsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newTable()
+		names := uid.Staged{Dictionary: uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: encoding.DefaultSchema()})}
+		s := NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: names, Auto: Auto{true, true, true}})
+		w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", BundleFrom: 1}, &memory{}, s)
+		defer w.Close()
+		if _, err := s.Resolve(t.Context(), "busy", oneTag); err != nil {
+			t.Fatal(err)
+		}
+		b := w.Bundle(2)
+		k, err := b.Resolve(t.Context(), "free", oneTag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch, err := b.AddTo(t.Context(), k, point(1292148000, encoding.IntValue(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change, err := names.Withdraw(t.Context(), encoding.UIDMetric, "busy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := make(chan error, 1)
+		go func() {
+			k, err := b.Resolve(t.Context(), "busy", oneTag)
+			if err == nil && k.generation <= batch.generation {
+				err = errors.New("resolved before the change")
+			}
+			found <- err
+		}()
+		if err := change.Settle(t.Context()); err != nil {
+			t.Errorf("the change waits for the request: %v", err)
+		}
+		if err := batch.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if len(found) > 0 {
+			t.Error("the request does not wait for the change")
+		}
+		change.End()
+		if err := <-found; err != nil {
+			t.Error(err)
+		}
+		// A change that takes long is not waited for.
+		if change, err = names.Withdraw(t.Context(), encoding.UIDMetric, "busy"); err != nil {
+			t.Fatal(err)
+		}
+		defer change.End()
+		var busy *uid.BusyError
+		if _, err := s.Resolve(t.Context(), "busy", oneTag); !errors.As(err, &busy) || !IsStorage(err) {
+			t.Errorf("got %v, want that the name is busy, to be sent again", err)
+		}
+	})
+}
+
+// Series stay within their bytes, however they are spelled; a spelling that is
+// longer than it need be is not kept.
+func TestSeries_bytes(t *testing.T) {
+	const bound = 4 << 20
+	names := &numbering{}
+	for what, spell := range map[string]func(i int) (metric, spelling string){
+		"many": func(i int) (string, string) { return "m", fmt.Sprint("m host=ubuntu ", i) },
+		"long": func(i int) (string, string) {
+			return fmt.Sprintf("%0*d", uid.MostName, i%50), fmt.Sprintf("%0*d", uid.MostName, i)
+		},
+		"of blanks": func(i int) (string, string) { return "m", fmt.Sprintf("m%*d", 1<<19, i) },
+	} {
+		s := NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: names, Auto: Auto{true, true, true}, Bytes: bound})
+		before := heaptest.InUse()
+		var found int
+		for i := range 20_000 {
+			if what != "many" && i == 500 {
+				break
+			}
+			metric, spelling := spell(i)
+			k, err := s.Resolve(t.Context(), metric, oneTag)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Remember(spelling, k)
+			if _, ok := s.Cached(spelling); ok {
+				found++
+			}
+		}
+		if grown := heaptest.InUse() - before; grown > bound*5/4+1<<20 { // the names that numbering keeps
+			t.Errorf("%s: %d bytes are held, want %d at most", what, grown, bound)
+		}
+		if what == "of blanks" && found > 0 || what == "many" && found == 0 {
+			t.Errorf("%s: %d spellings were found again", what, found)
+		}
+		runtime.KeepAlive(s)
+	}
+	runtime.KeepAlive(names)
+}
+
+func TestCanonical(t *testing.T) {
+	tags := []Tag{{"b", "1"}, {"a", "2"}}
+	key := canonical("m", tags)
+	if other := canonical("m", []Tag{{"a", "2"}, {"b", "1"}}); other != key || tags[0].K != "b" {
+		t.Errorf("%q and %q, tags %v", key, other, tags)
+	}
+	metric, back := parseCanonical(key)
+	if metric != "m" || canonical(metric, back) != key || len(back) != 2 {
+		t.Errorf("%q %v of %q", metric, back, key)
+	}
+}
+
+// A name that cannot be stored is refused with the reason, and no other name of
+// the point gets a UID before that is known of it.
+func TestSeries_longName(t *testing.T) {
+	s := newTestSeries(&numbering{})
+	_, err := s.Resolve(t.Context(), strings.Repeat("m", uid.MostName+1), oneTag)
+	var long *uid.NameTooLongError
+	if !errors.As(err, &long) || IsStorage(err) {
+		t.Errorf("got %v", err)
+	}
+}

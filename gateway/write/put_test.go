@@ -1,0 +1,338 @@
+package write
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// numbering gives each name of a kind the next number.
+type numbering struct {
+	mu  sync.Mutex
+	ids [3]map[string]uint64
+}
+
+var errUnknown = errors.New("unknown name")
+
+func (n *numbering) Resolve(_ context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if id, ok := n.ids[kind][name]; ok {
+		return encoding.AppendUID(nil, id, 3)
+	}
+	return nil, errUnknown
+}
+
+func (n *numbering) Assign(_ context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ids[kind] == nil {
+		n.ids[kind] = map[string]uint64{}
+	}
+	if _, ok := n.ids[kind][name]; !ok {
+		n.ids[kind][name] = uint64(len(n.ids[kind]) + 1)
+	}
+	return encoding.AppendUID(nil, n.ids[kind][name], 3)
+}
+
+// Generation and Hold are those of names that never change.
+func (n *numbering) Generation() uint64 { return 0 }
+
+func (n *numbering) Hold() (uint64, func() error) { return 0, func() error { return nil } }
+
+// memory keeps mutations; hold makes Apply wait, fail makes it fail.
+type memory struct {
+	mu      sync.Mutex
+	applied []store.Mutation
+	calls   int
+	hold    chan struct{}
+	fail    error
+}
+
+func (m *memory) Apply(ctx context.Context, _ string, mutations []store.Mutation) error {
+	if m.hold != nil {
+		select {
+		case <-m.hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	if m.fail != nil {
+		return m.fail
+	}
+	for _, mu := range mutations { // whose memory is the writer's again
+		mu.Qualifier, mu.Value = bytes.Clone(mu.Qualifier), bytes.Clone(mu.Value)
+		m.applied = append(m.applied, mu)
+	}
+	return nil
+}
+
+func newTestSeries(names Names) *Series {
+	return NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: names, Auto: Auto{true, true, true}})
+}
+
+func newTestWriter(m *memory, cfg Config) *Writer {
+	cfg.Schema, cfg.Table = encoding.DefaultSchema(), "tsdb"
+	return New(cfg, m, newTestSeries(&numbering{}))
+}
+
+func point(t int64, v encoding.Value) *Point {
+	return &Point{Metric: "mysql.bytes_sent", Tags: []Tag{{"host", "ubuntu"}}, Time: t, Value: v}
+}
+
+// Of a tag that is given twice the refusal names that one, whatever the order in
+// which UIDs were given, and no name gets a UID.
+func TestSeries_duplicateTag(t *testing.T) {
+	names := &numbering{}
+	s := newTestSeries(names)
+	_, err := s.Resolve(t.Context(), "m", []Tag{{"host", "a"}, {"dc", "b"}, {"host", "c"}})
+	if err == nil || err.Error() != "duplicate tag: host" {
+		t.Errorf("got %v", err)
+	}
+	for kind, ids := range names.ids {
+		if len(ids) > 0 {
+			t.Errorf("assigned %s %v", encoding.UIDKind(kind), ids)
+		}
+	}
+}
+
+// renamed gives all tag keys one UID, as a key and its new name have while the old
+// one is remembered.
+type renamed struct{ numbering }
+
+func (n *renamed) Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	if kind == encoding.UIDTagK {
+		return encoding.UID{0, 0, 7}, nil
+	}
+	return n.numbering.Assign(ctx, kind, name)
+}
+
+// No key is made that has a tag key twice.
+func TestSeries_oneUIDTwice(t *testing.T) {
+	s := newTestSeries(&renamed{})
+	_, err := s.Resolve(t.Context(), "m", []Tag{{"host", "a"}, {"server", "b"}})
+	if err == nil || err.Error() != "two tag keys of m have the UID 000007" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// OpenTSDB's documented example: 476 at 1292148123 is base time 1292148000 and
+// qualifier 07 B1.
+func TestWriter_cells(t *testing.T) {
+	m := &memory{}
+	w := newTestWriter(m, Config{})
+	b, err := w.Add(t.Context(), point(1292148123, encoding.IntValue(476)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	want := []store.Mutation{{Family: "t", Row: []byte{0, 0, 1, 0x4D, 0x04, 0x9D, 0x20, 0, 0, 1, 0, 0, 1}, Qualifier: []byte{0x07, 0xB1}, Value: []byte{0x01, 0xDC}}}
+	if diff := cmp.Diff(want, m.applied); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Points of one row in one window become one mutation, whatever the form.
+func TestWriter_forms(t *testing.T) {
+	f := func(form Form, want ...string) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			m := &memory{}
+			w := newTestWriter(m, Config{Form: form})
+			for _, p := range []*Point{point(1292148123, encoding.IntValue(1)), point(1292148120, encoding.IntValue(2)), point(1292148123, encoding.IntValue(3))} {
+				if _, err := w.Add(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.Close()
+			var got []string
+			for _, mu := range m.applied {
+				got = append(got, fmt.Sprintf("%d %X=%X", mu.Kind, mu.Qualifier, mu.Value))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("form %d: %s", form, diff)
+			}
+		})
+	}
+	f(Cells, "0 07B0=03", "0 0780=02")
+	f(Multi, "0 078007B0=020300")
+	f(Appended, "1 050000=07B001"+"078002"+"07B003")
+}
+
+// A full lane makes Add wait, and lets go when the store has taken a batch.
+func TestWriter_pushesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{hold: make(chan struct{})}
+		w := newTestWriter(m, Config{WindowBytes: 100, Form: Appended})
+		taken := make(chan struct{}, 100)
+		go func() {
+			for i := range int64(100) {
+				if _, err := w.Add(t.Context(), point(1292148000+i*3600, encoding.IntValue(i))); err != nil {
+					t.Error(err)
+				}
+				taken <- struct{}{}
+			}
+		}()
+		synctest.Wait()
+		if n := len(taken); n == 0 || n > 10 {
+			t.Errorf("%d points were taken while the store stood still, want a few", n)
+		}
+		close(m.hold)
+		for range 100 {
+			<-taken
+		}
+		w.Close()
+		if len(m.applied) != 100 {
+			t.Errorf("%d rows were written, want 100", len(m.applied))
+		}
+	})
+}
+
+// A failed write is told to everybody who waits for its batch, and a context
+// that ends is not a success.
+func TestWriter_failure(t *testing.T) {
+	m := &memory{fail: store.ErrUnavailable}
+	w := newTestWriter(m, Config{})
+	b, err := w.Add(t.Context(), point(1292148123, encoding.IntValue(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Wait(t.Context()); !errors.Is(err, store.ErrUnavailable) || !IsStorage(err) {
+		t.Errorf("got %v, want %v", err, store.ErrUnavailable)
+	}
+	w.Close()
+	if _, err := w.Add(t.Context(), point(1292148123, encoding.IntValue(1))); !errors.Is(err, ErrClosing) {
+		t.Errorf("after Close: %v, want %v", err, ErrClosing)
+	}
+}
+
+// Nothing is acknowledged while the store has not said that it is durable.
+func TestWriter_acknowledgedAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{hold: make(chan struct{})}
+		w := newTestWriter(m, Config{})
+		defer w.Close()
+		b, err := w.Add(t.Context(), point(1292148123, encoding.IntValue(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := make(chan error, 1)
+		go func() { said <- b.Wait(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-said:
+			t.Errorf("acknowledged (%v) before the store has it", err)
+			said <- err
+		default:
+		}
+		close(m.hold)
+		if err := <-said; err != nil || len(m.applied) != 1 {
+			t.Errorf("got %v and %d mutations, want one", err, len(m.applied))
+		}
+	})
+}
+
+// What is acknowledged was written before, at any number of lanes; rows of a
+// lane keep their order.
+func TestWriter_acknowledged(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	m := &memory{}
+	w := newTestWriter(m, Config{Lanes: 1 + rnd.IntN(4), Window: time.Microsecond, Form: Appended})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range 200 {
+				p := &Point{Metric: "m", Tags: []Tag{{"g", fmt.Sprint(g)}}, Time: int64(1292148000 + i), Value: encoding.IntValue(int64(i))}
+				b, err := w.Add(context.Background(), p)
+				if err == nil {
+					err = b.Wait(context.Background())
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	w.Close()
+	next := map[string]int64{}
+	var dec encoding.RowDecoder
+	for _, mu := range m.applied {
+		dec.Reset(0)
+		if err := dec.Add(mu.Qualifier, mu.Value, 0); err != nil {
+			t.Fatal(err)
+		}
+		var pts encoding.Points
+		if err := dec.Finish(&pts); err != nil {
+			t.Fatal(err)
+		}
+		for i := range pts.Len() {
+			if _, v := pts.At(i); v.Int() != next[string(mu.Row)] {
+				t.Fatalf("row % X has %d, want %d next", mu.Row, v.Int(), next[string(mu.Row)])
+			}
+			next[string(mu.Row)]++
+		}
+	}
+	if len(next) != 8 {
+		t.Errorf("%d rows, want 8", len(next))
+	}
+}
+
+func TestParseValue(t *testing.T) {
+	f := func(text string, want encoding.Value, wantErr error) {
+		t.Helper()
+		got, err := ParseValue(text)
+		if got != want || !errors.Is(err, wantErr) {
+			t.Errorf("%q: got %+v, %v, want %+v, %v", text, got, err, want, wantErr)
+		}
+	}
+	f("1", encoding.IntValue(1), nil)
+	f("1.0", encoding.FloatValue(1), nil)
+	f("1e3", encoding.FloatValue(1000), nil)
+	f("-9223372036854775808", encoding.IntValue(-1<<63), nil)
+	f("1e-400", encoding.FloatValue(0), nil)
+	for _, text := range []string{"9223372036854775808", "abc", "NaN", "Infinity", "-Inf", "1e999", "0x1p3.", "1_0.0", "1 ", "1.0f"} {
+		f(text, encoding.Value{}, ErrValue)
+	}
+	f("", encoding.Value{}, ErrNoValue)
+}
+
+func TestParseTime(t *testing.T) {
+	f := func(text string, want int64, ok bool) {
+		t.Helper()
+		if got, err := ParseTime(text); got != want || (err == nil) != ok {
+			t.Errorf("%q: got %d, %v, want %d", text, got, err, want)
+		}
+	}
+	f("1356998400", 1356998400, true)
+	f("1356998400.250", 1356998400250, true)
+	f("1356998400250", 1356998400250, true)
+	for _, text := range []string{"0", "-1", "", "x", "10000000000000", "1.2.3"} {
+		f(text, 0, false)
+	}
+}

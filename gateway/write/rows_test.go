@@ -1,0 +1,213 @@
+package write
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+// held are the points that mutations leave in a table, as text by row: what a
+// reader sees after them all, the later of a time winning.
+func held(t *testing.T, applied []store.Mutation) map[string]string {
+	t.Helper()
+	rows := map[string]string{}
+	for _, mu := range applied {
+		var dec encoding.RowDecoder
+		dec.Reset(0)
+		if err := dec.Add(mu.Qualifier, mu.Value, 0); err != nil {
+			t.Fatal(err)
+		}
+		var pts encoding.Points
+		if err := dec.Finish(&pts); err != nil {
+			t.Fatal(err)
+		}
+		for i := range pts.Len() {
+			at, v := pts.At(i)
+			rows[fmt.Sprintf("% X @%d", mu.Row, at)] = v.String()
+		}
+	}
+	return rows
+}
+
+// Every point lands in the row of its series and hour, in any form, whatever
+// batches came before and under however many keys the series is known.
+func TestWriter_rows(t *testing.T) {
+	f := func(form Form, rnd *rand.Rand) {
+		t.Helper()
+		m := &memory{}
+		w := newTestWriter(m, Config{Form: form, Lanes: 1 + rnd.IntN(3), Window: time.Microsecond, WindowBytes: 50 + rnd.IntN(2000)})
+		want := map[string]string{}
+		at := int64(1292148000)
+		for range 3000 {
+			at += int64(rnd.IntN(40)) // a time comes once a series, as Multi has it
+			p := &Point{Metric: "m", Tags: []Tag{{"g", strconv.Itoa(rnd.IntN(7))}}, Time: at, Value: encoding.IntValue(rnd.Int64N(1 << 20))}
+			if rnd.IntN(50) == 0 {
+				w.series.Drop() // the next keys are new ones
+			}
+			b, err := w.Add(t.Context(), p)
+			if err == nil && rnd.IntN(20) == 0 {
+				err = b.Wait(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := w.series.Resolve(t.Context(), p.Metric, p.Tags)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := w.cfg.Schema.AppendRowKey(nil, s.Metric, encoding.BaseTime(at), s.Tags)
+			want[fmt.Sprintf("% X @%d", key, (at-int64(encoding.BaseTime(at)))*1000)] = p.Value.String()
+		}
+		w.Close()
+		if d := cmp.Diff(want, held(t, m.applied)); d != "" {
+			t.Errorf("form %d: -want +got\n%.2000s", form, d)
+		}
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for _, form := range []Form{Cells, Multi, Appended} {
+		f(form, rand.New(rand.NewPCG(seed, uint64(form))))
+	}
+}
+
+// A long row does not overflow the length of a run.
+func TestRows_longRuns(t *testing.T) {
+	r := newRows()
+	schema := encoding.DefaultSchema()
+	a, b := newSeriesKey([]byte{0, 0, 1}, []byte{0, 0, 1, 0, 0, 1}), newSeriesKey([]byte{0, 0, 2}, []byte{0, 0, 1, 0, 0, 1})
+	var wantA, wantB []byte
+	for i := range 40_000 {
+		entry := []byte{byte(i), byte(i >> 8), byte(i >> 16)}
+		wantA = append(wantA, entry...)
+		r.add(&schema, a, 0, entry)
+		if i%30_000 == 0 {
+			wantB = append(wantB, entry...)
+			r.add(&schema, b, 0, entry)
+		}
+	}
+	r.deal()
+	if !bytes.Equal(r.entries(0), wantA) || !bytes.Equal(r.entries(1), wantB) {
+		t.Errorf("got %d and %d bytes, want %d and %d, or other ones", len(r.entries(0)), len(r.entries(1)), len(wantA), len(wantB))
+	}
+}
+
+// Who waits for a batch ends its window, but for a form that needs company; who
+// only looks does not.
+func TestBatch_waitEndsWindow(t *testing.T) {
+	f := func(form Form, want time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			w := newTestWriter(&memory{}, Config{Form: form, Window: time.Hour})
+			defer w.Close()
+			b, err := w.Add(t.Context(), point(1292148123, encoding.IntValue(1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			over, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := b.Wait(over); err != context.Canceled {
+				t.Errorf("form %d: a look gave %v, want %v", form, err, context.Canceled)
+			}
+			start := time.Now()
+			if synctest.Wait(); b.Wait(over) == nil {
+				t.Errorf("form %d: a look ended the window", form)
+			}
+			if err := b.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if got := time.Since(start); got != want {
+				t.Errorf("form %d: waited for %s, want %s", form, got, want)
+			}
+		})
+	}
+	f(Cells, 0)
+	f(Appended, 0)
+	f(Multi, time.Hour)
+}
+
+// keeper remembers where the values of a failed call were, as a call that has
+// timed out may still read them.
+type keeper struct {
+	memory
+	values, copies [][]byte
+}
+
+func (k *keeper) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
+	if len(k.values) == 0 {
+		for _, mu := range mutations {
+			k.values, k.copies = append(k.values, mu.Value, mu.Row), append(k.copies, bytes.Clone(mu.Value), bytes.Clone(mu.Row))
+		}
+		return store.ErrUnavailable
+	}
+	return k.memory.Apply(ctx, table, mutations)
+}
+
+// The memory of a batch that failed is left alone, whether a lane or a bundle
+// wrote it.
+func TestWriter_failedMemory(t *testing.T) {
+	for _, form := range []Form{Cells, Multi, Appended} {
+		for _, bundleFrom := range []int{0, 1} {
+			k := &keeper{}
+			w := New(Config{Schema: encoding.DefaultSchema(), Form: form, BundleFrom: bundleFrom}, k, newTestSeries(&numbering{}))
+			for i := range int64(5) {
+				bundle := w.Bundle(1)
+				b := add(t, bundle, "ubuntu", 1292148123+3600*i, 100*i)
+				bundle.Send()
+				if err := b.Wait(t.Context()); (err == nil) == (i == 0) {
+					t.Fatalf("batch %d: %v", i, err)
+				}
+			}
+			w.Close()
+			for i := range k.values {
+				if !bytes.Equal(k.values[i], k.copies[i]) {
+					t.Errorf("form %d, bundles from %d: memory of a failed call was % X and is % X", form, bundleFrom, k.copies[i], k.values[i])
+				}
+			}
+		}
+	}
+}
+
+// nowhere takes everything.
+type nowhere struct{}
+
+func (nowhere) Apply(context.Context, string, []store.Mutation) error { return nil }
+
+// BenchmarkWriter is what a point costs from its series to its mutation: 1,000
+// series in time order.
+func BenchmarkWriter(b *testing.B) {
+	schema := encoding.DefaultSchema()
+	names := newTestSeries(&numbering{})
+	var series []*SeriesKey
+	for i := range 1000 {
+		s, err := names.Resolve(b.Context(), "cpu.user", []Tag{{"host", strconv.Itoa(i)}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		series = append(series, s)
+	}
+	for form, name := range []string{"cells", "multi", "appended"} {
+		b.Run(name, func(b *testing.B) {
+			w := New(Config{Schema: schema, Form: Form(form)}, nowhere{}, names)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if _, err := w.AddTo(b.Context(), series[i%1000], &Point{Time: 1700000000 + int64(i/1000)*10, Value: encoding.IntValue(int64(i % 101))}); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+			w.Close()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "points/s")
+		})
+	}
+}

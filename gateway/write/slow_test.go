@@ -1,0 +1,199 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/hbasefake"
+)
+
+// stuck is a store that answers when it is told to, whatever a context says, as
+// a disk does that stands still.
+type stuck struct {
+	memory
+	free chan struct{}
+}
+
+func (s *stuck) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
+	<-s.free
+	return s.memory.Apply(ctx, table, mutations)
+}
+
+// Who waits for a store that does not answer is told so when the writer is
+// abandoned: of batches at the store, of one that fills, and whoever waits for
+// room. What was acknowledged before is none of these, and nothing that comes
+// late is acknowledged twice or breaks.
+func TestWriter_abandon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &stuck{free: make(chan struct{})}
+		schema := encoding.DefaultSchema()
+		w := New(Config{Schema: schema, Form: Appended, WindowBytes: 200, BundleFrom: 2}, m, NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
+		close(m.free)
+		first, err := w.Add(t.Context(), point(1292148000, encoding.IntValue(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.free = make(chan struct{})
+		stored, refused := 1, 0
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i := range 10 { // of which some wait for room
+			all.Go(func() {
+				b, err := w.Add(t.Context(), point(1292148000+int64(i)*3600, encoding.IntValue(1)))
+				taken := err == nil
+				if taken {
+					err = b.Wait(t.Context())
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case !errors.Is(err, ErrClosing) || !IsStorage(err):
+					t.Errorf("got %v, want to be told that the writer is closing", err)
+				case taken:
+					refused++
+				}
+			})
+		}
+		bundle := w.Bundle(3)
+		var batch *Batch
+		for i := range int64(3) {
+			batch = add(t, bundle, "bundle", 1292148000+i, 1)
+		}
+		bundle.Send()
+		synctest.Wait()
+		n := w.Abandon()
+		all.Wait()
+		if err := batch.Wait(t.Context()); !errors.Is(err, ErrClosing) {
+			t.Errorf("the bundle: got %v, want to be told that the writer is closing", err)
+		}
+		if refused += 3; n != refused {
+			t.Errorf("%d points are told as not stored, want the %d whose writers were told so", n, refused)
+		}
+		if err := first.Wait(t.Context()); err != nil {
+			t.Errorf("what was acknowledged: %v", err)
+		}
+		if len(m.applied) != stored {
+			t.Errorf("%d rows stored, want %d", len(m.applied), stored)
+		}
+		if _, err := w.Add(t.Context(), point(1292148000, encoding.IntValue(1))); !errors.Is(err, ErrClosing) {
+			t.Errorf("after that: %v, want %v", err, ErrClosing)
+		}
+		close(m.free) // the store wakes up
+		w.Close()
+	})
+}
+
+// A region that flushes takes no writes for half of every minute, by refusing
+// them or by keeping its handlers waiting. Every point is stored, none is
+// refused, and HBase is sent little more than what was put.
+func TestWriter_flushingRegions(t *testing.T) {
+	for name, blocked := range map[string]func(rest time.Duration) hbasefake.Fault{
+		"refuses": func(time.Duration) hbasefake.Fault {
+			return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: "org.apache.hadoop.hbase.RegionTooBusyException"}
+		},
+		"waits": func(rest time.Duration) hbasefake.Fault { return hbasefake.Fault{Delay: rest} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fake, err := hbasefake.Start(hbasefake.Options{InMemory: true, Handlers: 4})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer fake.Close()
+				fake.CreateTable("tsdb", []string{"t"}, []byte("\x00\x00\x01\x4D\x04\xF0"))
+				st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer st.Close()
+				began := time.Now()
+				fake.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+					since := time.Since(began) % time.Minute
+					if call.Method == "Multi" && since < time.Minute/2 {
+						return blocked(time.Minute/2 - since)
+					}
+					return hbasefake.Fault{Delay: 20 * time.Millisecond}
+				})
+				schema := encoding.DefaultSchema()
+				w := New(Config{Schema: schema, Table: "tsdb", Lanes: 4}, st, NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
+				asked := putFor(t, w, 5*time.Minute)
+				w.Close()
+				fake.SetHook(nil)
+				stored := countCells(t, st)
+				t.Logf("%d points put, %d stored, %d cells received: %.2f times as many", asked, stored, fake.Received(), float64(fake.Received())/float64(asked))
+				if stored != asked || fake.Received() > 2*asked {
+					t.Errorf("%d points put, %d stored, %d cells received; want all, and at most twice as many", asked, stored, fake.Received())
+				}
+			})
+		})
+	}
+}
+
+// putFor lets eight senders put points for a while, ten at a time, and returns
+// how many.
+func putFor(t *testing.T, w *Writer, long time.Duration) (asked int) {
+	began := time.Now()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			for i := int64(0); time.Since(began) < long; i += 10 {
+				batches := map[*Batch]bool{}
+				for k := range int64(10) {
+					p := &Point{Metric: "m", Tags: []Tag{{"g", fmt.Sprint(g)}}, Time: 1292148000 + (i+k)*60, Value: encoding.IntValue(i)}
+					b, err := w.Add(context.Background(), p)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					batches[b] = true
+				}
+				for b := range batches {
+					if err := b.Wait(context.Background()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				mu.Lock()
+				asked += 10
+				mu.Unlock()
+				time.Sleep(time.Second)
+			}
+		})
+	}
+	all.Wait()
+	return asked
+}
+
+func countCells(t *testing.T, st store.Store) (n int) {
+	t.Helper()
+	sc, err := st.Scan(context.Background(), store.Scan{Table: "tsdb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	for {
+		rows, err := sc.Next()
+		if err == io.EOF {
+			return n
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			n += len(r.Cells)
+		}
+	}
+}

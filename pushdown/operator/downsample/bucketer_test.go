@@ -1,0 +1,333 @@
+package downsample
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/aggregate"
+)
+
+// names are all functions that a bucket may have.
+func names() (out []string) {
+	for _, n := range aggregate.Names() {
+		if n != "none" {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// naive buckets one series by a map, with a fixed interval.
+func naive(t *rapid.T, function string, interval, from int64, times []int64, values []float64) (outTimes []int64, outValues []float64) {
+	fn, ok := aggregate.Lookup(scanplan.Aggregator(function))
+	if !ok {
+		t.Fatalf("no function %s", function)
+	}
+	buckets := map[int64][]float64{}
+	for i, ms := range times {
+		start := ms / interval * interval
+		if start < from*1000 { // begins before the scan: never read
+			continue
+		}
+		if buckets[start] == nil {
+			outTimes = append(outTimes, start)
+		}
+		buckets[start] = append(buckets[start], values[i])
+	}
+	for _, start := range outTimes {
+		var s aggregate.State
+		fn.Reset(&s)
+		fn.Update(&s, buckets[start])
+		outValues = append(outValues, fn.Value(&s))
+	}
+	return outTimes, outValues
+}
+
+// text is columns for comparison, NaN equal to NaN, 0.0 not to -0.0.
+func text(times []int64, values []float64) string {
+	var b strings.Builder
+	for i, v := range values {
+		fmt.Fprintf(&b, "%d=%v/%x ", times[i], v, math.Float64bits(v+0))
+	}
+	return strings.ReplaceAll(b.String(), fmt.Sprintf("%x", math.Float64bits(math.NaN())), "nan")
+}
+
+func drawSeries(t *rapid.T, begin int64) (times []int64, values []float64) {
+	ms := begin
+	for range rapid.IntRange(0, 60).Draw(t, "points") {
+		ms += rapid.SampledFrom([]int64{1, 250, 1000, 10_000, 60_000, 700_000}).Draw(t, "gap")
+		times = append(times, ms)
+		values = append(values, rapid.OneOf(rapid.Float64Range(-100, 100), rapid.Just(math.NaN())).Draw(t, "value"))
+	}
+	return times, values
+}
+
+var fixedIntervals = []int64{500, 1000, 7000, 10_000, 60_000, 90_000, 420_000, 3_600_000, 5_400_000, 86_400_000}
+
+// TestFixedEqualsNaive feeds series in pieces, one bucketer after the other, and
+// hands over some stretches of whole buckets that another bucketer made.
+func TestFixedEqualsNaive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := &scanplan.Downsample{Interval: rapid.SampledFrom(fixedIntervals).Draw(t, "interval"),
+			Function: scanplan.Aggregator(rapid.SampledFrom(names()).Draw(t, "function"))}
+		from := int64(3600 * 100)
+		b, err := New(d, from, from+7200, from*1000, from*1000+7_200_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		elsewhere, _ := New(d, from, from+7200, 0, 0)
+		for range 2 {
+			times, values := drawSeries(t, from*1000-1)
+			b.Reset()
+			for at := 0; at < len(times); {
+				end := rapid.IntRange(at+1, len(times)).Draw(t, "end")
+				if rapid.Bool().Draw(t, "buckets") && wholeBuckets(d.Interval, times, at, end) {
+					elsewhere.Reset()
+					elsewhere.Points(times[at:end], values[at:end])
+					b.Buckets(elsewhere.Finish())
+				} else {
+					b.Points(times[at:end], values[at:end])
+				}
+				at = end
+			}
+			wantTimes, want := naive(t, string(d.Function), d.Interval, from, times, values)
+			gotTimes, got := b.Finish()
+			if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
+				t.Fatalf("%s: want -, got +: %s", d, diff)
+			}
+		}
+	})
+}
+
+// wholeBuckets tells whether the points at to end fill buckets of their own.
+func wholeBuckets(interval int64, times []int64, at, end int) bool {
+	return (at == 0 || times[at-1]/interval < times[at]/interval) &&
+		(end == len(times) || times[end-1]/interval < times[end]/interval)
+}
+
+// TestWholeQuery: from start on, before the end, one point stamped with the start.
+func TestWholeQuery(t *testing.T) {
+	b, err := New(&scanplan.Downsample{All: true, Function: "sum", Fill: scanplan.FillZero}, 0, 7200, 1500, 4000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(want string, times ...int64) {
+		t.Helper()
+		b.Reset()
+		for _, ms := range times {
+			b.Points([]int64{ms}, []float64{1})
+		}
+		if got := text(b.Finish()); got != want {
+			t.Errorf("points at %v: got %s, want %s", times, got, want)
+		}
+	}
+	f(text([]int64{1500}, []float64{2}), 1499, 1500, 3999, 4000, 5000)
+	f("", 1499, 4000)
+	f("")
+	if grid, err := b.Grid(); b.Fills() || grid != nil || err != nil {
+		t.Error("one bucket of the whole query is not filled")
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	f := func(want string, d scanplan.Downsample) {
+		t.Helper()
+		_, err := New(&d, 0, 3600, 0, 3_600_000)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	f("No such downsampling function: SUM", scanplan.Downsample{Function: "SUM", Interval: 1})
+	f("cannot use the NONE aggregator for downsampling", scanplan.Downsample{Function: "none", Interval: 1})
+	f("downsample: interval 0 ms", scanplan.Downsample{Function: "sum"})
+	f("unhandled fill policy", scanplan.Downsample{Function: "sum", Interval: 1, Fill: "scalar"})
+	f("The timezone specification could not be found", scanplan.Downsample{Function: "sum", Interval: 1, Calendar: true, Count: 1, Unit: "h", Zone: "Mars/Base"})
+	f("downsample: calendar unit \"q\"", scanplan.Downsample{Function: "sum", Interval: 1, Calendar: true, Count: 1, Unit: "q"})
+	f("downsample: 0 calendar units", scanplan.Downsample{Function: "sum", Interval: 1, Calendar: true, Unit: "h"})
+}
+
+// TestGridOfIntervalBesideTheScan: 7 minutes do not divide the scan's start.
+func TestGridOfIntervalBesideTheScan(t *testing.T) {
+	b, err := New(&scanplan.Downsample{Interval: 420_000, Function: "sum", Fill: scanplan.FillNaN}, 3600, 7200, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grid, err := b.Grid()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func(times []int64, values []float64) []float64 {
+		out, err := b.Fill(nil, times, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if grid[0] != 3_360_000 || grid[len(grid)-1] != 6_720_000 || len(grid) != 9 || b.GridLen() < 9 {
+		t.Errorf("got grid %v, length %d", grid, b.GridLen())
+	}
+	b.Points([]int64{3_600_000, 3_780_000}, []float64{1, 2}) // the first in a bucket that begins before the scan
+	got := text(grid[:3], fill(b.times, b.values)[:3])
+	times, values := b.Finish()
+	got = text(grid[:3], fill(times, values)[:3])
+	if want := text(grid[:3], []float64{math.NaN(), 2, math.NaN()}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestBucketStart(t *testing.T) {
+	b, err := New(&scanplan.Downsample{Interval: 300_000, Function: "avg"}, 0, 3600, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ms, want := range map[int64]int64{0: 0, 299_999: 0, 300_000: 300_000, 899_999: 600_000} {
+		if got := b.BucketStart(ms); got != want {
+			t.Errorf("bucket of %d: got %d, want %d", ms, got, want)
+		}
+	}
+}
+
+// TestCalendarBuckets lists the bucket starts of points every 15 minutes.
+func TestCalendarBuckets(t *testing.T) {
+	f := func(zone string, n int, unit, first, last string, want ...string) {
+		t.Helper()
+		d := &scanplan.Downsample{Interval: 1, Calendar: true, Count: n, Unit: unit, Zone: zone, Function: "count", Fill: scanplan.FillNone}
+		loc, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(s string) int64 {
+			v, err := time.ParseInLocation("2006-01-02 15:04", s, loc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v.UnixMilli()
+		}
+		b, err := New(d, 0, 1<<31, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ms := at(first); ms <= at(last); ms += 900_000 {
+			b.Points([]int64{ms}, []float64{1})
+		}
+		times, _ := b.Finish()
+		var got []string
+		for _, ms := range times {
+			got = append(got, time.UnixMilli(ms).In(loc).Format("2006-01-02 15:04"))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d%s in %s: %s", n, unit, zone, diff)
+		}
+	}
+	f("UTC", 1, "d", "2013-03-09 13:00", "2013-03-11 01:00", "2013-03-09 00:00", "2013-03-10 00:00", "2013-03-11 00:00")
+	// 23 and 25 hours
+	f("America/New_York", 1, "d", "2013-03-09 13:00", "2013-03-11 01:00", "2013-03-09 00:00", "2013-03-10 00:00", "2013-03-11 00:00")
+	f("Europe/Berlin", 1, "d", "2013-10-27 00:00", "2013-10-28 01:00", "2013-10-27 00:00", "2013-10-28 00:00")
+	// Midnight is skipped on the 20th; the days after begin at 01:00 too.
+	f("America/Sao_Paulo", 1, "d", "2013-10-18 12:00", "2013-10-22 02:00", "2013-10-18 00:00", "2013-10-19 00:00", "2013-10-20 01:00", "2013-10-21 01:00", "2013-10-22 01:00")
+	f("America/Sao_Paulo", 1, "d", "2013-10-21 12:00", "2013-10-22 02:00", "2013-10-21 01:00", "2013-10-22 01:00")
+	f("Australia/Lord_Howe", 1, "h", "2013-04-07 00:30", "2013-04-07 03:30", "2013-04-07 00:00", "2013-04-07 01:00", "2013-04-07 01:30", "2013-04-07 02:30", "2013-04-07 03:30")
+	f("Asia/Kathmandu", 6, "h", "2013-03-10 05:00", "2013-03-10 13:00", "2013-03-10 00:00", "2013-03-10 06:00", "2013-03-10 12:00")
+	f("UTC", 1, "w", "2013-03-13 00:00", "2013-03-17 01:00", "2013-03-10 00:00", "2013-03-17 00:00")
+	f("UTC", 3, "w", "2013-03-13 00:00", "2013-03-31 01:00", "2013-03-10 00:00", "2013-03-31 00:00")
+	f("UTC", 1, "n", "2013-01-31 00:00", "2013-03-01 00:00", "2013-01-01 00:00", "2013-02-01 00:00", "2013-03-01 00:00")
+	f("UTC", 5, "n", "2013-11-30 00:00", "2014-04-01 00:00", "2013-11-01 00:00", "2014-04-01 00:00")
+	f("UTC", 1, "y", "2013-12-31 00:00", "2014-01-01 00:00", "2013-01-01 00:00", "2014-01-01 00:00")
+	// 7 hours do not divide the day: counted from the first of the month of the
+	// first point, on and on.
+	f("UTC", 7, "h", "2013-03-31 20:00", "2013-04-01 09:00", "2013-03-31 15:00", "2013-03-31 22:00", "2013-04-01 05:00")
+	f("UTC", 90, "m", "2013-03-31 23:00", "2013-04-01 01:00", "2013-03-31 22:30", "2013-04-01 00:00")
+	f("UTC", 7, "m", "2013-03-31 01:00", "2013-03-31 01:15", "2013-03-31 00:56", "2013-03-31 01:10")
+}
+
+// TestFillOfAnotherPhase: what lies behind the grid is lost.
+func TestFillOfAnotherPhase(t *testing.T) {
+	b, err := New(&scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillZero}, 0, 4, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Fill(nil, []int64{500, 1000, 1500, 3000}, []float64{1, 2, 3, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []float64{0, 2, 0, 4}; !cmp.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestAppendHour: the buckets of a row made at once are those that Points makes
+// of it, at even distances or any.
+func TestAppendHour(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := &scanplan.Downsample{Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),
+			Function: scanplan.Aggregator(rapid.SampledFrom(names()).Draw(t, "function"))}
+		b, err := New(d, 3600, 7200, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time with the memory of the first
+			var offsets []int32
+			var times []int64
+			var values []float64
+			step := rapid.Int32Range(1, 60_000).Draw(t, "step")
+			for at := rapid.Int32Range(0, 100_000).Draw(t, "first"); at < 3_600_000 && len(offsets) < 200; {
+				offsets, times = append(offsets, at), append(times, 3_600_000+int64(at))
+				values = append(values, rapid.Float64Range(-100, 100).Draw(t, "value"))
+				if at += step; rapid.IntRange(0, 20).Draw(t, "jump") == 0 {
+					at += rapid.Int32Range(0, 900_000).Draw(t, "by")
+				}
+			}
+			gotTimes, got := b.AppendHour(nil, nil, 3_600_000, offsets, values)
+			b.Reset()
+			b.Points(times, values)
+			wantTimes, want := b.Finish()
+			if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
+				t.Fatalf("%s: want -, got +: %s", d, diff)
+			}
+		}
+	})
+}
+
+// TestAppendEven: the buckets of points at equal distances are those of the same
+// points one by one.
+func TestAppendEven(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := &scanplan.Downsample{Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),
+			Function: scanplan.Aggregator(rapid.SampledFrom(names()).Draw(t, "function"))}
+		b, err := New(d, 3600, 7200, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !b.TakesEven() {
+			return
+		}
+		var entries []byte
+		first, step := rapid.IntRange(0, 1800).Draw(t, "first"), rapid.IntRange(1, 1799).Draw(t, "step")
+		wide := rapid.SampledFrom([]int{0, 200, 40_000}).Draw(t, "at least")
+		for at := first; at < 3600; at += step {
+			value := encoding.AppendInt(nil, int64(wide+rapid.IntRange(0, 100).Draw(t, "value")))
+			entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(at) * 1000, Width: len(value)}, value)
+		}
+		var row encoding.RowDecoder
+		even, ok := row.OnlyEven(encoding.AppendColumn, entries)
+		offsets, values, plain := row.OnlyCell(encoding.AppendColumn, entries, nil)
+		if !ok || !plain {
+			t.Fatalf("even: %t, plain: %t: % X", ok, plain, entries)
+		}
+		for range 2 { // the second time with the memory of the first
+			gotTimes, got := b.AppendEven([]int64{1}, []float64{1}, 3_600_000, even)
+			wantTimes, want := b.AppendHour([]int64{1}, []float64{1}, 3_600_000, offsets, values)
+			if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
+				t.Fatalf("%s: want -, got +: %s", d, diff)
+			}
+		}
+	})
+}

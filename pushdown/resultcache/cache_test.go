@@ -1,0 +1,125 @@
+package resultcache
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"downpour/pushdown/operator"
+)
+
+func id(n int) (i ID) { i[0], i[1] = byte(n), byte(n>>8); return i }
+
+// filled is an answer of about so many bytes.
+func filled(n int) *answer {
+	return &answer{batches: [][]byte{make([]byte, n-batchBytes)}, stats: operator.Stats{Points: int64(n)}}
+}
+
+func TestCache_ask(t *testing.T) {
+	c := New(8<<10, nil)
+	f := func(mark string, want verdict) {
+		t.Helper()
+		if got, a := c.ask(id(1), mark); got != want || (a != nil) != (want == hit) {
+			t.Errorf("ask with mark %q: verdict %d, answer %v, want verdict %d", mark, got, a, want)
+		}
+	}
+	f("", read) // nothing is known, nothing is noted
+	f("m", read)
+	f("m", keep)
+	f("m", keep) // the first one may have failed
+	c.put(id(1), "m", filled(200))
+	f("m", hit)
+	f("", read)
+	f("m", hit)
+	f("n", changed)
+	f("m", changed) // the answer is gone
+	f("m", keep)
+	c.put(id(1), "n", filled(200)) // of rows that have changed meanwhile
+	f("m", keep)
+	want := Counts{Hits: 2, New: 1, Kept: 1, Changed: 2, Unproven: 2, Entries: 1, Bytes: entryBytes}
+	if got := c.Counts(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// The least recently used go first, and the bound holds at every step, over a
+// long run of everything that can happen.
+func TestCache_bound(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	const limit = 20_000
+	c := New(limit, nil)
+	for i := range 20_000 {
+		n, mark := id(rng.IntN(200)), fmt.Sprint(rng.IntN(3)/2)
+		if v, _ := c.ask(n, mark); v == keep {
+			c.put(n, mark, filled(batchBytes+rng.IntN(limit/4)))
+		}
+		var sum int64
+		for el := c.order.Front(); el != nil; el = el.Next() {
+			sum += el.Value.(*entry).bytes
+		}
+		if sum != c.bytes || sum > limit || len(c.entries) != c.order.Len() {
+			t.Fatalf("step %d: %d bytes in %d entries, want %d and at most %d in %d", i, sum, c.order.Len(), c.bytes, limit, len(c.entries))
+		}
+	}
+	if n := c.Counts(); n.Hits < 100 || n.Evictions < 100 || n.Changed < 100 {
+		t.Errorf("%+v: the run is not what it was made to be", n)
+	}
+}
+
+func TestCache_leastRecentlyUsed(t *testing.T) {
+	c := New(16*entryBytes, nil)
+	for n := range 16 {
+		c.ask(id(n), "m")
+	}
+	c.ask(id(0), "m") // used again
+	c.ask(id(16), "m")
+	for n, want := range map[int]bool{0: true, 1: false, 2: true, 16: true} {
+		if _, got := c.entries[id(n)]; got != want {
+			t.Errorf("entry %d is there: %v, want %v", n, got, want)
+		}
+	}
+}
+
+// An answer that would push out most of the others is not kept.
+func TestCache_large(t *testing.T) {
+	c := New(8<<10, nil)
+	c.ask(id(1), "m")
+	c.put(id(1), "m", filled(1<<10+1))
+	if v, _ := c.ask(id(1), "m"); v != keep || c.Counts().Kept != 0 {
+		t.Errorf("verdict %d, %+v: the answer was kept", v, c.Counts())
+	}
+}
+
+// What was dropped is gone, with its bytes, and is kept again as if it had never
+// been there; an answer that was being made has nowhere to go.
+func TestCache_drop(t *testing.T) {
+	(*Cache)(nil).Drop()
+	c := New(8<<10, nil)
+	for n := range 3 {
+		c.ask(id(n), "m")
+		c.ask(id(n), "m")
+		if n > 0 {
+			c.put(id(n), "m", filled(200))
+		}
+	}
+	c.Drop()
+	if got := c.Counts(); got.Entries != 0 || got.Bytes != 0 || c.order.Len() != 0 {
+		t.Errorf("%+v, %d in order: something is left", got, c.order.Len())
+	}
+	if c.put(id(0), "m", filled(200)) {
+		t.Error("an answer was kept that nobody asks for any more")
+	}
+	for _, want := range []verdict{read, keep} {
+		if got, _ := c.ask(id(1), "m"); got != want {
+			t.Errorf("verdict %d, want %d", got, want)
+		}
+	}
+}
+
+func TestNew_off(t *testing.T) {
+	if c := New(0, nil); c != nil || c.Counts() != (Counts{}) || c.Holds(nil) {
+		t.Errorf("a cache of no bytes is %v", c)
+	}
+}

@@ -1,0 +1,127 @@
+package resultcache
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+)
+
+// keyed is a part of hours 1 and 2 of a plan over hours 0 to 3.
+func keyed(mode scanplan.Mode, change func(*scanplan.Part)) ID {
+	s := encoding.DefaultSchema()
+	p := &scanplan.Part{Plan: operatortest.Plan(s, operatortest.UID(1), base, base+4*3600), Mode: mode}
+	p.Range = operatortest.Plan(s, operatortest.UID(1), base+3600, base+3*3600).Ranges[0]
+	p.Plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg"}
+	change(p)
+	k, ok := Key(p)
+	if !ok {
+		panic("a part without a key")
+	}
+	return k
+}
+
+func TestKey(t *testing.T) {
+	for _, mode := range []scanplan.Mode{scanplan.Strict, scanplan.Partial} {
+		usual := keyed(mode, func(*scanplan.Part) {})
+		f := func(name string, same bool, change func(*scanplan.Part)) {
+			t.Helper()
+			if got := keyed(mode, change) == usual; got != same {
+				t.Errorf("%s, %s: same key %v, want %v", mode, name, got, same)
+			}
+		}
+		strict := mode == scanplan.Strict
+		f("nothing", true, func(*scanplan.Part) {})
+		f("query start", true, func(p *scanplan.Part) { p.Plan.Start += 300_000 })
+		f("query end", true, func(p *scanplan.Part) { p.Plan.End -= 300_000 })
+		f("earlier hours", true, func(p *scanplan.Part) {
+			p.Plan.From -= 3600
+			p.Plan.Ranges = operatortest.Plan(p.Plan.Schema, p.Plan.Metric, base-3600, base+4*3600).Ranges
+		})
+		f("no earlier hours", strict, func(p *scanplan.Part) { p.Plan.From = base + 3600 })
+		f("no later hours", strict, func(p *scanplan.Part) { p.Plan.To = base + 3*3600 })
+		f("aggregator", strict, func(p *scanplan.Part) { p.Plan.Aggregator = "max" })
+		f("group-by", strict, func(p *scanplan.Part) { p.Plan.GroupBy = []encoding.UID{operatortest.UID(1)} })
+
+		f("mode", false, func(p *scanplan.Part) {
+			if p.Mode = scanplan.Partial; !strict {
+				p.Mode = scanplan.Strict
+			}
+		})
+		f("table", false, func(p *scanplan.Part) { p.Plan.Table = "other" })
+		f("layout", false, func(p *scanplan.Part) { p.Plan.Schema.TagVWidth = 4 })
+		f("metric", false, func(p *scanplan.Part) { p.Plan.Metric = operatortest.UID(2) })
+		f("range", false, func(p *scanplan.Part) {
+			p.Range = operatortest.Plan(p.Plan.Schema, p.Plan.Metric, base+3600, base+2*3600).Ranges[0]
+		})
+		f("tags", false, func(p *scanplan.Part) { p.Plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1)}} })
+		f("exact", false, func(p *scanplan.Part) { p.Plan.Exact = true })
+		f("TSUIDs", false, func(p *scanplan.Part) { p.Plan.TSUIDs = []encoding.UID{{0, 0, 1, 0, 0, 1, 0, 0, 1}} })
+		f("buckets", false, func(p *scanplan.Part) { p.Plan.Downsample.Interval = 600_000 })
+		f("function", false, func(p *scanplan.Part) { p.Plan.Downsample.Function = "max" })
+		f("fill", false, func(p *scanplan.Part) { p.Plan.Downsample.Fill = scanplan.FillNaN })
+		f("duplicates", false, func(p *scanplan.Part) { p.Plan.FixDuplicates = true })
+		f("memory", false, func(p *scanplan.Part) { p.Plan.MaxBytes = 1 })
+		f("hours cut", false, func(p *scanplan.Part) { p.Range.Stop = append(bytes.Clone(p.Range.Stop), 0) })
+		f("hours outside the plan", false, func(p *scanplan.Part) { p.Plan.To = base + 2*3600 })
+	}
+}
+
+// Where buckets reach over rows the answer does depend on the plan's bounds.
+func TestKey_otherBuckets(t *testing.T) {
+	usual := func(change func(*scanplan.Part)) ID {
+		return keyed(scanplan.Strict, func(p *scanplan.Part) {
+			p.Plan.Downsample = &scanplan.Downsample{All: true, Function: "avg"}
+			change(p)
+		})
+	}
+	if usual(func(*scanplan.Part) {}) == usual(func(p *scanplan.Part) { p.Plan.Start++ }) {
+		t.Error("the key of one bucket for the whole query does not name its start")
+	}
+}
+
+// Points as they are stored do not depend on the bounds either.
+func TestKey_raw(t *testing.T) {
+	raw := func(change func(*scanplan.Part)) ID {
+		return keyed(scanplan.Strict, func(p *scanplan.Part) {
+			p.Plan.Downsample = nil
+			change(p)
+		})
+	}
+	if raw(func(*scanplan.Part) {}) != raw(func(p *scanplan.Part) { p.Plan.Start, p.Plan.End = p.Plan.Start+1, p.Plan.End-1 }) {
+		t.Error("a moved window has another key")
+	}
+}
+
+// Parts of one key have one answer. Only drawn parts are compared: what TestKey
+// says to be the same is here seen to be.
+func TestKey_sameAnswer(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	w := newWorld(t, rand.New(rand.NewPCG(seed, 0)), openPebble(t))
+	type known struct {
+		answer []byte
+		plan   string
+	}
+	met, again := map[ID]known{}, 0
+	for range 600 {
+		p := w.part()
+		k, _ := Key(p)
+		op, err := operator.New(w.store, p, operator.Options{})
+		got, _ := w.answer(p.Mode, op, err)
+		if want, ok := met[k]; ok && want.plan != p.Plan.String() {
+			again++
+			if !bytes.Equal(got, want.answer) {
+				t.Fatalf("one key, two answers:\n%s\n%s", want.plan, p.Plan.String())
+			}
+		}
+		met[k] = known{got, p.Plan.String()}
+	}
+	if again < 20 {
+		t.Errorf("%d of 600 parts had a key that another plan had: the parts are not what they were made to be", again)
+	}
+}

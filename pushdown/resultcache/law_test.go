@@ -1,0 +1,153 @@
+package resultcache
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"downpour/encoding"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/pebble"
+)
+
+// createTable makes the data table in a store.
+func createTable(t *testing.T, admin store.Admin) {
+	t.Helper()
+	spec := store.TableSpec{Name: operatortest.Table, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}
+	if err := admin.CreateTable(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func openPebble(t *testing.T) *pebble.Store {
+	t.Helper()
+	st, err := pebble.Open("data", pebble.Options{FS: vfs.NewMem(), Logger: slog.New(slog.DiscardHandler), IdleFlush: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	createTable(t, st)
+	return st
+}
+
+// Whatever is written, overwritten, compacted and deleted between two asks: the
+// answer with the cache is the answer without it, byte by byte.
+func TestLaw_embedded(t *testing.T) {
+	seeds(t, 15, func(t *testing.T, rng *rand.Rand) Counts {
+		st := openPebble(t)
+		w := newWorld(t, rng, st)
+		w.extra = []func(){func() {
+			if err := st.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}}
+		return w.live(120)
+	})
+}
+
+// The same on HBase, where regions move, split and merge, servers lose their
+// connections, hbase:meta changes, and the table is replaced by another one whose
+// regions have the old names and numbers.
+func TestLaw_hbase(t *testing.T) {
+	seeds(t, 6, func(t *testing.T, rng *rand.Rand) Counts {
+		fake, st := startFake(t, hbasefake.Options{Servers: 2})
+		w := newWorld(t, rng, st)
+		w.extra = []func(){
+			func() { fake.MoveRegion(operatortest.Table, w.row()) },
+			func() { fake.SplitRegion(operatortest.Table, w.row()) },
+			func() { fake.MergeRegions(operatortest.Table, w.row()) },
+			fake.TouchCatalog,
+			func() { w.replaced(fake) },
+			func() {
+				fake.StopServer(1)
+				if err := fake.RestartServer(1); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+		return w.live(60)
+	})
+}
+
+// replaced lets the table be replaced, by as many writes as there were since its
+// snapshot: the read points of its regions are the old ones again.
+func (w *world) replaced(fake *hbasefake.Cluster) {
+	w.Helper()
+	p, name, n := w.part(), fmt.Sprint("snapshot ", w.rng.Uint64()), w.rng.IntN(4)
+	fake.Snapshot(operatortest.Table, name)
+	for range 1 + w.rng.IntN(3) {
+		for range n {
+			w.put()
+		}
+		for range 3 { // left a mark, kept, answered from memory
+			w.ask(p)
+		}
+		switch w.rng.IntN(4) {
+		case 0:
+			fake.RestoreSnapshot(operatortest.Table, name)
+		case 1:
+			fake.Truncate(operatortest.Table, w.rng.IntN(2) == 0)
+			return // to write as much as was written before the snapshot is left to chance
+		default:
+			fake.CloneSnapshot(operatortest.Table, name)
+		}
+	}
+	for range n {
+		w.put()
+	}
+	w.ask(p)
+}
+
+// startFake runs a fake HBase with the data table.
+func startFake(t *testing.T, opts hbasefake.Options) (*hbasefake.Cluster, *hbase.Store) {
+	t.Helper()
+	fake, err := hbasefake.Start(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), MarkPatience: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	fake.CreateTable(operatortest.Table, []string{encoding.FamilyData})
+	return fake, st
+}
+
+// patience is more than any of these tests needs.
+const patience = 5 * time.Minute
+
+// Of a family whose cells go by themselves nothing is kept, from the moment on
+// that it is one.
+func TestOpen_timeToLive(t *testing.T) {
+	fake, st := startFake(t, hbasefake.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	w := newWorld(t, rand.New(rand.NewPCG(1, 1)), st)
+	p := w.part()
+	hits := func() (n int64) {
+		for range 4 {
+			n += w.ask(p).SummaryHits
+		}
+		return n
+	}
+	if n := hits(); n != 2 {
+		t.Errorf("%d hits of 4 asks, want 2: the second one keeps", n)
+	}
+	fake.Alter(operatortest.Table, encoding.FamilyData, "TTL", "86400")
+	if n := hits(); n != 0 {
+		t.Errorf("%d hits in a table with a TTL", n)
+	}
+	if mark, err := st.Mark(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); mark != "" && err != nil {
+		t.Errorf("mark %q with error %v", mark, err)
+	}
+}

@@ -1,0 +1,176 @@
+package resultcache
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+	"downpour/pushdown/store/hbase/hbasefake"
+)
+
+// remembered is a world with a part whose answer is kept, and its points.
+func remembered(t *testing.T) (w *world, p *scanplan.Part, points int64) {
+	w = newWorld(t, rand.New(rand.NewPCG(7, 7)), openPebble(t))
+	w.cache = New(1<<20, nil)
+	p = &scanplan.Part{Plan: operatortest.Plan(w.schema, operatortest.UID(1), base, base+hours*3600)}
+	p.Range, p.Plan.FixDuplicates = p.Plan.Ranges[0], true
+	for range 2 {
+		points = w.ask(p).Points
+	}
+	if w.ask(p).SummaryHits != 1 || points == 0 || !w.cache.Holds(p) {
+		t.Fatalf("%d points: the answer is not kept", points)
+	}
+	return w, p, points
+}
+
+func (w *world) open(p *scanplan.Part, opts operator.Options) operator.Operator {
+	w.Helper()
+	op, err := Open(w.cache, w.store, p, opts)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return op
+}
+
+// A query over its limit is refused whether its rows are read or not, and an
+// answer that is given up costs nothing of what others may read.
+func TestOpen_budget(t *testing.T) {
+	w, p, points := remembered(t)
+	small := operator.WithBudget(t.Context(), operator.NewBudget(points-1, 0))
+	var limit *operator.LimitError
+	op := w.open(p, operator.Options{})
+	if _, err := op.Next(small); !errors.As(err, &limit) || limit.What != operator.Points {
+		t.Errorf("over the budget: error %v", err)
+	}
+	op.Close()
+	budget := operator.NewBudget(points, 0)
+	for range 3 {
+		op := w.open(p, operator.Options{})
+		r, err := op.Next(operator.WithBudget(t.Context(), budget))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Release()
+		op.Close()
+	}
+	if left, _ := budget.Left(); left != points {
+		t.Errorf("%d points are left of the budget, want all %d", left, points)
+	}
+}
+
+// What is told of Operator holds for an answer from memory too.
+func TestOpen_contract(t *testing.T) {
+	w, p, _ := remembered(t)
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer mem.AssertSize(t, 0)
+	op := operatortest.Checked(w.open(p, operator.Options{Mem: operatortest.Poisoned(mem)}), t.Errorf)
+	op.Close()
+	if _, err := op.Next(t.Context()); !errors.Is(err, operator.ErrClosed) {
+		t.Errorf("Next after Close: %v", err)
+	}
+	op = operatortest.Checked(w.open(p, operator.Options{Mem: operatortest.Poisoned(mem)}), t.Errorf)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 {
+		if _, err := op.Next(gone); !errors.Is(err, context.Canceled) {
+			t.Errorf("Next of a cancelled query: %v", err)
+		}
+	}
+	op.Close()
+	op = operatortest.Checked(w.open(p, operator.Options{Mem: operatortest.Poisoned(mem)}), t.Errorf)
+	r, err := op.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	op.Close()
+	r.Release()
+	if _, err := op.Next(t.Context()); !errors.Is(err, operator.ErrClosed) {
+		t.Errorf("Next after Close in the middle: %v", err)
+	}
+}
+
+// An answer that was not read to its end is not kept.
+func TestOpen_halfRead(t *testing.T) {
+	w, p, _ := remembered(t)
+	w.change()
+	w.cache = New(1<<20, nil)
+	w.ask(p)
+	for range 2 {
+		op := w.open(p, operator.Options{FlushBytes: 1})
+		for range 2 {
+			r, err := op.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Release()
+		}
+		op.Close()
+	}
+	if w.cache.Holds(p) {
+		t.Error("half of an answer is kept")
+	}
+	w.ask(p)
+	if s := w.ask(p); s.SummaryHits != 1 {
+		t.Errorf("the whole answer is not kept: %+v", s)
+	}
+}
+
+// Without a mark, or with a store that fails while it is asked for one, the rows
+// are read.
+func TestOpen_noMark(t *testing.T) {
+	w, p, _ := remembered(t)
+	w.store = faultstore.New(w.store, faultstore.Rule{Op: faultstore.Mark, Err: store.ErrUnavailable})
+	if s := w.ask(p); s.SummaryHits != 0 {
+		t.Errorf("answered from memory without a mark: %+v", s)
+	}
+	m := &operatortest.Store{}
+	op, err := Open(w.cache, m, p, operator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer op.Close()
+	if _, err := op.Next(t.Context()); !errors.Is(err, io.EOF) {
+		t.Errorf("a store that gives no marks: %v", err)
+	}
+}
+
+// Cells that carry the time of their data keep nothing.
+func TestOpen_dataTime(t *testing.T) {
+	for name, f := range map[string]struct {
+		stamp func(ms int64) int64
+		hits  int64
+	}{
+		"of writing": {func(ms int64) int64 { return ms + 3*3600_000 }, 2},
+		"of data":    {func(ms int64) int64 { return ms }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, st := startFake(t, hbasefake.Options{})
+			w := &world{T: t, rng: rand.New(rand.NewPCG(1, 1)), store: st, schema: encoding.DefaultSchema(), cache: New(1<<20, nil)}
+			for i := range int64(20) {
+				ms := (base + i*60) * 1000
+				q, value := operatortest.Encode(ms, encoding.IntValue(i))
+				key := w.schema.AppendRowKey(nil, operatortest.UID(1), base, w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
+				w.apply(store.Mutation{Row: key, Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: f.stamp(ms)})
+			}
+			p := &scanplan.Part{Plan: operatortest.Plan(w.schema, operatortest.UID(1), base, base+3600)}
+			p.Range = p.Plan.Ranges[0]
+			var hits int64
+			for range 4 {
+				hits += w.ask(p).SummaryHits
+			}
+			if hits != f.hits {
+				t.Errorf("%d of 4 asks answered from memory, want %d", hits, f.hits)
+			}
+		})
+	}
+}

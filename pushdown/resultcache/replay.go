@@ -1,0 +1,86 @@
+package resultcache
+
+import (
+	"context"
+	"io"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"downpour/encoding/batch"
+	"downpour/pushdown/operator"
+)
+
+// replay returns a kept answer. It spends as much of the query's budget as
+// reading the rows would: whether a query is refused must not depend on what
+// was asked before.
+type replay struct {
+	answer *answer
+	mem    batch.Allocator
+	inner  operator.Operator // of the same part; nothing has been read
+
+	spent  *operator.Budget // what Close gives back unless all was returned
+	next   int
+	bytes  int64
+	closed bool
+	err    error
+}
+
+// Next returns the next batch; see operator.Operator.
+func (r *replay) Next(ctx context.Context) (batch.Record, error) {
+	if r.err == nil && r.closed {
+		r.err = operator.ErrClosed
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	record, err := r.read(ctx)
+	if err != nil {
+		r.err = err
+		r.end()
+	}
+	return record, err
+}
+
+func (r *replay) read(ctx context.Context) (batch.Record, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if r.next == 0 && r.spent == nil {
+		r.spent = operator.BudgetOf(ctx)
+		if err := r.spent.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes); err != nil {
+			return nil, err
+		}
+	}
+	if r.next == len(r.answer.batches) {
+		r.spent = nil
+		return nil, io.EOF
+	}
+	mem := r.mem
+	if mem == nil {
+		mem = memory.DefaultAllocator
+	}
+	record, err := batch.Decode(r.answer.batches[r.next], mem)
+	if err != nil {
+		return nil, err
+	}
+	r.next++
+	r.bytes += operator.RecordBytes(record)
+	return record, nil
+}
+
+// end gives the budget back if not all was returned.
+func (r *replay) end() {
+	if !r.closed {
+		r.closed = true
+		r.spent.Refund(r.answer.stats.Points, r.answer.stats.Bytes)
+	}
+}
+
+// stats are those of the kept answer, but for what this one has not cost.
+func (r *replay) stats() operator.Stats {
+	s := r.answer.stats
+	s.RPCs, s.Resumes = 0, 0 // rows and bytes stay: who cuts plans by size learns from them
+	s.ScanTime, s.FoldTime, s.EmitTime = 0, 0, 0
+	s.Batches, s.ShippedBytes = int64(r.next), r.bytes
+	return s
+}

@@ -1,0 +1,156 @@
+// Package client opens parts on pushdown servers. What it returns are operators
+// like those that run in process, with the same batches and the same errors.
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/flight"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/rpc/wire"
+)
+
+// Options are a client's settings. The zero value connects without token and
+// TLS.
+type Options struct {
+	// Token is sent with each call; "" sends none.
+	Token string
+	// TLS is nil for a plain connection.
+	TLS *tls.Config
+	// Stall is how long a server may stay silent: without a batch and
+	// without a heartbeat. Default 2 s, eight heartbeats.
+	Stall time.Duration
+	// Mem provides the memory of batches. Default: garbage-collected.
+	Mem batch.Allocator
+}
+
+// DefaultStall is the default of Options.Stall.
+const DefaultStall = 2 * time.Second
+
+// Client is a connection to one server, for any number of parts at once. It
+// connects when it is first used and again after a loss.
+type Client struct {
+	address string
+	opts    Options
+	conn    *grpc.ClientConn
+	flight  flight.FlightServiceClient
+}
+
+// New returns a client for the server at address, host:port. It does not
+// connect; an error says that the address cannot be one.
+func New(address string, opts Options) (*Client, error) {
+	if opts.Stall <= 0 {
+		opts.Stall = DefaultStall
+	}
+	if opts.Mem == nil {
+		opts.Mem = memory.DefaultAllocator
+	}
+	opts.Mem = capped{opts.Mem}
+	creds := insecure.NewCredentials()
+	if opts.TLS != nil {
+		creds = credentials.NewTLS(opts.TLS)
+	}
+	retry := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second}
+	conn, err := grpc.NewClient("passthrough:///"+address,
+		grpc.WithTransportCredentials(creds),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(wire.MaxMessage), grpc.MaxCallSendMsgSize(wire.MaxMessage)),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 2 * time.Second}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.WithDisableServiceConfig())
+	if err != nil {
+		return nil, fmt.Errorf("pushdown server %s: %w", address, err)
+	}
+	return &Client{address: address, opts: opts, conn: conn, flight: flight.NewFlightServiceClient(conn)}, nil
+}
+
+// Address is the server's address.
+func (c *Client) Address() string { return c.address }
+
+// Close ends the connection and all that runs on it.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// outgoing adds the token.
+func (c *Client) outgoing(ctx context.Context) context.Context {
+	if c.opts.Token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, wire.Authorization, wire.Bearer+c.opts.Token)
+}
+
+// Hello asks the server what it is. Without an answer the error is a
+// wire.ErrServer, or the context's.
+func (c *Client) Hello(ctx context.Context) (h wire.Hello, err error) {
+	stream, err := c.flight.DoAction(c.outgoing(ctx), &flight.Action{Type: wire.ActionHello})
+	if err != nil {
+		return h, c.named(wire.Error(err, nil))
+	}
+	result, err := stream.Recv()
+	if err != nil {
+		return h, c.named(wire.Error(err, stream.Trailer()))
+	}
+	if err := json.Unmarshal(result.GetBody(), &h); err != nil {
+		return h, c.named(fmt.Errorf("%w: hello: %w", wire.ErrServer, err))
+	}
+	_, _ = stream.Recv() // the end, which frees the call
+	return h, nil
+}
+
+// DropCaches has the server forget the answers that it remembers. The error is a
+// wire.ErrServer, or the context's: it may or may not have done it.
+func (c *Client) DropCaches(ctx context.Context) error {
+	stream, err := c.flight.DoAction(c.outgoing(ctx), &flight.Action{Type: wire.ActionDropCaches})
+	if err != nil {
+		return c.named(wire.Error(err, nil))
+	}
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		return c.named(wire.Error(err, stream.Trailer()))
+	}
+	return nil
+}
+
+// Open returns the operator of a part that the server executes. It begins with
+// the first Next. An error says that the part cannot be written as a ticket.
+func (c *Client) Open(part *scanplan.Part) (operator.Operator, error) {
+	ticket, err := part.MarshalTicket()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
+	}
+	schema := batch.SeriesSchema()
+	if part.Mode == scanplan.Partial {
+		schema = batch.PartialSchema()
+	}
+	return &remote{client: c, ticket: ticket, schema: schema}, nil
+}
+
+// named says which server an error comes from; what a client of the gateway is
+// told about the data stays as it is.
+func (c *Client) named(err error) error {
+	return &serverError{c.address, err}
+}
+
+type serverError struct {
+	address string
+	err     error
+}
+
+// Error names the server.
+func (e *serverError) Error() string { return "pushdown server " + e.address + ": " + e.err.Error() }
+
+// Unwrap is the error itself.
+func (e *serverError) Unwrap() error { return e.err }
