@@ -43,7 +43,7 @@ screenshots: setup
 
 # The long forms, one behind the other. Each takes at most 90 minutes on two
 # cores and has a target of its own, so that they can run in turn.
-LONG = mutants chaos hostile hdfs summaries slow-hbase crash integration embedded writes names sockets
+LONG = mutants chaos hostile hdfs result-cache slow-hbase crash integration embedded writes names sockets
 
 soak: $(LONG:%=soak-%)
 
@@ -66,8 +66,8 @@ soak-hdfs: setup
 
 # Tables replaced by others, 12 rounds; HBase that stops 30 times; 100 kills of the
 # embedded gateway.
-soak-summaries: setup
-	$(LONG_INTEGRATION) -run '^TestSummaries' -args -soak
+soak-result-cache: setup
+	$(LONG_INTEGRATION) -run '^TestResultCache' -args -soak
 
 soak-slow-hbase: setup
 	$(LONG_INTEGRATION) -run '^TestSlowHBase$$' -args -soak
@@ -77,7 +77,7 @@ soak-crash: setup
 
 # What else has a long form: 5,000 random queries, all rows of the benchmark.
 soak-integration: setup
-	$(LONG_INTEGRATION) -parallel 2 -skip '^Test(Chaos|Hostile|HDFS|Summaries|SlowHBase|Crash)' -args -soak
+	$(LONG_INTEGRATION) -parallel 2 -skip '^Test(Chaos|Hostile|HDFS|ResultCache|SlowHBase|Crash)' -args -soak
 
 # 5,000 states after a crash; every byte of a store changed.
 soak-embedded:

@@ -109,8 +109,8 @@ func (f *faulty) Get(ctx context.Context, table, family string, keys [][]byte) (
 	return f.now.Load().Get(ctx, table, family, keys)
 }
 
-func (f *faulty) Mark(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	return f.now.Load().Mark(ctx, table, family, r)
+func (f *faulty) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+	return f.now.Load().Version(ctx, table, family, r)
 }
 
 func (f *faulty) Apply(ctx context.Context, table string, m []store.Mutation) error {

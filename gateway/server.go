@@ -63,7 +63,7 @@ type Server struct {
 	origins origin.List
 	limits  *limit.Limits
 	count   *counters
-	door    *listener.Door
+	door    *listener.Listener
 	http    *http.Server
 	url     string
 	zone    *time.Location // of dates that name none; nil is UTC
@@ -162,7 +162,7 @@ func (s *Server) build() error {
 	if err != nil {
 		return err
 	}
-	bytes, err := s.cfg.SummaryBytes()
+	bytes, err := s.cfg.ResultCacheBytes()
 	if err != nil {
 		return err
 	}
@@ -175,11 +175,11 @@ func (s *Server) build() error {
 		Bytes: s.memory.Cache(write.SeriesBytes)})
 	lanes, bundles := 4, 0
 	if s.cfg.Embedded() { // pebble has one log, which writes side by side share
-		lanes, bundles = 1, write.BundleUsual
+		lanes, bundles = 1, write.RequestBatchUsual
 	}
 	s.writer = write.New(write.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes, BundleFrom: bundles,
 		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
-	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, Summaries: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
+	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, ResultCache: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget, Log: s.log})
 	followers := s.followers()
 	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})

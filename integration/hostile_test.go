@@ -98,7 +98,7 @@ func bounded(more map[string]string) map[string]string {
 }
 
 func unbounded(more map[string]string) map[string]string {
-	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_MEMORY": "16GiB", "DOWNPOUR_SUMMARIES": "off", "DOWNPOUR_QUERY_TIMEOUT": "3m"}
+	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_MEMORY": "16GiB", "DOWNPOUR_RESULT_CACHE": "off", "DOWNPOUR_QUERY_TIMEOUT": "3m"}
 	maps.Copy(env, more)
 	return env
 }

@@ -358,7 +358,7 @@ func TestMetamorphic_pushdownIsInProcess(t *testing.T) {
 	tables := writeTables(ctx, t, d)
 	alone := a.ours(t, tables, nil)
 	servers := pushdownServers(ctx, t, a.layout, tables)
-	pushed := a.ours(t, tables, map[string]string{"DOWNPOUR_PUSHDOWN": strings.Join(servers, ","), "DOWNPOUR_SUMMARIES": "off"})
+	pushed := a.ours(t, tables, map[string]string{"DOWNPOUR_PUSHDOWN": strings.Join(servers, ","), "DOWNPOUR_RESULT_CACHE": "off"})
 	sameAnswers(ctx, t, ground{alone.URL, d}, pushed.URL, n, rand.New(rand.NewPCG(seed, 51)), differential.Random)
 	obey(ctx, t, ground{pushed.URL, d}, law{"planner's choice = strict", choiceIsStrict}, rand.New(rand.NewPCG(seed, 52)), n)
 }

@@ -31,7 +31,7 @@ func follow(ctx context.Context, s *socket, queries []string) (*followers, error
 	f := &followers{socket: s, newest: map[string]newest{}, ended: make(chan struct{}), moved: make(chan struct{})}
 	go func() {
 		defer close(f.ended)
-		for f.take(ctx) {
+		for f.receive(ctx) {
 		}
 	}()
 	for i, query := range queries {
@@ -55,8 +55,8 @@ func (f *followers) close() {
 	<-f.ended
 }
 
-// take takes one message.
-func (f *followers) take(ctx context.Context) bool {
+// receive takes one message.
+func (f *followers) receive(ctx context.Context) bool {
 	m, err := f.socket.receive()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -44,7 +44,7 @@ type Config struct {
 	// smaller has the step of Data and the larger ten times the points.
 	MemoryHours int
 	// ScanEnv are settings of gateways that are to read every row, such as one
-	// that turns off summaries.
+	// that turns off the result cache.
 	ScanEnv map[string]string
 	// Report takes what is measured. Aims that it holds already are not
 	// measured again: so a run is resumed.

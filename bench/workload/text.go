@@ -41,13 +41,13 @@ func (d Devops) Text(format Format, size int, mine func(series int) bool) iter.S
 					continue
 				}
 				w.point(i, tick.Time, v)
-				if w.points >= size && !yield(w.take()) {
+				if w.points >= size && !yield(w.takeChunk()) {
 					return
 				}
 			}
 		}
 		if w.points > 0 {
-			yield(w.take())
+			yield(w.takeChunk())
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (w *writer) point(i int, at, v int64) {
 	w.points++
 }
 
-func (w *writer) take() Chunk {
+func (w *writer) takeChunk() Chunk {
 	if w.format == JSON {
 		w.text = append(w.text, "]\n"...)
 	}

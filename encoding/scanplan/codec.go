@@ -38,17 +38,17 @@ type Part struct {
 type Mode string
 
 const (
-	// Strict parts answer with columns of each series, which are put together
+	// PerSeries parts answer with columns of each series, which are put together
 	// in the order of spans, as OpenTSDB does. It is the mode of "".
-	Strict Mode = ""
-	// Partial parts answer with the aggregator's states by group and bucket.
+	PerSeries Mode = ""
+	// PartialAggregation parts answer with the aggregator's states by group and bucket.
 	// They are whole hours of a plan whose buckets divide the hour.
-	Partial Mode = "partial"
+	PartialAggregation Mode = "partial"
 )
 
 // String is the mode as explain shows it.
 func (m Mode) String() string {
-	if m == Strict {
+	if m == PerSeries {
 		return "strict"
 	}
 	return string(m)
@@ -121,11 +121,11 @@ func (p *Part) Validate() error {
 
 func (p *Part) validateMode() error {
 	switch p.Mode {
-	case Strict:
+	case PerSeries:
 		return nil
-	case Partial:
+	case PartialAggregation:
 	default:
-		return fmt.Errorf("scanplan: mode %q, want none or %q", string(p.Mode), string(Partial))
+		return fmt.Errorf("scanplan: mode %q, want none or %q", string(p.Mode), string(PartialAggregation))
 	}
 	if !p.Plan.Downsample.DividesHour() || p.Plan.Rate != nil {
 		return fmt.Errorf("scanplan: mode partial without buckets that divide the hour, or with a rate")

@@ -110,8 +110,8 @@ func TestParseTicket_refuses(t *testing.T) {
 	f("lies in none of the plan's ranges", func(p *Part) { p.Range = KeyRange{p.Plan.Ranges[0].Start, p.Plan.Ranges[1].Stop} })
 	f("lies in none of the plan's ranges", func(p *Part) { p.Range.Stop = nil })
 	f(`mode "fast"`, func(p *Part) { p.Mode = "fast" })
-	f("or with a rate", func(p *Part) { p.Mode = Partial })
-	f("want whole hours", func(p *Part) { p.Mode, p.Plan.Rate, p.Range.Start = Partial, nil, append(p.Range.Start, 1) })
+	f("or with a rate", func(p *Part) { p.Mode = PartialAggregation })
+	f("want whole hours", func(p *Part) { p.Mode, p.Plan.Rate, p.Range.Start = PartialAggregation, nil, append(p.Range.Start, 1) })
 	f("lies in none of the plan's ranges", func(p *Part) { p.Range.Start = HexBytes{0x00, 0xFF} })
 }
 

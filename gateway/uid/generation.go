@@ -84,8 +84,8 @@ func (g *generations) release(generation uint64) {
 	}
 }
 
-// settle waits until every hold of a generation before this one has ended.
-func (g *generations) settle(ctx context.Context, before uint64) error {
+// awaitReaders waits until every hold of a generation before this one has ended.
+func (g *generations) awaitReaders(ctx context.Context, before uint64) error {
 	for {
 		freed := g.older(before)
 		if freed == nil {
@@ -254,7 +254,7 @@ func (d *Dictionary) Withdraw(ctx context.Context, kind encoding.UIDKind, names 
 // Settle returns once no row is being written, by this process, whose UIDs were
 // resolved before the names were withdrawn.
 func (w *Withdrawal) Settle(ctx context.Context) error {
-	return w.d.generations.settle(ctx, w.generation)
+	return w.d.generations.awaitReaders(ctx, w.generation)
 }
 
 // End lets the names be resolved again, as the table has them now. What is

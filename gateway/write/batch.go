@@ -11,7 +11,7 @@ type Batch struct {
 	rows  *rows // nil once it is done
 	bytes int
 	due   time.Time // when its window ends
-	lane  *lane     // whose window ends early for who waits; nil if it does not
+	lane  *shard    // whose window ends early for who waits; nil if it does not
 	done  chan struct{}
 	err   error
 
@@ -44,7 +44,7 @@ func (b *Batch) Wait(ctx context.Context) error {
 		return err
 	}
 	if b.lane != nil {
-		b.lane.hurry(b)
+		b.lane.flushEarly(b)
 	}
 	select {
 	case <-b.done:

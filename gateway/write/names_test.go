@@ -104,7 +104,7 @@ func TestWriter_generations(t *testing.T) {
 			s := newTestSeries(names)
 			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", BundleFrom: bundleFrom, Lanes: 2}, m, s)
 			defer w.Close()
-			b := w.Bundle(2)
+			b := w.RequestBatch(2)
 			k, err := s.Resolve(t.Context(), "m", oneTag)
 			if err != nil {
 				t.Fatal(err)
@@ -152,7 +152,7 @@ func TestWriter_holds(t *testing.T) {
 			names := &turning{late: uid.ErrLate}
 			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", BundleFrom: bundleFrom}, m, newTestSeries(names))
 			defer w.Close()
-			b := w.Bundle(1)
+			b := w.RequestBatch(1)
 			k, err := b.Resolve(t.Context(), "m", oneTag)
 			if err != nil {
 				t.Fatal(err)
@@ -184,7 +184,7 @@ func TestWriter_holds(t *testing.T) {
 			if err := batch.Wait(t.Context()); !errors.Is(err, errUnknown) {
 				t.Errorf("a failed write: %v", err)
 			}
-			last := w.Bundle(1)
+			last := w.RequestBatch(1)
 			if _, err := last.AddTo(t.Context(), k, point(1292148002, encoding.IntValue(1))); err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func TestBundle_letsGo(t *testing.T) {
 		if _, err := s.Resolve(t.Context(), "busy", oneTag); err != nil {
 			t.Fatal(err)
 		}
-		b := w.Bundle(2)
+		b := w.RequestBatch(2)
 		k, err := b.Resolve(t.Context(), "free", oneTag)
 		if err != nil {
 			t.Fatal(err)

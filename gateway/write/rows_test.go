@@ -160,7 +160,7 @@ func TestWriter_failedMemory(t *testing.T) {
 			k := &keeper{}
 			w := New(Config{Schema: encoding.DefaultSchema(), Form: form, BundleFrom: bundleFrom}, k, newTestSeries(&numbering{}))
 			for i := range int64(5) {
-				bundle := w.Bundle(1)
+				bundle := w.RequestBatch(1)
 				b := add(t, bundle, "ubuntu", 1292148123+3600*i, 100*i)
 				bundle.Send()
 				if err := b.Wait(t.Context()); (err == nil) == (i == 0) {

@@ -59,8 +59,8 @@ func newSeriesKey(metric encoding.UID, tags []byte) *SeriesKey {
 // bytes is what a series takes, about, beside the text of its names.
 func (k *SeriesKey) bytes() int { return seriesBytes + len(k.Metric) + len(k.Tags) }
 
-// lane spreads rows: the hours of one series, too.
-func (k *SeriesKey) lane(base uint32) uint64 { return k.hash + uint64(base)/encoding.RowSeconds }
+// shard spreads rows: the hours of one series, too.
+func (k *SeriesKey) shard(base uint32) uint64 { return k.hash + uint64(base)/encoding.RowSeconds }
 
 // Series finds series by name. It remembers some of them, by their names and by
 // the spellings in which clients give them.

@@ -66,7 +66,7 @@ func TestWriter_abandon(t *testing.T) {
 				}
 			})
 		}
-		bundle := w.Bundle(3)
+		bundle := w.RequestBatch(3)
 		var batch *Batch
 		for i := range int64(3) {
 			batch = add(t, bundle, "bundle", 1292148000+i, 1)

@@ -66,7 +66,7 @@ func (c Config) withDefaults() Config {
 // IsStorage tells whether err is the store's fault, or the end of the writer, and
 // not the point's: it may be sent again.
 func IsStorage(err error) bool {
-	var partial *store.PartialError
+	var partial *store.ApplyError
 	var names *storageError
 	return errors.As(err, &names) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNoTable) ||
 		errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrStalled) || errors.Is(err, store.ErrDamaged) ||
@@ -94,7 +94,7 @@ type Writer struct {
 	cfg    Config
 	store  store.Writer
 	series *Series
-	lanes  []*lane
+	lanes  []*shard
 	free   chan *rows // of earlier batches, empty
 	wg     sync.WaitGroup
 	life   context.Context // of writes
@@ -111,7 +111,7 @@ func New(cfg Config, w store.Writer, series *Series) *Writer {
 	out := &Writer{cfg: cfg, store: w, series: series, free: make(chan *rows, cfg.Lanes+runtime.GOMAXPROCS(0)), writing: map[*Batch]bool{}}
 	out.life, out.end = context.WithCancel(context.Background())
 	for range cfg.Lanes {
-		l := &lane{opened: make(chan struct{}, 1), full: make(chan struct{}, 1), room: make(chan struct{})}
+		l := &shard{opened: make(chan struct{}, 1), full: make(chan struct{}, 1), room: make(chan struct{})}
 		out.lanes = append(out.lanes, l)
 		out.wg.Add(1)
 		go out.run(l)
@@ -147,7 +147,7 @@ func (w *Writer) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, err
 	for {
 		l := w.lanes[0]
 		if len(w.lanes) > 1 {
-			l = w.lanes[s.lane(base)%uint64(len(w.lanes))]
+			l = w.lanes[s.shard(base)%uint64(len(w.lanes))]
 		}
 		batch, err := w.addEntry(ctx, l, s, base, entry)
 		if err != errOldNames {
@@ -162,7 +162,7 @@ func (w *Writer) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, err
 // errOldNames tells that a name may have changed since a series was resolved.
 var errOldNames = errors.New("put: names of an older generation")
 
-func (w *Writer) addEntry(ctx context.Context, l *lane, s *SeriesKey, base uint32, entry []byte) (*Batch, error) {
+func (w *Writer) addEntry(ctx context.Context, l *shard, s *SeriesKey, base uint32, entry []byte) (*Batch, error) {
 	for {
 		l.mu.Lock()
 		if l.closing {
@@ -194,9 +194,9 @@ func (w *Writer) addEntry(ctx context.Context, l *lane, s *SeriesKey, base uint3
 	}
 }
 
-// settle writes a batch and tells who waits for it. The memory of one that
+// commit writes a batch and tells who waits for it. The memory of one that
 // failed is not used again: a call that timed out may still read it.
-func (w *Writer) settle(b *Batch) {
+func (w *Writer) commit(b *Batch) {
 	r := b.rows
 	if !w.hand(b) {
 		b.finish(errAbandoned)
@@ -256,7 +256,7 @@ func (w *Writer) start(b *Batch) {
 		b.finish(ErrClosing)
 		return
 	}
-	w.wg.Go(func() { w.settle(b) })
+	w.wg.Go(func() { w.commit(b) })
 }
 
 func (w *Writer) write(r *rows) error {
@@ -319,7 +319,7 @@ func (w *Writer) Abandon() (points int) {
 		b.finish(errAbandoned)
 	}
 	for _, l := range w.lanes {
-		if b, _ := l.take(); b != nil {
+		if b, _ := l.takeBatch(); b != nil {
 			points += b.rows.points()
 			b.finish(errAbandoned)
 		}

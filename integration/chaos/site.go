@@ -47,9 +47,9 @@ func OpenSite(ctx context.Context, h *e2e.HBase, r *Recording, splits ...[]byte)
 // env are the settings that gateway and pushdown servers share.
 func (s *Site) env() map[string]string {
 	env := map[string]string{
-		"DOWNPOUR_SUMMARIES":  "off", // remembered answers would keep the faults away from the rows
-		"DOWNPOUR_STORE":      "hbase:" + s.cluster.Quorum(),
-		"DOWNPOUR_TABLE_DATA": s.Tables.Data, "DOWNPOUR_TABLE_UID": s.Tables.UID,
+		"DOWNPOUR_RESULT_CACHE": "off", // remembered answers would keep the faults away from the rows
+		"DOWNPOUR_STORE":        "hbase:" + s.cluster.Quorum(),
+		"DOWNPOUR_TABLE_DATA":   s.Tables.Data, "DOWNPOUR_TABLE_UID": s.Tables.UID,
 		"DOWNPOUR_TABLE_META": s.Tables.Meta, "DOWNPOUR_TABLE_TREE": s.Tables.Tree,
 	}
 	if strings.HasSuffix(s.Recording.Name, "_salted") {

@@ -8,7 +8,7 @@ var mutants = slices.Concat(
 	ofTheScan, ofSeeking, ofOperators, // list_reading.go
 	ofTheWire, ofTheLedger, // list_parts.go
 	ofStates, ofTheMerge, // list_merge.go
-	ofPoints, ofNames, ofLiveQueries, ofSummaries, ofAnswers,
+	ofPoints, ofNames, ofLiveQueries, ofResultCache, ofAnswers,
 	ofTheDoors, // list_doors.go
 	ofWrites,   // list_writes.go
 )

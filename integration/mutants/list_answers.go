@@ -24,7 +24,7 @@ var ofAnswers = []mutant{
 		test: "TestJSONOfUpdates",
 	}, {
 		name: "version-before-the-points", file: "gateway/api/telnet/lines.go", // which it acknowledges
-		old: "	c.settle(true)\n", new: "	c.settle(false)\n",
+		old: "	c.awaitCommits(true)\n", new: "	c.awaitCommits(false)\n",
 		test: "TestAcknowledgement_waits",
 	}, {
 		name: "last-points-of-a-put-not-waited-for", file: "gateway/api/httpapi/putstore.go",

@@ -60,7 +60,7 @@ var ofTheDoors = []mutant{
 		old: "	c.source.held = bytes.Clone(held)\n", new: "	c.source.held = nil\n",
 		test: "TestLines_buffers",
 	}, {
-		name: "silent-before-TLS", file: "gateway/api/listener/door.go",
+		name: "silent-before-TLS", file: "gateway/api/listener/listener.go",
 		old: "	return secured.HandshakeContext(ctx)\n", new: "	_ = secured\n	return ctx.Err()\n",
 		test: "TestDoor_silent",
 	}, {

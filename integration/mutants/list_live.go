@@ -43,7 +43,7 @@ var ofLiveQueries = []mutant{
 		old: "bounds(times, w, rates && e.whole)", new: "bounds(times, w, false)",
 		test: "gateway/live/changefeed TestWatched_lateBeforeARate",
 	}, {
-		name: "edge-not-moved", file: "gateway/live/incremental/span.go",
+		name: "edge-not-moved", file: "gateway/live/incremental/series.go",
 		old: "		s.group.edges[s.place].set(c)\n", new: "		_ = c\n",
 		test: "gateway/live/changefeed TestWatched_inOrder",
 	}, {

@@ -43,7 +43,7 @@ var ofStates = []mutant{
 		old: "if j.m.doubt || j.inexact { // it may be finite in span order", new: "if j.m.doubt { // it may be finite in span order",
 		test: "TestStates_proof",
 	}, {
-		name: "hopeless-sums-read-to-the-end", file: "gateway/query/merge/states.go",
+		name: "hopeless-sums-read-to-the-end", file: "gateway/query/merge/partials.go",
 		old: "if !m.rounding && m.hopeless(p, string(row.Group)) {", new: "if false {",
 		test: "TestStates_proof",
 	}, {
@@ -83,7 +83,7 @@ var ofTheMerge = []mutant{
 		test: "TestConformance",
 	}, {
 		name: "spans-not-sorted", file: "gateway/query/merge/merger.go",
-		old: "	slices.SortFunc(m.kept, func(a, b *span) int { return bytes.Compare(a.id, b.id) })\n", new: "	slices.SortFunc(m.kept, func(a, b *span) int { return bytes.Compare(b.id, a.id) })\n",
+		old: "	slices.SortFunc(m.kept, func(a, b *seriesData) int { return bytes.Compare(a.id, b.id) })\n", new: "	slices.SortFunc(m.kept, func(a, b *seriesData) int { return bytes.Compare(b.id, a.id) })\n",
 		test: "TestConformance",
 	}, {
 		name: "span-that-followed-not-compared", file: "gateway/query/merge/merger.go",

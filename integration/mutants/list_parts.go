@@ -5,7 +5,7 @@ var ofTheWire = []mutant{
 	{
 		name: "end-of-stream-error-ignored", file: "pushdown/rpc/client/remote.go",
 		old: "	if err != nil {\n		return r.client.named(err)\n	}\n	shipped", new: "	_ = err\n	shipped",
-		test: "pushdown TestClient_incomplete",
+		test: "pushdown/rpc/server TestClient_incomplete",
 	}, {
 		name: "lost-batch-not-counted", file: "pushdown/rpc/wire/wire.go",
 		old: "if c.Batches != batches {", new: "if false {",
@@ -13,7 +13,7 @@ var ofTheWire = []mutant{
 	}, {
 		name: "other-layout-served", file: "pushdown/rpc/server/service.go",
 		old: "got != want {", new: "got == want+`.` {",
-		test: "pushdown TestDoGet_errors",
+		test: "pushdown/rpc/server TestDoGet_errors",
 	}, {
 		name: "unknown-field-ignored", file: "encoding/scanplan/codec.go",
 		old: "	dec.DisallowUnknownFields()\n", new: "",
@@ -21,34 +21,34 @@ var ofTheWire = []mutant{
 	}, {
 		name: "silent-server-waited-for", file: "pushdown/rpc/client/remote.go",
 		old: "func() { r.cancel(wire.ErrStalled) }", new: "func() {}",
-		test: "pushdown TestDoGet_stall",
+		test: "pushdown/rpc/server TestDoGet_stall",
 	}, {
 		name: "length-in-a-message-believed", file: "pushdown/rpc/client/client.go",
 		old: "	opts.Mem = capped{opts.Mem}\n", new: "",
-		test: "pushdown TestClient_badBatches",
+		test: "pushdown/rpc/server TestClient_badBatches",
 	}, {
 		name: "borders-in-a-message-believed", file: "pushdown/rpc/client/sound.go",
 		old: "if b < last || int(b) > length {", new: "if b < last && int(b) > length {",
-		test: "pushdown TestClient_badBatches",
+		test: "pushdown/rpc/server TestClient_badBatches",
 	}, {
 		name: "waiting-part-kept-at-the-end", file: "pushdown/rpc/server/shares.go",
 		old: "	case <-stop:\n", new: "	case <-chan struct{}(nil):\n",
-		test: "pushdown TestServe_drainRefuses",
+		test: "pushdown/rpc/server TestServe_drainRefuses",
 	},
 }
 
 // ofTheLedger are faults of cutting a plan and of adding up its parts.
 var ofTheLedger = []mutant{
 	{
-		name: "attempt-merged-twice", file: "gateway/query/dispatch/ledger.go",
+		name: "attempt-merged-twice", file: "gateway/query/dispatch/coverage.go",
 		old: "		l.holes = slices.Replace(l.holes, i, i+1, rest...)\n		return true\n", new: "		if len(rest) == 0 {\n			l.holes = slices.Delete(l.holes, i, i+1)\n		}\n		return true\n",
 		test: "TestLedger",
 	}, {
-		name: "interval-accepted-unwanted", file: "gateway/query/dispatch/ledger.go",
+		name: "interval-accepted-unwanted", file: "gateway/query/dispatch/coverage.go",
 		old: "|| !stopsBy(r.Stop, h.Stop)", new: "",
 		test: "TestLedger",
 	}, {
-		name: "hole-not-issued-again", file: "gateway/query/dispatch/ledger.go",
+		name: "hole-not-issued-again", file: "gateway/query/dispatch/coverage.go",
 		old: "return len(l.holes) == 0 }", new: "return len(l.holes) <= 1 }",
 		test: "TestRun_chaos",
 	}, {
@@ -57,7 +57,7 @@ var ofTheLedger = []mutant{
 		test: "TestRun_chaos",
 	}, {
 		name: "missing-ranges-not-told", file: "gateway/query/dispatch/errors.go",
-		old: "	return &MissingError{Ranges: missing, Err: failure}\n", new: "	return nil\n",
+		old: "	return &IncompleteError{Ranges: missing, Err: failure}\n", new: "	return nil\n",
 		test: "TestRun_missing",
 	}, {
 		name: "salt-bucket-left-out", file: "gateway/query/plan/compile.go",
@@ -68,7 +68,7 @@ var ofTheLedger = []mutant{
 		old: "		start = b\n", new: "		start = append(bytes.Clone(b), 0)\n",
 		test: "TestCut_property",
 	}, {
-		name: "states-of-any-number-of-buckets", file: "gateway/query/dispatch/modes.go",
+		name: "states-of-any-number-of-buckets", file: "gateway/query/dispatch/aggregation.go",
 		old: ".Grid(plan.Downsample) > mostBuckets:", new: ".Grid(plan.Downsample) < 0:",
 		test: "gateway TestMode_manyBuckets",
 	}, {

@@ -51,7 +51,7 @@ var ofPoints = []mutant{
 		old: "	if a != a || b != b || c != c || d != d {\n		return false\n	}\n", new: "",
 		test: "TestBuckets_equalOneByOne",
 	}, {
-		name: "span-of-the-next-row-not-compared", file: "pushdown/operator/span.go",
+		name: "span-of-the-next-row-not-compared", file: "pushdown/operator/series.go",
 		old: "t.next < n && bytes.Equal(t.spans[t.next].id, t.key)", new: "t.next < n",
 		test: "TestSpanTable_anyOrder",
 	}, {
@@ -71,7 +71,7 @@ var ofPoints = []mutant{
 		old: "(many || large) &&", new: "(many || large && many) &&",
 		test: "TestIdleFlush",
 	}, {
-		name: "bundle-overtakes-itself", file: "gateway/write/bundle.go",
+		name: "bundle-overtakes-itself", file: "gateway/write/requestbatch.go",
 		old: "	if b.last != nil {\n", new: "	if false {\n",
 		test: "TestBundle_pushesBack",
 	}, {

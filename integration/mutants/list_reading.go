@@ -52,15 +52,15 @@ var ofTheScan = []mutant{
 // ofSeeking are faults of the memory of seeking.
 var ofSeeking = []mutant{
 	{
-		name: "unknown-heads-not-read", file: "pushdown/operator/access/heads.go",
+		name: "unknown-heads-not-read", file: "pushdown/operator/access/prefixes.go",
 		old: "if encoding.UIDNumber(h.tagk) > 1 {", new: "if encoding.UIDNumber(h.tagk) > 1<<40 {",
 		test: "pushdown/operator TestSeek_changesBetweenAsks",
 	}, {
-		name: "known-heads-make-the-rest-unread", file: "pushdown/operator/access/heads.go", // the empty head lost
+		name: "known-heads-make-the-rest-unread", file: "pushdown/operator/access/prefixes.go", // the empty head lost
 		old: "stems: [][]byte{tagk}}", new: "stems: nil}",
 		test: "TestHeads_anyRows",
 	}, {
-		name: "ranges-of-one-tag-forgotten", file: "pushdown/operator/access/heads.go",
+		name: "ranges-of-one-tag-forgotten", file: "pushdown/operator/access/prefixes.go",
 		old: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) <= 0", new: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) >= 0",
 		test: "TestIntersect",
 	},
@@ -73,15 +73,15 @@ var ofOperators = []mutant{
 		old: "if !ok || !admitsValue(p, value) {", new: "if !ok && admitsValue(p, value) {",
 		test: "TestStrict_superset",
 	}, {
-		name: "bucket-cut-at-a-part", file: "pushdown/operator/fold.go",
+		name: "bucket-cut-at-a-part", file: "pushdown/operator/downsampler.go",
 		old: "	if f.ends {\n", new: "	if true {\n",
 		test: "TestFusedIsUnfused",
 	}, {
-		name: "memory-bound-ignored", file: "gateway/query/dispatch/try.go",
+		name: "memory-bound-ignored", file: "gateway/query/dispatch/attempt.go",
 		old: "limit > 0 && held > limit", new: "limit > 0 && held < 0",
 		test: "TestRun_errors",
 	}, {
-		name: "last-batch-forgotten", file: "pushdown/operator/strict.go",
+		name: "last-batch-forgotten", file: "pushdown/operator/part.go",
 		old: "	o.emit.flush(&o.arena)\n	o.done = true\n", new: "	o.done = true\n",
 		test: "TestStrict_hourly",
 	},

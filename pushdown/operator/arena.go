@@ -14,8 +14,8 @@ type arena struct {
 	values   []float64
 	raw      encoding.Points
 	segments []segment
-	order    []*span // spans with anything to emit, as first met
-	notes    int     // bytes of annotations
+	order    []*series // spans with anything to emit, as first met
+	notes    int       // bytes of annotations
 }
 
 // segment is a stretch of the arena's columns that belongs to one span.
@@ -54,7 +54,7 @@ func (a *arena) open() segment {
 	return segment{bucketFrom: len(a.times), rawFrom: a.raw.Len(), next: -1}
 }
 
-func (a *arena) close(sp *span, s segment) {
+func (a *arena) close(sp *series, s segment) {
 	s.bucketTo, s.rawTo = len(a.times), a.raw.Len()
 	if s.bucketFrom == s.bucketTo && s.rawFrom == s.rawTo {
 		return
@@ -72,7 +72,7 @@ func (a *arena) close(sp *span, s segment) {
 }
 
 // list makes sp a row of the next batch.
-func (a *arena) list(sp *span) {
+func (a *arena) list(sp *series) {
 	if !sp.listed {
 		sp.listed = true
 		a.order = append(a.order, sp)
@@ -80,7 +80,7 @@ func (a *arena) list(sp *span) {
 }
 
 // addNotes keeps copies of annotations, which are views into the store's block.
-func (a *arena) addNotes(sp *span, notes [][]byte) {
+func (a *arena) addNotes(sp *series, notes [][]byte) {
 	for _, n := range notes {
 		sp.notes = append(sp.notes, append([]byte(nil), n...))
 		a.notes += len(n)
@@ -89,7 +89,7 @@ func (a *arena) addNotes(sp *span, notes [][]byte) {
 }
 
 // gather copies one span's segments to out and frees the chain.
-func (a *arena) gather(sp *span, out *batch.Series) {
+func (a *arena) gather(sp *series, out *batch.Series) {
 	out.Span, out.Notes = sp.id, sp.notes
 	out.Time, out.Value = out.Time[:0], out.Value[:0]
 	out.Raw.Reset()

@@ -93,8 +93,8 @@ func (e *emitter) cut() {
 	e.pending = 0
 }
 
-// take removes the oldest record.
-func (e *emitter) take() batch.Record {
+// nextRecord removes the oldest record.
+func (e *emitter) nextRecord() batch.Record {
 	r := e.ready[0]
 	e.ready[0] = nil
 	if e.ready = e.ready[1:]; len(e.ready) == 0 {

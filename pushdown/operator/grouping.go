@@ -44,13 +44,13 @@ type group struct {
 
 // newGrouping returns nil for a strict part.
 func newGrouping(part *scanplan.Part) (*grouping, error) {
-	if part.Mode != scanplan.Partial {
+	if part.Mode != scanplan.PartialAggregation {
 		return nil, nil
 	}
 	p := &part.Plan
 	fn, ok := aggregate.Lookup(p.Aggregator)
 	if ok {
-		_, ok = fn.Sharing()
+		_, ok = fn.Mergeability()
 	}
 	if !ok {
 		return nil, fmt.Errorf("aggregator %q has no states to be shipped", p.Aggregator)
@@ -68,8 +68,8 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 }
 
 // finishGroups makes batches of everything collected.
-func (o *strict) finishGroups() error {
-	slices.SortFunc(o.spans.spans, func(a, b *span) int { return bytes.Compare(a.id, b.id) })
+func (o *partOperator) finishGroups() error {
+	slices.SortFunc(o.spans.spans, func(a, b *series) int { return bytes.Compare(a.id, b.id) })
 	for i, sp := range o.spans.spans {
 		if i%checkSpans == 0 {
 			if err := o.memory.Check(); err != nil {
@@ -100,7 +100,7 @@ func (o *strict) finishGroups() error {
 
 // add adds the span whose buckets are in series; spans come in order. The error is
 // a *LimitError, or the lease's.
-func (g *grouping) add(sp *span, held *memory.Lease) error {
+func (g *grouping) add(sp *series, held *memory.Lease) error {
 	gr := g.of(sp.id)
 	if gr == nil {
 		return nil

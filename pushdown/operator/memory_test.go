@@ -80,7 +80,7 @@ func TestMemory_states(t *testing.T) {
 	p.Downsample = &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNone}
 	p.Aggregator, p.GroupBy = "sum", append(p.GroupBy, operatortest.UID(1))
 	part := whole(p)
-	part.Mode = scanplan.Partial
+	part.Mode = scanplan.PartialAggregation
 	buckets := int64(hours * 3600 * groups)
 	if _, held := heldAtMost(t, table(all...), 1, part); held < buckets*(48+25) || held > buckets*100 {
 		t.Errorf("%d bytes were reserved for %d states", held, buckets)

@@ -48,7 +48,7 @@ func New(from store.Reader, part *scanplan.Part, opts Options) (Operator, error)
 		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
 	}
 	opts = opts.withDefaults()
-	fold, err := newFold(part)
+	fold, err := newDownsampler(part)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
 	}
@@ -56,7 +56,7 @@ func New(from store.Reader, part *scanplan.Part, opts Options) (Operator, error)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
 	}
-	o := newStrict(from, part, fold, opts)
+	o := newPartOperator(from, part, fold, opts)
 	o.groups = groups
 	return o, nil
 }

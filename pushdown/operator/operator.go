@@ -83,11 +83,11 @@ type Stats struct {
 	ScanTime time.Duration `json:"scanNanos"`
 	FoldTime time.Duration `json:"foldNanos"`
 	EmitTime time.Duration `json:"emitNanos"`
-	// Of parts whose answers may be remembered (package summary): answered from
+	// Of parts whose answers may be remembered (package resultcache): answered from
 	// memory; read and kept; read because the rows may have changed.
-	SummaryHits    int64 `json:"summaryHits,omitempty"`
-	SummaryKept    int64 `json:"summaryKept,omitempty"`
-	SummaryChanged int64 `json:"summaryChanged,omitempty"`
+	CacheHits    int64 `json:"cacheHits,omitempty"`
+	CacheStored  int64 `json:"cacheStored,omitempty"`
+	CacheChanged int64 `json:"cacheChanged,omitempty"`
 }
 
 // Add adds another part's counts.
@@ -109,9 +109,9 @@ func (s *Stats) Add(o Stats) {
 	s.ScanTime += o.ScanTime
 	s.FoldTime += o.FoldTime
 	s.EmitTime += o.EmitTime
-	s.SummaryHits += o.SummaryHits
-	s.SummaryKept += o.SummaryKept
-	s.SummaryChanged += o.SummaryChanged
+	s.CacheHits += o.CacheHits
+	s.CacheStored += o.CacheStored
+	s.CacheChanged += o.CacheChanged
 }
 
 // setScan takes over the store's counts.

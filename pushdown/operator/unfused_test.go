@@ -57,7 +57,7 @@ func (u *unfused) Next(ctx context.Context) (batch.Record, error) {
 	if u.err != nil {
 		return nil, u.err
 	}
-	return u.emit.take(), nil
+	return u.emit.nextRecord(), nil
 }
 
 func (u *unfused) drain(ctx context.Context) error {

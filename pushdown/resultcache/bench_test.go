@@ -28,7 +28,7 @@ func BenchmarkOpen(b *testing.B) {
 	part := &scanplan.Part{Plan: operatortest.Plan(s, operatortest.UID(1), base, base+hours*3600)}
 	part.Range = part.Plan.Ranges[0]
 	part.Plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
-	for _, mode := range []scanplan.Mode{scanplan.Strict, scanplan.Partial} {
+	for _, mode := range []scanplan.Mode{scanplan.PerSeries, scanplan.PartialAggregation} {
 		b.Run(mode.String(), func(b *testing.B) {
 			p := *part
 			p.Mode = mode
@@ -56,7 +56,7 @@ func versus(b *testing.B, st store.Reader, p *scanplan.Part) {
 	var kept, reading clock
 	for b.Loop() {
 		kept.time(func() {
-			if drain(cache).SummaryHits != 1 {
+			if drain(cache).CacheHits != 1 {
 				b.Fatal("not answered from memory")
 			}
 		})

@@ -20,13 +20,13 @@ type Cache struct {
 	entries map[ID]*list.Element // of *entry
 	order   list.List            // the least recently used at the back
 	counts  Counts
-	told    map[string]bool // reasons that have been written to the log
+	logged  map[string]bool // reasons that have been written to the log
 }
 
 // Counts tell how a cache has done.
 type Counts struct {
 	Hits      int64 // parts, and plans whole, answered from memory
-	Whole     int64 // plans whole, among the hits
+	PlanHits  int64 // plans whole, among the hits
 	New       int64 // parts not asked for before
 	Kept      int64 // answers kept
 	Changed   int64 // parts whose rows may have changed since the last ask
@@ -38,10 +38,10 @@ type Counts struct {
 
 // entry is a part or a plan that was asked for, and its answer if it was kept.
 type entry struct {
-	id     ID
-	mark   string // "" of a plan that was asked for once
-	answer Answer
-	bytes  int64
+	id      ID
+	version string // "" of a plan that was asked for once
+	answer  Answer
+	bytes   int64
 }
 
 // Answer is what is kept: of a part an *answer, of a plan whatever its asker has
@@ -64,8 +64,8 @@ const (
 	answerShare = 8
 )
 
-// mostTold bounds the reasons written to the log.
-const mostTold = 20
+// maxLogged bounds the reasons written to the log.
+const maxLogged = 20
 
 // New returns a cache of up to so many bytes, nil for none.
 func New(limit int64, log *slog.Logger) *Cache {
@@ -75,21 +75,21 @@ func New(limit int64, log *slog.Logger) *Cache {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Cache{limit: limit, log: log, entries: map[ID]*list.Element{}, told: map[string]bool{}}
+	return &Cache{limit: limit, log: log, entries: map[ID]*list.Element{}, logged: map[string]bool{}}
 }
 
-// verdict says what to do with a part.
-type verdict uint8
+// outcome says what to do with a part.
+type outcome uint8
 
 const (
-	read    verdict = iota // read the rows
+	read    outcome = iota // read the rows
 	keep                   // read the rows and keep the answer
 	changed                // read the rows, which may be others than at the last ask
 	hit                    // the answer is there
 )
 
-// ask looks for a part over rows whose state is mark, and takes the mark down.
-func (c *Cache) ask(id ID, mark string) (verdict, *answer) {
+// lookupPart looks for a part over rows whose state is mark, and takes the mark down.
+func (c *Cache) lookupPart(id ID, mark string) (outcome, *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if mark == "" {
@@ -98,15 +98,15 @@ func (c *Cache) ask(id ID, mark string) (verdict, *answer) {
 	}
 	el := c.entries[id]
 	if el == nil {
-		c.note(id, mark)
+		c.addEntry(id, mark)
 		return read, nil
 	}
 	c.order.MoveToFront(el)
 	e := el.Value.(*entry)
 	switch {
-	case e.mark != mark:
+	case e.version != mark:
 		c.counts.Changed++
-		c.renew(e, mark)
+		c.resetEntry(e, mark)
 		return changed, nil
 	case e.answer == nil:
 		return keep, nil
@@ -116,22 +116,22 @@ func (c *Cache) ask(id ID, mark string) (verdict, *answer) {
 	return hit, a
 }
 
-// note takes down what was not asked for before.
-func (c *Cache) note(id ID, mark string) {
+// addEntry takes down what was not asked for before.
+func (c *Cache) addEntry(id ID, mark string) {
 	c.counts.New++
-	c.entries[id] = c.order.PushFront(&entry{id: id, mark: mark, bytes: entryBytes})
-	c.grow(entryBytes)
+	c.entries[id] = c.order.PushFront(&entry{id: id, version: mark, bytes: entryBytes})
+	c.addBytes(entryBytes)
 }
 
-// renew forgets the answer of rows that may have changed.
-func (c *Cache) renew(e *entry, mark string) {
+// resetEntry forgets the answer of rows that may have changed.
+func (c *Cache) resetEntry(e *entry, mark string) {
 	c.bytes -= e.bytes - entryBytes
-	e.mark, e.answer, e.bytes = mark, nil, entryBytes
+	e.version, e.answer, e.bytes = mark, nil, entryBytes
 }
 
-// put keeps an answer, if the last mark is still the one that the rows had before
+// store keeps an answer, if the last mark is still the one that the rows had before
 // they were read. It tells whether the answer is kept.
-func (c *Cache) put(id ID, mark string, a Answer) bool {
+func (c *Cache) store(id ID, mark string, a Answer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	el := c.entries[id]
@@ -139,12 +139,12 @@ func (c *Cache) put(id ID, mark string, a Answer) bool {
 		return false
 	}
 	e := el.Value.(*entry)
-	if e.mark != mark || e.answer != nil {
+	if e.version != mark || e.answer != nil {
 		return false
 	}
 	c.counts.Kept++
 	e.answer, e.bytes = a, entryBytes+a.Bytes()
-	c.grow(a.Bytes())
+	c.addBytes(a.Bytes())
 	return true
 }
 
@@ -163,8 +163,8 @@ func (c *Cache) Drop() {
 // fits tells whether an answer of so many bytes may be kept.
 func (c *Cache) fits(bytes int64) bool { return bytes <= c.limit/answerShare }
 
-// grow adds bytes and gives up entries from the back until all fit.
-func (c *Cache) grow(bytes int64) {
+// addBytes adds bytes and gives up entries from the back until all fit.
+func (c *Cache) addBytes(bytes int64) {
 	c.bytes += bytes
 	for c.bytes > c.limit && c.order.Len() > 0 {
 		e := c.order.Remove(c.order.Back()).(*entry)
@@ -200,7 +200,7 @@ func (c *Cache) Holds(part *scanplan.Part) bool {
 	if c == nil {
 		return false
 	}
-	id, ok := Key(part)
+	id, ok := PartKey(part)
 	return ok && c.holds(id)
 }
 
@@ -211,15 +211,15 @@ func (c *Cache) holds(id ID) bool {
 	return el != nil && el.Value.(*entry).answer != nil
 }
 
-// tell writes a reason why nothing is kept, once.
-func (c *Cache) tell(reason string) {
+// logOnce writes a reason why nothing is kept, once.
+func (c *Cache) logOnce(reason string) {
 	c.mu.Lock()
-	first := !c.told[reason] && len(c.told) < mostTold
+	first := !c.logged[reason] && len(c.logged) < maxLogged
 	if first {
-		c.told[reason] = true
+		c.logged[reason] = true
 	}
 	c.mu.Unlock()
 	if first {
-		c.log.Warn("summaries: nothing is kept", "reason", reason)
+		c.log.Warn("result cache: nothing is kept", "reason", reason)
 	}
 }

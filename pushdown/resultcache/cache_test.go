@@ -17,9 +17,9 @@ func filled(n int) *answer {
 
 func TestCache_ask(t *testing.T) {
 	c := New(8<<10, nil)
-	f := func(mark string, want verdict) {
+	f := func(mark string, want outcome) {
 		t.Helper()
-		if got, a := c.ask(id(1), mark); got != want || (a != nil) != (want == hit) {
+		if got, a := c.lookupPart(id(1), mark); got != want || (a != nil) != (want == hit) {
 			t.Errorf("ask with mark %q: verdict %d, answer %v, want verdict %d", mark, got, a, want)
 		}
 	}
@@ -27,14 +27,14 @@ func TestCache_ask(t *testing.T) {
 	f("m", read)
 	f("m", keep)
 	f("m", keep) // the first one may have failed
-	c.put(id(1), "m", filled(200))
+	c.store(id(1), "m", filled(200))
 	f("m", hit)
 	f("", read)
 	f("m", hit)
 	f("n", changed)
 	f("m", changed) // the answer is gone
 	f("m", keep)
-	c.put(id(1), "n", filled(200)) // of rows that have changed meanwhile
+	c.store(id(1), "n", filled(200)) // of rows that have changed meanwhile
 	f("m", keep)
 	want := Counts{Hits: 2, New: 1, Kept: 1, Changed: 2, Unproven: 2, Entries: 1, Bytes: entryBytes}
 	if got := c.Counts(); got != want {
@@ -52,8 +52,8 @@ func TestCache_bound(t *testing.T) {
 	c := New(limit, nil)
 	for i := range 20_000 {
 		n, mark := id(rng.IntN(200)), fmt.Sprint(rng.IntN(3)/2)
-		if v, _ := c.ask(n, mark); v == keep {
-			c.put(n, mark, filled(batchBytes+rng.IntN(limit/4)))
+		if v, _ := c.lookupPart(n, mark); v == keep {
+			c.store(n, mark, filled(batchBytes+rng.IntN(limit/4)))
 		}
 		var sum int64
 		for el := c.order.Front(); el != nil; el = el.Next() {
@@ -71,10 +71,10 @@ func TestCache_bound(t *testing.T) {
 func TestCache_leastRecentlyUsed(t *testing.T) {
 	c := New(16*entryBytes, nil)
 	for n := range 16 {
-		c.ask(id(n), "m")
+		c.lookupPart(id(n), "m")
 	}
-	c.ask(id(0), "m") // used again
-	c.ask(id(16), "m")
+	c.lookupPart(id(0), "m") // used again
+	c.lookupPart(id(16), "m")
 	for n, want := range map[int]bool{0: true, 1: false, 2: true, 16: true} {
 		if _, got := c.entries[id(n)]; got != want {
 			t.Errorf("entry %d is there: %v, want %v", n, got, want)
@@ -85,9 +85,9 @@ func TestCache_leastRecentlyUsed(t *testing.T) {
 // An answer that would push out most of the others is not kept.
 func TestCache_large(t *testing.T) {
 	c := New(8<<10, nil)
-	c.ask(id(1), "m")
-	c.put(id(1), "m", filled(1<<10+1))
-	if v, _ := c.ask(id(1), "m"); v != keep || c.Counts().Kept != 0 {
+	c.lookupPart(id(1), "m")
+	c.store(id(1), "m", filled(1<<10+1))
+	if v, _ := c.lookupPart(id(1), "m"); v != keep || c.Counts().Kept != 0 {
 		t.Errorf("verdict %d, %+v: the answer was kept", v, c.Counts())
 	}
 }
@@ -98,21 +98,21 @@ func TestCache_drop(t *testing.T) {
 	(*Cache)(nil).Drop()
 	c := New(8<<10, nil)
 	for n := range 3 {
-		c.ask(id(n), "m")
-		c.ask(id(n), "m")
+		c.lookupPart(id(n), "m")
+		c.lookupPart(id(n), "m")
 		if n > 0 {
-			c.put(id(n), "m", filled(200))
+			c.store(id(n), "m", filled(200))
 		}
 	}
 	c.Drop()
 	if got := c.Counts(); got.Entries != 0 || got.Bytes != 0 || c.order.Len() != 0 {
 		t.Errorf("%+v, %d in order: something is left", got, c.order.Len())
 	}
-	if c.put(id(0), "m", filled(200)) {
+	if c.store(id(0), "m", filled(200)) {
 		t.Error("an answer was kept that nobody asks for any more")
 	}
-	for _, want := range []verdict{read, keep} {
-		if got, _ := c.ask(id(1), "m"); got != want {
+	for _, want := range []outcome{read, keep} {
+		if got, _ := c.lookupPart(id(1), "m"); got != want {
 			t.Errorf("verdict %d, want %d", got, want)
 		}
 	}

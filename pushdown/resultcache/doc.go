@@ -53,11 +53,11 @@
 // least recently. A part of whole hours whose buckets divide the hour does not
 // depend on the plan's bounds, nor a strict one on grouping, aggregator and rate:
 // a window that moves inside the hours, or another panel over the same series,
-// finds the same answer, see Key.
+// finds the same answer, see PartKey.
 //
-// # Whole plans
+// # PlanLookup plans
 //
-// Whoever makes something of all parts of a plan can keep that too, see AskWhole.
+// Whoever makes something of all parts of a plan can keep that too, see LookupPlan.
 // The mark of all ranges is taken before the first part is opened. Each part was
 // then answered from memory or read and kept, so that all that is said above of
 // TTLs, coprocessors and times of data holds; an equal mark later says that each

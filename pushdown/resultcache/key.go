@@ -10,11 +10,11 @@ import (
 // ID names what a part answers over rows that do not change.
 type ID [sha256.Size]byte
 
-// Key is the ID of a part: that of its wire form, without what its answer does
+// PartKey is the ID of a part: that of its wire form, without what its answer does
 // not depend on. False is a part that has no wire form.
-func Key(part *scanplan.Part) (ID, bool) {
+func PartKey(part *scanplan.Part) (ID, bool) {
 	p := *part
-	forget(&p)
+	dropUnread(&p)
 	ticket, err := p.MarshalTicket()
 	if err != nil {
 		return ID{}, false
@@ -22,10 +22,10 @@ func Key(part *scanplan.Part) (ID, bool) {
 	return sha256.Sum256(ticket), true
 }
 
-// WholeKey is the ID of what is made of all parts of a plan, in one of several
+// PlanKey is the ID of what is made of all parts of a plan, in one of several
 // ways that the caller has names for. It does not name the bounds that an answer
 // is only trimmed to, see scanplan.Plan.Untrimmed.
-func WholeKey(plan *scanplan.Plan, way string) (ID, bool) {
+func PlanKey(plan *scanplan.Plan, way string) (ID, bool) {
 	p := scanplan.Part{Plan: plan.Untrimmed(), Mode: scanplan.Mode("whole " + way)} // no part has such a mode
 	ticket, err := p.MarshalTicket()
 	if err != nil {
@@ -34,10 +34,10 @@ func WholeKey(plan *scanplan.Plan, way string) (ID, bool) {
 	return sha256.Sum256(ticket), true
 }
 
-// forget replaces fields of the plan that the operator does not read, or reads
+// dropUnread replaces fields of the plan that the operator does not read, or reads
 // only as what is left in their place.
-func forget(p *scanplan.Part) {
-	if p.Mode == scanplan.Strict {
+func dropUnread(p *scanplan.Part) {
+	if p.Mode == scanplan.PerSeries {
 		p.Plan.Aggregator, p.Plan.GroupBy, p.Plan.Rate = "", nil, nil
 	}
 	p.Plan = p.Plan.Untrimmed()
@@ -46,7 +46,7 @@ func forget(p *scanplan.Part) {
 		return
 	}
 	from, to := hours.From, hours.To
-	if p.Mode == scanplan.Partial { // edges are open where the plan goes on
+	if p.Mode == scanplan.PartialAggregation { // edges are open where the plan goes on
 		if p.Plan.From != hours.From {
 			from -= encoding.RowSeconds
 		}

@@ -18,7 +18,7 @@ func keyed(mode scanplan.Mode, change func(*scanplan.Part)) ID {
 	p.Range = operatortest.Plan(s, operatortest.UID(1), base+3600, base+3*3600).Ranges[0]
 	p.Plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg"}
 	change(p)
-	k, ok := Key(p)
+	k, ok := PartKey(p)
 	if !ok {
 		panic("a part without a key")
 	}
@@ -26,7 +26,7 @@ func keyed(mode scanplan.Mode, change func(*scanplan.Part)) ID {
 }
 
 func TestKey(t *testing.T) {
-	for _, mode := range []scanplan.Mode{scanplan.Strict, scanplan.Partial} {
+	for _, mode := range []scanplan.Mode{scanplan.PerSeries, scanplan.PartialAggregation} {
 		usual := keyed(mode, func(*scanplan.Part) {})
 		f := func(name string, same bool, change func(*scanplan.Part)) {
 			t.Helper()
@@ -34,7 +34,7 @@ func TestKey(t *testing.T) {
 				t.Errorf("%s, %s: same key %v, want %v", mode, name, got, same)
 			}
 		}
-		strict := mode == scanplan.Strict
+		strict := mode == scanplan.PerSeries
 		f("nothing", true, func(*scanplan.Part) {})
 		f("query start", true, func(p *scanplan.Part) { p.Plan.Start += 300_000 })
 		f("query end", true, func(p *scanplan.Part) { p.Plan.End -= 300_000 })
@@ -48,8 +48,8 @@ func TestKey(t *testing.T) {
 		f("group-by", strict, func(p *scanplan.Part) { p.Plan.GroupBy = []encoding.UID{operatortest.UID(1)} })
 
 		f("mode", false, func(p *scanplan.Part) {
-			if p.Mode = scanplan.Partial; !strict {
-				p.Mode = scanplan.Strict
+			if p.Mode = scanplan.PartialAggregation; !strict {
+				p.Mode = scanplan.PerSeries
 			}
 		})
 		f("table", false, func(p *scanplan.Part) { p.Plan.Table = "other" })
@@ -74,7 +74,7 @@ func TestKey(t *testing.T) {
 // Where buckets reach over rows the answer does depend on the plan's bounds.
 func TestKey_otherBuckets(t *testing.T) {
 	usual := func(change func(*scanplan.Part)) ID {
-		return keyed(scanplan.Strict, func(p *scanplan.Part) {
+		return keyed(scanplan.PerSeries, func(p *scanplan.Part) {
 			p.Plan.Downsample = &scanplan.Downsample{All: true, Function: "avg"}
 			change(p)
 		})
@@ -87,7 +87,7 @@ func TestKey_otherBuckets(t *testing.T) {
 // Points as they are stored do not depend on the bounds either.
 func TestKey_raw(t *testing.T) {
 	raw := func(change func(*scanplan.Part)) ID {
-		return keyed(scanplan.Strict, func(p *scanplan.Part) {
+		return keyed(scanplan.PerSeries, func(p *scanplan.Part) {
 			p.Plan.Downsample = nil
 			change(p)
 		})
@@ -110,7 +110,7 @@ func TestKey_sameAnswer(t *testing.T) {
 	met, again := map[ID]known{}, 0
 	for range 600 {
 		p := w.part()
-		k, _ := Key(p)
+		k, _ := PartKey(p)
 		op, err := operator.New(w.store, p, operator.Options{})
 		got, _ := w.answer(p.Mode, op, err)
 		if want, ok := met[k]; ok && want.plan != p.Plan.String() {

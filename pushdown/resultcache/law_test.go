@@ -136,7 +136,7 @@ func TestOpen_timeToLive(t *testing.T) {
 	p := w.part()
 	hits := func() (n int64) {
 		for range 4 {
-			n += w.ask(p).SummaryHits
+			n += w.ask(p).CacheHits
 		}
 		return n
 	}
@@ -147,7 +147,7 @@ func TestOpen_timeToLive(t *testing.T) {
 	if n := hits(); n != 0 {
 		t.Errorf("%d hits in a table with a TTL", n)
 	}
-	if mark, err := st.Mark(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); mark != "" && err != nil {
+	if mark, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); mark != "" && err != nil {
 		t.Errorf("mark %q with error %v", mark, err)
 	}
 }

@@ -10,12 +10,12 @@ type metric struct {
 }
 
 func newMetric(name, help string, kind prometheus.ValueType, of func(Counts) int64) metric {
-	return metric{prometheus.NewDesc("downpour_summary_"+name, help, nil, nil), kind, of}
+	return metric{prometheus.NewDesc("downpour_result_cache_"+name, help, nil, nil), kind, of}
 }
 
 var metrics = []metric{
 	newMetric("hits_total", "Parts, and plans whole, answered from memory.", prometheus.CounterValue, func(c Counts) int64 { return c.Hits }),
-	newMetric("whole_hits_total", "Plans answered whole from memory.", prometheus.CounterValue, func(c Counts) int64 { return c.Whole }),
+	newMetric("plan_hits_total", "Plans answered whole from memory.", prometheus.CounterValue, func(c Counts) int64 { return c.PlanHits }),
 	newMetric("new_total", "Parts and plans not asked for before.", prometheus.CounterValue, func(c Counts) int64 { return c.New }),
 	newMetric("kept_total", "Answers of parts and plans kept.", prometheus.CounterValue, func(c Counts) int64 { return c.Kept }),
 	newMetric("changed_total", "Parts and plans read again because their rows may have changed.", prometheus.CounterValue, func(c Counts) int64 { return c.Changed }),
@@ -28,7 +28,7 @@ var metrics = []metric{
 // collector shows a cache.
 type collector struct{ cache *Cache }
 
-// Metrics collects a cache's counts as downpour_summary_*; of a nil cache they
+// Metrics collects a cache's counts as downpour_result_cache_*; of a nil cache they
 // are 0.
 func Metrics(c *Cache) prometheus.Collector { return collector{c} }
 

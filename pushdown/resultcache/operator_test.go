@@ -27,7 +27,7 @@ func remembered(t *testing.T) (w *world, p *scanplan.Part, points int64) {
 	for range 2 {
 		points = w.ask(p).Points
 	}
-	if w.ask(p).SummaryHits != 1 || points == 0 || !w.cache.Holds(p) {
+	if w.ask(p).CacheHits != 1 || points == 0 || !w.cache.Holds(p) {
 		t.Fatalf("%d points: the answer is not kept", points)
 	}
 	return w, p, points
@@ -120,7 +120,7 @@ func TestOpen_halfRead(t *testing.T) {
 		t.Error("half of an answer is kept")
 	}
 	w.ask(p)
-	if s := w.ask(p); s.SummaryHits != 1 {
+	if s := w.ask(p); s.CacheHits != 1 {
 		t.Errorf("the whole answer is not kept: %+v", s)
 	}
 }
@@ -130,7 +130,7 @@ func TestOpen_halfRead(t *testing.T) {
 func TestOpen_noMark(t *testing.T) {
 	w, p, _ := remembered(t)
 	w.store = faultstore.New(w.store, faultstore.Rule{Op: faultstore.Mark, Err: store.ErrUnavailable})
-	if s := w.ask(p); s.SummaryHits != 0 {
+	if s := w.ask(p); s.CacheHits != 0 {
 		t.Errorf("answered from memory without a mark: %+v", s)
 	}
 	m := &operatortest.Store{}
@@ -166,7 +166,7 @@ func TestOpen_dataTime(t *testing.T) {
 			p.Range = p.Plan.Ranges[0]
 			var hits int64
 			for range 4 {
-				hits += w.ask(p).SummaryHits
+				hits += w.ask(p).CacheHits
 			}
 			if hits != f.hits {
 				t.Errorf("%d of 4 asks answered from memory, want %d", hits, f.hits)

@@ -136,7 +136,7 @@ func (w *world) part() *scanplan.Part {
 		p.Plan.Downsample = &scanplan.Downsample{Interval: minutes * 60_000, Function: "avg", Fill: scanplan.FillNone}
 	}
 	if p.Plan.Downsample.DividesHour() && w.rng.IntN(2) == 0 {
-		p.Mode = scanplan.Partial
+		p.Mode = scanplan.PartialAggregation
 	}
 	if w.rng.IntN(3) == 0 {
 		p.Plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(2)}}}
@@ -157,7 +157,7 @@ func (w *world) answer(mode scanplan.Mode, op operator.Operator, err error) ([]b
 		w.Fatal(err)
 	}
 	var all []byte
-	if mode == scanplan.Strict {
+	if mode == scanplan.PerSeries {
 		op = operatortest.Checked(op, w.Errorf)
 	}
 	err = operatortest.Drain(context.Background(), op, func(r batch.Record) error {
@@ -180,7 +180,7 @@ func (w *world) ask(p *scanplan.Part) operator.Stats {
 	op, err = operator.New(w.store, p, opts)
 	want, fresh := w.answer(p.Mode, op, err)
 	if !bytes.Equal(want, got) {
-		w.Fatalf("%d bytes, want %d; summary hits %d\n%s", len(got), len(want), stats.SummaryHits, p.Plan.String())
+		w.Fatalf("%d bytes, want %d; summary hits %d\n%s", len(got), len(want), stats.CacheHits, p.Plan.String())
 	}
 	if stats.Points != fresh.Points || stats.Rows != fresh.Rows || stats.Bytes != fresh.Bytes || stats.RowsScanned != fresh.RowsScanned || stats.Spans != fresh.Spans || stats.Batches != fresh.Batches {
 		w.Fatalf("stats %+v, want %+v", stats, fresh)

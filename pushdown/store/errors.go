@@ -31,15 +31,15 @@ var (
 	ErrClosed = errors.New("store is closed")
 )
 
-// PartialError reports mutations of one Apply that failed while others may
+// ApplyError reports mutations of one Apply that failed while others may
 // have been applied.
-type PartialError struct {
+type ApplyError struct {
 	Failed []int   // indexes into the mutations given to Apply
 	Errs   []error // one for each failed mutation
 }
 
 // Error tells how many mutations failed and the first reason.
-func (e *PartialError) Error() string {
+func (e *ApplyError) Error() string {
 	if len(e.Errs) == 0 {
 		return fmt.Sprintf("%d mutations failed", len(e.Failed))
 	}
@@ -47,4 +47,4 @@ func (e *PartialError) Error() string {
 }
 
 // Unwrap gives the reasons, so that errors.Is sees them.
-func (e *PartialError) Unwrap() []error { return e.Errs }
+func (e *ApplyError) Unwrap() []error { return e.Errs }

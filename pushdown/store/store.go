@@ -43,7 +43,7 @@ type Writer interface {
 	// Apply writes all mutations and returns once they are durable: on HBase
 	// as durable as the table's write-ahead log makes them, embedded after
 	// fsync. Mutations of one row in one call are applied together. After an
-	// error any part of them may have been applied; a *PartialError tells
+	// error any part of them may have been applied; a *ApplyError tells
 	// which ones certainly were not acknowledged. Applying puts and deletes
 	// again is harmless. Once it has returned nil, the mutations' memory is
 	// the caller's again, but for the row keys, which must never change.

@@ -148,14 +148,14 @@ func TestPatternWithoutElements(t *testing.T) {
 }
 
 func TestPartialError(t *testing.T) {
-	err := fmt.Errorf("apply: %w", &PartialError{Failed: []int{3, 5}, Errs: []error{fmt.Errorf("region 1: %w", ErrUnavailable), ErrNoTable}})
+	err := fmt.Errorf("apply: %w", &ApplyError{Failed: []int{3, 5}, Errs: []error{fmt.Errorf("region 1: %w", ErrUnavailable), ErrNoTable}})
 	if !errors.Is(err, ErrUnavailable) || !errors.Is(err, ErrNoTable) || errors.Is(err, ErrClosed) {
 		t.Errorf("reasons of %v", err)
 	}
 	if want := "apply: 2 mutations failed, the first: region 1: store unavailable"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
-	if got := (&PartialError{}).Error(); got != "0 mutations failed" {
+	if got := (&ApplyError{}).Error(); got != "0 mutations failed" {
 		t.Errorf("no reason: %q", got)
 	}
 }

@@ -65,7 +65,7 @@ func TestRun_wrong(t *testing.T) {
 	f("got -a tree and -b http://127.0.0.1:1, want two builds or the URLs", "compare", "-a", "tree", "-b", "http://127.0.0.1:1")
 	f("got -turns, which says how two builds are compared", "compare", "-a", "http://127.0.0.1:1", "-b", "http://127.0.0.1:1", "-turns", "3")
 	f("got -stores, which says how two builds are compared", "compare", "-stores", "embedded")
-	f("got -scan-env, which has no meaning for builds", "compare", "-a", "tree", "-b", "tree", "-scan-env", "DOWNPOUR_SUMMARIES=off")
+	f("got -scan-env, which has no meaning for builds", "compare", "-a", "tree", "-b", "tree", "-scan-env", "DOWNPOUR_RESULT_CACHE=off")
 	f(`rows: got "floor", want some of put-telnet`, "compare", "-a", "tree", "-b", "tree", "-rows", "floor")
 	f(`stores: got "x", want some of embedded, hbase`, "compare", "-a", "tree", "-b", "tree", "-stores", "x")
 	f("worse: got 2, want a part", "compare", "-a", "tree", "-b", "tree", "-worse", "200")

@@ -99,7 +99,7 @@ func numbers(text string) (out []int, err error) {
 
 // remember is off where the same is asked again and again to measure how it is
 // read.
-const remember = "DOWNPOUR_SUMMARIES"
+const remember = "DOWNPOUR_RESULT_CACHE"
 
 // startGateway starts a gateway over the tables of a prefix, with a pushdown
 // server or none.

@@ -108,7 +108,7 @@ func (i *fileImport) all(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", i.from.name, err)
 		}
 		ch.sent = i.to.send(ctx, ch.lines)
-		if err := i.settle(ctx, before); err != nil {
+		if err := i.awaitCommit(ctx, before); err != nil {
 			_, _ = ch.sent.wait(ctx) // the first error is the one to tell
 			return err
 		}
@@ -119,7 +119,7 @@ func (i *fileImport) all(ctx context.Context) error {
 		if readErr == nil {
 			continue
 		}
-		if err := i.settle(ctx, before); err != nil {
+		if err := i.awaitCommit(ctx, before); err != nil {
 			return err
 		}
 		if errors.Is(readErr, io.EOF) {
@@ -143,7 +143,7 @@ func (i *fileImport) readChunk() (*chunk, error) {
 			return ch, err
 		}
 		if err == nil {
-			err = i.take(ch, line, before)
+			err = i.importLine(ch, line, before)
 		}
 		if err != nil {
 			ch.bad = append(ch.bad, refusal{i.from.at.Lines, err})
@@ -156,8 +156,8 @@ func (i *fileImport) readChunk() (*chunk, error) {
 	return ch, nil
 }
 
-// take parses one line into the chunk.
-func (i *fileImport) take(ch *chunk, line []byte, before position) (err error) {
+// importLine parses one line into the chunk.
+func (i *fileImport) importLine(ch *chunk, line []byte, before position) (err error) {
 	w := words(i.parts[:0], line)
 	if len(w) == 0 || w[0][0] == '#' {
 		return i.takeComment(ch, line, w, before)
@@ -190,8 +190,8 @@ func (i *fileImport) takeComment(ch *chunk, line []byte, w [][]byte, before posi
 	return nil
 }
 
-// settle waits for a chunk and counts its lines.
-func (i *fileImport) settle(ctx context.Context, ch *chunk) error {
+// awaitCommit waits for a chunk and counts its lines.
+func (i *fileImport) awaitCommit(ctx context.Context, ch *chunk) error {
 	if ch == nil {
 		return nil
 	}

@@ -31,7 +31,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // readUpTo returns a request's decoded body. What is longer is refused before it
 // is whole in memory, however small it was on the wire.
 func readUpTo(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error) {
-	k := &keeper{ctx: r.Context()}
+	k := &bodyBuffer{ctx: r.Context()}
 	defer k.close()
 	in, err := k.decodedBody(w, r, limit)
 	if err != nil {
@@ -75,15 +75,15 @@ type chunk struct {
 // chunks keeps the memory that bodies are read into until their length is known.
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
-// keeper holds what the reading of one body needs.
-type keeper struct {
+// bodyBuffer holds what the reading of one body needs.
+type bodyBuffer struct {
 	ctx  context.Context
 	held []*chunk // all that were taken; nil where one was given back
 	done func()   // gives the decoder back
 }
 
-// take returns an empty chunk.
-func (k *keeper) take() (*chunk, error) {
+// takeChunk returns an empty chunk.
+func (k *bodyBuffer) takeChunk() (*chunk, error) {
 	if err := takes(k.ctx, chunkBytes); err != nil {
 		return nil, err
 	}
@@ -94,14 +94,14 @@ func (k *keeper) take() (*chunk, error) {
 }
 
 // give puts a chunk back.
-func (k *keeper) give(c *chunk) {
+func (k *bodyBuffer) give(c *chunk) {
 	k.held[c.at] = nil
 	chunks.Put(c)
 	gives(k.ctx, chunkBytes)
 }
 
 // close gives everything back.
-func (k *keeper) close() {
+func (k *bodyBuffer) close() {
 	if k.done != nil {
 		k.done()
 	}
@@ -113,10 +113,10 @@ func (k *keeper) close() {
 }
 
 // readChunks reads to the end, or refuses at the limit.
-func (k *keeper) readChunks(in io.Reader, limit int) ([]*chunk, error) {
+func (k *bodyBuffer) readChunks(in io.Reader, limit int) ([]*chunk, error) {
 	first := len(k.held)
 	for total := 0; ; {
-		c, err := k.take()
+		c, err := k.takeChunk()
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func fill(in io.Reader, b []byte) (n int, err error) {
 
 // join makes the body once, of its size: a buffer that doubles would leave three
 // times as much behind.
-func (k *keeper) join(read []*chunk) ([]byte, error) {
+func (k *bodyBuffer) join(read []*chunk) ([]byte, error) {
 	total := 0
 	for _, c := range read {
 		total += c.n
@@ -165,7 +165,7 @@ func (k *keeper) join(read []*chunk) ([]byte, error) {
 // decodedBody returns what gives the body's plain bytes. A compressed body is
 // received whole before it is decoded: a client that sends 31 KB, which decode
 // to 32 MB, and then nothing, holds 31 KB.
-func (k *keeper) decodedBody(w http.ResponseWriter, r *http.Request, limit int) (io.Reader, error) {
+func (k *bodyBuffer) decodedBody(w http.ResponseWriter, r *http.Request, limit int) (io.Reader, error) {
 	limited := http.MaxBytesReader(w, r.Body, int64(limit))
 	name := strings.ToLower(r.Header.Get("Content-Encoding"))
 	decode, ok := decoders[name]
@@ -189,7 +189,7 @@ func (k *keeper) decodedBody(w http.ResponseWriter, r *http.Request, limit int) 
 
 // chunkReader reads chunks, and gives each back when it is read.
 type chunkReader struct {
-	keeper *keeper
+	keeper *bodyBuffer
 	chunks []*chunk
 	at     int // in the first
 }

@@ -15,7 +15,7 @@ func scanPoints(body []byte) (points []plainPoint, ok bool) {
 		return nil, false
 	}
 	s := scan{body: body}
-	if !s.take('[') {
+	if !s.accept('[') {
 		p, ok := s.point()
 		return []plainPoint{p}, ok && s.at == len(body)
 	}
@@ -26,11 +26,11 @@ func scanPoints(body []byte) (points []plainPoint, ok bool) {
 			return nil, false
 		}
 		points = append(points, p)
-		if !s.take(',') {
+		if !s.accept(',') {
 			break
 		}
 	}
-	return points, s.take(']') && s.at == len(body)
+	return points, s.accept(']') && s.at == len(body)
 }
 
 // leastPoint is the length of a short point: the list seldom grows.
@@ -38,16 +38,16 @@ const leastPoint = 80
 
 // plainPoint is where in a body the parts of a point stand.
 type plainPoint struct {
-	metric           span // without quotes
-	timestamp, value span // texts of numbers, or without quotes
-	tags             span // the object, with braces
+	metric           textRange // without quotes
+	timestamp, value textRange // texts of numbers, or without quotes
+	tags             textRange // the object, with braces
 }
 
-// span is a part of a body.
-type span struct{ from, end uint32 }
+// textRange is a part of a body.
+type textRange struct{ from, end uint32 }
 
 // in is the part as a string, for as long as nobody writes into body.
-func (s span) in(body []byte) string {
+func (s textRange) in(body []byte) string {
 	part := body[s.from:s.end]
 	return unsafe.String(unsafe.SliceData(part), len(part))
 }
@@ -66,10 +66,10 @@ func (p *plainPoint) appendSpelling(dst, body []byte) []byte {
 
 // decode is the point as the decoder gives it, in memory of its own.
 func (p *plainPoint) decode(body []byte) *dataPoint {
-	copied := func(s span) scalar { return scalar(body[s.from:s.end]) }
+	copied := func(s textRange) scalar { return scalar(body[s.from:s.end]) }
 	d := &dataPoint{Metric: copied(p.metric), Timestamp: copied(p.timestamp), Value: copied(p.value), Tags: map[string]scalar{}}
 	s := scan{body: body, at: int(p.tags.from)}
-	s.tags(func(k, v span) { d.Tags[string(copied(k))] = copied(v) })
+	s.tags(func(k, v textRange) { d.Tags[string(copied(k))] = copied(v) })
 	return d
 }
 
@@ -82,13 +82,13 @@ type scan struct {
 
 // point reads an object of a point.
 func (s *scan) point() (p plainPoint, ok bool) {
-	if !s.take('{') {
+	if !s.accept('{') {
 		return p, false
 	}
 	var seen uint
 	for {
 		member := s.member()
-		if member < 0 || seen&(1<<member) != 0 || !s.take(':') {
+		if member < 0 || seen&(1<<member) != 0 || !s.accept(':') {
 			return p, false
 		}
 		seen |= 1 << member
@@ -105,8 +105,8 @@ func (s *scan) point() (p plainPoint, ok bool) {
 		if !ok {
 			return p, false
 		}
-		if !s.take(',') {
-			return p, s.take('}') && seen == 1<<len(members)-1
+		if !s.accept(',') {
+			return p, s.accept('}') && seen == 1<<len(members)-1
 		}
 	}
 }
@@ -135,46 +135,46 @@ func (s *scan) member() int {
 
 // tags reads an object of texts and numbers, and calls each, if set, for every
 // pair in it.
-func (s *scan) tags(each func(k, v span)) (object span, ok bool) {
+func (s *scan) tags(each func(k, v textRange)) (object textRange, ok bool) {
 	from := s.at
-	if !s.take('{') {
-		return span{}, false
+	if !s.accept('{') {
+		return textRange{}, false
 	}
 	if s.at < len(s.body) && s.body[s.at] == '}' {
 		return s.closed(from), true
 	}
 	for {
 		k, ok := s.text()
-		if !ok || !s.take(':') {
-			return span{}, false
+		if !ok || !s.accept(':') {
+			return textRange{}, false
 		}
 		v, ok := s.scalar()
 		if !ok {
-			return span{}, false
+			return textRange{}, false
 		}
 		if each != nil {
 			each(k, v)
 		}
-		if s.take(',') {
+		if s.accept(',') {
 			continue
 		}
 		if s.at == len(s.body) || s.body[s.at] != '}' {
-			return span{}, false
+			return textRange{}, false
 		}
 		return s.closed(from), true
 	}
 }
 
 // closed steps over a brace and is what began at from.
-func (s *scan) closed(from int) span {
+func (s *scan) closed(from int) textRange {
 	s.at++
-	whole := span{uint32(from), uint32(s.at)}
+	whole := textRange{uint32(from), uint32(s.at)}
 	s.blanks()
 	return whole
 }
 
 // scalar reads a string or a number.
-func (s *scan) scalar() (span, bool) {
+func (s *scan) scalar() (textRange, bool) {
 	if s.at < len(s.body) && s.body[s.at] == '"' {
 		return s.text()
 	}
@@ -190,9 +190,9 @@ var plain = func() (t [256]bool) {
 }()
 
 // text reads a string and is what stands between its quotes.
-func (s *scan) text() (span, bool) {
+func (s *scan) text() (textRange, bool) {
 	if s.at == len(s.body) || s.body[s.at] != '"' {
-		return span{}, false
+		return textRange{}, false
 	}
 	from := s.at + 1
 	end := from
@@ -200,32 +200,32 @@ func (s *scan) text() (span, bool) {
 		end++
 	}
 	if end == len(s.body) || s.body[end] != '"' {
-		return span{}, false
+		return textRange{}, false
 	}
 	s.at = end + 1
 	s.blanks()
-	return span{uint32(from), uint32(end)}, true
+	return textRange{uint32(from), uint32(end)}, true
 }
 
 // number reads a number as RFC 8259 has it.
-func (s *scan) number() (span, bool) {
+func (s *scan) number() (textRange, bool) {
 	from := s.at
 	s.skip('-')
 	if !s.skip('0') && !s.digits() {
-		return span{}, false
+		return textRange{}, false
 	}
 	if s.skip('.') && !s.digits() {
-		return span{}, false
+		return textRange{}, false
 	}
 	if s.skip('e') || s.skip('E') {
 		if !s.skip('+') {
 			s.skip('-')
 		}
 		if !s.digits() {
-			return span{}, false
+			return textRange{}, false
 		}
 	}
-	whole := span{uint32(from), uint32(s.at)}
+	whole := textRange{uint32(from), uint32(s.at)}
 	s.blanks()
 	return whole, true
 }
@@ -248,8 +248,8 @@ func (s *scan) skip(c byte) bool {
 	return false
 }
 
-// take steps over c and the blanks behind it, if that is what comes.
-func (s *scan) take(c byte) bool {
+// accept steps over c and the blanks behind it, if that is what comes.
+func (s *scan) accept(c byte) bool {
 	if !s.skip(c) {
 		return false
 	}

@@ -53,7 +53,7 @@ func (a *API) store(ctx context.Context, points *pointList) *putResult {
 	res := &putResult{}
 	var pending []sent
 	var key []byte
-	bundle := a.Writer.Bundle(points.len())
+	bundle := a.Writer.RequestBatch(points.len())
 	defer bundle.Send() // whatever ends this: none waits for ever for what was added
 	for i := range points.len() {
 		batch, err := a.add(ctx, bundle, points, i, &key)
@@ -87,7 +87,7 @@ func (a *API) store(ctx context.Context, points *pointList) *putResult {
 
 // add hands a point to the writer. The series of a spelling seen before is found
 // without looking at its names again; key is memory for the spelling.
-func (a *API) add(ctx context.Context, to *write.Bundle, points *pointList, i int, key *[]byte) (*write.Batch, error) {
+func (a *API) add(ctx context.Context, to *write.RequestBatch, points *pointList, i int, key *[]byte) (*write.Batch, error) {
 	if points.plain == nil {
 		return a.addDecoded(ctx, to, &points.decoded[i], nil)
 	}
@@ -113,7 +113,7 @@ func (a *API) add(ctx context.Context, to *write.Bundle, points *pointList, i in
 
 // addDecoded hands a point to the writer and remembers its series under a
 // spelling, if there is one.
-func (a *API) addDecoded(ctx context.Context, to *write.Bundle, d *dataPoint, spelling []byte) (*write.Batch, error) {
+func (a *API) addDecoded(ctx context.Context, to *write.RequestBatch, d *dataPoint, spelling []byte) (*write.Batch, error) {
 	p, err := d.point()
 	if err != nil {
 		return nil, err

@@ -144,7 +144,7 @@ func (a *API) explain(ctx context.Context, w http.ResponseWriter, r *http.Reques
 // classifyQuery maps the errors of running a query; nil for others.
 func classifyQuery(err error) *apiError {
 	var parse *query.Error
-	var missing *dispatch.MissingError
+	var missing *dispatch.IncompleteError
 	var merged *merge.MemoryError
 	var limit *operator.LimitError
 	var large *memory.LimitError

@@ -177,7 +177,7 @@ func (c *conn) run() error {
 			err = c.handle(line)
 		}
 		if err != nil {
-			c.settle(true)
+			c.awaitCommits(true)
 			c.out.Flush()
 			if errors.Is(err, errExit) {
 				return nil
@@ -192,7 +192,7 @@ func (c *conn) run() error {
 // answers were lost.
 func (c *conn) catchUp(within bool) error {
 	c.tell()
-	c.settle(false)
+	c.awaitCommits(false)
 	if !within {
 		c.out.Flush()
 	}
@@ -208,8 +208,8 @@ func (c *conn) tell() {
 	}
 }
 
-// settle answers for batches that are done; with wait, for all.
-func (c *conn) settle(wait bool) {
+// awaitCommits answers for batches that are done; with wait, for all.
+func (c *conn) awaitCommits(wait bool) {
 	done := 0
 	for _, p := range c.pending {
 		// Not c.ctx: also when the gateway stops, each line gets its answer.

@@ -216,7 +216,7 @@ func (c *conn) auth() error {
 
 // command answers everything but puts, once the lines before it are settled.
 func (c *conn) command() error {
-	c.settle(true)
+	c.awaitCommits(true)
 	c.tell()
 	words := make([]string, len(c.words))
 	for i, w := range c.words {

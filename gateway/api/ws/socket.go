@@ -95,14 +95,14 @@ func (k *socket) read() {
 			closeWith(k.conn, cfg.CloseWait, websocket.CloseUnsupportedData, "want JSON text messages")
 			return
 		}
-		if !k.take(data) {
+		if !k.handle(data) {
 			return
 		}
 	}
 }
 
-// take handles one client message. It returns false when the socket is over.
-func (k *socket) take(data []byte) bool {
+// handle handles one client message. It returns false when the socket is over.
+func (k *socket) handle(data []byte) bool {
 	m, refusal := readMessage(data)
 	if refusal == nil && m.Type == "unsubscribe" {
 		k.unsubscribe(*m.ID)

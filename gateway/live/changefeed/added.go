@@ -18,7 +18,7 @@ import (
 func (s *sub) extend(changes []store.Change) (read [][]byte, err error) {
 	for i := range changes {
 		c := &changes[i]
-		taken, err := s.take(c)
+		taken, err := s.applyChange(c)
 		if err != nil {
 			return nil, err
 		}
@@ -29,8 +29,8 @@ func (s *sub) extend(changes []store.Change) (read [][]byte, err error) {
 	return read, nil
 }
 
-// take takes in the change of one row, false if it must be read.
-func (s *sub) take(c *store.Change) (taken bool, err error) {
+// applyChange takes in the change of one row, false if it must be read.
+func (s *sub) applyChange(c *store.Change) (taken bool, err error) {
 	plan := s.as.Plan
 	k, err := plan.Schema.ParseRowKey(c.Row)
 	if err != nil {

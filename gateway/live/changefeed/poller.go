@@ -181,7 +181,7 @@ func (p *poller) tails(ctx context.Context, now time.Time) (keys [][]byte, err e
 		h.begin()
 		err := p.scan(ctx, base, base+encoding.RowSeconds, store.Scan{Columns: h.columns()}, func(rows []store.Row) {
 			for i := range rows {
-				h.take(&rows[i], now, base, &p.stamps, &p.delay)
+				h.compareRow(&rows[i], now, base, &p.stamps, &p.delay)
 			}
 		})
 		if err != nil {
@@ -190,7 +190,7 @@ func (p *poller) tails(ctx context.Context, now time.Time) (keys [][]byte, err e
 		if columns := h.appended(); columns != nil {
 			if err := p.scan(ctx, base, base+encoding.RowSeconds, store.Scan{Columns: columns}, func(rows []store.Row) {
 				for i := range rows {
-					h.takeAppended(&rows[i], now, &p.delay)
+					h.compareAppended(&rows[i], now, &p.delay)
 				}
 			}); err != nil {
 				return nil, err

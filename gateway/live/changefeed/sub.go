@@ -213,7 +213,7 @@ func (s *sub) tick(ctx context.Context, now time.Time, a *live.Answer) error {
 		return s.all(ctx, a)
 	}
 	s.of.stats.changed.Add(int64(len(rows)))
-	if err := s.takeIn(ctx, rows); err != nil {
+	if err := s.apply(ctx, rows); err != nil {
 		return err
 	}
 	changes, err := s.table.Changes(s.shown())
@@ -233,8 +233,8 @@ func (s *sub) tick(ctx context.Context, now time.Time, a *live.Answer) error {
 	return nil
 }
 
-// takeIn changes the table by what has become of rows.
-func (s *sub) takeIn(ctx context.Context, rows []store.Change) error {
+// apply changes the table by what has become of rows.
+func (s *sub) apply(ctx context.Context, rows []store.Change) error {
 	read, err := s.extend(rows)
 	if err != nil || len(read) == 0 {
 		return err

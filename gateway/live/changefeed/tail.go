@@ -80,8 +80,8 @@ func (h *tailHour) appended() []store.KeyRange {
 
 func (h *tailHour) begin() { h.round++ }
 
-// take compares the end of a row with what it was.
-func (h *tailHour) take(r *store.Row, now time.Time, base int64, s *stamps, d *delay) {
+// compareRow compares the end of a row with what it was.
+func (h *tailHour) compareRow(r *store.Row, now time.Time, base int64, s *stamps, d *delay) {
 	t := h.rows[string(r.Key)]
 	if t == nil {
 		t = &tail{last: -1, moved: now}
@@ -178,8 +178,8 @@ func (h *tailHour) compare(t *tail, r *store.Row) {
 	t.cells = cells
 }
 
-// takeAppended compares the column of appended points.
-func (h *tailHour) takeAppended(r *store.Row, now time.Time, d *delay) {
+// compareAppended compares the column of appended points.
+func (h *tailHour) compareAppended(r *store.Row, now time.Time, d *delay) {
 	t := h.rows[string(r.Key)]
 	if t == nil {
 		t = &tail{last: -1, moved: now}

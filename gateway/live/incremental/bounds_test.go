@@ -38,7 +38,7 @@ func filledTable(hours int64, series int, within Bounds) (*Table, error) {
 	for i := range series {
 		row := schema.AppendRowKey(nil, metric, uint32(testHour), schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, byte(i >> 8), byte(i)}}}))
 		s := batch.Series{Span: schema.AppendSpan(nil, row), Time: []int64{bucketAt}, Value: []float64{1}}
-		if err := load.take("", &s); err != nil {
+		if err := load.addSeries("", &s); err != nil {
 			return nil, err
 		}
 	}

@@ -34,7 +34,7 @@ func (t *Table) Extend(id []byte, p encoding.Points) (taken bool, err error) {
 }
 
 // extendBuckets adds points to a span's last bucket, and makes those behind it.
-func (t *Table) extendBuckets(s *span, p encoding.Points) (taken bool, err error) {
+func (t *Table) extendBuckets(s *series, p encoding.Points) (taken bool, err error) {
 	own, last := &s.tail, s.base.Time[s.base.len()-1]
 	switch {
 	case p.Time[0] >= last+t.interval():
@@ -75,7 +75,7 @@ func (t *Table) end(own *tail) {
 // keepTail makes the tail of a span of what was read of whole units, if these
 // have the span's last bucket. Of what was read as buckets nothing is known but
 // their values.
-func (t *Table) keepTail(s *span, read *column, pieces []piece) {
+func (t *Table) keepTail(s *series, read *column, pieces []partColumn) {
 	n, m := s.base.len(), read.len()
 	if t.bucketer == nil || m == 0 || read.Time[m-1] != s.base.Time[n-1] {
 		return

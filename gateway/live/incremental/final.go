@@ -49,7 +49,7 @@ func (t *Table) makeOutlooks(g *group) {
 	}
 }
 
-func (t *Table) outlook(s *span) outlook {
+func (t *Table) outlook(s *series) outlook {
 	if !s.data {
 		return outlook{until: always.From}
 	}
@@ -57,7 +57,7 @@ func (t *Table) outlook(s *span) outlook {
 }
 
 // until is when a series has been silent for long.
-func (t *Table) until(s *span) int64 {
+func (t *Table) until(s *series) int64 {
 	last, gap := t.plan.From*1000, int64(0)
 	if n := s.base.len(); n > 0 {
 		last = s.base.Time[n-1] + t.interval() // of a bucket, where it ends
@@ -82,7 +82,7 @@ func (t *Table) interval() int64 {
 // the new one: of buckets, from the next bucket on; of points as stored, from
 // that one itself on, as the type of the next one reaches back to it. A second
 // rate lets the first count at all times.
-func (t *Table) reach(s *span) int64 {
+func (t *Table) reach(s *series) int64 {
 	n := s.base.len()
 	if n == 0 {
 		return 0

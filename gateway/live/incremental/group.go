@@ -13,7 +13,7 @@ import (
 // group is one result.
 type group struct {
 	key     []byte
-	members []*span // in span order, also those without points
+	members []*series // in span order, also those without points
 	// By member; nil until they are needed.
 	edges    []edge
 	outlooks []outlook
@@ -46,7 +46,7 @@ type WindowPoints struct {
 
 // Groups trims the answer to shown and returns it whole, by key.
 func (t *Table) Groups(shown Window) ([]merge.Group, error) {
-	if err := t.settle(); err != nil {
+	if err := t.refreshChanged(); err != nil {
 		return nil, err
 	}
 	t.shown = shown
@@ -71,7 +71,7 @@ func (t *Table) Groups(shown Window) ([]merge.Group, error) {
 // Changes trims the answer to shown, which must not begin or end earlier than
 // before, and returns what differs from what was returned last.
 func (t *Table) Changes(shown Window) ([]Change, error) {
-	if err := t.settle(); err != nil {
+	if err := t.refreshChanged(); err != nil {
 		return nil, err
 	}
 	before := t.shown
@@ -185,8 +185,8 @@ func describe(s encoding.Schema, spans [][]byte) (tags []encoding.TagPair, sever
 	return tags, several
 }
 
-// settle aggregates all dirty windows again.
-func (t *Table) settle() error {
+// refreshChanged aggregates all dirty windows again.
+func (t *Table) refreshChanged() error {
 	s := scratches.Get().(*scratch)
 	defer s.give()
 	s.guard = guard{table: t}

@@ -13,12 +13,12 @@ import (
 // Load fills a table with everything that a plan's parts found.
 type Load struct {
 	table  *Table
-	pieces map[*span][]piece
+	pieces map[*series][]partColumn
 	bytes  int64 // of the pieces, which count as the table's
 }
 
-// piece is what one row of a batch says of a span.
-type piece struct {
+// partColumn is what one row of a batch says of a span.
+type partColumn struct {
 	part    string
 	buckets column
 	raw     encoding.Points
@@ -26,7 +26,7 @@ type piece struct {
 }
 
 // Load begins to fill a new table.
-func (t *Table) Load() *Load { return &Load{table: t, pieces: map[*span][]piece{}} }
+func (t *Table) Load() *Load { return &Load{table: t, pieces: map[*series][]partColumn{}} }
 
 // Add takes batches of a part as the executor's sink gets them.
 func (l *Load) Add(part scanplan.KeyRange, records []batch.Record) error {
@@ -40,7 +40,7 @@ func (l *Load) Add(part scanplan.KeyRange, records []batch.Record) error {
 			if err := r.At(i, &s); err != nil {
 				return fmt.Errorf("standing: %w", err)
 			}
-			if err := l.take(string(part.Start), &s); err != nil {
+			if err := l.addSeries(string(part.Start), &s); err != nil {
 				return err
 			}
 		}
@@ -48,7 +48,7 @@ func (l *Load) Add(part scanplan.KeyRange, records []batch.Record) error {
 	return nil
 }
 
-func (l *Load) take(part string, s *batch.Series) error {
+func (l *Load) addSeries(part string, s *batch.Series) error {
 	sp, err := l.table.find(s.Span)
 	if err != nil || sp.group == nil {
 		return err
@@ -62,7 +62,7 @@ func (l *Load) take(part string, s *batch.Series) error {
 		sp.data = true
 		l.table.described(sp.group)
 	}
-	p := piece{part: part, data: hasData(s), buckets: doubles(slices.Clone(s.Time), slices.Clone(s.Value))}
+	p := partColumn{part: part, data: hasData(s), buckets: doubles(slices.Clone(s.Time), slices.Clone(s.Value))}
 	p.raw.AppendPoints(s.Raw)
 	l.pieces[sp] = append(l.pieces[sp], p)
 	return nil
@@ -87,7 +87,7 @@ func (l *Load) Finish() error {
 				return err
 			}
 		}
-		slices.SortStableFunc(pieces, func(a, b piece) int { return strings.Compare(a.part, b.part) })
+		slices.SortStableFunc(pieces, func(a, b partColumn) int { return strings.Compare(a.part, b.part) })
 		c := l.table.joined(pieces)
 		for i := 1; i < c.len(); i++ {
 			if c.Time[i] <= c.Time[i-1] {
@@ -112,7 +112,7 @@ func (l *Load) drop() {
 }
 
 // joined makes one column of pieces in order of time.
-func (t *Table) joined(pieces []piece) column {
+func (t *Table) joined(pieces []partColumn) column {
 	if t.bucketer == nil {
 		var all encoding.Points
 		for _, p := range pieces {
@@ -137,7 +137,7 @@ func (t *Table) joined(pieces []piece) column {
 }
 
 // begin gives a span that has points and no buckets its column of fill values.
-func (t *Table) begin(s *span) error {
+func (t *Table) begin(s *series) error {
 	if !s.data || t.grid == nil || s.filled.Time != nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (t *Table) Replace(rows [][]byte, records []batch.Record) error {
 }
 
 // replaceUnits replaces the given units of a span by what was read of them.
-func (t *Table) replaceUnits(sp *span, starts map[int64]bool, pieces []piece) error {
+func (t *Table) replaceUnits(sp *series, starts map[int64]bool, pieces []partColumn) error {
 	c := t.joined(pieces)
 	for start := range starts {
 		i, j := from(c.Time, start), from(c.Time, start+t.unit)
@@ -181,7 +181,7 @@ func (t *Table) replaceUnits(sp *span, starts map[int64]bool, pieces []piece) er
 			return err
 		}
 	}
-	if sp.data && sp.base.len() == 0 && !slices.ContainsFunc(pieces, func(p piece) bool { return p.data }) {
+	if sp.data && sp.base.len() == 0 && !slices.ContainsFunc(pieces, func(p partColumn) bool { return p.data }) {
 		return ErrStale // nothing says that there are points any more
 	}
 	if err := t.begin(sp); err != nil {
@@ -192,8 +192,8 @@ func (t *Table) replaceUnits(sp *span, starts map[int64]bool, pieces []piece) er
 }
 
 // units finds the spans of rows and the starts of the units that they lie in.
-func (t *Table) units(rows [][]byte) (map[*span]map[int64]bool, error) {
-	units := map[*span]map[int64]bool{}
+func (t *Table) units(rows [][]byte) (map[*series]map[int64]bool, error) {
+	units := map[*series]map[int64]bool{}
 	var id []byte
 	for _, row := range rows {
 		id = t.plan.Schema.AppendSpan(id[:0], row)

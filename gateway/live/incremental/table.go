@@ -52,7 +52,7 @@ type Table struct {
 	doubles []float64 // scratch
 	grown   column    // the same
 
-	spans  map[string]*span
+	spans  map[string]*series
 	groups map[string]*group
 	dirty  map[*group]struct{}
 	bytes  int64
@@ -89,7 +89,7 @@ func New(plan *scanplan.Plan, keep func(span []byte) (bool, error), within Bound
 		return nil, fmt.Errorf("No such aggregation function: %s", plan.Aggregator)
 	}
 	t := &Table{plan: plan, keep: keep, fn: fn, unit: Unit(plan), within: within,
-		spans: map[string]*span{}, groups: map[string]*group{}, dirty: map[*group]struct{}{}}
+		spans: map[string]*series{}, groups: map[string]*group{}, dirty: map[*group]struct{}{}}
 	t.shown = Window{plan.Start, plan.End}
 	if plan.Downsample == nil {
 		return t, nil
@@ -155,11 +155,11 @@ func (t *Table) Known(span []byte) bool {
 
 // find returns the entry of a span; its group is nil if filters or the lack of a
 // tag keep it out.
-func (t *Table) find(id []byte) (*span, error) {
+func (t *Table) find(id []byte) (*series, error) {
 	if s, ok := t.spans[string(id)]; ok {
 		return s, nil
 	}
-	s := &span{id: bytes.Clone(id)}
+	s := &series{id: bytes.Clone(id)}
 	keep := true
 	if t.keep != nil {
 		var err error
@@ -167,7 +167,7 @@ func (t *Table) find(id []byte) (*span, error) {
 			return nil, err
 		}
 	}
-	if err := t.Reserve(spanBytes); err != nil {
+	if err := t.Reserve(seriesBytes); err != nil {
 		return nil, err
 	}
 	t.spans[string(s.id)] = s
@@ -177,8 +177,8 @@ func (t *Table) find(id []byte) (*span, error) {
 	return s, nil
 }
 
-// spanBytes is about what a span takes beside its columns.
-const spanBytes = 590
+// seriesBytes is about what a span takes beside its columns.
+const seriesBytes = 590
 
 // key is the group of a span, false if it lacks one of the tag keys.
 func (t *Table) key(id []byte) (key []byte, ok bool) {
@@ -197,13 +197,13 @@ func (t *Table) key(id []byte) (key []byte, ok bool) {
 }
 
 // join makes a span a member of its group, at its place in span order.
-func (t *Table) join(s *span, key []byte) {
+func (t *Table) join(s *series, key []byte) {
 	g := t.groups[string(key)]
 	if g == nil {
 		g = &group{key: bytes.Clone(key)}
 		t.groups[string(key)] = g
 	}
-	i, _ := slices.BinarySearchFunc(g.members, s, func(a, b *span) int { return bytes.Compare(a.id, b.id) })
+	i, _ := slices.BinarySearchFunc(g.members, s, func(a, b *series) int { return bytes.Compare(a.id, b.id) })
 	g.members, g.edges = slices.Insert(g.members, i, s), nil
 	s.group = g
 	t.described(g)

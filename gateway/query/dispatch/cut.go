@@ -11,8 +11,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// piece is a part to be executed and the region server that holds its first row.
-type piece struct {
+// part is a part to be executed and the region server that holds its first row.
+type part struct {
 	Range  scanplan.KeyRange
 	Region string // host:port, "" on the embedded store
 	Mode   scanplan.Mode
@@ -21,9 +21,9 @@ type piece struct {
 
 // limits say how many pieces there should be, and what is known of the rows.
 type limits struct {
-	pieces int             // about as many keep all places busy
-	rows   operator.Access // how the first range's are selected, as those of all
-	bytes  weights
+	parts int             // about as many keep all places busy
+	rows  operator.Access // how the first range's are selected, as those of all
+	bytes weights
 }
 
 // cut divides a plan's ranges into pieces: at the borders of regions, which are
@@ -34,11 +34,11 @@ type limits struct {
 // Where buckets reach over row borders every cut costs open buckets, whose
 // points must be shipped, and calendar buckets cannot be cut at all; such a plan
 // is cut into its salt buckets only.
-func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []piece {
-	var pieces []piece
+func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []part {
+	var pieces []part
 	cheap, way := cheap(plan), want.rows
 	if way.Pieces > 0 { // of equally many hours
-		want.pieces, want.bytes = max(want.pieces, min(way.Pieces, mostSeeking)*len(plan.Ranges)), nil
+		want.parts, want.bytes = max(want.parts, min(way.Pieces, mostSeeking)*len(plan.Ranges)), nil
 	}
 	for i := range plan.Ranges {
 		r := plan.Ranges[i]
@@ -55,7 +55,7 @@ func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []p
 			borders = slices.CompactFunc(borders, bytes.Equal)
 		}
 		from := len(pieces)
-		pieces = appendPieces(pieces, r, borders, regions)
+		pieces = appendParts(pieces, r, borders, regions)
 		want.estimate(plan, pieces[from:])
 	}
 	for i := range pieces {
@@ -76,7 +76,7 @@ func (l limits) borders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]by
 	if l.bytes != nil {
 		return sizeBorders(plan, r, regions, l.bytes, l.size(plan))
 	}
-	return hourBorders(plan, r, (l.pieces+len(plan.Ranges)-1)/len(plan.Ranges))
+	return hourBorders(plan, r, (l.parts+len(plan.Ranges)-1)/len(plan.Ranges))
 }
 
 // size is how many bytes a piece of the plan should have: as many pieces as are
@@ -84,14 +84,14 @@ func (l limits) borders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]by
 // one for each slot, if that is possible. It counts as weights do, all salt buckets
 // together.
 func (l limits) size(plan *scanplan.Plan) float64 {
-	total, pieces := l.bytes.total(), float64(l.pieces)
+	total, pieces := l.bytes.total(), float64(l.parts)
 	size := min(max(total/pieces, goodPart), mostPart)
-	size = max(min(size, total*piecesPerSlot/pieces), leastPart)
+	size = max(min(size, total*partsPerSlot/pieces), leastPart)
 	return max(size, total/mostParts) * float64(len(plan.Ranges))
 }
 
 // estimate notes how many bytes pieces will read.
-func (l limits) estimate(plan *scanplan.Plan, pieces []piece) {
+func (l limits) estimate(plan *scanplan.Plan, pieces []part) {
 	if l.bytes == nil {
 		return
 	}
@@ -154,13 +154,13 @@ func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
 	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(plan.From+int64(i)*encoding.RowSeconds))
 }
 
-func appendPieces(pieces []piece, r scanplan.KeyRange, borders [][]byte, regions []store.Region) []piece {
+func appendParts(pieces []part, r scanplan.KeyRange, borders [][]byte, regions []store.Region) []part {
 	start := r.Start
 	for _, b := range borders {
-		pieces = append(pieces, piece{Range: scanplan.KeyRange{Start: start, Stop: b}, Region: serverOf(regions, start)})
+		pieces = append(pieces, part{Range: scanplan.KeyRange{Start: start, Stop: b}, Region: serverOf(regions, start)})
 		start = b
 	}
-	return append(pieces, piece{Range: scanplan.KeyRange{Start: start, Stop: r.Stop}, Region: serverOf(regions, start)})
+	return append(pieces, part{Range: scanplan.KeyRange{Start: start, Stop: r.Stop}, Region: serverOf(regions, start)})
 }
 
 // serverOf is the server of the region that holds key.

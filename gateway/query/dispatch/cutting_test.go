@@ -45,17 +45,17 @@ func TestCutting_oneAnswer(t *testing.T) {
 			t.Fatalf("case %d: %v\n%s", i, wantErr, c.plan.String())
 		}
 		for _, how := range []struct {
-			Merging
+			Aggregation
 			rounding bool
-		}{{Strict, false}, {Auto, false}, {Partial, false}, {Partial, true}} {
-			got, stats, err := c.run(t, how.Merging, how.rounding)
-			if errors.Is(err, merge.ErrOrder) && how.Merging != Strict {
+		}{{PerSeries, false}, {Auto, false}, {PartialAggregation, false}, {PartialAggregation, true}} {
+			got, stats, err := c.run(t, how.Aggregation, how.rounding)
+			if errors.Is(err, merge.ErrOrder) && how.Aggregation != PerSeries {
 				refused++
 				continue
 			}
 			if wantErr != nil || err != nil {
 				if fmt.Sprint(err) != fmt.Sprint(wantErr) {
-					t.Fatalf("seed %d, case %d, mode %q: error %v, want %v\n%s", seed, i, how.Merging, err, wantErr, c.plan.String())
+					t.Fatalf("seed %d, case %d, mode %q: error %v, want %v\n%s", seed, i, how.Aggregation, err, wantErr, c.plan.String())
 				}
 				continue
 			}
@@ -65,11 +65,11 @@ func TestCutting_oneAnswer(t *testing.T) {
 			if c.hours != nil && stats.Parts > len(c.plan.Ranges) {
 				sized++
 			}
-			if stats.Partial > 0 && how.Merging == Auto && c.proves() {
+			if stats.Partial > 0 && how.Aggregation == Auto && c.proves() {
 				proven++
 			}
 			if diff := c.differ(want, got, how.rounding); diff != "" {
-				t.Fatalf("seed %d, case %d, mode %q, %d of %d parts are states: %s\n%s", seed, i, how.Merging, stats.Partial, stats.Parts, diff, c.plan.String())
+				t.Fatalf("seed %d, case %d, mode %q, %d of %d parts are states: %s\n%s", seed, i, how.Aggregation, stats.Partial, stats.Parts, diff, c.plan.String())
 			}
 			for _, g := range want {
 				values += g.Points.Len()
@@ -92,7 +92,7 @@ func infinite(err error) bool {
 // proof allows.
 func (c *cutting) proves() bool {
 	f, _ := aggregate.Lookup(c.plan.Aggregator)
-	s, _ := f.Sharing()
+	s, _ := f.Mergeability()
 	return s.Proven && len(c.plan.Ranges) > 1 && c.series > 2
 }
 
@@ -277,7 +277,7 @@ func (c *cutting) one() ([]merge.Group, error) {
 	return m.Finish()
 }
 
-func (c *cutting) run(t *testing.T, how Merging, rounding bool) ([]merge.Group, Stats, error) {
+func (c *cutting) run(t *testing.T, how Aggregation, rounding bool) ([]merge.Group, Stats, error) {
 	m := merge.New(&c.plan, nil)
 	if rounding {
 		m.AllowRounding()
@@ -290,7 +290,7 @@ func (c *cutting) run(t *testing.T, how Merging, rounding bool) ([]merge.Group, 
 	if c.hours != nil {
 		e.sizes.keep(&c.plan, c.hours)
 	}
-	stats, err := e.RunWith(t.Context(), &c.plan, Options{Merging: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+	stats, err := e.RunWith(t.Context(), &c.plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
 		for _, r := range records {
 			if err := m.Add(part, r); err != nil {
 				return err

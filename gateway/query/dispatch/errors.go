@@ -22,21 +22,21 @@ var (
 	ErrUnreachable = errors.New("the store cannot be reached")
 )
 
-// MissingError says which key ranges could not be read before the deadline,
+// IncompleteError says which key ranges could not be read before the deadline,
 // while others could: HTTP 503. Everything else has been given to the sink.
-type MissingError struct {
+type IncompleteError struct {
 	Ranges []scanplan.KeyRange
 	Err    error // the last failure
 }
 
 // Error tells the first missing range and the last failure.
-func (e *MissingError) Error() string {
+func (e *IncompleteError) Error() string {
 	r := e.Ranges[0]
 	return fmt.Sprintf("%d key ranges are missing, the first [%s, %s): %v", len(e.Ranges), r.Start, r.Stop, e.Err)
 }
 
 // Unwrap is the last failure.
-func (e *MissingError) Unwrap() error { return e.Err }
+func (e *IncompleteError) Unwrap() error { return e.Err }
 
 // final tells whether an attempt's error ends the run: another attempt would
 // end the same way. A plan that a server refuses may be too new for it; only
@@ -66,5 +66,5 @@ func ended(ctx context.Context, missing []scanplan.KeyRange, accepted int, failu
 	case accepted == 0 && errors.Is(failure, store.ErrUnavailable):
 		return fmt.Errorf("%w: %w", ErrUnreachable, failure)
 	}
-	return &MissingError{Ranges: missing, Err: failure}
+	return &IncompleteError{Ranges: missing, Err: failure}
 }

@@ -25,12 +25,12 @@ func stepTable(step int64) (*operatortest.Store, encoding.Schema) {
 }
 
 // within answers a plan whose parts, records and merge may take so many bytes.
-func within(t *testing.T, e *Executor, plan scanplan.Plan, how Merging, bytes int64) (Stats, error) {
+func within(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation, bytes int64) (Stats, error) {
 	t.Helper()
 	plan.MaxBytes = bytes
 	m := merge.New(&plan, nil)
 	m.AllowRounding()
-	stats, err := e.RunWith(t.Context(), &plan, Options{Merging: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+	stats, err := e.RunWith(t.Context(), &plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
 		for _, r := range records {
 			if err := m.Add(part, r); err != nil {
 				return err
@@ -52,7 +52,7 @@ func tooMuch(err error) bool {
 }
 
 // leastBytes is the memory that a plan needs, to a hundredth.
-func leastBytes(t *testing.T, e *Executor, plan scanplan.Plan, how Merging) int64 {
+func leastBytes(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation) int64 {
 	t.Helper()
 	low, high := int64(0), int64(1<<20) // too little, enough
 	for high-low > max(low/100, 1) {
@@ -72,7 +72,7 @@ func leastBytes(t *testing.T, e *Executor, plan scanplan.Plan, how Merging) int6
 // What a gateway needs for an answer depends on the answer: with 16 times the
 // points in the same hours no more is shipped, and no more memory needed.
 func TestRun_memoryByPoints(t *testing.T) {
-	for _, how := range []Merging{Strict, Partial} {
+	for _, how := range []Aggregation{PerSeries, PartialAggregation} {
 		var need, shipped int64
 		for _, step := range []int64{48, 12, 3} {
 			m, s := stepTable(step)

@@ -30,7 +30,7 @@ func TestLedger(t *testing.T) {
 		}
 		return k
 	}
-	l := newLedger([]scanplan.KeyRange{r(10, 20), r(30, 40), r(50, 0)})
+	l := newCoverage([]scanplan.KeyRange{r(10, 20), r(30, 40), r(50, 0)})
 	f := func(k scanplan.KeyRange, want bool) {
 		t.Helper()
 		before := l.missing()
@@ -76,7 +76,7 @@ func TestLedger_property(t *testing.T) {
 			wanted = append(wanted, scanplan.KeyRange{Start: key(byte(edges[i])), Stop: key(byte(edges[i+1]))})
 			mark(want, edges[i], edges[i+1])
 		}
-		l, got := newLedger(wanted), map[int]int{}
+		l, got := newCoverage(wanted), map[int]int{}
 		for range rapid.IntRange(0, 30).Draw(t, "attempts") {
 			a, b := rapid.IntRange(0, size).Draw(t, "start"), rapid.IntRange(0, size).Draw(t, "stop")
 			if l.accept(scanplan.KeyRange{Start: key(byte(a)), Stop: key(byte(b))}) {
@@ -114,7 +114,7 @@ func TestCut_property(t *testing.T) {
 			plan.Downsample = &scanplan.Downsample{Interval: 420_000, Function: "sum", Fill: scanplan.FillNone}
 		}
 		regions := drawRegions(t, &plan)
-		want := limits{pieces: rapid.IntRange(1, 40).Draw(t, "want")}
+		want := limits{parts: rapid.IntRange(1, 40).Draw(t, "want")}
 		if rapid.Bool().Draw(t, "sizes known") {
 			want.bytes = weigh(drawHours(t, &plan))
 		}
@@ -149,7 +149,7 @@ func drawHours(t *rapid.T, plan *scanplan.Plan) []float64 {
 	return rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, leastPart / 3, leastPart, mostPart / 2, 3 * mostPart}), n, n).Draw(t, "bytes")
 }
 
-func checkPiece(t *rapid.T, plan *scanplan.Plan, p piece, regions []store.Region) {
+func checkPiece(t *rapid.T, plan *scanplan.Plan, p part, regions []store.Region) {
 	for _, region := range regions {
 		if cheap(plan) && inside(p.Range, region.Start) {
 			t.Fatalf("piece %v crosses the border %X", p.Range, region.Start)
@@ -176,19 +176,19 @@ func drawRegions(t *rapid.T, plan *scanplan.Plan) (regions []store.Region) {
 
 func TestCut_hours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
-	if got := cut(&plan, nil, limits{pieces: 4}, choice{}); len(got) != 4 {
+	if got := cut(&plan, nil, limits{parts: 4}, choice{}); len(got) != 4 {
 		t.Errorf("%d pieces, want 4", len(got))
 	}
-	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 10 {
+	if got := cut(&plan, nil, limits{parts: 100}, choice{}); len(got) != 10 {
 		t.Errorf("%d pieces, want one an hour", len(got))
 	}
 	plan.TSUIDs = []encoding.UID{{0, 0, 1, 0, 0, 1, 0, 0, 1}}
-	if got := cut(&plan, nil, limits{pieces: 100, rows: operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})}, choice{}); len(got) != 1 {
+	if got := cut(&plan, nil, limits{parts: 100, rows: operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})}, choice{}); len(got) != 1 {
 		t.Errorf("%d pieces of a plan that seeks, want 1", len(got))
 	}
 	plan = operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
 	plan.Downsample = &scanplan.Downsample{All: true, Function: "sum"}
-	if got := cut(&plan, nil, limits{pieces: 100}, choice{}); len(got) != 1 {
+	if got := cut(&plan, nil, limits{parts: 100}, choice{}); len(got) != 1 {
 		t.Errorf("%d pieces of a plan with one bucket, want 1", len(got))
 	}
 }
@@ -202,7 +202,7 @@ func TestCut_memory(t *testing.T) {
 	part := scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
 	f := func(want int) {
 		t.Helper()
-		if got := cut(&plan, nil, limits{pieces: 4, rows: operator.ExplainWith(&part, memory)}, choice{}); len(got) != want {
+		if got := cut(&plan, nil, limits{parts: 4, rows: operator.ChooseAccess(&part, memory)}, choice{}); len(got) != want {
 			t.Errorf("%d pieces, want %d", len(got), want)
 		}
 	}
@@ -239,7 +239,7 @@ func TestCut_manyHours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+20_001*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
 	rows := operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})
-	pieces := cut(&plan, nil, limits{pieces: 2, rows: rows}, choice{})
+	pieces := cut(&plan, nil, limits{parts: 2, rows: rows}, choice{})
 	for _, p := range pieces {
 		if a := operator.Explain(&scanplan.Part{Plan: plan, Range: p.Range}); len(a.Filter.Ranges) == 0 {
 			t.Errorf("%s to %s: %s", p.Range.Start, p.Range.Stop, a.Reason)

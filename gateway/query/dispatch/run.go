@@ -16,19 +16,19 @@ import (
 // servers.
 const local = -1
 
-// task is a piece that is not accepted yet.
-type task struct {
-	piece
+// pendingPart is a piece that is not accepted yet.
+type pendingPart struct {
+	part
 	turn     int          // where the search for a server begins
-	tried    map[int]bool // places that failed since the last pause
+	failedAt map[int]bool // places that failed since the last pause
 	pause    time.Duration
 	failure  error // the last one
 	notUntil time.Time
 }
 
-// attempt is what became of a task at a place.
-type attempt struct {
-	task    *task
+// partAttempt is what became of a task at a place.
+type partAttempt struct {
+	part    *pendingPart
 	place   int
 	began   time.Time
 	records []batch.Record
@@ -38,7 +38,7 @@ type attempt struct {
 }
 
 // free releases the records.
-func (a *attempt) free() {
+func (a *partAttempt) free() {
 	for _, r := range a.records {
 		r.Release()
 	}
@@ -50,30 +50,30 @@ func (a *attempt) free() {
 // run is one execution of a plan. Its fields belong to the goroutine of work;
 // attempts run on goroutines of their own and report over results.
 type run struct {
-	e      *Executor
-	plan   *scanplan.Plan
-	opts   Options
-	began  time.Time
-	sink   Sink
-	ledger *ledger
-	stats  Stats
-	seeks  bool
-	read   []read // by the accepted parts
+	e        *Executor
+	plan     *scanplan.Plan
+	opts     Options
+	began    time.Time
+	sink     Sink
+	coverage *coverage
+	stats    Stats
+	seeks    bool
+	read     []read // by the accepted parts
 
-	waiting []*task
+	waiting []*pendingPart
 	busy    map[int]int // attempts at each place
 	running int
-	results chan attempt
+	results chan partAttempt
 	held    atomic.Int64 // bytes of records, accepted ones too
 }
 
 func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, d division) *run {
 	r := &run{
-		e: e, plan: plan, opts: opts, began: time.Now(), sink: sink, ledger: newLedger(plan.Ranges), seeks: d.seeks,
-		busy: map[int]int{}, results: make(chan attempt),
+		e: e, plan: plan, opts: opts, began: time.Now(), sink: sink, coverage: newCoverage(plan.Ranges), seeks: d.seeks,
+		busy: map[int]int{}, results: make(chan partAttempt),
 	}
-	for i, p := range d.pieces {
-		r.waiting = append(r.waiting, &task{piece: p, turn: i, tried: map[int]bool{}})
+	for i, p := range d.parts {
+		r.waiting = append(r.waiting, &pendingPart{part: p, turn: i, failedAt: map[int]bool{}})
 	}
 	return r
 }
@@ -85,14 +85,14 @@ func (r *run) work(ctx context.Context) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer r.drain()
 	defer cancel()
-	for !r.ledger.complete() {
+	for !r.coverage.complete() {
 		if ctx.Err() == nil {
 			r.launch(inner)
 		} else if r.running == 0 {
 			return r.stopped(ctx)
 		}
 		if a := r.wait(ctx); a != nil {
-			if err := r.settle(ctx, a); err != nil {
+			if err := r.finishAttempt(ctx, a); err != nil {
 				return err
 			}
 		}
@@ -120,7 +120,7 @@ func (r *run) launch(ctx context.Context) {
 			r.busy[place]++
 			r.running++
 			r.stats.Attempts++
-			go func() { r.results <- r.try(ctx, t, place) }()
+			go func() { r.results <- r.attempt(ctx, t, place) }()
 			continue
 		}
 		rest = append(rest, t)
@@ -131,9 +131,9 @@ func (r *run) launch(ctx context.Context) {
 // place chooses where a task goes: the best server that has not failed it, then
 // this process. It returns false when that place is full: waiting for the server
 // beside the rows is better than reading them from afar.
-func (r *run) place(t *task) (place int, free bool) {
-	for _, i := range r.e.book.beside(t.Region, t.turn) {
-		if !t.tried[i] {
+func (r *run) place(t *pendingPart) (place int, free bool) {
+	for _, i := range r.e.servers.beside(t.Region, t.turn) {
+		if !t.failedAt[i] {
 			return i, r.busy[i] < r.e.cfg.PerServer
 		}
 	}
@@ -142,7 +142,7 @@ func (r *run) place(t *task) (place int, free bool) {
 
 // wait returns the next result, or nil when a pause of a task is over or ctx has
 // ended.
-func (r *run) wait(ctx context.Context) *attempt {
+func (r *run) wait(ctx context.Context) *partAttempt {
 	var timer <-chan time.Time
 	if d, ok := r.pause(); ok {
 		t := time.NewTimer(d)
@@ -175,10 +175,10 @@ func (r *run) pause() (d time.Duration, ok bool) {
 	return d, ok
 }
 
-// settle accepts a good attempt or issues the task anew.
-func (r *run) settle(ctx context.Context, a *attempt) error {
+// finishAttempt accepts a good attempt or issues the task anew.
+func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	defer a.free()
-	r.note(a)
+	r.traceAttempt(a)
 	if a.err == nil {
 		return r.accept(a)
 	}
@@ -187,9 +187,9 @@ func (r *run) settle(ctx context.Context, a *attempt) error {
 	if final(a.err, a.place == local) {
 		return a.err
 	}
-	r.waiting = append(r.waiting, a.task)
+	r.waiting = append(r.waiting, a.part)
 	if ctx.Err() == nil || unlessContext(a.err) != nil {
-		a.task.failure = a.err
+		a.part.failure = a.err
 	}
 	if ctx.Err() == nil {
 		r.failed(a)
@@ -197,54 +197,54 @@ func (r *run) settle(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// note keeps an attempt for the trace.
-func (r *run) note(a *attempt) {
+// traceAttempt keeps an attempt for the trace.
+func (r *run) traceAttempt(a *partAttempt) {
 	if !r.opts.Trace {
 		return
 	}
-	t := a.task
-	r.stats.Tried = append(r.stats.Tried, Tried{
+	t := a.part
+	r.stats.Trace = append(r.stats.Trace, Attempt{
 		Range: t.Range, Region: t.Region, Place: r.name(a.place), Mode: t.Mode, Bytes: t.Bytes,
 		Began: a.began.Sub(r.began), Took: time.Since(a.began), Stats: a.stats, Err: a.err,
 	})
 }
 
 // accept enters a part in the ledger and hands it over.
-func (r *run) accept(a *attempt) error {
-	if !r.ledger.accept(a.task.Range) {
+func (r *run) accept(a *partAttempt) error {
+	if !r.coverage.accept(a.part.Range) {
 		r.stats.Discarded++
 		r.held.Add(-size(a.records))
 		return nil
 	}
 	r.stats.Stats.Add(a.stats)
-	r.read = append(r.read, read{a.task.Range, a.stats})
+	r.read = append(r.read, read{a.part.Range, a.stats})
 	r.stats.Parts++
 	if a.place != local {
 		r.stats.Remote++
-		operator.Note(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.task.Range}, a.stats)
+		operator.Note(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.part.Range}, a.stats)
 	}
-	if a.task.Mode == scanplan.Partial {
+	if a.part.Mode == scanplan.PartialAggregation {
 		r.stats.Partial++
 	}
 	if r.opts.Trace {
-		r.stats.Tried[len(r.stats.Tried)-1].Accepted = true
+		r.stats.Trace[len(r.stats.Trace)-1].Accepted = true
 	}
-	return r.sink(a.task.Range, a.records)
+	return r.sink(a.part.Range, a.records)
 }
 
 // failed notes a failure that another attempt may heal: a server is put aside,
 // and a task that failed here as well begins anew after a pause.
-func (r *run) failed(a *attempt) {
-	t := a.task
+func (r *run) failed(a *partAttempt) {
+	t := a.part
 	r.e.cfg.Log.Warn("a part is issued anew", "start", t.Range.Start.String(), "place", r.name(a.place), "err", a.err)
-	t.tried[a.place] = true
+	t.failedAt[a.place] = true
 	if a.place != local {
-		r.e.book.failed(a.place)
+		r.e.servers.failed(a.place)
 		return
 	}
 	t.pause = min(max(2*t.pause, firstRetry), lastRetry)
 	t.notUntil = time.Now().Add(t.pause)
-	clear(t.tried)
+	clear(t.failedAt)
 }
 
 func (r *run) name(place int) string {
@@ -257,7 +257,7 @@ func (r *run) name(place int) string {
 // stopped is the end of a run whose context has ended.
 func (r *run) stopped(ctx context.Context) error {
 	if r.opts.AllowMissing && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		r.stats.Missing = r.ledger.missing()
+		r.stats.Missing = r.coverage.missing()
 		return nil
 	}
 	return r.ended(ctx)
@@ -271,7 +271,7 @@ func (r *run) ended(ctx context.Context) error {
 			failure = t.failure
 		}
 	}
-	return ended(ctx, r.ledger.missing(), r.stats.Parts, failure)
+	return ended(ctx, r.coverage.missing(), r.stats.Parts, failure)
 }
 
 func size(records []batch.Record) (n int64) {

@@ -71,8 +71,8 @@ func TestShipped_onePercent(t *testing.T) {
 		plan := operatortest.Plan(s, metric, base, base+2*3600)
 		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
 		e := overFlight(t, m, s)
-		f := func(how Merging, most int64) {
-			stats, err := e.RunWith(t.Context(), &plan, Options{Merging: how}, func(scanplan.KeyRange, []batch.Record) error { return nil })
+		f := func(how Aggregation, most int64) {
+			stats, err := e.RunWith(t.Context(), &plan, Options{Aggregation: how}, func(scanplan.KeyRange, []batch.Record) error { return nil })
 			if err != nil || stats.Remote != stats.Parts || (stats.Partial == stats.Parts) != (how == Auto) {
 				t.Fatalf("%s, mode %q: %v, %+v", name, how, err, stats)
 			}
@@ -80,7 +80,7 @@ func TestShipped_onePercent(t *testing.T) {
 				t.Errorf("%s, mode %q: %d bytes, want at most %d", name, how, stats.ShippedBytes, most)
 			}
 		}
-		f(Strict, cells/100)
+		f(PerSeries, cells/100)
 		f(Auto, compacted/100)
 	}
 }
@@ -94,12 +94,12 @@ func BenchmarkShipped(b *testing.B) {
 		plan := operatortest.Plan(s, metric, base, base+6*3600)
 		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
 		e := overFlight(b, m, s)
-		for _, how := range []Merging{Strict, Auto} {
-			b.Run(name+"/"+map[Merging]string{Strict: "strict", Auto: "partial"}[how], func(b *testing.B) {
+		for _, how := range []Aggregation{PerSeries, Auto} {
+			b.Run(name+"/"+map[Aggregation]string{PerSeries: "strict", Auto: "partial"}[how], func(b *testing.B) {
 				var stats Stats
 				for b.Loop() {
 					var err error
-					if stats, err = e.RunWith(b.Context(), &plan, Options{Merging: how}, func(scanplan.KeyRange, []batch.Record) error { return nil }); err != nil {
+					if stats, err = e.RunWith(b.Context(), &plan, Options{Aggregation: how}, func(scanplan.KeyRange, []batch.Record) error { return nil }); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -37,7 +37,7 @@ func TestSimulator(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{cutting: c, rng: rng, mem: memory.NewCheckedAllocator(memory.NewGoAllocator())}
-			got, err := w.run(pick(rng, Auto, Auto, Strict))
+			got, err := w.run(pick(rng, Auto, Auto, PerSeries))
 			if err != nil && !infinite(err) {
 				failures++
 				return
@@ -79,7 +79,7 @@ func (w *world) dice(n int) int {
 }
 
 // run asks as the gateway does: once more with strict parts if states do not do.
-func (w *world) run(how Merging) (groups []merge.Group, err error) {
+func (w *world) run(how Aggregation) (groups []merge.Group, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var servers []*scripted
@@ -93,7 +93,7 @@ func (w *world) run(how Merging) (groups []merge.Group, err error) {
 	e := New(cfg)
 	for {
 		m := merge.New(&w.plan, nil)
-		_, err = e.RunWith(ctx, &w.plan, Options{Merging: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+		_, err = e.RunWith(ctx, &w.plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
 			for _, r := range records {
 				if err := m.Add(part, r); err != nil {
 					return err
@@ -104,10 +104,10 @@ func (w *world) run(how Merging) (groups []merge.Group, err error) {
 		if err == nil {
 			groups, err = m.Finish()
 		}
-		if how == Strict || !errors.Is(err, merge.ErrOrder) {
+		if how == PerSeries || !errors.Is(err, merge.ErrOrder) {
 			return groups, err
 		}
-		how = Strict
+		how = PerSeries
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *spoiled) Next(ctx context.Context) (batch.Record, error) {
 			return nil, ctx.Err()
 		}
 	case 3: // an older server
-		if s.part.Mode == scanplan.Partial {
+		if s.part.Mode == scanplan.PartialAggregation {
 			return nil, operator.ErrBadPlan
 		}
 		return nil, store.ErrUnavailable

@@ -29,7 +29,7 @@ func hoursPlan(hours int64, buckets int) scanplan.Plan {
 }
 
 // spans are the hours of pieces, as "from-to", and their estimates in MiB.
-func spans(plan *scanplan.Plan, pieces []piece) (out []string) {
+func spans(plan *scanplan.Plan, pieces []part) (out []string) {
 	for _, p := range pieces {
 		from, to := hoursOf(plan, p.Range)
 		out = append(out, fmt.Sprintf("%d-%d %.1f", from, to, float64(p.Bytes)/mib))
@@ -44,7 +44,7 @@ func TestCut_bytes(t *testing.T) {
 		for i := range hours {
 			hours[i] *= mib
 		}
-		pieces := cut(&plan, nil, limits{pieces: want, bytes: weigh(hours)}, choice{})
+		pieces := cut(&plan, nil, limits{parts: want, bytes: weigh(hours)}, choice{})
 		if diff := cmp.Diff(wantSpans, spans(&plan, pieces)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
@@ -52,8 +52,8 @@ func TestCut_bytes(t *testing.T) {
 	f("too little to be cut", 1, 8, []float64{.1, .1, .1, .1}, "0-4 0.4")
 	f("nothing", 1, 8, []float64{0, 0, 0}, "0-3 0.0")
 	f("no smaller than is good", 1, 8, []float64{1, 1, 1, 1, 1, 1}, "0-2 2.0", "2-4 2.0", "4-6 2.0")
-	f("one for each of two slots", 1, 2*piecesPerSlot, []float64{.75, .75, .75, .75}, "0-2 1.5", "2-4 1.5")
-	f("too little for two slots", 1, 2*piecesPerSlot, []float64{.3, .3, .3, .3}, "0-4 1.2")
+	f("one for each of two slots", 1, 2*partsPerSlot, []float64{.75, .75, .75, .75}, "0-2 1.5", "2-4 1.5")
+	f("too little for two slots", 1, 2*partsPerSlot, []float64{.3, .3, .3, .3}, "0-4 1.2")
 	f("as many as wanted", 1, 2, []float64{4, 4, 4, 4}, "0-2 8.0", "2-4 8.0")
 	f("one an hour at most", 1, 8, []float64{4, 4}, "0-1 4.0", "1-2 4.0")
 	f("more than wanted, of the largest size", 1, 1, []float64{64, 64, 32, 32, 64}, "0-1 64.0", "1-2 64.0", "2-4 64.0", "4-5 64.0")
@@ -69,7 +69,7 @@ func TestCut_bytesFromBorders(t *testing.T) {
 		plan := hoursPlan(int64(len(hours)), 1)
 		border := append(plan.Schema.AppendRangeKey(nil, 0, metric, uint32(base+hour*3600)), tags...)
 		regions := []store.Region{{Stop: border, Server: "a"}, {Start: border, Server: "b"}}
-		pieces := cut(&plan, regions, limits{pieces: 3, bytes: weigh(hours)}, choice{})
+		pieces := cut(&plan, regions, limits{parts: 3, bytes: weigh(hours)}, choice{})
 		if diff := cmp.Diff(want, spans(&plan, pieces)); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
@@ -90,7 +90,7 @@ func TestCut_movingWindow(t *testing.T) {
 		for _, moved := range []int64{0, rapid.Int64Range(1, 30).Draw(t, "moved")} {
 			plan := operatortest.Plan(encoding.DefaultSchema(), metric, base+moved*3600, base+(moved+long)*3600)
 			borders := map[int64]bool{}
-			for _, p := range cut(&plan, nil, limits{pieces: 8, bytes: weigh(slices.Repeat([]float64{hour}, long))}, choice{}) {
+			for _, p := range cut(&plan, nil, limits{parts: 8, bytes: weigh(slices.Repeat([]float64{hour}, long))}, choice{}) {
 				from, _ := hoursOf(&plan, p.Range)
 				if at := moved + int64(from); at > long/2 && at < long-long/8 {
 					borders[at] = true
@@ -113,7 +113,7 @@ func TestCut_mostParts(t *testing.T) {
 	for i := range hours {
 		hours[i] = mostPart
 	}
-	if n := len(cut(&plan, nil, limits{pieces: 8, bytes: weigh(hours)}, choice{})); n != mostParts {
+	if n := len(cut(&plan, nil, limits{parts: 8, bytes: weigh(hours)}, choice{})); n != mostParts {
 		t.Errorf("%d pieces, want %d", n, mostParts)
 	}
 }
@@ -124,7 +124,7 @@ func TestCut_bytesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plan := hoursPlan(rapid.Int64Range(1, 40).Draw(t, "hours"), 1)
 		hours := drawHours(t, &plan)
-		want := limits{pieces: rapid.IntRange(1, 40).Draw(t, "want"), bytes: weigh(hours)}
+		want := limits{parts: rapid.IntRange(1, 40).Draw(t, "want"), bytes: weigh(hours)}
 		regions := drawRegions(t, &plan)
 		size := want.size(&plan)
 		var sum int64
@@ -232,7 +232,7 @@ func TestRun_bySize(t *testing.T) {
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	run := func() (answer, Stats) {
 		got := answer{}
-		stats, err := e.RunWith(t.Context(), &plan, Options{Merging: Strict, Trace: true}, got.sink(t))
+		stats, err := e.RunWith(t.Context(), &plan, Options{Aggregation: PerSeries, Trace: true}, got.sink(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,21 +247,21 @@ func TestRun_bySize(t *testing.T) {
 	if cold.Parts <= len(plan.Ranges) || warm.Parts != len(plan.Ranges) {
 		t.Errorf("%d parts, then %d, want more than %d of rows of unknown size, then one a salt bucket, for they are few", cold.Parts, warm.Parts, len(plan.Ranges))
 	}
-	infos, err := e.Explain(t.Context(), &plan, Strict)
+	infos, err := e.Explain(t.Context(), &plan, PerSeries)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var told, traced int64
 	for i := range infos {
-		told, traced = told+infos[i].Bytes, traced+warm.Tried[i].Bytes
+		told, traced = told+infos[i].Bytes, traced+warm.Trace[i].Bytes
 	}
 	for _, n := range []int64{told, traced} {
 		if math.Abs(float64(n-cold.Bytes)) > 10 {
 			t.Errorf("explain and trace tell %d and %d bytes, the parts have read %d", told, traced, cold.Bytes)
 		}
 	}
-	if cold.Tried[0].Bytes != 0 {
-		t.Errorf("the first run knew of %d bytes", cold.Tried[0].Bytes)
+	if cold.Trace[0].Bytes != 0 {
+		t.Errorf("the first run knew of %d bytes", cold.Trace[0].Bytes)
 	}
 }
 

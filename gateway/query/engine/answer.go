@@ -73,19 +73,19 @@ func (e *Engine) open(ctx context.Context, q *query.Query, p planned) (o opened,
 	if p.nothing() {
 		return o, nil
 	}
-	if e.cfg.Exec.WouldShare(ctx, p.Plan, e.merging(q, p)) { // few points, and maybe a second run
+	if e.cfg.Exec.AggregatesPartially(ctx, p.Plan, e.merging(q, p)) { // few points, and maybe a second run
 		o.results, o.stats, err = e.runPlan(ctx, q, p, nil)
 		return o, err
 	}
 	ctx, o.points = withPlanPoints(ctx)
-	if kept, ok := e.remember(ctx, q, p).Found().(*remembered); ok {
+	if kept, ok := e.lookupCached(ctx, q, p).Found().(*cachedGroups); ok {
 		var groups []merge.Group
-		if groups, o.stats, err = e.recall(ctx, q, p, kept, nil); err == nil {
+		if groups, o.stats, err = e.fromCache(ctx, q, p, kept, nil); err == nil {
 			o.results, err = e.name(ctx, q, p, groups)
 		}
 		return o, err
 	}
-	o.merger, o.stats, err = e.scan(ctx, q, p, dispatch.Strict, nil)
+	o.merger, o.stats, err = e.scan(ctx, q, p, dispatch.PerSeries, nil)
 	if err == nil {
 		o.groups, err = o.merger.Groups()
 	}

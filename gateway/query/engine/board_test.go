@@ -59,7 +59,7 @@ func newBoard(t *testing.T, rng *rand.Rand, st store.Store) *board {
 		}
 	}
 	engine := func(cache *resultcache.Cache) *Engine {
-		return New(Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st, Summaries: cache}), Compile: plan.Options{Schema: b.schema, Table: "tsdb"},
+		return New(Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st, ResultCache: cache}), Compile: plan.Options{Schema: b.schema, Table: "tsdb"},
 			Budget: func(ctx context.Context, q *query.Query, s *query.SubQuery) *operator.Budget {
 				if b.budget == nil {
 					return nil
@@ -126,7 +126,7 @@ func (b *board) ask(q *query.Query) Stats {
 		b.Fatalf("error %v, want %v", err, wantErr)
 	}
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
-		b.Fatalf("%d parts from memory; -want +got\n%s", stats.SummaryHits, d)
+		b.Fatalf("%d parts from memory; -want +got\n%s", stats.CacheHits, d)
 	}
 	if stats.Points != fresh.Points || stats.Rows != fresh.Rows || stats.PointsOut != fresh.PointsOut {
 		b.Fatalf("stats %+v, want %+v", stats, fresh)

@@ -34,7 +34,7 @@ type Config struct {
 // Engine answers queries. It is for many goroutines.
 type Engine struct {
 	cfg    Config
-	strict strictBook
+	strict refusedPartial
 }
 
 // DefaultMaxBytes bounds the memory of one sub-query's result.
@@ -147,12 +147,12 @@ func (e *Engine) keep(ctx context.Context, p planned) func(span []byte) (bool, e
 		return nil
 	}
 	return func(span []byte) (bool, error) {
-		return e.judge(ctx, p.PostFilter, e.cfg.Compile.Schema.SpanTags(span))
+		return e.keepByNames(ctx, p.PostFilter, e.cfg.Compile.Schema.SpanTags(span))
 	}
 }
 
-// judge applies a filter on names to the tags of a series.
-func (e *Engine) judge(ctx context.Context, f *plan.PostFilter, tags []byte) (keep bool, err error) {
+// keepByNames applies a filter on names to the tags of a series.
+func (e *Engine) keepByNames(ctx context.Context, f *plan.PostFilter, tags []byte) (keep bool, err error) {
 	keep = f.Keep(func(tagk encoding.UID) (string, bool) {
 		v, ok := e.cfg.Compile.Schema.Tag(tags, tagk)
 		if !ok || err != nil {
@@ -169,11 +169,11 @@ func (e *Engine) judge(ctx context.Context, f *plan.PostFilter, tags []byte) (ke
 
 // Explained is one sub-query as explain shows it.
 type Explained struct {
-	Plan  string              `json:"plan"`
-	Parts []dispatch.PartInfo `json:"parts"`
-	// Summary is "kept" where the whole answer is remembered: it is given again
+	Plan  string                 `json:"plan"`
+	Parts []dispatch.PlannedPart `json:"parts"`
+	// ResultCache is "kept" where the whole answer is remembered: it is given again
 	// if no row has changed.
-	Summary string `json:"summary,omitempty"`
+	ResultCache string `json:"resultCache,omitempty"`
 }
 
 // Explain tells what Run would do, without reading a row.
@@ -185,7 +185,7 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 	var out []Explained
 	for _, p := range plans {
 		if p.Nothing != "" {
-			out = append(out, Explained{Plan: p.Nothing + "\n", Parts: []dispatch.PartInfo{}})
+			out = append(out, Explained{Plan: p.Nothing + "\n", Parts: []dispatch.PlannedPart{}})
 			continue
 		}
 		parts, err := e.cfg.Exec.Explain(ctx, p.Plan, e.merging(q, p))
@@ -197,8 +197,8 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 			text += p.PostFilter.String()
 		}
 		x := Explained{Plan: text, Parts: parts}
-		if e.cfg.Exec.HoldsWhole(p.Plan, way(e.merging(q, p))) {
-			x.Summary = "kept"
+		if e.cfg.Exec.HoldsPlan(p.Plan, aggregationName(e.merging(q, p))) {
+			x.ResultCache = "kept"
 		}
 		out = append(out, x)
 	}

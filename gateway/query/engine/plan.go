@@ -35,14 +35,14 @@ func (e *Engine) runPlan(ctx context.Context, q *query.Query, p planned, node *N
 // answered for all times of its rows, to be kept, and trimmed; unless a time that
 // is not asked for fails the answer.
 func (e *Engine) groups(ctx context.Context, q *query.Query, p planned, node *Node) ([]merge.Group, dispatch.Stats, error) {
-	memory := e.remember(ctx, q, p)
-	if kept, ok := memory.Found().(*remembered); ok {
-		return e.recall(ctx, q, p, kept, node)
+	memory := e.lookupCached(ctx, q, p)
+	if kept, ok := memory.Found().(*cachedGroups); ok {
+		return e.fromCache(ctx, q, p, kept, node)
 	}
 	if memory.Wanted() {
 		groups, stats, err := e.answer(ctx, q, p.untrimmed(), node)
-		if err == nil && stats.Provable() {
-			memory.Keep(newRemembered(groups, stats))
+		if err == nil && stats.CacheComplete() {
+			memory.Store(newCachedGroups(groups, stats))
 		}
 		if err == nil {
 			groups = trimmed(groups, p.Plan)
@@ -68,10 +68,10 @@ func pointsIn(groups []merge.Group) (n int) {
 func (e *Engine) answer(ctx context.Context, q *query.Query, p planned, node *Node) ([]merge.Group, dispatch.Stats, error) {
 	how := e.merging(q, p)
 	groups, stats, err := e.mergePlan(ctx, q, p, how, node)
-	if how != dispatch.Strict && (errors.Is(err, merge.ErrOrder) || tooManyStates(err, stats)) {
+	if how != dispatch.PerSeries && (errors.Is(err, merge.ErrOrder) || tooManyStates(err, stats)) {
 		e.strict.note(p.Plan, time.Now())
 		node.add("again with strict parts", 0, map[string]any{"reason": err.Error()})
-		groups, stats, err = e.mergePlan(ctx, q, p, dispatch.Strict, node)
+		groups, stats, err = e.mergePlan(ctx, q, p, dispatch.PerSeries, node)
 	}
 	return groups, stats, err
 }
@@ -83,7 +83,7 @@ func tooManyStates(err error, stats dispatch.Stats) bool {
 }
 
 // mergePlan executes a plan and merges what its parts answer.
-func (e *Engine) mergePlan(ctx context.Context, q *query.Query, p planned, how dispatch.Merging, node *Node) ([]merge.Group, dispatch.Stats, error) {
+func (e *Engine) mergePlan(ctx context.Context, q *query.Query, p planned, how dispatch.Aggregation, node *Node) ([]merge.Group, dispatch.Stats, error) {
 	if err := planPointsOf(ctx).set(0); err != nil { // those of an earlier try are thrown away
 		return nil, dispatch.Stats{}, err
 	}
@@ -100,13 +100,13 @@ func (e *Engine) mergePlan(ctx context.Context, q *query.Query, p planned, how d
 
 // scan executes a plan and collects what its parts return. The merger holds memory
 // until Free, also after an error.
-func (e *Engine) scan(ctx context.Context, q *query.Query, p planned, how dispatch.Merging, node *Node) (*merge.Merger, dispatch.Stats, error) {
+func (e *Engine) scan(ctx context.Context, q *query.Query, p planned, how dispatch.Aggregation, node *Node) (*merge.Merger, dispatch.Stats, error) {
 	if e.cfg.Budget != nil {
 		ctx = operator.WithBudget(ctx, e.cfg.Budget(ctx, q, p.sub))
 	}
 	m := merge.New(p.Plan, e.keep(ctx, p))
 	m.Within(bounds(ctx))
-	if how == dispatch.Partial {
+	if how == dispatch.PartialAggregation {
 		m.AllowRounding()
 	}
 	if q.AllowPartial {
@@ -115,7 +115,7 @@ func (e *Engine) scan(ctx context.Context, q *query.Query, p planned, how dispat
 		ctx = inner
 	}
 	ran := node.begin("run")
-	stats, err := e.cfg.Exec.RunWith(ctx, p.Plan, dispatch.Options{Merging: how, AllowMissing: q.AllowPartial, Trace: node != nil},
+	stats, err := e.cfg.Exec.RunWith(ctx, p.Plan, dispatch.Options{Aggregation: how, AllowMissing: q.AllowPartial, Trace: node != nil},
 		func(part scanplan.KeyRange, records []batch.Record) error {
 			for _, r := range records {
 				if err := m.Add(part, r); err != nil {
@@ -124,7 +124,7 @@ func (e *Engine) scan(ctx context.Context, q *query.Query, p planned, how dispat
 			}
 			return nil
 		})
-	ran(attributes(stats)).parts(stats.Tried)
+	ran(attributes(stats)).parts(stats.Trace)
 	return m, stats, err
 }
 
@@ -165,14 +165,14 @@ func leaveTime(ctx context.Context) (context.Context, context.CancelFunc) {
 // merging is how the parts of a plan may answer. Names that row keys cannot
 // express are looked at series by series, and of an answer that may be
 // incomplete nothing can be done twice.
-func (e *Engine) merging(q *query.Query, p planned) dispatch.Merging {
+func (e *Engine) merging(q *query.Query, p planned) dispatch.Aggregation {
 	switch {
 	case p.PostFilter != nil, q.AllowPartial:
-		return dispatch.Strict
+		return dispatch.PerSeries
 	case q.Mode != "":
-		return dispatch.Merging(q.Mode)
+		return dispatch.Aggregation(q.Mode)
 	case e.strict.has(p.Plan, time.Now()):
-		return dispatch.Strict
+		return dispatch.PerSeries
 	}
 	return dispatch.Auto
 }

@@ -41,7 +41,7 @@ func (e *Engine) narrow(ctx context.Context, c *plan.Compiled) error {
 		if err != nil {
 			return err
 		}
-		keep, err := e.judge(ctx, c.PostFilter, tags)
+		keep, err := e.keepByNames(ctx, c.PostFilter, tags)
 		var nameless *uid.NoSuchIDError
 		if err != nil && !errors.As(err, &nameless) {
 			return err

@@ -82,7 +82,7 @@ func (n *Node) add(name string, took time.Duration, attributes map[string]any) *
 }
 
 // parts adds the attempts at a run's parts.
-func (n *Node) parts(tried []dispatch.Tried) {
+func (n *Node) parts(tried []dispatch.Attempt) {
 	if n == nil {
 		return
 	}
@@ -91,8 +91,8 @@ func (n *Node) parts(tried []dispatch.Tried) {
 			"range":  [2]string{hex.EncodeToString(t.Range.Start), hex.EncodeToString(t.Range.Stop)},
 			"region": t.Region, "server": t.Place, "mode": t.Mode.String(), "accepted": t.Accepted, "stats": t.Stats,
 		}
-		if s := summaryOf(t.Stats); s != "" {
-			a["summary"] = s
+		if s := cacheOutcome(t.Stats); s != "" {
+			a["resultCache"] = s
 		}
 		if t.Bytes > 0 {
 			a["estimatedBytes"] = t.Bytes
@@ -114,14 +114,14 @@ func (n *Node) parts(tried []dispatch.Tried) {
 	}
 }
 
-// summaryOf tells what a remembered answer had to do with a part, "" if nothing.
-func summaryOf(s operator.Stats) string {
+// cacheOutcome tells what a remembered answer had to do with a part, "" if nothing.
+func cacheOutcome(s operator.Stats) string {
 	switch {
-	case s.SummaryHits > 0:
+	case s.CacheHits > 0:
 		return "answered from memory: no row has changed"
-	case s.SummaryKept > 0:
+	case s.CacheStored > 0:
 		return "kept"
-	case s.SummaryChanged > 0:
+	case s.CacheChanged > 0:
 		return "read: rows may have changed"
 	}
 	return ""
@@ -130,7 +130,7 @@ func summaryOf(s operator.Stats) string {
 func attributes(s dispatch.Stats) map[string]any {
 	return map[string]any{
 		"parts": s.Parts, "remote": s.Remote, "partial": s.Partial, "attempts": s.Attempts, "discarded": s.Discarded,
-		"rows": s.Rows, "cells": s.Cells, "bytesScanned": s.Bytes, "bytesShipped": s.ShippedBytes, "points": s.Points, "summaries": s.SummaryHits,
+		"rows": s.Rows, "cells": s.Cells, "bytesScanned": s.Bytes, "bytesShipped": s.ShippedBytes, "points": s.Points, "cacheHits": s.CacheHits,
 	}
 }
 

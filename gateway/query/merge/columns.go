@@ -132,7 +132,7 @@ func (c *columns) downsampled(segments []*segment) (s aggregate.Series, err erro
 		s.Time = times // one for all series
 	}
 	if c.rate != nil {
-		outTimes, outValues := c.times.take(len(times))[:0], c.values.take(len(times))[:0]
+		outTimes, outValues := c.times.alloc(len(times))[:0], c.values.alloc(len(times))[:0]
 		s.Time, s.Value, err = rate.Doubles(c.rate, times, values, outTimes, outValues)
 		c.start(&s, times)
 		return s, err
@@ -169,7 +169,7 @@ func (c *columns) feed(s *segment) {
 // rates makes rates of a span's points.
 func (c *columns) rates(segments []*segment) (s aggregate.Series, err error) {
 	p := c.joined(segments)
-	outTimes, outValues := c.times.take(p.Len())[:0], c.values.take(p.Len())[:0]
+	outTimes, outValues := c.times.alloc(p.Len())[:0], c.values.alloc(p.Len())[:0]
 	s.Time, s.Value, err = rate.Points(c.rate, p, outTimes, outValues)
 	c.start(&s, p.Time)
 	return s, err
@@ -204,7 +204,7 @@ func (c *columns) stored(segments []*segment) aggregate.Series {
 	for _, s := range segments {
 		n += s.raw.Len()
 	}
-	out := aggregate.Series{Time: c.times.take(n), Bits: c.bits.take(n), Float: c.floats.take(n)}
+	out := aggregate.Series{Time: c.times.alloc(n), Bits: c.bits.alloc(n), Float: c.floats.alloc(n)}
 	n = 0
 	for _, s := range segments {
 		copy(out.Time[n:], s.raw.Time)

@@ -64,7 +64,7 @@ const checkSpans = 256
 // members is one group to be.
 type members struct {
 	key   []byte
-	spans []*span
+	spans []*seriesData
 }
 
 // points is the number of stored points of all members.
@@ -77,7 +77,7 @@ func (ms *members) points() (n int) {
 
 // group deals spans in span order out to their groups; those that lack a key
 // of the plan's GroupBy are dropped.
-func (m *Merger) group(spans []*span) ([]members, error) {
+func (m *Merger) group(spans []*seriesData) ([]members, error) {
 	var groups []members
 	index := map[string]int{}
 	for i, sp := range spans {
@@ -106,7 +106,7 @@ func (m *Merger) group(spans []*span) ([]members, error) {
 const groupBytes = 200
 
 // key is the group of a span, false if it lacks one of the tag keys.
-func (m *Merger) key(sp *span) (key []byte, ok bool) {
+func (m *Merger) key(sp *seriesData) (key []byte, ok bool) {
 	return m.plan.AppendGroupKey(nil, sp.id)
 }
 
@@ -132,7 +132,7 @@ func (m *Merger) newAggregation() (*aggregation, error) {
 	a := &aggregation{m: m, fn: fn, folder: aggregate.Group{Guard: m}, query: aggregate.Query{From: p.From, To: p.To, Start: p.Start, End: p.End, Rate: p.Rate != nil, Fix: p.Fix}}
 	if len(m.states) > 0 {
 		buckets := (p.To - p.From) * 1000 / p.Downsample.Interval
-		if err := m.grow(buckets * 2 * stateBytes); err != nil {
+		if err := m.grow(buckets * 2 * partialBytes); err != nil {
 			return nil, err
 		}
 		a.joiner = m.newJoiner(fn)
@@ -214,7 +214,7 @@ func (a *aggregation) filled() bool {
 // fits counts the points of a filled group, or a few less, before anything is
 // filled: two stored points and a long time can make billions.
 func (a *aggregation) fits(ms members) error {
-	if !a.filled() || !slices.ContainsFunc(ms.spans, func(sp *span) bool { return sp.hasData }) {
+	if !a.filled() || !slices.ContainsFunc(ms.spans, func(sp *seriesData) bool { return sp.hasData }) {
 		return nil
 	}
 	p := a.m.plan

@@ -27,7 +27,7 @@ var ErrOrder = errors.New("merge: states of parts do not add up to the same bits
 type joiner struct {
 	m       *Merger
 	fn      *aggregate.Function
-	sharing aggregate.Sharing
+	sharing aggregate.Mergeability
 	grid    []int64
 	strict  map[string][][2]int // by salt: stretches of the grid without states
 	fill    bool
@@ -46,7 +46,7 @@ type joiner struct {
 func (m *Merger) newJoiner(fn *aggregate.Function) *joiner {
 	p := m.plan
 	j := &joiner{m: m, fn: fn, strict: map[string][][2]int{}}
-	j.sharing, _ = fn.Sharing()
+	j.sharing, _ = fn.Mergeability()
 	for t := p.From * 1000; t < p.To*1000; t += p.Downsample.Interval {
 		j.grid = append(j.grid, t)
 	}

@@ -20,7 +20,7 @@ type memory struct {
 
 // segment copies a row of a batch.
 func (m *memory) segment(part string, s *batch.Series) *segment {
-	c := &m.segments.take(1)[0]
+	c := &m.segments.alloc(1)[0]
 	c.part = part
 	if len(s.Time) > 0 {
 		c.time, c.value = m.buckets.of(s.Time, m.times.copy), m.values.copy(s.Value)
@@ -59,8 +59,8 @@ const (
 	slabLargest = 32 << 10
 )
 
-// take returns n zero elements.
-func (s *slab[T]) take(n int) []T {
+// alloc returns n zero elements.
+func (s *slab[T]) alloc(n int) []T {
 	if n > len(s.free) {
 		s.size = min(max(slabLeast, 2*s.size), slabLargest)
 		s.free = make([]T, max(n, s.size))
@@ -71,7 +71,7 @@ func (s *slab[T]) take(n int) []T {
 }
 
 func (s *slab[T]) copy(from []T) []T {
-	to := s.take(len(from))
+	to := s.alloc(len(from))
 	copy(to, from)
 	return to
 }
@@ -94,9 +94,9 @@ func (a *arena[T]) reserve(n int) {
 	}
 }
 
-// take returns n elements. What does not fit the chunk begins a larger one,
+// alloc returns n elements. What does not fit the chunk begins a larger one,
 // which stays for the next group.
-func (a *arena[T]) take(n int) []T {
+func (a *arena[T]) alloc(n int) []T {
 	if a.used+n > len(a.chunk) {
 		a.chunk, a.used = make([]T, max(n, arenaChunk, len(a.chunk)*3/2)), 0
 	}
@@ -106,7 +106,7 @@ func (a *arena[T]) take(n int) []T {
 }
 
 func (a *arena[T]) copy(s []T) []T {
-	c := a.take(len(s))
+	c := a.alloc(len(s))
 	copy(c, s)
 	return c
 }

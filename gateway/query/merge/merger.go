@@ -41,10 +41,10 @@ type Merger struct {
 	fn   *aggregate.Function // nil of a name that is none
 	keep func(span []byte) (bool, error)
 
-	spans  map[string]*span
-	kept   []*span      // those of spans that the name filter keeps, as first met
-	last   *span        // found last, nil before
-	states []*statePart // ascending; of parts that are not strict
+	spans  map[string]*seriesData
+	kept   []*seriesData  // those of spans that the name filter keeps, as first met
+	last   *seriesData    // found last, nil before
+	states []*partialPart // ascending; of parts that are not strict
 	// rounding allows states to be added in any order; doubt is set when an
 	// answer cannot be made of them at all.
 	rounding, doubt bool
@@ -69,14 +69,14 @@ type Bounds struct {
 	Points func(n int) error
 }
 
-// span is one series under one salt.
-type span struct {
+// seriesData is one series under one salt.
+type seriesData struct {
 	id      []byte // salt, metric, tags; nil if the name filter drops it
 	hasData bool
 	points  int // stored points among what was added
 	// The chain of what was added, in order of arrival.
 	first, last *segment
-	after       *span // that was found behind it the last time
+	after       *seriesData // that was found behind it the last time
 }
 
 // segment is what one row of a batch says of a span: a stretch of it in time.
@@ -107,7 +107,7 @@ const (
 // once for each span, by Add.
 func New(plan *scanplan.Plan, keep func(span []byte) (bool, error)) *Merger {
 	fn, _ := aggregate.Lookup(plan.Aggregator)
-	return &Merger{plan: plan, fn: fn, keep: keep, spans: map[string]*span{}}
+	return &Merger{plan: plan, fn: fn, keep: keep, spans: map[string]*seriesData{}}
 }
 
 // Within sets the bounds to work in; it comes before the first Add.
@@ -125,7 +125,7 @@ func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
 		return err
 	}
 	if batch.IsPartial(rec) {
-		return m.addStates(part, rec)
+		return m.addPartials(part, rec)
 	}
 	r, err := batch.NewSeriesReader(rec)
 	if err != nil {
@@ -144,7 +144,7 @@ func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
 		if sp.id == nil {
 			continue
 		}
-		if err := m.take(&s); err != nil {
+		if err := m.addSeries(&s); err != nil {
 			return err
 		}
 		sp.hasData = sp.hasData || hasData(&s)
@@ -164,7 +164,7 @@ func hasData(s *batch.Series) bool {
 // find returns the entry of a span, and asks the name filter about a new one. All
 // parts list their spans in one order, so it mostly is the one that followed the
 // last time.
-func (m *Merger) find(id []byte) (sp *span, err error) {
+func (m *Merger) find(id []byte) (sp *seriesData, err error) {
 	if m.last != nil {
 		if sp = m.last.after; sp != nil && sp.id != nil && bytes.Equal(sp.id, id) {
 			m.last = sp
@@ -173,7 +173,7 @@ func (m *Merger) find(id []byte) (sp *span, err error) {
 	}
 	sp, ok := m.spans[string(id)]
 	if !ok {
-		if sp, err = m.newSpan(id); err != nil {
+		if sp, err = m.newSeries(id); err != nil {
 			return nil, err
 		}
 	}
@@ -184,7 +184,7 @@ func (m *Merger) find(id []byte) (sp *span, err error) {
 	return sp, nil
 }
 
-func (m *Merger) newSpan(id []byte) (*span, error) {
+func (m *Merger) newSeries(id []byte) (*seriesData, error) {
 	keep := true
 	if m.keep != nil {
 		var err error
@@ -192,7 +192,7 @@ func (m *Merger) newSpan(id []byte) (*span, error) {
 			return nil, err
 		}
 	}
-	sp := &span{}
+	sp := &seriesData{}
 	if keep {
 		sp.id = m.memory.bytes.copy(id)
 		m.kept = append(m.kept, sp)
@@ -201,8 +201,8 @@ func (m *Merger) newSpan(id []byte) (*span, error) {
 	return sp, m.grow(int64(2*len(id)) + spanBytes)
 }
 
-// take counts the memory of a row.
-func (m *Merger) take(s *batch.Series) error {
+// addSeries counts the memory of a row.
+func (m *Merger) addSeries(s *batch.Series) error {
 	n := int64(segmentBytes + len(s.Time)*bucketBytes + s.Raw.Len()*pointBytes)
 	for _, note := range s.Notes {
 		n += int64(len(note))
@@ -256,7 +256,7 @@ func (m *Merger) points(n int) error {
 }
 
 // add appends a segment to the chain.
-func (sp *span) add(s *segment) {
+func (sp *seriesData) add(s *segment) {
 	if sp.first == nil {
 		sp.first = s
 	} else {
@@ -267,7 +267,7 @@ func (sp *span) add(s *segment) {
 
 // joined returns the segments of a span in time order, which is that of their
 // parts' keys and within a part that of arrival; dst is memory to use.
-func (sp *span) joined(dst []*segment) []*segment {
+func (sp *seriesData) joined(dst []*segment) []*segment {
 	sorted := true
 	for s := sp.first; s != nil; s = s.next {
 		sorted = sorted && (len(dst) == 0 || dst[len(dst)-1].part <= s.part)
@@ -280,7 +280,7 @@ func (sp *span) joined(dst []*segment) []*segment {
 }
 
 // ordered returns the spans that have data or annotations, in span order.
-func (m *Merger) ordered() []*span {
-	slices.SortFunc(m.kept, func(a, b *span) int { return bytes.Compare(a.id, b.id) })
+func (m *Merger) ordered() []*seriesData {
+	slices.SortFunc(m.kept, func(a, b *seriesData) int { return bytes.Compare(a.id, b.id) })
 	return m.kept
 }

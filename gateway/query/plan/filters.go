@@ -87,7 +87,7 @@ func arrange(states []filterState, limit int) []keyFilters {
 		if len(keys) == 0 || !bytes.Equal(keys[len(keys)-1].tagk, run[0].tagk) {
 			keys = append(keys, keyFilters{tagk: run[0].tagk})
 		}
-		total = keys[len(keys)-1].take(run, total, limit)
+		total = keys[len(keys)-1].takeRun(run, total, limit)
 	}
 	return keys
 }
@@ -109,8 +109,8 @@ func intersect(states []filterState) (keys []keyFilters) {
 	return keys
 }
 
-// take lets filters that are looked at together take effect.
-func (k *keyFilters) take(run []filterState, total, limit int) int {
+// takeRun lets filters that are looked at together take effect.
+func (k *keyFilters) takeRun(run []filterState, total, limit int) int {
 	var union []encoding.UID
 	for _, s := range run {
 		k.groupBy = k.groupBy || s.filter.GroupBy

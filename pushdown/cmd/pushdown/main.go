@@ -101,7 +101,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, store.S
 	if err != nil {
 		return nil, nil, err
 	}
-	bytes, err := cfg.SummaryBytes()
+	bytes, err := cfg.ResultCacheBytes()
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
 	}
@@ -112,7 +112,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, store.S
 	heap.Limit(pool.Total() - cfg.OutsideHeap())
 	server, err := server.NewServer(server.Config{
 		Program: program(), Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
-		Allow: allow(tokens), TLS: tls, Summaries: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Log: log,
+		Allow: allow(tokens), TLS: tls, ResultCache: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Log: log,
 	}, st)
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())

@@ -2,7 +2,7 @@
 // a store seeks there instead of looking at every row of the hour. It is pure: it
 // knows keys and no store, and it never decides what is in an answer.
 //
-// # Heads
+// # Prefixes
 //
 // A row key is salt, metric, base time and the series' tag pairs, ascending by
 // tag key. For a wanted tag key k the pairs with smaller keys are the row's head:
@@ -19,7 +19,7 @@
 //	                                      k with larger values, then larger tag keys,
 //	                                      whose rows have no tag k at all
 //
-// What Heads.Append returns is everything else: the wanted stretches h k v … of each
+// What Prefixes.Append returns is everything else: the wanted stretches h k v … of each
 // known head, and all keys between known heads.
 //
 // # Why nothing is missed

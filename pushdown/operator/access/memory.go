@@ -88,9 +88,9 @@ func (s *subject) size(name string) int {
 
 // Known is what a plan can use. It must not be changed.
 type Known struct {
-	// Heads are those of each of the wanted tags, in their order; nil for one
+	// Prefixes are those of each of the wanted tags, in their order; nil for one
 	// whose heads are unknown or too many, and nil altogether.
-	Heads []*Heads
+	Heads []*Prefixes
 	// Few tells that the last part looked at few rows.
 	Few bool
 	// Clean tells that there were no rows between the heads of all wanted tags,
@@ -173,10 +173,10 @@ func (m *Memory) Begin(name string) (Task, bool) {
 		Within: min(max(4*s.walk.Took, leastLearning), mostLearning)}, true
 }
 
-// Learned ends what Begin began. Heads that are too many are nil. To learn
+// Learned ends what Begin began. Prefixes that are too many are nil. To learn
 // again waits for more and more walks, in case that the table changes; not for so
 // many if there was an error, after which heads do not count.
-func (m *Memory) Learned(name string, heads []*Heads, err error) {
+func (m *Memory) Learned(name string, heads []*Prefixes, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.get(name)

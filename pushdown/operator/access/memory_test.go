@@ -15,8 +15,8 @@ import (
 	"downpour/pushdown/process/heap/heaptest"
 )
 
-func heads(n int) *access.Heads {
-	h := access.NewHeads(encoding.DefaultSchema(), encoding.UID{9, 0, 0})
+func heads(n int) *access.Prefixes {
+	h := access.NewPrefixes(encoding.DefaultSchema(), encoding.UID{9, 0, 0})
 	for i := range n {
 		h.Add([]byte{0, 0, 2, 0, byte(i >> 8), byte(i)})
 	}
@@ -48,7 +48,7 @@ func TestMemory(t *testing.T) {
 	begin(true)
 	m.Note("a", walk)
 	begin(false) // somebody is at it
-	m.Learned("a", []*access.Heads{nil, heads(3)}, nil)
+	m.Learned("a", []*access.Prefixes{nil, heads(3)}, nil)
 	if known := m.Look("a"); len(known.Heads) != 2 || known.Heads[0] != nil || known.Heads[1].Len() != 4 || known.Clean {
 		t.Errorf("known is %+v", known)
 	}
@@ -70,11 +70,11 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Heads of all wanted tags are all there are, until a walk shows otherwise; those of
+// Prefixes of all wanted tags are all there are, until a walk shows otherwise; those of
 // one learning join those of another, if that is not too much.
 func TestMemory_clean(t *testing.T) {
 	m := access.NewMemory()
-	m.Learned("a", []*access.Heads{heads(3), heads(5)}, nil)
+	m.Learned("a", []*access.Prefixes{heads(3), heads(5)}, nil)
 	few := access.Walk{To: 3600, Ranges: 20, Looked: 30, Wanted: 1}
 	if m.Note("a", few); !m.Look("a").Clean {
 		t.Error("not clean after a few rows")
@@ -82,11 +82,11 @@ func TestMemory_clean(t *testing.T) {
 	if m.Note("a", access.Walk{To: 3600, Ranges: 20, Looked: 6000, Wanted: 1}); m.Look("a").Clean {
 		t.Error("clean after many rows")
 	}
-	m.Learned("a", []*access.Heads{heads(8), nil}, nil)
+	m.Learned("a", []*access.Prefixes{heads(8), nil}, nil)
 	if known := m.Look("a"); known.Clean || known.Heads[0].Len() != 9 || known.Heads[1].Len() != 6 {
 		t.Errorf("known is %+v", known)
 	}
-	m.Learned("a", []*access.Heads{heads(250), heads(2)}, nil)
+	m.Learned("a", []*access.Prefixes{heads(250), heads(2)}, nil)
 	if known := m.Look("a"); !known.Clean || known.Heads[0].Len() != 251 || known.Heads[1].Len() != 6 {
 		t.Errorf("known is %+v", known)
 	}
@@ -103,7 +103,7 @@ func TestMemory_fault(t *testing.T) {
 		}
 	}
 	walk(true)
-	m.Learned("a", []*access.Heads{heads(1)}, io.ErrUnexpectedEOF)
+	m.Learned("a", []*access.Prefixes{heads(1)}, io.ErrUnexpectedEOF)
 	if m.Look("a").Heads != nil {
 		t.Error("heads of a failure are known")
 	}
@@ -143,7 +143,7 @@ func TestMemory_nilAndMany(t *testing.T) {
 				m.Note(name, access.Walk{To: 3600, Looked: 1000})
 				m.Look(name)
 				if _, ok := m.Begin(name); ok {
-					m.Learned(name, []*access.Heads{heads(i % 5)}, nil)
+					m.Learned(name, []*access.Prefixes{heads(i % 5)}, nil)
 				}
 			}
 		})
@@ -175,8 +175,8 @@ func TestSubject(t *testing.T) {
 
 // So are its bytes, where subjects have very many heads.
 func TestMemory_bytes(t *testing.T) {
-	long := func() *access.Heads {
-		h := access.NewHeads(encoding.DefaultSchema(), encoding.UID{9, 0, 0})
+	long := func() *access.Prefixes {
+		h := access.NewPrefixes(encoding.DefaultSchema(), encoding.UID{9, 0, 0})
 		for i := range access.MaxHeads - 1 {
 			tags := make([]byte, 60)
 			tags[2], tags[3] = byte(i>>8)+1, byte(i)
@@ -187,7 +187,7 @@ func TestMemory_bytes(t *testing.T) {
 	m := access.NewMemory()
 	before := heaptest.InUse()
 	for i := range 600 {
-		m.Learned(fmt.Sprint(i), []*access.Heads{long(), long()}, nil)
+		m.Learned(fmt.Sprint(i), []*access.Prefixes{long(), long()}, nil)
 		if len(m.Look(fmt.Sprint(i)).Heads) != 2 {
 			t.Fatalf("subject %d is not remembered", i)
 		}

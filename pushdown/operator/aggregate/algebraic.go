@@ -6,8 +6,8 @@ import "math"
 // division truncates toward zero. Source: Aggregators.Avg.
 var (
 	avgScalar = scalar{0, updateSum, valueAvg, true}
-	avgDouble = fold[float64]{resetA(0), addSum, finishAvg}
-	avgLong   = fold[int64]{resetAvgLong, addAvgLong, finishAvgLong}
+	avgDouble = columnFunctions[float64]{resetA(0), addSum, finishAvg}
+	avgLong   = columnFunctions[int64]{resetAvgLong, addAvgLong, finishAvgLong}
 )
 
 // valueAvg of no value is 0/0, which is NaN, as it should be.
@@ -43,8 +43,8 @@ func finishAvgLong(c *columns, out []int64) {
 // The integer path computes in doubles and truncates. Source: Aggregators.StdDev.
 var (
 	devScalar = scalar{0, updateDev, func(s *State) float64 { return deviation(s.n, s.b) }, false}
-	devDouble = fold[float64]{resetDev, addDev, finishDev}
-	devLong   = fold[int64]{resetDev, addDevLong, finishDevLong}
+	devDouble = columnFunctions[float64]{resetDev, addDev, finishDev}
+	devLong   = columnFunctions[int64]{resetDev, addDevLong, finishDevLong}
 )
 
 // welford adds v to a mean and a sum of squared distances, as value n.

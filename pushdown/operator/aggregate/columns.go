@@ -14,8 +14,8 @@ type columns struct {
 	rows  []int64
 }
 
-// fold is a function of a group over values of one type, as verbs on columns.
-type fold[T int64 | float64] struct {
+// columnFunctions is a function of a group over values of one type, as verbs on columns.
+type columnFunctions[T int64 | float64] struct {
 	// reset makes size accumulators, for at most c.width values each.
 	reset func(c *columns, size int)
 	// add gives value k to the accumulator at+k. Calls come in span order.

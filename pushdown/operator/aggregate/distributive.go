@@ -6,8 +6,8 @@ import "math"
 // Sums over integers wrap. Source: Aggregators.Sum.
 var (
 	sumScalar = scalar{0, updateSum, valueSum, true}
-	sumDouble = fold[float64]{resetA(0), addSum, finishSum}
-	sumLong   = fold[int64]{resetI(0), addSumLong, finishI}
+	sumDouble = columnFunctions[float64]{resetA(0), addSum, finishSum}
+	sumLong   = columnFunctions[int64]{resetI(0), addSumLong, finishI}
 )
 
 func updateSum(s *State, values []float64) {
@@ -60,8 +60,8 @@ func finishI(c *columns, out []int64) { copy(out, c.i) }
 // Source: Aggregators.SquareSum.
 var (
 	squareScalar = scalar{0, updateSquare, valueSum, false}
-	squareDouble = fold[float64]{resetA(0), addSquare, finishSum}
-	squareLong   = fold[int64]{resetI(0), addSquareLong, finishI}
+	squareDouble = columnFunctions[float64]{resetA(0), addSquare, finishSum}
+	squareLong   = columnFunctions[int64]{resetI(0), addSquareLong, finishI}
 )
 
 func updateSquare(s *State, values []float64) {
@@ -95,12 +95,12 @@ func addSquareLong(c *columns, at int, values []int64) {
 // from which the search began is NaN. Source: Aggregators.Min, Aggregators.Max.
 var (
 	minScalar = scalar{math.Inf(1), updateMin, valueMin, false}
-	minDouble = fold[float64]{resetA(math.Inf(1)), addMin, finishMin}
-	minLong   = fold[int64]{resetI(math.MaxInt64), addMinLong, finishI}
+	minDouble = columnFunctions[float64]{resetA(math.Inf(1)), addMin, finishMin}
+	minLong   = columnFunctions[int64]{resetI(math.MaxInt64), addMinLong, finishI}
 
 	maxScalar = scalar{math.Inf(-1), updateMax, valueMax, false}
-	maxDouble = fold[float64]{resetA(math.Inf(-1)), addMax, finishMax}
-	maxLong   = fold[int64]{resetI(math.MinInt64), addMaxLong, finishI}
+	maxDouble = columnFunctions[float64]{resetA(math.Inf(-1)), addMax, finishMax}
+	maxLong   = columnFunctions[int64]{resetI(math.MinInt64), addMaxLong, finishI}
 )
 
 func updateMin(s *State, values []float64) {
@@ -180,8 +180,8 @@ func addMaxLong(c *columns, at int, values []int64) {
 // Products do not skip NaN. Source: Aggregators.Multiply.
 var (
 	multScalar = scalar{1, updateMult, func(s *State) float64 { return s.a }, false}
-	multDouble = fold[float64]{resetA(1), addMult, finishA}
-	multLong   = fold[int64]{resetI(1), addMultLong, finishI}
+	multDouble = columnFunctions[float64]{resetA(1), addMult, finishA}
+	multLong   = columnFunctions[int64]{resetI(1), addMultLong, finishI}
 )
 
 func updateMult(s *State, values []float64) {
@@ -210,8 +210,8 @@ func addMultLong(c *columns, at int, values []int64) {
 // the zeros of members that are between two points. Source: Aggregators.Count.
 var (
 	countScalar = scalar{0, updateCount, func(s *State) float64 { return float64(s.n) }, false}
-	countDouble = fold[float64]{resetN, addCount, finishCount}
-	countLong   = fold[int64]{resetN, addCountLong, finishCountLong}
+	countDouble = columnFunctions[float64]{resetN, addCount, finishCount}
+	countLong   = columnFunctions[int64]{resetN, addCountLong, finishCountLong}
 )
 
 func updateCount(s *State, values []float64) {

@@ -64,8 +64,8 @@ type Function struct {
 	Interpolation Interpolation
 
 	scalar scalar
-	double fold[float64]
-	long   fold[int64]
+	double columnFunctions[float64]
+	long   columnFunctions[int64]
 }
 
 // scalar is a function over doubles as verbs on a State.

@@ -211,7 +211,7 @@ func (g *Group) block(f *Function, method Interpolation, block []int64, kind typ
 }
 
 // addOwn adds a member's points inside the block, each at its own time.
-func addOwn[T int64 | float64](f fold[T], c *columns, m *member, block []int64, own []T) {
+func addOwn[T int64 | float64](f columnFunctions[T], c *columns, m *member, block []int64, own []T) {
 	for k, at := m.next, m.at; k < m.end; k, at = k+1, at+1 {
 		for block[at] != m.time[k] {
 			at++
@@ -222,7 +222,7 @@ func addOwn[T int64 | float64](f fold[T], c *columns, m *member, block []int64, 
 
 // pass walks the members in span order, adds what each contributes to the
 // block's accumulators, and computes the results. Its errors are the guard's.
-func pass[T int64 | float64](g *Group, s *scratch[T], f fold[T], p policy[T], block []int64, values func(*member) []T) error {
+func pass[T int64 | float64](g *Group, s *scratch[T], f columnFunctions[T], p policy[T], block []int64, values func(*member) []T) error {
 	c := &g.columns
 	f.reset(c, len(block))
 	s.contribution = sized(s.contribution, len(block), 0)

@@ -62,12 +62,12 @@ func (c *columns) gathered(t int) []int64 { return c.rows[t*c.width:][:c.n[t]] }
 // Source: Aggregators.Median.
 var (
 	medianScalar = scalar{0, updateGather, func(s *State) float64 { return median(s.keys) }, false}
-	medianDouble = fold[float64]{resetGather, addGather, func(c *columns, out []float64) {
+	medianDouble = columnFunctions[float64]{resetGather, addGather, func(c *columns, out []float64) {
 		for t := range out {
 			out[t] = median(c.gathered(t))
 		}
 	}}
-	medianLong = fold[int64]{resetGather, addGatherLong, func(c *columns, out []int64) {
+	medianLong = columnFunctions[int64]{resetGather, addGatherLong, func(c *columns, out []int64) {
 		for t := range out {
 			values := c.gathered(t)
 			out[t] = kth(values, len(values)/2)
@@ -105,12 +105,12 @@ func percentile(name scanplan.Aggregator, p float64, long estimate) Function {
 	q := p / 100 // divided in doubles, as the reference does: not quite 0.999
 	return Function{name, Holistic, LERP,
 		scalar{0, updateGather, func(s *State) float64 { return quantile(s.keys, fromKey, q, legacy) }, false},
-		fold[float64]{resetGather, addGather, func(c *columns, out []float64) {
+		columnFunctions[float64]{resetGather, addGather, func(c *columns, out []float64) {
 			for t := range out {
 				out[t] = quantile(c.gathered(t), fromKey, q, legacy)
 			}
 		}},
-		fold[int64]{resetGather, addGatherLong, func(c *columns, out []int64) {
+		columnFunctions[int64]{resetGather, addGatherLong, func(c *columns, out []int64) {
 			for t := range out {
 				out[t] = truncate(quantile(c.gathered(t), fromLong, q, long))
 			}

@@ -225,7 +225,7 @@ func (m *member) toDouble(a *arena) {
 	if m.double != nil {
 		return
 	}
-	m.double = a.take(len(m.time))
+	m.double = a.alloc(len(m.time))
 	for i, v := range m.long {
 		m.double[i] = float64(v)
 		if m.float[i] {
@@ -276,9 +276,9 @@ const arenaChunk = 16 << 10
 
 func (a *arena) reset() { a.used = 0 }
 
-// take returns n doubles. What does not fit the chunk gets a new one, which
+// alloc returns n doubles. What does not fit the chunk gets a new one, which
 // stays for the next group.
-func (a *arena) take(n int) []float64 {
+func (a *arena) alloc(n int) []float64 {
 	if a.used+n > len(a.chunk) {
 		a.chunk, a.used = make([]float64, max(n, arenaChunk, 2*len(a.chunk))), 0
 	}

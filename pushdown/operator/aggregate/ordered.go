@@ -7,8 +7,8 @@ import "math"
 // there is another; a is the first, b the last. Source: Aggregators.Diff.
 var (
 	diffScalar = scalar{0, updateDiff, func(s *State) float64 { return difference(s.n, s.a, s.b) }, false}
-	diffDouble = fold[float64]{resetDev, addDiff, finishDiff}
-	diffLong   = fold[int64]{resetDiffLong, addDiffLong, finishDiffLong}
+	diffDouble = columnFunctions[float64]{resetDev, addDiff, finishDiff}
+	diffLong   = columnFunctions[int64]{resetDiffLong, addDiffLong, finishDiffLong}
 )
 
 func updateDiff(s *State, values []float64) {
@@ -74,12 +74,12 @@ func finishDiffLong(c *columns, out []int64) {
 // first and last keep NaN. Source: Aggregators.First, Aggregators.Last.
 var (
 	firstScalar = scalar{0, updateFirst, func(s *State) float64 { return s.a }, false}
-	firstDouble = fold[float64]{resetA(0), addFirst, finishA}
-	firstLong   = fold[int64]{resetAvgLong, addFirstLong, finishI}
+	firstDouble = columnFunctions[float64]{resetA(0), addFirst, finishA}
+	firstLong   = columnFunctions[int64]{resetAvgLong, addFirstLong, finishI}
 
 	lastScalar = scalar{0, updateLast, func(s *State) float64 { return s.a }, false}
-	lastDouble = fold[float64]{resetA(0), addLast, finishA}
-	lastLong   = fold[int64]{resetI(0), addLastLong, finishI}
+	lastDouble = columnFunctions[float64]{resetA(0), addLast, finishA}
+	lastLong   = columnFunctions[int64]{resetI(0), addLastLong, finishI}
 )
 
 func updateFirst(s *State, values []float64) {

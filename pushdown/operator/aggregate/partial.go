@@ -2,9 +2,9 @@ package aggregate
 
 import "math"
 
-// Sharing says what of a function can be computed in parts, each of which knows
+// Mergeability says what of a function can be computed in parts, each of which knows
 // some of a group's series and some of their hours.
-type Sharing struct {
+type Mergeability struct {
 	// AnyOrder: states of several parts at one time merge to the same bits as
 	// the values themselves do, in whatever order.
 	AnyOrder bool
@@ -21,7 +21,7 @@ type Sharing struct {
 	SkipsNaN bool
 }
 
-// sharings is the table of what is shipped as states of a group, one for each
+// mergeabilities is the table of what is shipped as states of a group, one for each
 // time, instead of values of each series. A function that is not in it needs all
 // values of a time at once; so does a group of rates, of stored points, and of
 // buckets that reach over rows. They are shipped series by series.
@@ -35,7 +35,7 @@ type Sharing struct {
 //	dev                        n, mean, squares  line: order matters
 //	mult                       product           line: order matters
 //	first, last, diff          by span order     order matters
-var sharings = map[string]Sharing{
+var mergeabilities = map[string]Mergeability{
 	"sum":       {SkipsNaN: true, Proven: true},
 	"pfsum":     {SkipsNaN: true, Proven: true},
 	"avg":       {SkipsNaN: true, Proven: true},
@@ -53,15 +53,15 @@ var sharings = map[string]Sharing{
 	"diff":      {InOrder: true},
 }
 
-// Sharing tells how the function can be computed in parts, false if it cannot.
-func (f *Function) Sharing() (Sharing, bool) {
-	s, ok := sharings[string(f.Name)]
+// Mergeability tells how the function can be computed in parts, false if it cannot.
+func (f *Function) Mergeability() (Mergeability, bool) {
+	s, ok := mergeabilities[string(f.Name)]
 	return s, ok
 }
 
-// Shared tells whether the function can be computed in parts.
-func (f *Function) Shared() bool {
-	_, ok := f.Sharing()
+// Mergeable tells whether the function can be computed in parts.
+func (f *Function) Mergeable() bool {
+	_, ok := f.Mergeability()
 	return ok
 }
 
@@ -84,7 +84,7 @@ func (f *Function) NewPartial(size int) *Partial {
 	if p.N == nil {
 		p.N = make([]int32, size)
 	}
-	if s, _ := f.Sharing(); s.Proven {
+	if s, _ := f.Mergeability(); s.Proven {
 		p.Proof = newProof(size)
 	}
 	return p

@@ -67,7 +67,7 @@ func (u *timeline) fold() error {
 	if err := u.guard.Check(); err != nil {
 		return err
 	}
-	room, err := u.take(len(a.times) + len(b.times))
+	room, err := u.alloc(len(a.times) + len(b.times))
 	if err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ func (u *timeline) fold() error {
 	return nil
 }
 
-// take returns memory for n times.
-func (u *timeline) take(n int) ([]int64, error) {
+// alloc returns memory for n times.
+func (u *timeline) alloc(n int) ([]int64, error) {
 	for i, s := range u.free {
 		if cap(s) >= n {
 			u.free = slices.Delete(u.free, i, i+1)

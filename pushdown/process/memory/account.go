@@ -77,7 +77,7 @@ func (a *Account) Reserve(ctx context.Context, n int64) error {
 		err = a.heavy(ctx)
 	}
 	if err == nil {
-		err = a.pool.take(ctx, a, taken)
+		err = a.pool.reserve(ctx, a, taken)
 	}
 
 	a.mu.Lock()
@@ -176,8 +176,8 @@ func (a *Account) Close() {
 	a.trim()
 }
 
-// take takes n bytes from the pool for an account, or waits for them.
-func (p *Pool) take(ctx context.Context, a *Account, n int64) error {
+// reserve takes n bytes from the pool for an account, or waits for them.
+func (p *Pool) reserve(ctx context.Context, a *Account, n int64) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

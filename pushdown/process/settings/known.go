@@ -26,6 +26,10 @@ var gatewayOnly = []string{
 	"DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_PUSHDOWN", "DOWNPOUR_SELF_METRICS", "DOWNPOUR_ALLOW_ORIGINS", "DOWNPOUR_PROFILING",
 }
 
+// renamed tells the new names of variables that had another one, so that the
+// error helps whoever still sets the old one.
+var renamed = map[string]string{"DOWNPOUR_SUMMARIES": "DOWNPOUR_RESULT_CACHE"}
+
 // Known lists every variable that some Downpour program reads, sorted.
 func Known() []string {
 	names := slices.Clone(gatewayOnly)
@@ -44,7 +48,11 @@ func Unknown(environ []string) error {
 	var errs []error
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
-		if strings.HasPrefix(name, prefix) && !slices.Contains(known, name) {
+		switch {
+		case !strings.HasPrefix(name, prefix) || slices.Contains(known, name):
+		case renamed[name] != "":
+			errs = append(errs, fmt.Errorf("%s: this variable is now named %s", name, renamed[name]))
+		default:
 			errs = append(errs, fmt.Errorf("%s: no Downpour program knows this variable", name))
 		}
 	}

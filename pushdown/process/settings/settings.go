@@ -36,9 +36,9 @@ type Common struct {
 	// Seek lets queries for some series remember which tags come before the
 	// wanted ones in row keys, so that later ones seek to their rows.
 	Seek bool `env:"DOWNPOUR_SEEK" envDefault:"true"`
-	// Summaries bounds the memory for answers of parts that are remembered, in
+	// ResultCache bounds the memory of the result cache, in
 	// bytes; "off" remembers none.
-	Summaries string `env:"DOWNPOUR_SUMMARIES" envDefault:"134217728"`
+	ResultCache string `env:"DOWNPOUR_RESULT_CACHE" envDefault:"128MiB"`
 
 	// Memory bounds the bytes that the process may hold for queries, puts, live
 	// queries and caches together; empty is a quarter of the machine's or cgroup's.
@@ -88,14 +88,15 @@ func (c *Common) SeekMemory() *access.Memory {
 	return access.NewMemory()
 }
 
-// SummaryBytes is the bound of remembered answers, 0 for none.
-func (c *Common) SummaryBytes() (int64, error) {
-	if c.Summaries == "off" || c.Summaries == "" {
+// ResultCacheBytes is the bound of the result cache in bytes, 0 for none.
+func (c *Common) ResultCacheBytes() (int64, error) {
+	if c.ResultCache == "off" || c.ResultCache == "" {
 		return 0, nil
 	}
-	n, err := strconv.ParseInt(c.Summaries, 10, 64)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("DOWNPOUR_SUMMARIES: got %q, want off or a number of bytes", c.Summaries)
+
+	n, err := ParseBytes(c.ResultCache)
+	if err != nil {
+		return 0, fmt.Errorf("DOWNPOUR_RESULT_CACHE: got %q, want off or a number of bytes, such as 128MiB", c.ResultCache)
 	}
 	return n, nil
 }
@@ -195,7 +196,7 @@ func (c *Common) Validate(variable, listen string) error {
 	if err := c.Schema().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_SALT_*, DOWNPOUR_UID_WIDTH_*: %w", err))
 	}
-	if _, err := c.SummaryBytes(); err != nil {
+	if _, err := c.ResultCacheBytes(); err != nil {
 		errs = append(errs, err)
 	}
 	if _, err := c.MemoryBytes(); err != nil {

@@ -132,7 +132,7 @@ func (c *Client) Open(part *scanplan.Part) (operator.Operator, error) {
 		return nil, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
 	}
 	schema := batch.SeriesSchema()
-	if part.Mode == scanplan.Partial {
+	if part.Mode == scanplan.PartialAggregation {
 		schema = batch.PartialSchema()
 	}
 	return &remote{client: c, ticket: ticket, schema: schema}, nil

@@ -54,8 +54,8 @@ type Config struct {
 	Drain time.Duration
 	// FlushBytes is about how large a batch is. Default: the operator's.
 	FlushBytes int
-	// Summaries remembers the answers of parts; nil does not.
-	Summaries *resultcache.Cache
+	// ResultCache remembers the answers of parts; nil does not.
+	ResultCache *resultcache.Cache
 	// Mem provides the memory of batches. Default: garbage-collected.
 	Mem batch.Allocator
 	// Seek remembers what parts can skip, see package seek; nil remembers

@@ -82,7 +82,7 @@ func (c *counters) part(took time.Duration, stats operator.Stats, err error) {
 		outcome = "failed"
 	}
 	c.parts.WithLabelValues(outcome).Inc()
-	if stats.SummaryHits > 0 { // nothing was read or decoded
+	if stats.CacheHits > 0 { // nothing was read or decoded
 		stats = operator.Stats{ShippedBytes: stats.ShippedBytes}
 	}
 	for name, w := range worked {

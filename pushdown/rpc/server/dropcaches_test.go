@@ -24,7 +24,7 @@ func (resting) Mark(context.Context, string, string, store.KeyRange) (string, er
 // back as it came.
 func TestDoAction_dropCaches(t *testing.T) {
 	m := points(100)
-	p := startOn(t, resting{m}, m, func(c *server.Config, _ *client.Options) { c.Summaries = resultcache.New(1<<20, nil) })
+	p := startOn(t, resting{m}, m, func(c *server.Config, _ *client.Options) { c.ResultCache = resultcache.New(1<<20, nil) })
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
 	asks := func(want ...int64) {
 		t.Helper()
@@ -33,7 +33,7 @@ func TestDoAction_dropCaches(t *testing.T) {
 			if err := operatortest.Drain(t.Context(), op, func(batch.Record) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if got := op.Stats().SummaryHits; got != want {
+			if got := op.Stats().CacheHits; got != want {
 				t.Errorf("ask %d: %d answers from memory, want %d", i+1, got, want)
 			}
 		}

@@ -42,7 +42,7 @@ func newService(cfg Config, st store.Reader) *service {
 		cfg.Mem = arrowmemory.DefaultAllocator
 	}
 	return &service{
-		cfg: cfg, store: st, count: newCounters(cfg.Summaries, cfg.Memory),
+		cfg: cfg, store: st, count: newCounters(cfg.ResultCache, cfg.Memory),
 		shares: newShares(cfg.Parts), queue: make(chan struct{}, cfg.Parts+cfg.Waiting), drain: make(chan struct{}),
 	}
 }
@@ -85,7 +85,7 @@ func (s *service) DoAction(a *flight.Action, stream flight.FlightService_DoActio
 	case wire.ActionHello:
 		return s.hello(stream)
 	case wire.ActionDropCaches:
-		s.cfg.Summaries.Drop()
+		s.cfg.ResultCache.Drop()
 		return nil
 	}
 	return status.Errorf(codes.InvalidArgument, "action %q, want %s or %s", a.Type, wire.ActionHello, wire.ActionDropCaches)
@@ -105,7 +105,7 @@ func (s *service) hello(stream flight.FlightService_DoActionServer) error {
 // DoGet executes the part that the ticket holds.
 func (s *service) DoGet(t *flight.Ticket, stream flight.FlightService_DoGetServer) error {
 	began := time.Now()
-	complete, err := s.take(t, stream)
+	complete, err := s.executePart(t, stream)
 	s.count.part(time.Since(began), complete.Stats, err)
 	if err != nil {
 		st, trailer := wire.Status(err)
@@ -116,8 +116,8 @@ func (s *service) DoGet(t *flight.Ticket, stream flight.FlightService_DoGetServe
 	return nil
 }
 
-// take lets a part in if the server takes parts and not too many wait.
-func (s *service) take(t *flight.Ticket, stream flight.FlightService_DoGetServer) (wire.Complete, error) {
+// executePart lets a part in if the server takes parts and not too many wait.
+func (s *service) executePart(t *flight.Ticket, stream flight.FlightService_DoGetServer) (wire.Complete, error) {
 	if s.ending() {
 		return wire.Complete{}, wire.ErrEnding
 	}
@@ -139,7 +139,7 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 		return c, err
 	}
 	bounded := s.bound(&part.Plan)
-	op, err := resultcache.Open(s.cfg.Summaries, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Seek: s.cfg.Seek})
+	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Seek: s.cfg.Seek})
 	if err != nil {
 		return c, err
 	}
@@ -165,7 +165,7 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 // them smaller still, and the query a third slower.)
 func (s *service) writing(mode scanplan.Mode, schema *arrow.Schema) []ipc.Option {
 	opts := []ipc.Option{ipc.WithSchema(schema), ipc.WithAllocator(s.cfg.Mem)}
-	if mode == scanplan.Partial {
+	if mode == scanplan.PartialAggregation {
 		opts = append(opts, ipc.WithLZ4(), ipc.WithMinSpaceSavings(0.01))
 	}
 	return opts
@@ -254,7 +254,7 @@ func (s *service) send(w *flight.Writer, p *pump, beat batch.Record) (batches in
 
 // emptyBatch is a heartbeat; it has the schema of the part's answer.
 func (s *service) emptyBatch(mode scanplan.Mode) batch.Record {
-	if mode == scanplan.Partial {
+	if mode == scanplan.PartialAggregation {
 		w := batch.NewPartialWriter(s.cfg.Mem)
 		defer w.Release()
 		return w.Record()

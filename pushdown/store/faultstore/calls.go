@@ -8,9 +8,9 @@ import (
 )
 
 var (
-	_ store.Store  = (*Store)(nil)
-	_ store.Admin  = (*Store)(nil)
-	_ store.Marker = (*Store)(nil)
+	_ store.Store     = (*Store)(nil)
+	_ store.Admin     = (*Store)(nil)
+	_ store.Versioner = (*Store)(nil)
 )
 
 // Scan opens a scanner whose Next obeys the rules as well.
@@ -99,13 +99,13 @@ func (s *Store) admin() (store.Admin, error) {
 	return a, nil
 }
 
-// Mark obeys the rules.
-func (s *Store) Mark(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+// Version obeys the rules.
+func (s *Store) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
 	return call(ctx, s, Mark, table, func() (string, error) {
-		m, ok := s.Store.(store.Marker)
+		m, ok := s.Store.(store.Versioner)
 		if !ok {
 			return "", fmt.Errorf("%T gives no marks", s.Store)
 		}
-		return m.Mark(ctx, table, family, r)
+		return m.Version(ctx, table, family, r)
 	})
 }

@@ -51,7 +51,7 @@ func (st *Store) Apply(ctx context.Context, table string, mutations []store.Muta
 	if err != nil {
 		return err
 	}
-	var failed store.PartialError
+	var failed store.ApplyError
 	for i, phase := range phases {
 		sent := time.Now()
 		if err := st.batch(ctx, table, phase); err != nil {
@@ -72,7 +72,7 @@ func (st *Store) Apply(ctx context.Context, table string, mutations []store.Muta
 }
 
 // collect notes what failed and tells how long to wait for the clock.
-func collect(failed *store.PartialError, phase []*action, sent time.Time) (wait time.Duration) {
+func collect(failed *store.ApplyError, phase []*action, sent time.Time) (wait time.Duration) {
 	for _, a := range phase {
 		if a.err != nil {
 			for _, i := range a.origin {
@@ -91,7 +91,7 @@ func collect(failed *store.PartialError, phase []*action, sent time.Time) (wait 
 }
 
 // skip notes mutations that were not tried because earlier ones failed.
-func skip(failed *store.PartialError, phase []*action) {
+func skip(failed *store.ApplyError, phase []*action) {
 	for _, a := range phase {
 		for _, i := range a.origin {
 			failed.Failed = append(failed.Failed, i)

@@ -386,7 +386,7 @@ func readRegion(r *pb.RegionActionResult, block []byte, actions []*action, first
 }
 
 // refuse deals with the exception of an action.
-func (st *Store) refuse(a *action, again func(error)) verdict {
+func (st *Store) refuse(a *action, again func(error)) retryClass {
 	err := exception(a.exception)
 	v := judge(err)
 	switch v {

@@ -112,7 +112,7 @@ func TestMulti_leavesOutAlways(t *testing.T) {
 		r.ResultOrException = r.ResultOrException[:len(r.ResultOrException)-1]
 	})
 	err := c.st.Apply(c.ctx, "t", []store.Mutation{{Row: []byte("r0001"), Family: "t", Value: []byte("1")}, {Row: []byte("r0002"), Family: "t", Value: []byte("1")}})
-	var partial *store.PartialError
+	var partial *store.ApplyError
 	if !errors.As(err, &partial) || len(partial.Failed) != 1 || partial.Failed[0] != 1 || !strings.Contains(err.Error(), "left out") {
 		t.Fatalf("got %v, want mutation 1 alone to have failed, for it is left out", err)
 	}

@@ -62,7 +62,7 @@ func (o *openings) note(loc *location, cells string, as catalogState) opening {
 	}
 	at := o.regions[string(loc.name)]
 	if at.number == 0 || at.cells != cells {
-		at.number, at.cells = eras.Add(1), cells
+		at.number, at.cells = epochs.Add(1), cells
 	}
 	at.as = as
 	o.regions[string(loc.name)] = at

@@ -62,7 +62,7 @@ func (c *cluster) settle() {
 	c.Helper()
 	var err error
 	for range 10 {
-		if _, err = c.st.Mark(c.ctx, "t", "t", store.KeyRange{}); err == nil {
+		if _, err = c.st.Version(c.ctx, "t", "t", store.KeyRange{}); err == nil {
 			return
 		}
 	}
@@ -159,7 +159,7 @@ func (m *marked) take() {
 	})
 	at := markOf{from: len(m.tables) - 1}
 	var err error
-	at.text, err = m.st.Mark(m.ctx, "t", "t", store.KeyRange{})
+	at.text, err = m.st.Version(m.ctx, "t", "t", store.KeyRange{})
 	at.to = len(m.tables) - 1
 	m.SetLooked(nil)
 	if err != nil {
@@ -189,7 +189,7 @@ func TestMark_opening(t *testing.T) {
 	c.Snapshot("t", "s")
 	c.RestoreSnapshot("t", "s") // whose old row is still there
 	for range 3 {
-		if mark, err := c.st.Mark(c.ctx, "t", "t", store.KeyRange{}); mark != "" || !errors.Is(err, errMeta) {
+		if mark, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{}); mark != "" || !errors.Is(err, errMeta) {
 			t.Errorf("mark %x, error %v, want %v", mark, err, errMeta)
 		}
 	}
@@ -362,7 +362,7 @@ func TestMark_catalogHangs(t *testing.T) {
 	var err error
 	for c.ctx.Err() == nil && !errors.Is(err, errSilent) {
 		var mark string
-		if mark, err = c.st.Mark(c.ctx, "t", "t", store.KeyRange{}); mark != "" || err == nil {
+		if mark, err = c.st.Version(c.ctx, "t", "t", store.KeyRange{}); mark != "" || err == nil {
 			t.Fatalf("mark %x, error %v while hbase:meta is silent", mark, err)
 		}
 	}

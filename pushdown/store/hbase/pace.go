@@ -40,9 +40,9 @@ func (w *window) lose() {
 	w.soft = max(leastSoft, w.size)
 }
 
-// take notes that a region took n row mutations. Calls that did not fill the
+// acquire notes that a region took n row mutations. Calls that did not fill the
 // window tell nothing of a larger one.
-func (w *window) take(n int) {
+func (w *window) acquire(n int) {
 	switch {
 	case 2*n < w.size:
 	case w.size < w.soft:
@@ -140,7 +140,7 @@ func (p *paces) taken(region []byte, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := p.of(region)
-	at.take(n)
+	at.acquire(n)
 	at.delay = 0
 }
 

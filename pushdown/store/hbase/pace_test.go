@@ -26,7 +26,7 @@ func TestWindow(t *testing.T) {
 		}
 		for range 10 + rng.IntN(30) {
 			taken += w.size
-			w.take(w.size)
+			w.acquire(w.size)
 			if w.size > fullWindow || w.bytes() > maxOutBytes {
 				t.Fatalf("a window of %d and %d bytes, want at most %d and %d", w.size, w.bytes(), fullWindow, maxOutBytes)
 			}
@@ -36,7 +36,7 @@ func TestWindow(t *testing.T) {
 		t.Errorf("%d sent in vain while %d were taken, want at most a quarter", vain, taken)
 	}
 	for range 20 {
-		w.take(w.size)
+		w.acquire(w.size)
 	}
 	if w.size != fullWindow {
 		t.Errorf("a window of %d after 20 calls that were taken, want %d", w.size, fullWindow)
@@ -45,7 +45,7 @@ func TestWindow(t *testing.T) {
 	if w.size != fullWindow/2 {
 		t.Errorf("a window of %d after a lost call, want half of %d", w.size, fullWindow)
 	}
-	w.take(w.size/2 - 1)
+	w.acquire(w.size/2 - 1)
 	if w.size != fullWindow/2 {
 		t.Errorf("a window of %d after a call that did not fill it, want it as it was", w.size)
 	}

@@ -13,23 +13,23 @@ import (
 	"github.com/tsuna/gohbase/region"
 )
 
-// verdict says what a failed call asks of its caller.
-type verdict uint8
+// retryClass says what a failed call asks of its caller.
+type retryClass uint8
 
 const (
-	unknown   verdict = iota // an exception not listed here: try again, a few times
-	again                    // not just now: same place
-	busy                     // the server has too much to do: back off, send less
-	relocate                 // the region is elsewhere: look it up again
-	reconnect                // the server is gone or going: new connection, look up again
-	reopen                   // the server has lost or refused the scanner: open another
-	done                     // the server has done it already, on an earlier attempt
-	fatal                    // no other attempt will do better
+	unknown   retryClass = iota // an exception not listed here: try again, a few times
+	again                       // not just now: same place
+	busy                        // the server has too much to do: back off, send less
+	relocate                    // the region is elsewhere: look it up again
+	reconnect                   // the server is gone or going: new connection, look up again
+	reopen                      // the server has lost or refused the scanner: open another
+	done                        // the server has done it already, on an earlier attempt
+	fatal                       // no other attempt will do better
 )
 
 // javaVerdicts judges the exceptions that HBase 1.x to 2.6 servers send. What
 // Java's client would try again is tried again.
-var javaVerdicts = map[string]verdict{
+var javaVerdicts = map[string]retryClass{
 	"org.apache.hadoop.hbase.CallQueueTooBigException":             busy,
 	"org.apache.hadoop.hbase.CallDroppedException":                 busy,
 	"org.apache.hadoop.hbase.MultiActionResultTooLarge":            again,
@@ -128,7 +128,7 @@ func readable(err error) error {
 }
 
 // judge finds the verdict on a failed call.
-func judge(err error) verdict {
+func judge(err error) retryClass {
 	var (
 		lost *lostError
 		dial *dialError
@@ -150,7 +150,7 @@ func judge(err error) verdict {
 }
 
 // judgeJava goes by the class, then by gohbase's own opinion.
-func judgeJava(err error) verdict {
+func judgeJava(err error) retryClass {
 	if v := javaVerdicts[javaClass(err)]; v != unknown {
 		return v
 	}

@@ -13,7 +13,7 @@ func TestJudge(t *testing.T) {
 	java := func(class string) error { return fmt.Errorf("%s%s:\n%s: text\n\tat a.b", javaPrefix, class, class) }
 	for _, x := range []struct {
 		err  error
-		want verdict
+		want retryClass
 	}{
 		{java("org.apache.hadoop.hbase.CallQueueTooBigException"), busy},
 		{java("org.apache.hadoop.hbase.exceptions.RegionOpeningException"), again},

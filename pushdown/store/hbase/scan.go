@@ -133,7 +133,7 @@ func (s *scanner) step() ([]store.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.take(reply)
+	return s.rowsOf(reply)
 }
 
 // reply gives the next reply of the current region, or the first of the next.
@@ -214,9 +214,9 @@ func (s *scanner) send(request *pb.ScanRequest) {
 	s.st.servers.start(s.server.conn, call)
 }
 
-// take reads a reply's rows and asks for the next reply before the caller
+// rowsOf reads a reply's rows and asks for the next reply before the caller
 // begins to work on them.
-func (s *scanner) take(call *rpc) ([]store.Row, error) {
+func (s *scanner) rowsOf(call *rpc) ([]store.Row, error) {
 	response := call.response.(*pb.ScanResponse)
 	if response.ScannerId != nil {
 		s.server.id, s.server.open = response.GetScannerId(), true

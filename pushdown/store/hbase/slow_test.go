@@ -93,7 +93,7 @@ func (l *load) put(w, b int) {
 		if err == nil {
 			return
 		}
-		var partial *store.PartialError
+		var partial *store.ApplyError
 		if !errors.As(err, &partial) || !errors.Is(err, store.ErrUnavailable) {
 			l.c.Errorf("apply: %v", err)
 			return

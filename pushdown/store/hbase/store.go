@@ -20,11 +20,11 @@ type Store struct {
 
 	servers  *pool // region servers
 	masters  *pool
-	zk       *keeper
+	zk       *zkLocator
 	regions  *regionCache
 	nonces   nonces
 	paces    paces
-	seen     seen
+	seen     regionHistory
 	openings openings
 	looks    looks
 }
@@ -45,7 +45,7 @@ func Open(cfg Config) (*Store, error) {
 	st.life, st.end = context.WithCancel(context.Background())
 	st.servers = newPool(st, region.RegionClient, st.movedFrom)
 	st.masters = newPool(st, region.MasterClient, st.masterMovedFrom)
-	st.zk = newKeeper(st)
+	st.zk = newZKLocator(st)
 	return st, nil
 }
 

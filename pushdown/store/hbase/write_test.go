@@ -72,7 +72,7 @@ func TestApply_partialError(t *testing.T) {
 		{Row: []byte("b"), Family: "wrong", Qualifier: []byte("q")},
 		{Row: []byte("c"), Family: "t", Qualifier: []byte("q"), Value: []byte("2")},
 	})
-	var partial *store.PartialError
+	var partial *store.ApplyError
 	if !errors.As(err, &partial) || !cmp.Equal(partial.Failed, []int{1}) {
 		t.Fatalf("got %v, want a partial error of mutation 1", err)
 	}

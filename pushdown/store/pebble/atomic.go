@@ -14,7 +14,7 @@ import (
 
 // Increment adds delta to a counter and returns its new value after fsync.
 func (s *Store) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
-	return s.increment(ctx, table, cell, delta, s.settle)
+	return s.increment(ctx, table, cell, delta, s.finishCommit)
 }
 
 func (s *Store) increment(ctx context.Context, table string, cell store.CellKey, delta int64, settle func(*batch) error) (int64, error) {
@@ -38,7 +38,7 @@ func (s *Store) increment(ctx context.Context, table string, cell store.CellKey,
 // CompareAndPut writes value if the cell holds expected, or is absent when
 // expected is empty.
 func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
-	return s.compareAndPut(ctx, table, cell, expected, value, s.settle)
+	return s.compareAndPut(ctx, table, cell, expected, value, s.finishCommit)
 }
 
 func (s *Store) compareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte, settle func(*batch) error) (bool, error) {

@@ -187,11 +187,11 @@ func (c *changes) numbers(r store.KeyRange) (first, last uint32, ok bool) {
 	return first, last, first <= last && last-first < mostLooked
 }
 
-var _ store.Marker = (*Store)(nil)
+var _ store.Versioner = (*Store)(nil)
 
-// Mark names a state by the number of the last change; see store.Marker. Marks
+// Version names a state by the number of the last change; see store.Marker. Marks
 // do not outlive the process.
-func (s *Store) Mark(ctx context.Context, table, _ string, r store.KeyRange) (string, error) {
+func (s *Store) Version(ctx context.Context, table, _ string, r store.KeyRange) (string, error) {
 	if err := s.begin(ctx); err != nil {
 		return "", err
 	}

@@ -15,7 +15,7 @@ func hourRow(metric byte, hour uint32, tags string) []byte {
 
 func (s *Store) mustMark(t *testing.T, r store.KeyRange) string {
 	t.Helper()
-	mark, err := s.Mark(t.Context(), "t", "t", r)
+	mark, err := s.Version(t.Context(), "t", "t", r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (w *watch) add(rows []*store.Change) {
 		if w.lost {
 			break
 		}
-		w.take(row)
+		w.addChange(row)
 		if len(w.rows) > watchKeys {
 			w.rows, w.writes, w.lost = map[string]*store.Change{}, 0, true
 		}
@@ -44,8 +44,8 @@ func (w *watch) add(rows []*store.Change) {
 	}
 }
 
-// take adds the change of one row to what is known of it.
-func (w *watch) take(row *store.Change) {
+// addChange adds the change of one row to what is known of it.
+func (w *watch) addChange(row *store.Change) {
 	old := w.rows[string(row.Row)]
 	if old != nil && old.Cut {
 		return

@@ -65,7 +65,7 @@ func (g *getter) row(key []byte) error {
 	}
 	g.block.openRow(key)
 	for ; g.it.Valid(); g.it.Next() {
-		if _, err := g.want.take(g.it, len(g.head), &g.block); err != nil {
+		if _, err := g.want.appendCells(g.it, len(g.head), &g.block); err != nil {
 			return err
 		}
 	}
@@ -81,9 +81,9 @@ type columns struct {
 	keysOnly bool
 }
 
-// take copies the cell under the iterator, whose tail begins at, if it is
+// appendCells copies the cell under the iterator, whose tail begins at, if it is
 // wanted. The value is not read before that is known.
-func (c *columns) take(it *pebble.Iterator, at int, to *block) (bool, error) {
+func (c *columns) appendCells(it *pebble.Iterator, at int, to *block) (bool, error) {
 	family, qualifier, ok := parseTail(it.Key()[at:])
 	if !ok {
 		return false, fmt.Errorf("key %v has no family", keyFormat(it.Key()))

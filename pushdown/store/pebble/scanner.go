@@ -173,7 +173,7 @@ func (c *scanner) cells(row []byte, at int) error {
 	c.block.openRow(row)
 	head := c.block.rows[len(c.block.rows)-1].Key
 	for {
-		took, err := c.want.take(c.it, at, c.block)
+		took, err := c.want.appendCells(c.it, at, c.block)
 		if err != nil {
 			return err
 		}

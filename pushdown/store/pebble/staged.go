@@ -30,7 +30,7 @@ func (a staged) CompareAndPut(ctx context.Context, table string, cell store.Cell
 
 // settleLater lets somebody else wait for the disk; Close waits for them.
 func (s *Store) settleLater(b *batch) error {
-	s.later.Go(func() { _ = s.settle(b) }) // an error has ended the process
+	s.later.Go(func() { _ = s.finishCommit(b) }) // an error has ended the process
 	return nil
 }
 

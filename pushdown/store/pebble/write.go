@@ -125,7 +125,7 @@ func (s *Store) commit(b *batch) error {
 	if err != nil {
 		return err
 	}
-	return s.settle(b)
+	return s.finishCommit(b)
 }
 
 // show makes b visible. Its record in the log comes before those of batches
@@ -142,9 +142,9 @@ func (s *Store) show(b *batch) error {
 	return nil
 }
 
-// settle waits for the disk. A failed log write ends the process, as it does
+// finishCommit waits for the disk. A failed log write ends the process, as it does
 // where pebble meets it itself.
-func (s *Store) settle(b *batch) error {
+func (s *Store) finishCommit(b *batch) error {
 	if err := b.SyncWait(); err != nil {
 		s.log.Fatalf("log write: %v", err)
 		return fmt.Errorf("log write: %w", err)

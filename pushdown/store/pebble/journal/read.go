@@ -92,7 +92,7 @@ func (r *reader) read() Reading {
 	for at < r.used {
 		at = r.pass(at)
 		if c, ok := r.chunkAt(at); ok {
-			r.take(c)
+			r.addChunk(c)
 			at = c.end
 			continue
 		}
@@ -171,8 +171,8 @@ func (r *reader) claim(at int64) int64 {
 	return end
 }
 
-// take adds a whole chunk.
-func (r *reader) take(c chunk) {
+// addChunk adds a whole chunk.
+func (r *reader) addChunk(c chunk) {
 	r.out.Reach = c.end
 	for i := range r.holes {
 		r.holes[i].seen = max(r.holes[i].seen, c.synced)

@@ -1,0 +1,68 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/process/memory"
+	"downpour/pushdown/resultcache"
+)
+
+// attempt executes a task at a place and keeps what it returns until its end: of an
+// attempt that fails nothing may be used.
+func (r *run) attempt(ctx context.Context, t *pendingPart, place int) (a partAttempt) {
+	a = partAttempt{part: t, place: place, began: time.Now()}
+	defer func() {
+		if p := recover(); p != nil {
+			a.err = fmt.Errorf("panic in a part: %v", p)
+		}
+	}()
+	op, err := r.open(&scanplan.Part{Plan: *r.plan, Range: t.Range, Mode: t.Mode}, place)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	defer op.Close()
+	held := memory.NewLease(ctx)
+	defer func() { a.held = held }()
+	for {
+		rec, err := op.Next(ctx)
+		a.stats = op.Stats()
+		if errors.Is(err, io.EOF) {
+			return a
+		}
+		if err != nil {
+			a.err = err
+			return a
+		}
+		a.records = append(a.records, rec)
+		n := operator.RecordBytes(rec)
+		if a.err = r.reserve(n); a.err == nil {
+			a.err = held.Reserve(n)
+		}
+		if a.err != nil {
+			return a
+		}
+	}
+}
+
+func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
+	if place == local {
+		return resultcache.Open(r.e.cfg.ResultCache, r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem, Seek: r.e.cfg.Seek})
+	}
+	return r.e.cfg.Servers[place].Open(part)
+}
+
+// reserve counts bytes against the plan's bound, all parts together.
+func (r *run) reserve(n int64) error {
+	held := r.held.Add(n)
+	if limit := r.plan.MaxBytes; limit > 0 && held > limit {
+		return &operator.LimitError{Limit: limit, Need: held}
+	}
+	return nil
+}

@@ -1,0 +1,534 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/resultcache"
+	"downpour/pushdown/rpc/wire"
+	"downpour/pushdown/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// scripted is a server that executes parts on a store and fails as told.
+type scripted struct {
+	name, beside string
+	store        store.Reader
+	mem          batch.Allocator
+	hello        error
+	// fault is asked before each batch of a part, and at its end; an error
+	// ends the attempt. It may block until ctx ends.
+	fault func(ctx context.Context, batch int) error
+	parts atomic.Int64
+	drop  error // of DropCaches, which counts in drops
+	drops atomic.Int64
+}
+
+func (s *scripted) Address() string { return s.name }
+
+func (s *scripted) Hello(context.Context) (wire.Hello, error) {
+	return wire.Hello{Beside: s.beside}, s.hello
+}
+
+func (s *scripted) DropCaches(context.Context) error {
+	s.drops.Add(1)
+	return s.drop
+}
+
+func (s *scripted) Open(part *scanplan.Part) (operator.Operator, error) {
+	s.parts.Add(1)
+	op, err := operator.New(s.store, part, operator.Options{Mem: s.mem, FlushBytes: 500})
+	if err != nil || s.fault == nil {
+		return op, err
+	}
+	return &faulty{Operator: op, fault: s.fault}, nil
+}
+
+type faulty struct {
+	operator.Operator
+	fault func(context.Context, int) error
+	n     int
+}
+
+func (f *faulty) Next(ctx context.Context) (batch.Record, error) {
+	if err := f.fault(ctx, f.n); err != nil {
+		return nil, err
+	}
+	f.n++
+	return f.Operator.Next(ctx)
+}
+
+func table(salted bool) (*operatortest.Store, encoding.Schema) {
+	s := encoding.DefaultSchema()
+	if salted {
+		s.SaltWidth, s.SaltBuckets = 1, 4
+	}
+	m := &operatortest.Store{BlockRows: 3}
+	for i := range 7 {
+		m.Load(s, metric, operatortest.Series{
+			Tags:   []encoding.TagPair{operatortest.Tag(1, i+1)},
+			Points: operatortest.Every(base, base+6*3600, 60, func(j int) float64 { return float64(100*i + j) }),
+		})
+	}
+	return m, s
+}
+
+// answer is every point and bucket that a sink got, by span and time.
+type answer map[string]map[int64]string
+
+// sink adds up records; a time that comes twice is an error.
+func (a answer) sink(t *testing.T) Sink {
+	return func(_ scanplan.KeyRange, records []batch.Record) error {
+		for _, r := range records {
+			reader, err := batch.NewSeriesReader(r)
+			if err != nil {
+				return err
+			}
+			var s batch.Series
+			for i := range reader.Len() {
+				if err := reader.At(i, &s); err != nil {
+					return err
+				}
+				for j, ms := range s.Time {
+					a.add(t, string(s.Span), ms, fmt.Sprint(s.Value[j]))
+				}
+				for j, ms := range s.Raw.Time {
+					a.add(t, string(s.Span), ms, fmt.Sprint(s.Raw.Bits[j], s.Raw.Float[j]))
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func (a answer) add(t *testing.T, span string, ms int64, text string) {
+	if a[span] == nil {
+		a[span] = map[int64]string{}
+	}
+	if _, ok := a[span][ms]; ok {
+		t.Errorf("span %X has %d twice", span, ms)
+	}
+	a[span][ms] = text
+}
+
+// quiet is a configuration that logs nothing.
+func quiet(st store.Reader, mem batch.Allocator, servers ...*scripted) Config {
+	c := Config{Store: st, Mem: mem, Local: 2, PerServer: 2, Log: slog.New(slog.DiscardHandler)}
+	for _, s := range servers {
+		if s.mem == nil {
+			s.mem = mem
+		}
+		c.Servers = append(c.Servers, s)
+	}
+	return c
+}
+
+// truth executes the plan's ranges whole.
+func truth(t *testing.T, st store.Reader, plan *scanplan.Plan) answer {
+	t.Helper()
+	a := answer{}
+	for _, r := range plan.Ranges {
+		op, err := operator.New(st, &scanplan.Part{Plan: *plan, Range: r}, operator.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sink := a.sink(t)
+		if err := operatortest.Drain(t.Context(), op, func(r batch.Record) error { return sink(scanplan.KeyRange{}, []batch.Record{r}) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+// Whatever fails, as long as something works: each interval once, all of it.
+// Servers fail at random batches, hang, end their parts with errors of every
+// kind; the store in process fails now and then as well.
+func TestRun_chaos(t *testing.T) {
+	for range 30 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { chaos(t, rand.New(rand.NewPCG(seed, 0))) })
+		})
+	}
+}
+
+func chaos(t *testing.T, rng *rand.Rand) {
+	m, s := table(rng.IntN(2) == 0)
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	if rng.IntN(2) == 0 {
+		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
+	}
+	want := truth(t, m, &plan)
+	m.Borders = [][]byte{plan.Ranges[0].Start, s.AppendRangeKey(nil, 0, metric, base+2*3600), append(s.AppendRangeKey(nil, s.Buckets()-1, metric, base+4*3600), 0, 0, 1, 0, 0, 4)}
+	m.Servers = []string{"rs0:1", "rs1:1", "rs2:1"}
+	var mu sync.Mutex
+	dice := func(n int) int { mu.Lock(); defer mu.Unlock(); return rng.IntN(n) }
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	var servers []*scripted
+	for i := range dice(4) {
+		bad := dice(4)
+		servers = append(servers, &scripted{name: fmt.Sprint("s", i), beside: fmt.Sprintf("rs%d:1", i), store: m, fault: func(ctx context.Context, _ int) error {
+			if dice(5) < bad {
+				return misfortune(ctx, dice(5))
+			}
+			return nil
+		}})
+	}
+	local := &flaky{Store: m, fail: func() bool { return dice(6) == 0 }}
+	e := New(quiet(local, mem, servers...))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	got := answer{}
+	stats, err := e.Run(ctx, &plan, got.sink(t))
+	if err != nil {
+		t.Fatalf("%v (%+v)", err, stats)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+	if stats.Attempts != stats.Parts+stats.Discarded {
+		t.Errorf("%+v: attempts do not add up", stats)
+	}
+	if n := m.Open.Load(); n != 0 {
+		t.Errorf("%d scanners are open", n)
+	}
+	mem.AssertSize(t, 0)
+}
+
+// misfortune is one of the ends of a stream that another attempt may heal.
+func misfortune(ctx context.Context, kind int) error {
+	switch kind {
+	case 0:
+		return wire.ErrIncomplete
+	case 1:
+		return store.ErrUnavailable
+	case 2:
+		return wire.ErrMisfit
+	case 3:
+		return operator.ErrBadPlan // a plan too new for that server
+	}
+	select { // hangs until the client notices
+	case <-time.After(2 * time.Second):
+		return wire.ErrStalled
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// flaky is a store whose scans fail now and then.
+type flaky struct {
+	*operatortest.Store
+	fail func() bool
+}
+
+func (f *flaky) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
+	if f.fail() {
+		return nil, store.ErrUnavailable
+	}
+	return f.Store.Scan(ctx, s)
+}
+
+// A part goes to the server beside its region, else to any, else nowhere.
+func TestExplain(t *testing.T) {
+	m, s := table(false)
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	m.Borders = [][]byte{s.AppendRangeKey(nil, 0, metric, base+3*3600)}
+	m.Servers = []string{"rs0:16020", "rs1:16020"}
+	f := func(want []string, servers ...*scripted) {
+		t.Helper()
+		infos, err := New(quiet(m, nil, servers...)).Explain(t.Context(), &plan, PerSeries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		at := plan.Ranges[0].Start
+		for _, p := range infos {
+			if !bytes.Equal(p.Range[0], at) || p.Mode != "strict" || p.Rows == "" {
+				t.Errorf("part %+v", p)
+			}
+			at = p.Range[1]
+			got = append(got, p.Server)
+		}
+		if got = slices.Compact(got); !slices.Equal(got, want) {
+			t.Errorf("servers %q, want %q", got, want)
+		}
+	}
+	a, b := &scripted{name: "a:1", beside: "rs0:16020"}, &scripted{name: "b:1", beside: "rs1:16020"}
+	f([]string{InProcess})
+	f([]string{"a:1", "b:1"}, a, b)
+	f([]string{"a:1", "b:1"}, b, a)
+	f([]string{"a:1"}, a)
+	f([]string{"h:1"}, &scripted{name: "h:1", beside: "rs0:9999"})
+	f([]string{"b:1"}, &scripted{name: "a:1", beside: "rs0:16020", hello: wire.ErrServer}, b)
+	f([]string{InProcess}, &scripted{name: "a:1", hello: wire.ErrServer})
+}
+
+// What a server sends is used, and what a dead server leaves is done in process.
+func TestRun_servers(t *testing.T) {
+	m, s := table(false)
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	f := func(server *scripted, remote bool) {
+		t.Helper()
+		server.store = m
+		got := answer{}
+		e := New(quiet(m, mem, server))
+		stats, err := e.Run(t.Context(), &plan, got.sink(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(truth(t, m, &plan), got); diff != "" {
+			t.Error(diff)
+		}
+		if remote != (stats.Remote == stats.Parts) || !remote && stats.Remote != 0 || stats.Points != 7*360 {
+			t.Errorf("%+v", stats)
+		}
+		if !remote && server.parts.Load() > int64(e.cfg.PerServer) {
+			t.Errorf("%d parts were sent to a server that fails", server.parts.Load())
+		}
+		mem.AssertSize(t, 0)
+	}
+	f(&scripted{name: "good"}, true)
+	f(&scripted{name: "no hello", hello: wire.ErrServer}, false)
+	f(&scripted{name: "dead", fault: func(context.Context, int) error { return wire.ErrServer }}, false)
+	f(&scripted{name: "dies", fault: func(_ context.Context, n int) error {
+		if n == 1 {
+			return wire.ErrIncomplete
+		}
+		return nil
+	}}, false)
+}
+
+// hanging is a server that takes a hello and never answers.
+type hanging struct {
+	*scripted
+	hellos atomic.Int64
+}
+
+func (h *hanging) Hello(ctx context.Context) (wire.Hello, error) {
+	h.hellos.Add(1)
+	<-ctx.Done()
+	return wire.Hello{}, ctx.Err()
+}
+
+func (h *hanging) DropCaches(ctx context.Context) error {
+	<-ctx.Done()
+	return fmt.Errorf("%s: %w", h.name, ctx.Err())
+}
+
+// Every server is told to drop its caches, one that was left alone too; the error
+// names those that may not have done it.
+func TestExecutor_dropCaches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good, bad, hung := &scripted{name: "good"}, &scripted{name: "bad", drop: errors.New("bad: no")}, &hanging{scripted: &scripted{name: "hung"}}
+		e := New(Config{Servers: []Server{bad, hung, good}, Log: slog.New(slog.DiscardHandler), ResultCache: resultcache.New(1<<20, nil)})
+		e.servers.failed(2)
+		err := e.DropCaches(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "bad: no") || !strings.Contains(err.Error(), "hung: ") || strings.Contains(err.Error(), "good") {
+			t.Errorf("error %v, want those of bad and hung", err)
+		}
+		if good.drops.Load() != 1 || bad.drops.Load() != 1 {
+			t.Errorf("told %d and %d times, want once each", good.drops.Load(), bad.drops.Load())
+		}
+	})
+}
+
+// A server that failed is left alone for a while, then asked again, and no query
+// waits for its answer.
+func TestBook_pause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{name: "s", hello: wire.ErrServer}
+		b := newRegistry([]Server{s}, slog.New(slog.DiscardHandler))
+		usableAfter := func() (d time.Duration) {
+			s.hello = nil
+			for start := time.Now(); ; {
+				b.checkHealth(t.Context())
+				synctest.Wait() // it is asked in the background
+				if b.healthy()[0] {
+					return time.Since(start)
+				}
+				<-time.After(100 * time.Millisecond)
+			}
+		}
+		b.checkHealth(t.Context())
+		if d := usableAfter(); d != firstPause {
+			t.Errorf("usable after %s, want %s", d, firstPause)
+		}
+		for i, want := range []time.Duration{1, 2, 2, 2} {
+			if i > 0 {
+				s.hello = wire.ErrServer
+				b.checkHealth(t.Context())
+				synctest.Wait()
+			} else {
+				b.failed(0)
+			}
+			b.mu.Lock()
+			pause := time.Until(b.mu.entries[0].until)
+			b.mu.Unlock()
+			if pause != want*time.Second {
+				t.Errorf("failure %d: pause %s, want %s", i+1, pause, want*time.Second)
+			}
+			<-time.After(pause)
+		}
+		hung := &hanging{scripted: s}
+		b.servers[0] = hung
+		start := time.Now()
+		b.checkHealth(t.Context())
+		if took := time.Since(start); took != 0 {
+			t.Errorf("a query waited %s for a server that had failed", took)
+		}
+		synctest.Wait()
+		b.checkHealth(t.Context())
+		synctest.Wait()
+		if n := hung.hellos.Load(); n != 1 {
+			t.Errorf("it is asked %d times at once, want once", n)
+		}
+		<-time.After(2 * helloPatience)
+	})
+}
+
+func TestRun_errors(t *testing.T) {
+	f := func(change func(*operatortest.Store, *scanplan.Plan), check func(error) bool) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			m, s := table(false)
+			plan := operatortest.Plan(s, metric, base, base+6*3600)
+			change(m, &plan)
+			mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			begin := time.Now()
+			_, err := New(quiet(m, mem)).Run(ctx, &plan, answer{}.sink(t))
+			if !check(err) {
+				t.Errorf("got %v after %s", err, time.Since(begin))
+			}
+			if time.Since(begin) > 31*time.Second || m.Open.Load() != 0 {
+				t.Errorf("ended after %s with %d scanners open", time.Since(begin), m.Open.Load())
+			}
+			mem.AssertSize(t, 0)
+		})
+	}
+	is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
+	unavailable := func(context.Context, int) error { return fmt.Errorf("rs1 is away: %w", store.ErrUnavailable) }
+	hang := func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
+
+	f(func(m *operatortest.Store, _ *scanplan.Plan) { m.Fail = unavailable }, is(ErrUnreachable))
+	f(func(m *operatortest.Store, _ *scanplan.Plan) { m.Fail = hang }, is(ErrDeadline))
+	f(func(m *operatortest.Store, _ *scanplan.Plan) {
+		m.Fail = func(ctx context.Context, _ int) error { <-ctx.Done(); return unavailable(ctx, 0) }
+	}, is(ErrUnreachable))
+	f(func(_ *operatortest.Store, p *scanplan.Plan) { p.Version = 7 }, is(operator.ErrBadPlan))
+	f(func(_ *operatortest.Store, p *scanplan.Plan) {
+		p.Downsample = &scanplan.Downsample{Interval: 1000, Function: "nonsense", Fill: scanplan.FillNone}
+	}, is(operator.ErrBadPlan))
+	f(func(m *operatortest.Store, _ *scanplan.Plan) {
+		m.Fail = func(context.Context, int) error { return store.ErrNoTable }
+	}, is(store.ErrNoTable))
+	f(func(_ *operatortest.Store, p *scanplan.Plan) { p.MaxBytes = 10_000 }, func(err error) bool {
+		var limit *operator.LimitError
+		return errors.As(err, &limit)
+	})
+	f(func(m *operatortest.Store, _ *scanplan.Plan) { m.Cell(m.Rows[9].Key, []byte{0, 1}, []byte{7, 7}, 9) }, func(err error) bool {
+		var data *operator.DataError
+		return errors.As(err, &data)
+	})
+	f(func(m *operatortest.Store, _ *scanplan.Plan) {
+		m.Fail = func(context.Context, int) error { panic("boom") }
+	}, func(err error) bool { return err != nil && !errors.Is(err, ErrDeadline) })
+}
+
+// Some parts come, others do not: the error names what lacks, exactly.
+func TestRun_missing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := table(false)
+		plan := operatortest.Plan(s, metric, base, base+6*3600)
+		bad := s.AppendRangeKey(nil, 0, metric, base+4*3600)
+		st := &torn{Store: m, from: bad}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		got := answer{}
+		_, err := New(quiet(st, memory.DefaultAllocator)).Run(ctx, &plan, got.sink(t))
+		var missing *IncompleteError
+		if !errors.As(err, &missing) || !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("got %v, want a MissingError", err)
+		}
+		at := []byte(bad)
+		for _, r := range missing.Ranges {
+			if !bytes.Equal(r.Start, at) {
+				t.Errorf("missing %v, want it to start at %X", r, at)
+			}
+			at = r.Stop
+		}
+		if !bytes.Equal(at, plan.Ranges[0].Stop) || len(got) != 7 {
+			t.Errorf("missing up to %X; %d spans", at, len(got))
+		}
+		for span, points := range got {
+			if len(points) != 4*60 {
+				t.Errorf("span %X has %d points, want those of four hours", span, len(points))
+			}
+		}
+	})
+}
+
+// torn is a store whose rows from a key on cannot be read.
+type torn struct {
+	*operatortest.Store
+	from []byte
+}
+
+func (s *torn) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error) {
+	if bytes.Compare(scan.Stop, s.from) > 0 {
+		return nil, store.ErrUnavailable
+	}
+	return s.Store.Scan(ctx, scan)
+}
+
+// A caller that goes away, and a sink that fails, end the run at once.
+func TestRun_ends(t *testing.T) {
+	m, s := table(false)
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	_, err := New(quiet(m, mem)).Run(t.Context(), &plan, func(scanplan.KeyRange, []batch.Record) error { return io.ErrShortWrite })
+	if !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("sink: %v", err)
+	}
+	mem.AssertSize(t, 0)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("client is gone")
+	m.Fail = func(ctx context.Context, block int) error {
+		if block == 1 {
+			cancel(gone)
+			<-ctx.Done()
+		}
+		return ctx.Err()
+	}
+	if _, err := New(quiet(m, mem)).Run(ctx, &plan, answer{}.sink(t)); !errors.Is(err, gone) {
+		t.Errorf("cancelled: %v", err)
+	}
+	mem.AssertSize(t, 0)
+	if n := m.Open.Load(); n != 0 {
+		t.Errorf("%d scanners are open", n)
+	}
+}

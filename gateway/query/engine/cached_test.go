@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/merge"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/aggregate"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+)
+
+// Whatever is written, overwritten and deleted between two asks, and however a
+// window moves: an engine that remembers answers as one that reads.
+func TestLaw_remembers(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
+		var whole int64
+		for range 4 {
+			seed := rand.Uint64()
+			t.Run(fmt.Sprintf("%s, seed=%d", name, seed), func(t *testing.T) {
+				b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), open(t))
+				whole += b.live(40).PlanHits
+			})
+		}
+		if whole < 8 {
+			t.Errorf("%s: %d answers were whole from memory: the cases are not what they were made to be", name, whole)
+		}
+	}
+}
+
+// question asks for five-minute sums of all series.
+func (b *board) question(start, end int64) *query.Query {
+	b.Helper()
+	body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum","downsample":"5m-sum"}]}`, start, end)
+	q, err := query.ParseJSON([]byte(body), time.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return q
+}
+
+// A query over its limit is refused whether its rows are read or not.
+func TestRemember_budget(t *testing.T) {
+	b := newBoard(t, rand.New(rand.NewPCG(1, 1)), embedded(t))
+	q := b.question(hourZero, hourZero+7200)
+	for range 3 {
+		b.ask(q)
+	}
+	points := b.ask(q).Points
+	if b.cache.Counts().PlanHits == 0 || points == 0 {
+		t.Fatalf("%d points: the answer is not kept", points)
+	}
+	for _, most := range []int64{points, points - 1} {
+		b.budget = func(context.Context, *query.Query, *query.SubQuery) *operator.Budget {
+			return operator.NewBudget(most, 0)
+		}
+		var limit *operator.LimitError
+		if _, _, err := b.remembering.Run(t.Context(), q); errors.As(err, &limit) != (most < points) {
+			t.Errorf("%d points, at most %d: error %v", points, most, err)
+		}
+	}
+}
+
+// A time that is not asked for fails no answer: its sum is more than a double
+// holds.
+func TestRemember_infinity(t *testing.T) {
+	b := newBoard(t, rand.New(rand.NewPCG(2, 2)), embedded(t))
+	for host := byte(1); host <= 2; host++ {
+		const at = hourZero + 3000
+		q, value := operatortest.Encode(at*1000, encoding.FloatValue(1.7e308))
+		tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, host}}})
+		b.apply(store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, hourZero, tags), Family: encoding.FamilyData,
+			Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+	}
+	for range 4 {
+		b.ask(b.question(hourZero, hourZero+2700))
+		var infinity *aggregate.InfinityError
+		if _, _, err := b.remembering.Run(t.Context(), b.question(hourZero, hourZero+3300)); !errors.As(err, &infinity) {
+			t.Errorf("error %v, want one of an infinite sum", err)
+		}
+	}
+}
+
+// Nothing is kept of cells that carry the time of their data, and nothing by an
+// engine that remembers nothing.
+func TestRemember_dataTime(t *testing.T) {
+	for name, stamp := range map[string]int64{"of writing": 3 * 3600_000, "of data": 0} {
+		st := onHBase(t)
+		b := newBoard(t, rand.New(rand.NewPCG(3, 3)), st)
+		for i := range int64(12) {
+			at := int64(hourZero) + boardHours*3600 + i*60
+			q, value := operatortest.Encode(at*1000, encoding.IntValue(i))
+			tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}})
+			b.apply(store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, encoding.BaseTime(at), tags), Family: encoding.FamilyData,
+				Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: at*1000 + stamp})
+		}
+		for range 5 {
+			b.ask(b.question(hourZero+boardHours*3600, hourZero+boardHours*3600+1800))
+		}
+		if n := b.cache.Counts().PlanHits; (n > 0) != (stamp > 0) {
+			t.Errorf("cells with the time %s: %d answers whole from memory", name, n)
+		}
+	}
+}
+
+// What is kept has nothing in common with the memory of the merge, and its size
+// is not told too small.
+func TestNewRemembered(t *testing.T) {
+	points := encoding.Points{Time: make([]int64, 10), Bits: make([]uint64, 10), Float: make([]bool, 10)}
+	span := []byte("000001000001000001")
+	g := merge.Group{Key: span[6:12], Spans: [][]byte{span, span}, Tags: []encoding.TagPair{{K: span[6:12], V: span[12:18]}},
+		Aggregated: []encoding.UID{span[:6]}, TSUIDs: []encoding.UID{span, span}, Points: points, Notes: [][]byte{span}}
+	want := g
+	want.Spans = want.Spans[:1]
+	r := newCachedGroups([]merge.Group{g, {}}, dispatch.Stats{})
+	text := func(g merge.Group) string {
+		return fmt.Sprintf("%x %x %x %x %x %x %v", g.Key, g.Spans, g.Tags, g.Aggregated, g.TSUIDs, g.Notes, g.Points)
+	}
+	before := text(want)
+	clear(span)
+	if got := text(r.groups[0]); got != before {
+		t.Errorf("kept is\n%s, want\n%s", got, before)
+	}
+	if least := int64(10*17 + 4*len(span)); r.Bytes() < least {
+		t.Errorf("%d bytes, want at least %d", r.Bytes(), least)
+	}
+}
+
+// A value that was acknowledged before an ask is in its answer, or a later one,
+// while one goroutine writes and others ask all the time; and no asker sees the
+// value go back.
+func TestRemember_whileWriting(t *testing.T) {
+	b := newBoard(t, rand.New(rand.NewPCG(4, 4)), embedded(t))
+	const at, first = hourZero + 3600*boardHours, 1000 // an hour of its own; all values have one width, and so one qualifier
+	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}})
+	put := func(n int64) error {
+		q, value := operatortest.Encode(at*1000, encoding.IntValue(n))
+		return b.store.Apply(context.Background(), "tsdb", []store.Mutation{{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, at, tags),
+			Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value}})
+	}
+	if err := put(first); err != nil {
+		t.Fatal(err)
+	}
+	var acknowledged, asked atomic.Int64
+	var work sync.WaitGroup
+	done := make(chan struct{})
+	for range 3 {
+		question := b.question(at, at+1800)
+		work.Go(func() {
+			for last := int64(0); ; asked.Add(1) {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				least := max(last, acknowledged.Load())
+				results, _, err := b.remembering.Run(context.Background(), question)
+				if err != nil || len(results) != 1 || results[0].Points.Len() != 1 {
+					t.Errorf("error %v, results %+v, want one point", err, results)
+					return
+				}
+				_, v := results[0].Points.At(0)
+				if last = int64(v.Double()); last < least {
+					t.Errorf("got %d, want at least %d", last, least)
+					return
+				}
+			}
+		})
+	}
+	for n := int64(first + 1); n <= first+60; n++ {
+		for before := asked.Load(); n%4 == 0 && asked.Load() < before+12 && !t.Failed(); { // so that answers are kept between writes
+		}
+		if err := put(n); err != nil {
+			t.Error(err)
+		}
+		acknowledged.Store(n)
+	}
+	close(done)
+	work.Wait()
+	if c := b.cache.Counts(); c.PlanHits == 0 || c.Changed == 0 {
+		t.Errorf("%+v: nothing was tried", c)
+	}
+}

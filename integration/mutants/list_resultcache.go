@@ -1,0 +1,128 @@
+package main
+
+// ofResultCache are answers that are given again although rows have changed, or to
+// another question.
+var ofResultCache = []mutant{
+	{
+		name: "answer-of-changed-rows", file: "pushdown/resultcache/cache.go",
+		old: "	case e.version != mark:\n", new: "	case e.version != mark && e.answer == nil:\n",
+		test: "TestLaw_embedded",
+	}, {
+		name: "answer-to-other-tags", file: "pushdown/resultcache/key.go",
+		old: "	p.Plan.Ranges = nil\n", new: "	p.Plan.Ranges, p.Plan.Tags = nil, nil\n",
+		test: "TestKey",
+	}, {
+		name: "open-edges-taken-for-closed", file: "pushdown/resultcache/key.go",
+		old: "			from -= encoding.RowSeconds\n", new: "			from -= 0\n",
+		test: "TestKey_sameAnswer",
+	}, {
+		name: "half-answer-kept", file: "pushdown/resultcache/operator.go",
+		old:  "	case err == nil:\n",
+		new:  "	case err == nil && len(o.kept.batches) == 1:\n		o.cache.store(o.id, o.mark, o.kept)\n	case err == nil:\n",
+		test: "TestOpen_halfRead",
+	}, {
+		name: "answers-are-free", file: "pushdown/resultcache/replay.go",
+		old: "r.spent.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes)", new: "r.spent.Spend(ctx, 0, 0)",
+		test: "TestOpen_budget",
+	}, {
+		name: "data-time-overlooked", file: "pushdown/resultcache/stamps.go",
+		old: "s.equal > 0 && 2*s.equal >= s.cells", new: "s.equal > s.cells",
+		test: "TestOpen_dataTime",
+	}, {
+		name: "whole-answer-of-changed-rows", file: "pushdown/resultcache/plan.go",
+		old: "	if e.version != mark {\n", new: "	if e.version != mark && e.answer == nil {\n",
+		test: "gateway/query/engine TestLaw_remembers",
+	}, {
+		name: "mark-of-the-last-range", file: "pushdown/resultcache/plan.go",
+		old: "append(binary.AppendUvarint(whole, uint64(len(m))), m...)", new: "append(binary.AppendUvarint(whole[:0], uint64(len(m))), m...)",
+		test: "TestAskWhole",
+	}, {
+		name: "whole-answer-unproven", file: "gateway/query/dispatch/resultcache.go",
+		old: "s.CacheHits+s.CacheStored == int64(s.Parts)", new: "s.CacheHits+s.CacheStored <= int64(s.Parts)",
+		test: "gateway/query/engine TestRemember_dataTime",
+	}, {
+		name: "kept-of-data-time", file: "pushdown/resultcache/operator.go",
+		old: "	case o.done:\n", new: "	case o.verdict == keep:\n",
+		test: "gateway/query/engine TestRemember_dataTime",
+	}, {
+		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",
+		old: "	if len(e.cfg.Servers) > 0 {\n", new: "	if len(e.cfg.Servers) > 9 {\n",
+		test: "TestAskWhole",
+	}, {
+		name: "whole-answers-are-free", file: "gateway/query/engine/cached.go",
+		old: "Spend(ctx, kept.stats.Points, kept.stats.Bytes)", new: "Spend(ctx, 0, 0)",
+		test: "TestRemember_budget",
+	}, {
+		name: "times-not-asked-for-fail", file: "gateway/query/engine/cached.go",
+		old: "return errors.As(err, &infinity) ||", new: "return infinity != nil ||",
+		test: "TestRemember_infinity",
+	}, {
+		name: "window-loses-its-end", file: "gateway/query/engine/cached.go",
+		old: "slices.BinarySearch(p.Time, end+1)", new: "slices.BinarySearch(p.Time, end)",
+		test: "TestLaw_remembers",
+	}, {
+		name: "one-bucket-untrimmed", file: "encoding/scanplan/plan.go",
+		old: "if p.Downsample == nil || !p.Downsample.All {", new: "if p != nil {",
+		test: "gateway/query/merge TestUntrimmedAnswersAll",
+	}, {
+		name: "change-not-counted", file: "pushdown/store/pebble/changes.go",
+		old: "		g.last = c.last\n", new: "",
+		test: "pushdown/resultcache TestLaw_embedded",
+	}, {
+		name: "mark-during-a-change", file: "pushdown/store/pebble/changes.go",
+		old: "	if running {\n", new: "	if running && ok && at == 0 {\n",
+		test: "TestMark_underWay",
+	}, {
+		name: "forgotten-is-unchanged", file: "pushdown/store/pebble/changes.go",
+		old: "	c.crowded = c.last\n", new: "",
+		test: "TestMark_forgets",
+	}, {
+		name: "read-point-ignored", file: "pushdown/store/hbase/version.go",
+		old: "			return v\n", new: "			return min(v, 1)\n",
+		test: "pushdown/resultcache TestLaw_hbase",
+	}, {
+		name: "mark-of-the-first-region", file: "pushdown/store/hbase/version.go",
+		old: "if at = loc.stop; len(at) == 0 ||", new: "if at = loc.stop; len(at) >= 0 ||",
+		test: "TestMark_regions",
+	}, {
+		name: "mark-outlives-the-server", file: "pushdown/store/hbase/version.go",
+		old: "conn: c.id, readPoint: n}", new: "conn: c.id * 0, readPoint: n}",
+		test: "TestMark_regions",
+	}, {
+		name: "opening-ignored", file: "pushdown/store/hbase/version.go",
+		old: "		states[i].opening = after[i].number\n", new: "",
+		test: "TestMark_replaced",
+	}, {
+		name: "opening-read-once", file: "pushdown/store/hbase/opening.go",
+		old: "		if o.as != as {\n", new: "		if o.as.conn != as.conn {\n",
+		test: "TestMark_replaced",
+	}, {
+		name: "opening-of-before-or-after", file: "pushdown/store/hbase/version.go",
+		old: "		if before[i].number != after[i].number {\n", new: "		if before[i].number == 0 {\n",
+		test: "TestMark_interleaved",
+	}, {
+		name: "clones-at-one-number", file: "pushdown/store/hbase/opening.go",
+		old: "		b = binary.BigEndian.AppendUint64(b, uint64(c.Timestamp))\n", new: "",
+		test: "pushdown/resultcache TestLaw_hbase",
+	}, {
+		name: "region-being-opened", file: "pushdown/store/hbase/opening.go",
+		old: "!ok || c.Timestamp != state.Timestamp {", new: "!ok && c.Timestamp != state.Timestamp {",
+		test: "TestRowOfOpening",
+	}, {
+		name: "dropped-answers-stay", file: "pushdown/resultcache/cache.go",
+		old: "	clear(c.entries)\n", new: "",
+		test: "TestCache_drop",
+	}, {
+		name: "servers-drop-nothing", file: "gateway/query/dispatch/executor.go",
+		old: "	return e.servers.dropCaches(ctx)\n", new: "	return nil\n",
+		test: "TestExecutor_dropCaches",
+	}, {
+		name: "time-to-live-overlooked", file: "pushdown/store/hbase/expiry.go",
+		old: `ttl != "" && ttl != forever`, new: `ttl == "" && ttl != forever`,
+		test: "TestMark_mortal",
+	}, {
+		name: "mark-comes-back", file: "pushdown/store/hbase/expiry.go",
+		old: "epoch: epochs.Add(1)}", new: "epoch: state.readPoint}",
+		test: "TestSeen_order",
+	},
+}

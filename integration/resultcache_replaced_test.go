@@ -1,0 +1,165 @@
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"downpour/integration/e2e"
+)
+
+// replaced are steps that put another table into the place of the data table,
+// in random order: each before and after as many puts as the others, so that the
+// read points of regions that have the old names become the old ones. Some bring
+// back what was there before, so that there is something to ask for.
+func (s *tableLife) replaced(rng *rand.Rand, rounds int) (steps []step) {
+	for round := range rounds {
+		for _, i := range rng.Perm(len(replacements)) {
+			steps = append(steps, s.replacement(rng, replacements[i], fmt.Sprintf("s%d-%d", round, i))...)
+		}
+	}
+	return steps
+}
+
+// replacements are ways to replace a table, one after the other, each by the
+// words of java/Admin.java, with SNAPSHOT for the table as it was before.
+var replacements = [][]string{
+	{"restore"},
+	{"clone"},
+	{"clone", "clone"},
+	{"truncate", "restore"},
+	{"truncate preserving splits", "restore"},
+	{"create", "clone"},
+	{"split", "restore"},
+	{"split", "merge", "clone"},
+	{"move", "restore", "move"},
+}
+
+// replacement is one way, of the table as a snapshot of that name keeps it.
+func (s *tableLife) replacement(rng *rand.Rand, way []string, snapshot string) []step {
+	snapshot = s.tables.Data + "-" + snapshot
+	n := 1 + rng.IntN(4)
+	values := func() []e2e.Point { return somePoints(rng, n) }
+	steps := []step{{fmt.Sprintf("snapshot, %d puts", n), s.both(func(ctx context.Context) error {
+		return hbase(s.T).Admin.Snapshot(ctx, s.tables.Data, snapshot)
+	}, values())}}
+	for _, word := range way {
+		steps = append(steps, step{fmt.Sprintf("%s of %v, %d puts", word, way, n), s.both(func(ctx context.Context) error {
+			return s.replace(ctx, word, snapshot)
+		}, values())})
+	}
+	return steps
+}
+
+// somePoints are points of different cells of rows that are there.
+func somePoints(rng *rand.Rand, n int) (points []e2e.Point) {
+	for _, second := range rng.Perm(3600)[:n] {
+		points = append(points, e2e.Point{
+			Metric: "load.int", Timestamp: dataStart + 1800 + int64(second), Value: json.RawMessage(fmt.Sprint(rng.IntN(1000))),
+			Tags: map[string]string{"host": "a"},
+		})
+	}
+	return points
+}
+
+// both does something and puts points, one after the other: each is one change of
+// a region.
+func (s *tableLife) both(do func(context.Context) error, points []e2e.Point) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := do(ctx); err != nil {
+			return err
+		}
+		for i := range points {
+			if err := e2e.Put(ctx, s.readers["alone"].URL, points[i:i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (s *tableLife) replace(ctx context.Context, word, snapshot string) error {
+	admin, table := hbase(s.T).Admin, s.tables.Data
+	switch word {
+	case "restore":
+		return admin.RestoreSnapshot(ctx, table, snapshot)
+	case "clone":
+		return s.clone(ctx, snapshot)
+	case "truncate":
+		return admin.Truncate(ctx, table, false)
+	case "truncate preserving splits":
+		return admin.Truncate(ctx, table, true)
+	case "create":
+		if err := admin.DropTable(ctx, table); err != nil {
+			return err
+		}
+		return admin.CreateTable(ctx, table, "NONE", []string{"t"})
+	case "split":
+		return s.splitAnywhere(ctx)
+	case "merge":
+		regions, err := admin.Regions(ctx, table)
+		if err != nil {
+			return err
+		}
+		return admin.Merge(ctx, table, regions[0].EncodedName, regions[1].EncodedName)
+	case "move":
+		return s.move(ctx)
+	}
+	return fmt.Errorf("no such way: %q", word)
+}
+
+// splitAnywhere splits a region at a row that none begins with.
+func (s *tableLife) splitAnywhere(ctx context.Context) error {
+	admin, table := hbase(s.T).Admin, s.tables.Data
+	regions, err := admin.Regions(ctx, table)
+	if err != nil {
+		return err
+	}
+	cells, err := admin.Scan(ctx, table)
+	if err != nil {
+		return err
+	}
+	for i := range cells {
+		key := cells[(i+len(cells)/2)%len(cells)].Row
+		if !slices.ContainsFunc(regions, func(r e2e.Region) bool { return bytes.Equal(r.Start, key) }) {
+			return admin.Split(ctx, table, key)
+		}
+	}
+	return fmt.Errorf("no row of %s to split at", table)
+}
+
+// clones bounds the tries at a clone on the old servers.
+const clones = 8
+
+// clone puts a clone into the table's place, if it can with each region on the
+// server that it was on before: only there could its read point be taken for the
+// old one.
+func (s *tableLife) clone(ctx context.Context, snapshot string) error {
+	admin, table := hbase(s.T).Admin, s.tables.Data
+	before, err := admin.Regions(ctx, table)
+	if err != nil {
+		return err
+	}
+	for try := range clones {
+		if err := admin.DropTable(ctx, table); err != nil {
+			return err
+		}
+		if err := admin.CloneSnapshot(ctx, table, snapshot); err != nil {
+			return err
+		}
+		after, err := admin.Regions(ctx, table)
+		if err != nil {
+			return err
+		}
+		if same := slices.EqualFunc(before, after, func(a, b e2e.Region) bool { return a.EncodedName != b.EncodedName || a.Server == b.Server }); same {
+			s.Logf("clone on the old servers after %d tries", try+1)
+			break
+		}
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+package operator
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/access"
+	"downpour/pushdown/store"
+)
+
+// Limits of what a store is asked to select by itself; beyond them the rows are
+// read and judged here.
+const (
+	// maxRanges bounds the key ranges of one scan: each costs a seek and
+	// some 60 request bytes. It suffices for one value over a year.
+	maxRanges = 20_000
+	// maxPatternValues bounds the tag values of a key pattern, which HBase
+	// gets as a regular expression and compiles for each region.
+	maxPatternValues = 4096
+)
+
+// Access says how the rows of a part are selected in the store, and why so.
+type Access struct {
+	Filter store.RowFilter
+	Reason string
+	// Nothing says that no row can match: there is no need to scan.
+	Nothing bool
+	// Few says that few rows are looked at, so that dividing the work wins
+	// nothing.
+	Few bool
+	// Pieces, if not 0, is into how many parts of equally many hours this one
+	// must be cut so that each can seek: it alone would have too many ranges.
+	Pieces int
+}
+
+// Explain is ChooseAccess without a memory.
+func Explain(part *scanplan.Part) Access { return ChooseAccess(part, nil) }
+
+// ChooseAccess chooses the selection for a part by its cost on HBase, without
+// knowing how many rows there are:
+//
+//   - keys known (TSUIDs), or the first tag of every key known: key ranges, to
+//     which a region server seeks; seeking costs at worst what a pattern costs;
+//   - some tag restricted to values: ranges that leave out what cannot hold the
+//     tag, see package seek, and a key pattern, which a region server applies to
+//     every row of the ranges;
+//   - else nothing: a filter that keeps most rows costs more than it saves.
+//
+// Ranges by hour and first tag alone are sound only if no wanted series has a tag
+// key that sorts before that tag: its rows would be lost, and no later check would
+// see it. Two things prove it: the plan admits no other tag keys (Exact), or the
+// tag key has the UID 1, the smallest that is ever assigned.
+//
+// What the memory holds changes what a part costs and never what it returns.
+func ChooseAccess(part *scanplan.Part, memory *access.Memory) Access {
+	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
+	if b.impossible() {
+		return Access{Nothing: true, Reason: "no tag value is admitted"}
+	}
+	if len(b.plan.TSUIDs) > 0 {
+		return b.byTSUID()
+	}
+	if a, ok := b.byFirstTag(); ok {
+		return a
+	}
+	a, ok := b.bySkipScan(memory)
+	if !ok {
+		a = b.byPattern()
+	}
+	a.Pieces = b.pieces
+	return a
+}
+
+type accessBuilder struct {
+	plan *scanplan.Plan
+	part *scanplan.Part
+	tags []scanplan.TagPredicate
+	// pieces is Access.Pieces
+	pieces int
+}
+
+// impossible tells whether a predicate admits no value at all. In a
+// store.Want an empty list means the opposite, so it must not get there.
+func (b *accessBuilder) impossible() bool {
+	for _, t := range b.tags {
+		if t.Op == scanplan.In && len(t.Values) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// byTSUID lists each series' row of each hour. The salt is the part's own: a
+// series may lie under another salt than its hash says, written before the
+// number of buckets changed, and is looked for there too.
+func (b *accessBuilder) byTSUID() Access {
+	var tags [][]byte
+	for _, t := range b.plan.TSUIDs {
+		if metric, rest, err := b.plan.Schema.SplitTSUID(t); err == nil && bytes.Equal(metric, b.plan.Metric) {
+			tags = append(tags, rest)
+		}
+	}
+	if len(tags) == 0 {
+		return Access{Nothing: true, Reason: "no TSUID is of the plan's metric"}
+	}
+	from, to := b.hours()
+	if n := (to - from) / encoding.RowSeconds * int64(len(tags)); n > maxRanges {
+		return b.manyTSUIDs(tags, n)
+	}
+	var r rangeList
+	for hour := from; hour < to; hour += encoding.RowSeconds {
+		for _, t := range tags {
+			key := append(b.head(hour), t...)
+			r.add(b.part.Range, key, append(bytes.Clone(key), 0))
+		}
+	}
+	return r.access(fmt.Sprintf("%d rows by key: TSUIDs are given", len(r)), nil)
+}
+
+// manyTSUIDs restricts each tag that all series have to the values that occur.
+func (b *accessBuilder) manyTSUIDs(tags [][]byte, rows int64) Access {
+	s := b.plan.Schema
+	values := map[string]map[string]bool{}
+	carriers := map[string]int{}
+	for _, t := range tags {
+		for _, p := range s.AppendPairs(nil, t) {
+			if values[string(p.K)] == nil {
+				values[string(p.K)] = map[string]bool{}
+			}
+			values[string(p.K)][string(p.V)] = true
+			carriers[string(p.K)]++
+		}
+	}
+	b.tags = nil
+	for _, k := range sortedKeys(values) {
+		if carriers[k] == len(tags) {
+			p := scanplan.TagPredicate{TagK: encoding.UID(k), Op: scanplan.In}
+			for _, v := range sortedKeys(values[k]) {
+				p.Values = append(p.Values, encoding.UID(v))
+			}
+			b.tags = append(b.tags, p)
+		}
+	}
+	a := b.byPattern()
+	a.Reason = fmt.Sprintf("%d rows are too many to name by key (at most %d); %s", rows, maxRanges, a.Reason)
+	return a
+}
+
+// firstTagOnly tells whether ranges of hour and first tag are sound, and all that
+// the plan's predicates can give: no other tag names its values.
+func (b *accessBuilder) firstTagOnly() bool {
+	return len(access.Wanted(b.plan)) == 1 && b.tags[0].Op == scanplan.In && (b.plan.Exact || encoding.UIDNumber(b.tags[0].TagK) == 1)
+}
+
+// byFirstTag makes ranges of hour and first tag, where that is sound.
+func (b *accessBuilder) byFirstTag() (Access, bool) {
+	if !b.firstTagOnly() {
+		return Access{}, false
+	}
+	first := b.tags[0]
+	from, to := b.hours()
+	if (to-from)/encoding.RowSeconds*int64(len(first.Values)) > maxRanges {
+		return Access{}, false
+	}
+	whole := b.plan.Exact && len(b.tags) == 1 // then the pair is the end of the key
+	var r rangeList
+	for hour := from; hour < to; hour += encoding.RowSeconds {
+		head := append(b.head(hour), first.TagK...)
+		for _, v := range first.Values {
+			key := append(bytes.Clone(head), v...)
+			if whole {
+				r.add(b.part.Range, key, append(bytes.Clone(key), 0))
+			} else {
+				r.add(b.part.Range, key, encoding.Behind(key))
+			}
+		}
+	}
+	reason := fmt.Sprintf("%d ranges of hour and tag %s: its UID is the smallest", len(r), first.TagK)
+	if b.plan.Exact {
+		reason = fmt.Sprintf("%d ranges of hour and tag %s: no other tag can come before it", len(r), first.TagK)
+	}
+	return r.access(reason, b.remaining(whole)), true
+}
+
+// remaining is the pattern for the tags behind the first.
+func (b *accessBuilder) remaining(whole bool) *store.KeyPattern {
+	switch {
+	case whole:
+		return nil
+	case b.plan.Exact:
+		p, _ := b.pattern(b.tags)
+		return p
+	}
+	p, _ := b.pattern(b.tags[1:])
+	return p
+}
+
+func (b *accessBuilder) byPattern() Access {
+	p, reason := b.pattern(b.tags)
+	return Access{Filter: store.RowFilter{Pattern: p}, Reason: reason}
+}
+
+// pattern restricts the elements of keys; nil where that would not pay.
+func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern, string) {
+	s := b.plan.Schema
+	p := &store.KeyPattern{Head: s.HeadWidth(), NameLen: s.TagKWidth, ValueLen: s.TagVWidth, Exact: b.plan.Exact}
+	values := 0
+	for _, t := range tags {
+		w := store.Want{Name: t.TagK}
+		if t.Op == scanplan.In {
+			values += len(t.Values)
+			for _, v := range t.Values {
+				w.Values = append(w.Values, v)
+			}
+		}
+		p.Wants = append(p.Wants, w)
+	}
+	switch {
+	case values == 0:
+		return nil, "all rows: no tag is restricted to some values"
+	case values > maxPatternValues:
+		return nil, fmt.Sprintf("all rows: %d tag values are too many for a pattern (at most %d)", values, maxPatternValues)
+	}
+	return p, fmt.Sprintf("key pattern of %d tags and %d values", len(p.Wants), values)
+}
+
+// hours are the base times that rows of the part can have, half-open.
+func (b *accessBuilder) hours() (from, to int64) {
+	from, to = b.plan.From, b.plan.To
+	at := b.plan.Schema.BaseTimeAt()
+	if k := b.part.Range.Start; len(k) >= at+encoding.BaseTimeWidth {
+		from = max(from, int64(binary.BigEndian.Uint32(k[at:])))
+	}
+	if k := b.part.Range.Stop; len(k) >= at+encoding.BaseTimeWidth && bytes.Equal(k[:at], b.part.Range.Start[:at]) {
+		last := int64(binary.BigEndian.Uint32(k[at:]))
+		if len(k) > at+encoding.BaseTimeWidth || last%encoding.RowSeconds != 0 {
+			last += encoding.RowSeconds // the part stops inside that hour
+		}
+		to = min(to, last)
+	}
+	from -= from % encoding.RowSeconds
+	return from, max(from, to)
+}
+
+// head is a row key of the part's salt bucket without tags.
+func (b *accessBuilder) head(hour int64) []byte {
+	s := b.plan.Schema
+	key := make([]byte, 0, s.HeadWidth()+s.MaxTags*s.TagWidth())
+	key = append(key, b.part.Range.Start[:s.SaltWidth]...)
+	key = append(key, b.plan.Metric...)
+	return binary.BigEndian.AppendUint32(key, uint32(hour))
+}
+
+// rangeList collects ascending ranges; ranges that touch become one.
+type rangeList []store.KeyRange
+
+// add appends [start, stop), cut to the part.
+func (r *rangeList) add(part scanplan.KeyRange, start, stop []byte) {
+	if bytes.Compare(start, part.Start) < 0 {
+		start = part.Start
+	}
+	if n := len(*r); n > 0 && bytes.Compare(start, (*r)[n-1].Stop) < 0 {
+		start = (*r)[n-1].Stop
+	}
+	if len(part.Stop) > 0 && (len(stop) == 0 || bytes.Compare(stop, part.Stop) > 0) {
+		stop = part.Stop
+	}
+	if len(stop) > 0 && bytes.Compare(start, stop) >= 0 {
+		return
+	}
+	if n := len(*r); n > 0 && bytes.Equal((*r)[n-1].Stop, start) {
+		(*r)[n-1].Stop = stop
+		return
+	}
+	*r = append(*r, store.KeyRange{Start: start, Stop: stop})
+}
+
+// access is the ranges as a filter. No ranges would mean no restriction.
+func (r rangeList) access(reason string, p *store.KeyPattern) Access {
+	if len(r) == 0 {
+		return Access{Nothing: true, Reason: "no wanted key lies in the part"}
+	}
+	return Access{Filter: store.RowFilter{Ranges: r, Pattern: p}, Reason: reason, Few: true}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

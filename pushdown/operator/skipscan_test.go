@@ -1,0 +1,288 @@
+package operator_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/access"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/pebble"
+)
+
+// reading is a store that is asked for all rows, whatever the filter.
+type reading struct{ store.Reader }
+
+func (r reading) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
+	s.Filter = store.RowFilter{}
+	return r.Reader.Scan(ctx, s)
+}
+
+// changing is a table that somebody changes between two asks.
+type changing struct {
+	*operatortest.Store
+	schema encoding.Schema
+}
+
+// put writes one point of a series that may or may not be there already.
+func (c *changing) put(t *rapid.T) {
+	hour := int64(base + 3600*rapid.IntRange(0, 3).Draw(t, "hour"))
+	ms := (hour + rapid.Int64Range(0, 3599).Draw(t, "second")) * 1000
+	q, value := operatortest.Encode(ms, encoding.IntValue(rapid.Int64Range(0, 9).Draw(t, "value")))
+	qualifier := encoding.AppendQualifier(nil, q)
+	key := c.schema.AppendRowKey(nil, metric, uint32(hour), c.schema.AppendTags(nil, drawSeries(t)))
+	i, found := slices.BinarySearchFunc(c.Rows, key, func(r store.Row, k []byte) int { return bytes.Compare(r.Key, k) })
+	if found {
+		for j, cell := range c.Rows[i].Cells {
+			if bytes.Equal(cell.Qualifier, qualifier) {
+				c.Rows[i].Cells[j].Value = value
+				return
+			}
+		}
+	}
+	// The time of writing is of no use to anybody: it may be that of the data.
+	c.Cell(key, qualifier, value, rapid.Int64Range(1, ms).Draw(t, "written"))
+}
+
+// drawSeries draws the tags of one of some hundreds of series.
+func drawSeries(t *rapid.T) (pairs []encoding.TagPair) {
+	for k := 1; k <= 4; k++ {
+		if v := rapid.IntRange(0, 4).Draw(t, "tag"); v > 0 {
+			pairs = append(pairs, operatortest.Tag(k, v))
+		}
+	}
+	return pairs
+}
+
+// change writes late points and new series, and deletes rows.
+func (c *changing) change(t *rapid.T) {
+	for range rapid.IntRange(0, 12).Draw(t, "puts") {
+		c.put(t)
+	}
+	for range rapid.IntRange(0, min(4, len(c.Rows))).Draw(t, "deletes") {
+		i := rapid.IntRange(0, len(c.Rows)-1).Draw(t, "row")
+		c.Rows = slices.Delete(c.Rows, i, i+1)
+	}
+}
+
+// drawPlan draws a plan that wants some series.
+func drawPlan(t *rapid.T, s encoding.Schema) scanplan.Plan {
+	from := rapid.IntRange(0, 2).Draw(t, "from")
+	to := rapid.IntRange(from+1, 4).Draw(t, "to")
+	plan := operatortest.Plan(s, metric, base+3600*int64(from), base+3600*int64(to))
+	for k := 1; k <= 4; k++ {
+		op := rapid.SampledFrom([]string{"", "", "in", "in", "not in", "present"}).Draw(t, "predicate")
+		p := scanplan.TagPredicate{TagK: operatortest.UID(k), Op: map[string]scanplan.TagOp{"in": scanplan.In, "not in": scanplan.NotIn}[op]}
+		if p.Op != scanplan.Present {
+			values := rapid.SliceOfNDistinct(rapid.IntRange(1, 5), 1, 3, rapid.ID).Draw(t, "values")
+			slices.Sort(values)
+			for _, v := range values {
+				p.Values = append(p.Values, operatortest.UID(v))
+			}
+		}
+		if op != "" {
+			plan.Tags = append(plan.Tags, p)
+		}
+	}
+	plan.Exact = len(plan.Tags) > 0 && rapid.IntRange(0, 4).Draw(t, "exact") == 0
+	return plan
+}
+
+// cutParts cuts a plan's ranges at a random key, as a region's border may.
+func cutParts(t *rapid.T, plan scanplan.Plan) (all []*scanplan.Part) {
+	for _, r := range plan.Ranges {
+		s := plan.Schema
+		border := slices.Concat(r.Start[:len(r.Start)-4], []byte{0, 0, 0, 0}, s.AppendTags(nil, drawSeries(t)))
+		copy(border[len(r.Start)-4:], s.AppendRangeKey(nil, 0, metric, uint32(base+3600*rapid.IntRange(0, 3).Draw(t, "border")))[s.SaltWidth+s.MetricWidth:])
+		if bytes.Compare(border, r.Start) <= 0 || bytes.Compare(border, r.Stop) >= 0 {
+			all = append(all, &scanplan.Part{Plan: plan, Range: r})
+			continue
+		}
+		all = append(all, &scanplan.Part{Plan: plan, Range: scanplan.KeyRange{Start: r.Start, Stop: border}},
+			&scanplan.Part{Plan: plan, Range: scanplan.KeyRange{Start: border, Stop: r.Stop}})
+	}
+	return all
+}
+
+// What is remembered never changes an answer: of plans that are asked again and
+// again, while others put late points, new series of old hours and delete rows.
+func TestSeek_changesBetweenAsks(t *testing.T) {
+	sought, learnt := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := encoding.DefaultSchema()
+		if rapid.Bool().Draw(t, "salted") {
+			s.SaltWidth, s.SaltBuckets = 1, 3
+		}
+		table := &changing{Store: &operatortest.Store{}, schema: s}
+		memory := access.NewMemory()
+		plans := []scanplan.Plan{drawPlan(t, s), drawPlan(t, s), drawPlan(t, s)}
+		for range rapid.IntRange(2, 8).Draw(t, "asks") {
+			table.change(t)
+			plan := rapid.SampledFrom(plans).Draw(t, "plan")
+			walked := rapid.IntRange(0, 2).Draw(t, "much looked at") == 0
+			for _, part := range cutParts(t, plan) {
+				if walked {
+					memory.Note(access.Subject(part), access.Walk{From: base, To: base + 4*3600, Ranges: 1, Looked: 10_000})
+				}
+				want, _, err := read(t, reading{table}, part, operator.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, stats, err := read(t, table, part, operator.Options{Seek: memory})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("part %s to %s of %s: %s", part.Range.Start, part.Range.Stop, &part.Plan, diff)
+				}
+				sought += int(min(stats.Ranges, 1))
+				learnt += int(min(stats.Probes, 1))
+			}
+		}
+	})
+	t.Logf("%d parts sought, %d learnt", sought, learnt)
+	if sought == 0 || learnt == 0 {
+		t.Errorf("%d parts sought, %d learnt: the test has tested nothing", sought, learnt)
+	}
+}
+
+// embedded is an embedded store with an empty table.
+func embedded(t testing.TB) *pebble.Store {
+	st, err := pebble.Open(t.TempDir(), pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	if err := st.CreateTable(t.Context(), store.TableSpec{Name: operatortest.Table, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// centres writes 6 hours of some hosts in data centres, whose tag comes first.
+func centres(t testing.TB, st *pebble.Store, first, hosts, dcs int) {
+	s := encoding.DefaultSchema()
+	var all []store.Mutation
+	for host := range hosts {
+		tags := s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(2, first+host%dcs), operatortest.Tag(3, 1+host)})
+		for hour := range 6 {
+			q, value := operatortest.Encode((base+3600*int64(hour))*1000, encoding.IntValue(int64(host)))
+			all = append(all, store.Mutation{Row: s.AppendRowKey(nil, metric, uint32(base+3600*hour), tags), Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+		}
+	}
+	if err := st.Apply(t.Context(), operatortest.Table, all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// One host of 1,000 is sought: at once where the host is the first tag of the
+// rows, whatever its UID, and from the second time where other tags come first.
+// Without a memory it never is.
+func TestSeek_oneOfMany(t *testing.T) {
+	st := embedded(t)
+	centres(t, st, 1, 1000, 4)
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+6*3600)
+	ask := func(name string, memory *access.Memory, looked, probes int64, tags ...scanplan.TagPredicate) {
+		t.Helper()
+		plan.Tags = tags
+		spans, stats, err := read(t, st, whole(plan), operator.Options{Seek: memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := spanOf(operatortest.Tag(2, 2), operatortest.Tag(3, 18)); len(spans) == 0 || stats.Points != int64(6*len(spans)) || len(spans[want].Raw.Time) != 6 {
+			t.Errorf("%s: %d points of %d series", name, stats.Points, len(spans))
+		}
+		if stats.RowsScanned > looked || stats.Probes != probes {
+			t.Errorf("%s: %d rows looked at, %d probes, want at most %d and %d", name, stats.RowsScanned, stats.Probes, looked, probes)
+		}
+	}
+	centre := scanplan.TagPredicate{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(2)}}
+	host := scanplan.TagPredicate{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(18)}}
+	ask("first tag", nil, 1500, 0, centre)
+	memory := access.NewMemory()
+	ask("second tag, at first", memory, 6000, 0, host)
+	ask("second tag, then", memory, 6, 6, host)
+	ask("second tag, again", memory, 6, 0, host)
+	ask("both", nil, 1500, 0, centre, host)
+	ask("without a memory", nil, 6000, 0, host)
+	ask("without a memory, again", nil, 6000, 0, host)
+	explained := func(few bool, want string) {
+		t.Helper()
+		if a := operator.ChooseAccess(whole(plan), memory); a.Few != few || a.Reason != want {
+			t.Errorf("%q, few %t, want %q", a.Reason, a.Few, want)
+		}
+	}
+	explained(true, "60 ranges that can hold the wanted tags, known heads: 5; no row lay elsewhere")
+	centres(t, st, 50, 500, 2) // which nobody knows: their rows are looked at, and judged there from then on
+	ask("new data centres", memory, 3006, 0, host)
+	explained(false, "60 ranges that can hold the wanted tags, known heads: 5; key pattern of 1 tags and 1 values")
+	for range 4 {
+		ask("not worth learning again yet", memory, 3018, 0, host)
+	}
+	ask("learnt again", memory, 18, 8, host)
+	explained(true, "84 ranges that can hold the wanted tags, known heads: 7; no row lay elsewhere")
+}
+
+// Heads that begin with other heads are learnt, and heads that are rows themselves;
+// from an hour that has rows, though it is not the part's middle one.
+func TestSeek_learnsAllHeads(t *testing.T) {
+	var all []operatortest.Series
+	for _, tags := range [][]encoding.TagPair{
+		{operatortest.Tag(1, 1)},
+		{operatortest.Tag(1, 1), operatortest.Tag(2, 1)},
+		{operatortest.Tag(1, 1), operatortest.Tag(2, 1), operatortest.Tag(4, 1)},
+		{operatortest.Tag(1, 1), operatortest.Tag(3, 7), operatortest.Tag(4, 1)},
+		{operatortest.Tag(1, 2), operatortest.Tag(4, 2)},
+		{operatortest.Tag(1, 2), operatortest.Tag(4, 3)},
+		{operatortest.Tag(4, 1), operatortest.Tag(5, 1)},
+		{operatortest.Tag(5, 1)},
+	} {
+		all = append(all, series(operatortest.Every(base, base+3600, 600, identity), tags...))
+	}
+	m := table(all...)
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+24*3600)
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(4), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	memory := access.NewMemory()
+	memory.Note(access.Subject(whole(plan)), access.Walk{From: base, To: base + 24*3600, Looked: 100_000})
+	spans, _, err := read(t, m, whole(plan), operator.Options{Seek: memory})
+	if err != nil || len(spans) != 3 {
+		t.Errorf("%d series, %v", len(spans), err)
+	}
+	// None; (1,1); (1,1)(2,1); (1,1)(3,7); (1,2).
+	if known := memory.Look(access.Subject(whole(plan))); !known.Clean || len(known.Heads) != 1 || known.Heads[0].Len() != 5 {
+		t.Errorf("known is %+v", known)
+	}
+}
+
+// A store that fails while heads are learnt fails nothing but the learning.
+func TestSeek_learningFails(t *testing.T) {
+	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(2, 1), operatortest.Tag(3, 1)))
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
+	memory := access.NewMemory()
+	memory.Note(access.Subject(whole(plan)), access.Walk{From: base, To: base + 3600, Looked: 10_000})
+	failed := false
+	m.Fail = func(context.Context, int) error {
+		if !failed {
+			failed = true
+			return io.ErrUnexpectedEOF
+		}
+		return nil
+	}
+	spans, stats, err := read(t, m, whole(plan), operator.Options{Seek: memory})
+	if err != nil || len(spans) != 1 || stats.Probes != 1 || !failed {
+		t.Errorf("%d series, %d probes, failed %t, %v", len(spans), stats.Probes, failed, err)
+	}
+	if memory.Look(access.Subject(whole(plan))).Heads != nil {
+		t.Error("heads are known")
+	}
+}

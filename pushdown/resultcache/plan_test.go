@@ -1,0 +1,168 @@
+package resultcache
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+)
+
+// marks counts the marks that are taken, and can fail.
+type marks struct {
+	store.Store
+	taken atomic.Int64
+	err   error
+}
+
+func (m *marks) Mark(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+	m.taken.Add(1)
+	if m.err != nil {
+		return "", m.err
+	}
+	return m.Store.(store.Versioner).Version(ctx, table, family, r)
+}
+
+// total is what somebody made of a plan.
+type total int64
+
+func (n total) Bytes() int64 { return int64(n) }
+
+// salted is a world whose plans have three ranges, and such a plan.
+func salted(t *testing.T) (*world, *marks, *scanplan.Plan) {
+	w := newWorld(t, rand.New(rand.NewPCG(5, 5)), openPebble(t))
+	w.schema.SaltWidth, w.schema.SaltBuckets, w.cache = 1, 3, New(1<<20, nil)
+	plan := operatortest.Plan(w.schema, operatortest.UID(1), base, base+hours*3600)
+	return w, &marks{Store: w.store}, &plan
+}
+
+// write puts a point of series k into an hour of the plan.
+func (w *world) write(k, hour int) {
+	w.Helper()
+	tags := w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, k)})
+	at := base + 3600*int64(hour)
+	q, value := operatortest.Encode(at*1000, encoding.IntValue(1))
+	w.apply(store.Mutation{Row: w.schema.AppendRowKey(nil, operatortest.UID(1), uint32(at), tags), Family: encoding.FamilyData,
+		Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+}
+
+// What is asked for once costs no mark; what is asked for again may be kept, and
+// is found until a row of any range has changed.
+func TestAskWhole(t *testing.T) {
+	w, st, plan := salted(t)
+	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "a way") }
+	if a := ask(); a.Wanted() || a.Found() != nil || st.taken.Load() != 0 {
+		t.Errorf("the first ask: wanted %v, found %v, %d marks taken; want none of it", a.Wanted(), a.Found(), st.taken.Load())
+	}
+	for k := range 20 { // some in each salt bucket
+		a := ask()
+		if !a.Wanted() || a.Found() != nil {
+			t.Fatalf("after change %d: wanted %v, found %v, want to be wanted", k, a.Wanted(), a.Found())
+		}
+		a.Store(total(k))
+		if got := ask().Found(); got != total(k) {
+			t.Errorf("found %v, want %d", got, k)
+		}
+		if got := LookupPlan(t.Context(), w.cache, st, plan, "another way").Found(); got != nil {
+			t.Errorf("found %v of another way", got)
+		}
+		if !w.cache.HoldsPlan(plan, "a way") || w.cache.HoldsPlan(plan, "another way") {
+			t.Error("the cache says that it holds something else")
+		}
+		w.write(k, k%hours)
+	}
+	if c := w.cache.Counts(); c.PlanHits != 20 || c.Hits != 20 || c.Kept != 20 || c.Changed != 19 {
+		t.Errorf("%+v, want 20 hits, all whole, 20 kept, 19 changed", c)
+	}
+}
+
+// What was made of rows that changed while they were read is not found.
+func TestWhole_changedMeanwhile(t *testing.T) {
+	w, st, plan := salted(t)
+	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "") }
+	ask()
+	a := ask()
+	w.write(1, 0)
+	a.Store(total(1))
+	if got := ask().Found(); got != nil {
+		t.Errorf("found %v", got)
+	}
+	a, b := ask(), ask()
+	a.Store(total(2))
+	b.Store(total(3)) // of the same rows
+	if got := ask().Found(); got != total(2) {
+		t.Errorf("found %v, want what was kept first", got)
+	}
+	a = ask()
+	w.write(2, 0)
+	ask()
+	a.Store(total(4)) // a newer ask has seen the change
+	if got := ask().Found(); got != nil {
+		t.Errorf("found %v", got)
+	}
+}
+
+// Without a mark nothing is wanted, and nothing large is kept.
+func TestWhole_not(t *testing.T) {
+	w, st, plan := salted(t)
+	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "") }
+	ask()
+	ask().Store(total(1<<20/answerShare + 1))
+	if a := ask(); !a.Wanted() {
+		t.Errorf("found %v, which is too large", a.Found())
+	}
+	ask().Store(total(1))
+	st.err = errors.New("no mark")
+	if a := ask(); a != nil {
+		t.Errorf("wanted %v, found %v without a mark", a.Wanted(), a.Found())
+	}
+	for name, a := range map[string]*PlanLookup{"no cache": LookupPlan(t.Context(), nil, st, plan, ""), "no marks": LookupPlan(t.Context(), w.cache, &operatortest.Store{}, plan, "")} {
+		if a.Store(total(1)); a.Wanted() || a.Found() != nil {
+			t.Errorf("%s: wanted %v, found %v", name, a.Wanted(), a.Found())
+		}
+	}
+	if (*Cache)(nil).HoldsPlan(plan, "") {
+		t.Error("no cache holds something")
+	}
+}
+
+// A whole answer depends on everything but the bounds that it is trimmed to.
+func TestWholeKey(t *testing.T) {
+	keyOf := func(change func(*scanplan.Plan)) ID {
+		p := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), base, base+hours*3600)
+		p.Downsample, p.Rate = &scanplan.Downsample{Interval: 300_000, Function: "avg"}, &scanplan.Rate{}
+		change(&p)
+		id, ok := PlanKey(&p, "")
+		if !ok {
+			t.Fatal("a plan without a key")
+		}
+		return id
+	}
+	usual := keyOf(func(*scanplan.Plan) {})
+	f := func(name string, same bool, change func(*scanplan.Plan)) {
+		t.Helper()
+		if got := keyOf(change) == usual; got != same {
+			t.Errorf("%s: same key %v, want %v", name, got, same)
+		}
+	}
+	f("bounds", true, func(p *scanplan.Plan) { p.Start, p.End = p.Start+60_000, p.End-1 })
+	f("hours", false, func(p *scanplan.Plan) { p.From += 3600 })
+	f("ranges", false, func(p *scanplan.Plan) { p.Ranges = nil })
+	f("tags", false, func(p *scanplan.Plan) { p.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1)}} })
+	f("aggregator", false, func(p *scanplan.Plan) { p.Aggregator = "max" })
+	f("group-by", false, func(p *scanplan.Plan) { p.GroupBy = []encoding.UID{operatortest.UID(1)} })
+	f("rate", false, func(p *scanplan.Plan) { p.Rate.Counter = true })
+	f("fixes", false, func(p *scanplan.Plan) { p.Fix = scanplan.FixGaps })
+	f("memory", false, func(p *scanplan.Plan) { p.MaxBytes = 1 })
+	all := func(start int64) ID {
+		return keyOf(func(p *scanplan.Plan) { p.Downsample.All, p.Start = true, start })
+	}
+	if all(1) == all(2) {
+		t.Error("the key of one bucket for the whole query does not name its start")
+	}
+}
