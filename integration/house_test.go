@@ -44,9 +44,9 @@ func sound() fstest.MapFS {
 		"encoding/e.go":           "// Package encoding is there.\npackage encoding\n\nimport \"fmt\"\n\n// E prints.\nfunc E() { fmt.Println() }\n",
 		"encoding/batch/b.go":     "// Package batch is there.\npackage batch\n\nimport _ \"github.com/apache/arrow/go/v15/arrow\"\n",
 		"pushdown/store/s.go":     "// Package store is there.\npackage store\n",
-		"gateway/write/p.go":      "// Package put is there.\npackage put\n\nimport (\n\t_ \"downpour/encoding/batch\"\n\t_ \"downpour/pushdown/store\"\n)\n",
+		"gateway/write/p.go":      "// Package write is there.\npackage write\n\nimport (\n\t_ \"downpour/encoding/batch\"\n\t_ \"downpour/pushdown/store\"\n)\n",
 		"gateway/cmd/g/m.go":      "// Command g is there.\npackage main\n\nimport (\n\t\"os\"\n\n\t_ \"downpour/gateway/write\"\n\t_ \"downpour/pushdown/store/pebble\"\n)\n\nfunc main() { os.Getenv(\"X\") }\n",
-		"gateway/write/p_test.go": "package put\n\nimport _ \"downpour/integration/e2e\"\n",
+		"gateway/write/p_test.go": "package write\n\nimport _ \"downpour/integration/e2e\"\n",
 		"node_modules/x/x.go":     "not Go",
 		"build/x.go":              "not Go",
 		"a/testdata/x.go":         "not Go",
@@ -111,44 +111,44 @@ func TestHouse_plantedBreaches(t *testing.T) {
 		one("gateway/query/merge/x.go", importing("merge", "downpour/gateway/write")))
 	// Stores and owners.
 	plant("gateway/write: imports downpour/pushdown/store/hbase, only mains and tests choose a store",
-		one("gateway/write/x.go", "package put\n\nimport _ \"downpour/pushdown/store/hbase\"\n"))
+		one("gateway/write/x.go", "package write\n\nimport _ \"downpour/pushdown/store/hbase\"\n"))
 	plant("gateway/write: imports downpour/pushdown/store/open, only mains and tests choose a store",
-		one("gateway/write/x.go", "package put\n\nimport _ \"downpour/pushdown/store/open\"\n"))
+		one("gateway/write/x.go", "package write\n\nimport _ \"downpour/pushdown/store/open\"\n"))
 	plant("pushdown/store: imports downpour/encoding, must import nothing of ours",
 		one("pushdown/store/x.go", "package store\n\nimport _ \"downpour/encoding\"\n"))
 	plant("gateway/write: imports github.com/tsuna/gohbase/hrpc, which only pushdown/store/hbase may",
-		one("gateway/write/x.go", "package put\n\nimport _ \"github.com/tsuna/gohbase/hrpc\"\n"))
+		one("gateway/write/x.go", "package write\n\nimport _ \"github.com/tsuna/gohbase/hrpc\"\n"))
 	plant("gateway/write: imports github.com/caarlos0/env/v9, which only mains may",
-		one("gateway/write/x.go", "package put\n\nimport _ \"github.com/caarlos0/env/v9\"\n"))
+		one("gateway/write/x.go", "package write\n\nimport _ \"github.com/caarlos0/env/v9\"\n"))
 	plant("encoding/x: imports github.com/apache/arrow/go/v15/arrow, which in encoding only encoding/batch may",
 		one("encoding/x/x.go", importing("x", "github.com/apache/arrow/go/v15/arrow")))
 	// Names, comments, sizes.
 	plant("gateway/util: a package named util says nothing",
 		one("gateway/util/x.go", "// Package util is there.\npackage util\n"))
 	plant("gateway/x: no package comment", one("gateway/x/x.go", "package x\n"))
-	plant("gateway/write/x.go:3: exported X has no comment\ngateway/put/x.go:5: exported Y has no comment\ngateway/put/x.go:7: exported X.Z has no comment",
-		one("gateway/write/x.go", "package put\n\ntype X struct{}\n\nvar Y int\n\nfunc (*X) Z() {}\n"))
+	plant("gateway/write/x.go:3: exported X has no comment\ngateway/write/x.go:5: exported Y has no comment\ngateway/write/x.go:7: exported X.Z has no comment",
+		one("gateway/write/x.go", "package write\n\ntype X struct{}\n\nvar Y int\n\nfunc (*X) Z() {}\n"))
 	plant("gateway/write/x.go:4: comment of exported X says only \"X is TODO\"",
-		one("gateway/write/x.go", "package put\n\n// X is TODO\nfunc X() {}\n"))
+		one("gateway/write/x.go", "package write\n\n// X is TODO\nfunc X() {}\n"))
 	plant("gateway/write/x.go: 1001 lines, at most 1000",
-		one("gateway/write/x.go", "package put\n"+strings.Repeat("\n// x\n", 500)))
+		one("gateway/write/x.go", "package write\n"+strings.Repeat("\n// x\n", 500)))
 	plant("gateway/write/x_test.go: 1501 lines, at most 1500",
-		one("gateway/write/x_test.go", "package put\n"+strings.Repeat("\n// x\n", 750)))
+		one("gateway/write/x_test.go", "package write\n"+strings.Repeat("\n// x\n", 750)))
 	plant("gateway/write/x.go:3: f has 122 lines, at most 120",
-		one("gateway/write/x.go", "package put\n\nfunc f() {\n"+long+"}\n"))
+		one("gateway/write/x.go", "package write\n\nfunc f() {\n"+long+"}\n"))
 	plant("gateway/write/x.go:3: f has 8 parameters, at most 7",
-		one("gateway/write/x.go", "package put\n\nfunc f(a, b, c int, d, e, f, g, h string) {}\n"))
+		one("gateway/write/x.go", "package write\n\nfunc f(a, b, c int, d, e, f, g, h string) {}\n"))
 	plant("gateway/write/x.go:3: interface x has 9 methods, at most 8",
-		one("gateway/write/x.go", "package put\n\ntype x interface {\n\tA()\n\tB()\n\tC()\n\tD()\n\tE()\n\tF()\n\tG()\n\tH()\n\tI()\n}\n"))
+		one("gateway/write/x.go", "package write\n\ntype x interface {\n\tA()\n\tB()\n\tC()\n\tD()\n\tE()\n\tF()\n\tG()\n\tH()\n\tI()\n}\n"))
 	// Calls.
 	plant("gateway/write/x_test.go:5: calls time.Sleep in a test; poll, or use testing/synctest",
-		one("gateway/write/x_test.go", "package put\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"))
-	plant("", one("gateway/write/x_test.go", "package put\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n"))
+		one("gateway/write/x_test.go", "package write\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"))
+	plant("", one("gateway/write/x_test.go", "package write\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n"))
 	plant("gateway/write/x_test.go:5: skips a test; what is missing must fail",
-		one("gateway/write/x_test.go", "package put\n\nimport \"testing\"\n\nfunc f(t *testing.T) { t.Skip() }\n"))
+		one("gateway/write/x_test.go", "package write\n\nimport \"testing\"\n\nfunc f(t *testing.T) { t.Skip() }\n"))
 	plant("gateway/write/x.go:5: calls os.Getenv; only mains read the environment",
-		one("gateway/write/x.go", "package put\n\nimport \"os\"\n\nvar _ = os.Getenv(\"X\")\n"))
-	plant("gateway/write/x.go: gofmt would change it", one("gateway/write/x.go", "package put\nvar  x int\n"))
+		one("gateway/write/x.go", "package write\n\nimport \"os\"\n\nvar _ = os.Getenv(\"X\")\n"))
+	plant("gateway/write/x.go: gofmt would change it", one("gateway/write/x.go", "package write\nvar  x int\n"))
 	// Words.
 	plant("docs/testdata/x.go:1: names the machine path /wo"+"rk/", one("docs/testdata/x.go", "(/wo"+"rk/x)\n"))
 	plant("docs/x.md:2: names the machine path /ro"+"ot/", one("docs/x.md", "fine\nsee `/ro"+"ot/x`\n"))

@@ -35,7 +35,7 @@ var ofResultCache = []mutant{
 	}, {
 		name: "mark-of-the-last-range", file: "pushdown/resultcache/plan.go",
 		old: "append(binary.AppendUvarint(whole, uint64(len(m))), m...)", new: "append(binary.AppendUvarint(whole[:0], uint64(len(m))), m...)",
-		test: "TestAskWhole",
+		test: "TestLookupPlan",
 	}, {
 		name: "whole-answer-unproven", file: "gateway/query/dispatch/resultcache.go",
 		old: "s.CacheHits+s.CacheStored == int64(s.Parts)", new: "s.CacheHits+s.CacheStored <= int64(s.Parts)",
@@ -47,7 +47,7 @@ var ofResultCache = []mutant{
 	}, {
 		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",
 		old: "	if len(e.cfg.Servers) > 0 {\n", new: "	if len(e.cfg.Servers) > 9 {\n",
-		test: "TestAskWhole",
+		test: "TestLookupPlan",
 	}, {
 		name: "whole-answers-are-free", file: "gateway/query/engine/cached.go",
 		old: "Spend(ctx, kept.stats.Points, kept.stats.Bytes)", new: "Spend(ctx, 0, 0)",

@@ -20,7 +20,7 @@ type marks struct {
 	err   error
 }
 
-func (m *marks) Mark(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+func (m *marks) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
 	m.taken.Add(1)
 	if m.err != nil {
 		return "", m.err
@@ -53,7 +53,7 @@ func (w *world) write(k, hour int) {
 
 // What is asked for once costs no mark; what is asked for again may be kept, and
 // is found until a row of any range has changed.
-func TestAskWhole(t *testing.T) {
+func TestLookupPlan(t *testing.T) {
 	w, st, plan := salted(t)
 	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "a way") }
 	if a := ask(); a.Wanted() || a.Found() != nil || st.taken.Load() != 0 {
@@ -82,7 +82,7 @@ func TestAskWhole(t *testing.T) {
 }
 
 // What was made of rows that changed while they were read is not found.
-func TestWhole_changedMeanwhile(t *testing.T) {
+func TestPlanLookup_changedMeanwhile(t *testing.T) {
 	w, st, plan := salted(t)
 	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "") }
 	ask()
@@ -108,7 +108,7 @@ func TestWhole_changedMeanwhile(t *testing.T) {
 }
 
 // Without a mark nothing is wanted, and nothing large is kept.
-func TestWhole_not(t *testing.T) {
+func TestPlanLookup_not(t *testing.T) {
 	w, st, plan := salted(t)
 	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "") }
 	ask()

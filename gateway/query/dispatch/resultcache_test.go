@@ -14,7 +14,7 @@ import (
 // resting is a store whose rows do not change.
 type resting struct{ *operatortest.Store }
 
-func (resting) Mark(context.Context, string, string, store.KeyRange) (string, error) {
+func (resting) Version(context.Context, string, string, store.KeyRange) (string, error) {
 	return "always the same", nil
 }
 
@@ -24,7 +24,7 @@ func (nothing) Bytes() int64 { return 1 }
 
 // What servers execute is not kept whole; what is executed in process is, once it
 // has been cut the same way twice.
-func TestAskWhole(t *testing.T) {
+func TestLookupPlan(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	for name, servers := range map[string][]Server{"in process": nil, "a server": {&scripted{name: "one:1", store: m}}} {

@@ -18,7 +18,9 @@ import (
 type resting struct{ *operatortest.Store }
 
 // Mark is always the same.
-func (resting) Mark(context.Context, string, string, store.KeyRange) (string, error) { return "1", nil }
+func (resting) Version(context.Context, string, string, store.KeyRange) (string, error) {
+	return "1", nil
+}
 
 // What a server remembers is gone when it was told to drop its caches, and comes
 // back as it came.
