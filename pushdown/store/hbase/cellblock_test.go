@@ -62,18 +62,18 @@ func FuzzSplitCell(f *testing.F) {
 }
 
 // Rows cut into pieces and replies anywhere come out whole.
-func TestAssembler_anyPieces(t *testing.T) {
+func TestAssembler_anyParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want, got []string
 		a := &assembler{}
 		var block []byte
 		var counts []uint32
 		flush := func(end bool) {
-			if err := a.add(block, counts); err != nil {
+			if err := a.addReply(block, counts); err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, printRows(a.whole(end))...)
-			a.next()
+			got = append(got, printRows(a.completeRows(end))...)
+			a.startBlock()
 			block, counts = nil, nil
 		}
 		for r := range rapid.IntRange(0, 6).Draw(t, "rows") {
@@ -123,7 +123,7 @@ func TestAssembler_refuses(t *testing.T) {
 		"another row in one piece": {2},
 	} {
 		a := &assembler{}
-		if err := a.add(block, counts); !errors.Is(err, errCellBlock) {
+		if err := a.addReply(block, counts); !errors.Is(err, errCellBlock) {
 			t.Errorf("%s: got %v, want an error", name, err)
 		}
 	}
@@ -152,10 +152,10 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				a.reset()
-				if err := a.add(block, counts); err != nil {
+				if err := a.addReply(block, counts); err != nil {
 					b.Fatal(err)
 				}
-				a.whole(true)
+				a.completeRows(true)
 			}
 			perBlock := float64(len(counts) * shape.cells)
 			b.ReportMetric(perBlock*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mcells/s")
@@ -169,10 +169,10 @@ func TestAssembler_allocations(t *testing.T) {
 	a := &assembler{}
 	n := testing.AllocsPerRun(5, func() {
 		a.reset()
-		if err := a.add(block, counts); err != nil {
+		if err := a.addReply(block, counts); err != nil {
 			t.Fatal(err)
 		}
-		a.whole(true)
+		a.completeRows(true)
 	})
 	if n != 0 {
 		t.Errorf("%v allocations a block, want 0", n)

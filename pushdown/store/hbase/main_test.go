@@ -37,7 +37,7 @@ func start(t *testing.T, opts hbasefake.Options, change ...func(*Config)) *clust
 		t.Fatalf("start of the fake: %v", err)
 	}
 	t.Cleanup(fake.Close)
-	cfg := Config{Quorum: fake.Address(), MarkPatience: bound}
+	cfg := Config{Quorum: fake.Address(), VersionTimeout: bound}
 	if opts.InMemory {
 		cfg.Dial = fake.Dial
 	}
@@ -118,7 +118,7 @@ func (c *cluster) mustRead(s store.Scan, want []string) store.ScanStats {
 func TestConformance(t *testing.T) {
 	for name, opts := range map[string]hbasefake.Options{
 		"plain":        {},
-		"small pieces": {Servers: 3, MaxReplyCells: 3, MarkWhole: true, HeartbeatEvery: 4},
+		"small pieces": {Servers: 3, MaxReplyCells: 3, FlagCompleteRows: true, HeartbeatEvery: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake, err := hbasefake.Start(opts)
@@ -127,7 +127,7 @@ func TestConformance(t *testing.T) {
 			}
 			defer fake.Close()
 			storetest.Run(t, func(t *testing.T) store.Store {
-				st, err := Open(Config{Quorum: fake.Address(), MarkPatience: bound})
+				st, err := Open(Config{Quorum: fake.Address(), VersionTimeout: bound})
 				if err != nil {
 					t.Fatal(err)
 				}

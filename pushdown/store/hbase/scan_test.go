@@ -39,7 +39,7 @@ func refuse(class string) func(*cluster) hbasefake.Fault {
 var odd = map[string]hbasefake.Options{
 	"pieces of 7 cells":      {MaxReplyCells: 7},
 	"pieces, heartbeats":     {MaxReplyCells: 2, HeartbeatEvery: 3},
-	"partial flag on all":    {MaxReplyCells: 6, MarkWhole: true},
+	"partial flag on all":    {MaxReplyCells: 6, FlagCompleteRows: true},
 	"without sequence check": {MaxReplyCells: 7, NoSequence: true},
 }
 
@@ -105,7 +105,7 @@ func TestScan_changesBetweenBlocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for at := range 12 {
-				c := start(t, hbasefake.Options{MaxReplyCells: 11, MarkWhole: at%2 == 1})
+				c := start(t, hbasefake.Options{MaxReplyCells: 11, FlagCompleteRows: at%2 == 1})
 				want := c.fill(60, "r0020")
 				c.readAndDisturb(want, at, change)
 			}
@@ -234,7 +234,7 @@ func TestScan_errors(t *testing.T) {
 		t.Error("a range that ends before it begins: no error")
 	}
 	_, _, err = c.read(store.Scan{Family: "other"})
-	if err == nil || judge(err) != fatal {
+	if err == nil || classify(err) != classFatal {
 		t.Errorf("unknown family: %v, want a final error", err)
 	}
 	c.SetHook(func(hbasefake.Call) hbasefake.Fault {
@@ -295,7 +295,7 @@ func TestScan_lies(t *testing.T) {
 // A server that goes back to rows that it has sent, or into those of another
 // region, is not believed.
 func TestScan_otherRows(t *testing.T) {
-	s := &scanner{at: []byte("r0005"), server: serverScanner{loc: &location{addr: "s:1", stop: []byte("r0009")}}}
+	s := &scanner{resumeKey: []byte("r0005"), server: serverScanner{loc: &location{addr: "s:1", stop: []byte("r0009")}}}
 	for _, x := range []struct {
 		keys []string
 		ok   bool
@@ -307,7 +307,7 @@ func TestScan_otherRows(t *testing.T) {
 		for _, k := range x.keys {
 			rows = append(rows, store.Row{Key: []byte(k)})
 		}
-		if err := s.checkPlace(rows); (err == nil) != x.ok {
+		if err := s.checkKeys(rows); (err == nil) != x.ok {
 			t.Errorf("%q: %v, want fine: %t", x.keys, err, x.ok)
 		}
 	}

@@ -436,7 +436,7 @@ func TestSlow_abandonedWrite(t *testing.T) {
 				if err := put("first", 10*time.Second); !errors.Is(err, store.ErrUnavailable) {
 					t.Fatalf("got %v, want no answer within 10 s", err)
 				}
-				if err := put("in vain", 10*time.Second); !errors.Is(err, errPending) {
+				if err := put("in vain", 10*time.Second); !errors.Is(err, errWritePending) {
 					t.Fatalf("got %v, want to be told of the earlier write", err)
 				}
 				if err := put("second", 10*time.Minute); err != nil {

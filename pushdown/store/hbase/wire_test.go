@@ -54,20 +54,20 @@ func TestWire_frames(t *testing.T) {
 	good = append(good, frame(exceptional(&pb.ExceptionResponse{ExceptionClassName: proto.String("a.B"),
 		StackTrace: proto.String(string(bytes.Repeat([]byte("x"), 300)))}))...)
 	for piece := 1; piece <= len(good); piece++ {
-		w := wire{pulse: &pulse{}}
+		w := frameChecker{liveness: &liveness{}}
 		for at := 0; at < len(good); at += piece {
-			if err := w.follow(good[at:min(at+piece, len(good))]); err != nil {
+			if err := w.check(good[at:min(at+piece, len(good))]); err != nil {
 				t.Fatalf("in pieces of %d: %v", piece, err)
 			}
 		}
-		if w.left != 0 || len(w.head) != 0 {
-			t.Fatalf("in pieces of %d: %d bytes are expected behind the last frame, %d kept", piece, w.left, len(w.head))
+		if w.rest != 0 || len(w.head) != 0 {
+			t.Fatalf("in pieces of %d: %d bytes are expected behind the last frame, %d kept", piece, w.rest, len(w.head))
 		}
 		for name, bad := range badFrames {
-			w := wire{pulse: &pulse{}}
+			w := frameChecker{liveness: &liveness{}}
 			var err error
 			for at := 0; at < len(bad) && err == nil; at += piece {
-				err = w.follow(bad[at:min(at+piece, len(bad))])
+				err = w.check(bad[at:min(at+piece, len(bad))])
 			}
 			if !errors.Is(err, errFrame) {
 				t.Errorf("%s, in pieces of %d: got %v, want an error", name, piece, err)
@@ -84,11 +84,11 @@ func FuzzWire(f *testing.F) {
 	f.Add(frame(cellBlock(3), 0, 1, 2, 3), 5)
 	f.Fuzz(func(t *testing.T, b []byte, piece int) {
 		piece = max(1, piece&0xff)
-		whole, parted := wire{pulse: &pulse{}}, wire{pulse: &pulse{}}
-		first := whole.follow(b)
+		whole, parted := frameChecker{liveness: &liveness{}}, frameChecker{liveness: &liveness{}}
+		first := whole.check(b)
 		var second error
 		for at := 0; at < len(b) && second == nil; at += piece {
-			second = parted.follow(b[at:min(at+piece, len(b))])
+			second = parted.check(b[at:min(at+piece, len(b))])
 		}
 		if (first == nil) != (second == nil) {
 			t.Fatalf("as a whole %v, in pieces of %d %v", first, piece, second)
@@ -145,7 +145,7 @@ func TestWire_badServer(t *testing.T) {
 				defer cancel()
 				err = st.call(ctx, loc, st.servers.newProbe())
 				var lost *lostError
-				if !errors.As(err, &lost) || lost.alone {
+				if !errors.As(err, &lost) || lost.callOnly {
 					t.Errorf("got %v, want a lost connection", err)
 				}
 			})

@@ -180,7 +180,7 @@ func TestUnavailable(t *testing.T) {
 func TestHealing(t *testing.T) {
 	logs := &lines{}
 	c := start(t, hbasefake.Options{}, func(cfg *Config) {
-		cfg.Patience, cfg.Logger = 50*time.Millisecond, slog.New(slog.NewTextHandler(logs, nil))
+		cfg.RetryTimeout, cfg.Logger = 50*time.Millisecond, slog.New(slog.NewTextHandler(logs, nil))
 	})
 	want := c.fill(10, "r0005")
 	c.mustRead(store.Scan{}, want)

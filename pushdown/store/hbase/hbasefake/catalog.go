@@ -88,13 +88,13 @@ func (c *Cluster) Dump(tableName string) string {
 	return b.String()
 }
 
-// CatalogReads tells how often rows of hbase:meta were asked for since SetHook.
-func (c *Cluster) CatalogReads() int { return c.Calls(catalogRead) }
+// CatalogRowReads tells how often rows of hbase:meta were asked for since SetHook.
+func (c *Cluster) CatalogRowReads() int { return c.Calls(catalogRowRead) }
 
-// CatalogLooks tells how often the read point of hbase:meta alone was.
-func (c *Cluster) CatalogLooks() int { return c.Calls(catalogLook) }
+// CatalogPointReads tells how often the read point of hbase:meta alone was.
+func (c *Cluster) CatalogPointReads() int { return c.Calls(catalogPointRead) }
 
-const catalogRead, catalogLook = "Scan of hbase:meta", "look at hbase:meta"
+const catalogRowRead, catalogPointRead = "Scan of hbase:meta", "look at hbase:meta"
 
 // metaRows makes the rows of hbase:meta, in its order.
 func (c *Cluster) metaRows() []*row {

@@ -28,9 +28,9 @@ type Options struct {
 	MaxReplyBytes, MaxReplyCells int
 	// HeartbeatEvery makes every n-th reply of a scanner an empty heartbeat.
 	HeartbeatEvery int
-	// MarkWhole sets the partial flag also on the last row of a reply that
+	// FlagCompleteRows sets the partial flag also on the last row of a reply that
 	// ends with that row, as HBase does at a size limit.
-	MarkWhole bool
+	FlagCompleteRows bool
 	// IgnoreAttributes names family attributes that the master loses.
 	IgnoreAttributes []string
 	// NoSequence makes servers ignore next_call_seq, as HBase does for a
@@ -181,10 +181,10 @@ func (c *Cluster) SetHook(hook func(Call) Fault) {
 	c.calls = map[string]int{}
 }
 
-// SetLooked installs what is called when a read point was told, of a table's
+// OnReadPoint installs what is called when a read point was told, of a table's
 // region or of "hbase:meta", before the reply goes out; nil removes it. It may
 // call the cluster.
-func (c *Cluster) SetLooked(looked func(table string)) {
+func (c *Cluster) OnReadPoint(looked func(table string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.looked = looked

@@ -72,10 +72,10 @@ func (s *server) open(m *pb.ScanRequest) (*scanner, error) {
 	sc := &scanner{size: int(spec.GetMaxResultSize())}
 	if string(m.GetRegion().GetValue()) == metaRegion {
 		if m.GetNumberOfRows() == 0 {
-			s.c.calls[catalogLook]++
+			s.c.calls[catalogPointRead]++
 			return sc, nil
 		}
-		s.c.calls[catalogRead]++
+		s.c.calls[catalogRowRead]++
 		sc.rows = s.c.metaRange(spec)
 		return sc, nil
 	}
@@ -167,7 +167,7 @@ func (s *server) rowsOf(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []byt
 		whole := sc.cell == len(r.cells)
 		if n > 0 {
 			response.CellsPerResult = append(response.CellsPerResult, n)
-			response.PartialFlagPerResult = append(response.PartialFlagPerResult, !whole || full && s.c.opts.MarkWhole)
+			response.PartialFlagPerResult = append(response.PartialFlagPerResult, !whole || full && s.c.opts.FlagCompleteRows)
 		}
 		if whole {
 			sc.rows, sc.cell = sc.rows[1:], 0
