@@ -54,7 +54,7 @@ func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	return err
 }
 
-// TableExists tells whether hbase:meta lists the table. For a disabled table, which
+// TableExists reports whether hbase:meta lists the table. For a disabled table, which
 // exists but cannot be read, it also returns an error.
 func (st *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	_, err := st.Regions(ctx, name, nil, nil)

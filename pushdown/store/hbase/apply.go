@@ -22,7 +22,7 @@ import (
 //
 // The wait is measured here, by a monotonic clock. It does not matter what time it
 // is here or there, only that the server's clock goes on meanwhile. If that is set
-// back just then, or the region moves to a server whose clock is behind, a put may
+// back just then, or the region moves to a server whose clock is slow, a put may
 // be hidden until the clock has passed the deletion's timestamp. No client can wait
 // for that, because HBase tells none what time it is there. Nor can a client give
 // the deletion a timestamp of its own: with that of the deleted cells it would
@@ -216,7 +216,7 @@ func (a *action) encodeCells(mutations []store.Mutation) {
 	}
 }
 
-// columnsAscend tells whether the mutations of the action are sorted by column
+// columnsAscend reports whether the mutations of the action are sorted by column
 // without a duplicate, which is the usual case.
 func (a *action) columnsAscend(mutations []store.Mutation) bool {
 	for k := 1; k < len(a.origin); k++ {

@@ -61,7 +61,7 @@ func (a *assembler) addReply(block []byte, counts []uint32) error {
 	}
 
 	if len(block) != 0 {
-		return fmt.Errorf("%w: %d bytes behind the last cell", errCellBlock, len(block))
+		return fmt.Errorf("%w: %d bytes after the last cell", errCellBlock, len(block))
 	}
 	return nil
 }

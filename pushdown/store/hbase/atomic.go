@@ -78,7 +78,7 @@ func (st *Store) CompareAndPut(ctx context.Context, table string, cell store.Cel
 	return response.GetProcessed(), nil
 }
 
-// hasCell tells whether a cell exists, before it is put if absent: for HBase's
+// hasCell reports whether a cell exists, before it is put if absent: for HBase's
 // comparison a cell with an empty value is absent too. The get and the put are two
 // steps, so an empty value that is written in between is overwritten.
 func (st *Store) hasCell(ctx context.Context, table string, cell store.CellKey) (bool, error) {

@@ -8,7 +8,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Types of a cell: the byte behind its timestamp.
+// Types of a cell: the byte after its timestamp.
 const (
 	cellPut          = 4
 	cellDeleteColumn = 12 // all versions of the column up to the timestamp
@@ -41,7 +41,7 @@ func splitCell(block []byte, cell *store.Cell) (row, rest []byte, err error) {
 			errCellBlock, total, keyLen, valueLen, rowLen, len(block))
 	}
 
-	key := block[14 : 12+keyLen : 12+keyLen] // behind the row's length
+	key := block[14 : 12+keyLen : 12+keyLen] // after the row's length
 	familyLen := uint64(key[rowLen])
 	if keyLen < 12+rowLen+familyLen {
 		return nil, nil, fmt.Errorf("%w: family of %d bytes in a key of %d", errCellBlock, familyLen, keyLen)

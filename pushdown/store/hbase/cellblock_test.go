@@ -13,7 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The cell that the package comment shows, as a real server sent it.
+// The cell in the package comment, which a real server sent, is decoded and encoded
+// as documented.
 func TestSplitCell_documented(t *testing.T) {
 	block, err := hex.DecodeString("000000250000001c00000001000d00000152cb4dd000000100000701740380000001434af487bb0464")
 	if err != nil {
@@ -33,7 +34,7 @@ func TestSplitCell_documented(t *testing.T) {
 	}
 }
 
-// Any cut of a good block is refused, never read beyond its end.
+// A good block that is cut anywhere is refused, and never read beyond its end.
 func TestSplitCell_cut(t *testing.T) {
 	block := appendCell(nil, []byte("row"), "t", []byte("q"), []byte("value"), 1, cellPut)
 	for n := range block {
@@ -61,7 +62,7 @@ func FuzzSplitCell(f *testing.F) {
 	})
 }
 
-// Rows cut into pieces and replies anywhere come out whole.
+// Rows that are cut anywhere, into parts and replies, are joined again.
 func TestAssembler_anyParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want, got []string
@@ -87,7 +88,7 @@ func TestAssembler_anyParts(t *testing.T) {
 					counts = append(counts, 0)
 				}
 				counts[len(counts)-1]++
-				fresh = rapid.Bool().Draw(t, "new piece")
+				fresh = rapid.Bool().Draw(t, "new part")
 				if rapid.Bool().Draw(t, "reply ends") {
 					flush(false)
 					fresh = true
@@ -118,9 +119,9 @@ func TestAssembler_refuses(t *testing.T) {
 	block := appendCell(nil, []byte("a"), "t", nil, nil, 1, cellPut)
 	block = appendCell(block, []byte("bc"), "t", nil, nil, 1, cellPut)
 	for name, counts := range map[string][]uint32{
-		"a cell behind the last":   {1},
-		"a cell too few":           {1, 1, 1},
-		"another row in one piece": {2},
+		"a cell after the last":   {1},
+		"a cell too few":          {1, 1, 1},
+		"another row in one part": {2},
 	} {
 		a := &assembler{}
 		if err := a.addReply(block, counts); !errors.Is(err, errCellBlock) {
@@ -129,7 +130,8 @@ func TestAssembler_refuses(t *testing.T) {
 	}
 }
 
-// benchBlock is a reply of about 2 MiB.
+// benchBlock returns the cell block of a reply of about 2 MiB, and the cells of each
+// row.
 func benchBlock(cellsPerRow, valueLen int) (block []byte, counts []uint32) {
 	row := []byte("\x00\x00\x0a\x52\xcb\x4d\xd0\x00\x00\x01\x00\x00\x07\x00\x00\x02\x00\x00\x01")
 	value := make([]byte, valueLen)

@@ -64,7 +64,7 @@ const (
 )
 
 // ParseAddress parses "HOST:PORT[,HOST:PORT…][/znode]", the part of
-// DOWNPOUR_STORE behind "hbase:". A host without a port gets ZooKeeper's 2181;
+// DOWNPOUR_STORE after "hbase:". A host without a port gets ZooKeeper's 2181;
 // the znode defaults to /hbase. The result has Quorum and Root set.
 func ParseAddress(address string) (Config, error) {
 	quorum, root := address, defaultRoot

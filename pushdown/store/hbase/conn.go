@@ -98,7 +98,7 @@ func (p *pool) connTo(addr string) *conn {
 	return c
 }
 
-// dead tells whether dialling has failed or gohbase has noticed the end of the
+// dead reports whether dialling has failed or gohbase has noticed the end of the
 // connection. gohbase's Dial dials only once; called again, it returns an error
 // if the connection has ended.
 func (c *conn) dead() bool {

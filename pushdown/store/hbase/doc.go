@@ -5,7 +5,7 @@
 // client handles trouble badly: after a lost reply it asks a scanner for more
 // rows again, without the sequence number by which a server would notice, and so
 // loses rows silently; it backs off for up to 30 s; without a deadline it never
-// gives up, and it leaves goroutines behind when it is closed meanwhile.
+// gives up, and it leaves goroutines running when it is closed meanwhile.
 //
 // # The way of a put
 //
@@ -34,7 +34,7 @@
 //
 //   - scan.go: Scan reads region after region. The server prepares its next reply
 //     while the caller works on the last one. After a failure the scan continues
-//     behind the last row that was delivered whole.
+//     after the last row that was delivered whole.
 //   - filter.go and trie.go: translate the row filter: key ranges, of which each
 //     region gets its own, and a regular expression for tags.
 //   - scanrequest.go: the requests that open, continue and close a server's
@@ -60,7 +60,7 @@
 //
 // # The cell block
 //
-// Cells travel behind the reply's message in one block, one after another, in
+// Cells travel after the reply's message in one block, one after another, in
 // the layout of HBase's KeyValueCodec. All numbers are big-endian. This is a
 // cell as HBase 2.5.11 sent it: metric 000001, hour 52cb4dd0, tagk 000001,
 // tagv 000007; family t; qualifier 0380 (56 s, one byte); value 64.

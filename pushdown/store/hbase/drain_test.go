@@ -7,8 +7,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// Draining sees the cells and bytes that a scan delivers, over all regions, and
-// says so when a reply is lost.
+// Drain counts the cells and bytes that a scan delivers, over all regions, and fails
+// if a reply is lost.
 func TestDrain(t *testing.T) {
 	c := start(t, hbasefake.Options{MaxReplyCells: 7, HeartbeatEvery: 3})
 	want := c.fill(40, "r0013", "r0026")

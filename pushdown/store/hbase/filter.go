@@ -61,7 +61,7 @@ func checkRanges(what string, ranges []store.KeyRange) error {
 
 		if i > 0 {
 			if prev := ranges[i-1].Stop; len(prev) == 0 || bytes.Compare(prev, r.Start) > 0 {
-				return fmt.Errorf("%s: range %d begins at %x, want it at or behind %x", what, i, r.Start, prev)
+				return fmt.Errorf("%s: range %d begins at %x, want it at or after %x", what, i, r.Start, prev)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func nilIfEmpty(bound []byte) []byte {
 	return bound
 }
 
-// firstWanted returns the first key at or behind key that the ranges admit; false
+// firstWanted returns the first key at or after key that the ranges admit; false
 // if there is none.
 func (f *scanFilters) firstWanted(key []byte) ([]byte, bool) {
 	if len(f.ranges) == 0 {
@@ -117,7 +117,7 @@ func (f *scanFilters) firstWanted(key []byte) ([]byte, bool) {
 }
 
 // firstEndingBehind returns the index of the first range that contains key or lies
-// behind it.
+// after it.
 func (f *scanFilters) firstEndingBehind(key []byte) int {
 	return sort.Search(len(f.ranges), func(i int) bool {
 		stop := f.ranges[i].Stop

@@ -67,8 +67,8 @@ func (rc *regionCache) add(loc *location) {
 	kept := make([]*location, 0, len(rc.tables[loc.table])+1)
 	for _, l := range rc.tables[loc.table] {
 		before := len(l.stop) != 0 && bytes.Compare(l.stop, loc.start) <= 0
-		behind := len(loc.stop) != 0 && bytes.Compare(loc.stop, l.start) <= 0
-		if before || behind {
+		after := len(loc.stop) != 0 && bytes.Compare(loc.stop, l.start) <= 0
+		if before || after {
 			kept = append(kept, l)
 		}
 	}
@@ -162,8 +162,8 @@ func (st *Store) locateMeta(ctx context.Context) (*location, error) {
 }
 
 // lookUp reads the row of key's region from hbase:meta. Rows are ordered by table,
-// start key and region id; the wanted row is the last one not behind
-// "table,key,:", because a colon sorts behind every region id. So one row is read
+// start key and region id; the wanted row is the last one not after
+// "table,key,:", because a colon sorts after every region id. So one row is read
 // in reverse from there.
 func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*location, error) {
 	meta, err := st.locateMeta(ctx)

@@ -402,13 +402,13 @@ func decodeMulti(response *pb.MultiResponse, block []byte, batches []*regionBatc
 	}
 
 	if len(block) > 0 {
-		return fmt.Errorf("multi: %w: %d bytes behind the last result", errCellBlock, len(block))
+		return fmt.Errorf("multi: %w: %d bytes after the last result", errCellBlock, len(block))
 	}
 	return nil
 }
 
 // decodeRegionResult decodes the results of one region's actions, whose indexes
-// begin at first. It returns the rest of block behind their cells.
+// begin at first. It returns the rest of block.
 func decodeRegionResult(r *pb.RegionActionResult, block []byte, actions []*action, first int) ([]byte, error) {
 	for _, roe := range r.GetResultOrException() {
 		index := int64(roe.GetIndex()) - int64(first)

@@ -179,7 +179,7 @@ func (st *Store) updateOpenings(table string, locs []*location, rows []store.Row
 //
 // Why timestamps and versions: two clones of one snapshot may be opened by one
 // server under one number, but not in one millisecond. And if the master's clock
-// was set back in between, so that a later opening is hidden behind an earlier one,
+// was set back in between, so that a later opening is hidden by an earlier one,
 // it still shows as a version.
 //
 // Why only open regions: a region that is about to be closed, or not yet known to
@@ -266,7 +266,7 @@ type pointRead struct {
 	err     error
 }
 
-// recentlySilent tells whether the server of hbase:meta was silent just now.
+// recentlySilent reports whether the server of hbase:meta was silent just now.
 func (p *pointReads) recentlySilent() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A region that refuses writes for a while, as long as it likes, whenever it
-// likes: what is sent in vain is no more than what it takes in between, and the
-// window is full again after some calls.
+// A region refuses writes at random times, for random durations: at most a quarter as
+// many mutations are sent in vain as are accepted in between, and the window is full
+// again after some calls.
 func TestWindow(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	w := newWindow()
-	vain, taken := 0, 0
+	vain, accepted := 0, 0
 	for range 1000 {
 		for range 1 + rng.IntN(10) { // it refuses
 			vain += w.size
@@ -25,21 +25,21 @@ func TestWindow(t *testing.T) {
 			}
 		}
 		for range 10 + rng.IntN(30) {
-			taken += w.size
+			accepted += w.size
 			w.grow(w.size)
 			if w.size > maxWindow || w.bytes() > maxOutBytes {
 				t.Fatalf("a window of %d and %d bytes, want at most %d and %d", w.size, w.bytes(), maxWindow, maxOutBytes)
 			}
 		}
 	}
-	if vain > taken/4 {
-		t.Errorf("%d sent in vain while %d were taken, want at most a quarter", vain, taken)
+	if vain > accepted/4 {
+		t.Errorf("%d sent in vain while %d were accepted, want at most a quarter", vain, accepted)
 	}
 	for range 20 {
 		w.grow(w.size)
 	}
 	if w.size != maxWindow {
-		t.Errorf("a window of %d after 20 calls that were taken, want %d", w.size, maxWindow)
+		t.Errorf("a window of %d after 20 accepted calls, want %d", w.size, maxWindow)
 	}
 	w.shrinkLost()
 	if w.size != maxWindow/2 {
@@ -51,8 +51,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// A region that refuses is asked by one call at a time, after ever longer, and
-// calls that met the same fault count once.
+// A region that refuses writes gets one call at a time, after longer and longer
+// delays. Calls that met the same fault count once.
 func TestPacer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pacer{}

@@ -157,7 +157,7 @@ func checkChain(table string, locs []*location) error {
 	}
 
 	if len(end) != 0 {
-		return fmt.Errorf("%w: table %q ends at %x, want a region behind it", errMeta, table, end)
+		return fmt.Errorf("%w: table %q ends at %x, want a region after it", errMeta, table, end)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestWithoutStack(t *testing.T) {
 	}
 }
 
-// The read type must be on the wire as the server knows it.
+// Read type and row limit travel as the fields that the server knows.
 func TestOpenRequest_unknownFields(t *testing.T) {
 	if got := fmt.Sprintf("%x", readType); got != "b80102" {
 		t.Errorf("read type: got %s, want b80102 (pread)", got)

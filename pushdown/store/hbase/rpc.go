@@ -18,7 +18,7 @@ type rpc struct {
 	name     string // method of ClientService or MasterService
 	table    string // for metrics and traces only; the request names the region
 	request  proto.Message
-	outCells []byte // cell block to send behind the request
+	outCells []byte // cell block to send after the request
 	response proto.Message
 	result   chan hrpc.RPCResult
 
@@ -86,7 +86,7 @@ func (r *rpc) Context() context.Context { return r.ctx }
 // CellBlocksEnabled makes gohbase ask SerializeCellBlocks for the request.
 func (r *rpc) CellBlocksEnabled() bool { return len(r.outCells) > 0 }
 
-// SerializeCellBlocks returns the request and the cell block behind it.
+// SerializeCellBlocks returns the request and the cell block after it.
 func (r *rpc) SerializeCellBlocks([][]byte) (proto.Message, [][]byte, uint32) {
 	return r.request, [][]byte{r.outCells}, uint32(len(r.outCells))
 }

@@ -214,7 +214,7 @@ func (s *scanner) openNextRegion() error {
 	return nil
 }
 
-// exhausted tells whether no row from key on is wanted any more.
+// exhausted reports whether no row from key on is wanted any more.
 func (s *scanner) exhausted(key []byte) bool {
 	if s.scan.MaxRows > 0 && s.stats.Rows >= int64(s.scan.MaxRows) {
 		return true
@@ -304,7 +304,7 @@ func (s *scanner) checkKeys(rows []store.Row) error {
 	return nil
 }
 
-// replyEnds tells whether a reply ends the scan, or only its region. An empty
+// replyEnds reports whether a reply ends the scan, or only its region. An empty
 // reply ends neither: it may be a heartbeat.
 //
 // At a region's end more_results says nothing about the scan: it is also false
@@ -324,7 +324,7 @@ func (s *scanner) limitRows(rows []store.Row) []store.Row {
 	return rows
 }
 
-// advance counts rows that go to the caller and moves resumeKey behind them.
+// advance counts rows that go to the caller and moves resumeKey after them.
 func (s *scanner) advance(rows []store.Row) {
 	if len(rows) == 0 {
 		return
@@ -335,7 +335,7 @@ func (s *scanner) advance(rows []store.Row) {
 	}
 	s.stats.Rows += int64(len(rows))
 
-	// The key with a zero byte behind it is the next one in byte order. It is a
+	// The key with a zero byte after it is the next one in byte order. It is a
 	// copy, as the caller's rows are overwritten by later replies.
 	s.resumeKey = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0)
 	s.retry.madeProgress()

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// faults that may befall any reply of a scan; each must leave the rows as they
-// are. DropAfter is the one by which rows are lost silently when the client
-// asks again without a sequence number.
+// scanFaults are faults that may happen to any reply of a scan; with each the scan
+// must return the same rows. DropAfter is the one by which rows are lost silently if
+// the client asks again without a sequence number.
 var scanFaults = map[string]func(c *cluster) hbasefake.Fault{
 	"reply lost with the connection": func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.DropAfter} },
 	"connection broken before":       func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.DropBefore} },
@@ -35,16 +35,16 @@ func refuse(class string) func(*cluster) hbasefake.Fault {
 	return func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: class} }
 }
 
-// odd are the shapes of replies under which every fault is tried.
-var odd = map[string]hbasefake.Options{
-	"pieces of 7 cells":      {MaxReplyCells: 7},
-	"pieces, heartbeats":     {MaxReplyCells: 2, HeartbeatEvery: 3},
+// replyShapes are the shapes of replies with which every fault is combined.
+var replyShapes = map[string]hbasefake.Options{
+	"parts of 7 cells":       {MaxReplyCells: 7},
+	"parts, heartbeats":      {MaxReplyCells: 2, HeartbeatEvery: 3},
 	"partial flag on all":    {MaxReplyCells: 6, FlagCompleteRows: true},
 	"without sequence check": {MaxReplyCells: 7, NoSequence: true},
 }
 
 func TestScan_cutEveryReply(t *testing.T) {
-	for shape, opts := range odd {
+	for shape, opts := range replyShapes {
 		for name, fault := range scanFaults {
 			t.Run(shape+"/"+name, func(t *testing.T) {
 				t.Parallel() // most of the time is spent waiting
@@ -71,7 +71,7 @@ func TestScan_cutEveryReply(t *testing.T) {
 	}
 }
 
-// A server that advances and loses the reply, once in every three calls.
+// Of every third call the server advances and loses the reply.
 func TestScan_manyLostReplies(t *testing.T) {
 	c := start(t, hbasefake.Options{MaxReplyCells: 10})
 	want := c.fill(60)
@@ -86,12 +86,12 @@ func TestScan_manyLostReplies(t *testing.T) {
 	}
 }
 
-// Between any two blocks the world may change.
+// Regions and servers may change between any two blocks.
 func TestScan_changesBetweenBlocks(t *testing.T) {
 	for name, change := range map[string]func(c *cluster, key []byte){
 		"leases expire": func(c *cluster, _ []byte) { c.ExpireScanners() },
 		"region moves":  func(c *cluster, key []byte) { c.MoveRegion("t", key) },
-		"region splits behind": func(c *cluster, key []byte) {
+		"region splits after": func(c *cluster, key []byte) {
 			c.SplitRegion("t", append([]byte("r"), fmt.Sprintf("%04d", 40+len(key)%10)...))
 		},
 		"region splits here": func(c *cluster, key []byte) { c.SplitRegion("t", key) },
@@ -170,7 +170,7 @@ func TestScan_closesScanners(t *testing.T) {
 	c.await("open scanners", func() bool { return c.OpenScanners() == 0 })
 }
 
-// await polls until done.
+// await polls until done returns true.
 func (c *cluster) await(what string, done func() bool) {
 	c.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -184,7 +184,8 @@ func (c *cluster) await(what string, done func() bool) {
 	}
 }
 
-// A silent server is found out by a probe on the same connection.
+// A call without a reply is given up after its timeout. Its connection stays if the
+// server answers a probe on it.
 func TestScan_silentCall(t *testing.T) {
 	c := start(t, hbasefake.Options{MaxReplyCells: 10}, func(cfg *Config) {
 		cfg.ProbeAfter, cfg.RPCTimeout = 20*time.Millisecond, 200*time.Millisecond
@@ -256,8 +257,8 @@ func TestScan_errors(t *testing.T) {
 	wantError(t, err, context.Canceled)
 }
 
-// Replies to a scan that cannot be: one is healed by opening again, and where
-// all are so the scan ends after some attempts.
+// Replies that contradict their request: after a single one the scanner is opened
+// again, and if all are like that the scan fails after some attempts.
 func TestScan_lies(t *testing.T) {
 	for name, lie := range map[string]func(m *pb.ScanResponse){
 		"no scanner, but more rows": func(m *pb.ScanResponse) { m.ScannerId = nil },
@@ -292,8 +293,7 @@ func TestScan_lies(t *testing.T) {
 	}
 }
 
-// A server that goes back to rows that it has sent, or into those of another
-// region, is not believed.
+// Rows that the server has sent already, or rows of another region, are refused.
 func TestScan_otherRows(t *testing.T) {
 	s := &scanner{resumeKey: []byte("r0005"), server: serverScanner{loc: &location{addr: "s:1", stop: []byte("r0009")}}}
 	for _, x := range []struct {

@@ -60,7 +60,7 @@ func (l *liveness) now() int64 { return int64(time.Since(l.start)) }
 // received notes that bytes have come.
 func (l *liveness) received() { l.lastReceived.Store(l.now()) }
 
-// probeUnansweredLocked tells whether no byte has come since the last probe. l.mu
+// probeUnansweredLocked reports whether no byte has come since the last probe. l.mu
 // is held.
 func (l *liveness) probeUnansweredLocked() bool {
 	return l.probed && l.lastReceived.Load() < l.lastProbe
@@ -192,7 +192,7 @@ func (p *pool) checkConnection(c *conn) {
 	}
 }
 
-// answersNewConnection tells whether a server answers on a new connection. To
+// answersNewConnection reports whether a server answers on a new connection. To
 // refuse the connection is an answer too: nobody listens there any more.
 func (p *pool) answersNewConnection(addr string) bool {
 	fresh := p.newConn(addr)

@@ -40,7 +40,7 @@ var _ store.Versioner = (*Store)(nil)
 //
 // The numbers are those of one opening. If a region is closed in good order, the
 // next opening begins above the last number of the one before. But a server that
-// dies may leave behind numbers that are given again, for changes that it had not
+// dies may leave numbers that are given again, for changes that it had not
 // made durable. And a region of a snapshot that is cloned under the table's name
 // has the name of the region that was dropped, and begins at the snapshot's number.
 // So equal read points prove nothing without the opening, which only hbase:meta
@@ -66,7 +66,7 @@ var _ store.Versioner = (*Store)(nil)
 //
 // Cells of a family with a TTL expire without a transaction; see expiry.go. Some
 // changes cannot be seen from outside: a TTL of single cells; coprocessors named in
-// a server's own configuration; and a put that was hidden behind a newer delete
+// a server's own configuration; and a put that was hidden by a newer delete
 // marker and becomes visible when a major compaction drops the marker, if the rows
 // were read between the compaction's transaction and its change of files. OpenTSDB
 // does none of these, except for the last one where it gives cells the time of

@@ -56,7 +56,7 @@ const (
 //	0000002c        length of all that follows: 44
 //	04              length of the header, a varint: 4
 //	08 07 1a 02 …   header: call 7, cell block meta
-//	…               the message behind its length, then the cell block
+//	…               the message after its length, then the cell block
 type frameChecker struct {
 	liveness *liveness
 
@@ -145,7 +145,7 @@ func (f *frameChecker) checkLengths() error {
 	return nil
 }
 
-// checkHeader returns an error if a frame's header, which stands behind its length
+// checkHeader returns an error if a frame's header, which follows its length
 // in head, lacks what gohbase relies on: an exception has class and stack, and the
 // cell block lies within the frame of size bytes.
 func checkHeader(head []byte, size int) error {

@@ -27,7 +27,7 @@ func (c *cluster) disturb(method string, every int, fault hbasefake.Fault) {
 	})
 }
 
-// Writes survive faults, each once, appends too.
+// Writes are executed exactly once in spite of faults, appends too.
 func TestApply_faults(t *testing.T) {
 	for name, x := range map[string]struct {
 		every int
@@ -63,7 +63,7 @@ func TestApply_faults(t *testing.T) {
 	}
 }
 
-// What fails for good is named, the rest is written.
+// Mutations that fail for good are named in the error; the others are written.
 func TestApply_partialError(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
@@ -99,8 +99,8 @@ func TestIncrement_lostReply(t *testing.T) {
 	}
 }
 
-// A put on condition whose reply is lost is not sent again: it would report
-// that it had not written.
+// A conditional put whose reply is lost is not sent again: the second one would
+// report that it had not written.
 func TestCompareAndPut_lostReply(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
@@ -114,11 +114,11 @@ func TestCompareAndPut_lostReply(t *testing.T) {
 	c.disturb("Mutate", 2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"})
 	ok, err := c.st.CompareAndPut(c.ctx, "t", cell, []byte("1"), []byte("2"))
 	if err != nil || !ok {
-		t.Fatalf("refused once, then taken: got %v, %v", ok, err)
+		t.Fatalf("refused once, then accepted: got %v, %v", ok, err)
 	}
 }
 
-// unreachable gives an address where nobody listens.
+// unreachable returns an address where nobody listens.
 func unreachable(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -128,7 +128,7 @@ func unreachable(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Without ZooKeeper everything ends with its context and says why.
+// Without ZooKeeper every operation ends with its context, and its error says why.
 func TestUnavailable(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, never answers
 	if err != nil {
@@ -175,8 +175,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// A cluster that went away is used again as soon as it is back, and patience
-// ends an operation whose context has no deadline.
+// A cluster that was down is used again as soon as it is back. RetryTimeout ends an
+// operation whose context has no deadline.
 func TestHealing(t *testing.T) {
 	logs := &lines{}
 	c := start(t, hbasefake.Options{}, func(cfg *Config) {
@@ -204,7 +204,7 @@ func TestHealing(t *testing.T) {
 	}
 	c.await("rows are there again", func() bool { _, _, err := c.read(store.Scan{}); return err == nil })
 	c.mustRead(store.Scan{}, want)
-	for server := range servers { // however often it was tried to get another
+	for server := range servers { // however many attempts were made to connect again
 		if n := logs.count("connection lost\" server=" + server); n != 1 {
 			t.Errorf("%d lines of the connection to %s, want 1 in\n%s", n, server, logs)
 		}
@@ -218,7 +218,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// lines is a log.
+// lines collects the lines of a log.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -293,7 +293,7 @@ func TestCheckChain(t *testing.T) {
 	wantError(t, checkChain("t", nil), store.ErrNoTable)
 }
 
-// Attributes are read back: one that the master loses is an error.
+// Attributes are read back: an attribute that the master drops is an error.
 func TestCreateTable_attributes(t *testing.T) {
 	spec := store.TableSpec{Name: "t", Splits: [][]byte{[]byte("m")}, Families: []store.FamilySpec{
 		{Name: "t", Attributes: map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "1", "TTL": "FOREVER", "MOB_THRESHOLD": "7"}}}}
@@ -318,8 +318,9 @@ func TestCreateTable_attributes(t *testing.T) {
 	wantError(t, err, store.ErrUnavailable)
 }
 
-// A column named twice in one operation counts once: the last put, the joined
-// appends. A row's deletion is not that of its column of the same name.
+// A column that occurs twice in one operation is sent once: with the last put, or
+// with the joined appends. The deletion of a row and that of a cell are different
+// columns, although their names are equal.
 func TestApply_columnTwice(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
@@ -340,7 +341,7 @@ func TestApply_columnTwice(t *testing.T) {
 }
 
 // Regions that move or split between two calls are found again, by reads and
-// writes; what the other regions of a call have done is not done again.
+// writes. What the other regions of a call have executed is not sent again.
 func TestMulti_regionsMove(t *testing.T) {
 	c := start(t, hbasefake.Options{Servers: 3})
 	c.CreateTable("t", []string{"t"}, []byte("r0003"), []byte("r0006"))
@@ -373,7 +374,7 @@ func TestMulti_regionsMove(t *testing.T) {
 	}
 }
 
-// Close ends what waits for a server that does not answer.
+// Close ends operations that wait for a server that does not answer.
 func TestClose_ends(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(3)
