@@ -134,7 +134,7 @@ func (st *Store) planPhases(mutations []store.Mutation) ([][]*action, error) {
 	for i := range mutations {
 		m := &mutations[i]
 		if err := checkMutation(m); err != nil {
-			return nil, fmt.Errorf("mutation %d: %w", i, err)
+			return nil, fmt.Errorf("cannot apply mutation %d: %w", i, err)
 		}
 
 		kind := mutateType(m.Kind)

@@ -90,7 +90,7 @@ func (a *assembler) addRowPart(block []byte, n int) ([]byte, error) {
 		if cellRow, rest, err = splitCell(rest, &cell); err != nil {
 			return nil, err
 		}
-		// Comparing the lengths is cheap and finds most counts that are wrong.
+		// Only the lengths are compared, because this runs for every cell.
 		if len(cellRow) != len(row) {
 			return nil, fmt.Errorf("%w: row %x among cells of row %x", errCellBlock, cellRow, row)
 		}

@@ -20,6 +20,7 @@ func TestSplitCell_documented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var c store.Cell
 	row, rest, err := splitCell(block, &c)
 	if err != nil || len(rest) != 0 {

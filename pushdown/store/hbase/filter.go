@@ -106,7 +106,7 @@ func (f *scanFilters) firstWanted(key []byte) ([]byte, bool) {
 		return key, true
 	}
 
-	i := f.firstEndingBehind(key)
+	i := f.firstEndingAfter(key)
 	if i == len(f.ranges) {
 		return nil, false
 	}
@@ -116,9 +116,9 @@ func (f *scanFilters) firstWanted(key []byte) ([]byte, bool) {
 	return key, true
 }
 
-// firstEndingBehind returns the index of the first range that contains key or lies
+// firstEndingAfter returns the index of the first range that contains key or lies
 // after it.
-func (f *scanFilters) firstEndingBehind(key []byte) int {
+func (f *scanFilters) firstEndingAfter(key []byte) int {
 	return sort.Search(len(f.ranges), func(i int) bool {
 		stop := f.ranges[i].Stop
 		return len(stop) == 0 || bytes.Compare(stop, key) > 0
@@ -145,7 +145,7 @@ func (f *scanFilters) forRegion(start, stop []byte) (*pb.Filter, error) {
 // multiRange returns a filter that admits the ranges that overlap [start, stop).
 func (f *scanFilters) multiRange(start, stop []byte) filter.Filter {
 	var ranges []*filter.RowRange
-	for _, r := range f.ranges[f.firstEndingBehind(start):] {
+	for _, r := range f.ranges[f.firstEndingAfter(start):] {
 		if len(stop) != 0 && bytes.Compare(r.Start, stop) >= 0 {
 			break
 		}

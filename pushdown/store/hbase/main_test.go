@@ -37,18 +37,22 @@ func start(t *testing.T, opts hbasefake.Options, change ...func(*Config)) *clust
 		t.Fatalf("start of the fake: %v", err)
 	}
 	t.Cleanup(fake.Close)
+
 	cfg := Config{Quorum: fake.Address(), VersionTimeout: bound}
 	if opts.InMemory {
 		cfg.Dial = fake.Dial
 	}
+
 	for _, f := range change {
 		f(&cfg)
 	}
+
 	st, err := Open(cfg)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
 	t.Cleanup(func() { st.Close() })
+
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	t.Cleanup(cancel)
 	return &cluster{T: t, Cluster: fake, st: st, ctx: ctx}
@@ -60,6 +64,7 @@ func (c *cluster) fill(rows int, splits ...string) []string {
 	for _, s := range splits {
 		keys = append(keys, []byte(s))
 	}
+
 	c.CreateTable("t", []string{"t"}, keys...)
 	var want []string
 	for i := range rows {
@@ -69,6 +74,7 @@ func (c *cluster) fill(rows int, splits ...string) []string {
 			want = append(want, fmt.Sprintf("%s q%d %s", key, q, value))
 		}
 	}
+
 	return want
 }
 
@@ -81,6 +87,7 @@ func (c *cluster) read(s store.Scan) ([]string, store.ScanStats, error) {
 		return nil, store.ScanStats{}, err
 	}
 	defer sc.Close()
+
 	var got []string
 	var last []byte
 	for {
@@ -151,6 +158,7 @@ func TestParseAddress(t *testing.T) {
 			t.Errorf("%q: %q, %q, %v, want %q, %q", in, got.Quorum, got.Root, err, want.Quorum, want.Root)
 		}
 	}
+
 	for _, in := range []string{"", "/hbase", "zk1:0", "zk1:99999", "zk1:x", ":2181", "a,,b", "zk1:1:2"} {
 		if got, err := ParseAddress(in); err == nil {
 			t.Errorf("%q: got %+v, want an error", in, got)

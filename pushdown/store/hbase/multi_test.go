@@ -63,10 +63,12 @@ func (c *cluster) wantRounds(values string) {
 	for i := range multiRows {
 		keys = append(keys, fmt.Appendf(nil, "r%04d", i))
 	}
+
 	rows, err := c.st.Get(c.ctx, "t", "t", keys)
 	if err != nil || len(rows) != len(keys) {
 		c.Fatalf("get: %d rows, %v, want %d", len(rows), err, len(keys))
 	}
+
 	for i, r := range rows {
 		if got := fmt.Sprintf("%s %s %s", r.Key, r.Cells[0].Value, r.Cells[1].Value); got != fmt.Sprintf("%s %s %s", keys[i], values, values[len(values)-1:]) {
 			c.Fatalf("got %s, want %s and the last", got, values)
@@ -85,6 +87,7 @@ func TestMulti_leavesOut(t *testing.T) {
 			})
 		}
 	}
+
 	values := ""
 	for _, v := range []string{"a", "b", "c", "d", "e"} {
 		if strings.Contains("ace", v) { // executed, but not reported
@@ -112,6 +115,7 @@ func TestMulti_leavesOutAlways(t *testing.T) {
 		r := m.RegionActionResult[len(m.RegionActionResult)-1]
 		r.ResultOrException = r.ResultOrException[:len(r.ResultOrException)-1]
 	})
+
 	err := c.st.Apply(c.ctx, "t", []store.Mutation{{Row: []byte("r0001"), Family: "t", Value: []byte("1")}, {Row: []byte("r0002"), Family: "t", Value: []byte("1")}})
 	var partial *store.ApplyError
 	if !errors.As(err, &partial) || len(partial.Failed) != 1 || partial.Failed[0] != 1 || !strings.Contains(err.Error(), "left out") {

@@ -200,6 +200,7 @@ func encodeOpening(table string, loc *location, row store.Row) (string, error) {
 		b = binary.BigEndian.AppendUint64(b, uint64(c.Timestamp))
 		b = append(binary.AppendUvarint(b, uint64(len(c.Value))), c.Value...)
 	}
+
 	return string(b), checkOpen(table, loc, newest)
 }
 

@@ -42,6 +42,7 @@ func TestVersion_replaced(t *testing.T) {
 		{"a clone in place of a merged one", func() { c.CloneSnapshot("t", "s") }},
 		{"an empty one", func() { c.Truncate("t", true) }},
 	}
+
 	for _, way := range ways {
 		way.replace()
 		for i := range 3 {
@@ -111,6 +112,7 @@ func (m *changingTable) run(steps int) {
 		}
 		m.requestToken()
 	}
+
 	if m.OnReadPoint(nil); m.equal == 0 {
 		m.Error("no two version tokens were equal")
 	}
@@ -148,6 +150,7 @@ func (m *changingTable) change() {
 	case 6, 7, 8, 9:
 		m.Put("t", key, "t", "q", fmt.Sprint(m.rng.IntN(1000)))
 	}
+
 	m.record()
 }
 
@@ -160,6 +163,7 @@ func (m *changingTable) requestToken() {
 			m.change()
 		}
 	})
+
 	at := timedToken{from: len(m.tables) - 1}
 	var err error
 	at.text, err = m.st.Version(m.ctx, "t", "t", store.KeyRange{})
@@ -168,6 +172,7 @@ func (m *changingTable) requestToken() {
 	if err != nil {
 		return
 	}
+
 	for _, before := range m.tokens {
 		if before.text != at.text {
 			continue
@@ -179,6 +184,7 @@ func (m *changingTable) requestToken() {
 			}
 		}
 	}
+
 	m.tokens = append(m.tokens, at)
 }
 
@@ -196,6 +202,7 @@ func TestVersion_opening(t *testing.T) {
 			t.Errorf("version token %x, error %v, want %v", token, err, errMeta)
 		}
 	}
+
 	catchUp()
 	c.awaitVersion()
 	if again := c.stableVersion(store.KeyRange{}); again == before {
@@ -208,10 +215,12 @@ func TestVersion_opening(t *testing.T) {
 func rowOf(change func(cells map[string]*store.Cell, info *pb.RegionInfo)) store.Row {
 	info := &pb.RegionInfo{RegionId: proto.Uint64(7), StartKey: []byte("a"), EndKey: []byte("b"),
 		TableName: &pb.TableName{Namespace: []byte("default"), Qualifier: []byte("t")}}
+
 	cells := map[string]*store.Cell{}
 	for q, v := range map[string]string{"regioninfo": "", "server": "one:1", "serverstartcode": "12345678", "seqnumDuringOpen": "\x00\x00\x00\x00\x00\x00\x00\x06", "state": "OPEN"} {
 		cells[q] = &store.Cell{Family: []byte("info"), Qualifier: []byte(q), Value: []byte(v), Timestamp: 100}
 	}
+
 	change(cells, info)
 	row := store.Row{Key: []byte("t,a,7")}
 	for _, q := range slices.Sorted(maps.Keys(cells)) {
@@ -220,6 +229,7 @@ func rowOf(change func(cells map[string]*store.Cell, info *pb.RegionInfo)) store
 		}
 		row.Cells = append(row.Cells, *cells[q])
 	}
+
 	return row
 }
 
@@ -236,6 +246,7 @@ func TestEncodeOpening(t *testing.T) {
 	if again, err := encodeOpening("t", loc, rowOf(same)); err != nil || again != first {
 		t.Errorf("the same row is %q, then %q, error %v", first, again, err)
 	}
+
 	texts := map[string]string{first: "the row"}
 	for name, change := range map[string]func(map[string]*store.Cell, *pb.RegionInfo){
 		"another number":         func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["seqnumDuringOpen"].Value[7]++ },
@@ -258,12 +269,14 @@ func TestEncodeOpening(t *testing.T) {
 		}
 		texts[text] = name
 	}
+
 	f := func(name string, want error, change func(map[string]*store.Cell, *pb.RegionInfo)) {
 		t.Helper()
 		if _, err := encodeOpening("t", loc, rowOf(change)); !errors.Is(err, want) || errors.Is(err, errMoved) != errors.Is(want, errMoved) {
 			t.Errorf("%s: error %v, want %v", name, err, want)
 		}
 	}
+
 	f("another table", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.TableName.Qualifier = []byte("u") })
 	f("another start", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.StartKey = []byte("a0") })
 	f("another end", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.EndKey = nil })
@@ -292,6 +305,7 @@ func TestVersion_calls(t *testing.T) {
 			t.Errorf("%s: rows of hbase:meta read %d times, its read point %d, want %d and %d", name, rows, points, wantRows, wantPoints)
 		}
 	}
+
 	f("nothing has changed", 0, 2)
 	c.TouchCatalog()
 	f("hbase:meta has changed", 1, 2)
@@ -311,22 +325,26 @@ func TestPointReads_shared(t *testing.T) {
 			<-release
 		}
 	})
+
 	var first errgroup.Group
 	for range maxPointReads {
 		first.Go(func() error { _, err := c.st.currentCatalog(c.ctx); return err })
 	}
+
 	for running := 0; running < maxPointReads; {
 		c.st.pointReads.mu.Lock()
 		running = c.st.pointReads.running
 		c.st.pointReads.mu.Unlock()
 		runtime.Gosched()
 	}
+
 	next := c.st.pointReads.begin()
 	for range 10 {
 		if p := c.st.pointReads.begin(); p != next || p == nil {
 			t.Error("a read is not shared, or was shared after it had begun")
 		}
 	}
+
 	close(release)
 	if err := first.Wait(); err != nil {
 		t.Error(err)
@@ -337,11 +355,13 @@ func TestPointReads_shared(t *testing.T) {
 	if n := reads.Load(); n != maxPointReads+1 {
 		t.Errorf("%d reads, want %d", n, maxPointReads+1)
 	}
+
 	for range 2 * maxPointReads { // nothing is running, so each of these reads alone
 		if _, err := c.st.currentCatalog(c.ctx); err != nil {
 			t.Error(err)
 		}
 	}
+
 	if n := reads.Load(); n != 3*maxPointReads+1 {
 		t.Errorf("%d reads, want %d", n, 3*maxPointReads+1)
 	}
@@ -369,6 +389,7 @@ func TestVersion_catalogHangs(t *testing.T) {
 			t.Fatalf("version token %x, error %v while hbase:meta is silent", token, err)
 		}
 	}
+
 	if n := asked.Load(); n != 1 || !errors.Is(err, errMetaSilent) {
 		t.Errorf("the server was asked %d times, want once; error %v, want %v", n, err, errMetaSilent)
 	}

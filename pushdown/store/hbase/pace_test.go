@@ -32,12 +32,15 @@ func TestWindow(t *testing.T) {
 			}
 		}
 	}
+
 	if vain > accepted/4 {
 		t.Errorf("%d sent in vain while %d were accepted, want at most a quarter", vain, accepted)
 	}
+
 	for range 20 {
 		w.grow(w.size)
 	}
+
 	if w.size != maxWindow {
 		t.Errorf("a window of %d after 20 accepted calls, want %d", w.size, maxWindow)
 	}

@@ -136,6 +136,7 @@ func classify(err error) retryClass {
 		dial *dialError
 		java *javaError
 	)
+
 	switch {
 	case errors.As(err, &java):
 		return javaRetryClasses[java.class]
@@ -148,6 +149,7 @@ func classify(err error) retryClass {
 	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnavailable):
 		return classFatal
 	}
+
 	return classifyGohbase(err)
 }
 

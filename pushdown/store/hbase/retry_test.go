@@ -55,6 +55,7 @@ func TestOpenRequest_unknownFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := &scanner{scan: store.Scan{MaxRows: 300}, filters: f}
 	m, err := s.openRequest(&location{name: []byte("r")})
 	if err != nil {

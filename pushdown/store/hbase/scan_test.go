@@ -121,6 +121,7 @@ func (c *cluster) readAndDisturb(want []string, at int, change func(*cluster, []
 		c.Fatal(err)
 	}
 	defer sc.Close()
+
 	var got []string
 	for block := 0; ; block++ {
 		rows, err := sc.Next()
@@ -139,9 +140,11 @@ func (c *cluster) readAndDisturb(want []string, at int, change func(*cluster, []
 			change(c, append([]byte(nil), rows[len(rows)-1].Key...))
 		}
 	}
+
 	if len(got) != len(want) {
 		c.Fatalf("changed after block %d: %d cells, want %d", at, len(got), len(want))
 	}
+
 	for i := range got {
 		if got[i] != want[i] {
 			c.Fatalf("changed after block %d: cell %d is %q, want %q", at, i, got[i], want[i])
@@ -167,6 +170,7 @@ func TestScan_closesScanners(t *testing.T) {
 		}
 		sc.Close()
 	}
+
 	c.await("open scanners", func() bool { return c.OpenScanners() == 0 })
 }
 
@@ -190,6 +194,7 @@ func TestScan_silentCall(t *testing.T) {
 	c := start(t, hbasefake.Options{MaxReplyCells: 10}, func(cfg *Config) {
 		cfg.ProbeAfter, cfg.RPCTimeout = 20*time.Millisecond, 200*time.Millisecond
 	})
+
 	want := c.fill(30)
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 		if call.Method == "Scan" && call.N == 2 {
@@ -197,6 +202,7 @@ func TestScan_silentCall(t *testing.T) {
 		}
 		return hbasefake.Fault{}
 	})
+
 	c.mustRead(store.Scan{}, want) // the probe is answered: the call alone is given up
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 		if call.N == 1 || call.N == 2 {
@@ -204,6 +210,7 @@ func TestScan_silentCall(t *testing.T) {
 		}
 		return hbasefake.Fault{}
 	})
+
 	c.mustRead(store.Scan{}, want)
 }
 
@@ -217,6 +224,7 @@ func TestScan_stats(t *testing.T) {
 			some = append(some, w)
 		}
 	}
+
 	stats := c.mustRead(store.Scan{Filter: store.RowFilter{Pattern: p}}, some)
 	if stats.Rows != 6 || stats.RowsScanned != 60 || stats.RPCs != 2 || stats.Bytes == 0 {
 		t.Fatalf("%+v, want 6 rows of 60 in 2 calls", stats)
@@ -238,12 +246,15 @@ func TestScan_errors(t *testing.T) {
 	if err == nil || classify(err) != classFatal {
 		t.Errorf("unknown family: %v, want a final error", err)
 	}
+
 	c.SetHook(func(hbasefake.Call) hbasefake.Fault {
 		return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "java.io.IOException"}
 	})
+
 	if _, _, err = c.read(store.Scan{}); err == nil {
 		t.Error("an exception every time: no error")
 	}
+
 	c.SetHook(nil)
 	c.Disable("t")
 	_, _, err = c.read(store.Scan{})
@@ -254,6 +265,7 @@ func TestScan_errors(t *testing.T) {
 	if err == nil {
 		_, err = sc.Next()
 	}
+
 	wantError(t, err, context.Canceled)
 }
 

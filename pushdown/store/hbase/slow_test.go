@@ -63,6 +63,7 @@ func (l *load) run() {
 			}
 		})
 	}
+
 	all.Wait()
 	took := time.Since(l.began)
 	l.check()
@@ -84,6 +85,7 @@ func (l *load) put(w, b int) {
 		}
 		ms = append(ms, m)
 	}
+
 	for len(ms) > 0 {
 		l.mu.Lock()
 		l.asked += len(ms)
@@ -128,9 +130,11 @@ func (l *load) check() {
 			}
 		}
 	}
+
 	if l.timeout < time.Hour {
 		appended = nil // of unknown fate where an operation has failed
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	before := l.c.ctx
@@ -143,6 +147,7 @@ func (l *load) check() {
 	if appended == nil {
 		got = slices.DeleteFunc(got, func(s string) bool { return s[len("r00000-0 "):][:8] == "appended" })
 	}
+
 	want = append(want, appended...)
 	slices.Sort(want)
 	slices.Sort(got)
@@ -323,9 +328,11 @@ func TestSlow_random(t *testing.T) {
 			seeds = append(seeds, rand.Uint64())
 		}
 	}
+
 	if *slowSeed != 0 {
 		seeds = []uint64{*slowSeed}
 	}
+
 	for _, seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			slowly(t, func(c *cluster) { randomFaults(c, rand.New(rand.NewPCG(seed, 0))) })
@@ -339,6 +346,7 @@ func randomFaults(c *cluster, rng *rand.Rand) {
 	if rng.IntN(3) == 0 {
 		l.timeout = 2 * time.Minute // the writer's own
 	}
+
 	slowest := []time.Duration{time.Second, 5 * time.Second, 20 * time.Second, 70 * time.Second}[rng.IntN(4)]
 	// A refusal comes at once. Blocks are not combined with calls that last about as
 	// long as a block: whether one is refused would not depend on the last one, so
@@ -367,6 +375,7 @@ func randomFaults(c *cluster, rng *rand.Rand) {
 		}
 		return f
 	})
+
 	stop := make(chan struct{})
 	var chaos sync.WaitGroup
 	seed := rng.Uint64()
@@ -383,6 +392,7 @@ func lie(m *pb.MultiResponse, how int) {
 	if len(r.ResultOrException) == 0 {
 		return
 	}
+
 	last := len(r.ResultOrException) - 1
 	switch how {
 	case 0:

@@ -30,8 +30,7 @@ func Pattern(p *store.KeyPattern) string {
 
 	step := p.NameLen + p.ValueLen
 	for _, want := range p.Wants {
-		// Other elements may stand before the wanted one. *? is lazy: the wanted
-		// element is usually near.
+		// Other elements may stand before the wanted one.
 		if !p.Exact {
 			fmt.Fprintf(&b, "(?:.{%d})*?", step)
 		}
@@ -167,5 +166,6 @@ func writeClass(b *strings.Builder, values [][]byte, i int) {
 			writeByte(b, last)
 		}
 	}
+
 	b.WriteByte(']')
 }

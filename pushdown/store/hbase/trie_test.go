@@ -58,6 +58,7 @@ func drawPattern(t *rapid.T) (*store.KeyPattern, [][]byte) {
 		ValueLen: rapid.IntRange(1, 3).Draw(t, "value length"),
 		Exact:    rapid.Bool().Draw(t, "exact"),
 	}
+
 	names := drawSet(t, "names", p.NameLen, 0, 5)
 	for _, name := range names {
 		if !rapid.Bool().Draw(t, "wanted") {
@@ -65,6 +66,7 @@ func drawPattern(t *rapid.T) (*store.KeyPattern, [][]byte) {
 		}
 		p.Wants = append(p.Wants, store.Want{Name: name, Values: drawSet(t, "values", p.ValueLen, 0, 12)})
 	}
+
 	return p, names
 }
 
@@ -92,6 +94,7 @@ func drawKey(t *rapid.T, p *store.KeyPattern, names [][]byte) []byte {
 		}
 		key = append(append(key, name...), value...)
 	}
+
 	return key
 }
 

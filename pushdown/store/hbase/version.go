@@ -233,5 +233,6 @@ func decodeReadPoint(response *pb.ScanResponse) uint64 {
 		}
 		b = b[n:]
 	}
+
 	return 0
 }

@@ -50,6 +50,7 @@ func TestVersion_regions(t *testing.T) {
 			t.Errorf("%s: the version token changed %v, want %v", name, changed, want)
 		}
 	}
+
 	f("nothing", false, func() {})
 	f("a scan", false, func() { c.mustRead(store.Scan{MaxRows: 1}, []string{"r0000 q0 v0"}) })
 	f("a put into the first region", true, func() { c.Put("t", "r0001", "t", "q", "v") })
@@ -95,12 +96,15 @@ func TestVersion_asksMaster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if n := c.Calls("GetTableDescriptors"); n != 0 {
 		t.Errorf("%d questions to the master while the region changed", n)
 	}
+
 	for range 5 {
 		c.stableVersion(store.KeyRange{})
 	}
+
 	if n := c.Calls("GetTableDescriptors"); n != 1 {
 		t.Errorf("%d questions to the master while the region did not change, want 1", n)
 	}
@@ -127,11 +131,13 @@ func TestRegionHistory_order(t *testing.T) {
 		}
 		return token
 	}
+
 	first := f(fresh, false)
 	f(old, false) // of a slower call
 	if again := f(fresh, false); again == first {
 		t.Error("a version token came back without a question to the master")
 	}
+
 	f(fresh, true)
 	h.confirmNoExpiry("t", old) // no longer the last one
 	f(fresh, true)

@@ -54,6 +54,7 @@ func TestWire_frames(t *testing.T) {
 	good = append(good, frame(cellBlock(3), 0, 1, 2, 3)...)
 	good = append(good, frame(exceptional(&pb.ExceptionResponse{ExceptionClassName: proto.String("a.B"),
 		StackTrace: proto.String(string(bytes.Repeat([]byte("x"), 300)))}))...)
+
 	for part := 1; part <= len(good); part++ {
 		w := frameChecker{liveness: &liveness{}}
 		for at := 0; at < len(good); at += part {
@@ -82,6 +83,7 @@ func FuzzWire(f *testing.F) {
 	for _, b := range badFrames {
 		f.Add(b, 3)
 	}
+
 	f.Add(frame(cellBlock(3), 0, 1, 2, 3), 5)
 	f.Fuzz(func(t *testing.T, b []byte, part int) {
 		part = max(1, part&0xff)

@@ -72,10 +72,12 @@ func TestApply_partialError(t *testing.T) {
 		{Row: []byte("b"), Family: "wrong", Qualifier: []byte("q")},
 		{Row: []byte("c"), Family: "t", Qualifier: []byte("q"), Value: []byte("2")},
 	})
+
 	var partial *store.ApplyError
 	if !errors.As(err, &partial) || !cmp.Equal(partial.Failed, []int{1}) {
 		t.Fatalf("got %v, want a partial error of mutation 1", err)
 	}
+
 	c.mustRead(store.Scan{}, []string{"a q 1", "c q 2"})
 	for _, m := range []store.Mutation{
 		{Family: "t"}, {Row: []byte("r")}, {Row: []byte("r"), Family: "t", Kind: 9}, {Row: []byte("r"), Family: "t", Timestamp: -1},
@@ -111,6 +113,7 @@ func TestCompareAndPut_lostReply(t *testing.T) {
 	if n := c.Calls("Mutate"); n != 1 {
 		t.Errorf("sent %d times, want once", n)
 	}
+
 	c.disturb("Mutate", 2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"})
 	ok, err := c.st.CompareAndPut(c.ctx, "t", cell, []byte("1"), []byte("2"))
 	if err != nil || !ok {
@@ -135,6 +138,7 @@ func TestUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
+
 	for name, addr := range map[string]string{"nobody listens": unreachable(t), "nobody answers": silent.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
 			st, err := Open(Config{Quorum: addr})
@@ -182,15 +186,18 @@ func TestHealing(t *testing.T) {
 	c := start(t, hbasefake.Options{}, func(cfg *Config) {
 		cfg.RetryTimeout, cfg.Logger = 50*time.Millisecond, slog.New(slog.NewTextHandler(logs, nil))
 	})
+
 	want := c.fill(10, "r0005")
 	c.mustRead(store.Scan{}, want)
 	servers := map[string]bool{}
 	for _, r := range must(c.st.Regions(c.ctx, "t", nil, nil)) {
 		servers[r.Server] = true
 	}
+
 	for i := range 2 {
 		c.StopServer(i)
 	}
+
 	c.StopZooKeeper()
 	_, err := c.st.Get(context.Background(), "t", "", [][]byte{[]byte("r0000")})
 	wantError(t, err, store.ErrUnavailable)
@@ -199,9 +206,11 @@ func TestHealing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := c.RestartZooKeeper(); err != nil {
 		t.Fatal(err)
 	}
+
 	c.await("rows are there again", func() bool { _, _, err := c.read(store.Scan{}); return err == nil })
 	c.mustRead(store.Scan{}, want)
 	for server := range servers { // however many attempts were made to connect again
@@ -274,9 +283,11 @@ func TestCheckChain(t *testing.T) {
 	region := func(start, stop string) *location {
 		return &location{start: []byte(start), stop: []byte(stop), addr: "s:1"}
 	}
+
 	if err := checkChain("t", []*location{region("b", ""), region("", "b")}); err != nil {
 		t.Errorf("a whole chain: %v", err)
 	}
+
 	for name, locs := range map[string][]*location{
 		"hole":        {region("", "b"), region("c", "")},
 		"overlap":     {region("", "c"), region("b", "")},
@@ -290,6 +301,7 @@ func TestCheckChain(t *testing.T) {
 			t.Errorf("%s: got %v, want an error", name, err)
 		}
 	}
+
 	wantError(t, checkChain("t", nil), store.ErrNoTable)
 }
 
@@ -297,6 +309,7 @@ func TestCheckChain(t *testing.T) {
 func TestCreateTable_attributes(t *testing.T) {
 	spec := store.TableSpec{Name: "t", Splits: [][]byte{[]byte("m")}, Families: []store.FamilySpec{
 		{Name: "t", Attributes: map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "1", "TTL": "FOREVER", "MOB_THRESHOLD": "7"}}}}
+
 	c := start(t, hbasefake.Options{})
 	if err := c.st.CreateTable(c.ctx, spec); err != nil {
 		t.Fatal(err)
@@ -304,6 +317,7 @@ func TestCreateTable_attributes(t *testing.T) {
 	if regions, err := c.st.Regions(c.ctx, "t", nil, nil); err != nil || len(regions) != 2 {
 		t.Errorf("%d regions, %v, want 2", len(regions), err)
 	}
+
 	wantError(t, c.st.CreateTable(c.ctx, spec), store.ErrTableExists)
 	spec.Name = "ns:other"
 	if err := c.st.CreateTable(c.ctx, spec); err != nil {
@@ -313,6 +327,7 @@ func TestCreateTable_attributes(t *testing.T) {
 	if err := c.st.CreateTable(c.ctx, spec); err == nil {
 		t.Error("an attribute was lost, no error")
 	}
+
 	c.Disable(spec.Name)
 	_, err := c.st.TableExists(c.ctx, spec.Name)
 	wantError(t, err, store.ErrUnavailable)
@@ -327,14 +342,17 @@ func TestApply_columnTwice(t *testing.T) {
 	m := func(kind store.MutationKind, row, qualifier, value string) store.Mutation {
 		return store.Mutation{Kind: kind, Row: []byte(row), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)}
 	}
+
 	apply := func(ms ...store.Mutation) {
 		t.Helper()
 		if err := c.st.Apply(c.ctx, "t", ms); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	apply(m(store.Put, "a", "q", "1"), m(store.Put, "a", "p", "2"), m(store.Put, "a", "q", "3"),
 		m(store.Append, "b", "q", "1"), m(store.Append, "b", "q", "2"), m(store.Append, "b", "p", "3"), m(store.Append, "b", "q", "4"))
+
 	c.mustRead(store.Scan{}, []string{"a p 2", "a q 3", "b p 3", "b q 124"})
 	apply(m(store.DeleteRow, "a", "q", ""), m(store.DeleteCell, "a", "q", ""), m(store.DeleteCell, "b", "p", ""))
 	c.mustRead(store.Scan{}, []string{"b q 124"})
@@ -351,6 +369,7 @@ func TestMulti_regionsMove(t *testing.T) {
 		keys = append(keys, fmt.Appendf(nil, "r%04d", i))
 		appends = append(appends, store.Mutation{Kind: store.Append, Row: keys[i], Family: "t", Qualifier: []byte("q"), Value: []byte("x")})
 	}
+
 	for round, change := range []func(){
 		func() {},
 		func() { c.MoveRegion("t", keys[4]) },
@@ -386,10 +405,12 @@ func TestClose_ends(t *testing.T) {
 		_, err := c.st.Increment(c.ctx, "t", store.CellKey{Row: []byte("r"), Family: "t"}, 1)
 		results <- err
 	}()
+
 	c.await("three calls are out", func() bool { return c.Calls("Scan")+c.Calls("Multi")+c.Calls("Mutate") == 3 })
 	if err := c.st.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	for range 3 {
 		wantError(t, <-results, store.ErrClosed)
 	}

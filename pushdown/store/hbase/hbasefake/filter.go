@@ -61,6 +61,7 @@ func (f *rowFilter) add(m *pb.Filter) error {
 		f.keyOnly = true
 		return nil
 	}
+
 	return throw(doNotRetry, "filter %s", m.GetName())
 }
 

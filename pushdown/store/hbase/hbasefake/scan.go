@@ -127,6 +127,7 @@ func (c *Cluster) metaRange(spec *pb.Scan) []*row {
 			rows = append(rows, r)
 		}
 	}
+
 	if spec.GetReversed() {
 		slices.Reverse(rows)
 	}
@@ -139,6 +140,7 @@ func (s *server) limits(sc *scanner, m *pb.ScanRequest) (size, cells, rows int) 
 	if sc.size > 0 {
 		size = sc.size
 	}
+
 	if o := s.c.opts; sc.region != nil {
 		if o.MaxReplyBytes > 0 {
 			size = min(size, o.MaxReplyBytes)
@@ -147,6 +149,7 @@ func (s *server) limits(sc *scanner, m *pb.ScanRequest) (size, cells, rows int) 
 			cells = o.MaxReplyCells
 		}
 	}
+
 	return size, cells, rows
 }
 
@@ -217,5 +220,6 @@ func limitOfRows(m *pb.ScanRequest) int {
 		}
 		b = b[n+skip:]
 	}
+
 	return -1
 }

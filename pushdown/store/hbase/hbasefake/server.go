@@ -228,6 +228,7 @@ func parseCall(frame []byte) (*call, error) {
 	if m < 0 {
 		return nil, protowire.ParseError(m)
 	}
+
 	c.param, c.cells = param, frame[n+m:]
 	return c, nil
 }
@@ -316,6 +317,7 @@ func (s *server) executeOrRefuse(method string, call *call, fault Fault) (proto.
 			return refuseActions(m, throw(fault.Exception, "injected")), nil, nil
 		})
 	}
+
 	return s.execute(method, call)
 }
 
@@ -372,6 +374,7 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 	case "GetTableDescriptors":
 		return decoded(c, &pb.GetTableDescriptorsRequest{}, s.descriptors)
 	}
+
 	return nil, nil, throw(unsupported, "%s", method)
 }
 
