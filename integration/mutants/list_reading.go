@@ -12,7 +12,7 @@ var ofTheScan = []mutant{
 		test: "TestScan_manyLostReplies",
 	}, {
 		name: "resume-from-the-start", file: "pushdown/store/hbase/scan.go",
-		old: "	s.at = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0)\n", new: "",
+		old: "	s.resumeKey = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0)\n", new: "",
 		test: "TestScan_manyLostReplies",
 	}, {
 		name: "half-row-kept", file: "pushdown/store/hbase/scan.go", // of a reply before the fault
@@ -20,8 +20,8 @@ var ofTheScan = []mutant{
 		test: "TestScan_cutEveryReply",
 	}, {
 		name: "half-row-delivered", file: "pushdown/store/hbase/assembler.go",
-		old: "	if a.held {\n		n--\n	}\n", new: "",
-		test: "TestAssembler_anyPieces",
+		old: "	if a.lastHeld {\n		n--\n	}\n", new: "",
+		test: "TestAssembler_anyParts",
 	}, {
 		name: "heartbeat-taken-for-the-end", file: "pushdown/store/hbase/scan.go",
 		old: "	return scan, region\n", new: "	return scan || len(response.CellsPerResult) == 0, region\n",
@@ -32,7 +32,7 @@ var ofTheScan = []mutant{
 		test: "TestCheckChain",
 	}, {
 		name: "moved-region-remembered", file: "pushdown/store/hbase/store.go",
-		old: "	case relocate, reopen, unknown:\n		st.regions.forget(loc)\n", new: "	case relocate, reopen, unknown:\n",
+		old: "	case classRelocate, classReopen, classUnknown:\n		st.regions.forget(loc)\n", new: "	case classRelocate, classReopen, classUnknown:\n",
 		test: "TestScan_changesBetweenBlocks",
 	}, {
 		name: "error-of-a-scan-swallowed", file: "pushdown/store/rows.go", // what came before it is taken for all

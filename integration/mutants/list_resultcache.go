@@ -83,23 +83,23 @@ var ofResultCache = []mutant{
 	}, {
 		name: "mark-of-the-first-region", file: "pushdown/store/hbase/version.go",
 		old: "if at = loc.stop; len(at) == 0 ||", new: "if at = loc.stop; len(at) >= 0 ||",
-		test: "TestMark_regions",
+		test: "TestVersion_regions",
 	}, {
 		name: "mark-outlives-the-server", file: "pushdown/store/hbase/version.go",
 		old: "conn: c.id, readPoint: n}", new: "conn: c.id * 0, readPoint: n}",
-		test: "TestMark_regions",
+		test: "TestVersion_regions",
 	}, {
 		name: "opening-ignored", file: "pushdown/store/hbase/version.go",
 		old: "		states[i].opening = after[i].number\n", new: "",
-		test: "TestMark_replaced",
+		test: "TestVersion_replaced",
 	}, {
 		name: "opening-read-once", file: "pushdown/store/hbase/opening.go",
-		old: "		if o.as != as {\n", new: "		if o.as.conn != as.conn {\n",
-		test: "TestMark_replaced",
+		old: "		if o.catalog != catalog {\n", new: "		if o.catalog.conn != catalog.conn {\n",
+		test: "TestVersion_replaced",
 	}, {
 		name: "opening-of-before-or-after", file: "pushdown/store/hbase/version.go",
 		old: "		if before[i].number != after[i].number {\n", new: "		if before[i].number == 0 {\n",
-		test: "TestMark_interleaved",
+		test: "TestVersion_interleaved",
 	}, {
 		name: "clones-at-one-number", file: "pushdown/store/hbase/opening.go",
 		old: "		b = binary.BigEndian.AppendUint64(b, uint64(c.Timestamp))\n", new: "",
@@ -107,7 +107,7 @@ var ofResultCache = []mutant{
 	}, {
 		name: "region-being-opened", file: "pushdown/store/hbase/opening.go",
 		old: "!ok || c.Timestamp != state.Timestamp {", new: "!ok && c.Timestamp != state.Timestamp {",
-		test: "TestRowOfOpening",
+		test: "TestEncodeOpening",
 	}, {
 		name: "dropped-answers-stay", file: "pushdown/resultcache/cache.go",
 		old: "	clear(c.entries)\n", new: "",
@@ -119,10 +119,10 @@ var ofResultCache = []mutant{
 	}, {
 		name: "time-to-live-overlooked", file: "pushdown/store/hbase/expiry.go",
 		old: `ttl != "" && ttl != forever`, new: `ttl == "" && ttl != forever`,
-		test: "TestMark_mortal",
+		test: "TestVersion_expiring",
 	}, {
 		name: "mark-comes-back", file: "pushdown/store/hbase/expiry.go",
 		old: "epoch: epochs.Add(1)}", new: "epoch: state.readPoint}",
-		test: "TestSeen_order",
+		test: "TestRegionHistory_order",
 	},
 }

@@ -13,7 +13,7 @@ var ofWrites = []mutant{
 		test: "TestMulti_lies",
 	}, {
 		name: "two-results-of-one-taken", file: "pushdown/store/hbase/multi.go",
-		old: "		if a.told {\n			return nil,", new: "		if false {\n			return nil,",
+		old: "		if a.answered {\n			return nil,", new: "		if false {\n			return nil,",
 		test: "TestMulti_lies",
 	}, {
 		name: "cells-of-another-row-taken", file: "pushdown/store/hbase/multi.go",
@@ -25,11 +25,11 @@ var ofWrites = []mutant{
 		test: "TestMulti_lies",
 	}, {
 		name: "slow-server-given-up", file: "pushdown/store/hbase/silence.go", // and asked again
-		old: "dead := p.answersElsewhere(c.addr) && p.pause(p.cfg.ProbeAfter) && c.pulse.silent() > 0", new: "dead := c.pulse.silent() > 0",
+		old: "dead := p.answersNewConnection(c.addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.silentFor() > 0", new: "dead := c.liveness.silentFor() > 0",
 		test: "TestSlow_serverPaused",
 	}, {
 		name: "moved-region-waited-for", file: "pushdown/store/hbase/silence.go",
-		old: "if !p.suspect(c) || moved != nil {", new: "if !p.suspect(c) || true {",
+		old: "if !p.probeSilent(c) || moved != nil {", new: "if !p.probeSilent(c) || true {",
 		test: "TestSlow_pausedServerLosesRegions",
 	}, {
 		name: "whole-batches-to-a-busy-region", file: "pushdown/store/hbase/pace.go",
@@ -37,11 +37,11 @@ var ofWrites = []mutant{
 		test: "TestWindow",
 	}, {
 		name: "busy-region-asked-by-all", file: "pushdown/store/hbase/pace.go",
-		old: "case p.delay > 0 && (p.out > 0 || now.Before(p.until)):", new: "case false:",
-		test: "TestPaces",
+		old: "case p.delay > 0 && (p.inFlight > 0 || now.Before(p.nextAttempt)):", new: "case false:",
+		test: "TestPacer",
 	}, {
 		name: "written-behind-an-abandoned-write", file: "pushdown/store/hbase/pace.go",
-		old: "	case p.pending > 0:\n", new: "	case false:\n",
+		old: "	case p.abandoned > 0:\n", new: "	case false:\n",
 		test: "TestSlow_abandonedWrite",
 	}, {
 		name: "cells-beyond-the-frame", file: "pushdown/store/hbase/wire.go", // ends the process, in gohbase
@@ -49,7 +49,7 @@ var ofWrites = []mutant{
 		test: "TestWire_frames",
 	}, {
 		name: "rows-of-before-taken", file: "pushdown/store/hbase/scan.go",
-		old: "if bytes.Compare(rows[0].Key, s.at) < 0 || ", new: "if ",
+		old: "if bytes.Compare(rows[0].Key, s.resumeKey) < 0 || ", new: "if ",
 		test: "TestScan_otherRows",
 	}, {
 		name: "flush-not-waited-for", file: "gateway/write/writer.go",

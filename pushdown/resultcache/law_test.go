@@ -114,7 +114,7 @@ func startFake(t *testing.T, opts hbasefake.Options) (*hbasefake.Cluster, *hbase
 		t.Fatal(err)
 	}
 	t.Cleanup(fake.Close)
-	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), MarkPatience: patience})
+	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), VersionTimeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,28 +16,30 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// forever is what HBase's shell makes of TTL => 'FOREVER'; the master knows
-// only the number.
+// forever is the number that HBase's shell sends for TTL => 'FOREVER'; the master
+// does not know the word.
 const forever = "2147483647"
 
-// CreateTable sends the attributes as they are, unlike gohbase's own call,
-// which drops all but eleven names and has defaults of its own; those not given
-// are the master's defaults. It returns when every region of the table is
-// served.
+// CreateTable creates a table and returns when all its regions are served.
+// Attributes that are not given get the master's defaults. The attributes are sent
+// as they are, unlike in gohbase's own call, which drops all but eleven names and
+// has defaults of its own.
 func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
-	if err := st.enter(); err != nil {
+	if err := st.beginOperation(); err != nil {
 		return err
 	}
 	defer st.wg.Done()
+
 	schema, err := tableSchema(spec)
 	if err != nil {
 		return err
 	}
+
+	// By the nonce the master recognizes a request that is sent again.
 	response := &pb.CreateTableResponse{}
-	// The nonce makes a repeated request the same procedure.
 	request := &pb.CreateTableRequest{TableSchema: schema, SplitKeys: spec.Splits,
 		NonceGroup: &st.nonces.group, Nonce: st.nonces.next()}
-	if err := st.askMaster(ctx, spec.Name, "CreateTable", request, response); err != nil {
+	if err := st.callMaster(ctx, spec.Name, "CreateTable", request, response); err != nil {
 		return err
 	}
 	if err := st.awaitProcedure(ctx, spec.Name, response.GetProcId()); err != nil {
@@ -46,12 +48,14 @@ func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	if err := st.checkSchema(ctx, spec.Name, schema); err != nil {
 		return err
 	}
+
+	// Regions waits until all of them have a server.
 	_, err = st.Regions(ctx, spec.Name, nil, nil)
 	return err
 }
 
-// TableExists looks for the table in hbase:meta. A disabled table exists but
-// cannot be read: that is an error.
+// TableExists reports whether hbase:meta lists the table. For a disabled table, which
+// exists but cannot be read, it also returns an error.
 func (st *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	_, err := st.Regions(ctx, name, nil, nil)
 	if errors.Is(err, store.ErrNoTable) {
@@ -60,17 +64,18 @@ func (st *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := st.disabled(ctx, name); err != nil {
+	if err := st.checkDisabled(ctx, name); err != nil {
 		return true, err
 	}
 	return true, nil
 }
 
-// tableSchema writes the master's description of a table.
+// tableSchema returns the description of a table that is sent to the master.
 func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 	if len(spec.Families) == 0 {
-		return nil, fmt.Errorf("table %q: got no column family, want at least one", spec.Name)
+		return nil, fmt.Errorf("cannot create table %q: got no column family, want at least one", spec.Name)
 	}
+
 	schema := &pb.TableSchema{TableName: tableName(spec.Name)}
 	for _, f := range spec.Families {
 		family := &pb.ColumnFamilySchema{Name: []byte(f.Name)}
@@ -86,7 +91,7 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 	return schema, nil
 }
 
-// tableName splits "namespace:table".
+// tableName splits "namespace:table"; the namespace may be left out.
 func tableName(name string) *pb.TableName {
 	ns, table, ok := strings.Cut(name, ":")
 	if !ok {
@@ -95,17 +100,18 @@ func tableName(name string) *pb.TableName {
 	return &pb.TableName{Namespace: []byte(ns), Qualifier: []byte(table)}
 }
 
-// checkSchema reads the table's description back and compares what was asked
-// for; further attributes are the master's defaults.
+// checkSchema reads the description of a new table back. It returns an error if an
+// attribute is not as wanted; further attributes are the master's defaults.
 func (st *Store) checkSchema(ctx context.Context, table string, want *pb.TableSchema) error {
 	response := &pb.GetTableDescriptorsResponse{}
 	request := &pb.GetTableDescriptorsRequest{TableNames: []*pb.TableName{want.TableName}}
-	if err := st.askMaster(ctx, table, "GetTableDescriptors", request, response); err != nil {
+	if err := st.callMaster(ctx, table, "GetTableDescriptors", request, response); err != nil {
 		return err
 	}
 	if n := len(response.GetTableSchema()); n != 1 {
 		return fmt.Errorf("table %q: created, but read back %d descriptions, want 1", table, n)
 	}
+
 	var wrong []error
 	for _, f := range want.GetColumnFamilies() {
 		got := familyAttributes(response.TableSchema[0], f.Name)
@@ -119,18 +125,20 @@ func (st *Store) checkSchema(ctx context.Context, table string, want *pb.TableSc
 			}
 		}
 	}
+
 	if len(wrong) > 0 {
 		return fmt.Errorf("table %q: created, but with other attributes: %w", table, errors.Join(wrong...))
 	}
 	return nil
 }
 
-// familyAttributes gives a family's attributes, nil without such a family.
+// familyAttributes returns a family's attributes, nil if there is no such family.
 func familyAttributes(schema *pb.TableSchema, name []byte) map[string]string {
 	for _, f := range schema.GetColumnFamilies() {
 		if !bytes.Equal(f.Name, name) {
 			continue
 		}
+
 		attributes := map[string]string{}
 		for _, a := range f.Attributes {
 			attributes[string(a.First)] = string(a.Second)
@@ -140,24 +148,27 @@ func familyAttributes(schema *pb.TableSchema, name []byte) map[string]string {
 	return nil
 }
 
-// awaitProcedure waits for the master to finish a procedure.
+// awaitProcedure waits until the master has finished a procedure, and returns its
+// error.
 func (st *Store) awaitProcedure(ctx context.Context, table string, id uint64) error {
 	for delay := firstDelay; ; delay = min(2*delay, lastDelay) {
 		response := &pb.GetProcedureResultResponse{}
 		request := &pb.GetProcedureResultRequest{ProcId: proto.Uint64(id)}
-		if err := st.askMaster(ctx, table, "getProcedureResult", request, response); err != nil {
+		if err := st.callMaster(ctx, table, "getProcedureResult", request, response); err != nil {
 			return err
 		}
+
 		switch response.GetState() {
 		case pb.GetProcedureResultResponse_FINISHED:
 			return procedureError(table, response)
 		case pb.GetProcedureResultResponse_NOT_FOUND:
 			return fmt.Errorf("table %q: the master does not know procedure %d", table, id)
 		}
+
 		timer := time.NewTimer(delay)
 		select {
 		case <-timer.C:
-		case <-st.life.Done():
+		case <-st.lifetime.Done():
 			timer.Stop()
 			return store.ErrClosed
 		case <-ctx.Done():
@@ -167,12 +178,14 @@ func (st *Store) awaitProcedure(ctx context.Context, table string, id uint64) er
 	}
 }
 
-// procedureError is the failure of a finished procedure.
+// procedureError returns the error of a finished procedure, nil if it has
+// succeeded.
 func procedureError(table string, response *pb.GetProcedureResultResponse) error {
 	e := response.GetException().GetGenericException()
 	if e == nil {
 		return nil
 	}
+
 	err := fmt.Errorf("table %q: %w", table, &javaError{e.GetClassName(), e.GetMessage()})
 	if strings.HasSuffix(e.GetClassName(), ".TableExistsException") {
 		return fmt.Errorf("%w: %w", store.ErrTableExists, err)
@@ -180,38 +193,43 @@ func procedureError(table string, response *pb.GetProcedureResultResponse) error
 	return err
 }
 
-// askMaster calls a method of the master until it answers or ctx ends.
-func (st *Store) askMaster(ctx context.Context, table, method string, request, response proto.Message) error {
+// callMaster calls a method of the master, attempt after attempt, until it answers
+// or ctx ends.
+func (st *Store) callMaster(ctx context.Context, table, method string, request, response proto.Message) error {
 	retry := st.newRetrier(ctx, table)
 	for {
-		err := st.callMaster(ctx, table, method, request, response)
+		err := st.callMasterOnce(ctx, table, method, request, response)
 		if err == nil {
 			return nil
 		}
-		if err := retry.after(err); err != nil {
+		if err := retry.afterFailure(err); err != nil {
 			return err
 		}
 	}
 }
 
-// callMaster makes one attempt; after a fault the master is looked up again.
-func (st *Store) callMaster(ctx context.Context, table, method string, request, response proto.Message) error {
+// callMasterOnce makes one attempt. After a failed one the next attempt looks the
+// master up again.
+func (st *Store) callMasterOnce(ctx context.Context, table, method string, request, response proto.Message) error {
 	addr, err := st.zk.address(ctx, zk.Master)
 	if err != nil {
 		return err
 	}
+
+	// The reply gets a message of its own, because it may come after ctx has ended.
 	call := newRPC(ctx, method, request, response.ProtoReflect().New().Interface())
 	call.table = table
 	c, err := st.masters.get(ctx, addr)
 	if err == nil {
-		st.masters.start(c, call)
+		st.masters.send(c, call)
 		err = st.masters.wait(ctx, c, call)
 	}
+
 	if err == nil {
 		proto.Merge(response, call.response)
 		return nil
 	}
-	if judge(err) == reconnect {
+	if classify(err) == classReconnect {
 		st.zk.forget(zk.Master, addr)
 		if c != nil {
 			st.masters.drop(c)
@@ -220,14 +238,16 @@ func (st *Store) callMaster(ctx context.Context, table, method string, request, 
 	return err
 }
 
-// disabled tells, as an error, that a table has been disabled: its regions are
-// served nowhere, and waiting for them would be in vain. The state lies in
-// hbase:meta as table:state, 08 01 for DISABLED and 08 02 for DISABLING.
-func (st *Store) disabled(ctx context.Context, table string) error {
+// checkDisabled returns an error if a table is disabled or being disabled: its
+// regions are served nowhere, and waiting for them would be in vain. If it cannot
+// find out, it returns nil. The state is the cell table:state in hbase:meta: 08 01
+// for DISABLED and 08 02 for DISABLING.
+func (st *Store) checkDisabled(ctx context.Context, table string) error {
 	meta, err := st.locateMeta(ctx)
 	if err != nil || table == metaTable {
-		return nil // not known: go on trying
+		return nil
 	}
+
 	call := newRPC(ctx, "Get", &pb.GetRequest{
 		Region: regionSpecifier(meta.name),
 		Get:    &pb.Get{Row: []byte(table), Column: []*pb.Column{{Family: []byte("table")}}},
@@ -235,8 +255,9 @@ func (st *Store) disabled(ctx context.Context, table string) error {
 	if st.call(ctx, meta, call) != nil {
 		return nil
 	}
-	// Servers put the cells of this method into the message, because gohbase
-	// tells them no version.
+
+	// Servers put the cells of a Get into the message and not into a cell block,
+	// because gohbase sends them no version.
 	for _, c := range call.response.(*pb.GetResponse).GetResult().GetCell() {
 		if bytes.Equal(c.GetValue(), []byte{8, 1}) || bytes.Equal(c.GetValue(), []byte{8, 2}) {
 			return fmt.Errorf("%w: table %q is disabled", store.ErrUnavailable, table)

@@ -3,7 +3,6 @@ package hbase
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -14,27 +13,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// errUnknownOutcome ends an operation that may have been done, or not, and
-// must not be done twice.
-var errUnknownOutcome = errors.New("the change may have been made")
-
-// HBase orders the changes of a cell by the server's clock, in milliseconds,
-// before it looks at their succession. A deletion hides what is written in the
-// same millisecond behind it; and each append takes a time later than the one
-// before, so that quick ones run ahead of the clock and hide a put that
-// follows them. Both are reported only when the clock has caught up.
+// HBase orders the changes of a cell by timestamp, which is the server's clock in
+// milliseconds, before it looks at the order in which they came. So a deletion
+// hides what is written after it in the same millisecond. And each append gets a
+// later timestamp than the one before, so that quick appends run ahead of the
+// clock and hide a put that follows them. Apply therefore waits after deletions
+// and appends until the server's clock has caught up.
 //
-// How long that takes is measured here, by a clock that nobody sets; it does not
-// matter what time it is here or there, only that a server's clock goes on
-// meanwhile. If that is set back just then, or the region moves to a server whose
-// clock is behind, a put may be hidden until the clock has passed the deletion's
-// time. No client can wait for that, for HBase tells none what time it is there, nor
-// give the deletion a time of its own: of the deleted cells' time it would hide a
-// put of that millisecond still, and those who look for what was written lately
-// would not find it.
+// The wait is measured here, by a monotonic clock. It does not matter what time it
+// is here or there, only that the server's clock goes on meanwhile. If that is set
+// back just then, or the region moves to a server whose clock is slow, a put may
+// be hidden until the clock has passed the deletion's timestamp. No client can wait
+// for that, because HBase tells none what time it is there. Nor can a client give
+// the deletion a timestamp of its own: with that of the deleted cells it would
+// still hide a put of the same millisecond, and readers that look for recent
+// changes would not find it.
 const (
-	afterDelete = 2 * time.Millisecond // after its reply
-	afterAppend = time.Millisecond     // after it was sent
+	waitAfterDelete = 2 * time.Millisecond // since its reply
+	waitAfterAppend = time.Millisecond     // since it was sent
 )
 
 // noResult is the attribute that keeps the server from sending back the whole
@@ -42,37 +38,43 @@ const (
 var noResult = []*pb.NameBytesPair{{Name: proto.String("_rr_"), Value: []byte{0}}}
 
 // Apply sends the mutations of each row as one operation, up to 1000 of them in
-// a call. Where one row gets mutations of different kinds they are applied in
-// the order given, kind after kind. Operations that fail for a reason that may
-// pass are sent again until ctx ends; a repeated append carries a number that
-// lets the server recognize it.
+// a call. If a row gets mutations of different kinds, they are applied in the
+// order given, kind after kind. Operations that fail for a reason that may
+// pass are sent again until ctx ends; a repeated append carries a nonce by which
+// the server recognizes it.
 func (st *Store) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
-	phases, err := st.plan(mutations)
+	phases, err := st.planPhases(mutations)
 	if err != nil {
 		return err
 	}
+
 	var failed store.ApplyError
 	for i, phase := range phases {
 		sent := time.Now()
-		if err := st.batch(ctx, table, phase); err != nil {
+		if err := st.runActions(ctx, table, phase); err != nil {
 			return err
 		}
-		wait := collect(&failed, phase, sent)
+
+		wait := collectFailures(&failed, phase, sent)
 		if len(failed.Failed) > 0 {
 			for _, rest := range phases[i+1:] {
-				skip(&failed, rest)
+				failUnsent(&failed, rest)
 			}
 			return &failed
 		}
-		if err := st.pause(ctx, wait); err != nil && i+1 < len(phases) {
+
+		// After the last phase everything has been applied, so the end of ctx is
+		// no failure.
+		if err := waitForClock(ctx, wait); err != nil && i+1 < len(phases) {
 			return err
 		}
 	}
 	return nil
 }
 
-// collect notes what failed and tells how long to wait for the clock.
-func collect(failed *store.ApplyError, phase []*action, sent time.Time) (wait time.Duration) {
+// collectFailures adds the failed actions of a phase to failed. It returns how long
+// to wait until the server's clock has passed the timestamps of the phase.
+func collectFailures(failed *store.ApplyError, phase []*action, sent time.Time) (wait time.Duration) {
 	for _, a := range phase {
 		if a.err != nil {
 			for _, i := range a.origin {
@@ -80,31 +82,34 @@ func collect(failed *store.ApplyError, phase []*action, sent time.Time) (wait ti
 				failed.Errs = append(failed.Errs, a.err)
 			}
 		}
+
 		switch a.mutation.GetMutateType() {
 		case pb.MutationProto_DELETE:
-			wait = afterDelete
+			wait = waitAfterDelete
 		case pb.MutationProto_APPEND:
-			wait = max(wait, afterAppend-time.Since(sent))
+			wait = max(wait, waitAfterAppend-time.Since(sent))
 		}
 	}
 	return wait
 }
 
-// skip notes mutations that were not tried because earlier ones failed.
-func skip(failed *store.ApplyError, phase []*action) {
+// failUnsent adds the mutations of a phase to failed without sending them,
+// because an earlier phase has failed.
+func failUnsent(failed *store.ApplyError, phase []*action) {
 	for _, a := range phase {
 		for _, i := range a.origin {
 			failed.Failed = append(failed.Failed, i)
-			failed.Errs = append(failed.Errs, fmt.Errorf("not tried: %w", failed.Errs[0]))
+			failed.Errs = append(failed.Errs, fmt.Errorf("not sent after an earlier failure: %w", failed.Errs[0]))
 		}
 	}
 }
 
-// pause waits unless ctx ends.
-func (st *Store) pause(ctx context.Context, d time.Duration) error {
+// waitForClock waits for d, if that is positive, or until ctx ends.
+func waitForClock(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
+
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -115,29 +120,33 @@ func (st *Store) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// plan groups mutations by row. The n-th change of kind within a row falls
-// into phase n.
-func (st *Store) plan(mutations []store.Mutation) ([][]*action, error) {
+// planPhases groups mutations by row and kind. An action is a run of mutations of
+// one kind within a row; the n-th run of a row falls into phase n. Rows are
+// independent, so the phases are sent one after another and the actions of a
+// phase in any order.
+func (st *Store) planPhases(mutations []store.Mutation) ([][]*action, error) {
 	type rowPlan struct {
-		action *action
-		phase  int
+		action *action // the last one of the row
+		phase  int     // of that action
 	}
 	rows := make(map[string]*rowPlan, len(mutations))
 	var phases [][]*action
 	for i := range mutations {
 		m := &mutations[i]
 		if err := checkMutation(m); err != nil {
-			return nil, fmt.Errorf("mutation %d: %w", i, err)
+			return nil, fmt.Errorf("cannot apply mutation %d: %w", i, err)
 		}
+
 		kind := mutateType(m.Kind)
 		r := rows[string(m.Row)]
 		if r == nil {
 			r = &rowPlan{phase: -1}
 			rows[string(m.Row)] = r
 		}
+
 		if r.action == nil || r.action.mutation.GetMutateType() != kind {
 			r.phase++
-			r.action = st.newMutation(m.Row, kind)
+			r.action = st.newMutationAction(m.Row, kind)
 			if r.phase == len(phases) {
 				phases = append(phases, nil)
 			}
@@ -145,15 +154,18 @@ func (st *Store) plan(mutations []store.Mutation) ([][]*action, error) {
 		}
 		r.action.origin = append(r.action.origin, i)
 	}
+
 	for _, phase := range phases {
 		for _, a := range phase {
-			a.write(mutations)
+			a.encodeCells(mutations)
 		}
 	}
 	return phases, nil
 }
 
-func (st *Store) newMutation(row []byte, kind pb.MutationProto_MutationType) *action {
+// newMutationAction returns an action of a row without cells. An append gets a
+// nonce; puts and deletes are harmless when they are executed twice.
+func (st *Store) newMutationAction(row []byte, kind pb.MutationProto_MutationType) *action {
 	m := &pb.MutationProto{Row: row, MutateType: kind.Enum(), AssociatedCellCount: proto.Int32(0)}
 	if kind == pb.MutationProto_APPEND {
 		m.Attribute = noResult
@@ -162,16 +174,19 @@ func (st *Store) newMutation(row []byte, kind pb.MutationProto_MutationType) *ac
 	return &action{row: row, mutation: m}
 }
 
-// write makes the cell block of a row's operation.
-func (a *action) write(mutations []store.Mutation) {
-	if a.ascending(mutations) {
+// encodeCells encodes the cells of the action from the mutations that it stems
+// from.
+func (a *action) encodeCells(mutations []store.Mutation) {
+	if a.columnsAscend(mutations) {
 		for _, i := range a.origin {
-			a.add(&mutations[i], mutations[i].Value)
+			a.addCell(&mutations[i], mutations[i].Value)
 		}
 		return
 	}
-	// A server takes a column that occurs twice in one operation once, and
-	// does not say which: the last put counts, and appends are joined here.
+
+	// If a column occurs twice in one operation, a server applies one of the two,
+	// and which one is not defined. So the last put is chosen and appends are
+	// joined here.
 	type column struct {
 		kind              store.MutationKind // a row may be deleted beside its cells
 		family, qualifier string
@@ -187,22 +202,23 @@ func (a *action) write(mutations []store.Mutation) {
 			joined[c] = append(joined[c], m.Value...)
 		}
 	}
+
 	for _, i := range a.origin {
 		m := &mutations[i]
 		c := column{m.Kind, m.Family, string(m.Qualifier), m.Timestamp}
 		switch {
 		case last[c] != i:
 		case m.Kind == store.Append:
-			a.add(m, joined[c])
+			a.addCell(m, joined[c])
 		default:
-			a.add(m, m.Value)
+			a.addCell(m, m.Value)
 		}
 	}
 }
 
-// ascending tells that every column is named once, in order, which is the
-// usual way.
-func (a *action) ascending(mutations []store.Mutation) bool {
+// columnsAscend reports whether the mutations of the action are sorted by column
+// without a duplicate, which is the usual case.
+func (a *action) columnsAscend(mutations []store.Mutation) bool {
 	for k := 1; k < len(a.origin); k++ {
 		m, before := &mutations[a.origin[k]], &mutations[a.origin[k-1]]
 		if m.Family != before.Family || bytes.Compare(before.Qualifier, m.Qualifier) >= 0 {
@@ -212,12 +228,13 @@ func (a *action) ascending(mutations []store.Mutation) bool {
 	return true
 }
 
-// add appends m's cell to the row's operation.
-func (a *action) add(m *store.Mutation, value []byte) {
+// addCell appends the cell of mutation m, with the given value, to the action.
+func (a *action) addCell(m *store.Mutation, value []byte) {
 	timestamp := m.Timestamp
 	if timestamp == 0 || m.Kind == store.Append {
-		timestamp = latest
+		timestamp = serverTime
 	}
+
 	kind, qualifier := byte(cellPut), m.Qualifier
 	switch m.Kind {
 	case store.DeleteCell:
@@ -239,6 +256,7 @@ func mutateType(kind store.MutationKind) pb.MutationProto_MutationType {
 	return pb.MutationProto_DELETE
 }
 
+// checkMutation returns an error if HBase cannot hold the mutation.
 func checkMutation(m *store.Mutation) error {
 	if m.Kind > store.DeleteRow {
 		return fmt.Errorf("kind: got %d, want Put, Append, DeleteCell or DeleteRow", m.Kind)
@@ -249,7 +267,7 @@ func checkMutation(m *store.Mutation) error {
 	return checkCell(m.Row, m.Family)
 }
 
-// checkCell refuses coordinates that HBase cannot hold.
+// checkCell returns an error if HBase cannot hold a cell of the row and family.
 func checkCell(row []byte, family string) error {
 	if len(family) == 0 || len(family) > math.MaxInt8 {
 		return fmt.Errorf("family %q: got %d bytes, want 1 to %d", family, len(family), math.MaxInt8)

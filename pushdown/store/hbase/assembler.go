@@ -9,30 +9,31 @@ import (
 	"github.com/tsuna/gohbase/pb"
 )
 
-// assembler makes whole rows of the pieces that replies bring. A row may come
-// in several pieces, and the flag that says so cannot be trusted: it also
-// stands on complete rows (a size limit that falls on a row's end, a filter
-// that has dropped the rest). So the last row of a reply is held back until
-// another key follows or its region ends.
+// assembler decodes the cell blocks of a scan's replies and joins the parts of
+// rows. A row may come in several parts, and the partial flag of a reply does not
+// tell reliably: it is also set on complete rows, when a size limit falls on a
+// row's end or a filter has dropped the rest. So the last row of a reply is held
+// back until another key follows or its region ends.
 //
-// Cells and rows lie in two slices that are used again for every block; their
-// bytes stay in the replies' cell blocks.
+// Cells and rows lie in two slices that are reused for every block; their bytes
+// stay in the replies' cell blocks.
 type assembler struct {
-	keysOnly bool // keep one cell a row
+	keysOnly bool // keep only the first cell of a row
 
-	cells []store.Cell
-	rows  []store.Row
-	first []int // first[i] is the index in cells where rows[i] begins
-	held  bool  // the last row may go on
+	cells    []store.Cell
+	rows     []store.Row
+	first    []int // first[i] is the index in cells at which rows[i] begins
+	lastHeld bool  // the last row may continue in the next reply
 }
 
-// next starts another block: rows handed out before are given up, the row
-// held back moves to the front.
-func (a *assembler) next() {
-	if !a.held {
+// startBlock makes room for another block. Rows that were returned before become
+// invalid; the row that is held back moves to the front.
+func (a *assembler) startBlock() {
+	if !a.lastHeld {
 		a.cells, a.rows, a.first = a.cells[:0], a.rows[:0], a.first[:0]
 		return
 	}
+
 	last := len(a.rows) - 1
 	n := copy(a.cells, a.cells[a.first[last]:])
 	a.cells = a.cells[:n]
@@ -40,52 +41,58 @@ func (a *assembler) next() {
 	a.rows, a.first = a.rows[:1], a.first[:1]
 }
 
-// reset drops everything, for a resumption.
+// reset drops all rows, also the one held back.
 func (a *assembler) reset() {
-	a.held = false
-	a.next()
+	a.lastHeld = false
+	a.startBlock()
 }
 
-// add decodes a reply: counts gives the cells of each piece of a row in block.
-func (a *assembler) add(block []byte, counts []uint32) error {
+// addReply decodes the cell block of a reply. counts holds the number of cells of
+// each row, or part of a row, in block.
+func (a *assembler) addReply(block []byte, counts []uint32) error {
 	var err error
 	for _, n := range counts {
 		if n == 0 {
 			continue
 		}
-		if block, err = a.addPiece(block, int(n)); err != nil {
+		if block, err = a.addRowPart(block, int(n)); err != nil {
 			return err
 		}
 	}
+
 	if len(block) != 0 {
-		return fmt.Errorf("%w: %d bytes behind the last cell", errCellBlock, len(block))
+		return fmt.Errorf("%w: %d bytes after the last cell", errCellBlock, len(block))
 	}
 	return nil
 }
 
-// addPiece decodes n cells of one row and returns what is behind them.
-func (a *assembler) addPiece(block []byte, n int) ([]byte, error) {
+// addRowPart decodes n cells of one row, at least one, and returns the rest of
+// block.
+func (a *assembler) addRowPart(block []byte, n int) ([]byte, error) {
 	var cell store.Cell
 	row, rest, err := splitCell(block, &cell)
 	if err != nil {
 		return nil, err
 	}
-	again := a.held && bytes.Equal(row, a.rows[len(a.rows)-1].Key)
-	if !again {
+
+	continues := a.lastHeld && bytes.Equal(row, a.rows[len(a.rows)-1].Key)
+	if !continues {
 		a.rows = append(a.rows, store.Row{Key: row})
 		a.first = append(a.first, len(a.cells))
-		a.held = true
+		a.lastHeld = true
 	}
-	if !again || !a.keysOnly {
+	if !continues || !a.keysOnly {
 		a.cells = append(a.cells, cell)
 	}
+
 	for range n - 1 {
-		var same []byte
-		if same, rest, err = splitCell(rest, &cell); err != nil {
+		var cellRow []byte
+		if cellRow, rest, err = splitCell(rest, &cell); err != nil {
 			return nil, err
 		}
-		if len(same) != len(row) {
-			return nil, fmt.Errorf("%w: row %x among cells of row %x", errCellBlock, same, row)
+		// Only the lengths are compared, because this runs for every cell.
+		if len(cellRow) != len(row) {
+			return nil, fmt.Errorf("%w: row %x among cells of row %x", errCellBlock, cellRow, row)
 		}
 		if !a.keysOnly {
 			a.cells = append(a.cells, cell)
@@ -94,15 +101,19 @@ func (a *assembler) addPiece(block []byte, n int) ([]byte, error) {
 	return rest, nil
 }
 
-// whole returns the rows that are complete; all of them once the region ends.
-func (a *assembler) whole(regionEnds bool) []store.Row {
+// completeRows returns the rows that are complete; at the region's end that is all
+// of them. They are valid until the next startBlock.
+func (a *assembler) completeRows(regionEnds bool) []store.Row {
 	if regionEnds {
-		a.held = false
+		a.lastHeld = false
 	}
+
 	n := len(a.rows)
-	if a.held {
+	if a.lastHeld {
 		n--
 	}
+
+	// The cells are assigned only now, because appending may have moved them.
 	for i := range n {
 		end := len(a.cells)
 		if i+1 < len(a.first) {
@@ -113,12 +124,12 @@ func (a *assembler) whole(regionEnds bool) []store.Row {
 	return a.rows[:n:n]
 }
 
-// decodeRows reads the reply of a scan that was opened and closed in one call.
+// decodeRows returns the rows of a scan that was opened and closed in one call.
 func decodeRows(call *rpc) ([]store.Row, error) {
 	response := call.response.(*pb.ScanResponse)
 	var a assembler
-	if err := a.add(call.cells, response.GetCellsPerResult()); err != nil {
+	if err := a.addReply(call.cells, response.GetCellsPerResult()); err != nil {
 		return nil, err
 	}
-	return a.whole(true), nil
+	return a.completeRows(true), nil
 }

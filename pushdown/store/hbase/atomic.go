@@ -13,41 +13,46 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Increment adds to a counter. It is sent again after a lost reply, with the
-// same number (nonce), by which the server recognizes what it has done.
+// Increment adds to a counter. After a lost reply it is sent again with the same
+// nonce, by which the server recognizes an increment that it has executed.
 func (st *Store) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
 	if err := checkCell(cell.Row, cell.Family); err != nil {
 		return 0, err
 	}
+
 	mutation := cellMutation(cell, pb.MutationProto_INCREMENT, binary.BigEndian.AppendUint64(nil, uint64(delta)))
 	mutation.Nonce = st.nonces.next()
-	call, err := st.mutate(ctx, table, &pb.MutateRequest{Mutation: mutation, NonceGroup: &st.nonces.group}, true)
+	call, err := st.mutate(ctx, table, &pb.MutateRequest{Mutation: mutation, NonceGroup: &st.nonces.group}, resendLost)
 	if err != nil {
 		return 0, err
 	}
+
 	value, err := singleValue(call)
 	if err != nil {
 		return 0, err
 	}
 	if len(value) != 8 {
-		return 0, fmt.Errorf("increment of %x %s:%x: got a counter of %d bytes, want 8",
+		return 0, fmt.Errorf("cannot increment row %x %s:%x: got a counter of %d bytes, want 8",
 			cell.Row, cell.Family, cell.Qualifier, len(value))
 	}
 	return int64(binary.BigEndian.Uint64(value)), nil
 }
 
-// CompareAndPut writes a cell on condition. A call whose reply was lost is not
-// sent again: the second would find the first one's value and report that it
-// had not written.
+// CompareAndPut writes a cell if its value is expected. After a lost reply it is
+// not sent again: the second call would find the value of the first one and report
+// that it had not written.
 func (st *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
 	if err := checkCell(cell.Row, cell.Family); err != nil {
 		return false, err
 	}
+
+	// The server's condition does not tell an empty value from an absent cell.
 	if len(expected) == 0 {
 		if found, err := st.hasCell(ctx, table, cell); found || err != nil {
 			return false, err
 		}
 	}
+
 	comparator, err := filter.NewBinaryComparator(filter.NewByteArrayComparable(nonNil(expected))).ConstructPBComparator()
 	if err != nil {
 		return false, err
@@ -61,20 +66,21 @@ func (st *Store) CompareAndPut(ctx context.Context, table string, cell store.Cel
 			CompareType: pb.CompareType_EQUAL.Enum(),
 			Comparator:  comparator,
 		},
-	}, false)
+	}, sendOnce)
 	if err != nil {
 		return false, err
 	}
+
 	response := call.response.(*pb.MutateResponse)
 	if response.Processed == nil {
-		return false, fmt.Errorf("compare and put of %x: the reply does not tell whether it wrote", cell.Row)
+		return false, fmt.Errorf("cannot compare and put row %x: the reply does not tell whether it wrote", cell.Row)
 	}
 	return response.GetProcessed(), nil
 }
 
-// hasCell looks for a cell before it is put if absent: in HBase's comparison a
-// cell with an empty value is absent too. The look and the put are two steps,
-// so an empty value that is written between them is overwritten.
+// hasCell reports whether a cell exists, before it is put if absent: for HBase's
+// comparison a cell with an empty value is absent too. The get and the put are two
+// steps, so an empty value that is written in between is overwritten.
 func (st *Store) hasCell(ctx context.Context, table string, cell store.CellKey) (bool, error) {
 	rows, err := st.Get(ctx, table, cell.Family, [][]byte{cell.Row})
 	if err != nil || len(rows) == 0 {
@@ -88,7 +94,7 @@ func (st *Store) hasCell(ctx context.Context, table string, cell store.CellKey) 
 	return false, nil
 }
 
-// nonNil makes an empty slice present in a message.
+// nonNil returns an empty slice for nil, so that a message carries the field.
 func nonNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -97,10 +103,11 @@ func nonNil(b []byte) []byte {
 }
 
 // mutate sends one mutation to the region of its row.
-func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateRequest, again bool) (*rpc, error) {
+func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateRequest, policy resendPolicy) (*rpc, error) {
 	row := request.Mutation.Row
-	return st.do(ctx, table, row, again, func(ctx context.Context, loc *location) *rpc {
-		request := proto.Clone(request).(*pb.MutateRequest) // an earlier attempt may still be being sent
+	return st.callRow(ctx, table, row, policy, func(ctx context.Context, loc *location) *rpc {
+		// A copy, as the request of an earlier attempt may still be being sent.
+		request := proto.Clone(request).(*pb.MutateRequest)
 		request.Region = regionSpecifier(loc.name)
 		call := newRPC(ctx, "Mutate", request, &pb.MutateResponse{})
 		call.table = table
@@ -108,7 +115,7 @@ func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateReq
 	})
 }
 
-// cellMutation is a mutation of one cell.
+// cellMutation returns a mutation of one cell.
 func cellMutation(cell store.CellKey, kind pb.MutationProto_MutationType, value []byte) *pb.MutationProto {
 	return &pb.MutationProto{
 		Row:        cell.Row,
@@ -123,17 +130,19 @@ func cellMutation(cell store.CellKey, kind pb.MutationProto_MutationType, value 
 	}
 }
 
-// singleValue reads the one cell of a reply, from the message or its block.
+// singleValue returns the value of the only cell of a reply, from the message or
+// from its cell block.
 func singleValue(call *rpc) ([]byte, error) {
 	if cells := call.response.(*pb.MutateResponse).GetResult().GetCell(); len(cells) == 1 {
 		return cells[0].GetValue(), nil
 	}
+
 	row, err := decodeRow(call.cells)
 	if err != nil {
 		return nil, err
 	}
 	if len(row.Cells) != 1 {
-		return nil, fmt.Errorf("mutation: the reply has %d cells, want 1", len(row.Cells))
+		return nil, fmt.Errorf("cannot read the new value: the reply has %d cells, want 1", len(row.Cells))
 	}
 	return row.Cells[0].Value, nil
 }

@@ -13,12 +13,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The cell that the package comment shows, as a real server sent it.
+// The cell in the package comment, which a real server sent, is decoded and encoded
+// as documented.
 func TestSplitCell_documented(t *testing.T) {
 	block, err := hex.DecodeString("000000250000001c00000001000d00000152cb4dd000000100000701740380000001434af487bb0464")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var c store.Cell
 	row, rest, err := splitCell(block, &c)
 	if err != nil || len(rest) != 0 {
@@ -33,7 +35,7 @@ func TestSplitCell_documented(t *testing.T) {
 	}
 }
 
-// Any cut of a good block is refused, never read beyond its end.
+// A good block that is cut anywhere is refused, and never read beyond its end.
 func TestSplitCell_cut(t *testing.T) {
 	block := appendCell(nil, []byte("row"), "t", []byte("q"), []byte("value"), 1, cellPut)
 	for n := range block {
@@ -61,19 +63,19 @@ func FuzzSplitCell(f *testing.F) {
 	})
 }
 
-// Rows cut into pieces and replies anywhere come out whole.
-func TestAssembler_anyPieces(t *testing.T) {
+// Rows that are cut anywhere, into parts and replies, are joined again.
+func TestAssembler_anyParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want, got []string
 		a := &assembler{}
 		var block []byte
 		var counts []uint32
 		flush := func(end bool) {
-			if err := a.add(block, counts); err != nil {
+			if err := a.addReply(block, counts); err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, printRows(a.whole(end))...)
-			a.next()
+			got = append(got, printRows(a.completeRows(end))...)
+			a.startBlock()
 			block, counts = nil, nil
 		}
 		for r := range rapid.IntRange(0, 6).Draw(t, "rows") {
@@ -87,7 +89,7 @@ func TestAssembler_anyPieces(t *testing.T) {
 					counts = append(counts, 0)
 				}
 				counts[len(counts)-1]++
-				fresh = rapid.Bool().Draw(t, "new piece")
+				fresh = rapid.Bool().Draw(t, "new part")
 				if rapid.Bool().Draw(t, "reply ends") {
 					flush(false)
 					fresh = true
@@ -118,18 +120,19 @@ func TestAssembler_refuses(t *testing.T) {
 	block := appendCell(nil, []byte("a"), "t", nil, nil, 1, cellPut)
 	block = appendCell(block, []byte("bc"), "t", nil, nil, 1, cellPut)
 	for name, counts := range map[string][]uint32{
-		"a cell behind the last":   {1},
-		"a cell too few":           {1, 1, 1},
-		"another row in one piece": {2},
+		"a cell after the last":   {1},
+		"a cell too few":          {1, 1, 1},
+		"another row in one part": {2},
 	} {
 		a := &assembler{}
-		if err := a.add(block, counts); !errors.Is(err, errCellBlock) {
+		if err := a.addReply(block, counts); !errors.Is(err, errCellBlock) {
 			t.Errorf("%s: got %v, want an error", name, err)
 		}
 	}
 }
 
-// benchBlock is a reply of about 2 MiB.
+// benchBlock returns the cell block of a reply of about 2 MiB, and the cells of each
+// row.
 func benchBlock(cellsPerRow, valueLen int) (block []byte, counts []uint32) {
 	row := []byte("\x00\x00\x0a\x52\xcb\x4d\xd0\x00\x00\x01\x00\x00\x07\x00\x00\x02\x00\x00\x01")
 	value := make([]byte, valueLen)
@@ -152,10 +155,10 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				a.reset()
-				if err := a.add(block, counts); err != nil {
+				if err := a.addReply(block, counts); err != nil {
 					b.Fatal(err)
 				}
-				a.whole(true)
+				a.completeRows(true)
 			}
 			perBlock := float64(len(counts) * shape.cells)
 			b.ReportMetric(perBlock*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mcells/s")
@@ -169,10 +172,10 @@ func TestAssembler_allocations(t *testing.T) {
 	a := &assembler{}
 	n := testing.AllocsPerRun(5, func() {
 		a.reset()
-		if err := a.add(block, counts); err != nil {
+		if err := a.addReply(block, counts); err != nil {
 			t.Fatal(err)
 		}
-		a.whole(true)
+		a.completeRows(true)
 	})
 	if n != 0 {
 		t.Errorf("%v allocations a block, want 0", n)

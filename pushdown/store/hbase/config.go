@@ -17,38 +17,41 @@ type Config struct {
 	Quorum string
 	// Root is HBase's znode (zookeeper.znode.parent); default "/hbase".
 	Root string
-	// EffectiveUser is the user name told to the servers (simple
+	// EffectiveUser is the user name that is sent to the servers (simple
 	// authentication); default "root".
 	EffectiveUser string
-	// Logger gets faults that were healed by another attempt, at debug level,
-	// and lost connections. Default: no log.
+	// Logger gets failures that are retried, at debug level, and lost
+	// connections, as warnings. Default: no log.
 	Logger *slog.Logger
 
-	// DialTimeout bounds one TCP connect and greeting; default 5 s.
+	// DialTimeout bounds one TCP connect and HBase's connection header; default
+	// 5 s.
 	DialTimeout time.Duration
 	// ZooKeeperTimeout is the session timeout of a look-up; default 10 s.
 	ZooKeeperTimeout time.Duration
-	// RPCTimeout bounds one call whose server is alive; default 60 s. It must
-	// exceed half of the servers' hbase.rpc.timeout and scanner lease (30 s by
-	// default), after which a scan that finds nothing sends a heartbeat.
+	// RPCTimeout bounds one call, except for writes; default 60 s. It must exceed
+	// half of the servers' hbase.rpc.timeout and scanner lease (30 s by default),
+	// after which a scan that finds nothing sends a heartbeat.
 	RPCTimeout time.Duration
-	// WriteTimeout is RPCTimeout for a call of mutations: it is not sent again
-	// while its server may still do it, so the connection is given up with it.
-	// It also bounds Apply where the context has no deadline. Default 3 min.
+	// WriteTimeout bounds one call of mutations. Such a call is not sent again
+	// while its server may still execute it, so after the timeout the connection is
+	// closed too. It also bounds Apply if the context has no deadline. Default
+	// 3 min.
 	WriteTimeout time.Duration
-	// ProbeAfter is the silence after which a server is asked whether it still
-	// answers; without an answer in the same time again, it is found out whether
-	// it is dead or slow: see silence.go. Default 3 s.
+	// ProbeAfter is how long a server may be silent before it gets a probe. If the
+	// probe is unanswered for as long again, the store finds out whether the server
+	// is dead or slow, see silence.go. Default 3 s.
 	ProbeAfter time.Duration
-	// Patience ends an operation, or a scan since its last reply, that has
-	// failed for so long, whatever its context still allows; but not Apply,
-	// which tries until its context ends. Default 60 s.
-	Patience time.Duration
+	// RetryTimeout ends an operation that has failed for this long, or a scan that
+	// has failed for this long since its last reply, even if the context allows
+	// more. It does not end Apply, which retries until its context ends. Default
+	// 60 s.
+	RetryTimeout time.Duration
 
-	// MarkPatience bounds a mark, and each look at hbase:meta for it. It only
-	// saves work: a server that does not answer this fast is better asked for the
-	// rows. Default 1 s.
-	MarkPatience time.Duration
+	// VersionTimeout bounds Version and each of its calls to hbase:meta. A version
+	// token only saves work: if a server does not answer this fast, it is better
+	// asked for the rows. Default 1 s.
+	VersionTimeout time.Duration
 
 	// Dial opens connections to ZooKeeper and to the servers; default TCP.
 	// It is the place for TLS or a proxy.
@@ -60,29 +63,31 @@ const (
 	defaultZKPort = 2181
 )
 
-// ParseAddress reads "HOST:PORT[,HOST:PORT…][/znode]", the part of
-// DOWNPOUR_STORE behind "hbase:". A host without a port gets ZooKeeper's 2181;
+// ParseAddress parses "HOST:PORT[,HOST:PORT…][/znode]", the part of
+// DOWNPOUR_STORE after "hbase:". A host without a port gets ZooKeeper's 2181;
 // the znode defaults to /hbase. The result has Quorum and Root set.
 func ParseAddress(address string) (Config, error) {
 	quorum, root := address, defaultRoot
 	if i := strings.IndexByte(address, '/'); i >= 0 {
 		quorum, root = address[:i], strings.TrimRight(address[i:], "/")
 		if root == "" || strings.Contains(root, "//") {
-			return Config{}, fmt.Errorf("hbase address %q: znode %q: want /name", address, address[i:])
+			return Config{}, fmt.Errorf("cannot parse hbase address %q: znode %q: want /name", address, address[i:])
 		}
 	}
+
 	hosts := strings.Split(quorum, ",")
 	for i, host := range hosts {
 		withPort, err := parseHost(host)
 		if err != nil {
-			return Config{}, fmt.Errorf("hbase address %q: %w", address, err)
+			return Config{}, fmt.Errorf("cannot parse hbase address %q: %w", address, err)
 		}
 		hosts[i] = withPort
 	}
+
 	return Config{Quorum: strings.Join(hosts, ","), Root: root}, nil
 }
 
-// parseHost checks one "host[:port]" and completes its port.
+// parseHost checks one "host[:port]" and adds a missing port.
 func parseHost(s string) (string, error) {
 	if s == "" {
 		return "", fmt.Errorf("host: got nothing, want HOST:PORT[,HOST:PORT…][/znode]")
@@ -90,6 +95,7 @@ func parseHost(s string) (string, error) {
 	if !strings.Contains(s, ":") && strings.ContainsAny(s, "[]") {
 		return "", fmt.Errorf("host %q: got a bracket, want HOST:PORT", s)
 	}
+
 	if !strings.Contains(s, ":") {
 		return net.JoinHostPort(s, strconv.Itoa(defaultZKPort)), nil
 	}
@@ -97,6 +103,7 @@ func parseHost(s string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("host %q: %w", s, err)
 	}
+
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || host == "" {
 		return "", fmt.Errorf("host %q: want HOST:PORT with a port of 1 to 65535", s)
@@ -104,12 +111,13 @@ func parseHost(s string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// complete fills in defaults and checks the quorum.
+// complete checks the quorum and sets defaults.
 func (c Config) complete() (Config, error) {
 	parsed, err := ParseAddress(c.Quorum)
 	if err != nil {
 		return c, err
 	}
+
 	c.Quorum = parsed.Quorum
 	if c.Root == "" {
 		c.Root = parsed.Root
@@ -123,6 +131,7 @@ func (c Config) complete() (Config, error) {
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{}).DialContext
 	}
+
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
@@ -132,12 +141,13 @@ func (c Config) complete() (Config, error) {
 		{&c.RPCTimeout, 60 * time.Second},
 		{&c.WriteTimeout, 3 * time.Minute},
 		{&c.ProbeAfter, 3 * time.Second},
-		{&c.Patience, 60 * time.Second},
-		{&c.MarkPatience, time.Second},
+		{&c.RetryTimeout, 60 * time.Second},
+		{&c.VersionTimeout, time.Second},
 	} {
 		if *d.field <= 0 {
 			*d.field = d.value
 		}
 	}
+
 	return c, nil
 }

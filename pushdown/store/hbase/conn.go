@@ -15,61 +15,64 @@ import (
 )
 
 // conn is one connection to one server. gohbase's region client frames the
-// calls and matches replies to them; when to dial, how long to wait and what
-// to do after a fault is decided here, because every wait must end with its
+// calls and matches replies to them. When to dial, how long to wait and what
+// to do after a failure is decided here, because every wait must end with its
 // caller's context.
 type conn struct {
-	addr  string
-	id    uint64 // no other connection of the process has it
-	rc    hrpc.RegionClient
-	ready chan struct{} // closed when dialled, or failed with err
-	err   error
-	pulse pulse
+	addr     string
+	id       uint64 // unique in the process
+	client   hrpc.RegionClient
+	ready    chan struct{} // closed once dialling has succeeded or failed
+	err      error         // of dialling; may be read once ready is closed
+	liveness liveness
 
-	// sending is held while a call is written, where what is written in parts
-	// may be parted; else nil.
-	sending chan struct{}
+	// writing is held while a call is written, if another call's parts could come
+	// between its parts; nil if they cannot.
+	writing chan struct{}
 }
 
-// conns numbers the connections.
-var conns atomic.Uint64
+// connIDs counts the connections of the process.
+var connIDs atomic.Uint64
 
 // pool keeps one connection to each server of a kind.
 type pool struct {
-	cfg     *Config
-	service region.ClientType
-	life    context.Context // ends with the store
-	wg      *sync.WaitGroup
-	// moved tells whether what a call is for is no longer at the server that it
-	// was sent to. It may ask other servers.
+	cfg      *Config
+	service  region.ClientType
+	lifetime context.Context // the store's
+	wg       *sync.WaitGroup // the store's
+
+	// moved tells whether the target of a call, a region or the master's role, is
+	// no longer at the server that the call was sent to. It may ask other servers.
 	moved func(ctx context.Context, c *conn, call *rpc) bool
 
 	mu    sync.Mutex
-	conns map[string]*conn
+	conns map[string]*conn // by address
 }
 
 func newPool(st *Store, service region.ClientType, moved func(context.Context, *conn, *rpc) bool) *pool {
-	return &pool{cfg: &st.cfg, service: service, life: st.life, wg: &st.wg, moved: moved, conns: map[string]*conn{}}
+	return &pool{cfg: &st.cfg, service: service, lifetime: st.lifetime, wg: &st.wg, moved: moved, conns: map[string]*conn{}}
 }
 
-// dialError is a server that cannot be connected to: nothing was sent.
+// dialError is the error of a call that was not sent because its server cannot be
+// connected to.
 type dialError struct {
 	addr string
 	err  error
 }
 
-func (e *dialError) Error() string { return fmt.Sprintf("connect to %s: %v", e.addr, e.err) }
+func (e *dialError) Error() string { return fmt.Sprintf("cannot connect to %s: %v", e.addr, e.err) }
 func (e *dialError) Unwrap() error { return e.err }
 
-// get returns a live connection to addr, dialling if there is none. The dial
-// goes on when ctx ends, for the next caller.
+// get returns a live connection to addr and dials if there is none. If ctx ends
+// meanwhile, the dial goes on for the next caller.
 func (p *pool) get(ctx context.Context, addr string) (*conn, error) {
-	c := p.lookup(addr)
+	c := p.connTo(addr)
 	select {
 	case <-c.ready:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+
 	if c.err != nil {
 		p.drop(c)
 		return nil, &dialError{addr, c.err}
@@ -77,80 +80,92 @@ func (p *pool) get(ctx context.Context, addr string) (*conn, error) {
 	return c, nil
 }
 
-// lookup finds or makes the entry of addr; one whose connection has died is
-// replaced.
-func (p *pool) lookup(addr string) *conn {
+// connTo returns the connection to addr, which may still be dialling. It replaces
+// one that is dead.
+func (p *pool) connTo(addr string) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	old := p.conns[addr]
-	if old != nil && !old.died() {
+	if old != nil && !old.dead() {
 		return old
 	}
-	p.tell(old)
+	p.logLost(old)
+
 	c := p.newConn(addr)
 	p.conns[addr] = c
 	p.wg.Go(func() { p.dial(c) })
 	return c
 }
 
-// died tells whether gohbase has noticed the connection's end. Its Dial dials
-// only once and afterwards tells just that.
-func (c *conn) died() bool {
+// dead reports whether dialling has failed or gohbase has noticed the end of the
+// connection. gohbase's Dial dials only once; called again, it returns an error
+// if the connection has ended.
+func (c *conn) dead() bool {
 	select {
 	case <-c.ready:
-		return c.err != nil || c.rc.Dial(context.Background()) != nil
+		return c.err != nil || c.client.Dial(context.Background()) != nil
 	default:
 		return false
 	}
 }
 
 func (p *pool) newConn(addr string) *conn {
-	c := &conn{addr: addr, id: conns.Add(1), ready: make(chan struct{}), pulse: pulse{born: time.Now()}}
-	c.rc = region.NewClient(addr, p.service, &region.RegionClientOptions{
-		QueueSize:     1, // nothing here is batched by gohbase
+	c := &conn{addr: addr, id: connIDs.Add(1), ready: make(chan struct{}), liveness: liveness{start: time.Now()}}
+	c.client = region.NewClient(addr, p.service, &region.RegionClientOptions{
+		QueueSize:     1, // gohbase batches nothing
 		EffectiveUser: p.cfg.EffectiveUser,
-		ReadTimeout:   2*max(p.cfg.RPCTimeout, p.cfg.WriteTimeout) + 10*time.Second, // never the first to end a wait
-		Logger:        slog.New(slog.DiscardHandler),                                // it would write a line for each dial; see drop
+		// Longer than any wait here, so that gohbase never ends one.
+		ReadTimeout: 2*max(p.cfg.RPCTimeout, p.cfg.WriteTimeout) + 10*time.Second,
+		// gohbase would log every dial; see logLost.
+		Logger: slog.New(slog.DiscardHandler),
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			nc, err := p.cfg.Dial(ctx, network, addr)
 			c.err = err // gohbase's Dial hides the reason
 			if err != nil {
 				return nil, err
 			}
-			if _, whole := nc.(*net.TCPConn); !whole {
-				c.sending = make(chan struct{}, 1)
+
+			// gohbase writes a call in two parts, which only a TCP connection
+			// keeps together when several goroutines write.
+			if _, tcp := nc.(*net.TCPConn); !tcp {
+				c.writing = make(chan struct{}, 1)
 			}
-			return watch(nc, &c.pulse), nil
+			return checkReplies(nc, &c.liveness), nil
 		},
 	})
 	return c
 }
 
-// dial connects c within the dial timeout or the store's life.
+// dial connects c, within Config.DialTimeout and while the store is open.
 func (p *pool) dial(c *conn) {
-	ctx, cancel := context.WithTimeout(p.life, p.cfg.DialTimeout)
+	ctx, cancel := context.WithTimeout(p.lifetime, p.cfg.DialTimeout)
 	defer cancel()
-	if err := c.rc.Dial(ctx); err != nil && c.err == nil {
+
+	if err := c.client.Dial(ctx); err != nil && c.err == nil {
 		c.err = err
 	}
 	close(c.ready)
 }
 
-// drop forgets c and fails its calls.
+// drop removes c from the pool and closes it; its calls fail.
 func (p *pool) drop(c *conn) {
 	p.mu.Lock()
+	// A new connection may have taken its place.
 	if p.conns[c.addr] == c {
 		delete(p.conns, c.addr)
-		p.tell(c)
+		p.logLost(c)
 	}
 	p.mu.Unlock()
+
 	c.close()
 }
 
-// tell writes that a connection is lost: once, and not of each attempt to get
-// another, of which there may be many until a server is back.
-func (p *pool) tell(c *conn) {
-	if c == nil || p.life.Err() != nil {
+// logLost logs that a connection is lost. It does so only if the connection was
+// once established, so that there is one line and not one for each attempt until
+// the server is back. c may be nil.
+func (p *pool) logLost(c *conn) {
+	if c == nil || p.lifetime.Err() != nil {
 		return
 	}
 	select {
@@ -164,35 +179,35 @@ func (p *pool) tell(c *conn) {
 
 func (c *conn) close() {
 	<-c.ready
-	c.rc.Close()
+	c.client.Close()
 }
 
-// closeAll ends every connection; the store's life has ended before.
+// closeAll closes every connection. The store's lifetime has ended before.
 func (p *pool) closeAll() {
 	p.mu.Lock()
 	conns := p.conns
 	p.conns = map[string]*conn{}
 	p.mu.Unlock()
+
 	for _, c := range conns {
 		c.close()
 	}
 }
 
-// start sends call without waiting for anything: a write to a server that
-// does not read may block until the connection is given up.
-func (p *pool) start(c *conn, call *rpc) {
+// send sends call in the background: writing to a server that does not read may
+// block until the connection is given up.
+func (p *pool) send(c *conn, call *rpc) {
 	call.began = time.Now()
-	p.wg.Go(func() { c.send(call) })
+	p.wg.Go(func() { c.write(call) })
 }
 
-// send writes a call. gohbase writes it in two parts, which only a TCP
-// connection keeps together when several calls are written at a time.
-func (c *conn) send(call *rpc) {
-	if c.sending != nil {
-		c.sending <- struct{}{}
-		defer func() { <-c.sending }()
+// write hands call to gohbase, which writes it at once.
+func (c *conn) write(call *rpc) {
+	if c.writing != nil {
+		c.writing <- struct{}{}
+		defer func() { <-c.writing }()
 	}
-	c.rc.QueueRPC(call)
+	c.client.QueueRPC(call)
 }
 
 // regionSpecifier names a region in a request.

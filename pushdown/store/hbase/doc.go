@@ -1,23 +1,66 @@
-// Package hbase is store.Store on an HBase cluster. It is the only package
-// that knows gohbase, and it takes from it what is hard and well tried: the
-// framing of calls on a connection, the protocol's messages, the filters'
-// encodings and the look-up in ZooKeeper. Routing, waiting and trying again
-// are done here, because of what gohbase's own client does in trouble: it asks
-// a scanner for more rows again after a lost reply, without the sequence
-// number by which a server would notice, and so loses rows silently; it backs
-// off for up to 30 s; it never gives up without a deadline, and leaves
-// goroutines behind when it is closed meanwhile.
+// Package hbase implements store.Store on an HBase cluster. It is the only
+// package that uses gohbase. It takes from gohbase the framing of calls on a
+// connection, the protobuf messages, the encoding of filters and the look-up in
+// ZooKeeper. Routing, waiting and retrying are done here, because gohbase's own
+// client handles trouble badly: after a lost reply it asks a scanner for more
+// rows again, without the sequence number by which a server would notice, and so
+// loses rows silently; it backs off for up to 30 s; without a deadline it never
+// gives up, and it leaves goroutines running when it is closed meanwhile.
 //
-// # Scans
+// # The way of a put
 //
-// A scan is a chain of calls to region after region (scan.go). Replies are
-// taken as the bytes that came and decoded in the goroutine that reads them,
-// while the server already prepares the next reply. After any fault a scan
-// goes on behind the last row it has delivered whole.
+//   - apply.go: Apply groups the mutations by row and encodes the cells of each
+//     row as one operation, an action.
+//   - cellblock.go: the layout of a cell, see below.
+//   - multi.go: the actions go out in rounds. A round sends each server one Multi
+//     call at a time until each action has been sent once; what failed and may
+//     succeed later is sent in the next round.
+//   - locate.go: finds the region and the server of each row, in a cache or in
+//     hbase:meta. zklocator.go finds the server of hbase:meta, and the master, in
+//     ZooKeeper.
+//   - pace.go: says how many mutations a region gets in one call. A region that
+//     refuses writes gets one until it accepts it.
+//   - conn.go and rpc.go: send the call on the only connection to that server,
+//     through gohbase. wire.go checks what comes back before gohbase reads it.
+//   - silence.go: waits for the reply, and finds out whether a silent server is
+//     slow, dead or no longer has the region.
+//   - retry.go: classifies a failure: retry here, look the region up again,
+//     reconnect, or give up. It also waits between attempts.
+//
+// Increment and CompareAndPut (atomic.go) change one cell with a Mutate call,
+// and Get (get.go) reads rows with Multi calls.
+//
+// # The way of a scan
+//
+//   - scan.go: Scan reads region after region. The server prepares its next reply
+//     while the caller works on the last one. After a failure the scan continues
+//     after the last row that was delivered whole.
+//   - filter.go and trie.go: translate the row filter: key ranges, of which each
+//     region gets its own, and a regular expression for tags.
+//   - scanrequest.go: the requests that open, continue and close a server's
+//     scanner.
+//   - locate.go, conn.go, rpc.go, wire.go, silence.go, retry.go: as for a put.
+//   - assembler.go: decodes the cell blocks of replies and joins the parts of a
+//     row. It runs in the goroutine that reads the rows.
+//
+// Regions (regions.go) lists a table's regions, and drain.go measures how fast a
+// scan can be.
+//
+// # Version tokens
+//
+// Version (version.go) returns a token that proves, when it is returned again,
+// that no row of a key range has changed. It combines the MVCC read point of each
+// region with what hbase:meta says of when the region was opened (opening.go), and
+// makes sure that no cell expires (expiry.go).
+//
+// # The rest
+//
+// store.go opens and closes a Store, config.go is its configuration, admin.go
+// creates tables, errors.go lists the errors.
 //
 // # The cell block
 //
-// Cells travel behind the reply's message in one block, one after another, in
+// Cells travel after the reply's message in one block, one after another, in
 // the layout of HBase's KeyValueCodec. All numbers are big-endian. This is a
 // cell as HBase 2.5.11 sent it: metric 000001, hour 52cb4dd0, tagk 000001,
 // tagv 000007; family t; qualifier 0380 (56 s, one byte); value 64.
@@ -35,9 +78,9 @@
 //	64                         value
 //
 // A reply's message says how the block is divided: cells_per_result holds the
-// number of cells of each row, or of each piece of a row, and
-// more_results_in_region whether the region has more. An empty reply is no
-// end: it may be a heartbeat of a server that has found nothing yet.
+// number of cells of each row, or of each part of a row, and
+// more_results_in_region whether the region has more. An empty reply does not end
+// a scan: it may be a heartbeat of a server that has found nothing yet.
 //
 // # Fields beyond gohbase's schema
 //

@@ -10,57 +10,62 @@ import (
 	"github.com/tsuna/gohbase/pb"
 )
 
-// Drain runs a scan and throws its cell blocks away without reading them: the
-// floor that benchmarks set queries against. Rows are counted as the pieces that
-// replies bring. A fault ends it, for without reading keys there is no place to
-// go on from.
+// Drain runs a scan and discards its cell blocks without decoding them. Benchmarks
+// use it as the least time that a query can take. A row that comes in several
+// parts is counted once for each part. The first failure ends the scan: without
+// decoded keys there is no place to continue from.
 func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, error) {
 	opened, err := st.Scan(ctx, s)
 	if err != nil {
 		return store.ScanStats{}, err
 	}
 	defer opened.Close()
+
 	sc := opened.(*scanner)
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if err := st.enter(); err != nil {
+	if err := st.beginOperation(); err != nil {
 		return store.ScanStats{}, err
 	}
 	defer st.wg.Done()
+
 	for more := true; more; {
-		call, err := sc.reply()
+		call, err := sc.awaitReply()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return sc.stats, err
 		}
-		more = sc.skip(call)
+		more = sc.discardReply(call)
 	}
 	return sc.stats, nil
 }
 
-// skip counts a reply and asks for the next; false at the end.
-func (s *scanner) skip(call *rpc) bool {
+// discardReply counts a reply and requests the next one. It returns false at the
+// end of the scan.
+func (s *scanner) discardReply(call *rpc) bool {
 	response := call.response.(*pb.ScanResponse)
 	if response.ScannerId != nil {
 		s.server.id, s.server.open = response.GetScannerId(), true
 	}
-	s.count(response, len(call.cells))
+	s.countReply(response, len(call.cells))
 	for _, n := range response.GetCellsPerResult() {
 		s.stats.Rows++
 		s.stats.Cells += int64(n)
 	}
-	ended, regionEnds := ends(response)
-	if ended || regionEnds {
+
+	scanEnds, regionEnds := replyEnds(response)
+	if scanEnds || regionEnds {
 		s.server.open = false
 	}
 	if regionEnds {
-		s.at = s.server.loc.stop
+		s.resumeKey = s.server.loc.stop
 	}
-	if ended || regionEnds && len(s.at) == 0 || s.exhausted(s.at) {
+	if scanEnds || regionEnds && len(s.resumeKey) == 0 || s.exhausted(s.resumeKey) {
 		return false
 	}
+
 	if s.server.open {
 		s.send(s.nextRequest(s.server.loc))
 	}

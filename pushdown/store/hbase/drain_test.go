@@ -7,8 +7,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// Draining sees the cells and bytes that a scan delivers, over all regions, and
-// says so when a reply is lost.
+// Drain counts the cells and bytes that a scan delivers, over all regions, and fails
+// if a reply is lost.
 func TestDrain(t *testing.T) {
 	c := start(t, hbasefake.Options{MaxReplyCells: 7, HeartbeatEvery: 3})
 	want := c.fill(40, "r0013", "r0026")
@@ -17,12 +17,14 @@ func TestDrain(t *testing.T) {
 	if err != nil || drained.Cells != read.Cells || drained.Bytes != read.Bytes || drained.Cells == 0 {
 		t.Errorf("%+v, %v; a scan has %+v", drained, err, read)
 	}
+
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 		if call.Method == "Scan" && call.N == 4 {
 			return hbasefake.Fault{Kind: hbasefake.DropAfter}
 		}
 		return hbasefake.Fault{}
 	})
+
 	if _, err := c.st.Drain(t.Context(), store.Scan{Table: "t"}); err == nil {
 		t.Error("a lost reply went unseen")
 	}

@@ -3,7 +3,6 @@ package hbase
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,94 +11,99 @@ import (
 	"github.com/tsuna/gohbase/pb"
 )
 
-// ErrExpiring is returned for rows that may change without being written: cells
-// of a family with a TTL go by themselves, and a coprocessor may do anything.
-var ErrExpiring = errors.New("rows may change by themselves")
+// maxHistory bounds the regions whose last state is kept.
+const maxHistory = 10_000
 
-// mostSeen bounds the regions that a store remembers the state of.
-const mostSeen = 10_000
-
-// epochs numbers the sightings of all stores of the process.
+// epochs counts the observed states of all stores of the process, so that no
+// number means two states.
 var epochs atomic.Uint64
 
-// regionHistory remembers the last state of each region, by family and name, and whether
-// the table's description was read while it lasted. A table that is altered
-// opens its regions anew, with other states: so what was read holds for as long
-// as the state does.
+// regionHistory keeps the last observed state of each region and family, and
+// whether the table's description was read since then and allows no expiry. An
+// altered table opens its regions again, and so changes their states: what was
+// read of a table holds as long as the state does.
 type regionHistory struct {
 	mu      sync.Mutex
-	regions map[string]observation
+	regions map[string]observation // by family, then region name
 }
 
-// observation is a state that was not the one before. Its era has no other.
+// observation is a newly observed state of a region, with an epoch of its own.
 type observation struct {
 	state    regionState
 	epoch    uint64
-	noExpiry bool
+	noExpiry bool // the table's description was checked, see checkNoExpiry
 }
 
-// observe returns the mark of some states: their eras. An equal mark was given
-// before if all of them were the last ones already; ask tells that there is one
-// among those of which nobody knows yet that it is lasting. A mark that nothing
-// can be equal to needs no proof: so the master is asked once for a region that
-// stays as it is, and never for one that changes all the time.
-func (s *regionHistory) observe(family string, states []regionState) (mark string, ask bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.regions == nil || len(s.regions) > mostSeen {
-		s.regions = map[string]observation{}
+// observe returns the version token of some states, which consists of their
+// epochs. It equals an earlier token only if none of the regions was observed in
+// another state in between. needsCheck is set if an equal token may have been
+// returned before and a region's table was not yet checked for expiry.
+//
+// A token that equals no earlier one proves nothing, so it needs no check. So the
+// master is asked once for a region that stays as it is, and never for one that
+// changes all the time.
+func (h *regionHistory) observe(family string, states []regionState) (token string, needsCheck bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if h.regions == nil || len(h.regions) > maxHistory {
+		h.regions = map[string]observation{}
 	}
+
 	var b []byte
 	for _, state := range states {
 		key := family + ":" + state.region
-		at := s.regions[key]
+		last := h.regions[key]
 		switch {
-		case at.state != state:
-			at = observation{state: state, epoch: epochs.Add(1)}
-			s.regions[key] = at
-		case !at.noExpiry:
-			ask = true
+		case last.state != state:
+			last = observation{state: state, epoch: epochs.Add(1)}
+			h.regions[key] = last
+		case !last.noExpiry:
+			needsCheck = true
 		}
-		b = binary.AppendUvarint(b, at.epoch)
+		b = binary.AppendUvarint(b, last.epoch)
 	}
-	return string(b), ask
+	return string(b), needsCheck
 }
 
-// confirmNoExpiry notes that states are lasting, those that still are the last ones.
-func (s *regionHistory) confirmNoExpiry(family string, states []regionState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// confirmNoExpiry notes that the table of some states was checked for expiry. It
+// skips regions that were observed in another state meanwhile.
+func (h *regionHistory) confirmNoExpiry(family string, states []regionState) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
 	for _, state := range states {
 		key := family + ":" + state.region
-		if at := s.regions[key]; at.state == state {
-			at.noExpiry = true
-			s.regions[key] = at
+		if last := h.regions[key]; last.state == state {
+			last.noExpiry = true
+			h.regions[key] = last
 		}
 	}
 }
 
-// checkNoExpiry returns ErrExpiring if what is visible in the table may change with
-// time.
+// checkNoExpiry asks the master for the table's description. It returns ErrExpiring
+// if what is visible of the family may change without a write.
 func (st *Store) checkNoExpiry(ctx context.Context, table, family string) error {
 	response := &pb.GetTableDescriptorsResponse{}
 	request := &pb.GetTableDescriptorsRequest{TableNames: []*pb.TableName{tableName(table)}}
-	if err := st.askMaster(ctx, table, "GetTableDescriptors", request, response); err != nil {
-		return fmt.Errorf("description of table %q: %w", table, err)
+	if err := st.callMaster(ctx, table, "GetTableDescriptors", request, response); err != nil {
+		return fmt.Errorf("cannot read the description of table %q: %w", table, err)
 	}
 	if n := len(response.TableSchema); n != 1 {
-		return fmt.Errorf("%d descriptions of table %q, want 1", n, table)
+		return fmt.Errorf("cannot read the description of table %q: got %d, want 1", table, n)
 	}
-	return expiring(table, family, response.TableSchema[0])
+	return checkSchemaNoExpiry(table, family, response.TableSchema[0])
 }
 
-// expiring returns an error if a table's description says that a family's cells
-// have a time to live, or that a coprocessor looks at what is read.
-func expiring(table, family string, schema *pb.TableSchema) error {
+// checkSchemaNoExpiry returns ErrExpiring if the family's cells have a time to
+// live, or a coprocessor of the table may change what is read.
+func checkSchemaNoExpiry(table, family string, schema *pb.TableSchema) error {
 	for _, a := range schema.GetAttributes() {
 		if strings.HasPrefix(strings.ToLower(string(a.First)), "coprocessor$") {
 			return fmt.Errorf("%w: table %q has a coprocessor", ErrExpiring, table)
 		}
 	}
+
 	attributes := familyAttributes(schema, []byte(family))
 	if attributes == nil {
 		return fmt.Errorf("table %q has no family %q", table, family)

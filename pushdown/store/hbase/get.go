@@ -8,26 +8,30 @@ import (
 	"github.com/tsuna/gohbase/pb"
 )
 
-// Get reads rows in calls of up to 250, to all their servers at the same time.
+// Get reads rows in calls of up to 250, to all their servers at the same time. A
+// key that no row can have is skipped.
 func (st *Store) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
 	var columns []*pb.Column
 	if family != "" {
 		columns = []*pb.Column{{Family: []byte(family)}}
 	}
+
 	actions := make([]*action, 0, len(keys))
 	for _, key := range keys {
-		if checkKey(key) == nil { // no row has another key
+		if checkKey(key) == nil {
 			actions = append(actions, &action{row: key, get: &pb.Get{Row: key, Column: columns}})
 		}
 	}
-	if err := st.batch(ctx, table, actions); err != nil {
+	if err := st.runActions(ctx, table, actions); err != nil {
 		return nil, err
 	}
+
 	rows := make([]store.Row, 0, len(keys))
 	for _, a := range actions {
 		if a.err != nil {
 			return nil, a.err
 		}
+		// The row does not exist.
 		if len(a.result) == 0 {
 			continue
 		}
@@ -40,7 +44,7 @@ func (st *Store) Get(ctx context.Context, table, family string, keys [][]byte) (
 	return rows, nil
 }
 
-// decodeRow reads the cells of one row.
+// decodeRow decodes a block that holds the cells of one row.
 func decodeRow(block []byte) (store.Row, error) {
 	var row store.Row
 	for len(block) > 0 {

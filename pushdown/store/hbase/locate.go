@@ -3,7 +3,6 @@ package hbase
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,14 +18,10 @@ const metaTable = "hbase:meta"
 
 var metaRegionName = []byte("hbase:meta,,1")
 
-// errMeta marks an answer of hbase:meta that cannot be used just now: a region
-// without a server, a hole, a parent of a split.
-var errMeta = errors.New("hbase:meta")
-
-// location is a region and the server that holds it, as far as known.
+// location is a region and the server that holds it, as far as is known.
 type location struct {
 	table       string
-	name        []byte // T,start,id.md5.
+	name        []byte // table,start,id.md5.
 	start, stop []byte // half-open; an empty stop is the table's end
 	addr        string // host:port
 }
@@ -35,21 +30,23 @@ func (l *location) contains(key []byte) bool {
 	return bytes.Compare(key, l.start) >= 0 && (len(l.stop) == 0 || bytes.Compare(key, l.stop) < 0)
 }
 
-// regionCache remembers locations by table, ordered by start key.
+// regionCache caches the locations of the regions of each table.
 type regionCache struct {
-	mu     sync.RWMutex
-	tables map[string][]*location
-	asking map[string]chan struct{} // one look-up at a time for a table
+	mu      sync.RWMutex
+	tables  map[string][]*location   // by table; ordered by start key, without overlaps
+	lookUps map[string]chan struct{} // by table; see lockLookUp
 }
 
 func newRegionCache() *regionCache {
-	return &regionCache{tables: map[string][]*location{}, asking: map[string]chan struct{}{}}
+	return &regionCache{tables: map[string][]*location{}, lookUps: map[string]chan struct{}{}}
 }
 
-// find returns the remembered region of key, or nil.
+// find returns the cached region of key, or nil.
 func (rc *regionCache) find(table string, key []byte) *location {
 	rc.mu.RLock()
 	defer rc.mu.RUnlock()
+
+	// The region of key is the last one that starts at or before it.
 	locs := rc.tables[table]
 	i, ok := slices.BinarySearchFunc(locs, key, func(l *location, k []byte) int { return bytes.Compare(l.start, k) })
 	if !ok {
@@ -61,15 +58,17 @@ func (rc *regionCache) find(table string, key []byte) *location {
 	return locs[i]
 }
 
-// add remembers loc in place of whatever overlaps it.
+// add caches loc in place of all regions that overlap it.
 func (rc *regionCache) add(loc *location) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
+
+	// A new slice, because Regions still reads the one that it gave to replace.
 	kept := make([]*location, 0, len(rc.tables[loc.table])+1)
 	for _, l := range rc.tables[loc.table] {
 		before := len(l.stop) != 0 && bytes.Compare(l.stop, loc.start) <= 0
-		behind := len(loc.stop) != 0 && bytes.Compare(loc.stop, l.start) <= 0
-		if before || behind {
+		after := len(loc.stop) != 0 && bytes.Compare(loc.stop, l.start) <= 0
+		if before || after {
 			kept = append(kept, l)
 		}
 	}
@@ -77,14 +76,16 @@ func (rc *regionCache) add(loc *location) {
 	rc.tables[loc.table] = slices.Insert(kept, i, loc)
 }
 
-// replace remembers all regions of a table at once.
+// replace caches all regions of a table at once. The caller must not change locs
+// afterwards.
 func (rc *regionCache) replace(table string, locs []*location) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
+
 	rc.tables[table] = locs
 }
 
-// forget drops loc if it is still what is remembered.
+// forget drops loc, unless the cache has another location in its place by now.
 func (rc *regionCache) forget(loc *location) { rc.remove(func(l *location) bool { return l == loc }) }
 
 // forgetServer drops every region of a server.
@@ -92,36 +93,40 @@ func (rc *regionCache) forgetServer(addr string) {
 	rc.remove(func(l *location) bool { return l.addr == addr })
 }
 
+// remove drops the regions for which wrong is true.
 func (rc *regionCache) remove(wrong func(*location) bool) {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
+
 	for table, locs := range rc.tables {
 		if slices.ContainsFunc(locs, wrong) {
-			// A new slice: find may have handed out the old one's elements only.
+			// A new slice, because Regions still reads the one that it gave to replace.
 			rc.tables[table] = slices.DeleteFunc(slices.Clone(locs), wrong)
 		}
 	}
 }
 
-// turn waits for the right to look up a region of table.
-func (rc *regionCache) turn(ctx context.Context, table string) (release func(), err error) {
+// lockLookUp waits for the right to look up a region of a table in hbase:meta,
+// which one goroutine at a time has; release gives it back.
+func (rc *regionCache) lockLookUp(ctx context.Context, table string) (release func(), err error) {
 	rc.mu.Lock()
-	ch := rc.asking[table]
-	if ch == nil {
-		ch = make(chan struct{}, 1)
-		rc.asking[table] = ch
+	lock := rc.lookUps[table]
+	if lock == nil {
+		lock = make(chan struct{}, 1)
+		rc.lookUps[table] = lock
 	}
 	rc.mu.Unlock()
+
 	select {
-	case ch <- struct{}{}:
-		return func() { <-ch }, nil
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// locate finds the region of key, in memory or in hbase:meta; it makes one
-// attempt. A table that hbase:meta does not know is store.ErrNoTable.
+// locate finds the region of key, in the cache or in hbase:meta. It makes one
+// attempt. It returns store.ErrNoTable if hbase:meta does not list the table.
 func (st *Store) locate(ctx context.Context, table string, key []byte) (*location, error) {
 	if table == metaTable {
 		return st.locateMeta(ctx)
@@ -129,11 +134,14 @@ func (st *Store) locate(ctx context.Context, table string, key []byte) (*locatio
 	if loc := st.regions.find(table, key); loc != nil {
 		return loc, nil
 	}
-	release, err := st.regions.turn(ctx, table)
+
+	release, err := st.regions.lockLookUp(ctx, table)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+
+	// Whoever held the lock before may have found the region.
 	if loc := st.regions.find(table, key); loc != nil {
 		return loc, nil
 	}
@@ -153,13 +161,16 @@ func (st *Store) locateMeta(ctx context.Context) (*location, error) {
 	return &location{table: metaTable, name: metaRegionName, addr: addr}, nil
 }
 
-// lookUp reads the row of key's region: the last one not behind
-// "table,key,:" — a colon sorts behind every region id.
+// lookUp reads the row of key's region from hbase:meta. Rows are ordered by table,
+// start key and region id; the wanted row is the last one not after
+// "table,key,:", because a colon sorts after every region id. So one row is read
+// in reverse from there.
 func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*location, error) {
 	meta, err := st.locateMeta(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	search := append(append(append([]byte(table), ','), key...), ',', ':')
 	scan := &pb.Scan{
 		Column:   []*pb.Column{{Family: []byte("info")}},
@@ -175,6 +186,7 @@ func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*locatio
 	if err := st.call(ctx, meta, call); err != nil {
 		return nil, err
 	}
+
 	rows, err := decodeRows(call)
 	if err != nil {
 		return nil, err
@@ -182,17 +194,21 @@ func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*locatio
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("%w: %q", store.ErrNoTable, table)
 	}
-	return regionOf(table, key, rows[0])
+	return locationOf(table, key, rows[0])
 }
 
-// regionOf checks that the row found describes key's region of table.
-func regionOf(table string, key []byte, row store.Row) (*location, error) {
+// locationOf returns the location that a row of hbase:meta describes, if that is
+// the region of key. errMeta says that it is not at the moment.
+func locationOf(table string, key []byte, row store.Row) (*location, error) {
 	info, err := parseRegion(row)
 	if err != nil {
 		return nil, err
 	}
+
 	switch {
 	case info.table != table:
+		// The table has no row at or before the key, so it has none at all: the
+		// first region of a table starts at the empty key.
 		return nil, fmt.Errorf("%w: %q", store.ErrNoTable, table)
 	case info.offline:
 		return nil, fmt.Errorf("%w: region %q is offline, a split is under way", errMeta, info.name)

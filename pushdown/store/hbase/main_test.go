@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// bound is more than any of these tests needs; a hang fails.
+// bound is longer than any of these tests lasts; a test that hangs fails after it.
 const bound = 5 * time.Minute
 
-// cluster is a fake, a store on it and a context.
+// cluster is a fake cluster, a store on it and a context.
 type cluster struct {
 	*testing.T
 	*hbasefake.Cluster
@@ -30,36 +30,41 @@ type cluster struct {
 	ctx context.Context
 }
 
-// start runs a fake and opens it; both end with the test.
+// start runs a fake cluster and opens a store on it; both end with the test.
 func start(t *testing.T, opts hbasefake.Options, change ...func(*Config)) *cluster {
 	fake, err := hbasefake.Start(opts)
 	if err != nil {
 		t.Fatalf("start of the fake: %v", err)
 	}
 	t.Cleanup(fake.Close)
-	cfg := Config{Quorum: fake.Address(), MarkPatience: bound}
+
+	cfg := Config{Quorum: fake.Address(), VersionTimeout: bound}
 	if opts.InMemory {
 		cfg.Dial = fake.Dial
 	}
+
 	for _, f := range change {
 		f(&cfg)
 	}
+
 	st, err := Open(cfg)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
 	t.Cleanup(func() { st.Close() })
+
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	t.Cleanup(cancel)
 	return &cluster{T: t, Cluster: fake, st: st, ctx: ctx}
 }
 
-// fill makes table "t" with rows r0000… of 1, 2 or 3 cells, and returns them.
+// fill creates table "t" with rows r0000… of 1, 2 or 3 cells, and returns the cells.
 func (c *cluster) fill(rows int, splits ...string) []string {
 	var keys [][]byte
 	for _, s := range splits {
 		keys = append(keys, []byte(s))
 	}
+
 	c.CreateTable("t", []string{"t"}, keys...)
 	var want []string
 	for i := range rows {
@@ -69,10 +74,12 @@ func (c *cluster) fill(rows int, splits ...string) []string {
 			want = append(want, fmt.Sprintf("%s q%d %s", key, q, value))
 		}
 	}
+
 	return want
 }
 
-// read scans and prints every cell; it fails on rows split between blocks.
+// read scans and returns a line for every cell. A row that is split between blocks is
+// an error.
 func (c *cluster) read(s store.Scan) ([]string, store.ScanStats, error) {
 	s.Table = "t"
 	sc, err := c.st.Scan(c.ctx, s)
@@ -80,6 +87,7 @@ func (c *cluster) read(s store.Scan) ([]string, store.ScanStats, error) {
 		return nil, store.ScanStats{}, err
 	}
 	defer sc.Close()
+
 	var got []string
 	var last []byte
 	for {
@@ -102,7 +110,7 @@ func (c *cluster) read(s store.Scan) ([]string, store.ScanStats, error) {
 	}
 }
 
-// mustRead scans and compares.
+// mustRead scans and fails unless it gets the cells of want.
 func (c *cluster) mustRead(s store.Scan, want []string) store.ScanStats {
 	c.Helper()
 	got, stats, err := c.read(s)
@@ -117,8 +125,8 @@ func (c *cluster) mustRead(s store.Scan, want []string) store.ScanStats {
 
 func TestConformance(t *testing.T) {
 	for name, opts := range map[string]hbasefake.Options{
-		"plain":        {},
-		"small pieces": {Servers: 3, MaxReplyCells: 3, MarkWhole: true, HeartbeatEvery: 4},
+		"plain":       {},
+		"small parts": {Servers: 3, MaxReplyCells: 3, FlagCompleteRows: true, HeartbeatEvery: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake, err := hbasefake.Start(opts)
@@ -127,7 +135,7 @@ func TestConformance(t *testing.T) {
 			}
 			defer fake.Close()
 			storetest.Run(t, func(t *testing.T) store.Store {
-				st, err := Open(Config{Quorum: fake.Address(), MarkPatience: bound})
+				st, err := Open(Config{Quorum: fake.Address(), VersionTimeout: bound})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -150,6 +158,7 @@ func TestParseAddress(t *testing.T) {
 			t.Errorf("%q: %q, %q, %v, want %q, %q", in, got.Quorum, got.Root, err, want.Quorum, want.Root)
 		}
 	}
+
 	for _, in := range []string{"", "/hbase", "zk1:0", "zk1:99999", "zk1:x", ":2181", "a,,b", "zk1:1:2"} {
 		if got, err := ParseAddress(in); err == nil {
 			t.Errorf("%q: got %+v, want an error", in, got)
@@ -171,7 +180,7 @@ func FuzzParseAddress(f *testing.F) {
 	})
 }
 
-// wantError fails unless err is target.
+// wantError fails the test unless err is target.
 func wantError(t *testing.T, err, target error) {
 	t.Helper()
 	if !errors.Is(err, target) {

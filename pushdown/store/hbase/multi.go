@@ -3,7 +3,6 @@ package hbase
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -14,73 +13,35 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// Limits of one Multi call.
 const (
-	maxActions  = 1000    // row operations in one call; a region gets fewer at first, see window
-	maxGets     = 250     // rows asked for in one call: their size is not known
-	maxOutBytes = 4 << 20 // cells sent in one call
+	maxActions  = 1000    // row operations; a region gets fewer at first, see window
+	maxGets     = 250     // rows to read: the size of the reply is not known beforehand
+	maxOutBytes = 4 << 20 // cells to send, unless a single action is larger
 )
 
-// action is one row's part of a Multi call and its outcome.
+// action is what a Multi call does to one row: a get or a mutation, and its
+// outcome.
 type action struct {
 	row      []byte
-	get      *pb.Get
-	mutation *pb.MutationProto // names the count of cells
+	get      *pb.Get           // nil for a mutation
+	mutation *pb.MutationProto // without cells; it says how many of cells belong to it
 	cells    []byte            // what the mutation writes, as a cell block
 	origin   []int             // indexes of the caller's mutations
 
-	told      bool              // the reply being read has a result or an exception of it
-	exception *pb.NameBytesPair // of that reply
+	// Of the reply that is being decoded.
+	answered  bool              // it has a result or an exception for the action
+	exception *pb.NameBytesPair // class and stack trace
 
+	// The final outcome.
 	finished bool
-	err      error  // of a finished action, final
-	result   []byte // cells that came back
-}
-
-// nonces number mutations that must not be done twice, so that a server
-// recognizes one sent again after a lost reply.
-type nonces struct{ group uint64 }
-
-func newNonces() nonces { return nonces{group: rand.Uint64() | 1} }
-
-func (n nonces) next() *uint64 { return proto.Uint64(rand.Uint64() | 1) }
-
-// batch runs actions on whatever servers hold their rows, those that fail
-// again and again, until ctx ends. Outcomes are in the actions; an error in
-// each that did not succeed.
-func (st *Store) batch(ctx context.Context, table string, actions []*action) error {
-	if err := st.enter(); err != nil {
-		return err
-	}
-	defer st.wg.Done()
-	retry := st.newRetrier(ctx, table)
-	if len(actions) > 0 && actions[0].get == nil {
-		ctx, retry = retry.forWrite()
-		defer retry.cancel()
-	}
-	for pending := actions; ; {
-		err := st.round(ctx, table, pending)
-		left := unfinished(pending)
-		if len(left) == 0 {
-			return nil
-		}
-		if len(left) < len(pending) {
-			retry.progress()
-		}
-		pending = left
-		if err == nil {
-			err = errLeftOut
-		}
-		if err := retry.after(err); err != nil {
-			for _, a := range pending {
-				a.finish(err)
-			}
-			return nil
-		}
-	}
+	err      error  // nil if the action succeeded
+	result   []byte // a get's cells, as a cell block
 }
 
 func (a *action) finish(err error) { a.finished, a.err = true, err }
 
+// unfinished returns the actions without a final outcome.
 func unfinished(actions []*action) []*action {
 	var left []*action
 	for _, a := range actions {
@@ -91,118 +52,184 @@ func unfinished(actions []*action) []*action {
 	return left
 }
 
-// share is what one region gets of a round, or of a call.
-type share struct {
-	loc     *location
-	actions []*action
-	rest    *share // of a call's share: what the round still has for the region
+// nonces makes the numbers of mutations that must not be executed twice. A server
+// recognizes by its number a mutation that is sent again after a lost reply.
+type nonces struct{ group uint64 }
+
+func newNonces() nonces { return nonces{group: rand.Uint64() | 1} }
+
+// next returns a random nonce; 0 would mean none.
+func (n nonces) next() *uint64 { return proto.Uint64(rand.Uint64() | 1) }
+
+// runActions executes actions, which are all gets or all mutations, on whatever
+// servers hold their rows. Those that fail for a reason that may pass are sent
+// again until ctx ends or, for gets, Config.RetryTimeout has passed without
+// progress. Each action then has its outcome, an error of its own if it failed.
+// runActions itself returns an error only if the store is closed.
+func (st *Store) runActions(ctx context.Context, table string, actions []*action) error {
+	if err := st.beginOperation(); err != nil {
+		return err
+	}
+	defer st.wg.Done()
+
+	retry := st.newRetrier(ctx, table)
+	if len(actions) > 0 && actions[0].get == nil {
+		ctx, retry = retry.forWrite()
+		defer retry.cancel()
+	}
+
+	for pending := actions; ; {
+		err := st.sendRound(ctx, table, pending)
+		left := unfinished(pending)
+		if len(left) == 0 {
+			return nil
+		}
+		if len(left) < len(pending) {
+			retry.madeProgress()
+		}
+		pending = left
+
+		// Actions are left over, so there must be a reason to classify.
+		if err == nil {
+			err = errLeftOut
+		}
+		if err := retry.afterFailure(err); err != nil {
+			for _, a := range pending {
+				a.finish(err)
+			}
+			return nil
+		}
+	}
 }
 
-// round sends every action once, to all servers at the same time, and returns
-// a fault that left some unfinished.
-func (st *Store) round(ctx context.Context, table string, actions []*action) error {
-	servers, fault := st.distribute(ctx, table, actions)
+// regionBatch is the actions of one region: those that a round still has to send,
+// or those that one call sends.
+type regionBatch struct {
+	loc     *location
+	actions []*action
+
+	// round is set in the batch of a call: what the round still has for the region.
+	round *regionBatch
+}
+
+// sendRound sends every action once, to all servers at the same time. It returns
+// one of the errors that left actions unfinished.
+func (st *Store) sendRound(ctx context.Context, table string, actions []*action) error {
+	servers, failure := st.groupByServer(ctx, table, actions)
+
 	var (
 		wg sync.WaitGroup
-		mu sync.Mutex
+		mu sync.Mutex // guards failure
 	)
-	for _, shares := range servers {
+	for _, batches := range servers {
 		wg.Go(func() {
-			if err := st.serve(ctx, shares); err != nil {
+			if err := st.sendToServer(ctx, batches); err != nil {
 				mu.Lock()
-				fault = err
+				failure = err
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	return fault
+	return failure
 }
 
-// distribute finds the regions of actions, by server. After a failed look-up
-// the rest waits for the next round.
-func (st *Store) distribute(ctx context.Context, table string, actions []*action) (map[string][]*share, error) {
-	byRegion := map[*location]*share{}
-	servers := map[string][]*share{}
+// groupByServer groups actions by their region, and the regions by the address of
+// their server. After a failed look-up the remaining actions are left out: they
+// wait for the next round.
+func (st *Store) groupByServer(ctx context.Context, table string, actions []*action) (map[string][]*regionBatch, error) {
+	byRegion := map[*location]*regionBatch{}
+	servers := map[string][]*regionBatch{}
 	for _, a := range actions {
 		loc, err := st.locate(ctx, table, a.row)
 		if err != nil {
 			return servers, err
 		}
-		s := byRegion[loc]
-		if s == nil {
-			s = &share{loc: loc}
-			byRegion[loc] = s
-			servers[loc.addr] = append(servers[loc.addr], s)
+
+		b := byRegion[loc]
+		if b == nil {
+			b = &regionBatch{loc: loc}
+			byRegion[loc] = b
+			servers[loc.addr] = append(servers[loc.addr], b)
 		}
-		s.actions = append(s.actions, a)
+		b.actions = append(b.actions, a)
 	}
 	return servers, nil
 }
 
-// serve sends one server its shares, call after call. What a region has refused
-// stays for the next round, and so does everything once a call has failed as a
-// whole. There is never more than one call of a batch at a server.
-func (st *Store) serve(ctx context.Context, shares []*share) (fault error) {
+// sendToServer sends the batches of one server, call after call: the actions of
+// one runActions are never in more than one call at a server. If a region has
+// refused actions, the rest of its batch waits for the next round; if a whole call
+// has failed, the rest of all batches does.
+func (st *Store) sendToServer(ctx context.Context, batches []*regionBatch) (failure error) {
 	for {
-		call, err := st.nextCall(shares)
+		call, err := st.nextCall(batches)
 		if err != nil {
-			fault = err
+			failure = err
 		}
 		if len(call) == 0 {
-			return fault
+			return failure
 		}
-		whole, err := st.multi(ctx, call)
+
+		callFailed, err := st.sendMulti(ctx, call)
 		if err != nil {
-			fault = err
+			failure = err
 		}
-		if whole {
-			return fault
+		if callFailed {
+			return failure
 		}
-		for _, s := range call {
-			if len(unfinished(s.actions)) > 0 {
-				s.rest.actions = nil
+
+		for _, b := range call {
+			if len(unfinished(b.actions)) > 0 {
+				b.round.actions = nil
 			}
 		}
 	}
 }
 
-// nextCall takes a call of bounded size out of one server's shares. Those of
-// regions that take no writes now stay for the next round.
-func (st *Store) nextCall(shares []*share) (call []*share, fault error) {
+// nextCall takes the actions of one call out of the batches of a server, within
+// the limits of a call and of each region's window. The batches of regions that
+// are not sent writes now are emptied, to wait for the next round; the error says
+// why.
+func (st *Store) nextCall(batches []*regionBatch) (call []*regionBatch, failure error) {
 	room, bytes := maxActions, maxOutBytes
-	for _, s := range shares {
-		if len(s.actions) == 0 {
+	for _, b := range batches {
+		if len(b.actions) == 0 {
 			continue
 		}
-		w := window{size: fullWindow}
-		if s.actions[0].get != nil {
+
+		w := window{size: maxWindow}
+		if b.actions[0].get != nil {
 			room = min(room, maxGets)
-		} else if now, err := st.paces.window(s.loc.name); err == nil {
-			w = now
+		} else if allowed, err := st.pacer.window(b.loc.name); err == nil {
+			w = allowed
 		} else {
-			fault = fmt.Errorf("%w: region %q at %s", err, s.loc.name, s.loc.addr)
-			s.actions = nil
+			failure = fmt.Errorf("%w: region %q at %s", err, b.loc.name, b.loc.addr)
+			b.actions = nil
 			continue
 		}
-		n, size := fit(s.actions, min(room, w.size), min(bytes, w.bytes()))
+
+		n, size := countFitting(b.actions, min(room, w.size), min(bytes, w.bytes()))
+		// countFitting lets a single action exceed the bytes; such a one gets a
+		// call of its own.
 		if n == 0 || size > bytes && len(call) > 0 {
 			break
 		}
-		call = append(call, &share{loc: s.loc, actions: s.actions[:n], rest: s})
-		s.actions = s.actions[n:]
+		call = append(call, &regionBatch{loc: b.loc, actions: b.actions[:n], round: b})
+		b.actions = b.actions[n:]
 		room -= n
 		bytes -= size
 	}
-	return call, fault
+	return call, failure
 }
 
-// fit tells how many of the first actions, at most count, keep within a size;
-// one alone may be larger.
-func fit(actions []*action, count, limit int) (n, size int) {
-	for n < min(count, len(actions)) {
+// countFitting returns how many of the first actions, at most maxCount, have cells
+// of at most maxSize bytes together, and the bytes of those. The first one may be
+// larger alone.
+func countFitting(actions []*action, maxCount, maxSize int) (n, size int) {
+	for n < min(maxCount, len(actions)) {
 		next := size + len(actions[n].cells)
-		if n > 0 && next > limit {
+		if n > 0 && next > maxSize {
 			break
 		}
 		n, size = n+1, next
@@ -210,206 +237,219 @@ func fit(actions []*action, count, limit int) (n, size int) {
 	return n, size
 }
 
-// multi sends one call to one server and reads its outcomes. It returns a
-// fault that may be tried again, and whether that is of the whole call; final
-// ones are put into their actions.
-func (st *Store) multi(ctx context.Context, shares []*share) (whole bool, err error) {
-	call, sent := st.multiCall(ctx, shares)
+// sendMulti sends one call to one server and gives the actions their outcomes. It
+// returns an error if actions are left unfinished, and whether the whole call has
+// failed rather than some of its actions.
+func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFailed bool, err error) {
+	call, sent := st.newMultiCall(ctx, batches)
 	if call.write {
-		st.paces.begin(shares)
-		defer st.paces.end(shares)
+		st.pacer.callStarted(batches)
+		defer st.pacer.callEnded(batches)
 	}
-	c, err := st.exchange(ctx, shares[0].loc, call)
+
+	c, err := st.callConn(ctx, batches[0].loc, call)
 	if err == nil {
-		return st.outcomes(shares, sent, call)
+		return st.applyOutcomes(batches, sent, call)
 	}
+
 	if call.write {
-		st.slowDown(ctx, c, call, shares, err)
+		st.noteFailedWrite(ctx, c, call, batches, err)
 	}
-	if judge(err) == fatal {
+	if classify(err) == classFatal {
 		for _, a := range sent {
-			a.finish(readable(err))
+			a.finish(withoutStack(err))
 		}
 	}
 	return true, err
 }
 
-// slowDown draws the consequences of a failed write: less is sent next time to
-// regions that it did not get to, and nothing to those that still have it.
-func (st *Store) slowDown(ctx context.Context, c *conn, call *rpc, shares []*share, err error) {
-	if c != nil && err == ctx.Err() { // sent, and not known to be lost
-		st.leave(c, call, shares)
+// noteFailedWrite tells the pacer of a failed call: regions that lost or refused
+// it get less the next time, and regions whose server may still execute it get no
+// other write until it is known.
+func (st *Store) noteFailedWrite(ctx context.Context, c *conn, call *rpc, batches []*regionBatch, err error) {
+	// The caller has left; the call was sent, and is not known to be lost.
+	if c != nil && err == ctx.Err() {
+		st.awaitAbandoned(c, call, batches)
 		return
 	}
-	for _, s := range shares {
+
+	for _, b := range batches {
 		if _, lost := err.(*lostError); lost {
-			st.paces.lost(s.loc.name, call.began)
-		} else if judge(err) == busy {
-			st.paces.refused(s.loc.name, call.began)
+			st.pacer.lost(b.loc.name, call.began)
+		} else if classify(err) == classBusy {
+			st.pacer.refused(b.loc.name, call.began)
 		}
 	}
 }
 
-// leave goes on waiting for a write whose caller has gone.
-func (st *Store) leave(c *conn, call *rpc, shares []*share) {
-	settled := st.paces.leave(shares)
+// awaitAbandoned waits in the background for the reply to a write whose caller has
+// left. Until then its regions get no other write.
+func (st *Store) awaitAbandoned(c *conn, call *rpc, batches []*regionBatch) {
+	resolved := st.pacer.abandoned(batches)
 	st.wg.Go(func() {
-		defer settled()
-		st.learn(shares[0].loc, c, st.servers.wait(st.life, c, call))
+		defer resolved()
+		st.invalidate(batches[0].loc, c, st.servers.wait(st.lifetime, c, call))
 	})
 }
 
-// multiCall writes the request; the index of an action in it is its place in
-// the returned slice. A write outlives its caller, see paces.
-func (st *Store) multiCall(ctx context.Context, shares []*share) (*rpc, []*action) {
+// newMultiCall makes the request. It also returns the actions in the order of
+// their indexes in the request, which counts through all regions. A write does not
+// end with its caller's context, see pacer.
+func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*rpc, []*action) {
 	request := &pb.MultiRequest{NonceGroup: &st.nonces.group}
 	var sent []*action
 	var cells []byte
-	for _, s := range shares {
-		ra := &pb.RegionAction{Region: regionSpecifier(s.loc.name), Action: make([]*pb.Action, len(s.actions))}
-		for i, a := range s.actions {
+	for _, b := range batches {
+		ra := &pb.RegionAction{Region: regionSpecifier(b.loc.name), Action: make([]*pb.Action, len(b.actions))}
+		for i, a := range b.actions {
 			ra.Action[i] = &pb.Action{Index: proto.Uint32(uint32(len(sent))), Get: a.get, Mutation: a.mutation}
 			sent = append(sent, a)
 			cells = append(cells, a.cells...)
 		}
 		request.RegionAction = append(request.RegionAction, ra)
 	}
+
 	write := sent[0].get == nil
 	if write {
-		ctx = st.life
+		ctx = st.lifetime
 	}
 	call := newRPC(ctx, "Multi", request, &pb.MultiResponse{})
-	call.table, call.write, call.outCells = shares[0].loc.table, write, cells
+	call.table, call.write, call.outCells = batches[0].loc.table, write, cells
 	return call, sent
 }
 
-// outcomes deals the reply out to the actions. Those that it leaves out stay
-// unfinished.
-func (st *Store) outcomes(shares []*share, sent []*action, call *rpc) (whole bool, err error) {
-	addr := shares[0].loc.addr
-	if err := readMulti(call.response.(*pb.MultiResponse), call.cells, shares); err != nil {
+// applyOutcomes decodes the reply and gives the actions their outcomes. Those that
+// the reply leaves out, or that failed for a reason that may pass, stay
+// unfinished; the error says why.
+func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc) (callFailed bool, err error) {
+	addr := batches[0].loc.addr
+	if err := decodeMulti(call.response.(*pb.MultiResponse), call.cells, batches); err != nil {
 		return true, fmt.Errorf("%w from %s: %w", errReply, addr, err)
 	}
-	var fault error
+
+	var failure error
 	leftOut := 0
-	for _, s := range shares {
-		taken, refused := 0, false
-		for _, a := range s.actions {
+	for _, b := range batches {
+		accepted, refused := 0, false
+		for _, a := range b.actions {
 			switch {
-			case !a.told:
+			case !a.answered:
 				leftOut++
 			case a.exception == nil:
 				a.finish(nil)
-				taken++
+				accepted++
 			default:
-				v := st.refuse(a, func(err error) { st.learn(s.loc, nil, err); fault = err })
-				refused = refused || v == busy
+				class, err := a.applyException()
+				if !a.finished {
+					st.invalidate(b.loc, nil, err)
+					failure = err
+				}
+				refused = refused || class == classBusy
 			}
 		}
+
 		switch {
 		case !call.write:
 		case refused:
-			st.paces.refused(s.loc.name, call.began)
-		case taken > 0:
-			st.paces.taken(s.loc.name, taken)
+			st.pacer.refused(b.loc.name, call.began)
+		case accepted > 0:
+			st.pacer.accepted(b.loc.name, accepted)
 		}
 	}
-	if fault == nil && leftOut > 0 {
-		fault = fmt.Errorf("%w from %s: %w: %d of %d actions", errReply, addr, errLeftOut, leftOut, len(sent))
+
+	if failure == nil && leftOut > 0 {
+		failure = fmt.Errorf("%w from %s: %w: %d of %d actions", errReply, addr, errLeftOut, leftOut, len(sent))
 	}
-	return false, fault
+	return false, failure
 }
 
-// errReply is an answer that no server should give.
-var errReply = errors.New("malformed reply")
-
-// errLeftOut is a reply without the outcome of an action: its fate is unknown.
-var errLeftOut = errors.New("outcomes are left out")
-
-// readMulti reads what a reply says of each action. The cells of all results
-// come in one block, in the order of the results. A reply that cannot be is
-// refused whole: nothing that such a server says is believed.
-func readMulti(response *pb.MultiResponse, block []byte, shares []*share) error {
-	results := response.GetRegionActionResult()
-	if len(results) != len(shares) {
-		return fmt.Errorf("multi: got the results of %d regions, want %d", len(results), len(shares))
+// applyException finishes the action if its exception is final, and returns the
+// exception and its class.
+func (a *action) applyException() (retryClass, error) {
+	err := newJavaError(a.exception.GetName(), string(a.exception.GetValue()))
+	class := classify(err)
+	switch class {
+	case classDone:
+		a.finish(nil)
+	case classFatal:
+		a.finish(err)
 	}
-	for _, s := range shares {
-		for _, a := range s.actions {
-			a.told, a.exception, a.result = false, nil, nil
+	return class, err
+}
+
+// decodeMulti sets answered, exception and result of the actions to what the reply
+// says. The cells of all results are in block, in the order of the results. A
+// reply that contradicts its request is refused as a whole, because then none of
+// its results can be trusted to belong to its action.
+func decodeMulti(response *pb.MultiResponse, block []byte, batches []*regionBatch) error {
+	results := response.GetRegionActionResult()
+	if len(results) != len(batches) {
+		return fmt.Errorf("multi: got the results of %d regions, want %d", len(results), len(batches))
+	}
+	for _, b := range batches {
+		for _, a := range b.actions {
+			a.answered, a.exception, a.result = false, nil, nil
 		}
 	}
+
 	first := 0
 	for i, r := range results {
 		var err error
-		if block, err = readRegion(r, block, shares[i].actions, first); err != nil {
+		if block, err = decodeRegionResult(r, block, batches[i].actions, first); err != nil {
 			return err
 		}
-		first += len(shares[i].actions)
+		first += len(batches[i].actions)
 	}
+
 	if len(block) > 0 {
-		return fmt.Errorf("multi: %w: %d bytes behind the last result", errCellBlock, len(block))
+		return fmt.Errorf("multi: %w: %d bytes after the last result", errCellBlock, len(block))
 	}
 	return nil
 }
 
-// readRegion reads the results of one region's actions, whose indexes begin at
-// first, and returns what is behind their cells.
-func readRegion(r *pb.RegionActionResult, block []byte, actions []*action, first int) ([]byte, error) {
+// decodeRegionResult decodes the results of one region's actions, whose indexes
+// begin at first. It returns the rest of block.
+func decodeRegionResult(r *pb.RegionActionResult, block []byte, actions []*action, first int) ([]byte, error) {
 	for _, roe := range r.GetResultOrException() {
 		index := int64(roe.GetIndex()) - int64(first)
 		if roe.Index == nil || index < 0 || index >= int64(len(actions)) {
 			return nil, fmt.Errorf("multi: got a result of action %d, want %d to %d", roe.GetIndex(), first, first+len(actions)-1)
 		}
 		a := actions[index]
-		if a.told {
+		if a.answered {
 			return nil, fmt.Errorf("multi: got two results of action %d", roe.GetIndex())
 		}
+
 		if a.exception = roe.GetException(); a.exception != nil {
-			a.told = true
+			a.answered = true
 			continue
 		}
+
 		n, err := cellsLen(block, int(roe.GetResult().GetAssociatedCellCount()), a.row)
 		if err != nil {
 			return nil, err
 		}
 		a.result, block = block[:n:n], block[n:]
-		a.told = a.get == nil || roe.Result != nil
+		// A mutation that was executed needs no result, a get does.
+		a.answered = a.get == nil || roe.Result != nil
 	}
-	// Where the region has failed as a whole, its results tell nothing.
+
+	// If the region has failed as a whole, its results mean nothing.
 	if e := r.GetException(); e != nil {
 		for _, a := range actions {
-			a.told, a.exception = true, e
+			a.answered, a.exception = true, e
 		}
 	}
 	return block, nil
 }
 
-// refuse deals with the exception of an action.
-func (st *Store) refuse(a *action, again func(error)) retryClass {
-	err := exception(a.exception)
-	v := judge(err)
-	switch v {
-	case done:
-		a.finish(nil)
-	case fatal:
-		a.finish(err)
-	default:
-		again(err)
-	}
-	return v
-}
-
-// exception reads an exception inside a reply: class and stack.
-func exception(e *pb.NameBytesPair) error {
-	return newJavaError(e.GetName(), string(e.GetValue()))
-}
-
-// cellsLen is the length of the first n cells of block, which must be of a row.
+// cellsLen returns the bytes of the first n cells of block. It is an error if one
+// of them is not of the row.
 func cellsLen(block []byte, n int, row []byte) (int, error) {
 	if n < 0 {
 		return 0, fmt.Errorf("%w: got %d cells", errCellBlock, n)
 	}
+
 	length := 0
 	for range n {
 		var cell store.Cell

@@ -14,10 +14,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// multiRows are the rows of the tests of replies, in three regions.
+// multiRows is how many rows the tests of replies use, in three regions.
 const multiRows = 30
 
-// startMulti is a table of three regions on one server, so that a call goes to
+// startMulti creates a table of three regions on one server, so that a call goes to
 // all of them.
 func startMulti(t *testing.T) *cluster {
 	c := start(t, hbasefake.Options{Servers: 1})
@@ -25,7 +25,7 @@ func startMulti(t *testing.T) *cluster {
 	return c
 }
 
-// change alters the replies to Multi calls for which wanted is true.
+// change alters the reply to each n-th Multi call for which wanted(n) is true.
 func (c *cluster) change(wanted func(n int) bool, change func(m *pb.MultiResponse)) {
 	c.changeEach(func(n int, m *pb.MultiResponse) {
 		if wanted(n) {
@@ -55,17 +55,20 @@ func (c *cluster) writeRound(value string) error {
 	return c.st.Apply(c.ctx, "t", ms)
 }
 
-// wantRounds reads the rows by Get, in one call, and wants each value once.
+// wantRounds reads the rows by Get, in one call, and fails unless each value was
+// appended once and the last one put.
 func (c *cluster) wantRounds(values string) {
 	c.Helper()
 	var keys [][]byte
 	for i := range multiRows {
 		keys = append(keys, fmt.Appendf(nil, "r%04d", i))
 	}
+
 	rows, err := c.st.Get(c.ctx, "t", "t", keys)
 	if err != nil || len(rows) != len(keys) {
 		c.Fatalf("get: %d rows, %v, want %d", len(rows), err, len(keys))
 	}
+
 	for i, r := range rows {
 		if got := fmt.Sprintf("%s %s %s", r.Key, r.Cells[0].Value, r.Cells[1].Value); got != fmt.Sprintf("%s %s %s", keys[i], values, values[len(values)-1:]) {
 			c.Fatalf("got %s, want %s and the last", got, values)
@@ -73,8 +76,8 @@ func (c *cluster) wantRounds(values string) {
 	}
 }
 
-// What a reply leaves out is asked for again: puts, appends and gets, each
-// counting once.
+// Actions that a reply leaves out are sent again: puts, appends and gets. Each is
+// executed once.
 func TestMulti_leavesOut(t *testing.T) {
 	c := startMulti(t)
 	thin := func(n int, m *pb.MultiResponse) { // every other one, the other ones in the next call
@@ -84,9 +87,10 @@ func TestMulti_leavesOut(t *testing.T) {
 			})
 		}
 	}
+
 	values := ""
 	for _, v := range []string{"a", "b", "c", "d", "e"} {
-		if strings.Contains("ace", v) { // done, and not told
+		if strings.Contains("ace", v) { // executed, but not reported
 			c.changeEach(thin)
 		} else { // not done either
 			c.disturb("Multi", 1, hbasefake.Fault{Kind: hbasefake.SkipActions})
@@ -104,13 +108,14 @@ func TestMulti_leavesOut(t *testing.T) {
 	}
 }
 
-// A server that leaves an action out every time is given up.
+// If a server leaves an action out every time, the action fails.
 func TestMulti_leavesOutAlways(t *testing.T) {
 	c := startMulti(t)
 	c.change(func(int) bool { return true }, func(m *pb.MultiResponse) {
 		r := m.RegionActionResult[len(m.RegionActionResult)-1]
 		r.ResultOrException = r.ResultOrException[:len(r.ResultOrException)-1]
 	})
+
 	err := c.st.Apply(c.ctx, "t", []store.Mutation{{Row: []byte("r0001"), Family: "t", Value: []byte("1")}, {Row: []byte("r0002"), Family: "t", Value: []byte("1")}})
 	var partial *store.ApplyError
 	if !errors.As(err, &partial) || len(partial.Failed) != 1 || partial.Failed[0] != 1 || !strings.Contains(err.Error(), "left out") {
@@ -121,9 +126,9 @@ func TestMulti_leavesOutAlways(t *testing.T) {
 	}
 }
 
-// Replies that cannot be: those to one call are healed by another, and where
-// all are so the error names the server. Nothing panics, and no result counts
-// for an action that it may not be of.
+// Replies that contradict their request: after a single one the call is repeated, and
+// if all are like that the error names the server. Nothing panics, and no result
+// counts for an action that it may not belong to.
 func TestMulti_lies(t *testing.T) {
 	first := func(m *pb.MultiResponse) *pb.RegionActionResult { return m.RegionActionResult[0] }
 	for name, lie := range map[string]func(*pb.MultiResponse){
@@ -138,8 +143,8 @@ func TestMulti_lies(t *testing.T) {
 			first(m).ResultOrException[0].Index = m.RegionActionResult[1].ResultOrException[0].Index
 			m.RegionActionResult[1].ResultOrException = m.RegionActionResult[1].ResultOrException[1:]
 		},
-		"an index behind the last": func(m *pb.MultiResponse) { first(m).ResultOrException[0].Index = proto.Uint32(1 << 31) },
-		"a region too few":         func(m *pb.MultiResponse) { m.RegionActionResult = m.RegionActionResult[1:] },
+		"an index after the last": func(m *pb.MultiResponse) { first(m).ResultOrException[0].Index = proto.Uint32(1 << 31) },
+		"a region too few":        func(m *pb.MultiResponse) { m.RegionActionResult = m.RegionActionResult[1:] },
 		"a region too many": func(m *pb.MultiResponse) {
 			m.RegionActionResult = append(m.RegionActionResult, &pb.RegionActionResult{})
 		},
@@ -179,13 +184,13 @@ func setCells(m *pb.MultiResponse, n int32) {
 	m.RegionActionResult[0].ResultOrException[0].GetResult().AssociatedCellCount = &n
 }
 
-// A reply whose cells are shifted by one row gives no row to another's key.
+// If the cells of a reply are shifted by one row, no key gets the row of another.
 func TestGet_shiftedCells(t *testing.T) {
 	c := startMulti(t)
 	if err := c.writeRound("a"); err != nil {
 		t.Fatal(err)
 	}
-	shift := func(m *pb.MultiResponse) { // 2, 2, 2 cells told as 1, 3, 2
+	shift := func(m *pb.MultiResponse) { // 2, 2, 2 cells reported as 1, 3, 2
 		setCells(m, 1)
 		n := int32(3)
 		m.RegionActionResult[0].ResultOrException[1].GetResult().AssociatedCellCount = &n

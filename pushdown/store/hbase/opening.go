@@ -16,32 +16,35 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// opening is one opening of a region, as its row of hbase:meta names it.
+// opening is one opening of a region by a region server, as the region's row of
+// hbase:meta describes it. Version says why it is needed.
 type opening struct {
-	number uint64       // of the process, from eras; equal only for equal cells
-	cells  string       // of the row, see rowOfOpening
-	as     catalogState // the state of hbase:meta in which the row said so
+	number  uint64       // from epochs; two openings have the same only if their cells are equal
+	cells   string       // of the row, see encodeOpening
+	catalog catalogState // the state of hbase:meta in which the row had these cells
 }
 
-// catalogState is how far the changes of hbase:meta have come. While it stays,
-// no row of hbase:meta changes: the table is never replaced, so the proof needs
-// no more than a connection, which does not outlive the server's process, and a
-// read point; see Mark.
+// catalogState is how far the changes of hbase:meta have come. While it stays
+// equal, no row of hbase:meta has changed. Unlike the states of other regions it
+// needs no opening, because hbase:meta is never replaced: it is enough that the
+// connection, which does not outlive the server's process, and the read point are
+// equal; see Version.
 type catalogState struct {
 	conn      uint64
 	readPoint uint64
 }
 
-// openings remembers the last known opening of each region, by name.
-type openings struct {
+// openingCache keeps the last known opening of each region.
+type openingCache struct {
 	mu      sync.Mutex
-	regions map[string]opening
+	regions map[string]opening // by region name
 }
 
-// find returns the openings of regions, false if one is not known.
-func (o *openings) find(locs []*location) ([]opening, bool) {
+// find returns the openings of regions, false if one of them is not known.
+func (o *openingCache) find(locs []*location) ([]opening, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	found := make([]opening, len(locs))
 	for i, loc := range locs {
 		var ok bool
@@ -52,53 +55,58 @@ func (o *openings) find(locs []*location) ([]opening, bool) {
 	return found, true
 }
 
-// note takes down what the row of a region says and returns it as an opening,
-// with the number of before if the row says the same.
-func (o *openings) note(loc *location, cells string, as catalogState) opening {
+// update stores what the row of a region says and returns it as an opening. The
+// opening keeps its number if the row has the same cells as before.
+func (o *openingCache) update(loc *location, cells string, catalog catalogState) opening {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.regions == nil || len(o.regions) > mostSeen {
+
+	if o.regions == nil || len(o.regions) > maxHistory {
 		o.regions = map[string]opening{}
 	}
+
 	at := o.regions[string(loc.name)]
 	if at.number == 0 || at.cells != cells {
 		at.number, at.cells = epochs.Add(1), cells
 	}
-	at.as = as
+	at.catalog = catalog
 	o.regions[string(loc.name)] = at
 	return at
 }
 
-// known returns an opening of each region that its row of hbase:meta has named
-// before known returned, now or long ago.
-func (st *Store) known(ctx context.Context, table string, locs []*location) ([]opening, error) {
+// earlierOpenings returns, for each region, an opening that its row of hbase:meta
+// has named at some time before earlierOpenings returns, perhaps long ago.
+func (st *Store) earlierOpenings(ctx context.Context, table string, locs []*location) ([]opening, error) {
 	if found, ok := st.openings.find(locs); ok {
 		return found, nil
 	}
 	return st.readOpenings(ctx, table, locs)
 }
 
-// current returns the opening of each region that its row of hbase:meta names
-// while current runs. Mostly nothing has changed in hbase:meta since the rows were
-// read; to see that takes one call, which all who ask at that time share.
-func (st *Store) current(ctx context.Context, table string, locs []*location) ([]opening, error) {
+// currentOpenings returns, for each region, the opening that its row of hbase:meta
+// names while currentOpenings runs. Usually nothing in hbase:meta has changed since
+// the rows were read. To find that out takes one call, which is shared with others
+// that ask at the same time.
+func (st *Store) currentOpenings(ctx context.Context, table string, locs []*location) ([]opening, error) {
 	found, ok := st.openings.find(locs)
 	if !ok {
 		return st.readOpenings(ctx, table, locs)
 	}
-	as, err := st.catalog(ctx)
+
+	catalog, err := st.currentCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range found {
-		if o.as != as {
+		if o.catalog != catalog {
 			return st.readOpenings(ctx, table, locs)
 		}
 	}
 	return found, nil
 }
 
-// Qualifiers of hbase:meta that say who holds a region open, and since when.
+// Qualifiers of hbase:meta that say which server holds a region open, and since
+// when.
 const (
 	qualifierRegion    = "regioninfo"
 	qualifierServer    = "server"
@@ -107,27 +115,25 @@ const (
 	qualifierState     = "state"
 )
 
-// versions is more than hbase:meta keeps of a cell (three).
-const versions = 10
+// metaVersions is more versions than hbase:meta keeps of a cell (three).
+const metaVersions = 10
 
-// errMoved is a region that is not where it is remembered to be.
-var errMoved = fmt.Errorf("%w: not as it was", errMeta)
-
-// readOpenings reads the rows of regions that lie one behind the other. It is an
-// error if one is not open as it is remembered to be.
+// readOpenings reads the rows of consecutive regions from hbase:meta. It is an
+// error if one of them is not open where the region cache says.
 func (st *Store) readOpenings(ctx context.Context, table string, locs []*location) ([]opening, error) {
 	column := &pb.Column{Family: []byte("info")}
 	for _, q := range []string{qualifierRegion, qualifierServer, qualifierStartCode, qualifierNumber, qualifierState} {
 		column.Qualifier = append(column.Qualifier, []byte(q))
 	}
-	call, as, err := st.askCatalog(ctx, func(meta *location) *pb.ScanRequest {
+
+	call, catalog, err := st.callCatalog(ctx, func(meta *location) *pb.ScanRequest {
 		return &pb.ScanRequest{
 			Region: regionSpecifier(meta.name),
 			Scan: &pb.Scan{
 				Column:      []*pb.Column{column},
 				StartRow:    locs[0].name,
 				StopRow:     append(bytes.Clone(locs[len(locs)-1].name), 0),
-				MaxVersions: proto.Uint32(versions),
+				MaxVersions: proto.Uint32(metaVersions),
 			},
 			NumberOfRows: proto.Uint32(math.MaxInt32),
 			NextCallSeq:  proto.Uint64(0),
@@ -137,73 +143,82 @@ func (st *Store) readOpenings(ctx context.Context, table string, locs []*locatio
 	if err != nil {
 		return nil, err
 	}
+
 	rows, err := decodeRows(call)
 	if err != nil {
 		return nil, err
 	}
-	return st.noteOpenings(table, locs, rows, as)
+	return st.updateOpenings(table, locs, rows, catalog)
 }
 
-// noteOpenings finds the rows of regions among rows of hbase:meta.
-func (st *Store) noteOpenings(table string, locs []*location, rows []store.Row, as catalogState) ([]opening, error) {
+// updateOpenings stores and returns the openings that rows of hbase:meta name. It
+// forgets the cached location of a region that is elsewhere.
+func (st *Store) updateOpenings(table string, locs []*location, rows []store.Row, catalog catalogState) ([]opening, error) {
 	byName := make(map[string]store.Row, len(rows))
 	for _, row := range rows {
 		byName[string(row.Key)] = row
 	}
+
 	found := make([]opening, len(locs))
 	for i, loc := range locs {
-		cells, err := rowOfOpening(table, loc, byName[string(loc.name)])
+		cells, err := encodeOpening(table, loc, byName[string(loc.name)])
 		if errors.Is(err, errMoved) {
 			st.regions.forget(loc)
 		}
 		if err != nil {
 			return nil, err
 		}
-		found[i] = st.openings.note(loc, cells, as)
+		found[i] = st.openings.update(loc, cells, catalog)
 	}
 	return found, nil
 }
 
-// rowOfOpening returns what a row of hbase:meta says of a region that is open, as
-// text that no other opening has: all versions of its cells with their
-// timestamps. Two clones of one snapshot may be opened by one server under one
-// number, but not in one millisecond; and if the clock of the master was set back
-// between, so that a later opening is hidden behind an earlier one, it is there
-// as a version.
+// encodeOpening returns the cells of an open region's row of hbase:meta as a string
+// that no other opening has: all versions of the cells with their timestamps. It
+// returns an error if the region is not open.
 //
-// A region that is about to be closed, or not yet known to be open, has another
-// state than OPEN: the master writes that down before it has the server do
-// anything. An opening is written in one put, so its cells have one timestamp; a
-// state that somebody has set by hand has another one and proves nothing.
-func rowOfOpening(table string, loc *location, row store.Row) (string, error) {
-	latest := map[string]store.Cell{}
+// Why timestamps and versions: two clones of one snapshot may be opened by one
+// server under one number, but not in one millisecond. And if the master's clock
+// was set back in between, so that a later opening is hidden by an earlier one,
+// it still shows as a version.
+//
+// Why only open regions: a region that is about to be closed, or not yet known to
+// be open, has another state than OPEN, which the master writes before it has the
+// server do anything. An opening is written in one put, so its cells have one
+// timestamp; a state that somebody has set by hand has another one and proves
+// nothing.
+func encodeOpening(table string, loc *location, row store.Row) (string, error) {
+	newest := map[string]store.Cell{}
 	var b []byte
-	for _, c := range row.Cells { // the latest version of a cell comes first
+	for _, c := range row.Cells {
+		// The newest version of a cell comes first.
 		q := string(c.Qualifier)
-		if _, ok := latest[q]; !ok {
-			latest[q] = c
+		if _, ok := newest[q]; !ok {
+			newest[q] = c
 		}
 		b = append(binary.AppendUvarint(b, uint64(len(q))), q...)
 		b = binary.BigEndian.AppendUint64(b, uint64(c.Timestamp))
 		b = append(binary.AppendUvarint(b, uint64(len(c.Value))), c.Value...)
 	}
-	return string(b), isOpen(table, loc, latest)
+
+	return string(b), checkOpen(table, loc, newest)
 }
 
-// isOpen returns why the latest cells of a region's row do not say that it is open
-// where it is remembered to be.
-func isOpen(table string, loc *location, latest map[string]store.Cell) error {
-	wrong := func(sort error, what string, got, want any) error {
-		return fmt.Errorf("%w: region %q: %s: got %v, want %v", sort, loc.name, what, got, want)
+// checkOpen returns an error unless the newest cells of a region's row say that it
+// is open at loc: errMoved if it is elsewhere, errMeta if it is not open.
+func checkOpen(table string, loc *location, newest map[string]store.Cell) error {
+	wrong := func(kind error, what string, got, want any) error {
+		return fmt.Errorf("%w: region %q: %s: got %v, want %v", kind, loc.name, what, got, want)
 	}
-	if len(latest) == 0 {
+	if len(newest) == 0 {
 		return wrong(errMoved, "row", "none", "one")
 	}
 	info := regionInfo{}
-	if err := info.decode(latest[qualifierRegion].Value); err != nil {
+	if err := info.decode(newest[qualifierRegion].Value); err != nil {
 		return fmt.Errorf("%w: region %q: %w", errMeta, loc.name, err)
 	}
-	server, state := latest[qualifierServer], latest[qualifierState]
+
+	server, state := newest[qualifierServer], newest[qualifierState]
 	switch {
 	case info.table != table || !bytes.Equal(info.start, loc.start) || !bytes.Equal(info.stop, loc.stop):
 		return wrong(errMoved, "keys", fmt.Sprintf("%q [%x, %x)", info.table, info.start, info.stop), fmt.Sprintf("%q [%x, %x)", table, loc.start, loc.stop))
@@ -214,143 +229,159 @@ func isOpen(table string, loc *location, latest map[string]store.Cell) error {
 	case string(server.Value) != loc.addr:
 		return wrong(errMoved, "server", string(server.Value), loc.addr)
 	}
+
+	// All cells of an opening stem from one put.
 	for _, q := range []string{qualifierServer, qualifierStartCode, qualifierNumber} {
-		if c, ok := latest[q]; !ok || c.Timestamp != state.Timestamp {
+		if c, ok := newest[q]; !ok || c.Timestamp != state.Timestamp {
 			return wrong(errMeta, "time of "+q, c.Timestamp, state.Timestamp)
 		}
 	}
 	return nil
 }
 
-// looks lets those who want to know the state of hbase:meta at one time share a
-// call, if there are many of them. It must begin after they have asked: so who
-// comes while looksAtOnce are under way shares the next one.
-type looks struct {
+// maxPointReads bounds the concurrent reads of hbase:meta's read point, because its
+// server serves the whole cluster.
+const maxPointReads = 4
+
+// metaSilencePause is how long a silent server of hbase:meta is not asked again. In
+// that time the rows of the table itself are read, which is faster than another
+// wait, unless the machine is so busy that everything takes as long; so the pause
+// is short.
+const metaSilencePause = 2 * time.Second
+
+// pointReads lets goroutines that want the state of hbase:meta share calls, if
+// there are many of them. A call can be shared only by goroutines that ask before
+// it begins: otherwise its answer might be older than the question. So who comes
+// while maxPointReads are running waits for the next one.
+type pointReads struct {
 	mu      sync.Mutex
 	running int
-	next    *look     // not begun
-	silent  time.Time // when the server of hbase:meta last was
+	next    *pointRead // not begun; nil if nobody waits
+	silent  time.Time  // when the server of hbase:meta last did not answer in time
 }
 
-// looksAtOnce bounds what a store asks of hbase:meta, which serves the whole
-// cluster.
-const looksAtOnce = 4
-
-// rest is how long a server of hbase:meta that was silent is not asked: reading
-// the rows of the table is faster than waiting again, unless the machine is so
-// busy that everything takes as long; so it is short.
-const rest = 2 * time.Second
-
-// resting tells that the server of hbase:meta was silent just now.
-func (l *looks) resting() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Since(l.silent) < rest
+// pointRead is a shared call. Its result may be read once done is closed.
+type pointRead struct {
+	done    chan struct{}
+	catalog catalogState
+	err     error
 }
 
-// keptWaiting notes that the server of hbase:meta was silent.
-func (l *looks) keptWaiting() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.silent = time.Now()
+// recentlySilent reports whether the server of hbase:meta was silent just now.
+func (p *pointReads) recentlySilent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return time.Since(p.silent) < metaSilencePause
 }
 
-// askCatalog opens a scan of hbase:meta and returns the call with its reply, and
-// the state that the scan sees. It makes one attempt, and not for long. Whoever
-// gives up after half of that has waited for a silent server.
-func (st *Store) askCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*rpc, catalogState, error) {
-	if st.looks.resting() {
-		return nil, catalogState{}, errSilent
+// noteSilence notes that the server of hbase:meta has not answered in time.
+func (p *pointReads) noteSilence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.silent = time.Now()
+}
+
+// begin returns nil if the caller may read at once; the caller then calls end. Else
+// it returns a shared read that has not begun, to wait for.
+func (p *pointReads) begin() *pointRead {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.running < maxPointReads {
+		p.running++
+		return nil
 	}
-	inner, cancel := context.WithTimeout(ctx, st.cfg.MarkPatience)
+	if p.next == nil {
+		p.next = &pointRead{done: make(chan struct{})}
+	}
+	return p.next
+}
+
+// end ends a read. If goroutines wait for the next one, end returns it, and the
+// caller makes it in place of its own.
+func (p *pointReads) end() *pointRead {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	next := p.next
+	if p.next = nil; next == nil {
+		p.running--
+	}
+	return next
+}
+
+// currentCatalog returns the state that hbase:meta has while currentCatalog runs.
+func (st *Store) currentCatalog(ctx context.Context) (catalogState, error) {
+	shared := st.pointReads.begin()
+	if shared == nil {
+		catalog, err := st.readCatalogState(ctx)
+		if next := st.pointReads.end(); next != nil {
+			st.wg.Go(func() { st.runPointReads(next) })
+		}
+		return catalog, err
+	}
+
+	select {
+	case <-shared.done:
+		return shared.catalog, shared.err
+	case <-ctx.Done():
+		return catalogState{}, ctx.Err()
+	}
+}
+
+// runPointReads makes shared reads until nobody waits for one. They end with the
+// store and not with a caller's context, as one of the callers may leave.
+func (st *Store) runPointReads(p *pointRead) {
+	for ; p != nil; p = st.pointReads.end() {
+		p.catalog, p.err = st.readCatalogState(st.lifetime)
+		close(p.done)
+	}
+}
+
+// readCatalogState asks for the read point of hbase:meta.
+func (st *Store) readCatalogState(ctx context.Context) (catalogState, error) {
+	_, catalog, err := st.callCatalog(ctx, func(meta *location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
+	return catalog, err
+}
+
+// callCatalog opens a scan of hbase:meta. It returns the call with its reply, and
+// the state that the scan sees. It makes one attempt, within
+// Config.VersionTimeout.
+func (st *Store) callCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*rpc, catalogState, error) {
+	if st.pointReads.recentlySilent() {
+		return nil, catalogState{}, errMetaSilent
+	}
+
+	inner, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
 	defer cancel()
 	began := time.Now()
-	call, as, err := st.scanCatalog(inner, request)
-	if inner.Err() != nil && time.Since(began) >= st.cfg.MarkPatience/2 {
-		st.looks.keptWaiting()
+	call, catalog, err := st.scanCatalog(inner, request)
+
+	// A caller that leaves soon says nothing about the server; one that has waited
+	// for half of the timeout does.
+	if inner.Err() != nil && time.Since(began) >= st.cfg.VersionTimeout/2 {
+		st.pointReads.noteSilence()
 	}
-	return call, as, err
+	return call, catalog, err
 }
 
+// scanCatalog is callCatalog without a timeout of its own.
 func (st *Store) scanCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*rpc, catalogState, error) {
 	meta, err := st.locateMeta(ctx)
 	if err != nil {
 		return nil, catalogState{}, err
 	}
 	call := newRPC(ctx, "Scan", request(meta), &pb.ScanResponse{})
-	c, err := st.exchange(ctx, meta, call)
+	c, err := st.callConn(ctx, meta, call)
 	if err != nil {
 		return nil, catalogState{}, err
 	}
-	n := readPoint(call.response.(*pb.ScanResponse))
+
+	n := decodeReadPoint(call.response.(*pb.ScanResponse))
 	if n == 0 {
 		return nil, catalogState{}, errNoReadPoint
 	}
 	return call, catalogState{c.id, n}, nil
-}
-
-// look is one call that is shared.
-type look struct {
-	done chan struct{} // closed when the rest is there
-	as   catalogState
-	err  error
-}
-
-// catalog returns the state that hbase:meta has while catalog runs.
-func (st *Store) catalog(ctx context.Context) (catalogState, error) {
-	l := st.looks.join()
-	if l == nil {
-		as, err := st.look(ctx)
-		if next := st.looks.done(); next != nil {
-			st.wg.Go(func() { st.lookOn(next) })
-		}
-		return as, err
-	}
-	select {
-	case <-l.done:
-		return l.as, l.err
-	case <-ctx.Done():
-		return catalogState{}, ctx.Err()
-	}
-}
-
-// join returns a look that has not begun, or nil if few look: then the caller is
-// to.
-func (l *looks) join() *look {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.running < looksAtOnce {
-		l.running++
-		return nil
-	}
-	if l.next == nil {
-		l.next = &look{done: make(chan struct{})}
-	}
-	return l.next
-}
-
-// done ends a look and returns the next one to make, nil if none is wanted.
-func (l *looks) done() *look {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next := l.next
-	if l.next = nil; next == nil {
-		l.running--
-	}
-	return next
-}
-
-// lookOn makes looks until none is wanted, for as long as the store lives: some
-// of those who share one may have gone.
-func (st *Store) lookOn(l *look) {
-	for ; l != nil; l = st.looks.done() {
-		l.as, l.err = st.look(st.life)
-		close(l.done)
-	}
-}
-
-// look asks for the read point of hbase:meta.
-func (st *Store) look(ctx context.Context) (catalogState, error) {
-	_, as, err := st.askCatalog(ctx, func(meta *location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
-	return as, err
 }

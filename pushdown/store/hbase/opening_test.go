@@ -20,13 +20,13 @@ import (
 )
 
 // A table that is replaced by another one, whose regions have the same names and
-// are written to as often, has another mark: also if one snapshot is cloned twice,
-// so that both clones open at one number on one server.
-func TestMark_replaced(t *testing.T) {
+// are written to as often, gets another version token: also if one snapshot is
+// cloned twice, so that both clones open at one number on one server.
+func TestVersion_replaced(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(9, "r0003")
 	c.Snapshot("t", "s")
-	seen := map[string]string{}
+	nameOf := map[string]string{} // by token
 	ways := []struct {
 		name    string
 		replace func()
@@ -42,23 +42,24 @@ func TestMark_replaced(t *testing.T) {
 		{"a clone in place of a merged one", func() { c.CloneSnapshot("t", "s") }},
 		{"an empty one", func() { c.Truncate("t", true) }},
 	}
+
 	for _, way := range ways {
 		way.replace()
 		for i := range 3 {
 			c.Put("t", fmt.Sprintf("r%04d", 2*i), "t", "q", way.name)
 		}
-		c.settle()
-		mark := c.rests(store.KeyRange{})
-		if before, ok := seen[mark]; ok {
-			t.Errorf("%s has the mark of %s", way.name, before)
+		c.awaitVersion()
+		token := c.stableVersion(store.KeyRange{})
+		if before, ok := nameOf[token]; ok {
+			t.Errorf("%s has the version token of %s", way.name, before)
 		}
-		seen[mark] = way.name
+		nameOf[token] = way.name
 	}
 }
 
-// settle takes marks until there is one: what is remembered of regions that have
-// gone costs attempts.
-func (c *cluster) settle() {
+// awaitVersion asks for version tokens until there is one: cached locations of
+// regions that have gone cost attempts.
+func (c *cluster) awaitVersion() {
 	c.Helper()
 	var err error
 	for range 10 {
@@ -66,61 +67,65 @@ func (c *cluster) settle() {
 			return
 		}
 	}
-	c.Fatalf("no mark: %v", err)
+	c.Fatalf("no version token: %v", err)
 }
 
-// Nothing that happens while a mark is taken makes it equal to one of other rows:
-// of any two equal marks, all that was there between the first one's end and the
-// second one's beginning is the same.
-func TestMark_interleaved(t *testing.T) {
+// Nothing that happens while a version token is requested makes it equal to one of
+// other rows: between the end of the first and the start of the second of two
+// requests with equal tokens, the table never differs.
+func TestVersion_interleaved(t *testing.T) {
 	for range 8 {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			m := &marked{cluster: start(t, hbasefake.Options{}), rng: rand.New(rand.NewPCG(seed, 0))}
+			m := &changingTable{cluster: start(t, hbasefake.Options{}), rng: rand.New(rand.NewPCG(seed, 0))}
 			m.fill(6, "r0003")
 			m.Snapshot("t", "s")
-			m.live(150)
+			m.run(150)
 		})
 	}
 }
 
-// marked is a table that changes between marks and while they are taken.
-type marked struct {
+// changingTable is a table that changes between requests for version tokens and
+// during them.
+type changingTable struct {
 	*cluster
 	rng     *rand.Rand
-	catchUp func()   // of hbase:meta, nil if it hears of everything at once
-	tables  []string // what the table was like, one after the other
-	marks   []markOf
-	equal   int
+	catchUp func()   // ends a delay of hbase:meta; nil if there is none
+	tables  []string // the table's cells after each change
+	tokens  []timedToken
+	equal   int // pairs of equal tokens
 }
 
-// markOf is a mark, and from and to which of the tables it was taken.
-type markOf struct {
+// timedToken is a version token, and the indexes in tables of the table at the
+// beginning and the end of its request.
+type timedToken struct {
 	text     string
 	from, to int
 }
 
-func (m *marked) live(steps int) {
-	m.see()
+// run requests steps tokens.
+func (m *changingTable) run(steps int) {
+	m.record()
 	for range steps {
 		for range m.rng.IntN(3) {
 			m.change()
 		}
-		m.take()
+		m.requestToken()
 	}
-	if m.SetLooked(nil); m.equal == 0 {
-		m.Error("no two marks were equal")
+
+	if m.OnReadPoint(nil); m.equal == 0 {
+		m.Error("no two version tokens were equal")
 	}
 	if m.catchUp != nil {
 		m.catchUp()
 	}
 }
 
-// see takes down what the table is like.
-func (m *marked) see() { m.tables = append(m.tables, m.Dump("t")) }
+// record keeps what the table is like.
+func (m *changingTable) record() { m.tables = append(m.tables, m.Dump("t")) }
 
 // change does one thing to the table.
-func (m *marked) change() {
+func (m *changingTable) change() {
 	key := fmt.Sprintf("r%04d", m.rng.IntN(6))
 	switch m.rng.IntN(12) {
 	case 0:
@@ -145,58 +150,63 @@ func (m *marked) change() {
 	case 6, 7, 8, 9:
 		m.Put("t", key, "t", "q", fmt.Sprint(m.rng.IntN(1000)))
 	}
-	m.see()
+
+	m.record()
 }
 
-// take takes a mark, during which things may happen, and compares it with those
-// before.
-func (m *marked) take() {
+// requestToken requests a version token, during which the table may change, and
+// compares it with those before.
+func (m *changingTable) requestToken() {
 	m.Helper()
-	m.SetLooked(func(string) {
+	m.OnReadPoint(func(string) {
 		if m.rng.IntN(8) == 0 {
 			m.change()
 		}
 	})
-	at := markOf{from: len(m.tables) - 1}
+
+	at := timedToken{from: len(m.tables) - 1}
 	var err error
 	at.text, err = m.st.Version(m.ctx, "t", "t", store.KeyRange{})
 	at.to = len(m.tables) - 1
-	m.SetLooked(nil)
+	m.OnReadPoint(nil)
 	if err != nil {
 		return
 	}
-	for _, before := range m.marks {
+
+	for _, before := range m.tokens {
 		if before.text != at.text {
 			continue
 		}
 		m.equal++
 		for i := before.to; i < at.from; i++ {
 			if m.tables[i] != m.tables[at.from] {
-				m.Fatalf("mark %x twice, of tables %d and %d, but between:\n%s\nand:\n%s", at.text, before.to, at.from, m.tables[i], m.tables[at.from])
+				m.Fatalf("version token %x twice, of tables %d and %d, but between:\n%s\nand:\n%s", at.text, before.to, at.from, m.tables[i], m.tables[at.from])
 			}
 		}
 	}
-	m.marks = append(m.marks, at)
+
+	m.tokens = append(m.tokens, at)
 }
 
 // While a region is being opened, or is known to be open only by its server, there
-// is no mark; nor is the region forgotten, which queries go on to read.
-func TestMark_opening(t *testing.T) {
+// is no version token. The region stays cached: queries go on to read it.
+func TestVersion_opening(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(3)
-	before := c.rests(store.KeyRange{})
+	before := c.stableVersion(store.KeyRange{})
 	catchUp := c.DelayCatalog()
 	c.Snapshot("t", "s")
 	c.RestoreSnapshot("t", "s") // whose old row is still there
 	for range 3 {
-		if mark, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{}); mark != "" || !errors.Is(err, errMeta) {
-			t.Errorf("mark %x, error %v, want %v", mark, err, errMeta)
+		if token, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{}); token != "" || !errors.Is(err, errMeta) {
+			t.Errorf("version token %x, error %v, want %v", token, err, errMeta)
 		}
 	}
+
 	catchUp()
-	c.settle()
-	if again := c.rests(store.KeyRange{}); again == before {
-		t.Error("the table has the mark that it had before it was restored")
+	c.awaitVersion()
+	if again := c.stableVersion(store.KeyRange{}); again == before {
+		t.Error("the table has the version token that it had before it was restored")
 	}
 }
 
@@ -205,10 +215,12 @@ func TestMark_opening(t *testing.T) {
 func rowOf(change func(cells map[string]*store.Cell, info *pb.RegionInfo)) store.Row {
 	info := &pb.RegionInfo{RegionId: proto.Uint64(7), StartKey: []byte("a"), EndKey: []byte("b"),
 		TableName: &pb.TableName{Namespace: []byte("default"), Qualifier: []byte("t")}}
+
 	cells := map[string]*store.Cell{}
 	for q, v := range map[string]string{"regioninfo": "", "server": "one:1", "serverstartcode": "12345678", "seqnumDuringOpen": "\x00\x00\x00\x00\x00\x00\x00\x06", "state": "OPEN"} {
 		cells[q] = &store.Cell{Family: []byte("info"), Qualifier: []byte(q), Value: []byte(v), Timestamp: 100}
 	}
+
 	change(cells, info)
 	row := store.Row{Key: []byte("t,a,7")}
 	for _, q := range slices.Sorted(maps.Keys(cells)) {
@@ -217,22 +229,24 @@ func rowOf(change func(cells map[string]*store.Cell, info *pb.RegionInfo)) store
 		}
 		row.Cells = append(row.Cells, *cells[q])
 	}
+
 	return row
 }
 
-// Every cell that an opening is named by makes another text, its time and its
-// older versions too; and a row that does not say that the region is open, where
-// it is remembered to be, is refused.
-func TestRowOfOpening(t *testing.T) {
+// Every change of a cell that identifies an opening changes the encoding: value,
+// timestamp and older versions. A row that does not say that the region is open at
+// its cached location is refused.
+func TestEncodeOpening(t *testing.T) {
 	loc := &location{table: "t", name: []byte("t,a,7"), start: []byte("a"), stop: []byte("b"), addr: "one:1"}
 	same := func(map[string]*store.Cell, *pb.RegionInfo) {}
-	first, err := rowOfOpening("t", loc, rowOf(same))
+	first, err := encodeOpening("t", loc, rowOf(same))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := rowOfOpening("t", loc, rowOf(same)); err != nil || again != first {
+	if again, err := encodeOpening("t", loc, rowOf(same)); err != nil || again != first {
 		t.Errorf("the same row is %q, then %q, error %v", first, again, err)
 	}
+
 	texts := map[string]string{first: "the row"}
 	for name, change := range map[string]func(map[string]*store.Cell, *pb.RegionInfo){
 		"another number":         func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["seqnumDuringOpen"].Value[7]++ },
@@ -249,18 +263,20 @@ func TestRowOfOpening(t *testing.T) {
 			old.Qualifier = []byte("seqnumDuringOpen")
 		},
 	} {
-		text, err := rowOfOpening("t", loc, rowOf(change))
+		text, err := encodeOpening("t", loc, rowOf(change))
 		if before, ok := texts[text]; err != nil || ok {
 			t.Errorf("%s: error %v, the text is that of %s", name, err, before)
 		}
 		texts[text] = name
 	}
+
 	f := func(name string, want error, change func(map[string]*store.Cell, *pb.RegionInfo)) {
 		t.Helper()
-		if _, err := rowOfOpening("t", loc, rowOf(change)); !errors.Is(err, want) || errors.Is(err, errMoved) != errors.Is(want, errMoved) {
+		if _, err := encodeOpening("t", loc, rowOf(change)); !errors.Is(err, want) || errors.Is(err, errMoved) != errors.Is(want, errMoved) {
 			t.Errorf("%s: error %v, want %v", name, err, want)
 		}
 	}
+
 	f("another table", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.TableName.Qualifier = []byte("u") })
 	f("another start", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.StartKey = []byte("a0") })
 	f("another end", errMoved, func(_ map[string]*store.Cell, i *pb.RegionInfo) { i.EndKey = nil })
@@ -270,60 +286,65 @@ func TestRowOfOpening(t *testing.T) {
 	f("a state set by hand", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { c["state"].Timestamp++ })
 	f("no state", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { delete(c, "state") })
 	f("no number", errMeta, func(c map[string]*store.Cell, _ *pb.RegionInfo) { delete(c, "seqnumDuringOpen") })
-	if _, err := rowOfOpening("t", loc, store.Row{}); !errors.Is(err, errMoved) {
+	if _, err := encodeOpening("t", loc, store.Row{}); !errors.Is(err, errMoved) {
 		t.Errorf("no row: error %v, want %v", err, errMoved)
 	}
 }
 
-// A mark of regions that rest costs a call for each region and one for hbase:meta,
-// of which no row is read, unless hbase:meta has changed.
-func TestMark_calls(t *testing.T) {
+// A version token of regions that do not change costs a call for each region and
+// one for hbase:meta, of which no row is read unless hbase:meta has changed.
+func TestVersion_calls(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(9, "r0003", "r0006")
-	c.rests(store.KeyRange{})
-	f := func(name string, wantReads, wantLooks int) {
+	c.stableVersion(store.KeyRange{})
+	f := func(name string, wantRows, wantPoints int) {
 		t.Helper()
 		c.SetHook(nil)
-		c.rests(store.KeyRange{}) // two marks
-		if reads, looks := c.CatalogReads(), c.CatalogLooks(); reads != wantReads || looks != wantLooks {
-			t.Errorf("%s: rows of hbase:meta read %d times, its read point %d, want %d and %d", name, reads, looks, wantReads, wantLooks)
+		c.stableVersion(store.KeyRange{}) // two tokens
+		if rows, points := c.CatalogRowReads(), c.CatalogPointReads(); rows != wantRows || points != wantPoints {
+			t.Errorf("%s: rows of hbase:meta read %d times, its read point %d, want %d and %d", name, rows, points, wantRows, wantPoints)
 		}
 	}
+
 	f("nothing has changed", 0, 2)
 	c.TouchCatalog()
 	f("hbase:meta has changed", 1, 2)
 	f("nothing has changed since", 0, 2)
 }
 
-// Those who want to know the state of hbase:meta while many look share the next
-// look.
-func TestCatalog_shared(t *testing.T) {
+// Goroutines that want the state of hbase:meta while many reads are running share
+// the next read.
+func TestPointReads_shared(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(3)
-	c.rests(store.KeyRange{})
-	var looks atomic.Int64
+	c.stableVersion(store.KeyRange{})
+	var reads atomic.Int64
 	release := make(chan struct{})
-	c.SetLooked(func(table string) {
-		if looks.Add(1); table == metaTable {
+	c.OnReadPoint(func(table string) {
+		if reads.Add(1); table == metaTable {
 			<-release
 		}
 	})
+
 	var first errgroup.Group
-	for range looksAtOnce {
-		first.Go(func() error { _, err := c.st.catalog(c.ctx); return err })
+	for range maxPointReads {
+		first.Go(func() error { _, err := c.st.currentCatalog(c.ctx); return err })
 	}
-	for running := 0; running < looksAtOnce; {
-		c.st.looks.mu.Lock()
-		running = c.st.looks.running
-		c.st.looks.mu.Unlock()
+
+	for running := 0; running < maxPointReads; {
+		c.st.pointReads.mu.Lock()
+		running = c.st.pointReads.running
+		c.st.pointReads.mu.Unlock()
 		runtime.Gosched()
 	}
-	next := c.st.looks.join()
+
+	next := c.st.pointReads.begin()
 	for range 10 {
-		if l := c.st.looks.join(); l != next || l == nil {
-			t.Error("a look is not shared, or was joined when it had begun")
+		if p := c.st.pointReads.begin(); p != next || p == nil {
+			t.Error("a read is not shared, or was shared after it had begun")
 		}
 	}
+
 	close(release)
 	if err := first.Wait(); err != nil {
 		t.Error(err)
@@ -331,28 +352,30 @@ func TestCatalog_shared(t *testing.T) {
 	if <-next.done; next.err != nil {
 		t.Error(next.err)
 	}
-	if n := looks.Load(); n != looksAtOnce+1 {
-		t.Errorf("%d looks, want %d", n, looksAtOnce+1)
+	if n := reads.Load(); n != maxPointReads+1 {
+		t.Errorf("%d reads, want %d", n, maxPointReads+1)
 	}
-	for range 2 * looksAtOnce { // who comes now looks again, and alone
-		if _, err := c.st.catalog(c.ctx); err != nil {
+
+	for range 2 * maxPointReads { // nothing is running, so each of these reads alone
+		if _, err := c.st.currentCatalog(c.ctx); err != nil {
 			t.Error(err)
 		}
 	}
-	if n := looks.Load(); n != 3*looksAtOnce+1 {
-		t.Errorf("%d looks, want %d", n, 3*looksAtOnce+1)
+
+	if n := reads.Load(); n != 3*maxPointReads+1 {
+		t.Errorf("%d reads, want %d", n, 3*maxPointReads+1)
 	}
 }
 
-// A server of hbase:meta that hangs costs a mark its patience; those that come
-// next do not wait for it.
-func TestMark_catalogHangs(t *testing.T) {
-	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.MarkPatience = 200 * time.Millisecond })
+// A server of hbase:meta that hangs costs one request for a version token its
+// timeout; the next ones do not wait for it.
+func TestVersion_catalogHangs(t *testing.T) {
+	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.VersionTimeout = 200 * time.Millisecond })
 	c.fill(3)
 	release := make(chan struct{})
 	var asked atomic.Int64
-	c.settle() // so that nothing but the look is asked of hbase:meta
-	c.SetLooked(func(table string) {
+	c.awaitVersion() // so that nothing but its read point is asked of hbase:meta
+	c.OnReadPoint(func(table string) {
 		if table == metaTable {
 			asked.Add(1)
 			<-release
@@ -360,13 +383,14 @@ func TestMark_catalogHangs(t *testing.T) {
 	})
 	defer close(release)
 	var err error
-	for c.ctx.Err() == nil && !errors.Is(err, errSilent) {
-		var mark string
-		if mark, err = c.st.Version(c.ctx, "t", "t", store.KeyRange{}); mark != "" || err == nil {
-			t.Fatalf("mark %x, error %v while hbase:meta is silent", mark, err)
+	for c.ctx.Err() == nil && !errors.Is(err, errMetaSilent) {
+		var token string
+		if token, err = c.st.Version(c.ctx, "t", "t", store.KeyRange{}); token != "" || err == nil {
+			t.Fatalf("version token %x, error %v while hbase:meta is silent", token, err)
 		}
 	}
-	if n := asked.Load(); n != 1 || !errors.Is(err, errSilent) {
-		t.Errorf("the server was asked %d times, want once; error %v, want %v", n, err, errSilent)
+
+	if n := asked.Load(); n != 1 || !errors.Is(err, errMetaSilent) {
+		t.Errorf("the server was asked %d times, want once; error %v, want %v", n, err, errMetaSilent)
 	}
 }

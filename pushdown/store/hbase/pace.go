@@ -1,190 +1,205 @@
 package hbase
 
 import (
-	"errors"
 	"sync"
 	"time"
 )
 
-// Row mutations in one call to one region. What a region refuses has to be sent
-// again, so no more is staked on one than it has lately taken.
+// How many row mutations a region gets in one call. What a region refuses has to
+// be sent again, so a region gets no more than it has lately accepted.
 const (
-	firstWindow = 256        // of a region not written to before
-	fullWindow  = maxActions // what a region gets that takes everything
-	leastSoft   = 64         // up to there a window always grows fast
-	windowStep  = 64         // what it grows by then
+	initialWindow = 256        // of a region that was not written to before
+	maxWindow     = maxActions // of a region that accepts everything
+	minThreshold  = 64         // a window always grows fast up to this size
+	windowStep    = 64         // what a window grows by above its threshold
 )
 
-// window is how many row mutations a region gets in one call. A refusal brings
-// it down to one: the next call asks whether the region takes writes again, and
-// little is sent in vain. From there it grows fourfold with each call that was
-// taken, up to half of where the refusal met it, and by steps then.
+// window is how many row mutations a region gets in one call. It grows and shrinks
+// like TCP's congestion window. A refusal shrinks it to one: the next call finds
+// out whether the region accepts writes again, and little is sent in vain. From
+// there it grows fourfold with each accepted call up to the threshold, half of the
+// size that was refused, and by windowStep from there on.
 type window struct {
-	size int
-	soft int // where fast growth ends
+	size      int
+	threshold int
 }
 
-func newWindow() window { return window{size: firstWindow, soft: fullWindow} }
+func newWindow() window { return window{size: initialWindow, threshold: maxWindow} }
 
-// refuse notes that a region took no writes.
-func (w *window) refuse() {
+// shrinkRefused shrinks the window after a region has refused writes.
+func (w *window) shrinkRefused() {
+	// Further refusals of single mutations say nothing about the threshold.
 	if w.size > 1 {
-		w.soft = max(leastSoft, w.size/2)
+		w.threshold = max(minThreshold, w.size/2)
 	}
 	w.size = 1
 }
 
-// lose notes that a call was lost, which may have been done or not.
-func (w *window) lose() {
+// shrinkLost shrinks the window after a call was lost, which may have been executed
+// or not.
+func (w *window) shrinkLost() {
 	w.size = max(1, w.size/2)
-	w.soft = max(leastSoft, w.size)
+	w.threshold = max(minThreshold, w.size)
 }
 
-// acquire notes that a region took n row mutations. Calls that did not fill the
-// window tell nothing of a larger one.
-func (w *window) acquire(n int) {
+// grow enlarges the window after a region has accepted n row mutations.
+func (w *window) grow(n int) {
 	switch {
 	case 2*n < w.size:
-	case w.size < w.soft:
-		w.size = min(4*w.size, w.soft)
+		// The call did not fill half of the window, so it says nothing about a
+		// larger one.
+	case w.size < w.threshold:
+		w.size = min(4*w.size, w.threshold)
 	default:
-		w.size = min(w.size+windowStep, fullWindow)
+		w.size = min(w.size+windowStep, maxWindow)
 	}
 }
 
-// bytes is what goes into one call beside the count.
-func (w *window) bytes() int { return maxOutBytes / fullWindow * w.size }
+// bytes returns how many bytes of cells fit into a call, in proportion to the size.
+func (w *window) bytes() int { return maxOutBytes / maxWindow * w.size }
 
-// mostPaces bounds the regions whose pace is remembered.
-const mostPaces = 10_000
+// maxPaces bounds the regions whose pace is kept.
+const maxPaces = 10_000
 
-// paces say when and how much each region is sent next, by name.
+// pacer decides when each region is sent writes, and how many.
 //
-// One that has refused writes is asked again by one call at a time, and after
-// ever longer. One that has not answered a call whose caller has left gets no
-// other write until it answers, or cannot do the first any more: that may still
-// be waiting at the server, and overwrite what was sent behind it and
-// acknowledged.
-type paces struct {
+// A region that has refused writes gets one call at a time, after longer and
+// longer delays. A region that has not answered a write whose caller has left gets
+// no other write until it answers or can no longer execute the first one: that may
+// still be waiting at the server, and would overwrite what was sent and
+// acknowledged after it.
+type pacer struct {
 	mu      sync.Mutex
-	regions map[string]*pace
+	regions map[string]*pace // by region name
 }
 
+// pace is what the pacer knows of one region.
 type pace struct {
 	window
-	shrunk  time.Time     // when the window was made smaller; what was sent before says nothing new
-	delay   time.Duration // between attempts while it refuses writes; 0 while it takes them
-	until   time.Time     // of the next attempt
-	out     int           // calls under way
-	pending int           // calls of unknown fate, whose callers have left
+	shrunk      time.Time     // when the window last shrank; calls sent before report the same fault
+	delay       time.Duration // between attempts while the region refuses writes; 0 while it accepts them
+	nextAttempt time.Time     // end of the delay
+	inFlight    int           // calls under way
+	abandoned   int           // calls of unknown outcome whose callers have left
 }
 
-// Errors of regions that are not sent anything now.
-var (
-	errPending = errors.New("an earlier write is not answered yet")
-	errBusy    = errors.New("the region has lately refused writes")
-)
-
-// now returns how much may be sent now.
-func (p *pace) now(now time.Time) (window, error) {
+// allowed returns how much may be sent at a time, or errWritePending or
+// errRegionBusy.
+func (p *pace) allowed(now time.Time) (window, error) {
 	switch {
-	case p.pending > 0:
-		return window{}, errPending
-	case p.delay > 0 && (p.out > 0 || now.Before(p.until)):
-		return window{}, errBusy
+	case p.abandoned > 0:
+		return window{}, errWritePending
+	case p.delay > 0 && (p.inFlight > 0 || now.Before(p.nextAttempt)):
+		return window{}, errRegionBusy
 	}
 	return p.window, nil
 }
 
-// of returns a region's pace; the lock is held.
-func (p *paces) of(region []byte) *pace {
-	if at := p.regions[string(region)]; at != nil {
-		return at
+// paceLocked returns the pace of a region, a new one if there is none. p.mu is
+// held.
+func (p *pacer) paceLocked(region []byte) *pace {
+	if known := p.regions[string(region)]; known != nil {
+		return known
 	}
+
 	if p.regions == nil {
 		p.regions = map[string]*pace{}
 	}
-	if len(p.regions) >= mostPaces {
-		for name, at := range p.regions {
-			if at.pending == 0 && at.out == 0 {
+	// Regions come and go with splits. A pace with calls under way has to stay,
+	// because their end is counted in it.
+	if len(p.regions) >= maxPaces {
+		for name, old := range p.regions {
+			if old.abandoned == 0 && old.inFlight == 0 {
 				delete(p.regions, name)
 			}
 		}
 	}
-	at := &pace{window: newWindow()}
-	p.regions[string(region)] = at
-	return at
+
+	fresh := &pace{window: newWindow()}
+	p.regions[string(region)] = fresh
+	return fresh
 }
 
-// window returns how much a region gets now, or why nothing.
-func (p *paces) window(region []byte) (window, error) {
+// window returns how much a region may be sent now, or errWritePending or
+// errRegionBusy.
+func (p *pacer) window(region []byte) (window, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.of(region).now(time.Now())
+
+	return p.paceLocked(region).allowed(time.Now())
 }
 
-// begin notes a call to some regions, and end its end.
-func (p *paces) begin(call []*share) { p.add(call, 1) }
-func (p *paces) end(call []*share)   { p.add(call, -1) }
+// callStarted counts a call to the regions of batches as under way, callEnded as
+// ended.
+func (p *pacer) callStarted(batches []*regionBatch) { p.addInFlight(batches, 1) }
+func (p *pacer) callEnded(batches []*regionBatch)   { p.addInFlight(batches, -1) }
 
-func (p *paces) add(call []*share, n int) {
+func (p *pacer) addInFlight(batches []*regionBatch, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range call {
-		p.of(s.loc.name).out += n
+
+	for _, b := range batches {
+		p.paceLocked(b.loc.name).inFlight += n
 	}
 }
 
-// taken notes that a region took n row mutations.
-func (p *paces) taken(region []byte, n int) {
+// accepted reports that a region has executed n row mutations.
+func (p *pacer) accepted(region []byte, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.of(region)
-	at.acquire(n)
+
+	at := p.paceLocked(region)
+	at.grow(n)
 	at.delay = 0
 }
 
-// lost notes that a call sent at a time was lost with its connection.
-func (p *paces) lost(region []byte, sent time.Time) {
+// lost reports that a call, sent at the given time, was lost.
+func (p *pacer) lost(region []byte, sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at := p.of(region); !sent.Before(at.shrunk) {
-		at.lose()
+
+	if at := p.paceLocked(region); !sent.Before(at.shrunk) {
+		at.shrinkLost()
 		at.shrunk = time.Now()
 	}
 }
 
-// refused notes that a region refused a call sent at a time, of which several
-// may have met the same fault.
-func (p *paces) refused(region []byte, sent time.Time) {
+// refused reports that a region has refused a call sent at the given time. Of
+// several calls that met the same fault, only the first counts.
+func (p *pacer) refused(region []byte, sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, now := p.of(region), time.Now()
+
+	at, now := p.paceLocked(region), time.Now()
 	if sent.Before(at.shrunk) {
 		return
 	}
-	at.refuse()
+
+	at.shrinkRefused()
 	at.shrunk = now
-	at.delay = max(firstBusy, min(2*at.delay, lastBusy))
-	at.until = now.Add(jitter(at.delay))
+	at.delay = max(firstBusyDelay, min(2*at.delay, lastBusyDelay))
+	at.nextAttempt = now.Add(jitter(at.delay))
 }
 
-// leave notes a call of unknown fate, and returns what is to be called once its
-// fate is known.
-func (p *paces) leave(call []*share) (settled func()) {
+// abandoned reports that the caller of a write has left before its reply. The
+// regions of the write get no other one until resolved is called.
+func (p *pacer) abandoned(batches []*regionBatch) (resolved func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var left []*pace
-	for _, s := range call {
-		at := p.of(s.loc.name)
-		at.pending++
-		left = append(left, at)
+
+	var paces []*pace
+	for _, b := range batches {
+		at := p.paceLocked(b.loc.name)
+		at.abandoned++
+		paces = append(paces, at)
 	}
+
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for _, at := range left {
-			at.pending--
+
+		for _, at := range paces {
+			at.abandoned--
 		}
 	}
 }

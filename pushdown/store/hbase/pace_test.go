@@ -7,56 +7,59 @@ import (
 	"time"
 )
 
-// A region that refuses writes for a while, as long as it likes, whenever it
-// likes: what is sent in vain is no more than what it takes in between, and the
-// window is full again after some calls.
+// A region refuses writes at random times, for random durations: at most a quarter as
+// many mutations are sent in vain as are accepted in between, and the window is full
+// again after some calls.
 func TestWindow(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	w := newWindow()
-	vain, taken := 0, 0
+	vain, accepted := 0, 0
 	for range 1000 {
 		for range 1 + rng.IntN(10) { // it refuses
 			vain += w.size
-			w.refuse()
+			w.shrinkRefused()
 			if w.size != 1 {
 				t.Fatalf("a window of %d after a refusal, want 1", w.size)
 			}
 		}
 		for range 10 + rng.IntN(30) {
-			taken += w.size
-			w.acquire(w.size)
-			if w.size > fullWindow || w.bytes() > maxOutBytes {
-				t.Fatalf("a window of %d and %d bytes, want at most %d and %d", w.size, w.bytes(), fullWindow, maxOutBytes)
+			accepted += w.size
+			w.grow(w.size)
+			if w.size > maxWindow || w.bytes() > maxOutBytes {
+				t.Fatalf("a window of %d and %d bytes, want at most %d and %d", w.size, w.bytes(), maxWindow, maxOutBytes)
 			}
 		}
 	}
-	if vain > taken/4 {
-		t.Errorf("%d sent in vain while %d were taken, want at most a quarter", vain, taken)
+
+	if vain > accepted/4 {
+		t.Errorf("%d sent in vain while %d were accepted, want at most a quarter", vain, accepted)
 	}
+
 	for range 20 {
-		w.acquire(w.size)
+		w.grow(w.size)
 	}
-	if w.size != fullWindow {
-		t.Errorf("a window of %d after 20 calls that were taken, want %d", w.size, fullWindow)
+
+	if w.size != maxWindow {
+		t.Errorf("a window of %d after 20 accepted calls, want %d", w.size, maxWindow)
 	}
-	w.lose()
-	if w.size != fullWindow/2 {
-		t.Errorf("a window of %d after a lost call, want half of %d", w.size, fullWindow)
+	w.shrinkLost()
+	if w.size != maxWindow/2 {
+		t.Errorf("a window of %d after a lost call, want half of %d", w.size, maxWindow)
 	}
-	w.acquire(w.size/2 - 1)
-	if w.size != fullWindow/2 {
+	w.grow(w.size/2 - 1)
+	if w.size != maxWindow/2 {
 		t.Errorf("a window of %d after a call that did not fill it, want it as it was", w.size)
 	}
 }
 
-// A region that refuses is asked by one call at a time, after ever longer, and
-// calls that met the same fault count once.
-func TestPaces(t *testing.T) {
+// A region that refuses writes gets one call at a time, after longer and longer
+// delays. Calls that met the same fault count once.
+func TestPacer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &paces{}
-		call := []*share{{loc: &location{name: []byte("r")}}}
+		p := &pacer{}
+		call := []*regionBatch{{loc: &location{name: []byte("r")}}}
 		region := call[0].loc.name
 		state := func(want error) {
 			t.Helper()
@@ -69,30 +72,30 @@ func TestPaces(t *testing.T) {
 		time.Sleep(time.Second)
 		p.refused(region, sent)
 		p.refused(region, sent) // of another writer
-		if at := p.regions["r"]; at.delay != firstBusy || at.soft != firstWindow/2 {
+		if at := p.regions["r"]; at.delay != firstBusyDelay || at.threshold != initialWindow/2 {
 			t.Fatalf("%+v, want one refusal to count", at)
 		}
-		for delay := firstBusy; delay <= lastBusy; delay *= 2 {
-			state(errBusy)
+		for delay := firstBusyDelay; delay <= lastBusyDelay; delay *= 2 {
+			state(errRegionBusy)
 			time.Sleep(delay)
 			state(nil)
-			p.begin(call)
-			state(errBusy) // one is on its way
+			p.callStarted(call)
+			state(errRegionBusy) // one is on its way
 			p.refused(region, time.Now())
-			p.end(call)
+			p.callEnded(call)
 		}
-		time.Sleep(lastBusy)
+		time.Sleep(lastBusyDelay)
 		state(nil)
-		p.taken(region, 1)
-		p.begin(call)
+		p.accepted(region, 1)
+		p.callStarted(call)
 		state(nil)
-		p.end(call)
+		p.callEnded(call)
 
-		settled := p.leave(call)
-		state(errPending)
+		resolved := p.abandoned(call)
+		state(errWritePending)
 		time.Sleep(time.Hour)
-		state(errPending)
-		settled()
+		state(errWritePending)
+		resolved()
 		state(nil)
 	})
 }

@@ -13,81 +13,82 @@ import (
 	"github.com/tsuna/gohbase/region"
 )
 
-// retryClass says what a failed call asks of its caller.
+// retryClass says what to do about a failed call.
 type retryClass uint8
 
 const (
-	unknown   retryClass = iota // an exception not listed here: try again, a few times
-	again                       // not just now: same place
-	busy                        // the server has too much to do: back off, send less
-	relocate                    // the region is elsewhere: look it up again
-	reconnect                   // the server is gone or going: new connection, look up again
-	reopen                      // the server has lost or refused the scanner: open another
-	done                        // the server has done it already, on an earlier attempt
-	fatal                       // no other attempt will do better
+	classUnknown   retryClass = iota // an exception that is not listed: retry a few times
+	classRetry                       // retry at the same place, later
+	classBusy                        // the server is overloaded: back off, send less
+	classRelocate                    // the region is elsewhere: look it up again
+	classReconnect                   // the server is gone or going: connect again, look up again
+	classReopen                      // the server has lost or refused the scanner: open another
+	classDone                        // an earlier attempt has succeeded: nothing is left to do
+	classFatal                       // no attempt will succeed: give up
 )
 
-// javaVerdicts judges the exceptions that HBase 1.x to 2.6 servers send. What
-// Java's client would try again is tried again.
-var javaVerdicts = map[string]retryClass{
-	"org.apache.hadoop.hbase.CallQueueTooBigException":             busy,
-	"org.apache.hadoop.hbase.CallDroppedException":                 busy,
-	"org.apache.hadoop.hbase.MultiActionResultTooLarge":            again,
-	"org.apache.hadoop.hbase.PleaseHoldException":                  again,
-	"org.apache.hadoop.hbase.RegionTooBusyException":               busy,
-	"org.apache.hadoop.hbase.RetryImmediatelyException":            again,
-	"org.apache.hadoop.hbase.exceptions.RegionOpeningException":    again,
-	"org.apache.hadoop.hbase.exceptions.TimeoutIOException":        again,
-	"org.apache.hadoop.hbase.quotas.RpcThrottlingException":        busy,
-	"org.apache.hadoop.hbase.RegionInRecoveryException":            again,
-	"org.apache.hadoop.hbase.exceptions.RegionInRecoveryException": again,
+// javaRetryClasses classifies the exceptions that servers of HBase 1.x to 2.6
+// send. What Java's client would retry is retried.
+var javaRetryClasses = map[string]retryClass{
+	"org.apache.hadoop.hbase.CallQueueTooBigException":             classBusy,
+	"org.apache.hadoop.hbase.CallDroppedException":                 classBusy,
+	"org.apache.hadoop.hbase.MultiActionResultTooLarge":            classRetry,
+	"org.apache.hadoop.hbase.PleaseHoldException":                  classRetry,
+	"org.apache.hadoop.hbase.RegionTooBusyException":               classBusy,
+	"org.apache.hadoop.hbase.RetryImmediatelyException":            classRetry,
+	"org.apache.hadoop.hbase.exceptions.RegionOpeningException":    classRetry,
+	"org.apache.hadoop.hbase.exceptions.TimeoutIOException":        classRetry,
+	"org.apache.hadoop.hbase.quotas.RpcThrottlingException":        classBusy,
+	"org.apache.hadoop.hbase.RegionInRecoveryException":            classRetry,
+	"org.apache.hadoop.hbase.exceptions.RegionInRecoveryException": classRetry,
 
-	"org.apache.hadoop.hbase.NotServingRegionException":                       relocate,
-	"org.apache.hadoop.hbase.UnknownRegionException":                          relocate,
-	"org.apache.hadoop.hbase.exceptions.RegionMovedException":                 relocate,
-	"org.apache.hadoop.hbase.regionserver.WrongRegionException":               relocate,
-	"org.apache.hadoop.hbase.exceptions.MergeRegionException":                 relocate,
-	"org.apache.hadoop.hbase.exceptions.DeserializationException":             relocate,
-	"org.apache.hadoop.hbase.regionserver.RegionAlreadyInTransitionException": relocate,
+	"org.apache.hadoop.hbase.NotServingRegionException":                       classRelocate,
+	"org.apache.hadoop.hbase.UnknownRegionException":                          classRelocate,
+	"org.apache.hadoop.hbase.exceptions.RegionMovedException":                 classRelocate,
+	"org.apache.hadoop.hbase.regionserver.WrongRegionException":               classRelocate,
+	"org.apache.hadoop.hbase.exceptions.MergeRegionException":                 classRelocate,
+	"org.apache.hadoop.hbase.exceptions.DeserializationException":             classRelocate,
+	"org.apache.hadoop.hbase.regionserver.RegionAlreadyInTransitionException": classRelocate,
 
-	"org.apache.hadoop.hbase.exceptions.MasterStoppedException":         reconnect,
-	"org.apache.hadoop.hbase.MasterNotRunningException":                 reconnect,
-	"org.apache.hadoop.hbase.NotAllMetaRegionsOnlineException":          reconnect,
-	"org.apache.hadoop.hbase.ipc.FatalConnectionException":              reconnect,
-	"org.apache.hadoop.hbase.ipc.ServerNotRunningYetException":          reconnect,
-	"org.apache.hadoop.hbase.regionserver.RegionServerAbortedException": reconnect,
-	"org.apache.hadoop.hbase.regionserver.RegionServerStoppedException": reconnect,
+	"org.apache.hadoop.hbase.exceptions.MasterStoppedException":         classReconnect,
+	"org.apache.hadoop.hbase.MasterNotRunningException":                 classReconnect,
+	"org.apache.hadoop.hbase.NotAllMetaRegionsOnlineException":          classReconnect,
+	"org.apache.hadoop.hbase.ipc.FatalConnectionException":              classReconnect,
+	"org.apache.hadoop.hbase.ipc.ServerNotRunningYetException":          classReconnect,
+	"org.apache.hadoop.hbase.regionserver.RegionServerAbortedException": classReconnect,
+	"org.apache.hadoop.hbase.regionserver.RegionServerStoppedException": classReconnect,
 
-	"org.apache.hadoop.hbase.UnknownScannerException":                   reopen,
-	"org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException": reopen,
-	"org.apache.hadoop.hbase.exceptions.ScannerResetException":          reopen,
-	"org.apache.hadoop.hbase.regionserver.LeaseException":               reopen,
+	"org.apache.hadoop.hbase.UnknownScannerException":                   classReopen,
+	"org.apache.hadoop.hbase.exceptions.OutOfOrderScannerNextException": classReopen,
+	"org.apache.hadoop.hbase.exceptions.ScannerResetException":          classReopen,
+	"org.apache.hadoop.hbase.regionserver.LeaseException":               classReopen,
 
-	// A mutation with a nonce that the server has seen.
-	"org.apache.hadoop.hbase.exceptions.OperationConflictException": done,
+	// The server has already executed a mutation with this nonce.
+	"org.apache.hadoop.hbase.exceptions.OperationConflictException": classDone,
 
-	"org.apache.hadoop.hbase.DoNotRetryIOException":                                     fatal,
-	"org.apache.hadoop.hbase.InvalidFamilyOperationException":                           fatal,
-	"org.apache.hadoop.hbase.NamespaceNotFoundException":                                fatal,
-	"org.apache.hadoop.hbase.TableExistsException":                                      fatal,
-	"org.apache.hadoop.hbase.TableNotEnabledException":                                  fatal,
-	"org.apache.hadoop.hbase.TableNotFoundException":                                    fatal,
-	"org.apache.hadoop.hbase.exceptions.FailedSanityCheckException":                     fatal,
-	"org.apache.hadoop.hbase.exceptions.UnknownProtocolException":                       fatal,
-	"org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException":                  fatal,
-	"org.apache.hadoop.hbase.security.AccessDeniedException":                            fatal,
-	"org.apache.hadoop.hbase.ipc.UnsupportedCellCodecException":                         fatal,
-	"org.apache.hadoop.hbase.ipc.UnsupportedCompressionCodecException":                  fatal,
-	"org.apache.hadoop.hbase.ipc.RpcServer$CallTooBigException":                         fatal,
-	"java.lang.IllegalArgumentException":                                                fatal,
-	"java.lang.UnsupportedOperationException":                                           fatal,
-	"org.apache.hadoop.hbase.shaded.com.google.protobuf.InvalidProtocolBufferException": fatal,
+	"org.apache.hadoop.hbase.DoNotRetryIOException":                                     classFatal,
+	"org.apache.hadoop.hbase.InvalidFamilyOperationException":                           classFatal,
+	"org.apache.hadoop.hbase.NamespaceNotFoundException":                                classFatal,
+	"org.apache.hadoop.hbase.TableExistsException":                                      classFatal,
+	"org.apache.hadoop.hbase.TableNotEnabledException":                                  classFatal,
+	"org.apache.hadoop.hbase.TableNotFoundException":                                    classFatal,
+	"org.apache.hadoop.hbase.exceptions.FailedSanityCheckException":                     classFatal,
+	"org.apache.hadoop.hbase.exceptions.UnknownProtocolException":                       classFatal,
+	"org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException":                  classFatal,
+	"org.apache.hadoop.hbase.security.AccessDeniedException":                            classFatal,
+	"org.apache.hadoop.hbase.ipc.UnsupportedCellCodecException":                         classFatal,
+	"org.apache.hadoop.hbase.ipc.UnsupportedCompressionCodecException":                  classFatal,
+	"org.apache.hadoop.hbase.ipc.RpcServer$CallTooBigException":                         classFatal,
+	"java.lang.IllegalArgumentException":                                                classFatal,
+	"java.lang.UnsupportedOperationException":                                           classFatal,
+	"org.apache.hadoop.hbase.shaded.com.google.protobuf.InvalidProtocolBufferException": classFatal,
 }
 
 // javaPrefix stands before the class name in gohbase's errors.
 const javaPrefix = "HBase Java exception "
 
-// javaClass gives the exception's class of a gohbase error, "" for others.
+// javaClass returns the exception class that a gohbase error names, "" for other
+// errors.
 func javaClass(err error) string {
 	_, rest, ok := strings.Cut(err.Error(), javaPrefix)
 	if !ok {
@@ -97,28 +98,29 @@ func javaClass(err error) string {
 	return class
 }
 
-// javaError is an exception as callers see it: class and message, without the
-// stack of some thirty lines.
+// javaError is a server's exception as callers see it: class and message, without
+// the stack trace of some thirty lines.
 type javaError struct {
 	class, message string
 }
 
 func (e *javaError) Error() string { return e.class + ": " + e.message }
 
-// newJavaError takes the message out of a stack, whose first line is
-// "class: message". Some messages describe a whole table; they are cut.
+// newJavaError takes the message out of a stack trace, whose first line is
+// "class: message". A long message is cut: some describe a whole table.
 func newJavaError(class, stack string) *javaError {
-	const longest = 200
+	const maxMessage = 200
 	message, _, _ := strings.Cut(strings.TrimSpace(stack), "\n")
 	message = strings.TrimPrefix(message, class+": ")
-	if len(message) > longest {
-		message = message[:longest] + "…"
+	if len(message) > maxMessage {
+		message = message[:maxMessage] + "…"
 	}
 	return &javaError{class, message}
 }
 
-// readable shortens a gohbase error.
-func readable(err error) error {
+// withoutStack turns a gohbase error into a javaError; other errors stay as they
+// are.
+func withoutStack(err error) error {
 	_, rest, ok := strings.Cut(err.Error(), javaPrefix)
 	if !ok {
 		return err
@@ -127,77 +129,90 @@ func readable(err error) error {
 	return newJavaError(class, stack)
 }
 
-// judge finds the verdict on a failed call.
-func judge(err error) retryClass {
+// classify returns the retry class of a failed call.
+func classify(err error) retryClass {
 	var (
 		lost *lostError
 		dial *dialError
 		java *javaError
 	)
+
 	switch {
 	case errors.As(err, &java):
-		return javaVerdicts[java.class]
+		return javaRetryClasses[java.class]
 	case errors.As(err, &lost), errors.As(err, &dial):
-		return reconnect
+		return classReconnect
 	case errors.Is(err, errMeta), errors.Is(err, errZooKeeper):
-		return relocate
-	case errors.Is(err, errPending), errors.Is(err, errBusy):
-		return again
+		return classRelocate
+	case errors.Is(err, errWritePending), errors.Is(err, errRegionBusy):
+		return classRetry
 	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnavailable):
-		return fatal
+		return classFatal
 	}
-	return judgeJava(err)
+
+	return classifyGohbase(err)
 }
 
-// judgeJava goes by the class, then by gohbase's own opinion.
-func judgeJava(err error) retryClass {
-	if v := javaVerdicts[javaClass(err)]; v != unknown {
-		return v
+// classifyGohbase goes by the exception class if it is listed, else by the type
+// that gohbase gave to the error.
+func classifyGohbase(err error) retryClass {
+	if class := javaRetryClasses[javaClass(err)]; class != classUnknown {
+		return class
 	}
 	switch err.(type) {
 	case region.NotServingRegionError:
-		return relocate
+		return classRelocate
 	case region.ServerError:
-		return reconnect
+		return classReconnect
 	case region.RetryableError:
-		return again
+		return classRetry
 	}
-	return unknown
+	return classUnknown
 }
 
+// Delays between attempts double from the first to the last.
 const (
-	firstDelay  = 10 * time.Millisecond
-	lastDelay   = time.Second           // short, so that a healed cluster is noticed at once
-	firstBusy   = 50 * time.Millisecond // of a server that is there, but has too much to do
-	lastBusy    = 5 * time.Second
-	maxUnknowns = 5
+	firstDelay     = 10 * time.Millisecond
+	lastDelay      = time.Second // short, so that a cluster that is well again is used at once
+	firstBusyDelay = 50 * time.Millisecond
+	lastBusyDelay  = 5 * time.Second // long, as the server is there but overloaded
+
+	maxUnknowns = 5 // failures of classUnknown in a row before an operation gives up
+
+	// disabledCheckAfter is how many failures of classRelocate in a row make it
+	// likely that the table is disabled, so that hbase:meta is asked.
+	disabledCheckAfter = 3
 )
 
-// retrier decides over the attempts of one operation.
+// retrier decides whether and when an operation makes another attempt.
 type retrier struct {
-	st       *Store
-	ctx      context.Context
-	table    string
-	patience time.Duration
-	paced    bool               // the regions' paces keep busy servers from being asked too often
-	cancel   context.CancelFunc // of forWrite
-	delay    time.Duration
-	giveUp   time.Time
-	unknowns int
-	moved    int
-	last     error
+	st      *Store
+	ctx     context.Context
+	table   string
+	timeout time.Duration // of the operation since its last progress
+
+	// paced is set for writes: their regions' paces keep busy servers from being
+	// asked too often, so that no longer delay is needed here.
+	paced  bool
+	cancel context.CancelFunc // set by forWrite
+
+	delay       time.Duration // before the next attempt
+	deadline    time.Time     // timeout after the last sign of life
+	unknowns    int           // failures of classUnknown since the last progress
+	relocations int           // failures of classRelocate since the last progress
+	lastErr     error         // for the error of an operation that runs out of time
 }
 
 func (st *Store) newRetrier(ctx context.Context, table string) *retrier {
-	r := &retrier{st: st, ctx: ctx, table: table, patience: st.cfg.Patience}
-	r.alive()
+	r := &retrier{st: st, ctx: ctx, table: table, timeout: st.cfg.RetryTimeout}
+	r.extendDeadline()
 	return r
 }
 
-// forWrite makes a retrier that ends with its context alone, which gets a
-// deadline if it has none: a region may take no writes for as long as it takes
-// to flush, and what is given up is only sent again by somebody else. The
-// caller calls r.cancel.
+// forWrite returns a retrier that ends with its context alone, and the context,
+// which gets a deadline if it has none. A region may refuse writes for as long as
+// it takes to flush, and a caller that gets an error only sends the write again.
+// The caller calls r.cancel.
 func (r *retrier) forWrite() (context.Context, *retrier) {
 	ctx, cancel := r.ctx, context.CancelFunc(func() {})
 	end, ok := ctx.Deadline()
@@ -205,111 +220,127 @@ func (r *retrier) forWrite() (context.Context, *retrier) {
 		ctx, cancel = context.WithTimeout(ctx, r.st.cfg.WriteTimeout)
 		end, _ = ctx.Deadline()
 	}
+
 	w := *r
 	w.paced = true
-	w.ctx, w.cancel, w.patience = ctx, cancel, time.Until(end)+lastBusy // so that the context is the first to end
-	w.alive()
+	w.ctx, w.cancel = ctx, cancel
+	w.timeout = time.Until(end) + lastBusyDelay // longer than the context, which ends first
+	w.extendDeadline()
 	return ctx, &w
 }
 
-// alive restarts the patience: a server has answered.
-func (r *retrier) alive() { r.giveUp = time.Now().Add(r.patience) }
+// extendDeadline starts the timeout again, because a server has answered.
+func (r *retrier) extendDeadline() { r.deadline = time.Now().Add(r.timeout) }
 
-// progress forgets earlier failures: the operation has got on.
-func (r *retrier) progress() {
-	r.delay, r.unknowns, r.moved, r.last = 0, 0, 0, nil
-	r.alive()
+// madeProgress forgets earlier failures, because a part of the operation has
+// succeeded.
+func (r *retrier) madeProgress() {
+	r.delay, r.unknowns, r.relocations, r.lastErr = 0, 0, 0, nil
+	r.extendDeadline()
 }
 
-// after judges a failed attempt. It returns nil, having waited, when another
-// attempt should be made, else the error for the operation's caller.
-func (r *retrier) after(err error) error {
-	if end := r.ended(err); end != nil {
+// afterFailure classifies the failure of an attempt. It returns nil, after a
+// delay, if another attempt should be made, else the error for the operation's
+// caller.
+func (r *retrier) afterFailure(err error) error {
+	if end := r.operationEnded(err); end != nil {
 		return end
 	}
-	longest := lastDelay
-	switch judge(err) {
-	case fatal, done:
-		return r.final(err)
-	case busy:
+
+	maxDelay := lastDelay
+	switch classify(err) {
+	case classFatal, classDone:
+		return r.finalError(err)
+	case classBusy:
 		if !r.paced {
-			longest, r.delay = lastBusy, max(r.delay, firstBusy)
+			maxDelay, r.delay = lastBusyDelay, max(r.delay, firstBusyDelay)
 		}
-	case unknown:
+	case classUnknown:
 		if r.unknowns++; r.unknowns > maxUnknowns {
-			return r.final(err)
+			return r.finalError(err)
 		}
-	case relocate:
-		if r.moved++; r.moved == 3 {
-			if off := r.st.disabled(r.ctx, r.table); off != nil {
-				return off
+	case classRelocate:
+		// The regions of a disabled table are served nowhere, and looking for
+		// them would last until the timeout.
+		if r.relocations++; r.relocations == disabledCheckAfter {
+			if disabled := r.st.checkDisabled(r.ctx, r.table); disabled != nil {
+				return disabled
 			}
 		}
 	}
-	if r.last == nil || !errors.Is(err, errBusy) { // which says less than the refusal before it
-		r.last = readable(err)
+
+	// The refusal that made the region busy says more than errRegionBusy.
+	if r.lastErr == nil || !errors.Is(err, errRegionBusy) {
+		r.lastErr = withoutStack(err)
 	}
-	r.st.cfg.Logger.Debug("trying again", "table", r.table, "delay", r.delay, "error", r.last)
-	return r.sleep(longest)
+	r.st.cfg.Logger.Debug("trying again", "table", r.table, "delay", r.delay, "error", r.lastErr)
+	return r.sleep(maxDelay)
 }
 
-// ended recognizes the end of the operation's time or of the store.
-func (r *retrier) ended(err error) error {
-	if r.st.life.Err() != nil {
+// operationEnded returns an error if the store is closed or the operation's
+// context has ended.
+func (r *retrier) operationEnded(err error) error {
+	if r.st.lifetime.Err() != nil {
 		return store.ErrClosed
 	}
 	if r.ctx.Err() == nil {
 		return nil
 	}
-	if r.last == nil && !errors.Is(err, r.ctx.Err()) {
-		r.last = readable(err)
+
+	// A failure that is more than the context's end says why time ran out.
+	if r.lastErr == nil && !errors.Is(err, r.ctx.Err()) {
+		r.lastErr = withoutStack(err)
 	}
-	return r.outOfTime(context.Cause(r.ctx))
+	return r.unavailable(context.Cause(r.ctx))
 }
 
-// sleep waits the delay, doubles it up to the longest and watches the
-// operation's end. The first attempt after success or a single fault is made at
-// once, but to a busy server.
-func (r *retrier) sleep(longest time.Duration) error {
-	delay := min(r.delay, longest)
-	if r.delay = min(2*delay, longest); delay == 0 {
+// sleep waits for the delay and doubles it, up to maxDelay. It returns an error if
+// the operation ends before. The first attempt after progress is made at once,
+// unless the server is busy.
+func (r *retrier) sleep(maxDelay time.Duration) error {
+	delay := min(r.delay, maxDelay)
+	if r.delay = min(2*delay, maxDelay); delay == 0 {
 		r.delay = firstDelay
 	}
 	delay = jitter(delay)
-	if time.Now().Add(delay).After(r.giveUp) {
-		return r.outOfTime(fmt.Errorf("no success for %v", r.patience))
+
+	if time.Now().Add(delay).After(r.deadline) {
+		return r.unavailable(fmt.Errorf("no success for %v", r.timeout))
 	}
+
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
-	case <-r.st.life.Done():
+	case <-r.st.lifetime.Done():
 		return store.ErrClosed
 	case <-r.ctx.Done():
-		return r.outOfTime(context.Cause(r.ctx))
+		return r.unavailable(context.Cause(r.ctx))
 	}
 }
 
-// jitter is between half of a delay and all of it: many clients meet the same
-// fault at once.
+// jitter returns a random duration between half of delay and all of it, because
+// many clients meet the same fault at once.
 func jitter(delay time.Duration) time.Duration { return delay/2 + rand.N(delay/2+1) }
 
-// outOfTime is the error of an operation that waited in vain. A cancelled
-// operation says only that; it knows nothing of the store's health.
-func (r *retrier) outOfTime(cause error) error {
+// unavailable returns the error of an operation that ran out of time for the given
+// cause. For a cancelled operation it is the cancellation alone, which says nothing
+// of the store's health.
+func (r *retrier) unavailable(cause error) error {
 	if errors.Is(cause, context.Canceled) {
 		return fmt.Errorf("table %q: %w", r.table, cause)
 	}
-	if r.last == nil {
+	if r.lastErr == nil {
 		return fmt.Errorf("%w: table %q: %w: no answer", store.ErrUnavailable, r.table, cause)
 	}
-	return fmt.Errorf("%w: table %q: %w: the last fault: %w", store.ErrUnavailable, r.table, cause, r.last)
+	return fmt.Errorf("%w: table %q: %w: the last fault: %w", store.ErrUnavailable, r.table, cause, r.lastErr)
 }
 
-// final translates a fault that no attempt will heal.
-func (r *retrier) final(err error) error {
-	err = readable(err)
+// finalError translates a failure that no other attempt can mend: table not found
+// and table exists become the store's errors.
+func (r *retrier) finalError(err error) error {
+	err = withoutStack(err)
 	var java *javaError
 	if errors.As(err, &java) {
 		switch java.class {
@@ -319,6 +350,8 @@ func (r *retrier) final(err error) error {
 			return fmt.Errorf("%w: %q: %w", store.ErrTableExists, r.table, err)
 		}
 	}
+
+	// These already name the table.
 	if errors.Is(err, store.ErrNoTable) || errors.Is(err, store.ErrClosed) {
 		return err
 	}

@@ -9,44 +9,44 @@ import (
 	"downpour/pushdown/store"
 )
 
-func TestJudge(t *testing.T) {
+func TestClassify(t *testing.T) {
 	java := func(class string) error { return fmt.Errorf("%s%s:\n%s: text\n\tat a.b", javaPrefix, class, class) }
 	for _, x := range []struct {
 		err  error
 		want retryClass
 	}{
-		{java("org.apache.hadoop.hbase.CallQueueTooBigException"), busy},
-		{java("org.apache.hadoop.hbase.exceptions.RegionOpeningException"), again},
-		{java("org.apache.hadoop.hbase.NotServingRegionException"), relocate},
-		{java("org.apache.hadoop.hbase.UnknownScannerException"), reopen},
-		{java("org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException"), fatal},
-		{java("org.apache.hadoop.hbase.regionserver.RegionServerStoppedException"), reconnect},
-		{java("org.apache.hadoop.hbase.regionserver.SomethingNewException"), unknown},
-		{&javaError{"org.apache.hadoop.hbase.RegionTooBusyException", "x"}, busy},
-		{&lostError{"s:1", false, errors.New("x")}, reconnect},
-		{&dialError{"s:1", errors.New("x")}, reconnect},
-		{fmt.Errorf("%w: x", errMeta), relocate},
-		{fmt.Errorf("%w: x", errZooKeeper), relocate},
-		{fmt.Errorf("%w: x", store.ErrNoTable), fatal},
-		{fmt.Errorf("%w: x", errCellBlock), unknown},
+		{java("org.apache.hadoop.hbase.CallQueueTooBigException"), classBusy},
+		{java("org.apache.hadoop.hbase.exceptions.RegionOpeningException"), classRetry},
+		{java("org.apache.hadoop.hbase.NotServingRegionException"), classRelocate},
+		{java("org.apache.hadoop.hbase.UnknownScannerException"), classReopen},
+		{java("org.apache.hadoop.hbase.regionserver.NoSuchColumnFamilyException"), classFatal},
+		{java("org.apache.hadoop.hbase.regionserver.RegionServerStoppedException"), classReconnect},
+		{java("org.apache.hadoop.hbase.regionserver.SomethingNewException"), classUnknown},
+		{&javaError{"org.apache.hadoop.hbase.RegionTooBusyException", "x"}, classBusy},
+		{&lostError{"s:1", false, errors.New("x")}, classReconnect},
+		{&dialError{"s:1", errors.New("x")}, classReconnect},
+		{fmt.Errorf("%w: x", errMeta), classRelocate},
+		{fmt.Errorf("%w: x", errZooKeeper), classRelocate},
+		{fmt.Errorf("%w: x", store.ErrNoTable), classFatal},
+		{fmt.Errorf("%w: x", errCellBlock), classUnknown},
 	} {
-		if got := judge(x.err); got != x.want {
+		if got := classify(x.err); got != x.want {
 			t.Errorf("%v: got %d, want %d", x.err, got, x.want)
 		}
 	}
 }
 
-func TestReadable(t *testing.T) {
+func TestWithoutStack(t *testing.T) {
 	err := fmt.Errorf("%sa.b.CException:\na.b.CException: the text\n\tat x.y(Z.java:1)\n", javaPrefix)
-	if got, want := readable(err).Error(), "a.b.CException: the text"; got != want {
+	if got, want := withoutStack(err).Error(), "a.b.CException: the text"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := readable(errors.New("plain")).Error(); got != "plain" {
+	if got := withoutStack(errors.New("plain")).Error(); got != "plain" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// The read type must be on the wire as the server knows it.
+// Read type and row limit travel as the fields that the server knows.
 func TestOpenRequest_unknownFields(t *testing.T) {
 	if got := fmt.Sprintf("%x", readType); got != "b80102" {
 		t.Errorf("read type: got %s, want b80102 (pread)", got)
@@ -55,6 +55,7 @@ func TestOpenRequest_unknownFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	s := &scanner{scan: store.Scan{MaxRows: 300}, filters: f}
 	m, err := s.openRequest(&location{name: []byte("r")})
 	if err != nil {

@@ -13,112 +13,124 @@ import (
 )
 
 // Scan prepares a scan; nothing is sent before the first Next. The rows come
-// region by region. While the caller works on one block, the server is already
-// asked for the next.
+// region by region. While the caller works on one block of rows, the server
+// already prepares the next.
 func (st *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	filters, err := newScanFilters(&s)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot scan table %q: %w", s.Table, err)
 	}
-	if err := st.life.Err(); err != nil {
+	if err := st.lifetime.Err(); err != nil {
 		return nil, store.ErrClosed
 	}
-	sc := &scanner{st: st, scan: s, filters: filters, at: bytes.Clone(s.Start), retry: st.newRetrier(ctx, s.Table)}
+
+	sc := &scanner{st: st, scan: s, filters: filters, resumeKey: bytes.Clone(s.Start), retry: st.newRetrier(ctx, s.Table)}
 	sc.ctx, sc.cancel = context.WithCancel(ctx)
 	sc.retry.ctx = sc.ctx
 	sc.rows.keysOnly = s.KeysOnly
 	return sc, nil
 }
 
-// scanner is one scan over any number of regions. Its place is what makes it
-// exact: at is the first key not yet delivered in a whole row, and after any
-// fault a new server scanner is opened there. No request for further rows is
-// ever sent twice, and each carries its number (next_call_seq), so that a
-// server which has advanced past rows we never saw refuses instead of going on.
+// scanner is one scan over any number of regions. It opens one scanner after
+// another at the region servers, each a serverScanner.
+//
+// Two rules make it exact. After any failure a new server scanner is opened at
+// resumeKey, the first key that was not yet delivered in a whole row. And no
+// request for further rows is ever sent twice: each carries its number
+// (next_call_seq), so that a server which has advanced past rows that never
+// arrived refuses the next request instead of continuing.
 type scanner struct {
 	st      *Store
 	scan    store.Scan
 	filters *scanFilters
-	ctx     context.Context
+	ctx     context.Context // the caller's, ended by Close
 	cancel  context.CancelFunc
 
-	mu     sync.Mutex // Close may come from another goroutine
-	at     []byte     // where to open next
-	server serverScanner
-	rows   assembler
-	retry  *retrier
-	stats  store.ScanStats
-	told   bool  // the server tells how many rows it looks at
-	err    error // ends the scan; io.EOF at its end
+	mu           sync.Mutex // Close may come from another goroutine
+	resumeKey    []byte     // where to open the next server scanner
+	server       serverScanner
+	rows         assembler
+	retry        *retrier
+	stats        store.ScanStats
+	scannedKnown bool  // the servers report how many rows they look at
+	err          error // set once the scan has ended; io.EOF at its regular end
 }
 
-// serverScanner is an open scanner at a region server.
+// serverScanner is a scanner at a region server.
 type serverScanner struct {
-	loc    *location
-	conn   *conn
-	id     uint64
-	open   bool   // id is valid
-	seq    uint64 // number of the next call
-	flight *rpc   // a call made and not yet waited for
+	loc      *location
+	conn     *conn
+	id       uint64
+	open     bool   // the server keeps the scanner under id
+	seq      uint64 // number of the next request
+	inFlight *rpc   // the request whose reply was not yet waited for
 }
 
-// Next returns the rows of one reply, or of more while none is complete.
+// Next returns the rows of the next reply, or of several replies if the first
+// ones complete no row.
 func (s *scanner) Next() ([]store.Row, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.err != nil {
 		return nil, s.err
 	}
-	if err := s.st.enter(); err != nil {
+	if err := s.st.beginOperation(); err != nil {
 		return nil, err
 	}
 	defer s.st.wg.Done()
-	rows, err := s.next()
+
+	rows, err := s.nextBlock()
 	if err != nil {
 		s.err = err
-		s.release()
+		s.releaseServer()
 	}
 	return rows, err
 }
 
-// Stats tells the scan's cost so far.
+// Stats returns what the scan has cost so far.
 func (s *scanner) Stats() store.ScanStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	stats := s.stats
-	if !s.told {
+	if !s.scannedKnown {
 		stats.RowsScanned = stats.Rows
 	}
 	return stats
 }
 
-// Close ends the scan; a scanner that is still open at a server is closed
-// there in the background.
+// Close ends the scan. A scanner that is still open at a server is closed there in
+// the background.
 func (s *scanner) Close() error {
-	s.cancel()
+	s.cancel() // before the lock, which a waiting Next holds
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.err == nil {
 		s.err = store.ErrClosed
 	}
-	s.release()
+	s.releaseServer()
 	return nil
 }
 
-// next loops over replies until rows are complete. The scan's end may come
-// together with its last rows; it is then reported by the following call.
-func (s *scanner) next() ([]store.Row, error) {
-	s.rows.next()
+// nextBlock reads replies until rows are complete. If the scan's end comes
+// together with its last rows, the following call of Next reports it.
+func (s *scanner) nextBlock() ([]store.Row, error) {
+	s.rows.startBlock()
 	for {
+		// A reply may be there already, but a cancelled scan delivers no more.
 		if err := s.ctx.Err(); err != nil {
-			return nil, err // even if a reply is faster
+			return nil, err
 		}
-		rows, err := s.step()
+
+		rows, err := s.readReply()
 		switch {
 		case err == io.EOF:
 			return nil, io.EOF
 		case err != nil:
-			if err = s.recover(err); err != nil {
+			if err = s.resumeAfter(err); err != nil {
 				return nil, err
 			}
 		case len(rows) > 0:
@@ -127,54 +139,63 @@ func (s *scanner) next() ([]store.Row, error) {
 	}
 }
 
-// step waits for one reply and reads it.
-func (s *scanner) step() ([]store.Row, error) {
-	reply, err := s.reply()
+// readReply waits for one reply and returns the rows that it completes, perhaps
+// none.
+func (s *scanner) readReply() ([]store.Row, error) {
+	reply, err := s.awaitReply()
 	if err != nil {
 		return nil, err
 	}
-	return s.rowsOf(reply)
+	return s.decodeReply(reply)
 }
 
-// reply gives the next reply of the current region, or the first of the next.
-func (s *scanner) reply() (*rpc, error) {
-	if s.server.flight == nil {
-		var err error
+// awaitReply waits for the next reply of the current region, or for the first one
+// of the next region. It returns io.EOF if there is no next region.
+func (s *scanner) awaitReply() (*rpc, error) {
+	if s.server.inFlight == nil {
 		if s.server.open {
 			s.send(s.nextRequest(s.server.loc))
-		} else if err = s.open(); err != nil {
+		} else if err := s.openNextRegion(); err != nil {
 			return nil, err
 		}
 	}
-	call := s.server.flight
+
+	call := s.server.inFlight
 	err := s.st.servers.wait(s.ctx, s.server.conn, call)
 	if err != nil && s.ctx.Err() != nil {
-		return nil, err // the call stays in flight, for release
+		// The call stays in flight: releaseServer waits for it, to close the
+		// scanner that it may open.
+		return nil, err
 	}
-	s.server.flight = nil
-	s.st.learn(s.server.loc, s.server.conn, err)
+	s.server.inFlight = nil
+	s.st.invalidate(s.server.loc, s.server.conn, err)
+
 	if err != nil {
-		switch judge(err) {
-		case again, busy, unknown:
+		switch classify(err) {
+		case classRetry, classBusy, classUnknown:
+			// The server may still keep the scanner.
 		default:
-			s.server.open = false // there is nothing to close
+			s.server.open = false
 		}
 	}
 	return call, err
 }
 
-// open sends the first call to the region that holds s.at, or to the region of
-// the first wanted range behind it.
-func (s *scanner) open() error {
+// openNextRegion sends the first request to the region that holds resumeKey. If
+// the filter admits no row there, resumeKey first moves on to the next range that
+// the filter wants. It returns io.EOF if no more rows are wanted.
+func (s *scanner) openNextRegion() error {
 	s.server = serverScanner{}
-	at, ok := s.filters.skipTo(s.at)
-	if !ok || s.exhausted(at) {
+
+	key, ok := s.filters.firstWanted(s.resumeKey)
+	if !ok || s.exhausted(key) {
 		return io.EOF
 	}
-	if !bytes.Equal(at, s.at) {
-		s.at = bytes.Clone(at)
+	if !bytes.Equal(key, s.resumeKey) {
+		s.resumeKey = bytes.Clone(key)
 	}
-	loc, err := s.st.locate(s.ctx, s.scan.Table, s.at)
+
+	loc, err := s.st.locate(s.ctx, s.scan.Table, s.resumeKey)
 	if err != nil {
 		return err
 	}
@@ -184,71 +205,80 @@ func (s *scanner) open() error {
 	}
 	c, err := s.st.servers.get(s.ctx, loc.addr)
 	if err != nil {
-		s.st.learn(loc, c, err)
+		s.st.invalidate(loc, c, err)
 		return err
 	}
+
 	s.server = serverScanner{loc: loc, conn: c}
 	s.send(request)
 	return nil
 }
 
-// exhausted tells whether no row at or behind key can be wanted any more.
+// exhausted reports whether no row from key on is wanted any more.
 func (s *scanner) exhausted(key []byte) bool {
 	if s.scan.MaxRows > 0 && s.stats.Rows >= int64(s.scan.MaxRows) {
 		return true
 	}
+	// The rows of hbase:meta are ordered by table, then start key, not bytewise.
 	if s.scan.Table == metaTable {
-		return false // its rows have an order of their own, by table, then start key
+		return false
 	}
 	return len(s.scan.Stop) != 0 && bytes.Compare(key, s.scan.Stop) >= 0
 }
 
-// send puts a call into flight. It lives as long as the store, not the scan:
-// a server scanner can be closed only after its last call has ended.
+// send sends a request on the server scanner's connection. The call lives as long
+// as the store, not the scan: a server scanner can be closed only after its last
+// call has ended.
 func (s *scanner) send(request *pb.ScanRequest) {
-	call := newRPC(s.st.life, "Scan", request, &pb.ScanResponse{})
+	call := newRPC(s.st.lifetime, "Scan", request, &pb.ScanResponse{})
 	call.table, call.loc = s.scan.Table, s.server.loc
-	s.server.flight = call
+	s.server.inFlight = call
 	s.server.seq++
 	s.stats.RPCs++
-	s.st.servers.start(s.server.conn, call)
+	s.st.servers.send(s.server.conn, call)
 }
 
-// rowsOf reads a reply's rows and asks for the next reply before the caller
-// begins to work on them.
-func (s *scanner) rowsOf(call *rpc) ([]store.Row, error) {
+// decodeReply returns the rows that a reply completes. It requests the next reply
+// before the caller begins to work on these rows.
+func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 	response := call.response.(*pb.ScanResponse)
 	if response.ScannerId != nil {
 		s.server.id, s.server.open = response.GetScannerId(), true
 	}
-	s.retry.alive()
-	s.count(response, len(call.cells))
-	ended, regionEnds := ends(response)
-	if ended || regionEnds {
-		s.server.open = false // the server has closed it
+	s.retry.extendDeadline()
+	s.countReply(response, len(call.cells))
+
+	// At its end the server closes the scanner by itself.
+	scanEnds, regionEnds := replyEnds(response)
+	if scanEnds || regionEnds {
+		s.server.open = false
 	}
+
+	// Nothing is delivered, and resumeKey stays, until the reply has been checked.
 	if len(response.Results) > 0 {
-		return nil, fmt.Errorf("%w: the server sent %d results without one", errCellBlock, len(response.Results))
+		return nil, fmt.Errorf("%w: the server sent %d results outside of the cell block", errCellBlock, len(response.Results))
 	}
-	if err := s.rows.add(call.cells, response.GetCellsPerResult()); err != nil {
+	if err := s.rows.addReply(call.cells, response.GetCellsPerResult()); err != nil {
 		return nil, err
 	}
-	rows := s.limit(s.rows.whole(ended || regionEnds))
-	if err := s.checkPlace(rows); err != nil {
+	rows := s.limitRows(s.rows.completeRows(scanEnds || regionEnds))
+	if err := s.checkKeys(rows); err != nil {
 		return nil, err
 	}
-	if !s.server.open && !ended && !regionEnds {
-		return nil, fmt.Errorf("%w from %s: more rows are promised, by a scanner without a number", errReply, s.server.loc.addr)
+	if !s.server.open && !scanEnds && !regionEnds {
+		return nil, fmt.Errorf("%w from %s: it promises more rows but names no scanner", errReply, s.server.loc.addr)
 	}
-	s.deliver(rows)
+
+	s.advance(rows)
 	if regionEnds {
-		s.at = s.server.loc.stop
-		s.retry.progress()
+		s.resumeKey = s.server.loc.stop
+		s.retry.madeProgress()
 	}
+
 	switch {
-	case ended, regionEnds && len(s.at) == 0, s.exhausted(s.at):
-		s.err = io.EOF // for the call after this one
-		s.release()
+	case scanEnds, regionEnds && len(s.resumeKey) == 0, s.exhausted(s.resumeKey):
+		s.err = io.EOF // for the following Next
+		s.releaseServer()
 		if len(rows) == 0 {
 			return nil, io.EOF
 		}
@@ -258,84 +288,93 @@ func (s *scanner) rowsOf(call *rpc) ([]store.Row, error) {
 	return rows, nil
 }
 
-// checkPlace demands that a reply's rows are of the part of the region that has
-// not been delivered yet: neither those again nor another region's. The rows of
-// hbase:meta have an order of their own.
-func (s *scanner) checkPlace(rows []store.Row) error {
+// checkKeys returns an error if a reply's rows are not of the part of the region
+// that is still to be delivered: rows that came before, or rows of another region.
+// It does not check hbase:meta, whose rows are not ordered bytewise.
+func (s *scanner) checkKeys(rows []store.Row) error {
 	if len(rows) == 0 || s.scan.Table == metaTable {
 		return nil
 	}
+
 	loc, last := s.server.loc, rows[len(rows)-1].Key
-	if bytes.Compare(rows[0].Key, s.at) < 0 || len(loc.stop) != 0 && bytes.Compare(last, loc.stop) >= 0 {
+	if bytes.Compare(rows[0].Key, s.resumeKey) < 0 || len(loc.stop) != 0 && bytes.Compare(last, loc.stop) >= 0 {
 		return fmt.Errorf("%w from %s: got rows %x to %x, want them from %x on and below %x",
-			errReply, loc.addr, rows[0].Key, last, s.at, loc.stop)
+			errReply, loc.addr, rows[0].Key, last, s.resumeKey, loc.stop)
 	}
 	return nil
 }
 
-// ends tells whether a reply ends the scan, or its region only. An empty reply
-// ends neither: it may be a heartbeat. At a region's end the flag of the scan
-// says nothing: it also falls when the filter admits no more rows, and the
-// filter holds only what concerns this region.
-func ends(response *pb.ScanResponse) (scan, region bool) {
+// replyEnds reports whether a reply ends the scan, or only its region. An empty
+// reply ends neither: it may be a heartbeat.
+//
+// At a region's end more_results says nothing about the scan: it is also false
+// when the filter admits no more rows, and the filter holds only the ranges of
+// this region.
+func replyEnds(response *pb.ScanResponse) (scan, region bool) {
 	region = response.MoreResultsInRegion != nil && !response.GetMoreResultsInRegion()
 	scan = response.MoreResults != nil && !response.GetMoreResults() && !region
 	return scan, region
 }
 
-// limit cuts rows at MaxRows.
-func (s *scanner) limit(rows []store.Row) []store.Row {
+// limitRows cuts rows at Scan.MaxRows.
+func (s *scanner) limitRows(rows []store.Row) []store.Row {
 	if left := int64(s.scan.MaxRows) - s.stats.Rows; s.scan.MaxRows > 0 && int64(len(rows)) > left {
 		return rows[:left]
 	}
 	return rows
 }
 
-// deliver counts rows that go to the caller and moves the place behind them.
-func (s *scanner) deliver(rows []store.Row) {
+// advance counts rows that go to the caller and moves resumeKey after them.
+func (s *scanner) advance(rows []store.Row) {
 	if len(rows) == 0 {
 		return
 	}
+
 	for i := range rows {
 		s.stats.Cells += int64(len(rows[i].Cells))
 	}
 	s.stats.Rows += int64(len(rows))
-	s.at = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0)
-	s.retry.progress()
+
+	// The key with a zero byte after it is the next one in byte order. It is a
+	// copy, as the caller's rows are overwritten by later replies.
+	s.resumeKey = append(append(make([]byte, 0, 64), rows[len(rows)-1].Key...), 0)
+	s.retry.madeProgress()
 }
 
-// count adds a reply's bytes and the server's own counters, which are those
-// of one call.
-func (s *scanner) count(response *pb.ScanResponse, bytes int) {
+// countReply adds the bytes of a reply's cells and the server's own counters,
+// which count one call each.
+func (s *scanner) countReply(response *pb.ScanResponse, bytes int) {
 	s.stats.Bytes += int64(bytes)
 	for _, m := range response.GetScanMetrics().GetMetrics() {
 		if m.GetName() == "ROWS_SCANNED" {
 			s.stats.RowsScanned += m.GetValue()
-			s.told = true
+			s.scannedKnown = true
 		}
 	}
 }
 
-// recover prepares for opening again at s.at, unless the fault is final. The
-// row held back is dropped: it is read again, whole.
-func (s *scanner) recover(err error) error {
+// resumeAfter prepares to open another server scanner at resumeKey after a
+// failure. It returns an error if the failure is final. A row of which only a part
+// has come is dropped: it is read again as a whole.
+func (s *scanner) resumeAfter(err error) error {
 	if s.server.conn != nil {
 		s.stats.Resumes++
 	}
-	s.release()
+	s.releaseServer()
 	s.rows.reset()
-	return s.retry.after(err)
+	return s.retry.afterFailure(err)
 }
 
-// release gives up the server's scanner. If it is open, or may be because a
-// call is in flight, it is closed in the background, or its lease would keep
-// it for a minute.
-func (s *scanner) release() {
+// releaseServer gives up the server scanner. If it is open, or may be because a
+// call is in flight, it is closed in the background; otherwise the server would
+// keep it for a minute, until its lease expires.
+func (s *scanner) releaseServer() {
 	server := s.server
 	s.server = serverScanner{}
-	if server.flight == nil && !server.open || s.st.enter() != nil {
+	if server.inFlight == nil && !server.open || s.st.beginOperation() != nil {
 		return
 	}
+
 	go func() {
 		defer s.st.wg.Done()
 		s.st.closeScanner(server)

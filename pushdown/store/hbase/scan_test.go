@@ -14,9 +14,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// faults that may befall any reply of a scan; each must leave the rows as they
-// are. DropAfter is the one by which rows are lost silently when the client
-// asks again without a sequence number.
+// scanFaults are faults that may happen to any reply of a scan; with each the scan
+// must return the same rows. DropAfter is the one by which rows are lost silently if
+// the client asks again without a sequence number.
 var scanFaults = map[string]func(c *cluster) hbasefake.Fault{
 	"reply lost with the connection": func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.DropAfter} },
 	"connection broken before":       func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.DropBefore} },
@@ -35,16 +35,16 @@ func refuse(class string) func(*cluster) hbasefake.Fault {
 	return func(*cluster) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: class} }
 }
 
-// odd are the shapes of replies under which every fault is tried.
-var odd = map[string]hbasefake.Options{
-	"pieces of 7 cells":      {MaxReplyCells: 7},
-	"pieces, heartbeats":     {MaxReplyCells: 2, HeartbeatEvery: 3},
-	"partial flag on all":    {MaxReplyCells: 6, MarkWhole: true},
+// replyShapes are the shapes of replies with which every fault is combined.
+var replyShapes = map[string]hbasefake.Options{
+	"parts of 7 cells":       {MaxReplyCells: 7},
+	"parts, heartbeats":      {MaxReplyCells: 2, HeartbeatEvery: 3},
+	"partial flag on all":    {MaxReplyCells: 6, FlagCompleteRows: true},
 	"without sequence check": {MaxReplyCells: 7, NoSequence: true},
 }
 
 func TestScan_cutEveryReply(t *testing.T) {
-	for shape, opts := range odd {
+	for shape, opts := range replyShapes {
 		for name, fault := range scanFaults {
 			t.Run(shape+"/"+name, func(t *testing.T) {
 				t.Parallel() // most of the time is spent waiting
@@ -71,7 +71,7 @@ func TestScan_cutEveryReply(t *testing.T) {
 	}
 }
 
-// A server that advances and loses the reply, once in every three calls.
+// Of every third call the server advances and loses the reply.
 func TestScan_manyLostReplies(t *testing.T) {
 	c := start(t, hbasefake.Options{MaxReplyCells: 10})
 	want := c.fill(60)
@@ -86,12 +86,12 @@ func TestScan_manyLostReplies(t *testing.T) {
 	}
 }
 
-// Between any two blocks the world may change.
+// Regions and servers may change between any two blocks.
 func TestScan_changesBetweenBlocks(t *testing.T) {
 	for name, change := range map[string]func(c *cluster, key []byte){
 		"leases expire": func(c *cluster, _ []byte) { c.ExpireScanners() },
 		"region moves":  func(c *cluster, key []byte) { c.MoveRegion("t", key) },
-		"region splits behind": func(c *cluster, key []byte) {
+		"region splits after": func(c *cluster, key []byte) {
 			c.SplitRegion("t", append([]byte("r"), fmt.Sprintf("%04d", 40+len(key)%10)...))
 		},
 		"region splits here": func(c *cluster, key []byte) { c.SplitRegion("t", key) },
@@ -105,7 +105,7 @@ func TestScan_changesBetweenBlocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for at := range 12 {
-				c := start(t, hbasefake.Options{MaxReplyCells: 11, MarkWhole: at%2 == 1})
+				c := start(t, hbasefake.Options{MaxReplyCells: 11, FlagCompleteRows: at%2 == 1})
 				want := c.fill(60, "r0020")
 				c.readAndDisturb(want, at, change)
 			}
@@ -121,6 +121,7 @@ func (c *cluster) readAndDisturb(want []string, at int, change func(*cluster, []
 		c.Fatal(err)
 	}
 	defer sc.Close()
+
 	var got []string
 	for block := 0; ; block++ {
 		rows, err := sc.Next()
@@ -139,9 +140,11 @@ func (c *cluster) readAndDisturb(want []string, at int, change func(*cluster, []
 			change(c, append([]byte(nil), rows[len(rows)-1].Key...))
 		}
 	}
+
 	if len(got) != len(want) {
 		c.Fatalf("changed after block %d: %d cells, want %d", at, len(got), len(want))
 	}
+
 	for i := range got {
 		if got[i] != want[i] {
 			c.Fatalf("changed after block %d: cell %d is %q, want %q", at, i, got[i], want[i])
@@ -167,10 +170,11 @@ func TestScan_closesScanners(t *testing.T) {
 		}
 		sc.Close()
 	}
+
 	c.await("open scanners", func() bool { return c.OpenScanners() == 0 })
 }
 
-// await polls until done.
+// await polls until done returns true.
 func (c *cluster) await(what string, done func() bool) {
 	c.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -184,11 +188,13 @@ func (c *cluster) await(what string, done func() bool) {
 	}
 }
 
-// A silent server is found out by a probe on the same connection.
+// A call without a reply is given up after its timeout. Its connection stays if the
+// server answers a probe on it.
 func TestScan_silentCall(t *testing.T) {
 	c := start(t, hbasefake.Options{MaxReplyCells: 10}, func(cfg *Config) {
 		cfg.ProbeAfter, cfg.RPCTimeout = 20*time.Millisecond, 200*time.Millisecond
 	})
+
 	want := c.fill(30)
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 		if call.Method == "Scan" && call.N == 2 {
@@ -196,6 +202,7 @@ func TestScan_silentCall(t *testing.T) {
 		}
 		return hbasefake.Fault{}
 	})
+
 	c.mustRead(store.Scan{}, want) // the probe is answered: the call alone is given up
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 		if call.N == 1 || call.N == 2 {
@@ -203,6 +210,7 @@ func TestScan_silentCall(t *testing.T) {
 		}
 		return hbasefake.Fault{}
 	})
+
 	c.mustRead(store.Scan{}, want)
 }
 
@@ -216,6 +224,7 @@ func TestScan_stats(t *testing.T) {
 			some = append(some, w)
 		}
 	}
+
 	stats := c.mustRead(store.Scan{Filter: store.RowFilter{Pattern: p}}, some)
 	if stats.Rows != 6 || stats.RowsScanned != 60 || stats.RPCs != 2 || stats.Bytes == 0 {
 		t.Fatalf("%+v, want 6 rows of 60 in 2 calls", stats)
@@ -234,15 +243,18 @@ func TestScan_errors(t *testing.T) {
 		t.Error("a range that ends before it begins: no error")
 	}
 	_, _, err = c.read(store.Scan{Family: "other"})
-	if err == nil || judge(err) != fatal {
+	if err == nil || classify(err) != classFatal {
 		t.Errorf("unknown family: %v, want a final error", err)
 	}
+
 	c.SetHook(func(hbasefake.Call) hbasefake.Fault {
 		return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "java.io.IOException"}
 	})
+
 	if _, _, err = c.read(store.Scan{}); err == nil {
 		t.Error("an exception every time: no error")
 	}
+
 	c.SetHook(nil)
 	c.Disable("t")
 	_, _, err = c.read(store.Scan{})
@@ -253,11 +265,12 @@ func TestScan_errors(t *testing.T) {
 	if err == nil {
 		_, err = sc.Next()
 	}
+
 	wantError(t, err, context.Canceled)
 }
 
-// Replies to a scan that cannot be: one is healed by opening again, and where
-// all are so the scan ends after some attempts.
+// Replies that contradict their request: after a single one the scanner is opened
+// again, and if all are like that the scan fails after some attempts.
 func TestScan_lies(t *testing.T) {
 	for name, lie := range map[string]func(m *pb.ScanResponse){
 		"no scanner, but more rows": func(m *pb.ScanResponse) { m.ScannerId = nil },
@@ -292,10 +305,9 @@ func TestScan_lies(t *testing.T) {
 	}
 }
 
-// A server that goes back to rows that it has sent, or into those of another
-// region, is not believed.
+// Rows that the server has sent already, or rows of another region, are refused.
 func TestScan_otherRows(t *testing.T) {
-	s := &scanner{at: []byte("r0005"), server: serverScanner{loc: &location{addr: "s:1", stop: []byte("r0009")}}}
+	s := &scanner{resumeKey: []byte("r0005"), server: serverScanner{loc: &location{addr: "s:1", stop: []byte("r0009")}}}
 	for _, x := range []struct {
 		keys []string
 		ok   bool
@@ -307,7 +319,7 @@ func TestScan_otherRows(t *testing.T) {
 		for _, k := range x.keys {
 			rows = append(rows, store.Row{Key: []byte(k)})
 		}
-		if err := s.checkPlace(rows); (err == nil) != x.ok {
+		if err := s.checkKeys(rows); (err == nil) != x.ok {
 			t.Errorf("%q: %v, want fine: %t", x.keys, err, x.ok)
 		}
 	}

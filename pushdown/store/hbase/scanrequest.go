@@ -10,24 +10,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// defaultBlockBytes is the size of a reply at which HBase scans best; more
-// wins nothing, below a quarter of it hurts.
+// defaultBlockBytes is the size of a reply at which HBase scans best: larger
+// replies are no faster, and those below a quarter of it are slower.
 const defaultBlockBytes = 2 << 20
 
-// Fields that gohbase's schema does not know; they travel as unknown fields.
+// Fields that gohbase's schema lacks; they travel as unknown fields.
 const (
 	fieldReadType    = 23 // of Scan: enum
 	fieldLimitOfRows = 11 // of ScanRequest: uint32
 	readTypePread    = 2
 )
 
-// readType is B8 01 02. With the default a server breaks its first reply off
-// at 256 KiB to change from pread to stream.
+// readType is the field Scan.readType = PREAD, the bytes b8 01 02. With the default
+// a server ends its first reply at 256 KiB, to change from positional to streaming
+// reads.
 var readType = protowire.AppendVarint(protowire.AppendTag(nil, fieldReadType, protowire.VarintType), readTypePread)
 
-// openRequest opens a scanner in loc at s.at.
+// openRequest returns the request that opens a scanner in loc at resumeKey.
 func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
-	filter, err := s.filters.build(s.at, loc.stop)
+	filter, err := s.filters.forRegion(s.resumeKey, loc.stop)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +36,9 @@ func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
 	if s.scan.BlockBytes > 0 {
 		size = uint64(s.scan.BlockBytes)
 	}
+
 	scan := &pb.Scan{
-		StartRow:      s.at,
+		StartRow:      s.resumeKey,
 		StopRow:       s.scan.Stop,
 		Filter:        filter,
 		MaxResultSize: &size,
@@ -48,33 +50,38 @@ func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
 		scan.TimeRange = &pb.TimeRange{From: proto.Uint64(uint64(s.scan.Since)), To: proto.Uint64(math.MaxInt64)}
 	}
 	scan.ProtoReflect().SetUnknown(readType)
-	request := s.request()
+
+	request := s.newRequest()
 	request.Region = regionSpecifier(loc.name)
 	request.Scan = scan
 	return request, nil
 }
 
-// nextRequest asks the open scanner for more.
+// nextRequest returns the request for more rows of the open scanner.
 func (s *scanner) nextRequest(loc *location) *pb.ScanRequest {
-	request := s.request()
+	request := s.newRequest()
 	request.Region = regionSpecifier(loc.name)
 	request.ScannerId = proto.Uint64(s.server.id)
 	return request
 }
 
-// request is what every call of a scan carries. next_call_seq is the guard
-// against lost replies: 0 in the opening call, then one more in each.
-func (s *scanner) request() *pb.ScanRequest {
+// newRequest returns what every request of a scan carries. next_call_seq is the
+// guard against lost replies: it is 0 in the opening request and one more in each
+// following one.
+func (s *scanner) newRequest() *pb.ScanRequest {
 	request := &pb.ScanRequest{
-		NumberOfRows:            proto.Uint32(math.MaxInt32), // the size limits a reply
+		NumberOfRows:            proto.Uint32(math.MaxInt32), // MaxResultSize limits a reply
 		NextCallSeq:             proto.Uint64(s.server.seq),
 		ClientHandlesPartials:   proto.Bool(true),
 		ClientHandlesHeartbeats: proto.Bool(true),
 		TrackScanMetrics:        proto.Bool(true),
 	}
+
 	if left := int64(s.scan.MaxRows) - s.stats.Rows; s.scan.MaxRows > 0 && left < math.MaxInt32 {
-		if s.rows.held {
-			left++ // the server may have counted the held row already, or not
+		// Nobody knows whether the server has counted the row of which a part has
+		// come. One row too many does no harm: limitRows cuts it off.
+		if s.rows.lastHeld {
+			left++
 		}
 		unknown := protowire.AppendTag(nil, fieldLimitOfRows, protowire.VarintType)
 		request.ProtoReflect().SetUnknown(protowire.AppendVarint(unknown, uint64(left)))
@@ -82,37 +89,40 @@ func (s *scanner) request() *pb.ScanRequest {
 	return request
 }
 
-// closeTimeout bounds what is spent on a scanner that nobody reads any more;
-// its lease ends it anyway.
+// closeTimeout bounds what is spent on closing a scanner that nobody reads any
+// more; its lease ends it anyway.
 const closeTimeout = 10 * time.Second
 
-// closeScanner closes a server's scanner after its last call.
+// closeScanner closes a server scanner, once its call in flight has ended.
 func (st *Store) closeScanner(server serverScanner) {
-	ctx, cancel := context.WithTimeout(st.life, closeTimeout)
+	ctx, cancel := context.WithTimeout(st.lifetime, closeTimeout)
 	defer cancel()
-	if server.flight != nil {
-		if st.servers.wait(ctx, server.conn, server.flight) != nil {
+
+	// The call may open the scanner, or end it.
+	if server.inFlight != nil {
+		if st.servers.wait(ctx, server.conn, server.inFlight) != nil {
 			return
 		}
-		response := server.flight.response.(*pb.ScanResponse)
+		response := server.inFlight.response.(*pb.ScanResponse)
 		if response.ScannerId != nil {
 			server.id, server.open = response.GetScannerId(), true
 		}
-		if scan, region := ends(response); scan || region {
+		if scan, region := replyEnds(response); scan || region {
 			return
 		}
 	}
 	if !server.open {
 		return
 	}
+
 	call := newRPC(ctx, "Scan", &pb.ScanRequest{
 		Region:       regionSpecifier(server.loc.name),
 		ScannerId:    proto.Uint64(server.id),
 		CloseScanner: proto.Bool(true),
 	}, &pb.ScanResponse{})
 	call.loc = server.loc
-	st.servers.start(server.conn, call)
+	st.servers.send(server.conn, call)
 	if err := st.servers.wait(ctx, server.conn, call); err != nil {
-		st.cfg.Logger.Debug("scanner not closed", "table", server.loc.table, "error", readable(err))
+		st.cfg.Logger.Debug("scanner not closed", "table", server.loc.table, "error", withoutStack(err))
 	}
 }

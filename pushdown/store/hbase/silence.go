@@ -18,110 +18,119 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A server that does not answer may be dead, or stopped, or have too much to do.
-// Whoever asks a slow one again makes it slower, and a write that it still has
-// may be done later than what was written after it. So a call is given up for
-// silence only when its answer cannot come or is of no use any more:
+// A server that does not answer may be dead, paused or overloaded. Asking an
+// overloaded one again makes it slower, and a write that it still has may be
+// executed after a later one. So a call is given up only when its reply cannot
+// come or is of no use any more:
 //
 //   - the connection has ended, or is dead while the server answers on another;
 //   - nobody listens at the server's address;
 //   - the region is elsewhere by now, as hbase:meta says;
-//   - its time is over: Config.RPCTimeout, or WriteTimeout of writes, or that of
-//     whoever waits.
+//   - its time is over: Config.RPCTimeout, Config.WriteTimeout of writes, or the
+//     caller's context.
 //
-// Until then it waits, however silent the server is.
+// Until then the call waits, however long the server is silent.
 
-// lostError is a call that was sent, or may have been, and got no reply.
+// lostError is the error of a call that was sent, or may have been, and got no
+// reply.
 type lostError struct {
-	addr  string
-	alone bool // its connection goes on: other calls on it may still be answered
-	err   error
+	addr     string
+	callOnly bool // the connection stays: other calls on it may still be answered
+	err      error
 }
 
 func (e *lostError) Error() string { return fmt.Sprintf("no reply from %s: %v", e.addr, e.err) }
 func (e *lostError) Unwrap() error { return e.err }
 
-// errElsewhere is a region that another server has by now.
-var errElsewhere = errors.New("the region has left the server, which is silent")
+// liveness is what is known of the server at the other end of a connection. Its
+// times are durations since start, in ns.
+type liveness struct {
+	start        time.Time
+	lastReceived atomic.Int64 // when bytes last came
 
-// pulse is what is known of the life at the other end of a connection. Its times
-// count from its birth.
-type pulse struct {
-	born  time.Time
-	heard atomic.Int64 // when bytes came last, ns
-
-	mu       sync.Mutex
-	probed   bool  // a probe has been sent
-	asked    int64 // when the last one was, ns
-	told     int64 // that one whose silence has been logged
-	doubting bool  // another connection is being tried
+	mu          sync.Mutex
+	probed      bool  // a probe has been sent
+	lastProbe   int64 // when the last probe was sent
+	loggedProbe int64 // the probe whose silence was logged last
+	checking    bool  // checkConnection is running
 }
 
-func (p *pulse) now() int64 { return int64(time.Since(p.born)) }
+func (l *liveness) now() int64 { return int64(time.Since(l.start)) }
 
-// beat notes that bytes have come.
-func (p *pulse) beat() { p.heard.Store(p.now()) }
+// received notes that bytes have come.
+func (l *liveness) received() { l.lastReceived.Store(l.now()) }
 
-// unanswered tells whether nothing has come since the last probe; the lock is
-// held.
-func (p *pulse) unanswered() bool { return p.probed && p.heard.Load() < p.asked }
+// probeUnansweredLocked reports whether no byte has come since the last probe. l.mu
+// is held.
+func (l *liveness) probeUnansweredLocked() bool {
+	return l.probed && l.lastReceived.Load() < l.lastProbe
+}
 
-// silent tells for how long a probe has been waiting for any sign of life, 0 if
-// none does.
-func (p *pulse) silent() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.unanswered() {
+// silentFor returns how long ago the last probe was sent if nothing has come since,
+// else 0.
+func (l *liveness) silentFor() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if !l.probeUnansweredLocked() {
 		return 0
 	}
-	return time.Duration(p.now() - p.asked)
+	return time.Duration(l.now() - l.lastProbe)
 }
 
-// ask tells whether a probe is to be sent now: nothing was heard for a while,
-// and none is on its way.
-func (p *pulse) ask(after time.Duration) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.now()
-	if p.unanswered() || time.Duration(now-p.heard.Load()) < after/2 {
+// claimProbe tells the caller to send a probe: nothing has come for half of
+// interval, and no other probe is unanswered.
+func (l *liveness) claimProbe(interval time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	now := l.now()
+	if l.probeUnansweredLocked() || time.Duration(now-l.lastReceived.Load()) < interval/2 {
 		return false
 	}
-	p.probed, p.asked = true, now
+	l.probed, l.lastProbe = true, now
 	return true
 }
 
-// wait waits for the reply to a started call.
+// wait waits for the reply to a call that was sent on c.
 func (p *pool) wait(ctx context.Context, c *conn, call *rpc) error {
+	// The reply is often there already; then no timers are needed.
 	select {
-	case res := <-call.result: // it often is there already
-		return c.outcome(res)
+	case res := <-call.result:
+		return c.resultError(res)
 	default:
 	}
+
 	bound := p.cfg.RPCTimeout
 	if call.write {
 		bound = p.cfg.WriteTimeout
 	}
 	limit := time.NewTimer(time.Until(call.began.Add(bound)))
 	defer limit.Stop()
+
 	quiet := time.NewTimer(p.cfg.ProbeAfter)
 	defer quiet.Stop()
-	if c.pulse.silent() >= p.cfg.ProbeAfter {
-		quiet.Reset(p.cfg.ProbeAfter / 8) // others wait for it already
+	// Other calls already wait for a silent server, so this one looks sooner
+	// whether its region has moved.
+	if c.liveness.silentFor() >= p.cfg.ProbeAfter {
+		quiet.Reset(p.cfg.ProbeAfter / 8)
 	}
-	var moved chan bool
+
+	var moved chan bool // answer of p.moved while it runs, else nil
 	for {
 		select {
 		case res := <-call.result:
-			return c.outcome(res)
+			return c.resultError(res)
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-p.life.Done():
+		case <-p.lifetime.Done():
 			return store.ErrClosed
 		case <-limit.C:
-			// A write that is left with the server may overwrite later ones; if its
-			// connection ends, the server forgets it as long as it waits there.
-			alone := !call.write && c.pulse.silent() == 0
-			return &lostError{c.addr, alone, fmt.Errorf("none within %v", bound)}
+			// A write that stays with the server may overwrite later ones. If its
+			// connection ends, the server drops the write as long as that is still
+			// queued. So the connection is given up with a write.
+			callOnly := !call.write && c.liveness.silentFor() == 0
+			return &lostError{c.addr, callOnly, fmt.Errorf("none within %v", bound)}
 		case yes := <-moved:
 			if yes {
 				return &lostError{c.addr, true, errElsewhere}
@@ -129,7 +138,7 @@ func (p *pool) wait(ctx context.Context, c *conn, call *rpc) error {
 			moved = nil
 		case <-quiet.C:
 			quiet.Reset(p.cfg.ProbeAfter)
-			if !p.suspect(c) || moved != nil {
+			if !p.probeSilent(c) || moved != nil {
 				continue
 			}
 			answer := make(chan bool, 1)
@@ -139,93 +148,102 @@ func (p *pool) wait(ctx context.Context, c *conn, call *rpc) error {
 	}
 }
 
-// suspect asks a quiet server for a sign of life. It tells whether one has been
-// asked in vain, which is found out about then.
-func (p *pool) suspect(c *conn) bool {
-	if c.pulse.ask(p.cfg.ProbeAfter) {
-		p.start(c, p.newProbe())
+// probeSilent probes a server from which nothing has come for a while. It returns
+// true once a probe has been unanswered for Config.ProbeAfter, and then starts to
+// check the connection.
+func (p *pool) probeSilent(c *conn) bool {
+	if c.liveness.claimProbe(p.cfg.ProbeAfter) {
+		p.send(c, p.newProbe())
 		return false
 	}
-	if c.pulse.silent() < p.cfg.ProbeAfter {
+	if c.liveness.silentFor() < p.cfg.ProbeAfter {
 		return false
 	}
-	c.pulse.mu.Lock()
-	defer c.pulse.mu.Unlock()
-	if c.pulse.told != c.pulse.asked {
-		c.pulse.told = c.pulse.asked
+
+	c.liveness.mu.Lock()
+	defer c.liveness.mu.Unlock()
+
+	if c.liveness.loggedProbe != c.liveness.lastProbe {
+		c.liveness.loggedProbe = c.liveness.lastProbe
 		p.cfg.Logger.Warn("server does not answer, its calls wait", "server", c.addr)
 	}
-	if !c.pulse.doubting {
-		c.pulse.doubting = true
-		p.wg.Go(func() { p.doubt(c) })
+	if !c.liveness.checking {
+		c.liveness.checking = true
+		p.wg.Go(func() { p.checkConnection(c) })
 	}
 	return true
 }
 
-// doubt tries a silent server on another connection. Where that is refused, or
-// answered while the first one stays silent, the first one is dead; its calls'
-// outcomes come through their channels.
-func (p *pool) doubt(c *conn) {
-	dead := p.answersElsewhere(c.addr) && p.pause(p.cfg.ProbeAfter) && c.pulse.silent() > 0
-	c.pulse.mu.Lock()
-	c.pulse.doubting = false
-	c.pulse.mu.Unlock()
+// checkConnection tries a silent server on another connection. If that is refused,
+// or is answered while the first one stays silent, the first one is dead and is
+// dropped; its calls then fail.
+func (p *pool) checkConnection(c *conn) {
+	// The pause gives the first connection time: the server may have been silent on
+	// both until now.
+	dead := p.answersNewConnection(c.addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.silentFor() > 0
+
+	c.liveness.mu.Lock()
+	c.liveness.checking = false
+	c.liveness.mu.Unlock()
+
 	if dead {
 		p.cfg.Logger.Warn("connection is dead while its server lives, given up", "server", c.addr)
 		p.drop(c)
 	}
 }
 
-// answersElsewhere tells whether a server answers on a new connection, be it by
-// refusing it.
-func (p *pool) answersElsewhere(addr string) bool {
+// answersNewConnection reports whether a server answers on a new connection. To
+// refuse the connection is an answer too: nobody listens there any more.
+func (p *pool) answersNewConnection(addr string) bool {
 	fresh := p.newConn(addr)
 	p.dial(fresh)
 	defer fresh.close()
 	if fresh.err != nil {
 		return errors.Is(fresh.err, syscall.ECONNREFUSED)
 	}
+
 	probe := p.newProbe()
-	p.start(fresh, probe)
+	p.send(fresh, probe)
 	timer := time.NewTimer(p.cfg.ProbeAfter)
 	defer timer.Stop()
 	select {
 	case res := <-probe.result:
-		_, lost := fresh.outcome(res).(*lostError)
+		_, lost := fresh.resultError(res).(*lostError)
 		return !lost
 	case <-timer.C:
-	case <-p.life.Done():
+	case <-p.lifetime.Done():
 	}
 	return false
 }
 
-// pause waits; false at the end of the store.
+// pause waits for d. It returns false if the store is closed before.
 func (p *pool) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-p.life.Done():
+	case <-p.lifetime.Done():
 		return false
 	}
 }
 
-// newProbe is a look-up in a region that does not exist: every live server
-// answers it, with an exception. Its priority takes it past the calls that wait,
-// also where all their handlers are stuck.
+// newProbe returns a get from a region that does not exist: every live server
+// answers it with an exception. Its high priority takes it past the calls that
+// wait, even if all their handlers are stuck.
 func (p *pool) newProbe() *rpc {
 	request := &pb.GetRequest{
 		Region: regionSpecifier([]byte("downpour,probe,1")),
 		Get:    &pb.Get{Row: []byte{0}, ExistenceOnly: proto.Bool(true)},
 	}
-	probe := newRPC(p.life, "Get", request, &pb.GetResponse{})
-	probe.high = true
+	probe := newRPC(p.lifetime, "Get", request, &pb.GetResponse{})
+	probe.highPriority = true
 	return probe
 }
 
-// outcome turns gohbase's result into ours.
-func (c *conn) outcome(res hrpc.RPCResult) error {
+// resultError returns the error of a call's result: a lostError unless the server
+// has answered with an exception.
+func (c *conn) resultError(res hrpc.RPCResult) error {
 	if res.Error == nil {
 		return nil
 	}
@@ -235,23 +253,27 @@ func (c *conn) outcome(res hrpc.RPCResult) error {
 	return res.Error
 }
 
-// movedFrom asks hbase:meta, or ZooKeeper for hbase:meta itself, whether a call's
-// region is at another server by now, or is no more. What it learns serves the
-// next attempt.
-func (st *Store) movedFrom(ctx context.Context, _ *conn, call *rpc) bool {
+// regionMoved looks up whether a call's region is at another server by now, or
+// exists no more: in hbase:meta, or in ZooKeeper if the region is hbase:meta's own.
+// The next attempt finds the new location in the region cache.
+func (st *Store) regionMoved(ctx context.Context, _ *conn, call *rpc) bool {
 	loc := call.loc
 	ctx, cancel := context.WithTimeout(ctx, 2*st.cfg.ProbeAfter)
 	defer cancel()
+
 	if loc.table == metaTable {
 		st.zk.forget(zk.Meta, loc.addr)
 		now, err := st.locateMeta(ctx)
 		return err == nil && now.addr != loc.addr
 	}
-	release, err := st.regions.turn(ctx, loc.table) // many may wait for one server
+
+	// Many calls may wait for one server; only one at a time looks up.
+	release, err := st.regions.lockLookUp(ctx, loc.table)
 	if err != nil {
 		return false
 	}
 	defer release()
+
 	differs := func(now *location) bool { return now.addr != loc.addr || !bytes.Equal(now.name, loc.name) }
 	if now := st.regions.find(loc.table, loc.start); now != nil && differs(now) {
 		return true
@@ -266,8 +288,8 @@ func (st *Store) movedFrom(ctx context.Context, _ *conn, call *rpc) bool {
 	return differs(now)
 }
 
-// masterMovedFrom asks ZooKeeper whether there is another master.
-func (st *Store) masterMovedFrom(ctx context.Context, c *conn, _ *rpc) bool {
+// masterMoved looks up in ZooKeeper whether there is another master.
+func (st *Store) masterMoved(ctx context.Context, c *conn, _ *rpc) bool {
 	st.zk.forget(zk.Master, c.addr)
 	now, err := st.zk.address(ctx, zk.Master)
 	return err == nil && now != c.addr

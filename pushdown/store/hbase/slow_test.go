@@ -25,11 +25,11 @@ var (
 )
 
 // The tests of this file run against a fake in memory, in simulated time: a
-// server may take minutes over a call, and the test still ends at once.
+// server may spend minutes on a call, and the test still ends at once.
 
 const tooBusy = "org.apache.hadoop.hbase.RegionTooBusyException"
 
-// load is what some writers put, and how often they were asked to.
+// load is the work of some writers, and how many cells they have given to Apply.
 type load struct {
 	c       *cluster
 	began   time.Time
@@ -40,17 +40,18 @@ type load struct {
 	pause   time.Duration // between batches
 
 	mu    sync.Mutex
-	asked int // cells
+	asked int // cells given to Apply
 }
 
 func newLoad(c *cluster) *load {
 	return &load{c: c, began: time.Now(), writers: 4, rows: 45, batches: 4, timeout: time.Hour}
 }
 
-// row is one of a writer's; the writers' rows lie between each other.
+// row returns the key of a writer's i-th row. The rows of the writers alternate.
 func row(writer, i int) []byte { return fmt.Appendf(nil, "r%05d-%d", i, writer) }
 
-// run lets all writers put batch after batch, and wants everything there, once.
+// run lets all writers put their batches, and fails unless each cell was written,
+// appended ones once.
 func (l *load) run() {
 	l.c.Helper()
 	var all sync.WaitGroup
@@ -62,6 +63,7 @@ func (l *load) run() {
 			}
 		})
 	}
+
 	all.Wait()
 	took := time.Since(l.began)
 	l.check()
@@ -72,8 +74,8 @@ func (l *load) run() {
 	}
 }
 
-// put applies a batch until it is acknowledged. Every third row gets its point
-// appended instead.
+// put applies a batch until it is acknowledged. In every third row it appends instead
+// of putting.
 func (l *load) put(w, b int) {
 	var ms []store.Mutation
 	for i := range l.rows {
@@ -83,6 +85,7 @@ func (l *load) put(w, b int) {
 		}
 		ms = append(ms, m)
 	}
+
 	for len(ms) > 0 {
 		l.mu.Lock()
 		l.asked += len(ms)
@@ -108,7 +111,7 @@ func (l *load) put(w, b int) {
 	}
 }
 
-// check reads everything back.
+// check reads all cells back and compares them.
 func (l *load) check() {
 	l.c.Helper()
 	l.c.SetHook(nil)
@@ -127,9 +130,11 @@ func (l *load) check() {
 			}
 		}
 	}
+
 	if l.timeout < time.Hour {
 		appended = nil // of unknown fate where an operation has failed
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	before := l.c.ctx
@@ -142,6 +147,7 @@ func (l *load) check() {
 	if appended == nil {
 		got = slices.DeleteFunc(got, func(s string) bool { return s[len("r00000-0 "):][:8] == "appended" })
 	}
+
 	want = append(want, appended...)
 	slices.Sort(want)
 	slices.Sort(got)
@@ -175,8 +181,8 @@ func slowlyOn(t *testing.T, opts hbasefake.Options, f func(c *cluster)) {
 	})
 }
 
-// A server that takes long over each batch is waited for; nothing is sent twice,
-// also where its only handler does not get to the probe.
+// Calls wait for a server that spends long on each batch. Nothing is sent twice,
+// even if its only handler does not get to the probe.
 func TestSlow_everyBatch(t *testing.T) {
 	for _, d := range []time.Duration{5 * time.Second, 20 * time.Second, 70 * time.Second} {
 		for name, opts := range map[string]hbasefake.Options{
@@ -203,11 +209,11 @@ func TestSlow_everyBatch(t *testing.T) {
 	}
 }
 
-// blocked tells whether writes are blocked, the first half of each minute.
+// blocked reports whether writes are blocked: in the first half of each minute.
 func (l *load) blocked() bool { return time.Since(l.began)%time.Minute < time.Minute/2 }
 
-// A region that takes no writes while it flushes, for half of every minute, is
-// asked with little until it takes them again.
+// A region that refuses writes while it flushes, for half of every minute, gets few
+// mutations until it accepts them again.
 func TestSlow_refusesWrites(t *testing.T) {
 	for name, batches := range map[string]int{"one batch in each block": 12, "all the time": 60} {
 		t.Run(name, func(t *testing.T) {
@@ -231,8 +237,8 @@ func TestSlow_refusesWrites(t *testing.T) {
 	}
 }
 
-// A server whose handlers are all stuck until it has flushed answers nothing but
-// the probe, and is waited for.
+// Calls wait for a server whose handlers are all stuck until it has flushed. It
+// answers only the probe.
 func TestSlow_handlersStuck(t *testing.T) {
 	slowly(t, func(c *cluster) {
 		l := newLoad(c)
@@ -250,8 +256,8 @@ func TestSlow_handlersStuck(t *testing.T) {
 	})
 }
 
-// A server that has stopped is not asked again while its regions are its own,
-// and its answers count when it goes on.
+// A paused server that keeps its regions gets no call twice, and its answers count
+// once it is resumed.
 func TestSlow_serverPaused(t *testing.T) {
 	slowly(t, func(c *cluster) {
 		l := newLoad(c)
@@ -274,8 +280,8 @@ func TestSlow_serverPaused(t *testing.T) {
 	})
 }
 
-// The regions of a server that has stopped are found where they are by then, at
-// once and not when its time is over.
+// If the regions of a paused server are moved, they are found at their new server
+// soon, and not only after the calls' timeout.
 func TestSlow_pausedServerLosesRegions(t *testing.T) {
 	slowly(t, func(c *cluster) {
 		l := newLoad(c)
@@ -293,8 +299,8 @@ func TestSlow_pausedServerLosesRegions(t *testing.T) {
 	})
 }
 
-// A connection that is dead while its server lives is given up, without waiting
-// for the call's time to end.
+// A connection that is dead while its server lives is given up before the calls'
+// timeout.
 func TestSlow_deadConnection(t *testing.T) {
 	slowly(t, func(c *cluster) {
 		l := newLoad(c)
@@ -313,8 +319,8 @@ func TestSlow_deadConnection(t *testing.T) {
 	})
 }
 
-// Any of these, drawn at random: delays, blocks, omissions and repetitions in
-// replies, cut connections, lost replies, moves and splits, pauses.
+// Faults of all these kinds, drawn at random: delays, refused writes, omissions and
+// repetitions in replies, cut connections, lost replies, moves and splits, pauses.
 func TestSlow_random(t *testing.T) {
 	seeds := []uint64{rand.Uint64(), rand.Uint64(), rand.Uint64()}
 	if *soak {
@@ -322,9 +328,11 @@ func TestSlow_random(t *testing.T) {
 			seeds = append(seeds, rand.Uint64())
 		}
 	}
+
 	if *slowSeed != 0 {
 		seeds = []uint64{*slowSeed}
 	}
+
 	for _, seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			slowly(t, func(c *cluster) { randomFaults(c, rand.New(rand.NewPCG(seed, 0))) })
@@ -338,9 +346,11 @@ func randomFaults(c *cluster, rng *rand.Rand) {
 	if rng.IntN(3) == 0 {
 		l.timeout = 2 * time.Minute // the writer's own
 	}
+
 	slowest := []time.Duration{time.Second, 5 * time.Second, 20 * time.Second, 70 * time.Second}[rng.IntN(4)]
-	// A refusal comes at once. What takes longer than writes are taken for is not
-	// drawn with them: each call would be refused or not whatever the last was.
+	// A refusal comes at once. Blocks are not combined with calls that last about as
+	// long as a block: whether one is refused would not depend on the last one, so
+	// that no window could fit.
 	blocks := rng.IntN(2) == 0 && slowest == time.Second
 	c.Logf("calls of up to %v, writes blocked: %t, put again after %v", slowest, blocks, l.timeout)
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
@@ -365,6 +375,7 @@ func randomFaults(c *cluster, rng *rand.Rand) {
 		}
 		return f
 	})
+
 	stop := make(chan struct{})
 	var chaos sync.WaitGroup
 	seed := rng.Uint64()
@@ -374,12 +385,14 @@ func randomFaults(c *cluster, rng *rand.Rand) {
 	chaos.Wait()
 }
 
-// lie leaves a result out, or gives one twice, or one of nobody.
+// lie changes a reply: it leaves results out, repeats one, or gives one to an action
+// that does not exist.
 func lie(m *pb.MultiResponse, how int) {
 	r := m.RegionActionResult[0]
 	if len(r.ResultOrException) == 0 {
 		return
 	}
+
 	last := len(r.ResultOrException) - 1
 	switch how {
 	case 0:
@@ -391,7 +404,7 @@ func lie(m *pb.MultiResponse, how int) {
 	}
 }
 
-// disturbRegions moves regions and stops servers now and then.
+// disturbRegions moves and splits regions and pauses servers at random times.
 func disturbRegions(c *cluster, seed uint64, stop <-chan struct{}) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for {
@@ -415,9 +428,9 @@ func disturbRegions(c *cluster, seed uint64, stop <-chan struct{}) {
 	}
 }
 
-// A write whose caller has gone may still be done. What is written behind it
-// waits until it is known that it has been, or cannot be, so that a point that
-// was acknowledged is never overwritten by one that was not.
+// A write whose caller has left may still be executed. Later writes wait until it is
+// known that it was, or cannot be, so that a point that was acknowledged is never
+// overwritten by one that was not.
 func TestSlow_abandonedWrite(t *testing.T) {
 	for name, d := range map[string]time.Duration{"done late": time.Minute, "never": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -436,7 +449,7 @@ func TestSlow_abandonedWrite(t *testing.T) {
 				if err := put("first", 10*time.Second); !errors.Is(err, store.ErrUnavailable) {
 					t.Fatalf("got %v, want no answer within 10 s", err)
 				}
-				if err := put("in vain", 10*time.Second); !errors.Is(err, errPending) {
+				if err := put("in vain", 10*time.Second); !errors.Is(err, errWritePending) {
 					t.Fatalf("got %v, want to be told of the earlier write", err)
 				}
 				if err := put("second", 10*time.Minute); err != nil {

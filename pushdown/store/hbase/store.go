@@ -12,21 +12,23 @@ import (
 
 // Store is one HBase cluster. It implements store.Store and store.Admin.
 type Store struct {
-	cfg     Config
-	life    context.Context // ends with Close
-	end     context.CancelFunc
-	wg      sync.WaitGroup // operations and their goroutines
-	closing sync.RWMutex   // held for writing while closed is set
+	cfg      Config
+	lifetime context.Context // ends when the store is closed
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup // operations and their goroutines
+	closing  sync.RWMutex   // held for writing while lifetime is ended
 
-	servers  *pool // region servers
-	masters  *pool
-	zk       *zkLocator
-	regions  *regionCache
-	nonces   nonces
-	paces    paces
-	seen     regionHistory
-	openings openings
-	looks    looks
+	servers *pool // region servers
+	masters *pool
+	zk      *zkLocator
+	regions *regionCache
+	nonces  nonces
+	pacer   pacer
+
+	// For version tokens.
+	history    regionHistory
+	openings   openingCache
+	pointReads pointReads
 }
 
 var (
@@ -41,10 +43,11 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	st := &Store{cfg: cfg, regions: newRegionCache(), nonces: newNonces()}
-	st.life, st.end = context.WithCancel(context.Background())
-	st.servers = newPool(st, region.RegionClient, st.movedFrom)
-	st.masters = newPool(st, region.MasterClient, st.masterMovedFrom)
+	st.lifetime, st.cancel = context.WithCancel(context.Background())
+	st.servers = newPool(st, region.RegionClient, st.regionMoved)
+	st.masters = newPool(st, region.MasterClient, st.masterMoved)
 	st.zk = newZKLocator(st)
 	return st, nil
 }
@@ -52,91 +55,115 @@ func Open(cfg Config) (*Store, error) {
 // Close ends every operation with store.ErrClosed, closes the connections and
 // waits for the store's goroutines.
 func (st *Store) Close() error {
+	// With the lock, no operation can begin between its check of the lifetime and
+	// its st.wg.Add.
 	st.closing.Lock()
-	st.end()
+	st.cancel()
 	st.closing.Unlock()
+
 	st.servers.closeAll()
 	st.masters.closeAll()
 	st.wg.Wait()
-	st.servers.closeAll() // what a last operation may have opened meanwhile
+
+	// The last operations may have opened connections meanwhile.
+	st.servers.closeAll()
 	st.masters.closeAll()
 	return nil
 }
 
-// enter lets an operation begin unless the store is closed; leave with
-// st.wg.Done.
-func (st *Store) enter() error {
+// beginOperation registers an operation, or returns store.ErrClosed. The caller
+// ends the operation with st.wg.Done.
+func (st *Store) beginOperation() error {
 	st.closing.RLock()
 	defer st.closing.RUnlock()
-	if st.life.Err() != nil {
+
+	if st.lifetime.Err() != nil {
 		return store.ErrClosed
 	}
 	st.wg.Add(1)
 	return nil
 }
 
-// call sends one prepared call to addr and waits for the reply; it makes one
-// attempt. A fault is acted upon (connection dropped, region forgotten) so
-// that the next attempt begins afresh.
+// call sends a call to the server of loc and waits for the reply. It makes one
+// attempt. After a failure it drops what has proved wrong (see invalidate), so
+// that the next attempt starts afresh.
 func (st *Store) call(ctx context.Context, loc *location, call *rpc) error {
-	_, err := st.exchange(ctx, loc, call)
+	_, err := st.callConn(ctx, loc, call)
 	return err
 }
 
-// exchange is call, and tells on which connection the call was sent, if it was.
-func (st *Store) exchange(ctx context.Context, loc *location, call *rpc) (*conn, error) {
+// callConn is like call and also returns the connection that the call was sent
+// on, nil if it was not sent.
+func (st *Store) callConn(ctx context.Context, loc *location, call *rpc) (*conn, error) {
 	call.loc = loc
 	c, err := st.servers.get(ctx, loc.addr)
 	if err == nil {
-		st.servers.start(c, call)
+		st.servers.send(c, call)
 		err = st.servers.wait(ctx, c, call)
 	}
-	st.learn(loc, c, err)
+	st.invalidate(loc, c, err)
 	return c, err
 }
 
-// learn draws the consequences of an attempt's outcome.
-func (st *Store) learn(loc *location, c *conn, err error) {
+// invalidate drops the cached locations and the connection that the outcome of
+// an attempt shows to be wrong. c may be nil; a nil err drops nothing.
+func (st *Store) invalidate(loc *location, c *conn, err error) {
 	if err == nil {
 		return
 	}
+
+	// Whatever the failure, hbase:meta may have moved: ZooKeeper is cheap to ask.
 	if loc.table == metaTable {
 		st.zk.forget(zk.Meta, loc.addr)
 	}
-	switch judge(err) {
-	case relocate, reopen, unknown:
+
+	switch classify(err) {
+	case classRelocate, classReopen, classUnknown:
 		st.regions.forget(loc)
-	case reconnect:
+	case classReconnect:
 		st.regions.forgetServer(loc.addr)
-		if lost, ok := err.(*lostError); c != nil && (!ok || !lost.alone) {
+		// The connection stays if only this call is lost: others on it may still
+		// be answered.
+		if lost, ok := err.(*lostError); c != nil && (!ok || !lost.callOnly) {
 			st.servers.drop(c)
 		}
 	}
 }
 
-// do makes the call that build prepares for key's region, attempt by attempt,
-// until it succeeds or ctx ends. Without again, a call that may have been
-// executed is not sent a second time.
-func (st *Store) do(ctx context.Context, table string, key []byte, again bool,
-	build func(ctx context.Context, loc *location) *rpc) (*rpc, error) {
-	if err := st.enter(); err != nil {
+// resendPolicy says whether a call may be sent again if it was sent and its
+// outcome is unknown.
+type resendPolicy bool
+
+const (
+	resendLost resendPolicy = true  // sent again: the server recognizes a repetition
+	sendOnce   resendPolicy = false // errUnknownOutcome instead
+)
+
+// callRow sends a call to the region of key, attempt after attempt, until it
+// succeeds or ctx ends. prepare makes the call of one attempt. It returns the call
+// with its reply.
+func (st *Store) callRow(ctx context.Context, table string, key []byte, policy resendPolicy,
+	prepare func(ctx context.Context, loc *location) *rpc) (*rpc, error) {
+	if err := st.beginOperation(); err != nil {
 		return nil, err
 	}
 	defer st.wg.Done()
+
 	retry := st.newRetrier(ctx, table)
 	for {
 		loc, err := st.locate(ctx, table, key)
 		if err == nil {
-			call := build(ctx, loc)
+			call := prepare(ctx, loc)
 			if err = st.call(ctx, loc, call); err == nil {
 				return call, nil
 			}
-			if lost, ok := err.(*lostError); ok && !again {
-				retry.last = lost
-				return nil, retry.outOfTime(errUnknownOutcome)
+			if lost, ok := err.(*lostError); ok && policy == sendOnce {
+				retry.lastErr = lost
+				return nil, retry.unavailable(errUnknownOutcome)
 			}
 		}
-		if err := retry.after(err); err != nil {
+
+		if err := retry.afterFailure(err); err != nil {
 			return nil, err
 		}
 	}

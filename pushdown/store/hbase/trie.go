@@ -9,45 +9,52 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Pattern writes p as a regular expression that Java's engine searches for in
-// a row key read as ISO-8859-1, one character a byte:
+// Pattern returns p as a regular expression that Java's engine searches for in
+// a row key, read as ISO-8859-1, one character a byte:
 //
 //	(?s)^.{7}(?:.{6})*?\x00\x00\x01\x00\x00[\x01-\x03]
 //
-// is a head of 7 bytes, any number of pairs of 3 + 3, and tagk 000001 with a
-// tagv of 000001 to 000003. Every literal byte is written \xHH, so no byte has
-// a meaning, and values are written as a byte trie, common leading bytes once
-// and last bytes as a class, so that the cost of a row hardly depends on their
-// number. Keys of the layout that KeyPattern describes match if and only if
-// p.Matches; of other keys the expression may admit more, never fewer.
+// matches a head of 7 bytes, any number of pairs of 3 + 3 bytes, and tagk 000001
+// with a tagv of 000001 to 000003.
+//
+// Every literal byte is written \xHH, so that none is taken for an operator. Values
+// are written as a trie of bytes, common leading bytes once and last bytes as a
+// class, so that the cost of a row hardly depends on the number of values.
+//
+// A key of the layout that KeyPattern describes matches if and only if p.Matches
+// says so. Of other keys the expression may admit more, never fewer.
 func Pattern(p *store.KeyPattern) string {
 	var b strings.Builder
 	b.WriteString("(?s)^")
-	writeAny(&b, p.Head)
+	writeAnyBytes(&b, p.Head)
+
 	step := p.NameLen + p.ValueLen
 	for _, want := range p.Wants {
+		// Other elements may stand before the wanted one.
 		if !p.Exact {
 			fmt.Fprintf(&b, "(?:.{%d})*?", step)
 		}
 		writeLiteral(&b, want.Name)
 		if len(want.Values) == 0 {
-			writeAny(&b, p.ValueLen)
+			writeAnyBytes(&b, p.ValueLen)
 		} else {
 			writeTrie(&b, sortedValues(want.Values))
 		}
 	}
+
 	if p.Exact {
 		b.WriteString(`\z`)
 	}
 	return b.String()
 }
 
-// checkPattern refuses what cannot be written as an expression.
+// checkPattern returns an error if p cannot be written as an expression.
 func checkPattern(p *store.KeyPattern) error {
 	if p.Head < 0 || p.NameLen < 0 || p.ValueLen < 0 || p.NameLen+p.ValueLen == 0 {
 		return fmt.Errorf("key pattern: head %d, name %d, value %d bytes: want 0 or more, and elements of at least 1",
 			p.Head, p.NameLen, p.ValueLen)
 	}
+
 	for _, w := range p.Wants {
 		if len(w.Name) != p.NameLen {
 			return fmt.Errorf("key pattern: name %x: got %d bytes, want %d", w.Name, len(w.Name), p.NameLen)
@@ -61,8 +68,8 @@ func checkPattern(p *store.KeyPattern) error {
 	return nil
 }
 
-// sortedValues gives the values ascending, as the trie needs them; usually
-// they are.
+// sortedValues returns the values in ascending order, as the trie needs them. They
+// are copied only if they are not sorted yet.
 func sortedValues(values [][]byte) [][]byte {
 	if slices.IsSortedFunc(values, bytes.Compare) {
 		return values
@@ -72,7 +79,8 @@ func sortedValues(values [][]byte) [][]byte {
 	return values
 }
 
-func writeAny(b *strings.Builder, n int) {
+// writeAnyBytes writes an expression for any n bytes.
+func writeAnyBytes(b *strings.Builder, n int) {
 	if n > 0 {
 		fmt.Fprintf(b, ".{%d}", n)
 	}
@@ -89,17 +97,22 @@ func writeByte(b *strings.Builder, c byte) {
 	b.Write([]byte{'\\', 'x', hex[c>>4], hex[c&15]})
 }
 
-// writeTrie writes values, sorted and equally long, as alternatives.
+// writeTrie writes values as alternatives. They are sorted and have equal lengths.
 func writeTrie(b *strings.Builder, values [][]byte) {
+	// What the first and the last one share, all share.
 	shared := commonPrefix(values[0], values[len(values)-1])
 	writeLiteral(b, values[0][:shared])
+
+	// There is one value, perhaps several times.
 	if shared == len(values[0]) {
-		return // one value, perhaps given twice
+		return
 	}
 	if shared == len(values[0])-1 {
 		writeClass(b, values, shared)
 		return
 	}
+
+	// One alternative for each byte that follows the shared ones.
 	b.WriteString("(?:")
 	for begin := 0; begin < len(values); {
 		end := begin + 1
@@ -109,14 +122,14 @@ func writeTrie(b *strings.Builder, values [][]byte) {
 		if begin > 0 {
 			b.WriteByte('|')
 		}
-		writeTrie(b, cut(values[begin:end], shared))
+		writeTrie(b, dropBytes(values[begin:end], shared))
 		begin = end
 	}
 	b.WriteByte(')')
 }
 
-// cut drops n leading bytes of each value.
-func cut(values [][]byte, n int) [][]byte {
+// dropBytes returns the values without their first n bytes.
+func dropBytes(values [][]byte, n int) [][]byte {
 	if n == 0 {
 		return values
 	}
@@ -127,6 +140,7 @@ func cut(values [][]byte, n int) [][]byte {
 	return rest
 }
 
+// commonPrefix returns how many leading bytes a and b share.
 func commonPrefix(a, b []byte) int {
 	n := 0
 	for n < len(a) && a[n] == b[n] {
@@ -135,13 +149,14 @@ func commonPrefix(a, b []byte) int {
 	return n
 }
 
-// writeClass writes the bytes at index i of values, which differ only there,
-// as a class with ranges.
+// writeClass writes the last bytes of values, at index i, as a character class with
+// ranges. The values are sorted and differ only there.
 func writeClass(b *strings.Builder, values [][]byte, i int) {
 	b.WriteByte('[')
 	for k := 0; k < len(values); {
 		first := values[k][i]
 		last := first
+		// Equal bytes are values that occur twice.
 		for k++; k < len(values) && values[k][i]-last <= 1; k++ {
 			last = values[k][i]
 		}
@@ -151,5 +166,6 @@ func writeClass(b *strings.Builder, values [][]byte, i int) {
 			writeByte(b, last)
 		}
 	}
+
 	b.WriteByte(']')
 }

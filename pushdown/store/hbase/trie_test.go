@@ -36,7 +36,8 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// latin1 makes one character of each byte, as the server's comparator does.
+// latin1 returns a string of one character for each byte, like the server's
+// comparator.
 func latin1(b []byte) string {
 	runes := make([]rune, len(b))
 	for i, c := range b {
@@ -45,7 +46,8 @@ func latin1(b []byte) string {
 	return string(runes)
 }
 
-// odd bytes: special in expressions, line ends to Java, invalid in UTF-8.
+// oddBytes are bytes that are special in expressions, line ends for Java, or invalid in
+// UTF-8.
 var oddBytes = []byte{0, 1, 2, '\n', '\r', '\\', 'E', 'Q', '$', '^', '.', '[', ']', '-', 0x80, 0x85, 0xa0, 0xc2, 0xe2, 0xff}
 
 // drawPattern draws a pattern and its names, ascending.
@@ -56,6 +58,7 @@ func drawPattern(t *rapid.T) (*store.KeyPattern, [][]byte) {
 		ValueLen: rapid.IntRange(1, 3).Draw(t, "value length"),
 		Exact:    rapid.Bool().Draw(t, "exact"),
 	}
+
 	names := drawSet(t, "names", p.NameLen, 0, 5)
 	for _, name := range names {
 		if !rapid.Bool().Draw(t, "wanted") {
@@ -63,6 +66,7 @@ func drawPattern(t *rapid.T) (*store.KeyPattern, [][]byte) {
 		}
 		p.Wants = append(p.Wants, store.Want{Name: name, Values: drawSet(t, "values", p.ValueLen, 0, 12)})
 	}
+
 	return p, names
 }
 
@@ -90,10 +94,11 @@ func drawKey(t *rapid.T, p *store.KeyPattern, names [][]byte) []byte {
 		}
 		key = append(append(key, name...), value...)
 	}
+
 	return key
 }
 
-// On keys of the layout the expression says what Matches says.
+// On keys of the layout the expression matches what Matches accepts, and no more.
 func TestPattern_equalsMatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, names := drawPattern(t)
@@ -107,7 +112,7 @@ func TestPattern_equalsMatches(t *testing.T) {
 	})
 }
 
-// On any key it admits what Matches admits, and perhaps more.
+// On any key the expression matches what Matches accepts, and perhaps more.
 func TestPattern_neverFewer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, _ := drawPattern(t)

@@ -3,7 +3,6 @@ package hbase
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"downpour/pushdown/store"
@@ -14,121 +13,126 @@ import (
 )
 
 const (
-	// markRegions bounds the regions of one mark, each of which costs a call.
-	markRegions = 64
+	// maxVersionRegions bounds the regions of one version token, each of which
+	// costs a call.
+	maxVersionRegions = 64
 
-	fieldReadPoint = 11 // of ScanResponse: uint64; gohbase's schema does not know it
+	fieldReadPoint = 11 // of ScanResponse: uint64; gohbase's schema lacks it
 )
 
 var _ store.Versioner = (*Store)(nil)
 
-// errNoReadPoint is a server older than HBase 1.3 or unlike it.
-var errNoReadPoint = errors.New("the server tells no MVCC read point")
-
-// Version names a state by the opening of each region of the range and by its MVCC
-// read point, which a server tells whoever opens a scanner: 0.15 ms a region, and
-// no row is read; the openings take one more call, see current.
+// Version returns a version token of a key range. It identifies a state by the
+// opening of each region of the range and by the region's MVCC read point, which a
+// server tells whoever opens a scanner. That takes 0.15 ms a region and reads no
+// row; the openings take one more call, see currentOpenings.
 //
-// Why it is a proof. Every change of a region (put, delete, append, increment,
-// bulk load; flush and compaction too) is an MVCC transaction with the next
-// number of the region. A scanner opened at read point n sees the changes up to
-// n and no other, and the read point passes a change before its writer hears
-// that it is done. So between two equal read points of one opening of a region
-// nothing has become visible. Timestamps of cells, clocks and delete markers play
-// no part.
+// # Why an equal read point is a proof
 //
-// Numbers are those of one opening. When a region is closed in good order the next
-// opening begins above the last number of the one before. But a server that dies
-// may leave numbers behind that are given away again, for changes that it had not
-// made durable; and a region of a snapshot that is cloned under the table's name
-// has the name of the region that was dropped, and begins at the number that the
-// snapshot has. So equal read points prove nothing without the opening, which only
-// hbase:meta names, see rowOfOpening.
+// Every change of a region (put, delete, append, increment, bulk load; flush and
+// compaction too) is an MVCC transaction with the next number of the region. A
+// scanner that was opened at read point n sees the changes up to n and no others,
+// and the read point passes a change before its writer hears that it is done. So
+// between two equal read points of one opening of a region nothing has become
+// visible. Timestamps of cells, clocks and delete markers play no part.
 //
-// The master writes an opening there after the server has begun to serve: a row
-// read before a read point may be of the opening before, and so may one that is
-// read behind it. But it writes that a region is to be closed, or opened, before
-// the server hears of it. So if a row names the same opening as that of an open
-// region before a read point was asked for and after it was told, the region was
-// open like that all the time between, and the read point is of this opening. (The
-// row of before may have been read long ago: openings do not come back.) The mark
-// is of pairs that are proven so, and of the connection, which does not outlive
-// the server's process; the text that is returned is made of the numbers under
-// which such states were noted, see seen.
+// # Why the opening is needed
 //
-// What is visible may also change without a transaction, by time: cells of a
-// family with a TTL go by themselves. See lasting. What cannot be seen from
-// outside: a TTL that single cells have, coprocessors named in a server's own
-// configuration; and a put that hid behind a newer delete marker and comes to
-// light when a major compaction drops the marker, if the rows were read in the
-// moment between the compaction's transaction and its change of files. OpenTSDB
-// does none of these, except the last where it gives cells the time of their
-// data: what relies on marks leaves such rows alone.
+// The numbers are those of one opening. If a region is closed in good order, the
+// next opening begins above the last number of the one before. But a server that
+// dies may leave numbers that are given again, for changes that it had not
+// made durable. And a region of a snapshot that is cloned under the table's name
+// has the name of the region that was dropped, and begins at the snapshot's number.
+// So equal read points prove nothing without the opening, which only hbase:meta
+// names, see encodeOpening.
+//
+// # Why the opening is read twice
+//
+// The master writes an opening to hbase:meta after the server has begun to serve
+// the region. So a row that is read before a read point may name the opening
+// before, and so may one that is read after it. But the master writes that a region
+// is to be closed, or opened, before the server hears of it. So if the row names
+// the same opening of an open region before the read point was requested and after
+// it was returned, the region was open like that all the time in between, and the
+// read point is of this opening. (The first row may have been read long ago:
+// openings do not come back.)
+//
+// The token is made of pairs of opening and read point that are proven like this,
+// and of the connection, which does not outlive the server's process. What is
+// returned is the epochs under which such states were first observed, see
+// regionHistory.
+//
+// # What changes without a transaction
+//
+// Cells of a family with a TTL expire without a transaction; see expiry.go. Some
+// changes cannot be seen from outside: a TTL of single cells; coprocessors named in
+// a server's own configuration; and a put that was hidden by a newer delete
+// marker and becomes visible when a major compaction drops the marker, if the rows
+// were read between the compaction's transaction and its change of files. OpenTSDB
+// does none of these, except for the last one where it gives cells the time of
+// their data: whoever relies on tokens leaves such rows alone.
 //
 // Source: HRegion, RegionScannerImpl, MultiVersionConcurrencyControl,
 // RSRpcServices.newRegionScanner, AssignRegionHandler, TransitRegionStateProcedure
 // and RegionStateStore of HBase 2.5.
 func (st *Store) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	if err := st.enter(); err != nil {
+	if err := st.beginOperation(); err != nil {
 		return "", err
 	}
 	defer st.wg.Done()
-	ctx, cancel := context.WithTimeout(ctx, st.cfg.MarkPatience)
+
+	ctx, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
 	defer cancel()
-	states, err := st.states(ctx, table, family, r)
+	states, err := st.regionStates(ctx, table, family, r)
 	if err != nil {
-		return "", fmt.Errorf("mark of table %q from %x: %w", table, r.Start, readable(err))
+		return "", fmt.Errorf("cannot get a version token of table %q from key %x: %w", table, r.Start, withoutStack(err))
 	}
-	mark, ask := st.seen.observe(family, states)
-	if ask {
+
+	token, needsCheck := st.history.observe(family, states)
+	if needsCheck {
 		if err := st.checkNoExpiry(ctx, table, family); err != nil {
 			return "", err
 		}
-		st.seen.confirmNoExpiry(family, states)
+		st.history.confirmNoExpiry(family, states)
 	}
-	return mark, nil
+	return token, nil
 }
 
 // regionState is a region, an opening of it, and how far its changes have come.
 type regionState struct {
-	region    string
-	opening   uint64 // number of the opening
-	conn      uint64
+	region    string // name
+	opening   uint64 // opening.number
+	conn      uint64 // conn.id
 	readPoint uint64
 }
 
-var (
-	// errReopened is a region that was opened anew while its state was looked at.
-	errReopened = errors.New("regions are being opened anew")
-	// errSilent is a server of hbase:meta that has kept a mark waiting just now.
-	errSilent = errors.New("the server of hbase:meta was silent")
-)
-
-// states returns the state of each region of a range. What is not known of an
-// opening before is known after the first attempt, so two attempts do unless
-// regions go on moving.
-func (st *Store) states(ctx context.Context, table, family string, r store.KeyRange) ([]regionState, error) {
-	if st.looks.resting() {
-		return nil, errSilent
+// regionStates returns the state of each region of a range, in key order.
+func (st *Store) regionStates(ctx context.Context, table, family string, r store.KeyRange) ([]regionState, error) {
+	if st.pointReads.recentlySilent() {
+		return nil, errMetaSilent
 	}
+
 	locs, err := st.locateAll(ctx, table, r)
 	if err != nil {
 		return nil, err
 	}
-	before, err := st.known(ctx, table, locs)
+	before, err := st.earlierOpenings(ctx, table, locs)
 	if err != nil {
 		return nil, err
 	}
+
+	// The first attempt fails if the cached openings are out of date, and brings
+	// the current ones. So two attempts are enough unless regions go on moving.
 	for range 2 {
 		states, err := st.readPoints(ctx, family, locs, r.Start)
 		if err != nil {
 			return nil, err
 		}
-		after, err := st.current(ctx, table, locs)
+		after, err := st.currentOpenings(ctx, table, locs)
 		if err != nil {
 			return nil, err
 		}
-		if proven(states, before, after) {
+		if setOpenings(states, before, after) {
 			return states, nil
 		}
 		before = after
@@ -136,9 +140,9 @@ func (st *Store) states(ctx context.Context, table, family string, r store.KeyRa
 	return nil, errReopened
 }
 
-// proven tells whether each state was read between two looks at hbase:meta that
-// name the same opening, and notes that opening.
-func proven(states []regionState, before, after []opening) bool {
+// setOpenings sets the opening of each state. It returns false if the openings that
+// hbase:meta has named before and after the state was read differ.
+func setOpenings(states []regionState, before, after []opening) bool {
 	for i := range states {
 		if before[i].number != after[i].number {
 			return false
@@ -148,7 +152,7 @@ func proven(states []regionState, before, after []opening) bool {
 	return true
 }
 
-// locateAll finds the regions of a range, one behind the other.
+// locateAll returns the regions of a range, in key order.
 func (st *Store) locateAll(ctx context.Context, table string, r store.KeyRange) (locs []*location, err error) {
 	for at := r.Start; ; {
 		loc, err := st.locate(ctx, table, at)
@@ -156,20 +160,22 @@ func (st *Store) locateAll(ctx context.Context, table string, r store.KeyRange) 
 			return nil, err
 		}
 		locs = append(locs, loc)
+
 		if at = loc.stop; len(at) == 0 || len(r.Stop) != 0 && bytes.Compare(at, r.Stop) >= 0 {
 			return locs, nil
 		}
-		if len(locs) == markRegions {
-			return nil, fmt.Errorf("the range has more than %d regions", markRegions)
+		if len(locs) == maxVersionRegions {
+			return nil, fmt.Errorf("the range has more than %d regions", maxVersionRegions)
 		}
 	}
 }
 
-// readPoints asks each region.
+// readPoints returns the states of consecutive regions, without their openings.
+// The first region holds the key from.
 func (st *Store) readPoints(ctx context.Context, family string, locs []*location, from []byte) ([]regionState, error) {
 	states := make([]regionState, len(locs))
 	for i, loc := range locs {
-		c, n, err := st.askReadPoint(ctx, loc, family, from)
+		c, n, err := st.fetchReadPoint(ctx, loc, family, from)
 		if err != nil {
 			return nil, err
 		}
@@ -179,23 +185,25 @@ func (st *Store) readPoints(ctx context.Context, family string, locs []*location
 	return states, nil
 }
 
-// askReadPoint asks the server of a region, which holds key. It makes one attempt.
-func (st *Store) askReadPoint(ctx context.Context, loc *location, family string, key []byte) (*conn, uint64, error) {
+// fetchReadPoint returns the read point of a region, which holds key, and the
+// connection that it came by. It makes one attempt.
+func (st *Store) fetchReadPoint(ctx context.Context, loc *location, family string, key []byte) (*conn, uint64, error) {
 	call := newRPC(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
 	call.table = loc.table
-	c, err := st.exchange(ctx, loc, call)
+	c, err := st.callConn(ctx, loc, call)
 	if err != nil {
 		return nil, 0, err
 	}
-	n := readPoint(call.response.(*pb.ScanResponse))
+
+	n := decodeReadPoint(call.response.(*pb.ScanResponse))
 	if n == 0 {
 		return nil, 0, errNoReadPoint
 	}
 	return c, n, nil
 }
 
-// readPointRequest opens a scanner over cells of a time that none has, so that
-// the server opens no file, asks for no rows and closes it.
+// readPointRequest returns a request that opens a scanner, asks it for no rows and
+// closes it. Its time range holds no cells, so that the server opens no file.
 func readPointRequest(loc *location, family string, key []byte) *pb.ScanRequest {
 	scan := &pb.Scan{StartRow: key, TimeRange: &pb.TimeRange{From: proto.Uint64(0), To: proto.Uint64(1)}}
 	if family != "" {
@@ -210,8 +218,9 @@ func readPointRequest(loc *location, family string, key []byte) *pb.ScanRequest 
 	}
 }
 
-// readPoint is field 11 of a reply, 0 without.
-func readPoint(response *pb.ScanResponse) uint64 {
+// decodeReadPoint returns the read point in a reply, field 11, or 0 if there is
+// none.
+func decodeReadPoint(response *pb.ScanResponse) uint64 {
 	for b := []byte(response.ProtoReflect().GetUnknown()); len(b) > 0; {
 		number, kind, n := protowire.ConsumeField(b)
 		if n < 0 {
@@ -224,5 +233,6 @@ func readPoint(response *pb.ScanResponse) uint64 {
 		}
 		b = b[n:]
 	}
+
 	return 0
 }

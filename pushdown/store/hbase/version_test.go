@@ -9,8 +9,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// marks takes two marks of a range of table "t".
-func (c *cluster) marks(r store.KeyRange) (first, second string, err error) {
+// versions requests two version tokens of a range of table "t".
+func (c *cluster) versions(r store.KeyRange) (first, second string, err error) {
 	c.Helper()
 	first, err = c.st.Version(c.ctx, "t", "t", r)
 	if err != nil {
@@ -20,36 +20,37 @@ func (c *cluster) marks(r store.KeyRange) (first, second string, err error) {
 	return first, second, err
 }
 
-// rests returns a mark that was given twice.
-func (c *cluster) rests(r store.KeyRange) string {
+// stableVersion returns a version token that was returned twice.
+func (c *cluster) stableVersion(r store.KeyRange) string {
 	c.Helper()
-	first, second, err := c.marks(r)
+	first, second, err := c.versions(r)
 	if err != nil || first == "" || first != second {
-		c.Fatalf("marks %x and %x, error %v, want twice the same", first, second, err)
+		c.Fatalf("version tokens %x and %x, error %v, want twice the same", first, second, err)
 	}
 	return first
 }
 
-// A mark is one of all regions of its range and of no others, and of one opening
-// of each.
-func TestMark_regions(t *testing.T) {
+// A version token depends on all regions of its range and on no others, and on the
+// opening of each.
+func TestVersion_regions(t *testing.T) {
 	c := start(t, hbasefake.Options{Servers: 2})
 	c.fill(40, "r0013", "r0026")
 	r := store.KeyRange{Start: []byte("r0005"), Stop: []byte("r0026")} // two of three
 	f := func(name string, want bool, event func()) {
 		t.Helper()
-		before := c.rests(r)
+		before := c.stableVersion(r)
 		event()
 		// A server that has gone costs an attempt.
 		for range 10 {
-			if _, _, err := c.marks(r); err == nil {
+			if _, _, err := c.versions(r); err == nil {
 				break
 			}
 		}
-		if changed := c.rests(r) != before; changed != want {
-			t.Errorf("%s: the mark changed %v, want %v", name, changed, want)
+		if changed := c.stableVersion(r) != before; changed != want {
+			t.Errorf("%s: the version token changed %v, want %v", name, changed, want)
 		}
 	}
+
 	f("nothing", false, func() {})
 	f("a scan", false, func() { c.mustRead(store.Scan{MaxRows: 1}, []string{"r0000 q0 v0"}) })
 	f("a put into the first region", true, func() { c.Put("t", "r0001", "t", "q", "v") })
@@ -67,25 +68,25 @@ func TestMark_regions(t *testing.T) {
 	})
 }
 
-// What may change without being written has no mark that is given twice.
-func TestMark_mortal(t *testing.T) {
+// Rows that may change without being written get no version token twice.
+func TestVersion_expiring(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(3)
-	c.rests(store.KeyRange{})
+	c.stableVersion(store.KeyRange{})
 	c.Alter("t", "t", "TTL", "FOREVER")
-	c.rests(store.KeyRange{})
+	c.stableVersion(store.KeyRange{})
 	c.Alter("t", "t", "TTL", "3600")
-	for range 3 { // the first mark needs no answer of the master
-		first, second, err := c.marks(store.KeyRange{})
+	for range 3 { // the first token equals no other, so the master is not asked
+		first, second, err := c.versions(store.KeyRange{})
 		if !errors.Is(err, ErrExpiring) || second != "" || !strings.Contains(err.Error(), "3600") {
-			t.Errorf("marks %x and %x, error %v, want %v", first, second, err, ErrExpiring)
+			t.Errorf("version tokens %x and %x, error %v, want %v", first, second, err, ErrExpiring)
 		}
 	}
 }
 
-// The master is asked once for a region that rests, and never for one that is
-// written to.
-func TestMark_asksMaster(t *testing.T) {
+// The master is asked once for a region that does not change, and never for one that
+// is written to.
+func TestVersion_asksMaster(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(3)
 	c.SetHook(nil) // counting begins
@@ -95,59 +96,64 @@ func TestMark_asksMaster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if n := c.Calls("GetTableDescriptors"); n != 0 {
 		t.Errorf("%d questions to the master while the region changed", n)
 	}
+
 	for range 5 {
-		c.rests(store.KeyRange{})
+		c.stableVersion(store.KeyRange{})
 	}
+
 	if n := c.Calls("GetTableDescriptors"); n != 1 {
-		t.Errorf("%d questions to the master while the region rested, want 1", n)
+		t.Errorf("%d questions to the master while the region did not change, want 1", n)
 	}
 }
 
-func TestMark_noReadPoint(t *testing.T) {
+func TestVersion_noReadPoint(t *testing.T) {
 	c := start(t, hbasefake.Options{NoReadPoint: true})
 	c.fill(3)
-	if mark, _, err := c.marks(store.KeyRange{}); mark != "" || !errors.Is(err, errNoReadPoint) {
-		t.Errorf("mark %x, error %v, want %v", mark, err, errNoReadPoint)
+	if token, _, err := c.versions(store.KeyRange{}); token != "" || !errors.Is(err, errNoReadPoint) {
+		t.Errorf("version token %x, error %v, want %v", token, err, errNoReadPoint)
 	}
 }
 
-// States that are noted out of order make marks that nobody else has: two marks
+// States that are observed out of order get tokens that equal no others: two tokens
 // are equal only if the state was there all the time.
-func TestSeen_order(t *testing.T) {
-	var s regionHistory
+func TestRegionHistory_order(t *testing.T) {
+	var h regionHistory
 	old, fresh := []regionState{{"r", 1, 1, 7}}, []regionState{{"r", 1, 1, 8}}
-	f := func(states []regionState, wantAsk bool) string {
+	f := func(states []regionState, wantCheck bool) string {
 		t.Helper()
-		mark, ask := s.observe("t", states)
-		if ask != wantAsk {
-			t.Errorf("state %v: to be asked for %v, want %v", states, ask, wantAsk)
+		token, needsCheck := h.observe("t", states)
+		if needsCheck != wantCheck {
+			t.Errorf("state %v: needs a check %v, want %v", states, needsCheck, wantCheck)
 		}
-		return mark
+		return token
 	}
+
 	first := f(fresh, false)
 	f(old, false) // of a slower call
 	if again := f(fresh, false); again == first {
-		t.Error("a mark came back without a question to the master")
+		t.Error("a version token came back without a question to the master")
 	}
+
 	f(fresh, true)
-	s.confirmNoExpiry("t", old) // no longer the last one
+	h.confirmNoExpiry("t", old) // no longer the last one
 	f(fresh, true)
-	s.confirmNoExpiry("t", fresh)
+	h.confirmNoExpiry("t", fresh)
 	f(fresh, false)
-	if mark, ask := s.observe("other", fresh); ask || mark == first {
-		t.Errorf("another family has mark %x, ask %v", mark, ask)
+	if token, needsCheck := h.observe("other", fresh); needsCheck || token == first {
+		t.Errorf("another family has version token %x, needs a check %v", token, needsCheck)
 	}
 }
 
 // A coprocessor may do anything to what is read.
-func TestMark_coprocessor(t *testing.T) {
+func TestVersion_coprocessor(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(3)
 	c.AlterTable("t", "coprocessor$1", "|org.example.Observer|1073741823|")
-	if _, second, err := c.marks(store.KeyRange{}); second != "" || !errors.Is(err, ErrExpiring) {
-		t.Errorf("mark %x, error %v, want %v", second, err, ErrExpiring)
+	if _, second, err := c.versions(store.KeyRange{}); second != "" || !errors.Is(err, ErrExpiring) {
+		t.Errorf("version token %x, error %v, want %v", second, err, ErrExpiring)
 	}
 }

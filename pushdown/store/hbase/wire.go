@@ -2,7 +2,6 @@ package hbase
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 
@@ -11,121 +10,134 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// watch looks at what a server sends before gohbase reads it: when it came, and
-// whether gohbase can read it, for it ends the process over a header without
-// what it expects.
-func watch(nc net.Conn, p *pulse) net.Conn {
-	w := wire{pulse: p}
+// checkReplies wraps a connection so that everything a server sends is looked at
+// before gohbase reads it. It notes in l when bytes come, and returns an error for
+// a frame that gohbase cannot read: over a header that lacks what it expects,
+// gohbase panics, which ends the process.
+func checkReplies(nc net.Conn, l *liveness) net.Conn {
+	checker := frameChecker{liveness: l}
+	// The wrapper embeds *net.TCPConn, not net.Conn: gohbase uses its vectored
+	// writes, which keep the parts of a call together.
 	if tcp, ok := nc.(*net.TCPConn); ok {
-		return &tcpWire{tcp, w} // which still writes a call's parts at once
+		return &checkedTCPConn{tcp, checker}
 	}
-	return &otherWire{nc, w}
+	return &checkedConn{nc, checker}
 }
 
-type tcpWire struct {
+type checkedTCPConn struct {
 	*net.TCPConn
-	wire wire
+	checker frameChecker
 }
 
-// Read reads what comes, if it is well formed.
-func (c *tcpWire) Read(b []byte) (int, error) {
+// Read reads bytes and checks them.
+func (c *checkedTCPConn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
-	return c.wire.check(b, n, err)
+	return c.checker.checkRead(b, n, err)
 }
 
-type otherWire struct {
+type checkedConn struct {
 	net.Conn
-	wire wire
+	checker frameChecker
 }
 
-// Read reads what comes, if it is well formed.
-func (c *otherWire) Read(b []byte) (int, error) {
+// Read reads bytes and checks them.
+func (c *checkedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	return c.wire.check(b, n, err)
+	return c.checker.checkRead(b, n, err)
 }
-
-// errFrame is a reply that no server sends.
-var errFrame = errors.New("malformed reply")
 
 const (
-	maxFrame  = 256 << 20 // of a reply; it is taken for a length before it is read
-	maxHeader = 1 << 20   // of its header, which holds an exception's stack
+	maxFrame  = 256 << 20 // bytes of a reply; gohbase allocates them as soon as it knows the length
+	maxHeader = 1 << 20   // bytes of its header, which holds an exception's stack trace
 )
 
-// wire follows the frames of one connection:
+// frameChecker checks the frames of one connection's replies:
 //
 //	0000002c        length of all that follows: 44
-//	04              length of the header: 4
+//	04              length of the header, a varint: 4
 //	08 07 1a 02 …   header: call 7, cell block meta
-//	…               the message behind its length, then the cell block
-type wire struct {
-	pulse *pulse
-	head  []byte // of the frame, from its length on, until the header is whole
-	left  int    // bytes of the frame still to come, once it is
+//	…               the message after its length, then the cell block
+type frameChecker struct {
+	liveness *liveness
+
+	// head holds the start of a frame, from its length on, until the header is
+	// complete and has been checked. rest then counts the bytes of the frame that
+	// are still to come.
+	head []byte
+	rest int
 }
 
-// check looks at n bytes that have been read into b.
-func (w *wire) check(b []byte, n int, err error) (int, error) {
+// checkRead checks the result of a Read: n bytes in b, and err.
+func (f *frameChecker) checkRead(b []byte, n int, err error) (int, error) {
 	if n <= 0 {
 		return n, err
 	}
-	w.pulse.beat()
-	if bad := w.follow(b[:n]); bad != nil {
+
+	f.liveness.received()
+	if bad := f.check(b[:n]); bad != nil {
 		return 0, bad
 	}
 	return n, err
 }
 
-// follow goes through the next bytes of the stream.
-func (w *wire) follow(b []byte) error {
+// check checks the next bytes of the stream, which may end or begin within a
+// frame.
+func (f *frameChecker) check(b []byte) error {
 	for len(b) > 0 {
-		if w.left > 0 {
-			n := min(w.left, len(b))
-			b, w.left = b[n:], w.left-n
+		// The message and the cell block are not looked at.
+		if f.rest > 0 {
+			n := min(f.rest, len(b))
+			b, f.rest = b[n:], f.rest-n
 			continue
 		}
-		// The head is collected by what it says of itself. gohbase makes room for
-		// a frame as soon as it has its length.
-		n := min(w.missing(), len(b))
-		w.head, b = append(w.head, b[:n]...), b[n:]
-		if err := w.tooLong(); err != nil {
+
+		// Collect the head. Each length is checked as soon as it is complete,
+		// because gohbase allocates a frame once it knows its length.
+		n := min(f.missingHead(), len(b))
+		f.head, b = append(f.head, b[:n]...), b[n:]
+		if err := f.checkLengths(); err != nil {
 			return err
 		}
-		if w.missing() > 0 {
+		if f.missingHead() > 0 {
 			continue
 		}
-		size := int(binary.BigEndian.Uint32(w.head))
-		if err := checkHeader(w.head[4:], size); err != nil {
+
+		size := int(binary.BigEndian.Uint32(f.head))
+		if err := checkHeader(f.head[4:], size); err != nil {
 			return err
 		}
-		w.left, w.head = size-(len(w.head)-4), w.head[:0]
+		f.rest, f.head = size-(len(f.head)-4), f.head[:0]
 	}
 	return nil
 }
 
-// missing is how many bytes the head lacks, as far as it is known.
-func (w *wire) missing() int {
-	if len(w.head) < 4 {
-		return 4 - len(w.head)
+// missingHead returns how many more bytes belong to the head, as far as the bytes
+// so far tell; 0 if it is complete.
+func (f *frameChecker) missingHead() int {
+	if len(f.head) < 4 {
+		return 4 - len(f.head)
 	}
-	length, n := protowire.ConsumeVarint(w.head[4:])
+	length, n := protowire.ConsumeVarint(f.head[4:])
 	if n < 0 {
-		return 1
+		return 1 // of the varint
 	}
-	return 4 + n + int(min(length, maxHeader)) - len(w.head)
+	return 4 + n + int(min(length, maxHeader)) - len(f.head)
 }
 
-// tooLong refuses lengths as soon as they are known.
-func (w *wire) tooLong() error {
-	if len(w.head) < 4 {
+// checkLengths returns an error if a length in the head is too large. It accepts a
+// head whose lengths are incomplete.
+func (f *frameChecker) checkLengths() error {
+	if len(f.head) < 4 {
 		return nil
 	}
-	size := binary.BigEndian.Uint32(w.head)
-	length, n := protowire.ConsumeVarint(w.head[4:])
+
+	size := binary.BigEndian.Uint32(f.head)
+	length, n := protowire.ConsumeVarint(f.head[4:])
 	switch {
 	case size == 0 || size > maxFrame:
 		return fmt.Errorf("%w: got %d bytes, want 1 to %d", errFrame, size, maxFrame)
-	case n < 0 && len(w.head) < 4+int(min(size, 5)): // the length's own bytes
+	case n < 0 && len(f.head) < 4+int(min(size, 5)):
+		// The header's length is a varint of at most 5 bytes, still incomplete.
 		return nil
 	case n < 0 || length > maxHeader || uint64(n)+length > uint64(size):
 		return fmt.Errorf("%w: got a header of %d bytes in %d, want at most %d", errFrame, length, size, maxHeader)
@@ -133,23 +145,24 @@ func (w *wire) tooLong() error {
 	return nil
 }
 
-// checkHeader demands of a header, which stands behind its length in head, what
-// gohbase takes for granted: an exception has class and stack, and the cell
-// block lies within the frame.
+// checkHeader returns an error if a frame's header, which follows its length
+// in head, lacks what gohbase relies on: an exception has class and stack, and the
+// cell block lies within the frame of size bytes.
 func checkHeader(head []byte, size int) error {
 	header, n := protowire.ConsumeBytes(head)
 	if n < 0 || n > size {
-		return fmt.Errorf("%w: header: %w", errFrame, protowire.ParseError(n))
+		return fmt.Errorf("%w: cannot parse its header: %w", errFrame, protowire.ParseError(n))
 	}
 	var m pb.ResponseHeader
 	if err := proto.Unmarshal(header, &m); err != nil {
-		return fmt.Errorf("%w: header: %w", errFrame, err)
+		return fmt.Errorf("%w: cannot parse its header: %w", errFrame, err)
 	}
+
 	if e := m.Exception; e != nil && (e.ExceptionClassName == nil || e.StackTrace == nil) {
-		return fmt.Errorf("%w: an exception without class or stack", errFrame)
+		return fmt.Errorf("%w: got an exception without class or stack", errFrame)
 	}
 	if cells := m.GetCellBlockMeta().GetLength(); int64(cells) > int64(size-n) {
-		return fmt.Errorf("%w: a cell block of %d bytes in %d", errFrame, cells, size-n)
+		return fmt.Errorf("%w: got a cell block of %d bytes in %d", errFrame, cells, size-n)
 	}
 	return nil
 }

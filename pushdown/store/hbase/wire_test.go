@@ -16,7 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// frame is a reply: a length, then the header behind its own, then the rest.
+// frame returns the frame of a reply: its length, the header's length, the header,
+// then the rest.
 func frame(header *pb.ResponseHeader, rest ...byte) []byte {
 	body := append(protowire.AppendBytes(nil, pb.MustMarshal(header)), rest...)
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
@@ -30,8 +31,8 @@ func exceptional(e *pb.ExceptionResponse) *pb.ResponseHeader {
 	return &pb.ResponseHeader{CallId: proto.Uint32(1), Exception: e}
 }
 
-// badFrames are replies of which gohbase would make a panic in a goroutine of
-// its own, or gigabytes.
+// badFrames are replies over which gohbase would panic in a goroutine of its own, or
+// for which it would allocate gigabytes.
 var badFrames = map[string][]byte{
 	"cells beyond the frame":    frame(cellBlock(9), 0, 1, 2, 3),
 	"cells of 4 GiB":            frame(cellBlock(1<<32-1), 0),
@@ -46,52 +47,54 @@ var badFrames = map[string][]byte{
 	"a header of nonsense":      {0, 0, 0, 4, 0x03, 0xff, 0xff, 0xff},
 }
 
-// Whatever pieces they come in, bad frames are refused before their end, good
-// ones pass.
+// Bad frames are refused before their end and good ones pass, whatever parts they
+// come in.
 func TestWire_frames(t *testing.T) {
 	good := frame(&pb.ResponseHeader{CallId: proto.Uint32(1)}, 0)
 	good = append(good, frame(cellBlock(3), 0, 1, 2, 3)...)
 	good = append(good, frame(exceptional(&pb.ExceptionResponse{ExceptionClassName: proto.String("a.B"),
 		StackTrace: proto.String(string(bytes.Repeat([]byte("x"), 300)))}))...)
-	for piece := 1; piece <= len(good); piece++ {
-		w := wire{pulse: &pulse{}}
-		for at := 0; at < len(good); at += piece {
-			if err := w.follow(good[at:min(at+piece, len(good))]); err != nil {
-				t.Fatalf("in pieces of %d: %v", piece, err)
+
+	for part := 1; part <= len(good); part++ {
+		w := frameChecker{liveness: &liveness{}}
+		for at := 0; at < len(good); at += part {
+			if err := w.check(good[at:min(at+part, len(good))]); err != nil {
+				t.Fatalf("in parts of %d: %v", part, err)
 			}
 		}
-		if w.left != 0 || len(w.head) != 0 {
-			t.Fatalf("in pieces of %d: %d bytes are expected behind the last frame, %d kept", piece, w.left, len(w.head))
+		if w.rest != 0 || len(w.head) != 0 {
+			t.Fatalf("in parts of %d: %d bytes are expected after the last frame, %d kept", part, w.rest, len(w.head))
 		}
 		for name, bad := range badFrames {
-			w := wire{pulse: &pulse{}}
+			w := frameChecker{liveness: &liveness{}}
 			var err error
-			for at := 0; at < len(bad) && err == nil; at += piece {
-				err = w.follow(bad[at:min(at+piece, len(bad))])
+			for at := 0; at < len(bad) && err == nil; at += part {
+				err = w.check(bad[at:min(at+part, len(bad))])
 			}
 			if !errors.Is(err, errFrame) {
-				t.Errorf("%s, in pieces of %d: got %v, want an error", name, piece, err)
+				t.Errorf("%s, in parts of %d: got %v, want an error", name, part, err)
 			}
 		}
 	}
 }
 
-// What passes is what gohbase can read.
+// gohbase can read what passes.
 func FuzzWire(f *testing.F) {
 	for _, b := range badFrames {
 		f.Add(b, 3)
 	}
+
 	f.Add(frame(cellBlock(3), 0, 1, 2, 3), 5)
-	f.Fuzz(func(t *testing.T, b []byte, piece int) {
-		piece = max(1, piece&0xff)
-		whole, parted := wire{pulse: &pulse{}}, wire{pulse: &pulse{}}
-		first := whole.follow(b)
+	f.Fuzz(func(t *testing.T, b []byte, part int) {
+		part = max(1, part&0xff)
+		whole, parted := frameChecker{liveness: &liveness{}}, frameChecker{liveness: &liveness{}}
+		first := whole.check(b)
 		var second error
-		for at := 0; at < len(b) && second == nil; at += piece {
-			second = parted.follow(b[at:min(at+piece, len(b))])
+		for at := 0; at < len(b) && second == nil; at += part {
+			second = parted.check(b[at:min(at+part, len(b))])
 		}
 		if (first == nil) != (second == nil) {
-			t.Fatalf("as a whole %v, in pieces of %d %v", first, piece, second)
+			t.Fatalf("as a whole %v, in parts of %d %v", first, part, second)
 		}
 		for first == nil && len(b) >= 4 {
 			size := binary.BigEndian.Uint32(b)
@@ -115,8 +118,7 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-// A server that sends such a frame loses its connection, and nothing else
-// happens.
+// A bad frame only ends the connection that it comes by.
 func TestWire_badServer(t *testing.T) {
 	for name, bad := range badFrames {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +127,7 @@ func TestWire_badServer(t *testing.T) {
 					mine, theirs := net.Pipe()
 					go func() {
 						defer theirs.Close()
-						if _, err := theirs.Read(make([]byte, 1<<16)); err != nil { // the greeting
+						if _, err := theirs.Read(make([]byte, 1<<16)); err != nil { // the preamble
 							return
 						}
 						if _, err := theirs.Read(make([]byte, 1<<16)); err != nil { // a call
@@ -145,7 +147,7 @@ func TestWire_badServer(t *testing.T) {
 				defer cancel()
 				err = st.call(ctx, loc, st.servers.newProbe())
 				var lost *lostError
-				if !errors.As(err, &lost) || lost.alone {
+				if !errors.As(err, &lost) || lost.callOnly {
 					t.Errorf("got %v, want a lost connection", err)
 				}
 			})

@@ -27,7 +27,7 @@ func (c *cluster) disturb(method string, every int, fault hbasefake.Fault) {
 	})
 }
 
-// Writes survive faults, each once, appends too.
+// Writes are executed exactly once in spite of faults, appends too.
 func TestApply_faults(t *testing.T) {
 	for name, x := range map[string]struct {
 		every int
@@ -63,7 +63,7 @@ func TestApply_faults(t *testing.T) {
 	}
 }
 
-// What fails for good is named, the rest is written.
+// Mutations that fail for good are named in the error; the others are written.
 func TestApply_partialError(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
@@ -72,10 +72,12 @@ func TestApply_partialError(t *testing.T) {
 		{Row: []byte("b"), Family: "wrong", Qualifier: []byte("q")},
 		{Row: []byte("c"), Family: "t", Qualifier: []byte("q"), Value: []byte("2")},
 	})
+
 	var partial *store.ApplyError
 	if !errors.As(err, &partial) || !cmp.Equal(partial.Failed, []int{1}) {
 		t.Fatalf("got %v, want a partial error of mutation 1", err)
 	}
+
 	c.mustRead(store.Scan{}, []string{"a q 1", "c q 2"})
 	for _, m := range []store.Mutation{
 		{Family: "t"}, {Row: []byte("r")}, {Row: []byte("r"), Family: "t", Kind: 9}, {Row: []byte("r"), Family: "t", Timestamp: -1},
@@ -99,8 +101,8 @@ func TestIncrement_lostReply(t *testing.T) {
 	}
 }
 
-// A put on condition whose reply is lost is not sent again: it would report
-// that it had not written.
+// A conditional put whose reply is lost is not sent again: the second one would
+// report that it had not written.
 func TestCompareAndPut_lostReply(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
@@ -111,14 +113,15 @@ func TestCompareAndPut_lostReply(t *testing.T) {
 	if n := c.Calls("Mutate"); n != 1 {
 		t.Errorf("sent %d times, want once", n)
 	}
+
 	c.disturb("Mutate", 2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"})
 	ok, err := c.st.CompareAndPut(c.ctx, "t", cell, []byte("1"), []byte("2"))
 	if err != nil || !ok {
-		t.Fatalf("refused once, then taken: got %v, %v", ok, err)
+		t.Fatalf("refused once, then accepted: got %v, %v", ok, err)
 	}
 }
 
-// unreachable gives an address where nobody listens.
+// unreachable returns an address where nobody listens.
 func unreachable(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -128,13 +131,14 @@ func unreachable(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Without ZooKeeper everything ends with its context and says why.
+// Without ZooKeeper every operation ends with its context, and its error says why.
 func TestUnavailable(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, never answers
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
+
 	for name, addr := range map[string]string{"nobody listens": unreachable(t), "nobody answers": silent.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
 			st, err := Open(Config{Quorum: addr})
@@ -175,22 +179,25 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// A cluster that went away is used again as soon as it is back, and patience
-// ends an operation whose context has no deadline.
+// A cluster that was down is used again as soon as it is back. RetryTimeout ends an
+// operation whose context has no deadline.
 func TestHealing(t *testing.T) {
 	logs := &lines{}
 	c := start(t, hbasefake.Options{}, func(cfg *Config) {
-		cfg.Patience, cfg.Logger = 50*time.Millisecond, slog.New(slog.NewTextHandler(logs, nil))
+		cfg.RetryTimeout, cfg.Logger = 50*time.Millisecond, slog.New(slog.NewTextHandler(logs, nil))
 	})
+
 	want := c.fill(10, "r0005")
 	c.mustRead(store.Scan{}, want)
 	servers := map[string]bool{}
 	for _, r := range must(c.st.Regions(c.ctx, "t", nil, nil)) {
 		servers[r.Server] = true
 	}
+
 	for i := range 2 {
 		c.StopServer(i)
 	}
+
 	c.StopZooKeeper()
 	_, err := c.st.Get(context.Background(), "t", "", [][]byte{[]byte("r0000")})
 	wantError(t, err, store.ErrUnavailable)
@@ -199,12 +206,14 @@ func TestHealing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := c.RestartZooKeeper(); err != nil {
 		t.Fatal(err)
 	}
+
 	c.await("rows are there again", func() bool { _, _, err := c.read(store.Scan{}); return err == nil })
 	c.mustRead(store.Scan{}, want)
-	for server := range servers { // however often it was tried to get another
+	for server := range servers { // however many attempts were made to connect again
 		if n := logs.count("connection lost\" server=" + server); n != 1 {
 			t.Errorf("%d lines of the connection to %s, want 1 in\n%s", n, server, logs)
 		}
@@ -218,7 +227,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// lines is a log.
+// lines collects the lines of a log.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -274,9 +283,11 @@ func TestCheckChain(t *testing.T) {
 	region := func(start, stop string) *location {
 		return &location{start: []byte(start), stop: []byte(stop), addr: "s:1"}
 	}
+
 	if err := checkChain("t", []*location{region("b", ""), region("", "b")}); err != nil {
 		t.Errorf("a whole chain: %v", err)
 	}
+
 	for name, locs := range map[string][]*location{
 		"hole":        {region("", "b"), region("c", "")},
 		"overlap":     {region("", "c"), region("b", "")},
@@ -290,13 +301,15 @@ func TestCheckChain(t *testing.T) {
 			t.Errorf("%s: got %v, want an error", name, err)
 		}
 	}
+
 	wantError(t, checkChain("t", nil), store.ErrNoTable)
 }
 
-// Attributes are read back: one that the master loses is an error.
+// Attributes are read back: an attribute that the master drops is an error.
 func TestCreateTable_attributes(t *testing.T) {
 	spec := store.TableSpec{Name: "t", Splits: [][]byte{[]byte("m")}, Families: []store.FamilySpec{
 		{Name: "t", Attributes: map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "1", "TTL": "FOREVER", "MOB_THRESHOLD": "7"}}}}
+
 	c := start(t, hbasefake.Options{})
 	if err := c.st.CreateTable(c.ctx, spec); err != nil {
 		t.Fatal(err)
@@ -304,6 +317,7 @@ func TestCreateTable_attributes(t *testing.T) {
 	if regions, err := c.st.Regions(c.ctx, "t", nil, nil); err != nil || len(regions) != 2 {
 		t.Errorf("%d regions, %v, want 2", len(regions), err)
 	}
+
 	wantError(t, c.st.CreateTable(c.ctx, spec), store.ErrTableExists)
 	spec.Name = "ns:other"
 	if err := c.st.CreateTable(c.ctx, spec); err != nil {
@@ -313,34 +327,39 @@ func TestCreateTable_attributes(t *testing.T) {
 	if err := c.st.CreateTable(c.ctx, spec); err == nil {
 		t.Error("an attribute was lost, no error")
 	}
+
 	c.Disable(spec.Name)
 	_, err := c.st.TableExists(c.ctx, spec.Name)
 	wantError(t, err, store.ErrUnavailable)
 }
 
-// A column named twice in one operation counts once: the last put, the joined
-// appends. A row's deletion is not that of its column of the same name.
+// A column that occurs twice in one operation is sent once: with the last put, or
+// with the joined appends. The deletion of a row and that of a cell are different
+// columns, although their names are equal.
 func TestApply_columnTwice(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
 	m := func(kind store.MutationKind, row, qualifier, value string) store.Mutation {
 		return store.Mutation{Kind: kind, Row: []byte(row), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)}
 	}
+
 	apply := func(ms ...store.Mutation) {
 		t.Helper()
 		if err := c.st.Apply(c.ctx, "t", ms); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	apply(m(store.Put, "a", "q", "1"), m(store.Put, "a", "p", "2"), m(store.Put, "a", "q", "3"),
 		m(store.Append, "b", "q", "1"), m(store.Append, "b", "q", "2"), m(store.Append, "b", "p", "3"), m(store.Append, "b", "q", "4"))
+
 	c.mustRead(store.Scan{}, []string{"a p 2", "a q 3", "b p 3", "b q 124"})
 	apply(m(store.DeleteRow, "a", "q", ""), m(store.DeleteCell, "a", "q", ""), m(store.DeleteCell, "b", "p", ""))
 	c.mustRead(store.Scan{}, []string{"b q 124"})
 }
 
 // Regions that move or split between two calls are found again, by reads and
-// writes; what the other regions of a call have done is not done again.
+// writes. What the other regions of a call have executed is not sent again.
 func TestMulti_regionsMove(t *testing.T) {
 	c := start(t, hbasefake.Options{Servers: 3})
 	c.CreateTable("t", []string{"t"}, []byte("r0003"), []byte("r0006"))
@@ -350,6 +369,7 @@ func TestMulti_regionsMove(t *testing.T) {
 		keys = append(keys, fmt.Appendf(nil, "r%04d", i))
 		appends = append(appends, store.Mutation{Kind: store.Append, Row: keys[i], Family: "t", Qualifier: []byte("q"), Value: []byte("x")})
 	}
+
 	for round, change := range []func(){
 		func() {},
 		func() { c.MoveRegion("t", keys[4]) },
@@ -373,7 +393,7 @@ func TestMulti_regionsMove(t *testing.T) {
 	}
 }
 
-// Close ends what waits for a server that does not answer.
+// Close ends operations that wait for a server that does not answer.
 func TestClose_ends(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(3)
@@ -385,10 +405,12 @@ func TestClose_ends(t *testing.T) {
 		_, err := c.st.Increment(c.ctx, "t", store.CellKey{Row: []byte("r"), Family: "t"}, 1)
 		results <- err
 	}()
+
 	c.await("three calls are out", func() bool { return c.Calls("Scan")+c.Calls("Multi")+c.Calls("Mutate") == 3 })
 	if err := c.st.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	for range 3 {
 		wantError(t, <-results, store.ErrClosed)
 	}

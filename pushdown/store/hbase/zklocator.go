@@ -2,7 +2,6 @@ package hbase
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -11,99 +10,103 @@ import (
 	"github.com/tsuna/gohbase/zk"
 )
 
-// errZooKeeper marks a look-up in ZooKeeper that failed.
-var errZooKeeper = errors.New("ZooKeeper")
-
-// zkLocator asks ZooKeeper where hbase:meta and the master are. gohbase's client
-// opens a session for every question and cannot be interrupted, so questions
-// run in goroutines of their own, one for each resource at a time, shared by
-// all who ask; their connections are closed with the store.
+// zkLocator finds the servers of hbase:meta and the master in ZooKeeper, and
+// caches their addresses. gohbase's client opens a session for every look-up and
+// cannot be interrupted. So a look-up runs in a goroutine of its own, one at a time
+// for each resource, and is shared by all callers; its connections are closed with
+// the store.
 type zkLocator struct {
 	st     *Store
 	client zk.Client
 
-	mu     sync.Mutex
-	asking map[zk.ResourceName]*lookup
-	known  map[zk.ResourceName]string
+	mu      sync.Mutex
+	lookUps map[zk.ResourceName]*zkLookUp // under way
+	cached  map[zk.ResourceName]string    // host:port
 }
 
-type lookup struct {
-	answered chan struct{}
-	addr     string
-	err      error
+// zkLookUp is a look-up under way. Its result may be read once done is closed.
+type zkLookUp struct {
+	done chan struct{}
+	addr string
+	err  error
 }
 
 func newZKLocator(st *Store) *zkLocator {
-	k := &zkLocator{st: st, asking: map[zk.ResourceName]*lookup{}, known: map[zk.ResourceName]string{}}
+	k := &zkLocator{st: st, lookUps: map[zk.ResourceName]*zkLookUp{}, cached: map[zk.ResourceName]string{}}
 	k.client = zk.NewClient(st.cfg.Quorum, st.cfg.ZooKeeperTimeout, k.dial, st.cfg.Logger)
 	return k
 }
 
-// dial connects for as long as the store is open.
+// dial connects to a ZooKeeper server. The connection is closed with the store.
 func (k *zkLocator) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if err := k.st.life.Err(); err != nil {
+	if err := k.st.lifetime.Err(); err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
-	defer context.AfterFunc(k.st.life, cancel)()
+	defer context.AfterFunc(k.st.lifetime, cancel)()
 	defer cancel()
 	conn, err := k.st.cfg.Dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	return &boundConn{Conn: conn, release: context.AfterFunc(k.st.life, func() { conn.Close() })}, nil
+	return &boundConn{Conn: conn, unbind: context.AfterFunc(k.st.lifetime, func() { conn.Close() })}, nil
 }
 
 // boundConn is a connection that is closed with the store.
 type boundConn struct {
 	net.Conn
-	release func() bool
+	unbind func() bool // releases the store's reference to the connection
 }
 
-// Close closes the connection and forgets it.
+// Close closes the connection before the store is closed.
 func (c *boundConn) Close() error {
-	c.release()
+	c.unbind()
 	return c.Conn.Close()
 }
 
-// address gives the "host:port" of a resource, from memory or from ZooKeeper.
+// address returns the "host:port" of a resource, from the cache or from ZooKeeper.
 func (k *zkLocator) address(ctx context.Context, resource zk.ResourceName) (string, error) {
 	k.mu.Lock()
-	if addr := k.known[resource]; addr != "" {
+	if addr := k.cached[resource]; addr != "" {
 		k.mu.Unlock()
 		return addr, nil
 	}
-	q := k.asking[resource]
-	if q == nil {
-		q = &lookup{answered: make(chan struct{})}
-		k.asking[resource] = q
-		k.st.wg.Go(func() { k.run(resource, q) })
+	l := k.lookUps[resource]
+	if l == nil {
+		l = &zkLookUp{done: make(chan struct{})}
+		k.lookUps[resource] = l
+		k.st.wg.Go(func() { k.run(resource, l) })
 	}
 	k.mu.Unlock()
+
 	select {
-	case <-q.answered:
-		return q.addr, q.err
+	case <-l.done:
+		return l.addr, l.err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
 }
 
-// run runs one question to its end.
-func (k *zkLocator) run(resource zk.ResourceName, q *lookup) {
-	q.addr, q.err = k.locate(resource)
+// run makes a look-up and publishes its result.
+func (k *zkLocator) run(resource zk.ResourceName, l *zkLookUp) {
+	l.addr, l.err = k.query(resource)
+
 	k.mu.Lock()
-	delete(k.asking, resource)
-	if q.err == nil {
-		k.known[resource] = q.addr
+	delete(k.lookUps, resource)
+	if l.err == nil {
+		k.cached[resource] = l.addr
 	}
 	k.mu.Unlock()
-	close(q.answered)
+
+	close(l.done)
 }
 
-// locate asks gohbase, which panics when a znode is empty.
-func (k *zkLocator) locate(resource zk.ResourceName) (addr string, err error) {
+// query reads the address of a resource from ZooKeeper.
+func (k *zkLocator) query(resource zk.ResourceName) (addr string, err error) {
 	began := time.Now()
 	defer func() {
+		// gohbase panics if a znode is empty.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
 		}
@@ -112,14 +115,17 @@ func (k *zkLocator) locate(resource zk.ResourceName) (addr string, err error) {
 				time.Since(began).Round(time.Millisecond))
 		}
 	}()
+
 	return k.client.LocateResource(resource.Prepend(k.st.cfg.Root))
 }
 
-// forget drops a remembered address that has proved wrong.
+// forget drops an address that has proved wrong, unless the cache has another one
+// by now.
 func (k *zkLocator) forget(resource zk.ResourceName, addr string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.known[resource] == addr {
-		delete(k.known, resource)
+
+	if k.cached[resource] == addr {
+		delete(k.cached, resource)
 	}
 }

@@ -11,49 +11,52 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// listing is what hbase:meta says of a region: who opened it last, under which
-// number, and when the master wrote that down. Before the first opening it has no
-// server.
-type listing struct {
-	server string // host:port
-	number uint64 // seqnumDuringOpen
-	at     int64  // ms; no two listings of a cluster have the same
-	state  string // OPENING, OPEN, SPLIT
-	stated int64  // when the state was written, ms
+// metaEntry is what hbase:meta says of a region: which server opened it last, under
+// which number, and when the master wrote that.
+type metaEntry struct {
+	server       string // host:port; empty before the first opening
+	number       uint64 // seqnumDuringOpen
+	writtenAt    int64  // of server and number, ms; no two entries of a cluster have the same
+	state        string // OPENING, OPEN, SPLIT
+	stateWritten int64  // ms
 }
 
-// startCode is that of every server process: a region server that comes back in a
-// test is the same one, with its connections lost.
+// startCode is the start code of every server process. A region server that is
+// restarted in a test is the same process that has lost its connections.
 const startCode = 1_700_000_000_000
 
-// open has a server open a region, the number of which goes up by two, as if it
-// had been closed in good order; the master writes that down, see DelayCatalog.
-func (c *Cluster) open(r *regionState, server int) {
+// openRegion has a server open a region. The region's number goes up by two, as if
+// it had been closed in good order. The master writes the opening to hbase:meta, at
+// once or later, see DelayCatalog.
+func (c *Cluster) openRegion(r *regionState, server int) {
 	r.server = server
 	r.number = r.point + 1
 	r.point = r.number + 1
-	c.list(r, "OPENING")
+
+	c.writeMeta(r, "OPENING")
 	if c.delayed {
-		c.unlisted = append(c.unlisted, r)
+		c.unwritten = append(c.unwritten, r)
 		return
 	}
-	c.list(r, "OPEN")
+	c.writeMeta(r, "OPEN")
 }
 
-// list writes the row of a region into hbase:meta.
-func (c *Cluster) list(r *regionState, state string) {
+// writeMeta writes the state of a region, and of an open one the opening, to
+// hbase:meta.
+func (c *Cluster) writeMeta(r *regionState, state string) {
 	c.catalogPoint++
 	c.catalogTime = max(c.catalogTime+1, now())
+
 	if state == "OPEN" {
-		r.listed = listing{c.servers[r.server].addr, r.number, c.catalogTime, state, c.catalogTime}
+		r.meta = metaEntry{c.servers[r.server].addr, r.number, c.catalogTime, state, c.catalogTime}
 		return
 	}
-	r.listed.state, r.listed.stated = state, c.catalogTime
+	r.meta.state, r.meta.stateWritten = state, c.catalogTime
 }
 
-// DelayCatalog lets hbase:meta hear late of what opens from now on: a region is
-// served before its row names the opening. Until the function is called that it
-// returns, the row says OPENING.
+// DelayCatalog delays the writes of openings to hbase:meta from now on: a region is
+// served before its row names the opening. The row says OPENING until catchUp is
+// called, which writes all of them and ends the delay.
 func (c *Cluster) DelayCatalog() (catchUp func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,14 +64,15 @@ func (c *Cluster) DelayCatalog() (catchUp func()) {
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		for _, r := range c.unlisted {
-			c.list(r, "OPEN")
+
+		for _, r := range c.unwritten {
+			c.writeMeta(r, "OPEN")
 		}
-		c.delayed, c.unlisted = false, nil
+		c.delayed, c.unwritten = false, nil
 	}
 }
 
-// TouchCatalog changes hbase:meta, but none of its rows that somebody reads.
+// TouchCatalog changes hbase:meta, but none of the rows that a client reads.
 func (c *Cluster) TouchCatalog() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,15 +92,20 @@ func (c *Cluster) Dump(tableName string) string {
 	return b.String()
 }
 
-// CatalogReads tells how often rows of hbase:meta were asked for since SetHook.
-func (c *Cluster) CatalogReads() int { return c.Calls(catalogRead) }
+// CatalogRowReads returns how often rows of hbase:meta were requested since SetHook.
+func (c *Cluster) CatalogRowReads() int { return c.Calls(catalogRowRead) }
 
-// CatalogLooks tells how often the read point of hbase:meta alone was.
-func (c *Cluster) CatalogLooks() int { return c.Calls(catalogLook) }
+// CatalogPointReads returns how often only the read point of hbase:meta was
+// requested since SetHook.
+func (c *Cluster) CatalogPointReads() int { return c.Calls(catalogPointRead) }
 
-const catalogRead, catalogLook = "Scan of hbase:meta", "look at hbase:meta"
+// Names under which calls counts requests to hbase:meta.
+const (
+	catalogRowRead   = "rows of hbase:meta"
+	catalogPointRead = "read point of hbase:meta"
+)
 
-// metaRows makes the rows of hbase:meta, in its order.
+// metaRows returns the rows of hbase:meta, in its order.
 func (c *Cluster) metaRows() []*row {
 	var rows []*row
 	for _, t := range c.tables {
@@ -113,24 +122,27 @@ func (c *Cluster) metaRows() []*row {
 				Offline:   proto.Bool(r.offline),
 				Split:     proto.Bool(r.offline),
 			}
-			rows = append(rows, &row{r.name, r.listed.cells(append([]byte("PBUF"), pb.MustMarshal(info)...))})
+			rows = append(rows, &row{r.name, r.meta.cells(append([]byte("PBUF"), pb.MustMarshal(info)...))})
 		}
 	}
+
 	slices.SortFunc(rows, func(a, b *row) int { return region.Compare(a.key, b.key) })
 	return rows
 }
 
-// cells are those of a row of hbase:meta.
-func (l listing) cells(info []byte) []cell {
+// cells returns the cells of the entry's row of hbase:meta. info is the value of
+// regioninfo.
+func (e metaEntry) cells(info []byte) []cell {
 	all := map[string][]byte{"regioninfo": info}
-	if l.server != "" {
-		all["server"] = []byte(l.server)
+	if e.server != "" {
+		all["server"] = []byte(e.server)
 		all["serverstartcode"] = binary.BigEndian.AppendUint64(nil, startCode)
-		all["seqnumDuringOpen"] = binary.BigEndian.AppendUint64(nil, l.number)
+		all["seqnumDuringOpen"] = binary.BigEndian.AppendUint64(nil, e.number)
 	}
-	cells := []cell{{[]byte("info"), []byte("state"), []byte(l.state), l.stated}}
+
+	cells := []cell{{[]byte("info"), []byte("state"), []byte(e.state), e.stateWritten}}
 	for qualifier, value := range all {
-		cells = append(cells, cell{[]byte("info"), []byte(qualifier), value, l.at})
+		cells = append(cells, cell{[]byte("info"), []byte(qualifier), value, e.writtenAt})
 	}
 	slices.SortFunc(cells, compareCells)
 	return cells

@@ -15,7 +15,8 @@ const (
 	metaRegion = "hbase:meta,,1"
 )
 
-// table holds its rows in key order; regions are intervals of them.
+// table is a table with all its rows, in key order. Its regions only divide the
+// keys.
 type table struct {
 	name     string
 	schema   *pb.TableSchema
@@ -25,8 +26,8 @@ type table struct {
 	disabled bool
 }
 
-// row is never changed: a write puts another in its place, so that a scanner
-// may keep what it has seen.
+// row is never changed: a write puts another one in its place, so that a scanner
+// may keep the old one.
 type row struct {
 	key   []byte
 	cells []cell // by family, then qualifier
@@ -44,9 +45,9 @@ type regionState struct {
 	start, stop []byte
 	server      int
 	offline     bool   // the parent of a split
-	number      uint64 // of the opening
+	number      uint64 // of the last opening
 	point       uint64 // MVCC read point: the number of the last change
-	listed      listing
+	meta        metaEntry
 }
 
 func (r *regionState) contains(key []byte) bool {
@@ -57,7 +58,8 @@ func compareCells(a, b cell) int {
 	return cmp.Or(bytes.Compare(a.family, b.family), bytes.Compare(a.qualifier, b.qualifier))
 }
 
-// find gives the index of key in the rows, and whether it is there.
+// find returns the index of key in the rows, or where it would be, and whether it
+// is there.
 func (t *table) find(key []byte) (int, bool) {
 	return slices.BinarySearchFunc(t.rows, key, func(r *row, k []byte) int { return bytes.Compare(r.key, k) })
 }
@@ -70,7 +72,7 @@ func (t *table) get(key []byte) *row {
 	return &row{key: bytes.Clone(key)}
 }
 
-// set replaces a row; one without cells disappears.
+// set replaces a row; a row without cells is deleted.
 func (t *table) set(r *row) {
 	i, found := t.find(r.key)
 	switch {
@@ -84,10 +86,11 @@ func (t *table) set(r *row) {
 	}
 }
 
-// copied returns a row like r that nobody else has.
+// copied returns a copy of r, which may be changed until it is put into a table.
 func (r *row) copied() *row { return &row{r.key, slices.Clone(r.cells)} }
 
-// put puts c into r, which nobody else has, unless a later one is there.
+// put puts c into r, a copy, unless r has a cell of that column with a later
+// timestamp.
 func (r *row) put(c cell) *row {
 	i, found := slices.BinarySearchFunc(r.cells, c, compareCells)
 	switch {
@@ -100,8 +103,8 @@ func (r *row) put(c cell) *row {
 	return r
 }
 
-// value returns a cell, nil if it is not there.
-func (r *row) value(family, qualifier []byte) *cell {
+// cell returns the cell of a column, nil if it is not there.
+func (r *row) cell(family, qualifier []byte) *cell {
 	i, found := slices.BinarySearchFunc(r.cells, cell{family: family, qualifier: qualifier}, compareCells)
 	if !found {
 		return nil
@@ -109,7 +112,7 @@ func (r *row) value(family, qualifier []byte) *cell {
 	return &r.cells[i]
 }
 
-// newRegion makes a region of t.
+// newRegion returns a new region of t, opened by a server.
 func (c *Cluster) newRegion(t *table, start, stop []byte, server int) *regionState {
 	c.lastID++
 	r := &regionState{
@@ -118,17 +121,18 @@ func (c *Cluster) newRegion(t *table, start, stop []byte, server int) *regionSta
 		start: start,
 		stop:  stop,
 	}
-	c.open(r, server)
+	c.openRegion(r, server)
 	return r
 }
 
-// CreateTable makes a table with regions divided at splits, dealt out to the
-// servers in turn.
+// CreateTable creates a table with regions divided at splits, which the servers
+// hold in turn.
 func (c *Cluster) CreateTable(name string, families []string, splits ...[]byte) {
 	schema := &pb.TableSchema{TableName: &pb.TableName{Namespace: []byte("default"), Qualifier: []byte(name)}}
 	for _, f := range families {
 		schema.ColumnFamilies = append(schema.ColumnFamilies, &pb.ColumnFamilySchema{Name: []byte(f)})
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.create(name, schema, splits)
@@ -136,6 +140,7 @@ func (c *Cluster) CreateTable(name string, families []string, splits ...[]byte) 
 
 func (c *Cluster) create(name string, schema *pb.TableSchema, splits [][]byte) {
 	t := &table{name: name, schema: schema, families: familiesOf(schema)}
+
 	var start []byte
 	for i, stop := range append(slices.Clone(splits), nil) {
 		t.regions = append(t.regions, c.newRegion(t, start, stop, i%len(c.servers)))
@@ -144,7 +149,7 @@ func (c *Cluster) create(name string, schema *pb.TableSchema, splits [][]byte) {
 	c.tables[name] = t
 }
 
-// Put writes a cell without the protocol.
+// Put writes a cell directly, without a client.
 func (c *Cluster) Put(tableName, key, family, qualifier, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,16 +158,16 @@ func (c *Cluster) Put(tableName, key, family, qualifier, value string) {
 	t.set(t.get([]byte(key)).copied().put(cell{[]byte(family), []byte(qualifier), []byte(value), now()}))
 }
 
-// MoveRegion moves the region of key to the next server. Its scanners end.
+// MoveRegion moves the region of key to the next server, which ends its scanners.
 func (c *Cluster) MoveRegion(tableName string, key []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.tables[tableName].regionOf(key)
 	c.endScanners(r)
-	c.open(r, (r.server+1)%len(c.servers))
+	c.openRegion(r, (r.server+1)%len(c.servers))
 }
 
-// Alter sets an attribute of a family and opens the table's regions anew.
+// Alter sets an attribute of a family and reopens the table's regions.
 func (c *Cluster) Alter(tableName, family, attribute, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +180,7 @@ func (c *Cluster) Alter(tableName, family, attribute, value string) {
 	c.reopen(t)
 }
 
-// AlterTable sets an attribute of a table and opens its regions anew.
+// AlterTable sets an attribute of a table and reopens its regions.
 func (c *Cluster) AlterTable(tableName, attribute, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,12 +189,12 @@ func (c *Cluster) AlterTable(tableName, attribute, value string) {
 	c.reopen(t)
 }
 
-// reopen closes and opens all regions.
+// reopen closes and opens all regions of a table.
 func (c *Cluster) reopen(t *table) {
 	for _, r := range t.regions {
 		if !r.offline {
 			c.endScanners(r)
-			c.open(r, r.server)
+			c.openRegion(r, r.server)
 		}
 	}
 }
@@ -202,7 +207,8 @@ func (c *Cluster) SplitRegion(tableName string, key []byte) {
 	t := c.tables[tableName]
 	parent := t.regionOf(key)
 	parent.offline = true
-	c.list(parent, "SPLIT")
+	c.writeMeta(parent, "SPLIT")
+
 	key = bytes.Clone(key)
 	t.regions = append(t.regions,
 		c.newRegion(t, parent.start, key, parent.server),
@@ -210,13 +216,14 @@ func (c *Cluster) SplitRegion(tableName string, key []byte) {
 	c.endScanners(parent)
 }
 
-// Disable takes a table offline.
+// Disable disables a table.
 func (c *Cluster) Disable(tableName string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tables[tableName].disabled = true
 }
 
+// endScanners ends the scanners of a region, as its server does when it closes it.
 func (c *Cluster) endScanners(r *regionState) {
 	for id, s := range c.scanners {
 		if s.region == r {
@@ -225,6 +232,7 @@ func (c *Cluster) endScanners(r *regionState) {
 	}
 }
 
+// regionOf returns the region that holds key.
 func (t *table) regionOf(key []byte) *regionState {
 	for _, r := range t.regions {
 		if !r.offline && r.contains(key) {
@@ -234,8 +242,9 @@ func (t *table) regionOf(key []byte) *regionState {
 	return nil
 }
 
-// regionNamed finds a region that this server serves.
-func (s *server) regionNamed(spec *pb.RegionSpecifier) (*table, *regionState, error) {
+// servedRegion returns a region by its name. It throws NotServingRegionException if
+// this server does not serve it.
+func (s *server) servedRegion(spec *pb.RegionSpecifier) (*table, *regionState, error) {
 	for _, t := range s.c.tables {
 		for _, r := range t.regions {
 			if bytes.Equal(r.name, spec.GetValue()) {
@@ -249,7 +258,7 @@ func (s *server) regionNamed(spec *pb.RegionSpecifier) (*table, *regionState, er
 	return nil, nil, throw(notServing, "%s is not online on server %d", spec.GetValue(), s.index)
 }
 
-// appendCell writes a cell as servers do.
+// appendCell appends a cell to a cell block, as servers do.
 func appendCell(b, key []byte, c cell) []byte {
 	keyLen := 2 + len(key) + 1 + len(c.family) + len(c.qualifier) + 9
 	for _, n := range []int{8 + keyLen + len(c.value), keyLen, len(c.value)} {
@@ -261,7 +270,8 @@ func appendCell(b, key []byte, c cell) []byte {
 	return append(append(b, 4), c.value...)
 }
 
-// countCells counts the cells of a client's block, each behind its length.
+// countCells returns how many cells a client's block has; each stands after its
+// length.
 func countCells(b []byte) (n int) {
 	for len(b) >= 4 {
 		b = b[min(uint64(len(b)), 4+uint64(binary.BigEndian.Uint32(b))):]
@@ -270,10 +280,13 @@ func countCells(b []byte) (n int) {
 	return n
 }
 
-// takeCell reads the first cell of a client's block.
-func takeCell(b []byte) (c cell, kind byte, rest []byte) {
+// splitCell decodes the first cell of a client's block. It returns the cell, its
+// type and the rest of the block.
+func splitCell(b []byte) (c cell, kind byte, rest []byte) {
 	keyLen, valueLen := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
 	key, value := b[12:12+keyLen], b[12+keyLen:12+keyLen+valueLen]
+
+	// Behind the row: family, qualifier, timestamp and type.
 	key = key[2+binary.BigEndian.Uint16(key):]
 	family, tail := key[1:1+key[0]], key[1+key[0]:]
 	n := len(tail) - 9

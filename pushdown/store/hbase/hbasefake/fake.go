@@ -1,12 +1,21 @@
 // Package hbasefake is an HBase cluster in the test's own process: a ZooKeeper,
-// a master and region servers that speak the real protocols on loopback, made
-// for faults that a real cluster produces once a month. It drops connections
-// at any reply, forgets scanners, moves and splits regions, sends heartbeats,
-// breaks rows into pieces and marks whole rows as partial.
+// a master and region servers that speak the real protocols on loopback or in
+// memory. It is made for faults that a real cluster produces once a month: it drops
+// connections at any reply, forgets scanners, moves and splits regions, sends
+// heartbeats, splits rows into parts and flags whole rows as partial.
 //
 // It proves how a client deals with faults. It proves nothing about HBase:
-// its filters are Go's, its rows lie in memory, and it keeps one version of a
-// cell.
+// its regular expressions are Go's, its rows lie in memory, and it keeps one version
+// of a cell.
+//
+// A test starts a cluster with Start and injects faults with SetHook:
+//
+//   - fake.go: the cluster, its options, faults and hooks;
+//   - server.go: the connections of region servers and master, and their calls;
+//   - scan.go, filter.go, mutate.go, master.go: the methods;
+//   - data.go, snapshot.go: tables, regions and what happens to them;
+//   - catalog.go: hbase:meta; zookeeper.go: ZooKeeper;
+//   - network.go: listeners in memory, for simulated time.
 package hbasefake
 
 import (
@@ -28,36 +37,35 @@ type Options struct {
 	MaxReplyBytes, MaxReplyCells int
 	// HeartbeatEvery makes every n-th reply of a scanner an empty heartbeat.
 	HeartbeatEvery int
-	// MarkWhole sets the partial flag also on the last row of a reply that
-	// ends with that row, as HBase does at a size limit.
-	MarkWhole bool
-	// IgnoreAttributes names family attributes that the master loses.
+	// FlagCompleteRows sets the partial flag also on a complete row at the end of a
+	// reply, as HBase does at a size limit.
+	FlagCompleteRows bool
+	// IgnoreAttributes are family attributes that the master drops.
 	IgnoreAttributes []string
-	// NoSequence makes servers ignore next_call_seq, as HBase does for a
-	// client that does not send it.
+	// NoSequence makes servers ignore next_call_seq, as HBase does if a client
+	// does not send it.
 	NoSequence bool
-	// NoReadPoint makes servers keep their read points to themselves, as HBase
-	// did before 1.3.
+	// NoReadPoint makes servers send no MVCC read points, like HBase before 1.3.
 	NoReadPoint bool
-	// InMemory makes clients reach the servers by Cluster.Dial instead of
-	// loopback. Nothing waits for a kernel then, so that time can be simulated.
+	// InMemory makes the servers listen in memory, where clients reach them by
+	// Cluster.Dial. Nothing waits for a kernel then, so that time can be simulated.
 	InMemory bool
-	// Handlers is how many calls a region server works on at a time, whichever
-	// connections they came by; what waits for its turn when its connection ends
-	// is forgotten. Calls of high priority and those to hbase:meta have handlers
-	// of their own. 0 answers each connection's calls one after another.
+	// Handlers bounds the calls that a region server executes at a time, over all
+	// connections. A call that waits for a handler is dropped when its connection
+	// ends. Calls of high priority and those to hbase:meta do not wait. With 0,
+	// the calls of each connection are executed one after another.
 	Handlers int
 	// NoPriority makes servers ignore the priority of calls.
 	NoPriority bool
 }
 
-// Call describes a call to a hook.
+// Call describes a call, for a hook.
 type Call struct {
 	Server int    // index of the region server, -1 for the master
 	Method string // Scan, Multi, Mutate, Get, CreateTable, …
 	Table  string // of a scan
 	N      int    // number of calls of this method on user tables before this one
-	Cells  int    // sent with it
+	Cells  int    // in its cell block
 }
 
 // FaultKind says what goes wrong with a call.
@@ -72,10 +80,10 @@ const (
 	CutCells                       // the reply's cell block loses its last byte; one without cells is lost
 	SkipActions                    // every other action of a Multi call is neither executed nor answered
 	RefuseActions                  // each action of a Multi call is answered with an exception
-	Deafen                         // the connection says nothing any more, though it stays open; the call is not executed
+	Deafen                         // the connection stays open, but nothing is read or written any more; the call is not executed
 )
 
-// Fault is a hook's answer.
+// Fault is what a hook wants to go wrong with a call; the zero value is nothing.
 type Fault struct {
 	Kind      FaultKind
 	Exception string        // class name for Refuse and RefuseActions
@@ -86,32 +94,32 @@ type Fault struct {
 
 // Cluster is a running fake.
 type Cluster struct {
-	opts    Options
-	net     network
-	zk      net.Listener
-	master  *server
-	servers []*server
-	wg      sync.WaitGroup
-	done    chan struct{} // closed by Close
-	cells   atomic.Int64  // that came with Multi calls
+	opts     Options
+	net      network
+	zk       net.Listener
+	master   *server
+	servers  []*server
+	wg       sync.WaitGroup
+	done     chan struct{} // closed by Close
+	received atomic.Int64  // cells that came with Multi calls
 
-	mu        sync.Mutex
-	tables    map[string]*table
-	snapshots map[string]*snapshot
-	scanners  map[uint64]*scanner
-	nonces    map[uint64]bool
-	lastID    uint64
-	calls     map[string]int
-	hook      func(Call) Fault
-	looked    func(table string)
-	opens     int
-	closed    bool
-	conns     map[net.Conn]bool
+	mu          sync.Mutex
+	tables      map[string]*table
+	snapshots   map[string]*snapshot
+	scanners    map[uint64]*scanner
+	nonces      map[uint64]bool
+	lastID      uint64
+	calls       map[string]int
+	hook        func(Call) Fault
+	onReadPoint func(table string)
+	lastScanner int // id of the scanner that was opened last
+	closed      bool
+	conns       map[net.Conn]bool
 
-	catalogPoint uint64 // read point of hbase:meta
-	catalogTime  int64  // of its last change, ms
-	delayed      bool   // see DelayCatalog
-	unlisted     []*regionState
+	catalogPoint uint64         // read point of hbase:meta
+	catalogTime  int64          // of its last change, ms
+	delayed      bool           // see DelayCatalog
+	unwritten    []*regionState // whose openings are delayed
 }
 
 // Start runs a cluster; Close ends it.
@@ -132,6 +140,8 @@ func Start(opts Options) (*Cluster, error) {
 		done:         make(chan struct{}),
 	}
 	c.net.inMemory = opts.InMemory
+
+	// The master is the server with index -1.
 	for i := -1; i < opts.Servers; i++ {
 		s := newServer(c, i)
 		if err := s.listen(anyPort); err != nil {
@@ -158,22 +168,26 @@ func (c *Cluster) Close() {
 	}
 	c.closed = true
 	c.mu.Unlock()
+
 	c.StopZooKeeper()
 	for _, s := range append([]*server{c.master}, c.servers...) {
 		if s != nil {
 			s.stop()
 		}
 	}
+
 	c.mu.Lock()
 	for conn := range c.conns {
 		conn.Close()
 	}
 	c.mu.Unlock()
+
 	c.wg.Wait()
 }
 
-// SetHook installs the judge of every call; nil removes it. It is called with
-// the cluster locked: it must not call the cluster.
+// SetHook installs a function that is called for every call and returns what goes
+// wrong with it; nil removes it. The cluster is locked meanwhile: the hook must not
+// use it. SetHook also sets the counts of calls back to 0.
 func (c *Cluster) SetHook(hook func(Call) Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,26 +195,27 @@ func (c *Cluster) SetHook(hook func(Call) Fault) {
 	c.calls = map[string]int{}
 }
 
-// SetLooked installs what is called when a read point was told, of a table's
-// region or of "hbase:meta", before the reply goes out; nil removes it. It may
-// call the cluster.
-func (c *Cluster) SetLooked(looked func(table string)) {
+// OnReadPoint installs a function that is called when a read point was requested,
+// of a table's region or of "hbase:meta", before the reply is sent; nil removes it.
+// It may use the cluster.
+func (c *Cluster) OnReadPoint(f func(table string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looked = looked
+	c.onReadPoint = f
 }
 
-// Calls tells how often a method was called on user tables since SetHook.
+// Calls returns how often a method was called on user tables since SetHook.
 func (c *Cluster) Calls(method string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[method]
 }
 
-// Received counts the cells that Multi calls have brought, executed or not.
-func (c *Cluster) Received() int { return int(c.cells.Load()) }
+// Received returns how many cells came with Multi calls, whether those were executed
+// or not.
+func (c *Cluster) Received() int { return int(c.received.Load()) }
 
-// OpenScanners counts the scanners that clients have left open.
+// OpenScanners returns how many scanners are open.
 func (c *Cluster) OpenScanners() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,26 +226,24 @@ func (c *Cluster) OpenScanners() int {
 func (c *Cluster) ExpireScanners() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.expire()
+	clear(c.scanners)
 }
 
-func (c *Cluster) expire() { clear(c.scanners) }
-
-// StopServer ends a region server and its connections; its regions stay
+// StopServer stops a region server and closes its connections. Its regions stay
 // assigned to it.
 func (c *Cluster) StopServer(i int) { c.servers[i].stop() }
 
 // RestartServer starts a stopped server again, on the same port.
 func (c *Cluster) RestartServer(i int) error { return c.servers[i].listen(c.servers[i].addr) }
 
-// PauseServer makes a region server neither read nor write nor execute
-// anything, while connections to it are still taken, as by SIGSTOP.
+// PauseServer pauses a region server, as SIGSTOP does: it reads, executes and writes
+// nothing, but connections to it are still accepted.
 func (c *Cluster) PauseServer(i int) { c.servers[i].pause() }
 
-// ResumeServer lets it go on.
+// ResumeServer resumes a paused server.
 func (c *Cluster) ResumeServer(i int) { c.servers[i].resume() }
 
-// StopZooKeeper ends ZooKeeper and its sessions.
+// StopZooKeeper makes ZooKeeper accept no more sessions.
 func (c *Cluster) StopZooKeeper() {
 	if c.zk != nil {
 		c.zk.Close()
@@ -240,12 +253,13 @@ func (c *Cluster) StopZooKeeper() {
 // RestartZooKeeper starts it again, on the same port.
 func (c *Cluster) RestartZooKeeper() error { return c.startZooKeeper(c.Address()) }
 
-// judge asks the hook about a call. Calls to hbase:meta are not numbered and
-// not disturbed.
-func (c *Cluster) judge(call Call) Fault {
+// faultOf asks the hook what goes wrong with a call. Calls to hbase:meta are not
+// counted, and nothing goes wrong with them.
+func (c *Cluster) faultOf(call Call) Fault {
 	if call.Table == metaName {
 		return Fault{}
 	}
+
 	call.N = c.calls[call.Method]
 	c.calls[call.Method]++
 	if c.hook == nil {
@@ -254,7 +268,7 @@ func (c *Cluster) judge(call Call) Fault {
 	return c.hook(call)
 }
 
-// track remembers a connection until it ends; it refuses after Close.
+// track registers a connection until it ends. It returns false after Close.
 func (c *Cluster) track(conn net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,6 +278,7 @@ func (c *Cluster) track(conn net.Conn) bool {
 	return !c.closed
 }
 
+// untrack closes a connection and unregisters it.
 func (c *Cluster) untrack(conn net.Conn) {
 	conn.Close()
 	c.mu.Lock()
@@ -271,7 +286,7 @@ func (c *Cluster) untrack(conn net.Conn) {
 	delete(c.conns, conn)
 }
 
-// serve accepts connections until the listener closes.
+// serve accepts connections until the listener is closed.
 func (c *Cluster) serve(l net.Listener, handle func(net.Conn)) {
 	c.wg.Go(func() {
 		for {
@@ -296,6 +311,7 @@ type javaError struct{ class, message string }
 
 func (e *javaError) Error() string { return e.class + ": " + e.message }
 
+// throw returns an exception as an error.
 func throw(class, format string, args ...any) error {
 	return &javaError{class, fmt.Sprintf(format, args...)}
 }
@@ -314,5 +330,5 @@ const (
 	illegalValue = "java.lang.IllegalArgumentException"
 )
 
-// now is the servers' clock.
+// now returns the servers' time, in ms.
 func now() int64 { return time.Now().UnixMilli() }

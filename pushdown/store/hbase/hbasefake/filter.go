@@ -13,12 +13,12 @@ import (
 
 // rowFilter is a scan's filter and column restriction.
 type rowFilter struct {
-	families  map[string]bool // empty: all
-	from, to  int64
-	rows      []func(key []byte) bool
-	cells     []func(qualifier []byte) bool
-	firstOnly bool
-	keyOnly   bool
+	families  map[string]bool               // empty: all
+	from, to  int64                         // timestamps, half-open, ms
+	rows      []func(key []byte) bool       // all must admit a row
+	cells     []func(qualifier []byte) bool // all must admit a cell
+	firstOnly bool                          // only the first cell of a row
+	keyOnly   bool                          // cells without values
 }
 
 func newFilter(spec *pb.Scan) (*rowFilter, error) {
@@ -26,19 +26,21 @@ func newFilter(spec *pb.Scan) (*rowFilter, error) {
 	for _, col := range spec.Column {
 		f.families[string(col.Family)] = true
 	}
+
 	if tr := spec.TimeRange; tr != nil {
 		f.from = int64(tr.GetFrom())
 		if tr.To != nil {
 			f.to = int64(tr.GetTo())
 		}
 	}
+
 	if spec.Filter == nil {
 		return f, nil
 	}
 	return f, f.add(spec.Filter)
 }
 
-// add decodes one filter; a list of all its members.
+// add decodes a filter; of a list, all its members.
 func (f *rowFilter) add(m *pb.Filter) error {
 	body := m.GetSerializedFilter()
 	switch m.GetName()[strings.LastIndexByte(m.GetName(), '.')+1:] {
@@ -59,6 +61,7 @@ func (f *rowFilter) add(m *pb.Filter) error {
 		f.keyOnly = true
 		return nil
 	}
+
 	return throw(doNotRetry, "filter %s", m.GetName())
 }
 
@@ -75,7 +78,9 @@ func (f *rowFilter) addList(body []byte) error {
 		}
 		return nil
 	}
-	var any []func([]byte) bool // only column ranges occur here
+
+	// Clients use "one must pass" only for column ranges.
+	var any []func([]byte) bool
 	for _, m := range list.Filters {
 		match, err := columnRange(m.GetSerializedFilter())
 		if err != nil {
@@ -89,7 +94,8 @@ func (f *rowFilter) addList(body []byte) error {
 	return nil
 }
 
-// addRegex takes only the form of expression that is known to lose no rows.
+// addRegex accepts only the form of an expression that is known to lose no rows: Java's
+// engine with ISO-8859-1.
 func (f *rowFilter) addRegex(body []byte) error {
 	var rf pb.RowFilter
 	var re pb.RegexStringComparator
@@ -102,6 +108,7 @@ func (f *rowFilter) addRegex(body []byte) error {
 	if re.GetEngine() != "JAVA" || re.GetCharset() != "ISO-8859-1" {
 		return throw(doNotRetry, "engine %q, charset %q", re.GetEngine(), re.GetCharset())
 	}
+
 	expr, err := regexp.Compile(re.GetPattern())
 	if err != nil {
 		return throw(doNotRetry, "%v", err)
@@ -110,7 +117,7 @@ func (f *rowFilter) addRegex(body []byte) error {
 	return nil
 }
 
-// latin1 makes one character of each byte.
+// latin1 returns a string of one character for each byte.
 func latin1(b []byte) string {
 	runes := make([]rune, len(b))
 	for i, c := range b {
@@ -132,6 +139,7 @@ func (f *rowFilter) addRanges(body []byte) error {
 	return nil
 }
 
+// columnRange decodes a ColumnRangeFilter.
 func columnRange(body []byte) (func([]byte) bool, error) {
 	var m pb.ColumnRangeFilter
 	if err := proto.Unmarshal(body, &m); err != nil {
@@ -142,7 +150,7 @@ func columnRange(body []byte) (func([]byte) bool, error) {
 	}, nil
 }
 
-// apply returns what the scan sees of a row.
+// apply returns what a scan sees of a row; a row without cells if it sees none.
 func (f *rowFilter) apply(r *row) *row {
 	kept := &row{key: r.key}
 	for _, match := range f.rows {
@@ -150,6 +158,7 @@ func (f *rowFilter) apply(r *row) *row {
 			return kept
 		}
 	}
+
 	for _, c := range r.cells {
 		if len(f.families) > 0 && !f.families[string(c.family)] || c.timestamp < f.from || c.timestamp >= f.to {
 			continue
@@ -157,6 +166,7 @@ func (f *rowFilter) apply(r *row) *row {
 		if slices.ContainsFunc(f.cells, func(match func([]byte) bool) bool { return !match(c.qualifier) }) {
 			continue
 		}
+
 		if f.keyOnly {
 			c.value = nil
 		}

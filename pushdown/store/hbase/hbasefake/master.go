@@ -15,7 +15,8 @@ func fullName(n *pb.TableName) string {
 	return string(n.GetQualifier())
 }
 
-// createTable makes a table at once; the procedure is finished when asked for.
+// createTable creates a table at once, so that the procedure is finished when a
+// client asks for its state. A request with a known nonce is not executed again.
 func (s *server) createTable(m *pb.CreateTableRequest) (proto.Message, []byte, error) {
 	name := fullName(m.TableSchema.TableName)
 	if s.c.tables[name] != nil && !(m.Nonce != nil && s.c.nonces[m.GetNonce()]) {
@@ -24,18 +25,20 @@ func (s *server) createTable(m *pb.CreateTableRequest) (proto.Message, []byte, e
 	if m.Nonce != nil {
 		s.c.nonces[m.GetNonce()] = true
 	}
+
 	for _, f := range m.TableSchema.ColumnFamilies {
 		f.Attributes = slices.DeleteFunc(f.Attributes, func(a *pb.BytesBytesPair) bool {
 			return slices.Contains(s.c.opts.IgnoreAttributes, string(a.First))
 		})
 	}
+
 	if s.c.tables[name] == nil {
 		s.c.create(name, m.TableSchema, m.SplitKeys)
 	}
 	return &pb.CreateTableResponse{ProcId: proto.Uint64(1)}, nil, nil
 }
 
-// descriptors describes tables.
+// descriptors returns the descriptions of tables.
 func (s *server) descriptors(m *pb.GetTableDescriptorsRequest) (proto.Message, []byte, error) {
 	response := &pb.GetTableDescriptorsResponse{}
 	for _, n := range m.TableNames {

@@ -9,18 +9,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Cell types that a delete's cells have.
+// Types of a delete's cells.
 const (
 	deleteColumn = 12
 	deleteFamily = 14
 )
 
-// get reads a row, or tells a disabled table's state as hbase:meta does.
+// get executes the Get method. From hbase:meta it reads only the state of a table.
 func (s *server) get(m *pb.GetRequest) (proto.Message, []byte, error) {
 	if string(m.GetRegion().GetValue()) == metaRegion {
 		return s.tableState(string(m.Get.Row))
 	}
-	t, r, err := s.regionNamed(m.GetRegion())
+	t, r, err := s.servedRegion(m.GetRegion())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,6 +28,8 @@ func (s *server) get(m *pb.GetRequest) (proto.Message, []byte, error) {
 	return &pb.GetResponse{Result: result}, cells, err
 }
 
+// tableState returns the cell table:state of hbase:meta: 08 00 for an enabled table,
+// 08 01 for a disabled one.
 func (s *server) tableState(name string) (proto.Message, []byte, error) {
 	t := s.c.tables[name]
 	if t == nil {
@@ -41,7 +43,7 @@ func (s *server) tableState(name string) (proto.Message, []byte, error) {
 	return &pb.GetResponse{Result: &pb.Result{Cell: []*pb.Cell{found}}}, nil, nil
 }
 
-// read executes a Get.
+// read executes a get in a region.
 func (t *table) read(r *regionState, g *pb.Get) (*pb.Result, []byte, error) {
 	if !r.contains(g.Row) {
 		return nil, nil, throw(wrongRegion, "row %x", g.Row)
@@ -55,6 +57,7 @@ func (t *table) read(r *regionState, g *pb.Get) (*pb.Result, []byte, error) {
 			return nil, nil, throw(noFamily, "%s in table %s", family, t.name)
 		}
 	}
+
 	kept := f.apply(t.get(g.Row))
 	if g.GetExistenceOnly() {
 		return &pb.Result{Exists: proto.Bool(len(kept.cells) > 0)}, nil, nil
@@ -72,12 +75,13 @@ type change struct {
 	kind byte
 }
 
-// changes collects a mutation's cells from the message or the block.
+// changes returns a mutation's cells, from the message or from the start of the
+// block, and the rest of the block.
 func changes(m *pb.MutationProto, block []byte) ([]change, []byte) {
 	var list []change
 	for range m.GetAssociatedCellCount() {
 		var c change
-		c.cell, c.kind, block = takeCell(block)
+		c.cell, c.kind, block = splitCell(block)
 		list = append(list, c)
 	}
 	for _, cv := range m.ColumnValue {
@@ -88,7 +92,7 @@ func changes(m *pb.MutationProto, block []byte) ([]change, []byte) {
 	return list, block
 }
 
-// mutate changes a row. A mutation whose nonce was seen is not done again.
+// mutate executes a mutation. One with a known nonce is not executed again.
 func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []change) (*pb.Result, []byte, error) {
 	if !r.contains(m.Row) {
 		return nil, nil, throw(wrongRegion, "row %x", m.Row)
@@ -105,10 +109,12 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 			return nil, nil, throw(noFamily, "%s in table %s", c.family, t.name)
 		}
 	}
+
 	again := s.c.nonces[m.GetNonce()] && m.Nonce != nil
 	if m.Nonce != nil {
 		s.c.nonces[m.GetNonce()] = true
 	}
+
 	changed := t.get(m.Row)
 	if !again {
 		var err error
@@ -118,26 +124,30 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 		t.set(changed)
 		r.point++
 	}
+
+	// Only an increment returns the new value.
 	if m.GetMutateType() != pb.MutationProto_INCREMENT {
 		return &pb.Result{}, nil, nil
 	}
-	c := changed.value(list[0].family, list[0].qualifier)
+	c := changed.cell(list[0].family, list[0].qualifier)
 	return &pb.Result{AssociatedCellCount: proto.Int32(1)}, appendCell(nil, m.Row, *c), nil
 }
 
-// change applies cells to a copy of a row.
+// change returns a copy of a row to which cells are applied.
 func (r *row) change(kind pb.MutationProto_MutationType, list []change) (*row, error) {
 	r = r.copied()
 	for _, c := range list {
 		if c.timestamp == math.MaxInt64 {
 			c.timestamp = now()
 		}
-		old := r.value(c.family, c.qualifier)
+
+		old := r.cell(c.family, c.qualifier)
 		switch kind {
 		case pb.MutationProto_DELETE:
 			r = r.remove(c)
 			continue
 		case pb.MutationProto_APPEND:
+			// The timestamp goes up even within a millisecond, as in HBase.
 			if old != nil {
 				c.value = append(bytes.Clone(old.value), c.value...)
 				c.timestamp = max(c.timestamp, old.timestamp+1)
@@ -157,7 +167,7 @@ func (r *row) change(kind pb.MutationProto_MutationType, list []change) (*row, e
 	return r, nil
 }
 
-// remove drops the cells that a deletion covers.
+// remove returns a row without the cells that a deletion covers.
 func (r *row) remove(d change) *row {
 	kept := &row{key: r.key}
 	for _, c := range r.cells {
@@ -172,10 +182,11 @@ func (r *row) remove(d change) *row {
 
 // mutateOne executes the Mutate method, with or without a condition.
 func (s *server) mutateOne(m *pb.MutateRequest, block []byte) (proto.Message, []byte, error) {
-	t, r, err := s.regionNamed(m.GetRegion())
+	t, r, err := s.servedRegion(m.GetRegion())
 	if err != nil {
 		return nil, nil, err
 	}
+
 	list, _ := changes(m.Mutation, block)
 	if c := m.Condition; c != nil {
 		holds, err := t.holds(c)
@@ -187,39 +198,42 @@ func (s *server) mutateOne(m *pb.MutateRequest, block []byte) (proto.Message, []
 	return &pb.MutateResponse{Result: result, Processed: proto.Bool(true)}, cells, err
 }
 
-// holds compares a cell as HBase does: an empty value is an absent one.
+// holds reports whether a condition is true. As in HBase, an absent cell equals an
+// empty value.
 func (t *table) holds(c *pb.Condition) (bool, error) {
 	var binary pb.BinaryComparator
 	if err := proto.Unmarshal(c.GetComparator().GetSerializedComparator(), &binary); err != nil {
 		return false, throw(illegalValue, "%v", err)
 	}
-	want, found := binary.GetComparable().GetValue(), t.get(c.Row).value(c.Family, c.Qualifier)
+	want, found := binary.GetComparable().GetValue(), t.get(c.Row).cell(c.Family, c.Qualifier)
 	if found == nil {
 		return len(want) == 0, nil
 	}
 	return bytes.Equal(want, found.value), nil
 }
 
-// multi executes gets and mutations region by region; of a call of even or odd
-// number, skip, it leaves out those of even or odd index.
+// multi executes gets and mutations region by region. It leaves out the actions
+// whose index modulo 2 is skip; -1 leaves out none.
 func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Message, []byte, error) {
 	response := &pb.MultiResponse{}
 	var cells []byte
 	for _, ra := range m.RegionAction {
 		result := &pb.RegionActionResult{}
 		response.RegionActionResult = append(response.RegionActionResult, result)
-		t, r, regionErr := s.regionNamed(ra.GetRegion())
+		t, r, regionErr := s.servedRegion(ra.GetRegion())
 		if regionErr != nil {
 			result.Exception = exceptionPair(regionErr)
 		}
 		for _, a := range ra.Action {
 			var list []change
 			if a.Mutation != nil {
-				list, block = changes(a.Mutation, block) // its cells are there in any case
+				// The block has its cells even if the action is not executed.
+				list, block = changes(a.Mutation, block)
 			}
 			if regionErr != nil || int(a.GetIndex()%2) == skip {
 				continue
 			}
+
 			roe := &pb.ResultOrException{Index: a.Index}
 			var out []byte
 			var err error
@@ -238,8 +252,8 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 	return response, cells, nil
 }
 
-// refuseActions answers every action with an exception, as a region does that
-// takes no writes.
+// refuseActions answers every action with an exception, like a region that accepts
+// no writes.
 func refuseActions(m *pb.MultiRequest, err error) *pb.MultiResponse {
 	response := &pb.MultiResponse{}
 	for _, ra := range m.RegionAction {
@@ -252,7 +266,7 @@ func refuseActions(m *pb.MultiRequest, err error) *pb.MultiResponse {
 	return response
 }
 
-// exceptionPair is an exception inside a reply.
+// exceptionPair returns an exception as it stands inside a Multi reply.
 func exceptionPair(err error) *pb.NameBytesPair {
 	java := err.(*javaError)
 	return &pb.NameBytesPair{Name: &java.class, Value: []byte(java.Error() + "\n\tat fake")}

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// network is where servers listen: loopback, or the process's own memory, which
-// a test with simulated time needs.
+// network is where servers listen: on loopback, or in the process's own memory,
+// which a test with simulated time needs.
 type network struct {
-	mu       sync.Mutex
-	inMemory bool
-	last     int
-	doors    map[string]*door
+	mu        sync.Mutex
+	inMemory  bool
+	lastPort  int
+	listeners map[string]*memoryListener // by address
 }
 
 func (n *network) listen(addr string) (net.Listener, error) {
@@ -24,77 +24,84 @@ func (n *network) listen(addr string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if addr == anyPort {
-		n.last++
-		addr = fmt.Sprintf("127.0.0.1:%d", n.last)
+		n.lastPort++
+		addr = fmt.Sprintf("127.0.0.1:%d", n.lastPort)
 	}
-	if n.doors == nil {
-		n.doors = map[string]*door{}
+	if n.listeners == nil {
+		n.listeners = map[string]*memoryListener{}
 	}
-	d := &door{addr: addr, callers: make(chan net.Conn, backlog), closed: make(chan struct{})}
-	n.doors[addr] = d
-	return d, nil
+
+	l := &memoryListener{addr: addr, waiting: make(chan net.Conn, backlog), closed: make(chan struct{})}
+	n.listeners[addr] = l
+	return l, nil
 }
 
-// anyPort is the address of a server that has none yet.
+// anyPort is the address of a server that does not have a port yet.
 const anyPort = "127.0.0.1:0"
 
-// backlog is how many connections wait to be accepted, as a kernel lets them.
+// backlog bounds the connections that wait to be accepted, as a kernel does.
 const backlog = 128
 
-// Dial connects to a server of a cluster in memory, for Config.Dial.
+// Dial connects to a server of a cluster in memory; it serves as hbase.Config.Dial.
 func (c *Cluster) Dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	c.net.mu.Lock()
-	d := c.net.doors[addr]
+	l := c.net.listeners[addr]
 	c.net.mu.Unlock()
+
 	refused := &net.OpError{Op: "dial", Net: "memory", Err: syscall.ECONNREFUSED}
-	if d == nil {
+	if l == nil {
 		return nil, refused
 	}
+
 	mine, theirs := net.Pipe()
+	// Without this, the select below might choose the backlog of a closed listener.
 	select {
-	case <-d.closed:
+	case <-l.closed:
 		return nil, refused
 	default:
 	}
+
 	select {
-	case d.callers <- theirs:
+	case l.waiting <- theirs:
+		// If the listener was closed meanwhile, its Close may have missed the
+		// connection.
 		select {
-		case <-d.closed: // perhaps after the last look at who waits
+		case <-l.closed:
 			theirs.Close()
 		default:
 		}
 		return mine, nil
-	case <-d.closed:
+	case <-l.closed:
 		return nil, refused
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// door is a listener in memory.
-type door struct {
+// memoryListener is a listener in memory.
+type memoryListener struct {
 	addr    string
-	callers chan net.Conn
+	waiting chan net.Conn // connections to be accepted
 	once    sync.Once
 	closed  chan struct{}
 }
 
-// Accept waits for a caller.
-func (d *door) Accept() (net.Conn, error) {
+// Accept waits for a connection.
+func (l *memoryListener) Accept() (net.Conn, error) {
 	select {
-	case <-d.closed:
+	case <-l.closed:
 		return nil, net.ErrClosed
-	case conn := <-d.callers:
+	case conn := <-l.waiting:
 		return conn, nil
 	}
 }
 
-// Close refuses further callers, those that wait too.
-func (d *door) Close() error {
-	d.once.Do(func() { close(d.closed) })
+// Close refuses further connections and closes those that wait.
+func (l *memoryListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
 	for {
 		select {
-		case conn := <-d.callers:
+		case conn := <-l.waiting:
 			conn.Close()
 		default:
 			return nil
@@ -102,13 +109,13 @@ func (d *door) Close() error {
 	}
 }
 
-// Addr is where the door is.
-func (d *door) Addr() net.Addr { return doorAddr(d.addr) }
+// Addr is the address that the listener was made with.
+func (l *memoryListener) Addr() net.Addr { return memoryAddr(l.addr) }
 
-type doorAddr string
+type memoryAddr string
 
-// Network is no network.
-func (doorAddr) Network() string { return "memory" }
+// Network is a name for no network.
+func (memoryAddr) Network() string { return "memory" }
 
 // String is host and port.
-func (a doorAddr) String() string { return string(a) }
+func (a memoryAddr) String() string { return string(a) }

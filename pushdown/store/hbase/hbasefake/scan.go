@@ -11,37 +11,40 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// scanner is an open scan at a server: the rows of its region as they were
-// when it was opened, already filtered, and how far it has come.
+// scanner is a scanner that is open at a server. It holds what is left of its
+// region's rows, as they were and passed the filter when the scanner was opened.
 type scanner struct {
 	region  *regionState // nil for hbase:meta
 	rows    []*row
-	cell    int // of rows[0], the next to send
-	seq     uint64
+	cell    int    // index in rows[0] of the next cell to send
+	seq     uint64 // next_call_seq of the next request
 	replies int
-	size    int
-	scanned int64 // rows looked at, not yet told
+	size    int   // bytes of a reply
+	scanned int64 // rows looked at since the last reply
 }
 
-// scan opens a scanner or goes on with one.
+// scan executes the Scan method: it opens, continues or closes a scanner.
 func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 	var sc *scanner
 	id := m.GetScannerId()
 	if m.ScannerId == nil {
 		var err error
-		if sc, err = s.open(m); err != nil {
+		if sc, err = s.openScanner(m); err != nil {
 			return nil, nil, err
 		}
-		s.c.opens++
-		id = uint64(s.c.opens)
+		s.c.lastScanner++
+		id = uint64(s.c.lastScanner)
 		s.c.scanners[id] = sc
 	} else if sc = s.c.scanners[id]; sc == nil {
 		return nil, nil, throw(unknownScan, "scanner %d", id)
 	}
+
 	if m.GetCloseScanner() && m.ScannerId != nil {
 		delete(s.c.scanners, id)
 		return &pb.ScanResponse{ScannerId: &id, MoreResults: proto.Bool(false)}, nil, nil
 	}
+
+	// HBase would accept such a client, which then loses rows.
 	if m.NextCallSeq == nil && sc.region != nil {
 		return nil, nil, throw(doNotRetry, "a scan without next_call_seq: HBase would let it lose rows")
 	}
@@ -50,7 +53,8 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 		return nil, nil, throw(outOfOrder, "expected %d, got %d", sc.seq, m.GetNextCallSeq())
 	}
 	sc.seq++
-	response, cells := s.rowsOf(sc, m)
+
+	response, cells := s.nextReply(sc, m)
 	response.ScannerId = &id
 	if m.ScannerId == nil && !s.c.opts.NoReadPoint { // field 11, which gohbase's schema does not have
 		unknown := protowire.AppendTag(nil, 11, protowire.VarintType)
@@ -60,26 +64,28 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 		}
 		response.ProtoReflect().SetUnknown(protowire.AppendVarint(unknown, point))
 	}
+
 	if !response.GetMoreResults() || !response.GetMoreResultsInRegion() || m.GetCloseScanner() {
 		delete(s.c.scanners, id)
 	}
 	return response, cells, nil
 }
 
-// open filters the region's rows.
-func (s *server) open(m *pb.ScanRequest) (*scanner, error) {
+// openScanner returns a new scanner with the rows that pass the scan's filter.
+func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	spec := m.GetScan()
 	sc := &scanner{size: int(spec.GetMaxResultSize())}
 	if string(m.GetRegion().GetValue()) == metaRegion {
 		if m.GetNumberOfRows() == 0 {
-			s.c.calls[catalogLook]++
+			s.c.calls[catalogPointRead]++
 			return sc, nil
 		}
-		s.c.calls[catalogRead]++
+		s.c.calls[catalogRowRead]++
 		sc.rows = s.c.metaRange(spec)
 		return sc, nil
 	}
-	t, r, err := s.regionNamed(m.GetRegion())
+
+	t, r, err := s.servedRegion(m.GetRegion())
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +98,7 @@ func (s *server) open(m *pb.ScanRequest) (*scanner, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	sc.region = r
 	for _, row := range t.rows {
 		if !r.contains(row.key) || bytes.Compare(row.key, spec.StartRow) < 0 ||
@@ -106,7 +113,8 @@ func (s *server) open(m *pb.ScanRequest) (*scanner, error) {
 	return sc, nil
 }
 
-// metaRange selects rows of hbase:meta, which has an order of its own.
+// metaRange returns the rows of hbase:meta, in its own order, that a scan wants; a
+// reversed scan gets all from its start row down.
 func (c *Cluster) metaRange(spec *pb.Scan) []*row {
 	var rows []*row
 	for _, r := range c.metaRows() {
@@ -119,18 +127,20 @@ func (c *Cluster) metaRange(spec *pb.Scan) []*row {
 			rows = append(rows, r)
 		}
 	}
+
 	if spec.GetReversed() {
 		slices.Reverse(rows)
 	}
 	return rows
 }
 
-// limits of one reply.
+// limits returns the limits of one reply: bytes, cells and rows.
 func (s *server) limits(sc *scanner, m *pb.ScanRequest) (size, cells, rows int) {
 	size, cells, rows = math.MaxInt, math.MaxInt, int(m.GetNumberOfRows())
 	if sc.size > 0 {
 		size = sc.size
 	}
+
 	if o := s.c.opts; sc.region != nil {
 		if o.MaxReplyBytes > 0 {
 			size = min(size, o.MaxReplyBytes)
@@ -139,21 +149,25 @@ func (s *server) limits(sc *scanner, m *pb.ScanRequest) (size, cells, rows int) 
 			cells = o.MaxReplyCells
 		}
 	}
+
 	return size, cells, rows
 }
 
-// rowsOf sends what fits.
-func (s *server) rowsOf(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []byte) {
+// nextReply returns the next reply of a scanner and its cell block: as many cells as
+// the limits allow, or a heartbeat.
+func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []byte) {
 	response := &pb.ScanResponse{MoreResults: proto.Bool(true), MoreResultsInRegion: proto.Bool(true)}
 	if m.GetTrackScanMetrics() {
 		response.ScanMetrics = &pb.ScanMetrics{Metrics: []*pb.NameInt64Pair{{Name: proto.String("ROWS_SCANNED"), Value: proto.Int64(sc.scanned)}}}
 		sc.scanned = 0
 	}
+
 	sc.replies++
 	if n := s.c.opts.HeartbeatEvery; n > 0 && sc.replies%n == 0 && sc.region != nil {
 		response.HeartbeatMessage = proto.Bool(true)
 		return response, nil
 	}
+
 	size, cells, rows := s.limits(sc, m)
 	limit := limitOfRows(m)
 	var block []byte
@@ -163,12 +177,14 @@ func (s *server) rowsOf(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []byt
 			block = appendCell(block, r.key, r.cells[sc.cell])
 			sc.cell, sent, n = sc.cell+1, sent+1, n+1
 		}
+
 		full := len(block) >= size || sent >= cells
 		whole := sc.cell == len(r.cells)
 		if n > 0 {
 			response.CellsPerResult = append(response.CellsPerResult, n)
-			response.PartialFlagPerResult = append(response.PartialFlagPerResult, !whole || full && s.c.opts.MarkWhole)
+			response.PartialFlagPerResult = append(response.PartialFlagPerResult, !whole || full && s.c.opts.FlagCompleteRows)
 		}
+
 		if whole {
 			sc.rows, sc.cell = sc.rows[1:], 0
 			if limit--; limit == 0 {
@@ -180,12 +196,14 @@ func (s *server) rowsOf(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []byt
 			return response, block
 		}
 	}
-	// The end shows only when a reply was not cut short.
+
+	// The end of the region shows only in a reply that no limit has cut.
 	response.MoreResultsInRegion = proto.Bool(len(sc.rows) > 0)
 	return response, block
 }
 
-// limitOfRows reads field 11, which gohbase's schema does not have; -1 without.
+// limitOfRows returns field 11 of a request, the rows that the client still wants,
+// which gohbase's schema lacks; -1 if it is not there.
 func limitOfRows(m *pb.ScanRequest) int {
 	for b := []byte(m.ProtoReflect().GetUnknown()); len(b) > 0; {
 		number, kind, n := protowire.ConsumeTag(b)
@@ -202,5 +220,6 @@ func limitOfRows(m *pb.ScanRequest) int {
 		}
 		b = b[n+skip:]
 	}
+
 	return -1
 }

@@ -20,12 +20,12 @@ type server struct {
 	c        *Cluster
 	index    int
 	addr     string
-	handlers chan struct{} // one for each call that is worked on; nil without a limit
+	handlers chan struct{} // holds an element for each call that is executed; nil without a limit
 
 	mu       sync.Mutex
 	listener net.Listener
 	conns    map[net.Conn]bool
-	running  chan struct{} // closed while it runs
+	running  chan struct{} // closed unless the server is paused
 }
 
 func newServer(c *Cluster, index int) *server {
@@ -45,6 +45,7 @@ func (s *server) listen(addr string) error {
 	s.mu.Lock()
 	s.listener, s.addr, s.conns = l, l.Addr().String(), map[net.Conn]bool{}
 	s.mu.Unlock()
+
 	s.c.serve(l, s.session)
 	return nil
 }
@@ -75,11 +76,13 @@ func (s *server) resume() {
 	close(s.running)
 }
 
-// awake waits while the server is paused; false once the cluster is closed.
-func (s *server) awake() bool {
+// awaitRunning waits while the server is paused. It returns false once the cluster is
+// closed.
+func (s *server) awaitRunning() bool {
 	s.mu.Lock()
 	running := s.running
 	s.mu.Unlock()
+
 	select {
 	case <-s.c.done:
 		return false
@@ -88,7 +91,9 @@ func (s *server) awake() bool {
 	}
 }
 
-func (s *server) enter(conn net.Conn) bool {
+// addConn registers a connection, so that stop closes it. It returns false if the
+// server is stopped.
+func (s *server) addConn(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listener != nil {
@@ -97,22 +102,23 @@ func (s *server) enter(conn net.Conn) bool {
 	return s.listener != nil
 }
 
-// session answers one client: the greeting "HBas", version 0, authentication 50
-// (simple) and a connection header, then frames.
+// session serves one connection. The client first sends "HBas", version 0,
+// authentication 50 (simple) and a connection header, then calls in frames.
 func (s *server) session(conn net.Conn) {
-	if !s.enter(conn) || !s.awake() {
+	if !s.addConn(conn) || !s.awaitRunning() {
 		return
 	}
-	greeting := make([]byte, 6)
-	if _, err := io.ReadFull(conn, greeting); err != nil || string(greeting) != "HBas\x00\x50" {
+	preamble := make([]byte, 6)
+	if _, err := io.ReadFull(conn, preamble); err != nil || string(preamble) != "HBas\x00\x50" {
 		return
 	}
 	if _, err := readFrame(conn); err != nil {
 		return
 	}
-	l := &line{s: s, conn: conn, ended: make(chan struct{})}
+
+	l := &clientConn{s: s, conn: conn, ended: make(chan struct{})}
 	defer close(l.ended)
-	for s.awake() {
+	for s.awaitRunning() {
 		frame, err := readFrame(conn)
 		if err != nil {
 			return
@@ -122,8 +128,9 @@ func (s *server) session(conn net.Conn) {
 			return
 		}
 		if call.header.GetMethodName() == "Multi" {
-			s.c.cells.Add(int64(countCells(call.cells)))
+			s.c.received.Add(int64(countCells(call.cells)))
 		}
+
 		if s.handlers == nil {
 			if l.answer(call) != nil {
 				return
@@ -134,27 +141,27 @@ func (s *server) session(conn net.Conn) {
 	}
 }
 
-// line is the connection of one client.
-type line struct {
+// clientConn is the connection of one client.
+type clientConn struct {
 	s     *server
 	conn  net.Conn
-	ended chan struct{}
-	deaf  atomic.Bool // nothing is heard or said any more
-	mu    sync.Mutex  // held while a reply is written
+	ended chan struct{} // closed with the connection
+	deaf  atomic.Bool   // nothing is executed or written any more, see Deafen
+	mu    sync.Mutex    // held while a reply is written
 }
 
-// highPriority is where calls begin to have handlers of their own.
+// highPriority is the priority above which calls do not wait for a handler.
 const highPriority = 10
 
-// first tells whether a call does not wait for those of users' tables.
-func (s *server) first(c *call) bool {
+// skipsQueue reports whether a call does not wait for a handler.
+func (s *server) skipsQueue(c *call) bool {
 	urgent := c.header.GetPriority() > highPriority && !s.c.opts.NoPriority
 	return urgent || bytes.Contains(c.param, []byte(metaRegion))
 }
 
-// handle waits for its turn and answers.
-func (l *line) handle(c *call) {
-	if !l.s.first(c) {
+// handle waits for a handler and executes a call.
+func (l *clientConn) handle(c *call) {
+	if !l.s.skipsQueue(c) {
 		select {
 		case l.s.handlers <- struct{}{}:
 			defer func() { <-l.s.handlers }()
@@ -167,31 +174,34 @@ func (l *line) handle(c *call) {
 	}
 }
 
-// answer executes a call and writes the reply; an error breaks the connection.
-func (l *line) answer(c *call) error {
+// answer executes a call and writes the reply. After an error the caller closes the
+// connection.
+func (l *clientConn) answer(c *call) error {
 	if l.deaf.Load() {
 		return nil
 	}
-	reply, looked, err := l.s.answer(c)
+
+	reply, beforeReply, err := l.s.answer(c)
 	if errors.Is(err, errDeaf) {
 		l.deaf.Store(true)
 		return nil
 	}
-	if looked != nil {
-		looked()
+	if beforeReply != nil {
+		beforeReply()
 	}
 	if err != nil || reply == nil || l.deaf.Load() {
 		return err
 	}
-	if !l.s.awake() {
+	if !l.s.awaitRunning() {
 		return errBroken
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return writeFrame(l.conn, reply)
 }
 
-// call is a request taken apart.
+// call is a decoded request frame.
 type call struct {
 	header pb.RequestHeader
 	param  []byte
@@ -199,8 +209,10 @@ type call struct {
 }
 
 var (
-	errBroken = errors.New("connection to be broken")
-	errDeaf   = errors.New("connection to say nothing more")
+	// errBroken is returned when the connection is to be closed without a reply.
+	errBroken = errors.New("connection is to be closed")
+	// errDeaf is returned when nothing more is to be written to the connection.
+	errDeaf = errors.New("connection is to write nothing more")
 )
 
 func parseCall(frame []byte) (*call, error) {
@@ -216,24 +228,26 @@ func parseCall(frame []byte) (*call, error) {
 	if m < 0 {
 		return nil, protowire.ParseError(m)
 	}
+
 	c.param, c.cells = param, frame[n+m:]
 	return c, nil
 }
 
-// answer executes a call with the cluster locked and makes the reply, nil if
-// none is to be sent, and what is to be called before it is.
-func (s *server) answer(call *call) (reply []byte, looked func(), err error) {
+// answer executes a call with the cluster locked. It returns the frame of the reply,
+// nil if none is to be sent, and a function to call before it is sent, or nil.
+func (s *server) answer(call *call) (reply []byte, beforeReply func(), err error) {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	reply, err = s.replyLocked(call)
-	if s.c.looked != nil {
-		looked = s.lookedAt(call, s.c.looked)
+	if s.c.onReadPoint != nil {
+		beforeReply = readPointHook(call, s.c.onReadPoint)
 	}
-	return reply, looked, err
+	return reply, beforeReply, err
 }
 
-// lookedAt is f with the table of a call that has asked for a read point alone.
-func (s *server) lookedAt(call *call, f func(table string)) func() {
+// readPointHook returns a call of f with the table's name if the call requests a
+// read point and no rows, else nil.
+func readPointHook(call *call, f func(table string)) func() {
 	var m pb.ScanRequest
 	if call.header.GetMethodName() != "Scan" || proto.Unmarshal(call.param, &m) != nil || m.ScannerId != nil || m.GetNumberOfRows() > 0 {
 		return nil
@@ -242,17 +256,19 @@ func (s *server) lookedAt(call *call, f func(table string)) func() {
 	return func() { f(table) }
 }
 
-// replyLocked executes a call, or does to it what the hook wants.
+// replyLocked executes a call, with the fault that the hook wants, and returns the
+// frame of the reply. c.mu is held.
 func (s *server) replyLocked(call *call) ([]byte, error) {
 	method := call.header.GetMethodName()
-	fault := s.c.judge(Call{Server: s.index, Method: method, Table: s.tableLocked(call), Cells: countCells(call.cells)})
+	fault := s.c.faultOf(Call{Server: s.index, Method: method, Table: s.tableLocked(call), Cells: countCells(call.cells)})
 	if fault.Kind == DropBefore || fault.Delay > 0 && !s.sleepLocked(fault.Delay) {
 		return nil, errBroken
 	}
 	if fault.Kind == Deafen {
 		return nil, errDeaf
 	}
-	response, cells, err := s.perform(method, call, fault)
+
+	response, cells, err := s.executeOrRefuse(method, call, fault)
 	switch fault.Kind {
 	case DropAfter:
 		return nil, errBroken
@@ -264,28 +280,31 @@ func (s *server) replyLocked(call *call) ([]byte, error) {
 		}
 		cells = cells[:len(cells)-1]
 	}
+
 	if fault.Change != nil && err == nil {
 		fault.Change(response)
 	}
 	return encodeReply(call.header.GetCallId(), response, cells, err), nil
 }
 
-// sleepLocked lets time pass with the cluster unlocked; false once it is closed.
+// sleepLocked waits with the cluster unlocked. It returns false once the cluster is
+// closed.
 func (s *server) sleepLocked(d time.Duration) bool {
 	s.c.mu.Unlock()
 	defer s.c.mu.Lock()
+
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return s.awake()
+		return s.awaitRunning()
 	case <-s.c.done:
 		return false
 	}
 }
 
-// perform executes a call, or refuses it.
-func (s *server) perform(method string, call *call, fault Fault) (proto.Message, []byte, error) {
+// executeOrRefuse executes a call, or those of its actions that the fault allows.
+func (s *server) executeOrRefuse(method string, call *call, fault Fault) (proto.Message, []byte, error) {
 	switch {
 	case fault.Kind == Refuse:
 		return nil, nil, throw(fault.Exception, "injected")
@@ -298,18 +317,20 @@ func (s *server) perform(method string, call *call, fault Fault) (proto.Message,
 			return refuseActions(m, throw(fault.Exception, "injected")), nil, nil
 		})
 	}
+
 	return s.execute(method, call)
 }
 
-// tableLocked names the table of calls that a hook may want to disturb; probes and
-// calls to hbase:meta count as meta.
+// tableLocked returns the table of a Scan or Get call, "" for other methods.
+// Probes, calls that close a scanner and calls to hbase:meta count as hbase:meta, so
+// that no hook disturbs them.
 func (s *server) tableLocked(call *call) string {
 	var region []byte
 	switch call.header.GetMethodName() {
 	case "Scan":
 		var m pb.ScanRequest
 		if proto.Unmarshal(call.param, &m) != nil || m.GetCloseScanner() {
-			return metaName // closing is not counted
+			return metaName
 		}
 		region = m.GetRegion().GetValue()
 	case "Get":
@@ -321,6 +342,7 @@ func (s *server) tableLocked(call *call) string {
 	default:
 		return ""
 	}
+
 	for name := range s.c.tables {
 		for _, r := range s.c.tables[name].regions {
 			if string(r.name) == string(region) {
@@ -334,7 +356,7 @@ func (s *server) tableLocked(call *call) string {
 	return ""
 }
 
-// execute runs a method.
+// execute executes a method.
 func (s *server) execute(method string, c *call) (proto.Message, []byte, error) {
 	switch method {
 	case "Scan":
@@ -352,10 +374,11 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 	case "GetTableDescriptors":
 		return decoded(c, &pb.GetTableDescriptorsRequest{}, s.descriptors)
 	}
+
 	return nil, nil, throw(unsupported, "%s", method)
 }
 
-// decoded runs f with the call's message.
+// decoded calls f with the call's message, decoded into m.
 func decoded[M proto.Message](c *call, m M, f func(M) (proto.Message, []byte, error)) (proto.Message, []byte, error) {
 	if err := proto.Unmarshal(c.param, m); err != nil {
 		return nil, nil, throw(doNotRetry, "%v", err)
@@ -363,7 +386,7 @@ func decoded[M proto.Message](c *call, m M, f func(M) (proto.Message, []byte, er
 	return f(m)
 }
 
-// encodeReply frames a reply or an exception.
+// encodeReply returns the frame of a reply, or of an exception if err is one.
 func encodeReply(id uint32, response proto.Message, cells []byte, err error) []byte {
 	header := &pb.ResponseHeader{CallId: &id}
 	var java *javaError
@@ -372,6 +395,7 @@ func encodeReply(id uint32, response proto.Message, cells []byte, err error) []b
 		header.Exception = &pb.ExceptionResponse{ExceptionClassName: &java.class, StackTrace: &stack}
 		return protowire.AppendBytes(nil, pb.MustMarshal(header))
 	}
+
 	if len(cells) > 0 {
 		header.CellBlockMeta = &pb.CellBlockMeta{Length: proto.Uint32(uint32(len(cells)))}
 	}

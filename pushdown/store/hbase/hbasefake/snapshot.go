@@ -6,25 +6,30 @@ import (
 	"github.com/tsuna/gohbase/pb"
 )
 
-// snapshot is a table as it was: rows are never changed, so it shares them.
+// snapshot is a table as it was. It shares the table's rows, which are never
+// changed.
 type snapshot struct {
 	schema  *pb.TableSchema
 	rows    []*row
 	regions []regionState
 }
 
-// flushed is by how much a flush moves the read point.
-const flushed = 3
+// flushChanges is by how much a flush raises the read point.
+const flushChanges = 3
+
+// openingChanges is by how much an opening raises the read point, see openRegion.
+const openingChanges = 2
 
 // Snapshot takes a snapshot of a table, which flushes it.
 func (c *Cluster) Snapshot(tableName, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
+
 	s := &snapshot{schema: t.schema, rows: slices.Clone(t.rows)}
 	for _, r := range t.regions {
 		if !r.offline {
-			r.point += flushed
+			r.point += flushChanges
 			s.regions = append(s.regions, *r)
 		}
 	}
@@ -48,28 +53,30 @@ func (c *Cluster) drop(tableName string) {
 	c.catalogPoint++
 }
 
-// CloneSnapshot makes a table of a snapshot, in place of one of that name. Of a
-// table cloned under its own name the regions have the names of then, each is on
-// the server of then, and its numbers go on where the snapshot was taken: so it
-// is in HBase, but for the server, which the balancer draws.
+// CloneSnapshot creates a table from a snapshot, in place of one of that name. If
+// the name is that of the snapshot's table, each region has its old name and its
+// old server, and its numbers continue from those of the snapshot. So does HBase,
+// except for the server, which the balancer chooses.
 func (c *Cluster) CloneSnapshot(tableName, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.snapshots[name]
 	c.drop(tableName)
+
 	t := &table{name: tableName, schema: s.schema, families: familiesOf(s.schema), rows: slices.Clone(s.rows)}
 	for _, r := range s.regions {
-		r.listed = listing{}
-		r.point -= 2 // which opening adds
+		r.meta = metaEntry{}
+		r.point -= openingChanges // opening raises it to the snapshot's again
 		t.regions = append(t.regions, &r)
-		c.open(&r, r.server)
+		c.openRegion(&r, r.server)
 	}
 	c.tables[tableName] = t
 }
 
-// RestoreSnapshot puts a table back to one of its snapshots. HBase's own numbers
-// go up where a region is still there; here they start again, which is harder to
-// see from outside. What hbase:meta said of a region stays until it is opened.
+// RestoreSnapshot sets a table back to one of its snapshots. In HBase the numbers
+// of a region that is still there go up; here they start from the snapshot's again,
+// which is harder to notice from outside. The row of a region in hbase:meta stays
+// until the region is opened.
 func (c *Cluster) RestoreSnapshot(tableName, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,19 +86,20 @@ func (c *Cluster) RestoreSnapshot(tableName, name string) {
 	for _, r := range before {
 		c.endScanners(r)
 	}
+
 	for _, r := range s.regions {
-		r.listed = listing{}
+		r.meta = metaEntry{}
 		if i := slices.IndexFunc(before, func(old *regionState) bool { return old.id == r.id }); i >= 0 {
-			r.listed = before[i].listed
+			r.meta = before[i].meta
 		}
-		r.point -= 2
+		r.point -= openingChanges
 		t.regions = append(t.regions, &r)
-		c.open(&r, r.server)
+		c.openRegion(&r, r.server)
 	}
 }
 
-// Truncate empties a table. Its regions are new ones, with the old borders if
-// they are to be kept.
+// Truncate deletes all rows of a table. It gets new regions, with the old boundaries
+// if preserveSplits is set, else a single one.
 func (c *Cluster) Truncate(tableName string, preserveSplits bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,12 +111,13 @@ func (c *Cluster) Truncate(tableName string, preserveSplits bool) {
 		}
 	}
 	slices.SortFunc(splits, slices.Compare)
+
 	c.drop(tableName)
 	c.create(tableName, old.schema, splits)
 }
 
-// MergeRegions joins the region of key and the one behind it; the last region of
-// a table stays as it is.
+// MergeRegions merges the region of key and the next one. It does nothing if there
+// is no next one.
 func (c *Cluster) MergeRegions(tableName string, key []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,6 +126,7 @@ func (c *Cluster) MergeRegions(tableName string, key []byte) {
 	if len(left.stop) == 0 {
 		return
 	}
+
 	right := t.regionOf(left.stop)
 	t.regions = slices.DeleteFunc(t.regions, func(r *regionState) bool { return r == left || r == right })
 	c.endScanners(left)
@@ -124,7 +134,7 @@ func (c *Cluster) MergeRegions(tableName string, key []byte) {
 	t.regions = append(t.regions, c.newRegion(t, left.start, right.stop, left.server))
 }
 
-// familiesOf names the families of a table.
+// familiesOf returns the names of a table's families.
 func familiesOf(schema *pb.TableSchema) map[string]bool {
 	families := map[string]bool{}
 	for _, f := range schema.ColumnFamilies {

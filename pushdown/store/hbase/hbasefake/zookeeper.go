@@ -28,12 +28,13 @@ func (c *Cluster) startZooKeeper(addr string) error {
 	return nil
 }
 
-// zkSession answers one client: a connect request, then frames of a length, a
-// request number and an operation.
+// zkSession serves one client: a connect request, then frames of a request number
+// and an operation.
 func (c *Cluster) zkSession(conn net.Conn) {
 	if _, err := readFrame(conn); err != nil {
 		return
 	}
+
 	reply := binary.BigEndian.AppendUint32(nil, 0) // protocol version
 	reply = binary.BigEndian.AppendUint32(reply, 10_000)
 	reply = binary.BigEndian.AppendUint64(reply, 1)
@@ -41,11 +42,13 @@ func (c *Cluster) zkSession(conn net.Conn) {
 	if writeFrame(conn, reply) != nil {
 		return
 	}
+
 	for {
 		frame, err := readFrame(conn)
 		if err != nil || len(frame) < 8 {
 			return
 		}
+
 		op := int32(binary.BigEndian.Uint32(frame[4:]))
 		body, code := c.zkAnswer(op, frame[8:])
 		reply := append([]byte(nil), frame[:4]...)
@@ -57,11 +60,13 @@ func (c *Cluster) zkSession(conn net.Conn) {
 	}
 }
 
-// zkAnswer executes one operation.
+// zkAnswer executes one operation: it returns the body of the reply and an error
+// code.
 func (c *Cluster) zkAnswer(op int32, body []byte) ([]byte, int32) {
 	if op != zkGetData || len(body) < 4 {
 		return nil, 0 // ping, close
 	}
+
 	path := string(body[4 : 4+binary.BigEndian.Uint32(body)])
 	var message proto.Message
 	switch path {
@@ -72,24 +77,26 @@ func (c *Cluster) zkAnswer(op int32, body []byte) ([]byte, int32) {
 	default:
 		return nil, zkNoNode
 	}
+
 	data := []byte{0xff, 0, 0, 0, 1, 'f'} // magic and metadata, here one byte
 	data = append(append(data, "PBUF"...), pb.MustMarshal(message)...)
 	const statLen = 68
 	return append(appendBuffer(nil, data), make([]byte, statLen)...), 0
 }
 
-// serverName is the message for "host:port".
+// serverName returns the message for "host:port".
 func serverName(addr string) *pb.ServerName {
 	host, port, _ := net.SplitHostPort(addr)
 	n, _ := strconv.ParseUint(port, 10, 16)
 	return &pb.ServerName{HostName: &host, Port: proto.Uint32(uint32(n)), StartCode: proto.Uint64(1)}
 }
 
+// appendBuffer appends the length of data, then data.
 func appendBuffer(b, data []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(data))), data...)
 }
 
-// readFrame reads a length and as many bytes.
+// readFrame reads a length, then as many bytes, which it returns.
 func readFrame(r io.Reader) ([]byte, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
@@ -100,6 +107,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return frame, err
 }
 
+// writeFrame writes the length of a frame, then the frame.
 func writeFrame(w io.Writer, frame []byte) error {
 	_, err := w.Write(appendBuffer(nil, frame))
 	return err

@@ -1,0 +1,70 @@
+package hbase
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The errors of a fault are wrapped in store.ErrUnavailable, store.ErrNoTable and
+// so on before a caller sees them; retry.go translates. Each error says which
+// retryClass it has, where that is not the default (classUnknown).
+
+// ErrExpiring is returned when rows may change without being written: cells of a
+// family with a TTL expire by themselves, and a coprocessor may do anything.
+var ErrExpiring = errors.New("rows may change without being written")
+
+// Errors of finding regions and servers; retry after looking up again
+// (classRelocate).
+var (
+	// errZooKeeper is returned when a look-up in ZooKeeper has failed.
+	errZooKeeper = errors.New("ZooKeeper")
+	// errMeta is returned when an answer of hbase:meta cannot be used at the
+	// moment: a region without a server, a hole between regions, the parent of a
+	// split.
+	errMeta = errors.New("hbase:meta")
+	// errMoved is returned when a region is not where the region cache says.
+	errMoved = fmt.Errorf("%w: region is not as cached", errMeta)
+)
+
+// Errors of replies.
+var (
+	// errFrame is returned when the bytes of a connection are no reply that a
+	// server sends. It ends the connection.
+	errFrame = errors.New("malformed reply frame")
+	// errReply is returned when a reply contradicts its request or itself.
+	errReply = errors.New("malformed reply")
+	// errCellBlock is returned when the cells of a reply cannot be decoded.
+	errCellBlock = errors.New("malformed cell block")
+	// errLeftOut is returned when a reply lacks the outcome of an action; the
+	// action may have been executed or not.
+	errLeftOut = errors.New("outcomes are left out")
+	// errElsewhere is returned when hbase:meta names another server for the region
+	// of a call whose server is silent.
+	errElsewhere = errors.New("the region has left the server, which is silent")
+)
+
+// Errors of writes.
+var (
+	// errUnknownOutcome is returned when an operation may have been executed and
+	// must not be sent again.
+	errUnknownOutcome = errors.New("the change may have been made")
+	// errWritePending is returned when a region is sent nothing because a write
+	// whose caller has left is still without an answer (classRetry).
+	errWritePending = errors.New("an earlier write is not answered yet")
+	// errRegionBusy is returned when a region is sent nothing because it has just
+	// refused writes (classRetry).
+	errRegionBusy = errors.New("the region has lately refused writes")
+)
+
+// Errors of version tokens. They do not mean that the rows cannot be read.
+var (
+	// errNoReadPoint is returned when a server sends no MVCC read point: it is
+	// older than HBase 1.3, or not HBase's.
+	errNoReadPoint = errors.New("the server sends no MVCC read point")
+	// errReopened is returned when a region was opened again while its state was
+	// read.
+	errReopened = errors.New("regions are being opened again")
+	// errMetaSilent is returned for a while after the server of hbase:meta has let
+	// a request for a version token time out.
+	errMetaSilent = errors.New("the server of hbase:meta did not answer in time")
+)
