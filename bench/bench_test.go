@@ -44,7 +44,7 @@ func small() workload.Devops {
 
 func memoryStore(t testing.TB) *pebble.Store {
 	t.Helper()
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
+	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestInterleave(t *testing.T) {
 // BenchmarkQuery replays the large queries over 2.16 M points in an embedded
 // store at rest.
 func BenchmarkQuery(b *testing.B) {
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
+	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours()})
 	if err != nil {
 		b.Fatal(err)
 	}

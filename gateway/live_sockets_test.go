@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/gorilla/websocket"
 
+	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/store/pebble"
@@ -41,7 +42,7 @@ type seen struct {
 func newCrowd(tb testing.TB, sockets, plans int) *crowd {
 	tb.Helper()
 	cfg := config(0)
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Logger: slog.New(slog.DiscardHandler)})
+	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		tb.Fatal(err)
 	}

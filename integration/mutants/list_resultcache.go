@@ -69,13 +69,13 @@ var ofResultCache = []mutant{
 		old: "		g.last = c.last\n", new: "",
 		test: "pushdown/resultcache TestLaw_embedded",
 	}, {
-		name: "mark-during-a-change", file: "pushdown/store/pebble/changes.go",
+		name: "token-during-a-change", file: "pushdown/store/pebble/changes.go",
 		old: "	if running {\n", new: "	if running && ok && at == 0 {\n",
-		test: "TestMark_underWay",
+		test: "TestVersion_inProgress",
 	}, {
-		name: "forgotten-is-unchanged", file: "pushdown/store/pebble/changes.go",
-		old: "	c.crowded = c.last\n", new: "",
-		test: "TestMark_forgets",
+		name: "dropped-is-unchanged", file: "pushdown/store/pebble/changes.go",
+		old: "	c.dropped = c.last\n", new: "",
+		test: "TestVersion_dropped",
 	}, {
 		name: "read-point-ignored", file: "pushdown/store/hbase/version.go",
 		old: "			return v\n", new: "			return min(v, 1)\n",

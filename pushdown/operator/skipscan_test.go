@@ -157,7 +157,7 @@ func TestSeek_changesBetweenAsks(t *testing.T) {
 
 // embedded is an embedded store with an empty table.
 func embedded(t testing.TB) *pebble.Store {
-	st, err := pebble.Open(t.TempDir(), pebble.Options{})
+	st, err := pebble.Open(t.TempDir(), pebble.Options{Grouping: encoding.DefaultSchema().RowHours()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 //
 //	go test -run - -bench Open ./pushdown/resultcache
 func BenchmarkOpen(b *testing.B) {
-	st, err := pebble.Open(b.TempDir(), pebble.Options{})
+	st, err := pebble.Open(b.TempDir(), pebble.Options{Grouping: encoding.DefaultSchema().RowHours()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func createTable(t *testing.T, admin store.Admin) {
 
 func openPebble(t *testing.T) *pebble.Store {
 	t.Helper()
-	st, err := pebble.Open("data", pebble.Options{FS: vfs.NewMem(), Logger: slog.New(slog.DiscardHandler), IdleFlush: -1})
+	st, err := pebble.Open("data", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours(), Logger: slog.New(slog.DiscardHandler), IdleFlush: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func TestOpen_halfRead(t *testing.T) {
 // are read.
 func TestOpen_noMark(t *testing.T) {
 	w, p, _ := remembered(t)
-	w.store = faultstore.New(w.store, faultstore.Rule{Op: faultstore.Mark, Err: store.ErrUnavailable})
+	w.store = faultstore.New(w.store, faultstore.Rule{Op: faultstore.Version, Err: store.ErrUnavailable})
 	if s := w.ask(p); s.CacheHits != 0 {
 		t.Errorf("answered from memory without a mark: %+v", s)
 	}

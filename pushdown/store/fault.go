@@ -10,31 +10,33 @@ import (
 type FaultKind string
 
 const (
-	// Torn is an end that was never acknowledged, as a crash leaves it, or the
-	// last of what was: nothing can tell the two apart. The store opens without it.
+	// Torn is an incomplete end of a log: what a crash leaves of a write that was
+	// never acknowledged, or a damaged last write that was. Nothing can tell the two
+	// apart. The store opens without it.
 	Torn FaultKind = "torn"
-	// Mended is damage that the store has put right by itself: nothing is lost.
+	// Mended is damage that the store repairs by itself. Nothing is lost.
 	Mended FaultKind = "mended"
-	// Unreadable is damage that only reads of the rows in it meet.
+	// Unreadable is damage in rows. Only reads of these rows fail.
 	Unreadable FaultKind = "unreadable"
-	// Lost is damage for which the store refuses to open unless it is told to go
-	// on with what is whole.
+	// Lost is damage by which data is lost. The store refuses to open unless it is
+	// told to go on with what is intact.
 	Lost FaultKind = "lost"
 )
 
-// Fault is one thing that is wrong with the files of an embedded store.
+// Fault is one thing that is wrong with the files of the embedded store.
 type Fault struct {
 	Kind   FaultKind
 	File   string // without its folder
-	Offset int64  // where it begins; -1 where that means nothing
-	Bytes  int64  // how many of the file's bytes; -1 if nobody can know
-	What   string // in words, without file and numbers
-	// First and Last are the hours of the points that are missing or cannot be
-	// read, as far as can be known; zero if it cannot.
+	Offset int64  // where it begins in the file; -1 if it has no place there
+	Bytes  int64  // how many bytes of the file; -1 if that cannot be known
+	What   string // in words, without the file and numbers
+	// First and Last are the times of the rows that are missing or cannot be read;
+	// zero if they cannot be known. The code that opens the store says which times
+	// rows have.
 	First, Last time.Time
 }
 
-// String is one line.
+// String describes the fault in one line.
 func (f Fault) String() string {
 	var b strings.Builder
 	b.WriteString(f.File)
@@ -55,10 +57,10 @@ func (f Fault) String() string {
 	return b.String()
 }
 
-// DamageError refuses to open a store that has lost something.
+// DamageError is returned instead of opening a store that has lost data.
 type DamageError struct{ Faults []Fault }
 
-// Error names each fault.
+// Error describes each fault.
 func (e *DamageError) Error() string {
 	var all []string
 	for _, f := range e.Faults {
@@ -70,9 +72,9 @@ func (e *DamageError) Error() string {
 // Unwrap makes it ErrDamaged.
 func (e *DamageError) Unwrap() error { return ErrDamaged }
 
-// CheckReport is what a look at all files of an embedded store has found.
+// CheckReport is what a check of all files of the embedded store has found.
 type CheckReport struct {
-	Tables, Logs int   // files that were read
-	Bytes        int64 // in them
+	Tables, Logs int   // how many files were read
+	Bytes        int64 // in these files
 	Faults       []Fault
 }

@@ -17,12 +17,12 @@ type Scan struct {
 	Columns []KeyRange
 	// Since restricts cells to those written at or after it, ms since 1970.
 	Since int64
-	// MaxRows ends the scan after so many rows.
+	// MaxRows ends the scan after that many rows.
 	MaxRows int
-	// KeysOnly asks for keys and one cell a row, its value left out where the
-	// server can do that.
+	// KeysOnly asks for keys with one cell a row. The cell has no value where the
+	// server can leave it out.
 	KeysOnly bool
-	// BlockBytes is a hint: about how many bytes one block of Next holds.
+	// BlockBytes is a hint about the size of the blocks that Next returns.
 	BlockBytes int
 }
 
@@ -34,13 +34,13 @@ func (r KeyRange) Contains(key []byte) bool {
 	return bytes.Compare(key, r.Start) >= 0 && (len(r.Stop) == 0 || bytes.Compare(key, r.Stop) < 0)
 }
 
-// RowFilter selects rows by their key alone. Both parts must admit a row; an
-// unset part admits all. It is exact, but a store may return a superset.
+// RowFilter selects rows by their key alone. Both parts must admit a row; a part that
+// is not set admits all. A store may return more rows than the filter admits.
 type RowFilter struct {
-	// Ranges lists wanted keys as sorted, disjoint ranges inside the scan:
-	// the store seeks from one to the next.
+	// Ranges are the wanted keys as ascending, disjoint ranges inside the scan. The
+	// store seeks from one range to the next.
 	Ranges []KeyRange
-	// Pattern restricts the elements behind a key's head.
+	// Pattern restricts the elements of a key, which follow its first bytes.
 	Pattern *KeyPattern
 }
 
@@ -49,23 +49,23 @@ func (f RowFilter) Matches(key []byte) bool {
 	return (len(f.Ranges) == 0 || inRanges(f.Ranges, key)) && (f.Pattern == nil || f.Pattern.Matches(key))
 }
 
-// KeyPattern matches keys made of a head of fixed length, followed by elements
-// of fixed length in ascending order, each a name followed by a value:
+// KeyPattern matches keys that consist of a part of fixed length, which may be
+// anything, and elements of fixed length in ascending order, each a name and a value:
 //
-//	head (Head bytes) | name value | name value | …
+//	Head bytes | name value | name value | …
 //
-// Every Want must be found among the elements, in order; elements between them
-// are free. It is what a row-key regular expression
-// ^.{Head}(?:.{w})*?name(?:v1|v2)… says.
+// Every Want must be found among the elements, in order; other elements may stand
+// between them. It says what a regular expression on row keys says as
+// ^.{Head}(?:.{w})*?name(?:v1|v2)…, where w is the length of an element.
 type KeyPattern struct {
-	Head     int
+	Head     int // length of what precedes the elements
 	NameLen  int
 	ValueLen int
 	Wants    []Want // ascending by Name
-	Exact    bool   // no other elements than Wants
+	Exact    bool   // the key has no other elements than Wants
 }
 
-// Want asks for an element by name, and by value unless Values is empty.
+// Want asks for an element with a name and, unless Values is empty, one of its values.
 type Want struct {
 	Name   []byte
 	Values [][]byte // ascending, each ValueLen bytes; empty: any
@@ -74,9 +74,10 @@ type Want struct {
 // Matches tells whether key has the wanted elements.
 func (p *KeyPattern) Matches(key []byte) bool {
 	step := p.NameLen + p.ValueLen
-	if step <= 0 { // elements without bytes: there can be none
+	if step <= 0 { // elements have no bytes, so there are none
 		return len(key) == p.Head && len(p.Wants) == 0
 	}
+
 	if len(key) < p.Head || (len(key)-p.Head)%step != 0 {
 		return false
 	}
@@ -84,6 +85,8 @@ func (p *KeyPattern) Matches(key []byte) bool {
 	if p.Exact && len(elements) != len(wants)*step {
 		return false
 	}
+
+	// Elements and wants both ascend, so one pass over the elements finds all.
 	for ; len(elements) > 0 && len(wants) > 0; elements = elements[step:] {
 		if !bytes.Equal(elements[:p.NameLen], wants[0].Name) {
 			continue
@@ -96,11 +99,12 @@ func (p *KeyPattern) Matches(key []byte) bool {
 	return len(wants) == 0
 }
 
-// admits searches the sorted values for v.
+// admits tells whether a value is wanted.
 func (w Want) admits(v []byte) bool {
 	if len(w.Values) == 0 {
 		return true
 	}
+
 	lo, hi := 0, len(w.Values)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -116,7 +120,7 @@ func (w Want) admits(v []byte) bool {
 	return false
 }
 
-// inRanges searches sorted disjoint ranges for key.
+// inRanges tells whether one of ascending, disjoint ranges contains key.
 func inRanges(ranges []KeyRange, key []byte) bool {
 	lo, hi := 0, len(ranges)
 	for lo < hi {

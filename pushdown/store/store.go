@@ -1,8 +1,8 @@
-// Package store is what Downpour asks of a place that keeps rows: ordered
-// byte keys, cells inside a row, scans that return whole rows, durable writes
-// and two atomic cell operations. It knows bytes only: no metric, no UID, no
-// hour. Two stores implement it, pushdown/store/hbase and
-// pushdown/store/pebble, and both pass pushdown/store/storetest.
+// Package store is the interface of what Downpour keeps its rows in: ordered byte keys,
+// cells inside a row, scans that return complete rows, durable writes and two atomic
+// operations on cells. It knows bytes only: no metric, no UID, no hour. Two stores
+// implement it, pushdown/store/hbase and pushdown/store/pebble, and both pass the
+// tests of pushdown/store/storetest.
 //
 // The data model is HBase's. A table holds rows in unsigned byte order of
 // their keys (a key that is a prefix of another comes first); a row holds
@@ -12,9 +12,8 @@ package store
 
 import "context"
 
-// Store is one HBase cluster or one embedded database. All methods may be
-// called from many goroutines at once. Every method honours its context's
-// deadline; against an unreachable server nothing waits longer.
+// Store is one HBase cluster or one embedded database. All methods may be called from
+// many goroutines at once. No method waits for a server beyond its context's deadline.
 type Store interface {
 	Reader
 	Writer
@@ -25,28 +24,28 @@ type Store interface {
 
 // Reader reads rows.
 type Reader interface {
-	// Scan opens a scanner over s. The context bounds the whole scan, not
-	// the opening alone. What a server cannot filter it returns: a scan may
-	// deliver rows that s.Filter would reject, never fewer than it admits.
+	// Scan opens a scanner. The context bounds the scan until it is closed, not
+	// only its opening. A scan returns every row that s.Filter admits, and may return
+	// others: what a server cannot filter it returns.
 	Scan(ctx context.Context, s Scan) (Scanner, error)
-	// Get returns the rows of keys that exist, in the order of keys, whole
-	// or, with a family, only its cells. Missing rows are left out.
+	// Get returns the rows of keys that exist, in the order of keys, with all cells
+	// or, if a family is named, with its cells only. Missing rows are left out.
 	Get(ctx context.Context, table, family string, keys [][]byte) ([]Row, error)
-	// Regions lists the regions that touch [start, stop) in key order,
-	// without a hole between them. An empty stop is the table's end. The
+	// Regions returns the regions that overlap [start, stop), in the order of their
+	// keys and without a hole between them. An empty stop is the table's end. The
 	// embedded store has one region with an empty server.
 	Regions(ctx context.Context, table string, start, stop []byte) ([]Region, error)
 }
 
 // Writer writes cells.
 type Writer interface {
-	// Apply writes all mutations and returns once they are durable: on HBase
-	// as durable as the table's write-ahead log makes them, embedded after
-	// fsync. Mutations of one row in one call are applied together. After an
-	// error any part of them may have been applied; a *ApplyError tells
-	// which ones certainly were not acknowledged. Applying puts and deletes
-	// again is harmless. Once it has returned nil, the mutations' memory is
-	// the caller's again, but for the row keys, which must never change.
+	// Apply writes all mutations and returns once they are durable: on HBase as
+	// durable as the table's write-ahead log makes them, embedded after fsync.
+	// Mutations of one row in one call are applied together. After an error any part
+	// of them may have been applied; an *ApplyError names the ones that certainly
+	// were not acknowledged. Puts and deletes may be applied again without harm. Once
+	// Apply has returned nil, the caller may use the mutations' memory again, except
+	// that of the row keys, which must never change.
 	Apply(ctx context.Context, table string, mutations []Mutation) error
 }
 
@@ -62,30 +61,30 @@ type Atomic interface {
 	CompareAndPut(ctx context.Context, table string, cell CellKey, expected, value []byte) (bool, error)
 }
 
-// Stager is a store that can let atomic operations return before the disk has
-// them. The embedded store is one.
+// Stager is a store whose atomic operations can return before they are durable. The
+// embedded store is one.
 type Stager interface {
-	// Staged are the same operations; what they wrote is visible when they
-	// return, soon durable, and durable before anything is that is written
-	// later.
+	// Staged returns the same operations. What they write is visible when they
+	// return, and durable soon: before anything that is written later.
 	Staged() Atomic
 	// Sync returns once everything is durable that was visible when it was
 	// called.
 	Sync(ctx context.Context) error
 }
 
-// Gauge is a store that knows beforehand whether it refuses writes. The embedded
+// Gauge is a store that knows before a write whether it would refuse it. The embedded
 // store is one.
 type Gauge interface {
-	// Writable tells why a write would be refused now, nil if it would not.
+	// Writable returns why a write would be refused now, nil if it would not.
 	Writable() error
 }
 
 // Admin creates and describes tables. Both stores have it; gateway processes
 // use it only for -create-tables and for checks at start.
 type Admin interface {
-	// CreateTable creates a table and reads its attributes back; an attribute
-	// that the server did not take is an error. ErrTableExists if it exists.
+	// CreateTable creates a table and reads its attributes back; an attribute that
+	// the server has not taken over is an error. It returns ErrTableExists if the
+	// table exists.
 	CreateTable(ctx context.Context, spec TableSpec) error
 	// TableExists tells whether a table is there to be read.
 	TableExists(ctx context.Context, name string) (bool, error)
@@ -98,17 +97,16 @@ type CellKey struct {
 	Qualifier []byte
 }
 
-// Cell is one cell of a row. Its slices are views, valid as long as the block
-// or answer that they came in.
+// Cell is one cell of a row. Its slices are views, which are valid as long as the block
+// of Next, or the result of Get, that they came in.
 type Cell struct {
 	Family    []byte
 	Qualifier []byte
 	Value     []byte
-	Timestamp int64 // time of the write, ms since 1970; 0 where the store keeps none
+	Timestamp int64 // time of the write, ms since 1970; 0 if the store keeps none
 }
 
-// Row is a whole row: every cell that the scan asked for, ordered by family
-// and qualifier.
+// Row is a row with every cell that was asked for, ordered by family and qualifier.
 type Row struct {
 	Key   []byte
 	Cells []Cell
@@ -116,24 +114,23 @@ type Row struct {
 
 // Scanner returns a scan's rows. It is for one goroutine.
 type Scanner interface {
-	// Next returns the next rows in key order, at least one, all whole: no
-	// row is ever split between two blocks. The rows stay valid until the
-	// next call of Next or Close. io.EOF ends the scan; any other error means
-	// that rows are missing, and the scan cannot be continued.
+	// Next returns a block of the next rows in key order, at least one; no row is
+	// split between two blocks. The rows stay valid until the next call of Next or
+	// Close. The error io.EOF ends the scan; any other error means that rows are
+	// missing, and that the scan cannot go on.
 	Next() ([]Row, error)
-	// Stats tells what the scan has cost so far.
+	// Stats returns what the scan has cost so far.
 	Stats() ScanStats
 	// Close ends the scan, at the server too. It may be called at any time,
 	// any number of times.
 	Close() error
 }
 
-// ScanStats counts a scan's work. Scanned counts are the server's own where it
-// tells them, else those of rows returned.
+// ScanStats counts a scan's work.
 type ScanStats struct {
-	Rows, Cells, Bytes int64 // delivered to the caller; bytes as on the wire
-	RowsScanned        int64 // looked at by the server
-	RPCs, Resumes      int64 // calls made; reopenings after a fault
+	Rows, Cells, Bytes int64 // returned to the caller; bytes as on the wire
+	RowsScanned        int64 // read by the server; if it does not say, the rows returned
+	RPCs, Resumes      int64 // calls made; times the scan was opened again after a fault
 }
 
 // Region is a key interval that one server holds.

@@ -173,7 +173,7 @@ func specs() []store.TableSpec {
 }
 
 func embedded(t *testing.T) store.Store {
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Logger: slog.New(slog.DiscardHandler), IdleFlush: -1})
+	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours(), Logger: slog.New(slog.DiscardHandler), IdleFlush: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

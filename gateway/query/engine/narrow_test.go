@@ -20,7 +20,7 @@ import (
 // the values a, b, c, with UIDs from 1 on.
 func namesOnly(t *testing.T) *Engine {
 	t.Helper()
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
+	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours()})
 	if err != nil {
 		t.Fatal(err)
 	}

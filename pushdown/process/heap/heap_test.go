@@ -35,7 +35,7 @@ func cycles(mib int) uint64 {
 
 // A small heap is collected once in 64 MiB, not every few, and after stop as ever.
 func TestPace(t *testing.T) {
-	debug.SetGCPercent(usual)
+	debug.SetGCPercent(defaultPercent)
 	const mib = 512
 	before := cycles(mib)
 	stop := Pace(64<<20, "")
@@ -63,14 +63,14 @@ func TestPace_notAgainstGOGC(t *testing.T) {
 // The percentage follows the live data, which a collection finds: with more of
 // them than the pace, garbage may be as much again, as ever.
 func TestPace_followsLiveData(t *testing.T) {
-	debug.SetGCPercent(usual)
+	debug.SetGCPercent(defaultPercent)
 	stop := Pace(16<<20, "")
 	defer stop()
 	held := make([]byte, 64<<20)
 	for range 100 { // until the cleanup has run
 		runtime.GC()
 		runtime.Gosched()
-		if got := debug.SetGCPercent(usual); got == usual {
+		if got := debug.SetGCPercent(defaultPercent); got == defaultPercent {
 			runtime.KeepAlive(held)
 			return
 		} else {

@@ -7,28 +7,29 @@ import (
 	"time"
 )
 
-// Account is what one request holds. All methods may be called from many
-// goroutines; those of a nil account do nothing, for work that nobody bounds.
+// Account is the memory that one request holds. Its methods may be called from many
+// goroutines. Those of a nil account do nothing: it is the account of work without a
+// bound.
 type Account struct {
-	pool  *Pool
-	class Class
-	born  uint64 // ascending by the time of Open
+	pool   *Pool
+	class  Class
+	number uint64 // accounts are numbered in the order of Open
 
-	// heavy is asked once the account holds more than heavyAt bytes, before it
-	// gets more; see Heavy.
+	// heavy is called before the account gets more, once it holds more than heavyAt
+	// bytes; see Heavy.
 	heavyAt int64
 	heavy   func(context.Context) error
 
 	mu     sync.Mutex
 	used   int64 // reserved by the request
-	spare  int64 // taken from the pool and not used yet
+	spare  int64 // taken from the pool and not reserved by the request
 	closed bool
 
-	// Of the pool's lock: what was taken, by share.
+	// What was taken from the pool, by share. The pool's lock guards these.
 	own, common int64
 }
 
-// Open begins an account. Close gives back what it holds.
+// Open returns an account. Close gives back what it holds.
 func (p *Pool) Open(class Class) *Account {
 	if p == nil {
 		return nil
@@ -37,33 +38,36 @@ func (p *Pool) Open(class Class) *Account {
 	defer p.mu.Unlock()
 
 	p.opened++
-	return &Account{pool: p, class: class, born: p.opened}
+	return &Account{pool: p, class: class, number: p.opened}
 }
 
-// Heavy has wait called whenever the account asks for more while it holds more
-// than at bytes: it may wait for other requests to end, and its error is the
-// reservation's. It is set before the account is used.
+// Heavy makes the account call wait whenever more is reserved while it holds more than
+// at bytes. wait may wait for other requests to end; the reservation returns its error.
+// Heavy must be called before the account is used.
 func (a *Account) Heavy(at int64, wait func(context.Context) error) {
 	if a != nil {
 		a.heavyAt, a.heavy = at, wait
 	}
 }
 
-// Reserve takes n more bytes, before they are allocated. It waits for others to
-// give memory back, at most Patience and not after ctx has ended. Errors are a
-// *LimitError, a *BusyError, or the cause of ctx's end.
+// Reserve reserves n more bytes, which must not be allocated before. It waits for other
+// requests to give memory back, at most for Patience and not after ctx has ended. It
+// returns a *LimitError, a *BusyError, or the cause of ctx's end.
 func (a *Account) Reserve(ctx context.Context, n int64) error {
 	if a == nil || n <= 0 {
 		return nil
 	}
+
 	a.mu.Lock()
 	missing := n - a.spare
-	if missing <= 0 {
+	if missing <= 0 { // most reservations end here, without the pool's lock
 		a.spare -= n
 		a.used += n
 		a.mu.Unlock()
 		return nil
 	}
+	// What is spare is part of this reservation now: other goroutines of the request
+	// must not use it meanwhile.
 	spared := a.spare
 	a.spare = 0
 	heavy := a.heavy != nil && a.used+n > a.heavyAt
@@ -85,10 +89,10 @@ func (a *Account) Reserve(ctx context.Context, n int64) error {
 	switch {
 	case err != nil:
 		a.spare += spared
-		a.trim()
+		a.returnSpare()
 		return err
-	case a.closed: // the request ended while it waited
-		a.pool.give(a, taken+spared)
+	case a.closed: // the request has ended meanwhile
+		a.pool.giveBack(a, taken+spared)
 		return context.Canceled
 	}
 	a.used += n
@@ -96,8 +100,8 @@ func (a *Account) Reserve(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Try takes n more bytes if they are free, and tells whether they were: for memory
-// that its holder can do without.
+// Try reserves n more bytes if they are free, and tells whether they were. It is for
+// memory that the request can do without.
 func (a *Account) Try(n int64) bool {
 	if a == nil || n <= 0 {
 		return true
@@ -108,9 +112,10 @@ func (a *Account) Try(n int64) bool {
 	if a.closed {
 		return false
 	}
+
 	if missing := n - a.spare; missing > 0 {
 		taken := (missing + step - 1) / step * step
-		if !a.pool.try(a, taken) {
+		if !a.pool.tryReserve(a, taken) {
 			return false
 		}
 		a.spare += taken
@@ -120,7 +125,7 @@ func (a *Account) Try(n int64) bool {
 	return true
 }
 
-// Release gives n bytes back that were reserved.
+// Release gives back n bytes that were reserved.
 func (a *Account) Release(n int64) {
 	if a == nil || n <= 0 {
 		return
@@ -128,28 +133,28 @@ func (a *Account) Release(n int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	if a.closed { // Close gave it back
+	if a.closed { // Close has given it back
 		return
 	}
 	a.used -= n
 	a.spare += n
-	a.trim()
+	a.returnSpare()
 }
 
-// trim hands what is spare back to the pool, but for a little that the next
-// reservation can have without asking. The account's lock is held.
-func (a *Account) trim() {
+// returnSpare gives spare bytes back to the pool, all but a step, which the next
+// reservation can have without the pool's lock. The caller holds the account's lock.
+func (a *Account) returnSpare() {
 	keep := int64(step)
 	if a.closed {
 		keep = 0
 	}
 	if surplus := a.spare - keep; surplus > 0 && (a.closed || surplus >= step) {
 		a.spare -= surplus
-		a.pool.give(a, surplus)
+		a.pool.giveBack(a, surplus)
 	}
 }
 
-// Held is what is reserved, in bytes.
+// Held returns the number of bytes that are reserved.
 func (a *Account) Held() int64 {
 	if a == nil {
 		return 0
@@ -159,7 +164,7 @@ func (a *Account) Held() int64 {
 	return a.used
 }
 
-// Close gives everything back. What is released later counts for nothing.
+// Close gives everything back. A Release after it does nothing.
 func (a *Account) Close() {
 	if a == nil {
 		return
@@ -173,7 +178,7 @@ func (a *Account) Close() {
 	a.closed = true
 	a.spare += a.used
 	a.used = 0
-	a.trim()
+	a.returnSpare()
 }
 
 // reserve takes n bytes from the pool for an account, or waits for them.
@@ -182,19 +187,20 @@ func (p *Pool) reserve(ctx context.Context, a *Account, n int64) error {
 		return context.Cause(ctx)
 	}
 	p.mu.Lock()
-	if err := p.refuseLocked(a, n); err != nil {
+	if err := p.checkLimitLocked(a, n); err != nil {
 		p.mu.Unlock()
 		return err
 	}
-	// Those who wait come first, but nobody waits for what is in a class's own
-	// share.
+	// Those that wait already come first in the common share. Nobody waits for what is
+	// free in the share of its class.
 	if p.takeOwnLocked(a, n) || len(p.queue) == 0 && p.takeCommonLocked(a, n) {
 		p.mu.Unlock()
 		return nil
 	}
+
 	w := &waiter{account: a, bytes: n, done: make(chan error, 1)}
 	p.queue = append(p.queue, w)
-	p.untangleLocked()
+	p.breakDeadlockLocked()
 	p.mu.Unlock()
 
 	timer := time.NewTimer(Patience)
@@ -203,38 +209,39 @@ func (p *Pool) reserve(ctx context.Context, a *Account, n int64) error {
 	case err := <-w.done:
 		return err
 	case <-ctx.Done():
-		return p.leave(w, context.Cause(ctx))
+		return p.stopWaiting(w, context.Cause(ctx))
 	case <-timer.C:
-		return p.leave(w, &BusyError{Need: n, Total: p.total})
+		return p.stopWaiting(w, &BusyError{Need: n, Total: p.total})
 	}
 }
 
-// try takes n bytes if they are free and nobody waits for them.
-func (p *Pool) try(a *Account, n int64) bool {
+// tryReserve takes n bytes if they are free and nobody waits for them.
+func (p *Pool) tryReserve(a *Account, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	return p.takeOwnLocked(a, n) || len(p.queue) == 0 && a.common+n <= p.most && p.takeCommonLocked(a, n)
+	return p.takeOwnLocked(a, n) || len(p.queue) == 0 && a.common+n <= p.accountLimit && p.takeCommonLocked(a, n)
 }
 
-// refuseLocked refuses what could not be had with all others gone.
-func (p *Pool) refuseLocked(a *Account, n int64) error {
-	if held := a.common + n; held > p.most && !p.fitsOwnLocked(a, n) {
+// checkLimitLocked returns a *LimitError for a reservation that would not fit if the
+// request were alone.
+func (p *Pool) checkLimitLocked(a *Account, n int64) error {
+	if held := a.common + n; held > p.accountLimit && !p.fitsOwnLocked(a, n) {
 		p.refused[a.class]++
-		return &LimitError{Need: held + a.own, Limit: p.most}
+		return &LimitError{Need: held + a.own, Limit: p.accountLimit}
 	}
 	return nil
 }
 
-// fitsOwnLocked tells whether the share of the account's class has n bytes for it.
-// A query that is not small has none, and large writes leave half of theirs to small
-// ones.
+// fitsOwnLocked tells whether the share of the account's class has n bytes for it. Of
+// queries, only small ones have a share; large writes may use half of theirs.
 func (p *Pool) fitsOwnLocked(a *Account, n int64) bool {
 	s := &p.own[a.class]
-	small := a.common == 0 && a.own+n <= p.light
+	small := a.common == 0 && a.own+n <= p.smallLimit
 	return s.fits(n) && (small || a.class == Write && s.used+n <= s.size/2)
 }
 
+// takeOwnLocked takes n bytes from the share of the account's class, if they fit.
 func (p *Pool) takeOwnLocked(a *Account, n int64) bool {
 	if !p.fitsOwnLocked(a, n) {
 		return false
@@ -245,8 +252,7 @@ func (p *Pool) takeOwnLocked(a *Account, n int64) bool {
 	return true
 }
 
-// takeCommonLocked takes from the common share. A query that grows into it leaves
-// the light one if all of it fits: what waits there holds no light query up.
+// takeCommonLocked takes n bytes from the common share, if they fit.
 func (p *Pool) takeCommonLocked(a *Account, n int64) bool {
 	if !p.common.fits(n) {
 		return false
@@ -255,6 +261,9 @@ func (p *Pool) takeCommonLocked(a *Account, n int64) bool {
 	a.common += n
 	p.holds[a.class] += n
 
+	// A query that is not small any more leaves the share of queries, if all of it
+	// fits into the common share: large queries, which may wait long, would else
+	// hold up small ones.
 	if a.class == Query && a.own > 0 && p.common.fits(a.own) {
 		p.common.used += a.own
 		p.own[Query].used -= a.own
@@ -264,8 +273,9 @@ func (p *Pool) takeCommonLocked(a *Account, n int64) bool {
 	return true
 }
 
-// give takes n bytes back, those of the common share first, and serves who waits.
-func (p *Pool) give(a *Account, n int64) {
+// giveBack gives n bytes back, those of the common share first, and serves those that
+// wait.
+func (p *Pool) giveBack(a *Account, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -275,15 +285,15 @@ func (p *Pool) give(a *Account, n int64) {
 	p.common.used -= common
 	a.own -= n - common
 	p.own[a.class].used -= n - common
-	p.serveLocked()
-	p.untangleLocked()
+	p.serveWaitersLocked()
+	p.breakDeadlockLocked()
 }
 
-// serveLocked gives memory to those who wait, in order: nobody overtakes one whose
-// turn it is, but by its own share.
-func (p *Pool) serveLocked() {
+// serveWaitersLocked gives memory to those that wait, in order. While the first one
+// does not fit, others are served from the share of their class only.
+func (p *Pool) serveWaitersLocked() {
 	for again := true; again; {
-		blocked, light := false, p.own[Query].used
+		blocked, before := false, p.own[Query].used
 		p.queue = slices.DeleteFunc(p.queue, func(w *waiter) bool {
 			if p.takeOwnLocked(w.account, w.bytes) || !blocked && p.takeCommonLocked(w.account, w.bytes) {
 				w.done <- nil
@@ -292,12 +302,14 @@ func (p *Pool) serveLocked() {
 			blocked = true
 			return false
 		})
-		again = p.own[Query].used < light // somebody left the light share: others may fit
+		// A query that has left the share of queries makes room there for others.
+		again = p.own[Query].used < before
 	}
 }
 
-// leave ends a wait with an error, unless the bytes have come in the same moment.
-func (p *Pool) leave(w *waiter, err error) error {
+// stopWaiting removes a waiter and returns err. If the waiter was served at the same
+// moment, it returns what that resulted in.
+func (p *Pool) stopWaiting(w *waiter, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -307,27 +319,28 @@ func (p *Pool) leave(w *waiter, err error) error {
 	}
 	p.queue = slices.Delete(p.queue, i, i+1)
 	p.refused[w.account.class]++
-	p.serveLocked() // those behind it may fit
+	p.serveWaitersLocked() // it may have blocked those that came later
 	return err
 }
 
-// refusedFirst tells whether a is to be refused before b: a large request before a
-// small one, whose end would free little, and of two such the younger one.
+// refusedFirst tells whether a is refused before b: a large request before a small
+// one, whose end would free little, and of two large or two small ones the younger.
 func (p *Pool) refusedFirst(a, b *Account) bool {
-	if largeA, largeB := a.common > p.light, b.common > p.light; largeA != largeB {
+	if largeA, largeB := a.common > p.smallLimit, b.common > p.smallLimit; largeA != largeB {
 		return largeA
 	}
-	return a.born > b.born
+	return a.number > b.number
 }
 
-// untangleLocked ends a deadlock: where everything that requests hold of the
-// common share is held by requests that wait for more, none of them would ever
-// end. The youngest of those is refused, so that the oldest goes on. Who holds
-// little of it waits on as long as there is another: its end would help nobody.
-func (p *Pool) untangleLocked() {
+// breakDeadlockLocked ends a deadlock. If everything that is held of the common share
+// is held by requests that wait for more, none of them would ever end. The youngest of
+// them is refused, so that the oldest goes on. A request that holds little is refused
+// only if all of them do, because its end would free too little.
+func (p *Pool) breakDeadlockLocked() {
 	if len(p.queue) < 2 {
 		return
 	}
+
 	waiting := map[*Account]bool{}
 	held := int64(0)
 	var youngest *waiter // of the large ones; of all that hold something if none is large

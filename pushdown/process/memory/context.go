@@ -4,35 +4,35 @@ import "context"
 
 type accountKey struct{}
 
-// With returns a context whose work reserves in a.
+// With returns a context that carries an account.
 func With(ctx context.Context, a *Account) context.Context {
 	return context.WithValue(ctx, accountKey{}, a)
 }
 
-// Of is the account of a context, nil for none.
+// Of returns the account of a context, nil if it has none.
 func Of(ctx context.Context) *Account {
 	a, _ := ctx.Value(accountKey{}).(*Account)
 	return a
 }
 
-// Reserve reserves in the account of a context, see Account.Reserve.
+// Reserve reserves n more bytes in the account of a context; see Account.Reserve.
 func Reserve(ctx context.Context, n int64) error { return Of(ctx).Reserve(ctx, n) }
 
-// Release gives back to the account of a context.
+// Release gives n bytes back to the account of a context.
 func Release(ctx context.Context, n int64) { Of(ctx).Release(n) }
 
-// Lease is the part of an account that one step of a request holds: the step
-// gives back what it has taken without having to know how much that was. It also
-// tells the step when to end, see Check. It is for one goroutine.
+// Lease is the part of an account that one step of a request holds. It counts what the
+// step has reserved, so that Close can give it back. It also tells the step when to end;
+// see Check. It is for one goroutine.
 type Lease struct {
 	ctx  context.Context
 	held int64
 }
 
-// NewLease begins a lease of the context's account.
+// NewLease returns a lease of the context's account, which holds nothing yet.
 func NewLease(ctx context.Context) *Lease { return &Lease{ctx: ctx} }
 
-// Reserve takes n more bytes, see Account.Reserve.
+// Reserve reserves n more bytes; see Account.Reserve.
 func (l *Lease) Reserve(n int64) error {
 	if err := Reserve(l.ctx, n); err != nil {
 		return err
@@ -41,8 +41,8 @@ func (l *Lease) Reserve(n int64) error {
 	return nil
 }
 
-// Grow makes the lease hold n bytes, if it holds fewer: for a step that tells
-// again and again how much it holds by now.
+// Grow makes the lease hold n bytes, if it holds fewer. It is for a step that knows how
+// much it holds in all, not how much more it needs.
 func (l *Lease) Grow(n int64) error { return l.Reserve(n - l.held) }
 
 // Release gives n bytes back.
@@ -52,7 +52,7 @@ func (l *Lease) Release(n int64) {
 	Release(l.ctx, n)
 }
 
-// Check returns why the work should end: the cause of the context's end.
+// Check returns the cause of the context's end, nil while the step may go on.
 func (l *Lease) Check() error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
@@ -60,5 +60,5 @@ func (l *Lease) Check() error {
 	return nil
 }
 
-// Close gives everything back. Leases that are not closed end with their account.
+// Close gives everything back. A lease that is not closed ends with its account.
 func (l *Lease) Close() { l.Release(l.held) }

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Budget is the bytes that a process may hold, and where the figure comes from:
-// GOMEMLIMIT if it is set, else what the operator asks for, else a quarter of what
-// the machine or its cgroup has. asked is 0 where nobody asks.
+// Budget returns the bytes that a process may hold, and in words where the number comes
+// from: GOMEMLIMIT if that is set, else what the operator asks for, else a quarter of
+// the memory of the machine or its cgroup. asked is 0 if the operator asks for nothing.
 func Budget(asked int64) (bytes int64, from string) {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return max(limit, Least), "GOMEMLIMIT"
@@ -23,11 +23,11 @@ func Budget(asked int64) (bytes int64, from string) {
 	return max(bytes/4, Least), "a quarter of " + from
 }
 
-// usual is what a machine is taken to have that does not tell.
-const usual = 4 << 30
+// unknownMachine is what a machine is assumed to have if it does not tell.
+const unknownMachine = 4 << 30
 
-// machine is the memory of the machine, or the bound of the tightest cgroup that
-// the process is in. root is where proc and sys are mounted, with a slash.
+// machine returns the memory of the machine, or the bound of the tightest cgroup that
+// the process is in. root is where proc and sys are mounted, with a slash at its end.
 func machine(root string) (bytes int64, from string) {
 	bytes, from = memTotal(root)
 	for _, dir := range cgroups(root) {
@@ -46,7 +46,8 @@ func machine(root string) (bytes int64, from string) {
 	return bytes, from
 }
 
-// memTotal is the first line of /proc/meminfo: "MemTotal:       24571280 kB".
+// memTotal returns the machine's memory. It is in the first line of /proc/meminfo:
+// "MemTotal:       24571280 kB".
 func memTotal(root string) (bytes int64, from string) {
 	text, _ := os.ReadFile(root + "proc/meminfo")
 	for line := range strings.Lines(string(text)) {
@@ -56,11 +57,11 @@ func memTotal(root string) (bytes int64, from string) {
 			}
 		}
 	}
-	return usual, "4 GiB, because the machine does not tell its memory"
+	return unknownMachine, "4 GiB, because the machine does not tell its memory"
 }
 
-// cgroups are the folders whose bounds hold for the process: its own group's and
-// those above it. A line of /proc/self/cgroup is "0::/system.slice/downpour.service"
+// cgroups returns the folders of the cgroups whose bounds hold for the process: its own
+// and those above it. A line of /proc/self/cgroup is "0::/system.slice/downpour.service"
 // in version 2 and "9:memory:/docker/4f…" in version 1.
 func cgroups(root string) (dirs []string) {
 	text, _ := os.ReadFile(root + "proc/self/cgroup")
@@ -69,12 +70,13 @@ func cgroups(root string) (dirs []string) {
 		if len(f) != 3 {
 			continue
 		}
+
 		base := root + "sys/fs/cgroup"
 		switch {
 		case strings.Contains(","+f[1]+",", ",memory,"):
 			base += "/memory"
 		case f[1] != "":
-			continue
+			continue // another controller of version 1
 		}
 		for dir := path.Clean("/" + f[2]); ; dir = path.Dir(dir) {
 			dirs = append(dirs, base+dir)

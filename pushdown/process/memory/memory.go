@@ -1,21 +1,21 @@
-// Package memory is the process's budget of bytes. Whoever is about to hold
-// bytes for a client (a query's columns, a body being read, a live query's
-// state) reserves them first, in an account of the request, and the account
-// gives everything back when the request ends. What does not fit waits in the
-// order of arrival, or is refused: with a *LimitError when the request alone is
-// too large, with a *BusyError when others hold the memory.
+// Package memory is the process's budget of bytes. Code that is about to hold bytes for
+// a client (a query's columns, a body being read, a live query's state) reserves them
+// first, in an account of the request, and the account gives everything back when the
+// request ends. A reservation that does not fit waits, in the order of arrival, or is
+// refused: with a *LimitError when the request alone is too large, with a *BusyError
+// when others hold the memory.
 //
 // The budget has three shares, so that no kind of work can starve another:
 //
-//	light   queries as long as they are small, which pass beside large ones
-//	writes  bodies and batches of puts, half of it of small ones
+//	query   queries as long as they are small, which therefore pass large ones
+//	write   bodies and batches of puts; half of it only for small ones
 //	common  everything else, and what does not fit its own share
 //
 // Caches take their bytes from the budget once, at start (Pool.Cache).
 //
-// Reservations are estimates of what Go will allocate; they come in steps of
-// some KiB, never point by point. The pool keeps a quarter of the process's
-// memory free for what nobody counts: garbage, stacks, buffers of connections.
+// Reservations are estimates of what Go will allocate; they are made for some KiB at
+// once, never point by point. The pool keeps a quarter of the process's memory free for
+// what nobody counts: garbage, stacks, buffers of connections.
 package memory
 
 import (
@@ -32,76 +32,76 @@ type Class uint8
 const (
 	Query Class = iota
 	Write
-	Live // a live query's work; it has no share of its own
+	Live // the work of a live query, which has no share of its own
 	classes
 )
 
-// String names the class as metrics do.
+// String returns the name of the class in metrics.
 func (c Class) String() string {
 	return [classes]string{"query", "write", "live"}[c]
 }
 
 const (
-	// Patience is how long a reservation waits for others to give memory back.
+	// Patience is how long a reservation waits for other requests to give memory back.
 	Patience = 10 * time.Second
 	// Least is the smallest budget that a process can work with.
 	Least = 64 << 20
-	// step is what accounts take from the pool at once, at least.
+	// step is the least that an account takes from the pool at once.
 	step = 64 << 10
 )
 
-// Pool is a process's budget. It is for many goroutines; nil is no bound.
+// Pool is a process's budget. Many goroutines may use it; nil is a pool without bound.
 type Pool struct {
 	total int64
 
-	mu      sync.Mutex
-	caches  int64
-	own     [classes]share // light and writes; Live has none
-	common  share
-	most    int64 // of the common share that one account may hold
-	light   int64 // what a small request holds at most
-	holds   [classes]int64
-	queue   []*waiter // in order of arrival
-	opened  uint64
-	refused [classes]int64
+	mu           sync.Mutex
+	caches       int64          // taken by caches
+	own          [classes]share // by class; that of Live is empty
+	common       share
+	accountLimit int64 // of the common share, what one account may hold
+	smallLimit   int64 // what a small request holds at most
+	holds        [classes]int64
+	queue        []*waiter // in the order of arrival
+	opened       uint64    // accounts so far
+	refused      [classes]int64
 }
 
 // share is a part of the budget, in bytes.
 type share struct{ size, used int64 }
 
-// fits tells whether n more bytes are left.
+// fits tells whether n more bytes are free.
 func (s *share) fits(n int64) bool { return s.used+n <= s.size }
 
-// waiter is a reservation that waits.
+// waiter is a reservation that waits for memory.
 type waiter struct {
 	account *Account
 	bytes   int64
-	done    chan error // buffered; nil once the bytes are the account's
+	done    chan error // buffered; gets nil once the account has the bytes
 }
 
-// Of the process's memory, reservations may hold three quarters; of these, an
-// eighth each is for light queries and for writes. A request is small up to a
-// thirty-second of such a share, within bounds, so that many are served at once.
+// Reservations may hold three quarters of the process's memory. An eighth of these is
+// the share of queries, and an eighth that of writes. A request is small up to 1/32 of
+// such a share, within bounds, so that many are served at once.
 const (
 	reservable = 3.0 / 4
 	ownShare   = 1.0 / 8
-	lightLeast = 256 << 10
-	lightMost  = 4 << 20
+	minSmall   = 256 << 10
+	maxSmall   = 4 << 20
 )
 
 // New returns a pool for a process that may hold total bytes.
 func New(total int64) *Pool {
 	p := &Pool{total: total}
-	usable := int64(float64(total) * reservable)
-	own := int64(float64(usable) * ownShare)
+	all := int64(float64(total) * reservable)
+	own := int64(float64(all) * ownShare)
 	p.own[Query].size, p.own[Write].size = own, own
-	p.common.size = usable - 2*own
-	p.most = p.common.size / 2
-	p.light = min(max(own/32, lightLeast), lightMost)
+	p.common.size = all - 2*own
+	p.accountLimit = p.common.size / 2
+	p.smallLimit = min(max(own/32, minSmall), maxSmall)
 	return p
 }
 
-// Total is the process's budget in bytes, 0 for no bound.
+// Total returns the process's budget in bytes, 0 for no bound.
 func (p *Pool) Total() int64 {
 	if p == nil {
 		return 0
@@ -109,12 +109,12 @@ func (p *Pool) Total() int64 {
 	return p.total
 }
 
-// CacheShare is the most that one cache may hold of a budget: a twentieth, so that
-// several of them leave most of it to requests.
+// CacheShare returns the most that one cache may hold of a budget: a twentieth, so
+// that several caches leave most of it to requests.
 func CacheShare(total int64) int64 { return total / 20 }
 
-// Cache takes up to want bytes from the budget for good and returns how many a
-// cache may hold: at most CacheShare.
+// Cache takes bytes from the budget for as long as the process runs, and returns how
+// many a cache may hold: want, or CacheShare if that is less.
 func (p *Pool) Cache(want int64) int64 {
 	if p == nil {
 		return want
@@ -125,19 +125,19 @@ func (p *Pool) Cache(want int64) int64 {
 	got := max(0, min(want, CacheShare(p.total), p.common.size/2))
 	p.caches += got
 	p.common.size -= got
-	p.most = p.common.size / 2
+	p.accountLimit = p.common.size / 2
 	return got
 }
 
-// Stats is who holds how much at a moment, in bytes.
+// Stats is the state of a pool at one moment.
 type Stats struct {
-	Total, Caches int64
-	Held          [classes]int64 // by class
-	Waiting       int            // reservations
-	Refused       [classes]int64 // reservations since the start, by class
+	Total, Caches int64          // bytes
+	Held          [classes]int64 // bytes by class
+	Waiting       int            // reservations that wait
+	Refused       [classes]int64 // reservations refused since the start, by class
 }
 
-// Stats tells who holds how much.
+// Stats returns the state of the pool.
 func (p *Pool) Stats() Stats {
 	if p == nil {
 		return Stats{}
@@ -147,12 +147,12 @@ func (p *Pool) Stats() Stats {
 	return Stats{Total: p.total, Caches: p.caches, Held: p.holds, Waiting: len(p.queue), Refused: p.refused}
 }
 
-// LimitError is returned to a request that alone is too large.
+// LimitError is returned when a request is too large by itself.
 type LimitError struct {
 	Need, Limit int64 // bytes of the request
 }
 
-// Error tells both figures.
+// Error contains both numbers.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("the request needs %d bytes of memory or more, one request may have %d", e.Need, e.Limit)
 }
@@ -164,14 +164,14 @@ func Refused(err error) bool {
 	return errors.As(err, &large) || errors.As(err, &busy)
 }
 
-// BusyError is returned to a request that fits, but not beside the others there
-// are: it may be sent again.
+// BusyError is returned when a request would fit, but not together with the requests
+// that hold memory now: it may be sent again.
 type BusyError struct {
-	Need  int64 // bytes that were asked for
+	Need  int64 // bytes of the reservation
 	Total int64 // the process's budget
 }
 
-// Error tells both figures.
+// Error contains both numbers.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("%d bytes of memory are not free: other requests hold the budget of %d", e.Need, e.Total)
 }

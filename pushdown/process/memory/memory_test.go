@@ -78,11 +78,11 @@ func TestAccount_tooLarge(t *testing.T) {
 	a := p.Open(Query)
 	reserve(t, a, 3*mib)
 	var limit *LimitError
-	if err := a.Reserve(context.Background(), p.most+lightMost+1); !errors.As(err, &limit) || limit.Limit != p.most {
+	if err := a.Reserve(context.Background(), p.accountLimit+maxSmall+1); !errors.As(err, &limit) || limit.Limit != p.accountLimit {
 		t.Fatalf("got %v, want a LimitError", err)
 	}
 	check(t, p, a)
-	reserve(t, a, p.most-4*mib)
+	reserve(t, a, p.accountLimit-4*mib)
 	if err := a.Reserve(context.Background(), 8*mib); !errors.As(err, &limit) {
 		t.Fatalf("got %v, want a LimitError", err)
 	}
@@ -100,13 +100,13 @@ func TestPool_ownShares(t *testing.T) {
 	var all []*Account
 	for range 2 { // each half of what is common
 		a := p.Open(Query)
-		reserve(t, a, p.light)
-		reserve(t, a, p.most-p.light-step)
+		reserve(t, a, p.smallLimit)
+		reserve(t, a, p.accountLimit-p.smallLimit-step)
 		all = append(all, a)
 	}
 	for range 31 {
 		small := p.Open(Query)
-		reserve(t, small, p.light)
+		reserve(t, small, p.smallLimit)
 		all = append(all, small)
 	}
 	write := p.Open(Write)
@@ -114,7 +114,7 @@ func TestPool_ownShares(t *testing.T) {
 	all = append(all, write)
 	for range 16 {
 		small := p.Open(Write)
-		reserve(t, small, p.light)
+		reserve(t, small, p.smallLimit)
 		all = append(all, small)
 	}
 	check(t, p, all...)
@@ -126,8 +126,8 @@ func TestPool_grown(t *testing.T) {
 	var all []*Account
 	for range 40 { // more than the share has places
 		a := p.Open(Query)
-		reserve(t, a, p.light/2)
-		reserve(t, a, p.light)
+		reserve(t, a, p.smallLimit/2)
+		reserve(t, a, p.smallLimit)
 		all = append(all, a)
 	}
 	if p.own[Query].used != 0 {
@@ -141,8 +141,8 @@ func TestPool_grown(t *testing.T) {
 func TestPool_deadlockOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)
-		for p.own[Query].fits(p.light) {
-			reserve(t, p.Open(Query), p.light)
+		for p.own[Query].fits(p.smallLimit) {
+			reserve(t, p.Open(Query), p.smallLimit)
 		}
 		var group sync.WaitGroup
 		errs := make([]error, 5)
@@ -181,8 +181,8 @@ func TestAccount_waitsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)
 		holder, other := p.Open(Live), p.Open(Live) // they have no share of their own
-		reserve(t, holder, p.most)
-		reserve(t, other, p.most)
+		reserve(t, holder, p.accountLimit)
+		reserve(t, other, p.accountLimit)
 		order := make(chan int, 3)
 		var accounts []*Account
 		for i := range 3 {
@@ -216,25 +216,25 @@ func TestAccount_waitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)
 		holder := p.Open(Live)
-		reserve(t, holder, p.most)
+		reserve(t, holder, p.accountLimit)
 		began := time.Now()
 		gone, leave := context.WithCancelCause(t.Context())
 		first, second, third := p.Open(Live), p.Open(Live), p.Open(Live)
 		reason := errors.New("the client has left")
 		results := make(chan error, 3)
-		go func() { results <- first.Reserve(gone, p.most) }()
+		go func() { results <- first.Reserve(gone, p.accountLimit) }()
 		synctest.Wait()
 		if err := <-results; err != nil { // fits
 			t.Fatal(err)
 		}
-		go func() { results <- second.Reserve(gone, p.most) }()
+		go func() { results <- second.Reserve(gone, p.accountLimit) }()
 		synctest.Wait()
 		leave(reason)
 		if err := <-results; !errors.Is(err, reason) {
 			t.Errorf("got %v, want the reason why the request ended", err)
 		}
 		var busy *BusyError
-		if err := third.Reserve(t.Context(), p.most); !errors.As(err, &busy) {
+		if err := third.Reserve(t.Context(), p.accountLimit); !errors.As(err, &busy) {
 			t.Errorf("got %v, want a BusyError", err)
 		}
 		if waited := time.Since(began); waited != Patience {
@@ -266,7 +266,7 @@ func TestPool_deadlock(t *testing.T) {
 			group.Go(func() {
 				defer a.Close()
 				time.Sleep(time.Duration(i) * time.Millisecond)
-				err := a.Reserve(t.Context(), 2*lightMost)
+				err := a.Reserve(t.Context(), 2*maxSmall)
 				mu.Lock()
 				defer mu.Unlock()
 				var busy *BusyError
@@ -294,10 +294,10 @@ func TestPool_deadlock(t *testing.T) {
 func TestAccount_Try(t *testing.T) {
 	p := New(128 * mib)
 	a, b := p.Open(Live), p.Open(Live)
-	if !a.Try(p.most) || a.Try(step) {
+	if !a.Try(p.accountLimit) || a.Try(step) {
 		t.Error("one account may have half of what is common, no more")
 	}
-	if !b.Try(p.most-step) || b.Try(2*step) || !b.Try(step) {
+	if !b.Try(p.accountLimit-step) || b.Try(2*step) || !b.Try(step) {
 		t.Error("want what is free, no more")
 	}
 	check(t, p, a, b)

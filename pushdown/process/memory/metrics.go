@@ -2,7 +2,7 @@ package memory
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics are what the pool tells at /metrics.
+// Metrics returns the metrics of a pool.
 func Metrics(p *Pool) prometheus.Collector { return poolMetrics{p} }
 
 type poolMetrics struct{ pool *Pool }

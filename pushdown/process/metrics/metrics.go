@@ -1,5 +1,5 @@
-// Package metrics is what gateway and pushdown server show alike at /metrics: the
-// process, Go's runtime, and the HBase client.
+// Package metrics has the metrics that gateway and pushdown server have in common: of
+// the process, of Go's runtime, and of the HBase client.
 package metrics
 
 import (
@@ -10,20 +10,21 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// NewRegistry returns a registry of a program's own metrics, which has those of
-// the process and of Go already.
+// NewRegistry returns a registry with the metrics of the process and of Go, for a
+// program to add its own.
 func NewRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
-// WithHBase adds to a registry's metrics those of the HBase client, which
-// registers its own at large, beside others of the process and of Go.
+// WithHBase returns the metrics of a registry and those of the HBase client. The client
+// registers its metrics in Prometheus's default registry, which has others as well.
 func WithHBase(own *prometheus.Registry) prometheus.Gatherers {
 	return prometheus.Gatherers{own, prometheus.GathererFunc(hbaseClient)}
 }
 
+// hbaseClient returns the metrics of the HBase client.
 func hbaseClient() (out []*dto.MetricFamily, err error) {
 	all, err := prometheus.DefaultGatherer.Gather()
 	for _, f := range all {

@@ -11,12 +11,12 @@ import (
 	"strconv"
 )
 
-// ErrExposed is returned for an address beyond loopback that anybody could
-// connect to.
+// ErrExposed is returned when a server would listen on an address that other machines
+// can reach, without a token file and without leave to do so.
 var ErrExposed = errors.New("listening beyond loopback needs DOWNPOUR_TOKEN_FILE, or DOWNPOUR_INSECURE=true")
 
-// checkListen refuses an address that can be reached from other machines when
-// nothing guards it.
+// checkListen returns ErrExposed for an address to listen on that other machines can
+// reach, unless tokens guard it or Insecure allows it.
 func (c *Common) checkListen(variable, address string) error {
 	local, err := Loopback(address)
 	if err != nil {
@@ -28,8 +28,9 @@ func (c *Common) checkListen(variable, address string) error {
 	return nil
 }
 
-// CheckAddress refuses an address to connect to, or to be known by, that is not a
-// host and a port: it would never be reached, or never fit, and nobody would notice.
+// CheckAddress returns an error for an address, to connect to or to compare with, that
+// is not a host and a port: it would never connect, or never compare equal, and nobody
+// would notice.
 func CheckAddress(variable, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if n, bad := strconv.ParseUint(port, 10, 16); err == nil && host != "" && bad == nil && n > 0 {
@@ -38,8 +39,8 @@ func CheckAddress(variable, address string) error {
 	return fmt.Errorf("%s: got %q, want HOST:PORT", variable, address)
 }
 
-// Loopback tells whether HOST:PORT can be reached from this machine alone,
-// without asking a name server. An empty host listens everywhere.
+// Loopback tells whether HOST:PORT can be reached from this machine only. It asks no
+// name server. An empty host listens everywhere.
 func Loopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -52,7 +53,7 @@ func Loopback(address string) (bool, error) {
 	return err == nil && ip.Unmap().IsLoopback(), nil
 }
 
-// ServerTLS is the TLS configuration to listen with, nil without a certificate.
+// ServerTLS returns the TLS configuration to listen with, nil without a certificate.
 func (c *Common) ServerTLS() (*tls.Config, error) {
 	if c.TLSCert == "" && c.TLSKey == "" {
 		return nil, nil
@@ -64,9 +65,9 @@ func (c *Common) ServerTLS() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// ClientTLS is the TLS configuration for pushdown servers, nil without a
-// certificate: servers of one installation share it, or have theirs signed by
-// an authority in its file or in the system.
+// ClientTLS returns the TLS configuration to connect to pushdown servers with, nil
+// without a certificate. The servers of one installation share the certificate, or have
+// theirs signed by an authority that is in its file or known to the system.
 func (c *Common) ClientTLS() (*tls.Config, error) {
 	if c.TLSCert == "" {
 		return nil, nil

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// prefix of every variable of ours.
+// prefix is what the names of all of Downpour's variables begin with.
 const prefix = "DOWNPOUR_"
 
-// gatewayOnly are the variables that the gateway alone reads. They are known to
-// every program, because both may be started from one environment.
+// gatewayOnly are the variables that only the gateway reads. Both programs know them,
+// because both may be started from one environment.
 var gatewayOnly = []string{
 	"DOWNPOUR_LISTEN", "DOWNPOUR_OPENTSDB_CONF", "DOWNPOUR_AUTO_METRICS", "DOWNPOUR_AUTO_TAGKS", "DOWNPOUR_AUTO_TAGVS",
 	"DOWNPOUR_MAX_TAGS", "DOWNPOUR_ALLOW_SPECIALCHARS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_ENABLE_APPENDS",
@@ -26,11 +26,11 @@ var gatewayOnly = []string{
 	"DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_PUSHDOWN", "DOWNPOUR_SELF_METRICS", "DOWNPOUR_ALLOW_ORIGINS", "DOWNPOUR_PROFILING",
 }
 
-// renamed tells the new names of variables that had another one, so that the
-// error helps whoever still sets the old one.
+// renamed has the new names of renamed variables, so that an error can name them to
+// whoever still sets the old one.
 var renamed = map[string]string{"DOWNPOUR_SUMMARIES": "DOWNPOUR_RESULT_CACHE"}
 
-// Known lists every variable that some Downpour program reads, sorted.
+// Known returns the names of all variables that a Downpour program reads, sorted.
 func Known() []string {
 	names := slices.Clone(gatewayOnly)
 	for _, v := range List(&Pushdown{}) {
@@ -40,9 +40,9 @@ func Known() []string {
 	return names
 }
 
-// Unknown returns an error that names every variable of environ ("NAME=value",
-// as os.Environ gives it) that looks like ours and that no program knows: a
-// misspelt name would otherwise leave a default in force unnoticed.
+// Unknown returns an error that names every variable of environ ("NAME=value", as
+// os.Environ returns them) that begins with DOWNPOUR_ and that no program knows. A
+// misspelt name would otherwise leave a default in force, and nobody would notice.
 func Unknown(environ []string) error {
 	known := Known()
 	var errs []error
@@ -62,16 +62,17 @@ func Unknown(environ []string) error {
 	return errors.Join(errs...)
 }
 
-// Value is one setting as -print-config shows it.
+// Value is one setting, as -print-config prints it.
 type Value struct {
 	Name  string // of the variable
 	Value string // "***" for a secret that is set
 }
 
-// List returns the effective values of a configuration struct, given as a
-// pointer, in the order of its fields. A field tagged mask:"true" is a secret.
+// List returns the effective values of a configuration, a pointer to a struct, in the
+// order of its fields. A field with the tag mask:"true" is a secret.
 func List(config any) []Value { return list(reflect.ValueOf(config).Elem()) }
 
+// list is List of the struct, and of structs in it.
 func list(v reflect.Value) (out []Value) {
 	t := v.Type()
 	for i := range t.NumField() {
@@ -87,6 +88,7 @@ func list(v reflect.Value) (out []Value) {
 	return out
 }
 
+// shown returns a value as it is printed.
 func shown(value any, secret bool) string {
 	text := fmt.Sprint(value)
 	if items, ok := value.([]string); ok {

@@ -1,7 +1,7 @@
-// Package settings is the configuration that gateway and pushdown server share:
-// the variables of the environment, what they mean and what they default to.
-// Only a main reads the environment; the structs here say which variable goes
-// where, in the tags of caarlos0/env.
+// Package settings is the configuration that gateway and pushdown server share: the
+// environment variables, their meaning and their defaults. Only main packages read the
+// environment; the structs here name the variable of each field in the tags of
+// caarlos0/env.
 package settings
 
 import (
@@ -17,37 +17,37 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// Common holds for gateway and pushdown server alike: store, tables, layout,
-// and who may connect.
+// Common is the configuration that gateway and pushdown server have in common: store,
+// tables, layout of row keys, memory, and who may connect.
 type Common struct {
 	// Store is pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode].
 	Store string `env:"DOWNPOUR_STORE" envDefault:"pebble:data"`
-	// Tables, as OpenTSDB's tsd.storage.hbase.*_table.
+	// The names of the tables, as in OpenTSDB's tsd.storage.hbase.*_table.
 	TableData string `env:"DOWNPOUR_TABLE_DATA" envDefault:"tsdb"`
 	TableUID  string `env:"DOWNPOUR_TABLE_UID" envDefault:"tsdb-uid"`
 	TableMeta string `env:"DOWNPOUR_TABLE_META" envDefault:"tsdb-meta"`
 	TableTree string `env:"DOWNPOUR_TABLE_TREE" envDefault:"tsdb-tree"`
-	// Layout of row keys; it must be that of the rows there are.
+	// The layout of row keys; it must be that of the rows that exist.
 	SaltWidth   int `env:"DOWNPOUR_SALT_WIDTH" envDefault:"0"`
 	SaltBuckets int `env:"DOWNPOUR_SALT_BUCKETS" envDefault:"20"`
 	MetricWidth int `env:"DOWNPOUR_UID_WIDTH_METRIC" envDefault:"3"`
 	TagKWidth   int `env:"DOWNPOUR_UID_WIDTH_TAGK" envDefault:"3"`
 	TagVWidth   int `env:"DOWNPOUR_UID_WIDTH_TAGV" envDefault:"3"`
-	// Seek lets queries for some series remember which tags come before the
-	// wanted ones in row keys, so that later ones seek to their rows.
+	// Seek allows skip scans: queries for some series learn which tags come before
+	// the wanted ones in row keys, so that later queries seek to their rows.
 	Seek bool `env:"DOWNPOUR_SEEK" envDefault:"true"`
-	// ResultCache bounds the memory of the result cache, in
-	// bytes; "off" remembers none.
+	// ResultCache bounds the memory of the result cache, in bytes; "off" caches
+	// nothing.
 	ResultCache string `env:"DOWNPOUR_RESULT_CACHE" envDefault:"128MiB"`
 
 	// Memory bounds the bytes that the process may hold for queries, puts, live
-	// queries and caches together; empty is a quarter of the machine's or cgroup's.
-	// A GOMEMLIMIT that is set counts instead.
+	// queries and caches together. Empty means a quarter of the memory of the machine
+	// or its cgroup. GOMEMLIMIT takes precedence if it is set.
 	Memory string `env:"DOWNPOUR_MEMORY"`
 
-	// TokenFile holds one SCOPE TOKEN a line.
+	// TokenFile is the path of a file with SCOPE TOKEN in each line.
 	TokenFile string `env:"DOWNPOUR_TOKEN_FILE"`
-	// TLSCert and TLSKey are PEM files; both or none.
+	// TLSCert and TLSKey are the paths of PEM files; both are set or none.
 	TLSCert string `env:"DOWNPOUR_TLS_CERT"`
 	TLSKey  string `env:"DOWNPOUR_TLS_KEY"`
 	// Insecure allows listening beyond loopback without a token file.
@@ -59,11 +59,11 @@ type Pushdown struct {
 	Common
 	// Listen is the Flight address.
 	Listen string `env:"DOWNPOUR_PUSHDOWN_LISTEN" envDefault:"127.0.0.1:4280"`
-	// Beside is the region server, host:port, on whose machine this runs.
+	// Beside is the region server, HOST:PORT, on whose machine this server runs.
 	Beside string `env:"DOWNPOUR_BESIDE"`
 }
 
-// Validate returns every fault at once, each naming its variable.
+// Validate returns all faults at once, each with the name of its variable.
 func (c *Pushdown) Validate() error {
 	err := c.Common.Validate("DOWNPOUR_PUSHDOWN_LISTEN", c.Listen)
 	if c.Beside != "" {
@@ -72,7 +72,7 @@ func (c *Pushdown) Validate() error {
 	return err
 }
 
-// Schema is the layout of the tables.
+// Schema returns the layout of the tables.
 func (c *Common) Schema() encoding.Schema {
 	s := encoding.DefaultSchema()
 	s.SaltWidth, s.SaltBuckets = c.SaltWidth, c.SaltBuckets
@@ -80,7 +80,8 @@ func (c *Common) Schema() encoding.Schema {
 	return s
 }
 
-// SeekMemory is what queries remember by, nil if they shall not.
+// SeekMemory returns the place where queries keep the key prefixes that skip scans
+// need, nil if there are to be none.
 func (c *Common) SeekMemory() *access.Memory {
 	if !c.Seek {
 		return nil
@@ -88,7 +89,8 @@ func (c *Common) SeekMemory() *access.Memory {
 	return access.NewMemory()
 }
 
-// ResultCacheBytes is the bound of the result cache in bytes, 0 for none.
+// ResultCacheBytes returns the bound of the result cache in bytes, 0 if nothing is to
+// be cached.
 func (c *Common) ResultCacheBytes() (int64, error) {
 	if c.ResultCache == "off" || c.ResultCache == "" {
 		return 0, nil
@@ -101,11 +103,13 @@ func (c *Common) ResultCacheBytes() (int64, error) {
 	return n, nil
 }
 
-// MemoryBytes is what the operator asks for, 0 for the default.
+// MemoryBytes returns the budget of memory that the operator asks for, 0 for the
+// default.
 func (c *Common) MemoryBytes() (int64, error) {
 	if c.Memory == "" {
 		return 0, nil
 	}
+
 	n, err := ParseBytes(c.Memory)
 	if err != nil || n < memory.Least {
 		return 0, fmt.Errorf("DOWNPOUR_MEMORY: got %q, want a number of bytes, such as 4GiB, of at least %d MiB", c.Memory, memory.Least>>20)
@@ -113,8 +117,8 @@ func (c *Common) MemoryBytes() (int64, error) {
 	return n, nil
 }
 
-// MemoryPool is the process's budget of memory, which it tells in the log. It is
-// made once.
+// MemoryPool returns a pool with the process's budget of memory, and logs the budget.
+// It must be called only once.
 func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 	asked, err := c.MemoryBytes()
 	if err != nil {
@@ -124,47 +128,46 @@ func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 	log.Info("memory that queries, puts, live queries and caches may hold together", "bytes", bytes, "from", from)
 	pool := memory.New(bytes)
 	if c.Embedded() {
-		pool.Cache(storeCacheUsual)
+		pool.Cache(maxStoreCache)
 	}
 	return pool, nil
 }
 
-// StoreCacheBytes is what the embedded store's cache of blocks may hold; 0 if the
+// StoreCacheBytes returns the bound of the embedded store's cache of blocks, 0 if the
 // store is not embedded.
 func (c *Common) StoreCacheBytes() int64 { return StoreCache(c.embeddedBudget()) }
 
-// OutsideHeap is what of the process's budget lies outside of Go's heap, in bytes:
-// the embedded store's cache of blocks and its memtables, which C's allocator has.
-// 0 is none.
+// OutsideHeap returns how many bytes of the process's budget lie outside of Go's heap:
+// those of the embedded store's cache of blocks and of its memtables, which C's malloc
+// allocates.
 func (c *Common) OutsideHeap() int64 {
 	budget := c.embeddedBudget()
 	return StoreCache(budget) + min(storeMemTables, budget/8)
 }
 
-// embeddedBudget is the process's budget if its store is embedded, else 0.
+// embeddedBudget returns the process's budget if its store is embedded, otherwise 0.
 func (c *Common) embeddedBudget() int64 {
 	if !c.Embedded() {
 		return 0
 	}
 	asked, err := c.MemoryBytes()
 	if err != nil {
-		return 0 // MemoryPool tells it
+		return 0 // MemoryPool returns the error
 	}
 	bytes, _ := memory.Budget(asked)
 	return bytes
 }
 
-// storeMemTables is what all memtables of the embedded store hold at most: eight of
-// 4 MiB.
+// storeMemTables bounds all memtables of the embedded store: eight of 4 MiB.
 const storeMemTables = 32 << 20
 
-// storeCacheUsual is the embedded store's cache where memory is not short.
-const storeCacheUsual = 128 << 20
+// maxStoreCache bounds the embedded store's cache where memory is not short.
+const maxStoreCache = 128 << 20
 
-// StoreCache is what the embedded store's cache of blocks may hold of a budget.
-func StoreCache(budget int64) int64 { return min(storeCacheUsual, memory.CacheShare(budget)) }
+// StoreCache returns how much of a budget the embedded store's cache of blocks may hold.
+func StoreCache(budget int64) int64 { return min(maxStoreCache, memory.CacheShare(budget)) }
 
-// ParseBytes reads a number of bytes with or without KiB, MiB or GiB behind it.
+// ParseBytes parses a number of bytes, which KiB, MiB or GiB may follow.
 func ParseBytes(text string) (int64, error) {
 	digits, shift := text, 0
 	for _, unit := range []struct {
@@ -177,16 +180,16 @@ func ParseBytes(text string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 62)
 	if err != nil || n > math.MaxInt64>>shift {
-		return 0, fmt.Errorf("cannot read %q as a number of bytes, want digits, or digits with KiB, MiB or GiB", text)
+		return 0, fmt.Errorf("cannot parse %q as a number of bytes, want digits, or digits with KiB, MiB or GiB", text)
 	}
 	return int64(n) << shift, nil
 }
 
-// Embedded tells whether the store is the embedded one.
+// Embedded tells whether the store is the embedded store.
 func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") }
 
-// Validate returns every fault at once, each naming its variable. listen is the
-// address to listen on, which the variable of the given name holds.
+// Validate returns all faults at once, each with the name of its variable. listen is the
+// address to listen on, and variable the name of its variable.
 func (c *Common) Validate(variable, listen string) error {
 	var errs []error
 	kind, where, _ := strings.Cut(c.Store, ":")

@@ -24,8 +24,8 @@ func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error
 	})
 }
 
-// scanner obeys rules about Next. After an error it stays with it, as the
-// interface says: rows are missing.
+// scanner obeys rules about Next. After an error Next returns the same error again,
+// because rows are missing.
 type scanner struct {
 	store.Scanner
 	ctx    context.Context
@@ -34,7 +34,7 @@ type scanner struct {
 	failed error
 }
 
-// Next returns the next rows, or what a rule wants.
+// Next obeys the rules.
 func (c *scanner) Next() ([]store.Row, error) {
 	if c.failed != nil {
 		return nil, c.failed
@@ -72,7 +72,7 @@ func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.Cell
 	})
 }
 
-// CreateTable is the inner store's.
+// CreateTable is the wrapped store's.
 func (s *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	a, err := s.admin()
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	return a.CreateTable(ctx, spec)
 }
 
-// TableExists is the inner store's.
+// TableExists is the wrapped store's.
 func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	a, err := s.admin()
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	return a.TableExists(ctx, name)
 }
 
-// admin is the inner store's other side.
+// admin returns the wrapped store as a store.Admin.
 func (s *Store) admin() (store.Admin, error) {
 	a, ok := s.Store.(store.Admin)
 	if !ok {
@@ -101,10 +101,10 @@ func (s *Store) admin() (store.Admin, error) {
 
 // Version obeys the rules.
 func (s *Store) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	return call(ctx, s, Mark, table, func() (string, error) {
+	return call(ctx, s, Version, table, func() (string, error) {
 		m, ok := s.Store.(store.Versioner)
 		if !ok {
-			return "", fmt.Errorf("%T gives no marks", s.Store)
+			return "", fmt.Errorf("%T has no version tokens", s.Store)
 		}
 		return m.Version(ctx, table, family, r)
 	})

@@ -7,22 +7,22 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Endless is a store whose scans go on for ever, whatever their context says: of
-// a loop over one it shows after how many blocks it ends by itself.
+// Endless is a store whose scans go on for ever, whatever their context says. It shows
+// after how many blocks a loop over a scan ends by itself.
 type Endless struct {
-	store.Store // what is not read by scans
+	store.Store // all other methods
 	// Row makes the n-th row of a scan.
 	Row func(n int) store.Row
-	// Rows is how many there are in a block.
+	// Rows is the number of rows in a block.
 	Rows int
-	// Block, if set, is called with the number of every block of the store, from
-	// 1 on.
+	// Block, if set, is called before each block with its number, counted from 1 over
+	// all scans.
 	Block func(n int)
 
 	blocks atomic.Int64
 }
 
-// Blocks is how many blocks were read so far.
+// Blocks returns how many blocks were read so far.
 func (e *Endless) Blocks() int { return int(e.blocks.Load()) }
 
 // Scan opens a scan without end.

@@ -1,7 +1,7 @@
-// Package faultstore wraps a store.Store and makes calls slow or fail by rule:
-// the third Next of a scan, every Apply to one table, one Get in ten. Tests of
-// what stands above a store use it to see what the caller does then. The same
-// rules and the same calls, in the same order, always fail alike.
+// Package faultstore wraps a store.Store and makes calls slow, or makes them fail, by
+// rules: the third Next of a scan, every Apply to one table, one Get in ten. Tests use
+// it to see what a caller of a store does then. The same calls in the same order,
+// under the same rules, always fail alike.
 package faultstore
 
 import (
@@ -28,46 +28,47 @@ const (
 	Apply         Op = "apply"
 	Increment     Op = "increment"
 	CompareAndPut Op = "compare and put"
-	Mark          Op = "mark"
+	Version       Op = "version"
 )
 
-// Rule makes calls slow, or fail, or both. Of the calls that Op and Table
-// select, Nth or Chance choose; without either all are chosen.
+// Rule makes calls slow, or makes them fail, or both. Of the calls that Op and Table
+// select, Nth or Chance choose some; without either all are chosen.
 type Rule struct {
 	Op    Op
 	Table string // empty: any
 	// Nth chooses one call, counted from 1 over all scans and goroutines.
 	Nth int
-	// Chance chooses each call with this probability, by a generator that
-	// starts with Seed.
+	// Chance is the probability with which each call is chosen, by a generator
+	// that starts with Seed.
 	Chance float64
 	Seed   uint64
-	// Delay is waited first; a context that ends meanwhile ends the call.
+	// Delay is how long a call waits first. A context that ends meanwhile ends the
+	// call.
 	Delay time.Duration
-	// Err is returned. Nil: the call goes on after its delay.
+	// Err is what the call returns; if it is nil, the call is made after its delay.
 	Err error
-	// After returns Err after the call was made: a reply that got lost. The
-	// write has happened, the rows are gone.
+	// After says that Err is returned after the call was made, as when a reply gets
+	// lost: a write has happened, and the rows of a read are lost.
 	After bool
 }
 
-// Store is the wrapped store. It has store.Admin, which no rule touches, as
-// long as the inner store has.
+// Store is a store whose calls obey rules. It implements store.Admin if the wrapped
+// store does; no rule is about those methods.
 type Store struct {
 	store.Store
 	mu    sync.Mutex
 	rules []*counted
 }
 
-// counted is a rule with its memory.
+// counted is a rule with its state.
 type counted struct {
 	Rule
-	seen, hit int
+	seen, hit int // calls that Op and Table have selected; of these, that were chosen
 	rng       *rand.Rand
 }
 
-// New wraps inner. Of several rules that choose a call all delays are waited;
-// the first error counts.
+// New wraps inner. If several rules choose a call, it waits for the sum of their
+// delays and returns the first of their errors.
 func New(inner store.Store, rules ...Rule) *Store {
 	s := &Store{Store: inner}
 	for _, r := range rules {
@@ -76,7 +77,7 @@ func New(inner store.Store, rules ...Rule) *Store {
 	return s
 }
 
-// Hits tells how many calls each rule has chosen so far, in the order of New.
+// Hits returns how many calls each rule has chosen so far, in the order of New.
 func (s *Store) Hits() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +94,7 @@ type fault struct {
 	before, after error
 }
 
-// choose asks all rules about a call.
+// choose returns what the rules make happen to a call.
 func (s *Store) choose(op Op, table string) (f fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,16 +115,17 @@ func (s *Store) choose(op Op, table string) (f fault) {
 	return f
 }
 
-// chooses counts a call and tells whether the rule takes it.
+// chooses counts a call and tells whether the rule chooses it.
 func (r *counted) chooses(op Op, table string) bool {
 	if r.Op != AnyOp && r.Op != op || r.Table != "" && r.Table != table {
 		return false
 	}
+
 	r.seen++
 	return (r.Nth == 0 || r.seen == r.Nth) && (r.Chance == 0 || r.rng.Float64() < r.Chance)
 }
 
-// call makes a call as the rules want it.
+// call makes a call as the rules say.
 func call[T any](ctx context.Context, s *Store, op Op, table string, do func() (T, error)) (T, error) {
 	var none T
 	f := s.choose(op, table)
@@ -133,12 +135,13 @@ func call[T any](ctx context.Context, s *Store, op Op, table string, do func() (
 	if f.before != nil {
 		return none, f.before
 	}
+
 	got, err := do()
 	if f.after == nil {
 		return got, err
 	}
 	if c, ok := any(got).(io.Closer); ok && err == nil {
-		_ = c.Close() // a scan that its caller never hears of
+		_ = c.Close() // the caller does not get the scanner
 	}
 	return none, f.after
 }

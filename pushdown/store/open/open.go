@@ -1,5 +1,5 @@
-// Package open chooses a store by its address. Only main packages use it;
-// everything else is given a store.Store.
+// Package open opens the store of an address. Only main packages use it; all others
+// are given a store.Store.
 package open
 
 import (
@@ -14,47 +14,50 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// Store is a store that can also create tables, as both can.
+// Store is a store that can also create tables. Both stores can.
 type Store interface {
 	store.Store
 	store.Admin
 }
 
-// Open opens pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode]. An error names
+// Open opens the store of an address, pebble:DIR or
+// hbase:HOST:PORT[,HOST:PORT…][/znode], for rows of the default layout. An error names
 // DOWNPOUR_STORE, the variable that addresses come from.
 func Open(address string, log *slog.Logger) (Store, error) {
 	return OpenAs(address, encoding.DefaultSchema(), 0, log)
 }
 
-// OpenAs is Open for rows of the layout s, which the embedded store counts its
-// changes by, and with a cache of blocks of so many bytes there; 0 is the default.
+// OpenAs is Open for rows of the layout s; the embedded store counts changes by the
+// hours of these rows. cacheBytes bounds its cache of blocks; 0 is the default.
 func OpenAs(address string, s encoding.Schema, cacheBytes int64, log *slog.Logger) (Store, error) {
 	return open(address, Config{Schema: s, CacheBytes: cacheBytes, Log: log})
 }
 
 // Config says how a store is opened.
 type Config struct {
-	Schema encoding.Schema
+	Schema encoding.Schema // layout of row keys
 	Log    *slog.Logger
 	// CacheBytes bounds an embedded store's cache of blocks; 0 is the default.
 	CacheBytes int64
-	// Salvage opens an embedded store that has lost something with what is whole.
+	// Salvage opens an embedded store that has lost data with what is intact.
 	Salvage bool
 }
 
-// Start is OpenAs for a process that may be told to end meanwhile: an embedded
-// store on a disk that is full waits for room. It returns when the context ends,
-// and the store is closed as soon as it is open.
+// Start is OpenAs for a process that may be told to stop while the store opens, which
+// takes long where an embedded store waits for space on a full disk. It returns when
+// the context ends; the store is then closed as soon as it is open.
 func Start(ctx context.Context, address string, cfg Config) (Store, error) {
 	type opened struct {
 		Store
 		error
 	}
+
 	done := make(chan opened, 1)
 	go func() {
 		st, err := open(address, cfg)
 		done <- opened{st, err}
 	}()
+
 	select {
 	case o := <-done:
 		return o.Store, o.error
@@ -68,14 +71,16 @@ func Start(ctx context.Context, address string, cfg Config) (Store, error) {
 	}
 }
 
-// Check reads all files of an embedded store that nobody has open, and tells what
-// is wrong. done is told now and then how many of how many tables are read.
+// Check reads all files of an embedded store that nobody has open, and reports what is
+// wrong with them. done, if not nil, is called with the number of tables that are read,
+// and of all there are.
 func Check(ctx context.Context, address string, cfg Config, done func(tables, of int)) (store.CheckReport, error) {
 	dir, ok := strings.CutPrefix(address, "pebble:")
 	if !ok {
 		return store.CheckReport{}, fmt.Errorf("DOWNPOUR_STORE=%s: want pebble:DIR, for only an embedded store has files of its own", address)
 	}
-	report, err := pebble.Check(ctx, dir, pebble.Options{Logger: cfg.Log, Head: cfg.Schema.HeadWidth()}, done)
+
+	report, err := pebble.Check(ctx, dir, pebble.Options{Logger: cfg.Log, Grouping: cfg.Schema.RowHours()}, done)
 	if err != nil {
 		return report, fmt.Errorf("DOWNPOUR_STORE=%s: %w", address, err)
 	}
@@ -88,7 +93,7 @@ func open(address string, cfg Config) (Store, error) {
 	var err error
 	switch kind {
 	case "pebble":
-		st, err = pebble.Open(rest, pebble.Options{Logger: cfg.Log, Head: cfg.Schema.HeadWidth(), Salvage: cfg.Salvage, CacheBytes: cfg.CacheBytes})
+		st, err = pebble.Open(rest, pebble.Options{Logger: cfg.Log, Grouping: cfg.Schema.RowHours(), Salvage: cfg.Salvage, CacheBytes: cfg.CacheBytes})
 	case "hbase":
 		st, err = openHBase(rest, cfg.Log)
 	default:

@@ -14,12 +14,14 @@ import (
 
 // Increment adds delta to a counter and returns its new value after fsync.
 func (s *Store) Increment(ctx context.Context, table string, cell store.CellKey, delta int64) (int64, error) {
-	return s.increment(ctx, table, cell, delta, s.finishCommit)
+	return s.increment(ctx, table, cell, delta, s.awaitDurable)
 }
 
-func (s *Store) increment(ctx context.Context, table string, cell store.CellKey, delta int64, settle func(*batch) error) (int64, error) {
+// increment increments a counter, and returns what await returns of the batch that
+// has made the new value visible.
+func (s *Store) increment(ctx context.Context, table string, cell store.CellKey, delta int64, await func(*batch) error) (int64, error) {
 	var sum int64
-	_, err := s.update(ctx, table, cell, settle, func(old []byte, found bool) ([]byte, bool, error) {
+	_, err := s.update(ctx, table, cell, await, func(old []byte, found bool) ([]byte, bool, error) {
 		if found && len(old) != 8 {
 			return nil, false, fmt.Errorf("row %x, %s:%x: counter has %d bytes, want 8", cell.Row, cell.Family, cell.Qualifier, len(old))
 		}
@@ -38,11 +40,13 @@ func (s *Store) increment(ctx context.Context, table string, cell store.CellKey,
 // CompareAndPut writes value if the cell holds expected, or is absent when
 // expected is empty.
 func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
-	return s.compareAndPut(ctx, table, cell, expected, value, s.finishCommit)
+	return s.compareAndPut(ctx, table, cell, expected, value, s.awaitDurable)
 }
 
-func (s *Store) compareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte, settle func(*batch) error) (bool, error) {
-	wrote, err := s.update(ctx, table, cell, settle, func(old []byte, found bool) ([]byte, bool, error) {
+// compareAndPut writes value if the cell holds expected, and returns what await
+// returns of the batch that has made it visible.
+func (s *Store) compareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte, await func(*batch) error) (bool, error) {
+	wrote, err := s.update(ctx, table, cell, await, func(old []byte, found bool) ([]byte, bool, error) {
 		if len(expected) == 0 {
 			return value, !found, nil
 		}
@@ -54,10 +58,11 @@ func (s *Store) compareAndPut(ctx context.Context, table string, cell store.Cell
 	return wrote, nil
 }
 
-// update reads a cell and writes what change answers, with nothing else
-// becoming visible in between. It settles with the disk after that: others that
-// read the new value write behind it in the log.
-func (s *Store) update(ctx context.Context, table string, cell store.CellKey, settle func(*batch) error, change func(old []byte, found bool) ([]byte, bool, error)) (bool, error) {
+// update reads a cell and writes the value that change returns, if change returns
+// true; nothing else becomes visible in between. The lock is not held while await
+// waits for the disk: those that read the new value meanwhile write their own behind
+// it in the log.
+func (s *Store) update(ctx context.Context, table string, cell store.CellKey, await func(*batch) error, change func(old []byte, found bool) ([]byte, bool, error)) (bool, error) {
 	if err := s.begin(ctx); err != nil {
 		return false, err
 	}
@@ -71,19 +76,21 @@ func (s *Store) update(ctx context.Context, table string, cell store.CellKey, se
 	if err := checkCell(cell.Row, cell.Family, cell.Qualifier); err != nil {
 		return false, err
 	}
-	b, err := s.exchange(table, cell, change)
+
+	b, err := s.readAndWrite(table, cell, change)
 	if b == nil || err != nil {
 		return false, err
 	}
-	return true, settle(b)
+	return true, await(b)
 }
 
-// exchange is the part of update that excludes other writers. It returns nil
-// if change wanted nothing written.
-func (s *Store) exchange(table string, cell store.CellKey, change func(old []byte, found bool) ([]byte, bool, error)) (*batch, error) {
+// readAndWrite is the part of update that excludes other writers. It returns the
+// batch that it has made visible, nil if change did not want to write.
+func (s *Store) readAndWrite(table string, cell store.CellKey, change func(old []byte, found bool) ([]byte, bool, error)) (*batch, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
-	old, found, err := s.read(appendKey(nil, table, cell.Row, cell.Family, cell.Qualifier))
+
+	old, found, err := s.readCell(appendKey(nil, table, cell.Row, cell.Family, cell.Qualifier))
 	if err != nil {
 		return nil, err
 	}
@@ -91,26 +98,28 @@ func (s *Store) exchange(table string, cell store.CellKey, change func(old []byt
 	if err != nil || !write {
 		return nil, err
 	}
+
 	b := s.newBatch(0)
 	b.put(table, cell.Row, cell.Family, cell.Qualifier, s.opts.Now().UnixMilli(), value)
-	if err := s.show(b); err != nil {
+	if err := s.makeVisible(b); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
-// read returns a copy of one cell's value.
-func (s *Store) read(key []byte) (value []byte, found bool, err error) {
+// readCell returns a copy of the value of the cell with a key.
+func (s *Store) readCell(key []byte) (value []byte, found bool, err error) {
 	stored, closer, err := s.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read %v: %w", keyFormat(key), unreadable(err))
+		return nil, false, fmt.Errorf("cannot read %v: %w", keyFormat(key), unreadable(err))
 	}
+
 	_, value, err = parseValue(stored)
 	if err != nil {
-		err = fmt.Errorf("read %v: %w", keyFormat(key), err)
+		err = fmt.Errorf("cannot read %v: %w", keyFormat(key), err)
 	}
 	return bytes.Clone(value), true, errors.Join(err, closer.Close())
 }

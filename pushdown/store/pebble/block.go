@@ -2,67 +2,71 @@ package pebble
 
 import "downpour/pushdown/store"
 
-// blocks keeps the memory of ended scans for the next ones: a query opens many,
-// each of which would grow a block of its own.
-var blocks = make(chan *block, 16)
+// freeBlocks keeps the memory of ended scans for later ones: a query opens many
+// scans, each of which would grow a block of its own.
+var freeBlocks = make(chan *block, 16)
 
-// newBlock is an ended scan's, or a new one.
+// newBlock returns the block of an ended scan, or a new one.
 func newBlock() *block {
 	select {
-	case b := <-blocks:
+	case b := <-freeBlocks:
 		return b
 	default:
 		return new(block)
 	}
 }
 
-// block holds copies of whole rows. Its three slices are used again for the
-// next block; when one must grow in between, the views into the old array stay
-// valid, for nothing overwrites that.
+// block holds copies of rows. Its three slices are used again for the next block.
+// When one of them must grow in between, the views into the old array stay valid,
+// because nothing overwrites that array any more.
 type block struct {
-	bytes []byte
+	bytes []byte // keys, families, qualifiers and values
 	cells []store.Cell
 	rows  []store.Row
-	first int // first cell of the open row
-	begin int // where its bytes begin
+	first int // index of the open row's first cell
+	begin int // offset of the open row's bytes
 }
 
-// release gives the memory back once nobody can hold a view into it, the rows'
-// own memory included. A block that one large row has blown up is let go.
+// release gives the memory to later scans, once nobody can hold a view into it or
+// into rows any more. A block that one large row has blown up is left to the
+// garbage collector.
 func (b *block) release() {
 	if cap(b.bytes) > 4*defaultBlock {
 		return
 	}
+
+	// Old cells and rows would keep arrays alive that bytes has grown out of.
 	clear(b.cells[:cap(b.cells)])
 	clear(b.rows[:cap(b.rows)])
 	b.reset()
 	select {
-	case blocks <- b:
+	case freeBlocks <- b:
 	default:
 	}
 }
 
-// reset forgets the rows and keeps the room.
+// reset removes the rows and keeps the capacity.
 func (b *block) reset() {
 	b.bytes, b.cells, b.rows, b.first = b.bytes[:0], b.cells[:0], b.rows[:0], 0
 }
 
-// copy keeps a copy of v.
+// copy appends v to bytes and returns the copy. Its capacity ends with it, so that
+// appending to the copy overwrites nothing.
 func (b *block) copy(v []byte) []byte {
 	n := len(b.bytes)
 	b.bytes = append(b.bytes, v...)
 	return b.bytes[n:len(b.bytes):len(b.bytes)]
 }
 
-// openRow begins a row.
+// openRow begins a row; the cells that are added belong to it until closeRow.
 func (b *block) openRow(key []byte) {
 	b.first, b.begin = len(b.cells), len(b.bytes)
 	b.rows = append(b.rows, store.Row{Key: b.copy(key)})
 }
 
-// cell adds a cell to the open row. Family names repeat, so the last one's
-// copy is used again.
-func (b *block) cell(family, qualifier, value []byte, ms int64) {
+// addCell adds a cell to the open row. Cells in a row mostly have the same family,
+// so the name of the last one is shared.
+func (b *block) addCell(family, qualifier, value []byte, ms int64) {
 	c := store.Cell{Timestamp: ms}
 	if n := len(b.cells); n > 0 && string(b.cells[n-1].Family) == string(family) {
 		c.Family = b.cells[n-1].Family
@@ -73,14 +77,16 @@ func (b *block) cell(family, qualifier, value []byte, ms int64) {
 	b.cells = append(b.cells, c)
 }
 
-// closeRow ends the open row and drops it if it has no cell. It tells whether
-// it stayed.
+// closeRow ends the open row. It removes a row without cells, and tells whether the
+// row has stayed.
 func (b *block) closeRow() bool {
 	last := len(b.rows) - 1
 	if len(b.cells) == b.first {
 		b.rows, b.bytes = b.rows[:last], b.bytes[:b.begin]
 		return false
 	}
+
+	// Only now, because cells may have moved while the row grew.
 	b.rows[last].Cells = b.cells[b.first:len(b.cells):len(b.cells)]
 	return true
 }

@@ -13,59 +13,54 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Rows are counted in groups: those whose keys agree in all of the first
-// Options.Head bytes but the last four, and in these four as a number divided by
-// groupStep. With a head of metric and base time a group is one hour of one
-// metric.
+// Bounds of the groups that are kept, and of those that one version token looks up.
 const (
-	groupStep = 3600
-	headUsual = 7 // metric and base time
+	maxGroups = 64 << 10
+	maxLookup = 16 << 10
 )
 
-// Bounds of what is remembered and of what one mark looks up.
-const (
-	mostGroups = 64 << 10
-	mostLooked = 16 << 10
-)
-
-// openings numbers the stores of the process, so that no mark of one is a mark
-// of another.
+// openings numbers the stores that this process has opened, so that no version
+// token of one equals a token of another.
 var openings atomic.Uint64
 
-// changes numbers the changes of groups of rows, in memory: all writes of an
-// embedded database pass through one process. A batch is under way from before
-// it becomes visible until after that; while one is, its groups have no mark.
+// changes numbers the changes of groups of rows (see Grouping). It lives in memory,
+// which is enough: all writes of an embedded database pass through one process. A
+// batch is in progress from before it becomes visible until after that; a group
+// that a batch in progress writes to has no version token.
 //
-// Nothing is counted before the first mark is asked for.
+// Nothing is counted before the first version token is asked for.
 type changes struct {
-	head    int
-	opening uint64
-	on      atomic.Bool // set while no batch becomes visible
+	grouping Grouping
+	opening  uint64      // number of this store in the process
+	on       atomic.Bool // set while no batch becomes visible
 
 	mu      sync.Mutex
-	last    uint64 // number of the last change of all
-	groups  map[string]*group
-	crowded uint64 // last when groups were last forgotten
-	running int    // batches under way
+	last    uint64            // number of the last change of all
+	groups  map[string]*group // by name; groups that are not kept have not changed since dropped
+	dropped uint64            // last, when groups were last dropped
+	running int               // batches in progress
 }
 
+// group is what is known of the changes of one group of rows.
 type group struct {
 	last    uint64 // number of its last change
-	running int
+	running int    // batches in progress that write to it
 }
 
-func newChanges(head int) *changes {
-	return &changes{head: head, opening: openings.Add(1), groups: map[string]*group{}}
+func newChanges(grouping Grouping) *changes {
+	return &changes{grouping: grouping, opening: openings.Add(1), groups: map[string]*group{}}
 }
 
-// begin notes that a batch is about to become visible. The keys are read now:
-// pebble may take a large batch's memory for itself. end must be called when it
-// is visible, or has failed.
+// begin notes that a batch is about to become visible. end must be called when it
+// is visible, or when that has failed.
 func (c *changes) begin(b *pebble.Batch) (end func()) {
 	if !c.on.Load() {
 		return func() {}
 	}
-	names := c.names(b)
+	// The keys are read now because pebble may take a large batch's memory for
+	// itself once it is applied.
+	names := c.groupNames(b)
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running++
@@ -84,8 +79,8 @@ func (c *changes) begin(b *pebble.Batch) (end func()) {
 	return func() { c.end(touched) }
 }
 
-// end notes that a batch is visible, and forgets groups when there are many: all
-// of them count as changed then.
+// end notes that a batch is visible. It drops all groups when there are too many;
+// a dropped group counts as changed.
 func (c *changes) end(touched []*group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,11 +88,14 @@ func (c *changes) end(touched []*group) {
 	for _, g := range touched {
 		g.running--
 	}
-	if len(c.groups) <= mostGroups {
+	if len(c.groups) <= maxGroups {
 		return
 	}
+
+	// The new number makes every token given before differ from every later one:
+	// nobody knows any more which of the dropped groups changes next.
 	c.last++
-	c.crowded = c.last
+	c.dropped = c.last
 	for name, g := range c.groups {
 		if g.running == 0 {
 			delete(c.groups, name)
@@ -105,22 +103,24 @@ func (c *changes) end(touched []*group) {
 	}
 }
 
-// names are the groups of a batch's rows, each once.
-func (c *changes) names(b *pebble.Batch) (names []string) {
+// groupNames returns the names of the groups of a batch's rows, each once.
+func (c *changes) groupNames(b *pebble.Batch) (names []string) {
 	reader := b.Reader()
 	known := map[string]struct{}{}
 	var name, last []byte
 	for {
 		_, key, _, ok, err := reader.Next()
 		if !ok || err != nil {
-			return names // a batch of our own making has no faults
+			return names // err is nil: this process has just made the batch
 		}
-		head := key[:split(key)]
-		if bytes.Equal(head, last) {
+
+		prefix := key[:split(key)]
+		if bytes.Equal(prefix, last) {
 			continue // another cell of the same row
 		}
-		last = head
-		table, row, _ := bytes.Cut(head, []byte{0})
+		last = prefix
+
+		table, row, _ := bytes.Cut(prefix, []byte{0})
 		name = c.appendName(name[:0], table, row[:len(row)-1])
 		if _, ok := known[string(name)]; !ok {
 			known[string(name)] = struct{}{}
@@ -129,42 +129,50 @@ func (c *changes) names(b *pebble.Batch) (names []string) {
 	}
 }
 
-// appendName names the group of a row. Rows shorter than a head are one group.
+// appendName appends the name of a row's group: the table, 00, and the group's
+// prefix and number. The rows of a table that have no group share the name that
+// ends with 00.
 func (c *changes) appendName(dst, table, row []byte) []byte {
 	dst = append(append(dst, table...), 0)
-	if len(row) < c.head {
+	prefix, number, ok := c.grouping.Group(row)
+	if !ok {
 		return dst
 	}
-	return c.appendNumber(append(dst, row[:c.head-4]...), binary.BigEndian.Uint32(row[c.head-4:])/groupStep)
+	return binary.BigEndian.AppendUint32(append(dst, prefix...), number)
 }
 
-func (c *changes) appendNumber(dst []byte, n uint32) []byte {
-	return binary.BigEndian.AppendUint32(dst, n)
-}
+// version returns the version token of a range, "" while a batch writes to it.
+// Changes have ascending numbers, so the largest number among the range's groups
+// is new whenever one of them has changed.
+func (c *changes) version(table string, r store.KeyRange) string {
+	prefix, first, last, ok := c.grouping.Groups(r.Start, r.Stop)
+	if first > last || last-first >= maxLookup {
+		ok = false
+	}
 
-// mark names the state of a range, "" while it changes. Numbers ascend, so the
-// largest one of the range's groups tells of any change among them.
-func (c *changes) mark(table string, r store.KeyRange) string {
-	first, last, ok := c.numbers(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Without groups of its own, a range counts all changes of the store.
 	at, running := c.last, c.running > 0
 	if ok {
 		name := append([]byte(table), 0)
-		at, running = c.look(name, c.crowded, false)
-		name = append(name, r.Start[:c.head-4]...)
+		// Rows without a group may be anywhere in the table.
+		at, running = c.addGroup(name, c.dropped, false)
+		name = append(name, prefix...)
 		for n := uint64(first); n <= uint64(last); n++ {
-			at, running = c.look(c.appendNumber(name, uint32(n)), at, running)
+			at, running = c.addGroup(binary.BigEndian.AppendUint32(name, uint32(n)), at, running)
 		}
 	}
+
 	if running {
 		return ""
 	}
 	return fmt.Sprintf("%d:%d", c.opening, at)
 }
 
-// look takes one group into account.
-func (c *changes) look(name []byte, at uint64, running bool) (uint64, bool) {
+// addGroup adds the group of a name to what is known of a range: the number of its
+// last change, and whether a batch in progress writes to it.
+func (c *changes) addGroup(name []byte, at uint64, running bool) (uint64, bool) {
 	g := c.groups[string(name)]
 	if g == nil {
 		return at, running
@@ -172,25 +180,11 @@ func (c *changes) look(name []byte, at uint64, running bool) (uint64, bool) {
 	return max(at, g.last), running || g.running > 0
 }
 
-// numbers are those of the groups that a range touches, false if they are not
-// few or differ in more than their numbers: then all changes count.
-func (c *changes) numbers(r store.KeyRange) (first, last uint32, ok bool) {
-	at := c.head - 4
-	if len(r.Start) < c.head || len(r.Stop) < c.head || !bytes.Equal(r.Start[:at], r.Stop[:at]) {
-		return 0, 0, false
-	}
-	from, to := binary.BigEndian.Uint32(r.Start[at:]), binary.BigEndian.Uint32(r.Stop[at:])
-	if len(r.Stop) == c.head && to > from {
-		to-- // rows that begin with to are not in the range
-	}
-	first, last = from/groupStep, to/groupStep
-	return first, last, first <= last && last-first < mostLooked
-}
-
 var _ store.Versioner = (*Store)(nil)
 
-// Version names a state by the number of the last change; see store.Marker. Marks
-// do not outlive the process.
+// Version returns a version token: the number of this opening of the store and the
+// number of the last change in the range, such as "1:5027"; see store.Versioner.
+// Tokens do not outlive the process. The family is not told apart.
 func (s *Store) Version(ctx context.Context, table, _ string, r store.KeyRange) (string, error) {
 	if err := s.begin(ctx); err != nil {
 		return "", err
@@ -199,10 +193,13 @@ func (s *Store) Version(ctx context.Context, table, _ string, r store.KeyRange) 
 	if err := s.tables.check(table, ""); err != nil {
 		return "", err
 	}
+
+	// Counting begins between two batches: one that is half visible would go
+	// unnoticed.
 	if !s.changes.on.Load() {
 		s.change.Lock()
 		s.changes.on.Store(true)
 		s.change.Unlock()
 	}
-	return s.changes.mark(table, r), nil
+	return s.changes.version(table, r), nil
 }

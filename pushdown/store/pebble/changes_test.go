@@ -5,25 +5,29 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"downpour/encoding"
 	"downpour/pushdown/store"
 )
 
-// hour is a row key: metric, base time, one tag pair.
+// hourly groups rows as OpenTSDB's tables are grouped.
+var hourly = encoding.DefaultSchema().RowHours()
+
+// hourRow is a row key: metric, base time, one tag pair.
 func hourRow(metric byte, hour uint32, tags string) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0, 0, metric}, 1356998400+3600*hour), tags...)
 }
 
-func (s *Store) mustMark(t *testing.T, r store.KeyRange) string {
+func (s *Store) mustVersion(t *testing.T, r store.KeyRange) string {
 	t.Helper()
-	mark, err := s.Version(t.Context(), "t", "t", r)
+	token, err := s.Version(t.Context(), "t", "t", r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mark
+	return token
 }
 
-func openMarked(t *testing.T) *Store {
-	s := openMem(t, Options{})
+func openGrouped(t *testing.T) *Store {
+	s := openMem(t, Options{Grouping: hourly})
 	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -37,18 +41,18 @@ func (s *Store) write(t *testing.T, row []byte) {
 	}
 }
 
-// Writes to other hours and metrics leave a mark as it is; those at the borders
-// of the range do not.
-func TestMark_byHour(t *testing.T) {
-	s := openMarked(t)
+// Writes to other hours and metrics leave a version token as it is; those at the
+// borders of the range do not.
+func TestVersion_byHour(t *testing.T) {
+	s := openGrouped(t)
 	r := store.KeyRange{Start: hourRow(1, 2, ""), Stop: hourRow(1, 4, "")}
-	s.mustMark(t, r) // counting begins
+	s.mustVersion(t, r) // counting begins
 	f := func(row []byte, want bool) {
 		t.Helper()
-		before := s.mustMark(t, r)
+		before := s.mustVersion(t, r)
 		s.write(t, row)
-		if changed := s.mustMark(t, r) != before; changed != want || before == "" {
-			t.Errorf("row %x: mark %q changed %v, want %v", row, before, changed, want)
+		if changed := s.mustVersion(t, r) != before; changed != want || before == "" {
+			t.Errorf("row %x: token %q changed %v, want %v", row, before, changed, want)
 		}
 	}
 	f(hourRow(1, 1, "aaaaaa"), false)
@@ -59,49 +63,49 @@ func TestMark_byHour(t *testing.T) {
 	f(hourRow(1, 4, "aaaaaa"), false)
 	f(hourRow(2, 3, "aaaaaa"), false)
 	f([]byte{0, 0, 1, 0x50}, true) // too short for an hour: counts for all
-	s2 := openMarked(t)
-	s2.mustMark(t, r)
-	if s2.mustMark(t, r) == s.mustMark(t, r) {
-		t.Error("two stores have one mark")
+	s2 := openGrouped(t)
+	s2.mustVersion(t, r)
+	if s2.mustVersion(t, r) == s.mustVersion(t, r) {
+		t.Error("two stores have one token")
 	}
 }
 
-// While a batch becomes visible there is no mark of its hours, and there is one
-// of the others.
-func TestMark_underWay(t *testing.T) {
-	s := openMarked(t)
+// While a batch becomes visible there is no version token of its hours, and there is
+// one of the others.
+func TestVersion_inProgress(t *testing.T) {
+	s := openGrouped(t)
 	here := store.KeyRange{Start: hourRow(1, 0, ""), Stop: hourRow(1, 1, "")}
 	there := store.KeyRange{Start: hourRow(1, 1, ""), Stop: hourRow(1, 2, "")}
-	before := s.mustMark(t, here)
+	before := s.mustVersion(t, here)
 	b := s.newBatch(0)
 	b.put("t", hourRow(1, 0, "aaaaaa"), "t", []byte("q"), 1, nil)
 	end := s.changes.begin(b.Batch)
-	if mark := s.mustMark(t, here); mark != "" {
-		t.Errorf("mark %q while a batch is under way", mark)
+	if token := s.mustVersion(t, here); token != "" {
+		t.Errorf("token %q while a batch is in progress", token)
 	}
-	if s.mustMark(t, there) == "" || s.mustMark(t, store.KeyRange{}) != "" {
-		t.Error("the wrong ranges have no mark")
+	if s.mustVersion(t, there) == "" || s.mustVersion(t, store.KeyRange{}) != "" {
+		t.Error("the wrong ranges have no token")
 	}
 	end()
-	if after := s.mustMark(t, here); after == "" || after == before {
-		t.Errorf("mark %q after the batch, %q before", after, before)
+	if after := s.mustVersion(t, here); after == "" || after == before {
+		t.Errorf("token %q after the batch, %q before", after, before)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Marks of one range are equal only if nothing in it was written between.
-func TestMark_model(t *testing.T) {
+// Version tokens of one range are equal only if nothing in it was written between.
+func TestVersion_model(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	s := openMarked(t)
+	s := openGrouped(t)
 	r := store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 13, "")}
-	s.mustMark(t, r)
+	s.mustVersion(t, r)
 	equal := 0
 	for range 200 {
-		before, in := s.mustMark(t, r), false
+		before, in := s.mustVersion(t, r), false
 		var batch []store.Mutation
 		for range 1 + rng.IntN(3) {
 			hour := uint32(rng.IntN(30))
@@ -111,39 +115,62 @@ func TestMark_model(t *testing.T) {
 		if err := s.Apply(t.Context(), "t", batch); err != nil {
 			t.Fatal(err)
 		}
-		same := s.mustMark(t, r) == before
+		same := s.mustVersion(t, r) == before
 		if same == in {
-			t.Fatalf("a change in the range %v, and the mark %q stays %v", in, before, same)
+			t.Fatalf("a change in the range %v, and the token %q stays %v", in, before, same)
 		}
 		if same {
 			equal++
 		}
 	}
 	if equal == 0 {
-		t.Error("no mark stayed: nothing was tried")
+		t.Error("no token stayed: nothing was tried")
 	}
 }
 
-// What is forgotten counts as changed, each time anew.
-func TestMark_forgets(t *testing.T) {
-	s := openMarked(t)
+// Dropped groups count as changed, each time again.
+func TestVersion_dropped(t *testing.T) {
+	s := openGrouped(t)
 	r := store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 13, "")}
-	seen := map[string]bool{s.mustMark(t, r): true}
+	seen := map[string]bool{s.mustVersion(t, r): true}
 	for range 3 {
 		batch := []store.Mutation{{Row: hourRow(1, 11, "aaaaaa"), Family: "t", Qualifier: []byte("q")}}
-		for i := range uint32(mostGroups) {
+		for i := range uint32(maxGroups) {
 			batch = append(batch, store.Mutation{Row: hourRow(2, i, ""), Family: "t", Qualifier: []byte("q")})
 		}
 		if err := s.Apply(t.Context(), "t", batch); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(s.changes.groups); n > mostGroups {
-			t.Errorf("%d groups are remembered, want at most %d", n, mostGroups)
+		if n := len(s.changes.groups); n > maxGroups {
+			t.Errorf("%d groups are kept, want at most %d", n, maxGroups)
 		}
-		mark := s.mustMark(t, r)
-		if seen[mark] {
-			t.Errorf("mark %q came back", mark)
+		token := s.mustVersion(t, r)
+		if seen[token] {
+			t.Errorf("token %q came back", token)
 		}
-		seen[mark] = true
+		seen[token] = true
+	}
+}
+
+// A store that knows nothing of its keys counts all changes for every range.
+func TestVersion_ungrouped(t *testing.T) {
+	s := openMem(t, Options{})
+	create(t, s)
+	r := store.KeyRange{Start: hourRow(1, 2, ""), Stop: hourRow(1, 4, "")}
+	version := func() string {
+		token, err := s.Version(t.Context(), "tsdb", "t", r)
+		if err != nil || token == "" {
+			t.Fatalf("token %q, %v", token, err)
+		}
+		return token
+	}
+
+	before := version()
+	if again := version(); again != before {
+		t.Errorf("tokens %q and %q, and nothing was written", before, again)
+	}
+	apply(t, s, cell(store.Put, "elsewhere", "q", "v"))
+	if after := version(); after == before {
+		t.Errorf("token %q after a write", after)
 	}
 }

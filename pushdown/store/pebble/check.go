@@ -19,9 +19,9 @@ import (
 	"downpour/pushdown/store/pebble/journal"
 )
 
-// Check reads all files of the database in dir and tells what is wrong with
-// them. It changes nothing. A database that is open gives store.ErrLocked; done,
-// if not nil, is told how many of how many tables are read.
+// Check reads all files of the database in dir and reports what is wrong with them.
+// It changes nothing. A database that is open returns store.ErrLocked. done, if not
+// nil, is called with the number of tables that are read, and of all there are.
 func Check(ctx context.Context, dir string, opts Options, done func(tables, of int)) (report store.CheckReport, err error) {
 	opts = opts.withDefaults()
 	if _, err := opts.FS.Stat(dir); err != nil {
@@ -31,6 +31,7 @@ func Check(ctx context.Context, dir string, opts Options, done func(tables, of i
 	if err != nil {
 		return report, err
 	}
+
 	c := checker{opts: opts, dir: dir, lock: lock, report: &report}
 	err = errors.Join(c.run(ctx, done), lock.Close())
 	return report, err
@@ -45,44 +46,50 @@ type checker struct {
 }
 
 func (c *checker) run(ctx context.Context, done func(tables, of int)) error {
-	e, err := examine(c.opts.FS, c.dir, c.opts.Head)
+	e, err := examine(c.opts.FS, c.dir, c.opts.Grouping)
 	if err != nil {
 		return err
 	}
-	e.options(c.opts.engine(c.log()))
+	e.examineOptions(c.opts.pebbleOptions(c.log()))
+
 	c.report.Logs, c.report.Bytes = e.logs, e.bytes
 	for _, f := range e.found {
-		if f.What != "" {
+		if f.What != "" { // without a text it is no news
 			c.report.Faults = append(c.report.Faults, f.Fault)
 		}
 	}
-	tables := tablesOf(e.names)
-	if len(e.of(store.Lost)) == 0 && !e.blind { // otherwise pebble does not open it, or would take it for a new one
-		if tables, err = c.open(e, tables); err != nil {
+
+	tables := tableNames(e.names)
+	// Pebble does not open a database that has lost data, and takes one without a
+	// marker for a new one. All tables are read then.
+	if len(e.faults(store.Lost)) == 0 && !e.unmarked {
+		if tables, err = c.tablesInUse(e, tables); err != nil {
 			return err
 		}
 	}
-	return c.tables(ctx, tables, done)
+	return c.checkTables(ctx, tables, done)
 }
 
 func (c *checker) log() fatalLogger { return fatalLogger{c.opts.Logger, c.dir, c.opts.Exit} }
 
-// open opens the database to be read, which looks for tables that are missing.
-// It returns those that are in use: what a kill leaves of a table that was being
-// written is none of them, and pebble removes it at its next start. If there is
-// no telling, they are the tables given, which are all.
-func (c *checker) open(e *examination, tables []string) ([]string, error) {
-	p := c.opts.engine(c.log())
+// tablesInUse opens the database read-only, which makes pebble look for missing
+// tables, and returns those of the given tables that the database uses. A process
+// that is killed leaves tables that are not in use, half-written ones among them,
+// which pebble removes at its next start. If the database does not open, all given
+// tables are returned.
+func (c *checker) tablesInUse(e *examination, tables []string) ([]string, error) {
+	p := c.opts.pebbleOptions(c.log())
 	p.FS, p.Lock, p.ReadOnly = c.opts.FS, c.lock, true
-	if e.whole != nil {
-		p.FS = replaced{c.opts.FS, e.wholeOf, e.whole}
+	if e.manifest != nil {
+		p.FS = fileReplaced{c.opts.FS, e.manifestName, e.manifest}
 	}
+
 	db, err := pebble.Open(c.dir, p)
 	if err == nil {
 		levels, err := db.SSTables()
-		return inUse(tables, levels), errors.Join(err, db.Close())
+		return onlyInUse(tables, levels), errors.Join(err, db.Close())
 	}
-	faults := inconsistent(err)
+	faults := tableFaults(err)
 	if len(faults) == 0 {
 		return nil, err
 	}
@@ -90,8 +97,8 @@ func (c *checker) open(e *examination, tables []string) ([]string, error) {
 	return tables, nil
 }
 
-// inUse are those of tables that are in levels.
-func inUse(tables []string, levels [][]pebble.SSTableInfo) []string {
+// onlyInUse returns those of the named tables that are in levels.
+func onlyInUse(tables []string, levels [][]pebble.SSTableInfo) []string {
 	used := map[string]bool{}
 	for _, level := range levels {
 		for _, t := range level {
@@ -101,9 +108,9 @@ func inUse(tables []string, levels [][]pebble.SSTableInfo) []string {
 	return slices.DeleteFunc(tables, func(name string) bool { return !used[name] })
 }
 
-// tablesOf are the tables among the names of files.
-func tablesOf(names []string) (tables []string) {
-	for _, name := range names {
+// tableNames returns the names of tables among those of files.
+func tableNames(files []string) (tables []string) {
+	for _, name := range files {
 		if strings.HasSuffix(name, ".sst") {
 			tables = append(tables, name)
 		}
@@ -111,38 +118,38 @@ func tablesOf(names []string) (tables []string) {
 	return tables
 }
 
-// replaced is a file system in which one file has other bytes.
-type replaced struct {
+// fileReplaced is a file system in which the file of one name has other content: the
+// MANIFEST is read as repaired without being repaired.
+type fileReplaced struct {
 	vfs.FS
 	name string
 	data []byte
 }
 
-func (r replaced) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+func (r fileReplaced) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	if r.PathBase(name) == r.name {
 		return vfs.NewMemFile(r.data), nil
 	}
 	return r.FS.Open(name, opts...)
 }
 
-// tables reads tables whole.
-func (c *checker) tables(ctx context.Context, tables []string, done func(tables, of int)) error {
+func (c *checker) checkTables(ctx context.Context, tables []string, done func(tables, of int)) error {
 	for i, name := range tables {
 		if done != nil {
 			done(i, len(tables))
 		}
-		if err := c.table(ctx, name); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if err := c.checkTable(ctx, name); err != nil {
+			return fmt.Errorf("cannot check table %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// table reads one table, block by block.
-func (c *checker) table(ctx context.Context, name string) error {
+// checkTable reads one table, block by block.
+func (c *checker) checkTable(ctx context.Context, name string) error {
 	f, err := c.opts.FS.Open(c.opts.FS.PathJoin(c.dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // removed meanwhile
+		return nil // removed since the directory was listed
 	}
 	if err != nil {
 		return err
@@ -153,75 +160,81 @@ func (c *checker) table(ctx context.Context, name string) error {
 	}
 	c.report.Tables++
 	c.report.Bytes += from.Size()
-	t := tableFile{name: name, from: from, head: c.opts.Head}
-	options := c.opts.engine(c.log())
+
+	t := tableFile{name: name, from: from, grouping: c.opts.Grouping}
+	options := c.opts.pebbleOptions(c.log())
 	options.EnsureDefaults()
 	if t.reader, err = sstable.NewReader(ctx, from, options.MakeReaderOptions()); err != nil {
-		t.whole(err)
+		t.addUnreadable(err)
 		c.report.Faults = append(c.report.Faults, t.faults...)
 		return from.Close()
 	}
-	err = t.blocks(ctx)
+	err = t.checkBlocks(ctx)
 	c.report.Faults = append(c.report.Faults, t.faults...)
 	return errors.Join(err, t.reader.Close())
 }
 
-// tableFile is a table being read.
+// tableFile is a table that is being checked.
 type tableFile struct {
-	name   string
-	from   objstorage.Readable
-	reader *sstable.Reader
-	head   int
-	faults []store.Fault
+	name     string
+	from     objstorage.Readable
+	reader   *sstable.Reader
+	grouping Grouping
+	faults   []store.Fault
 }
 
-// whole notes that nothing in the table can be read.
-func (t *tableFile) whole(err error) {
+// addUnreadable adds the fault of a table in which nothing can be read.
+func (t *tableFile) addUnreadable(err error) {
 	t.faults = append(t.faults, store.Fault{Kind: store.Unreadable, File: t.name, Offset: -1, Bytes: t.from.Size(), What: fmt.Sprintf("damaged, nothing in it can be read (%v)", err)})
 }
 
-// blocks compares the checksums of all blocks.
-func (t *tableFile) blocks(ctx context.Context) error {
+// addDamaged adds the fault of a damaged block.
+func (t *tableFile) addDamaged(h sstblock.Handle, what string) {
+	t.faults = append(t.faults, store.Fault{Kind: store.Unreadable, File: t.name, Offset: int64(h.Offset), Bytes: int64(h.Length), What: what})
+}
+
+// checkBlocks compares the checksums of all blocks.
+func (t *tableFile) checkBlocks(ctx context.Context) error {
 	l, err := t.reader.Layout()
 	if err != nil {
-		t.whole(err)
+		t.addUnreadable(err)
 		return nil
 	}
-	damaged := 0
+
 	for _, b := range l.Data {
-		ok, err := t.block(ctx, b.Handle)
+		ok, err := t.checkBlock(ctx, b.Handle)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			damaged++
-			t.faults = append(t.faults, store.Fault{Kind: store.Unreadable, File: t.name, Offset: int64(b.Offset), Bytes: int64(b.Length), What: "damaged block of rows"})
+			t.addDamaged(b.Handle, "damaged block of rows")
 		}
 	}
-	if damaged > 0 {
-		t.hours()
+	if len(t.faults) > 0 {
+		t.fillTimes()
 	}
+
 	rest := append(l.Index, l.TopIndex, l.RangeDel, l.RangeKey, l.ValueIndex, l.Properties, l.MetaIndex, l.BlobReferenceIndex)
 	rest = append(rest, l.ValueBlock...)
 	for _, b := range l.Filter {
 		rest = append(rest, b.Handle)
 	}
 	for _, b := range rest {
-		ok, err := t.block(ctx, b)
+		ok, err := t.checkBlock(ctx, b)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			t.faults = append(t.faults, store.Fault{Kind: store.Unreadable, File: t.name, Offset: int64(b.Offset), Bytes: int64(b.Length), What: "damaged block of an index, a filter or properties"})
+			t.addDamaged(b, "damaged block of an index, a filter or properties")
 		}
 	}
 	return ctx.Err()
 }
 
-// block tells whether a block's checksum is right. It is of the block and the
-// byte behind it, and stands behind that.
-func (t *tableFile) block(ctx context.Context, h sstblock.Handle) (bool, error) {
-	if h.Length == 0 {
+// checkBlock tells whether a block has the right checksum. One byte, the kind of its
+// compression, follows a block, and then the checksum of both.
+func (t *tableFile) checkBlock(ctx context.Context, h sstblock.Handle) (bool, error) {
+	if h.Length == 0 { // the table has no block of this kind
 		return true, ctx.Err()
 	}
 	b := make([]byte, h.Length+sstblock.TrailerLen)
@@ -231,33 +244,39 @@ func (t *tableFile) block(ctx context.Context, h sstblock.Handle) (bool, error) 
 	return binary.LittleEndian.Uint32(b[h.Length+1:]) == journal.Checksum(b[:h.Length+1]), nil
 }
 
-// hours tells of which hours the rows of damaged blocks are: between the last
-// that can be read before the first of them and the first behind the last.
-func (t *tableFile) hours() {
-	before, behind := hours{head: t.head}, hours{head: t.head}
+// fillTimes sets the times of the faults, which are those of damaged blocks of rows:
+// from the last row that can be read before the first damaged block to the first row
+// that can be read after the last one.
+func (t *tableFile) fillTimes() {
+	before, after := rowTimes{grouping: t.grouping}, rowTimes{grouping: t.grouping}
 	it, err := t.reader.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
 	if err != nil {
 		return
 	}
 	defer it.Close()
+
+	// An iterator stops at the first damaged block it meets, from either end.
 	var last []byte
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		last = append(last[:0], kv.K.UserKey...)
 	}
-	before.key(last)
+	before.addKey(last)
 	last = last[:0]
 	for kv := it.Last(); kv != nil; kv = it.Prev() {
 		last = append(last[:0], kv.K.UserKey...)
 	}
-	behind.key(last)
+	after.addKey(last)
+
 	for i := range t.faults {
-		h := hours{first: before.first, last: behind.first}
-		if h.first == 0 || h.last == 0 {
-			h.first, h.last = max(h.first, h.last), max(h.first, h.last)
+		times := rowTimes{first: before.first, last: after.first}
+		// The damage may reach to an end of the table, where no row tells a time.
+		if times.first == 0 || times.last == 0 {
+			times.first, times.last = max(times.first, times.last), max(times.first, times.last)
 		}
-		if h.first > h.last {
-			h.first, h.last = h.last, h.first // of two metrics
+		// Rows are ordered by metric first: the later row may be of an earlier time.
+		if times.first > times.last {
+			times.first, times.last = times.last, times.first
 		}
-		h.tell(&t.faults[i])
+		times.fill(&t.faults[i])
 	}
 }

@@ -21,7 +21,7 @@ import (
 func check(t *testing.T, i image) store.CheckReport {
 	t.Helper()
 	files := i.files(t)
-	r, err := Check(t.Context(), "data", Options{FS: files, Logger: quiet(), CacheBytes: 1 << 20}, nil)
+	r, err := Check(t.Context(), "data", Options{FS: files, Logger: quiet(), CacheBytes: 1 << 20, Grouping: hourly}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestCheck(t *testing.T) {
 // tablesInUse are those that the engine has.
 func tablesInUse(t *testing.T, i image) []string {
 	t.Helper()
-	p := Options{FS: i.files(t), Logger: quiet()}.withDefaults().engine(fatalLogger{log: quiet()})
+	p := Options{FS: i.files(t), Logger: quiet()}.withDefaults().pebbleOptions(fatalLogger{log: quiet()})
 	p.ReadOnly = true
 	db, err := pebble.Open("data", p)
 	if err != nil {
@@ -95,7 +95,7 @@ func tablesInUse(t *testing.T, i image) []string {
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return inUse(tablesOf(slices.Sorted(maps.Keys(i))), levels)
+	return onlyInUse(tableNames(slices.Sorted(maps.Keys(i))), levels)
 }
 
 // endOfLog is where the last record of a log ends.

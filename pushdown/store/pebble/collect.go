@@ -7,26 +7,26 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Bounds of what a watch keeps between two calls of Take: rows, and writes to
-// them. Of rows beyond the latter it knows only that they have changed.
+// Bounds of what a watch keeps between two calls of Take. Beyond maxWatchWrites it
+// keeps only which rows have changed; beyond maxWatchRows it keeps nothing.
 const (
-	watchKeys   = 64 << 10
-	watchWrites = 16 << 10
+	maxWatchRows   = 64 << 10
+	maxWatchWrites = 16 << 10
 )
 
-// watch is one collection of changes.
+// watch collects the changes of some rows; see store.Watch.
 type watch struct {
-	of      *watches
-	changed func()
+	owner   *watches
+	changed func() // may be nil
 
 	mu     sync.Mutex
-	rows   map[string]*store.Change
-	writes int // in rows
-	lost   bool
+	rows   map[string]*store.Change // by row key
+	writes int                      // in rows
+	lost   bool                     // rows was dropped because there were too many
 }
 
-// add takes changes in and wakes whoever waits. They are shared with other
-// watches, and never changed.
+// add adds changes and calls changed. The changes are shared with other watches and
+// never written to.
 func (w *watch) add(rows []*store.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,7 +35,7 @@ func (w *watch) add(rows []*store.Change) {
 			break
 		}
 		w.addChange(row)
-		if len(w.rows) > watchKeys {
+		if len(w.rows) > maxWatchRows {
 			w.rows, w.writes, w.lost = map[string]*store.Change{}, 0, true
 		}
 	}
@@ -44,34 +44,37 @@ func (w *watch) add(rows []*store.Change) {
 	}
 }
 
-// addChange adds the change of one row to what is known of it.
+// addChange adds the change of one row to what was collected of it before.
 func (w *watch) addChange(row *store.Change) {
 	old := w.rows[string(row.Row)]
 	if old != nil && old.Cut {
 		return
 	}
-	if old == nil && w.writes+len(row.Writes) <= watchWrites {
+	if old == nil && w.writes+len(row.Writes) <= maxWatchWrites {
 		w.rows[string(row.Row)] = row
 		w.writes += len(row.Writes)
 		return
 	}
+
+	// Both changes are shared, so their sum is a new one.
 	now := &store.Change{Row: row.Row, Cut: true}
 	if old != nil {
 		w.writes -= len(old.Writes)
 		now.Cut = row.Cut
 		now.Writes = slices.Concat(old.Writes, row.Writes)
 	}
-	if len(now.Writes) > rowWrites || w.writes+len(now.Writes) > watchWrites {
+	if len(now.Writes) > maxRowWrites || w.writes+len(now.Writes) > maxWatchWrites {
 		now.Cut = true
 	}
 	if now.Cut {
 		now.Writes = nil
 	}
+
 	w.writes += len(now.Writes)
 	w.rows[string(row.Row)] = now
 }
 
-// Take returns what was collected and begins anew.
+// Take returns what was collected since the last call, and starts again with nothing.
 func (w *watch) Take() (rows []store.Change, lost bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,10 +85,11 @@ func (w *watch) Take() (rows []store.Change, lost bool) {
 		rows = append(rows, *row)
 	}
 	lost = w.lost
+
 	clear(w.rows)
 	w.writes, w.lost = 0, false
 	return rows, lost
 }
 
-// Close ends the collecting.
-func (w *watch) Close() { w.of.remove(w) }
+// Close ends the collection.
+func (w *watch) Close() { w.owner.remove(w) }

@@ -14,17 +14,17 @@ import (
 // cellKey is a key in parts, the plain way to say what the order is.
 type cellKey struct {
 	table, row, family, qualifier string
-	bare                          bool // a head without a tail
+	bare                          bool // a prefix without a suffix
 }
 
 func (k cellKey) bytes() []byte {
 	if k.bare {
-		return appendHead(nil, k.table, []byte(k.row))
+		return appendPrefix(nil, k.table, []byte(k.row))
 	}
 	return appendKey(nil, k.table, []byte(k.row), k.family, []byte(k.qualifier))
 }
 
-// compare is HBase's order, with a row's bare head before its cells.
+// compare is HBase's order, with a row's bare prefix before its cells.
 func (k cellKey) compare(o cellKey) int {
 	if c := cmp.Or(cmp.Compare(k.table, o.table), cmp.Compare(k.row, o.row)); c != 0 {
 		return c
@@ -83,9 +83,9 @@ func TestOrder(t *testing.T) {
 		if p, q := abbreviate(x), abbreviate(y); p < q && want >= 0 || p > q && want <= 0 {
 			t.Fatalf("abbreviated %+v %016x, %+v %016x, but compare is %d", a, p, b, q, want)
 		}
-		head := len(a.table) + len(a.row) + 2
-		if got := split(x); got != head {
-			t.Fatalf("split %+v: %d, want %d", a, got, head)
+		prefix := len(a.table) + len(a.row) + 2
+		if got := split(x); got != prefix {
+			t.Fatalf("split %+v: %d, want %d", a, got, prefix)
 		}
 		if err := validateKey(x); err != nil {
 			t.Fatal(err)
@@ -100,20 +100,20 @@ func TestShortKeys(t *testing.T) {
 		if compareKeys(a, b) > 0 {
 			a, b = b, a
 		}
-		prefix := []byte("kept")
-		if k, ok := bytes.CutPrefix(cells.Separator(slices.Clone(prefix), a, b), prefix); !ok || compareKeys(a, b) < 0 && (compareKeys(a, k) > 0 || compareKeys(k, b) >= 0) || validateKey(k) != nil || len(k) > len(a)+1 {
+		kept := []byte("kept")
+		if k, ok := bytes.CutPrefix(cells.Separator(slices.Clone(kept), a, b), kept); !ok || compareKeys(a, b) < 0 && (compareKeys(a, k) > 0 || compareKeys(k, b) >= 0) || validateKey(k) != nil || len(k) > len(a)+1 {
 			t.Fatalf("separator of %x and %x: %x", a, b, k)
 		}
-		if k, ok := bytes.CutPrefix(cells.Successor(slices.Clone(prefix), a), prefix); !ok || compareKeys(a, k) > 0 || validateKey(k) != nil || len(k) > len(a)+1 {
+		if k, ok := bytes.CutPrefix(cells.Successor(slices.Clone(kept), a), kept); !ok || compareKeys(a, k) > 0 || validateKey(k) != nil || len(k) > len(a)+1 {
 			t.Fatalf("successor of %x: %x", a, k)
 		}
-		head := a[:split(a)]
-		next := cells.ImmediateSuccessor(nil, head)
-		if compareKeys(head, next) >= 0 || split(next) != len(next) {
-			t.Fatalf("immediate successor of %x: %x", head, next)
+		own := a[:split(a)]
+		next := cells.ImmediateSuccessor(nil, own)
+		if compareKeys(own, next) >= 0 || split(next) != len(next) {
+			t.Fatalf("immediate successor of %x: %x", own, next)
 		}
-		if other := b[:split(b)]; compareKeys(head, other) < 0 && compareKeys(other, next) < 0 {
-			t.Fatalf("%x lies between %x and its immediate successor %x", other, head, next)
+		if other := b[:split(b)]; compareKeys(own, other) < 0 && compareKeys(other, next) < 0 {
+			t.Fatalf("%x lies between %x and its immediate successor %x", other, own, next)
 		}
 	})
 }
@@ -125,24 +125,24 @@ func TestSuccessorOfNothing(t *testing.T) {
 	}
 }
 
-// pebble's own check: split, order and equality over all combinations, heads
+// pebble's own check: split, order and equality over all combinations, prefixes
 // with leading bytes cut off included.
 func TestPebblesCheck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var heads, tails [][]byte
+		var prefixes, suffixes [][]byte
 		for i := range 3 {
 			k := drawKey(t, fmt.Sprint(i))
 			k.bare = false
 			key := k.bytes()
-			heads, tails = append(heads, key[:split(key)]), append(tails, key[split(key):])
+			prefixes, suffixes = append(prefixes, key[:split(key)]), append(suffixes, key[split(key):])
 		}
-		if err := pebble.CheckComparer(cells, heads, tails); err != nil {
+		if err := pebble.CheckComparer(cells, prefixes, suffixes); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// Bounds lie where they must: a row's head before its cells and behind those
+// Bounds lie where they must: a row's prefix before its cells and behind those
 // of every lesser row, a family's end behind its cells only.
 func TestBoundKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -150,8 +150,8 @@ func TestBoundKeys(t *testing.T) {
 		b := drawNear(t, a)
 		b.bare = false
 		key := b.bytes()
-		if got, want := compareKeys(appendHead(nil, a.table, []byte(a.row)), key) <= 0, a.table+"\x00"+a.row <= b.table+"\x00"+b.row; got != want {
-			t.Fatalf("head of %+v is not above %+v: %v, want %v", a, b, got, want)
+		if got, want := compareKeys(appendPrefix(nil, a.table, []byte(a.row)), key) <= 0, a.table+"\x00"+a.row <= b.table+"\x00"+b.row; got != want {
+			t.Fatalf("prefix of %+v is not above %+v: %v, want %v", a, b, got, want)
 		}
 		if got, want := compareKeys(key, appendTableEnd(nil, a.table)) < 0, b.table <= a.table; got != want {
 			t.Fatalf("%+v is before the end of table %q: %v", b, a.table, got)
@@ -176,7 +176,7 @@ func FuzzSplit(f *testing.F) {
 		if compareKeys(key, key) != 0 {
 			t.Fatalf("%x is not equal to itself", key)
 		}
-		parseTail(key[split(key):])
+		parseSuffix(key[split(key):])
 		_ = fmt.Sprint(keyFormat(key))
 	})
 }

@@ -11,23 +11,24 @@ import (
 	"downpour/pushdown/store/pebble/disk"
 )
 
-// unreadable words the error of a read. One that has met a corrupt block becomes
-// store.ErrDamaged and names the table's file and the rows that are in it.
+// unreadable turns the error of a read that met a corrupt block into store.ErrDamaged
+// with the table's file and the rows in it. Other errors, and nil, are returned as
+// they are.
 func unreadable(err error) error {
-	var known *disk.SpoiledError
+	var known *disk.DamagedError
 	if errors.As(err, &known) {
-		return known.Err
+		return known.Err // as worded when the block was first met
 	}
 	if err == nil || !pebble.IsCorruptionError(err) {
 		return err
 	}
 	if i := pebble.ExtractDataCorruptionInfo(err); i != nil {
-		return damage(i)
+		return damageError(i)
 	}
 	return fmt.Errorf("%w: %w", store.ErrDamaged, err)
 }
 
-// damage is the error of a corrupt table.
-func damage(i *pebble.DataCorruptionInfo) error {
+// damageError returns the error of a corrupt table.
+func damageError(i *pebble.DataCorruptionInfo) error {
 	return fmt.Errorf("%w: %s, with keys from %v to %v: %v", store.ErrDamaged, filepath.Base(i.Path), keyFormat(i.Bounds.Start), keyFormat(i.Bounds.End.Key), i.Details)
 }

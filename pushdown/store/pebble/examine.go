@@ -19,95 +19,101 @@ import (
 	"downpour/pushdown/store/pebble/journal"
 )
 
-// finding is a fault, and what puts it right as far as that can be.
+// finding is a fault, and how to repair it as far as that can be done.
 type finding struct {
 	store.Fault
-	mend func() error // nil: nothing is to be done
+	repair func() error // nil: there is nothing to do
 }
 
-// examination looks at MANIFEST and logs before pebble does: pebble takes what is
-// broken in the last block of a log, and anywhere in a MANIFEST, for its end, and
-// says nothing. It changes nothing by itself.
+// examination reads the MANIFEST and the logs before pebble does. Pebble takes
+// damage in the last block of a log, and anywhere in a MANIFEST, for the end of the
+// file, and says nothing. An examination changes no file unless repair is called.
 type examination struct {
-	files vfs.FS
-	dir   string
-	head  int // as in Options
-	names []string
+	files    vfs.FS
+	dir      string
+	grouping Grouping
+	names    []string // of the files in dir, ascending
 
 	found  []finding
-	logs   int   // read
-	bytes  int64 // in MANIFEST, copy and logs
+	logs   int   // logs that were read
+	bytes  int64 // in MANIFEST, its copy and logs
 	replay int64 // bytes of records that pebble will replay
-	blind  bool  // no MANIFEST is named: nothing else was looked at
-	// whole are the bytes that file wholeOf should have, nil if it has them.
-	whole   []byte
-	wholeOf string
+	// unmarked says that no marker names a MANIFEST: nothing else was examined.
+	unmarked bool
+	// manifest is the content that the MANIFEST of the name manifestName should
+	// have; nil if it has it.
+	manifest     []byte
+	manifestName string
 }
 
-// examine looks at a directory.
-func examine(files vfs.FS, dir string, head int) (*examination, error) {
-	e := &examination{files: files, dir: dir, head: head}
+// examine examines the database in dir.
+func examine(files vfs.FS, dir string, grouping Grouping) (*examination, error) {
+	e := &examination{files: files, dir: dir, grouping: grouping}
 	var err error
 	if e.names, err = files.List(dir); err != nil {
 		return nil, err
 	}
 	slices.Sort(e.names)
+
 	name, err := atomicfs.ReadMarker(files, dir, "manifest")
 	if err != nil {
 		return nil, err
 	}
 	if name == "" {
-		e.blind = true
-		e.unmarked()
+		e.unmarked = true
+		e.examineUnmarked()
 		return e, nil
 	}
-	if err := e.version(); err != nil {
+
+	if err := e.examineVersion(); err != nil {
 		return nil, err
 	}
-	manifest, err := e.manifest(name)
+	records, err := e.examineManifest(name)
 	if err != nil {
 		return nil, err
 	}
-	return e, e.journals(unflushed(manifest))
+	return e, e.examineLogs(firstUnflushedLog(records))
 }
 
-// unmarked: pebble begins a new database in a directory whose marker does not
-// name a MANIFEST, and removes what was there.
-func (e *examination) unmarked() {
+// examineUnmarked examines a directory in which no marker names a MANIFEST. Pebble
+// would make a new database there and remove the files of the old one.
+func (e *examination) examineUnmarked() {
 	var newest, other string
 	for _, name := range e.names {
 		switch {
 		case strings.HasPrefix(name, "MANIFEST-"):
-			newest = name // they ascend
+			newest = name // names ascend
 		case strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".log"):
 			other = name
 		}
 	}
 	if other == "" {
-		return
+		return // a new directory, or one in which a crash has ended the making of a database
 	}
+
 	e.add(store.Fault{Kind: store.Lost, File: "marker.manifest.*", Offset: -1, Bytes: -1, What: "missing, while " + other + " is there"}, func() error {
 		if newest == "" {
 			return errors.New("there is no MANIFEST either, nothing tells which tables there are; take the directory from a backup")
 		}
-		return e.mark("manifest", newest)
+		return e.moveMarker("manifest", newest)
 	})
 }
 
-// version looks for the marker of pebble's format, which is one here. A database
-// that is being made gets it last.
-func (e *examination) version() error {
+// examineVersion looks for the marker of pebble's format version, which is always
+// the same here. A database that is being made gets it last, so it must be there as
+// soon as there is a table.
+func (e *examination) examineVersion() error {
 	value, err := atomicfs.ReadMarker(e.files, e.dir, "format-version")
 	used := slices.ContainsFunc(e.names, func(name string) bool { return strings.HasSuffix(name, ".sst") })
 	if err == nil && value == "" && used {
 		e.add(store.Fault{Kind: store.Mended, File: "marker.format-version.*", Offset: -1, Bytes: -1, What: "missing, and written again"},
-			func() error { return e.mark("format-version", formatVersion.String()) })
+			func() error { return e.moveMarker("format-version", formatVersion.String()) })
 	}
 	return err
 }
 
-// mark moves one of pebble's markers.
-func (e *examination) mark(name, value string) error {
+// moveMarker makes one of pebble's markers name a value.
+func (e *examination) moveMarker(name, value string) error {
 	m, _, err := atomicfs.LocateMarker(e.files, e.dir, name)
 	if err != nil {
 		return err
@@ -115,12 +121,12 @@ func (e *examination) mark(name, value string) error {
 	return errors.Join(m.Move(value), m.Close())
 }
 
-func (e *examination) add(f store.Fault, mend func() error) {
-	e.found = append(e.found, finding{f, mend})
+func (e *examination) add(f store.Fault, repair func() error) {
+	e.found = append(e.found, finding{f, repair})
 }
 
-// of are the findings of a kind.
-func (e *examination) of(kind store.FaultKind) (faults []store.Fault) {
+// faults returns the faults of a kind.
+func (e *examination) faults(kind store.FaultKind) (faults []store.Fault) {
 	for _, f := range e.found {
 		if f.Kind == kind {
 			faults = append(faults, f.Fault)
@@ -129,20 +135,20 @@ func (e *examination) of(kind store.FaultKind) (faults []store.Fault) {
 	return faults
 }
 
-// mend puts right what is of a kind.
-func (e *examination) mend(kind store.FaultKind) error {
+// repair repairs the faults of a kind.
+func (e *examination) repair(kind store.FaultKind) error {
 	for _, f := range e.found {
-		if f.Kind != kind || f.mend == nil {
+		if f.Kind != kind || f.repair == nil {
 			continue
 		}
-		if err := f.mend(); err != nil {
-			return fmt.Errorf("%s: %w", f.File, err)
+		if err := f.repair(); err != nil {
+			return fmt.Errorf("cannot repair %s: %w", f.File, err)
 		}
 	}
 	return nil
 }
 
-// read returns a file's bytes, nil if there is none.
+// read returns a file's content, nil if there is no such file.
 func (e *examination) read(name string) ([]byte, error) {
 	f, err := e.files.Open(e.files.PathJoin(e.dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,56 +162,60 @@ func (e *examination) read(name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// write makes a file whole, in place of one of its name.
+// write replaces a file atomically and durably.
 func (e *examination) write(name string, data []byte) error {
 	path, temporary := e.files.PathJoin(e.dir, name), e.files.PathJoin(e.dir, "mending."+name)
 	f, err := e.files.Create(temporary, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	if _, err := f.Write(bytes.Clone(data)); err != nil {
+	if _, err := f.Write(bytes.Clone(data)); err != nil { // a file may change what it is given
 		return errors.Join(err, f.Close())
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
+
 	if err := e.files.Rename(temporary, path); err != nil {
 		return err
 	}
 	return syncDir(e.files, e.dir)
 }
 
-// keep saves a damaged file under another name, for who wants to look.
-func (e *examination) keep(name string, data []byte) error {
+// saveDamaged saves a damaged file under another name, for whoever wants to
+// examine it by hand.
+func (e *examination) saveDamaged(name string, data []byte) error {
 	return e.write("damaged-"+name, data)
 }
 
-// manifest examines the MANIFEST and its copy, and returns the records of the
-// one that has more.
-func (e *examination) manifest(name string) ([]journal.Record, error) {
-	own, err := e.read(name)
+// examineManifest examines the MANIFEST of a name and its copy. It returns the
+// intact records of whichever has more of them.
+func (e *examination) examineManifest(name string) ([]journal.Record, error) {
+	data, err := e.read(name)
 	if err != nil {
 		return nil, err
 	}
-	twin := disk.CopyOf(name)
-	copied, err := e.read(twin)
+	copyName := disk.CopyOf(name)
+	copyData, err := e.read(copyName)
 	if err != nil {
 		return nil, err
 	}
-	for _, old := range e.names {
-		if strings.HasPrefix(old, disk.CopyOf("MANIFEST-")) && old != twin {
-			e.add(store.Fault{Kind: store.Mended, File: old, Offset: -1, Bytes: -1}, func() error { return e.files.Remove(e.files.PathJoin(e.dir, old)) })
-		}
+	e.removeOldCopies(copyName)
+
+	own, copied := journal.Manifest(data), journal.Manifest(copyData)
+	ownEnd, copyEnd := intactEnd(own), intactEnd(copied)
+	best, reading := data[:ownEnd], own
+	// The copy is used only if it goes on where the MANIFEST breaks off: one that
+	// differs before may be of another state.
+	if copyEnd > ownEnd && bytes.HasPrefix(copyData, data[:ownEnd]) {
+		best, reading = copyData[:copyEnd], copied
 	}
-	a, b := journal.Manifest(own), journal.Manifest(copied)
-	ends, endsTwin := beforeHoles(a), beforeHoles(b)
-	best, whole := own[:ends], a
-	if endsTwin > ends && bytes.HasPrefix(copied, own[:ends]) {
-		best, whole = copied[:endsTwin], b
-	}
-	broken := store.Fault{Kind: store.Lost, File: name, Offset: ends, Bytes: int64(len(own)) - ends, What: "damaged: no record can be read from there, while records follow"}
+
+	broken := store.Fault{Kind: store.Lost, File: name, Offset: ownEnd, Bytes: int64(len(data)) - ownEnd, What: "damaged: no record can be read from there, while records follow"}
 	switch {
-	case len(best) == 0 || len(whole.Holes) > 0 && int64(len(best)) < whole.End:
+	case len(best) == 0 || len(reading.Holes) > 0 && int64(len(best)) < reading.End:
+		// Both are damaged. What follows the damage would be applied to a state
+		// that is not known, so it is left out.
 		if len(best) == 0 {
 			broken.What = "damaged: no record can be read"
 		}
@@ -213,50 +223,58 @@ func (e *examination) manifest(name string) ([]journal.Record, error) {
 			if len(best) == 0 {
 				return errors.New("nothing tells which tables there are; take the directory from a backup")
 			}
-			return errors.Join(e.keep(name, own), e.write(name, best), e.write(twin, best))
+			return errors.Join(e.saveDamaged(name, data), e.write(name, best), e.write(copyName, best))
 		})
-	case int64(len(best)) > ends:
-		e.whole, e.wholeOf = best, name
-		e.add(store.Fault{Kind: store.Mended, File: name, Offset: ends, Bytes: int64(len(best)) - ends, What: "damaged, and whole again from its copy"},
-			func() error { return errors.Join(e.keep(name, own), e.write(name, best)) })
+	case int64(len(best)) > ownEnd:
+		e.manifest, e.manifestName = best, name
+		e.add(store.Fault{Kind: store.Mended, File: name, Offset: ownEnd, Bytes: int64(len(best)) - ownEnd, What: "damaged, and whole again from its copy"},
+			func() error { return errors.Join(e.saveDamaged(name, data), e.write(name, best)) })
 	default:
-		e.ends(name, a)
-		e.twin(twin, copied, own[:a.End])
+		// The MANIFEST has all that its copy has, or more.
+		if own.Torn > 0 {
+			e.add(store.Fault{Kind: store.Torn, File: name, Offset: own.End, Bytes: own.Torn, What: "a torn end, left out"}, nil)
+		}
+		e.compareCopy(copyName, copyData, data[:own.End])
 	}
-	return whole.Records[:countBefore(whole.Records, int64(len(best)))], nil
+	return reading.Records[:countBefore(reading.Records, int64(len(best)))], nil
 }
 
-// ends is for a MANIFEST that has all that its copy has, or more.
-func (e *examination) ends(name string, a journal.Reading) {
-	if a.Torn > 0 {
-		e.add(store.Fault{Kind: store.Torn, File: name, Offset: a.End, Bytes: a.Torn, What: "a torn end, left out"}, nil)
+// removeOldCopies has the copies of earlier MANIFESTs removed. That is no news: the
+// faults have no text.
+func (e *examination) removeOldCopies(current string) {
+	for _, old := range e.names {
+		if strings.HasPrefix(old, disk.CopyOf("MANIFEST-")) && old != current {
+			e.add(store.Fault{Kind: store.Mended, File: old, Offset: -1, Bytes: -1}, func() error { return e.files.Remove(e.files.PathJoin(e.dir, old)) })
+		}
 	}
 }
 
-// twin sees to the copy of a MANIFEST that is whole. Earlier versions have made
-// none.
-func (e *examination) twin(name string, copied, whole []byte) {
-	if bytes.Equal(copied, whole) {
+// compareCopy has the copy of an intact MANIFEST written again if it differs. A
+// missing copy is no news, because earlier versions have made none.
+func (e *examination) compareCopy(name string, copyData, manifest []byte) {
+	if bytes.Equal(copyData, manifest) {
 		return
 	}
-	f := store.Fault{Kind: store.Mended, File: name, Offset: 0, Bytes: int64(len(copied))}
-	for f.Offset < f.Bytes && f.Offset < int64(len(whole)) && copied[f.Offset] == whole[f.Offset] {
+
+	f := store.Fault{Kind: store.Mended, File: name, Offset: 0, Bytes: int64(len(copyData))}
+	for f.Offset < f.Bytes && f.Offset < int64(len(manifest)) && copyData[f.Offset] == manifest[f.Offset] {
 		f.Offset++
 	}
-	if f.Bytes -= f.Offset; copied != nil {
+	if f.Bytes -= f.Offset; copyData != nil {
 		f.What = "differs from the MANIFEST, which is whole, and written again"
 	}
-	e.add(f, func() error { return e.write(name, whole) })
+	e.add(f, func() error { return e.write(name, manifest) })
 }
 
-// beforeHoles is up to where all records are whole.
-func beforeHoles(r journal.Reading) int64 {
+// intactEnd returns the offset up to which all records are intact.
+func intactEnd(r journal.Reading) int64 {
 	if len(r.Holes) > 0 {
 		return r.Holes[0].Start
 	}
 	return r.End
 }
 
+// countBefore returns how many records end at or before an offset.
 func countBefore(records []journal.Record, end int64) int {
 	n := 0
 	for n < len(records) && records[n].End <= end {
@@ -265,10 +283,10 @@ func countBefore(records []journal.Record, end int64) int {
 	return n
 }
 
-// unflushed returns the number from which on logs are replayed. A record of a
-// MANIFEST is a version edit, which begins with the comparer's name (tag 1) and
-// that number (tag 2) where it has them.
-func unflushed(records []journal.Record) (number uint64) {
+// firstUnflushedLog returns the number of the first log that pebble will replay. A
+// record of a MANIFEST is a version edit, a list of tagged fields. It begins with
+// the comparer's name (tag 1) and that number (tag 2), if it has them.
+func firstUnflushedLog(records []journal.Record) (number uint64) {
 	for _, rec := range records {
 		rest := rec.Data
 		tag, n := binary.Uvarint(rest)
@@ -290,7 +308,7 @@ func unflushed(records []journal.Record) (number uint64) {
 	return number
 }
 
-// logNumbers are those of the logs that pebble will replay, ascending.
+// logNumbers returns the numbers of the logs that pebble will replay, ascending.
 func (e *examination) logNumbers(from uint64) (numbers []uint64) {
 	for _, name := range e.names {
 		if n, index, ok := wal.ParseLogFilename(name); ok && index == 0 && uint64(n) >= from {

@@ -10,15 +10,17 @@ import (
 	"downpour/pushdown/store/pebble/journal"
 )
 
-// journals examines the logs from the first one that is not flushed.
-func (e *examination) journals(from uint64) error {
-	marks, err := disk.ReadLogs(e.files, e.dir)
+// examineLogs examines the logs that pebble will replay, from the number of the
+// first one on.
+func (e *examination) examineLogs(from uint64) error {
+	synced, err := disk.ReadLogs(e.files, e.dir)
 	if err != nil {
 		return err
 	}
 	numbers := e.logNumbers(from)
-	e.missing(from, numbers, marks)
-	next := uint64(0) // the sequence number that the next batch must have
+	e.findMissingLogs(from, numbers, synced)
+
+	next := uint64(0) // the sequence number that the next batch must have; 0: any
 	for i, number := range numbers {
 		data, err := e.read(disk.LogName(number))
 		if err != nil {
@@ -26,8 +28,9 @@ func (e *examination) journals(from uint64) error {
 		}
 		l := logFile{e: e, name: disk.LogName(number), number: number, data: data, Reading: journal.Log(data, number)}
 		l.last = i == len(numbers)-1
-		l.zeros = number >= marks.First && number <= marks.Newest && marks.First > 0
+		l.padded = number >= synced.First && number <= synced.Newest && synced.First > 0
 		next = l.examine(next)
+
 		e.logs++
 		for _, r := range l.Records {
 			e.replay += r.End - r.Start
@@ -36,14 +39,15 @@ func (e *examination) journals(from uint64) error {
 	return nil
 }
 
-// missing looks for logs that must be there. The first one of an opening is the
-// first that can hold what is not flushed: while it opens, pebble flushes what
-// was in older ones, under a number that no log gets.
-func (e *examination) missing(from uint64, numbers []uint64, marks disk.Logs) {
-	if marks.Newest < from || marks.Newest == 0 {
+// findMissingLogs looks for the logs that must exist, given the first and the
+// newest log that records were synced to since the store was last opened. Older
+// logs need not exist: while it opens, pebble flushes what is in them, under a
+// number that no log gets.
+func (e *examination) findMissingLogs(from uint64, numbers []uint64, synced disk.Logs) {
+	if synced.Newest < from || synced.Newest == 0 {
 		return
 	}
-	for _, want := range slices.Compact([]uint64{max(from, marks.First), marks.Newest}) {
+	for _, want := range slices.Compact([]uint64{max(from, synced.First), synced.Newest}) {
 		if !slices.Contains(numbers, want) {
 			e.add(store.Fault{Kind: store.Lost, File: disk.LogName(want), Offset: -1, Bytes: -1, What: "missing"}, nil)
 		}
@@ -57,37 +61,43 @@ type logFile struct {
 	name   string
 	number uint64
 	data   []byte
-	last   bool // no log follows: it need not be closed
-	zeros  bool // it has records, and zeros follow them unless it is closed
+	last   bool // no log follows, so it need not be closed
+	padded bool // records were synced to it, and zeros follow them unless it is closed
 }
 
-// examine judges the log. Batches are numbered without a gap, over all logs:
-// nothing here ingests tables or excises keys, which would take numbers too. It
-// returns the number that follows.
+// examine finds the first fault of the log, if it has one, and returns the sequence
+// number that the next batch must have. Batches are numbered without a gap across
+// all logs: nothing here ingests tables or excises keys, which would take numbers
+// as well.
 func (l *logFile) examine(next uint64) uint64 {
-	fault := l.verdict()
-	first, behind := l.span()
+	fault := l.fault()
+	first, end := l.sequenceNumbers()
 	if fault == nil && first > 0 && next > 0 && first != next {
 		fault = &store.Fault{Kind: store.Lost, File: l.name, Offset: 0, Bytes: -1, What: "what was written before it is missing: another log, or the end of one"}
 	}
+
 	if fault != nil {
-		l.hours(fault)
-		mend := l.salvage
+		l.fillTimes(fault)
+		repair := l.salvage
 		if fault.Kind == store.Torn {
-			mend = nil
+			repair = nil // pebble leaves a torn end out by itself
 		}
-		l.e.add(*fault, mend)
+		l.e.add(*fault, repair)
 	}
-	return max(next, behind)
+	return max(next, end)
 }
 
-// verdict is the first thing that is wrong with the log alone.
-func (l *logFile) verdict() *store.Fault {
+// fault returns the first fault of the log that can be told without the other logs,
+// nil for none.
+func (l *logFile) fault() *store.Fault {
 	lost := store.Fault{Kind: store.Lost, File: l.name}
 	damage := l.Damage()
+	// A log that another one follows was synced to its end before that began:
+	// nothing in it can be torn.
 	if !l.last && len(l.Holes) > 0 {
 		damage = &l.Holes[0]
 	}
+
 	switch {
 	case damage != nil:
 		lost.Offset, lost.Bytes = damage.Start, 0
@@ -95,24 +105,25 @@ func (l *logFile) verdict() *store.Fault {
 			lost.Bytes += h.End - h.Start
 		}
 		lost.What = "damaged: no whole record stands there, while records follow"
-	case l.zeros && len(l.Records) == 0:
+	case l.padded && len(l.Records) == 0:
 		lost.Bytes, lost.What = -1, "no record is left of those that were synced"
 	case l.Closed:
-		return l.torn()
-	case l.zeros && l.Reach+disk.LogZeros > int64(len(l.data)):
+		return l.tornEnd()
+	case l.padded && l.Reach+disk.LogZeros > int64(len(l.data)):
 		lost.Offset, lost.Bytes = int64(len(l.data)), -1
 		lost.What = "cut off there: a log ends with its mark or with zeros"
 	case !l.last:
 		lost.Offset, lost.Bytes = l.End, l.Torn
 		lost.What = "its end is missing, while another log follows"
 	default:
-		return l.torn()
+		return l.tornEnd()
 	}
 	return &lost
 }
 
-// torn is what of the last log may never have been on disk, nil for nothing.
-func (l *logFile) torn() *store.Fault {
+// tornEnd returns the part at the end of the last log that may never have been on
+// disk as a fault, nil if there is none.
+func (l *logFile) tornEnd() *store.Fault {
 	from, to := l.End, l.End+l.Torn
 	if len(l.Holes) > 0 {
 		from = l.Holes[0].Start
@@ -123,9 +134,10 @@ func (l *logFile) torn() *store.Fault {
 	return &store.Fault{Kind: store.Torn, File: l.name, Offset: from, Bytes: to - from, What: "a torn end, left out"}
 }
 
-// span is the sequence number of the log's first batch and the one behind its
-// last, 0 if it has none. Batches without a count hold nothing to replay.
-func (l *logFile) span() (first, behind uint64) {
+// sequenceNumbers returns the sequence number of the log's first batch and the one
+// that follows its last batch, zeros if it has no batch. Batches with a count of 0
+// hold nothing to replay.
+func (l *logFile) sequenceNumbers() (first, end uint64) {
 	for _, rec := range l.Records {
 		if len(rec.Data) < batchHeader {
 			continue
@@ -137,12 +149,12 @@ func (l *logFile) span() (first, behind uint64) {
 		if first == 0 {
 			first = number
 		}
-		behind = number + uint64(count)
+		end = number + uint64(count)
 	}
-	return first, behind
+	return first, end
 }
 
-// salvage writes the log anew with what is whole.
+// salvage rewrites the log with its intact records.
 func (l *logFile) salvage() error {
-	return errors.Join(l.e.keep(l.name, l.data), l.e.write(l.name, journal.AppendLog(nil, l.number, l.Records)))
+	return errors.Join(l.e.saveDamaged(l.name, l.data), l.e.write(l.name, journal.AppendLog(nil, l.number, l.Records)))
 }

@@ -353,7 +353,7 @@ func TestStalled_damagedTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for flushes := range 2 * sublevelsMost {
+	for flushes := range 2 * maxSublevels {
 		var ms []store.Mutation
 		for n := range 20 {
 			ms = append(ms, cell(store.Put, fmt.Sprintf("row%04d", n*50), "q", fmt.Sprint(flushes)))

@@ -10,7 +10,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// checkEvery is after how many rows a call looks at its context.
+// checkEvery is the number of rows after which a call looks at its context.
 const checkEvery = 1024
 
 // Get returns the rows of keys that exist, in the order of keys, all as of one
@@ -23,49 +23,52 @@ func (s *Store) Get(ctx context.Context, table, family string, keys [][]byte) ([
 	if err := s.tables.check(table, family); err != nil {
 		return nil, err
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendHead(nil, table, nil), UpperBound: appendTableEnd(nil, table)})
+
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendPrefix(nil, table, nil), UpperBound: appendTableEnd(nil, table)})
 	if err != nil {
-		return nil, fmt.Errorf("table %q: %w", table, unreadable(err))
+		return nil, fmt.Errorf("get from table %q: %w", table, unreadable(err))
 	}
-	g := getter{it: it, table: table, want: columns{family: family}}
-	err = errors.Join(g.rows(ctx, keys), it.Close())
+	g := getter{it: it, table: table, columns: columns{family: family}}
+	err = errors.Join(g.readRows(ctx, keys), it.Close())
 	if err != nil {
-		return nil, fmt.Errorf("table %q: %w", table, err)
+		return nil, fmt.Errorf("get from table %q: %w", table, err)
 	}
 	return g.block.rows, nil
 }
 
 // getter reads single rows through one iterator.
 type getter struct {
-	it    *pebble.Iterator
-	table string
-	want  columns
-	head  []byte
-	block block
+	it      *pebble.Iterator
+	table   string
+	columns columns
+	prefix  []byte // buffer for the prefix of a row's keys
+	block   block
 }
 
-// rows reads all keys.
-func (g *getter) rows(ctx context.Context, keys [][]byte) error {
+func (g *getter) readRows(ctx context.Context, keys [][]byte) error {
 	for i, key := range keys {
 		if i%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := g.row(key); err != nil {
+		if err := g.readRow(key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// row reads one; the table's filters answer for most missing rows.
-func (g *getter) row(key []byte) error {
-	g.head = appendHead(g.head[:0], g.table, key)
-	if !g.it.SeekPrefixGE(g.head) {
+// readRow copies one row, if it exists. The bloom filters of the tables answer for
+// most rows that do not.
+func (g *getter) readRow(key []byte) error {
+	g.prefix = appendPrefix(g.prefix[:0], g.table, key)
+	if !g.it.SeekPrefixGE(g.prefix) {
 		return unreadable(g.it.Error())
 	}
+
 	g.block.openRow(key)
+	// After SeekPrefixGE the iterator ends with the row.
 	for ; g.it.Valid(); g.it.Next() {
-		if _, err := g.want.appendCells(g.it, len(g.head), &g.block); err != nil {
+		if _, err := g.columns.appendCell(g.it, len(g.prefix), &g.block); err != nil {
 			return err
 		}
 	}
@@ -73,7 +76,7 @@ func (g *getter) row(key []byte) error {
 	return unreadable(g.it.Error())
 }
 
-// columns says which cells of a row are wanted.
+// columns selects cells of a row. Its fields are those of store.Scan.
 type columns struct {
 	family   string
 	ranges   []store.KeyRange
@@ -81,20 +84,23 @@ type columns struct {
 	keysOnly bool
 }
 
-// appendCells copies the cell under the iterator, whose tail begins at, if it is
-// wanted. The value is not read before that is known.
-func (c *columns) appendCells(it *pebble.Iterator, at int, to *block) (bool, error) {
-	family, qualifier, ok := parseTail(it.Key()[at:])
+// appendCell copies the cell under the iterator to a block, if it is wanted, and
+// tells whether it was. The suffix of its key begins at offset at.
+func (c *columns) appendCell(it *pebble.Iterator, at int, to *block) (bool, error) {
+	family, qualifier, ok := parseSuffix(it.Key()[at:])
 	if !ok {
 		return false, fmt.Errorf("key %v has no family", keyFormat(it.Key()))
 	}
 	if c.family != "" && string(family) != c.family || !c.wants(qualifier) {
 		return false, nil
 	}
+	// Reading a value may load another block of the table: it is left alone unless
+	// it, or the time in it, is needed.
 	if c.keysOnly && c.since == 0 {
-		to.cell(family, qualifier, nil, 0)
+		to.addCell(family, qualifier, nil, 0)
 		return true, nil
 	}
+
 	stored, err := it.ValueAndErr()
 	if err != nil {
 		return false, fmt.Errorf("key %v: %w", keyFormat(it.Key()), unreadable(err))
@@ -109,7 +115,7 @@ func (c *columns) appendCells(it *pebble.Iterator, at int, to *block) (bool, err
 	if c.keysOnly {
 		value = nil
 	}
-	to.cell(family, qualifier, value, ms)
+	to.addCell(family, qualifier, value, ms)
 	return true, nil
 }
 

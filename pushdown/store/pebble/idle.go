@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// What is not worth a flush: appends that a scan joins unnoticed (in about a
-// millisecond), and bytes that lie in the log, uncompressed and read again at the
-// next start.
+// A memtable with fewer appends and fewer bytes is not worth a flush: a scan joins
+// that many appends in about a millisecond, and that many bytes may stay in the log,
+// where they are uncompressed and read again at the next start.
 const (
 	idleAppends = 4096
 	idleBytes   = 256 << 10
 )
 
-// idleFlush calls flush when writing has paused and much lies in the memtable.
+// idleFlush calls a function that flushes when writing pauses and the memtable holds
+// enough.
 type idleFlush struct {
 	pause   time.Duration
 	appends atomic.Int64 // since the memtable was new
@@ -22,14 +23,15 @@ type idleFlush struct {
 	timer   *time.Timer
 }
 
-// newIdleFlush makes a flush that waits for wrote.
+// newIdleFlush returns an idleFlush that calls flush once wrote was not called for
+// pause; a pause that is not positive means never.
 func newIdleFlush(pause time.Duration, flush func()) *idleFlush {
 	f := &idleFlush{pause: pause, timer: time.AfterFunc(time.Hour, flush)}
 	f.timer.Stop()
 	return f
 }
 
-// wrote counts a batch and begins the pause anew.
+// wrote counts a batch, and starts the pause again.
 func (f *idleFlush) wrote(appends, bytes int) {
 	many := f.appends.Add(int64(appends)) >= idleAppends
 	if large := f.bytes.Add(int64(bytes)) >= idleBytes; (many || large) && f.pause > 0 {
@@ -37,16 +39,16 @@ func (f *idleFlush) wrote(appends, bytes int) {
 	}
 }
 
-// rotated tells that a new memtable has begun.
+// rotated is called when a new memtable begins, with a new log.
 func (f *idleFlush) rotated() {
 	f.appends.Store(0)
 	f.bytes.Store(0)
 }
 
-// stop ends the waiting; a flush that runs already is not waited for.
+// stop stops the timer. It does not wait for a flush that runs already.
 func (f *idleFlush) stop() { f.timer.Stop() }
 
-// flushIdle begins a flush and does not wait for its end.
+// flushIdle starts a flush and does not wait for it.
 func (s *Store) flushIdle() {
 	if s.begin(context.Background()) != nil {
 		return

@@ -6,92 +6,96 @@ import (
 )
 
 const (
-	// tailFixed is what every tail ends with: length (3 bytes) and mark.
-	tailFixed = 4
-	// tailMark tells a key with a tail from one that ends with its row's 00.
-	tailMark = 0x01
-	// tailLeast is the shortest tail: no family, the 00 behind it, the end.
-	tailLeast = 1 + tailFixed
-	// maxTail bounds family and qualifier: the length has three bytes.
-	maxTail = 1<<24 - 1
-	// maxRow is HBase's own limit of a row key.
+	// suffixFixed is the length of what every suffix ends with: length (3 bytes) and
+	// suffixMark.
+	suffixFixed = 4
+	// suffixMark is the last byte of a key with a suffix. A key without one ends
+	// with its row's 00.
+	suffixMark = 0x01
+	// minSuffix is the length of the shortest suffix: no family, its 00, the end.
+	minSuffix = 1 + suffixFixed
+	// maxSuffix bounds family and qualifier, because the length has three bytes.
+	maxSuffix = 1<<24 - 1
+	// maxRow is the longest row key that HBase takes.
 	maxRow = 1<<15 - 1
 )
 
-// headLen is the length of the head of row in table.
-func headLen(table string, row []byte) int { return len(table) + len(row) + 2 }
+// prefixLen returns the length of the prefix of a row's keys.
+func prefixLen(table string, row []byte) int { return len(table) + len(row) + 2 }
 
-// tailLen is the length of a whole tail.
-func tailLen(family string, qualifier []byte) int {
-	return len(family) + 1 + len(qualifier) + tailFixed
+// suffixLen returns the length of a cell's suffix.
+func suffixLen(family string, qualifier []byte) int {
+	return len(family) + 1 + len(qualifier) + suffixFixed
 }
 
-// appendHead appends the head of row: the least key of the row, which bounds
-// scans.
-func appendHead(dst []byte, table string, row []byte) []byte {
+// appendPrefix appends the prefix of a row's keys. It sorts before all of them, and so
+// bounds scans.
+func appendPrefix(dst []byte, table string, row []byte) []byte {
 	dst = append(dst, table...)
 	dst = append(dst, 0)
 	dst = append(dst, row...)
 	return append(dst, 0)
 }
 
-// appendTail appends the tail of a cell.
-func appendTail(dst []byte, family string, qualifier []byte) []byte {
+// appendSuffix appends the suffix of a cell.
+func appendSuffix(dst []byte, family string, qualifier []byte) []byte {
 	dst = append(dst, family...)
 	dst = append(dst, 0)
 	dst = append(dst, qualifier...)
-	return appendTailEnd(dst, uint32(tailLen(family, qualifier)))
+	return appendSuffixEnd(dst, uint32(suffixLen(family, qualifier)))
 }
 
-// appendTailEnd appends the fixed end of a tail that is n bytes long with it.
-func appendTailEnd(dst []byte, n uint32) []byte {
-	return binary.BigEndian.AppendUint32(dst, n<<8|tailMark)
+// appendSuffixEnd appends the fixed end of a suffix of n bytes, the end included.
+func appendSuffixEnd(dst []byte, n uint32) []byte {
+	return binary.BigEndian.AppendUint32(dst, n<<8|suffixMark)
 }
 
-// appendKey appends the whole key of a cell.
+// appendKey appends the key of a cell.
 func appendKey(dst []byte, table string, row []byte, family string, qualifier []byte) []byte {
-	return appendTail(appendHead(dst, table, row), family, qualifier)
+	return appendSuffix(appendPrefix(dst, table, row), family, qualifier)
 }
 
-// appendFamilyEnd appends a key behind every cell of one family of a row and
-// before the next family: names hold no byte below 20, so none lies between.
+// appendFamilyEnd appends a key that sorts after every cell of one family of a row and
+// before the next family. No family lies between, because names hold no byte as low
+// as the 01 that follows the name here.
 func appendFamilyEnd(dst []byte, table string, row []byte, family string) []byte {
-	dst = appendHead(dst, table, row)
+	dst = appendPrefix(dst, table, row)
 	dst = append(dst, family...)
 	dst = append(dst, 0x01)
-	return appendTailEnd(dst, uint32(len(family)+1+tailFixed))
+	return appendSuffixEnd(dst, uint32(len(family)+1+suffixFixed))
 }
 
-// appendTableEnd appends a key behind every row of table and before the next
-// table.
+// appendTableEnd appends a key that sorts after every row of a table and before the
+// next table.
 func appendTableEnd(dst []byte, table string) []byte {
 	return append(append(dst, table...), 0x01, 0x00)
 }
 
-// split returns where key's tail begins; len(key) where it has none.
+// split returns the offset of a key's suffix, len(key) if it has none.
 func split(key []byte) int {
 	n := len(key)
-	if n < tailLeast || key[n-1] != tailMark {
+	if n < minSuffix || key[n-1] != suffixMark {
 		return n
 	}
-	tail := int(binary.BigEndian.Uint32(key[n-tailFixed:]) >> 8)
-	if tail < tailLeast || tail > n {
+	suffix := int(binary.BigEndian.Uint32(key[n-suffixFixed:]) >> 8)
+	if suffix < minSuffix || suffix > n {
 		return n
 	}
-	return n - tail
+	return n - suffix
 }
 
-// tailBody is what of a tail takes part in the order.
-func tailBody(tail []byte) []byte {
-	if len(tail) < tailFixed {
-		return tail
+// suffixBody returns the part of a suffix that takes part in the order: all but its
+// fixed end.
+func suffixBody(suffix []byte) []byte {
+	if len(suffix) < suffixFixed {
+		return suffix
 	}
-	return tail[:len(tail)-tailFixed]
+	return suffix[:len(suffix)-suffixFixed]
 }
 
-// parseTail splits a tail into family and qualifier.
-func parseTail(tail []byte) (family, qualifier []byte, ok bool) {
-	body := tailBody(tail)
+// parseSuffix splits a suffix into family and qualifier.
+func parseSuffix(suffix []byte) (family, qualifier []byte, ok bool) {
+	body := suffixBody(suffix)
 	for i, c := range body {
 		if c == 0 {
 			return body[:i:i], body[i+1:], true
@@ -100,8 +104,8 @@ func parseTail(tail []byte) (family, qualifier []byte, ok bool) {
 	return nil, nil, false
 }
 
-// checkName refuses names that the key cannot carry. HBase has the same rules
-// for tables, and looser ones for families.
+// checkName returns an error for a name that a key cannot hold. HBase has the same
+// rules for tables, and looser ones for families.
 func checkName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("%s name is empty", what)
@@ -114,21 +118,21 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// nameByte tells whether c may stand in a name.
+// nameByte tells whether a name may contain c.
 func nameByte(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.' || c == '-' || c == ':'
 }
 
-// checkCell refuses rows and qualifiers that are too long, as HBase does, and
-// the empty row.
+// checkCell returns an error for the empty row, and for rows and qualifiers that are
+// too long, as HBase does.
 func checkCell(row []byte, family string, qualifier []byte) error {
 	switch {
 	case len(row) == 0:
 		return fmt.Errorf("row key is empty")
 	case len(row) > maxRow:
 		return fmt.Errorf("row key has %d bytes, want at most %d", len(row), maxRow)
-	case tailLen(family, qualifier) > maxTail:
-		return fmt.Errorf("row %x: qualifier has %d bytes, want at most %d", row, len(qualifier), maxTail-tailLeast-len(family))
+	case suffixLen(family, qualifier) > maxSuffix:
+		return fmt.Errorf("row %x: qualifier has %d bytes, want at most %d", row, len(qualifier), maxSuffix-minSuffix-len(family))
 	}
 	return nil
 }

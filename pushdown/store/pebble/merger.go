@@ -14,63 +14,68 @@ const mergerName = "downpour.append.v1"
 // appends joins the operands of Append.
 var appends = &pebble.Merger{Name: mergerName, Merge: newJoiner}
 
-// joinerKeep bounds the buffers that the pool keeps.
-const joinerKeep = 1 << 20
+// maxPooled is the size of the largest buffer that the pool keeps.
+const maxPooled = 1 << 20
 
-// joiners keeps buffers between cells: a scan over unmerged hours joins
+// joiners keeps buffers between cells: a scan over rows with unmerged appends joins
 // thousands of them.
 var joiners = sync.Pool{New: func() any { return new(joiner) }}
 
-// joiner collects operands in a buffer that has room on both sides: pebble
-// hands them over from the youngest to the oldest when it iterates forward,
-// and prepending to a slice again and again would be quadratic. The bytes
-// collected are buf[lo:hi]; at least putHeader bytes stay free before them.
+// joiner joins the operands of one cell in a buffer that has free space on both
+// sides: pebble hands operands over from the youngest to the oldest when it
+// iterates forward, and prepending each to a slice would be quadratic. The joined
+// bytes are buf[lo:hi]; at least putHeader bytes stay free before them.
 type joiner struct {
 	buf    []byte
 	lo, hi int
-	count  int
-	put    bool  // the oldest operand is a Put: nothing can be older
-	ms     int64 // its time
+	count  int   // operands
+	put    bool  // the oldest operand is a put, so nothing can be older
+	ms     int64 // write time of that put
 }
 
-// newJoiner starts with one operand.
+// newJoiner begins with one operand.
 func newJoiner(key, operand []byte) (pebble.ValueMerger, error) {
 	j := joiners.Get().(*joiner)
 	ms, value, err := parseValue(operand)
 	if err != nil {
-		return nil, fmt.Errorf("key %v: %w", keyFormat(key), err)
+		return nil, fmt.Errorf("cannot join appends of key %v: %w", keyFormat(key), err)
 	}
+
 	j.count, j.put, j.ms = 1, operand[0] == tagPut, ms
+	// All of the buffer is free space before the bytes: a scan goes forward, so
+	// what comes next is older, and is prepended.
 	j.lo = len(j.buf)
 	j.hi = j.lo
 	j.prepend(value)
 	return j, nil
 }
 
-// MergeOlder puts an operand before those collected.
+// MergeOlder joins an operand that is older than all others.
 func (j *joiner) MergeOlder(operand []byte) error {
 	ms, value, err := parseValue(operand)
 	if err != nil {
 		return err
 	}
 	if j.put {
-		return fmt.Errorf("an operand older than a put: %d bytes", len(operand))
+		return fmt.Errorf("cannot join an operand of %d bytes that is older than a put", len(operand))
 	}
+
 	j.count++
 	j.put, j.ms = operand[0] == tagPut, ms
 	j.prepend(value)
 	return nil
 }
 
-// MergeNewer puts an operand behind those collected.
+// MergeNewer joins an operand that is newer than all others.
 func (j *joiner) MergeNewer(operand []byte) error {
 	_, value, err := parseValue(operand)
 	if err != nil {
 		return err
 	}
 	if operand[0] == tagPut {
-		return fmt.Errorf("a put newer than an append: %d bytes", len(operand))
+		return fmt.Errorf("cannot join a put of %d bytes that is newer than an append", len(operand))
 	}
+
 	j.count++
 	j.append(value)
 	return nil
@@ -82,21 +87,23 @@ func (j *joiner) Finish(bool) ([]byte, io.Closer, error) {
 		j.lo -= putHeader
 		fillPut(j.buf[j.lo:], j.ms)
 	} else {
+		// Appends are younger than the put that they were joined with, so the
+		// value has no write time.
 		j.lo--
 		j.buf[j.lo] = tagAppend
 	}
 	return j.buf[j.lo:j.hi], j, nil
 }
 
-// Close gives the buffer back.
+// Close gives the buffer back to the pool.
 func (j *joiner) Close() error {
-	if len(j.buf) <= joinerKeep {
+	if len(j.buf) <= maxPooled {
 		joiners.Put(j)
 	}
 	return nil
 }
 
-// prepend copies v before the bytes collected.
+// prepend copies v before the joined bytes.
 func (j *joiner) prepend(v []byte) {
 	if j.lo < len(v)+putHeader {
 		j.grow(len(v)+putHeader, 0)
@@ -105,7 +112,7 @@ func (j *joiner) prepend(v []byte) {
 	copy(j.buf[j.lo:], v)
 }
 
-// append copies v behind the bytes collected.
+// append copies v after the joined bytes.
 func (j *joiner) append(v []byte) {
 	if len(j.buf)-j.hi < len(v) {
 		j.grow(putHeader, len(v))
@@ -113,7 +120,8 @@ func (j *joiner) append(v []byte) {
 	j.hi += copy(j.buf[j.hi:], v)
 }
 
-// grow at least doubles the buffer, all new room on the side that needs it.
+// grow at least doubles the buffer. All of the new space is on the side that needs
+// it: before the bytes if after is 0, else after them.
 func (j *joiner) grow(before, after int) {
 	held := j.hi - j.lo
 	size := max(256, 2*held+before+after+putHeader)

@@ -15,37 +15,37 @@ import (
 
 // Options are the embedded store's settings. The zero value is a good one.
 type Options struct {
-	// Logger gets pebble's errors, and the one line before the process ends
+	// Logger receives pebble's errors, and the one line before the process ends
 	// because a log write failed. Default: slog.Default().
 	Logger *slog.Logger
 	// CacheBytes bounds the cache of uncompressed blocks. Default 128 MiB.
 	CacheBytes int64
-	// MemTableBytes bounds one memtable. A scan joins what lies in it append
-	// by append, so it is kept small. Default 4 MiB.
+	// MemTableBytes bounds one memtable. A scan joins the appends in it one by
+	// one, so it is kept small. Default 4 MiB.
 	MemTableBytes uint64
-	// IdleFlush is the pause in writing after which a memtable that holds many
-	// appends is flushed, which joins them, and one that holds many bytes,
-	// which takes them out of the log. Default 300 ms; negative: never.
+	// IdleFlush is the pause in writing after which a memtable is flushed if it
+	// holds many appends, which the flush joins, or many bytes, which the flush
+	// removes from the log. Default 300 ms; negative: never.
 	IdleFlush time.Duration
-	// Head is the length of what the keys of one hour of one metric begin
-	// with: salt, metric, base time. It decides how fine marks tell changes
-	// apart, and nothing else. Default 7; at least 4.
-	Head int
-	// Salvage opens a store that has lost something with what is whole, and logs
-	// what is lost. No file is deleted then: those that were changed are kept
-	// under names that begin with damaged-, those that nothing names any more
-	// under names that begin with unused-.
+	// Grouping decides how finely version tokens tell changes apart, and which
+	// times a report of damage names. It has no part in what is stored. Default:
+	// all rows of a table are one group, and have no times.
+	Grouping Grouping
+	// Salvage opens a store that has lost data with what is intact, and logs what
+	// is lost. No file is deleted then: files that are changed are kept under
+	// names that begin with damaged-, and files that the database does not use
+	// any more under names that begin with unused-.
 	Salvage bool
-	// FS is the file system, for tests. Default: the operating system's.
+	// FS is the file system, which tests replace. Default: the operating system's.
 	FS vfs.FS
 	// Now is the clock of write times. Default time.Now.
 	Now func() time.Time
-	// Exit ends the process after a failed log write. Default os.Exit; it
-	// must not return.
+	// Exit ends the process after a failed log write. It must not return.
+	// Default os.Exit.
 	Exit func(code int)
 }
 
-// withDefaults fills what is unset.
+// withDefaults returns the options with defaults for the fields that are not set.
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -59,8 +59,8 @@ func (o Options) withDefaults() Options {
 	if o.IdleFlush == 0 {
 		o.IdleFlush = 300 * time.Millisecond
 	}
-	if o.Head < 4 {
-		o.Head = headUsual
+	if o.Grouping == nil {
+		o.Grouping = ungrouped{}
 	}
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -74,22 +74,24 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// keySchema tells pebble's columnar blocks how keys fall into columns. Its
+// keySchema tells pebble's columnar blocks how keys are split into columns. Its
 // name, DefaultKeySchema(downpour.cells.v1,16), is on disk as well.
 var keySchema = colblk.DefaultKeySchema(cells, 16)
 
-// formatVersion is on disk, in a marker's name: 021.
+// formatVersion is pebble's format version. It is on disk, in the name of a marker
+// file, as 021.
 const formatVersion = pebble.FormatTableFormatV6
 
-// Pebble lets writes wait when memtables are that many times the bytes of one, or
-// that many tables lie above one another before a compaction.
+// Pebble makes writes wait when all memtables together have so many times the bytes
+// of one, or when level 0 has so many sublevels: tables that overlap and wait for a
+// compaction.
 const (
-	memTablesMost = 8
-	sublevelsMost = 32
+	maxMemTables = 8
+	maxSublevels = 32
 )
 
-// engine translates o into pebble's options.
-func (o Options) engine(log fatalLogger) *pebble.Options {
+// pebbleOptions translates o into pebble's options.
+func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 	p := &pebble.Options{
 		Comparer:                    cells,
 		Merger:                      appends,
@@ -97,40 +99,41 @@ func (o Options) engine(log fatalLogger) *pebble.Options {
 		Logger:                      log,
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
-		MemTableStopWritesThreshold: memTablesMost,
+		MemTableStopWritesThreshold: maxMemTables,
 		FormatMajorVersion:          formatVersion,
 		KeySchema:                   keySchema.Name,
 		KeySchemas:                  sstable.MakeKeySchemas(&keySchema),
 		// Appends of one row that lie in several tables are joined by each
-		// scan until a compaction joins them: start it early, and let writers
-		// run on meanwhile.
+		// scan until a compaction joins them: compact early, and let writers
+		// go on meanwhile.
 		L0CompactionThreshold:      2,
-		L0StopWritesThreshold:      sublevelsMost,
+		L0StopWritesThreshold:      maxSublevels,
 		Cleaner:                    deleter{},
 		CompactionConcurrencyRange: func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)-1) },
 	}
 	for i := range p.Levels {
-		p.Levels[i] = level()
+		p.Levels[i] = levelOptions()
 		p.Levels[i].Compression = func() *sstable.CompressionProfile { return compression(i, len(p.Levels)) }
 	}
 	return p
 }
 
-// deleter deletes files that are not needed any more, used logs too. Pebble
-// would keep nine of them to write over, some 30 MiB beside however little a
-// store holds; but not for a cleaner that wants to see files whole, as
-// ArchiveCleaner says of itself.
+// deleter deletes files that are not needed any more, logs included. With its own
+// DeleteCleaner pebble keeps up to nine old logs to write over, some 30 MiB however
+// little a store holds. It does not recycle logs for a cleaner that has the
+// unexported method of ArchiveCleaner by which that asks for complete files.
 type deleter struct {
 	pebble.DeleteCleaner
-	wholeFiles
+	completeFiles
 }
 
-// wholeFiles lies a level deeper than DeleteCleaner, whose methods count.
-type wholeFiles struct{ pebble.ArchiveCleaner }
+// completeFiles embeds ArchiveCleaner a level deeper than deleter embeds
+// DeleteCleaner, whose Clean and String are the ones that are called.
+type completeFiles struct{ pebble.ArchiveCleaner }
 
-// level sets blocks of about ten series-hours, which scan fast and keep a
-// single read cheap, and filters on rows for reads of missing ones.
-func level() pebble.LevelOptions {
+// levelOptions sets blocks of about ten series-hours, which scan fast and keep a
+// single read cheap, and bloom filters on rows for reads of missing ones.
+func levelOptions() pebble.LevelOptions {
 	return pebble.LevelOptions{
 		BlockSize:      32 << 10,
 		IndexBlockSize: 256 << 10,
@@ -138,12 +141,13 @@ func level() pebble.LevelOptions {
 	}
 }
 
-// compression chooses how tables of a level are written. What is written last,
-// and lies longest, is made dense: zstd takes a sixth of integers and a quarter of
-// mixed values away, for a twentieth of the rate of puts at most, and a scan that
-// does not find its blocks in the cache takes some 2.5 ns a point longer. Above,
-// tables live for seconds, and only blocks that shrink by an eighth are compressed.
-// Pebble moves a table to the last level as it is where nothing overlaps.
+// compression chooses how tables of a level are compressed. The last level, where
+// data stays longest, is compressed densely: zstd saves a sixth of integers and a
+// quarter of mixed values, costs a twentieth of the rate of puts at most, and makes
+// a scan that does not find its blocks in the cache some 2.5 ns a point slower. In
+// the levels above, tables live for seconds, and only blocks that shrink by an
+// eighth are compressed. Where nothing overlaps, pebble moves a table to the last
+// level as it is.
 func compression(level, levels int) *sstable.CompressionProfile {
 	if level == levels-1 {
 		return dense
@@ -151,9 +155,10 @@ func compression(level, levels int) *sstable.CompressionProfile {
 	return sstable.FastestCompression
 }
 
-// dense is zstd at its fastest wherever it gains something. Pebble's own profile
-// leaves blocks as they are that shrink by less than a fifth, as rows of integers
-// do; the name is that of the profile, which pebble writes down with every table.
+// dense is zstd at its fastest level, for every block that it makes smaller.
+// Pebble's own profile leaves blocks alone that shrink by less than a fifth, as rows
+// of integers do. The profile's name stays, because pebble writes it into every
+// table.
 var dense = func() *sstable.CompressionProfile {
 	p := *sstable.BalancedCompression
 	p.AdaptiveReductionCutoffPercent = 0

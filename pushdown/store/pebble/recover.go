@@ -13,25 +13,29 @@ import (
 	"downpour/pushdown/store"
 )
 
-// recover looks at the journals and puts right what it may. It returns the names
-// of the files that must not be deleted, where something is lost.
+// recover examines the journals before pebble opens them and repairs what may be
+// repaired. Lost data is a *store.DamageError unless the store is to be salvaged; if
+// it is, recover returns the names of the files that must not be deleted.
 func (s *Store) recover() (keep []string, err error) {
-	e, err := examine(s.opts.FS, s.dir, s.opts.Head)
+	e, err := examine(s.opts.FS, s.dir, s.opts.Grouping)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.roomFor(e); err != nil {
+	if err := s.spaceToOpen(e); err != nil {
 		return nil, err
 	}
-	e.options(s.opts.engine(s.log))
-	for _, f := range e.of(store.Torn) {
+	e.examineOptions(s.opts.pebbleOptions(s.log))
+
+	for _, f := range e.faults(store.Torn) {
 		s.log.Warnf("%v", f)
 	}
-	lost := e.of(store.Lost)
+	// Nothing is repaired in a store that does not open: its files stay as they were
+	// found.
+	lost := e.faults(store.Lost)
 	if len(lost) > 0 && !s.opts.Salvage {
 		return nil, &store.DamageError{Faults: lost}
 	}
-	for _, f := range e.of(store.Mended) {
+	for _, f := range e.faults(store.Mended) {
 		if f.What != "" {
 			s.log.Warnf("%v", f)
 		}
@@ -39,25 +43,27 @@ func (s *Store) recover() (keep []string, err error) {
 	for _, f := range lost {
 		s.log.Errorf("goes on without what is lost: %v", f)
 	}
-	if err := errors.Join(e.mend(store.Mended), e.mend(store.Lost)); err != nil {
+	if err := errors.Join(e.repair(store.Mended), e.repair(store.Lost)); err != nil {
 		return nil, err
 	}
+
 	if len(lost) > 0 {
 		keep = e.names
 	}
-	if e.blind && len(lost) > 0 {
-		more, err := s.recover() // now that a MANIFEST is named
+	if e.unmarked && len(lost) > 0 {
+		// A marker names a MANIFEST now, so the rest can be examined.
+		more, err := s.recover()
 		return append(keep, more...), err
 	}
 	return keep, nil
 }
 
-// options looks at the newest file of pebble's own options. One that cannot be
-// read is set aside, for nothing in it is needed; one that names another comparer
-// or merger is of another store, or of a later version of this one.
-func (e *examination) options(p *pebble.Options) {
+// examineOptions examines the newest file of pebble's own options. A file that
+// cannot be read is set aside, because nothing in it is needed. A file that names
+// another comparer or merger is of another store, or of a later version of this one.
+func (e *examination) examineOptions(p *pebble.Options) {
 	var newest string
-	for _, name := range e.names { // they ascend
+	for _, name := range e.names { // in ascending order
 		if strings.HasPrefix(name, "OPTIONS-") {
 			newest = name
 		}
@@ -65,6 +71,7 @@ func (e *examination) options(p *pebble.Options) {
 	if newest == "" {
 		return
 	}
+
 	text, err := e.read(newest)
 	if err == nil {
 		p.EnsureDefaults()
@@ -73,7 +80,9 @@ func (e *examination) options(p *pebble.Options) {
 	if err == nil {
 		return
 	}
+
 	f := store.Fault{Kind: store.Mended, File: newest, Offset: -1, Bytes: -1, What: fmt.Sprintf("damaged, and not needed: %v", err)}
+	// Pebble has no error value for another comparer or merger, only a text.
 	if strings.Contains(err.Error(), " name from ") {
 		f.Kind, f.What = store.Lost, fmt.Sprintf("damaged, or of another store: %v", err)
 	}
@@ -82,19 +91,21 @@ func (e *examination) options(p *pebble.Options) {
 	})
 }
 
-// open opens pebble. It refuses a database of whose tables one has another length
-// than it should; here such a table is one that cannot be read.
-func (s *Store) open() (*pebble.DB, error) {
-	p := s.opts.engine(s.log)
+// openPebble opens the database. Pebble refuses it if a table is missing or has
+// another length than the MANIFEST says. Here a table of another length is one that
+// cannot be read, and a missing one is lost data.
+func (s *Store) openPebble() (*pebble.DB, error) {
+	p := s.opts.pebbleOptions(s.log)
 	p.FS, p.Lock, p.EventListener = s.disk, s.lock, s.events()
 	db, err := pebble.Open(s.dir, p)
 	if err == nil {
 		return db, nil
 	}
-	faults := inconsistent(err)
+	faults := tableFaults(err)
 	if len(faults) == 0 {
 		return nil, err
 	}
+
 	var lost []store.Fault
 	for _, f := range faults {
 		if f.Kind == store.Lost {
@@ -107,19 +118,22 @@ func (s *Store) open() (*pebble.DB, error) {
 	for _, f := range faults {
 		s.log.Errorf("goes on, but what needs it will fail: %v", f)
 	}
-	for _, f := range lost { // who looks for it shall find that it is damaged
-		if err := s.standIn(f.File); err != nil {
+	// Reading a missing table would end in another error each time; an empty file
+	// is a damaged table.
+	for _, f := range lost {
+		if err := s.createEmpty(f.File); err != nil {
 			return nil, err
 		}
 	}
-	p = s.opts.engine(s.log)
+
+	p = s.opts.pebbleOptions(s.log)
 	p.FS, p.Lock, p.EventListener = s.disk, s.lock, s.events()
 	p.DisableConsistencyCheck = true
 	return pebble.Open(s.dir, p)
 }
 
-// standIn makes an empty file.
-func (s *Store) standIn(name string) error {
+// createEmpty makes an empty file, durably.
+func (s *Store) createEmpty(name string) error {
 	f, err := s.opts.FS.Create(s.opts.FS.PathJoin(s.dir, name), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -127,22 +141,24 @@ func (s *Store) standIn(name string) error {
 	return errors.Join(f.Sync(), f.Close(), syncDir(s.opts.FS, s.dir))
 }
 
-// What pebble says of tables that are not as its MANIFEST has them: a line each.
+// Pebble's error has a line for each table that is not as the MANIFEST says:
+// "L6: 000005: object size mismatch (data/000005.sst): 100 (disk) != 820 (MANIFEST)".
 var (
-	ofTable   = regexp.MustCompile(`L\d: (\d{6,}): (.*)`)
-	ofLengths = regexp.MustCompile(`object size mismatch .*: (\d+) \(disk\) != (\d+) \(MANIFEST\)`)
+	tableLine   = regexp.MustCompile(`L\d: (\d{6,}): (.*)`)
+	lengthsText = regexp.MustCompile(`object size mismatch .*: (\d+) \(disk\) != (\d+) \(MANIFEST\)`)
 )
 
-// inconsistent reads pebble's error of tables that are missing or have another
-// length, in the order of their names; none if it is another error.
-func inconsistent(err error) (faults []store.Fault) {
+// tableFaults turns pebble's error about tables that are missing or have another
+// length into faults, in the order of the tables' names. It returns none for any
+// other error.
+func tableFaults(err error) (faults []store.Fault) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		m := ofTable.FindStringSubmatch(line)
+		m := tableLine.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
 		f := store.Fault{Kind: store.Lost, File: m[1] + ".sst", Offset: -1, Bytes: -1, What: "missing"}
-		if n := ofLengths.FindStringSubmatch(m[2]); n != nil {
+		if n := lengthsText.FindStringSubmatch(m[2]); n != nil {
 			f.Kind, f.What = store.Unreadable, fmt.Sprintf("has %s bytes, should have %s", n[1], n[2])
 		}
 		faults = append(faults, f)

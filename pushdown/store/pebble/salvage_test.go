@@ -97,7 +97,7 @@ func TestSalvage_log(t *testing.T) {
 		}
 
 		var log bytes.Buffer
-		s, err := Open("data", Options{FS: files, Logger: slog.New(slog.NewTextHandler(&log, nil)), Salvage: true})
+		s, err := Open("data", Options{FS: files, Logger: slog.New(slog.NewTextHandler(&log, nil)), Salvage: true, Grouping: hourly})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,15 +26,18 @@ func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error
 	if err := s.tables.check(scan.Table, scan.Family); err != nil {
 		return nil, err
 	}
-	bounds := &pebble.IterOptions{LowerBound: appendHead(nil, scan.Table, scan.Start)}
+
+	bounds := &pebble.IterOptions{LowerBound: appendPrefix(nil, scan.Table, scan.Start)}
 	if len(scan.Stop) > 0 {
-		bounds.UpperBound = appendHead(nil, scan.Table, scan.Stop)
+		bounds.UpperBound = appendPrefix(nil, scan.Table, scan.Stop)
 	} else {
 		bounds.UpperBound = appendTableEnd(nil, scan.Table)
 	}
+	// A stop before the start makes an empty range.
 	if bytes.Compare(bounds.LowerBound, bounds.UpperBound) > 0 {
 		bounds.UpperBound = bounds.LowerBound
 	}
+
 	it, err := s.db.NewIter(bounds)
 	if err != nil {
 		return nil, fmt.Errorf("scan of table %q: %w", scan.Table, unreadable(err))
@@ -42,28 +45,28 @@ func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error
 	return s.scanners.add(newScanner(ctx, it, scan)), nil
 }
 
-// scanner walks one iterator. Its lock lets Close come at any time, from
-// anywhere, the store's own Close included.
+// scanner reads rows through one iterator. Its lock lets Close come at any time
+// and from any goroutine, the store's own Close included.
 type scanner struct {
-	mu     sync.Mutex
-	ctx    context.Context
-	it     *pebble.Iterator
-	ended  error // what Next answers from now on
-	scan   store.Scan
-	want   columns
-	left   int // rows still wanted; negative: all
-	ranges []store.KeyRange
-	block  *block
-	seek   []byte
-	placed bool // the iterator stands somewhere
-	stats  store.ScanStats
-	of     *scanners
+	mu      sync.Mutex
+	ctx     context.Context
+	it      *pebble.Iterator // nil once closed
+	ended   error            // what Next returns from now on; nil while the scan goes on
+	scan    store.Scan
+	columns columns
+	left    int              // rows still wanted; negative: all
+	ranges  []store.KeyRange // of the filter, from the one that the iterator is in or before
+	block   *block
+	seek    []byte // buffer for the key to seek to
+	placed  bool   // the iterator stands at a key, or at its end
+	stats   store.ScanStats
+	owner   *scanners
 }
 
 // newScanner prepares a scan; the iterator moves with the first Next.
 func newScanner(ctx context.Context, it *pebble.Iterator, scan store.Scan) *scanner {
 	c := &scanner{ctx: ctx, it: it, scan: scan, left: -1, ranges: scan.Filter.Ranges, block: newBlock()}
-	c.want = columns{family: scan.Family, ranges: scan.Columns, since: scan.Since, keysOnly: scan.KeysOnly}
+	c.columns = columns{family: scan.Family, ranges: scan.Columns, since: scan.Since, keysOnly: scan.KeysOnly}
 	if scan.MaxRows > 0 {
 		c.left = scan.MaxRows
 	}
@@ -73,15 +76,16 @@ func newScanner(ctx context.Context, it *pebble.Iterator, scan store.Scan) *scan
 	return c
 }
 
-// Next returns the next rows.
+// Next returns the next rows; see store.Scanner.
 func (c *scanner) Next() ([]store.Row, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended != nil {
 		return nil, c.ended
 	}
+
 	c.block.reset()
-	if err := c.fill(); err != nil {
+	if err := c.fillBlock(); err != nil {
 		c.ended = fmt.Errorf("scan of table %q: %w", c.scan.Table, err)
 		return nil, c.ended
 	}
@@ -89,6 +93,7 @@ func (c *scanner) Next() ([]store.Row, error) {
 		c.ended = io.EOF
 		return nil, io.EOF
 	}
+
 	c.stats.Rows += int64(len(c.block.rows))
 	c.stats.Cells += int64(len(c.block.cells))
 	c.stats.Bytes += int64(len(c.block.bytes))
@@ -96,28 +101,32 @@ func (c *scanner) Next() ([]store.Row, error) {
 	return c.block.rows, nil
 }
 
-// fill copies rows until the block is full or the scan at its end.
-func (c *scanner) fill() error {
+// fillBlock copies rows until the block is full or the scan is at its end.
+func (c *scanner) fillBlock() error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
 	if !c.placed {
 		c.placed = true
-		c.first()
+		c.seekFirst()
 	}
-	for looked := 1; c.left != 0 && c.it.Valid() && len(c.block.bytes) < c.scan.BlockBytes; looked++ {
-		if err := c.row(); err != nil {
+
+	for seen := 1; c.left != 0 && c.it.Valid() && len(c.block.bytes) < c.scan.BlockBytes; seen++ {
+		if err := c.readRow(); err != nil {
 			return err
 		}
-		if looked%checkEvery == 0 && c.ctx.Err() != nil {
+		// Rows that the filter rejects do not fill the block: a scan that finds
+		// nothing must end with its context, too.
+		if seen%checkEvery == 0 && c.ctx.Err() != nil {
 			return c.ctx.Err()
 		}
 	}
+	// An iterator that has failed is not valid: the loop has ended as at the end.
 	return unreadable(c.it.Error())
 }
 
-// first moves the iterator to the first key that can be wanted.
-func (c *scanner) first() {
+// seekFirst moves the iterator to the first key that can be wanted.
+func (c *scanner) seekFirst() {
 	if len(c.ranges) > 0 && bytes.Compare(c.ranges[0].Start, c.scan.Start) > 0 {
 		c.seekTo(c.ranges[0].Start)
 		return
@@ -127,33 +136,36 @@ func (c *scanner) first() {
 
 // seekTo moves the iterator forward to the first row that is not before row.
 func (c *scanner) seekTo(row []byte) {
-	c.seek = appendHead(c.seek[:0], c.scan.Table, row)
+	c.seek = appendPrefix(c.seek[:0], c.scan.Table, row)
 	c.it.SeekGE(c.seek)
 }
 
-// row takes the row under the iterator, or passes it, and leaves the iterator
-// at the next one.
-func (c *scanner) row() error {
+// readRow copies the row under the iterator, if it is wanted, and leaves the
+// iterator at the next row that may be.
+func (c *scanner) readRow() error {
 	key := c.it.Key()
 	at := split(key)
 	row := key[len(c.scan.Table)+1 : at-1]
-	if !c.inRange(row) {
+	if !c.inRanges(row) {
 		return nil
 	}
+
 	c.stats.RowsScanned++
 	if p := c.scan.Filter.Pattern; p != nil && !p.Matches(row) {
 		c.it.NextPrefix()
 		return nil
 	}
-	return c.cells(row, at)
+	return c.readCells(row, at)
 }
 
-// inRange tells whether row is in a wanted range; if not, it moves the
-// iterator to the next range, or ends the scan.
-func (c *scanner) inRange(row []byte) bool {
+// inRanges tells whether row is in a wanted range. If it is not, the iterator has
+// moved to the next range, or the scan has ended.
+func (c *scanner) inRanges(row []byte) bool {
 	if len(c.scan.Filter.Ranges) == 0 {
 		return true
 	}
+
+	// Ranges and rows both ascend: what lies before this row is done with.
 	for len(c.ranges) > 0 && len(c.ranges[0].Stop) > 0 && bytes.Compare(c.ranges[0].Stop, row) <= 0 {
 		c.ranges = c.ranges[1:]
 	}
@@ -168,37 +180,40 @@ func (c *scanner) inRange(row []byte) bool {
 	return true
 }
 
-// cells copies the wanted cells of a row.
-func (c *scanner) cells(row []byte, at int) error {
+// readCells copies the wanted cells of a row, whose keys have a prefix of at
+// bytes, and moves the iterator behind the row.
+func (c *scanner) readCells(row []byte, at int) error {
 	c.block.openRow(row)
-	head := c.block.rows[len(c.block.rows)-1].Key
+	// row is a view of the iterator's key, which dies with the first move.
+	row = c.block.rows[len(c.block.rows)-1].Key
 	for {
-		took, err := c.want.appendCells(c.it, at, c.block)
+		added, err := c.columns.appendCell(c.it, at, c.block)
 		if err != nil {
 			return err
 		}
-		if took && c.want.keysOnly {
-			c.it.NextPrefix()
+		if added && c.columns.keysOnly {
+			c.it.NextPrefix() // one cell says that the row exists
 			break
 		}
-		if !c.it.Next() || !c.sameRow(head, at) {
+		if !c.it.Next() || !c.inRow(row, at) {
 			break
 		}
 	}
+
 	if c.block.closeRow() && c.left > 0 {
 		c.left--
 	}
 	return nil
 }
 
-// sameRow tells whether the iterator still stands in row, whose heads have
-// length at.
-func (c *scanner) sameRow(row []byte, at int) bool {
+// inRow tells whether the iterator still stands in row, whose keys have a prefix
+// of at bytes.
+func (c *scanner) inRow(row []byte, at int) bool {
 	key := c.it.Key()
 	return split(key) == at && bytes.Equal(key[len(c.scan.Table)+1:at-1], row)
 }
 
-// Stats tells what the scan has cost.
+// Stats returns what the scan has cost so far.
 func (c *scanner) Stats() store.ScanStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,18 +223,19 @@ func (c *scanner) Stats() store.ScanStats {
 // Close ends the scan.
 func (c *scanner) Close() error {
 	err := c.end(errors.New("scanner is closed"))
-	c.of.remove(c)
+	c.owner.remove(c)
 	return err
 }
 
-// end releases the iterator; Next answers reason from now on, or what it
-// answered before.
+// end releases the iterator. Next returns reason from now on, or again what has
+// ended the scan before.
 func (c *scanner) end(reason error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.it == nil {
 		return nil
 	}
+
 	failed := c.ended != nil && c.ended != io.EOF
 	err := c.it.Close()
 	c.block.release()
@@ -228,18 +244,17 @@ func (c *scanner) end(reason error) error {
 		c.ended = reason
 	}
 	if failed {
-		return nil // an iterator repeats its error, which Next has told
+		return nil // an iterator repeats its error, which Next has returned
 	}
 	return err
 }
 
-// scanners are those that are open: Close of the store ends them.
+// scanners are the open scanners of a store: closing the store ends them.
 type scanners struct {
 	mu   sync.Mutex
 	open map[*scanner]struct{}
 }
 
-// add registers a scanner.
 func (s *scanners) add(c *scanner) *scanner {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,18 +262,17 @@ func (s *scanners) add(c *scanner) *scanner {
 		s.open = map[*scanner]struct{}{}
 	}
 	s.open[c] = struct{}{}
-	c.of = s
+	c.owner = s
 	return c
 }
 
-// remove forgets a scanner.
 func (s *scanners) remove(c *scanner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
 }
 
-// end closes all.
+// end ends all open scans with store.ErrClosed.
 func (s *scanners) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

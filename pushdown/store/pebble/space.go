@@ -6,21 +6,23 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Room on the disk that puts leave: for the log, MANIFEST and tables of what was
-// put already, and for an end in good order.
+// Writes are refused while less than this is free on the disk. It is left for the
+// log, the MANIFEST and the tables of what was written already, and for closing in
+// good order.
 const (
-	reserveMost = 8 << 20
-	reservePart = 20 // of the file system
+	maxReserve  = 8 << 20
+	reservePart = 20 // at most one twentieth of the file system
 )
 
-// room tells why writes are refused now, nil if they are not. Where nobody can
-// say how much is free they are not.
-func (s *Store) room() error {
+// checkSpace returns why writes are refused for want of space, nil if they are not.
+// They are not where the file system does not tell what is free.
+func (s *Store) checkSpace() error {
 	usage, err := s.opts.FS.GetDiskUsage(s.dir)
 	if err != nil {
 		return nil
 	}
-	reserve := min(reserveMost, usage.TotalBytes/reservePart)
+
+	reserve := min(maxReserve, usage.TotalBytes/reservePart)
 	if usage.AvailBytes >= reserve {
 		return nil
 	}
@@ -31,13 +33,15 @@ func (s *Store) room() error {
 // startBytes is what opening a database writes beside what was in its logs.
 const startBytes = 1 << 20
 
-// roomFor tells why a database cannot be opened: pebble writes what is in the
-// logs to tables first, and tries for ever.
-func (s *Store) roomFor(e *examination) error {
+// spaceToOpen returns why a database cannot be opened for want of space, nil if it
+// can: pebble writes what is in the logs to tables first, and without space it tries
+// that for ever.
+func (s *Store) spaceToOpen(e *examination) error {
 	usage, err := s.opts.FS.GetDiskUsage(s.dir)
 	if err != nil {
 		return nil
 	}
+
 	need := uint64(e.replay + e.bytes + startBytes)
 	if usage.AvailBytes >= need {
 		return nil
@@ -48,35 +52,37 @@ func (s *Store) roomFor(e *examination) error {
 
 var _ store.Gauge = (*Store)(nil)
 
-// Writable tells why a write is refused before it has begun, nil if it is not:
-// store.ErrFull, or store.ErrStalled.
+// Writable returns why a write would be refused now, nil if it would not:
+// store.ErrStalled or store.ErrFull.
 func (s *Store) Writable() error {
 	if err := s.stalling(); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrStalled, err)
 	}
-	err := s.room()
+
+	err := s.checkSpace()
 	switch {
 	case err != nil:
-		s.noRoom(err)
-	case s.trouble.lacking.Load():
-		s.roomAgain()
+		s.logNoSpace(err)
+	case s.trouble.fullLogged.Load():
+		s.logSpaceAgain()
 	}
 	return err
 }
 
-// stalling tells what keeps pebble from writing or compacting tables, once that
-// has gone on for long: it would let writes wait, for ever perhaps, when there
-// are too many memtables, or tables above one another.
+// stalling returns the error that keeps pebble from flushing memtables or compacting
+// tables, once it is about to make writes wait for that, perhaps for ever; nil
+// before. See maxMemTables and maxSublevels, from which it keeps some distance.
 func (s *Store) stalling() error {
 	flush, compaction := s.trouble.flush.Load(), s.trouble.compaction.Load()
 	if flush == nil && compaction == nil {
 		return nil
 	}
+
 	m := s.db.Metrics()
-	if flush != nil && m.MemTable.Size >= s.opts.MemTableBytes*(memTablesMost-2) {
+	if flush != nil && m.MemTable.Size >= s.opts.MemTableBytes*(maxMemTables-2) {
 		return *flush
 	}
-	if compaction != nil && m.Levels[0].Sublevels >= sublevelsMost-4 {
+	if compaction != nil && m.Levels[0].Sublevels >= maxSublevels-4 {
 		return unreadable(*compaction)
 	}
 	return nil

@@ -28,14 +28,14 @@ type Store struct {
 	idle *idleFlush
 
 	life    sync.RWMutex // held for reading by every call, for writing by Close
-	closing atomic.Bool
+	closing atomic.Bool  // set by Close before it waits for calls in progress
 	closed  bool
 	trouble trouble
-	later   sync.WaitGroup // waits for the disk that nobody else waits for
+	staging sync.WaitGroup // waits for the disk on behalf of staged operations
 
-	// change is held for reading while a batch becomes visible, for writing
-	// while an atomic operation reads a cell and writes it. Nobody holds it
-	// while waiting for the disk.
+	// change is held for reading while a batch becomes visible, and for writing
+	// while an atomic operation reads a cell and writes it. Nobody waits for the
+	// disk while holding it.
 	change sync.RWMutex
 
 	tables   tables
@@ -49,11 +49,11 @@ var (
 	_ store.Admin = (*Store)(nil)
 )
 
-// Open opens the database in dir, and makes it if there is none: the directory
-// belongs to its user alone (0700). A directory that another process, or
-// another Store of this one, has open gives store.ErrLocked with dir's name, a
-// full disk store.ErrFull, and one that has lost something a *store.DamageError,
-// unless opts.Salvage is set. What a crash may have torn is left out, and logged.
+// Open opens the database in dir, and makes it if there is none; the directory then
+// belongs to its user alone (0700). Open returns store.ErrLocked for a directory that
+// is open already, in this process or another one, store.ErrFull if the disk is full,
+// and a *store.DamageError for a database that has lost data, unless opts.Salvage is
+// set. The end of a log that a crash may have torn is left out, and logged.
 func Open(dir string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
 	if err := makeDir(opts.FS, dir); err != nil {
@@ -63,7 +63,8 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{lock: lock, dir: dir, opts: opts, changes: newChanges(opts.Head)}
+
+	s := &Store{lock: lock, dir: dir, opts: opts, changes: newChanges(opts.Grouping)}
 	s.log = fatalLogger{opts.Logger, dir, opts.Exit}
 	if err := s.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, err), lock.Close())
@@ -77,15 +78,19 @@ func (s *Store) start() error {
 	if err != nil {
 		return err
 	}
-	s.disk, err = disk.New(disk.Config{FS: s.opts.FS, Dir: s.dir, Keep: keep, Fatal: s.log.Fatalf, Full: s.noRoom, Room: s.roomAgain})
+
+	s.disk, err = disk.New(disk.Config{FS: s.opts.FS, Dir: s.dir, Keep: keep, Fatal: s.log.Fatalf, OnFull: s.logNoSpace, SpaceAgain: s.logSpaceAgain})
 	if err != nil {
 		return err
 	}
 	s.idle = newIdleFlush(s.opts.IdleFlush, s.flushIdle)
-	if s.db, err = s.open(); err != nil {
+	if s.db, err = s.openPebble(); err != nil {
 		return errors.Join(err, s.disk.Close())
 	}
-	s.disk.Serve(true)
+	s.disk.SetServing(true)
+
+	// Tables that can be read are worth more than none: a damaged catalogue does
+	// not keep the store from opening.
 	if err := s.tables.load(s.db); err != nil {
 		if !errors.Is(err, store.ErrDamaged) {
 			return errors.Join(err, s.db.Close(), s.disk.Close())
@@ -95,7 +100,8 @@ func (s *Store) start() error {
 	return nil
 }
 
-// begin starts a call; the caller ends it by releasing s.life.
+// begin starts a call, which ends with s.life.RUnlock. It returns store.ErrClosed once
+// Close was called, and the error of a context that has ended.
 func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -103,6 +109,7 @@ func (s *Store) begin(ctx context.Context) error {
 	if s.closing.Load() {
 		return store.ErrClosed
 	}
+
 	s.life.RLock()
 	if s.closed {
 		s.life.RUnlock()
@@ -111,13 +118,14 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// Flush writes memtables to tables, which joins the appends that lie in them.
-// Nobody has to call it: the store flushes by itself when writing pauses.
+// Flush writes memtables to tables, which joins the appends in them. Nobody has to
+// call it: the store flushes by itself when writing pauses.
 func (s *Store) Flush(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.life.RUnlock()
+
 	done, err := s.db.AsyncFlush()
 	if err != nil {
 		return fmt.Errorf("flush: %w", err)
@@ -130,8 +138,8 @@ func (s *Store) Flush(ctx context.Context) error {
 	}
 }
 
-// makeDir makes dir and its missing parents, for their user alone, and syncs
-// each parent, so that a crash leaves no acknowledged point in a lost folder.
+// makeDir makes dir and its missing parents, for their user alone, and syncs each
+// parent: a crash could otherwise remove a directory that holds acknowledged points.
 func makeDir(files vfs.FS, dir string) error {
 	if _, err := files.Stat(dir); err == nil {
 		return nil
@@ -140,6 +148,7 @@ func makeDir(files vfs.FS, dir string) error {
 	if parent == dir {
 		return nil
 	}
+
 	if err := makeDir(files, parent); err != nil {
 		return err
 	}
@@ -158,17 +167,20 @@ func syncDir(files vfs.FS, dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockDir takes the directory's lock and tells a lock held elsewhere from a
-// file that cannot be made.
+// lockDir locks the directory. A lock that is held elsewhere is store.ErrLocked, a
+// lock file that cannot be made another error.
 func lockDir(files vfs.FS, dir string) (*pebble.Lock, error) {
 	lock, err := pebble.LockDirectory(dir, files)
 	if err == nil {
 		return lock, nil
 	}
+
+	// The system call fails with one of two codes, without the path that errors of
+	// file operations have. Pebble has only a text for a lock of this process.
 	var path *fs.PathError
 	held := !errors.As(err, &path) && (errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES))
 	if held || strings.Contains(err.Error(), "lock held by current process") {
 		return nil, fmt.Errorf("data directory %s: %w (%w)", dir, store.ErrLocked, err)
 	}
-	return nil, fmt.Errorf("data directory %s: %w", dir, err)
+	return nil, fmt.Errorf("data directory %s: cannot lock it: %w", dir, err)
 }

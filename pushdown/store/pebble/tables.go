@@ -13,37 +13,40 @@ import (
 	"downpour/pushdown/store"
 )
 
-// catalogue is the name of the table of tables: no user's table is nameless,
-// and it sorts first. A row is a table's name, a family the family's, a
-// qualifier an attribute's; an empty qualifier stands for the family itself.
+// catalogue is the name of the table that lists all tables. It is empty, as no
+// user's table's name is, and sorts first. A row's key is a table's name, a family is
+// a family of that table, a qualifier the name of an attribute; an empty qualifier
+// stands for the family itself.
 const catalogue = ""
 
 // tables knows which tables and families exist.
 type tables struct {
 	mu     sync.RWMutex
 	byName map[string][]string // families, ascending
-	// unknown tells that the catalogue cannot be read: every table is taken to
-	// be there, so that what can be read still can be.
+	// unknown says that the catalogue cannot be read. Every table is taken to
+	// exist then, so that what can be read still can be.
 	unknown bool
 }
 
 // load reads the catalogue.
 func (t *tables) load(db *pebble.DB) error {
 	t.byName = map[string][]string{}
-	it, err := db.NewIter(&pebble.IterOptions{LowerBound: appendHead(nil, catalogue, nil), UpperBound: appendTableEnd(nil, catalogue)})
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: appendPrefix(nil, catalogue, nil), UpperBound: appendTableEnd(nil, catalogue)})
 	if err != nil {
 		t.unknown = true
 		return fmt.Errorf("table of tables: %w", unreadable(err))
 	}
+
 	for it.First(); it.Valid(); it.Next() {
 		key := it.Key()
 		at := split(key)
-		family, qualifier, ok := parseTail(key[at:])
+		family, qualifier, ok := parseSuffix(key[at:])
 		if ok && len(qualifier) == 0 {
 			name := string(key[1 : at-1])
 			t.byName[name] = append(t.byName[name], string(family))
 		}
 	}
+
 	if err := it.Close(); err != nil {
 		t.unknown = true
 		return fmt.Errorf("table of tables: %w", unreadable(err))
@@ -51,7 +54,7 @@ func (t *tables) load(db *pebble.DB) error {
 	return nil
 }
 
-// check tells whether a table, and a family of it unless empty, exists.
+// check returns an error unless a table exists, and has the family if one is named.
 func (t *tables) check(table, family string) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -68,10 +71,10 @@ func (t *tables) check(table, family string) error {
 	return nil
 }
 
-// CreateTable creates a table: store.ErrTableExists if it is there. Splits
-// mean nothing here. Attributes are kept in the catalogue; those that change
-// what a table answers and that this store cannot do are refused: a TTL, more
-// than one version.
+// CreateTable creates a table. It returns store.ErrTableExists if the table exists.
+// Splits mean nothing here. Attributes are kept in the catalogue. Those that would
+// change what reads return, and that this store does not have, are refused: a TTL,
+// and more than one version.
 func (s *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -80,6 +83,7 @@ func (s *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	if err := checkSpec(spec); err != nil {
 		return err
 	}
+
 	s.tables.mu.Lock()
 	defer s.tables.mu.Unlock()
 	if _, ok := s.tables.byName[spec.Name]; ok || s.tables.unknown {
@@ -87,13 +91,14 @@ func (s *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	}
 	families, err := s.writeSpec(spec)
 	if err != nil {
-		return fmt.Errorf("table %q: %w", spec.Name, err)
+		return fmt.Errorf("cannot create table %q: %w", spec.Name, err)
 	}
+
 	s.tables.byName[spec.Name] = families
 	return nil
 }
 
-// writeSpec writes a table's rows of the catalogue and returns its families.
+// writeSpec writes a table's row of the catalogue and returns its families.
 func (s *Store) writeSpec(spec store.TableSpec) (families []string, err error) {
 	b := s.newBatch(0)
 	for _, f := range spec.Families {
@@ -107,7 +112,7 @@ func (s *Store) writeSpec(spec store.TableSpec) (families []string, err error) {
 	return families, s.commit(b)
 }
 
-// checkSpec refuses what the store cannot be.
+// checkSpec returns an error for a table that this store cannot have.
 func checkSpec(spec store.TableSpec) error {
 	if err := checkName("table", spec.Name); err != nil {
 		return err
@@ -128,7 +133,8 @@ func checkSpec(spec store.TableSpec) error {
 	return nil
 }
 
-// checkFamily refuses attributes that would make rows answer differently here.
+// checkFamily returns an error for attributes that would make reads return something
+// else on HBase than here.
 func checkFamily(f store.FamilySpec) error {
 	if err := checkName("family", f.Name); err != nil {
 		return err
@@ -152,7 +158,7 @@ func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	return s.tables.check(name, "") == nil, nil
 }
 
-// Regions returns the one region that the embedded store is.
+// Regions returns the one region of a table: the embedded store splits none.
 func (s *Store) Regions(ctx context.Context, table string, _, _ []byte) ([]store.Region, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err

@@ -16,14 +16,14 @@ import (
 	"downpour/pushdown/store/pebble/disk"
 )
 
-// fatalLogger passes pebble's errors on and drops its chatter.
+// fatalLogger is the logger that pebble gets. It logs errors only.
 type fatalLogger struct {
 	log  *slog.Logger
 	dir  string
 	exit func(int)
 }
 
-// Infof drops: pebble tells of every flush and compaction.
+// Infof drops the line: pebble reports every flush and compaction.
 func (fatalLogger) Infof(string, ...any) {}
 
 // Errorf implements pebble.Logger.
@@ -31,118 +31,121 @@ func (l fatalLogger) Errorf(format string, args ...any) {
 	l.log.Error("embedded store: "+fmt.Sprintf(format, args...), "dir", l.dir)
 }
 
-// Warnf is for what needs no hurry.
+// Warnf logs what nobody has to act on at once. Pebble does not call it.
 func (l fatalLogger) Warnf(format string, args ...any) {
 	l.log.Warn("embedded store: "+fmt.Sprintf(format, args...), "dir", l.dir)
 }
 
-// Fatalf says why and ends the process. After a failed log write nobody knows
-// what of it is on disk: acknowledging or trying again could lose points, a
+// Fatalf logs why, and ends the process. After a failed log write nobody knows how
+// much of it is on disk: to acknowledge it, or to try again, could lose points. A
 // restart reads what is there.
 func (l fatalLogger) Fatalf(format string, args ...any) {
 	l.log.Error("embedded store cannot write, the process ends: "+fmt.Sprintf(format, args...), "dir", l.dir)
 	l.exit(1)
 }
 
-// trouble is what pebble has told of: it repeats what fails at once, and for
-// ever, so that lines are counted and corrupt files are read with pauses.
+// trouble is what pebble has reported. Pebble tries at once, and for ever, what has
+// failed: so lines are logged at intervals, and corrupt files are read with pauses.
 type trouble struct {
-	background, full rate
+	background, full rate        // of lines about failed background work, and about a full disk
 	damaged          rates       // by file
-	lacking          atomic.Bool // that the disk is full was told
+	fullLogged       atomic.Bool // a line says that the disk is full, and none that it is not any more
 	// flush and compaction are why the last one failed, nil if it did not.
 	flush, compaction atomic.Pointer[error]
 }
 
-// Lines of one kind are logged so often; pebble meets a corrupt file so often in
-// that time before it has to wait.
 const (
-	logEvery    = time.Minute
+	// logEvery is the interval between lines of one kind.
+	logEvery = time.Minute
+	// corruptFree is how often in logEvery pebble may meet damage in one file before
+	// its background work is made to pause each time.
 	corruptFree = 10
 )
 
-// events listens to pebble. A corrupt block is an error of the call that meets
-// it, not the end of the process.
+// events returns the functions that pebble calls. A corrupt block is an error of
+// the call that meets it; it does not end the process.
 func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: s.backgroundFailed,
-		DataCorruption:  s.metDamage,
+		DataCorruption:  s.foundDamage,
 		WALCreated:      func(pebble.WALCreateInfo) { s.idle.rotated() },
-		FlushEnd:        func(i pebble.FlushInfo) { ended(&s.trouble.flush, i.Err) },
-		CompactionEnd:   func(i pebble.CompactionInfo) { ended(&s.trouble.compaction, i.Err) },
+		FlushEnd:        func(i pebble.FlushInfo) { setOutcome(&s.trouble.flush, i.Err) },
+		CompactionEnd:   func(i pebble.CompactionInfo) { setOutcome(&s.trouble.compaction, i.Err) },
 	}
 }
 
-// ended keeps why work in the background has failed. Work that was not needed, or
-// was given up for other work, has not.
-func ended(why *atomic.Pointer[error], err error) {
+// setOutcome keeps why background work has failed. Work that turned out not to be
+// needed has succeeded; work that was cancelled in favour of other work says nothing.
+func setOutcome(failure *atomic.Pointer[error], err error) {
 	switch {
-	case err == nil || err.Error() == "pebble: empty table":
-		why.Store(nil)
+	case err == nil || err.Error() == "pebble: empty table": // pebble exports no value of it
+		failure.Store(nil)
 	case !errors.Is(err, pebble.ErrCancelledCompaction):
-		why.Store(&err)
+		failure.Store(&err)
 	}
 }
 
-// backgroundFailed is told of flushes and compactions that have failed and will
-// be tried again. Pebble may hold locks: nothing waits here.
+// backgroundFailed is called for a flush or a compaction that has failed and will be
+// tried again. It must not wait, because pebble may hold locks.
 func (s *Store) backgroundFailed(err error) {
 	if disk.IsFull(err) {
-		return // told already, and once
+		return // logNoSpace has logged it
 	}
 	if n, ok := s.trouble.background.allow(s.opts.Now(), logEvery); ok {
 		s.log.Errorf("work in the background failed, %d times since the last line: %v", n, err)
 	}
 }
 
-// metDamage is told by whoever has read a corrupt block.
-func (s *Store) metDamage(i pebble.DataCorruptionInfo) {
+// foundDamage is called by whatever has read a corrupt block.
+func (s *Store) foundDamage(i pebble.DataCorruptionInfo) {
 	n, ok := s.trouble.damaged.of(i.Path).allow(s.opts.Now(), logEvery)
-	err := damage(&i)
+	err := damageError(&i)
 	if ok {
 		s.log.Errorf("%v", err)
 	}
-	if m := ofBlock.FindStringSubmatch(i.Details.Error()); m != nil {
+
+	if m := blockText.FindStringSubmatch(i.Details.Error()); m != nil {
 		if offset, e := strconv.ParseInt(m[1], 10, 64); e == nil {
-			s.disk.Spoil(filepath.Base(i.Path), offset, err)
+			s.disk.AddDamaged(filepath.Base(i.Path), offset, err)
 		}
 	}
 	if n > corruptFree {
-		disk.Pause()
+		disk.PauseBackground()
 	}
 }
 
-// ofBlock is how pebble tells which block of a table has a wrong checksum.
-var ofBlock = regexp.MustCompile(`block (\d+)/\d+: `)
+// blockText is how pebble's error says which block of a table has a wrong checksum:
+// by offset and length.
+var blockText = regexp.MustCompile(`block (\d+)/\d+: `)
 
-// noRoom is told that something needs room on the disk.
-func (s *Store) noRoom(err error) {
+// logNoSpace is called when something needs space on the disk and there is none.
+func (s *Store) logNoSpace(err error) {
 	if _, ok := s.trouble.full.allow(s.opts.Now(), logEvery); ok {
-		s.trouble.lacking.Store(true)
+		s.trouble.fullLogged.Store(true)
 		s.log.Errorf("writes wait or are refused until there is room: %v", err)
 	}
 }
 
-// roomAgain tells whether there is room again.
-func (s *Store) roomAgain() bool {
-	if s.room() != nil {
+// logSpaceAgain tells whether there is space on the disk again, and logs it once.
+func (s *Store) logSpaceAgain() bool {
+	if s.checkSpace() != nil {
 		return false
 	}
-	if s.trouble.lacking.CompareAndSwap(true, false) {
+	if s.trouble.fullLogged.CompareAndSwap(true, false) {
 		s.log.Warnf("there is room on the disk again")
 	}
 	return true
 }
 
-// rate lets something be told so often.
+// rate limits the lines about one thing.
 type rate struct {
 	mu   sync.Mutex
-	last time.Time // when it was told
-	n    int       // how often it came since
+	last time.Time // of the last line
+	n    int       // how often the thing happened since
 }
 
-// allow counts one, and tells whether it may be told, with how many came since
-// the last one that was.
+// allow counts the thing once, and tells whether a line about it may be logged. n is
+// how often it happened since the last line.
 func (r *rate) allow(now time.Time, every time.Duration) (n int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,18 +158,20 @@ func (r *rate) allow(now time.Time, every time.Duration) (n int, ok bool) {
 	return n, false
 }
 
-// rates are those of many things.
+// rates limits the lines about many things, each by itself.
 type rates struct {
 	mu sync.Mutex
 	by map[string]*rate
 }
 
+// of returns the rate of the thing with a name.
 func (r *rates) of(name string) *rate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by == nil {
 		r.by = map[string]*rate{}
 	}
+
 	one := r.by[name]
 	if one == nil {
 		one = &rate{}

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// tagAppend opens an append operand, or operands joined: 00 bytes….
+	// tagAppend is the first byte of an append operand, or of joined ones: 00 bytes….
 	tagAppend = 0x00
-	// tagPut opens a value with its write time: 01, six bytes, value.
+	// tagPut is the first byte of a value with its write time: 01, six bytes, value.
 	tagPut = 0x01
 	// putHeader is the length of tag and time.
 	putHeader = 7
@@ -24,8 +24,8 @@ func fillPut(dst []byte, ms int64) {
 	}
 }
 
-// parseValue splits a stored value into write time (0 for appended ones) and
-// bytes.
+// parseValue splits a stored value into its write time, 0 for an appended one, and
+// its bytes.
 func parseValue(stored []byte) (ms int64, value []byte, err error) {
 	switch {
 	case len(stored) > 0 && stored[0] == tagAppend:
@@ -36,12 +36,13 @@ func parseValue(stored []byte) (ms int64, value []byte, err error) {
 		}
 		return ms, stored[putHeader:], nil
 	case len(stored) == 0:
-		return 0, nil, fmt.Errorf("stored value is empty, want a tag 00 or 01")
+		return 0, nil, fmt.Errorf("cannot parse an empty stored value, want a tag 00 or 01")
 	}
-	return 0, nil, fmt.Errorf("stored value of %d bytes begins with %#02x, want 00, or 01 and 6 bytes of time", len(stored), stored[0])
+	return 0, nil, fmt.Errorf("cannot parse a stored value of %d bytes that begins with %#02x, want 00, or 01 and 6 bytes of time", len(stored), stored[0])
 }
 
-// writeTime is the time that a put carries: its own, or the clock's.
+// writeTime returns the write time of a put in milliseconds: its own, or the clock's
+// if that is 0.
 func writeTime(ms int64, now func() time.Time) (int64, error) {
 	if ms == 0 {
 		ms = now().UnixMilli()

@@ -10,20 +10,20 @@ import (
 	"downpour/pushdown/store"
 )
 
-// watches are the open watches of a store. Who makes a batch visible holds mu
-// for reading from before that until the watches know of it, so that a watch
-// gets every batch that became visible after it was opened.
+// watches are the open watches of a store. mu is held for reading from before a
+// batch becomes visible until the watches have its changes, so that a watch gets
+// every batch that becomes visible after it was opened.
 type watches struct {
 	mu     sync.RWMutex
-	places []place // of all watches
+	ranges []watchedRange // of all watches
 }
 
-// place is a range that a watch is about, with what keys in it begin with.
-type place struct {
-	head []byte // table, 00 and the common beginning of the range's keys
-	at   int    // where in head the row begins
-	rows store.KeyRange
-	by   *watch
+// watchedRange is a range of rows that a watch is about.
+type watchedRange struct {
+	prefix []byte // what stored keys in the range begin with: table, 00, common bytes of both bounds
+	rowAt  int    // where the row begins in prefix
+	rows   store.KeyRange
+	watch  *watch
 }
 
 var _ store.Watcher = (*Store)(nil)
@@ -33,20 +33,21 @@ func (s *Store) Watch(table string, ranges []store.KeyRange, changed func()) (st
 	if err := s.tables.check(table, ""); err != nil {
 		return nil, err
 	}
-	w := &watch{of: &s.watches, changed: changed, rows: map[string]*store.Change{}}
+
+	w := &watch{owner: &s.watches, changed: changed, rows: map[string]*store.Change{}}
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
 	for _, r := range ranges {
-		p := place{head: append([]byte(table), 0), rows: r, by: w}
-		p.at = len(p.head)
-		p.head = append(p.head, commonHead(r)...)
-		s.watches.places = append(s.watches.places, p)
+		p := watchedRange{prefix: append([]byte(table), 0), rows: r, watch: w}
+		p.rowAt = len(p.prefix)
+		p.prefix = append(p.prefix, commonPrefix(r)...)
+		s.watches.ranges = append(s.watches.ranges, p)
 	}
 	return w, nil
 }
 
-// commonHead is what all keys of a range begin with.
-func commonHead(r store.KeyRange) []byte {
+// commonPrefix returns what all keys of a range begin with.
+func commonPrefix(r store.KeyRange) []byte {
 	n := 0
 	for n < len(r.Start) && n < len(r.Stop) && r.Start[n] == r.Stop[n] {
 		n++
@@ -54,13 +55,15 @@ func commonHead(r store.KeyRange) []byte {
 	return r.Start[:n]
 }
 
-// apply makes a batch visible and tells the watches whose rows it touches. The
-// writes are read before: pebble may take a large batch's memory for itself.
+// apply makes a batch visible and gives its changes to the watches that they concern.
 func (w *watches) apply(db *pebble.DB, b *pebble.Batch) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
+
+	// The changes are read before, because pebble may take a large batch's memory
+	// for itself.
 	var touched map[*watch][]*store.Change
-	if len(w.places) > 0 {
+	if len(w.ranges) > 0 {
 		touched = w.touched(b)
 	}
 	if err := db.ApplyNoSyncWait(b, pebble.Sync); err != nil {
@@ -72,56 +75,59 @@ func (w *watches) apply(db *pebble.DB, b *pebble.Batch) error {
 	return nil
 }
 
-// touched are the writes of a batch to rows that somebody watches, by row.
-// Watches share the copies.
+// touched returns the changes of a batch for each watch that they concern, one for
+// each row. The changes are copies, which watches share.
 func (w *watches) touched(b *pebble.Batch) map[*watch][]*store.Change {
 	out := map[*watch][]*store.Change{}
 	reader := b.Reader()
 	var last []byte
-	var row *store.Change // of last; nil if nobody watches it
+	var row *store.Change // of the row of last; nil if no watch is about it
 	for {
 		kind, key, value, ok, err := reader.Next()
 		if !ok || err != nil {
-			return out // a batch of our own making has no faults
+			return out // err is nil: this process has just made the batch
 		}
-		head := key[:split(key)]
-		if !bytes.Equal(head, last) {
-			last, row = head, w.tell(head, out)
+		prefix := key[:split(key)]
+		if !bytes.Equal(prefix, last) {
+			last, row = prefix, w.newChange(prefix, out)
 		}
-		if row != nil && !appendWrite(row, kind, key[len(head):], value) {
+		if row != nil && !appendWrite(row, kind, key[len(prefix):], value) {
 			row.Cut = true
 		}
 	}
 }
 
-// tell adds an empty change of a row to those of the watches that it concerns,
-// and returns it; nil if it concerns none.
-func (w *watches) tell(head []byte, out map[*watch][]*store.Change) (row *store.Change) {
-	for i := range w.places {
-		p := &w.places[i]
-		if !bytes.HasPrefix(head, p.head) || !p.rows.Contains(head[p.at:len(head)-1]) {
+// newChange adds an empty change of a row to those of each watch that is about the
+// row, and returns it; nil if no watch is.
+func (w *watches) newChange(prefix []byte, out map[*watch][]*store.Change) (row *store.Change) {
+	for i := range w.ranges {
+		p := &w.ranges[i]
+		if !bytes.HasPrefix(prefix, p.prefix) || !p.rows.Contains(prefix[p.rowAt:len(prefix)-1]) {
 			continue
 		}
 		if row == nil {
-			row = &store.Change{Row: bytes.Clone(head[p.at : len(head)-1])}
+			row = &store.Change{Row: bytes.Clone(prefix[p.rowAt : len(prefix)-1])}
 		}
-		if told := out[p.by]; len(told) == 0 || told[len(told)-1] != row { // ranges may overlap
-			out[p.by] = append(told, row)
+		// The ranges of one watch may overlap: it gets the change once.
+		if all := out[p.watch]; len(all) == 0 || all[len(all)-1] != row {
+			out[p.watch] = append(all, row)
 		}
 	}
 	return row
 }
 
-// rowWrites bounds the writes of one row that are kept between two calls of
-// Take: with more of them it is as well read.
-const rowWrites = 64
+// maxRowWrites bounds the writes of one row that are kept between two calls of Take.
+// Beyond it, to read the row costs no more.
+const maxRowWrites = 64
 
-// appendWrite adds one change of a batch to a row's, false if it cannot be told.
-func appendWrite(row *store.Change, kind pebble.InternalKeyKind, tail, stored []byte) bool {
-	family, qualifier, ok := parseTail(tail)
-	if !ok || len(row.Writes) >= rowWrites {
+// appendWrite adds one write of a batch to the change of its row. It returns false if
+// it cannot, and the change is cut.
+func appendWrite(row *store.Change, kind pebble.InternalKeyKind, suffix, stored []byte) bool {
+	family, qualifier, ok := parseSuffix(suffix)
+	if !ok || len(row.Writes) >= maxRowWrites {
 		return false
 	}
+
 	m := store.Mutation{Family: string(family)}
 	var value []byte
 	switch kind {
@@ -140,20 +146,24 @@ func appendWrite(row *store.Change, kind pebble.InternalKeyKind, tail, stored []
 	default:
 		return false
 	}
+
+	// One allocation holds both copies.
 	both := slices.Concat(qualifier, value)
 	m.Qualifier, m.Value = both[:len(qualifier):len(qualifier)], both[len(qualifier):]
 	row.Writes = append(row.Writes, m)
 	return true
 }
 
-func (w *watches) remove(gone *watch) {
+// remove removes the ranges of a watch.
+func (w *watches) remove(closed *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var rest []place
-	for _, p := range w.places {
-		if p.by != gone {
+
+	var rest []watchedRange
+	for _, p := range w.ranges {
+		if p.watch != closed {
 			rest = append(rest, p)
 		}
 	}
-	w.places = rest
+	w.ranges = rest
 }

@@ -94,7 +94,7 @@ func TestWatch_writes(t *testing.T) {
 	apply(t, s, m(store.Append, "r", "q", "ab"), m(store.Put, "r", "p", "c"))
 	apply(t, s, m(store.Append, "r", "q", "d"), m(store.Put, "q", "p", "c"))
 	apply(t, s, m(store.DeleteCell, "r", "p", ""), m(store.DeleteRow, "r2", "", ""))
-	for i := range rowWrites + 1 {
+	for i := range maxRowWrites + 1 {
 		apply(t, s, m(store.Append, "r3", "q", string(rune(i))))
 	}
 	want := map[string]store.Change{
@@ -108,8 +108,8 @@ func TestWatch_writes(t *testing.T) {
 		}
 	}
 	var all []store.Mutation
-	for i := range watchWrites + 1 {
-		all = append(all, m(store.Put, fmt.Sprintf("r%d", i%(watchWrites/2)), fmt.Sprint(i), "v"))
+	for i := range maxWatchWrites + 1 {
+		all = append(all, m(store.Put, fmt.Sprintf("r%d", i%(maxWatchWrites/2)), fmt.Sprint(i), "v"))
 	}
 	apply(t, s, all...)
 	cut := 0
@@ -142,7 +142,7 @@ func TestWatch_lost(t *testing.T) {
 	}
 	defer w.Close()
 	var all []store.Mutation
-	for i := range watchKeys + 2 {
+	for i := range maxWatchRows + 2 {
 		all = append(all, store.Mutation{Row: fmt.Appendf(nil, "r%d", i), Family: "t", Qualifier: []byte{0}})
 	}
 	if err := s.Apply(t.Context(), "tsdb", all); err != nil {

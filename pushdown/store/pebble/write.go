@@ -10,21 +10,22 @@ import (
 	"downpour/pushdown/store"
 )
 
-// batch collects changes that become visible and durable together.
+// batch collects changes that become visible and durable together. Its methods
+// write keys and values straight into pebble's buffer.
 type batch struct {
 	*pebble.Batch
-	appended int
-	bytes    int // once it is visible
+	appended int // appends in it
+	bytes    int // its size, set when it becomes visible
 }
 
-// newBatch makes a batch for about so many bytes.
+// newBatch returns a batch with room for about so many bytes.
 func (s *Store) newBatch(bytes int) *batch {
 	return &batch{Batch: s.db.NewBatchWithSize(bytes)}
 }
 
 // put sets a cell.
 func (b *batch) put(table string, row []byte, family string, qualifier []byte, ms int64, value []byte) {
-	op := b.SetDeferred(headLen(table, row)+tailLen(family, qualifier), putHeader+len(value))
+	op := b.SetDeferred(prefixLen(table, row)+suffixLen(family, qualifier), putHeader+len(value))
 	appendKey(op.Key[:0], table, row, family, qualifier)
 	fillPut(op.Value, ms)
 	copy(op.Value[putHeader:], value)
@@ -33,7 +34,7 @@ func (b *batch) put(table string, row []byte, family string, qualifier []byte, m
 
 // append adds to a cell's end.
 func (b *batch) append(table string, m store.Mutation) {
-	op := b.MergeDeferred(headLen(table, m.Row)+tailLen(m.Family, m.Qualifier), 1+len(m.Value))
+	op := b.MergeDeferred(prefixLen(table, m.Row)+suffixLen(m.Family, m.Qualifier), 1+len(m.Value))
 	appendKey(op.Key[:0], table, m.Row, m.Family, m.Qualifier)
 	op.Value[0] = tagAppend
 	copy(op.Value[1:], m.Value)
@@ -43,20 +44,20 @@ func (b *batch) append(table string, m store.Mutation) {
 
 // deleteCell removes a cell.
 func (b *batch) deleteCell(table string, m store.Mutation) {
-	op := b.DeleteDeferred(headLen(table, m.Row) + tailLen(m.Family, m.Qualifier))
+	op := b.DeleteDeferred(prefixLen(table, m.Row) + suffixLen(m.Family, m.Qualifier))
 	appendKey(op.Key[:0], table, m.Row, m.Family, m.Qualifier)
 	_ = op.Finish()
 }
 
-// deleteRow removes one family of a row, whatever cells it has.
+// deleteRow removes all cells of one family of a row.
 func (b *batch) deleteRow(table string, m store.Mutation) error {
 	first := appendKey(nil, table, m.Row, m.Family, nil)
 	return b.DeleteRange(first, appendFamilyEnd(nil, table, m.Row, m.Family), nil)
 }
 
-// Apply writes mutations in their order, all of them or none, and returns
-// after fsync; pebble lets concurrent calls share one. Of a context only its
-// state at the start counts: a write that has begun ends with the disk.
+// Apply writes mutations in their order, all of them or none, and returns after
+// fsync; concurrent calls share one. The context counts only at the start: a write
+// that has begun ends with the disk.
 func (s *Store) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -65,30 +66,33 @@ func (s *Store) Apply(ctx context.Context, table string, mutations []store.Mutat
 	if err := s.tables.check(table, ""); err != nil {
 		return err
 	}
+
 	b := s.newBatch(batchBytes(table, mutations))
 	for i := range mutations {
-		if err := s.add(b, table, mutations[i]); err != nil {
+		if err := s.addMutation(b, table, mutations[i]); err != nil {
 			return errors.Join(fmt.Errorf("table %q, mutation %d of %d: %w", table, i, len(mutations), err), b.Close())
 		}
 	}
+
 	if b.Empty() {
 		return b.Close()
 	}
 	return s.commit(b)
 }
 
-// batchBytes estimates a batch, so that it need not grow.
+// batchBytes estimates the size of a batch, so that its buffer need not grow: what
+// is added are the batch's header, and per change its kind and two lengths.
 func batchBytes(table string, mutations []store.Mutation) int {
 	n := 16
 	for i := range mutations {
 		m := &mutations[i]
-		n += headLen(table, m.Row) + tailLen(m.Family, m.Qualifier) + putHeader + len(m.Value) + 12
+		n += prefixLen(table, m.Row) + suffixLen(m.Family, m.Qualifier) + putHeader + len(m.Value) + 12
 	}
 	return n
 }
 
-// add puts one mutation into b.
-func (s *Store) add(b *batch, table string, m store.Mutation) error {
+// addMutation adds one mutation to b.
+func (s *Store) addMutation(b *batch, table string, m store.Mutation) error {
 	if m.Family == "" {
 		return fmt.Errorf("row %x: family is empty", m.Row)
 	}
@@ -98,6 +102,7 @@ func (s *Store) add(b *batch, table string, m store.Mutation) error {
 	if err := checkCell(m.Row, m.Family, m.Qualifier); err != nil {
 		return err
 	}
+
 	switch m.Kind {
 	case store.Put:
 		ms, err := writeTime(m.Timestamp, s.opts.Now)
@@ -120,31 +125,34 @@ func (s *Store) add(b *batch, table string, m store.Mutation) error {
 // commit makes b visible, then waits until it is durable.
 func (s *Store) commit(b *batch) error {
 	s.change.RLock()
-	err := s.show(b)
+	err := s.makeVisible(b)
 	s.change.RUnlock()
 	if err != nil {
 		return err
 	}
-	return s.finishCommit(b)
+	return s.awaitDurable(b)
 }
 
-// show makes b visible. Its record in the log comes before those of batches
-// shown later, so none of them is durable without it.
-func (s *Store) show(b *batch) error {
+// makeVisible writes b to the memtable and queues its record for the log. The
+// record comes before those of batches that become visible later, so none of them
+// is durable without it. The caller holds s.change.
+func (s *Store) makeVisible(b *batch) error {
 	if err := s.Writable(); err != nil {
 		return errors.Join(err, b.Close())
 	}
-	b.bytes = b.Len() // pebble may take a large batch's memory for itself
+
+	b.bytes = b.Len() // before pebble may take a large batch's memory for itself
 	defer s.changes.begin(b.Batch)()
 	if err := s.watches.apply(s.db, b.Batch); err != nil {
-		return errors.Join(fmt.Errorf("write: %w", err), b.Close())
+		return errors.Join(fmt.Errorf("cannot write %d bytes: %w", b.bytes, err), b.Close())
 	}
 	return nil
 }
 
-// finishCommit waits for the disk. A failed log write ends the process, as it does
-// where pebble meets it itself.
-func (s *Store) finishCommit(b *batch) error {
+// awaitDurable waits until a visible batch is on disk. A failed log write ends the
+// process, as it does where pebble itself meets the error: what of the batch is on
+// disk is unknown, and readers may have seen it.
+func (s *Store) awaitDurable(b *batch) error {
 	if err := b.SyncWait(); err != nil {
 		s.log.Fatalf("log write: %v", err)
 		return fmt.Errorf("log write: %w", err)

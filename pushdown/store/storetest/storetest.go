@@ -1,10 +1,10 @@
-// Package storetest is the conformance suite of store.Store. Every store of
-// Downpour passes Run, the embedded one and HBase alike, so that code above
-// the interface may rely on what is tested here and on nothing else.
+// Package storetest is the conformance suite of store.Store. Both stores of Downpour
+// pass Run. Code that uses the interface may rely on what is tested here, and on
+// nothing else.
 //
-// The suite knows no store. Each test makes a table of its own, with families
-// t, id and name, under a name that no other run uses: it may run against a
-// cluster that holds other things.
+// The suite knows neither store. Each test creates a table of its own, with families t,
+// id and name, under a name that no other run uses, so that the suite may run against a
+// cluster that holds other tables.
 package storetest
 
 import (
@@ -24,14 +24,15 @@ import (
 	"downpour/pushdown/store"
 )
 
-// patience bounds every call of the suite; a store that hangs fails.
+// patience bounds every test of the suite: a store that hangs fails it.
 const patience = 5 * time.Minute
 
-// families are those of the tables that the suite makes.
+// families are the families of the tables that the suite creates.
 var families = []string{"id", "name", "t"}
 
-// Run tests the stores that open returns, one for each part. It closes them.
-// A store must have store.Admin as well; an open that fails ends t itself.
+// Run tests the stores that open returns, one for each part, and closes them. A store
+// must be a store.Admin and a store.Versioner as well. If open fails, it ends its test
+// itself.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	parts := []struct {
 		name string
@@ -66,8 +67,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"CancelledScan", testCancelledScan},
 		{"CloseScanner", testCloseScanner},
 		{"ScansAndWrites", testScansAndWrites},
-		{"Mark", testMark},
-		{"MarkRanges", testMarkRanges},
+		{"Version", testVersion},
+		{"VersionRanges", testVersionRanges},
 		{"Model", testModel},
 		{"Close", testClose},
 	}
@@ -90,7 +91,7 @@ type harness struct {
 	table string
 }
 
-// newHarness makes the test's table and closes the store after the test.
+// newHarness creates the test's table. The store is closed after the test.
 func newHarness(t *testing.T, s store.Store) *harness {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(func() {
@@ -114,7 +115,7 @@ func uniqueTable(t *testing.T) string {
 	return "storetest-" + strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]) + "-" + hex.EncodeToString(end)
 }
 
-// admin is the store's other side.
+// admin returns the store as a store.Admin.
 func (h *harness) admin() store.Admin {
 	a, ok := h.Store.(store.Admin)
 	if !ok {
@@ -123,7 +124,7 @@ func (h *harness) admin() store.Admin {
 	return a
 }
 
-// spec is a table with all families.
+// spec returns a table with all families.
 func (h *harness) spec(name string) store.TableSpec {
 	spec := store.TableSpec{Name: name}
 	for _, f := range families {
@@ -140,8 +141,8 @@ func (h *harness) apply(t failer, mutations ...store.Mutation) {
 	}
 }
 
-// scan returns copies of all rows of s in the test's table, after the filter
-// has been applied once more: a store may return more than it admits.
+// scan returns copies of the rows of s in the test's table that the filter admits: a
+// store may return others.
 func (h *harness) scan(t failer, s store.Scan) []store.Row {
 	t.Helper()
 	s.Table = h.table
@@ -150,6 +151,7 @@ func (h *harness) scan(t failer, s store.Scan) []store.Row {
 		t.Fatalf("scan: %v", err)
 	}
 	defer sc.Close()
+
 	var rows []store.Row
 	for {
 		block, err := sc.Next()
@@ -177,7 +179,7 @@ func admitted(f store.RowFilter, rows []store.Row) []store.Row {
 	return kept
 }
 
-// cloneRows copies rows, whose bytes die with the block.
+// cloneRows copies rows, whose bytes are valid only as long as their block.
 func cloneRows(rows []store.Row) []store.Row {
 	out := make([]store.Row, len(rows))
 	for i, r := range rows {

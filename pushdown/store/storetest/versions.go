@@ -7,60 +7,62 @@ import (
 	"downpour/pushdown/store"
 )
 
-// The marked range, and a row behind it.
-const markFrom, markTo, markBehind = "m", "n", "nn"
+// The range whose version tokens are compared, and a row after it.
+const rangeStart, rangeStop, rowAfter = "m", "n", "nn"
 
-// testMark demands that marks come to rest while nothing is written, and that no
-// kind of change leaves them equal.
-func testMark(h *harness) {
-	m, ok := h.Store.(store.Versioner)
+// Version tokens become equal while nothing is written, and every kind of change
+// makes them differ.
+func testVersion(h *harness) {
+	v, ok := h.Store.(store.Versioner)
 	if !ok {
-		h.Fatalf("%T has no store.Marker", h.Store)
+		h.Fatalf("%T has no store.Versioner", h.Store)
 	}
-	r := store.KeyRange{Start: []byte(markFrom), Stop: []byte(markTo)}
+	r := store.KeyRange{Start: []byte(rangeStart), Stop: []byte(rangeStop)}
 	h.apply(h, store.Mutation{Row: []byte("m1"), Family: "t", Qualifier: []byte("q"), Value: []byte("1")})
-	last := h.rest(m, r)
+	last := h.settledVersion(v, r)
 	seen := map[string]string{last: "the first put"}
 	for name, change := range h.changes() {
 		change()
-		last = h.rest(m, r)
+		last = h.settledVersion(v, r)
 		if before, ok := seen[last]; ok {
-			h.Errorf("%s leaves the mark of %s, %x", name, before, last)
+			h.Errorf("%s leaves the version token of %s, %x", name, before, last)
 		}
 		seen[last] = name
 	}
 }
 
-// rest takes marks until two are equal: a flush may come between.
-func (h *harness) rest(m store.Versioner, r store.KeyRange) string {
+// settledVersion asks for version tokens until two in a row are equal: a flush, which
+// may change them, may come in between.
+func (h *harness) settledVersion(v store.Versioner, r store.KeyRange) string {
 	h.Helper()
-	last := h.mark(m, r)
+	last := h.version(v, r)
 	for range 10 {
-		again := h.mark(m, r)
+		again := h.version(v, r)
 		if again == last {
 			return last
 		}
 		last = again
 	}
-	h.Fatalf("ten marks of [%q, %q) are all different, and nothing is written", r.Start, r.Stop)
+	h.Fatalf("ten version tokens of [%q, %q) are all different, and nothing is written", r.Start, r.Stop)
 	return ""
 }
 
-// mark takes a mark that says something.
-func (h *harness) mark(m store.Versioner, r store.KeyRange) string {
+// version returns a version token that is not empty.
+func (h *harness) version(v store.Versioner, r store.KeyRange) string {
 	h.Helper()
-	mark, err := m.Version(h.ctx, h.table, "t", r)
-	for errors.Is(err, context.DeadlineExceeded) && h.ctx.Err() == nil { // it has little time, and a busy machine takes longer
-		mark, err = m.Version(h.ctx, h.table, "t", r)
+	token, err := v.Version(h.ctx, h.table, "t", r)
+	// A store may give the call little time of its own, less than a busy machine needs.
+	for errors.Is(err, context.DeadlineExceeded) && h.ctx.Err() == nil {
+		token, err = v.Version(h.ctx, h.table, "t", r)
 	}
-	if err != nil || mark == "" {
-		h.Fatalf("mark %q, error %v", mark, err)
+	if err != nil || token == "" {
+		h.Fatalf("version token %q, error %v", token, err)
 	}
-	return mark
+	return token
 }
 
-// changes are all ways to change a cell in the range, in an order in which each
-// of them changes one.
+// changes yields all ways to change a cell in the range, by name, in an order in which
+// each of them does change one.
 func (h *harness) changes() func(yield func(string, func()) bool) {
 	cell := func(kind store.MutationKind, row, qualifier, value string) func() {
 		return func() {
@@ -105,19 +107,19 @@ func must(t failer, err error) {
 	}
 }
 
-// testMarkRanges demands that a mark sees changes at the borders of any range,
-// and that an empty mark or an error is all that a table that is not there gets.
-func testMarkRanges(h *harness) {
-	m := h.Store.(store.Versioner)
-	whole, from, one := store.KeyRange{}, store.KeyRange{Start: []byte(markTo)}, store.KeyRange{Start: []byte(markBehind), Stop: []byte(markBehind + "\x00")}
-	before := [...]string{h.mark(m, whole), h.mark(m, from), h.mark(m, one)}
-	h.apply(h, store.Mutation{Row: []byte(markBehind), Family: "t", Qualifier: []byte("q"), Value: []byte("1")})
-	for i, r := range [...]store.KeyRange{whole, from, one} {
-		if h.mark(m, r) == before[i] {
-			h.Errorf("range [%q, %q): the mark did not change", r.Start, r.Stop)
+// A version token changes with rows at the borders of any range, and a table that does
+// not exist has an empty token and an error.
+func testVersionRanges(h *harness) {
+	v := h.Store.(store.Versioner)
+	all, from, one := store.KeyRange{}, store.KeyRange{Start: []byte(rangeStop)}, store.KeyRange{Start: []byte(rowAfter), Stop: []byte(rowAfter + "\x00")}
+	before := [...]string{h.version(v, all), h.version(v, from), h.version(v, one)}
+	h.apply(h, store.Mutation{Row: []byte(rowAfter), Family: "t", Qualifier: []byte("q"), Value: []byte("1")})
+	for i, r := range [...]store.KeyRange{all, from, one} {
+		if h.version(v, r) == before[i] {
+			h.Errorf("range [%q, %q): the version token did not change", r.Start, r.Stop)
 		}
 	}
-	if mark, err := m.Version(h.ctx, "storetest-none", "t", whole); mark != "" || err == nil {
-		h.Errorf("a table that is not there has mark %q, error %v", mark, err)
+	if token, err := v.Version(h.ctx, "storetest-none", "t", all); token != "" || err == nil {
+		h.Errorf("a table that is not there has version token %q, error %v", token, err)
 	}
 }

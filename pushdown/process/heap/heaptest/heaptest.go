@@ -1,11 +1,11 @@
-// Package heaptest tells tests how much of Go's heap is in use.
+// Package heaptest measures Go's heap for tests.
 package heaptest
 
 import "runtime"
 
-// InUse returns the bytes that are in use. It collects garbage three times before:
-// what a sync.Pool keeps is gone after two collections, and what cleanups let go
-// after another.
+// InUse returns the bytes of the heap that are in use. It collects garbage three times
+// before: what a sync.Pool keeps is freed by the second collection, and what cleanups
+// release by the one after it.
 func InUse() int64 {
 	for range 3 {
 		runtime.GC()

@@ -1,16 +1,16 @@
-// Package disk is the file system that the embedded store gives pebble. It keeps
-// what pebble writes as pebble wrote it, and adds what is needed to notice, at the
-// next start, that some of it is missing:
+// Package disk is the file system that the embedded store gives pebble. It writes
+// pebble's bytes unchanged, and adds what shows, at the next start, that some of them
+// are missing:
 //
-//   - A log is longer than what stands in it, by zeros. One that ends with its
-//     last record was cut. It has 64 KiB, and twice as much whenever half is used.
-//   - A marker, which like pebble's own is an empty file, holds in its name the
-//     numbers of the first and the newest log that records were synced to since the
-//     store was opened: marker.downpour-logs.000007.000014-000016. These must exist.
+//   - A log is longer than its records, by zeros. A log that ends with its last
+//     record was cut. It begins with 64 KiB, and doubles whenever half is used.
+//   - A marker, an empty file like pebble's own markers, has in its name the numbers
+//     of the first and the newest log that records were synced to since the store was
+//     opened: marker.downpour-logs.000007.000014-000016. These logs must exist.
 //   - A MANIFEST is written twice, to MANIFEST-000005 and copy.MANIFEST-000005.
 //
-// It also keeps pebble from giving up or trying without pause on a disk that is
-// full: what the log and the MANIFEST need is waited for, tables fail after a
+// On a full disk pebble would give up, or try again without a pause. Here writes to
+// logs and MANIFESTs wait until there is space, and writes to tables fail after a
 // pause.
 package disk
 
@@ -24,95 +24,98 @@ import (
 	"github.com/cockroachdb/pebble/v2/wal"
 )
 
-// Config says where the files are and who is told.
+// Config says where the files are and what to call when something happens.
 type Config struct {
-	// FS has the files, in Dir.
 	FS  vfs.FS
-	Dir string
+	Dir string // of the database, in FS
 	// Keep are names of files that are not removed but renamed, to unused-NAME.
 	Keep []string
-	// Fatal ends the process: the log cannot go on. It must not return.
+	// Fatal ends the process because the log cannot go on. It must not return.
 	Fatal func(format string, args ...any)
-	// Full is told when something waits for room or has failed for want of it.
-	// Room is asked then, whenever something succeeds, whether that is over: what
-	// has its room already can be written to a full disk. Neither may block.
-	Full func(err error)
-	Room func() bool
+	// OnFull is called when something waits for space, or has failed for want of it.
+	// After that SpaceAgain is called whenever something succeeds, until it returns
+	// true: a success alone does not say that there is space, because files that
+	// have theirs already can be written on a full disk. Neither may block.
+	OnFull     func(err error)
+	SpaceAgain func() bool
 }
 
 // FS is a file system for one database.
 type FS struct {
 	vfs.FS
-	cfg   Config
-	marks *marks
-	room  room
-	// spoiled are blocks that need not be read to know that they are damaged.
-	spoiled spoiled
-	// serving is set between the opening of the database and its closing: a log
-	// that cannot be made ends the process then, and is an error else.
+	cfg    Config
+	marker *logMarker
+	space  space
+	// damaged are the blocks that are known to be damaged without reading them.
+	damaged damagedBlocks
+	// serving is set between the opening of the database and its closing. A log
+	// that cannot be made ends the process then; otherwise it is an error.
 	serving atomic.Bool
 	newest  atomic.Uint64 // number of the newest log
-	filled  atomic.Uint64 // of the one that a record was written to last
+	filled  atomic.Uint64 // number of the log that a record was written to last
 	broken  atomic.Bool   // a log has failed
 }
 
 var _ vfs.FS = (*FS)(nil)
 
-// New wraps a file system whose directory exists.
+// New returns a file system for the database in cfg.Dir, which exists.
 func New(cfg Config) (*FS, error) {
 	d := &FS{FS: cfg.FS, cfg: cfg}
-	d.room = room{full: cfg.Full, room: cfg.Room}
+	d.space = space{onFull: cfg.OnFull, again: cfg.SpaceAgain}
 	var err error
-	d.marks, err = openMarks(d, cfg.Dir)
+	d.marker, err = openLogMarker(d, cfg.Dir)
 	return d, err
 }
 
-// Close lets go of the directory; files that are open stay so.
-func (d *FS) Close() error { return d.marks.close() }
+// Close releases the directory. Open files stay open.
+func (d *FS) Close() error { return d.marker.close() }
 
-// Serve says whether the database is open.
-func (d *FS) Serve(on bool) { d.serving.Store(on) }
+// SetServing says whether the database is open.
+func (d *FS) SetServing(on bool) { d.serving.Store(on) }
 
-// Filled tells whether the newest log holds records.
+// Filled tells whether the newest log has records.
 func (d *FS) Filled() bool { return d.filled.Load() == d.newest.Load() }
 
 // Broken tells whether a log has failed.
 func (d *FS) Broken() bool { return d.broken.Load() }
 
-// Unwrap is the file system below.
+// Unwrap returns the wrapped file system.
 func (d *FS) Unwrap() vfs.FS { return d.FS }
 
-// Create makes a file: logs, MANIFESTs and tables as the package comment says.
+// Create makes a file. Logs, MANIFESTs and tables are written as the package comment
+// says.
 func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	base := d.PathBase(name)
 	if strings.HasSuffix(base, ".sst") {
 		f, err := d.FS.Create(name, category)
 		if err != nil {
-			return nil, d.room.failed(err)
+			return nil, d.space.failed(err)
 		}
-		return &table{File: f, of: d}, nil
+		return &table{File: f, fs: d}, nil
 	}
+
 	f, err := d.create(name, category)
 	number, _, isLog := wal.ParseLogFilename(base)
 	switch {
 	case isLog && err == nil:
 		return d.newLog(f, uint64(number), base)
 	case isLog && d.serving.Load():
-		d.cfg.Fatal("log %s cannot be made: %v", base, err)
+		// Pebble has no answer to this error but a panic.
+		d.cfg.Fatal("cannot make log %s: %v", base, err)
 		return nil, err
 	case isManifest(base) && err == nil:
 		return d.mirror(f, name, category)
 	case err != nil:
 		return nil, err
 	}
-	return &waiting{f, d}, nil
+	return &waitingFile{f, d}, nil
 }
 
 // Open opens a file to read it.
 func (d *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := d.FS.Open(name, opts...)
 	if base := d.PathBase(name); err == nil && strings.HasSuffix(base, ".sst") {
-		return &reader{f, d, base}, nil
+		return &tableReader{f, d, base}, nil
 	}
 	return f, err
 }
@@ -126,68 +129,68 @@ func (d *FS) OpenDir(name string) (vfs.File, error) {
 	return &directory{f, d}, nil
 }
 
-// directory is one whose entries must be on disk before pebble goes on.
+// directory is a directory whose entries must be on disk before pebble goes on.
 type directory struct {
 	vfs.File
-	of *FS
+	fs *FS
 }
 
 // Sync is File.Sync. Pebble has no answer to an error but a panic.
 func (f *directory) Sync() error {
 	err := f.File.Sync()
-	if err != nil && f.of.serving.Load() {
-		f.of.cfg.Fatal("the directory's entries: %v", err)
+	if err != nil && f.fs.serving.Load() {
+		f.fs.cfg.Fatal("cannot sync the directory: %v", err)
 	}
 	return err
 }
 
-// create waits for room.
+// create makes a file, waiting for space.
 func (d *FS) create(name string, category vfs.DiskWriteCategory) (f vfs.File, err error) {
-	err = d.room.wait(func() error {
+	err = d.space.wait(func() error {
 		f, err = d.FS.Create(name, category)
 		return err
 	})
 	return f, err
 }
 
-// Remove removes a file, and its copy.
+// Remove removes a file, and the copy of a MANIFEST. Files of Config.Keep are renamed.
 func (d *FS) Remove(name string) error {
 	if base := d.PathBase(name); slices.Contains(d.cfg.Keep, base) {
 		return d.FS.Rename(name, d.PathJoin(d.PathDir(name), "unused-"+base))
 	}
-	d.forget(name)
+	d.removeCopy(name)
 	return d.FS.Remove(name)
 }
 
-// Rename renames a file. A MANIFEST that changes its name is used no more.
+// Rename renames a file. A MANIFEST that is renamed is not used any more, so its copy
+// is removed.
 func (d *FS) Rename(from, to string) error {
-	d.forget(from)
+	d.removeCopy(from)
 	return d.FS.Rename(from, to)
 }
 
-// forget removes the copy of a MANIFEST. One that stays is removed at the next
-// start.
-func (d *FS) forget(name string) {
+// removeCopy removes the copy of a MANIFEST. If that fails, the next start removes it.
+func (d *FS) removeCopy(name string) {
 	if base := d.PathBase(name); isManifest(base) {
 		_ = d.FS.Remove(d.PathJoin(d.PathDir(name), CopyOf(base)))
 	}
 }
 
-// waiting is a file whose writes wait for room.
-type waiting struct {
+// waitingFile is a file whose writes wait for space.
+type waitingFile struct {
 	vfs.File
-	of *FS
+	fs *FS
 }
 
 // Write writes all of p, however long that takes.
-func (f *waiting) Write(p []byte) (n int, err error) { return f.of.room.write(f.File, p) }
+func (f *waitingFile) Write(p []byte) (n int, err error) { return f.fs.space.write(f.File, p) }
 
-// table is a file whose writes fail when there is no room, after a pause: pebble
-// removes it and begins anew.
+// table is a file whose writes fail after a pause when there is no space: pebble
+// removes it and starts the flush or compaction again.
 type table struct {
 	vfs.File
-	of     *FS
-	failed bool
+	fs     *FS
+	failed bool // a write or a sync has failed
 }
 
 // Write is File.Write.
@@ -204,25 +207,26 @@ func (f *table) SyncData() error { return f.synced(f.File.SyncData()) }
 
 func (f *table) fail(err error) error {
 	f.failed = f.failed || err != nil
-	return f.of.room.failed(err)
+	return f.fs.space.failed(err)
 }
 
-// synced is for the end of a sync. A table that is synced whole ends a row of
-// failures, one that is only given up does not.
+// synced is called with the outcome of a sync. A complete table ends a row of
+// failures; a table that has failed before, and that pebble is about to remove, does
+// not.
 func (f *table) synced(err error) error {
 	if err == nil && !f.failed {
-		f.of.room.succeeded()
+		f.fs.space.succeeded()
 	}
 	return f.fail(err)
 }
 
-// isManifest tells a MANIFEST by its name.
+// isManifest tells whether a name is that of a MANIFEST.
 func isManifest(base string) bool {
 	return strings.HasPrefix(base, "MANIFEST-")
 }
 
-// CopyOf is the name of the copy of a MANIFEST.
+// CopyOf returns the name of the copy of a MANIFEST.
 func CopyOf(manifest string) string { return "copy." + manifest }
 
-// LogName is the name of a log's file.
+// LogName returns the name of a log's file.
 func LogName(number uint64) string { return fmt.Sprintf("%06d.log", number) }

@@ -5,62 +5,65 @@ import (
 )
 
 const (
-	// logLeast is how long a log is that nothing was written to.
-	logLeast = 64 << 10
-	// LogZeros is the least that its records leave: the header of a chunk fits
-	// into it.
+	// newLogSize is the size of a log that nothing was written to.
+	newLogSize = 64 << 10
+	// LogZeros is the least number of zeros that follow the records of a log: the
+	// header of a chunk fits into it.
 	LogZeros = 64
 )
 
-// logFile is a log that is longer than what was written to it. What is written
-// never reaches an end that is not on disk yet, so that a crash leaves zeros
-// behind it too.
+// logFile is a log that is longer than what was written to it, by zeros. A write
+// never reaches a size that is not on disk yet, so that zeros follow the records
+// after a crash, too.
 type logFile struct {
 	vfs.File
-	of     *FS
+	fs     *FS
 	number uint64
 	name   string
 
-	at      int64 // where the next write goes
-	size    int64 // with the zeros
-	durable int64 // the size that is on disk; 0 before the first sync
-	holds   bool  // a record was written
+	at        int64 // offset of the next write
+	size      int64 // with the zeros
+	durable   int64 // the size that is on disk; 0 before the first sync of a record
+	hasRecord bool  // a record was written
 }
 
 func (d *FS) newLog(f vfs.File, number uint64, name string) (vfs.File, error) {
-	l := &logFile{File: f, of: d, number: number, name: name}
+	l := &logFile{File: f, fs: d, number: number, name: name}
 	d.newest.Store(number)
-	if err := l.extend(logLeast); err != nil {
-		return nil, l.end(err)
+	if err := l.extend(newLogSize); err != nil {
+		return nil, l.closeAfter(err)
 	}
 	return l, nil
 }
 
-// Write writes all of p, waiting for room.
+// Write writes all of p, waiting for space.
 func (l *logFile) Write(p []byte) (int, error) {
 	end := l.at + int64(len(p))
-	if err := l.reach(end + LogZeros); err != nil {
+	if err := l.reserve(end + LogZeros); err != nil {
 		return 0, l.fail(err)
 	}
-	if !isMark(p) {
-		l.holds = true
-		l.of.filled.Store(l.number)
+	if !isEndOfLog(p) {
+		l.hasRecord = true
+		l.fs.filled.Store(l.number)
 	}
-	n, err := l.of.room.write(l.File, p)
+
+	n, err := l.fs.space.write(l.File, p)
 	l.at += int64(n)
 	if err == nil && 2*l.at > l.size {
-		err = l.extend(2 * l.size) // the next sync makes it durable, before it is needed
+		// Early, so that the next sync makes the size durable before it is needed.
+		err = l.extend(2 * l.size)
 	}
 	return n, l.fail(err)
 }
 
-// isMark tells whether the first write of a log is what closes it.
-func isMark(p []byte) bool {
+// isEndOfLog tells whether p is the chunk that ends a closed log; see package journal.
+func isEndOfLog(p []byte) bool {
 	return len(p) == 11 && p[6] == 5 && string(p[:6]) == "\x00\x00\x00\x00\x00\x00"
 }
 
-// reach makes the log long enough for a write, durably once it was synced.
-func (l *logFile) reach(end int64) error {
+// reserve makes the log long enough for a write that ends at end. Once a record was
+// synced, it makes that size durable as well.
+func (l *logFile) reserve(end int64) error {
 	size := l.size
 	for size < end {
 		size *= 2
@@ -76,9 +79,9 @@ func (l *logFile) reach(end int64) error {
 	return nil
 }
 
-// extend adds zeros; they take no room on a disk that knows holes.
+// extend adds zeros. They take no space on a file system with sparse files.
 func (l *logFile) extend(size int64) error {
-	err := l.of.room.wait(func() error {
+	err := l.fs.space.wait(func() error {
 		_, err := l.File.WriteAt([]byte{0}, size-1)
 		return err
 	})
@@ -88,51 +91,53 @@ func (l *logFile) extend(size int64) error {
 	return err
 }
 
-// Sync is SyncData: pebble asks for either.
+// Sync is SyncData: pebble calls either.
 func (l *logFile) Sync() error { return l.SyncData() }
 
-// SyncData makes what was written durable. The first time it notes that the log
-// exists, before anybody can be told of a record.
+// SyncData makes what was written durable. The first time, before anybody can be told
+// that a record is durable, it also writes the marker that the log must exist.
 func (l *logFile) SyncData() error {
 	size := l.size
 	if err := l.File.SyncData(); err != nil {
 		return l.fail(err)
 	}
-	if l.holds && l.durable == 0 {
-		if err := l.of.marks.synced(l.number); err != nil {
+	if l.hasRecord && l.durable == 0 {
+		if err := l.fs.marker.synced(l.number); err != nil {
 			return l.fail(err)
 		}
 	}
-	if l.holds {
+	if l.hasRecord {
 		l.durable = size
 	}
 	return nil
 }
 
-// SyncTo begins to write; what it promises beyond that nobody relies on.
+// SyncTo starts to write to disk. It returns false, which promises nothing.
 func (l *logFile) SyncTo(length int64) (bool, error) {
 	_, err := l.File.SyncTo(length)
 	return false, l.fail(err)
 }
 
-// fail remembers that the log cannot go on.
+// fail notes that the log cannot go on if err is not nil, and returns err.
 func (l *logFile) fail(err error) error {
 	if err != nil {
-		l.of.broken.Store(true)
+		l.fs.broken.Store(true)
 	}
 	return err
 }
 
-// Close closes the file. Pebble has no way to go on without a log that could not
-// be closed, and would say so by a panic.
-func (l *logFile) Close() error { return l.end(nil) }
+// Close closes the file. Pebble cannot go on after a log that could not be written or
+// closed, and would panic.
+func (l *logFile) Close() error { return l.closeAfter(nil) }
 
-func (l *logFile) end(err error) error {
+// closeAfter closes the file and returns err, or the error of closing it if that is
+// nil.
+func (l *logFile) closeAfter(err error) error {
 	if e := l.fail(l.File.Close()); err == nil {
 		err = e
 	}
-	if l.of.Broken() && l.of.serving.Load() {
-		l.of.cfg.Fatal("log %s could not be written: %v", l.name, err)
+	if l.fs.Broken() && l.fs.serving.Load() {
+		l.fs.cfg.Fatal("log %s could not be written: %v", l.name, err)
 	}
 	return err
 }

@@ -7,15 +7,16 @@ import (
 
 const (
 	blockSize = 32 << 10
-	// sector is what a disk writes whole or not at all.
+	// sector is the unit that a disk writes completely or not at all.
 	sector = 512
 
-	headerManifest = 7
-	headerLog      = headerManifest + 4
-	headerSynced   = headerLog + 8
+	// Lengths of headers, by the types of chunks.
+	headerManifest = 7                  // 1 to 4
+	headerLog      = headerManifest + 4 // 5 to 8, and the end chunk
+	headerSynced   = headerLog + 8      // 9 to 12
 )
 
-// place is where in its record a chunk stands.
+// place is the place of a chunk in its record.
 type place uint8
 
 const (
@@ -25,24 +26,24 @@ const (
 	last
 )
 
-// chunk is one that is whole: its checksum is right and its number the log's.
+// chunk is an intact chunk: its checksum is right, and its number is the log's.
 type chunk struct {
 	place
-	start, end int64 // in the file, header included
+	start, end int64 // offsets in the file, header included
 	payload    []byte
-	synced     int64 // up to there the file was on disk; 0 where unknown
+	synced     int64 // the file was on disk up to this offset; 0 if that is not known
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum is pebble's: rotated and shifted, so that data which holds checksums
-// of its own is no more likely to look right.
+// Checksum returns pebble's checksum of b. It is rotated and shifted, so that data
+// that contains checksums is no more likely to have the right one.
 func Checksum(b []byte) uint32 {
 	c := crc32.Checksum(b, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8
 }
 
-// chunkAt returns the chunk that begins at offset at, false if none is there.
+// chunkAt returns the intact chunk at an offset; ok is false if there is none.
 func (r *reader) chunkAt(at int64) (c chunk, ok bool) {
 	if at > r.used {
 		return c, false
@@ -55,6 +56,8 @@ func (r *reader) chunkAt(at int64) (c chunk, ok bool) {
 	if !ok || len(rest) < header {
 		return c, false
 	}
+
+	// Chunks of another number are left from an earlier log in the same file.
 	if r.log && binary.LittleEndian.Uint32(rest[7:]) != r.number {
 		return c, false
 	}
@@ -62,6 +65,7 @@ func (r *reader) chunkAt(at int64) (c chunk, ok bool) {
 	if end > len(rest) || binary.LittleEndian.Uint32(rest) != Checksum(rest[6:end]) {
 		return c, false
 	}
+
 	c = chunk{place: place((rest[6] - 1) % 4), start: at, end: at + int64(end), payload: rest[header:end]}
 	if header == headerSynced {
 		c.synced = int64(binary.LittleEndian.Uint64(rest[11:]))
@@ -69,7 +73,8 @@ func (r *reader) chunkAt(at int64) (c chunk, ok bool) {
 	return c, true
 }
 
-// header is the length of the header of a type that may stand in this journal.
+// header returns the length of the header of a type of chunk; ok is false if this
+// kind of journal has no such type.
 func (r *reader) header(kind byte) (length int, ok bool) {
 	switch {
 	case !r.log && kind >= 1 && kind <= 4:

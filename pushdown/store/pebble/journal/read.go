@@ -5,54 +5,54 @@ import (
 	"encoding/binary"
 )
 
-// Reading is what stands in a journal.
+// Reading is what was read of a journal.
 type Reading struct {
-	// Records are the whole ones in their order, those behind holes included.
+	// Records are the intact records in their order, those after holes included.
 	Records []Record
-	// Holes lie before records that are whole.
+	// Holes are the parts before the last intact record that are no record.
 	Holes []Hole
-	// End is where the last whole record ends.
+	// End is the offset where the last intact record ends.
 	End int64
-	// Closed tells that a log's mark follows there: it has got all it was to get.
+	// Closed says that a log has its end chunk there: the log is complete.
 	Closed bool
-	// Torn is how many bytes stand behind End that are no record, zeros at their
-	// end left out.
+	// Torn is the number of bytes after End that are no record, without zeros at
+	// their end.
 	Torn int64
-	// Reach is the end of the last chunk, as its header tells if it is broken:
-	// the file has been that long.
+	// Reach is the offset where the last chunk ends; if that chunk is broken, as its
+	// header says. The file was at least that long.
 	Reach int64
 }
 
-// Record is one record. Data is a view of the file's bytes where it is one
+// Record is one record. Data is a view of the file's bytes if the record is a single
 // chunk.
 type Record struct {
-	Start, End int64
+	Start, End int64 // offsets in the file, headers included
 	Data       []byte
 }
 
-// Hole is a part of the file without a whole record.
+// Hole is a part of the file without an intact record.
 type Hole struct {
 	Start, End int64
-	// Damage tells that the hole's bytes have been on disk. It is false for what
-	// may be torn: writes that a crash has lost, while later ones arrived.
+	// Damage says that the hole's bytes have been on disk. It is false for a hole
+	// that may be torn: a write that a crash has lost, while later ones arrived.
 	Damage bool
 }
 
-// Log reads a write-ahead log of the given number. Chunks of other numbers are
-// what an earlier log left behind in the file, and none of its own.
+// Log reads a write-ahead log with a number. Chunks with other numbers are ignored:
+// an earlier log has left them in the file.
 func Log(data []byte, number uint64) Reading {
 	r := reader{data: data, log: true, number: uint32(number)}
 	return r.read()
 }
 
-// Manifest reads a MANIFEST. A record of it is synced before the next one is
-// written, so each of its holes is damage.
+// Manifest reads a MANIFEST. Pebble syncs each record of it before it writes the next
+// one, so every hole is damage.
 func Manifest(data []byte) Reading {
 	r := reader{data: data}
 	return r.read()
 }
 
-// Damage is the first hole that is damage, nil if there is none.
+// Damage returns the first hole that is damage, nil if there is none.
 func (r *Reading) Damage() *Hole {
 	for i := range r.Holes {
 		if r.Holes[i].Damage {
@@ -62,58 +62,61 @@ func (r *Reading) Damage() *Hole {
 	return nil
 }
 
-// reader walks from chunk to chunk.
+// reader reads a journal from chunk to chunk.
 type reader struct {
 	data   []byte
 	log    bool
-	number uint32
-	used   int64 // behind the last byte that is not zero
+	number uint32 // of the log
+	used   int64  // offset after the last byte that is not zero
 	out    Reading
 
-	parts []chunk // of a record that has not ended
-	holes []gap   // open and closed ones
-	open  bool    // the last of holes has no record behind it yet
+	parts []chunk // of the record that has begun and not ended
+	holes []gap
+	open  bool // no record has been read since the last of holes
 }
 
-// gap is a hole, and why.
+// gap is a hole, and what decides whether it is damage.
 type gap struct {
 	Hole
-	from int64     // where the first chunk is missing
-	bad  []stretch // without a whole chunk
-	seen int64     // the greatest synced offset that a chunk behind it tells
+	missing int64     // offset of the first chunk that is missing
+	bad     []stretch // bytes without an intact chunk
+	synced  int64     // the greatest synced offset that a chunk after it has
 }
 
-// stretch is a range of the file.
+// stretch is a range of offsets in the file.
 type stretch struct{ start, end int64 }
 
 func (r *reader) read() Reading {
 	r.used = int64(len(bytes.TrimRight(r.data, "\x00")))
 	at := int64(0)
 	for at < r.used {
-		at = r.pass(at)
+		at = r.skipPadding(at)
 		if c, ok := r.chunkAt(at); ok {
 			r.addChunk(c)
 			at = c.end
 			continue
 		}
-		if r.markAt(at) && len(r.parts) == 0 && !r.open {
+
+		// What follows the end chunk is left from an earlier log. An end chunk in
+		// the middle of a record, or after a hole, is not what it seems.
+		if r.isEndChunk(at) && len(r.parts) == 0 && !r.open {
 			r.out.Closed = true
 		}
-		next, ok := r.next(at)
+		next, ok := r.findChunk(at)
 		if !ok {
-			r.out.Reach = max(r.out.Reach, r.claim(at))
+			r.out.Reach = max(r.out.Reach, r.claimedEnd(at))
 			break
 		}
-		r.out.Closed = false
-		r.miss(at, stretch{at, next})
+		r.out.Closed = false // the log goes on
+		r.addMissing(at, stretch{at, next})
 		at = next
 	}
 	return r.finish()
 }
 
-// pass returns where the next chunk can begin: behind the zeros that fill a
-// block.
-func (r *reader) pass(at int64) int64 {
+// skipPadding returns the offset where the next chunk can begin: behind the zeros at
+// the end of a block that has no room for a header.
+func (r *reader) skipPadding(at int64) int64 {
 	rest := blockSize - at%blockSize
 	least := int64(headerManifest)
 	if r.log {
@@ -123,13 +126,13 @@ func (r *reader) pass(at int64) int64 {
 		return at
 	}
 	if len(bytes.Trim(r.data[at:at+rest], "\x00")) > 0 {
-		return at
+		return at // damaged, or a shorter header
 	}
 	return at + rest
 }
 
-// markAt tells whether the mark of a closed log stands at an offset.
-func (r *reader) markAt(at int64) bool {
+// isEndChunk tells whether the end chunk of the log is at an offset.
+func (r *reader) isEndChunk(at int64) bool {
 	if !r.log || at+headerLog > int64(len(r.data)) || at%blockSize+headerLog > blockSize {
 		return false
 	}
@@ -138,17 +141,20 @@ func (r *reader) markAt(at int64) bool {
 		binary.LittleEndian.Uint32(m[7:]) == r.number+1
 }
 
-// next finds the first whole chunk behind one that is none. Where that one's
-// header says is tried first: its payload may hold anything, chunks included.
-func (r *reader) next(at int64) (int64, bool) {
+// findChunk returns the offset of the first intact chunk after a broken one at an
+// offset; ok is false if there is none.
+func (r *reader) findChunk(at int64) (offset int64, ok bool) {
+	// The broken chunk's header is believed first, if a chunk follows where it says:
+	// the payload may contain anything, such as the bytes of chunks.
 	if rest := r.data[at:min(int64(len(r.data)), at-at%blockSize+blockSize)]; len(rest) >= headerManifest {
 		if header, ok := r.header(rest[6]); ok {
-			behind := r.pass(at + int64(header) + int64(binary.LittleEndian.Uint16(rest[4:])))
-			if _, ok := r.chunkAt(behind); ok {
-				return behind, true
+			next := r.skipPadding(at + int64(header) + int64(binary.LittleEndian.Uint16(rest[4:])))
+			if _, ok := r.chunkAt(next); ok {
+				return next, true
 			}
 		}
 	}
+
 	for at++; at < r.used; at++ {
 		if _, ok := r.chunkAt(at); ok {
 			return at, true
@@ -157,8 +163,9 @@ func (r *reader) next(at int64) (int64, bool) {
 	return 0, false
 }
 
-// claim is where the header of a broken chunk says that it ends.
-func (r *reader) claim(at int64) int64 {
+// claimedEnd returns the offset where a broken chunk ends by its own header; at if the
+// header makes no sense.
+func (r *reader) claimedEnd(at int64) int64 {
 	rest := r.data[at:]
 	if len(rest) < headerLog || r.log && binary.LittleEndian.Uint32(rest[7:]) != r.number {
 		return at
@@ -171,31 +178,32 @@ func (r *reader) claim(at int64) int64 {
 	return end
 }
 
-// addChunk adds a whole chunk.
+// addChunk adds an intact chunk.
 func (r *reader) addChunk(c chunk) {
 	r.out.Reach = c.end
 	for i := range r.holes {
-		r.holes[i].seen = max(r.holes[i].seen, c.synced)
+		r.holes[i].synced = max(r.holes[i].synced, c.synced)
 	}
+
 	switch {
 	case c.place == full || c.place == first:
 		if len(r.parts) > 0 {
-			r.miss(c.start) // the record before was left off
+			r.addMissing(c.start) // the record before has no end
 		}
 		r.parts = append(r.parts[:0], c)
 	case len(r.parts) == 0:
-		r.miss(c.start) // its record's beginning is missing
+		r.addMissing(c.start) // this chunk's record has no beginning
 		return
 	default:
 		r.parts = append(r.parts, c)
 	}
 	if c.place == full || c.place == last {
-		r.record()
+		r.endRecord()
 	}
 }
 
-// record ends the record of the parts, and the hole before it.
-func (r *reader) record() {
+// endRecord adds the record that parts make up, and ends the hole before it.
+func (r *reader) endRecord() {
 	rec := Record{Start: r.parts[0].start, End: r.parts[len(r.parts)-1].end, Data: r.parts[0].payload}
 	if len(r.parts) > 1 {
 		rec.Data = nil
@@ -203,6 +211,7 @@ func (r *reader) record() {
 			rec.Data = append(rec.Data, c.payload...)
 		}
 	}
+
 	if r.open {
 		r.holes[len(r.holes)-1].End = rec.Start
 		r.open = false
@@ -212,13 +221,14 @@ func (r *reader) record() {
 	r.out.End = rec.End
 }
 
-// miss notes that a chunk is missing at an offset, with the stretch of bytes
-// that are none, if there is one. The record that it is a part of is lost.
-func (r *reader) miss(at int64, bad ...stretch) {
+// addMissing notes that a chunk is missing at an offset. bad is the stretch of bytes
+// there that are no chunk, if there is one. The record that has begun is lost.
+func (r *reader) addMissing(at int64, bad ...stretch) {
 	if !r.open {
-		r.holes = append(r.holes, gap{Hole: Hole{Start: at}, from: at})
+		r.holes = append(r.holes, gap{Hole: Hole{Start: at}, missing: at})
 		r.open = true
 	}
+
 	h := &r.holes[len(r.holes)-1]
 	if len(r.parts) > 0 {
 		h.Start = min(h.Start, r.parts[0].start)
@@ -227,12 +237,13 @@ func (r *reader) miss(at int64, bad ...stretch) {
 	h.bad = append(h.bad, bad...)
 }
 
+// finish judges the holes and returns the result.
 func (r *reader) finish() Reading {
-	if r.open {
+	if r.open { // no record follows the last hole: it is the torn end
 		r.holes = r.holes[:len(r.holes)-1]
 	}
 	for _, h := range r.holes {
-		h.Damage = !r.log || h.seen > h.from || !r.mayBeTorn(h)
+		h.Damage = !r.log || h.synced > h.missing || !r.mayBeTorn(h)
 		r.out.Holes = append(r.out.Holes, h.Hole)
 	}
 	if !r.out.Closed {
@@ -241,8 +252,8 @@ func (r *reader) finish() Reading {
 	return r.out
 }
 
-// mayBeTorn tells whether each stretch without a chunk holds a sector that never
-// reached the disk.
+// mayBeTorn tells whether each stretch of a hole contains a sector that never reached
+// the disk.
 func (r *reader) mayBeTorn(h gap) bool {
 	for _, s := range h.bad {
 		if !r.hasBlankSector(s) {
@@ -252,8 +263,8 @@ func (r *reader) mayBeTorn(h gap) bool {
 	return len(h.bad) > 0
 }
 
-// hasBlankSector looks for a sector that is zeros from where it begins, or from
-// where the stretch does.
+// hasBlankSector tells whether a stretch contains a sector of zeros. The first sector
+// counts from where the stretch begins, because what is before that was synced.
 func (r *reader) hasBlankSector(s stretch) bool {
 	for at := s.start; at < s.end; {
 		end := at - at%sector + sector
