@@ -8,9 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// AppendAnnotation appends the stored form of an annotation: the bytes that
-// OpenTSDB writes, because it changes a note by compare-and-set on them. The
-// keys come in this order, tsuid only when there is one, custom sorted by key:
+// AppendAnnotation appends the stored form of an annotation. OpenTSDB changes an
+// annotation by compare-and-set on the bytes that it would write itself, so these
+// bytes must be equal. The keys come in this order, tsuid only if there is one,
+// custom sorted by key:
 //
 //	{"tsuid":"…","startTime":1356998400,"endTime":0,"description":"","notes":"","custom":null}
 //
@@ -29,15 +30,18 @@ func AppendAnnotation(dst []byte, a Annotation) []byte {
 	return append(dst, '}')
 }
 
+// appendCustom appends custom sorted by key, or null.
 func appendCustom(dst []byte, custom map[string]string) []byte {
 	if custom == nil {
 		return append(dst, "null"...)
 	}
+
 	keys := make([]string, 0, len(custom))
 	for k := range custom {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, compareJava)
+
 	dst = append(dst, '{')
 	for i, k := range keys {
 		if i > 0 {
@@ -45,15 +49,18 @@ func appendCustom(dst []byte, custom map[string]string) []byte {
 		}
 		dst = appendField(dst, k, custom[k])
 	}
+
 	return append(dst, '}')
 }
 
-// compareJava orders strings as Java's String.compareTo does, by UTF-16 units:
-// characters beyond the basic plane sort before U+E000.
+// compareJava orders strings as Java's String.compareTo does, by UTF-16 units: a
+// character beyond the basic plane is two units below U+E000, and so sorts before
+// it.
 func compareJava(a, b string) int {
 	return slices.CompareFunc(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)), cmp.Compare[uint16])
 }
 
+// appendField appends "key":"value".
 func appendField(dst []byte, key, value string) []byte {
 	dst = appendJSONString(dst, key)
 	dst = append(dst, ':')
@@ -62,9 +69,9 @@ func appendField(dst []byte, key, value string) []byte {
 
 const upperHex = "0123456789ABCDEF"
 
-// appendJSONString writes a string as Jackson does: only quote, backslash and
-// control characters are escaped, all else is UTF-8. Invalid UTF-8 becomes
-// U+FFFD.
+// appendJSONString appends a string as Jackson writes it: only quotes, backslashes
+// and control characters are escaped, everything else is UTF-8. Invalid UTF-8
+// becomes U+FFFD.
 func appendJSONString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for _, r := range s {
@@ -80,6 +87,7 @@ func appendJSONString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
+// appendControl appends an escaped control character.
 func appendControl(dst []byte, c byte) []byte {
 	switch c {
 	case '\b':

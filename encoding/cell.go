@@ -1,23 +1,23 @@
 package encoding
 
-// CellBuilder writes points of one row into one cell: the compacted form, or
-// entries for the append column. It is reused from row to row.
+// CellBuilder writes points of one row into one cell: a single cell for one
+// point, a compacted cell for more. It is reused from row to row.
 type CellBuilder struct {
 	Qualifier []byte
 	Value     []byte
-	count     int
-	seconds   bool
-	milli     bool
+	count     int  // points added
+	seconds   bool // one of them has the seconds form
+	milli     bool // one of them has the milliseconds form
 }
 
-// Reset starts a cell and keeps the memory.
+// Reset starts a cell. The memory of the last one is used again.
 func (b *CellBuilder) Reset() {
 	b.Qualifier, b.Value = b.Qualifier[:0], b.Value[:0]
 	b.count, b.seconds, b.milli = 0, false, false
 }
 
-// Add adds a point; calls must ascend in time. value is the point's encoding,
-// of q.Width bytes.
+// Add adds a point. Points come in ascending order of time. value is the point's
+// encoded value, of q.Width bytes.
 func (b *CellBuilder) Add(q Qualifier, value []byte) {
 	b.Qualifier = AppendQualifier(b.Qualifier, q)
 	b.Value = append(b.Value, value...)
@@ -26,8 +26,9 @@ func (b *CellBuilder) Add(q Qualifier, value []byte) {
 	b.milli = b.milli || q.Milli
 }
 
-// Cell completes and returns the cell: of one point a plain cell, of more a
-// compacted one with its trailing byte. Source: CompactionQueue.Compaction.
+// Cell completes the cell and returns it; it is valid until Reset. A compacted
+// cell gets its last byte: 1 if seconds and milliseconds are mixed, else 0.
+// Source: CompactionQueue.Compaction.
 func (b *CellBuilder) Cell() (qualifier, value []byte) {
 	if b.count > 1 {
 		trailer := byte(0)
@@ -36,6 +37,7 @@ func (b *CellBuilder) Cell() (qualifier, value []byte) {
 		}
 		b.Value = append(b.Value, trailer)
 	}
+
 	return b.Qualifier, b.Value
 }
 

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Describe appends a cell as text for people, one line a field: offset, bytes
-// in hex, meaning. It never fails: bytes that cannot be read are shown with the
-// reason, on a line that has !! in it. The text is not frozen.
+// Describe appends a cell as text for people, one line for each field: offset,
+// bytes in hex, meaning. It never fails: bytes that cannot be read are shown with
+// the reason, on a line with !! in it. The text may change.
 //
 //	row key, 13 bytes
 //	     0  00 00 01                 metric 1
@@ -32,14 +32,14 @@ func (s Schema) Describe(dst []byte, kind TableKind, c Cell) []byte {
 	return p.dst
 }
 
-// DescribeRowKey appends a data row key as Describe shows it.
+// DescribeRowKey appends the row key of a data table as Describe shows it.
 func (s Schema) DescribeRowKey(dst, key []byte) []byte {
 	p := &page{dst: dst}
 	s.describeRowKey(p, key)
 	return p.dst
 }
 
-// page writes annotated bytes.
+// page is the text of Describe under construction.
 type page struct {
 	dst []byte
 	at  int // offset of the next byte
@@ -50,13 +50,13 @@ const (
 	textPerLine = 16
 )
 
-// title begins a run of bytes whose offsets count from 0.
+// title writes the heading of a key, qualifier or value, whose offsets begin at 0.
 func (p *page) title(what string, b []byte) {
 	p.at = 0
 	p.dst = fmt.Appendf(p.dst, "%s, %d byte%s\n", what, len(b), plural(len(b)))
 }
 
-// field writes bytes and their meaning; more than a line's go on below.
+// field writes bytes and, on their first line, what they mean.
 func (p *page) field(b []byte, meaning string, args ...any) {
 	p.wrap(b, hexPerLine, func(n int) string {
 		if n > 0 {
@@ -66,15 +66,17 @@ func (p *page) field(b []byte, meaning string, args ...any) {
 	})
 }
 
-// text writes bytes with the name that they spell in ISO-8859-1.
+// text writes bytes and, on each line, the name that they spell in ISO-8859-1.
 func (p *page) text(b []byte) {
 	p.wrap(b, textPerLine, func(n int) string { return strconv.Quote(ParseName(b[n:min(n+textPerLine, len(b))])) })
 }
 
-// json writes bytes of UTF-8 with the text that they are, no character cut.
+// json writes bytes and, on each line, the UTF-8 text that they are.
 func (p *page) json(b []byte) {
 	for first := true; first || len(b) > 0; first = false {
 		n := min(textPerLine, len(b))
+
+		// A line must not end inside a character.
 		for n > 1 && n < len(b) && !utf8.RuneStart(b[n]) {
 			n--
 		}
@@ -83,6 +85,7 @@ func (p *page) json(b []byte) {
 	}
 }
 
+// wrap writes bytes in lines of perLine; meaning gets the offset of a line in b.
 func (p *page) wrap(b []byte, perLine int, meaning func(n int) string) {
 	for n := 0; n < len(b) || n == 0; n += perLine {
 		part := b[n:min(n+perLine, len(b))]
@@ -90,6 +93,7 @@ func (p *page) wrap(b []byte, perLine int, meaning func(n int) string) {
 	}
 }
 
+// line writes one line.
 func (p *page) line(b []byte, perLine int, meaning string) {
 	p.dst = fmt.Appendf(p.dst, "  %4d  %-*s", p.at, 3*perLine-1, fmt.Sprintf("% X", b))
 	if meaning != "" {
@@ -120,16 +124,17 @@ func (s Schema) describeRowKey(p *page, key []byte) {
 		p.field(key, "!! %v", err)
 		return
 	}
+
 	if len(k.Salt) > 0 {
-		p.field(k.Salt, "salt %d%s", UIDNumber(k.Salt), s.saltDoubt(k))
+		p.field(k.Salt, "salt %d%s", UIDNumber(k.Salt), s.wrongSalt(k))
 	}
-	p.field(k.Metric, "metric %d%s", UIDNumber(k.Metric), globalMark(k))
-	p.field(key[len(k.Salt)+len(k.Metric):s.HeadWidth()], "base time %d, %s%s", k.BaseTime, clock(int64(k.BaseTime)*1000), hourDoubt(k.BaseTime))
+	p.field(k.Metric, "metric %d%s", UIDNumber(k.Metric), globalRow(k))
+	p.field(key[len(k.Salt)+len(k.Metric):s.HeadWidth()], "base time %d, %s%s", k.BaseTime, utcText(int64(k.BaseTime)*1000), notOnHour(k.BaseTime))
 	s.describeTags(p, k.Tags)
 }
 
-// saltDoubt says so when a key lies under another salt than its series has.
-func (s Schema) saltDoubt(k RowKey) string {
+// wrongSalt warns of a key whose salt is not the one that its series has.
+func (s Schema) wrongSalt(k RowKey) string {
 	if isGlobal(k) || s.SaltBuckets < 1 {
 		return ""
 	}
@@ -139,22 +144,26 @@ func (s Schema) saltDoubt(k RowKey) string {
 	return ""
 }
 
-func hourDoubt(base uint32) string {
+// notOnHour warns of a base time that is not the start of an hour.
+func notOnHour(base uint32) string {
 	if base%RowSeconds != 0 {
 		return " !! not on the hour"
 	}
 	return ""
 }
 
+// isGlobal reports whether k is the key of a row of global annotations.
 func isGlobal(k RowKey) bool { return len(k.Tags) == 0 && UIDNumber(k.Metric) == 0 }
 
-func globalMark(k RowKey) string {
+// globalRow names the row of global annotations.
+func globalRow(k RowKey) string {
 	if isGlobal(k) {
 		return ", the row of global annotations"
 	}
 	return ""
 }
 
+// describeTags writes tag pairs, a field each.
 func (s Schema) describeTags(p *page, tags []byte) {
 	for _, t := range s.AppendPairs(nil, tags) {
 		pair := append(append([]byte{}, t.K...), t.V...)
@@ -162,12 +171,15 @@ func (s Schema) describeTags(p *page, tags []byte) {
 	}
 }
 
-// clock is a time in ms as UTC.
-func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.999 UTC") }
+// utcText is a time in ms as text.
+func utcText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.999 UTC") }
 
+// describeUIDCell writes a cell of the UID table: a mapping from name to UID or
+// back, a counter, or UIDMeta.
 func (s Schema) describeUIDCell(p *page, c Cell) {
 	kind, meta, ok := ParseUIDKind(c.Qualifier)
 	counter := c.Family == FamilyID && string(c.Row) == string(CounterRow)
+
 	p.title("row", c.Row)
 	switch {
 	case counter:
@@ -177,8 +189,10 @@ func (s Schema) describeUIDCell(p *page, c Cell) {
 	default:
 		p.text(c.Row)
 	}
+
 	p.title("qualifier", c.Qualifier)
 	p.text(c.Qualifier)
+
 	p.title("value", c.Value)
 	switch {
 	case counter && string(c.Qualifier) == ChangesQualifier:
@@ -192,18 +206,19 @@ func (s Schema) describeUIDCell(p *page, c Cell) {
 	case c.Family == FamilyName:
 		p.text(c.Value)
 	default:
-		p.field(c.Value, "%s UID %d%s", kind, UIDNumber(c.Value), s.widthDoubt(kind, c.Value))
+		p.field(c.Value, "%s UID %d%s", kind, UIDNumber(c.Value), s.wrongWidth(kind, c.Value))
 	}
 }
 
-func (s Schema) widthDoubt(k UIDKind, uid []byte) string {
+// wrongWidth warns of a UID whose width is not the schema's.
+func (s Schema) wrongWidth(k UIDKind, uid []byte) string {
 	if len(uid) != s.UIDWidth(k) {
 		return fmt.Sprintf(" !! %d bytes, want %d", len(uid), s.UIDWidth(k))
 	}
 	return ""
 }
 
-// counter writes a counter's value; meaning gets args and the number.
+// counter writes a counter's value. meaning is a format for args and the number.
 func (p *page) counter(b []byte, meaning string, args ...any) {
 	n, err := ParseCounter(b)
 	if err != nil {
@@ -213,6 +228,7 @@ func (p *page) counter(b []byte, meaning string, args ...any) {
 	p.field(b, meaning, append(args, n)...)
 }
 
+// describeMetaCell writes a cell of the meta table: a counter or TSMeta.
 func (s Schema) describeMetaCell(p *page, c Cell) {
 	p.title("row, a TSUID", c.Row)
 	if metric, tags, err := s.SplitTSUID(c.Row); err != nil {
@@ -221,8 +237,10 @@ func (s Schema) describeMetaCell(p *page, c Cell) {
 		p.field(metric, "metric %d", UIDNumber(metric))
 		s.describeTags(p, tags)
 	}
+
 	p.title("qualifier", c.Qualifier)
 	p.text(c.Qualifier)
+
 	p.title("value", c.Value)
 	if string(c.Qualifier) == MetaCounterQualifier {
 		p.counter(c.Value, "%d points put")

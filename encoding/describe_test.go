@@ -160,9 +160,9 @@ func TestDump_namesTheLine(t *testing.T) {
 	s := DefaultSchema()
 	good := `{"table":"tsdb","row":"00000150e22700000001000001","family":"t","qualifier":"0000","value":"12"}`
 	for bad, want := range map[string]string{
-		"x":                       "line 3: encoding: dump line: invalid character",
-		`{"row":"0"}`:             `line 3: encoding: dump line: row "0"`,
-		`{"row":"","value":"zz"}`: `line 3: encoding: dump line: value "zz"`,
+		"x":                       "line 3: encoding: cannot parse dump line: invalid character",
+		`{"row":"0"}`:             `line 3: encoding: cannot parse row "0"`,
+		`{"row":"","value":"zz"}`: `line 3: encoding: cannot parse value "zz"`,
 	} {
 		var out bytes.Buffer
 		err := s.Dump(&out, strings.NewReader(good+"\n\n"+bad+"\n"))

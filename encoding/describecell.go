@@ -2,8 +2,8 @@ package encoding
 
 import "fmt"
 
-// describeDataCell writes a cell of the data table by the form its qualifier
-// has: even length for points, odd for the rest by its first byte.
+// describeDataCell writes a cell of the data table. A qualifier of even length is
+// of points; the first byte of an odd one says what the cell holds.
 func (s Schema) describeDataCell(p *page, c Cell) {
 	s.describeRowKey(p, c.Row)
 	p.title("qualifier", c.Qualifier)
@@ -39,6 +39,7 @@ func (p *page) points(qualifier, value []byte) {
 		p.field(left[:len(left)-len(rest)], "%s", q.describe())
 		qs, left = append(qs, q), rest
 	}
+
 	p.title("value", value)
 	if len(qs) == 1 {
 		p.single(qs[0], value)
@@ -47,7 +48,7 @@ func (p *page) points(qualifier, value []byte) {
 	p.compacted(qs, value)
 }
 
-// describe is a qualifier in words: offset, type, length of the value.
+// describe returns a qualifier in words: offset, type, length of the value.
 func (q Qualifier) describe() string {
 	kind, unit, offset := "integer", "s", q.OffsetMS/1000
 	if q.Float {
@@ -59,6 +60,7 @@ func (q Qualifier) describe() string {
 	return fmt.Sprintf("+%d %s, %s on %d byte%s", offset, unit, kind, q.Width, plural(q.Width))
 }
 
+// single writes the value of one point.
 func (p *page) single(q Qualifier, value []byte) {
 	v, err := ParseValue(q, value)
 	switch {
@@ -71,6 +73,7 @@ func (p *page) single(q Qualifier, value []byte) {
 	}
 }
 
+// compacted writes the values of a compacted cell and its last byte.
 func (p *page) compacted(qs []Qualifier, value []byte) {
 	for _, q := range qs {
 		if len(value) < q.Width {
@@ -80,6 +83,7 @@ func (p *page) compacted(qs []Qualifier, value []byte) {
 		p.single(q, value[:q.Width])
 		value = value[q.Width:]
 	}
+
 	switch {
 	case len(value) != 1:
 		p.field(value, "!! %d bytes after the points, want 1", len(value))
@@ -92,6 +96,7 @@ func (p *page) compacted(qs []Qualifier, value []byte) {
 	}
 }
 
+// entries writes the entries of an append column.
 func (p *page) entries(value []byte) {
 	for len(value) > 0 {
 		q, rest, err := ParseQualifier(value)
@@ -100,6 +105,7 @@ func (p *page) entries(value []byte) {
 			return
 		}
 		p.field(value[:len(value)-len(rest)], "%s", q.describe())
+
 		if len(rest) < q.Width {
 			p.field(rest, "!! want %d bytes", q.Width)
 			return
@@ -109,6 +115,7 @@ func (p *page) entries(value []byte) {
 	}
 }
 
+// annotation writes an annotation's qualifier and JSON.
 func (p *page) annotation(qualifier, value []byte) {
 	offset, milli, err := ParseAnnotationQualifier(qualifier)
 	switch {
@@ -123,6 +130,7 @@ func (p *page) annotation(qualifier, value []byte) {
 	p.json(value)
 }
 
+// other writes a cell that is neither points nor an annotation.
 func (p *page) other(qualifier, value []byte) {
 	meaning := "!! unknown prefix, skipped by readers"
 	switch qualifier[0] {

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// The meta table (tsdb-meta) has one row a series, its key the TSUID:
+// The meta table (tsdb-meta) has one row for each series. Its key is the TSUID:
 //
 //	row    family  qualifier  value
-//	TSUID  name    ts_ctr     8-byte count of points put; its cell's timestamp
+//	TSUID  name    ts_ctr     8-byte count of points put; the cell's timestamp
 //	                          is the time of the last put
 //	TSUID  name    ts_meta    JSON, TSMeta
 //
@@ -20,6 +20,7 @@ const (
 	TSMetaQualifier      = "ts_meta"
 )
 
+// isMetaQualifier reports whether q is a column of the meta table.
 func isMetaQualifier(q []byte) bool {
 	return string(q) == MetaCounterQualifier || string(q) == TSMetaQualifier
 }
@@ -37,7 +38,7 @@ type UIDMeta struct {
 // ParseUIDMeta reads the JSON of a UIDMeta cell.
 func ParseUIDMeta(b []byte) (m UIDMeta, err error) {
 	if err = json.Unmarshal(b, &m); err != nil {
-		err = fmt.Errorf("encoding: UIDMeta of %d bytes: %w", len(b), err)
+		err = fmt.Errorf("encoding: cannot parse UIDMeta of %d bytes: %w", len(b), err)
 	}
 	return m, err
 }
@@ -52,7 +53,7 @@ type TSMeta struct {
 	Custom      map[string]string `json:"custom"`
 	Units       string            `json:"units"`
 	DataType    string            `json:"dataType"`
-	Retention   int               `json:"retention"` // days, 0 is for ever
+	Retention   int               `json:"retention"` // days; 0 for no end
 	Max         JSONDouble        `json:"max"`
 	Min         JSONDouble        `json:"min"`
 }
@@ -60,15 +61,17 @@ type TSMeta struct {
 // ParseTSMeta reads the JSON of a ts_meta cell.
 func ParseTSMeta(b []byte) (m TSMeta, err error) {
 	if err = json.Unmarshal(b, &m); err != nil {
-		err = fmt.Errorf("encoding: TSMeta of %d bytes: %w", len(b), err)
+		err = fmt.Errorf("encoding: cannot parse TSMeta of %d bytes: %w", len(b), err)
 	}
 	return m, err
 }
 
-// JSONDouble is a double as Jackson writes it: NaN and the infinities as strings.
+// JSONDouble is a double that JSON shows as Jackson does: NaN and infinities are
+// strings.
 type JSONDouble float64
 
-// UnmarshalJSON reads a number, or "NaN", "Infinity", "-Infinity".
+// UnmarshalJSON reads a number, "NaN", "Infinity" or "-Infinity". null changes
+// nothing.
 func (d *JSONDouble) UnmarshalJSON(b []byte) error {
 	switch string(b) {
 	case `"NaN"`:
@@ -79,6 +82,7 @@ func (d *JSONDouble) UnmarshalJSON(b []byte) error {
 	case `"Infinity"`, `"-Infinity"`:
 		b = b[1 : len(b)-1]
 	}
+
 	v, err := strconv.ParseFloat(string(b), 64)
 	*d = JSONDouble(v)
 	return err

@@ -10,8 +10,8 @@ import (
 	"unicode/utf16"
 )
 
-// AppendUIDMeta appends the stored form of a UIDMeta, the bytes that OpenTSDB
-// writes:
+// AppendUIDMeta appends the stored form of a UIDMeta: the bytes that OpenTSDB
+// writes, for the reason at AppendTSMeta:
 //
 //	{"type":"METRIC","displayName":"","description":"","notes":"","created":1356998400,"custom":null}
 //
@@ -28,7 +28,7 @@ func AppendUIDMeta(dst []byte, m UIDMeta) []byte {
 
 // AppendTSMeta appends the stored form of a TSMeta. OpenTSDB changes a TSMeta by
 // compare-and-set on the bytes that it would write itself, so it can change only
-// what has exactly this form:
+// a TSMeta of exactly this form:
 //
 //	{"tsuid":"000001000001000001","displayName":"","description":"","notes":"","created":1356998400,
 //	 "custom":null,"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}
@@ -49,12 +49,13 @@ func AppendTSMeta(dst []byte, m TSMeta) []byte {
 	return append(dst, '}')
 }
 
-// appendHashed writes a map in the order in which a Java HashMap copied from it
-// is walked.
+// appendHashed appends custom in the order in which Java walks a HashMap that is a
+// copy of it, or null.
 func appendHashed(dst []byte, custom map[string]string) []byte {
 	if custom == nil {
 		return append(dst, "null"...)
 	}
+
 	dst = append(dst, '{')
 	for i, k := range hashOrder(custom) {
 		if i > 0 {
@@ -65,18 +66,24 @@ func appendHashed(dst []byte, custom map[string]string) []byte {
 	return append(dst, '}')
 }
 
-// hashOrder lists keys by their slot in a HashMap of the size that Java gives a
-// copy; in one slot they keep the order in which they came, which is ours.
+// hashOrder lists the keys by their slot in a HashMap. Java keeps the keys of one
+// slot in the order in which they were put, which is not known here: they are
+// listed in the order of Java's strings.
 func hashOrder(m map[string]string) []string {
+	// The number of slots that Java gives a copy: a power of two, filled to three
+	// quarters at most, computed in floats as Java does.
 	slots := uint32(1)
 	for slots < uint32(float32(len(m))/0.75+1) {
 		slots <<= 1
 	}
+
+	// HashMap.hash folds the upper half of the hash into the lower one.
 	slot := func(key string) uint32 { h := javaHash(key); return (h ^ h>>16) & (slots - 1) }
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
 	}
+
 	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(slot(a), slot(b)), compareJava(a, b)) })
 	return keys
 }
@@ -92,6 +99,7 @@ func javaHash(s string) (h uint32) {
 // MarshalJSON writes a double as Jackson does.
 func (d JSONDouble) MarshalJSON() ([]byte, error) { return d.appendJSON(nil), nil }
 
+// appendJSON appends what MarshalJSON returns.
 func (d JSONDouble) appendJSON(dst []byte) []byte {
 	v := float64(d)
 	switch {
@@ -105,10 +113,10 @@ func (d JSONDouble) appendJSON(dst []byte) []byte {
 	return AppendJavaDouble(dst, v)
 }
 
-// AppendJavaDouble appends the shortest digits that give v back, in the form of
-// Java's Double.toString: a fraction between 1e-3 and 1e7, else one digit, a
-// fraction and E exponent. At least one digit follows the point: 1.0, 1.0E10. v
-// is finite.
+// AppendJavaDouble appends the shortest digits from which v can be read back, in
+// the form of Java's Double.toString: as a decimal fraction from 1e-3 to below
+// 1e7, else as one digit, a fraction, E and the exponent. At least one digit
+// follows the point: 1.0, 1.0E10. v is finite.
 func AppendJavaDouble(dst []byte, v float64) []byte {
 	abs := math.Abs(v)
 	if abs == 0 || abs >= 1e-3 && abs < 1e7 {
@@ -122,15 +130,18 @@ func AppendJavaDouble(dst []byte, v float64) []byte {
 	return appendJavaExponent(dst, v)
 }
 
+// appendJavaExponent turns Go's -1.25e+07 into Java's -1.25E7.
 func appendJavaExponent(dst []byte, v float64) []byte {
 	var buf [32]byte
-	text := strconv.AppendFloat(buf[:0], v, 'e', -1, 64) // -1.25e+07
+	text := strconv.AppendFloat(buf[:0], v, 'e', -1, 64)
 	e := bytes.IndexByte(text, 'e')
 	mantissa, sign, digits := text[:e], text[e+1], text[e+2:]
+
 	dst = append(dst, mantissa...)
 	if bytes.IndexByte(mantissa, '.') < 0 {
 		dst = append(dst, ".0"...)
 	}
+
 	dst = append(dst, 'E')
 	if sign == '-' {
 		dst = append(dst, '-')

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// ValidateName refuses a name that OpenTSDB does not store: empty, or with a
-// character that is neither a letter nor a digit nor one of - _ . / nor one of
-// allowed (tsd.core.tag.allow_specialchars). what says which name it is:
-// "metric name", "tag name", "tag value". The error's text is OpenTSDB's, which
-// clients see. A letter is any Unicode letter of the basic plane; whether the
-// name can be stored is another question, which AppendName answers.
+// ValidateName returns an error for a name that OpenTSDB refuses: an empty one, or
+// one with a character that is not a letter, a digit, one of - _ . / or one of
+// allowed (tsd.core.tag.allow_specialchars). what says which name it is: "metric
+// name", "tag name", "tag value". Clients see the error, so its text is
+// OpenTSDB's. Every Unicode letter of the basic plane is accepted, though not
+// every one can be stored: see AppendName.
 // Source: Tags.validateString.
 func ValidateName(what, name string, allowed ...rune) error {
 	if name == "" {
@@ -22,6 +22,7 @@ func ValidateName(what, name string, allowed ...rune) error {
 		if plainNameByte(name[i]) {
 			continue
 		}
+
 		r, size := utf8.DecodeRuneInString(name[i:])
 		if !unicode.IsLetter(r) && !slices.Contains(allowed, r) || r > 0xFFFF || r == utf8.RuneError && size == 1 {
 			return fmt.Errorf("Invalid %s (%q): illegal character: %c", what, bare(name), r)
@@ -31,20 +32,21 @@ func ValidateName(what, name string, allowed ...rune) error {
 	return nil
 }
 
+// plainNameByte reports whether an ASCII character is allowed in every name.
 func plainNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		c == '-' || c == '_' || c == '.' || c == '/'
 }
 
-// bare is a string that %q quotes without escapes, as OpenTSDB quotes names.
+// bare is a string that %q quotes without escaping anything, as OpenTSDB does.
 type bare string
 
 // Format writes the quoted name.
 func (b bare) Format(f fmt.State, _ rune) { fmt.Fprintf(f, `"%s"`, string(b)) }
 
-// AppendName appends the bytes of a name in the UID table: ISO-8859-1, one byte
-// a character. A character outside is an error: OpenTSDB would store ? for it,
-// and two names would become one. Source: UniqueId.toBytes.
+// AppendName appends the bytes of a name in the UID table: ISO-8859-1, one byte for
+// each character. It fails for other characters: OpenTSDB would store ? for each,
+// and different names would become one. Source: UniqueId.toBytes.
 func AppendName(dst []byte, name string) ([]byte, error) {
 	for i, r := range name {
 		if r > 0xFF {
@@ -55,9 +57,10 @@ func AppendName(dst []byte, name string) ([]byte, error) {
 	return dst, nil
 }
 
-// ParseName is the name that ISO-8859-1 bytes spell. Every byte is a character.
-// Source: UniqueId.fromBytes.
+// ParseName returns the name that bytes spell in ISO-8859-1, in which every byte is
+// a character. Source: UniqueId.fromBytes.
 func ParseName(b []byte) string {
+	// ASCII is the same in UTF-8, which is the case of nearly all names.
 	for i, c := range b {
 		if c >= utf8.RuneSelf {
 			return latin1(b, i)
@@ -66,7 +69,7 @@ func ParseName(b []byte) string {
 	return string(b)
 }
 
-// latin1 decodes b, whose first ascii bytes are ASCII.
+// latin1 decodes ISO-8859-1; the first ascii bytes are known to be ASCII.
 func latin1(b []byte, ascii int) string {
 	out := append(make([]byte, 0, len(b)+8), b[:ascii]...)
 	for _, c := range b[ascii:] {

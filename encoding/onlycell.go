@@ -7,67 +7,78 @@ import (
 	"slices"
 )
 
-// OnlyCell is Reset, Add and FinishDoubles in one for a row that has no other
-// cell, if this is a compacted one or an append column of the plainest kind: all
-// times in the seconds form, ascending, and values whose lengths add up. Of any
-// other it returns false, and the row is to be read cell by cell. A scan of old
-// rows spends its time here, so columns are made one after the other, in loops that
-// know what they will meet: no step depends on the point before, or on what kind of
-// value that was.
+// OnlyCell decodes a row that has a single cell, in place of Reset, Add and
+// FinishDoubles. It accepts compacted cells and append columns of the plainest
+// kind: all times in the seconds form and ascending, and lengths that add up. ok
+// is false for every other cell, which the caller then gives to Add.
 //
-// Offsets are ms from the base time and a view until the next row; values are in
-// dst's memory, used from its beginning.
+// A scan of old rows spends its time here. So the columns are made one after the
+// other, in loops in which no step depends on the point before it or on the type
+// of that point's value.
+//
+// Offsets are in ms from the base time and a view that is valid until the next
+// row. Values are in dst's memory, used from its beginning.
 func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets []int32, values []float64, ok bool) {
 	if bytes.Equal(qualifier, AppendColumn) {
 		return d.onlyAppended(value, dst)
 	}
+
+	// A single point is not worth the preparation; odd lengths are no points.
 	n := len(qualifier) / 2
 	if n < 2 || len(qualifier)%2 != 0 {
 		return nil, dst, false
 	}
+
 	values = slices.Grow(dst[:0], n)[:n]
-	offsets, ok = d.times(qualifier, n)
+	offsets, ok = d.compactedOffsets(qualifier, n)
 	switch {
 	case !ok:
 		return nil, dst, false
-	case d.alike:
-		ok = alikeDoubles(values, qualifier[1]&flagMask, value)
+	case d.cachedUniform:
+		ok = uniformDoubles(values, qualifier[1]&flagMask, value)
 	default:
 		ok = mixedDoubles(values, qualifier, value)
 	}
 	return offsets, values, ok
 }
 
-// times are the offsets that n qualifiers say, read or remembered: rows of series
-// that are measured at the same times have the same qualifiers.
-func (d *RowDecoder) times(qualifier []byte, n int) (offsets []int32, ok bool) {
-	if bytes.Equal(qualifier, d.wide) {
+// compactedOffsets returns the offsets of n qualifiers, and whether all have the
+// seconds form and ascend. Series that are measured at the same times have the
+// same qualifiers, so those of the last row are cached: comparing bytes is much
+// faster than decoding them.
+func (d *RowDecoder) compactedOffsets(qualifier []byte, n int) (offsets []int32, ok bool) {
+	if bytes.Equal(qualifier, d.cachedQualifiers) {
 		return d.offset[:n], true
 	}
+
 	d.Reset(0)
 	d.offset = slices.Grow(d.offset, n)
 	offsets = d.offset[:n]
-	if ok, d.alike = wideOffsets(offsets, qualifier); ok {
-		d.wide = append(d.wide, qualifier...)
+	if ok, d.cachedUniform = secondsOffsets(offsets, qualifier); ok {
+		d.cachedQualifiers = append(d.cachedQualifiers, qualifier...)
 	}
 	return offsets, ok
 }
 
-// Four qualifiers of the seconds form read as one number.
+// Four qualifiers of the seconds form are read as one number.
 const (
 	fourQualifiers = 8 // bytes
 	fourOnes       = 0x0001_0001_0001_0001
 	secondsMask    = 0xFFF
 )
 
-// wideOffsets fills in the offsets that the qualifiers say in the seconds form. It
-// tells whether all have that form and ascend within the hour (the form of
-// milliseconds, read as seconds, lies beyond it), and whether all values have one
-// type and length.
-func wideOffsets(offsets []int32, qualifier []byte) (wide, alike bool) {
+// secondsOffsets fills in the offsets of qualifiers, read in the seconds form.
+// valid reports whether all have that form and ascend within the hour; the
+// milliseconds form, read as seconds, lies beyond the hour. uniform reports
+// whether all values have one type and length.
+func secondsOffsets(offsets []int32, qualifier []byte) (valid, uniform bool) {
 	flags := uint64(qualifier[1]&flagMask) * fourOnes
-	differ := uint64(0)
-	last, wrong := int32(-1), int32(0) // wrong turns negative at a step that does not ascend
+	differ := uint64(0) // has a flag bit set once a qualifier's flags were not the first one's
+	last, wrong := int32(-1), int32(0)
+
+	// Eight bytes are four qualifiers: aaaf bbbf cccf eeef in hex digits, three of
+	// seconds and one of flags each. Nothing is tested inside the loop: wrong turns
+	// negative at a step that does not ascend, and both are judged at the end.
 	for ; len(qualifier) >= fourQualifiers; qualifier, offsets = qualifier[fourQualifiers:], offsets[4:] {
 		q, to := binary.BigEndian.Uint64(qualifier), offsets[:4]
 		a, b := int32(q>>52), int32(q>>36)&secondsMask
@@ -77,6 +88,8 @@ func wideOffsets(offsets []int32, qualifier []byte) (wide, alike bool) {
 		to[0], to[1], to[2], to[3] = a*1000, b*1000, c*1000, e*1000
 		last = e
 	}
+
+	// Up to three qualifiers are left.
 	for i := range offsets {
 		q := binary.BigEndian.Uint16(qualifier[2*i:])
 		s := int32(q >> flagBits)
@@ -84,24 +97,28 @@ func wideOffsets(offsets []int32, qualifier []byte) (wide, alike bool) {
 		differ |= uint64(q) ^ flags&flagMask
 		offsets[i], last = s*1000, s
 	}
+
+	// As all ascend, the last one is the only one to compare with the hour. Of
+	// differ only the flag bits count; the others are offsets.
 	return wrong >= 0 && last < RowSeconds, differ&(flagMask*fourOnes) == 0
 }
 
-// trailed tells whether what is behind a cell's points is its last byte.
-func trailed(rest []byte) bool { return len(rest) == 1 && rest[0] <= 1 }
+// isTrailer reports whether what follows a cell's values is its last byte, 0 or
+// 1; see RowDecoder.addCompacted.
+func isTrailer(rest []byte) bool { return len(rest) == 1 && rest[0] <= 1 }
 
-// alikeDoubles reads the values of a cell that all have one type and length, and
-// tells whether the cell's length is theirs.
-func alikeDoubles(values []float64, flags uint8, value []byte) bool {
+// uniformDoubles reads the values of a cell that all have one type and length. It
+// reports whether these lengths add up to the cell's.
+func uniformDoubles(values []float64, flags uint8, value []byte) bool {
 	end := len(values) * (int(flags&lengthMask) + 1)
-	if validFlags>>flags&1 == 0 || end > len(value) || !trailed(value[end:]) {
+	if validFlags>>flags&1 == 0 || end > len(value) || !isTrailer(value[end:]) {
 		return false
 	}
 	readDoubles(values, value[:end], flags)
 	return true
 }
 
-// mixedDoubles does the same for values of several types and lengths.
+// mixedDoubles is uniformDoubles for values of several types and lengths.
 func mixedDoubles(values []float64, qualifier, value []byte) bool {
 	at := 0
 	for i := range values {
@@ -110,17 +127,22 @@ func mixedDoubles(values []float64, qualifier, value []byte) bool {
 		if validFlags>>flags&1 == 0 || at+width > len(value) {
 			return false
 		}
+
 		if at+8 <= len(value) && flags&floatFlag == 0 {
+			// An integer of any length is one load of eight bytes and a shift with
+			// sign: the lengths change from point to point, and a branch on them
+			// would be guessed wrong.
 			values[i] = float64(int64(binary.BigEndian.Uint64(value[at:])) >> ((64 - 8*width) & 63))
 		} else {
 			readDoubles(values[i:i+1], value[at:at+width], flags)
 		}
 		at += width
 	}
-	return trailed(value[at:])
+	return isTrailer(value[at:])
 }
 
-// readDoubles reads values of one type and length.
+// readDoubles reads len(to) values of one type and length as doubles. b holds
+// exactly these; flags are valid.
 func readDoubles(to []float64, b []byte, flags uint8) {
 	switch flags {
 	case 0:

@@ -81,10 +81,10 @@ func TestOnlyCell_equalsCellByCell(t *testing.T) {
 	})
 }
 
-// TestOnlyCell_remembersQualifiers: whatever rows came before, of the same
+// TestOnlyCell_cachesQualifiers: whatever rows came before, of the same
 // qualifiers or others, read so or cell by cell, a row is read as by a decoder that
 // has seen none.
-func TestOnlyCell_remembersQualifiers(t *testing.T) {
+func TestOnlyCell_cachesQualifiers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var rows [][2][]byte
 		for range 3 {

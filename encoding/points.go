@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Points are points of one series as columns of equal length, ascending in
-// time.
+// Points are points of one series in ascending order of time, as columns of equal
+// length.
 type Points struct {
 	Time  []int64  // ms since 1970
 	Bits  []uint64 // Value.Bits
@@ -16,7 +16,7 @@ type Points struct {
 // Len is the number of points.
 func (p *Points) Len() int { return len(p.Time) }
 
-// Reset empties the columns and keeps their memory.
+// Reset empties the columns. Their memory is used again.
 func (p *Points) Reset() { p.Time, p.Bits, p.Float = p.Time[:0], p.Bits[:0], p.Float[:0] }
 
 // Append adds one point.
@@ -26,7 +26,8 @@ func (p *Points) Append(ms int64, v Value) {
 	p.Float = append(p.Float, v.Float)
 }
 
-// extend adds n points, for a loop to fill by index, and returns their columns.
+// extend adds n points, which the caller fills by index, and returns their
+// columns.
 func (p *Points) extend(n int) (times []int64, bits []uint64, floats []bool) {
 	old := len(p.Time)
 	p.Time = slices.Grow(p.Time, n)[:old+n]
@@ -40,7 +41,7 @@ func (p *Points) At(i int) (ms int64, v Value) {
 	return p.Time[i], Value{Float: p.Float[i], Bits: p.Bits[i]}
 }
 
-// Slice is a view of points i to j.
+// Slice is a view of the points [i, j).
 func (p *Points) Slice(i, j int) Points {
 	return Points{Time: p.Time[i:j], Bits: p.Bits[i:j], Float: p.Float[i:j]}
 }
@@ -52,11 +53,13 @@ func (p *Points) AppendPoints(q Points) {
 	p.Float = append(p.Float, q.Float...)
 }
 
-// AppendDoubles appends the values as doubles to dst.
+// AppendDoubles appends the values to dst, integers converted to doubles.
 func (p *Points) AppendDoubles(dst []float64) []float64 {
 	n := len(dst)
 	dst = slices.Grow(dst, len(p.Bits))[:n+len(p.Bits)]
-	// Equal lengths, said so that the compiler checks bounds here and not below.
+
+	// All columns are equally long. The slicing says so to the compiler, which then
+	// checks bounds here and not in the loop.
 	out, floats := dst[n:n+len(p.Bits)], p.Float[:len(p.Bits)]
 	for i, b := range p.Bits {
 		v := float64(int64(b))
@@ -65,5 +68,6 @@ func (p *Points) AppendDoubles(dst []float64) []float64 {
 		}
 		out[i] = v
 	}
+
 	return dst
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestBehind(t *testing.T) {
+func TestPrefixEnd(t *testing.T) {
 	for _, c := range []struct{ prefix, want []byte }{
 		{nil, nil},
 		{[]byte{}, nil},
@@ -22,7 +22,7 @@ func TestBehind(t *testing.T) {
 		{[]byte("host"), []byte("hosu")},
 	} {
 		before := slices.Clone(c.prefix)
-		if got := Behind(c.prefix); !bytes.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+		if got := PrefixEnd(c.prefix); !bytes.Equal(got, c.want) || (got == nil) != (c.want == nil) {
 			t.Errorf("behind % X: % X, want % X", c.prefix, got, c.want)
 		}
 		if !bytes.Equal(c.prefix, before) {
@@ -31,16 +31,16 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// FuzzBehind: a key lies below Behind and not below the prefix if and only if it
+// FuzzPrefixEnd: a key lies below PrefixEnd and not below the prefix if and only if it
 // begins with the prefix.
-func FuzzBehind(f *testing.F) {
+func FuzzPrefixEnd(f *testing.F) {
 	f.Add([]byte{0, 0xFF}, []byte{0, 0xFF, 3})
 	f.Add([]byte{0, 0xFF}, []byte{1})
 	f.Add([]byte{0xFF, 0xFF}, []byte{0xFF, 0xFF, 0xFF})
 	f.Add([]byte{}, []byte{0xFF})
 	f.Add([]byte("host"), []byte("hosu"))
 	f.Fuzz(func(t *testing.T, prefix, key []byte) {
-		stop := Behind(prefix)
+		stop := PrefixEnd(prefix)
 		for _, k := range [][]byte{key, slices.Concat(prefix, key), stop} {
 			inside := bytes.Compare(k, prefix) >= 0 && (stop == nil || bytes.Compare(k, stop) < 0)
 			if inside != bytes.HasPrefix(k, prefix) {

@@ -7,23 +7,24 @@ import (
 	"slices"
 )
 
-// RowDecoder turns the cells of one row into points in time order: single,
-// compacted and appended cells, merged as OpenTSDB merges them. It is reused
-// from row to row and is for one goroutine.
+// RowDecoder turns the cells of one row into points in time order. It decodes
+// single, compacted and appended cells and merges them as OpenTSDB does. It is
+// reused from row to row and is for one goroutine.
 //
 //	d.Reset(baseTime)
 //	for each cell: d.Add(qualifier, value, timestamp)
 //	d.Finish(&points)
 //
-// Two cells at one offset in milliseconds are a duplicate: with equal value
-// bytes they are one point, otherwise the query fails unless FixDuplicates,
-// when the cell written last wins. Inside an append column the later entry
-// wins.
+// Duplicates: two cells with a point at one offset, in milliseconds, are one
+// point if their value bytes are equal. If they differ the query fails, unless
+// FixDuplicates is set; then the cell written last wins. Inside an append
+// column the later entry always wins.
 //
-// What is damaged: a single cell is read by its value's real length, and a float
-// of the old 8-byte error by its last four bytes (see ParseValue). A compacted
-// cell or append column whose lengths do not add up is refused, as is an offset
-// beyond the hour, because its points would be read from other points' bytes.
+// Damage: the value of a single cell is read by its real length, and a float
+// with OpenTSDB's old 8-byte error by its last four bytes (see ParseValue). A
+// compacted cell or append column whose lengths do not add up is refused, because
+// its points would be read from other points' bytes. An offset beyond the hour is
+// refused too.
 //
 // Source: CompactionQueue.Compaction, Internal.extractDataPoints,
 // AppendDataPoints.parseKeyValue.
@@ -36,33 +37,35 @@ type RowDecoder struct {
 	offset []int32  // ms from the base time
 	raw    []uint64 // the value's bytes as a number
 	flags  []uint8  // floatFlag and length, as in a qualifier
-	cells  []cellMark
+	cells  []cellStart
 
-	wide  []byte // qualifiers that OnlyCell has read offset from, empty for none
-	alike bool   // their values have one type and length
+	// The qualifiers of the last row that OnlyCell accepted, whose offsets are
+	// still in offset; empty if offset holds something else.
+	cachedQualifiers []byte
+	cachedUniform    bool // their values have one type and length
 
-	order   []pointOrder // scratch of sortFrom
-	notes   [][]byte
-	skipped int
+	order       []pointOrder // scratch of sortFrom
+	annotations [][]byte
+	skipped     int
 }
 
-// cellMark says where a cell's points begin and when it was written.
-type cellMark struct {
-	first int
-	stamp int64
+// cellStart says where a cell's points begin and when the cell was written.
+type cellStart struct {
+	first int   // index of its first point
+	stamp int64 // the cell's timestamp
 }
 
-// Reset starts a row.
+// Reset starts a row. baseTime is in seconds.
 func (d *RowDecoder) Reset(baseTime uint32) {
 	d.base, d.ordered, d.skipped = baseTime, true, 0
-	d.cells, d.notes, d.wide = d.cells[:0], d.notes[:0], d.wide[:0]
+	d.cells, d.annotations, d.cachedQualifiers = d.cells[:0], d.annotations[:0], d.cachedQualifiers[:0]
 	d.truncate(0)
 }
 
-// Add decodes one cell. timestamp is the time of the cell's write. Cells that
-// are no points are set aside (annotations, as views of value) or skipped
-// (unknown prefixes), as OpenTSDB does. An error means that the row is corrupt;
-// the caller names it.
+// Add decodes one cell. timestamp is the time at which the cell was written.
+// Cells without points are kept for Annotations, as views of value, or skipped
+// if their prefix is unknown, as OpenTSDB does. An error means that the row is
+// corrupt; it does not name the row, which the caller knows.
 func (d *RowDecoder) Add(qualifier, value []byte, timestamp int64) error {
 	switch {
 	case len(qualifier) == 0:
@@ -70,29 +73,36 @@ func (d *RowDecoder) Add(qualifier, value []byte, timestamp int64) error {
 	case len(qualifier)%2 != 0:
 		return d.addSpecial(qualifier, value, timestamp)
 	}
-	d.cells = append(d.cells, cellMark{len(d.offset), timestamp})
+
+	// One qualifier is as long as its first byte says; a longer even one is a
+	// sequence of qualifiers.
+	d.cells = append(d.cells, cellStart{len(d.offset), timestamp})
 	if len(qualifier) == QualifierWidth(qualifier[0]) {
 		return d.addSingle(qualifier, value)
 	}
 	return d.addCompacted(qualifier, value)
 }
 
+// addSpecial takes a cell whose qualifier has an odd length: its first byte is a
+// prefix that says what the cell holds.
 func (d *RowDecoder) addSpecial(qualifier, value []byte, timestamp int64) error {
 	switch qualifier[0] {
 	case PrefixAppend:
 		if len(qualifier) != len(AppendColumn) {
 			return fmt.Errorf("encoding: append column % X has %d bytes, want %d", qualifier, len(qualifier), len(AppendColumn))
 		}
-		d.cells = append(d.cells, cellMark{len(d.offset), timestamp})
+		d.cells = append(d.cells, cellStart{len(d.offset), timestamp})
 		return d.addAppended(value)
 	case PrefixAnnotation:
-		d.notes = append(d.notes, value)
+		d.annotations = append(d.annotations, value)
 	default:
+		// Histograms and whatever a later OpenTSDB writes.
 		d.skipped++
 	}
 	return nil
 }
 
+// addSingle takes a cell of one point.
 func (d *RowDecoder) addSingle(qualifier, value []byte) error {
 	q, _, err := ParseQualifier(qualifier)
 	if err != nil {
@@ -102,17 +112,21 @@ func (d *RowDecoder) addSingle(qualifier, value []byte) error {
 	if err != nil {
 		return err
 	}
+
+	// HBase returns cells in the order of their qualifiers, which is that of time
+	// unless seconds and milliseconds are mixed: most rows need no sorting.
 	if n := len(d.offset); n > 0 && q.OffsetMS <= d.offset[n-1] {
 		d.ordered = false
 	}
+
 	d.offset = append(d.offset, q.OffsetMS)
 	d.raw = append(d.raw, raw)
 	d.flags = append(d.flags, valueFlags(q.Float, width))
 	return nil
 }
 
-// grow makes room for n points behind the present ones, for a loop to fill by
-// index, and returns the index of the first. The caller truncates afterwards.
+// grow extends the columns by n points, which the caller fills by index, and
+// returns the index of the first. The caller truncates to what it has filled.
 func (d *RowDecoder) grow(n int) (first int) {
 	first = len(d.offset)
 	d.offset = slices.Grow(d.offset, n)[:first+n]
@@ -121,28 +135,34 @@ func (d *RowDecoder) grow(n int) (first int) {
 	return first
 }
 
+// truncate shortens the columns to n points.
 func (d *RowDecoder) truncate(n int) {
 	d.offset, d.raw, d.flags = d.offset[:n], d.raw[:n], d.flags[:n]
 }
 
-// addCompacted walks the qualifiers and values of a compacted cell. The value
-// ends with one byte: 0 where all qualifiers have one form, 1 where seconds and
-// milliseconds are mixed. Of a cell with an error no point stays.
+// addCompacted takes a compacted cell: all qualifiers, then all values and one
+// last byte, the trailer. It is 0 if all qualifiers have one form, and 1 if
+// seconds and milliseconds are mixed. If a qualifier or value cannot be read, none
+// of the cell's points stays.
 func (d *RowDecoder) addCompacted(qualifier, value []byte) error {
+	// A qualifier has at least two bytes.
 	first := d.grow(len(qualifier) / 2)
 	points, rest, err := d.walkCompacted(first, qualifier, value)
 	if err != nil {
 		d.truncate(first)
 		return err
 	}
+
 	d.truncate(first + points)
-	d.noteOrder(first)
+	d.checkOrder(first)
 	return checkTrailer(qualifier, value, rest)
 }
 
-// walkCompacted fills the columns from index first on and returns the number of
-// points and the value bytes behind them.
+// walkCompacted fills the columns from index first on. It returns the number of
+// points and the value bytes that follow the points' values: the trailer.
 func (d *RowDecoder) walkCompacted(first int, qualifier, value []byte) (points int, rest []byte, err error) {
+	// All but the last few points of most cells are read by walkSeconds. What
+	// follows the first point that it does not read goes one by one.
 	points, rest = d.walkSeconds(first, qualifier, value)
 	for left := qualifier[2*points:]; len(left) > 0; points++ {
 		q, more, err := ParseQualifier(left)
@@ -153,35 +173,47 @@ func (d *RowDecoder) walkCompacted(first int, qualifier, value []byte) (points i
 			return points, rest, fmt.Errorf("encoding: compacted cell of %d qualifier bytes: value at byte %d is said to have %d bytes, want %s and at most the %d left",
 				len(qualifier), len(value)-len(rest), q.Width, widthsWanted(q.Float), len(rest))
 		}
+
 		i := first + points
 		d.offset[i], d.raw[i], d.flags[i] = q.OffsetMS, readRaw(rest, q.Width), valueFlags(q.Float, q.Width)
 		left, rest = more, rest[q.Width:]
 	}
+
 	return points, rest, nil
 }
 
-// walkSeconds does as much of walkCompacted as the plainest points make up: in
-// the seconds form, in order, with at least 8 value bytes left, so that any
-// value is one load and a shift. A scan of old rows spends its time here. It
-// stops before whatever is not plain, errors too.
+// walkSeconds does the work of walkCompacted for leading points in the seconds
+// form, as long as at least 8 value bytes are left, so that any value is one
+// load and a shift. A scan of old rows spends its time here. It stops before the
+// first point that is not of this kind, which includes every error, and leaves it
+// to its caller.
 func (d *RowDecoder) walkSeconds(first int, qualifier, value []byte) (points int, rest []byte) {
 	offset, raws, flags := d.offset[first:], d.raw[first:], d.flags[first:]
 	raws, flags = raws[:len(offset)], flags[:len(offset)] // one bounds check for three columns
+
 	at := 0
 	for i := range offset {
+		// v is a whole qualifier. As a number, all of the milliseconds form lie
+		// beyond those of the seconds form within the hour.
 		v := uint32(qualifier[2*i])<<8 | uint32(qualifier[2*i+1])
 		f := uint8(v) & flagMask
 		if at+8 > len(value) || v >= maxSecondsQualifier || validFlags>>f&1 == 0 {
 			return i, value[at:]
 		}
+
+		// The first width bytes of the load are the value; the shift drops the
+		// bytes of the values behind it. The mask spares a test for larger shifts.
 		width := uint(f&lengthMask) + 1
 		raw := binary.BigEndian.Uint64(value[at:at+8]) >> ((64 - 8*width) & 63)
 		offset[i], raws[i], flags[i] = int32(v>>flagBits*1000), raw, f
 		at += int(width)
 	}
+
 	return len(offset), value[at:]
 }
 
+// checkTrailer returns an error unless rest, what is left of a compacted cell's
+// value, is the trailer.
 func checkTrailer(qualifier, value, rest []byte) error {
 	if len(rest) != 1 {
 		return fmt.Errorf("encoding: compacted cell of %d qualifier bytes has %d value bytes, %d after its points, want 1", len(qualifier), len(value), len(rest))
@@ -192,14 +224,15 @@ func checkTrailer(qualifier, value, rest []byte) error {
 	return nil
 }
 
-// noteOrder clears ordered when the offsets from index first on do not ascend
-// beyond those before.
-func (d *RowDecoder) noteOrder(first int) {
+// checkOrder clears ordered if the offsets from index first on do not ascend, or
+// do not begin after those before them.
+func (d *RowDecoder) checkOrder(first int) {
 	if d.ordered && !ascending(d.offset[max(first-1, 0):]) {
 		d.ordered = false
 	}
 }
 
+// ascending reports whether each offset is larger than the one before it.
 func ascending(offset []int32) bool {
 	for i := 1; i < len(offset); i++ {
 		if offset[i] <= offset[i-1] {
@@ -209,21 +242,25 @@ func ascending(offset []int32) bool {
 	return true
 }
 
+// move copies a point to another index.
 func (d *RowDecoder) move(to, from int) {
 	d.offset[to], d.raw[to], d.flags[to] = d.offset[from], d.raw[from], d.flags[from]
 }
 
-// Finish appends the row's points to dst in time order. A *DuplicateError
-// means two different values at one time.
+// Finish appends the row's points to dst in time order. It returns a
+// *DuplicateError if the row has two different values at one time.
 func (d *RowDecoder) Finish(dst *Points) error {
-	if err := d.sorted(); err != nil {
+	if err := d.sort(); err != nil {
 		return err
 	}
+
 	offset := d.offset
 	times, bits, floats := dst.extend(len(offset))
-	// Equal lengths, said so that the compiler checks bounds here and not below.
+	// All columns are as long as offset. The slicing says so to the compiler, which
+	// then checks bounds here and not in the loop.
 	raws, flags := d.raw[:len(offset)], d.flags[:len(offset)]
 	times, bits, floats = times[:len(offset)], bits[:len(offset)], floats[:len(offset)]
+
 	base := int64(d.base) * 1000
 	for i, off := range offset {
 		f := flags[i]
@@ -233,13 +270,14 @@ func (d *RowDecoder) Finish(dst *Points) error {
 	return nil
 }
 
-// FinishDoubles is Finish for who needs the values as doubles only: it returns
-// the points' offsets in ms from the base time, a view until Reset, and their
-// values in dst's memory, which is used from its beginning.
+// FinishDoubles is Finish for callers that need the values as doubles only. It
+// returns the points' offsets in ms from the base time, a view that is valid
+// until Reset, and their values in dst's memory, which is used from its beginning.
 func (d *RowDecoder) FinishDoubles(dst []float64) (offsets []int32, values []float64, err error) {
-	if err := d.sorted(); err != nil {
+	if err := d.sort(); err != nil {
 		return nil, dst, err
 	}
+
 	n := len(d.offset)
 	values = slices.Grow(dst[:0], n)[:n]
 	raws, flags := d.raw[:n], d.flags[:n]
@@ -247,6 +285,8 @@ func (d *RowDecoder) FinishDoubles(dst []float64) (offsets []int32, values []flo
 		width := uint(flags[i]&lengthMask) + 1
 		switch {
 		case flags[i]&floatFlag == 0:
+			// raw has the value's bytes at its low end: shifting up and back
+			// extends the sign.
 			shift := (64 - 8*width) & 63
 			values[i] = float64(int64(raw<<shift) >> shift)
 		case width == 4:
@@ -255,11 +295,12 @@ func (d *RowDecoder) FinishDoubles(dst []float64) (offsets []int32, values []flo
 			values[i] = math.Float64frombits(raw)
 		}
 	}
+
 	return d.offset, values, nil
 }
 
-// sorted brings the points in time order, each time once.
-func (d *RowDecoder) sorted() error {
+// sort puts the points in time order and merges duplicates.
+func (d *RowDecoder) sort() error {
 	if d.ordered {
 		return nil
 	}
@@ -271,8 +312,9 @@ func (d *RowDecoder) sorted() error {
 	return nil
 }
 
-// Annotations returns the values, JSON, of the row's annotation cells.
-func (d *RowDecoder) Annotations() [][]byte { return d.notes }
+// Annotations returns the values of the row's annotation cells: JSON, see
+// ParseAnnotation.
+func (d *RowDecoder) Annotations() [][]byte { return d.annotations }
 
-// Skipped counts cells of unknown kinds in the row.
+// Skipped is the number of the row's cells whose prefix is not known.
 func (d *RowDecoder) Skipped() int { return d.skipped }

@@ -25,17 +25,19 @@ type RowKey struct {
 // TagPair is one tag of a series as UIDs.
 type TagPair struct{ K, V UID }
 
-// BaseTime is the start of the row that holds a time given in seconds.
+// BaseTime is the base time of the row that holds a time, both in seconds.
 // Source: Internal.baseTime.
 func BaseTime(seconds int64) uint32 { return uint32(seconds - seconds%RowSeconds) }
 
-// ParseRowKey splits a data row key. The views live as long as key.
+// ParseRowKey splits a data row key. The result is views into key. It fails if the
+// length is not that of salt, metric, base time and whole tag pairs.
 func (s Schema) ParseRowKey(key []byte) (RowKey, error) {
 	head := s.HeadWidth()
 	if len(key) < head || (len(key)-head)%s.TagWidth() != 0 {
 		return RowKey{}, fmt.Errorf("encoding: row key % X has %d bytes, want %d and a multiple of %d for tags",
 			key, len(key), head, s.TagWidth())
 	}
+
 	at := s.BaseTimeAt()
 	return RowKey{
 		Salt:     key[:s.SaltWidth],
@@ -45,26 +47,28 @@ func (s Schema) ParseRowKey(key []byte) (RowKey, error) {
 	}, nil
 }
 
-// AppendRowKey appends the data row key of a series and hour, with the salt
-// that OpenTSDB gives it. tags are pairs ascending by tagk, as AppendTags makes
-// them. Source: RowKey.prefixKeyWithSalt, IncomingDataPoints.rowKeyTemplate.
+// AppendRowKey appends the data row key of a series and hour, with the salt that
+// OpenTSDB gives the series. tags are tag pairs in ascending order of tagk, as
+// AppendTags makes them.
+// Source: RowKey.prefixKeyWithSalt, IncomingDataPoints.rowKeyTemplate.
 func (s Schema) AppendRowKey(dst []byte, metric UID, baseTime uint32, tags []byte) []byte {
 	dst = s.AppendSalt(dst, s.Salt(metric, tags))
 	return append(s.appendMetricTime(dst, metric, baseTime), tags...)
 }
 
-// AppendRangeKey appends a key head without tags: the first possible key of a
-// salt bucket, metric and base time, as scans use it for start and stop.
+// AppendRangeKey appends the first possible key of a salt bucket, metric and base
+// time, which has no tags. Scans start and stop at such keys.
 func (s Schema) AppendRangeKey(dst []byte, bucket int, metric UID, baseTime uint32) []byte {
 	return s.appendMetricTime(s.AppendSalt(dst, bucket), metric, baseTime)
 }
 
+// appendMetricTime appends metric and base time.
 func (s Schema) appendMetricTime(dst []byte, metric UID, baseTime uint32) []byte {
 	dst = append(dst, metric...)
 	return binary.BigEndian.AppendUint32(dst, baseTime)
 }
 
-// AppendTags appends tag pairs ascending by tagk. pairs is sorted in place.
+// AppendTags appends tag pairs in ascending order of tagk. It sorts pairs in place.
 func (s Schema) AppendTags(dst []byte, pairs []TagPair) []byte {
 	slices.SortFunc(pairs, func(a, b TagPair) int { return bytes.Compare(a.K, b.K) })
 	for _, p := range pairs {
@@ -73,7 +77,8 @@ func (s Schema) AppendTags(dst []byte, pairs []TagPair) []byte {
 	return dst
 }
 
-// Tag returns the value that tags hold for tagk.
+// Tag returns the value of a tag key among tags, as a view; ok is false if the key
+// is not there.
 func (s Schema) Tag(tags []byte, tagk UID) (UID, bool) {
 	for step := s.TagWidth(); len(tags) >= step; tags = tags[step:] {
 		if bytes.Equal(tags[:s.TagKWidth], tagk) {
@@ -83,7 +88,7 @@ func (s Schema) Tag(tags []byte, tagk UID) (UID, bool) {
 	return nil, false
 }
 
-// AppendPairs appends views of the pairs in tags to dst.
+// AppendPairs appends the pairs of tags to dst, as views.
 func (s Schema) AppendPairs(dst []TagPair, tags []byte) []TagPair {
 	for step := s.TagWidth(); len(tags) >= step; tags = tags[step:] {
 		dst = append(dst, TagPair{K: tags[:s.TagKWidth], V: tags[s.TagKWidth:step]})
@@ -91,10 +96,10 @@ func (s Schema) AppendPairs(dst []TagPair, tags []byte) []TagPair {
 	return dst
 }
 
-// AppendSpan appends a row key without its base time: salt, metric and tags.
-// It names a span, OpenTSDB's series as a query sees it: the same series under
-// two salts is two spans. Spans ordered as bytes give the order in which
-// OpenTSDB aggregates. Source: TsdbQuery.SpanCmp, TsdbQuery.findSpans.
+// AppendSpan appends a row key without its base time: salt, metric and tags. It
+// names a span, OpenTSDB's word for a series as a query sees it: a series that has
+// rows under two salts is two spans. OpenTSDB aggregates spans in the order of
+// these bytes. Source: TsdbQuery.SpanCmp, TsdbQuery.findSpans.
 func (s Schema) AppendSpan(dst, key []byte) []byte {
 	dst = append(dst, key[:s.BaseTimeAt()]...)
 	return append(dst, key[s.HeadWidth():]...)
@@ -103,16 +108,19 @@ func (s Schema) AppendSpan(dst, key []byte) []byte {
 // SpanTSUID is the TSUID of a span: the span without its salt.
 func (s Schema) SpanTSUID(span []byte) []byte { return span[s.SaltWidth:] }
 
-// SpanTags is the tag part of a span.
+// SpanTags is the tags of a span.
 func (s Schema) SpanTags(span []byte) []byte { return span[s.BaseTimeAt():] }
 
-// Salt is the bucket of a series: Java's hash of the signed bytes of metric and
-// tags, without the time, so that all hours of a series share a bucket. Always
-// 0 for an unsalted table. Source: RowKey.prefixKeyWithSalt.
+// Salt is the salt bucket of a series: Arrays.hashCode of Java over metric and
+// tags, modulo the number of buckets. The time is not hashed, so that all hours of
+// a series share a bucket. It is 0 for an unsalted table.
+// Source: RowKey.prefixKeyWithSalt.
 func (s Schema) Salt(metric UID, tags []byte) int {
 	if s.SaltWidth == 0 {
 		return 0
 	}
+
+	// Java's bytes are signed, and its products wrap at 32 bits.
 	h := int32(1)
 	for _, b := range metric {
 		h = 31*h + int32(int8(b))
@@ -120,6 +128,8 @@ func (s Schema) Salt(metric UID, tags []byte) int {
 	for _, b := range tags {
 		h = 31*h + int32(int8(b))
 	}
+
+	// The remainder has the sign of the hash; Java takes its absolute value.
 	bucket := int(h % int32(s.SaltBuckets))
 	if bucket < 0 {
 		return -bucket
@@ -127,7 +137,7 @@ func (s Schema) Salt(metric UID, tags []byte) int {
 	return bucket
 }
 
-// AppendSalt appends a bucket number big-endian on the salt width.
+// AppendSalt appends the number of a bucket, big-endian on the salt width.
 func (s Schema) AppendSalt(dst []byte, bucket int) []byte {
 	for i := s.SaltWidth - 1; i >= 0; i-- {
 		dst = append(dst, byte(uint64(bucket)>>(8*i)))

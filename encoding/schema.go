@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Schema is the layout of one set of OpenTSDB tables. It is a value: it is
-// passed in, never global, and never changes once data is written, because the
-// tables do not describe themselves. Source: net.opentsdb.core.Const and the
-// configuration keys tsd.storage.salt.* and tsd.storage.uid.width.*.
+// Schema is the layout of one set of OpenTSDB tables. The tables do not describe
+// themselves, so it is a value that callers pass in, and it must not change once
+// data is written. Source: net.opentsdb.core.Const and the configuration keys
+// tsd.storage.salt.* and tsd.storage.uid.width.*.
 type Schema struct {
 	SaltWidth   int // bytes of salt before a data row key, 0 to 8; 0 is unsalted
 	SaltBuckets int // number of salt values, at least 1 when SaltWidth > 0
@@ -29,7 +29,7 @@ func DefaultSchema() Schema {
 	return Schema{SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3, MaxTags: 8}
 }
 
-// Validate returns an error that names the first field out of range.
+// Validate returns an error that names the first field that is out of range.
 func (s Schema) Validate() error {
 	checks := []struct {
 		field    string
@@ -42,19 +42,22 @@ func (s Schema) Validate() error {
 		{"tagv UID width", s.TagVWidth, 1, 8},
 		{"max tags", s.MaxTags, 1, 255},
 	}
+
 	for _, c := range checks {
 		if c.got < c.min || c.got > c.max {
 			return fmt.Errorf("encoding: %s %d, want %d to %d", c.field, c.got, c.min, c.max)
 		}
 	}
+
 	if most := s.maxBuckets(); s.SaltWidth > 0 && (s.SaltBuckets < 1 || s.SaltBuckets > most) {
 		return fmt.Errorf("encoding: salt buckets %d with salt width %d, want 1 to %d", s.SaltBuckets, s.SaltWidth, most)
 	}
+
 	return nil
 }
 
-// maxBuckets is how many buckets the salt width can number; the hash that picks
-// one has 32 bits with a sign.
+// maxBuckets is the number of buckets that the salt width can count. The hash that
+// picks one is a signed number of 32 bits, so that more bytes do not help.
 func (s Schema) maxBuckets() int {
 	if s.SaltWidth >= 4 {
 		return math.MaxInt32
@@ -62,8 +65,8 @@ func (s Schema) maxBuckets() int {
 	return 1 << (8 * s.SaltWidth)
 }
 
-// Buckets is the number of key prefixes a metric is spread over: the salt
-// buckets, or 1 for an unsalted table.
+// Buckets is the number of key prefixes that a metric is spread over: the number
+// of salt buckets, or 1 for an unsalted table.
 func (s Schema) Buckets() int {
 	if s.SaltWidth == 0 {
 		return 1
@@ -74,7 +77,8 @@ func (s Schema) Buckets() int {
 // TagWidth is the width of one tag pair in a row key.
 func (s Schema) TagWidth() int { return s.TagKWidth + s.TagVWidth }
 
-// BaseTimeAt is where the base time begins in a row key: behind salt and metric.
+// BaseTimeAt is the offset of the base time in a row key: the width of salt and
+// metric, which come before it.
 func (s Schema) BaseTimeAt() int { return s.SaltWidth + s.MetricWidth }
 
 // HeadWidth is the width of a row key before its tags: salt, metric, base time.

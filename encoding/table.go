@@ -23,11 +23,11 @@ const (
 	TableMeta                  // tsdb-meta: TSUIDs, their counters and TSMeta
 )
 
-// String is the table's name in OpenTSDB's defaults.
+// String is the table's default name in OpenTSDB.
 func (k TableKind) String() string { return [...]string{"tsdb", "tsdb-uid", "tsdb-meta"}[k] }
 
-// KindOf tells the kind of table that a cell is of by its family and qualifier,
-// for a reader that knows only names of tables, which are configurable.
+// KindOf guesses the kind of table that a cell comes from, by its family and
+// qualifier: names of tables can be configured, and so do not tell it.
 func KindOf(family string, qualifier []byte) TableKind {
 	switch {
 	case family == FamilyData:

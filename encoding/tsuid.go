@@ -5,21 +5,22 @@ import (
 	"fmt"
 )
 
-// A TSUID names a series: metric UID and tag pairs, a row key without salt and
-// base time. Clients see it in upper-case hex. Example, default schema:
+// A TSUID names a series: it is the metric UID and the tag pairs, a row key without
+// salt and base time. Clients see it in upper-case hex. Example, default schema:
 //
 //	00 00 01  00 00 01 00 00 01  00 00 02 00 00 02
 //	metric 1  tagk 1 = tagv 1    tagk 2 = tagv 2
 //
 // It is also the row key of the meta table. Source: UniqueId.getTSUIDFromKey.
 
-// AppendTSUID appends the TSUID of a data row key, which ParseRowKey accepts.
+// AppendTSUID appends the TSUID of a data row key, which must be one that
+// ParseRowKey accepts.
 func (s Schema) AppendTSUID(dst, key []byte) []byte {
 	dst = append(dst, key[s.SaltWidth:s.BaseTimeAt()]...)
 	return append(dst, key[s.HeadWidth():]...)
 }
 
-// SplitTSUID returns a TSUID's metric and tag pairs as views. It fails when the
+// SplitTSUID returns a TSUID's metric and tag pairs as views. It fails if the
 // length is not that of a metric and at least one tag pair.
 func (s Schema) SplitTSUID(tsuid []byte) (metric UID, tags []byte, err error) {
 	tagBytes := len(tsuid) - s.MetricWidth
@@ -30,7 +31,8 @@ func (s Schema) SplitTSUID(tsuid []byte) (metric UID, tags []byte, err error) {
 	return tsuid[:s.MetricWidth], tsuid[s.MetricWidth:], nil
 }
 
-// ParseTSUID reads a TSUID written in hex of either case, as clients send it.
+// ParseTSUID reads a TSUID in hex of either case, as clients send it. It fails for
+// what is not hex and where SplitTSUID does.
 func (s Schema) ParseTSUID(text string) ([]byte, error) {
 	tsuid, err := hex.DecodeString(text)
 	if err != nil {

@@ -15,18 +15,18 @@ const (
 	UIDTagV                  // values of tags, such as web01
 )
 
-// String is the kind's qualifier in the UID table, also its name in OpenTSDB's
-// messages: "metrics", "tagk", "tagv".
+// String is the kind's qualifier in the UID table, which is also its name in
+// OpenTSDB's messages: "metrics", "tagk", "tagv".
 func (k UIDKind) String() string { return [...]string{"metrics", "tagk", "tagv"}[k] }
 
-// UID is the number that stands for a name, big-endian on the width that the
-// schema gives its kind. UIDs compare as bytes.
+// UID is the short binary name of a metric, tag key or tag value: a number,
+// big-endian on the width that the schema has for the kind. UIDs compare as bytes.
 type UID []byte
 
 // String is the UID in upper-case hex, as OpenTSDB prints it.
 func (u UID) String() string { return strings.ToUpper(hex.EncodeToString(u)) }
 
-// AppendUID appends id big-endian on width bytes. It fails when id needs more.
+// AppendUID appends id big-endian on width bytes. It fails if id needs more.
 func AppendUID(dst []byte, id uint64, width int) ([]byte, error) {
 	if width < 8 && id>>(8*width) != 0 {
 		return dst, fmt.Errorf("encoding: UID %d does not fit %d bytes", id, width)

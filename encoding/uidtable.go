@@ -10,13 +10,13 @@ import (
 //	row              family  qualifier  value
 //	name             id      kind       UID               forward mapping
 //	UID              name    kind       name              reverse mapping
-//	00               id      kind       8-byte counter    last UID given
-//	00               id      downpour_changes  8-byte counter  changes of names, ours
+//	00               id      kind       8-byte counter    last UID assigned
+//	00               id      downpour_changes  8-byte counter  changes of names; Downpour's own
 //	UID              name    kind_meta  JSON              UIDMeta
 //
-// A kind's qualifier is "metrics", "tagk" or "tagv"; of UIDMeta "metric_meta",
-// "tagk_meta" or "tagv_meta". Names are ISO-8859-1. The same row may hold cells
-// of several kinds: UIDs of different kinds are equal numbers. Example, as
+// The qualifier of a kind is "metrics", "tagk" or "tagv", and that of its UIDMeta
+// "metric_meta", "tagk_meta" or "tagv_meta". Names are ISO-8859-1. A row may hold
+// cells of several kinds, because each kind counts its UIDs from 1. Example, as
 // OpenTSDB writes it:
 //
 //	73 79 73 2E 63 70 75 2E 6E 69 63 65   id:metrics    00 00 01
@@ -25,16 +25,15 @@ import (
 //	00                                    id:metrics    00 00 00 00 00 00 00 06
 //
 // A new UID is the counter's next value. The reverse mapping is written before
-// the forward one, each by compare-and-set, so that a UID which a writer has
-// seen always has a name. Source: UniqueId.UniqueIdAllocator.
+// the forward one, each by compare-and-set, so that every UID that a writer can
+// find has a name. Source: UniqueId.UniqueIdAllocator.
 
-// CounterRow is the row of the UID table that holds the last UID given of each
+// CounterRow is the row of the UID table that holds the last UID assigned of each
 // kind. Source: UniqueId.MAXID_ROW.
 var CounterRow = []byte{0x00}
 
-// ChangesQualifier is the column of CounterRow, family id, that counts the
-// deletions and renames of names, for gateways that remember them. OpenTSDB
-// takes no notice of it.
+// ChangesQualifier is a column of CounterRow, family id, that counts deleted and
+// renamed names. Gateways that cache names watch it. OpenTSDB ignores it.
 const ChangesQualifier = "downpour_changes"
 
 // CounterWidth is the width of a counter, in the UID and in the meta table.
@@ -48,8 +47,9 @@ func (k UIDKind) MetaQualifier() []byte {
 	return []byte([...]string{"metric_meta", "tagk_meta", "tagv_meta"}[k])
 }
 
-// ParseUIDKind is the kind that a qualifier of the UID table names, of a mapping
-// or of a UIDMeta; meta tells which.
+// ParseUIDKind returns the kind that a qualifier of the UID table names. meta is
+// set if it is the column of a UIDMeta, and clear if it is that of a mapping. ok is
+// false for other qualifiers.
 func ParseUIDKind(qualifier []byte) (kind UIDKind, meta, ok bool) {
 	for k := UIDMetric; k <= UIDTagV; k++ {
 		switch string(qualifier) {
@@ -69,27 +69,28 @@ type UIDMapping struct {
 	UID  UID
 }
 
-// Forward is the cell by which a UID is found for a name. It fails for a name
-// outside ISO-8859-1.
+// Forward returns the cell that maps the name to the UID. It fails for a name that
+// is not ISO-8859-1.
 func (m UIDMapping) Forward() (Cell, error) {
 	name, err := AppendName(nil, m.Name)
 	return Cell{Family: FamilyID, Row: name, Qualifier: m.Kind.Qualifier(), Value: m.UID}, err
 }
 
-// Reverse is the cell by which the name of a UID is found. It fails for a name
-// outside ISO-8859-1.
+// Reverse returns the cell that maps the UID to the name. It fails for a name that
+// is not ISO-8859-1.
 func (m UIDMapping) Reverse() (Cell, error) {
 	name, err := AppendName(nil, m.Name)
 	return Cell{Family: FamilyName, Row: m.UID, Qualifier: m.Kind.Qualifier(), Value: name}, err
 }
 
-// ParseUIDMapping reads a forward or reverse cell. The UID is a view into it.
-// It fails for other cells and for a UID whose width is not the schema's.
+// ParseUIDMapping reads a cell of Forward or Reverse. The UID is a view into it. It
+// fails for other cells and for a UID whose width is not the schema's.
 func (s Schema) ParseUIDMapping(c Cell) (UIDMapping, error) {
 	kind, meta, ok := ParseUIDKind(c.Qualifier)
 	if !ok || meta {
 		return UIDMapping{}, fmt.Errorf("encoding: qualifier %q of the UID table, want metrics, tagk or tagv", c.Qualifier)
 	}
+
 	m := UIDMapping{Kind: kind}
 	switch c.Family {
 	case FamilyID:
@@ -99,9 +100,11 @@ func (s Schema) ParseUIDMapping(c Cell) (UIDMapping, error) {
 	default:
 		return UIDMapping{}, fmt.Errorf("encoding: family %q of the UID table, want id or name", c.Family)
 	}
+
 	if len(m.UID) != s.UIDWidth(kind) {
 		return UIDMapping{}, fmt.Errorf("encoding: UID %s of kind %s has %d bytes, want %d", m.UID, kind, len(m.UID), s.UIDWidth(kind))
 	}
+
 	return m, nil
 }
 

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Value is one stored number. A client's spelling decides its type: 1 is an
-// integer, 1.0 a float, and answers keep that.
+// Value is one stored number. Its type follows from how the client wrote it: 1 is
+// an integer and 1.0 a float. Answers keep the type.
 type Value struct {
 	Float bool
 	Bits  uint64 // an int64, or a float64 as math.Float64bits
 }
 
-// IntValue is an integer as a value.
+// IntValue returns the value of an integer.
 func IntValue(v int64) Value { return Value{Bits: uint64(v)} }
 
-// FloatValue is a double as a value.
+// FloatValue returns the value of a double.
 func FloatValue(v float64) Value { return Value{Float: true, Bits: math.Float64bits(v)} }
 
-// Int is the number of an integer value.
+// Int is the number that an integer value holds.
 func (v Value) Int() int64 { return int64(v.Bits) }
 
-// Double is the number as OpenTSDB's double arithmetic sees it.
+// Double is the number as a double: what OpenTSDB's arithmetic over doubles uses.
 func (v Value) Double() float64 {
 	if v.Float {
 		return math.Float64frombits(v.Bits)
@@ -32,8 +32,8 @@ func (v Value) Double() float64 {
 	return float64(int64(v.Bits))
 }
 
-// String is the number in Go's shortest form; a float keeps a point, an exponent
-// or a name that tells it from an integer.
+// String is the number in Go's shortest form. A float can be told from an integer:
+// it has a point, an exponent or is NaN or Inf.
 func (v Value) String() string {
 	if !v.Float {
 		return strconv.FormatInt(v.Int(), 10)
@@ -45,8 +45,8 @@ func (v Value) String() string {
 	return text + ".0"
 }
 
-// IntWidth is the shortest of 1, 2, 4, 8 bytes that holds v.
-// Source: TSDB.addPoint.
+// IntWidth is the number of bytes, 1, 2, 4 or 8, on which v is stored: the smallest
+// that holds it. Source: TSDB.addPoint.
 func IntWidth(v int64) int {
 	switch {
 	case v == int64(int8(v)):
@@ -67,8 +67,8 @@ func AppendDouble(dst []byte, v float64) []byte {
 	return binary.BigEndian.AppendUint64(dst, math.Float64bits(v))
 }
 
-// FloatWidth is 4 when narrowing v to 32 bits loses nothing, else 8: the width
-// that telnet puts and imports are stored on. Source: Tags.fitsInFloat.
+// FloatWidth is 4 if v can be narrowed to 32 bits without loss, else 8. Telnet puts
+// and imports are stored on this width. Source: Tags.fitsInFloat.
 func FloatWidth(v float64) int {
 	if float64(float32(v)) == v {
 		return 4
@@ -84,11 +84,12 @@ func AppendShortFloat(dst []byte, v float64) []byte {
 	return AppendDouble(dst, v)
 }
 
-// ParseValue decodes the value of a single point cell. The value's real length
-// wins over the qualifier's, because some writers set the latter wrong. A float
-// said to have 4 bytes but stored on 8 with four leading zeros is an old
-// OpenTSDB error and is read from the last four; with other leading bytes it is
-// corrupt. Source: Internal.fixFloatingPointValue, Internal.fixQualifierFlags.
+// ParseValue decodes the value of a single cell. If the value's real length
+// differs from that in the qualifier, the real one is used, because some writers
+// set the qualifier wrong. An old version of OpenTSDB stored floats on 8 bytes,
+// four zeros and then the float, with a qualifier that says 4: such a value is
+// read from the last four bytes. With other leading bytes it is corrupt.
+// Source: Internal.fixFloatingPointValue, Internal.fixQualifierFlags.
 func ParseValue(q Qualifier, b []byte) (Value, error) {
 	raw, width, err := readSingle(q, b)
 	if err != nil {
@@ -97,22 +98,26 @@ func ParseValue(q Qualifier, b []byte) (Value, error) {
 	return widen(raw, width, q.Float), nil
 }
 
-// readSingle returns the raw bytes of a single point's value as a number and
-// their real count.
+// readSingle returns the bytes of a single cell's value as a number, and how many
+// they really are; see ParseValue.
 func readSingle(q Qualifier, b []byte) (raw uint64, width int, err error) {
 	width = len(b)
+
+	// The old error: four zeros before a 4-byte float.
 	if q.Float && q.Width == 4 && width == 8 {
 		if binary.BigEndian.Uint32(b) != 0 {
 			return 0, 0, fmt.Errorf("encoding: value % X of a 4-byte float has 8 bytes, want the first four zero", b)
 		}
 		b, width = b[4:], 4
 	}
+
 	if !validWidth(width, q.Float) {
 		return 0, 0, fmt.Errorf("encoding: value % X has %d bytes, want %s", b, width, widthsWanted(q.Float))
 	}
 	return readRaw(b, width), width, nil
 }
 
+// validWidth reports whether a value of the type can have width bytes.
 func validWidth(width int, float bool) bool {
 	if float {
 		return width == 4 || width == 8
@@ -120,7 +125,7 @@ func validWidth(width int, float bool) bool {
 	return width == 1 || width == 2 || width == 4 || width == 8
 }
 
-// valueFlags are the last four bits of a qualifier: type and length.
+// valueFlags returns the last four bits of a qualifier: type and length.
 func valueFlags(float bool, width int) uint8 {
 	f := uint8(width-1) & lengthMask
 	if float {
@@ -129,6 +134,7 @@ func valueFlags(float bool, width int) uint8 {
 	return f
 }
 
+// widthsWanted is the end of an error about a width.
 func widthsWanted(float bool) string {
 	if float {
 		return "4 or 8 for a float"
@@ -149,6 +155,7 @@ func readRaw(b []byte, width int) uint64 {
 	return binary.BigEndian.Uint64(b)
 }
 
+// appendRaw appends the width low bytes of raw big-endian.
 func appendRaw(dst []byte, raw uint64, width int) []byte {
 	for i := width - 1; i >= 0; i-- {
 		dst = append(dst, byte(raw>>(8*i)))
@@ -156,8 +163,8 @@ func appendRaw(dst []byte, raw uint64, width int) []byte {
 	return dst
 }
 
-// widen turns raw bytes into a value: integers sign-extended, 4-byte floats
-// widened to doubles.
+// widen turns the bytes of a value, as a number, into a Value: it extends the sign
+// of integers and widens 4-byte floats to doubles.
 func widen(raw uint64, width int, float bool) Value {
 	if float && width == 4 {
 		return FloatValue(float64(math.Float32frombits(uint32(raw))))
@@ -165,6 +172,7 @@ func widen(raw uint64, width int, float bool) Value {
 	if float {
 		return Value{Float: true, Bits: raw}
 	}
+
 	shift := uint(64-8*width) & 63 // the mask spares a test for larger shifts
 	return IntValue(int64(raw<<shift) >> shift)
 }

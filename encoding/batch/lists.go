@@ -20,7 +20,8 @@ type listOf[T any] struct {
 	flat []T
 }
 
-// lists is a list column of a record; flat gives the values of the column below.
+// lists returns a list column of a record. flat gives the values of the column of
+// elements.
 func lists[A arrow.Array, T any](r Record, col int, flat func(A) []T) listOf[T] {
 	l := r.Column(col).(*array.List)
 	return listOf[T]{l, flat(l.ListValues().(A))}

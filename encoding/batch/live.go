@@ -10,18 +10,18 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// What a live row does to its point.
+// Values of the column op of live rows.
 const (
 	OpUpsert uint8 = 0
 	OpDelete uint8 = 1
 )
 
-// LiveRows are the points of one live message, one row a point:
+// LiveRows are the points of one message of a live query, one row for each point:
 //
-//	group     int32                  index of the group within the subscription
+//	group     int32                  index of the group in the live query
 //	timestamp timestamp[ms, UTC]
-//	value     float64, nullable      NaN is a value; null where the fill policy
-//	                                 says so, and in rows that delete
+//	value     float64, nullable      NaN is a value; null if the fill policy says
+//	                                 so, and in rows that delete
 //	op        uint8                  0 sets the point, 1 deletes it
 //
 // Times ascend within the rows of one group and op.
@@ -40,7 +40,7 @@ var liveSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "op", Type: arrow.PrimitiveTypes.Uint8},
 }, metadata(resultVersion))
 
-// Append adds a point; ms is since 1970.
+// Append adds a point; ms counts from 1970.
 func (r *LiveRows) Append(group int, ms int64, value float64) {
 	r.append(group, ms, value, true, OpUpsert)
 }
@@ -62,23 +62,25 @@ func (r *LiveRows) append(group int, ms int64, value float64, valid bool, op uin
 	r.op = append(r.op, op)
 }
 
-// WriteLive writes the rows as one Arrow IPC stream of one batch, uncompressed:
-// readers in browsers have no codec for compressed buffers.
+// WriteLive writes the rows as an Arrow IPC stream of one batch. It is uncompressed,
+// because readers in browsers cannot decompress buffers.
 func WriteLive(w io.Writer, r *LiveRows) error {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, liveSchema)
 	defer b.Release()
+
 	b.Field(0).(*array.Int32Builder).AppendValues(r.group, nil)
 	b.Field(1).(*array.TimestampBuilder).AppendValues(r.time, nil)
 	b.Field(2).(*array.Float64Builder).AppendValues(r.value, r.valid)
 	b.Field(3).(*array.Uint8Builder).AppendValues(r.op, nil)
 	rec := b.NewRecord()
 	defer rec.Release()
+
 	out := ipc.NewWriter(w, ipc.WithSchema(liveSchema))
 	if err := out.Write(rec); err != nil {
-		return fmt.Errorf("batch: write %d live rows: %w", r.Len(), err)
+		return fmt.Errorf("batch: cannot write %d live rows: %w", r.Len(), err)
 	}
 	if err := out.Close(); err != nil {
-		return fmt.Errorf("batch: end of %d live rows: %w", r.Len(), err)
+		return fmt.Errorf("batch: cannot end stream of %d live rows: %w", r.Len(), err)
 	}
 	return nil
 }

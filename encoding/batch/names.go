@@ -6,16 +6,16 @@ import (
 )
 
 // The names of a group's spans are alike: salt, metric and tag keys are the same in
-// all, tag values take turns. They travel as
+// all of them, and only tag values differ. They travel as
 //
 //	count                          uvarint
 //	length of each                 uvarints
 //	first bytes of all, second bytes of all, …
 //
-// where of each byte only the distance to the one of the last name that is long
-// enough is written. What is alike becomes a run of zeros, values that count up a
-// run of ones, and LZ4 leaves next to nothing of runs. 00 00 01 07 and 00 00 01 09
-// are
+// where each byte is written as its difference to the same byte of the last name
+// before it that is long enough. Equal bytes become a run of zeros and values that
+// count up a run of ones, and LZ4 compresses runs to almost nothing. 00 00 01 07 and
+// 00 00 01 09 are
 //
 //	02 | 04 04 | 00 00 | 00 00 | 01 00 | 07 02
 
@@ -27,6 +27,7 @@ func appendNames(dst []byte, names [][]byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(n)))
 		longest = max(longest, len(n))
 	}
+
 	for i := range longest {
 		last := byte(0)
 		for _, n := range names {
@@ -39,20 +40,23 @@ func appendNames(dst []byte, names [][]byte) []byte {
 	return dst
 }
 
-// parseNames is the inverse of appendNames, in dst's memory as far as that goes.
-// Every byte of b must be used; what it makes is bounded by the length of b.
+// parseNames is the inverse of appendNames. It uses dst's memory for the slice of
+// names. It fails unless every byte of b is used. What it allocates is bounded by
+// the length of b, whatever the numbers in b say.
 func parseNames(dst [][]byte, b []byte) ([][]byte, error) {
 	if len(b) == 0 {
 		return dst[:0], nil
 	}
+
 	count, rest, err := uvarint(b, len(b))
 	if err != nil {
-		return nil, fmt.Errorf("batch: count of names: %w", err)
+		return nil, fmt.Errorf("batch: cannot read count of names: %w", err)
 	}
+
 	lengths, total, longest := make([]int, count), 0, 0
 	for i := range lengths {
 		if lengths[i], rest, err = uvarint(rest, len(b)-total); err != nil {
-			return nil, fmt.Errorf("batch: length of name %d of %d: %w", i, count, err)
+			return nil, fmt.Errorf("batch: cannot read length of name %d of %d: %w", i, count, err)
 		}
 		total += lengths[i]
 		longest = max(longest, lengths[i])
@@ -60,12 +64,14 @@ func parseNames(dst [][]byte, b []byte) ([][]byte, error) {
 	if total != len(rest) {
 		return nil, fmt.Errorf("batch: %d names of %d bytes in %d bytes", count, total, len(rest))
 	}
+
 	all := make([]byte, total)
 	dst = dst[:0]
 	for _, n := range lengths {
 		dst = append(dst, all[:n:n])
 		all = all[n:]
 	}
+
 	for i := range longest {
 		last := byte(0)
 		for _, n := range dst {
@@ -78,7 +84,8 @@ func parseNames(dst [][]byte, b []byte) ([][]byte, error) {
 	return dst, nil
 }
 
-// uvarint reads a number that must not be more than most.
+// uvarint reads a number and returns the bytes that follow it. It fails for a number
+// larger than most.
 func uvarint(b []byte, most int) (v int, rest []byte, err error) {
 	u, n := binary.Uvarint(b)
 	if n <= 0 || u > uint64(most) {

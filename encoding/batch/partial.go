@@ -8,34 +8,38 @@ import (
 )
 
 // A partial batch carries what one part of whole hours found of some groups: not
-// the series' values but the aggregator's states, one row per group:
+// the series' values but partial aggregates, one row for each group:
 //
 //	group      binary          tag values of the plan's GroupBy, see scanplan
-//	real       list<bool>      by bucket of the part: a member has a point; empty:
-//	                           everywhere
-//	live       list<int32>     by bucket: members between first and last point
-//	n          list<int32>     by bucket: values counted; empty: as live, or unused
-//	a, b       list<float64>   by bucket: what the aggregator remembers, or unused
-//	low, high  list<int16>     by bucket: of a sum in a, that its addends are
-//	                           multiples of 2^low and their absolute values
-//	                           together less than 2^high; empty: nothing is
-//	                           known, or live is at most 1 and a the addend
+//	real       list<bool>      by bucket of the part: a member has a point in it;
+//	                           empty if that is so in all buckets
+//	live       list<int32>     by bucket: members that are between their first and
+//	                           last point
+//	n          list<int32>     by bucket: values counted; empty if equal to live, or
+//	                           unused
+//	a, b       list<float64>   by bucket: the aggregator's accumulators; empty if
+//	                           unused
+//	low, high  list<int16>     by bucket: proof of a sum in a: its addends are
+//	                           multiples of 2^low and their absolute values sum
+//	                           to less than 2^high; empty if nothing is proven,
+//	                           or if live is at most 1 and a is the addend
 //	spans      binary          all members, ascending, packed: see names.go
-//	flags      list<uint8>     of each span: Edge bits
+//	flags      list<uint8>     for each span: Edge bits
 //	edge_time  list<int64>     ms: for each flagged edge, in the order of spans,
 //	edge_value list<float64>   first point before last
-//	note_span  list<int32>     index of the span that each annotation is of
+//	note_span  list<int32>     for each annotation: the index of its span
 //	notes      list<binary>    annotations, JSON
 //
-// An edge is shipped where the next part must know it: a span's first point if
-// rows may lie before the part and it is not in the part's first bucket, its
-// last point likewise.
+// An edge is shipped if the part beside needs it to interpolate: a span's first
+// point if the plan has rows before the part and the point is not in the part's
+// first bucket, and its last point likewise. See package aggregate for the
+// accumulators and the proof.
 
 // Edge bits of a span.
 const (
-	EdgeFirst  = 1 << iota // its first point is in edge_time, edge_value
-	EdgeLast               // its last point is
-	EdgeNoData             // it has annotations only, and no points
+	EdgeFirst  = 1 << iota // edge_time and edge_value have its first point
+	EdgeLast               // and its last point
+	EdgeNoData             // it has annotations and no points
 )
 
 const (
@@ -75,14 +79,14 @@ var partialSchema = arrow.NewSchema([]arrow.Field{
 // PartialSchema is the schema of partial batches.
 func PartialSchema() *arrow.Schema { return partialSchema }
 
-// IsPartial tells whether a record is a partial batch.
+// IsPartial reports whether a record is a partial batch.
 func IsPartial(r Record) bool {
 	s := r.Schema()
 	return s.NumFields() > 0 && s.Field(0).Name == partialSchema.Field(0).Name
 }
 
-// Partial is one group's row. A reader's slices are views into the record, but
-// for Real and the lists of spans and notes, valid until the next call.
+// Partial is the row of one group. Slices from a reader are views into the record;
+// Real, Spans and Notes are valid until the reader's next call only.
 type Partial struct {
 	Group     []byte
 	Real      []bool
@@ -109,7 +113,7 @@ func NewPartialWriter(mem Allocator) *PartialWriter {
 	return &PartialWriter{b: array.NewRecordBuilder(mem, partialSchema)}
 }
 
-// Append copies one group's row into the batch under construction.
+// Append copies the row of one group into the batch under construction.
 func (w *PartialWriter) Append(p *Partial) {
 	f := w.b.Field
 	f(colGroup).(*array.BinaryBuilder).Append(p.Group)
@@ -132,7 +136,7 @@ func (w *PartialWriter) Append(p *Partial) {
 // Record returns what was appended since the last call as one record.
 func (w *PartialWriter) Record() Record { return w.b.NewRecord() }
 
-// Release frees what was appended and not yet made a record.
+// Release frees what was appended since the last record.
 func (w *PartialWriter) Release() { w.b.Release() }
 
 // PartialReader reads a partial record. It does not own the record.
@@ -144,7 +148,9 @@ type PartialReader struct {
 	low, high         listOf[int16]
 	edgeTime          listOf[int64]
 	flags             listOf[uint8]
-	// Lists of the present row that are no views.
+
+	// The lists of the present row that cannot be views; their memory is used
+	// again for the next row.
 	reals              []bool
 	spanIDs, noteTexts [][]byte
 }
@@ -175,13 +181,15 @@ func NewPartialReader(r Record) (*PartialReader, error) {
 // Len is the number of groups.
 func (r *PartialReader) Len() int { return r.group.Len() }
 
-// At fills p with row i. What a server of ours cannot have written is an error.
+// At fills p with row i. It fails for a row that no PartialWriter can have written.
 func (r *PartialReader) At(i int, p *Partial) error {
 	r.reals = appendBools(r.reals[:0], r.real, i)
+
 	var err error
 	if r.spanIDs, err = parseNames(r.spanIDs, r.spans.Value(i)); err != nil {
 		return fmt.Errorf("batch: row %d: %w", i, err)
 	}
+
 	r.noteTexts = appendBinaries(r.noteTexts[:0], r.notes, i)
 	*p = Partial{
 		Group: r.group.Value(i), Real: r.reals, Live: r.live.at(i), N: r.n.at(i), A: r.a.at(i), B: r.b.at(i),
@@ -192,6 +200,9 @@ func (r *PartialReader) At(i int, p *Partial) error {
 	return p.check(i)
 }
 
+// check returns an error unless the lists of a row have lengths that fit each other
+// and annotations name spans that exist: whoever merges the row uses them as
+// indexes.
 func (p *Partial) check(row int) error {
 	for _, l := range [...]struct {
 		name string
@@ -201,10 +212,12 @@ func (p *Partial) check(row int) error {
 			return fmt.Errorf("batch: row %d has %d elements of %s, want none or %d as of live", row, l.n, l.name, len(p.Live))
 		}
 	}
+
 	edges := 0
 	for _, f := range p.Flags {
 		edges += int(f&EdgeFirst) + int(f&EdgeLast)>>1
 	}
+
 	switch {
 	case len(p.Low) != len(p.High):
 		return fmt.Errorf("batch: row %d has %d elements of low and %d of high, want as many", row, len(p.Low), len(p.High))
@@ -215,10 +228,12 @@ func (p *Partial) check(row int) error {
 	case len(p.Notes) != len(p.NoteSpan):
 		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(p.Notes), len(p.NoteSpan))
 	}
+
 	for _, s := range p.NoteSpan {
 		if s < 0 || int(s) >= len(p.Spans) {
 			return fmt.Errorf("batch: row %d has an annotation of span %d, want less than %d", row, s, len(p.Spans))
 		}
 	}
+
 	return nil
 }

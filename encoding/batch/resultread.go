@@ -2,7 +2,6 @@ package batch
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 
@@ -11,19 +10,20 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 )
 
-// ErrCut is that a stream has no end mark: what was read may not be all.
-var ErrCut = errors.New("batch: results: the stream is cut")
-
-// ReadResults reads a stream that a ResultWriter has written, to its end. each
-// gets the times in ms and the values of a batch, valid until it returns; a null
-// value is whatever it happens to be.
+// ReadResults reads a stream written by a ResultWriter to its end. For each batch
+// it calls each with the times in ms and the values, which are valid until each
+// returns; what stands in place of a null is undefined. It returns ErrCut, what
+// each returns, or an error of the stream.
 func ReadResults(r io.Reader, each func(times []int64, values []float64) error) error {
+	// Arrow's reader takes the end of the input for the end of the stream, so the
+	// end mark must be looked for here.
 	end := &lastBytes{r: r}
 	in, err := ipc.NewReader(end)
 	if err != nil {
-		return fmt.Errorf("batch: results: %w", err)
+		return fmt.Errorf("batch: cannot read results: %w", err)
 	}
 	defer in.Release()
+
 	for in.Next() {
 		times, values, err := numbersOf(in.Record())
 		if err != nil {
@@ -34,14 +34,17 @@ func ReadResults(r io.Reader, each func(times []int64, values []float64) error) 
 		}
 	}
 	if err := in.Err(); err != nil {
-		return fmt.Errorf("batch: results: %w", err)
+		return fmt.Errorf("batch: cannot read results: %w", err)
 	}
+
 	if !bytes.Equal(end.last, endMark) {
 		return ErrCut
 	}
 	return nil
 }
 
+// numbersOf returns the columns timestamp and value of a record, found by type and
+// name: their places depend on the number of tag keys.
 func numbersOf(rec arrow.Record) ([]int64, []float64, error) {
 	var times *array.Timestamp
 	var values *array.Float64
@@ -55,19 +58,20 @@ func numbersOf(rec arrow.Record) ([]int64, []float64, error) {
 			}
 		}
 	}
+
 	if times == nil || values == nil {
-		return nil, nil, fmt.Errorf("batch: results: got the columns %v, want timestamp and value", rec.Schema().Fields())
+		return nil, nil, fmt.Errorf("batch: cannot read results: got the columns %v, want timestamp and value", rec.Schema().Fields())
 	}
 	return arrow.Int64Traits.CastFromBytes(arrow.TimestampTraits.CastToBytes(times.TimestampValues())), values.Float64Values(), nil
 }
 
-// lastBytes remembers the last bytes read, as many as an end mark has.
+// lastBytes is a reader that keeps the last bytes read, as many as an end mark has.
 type lastBytes struct {
 	r    io.Reader
 	last []byte
 }
 
-// Read reads and remembers.
+// Read reads from r.
 func (l *lastBytes) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p)
 	l.last = append(l.last, p[max(0, n-len(endMark)):n]...)

@@ -12,13 +12,13 @@ import (
 	"downpour/encoding"
 )
 
-// resultRows are the rows of a result batch under construction, in columns whose
+// resultRows are the rows of a result batch under construction, as columns. Their
 // memory is used again for the next batch.
 type resultRows struct {
 	opts       ResultOptions
-	aggregated string // aggregated tag keys of all rows, a JSON list
+	aggregated string // the tag keys aggregated away, the same for all rows: a JSON list
 
-	texts    []nullable[int32] // metric, then tags: positions in dictionaries
+	texts    []nullable[int32] // metric, then tags: indexes into dictionaries
 	times    []int64
 	values   nullable[float64]
 	integers nullable[int64]
@@ -28,7 +28,7 @@ type resultRows struct {
 // nullable is a column with nulls.
 type nullable[T any] struct {
 	values []T
-	valid  []byte // a bit a row, of maxResultRows; nil until the first null
+	valid  []byte // one bit for each of maxResultRows rows; nil until the first null
 	nulls  int
 }
 
@@ -47,6 +47,8 @@ func (r *resultRows) reset() {
 	r.integers.reset()
 }
 
+// reset empties the column. All rows count as valid until appendNulls and nullAt
+// clear their bits.
 func (c *nullable[T]) reset() {
 	c.values, c.nulls = c.values[:0], 0
 	if c.valid != nil {
@@ -56,10 +58,11 @@ func (c *nullable[T]) reset() {
 
 func (c *nullable[T]) append(v T) { c.values = append(c.values, v) }
 
-// appendMany adds a value n times.
+// appendMany adds the same value n times.
 func (c *nullable[T]) appendMany(v T, n int) { c.values = repeat(c.values, v, n) }
 
-// repeat appends v n times: what is there is copied, twice as much each time.
+// repeat appends v n times. It copies what it has written so far, twice as much
+// each time, which is faster than writing each element.
 func repeat[T any](dst []T, v T, n int) []T {
 	if n == 0 {
 		return dst
@@ -74,14 +77,14 @@ func repeat[T any](dst []T, v T, n int) []T {
 	return dst
 }
 
-// appendNulls adds n rows without value.
+// appendNulls adds n nulls.
 func (c *nullable[T]) appendNulls(n int) {
 	bitutil.SetBitsTo(c.bits(), int64(len(c.values)), int64(n), false)
 	c.values = append(c.values, make([]T, n)...)
 	c.nulls += n
 }
 
-// nullAt makes a row null that has a value.
+// nullAt makes row i null, which had a value.
 func (c *nullable[T]) nullAt(i int) {
 	var none T
 	bitutil.ClearBit(c.bits(), i)
@@ -89,6 +92,7 @@ func (c *nullable[T]) nullAt(i int) {
 	c.nulls++
 }
 
+// bits returns the column of validity bits, which it makes if there is none.
 func (c *nullable[T]) bits() []byte {
 	if c.valid == nil {
 		c.valid = make([]byte, maxResultRows/8)
@@ -97,7 +101,8 @@ func (c *nullable[T]) bits() []byte {
 	return c.valid
 }
 
-// add appends points of a group; indexes are its texts.
+// add appends points of a group. indexes are the group's texts as indexes into the
+// dictionaries, absent for a tag that it does not have.
 func (r *resultRows) add(g *ResultGroup, indexes []int32, p encoding.Points) {
 	for i, index := range indexes {
 		if index == absent {
@@ -106,6 +111,7 @@ func (r *resultRows) add(g *ResultGroup, indexes []int32, p encoding.Points) {
 		}
 		r.texts[i].appendMany(index, p.Len())
 	}
+
 	r.times = append(r.times, p.Time...)
 	r.addValues(p, g.NaNIsNull)
 	if r.opts.Integers {
@@ -116,6 +122,7 @@ func (r *resultRows) add(g *ResultGroup, indexes []int32, p encoding.Points) {
 	}
 }
 
+// addValues appends the column value.
 func (r *resultRows) addValues(p encoding.Points, nanIsNull bool) {
 	c := &r.values
 	from := len(c.values)
@@ -123,6 +130,7 @@ func (r *resultRows) addValues(p encoding.Points, nanIsNull bool) {
 	if !nanIsNull {
 		return
 	}
+
 	for i, v := range c.values[from:] {
 		if math.IsNaN(v) {
 			c.nullAt(from + i)
@@ -130,6 +138,7 @@ func (r *resultRows) addValues(p encoding.Points, nanIsNull bool) {
 	}
 }
 
+// addIntegers appends the column value_int, null where the value is a float.
 func (r *resultRows) addIntegers(p encoding.Points) {
 	for i := range p.Len() {
 		if _, v := p.At(i); v.Float {
@@ -140,7 +149,7 @@ func (r *resultRows) addIntegers(p encoding.Points) {
 	}
 }
 
-// text is a text column over a dictionary.
+// text returns text column i over its dictionary.
 func (r *resultRows) text(i int, d dictionary) arrow.Array {
 	c := &r.texts[i]
 	indexes := column(arrow.PrimitiveTypes.Int32, arrow.Int32Traits.CastToBytes(c.values), c.valid, c.nulls, r.len())
@@ -148,7 +157,7 @@ func (r *resultRows) text(i int, d dictionary) arrow.Array {
 	return array.NewDictionaryArray(textType, indexes, d.values)
 }
 
-// numbers are the columns after the texts, in the schema's order.
+// numbers returns the columns after the texts, in the schema's order.
 func (r *resultRows) numbers() []arrow.Array {
 	cols := []arrow.Array{
 		column(arrow.FixedWidthTypes.Timestamp_ms, arrow.Int64Traits.CastToBytes(r.times), nil, 0, r.len()),
@@ -164,7 +173,8 @@ func (r *resultRows) numbers() []arrow.Array {
 	return cols
 }
 
-// column is an array over bytes that stay the rows'.
+// column returns an array that is a view of bytes of the rows: it must be used
+// before the rows are reset.
 func column(t arrow.DataType, values, valid []byte, nulls, n int) arrow.Array {
 	buffers := []*memory.Buffer{nil, memory.NewBufferBytes(values)}
 	if nulls > 0 {

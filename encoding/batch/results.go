@@ -17,12 +17,12 @@ import (
 // StreamMediaType is the media type of an Arrow IPC stream.
 const StreamMediaType = "application/vnd.apache.arrow.stream"
 
-// AggregateTagsKey is the metadata key of a result batch under which a JSON
-// list names the tag keys that were aggregated away.
+// AggregateTagsKey is a metadata key of result batches. Its value is a JSON list of
+// the tag keys that were aggregated away.
 const AggregateTagsKey = "aggregateTags"
 
-// ResultGroup is one group of an answer. What describes it must be known when
-// the writer is made; its points only when it is written.
+// ResultGroup is one group of an answer. Its points need not be known before Write,
+// everything else must be known to NewResultWriter.
 type ResultGroup struct {
 	Query         int // index of the sub-query
 	Metric        string
@@ -30,32 +30,33 @@ type ResultGroup struct {
 	TagValues     []string // parallel to TagKeys
 	AggregateTags []string
 	Points        encoding.Points
-	NaNIsNull     bool // fill policy null: NaN is an Arrow null
+	NaNIsNull     bool // fill policy null: NaN is written as an Arrow null
 }
 
-// ResultOptions chooses the columns that not every answer has, and how buffers
-// are compressed.
+// ResultOptions chooses the columns that only some answers have, and the
+// compression of buffers.
 type ResultOptions struct {
-	Query    bool // query int32: more than one sub-query was asked
-	Integers bool // value_int int64: the exact value of integers, else null
-	// Compression is that of the buffers inside the stream. A stream with it
-	// should not be compressed as a whole, too.
+	Query    bool // with the column query, int32: there is more than one sub-query
+	Integers bool // with the column value_int, int64: the exact value of integers, else null
+	// Compression is the compression of the buffers inside the stream. A stream that
+	// has it should not be compressed again as a whole.
 	Compression Compression
-	// Missing are the key ranges that lack of an incomplete answer, hex; they
-	// stand in the schema's metadata under MissingKey as JSON.
+	// Missing are the key ranges that are missing from an incomplete answer, as
+	// start and stop in hex. The schema's metadata has them as JSON under
+	// MissingKey.
 	Missing [][2]string
 }
 
-// MissingKey is the metadata key that marks a stream whose rows are not all that
-// the query asked for.
+// MissingKey is the metadata key that marks the stream of an incomplete answer.
 const MissingKey = "missing"
 
-// Compression is one that Arrow has for buffers: "" for none, "lz4", "zstd".
+// Compression is a compression of Arrow buffers: "" for none, "lz4" or "zstd".
 type Compression string
 
-// Compressions are all that are known, as clients name them.
+// Compressions are all values of Compression; clients use the same names.
 var Compressions = []Compression{"", "lz4", "zstd"}
 
+// options returns the compression as an option of Arrow's writer.
 func (c Compression) options() []ipc.Option {
 	switch c {
 	case "lz4":
@@ -66,22 +67,26 @@ func (c Compression) options() []ipc.Option {
 	return nil
 }
 
-// maxResultRows keeps batches near 1 MiB.
+// maxResultRows is the most rows of a batch; it makes batches of about 1 MiB.
 const maxResultRows = 64 << 10
 
-// fixedColumns are names that a tag key gives way to, as tag_<key>.
+// fixedColumns are the names of columns that are not tags. The column of a tag key
+// with one of these names is called tag_<key>.
 var fixedColumns = []string{"metric", "timestamp", "value", "value_int", "query"}
 
-// ResultWriter writes an answer as an Arrow IPC stream, one row per point:
+// ResultWriter writes an answer as an Arrow IPC stream, one row for each point:
 //
-//	metric dictionary<utf8> | one dictionary<utf8> per tag key, null where
-//	aggregated | timestamp[ms, UTC] | value float64 | value_int int64 | query int32
+//	metric     dictionary<utf8>
+//	<tag key>  dictionary<utf8>     one column for each; null where aggregated away
+//	timestamp  timestamp[ms, UTC]
+//	value      float64
+//	value_int  int64                if ResultOptions.Integers
+//	query      int32                if ResultOptions.Query
 //
-// The last two by option. The schema and the dictionaries stand before the first
-// batch and hold for all. A batch has rows of one group or of several that
-// follow each other, and their aggregated tag keys in its metadata. A stream that
-// Close has not ended lacks its end mark, so that a reader can notice. It is for
-// one goroutine.
+// Schema and dictionaries come once, before the first batch. A batch has rows of
+// one or more groups in the order in which they were written; they have the same
+// aggregated tag keys, which are in the batch's metadata. Close writes the end mark,
+// so that a reader notices a stream that was cut. A writer is for one goroutine.
 type ResultWriter struct {
 	out     *ipc.Writer
 	stream  *streamWriter
@@ -89,11 +94,12 @@ type ResultWriter struct {
 	tagKeys []string
 	metric  dictionary
 	tags    []dictionary
-	rows    *resultRows // of the batch to come
+	rows    *resultRows // of the next batch
 }
 
-// NewResultWriter returns a writer for groups that are described and whose points
-// are still to come. Nothing is written before a batch is full, Flush or Close.
+// NewResultWriter returns a writer to w. described are all groups that will be
+// written; their points are not used yet. Nothing is written before a batch is full
+// or Flush or Close is called.
 func NewResultWriter(w io.Writer, described []ResultGroup, opts ResultOptions) *ResultWriter {
 	r := &ResultWriter{stream: &streamWriter{w: w}}
 	r.dictionaries(described)
@@ -103,27 +109,31 @@ func NewResultWriter(w io.Writer, described []ResultGroup, opts ResultOptions) *
 	return r
 }
 
-// dictionaries collects the names of all groups: they are sent once.
+// dictionaries makes the dictionaries of metrics and of each tag key's values. They
+// stand before the first batch, so all groups must be known.
 func (r *ResultWriter) dictionaries(groups []ResultGroup) {
 	metrics := map[string]bool{}
 	values := map[string]map[string]bool{}
-	know := func(k string) map[string]bool {
+	valuesOf := func(k string) map[string]bool {
 		if values[k] == nil {
 			values[k] = map[string]bool{}
 			r.tagKeys = append(r.tagKeys, k)
 		}
 		return values[k]
 	}
+
 	for i := range groups {
 		g := &groups[i]
 		metrics[g.Metric] = true
 		for j, k := range g.TagKeys {
-			know(k)[g.TagValues[j]] = true
+			valuesOf(k)[g.TagValues[j]] = true
 		}
+		// A key that is aggregated away everywhere has a column of nulls.
 		for _, k := range g.AggregateTags {
-			know(k)
+			valuesOf(k)
 		}
 	}
+
 	slices.Sort(r.tagKeys)
 	r.metric = newDictionary(metrics)
 	for _, k := range r.tagKeys {
@@ -131,36 +141,41 @@ func (r *ResultWriter) dictionaries(groups []ResultGroup) {
 	}
 }
 
-// Write adds a group's points, those of the group described under the same tags.
-// It writes the batches that are full.
+// Write adds the points of a group, which must be among those described. It writes
+// batches that become full.
 func (r *ResultWriter) Write(g *ResultGroup) error {
 	aggregated, err := json.Marshal(append([]string{}, g.AggregateTags...))
 	if err != nil {
 		return err
 	}
+
+	// The aggregated tag keys are metadata of a batch: other ones need another batch.
 	if r.rows.aggregated != string(aggregated) {
 		if err := r.Flush(); err != nil {
 			return err
 		}
 		r.rows.aggregated = string(aggregated)
 	}
+
 	indexes := r.indexes(g)
 	for from, n := 0, g.Points.Len(); from < n; {
 		to := min(n, from+maxResultRows-r.rows.len())
 		r.rows.add(g, indexes, g.Points.Slice(from, to))
+
 		if from = to; r.rows.len() == maxResultRows {
 			if err := r.Flush(); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }
 
 // absent is the index of a tag that a group does not have.
 const absent = -1
 
-// indexes are the group's metric and tags as positions in the dictionaries.
+// indexes returns a group's metric and tags as indexes into the dictionaries.
 func (r *ResultWriter) indexes(g *ResultGroup) []int32 {
 	indexes := []int32{r.metric.index[g.Metric]}
 	for i, k := range r.tagKeys {
@@ -173,22 +188,24 @@ func (r *ResultWriter) indexes(g *ResultGroup) []int32 {
 	return indexes
 }
 
-// Flush writes the rows that are waiting, if any.
+// Flush writes the rows of the next batch, if there are any.
 func (r *ResultWriter) Flush() error {
 	if r.rows.len() == 0 {
 		return nil
 	}
+
 	r.stream.metadata = [][2]string{{AggregateTagsKey, r.rows.aggregated}}
 	rec := r.record()
 	defer rec.Release()
 	defer r.rows.reset()
+
 	if err := r.out.Write(rec); err != nil {
-		return fmt.Errorf("batch: results: %w", err)
+		return fmt.Errorf("batch: cannot write results: %w", err)
 	}
 	return nil
 }
 
-// Close writes what is waiting and ends the stream.
+// Close writes the last batch and the end mark.
 func (r *ResultWriter) Close() error {
 	if err := r.Flush(); err != nil {
 		return err
@@ -196,13 +213,15 @@ func (r *ResultWriter) Close() error {
 	return r.out.Close()
 }
 
-// record is the waiting rows, seen in place.
+// record returns the rows of the next batch as a record, whose columns are views.
 func (r *ResultWriter) record() arrow.Record {
 	cols := []arrow.Array{r.rows.text(0, r.metric)}
 	for i := range r.tagKeys {
 		cols = append(cols, r.rows.text(1+i, r.tags[i]))
 	}
 	cols = append(cols, r.rows.numbers()...)
+
+	// The record retains its columns.
 	defer func() {
 		for _, c := range cols {
 			c.Release()
@@ -211,7 +230,7 @@ func (r *ResultWriter) record() arrow.Record {
 	return array.NewRecord(r.schema, cols, int64(r.rows.len()))
 }
 
-// Release gives back the dictionaries.
+// Release frees the dictionaries.
 func (r *ResultWriter) Release() {
 	r.metric.values.Release()
 	for _, d := range r.tags {
@@ -219,10 +238,10 @@ func (r *ResultWriter) Release() {
 	}
 }
 
-// dictionary is the values of a text column.
+// dictionary is the distinct values of a text column, sorted.
 type dictionary struct {
 	values arrow.Array
-	index  map[string]int32
+	index  map[string]int32 // where a value stands in values
 }
 
 var textType = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}
@@ -233,6 +252,7 @@ func newDictionary(set map[string]bool) dictionary {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+
 	b := array.NewStringBuilder(memory.DefaultAllocator)
 	defer b.Release()
 	d := dictionary{index: make(map[string]int32, len(names))}
@@ -244,7 +264,7 @@ func newDictionary(set map[string]bool) dictionary {
 	return d
 }
 
-// tagColumn is the name of a tag key's column: that of no other column.
+// tagColumn returns the name of a tag key's column, which no other column has.
 func tagColumn(key string, tagKeys []string) string {
 	if !slices.Contains(fixedColumns, key) {
 		return key
@@ -256,6 +276,7 @@ func tagColumn(key string, tagKeys []string) string {
 	return name
 }
 
+// resultSchema returns the schema for sorted tag keys.
 func resultSchema(tagKeys []string, opts ResultOptions) *arrow.Schema {
 	fields := []arrow.Field{{Name: "metric", Type: textType}}
 	for _, k := range tagKeys {
@@ -273,11 +294,13 @@ func resultSchema(tagKeys []string, opts ResultOptions) *arrow.Schema {
 	return arrow.NewSchema(fields, opts.metadata())
 }
 
+// metadata returns the schema's metadata: the version, and what is missing.
 func (o *ResultOptions) metadata() *arrow.Metadata {
 	if len(o.Missing) == 0 {
 		return metadata(resultVersion)
 	}
-	text, _ := json.Marshal(o.Missing) // strings
+
+	text, _ := json.Marshal(o.Missing) // strings: this cannot fail
 	m := arrow.NewMetadata([]string{versionKey, MissingKey}, []string{resultVersion, string(text)})
 	return &m
 }

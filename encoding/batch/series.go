@@ -1,23 +1,23 @@
-// Package batch holds the Arrow schemas that Downpour's data travels in, and is
-// the only place below the gateway that knows Arrow. The same record batch is
-// handed over in process and sent over Arrow Flight.
+// Package batch holds the Arrow schemas of the data that gateway and pushdown servers
+// exchange, and of answers to clients. The same record batch is handed over inside a
+// process and sent over Arrow Flight.
 //
-// A series batch carries what one part of a scan plan found of some spans (a
-// span is a series under one salt), one row per span:
+// A series batch carries what one part of a scan plan found of some spans, one row
+// for each. A span is a series under one salt.
 //
 //	span      binary           salt, metric, tags: a row key without its time
-//	time      list<int64>      bucket starts, ms, ascending: whole buckets of
-//	value     list<float64>    a downsampling plan, and their values
-//	raw_time  list<int64>      ms, ascending: points as stored, of a plan that
-//	raw_bits  list<int64>      does not downsample, or of buckets that may have
-//	raw_float list<bool>       points outside the part too
+//	time      list<int64>      starts of whole buckets, ms, ascending,
+//	value     list<float64>    and their values, if the plan downsamples
+//	raw_time  list<int64>      ms, ascending: points as they are stored, if the
+//	raw_bits  list<int64>      plan does not downsample, and those of buckets
+//	raw_float list<bool>       that may have points outside the part too
 //	notes     list<binary>     annotations of the span's rows, JSON
 //
-// Times at even distances are only the first two, see even.go.
-// raw_bits is an integer, or the bits of a double where raw_float is true. A
-// span may stand in several batches of a part; they follow each other in time.
-// The buckets of one batch row lie without exception between its raw points
-// before and its raw points after them.
+// Of times at equal distances only the first two are sent, see even.go. raw_bits is
+// an integer, or the bits of a double if raw_float is true. A span may stand in
+// several batches of a part, one after the other in time. In one row all buckets
+// lie together: raw points come before the first and after the last of them, never
+// between.
 package batch
 
 import (
@@ -30,17 +30,17 @@ import (
 	"downpour/encoding"
 )
 
-// Version is the wire version of series and partial batches, in the metadata of
-// their schemas. Version 2 has times at even distances as their first two, proofs
-// of sums, and packed names.
+// Version is the wire version of series and partial batches; it stands in the
+// metadata of their schemas. Version 2 added times as their first two, proofs of
+// sums, and packed names.
 const Version = "2"
 
-// resultVersion is that of results.
+// resultVersion is the wire version of results and live rows.
 const resultVersion = "1"
 
 const versionKey = "downpour.batch"
 
-// Record is one batch. Who receives a record releases it.
+// Record is one batch. Whoever receives a record releases it.
 type Record = arrow.Record
 
 // Allocator provides the memory of batches.
@@ -67,17 +67,19 @@ var seriesSchema = arrow.NewSchema([]arrow.Field{
 	colNotes:    {Name: "notes", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.Binary)},
 }, metadata(Version))
 
+// metadata returns a schema's metadata.
 func metadata(version string) *arrow.Metadata {
 	m := arrow.NewMetadata([]string{versionKey}, []string{version})
 	return &m
 }
 
-// checkSchema refuses a record of another schema, or of another version: Arrow's
-// Equal leaves out the metadata, where that stands.
+// checkSchema returns an error for a record of another schema or version. The version
+// is checked by itself, because Arrow's Equal does not compare metadata.
 func checkSchema(r Record, want *arrow.Schema) error {
 	if !r.Schema().Equal(want) {
 		return fmt.Errorf("batch: record has schema %v, want %v", r.Schema(), want)
 	}
+
 	m := r.Schema().Metadata()
 	if at := m.FindKey(versionKey); at < 0 || m.Values()[at] != Version {
 		return fmt.Errorf("batch: record has metadata %v, want %s %s", m, versionKey, Version)
@@ -88,8 +90,8 @@ func checkSchema(r Record, want *arrow.Schema) error {
 // SeriesSchema is the schema of series batches.
 func SeriesSchema() *arrow.Schema { return seriesSchema }
 
-// Series is one span's data: whole buckets and raw points. A reader's slices are
-// views into the record.
+// Series is the row of one span: whole buckets and raw points. Slices from a reader
+// are views into the record.
 type Series struct {
 	Span  []byte
 	Time  []int64
@@ -103,7 +105,7 @@ type Series struct {
 type SeriesWriter struct {
 	mem   Allocator
 	spans varColumn
-	// Lists of fixed width, and their elements.
+	// Ends of lists, and the elements of all lists of a column one after the other.
 	time, rawTime, rawBits, value offsets
 	times, rawTimes               []int64
 	bits                          []int64
@@ -117,7 +119,7 @@ type SeriesWriter struct {
 // NewSeriesWriter returns an empty writer.
 func NewSeriesWriter(mem Allocator) *SeriesWriter { return &SeriesWriter{mem: mem} }
 
-// Append copies one span's data into the batch under construction.
+// Append copies the row of one span into the batch under construction.
 func (w *SeriesWriter) Append(s *Series) {
 	w.spans.append(s.Span)
 	w.times = append(w.times, sparse(s.Time)...)
@@ -128,6 +130,7 @@ func (w *SeriesWriter) Append(s *Series) {
 	for _, n := range s.Notes {
 		w.texts.append(n)
 	}
+
 	w.time.end(len(w.times))
 	w.value.end(len(w.values))
 	w.rawTime.end(len(w.rawTimes))
@@ -152,7 +155,7 @@ func (w *SeriesWriter) Record() Record {
 	return r
 }
 
-// reset forgets what was appended and keeps the memory.
+// reset empties the columns. Their memory is used again.
 func (w *SeriesWriter) reset() {
 	w.spans.reset()
 	w.texts.reset()
@@ -163,7 +166,7 @@ func (w *SeriesWriter) reset() {
 	}
 }
 
-// Release frees what was appended and not yet made a record.
+// Release frees what was appended since the last record.
 func (w *SeriesWriter) Release() { *w = SeriesWriter{mem: w.mem} }
 
 // SeriesReader reads a series record. It does not own the record.
@@ -176,7 +179,7 @@ type SeriesReader struct {
 	rawFloat *array.List
 	notes    *array.List
 	floats   []bool
-	// Times of the present row, where they were sent as two.
+	// Memory for the times of the present row, if only two of them were sent.
 	times, rawTimes []int64
 }
 
@@ -199,14 +202,16 @@ func NewSeriesReader(r Record) (*SeriesReader, error) {
 // Len is the number of rows.
 func (r *SeriesReader) Len() int { return r.span.Len() }
 
-// At fills s with views of row i; times and s.Raw.Float are valid until the next
-// call.
+// At fills s with row i. s.Time, s.Raw.Time and s.Raw.Float are valid until the next
+// call, the other slices as long as the record. It fails for a row whose lists have
+// different lengths.
 func (r *SeriesReader) At(i int, s *Series) error {
 	s.Span, s.Value, s.Raw.Bits = r.span.Value(i), r.value.at(i), unsigned(r.rawBits.at(i))
 	s.Time = spread(&r.times, r.time.at(i), len(s.Value))
 	s.Raw.Time = spread(&r.rawTimes, r.rawTime.at(i), len(s.Raw.Bits))
 	r.floats = appendBools(r.floats[:0], r.rawFloat, i)
 	s.Raw.Float, s.Notes = r.floats, appendBinaries(nil, r.notes, i)
+
 	if len(s.Time) != len(s.Value) || len(s.Raw.Time) != len(s.Raw.Bits) || len(s.Raw.Time) != len(s.Raw.Float) {
 		return fmt.Errorf("batch: row %d has lists of %d, %d and %d, %d, %d elements, want equal lengths", i,
 			len(s.Time), len(s.Value), len(s.Raw.Time), len(s.Raw.Bits), len(s.Raw.Float))

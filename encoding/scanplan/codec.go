@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// HexBytes are bytes that JSON and text show as lower-case hex.
+// HexBytes are bytes that are lower-case hex in JSON and text.
 type HexBytes []byte
 
 // MarshalText writes hex.
@@ -22,31 +22,32 @@ func (b *HexBytes) UnmarshalText(text []byte) (err error) {
 // String is the bytes in hex.
 func (b HexBytes) String() string { return hex.EncodeToString(b) }
 
-// Part is a plan's work over one key interval, the unit of execution, retry
-// and exactly-once merging. A part is an interval of keys, not a region: as a
-// row is atomic, disjoint intervals give each row once, whatever splits or
-// moves.
+// Part is a plan and an interval of its keys: the unit of execution, of retries, and
+// of merging, which takes each part exactly once. A part is an interval of keys and
+// not a region: a row is atomic, so disjoint intervals give each row once, whichever
+// regions split or move.
 type Part struct {
 	Plan  Plan
 	Range KeyRange
-	// Mode is what the part answers with. A server that does not know the
-	// field refuses the ticket.
+	// Mode is what the part answers with. A server that does not know the field
+	// refuses the ticket.
 	Mode Mode `json:",omitempty"`
 }
 
-// Mode says what a part makes of its rows.
+// Mode says what a part computes from its rows.
 type Mode string
 
 const (
-	// PerSeries parts answer with columns of each series, which are put together
-	// in the order of spans, as OpenTSDB does. It is the mode of "".
+	// PerSeries parts answer with the columns of each series. The gateway
+	// aggregates them in the order of spans, as OpenTSDB does. In the wire form it
+	// is the empty mode.
 	PerSeries Mode = ""
-	// PartialAggregation parts answer with the aggregator's states by group and bucket.
-	// They are whole hours of a plan whose buckets divide the hour.
+	// PartialAggregation parts answer with a partial aggregate for each group and
+	// bucket. They are whole hours of a plan whose buckets divide the hour.
 	PartialAggregation Mode = "partial"
 )
 
-// String is the mode as explain shows it.
+// String is the mode as explain shows it and as the query parameter mode names it.
 func (m Mode) String() string {
 	if m == PerSeries {
 		return "strict"
@@ -54,7 +55,8 @@ func (m Mode) String() string {
 	return string(m)
 }
 
-// Starts tells whether no row of the plan lies before the part in its salt bucket.
+// Starts reports whether the part begins where a range of the plan begins: the plan
+// has no row before it in its salt bucket.
 func (p *Part) Starts() bool {
 	for _, r := range p.Plan.Ranges {
 		if bytes.Equal(r.Start, p.Range.Start) {
@@ -64,7 +66,8 @@ func (p *Part) Starts() bool {
 	return false
 }
 
-// Ends tells whether no row of the plan lies behind the part in its salt bucket.
+// Ends reports whether the part ends where a range of the plan ends: the plan has no
+// row after it in its salt bucket.
 func (p *Part) Ends() bool {
 	for _, r := range p.Plan.Ranges {
 		if bytes.Equal(r.Stop, p.Range.Stop) {
@@ -74,12 +77,14 @@ func (p *Part) Ends() bool {
 	return false
 }
 
-// MarshalTicket is the part's wire form: JSON, UTF-8.
+// MarshalTicket returns the part's wire form: JSON, UTF-8.
 func (p *Part) MarshalTicket() ([]byte, error) { return json.Marshal(p) }
 
-// ParseTicket reads and validates a part. Unknown fields and versions are
-// errors: a field that is not understood could change the answer.
+// ParseTicket reads and validates a part. It fails for unknown fields and versions: a
+// field that is not understood could change the answer.
 func ParseTicket(b []byte) (*Part, error) {
+	// The version comes first, so that a plan of another version is refused as such
+	// and not for one of its fields.
 	var version struct{ Plan struct{ Version int } }
 	if err := json.Unmarshal(b, &version); err != nil {
 		return nil, fmt.Errorf("scanplan: ticket of %d bytes: %w", len(b), err)
@@ -87,6 +92,7 @@ func ParseTicket(b []byte) (*Part, error) {
 	if version.Plan.Version != Version {
 		return nil, fmt.Errorf("scanplan: version %d, want %d", version.Plan.Version, Version)
 	}
+
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	p := new(Part)
@@ -96,11 +102,12 @@ func ParseTicket(b []byte) (*Part, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
+
 	return p, nil
 }
 
-// Validate checks the plan, and that the part lies within one of its ranges:
-// rows elsewhere are other metrics' or another salt bucket's.
+// Validate checks the plan, and that the part lies inside one of its ranges: rows
+// elsewhere belong to other metrics or to another salt bucket.
 func (p *Part) Validate() error {
 	if err := p.Plan.Validate(); err != nil {
 		return err
@@ -111,14 +118,18 @@ func (p *Part) Validate() error {
 	if err := p.validateMode(); err != nil {
 		return err
 	}
+
 	for _, r := range p.Plan.Ranges {
 		if r.covers(p.Range) {
 			return nil
 		}
 	}
+
 	return fmt.Errorf("scanplan: part from %s to %s lies in none of the plan's ranges", p.Range.Start, p.Range.Stop)
 }
 
+// validateMode checks what partial aggregation demands: a bucket must be known
+// completely where it is aggregated.
 func (p *Part) validateMode() error {
 	switch p.Mode {
 	case PerSeries:
@@ -127,11 +138,13 @@ func (p *Part) validateMode() error {
 	default:
 		return fmt.Errorf("scanplan: mode %q, want none or %q", string(p.Mode), string(PartialAggregation))
 	}
+
 	if !p.Plan.Downsample.DividesHour() || p.Plan.Rate != nil {
 		return fmt.Errorf("scanplan: mode partial without buckets that divide the hour, or with a rate")
 	}
 	if _, ok := p.Plan.WholeHours(p.Range); !ok {
 		return fmt.Errorf("scanplan: mode partial from %s to %s, want whole hours of one salt bucket", p.Range.Start, p.Range.Stop)
 	}
+
 	return nil
 }

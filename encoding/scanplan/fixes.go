@@ -5,29 +5,29 @@ import (
 	"strings"
 )
 
-// Fixes are known errors of OpenTSDB that a plan's arithmetic puts right, a set of
-// bits. None, the default, gives OpenTSDB's own answers. A server that does not
-// know one refuses the plan.
+// Fixes is a set of known errors of OpenTSDB that are corrected when the plan is
+// computed. The empty set, the default, gives OpenTSDB's own answers. A server that
+// does not know one of them refuses the plan.
 type Fixes uint8
 
 const (
-	// FixRateStart gives a series its first rate at its second point. OpenTSDB
-	// measures one at the first point too, from 0 in 1970, and adds it to its
-	// group at all times before the second. Source: RateSpan.
+	// FixRateStart gives a series its first rate at its second point. OpenTSDB has one
+	// at the first point too, measured from the value 0 in 1970, and adds it to the
+	// group at all times before the second point. Source: RateSpan.
 	FixRateStart Fixes = 1 << iota
-	// FixGaps lets count, first and last see only the series that have a point
-	// at a time. OpenTSDB gives them a 0 of each series between two points.
+	// FixGaps makes count, first and last see only the series that have a point at a
+	// time. In OpenTSDB each series between two of its points counts as a 0.
 	// Source: Aggregators.Interpolation.ZIM.
 	FixGaps
-	// FixIntegers aggregates in doubles whatever the points are: integers
-	// neither wrap nor are cut off by averages and interpolation.
+	// FixIntegers aggregates in doubles, even if all points are integers: sums do not
+	// wrap, and averages and interpolation do not truncate.
 	// Source: AggregationIterator.nextLongValue.
 	FixIntegers
 
 	allFixes = FixRateStart | FixGaps | FixIntegers
 )
 
-// fixNames are the fixes in the order of their bits.
+// fixNames are the names of the fixes in the order of their bits.
 var fixNames = [...]string{"rate-start", "gaps", "integers"}
 
 // String lists the names of the fixes.
@@ -41,9 +41,10 @@ func (f Fixes) String() string {
 	return strings.Join(names, " ")
 }
 
+// validate returns an error for bits that are no fix.
 func (f Fixes) validate() error {
 	if f&^allFixes != 0 {
-		return fmt.Errorf("scanplan: fixes %08b, of which some are not known", uint8(f))
+		return fmt.Errorf("scanplan: fixes %08b have bits that are not known, want only those of %08b", uint8(f), uint8(allFixes))
 	}
 	return nil
 }

@@ -1,11 +1,12 @@
-// Package scanplan is a query made into data that a region-side server can
-// execute: UIDs only, key ranges, predicates on row keys, and what to make of
-// the points. The gateway compiles it, gateway and pushdown servers execute it,
-// and its versioned JSON form travels between them.
+// Package scanplan describes what one sub-query reads, in a form that a server
+// beside the region servers can execute: key ranges, predicates on row keys, and
+// what to compute from the points. It has UIDs and no names. The gateway compiles a
+// plan, the gateway and pushdown servers execute it, and its versioned JSON form
+// travels between them.
 //
-// A plan states obligations, not methods. A store may return more rows than
-// the predicates admit; whoever decodes a row applies them again, so that a weak
-// filter costs time and never correctness.
+// A plan says what must be read, not how. A store may return more rows than the
+// predicates admit; whoever decodes a row applies them again, so that a weak filter
+// costs time and never correctness.
 package scanplan
 
 import (
@@ -14,57 +15,57 @@ import (
 	"downpour/encoding"
 )
 
-// Version is the plan's wire version. A server refuses a plan whose version it
-// does not know; it never ignores a field.
+// Version is the plan's wire version. A server refuses a plan with a version or a
+// field that it does not know.
 const Version = 1
 
-// Plan is one sub-query over one metric.
+// Plan is the scan plan of one sub-query, which is over one metric.
 type Plan struct {
 	Version int
 	Schema  encoding.Schema
 	Table   string
 	Metric  encoding.UID
 
-	// From and To bound the base times of the rows, seconds, half-open, both
-	// multiples of 3600. All iterators run over this range, which is wider
-	// than the query. Source: TsdbQuery.getScanStartTimeSeconds.
+	// From and To are the scan range: the base times of the rows, in seconds,
+	// half-open, both multiples of 3600. All computation runs over this range, which
+	// is wider than the query. Source: TsdbQuery.getScanStartTimeSeconds.
 	From, To int64
-	// Start and End are the query's own bounds in ms, both inclusive; only the
+	// Start and End are the bounds of the query in ms, both inclusive. Only the
 	// answer is trimmed to them.
 	Start, End int64
 
-	// Ranges are the key ranges of the plan, one per salt bucket, ascending
+	// Ranges are the key ranges of the plan, one for each salt bucket, ascending
 	// and disjoint.
 	Ranges []KeyRange
-	// Tags restrict row keys, ascending by tag key.
+	// Tags are predicates on row keys, ascending by tag key.
 	Tags []TagPredicate
-	// Exact admits only series without other tag keys than those of Tags.
+	// Exact admits only series that have no other tag keys than those of Tags.
 	Exact bool
-	// TSUIDs, if any, list the series wanted, ascending.
+	// TSUIDs, if there are any, are the only series admitted, ascending.
 	TSUIDs []encoding.UID
 
 	Downsample *Downsample `json:",omitempty"`
 	Rate       *Rate       `json:",omitempty"`
 	Aggregator Aggregator
-	// GroupBy lists the tag keys, ascending, whose values separate groups.
+	// GroupBy are the tag keys, ascending, whose values separate groups.
 	GroupBy []encoding.UID
 
-	// FixDuplicates lets the newest of two values of one time win, where a
-	// query otherwise fails. Source: tsd.storage.fix_duplicates.
+	// FixDuplicates takes the newest of two different values at one time. Without
+	// it such a query fails. Source: tsd.storage.fix_duplicates.
 	FixDuplicates bool
-	// Fix lists the known errors that are put right. It stands in the wire form
-	// only where it is not empty.
+	// Fix is the set of OpenTSDB's errors that are corrected. The wire form has it
+	// only if it is not empty.
 	Fix Fixes `json:",omitempty"`
-	// MaxBytes bounds the memory that the plan's result may take on one
-	// server; 0 is no bound.
+	// MaxBytes bounds the memory that the plan's result may take on one server; 0 is
+	// no bound.
 	MaxBytes int64
 }
 
-// Untrimmed is the plan that reads the same rows and answers with all their
-// times. Two plans that differ in Start and End alone have the same untrimmed
-// plan, and the answer of each is what lies inside its bounds of that plan's
-// answer: only one bucket for the whole query is made of its bounds, and stays
-// as it is.
+// Untrimmed returns the plan that reads the same rows and answers with all times of
+// the scan range. Plans that differ in Start and End alone have the same untrimmed
+// plan, and the answer of each is the part of that plan's answer that lies inside
+// its bounds. The exception is a plan with one bucket for the whole query, whose
+// value depends on the bounds: it is returned unchanged.
 func (p *Plan) Untrimmed() Plan {
 	out := *p
 	if p.Downsample == nil || !p.Downsample.All {
@@ -77,10 +78,12 @@ func (p *Plan) Untrimmed() Plan {
 // end.
 type KeyRange struct{ Start, Stop HexBytes }
 
+// empty reports whether no key lies in r.
 func (r KeyRange) empty() bool {
 	return len(r.Stop) != 0 && string(r.Start) >= string(r.Stop)
 }
 
+// covers reports whether all keys of in lie in r.
 func (r KeyRange) covers(in KeyRange) bool {
 	return string(r.Start) <= string(in.Start) &&
 		(len(r.Stop) == 0 || len(in.Stop) != 0 && string(in.Stop) <= string(r.Stop))
@@ -94,8 +97,8 @@ type TagPredicate struct {
 	Values []encoding.UID
 }
 
-// TagOp says how a predicate judges the tag's value. Every predicate demands
-// that the row has the tag key.
+// TagOp says which values a predicate admits. Every predicate admits only rows that
+// have the tag key.
 type TagOp uint8
 
 const (
@@ -112,30 +115,34 @@ func (o TagOp) String() string {
 	return [...]string{"present", "in", "not in"}[o]
 }
 
-// Aggregator is the name of a function that makes one value of the values of
-// all series of a group. Source: Aggregators.
+// Aggregator is the name of a function that computes one value from the values that
+// the series of a group have at one time. Source: Aggregators.
 type Aggregator string
 
-// Fill says what a downsampled series has in an empty bucket.
+// None is the aggregator that does not aggregate: each series is a group of its own.
+const None Aggregator = "none"
+
+// Fill is a fill policy: what a downsampled series has in an empty bucket.
 // Source: FillPolicy.
 type Fill string
 
 const (
 	FillNone Fill = "none" // no point; the aggregator interpolates
 	FillNaN  Fill = "nan"  // NaN, which most aggregators skip
-	FillNull Fill = "null" // NaN that is written as null
+	FillNull Fill = "null" // NaN, which answers show as null
 	FillZero Fill = "zero" // 0.0
 )
 
-// Downsample makes one value of each bucket of one series.
+// Downsample computes one value from the points that a series has in a bucket.
 // Source: DownsamplingSpecification.
 type Downsample struct {
 	// All makes one bucket of the whole query, stamped with its start.
 	All bool
-	// Interval is the bucket width in ms; of calendar buckets the nominal one.
+	// Interval is the width of a bucket in ms; for calendar buckets the nominal
+	// width.
 	Interval int64
-	// Count and Unit are the interval as written, for calendar buckets: unit
-	// is ms, s, m, h, d, w, n or y.
+	// Count and Unit are the interval as the query has it; calendar buckets need
+	// them. Unit is ms, s, m, h, d, w, n (month) or y.
 	Count int
 	Unit  string
 	// Calendar aligns buckets to the calendar of Zone, an IANA name.
@@ -146,8 +153,8 @@ type Downsample struct {
 	Fill     Fill
 }
 
-// DividesHour tells whether no bucket can hold points of two rows, so that any
-// cut between rows is a cut between buckets.
+// DividesHour reports whether every bucket lies inside one hour, so that no bucket
+// has points of two rows and a cut between rows is a cut between buckets.
 func (d *Downsample) DividesHour() bool {
 	return d != nil && !d.All && !d.Calendar && d.Interval > 0 && encoding.RowSeconds*1000%d.Interval == 0
 }
@@ -156,12 +163,12 @@ func (d *Downsample) DividesHour() bool {
 type Rate struct {
 	Counter    bool
 	CounterMax int64 // value at which a counter starts again from 0
-	ResetValue int64 // a rollover rate above it counts as 0; 0 is off
-	DropResets bool
+	ResetValue int64 // a rate above it, when a counter starts again, is taken as 0; 0 is off
+	DropResets bool  // no rate when a counter starts again
 }
 
-// Validate returns an error that names the first field that no server can
-// execute.
+// Validate returns an error for a plan that cannot be executed; it names the first
+// field that is wrong.
 func (p *Plan) Validate() error {
 	if p.Version != Version {
 		return fmt.Errorf("scanplan: version %d, want %d", p.Version, Version)
@@ -175,6 +182,7 @@ func (p *Plan) Validate() error {
 	if p.From < 0 || p.From >= p.To || p.From%encoding.RowSeconds != 0 || p.To%encoding.RowSeconds != 0 {
 		return fmt.Errorf("scanplan: rows from %d to %d, want ascending multiples of %d", p.From, p.To, encoding.RowSeconds)
 	}
+
 	if err := p.validateRanges(); err != nil {
 		return err
 	}
@@ -187,13 +195,17 @@ func (p *Plan) Validate() error {
 	if err := p.Fix.validate(); err != nil {
 		return err
 	}
+
 	return p.Downsample.validate()
 }
 
+// validateRanges checks that there are ranges, ascending and disjoint: otherwise a row
+// would be read twice.
 func (p *Plan) validateRanges() error {
 	if len(p.Ranges) == 0 {
 		return fmt.Errorf("scanplan: no key ranges")
 	}
+
 	for i, r := range p.Ranges {
 		if r.empty() {
 			return fmt.Errorf("scanplan: key range %d from %s to %s is empty", i, r.Start, r.Stop)
@@ -201,6 +213,8 @@ func (p *Plan) validateRanges() error {
 		if i == 0 {
 			continue
 		}
+
+		// An empty stop is the table's end: no range can follow it.
 		if last := p.Ranges[i-1].Stop; len(last) == 0 || string(last) > string(r.Start) {
 			return fmt.Errorf("scanplan: key range %d begins before range %d ends", i, i-1)
 		}
@@ -208,6 +222,7 @@ func (p *Plan) validateRanges() error {
 	return nil
 }
 
+// validateTags checks widths and orders: predicates are evaluated by binary search.
 func (p *Plan) validateTags() error {
 	for i, t := range p.Tags {
 		if len(t.TagK) != p.Schema.TagKWidth {
@@ -219,6 +234,7 @@ func (p *Plan) validateTags() error {
 		if t.Op > NotIn || t.Op == Present && len(t.Values) > 0 {
 			return fmt.Errorf("scanplan: tagk %s has operator %s with %d values", t.TagK, t.Op, len(t.Values))
 		}
+
 		for j, v := range t.Values {
 			if len(v) != p.Schema.TagVWidth || j > 0 && string(t.Values[j-1]) >= string(v) {
 				return fmt.Errorf("scanplan: tagv %s of tagk %s is out of order or has not %d bytes", v, t.TagK, p.Schema.TagVWidth)
@@ -228,6 +244,7 @@ func (p *Plan) validateTags() error {
 	return nil
 }
 
+// validateSeries checks TSUIDs and GroupBy.
 func (p *Plan) validateSeries() error {
 	for i, t := range p.TSUIDs {
 		if _, _, err := p.Schema.SplitTSUID(t); err != nil {
@@ -237,6 +254,7 @@ func (p *Plan) validateSeries() error {
 			return fmt.Errorf("scanplan: TSUID %s is out of order", t)
 		}
 	}
+
 	for i, k := range p.GroupBy {
 		if len(k) != p.Schema.TagKWidth || i > 0 && string(p.GroupBy[i-1]) >= string(k) {
 			return fmt.Errorf("scanplan: group-by tagk %s is out of order or has not %d bytes", k, p.Schema.TagKWidth)
@@ -245,6 +263,8 @@ func (p *Plan) validateSeries() error {
 	return nil
 }
 
+// validate checks interval and fill policy; nil, no downsampling, is valid. Function,
+// unit and zone are checked where they are looked up.
 func (d *Downsample) validate() error {
 	switch {
 	case d == nil:
@@ -252,6 +272,7 @@ func (d *Downsample) validate() error {
 	case !d.All && d.Interval <= 0:
 		return fmt.Errorf("scanplan: downsample interval %d ms, want more than 0", d.Interval)
 	}
+
 	switch d.Fill {
 	case "", FillNone, FillNaN, FillNull, FillZero:
 		return nil

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// String is the plan as explain prints it, one line a fact.
+// String is the plan as explain prints it, one fact on each line.
 func (p *Plan) String() string {
 	var b strings.Builder
+
 	fmt.Fprintf(&b, "scan %s metric %s rows [%d, %d) query [%d ms, %d ms]\n", p.Table, p.Metric, p.From, p.To, p.Start, p.End)
 	for _, r := range p.Ranges {
 		fmt.Fprintf(&b, "range [%s, %s)\n", r.Start, r.Stop)
@@ -20,9 +21,11 @@ func (p *Plan) String() string {
 		b.WriteByte('\n')
 	}
 	p.writeRest(&b)
+
 	return b.String()
 }
 
+// writeRest writes what stands after key ranges and tags.
 func (p *Plan) writeRest(b *strings.Builder) {
 	if p.Exact {
 		b.WriteString("tags exact\n")
@@ -39,6 +42,7 @@ func (p *Plan) writeRest(b *strings.Builder) {
 	if p.Fix != 0 {
 		fmt.Fprintf(b, "fix %s\n", p.Fix)
 	}
+
 	fmt.Fprintf(b, "aggregate %s", p.Aggregator)
 	for _, k := range p.GroupBy {
 		fmt.Fprintf(b, " by %s", k)
@@ -46,8 +50,8 @@ func (p *Plan) writeRest(b *strings.Builder) {
 	b.WriteByte('\n')
 }
 
-// String is the downsample as a client writes it, with the zone of calendar
-// buckets behind.
+// String is the downsampling as a client writes it, followed by the zone if the
+// buckets are on the calendar.
 func (d *Downsample) String() string {
 	interval := fmt.Sprintf("%d%s", d.Count, d.Unit)
 	switch {
@@ -56,6 +60,7 @@ func (d *Downsample) String() string {
 	case d.Unit == "":
 		interval = fmt.Sprintf("%dms", d.Interval)
 	}
+
 	if !d.Calendar {
 		return fmt.Sprintf("%s-%s-%s", interval, d.Function, d.Fill)
 	}

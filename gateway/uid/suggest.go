@@ -101,6 +101,6 @@ func (d *Dictionary) prefixScan(prefix string, kind encoding.UIDKind) (store.Sca
 	if err != nil {
 		return scan, false
 	}
-	scan.Start, scan.Stop = start, encoding.Behind(start)
+	scan.Start, scan.Stop = start, encoding.PrefixEnd(start)
 	return scan, true
 }

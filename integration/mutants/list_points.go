@@ -19,9 +19,9 @@ var ofPoints = []mutant{
 		old: " && last < RowSeconds", new: "",
 		test: "TestOnlyCell_refuses",
 	}, {
-		name: "only-cell-remembers-overwritten-times", file: "encoding/rowdecoder.go",
-		old: "d.cells, d.notes, d.wide = d.cells[:0], d.notes[:0], d.wide[:0]", new: "d.cells, d.notes = d.cells[:0], d.notes[:0]",
-		test: "TestOnlyCell_remembersQualifiers",
+		name: "only-cell-caches-overwritten-times", file: "encoding/rowdecoder.go",
+		old: "d.cells, d.annotations, d.cachedQualifiers = d.cells[:0], d.annotations[:0], d.cachedQualifiers[:0]", new: "d.cells, d.annotations = d.cells[:0], d.annotations[:0]",
+		test: "TestOnlyCell_cachesQualifiers",
 	}, {
 		name: "appended-out-of-order-taken", file: "encoding/onlyappended.go",
 		old: " | (z - y - 1)", new: "",

@@ -176,7 +176,7 @@ func (b *accessBuilder) byFirstTag() (Access, bool) {
 			if whole {
 				r.add(b.part.Range, key, append(bytes.Clone(key), 0))
 			} else {
-				r.add(b.part.Range, key, encoding.Behind(key))
+				r.add(b.part.Range, key, encoding.PrefixEnd(key))
 			}
 		}
 	}

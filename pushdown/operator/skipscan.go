@@ -173,7 +173,7 @@ func (l *learner) findHour() (bool, error) {
 // prefixes are those of a tag key in the hour, nil if they are too many.
 func (l *learner) prefixes(tagk encoding.UID) (*access.Prefixes, error) {
 	h := access.NewPrefixes(l.part.Plan.Schema, tagk)
-	stop := encoding.Behind(l.hour)
+	stop := encoding.PrefixEnd(l.hour)
 	for at := l.hour; at != nil; {
 		key, err := l.first(at, stop)
 		if err != nil || key == nil {
@@ -199,7 +199,7 @@ func (l *learner) behind(head, tags []byte) []byte {
 	case len(head) == 0:
 		return nil
 	}
-	return encoding.Behind(key)
+	return encoding.PrefixEnd(key)
 }
 
 // first is the first key in [start, stop), nil if there is none.

@@ -207,7 +207,7 @@ func (d *deletion) dataRow(ctx context.Context) (encoding.UID, error) {
 	}
 	for bucket := range schema.Buckets() {
 		start := schema.AppendRangeKey(nil, bucket, d.uid, 0)
-		stop := encoding.Behind(start[:schema.BaseTimeAt()])
+		stop := encoding.PrefixEnd(start[:schema.BaseTimeAt()])
 		if row, err := d.scanRows(ctx, store.Scan{Start: start, Stop: stop}); row != nil || err != nil {
 			return row, err
 		}
@@ -275,7 +275,7 @@ func (d *deletion) removeMeta(ctx context.Context) error {
 	}
 	scan := store.Scan{Table: d.settings.Tables.Meta, Family: encoding.FamilyName, KeysOnly: true, BlockBytes: exportBlock}
 	if d.kind == encoding.UIDMetric {
-		scan.Start, scan.Stop = d.uid, encoding.Behind(d.uid)
+		scan.Start, scan.Stop = d.uid, encoding.PrefixEnd(d.uid)
 	}
 	series, err := d.seriesOf(ctx, scan)
 	if err == nil && len(series) > 0 {

@@ -126,13 +126,13 @@ func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
 		return []store.Scan{s}
 	}
 	if meta {
-		s.Start, s.Stop = w.metric, encoding.Behind(w.metric)
+		s.Start, s.Stop = w.metric, encoding.PrefixEnd(w.metric)
 		return []store.Scan{s}
 	}
 	var out []store.Scan
 	for b := range f.cfg.Schema.Buckets() {
 		s.Start = append(f.cfg.Schema.AppendSalt(nil, b), w.metric...)
-		s.Stop = encoding.Behind(s.Start)
+		s.Stop = encoding.PrefixEnd(s.Start)
 		out = append(out, s)
 	}
 	return out

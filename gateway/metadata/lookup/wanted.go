@@ -117,7 +117,7 @@ func (f *Finder) MetaRows(ctx context.Context, metric string, tags map[string]st
 		w.add(byKey, k, v)
 	}
 	w.arrange(byKey)
-	return store.KeyRange{Start: w.metric, Stop: encoding.Behind(w.metric)}, store.RowFilter{Pattern: w.pattern(f.cfg.Schema, true)}, nil
+	return store.KeyRange{Start: w.metric, Stop: encoding.PrefixEnd(w.metric)}, store.RowFilter{Pattern: w.pattern(f.cfg.Schema, true)}, nil
 }
 
 func (f *Finder) pair(ctx context.Context, name, value string) (k, v encoding.UID, err error) {

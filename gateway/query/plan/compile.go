@@ -190,7 +190,7 @@ func keyRanges(s encoding.Schema, metric encoding.UID, from, to int64) []scanpla
 		r := scanplan.KeyRange{Start: s.AppendRangeKey(nil, b, metric, uint32(from))}
 		if to > maxBaseTime {
 			head := len(r.Start) - encoding.BaseTimeWidth
-			r.Stop = encoding.Behind(r.Start[:head])
+			r.Stop = encoding.PrefixEnd(r.Start[:head])
 		} else {
 			r.Stop = s.AppendRangeKey(nil, b, metric, uint32(to))
 		}

@@ -83,9 +83,9 @@ func (h *Prefixes) Append(dst []store.KeyRange, hour []byte, values []encoding.U
 		}
 		for _, v := range values {
 			wanted := slices.Concat(key, v)
-			dst = append(dst, store.KeyRange{Start: wanted, Stop: encoding.Behind(wanted)})
+			dst = append(dst, store.KeyRange{Start: wanted, Stop: encoding.PrefixEnd(wanted)})
 		}
-		at = encoding.Behind(key[:len(key)-len(h.tagk)])
+		at = encoding.PrefixEnd(key[:len(key)-len(h.tagk)])
 	}
 	return dst // the empty head comes last, and ends the hour
 }

@@ -2,15 +2,17 @@ package aggregate
 
 import "math"
 
-// Averages over doubles leave NaN out; over integers the sum wraps and the
-// division truncates toward zero. Source: Aggregators.Avg.
+// Averages over doubles skip NaN. Over integers the sum wraps and the division
+// truncates toward zero. Source: Aggregators.Avg.
 var (
 	avgScalar = scalar{0, updateSum, valueAvg, true}
 	avgDouble = columnFunctions[float64]{resetA(0), addSum, finishAvg}
 	avgLong   = columnFunctions[int64]{resetAvgLong, addAvgLong, finishAvgLong}
+
+	averages = arithmetic{avgScalar, avgDouble, avgLong}
 )
 
-// valueAvg of no value is 0/0, which is NaN, as it should be.
+// valueAvg returns NaN for no value: 0/0.
 func valueAvg(s *State) float64 { return s.a / float64(s.n) }
 
 func finishAvg(c *columns, out []float64) {
@@ -38,25 +40,30 @@ func finishAvgLong(c *columns, out []int64) {
 	}
 }
 
-// dev is the population standard deviation by Welford's single pass: n values
-// seen, a their mean, b the sum of squared distances from it. NaN is left out.
-// The integer path computes in doubles and truncates. Source: Aggregators.StdDev.
+// dev is the population standard deviation by Welford's single pass: n is the
+// number of values, a their mean, b the sum of squared distances from it. NaN is
+// skipped. Over integers it computes in doubles and truncates.
+// Source: Aggregators.StdDev.
 var (
 	devScalar = scalar{0, updateDev, func(s *State) float64 { return deviation(s.n, s.b) }, false}
 	devDouble = columnFunctions[float64]{resetDev, addDev, finishDev}
 	devLong   = columnFunctions[int64]{resetDev, addDevLong, finishDevLong}
+
+	deviations = arithmetic{devScalar, devDouble, devLong}
 )
 
-// welford adds v to a mean and a sum of squared distances, as value n.
-// The conversion forbids a fused multiply and add.
+// welford adds v, the n-th value, to a mean and a sum of squared distances and
+// returns both. The conversion to float64 forbids a fused multiply and add.
 func welford(mean, squares, v float64, n int64) (float64, float64) {
 	if n == 1 {
 		return v, 0
 	}
+
 	next := mean + (v-mean)/float64(n)
 	return next, squares + float64((v-mean)*(v-next))
 }
 
+// deviation is the result for n values.
 func deviation(n int64, squares float64) float64 {
 	switch n {
 	case 0:
@@ -110,8 +117,8 @@ func finishDevLong(c *columns, out []int64) {
 	}
 }
 
-// truncate is Java's conversion of a double to a long: toward zero, NaN to 0,
-// what is out of range to the nearest limit.
+// truncate converts a double to an integer as Java's cast to long does: toward zero,
+// NaN to 0, and numbers out of range to the nearest limit.
 func truncate(v float64) int64 {
 	switch {
 	case v != v:

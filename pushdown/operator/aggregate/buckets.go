@@ -1,18 +1,19 @@
 package aggregate
 
-// Buckets appends to dst the values of buckets that lie one behind the other:
-// values[ends[i-1]:ends[i]] are those of the i-th, at least one, the first
-// begins at 0. Each value is what Reset, Update and Value give; s is memory to
-// use.
+// Buckets appends to dst the results of consecutive buckets. The values of bucket i
+// are values[ends[i-1]:ends[i]], at least one; the first bucket begins at 0. Each
+// result is what Reset, Update and Value return. s is scratch memory.
 func (f *Function) Buckets(s *State, dst, values []float64, ends []int32) []float64 {
 	from := int32(0)
 	for len(ends) > 0 {
+		// Buckets of points at equal distances have equally many values.
 		if f.scalar.sums && len(ends) >= abreast {
 			if n := ends[0] - from; evenly(ends, n) && f.sumAbreast(s, &dst, values[from:ends[abreast-1]]) {
 				from, ends = ends[abreast-1], ends[abreast:]
 				continue
 			}
 		}
+
 		f.Reset(s)
 		f.Update(s, values[from:ends[0]])
 		dst = append(dst, f.Value(s))
@@ -22,22 +23,24 @@ func (f *Function) Buckets(s *State, dst, values []float64, ends []int32) []floa
 	return dst
 }
 
-// abreast is how many buckets are added up side by side: an addition waits for
-// the one before it in its bucket, and no bucket may be added up in another
-// order, but several can wait at once.
+// abreast is the number of buckets that are summed side by side. An addition must
+// wait for the one before it in the same bucket, whose order must stay; the
+// additions of several buckets can be under way at once.
 const abreast = 4
 
-// evenly tells whether the next buckets have n values each.
+// evenly reports whether the next abreast buckets have n values each, as the first
+// one has.
 func evenly(ends []int32, n int32) bool {
 	return ends[1]-ends[0] == n && ends[2]-ends[1] == n && ends[3]-ends[2] == n
 }
 
-// sumAbreast appends the values of equally large buckets. It returns false where
-// there is a NaN among them, which is to be left out of a sum; it makes the sum
-// NaN, as opposite infinities do.
+// sumAbreast appends the results of abreast buckets with equally many values. It
+// returns false and appends nothing if a sum is NaN: then a value may be NaN, which
+// a sum must skip. (Infinities of both signs make NaN too.)
 func (f *Function) sumAbreast(s *State, dst *[]float64, values []float64) bool {
 	n := len(values) / abreast
 	p, q, r, t := values[:n], values[n : 2*n][:n], values[2*n : 3*n][:n], values[3*n:][:n]
+
 	a, b, c, d := 0.0, 0.0, 0.0, 0.0
 	for i, v := range p {
 		a += v
@@ -48,17 +51,18 @@ func (f *Function) sumAbreast(s *State, dst *[]float64, values []float64) bool {
 	if a != a || b != b || c != c || d != d {
 		return false
 	}
+
 	for _, v := range [abreast]float64{a, b, c, d} {
 		*dst = append(*dst, f.OfSum(s, v, n))
 	}
 	return true
 }
 
-// Sums tells whether f has the same value of values as of their sum and number,
-// which OfSum makes it of. NaN must not be among them.
+// Sums reports whether f can be computed from the sum of values and their number,
+// by OfSum. None of the values may be NaN.
 func (f *Function) Sums() bool { return f.scalar.sums }
 
-// OfSum is the value of n values that make a sum; s is memory to use.
+// OfSum is the result for n values with a sum. s is scratch memory.
 func (f *Function) OfSum(s *State, sum float64, n int) float64 {
 	s.a, s.n = sum, int64(n)
 	return f.Value(s)

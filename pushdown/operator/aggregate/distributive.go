@@ -2,15 +2,19 @@ package aggregate
 
 import "math"
 
-// Sums over doubles begin at +0.0 and skip NaN; of NaN alone the sum is NaN.
+// Sums over doubles begin at +0.0 and skip NaN. The sum of nothing but NaN is NaN.
 // Sums over integers wrap. Source: Aggregators.Sum.
 var (
 	sumScalar = scalar{0, updateSum, valueSum, true}
 	sumDouble = columnFunctions[float64]{resetA(0), addSum, finishSum}
 	sumLong   = columnFunctions[int64]{resetI(0), addSumLong, finishI}
+
+	sums = arithmetic{sumScalar, sumDouble, sumLong}
 )
 
 func updateSum(s *State, values []float64) {
+	// Local accumulators stay in registers: as far as the compiler knows, values could
+	// overlap s.
 	a, n := s.a, s.n
 	for _, v := range values {
 		if v == v {
@@ -18,6 +22,7 @@ func updateSum(s *State, values []float64) {
 			n++
 		}
 	}
+
 	s.a, s.n = a, n
 }
 
@@ -29,6 +34,8 @@ func valueSum(s *State) float64 {
 }
 
 func addSum(c *columns, at int, values []float64) {
+	// As long as values, so that the loop has no bounds checks. Other functions of
+	// this package do the same.
 	a, n := c.a[at:][:len(values)], c.n[at:][:len(values)]
 	for k, v := range values {
 		if v == v {
@@ -55,18 +62,20 @@ func addSumLong(c *columns, at int, values []int64) {
 
 func finishI(c *columns, out []int64) { copy(out, c.i) }
 
-// Sums of squares treat NaN as sums do. The conversion keeps the compiler from
-// fusing product and addition, which would round once where Java rounds twice.
+// Sums of squares treat NaN as sums do. The conversion to float64 keeps the compiler
+// from fusing product and addition, which would round once where Java rounds twice.
 // Source: Aggregators.SquareSum.
 var (
 	squareScalar = scalar{0, updateSquare, valueSum, false}
 	squareDouble = columnFunctions[float64]{resetA(0), addSquare, finishSum}
 	squareLong   = columnFunctions[int64]{resetI(0), addSquareLong, finishI}
+
+	sumsOfSquares = arithmetic{squareScalar, squareDouble, squareLong}
 )
 
 func updateSquare(s *State, values []float64) {
 	for _, v := range values {
-		if v == v {
+		if v == v { // not NaN
 			s.a += float64(v * v)
 			s.n++
 		}
@@ -90,9 +99,10 @@ func addSquareLong(c *columns, at int, values []int64) {
 	}
 }
 
-// Minimum and maximum skip NaN. Only a strictly smaller or larger value
-// replaces, so of 0.0 and -0.0 the first stays. An infinite result of the sign
-// from which the search began is NaN. Source: Aggregators.Min, Aggregators.Max.
+// Minimum and maximum skip NaN. Only a strictly smaller or larger value replaces
+// another, so of 0.0 and -0.0 the first one stays. A result that is still the
+// infinity with which the search began is NaN.
+// Source: Aggregators.Min, Aggregators.Max.
 var (
 	minScalar = scalar{math.Inf(1), updateMin, valueMin, false}
 	minDouble = columnFunctions[float64]{resetA(math.Inf(1)), addMin, finishMin}
@@ -101,6 +111,9 @@ var (
 	maxScalar = scalar{math.Inf(-1), updateMax, valueMax, false}
 	maxDouble = columnFunctions[float64]{resetA(math.Inf(-1)), addMax, finishMax}
 	maxLong   = columnFunctions[int64]{resetI(math.MinInt64), addMaxLong, finishI}
+
+	minima = arithmetic{minScalar, minDouble, minLong}
+	maxima = arithmetic{maxScalar, maxDouble, maxLong}
 )
 
 func updateMin(s *State, values []float64) {
@@ -126,6 +139,7 @@ func updateMax(s *State, values []float64) {
 func valueMin(s *State) float64 { return unlessInf(s.a, 1) }
 func valueMax(s *State) float64 { return unlessInf(s.a, -1) }
 
+// unlessInf returns v, or NaN if v is the infinity of the sign.
 func unlessInf(v float64, sign int) float64 {
 	if math.IsInf(v, sign) {
 		return math.NaN()
@@ -182,6 +196,8 @@ var (
 	multScalar = scalar{1, updateMult, func(s *State) float64 { return s.a }, false}
 	multDouble = columnFunctions[float64]{resetA(1), addMult, finishA}
 	multLong   = columnFunctions[int64]{resetI(1), addMultLong, finishI}
+
+	products = arithmetic{multScalar, multDouble, multLong}
 )
 
 func updateMult(s *State, values []float64) {
@@ -206,12 +222,14 @@ func addMultLong(c *columns, at int, values []int64) {
 	}
 }
 
-// A count is that of the values that are not NaN; over a group it counts also
-// the zeros of members that are between two points. Source: Aggregators.Count.
+// A count is the number of values that are not NaN. Over a group it includes the
+// zeros that members contribute between two points. Source: Aggregators.Count.
 var (
 	countScalar = scalar{0, updateCount, func(s *State) float64 { return float64(s.n) }, false}
 	countDouble = columnFunctions[float64]{resetN, addCount, finishCount}
 	countLong   = columnFunctions[int64]{resetN, addCountLong, finishCountLong}
+
+	counts = arithmetic{countScalar, countDouble, countLong}
 )
 
 func updateCount(s *State, values []float64) {

@@ -1,18 +1,19 @@
-// Package aggregate holds OpenTSDB's aggregators: the function of a downsample
-// bucket over one series, and the function of a group over the values that its
-// member series have at one time. It knows neither store nor network nor clock.
+// Package aggregate holds OpenTSDB's aggregators. Each is used in two places: over
+// the points that one series has in a downsample bucket, and over the values that
+// the member series of a group have at one time. The package knows no store,
+// network or clock.
 //
-// One table (table) says for each of the 35 names its class, what a member
-// contributes between two of its own points, and its arithmetic over integers
-// and over doubles. The two differ in more than type: integer sums wrap and
-// integer averages truncate, doubles skip NaN.
+// One table (table) has all traits of the 35 aggregators: class, what a member
+// contributes between two of its own points, arithmetic, and how partial aggregates
+// merge. Arithmetic over integers and over doubles differ in more than type: integer
+// sums wrap and integer averages truncate, doubles skip NaN.
 //
-// A function over doubles has the verbs reset, update and value on a State, so
-// that a bucket can be fed piece by piece. Over a group it works on columns: one
-// accumulator per timestamp, members added one after the other in span order,
-// so that each timestamp sees its additions in the order in which OpenTSDB makes
-// them, and double sums are equal to the last bit. Functions that need all values
-// at once gather them by timestamp in blocks of bounded size.
+// For a bucket a function has the methods Reset, Update and Value on a State, so that
+// points can be added a few at a time. For a group it works on columns, with one
+// accumulator for each timestamp. Members are added one after the other in span
+// order, so that each timestamp has its additions in the order in which OpenTSDB
+// makes them, and sums of doubles are equal to the last bit. Functions that need all
+// values at once gather them by timestamp, in blocks of bounded size.
 //
 // Source: net.opentsdb.core.Aggregators, AggregationIterator.
 package aggregate
@@ -23,12 +24,11 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// Class says what an aggregator must remember of the values it has seen, and so
-// what a partial aggregate of it could be.
+// Class says what an aggregator must keep of the values that it has seen.
 type Class uint8
 
 const (
-	Distributive Class = iota // one accumulator, the same function merges
+	Distributive Class = iota // one accumulator; the function itself merges two of them
 	Algebraic                 // a fixed number of accumulators
 	Holistic                  // all values
 	Ordered                   // depends on the order of the values
@@ -63,39 +63,56 @@ type Function struct {
 	Class         Class
 	Interpolation Interpolation
 
+	arithmetic
+	// merging says how partial aggregates merge; nil if the function has none.
+	merging *merging
+	// gapsFixable: with scanplan.FixGaps, only members that have a point at a time
+	// contribute to it.
+	gapsFixable bool
+	// identity: nothing is aggregated, and a group has one member.
+	identity bool
+}
+
+// arithmetic is what a function computes: over the doubles of a bucket, and over
+// the doubles and the integers of a group.
+type arithmetic struct {
 	scalar scalar
 	double columnFunctions[float64]
 	long   columnFunctions[int64]
 }
 
-// scalar is a function over doubles as verbs on a State.
+// scalar is a function over the doubles of one bucket, as functions on a State.
 type scalar struct {
 	initial float64 // State.a before the first value
 	update  func(s *State, values []float64)
 	value   func(s *State) float64
-	sums    bool // update is updateSum: what Buckets knows how to do faster
+	sums    bool // update is updateSum, which Buckets does faster for several buckets
 }
 
-// State is what a function remembers of the values of one bucket. The zero
-// State belongs to no function; Function.Reset makes it one's. It keeps its
-// memory from bucket to bucket.
+// State is the accumulators of one bucket. The zero State belongs to no function;
+// Function.Reset makes it belong to one. Its memory is used again from bucket to
+// bucket.
 type State struct {
 	a, b float64
 	n    int64
-	keys []int64 // of holistic functions: the values, see key
+	keys []int64 // for holistic functions: all values, see key
 }
 
 // Reset makes s the state of f before any value.
 func (f *Function) Reset(s *State) { s.a, s.b, s.n, s.keys = f.scalar.initial, 0, 0, s.keys[:0] }
 
-// Update adds values, in time order, to s. It does not keep or change values.
+// Update adds values, in order of time, to s. It does not keep or change values.
 func (f *Function) Update(s *State, values []float64) { f.scalar.update(s, values) }
 
-// Value is the result over the values added since Reset, at least one. More may
-// be added afterwards. Source: the runDouble methods of Aggregators.
+// Value is the result over the values added since Reset, of which there is at least
+// one. More may be added afterwards. Source: the runDouble methods of Aggregators.
 func (f *Function) Value(s *State) float64 { return f.scalar.value(s) }
 
-// Bytes is the memory that s holds beside itself.
+// Identity reports whether f is the function of the aggregator none, which
+// aggregates nothing.
+func (f *Function) Identity() bool { return f.identity }
+
+// Bytes is the memory that s refers to.
 func (s *State) Bytes() int64 { return 8 * int64(cap(s.keys)) }
 
 var byName = func() map[scanplan.Aggregator]*Function {
@@ -106,13 +123,13 @@ var byName = func() map[scanplan.Aggregator]*Function {
 	return m
 }()
 
-// Lookup returns the function of a name, which is case-sensitive.
+// Lookup returns the function with a name; case matters.
 func Lookup(name scanplan.Aggregator) (*Function, bool) {
 	f, ok := byName[name]
 	return f, ok
 }
 
-// Names lists the names of all functions, sorted.
+// Names returns the names of all functions, sorted.
 func Names() []string {
 	names := make([]string, len(table))
 	for i := range table {

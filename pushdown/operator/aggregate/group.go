@@ -9,41 +9,40 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// Series is one member of a group as the aggregation sees it: the stored points
-// of a span, or what downsampling and rate made of them. The columns have equal
-// lengths; times ascend.
+// Series is one member of a group: the stored points of a span, or what downsampling
+// and rate made of them. The columns have equal lengths; times ascend.
 type Series struct {
 	Time []int64 // ms
-	// Value holds doubles. It may be nil when Bits and Float are given.
+	// Value are the values as doubles. It may be nil if Bits and Float are set.
 	Value []float64
-	// Bits and Float are stored points, encoding.Value's columns; nil when all
-	// values are doubles.
+	// Bits and Float are the values as encoding.Points has them; nil if all are
+	// doubles.
 	Bits  []uint64
 	Float []bool
 }
 
-// Query says which times a group is made for.
+// Query says for which times a group is aggregated, and how.
 type Query struct {
 	From, To   int64 // scan range, s: members begin at From, nothing is emitted after To
-	Start, End int64 // ms, both inclusive: what is emitted
-	Rate       bool  // members are rates: held until the next one, never interpolated
-	// Fix lists the errors put right. With FixRateStart members have no rate at
-	// their first point, see rate.DropFirst.
+	Start, End int64 // ms, both inclusive: times that are emitted
+	Rate       bool  // members are rates: each holds until the next one and is not interpolated
+	// Fix are the errors of OpenTSDB that are corrected. With FixRateStart members
+	// have no rate at their first point, see rate.DropFirst.
 	Fix scanplan.Fixes
 }
 
-// bogusStart tells whether the first rate of each member is the one from 1970,
-// which is used up.
+// bogusStart reports whether the first rate of each member is the one measured from
+// 1970. It is not emitted, but contributes up to the second one.
 func (q *Query) bogusStart() bool { return q.Rate && q.Fix&scanplan.FixRateStart == 0 }
 
-// ownOnly tells whether a function sees only the members that have a point at a
-// time.
+// ownOnly reports whether a member contributes only at times at which it has a
+// point.
 func (q *Query) ownOnly(f *Function) bool {
-	return q.Fix&scanplan.FixGaps != 0 && (f.Name == "count" || f.Name == "first" || f.Name == "last")
+	return f.gapsFixable && q.Fix&scanplan.FixGaps != 0
 }
 
-// InfinityError is the end of a query whose answer would hold an infinite value;
-// JSON has no way to write it. Source: AggregationIterator.doubleValue.
+// InfinityError is returned when an answer would have an infinite value, for which
+// JSON has no number. Source: AggregationIterator.doubleValue.
 type InfinityError struct {
 	Value float64
 	Time  int64 // ms
@@ -58,17 +57,17 @@ func (e *InfinityError) Error() string {
 	return fmt.Sprintf("Got Infinity: %sInfinity in this SpanGroup.Iterator(timestamp=%d)", sign, e.Time)
 }
 
-// Group aggregates groups one after the other and keeps its scratch memory in
-// between. It is for one goroutine.
+// Group aggregates groups one after the other. Its memory is used again from group
+// to group. It is for one goroutine.
 type Group struct {
-	// Guard bounds the memory and the time of Aggregate; nil does not.
+	// Guard bounds the memory and the time of Aggregate; nil is no bound.
 	Guard Guard
 
 	members []member
 	times   timeline
 	float   []bool // by timestamp: the output is a double
 	columns columns
-	ownOnly bool // members contribute at their own times alone
+	ownOnly bool // see Query.ownOnly
 	doubles scratch[float64]
 	longs   scratch[int64]
 	arena   arena
@@ -77,38 +76,40 @@ type Group struct {
 // scratch is the memory of one typed pass over a block.
 type scratch[T any] struct{ contribution, result []T }
 
-// pointBytes is what a point of the result takes: time, bits, type.
+// pointBytes is the memory of a point of the result: time, bits, type.
 const pointBytes = 17
 
-// checkMembers is after how many members of a block the guard is asked: each of
-// them takes at most blockTimes steps.
+// checkMembers is the number of members of a block after which the guard is asked
+// again; each of them takes at most blockTimes steps.
 const checkMembers = 64
 
-// blockTimes is the number of timestamps worked on together: few enough for
-// accumulators and contributions to stay in the processor's cache.
+// blockTimes is the number of timestamps that are worked on together: few enough
+// for accumulators and contributions to stay in the processor's cache.
 const blockTimes = 2048
 
-// gatherValues bounds the memory in which a holistic function gathers a block.
+// gatherValues is the largest number of values that a holistic function gathers at
+// once.
 const gatherValues = 1 << 20
 
-// Aggregate appends to out one point for each time at which a member has one,
-// in the value type that OpenTSDB gives it: an integer if no member has a float
-// as its current or its next point there. members stand in span order. It
-// returns an *InfinityError for an infinite value inside [Start, End], and the
-// guard's errors.
+// Aggregate appends to out one point for each time at which a member has one. Its
+// type is the one that OpenTSDB gives it: an integer if no member has a float as its
+// current or its next point there. members are in span order. Aggregate returns an
+// *InfinityError for an infinite value inside [Start, End], and the guard's errors.
 // Source: AggregationIterator, SpanGroup.
 func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.Points) error {
 	if g.Guard == nil {
 		g.Guard = Unguarded{}
 	}
 	g.arena.reset()
+
 	times, kind, err := g.prepare(q, members)
 	if err != nil {
 		return err
 	}
-	if f.Name == "none" && len(g.members) > 1 {
+	if f.identity && len(g.members) > 1 {
 		return fmt.Errorf("aggregate: %d members in a group of none, want 1", len(g.members))
 	}
+
 	method := f.Interpolation
 	if q.Rate {
 		method = PREV
@@ -121,6 +122,7 @@ func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.
 	out.Time = slices.Grow(out.Time, len(times))
 	out.Bits = slices.Grow(out.Bits, len(times))
 	out.Float = slices.Grow(out.Float, len(times))
+
 	size := g.blockSize(f)
 	for begin := 0; begin < len(times); begin += size {
 		block := times[begin:min(begin+size, len(times))]
@@ -138,7 +140,8 @@ func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.
 	return nil
 }
 
-// blockSize is the number of timestamps of a block.
+// blockSize returns the number of timestamps of a block. For holistic functions it
+// depends on the number of members.
 func (g *Group) blockSize(f *Function) int {
 	g.columns.width = len(g.members)
 	if f.Class != Holistic || g.columns.width == 0 {
@@ -147,7 +150,7 @@ func (g *Group) blockSize(f *Function) int {
 	return min(blockTimes, max(16, gatherValues/g.columns.width))
 }
 
-// typing tells which types a run of outputs has.
+// typing says which types the points of a stretch of the result have.
 type typing uint8
 
 const (
@@ -156,11 +159,13 @@ const (
 	mixed
 )
 
-// of narrows a mixed typing by the flags of a block.
+// of returns the typing of one block: a mixed result often has blocks of one type,
+// which need one pass instead of two.
 func (k typing) of(float []bool) typing {
 	if k != mixed {
 		return k
 	}
+
 	seen := [2]bool{}
 	for _, f := range float {
 		if f {
@@ -169,6 +174,7 @@ func (k typing) of(float []bool) typing {
 			seen[0] = true
 		}
 	}
+
 	switch {
 	case !seen[1]:
 		return integers
@@ -183,6 +189,9 @@ func (g *Group) block(f *Function, method Interpolation, block []int64, kind typ
 	for i := range g.members {
 		g.members[i].locate(block)
 	}
+
+	// Integers and doubles have their own arithmetic. In a mixed block both are
+	// computed for all times, and each time takes the one of its type.
 	if kind != floats {
 		if err := pass(g, &g.longs, f.long, longPolicies.of(method), block, (*member).longValues); err != nil {
 			return err
@@ -196,11 +205,13 @@ func (g *Group) block(f *Function, method Interpolation, block []int64, kind typ
 	for i := range g.members {
 		g.members[i].next = g.members[i].end
 	}
+
 	for j, t := range block {
 		if kind == integers || kind == mixed && !float[j] {
 			out.Append(t, encoding.IntValue(g.longs.result[j]))
 			continue
 		}
+
 		v := g.doubles.result[j]
 		if math.IsInf(v, 0) {
 			return &InfinityError{Value: v, Time: t}
@@ -210,7 +221,7 @@ func (g *Group) block(f *Function, method Interpolation, block []int64, kind typ
 	return nil
 }
 
-// addOwn adds a member's points inside the block, each at its own time.
+// addOwn adds the points that a member has inside the block, each at its own time.
 func addOwn[T int64 | float64](f columnFunctions[T], c *columns, m *member, block []int64, own []T) {
 	for k, at := m.next, m.at; k < m.end; k, at = k+1, at+1 {
 		for block[at] != m.time[k] {
@@ -220,31 +231,34 @@ func addOwn[T int64 | float64](f columnFunctions[T], c *columns, m *member, bloc
 	}
 }
 
-// pass walks the members in span order, adds what each contributes to the
-// block's accumulators, and computes the results. Its errors are the guard's.
+// pass adds what each member contributes to the accumulators of the block, in span
+// order, and computes the results. Its errors are the guard's.
 func pass[T int64 | float64](g *Group, s *scratch[T], f columnFunctions[T], p policy[T], block []int64, values func(*member) []T) error {
 	c := &g.columns
 	f.reset(c, len(block))
 	s.contribution = sized(s.contribution, len(block), 0)
+
 	for i := range g.members {
 		if i%checkMembers == checkMembers-1 {
 			if err := g.Guard.Check(); err != nil {
 				return err
 			}
 		}
+
 		m := &g.members[i]
 		n := m.to - m.at
 		switch own := values(m); {
-		case n == 0:
+		case n == 0: // the member contributes nothing to this block
 		case g.ownOnly:
 			addOwn(f, c, m, block, own)
-		case m.end-m.next == n: // a point at every time
+		case m.end-m.next == n: // a point at every time: there is no gap
 			f.add(c, m.at, own[m.next:m.end])
 		default:
 			contribute(p, s.contribution[:n], block[m.at:m.to], m.time, own, m.next)
 			f.add(c, m.at, s.contribution[:n])
 		}
 	}
+
 	s.result = sized(s.result, len(block), 0)
 	f.finish(c, s.result)
 	return nil

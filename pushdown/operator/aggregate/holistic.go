@@ -3,15 +3,15 @@ package aggregate
 import (
 	"math"
 	"slices"
-
-	"downpour/encoding/scanplan"
 )
 
-// Holistic functions gather their values, without NaN, and select from their
-// order; of NaN alone the result is NaN. Doubles are gathered as keys, integers
-// that order as Java orders doubles: -0.0 before 0.0.
+// Holistic functions gather all values except NaN, and pick results by rank. The
+// result for nothing but NaN is NaN. Doubles are gathered as keys: integers in the
+// order in which Java sorts doubles, which has -0.0 before 0.0.
 
-// key maps a double that is not NaN to an integer in the same order.
+// key maps a double that is not NaN to an integer of the same order. The bits of
+// positive doubles ascend with them as integers; those of negative ones descend,
+// so all bits but the sign are flipped.
 func key(v float64) int64 {
 	bits := int64(math.Float64bits(v))
 	return bits ^ bits>>63&math.MaxInt64
@@ -35,6 +35,8 @@ func resetGather(c *columns, size int) {
 	c.rows = slices.Grow(c.rows[:0], size*c.width)[:size*c.width]
 }
 
+// addGather appends each value to the row of its timestamp. Rows have room for a
+// value of each member.
 func addGather(c *columns, at int, values []float64) {
 	row := at * c.width
 	for k, v := range values {
@@ -55,7 +57,7 @@ func addGatherLong(c *columns, at int, values []int64) {
 	}
 }
 
-// gathered are the values of timestamp t.
+// gathered returns the values of timestamp t.
 func (c *columns) gathered(t int) []int64 { return c.rows[t*c.width:][:c.n[t]] }
 
 // median is the upper one of the two values in the middle.
@@ -73,9 +75,11 @@ var (
 			out[t] = kth(values, len(values)/2)
 		}
 	}}
+
+	medians = arithmetic{medianScalar, medianDouble, medianLong}
 )
 
-// median reorders keys.
+// median returns the median of keys, which it reorders.
 func median(keys []int64) float64 {
 	if len(keys) == 0 {
 		return math.NaN()
@@ -83,8 +87,8 @@ func median(keys []int64) float64 {
 	return fromKey(kth(keys, len(keys)/2))
 }
 
-// estimate gives the position of quantile q among n ordered values, counted
-// from 1, with a fraction. Source: commons-math3, Percentile.EstimationType.
+// estimate returns the position of quantile q among n ordered values, counted from
+// 1, with a fraction. Source: commons-math3, Percentile.EstimationType.
 type estimate func(q, n float64) float64
 
 func legacy(q, n float64) float64 { return q * (n + 1) }
@@ -98,12 +102,12 @@ func r3(q, n float64) float64 {
 	return math.RoundToEven(n * q)
 }
 
-// percentile makes the function of the p-th percentile. The double path forgets
-// the way of estimating and always takes the legacy one; the integer path heeds
-// it, computes in doubles and truncates. Source: Aggregators.PercentileAgg.
-func percentile(name scanplan.Aggregator, p float64, long estimate) Function {
-	q := p / 100 // divided in doubles, as the reference does: not quite 0.999
-	return Function{name, Holistic, LERP,
+// percentile returns the arithmetic of the p-th percentile. As in OpenTSDB, the
+// estimate applies to integers only, which are computed in doubles and truncated;
+// doubles always use legacy. Source: Aggregators.PercentileAgg.
+func percentile(p float64, long estimate) arithmetic {
+	q := p / 100 // divided in doubles, as OpenTSDB does: 99.9/100 is not quite 0.999
+	return arithmetic{
 		scalar{0, updateGather, func(s *State) float64 { return quantile(s.keys, fromKey, q, legacy) }, false},
 		columnFunctions[float64]{resetGather, addGather, func(c *columns, out []float64) {
 			for t := range out {
@@ -118,13 +122,15 @@ func percentile(name scanplan.Aggregator, p float64, long estimate) Function {
 	}
 }
 
-// quantile reorders values; number makes a value a double without changing the
-// order. Source: commons-math3, Percentile.EstimationType.estimate.
+// quantile returns quantile q of values, which it reorders. number converts a value
+// to a double and keeps the order.
+// Source: commons-math3, Percentile.EstimationType.estimate.
 func quantile(values []int64, number func(int64) float64, q float64, position estimate) float64 {
 	n := len(values)
 	if n == 0 {
 		return math.NaN()
 	}
+
 	pos := position(q, float64(n))
 	switch {
 	case n == 1 || pos < 1:
@@ -132,21 +138,23 @@ func quantile(values []int64, number func(int64) float64, q float64, position es
 	case pos >= float64(n):
 		return number(slices.Max(values))
 	}
+
+	// Between two ranks, on the line between their values.
 	floor := math.Floor(pos)
 	upper := number(kth(values, int(floor)))
-	lower := number(slices.Max(values[:int(floor)])) // kth left the smaller ones there
+	lower := number(slices.Max(values[:int(floor)])) // kth has moved the smaller ones there
 	return lower + float64((pos-floor)*(upper-lower))
 }
 
 const (
-	smallSort = 24 // the length from which on selecting beats sorting
-	maxRounds = 64 // bounds the time for values that defeat the choice of pivots
+	smallSort = 24 // up to this length sorting is faster than partitioning
+	maxRounds = 64 // bounds the time for values for which each pivot is a bad one
 )
 
-// kth returns the value at index k of the ordered values. It leaves no larger
-// one before index k and no smaller one behind.
+// kth returns the value that would be at index k if values were sorted. It reorders
+// them so that no larger one is before index k and no smaller one after it.
 func kth(values []int64, k int) int64 {
-	lo, hi := 0, len(values)
+	lo, hi := 0, len(values) // the value is in values[lo:hi]
 	for round := 0; hi-lo > smallSort && round < maxRounds; round++ {
 		i, j := partition(values, lo, hi)
 		switch {
@@ -154,16 +162,18 @@ func kth(values []int64, k int) int64 {
 			hi = j + 1
 		case k >= i:
 			lo = i
-		default:
+		default: // between both halves all values equal the pivot
 			return values[k]
 		}
 	}
+
 	slices.Sort(values[lo:hi])
 	return values[k]
 }
 
-// partition splits values[lo:hi] by the median of three of them: at most the
-// pivot up to index j, at least the pivot from index i on, equal to it between.
+// partition splits values[lo:hi] by a pivot, the median of three of them: up to
+// index j they are at most the pivot, from index i on at least the pivot, and
+// between j and i equal to it.
 func partition(values []int64, lo, hi int) (i, j int) {
 	pivot := middle(values[lo], values[lo+(hi-lo)/2], values[hi-1])
 	for i, j = lo, hi-1; i <= j; {
@@ -181,4 +191,5 @@ func partition(values []int64, lo, hi int) (i, j int) {
 	return i, j
 }
 
+// middle returns the median of three values.
 func middle(a, b, c int64) int64 { return max(min(a, b), min(max(a, b), c)) }

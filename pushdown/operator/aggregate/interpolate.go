@@ -2,10 +2,11 @@ package aggregate
 
 import "math"
 
-// contribute fills out with what a member contributes at the given times: its
-// own value where it has a point, between two points what the policy says. k is
-// the index of its first point at or after at[0]; there is a point before it
-// unless it stands at at[0], and one at or after the last of at.
+// contribute fills out with what a member contributes at the times at: its value
+// where it has a point, and what the policy says between two points. times and
+// values are the member's points; k is the index of the first one not before at[0].
+// The member has a point before that one unless it is at at[0], and a point at or
+// after the last of at.
 func contribute[T int64 | float64](p policy[T], out []T, at, times []int64, values []T, k int) {
 	for j := 0; j < len(at); {
 		if at[j] == times[k] {
@@ -13,6 +14,8 @@ func contribute[T int64 | float64](p policy[T], out []T, at, times []int64, valu
 			j, k = j+1, k+1
 			continue
 		}
+
+		// The times up to the next point make one gap.
 		end := j + 1
 		for end < len(at) && at[end] < times[k] {
 			end++
@@ -34,7 +37,7 @@ var (
 	longPolicies   = policy[int64]{min: math.MinInt64, max: math.MaxInt64, lerp: lerpLong}
 )
 
-// of returns the policy with the given method.
+// of returns the policy for an interpolation.
 func (p policy[T]) of(method Interpolation) policy[T] {
 	p.method = method
 	return p
@@ -54,14 +57,17 @@ func (p policy[T]) gap(out []T, at []int64, x0, x1 int64, y0, y1 T) {
 		constant = p.min
 	case PREV:
 		constant = y0
+	case ZIM:
+		// constant is 0.
 	}
+
 	for i := range out {
 		out[i] = constant
 	}
 }
 
-// lerpDouble keeps the order of operations: multiply, divide, add. The division
-// stands between, so there is nothing to fuse.
+// lerpDouble interpolates with OpenTSDB's order of operations: multiply, divide, add.
+// No product is added directly, so the compiler has nothing to fuse.
 func lerpDouble(out []float64, at []int64, x0, x1 int64, y0, y1 float64) {
 	dx, dy := float64(x1-x0), y1-y0
 	for i, x := range at {
@@ -69,7 +75,7 @@ func lerpDouble(out []float64, at []int64, x0, x1 int64, y0, y1 float64) {
 	}
 }
 
-// lerpLong wraps and truncates toward zero as Java does.
+// lerpLong interpolates integers, which wrap and truncate toward zero as in Java.
 func lerpLong(out []int64, at []int64, x0, x1 int64, y0, y1 int64) {
 	dx, dy := x1-x0, y1-y0
 	for i, x := range at {

@@ -7,24 +7,24 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// member is one series at work.
+// member is a series during the aggregation of its group.
 type member struct {
 	time   []int64
 	double []float64 // nil if no output of the group is a double
-	long   []int64   // nil if the series has only doubles; garbage where Float
+	long   []int64   // nil if the series has only doubles; meaningless where float is set
 	float  []bool
 
-	next int // first point not before the block
-	// Within the block: the timestamps [at, to) at which the member contributes,
-	// and end, the first point after the block.
+	next int // index of the first point not before the block
+	// Of the present block: [at, to) are the indexes of the timestamps at which the
+	// member contributes, end is the index of the first point after the block.
 	at, to, end int
 }
 
 func (m *member) doubleValues() []float64 { return m.double }
 func (m *member) longValues() []int64     { return m.long }
 
-// prepare makes members of the series and returns the times to emit, with their
-// types. Its errors are the guard's.
+// prepare makes the members and returns the times to emit and their types. Its
+// errors are the guard's.
 func (g *Group) prepare(q Query, series []Series) ([]int64, typing, error) {
 	g.members = g.members[:0]
 	kind := g.start(q, series)
@@ -32,6 +32,7 @@ func (g *Group) prepare(q Query, series []Series) ([]int64, typing, error) {
 	if err != nil {
 		return nil, kind, err
 	}
+
 	if kind == mixed {
 		if err := g.toMixed(times); err != nil {
 			return nil, kind, err
@@ -42,6 +43,7 @@ func (g *Group) prepare(q Query, series []Series) ([]int64, typing, error) {
 			return nil, kind, err
 		}
 	}
+
 	for i := range g.members {
 		m := &g.members[i]
 		m.next = 0
@@ -55,8 +57,8 @@ func (g *Group) prepare(q Query, series []Series) ([]int64, typing, error) {
 	return times, kind, nil
 }
 
-// toMixed finds the type of each output, and gives members of doubles the column
-// of integers that a pass over integers looks at.
+// toMixed finds the type of each output. It gives members that have only doubles an
+// empty column of integers, which a pass over integers reads.
 func (g *Group) toMixed(times []int64) error {
 	need := int64(len(times))
 	for i := range g.members {
@@ -79,7 +81,7 @@ func (g *Group) toMixed(times []int64) error {
 	return nil
 }
 
-// toDoubles makes the columns of doubles of stored points.
+// toDoubles converts stored points to columns of doubles.
 func (g *Group) toDoubles() error {
 	need := int64(0)
 	for i := range g.members {
@@ -103,8 +105,9 @@ func (g *Group) toDoubles() error {
 	return nil
 }
 
-// start is the iterator's start-up: what lies before the scan range is skipped,
-// and a series with a single rate has nothing to say.
+// start makes the members, as OpenTSDB's iterator does when it starts: points before
+// the scan range are skipped, and a series whose only rate is the one from 1970
+// contributes nothing. It returns which types there are.
 func (g *Group) start(q Query, series []Series) typing {
 	anyFloat, anyInt := false, false
 	for i := range series {
@@ -112,13 +115,15 @@ func (g *Group) start(q Query, series []Series) typing {
 		if len(m.time) == 0 || q.bogusStart() && len(m.time) == 1 {
 			continue
 		}
+
 		hasFloat, hasInt := m.types()
 		if !hasInt && m.double == nil {
-			m.double = doubles(m.long)
+			m.double = doubles(m.long) // all are floats: their bits are doubles already
 		}
 		anyFloat, anyInt = anyFloat || hasFloat, anyInt || hasInt
 		g.members = append(g.members, m)
 	}
+
 	switch {
 	case q.Fix&scanplan.FixIntegers != 0:
 		return floats
@@ -130,11 +135,13 @@ func (g *Group) start(q Query, series []Series) typing {
 	return mixed
 }
 
+// newMember returns a member with the points of s from first, in ms, on.
 func newMember(s *Series, first int64) member {
 	skip := 0
 	for skip < len(s.Time) && s.Time[skip] < first {
 		skip++
 	}
+
 	m := member{time: s.Time[skip:]}
 	if s.Bits != nil {
 		m.long, m.float = signed(s.Bits[skip:]), s.Float[skip:]
@@ -145,17 +152,17 @@ func newMember(s *Series, first int64) member {
 	return m
 }
 
-// signed views bits as integers.
+// signed returns a view of bits as integers.
 func signed(bits []uint64) []int64 {
 	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(bits))), len(bits))
 }
 
-// doubles views bits as doubles.
+// doubles returns a view of bits as doubles.
 func doubles(bits []int64) []float64 {
 	return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(bits))), len(bits))
 }
 
-// types tells which value types a member has.
+// types reports which value types a member has.
 func (m *member) types() (hasFloat, hasInt bool) {
 	if m.long == nil {
 		return true, false
@@ -170,10 +177,10 @@ func (m *member) types() (hasFloat, hasInt bool) {
 	return hasFloat, hasInt
 }
 
-// union returns the times at which a member has a point, inside the query and
-// the scan range. The first rate, which is measured from the epoch, is taken for
-// the current one at the start: it contributes at all times before the second,
-// and its own time is not emitted. Its errors are the guard's.
+// union returns the times at which some member has a point, inside the query and the
+// scan range. A first rate measured from 1970 is the member's current one from the
+// start: it contributes at all times before the second rate, and its own time is not
+// emitted. Errors are the guard's.
 func (g *Group) union(q Query) ([]int64, error) {
 	first, last := q.Start, min(q.End, q.To*1000)
 	g.times.reset(g.Guard)
@@ -182,6 +189,8 @@ func (g *Group) union(q Query) ([]int64, error) {
 		if q.bogusStart() {
 			t = t[1:]
 		}
+		// Most columns lie inside: then all members may share one slice, which the
+		// timeline recognises.
 		if len(t) > 0 && (t[0] < first || t[len(t)-1] > last) {
 			t = t[from(t, first):]
 			t = t[:after(t, last)]
@@ -193,15 +202,19 @@ func (g *Group) union(q Query) ([]int64, error) {
 	return g.times.union()
 }
 
-// markFloats flags the times at which the member's current or next point is a
-// float. A float point k is next from point k-1 on, for the first point from the
-// beginning on, and current up to point k+1, for the last only at its own time.
+// markFloats sets float at the times at which the member's current or next point is
+// a float. A float point k is the next one from point k-1 on, or from the beginning
+// if it is the first; it is the current one before point k+1, or only at its own
+// time if it is the last.
 func (m *member) markFloats(times []int64, float []bool) {
 	n := len(m.time)
 	for k := 0; k < n; k++ {
 		if !m.isFloat(k) {
 			continue
 		}
+
+		// The stretch of consecutive floats that begins with k has one interval of
+		// times.
 		begin, end := 0, 0
 		if k > 0 {
 			begin = from(times, m.time[k-1])
@@ -218,13 +231,15 @@ func (m *member) markFloats(times []int64, float []bool) {
 	}
 }
 
+// isFloat reports whether point k is a float.
 func (m *member) isFloat(k int) bool { return m.float == nil || m.float[k] }
 
-// toDouble makes the column of doubles of stored points.
+// toDouble converts stored points to a column of doubles.
 func (m *member) toDouble(a *arena) {
 	if m.double != nil {
 		return
 	}
+
 	m.double = a.alloc(len(m.time))
 	for i, v := range m.long {
 		m.double[i] = float64(v)
@@ -234,16 +249,18 @@ func (m *member) toDouble(a *arena) {
 	}
 }
 
-// toLong gives a member of doubles a column of integers, for the outputs after
-// its end; it never contributes to them.
+// toLong gives a member of doubles a column of integers. A pass over integers reads
+// it also at times whose output is a double; the results there are not used.
 func (m *member) toLong() {
 	if m.long == nil {
 		m.long = make([]int64, len(m.time))
 	}
 }
 
-// locate finds where in the block the member contributes.
+// locate finds the times of the block at which the member contributes.
 func (m *member) locate(block []int64) {
+	// The block has a time for each point of a member, so that a member has at most
+	// len(block) points in it.
 	own := m.time[m.next:min(len(m.time), m.next+len(block))]
 	m.end = m.next + after(own, block[len(block)-1])
 	m.at, m.to = 0, len(block)
@@ -256,8 +273,9 @@ func (m *member) locate(block []int64) {
 		m.at = from(block, m.time[0])
 	}
 	if m.end < len(m.time) {
-		return
+		return // goes on after the block
 	}
+
 	m.to = 0
 	if m.next < m.end { // ends in this block
 		m.to = from(block, m.time[m.end-1]) + 1
@@ -265,19 +283,19 @@ func (m *member) locate(block []int64) {
 	m.at = min(m.at, m.to)
 }
 
-// arena gives out columns of doubles that live until the next reset.
+// arena allocates columns of doubles that are valid until reset.
 type arena struct {
 	chunk []float64
 	used  int
 }
 
-// arenaChunk is the least number of doubles allocated at once.
+// arenaChunk is the smallest number of doubles allocated at once.
 const arenaChunk = 16 << 10
 
 func (a *arena) reset() { a.used = 0 }
 
-// alloc returns n doubles. What does not fit the chunk gets a new one, which
-// stays for the next group.
+// alloc returns n doubles. If they do not fit the chunk it makes a new one, which is
+// kept for the next group.
 func (a *arena) alloc(n int) []float64 {
 	if a.used+n > len(a.chunk) {
 		a.chunk, a.used = make([]float64, max(n, arenaChunk, 2*len(a.chunk))), 0

@@ -2,13 +2,16 @@ package aggregate
 
 import "math"
 
-// diff is the last value minus the first that is not NaN; of one value 0. A NaN
-// at the end is not skipped. n is 0 before the first value, 1 with it, 2 once
-// there is another; a is the first, b the last. Source: Aggregators.Diff.
+// diff is the last value minus the first one that is not NaN, or 0 if there is one
+// value. A NaN at the end is not skipped. n is 0 before the first value, 1 after it
+// and 2 from the second value on; a is the first, b the last value.
+// Source: Aggregators.Diff.
 var (
 	diffScalar = scalar{0, updateDiff, func(s *State) float64 { return difference(s.n, s.a, s.b) }, false}
 	diffDouble = columnFunctions[float64]{resetDev, addDiff, finishDiff}
 	diffLong   = columnFunctions[int64]{resetDiffLong, addDiffLong, finishDiffLong}
+
+	differences = arithmetic{diffScalar, diffDouble, diffLong}
 )
 
 func updateDiff(s *State, values []float64) {
@@ -22,6 +25,7 @@ func updateDiff(s *State, values []float64) {
 	}
 }
 
+// difference is the result for the accumulators.
 func difference(n int64, first, last float64) float64 {
 	switch n {
 	case 0:
@@ -54,7 +58,8 @@ func resetDiffLong(c *columns, size int) {
 	c.i, c.j = sized(c.i, size, 0), sized(c.j, size, 0)
 }
 
-// addDiffLong sets the last value with the first, so that one value gives 0.
+// addDiffLong sets the last value together with the first, so that the difference
+// of one value is 0.
 func addDiffLong(c *columns, at int, values []int64) {
 	for k, v := range values {
 		t := at + k
@@ -71,7 +76,7 @@ func finishDiffLong(c *columns, out []int64) {
 	}
 }
 
-// first and last keep NaN. Source: Aggregators.First, Aggregators.Last.
+// first and last do not skip NaN. Source: Aggregators.First, Aggregators.Last.
 var (
 	firstScalar = scalar{0, updateFirst, func(s *State) float64 { return s.a }, false}
 	firstDouble = columnFunctions[float64]{resetA(0), addFirst, finishA}
@@ -80,6 +85,9 @@ var (
 	lastScalar = scalar{0, updateLast, func(s *State) float64 { return s.a }, false}
 	lastDouble = columnFunctions[float64]{resetA(0), addLast, finishA}
 	lastLong   = columnFunctions[int64]{resetI(0), addLastLong, finishI}
+
+	firsts = arithmetic{firstScalar, firstDouble, firstLong}
+	lasts  = arithmetic{lastScalar, lastDouble, lastLong}
 )
 
 func updateFirst(s *State, values []float64) {

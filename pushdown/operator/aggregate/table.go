@@ -1,33 +1,45 @@
 package aggregate
 
-// table is every aggregator. Interpolations and arithmetic are those of
-// OpenTSDB 2.4.1; 2.4.0 differs in what MIN gives for doubles.
+// table is every aggregator with all that distinguishes it from the others: no
+// other code asks for a function by its name. Interpolations and arithmetic are
+// those of OpenTSDB 2.4.1; 2.4.0 differs in the value of MIN for doubles.
 var table = [...]Function{
-	{"sum", Distributive, LERP, sumScalar, sumDouble, sumLong},
-	{"zimsum", Distributive, ZIM, sumScalar, sumDouble, sumLong},
-	{"pfsum", Distributive, PREV, sumScalar, sumDouble, sumLong},
-	{"min", Distributive, LERP, minScalar, minDouble, minLong},
-	{"max", Distributive, LERP, maxScalar, maxDouble, maxLong},
-	{"mimmin", Distributive, MAX, minScalar, minDouble, minLong},
-	{"mimmax", Distributive, MIN, maxScalar, maxDouble, maxLong},
-	{"mult", Distributive, LERP, multScalar, multDouble, multLong},
-	{"squareSum", Distributive, ZIM, squareScalar, squareDouble, squareLong},
-	{"count", Distributive, ZIM, countScalar, countDouble, countLong},
+	{Name: "sum", Class: Distributive, Interpolation: LERP, arithmetic: sums, merging: mergeSums},
+	{Name: "zimsum", Class: Distributive, Interpolation: ZIM, arithmetic: sums, merging: mergeSumsOverZeros},
+	{Name: "pfsum", Class: Distributive, Interpolation: PREV, arithmetic: sums, merging: mergeSums},
+	{Name: "min", Class: Distributive, Interpolation: LERP, arithmetic: minima, merging: mergeExtremes},
+	{Name: "max", Class: Distributive, Interpolation: LERP, arithmetic: maxima, merging: mergeExtremes},
+	{Name: "mimmin", Class: Distributive, Interpolation: MAX, arithmetic: minima, merging: mergeExtremes},
+	{Name: "mimmax", Class: Distributive, Interpolation: MIN, arithmetic: maxima, merging: mergeExtremes},
+	{Name: "mult", Class: Distributive, Interpolation: LERP, arithmetic: products, merging: mergeProducts},
+	{Name: "squareSum", Class: Distributive, Interpolation: ZIM, arithmetic: sumsOfSquares, merging: mergeSumsOfSquares},
+	{Name: "count", Class: Distributive, Interpolation: ZIM, arithmetic: counts, merging: mergeCounts, gapsFixable: true},
 
-	{"avg", Algebraic, LERP, avgScalar, avgDouble, avgLong},
-	{"dev", Algebraic, LERP, devScalar, devDouble, devLong},
+	{Name: "avg", Class: Algebraic, Interpolation: LERP, arithmetic: averages, merging: mergeSums},
+	{Name: "dev", Class: Algebraic, Interpolation: LERP, arithmetic: deviations, merging: mergeDeviations},
 
-	{"median", Holistic, LERP, medianScalar, medianDouble, medianLong},
-	percentile("p50", 50, legacy), percentile("p75", 75, legacy), percentile("p90", 90, legacy),
-	percentile("p95", 95, legacy), percentile("p99", 99, legacy), percentile("p999", 99.9, legacy),
-	percentile("ep50r3", 50, r3), percentile("ep75r3", 75, r3), percentile("ep90r3", 90, r3),
-	percentile("ep95r3", 95, r3), percentile("ep99r3", 99, r3), percentile("ep999r3", 99.9, r3),
-	percentile("ep50r7", 50, r7), percentile("ep75r7", 75, r7), percentile("ep90r7", 90, r7),
-	percentile("ep95r7", 95, r7), percentile("ep99r7", 99, r7), percentile("ep999r7", 99.9, r7),
+	{Name: "median", Class: Holistic, Interpolation: LERP, arithmetic: medians},
+	{Name: "p50", Class: Holistic, Interpolation: LERP, arithmetic: percentile(50, legacy)},
+	{Name: "p75", Class: Holistic, Interpolation: LERP, arithmetic: percentile(75, legacy)},
+	{Name: "p90", Class: Holistic, Interpolation: LERP, arithmetic: percentile(90, legacy)},
+	{Name: "p95", Class: Holistic, Interpolation: LERP, arithmetic: percentile(95, legacy)},
+	{Name: "p99", Class: Holistic, Interpolation: LERP, arithmetic: percentile(99, legacy)},
+	{Name: "p999", Class: Holistic, Interpolation: LERP, arithmetic: percentile(99.9, legacy)},
+	{Name: "ep50r3", Class: Holistic, Interpolation: LERP, arithmetic: percentile(50, r3)},
+	{Name: "ep75r3", Class: Holistic, Interpolation: LERP, arithmetic: percentile(75, r3)},
+	{Name: "ep90r3", Class: Holistic, Interpolation: LERP, arithmetic: percentile(90, r3)},
+	{Name: "ep95r3", Class: Holistic, Interpolation: LERP, arithmetic: percentile(95, r3)},
+	{Name: "ep99r3", Class: Holistic, Interpolation: LERP, arithmetic: percentile(99, r3)},
+	{Name: "ep999r3", Class: Holistic, Interpolation: LERP, arithmetic: percentile(99.9, r3)},
+	{Name: "ep50r7", Class: Holistic, Interpolation: LERP, arithmetic: percentile(50, r7)},
+	{Name: "ep75r7", Class: Holistic, Interpolation: LERP, arithmetic: percentile(75, r7)},
+	{Name: "ep90r7", Class: Holistic, Interpolation: LERP, arithmetic: percentile(90, r7)},
+	{Name: "ep95r7", Class: Holistic, Interpolation: LERP, arithmetic: percentile(95, r7)},
+	{Name: "ep99r7", Class: Holistic, Interpolation: LERP, arithmetic: percentile(99, r7)},
+	{Name: "ep999r7", Class: Holistic, Interpolation: LERP, arithmetic: percentile(99.9, r7)},
 
-	{"diff", Ordered, LERP, diffScalar, diffDouble, diffLong},
-	{"first", Ordered, ZIM, firstScalar, firstDouble, firstLong},
-	{"last", Ordered, ZIM, lastScalar, lastDouble, lastLong},
-	// none is the identity: a group of it has one member.
-	{"none", Ordered, ZIM, firstScalar, firstDouble, firstLong},
+	{Name: "diff", Class: Ordered, Interpolation: LERP, arithmetic: differences, merging: mergeDifferences},
+	{Name: "first", Class: Ordered, Interpolation: ZIM, arithmetic: firsts, merging: mergeFirsts, gapsFixable: true},
+	{Name: "last", Class: Ordered, Interpolation: ZIM, arithmetic: lasts, merging: mergeLasts, gapsFixable: true},
+	{Name: "none", Class: Ordered, Interpolation: ZIM, arithmetic: firsts, identity: true},
 }

@@ -59,7 +59,7 @@ func New(d *scanplan.Downsample, from, to, start, end int64) (*Bucketer, error) 
 	if !ok {
 		return nil, fmt.Errorf("No such downsampling function: %s", d.Function)
 	}
-	if d.Function == "none" {
+	if fn.Identity() {
 		return nil, errors.New("cannot use the NONE aggregator for downsampling")
 	}
 	b := &Bucketer{fn: fn, fill: d.Fill, last: math.MaxInt64, guard: aggregate.Unguarded{}}

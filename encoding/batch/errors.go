@@ -1,0 +1,7 @@
+package batch
+
+import "errors"
+
+// ErrCut is returned by ReadResults when a stream ends without its end mark: rows
+// may be missing.
+var ErrCut = errors.New("batch: results: the stream is cut")
