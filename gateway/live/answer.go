@@ -74,9 +74,9 @@ type Answer struct {
 type Change struct {
 	QueryIndex int
 	Key        string // as Result.Key, not empty
-	// Anew, if not nil, is the whole group, which is new or described anew. Else
+	// Full, if not nil, is the whole group, which is new or described anew. Else
 	// Windows hold what is new.
-	Anew    *Result
+	Full    *Result
 	Windows []Window
 }
 

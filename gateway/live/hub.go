@@ -22,9 +22,9 @@ type Config struct {
 	// called from many goroutines and must return when ctx ends.
 	Ask func(ctx context.Context, query json.RawMessage, now time.Time) (Answer, error)
 
-	// Follow returns the source of a live query's answers; nil asks each query
+	// OpenSource returns the source of a live query's answers; nil asks each query
 	// whole by Ask. What has an end is always asked by Ask.
-	Follow func(query json.RawMessage) Source
+	OpenSource func(query json.RawMessage) Source
 
 	// Enter, if set, makes the context of each ask, with what it may hold of what
 	// all share; leave gives that back, once the answer is taken in.
@@ -50,19 +50,20 @@ type Config struct {
 const DefaultMaxBytes = 256 << 20
 
 func (c *Config) setDefaults() {
-	orDefault(&c.Interval, time.Second)
-	orDefault(&c.Quick, 200*time.Millisecond)
-	orDefault(&c.Linger, 15*time.Second)
-	orDefault(&c.Queries, 1000)
-	orDefault(&c.Asks, 8)
-	orDefault(&c.MaxBytes, DefaultMaxBytes)
-	orDefault(&c.MaxSending, DefaultMaxBytes)
+	SetDefault(&c.Interval, time.Second)
+	SetDefault(&c.Quick, 200*time.Millisecond)
+	SetDefault(&c.Linger, 15*time.Second)
+	SetDefault(&c.Queries, 1000)
+	SetDefault(&c.Asks, 8)
+	SetDefault(&c.MaxBytes, DefaultMaxBytes)
+	SetDefault(&c.MaxSending, DefaultMaxBytes)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
 }
 
-func orDefault[T int | int64 | time.Duration](field *T, value T) {
+// SetDefault sets a setting that is zero or negative to its default.
+func SetDefault[T int | int64 | time.Duration](field *T, value T) {
 	if *field <= 0 {
 		*field = value
 	}
@@ -93,8 +94,8 @@ func (asker) Changed() <-chan struct{} { return nil }
 func (asker) Close()                   {}
 
 func (h *Hub) source(q query) Source {
-	if h.cfg.Follow != nil && q.live {
-		return h.cfg.Follow(q.body)
+	if h.cfg.OpenSource != nil && q.live {
+		return h.cfg.OpenSource(q.body)
 	}
 	return asker{&h.cfg, q.body}
 }

@@ -19,8 +19,8 @@ func (e *evaluator) makeRoom(ctx context.Context, a *Answer) error {
 	last := e.last()
 	for i := range a.Changes {
 		c := &a.Changes[i]
-		if c.Anew != nil {
-			need += groupBytes + 2*pointBytes*int64(c.Anew.Points.Len())
+		if c.Full != nil {
+			need += groupBytes + 2*pointBytes*int64(c.Full.Points.Len())
 			continue
 		}
 		if g := last.groups[last.byKey[keyOf(c.QueryIndex, c.Key)]]; g != nil {

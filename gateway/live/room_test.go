@@ -108,7 +108,7 @@ func TestRoom_later(t *testing.T) {
 		pool := memory.New(64 << 20)
 		free := fillPool(pool)
 		asked, opened := 0, 0
-		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), Follow: func(json.RawMessage) Source {
+		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), OpenSource: func(json.RawMessage) Source {
 			opened++
 			return &onlyNews{asked: &asked, fresh: true}
 		}})

@@ -129,8 +129,8 @@ func (s *state) set(before *state, ch *changes, key string, g *group) {
 // cannot be placed and is a fault of the source.
 func (s *state) change(before *state, ch *changes, c *Change, seconds bool) {
 	key := keyOf(c.QueryIndex, c.Key)
-	if c.Anew != nil {
-		s.set(before, ch, key, newGroup(c.Anew, seconds))
+	if c.Full != nil {
+		s.set(before, ch, key, newGroup(c.Full, seconds))
 		return
 	}
 	id, known := before.byKey[key]
