@@ -151,11 +151,11 @@ func TestRoom_messages(t *testing.T) {
 	}
 	free := fillPool(pool)
 	u = &Update{Kind: KindSnapshot, account: account, groups: []*group{g}}
-	if _, err := u.JSON(); err != ErrNoRoom {
-		t.Errorf("got %v, want %v", err, ErrNoRoom)
+	if _, err := u.JSON(); err != ErrNoMemory {
+		t.Errorf("got %v, want %v", err, ErrNoMemory)
 	}
-	if _, _, err := u.Arrow(); err != ErrNoRoom {
-		t.Errorf("got %v, want %v", err, ErrNoRoom)
+	if _, _, err := u.Arrow(); err != ErrNoMemory {
+		t.Errorf("got %v, want %v", err, ErrNoMemory)
 	}
 	free()
 	if _, err := u.JSON(); err != nil {
