@@ -29,11 +29,7 @@ func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Tim
 	if err != nil {
 		return live.Answer{}, refusal(err)
 	}
-	answer := live.Answer{Results: make([]live.Result, len(results)), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}
-	for i := range results {
-		answer.Results[i] = liveResult(&results[i])
-	}
-	return answer, nil
+	return live.Answer{Results: changefeed.LiveResults(results), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}, nil
 }
 
 // enterLive bounds an ask of a live query as any query, and gives it an account of
@@ -55,18 +51,9 @@ func allowsPartial(body json.RawMessage) bool {
 	return json.Unmarshal(body, &q) == nil && q.AllowPartial && q.End != nil && q.End != ""
 }
 
-func liveResult(r *engine.Result) live.Result {
-	tags := make(map[string]string, len(r.Tags))
-	for _, t := range r.Tags {
-		tags[t.K] = t.V
-	}
-	return live.Result{QueryIndex: r.Query, Metric: r.Metric, Tags: tags, AggregateTags: r.AggregateTags,
-		Key: r.Key, Points: r.Points, NaNIsNull: r.NaNIsNull}
-}
-
-// followers make the sources of live queries: answers that are kept up to date
-// from the rows.
-func (s *Server) followers() *changefeed.Followers {
+// newFeed makes what opens the sources of live queries: answers that are kept up to
+// date from the rows.
+func (s *Server) newFeed() *changefeed.Feed {
 	return changefeed.New(changefeed.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries(), Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
 }
 

@@ -27,9 +27,9 @@ var liveNumbers = []liveNumber{
 		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Asks }},
 	{"merged_total", "Messages that stood for several changes, because a client was slow.", prometheus.CounterValue,
 		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Merged }},
-	{"whole_total", "Sub-queries asked whole instead of being followed.", prometheus.CounterValue,
+	{"whole_total", "Sub-queries run in full at a tick, instead of being updated by what has changed.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Whole }},
-	{"loads_total", "Standing answers of sub-queries made, or made anew.", prometheus.CounterValue,
+	{"loads_total", "Tables of sub-queries loaded, first or again.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Loads }},
 	{"late_looks_total", "Times that rows were looked through for late points; HBase only.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Late }},
@@ -41,8 +41,8 @@ var liveNumbers = []liveNumber{
 
 // liveCounts gathers what live queries do, for the registry.
 type liveCounts struct {
-	hub    *live.Hub
-	follow *changefeed.Followers
+	hub  *live.Hub
+	feed *changefeed.Feed
 }
 
 func (n *liveNumber) describe() *prometheus.Desc {
@@ -58,7 +58,7 @@ func (c liveCounts) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c liveCounts) Collect(to chan<- prometheus.Metric) {
-	h, f := c.hub.Stats(), c.follow.Stats()
+	h, f := c.hub.Stats(), c.feed.Stats()
 	for i := range liveNumbers {
 		n := &liveNumbers[i]
 		to <- prometheus.MustNewConstMetric(n.describe(), n.kind, float64(n.of(&h, &f)))

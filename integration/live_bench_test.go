@@ -53,7 +53,7 @@ func BenchmarkLive_hbaseTick(b *testing.B) {
 	defer st.Close()
 	counted := &countedStore{Store: st}
 	t := newTicker(b, ctx, counted, tables)
-	source := changefeed.New(changefeed.Config{Engine: t.engine, Store: counted}).Follow(json.RawMessage(t.query))
+	source := changefeed.New(changefeed.Config{Engine: t.engine, Store: counted}).Open(json.RawMessage(t.query))
 	defer source.Close()
 	if _, err := source.Next(ctx, t.clock); err != nil {
 		b.Fatal(err)

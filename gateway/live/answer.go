@@ -1,21 +1,21 @@
-// Package live keeps the answers of live queries up to date. Each distinct
-// query has one evaluator, which has its Source say every second what is new, or
-// asks it again and finds what is different, and serves all its subscribers; it
-// knows nothing of sockets, rows and stores. Package follow is the source that
-// reads only what has changed, package standing its arithmetic.
+// Package live keeps the answers of live queries up to date. Each distinct query has
+// one evaluator, which serves all its subscribers. Every second the evaluator asks
+// the query's Source what is new, or runs the query again and compares. The package
+// knows nothing of sockets, rows and stores. Package changefeed is the source that
+// reads only what has changed; package incremental has its arithmetic.
 //
-// A subscriber is a cursor: how far it has got in its evaluator's history. It is
-// woken, asks for what it has not seen (Subscription.Next), and gets one delta
-// however many ticks it missed, or a snapshot when the history does not reach
-// back that far. So a slow subscriber costs no queue and holds nobody up.
+// A subscriber is a cursor: its place in its evaluator's history. It is woken, asks
+// for what it has not seen (Subscription.Next), and gets one delta however many
+// ticks it has missed, or a snapshot when the history does not reach back that far.
+// So a slow subscriber needs no queue and holds nobody up.
 //
 //	Source ──▶ evaluator ──▶ state at seq 41, history 31…41
 //	                        ├── subscriber at 41: up to date
 //	                        ├── subscriber at 38: one delta, 39 to 41 merged
 //	                        └── subscriber at 12: a snapshot
 //
-// The law that the tests hold it to: snapshot and deltas, applied, are the
-// answer of the same query asked afresh.
+// The tests hold the package to one law: a snapshot with its deltas applied equals
+// the answer of the same query, run now.
 package live
 
 import (
@@ -25,71 +25,72 @@ import (
 	"downpour/encoding"
 )
 
-// Result is one group of an answer. Whoever returns it from Ask gives it away:
-// neither maps nor columns may change afterwards.
+// Result is one group of an answer. After it was returned to the hub, neither its
+// map nor its columns may change.
 type Result struct {
 	QueryIndex    int // the sub-query, from 0
 	Metric        string
 	Tags          map[string]string
 	AggregateTags []string
 
-	// Key is what stays the same from one answer to the next when Tags or
-	// AggregateTags change, such as the values of the group-by tags. Empty, the
-	// group is known by its metric and tags, and a change of those removes it
-	// and adds another.
+	// Key identifies the group from one answer to the next while Tags and
+	// AggregateTags may change, for example by the values of the group-by tags. If
+	// it is empty the group is identified by its metric and tags, and a change of
+	// those removes it and adds another group.
 	Key string
 
 	Points    encoding.Points // ms since 1970, ascending
-	NaNIsNull bool            // the fill policy is null: NaN stands for no value
+	NaNIsNull bool            // the fill policy is null: NaN means that there is no value
 }
 
-// Answer is what Ask or Source.Next found: all groups, or what is new of them.
+// Answer is what Config.Ask or Source.Next returns: all groups, or what has changed.
 type Answer struct {
 	Results []Result
 
-	// Kept are the sub-queries of which Results says nothing: their groups are
-	// those of the answer before, but for Changes. nil: Results is everything.
+	// Kept are the sub-queries that have no groups in Results: their groups are
+	// those of the answer before, with Changes applied. If it is nil, Results has
+	// all groups.
 	Kept    map[int]bool
 	Changes []Change
 
-	// Missing are the key ranges, hex, that lack of an answer that may be
-	// incomplete.
+	// Missing are the key ranges, in hex, that could not be read for an answer that
+	// may be incomplete.
 	Missing [][2]string
 
-	// Held is what the source keeps in memory for this query, bytes.
+	// Held is the memory that the source holds for this query, bytes.
 	Held int64
 
-	// Rows is how many rows the store delivered for the answer when it was last
-	// read whole; 0 is unknown.
+	// Rows is how many rows the store delivered when the query was last run in
+	// full; 0 is unknown.
 	Rows int64
 
-	// FinalBefore promises that no later answer differs before this time (ms) as
-	// long as points come in order. A late, overwritten or deleted point, a new
-	// series, and one that comes back after a long silence, may change more, and
-	// so may a moving start at its edge. 0 promises nothing.
+	// FinalBefore is the answer's watermark (ms): no later answer differs before it
+	// as long as points come in order. A late, overwritten or deleted point, a new
+	// series, and one that comes back after a long silence may change more, and so
+	// may a moving start at its edge. 0 promises nothing.
 	FinalBefore int64
 }
 
-// Change is what became of one group of a kept sub-query since the answer before.
+// Change says how one group of a kept sub-query differs from the answer before.
 type Change struct {
 	QueryIndex int
 	Key        string // as Result.Key, not empty
-	// Anew, if not nil, is the whole group, which is new or described anew. Else
-	// Windows hold what is new.
-	Anew    *Result
+	// Full, if not nil, is the whole group, which is new or has another
+	// description. Otherwise Windows hold the changed points.
+	Full    *Result
 	Windows []Window
 }
 
-// Window replaces what a group had from From to To, both inclusive, by Points.
-// The bounds lie between seconds: From is the first ms of one, To the last.
-// Windows of a change ascend and do not overlap.
+// Window replaces the points of a group from From to To, both inclusive, by Points.
+// It consists of whole seconds: From is the first ms of a second, To the last. The
+// windows of a change ascend and do not overlap.
 type Window struct {
 	From, To int64 // ms
 	Points   encoding.Points
 }
 
-// cells are the points of a group in the client's unit of time: columns that
-// never change once made.
+// cells are the points of a group in the client's unit of time, as columns. They
+// never change once they are part of a state.
 type cells struct {
 	time  []int64
 	bits  []uint64
@@ -98,8 +99,9 @@ type cells struct {
 
 var canonicalNaN = math.Float64bits(math.NaN())
 
-// toCells converts points to the client's unit, s or ms. Of several points in
-// one unit the last wins, as it does for a reader of the JSON map of times.
+// toCells converts points to the client's unit of time, s or ms. Of several points
+// in one second the last wins, as it does for a reader of OpenTSDB's JSON map of
+// times.
 func toCells(p encoding.Points, seconds bool) cells {
 	c := cells{time: p.Time, bits: p.Bits, float: p.Float}
 	if seconds {
@@ -111,14 +113,14 @@ func toCells(p encoding.Points, seconds bool) cells {
 	c = c.lastOfEach()
 	for i, isFloat := range c.float {
 		if isFloat && math.IsNaN(math.Float64frombits(c.bits[i])) {
-			c.bits[i] = canonicalNaN // one NaN, so that equal spellings compare equal
+			c.bits[i] = canonicalNaN // all NaNs are spelled alike, so they must be equal
 		}
 	}
 	return c
 }
 
-// lastOfEach keeps the last of each run of equal times. The columns are ours,
-// so it moves them in place.
+// lastOfEach keeps the last of each run of equal times. It works in place, because
+// nobody else has the columns.
 func (c cells) lastOfEach() cells {
 	n := 0
 	for i := range c.time {
@@ -134,34 +136,36 @@ func (c cells) lastOfEach() cells {
 // value returns the value at i.
 func (c cells) value(i int) encoding.Value { return encoding.Value{Float: c.float[i], Bits: c.bits[i]} }
 
-// same tells whether the value at i equals d's at j, type included: 1 is not 1.0.
-func (c cells) same(i int, d cells, j int) bool {
+// equalAt tells whether the value at i equals d's at j, type included: 1 is not 1.0.
+func (c cells) equalAt(i int, d cells, j int) bool {
 	return c.float[i] == d.float[j] && c.bits[i] == d.bits[j]
 }
 
-// push adds d's value at j.
+// push appends d's point at j.
 func (c *cells) push(d cells, j int) {
 	c.time = append(c.time, d.time[j])
 	c.bits = append(c.bits, d.bits[j])
 	c.float = append(c.float, d.float[j])
 }
 
-// with returns new columns in which windows are replaced, and tells each what
-// stood there and what stands there now.
-func (c cells) with(windows []Window, seconds bool, each func(old, now cells)) cells {
+// replaceWindows returns new columns in which windows are replaced. For each window
+// it calls each with the points before and after.
+func (c cells) replaceWindows(windows []Window, seconds bool, each func(old, now cells)) cells {
 	grown := len(c.time)
 	for _, w := range windows {
 		grown += len(w.Points.Time)
 	}
 	out := cells{make([]int64, 0, grown), make([]uint64, 0, grown), make([]bool, 0, grown)}
-	at := 0
+
+	at := 0 // the points before it are copied
 	for _, w := range windows {
 		begin, end := w.From, w.To
 		if seconds {
 			begin, end = floorDiv(begin, 1000), floorDiv(end, 1000)
 		}
-		i, _ := c.find(begin)
-		j, _ := c.find(end + 1)
+		i, _ := c.search(begin)
+		j, _ := c.search(end + 1)
+
 		part := toCells(w.Points, seconds)
 		each(c.slice(i, j), part)
 		out.add(c.slice(at, i))
@@ -172,20 +176,23 @@ func (c cells) with(windows []Window, seconds bool, each func(old, now cells)) c
 	return out
 }
 
+// slice returns a view of the points i to j, half-open.
 func (c cells) slice(i, j int) cells { return cells{c.time[i:j], c.bits[i:j], c.float[i:j]} }
 
+// add appends all points of d.
 func (c *cells) add(d cells) {
 	c.time = append(c.time, d.time...)
 	c.bits = append(c.bits, d.bits...)
 	c.float = append(c.float, d.float...)
 }
 
-// find returns the place of time t.
-func (c cells) find(t int64) (int, bool) {
+// search returns the place of time t, and whether there is a point.
+func (c cells) search(t int64) (int, bool) {
 	i := sort.Search(len(c.time), func(i int) bool { return c.time[i] >= t })
 	return i, i < len(c.time) && c.time[i] == t
 }
 
+// floorDiv returns a/b rounded down, also of a negative a.
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {

@@ -8,29 +8,32 @@ import (
 	"downpour/encoding/batch"
 )
 
-// arrowForm is an update as JSON header and binary message.
+// arrowForm is an update as a JSON header and a binary message.
 type arrowForm struct {
 	header []byte // nil until it is asked for
 	frame  []byte
 }
 
-// Arrow returns the binary form of a snapshot or delta: what stands in the JSON
-// header after type and id, and the Arrow IPC stream that follows it as a binary
-// message. The header says which groups there are, as the JSON form does, but
-// without points; the stream holds those (batch.LiveRows). Subscriptions that
-// take this form must ask for Millis. The bytes are shared: not to be changed. The
-// error is ErrNoRoom, or that there is no such form.
+// Arrow returns the binary form of a snapshot or delta: the part of the JSON header
+// after type and id, and the Arrow IPC stream that follows the header as a binary
+// message. The header says which groups there are, as the JSON form does, but has no
+// points; these are in the stream (batch.LiveRows). Subscriptions that take this
+// form must ask for Request.Millis.
+//
+// The bytes are shared and must not be changed. The error is ErrNoMemory, or says
+// why the stream cannot be written.
 func (u *Update) Arrow() (header, frame []byte, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
 	if u.arrow.header == nil {
-		if err := u.lend(); err != nil {
+		if err := u.reserve(); err != nil {
 			return nil, nil, err
 		}
-		scratch := 2 * u.size() // rows, and columns made of them
+		// While it is encoded, its rows and the columns made of them are held too.
+		scratch := 2 * u.size()
 		if !u.account.Try(scratch) {
-			return nil, nil, ErrNoRoom
+			return nil, nil, ErrNoMemory
 		}
 		defer u.account.Release(scratch)
 		if err := u.makeArrow(); err != nil {
@@ -40,13 +43,15 @@ func (u *Update) Arrow() (header, frame []byte, err error) {
 	return u.arrow.header, u.arrow.frame, nil
 }
 
+// makeArrow encodes the update.
 func (u *Update) makeArrow() error {
 	h := append(u.appendPlace(nil), `,"binary":true`...)
 	var rows batch.LiveRows
+
 	if u.Kind == KindSnapshot {
 		h = append(h, `,"results":[`...)
 		for i, g := range u.groups {
-			h = append(g.describe.append(append(comma(h, i), '{')), '}')
+			h = append(g.description.append(append(comma(h, i), '{')), '}')
 			g.cells.appendRows(&rows, i, g.nanIsNull)
 		}
 		h = u.appendAbout(append(h, ']'))
@@ -55,10 +60,12 @@ func (u *Update) makeArrow() error {
 		h = strconv.AppendInt(append(h, `,"finalBefore":`...), u.delta.finalBefore, 10)
 		u.delta.appendRows(&rows)
 	}
+
 	var out bytes.Buffer
 	if err := batch.WriteLive(&out, &rows); err != nil {
 		return err
 	}
+
 	u.arrow = arrowForm{header: append(h, '}'), frame: out.Bytes()}
 	u.encoded.Add(int64(cap(u.arrow.header) + out.Cap()))
 	return nil

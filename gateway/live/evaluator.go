@@ -15,23 +15,23 @@ type evaluator struct {
 	query query
 	epoch string
 
-	// mu may be taken while hub.mu is held, not the other way round.
+	// mu may be locked while hub.mu is held, not the other way round.
 	mu struct {
 		sync.Mutex
 		subs   map[*Subscription]struct{}
 		stop   context.CancelFunc // of the loop; nil when none runs
-		linger *time.Timer
+		linger *time.Timer        // forgets the evaluator; nil while it has subscribers
 
-		fresh    bool // answered since the loop started
-		seq      uint64
-		state    *state
-		held     Held
-		ticks    uint64   // times that it was counted what is held
+		fresh    bool     // the query was answered since the loop started
+		seq      uint64   // of state; 0 before the first answer
+		state    *state   // the last answer
+		held     Held     // as counted for state
+		ticks    uint64   // times that held was counted
 		tracks   []*track // the last is the newest
-		made     int      // tracks, ever
+		made     int      // tracks made since the start
 		err      *Error   // of the last ask
-		errCount int      // differs for each new error
-		final    bool     // err is the end
+		errCount int      // grows with each new error
+		final    bool     // err ends the query
 		complete bool     // the query named an end and was answered
 	}
 }
@@ -47,42 +47,49 @@ func newEvaluator(h *Hub, q query, epoch string) *evaluator {
 func (e *evaluator) join(r Request, wake func()) *Subscription {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	s := &Subscription{evaluator: e, wake: wake, cut: r.Cut}
 	e.mu.subs[s] = struct{}{}
-	s.resume(r.Resume)
+	s.resumeLocked(r.Resume)
 	if e.mu.stop == nil && !e.mu.complete {
 		e.startLocked()
 	}
+
+	// There may be an answer already.
 	wake()
 	return s
 }
 
+// startLocked starts the loop.
 func (e *evaluator) startLocked() {
-	if e.mu.linger != nil {
-		e.mu.linger.Stop()
-		e.mu.linger = nil
-	}
+	e.stopLingerLocked()
 	ctx, cancel := context.WithCancel(context.Background())
 	e.mu.stop, e.mu.fresh = cancel, false
 	e.hub.work.Go(func() { e.run(ctx) })
 }
 
+// stopLocked ends the loop, if one runs, and the timer.
 func (e *evaluator) stopLocked() {
 	if e.mu.stop != nil {
 		e.mu.stop()
 		e.mu.stop = nil
 	}
+	e.stopLingerLocked()
+}
+
+func (e *evaluator) stopLingerLocked() {
 	if e.mu.linger != nil {
 		e.mu.linger.Stop()
 		e.mu.linger = nil
 	}
 }
 
-// leave takes a subscriber away; after the last one the asking stops at once
-// and the state goes after a while. REQUIRES: hub.mu is held.
+// leave removes a subscriber. After the last one the loop stops at once, and the
+// state is kept for Config.Linger. REQUIRES: hub.mu is held.
 func (e *evaluator) leave(s *Subscription) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
 	if _, here := e.mu.subs[s]; !here {
 		return
 	}
@@ -91,9 +98,10 @@ func (e *evaluator) leave(s *Subscription) {
 	if len(e.mu.subs) > 0 {
 		return
 	}
+
 	e.stopLocked()
 	if e.mu.final || e.mu.complete || len(e.mu.tracks) == 0 {
-		e.hub.forgetLocked(e)
+		e.hub.forgetLocked(e) // there is nothing to resume
 		return
 	}
 	var timer *time.Timer
@@ -101,57 +109,68 @@ func (e *evaluator) leave(s *Subscription) {
 	e.mu.linger = timer
 }
 
-// expire forgets an evaluator that nobody came back to. It takes a pointer to
-// the timer because it may run before leave has set it.
+// expire forgets an evaluator to which nobody has come back. It takes a pointer to
+// the timer because it may run before leave has set the variable.
 func (e *evaluator) expire(timer **time.Timer) {
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+
+	// Another timer, or none, means that somebody came back meanwhile.
 	if e.mu.linger == *timer {
 		e.hub.forgetLocked(e)
 	}
 }
 
-// run asks until ctx ends, the query is refused for good or it is complete.
+// run asks until ctx ends, the query is refused for good, or it is complete.
 func (e *evaluator) run(ctx context.Context) {
-	from := e.hub.source(e.query)
-	defer func() { from.Close() }()
+	source := e.hub.openSource(e.query)
+	defer func() { source.Close() }()
 	for {
 		start := time.Now()
 		work, leave := e.hub.enter(ctx)
-		a, err := e.hub.ask(work, e.query, from)
+		a, err := e.hub.ask(work, e.query, source)
+
+		// If there is no memory to take the answer in, it is lost, and the next
+		// one must not be a change of it: begin with a new source.
 		if err == nil {
-			if err = e.makeRoom(work, &a); err != nil { // what comes next must not build on a lost answer
-				from.Close()
-				from = e.hub.source(e.query)
+			if err = e.reserveAnswer(work, &a); err != nil {
+				source.Close()
+				source = e.hub.openSource(e.query)
 			}
 		}
+
 		over := e.publish(ctx, a, err)
 		leave()
 		if over {
 			return
 		}
-		if !e.pause(ctx, time.Since(start), from.Changed()) {
+		if !e.pause(ctx, time.Since(start), source.Changed()) {
 			return
 		}
 	}
 }
 
-// pause waits for the next tick: an interval, or until there is news. A query
-// that takes long is asked less often: it may keep its part of the server busy
-// half of the time.
+// longestRest bounds how long a query rests because its last ask took long.
+const longestRest = 30 * time.Second
+
+// pause waits for the next tick: for an interval, or until there is news. took is
+// what the last ask took. A query rests at least as long as it took, so that it
+// keeps its share of the server busy half of the time at most. pause returns false
+// if ctx ends first.
 func (e *evaluator) pause(ctx context.Context, took time.Duration, changed <-chan struct{}) bool {
-	rest := min(took, 30*time.Second)
-	whole := max(e.hub.cfg.Interval-took, rest)
+	rest := min(took, longestRest)
+	interval := max(e.hub.cfg.Interval-took, rest)
 	if changed == nil {
-		return wait(ctx, whole, nil)
+		return wait(ctx, interval, nil)
 	}
 	quick := max(e.hub.cfg.Quick-took, rest)
-	return wait(ctx, quick, nil) && wait(ctx, whole-quick, changed)
+	return wait(ctx, quick, nil) && wait(ctx, interval-quick, changed)
 }
 
-// wait returns false if ctx ends first.
+// wait waits for d or until changed gets a value. It returns false if ctx ends
+// first.
 func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -164,16 +183,17 @@ func wait(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	return true
 }
 
-// publish takes in an answer or error and wakes the subscribers. It returns
-// whether the asking is over.
+// publish takes in an answer or an error and wakes the subscribers. It returns
+// whether the loop is over.
 func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool) {
 	var now *state
 	var ch *changes
 	if err == nil {
-		// Outside of the locks: with many points this takes a while. Nobody else
-		// sets the state as long as ctx lasts.
+		// Outside of the locks, because it takes a while with many points. Nobody
+		// else sets the state before ctx ends.
 		now, ch, err = e.advance(a)
 	}
+
 	e.hub.mu.Lock() // before e.mu, for forgetLocked
 	defer e.hub.mu.Unlock()
 	e.mu.Lock()
@@ -181,15 +201,18 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 	if ctx.Err() != nil {
 		return true // stopped meanwhile; another loop may run already
 	}
+
 	if err == nil {
 		err = e.acceptLocked(now, ch, a.Held)
 	}
 	if err != nil {
 		e.failLocked(err)
 	}
+
 	if e.mu.final || e.mu.complete {
+		over = true
 		e.mu.stop()
-		if over = true; e.mu.final {
+		if e.mu.final {
 			e.hub.forgetLocked(e)
 		} else {
 			e.hub.removeLocked(e) // the answer stays until its last subscriber has it
@@ -201,33 +224,38 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 	return over
 }
 
-// advance works out the next state. An answer that does not fit the one before
-// ends the query, not the process.
+// advance computes the next state. An answer that does not fit the one before ends
+// the query, not the process.
 func (e *evaluator) advance(a Answer) (now *state, ch *changes, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			e.hub.cfg.Log.Error("live: an answer does not fit", "panic", p, "query", string(e.query.body), "stack", string(debug.Stack()))
-			err = &Error{Code: 500, Message: "Internal error"}
+			err = errInternal
 		}
 	}()
-	now, ch = e.last().advance(a, e.query.seconds)
+	now, ch = e.lastState().advance(a, e.query.seconds)
 	return now, ch, nil
 }
 
-func (e *evaluator) last() *state {
+func (e *evaluator) lastState() *state {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.mu.state
 }
 
-// acceptLocked takes in an answer, over a source that keeps so much.
-func (e *evaluator) acceptLocked(now *state, ch *changes, source int64) error {
-	if err := e.hub.hold(e, now, source); err != nil {
+// acceptLocked makes an answer the present one. sourceBytes is the memory that its
+// source holds. The error says that all live queries together would hold too much.
+func (e *evaluator) acceptLocked(now *state, ch *changes, sourceBytes int64) error {
+	if err := e.hub.updateHeld(e, now, sourceBytes); err != nil {
 		return err
 	}
+
 	recovered := e.mu.err != nil
 	e.mu.state = now
 	e.mu.err, e.mu.fresh, e.mu.complete = nil, true, !e.query.live
+
+	// An answer like the one before is no news. But a client that was told an
+	// error waits for a message that it is over.
 	if e.mu.seq == 0 || recovered || !ch.empty() {
 		e.mu.seq++
 		e.recordLocked(ch)
@@ -235,25 +263,28 @@ func (e *evaluator) acceptLocked(now *state, ch *changes, source int64) error {
 	return nil
 }
 
-// recordLocked adds the change to the tracks in use; others are forgotten, but
-// for the newest, which somebody may resume or join.
+// recordLocked adds the change to the tracks in use, and drops the others. The
+// newest stays in any case, because somebody may resume or join it.
 func (e *evaluator) recordLocked(ch *changes) {
-	var kept []*track
+	var inUse []*track
 	for i, t := range e.mu.tracks {
 		if t.users > 0 || i == len(e.mu.tracks)-1 {
 			t.record(e.mu.seq, ch, e.mu.state)
-			t.forgetMessages()
-			kept = append(kept, t)
+			t.dropMessages()
+			inUse = append(inUse, t)
 		}
 	}
-	e.mu.tracks = kept
+	e.mu.tracks = inUse
 }
 
+// failLocked takes in an error of an ask.
 func (e *evaluator) failLocked(err error) {
 	var refusal *Error
 	if !errors.As(err, &refusal) {
 		refusal = &Error{Code: 500, Message: err.Error(), Temporary: true}
 	}
+
+	// A query with an end is asked once: no error of it is temporary.
 	shown := *refusal
 	shown.Temporary = shown.Temporary && e.query.live
 	if e.mu.err == nil || *e.mu.err != shown {
@@ -264,8 +295,9 @@ func (e *evaluator) failLocked(err error) {
 	e.mu.final = !shown.Temporary
 }
 
-// trackLocked returns a track whose numbers are those of a snapshot of now.
-func (e *evaluator) trackLocked() *track {
+// snapshotTrackLocked returns a track whose numbers are those of a snapshot of the
+// present state: the newest if its numbers have no hole, or a new one.
+func (e *evaluator) snapshotTrackLocked() *track {
 	if n := len(e.mu.tracks); n > 0 && e.mu.tracks[n-1].dense() {
 		return e.mu.tracks[n-1]
 	}

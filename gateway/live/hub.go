@@ -17,108 +17,109 @@ import (
 
 // Config says how live queries are answered. Zero values take the defaults.
 type Config struct {
-	// Ask answers a query, a body of POST /api/query, with its end at now where
-	// the query names none. Errors other than *Error count as temporary. It is
-	// called from many goroutines and must return when ctx ends.
+	// Ask runs a query in full. query is the body of a POST /api/query; where it
+	// names no end, the end is now. Errors other than *Error count as temporary.
+	// Ask is called from many goroutines and must return when ctx ends.
 	Ask func(ctx context.Context, query json.RawMessage, now time.Time) (Answer, error)
 
-	// Follow returns the source of a live query's answers; nil asks each query
-	// whole by Ask. What has an end is always asked by Ask.
-	Follow func(query json.RawMessage) Source
+	// OpenSource returns the source of a live query's answers. If it is nil, each
+	// live query is answered by Ask. A query with an end always is.
+	OpenSource func(query json.RawMessage) Source
 
-	// Enter, if set, makes the context of each ask, with what it may hold of what
-	// all share; leave gives that back, once the answer is taken in.
+	// Enter, if set, returns the context of each ask, which carries the account of
+	// the memory that the ask may hold. leave gives that memory back; it is called
+	// when the answer has been taken in.
 	Enter func(context.Context) (_ context.Context, leave func())
 
-	Interval time.Duration // between the starts of two asks of a query; 1 s
-	Quick    time.Duration // the same, where the source knows that there is news; 200 ms
+	Interval time.Duration // between the starts of two asks of one query; 1 s
+	Quick    time.Duration // the same, if the source says that there is news; 200 ms
 	Linger   time.Duration // how long an evaluator without subscribers is kept for resume; 15 s
 	Queries  int           // distinct queries at a time; 1,000
 	Asks     int           // asks that run at a time; 8
-	MaxBytes int64         // what all last answers and their sources together may hold; 256 MiB
-	// MaxSending is what messages may hold that are on their way to subscribers
-	// and that others do not need any more; 256 MiB. Beyond it the slowest are
-	// cut, see Request.Cut.
+	MaxBytes int64         // bound of all last answers and their sources together; 256 MiB
+
+	// MaxSending bounds the messages that are on their way to subscribers and that
+	// others do not need any more; 256 MiB. Beyond it the slowest subscribers are
+	// cut off, see Request.Cut.
 	MaxSending int64
-	// Memory is what messages on their way reserve their bytes from; nil is no
-	// bound.
+
+	// Memory is the pool that messages reserve their bytes from. Nil is no bound.
 	Memory *memory.Pool
-	Log    *slog.Logger // slog.Default
+
+	Log *slog.Logger // slog.Default()
 }
 
 // DefaultMaxBytes is the default of Config.MaxBytes and of MaxSending.
 const DefaultMaxBytes = 256 << 20
 
 func (c *Config) setDefaults() {
-	orDefault(&c.Interval, time.Second)
-	orDefault(&c.Quick, 200*time.Millisecond)
-	orDefault(&c.Linger, 15*time.Second)
-	orDefault(&c.Queries, 1000)
-	orDefault(&c.Asks, 8)
-	orDefault(&c.MaxBytes, DefaultMaxBytes)
-	orDefault(&c.MaxSending, DefaultMaxBytes)
+	SetDefault(&c.Interval, time.Second)
+	SetDefault(&c.Quick, 200*time.Millisecond)
+	SetDefault(&c.Linger, 15*time.Second)
+	SetDefault(&c.Queries, 1000)
+	SetDefault(&c.Asks, 8)
+	SetDefault(&c.MaxBytes, DefaultMaxBytes)
+	SetDefault(&c.MaxSending, DefaultMaxBytes)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
 }
 
-func orDefault[T int | int64 | time.Duration](field *T, value T) {
-	if *field <= 0 {
-		*field = value
+// SetDefault sets a setting that is zero or negative to its default.
+func SetDefault[T int | int64 | time.Duration](setting *T, value T) {
+	if *setting <= 0 {
+		*setting = value
 	}
 }
 
 // Source answers one live query again and again, each time by what has changed
-// if it can. It is for one goroutine; Close comes after the last Next.
+// where it can. It is for one goroutine.
 type Source interface {
-	// Next answers the query with its end at now, which never goes back. The
-	// first answer, and the first after an error, must keep no sub-query. Errors
-	// are as those of Config.Ask.
+	// Next answers the query with its end at now, which never goes back. The first
+	// answer, and the first after an error, must be complete: its Kept is nil.
+	// Errors are as those of Config.Ask.
 	Next(ctx context.Context, now time.Time) (Answer, error)
-	// Changed gets a value when Next may have news; nil if nobody can tell.
+
+	// Changed returns a channel that gets a value when Next may have news. It is
+	// nil if the source cannot tell.
 	Changed() <-chan struct{}
+
+	// Close frees the source. It is called once, after the last Next.
 	Close()
 }
 
-// asker is the source of queries that are asked whole.
-type asker struct {
+// fullSource is the source of a query that is run in full each time.
+type fullSource struct {
 	cfg   *Config
 	query json.RawMessage
 }
 
-func (a asker) Next(ctx context.Context, now time.Time) (Answer, error) {
-	return a.cfg.Ask(ctx, a.query, now)
+func (s fullSource) Next(ctx context.Context, now time.Time) (Answer, error) {
+	return s.cfg.Ask(ctx, s.query, now)
 }
-func (asker) Changed() <-chan struct{} { return nil }
-func (asker) Close()                   {}
+func (fullSource) Changed() <-chan struct{} { return nil }
+func (fullSource) Close()                   {}
 
-func (h *Hub) source(q query) Source {
-	if h.cfg.Follow != nil && q.live {
-		return h.cfg.Follow(q.body)
+// openSource opens the source of a query.
+func (h *Hub) openSource(q query) Source {
+	if h.cfg.OpenSource != nil && q.live {
+		return h.cfg.OpenSource(q.body)
 	}
-	return asker{&h.cfg, q.body}
+	return fullSource{&h.cfg, q.body}
 }
 
-// Error is a refusal as a client gets it. While a query is live, a temporary
-// error leaves the subscription open and the query is asked again.
-type Error struct {
-	Code      int // as the HTTP status of the same refusal
-	Message   string
-	Temporary bool
-}
-
-func (e *Error) Error() string { return fmt.Sprintf("live: %d %s", e.Code, e.Message) }
-
-// Hub holds one evaluator for each distinct query.
+// Hub holds one evaluator for each distinct query. Its methods may be called from
+// any goroutine.
 type Hub struct {
 	cfg      Config
-	instance string // makes epochs of this process unlike those of any other
-	slots    chan struct{}
-	asks     atomic.Int64
-	merged   atomic.Int64
+	instance string        // random: makes the epochs of this process unlike others'
+	slots    chan struct{} // as many as asks may run
+	asks     atomic.Int64  // see Stats
+	merged   atomic.Int64  // see Stats
 	work     sync.WaitGroup
 
-	messages *memory.Account // of messages, see Update.lend
+	messages *memory.Account // of the messages' memory, see Update.reserve
+
 	// total may be locked while any other lock is held.
 	total struct {
 		sync.Mutex
@@ -128,7 +129,7 @@ type Hub struct {
 	mu struct {
 		sync.Mutex
 		closed     bool
-		made       int // evaluators, ever
+		made       int // evaluators made since the start
 		evaluators map[string]*evaluator
 	}
 }
@@ -141,7 +142,7 @@ func New(cfg Config) *Hub {
 	return h
 }
 
-// Resume names the last message that a client had of an earlier subscription to
+// Resume names the last message that a client got from an earlier subscription to
 // the same query.
 type Resume struct {
 	Epoch string `json:"epoch"`
@@ -150,23 +151,25 @@ type Resume struct {
 
 // Request is what a subscriber wants.
 type Request struct {
-	Query  json.RawMessage // a body of POST /api/query
+	Query  json.RawMessage // the body of a POST /api/query
 	Millis bool            // times in ms even without msResolution
 	Resume *Resume         // nil for a fresh start
-	// Cut gives up the message that is on its way, and with it the subscriber. It
-	// is called from any goroutine, under locks, and must not block; nil if that
-	// cannot be.
+
+	// Cut drops the message that is on its way, and the subscriber with it. It is
+	// called from any goroutine, under locks, and must not block. If it is nil the
+	// subscriber is never cut off.
 	Cut func()
 }
 
-// Subscribe joins the evaluator of the query, or starts one. wake is called,
-// from any goroutine and possibly under locks, when Next may have something; it
-// must not block. The error is an *Error.
+// Subscribe joins the evaluator of the query, or starts one. wake is called when
+// Subscription.Next may have something: from any goroutine, perhaps under locks, so
+// it must not block. The error is an *Error.
 func (h *Hub) Subscribe(r Request, wake func()) (*Subscription, error) {
 	q, err := readQuery(r)
 	if err != nil {
 		return nil, err
 	}
+
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e, err := h.evaluatorLocked(q)
@@ -176,6 +179,8 @@ func (h *Hub) Subscribe(r Request, wake func()) (*Subscription, error) {
 	return e.join(r, wake), nil
 }
 
+// evaluatorLocked returns the evaluator of a query, a new one if there is none.
+// REQUIRES: h.mu is held.
 func (h *Hub) evaluatorLocked(q query) (*evaluator, error) {
 	if h.mu.closed {
 		return nil, &Error{Code: 503, Message: "The server is stopping"}
@@ -186,23 +191,26 @@ func (h *Hub) evaluatorLocked(q query) (*evaluator, error) {
 	if len(h.mu.evaluators) >= h.cfg.Queries {
 		return nil, &Error{Code: 429, Message: fmt.Sprintf("Too many different live queries: %d are running, the most allowed", h.cfg.Queries)}
 	}
+
 	h.mu.made++
 	e := newEvaluator(h, q, h.instance+"-"+strconv.Itoa(h.mu.made))
 	h.mu.evaluators[q.key] = e
 	return e, nil
 }
 
-// removeLocked lets nobody join an evaluator any more. REQUIRES: h.mu is held.
+// removeLocked takes an evaluator out of the hub, so that nobody can join it any
+// more. REQUIRES: h.mu is held.
 func (h *Hub) removeLocked(e *evaluator) {
 	if h.mu.evaluators[e.query.key] == e {
 		delete(h.mu.evaluators, e.query.key)
 	}
 }
 
-// forgetLocked drops an evaluator. REQUIRES: h.mu and e.mu are held.
+// forgetLocked removes an evaluator and what it holds. REQUIRES: h.mu and e.mu are
+// held.
 func (h *Hub) forgetLocked(e *evaluator) {
 	h.removeLocked(e)
-	h.release(e)
+	h.releaseHeld(e)
 }
 
 // Close ends all evaluators and waits for their asks to return.
@@ -216,23 +224,25 @@ func (h *Hub) Close() {
 		e.mu.Unlock()
 	}
 	h.mu.Unlock()
+
 	h.work.Wait()
 	h.messages.Close()
 }
 
 // Stats counts what a hub does.
 type Stats struct {
-	Queries     int // evaluators, lingering ones included
-	Subscribers int
+	Queries     int   // evaluators now, those kept for resume included
+	Subscribers int   // now
 	Asks        int64 // since the start
 	Merged      int64 // updates that stood for several ticks, or for a lost history
-	Bytes       int64 // held, see Held
+	Bytes       int64 // held now, see Held
 }
 
-// Stats returns the counts of now.
+// Stats returns the present counts.
 func (h *Hub) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	st := Stats{Queries: len(h.mu.evaluators), Asks: h.asks.Load(), Merged: h.merged.Load(), Bytes: h.Held().Total()}
 	for _, e := range h.mu.evaluators {
 		e.mu.Lock()
@@ -242,8 +252,8 @@ func (h *Hub) Stats() Stats {
 	return st
 }
 
-// ask runs one ask within the limit of concurrent ones. A panic of Ask ends the
-// query, not the process.
+// ask runs one ask when it gets a slot. A panic of the source ends the query, not
+// the process.
 func (h *Hub) ask(ctx context.Context, q query, from Source) (a Answer, err error) {
 	select {
 	case h.slots <- struct{}{}:
@@ -254,14 +264,15 @@ func (h *Hub) ask(ctx context.Context, q query, from Source) (a Answer, err erro
 		<-h.slots
 		if p := recover(); p != nil {
 			h.cfg.Log.Error("live: a query panicked", "panic", p, "query", string(q.body), "stack", string(debug.Stack()))
-			err = &Error{Code: 500, Message: "Internal error"}
+			err = errInternal
 		}
 	}()
+
 	h.asks.Add(1)
 	return from.Next(ctx, time.Now())
 }
 
-// enter makes the context of an ask and of what is done with its answer.
+// enter returns the context of an ask, and of what is done with its answer.
 func (h *Hub) enter(ctx context.Context) (_ context.Context, leave func()) {
 	if h.cfg.Enter == nil {
 		return ctx, func() {}

@@ -80,7 +80,7 @@ func (m *truthModel) news(rt *rapid.T, before map[string]*truthGroup) (a Answer,
 		}
 		if old == nil || !slices.Equal(old.agg, g.agg) {
 			r := g.result()
-			a.Changes = append(a.Changes, Change{Key: g.key, Anew: &r})
+			a.Changes = append(a.Changes, Change{Key: g.key, Full: &r})
 		} else if c := g.windows(rt, old); len(c.Windows) > 0 {
 			a.Changes = append(a.Changes, c)
 		}

@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// merger collects which groups and times several deltas touched and writes one
-// delta with the values of now. A group that came and went in between leaves no
-// trace but its number, which stays unused.
-type merger struct {
+// deltaMerger makes one delta of several. It collects which groups and times they
+// touched, and then writes the present values of these. A group that came and went
+// in between leaves no trace but its number, which stays unused.
+type deltaMerger struct {
 	out     *delta
-	present map[int]*group
+	present map[int]*group // the groups that exist now
 
-	described map[int]bool
-	touched   map[int]map[int64]bool
+	described map[int]bool           // groups with a new description
+	touched   map[int]map[int64]bool // times by group
 }
 
-func (m *merger) add(d *delta) {
+// add collects what one delta touched.
+func (m *deltaMerger) add(d *delta) {
 	for _, g := range d.groups {
 		m.described[g.group] = true
 	}
@@ -26,6 +27,7 @@ func (m *merger) add(d *delta) {
 	for _, x := range d.deletes {
 		m.touch(x.group, x.times)
 	}
+	// The client does not know a group that also came in between.
 	for _, n := range d.removed {
 		if n < m.out.firstNew {
 			m.out.removed = append(m.out.removed, n)
@@ -33,7 +35,8 @@ func (m *merger) add(d *delta) {
 	}
 }
 
-func (m *merger) touch(group int, times []int64) {
+// touch collects times of a group.
+func (m *deltaMerger) touch(group int, times []int64) {
 	set := m.touched[group]
 	if set == nil {
 		set = make(map[int64]bool, len(times))
@@ -44,10 +47,11 @@ func (m *merger) touch(group int, times []int64) {
 	}
 }
 
-func (m *merger) finish() {
+// finish writes the delta.
+func (m *deltaMerger) finish() {
 	for _, n := range slices.Sorted(maps.Keys(m.described)) {
 		if g := m.present[n]; g != nil {
-			m.out.groups = append(m.out.groups, described{n, g.describe})
+			m.out.groups = append(m.out.groups, groupDescription{n, g.description})
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(m.touched)) {
@@ -57,20 +61,21 @@ func (m *merger) finish() {
 	}
 }
 
-// emit sends the present value of each touched time, or that it has none. That
-// is all of a group that was described: its deltas touched every point.
-func (m *merger) emit(n int, g *group) {
+// emit writes the present value of each touched time of a group, or that it has
+// none. Of a group with a new description that is every point, because its deltas
+// touched them all.
+func (m *deltaMerger) emit(n int, g *group) {
 	var up cells
 	var gone []int64
 	for _, t := range slices.Sorted(maps.Keys(m.touched[n])) {
-		if i, ok := g.cells.find(t); ok {
+		if i, ok := g.cells.search(t); ok {
 			up.push(g.cells, i)
 		} else {
 			gone = append(gone, t)
 		}
 	}
 	if len(up.time) > 0 {
-		m.out.upserts = append(m.out.upserts, upsert{n, g.describe, up})
+		m.out.upserts = append(m.out.upserts, upsert{n, g.description, up})
 	}
 	if len(gone) > 0 {
 		m.out.deletes = append(m.out.deletes, deletion{n, gone})

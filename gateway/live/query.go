@@ -6,22 +6,28 @@ import (
 	"fmt"
 )
 
-// query is what the hub must know of a query; the rest is Ask's affair.
+// query is what the hub must know about a query. Everything else in the body is up
+// to Config.Ask and the source.
 type query struct {
 	key     string          // equal for queries that may share an evaluator
 	body    json.RawMessage // as the client wrote it
-	live    bool            // names no end
-	seconds bool            // times in the answer
+	live    bool            // it names no end
+	seconds bool            // the times of the answer are seconds, not ms
 }
 
+// readQuery reads a request's query. The error is an *Error.
 func readQuery(r Request) (query, error) {
 	var fields map[string]any
 	d := json.NewDecoder(bytes.NewReader(r.Query))
-	d.UseNumber() // 9007199254740993 must not meet 9007199254740992
+	d.UseNumber() // as a float, 9007199254740993 would equal 9007199254740992
 	if err := d.Decode(&fields); err != nil || fields == nil {
-		return query{}, &Error{Code: 400, Message: fmt.Sprintf("Unable to parse the given query: want a JSON object as for POST /api/query%s", because(err))}
+		return query{}, &Error{Code: 400, Message: fmt.Sprintf("Unable to parse the given query: want a JSON object as for POST /api/query%s", reason(err))}
 	}
-	q := query{body: r.Query, live: blank(fields["end"]), seconds: !r.Millis && !truth(fields["msResolution"])}
+
+	q := query{body: r.Query, live: isBlank(fields["end"]), seconds: !r.Millis && !isTrue(fields["msResolution"])}
+
+	// Queries that differ in what does not matter to the evaluator share one: in
+	// the order of fields, in white space, in how they leave the end out.
 	if q.live {
 		delete(fields, "end")
 	}
@@ -34,13 +40,14 @@ func readQuery(r Request) (query, error) {
 	return q, nil
 }
 
-func because(err error) string {
+// reason returns the text of an error after a colon, "" for nil.
+func reason(err error) string {
 	if err == nil {
 		return ""
 	}
 	return ": " + err.Error()
 }
 
-func blank(v any) bool { return v == nil || v == "" }
+func isBlank(v any) bool { return v == nil || v == "" }
 
-func truth(v any) bool { return v == true || v == "true" }
+func isTrue(v any) bool { return v == true || v == "true" }

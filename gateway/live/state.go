@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// groupID names a group within an evaluator. IDs are never used again.
+// groupID names a group within an evaluator. An ID is never used again.
 type groupID int
 
-// describe is what a group is, without its points.
-type describe struct {
+// description is what a group is, without its points.
+type description struct {
 	queryIndex    int
 	metric        string
 	tags          map[string]string
@@ -19,34 +19,34 @@ type describe struct {
 	nanIsNull     bool
 }
 
-func (d *describe) equal(e *describe) bool {
+func (d *description) equal(e *description) bool {
 	return d.queryIndex == e.queryIndex && d.metric == e.metric && d.nanIsNull == e.nanIsNull &&
 		maps.Equal(d.tags, e.tags) && slices.Equal(d.aggregateTags, e.aggregateTags)
 }
 
-// group is one group at one moment; it never changes. The description stands by
-// itself because the history refers to it, and must not keep old columns alive.
+// group is one group at one moment. It never changes. The description is an object
+// of its own because the history refers to it and must not keep old columns alive.
 type group struct {
-	*describe
+	*description
 	cells cells
 }
 
-// state is an evaluator's last answer. It never changes; the next answer makes
-// another, so the comparison needs no lock.
+// state is an evaluator's last answer. It never changes, so it can be compared with
+// the next answer without a lock; that makes another state.
 type state struct {
-	next        groupID
+	next        groupID // the next ID
 	byKey       map[string]groupID
 	groups      map[groupID]*group
-	finalBefore int64 // in the client's unit
+	finalBefore int64 // in the client's unit of time
 	rows        int64 // read for the answer
-	points      int
+	points      int   // of all groups
 	missing     [][2]string
 }
 
-// changes is the difference between two answers, by evaluator-wide group.
+// changes is the difference between two answers.
 type changes struct {
-	described []groupID // new ones too, in ascending order
-	removed   []groupID
+	described []groupID // groups that are new or have another description, ascending
+	removed   []groupID // ascending
 	upserts   map[groupID]cells
 	deletes   map[groupID][]int64
 }
@@ -55,21 +55,25 @@ func (c *changes) empty() bool {
 	return len(c.described)+len(c.removed)+len(c.upserts)+len(c.deletes) == 0
 }
 
-// advance returns the state after an answer, and the difference.
+// advance returns the state after an answer, and the difference. seconds says that
+// the client's unit of time is the second. It panics if the answer changes a group
+// that s does not have.
 func (s *state) advance(a Answer, seconds bool) (*state, *changes) {
 	ch := &changes{upserts: map[groupID]cells{}, deletes: map[groupID][]int64{}}
 	now := &state{next: s.next, finalBefore: a.FinalBefore, rows: a.Rows, missing: a.Missing}
 	if seconds {
 		now.finalBefore = floorDiv(a.FinalBefore, 1000)
 	}
-	s.carry(now, &a)
+
+	s.copyKept(now, &a)
 	for i := range a.Results {
 		r := &a.Results[i]
-		now.set(s, ch, uniqueKey(r, now.byKey), newGroup(r, seconds))
+		now.setGroup(s, ch, uniqueKey(r, now.byKey), newGroup(r, seconds))
 	}
 	for i := range a.Changes {
-		now.change(s, ch, &a.Changes[i], seconds)
+		now.applyChange(s, ch, &a.Changes[i], seconds)
 	}
+
 	for id := range s.groups {
 		if now.groups[id] == nil {
 			ch.removed = append(ch.removed, id)
@@ -80,14 +84,15 @@ func (s *state) advance(a Answer, seconds bool) (*state, *changes) {
 	return now, ch
 }
 
-// carry takes the groups over that the answer says nothing of. Where nothing
-// else comes or goes the maps are shared.
-func (s *state) carry(now *state, a *Answer) {
+// copyKept copies to now the groups of the sub-queries that the answer keeps. If the
+// answer changes nothing at all, both states share the maps.
+func (s *state) copyKept(now *state, a *Answer) {
 	if a.Kept == nil {
 		now.byKey = make(map[string]groupID, len(a.Results))
 		now.groups = make(map[groupID]*group, len(a.Results))
 		return
 	}
+
 	now.points, now.byKey, now.groups = s.points, s.byKey, s.groups
 	var gone []string
 	for key, id := range s.byKey {
@@ -98,8 +103,9 @@ func (s *state) carry(now *state, a *Answer) {
 	if len(gone)+len(a.Results)+len(a.Changes) == 0 {
 		return
 	}
+
 	now.byKey, now.groups = maps.Clone(s.byKey), maps.Clone(s.groups)
-	if now.byKey == nil { // nothing was there
+	if now.byKey == nil { // maps.Clone of a nil map
 		now.byKey, now.groups = map[string]groupID{}, map[groupID]*group{}
 	}
 	for _, key := range gone {
@@ -110,8 +116,9 @@ func (s *state) carry(now *state, a *Answer) {
 	}
 }
 
-// set gives a group its place and notes what is new of it.
-func (s *state) set(before *state, ch *changes, key string, g *group) {
+// setGroup sets a group of s to g, and adds to ch what differs from the state
+// before. The group keeps the ID that its key had there.
+func (s *state) setGroup(before *state, ch *changes, key string, g *group) {
 	id, known := before.byKey[key]
 	if !known {
 		id = s.next
@@ -122,30 +129,31 @@ func (s *state) set(before *state, ch *changes, key string, g *group) {
 	}
 	s.byKey[key], s.groups[id] = id, g
 	s.points += len(g.cells.time)
-	ch.compare(id, before.groups[id], g)
+	ch.addGroup(id, before.groups[id], g)
 }
 
-// change takes in what became of a group. A window of a group that is not known
-// cannot be placed and is a fault of the source.
-func (s *state) change(before *state, ch *changes, c *Change, seconds bool) {
-	key := keyOf(c.QueryIndex, c.Key)
-	if c.Anew != nil {
-		s.set(before, ch, key, newGroup(c.Anew, seconds))
+// applyChange takes in the change of one group. It panics if the group is not known
+// and the change has windows only: that is a bug of the source.
+func (s *state) applyChange(before *state, ch *changes, c *Change, seconds bool) {
+	key := groupKey(c.QueryIndex, c.Key)
+	if c.Full != nil {
+		s.setGroup(before, ch, key, newGroup(c.Full, seconds))
 		return
 	}
+
 	id, known := before.byKey[key]
 	if !known {
 		panic("live: a change of a group that is not there")
 	}
 	was := before.groups[id]
-	now := &group{describe: was.describe}
-	now.cells = was.cells.with(c.Windows, seconds, func(old, part cells) { ch.differ(id, old, part) })
+	now := &group{description: was.description}
+	now.cells = was.cells.replaceWindows(c.Windows, seconds, func(old, part cells) { ch.addWindow(id, old, part) })
 	s.groups[id] = now
 	s.points += len(now.cells.time) - len(was.cells.time)
 }
 
-// differ notes what differs in a part of a group's points.
-func (ch *changes) differ(id groupID, old, now cells) {
+// addWindow adds what differs in one window of a group's points.
+func (ch *changes) addWindow(id groupID, old, now cells) {
 	upserts, deletes := diff(old, now)
 	if len(upserts.time) > 0 {
 		all := ch.upserts[id]
@@ -161,21 +169,22 @@ func (ch *changes) differ(id groupID, old, now cells) {
 
 func newGroup(r *Result, seconds bool) *group {
 	return &group{
-		describe: &describe{r.QueryIndex, r.Metric, r.Tags, r.AggregateTags, r.NaNIsNull},
-		cells:    toCells(r.Points, seconds),
+		description: &description{r.QueryIndex, r.Metric, r.Tags, r.AggregateTags, r.NaNIsNull},
+		cells:       toCells(r.Points, seconds),
 	}
 }
 
-// compare notes what changes about a group; was is nil for a new one. A group
-// that is described anew gets all its points sent again, so that a client may
-// take the description for a fresh start or not, as it likes.
-func (ch *changes) compare(id groupID, was, now *group) {
-	again := was == nil || !was.describe.equal(now.describe)
+// addGroup adds what differs of a whole group; was is nil for a new one. A group
+// with another description has all its points sent again, so that a client may drop
+// its old points or not, as it likes.
+func (ch *changes) addGroup(id groupID, was, now *group) {
+	describe := was == nil || !was.description.equal(now.description)
 	if was == nil {
 		was = &group{}
 	}
+
 	upserts, deletes := diff(was.cells, now.cells)
-	if again {
+	if describe {
 		ch.described = append(ch.described, id)
 		upserts = now.cells
 	}
@@ -187,7 +196,7 @@ func (ch *changes) compare(id groupID, was, now *group) {
 	}
 }
 
-// diff walks both columns and returns what must be set and what must go.
+// diff returns what must be set and what must be deleted to make now of old.
 func diff(old, now cells) (upserts cells, deletes []int64) {
 	i, j := 0, 0
 	for i < len(old.time) || j < len(now.time) {
@@ -199,7 +208,7 @@ func diff(old, now cells) (upserts cells, deletes []int64) {
 			upserts.push(now, j)
 			j++
 		default:
-			if !old.same(i, now, j) {
+			if !old.equalAt(i, now, j) {
 				upserts.push(now, j)
 			}
 			i++
@@ -209,25 +218,28 @@ func diff(old, now cells) (upserts cells, deletes []int64) {
 	return upserts, deletes
 }
 
-// uniqueKey is the group's identity; groups that nothing tells apart are
-// numbered.
-func uniqueKey(r *Result, taken map[string]groupID) string {
-	key := keyOf(r.QueryIndex, r.Key)
+// uniqueKey returns a key that identifies a group within an answer. Groups that
+// nothing tells apart are numbered. used has the keys that are taken.
+func uniqueKey(r *Result, used map[string]groupID) string {
+	key := groupKey(r.QueryIndex, r.Key)
 	if r.Key == "" {
-		key += identity(r)
+		key += describeKey(r)
 	}
+
 	unique := key
 	for n := 1; ; n++ {
-		if _, used := taken[unique]; !used {
+		if _, taken := used[unique]; !taken {
 			return unique
 		}
 		unique = key + "\x01" + strconv.Itoa(n)
 	}
 }
 
-func keyOf(queryIndex int, key string) string { return strconv.Itoa(queryIndex) + "\x00" + key }
+// groupKey returns the key of a group that has a Result.Key.
+func groupKey(queryIndex int, key string) string { return strconv.Itoa(queryIndex) + "\x00" + key }
 
-func identity(r *Result) string {
+// describeKey returns a key made of what describes a group.
+func describeKey(r *Result) string {
 	var b strings.Builder
 	b.WriteString(r.Metric)
 	for _, k := range slices.Sorted(maps.Keys(r.Tags)) {

@@ -1,20 +1,19 @@
 package live
 
-// Subscription is one subscriber's place in an evaluator's history. Its methods
-// may be called from any goroutine.
+// Subscription is one subscriber's place in an evaluator's history. Its methods may
+// be called from any goroutine.
 type Subscription struct {
 	evaluator *evaluator
 	wake      func()
-	cut       func() // nil if it cannot be
+	cut       func() // nil if the subscriber must not be cut off
 
 	// Guarded by evaluator.mu.
-	track    *track // nil before the first snapshot
-	seq      uint64
-	greet    bool // resumed: an update is due even when nothing is new
-	errSeen  int
-	complete bool
-	over     bool
-	sending  *Update // what Next returned last: it is on its way until the next call
+	track   *track  // nil before the first snapshot
+	seq     uint64  // of the last update that Next returned
+	resumed bool    // an update is due even if nothing is new, to confirm the resume
+	errSeen int     // evaluator.errCount when the last error was returned
+	over    bool    // Next has returned an update that ends the subscription
+	sending *Update // what Next returned last: on its way until the next call
 }
 
 // Close ends the subscription. It may be called again.
@@ -25,20 +24,21 @@ func (s *Subscription) Close() {
 	s.evaluator.leave(s)
 }
 
-// resume takes up an earlier place if the history reaches back to it.
+// resumeLocked takes the place that r names if the history reaches back to it.
 // REQUIRES: evaluator.mu is held.
-func (s *Subscription) resume(r *Resume) {
+func (s *Subscription) resumeLocked(r *Resume) {
 	if r == nil {
 		return
 	}
 	for _, t := range s.evaluator.mu.tracks {
 		if t.epoch == r.Epoch && t.reaches(r.Seq, s.evaluator.mu.seq) {
 			s.useTrackLocked(t)
-			s.seq, s.greet = r.Seq, true
+			s.seq, s.resumed = r.Seq, true
 		}
 	}
 }
 
+// useTrackLocked moves the subscriber to another track, or to none.
 func (s *Subscription) useTrackLocked(t *track) {
 	if s.track != nil {
 		s.track.users--
@@ -49,8 +49,8 @@ func (s *Subscription) useTrackLocked(t *track) {
 	s.track = t
 }
 
-// Next returns what the subscriber has not had yet, nil when there is nothing.
-// After an update that Ends, there is never anything again. It does not block.
+// Next returns the next update for the subscriber, or nil if there is none now.
+// After an update that Ends it returns nil for ever. It does not block.
 func (s *Subscription) Next() *Update {
 	e := s.evaluator
 	e.mu.Lock()
@@ -69,6 +69,9 @@ func (s *Subscription) nextLocked() *Update {
 		s.over = true
 		return &Update{Kind: KindError, Err: e.mu.err}
 	}
+
+	// Data before a temporary error: the answer that was found before it is still
+	// to be shown.
 	if u := s.dataLocked(); u != nil {
 		return u
 	}
@@ -87,51 +90,70 @@ func (s *Subscription) nextLocked() *Update {
 func (s *Subscription) dataLocked() *Update {
 	e := s.evaluator
 	switch {
-	case !e.mu.fresh: // what is held may be old
+	case !e.mu.fresh: // the state may be old: nobody has asked for a while
 		return nil
 	case s.track == nil:
-		return s.snapshotLocked(false)
-	case s.seq == e.mu.seq && !s.greet:
+		return s.snapshotLocked()
+	case s.seq == e.mu.seq && !s.resumed:
 		return nil
 	case !s.track.reaches(s.seq, e.mu.seq):
 		e.hub.merged.Add(1)
-		return s.snapshotLocked(true)
+		return s.mergedSnapshotLocked()
 	}
 	return s.deltaLocked()
 }
 
-// snapshotLocked returns the snapshot of now, one for all who want it; merged
-// tells that it is for one who was too slow for deltas.
-func (s *Subscription) snapshotLocked(merged bool) *Update {
-	e := s.evaluator
-	s.useTrackLocked(e.trackLocked())
-	s.seq, s.greet = e.mu.seq, false
-	shared := &s.track.snapshot
-	if merged {
-		shared = &s.track.late
+// snapshotLocked returns a snapshot of the present state for a new subscriber.
+func (s *Subscription) snapshotLocked() *Update {
+	s.moveToSnapshotLocked()
+	if s.track.snapshot == nil {
+		s.track.snapshot = s.makeSnapshotLocked()
 	}
-	if *shared == nil {
-		now := e.mu.state
-		*shared = &Update{account: e.hub.messages, Kind: KindSnapshot, Epoch: s.track.epoch, Seq: s.seq, merged: merged, millis: !e.query.seconds,
-			groups: s.track.list(now), points: now.points, missing: now.missing, rows: now.rows, finalBefore: now.finalBefore}
-	}
-	return *shared
+	return s.track.snapshot
 }
 
+// mergedSnapshotLocked returns a snapshot of the present state for a subscriber who
+// was too slow for deltas. It says so.
+func (s *Subscription) mergedSnapshotLocked() *Update {
+	s.moveToSnapshotLocked()
+	if s.track.mergedSnapshot == nil {
+		s.track.mergedSnapshot = s.makeSnapshotLocked()
+		s.track.mergedSnapshot.merged = true
+	}
+	return s.track.mergedSnapshot
+}
+
+// moveToSnapshotLocked moves the subscriber to the present state, on a track whose
+// numbers a snapshot can have.
+func (s *Subscription) moveToSnapshotLocked() {
+	e := s.evaluator
+	s.useTrackLocked(e.snapshotTrackLocked())
+	s.seq, s.resumed = e.mu.seq, false
+}
+
+func (s *Subscription) makeSnapshotLocked() *Update {
+	e := s.evaluator
+	now := e.mu.state
+	return &Update{account: e.hub.messages, Kind: KindSnapshot, Epoch: s.track.epoch, Seq: s.seq, millis: !e.query.seconds,
+		groups: s.track.list(now), points: now.points, missing: now.missing, rows: now.rows, finalBefore: now.finalBefore}
+}
+
+// deltaLocked returns one delta from the subscriber's place to the present state.
+// REQUIRES: the track reaches back to it.
 func (s *Subscription) deltaLocked() *Update {
 	e := s.evaluator
 	u := &Update{account: e.hub.messages, Kind: KindDelta, Epoch: s.track.epoch, Seq: e.mu.seq, millis: !e.query.seconds}
 	switch behind := e.mu.seq - s.seq; {
-	case behind == 0:
+	case behind == 0: // resumed, and nothing is new
 		u.delta = &delta{seq: s.seq, finalBefore: e.mu.state.finalBefore}
 	case behind == 1:
 		u = s.track.history[len(s.track.history)-1].share(u)
 	default:
 		e.hub.merged.Add(1)
 		if u = s.track.mergedSince(s.seq, u, e.mu.state); u == nil {
-			return s.snapshotLocked(true)
+			return s.mergedSnapshotLocked()
 		}
 	}
-	s.seq, s.greet = e.mu.seq, false
+	s.seq, s.resumed = e.mu.seq, false
 	return u
 }

@@ -5,69 +5,71 @@ import (
 	"slices"
 )
 
-// Limits of a track's history. Deltas older than historyTicks, or together
-// larger than the larger of historyPoints and the answer itself, are forgotten:
-// a snapshot serves whoever still wants them.
+// Limits of a track's history. The oldest deltas are dropped beyond historyTicks, or
+// when all together have more points than both historyPoints and the answer itself.
+// Subscribers who still want them get a snapshot.
 const (
 	historyTicks  = 64
 	historyPoints = 4096
 )
 
-// track is one numbering of the groups as clients see it: the results of its
-// first snapshot are 0, 1, … and later groups get the next number. Subscribers
-// share a track, and with it every encoded message, until a group has gone: who
-// comes after that needs numbers without a hole and starts another track.
+// track is one numbering of the groups as clients see it: the results of its first
+// snapshot are 0, 1, … and later groups get the next number. Subscribers share a
+// track, and with it every encoded message. When a group is removed, its number
+// becomes a hole, which a snapshot cannot show: later subscribers use a new track.
 type track struct {
 	epoch   string
-	local   map[groupID]int
-	next    int
-	users   int
-	history []*delta // consecutive, oldest first
-	points  int      // in history
-	bytes   int64    // that it takes, without its messages
+	local   map[groupID]int // the groups' numbers
+	next    int             // the next number
+	users   int             // subscribers on this track
+	history []*delta        // consecutive, oldest first
+	points  int             // in history
+	bytes   int64           // of history, without its messages
 
-	// The snapshots of the last seq asked for, so that each is encoded once: for
-	// those who join, and for those who were too slow.
-	snapshot, late *Update
-	// What came after an older seq, for those who were slow: the same for all who
-	// have come as far. An entry is nil where a snapshot says it in less.
+	// Messages of the present seq, each encoded once for all subscribers.
+	snapshot       *Update // for those who join
+	mergedSnapshot *Update // for those who were too slow
+	// merged has the deltas from older seqs, by seq, for those who were slow. An
+	// entry is nil if a snapshot is hardly longer.
 	merged map[uint64]*Update
 }
 
-// forgetMessages drops the messages of the seq before.
-func (t *track) forgetMessages() { t.snapshot, t.late, t.merged = nil, nil, nil }
+// dropMessages drops the messages of a seq that is not the present one any more.
+func (t *track) dropMessages() { t.snapshot, t.mergedSnapshot, t.merged = nil, nil, nil }
 
 // delta is one change in a track's numbers.
 type delta struct {
 	seq         uint64
-	firstNew    int // smaller numbers were known before
-	groups      []described
+	firstNew    int // groups with smaller numbers were known before
+	groups      []groupDescription
 	removed     []int
 	upserts     []upsert
 	deletes     []deletion
 	finalBefore int64
 
-	update *Update // what subscribers get of this delta alone
+	update *Update // the message of this delta alone; nil until somebody gets it
 }
 
-type described struct {
+// groupDescription describes a group that is new or has another description.
+type groupDescription struct {
 	group int
-	*describe
+	*description
 }
 
+// upsert sets points of a group.
 type upsert struct {
 	group int
-	*describe
+	*description
 	cells cells
 }
 
+// deletion deletes points of a group.
 type deletion struct {
 	group int
 	times []int64
 }
 
-// share returns the one update of a delta in the history, which is u the first
-// time, so that each format is encoded once for all subscribers.
+// share returns the one message of a delta. It is u the first time.
 func (d *delta) share(u *Update) *Update {
 	if d.update == nil {
 		u.delta, d.update = d, u
@@ -75,6 +77,7 @@ func (d *delta) share(u *Update) *Update {
 	return d.update
 }
 
+// points returns the number of points that a delta sets or deletes.
 func (d *delta) points() int {
 	n := 0
 	for _, u := range d.upserts {
@@ -96,39 +99,45 @@ func newTrack(epoch string, s *state) *track {
 	return t
 }
 
-// dense tells whether the numbers have no hole, so that a snapshot can be sent.
+// dense tells whether the numbers have no hole. A snapshot needs that, because its
+// groups are numbered by their place.
 func (t *track) dense() bool { return len(t.local) == t.next }
 
-// record adds a change to the history.
+// record adds a change to the history. s is the state after it.
 func (t *track) record(seq uint64, ch *changes, s *state) {
-	d := t.localise(seq, ch, s)
+	d := t.makeDelta(seq, ch, s)
 	t.history = append(t.history, d)
 	t.points += d.points()
 	t.bytes += d.bytes()
+
 	budget := max(historyPoints, s.points)
 	for len(t.history) > historyTicks || t.points > budget && len(t.history) > 1 {
 		t.points -= t.history[0].points()
 		t.bytes -= t.history[0].bytes()
-		t.history[0] = nil
+		t.history[0] = nil // the slice's array keeps it alive otherwise
 		t.history = t.history[1:]
 	}
 }
 
-func (t *track) localise(seq uint64, ch *changes, s *state) *delta {
+// makeDelta returns a change in the track's numbers. It numbers new groups.
+func (t *track) makeDelta(seq uint64, ch *changes, s *state) *delta {
 	d := &delta{seq: seq, firstNew: t.next, finalBefore: s.finalBefore}
 	for _, id := range ch.described {
 		if _, known := t.local[id]; !known {
 			t.local[id] = t.next
 			t.next++
 		}
-		d.groups = append(d.groups, described{t.local[id], s.groups[id].describe})
+		d.groups = append(d.groups, groupDescription{t.local[id], s.groups[id].description})
 	}
+
+	// Sorted, so that equal changes make equal messages.
 	for _, id := range slices.Sorted(maps.Keys(ch.upserts)) {
-		d.upserts = append(d.upserts, upsert{t.local[id], s.groups[id].describe, ch.upserts[id]})
+		d.upserts = append(d.upserts, upsert{t.local[id], s.groups[id].description, ch.upserts[id]})
 	}
 	for _, id := range slices.Sorted(maps.Keys(ch.deletes)) {
 		d.deletes = append(d.deletes, deletion{t.local[id], ch.deletes[id]})
 	}
+
 	for _, id := range ch.removed {
 		d.removed = append(d.removed, t.local[id])
 		delete(t.local, id)
@@ -141,15 +150,16 @@ func (t *track) reaches(seq, now uint64) bool {
 	return seq <= now && now-seq <= uint64(len(t.history))
 }
 
-// since merges what came after seq into one delta that holds the present values.
-// REQUIRES: reaches(seq, now) and seq < now.
+// since returns one delta for everything that came after seq. It has the present
+// values of the points that changed. REQUIRES: reaches(seq, now) and seq < now.
 func (t *track) since(seq uint64, s *state) *delta {
 	last := t.history[len(t.history)-1]
 	tail := t.history[len(t.history)-int(last.seq-seq):]
 	if len(tail) == 1 {
 		return last
 	}
-	m := merger{present: t.present(s), described: map[int]bool{}, touched: map[int]map[int64]bool{}}
+
+	m := deltaMerger{present: t.present(s), described: map[int]bool{}, touched: map[int]map[int64]bool{}}
 	m.out = &delta{seq: last.seq, firstNew: tail[0].firstNew, finalBefore: s.finalBefore}
 	for _, d := range tail {
 		m.add(d)
@@ -158,8 +168,9 @@ func (t *track) since(seq uint64, s *state) *delta {
 	return m.out
 }
 
-// mergedSince returns what came after seq as one message, which is u if nobody
-// has asked for it yet; nil if the whole answer is hardly longer. REQUIRES: as since.
+// mergedSince returns one message for everything that came after seq, or nil if a
+// snapshot is hardly longer. It makes the message of u if nobody has asked for it
+// yet. REQUIRES: reaches(seq, now) and seq < now.
 func (t *track) mergedSince(seq uint64, u *Update, s *state) *Update {
 	if shared, ok := t.merged[seq]; ok {
 		return shared
@@ -175,7 +186,7 @@ func (t *track) mergedSince(seq uint64, u *Update, s *state) *Update {
 	return u
 }
 
-// present is the state by local number.
+// present returns the groups of a state by their numbers.
 func (t *track) present(s *state) map[int]*group {
 	out := make(map[int]*group, len(s.groups))
 	for id, g := range s.groups {
@@ -184,8 +195,8 @@ func (t *track) present(s *state) map[int]*group {
 	return out
 }
 
-// list is the state's groups in the order of their local numbers, for a
-// snapshot. REQUIRES: dense.
+// list returns the groups of a state in the order of their numbers, as a snapshot
+// has them. REQUIRES: dense.
 func (t *track) list(s *state) []*group {
 	out := make([]*group, t.next)
 	for id, g := range s.groups {

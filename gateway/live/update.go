@@ -13,7 +13,7 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// Kind is the type of a server message, as the contract spells it.
+// Kind is the type of a server message, as the protocol spells it.
 type Kind string
 
 // Kinds of updates.
@@ -24,8 +24,8 @@ const (
 	KindComplete Kind = "complete"
 )
 
-// Update is one message to a subscriber. Subscribers share updates, so each form
-// is encoded once; all methods may be called from any goroutine.
+// Update is one message to a subscriber. Subscribers share updates, so that each
+// format is encoded once. All methods may be called from any goroutine.
 type Update struct {
 	Kind  Kind
 	Epoch string
@@ -33,42 +33,43 @@ type Update struct {
 	Err   *Error // of KindError
 
 	millis bool
-	merged bool     // stands for several changes: the subscriber was slow
-	groups []*group // of KindSnapshot
-	points int      // in them
-	// missing are the key ranges that lack, rows the number of rows read for the
-	// answer, of a KindSnapshot.
-	missing     [][2]string
-	rows        int64
-	finalBefore int64  // of a KindSnapshot; deltas have their own
-	delta       *delta // of KindDelta
+	merged bool // stands for several changes: the subscriber was slow
 
-	account *memory.Account // of the messages' memory
+	// Of KindSnapshot.
+	groups      []*group
+	points      int         // in groups
+	missing     [][2]string // see Answer.Missing
+	rows        int64       // see Answer.Rows
+	finalBefore int64
+
+	delta *delta // of KindDelta
+
+	account *memory.Account // of the messages' memory; nil reserves nothing
 
 	mu      sync.Mutex
 	json    []byte // nil until it is asked for
 	arrow   arrowForm
-	encoded atomic.Int64 // bytes of the forms made so far
+	encoded atomic.Int64 // bytes of the formats encoded so far
 
-	// Guarded by evaluator.mu: the ticks that counted it last, at all and as a
-	// part of the history.
-	counted, kept uint64
+	// Guarded by evaluator.mu: the numbers of the ticks that last counted the
+	// update (evaluator.countHeldLocked), and found it in the history.
+	counted, inHistory uint64
 }
 
-// Ends tells whether the subscription is over after this update.
+// Ends tells whether this update ends the subscription.
 func (u *Update) Ends() bool {
 	return u.Kind == KindComplete || u.Kind == KindError && !u.Err.Temporary
 }
 
-// JSON returns what stands in the message after type and id, with the closing
-// brace: `,"epoch":"k3-1-1","seq":1,"results":[…]}`. The bytes are shared: not
-// to be changed. The error is ErrNoRoom.
+// JSON returns the part of the message after type and id, with the closing brace:
+// `,"epoch":"k3-1-1","seq":1,"results":[…]}`. The bytes are shared and must not be
+// changed. The error is ErrNoMemory.
 func (u *Update) JSON() ([]byte, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
 	if u.json == nil {
-		if err := u.lend(); err != nil {
+		if err := u.reserve(); err != nil {
 			return nil, err
 		}
 		u.json = u.appendJSON(make([]byte, 0, u.textBytes()))
@@ -82,7 +83,7 @@ func (u *Update) appendJSON(b []byte) []byte {
 	case KindSnapshot:
 		b = append(u.appendPlace(b), `,"results":[`...)
 		for i, g := range u.groups {
-			b = g.describe.append(append(comma(b, i), '{'))
+			b = g.description.append(append(comma(b, i), '{'))
 			b = append(g.cells.appendDps(append(b, ','), g.nanIsNull), '}')
 		}
 		b = u.appendAbout(append(b, ']'))
@@ -97,6 +98,7 @@ func (u *Update) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
+// appendPlace writes where in the subscription's history the update stands.
 func (u *Update) appendPlace(b []byte) []byte {
 	b = appendString(append(b, `,"epoch":`...), u.Epoch)
 	b = strconv.AppendUint(append(b, `,"seq":`...), u.Seq, 10)
@@ -110,7 +112,8 @@ func (u *Update) appendPlace(b []byte) []byte {
 	return b
 }
 
-// appendAbout writes what is known about a snapshot's answer.
+// appendAbout writes what is known about a snapshot's answer. Unknown fields are
+// left out.
 func (u *Update) appendAbout(b []byte) []byte {
 	if u.rows > 0 {
 		b = strconv.AppendInt(append(b, `,"rows":`...), u.rows, 10)
@@ -121,6 +124,7 @@ func (u *Update) appendAbout(b []byte) []byte {
 	return b
 }
 
+// append writes the fields of a delta.
 func (d *delta) append(b []byte) []byte {
 	b = d.appendShape(b)
 	b = append(b, `,"upserts":[`...)
@@ -144,7 +148,7 @@ func (d *delta) appendShape(b []byte) []byte {
 	for i, g := range d.groups {
 		b = append(comma(b, i), `{"group":`...)
 		b = append(strconv.AppendInt(b, int64(g.group), 10), ',')
-		b = append(g.describe.append(b), '}')
+		b = append(g.description.append(b), '}')
 	}
 	b = append(b, `],"removed":[`...)
 	for i, n := range d.removed {
@@ -153,7 +157,8 @@ func (d *delta) appendShape(b []byte) []byte {
 	return append(b, ']')
 }
 
-func (d *describe) append(b []byte) []byte {
+// append writes the fields of a description.
+func (d *description) append(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `"queryIndex":`...), int64(d.queryIndex), 10)
 	b = appendString(append(b, `,"metric":`...), d.metric)
 	b = append(b, `,"tags":{`...)
@@ -168,6 +173,7 @@ func (d *describe) append(b []byte) []byte {
 	return append(b, ']')
 }
 
+// appendDps writes points as [time, value] pairs.
 func (c cells) appendDps(b []byte, nanIsNull bool) []byte {
 	b = append(b, `"dps":[`...)
 	for i, t := range c.time {
@@ -177,10 +183,10 @@ func (c cells) appendDps(b []byte, nanIsNull bool) []byte {
 	return append(b, ']')
 }
 
-// AppendValue writes a value as JSON. An integer stays one, and a float has a
-// point or an exponent, so that 1 and 1.0 stay apart. What is no number is a
-// string, "NaN", "Infinity" or "-Infinity"; NaN is null where the fill policy
-// says so.
+// AppendValue appends a value as JSON. An integer has no point, and a float has a
+// point or an exponent, so that 1 and 1.0 stay apart. JSON has no number for NaN and
+// the infinities: they are the strings "NaN", "Infinity" and "-Infinity", and NaN is
+// null if nanIsNull is set.
 func AppendValue(b []byte, v encoding.Value, nanIsNull bool) []byte {
 	if !v.Float {
 		return strconv.AppendInt(b, v.Int(), 10)
@@ -199,6 +205,7 @@ func AppendValue(b []byte, v encoding.Value, nanIsNull bool) []byte {
 	return appendFinite(b, f)
 }
 
+// appendFinite appends a finite float with a point or an exponent.
 func appendFinite(b []byte, f float64) []byte {
 	if a := math.Abs(f); a != 0 && (a < 1e-3 || a >= 1e15) {
 		return strconv.AppendFloat(b, f, 'e', -1, 64)
@@ -211,6 +218,7 @@ func appendFinite(b []byte, f float64) []byte {
 	return b
 }
 
+// appendInts appends a JSON array.
 func appendInts(b []byte, values []int64) []byte {
 	b = append(b, '[')
 	for i, v := range values {
@@ -219,11 +227,13 @@ func appendInts(b []byte, values []int64) []byte {
 	return append(b, ']')
 }
 
+// appendString appends a JSON string.
 func appendString(b []byte, s string) []byte {
 	quoted, _ := json.Marshal(s) // a string always encodes
 	return append(b, quoted...)
 }
 
+// comma appends a comma before each element but the first.
 func comma(b []byte, i int) []byte {
 	if i > 0 {
 		return append(b, ',')

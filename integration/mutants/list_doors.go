@@ -73,7 +73,7 @@ var ofTheDoors = []mutant{
 		test: "TestCut_inVain",
 	}, {
 		name: "shared-message-cut", file: "gateway/live/held.go",
-		old: " && u.kept != e.mu.ticks", new: "",
+		old: " && u.inHistory != e.mu.ticks", new: "",
 		test: "TestCut_inVain",
 	},
 }

@@ -16,23 +16,23 @@ var ofLiveQueries = []mutant{
 		test: "TestSplice",
 	}, {
 		name: "late-point-in-a-kept-row", file: "gateway/live/changefeed/poller.go",
-		old: "		p.looked = now\n		p.rewind()\n", new: "		p.looked = now\n",
+		old: "		p.lateScan = now\n		p.rewind()\n", new: "		p.lateScan = now\n",
 		test: "TestPoller_late",
 	}, {
 		name: "clocks-are-right", file: "gateway/live/changefeed/poller.go",
-		old: "since.Add(-skew-p.delay.known())", new: "since.Add(-skew)",
+		old: "since.Add(-clockSkew-p.delay.longest())", new: "since.Add(-clockSkew)",
 		test: "TestPoller_clockBehind",
 	}, {
-		name: "write-told-late", file: "gateway/live/changefeed/added.go", // after one that removed it
-		old: "	s.reread[string(row)] = struct{}{}\n", new: "",
+		name: "write-told-late", file: "gateway/live/changefeed/writes.go", // after one that removed it
+		old: "	s.alwaysRead[string(row)] = struct{}{}\n", new: "",
 		test: "TestWatched_toldLate",
 	}, {
 		name: "late-point-in-the-last-bucket", file: "gateway/live/incremental/extend.go",
-		old: " || p.Time[0] <= own.last:", new: ":",
+		old: " || p.Time[0] <= open.last:", new: ":",
 		test: "gateway/live/changefeed TestWatched_inOrder",
 	}, {
 		name: "value-of-a-bucket-taken-for-its-points", file: "gateway/live/incremental/extend.go",
-		old: "		own.known = own.known && p.buckets.len() == 0\n", new: "",
+		old: "		open.known = open.known && p.buckets.len() == 0\n", new: "",
 		test: "TestExtend_lastBucket",
 	}, {
 		name: "edges-kept-when-a-series-joins", file: "gateway/live/incremental/table.go",
@@ -40,11 +40,11 @@ var ofLiveQueries = []mutant{
 		test: "gateway/live/changefeed TestLaw_watched",
 	}, {
 		name: "first-rate-forgotten-at-the-edge", file: "gateway/live/incremental/edge.go",
-		old: "bounds(times, w, rates && e.whole)", new: "bounds(times, w, false)",
+		old: "contributing(times, w, rates && e.complete)", new: "contributing(times, w, false)",
 		test: "gateway/live/changefeed TestWatched_lateBeforeARate",
 	}, {
 		name: "edge-not-moved", file: "gateway/live/incremental/series.go",
-		old: "		s.group.edges[s.place].set(c)\n", new: "		_ = c\n",
+		old: "		s.group.edges[s.index].set(c)\n", new: "		_ = c\n",
 		test: "gateway/live/changefeed TestWatched_inOrder",
 	}, {
 		name: "idle-store-not-looked-at", file: "gateway/live/changefeed/probe.go",

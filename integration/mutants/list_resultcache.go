@@ -5,7 +5,7 @@ package main
 var ofResultCache = []mutant{
 	{
 		name: "answer-of-changed-rows", file: "pushdown/resultcache/cache.go",
-		old: "	case e.version != mark:\n", new: "	case e.version != mark && e.answer == nil:\n",
+		old: "	case e.version != version:\n", new: "	case e.version != version && e.answer == nil:\n",
 		test: "TestLaw_embedded",
 	}, {
 		name: "answer-to-other-tags", file: "pushdown/resultcache/key.go",
@@ -18,23 +18,23 @@ var ofResultCache = []mutant{
 	}, {
 		name: "half-answer-kept", file: "pushdown/resultcache/operator.go",
 		old:  "	case err == nil:\n",
-		new:  "	case err == nil && len(o.kept.batches) == 1:\n		o.cache.store(o.id, o.mark, o.kept)\n	case err == nil:\n",
+		new:  "	case err == nil && len(o.collected.batches) == 1:\n		o.cache.store(o.id, o.version, o.collected)\n	case err == nil:\n",
 		test: "TestOpen_halfRead",
 	}, {
 		name: "answers-are-free", file: "pushdown/resultcache/replay.go",
 		old: "r.spent.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes)", new: "r.spent.Spend(ctx, 0, 0)",
 		test: "TestOpen_budget",
 	}, {
-		name: "data-time-overlooked", file: "pushdown/resultcache/stamps.go",
-		old: "s.equal > 0 && 2*s.equal >= s.cells", new: "s.equal > s.cells",
+		name: "data-time-overlooked", file: "pushdown/resultcache/timestamps.go",
+		old: "r.equal > 0 && 2*r.equal >= r.cells", new: "r.equal > r.cells",
 		test: "TestOpen_dataTime",
 	}, {
 		name: "whole-answer-of-changed-rows", file: "pushdown/resultcache/plan.go",
-		old: "	if e.version != mark {\n", new: "	if e.version != mark && e.answer == nil {\n",
+		old: "	if e.version != version {\n", new: "	if e.version != version && e.answer == nil {\n",
 		test: "gateway/query/engine TestLaw_remembers",
 	}, {
 		name: "mark-of-the-last-range", file: "pushdown/resultcache/plan.go",
-		old: "append(binary.AppendUvarint(whole, uint64(len(m))), m...)", new: "append(binary.AppendUvarint(whole[:0], uint64(len(m))), m...)",
+		old: "append(binary.AppendUvarint(all, uint64(len(v))), v...)", new: "append(binary.AppendUvarint(all[:0], uint64(len(v))), v...)",
 		test: "TestLookupPlan",
 	}, {
 		name: "whole-answer-unproven", file: "gateway/query/dispatch/resultcache.go",
@@ -42,7 +42,7 @@ var ofResultCache = []mutant{
 		test: "gateway/query/engine TestRemember_dataTime",
 	}, {
 		name: "kept-of-data-time", file: "pushdown/resultcache/operator.go",
-		old: "	case o.done:\n", new: "	case o.verdict == keep:\n",
+		old: "	case o.stored:\n", new: "	case o.result == lookupStore:\n",
 		test: "gateway/query/engine TestRemember_dataTime",
 	}, {
 		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",

@@ -9,8 +9,8 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// Cache holds answers within a bound. It is for many goroutines; a nil cache
-// holds nothing.
+// Cache holds answers within a bound of memory. It may be used by any number of
+// goroutines. A nil cache holds nothing.
 type Cache struct {
 	limit int64
 	log   *slog.Logger
@@ -18,56 +18,56 @@ type Cache struct {
 	mu      sync.Mutex
 	bytes   int64
 	entries map[ID]*list.Element // of *entry
-	order   list.List            // the least recently used at the back
+	order   list.List            // of *entry, the least recently used at the back
 	counts  Counts
-	logged  map[string]bool // reasons that have been written to the log
+	logged  map[string]bool // reasons that were logged, see logOnce
 }
 
-// Counts tell how a cache has done.
+// Counts tell what a cache has done.
 type Counts struct {
-	Hits      int64 // parts, and plans whole, answered from memory
-	PlanHits  int64 // plans whole, among the hits
-	New       int64 // parts not asked for before
-	Kept      int64 // answers kept
-	Changed   int64 // parts whose rows may have changed since the last ask
-	Unproven  int64 // parts of which nothing can be proven
-	Evictions int64 // entries given up for others
+	Hits      int64 // parts and whole plans answered from memory
+	PlanHits  int64 // whole plans among the hits
+	New       int64 // parts and plans that were not asked for before
+	Kept      int64 // answers stored
+	Changed   int64 // asks whose rows may have changed since the last ask
+	Unproven  int64 // asks for which the store gave no version token
+	Evictions int64 // entries removed to make room for others
 
-	Entries, Bytes int64 // there are now
+	Entries, Bytes int64 // held now
 }
 
-// entry is a part or a plan that was asked for, and its answer if it was kept.
+// entry is a part or a plan that was asked for, and its answer if it is cached.
 type entry struct {
 	id      ID
-	version string // "" of a plan that was asked for once
-	answer  Answer
+	version string // version token of the last ask; "" of a plan asked for once
+	answer  Answer // nil if none is cached
 	bytes   int64
 }
 
-// Answer is what is kept: of a part an *answer, of a plan whatever its asker has
-// made of the parts. It is given to many askers and must not change.
+// Answer is what is cached: of a part an *answer, of a plan whatever the caller has
+// made of its parts. It is shared by all who ask and must not change.
 type Answer interface {
-	// Bytes is the memory that it takes, about.
+	// Bytes returns about the memory that the answer takes.
 	Bytes() int64
 }
 
-// answer is what a part returned.
+// answer is what a part has returned.
 type answer struct {
-	batches [][]byte
+	batches [][]byte // as batch.Encode writes them
 	stats   operator.Stats
 }
 
-// Costs beside the batches, about; and what of the bound one answer may take.
 const (
-	entryBytes  = 256
-	batchBytes  = 64
-	answerShare = 8
+	entryBytes  = 256 // about what an entry takes without its answer
+	batchBytes  = 64  // about what a batch takes beside its bytes
+	answerShare = 8   // one answer may take the bound divided by this
 )
 
 // maxLogged bounds the reasons written to the log.
 const maxLogged = 20
 
-// New returns a cache of up to so many bytes, nil for none.
+// New returns a cache of at most limit bytes. It returns nil, which caches nothing,
+// if limit is not positive. A nil log discards.
 func New(limit int64, log *slog.Logger) *Cache {
 	if limit <= 0 {
 		return nil
@@ -78,92 +78,101 @@ func New(limit int64, log *slog.Logger) *Cache {
 	return &Cache{limit: limit, log: log, entries: map[ID]*list.Element{}, logged: map[string]bool{}}
 }
 
-// outcome says what to do with a part.
-type outcome uint8
+// lookup is the result of looking for a part's answer.
+type lookup uint8
 
 const (
-	read    outcome = iota // read the rows
-	keep                   // read the rows and keep the answer
-	changed                // read the rows, which may be others than at the last ask
-	hit                    // the answer is there
+	lookupMiss    lookup = iota // read the rows
+	lookupStore                 // read the rows and store the answer
+	lookupChanged               // read the rows, which may differ from those of the last ask
+	lookupHit                   // the answer is there
 )
 
-// lookupPart looks for a part over rows whose state is mark, and takes the mark down.
-func (c *Cache) lookupPart(id ID, mark string) (outcome, *answer) {
+// lookupPart looks for the answer of a part over rows with the given version token,
+// and keeps the token for the next ask.
+func (c *Cache) lookupPart(id ID, version string) (lookup, *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if mark == "" {
+
+	if version == "" {
 		c.counts.Unproven++
-		return read, nil
+		return lookupMiss, nil
 	}
 	el := c.entries[id]
 	if el == nil {
-		c.addEntry(id, mark)
-		return read, nil
+		c.addEntry(id, version)
+		return lookupMiss, nil
 	}
+
 	c.order.MoveToFront(el)
 	e := el.Value.(*entry)
 	switch {
-	case e.version != mark:
+	case e.version != version:
 		c.counts.Changed++
-		c.resetEntry(e, mark)
-		return changed, nil
+		c.resetEntry(e, version)
+		return lookupChanged, nil
 	case e.answer == nil:
-		return keep, nil
+		return lookupStore, nil
 	}
+
 	c.counts.Hits++
 	a, _ := e.answer.(*answer)
-	return hit, a
+	return lookupHit, a
 }
 
-// addEntry takes down what was not asked for before.
-func (c *Cache) addEntry(id ID, mark string) {
+// addEntry adds an entry without an answer. REQUIRES: c.mu is held.
+func (c *Cache) addEntry(id ID, version string) {
 	c.counts.New++
-	c.entries[id] = c.order.PushFront(&entry{id: id, version: mark, bytes: entryBytes})
+	c.entries[id] = c.order.PushFront(&entry{id: id, version: version, bytes: entryBytes})
 	c.addBytes(entryBytes)
 }
 
-// resetEntry forgets the answer of rows that may have changed.
-func (c *Cache) resetEntry(e *entry, mark string) {
+// resetEntry drops the answer of rows that may have changed. REQUIRES: c.mu is held.
+func (c *Cache) resetEntry(e *entry, version string) {
 	c.bytes -= e.bytes - entryBytes
-	e.version, e.answer, e.bytes = mark, nil, entryBytes
+	e.version, e.answer, e.bytes = version, nil, entryBytes
 }
 
-// store keeps an answer, if the last mark is still the one that the rows had before
-// they were read. It tells whether the answer is kept.
-func (c *Cache) store(id ID, mark string, a Answer) bool {
+// store caches an answer that was made of rows with the given version token, which
+// was taken before they were read. It returns whether the answer is cached: it is
+// not if another ask has seen another token since, or has stored its answer first.
+func (c *Cache) store(id ID, version string, a Answer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	el := c.entries[id]
 	if el == nil || !c.fits(a.Bytes()) {
 		return false
 	}
 	e := el.Value.(*entry)
-	if e.version != mark || e.answer != nil {
+	if e.version != version || e.answer != nil {
 		return false
 	}
+
 	c.counts.Kept++
 	e.answer, e.bytes = a, entryBytes+a.Bytes()
 	c.addBytes(a.Bytes())
 	return true
 }
 
-// Drop forgets everything: the next ask of each part reads its rows.
+// Drop removes everything: the next ask for each part reads its rows.
 func (c *Cache) Drop() {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	clear(c.entries)
 	c.order.Init()
 	c.bytes = 0
 }
 
-// fits tells whether an answer of so many bytes may be kept.
+// fits tells whether an answer of that size may be cached.
 func (c *Cache) fits(bytes int64) bool { return bytes <= c.limit/answerShare }
 
-// addBytes adds bytes and gives up entries from the back until all fit.
+// addBytes counts bytes and evicts entries, the least recently used first, until
+// all fit. REQUIRES: c.mu is held.
 func (c *Cache) addBytes(bytes int64) {
 	c.bytes += bytes
 	for c.bytes > c.limit && c.order.Len() > 0 {
@@ -174,7 +183,7 @@ func (c *Cache) addBytes(bytes int64) {
 	}
 }
 
-// Bytes counts the batches.
+// Bytes returns about the memory of the batches.
 func (a *answer) Bytes() int64 {
 	var n int64
 	for _, b := range a.batches {
@@ -190,28 +199,30 @@ func (c *Cache) Counts() Counts {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	counts := c.counts
 	counts.Entries, counts.Bytes = int64(len(c.entries)), c.bytes
 	return counts
 }
 
-// Holds tells whether the answer of a part is kept.
+// Holds tells whether the answer of a part is cached.
 func (c *Cache) Holds(part *scanplan.Part) bool {
 	if c == nil {
 		return false
 	}
 	id, ok := PartKey(part)
-	return ok && c.holds(id)
+	return ok && c.holdsID(id)
 }
 
-func (c *Cache) holds(id ID) bool {
+func (c *Cache) holdsID(id ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	el := c.entries[id]
 	return el != nil && el.Value.(*entry).answer != nil
 }
 
-// logOnce writes a reason why nothing is kept, once.
+// logOnce logs a reason why answers are not cached, each reason once.
 func (c *Cache) logOnce(reason string) {
 	c.mu.Lock()
 	first := !c.logged[reason] && len(c.logged) < maxLogged
@@ -219,7 +230,8 @@ func (c *Cache) logOnce(reason string) {
 		c.logged[reason] = true
 	}
 	c.mu.Unlock()
+
 	if first {
-		c.log.Warn("result cache: nothing is kept", "reason", reason)
+		c.log.Warn("result cache: answers are not cached", "reason", reason)
 	}
 }

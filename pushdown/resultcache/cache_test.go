@@ -17,25 +17,25 @@ func filled(n int) *answer {
 
 func TestCache_ask(t *testing.T) {
 	c := New(8<<10, nil)
-	f := func(mark string, want outcome) {
+	f := func(version string, want lookup) {
 		t.Helper()
-		if got, a := c.lookupPart(id(1), mark); got != want || (a != nil) != (want == hit) {
-			t.Errorf("ask with mark %q: verdict %d, answer %v, want verdict %d", mark, got, a, want)
+		if got, a := c.lookupPart(id(1), version); got != want || (a != nil) != (want == lookupHit) {
+			t.Errorf("ask with version %q: result %d, answer %v, want result %d", version, got, a, want)
 		}
 	}
-	f("", read) // nothing is known, nothing is noted
-	f("m", read)
-	f("m", keep)
-	f("m", keep) // the first one may have failed
+	f("", lookupMiss) // nothing is known, nothing is noted
+	f("m", lookupMiss)
+	f("m", lookupStore)
+	f("m", lookupStore) // the first one may have failed
 	c.store(id(1), "m", filled(200))
-	f("m", hit)
-	f("", read)
-	f("m", hit)
-	f("n", changed)
-	f("m", changed) // the answer is gone
-	f("m", keep)
+	f("m", lookupHit)
+	f("", lookupMiss)
+	f("m", lookupHit)
+	f("n", lookupChanged)
+	f("m", lookupChanged) // the answer is gone
+	f("m", lookupStore)
 	c.store(id(1), "n", filled(200)) // of rows that have changed meanwhile
-	f("m", keep)
+	f("m", lookupStore)
 	want := Counts{Hits: 2, New: 1, Kept: 1, Changed: 2, Unproven: 2, Entries: 1, Bytes: entryBytes}
 	if got := c.Counts(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -51,9 +51,9 @@ func TestCache_bound(t *testing.T) {
 	const limit = 20_000
 	c := New(limit, nil)
 	for i := range 20_000 {
-		n, mark := id(rng.IntN(200)), fmt.Sprint(rng.IntN(3)/2)
-		if v, _ := c.lookupPart(n, mark); v == keep {
-			c.store(n, mark, filled(batchBytes+rng.IntN(limit/4)))
+		n, version := id(rng.IntN(200)), fmt.Sprint(rng.IntN(3)/2)
+		if v, _ := c.lookupPart(n, version); v == lookupStore {
+			c.store(n, version, filled(batchBytes+rng.IntN(limit/4)))
 		}
 		var sum int64
 		for el := c.order.Front(); el != nil; el = el.Next() {
@@ -87,8 +87,8 @@ func TestCache_large(t *testing.T) {
 	c := New(8<<10, nil)
 	c.lookupPart(id(1), "m")
 	c.store(id(1), "m", filled(1<<10+1))
-	if v, _ := c.lookupPart(id(1), "m"); v != keep || c.Counts().Kept != 0 {
-		t.Errorf("verdict %d, %+v: the answer was kept", v, c.Counts())
+	if v, _ := c.lookupPart(id(1), "m"); v != lookupStore || c.Counts().Kept != 0 {
+		t.Errorf("result %d, %+v: the answer was kept", v, c.Counts())
 	}
 }
 
@@ -111,9 +111,9 @@ func TestCache_drop(t *testing.T) {
 	if c.store(id(0), "m", filled(200)) {
 		t.Error("an answer was kept that nobody asks for any more")
 	}
-	for _, want := range []outcome{read, keep} {
+	for _, want := range []lookup{lookupMiss, lookupStore} {
 		if got, _ := c.lookupPart(id(1), "m"); got != want {
-			t.Errorf("verdict %d, want %d", got, want)
+			t.Errorf("result %d, want %d", got, want)
 		}
 	}
 }

@@ -2,16 +2,23 @@ package resultcache
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
 )
 
-// ID names what a part answers over rows that do not change.
+// ID names what a part, or a plan, answers as long as its rows do not change. It is
+// a SHA-256 sum. The sums of parts and of plans are those of different texts: that
+// of a part begins with "{", that of a plan with planDomain.
 type ID [sha256.Size]byte
 
-// PartKey is the ID of a part: that of its wire form, without what its answer does
-// not depend on. False is a part that has no wire form.
+// planDomain begins the text whose sum is the ID of a plan.
+const planDomain = "plan\x00"
+
+// PartKey returns the ID of a part: the sum of its wire form, without the fields
+// that its answer does not depend on. It returns false for a part that has no wire
+// form.
 func PartKey(part *scanplan.Part) (ID, bool) {
 	p := *part
 	dropUnread(&p)
@@ -22,31 +29,40 @@ func PartKey(part *scanplan.Part) (ID, bool) {
 	return sha256.Sum256(ticket), true
 }
 
-// PlanKey is the ID of what is made of all parts of a plan, in one of several
-// ways that the caller has names for. It does not name the bounds that an answer
-// is only trimmed to, see scanplan.Plan.Untrimmed.
-func PlanKey(plan *scanplan.Plan, way string) (ID, bool) {
-	p := scanplan.Part{Plan: plan.Untrimmed(), Mode: scanplan.Mode("whole " + way)} // no part has such a mode
-	ticket, err := p.MarshalTicket()
+// PlanKey returns the ID of what a caller makes of all parts of a plan. A caller
+// that makes several things of a plan tells them apart by variant, a name without a
+// zero byte. The ID does not depend on the bounds that an answer is only trimmed
+// to, see scanplan.Plan.Untrimmed. PlanKey returns false for a plan that has no
+// wire form.
+func PlanKey(plan *scanplan.Plan, variant string) (ID, bool) {
+	untrimmed := plan.Untrimmed()
+	text, err := json.Marshal(&untrimmed)
 	if err != nil {
 		return ID{}, false
 	}
-	return sha256.Sum256(ticket), true
+	return sha256.Sum256(append([]byte(planDomain+variant+"\x00"), text...)), true
 }
 
-// dropUnread replaces fields of the plan that the operator does not read, or reads
-// only as what is left in their place.
+// dropUnread removes what the part's operator does not read, so that parts with the
+// same answer have the same wire form.
 func dropUnread(p *scanplan.Part) {
+	// The gateway aggregates what a per-series part ships.
 	if p.Mode == scanplan.PerSeries {
 		p.Plan.Aggregator, p.Plan.GroupBy, p.Plan.Rate = "", nil, nil
 	}
 	p.Plan = p.Plan.Untrimmed()
+
+	// In whole hours with buckets that divide the hour, nothing depends on the
+	// plan's other hours.
 	hours, whole := p.Plan.WholeHours(p.Range)
 	if !whole || !p.Plan.Downsample.DividesHour() || hours.From < p.Plan.From || hours.To > p.Plan.To {
 		return
 	}
 	from, to := hours.From, hours.To
-	if p.Mode == scanplan.PartialAggregation { // edges are open where the plan goes on
+
+	// A partial aggregate also has the points at those ends of the part where the
+	// plan goes on: leave an hour of the plan there.
+	if p.Mode == scanplan.PartialAggregation {
 		if p.Plan.From != hours.From {
 			from -= encoding.RowSeconds
 		}
@@ -55,6 +71,6 @@ func dropUnread(p *scanplan.Part) {
 		}
 	}
 	p.Plan.From, p.Plan.To = from, to
-	p.Plan.Start, p.Plan.End = 0, 0 // which Untrimmed has made of From and To
+	p.Plan.Start, p.Plan.End = 0, 0 // Untrimmed has made them of From and To
 	p.Plan.Ranges = nil
 }

@@ -87,7 +87,7 @@ func (w *world) replaced(fake *hbasefake.Cluster) {
 		for range n {
 			w.put()
 		}
-		for range 3 { // left a mark, kept, answered from memory
+		for range 3 { // stored its token, stored its answer, answered from memory
 			w.ask(p)
 		}
 		switch w.rng.IntN(4) {
@@ -147,7 +147,7 @@ func TestOpen_timeToLive(t *testing.T) {
 	if n := hits(); n != 0 {
 		t.Errorf("%d hits in a table with a TTL", n)
 	}
-	if mark, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); mark != "" && err != nil {
-		t.Errorf("mark %q with error %v", mark, err)
+	if version, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); version != "" && err != nil {
+		t.Errorf("version %q with error %v", version, err)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Open returns the operator of a part, as operator.New does, which answers from
-// the cache where it can and keeps what it should. A nil cache, and a store that
-// gives no marks, leave operator.New's own.
+// Open returns the operator of a part, as operator.New does. It answers from the
+// cache where it can, and stores its answer where it should. With a nil cache, or a
+// store that gives no version tokens, it is operator.New's own.
 func Open(c *Cache, from store.Reader, part *scanplan.Part, opts operator.Options) (operator.Operator, error) {
-	marker, ok := from.(store.Versioner)
+	versioner, ok := from.(store.Versioner)
 	if c == nil || !ok {
 		return operator.New(from, part, opts)
 	}
@@ -25,108 +25,117 @@ func Open(c *Cache, from store.Reader, part *scanplan.Part, opts operator.Option
 	if !ok {
 		return operator.New(from, part, opts)
 	}
-	o := &cachingOperator{cache: c, id: id, part: part, marker: marker, opts: opts}
-	o.reader = &stamped{Reader: from, schema: part.Plan.Schema}
+
+	o := &cachingOperator{cache: c, id: id, part: part, versioner: versioner, opts: opts}
+	o.reader = &timestampReader{Reader: from, schema: part.Plan.Schema}
 	var err error
 	o.inner, err = operator.New(o.reader, part, opts)
 	return o, err
 }
 
-// cachingOperator passes an operator on, or a kept answer in its place.
+// cachingOperator returns a cached answer, or what another operator returns.
 type cachingOperator struct {
-	cache  *Cache
-	id     ID
-	part   *scanplan.Part
-	marker store.Versioner
-	opts   operator.Options
-	inner  operator.Operator
-	reader *stamped
+	cache     *Cache
+	id        ID
+	part      *scanplan.Part
+	versioner store.Versioner
+	opts      operator.Options
+	inner     operator.Operator
+	reader    *timestampReader // what inner reads from
 
-	asked   bool // or nothing is to be asked any more
-	verdict outcome
-	mark    string
-	took    time.Duration // by the mark
-	kept    *answer       // with verdict keep: what has been returned so far; nil if it is too large
-	done    bool          // it was kept in the end
-	replay  *replay       // with verdict hit
+	looked    bool // lookUp was called, or must not be called any more
+	result    lookup
+	version   string
+	took      time.Duration // to get the version token
+	collected *answer       // with lookupStore: the batches so far; nil once it cannot be stored
+	stored    bool
+	replay    *replay // with lookupHit
 }
 
 // Next returns the next batch; see operator.Operator.
 func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
-	if !o.asked {
-		o.asked = true
+	// The version token must be taken before the first row is read.
+	if !o.looked {
+		o.looked = true
 		if ctx.Err() == nil {
-			o.ask(ctx)
+			o.lookUp(ctx)
 		}
 	}
+
 	if o.replay != nil {
 		return o.replay.Next(ctx)
 	}
 	r, err := o.inner.Next(ctx)
-	if o.kept != nil {
-		o.keepRecord(r, err)
+	if o.collected != nil {
+		o.collect(r, err)
 	}
 	return r, err
 }
 
-// ask takes the mark and the cache's verdict.
-func (o *cachingOperator) ask(ctx context.Context) {
+// lookUp gets the version token and looks for the answer. Without a token the rows
+// are read.
+func (o *cachingOperator) lookUp(ctx context.Context) {
 	began := time.Now()
 	p := &o.part.Plan
-	mark, err := o.marker.Version(ctx, p.Table, encoding.FamilyData, store.KeyRange{Start: o.part.Range.Start, Stop: o.part.Range.Stop})
+	version, err := o.versioner.Version(ctx, p.Table, encoding.FamilyData, store.KeyRange{Start: o.part.Range.Start, Stop: o.part.Range.Stop})
 	if err != nil && ctx.Err() == nil {
 		o.cache.logOnce(err.Error())
 	}
-	o.took, o.mark = time.Since(began), mark
+	o.took, o.version = time.Since(began), version
+
 	var a *answer
-	o.verdict, a = o.cache.lookupPart(o.id, mark)
-	switch o.verdict {
-	case hit:
+	o.result, a = o.cache.lookupPart(o.id, version)
+	switch o.result {
+	case lookupHit:
 		o.replay = &replay{answer: a, mem: o.opts.Mem, inner: o.inner}
-	case keep:
-		o.kept = &answer{}
+	case lookupStore:
+		o.collected = &answer{}
 		o.reader.on = true
 	}
 }
 
-// keepRecord copies a batch that is about to be returned; at the end the copies are
-// kept.
-func (o *cachingOperator) keepRecord(r batch.Record, err error) {
+// collect copies a batch that Next is about to return, and stores the answer when
+// the operator has ended. r and err are what inner has returned.
+func (o *cachingOperator) collect(r batch.Record, err error) {
 	switch {
 	case errors.Is(err, io.EOF):
-		if o.reader.ofData() {
+		if o.reader.areDataTime() {
 			o.cache.logOnce("cells of table " + o.part.Plan.Table + " carry the time of their data (tsd.storage.use_otsdb_timestamp)")
 		} else {
-			o.kept.stats = o.inner.Stats()
-			o.done = o.cache.store(o.id, o.mark, o.kept)
+			o.collected.stats = o.inner.Stats()
+			o.stored = o.cache.store(o.id, o.version, o.collected)
 		}
 	case err == nil:
-		if !o.cache.fits(o.kept.Bytes() + operator.RecordBytes(r)) {
+		if !o.cache.fits(o.collected.Bytes() + operator.RecordBytes(r)) {
 			break
 		}
 		b, failed := batch.Encode(r)
 		if failed == nil {
-			o.kept.batches = append(o.kept.batches, b)
+			o.collected.batches = append(o.collected.batches, b)
 			return
 		}
 	}
-	o.kept = nil
+
+	// The end, an error, or an answer that is too large: nothing is collected any
+	// more.
+	o.collected = nil
 }
 
-// Stats tells what the part has cost. Of an answer from memory the rows, cells,
-// bytes and points are those that it was made of.
+// Stats returns what the part has cost. Of an answer from memory, the rows, cells,
+// bytes and points are those that the answer was made of.
 func (o *cachingOperator) Stats() operator.Stats {
 	if o.replay != nil {
 		s := o.replay.stats()
 		s.ScanTime, s.CacheHits = o.took, 1
 		return s
 	}
+
 	s := o.inner.Stats()
 	s.ScanTime += o.took
 	switch {
-	case o.done:
+	case o.stored:
 		s.CacheStored = 1
-	case o.verdict == changed:
+	case o.result == lookupChanged:
 		s.CacheChanged = 1
 	}
 	return s
@@ -134,7 +143,7 @@ func (o *cachingOperator) Stats() operator.Stats {
 
 // Close ends the work; see operator.Operator.
 func (o *cachingOperator) Close() error {
-	o.asked = true
+	o.looked = true
 	if o.replay != nil {
 		o.replay.end()
 	}

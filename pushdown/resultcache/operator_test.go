@@ -18,8 +18,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// remembered is a world with a part whose answer is kept, and its points.
-func remembered(t *testing.T) (w *world, p *scanplan.Part, points int64) {
+// cachedWorld returns a world with a part whose answer is kept, and its points.
+func cachedWorld(t *testing.T) (w *world, p *scanplan.Part, points int64) {
 	w = newWorld(t, rand.New(rand.NewPCG(7, 7)), openPebble(t))
 	w.cache = New(1<<20, nil)
 	p = &scanplan.Part{Plan: operatortest.Plan(w.schema, operatortest.UID(1), base, base+hours*3600)}
@@ -45,7 +45,7 @@ func (w *world) open(p *scanplan.Part, opts operator.Options) operator.Operator 
 // A query over its limit is refused whether its rows are read or not, and an
 // answer that is given up costs nothing of what others may read.
 func TestOpen_budget(t *testing.T) {
-	w, p, points := remembered(t)
+	w, p, points := cachedWorld(t)
 	small := operator.WithBudget(t.Context(), operator.NewBudget(points-1, 0))
 	var limit *operator.LimitError
 	op := w.open(p, operator.Options{})
@@ -70,7 +70,7 @@ func TestOpen_budget(t *testing.T) {
 
 // What is told of Operator holds for an answer from memory too.
 func TestOpen_contract(t *testing.T) {
-	w, p, _ := remembered(t)
+	w, p, _ := cachedWorld(t)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
 	op := operatortest.Checked(w.open(p, operator.Options{Mem: operatortest.Poisoned(mem)}), t.Errorf)
@@ -101,7 +101,7 @@ func TestOpen_contract(t *testing.T) {
 
 // An answer that was not read to its end is not kept.
 func TestOpen_halfRead(t *testing.T) {
-	w, p, _ := remembered(t)
+	w, p, _ := cachedWorld(t)
 	w.change()
 	w.cache = New(1<<20, nil)
 	w.ask(p)
@@ -125,13 +125,13 @@ func TestOpen_halfRead(t *testing.T) {
 	}
 }
 
-// Without a mark, or with a store that fails while it is asked for one, the rows
+// Without a version token, or with a store that fails while it is asked for one, the rows
 // are read.
-func TestOpen_noMark(t *testing.T) {
-	w, p, _ := remembered(t)
+func TestOpen_noVersion(t *testing.T) {
+	w, p, _ := cachedWorld(t)
 	w.store = faultstore.New(w.store, faultstore.Rule{Op: faultstore.Version, Err: store.ErrUnavailable})
 	if s := w.ask(p); s.CacheHits != 0 {
-		t.Errorf("answered from memory without a mark: %+v", s)
+		t.Errorf("answered from memory without a token: %+v", s)
 	}
 	m := &operatortest.Store{}
 	op, err := Open(w.cache, m, p, operator.Options{})
@@ -140,7 +140,7 @@ func TestOpen_noMark(t *testing.T) {
 	}
 	defer op.Close()
 	if _, err := op.Next(t.Context()); !errors.Is(err, io.EOF) {
-		t.Errorf("a store that gives no marks: %v", err)
+		t.Errorf("a store that gives no tokens: %v", err)
 	}
 }
 

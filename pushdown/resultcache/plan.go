@@ -11,8 +11,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// PlanLookup is one ask for what was made of all parts of a plan. A nil one has
-// nothing and keeps nothing.
+// PlanLookup is one ask for what was made of all parts of a plan. A nil lookup has
+// found nothing and stores nothing.
 type PlanLookup struct {
 	cache   *Cache
 	id      ID
@@ -20,92 +20,99 @@ type PlanLookup struct {
 	found   Answer
 }
 
-// LookupPlan asks for what was made of a plan in one of several ways, see PlanKey.
-// It must be called before anything of the plan is read: what is read afterwards
-// may be kept under the mark that is taken here.
+// LookupPlan looks for what was made of a plan; variant is that of PlanKey. It must
+// be called before anything of the plan is read: what is read afterwards may be
+// stored under the version token that is taken here.
 //
-// A plan that nobody has asked for before is noted, and no mark is taken: what
-// comes once costs nothing.
-func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, way string) *PlanLookup {
-	marker, ok := from.(store.Versioner)
+// The first ask for a plan takes no version token and returns nil, so a plan that
+// is asked for once costs nothing.
+func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, variant string) *PlanLookup {
+	versioner, ok := from.(store.Versioner)
 	if c == nil || !ok {
 		return nil
 	}
-	id, ok := PlanKey(plan, way)
-	if !ok || !c.seenBefore(id) {
+	id, ok := PlanKey(plan, variant)
+	if !ok || !c.askedBefore(id) {
 		return nil
 	}
-	mark, err := planVersion(ctx, marker, plan)
+
+	version, err := planVersion(ctx, versioner, plan)
 	if err != nil && ctx.Err() == nil {
 		c.logOnce(err.Error())
 	}
-	found, ok := c.lookupPlan(id, mark)
+	found, ok := c.lookupPlan(id, version)
 	if !ok {
 		return nil
 	}
-	return &PlanLookup{cache: c, id: id, version: mark, found: found}
+	return &PlanLookup{cache: c, id: id, version: version, found: found}
 }
 
-// Found is what was kept, nil if nothing is.
-func (w *PlanLookup) Found() Answer {
-	if w == nil {
+// Found returns the cached answer, nil if there is none.
+func (l *PlanLookup) Found() Answer {
+	if l == nil {
 		return nil
 	}
-	return w.found
+	return l.found
 }
 
-// Wanted tells that nothing is kept and something should be.
-func (w *PlanLookup) Wanted() bool { return w != nil && w.found == nil }
+// Wanted tells that no answer is cached and that one should be stored.
+func (l *PlanLookup) Wanted() bool { return l != nil && l.found == nil }
 
-// Store keeps what was made of the plan since the ask. All its parts must have
-// been answered from memory or kept in this process: then nothing speaks against
-// keeping what was made of them, see package resultcache.
-func (w *PlanLookup) Store(a Answer) {
-	if w.Wanted() {
-		w.cache.store(w.id, w.version, a)
+// Store caches what was made of the plan since the lookup, if that is wanted. All
+// parts of the plan must have been answered from the cache, or read and stored in
+// it, by this process: that shows that answers over these rows may be cached, see
+// the package comment.
+func (l *PlanLookup) Store(a Answer) {
+	if l.Wanted() {
+		l.cache.store(l.id, l.version, a)
 	}
 }
 
-// HoldsPlan tells whether something that was made of a plan is kept.
-func (c *Cache) HoldsPlan(plan *scanplan.Plan, way string) bool {
+// HoldsPlan tells whether something that was made of a plan is cached.
+func (c *Cache) HoldsPlan(plan *scanplan.Plan, variant string) bool {
 	if c == nil {
 		return false
 	}
-	id, ok := PlanKey(plan, way)
-	return ok && c.holds(id)
+	id, ok := PlanKey(plan, variant)
+	return ok && c.holdsID(id)
 }
 
-// versionsAtOnce bounds the marks of one plan that are taken at a time.
+// versionsAtOnce bounds the version tokens of one plan that are asked for at a
+// time.
 const versionsAtOnce = 8
 
-// planVersion is the marks of all ranges of a plan, "" if one has none.
-func planVersion(ctx context.Context, marker store.Versioner, plan *scanplan.Plan) (string, error) {
-	marks := make([]string, len(plan.Ranges))
+// planVersion returns one token made of the version tokens of all ranges of a plan.
+// It is "" if a range has none.
+func planVersion(ctx context.Context, versioner store.Versioner, plan *scanplan.Plan) (string, error) {
+	versions := make([]string, len(plan.Ranges))
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(versionsAtOnce)
 	for i, r := range plan.Ranges {
 		work.Go(func() (err error) {
-			marks[i], err = marker.Version(ctx, plan.Table, encoding.FamilyData, store.KeyRange{Start: r.Start, Stop: r.Stop})
+			versions[i], err = versioner.Version(ctx, plan.Table, encoding.FamilyData, store.KeyRange{Start: r.Start, Stop: r.Stop})
 			return err
 		})
 	}
 	if err := work.Wait(); err != nil {
 		return "", err
 	}
-	var whole []byte
-	for _, m := range marks {
-		if m == "" {
+
+	// Lengths keep tokens apart: "a" and "bc" must not equal "ab" and "c".
+	var all []byte
+	for _, v := range versions {
+		if v == "" {
 			return "", nil
 		}
-		whole = append(binary.AppendUvarint(whole, uint64(len(m))), m...)
+		all = append(binary.AppendUvarint(all, uint64(len(v))), v...)
 	}
-	return string(whole), nil
+	return string(all), nil
 }
 
-// seenBefore tells whether a plan was asked for before, and notes it.
-func (c *Cache) seenBefore(id ID) bool {
+// askedBefore tells whether a plan was asked for before. If not, it adds an entry.
+func (c *Cache) askedBefore(id ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if el := c.entries[id]; el != nil {
 		c.order.MoveToFront(el)
 		return true
@@ -114,25 +121,28 @@ func (c *Cache) seenBefore(id ID) bool {
 	return false
 }
 
-// lookupPlan looks for the answer to a plan over rows whose state is mark, and takes
-// the mark down. False is a plan of which nothing can be proven.
-func (c *Cache) lookupPlan(id ID, mark string) (Answer, bool) {
+// lookupPlan looks for the answer to a plan over rows with the given version token,
+// and keeps the token for the next ask. It returns false if nothing can be cached:
+// there is no token, or the entry was evicted.
+func (c *Cache) lookupPlan(id ID, version string) (Answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if mark == "" {
+
+	if version == "" {
 		c.counts.Unproven++
 		return nil, false
 	}
 	el := c.entries[id]
-	if el == nil { // given up meanwhile
+	if el == nil {
 		return nil, false
 	}
+
 	e := el.Value.(*entry)
-	if e.version != mark {
+	if e.version != version {
 		if e.answer != nil {
 			c.counts.Changed++
 		}
-		c.resetEntry(e, mark)
+		c.resetEntry(e, version)
 	}
 	if e.answer != nil {
 		c.counts.Hits++

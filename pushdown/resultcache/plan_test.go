@@ -13,14 +13,14 @@ import (
 	"downpour/pushdown/store"
 )
 
-// marks counts the marks that are taken, and can fail.
-type marks struct {
+// versioner counts the version tokens that are taken, and can fail.
+type versioner struct {
 	store.Store
 	taken atomic.Int64
 	err   error
 }
 
-func (m *marks) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+func (m *versioner) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
 	m.taken.Add(1)
 	if m.err != nil {
 		return "", m.err
@@ -34,11 +34,11 @@ type total int64
 func (n total) Bytes() int64 { return int64(n) }
 
 // salted is a world whose plans have three ranges, and such a plan.
-func salted(t *testing.T) (*world, *marks, *scanplan.Plan) {
+func salted(t *testing.T) (*world, *versioner, *scanplan.Plan) {
 	w := newWorld(t, rand.New(rand.NewPCG(5, 5)), openPebble(t))
 	w.schema.SaltWidth, w.schema.SaltBuckets, w.cache = 1, 3, New(1<<20, nil)
 	plan := operatortest.Plan(w.schema, operatortest.UID(1), base, base+hours*3600)
-	return w, &marks{Store: w.store}, &plan
+	return w, &versioner{Store: w.store}, &plan
 }
 
 // write puts a point of series k into an hour of the plan.
@@ -51,13 +51,13 @@ func (w *world) write(k, hour int) {
 		Qualifier: encoding.AppendQualifier(nil, q), Value: value})
 }
 
-// What is asked for once costs no mark; what is asked for again may be kept, and
+// What is asked for once costs no version token; what is asked for again may be kept, and
 // is found until a row of any range has changed.
 func TestLookupPlan(t *testing.T) {
 	w, st, plan := salted(t)
 	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "a way") }
 	if a := ask(); a.Wanted() || a.Found() != nil || st.taken.Load() != 0 {
-		t.Errorf("the first ask: wanted %v, found %v, %d marks taken; want none of it", a.Wanted(), a.Found(), st.taken.Load())
+		t.Errorf("the first ask: wanted %v, found %v, %d tokens taken; want none of it", a.Wanted(), a.Found(), st.taken.Load())
 	}
 	for k := range 20 { // some in each salt bucket
 		a := ask()
@@ -107,7 +107,7 @@ func TestPlanLookup_changedMeanwhile(t *testing.T) {
 	}
 }
 
-// Without a mark nothing is wanted, and nothing large is kept.
+// Without a token nothing is wanted, and nothing large is kept.
 func TestPlanLookup_not(t *testing.T) {
 	w, st, plan := salted(t)
 	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "") }
@@ -117,11 +117,11 @@ func TestPlanLookup_not(t *testing.T) {
 		t.Errorf("found %v, which is too large", a.Found())
 	}
 	ask().Store(total(1))
-	st.err = errors.New("no mark")
+	st.err = errors.New("no token")
 	if a := ask(); a != nil {
-		t.Errorf("wanted %v, found %v without a mark", a.Wanted(), a.Found())
+		t.Errorf("wanted %v, found %v without a token", a.Wanted(), a.Found())
 	}
-	for name, a := range map[string]*PlanLookup{"no cache": LookupPlan(t.Context(), nil, st, plan, ""), "no marks": LookupPlan(t.Context(), w.cache, &operatortest.Store{}, plan, "")} {
+	for name, a := range map[string]*PlanLookup{"no cache": LookupPlan(t.Context(), nil, st, plan, ""), "no tokens": LookupPlan(t.Context(), w.cache, &operatortest.Store{}, plan, "")} {
 		if a.Store(total(1)); a.Wanted() || a.Found() != nil {
 			t.Errorf("%s: wanted %v, found %v", name, a.Wanted(), a.Found())
 		}
@@ -132,7 +132,7 @@ func TestPlanLookup_not(t *testing.T) {
 }
 
 // A whole answer depends on everything but the bounds that it is trimmed to.
-func TestWholeKey(t *testing.T) {
+func TestPlanKey(t *testing.T) {
 	keyOf := func(change func(*scanplan.Plan)) ID {
 		p := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), base, base+hours*3600)
 		p.Downsample, p.Rate = &scanplan.Downsample{Interval: 300_000, Function: "avg"}, &scanplan.Rate{}

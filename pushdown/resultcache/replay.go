@@ -10,16 +10,16 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// replay returns a kept answer. It spends as much of the query's budget as
-// reading the rows would: whether a query is refused must not depend on what
-// was asked before.
+// replay is an operator that returns a cached answer. It spends as much of the
+// query's budget as reading the rows would, because whether a query is refused must
+// not depend on what was asked before.
 type replay struct {
 	answer *answer
 	mem    batch.Allocator
-	inner  operator.Operator // of the same part; nothing has been read
+	inner  operator.Operator // of the same part; it has read nothing
 
-	spent  *operator.Budget // what Close gives back unless all was returned
-	next   int
+	spent  *operator.Budget // to be refunded by end; nil when all was returned
+	next   int              // index of the next batch
 	bytes  int64
 	closed bool
 	err    error
@@ -33,7 +33,8 @@ func (r *replay) Next(ctx context.Context) (batch.Record, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	record, err := r.read(ctx)
+
+	record, err := r.decodeNext(ctx)
 	if err != nil {
 		r.err = err
 		r.end()
@@ -41,20 +42,25 @@ func (r *replay) Next(ctx context.Context) (batch.Record, error) {
 	return record, err
 }
 
-func (r *replay) read(ctx context.Context) (batch.Record, error) {
+// decodeNext returns the next batch, or io.EOF.
+func (r *replay) decodeNext(ctx context.Context) (batch.Record, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+
+	// The whole answer is spent before its first batch.
 	if r.next == 0 && r.spent == nil {
 		r.spent = operator.BudgetOf(ctx)
 		if err := r.spent.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes); err != nil {
 			return nil, err
 		}
 	}
+
 	if r.next == len(r.answer.batches) {
 		r.spent = nil
 		return nil, io.EOF
 	}
+
 	mem := r.mem
 	if mem == nil {
 		mem = memory.DefaultAllocator
@@ -63,12 +69,13 @@ func (r *replay) read(ctx context.Context) (batch.Record, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	r.next++
 	r.bytes += operator.RecordBytes(record)
 	return record, nil
 }
 
-// end gives the budget back if not all was returned.
+// end refunds the budget if not all of the answer was returned.
 func (r *replay) end() {
 	if !r.closed {
 		r.closed = true
@@ -76,10 +83,11 @@ func (r *replay) end() {
 	}
 }
 
-// stats are those of the kept answer, but for what this one has not cost.
+// stats returns the counts of the cached answer, without the calls and the time
+// that it has not cost now.
 func (r *replay) stats() operator.Stats {
 	s := r.answer.stats
-	s.RPCs, s.Resumes = 0, 0 // rows and bytes stay: who cuts plans by size learns from them
+	s.RPCs, s.Resumes = 0, 0 // rows and bytes stay: the gateway cuts plans into parts by them
 	s.ScanTime, s.FoldTime, s.EmitTime = 0, 0, 0
 	s.Batches, s.ShippedBytes = int64(r.next), r.bytes
 	return s

@@ -180,7 +180,7 @@ func (w *world) ask(p *scanplan.Part) operator.Stats {
 	op, err = operator.New(w.store, p, opts)
 	want, fresh := w.answer(p.Mode, op, err)
 	if !bytes.Equal(want, got) {
-		w.Fatalf("%d bytes, want %d; summary hits %d\n%s", len(got), len(want), stats.CacheHits, p.Plan.String())
+		w.Fatalf("%d bytes, want %d; cache hits %d\n%s", len(got), len(want), stats.CacheHits, p.Plan.String())
 	}
 	if stats.Points != fresh.Points || stats.Rows != fresh.Rows || stats.Bytes != fresh.Bytes || stats.RowsScanned != fresh.RowsScanned || stats.Spans != fresh.Spans || stats.Batches != fresh.Batches {
 		w.Fatalf("stats %+v, want %+v", stats, fresh)

@@ -62,20 +62,14 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	orDefault(&c.Subscriptions, 100)
-	orDefault(&c.Sockets, 16384)
-	orDefault(&c.ReadLimit, 64<<10)
-	orDefault(&c.CloseWait, 10*time.Second)
-	orDefault(&c.PingEvery, 20*time.Second)
-	orDefault(&c.PongWait, 60*time.Second)
+	live.SetDefault(&c.Subscriptions, 100)
+	live.SetDefault(&c.Sockets, 16384)
+	live.SetDefault(&c.ReadLimit, 64<<10)
+	live.SetDefault(&c.CloseWait, 10*time.Second)
+	live.SetDefault(&c.PingEvery, 20*time.Second)
+	live.SetDefault(&c.PongWait, 60*time.Second)
 	if c.Log == nil {
 		c.Log = slog.Default()
-	}
-}
-
-func orDefault[T int | int64 | time.Duration](field *T, value T) {
-	if *field <= 0 {
-		*field = value
 	}
 }
 

@@ -110,7 +110,7 @@ func (k *socket) sendUpdate(s *subscriber, u *live.Update) bool {
 // unwritten ends a socket whose client cannot be told what is new.
 func (k *socket) unwritten(err error) bool {
 	k.server.cfg.Log.Warn("stream: an update could not be written", "error", err)
-	if errors.Is(err, live.ErrNoRoom) {
+	if errors.Is(err, live.ErrNoMemory) {
 		closeWith(k.conn, k.server.cfg.CloseWait, websocket.CloseTryAgainLater, "there is no memory for the message; try again later")
 	}
 	return false

@@ -133,7 +133,7 @@ func (a again) Next(ctx context.Context, now time.Time) (live.Answer, error) {
 		return live.Answer{}, err
 	}
 	results, _, err := a.engine.Run(ctx, q)
-	return live.Answer{Results: liveResults(results)}, err
+	return live.Answer{Results: LiveResults(results)}, err
 }
 
 func (again) Changed() <-chan struct{} { return nil }

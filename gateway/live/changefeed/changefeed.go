@@ -1,24 +1,25 @@
-// Package changefeed keeps the answers of live queries up to date from the rows: it
-// finds out which rows have changed, reads those, and has the standing answers
-// (package standing) changed by them. It is the live.Source of a gateway.
+// Package changefeed keeps the answers of live queries up to date from the rows. At
+// each tick it finds out which rows have changed, reads those, and has the tables
+// of package incremental changed by them. It is the live.Source of a gateway.
 //
-// Which rows have changed, the embedded store tells itself (watched); HBase does
-// not, and is looked through at two speeds (polled). Each tick prepares the query
-// anew with its end at now; while only the bounds of the answer move, the tables
-// stand, and when anything else in a plan is different (the hours read, the tag
-// values that a wildcard means) the table is made anew, as a fresh query would be.
+//	rows ──▶ finder: which have changed ──▶ table (package incremental) ──▶ live.Answer
 //
-// What is asked whole at each tick instead: sub-queries that standing.Covers
-// refuses, those whose table would take more memory than Config.TableBytes, those
-// without any row to read, and all on a store that is neither watched nor polled.
-// Whatever goes wrong on the way of changes makes the table anew: there is one
-// answer, that of the rows.
+// The embedded store itself tells which rows have changed (watched). HBase does
+// not; its rows are scanned at two speeds (poller). Each tick compiles the query
+// again with its end at now. While only the bounds of the answer move, the tables
+// stay. When anything else in a plan is different (the hours that it reads, the tag
+// values that a wildcard stands for), the table is loaded again, as a fresh query
+// would be run.
+//
+// A sub-query is run in full at each tick instead if incremental.Covers refuses its
+// plan, if its table would take more memory than Config.TableBytes, or if there is
+// no row to read. Whatever goes wrong while changes are taken in makes the table be
+// loaded again: there is one answer, that of the rows.
 package changefeed
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"math"
 	"sync/atomic"
@@ -30,34 +31,33 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Config is what followers work with.
+// Config is what a Feed works with.
 type Config struct {
+	// Engine compiles and runs queries.
 	Engine *engine.Engine
-	// Store is where rows are read from: that of the engine.
+	// Store is the store that the engine reads. Rows are read from it.
 	Store store.Reader
-	// Zone is the zone of dates in a query that names none, nil for UTC.
+	// Zone is the time zone of dates in a query that names none. Nil is UTC.
 	Zone *time.Location
-	// Fix are the known errors that queries are answered without.
+	// Fix lists OpenTSDB's known errors that queries are answered without.
 	Fix query.Fixes
-	// SubQueries bounds those of one query, see query.Parser.
+	// SubQueries bounds the sub-queries of one query, see query.Parser.
 	SubQueries int
 	// Timeout bounds one tick. Default 30 s.
 	Timeout time.Duration
-	// Refusal words an error for the client; it may return err itself.
+	// Refusal words an error for the client. It may return err itself.
 	Refusal func(err error) error
-	// TableBytes bounds one standing answer. Default 128 MiB.
+	// TableBytes bounds the memory of one table. Default 128 MiB.
 	TableBytes int64
-	Poll       Poll // how a store that cannot be watched is looked through
-	Log        *slog.Logger
+	// Poll says how rows of a store that cannot be watched are scanned for changes.
+	Poll Poll
+	// Log gets what goes wrong. Default slog.Default().
+	Log *slog.Logger
 }
 
 func (c *Config) setDefaults() {
-	if c.Timeout <= 0 {
-		c.Timeout = 30 * time.Second
-	}
-	if c.TableBytes <= 0 {
-		c.TableBytes = 128 << 20
-	}
+	live.SetDefault(&c.Timeout, 30*time.Second)
+	live.SetDefault(&c.TableBytes, 128<<20)
 	if c.Refusal == nil {
 		c.Refusal = func(err error) error { return err }
 	}
@@ -67,8 +67,8 @@ func (c *Config) setDefaults() {
 	c.Poll.setDefaults()
 }
 
-// Followers makes sources.
-type Followers struct {
+// Feed opens the sources of live queries over one store.
+type Feed struct {
 	cfg   Config
 	stats stats
 }
@@ -77,62 +77,63 @@ type stats struct{ whole, loads, late, changed, rows atomic.Int64 }
 
 // Stats counts what was done for all live queries since the start.
 type Stats struct {
-	Whole   int64 // sub-queries asked whole
-	Loads   int64 // tables made, or made anew
-	Late    int64 // times that rows were looked through for late points
+	Whole   int64 // sub-queries that were run in full at a tick
+	Loads   int64 // tables loaded, first or again
+	Late    int64 // scans for late points
 	Changed int64 // rows found changed
 	Rows    int64 // rows read again because of them
 }
 
-// New returns followers of a store.
-func New(cfg Config) *Followers {
+// New returns the feed of a store.
+func New(cfg Config) *Feed {
 	cfg.setDefaults()
-	return &Followers{cfg: cfg}
+	return &Feed{cfg: cfg}
 }
 
-// Stats returns the counts of now.
-func (f *Followers) Stats() Stats {
+// Stats returns the present counts.
+func (f *Feed) Stats() Stats {
 	s := &f.stats
 	return Stats{s.whole.Load(), s.loads.Load(), s.late.Load(), s.changed.Load(), s.rows.Load()}
 }
 
-// Follow returns the source of a query, a body of POST /api/query.
-func (f *Followers) Follow(body json.RawMessage) live.Source {
-	return &source{of: f, body: body, changed: make(chan struct{}, 1), fresh: true}
+// Open returns the source of a live query. body is that of a POST /api/query.
+func (f *Feed) Open(body json.RawMessage) live.Source {
+	return &source{feed: f, body: body, changed: make(chan struct{}, 1), fresh: true}
 }
 
-// source is one query.
+// source answers one live query. It implements live.Source.
 type source struct {
-	of      *Followers
+	feed    *Feed
 	body    json.RawMessage
-	subs    []*sub
-	fresh   bool // the next answer is the first, or the first after an error
-	last    time.Time
-	changed chan struct{}
+	subs    []*subQuery
+	fresh   bool          // the next answer is the first, or the first after an error
+	last    time.Time     // of the last tick
+	changed chan struct{} // holds one value
 }
 
-// Changed gets a value when a watched row has changed. It is nil for a store
-// that cannot be watched.
+// Changed gets a value when a watched row has changed. It is nil for a store that
+// cannot be watched.
 func (s *source) Changed() <-chan struct{} {
-	if _, ok := s.of.cfg.Store.(store.Watcher); !ok {
+	if _, ok := s.feed.cfg.Store.(store.Watcher); !ok {
 		return nil
 	}
 	return s.changed
 }
 
-// Close ends the following.
-func (s *source) Close() { s.drop() }
+// Close frees the tables and ends the watches.
+func (s *source) Close() { s.reset() }
 
-// wake says that there may be news; it never blocks.
-func (s *source) wake() {
+// signalChanged tells the reader of Changed that there may be news. It never
+// blocks.
+func (s *source) signalChanged() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
 	}
 }
 
-// drop forgets everything: the next answer is made anew.
-func (s *source) drop() {
+// reset drops everything: the next answer is loaded from the rows.
+func (s *source) reset() {
 	for _, sub := range s.subs {
 		sub.close()
 	}
@@ -141,17 +142,23 @@ func (s *source) drop() {
 
 // Next answers the query as of now.
 func (s *source) Next(ctx context.Context, now time.Time) (live.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.of.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.feed.cfg.Timeout)
 	defer cancel()
+
+	// When the clock was set back, points that were shown may lie in the future
+	// now. Tables can only move forward.
 	if now.Before(s.last) {
-		s.drop() // the clock was put back: what was shown may not be any more
+		s.reset()
 	}
 	s.last = now
-	a, err := s.next(ctx, now)
+
+	a, err := s.update(ctx, now)
 	if err != nil {
-		s.drop()
-		return live.Answer{}, s.of.cfg.Refusal(err)
+		s.reset()
+		return live.Answer{}, s.feed.cfg.Refusal(err)
 	}
+
+	// The hub has no answer that the first one could be a change of.
 	if s.fresh {
 		a.Kept = nil
 	}
@@ -159,48 +166,51 @@ func (s *source) Next(ctx context.Context, now time.Time) (live.Answer, error) {
 	return a, nil
 }
 
-func (s *source) next(ctx context.Context, now time.Time) (live.Answer, error) {
-	q, err := query.Parser{Now: now, Zone: s.of.cfg.Zone, Fix: s.of.cfg.Fix, SubQueries: s.of.cfg.SubQueries}.JSON(s.body)
+// update compiles the query with its end at now and updates each sub-query.
+func (s *source) update(ctx context.Context, now time.Time) (live.Answer, error) {
+	cfg := &s.feed.cfg
+	q, err := query.Parser{Now: now, Zone: cfg.Zone, Fix: cfg.Fix, SubQueries: cfg.SubQueries}.JSON(s.body)
 	if err != nil {
 		return live.Answer{}, err
 	}
-	prepared, err := s.of.cfg.Engine.Prepare(ctx, q)
+	prepared, err := cfg.Engine.Prepare(ctx, q)
 	if err != nil {
 		return live.Answer{}, err
 	}
+
 	if len(prepared) != len(s.subs) {
-		s.drop()
+		s.reset()
 		for range prepared {
-			s.subs = append(s.subs, &sub{source: s, of: s.of})
+			s.subs = append(s.subs, &subQuery{source: s, feed: s.feed})
 		}
 	}
+
 	a := live.Answer{Kept: map[int]bool{}}
 	for i, sub := range s.subs {
-		if err := sub.next(ctx, &prepared[i], now, &a); err != nil {
+		if err := sub.update(ctx, &prepared[i], now, &a); err != nil {
 			return a, err
 		}
 		a.Held += sub.bytes()
-		a.Rows += sub.rows
+		a.Rows += sub.rowsRead
 	}
-	a.FinalBefore = s.final(now)
+	a.FinalBefore = s.finalBefore(now)
 	return a, nil
 }
 
-// final is the time before which nothing changes while points come in order: 0
-// if any sub-query is asked whole.
-func (s *source) final(now time.Time) int64 {
+// finalBefore returns the earliest watermark of all sub-queries, see
+// live.Answer.FinalBefore. It is 0 if any sub-query has no table, because nothing
+// is known about its series.
+func (s *source) finalBefore(now time.Time) int64 {
 	if len(s.subs) == 0 {
 		return 0
 	}
+
 	final := int64(math.MaxInt64)
 	for _, sub := range s.subs {
 		if sub.table == nil {
 			return 0
 		}
-		final = min(final, sub.table.Final(now.UnixMilli()))
+		final = min(final, sub.table.FinalBefore(now.UnixMilli()))
 	}
 	return final
 }
-
-// errWhole says that a sub-query is to be asked whole from now on.
-var errWhole = errors.New("follow: asked whole")

@@ -6,51 +6,53 @@ import (
 	"downpour/pushdown/store"
 )
 
-// delay is how far the times that cells carry lie behind the moments from which
-// on they can be read: by how much a region server's clock is behind ours, how long
-// its log takes, how late a replicated cell comes. It is measured by cells of which
-// is known that the look before has not seen them.
+// delay measures how far the timestamps of cells lie behind the moments at which the
+// cells can first be read: by how much a region server's clock is behind ours, how
+// long its log takes, how late a replicated cell comes. It is measured on cells that
+// the scan before is known not to have seen.
 type delay struct {
-	looked         time.Time     // when that look began, zero for none
+	scanned        time.Time     // when the scan before began; zero for none
 	recent, before time.Duration // the longest of this period and of the last one
-	began          time.Time     // of this period
+	began          time.Time     // when this period began
 }
 
-// delayPeriod is how long a delay is remembered at least; longestDelay bounds
-// what is made of it, for each second of it has rows read again by each look for
-// late points.
 const (
-	delayPeriod  = time.Hour
+	// delayPeriod is how long a measured delay counts at least.
+	delayPeriod = time.Hour
+	// longestDelay bounds the delay that is acted on: each scan for late points
+	// reads the rows of that time again.
 	longestDelay = 10 * time.Minute
 )
 
-// begin is called when a look has ended that began at now.
-func (d *delay) begin(now time.Time) {
-	d.looked = now
+// scanEnded is called when a scan has ended that began at now.
+func (d *delay) scanEnded(now time.Time) {
+	d.scanned = now
 	if now.Sub(d.began) >= delayPeriod {
 		d.recent, d.before, d.began = 0, d.recent, now
 	}
 }
 
-// grown takes in a row that the look before has seen up to an offset, -1 for
-// not at all: what lies behind it is new.
-func (d *delay) grown(r *store.Row, last int32) {
+// observeRow measures the new cells of a row: those after the last offset (ms) that
+// the scan before saw. last is -1 for a row that it did not see; then it is unknown
+// which cells are new.
+func (d *delay) observeRow(r *store.Row, last int32) {
 	if last < 0 {
 		return
 	}
 	for i := range r.Cells {
 		if o := offsetOf(r.Cells[i].Qualifier); o != everywhere && o > last {
-			d.see(r.Cells[i].Timestamp)
+			d.observe(r.Cells[i].Timestamp)
 		}
 	}
 }
 
-// see takes in the time of a cell that the look before has not seen.
-func (d *delay) see(stamp int64) {
-	if !d.looked.IsZero() {
-		d.recent = max(d.recent, d.looked.Sub(time.UnixMilli(stamp)))
+// observe measures a cell that the scan before has not seen, by its timestamp in
+// ms.
+func (d *delay) observe(timestamp int64) {
+	if !d.scanned.IsZero() {
+		d.recent = max(d.recent, d.scanned.Sub(time.UnixMilli(timestamp)))
 	}
 }
 
-// known is the delay that is known of.
-func (d *delay) known() time.Duration { return min(max(d.recent, d.before), longestDelay) }
+// longest returns the longest delay that counts, at most longestDelay.
+func (d *delay) longest() time.Duration { return min(max(d.recent, d.before), longestDelay) }

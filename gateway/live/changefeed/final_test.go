@@ -122,7 +122,7 @@ func TestFinalBefore(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			plan := o.source.subs[0].as.Plan
+			plan := o.source.subs[0].prepared.Plan
 			if plan == nil || plan.From != from {
 				final, from = 0, 0 // the start has moved to the next hour
 				if plan != nil {
@@ -167,9 +167,9 @@ func TestLaw_polledInOrder(t *testing.T) {
 		for range rapid.IntRange(2, 20).Draw(rt, "steps") {
 			o.tick()
 			for _, sub := range o.source.subs {
-				if p, ok := sub.find.(*poller); ok {
+				if p, ok := sub.finder.(*poller); ok {
 					for _, h := range p.hours {
-						h.limit = room / 4
+						h.keptLimit = room / 4
 					}
 				}
 			}
@@ -192,7 +192,7 @@ func TestLaw_polledInOrder(t *testing.T) {
 			}
 		}
 		o.tick()
-		s := o.source.of.Stats()
+		s := o.source.feed.Stats()
 		read, changed = read+s.Rows, changed+s.Changed
 	})
 	if read == 0 || read >= changed {

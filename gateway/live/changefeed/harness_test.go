@@ -135,7 +135,7 @@ func (w *world) fresh(body string) (picture, error) {
 		return nil, err
 	}
 	p := picture{}
-	for _, r := range liveResults(results) {
+	for _, r := range LiveResults(results) {
 		p.set(&r)
 	}
 	return p, nil
@@ -177,8 +177,8 @@ func (p picture) take(a *live.Answer) error {
 }
 
 func (p picture) change(c *live.Change) error {
-	if c.Anew != nil {
-		p.set(c.Anew)
+	if c.Full != nil {
+		p.set(c.Full)
 		return nil
 	}
 	g := p[fmt.Sprint(c.QueryIndex, " ", c.Key)]
@@ -229,5 +229,5 @@ type unwatched struct{ store.Reader }
 // follow returns the source of a query over a store.
 func (w *world) follow(body string, over store.Reader, poll Poll) *source {
 	f := New(Config{Engine: w.engine, Store: over, Poll: poll, Fix: w.fix, Log: quiet})
-	return f.Follow(json.RawMessage(body)).(*source)
+	return f.Open(json.RawMessage(body)).(*source)
 }

@@ -9,23 +9,25 @@ import (
 	"downpour/pushdown/store"
 )
 
-// keptCell is a cell with one point, as it is stored.
+// keptCell is a copy of a stored cell that holds one point. Rows of such cells are
+// kept in memory, so that a change of their end needs no reading.
 type keptCell struct {
-	stamp     int64
-	qualifier [4]byte // of 2 or 4 bytes, zeros behind
+	timestamp int64
+	qualifier [4]byte // 2 or 4 bytes, zeros after them
 	value     [8]byte
-	width     uint8 // of the qualifier
-	size      uint8 // of the value
+	width     uint8 // bytes of the qualifier
+	size      uint8 // bytes of the value
 }
 
-// keptBytes is what a kept cell takes.
+// keptBytes is what a kept cell takes in memory.
 const keptBytes = 24
 
-// order is the cell's place in its row: that of the qualifier's bytes, as those
-// of two bytes begin otherwise than those of four.
+// order returns the cell's place in its row, which is that of the qualifier's
+// bytes. Qualifiers of two and of four bytes never begin alike, so the zeros after
+// a short one do not matter.
 func (c *keptCell) order() uint32 { return binary.BigEndian.Uint32(c.qualifier[:]) }
 
-// offset is the time of the cell's point, ms from the base time.
+// offset returns the time of the cell's point, ms from the base time.
 func (c *keptCell) offset() int32 {
 	if c.width == 2 {
 		return int32(binary.BigEndian.Uint16(c.qualifier[:])>>4) * 1000
@@ -33,14 +35,15 @@ func (c *keptCell) offset() int32 {
 	return int32(c.order() & 0x0FFFFFFF >> 6)
 }
 
-// keep appends the cells to dst, false if any is not one with a single point.
-func keep(dst []keptCell, cells []store.Cell) ([]keptCell, bool) {
+// appendKept appends copies of cells to dst. ok is false if any of them is not a
+// cell with a single point.
+func appendKept(dst []keptCell, cells []store.Cell) (_ []keptCell, ok bool) {
 	for i := range cells {
 		c := &cells[i]
 		if offsetOf(c.Qualifier) == everywhere || len(c.Value) > len(keptCell{}.value) {
 			return dst, false
 		}
-		k := keptCell{stamp: c.Timestamp, width: uint8(len(c.Qualifier)), size: uint8(len(c.Value))}
+		k := keptCell{timestamp: c.Timestamp, width: uint8(len(c.Qualifier)), size: uint8(len(c.Value))}
 		copy(k.qualifier[:], c.Qualifier)
 		copy(k.value[:], c.Value)
 		dst = append(dst, k)
@@ -48,31 +51,34 @@ func keep(dst []keptCell, cells []store.Cell) ([]keptCell, bool) {
 	return dst, true
 }
 
-// asStored appends the cells as the store returned them; they are views.
-func asStored(dst []store.Cell, kept []keptCell) []store.Cell {
+// appendCells appends kept cells to dst as the store returned them. Their bytes are
+// views of kept.
+func appendCells(dst []store.Cell, kept []keptCell) []store.Cell {
 	for i := range kept {
 		k := &kept[i]
-		dst = append(dst, store.Cell{Family: familyData, Qualifier: k.qualifier[:k.width:k.width], Value: k.value[:k.size:k.size], Timestamp: k.stamp})
+		dst = append(dst, store.Cell{Family: familyData, Qualifier: k.qualifier[:k.width:k.width], Value: k.value[:k.size:k.size], Timestamp: k.timestamp})
 	}
 	return dst
 }
 
 var familyData = []byte(encoding.FamilyData)
 
-// splice puts tail, the row's cells from offset cut on as they are now, in the
-// place of those that were there. lost tells that one of those is missing now:
-// what became of it cannot be told from the tail.
+// splice puts tail, the present cells of a row from offset cut (ms) on, in the
+// place of the cells that row has there. changed tells whether they differ. lost
+// tells that a cell of row is missing in tail: a compaction may have put its point
+// into another cell, so the row must be read. Both slices are in order.
 func splice(row, tail []keptCell, cut int32) (now []keptCell, changed, lost bool) {
-	i, j := 0, 0 // of row and of tail
+	i, j := 0, 0 // places in row and in tail
 	for i < len(row) || j < len(tail) {
 		switch {
 		case j == len(tail) || i < len(row) && row[i].order() < tail[j].order():
+			// The cell is not in tail. Before the cut it need not be.
 			if row[i].offset() >= cut {
 				return row, true, true
 			}
 			i++
 		case i == len(row) || tail[j].order() < row[i].order():
-			return merged(row, tail), true, lostAny(row[i:], tail[j:], cut)
+			return overlay(row, tail), true, lostAny(row[i:], tail[j:], cut)
 		default:
 			changed = changed || row[i] != tail[j]
 			row[i] = tail[j]
@@ -83,31 +89,34 @@ func splice(row, tail []keptCell, cut int32) (now []keptCell, changed, lost bool
 	return row, changed, false
 }
 
-// lostAny tells whether row has a cell from offset cut on that tail has not.
+// lostAny tells whether row has a cell from offset cut on that tail does not have.
 func lostAny(row, tail []keptCell, cut int32) bool {
 	for i := range row {
 		if row[i].offset() < cut {
 			continue
 		}
-		if _, there := find(tail, row[i].order()); !there {
+		if _, found := searchKept(tail, row[i].order()); !found {
 			return true
 		}
 	}
 	return false
 }
 
-func find(cells []keptCell, order uint32) (int, bool) {
+// searchKept returns the place of a cell among cells in order, and whether it is
+// there.
+func searchKept(cells []keptCell, order uint32) (int, bool) {
 	return slices.BinarySearchFunc(cells, order, func(c keptCell, order uint32) int { return cmp.Compare(c.order(), order) })
 }
 
-// merged is row with the cells of tail, which stand for those of the same place.
-func merged(row, tail []keptCell) []keptCell {
+// overlay returns row with the cells of tail, which replace those with the same
+// qualifier.
+func overlay(row, tail []keptCell) []keptCell {
 	for _, c := range tail {
-		i, there := find(row, c.order())
-		if there {
+		i, found := searchKept(row, c.order())
+		if found {
 			row[i] = c
 		} else {
-			row = slices.Insert(row, i, c) // nearly always the end
+			row = slices.Insert(row, i, c) // nearly always at the end
 		}
 	}
 	return row

@@ -2,144 +2,152 @@ package changefeed
 
 import (
 	"context"
+	"encoding/binary"
+	"slices"
 	"time"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/gateway/live"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/store"
 )
 
-// Poll says how the rows of a store that cannot be watched are looked through.
+// Poll says how the rows of a store that cannot be watched are scanned for changes.
 // Zero values take the defaults.
 type Poll struct {
-	// Overlap is how far before the last point seen of the slowest live series
-	// the next look at an open hour begins, in time of data. Default 10 s.
+	// Overlap is how far, in time of data, the next scan of an open hour begins
+	// before the last point seen of the slowest live series. Default 10 s.
 	Overlap time.Duration
 	// Alive is how long a series without a new point counts as live. Default
 	// 5 min.
 	Alive time.Duration
-	// Late is the time between two looks for late points, which may lie
-	// anywhere. Default 20 s.
+	// Late is the time between two scans for late points, which may lie anywhere.
+	// Default 20 s.
 	Late time.Duration
-	// Whole is how long reading everything may take to be the way of such a
-	// look; what takes longer is looked through by time of writing. Default 1 s.
+	// Whole is how long loading the whole table may take to be the way to find late
+	// points. If it takes longer, they are found by time of writing. Default 1 s.
 	Whole time.Duration
-	// Recheck is the time between two readings of everything. Default 5 min,
-	// or 20 times what it takes.
+	// Recheck is the time after which the whole table is loaded in any case.
+	// Default 5 min, or 20 times what loading takes.
 	Recheck time.Duration
 }
 
 func (p *Poll) setDefaults() {
-	for _, f := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&p.Overlap, 10 * time.Second}, {&p.Alive, 5 * time.Minute}, {&p.Late, 20 * time.Second}, {&p.Whole, time.Second}, {&p.Recheck, 5 * time.Minute}} {
-		if *f.field <= 0 {
-			*f.field = f.value
-		}
-	}
+	live.SetDefault(&p.Overlap, 10*time.Second)
+	live.SetDefault(&p.Alive, 5*time.Minute)
+	live.SetDefault(&p.Late, 20*time.Second)
+	live.SetDefault(&p.Whole, time.Second)
+	live.SetDefault(&p.Recheck, 5*time.Minute)
 }
 
-// skew is how far clocks may differ and writes may be delayed between the time
-// that a cell carries and the moment when it can be read, beyond what is known of
-// that; see delay.
-const skew = time.Minute
+// clockSkew is how far clocks may differ and writes may be delayed between the time
+// that a cell carries and the moment when it can be read, beyond what is measured
+// (see delay).
+const clockSkew = time.Minute
 
-// poller finds changed rows by looking, at two speeds.
+// poller finds changed rows of a store that cannot be watched. It scans at two
+// speeds.
 //
-// Each tick reads the newest cells of the open hours by a range of columns: those
-// of now and later, and the one before in its first minutes. A row whose newest
-// cells are others than the last time has changed; that sees points in order,
-// overwritten ones near the end, and cells that a compaction took away. Rows of
-// single points are kept whole, so that their changes need no reading. Appended
-// columns are looked at by a scan of their own: in one scan with the other range
-// they cost several times as much. Time ranges are no good for this: with one new
-// cell in memory the servers walk all (5 times the cost of handing them out).
+// Each tick scans the newest cells of the open hours by a range of columns. The
+// open hours are those of now and later, and the one before in its first minutes. A
+// row whose newest cells are others than at the last scan has changed. That finds
+// points in order, overwritten points near the end, and cells that a compaction
+// took away. Rows of single points are kept whole, so that their changes need no
+// reading. Append columns are scanned by themselves, because both ranges in one
+// scan cost several times as much. A time range would not help: with one new cell
+// in memory the region servers walk all cells, at 5 times the cost of returning
+// them.
 //
-// Every Late it looks for late points: by making the table anew if that is cheap;
-// else by the keys of the cells written since, in hours that are not open. The
-// open hours' rows are read whole then. Where cells carry the time of their data
-// instead of that of their writing, only the former finds them. The time since
-// when is that of the last look, less a minute and less what the points in order
-// show of clocks and logs that are behind. A server that has rows of closed hours
-// alone, and whose clock is more than a minute behind ours, shows nothing: its late
-// points are found by the next reading of everything, see Poll.Recheck.
+// Every Poll.Late it scans for late points. If that is cheap, the whole table is
+// loaded again. Otherwise the open hours' rows are read whole, and of all other
+// hours the keys of cells written since the last such scan. Where cells carry the
+// time of their data instead of that of their writing, only loading finds them.
+//
+// "Since" is the start of the last scan for late points, less a minute and less
+// the delay that points in order show of clocks and logs that are behind. A region
+// server that has rows of closed hours only, and whose clock is more than a minute
+// behind ours, shows no delay: its late points are found by the next loading, see
+// Poll.Recheck.
 type poller struct {
-	of   *Followers
+	feed *Feed
 	plan *scanplan.Plan
 
-	hours map[int64]*tailHour // by base time, s
-	kept  int64               // bytes of the rows kept
+	hours     map[int64]*hourTails // open hours by base time (s)
+	keptBytes int64                // of the rows kept
 
-	looked    time.Time // when the last look for late points began
-	rechecked time.Time // when the last one that read everything began
-	took      time.Duration
-	rangeTook time.Duration
-	stamps    stamps
-	delay     delay
+	lateScan   time.Time     // when the last scan for late points began
+	rechecked  time.Time     // when the last one that loaded the table began
+	loadTook   time.Duration // to load the whole table
+	rangeTook  time.Duration // to scan by time of writing
+	timestamps timestamps
+	delay      delay
 }
 
-// newPoller takes down how the open hours' rows end now.
-func newPoller(ctx context.Context, f *Followers, plan *scanplan.Plan, now time.Time) (*poller, error) {
-	p := &poller{of: f, plan: plan, hours: map[int64]*tailHour{}, looked: now, rechecked: now}
-	_, err := p.tails(ctx, now)
-	p.rewind() // what comes while the table is made
+// newPoller returns a poller that knows how the open hours' rows end now.
+func newPoller(ctx context.Context, f *Feed, plan *scanplan.Plan, now time.Time) (*poller, error) {
+	p := &poller{feed: f, plan: plan, hours: map[int64]*hourTails{}, lateScan: now, rechecked: now}
+	_, err := p.scanTails(ctx, now)
+	p.rewind() // for late points that come while the table is loaded
 	return p, err
 }
 
-func (p *poller) filled(took time.Duration) { p.took = took }
-func (p *poller) close()                    {}
-func (p *poller) bytes() int64              { return p.kept }
+func (p *poller) tableLoaded(took time.Duration) { p.loadTook = took }
+func (p *poller) close()                         {}
+func (p *poller) bytes() int64                   { return p.keptBytes }
 
-func (p *poller) find(ctx context.Context, now time.Time) (rows []store.Change, again bool, err error) {
-	keys, again, err := p.changed(ctx, now)
+// find returns the changed rows; what was written to them is not known.
+func (p *poller) find(ctx context.Context, now time.Time) (rows []store.Change, reload bool, err error) {
+	keys, reload, err := p.changedKeys(ctx, now)
 	for _, key := range keys {
 		rows = append(rows, store.Change{Row: key, Cut: true})
 	}
-	return rows, again, err
+	return rows, reload, err
 }
 
-func (p *poller) changed(ctx context.Context, now time.Time) (rows [][]byte, again bool, err error) {
-	since := p.looked
-	late := now.Sub(since) >= p.of.cfg.Poll.Late
+// changedKeys returns the keys of rows that have changed, in any order.
+func (p *poller) changedKeys(ctx context.Context, now time.Time) (keys [][]byte, reload bool, err error) {
+	since := p.lateScan
+	late := now.Sub(since) >= p.feed.cfg.Poll.Late
 	if late {
-		p.of.stats.late.Add(1)
-		p.looked = now
+		p.feed.stats.late.Add(1)
+		p.lateScan = now
 		p.rewind()
-		if p.everything(now) {
+		if p.mustReload(now) {
 			p.rechecked = now
-			return nil, true, nil // the next tick reads the open hours whole
+			return nil, true, nil // the next tick scans the open hours whole
 		}
 	}
-	if rows, err = p.tails(ctx, now); err != nil || !late {
-		return rows, false, err
+
+	if keys, err = p.scanTails(ctx, now); err != nil || !late {
+		return keys, false, err
 	}
-	written, err := p.since(ctx, since.Add(-skew-p.delay.known()), now)
-	return append(rows, written...), false, err // in any order
+	written, err := p.writtenSince(ctx, since.Add(-clockSkew-p.delay.longest()), now)
+	return append(keys, written...), false, err
 }
 
-// rewind has the next look read the rows of the open hours whole: for late
-// points, and for series that live, but slowly.
+// rewind has the next scan read the rows of the open hours whole: for late points,
+// and for series that are live, but slower than the cut knows.
 func (p *poller) rewind() {
 	for _, h := range p.hours {
 		h.cut = 0
 	}
 }
 
-// everything tells whether a look for late points is to read all rows.
-func (p *poller) everything(now time.Time) bool {
-	cfg := &p.of.cfg.Poll
-	cheap := p.took <= cfg.Whole || p.rangeTook > p.took
-	if p.stamps.ofData() && p.stamps.tell() {
-		p.of.cfg.Log.Warn("live: cells carry the time of their data (tsd.storage.use_otsdb_timestamp): late points are found by reading everything again",
-			"takes", p.took, "table", p.plan.Table)
+// mustReload tells whether a scan for late points is to load the whole table.
+func (p *poller) mustReload(now time.Time) bool {
+	cfg := &p.feed.cfg.Poll
+	cheap := p.loadTook <= cfg.Whole || p.rangeTook > p.loadTook
+	if p.timestamps.areDataTime() && p.timestamps.firstReport() {
+		p.feed.cfg.Log.Warn("live: cells carry the time of their data (tsd.storage.use_otsdb_timestamp): late points are found by reading everything again",
+			"takes", p.loadTook, "table", p.plan.Table)
 	}
-	return cheap || p.stamps.ofData() || now.Sub(p.rechecked) >= max(cfg.Recheck, 20*p.took)
+	return cheap || p.timestamps.areDataTime() || now.Sub(p.rechecked) >= max(cfg.Recheck, 20*p.loadTook)
 }
 
-// since lists the rows of hours that are not open with a cell written since.
-func (p *poller) since(ctx context.Context, since, now time.Time) (keys [][]byte, err error) {
+// writtenSince returns the keys of rows of closed hours that have a cell written
+// since a time.
+func (p *poller) writtenSince(ctx context.Context, since, now time.Time) (keys [][]byte, err error) {
 	start := time.Now()
 	err = p.scan(ctx, p.plan.From, p.firstOpen(now), store.Scan{Since: since.UnixMilli(), KeysOnly: true}, func(rows []store.Row) {
 		for _, r := range rows {
@@ -150,122 +158,132 @@ func (p *poller) since(ctx context.Context, since, now time.Time) (keys [][]byte
 	return keys, err
 }
 
-// settling is how long after its end an hour is still looked at each tick.
-const settling = 10 * time.Minute
+// openAfterEnd is how long an hour stays open after its end.
+const openAfterEnd = 10 * time.Minute
 
-// firstOpen is the base time of the first open hour.
+// firstOpen returns the base time of the first open hour.
 func (p *poller) firstOpen(now time.Time) int64 {
 	open := int64(encoding.BaseTime(now.Unix()))
-	if now.Sub(time.Unix(open, 0)) < settling {
+	if now.Sub(time.Unix(open, 0)) < openAfterEnd {
 		open -= encoding.RowSeconds
 	}
 	return min(max(open, p.plan.From), p.plan.To)
 }
 
-// tails reads the newest cells of the open hours and lists the rows that end
-// otherwise than the last time.
-func (p *poller) tails(ctx context.Context, now time.Time) (keys [][]byte, err error) {
+// scanTails scans the newest cells of the open hours and returns the keys of the
+// rows that end otherwise than at the last scan.
+func (p *poller) scanTails(ctx context.Context, now time.Time) (keys [][]byte, err error) {
 	first := p.firstOpen(now)
 	for base, h := range p.hours {
 		if base < first {
-			h.drop()
+			h.close()
 			delete(p.hours, base)
 		}
 	}
+
 	for base := first; base < p.plan.To; base += encoding.RowSeconds {
-		h := p.hours[base]
-		if h == nil {
-			h = newTailHour(&p.kept, p.of.cfg.TableBytes/4)
-			p.hours[base] = h
+		changed, err := p.scanHour(ctx, base, now)
+		if err != nil {
+			return nil, err
 		}
-		h.begin()
-		err := p.scan(ctx, base, base+encoding.RowSeconds, store.Scan{Columns: h.columns()}, func(rows []store.Row) {
+		keys = append(keys, changed...)
+	}
+	p.delay.scanEnded(now)
+	return keys, nil
+}
+
+// scanHour scans the newest cells of one open hour.
+func (p *poller) scanHour(ctx context.Context, base int64, now time.Time) (keys [][]byte, err error) {
+	h := p.hours[base]
+	if h == nil {
+		// All kept rows together take at most a quarter of what the table may.
+		h = newHourTails(&p.keptBytes, p.feed.cfg.TableBytes/4)
+		p.hours[base] = h
+	}
+
+	h.scanStarted()
+	err = p.scan(ctx, base, base+encoding.RowSeconds, store.Scan{Columns: h.columns()}, func(rows []store.Row) {
+		for i := range rows {
+			h.compareRow(&rows[i], now, base, &p.timestamps, &p.delay)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	if columns := h.appendColumn(); columns != nil {
+		err := p.scan(ctx, base, base+encoding.RowSeconds, store.Scan{Columns: columns}, func(rows []store.Row) {
 			for i := range rows {
-				h.compareRow(&rows[i], now, base, &p.stamps, &p.delay)
+				h.compareAppended(&rows[i], now, &p.delay)
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
-		if columns := h.appended(); columns != nil {
-			if err := p.scan(ctx, base, base+encoding.RowSeconds, store.Scan{Columns: columns}, func(rows []store.Row) {
-				for i := range rows {
-					h.compareAppended(&rows[i], now, &p.delay)
-				}
-			}); err != nil {
-				return nil, err
-			}
-		}
-		keys = append(keys, h.finish(now, &p.of.cfg.Poll)...)
 	}
-	p.delay.begin(now)
-	return keys, nil
+	return h.scanEnded(now, &p.feed.cfg.Poll), nil
 }
 
-// read notes how rows end that were found otherwise.
-func (p *poller) read(rows []store.Row) {
+// rowsRead takes in how rows end that were read.
+func (p *poller) rowsRead(rows []store.Row) {
 	for i := range rows {
 		k, err := p.plan.Schema.ParseRowKey(rows[i].Key)
 		if err != nil {
-			continue
+			continue // the operator reports it
 		}
 		if h := p.hours[int64(k.BaseTime)]; h != nil {
-			h.extend(&rows[i], p.looked)
+			h.rowRead(&rows[i], p.lateScan)
 		}
 	}
 }
 
-// row appends the cells of a row of an open hour that is kept whole.
-func (p *poller) row(key []byte, cells []store.Cell) ([]store.Cell, bool) {
+// cachedRow appends the cells of a row of an open hour that is kept whole.
+func (p *poller) cachedRow(key []byte, cells []store.Cell) ([]store.Cell, bool) {
 	k, err := p.plan.Schema.ParseRowKey(key)
 	if err != nil {
 		return cells, false
 	}
 	h := p.hours[int64(k.BaseTime)]
-	if h == nil || h.rows[string(key)] == nil || !h.rows[string(key)].whole {
+	if h == nil || h.rows[string(key)] == nil || !h.rows[string(key)].kept {
 		return cells, false
 	}
-	return asStored(cells, h.rows[string(key)].row), true
+	return appendCells(cells, h.rows[string(key)].row), true
 }
 
-// scan reads the plan's rows with base times from from to to, with the fields
-// that s sets beside.
+// scan reads the plan's rows with base times in [from, to). s has the columns, the
+// time range or KeysOnly; scan sets the rest. each gets the rows, block by block.
 func (p *poller) scan(ctx context.Context, from, to int64, s store.Scan, each func(rows []store.Row)) error {
-	at := p.plan.Schema.SaltWidth + p.plan.Schema.MetricWidth
+	if from >= to {
+		return nil
+	}
 	for _, r := range p.plan.Ranges {
+		// Part of a plan range: whole hours of the same salt and metric.
 		part := scanplan.Part{Plan: *p.plan, Range: r}
 		if from > p.plan.From {
-			part.Range.Start = baseKey(r.Start[:at], from)
+			part.Range.Start = p.hourKey(r, from)
 		}
 		if to < p.plan.To {
-			part.Range.Stop = baseKey(r.Start[:at], to)
+			part.Range.Stop = p.hourKey(r, to)
 		}
-		if from >= to {
-			continue
-		}
+
 		access := operator.Explain(&part)
 		if access.Nothing {
 			continue
 		}
 		s.Table, s.Family, s.Filter = p.plan.Table, encoding.FamilyData, access.Filter
 		s.Start, s.Stop = part.Range.Start, part.Range.Stop
-		if err := p.drain(ctx, s, each); err != nil {
-			return err
+		for rows, err := range store.Blocks(ctx, p.feed.cfg.Store, s) {
+			if err != nil {
+				return err
+			}
+			each(rows)
 		}
 	}
 	return nil
 }
 
-func baseKey(head []byte, base int64) []byte {
-	return append(append(make([]byte, 0, len(head)+4), head...), byte(base>>24), byte(base>>16), byte(base>>8), byte(base))
-}
-
-func (p *poller) drain(ctx context.Context, s store.Scan, each func(rows []store.Row)) error {
-	for rows, err := range store.Blocks(ctx, p.of.cfg.Store, s) {
-		if err != nil {
-			return err
-		}
-		each(rows)
-	}
-	return nil
+// hourKey returns the first key of an hour with the salt and the metric of a range.
+func (p *poller) hourKey(r scanplan.KeyRange, base int64) []byte {
+	head := slices.Clone([]byte(r.Start[:p.plan.Schema.BaseTimeAt()]))
+	return binary.BigEndian.AppendUint32(head, uint32(base))
 }

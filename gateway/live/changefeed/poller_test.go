@@ -33,7 +33,7 @@ func newPolledAt(t *testing.T, poll Poll, behind time.Duration) *polledTest {
 	p.cells, p.behind = true, behind
 	p.stamp.Store(0)
 	p.source = p.follow(p.query, unwatched{p.store}, poll)
-	p.source.of.cfg.Log = slog.New(slog.NewTextHandler(&p.log, nil))
+	p.source.feed.cfg.Log = slog.New(slog.NewTextHandler(&p.log, nil))
 	t.Cleanup(p.source.Close)
 	for ago := int64(9000); ago > 0; ago -= 30 {
 		p.put(ago, "a", 1)
@@ -69,7 +69,7 @@ func (p *polledTest) tick(current bool, what string) {
 	}
 }
 
-func (p *polledTest) stats() Stats { return p.source.of.Stats() }
+func (p *polledTest) stats() Stats { return p.source.feed.Stats() }
 
 // Points in order show at the next tick without a look for late points, and
 // cost no reading of their rows, which are known.
@@ -173,11 +173,11 @@ func TestDelay(t *testing.T) {
 	f := func(after, behind, want time.Duration) {
 		t.Helper()
 		at = at.Add(after)
-		d.see(at.Add(-behind).UnixMilli())
-		if got := d.known().Round(time.Second); got != want {
+		d.observe(at.Add(-behind).UnixMilli())
+		if got := d.longest().Round(time.Second); got != want {
 			t.Errorf("known %v, want %v", got, want)
 		}
-		d.begin(at)
+		d.scanEnded(at)
 	}
 	f(0, time.Hour, 0) // nothing was looked at before
 	f(0, 80*time.Second, 80*time.Second)

@@ -12,47 +12,50 @@ import (
 	"downpour/pushdown/store"
 )
 
-// A store that tells what changes is not read while nobody writes, and would not
-// be missed if it could not be read any more. So some rows of the plan are, the
-// next ones each time: a few blocks every few seconds.
+// While nobody writes, a watched store is not read, and a store that cannot be read
+// any more would go unnoticed. So every few seconds a probe reads the next few rows
+// of the plan.
 const (
 	probeEvery = 3 * time.Second
-	probeRows  = 64
+	probeRows  = 64 // in one probe
 )
 
-// probe reads the rows of a plan, a few at a time, round and round.
+// probe reads the rows of a plan, a few at a time, over and over.
 type probe struct {
 	store store.Reader
 	plan  *scanplan.Plan
-	last  time.Time
-	part  int    // the plan's range under way
-	from  []byte // where to go on in it, nil at its start
+	last  time.Time // of the last probe
+	part  int       // index of the plan's range to read next
+	from  []byte    // key to go on at in that range; nil at its start
 }
 
-// look reads the next rows if it is time, and returns why they cannot be read.
-func (p *probe) look(ctx context.Context, now time.Time) error {
+// run reads the next rows if it is time to. It returns why they cannot be read.
+func (p *probe) run(ctx context.Context, now time.Time) error {
 	if now.Sub(p.last) < probeEvery || len(p.plan.Ranges) == 0 {
 		return nil
 	}
 	p.last = now
+
 	r := p.plan.Ranges[p.part]
 	if p.from != nil {
 		r.Start = p.from
 	}
-	rows, err := p.read(ctx, r)
+	rows, err := p.readKeys(ctx, r)
 	if err != nil {
 		return unreadable(ctx, err)
 	}
+
+	// Fewer rows than asked for: the range is read to its end.
 	if len(rows) < probeRows {
 		p.part, p.from = (p.part+1)%len(p.plan.Ranges), nil
 		return nil
 	}
-	p.from = append(append([]byte(nil), rows[len(rows)-1]...), 0)
+	p.from = append(append([]byte(nil), rows[len(rows)-1]...), 0) // the next key
 	return nil
 }
 
-// read returns the keys of the first rows of a range.
-func (p *probe) read(ctx context.Context, r scanplan.KeyRange) (keys [][]byte, err error) {
+// readKeys returns the keys of the first probeRows rows of a range.
+func (p *probe) readKeys(ctx context.Context, r scanplan.KeyRange) (keys [][]byte, err error) {
 	scan := store.Scan{Table: p.plan.Table, Family: encoding.FamilyData, Start: r.Start, Stop: r.Stop, MaxRows: probeRows, KeysOnly: true}
 	for row, err := range store.Rows(ctx, p.store, scan) {
 		if err != nil {
@@ -63,8 +66,9 @@ func (p *probe) read(ctx context.Context, r scanplan.KeyRange) (keys [][]byte, e
 	return keys, nil
 }
 
-// unreadable words a fault of a store in this process: asking whole would only
-// try again for as long as a query may take, and the subscriber is to know.
+// unreadable marks a read error of a store in this process as
+// dispatch.ErrUnreachable. Running the query in full would only try again for as
+// long as a query may take, while the subscriber should be told at once.
 func unreadable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err

@@ -15,20 +15,22 @@ import (
 	"downpour/pushdown/store"
 )
 
-// replace reads the units of changed rows and takes them into the table.
-func (s *sub) replace(ctx context.Context, changed [][]byte) error {
-	plan := s.as.Plan
+// replaceRows reads the units (see incremental.Unit) of changed rows and takes them
+// into the table. It returns incremental.ErrStale if a row of the table is gone.
+func (s *subQuery) replaceRows(ctx context.Context, changed [][]byte) error {
+	plan := s.prepared.Plan
 	keys, err := unitKeys(plan, changed)
 	if err != nil {
 		return err
 	}
-	rows, err := s.rowsOf(ctx, keys)
+	rows, err := s.readRows(ctx, keys)
 	if err != nil {
 		return err
 	}
-	if s.gone(changed, rows) {
+	if s.anyGone(changed, rows) {
 		return incremental.ErrStale
 	}
+
 	var records []batch.Record
 	defer func() {
 		for _, r := range records {
@@ -36,37 +38,40 @@ func (s *sub) replace(ctx context.Context, changed [][]byte) error {
 		}
 	}()
 	for _, r := range plan.Ranges {
-		part := inRange(rows, r)
+		part := rowsInRange(rows, r)
 		if len(part) == 0 {
 			continue
 		}
-		if records, err = decode(ctx, s.decoded(), r, part, records); err != nil {
+		if records, err = decodeRows(ctx, s.decodingPlan(), r, part, records); err != nil {
 			return err
 		}
 	}
 	return s.table.Replace(keys, records)
 }
 
-// decoded is the plan that makes of rows what the table takes: points where it
-// can go on with them by itself, else buckets, which take less.
-func (s *sub) decoded() *scanplan.Plan {
-	if _, here := s.of.cfg.Store.(store.Watcher); !here {
-		return s.as.Plan
+// decodingPlan returns the plan by which rows that were read again become batches.
+// A watched store reports points, and the table can go on with a bucket only if it
+// has seen the points in it: so it gets points. Otherwise it gets buckets, which
+// take less memory.
+func (s *subQuery) decodingPlan() *scanplan.Plan {
+	if _, watched := s.feed.cfg.Store.(store.Watcher); !watched {
+		return s.prepared.Plan
 	}
-	raw := *s.as.Plan
+	raw := *s.prepared.Plan
 	raw.Downsample = nil
 	return &raw
 }
 
-// rowsOf returns rows by ascending keys: those that the finder knows, and of the
-// others what the store has.
-func (s *sub) rowsOf(ctx context.Context, keys [][]byte) (rows []store.Row, err error) {
+// readRows returns the rows with the given keys, ascending. Rows that the finder
+// knows come from it, the others from the store; rows that do not exist are left
+// out.
+func (s *subQuery) readRows(ctx context.Context, keys [][]byte) (rows []store.Row, err error) {
 	var unknown [][]byte
 	s.cells = s.cells[:0]
 	for _, key := range keys {
 		before := len(s.cells)
 		var known bool
-		if s.cells, known = s.find.row(key, s.cells); !known {
+		if s.cells, known = s.finder.cachedRow(key, s.cells); !known {
 			unknown = append(unknown, key)
 			continue
 		}
@@ -75,21 +80,24 @@ func (s *sub) rowsOf(ctx context.Context, keys [][]byte) (rows []store.Row, err 
 	if len(unknown) == 0 {
 		return rows, nil
 	}
-	read, err := s.of.cfg.Store.Get(ctx, s.as.Plan.Table, encoding.FamilyData, unknown)
-	if _, here := s.of.cfg.Store.(store.Watcher); here && err != nil {
+
+	read, err := s.feed.cfg.Store.Get(ctx, s.prepared.Plan.Table, encoding.FamilyData, unknown)
+	if _, watched := s.feed.cfg.Store.(store.Watcher); watched && err != nil {
 		return nil, unreadable(ctx, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.of.stats.rows.Add(int64(len(read)))
-	s.find.read(read)
+	s.feed.stats.rows.Add(int64(len(read)))
+	s.finder.rowsRead(read)
+
 	rows = append(rows, read...)
 	slices.SortFunc(rows, func(a, b store.Row) int { return bytes.Compare(a.Key, b.Key) })
 	return rows, nil
 }
 
-// unitKeys are the keys of all rows that must be read, ascending, each once.
+// unitKeys returns the keys of all rows of the units of changed rows, ascending,
+// each once.
 func unitKeys(plan *scanplan.Plan, changed [][]byte) (keys [][]byte, err error) {
 	for _, row := range changed {
 		if keys, err = incremental.UnitKeys(keys, plan, row); err != nil {
@@ -100,78 +108,55 @@ func unitKeys(plan *scanplan.Plan, changed [][]byte) (keys [][]byte, err error) 
 	return slices.CompactFunc(keys, bytes.Equal), nil
 }
 
-// gone tells whether a changed row that the table knows is not there any more.
-func (s *sub) gone(changed [][]byte, rows []store.Row) bool {
+// anyGone tells whether a changed row whose span is in the table does not exist any
+// more. rows are the rows that were read, ascending.
+func (s *subQuery) anyGone(changed [][]byte, rows []store.Row) bool {
 	var span []byte
 	for _, key := range changed {
-		_, there := slices.BinarySearchFunc(rows, key, func(r store.Row, key []byte) int { return bytes.Compare(r.Key, key) })
-		span = s.as.Plan.Schema.AppendSpan(span[:0], key)
-		if !there && s.table.Known(span) {
+		_, exists := searchRow(rows, key)
+		span = s.prepared.Plan.Schema.AppendSpan(span[:0], key)
+		if !exists && s.table.Known(span) {
 			return true
 		}
 	}
 	return false
 }
 
-// inRange are the rows inside a range, of ascending rows.
-func inRange(rows []store.Row, r scanplan.KeyRange) []store.Row {
-	search := func(key []byte) int {
-		i, _ := slices.BinarySearchFunc(rows, key, func(r store.Row, key []byte) int { return bytes.Compare(r.Key, key) })
-		return i
-	}
-	i, j := search(r.Start), len(rows)
+// rowsInRange returns the rows whose keys lie in a range. rows are ascending.
+func rowsInRange(rows []store.Row, r scanplan.KeyRange) []store.Row {
+	i, _ := searchRow(rows, r.Start)
+	j := len(rows)
 	if len(r.Stop) > 0 {
-		j = search(r.Stop)
+		j, _ = searchRow(rows, r.Stop)
 	}
 	return rows[i:max(i, j)]
 }
 
-// decode has the rows of one range admitted, decoded and downsampled as a query
-// would, whose part is the whole range: all its buckets are whole. The records
-// are the caller's.
-func decode(ctx context.Context, plan *scanplan.Plan, r scanplan.KeyRange, rows []store.Row, to []batch.Record) ([]batch.Record, error) {
-	op, err := operator.New(given{rows}, &scanplan.Part{Plan: *plan, Range: r}, operator.Options{})
+// searchRow returns the place of a key among ascending rows, and whether the row is
+// there.
+func searchRow(rows []store.Row, key []byte) (int, bool) {
+	return slices.BinarySearchFunc(rows, key, func(r store.Row, key []byte) int { return bytes.Compare(r.Key, key) })
+}
+
+// decodeRows appends to dst the batches that a query would make of rows, all of
+// which lie in one range of the plan. The part is the whole range, so that no
+// bucket is cut. The caller releases the batches, also those that are returned with
+// an error.
+func decodeRows(ctx context.Context, plan *scanplan.Plan, r scanplan.KeyRange, rows []store.Row, dst []batch.Record) ([]batch.Record, error) {
+	op, err := operator.FromRows(&scanplan.Part{Plan: *plan, Range: r}, rows, operator.Options{})
 	if err != nil {
-		return to, err
+		return dst, err
 	}
 	defer op.Close()
+
 	for {
 		rec, err := op.Next(ctx)
 		if errors.Is(err, io.EOF) {
-			return to, nil
+			return dst, nil
 		}
 		if err != nil {
-			return to, err
+			return dst, err
 		}
-		to = append(to, rec)
+		dst = append(dst, rec)
 	}
 }
-
-// given is a store that holds nothing but some rows, all inside what is scanned.
-type given struct{ rows []store.Row }
-
-func (g given) Scan(context.Context, store.Scan) (store.Scanner, error) {
-	return &givenRows{rows: g.rows}, nil
-}
-
-func (g given) Get(context.Context, string, string, [][]byte) ([]store.Row, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (g given) Regions(context.Context, string, []byte, []byte) ([]store.Region, error) {
-	return nil, errors.ErrUnsupported
-}
-
-type givenRows struct{ rows []store.Row }
-
-func (g *givenRows) Next() ([]store.Row, error) {
-	if len(g.rows) == 0 {
-		return nil, io.EOF
-	}
-	rows := g.rows
-	g.rows = nil
-	return rows, nil
-}
-
-func (g *givenRows) Stats() store.ScanStats { return store.ScanStats{} }
-func (g *givenRows) Close() error           { return nil }

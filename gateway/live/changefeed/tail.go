@@ -11,34 +11,39 @@ import (
 	"downpour/pushdown/store"
 )
 
-// tailHour is how the rows of one hour end: their cells from offset cut on.
-type tailHour struct {
-	cut    int32 // ms from the base time
-	millis bool  // there are points in milliseconds
-	rows   map[string]*tail
-	round  int
-	kept   *int64     // bytes kept of all hours
-	limit  int64      // of kept
-	last   []keptCell // scratch
+// hourTails knows how the rows of one hour end: their cells from the offset cut on.
+// A scan compares the cells that it reads with them.
+//
+//	scanStarted, compareRow and compareAppended for each row, scanEnded
+type hourTails struct {
+	cut       int32 // ms from the base time; 0 is the whole row
+	hasMillis bool  // there are points in milliseconds
+	rows      map[string]*rowTail
+	scan      int        // number of the present scan
+	keptBytes *int64     // of the kept rows of all hours
+	keptLimit int64      // of keptBytes
+	cells     []keptCell // scratch: the row's cells that the present scan has read
 }
 
-// tail is the end of one row, or all of it.
-type tail struct {
-	// row is the whole row, if whole: one whose cells have one point each. Of
-	// other rows cells is the end, by hashes, in order of qualifier.
-	whole    bool
-	row      []keptCell
-	cells    []cellSeen
-	appended uint64    // hash of the column of appended points, 0 for none
-	last     int32     // the last offset, -1 for none
-	moved    time.Time // when last grew
-	round    int
-	dirty    bool
+// rowTail is the end of one row, or all of it.
+type rowTail struct {
+	// If kept is set, the whole row is in row. Only rows whose cells have one point
+	// each are kept. Of other rows, hashes has the cells from the cut on, in order
+	// of qualifier.
+	kept   bool
+	row    []keptCell
+	hashes []cellHash
+
+	appended uint64    // hash of the append column, 0 if the row has none
+	last     int32     // offset of the last point (ms), -1 for none
+	grew     time.Time // when last became later
+	scan     int       // number of the last scan that has read the row
+	dirty    bool      // the row has changed since the last scanEnded
 }
 
-// cellSeen is a cell as it was.
-type cellSeen struct {
-	offset int32 // everywhere for what is no point, or has several
+// cellHash identifies a cell with its content.
+type cellHash struct {
+	offset int32 // everywhere for a cell that has no point, or several
 	hash   uint64
 }
 
@@ -47,30 +52,34 @@ const everywhere = math.MaxInt32
 
 var seed = maphash.MakeSeed()
 
-func newTailHour(kept *int64, limit int64) *tailHour {
-	return &tailHour{rows: map[string]*tail{}, kept: kept, limit: limit}
+// newHourTails returns the tails of an hour of which nothing is known. keptBytes
+// counts the kept rows of all hours, up to keptLimit.
+func newHourTails(keptBytes *int64, keptLimit int64) *hourTails {
+	return &hourTails{rows: map[string]*rowTail{}, keptBytes: keptBytes, keptLimit: keptLimit}
 }
 
-// columns are the qualifiers from the cut on. One range to the end of the row is
-// by far the cheapest to scan, and has the points in milliseconds (F0000000 on)
-// too; all of them, so that an hour that has any is asked for two: seconds (0000
-// to EFFF) and milliseconds.
-func (h *tailHour) columns() []store.KeyRange {
+// columns returns the ranges of qualifiers from the cut on, nil for all.
+//
+// One range to the end of the row is by far the cheapest to scan. It starts among
+// the qualifiers of seconds (0000 to EFFF) and so has all points in milliseconds
+// (F0000000 on). An hour that has points in milliseconds is scanned by two ranges.
+func (h *hourTails) columns() []store.KeyRange {
 	if h.cut <= 0 {
 		return nil
 	}
 	seconds := binary.BigEndian.AppendUint16(nil, uint16(h.cut/1000)<<4)
-	if !h.millis {
+	if !h.hasMillis {
 		return []store.KeyRange{{Start: seconds}}
 	}
 	millis := binary.BigEndian.AppendUint32(nil, 0xF0000000|uint32(h.cut)<<6)
 	return []store.KeyRange{{Start: seconds, Stop: []byte{0xF0}}, {Start: millis}}
 }
 
-// appended is the column 05 00 00 of appended points, which lies before the
-// columns of all but the first minutes; nil where those have it. It is a scan of
-// its own, for a range more in one scan costs several times as much.
-func (h *tailHour) appended() []store.KeyRange {
+// appendColumn returns the range of the append column, 05 00 00. It is nil where
+// columns has that column already: for a cut in the first minutes. It is scanned by
+// itself, because another range in the same scan makes that several times as
+// expensive.
+func (h *hourTails) appendColumn() []store.KeyRange {
 	if h.cut/1000<<4 <= 0x0500 {
 		return nil
 	}
@@ -78,45 +87,55 @@ func (h *tailHour) appended() []store.KeyRange {
 	return []store.KeyRange{{Start: column, Stop: append(slices.Clone(column), 0)}}
 }
 
-func (h *tailHour) begin() { h.round++ }
+// scanStarted begins a scan of the hour.
+func (h *hourTails) scanStarted() { h.scan++ }
 
-// compareRow compares the end of a row with what it was.
-func (h *tailHour) compareRow(r *store.Row, now time.Time, base int64, s *stamps, d *delay) {
-	t := h.rows[string(r.Key)]
+// findOrAdd returns the tail of a row; a new one has no cells.
+func (h *hourTails) findOrAdd(key []byte, now time.Time) *rowTail {
+	t := h.rows[string(key)]
 	if t == nil {
-		t = &tail{last: -1, moved: now}
-		h.rows[string(r.Key)] = t
+		t = &rowTail{last: -1, grew: now}
+		h.rows[string(key)] = t
 	}
-	t.round = h.round
-	if h.appended() == nil {
-		h.see(t, r, d)
+	return t
+}
+
+// compareRow compares the cells of a row from the cut on with what they were, and
+// marks the row as dirty if they differ. base is the hour's base time in seconds.
+func (h *hourTails) compareRow(r *store.Row, now time.Time, base int64, s *timestamps, d *delay) {
+	t := h.findOrAdd(r.Key, now)
+	t.scan = h.scan
+	if h.appendColumn() == nil {
+		h.checkAppended(t, r, d)
 	}
+
 	single := false
-	h.last, single = keep(h.last[:0], r.Cells)
-	h.millis = h.millis || slices.ContainsFunc(h.last, func(c keptCell) bool { return c.width == 4 })
-	switch {
-	case t.whole && single:
-		h.splice(t)
-	default:
-		h.forget(t)
-		h.compare(t, r)
-		if single && h.cut == 0 {
-			h.hold(t, h.last)
+	h.cells, single = appendKept(h.cells[:0], r.Cells)
+	h.hasMillis = h.hasMillis || slices.ContainsFunc(h.cells, func(c keptCell) bool { return c.width == 4 })
+
+	if t.kept && single {
+		h.spliceKept(t)
+	} else {
+		h.stopKeeping(t)
+		h.compareHashes(t, r)
+		if single && h.cut == 0 { // the scan has read the whole row
+			h.keep(t, h.cells)
 		}
 	}
+
 	if t.dirty {
 		for i := range r.Cells {
-			s.see(&r.Cells[i], offsetOf(r.Cells[i].Qualifier), base)
+			s.observe(&r.Cells[i], offsetOf(r.Cells[i].Qualifier), base)
 		}
 	}
-	if last := lastOf(r, t.last); last > t.last {
-		d.grown(r, t.last)
-		t.last, t.moved = last, now
+	if last := lastOffset(r, t.last); last > t.last {
+		d.observeRow(r, t.last)
+		t.last, t.grew = last, now
 	}
 }
 
-// lastOf is the last offset of the row's points, or least if that is later.
-func lastOf(r *store.Row, least int32) int32 {
+// lastOffset returns the last offset of a row's points, or least if that is later.
+func lastOffset(r *store.Row, least int32) int32 {
 	for i := range r.Cells {
 		if o := offsetOf(r.Cells[i].Qualifier); o != everywhere {
 			least = max(least, o)
@@ -125,92 +144,91 @@ func lastOf(r *store.Row, least int32) int32 {
 	return least
 }
 
-// splice takes the end of a row into what is kept of it. One that has lost cells
-// must be read.
-func (h *tailHour) splice(t *tail) {
+// spliceKept puts the cells of the present scan into a kept row.
+func (h *hourTails) spliceKept(t *rowTail) {
 	before, changed, lost := len(t.row), false, false
-	t.row, changed, lost = splice(t.row, h.last, h.cut)
+	t.row, changed, lost = splice(t.row, h.cells, h.cut)
 	t.dirty = t.dirty || changed
-	*h.kept += int64(len(t.row)-before) * keptBytes
+	*h.keptBytes += int64(len(t.row)-before) * keptBytes
+
 	switch {
-	case lost && h.cut == 0 && len(h.last) > 0:
-		h.hold(t, h.last) // that was all of it
+	case lost && h.cut == 0 && len(h.cells) > 0:
+		h.keep(t, h.cells) // the scan has read the whole row
 	case lost:
-		h.forget(t)
+		h.stopKeeping(t) // what became of the cell is not in the tail: read the row
 	}
 }
 
-// hold keeps a whole row if there is room.
-func (h *tailHour) hold(t *tail, row []keptCell) {
-	h.forget(t)
-	if *h.kept+int64(len(row))*keptBytes > h.limit {
+// keep keeps a whole row if there is room.
+func (h *hourTails) keep(t *rowTail, row []keptCell) {
+	h.stopKeeping(t)
+	if *h.keptBytes+int64(len(row))*keptBytes > h.keptLimit {
 		return
 	}
-	t.whole, t.row, t.cells = true, append([]keptCell(nil), row...), nil
-	*h.kept += int64(len(row)) * keptBytes
+	t.kept, t.row, t.hashes = true, append([]keptCell(nil), row...), nil
+	*h.keptBytes += int64(len(row)) * keptBytes
 }
 
-// forget keeps nothing of a row but its end, which has changed if it was kept.
-func (h *tailHour) forget(t *tail) {
-	if t.whole {
-		*h.kept -= int64(len(t.row)) * keptBytes
-		t.whole, t.row, t.dirty = false, nil, true
+// stopKeeping drops a kept row. The row counts as changed then, because its tail is
+// not known either.
+func (h *hourTails) stopKeeping(t *rowTail) {
+	if t.kept {
+		*h.keptBytes -= int64(len(t.row)) * keptBytes
+		t.kept, t.row, t.dirty = false, nil, true
 	}
 }
 
-// drop forgets all rows.
-func (h *tailHour) drop() {
+// close drops all kept rows.
+func (h *hourTails) close() {
 	for _, t := range h.rows {
-		h.forget(t)
+		h.stopKeeping(t)
 	}
 }
 
-// compare compares the end of a row that is not kept.
-func (h *tailHour) compare(t *tail, r *store.Row) {
-	cells := make([]cellSeen, 0, len(r.Cells))
+// compareHashes compares the end of a row that is not kept. The append column is
+// left to checkAppended.
+func (h *hourTails) compareHashes(t *rowTail, r *store.Row) {
+	hashes := make([]cellHash, 0, len(r.Cells))
 	for i := range r.Cells {
-		if !isAppended(&r.Cells[i]) {
-			cells = append(cells, seen(&r.Cells[i]))
+		if !isAppendColumn(&r.Cells[i]) {
+			hashes = append(hashes, hashOf(&r.Cells[i]))
 		}
 	}
-	cells = behind(cells, h.cut)
-	t.dirty = t.dirty || !slices.Equal(cells, behind(t.cells, h.cut))
-	t.cells = cells
+	hashes = hashesFrom(hashes, h.cut)
+	t.dirty = t.dirty || !slices.Equal(hashes, hashesFrom(t.hashes, h.cut))
+	t.hashes = hashes
 }
 
-// compareAppended compares the column of appended points.
-func (h *tailHour) compareAppended(r *store.Row, now time.Time, d *delay) {
-	t := h.rows[string(r.Key)]
-	if t == nil {
-		t = &tail{last: -1, moved: now}
-		h.rows[string(r.Key)] = t
-	}
-	h.see(t, r, d)
+// compareAppended compares the append column of a row, which was scanned by itself.
+func (h *hourTails) compareAppended(r *store.Row, now time.Time, d *delay) {
+	h.checkAppended(h.findOrAdd(r.Key, now), r, d)
 }
 
-// see notes the column of appended points, if the row has it.
-func (h *tailHour) see(t *tail, r *store.Row, d *delay) {
-	now, stamp := uint64(0), int64(0)
+// checkAppended marks a row as dirty if its append column has changed.
+func (h *hourTails) checkAppended(t *rowTail, r *store.Row, d *delay) {
+	now, timestamp := uint64(0), int64(0)
 	for i := range r.Cells {
-		if isAppended(&r.Cells[i]) {
-			now, stamp = seen(&r.Cells[i]).hash|1, r.Cells[i].Timestamp
+		if isAppendColumn(&r.Cells[i]) {
+			now, timestamp = hashOf(&r.Cells[i]).hash|1, r.Cells[i].Timestamp // never 0
 		}
 	}
-	if now != t.appended {
-		if t.appended != 0 && now != 0 {
-			d.see(stamp)
-		}
-		h.forget(t)
-		t.appended, t.dirty = now, true
+	if now == t.appended {
+		return
 	}
+
+	if t.appended != 0 && now != 0 {
+		d.observe(timestamp)
+	}
+	h.stopKeeping(t)
+	t.appended, t.dirty = now, true
 }
 
-func isAppended(c *store.Cell) bool { return string(c.Qualifier) == string(encoding.AppendColumn) }
+func isAppendColumn(c *store.Cell) bool { return string(c.Qualifier) == string(encoding.AppendColumn) }
 
-// behind are the cells from offset cut on.
-func behind(cells []cellSeen, cut int32) []cellSeen {
-	var out []cellSeen
-	for _, c := range cells {
+// hashesFrom returns the cells from offset cut on.
+func hashesFrom(hashes []cellHash, cut int32) []cellHash {
+	var out []cellHash
+	for _, c := range hashes {
 		if c.offset >= cut {
 			out = append(out, c)
 		}
@@ -218,20 +236,21 @@ func behind(cells []cellSeen, cut int32) []cellSeen {
 	return out
 }
 
-// seen reduces a cell to what tells it from others.
-func seen(c *store.Cell) cellSeen {
+// hashOf hashes a cell's qualifier, value and timestamp.
+func hashOf(c *store.Cell) cellHash {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	h.Write(c.Qualifier)
 	h.WriteByte(0)
 	h.Write(c.Value)
-	var stamp [8]byte
-	binary.LittleEndian.PutUint64(stamp[:], uint64(c.Timestamp))
-	h.Write(stamp[:])
-	return cellSeen{offsetOf(c.Qualifier), h.Sum64()}
+	var timestamp [8]byte
+	binary.LittleEndian.PutUint64(timestamp[:], uint64(c.Timestamp))
+	h.Write(timestamp[:])
+	return cellHash{offsetOf(c.Qualifier), h.Sum64()}
 }
 
-// offsetOf is the offset of the one point of a cell, else everywhere.
+// offsetOf returns the offset (ms) of the point of a cell that has one point.
+// Otherwise it returns everywhere.
 func offsetOf(qualifier []byte) int32 {
 	if len(qualifier) == 0 || len(qualifier)%2 != 0 || len(qualifier) != encoding.QualifierWidth(qualifier[0]) {
 		return everywhere
@@ -243,84 +262,93 @@ func offsetOf(qualifier []byte) int32 {
 	return q.OffsetMS
 }
 
-// finish lists the rows that have changed, and chooses where the next look
-// begins: before the slowest of the live series.
-func (h *tailHour) finish(now time.Time, cfg *Poll) (keys [][]byte) {
-	next := int32(-1)
+// scanEnded returns the keys of the rows that have changed, and sets the cut of the
+// next scan: before the last point of the slowest live series.
+func (h *hourTails) scanEnded(now time.Time, cfg *Poll) (changed [][]byte) {
+	slowest := int32(-1)
 	for key, t := range h.rows {
-		if t.round != h.round { // nothing there any more from the cut on
-			h.ended(t)
+		if t.scan != h.scan {
+			h.rowEmpty(t)
 		}
 		if t.dirty {
-			keys = append(keys, []byte(key))
+			changed = append(changed, []byte(key))
 			t.dirty = false
 		}
-		if t.last >= 0 && now.Sub(t.moved) < cfg.Alive && (next < 0 || t.last < next) {
-			next = t.last
+		if t.last >= 0 && now.Sub(t.grew) < cfg.Alive && (slowest < 0 || t.last < slowest) {
+			slowest = t.last
 		}
 	}
-	h.cut = max(0, next-int32(cfg.Overlap.Milliseconds()))
-	h.cut -= h.cut % 1000 // the ranges of seconds and of milliseconds begin alike
-	return keys
+
+	// Whole seconds, so that the ranges of seconds and of milliseconds begin at the
+	// same time.
+	h.cut = max(0, slowest-int32(cfg.Overlap.Milliseconds()))
+	h.cut -= h.cut % 1000
+	return changed
 }
 
-// ended takes in that a row has no cells from the cut on.
-func (h *tailHour) ended(t *tail) {
-	if t.whole {
-		h.last = h.last[:0]
-		h.splice(t)
+// rowEmpty takes in that the scan has found no cells of a row from the cut on.
+func (h *hourTails) rowEmpty(t *rowTail) {
+	if t.kept {
+		h.cells = h.cells[:0]
+		h.spliceKept(t)
 		return
 	}
-	t.dirty = t.dirty || len(behind(t.cells, h.cut)) > 0
-	t.cells = nil
+	t.dirty = t.dirty || len(hashesFrom(t.hashes, h.cut)) > 0
+	t.hashes = nil
 }
 
-// extend takes in a row that was read whole. One that has grown behind the cut is
-// live, however slow, and is seen from the next look on.
-func (h *tailHour) extend(r *store.Row, now time.Time) {
-	t := h.rows[string(r.Key)]
-	if t == nil {
-		t = &tail{last: -1}
-		h.rows[string(r.Key)] = t
+// rowRead takes in a row that was read whole. If it has grown before the cut, the
+// series is live, but slower than was known: the next scan reads whole rows and
+// sets another cut.
+func (h *hourTails) rowRead(r *store.Row, now time.Time) {
+	t := h.findOrAdd(r.Key, time.Time{})
+	if last := lastOffset(r, t.last); last > t.last {
+		t.last, t.grew = last, now
 	}
-	if last := lastOf(r, t.last); last > t.last {
-		t.last, t.moved = last, now
-	}
+
 	single := false
-	if h.last, single = keep(h.last[:0], r.Cells); single {
-		h.hold(t, h.last)
+	if h.cells, single = appendKept(h.cells[:0], r.Cells); single {
+		h.keep(t, h.cells)
 		t.dirty = false
 	}
-	if t.moved.Equal(now) && t.last >= 0 && t.last < h.cut {
+	if t.grew.Equal(now) && t.last >= 0 && t.last < h.cut {
 		h.cut = 0
 	}
 }
 
-// stamps judges by new cells whether they carry the time of their data.
-type stamps struct {
-	seen, equal int
-	told        bool
+// timestamps judges by new cells whether cells carry the time of their data instead
+// of the time of their writing.
+type timestamps struct {
+	cells    int  // looked at
+	dataTime int  // of them, those that carry the time of their point
+	reported bool // see firstReport
 }
 
-// enoughStamps is how many cells are looked at before judging.
-const enoughStamps = 8
+const (
+	// enoughTimestamps is how many cells are looked at before judging.
+	enoughTimestamps = 8
+	// maxTimestamps is after how many cells the judgement is final.
+	maxTimestamps = 1 << 20
+)
 
-func (s *stamps) see(c *store.Cell, offset int32, base int64) {
-	if offset == everywhere || s.seen >= 1<<20 {
+// observe looks at a cell whose point has the given offset (ms) from base (s).
+func (s *timestamps) observe(c *store.Cell, offset int32, base int64) {
+	if offset == everywhere || s.cells >= maxTimestamps {
 		return
 	}
-	s.seen++
+	s.cells++
 	if c.Timestamp == base*1000+int64(offset) {
-		s.equal++
+		s.dataTime++
 	}
 }
 
-// ofData tells whether cells carry data time: by chance one in a thousand does.
-func (s *stamps) ofData() bool { return s.seen >= enoughStamps && s.equal*2 > s.seen }
+// areDataTime tells whether most cells carry data time. By chance, written in the
+// very millisecond of its point, one in a thousand does.
+func (s *timestamps) areDataTime() bool { return s.cells >= enoughTimestamps && s.dataTime*2 > s.cells }
 
-// tell returns true once.
-func (s *stamps) tell() bool {
-	first := !s.told
-	s.told = true
+// firstReport returns true at its first call.
+func (s *timestamps) firstReport() bool {
+	first := !s.reported
+	s.reported = true
 	return first
 }

@@ -76,7 +76,7 @@ func TestWatched_lost(t *testing.T) {
 	if _, err := s.Next(t.Context(), w.clock); err != nil {
 		t.Fatal(err)
 	}
-	s.subs[0].find = forgetful{s.subs[0].find}
+	s.subs[0].finder = forgetful{s.subs[0].finder}
 	w.apply(w.point(w.clock.UnixMilli()-5000, true, encoding.IntValue(7), "host", "b"))
 	a, err := s.Next(t.Context(), w.clock)
 	if err != nil || a.Kept[0] || len(a.Results) != 1 || a.Results[0].Points.Len() != 2 {

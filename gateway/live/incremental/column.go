@@ -8,28 +8,32 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// column is one series' points at some stage, times ascending: doubles, or
-// points as stored.
+// column holds one series' points at one stage of the arithmetic, times ascending.
+// It has either Value (buckets and rates) or Bits and Float (points as stored).
 type column struct{ aggregate.Series }
 
-func doubles(times []int64, values []float64) column {
+// doubleColumn returns a column of buckets or rates. It keeps the slices.
+func doubleColumn(times []int64, values []float64) column {
 	return column{aggregate.Series{Time: times, Value: values}}
 }
 
-func stored(p encoding.Points) column {
+// storedColumn returns a column of points as stored. It keeps the slices.
+func storedColumn(p encoding.Points) column {
 	return column{aggregate.Series{Time: p.Time, Bits: p.Bits, Float: p.Float}}
 }
 
+// points returns a view of a column of points as stored.
 func (c *column) points() encoding.Points {
 	return encoding.Points{Time: c.Time, Bits: c.Bits, Float: c.Float}
 }
 
 func (c *column) len() int { return len(c.Time) }
 
-// Bytes that a point takes.
+// pointBytes is what a point takes in memory: time, value, and whether it is a
+// float.
 const pointBytes = 17
 
-// slice is a view of the points i to j.
+// slice returns a view of the points i to j, half-open.
 func (c *column) slice(i, j int) column {
 	s := column{aggregate.Series{Time: c.Time[i:j]}}
 	if c.Value != nil {
@@ -41,9 +45,10 @@ func (c *column) slice(i, j int) column {
 	return s
 }
 
-// same tells whether point i equals d's point j, in time, type and bits. A NaN
-// equals one of other bits too, which at worst is sent again.
-func (c *column) same(i int, d *column, j int) bool {
+// equalAt tells whether point i equals d's point j in time, type and value. In a
+// column of doubles any two NaNs are equal. In a column of points as stored the
+// bits are compared, so a NaN with other bits differs; at worst it is sent again.
+func (c *column) equalAt(i int, d *column, j int) bool {
 	if c.Time[i] != d.Time[j] {
 		return false
 	}
@@ -54,19 +59,21 @@ func (c *column) same(i int, d *column, j int) bool {
 	return a == b || a != a && b != b
 }
 
-// replace puts with in the place of points i to j, by copying: views of the old
-// points stay as they were only until the next change.
+// replace puts the points of with in the place of points i to j, half-open. It
+// copies within the column's own memory, so views that slice has returned are
+// valid only until the next replace.
 func (c *column) replace(i, j int, with *column) {
-	c.Time = spliced(c.Time, i, j, with.Time)
+	c.Time = replaceRange(c.Time, i, j, with.Time)
 	if c.Bits != nil || with.Bits != nil {
-		c.Bits, c.Float = spliced(c.Bits, i, j, with.Bits), spliced(c.Float, i, j, with.Float)
+		c.Bits, c.Float = replaceRange(c.Bits, i, j, with.Bits), replaceRange(c.Float, i, j, with.Float)
 	} else {
-		c.Value = spliced(c.Value, i, j, with.Value)
+		c.Value = replaceRange(c.Value, i, j, with.Value)
 	}
 }
 
-// spliced replaces s[i:j]. It copies what lies behind, at most.
-func spliced[T any](s []T, i, j int, with []T) []T {
+// replaceRange replaces s[i:j]. Unlike slices.Replace it does not clear the freed
+// end, so it copies at most what follows s[j].
+func replaceRange[T any](s []T, i, j int, with []T) []T {
 	if d := len(with) - (j - i); d > 0 {
 		s = slices.Grow(s, d)[:len(s)+d]
 		copy(s[i+len(with):], s[j:len(s)-d])
@@ -78,9 +85,9 @@ func spliced[T any](s []T, i, j int, with []T) []T {
 	return s
 }
 
-// from is the index of the first time that is not before t. Most of what is
-// asked for lies at the end.
-func from(times []int64, t int64) int {
+// indexFrom returns the index of the first time that is not before t.
+func indexFrom(times []int64, t int64) int {
+	// Most searches are for the end: look at the last four times first.
 	n := len(times)
 	for k := range 4 {
 		if n-k == 0 || times[n-k-1] < t {
@@ -90,5 +97,5 @@ func from(times []int64, t int64) int {
 	return sort.Search(n, func(i int) bool { return times[i] >= t })
 }
 
-// after is the index of the first time later than t.
-func after(times []int64, t int64) int { return from(times, t+1) }
+// indexAfter returns the index of the first time later than t.
+func indexAfter(times []int64, t int64) int { return indexFrom(times, t+1) }

@@ -1,20 +1,22 @@
 package incremental
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
 )
 
-// maxUnit bounds the stretch of rows that is read again when one of them
-// changes, ms: a month.
+// maxUnit is the longest unit (see Unit) that a plan may have, ms: a month. When
+// one row changes, all rows of its unit are read again.
 const maxUnit = 31 * 24 * 3600 * 1000
 
-// uncovered is the table of what is asked whole again at each tick, and why.
-var uncovered = []struct {
-	reason string
-	is     func(p *scanplan.Plan) bool
+// notCovered lists the plans that have no table and whose query is run again at
+// each tick, with the reason.
+var notCovered = []struct {
+	reason  string
+	applies func(p *scanplan.Plan) bool
 }{
 	{"the one bucket of all time ends now: every tick changes it",
 		func(p *scanplan.Plan) bool { return p.Downsample != nil && p.Downsample.All }},
@@ -26,25 +28,27 @@ var uncovered = []struct {
 		func(p *scanplan.Plan) bool { return Unit(p) > maxUnit }},
 }
 
-// Covers returns why a plan cannot stand in a table, "" if it can.
+// Covers returns the reason why a plan cannot have a table, or "" if it can.
 func Covers(p *scanplan.Plan) (reason string) {
-	for _, u := range uncovered {
-		if u.is(p) {
-			return u.reason
+	for _, n := range notCovered {
+		if n.applies(p) {
+			return n.reason
 		}
 	}
 	return ""
 }
 
-// hour is what a row holds, ms.
+// hour is the time that one row covers, ms.
 const hour = encoding.RowSeconds * 1000
 
-// Unit is the length in ms of the stretches of time, counted from 1970, that hold
-// whole rows and whole buckets of a plan.
+// Unit returns the length in ms of the stretches of time, counted from 1970, that
+// hold both whole rows and whole buckets of a plan: the least common multiple of
+// the hour and the downsampling interval.
 func Unit(p *scanplan.Plan) int64 {
 	if p.Downsample == nil || p.Downsample.Interval <= 0 {
 		return hour
 	}
+
 	a, b := int64(hour), p.Downsample.Interval
 	for b != 0 {
 		a, b = b, a%b
@@ -52,19 +56,21 @@ func Unit(p *scanplan.Plan) int64 {
 	return p.Downsample.Interval / a * hour
 }
 
-// UnitKeys appends to dst the keys of all rows of the unit that a row lies in:
-// what must be read when that row changes.
+// UnitKeys appends to dst the keys of all rows of the unit that a row lies in,
+// within the plan's scan range: what must be read when that row changes.
 func UnitKeys(dst [][]byte, p *scanplan.Plan, row []byte) ([][]byte, error) {
 	k, err := p.Schema.ParseRowKey(row)
 	if err != nil {
-		return dst, fmt.Errorf("standing: %w", err)
+		return dst, fmt.Errorf("incremental: cannot tell which rows to read again: %w", err)
 	}
+
 	unit := Unit(p) / 1000
 	start := int64(k.BaseTime) / unit * unit
 	at := p.Schema.BaseTimeAt()
+
 	for base := max(start, p.From); base < min(start+unit, p.To); base += encoding.RowSeconds {
 		key := append(make([]byte, 0, len(row)), row[:at]...)
-		key = append(key, byte(base>>24), byte(base>>16), byte(base>>8), byte(base))
+		key = binary.BigEndian.AppendUint32(key, uint32(base))
 		dst = append(dst, append(key, row[at+encoding.BaseTimeWidth:]...))
 	}
 	return dst, nil

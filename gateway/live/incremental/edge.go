@@ -6,26 +6,27 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// edge is the end of a member's last column. Those of a group lie side by side:
-// what has just come is aggregated again without a look at each series' columns,
-// which are all over the memory.
+// edge holds copies of the last points of a member's output column. The edges of a
+// group lie side by side in memory. Aggregating the newest points again reads them
+// instead of every member's columns, which are spread all over the memory.
 type edge struct {
-	time  [edgePoints]int64
-	bits  [edgePoints]uint64
-	float [edgePoints]bool
-	n     uint8
-	whole bool // the column has no other points
+	time     [edgePoints]int64
+	bits     [edgePoints]uint64
+	float    [edgePoints]bool
+	n        uint8
+	complete bool // the column has no other points
 }
 
-// edgePoints is as many as are needed when a series has a point more than the
-// others: that one, the one before, from which on it counts, and one more.
+// edgePoints is how many points are needed when a series has one point more than
+// the others: that one, the one before it, from which on it counts, and one more.
 const edgePoints = 3
 
-// set makes e the end of a column.
+// set copies the last points of a column.
 func (e *edge) set(c *column) {
 	first := max(c.len()-edgePoints, 0)
-	e.n, e.whole = uint8(c.len()-first), first == 0
+	e.n, e.complete = uint8(c.len()-first), first == 0
 	copy(e.time[:], c.Time[first:])
+
 	if c.Bits != nil {
 		copy(e.bits[:], c.Bits[first:])
 		copy(e.float[:], c.Float[first:])
@@ -36,47 +37,56 @@ func (e *edge) set(c *column) {
 	}
 }
 
-// within is column.within of the column whose end e is, false if e does not
-// reach as far back.
-func (e *edge) within(w Window, rates bool) (s aggregate.Series, ok bool) {
+// contribution returns what column.contribution would return for the column whose
+// last points e holds. ok is false if that needs points before those.
+func (e *edge) contribution(w Window, rates bool) (s aggregate.Series, ok bool) {
 	times := e.time[:e.n]
-	if !e.whole && (e.n == 0 || times[0] >= w.From) {
+	if !e.complete && (e.n == 0 || times[0] >= w.From) {
 		return s, false
 	}
-	i, j := bounds(times, w, rates && e.whole)
+
+	i, j := contributing(times, w, rates && e.complete)
 	return aggregate.Series{Time: times[i:j], Bits: e.bits[i:j], Float: e.float[i:j]}, true
 }
 
-// within are the points that decide what a member contributes within a window:
-// of either side one point more, as the value there, and its type, reach inward;
-// of rates the first two, as the first is the current one before the second.
-func (c *column) within(w Window, rates bool) aggregate.Series {
-	i, j := bounds(c.Time, w, rates)
+// contribution returns a view of the points that decide what a member contributes
+// to its group within a window.
+func (c *column) contribution(w Window, rates bool) aggregate.Series {
+	i, j := contributing(c.Time, w, rates)
 	return c.slice(i, j).Series
 }
 
-func bounds(times []int64, w Window, rates bool) (i, j int) {
-	i, j = max(from(times, w.From)-1, 0), min(after(times, w.To)+1, len(times))
+// contributing returns the places, half-open, of the points that matter within a
+// window. On either side that is one point more than lies in it, because
+// interpolation between that point and the next uses its value and its type. Of
+// rates it is at least the first two, because the first counts at all times before
+// the second.
+func contributing(times []int64, w Window, rates bool) (i, j int) {
+	i, j = max(indexFrom(times, w.From)-1, 0), min(indexAfter(times, w.To)+1, len(times))
 	if rates && i == 0 {
 		j = max(j, min(2, len(times)))
 	}
 	return i, max(i, j)
 }
 
-// members makes the series of a group's members within a window, in span order.
-func (t *Table) members(dst []aggregate.Series, g *group, w Window) []aggregate.Series {
+// memberSeries appends what each member of a group contributes within a window, in
+// span order. The result holds views of edges and columns.
+func (t *Table) memberSeries(dst []aggregate.Series, g *group, w Window) []aggregate.Series {
+	// A plan that fills has no edges: its columns end with the grid, not with the
+	// newest points.
 	if g.edges == nil && t.grid == nil {
 		t.makeEdges(g)
 	}
+
 	rates := t.plan.Rate != nil
 	for i, s := range g.members {
 		var part aggregate.Series
 		ok := false
 		if g.edges != nil {
-			part, ok = g.edges[i].within(w, rates)
+			part, ok = g.edges[i].contribution(w, rates)
 		}
 		if !ok {
-			part = t.last(s).within(w, rates)
+			part = t.output(s).contribution(w, rates)
 		}
 		if len(part.Time) > 0 {
 			dst = append(dst, part)
@@ -85,12 +95,11 @@ func (t *Table) members(dst []aggregate.Series, g *group, w Window) []aggregate.
 	return dst
 }
 
-// makeEdges makes the edges of a group's members. A plan that fills has none: the
-// columns end with the grid, not with what has come.
+// makeEdges makes the edges of a group's members.
 func (t *Table) makeEdges(g *group) {
 	g.edges = make([]edge, len(g.members))
 	for i, s := range g.members {
-		s.place = i
-		g.edges[i].set(t.last(s))
+		s.index = i
+		g.edges[i].set(t.output(s))
 	}
 }

@@ -5,23 +5,25 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// tail is the last bucket of a span, which points in order still come to.
-type tail struct {
-	known bool
+// openBucket is the last bucket of a span with the aggregation of its points, to
+// which later points can be added without reading the row.
+type openBucket struct {
+	known bool            // the other fields describe the last bucket of base
 	start int64           // ms
-	last  int64           // time of its last point
-	state aggregate.State // of its points
+	last  int64           // time of its last point, ms
+	state aggregate.State // of the bucket's points
 }
 
-// Extend takes in points that were added to the rows of a span, ascending. It
-// returns false and has done nothing unless they are later than all others of the
-// span and nothing has to be read to tell what becomes of it.
+// Extend takes in points, ascending, that were added to the rows of a span. It
+// returns true if the table has taken them in. It returns false, and changes
+// nothing, if the rows must be read: the points are not later than all others of
+// the span, or the table does not know enough about the span's last bucket.
 func (t *Table) Extend(id []byte, p encoding.Points) (taken bool, err error) {
 	s := t.spans[string(id)]
 	switch {
 	case s == nil:
 		return false, nil
-	case s.group == nil: // filters keep it out, whatever its points
+	case s.group == nil: // a filter refuses the span, whatever its points
 		return true, nil
 	case s.base.len() == 0 || p.Len() == 0:
 		return false, nil
@@ -30,68 +32,77 @@ func (t *Table) Extend(id []byte, p encoding.Points) (taken bool, err error) {
 	case p.Time[0] <= s.base.Time[s.base.len()-1]:
 		return false, nil
 	}
-	return true, t.replace(s, p.Time[0], always.To, stored(p))
+	return true, t.replaceBase(s, p.Time[0], always.To, storedColumn(p))
 }
 
-// extendBuckets adds points to a span's last bucket, and makes those behind it.
+// extendBuckets adds points to a span's last bucket and makes the buckets after it.
 func (t *Table) extendBuckets(s *series, p encoding.Points) (taken bool, err error) {
-	own, last := &s.tail, s.base.Time[s.base.len()-1]
+	open, last := &s.open, s.base.Time[s.base.len()-1]
 	switch {
 	case p.Time[0] >= last+t.interval():
-		own.known = false // and need not be: the points begin another bucket
-	case !own.known || own.start != last || p.Time[0] <= own.last:
+		// The points begin another bucket: what is in the last one does not
+		// matter, and it stays as it is.
+		open.known = false
+	case !open.known || open.start != last || p.Time[0] <= open.last:
 		return false, nil
 	}
-	before := own.state.Bytes()
+
+	before := open.state.Bytes()
 	t.doubles = p.AppendDoubles(t.doubles[:0])
-	t.grown.Time, t.grown.Value = t.grown.Time[:0], t.grown.Value[:0]
+	t.newBuckets.Time, t.newBuckets.Value = t.newBuckets.Time[:0], t.newBuckets.Value[:0]
 	for i, at := range p.Time {
-		t.grow(own, at, t.doubles[i:i+1])
+		t.addToBucket(open, at, t.doubles[i:i+1])
 	}
-	t.end(own)
-	t.bytes += own.state.Bytes() - before
-	return true, t.replace(s, t.grown.Time[0], always.To, t.grown)
+	t.emitBucket(open)
+
+	t.bytes += open.state.Bytes() - before
+	return true, t.replaceBase(s, t.newBuckets.Time[0], always.To, t.newBuckets)
 }
 
-// grow adds a point to a tail's bucket, or ends that and begins the point's.
-func (t *Table) grow(own *tail, at int64, value []float64) {
-	if start := t.bucketer.BucketStart(at); !own.known || start != own.start {
-		t.end(own)
-		own.known, own.start = true, start
-		t.inBucket.Reset(&own.state)
+// addToBucket adds a point to the open bucket. If the point lies in another one, it
+// emits the open bucket first and begins the point's.
+func (t *Table) addToBucket(open *openBucket, at int64, value []float64) {
+	if start := t.bucketer.BucketStart(at); !open.known || start != open.start {
+		t.emitBucket(open)
+		open.known, open.start = true, start
+		t.inBucket.Reset(&open.state)
 	}
-	t.inBucket.Update(&own.state, value)
-	own.last = at
+	t.inBucket.Update(&open.state, value)
+	open.last = at
 }
 
-// end adds the bucket of a tail, as it is now, to those that have ended.
-func (t *Table) end(own *tail) {
-	if own.known {
-		t.grown.Time = append(t.grown.Time, own.start)
-		t.grown.Value = append(t.grown.Value, t.inBucket.Value(&own.state))
+// emitBucket appends the value that the open bucket has now to newBuckets.
+func (t *Table) emitBucket(open *openBucket) {
+	if open.known {
+		t.newBuckets.Time = append(t.newBuckets.Time, open.start)
+		t.newBuckets.Value = append(t.newBuckets.Value, t.inBucket.Value(&open.state))
 	}
 }
 
-// keepTail makes the tail of a span of what was read of whole units, if these
-// have the span's last bucket. Of what was read as buckets nothing is known but
-// their values.
-func (t *Table) keepTail(s *series, read *column, pieces []partColumn) {
+// restoreOpenBucket rebuilds a span's open bucket from the rows just read: read is
+// the column that was made of parts. It does nothing if the span's last bucket is
+// not among them.
+func (t *Table) restoreOpenBucket(s *series, read *column, parts []partColumn) {
 	n, m := s.base.len(), read.len()
 	if t.bucketer == nil || m == 0 || read.Time[m-1] != s.base.Time[n-1] {
 		return
 	}
-	own := &s.tail
-	own.known, own.start = true, read.Time[m-1]
-	before := own.state.Bytes()
-	t.inBucket.Reset(&own.state)
-	for _, p := range pieces {
-		own.known = own.known && p.buckets.len() == 0
-		i := from(p.raw.Time, own.start)
+
+	open := &s.open
+	open.known, open.start = true, read.Time[m-1]
+	before := open.state.Bytes()
+	t.inBucket.Reset(&open.state)
+
+	for _, p := range parts {
+		// Rows that were read as buckets show values, not the points in them:
+		// another point cannot be added to a value.
+		open.known = open.known && p.buckets.len() == 0
+		i := indexFrom(p.raw.Time, open.start)
 		t.doubles = p.raw.AppendDoubles(t.doubles[:0])
-		t.inBucket.Update(&own.state, t.doubles[i:])
+		t.inBucket.Update(&open.state, t.doubles[i:])
 		if p.raw.Len() > i {
-			own.last = p.raw.Time[p.raw.Len()-1]
+			open.last = p.raw.Time[p.raw.Len()-1]
 		}
 	}
-	t.bytes += own.state.Bytes() - before
+	t.bytes += open.state.Bytes() - before
 }

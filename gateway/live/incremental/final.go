@@ -1,66 +1,72 @@
 package incremental
 
-// Silence is how long a series may be silent, ms, before it counts as ended; it
-// may also be silent for ten times as long as between its last two points.
+// Silence is how long (ms) a series may be silent at least before it counts as
+// ended. It may also be silent for ten times as long as between its last two
+// points.
 const Silence = 10 * 60 * 1000
 
-// Final is the time (ms) before which no point of the answer changes as long as
-// points come in order: each later than all that its series has. It is the
-// earliest time that the next point of any series can reach back to, and not
-// behind the answer's end. 0 promises nothing.
+// FinalBefore returns the answer's watermark: the time (ms) before which no point
+// of the answer changes as long as points come in order, each later than all that
+// its series has. It is the earliest time that the next point of any series can
+// change, and at most the end of the answer. 0 promises nothing.
 //
-// What it does not speak of: a late point, an overwritten or deleted one, a
-// series that is new or comes back after it ended, and what a moving start
-// changes at its edge. A series ends when it has been silent for long (Silence),
-// for else one that is gone would hold everything back until it leaves.
-func (t *Table) Final(now int64) int64 {
+// The promise does not cover a late, overwritten or deleted point, a new series, a
+// series that comes back after it ended, and what a moving start changes at its
+// edge. A series ends when it has been silent for long (Silence). Otherwise a
+// series that stopped would hold the watermark back until its points leave the
+// scan range.
+func (t *Table) FinalBefore(now int64) int64 {
 	final, any := t.shown.To, false
 	for _, g := range t.groups {
-		if g.outlooks == nil {
-			t.makeOutlooks(g)
+		if g.watermarks == nil {
+			t.makeWatermarks(g)
 		}
-		for i := range g.outlooks {
-			o := &g.outlooks[i]
-			any = any || o.data
-			if now <= o.until {
-				final = min(final, o.reach)
+		for i := range g.watermarks {
+			w := &g.watermarks[i]
+			any = any || w.hasData
+			if now <= w.activeUntil {
+				final = min(final, w.earliest)
 			}
 		}
 	}
+
+	// Without any series the first one may change everything.
 	if !any {
 		return 0
 	}
 	return max(final, 0)
 }
 
-// outlook is what a member's next point can do. Those of a group lie side by side,
-// as its edges do.
-type outlook struct {
-	data  bool  // false: annotations alone, and the first point makes it a new series
-	until int64 // when the series ends if no point comes, ms
-	reach int64 // see Table.reach
+// watermark says what the next point of one member can change. The watermarks of a
+// group lie side by side in memory, as its edges do.
+type watermark struct {
+	hasData     bool  // false: only annotations; a first point makes it a new series
+	activeUntil int64 // ms; the series ends then if no point comes
+	earliest    int64 // ms; see Table.earliestChange
 }
 
-func (t *Table) makeOutlooks(g *group) {
-	g.outlooks = make([]outlook, len(g.members))
+// makeWatermarks makes the watermarks of a group's members.
+func (t *Table) makeWatermarks(g *group) {
+	g.watermarks = make([]watermark, len(g.members))
 	for i, s := range g.members {
-		s.place = i
-		g.outlooks[i] = t.outlook(s)
+		s.index = i
+		g.watermarks[i] = t.memberWatermark(s)
 	}
 }
 
-func (t *Table) outlook(s *series) outlook {
-	if !s.data {
-		return outlook{until: always.From}
+func (t *Table) memberWatermark(s *series) watermark {
+	if !s.hasData {
+		return watermark{activeUntil: always.From}
 	}
-	return outlook{true, t.until(s), t.reach(s)}
+	return watermark{true, t.activeUntil(s), t.earliestChange(s)}
 }
 
-// until is when a series has been silent for long.
-func (t *Table) until(s *series) int64 {
+// activeUntil returns the time (ms) at which a series counts as ended if no point
+// comes.
+func (t *Table) activeUntil(s *series) int64 {
 	last, gap := t.plan.From*1000, int64(0)
 	if n := s.base.len(); n > 0 {
-		last = s.base.Time[n-1] + t.interval() // of a bucket, where it ends
+		last = s.base.Time[n-1] + t.interval() // the end of a bucket
 		if n > 1 {
 			gap = s.base.Time[n-1] - s.base.Time[n-2]
 		}
@@ -68,7 +74,7 @@ func (t *Table) until(s *series) int64 {
 	return last + max(Silence, 10*gap)
 }
 
-// interval is the length of a bucket, 0 for points as stored.
+// interval returns the length of a bucket in ms, 0 without downsampling.
 func (t *Table) interval() int64 {
 	if t.plan.Downsample == nil {
 		return 0
@@ -76,26 +82,30 @@ func (t *Table) interval() int64 {
 	return t.plan.Downsample.Interval
 }
 
-// reach is the first time whose aggregate the next point of a series can change,
-// 0 if that may be any. The point lies in the series' last bucket or later, and
-// changes the group from behind the value before it, which is held or drawn to
-// the new one: of buckets, from the next bucket on; of points as stored, from
-// that one itself on, as the type of the next one reaches back to it. A second
-// rate lets the first count at all times.
-func (t *Table) reach(s *series) int64 {
+// earliestChange returns the first time (ms) at which the next point of a series
+// can change its group, 0 if that may be any time.
+//
+// The next point lies in the series' last bucket or later. Interpolation draws a
+// line from the value before it to the new one. So the group changes after the
+// value before: of buckets from the next bucket on; of points as stored from that
+// point itself on, because the type of the next point decides the type there.
+func (t *Table) earliestChange(s *series) int64 {
 	n := s.base.len()
 	if n == 0 {
 		return 0
 	}
-	open := s.base.Time[n-1] // what comes lies here or later
+
+	// open is the first time at which the next point of the base can lie.
+	open := s.base.Time[n-1]
 	if t.bucketer == nil {
 		open++
 	}
-	c := t.last(s)
-	before := from(c.Time, open)
+
+	c := t.output(s)
+	before := indexFrom(c.Time, open)
 	switch {
 	case t.plan.Rate != nil && before < 2:
-		return 0
+		return 0 // a second rate makes the first count at all times before it
 	case before == 0:
 		return open
 	}

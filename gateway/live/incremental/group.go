@@ -10,191 +10,177 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// group is one result.
+// group is one result of the plan.
 type group struct {
 	key     []byte
-	members []*series // in span order, also those without points
-	// By member; nil until they are needed.
-	edges    []edge
-	outlooks []outlook
+	members []*series // in span order; also those without points
 
-	points  encoding.Points
-	windows []Window // to aggregate again
-	anew    bool     // members have come
+	// One entry per member. Nil until they are needed, and again when a member
+	// joins.
+	edges      []edge
+	watermarks []watermark
 
-	first, next int // points: first one shown, first one behind those shown
+	points     encoding.Points // of the whole scan range
+	windows    []Window        // to aggregate again, and then to report
+	redescribe bool            // the group is new, or its members have changed
+
+	first, next int // the shown points are points[first:next]
 }
 
-// Change is what became of a group.
+// Change says how a group differs from what was returned last.
 type Change struct {
-	// Group has Key, Spans, Tags and Aggregated; Points only of a group that is
-	// Anew, then all of them.
+	// Group always has Key. It has Spans, Tags, Aggregated and all Points only if
+	// Full is set.
 	Group merge.Group
-	// Anew: the group is new, or has other members than before.
-	Anew bool
-	// Windows hold what is new: everything that the group had in a window is
-	// replaced by the window's points. Windows are ascending and disjoint and
-	// their borders are those of seconds.
+	// Full is set if the group is new or its members have changed: Group replaces
+	// everything known about it. Windows is empty then.
+	Full bool
+	// Windows hold the changed points: all points that the group had in a window
+	// are replaced by the window's. Windows are ascending and disjoint and consist
+	// of whole seconds.
 	Windows []WindowPoints
 }
 
-// WindowPoints are the points that a group has in a window now.
+// WindowPoints holds all points of a group within a window.
 type WindowPoints struct {
 	Window
 	Points encoding.Points
 }
 
-// Groups trims the answer to shown and returns it whole, by key.
+// Groups trims the answer to shown and returns all of it, ascending by key.
 func (t *Table) Groups(shown Window) ([]merge.Group, error) {
-	if err := t.refreshChanged(); err != nil {
+	if err := t.aggregateDirty(); err != nil {
 		return nil, err
 	}
+
 	t.shown = shown
 	points := 0
 	for _, g := range t.groups {
 		points += g.points.Len()
 	}
-	if err := t.lend(points); err != nil {
+	if err := t.reserveCopy(points); err != nil {
 		return nil, err
 	}
+
 	out := make([]merge.Group, 0, len(t.groups))
 	for _, g := range t.groups {
-		g.windows, g.anew = nil, false
-		t.place(g)
-		out = append(out, t.whole(g))
+		g.windows, g.redescribe = nil, false
+		t.locateShown(g)
+		out = append(out, t.fullGroup(g))
 	}
 	clear(t.dirty)
 	slices.SortFunc(out, func(a, b merge.Group) int { return bytes.Compare(a.Key, b.Key) })
 	return out, nil
 }
 
-// Changes trims the answer to shown, which must not begin or end earlier than
-// before, and returns what differs from what was returned last.
+// Changes trims the answer to shown and returns what differs from what Groups or
+// Changes returned last. Neither end of shown may lie before that of the last call.
 func (t *Table) Changes(shown Window) ([]Change, error) {
-	if err := t.refreshChanged(); err != nil {
+	if err := t.aggregateDirty(); err != nil {
 		return nil, err
 	}
+
 	before := t.shown
 	t.shown = shown
 	var out []Change
 	for _, g := range t.groups {
-		t.move(g, before)
+		t.moveShown(g, before)
 		if len(g.windows) == 0 {
 			continue
 		}
-		if g.anew {
-			if err := t.lend(g.points.Len()); err != nil {
+		if g.redescribe {
+			if err := t.reserveCopy(g.points.Len()); err != nil {
 				return nil, err
 			}
 		}
-		out = append(out, t.change(g))
-		g.windows, g.anew = nil, false
+		out = append(out, t.changeOf(g))
+		g.windows, g.redescribe = nil, false
 	}
 	clear(t.dirty)
 	return out, nil
 }
 
-// lend is asked before copies of points are handed out.
-func (t *Table) lend(points int) error {
-	if t.within.Guard == nil {
+// reserveCopy asks the guard before copies of points are returned. They do not
+// count as the table's.
+func (t *Table) reserveCopy(points int) error {
+	if t.bounds.Guard == nil {
 		return nil
 	}
-	return t.within.Guard.Reserve(int64(points) * pointBytes)
+	return t.bounds.Guard.Reserve(int64(points) * pointBytes)
 }
 
-// move adds the windows that the moving ends of the query uncover or cover, and
-// finds the places of the ends anew.
-func (t *Table) move(g *group, before Window) {
+// moveShown finds the shown points of a group after the shown window has moved from
+// before, and adds windows for points that left it or came into it.
+func (t *Table) moveShown(g *group, before Window) {
 	n := len(g.points.Time)
-	spliced := len(g.windows) > 0
-	if spliced {
-		g.first, g.next = from(g.points.Time, before.From), after(g.points.Time, before.To)
+	changed := len(g.windows) > 0
+	if changed {
+		// Aggregation has moved the points: find the old places again.
+		g.first, g.next = indexFrom(g.points.Time, before.From), indexAfter(g.points.Time, before.To)
 	}
+
 	left := g.first < n && g.points.Time[g.first] < t.shown.From
-	came := g.next < n && g.points.Time[g.next] <= t.shown.To
 	if left {
 		g.windows = append(g.windows, Window{before.From, t.shown.From - 1})
 	}
+	came := g.next < n && g.points.Time[g.next] <= t.shown.To
 	if came {
 		g.windows = append(g.windows, Window{before.To + 1, t.shown.To})
 	}
-	if spliced || left || came {
-		t.place(g)
+
+	if changed || left || came {
+		t.locateShown(g)
 	}
 }
 
-func (t *Table) place(g *group) {
-	g.first, g.next = from(g.points.Time, t.shown.From), after(g.points.Time, t.shown.To)
+// locateShown finds which points of a group are shown.
+func (t *Table) locateShown(g *group) {
+	g.first, g.next = indexFrom(g.points.Time, t.shown.From), indexAfter(g.points.Time, t.shown.To)
 }
 
-func (t *Table) change(g *group) Change {
-	if g.anew {
-		return Change{Group: t.whole(g), Anew: true}
+// changeOf returns the change of a group that has windows to report.
+func (t *Table) changeOf(g *group) Change {
+	if g.redescribe {
+		return Change{Group: t.fullGroup(g), Full: true}
 	}
+
 	c := Change{Group: merge.Group{Key: g.key}}
-	for _, w := range wholeSeconds(join(g.windows)) {
-		i, j := max(g.first, from(g.points.Time, w.From)), min(g.next, after(g.points.Time, w.To))
-		c.Windows = append(c.Windows, WindowPoints{w, copied(g.points, i, max(i, j))})
+	for _, w := range wholeSeconds(mergeWindows(g.windows)) {
+		i, j := max(g.first, indexFrom(g.points.Time, w.From)), min(g.next, indexAfter(g.points.Time, w.To))
+		c.Windows = append(c.Windows, WindowPoints{w, copyPoints(g.points, i, max(i, j))})
 	}
 	return c
 }
 
-// copied copies the points i to j.
-func copied(p encoding.Points, i, j int) encoding.Points {
+// copyPoints copies the points i to j, half-open.
+func copyPoints(p encoding.Points, i, j int) encoding.Points {
 	return encoding.Points{Time: slices.Clone(p.Time[i:j]), Bits: slices.Clone(p.Bits[i:j]), Float: slices.Clone(p.Float[i:j])}
 }
 
-// whole is a group as the merger would return it, without TSUIDs and notes.
-func (t *Table) whole(g *group) merge.Group {
-	out := merge.Group{Key: g.key, Points: copied(g.points, g.first, max(g.first, g.next))}
+// fullGroup returns a group with its shown points as a merger would return it, but
+// without TSUIDs and annotations.
+func (t *Table) fullGroup(g *group) merge.Group {
+	out := merge.Group{Key: g.key, Points: copyPoints(g.points, g.first, max(g.first, g.next))}
 	for _, s := range g.members {
-		if s.data {
+		if s.hasData {
 			out.Spans = append(out.Spans, s.id)
 		}
 	}
-	out.Tags, out.Aggregated = describe(t.plan.Schema, out.Spans)
+	out.Tags, out.Aggregated = merge.DescribeTags(t.plan.Schema, out.Spans)
 	return out
 }
 
-// describe finds the tags that all members with such a key share, and the keys
-// that have several values. Source: SpanGroup.computeTags.
-func describe(s encoding.Schema, spans [][]byte) (tags []encoding.TagPair, several []encoding.UID) {
-	values := map[string]encoding.UID{} // nil: several
-	var keys []encoding.UID
-	var pairs []encoding.TagPair
-	for _, id := range spans {
-		pairs = s.AppendPairs(pairs[:0], s.SpanTags(id))
-		for _, p := range pairs {
-			v, known := values[string(p.K)]
-			if !known {
-				values[string(p.K)] = p.V
-				keys = append(keys, p.K)
-			} else if v != nil && !bytes.Equal(v, p.V) {
-				values[string(p.K)] = nil
-			}
-		}
-	}
-	slices.SortFunc(keys, func(a, b encoding.UID) int { return bytes.Compare(a, b) })
-	for _, k := range keys {
-		if v := values[string(k)]; v != nil {
-			tags = append(tags, encoding.TagPair{K: k, V: v})
-		} else {
-			several = append(several, k)
-		}
-	}
-	return tags, several
-}
-
-// refreshChanged aggregates all dirty windows again.
-func (t *Table) refreshChanged() error {
+// aggregateDirty aggregates the dirty windows of all groups again.
+func (t *Table) aggregateDirty() error {
 	s := scratches.Get().(*scratch)
-	defer s.give()
-	s.guard = guard{table: t}
-	s.folder.Guard = &s.guard
+	defer s.recycle()
+	s.guard = scratchGuard{table: t}
+	s.aggregator.Guard = &s.guard
+
 	for g := range t.dirty {
-		g.windows = join(g.windows)
+		g.windows = mergeWindows(g.windows)
 		for _, w := range g.windows {
-			if err := t.aggregate(s, g, w); err != nil {
+			if err := t.aggregateWindow(s, g, w); err != nil {
 				return err
 			}
 		}
@@ -202,66 +188,72 @@ func (t *Table) refreshChanged() error {
 	return nil
 }
 
-// guard lets the aggregation of one group after the other reserve what it takes
-// for its own time, which is not counted as the table's: the most that any took.
-type guard struct {
-	table        *Table
-	used, leased int64
+// scratchGuard lets aggregations, one after the other, reserve the memory that they
+// need while they run. It does not count as the table's. Because the memory is used
+// again, only the most that any aggregation has used is reserved.
+type scratchGuard struct {
+	table    *Table
+	used     int64 // by the present aggregation
+	reserved int64 // from the table's guard
 }
 
-// Reserve asks the table's guard for what no group before has taken.
-func (g *guard) Reserve(n int64) error {
+// Reserve asks the table's guard for what exceeds earlier reservations.
+func (g *scratchGuard) Reserve(n int64) error {
 	g.used += n
-	if outer := g.table.within.Guard; outer != nil && g.used > g.leased {
-		if err := outer.Reserve(g.used - g.leased); err != nil {
+	if outer := g.table.bounds.Guard; outer != nil && g.used > g.reserved {
+		if err := outer.Reserve(g.used - g.reserved); err != nil {
 			return err
 		}
-		g.leased = g.used
+		g.reserved = g.used
 	}
 	return nil
 }
 
 // Check asks the table's guard.
-func (g *guard) Check() error { return g.table.Check() }
+func (g *scratchGuard) Check() error { return g.table.Check() }
 
-// scratch is memory to aggregate in. Tables take turns, so that it stays in the
-// processor's cache.
+// scratch is the memory that aggregations work in. All tables share a pool of it,
+// so that it stays in the processor's cache.
 type scratch struct {
-	folder aggregate.Group
-	guard  guard
-	series []aggregate.Series
-	result encoding.Points
+	aggregator aggregate.Group
+	guard      scratchGuard
+	series     []aggregate.Series
+	result     encoding.Points
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// mostScratch is how many series a scratch may have held to be kept.
-const mostScratch = 16 << 10
+// maxPooledSeries is how many series a scratch may have room for and still go back
+// to the pool: one huge group must not keep its memory for ever.
+const maxPooledSeries = 16 << 10
 
-func (s *scratch) give() {
-	s.guard = guard{}
-	clear(s.series) // they are views of columns
-	if cap(s.series) <= mostScratch {
+// recycle returns the scratch to the pool.
+func (s *scratch) recycle() {
+	s.guard = scratchGuard{}
+	clear(s.series) // views of columns, which would keep a table alive
+	if cap(s.series) <= maxPooledSeries {
 		scratches.Put(s)
 	}
 }
 
-// aggregate makes a group's points within a window anew.
-func (t *Table) aggregate(s *scratch, g *group, w Window) error {
+// aggregateWindow aggregates a group's points within a window again.
+func (t *Table) aggregateWindow(s *scratch, g *group, w Window) error {
 	p := t.plan
-	s.series = t.members(s.series[:0], g, w)
+	s.series = t.memberSeries(s.series[:0], g, w)
 	s.result.Reset()
 	s.guard.used = 0
+
 	q := aggregate.Query{From: p.From, To: p.To, Start: max(w.From, 0), End: w.To, Rate: p.Rate != nil}
-	if err := s.folder.Aggregate(t.fn, q, s.series, &s.result); err != nil {
+	if err := s.aggregator.Aggregate(t.fn, q, s.series, &s.result); err != nil {
 		return err
 	}
-	i, j := from(g.points.Time, w.From), after(g.points.Time, w.To)
+
+	i, j := indexFrom(g.points.Time, w.From), indexAfter(g.points.Time, w.To)
 	if err := t.Reserve(int64(s.result.Len()-(j-i)) * pointBytes); err != nil {
 		return err
 	}
-	g.points.Time = spliced(g.points.Time, i, j, s.result.Time)
-	g.points.Bits = spliced(g.points.Bits, i, j, s.result.Bits)
-	g.points.Float = spliced(g.points.Float, i, j, s.result.Float)
+	g.points.Time = replaceRange(g.points.Time, i, j, s.result.Time)
+	g.points.Bits = replaceRange(g.points.Bits, i, j, s.result.Bits)
+	g.points.Float = replaceRange(g.points.Float, i, j, s.result.Float)
 	return nil
 }

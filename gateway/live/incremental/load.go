@@ -8,37 +8,39 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/gateway/query/merge"
 )
 
-// Load fills a table with everything that a plan's parts found.
+// Load fills a table with everything that a plan's parts have returned.
 type Load struct {
-	table  *Table
-	pieces map[*series][]partColumn
-	bytes  int64 // of the pieces, which count as the table's
+	table *Table
+	parts map[*series][]partColumn
+	bytes int64 // held by parts, counted as the table's
 }
 
-// partColumn is what one row of a batch says of a span.
+// partColumn holds what one row of a batch says about a span.
 type partColumn struct {
-	part    string
+	part    string // the part's start key, for the order
 	buckets column
 	raw     encoding.Points
-	data    bool // there are points
+	hasData bool // see merge.HasData
 }
 
 // Load begins to fill a new table.
-func (t *Table) Load() *Load { return &Load{table: t, pieces: map[*series][]partColumn{}} }
+func (t *Table) Load() *Load { return &Load{table: t, parts: map[*series][]partColumn{}} }
 
-// Add takes batches of a part as the executor's sink gets them.
+// Add takes batches of one part. It copies what it needs. Parts may come in any
+// order; the batches of one part come in the part's order.
 func (l *Load) Add(part scanplan.KeyRange, records []batch.Record) error {
 	var s batch.Series
 	for _, rec := range records {
 		r, err := batch.NewSeriesReader(rec)
 		if err != nil {
-			return fmt.Errorf("standing: %w", err)
+			return fmt.Errorf("incremental: cannot read a batch of part %s: %w", part.Start, err)
 		}
 		for i := range r.Len() {
 			if err := r.At(i, &s); err != nil {
-				return fmt.Errorf("standing: %w", err)
+				return fmt.Errorf("incremental: cannot read row %d of a batch of part %s: %w", i, part.Start, err)
 			}
 			if err := l.addSeries(string(part.Start), &s); err != nil {
 				return err
@@ -48,151 +50,169 @@ func (l *Load) Add(part scanplan.KeyRange, records []batch.Record) error {
 	return nil
 }
 
+// addSeries copies one row of a batch.
 func (l *Load) addSeries(part string, s *batch.Series) error {
-	sp, err := l.table.find(s.Span)
+	sp, err := l.table.findOrAdd(s.Span)
 	if err != nil || sp.group == nil {
 		return err
 	}
+
 	n := int64(len(s.Time)+s.Raw.Len()) * pointBytes
 	if err := l.table.Reserve(n); err != nil {
 		return err
 	}
 	l.bytes += n
-	if !sp.data && hasData(s) {
-		sp.data = true
-		l.table.described(sp.group)
+
+	hasData := merge.HasData(s)
+	if !sp.hasData && hasData {
+		// Only members with points count for the group's tags.
+		sp.hasData = true
+		l.table.membersChanged(sp.group)
 	}
-	p := partColumn{part: part, data: hasData(s), buckets: doubles(slices.Clone(s.Time), slices.Clone(s.Value))}
+
+	p := partColumn{part: part, hasData: hasData, buckets: doubleColumn(slices.Clone(s.Time), slices.Clone(s.Value))}
 	p.raw.AppendPoints(s.Raw)
-	l.pieces[sp] = append(l.pieces[sp], p)
+	l.parts[sp] = append(l.parts[sp], p)
 	return nil
 }
 
-// hasData tells whether a row of a batch speaks of points: a row of annotations
-// alone does not.
-func hasData(s *batch.Series) bool {
-	return len(s.Time) > 0 || s.Raw.Len() > 0 || len(s.Notes) == 0
-}
-
-// checkSpans is after how many spans it is asked whether to go on: each may have
-// as many buckets as a grid.
+// checkSpans is after how many spans Finish asks the guard whether to go on. It is
+// small because each span may have as many buckets as the grid.
 const checkSpans = 16
 
-// Finish makes the columns of all spans.
+// Finish makes the columns of all spans. The Load must not be used afterwards.
 func (l *Load) Finish() error {
 	done := 0
-	for sp, pieces := range l.pieces {
+	for sp, parts := range l.parts {
 		if done++; done%checkSpans == 0 {
 			if err := l.table.Check(); err != nil {
 				return err
 			}
 		}
-		slices.SortStableFunc(pieces, func(a, b partColumn) int { return strings.Compare(a.part, b.part) })
-		c := l.table.joined(pieces)
+
+		// Start keys of one span's parts differ in the base time only, so their
+		// order is that of time.
+		slices.SortStableFunc(parts, func(a, b partColumn) int { return strings.Compare(a.part, b.part) })
+		c := l.table.joinParts(parts)
+
+		// Parts that overlap would make an answer that looks right and is wrong.
 		for i := 1; i < c.len(); i++ {
 			if c.Time[i] <= c.Time[i-1] {
-				return fmt.Errorf("standing: time %d follows %d, want ascending times", c.Time[i], c.Time[i-1])
+				return fmt.Errorf("incremental: time %d follows %d, want ascending times", c.Time[i], c.Time[i-1])
 			}
 		}
-		if err := l.table.replace(sp, always.From, always.To, c); err != nil {
+
+		if err := l.table.replaceBase(sp, always.From, always.To, c); err != nil {
 			return err
 		}
-		if err := l.table.begin(sp); err != nil {
+		if err := l.table.initFilled(sp); err != nil {
 			return err
 		}
 	}
-	l.drop()
+
+	l.release()
 	return nil
 }
 
-// drop forgets the pieces, once they are in the columns.
-func (l *Load) drop() {
+// release drops the parts, whose points are in the columns now.
+func (l *Load) release() {
 	l.table.bytes -= l.bytes
-	l.pieces, l.bytes = nil, 0
+	l.parts, l.bytes = nil, 0
 }
 
-// joined makes one column of pieces in order of time.
-func (t *Table) joined(pieces []partColumn) column {
+// joinParts makes one base column of a span's parts, which are in order of time.
+func (t *Table) joinParts(parts []partColumn) column {
 	if t.bucketer == nil {
 		var all encoding.Points
-		for _, p := range pieces {
+		for _, p := range parts {
 			all.AppendPoints(p.raw)
 		}
-		return stored(all)
+		return storedColumn(all)
 	}
+
+	// A part ships whole buckets as values, and the points of buckets that its
+	// ends cut: some before its buckets, some after them.
 	t.bucketer.Reset()
 	var values []float64
-	for _, p := range pieces {
+	for _, p := range parts {
 		before := p.raw.Len()
 		if p.buckets.len() > 0 {
-			before = from(p.raw.Time, p.buckets.Time[0])
+			before = indexFrom(p.raw.Time, p.buckets.Time[0])
 		}
 		values = p.raw.AppendDoubles(values[:0])
 		t.bucketer.Points(p.raw.Time[:before], values[:before])
 		t.bucketer.Buckets(p.buckets.Time, p.buckets.Value)
 		t.bucketer.Points(p.raw.Time[before:], values[before:])
 	}
+
 	times, buckets := t.bucketer.Finish()
-	return doubles(slices.Clone(times), slices.Clone(buckets))
+	return doubleColumn(slices.Clone(times), slices.Clone(buckets))
 }
 
-// begin gives a span that has points and no buckets its column of fill values.
-func (t *Table) begin(s *series) error {
-	if !s.data || t.grid == nil || s.filled.Time != nil {
+// initFilled makes the filled column of a span whose points all lie outside the
+// buckets. No change of its base column has made it.
+func (t *Table) initFilled(s *series) error {
+	if !s.hasData || t.grid == nil || s.filled.Time != nil {
 		return nil
 	}
-	i, j, err := t.fill(s, always)
+
+	i, j, err := t.updateFilled(s, always)
 	if err == nil && t.plan.Rate != nil {
-		_, _, err = t.rate(s, &s.filled, i, j)
+		_, _, err = t.updateRates(s, &s.filled, i, j)
 	}
-	t.touch(s.group, always)
+	t.markDirty(s.group, always)
 	return err
 }
 
-// Replace takes in what was read again: batches of the plan, or of it without
-// its downsampling, made of the rows of whole units, those of rows (all rows of a
-// unit of a span, or none). A span of which nothing came although the table knows
-// it has lost its rows: ErrStale.
+// Replace takes in rows that were read again. rows are their keys: for each changed
+// span all rows of a unit, or none of them. records are the batches made of these
+// rows by the plan, or by the plan without its downsampling. If nothing was read of
+// a span that has points in the table, its rows are gone: the error is ErrStale.
 func (t *Table) Replace(rows [][]byte, records []batch.Record) error {
 	l := t.Load()
-	defer l.drop()
+	defer l.release()
 	if err := l.Add(scanplan.KeyRange{}, records); err != nil {
 		return err
 	}
-	units, err := t.units(rows)
+
+	units, err := t.unitsOf(rows)
 	if err != nil {
 		return err
 	}
 	for sp, starts := range units {
-		if err := t.replaceUnits(sp, starts, l.pieces[sp]); err != nil {
+		if err := t.replaceUnits(sp, starts, l.parts[sp]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// replaceUnits replaces the given units of a span by what was read of them.
-func (t *Table) replaceUnits(sp *series, starts map[int64]bool, pieces []partColumn) error {
-	c := t.joined(pieces)
+// replaceUnits replaces the units of a span that begin at starts by what was read
+// of them.
+func (t *Table) replaceUnits(sp *series, starts map[int64]bool, parts []partColumn) error {
+	c := t.joinParts(parts)
 	for start := range starts {
-		i, j := from(c.Time, start), from(c.Time, start+t.unit)
-		part := c.slice(i, j)
-		if err := t.replace(sp, start, start+t.unit, part); err != nil {
+		i, j := indexFrom(c.Time, start), indexFrom(c.Time, start+t.unit)
+		if err := t.replaceBase(sp, start, start+t.unit, c.slice(i, j)); err != nil {
 			return err
 		}
 	}
-	if sp.data && sp.base.len() == 0 && !slices.ContainsFunc(pieces, func(p partColumn) bool { return p.data }) {
-		return ErrStale // nothing says that there are points any more
+
+	// A span without buckets may have points outside of them. It has lost its
+	// points if nothing that was read says that there are any.
+	if sp.hasData && sp.base.len() == 0 && !slices.ContainsFunc(parts, func(p partColumn) bool { return p.hasData }) {
+		return ErrStale
 	}
-	if err := t.begin(sp); err != nil {
+	if err := t.initFilled(sp); err != nil {
 		return err
 	}
-	t.keepTail(sp, &c, pieces)
+	t.restoreOpenBucket(sp, &c, parts)
 	return nil
 }
 
-// units finds the spans of rows and the starts of the units that they lie in.
-func (t *Table) units(rows [][]byte) (map[*series]map[int64]bool, error) {
+// unitsOf returns the spans of rows, and for each the starts (ms) of the units that
+// its rows lie in. Spans without a group are left out.
+func (t *Table) unitsOf(rows [][]byte) (map[*series]map[int64]bool, error) {
 	units := map[*series]map[int64]bool{}
 	var id []byte
 	for _, row := range rows {
@@ -204,6 +224,7 @@ func (t *Table) units(rows [][]byte) (map[*series]map[int64]bool, error) {
 		if units[sp] == nil {
 			units[sp] = map[int64]bool{}
 		}
+
 		k, err := t.plan.Schema.ParseRowKey(row)
 		if err != nil {
 			return nil, err

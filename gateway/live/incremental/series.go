@@ -4,67 +4,75 @@ import (
 	"downpour/pushdown/operator/rate"
 )
 
-// series is one series under one salt.
+// series is one span: a series under one salt.
 type series struct {
-	id    []byte
-	group *group // nil if the span is kept out
-	place int    // among the group's edges, if it has them
-	data  bool   // it has points in the scan range, maybe outside of all buckets
+	id      []byte
+	group   *group // nil if a filter refuses the span or it lacks a tag key
+	index   int    // among the group's members; set when edges or watermarks are made
+	hasData bool   // it has points in the scan range, perhaps outside of all buckets
 
-	base   column // points, or buckets
-	tail   tail   // the last of the buckets
-	filled column // of a plan that fills: a value for each time of the grid
-	rates  column // of a plan with rates
+	base   column     // points as stored, or buckets
+	open   openBucket // the last bucket of base
+	filled column     // of a plan that fills: a value for each time of the grid
+	rates  column     // of a plan with rates
 }
 
-// last is the column that the aggregation gets.
-func (t *Table) last(s *series) *column {
+// output returns the column that the aggregation across series reads.
+func (t *Table) output(s *series) *column {
 	switch {
 	case t.plan.Rate != nil:
 		return &s.rates
 	case t.grid != nil:
-		f := s.filled.slice(min(t.early, s.filled.len()), s.filled.len())
+		f := s.filled.slice(min(t.gridLead, s.filled.len()), s.filled.len())
 		return &f
 	}
 	return &s.base
 }
 
-// replace puts with in the place of the span's base between from and to (ms,
-// half-open) and carries the difference through the stages.
-func (t *Table) replace(s *series, begin, end int64, with column) error {
-	lo, hi := from(s.base.Time, begin), from(s.base.Time, end)
+// replaceBase puts the points of with in the place of the base column's points from
+// begin to end (ms, half-open), and carries the difference through the later
+// stages. It returns ErrStale if points go and none come.
+func (t *Table) replaceBase(s *series, begin, end int64, with column) error {
+	lo, hi := indexFrom(s.base.Time, begin), indexFrom(s.base.Time, end)
 	if with.len() == 0 && hi > lo {
 		return ErrStale
 	}
+
+	// Most of a unit that is read again is as it was: find the equal points at
+	// both ends. Only what lies between goes on.
 	n := with.len()
 	head := 0
-	for head < n && lo+head < hi && s.base.same(lo+head, &with, head) {
+	for head < n && lo+head < hi && s.base.equalAt(lo+head, &with, head) {
 		head++
 	}
 	tail := 0
-	for tail < n-head && lo+head < hi-tail && s.base.same(hi-tail-1, &with, n-tail-1) {
+	for tail < n-head && lo+head < hi-tail && s.base.equalAt(hi-tail-1, &with, n-tail-1) {
 		tail++
 	}
 	if head+tail == n && lo+n == hi {
 		return nil
 	}
+
+	// The extent of the change is taken before base is overwritten, because old is
+	// a view of it.
 	old, now := s.base.slice(lo+head, hi-tail), with.slice(head, n-tail)
-	w := extent(&old, &now)
+	changed := extent(&old, &now)
 	if err := t.Reserve(int64(now.len()-old.len()) * pointBytes); err != nil {
 		return err
 	}
 	s.base.replace(lo+head, hi-tail, &now)
-	if err := t.stages(s, w, lo+head, lo+n-tail); err != nil {
+
+	if err := t.updateStages(s, changed, lo+head, lo+n-tail); err != nil {
 		return err
 	}
-	if s.group.outlooks != nil {
-		s.group.outlooks[s.place] = t.outlook(s)
+	if s.group.watermarks != nil {
+		s.group.watermarks[s.index] = t.memberWatermark(s)
 	}
 	return nil
 }
 
-// extent is the time of the first and of the last point of two columns, one of
-// which has points.
+// extent returns the window from the first to the last point of two columns, at
+// least one of which has points.
 func extent(a, b *column) (w Window) {
 	w = Window{always.To, always.From}
 	for _, c := range []*column{a, b} {
@@ -75,36 +83,39 @@ func extent(a, b *column) (w Window) {
 	return w
 }
 
-// stages carries a change further: the base has new points i to j, and old and
-// new ones lie within w.
-func (t *Table) stages(s *series, w Window, i, j int) error {
+// updateStages carries a change of the base column through filling and rates. The
+// base has new points i to j, half-open, and old and new ones lie within w.
+func (t *Table) updateStages(s *series, w Window, i, j int) error {
 	c := &s.base
 	if t.grid != nil {
 		var err error
-		if i, j, err = t.fill(s, w); err != nil {
+		if i, j, err = t.updateFilled(s, w); err != nil {
 			return err
 		}
 		c = &s.filled
 		if i == j {
-			return nil // behind the grid's end
+			return nil // the change lies after the grid's end
 		}
 	}
+
 	if t.plan.Rate != nil {
 		var err error
-		if i, j, err = t.rate(s, c, i, j); err != nil {
+		if i, j, err = t.updateRates(s, c, i, j); err != nil {
 			return err
 		}
 	} else if t.grid != nil {
-		i, j = max(i-t.early, 0), max(j-t.early, 0)
+		// The output column begins after the grid's lead.
+		i, j = max(i-t.gridLead, 0), max(j-t.gridLead, 0)
 	}
-	t.spread(s, i, j)
+	t.outputChanged(s, i, j)
 	return nil
 }
 
-// fill sets the grid's values within w from the base. The grid's times are one
-// column for all spans.
-func (t *Table) fill(s *series, w Window) (i, j int, err error) {
+// updateFilled sets the filled column's values within w from the base column, and
+// returns their places, half-open. The first call makes the whole column.
+func (t *Table) updateFilled(s *series, w Window) (i, j int, err error) {
 	if s.filled.Time == nil {
+		// Only the values are counted: all spans share the grid's times.
 		if err := t.Reserve(int64(len(t.grid)) * 8); err != nil {
 			return 0, 0, err
 		}
@@ -112,12 +123,14 @@ func (t *Table) fill(s *series, w Window) (i, j int, err error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		s.filled = doubles(t.grid, values)
+		s.filled = doubleColumn(t.grid, values)
 		return 0, len(t.grid), nil
 	}
-	i, j = from(t.grid, w.From), after(t.grid, w.To)
-	b := from(s.base.Time, w.From)
+
+	i, j = indexFrom(t.grid, w.From), indexAfter(t.grid, w.To)
+	b := indexFrom(s.base.Time, w.From)
 	for k := i; k < j; k++ {
+		// A bucket outside the grid has no place in the filled column.
 		for b < s.base.len() && s.base.Time[b] < t.grid[k] {
 			b++
 		}
@@ -129,10 +142,13 @@ func (t *Table) fill(s *series, w Window) (i, j int, err error) {
 	return i, j, nil
 }
 
-// rate makes the rates anew that points i to j of c and the one behind them
-// have, and returns their places. What comes before the scan range is left out.
-func (t *Table) rate(s *series, c *column, i, j int) (int, int, error) {
-	begin, end := always.From, always.To // of the times to replace
+// updateRates computes again the rates of points i to j of c and of the point that
+// follows them, and returns the places of these rates, half-open. Rates of times
+// before the scan range are left out.
+func (t *Table) updateRates(s *series, c *column, i, j int) (int, int, error) {
+	// begin and end bound the times of the rates to replace. A rate needs the point
+	// before it, and the point after j has a new one before it.
+	begin, end := always.From, always.To
 	lead := max(i-1, 0)
 	if i > 0 {
 		begin = c.Time[i-1] + 1
@@ -142,14 +158,16 @@ func (t *Table) rate(s *series, c *column, i, j int) (int, int, error) {
 		end = c.Time[j-1]
 	}
 	begin = max(begin, t.plan.From*1000)
+
 	part := c.slice(lead, j)
-	times, values, err := t.ratesOf(&part)
+	times, values, err := t.computeRates(&part)
 	if err != nil {
 		return 0, 0, err
 	}
-	skip := from(times, begin)
-	now := doubles(times[skip:], values[skip:])
-	lo, hi := from(s.rates.Time, begin), after(s.rates.Time, end)
+	skip := indexFrom(times, begin)
+	now := doubleColumn(times[skip:], values[skip:])
+
+	lo, hi := indexFrom(s.rates.Time, begin), indexAfter(s.rates.Time, end)
 	if err := t.Reserve(int64(now.len()-(hi-lo)) * pointBytes); err != nil {
 		return 0, 0, err
 	}
@@ -157,21 +175,26 @@ func (t *Table) rate(s *series, c *column, i, j int) (int, int, error) {
 	return lo, lo + now.len(), nil
 }
 
-func (t *Table) ratesOf(c *column) ([]int64, []float64, error) {
+// computeRates returns the rates of a column's points.
+func (t *Table) computeRates(c *column) ([]int64, []float64, error) {
 	if c.Bits != nil {
 		return rate.Points(t.plan.Rate, c.points(), nil, nil)
 	}
 	return rate.Doubles(t.plan.Rate, c.Time, c.Value, nil, nil)
 }
 
-// spread notes for the span's group that points i to j of the last column are
-// new, or that points between i-1 and j are gone. A member's first rate counts at
-// all times before its second.
-func (t *Table) spread(s *series, i, j int) {
-	c := t.last(s)
+// outputChanged has the span's group aggregated again where a change of the output
+// column can be seen: points i to j, half-open, are new, or points between i-1 and
+// i are gone.
+func (t *Table) outputChanged(s *series, i, j int) {
+	c := t.output(s)
 	if s.group.edges != nil {
-		s.group.edges[s.place].set(c)
+		s.group.edges[s.index].set(c)
 	}
+
+	// Interpolation reaches from the point before to the point after the change.
+	// The first point has none before it, and a member's first rate counts at all
+	// times before its second.
 	w := always
 	if first := i == 0 || t.plan.Rate != nil && i == 1; !first {
 		w.From = c.Time[i-1]
@@ -179,5 +202,5 @@ func (t *Table) spread(s *series, i, j int) {
 	if j < c.len() {
 		w.To = c.Time[j]
 	}
-	t.touch(s.group, w)
+	t.markDirty(s.group, w)
 }

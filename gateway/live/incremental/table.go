@@ -1,29 +1,28 @@
-// Package incremental keeps the answer of one scan plan and changes it by what
-// changes in the rows, instead of making it anew. It is pure: rows come in as the
-// batches that package operator makes of them, out come the windows of time in
-// which groups have other points than before, with those points.
+// Package incremental keeps the answer of one scan plan up to date by aggregating
+// only what has changed. It is pure: rows come in as the batches that package
+// operator makes of them, and what comes out are the windows of time in which
+// groups have other points than before, with those points.
 //
-// It holds, for each span (a series under one salt), the columns behind each
-// stage of the arithmetic, and for each group the aggregated points of all the
-// scan range:
+// For each span (a series under one salt) a Table keeps one column per stage of the
+// arithmetic, and for each group the aggregated points of the whole scan range:
 //
 //	rows ──▶ base: points or buckets ──▶ filled ──▶ rates ──▶ group's points
 //
-// The unit in which rows are taken in is the smallest stretch of time that holds
-// whole rows and whole buckets (Unit): what a unit holds is replaced as a whole,
-// never added to. From there on only what differs goes further. A changed point
-// changes a group from the member's point before it to the member's point after
-// it, because of interpolation, the value types, and rates; those times are
-// aggregated again, over all members in span order, so that the result is that of
-// merging everything (package merge) to the last bit.
+// Rows are taken in by unit, the smallest stretch of time that holds whole rows and
+// whole buckets (Unit). The points of a unit are replaced as a whole, never added
+// to. From the base column on, only what differs goes to the next stage.
 //
-// What it does not do, see Covers, and whatever takes points away from the rows,
-// is left to making the table anew.
+// A changed point changes its group from the member's point before it to the
+// member's point after it, because of interpolation, value types and rates. The
+// group is aggregated again in that window, over all members in span order, so the
+// result equals that of merging everything (package merge) to the last bit.
+//
+// Plans that Covers refuses, and changes that take points away from rows, are not
+// handled: the caller loads a new table.
 package incremental
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -32,71 +31,68 @@ import (
 	"downpour/pushdown/operator/downsample"
 )
 
-// ErrStale says that a change cannot be taken in: make the table anew.
-var ErrStale = errors.New("standing: rows lost points, the table must be made anew")
-
-// Table is the standing answer of one plan. It is for one goroutine.
+// Table is the incrementally updated answer of one plan. It is for one goroutine.
 type Table struct {
 	plan *scanplan.Plan
 	keep func(span []byte) (bool, error)
-	unit int64 // ms
+	unit int64 // length of a unit, ms
 
 	bucketer *downsample.Bucketer // nil without downsampling
-	grid     []int64              // of a plan that fills
-	early    int                  // entries of the grid before the scan range
-	missing  float64
+	grid     []int64              // times of all buckets of a plan that fills, else nil
+	gridLead int                  // entries of the grid before the scan range
+	missing  float64              // fill value of an empty bucket
 
-	fn       *aggregate.Function
-	inBucket *aggregate.Function // of downsampling
+	fn       *aggregate.Function // across series
+	inBucket *aggregate.Function // within a bucket
 
-	doubles []float64 // scratch
-	grown   column    // the same
+	// Scratch of extendBuckets: the doubles of the new points, and the buckets that
+	// they make.
+	doubles    []float64
+	newBuckets column
 
 	spans  map[string]*series
 	groups map[string]*group
-	dirty  map[*group]struct{}
-	bytes  int64
-	within Bounds
+	dirty  map[*group]struct{} // groups with windows to aggregate again
+	bytes  int64               // held now
+	bounds Bounds
 
-	shown Window // what the answer was last trimmed to
+	shown Window // the window that Groups or Changes has trimmed the answer to last
 }
 
-// Bounds are those that a table works in.
+// Bounds limit the memory and the work of a table.
 type Bounds struct {
-	// Bytes is the most that it may hold; 0 is no bound.
+	// Bytes is the most that the table may hold; 0 is no bound.
 	Bytes int64
-	// Guard is asked before it takes more, and whether to go on; nil lets it.
+	// Guard is asked before the table holds more, and whether to go on. Nil allows
+	// everything.
 	Guard aggregate.Guard
 }
 
-// LimitError says that a table would take more memory than it may.
-type LimitError struct{ Limit int64 }
-
-// Error names the limit.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("standing: the table takes more than %d bytes", e.Limit)
-}
-
-// New returns an empty table for a plan that Covers accepts. keep is asked once
-// for each span whether the filters on names admit it; nil admits all. Errors of
-// this and of all that makes a table larger are a *LimitError and the guard's.
-func New(plan *scanplan.Plan, keep func(span []byte) (bool, error), within Bounds) (*Table, error) {
+// New returns an empty table for a plan that Covers accepts. keep is called once
+// for each span and tells whether it passes the filters on names; nil keeps all.
+//
+// New, and every method that makes the table larger, returns a *LimitError or the
+// guard's error when a bound is reached.
+func New(plan *scanplan.Plan, keep func(span []byte) (bool, error), bounds Bounds) (*Table, error) {
 	if reason := Covers(plan); reason != "" {
-		return nil, fmt.Errorf("standing: plan is not covered: %s", reason)
+		return nil, fmt.Errorf("incremental: plan is not covered: %s", reason)
 	}
 	fn, ok := aggregate.Lookup(plan.Aggregator)
 	if !ok {
 		return nil, fmt.Errorf("No such aggregation function: %s", plan.Aggregator)
 	}
-	t := &Table{plan: plan, keep: keep, fn: fn, unit: Unit(plan), within: within,
+
+	t := &Table{plan: plan, keep: keep, fn: fn, unit: Unit(plan), bounds: bounds,
 		spans: map[string]*series{}, groups: map[string]*group{}, dirty: map[*group]struct{}{}}
 	t.shown = Window{plan.Start, plan.End}
+
 	if plan.Downsample == nil {
 		return t, nil
 	}
 	return t, t.prepareBuckets()
 }
 
+// prepareBuckets sets the fields that a plan with downsampling needs.
 func (t *Table) prepareBuckets() (err error) {
 	p := t.plan
 	t.inBucket, _ = aggregate.Lookup(p.Downsample.Function)
@@ -104,33 +100,36 @@ func (t *Table) prepareBuckets() (err error) {
 	if err != nil || !t.bucketer.Fills() {
 		return err
 	}
+
+	// Two points and a long time can make a grid of billions of buckets: refuse it
+	// before it is allocated.
 	if p.MaxBytes > 0 && t.bucketer.GridLen()*pointBytes > p.MaxBytes {
-		return fmt.Errorf("standing: a grid of %d buckets is too large", t.bucketer.GridLen())
+		return fmt.Errorf("incremental: a grid of %d buckets takes more than the plan's %d bytes", t.bucketer.GridLen(), p.MaxBytes)
 	}
 	t.bucketer.Guarded(t)
 	if t.grid, err = t.bucketer.Grid(); err != nil {
 		return err
 	}
-	t.early = from(t.grid, p.From*1000)
+	t.gridLead = indexFrom(t.grid, p.From*1000)
 	t.missing = t.bucketer.Missing()
 	return nil
 }
 
-// Bytes is about the memory held.
+// Bytes returns about the memory that the table holds.
 func (t *Table) Bytes() int64 { return t.bytes }
 
-// Within has the next changes made within another guard's bounds: that of the
-// tick that they belong to.
-func (t *Table) Within(g aggregate.Guard) { t.within.Guard = g }
+// SetGuard replaces the guard, so that the changes of a tick count against the
+// bounds of that tick.
+func (t *Table) SetGuard(g aggregate.Guard) { t.bounds.Guard = g }
 
-// Reserve is asked before the table holds n more bytes, fewer if n is negative;
-// see aggregate.Guard.
+// Reserve is called before the table holds n more bytes, or n fewer if n is
+// negative; see aggregate.Guard.
 func (t *Table) Reserve(n int64) error {
-	if limit := t.within.Bytes; limit > 0 && n > 0 && t.bytes+n > limit {
+	if limit := t.bounds.Bytes; limit > 0 && n > 0 && t.bytes+n > limit {
 		return &LimitError{limit}
 	}
-	if n > 0 && t.within.Guard != nil {
-		if err := t.within.Guard.Reserve(n); err != nil {
+	if n > 0 && t.bounds.Guard != nil {
+		if err := t.bounds.Guard.Reserve(n); err != nil {
 			return err
 		}
 	}
@@ -138,27 +137,28 @@ func (t *Table) Reserve(n int64) error {
 	return nil
 }
 
-// Check tells why the work is to end; see aggregate.Guard.
+// Check returns why the work must end, or nil; see aggregate.Guard.
 func (t *Table) Check() error {
-	if t.within.Guard == nil {
+	if t.bounds.Guard == nil {
 		return nil
 	}
-	return t.within.Guard.Check()
+	return t.bounds.Guard.Check()
 }
 
-// Known tells whether a row's span is in the table; others may be, or may have
-// been refused.
+// Known tells whether a span is in the table and belongs to a group. It is false
+// for a span that the table has not met and for one that it has refused.
 func (t *Table) Known(span []byte) bool {
 	s := t.spans[string(span)]
 	return s != nil && s.group != nil
 }
 
-// find returns the entry of a span; its group is nil if filters or the lack of a
-// tag keep it out.
-func (t *Table) find(id []byte) (*series, error) {
+// findOrAdd returns the entry of a span. The entry's group is nil if a filter
+// refuses the span or it lacks a tag key of the plan's GroupBy.
+func (t *Table) findOrAdd(id []byte) (*series, error) {
 	if s, ok := t.spans[string(id)]; ok {
 		return s, nil
 	}
+
 	s := &series{id: bytes.Clone(id)}
 	keep := true
 	if t.keep != nil {
@@ -170,59 +170,49 @@ func (t *Table) find(id []byte) (*series, error) {
 	if err := t.Reserve(seriesBytes); err != nil {
 		return nil, err
 	}
+
+	// A refused span is entered too, so that the filter is not asked again.
 	t.spans[string(s.id)] = s
-	if key, ok := t.key(s.id); ok && keep {
-		t.join(s, key)
+	if key, ok := t.plan.AppendGroupKey(nil, s.id); ok && keep {
+		t.addMember(s, key)
 	}
 	return s, nil
 }
 
-// seriesBytes is about what a span takes beside its columns.
+// seriesBytes is about what a span takes in memory without its columns.
 const seriesBytes = 590
 
-// key is the group of a span, false if it lacks one of the tag keys.
-func (t *Table) key(id []byte) (key []byte, ok bool) {
-	if t.plan.Aggregator == "none" {
-		return id, true
-	}
-	tags := t.plan.Schema.SpanTags(id)
-	for _, k := range t.plan.GroupBy {
-		v, ok := t.plan.Schema.Tag(tags, k)
-		if !ok {
-			return nil, false
-		}
-		key = append(key, v...)
-	}
-	return key, true
-}
-
-// join makes a span a member of its group, at its place in span order.
-func (t *Table) join(s *series, key []byte) {
+// addMember makes a span a member of the group with the given key, and creates the
+// group if there is none. Members stay in span order.
+func (t *Table) addMember(s *series, key []byte) {
 	g := t.groups[string(key)]
 	if g == nil {
 		g = &group{key: bytes.Clone(key)}
 		t.groups[string(key)] = g
 	}
+
 	i, _ := slices.BinarySearchFunc(g.members, s, func(a, b *series) int { return bytes.Compare(a.id, b.id) })
 	g.members, g.edges = slices.Insert(g.members, i, s), nil
 	s.group = g
-	t.described(g)
+	t.membersChanged(g)
 }
 
-// described notes that a group's members are others than before.
-func (t *Table) described(g *group) {
-	g.anew, g.outlooks = true, nil
-	t.touch(g, always)
+// membersChanged has a group described and aggregated again as a whole.
+func (t *Table) membersChanged(g *group) {
+	g.redescribe, g.watermarks = true, nil
+	t.markDirty(g, always)
 }
 
-// touch notes that a group is to be aggregated again within w. Most series touch
-// the same windows, the ends of their group.
-func (t *Table) touch(g *group, w Window) {
+// markDirty has a group aggregated again within w.
+func (t *Table) markDirty(g *group, w Window) {
+	// Most members of a group change in the same window, that of the newest
+	// points, so comparing with the last window avoids most duplicates.
 	if n := len(g.windows); n > 0 && w.From <= g.windows[n-1].To && w.To >= g.windows[n-1].From {
 		last := &g.windows[n-1]
 		last.From, last.To = min(last.From, w.From), max(last.To, w.To)
 		return
 	}
+
 	g.windows = append(g.windows, w)
 	t.dirty[g] = struct{}{}
 }

@@ -8,36 +8,41 @@ import (
 // Window is an interval of time in ms, both ends inclusive.
 type Window struct{ From, To int64 }
 
-// always is all of time. Its ends leave room for one more.
+// always is all of time. Adding or subtracting one at either end does not overflow.
 var always = Window{math.MinInt64 / 2, math.MaxInt64 / 2}
 
-// join sorts windows and makes one of those that meet, in place.
-func join(windows []Window) []Window {
+// mergeWindows sorts windows and merges those that overlap or touch. It works in
+// place and returns the shortened slice.
+func mergeWindows(windows []Window) []Window {
 	if len(windows) < 2 {
 		return windows
 	}
+
 	slices.SortFunc(windows, func(a, b Window) int {
 		if a.From < b.From {
 			return -1
 		}
 		return 1
 	})
-	n := 0
+
+	last := 0
 	for _, w := range windows[1:] {
-		if w.From <= windows[n].To+1 {
-			windows[n].To = max(windows[n].To, w.To)
+		if w.From <= windows[last].To+1 {
+			windows[last].To = max(windows[last].To, w.To)
 			continue
 		}
-		n++
-		windows[n] = w
+		last++
+		windows[last] = w
 	}
-	return windows[:n+1]
+	return windows[:last+1]
 }
 
-// wholeSeconds widens windows to the borders of seconds: of the points of one
-// second a client may see only the last.
+// wholeSeconds widens windows to whole seconds and merges them. A client whose
+// times are in seconds sees only the last point of each second, so it needs all
+// points of a second in which anything has changed.
 func wholeSeconds(windows []Window) []Window {
 	for i, w := range windows {
+		// The added 1000 makes the remainder of a negative time positive.
 		if w.From > always.From {
 			w.From -= (w.From%1000 + 1000) % 1000
 		}
@@ -46,5 +51,5 @@ func wholeSeconds(windows []Window) []Window {
 		}
 		windows[i] = w
 	}
-	return join(windows)
+	return mergeWindows(windows)
 }

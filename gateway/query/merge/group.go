@@ -230,37 +230,12 @@ func (a *aggregation) fits(ms members) error {
 }
 
 // describe sets the group's tags and TSUIDs from its spans.
-// Source: SpanGroup.computeTags.
 func (m *Merger) describe(g *Group) {
-	var tags, several []encoding.TagPair // ascending by key; several without values
-	var pairs []encoding.TagPair
+	g.Tags, g.Aggregated = DescribeTags(m.plan.Schema, g.Spans)
+
 	g.TSUIDs = make([]encoding.UID, 0, len(g.Spans))
 	for _, id := range g.Spans {
 		g.TSUIDs = append(g.TSUIDs, m.plan.Schema.SpanTSUID(id))
-		pairs = m.plan.Schema.AppendPairs(pairs[:0], m.plan.Schema.SpanTags(id))
-		for _, p := range pairs {
-			if _, found := search(several, p.K); found {
-				continue
-			}
-			i, found := search(tags, p.K)
-			switch {
-			case !found:
-				tags = slices.Insert(tags, i, p)
-			case !bytes.Equal(tags[i].V, p.V):
-				tags = slices.Delete(tags, i, i+1)
-				j, _ := search(several, p.K)
-				several = slices.Insert(several, j, encoding.TagPair{K: p.K})
-			}
-		}
-	}
-	g.Tags = tags
-	for _, p := range several {
-		g.Aggregated = append(g.Aggregated, p.K)
 	}
 	slices.SortFunc(g.TSUIDs, func(a, b encoding.UID) int { return bytes.Compare(a, b) })
-}
-
-// search finds a key among pairs in its order.
-func search(pairs []encoding.TagPair, k encoding.UID) (int, bool) {
-	return slices.BinarySearchFunc(pairs, k, func(p encoding.TagPair, k encoding.UID) int { return bytes.Compare(p.K, k) })
 }

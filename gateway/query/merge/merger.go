@@ -147,18 +147,11 @@ func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
 		if err := m.addSeries(&s); err != nil {
 			return err
 		}
-		sp.hasData = sp.hasData || hasData(&s)
+		sp.hasData = sp.hasData || HasData(&s)
 		sp.points += s.Raw.Len()
 		sp.add(m.memory.segment(start, &s))
 	}
 	return nil
-}
-
-// hasData tells whether a row of a batch speaks of points. A series whose points
-// all lie outside the buckets is announced by one of them, or by a row without
-// anything; a row of annotations alone is no sign of points.
-func hasData(s *batch.Series) bool {
-	return len(s.Time) > 0 || s.Raw.Len() > 0 || len(s.Notes) == 0
 }
 
 // find returns the entry of a span, and asks the name filter about a new one. All

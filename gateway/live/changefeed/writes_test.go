@@ -73,7 +73,7 @@ func (w *world) followed(t *testing.T, query string) (tick func() Stats) {
 		if diff := cmp.Diff(fresh.lines(), seen.lines()); diff != "" || err != nil {
 			t.Errorf("%s: %v\n%s", query, err, diff)
 		}
-		return s.of.Stats()
+		return s.feed.Stats()
 	}
 }
 

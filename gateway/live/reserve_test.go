@@ -108,7 +108,7 @@ func TestRoom_later(t *testing.T) {
 		pool := memory.New(64 << 20)
 		free := fillPool(pool)
 		asked, opened := 0, 0
-		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), Follow: func(json.RawMessage) Source {
+		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), OpenSource: func(json.RawMessage) Source {
 			opened++
 			return &onlyNews{asked: &asked, fresh: true}
 		}})
@@ -151,11 +151,11 @@ func TestRoom_messages(t *testing.T) {
 	}
 	free := fillPool(pool)
 	u = &Update{Kind: KindSnapshot, account: account, groups: []*group{g}}
-	if _, err := u.JSON(); err != ErrNoRoom {
-		t.Errorf("got %v, want %v", err, ErrNoRoom)
+	if _, err := u.JSON(); err != ErrNoMemory {
+		t.Errorf("got %v, want %v", err, ErrNoMemory)
 	}
-	if _, _, err := u.Arrow(); err != ErrNoRoom {
-		t.Errorf("got %v, want %v", err, ErrNoRoom)
+	if _, _, err := u.Arrow(); err != ErrNoMemory {
+		t.Errorf("got %v, want %v", err, ErrNoMemory)
 	}
 	free()
 	if _, err := u.JSON(); err != nil {

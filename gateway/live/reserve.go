@@ -8,33 +8,36 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// makeRoom reserves, in the account of the ask, what taking in an answer takes
-// beside the answer, before it does: the columns of a client's times, and what
-// differs from the answer before, which is there until the end.
-func (e *evaluator) makeRoom(ctx context.Context, a *Answer) error {
+// reserveAnswer reserves, in the account of the ask, the memory that taking in an
+// answer needs beside the answer itself: the columns with times in the client's
+// unit, and what differs from the answer before, which is kept until the end.
+func (e *evaluator) reserveAnswer(ctx context.Context, a *Answer) error {
 	need := int64(0)
 	for i := range a.Results {
 		need += groupBytes + 2*pointBytes*int64(a.Results[i].Points.Len())
 	}
-	last := e.last()
+
+	last := e.lastState()
 	for i := range a.Changes {
 		c := &a.Changes[i]
-		if c.Anew != nil {
-			need += groupBytes + 2*pointBytes*int64(c.Anew.Points.Len())
+		if c.Full != nil {
+			need += groupBytes + 2*pointBytes*int64(c.Full.Points.Len())
 			continue
 		}
-		if g := last.groups[last.byKey[keyOf(c.QueryIndex, c.Key)]]; g != nil {
-			need += pointBytes * int64(len(g.cells.time)) // its columns are made anew
+		// The group's columns are copied, because a state never changes.
+		if g := last.groups[last.byKey[groupKey(c.QueryIndex, c.Key)]]; g != nil {
+			need += pointBytes * int64(len(g.cells.time))
 		}
 		for _, w := range c.Windows {
 			need += groupBytes + 2*pointBytes*int64(w.Points.Len())
 		}
 	}
-	return noRoom(memory.Reserve(ctx, need))
+	return memoryRefusal(memory.Reserve(ctx, need))
 }
 
-// noRoom words a reservation's refusal for clients.
-func noRoom(err error) error {
+// memoryRefusal words a refused reservation for clients. Other errors, and nil, it
+// returns as they are.
+func memoryRefusal(err error) error {
 	var large *memory.LimitError
 	var busy *memory.BusyError
 	switch {
@@ -46,16 +49,13 @@ func noRoom(err error) error {
 	return err
 }
 
-// ErrNoRoom says that there is no memory to write a message in.
-var ErrNoRoom = errors.New("live: other work holds the memory that the message takes")
-
-// Bytes of a point and of a group in a message, about.
+// About what a point and a group take in an encoded message, bytes.
 const (
 	messagePointBytes = 32
 	messageGroupBytes = 300
 )
 
-// size is about the bytes of an update's message.
+// size returns about the bytes of an update's encoded message.
 func (u *Update) size() int64 {
 	points, groups := 0, len(u.groups)
 	for _, g := range u.groups {
@@ -68,15 +68,15 @@ func (u *Update) size() int64 {
 	return int64(points)*messagePointBytes + int64(groups)*messageGroupBytes
 }
 
-// lend reserves the memory of one of the update's messages, until nobody holds the
-// update any more: a slow client does for as long as it reads.
-func (u *Update) lend() error {
+// reserve reserves the memory of one of the update's messages until the update is
+// garbage. A slow client holds it for as long as it reads.
+func (u *Update) reserve() error {
 	n := u.size()
 	if u.account == nil || n == 0 {
 		return nil
 	}
 	if !u.account.Try(n) {
-		return ErrNoRoom
+		return ErrNoMemory
 	}
 	runtime.AddCleanup(u, func(a *memory.Account) { a.Release(n) }, u.account)
 	return nil

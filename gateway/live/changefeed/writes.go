@@ -1,0 +1,111 @@
+package changefeed
+
+import (
+	"downpour/encoding"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/store"
+)
+
+// extend takes in what was written as far as the table can without reading, and
+// returns the keys of the rows that must be read.
+//
+// From its first change on that is more than added points, a row is read at every
+// change. A watch may report a write after a change that became visible later, and
+// taking in the write then would bring back what the change has removed. Whatever a
+// new watch reports has happened after it was opened, so a table that is loaded
+// again begins without such rows.
+func (s *subQuery) extend(changes []store.Change) (toRead [][]byte, err error) {
+	for i := range changes {
+		c := &changes[i]
+		taken, err := s.applyChange(c)
+		if err != nil {
+			return nil, err
+		}
+		if !taken {
+			toRead = append(toRead, c.Row)
+		}
+	}
+	return toRead, nil
+}
+
+// applyChange takes in the change of one row. It returns false if the row must be
+// read.
+func (s *subQuery) applyChange(c *store.Change) (taken bool, err error) {
+	plan := s.prepared.Plan
+	k, err := plan.Schema.ParseRowKey(c.Row)
+	if err != nil {
+		return false, nil // reading the row gives the error that a query would give
+	}
+
+	s.span = plan.Schema.AppendSpan(s.span[:0], c.Row)
+	onlyPoints, ascending := s.decodeWrites(c, k.BaseTime)
+	if _, mustRead := s.alwaysRead[string(c.Row)]; onlyPoints && ascending && !mustRead {
+		if taken, err := s.table.Extend(s.span, s.points); taken || err != nil {
+			return taken, err
+		}
+	}
+
+	if !s.table.Known(s.span) && !operator.Admits(plan, s.span) {
+		return true, nil // the plan's filters refuse the row, whatever is in it
+	}
+	if !onlyPoints {
+		return false, s.readFromNowOn(c.Row)
+	}
+	return false, nil
+}
+
+// maxAlwaysRead bounds the rows of subQuery.alwaysRead.
+const maxAlwaysRead = 64 << 10
+
+// readFromNowOn has a row read at every change from now on.
+func (s *subQuery) readFromNowOn(row []byte) error {
+	if s.alwaysRead == nil {
+		s.alwaysRead = map[string]struct{}{}
+	}
+	s.alwaysRead[string(row)] = struct{}{}
+	if len(s.alwaysRead) > maxAlwaysRead {
+		return errTooManyRereads
+	}
+	return nil
+}
+
+// decodeWrites decodes the points that were written to a row into s.points.
+// onlyPoints tells that the writes do nothing but add points, ascending that these
+// are in order of time.
+func (s *subQuery) decodeWrites(c *store.Change, base uint32) (onlyPoints, ascending bool) {
+	s.points.Reset()
+	if c.Cut {
+		return false, false
+	}
+	for i := range c.Writes {
+		w := &c.Writes[i]
+		s.decoder.Reset(base)
+		if !addsPoints(w) || s.decoder.Add(w.Qualifier, w.Value, w.Timestamp) != nil || s.decoder.Finish(&s.points) != nil {
+			return false, false
+		}
+	}
+	return true, isAscending(s.points.Time)
+}
+
+// addsPoints tells whether a write adds points and takes none away: an append to
+// the append column, or a cell with one point. A cell that overwrites another one
+// holds a point of the same time, which is not later than all others, so the row is
+// read.
+func addsPoints(w *store.Mutation) bool {
+	if w.Family != encoding.FamilyData {
+		return false
+	}
+	if w.Kind == store.Append {
+		return string(w.Qualifier) == string(encoding.AppendColumn)
+	}
+	return w.Kind == store.Put && offsetOf(w.Qualifier) != everywhere
+}
+
+func isAscending(times []int64) bool {
+	for i := 1; i < len(times); i++ {
+		if times[i] <= times[i-1] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,82 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+)
+
+// Rows that were read already give the batches that a scan of them gives.
+func TestFromRows(t *testing.T) {
+	const base = 1_356_998_400
+	schema := encoding.DefaultSchema()
+	var from operatortest.Store
+	from.Load(schema, operatortest.UID(1),
+		operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, 1)}, Points: operatortest.Every(base, base+3600, 30, func(i int) float64 { return float64(i) })},
+		operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, 2)}, Points: operatortest.Every(base, base+3600, 45, func(i int) float64 { return 1 / float64(i+1) })})
+	plan := operatortest.Plan(schema, operatortest.UID(1), base, base+3600)
+	plan.Downsample = &scanplan.Downsample{Interval: 60_000, Function: "avg", Fill: scanplan.FillNone}
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(2)}}}
+	part := &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
+
+	var keys [][]byte
+	for host := range 2 {
+		keys = append(keys, schema.AppendRowKey(nil, plan.Metric, base, schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, host+1)})))
+	}
+	rows, err := from.Get(t.Context(), plan.Table, encoding.FamilyData, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	scanned, err := operator.New(&from, part, operator.Options{})
+	want := encoded(t, scanned, err)
+	given, err := operator.FromRows(part, rows, operator.Options{})
+	got := encoded(t, given, err)
+	if diff := cmp.Diff(want, got); diff != "" || len(rows) != 2 || len(want) == 0 {
+		t.Errorf("%d rows, %d batches of a scan; want -, got +:\n%s", len(rows), len(want), diff)
+	}
+	if s := given.Stats(); s.Rejected != 1 || s.Points != 80 {
+		t.Errorf("%+v, want one row rejected and 80 points decoded", s)
+	}
+	if _, err := given.Next(t.Context()); !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %v, want %v", err, io.EOF)
+	}
+
+	closed, err := operator.FromRows(part, rows, operator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	if _, err := closed.Next(t.Context()); !errors.Is(err, operator.ErrClosed) {
+		t.Errorf("after Close: %v, want %v", err, operator.ErrClosed)
+	}
+	if _, err := operator.FromRows(&scanplan.Part{}, rows, operator.Options{}); !errors.Is(err, operator.ErrBadPlan) {
+		t.Errorf("an empty part: %v, want %v", err, operator.ErrBadPlan)
+	}
+}
+
+// encoded returns the batches of an operator as bytes.
+func encoded(t *testing.T, op operator.Operator, err error) (all [][]byte) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	op = operatortest.Checked(op, t.Errorf)
+	if err := operatortest.Drain(context.Background(), op, func(r batch.Record) error {
+		b, err := batch.Encode(r)
+		all = append(all, b)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
