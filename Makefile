@@ -10,6 +10,10 @@ GO ?= go
 # packages are tested at a time.
 PARALLEL ?= 3
 
+# Packages with tests behind the tag integration. Each starts servers of its own,
+# so they are tested one behind the other (-p 1).
+SERVERS = -p 1 ./integration ./bench
+
 .PHONY: test setup vet unit page mutants integration screenshots soak clean
 
 test: setup vet unit page mutants integration
@@ -17,9 +21,14 @@ test: setup vet unit page mutants integration
 setup:
 	./integration/setup/setup.sh
 
+# staticcheck is pinned in a module file of its own, so that what it needs is no
+# requirement of the product.
+STATICCHECK = $(GO) tool -modfile=integration/setup/tools.mod staticcheck
+
 vet:
 	$(GO) vet ./...
-	$(GO) vet -tags integration ./integration/...
+	$(GO) vet -tags integration ./integration/... ./bench
+	$(STATICCHECK) -tags integration ./...
 
 unit:
 	$(GO) test -race -p $(PARALLEL) -timeout 40m ./...
@@ -35,7 +44,7 @@ mutants:
 
 # Real HBase and OpenTSDB, Chromium, pyarrow, and our programs as processes.
 integration:
-	$(GO) test -tags integration -count 1 -parallel 6 -timeout 70m ./integration
+	$(GO) test -tags integration -count 1 -parallel 6 -timeout 70m $(SERVERS)
 
 # A picture of every state of the page, in build/screenshots.
 screenshots: setup
@@ -47,7 +56,7 @@ LONG = mutants chaos hostile hdfs result-cache slow-hbase crash integration embe
 
 soak: $(LONG:%=soak-%)
 
-LONG_INTEGRATION = $(GO) test -tags integration -count 1 -v -timeout 100m ./integration
+LONG_INTEGRATION = $(GO) test -tags integration -count 1 -v -timeout 100m $(SERVERS)
 
 # Every planted fault.
 soak-mutants:

@@ -16,7 +16,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"downpour/bench"
 	"downpour/bench/peer"
@@ -30,10 +29,6 @@ import (
 	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store/pebble"
 )
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
-}
 
 // small is a data set that a test can afford: 4 metrics, integers and floats.
 func small() workload.Devops {
@@ -238,18 +233,6 @@ func TestPair(t *testing.T) {
 	c.B = servers[1]
 	if _, err := bench.Pair(t.Context(), c); !errors.Is(err, peer.ErrDiffer) {
 		t.Errorf("other data: error %v", err)
-	}
-}
-
-// All designs must give the same points, which Layout itself checks.
-func TestLayout(t *testing.T) {
-	st := memoryStore(t)
-	r := report.New("layout", nil)
-	if err := bench.Layout(t.Context(), bench.LayoutConfig{Store: st, Data: small(), Rounds: 1, Settle: st.Flush}, r); err != nil {
-		t.Fatal(err)
-	}
-	if want := 7*5 + 1; len(r.Figures) != want {
-		t.Errorf("%d figures, want %d", len(r.Figures), want)
 	}
 }
 

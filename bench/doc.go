@@ -10,7 +10,6 @@
 //	Scan      large queries in this process beside the bare scan
 //	Replay    recorded or generated queries, closed or open loop
 //	Pair      the same queries to two systems in turn
-//	Layout    how a table's design decides what a selection costs
 //	Scale     how cost grows with points, series, groups and parts
 //
 // The table of aims is package speed; live queries and the Arrow answer are

@@ -20,16 +20,16 @@ import (
 	"downpour/bench/workload"
 )
 
-// SendConfig says how a data set is put through a server's door.
+// SendConfig says how a data set is put to a server.
 type SendConfig struct {
 	Server *peer.Server
 	Data   workload.Devops
 	// Format is workload.Telnet or workload.JSON (POST /api/put).
 	Format workload.Format
-	// Connections send side by side, each the series of its share in time
-	// order. Default 2.
+	// Connections is how many connections send at the same time, each a part of the
+	// series in time order. Default 2.
 	Connections int
-	// Batch is the points of one write or request. Default 1000.
+	// Batch is the number of points in a write or request. Default 1000.
 	Batch    int
 	Progress *progress.Progress
 }
@@ -45,34 +45,34 @@ func (c SendConfig) withDefaults() SendConfig {
 	return c
 }
 
-// Payload is a data set spelled out for each connection.
+// Payload is a data set as text, divided into parts, one for each connection.
 type Payload struct {
 	format workload.Format
-	lanes  []iter.Seq[workload.Chunk]
+	parts  []iter.Seq[workload.Chunk]
 	Points int
 }
 
-// Stream spells the data while it is sent, for data sets of any size.
+// Stream makes the text while it is sent, for data sets of any size.
 func (c SendConfig) Stream() Payload {
 	c = c.withDefaults()
 	p := Payload{format: c.Format, Points: c.Data.Points()}
-	for lane := range c.Connections {
-		mine := func(series int) bool { return series%c.Connections == lane }
-		p.lanes = append(p.lanes, c.Data.Text(c.Format, c.Batch, mine))
+	for part := range c.Connections {
+		mine := func(series int) bool { return series%c.Connections == part }
+		p.parts = append(p.parts, c.Data.Text(c.Format, c.Batch, mine))
 	}
 	return p
 }
 
-// Spell spells the data beforehand, so that sending measures the receiver
-// alone. It takes some 80 bytes of memory a point.
+// Spell makes the text beforehand, so that Send measures the server alone. It takes
+// some 80 bytes of memory a point.
 func (c SendConfig) Spell() Payload {
 	p := c.Stream()
-	for i, lane := range p.lanes {
+	for i, part := range p.parts {
 		var all []workload.Chunk
-		for chunk := range lane {
+		for chunk := range part {
 			all = append(all, workload.Chunk{Text: bytes.Clone(chunk.Text), Points: chunk.Points})
 		}
-		p.lanes[i] = slices.Values(all)
+		p.parts[i] = slices.Values(all)
 	}
 	return p
 }
@@ -85,12 +85,12 @@ func (c SendConfig) Send(ctx context.Context, p Payload) (time.Duration, error) 
 	c = c.withDefaults()
 	start := time.Now()
 	work, ctx := errgroup.WithContext(ctx)
-	for _, lane := range p.lanes {
+	for _, part := range p.parts {
 		work.Go(func() error {
 			if p.format == workload.Telnet {
-				return c.telnet(ctx, lane)
+				return c.telnet(ctx, part)
 			}
-			return c.post(ctx, lane)
+			return c.post(ctx, part)
 		})
 	}
 	if err := work.Wait(); err != nil {
@@ -99,29 +99,34 @@ func (c SendConfig) Send(ctx context.Context, p Payload) (time.Duration, error) 
 	return time.Since(start), nil
 }
 
-func (c SendConfig) telnet(ctx context.Context, lane iter.Seq[workload.Chunk]) error {
+func (c SendConfig) telnet(ctx context.Context, part iter.Seq[workload.Chunk]) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", c.Server.Telnet)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+
 	said := make(chan error, 1)
 	go func() { said <- complaints(conn) }()
-	for chunk := range lane {
+
+	for chunk := range part {
 		if _, err := conn.Write(chunk.Text); err != nil {
 			return errors.Join(err, <-said)
 		}
 		c.Progress.Add(int64(chunk.Points))
 	}
+
+	// After a half-close the server answers what is left, and closes.
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		return err
 	}
 	return <-said
 }
 
-// complaints reads what the server says until it closes: with puts alone, only
+// complaints reads what the server writes until it closes. It answers puts only with
 // errors.
 func complaints(conn net.Conn) error {
 	lines, first, n := bufio.NewScanner(conn), "", 0
@@ -136,17 +141,19 @@ func complaints(conn net.Conn) error {
 	return lines.Err()
 }
 
-// post has a connection of its own: closing those of a shared client may hit one
-// that another lane is about to use.
-func (c SendConfig) post(ctx context.Context, lane iter.Seq[workload.Chunk]) error {
+// post has an HTTP client of its own: closing the idle connections of a shared client
+// may hit one that another part is about to use.
+func (c SendConfig) post(ctx context.Context, part iter.Seq[workload.Chunk]) error {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer client.CloseIdleConnections()
-	for chunk := range lane {
+
+	for chunk := range part {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Server.PutURL+"/api/put", bytes.NewReader(chunk.Text))
 		if err != nil {
 			return err
 		}
 		req.Header.Set("Content-Type", "application/json")
+
 		resp, err := client.Do(req)
 		if err != nil {
 			return err
@@ -167,11 +174,11 @@ func (c SendConfig) post(ctx context.Context, lane iter.Seq[workload.Chunk]) err
 // Replace changes the text of a payload in memory, so that a test can send what
 // a server must refuse.
 func (p Payload) Replace(change func([]byte) []byte) {
-	for i, lane := range p.lanes {
+	for i, part := range p.parts {
 		var all []workload.Chunk
-		for c := range lane {
+		for c := range part {
 			all = append(all, workload.Chunk{Text: change(c.Text), Points: c.Points})
 		}
-		p.lanes[i] = slices.Values(all)
+		p.parts[i] = slices.Values(all)
 	}
 }

@@ -8,29 +8,31 @@ import (
 	"time"
 )
 
-// ending bounds the parts of Close.
-type ending struct {
-	drain    time.Duration // requests may go on for so long
-	grace    time.Duration // the store may finish then what it has begun
-	lastWord time.Duration // who waits for it is told then that it has not
+// closeTimeouts are the times that the phases of Close may take, one after another.
+type closeTimeouts struct {
+	drain  time.Duration // for running requests
+	store  time.Duration // for the store to take what was accepted
+	answer time.Duration // to tell clients which points the store has not taken
 }
 
-var usualEnding = ending{drain: 10 * time.Second, grace: 10 * time.Second, lastWord: 2 * time.Second}
+var defaultCloseTimeouts = closeTimeouts{drain: 10 * time.Second, store: 10 * time.Second, answer: 2 * time.Second}
 
-// errLeft ends a server although something is left to be done.
-var errLeft = errors.New("left unfinished at the end")
+// errUnfinished is returned by Close if the store has not taken all accepted points.
+var errUnfinished = errors.New("left unfinished at the end")
 
-// Close ends the server: no new connections, running requests get ten seconds,
-// what was accepted is written. A store that has not taken it ten seconds later
-// is not waited for: whoever waits for a point that is not stored is told so, and
-// the log says what is left.
+// Close ends the server. It accepts no new connections, gives running requests ten
+// seconds, and writes what was accepted. If the store does not take that within ten
+// more seconds, Close gives up: clients that wait for a point are told that it may not
+// be stored, and the log says what is left.
 func (s *Server) Close() error {
 	s.cancel()
-	ctx, cancel := context.WithTimeout(context.Background(), s.ending.drain)
+	ctx, cancel := context.WithTimeout(context.Background(), s.closing.drain)
 	defer cancel()
+
 	s.stream.Close(ctx)
 	err := s.http.Shutdown(ctx)
-	s.door.Close() // in case that the server had not begun
+	s.listener.Close() // Shutdown leaves it open if Serve was not called yet
+
 	if left := s.finish(); left != nil {
 		return left
 	}
@@ -41,21 +43,22 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// finish ends the parts that work on their own, one after another, of which each
+// finish ends the parts with goroutines of their own, one after another. Each of them
 // may wait for the store.
 func (s *Server) finish() error {
 	parts := []struct {
 		name string
 		end  func()
 	}{
-		{"telnet connections", s.door.Wait},
+		{"telnet connections", s.listener.Wait},
 		{"live queries", s.hub.Close},
-		{"own metrics", s.work.Wait},
+		{"own metrics", s.background.Wait},
 		{"accepted points", s.writer.Close},
 		{"records of the meta data", s.stopTracker},
 		{"connections to pushdown servers", s.closeClients},
 	}
-	var at atomic.Int32
+
+	var at atomic.Int32 // index of the part that is ending
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -64,27 +67,34 @@ func (s *Server) finish() error {
 			p.end()
 		}
 	}()
-	if within(done, s.ending.grace) {
+
+	if waitFor(done, s.closing.store) {
 		return nil
 	}
+
 	name := parts[at.Load()].name
 	points := s.abandon()
 	s.log.Error("the store does not answer at the end and is not waited for; who put these points was told that they may not be stored",
 		"points", points, "waited for", name)
-	ctx, cancel := context.WithTimeout(context.Background(), s.ending.lastWord)
+
+	// Clients that put these points have their answers now; the server waits until
+	// they are sent.
+	ctx, cancel := context.WithTimeout(context.Background(), s.closing.answer)
 	defer cancel()
-	if s.http.Shutdown(ctx) != nil { // now that those who put have their answers
+	if s.http.Shutdown(ctx) != nil {
 		s.http.Close()
 	}
-	if !within(done, s.ending.lastWord) {
+
+	if !waitFor(done, s.closing.answer) {
 		name = parts[at.Load()].name
 		s.log.Error("left unfinished at the end", "what", name)
 	}
-	return fmt.Errorf("%w: %s, %d points", errLeft, name, points)
+
+	return fmt.Errorf("%w: %s, %d points", errUnfinished, name, points)
 }
 
-// abandon ends the wait for the store everywhere, and tells how many points it
-// has not taken.
+// abandon stops all waiting for the store. It returns how many points the store has
+// not taken.
 func (s *Server) abandon() (points int) {
 	points = s.writer.Abandon()
 	if s.tracker != nil {
@@ -93,10 +103,11 @@ func (s *Server) abandon() (points int) {
 	return points
 }
 
-// within waits for done, but not for longer than d.
-func within(done <-chan struct{}, d time.Duration) bool {
+// waitFor waits for done, but not longer than d. It reports whether done is closed.
+func waitFor(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+
 	select {
 	case <-done:
 		return true

@@ -36,27 +36,28 @@ func newCounters() *counters {
 	return c
 }
 
-// handler serves our metrics and those of the HBase client.
+// handler serves /metrics: our metrics and those of the HBase client.
 func (c *counters) handler() http.Handler {
 	return promhttp.HandlerFor(metrics.WithHBase(c.registry), promhttp.HandlerOpts{})
 }
 
-// Puts counts points of both doors.
+// Puts counts points that came over HTTP or telnet.
 func (c *counters) Puts(ok, failed int) {
 	c.points.WithLabelValues("stored").Add(float64(ok))
 	c.points.WithLabelValues("refused").Add(float64(failed))
 }
 
-// Lines counts telnet lines. A line counted as stored whose write failed later
-// is counted as refused too.
+// Lines counts telnet lines. A line whose write fails after it was counted as stored
+// is counted as refused, too: then ok is negative.
 func (c *counters) Lines(ok, bad int) { c.Puts(max(ok, 0), bad) }
 
-// lines are the counters as the telnet command stats prints them.
+// lines returns the counters as the telnet command stats prints them.
 func (c *counters) lines(host string) string {
 	families, err := c.registry.Gather()
 	if err != nil {
 		return "stats: " + err.Error() + "\n"
 	}
+
 	var b strings.Builder
 	now := time.Now().Unix()
 	for _, f := range families {
@@ -65,6 +66,7 @@ func (c *counters) lines(host string) string {
 			if !ok {
 				continue
 			}
+
 			fmt.Fprintf(&b, "%s %d %.0f", strings.ReplaceAll(f.GetName(), "_", "."), now, value)
 			for _, l := range m.GetLabel() {
 				fmt.Fprintf(&b, " %s=%s", l.GetName(), l.GetValue())
@@ -72,10 +74,12 @@ func (c *counters) lines(host string) string {
 			fmt.Fprintf(&b, " host=%s\n", host)
 		}
 	}
+
 	return b.String()
 }
 
-// ownNumber is the value of one of our counters and gauges.
+// ownNumber returns the value of a counter or gauge of ours. ok is false for
+// histograms and for metrics of the HBase client and of Go.
 func ownNumber(f *dto.MetricFamily, m *dto.Metric) (value float64, ok bool) {
 	switch {
 	case !strings.HasPrefix(f.GetName(), "downpour_"):
@@ -93,7 +97,8 @@ func (c *counters) Query(status int, took time.Duration) {
 	c.queries.WithLabelValues(strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// version describes this build as OpenTSDB describes its own.
+// version describes this build in the form of OpenTSDB's answer. Its version number
+// is that of the OpenTSDB that we do as, because clients decide by it what to send.
 func version() httpapi.Version {
 	host, _ := os.Hostname()
 	v := httpapi.Version{Repo: "downpour", Host: host, Version: "2.4.1", RepoStatus: "MINT", Branch: "main"}

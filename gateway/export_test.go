@@ -3,4 +3,4 @@ package gateway
 import "time"
 
 // EndWithin bounds each part of Close.
-func (s *Server) EndWithin(d time.Duration) { s.ending = ending{d, d, d} }
+func (s *Server) EndWithin(d time.Duration) { s.closing = closeTimeouts{d, d, d} }

@@ -35,12 +35,12 @@ type LimitConfig struct {
 	// LimitJSON and LimitArrow bound the points of an answer of either form.
 	LimitJSON  int64 `env:"DOWNPOUR_LIMIT_JSON" envDefault:"1000000"`
 	LimitArrow int64 `env:"DOWNPOUR_LIMIT_ARROW" envDefault:"100000000"`
-	// HeavyQueries, those that have read HeavyPoints, run at once, further ones
-	// wait; -1 stands for twice the number of CPUs.
+	// HeavyQueries is how many queries that have read HeavyPoints may go on at the
+	// same time; further ones wait. -1 is twice the number of CPUs.
 	HeavyQueries int   `env:"DOWNPOUR_HEAVY_QUERIES" envDefault:"-1"`
 	HeavyPoints  int64 `env:"DOWNPOUR_HEAVY_POINTS" envDefault:"10000000"`
-	// LimitConnections bounds the connections from one address. Behind a proxy
-	// all come from its own.
+	// LimitConnections bounds the connections from one address. Behind a proxy all
+	// connections come from the address of the proxy.
 	LimitConnections int `env:"DOWNPOUR_LIMIT_CONNECTIONS" envDefault:"4096"`
 }
 
@@ -70,21 +70,23 @@ func (c *LimitConfig) validate() (errs []error) {
 	return errs
 }
 
-// newLimits makes the judge of queries.
+// newLimits returns the limits that queries are held to.
 func newLimits(c *LimitConfig, pool *memory.Pool, log *slog.Logger) (*limit.Limits, error) {
 	overrides, err := limit.LoadOverrides(c.LimitOverrides, log)
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_LIMIT_OVERRIDES: %w", err)
 	}
+
 	heavy := c.HeavyQueries
 	if heavy < 0 {
 		heavy = 2 * runtime.GOMAXPROCS(0)
 	}
+
 	return limit.New(limit.Config{Points: c.LimitPoints, Bytes: c.LimitBytes, PointsOverride: c.LimitPointsOverride,
 		BytesOverride: c.LimitBytesOverride, Overrides: overrides, Heavy: heavy, HeavyPoints: c.HeavyPoints, Memory: pool}), nil
 }
 
-// subQueries is how many sub-queries a query may have.
+// subQueries returns how many sub-queries a query may have.
 func (c *LimitConfig) subQueries() int {
 	if c.LimitQueries == 0 {
 		return math.MaxInt
@@ -92,7 +94,7 @@ func (c *LimitConfig) subQueries() int {
 	return c.LimitQueries
 }
 
-// answerLimits are the bounds of answers.
+// answerLimits returns the bounds of the points in an answer.
 func (c *LimitConfig) answerLimits() httpapi.AnswerLimits {
 	return httpapi.AnswerLimits{JSON: c.LimitJSON, Arrow: c.LimitArrow}
 }

@@ -7,15 +7,16 @@ import (
 	"downpour/gateway/live/changefeed"
 )
 
-// liveNumber is one number of what live queries do.
+// liveNumber is one metric of live queries.
 type liveNumber struct {
 	name, help string
 	kind       prometheus.ValueType
 	of         func(h *live.Stats, f *changefeed.Stats) int64
 }
 
-// liveNumbers are all of them, by the names that /metrics has; /api/stats and
-// the telnet command have dots in them. gateway/docs/live.md explains them.
+// liveNumbers are all of them. /metrics has their names after "downpour_live_";
+// /api/stats and the telnet command stats have dots instead of underscores.
+// gateway/docs/live.md explains them.
 var liveNumbers = []liveNumber{
 	{"queries", "Distinct live queries, those kept for a client that may come back included.", prometheus.GaugeValue,
 		func(h *live.Stats, _ *changefeed.Stats) int64 { return int64(h.Queries) }},
@@ -39,7 +40,7 @@ var liveNumbers = []liveNumber{
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Rows }},
 }
 
-// liveCounts gathers what live queries do, for the registry.
+// liveCounts collects liveNumbers for the registry.
 type liveCounts struct {
 	hub  *live.Hub
 	feed *changefeed.Feed

@@ -15,9 +15,9 @@ import (
 	"downpour/gateway/write"
 )
 
-// MetaConfig says what puts record in the meta data, see meta.Flags. Each is
-// true, false, or empty for true on the embedded store alone: there lookups and
-// last points need it, and on HBase it costs as much as the points.
+// MetaConfig says what puts record in the meta data, see meta.Flags. Each setting is
+// true, false, or empty: then it is true on an embedded store, where lookups and last
+// points need it, and false on HBase, where it costs as much as the points.
 // Source: tsd.core.meta.enable_tsuid_tracking, _tsuid_incrementing,
 // _realtime_ts, _realtime_uid.
 type MetaConfig struct {
@@ -52,7 +52,8 @@ func (m *MetaConfig) metaFlags() meta.Flags {
 		RealtimeTS: m.MetaRealtimeTS == "true", RealtimeUID: m.MetaRealtimeUID == "true"}
 }
 
-// startTracker begins to record what puts store; without need there is none.
+// startTracker starts the tracker that records what puts store, if the settings ask
+// for one.
 func (s *Server) startTracker() {
 	flags := s.cfg.metaFlags()
 	if flags.Tracking || flags.RealtimeUID {
@@ -64,7 +65,8 @@ func (s *Server) metaTables() meta.Config {
 	return meta.Config{Store: s.store, UIDTable: s.cfg.TableUID, MetaTable: s.cfg.TableMeta, Schema: s.cfg.Schema(), Names: s.names}
 }
 
-// observer is the tracker as puts see it; nil if there is none.
+// observer returns the tracker for the writer. Without a tracker it returns a nil
+// interface, not one that holds a nil pointer.
 func (s *Server) observer() write.Observer {
 	if s.tracker == nil {
 		return nil
@@ -72,14 +74,14 @@ func (s *Server) observer() write.Observer {
 	return s.tracker
 }
 
-// assigned tells the tracker of a UID given.
+// assigned tells the tracker of a new UID.
 func (s *Server) assigned(kind encoding.UIDKind, name string, u encoding.UID) {
 	if s.tracker != nil {
 		s.tracker.Assigned(kind, name, u)
 	}
 }
 
-// stopTracker writes what is left to be recorded.
+// stopTracker writes what is still to be recorded, and stops the tracker.
 func (s *Server) stopTracker() {
 	if s.tracker == nil {
 		return
@@ -89,7 +91,7 @@ func (s *Server) stopTracker() {
 	}
 }
 
-// addMetadata gives the API what its routes of metadata work with.
+// addMetadata gives the API what its metadata routes work with.
 func (s *Server) addMetadata(a *httpapi.API) {
 	schema := s.cfg.Schema()
 	a.Meta = meta.New(s.metaTables())
@@ -97,16 +99,18 @@ func (s *Server) addMetadata(a *httpapi.API) {
 	a.Find = lookup.New(lookup.Config{Store: s.store, DataTable: s.cfg.TableData, MetaTable: s.cfg.TableMeta, Schema: schema, Names: s.names})
 	a.Last = last.New(last.Config{Store: s.store, DataTable: s.cfg.TableData, MetaTable: s.cfg.TableMeta, Schema: schema, Find: a.Find,
 		Counted: s.cfg.metaFlags().Tracking, FixDuplicates: s.cfg.FixDuplicates})
+
 	if s.tracker != nil {
 		a.FlushMeta = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
 	}
+
 	a.Allowed = []rune(s.cfg.AllowSpecialChars)
 	a.AllowDelete, a.Rows = s.cfg.AllowDelete, s.store
 	a.Stats = s.stats
 }
 
-// stats are the counters as /api/stats tells them: under OpenTSDB's names where
-// it keeps the same, and under ours. Source: TSDB.collectStats.
+// stats returns the counters for /api/stats. A counter that OpenTSDB has, too, is
+// there under both names. Source: TSDB.collectStats.
 func (s *Server) stats() []httpapi.Stat {
 	now, host := time.Now().Unix(), version().Host
 	var out []httpapi.Stat
@@ -117,28 +121,34 @@ func (s *Server) stats() []httpapi.Stat {
 		}
 		out = append(out, httpapi.Stat{Metric: metric, Timestamp: now, Value: fmt.Sprintf("%.0f", value), Tags: all})
 	}
+
 	families, err := s.count.registry.Gather()
 	if err != nil {
 		s.log.Warn("stats are incomplete", "err", err)
 	}
+
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			value, ok := ownNumber(f, m)
 			if !ok {
 				continue
 			}
+
 			tags := map[string]string{}
 			for _, l := range m.GetLabel() {
 				tags[l.GetName()] = l.GetValue()
 			}
+
 			switch {
 			case f.GetName() == "downpour_put_points_total" && tags["outcome"] == "stored":
 				add("tsd.datapoints.added", value, map[string]string{"type": "all"})
 			case f.GetName() == "downpour_put_points_total" && tags["outcome"] == "refused":
 				add("tsd.rpc.errors", value, map[string]string{"type": "illegal_arguments"})
 			}
+
 			add(strings.ReplaceAll(f.GetName(), "_", "."), value, tags)
 		}
 	}
+
 	return out
 }

@@ -8,15 +8,15 @@ import (
 	"downpour/gateway/api/httpapi"
 )
 
-// Routes that a mode does without. Source: RpcManager.initializeBuiltinRpcs,
+// Routes that a mode leaves out. Source: RpcManager.initializeBuiltinRpcs,
 // which leaves their handlers out when tsd.mode is ro or wo.
 var (
 	writing = []string{"put", "rollup", "histogram", "uid", "annotation", "annotations", "tree"}
 	reading = []string{"query", "suggest", "search", "annotation", "annotations", "uid", "tree", "ws", "q"}
 )
 
-// inMode answers as OpenTSDB does where a route is not there: in mode ro those
-// that write points or metadata, in mode wo those that read.
+// inMode leaves out routes: in mode ro those that write points or metadata, in mode wo
+// those that read. They are answered like routes that OpenTSDB does not have.
 func (s *Server) inMode(h http.Handler) http.Handler {
 	missing := map[string][]string{"ro": writing, "wo": reading}[s.cfg.Mode]
 	if missing == nil {
@@ -26,6 +26,7 @@ func (s *Server) inMode(h http.Handler) http.Handler {
 	for _, route := range missing {
 		gone[route] = true
 	}
+
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		route, err := httpapi.RouteOf(r.URL.Path)
 		word, _, _ := strings.Cut(strings.TrimPrefix(route, "api/"), "/")
@@ -33,6 +34,7 @@ func (s *Server) inMode(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
+
 		w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprintf(w, `{"error":{"code":404,"message":"Endpoint not found","details":"This gateway runs in mode %s (DOWNPOUR_MODE)"}}`, s.cfg.Mode)

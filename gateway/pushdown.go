@@ -8,8 +8,8 @@ import (
 	"downpour/pushdown/rpc/client"
 )
 
-// connect makes a client of each configured pushdown server. None is called
-// before it is needed, and one that is not there costs time, not answers.
+// connect makes a client of each configured pushdown server. It calls none of them:
+// a server that cannot be reached makes queries slower but does not fail them.
 func (s *Server) connect() ([]dispatch.Server, error) {
 	token, err := auth.First(s.cfg.TokenFile, auth.Read)
 	if err != nil {
@@ -19,6 +19,7 @@ func (s *Server) connect() ([]dispatch.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var out []dispatch.Server
 	for _, address := range s.cfg.Pushdown {
 		c, err := client.New(address, client.Options{Token: token, TLS: tls})
@@ -28,6 +29,7 @@ func (s *Server) connect() ([]dispatch.Server, error) {
 		s.clients = append(s.clients, c)
 		out = append(out, c)
 	}
+
 	return out, nil
 }
 

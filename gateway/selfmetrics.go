@@ -8,7 +8,7 @@ import (
 	"downpour/gateway/write"
 )
 
-// collect puts this host's own metrics, as any collector would.
+// collect starts to put this host's own metrics, like any collector's.
 func (s *Server) collect(ctx context.Context) {
 	interval, _ := s.cfg.selfMetrics()
 	if interval == 0 {
@@ -18,11 +18,12 @@ func (s *Server) collect(ctx context.Context) {
 	if err != nil || host == "" {
 		host = "localhost"
 	}
+
 	c := &selfmetrics.Collector{Interval: interval, Host: host, Put: s.putOwn, Log: s.log}
-	s.work.Go(func() { c.Run(ctx) })
+	s.background.Go(func() { c.Run(ctx) })
 }
 
-// putOwn stores one sample and waits until it is durable.
+// putOwn stores one sample of all metrics and waits until it is durable.
 func (s *Server) putOwn(ctx context.Context, points []selfmetrics.Point) error {
 	batches := map[*write.Batch]bool{}
 	for _, p := range points {
@@ -36,10 +37,12 @@ func (s *Server) putOwn(ctx context.Context, points []selfmetrics.Point) error {
 		}
 		batches[b] = true
 	}
+
 	for b := range batches {
 		if err := b.Wait(ctx); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -41,47 +41,48 @@ type Store interface {
 	store.Admin
 }
 
-// TableNames are the configured names of the tables.
+// TableNames returns the configured names of the tables.
 func (c *Config) TableNames() tables.Names {
 	return tables.Names{Data: c.TableData, UID: c.TableUID, Meta: c.TableMeta, Tree: c.TableTree}
 }
 
 // Server is a running gateway.
 type Server struct {
-	cfg     *Config
-	log     *slog.Logger
-	store   Store
-	names   *uid.Dictionary
-	series  *write.Series
-	tracker *meta.Tracker // nil if puts record nothing
-	writer  *write.Writer
-	engine  *engine.Engine
-	hub     *live.Hub
-	stream  *ws.Server
-	tokens  *auth.Tokens
-	memory  *memory.Pool
-	origins origin.List
-	limits  *limit.Limits
-	count   *counters
-	door    *listener.Listener
-	http    *http.Server
-	url     string
-	zone    *time.Location // of dates that name none; nil is UTC
-	fix     query.Fixes
-	clients []*client.Client
+	cfg      *Config
+	log      *slog.Logger
+	store    Store
+	names    *uid.Dictionary
+	series   *write.Series
+	tracker  *meta.Tracker // nil if puts record no meta data
+	writer   *write.Writer
+	engine   *engine.Engine
+	hub      *live.Hub
+	stream   *ws.Server
+	tokens   *auth.Tokens
+	memory   *memory.Pool
+	origins  origin.List
+	limits   *limit.Limits
+	count    *counters
+	listener *listener.Listener
+	http     *http.Server
+	url      string
+	zone     *time.Location // of dates without a time zone; nil is UTC
+	fix      query.Fixes
+	clients  []*client.Client
 
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-	ending ending
+	cancel     context.CancelFunc // ends the goroutines of background
+	background sync.WaitGroup
+	closing    closeTimeouts
 }
 
-// Start checks the store and begins to serve. The store stays the caller's, to
-// be closed after the server.
+// Start checks the store and begins to serve. The caller closes the store, after
+// the server.
 func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, log: log, store: st, count: newCounters(), ending: usualEnding}
+	s := &Server{cfg: cfg, log: log, store: st, count: newCounters(), closing: defaultCloseTimeouts}
 	if err := s.checkStore(ctx); err != nil {
 		return nil, err
 	}
+
 	var err error
 	if s.zone, err = cfg.Location(); err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_TIMEZONE: %w", err)
@@ -95,30 +96,37 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 	if s.origins, err = origin.Parse(cfg.AllowOrigins); err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_ALLOW_ORIGINS: %w", err)
 	}
-	listener, err := s.listen()
+
+	l, err := s.listen()
 	if err != nil {
 		return nil, err
 	}
 	if err := s.build(); err != nil {
-		listener.Close()
+		l.Close()
 		s.closeClients()
 		return nil, err
 	}
-	s.serve(listener)
+
+	s.serve(l)
 	return s, nil
 }
 
 // startTimeout is how long the store may take to answer at start.
 const startTimeout = 30 * time.Second
 
+// checkStore checks that the tables exist and have the layout of the settings.
 func (s *Server) checkStore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+
 	err := tables.Check(ctx, s.store, s.cfg.TableNames())
 	if err == nil {
 		err = tables.CheckLayout(ctx, s.store, s.cfg.TableData, s.cfg.Schema())
 	}
-	if errors.Is(err, store.ErrDamaged) { // other rows can be read, and exported
+
+	// The sample of rows that tells the layout is damaged, but others can be read and
+	// exported.
+	if errors.Is(err, store.ErrDamaged) {
 		s.log.Error("the layout of the tables is not checked", "err", err)
 		return nil
 	}
@@ -128,12 +136,16 @@ func (s *Server) checkStore(ctx context.Context) error {
 	return nil
 }
 
+// listen opens the port, with TLS if it is configured, and sets the URL.
 func (s *Server) listen() (net.Listener, error) {
 	l, err := net.Listen("tcp", s.cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_LISTEN=%s: %w", s.cfg.Listen, err)
 	}
-	l = pace.Listen(l, pace.Limits{}) // beneath TLS, where single bytes are seen to move
+
+	// The limits on slow clients lie beneath TLS, where each byte that moves counts.
+	l = pace.Listen(l, pace.Limits{})
+
 	scheme := "http"
 	if s.cfg.TLSCert != "" {
 		certificate, err := tls.LoadX509KeyPair(s.cfg.TLSCert, s.cfg.TLSKey)
@@ -144,13 +156,15 @@ func (s *Server) listen() (net.Listener, error) {
 		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 		scheme = "https"
 	}
+
 	s.url = scheme + "://" + l.Addr().String() + "/"
 	return l, nil
 }
 
-// build makes the parts, from the store up.
+// build makes the parts of the server, each from those that it needs.
 func (s *Server) build() error {
 	schema := s.cfg.Schema()
+
 	var err error
 	if s.memory, err = s.cfg.MemoryPool(s.log); err != nil {
 		return err
@@ -166,52 +180,61 @@ func (s *Server) build() error {
 	if err != nil {
 		return err
 	}
-	summaries := resultcache.New(s.memory.Cache(bytes), s.log)
-	s.count.registry.MustRegister(resultcache.Metrics(summaries), memory.Metrics(s.memory))
+	results := resultcache.New(s.memory.Cache(bytes), s.log)
+	s.count.registry.MustRegister(resultcache.Metrics(results), memory.Metrics(s.memory))
+
 	s.startTracker()
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, MaxName: s.cfg.LimitName,
 		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
 	s.series = write.NewSeries(write.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto(),
 		Bytes: s.memory.Cache(write.SeriesBytes)})
-	lanes, bundles := 4, 0
-	if s.cfg.Embedded() { // pebble has one log, which writes side by side share
-		lanes, bundles = 1, write.RequestBatchUsual
+
+	// pebble has one log, which all writes share: several shards would only wait for
+	// one another.
+	shards, batchFrom := 4, 0
+	if s.cfg.Embedded() {
+		shards, batchFrom = 1, write.RequestBatchUsual
 	}
-	s.writer = write.New(write.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes, BundleFrom: bundles,
+	s.writer = write.New(write.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: shards, BundleFrom: batchFrom,
 		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
-	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, ResultCache: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
+
+	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget, Log: s.log})
 	feed := s.newFeed()
 	s.hub = live.New(live.Config{Ask: s.askLive, OpenSource: feed.Open, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, feed})
 	s.stream = ws.New(ws.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Log: s.log})
+
 	return nil
 }
 
 func (s *Server) mayRead(token string) bool { return s.tokens.Check(token)&auth.Read != 0 }
 
-// serve starts the goroutines.
+// serve starts the goroutines that answer clients and those of the background.
 func (s *Server) serve(l net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
+
 	lines := telnet.NewServer(s.telnetConfig())
-	s.door = listener.New(l, listener.Config{Telnet: lines.Serve, MaxPerAddress: s.cfg.LimitConnections, Log: s.log})
+	s.listener = listener.New(l, listener.Config{Telnet: lines.Serve, MaxPerAddress: s.cfg.LimitConnections, Log: s.log})
 	s.http = &http.Server{
 		Handler:           s.inMode(s.api().Handler()),
-		ReadHeaderTimeout: 5 * time.Second, // bodies have their own time, see package pace
+		ReadHeaderTimeout: 5 * time.Second, // package pace bounds the time of bodies
 		IdleTimeout:       5 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	s.work.Go(func() {
-		if err := s.http.Serve(s.door); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+	s.background.Go(func() {
+		if err := s.http.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			s.log.Error("the HTTP server ended", "err", err)
 		}
 	})
+
 	s.collect(ctx)
-	s.work.Go(func() { s.names.Watch(ctx) })
+	s.background.Go(func() { s.names.Watch(ctx) })
 }
 
+// api returns the HTTP API with all that its routes work with.
 func (s *Server) api() *httpapi.API {
 	loopback, _ := settings.Loopback(s.cfg.Listen)
 	a := &httpapi.API{
@@ -234,9 +257,11 @@ func (s *Server) api() *httpapi.API {
 		Log:   s.log,
 	}
 	s.addMetadata(a)
+
 	return a
 }
 
+// settings returns the effective settings by their variables, for /api/config.
 func (s *Server) settings() map[string]string {
 	out := map[string]string{}
 	for _, v := range settings.List(s.cfg) {
@@ -245,19 +270,20 @@ func (s *Server) settings() map[string]string {
 	return out
 }
 
-// Memory is the process's budget in bytes.
+// Memory returns the process's memory budget in bytes.
 func (s *Server) Memory() int64 { return s.memory.Total() }
 
-// URL is where to look.
+// URL returns the address of the page and the API.
 func (s *Server) URL() string { return s.url }
 
-// Ready returns why puts or queries would fail now: the tables are looked for.
+// Ready returns why puts or queries would fail now, or nil. It looks for the tables.
 func (s *Server) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := tables.Check(ctx, s.store, s.cfg.TableNames()); err != nil {
 		return err
 	}
+
 	if gauge, ok := s.store.(store.Gauge); ok && s.cfg.Mode != "ro" {
 		return gauge.Writable()
 	}

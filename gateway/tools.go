@@ -10,7 +10,7 @@ import (
 	"downpour/gateway/uid"
 )
 
-// ToolSettings are what the tools need to know of these settings.
+// ToolSettings returns the part of these settings that the tools need.
 func (c *Config) ToolSettings() (tools.Settings, error) {
 	zone, err := c.Location()
 	return c.toolSettings(zone), err
@@ -21,8 +21,8 @@ func (c *Config) toolSettings(zone *time.Location) tools.Settings {
 		Auto: c.Auto(), MaxName: c.LimitName, KnownWithin: cmp.Or(c.KnownWithin, uid.KnownWithin), Meta: c.metaFlags(), Allowed: []rune(c.AllowSpecialChars), Appends: c.EnableAppends, Zone: zone}
 }
 
-// tools answers the tools of other processes, which cannot open an embedded
-// store while this one has it.
+// tools returns the handler for tools of other processes, which cannot open an
+// embedded store while this process has it open.
 func (s *Server) tools() http.Handler {
 	served := tools.Served{Settings: s.cfg.toolSettings(s.zone), Store: s.store, Names: s.names, Series: s.series,
 		ReadOnly: s.cfg.Mode == "ro", WriteOnly: s.cfg.Mode == "wo"}

@@ -16,9 +16,9 @@ import (
 
 // Limits; what to aim for is far below them.
 const (
-	maxLines      = 1000
-	maxTestLines  = 1500
-	maxFunction   = 120
+	maxLines      = 500
+	maxTestLines  = 700
+	maxFunction   = 80
 	maxParameters = 7
 	maxMethods    = 8
 )

@@ -28,8 +28,10 @@ func inspect(t *testing.T, tree fs.FS) []string {
 	}
 	var found []string
 	for _, rule := range []func(*house) []string{
-		direction, standardOnly, purity, storeChoice, owners, peersOfTests, // house_imports_test.go
+		direction, standardOnly, purity, storeChoice, owners, // house_imports_test.go
 		packageNames, packageComments, exportedComments, sizes, calls, formatted, words, // house_files_test.go
+		forgoneNames, // house_names_test.go
+		places,       // house_pages_test.go
 	} {
 		found = append(found, rule(h)...)
 	}
@@ -67,13 +69,14 @@ func TestHouse_soundTree(t *testing.T) {
 	}
 }
 
-// Each rule must be seen to fail: one breach planted, one line reported.
-func TestHouse_plantedBreaches(t *testing.T) {
-	long := strings.Repeat("\t_ = 0\n", 120)
-	plant := func(want string, files map[string]string) {
+// Each rule must be seen to fail: planter returns a function that plants one breach
+// into a sound tree and wants the lines of it reported, and nothing else.
+func planter(t *testing.T) func(want string, files map[string]string) {
+	return func(want string, files map[string]string) {
 		t.Helper()
 		tree := sound()
 		maps.Copy(tree, planted(files))
+
 		var wanted []string
 		if want != "" {
 			wanted = strings.Split(want, "\n")
@@ -82,77 +85,133 @@ func TestHouse_plantedBreaches(t *testing.T) {
 			t.Errorf("planted %q: -want +got\n%s", slices.Sorted(maps.Keys(files)), d)
 		}
 	}
-	importing := func(pkg, imported string) string {
-		return "// Package " + pkg + " is there.\npackage " + pkg + "\n\nimport _ \"" + imported + "\"\n"
-	}
-	one := func(name, text string) map[string]string { return map[string]string{name: text} }
+}
+
+// oneFile is a tree of one file.
+func oneFile(name, text string) map[string]string { return map[string]string{name: text} }
+
+// importing is the text of a package that imports another.
+func importing(pkg, imported string) string {
+	return "// Package " + pkg + " is there.\npackage " + pkg + "\n\nimport _ \"" + imported + "\"\n"
+}
+
+func TestHouse_imports(t *testing.T) {
+	plant := planter(t)
 
 	// Import direction.
 	plant("pushdown/x: imports downpour/gateway/write, to the right of its own folder",
-		one("pushdown/x/x.go", importing("x", "downpour/gateway/write")))
+		oneFile("pushdown/x/x.go", importing("x", "downpour/gateway/write")))
 	plant("encoding/x: imports downpour/pushdown/store, to the right of its own folder",
-		one("encoding/x/x_test.go", "package x\n\nimport _ \"downpour/pushdown/store\"\n"))
+		oneFile("encoding/x/x_test.go", "package x\n\nimport _ \"downpour/pushdown/store\"\n"))
 	plant("integration/e2e: imports downpour/gateway/write, may import only encoding",
-		one("integration/e2e/x.go", importing("e2e", "downpour/gateway/write")))
+		oneFile("integration/e2e/x.go", importing("e2e", "downpour/gateway/write")))
 	plant("gateway/x: imports downpour/integration/e2e, which is for tests and bench",
-		one("gateway/x/x.go", importing("x", "downpour/integration/e2e")))
-	plant("integration/x: imports downpour/bench, which is for integration tests",
+		oneFile("gateway/x/x.go", importing("x", "downpour/integration/e2e")))
+	plant("integration/x: imports downpour/bench, to the right of its own folder",
 		map[string]string{"integration/x/x.go": importing("x", "downpour/bench"), "bench/b.go": "// Package bench is there.\npackage bench\n"})
+	plant("integration: imports downpour/bench, to the right of its own folder",
+		map[string]string{"integration/x_test.go": "package integration\n\nimport _ \"downpour/bench\"\n", "bench/b.go": "// Package bench is there.\npackage bench\n"})
+	plant("gateway/x: imports downpour/integration/mutants, to the right of its own folder",
+		oneFile("gateway/x/x_test.go", "package x\n\nimport _ \"downpour/integration/mutants\"\n"))
+
 	// Purity.
 	plant("encoding: imports github.com/x/y, may import only the standard library",
-		one("encoding/x.go", "package encoding\n\nimport _ \"github.com/x/y\"\n"))
+		oneFile("encoding/x.go", "package encoding\n\nimport _ \"github.com/x/y\"\n"))
 	plant("encoding/scanplan: imports net/http, must know no clock, network or system",
-		one("encoding/scanplan/x.go", importing("scanplan", "net/http")))
+		oneFile("encoding/scanplan/x.go", importing("scanplan", "net/http")))
 	plant("encoding/x.go:5: calls time.Now, must know no clock, network or system",
-		one("encoding/x.go", "package encoding\n\nimport \"time\"\n\nvar _ = time.Now()\n"))
+		oneFile("encoding/x.go", "package encoding\n\nimport \"time\"\n\nvar _ = time.Now()\n"))
 	plant("pushdown/operator/aggregate: imports os, must know no clock, network or system",
-		one("pushdown/operator/aggregate/x.go", importing("aggregate", "os")))
+		oneFile("pushdown/operator/aggregate/x.go", importing("aggregate", "os")))
 	plant("gateway/query/merge: reaches downpour/pushdown/store by way of downpour/gateway/write, must know no store",
-		one("gateway/query/merge/x.go", importing("merge", "downpour/gateway/write")))
+		oneFile("gateway/query/merge/x.go", importing("merge", "downpour/gateway/write")))
+
 	// Stores and owners.
 	plant("gateway/write: imports downpour/pushdown/store/hbase, only mains and tests choose a store",
-		one("gateway/write/x.go", "package write\n\nimport _ \"downpour/pushdown/store/hbase\"\n"))
+		oneFile("gateway/write/x.go", "package write\n\nimport _ \"downpour/pushdown/store/hbase\"\n"))
 	plant("gateway/write: imports downpour/pushdown/store/open, only mains and tests choose a store",
-		one("gateway/write/x.go", "package write\n\nimport _ \"downpour/pushdown/store/open\"\n"))
+		oneFile("gateway/write/x.go", "package write\n\nimport _ \"downpour/pushdown/store/open\"\n"))
 	plant("pushdown/store: imports downpour/encoding, must import nothing of ours",
-		one("pushdown/store/x.go", "package store\n\nimport _ \"downpour/encoding\"\n"))
+		oneFile("pushdown/store/x.go", "package store\n\nimport _ \"downpour/encoding\"\n"))
 	plant("gateway/write: imports github.com/tsuna/gohbase/hrpc, which only pushdown/store/hbase may",
-		one("gateway/write/x.go", "package write\n\nimport _ \"github.com/tsuna/gohbase/hrpc\"\n"))
+		oneFile("gateway/write/x.go", "package write\n\nimport _ \"github.com/tsuna/gohbase/hrpc\"\n"))
 	plant("gateway/write: imports github.com/caarlos0/env/v9, which only mains may",
-		one("gateway/write/x.go", "package write\n\nimport _ \"github.com/caarlos0/env/v9\"\n"))
+		oneFile("gateway/write/x.go", "package write\n\nimport _ \"github.com/caarlos0/env/v9\"\n"))
 	plant("encoding/x: imports github.com/apache/arrow/go/v15/arrow, which in encoding only encoding/batch may",
-		one("encoding/x/x.go", importing("x", "github.com/apache/arrow/go/v15/arrow")))
+		oneFile("encoding/x/x.go", importing("x", "github.com/apache/arrow/go/v15/arrow")))
+}
+
+func TestHouse_files(t *testing.T) {
+	plant := planter(t)
+	long := strings.Repeat("\t_ = 0\n", 80)
+
 	// Names, comments, sizes.
 	plant("gateway/util: a package named util says nothing",
-		one("gateway/util/x.go", "// Package util is there.\npackage util\n"))
-	plant("gateway/x: no package comment", one("gateway/x/x.go", "package x\n"))
+		oneFile("gateway/util/x.go", "// Package util is there.\npackage util\n"))
+	plant("gateway/x: no package comment", oneFile("gateway/x/x.go", "package x\n"))
 	plant("gateway/write/x.go:3: exported X has no comment\ngateway/write/x.go:5: exported Y has no comment\ngateway/write/x.go:7: exported X.Z has no comment",
-		one("gateway/write/x.go", "package write\n\ntype X struct{}\n\nvar Y int\n\nfunc (*X) Z() {}\n"))
+		oneFile("gateway/write/x.go", "package write\n\ntype X struct{}\n\nvar Y int\n\nfunc (*X) Z() {}\n"))
 	plant("gateway/write/x.go:4: comment of exported X says only \"X is TODO\"",
-		one("gateway/write/x.go", "package write\n\n// X is TODO\nfunc X() {}\n"))
-	plant("gateway/write/x.go: 1001 lines, at most 1000",
-		one("gateway/write/x.go", "package write\n"+strings.Repeat("\n// x\n", 500)))
-	plant("gateway/write/x_test.go: 1501 lines, at most 1500",
-		one("gateway/write/x_test.go", "package write\n"+strings.Repeat("\n// x\n", 750)))
-	plant("gateway/write/x.go:3: f has 122 lines, at most 120",
-		one("gateway/write/x.go", "package write\n\nfunc f() {\n"+long+"}\n"))
+		oneFile("gateway/write/x.go", "package write\n\n// X is TODO\nfunc X() {}\n"))
+	plant("gateway/write/x.go: 501 lines, at most 500",
+		oneFile("gateway/write/x.go", "package write\n"+strings.Repeat("\n// x\n", 250)))
+	plant("gateway/write/x_test.go: 701 lines, at most 700",
+		oneFile("gateway/write/x_test.go", "package write\n"+strings.Repeat("\n// x\n", 350)))
+	plant("gateway/write/x.go:3: f has 82 lines, at most 80",
+		oneFile("gateway/write/x.go", "package write\n\nfunc f() {\n"+long+"}\n"))
 	plant("gateway/write/x.go:3: f has 8 parameters, at most 7",
-		one("gateway/write/x.go", "package write\n\nfunc f(a, b, c int, d, e, f, g, h string) {}\n"))
+		oneFile("gateway/write/x.go", "package write\n\nfunc f(a, b, c int, d, e, f, g, h string) {}\n"))
 	plant("gateway/write/x.go:3: interface x has 9 methods, at most 8",
-		one("gateway/write/x.go", "package write\n\ntype x interface {\n\tA()\n\tB()\n\tC()\n\tD()\n\tE()\n\tF()\n\tG()\n\tH()\n\tI()\n}\n"))
+		oneFile("gateway/write/x.go", "package write\n\ntype x interface {\n\tA()\n\tB()\n\tC()\n\tD()\n\tE()\n\tF()\n\tG()\n\tH()\n\tI()\n}\n"))
+
 	// Calls.
 	plant("gateway/write/x_test.go:5: calls time.Sleep in a test; poll, or use testing/synctest",
-		one("gateway/write/x_test.go", "package write\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"))
-	plant("", one("gateway/write/x_test.go", "package write\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n"))
+		oneFile("gateway/write/x_test.go", "package write\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"))
+	plant("", oneFile("gateway/write/x_test.go", "package write\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n"))
 	plant("gateway/write/x_test.go:5: skips a test; what is missing must fail",
-		one("gateway/write/x_test.go", "package write\n\nimport \"testing\"\n\nfunc f(t *testing.T) { t.Skip() }\n"))
+		oneFile("gateway/write/x_test.go", "package write\n\nimport \"testing\"\n\nfunc f(t *testing.T) { t.Skip() }\n"))
 	plant("gateway/write/x.go:5: calls os.Getenv; only mains read the environment",
-		one("gateway/write/x.go", "package write\n\nimport \"os\"\n\nvar _ = os.Getenv(\"X\")\n"))
-	plant("gateway/write/x.go: gofmt would change it", one("gateway/write/x.go", "package write\nvar  x int\n"))
+		oneFile("gateway/write/x.go", "package write\n\nimport \"os\"\n\nvar _ = os.Getenv(\"X\")\n"))
+	plant("gateway/write/x.go: gofmt would change it", oneFile("gateway/write/x.go", "package write\nvar  x int\n"))
+}
+
+func TestHouse_names(t *testing.T) {
+	plant := planter(t)
+
+	// Words that went.
+	plant("gateway/write/x.go:3: coverLedger has the word ledger; say coverage",
+		oneFile("gateway/write/x.go", "package write\n\nfunc f(coverLedger int) {}\n"))
+	plant("gateway/write/x.go:3: standings has the word standing; say incremental\ngateway/write/x.go:4: UIDWitness has the word witness; say presence marker",
+		oneFile("gateway/write/x.go", "package write\n\nfunc f(standings int) {}\nfunc (x *t) g()       { type UIDWitness int }\n"))
+	plant("gateway/write/x.go:3: PartInfo has the word PartInfo; say Part",
+		oneFile("gateway/write/x.go", "package write\n\ntype t struct{ PartInfo, partInfoOf int }\n"))
+	plant("gateway/write/new_ledger.go: new_ledger has the word ledger; say coverage",
+		oneFile("gateway/write/new_ledger.go", "package write\n"))
+	plant("pushdown/keeper: keeper has the word keeper; say ZooKeeper locator",
+		oneFile("pushdown/keeper/x.go", "// Package keeper is there.\npackage keeper\n"))
+	plant("", oneFile("gateway/write/x.go", "package write\n\nimport \"x/ledger\"\n\nvar bundled, knowledge = ledger.Ledger, 1 // ledger\n"))
+	plant("", oneFile("integration/x/x.go", "// Package x is there.\npackage x\n\nvar era, startZooKeeper = 1, 2\n"))
+	plant("pushdown/x/x.go:4: era has the word era; say epoch",
+		oneFile("pushdown/x/x.go", "// Package x is there.\npackage x\n\nvar era, startZooKeeper = 1, 2\n"))
+	plant("", oneFile("gateway/write/x_test.go", "package write\n\nvar ledger = 1\n"))
+}
+
+func TestHouse_pages(t *testing.T) {
+	plant := planter(t)
+
+	// Places.
+	plant("ARCHITECTURE.md:1: names gateway/gone, which is not there", oneFile("ARCHITECTURE.md", "`gateway/gone` and `gateway/write`\n"))
+	plant("ARCHITECTURE.md:2: names gateway/write/gone.go, which is not there", oneFile("ARCHITECTURE.md", "\n`gateway/write/gone.go`, `gateway/write/p.go`\n"))
+	plant("ARCHITECTURE.md:1: names q.go, which is not there", oneFile("ARCHITECTURE.md", "`q.go`, `p.go`, `./gateway/write/`\n"))
+	plant("ARCHITECTURE.md:1: names gateway/gone, which is not there", oneFile("ARCHITECTURE.md", "`gateway/gone.Open`, `gateway/write.Open`\n"))
+	plant("GLOSSARY.md:1: names encoding/docs/x.md, which is not there", oneFile("GLOSSARY.md", "[x](encoding/docs/x.md#top)\n"))
+	plant("GLOSSARY.md:1: names gateway/write/q*.go, which is not there", oneFile("GLOSSARY.md", "`gateway/write/q*.go`, `gateway/write/p*.go`\n"))
+	plant("", oneFile("GLOSSARY.md", "`/api/query`, `build/run/x`, `mode=strict`, `go run ./gone/x`, [x](https://host/x.md), `opentsdb.conf`\n"))
+
 	// Words.
-	plant("docs/testdata/x.go:1: names the machine path /wo"+"rk/", one("docs/testdata/x.go", "(/wo"+"rk/x)\n"))
-	plant("docs/x.md:2: names the machine path /ro"+"ot/", one("docs/x.md", "fine\nsee `/ro"+"ot/x`\n"))
-	plant("docs/x.md:1: names the registry host pyp"+"i.org", one("docs/x.md", "from pyp"+"i.org\n"))
-	plant("x.env:1: holds what looks like a secret", one("x.env", "KEY=sk"+"-abcdefghijklmnopqrstuvwx\n"))
-	plant("", one("docs/x.bin", "\x00 /ro"+"ot/x\n"))
+	plant("docs/testdata/x.go:1: names the machine path /wo"+"rk/", oneFile("docs/testdata/x.go", "(/wo"+"rk/x)\n"))
+	plant("docs/x.md:2: names the machine path /ro"+"ot/", oneFile("docs/x.md", "fine\nsee `/ro"+"ot/x`\n"))
+	plant("docs/x.md:1: names the registry host pyp"+"i.org", oneFile("docs/x.md", "from pyp"+"i.org\n"))
+	plant("x.env:1: holds what looks like a secret", oneFile("x.env", "KEY=sk"+"-abcdefghijklmnopqrstuvwx\n"))
+	plant("", oneFile("docs/x.bin", "\x00 /ro"+"ot/x\n"))
 }

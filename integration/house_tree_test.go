@@ -20,6 +20,7 @@ type house struct {
 	packages map[string]*room
 	files    []*goFile
 	texts    map[string][]byte // every text file by path
+	names    []string          // of every file and folder, as paths
 	fset     *token.FileSet
 }
 
@@ -58,11 +59,13 @@ func readHouse(tree fs.FS) (*house, error) {
 			if slices.Contains(skipped, d.Name()) || slices.Contains(skippedTop, name) {
 				return fs.SkipDir
 			}
+			h.names = append(h.names, name)
 			return nil
 		}
 		if !d.Type().IsRegular() {
 			return nil
 		}
+		h.names = append(h.names, name)
 		return h.read(tree, name)
 	})
 	if err != nil {

@@ -3,10 +3,8 @@
 package integration
 
 import (
-	"fmt"
 	"maps"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,18 +27,6 @@ var layouts = []layout{
 	{name: "wide", saltWidth: 1, saltBuckets: 4, metric: 4, tagK: 2, tagV: 4},
 	{name: "appended", appends: true},
 	{name: "compacted", compacted: true},
-}
-
-var tableSets atomic.Int64
-
-// createTables makes four empty tables on the shared HBase.
-func createTables(t *testing.T, splits ...[]byte) e2e.Tables {
-	t.Helper()
-	tables := e2e.TablesWithPrefix(fmt.Sprintf("t%d", tableSets.Add(1)))
-	if err := hbase(t).Admin.CreateOpenTSDBTables(within(t, time.Minute), tables, splits...); err != nil {
-		t.Fatal(err)
-	}
-	return tables
 }
 
 // openTSDB starts a real TSD on tables of this layout; it ends with the test.

@@ -23,6 +23,7 @@ import (
 	"downpour/encoding"
 	"downpour/integration/compare"
 	"downpour/integration/e2e"
+	"downpour/integration/e2e/e2etest"
 )
 
 // call is one request of the metadata session; tsuid stands for series 1 of it.
@@ -244,7 +245,7 @@ func agree(ctx context.Context, t *testing.T, comparer compare.Comparer, c call,
 	t.Helper()
 	got := send(ctx, t, ours, c)
 	got.Body = []byte(plain(string(got.Body)))
-	patience := 3 * busy * time.Second
+	patience := 3 * e2etest.Busy * time.Second
 	if metadataDiffers[c.method+" "+c.path+c.body] != "" {
 		patience = 3 * time.Second // it will not become equal
 	}

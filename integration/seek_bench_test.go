@@ -5,7 +5,6 @@ package integration
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -27,10 +26,7 @@ import (
 // pattern, and sought with what is remembered. The tag key of the host has not the
 // UID 1. Ask for 20 rounds or more.
 func BenchmarkSeek_oneHost(b *testing.B) {
-	h, err := sharedHBase()
-	if err != nil {
-		b.Fatal(err)
-	}
+	h := hbase(b)
 	cfg, err := hstore.ParseAddress(h.Quorum())
 	if err != nil {
 		b.Fatal(err)
@@ -65,10 +61,7 @@ var benchMetric = operatortest.UID(1)
 // load writes the rows and brings them into one file.
 func (k hostKeys) load(b *testing.B, h *e2e.HBase, st *hstore.Store, compacted bool) string {
 	ctx, s := context.Background(), encoding.DefaultSchema()
-	tables := e2e.TablesWithPrefix(fmt.Sprintf("seek-bench%d", tableSets.Add(1)))
-	if err := h.Admin.CreateOpenTSDBTables(ctx, tables); err != nil {
-		b.Fatal(err)
-	}
+	tables := createTables(b)
 	for hour := range benchHours {
 		var rows []store.Mutation
 		for host := range 1000 {

@@ -9,28 +9,31 @@ import (
 	"downpour/bench/report"
 )
 
-// askUncached asks everything that reads every row.
+// askUncached asks the questions that read every row.
 func (o *round) askUncached(ctx context.Context) error {
 	return o.askAll(ctx, o.scene.name, "memory of the gateway while it is asked, peak")
 }
 
-// askPushdown asks the same, answered by pushdown servers.
+// askPushdown asks the same questions, answered by pushdown servers.
 func (o *round) askPushdown(ctx context.Context) error {
 	return o.askAll(ctx, "HBase, pushdown", "memory of gateway and pushdown server, peaks")
 }
 
+// askAll asks all questions and records the peaks of memory.
 func (o *round) askAll(ctx context.Context, store, memory string) error {
 	if err := o.rest(ctx); err != nil {
 		return err
 	}
+
 	for _, s := range o.sides {
 		for _, p := range s.processes() {
 			if err := p.ResetPeak(); err != nil {
-				// They have just been started, so that is about the same.
+				// The process has just been started, so its peak is about the same.
 				o.cfg.Report.Note("peaks of memory of queries count from the start of the process: %v", err)
 			}
 		}
 	}
+
 	for _, q := range questions {
 		if err := o.ask(ctx, store, q); err != nil {
 			return err
@@ -39,7 +42,8 @@ func (o *round) askAll(ctx context.Context, store, memory string) error {
 	return o.peaks(memoryQueries, store, memory)
 }
 
-// askAgain asks what gateways may remember, and follows live queries.
+// askAgain asks queries that gateways may answer from the result cache, and measures
+// live queries.
 func (o *round) askAgain(ctx context.Context) error {
 	if err := o.rest(ctx); err != nil {
 		return err
@@ -49,21 +53,22 @@ func (o *round) askAgain(ctx context.Context) error {
 			return err
 		}
 	}
-	// On HBase a point is shown within two seconds, which is how often it looks.
+
+	// On HBase a gateway looks for new points every two seconds, which hides all else.
 	if o.scene.hbase || !o.cfg.wants(frames) && !o.cfg.wants(framesCost) {
 		return nil
 	}
-	return o.follow(ctx)
+	return o.measureFrames(ctx)
 }
 
-// ask measures a question. In the first round the answers of both are compared.
+// ask measures a question. In the first round it compares the answers of both builds.
 func (o *round) ask(ctx context.Context, store string, q question) error {
 	if !o.cfg.wants(q.row) {
 		return nil
 	}
-	e := o.ledger.entry(q.row, store, q.what, report.Seconds)
+	e := o.rows.entry(q.row, store, q.what, report.Seconds)
 	if e.err != nil {
-		return nil // they differed
+		return nil // the answers differed in the first round
 	}
 	if e.err = o.agree(ctx, q); e.err != nil {
 		return ctx.Err()
@@ -84,8 +89,8 @@ func (o *round) ask(ctx context.Context, store string, q question) error {
 	return nil
 }
 
-// warm asks both a question that does not count yet, and returns how long it
-// takes, the longer time of the two.
+// warm asks both builds a question without measuring it. It returns how long the slower
+// one takes.
 func (o *round) warm(ctx context.Context, q question) (longest time.Duration, err error) {
 	for _, s := range o.sides {
 		if _, err := s.ask(ctx, q, o.cfg.Data, 0, max(q.warm, 1)); err != nil {
@@ -100,11 +105,11 @@ func (o *round) warm(ctx context.Context, q question) (longest time.Duration, er
 	return longest, nil
 }
 
-// most is how often a question is asked in one turn, at most.
-const most = 200
+// maxAsks bounds how often a question is asked in one turn.
+const maxAsks = 200
 
-// divide returns in how many turns a question is asked that takes so long, and
-// how often in each: the same for both builds, or they would not do the same.
+// divide returns in how many turns a question that takes so long is asked, and how often
+// in each. It is the same for both builds, so that both do the same work.
 func (c *Config) divide(takes time.Duration) (turns, count int) {
 	takes = max(takes, time.Microsecond)
 	times := func(whole time.Duration) int { return int((whole + takes - 1) / takes) }
@@ -112,10 +117,10 @@ func (c *Config) divide(takes time.Duration) (turns, count int) {
 	// An even number, so that each build is first as often as second.
 	turns = times(time.Duration(c.Turns) * c.TurnFor)
 	turns += turns % 2
-	return min(max(turns, 2), c.Turns), min(max(times(c.TurnFor), 1), most)
+	return min(max(turns, 2), c.Turns), min(max(times(c.TurnFor), 1), maxAsks)
 }
 
-// agree compares the answers of both in the first round.
+// agree compares the answers of both builds in the first round.
 func (o *round) agree(ctx context.Context, q question) error {
 	if o.index > 0 || q.opaque || q.accept != "" {
 		return nil

@@ -1,13 +1,13 @@
-// Package builds compares two builds of Downpour, A and B: whether a change to
-// the program has made anything slower or larger.
+// Package builds compares two builds of Downpour, A and B, to find out whether a
+// change to the program has made anything slower or larger.
 //
-// Each round starts both on storage of their own, puts the same data into both,
-// and asks both the same in turn, A B B A. What a round yields of a row is one
-// pair of amounts, such as the time of a query, and the ratio of many rounds has
-// an interval (package paired). Rounds start anew because two processes of one
-// program differ, too: by where their memory lies, and by how their stores have
-// come to be cut into files. One pair of processes would be measured exactly,
-// and that difference taken for one of the builds.
+// Each round starts both builds on storage of their own, puts the same data into both,
+// and asks both the same queries in turn, A B B A. A round yields one pair of amounts
+// for each row, such as the times of a query. The ratio over many rounds has an
+// interval (package paired). Each round has new processes, because two processes of the
+// same program differ, too: in where their memory lies, and in the files into which
+// their stores have divided the data. With one pair of processes that difference would
+// be taken for one of the builds.
 package builds
 
 import (
@@ -31,34 +31,34 @@ type Build struct {
 	Name     string // A or B
 	Version  string // what reports call it
 	Gateway  string // path of the program
-	Pushdown string // and of the pushdown server, empty where there is none
-	// Env are settings of this build's gateways, beside those that both have.
+	Pushdown string // path of the pushdown server, empty for none
+	// Env are settings of the gateways of this build, besides those that both have.
 	Env map[string]string
 }
 
 // Config says what is compared, and how.
 type Config struct {
 	A, B Build
-	// Stores and Rows choose; empty is all. See Stores and Rows.
+	// Stores and Rows are what is compared, some of the variables Stores and Rows;
+	// empty is all.
 	Stores, Rows []string
-	// Data is put into each build, and asked for.
+	// Data is the data set that each build stores and answers from.
 	Data workload.Devops
-	// HBase is used if it runs already; otherwise one is started and ended.
+	// HBase is used if it is set; otherwise Run starts one and ends it.
 	HBase *e2e.HBase
 	// Open opens the store at an address such as hbase:127.0.0.1:2181.
 	Open func(address string) (bench.Store, error)
-	// Rounds, each with processes and storage of its own; fewer than
-	// paired.Fewest give no interval.
+	// Rounds is the number of rounds, each with processes and storage of its own. Fewer
+	// than paired.Fewest give no interval.
 	Rounds int
-	// Turns is how often the builds take turns at a question in a round, at
-	// most, and TurnFor how long a turn lasts, at least: a question that is
-	// quickly answered is asked several times in each, and one that takes
-	// longer than a turn has fewer of them.
+	// Turns bounds how often the builds take turns at a question in a round, and
+	// TurnFor is how long a turn lasts at least. A question with a quick answer is asked
+	// several times in a turn; one that takes longer than a turn has fewer turns.
 	Turns   int
 	TurnFor time.Duration
-	// Connections of putters.
+	// Connections is how many connections put at the same time.
 	Connections int
-	// Tolerance is the part by which B may be worse: 0.05 is 5 %.
+	// Tolerance is by how much B may be worse: 0.05 is 5 %.
 	Tolerance float64
 	// Report takes the changes. Save is called after every round.
 	Report *report.Report
@@ -67,10 +67,10 @@ type Config struct {
 	Progress *progress.Progress
 }
 
-// Stores that builds are compared on.
+// Stores are the names of the stores that builds are compared on.
 var Stores = []string{"embedded", "hbase"}
 
-// Rows are the names of what is compared, in the order in which it is measured.
+// Rows are the names of what is compared, in the order of measuring.
 var Rows = func() []string {
 	rows := []string{putTelnet, putHTTP, memoryPut}
 	for _, q := range slices.Concat(questions, again) {
@@ -89,7 +89,7 @@ const (
 	memoryQueries = "memory-queries"
 )
 
-// Validate names the first field that is wrong.
+// Validate returns an error for the first field that is wrong.
 func (c *Config) Validate() error {
 	if err := c.Data.Validate(); err != nil {
 		return err
@@ -115,22 +115,22 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Total is how much Progress counts to.
+// Total returns what Progress counts to.
 func (c *Config) Total() int64 { return int64(c.Rounds * len(c.scenes())) }
 
-// wants tells whether a row is to be measured.
+// wants reports whether a row is to be measured.
 func (c *Config) wants(row string) bool { return len(c.Rows) == 0 || slices.Contains(c.Rows, row) }
 
-// scene is a store, and a way in which points are written there.
+// scene is a store with a way of writing points.
 type scene struct {
 	name  string
 	hbase bool
 	env   map[string]string // of both builds' gateways
-	// pushdown says that its tables are also asked through pushdown servers.
+	// pushdown is set if its tables are also queried through pushdown servers.
 	pushdown bool
 }
 
-// scenes are those that the config asks for.
+// scenes returns the scenes that the config asks for.
 func (c *Config) scenes() (all []scene) {
 	wanted := func(store string) bool { return len(c.Stores) == 0 || slices.Contains(c.Stores, store) }
 	if wanted("embedded") {
@@ -145,9 +145,9 @@ func (c *Config) scenes() (all []scene) {
 	return all
 }
 
-// Run compares the builds and puts the changes into the report. What could not
-// be measured, or was answered differently, is an error; a row that is worse is
-// none. Of an interrupted run, the report has what the rounds until then show.
+// Run compares the builds and puts the changes into the report. It returns an error if
+// something could not be measured or if answers differed; a row that is worse is no
+// error. After an interrupt the report has the result of the rounds until then.
 func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -162,16 +162,16 @@ func Run(ctx context.Context, c Config) error {
 	return r.rounds(ctx, r.play)
 }
 
-// run is a comparison under way.
+// run is a comparison that runs.
 type run struct {
 	cfg    *Config
 	hbase  *e2e.HBase
-	store  bench.Store // of the HBase, for tables
-	tables int         // how many sets of tables were made; none is used again
-	ledger ledger
+	store  bench.Store // makes and drops tables of the HBase
+	tables int         // number of table sets made; no name is used twice
+	rows   rowSet
 }
 
-// close ends the HBase, if it is ours.
+// close ends the HBase, if this run has started it.
 func (r *run) close() {
 	if r.store != nil {
 		r.store.Close()
@@ -182,8 +182,7 @@ func (r *run) close() {
 	peer.CloseIdle()
 }
 
-// rounds plays every scene in every round. A scene that has failed is not played
-// again.
+// rounds plays every scene in every round. It plays a scene that has failed no more.
 func (r *run) rounds(ctx context.Context, play func(ctx context.Context, s scene, round int) error) error {
 	var failed []error
 	scenes := r.cfg.scenes()
@@ -195,7 +194,7 @@ func (r *run) rounds(ctx context.Context, play func(ctx context.Context, s scene
 			}
 			if ctx.Err() != nil {
 				r.cfg.Report.Left = []string{fmt.Sprintf("rounds %d to %d", round+1, r.cfg.Rounds)}
-				r.cfg.Report.Changes = r.ledger.changes(r.cfg.Tolerance)
+				r.cfg.Report.Changes = r.rows.changes(r.cfg.Tolerance)
 				return errors.Join(append(failed, r.cfg.Save(), ctx.Err())...)
 			}
 			if err != nil {
@@ -205,10 +204,10 @@ func (r *run) rounds(ctx context.Context, play func(ctx context.Context, s scene
 			r.cfg.Progress.Add(1)
 		}
 
-		r.cfg.Report.Changes = r.ledger.changes(r.cfg.Tolerance)
+		r.cfg.Report.Changes = r.rows.changes(r.cfg.Tolerance)
 		if err := r.cfg.Save(); err != nil {
 			return errors.Join(append(failed, err)...)
 		}
 	}
-	return errors.Join(append(failed, r.ledger.differing()...)...)
+	return errors.Join(append(failed, r.rows.differing()...)...)
 }

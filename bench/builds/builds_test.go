@@ -78,10 +78,10 @@ func TestRounds_verdicts(t *testing.T) {
 	r := &run{cfg: c}
 	err := r.rounds(t.Context(), func(_ context.Context, s scene, round int) error {
 		level := 1 + float64(round)/3 // the machine gets slower all the time
-		r.ledger.entry("all", s.name, "w", report.Seconds).add(took(level, 1.2*level))
-		r.ledger.entry("raw", s.name, "w", report.Seconds).add(took(level, 1.01*level))
-		r.ledger.entry(memoryPut, s.name, "w", report.Bytes).add(took(100<<20*level, 80<<20*level))
-		r.ledger.entry("rate", s.name, "w", report.Seconds).err = errors.New("the answers differ")
+		r.rows.entry("all", s.name, "w", report.Seconds).add(took(level, 1.2*level))
+		r.rows.entry("raw", s.name, "w", report.Seconds).add(took(level, 1.01*level))
+		r.rows.entry(memoryPut, s.name, "w", report.Bytes).add(took(100<<20*level, 80<<20*level))
+		r.rows.entry("rate", s.name, "w", report.Seconds).err = errors.New("the answers differ")
 		return nil
 	})
 	if err == nil || err.Error() != "embedded, rate: the answers differ" {
@@ -118,7 +118,7 @@ func TestRounds_failedAndInterrupted(t *testing.T) {
 			interrupt()
 			return ctx.Err()
 		}
-		r.ledger.entry("all", s.name, "w", report.Seconds).add(took(1, 1))
+		r.rows.entry("all", s.name, "w", report.Seconds).add(took(1, 1))
 		return nil
 	})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "HBase, single, round 1: the server is dead") {
@@ -191,7 +191,7 @@ func TestDivide(t *testing.T) {
 	f(c, 40*time.Millisecond, 8, 1)
 	f(c, 39*time.Millisecond, 8, 2)
 	f(c, time.Millisecond, 8, 40)
-	f(c, 0, 8, most)
+	f(c, 0, 8, maxAsks)
 	f(Config{Turns: 1}, time.Second, 1, 1)
 	f(Config{Turns: 1, TurnFor: time.Second}, time.Second, 1, 1)
 }
@@ -199,7 +199,7 @@ func TestDivide(t *testing.T) {
 // Of the turns of a round the median counts; what has no processor time has no
 // ratio of it.
 func TestLedger(t *testing.T) {
-	var l ledger
+	var l rowSet
 	for range 2 {
 		l.entry("a", "s", "w", report.Seconds).add([2][]sample{{{amount: 1}, {amount: 50}, {amount: 2}}, {{amount: 4}, {amount: 2}}})
 	}

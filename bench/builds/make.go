@@ -19,11 +19,11 @@ const Tree = "tree"
 
 // Prefixes of the other names of builds.
 const (
-	Revision = "git:"   // and a revision, which is built
-	Program  = "build:" // and the path of a gateway, or of a directory with programs
+	Revision = "git:"   // before a revision, which is built
+	Program  = "build:" // before the path of a gateway, or of a directory with programs
 )
 
-// Named tells whether a text names a build. The address of a server does not.
+// Named reports whether a text names a build. The address of a server does not.
 func Named(text string) bool {
 	return text == Tree || strings.HasPrefix(text, Revision) || strings.HasPrefix(text, Program)
 }
@@ -40,9 +40,9 @@ const (
 	pushdownMain = "./pushdown/cmd/pushdown"
 )
 
-// Make gets the build that text names: builds the tree or a revision, or finds
-// programs. A revision is checked out into a worktree that is gone when Make
-// returns; the tree is left as it is.
+// Make returns the build that text names: it builds the tree or a revision, or finds
+// programs. It checks a revision out into a worktree, which it removes again, and leaves
+// the tree as it is.
 func (m Maker) Make(ctx context.Context, name, text string) (Build, error) {
 	out, err := filepath.Abs(filepath.Join(m.Dir, name))
 	if err != nil {
@@ -84,7 +84,7 @@ func (m Maker) Make(ctx context.Context, name, text string) (Build, error) {
 	return b, nil
 }
 
-// commit is the one that a revision names, empty where git does not tell.
+// commit returns the commit of a revision, empty if git does not know it.
 func (m Maker) commit(ctx context.Context, revision string) string {
 	cmd := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", revision+"^{commit}")
 	cmd.Dir = m.Root
@@ -95,8 +95,8 @@ func (m Maker) commit(ctx context.Context, revision string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// compile builds both programs of a source tree. Without the paths of their
-// sources, so that where they lie makes no difference.
+// compile builds both programs of a source tree. The programs do not hold the paths of
+// their sources, so the directory makes no difference.
 func compile(ctx context.Context, root, out string) (Build, error) {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return Build{}, err
@@ -109,7 +109,7 @@ func compile(ctx context.Context, root, out string) (Build, error) {
 
 // revision builds a revision.
 func (m Maker) revision(ctx context.Context, revision, out string) (b Build, err error) {
-	// An empty one, or one that looks like a flag, would be taken for another.
+	// git would take an empty revision for HEAD, and one like a flag for a flag.
 	if revision == "" || strings.HasPrefix(revision, "-") {
 		return b, fmt.Errorf("got the revision %q, want a commit, branch or tag", revision)
 	}
@@ -119,7 +119,7 @@ func (m Maker) revision(ctx context.Context, revision, out string) (b Build, err
 		return b, err
 	}
 	defer func() {
-		// Also when the run was interrupted, or git would list it for ever.
+		// After an interrupt, too; otherwise git would list the worktree for ever.
 		cleared := command(context.WithoutCancel(ctx), m.Root, "git", "worktree", "remove", "--force", tree)
 		err = errors.Join(err, cleared)
 	}()
@@ -136,7 +136,8 @@ func command(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// find takes a gateway, or a directory with one and perhaps a pushdown server.
+// find returns the build at a path: a gateway, or a directory with a gateway and perhaps
+// a pushdown server.
 func find(path string) (Build, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -164,7 +165,7 @@ func find(path string) (Build, error) {
 	return b, nil
 }
 
-// fingerprint tells a program's bytes from those of others.
+// fingerprint returns the beginning of the SHA-256 of a program.
 func fingerprint(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -179,12 +180,12 @@ func fingerprint(path string) (string, error) {
 	return fmt.Sprintf("%.6x", sum.Sum(nil)), nil
 }
 
-// stamped is the commit that a program itself says it was built from, with a +
-// when its tree had changes; empty where it says none.
+// stamped returns the commit that a program says it was built from, with a + if its tree
+// had changes. It is empty if the program does not say.
 func stamped(path string) (commit string) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
-		return "" // it need not be made by Go
+		return "" // the program is perhaps not made by Go
 	}
 	changed := ""
 	for _, s := range info.Settings {

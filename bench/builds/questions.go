@@ -8,28 +8,28 @@ import (
 	"downpour/encoding/batch"
 )
 
-// question is something that both builds are asked again and again, each time a
+// question is a query, or several, that both builds are asked many times, each time a
 // little different.
 type question struct {
 	row, what string
 	accept    string // media type of the answer, empty for JSON
-	// of yields the queries of the i-th time.
+	// of returns the queries of the i-th time.
 	of func(d workload.Devops, i int) []workload.Query
-	// warm is how often it is asked before it counts, at least once.
+	// warm is how often it is asked before it is measured, at least once.
 	warm int
-	// opaque answers hold what may differ between two servers, such as times of
-	// writing, and are not compared.
+	// opaque is set if answers may differ between two servers, such as by times of
+	// writing. They are not compared.
 	opaque bool
 }
 
-// slack varies the times of queries inside the data's first and last hour, so
-// that all times the same rows are read.
+// slack is by how many seconds the times of queries vary: inside the first and the last
+// hour of the data, so that each query reads the same rows.
 const slack = 3600
 
-// variants is after how many times the same is asked again.
+// variants is the number of different queries; then the first one comes again.
 const variants = 60
 
-// whole asks for the whole time of the data.
+// whole returns a query over the whole time of the data.
 func whole(m string) func(workload.Devops, int) []workload.Query {
 	return func(d workload.Devops, i int) []workload.Query {
 		all := workload.Take(i%variants+1, d.Whole(m).Vary(slack, 1, d.Seed))
@@ -37,10 +37,10 @@ func whole(m string) func(workload.Devops, int) []workload.Query {
 	}
 }
 
-// lines is the points of a ninth of the hosts as they are, a line a host.
+// lines selects the points of a ninth of the hosts, not aggregated.
 const lines = "none:%s{region=region-3}"
 
-// questions read every row each time.
+// questions are asked with the result cache off, so each of them reads every row.
 var questions = []question{
 	{row: "all", what: "sum:5m-avg", of: whole("sum:5m-avg:%s")},
 	{row: "groups", what: "sum:5m-avg{host=*}", of: whole("sum:5m-avg:%s{host=*}")},
@@ -60,10 +60,10 @@ var questions = []question{
 	}},
 }
 
-// windows is how many places a dashboard's window has.
+// windows is the number of positions of a dashboard's window.
 const windows = 12
 
-// again may be answered from what the gateway remembers.
+// again are the questions that may be answered from the result cache.
 var again = []question{
 	{row: "dashboards", what: "a dashboard of 6 panels again and again, its window moved", warm: windows, of: func(d workload.Devops, i int) []workload.Query {
 		return d.Dashboard(int64(i%windows)*300, int64(max(d.Hours-1, 1)), 11)

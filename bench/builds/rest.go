@@ -8,18 +8,19 @@ import (
 	"downpour/integration/e2e"
 )
 
-// Servers are at rest when they use less than a twentieth of a processor for a
-// quarter of a second. They are not waited for without end: what they do then is
-// a part of how they are.
+// Servers are at rest when they use less than a twentieth of a processor for a quarter
+// of a second. The wait has an end: a build that is busy for longer than that is
+// measured as it is.
 const (
 	restFor   = 250 * time.Millisecond
 	restShare = 20
 	restAfter = 30 * time.Second
 )
 
+// errBusy is returned by a look at servers that are not at rest.
 var errBusy = errors.New("still busy")
 
-// rest waits until both builds' processes, and HBase's, have nothing to do.
+// rest waits until the processes of both builds, and of HBase, have nothing to do.
 func (o *round) rest(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, restAfter)
 	defer cancel()
@@ -28,7 +29,7 @@ func (o *round) rest(ctx context.Context) error {
 		return err
 	}
 
-	// The first look comes at once and finds nothing used since.
+	// The first look comes at once, when too little time has passed to judge.
 	began := time.Now()
 	err = e2e.Until(limited, restFor, func(context.Context) error {
 		passed := time.Since(began)
@@ -50,7 +51,7 @@ func (o *round) rest(ctx context.Context) error {
 	return err
 }
 
-// used is the processor time of all that works for the builds.
+// used returns the processor time of both builds and of HBase.
 func (o *round) used() (sum time.Duration, err error) {
 	for _, s := range o.sides {
 		one, err := s.processor()

@@ -32,8 +32,8 @@ func (r *run) play(ctx context.Context, s scene, index int) (err error) {
 		}
 	}
 
-	// The servers start anew for each, so that neither settings nor what the
-	// work before has left in memory is carried over.
+	// Each phase has new processes, so that neither settings nor memory of the phase
+	// before has an effect on it.
 	if err := o.live(ctx, phase{}, o.load); err != nil {
 		return fmt.Errorf("puts: %w", err)
 	}
@@ -51,7 +51,7 @@ func (r *run) play(ctx context.Context, s scene, index int) (err error) {
 	return nil
 }
 
-// live runs the servers of both for as long as do runs.
+// live starts the servers of both builds, calls do, and ends the servers.
 func (o *round) live(ctx context.Context, p phase, do func(context.Context) error) error {
 	for _, s := range o.sides {
 		if err := s.start(ctx, p); err != nil {
@@ -64,13 +64,12 @@ func (o *round) live(ctx context.Context, p phase, do func(context.Context) erro
 	return errors.Join(o.sides[0].stop(), o.sides[1].stop())
 }
 
-// inTurn measures both builds, one after the other, A B B A, and returns the
-// samples of each.
+// inTurn measures both builds in turn, A B B A, and returns the samples of each.
 func (o *round) inTurn(turns int, measure func(s *side, turn int) (sample, error)) (samples [2][]sample, err error) {
 	for turn := range turns {
 		for n := range o.sides {
-			// The next round begins with the other build, so that with one
-			// turn, too, each is as often the first.
+			// The next round begins with the other build, so that each is the first
+			// equally often, even with one turn.
 			i := (n + turn + o.index) % len(o.sides)
 			one, err := measure(o.sides[i], turn)
 			if err != nil {
@@ -82,8 +81,8 @@ func (o *round) inTurn(turns int, measure func(s *side, turn int) (sample, error
 	return samples, nil
 }
 
-// load puts the data set by telnet, and on an embedded store more of it by HTTP,
-// and takes the peak of memory.
+// load puts the data set by telnet, and on an embedded store more of it over HTTP. It
+// measures the time and the peak of memory.
 func (o *round) load(ctx context.Context) error {
 	if err := o.putNames(ctx); err != nil {
 		return err
@@ -92,7 +91,7 @@ func (o *round) load(ctx context.Context) error {
 		return err
 	}
 	if !o.scene.hbase && o.cfg.wants(putHTTP) {
-		// Hours of its own, for the queries know only the first.
+		// Into hours that no query asks for.
 		d := o.cfg.Data
 		d.Start = d.End()
 		if err := o.put(ctx, putHTTP, "over HTTP, 1,000 points a request", workload.JSON, d); err != nil {
@@ -106,8 +105,8 @@ func (o *round) load(ctx context.Context) error {
 		return nil
 	}
 
-	// What HBase does with its files by itself must not fall into the one
-	// build's time.
+	// A compaction that HBase starts by itself would slow down the build that is asked
+	// at that moment.
 	for _, s := range o.sides {
 		if err := o.hbase.Admin.Compact(ctx, s.tables.Data); err != nil {
 			return err
@@ -116,8 +115,8 @@ func (o *round) load(ctx context.Context) error {
 	return nil
 }
 
-// putNames puts a point of each series, one after the other: names have the same
-// UIDs in both then, and so rows and answers the same order.
+// putNames puts one point of each series over a single connection, so that names have
+// the same UIDs in both builds, and rows and answers the same order.
 func (o *round) putNames(ctx context.Context) error {
 	d := o.cfg.Data
 	d.Start, d.Hours, d.Step = d.Start-3600, 1, 3600
@@ -130,8 +129,8 @@ func (o *round) putNames(ctx context.Context) error {
 	return nil
 }
 
-// put puts a data set into both, each when nothing is left to do of what was put
-// before. The points are spelled beforehand.
+// put puts a data set into both builds, each after all work of earlier puts is done.
+// The text of the points is made beforehand.
 func (o *round) put(ctx context.Context, row, how string, format workload.Format, d workload.Devops) error {
 	payload := bench.SendConfig{Data: d, Format: format, Connections: o.cfg.Connections}.Spell()
 	samples, err := o.inTurn(1, func(s *side, _ int) (sample, error) {
@@ -146,12 +145,12 @@ func (o *round) put(ctx context.Context, row, how string, format workload.Format
 
 	if o.cfg.wants(row) {
 		what := fmt.Sprintf("put %s points %s", report.Thousands(float64(d.Points())), how)
-		o.ledger.entry(row, o.scene.name, what, report.Seconds).add(samples)
+		o.rows.entry(row, o.scene.name, what, report.Seconds).add(samples)
 	}
 	return nil
 }
 
-// peaks takes the peaks of memory.
+// peaks records the peaks of memory.
 func (o *round) peaks(row, store, what string) error {
 	if !o.cfg.wants(row) {
 		return nil
@@ -160,6 +159,6 @@ func (o *round) peaks(row, store, what string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", row, err)
 	}
-	o.ledger.entry(row, store, what, report.Bytes).add(samples)
+	o.rows.entry(row, store, what, report.Bytes).add(samples)
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 type side struct {
 	build Build
 	scene scene
-	// dir holds an embedded store and the gateway's log; tables are those on
-	// HBase.
+	// dir holds the embedded store, if there is one, and the log of the gateway. tables
+	// are those on HBase.
 	dir      string
 	tables   e2e.Tables
 	quorum   string
@@ -30,11 +30,11 @@ type side struct {
 	pushdown *e2e.Program
 }
 
-// caches are the settings that turn off remembered answers, the newest first: a
-// build refuses one that it does not know.
+// caches are the names that the setting of the result cache has had, the newest first. A
+// build refuses a setting that it does not know.
 var caches = []string{"DOWNPOUR_RESULT_CACHE", "DOWNPOUR_SUMMARIES"}
 
-// withoutCache is the setting with which a build remembers no answers.
+// withoutCache returns the setting that turns off the result cache of a build.
 func (b Build) withoutCache(ctx context.Context) (map[string]string, error) {
 	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Path: b.Gateway, Args: []string{"-print-config"}, Env: b.Env})
 	if err == nil && status != 0 {
@@ -52,10 +52,10 @@ func (b Build) withoutCache(ctx context.Context) (map[string]string, error) {
 	return nil, fmt.Errorf("settings of build %s: it knows none of %s, so its rows cannot be read again", b.Name, strings.Join(caches, ", "))
 }
 
-// phase is a life of a round's servers.
+// phase is a part of a round with servers of its own.
 type phase struct {
-	uncached bool // every row is read
-	pushdown bool // by pushdown servers
+	uncached bool // the result cache is off, so every row is read
+	pushdown bool // pushdown servers read the rows
 }
 
 // start starts the build's servers over its storage.
@@ -110,7 +110,7 @@ func (s *side) stop() error {
 	return err
 }
 
-// processes are those of the build that run.
+// processes returns the processes of the build that run.
 func (s *side) processes() []*e2e.Process {
 	all := []*e2e.Process{s.server.Process}
 	if s.pushdown != nil {
@@ -119,7 +119,7 @@ func (s *side) processes() []*e2e.Process {
 	return all
 }
 
-// processor is the time that the build's processes have used so far.
+// processor returns the processor time that the build's processes have used so far.
 func (s *side) processor() (sum time.Duration, err error) {
 	for _, p := range s.processes() {
 		used, err := p.CPU()
@@ -131,7 +131,7 @@ func (s *side) processor() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// peak is the most memory that the build's processes had, each by itself.
+// peak returns the sum of the peaks of memory of the build's processes.
 func (s *side) peak() (sample, error) {
 	sum := int64(0)
 	for _, p := range s.processes() {
@@ -144,13 +144,14 @@ func (s *side) peak() (sample, error) {
 	return sample{amount: float64(sum)}, nil
 }
 
-// timed measures what do makes the build do, by the clock and by the processor.
-// do returns the time that counts, or 0 for all of it.
+// timed measures do, by the clock and by the processor time of the build. do returns the
+// time that counts, or 0 for the time until it returns.
 func (s *side) timed(do func() (time.Duration, error)) (sample, error) {
 	before, err := s.processor()
 	if err != nil {
 		return sample{}, err
 	}
+
 	began := time.Now()
 	took, err := do()
 	if err != nil {
@@ -159,19 +160,20 @@ func (s *side) timed(do func() (time.Duration, error)) (sample, error) {
 	if took == 0 {
 		took = time.Since(began)
 	}
+
 	after, err := s.processor()
 	return sample{amount: took.Seconds(), processor: after - before}, err
 }
 
-// put puts a data set through a door.
+// put puts a data set to the gateway.
 func (s *side) put(ctx context.Context, d workload.Devops, connections int, p bench.Payload, format workload.Format) (sample, error) {
 	return s.timed(func() (time.Duration, error) {
 		return bench.SendConfig{Server: s.server, Data: d, Format: format, Connections: connections}.Send(ctx, p)
 	})
 }
 
-// ask asks a question count times, from the first-th on; the sample is that of
-// one time.
+// ask asks a question count times, beginning with its variant first. The sample is the
+// mean of them.
 func (s *side) ask(ctx context.Context, q question, d workload.Devops, first, count int) (sample, error) {
 	var asked [][]workload.Query
 	for i := range count {

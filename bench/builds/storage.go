@@ -14,7 +14,7 @@ import (
 	"downpour/integration/e2e"
 )
 
-// open gives the build new storage.
+// open makes new storage for a build.
 func (r *run) open(ctx context.Context, b Build, s scene) (*side, error) {
 	one := &side{build: b, scene: s}
 	var err error
@@ -37,21 +37,22 @@ func (r *run) drop(s *side) {
 	if s == nil {
 		return
 	}
-	_ = s.stop() // a server that does not end is killed, and its data is removed
+	_ = s.stop() // its data is removed however the server has ended
 	os.RemoveAll(s.dir)
 	if s.tables.Data == "" {
 		return
 	}
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // also when the run was interrupted
+	// The run's own context may have ended by an interrupt.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, name := range []string{s.tables.Data, s.tables.UID, s.tables.Meta, s.tables.Tree} {
-		_ = r.hbase.Admin.DropTable(ctx, name) // only room is lost
+		_ = r.hbase.Admin.DropTable(ctx, name) // a table that stays only takes room
 	}
 }
 
-// tempDir makes a directory in the module's build directory: the system's may be
-// in memory.
+// tempDir makes a directory in the module's build directory, because the temporary
+// directory of the system may be in memory.
 func tempDir() (string, error) {
 	root, err := e2e.Root()
 	if err != nil {
@@ -64,7 +65,8 @@ func tempDir() (string, error) {
 	return os.MkdirTemp(parent, "bench-")
 }
 
-// startHBase starts the one HBase: one region server, for there are two cores.
+// startHBase starts HBase with a single region server, because all servers share two
+// cores.
 func (r *run) startHBase(ctx context.Context) error {
 	if r.store != nil {
 		return nil

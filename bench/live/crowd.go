@@ -106,7 +106,7 @@ func (c *crowd) enter(i int) (err error) {
 			}
 		}
 	case slow:
-		c.run(&c.slow, func() error { return c.follow(s) })
+		c.run(&c.slow, func() error { return c.readSlowly(s) })
 		return s.subscribe(1, longQuery)
 	case reading:
 		if err := s.receiveFrom(1, "snapshot"); err != nil {
@@ -186,11 +186,11 @@ func (c *crowd) watch(one *reader) error {
 	return nil
 }
 
-// follow takes what comes to a slow socket until it has the long answer whole,
+// readSlowly takes what comes to a slow socket until it has the whole long answer,
 // and has shown the last round. One that the server ends is counted, and no error:
 // where this machine has too much to do, it is this program that takes nothing
 // for long.
-func (c *crowd) follow(s *socket) error {
+func (c *crowd) readSlowly(s *socket) error {
 	last, long := false, false
 	for !last || !long {
 		m, err := s.receive()

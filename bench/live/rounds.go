@@ -35,24 +35,29 @@ func newRounds(c FramesConfig, readers int) *rounds {
 
 func planMetric(plan int) string { return fmt.Sprintf("bench.live.%d", plan) }
 
-// query is that of a plan.
+// planQuery returns the live query of a plan: the sum of its metric over the last
+// hour.
 func planQuery(plan int) string {
 	return fmt.Sprintf(`{"start":"1h-ago","msResolution":true,"queries":[{"metric":%q,"aggregator":"sum"}]}`, planMetric(plan))
 }
 
-// put puts the next round, which was due then.
+// put puts the next round, one point for each plan. due is when it was to begin.
 func (r *rounds) put(ctx context.Context, due time.Time) error {
 	now := time.Now()
 	r.mu.Lock()
 	value := r.first + int64(len(r.sent))
 	r.due, r.sent, r.shown = append(r.due, due), append(r.sent, now), append(r.shown, 0)
 	r.mu.Unlock()
+
+	// Rounds have distinct times, so that none replaces the point of another.
 	r.lastMS = max(now.UnixMilli(), r.lastMS+1)
+
 	var body bytes.Buffer
 	for plan := range r.plans {
 		fmt.Fprintf(&body, `%c{"metric":%q,"timestamp":%d,"value":%d,"tags":{"writer":"bench"}}`, "[,"[min(plan, 1)], planMetric(plan), r.lastMS, value)
 	}
 	body.WriteByte(']')
+
 	return putJSON(ctx, r.server, body.Bytes())
 }
 

@@ -79,7 +79,7 @@ func (t *ticks) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f, err := t.follow(ctx)
+	f, err := t.subscribe(ctx)
 	if err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func (t *ticks) fresh(plan int) workload.Query {
 	return workload.Query{Path: fmt.Sprintf("/api/query?arrays=true&start=%s&m=%s", t.start(plan), url.QueryEscape("sum:"+t.Downsample+":"+t.history.data.Metric()))}
 }
 
-// follow subscribes to all plans.
-func (t *ticks) follow(ctx context.Context) (*followers, error) {
+// subscribe subscribes to all plans.
+func (t *ticks) subscribe(ctx context.Context) (*subscriptions, error) {
 	s, err := dial(ctx, t.server, 0, reading)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (t *ticks) follow(ctx context.Context) (*followers, error) {
 	for plan := range t.Plans {
 		queries = append(queries, fmt.Sprintf(`{"start":%q,"queries":[{"metric":%q,"aggregator":"sum","downsample":%q}]}`, t.start(plan), t.history.data.Metric(), t.Downsample))
 	}
-	return follow(ctx, s, queries)
+	return subscribeAll(ctx, s, queries)
 }
 
 // agreeWithin is how long followers may take to hold what was put: much longer
@@ -173,7 +173,7 @@ const agreeWithin = 3 * time.Minute
 
 // agree waits until every plan's newest point is that of the same query asked
 // anew. Nothing is put meanwhile.
-func (t *ticks) agree(ctx context.Context, f *followers) error {
+func (t *ticks) agree(ctx context.Context, f *subscriptions) error {
 	ctx, cancel := context.WithTimeout(ctx, agreeWithin)
 	defer cancel()
 	if err := t.history.durable(ctx); err != nil {

@@ -23,6 +23,7 @@ func (s *stage) usePair(ctx context.Context, scale string) error {
 	if err := s.freshPair(ctx, scale); err != nil {
 		return err
 	}
+
 	d := s.cfg.data(scale)
 	for _, server := range []*peer.Server{s.pair.victoria, s.pair.ours} {
 		s.cfg.Progress.Sayf("loading %s: %s", server.Name, d)
@@ -31,10 +32,11 @@ func (s *stage) usePair(ctx context.Context, scale string) error {
 			return err
 		}
 	}
+
 	return s.agreePair(ctx, d)
 }
 
-// freshPair starts both on empty storage.
+// freshPair ends the pair that runs and starts a new one on empty storage.
 func (s *stage) freshPair(ctx context.Context, scale string) (err error) {
 	s.dropPair()
 	s.pair.scale = scale
@@ -46,18 +48,21 @@ func (s *stage) freshPair(ctx context.Context, scale string) (err error) {
 	return err
 }
 
+// sending returns how a data set is put to a server.
 func (s *stage) sending(server *peer.Server, d workload.Devops, format workload.Format) bench.SendConfig {
 	return bench.SendConfig{Server: server, Data: d, Format: format, Connections: s.cfg.Connections}
 }
 
-// aligned varies times by whole buckets, for a peer that knows no others.
+// bucket is the width of a bucket in seconds. The times of queries to VictoriaMetrics
+// vary by whole buckets, because it aligns all buckets to multiples of their width.
 const bucket = 300
 
-// agreePair waits until both give the same answer: VictoriaMetrics shows what
-// was put a second or two later.
+// agreePair waits until both give the same answer: VictoriaMetrics shows a point only
+// a second or two after its put.
 func (s *stage) agreePair(ctx context.Context, d workload.Devops) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+
 	return e2e.Until(ctx, 200*time.Millisecond, func(ctx context.Context) error {
 		return peer.Agree(ctx, s.pair.victoria, s.pair.ours, d.Whole("sum:5m-avg:%s"))
 	})
@@ -68,6 +73,7 @@ func embedded(ctx context.Context, s *stage, g group) error {
 	if err := s.usePair(ctx, g.scale); err != nil {
 		return err
 	}
+
 	d := s.cfg.data(g.scale)
 	c := bench.PairConfig{A: s.pair.victoria, B: s.pair.ours, Queries: []workload.Query{d.Whole("sum:5m-avg:%s")},
 		Rounds: s.cfg.rounds(g.scale), Slack: slack, Unit: bucket, Seed: s.cfg.Data.Seed, Prefix: g.scale + " own storage, ", Work: int64(d.Points())}
@@ -79,16 +85,17 @@ func embedded(ctx context.Context, s *stage, g group) error {
 	if err != nil {
 		return err
 	}
+
 	s.aim(faster("embedded", g, "sum:5m-avg, embedded, straight after loading", 2, figures[c.Name(c.Queries[0], c.B)], figures[c.Name(c.Queries[0], c.A)], "VictoriaMetrics, own storage"))
 	return nil
 }
 
-// doorRounds is how often, at most, a data set is put into fresh storage.
-const doorRounds = 3
+// maxPutRounds bounds how often a data set is put into fresh storage.
+const maxPutRounds = 3
 
 // telnet measures puts by telnet into fresh storage.
 func telnet(ctx context.Context, s *stage, g group) error {
-	rates, err := s.door(ctx, g, workload.Telnet)
+	rates, err := s.putFresh(ctx, g, workload.Telnet)
 	if err != nil {
 		return err
 	}
@@ -100,7 +107,7 @@ func telnet(ctx context.Context, s *stage, g group) error {
 
 // overHTTP measures puts over HTTP into fresh storage.
 func overHTTP(ctx context.Context, s *stage, g group) error {
-	rates, err := s.door(ctx, g, workload.JSON)
+	rates, err := s.putFresh(ctx, g, workload.JSON)
 	if err != nil {
 		return err
 	}
@@ -108,31 +115,35 @@ func overHTTP(ctx context.Context, s *stage, g group) error {
 	return nil
 }
 
-// rate is the aim that ours has at least so many times the rate of theirs.
+// rate returns the aim that our rate is at least want times theirs.
 func (s *stage) rate(row string, g group, what string, want float64, ours, theirs report.Figure, against string) report.Aim {
 	a := faster(row, g, what, want, ours, theirs, against)
 	a.Ours, a.Theirs = report.Thousands(ours.Rate())+" points/s", report.Thousands(theirs.Rate())+" points/s"
 	return a
 }
 
-// door puts the data set into both, on fresh storage each round, and returns
-// the figures of VictoriaMetrics and of Downpour. The points are spelled before.
-// After each round both must give the same answer. The storage of the last
-// round stays, for queries.
-func (s *stage) door(ctx context.Context, g group, format workload.Format) ([2]report.Figure, error) {
+// putFresh puts the data set into both, on fresh storage each round, and returns the
+// figures of VictoriaMetrics and of Downpour. The text of the points is made
+// beforehand. After each round both must give the same answer. The storage of the last
+// round stays for queries.
+func (s *stage) putFresh(ctx context.Context, g group, format workload.Format) ([2]report.Figure, error) {
 	d := s.cfg.data(g.scale)
-	rounds := min(doorRounds, s.cfg.Rounds)
+	rounds := min(maxPutRounds, s.cfg.Rounds)
 	s.cfg.Progress.Sayf("putting %s, %d rounds, %s", d, rounds, format)
 	payload := s.sending(nil, d, format).Spell()
+
 	var figures [2]report.Figure
 	for i, name := range []string{peer.Victoria, peer.Downpour} {
 		figures[i] = report.Figure{Name: fmt.Sprintf("%s put, %s, %s", g.scale, format, name), Work: int64(d.Points()), Unit: "points"}
 	}
 	figures[1].Of = figures[0].Name
+
 	for round := range rounds {
 		if err := s.freshPair(ctx, g.scale); err != nil {
 			return figures, err
 		}
+
+		// Each round begins with the other one.
 		for n := range 2 {
 			i := (n + round) % 2
 			server := []*peer.Server{s.pair.victoria, s.pair.ours}[i]
@@ -142,10 +153,12 @@ func (s *stage) door(ctx context.Context, g group, format workload.Format) ([2]r
 			}
 			figures[i].Runs = append(figures[i].Runs, took)
 		}
+
 		if err := s.agreePair(ctx, d); err != nil {
 			return figures, err
 		}
 	}
+
 	s.cfg.Report.Figures = append(s.cfg.Report.Figures, figures[:]...)
 	s.keepAs(figures[1].Name, s.timed(repeatable{
 		server: func(ctx context.Context) (*peer.Server, error) {
@@ -157,24 +170,28 @@ func (s *stage) door(ctx context.Context, g group, format workload.Format) ([2]r
 		},
 		fresh: true,
 	}))
+
 	s.cfg.Report.Note("put into VictoriaMetrics ends with the close of the connection, which says that the points are read; it promises nothing about a disk. Downpour's close says that they are.")
 	return figures, nil
 }
 
-// bytesStored compares what a point takes on disk: of rows compacted in HBase as
-// OpenTSDB does it, and of the embedded store once it has come to rest.
+// bytesStored compares what a point takes on disk: in HBase, in rows compacted as by
+// OpenTSDB, and in the embedded store once that has come to rest.
 func bytesStored(ctx context.Context, s *stage, g group) error {
+	// Filling the tables measures those of HBase.
 	if s.hbaseBytes == 0 {
 		if _, err := s.useSet(ctx, g); err != nil {
 			return err
 		}
 	}
+
 	d := s.cfg.data(g.scale)
 	ours, err := s.started(peer.StartDownpour(ctx, peer.Options{Env: s.cfg.ScanEnv}))
 	if err != nil {
 		return err
 	}
 	defer ours.Close()
+
 	c := s.sending(ours, d, workload.Telnet)
 	if _, err := c.Send(ctx, c.Stream()); err != nil {
 		return err
@@ -183,22 +200,25 @@ func bytesStored(ctx context.Context, s *stage, g group) error {
 	if err != nil {
 		return err
 	}
+
 	bytes := float64(size) / float64(d.Points())
 	s.aim(report.Aim{Row: "bytes", Scale: g.scale, What: "bytes stored per point, embedded, at rest", Against: "OpenTSDB compacted, HBase files", Want: 1,
 		Got: single(bytes / s.hbaseBytes), Ours: fmt.Sprintf("%.2f B", bytes), Theirs: fmt.Sprintf("%.2f B", s.hbaseBytes)})
 	return nil
 }
 
+// single is the ratio of a measurement without rounds.
 func single(x float64) report.Ratio { return report.Ratio{Median: x, Low: x, High: x} }
 
-// quiet waits until a directory has not changed for some seconds and returns its
-// size.
+// quiet waits until the size of a directory has not changed for some seconds, and
+// returns it.
 func quiet(ctx context.Context, dir string) (size int64, err error) {
 	const still, patience = 8 * time.Second, 90 * time.Second
 	end, since := time.Now().Add(patience), time.Now()
 	if size, err = treeBytes(dir); err != nil {
 		return 0, err
 	}
+
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for time.Since(since) < still {
@@ -207,6 +227,7 @@ func quiet(ctx context.Context, dir string) (size int64, err error) {
 			return 0, ctx.Err()
 		case <-tick.C:
 		}
+
 		now, err := treeBytes(dir)
 		if err != nil {
 			return 0, err
@@ -218,5 +239,6 @@ func quiet(ctx context.Context, dir string) (size int64, err error) {
 			return 0, errors.New("the embedded store did not come to rest within " + patience.String())
 		}
 	}
+
 	return size, nil
 }

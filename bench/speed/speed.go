@@ -1,11 +1,11 @@
-// Package speed produces the table of Downpour's aims: how fast it is to be
-// beside OpenTSDB 2.4.1 on the same HBase tables, beside the bare scan of the
-// same rows, and beside VictoriaMetrics on storage of its own.
+// Package speed produces the table of Downpour's aims: how fast it wants to be
+// compared with OpenTSDB 2.4.1 on the same HBase tables, with the bare scan of the
+// same rows, and with VictoriaMetrics on storage of its own.
 //
-// Every row of the table is measured in groups that share servers and data;
-// what a group needs is started when it is first needed and ended when the next
-// does not need it. The systems compared are asked in turn, in one run, after
-// their answers were found equal.
+// The rows of the table are measured in groups that share servers and data. These are
+// started for the first group that needs them and ended before the first that does
+// not. The systems are asked in turn, in one run, after their answers were found
+// equal.
 package speed
 
 import (
@@ -25,51 +25,51 @@ import (
 
 // Config says which part of the table is produced, and how.
 type Config struct {
-	// HBase is used if it runs already; otherwise one is started and ended.
+	// HBase is used if it is set; otherwise Run starts one and ends it.
 	HBase *e2e.HBase
 	// Open opens the store at an address such as hbase:127.0.0.1:2181.
 	Open func(address string) (bench.Store, error)
-	// Rows and Scales choose; empty is all. See Rows and Scales.
+	// Rows and Scales are what is measured, some of the variables Rows and Scales;
+	// empty is all.
 	Rows, Scales []string
 	// Data is the data set at scale 1x.
 	Data workload.Devops
-	// Rounds that count; BigRounds at the larger scales. One host is asked for
-	// several times as often.
+	// Rounds is the number of rounds at scale 1x, BigRounds at the larger ones. The
+	// query of one host has several times as many.
 	Rounds, BigRounds int
-	// Connections of putters.
+	// Connections is how many connections put at the same time.
 	Connections int
-	// Seconds of one run of dashboards in an open loop.
+	// Seconds is how long one run of dashboards in an open loop lasts.
 	Seconds int
-	// MemoryHours are those of the two data sets of the memory row, of which the
-	// smaller has the step of Data and the larger ten times the points.
+	// MemoryHours are the hours of the two data sets of the memory row. The smaller one
+	// has the step of Data, the larger one ten times the points.
 	MemoryHours int
-	// ScanEnv are settings of gateways that are to read every row, such as one
-	// that turns off the result cache.
+	// ScanEnv are settings of the gateways that must read every row, such as one that
+	// turns off the result cache.
 	ScanEnv map[string]string
-	// Report takes what is measured. Aims that it holds already are not
-	// measured again: so a run is resumed.
+	// Report takes what is measured. Aims that it holds already are not measured again,
+	// so the report of an interrupted run resumes it.
 	Report *report.Report
 	// Print is called with every aim once it is measured, Save after every
 	// group.
 	Print func(report.Aim)
 	Save  func() error
-	// Progress counts the groups' usual seconds.
+	// Progress counts seconds, of each group those that it usually takes.
 	Progress *progress.Progress
 }
 
-// Rows are the names of the table's rows, in the order in which they are
-// measured.
+// Rows are the names of the rows of the table, in the order of measuring.
 var Rows = []string{
 	"compacted", "floor", "maxima", "onehost", "dashboards", "eight", "bytes",
 	"uncompacted", "maxima-cells", "onehost-cells", "dashboards-cells",
 	"telnet", "http", "embedded", "hbaseput", "memory",
 }
 
-// Scales are the sizes of the data: the data set, ten times its hours, ten times
+// Scales are the sizes of the data: the data set, ten times its hours, and ten times
 // its hosts.
 var Scales = []string{"1x", "10x-points", "10x-series"}
 
-// Validate names the first field that is wrong.
+// Validate returns an error for the first field that is wrong.
 func (c *Config) Validate() error {
 	if err := c.Data.Validate(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// data is the data set at a scale.
+// data returns the data set at a scale.
 func (c *Config) data(scale string) workload.Devops {
 	d := c.Data
 	switch scale {
@@ -111,20 +111,20 @@ func (c *Config) rounds(scale string) int {
 	return c.BigRounds
 }
 
-// group is rows that are measured together.
+// group is a set of rows that are measured together.
 type group struct {
 	rows    []string
 	scale   string
-	form    string // of the rows in HBase that it asks, or empty
-	seconds int64  // that it usually takes
+	form    string // form of the rows in HBase that it reads, empty for none
+	seconds int64  // how long it usually takes
 	run     func(context.Context, *stage, group) error
 }
 
 // String names a group by its rows and scale.
 func (g group) String() string { return strings.Join(g.rows, "+") + " at " + g.scale }
 
-// groups are all of them, in an order in which tables and servers are used
-// again before they are given up.
+// groups returns all groups. Those with the same tables and servers stand together,
+// so that each is started once.
 func groups() (all []group) {
 	for i, scale := range Scales {
 		slow := []int64{1, 4, 4}[i]
@@ -152,7 +152,7 @@ func groups() (all []group) {
 	return all
 }
 
-// chosen are those groups of all that the config asks for and the report lacks,
+// chosen returns the groups that the config asks for and the report does not hold yet,
 // each with the rows that are wanted.
 func (c *Config) chosen(groups []group) (all []group) {
 	for _, g := range groups {
@@ -169,14 +169,14 @@ func (c *Config) chosen(groups []group) (all []group) {
 	return all
 }
 
-// measured tells whether the report holds a row already.
+// measured reports whether the report holds a row already.
 func (c *Config) measured(row, scale string) bool {
 	return slices.ContainsFunc(c.Report.Aims, func(a report.Aim) bool {
 		return a.Row == row && a.Scale == scale && a.Missing == ""
 	})
 }
 
-// Total is about how long a run takes, in seconds.
+// Total estimates how long a run takes, in seconds.
 func (c *Config) Total() (seconds int64) {
 	for _, g := range c.chosen(groups()) {
 		seconds += g.seconds
@@ -184,9 +184,9 @@ func (c *Config) Total() (seconds int64) {
 	return seconds
 }
 
-// Run measures and returns an error when something could not be measured or
-// differed; aims not met are no error. What an interrupted run has not done is
-// in the report's Left.
+// Run measures. It returns an error if something could not be measured or if answers
+// differed; an aim that is not met is no error. Report.Left names what an interrupted
+// run has not done.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -198,13 +198,17 @@ func run(ctx context.Context, cfg Config, all []group) error {
 	chosen := cfg.chosen(all)
 	s := &stage{cfg: &cfg}
 	defer s.close()
+
 	var failed []error
 	for i, g := range chosen {
 		cfg.Report.Left = names(chosen[i:])
+
 		err := ctx.Err()
 		if err == nil {
 			err = s.do(ctx, g)
 		}
+
+		// An interrupt may surface as any error, so it is looked for first.
 		if ctx.Err() != nil {
 			return errors.Join(append(failed, cfg.Save(), ctx.Err())...)
 		}
@@ -212,12 +216,14 @@ func run(ctx context.Context, cfg Config, all []group) error {
 			failed = append(failed, fmt.Errorf("%s: %w", g, err))
 			s.missing(g, err)
 		}
+
 		cfg.Report.Left = names(chosen[i+1:])
 		cfg.Progress.Add(g.seconds)
 		if err := cfg.Save(); err != nil {
 			return errors.Join(append(failed, err)...)
 		}
 	}
+
 	return errors.Join(failed...)
 }
 
@@ -228,16 +234,18 @@ func names(groups []group) (out []string) {
 	return out
 }
 
-// do runs one group; of an earlier try that failed nothing is kept.
+// do runs one group. It removes the aims that an earlier attempt has left in the report.
 func (s *stage) do(ctx context.Context, g group) error {
 	aims := &s.cfg.Report.Aims
 	*aims = slices.DeleteFunc(*aims, func(a report.Aim) bool { return a.Scale == g.scale && slices.Contains(g.rows, a.Row) })
+
 	if g.form != s.set.form || g.scale != s.set.scale {
 		s.dropSet()
 	}
 	if g.scale != s.pair.scale || g.form != "" || g.has("hbaseput") || g.has("memory") {
 		s.dropPair()
 	}
+
 	start := time.Now()
 	err := g.run(ctx, s, g)
 	if err == nil {
@@ -246,6 +254,7 @@ func (s *stage) do(ctx context.Context, g group) error {
 	if err == nil {
 		s.cfg.Report.Note("%s took %.0f s, servers and data included", g, time.Since(start).Seconds())
 	}
+
 	return err
 }
 
@@ -259,24 +268,24 @@ func (s *stage) missing(g group, err error) {
 	}
 }
 
-// aim takes a measured aim into the report.
+// aim adds a measured aim to the report and prints it.
 func (s *stage) aim(a report.Aim) {
 	s.cfg.Report.Aims = append(s.cfg.Report.Aims, a)
 	s.cfg.Print(a)
 }
 
-// faster is the aim that ours is so many times as fast as theirs.
+// faster returns the aim that ours is at least want times as fast as theirs.
 func faster(row string, g group, what string, want float64, ours, theirs report.Figure, against string) report.Aim {
 	return report.Aim{Row: row, Scale: g.scale, What: what, Against: against, AtLeast: true, Want: want, Figure: ours.Name,
 		Got: theirs.Over(ours), Ours: report.MS(ours.Median()), Theirs: report.MS(theirs.Median())}
 }
 
-// within is the aim that ours takes at most so many times as long as theirs.
+// within returns the aim that ours takes at most want times as long as theirs.
 func within(row string, g group, what string, want float64, ours, theirs report.Figure, against string) report.Aim {
 	a := faster(row, g, what, want, ours, theirs, against)
 	a.AtLeast, a.Got = false, ours.Over(theirs)
 	return a
 }
 
-// has tells whether a row of the group is wanted.
+// has reports whether a row of the group is wanted.
 func (g group) has(row string) bool { return slices.Contains(g.rows, row) }

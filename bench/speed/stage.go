@@ -28,19 +28,19 @@ const (
 	cells     = "cells"
 )
 
-// stage is what runs at the moment: one HBase with one data set on it, the
-// servers over that, and a pair of servers with storage of their own.
+// stage holds what runs at the moment: one HBase with one data set, the servers over
+// that data set, and a pair of servers with storage of their own.
 type stage struct {
 	cfg   *Config
 	hbase *e2e.HBase
 	store bench.Store
 	set   tableSet
-	// tablesMade numbers the sets of tables, which are never used again.
+	// tablesMade numbers the sets of tables, because no name is used twice.
 	tablesMade int
 	pair       pair
-	// hbaseBytes is what compacted rows take on disk, a point; 0 is unknown.
+	// hbaseBytes is what a point in compacted rows takes on disk; 0 is unknown.
 	hbaseBytes float64
-	// again is what was measured of the present group, by the names of figures.
+	// again repeats what was measured of the group that runs, by the names of figures.
 	again map[string]profiler
 }
 
@@ -51,7 +51,7 @@ type tableSet struct {
 	tables      e2e.Tables
 	metric      encoding.UID
 	ours, tsd   *peer.Server
-	caches      *peer.Server // ours without ScanEnv, where that says anything
+	caches      *peer.Server // ours without ScanEnv; nil if ScanEnv is empty or nobody asked
 }
 
 // pair is Downpour and VictoriaMetrics, each with one data set in storage of its
@@ -61,7 +61,7 @@ type pair struct {
 	ours, victoria *peer.Server
 }
 
-// close ends whatever runs.
+// close ends all that runs.
 func (s *stage) close() {
 	s.dropPair()
 	s.dropSet()
@@ -74,11 +74,13 @@ func (s *stage) close() {
 	peer.CloseIdle()
 }
 
-// startHBase starts the one HBase: one region server, for there are two cores.
+// startHBase starts HBase with a single region server, because all servers share two
+// cores.
 func (s *stage) startHBase(ctx context.Context) error {
 	if s.store != nil {
 		return nil
 	}
+
 	version := e2e.Version("hbase")
 	if s.hbase = s.cfg.HBase; s.hbase == nil {
 		s.cfg.Progress.Sayf("starting HBase")
@@ -89,16 +91,18 @@ func (s *stage) startHBase(ctx context.Context) error {
 		s.hbase, version = h, version+", one region server of 3 GiB"
 	}
 	s.cfg.Report.AddPeer(report.Peer{Name: peer.HBase, Version: version})
+
 	var err error
 	s.store, err = s.cfg.Open("hbase:" + s.hbase.Quorum())
 	return err
 }
 
-// newTables makes four empty tables.
+// newTables makes the four tables of OpenTSDB, empty.
 func (s *stage) newTables(ctx context.Context) (e2e.Tables, error) {
 	if err := s.startHBase(ctx); err != nil {
 		return e2e.Tables{}, err
 	}
+
 	s.tablesMade++
 	t := e2e.TablesWithPrefix(fmt.Sprintf("speed%d", s.tablesMade))
 	n := tables.Names{Data: t.Data, UID: t.UID, Meta: t.Meta, Tree: t.Tree}
@@ -109,19 +113,22 @@ func (s *stage) dropTables(t e2e.Tables) {
 	if s.hbase == nil || t.Data == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // also when the run was interrupted
+
+	// The run's own context may have ended by an interrupt.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, name := range []string{t.Data, t.UID, t.Meta, t.Tree} {
-		_ = s.hbase.Admin.DropTable(ctx, name) // only room is lost
+		_ = s.hbase.Admin.DropTable(ctx, name) // a table that stays only takes room
 	}
 }
 
-// useSet makes sure that the data set of a group is in HBase, in one file, with
-// a TSD and a gateway over it.
+// useSet returns the data set of a group in HBase, with an OpenTSDB and a gateway over
+// it. It loads the data set if another one, or none, is there.
 func (s *stage) useSet(ctx context.Context, g group) (*tableSet, error) {
 	if s.set.tsd != nil {
 		return &s.set, nil
 	}
+
 	s.set = tableSet{form: g.form, scale: g.scale, data: s.cfg.data(g.scale)}
 	var err error
 	if s.set.tables, err = s.newTables(ctx); err != nil {
@@ -130,6 +137,7 @@ func (s *stage) useSet(ctx context.Context, g group) (*tableSet, error) {
 	if err := s.fill(ctx); err != nil {
 		return nil, err
 	}
+
 	o := peer.Options{Quorum: s.hbase.Quorum(), Tables: s.set.tables, Env: s.cfg.ScanEnv}
 	if s.set.ours, err = s.started(peer.StartDownpour(ctx, o)); err != nil {
 		return nil, err
@@ -140,7 +148,8 @@ func (s *stage) useSet(ctx context.Context, g group) (*tableSet, error) {
 	return &s.set, nil
 }
 
-// caching is a gateway with the settings that users have.
+// caching returns a gateway with the settings that users have, the result cache
+// included.
 func (s *stage) caching(ctx context.Context) (*peer.Server, error) {
 	if len(s.cfg.ScanEnv) == 0 {
 		return s.set.ours, nil
@@ -152,7 +161,7 @@ func (s *stage) caching(ctx context.Context) (*peer.Server, error) {
 	return s.set.caches, err
 }
 
-// started notes a server's version.
+// started adds a server that has started to the report, with its version.
 func (s *stage) started(server *peer.Server, err error) (*peer.Server, error) {
 	if err == nil {
 		s.cfg.Report.AddPeer(server.Peer)
@@ -160,17 +169,19 @@ func (s *stage) started(server *peer.Server, err error) (*peer.Server, error) {
 	return server, err
 }
 
-// fill writes the rows as one would find them: each point a cell, or a row's
-// points compacted into one; flushed and in one file.
+// fill writes the data set as users have it: a cell for each point, or the points of a
+// row compacted into one cell. It is flushed, and compacted into one file a region.
 func (s *stage) fill(ctx context.Context) error {
 	set := &s.set
 	s.cfg.Progress.Sayf("loading %s, %s", set.form, set.data)
+
 	schema := encoding.DefaultSchema()
 	target := bench.Target{Store: s.store, Schema: schema, Table: set.tables.Data, Form: write.Multi,
 		Names: uid.New(uid.Config{Store: s.store, Table: set.tables.UID, Schema: schema})}
 	if set.form == cells {
 		target.Form = write.Cells
 	}
+
 	var err error
 	if set.metric, err = target.Load(ctx, set.data, nil); err != nil {
 		return err
@@ -178,6 +189,7 @@ func (s *stage) fill(ctx context.Context) error {
 	if err := s.hbase.Admin.Compact(ctx, set.tables.Data); err != nil {
 		return err
 	}
+
 	if set.form == compacted && set.scale == "1x" {
 		size, err := compactedBytes(filepath.Join(s.hbase.Dir(), "root", "data", "default", set.tables.Data))
 		if err != nil {
@@ -185,12 +197,13 @@ func (s *stage) fill(ctx context.Context) error {
 		}
 		s.hbaseBytes = float64(size) / float64(set.data.Points())
 	}
+
 	return nil
 }
 
-// compactedBytes adds up the files that a major compaction has written under a
-// table's directory: of each region and family the newest. HBase leaves those
-// that it has read there for some minutes.
+// compactedBytes returns the size of the files that a major compaction has written
+// under a table's directory. They are the newest of each region and family: the files
+// that the compaction has read stay there for some minutes.
 func compactedBytes(table string) (sum int64, err error) {
 	families, err := filepath.Glob(filepath.Join(table, "*", "t"))
 	if err != nil {
@@ -203,23 +216,25 @@ func compactedBytes(table string) (sum int64, err error) {
 		}
 		sum += size
 	}
+
 	if sum == 0 {
 		return 0, fmt.Errorf("%s: no compacted file of family t", table)
 	}
 	return sum, nil
 }
 
-// newestBytes is the size of the newest store file of a family, 0 if it has none.
+// newestBytes returns the size of the newest store file of a family, 0 if it has none.
 func newestBytes(dir string) (size int64, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, err
 	}
+
 	var newest time.Time
 	for _, f := range files {
 		info, err := f.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone since its directory was read
+			continue // removed after the directory was read
 		}
 		if err != nil {
 			return 0, err
@@ -228,18 +243,20 @@ func newestBytes(dir string) (size int64, err error) {
 			newest, size = info.ModTime(), info.Size()
 		}
 	}
+
 	return size, nil
 }
 
-// treeBytes adds up the files of a directory.
+// treeBytes returns the size of all files under a directory.
 func treeBytes(dir string) (sum int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // gone since its directory was read
+			return nil // removed after its directory was read
 		}
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
+
 		info, err := d.Info()
 		if err == nil {
 			sum += info.Size()
@@ -268,19 +285,21 @@ func (s *stage) dropPair() {
 	s.pair = pair{}
 }
 
-// measure interleaves steps and keeps the figures in the report; it returns
-// them by name.
+// measure runs steps in turn and adds their figures to the report, in the place of
+// those with the same name. It returns them by name.
 func (s *stage) measure(ctx context.Context, ours *peer.Server, steps []bench.Step, warm, rounds int) (map[string]report.Figure, error) {
 	s.keep(ours, steps)
 	figures, err := bench.Interleave(ctx, steps, warm, rounds, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	byName := map[string]report.Figure{}
 	for _, f := range figures {
 		byName[f.Name] = f
 		s.cfg.Report.Figures = slices.DeleteFunc(s.cfg.Report.Figures, func(old report.Figure) bool { return old.Name == f.Name })
 	}
+
 	s.cfg.Report.Figures = append(s.cfg.Report.Figures, figures...)
 	return byName, nil
 }

@@ -6,7 +6,7 @@ import "slices"
 // could do, and would make an answer wrong or short, or lose a point.
 var mutants = slices.Concat(
 	ofTheScan, ofSeeking, ofOperators, // list_reading.go
-	ofTheWire, ofTheLedger, // list_parts.go
+	ofTheWire, ofTheCoverage, // list_parts.go
 	ofStates, ofTheMerge, // list_merge.go
 	ofPoints, ofNames, ofLiveQueries, ofResultCache, ofAnswers,
 	ofTheDoors, // list_doors.go

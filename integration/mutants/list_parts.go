@@ -37,8 +37,8 @@ var ofTheWire = []mutant{
 	},
 }
 
-// ofTheLedger are faults of cutting a plan and of adding up its parts.
-var ofTheLedger = []mutant{
+// ofTheCoverage are faults of cutting a plan and of adding up its parts.
+var ofTheCoverage = []mutant{
 	{
 		name: "attempt-merged-twice", file: "gateway/query/dispatch/coverage.go",
 		old: "		l.holes = slices.Replace(l.holes, i, i+1, rest...)\n		return true\n", new: "		if len(rest) == 0 {\n			l.holes = slices.Delete(l.holes, i, i+1)\n		}\n		return true\n",

@@ -30,7 +30,6 @@ func commands() []command {
 		{"load", "put a data set into a server by telnet or HTTP, or straight as rows into a store", load},
 		{"scan", "large queries in this process beside the bare scan of the same rows", scan},
 		{"replay", "recorded or generated queries to a server, closed or open loop", replay},
-		{"layout", "what a table's design decides: tall and narrow against flat and wide, on a real HBase", layout},
 		{"live", "live queries: put to frame, many sockets, a tick against asking again; the Arrow answer against JSON, the scan and the wire", liveQueries},
 		{"scale", "how cost grows with points, series, groups and parts", scale},
 		{"table", "the README's table of a report: bench table REPORT.json", table},

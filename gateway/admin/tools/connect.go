@@ -13,23 +13,24 @@ import (
 	"downpour/pushdown/store"
 )
 
-// connection is how a call reaches the data: the store itself, or a gateway that
-// has it.
+// connection is how a call reaches the data: through the store itself, or through a
+// gateway that has the store open.
 type connection struct {
-	store   Store // nil: by way of remote
+	store   Store // nil if remote is to be asked
 	names   *uid.Dictionary
-	tracker *meta.Tracker // nil if writing records nothing
+	tracker *meta.Tracker // nil if puts record no meta data
 	remote  *remote
 }
 
-// connect opens the store, or finds the gateway that has it open. create is for
-// commands that write: an embedded store may be made, and what is written is
-// recorded in the meta data as puts are.
+// connect opens the store, or finds the gateway that has it open. create is set for
+// commands that write: they may make an embedded store, and what they write is
+// recorded in the meta data as by puts.
 func (c *call) connect(ctx context.Context, create bool) (*connection, error) {
 	if c.gateway != "" {
 		r := newRemote(c.gateway, c.Tokens, c.TLS)
 		return &connection{remote: r}, r.check(ctx, "")
 	}
+
 	st, err := c.Open(create)
 	if errors.Is(err, store.ErrLocked) {
 		return c.connectRemote(ctx)
@@ -41,23 +42,26 @@ func (c *call) connect(ctx context.Context, create bool) (*connection, error) {
 		st.Close()
 		return nil, err
 	}
+
 	conn := &connection{store: st}
 	conn.names = uid.New(uid.Config{Store: st, Table: c.Tables.UID, Schema: c.Schema, MaxName: c.MaxName, Shared: !c.Embedded, Assigned: conn.assigned})
 	if create && (c.Meta.Tracking || c.Meta.RealtimeUID) {
 		tables := meta.Config{Store: st, UIDTable: c.Tables.UID, MetaTable: c.Tables.Meta, Schema: c.Schema, Names: conn.names}
 		conn.tracker = meta.NewTracker(meta.TrackerConfig{Config: tables, Flags: c.Meta})
 	}
+
 	return conn, nil
 }
 
-// assigned tells the tracker of a UID given.
+// assigned tells the tracker of a new UID.
 func (c *connection) assigned(kind encoding.UIDKind, name string, u encoding.UID) {
 	if c.tracker != nil {
 		c.tracker.Assigned(kind, name, u)
 	}
 }
 
-// observer is the tracker as a writer sees it; nil if there is none.
+// observer returns the tracker for a writer. Without a tracker it returns a nil
+// interface, not one that holds a nil pointer.
 func (c *connection) observer() write.Observer {
 	if c.tracker == nil {
 		return nil
@@ -65,6 +69,7 @@ func (c *connection) observer() write.Observer {
 	return c.tracker
 }
 
+// connectRemote finds the gateway that has the embedded store open.
 func (c *call) connectRemote(ctx context.Context) (*connection, error) {
 	r := newRemote(c.Gateway, c.Tokens, c.TLS)
 	if err := r.check(ctx, c.Store); err != nil {
@@ -73,18 +78,22 @@ func (c *call) connectRemote(ctx context.Context) (*connection, error) {
 	return &connection{remote: r}, nil
 }
 
-// checkStore makes sure of tables and layout, as a gateway does at its start.
+// checkStore checks that the tables exist and have the layout of the settings, as a
+// gateway does at its start.
 func (c *call) checkStore(ctx context.Context, st Store, create bool) error {
 	if create && c.Embedded {
 		if err := tables.Create(ctx, st, tables.Specs(c.Tables, c.Schema, "NONE")); err != nil {
 			return err
 		}
 	}
+
 	err := tables.Check(ctx, st, c.Tables)
 	if err == nil {
 		err = tables.CheckLayout(ctx, st, c.Tables.Data, c.Schema)
 	}
-	if errors.Is(err, store.ErrDamaged) { // other rows can be read
+
+	// The sample of rows that tells the layout is damaged, but others can be read.
+	if errors.Is(err, store.ErrDamaged) {
 		fmt.Fprintf(c.Err, "the layout of the tables is not checked: %v\n", err)
 		return nil
 	}
@@ -94,12 +103,13 @@ func (c *call) checkStore(ctx context.Context, st Store, create bool) error {
 	return nil
 }
 
-// close lets go of the store.
+// close closes the store, or the connections to the gateway.
 func (c *connection) close() error {
 	if c.store == nil {
 		c.remote.close()
 		return nil
 	}
+
 	var err error
 	if c.tracker != nil {
 		err = c.tracker.Close()

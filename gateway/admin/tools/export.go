@@ -29,77 +29,84 @@ func exportFlags(f *flag.FlagSet, o *options) {
 
 // export writes the points of metrics as import lines: an integer as an integer,
 // a float as a float, seconds as seconds and milliseconds as milliseconds. With
-// -all a list of all names in the order of their UIDs goes before them, and
-// remarks among and behind them:
+// -all the lines begin with a list of all names in the order of their UIDs, and
+// meta lines stand among and after those of points:
 //
 //	#uid metrics sys.cpu.user
 //
-// Import gives UIDs in that order, and with it series have the order in which
-// they are aggregated: answers are the same there, to the last bit of a sum.
+// Import assigns UIDs in that order. Series are aggregated in the order of their
+// UIDs, so answers are the same there, to the last bit of a sum.
 func export(ctx context.Context, c *call) (err error) {
-	wish, err := c.exportArguments()
+	req, err := c.exportArguments()
 	if err != nil {
 		return err
 	}
+
 	conn, err := c.connect(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.close()) }()
+
 	out, err := c.openOutput()
 	if err != nil {
 		return err
 	}
+
 	var counts exportCounts
 	if conn.store != nil {
-		counts, err = c.exportAll(ctx, conn, wish, out)
+		counts, err = c.exportAll(ctx, conn, req, out)
 	} else {
-		counts, err = conn.remote.export(ctx, wish, out)
+		counts, err = conn.remote.export(ctx, req, out)
 	}
 	if err != nil {
 		return errors.Join(err, out.abort())
 	}
+
 	if err := out.finish(); err != nil {
 		return err
 	}
-	counts.tell(c.Err)
+	counts.print(c.Err)
 	return nil
 }
 
-// exportWish says what to export.
-type exportWish struct {
-	times      [2]string // start, and end or ""
+// exportRequest says what to export.
+type exportRequest struct {
+	times      [2]string // start, and end or "" for now
 	metrics    []string  // with their filters
 	all, plain bool
 }
 
-// exportCounts say what was written, and what a line cannot hold.
+// exportCounts say how much was written and how much was left out. A gateway sends
+// them as JSON.
 type exportCounts struct {
 	Metrics int   `json:"metrics"`
 	Points  int64 `json:"points"`
-	Remarks int64 `json:"remarks"`
+	Meta    int64 `json:"remarks"` // meta lines
+
 	// Left out:
-	Notes      int64 `json:"notes"`      // annotations, where points alone are written
-	Skipped    int64 `json:"skipped"`    // cells that are no points
-	Unwritable int64 `json:"unwritable"` // points that no import takes
-	Unsaid     int64 `json:"unsaid"`     // annotations and meta data that no line holds
+	Annotations int64 `json:"notes"`      // where points alone are written
+	Skipped     int64 `json:"skipped"`    // cells that are no points
+	Unwritable  int64 `json:"unwritable"` // points that no import takes
+	SkippedMeta int64 `json:"unsaid"`     // annotations and meta data that no line can hold
 }
 
-// tell prints counts.
-func (n *exportCounts) tell(w io.Writer) {
+// print prints the counts for the user.
+func (n *exportCounts) print(w io.Writer) {
 	fmt.Fprintf(w, "%d points of %d metrics exported", n.Points, n.Metrics)
-	if n.Remarks > 0 {
-		fmt.Fprintf(w, ", %d annotations and meta data", n.Remarks)
+	if n.Meta > 0 {
+		fmt.Fprintf(w, ", %d annotations and meta data", n.Meta)
 	}
 	fmt.Fprintln(w)
+
 	for _, left := range []struct {
 		n    int64
 		what string
 	}{
-		{n.Notes, "annotations (-all takes them)"},
+		{n.Annotations, "annotations (-all takes them)"},
 		{n.Skipped, "cells that are no points (histograms and others)"},
 		{n.Unwritable, "points that no import takes (not a number, infinite, milliseconds before March 1970)"},
-		{n.Unsaid, "annotations and meta data that are broken, longer than a line, or of names that are gone"},
+		{n.SkippedMeta, "annotations and meta data that are broken, longer than a line, or of names that are gone"},
 	} {
 		if left.n > 0 {
 			fmt.Fprintf(w, "left out: %d %s\n", left.n, left.what)
@@ -107,54 +114,61 @@ func (n *exportCounts) tell(w io.Writer) {
 	}
 }
 
-// exportAll writes what is wished from the store.
-func (c *call) exportAll(ctx context.Context, conn *connection, wish exportWish, out io.Writer) (exportCounts, error) {
+// exportAll writes what is requested from the store of this process.
+func (c *call) exportAll(ctx context.Context, conn *connection, req exportRequest, out io.Writer) (exportCounts, error) {
 	x := newExporter(c, conn, out)
-	x.noting = wish.all && !wish.plain
-	metrics := wish.metrics
-	if wish.all {
+	x.withMeta = req.all && !req.plain
+
+	metrics := req.metrics
+	if req.all {
 		var err error
-		if metrics, err = c.allNames(ctx, conn, out, !wish.plain); err != nil {
+		if metrics, err = c.allNames(ctx, conn, out, !req.plain); err != nil {
 			return x.counts, err
 		}
 	}
+
 	for _, m := range metrics {
-		if err := x.metric(ctx, wish.times, m); err != nil {
+		if err := x.exportMetric(ctx, req.times, m); err != nil {
 			return x.counts, fmt.Errorf("%s: %w", m, err)
 		}
 	}
 	x.counts.Metrics = len(metrics)
-	if !x.noting {
+
+	if !x.withMeta {
 		return x.counts, nil
 	}
-	return x.counts, x.rest(ctx, wish.times)
+	return x.counts, x.writeMetadata(ctx, req.times)
 }
 
-// exportArguments tells times, an aggregator and metrics apart. As with tsdb
-// scan the aggregator may be given and means nothing.
-func (c *call) exportArguments() (wish exportWish, err error) {
-	wish.all, wish.plain = c.all, c.plain
+// exportArguments parses START [END] [AGG] METRIC…. An aggregator is accepted, as
+// by tsdb scan, and ignored.
+func (c *call) exportArguments() (req exportRequest, err error) {
+	req.all, req.plain = c.all, c.plain
 	if len(c.args) == 0 {
-		return wish, c.usage("START is missing")
+		return req, c.usage("START is missing")
 	}
-	wish.times[0] = c.args[0]
+
+	req.times[0] = c.args[0]
 	rest := c.args[1:]
 	if len(rest) > 0 && c.isTime(rest[0]) {
-		wish.times[1], rest = rest[0], rest[1:]
+		req.times[1], rest = rest[0], rest[1:]
 	}
+	// A single word is a metric, even if an aggregator has its name.
 	if len(rest) > 1 {
 		if _, ok := aggregate.Lookup(scanplan.Aggregator(rest[0])); ok {
 			rest = rest[1:]
 		}
 	}
-	wish.metrics = joinTags(rest)
-	if c.all != (len(wish.metrics) == 0) {
-		return wish, c.usage("got %d metrics, want some, or -all", len(wish.metrics))
+
+	req.metrics = joinTags(rest)
+	if c.all != (len(req.metrics) == 0) {
+		return req, c.usage("got %d metrics, want some, or -all", len(req.metrics))
 	}
-	return wish, nil
+	return req, nil
 }
 
-// joinTags adds "tag=value" words to the metric before them, as tsdb has them.
+// joinTags joins words "tag=value" with the metric before them, as tsdb takes them:
+// "m host=a dc=b" is "m{host=a,dc=b}".
 func joinTags(words []string) (metrics []string) {
 	for _, w := range words {
 		n := len(metrics)
@@ -170,17 +184,19 @@ func joinTags(words []string) (metrics []string) {
 	return metrics
 }
 
-// isTime tells whether a word reads as a time and not as an aggregator or
-// metric. Source: CliQuery.parseCommandLineQuery.
+// isTime reports whether a word is a time and not an aggregator or a metric. Source: CliQuery.parseCommandLineQuery.
 func (c *call) isTime(w string) bool {
 	_, err := c.parser().URI(url.Values{"start": {"1"}, "end": {w}, "m": {"sum:m"}})
+
+	// An end that does not come after the start is a time, too.
 	var refused *query.Error
 	return err == nil || errors.As(err, &refused) && strings.Contains(refused.Message, "End time")
 }
 
 func (c *call) parser() query.Parser { return query.Parser{Now: c.Now(), Zone: c.Zone} }
 
-// allNames lists every metric, and, if asked to, writes the list of all names.
+// allNames returns every metric. If list is set it also writes the list of all
+// names.
 func (c *call) allNames(ctx context.Context, conn *connection, out io.Writer, list bool) (metrics []string, err error) {
 	for _, kind := range everyKind {
 		entries, err := namesInOrder(ctx, conn, kind, anyName)
@@ -194,10 +210,11 @@ func (c *call) allNames(ctx context.Context, conn *connection, out io.Writer, li
 			if !list {
 				continue
 			}
+
 			if err := checkName(e.Name); err != nil {
 				return nil, err
 			}
-			if _, err := fmt.Fprintf(out, "%s %s %s\n", nameMark, kind, e.Name); err != nil {
+			if _, err := fmt.Fprintf(out, "%s %s %s\n", namePrefix, kind, e.Name); err != nil {
 				return nil, err
 			}
 		}
@@ -205,7 +222,8 @@ func (c *call) allNames(ctx context.Context, conn *connection, out io.Writer, li
 	return metrics, nil
 }
 
-// namesInOrder are the names of a kind that are wanted, by UID.
+// namesInOrder returns the names of a kind that are wanted, in the order of their
+// UIDs.
 func namesInOrder(ctx context.Context, conn *connection, kind encoding.UIDKind, wanted func(name string) bool) (entries []uid.Entry, err error) {
 	for e, err := range conn.names.Each(ctx, kind, "") {
 		if err != nil {
@@ -215,6 +233,7 @@ func namesInOrder(ctx context.Context, conn *connection, kind encoding.UIDKind, 
 			entries = append(entries, e)
 		}
 	}
+
 	slices.SortFunc(entries, func(a, b uid.Entry) int { return bytes.Compare(a.UID, b.UID) })
 	return entries, nil
 }
@@ -226,7 +245,8 @@ func (c *call) engine(conn *connection) *engine.Engine {
 	return engine.New(engine.Config{Names: conn.names, Exec: dispatch.New(dispatch.Config{Store: conn.store}), Compile: c.Compile})
 }
 
-// plan compiles the query for one metric's series, none of them aggregated.
+// plan compiles the query for a metric's series, with the aggregator none: each
+// series stays by itself.
 func (c *call) plan(ctx context.Context, conn *connection, times [2]string, metric string) (*plan.Compiled, error) {
 	values := url.Values{"start": {times[0]}, "m": {"none:" + metric}}
 	if times[1] != "" {

@@ -15,25 +15,30 @@ import (
 	"downpour/pushdown/store"
 )
 
-// exporter writes the lines of rows.
+// exporter writes rows as import lines.
 type exporter struct {
-	call    *call
-	conn    *connection
-	out     io.Writer
-	noting  bool // annotations are written too
+	call     *call
+	conn     *connection
+	out      io.Writer
+	withMeta bool // annotations and meta data are written, too
+	counts   exportCounts
+
+	// The row that was decoded last.
 	decoder encoding.RowDecoder
 	points  encoding.Points
-	milli   map[int64]bool // times of the row that are stored as milliseconds
-	line    []byte
-	series  map[string]seriesText // of the metric, by tags
-	bytes   int                   // of series
-	counts  exportCounts
+	milli   map[int64]bool // times that are stored as milliseconds; nil for none
+	line    []byte         // scratch
+
+	// seriesCache holds series of the metric by their tag UIDs: each hour has the
+	// same series again, and a look-up of their names is slow.
+	seriesCache map[string]seriesText
+	seriesBytes int // size of seriesCache
 }
 
-// seriesText is a series' tags as lines have them.
+// seriesText is a series as lines have it.
 type seriesText struct {
-	text   string
-	wanted bool
+	text   string // its tags, each with a blank before it
+	wanted bool   // the filters of the export admit it
 }
 
 func newExporter(c *call, conn *connection, out io.Writer) *exporter {
@@ -42,8 +47,8 @@ func newExporter(c *call, conn *connection, out io.Writer) *exporter {
 	return x
 }
 
-// metric exports the series of one metric that its filters admit.
-func (x *exporter) metric(ctx context.Context, times [2]string, metric string) error {
+// exportMetric exports the series of one metric that its filters admit.
+func (x *exporter) exportMetric(ctx context.Context, times [2]string, metric string) error {
 	c, err := x.call.plan(ctx, x.conn, times, metric)
 	if err != nil {
 		return err
@@ -51,6 +56,7 @@ func (x *exporter) metric(ctx context.Context, times [2]string, metric string) e
 	if c.Nothing != "" {
 		return nil
 	}
+
 	name, err := x.conn.names.Name(ctx, encoding.UIDMetric, c.Plan.Metric)
 	if err == nil {
 		err = checkName(name)
@@ -58,15 +64,18 @@ func (x *exporter) metric(ctx context.Context, times [2]string, metric string) e
 	if err != nil {
 		return err
 	}
-	x.series, x.bytes = map[string]seriesText{}, 0
+
+	x.seriesCache, x.seriesBytes = map[string]seriesText{}, 0
 	for _, r := range c.Plan.Ranges {
 		if err := x.scan(ctx, c, r, name); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
+// exportBlock is the number of bytes that the store delivers at a time.
 const exportBlock = 1 << 20
 
 func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRange, metric string) error {
@@ -74,73 +83,79 @@ func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRan
 	if access.Nothing {
 		return nil
 	}
+
 	s := store.Scan{Table: c.Plan.Table, Start: r.Start, Stop: r.Stop, Family: encoding.FamilyData,
 		Filter: access.Filter, BlockBytes: exportBlock}
 	for row, err := range store.Rows(ctx, x.conn.store, s) {
 		if err != nil {
 			return err
 		}
-		if err := x.row(ctx, c, row, metric); err != nil {
+		if err := x.exportRow(ctx, c, row, metric); err != nil {
 			return fmt.Errorf("row %x: %w", row.Key, err)
 		}
 	}
 	return nil
 }
 
-func (x *exporter) row(ctx context.Context, c *plan.Compiled, row store.Row, metric string) error {
+func (x *exporter) exportRow(ctx context.Context, c *plan.Compiled, row store.Row, metric string) error {
 	key, err := c.Plan.Schema.ParseRowKey(row.Key)
 	if err != nil {
 		return err
 	}
+
+	// The store's filter is on the key's bytes and may let more rows pass.
 	if base := int64(key.BaseTime); base < c.Plan.From || base >= c.Plan.To || !bytes.Equal(key.Metric, c.Plan.Metric) {
 		return nil
 	}
-	s, ok := x.series[string(key.Tags)]
+
+	s, ok := x.seriesCache[string(key.Tags)]
 	if !ok {
-		if s, err = x.describe(ctx, c, key.Tags); err != nil {
+		if s, err = x.describeSeries(ctx, c, key.Tags); err != nil {
 			return err
 		}
-		x.remember(key.Tags, s)
+		x.cacheSeries(key.Tags, s)
 	}
 	if !s.wanted {
 		return nil
 	}
+
 	if err := x.decode(key.BaseTime, row.Cells); err != nil {
 		return err
 	}
-	if err := x.write(c.Plan, metric, s.text); err != nil {
+	if err := x.writePoints(c.Plan, metric, s.text); err != nil {
 		return err
 	}
-	return x.notes(c.Plan, metric+s.text)
+	return x.writeAnnotations(c.Plan, metric+s.text)
 }
 
-// What is remembered of series, and what one takes beside its tags and text. Each
-// hour has all series again; of too many, those of the hours to come are
-// described anew.
 const (
-	describedBytes = 64 << 20
-	describedCost  = 96
+	seriesCacheBytes = 64 << 20 // bound of exporter.seriesBytes
+	seriesCacheCost  = 96       // what an entry takes beside its tags and text
 )
 
-func (x *exporter) remember(tags []byte, s seriesText) {
-	cost := describedCost + len(tags) + len(s.text)
-	if x.bytes+cost > describedBytes {
-		clear(x.series)
-		x.bytes = 0
+// cacheSeries keeps a series for the hours to come. A full cache is emptied: the
+// series that come next are looked up again.
+func (x *exporter) cacheSeries(tags []byte, s seriesText) {
+	cost := seriesCacheCost + len(tags) + len(s.text)
+	if x.seriesBytes+cost > seriesCacheBytes {
+		clear(x.seriesCache)
+		x.seriesBytes = 0
 	}
-	x.series[string(tags)] = s
-	x.bytes += cost
+	x.seriesCache[string(tags)] = s
+	x.seriesBytes += cost
 }
 
-// describe judges a series and spells its tags.
-func (x *exporter) describe(ctx context.Context, c *plan.Compiled, tags []byte) (s seriesText, err error) {
+// describeSeries spells the tags of a series and applies the filters to them.
+func (x *exporter) describeSeries(ctx context.Context, c *plan.Compiled, tags []byte) (s seriesText, err error) {
 	if !admits(c.Plan, tags) {
 		return s, nil
 	}
+
 	var values map[string]string
 	if s.text, values, err = x.spellTags(ctx, tags); err != nil {
 		return s, err
 	}
+
 	s.wanted = c.PostFilter == nil || c.PostFilter.Keep(func(tagk encoding.UID) (string, bool) {
 		v, ok := values[string(tagk)]
 		return v, ok
@@ -148,7 +163,8 @@ func (x *exporter) describe(ctx context.Context, c *plan.Compiled, tags []byte) 
 	return s, nil
 }
 
-// spellTags spells tag pairs as lines have them, and returns the values by tagk.
+// spellTags returns tag UIDs as lines have them, " host=web01 cpu=0", and the tag
+// values by the UID of their key.
 func (x *exporter) spellTags(ctx context.Context, tags []byte) (string, map[string]string, error) {
 	values := map[string]string{}
 	var text []byte
@@ -169,7 +185,8 @@ func (x *exporter) spellTags(ctx context.Context, tags []byte) (string, map[stri
 	return string(text), values, nil
 }
 
-// admits applies a plan's predicates to a series: the store may return more.
+// admits applies a plan's tag predicates to a series: the store may return rows
+// that they do not admit.
 func admits(p *scanplan.Plan, tags []byte) bool {
 	for _, want := range p.Tags {
 		v, ok := p.Schema.Tag(tags, want.TagK)
@@ -184,8 +201,8 @@ func admits(p *scanplan.Plan, tags []byte) bool {
 	return !p.Exact || len(tags) == len(p.Tags)*p.Schema.TagWidth()
 }
 
-// decode reads a row's points, and which of their times are in the millisecond
-// form.
+// decode reads a row's points into x.points and the times that are stored as
+// milliseconds into x.milli.
 func (x *exporter) decode(base uint32, cells []store.Cell) error {
 	x.decoder.Reset(base)
 	x.points.Reset()
@@ -194,7 +211,7 @@ func (x *exporter) decode(base uint32, cells []store.Cell) error {
 		if err := x.decoder.Add(cell.Qualifier, cell.Value, cell.Timestamp); err != nil {
 			return err
 		}
-		if err := x.noteMillis(base, cell); err != nil {
+		if err := x.recordMillis(base, cell); err != nil {
 			return err
 		}
 	}
@@ -202,16 +219,21 @@ func (x *exporter) decode(base uint32, cells []store.Cell) error {
 	return x.decoder.Finish(&x.points)
 }
 
-// noteMillis walks the qualifiers of a cell that the decoder has accepted.
-func (x *exporter) noteMillis(base uint32, cell store.Cell) error {
+// recordMillis adds to x.milli the times of one cell that are stored as
+// milliseconds. The decoder has accepted the cell before. Of two cells with the same
+// time the later one decides.
+func (x *exporter) recordMillis(base uint32, cell store.Cell) error {
+	// A compacted cell has its qualifiers in a row. An append column has them in the
+	// value, each with a point's value behind it.
 	appended := bytes.Equal(cell.Qualifier, encoding.AppendColumn)
 	rest := cell.Qualifier
 	switch {
 	case appended:
 		rest = cell.Value
 	case len(rest)%2 != 0:
-		return nil
+		return nil // no points: an annotation, for one
 	}
+
 	for len(rest) > 0 {
 		q, more, err := encoding.ParseQualifier(rest)
 		if err != nil {
@@ -220,6 +242,7 @@ func (x *exporter) noteMillis(base uint32, cell store.Cell) error {
 		if rest = more; appended {
 			rest = more[q.Width:]
 		}
+
 		t := int64(base)*1000 + int64(q.OffsetMS)
 		switch {
 		case q.Milli && x.milli == nil:
@@ -233,20 +256,27 @@ func (x *exporter) noteMillis(base uint32, cell store.Cell) error {
 	return nil
 }
 
-func (x *exporter) write(p *scanplan.Plan, metric, tags string) error {
+// writePoints writes the points of the decoded row that lie between the plan's
+// start and end.
+func (x *exporter) writePoints(p *scanplan.Plan, metric, tags string) error {
 	for i := range x.points.Len() {
 		t, v := x.points.At(i)
 		if t < p.Start || t > p.End {
 			continue
 		}
+
 		milli := x.milli[t]
 		if !milli {
 			t /= 1000
 		}
+
+		// Import takes neither NaN nor infinity. It takes times below 2^32 for seconds,
+		// so early milliseconds would become others; 0 is no time at all.
 		if d := v.Double(); v.Float && (math.IsNaN(d) || math.IsInf(d, 0)) || milli && t>>32 == 0 || t == 0 {
 			x.counts.Unwritable++
 			continue
 		}
+
 		x.line = append(appendLine(x.line[:0], metric, t, v, tags), '\n')
 		if _, err := x.out.Write(x.line); err != nil {
 			return err

@@ -16,17 +16,19 @@ func importFlags(f *flag.FlagSet, o *options) {
 	f.BoolVar(&o.noState, "no-state", false, "keep no FILE.import to go on from after an interruption")
 }
 
-// importFiles imports files one after another. What an earlier run of the same
-// command has imported is passed over.
+// importFiles imports files one after another. It skips what an earlier run of the
+// same command has imported.
 func importFiles(ctx context.Context, c *call) (err error) {
 	if len(c.args) == 0 {
 		return c.usage("no file is given")
 	}
+
 	conn, err := c.connect(ctx, true)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.close()) }()
+
 	to := c.sink(conn)
 	defer to.close()
 	for _, name := range c.args {
@@ -34,18 +36,19 @@ func importFiles(ctx context.Context, c *call) (err error) {
 			return err
 		}
 	}
-	return c.forget()
+	return c.removeStates()
 }
 
 func (c *call) sink(conn *connection) sink {
 	if conn.store == nil {
-		return &through{&c.Settings, conn.remote}
+		return &gatewaySink{&c.Settings, conn.remote}
 	}
-	return newLocal(c, conn)
+	return newStoreSink(c, conn)
 }
 
-// forget removes the states: the command has come to its end.
-func (c *call) forget() error {
+// removeStates removes the state files once all files are imported. They stay until
+// then, so that the same command skips the files that were finished.
+func (c *call) removeStates() error {
 	for _, name := range c.args {
 		if c.noState || name == "-" {
 			continue
@@ -63,6 +66,7 @@ func (c *call) importFile(ctx context.Context, to sink, name string) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
+
 	run := &fileImport{call: c, to: to, from: f, state: new(state)}
 	run.keep = name != "-" && !c.noState
 	if run.keep {
@@ -70,55 +74,67 @@ func (c *call) importFile(ctx context.Context, to sink, name string) (err error)
 			return err
 		}
 	}
+
 	if lines := run.state.Lines; lines > 0 {
 		if err := f.skip(run.state.position); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.Err, "%s: going on behind line %d\n", name, lines)
 	}
+
 	run.progress = newProgress(c.Env, f)
 	err = run.all(ctx)
 	run.progress.end()
+
 	s := run.state
 	fmt.Fprintf(c.Out, "%s: %d lines: %d points imported, %d refused, %d blank", name, s.Lines, s.Points, s.Refused, s.Blank)
-	if s.Remarks > 0 {
-		fmt.Fprintf(c.Out, ", %d annotations and meta data", s.Remarks)
+	if s.Meta > 0 {
+		fmt.Fprintf(c.Out, ", %d annotations and meta data", s.Meta)
 	}
 	fmt.Fprintln(c.Out)
+
 	return err
 }
 
-// fileImport imports one file: a chunk is read and sent while the one before it
+// fileImport imports one file. It reads and sends a chunk while the chunk before it
 // becomes durable.
 type fileImport struct {
 	*call
 	to       sink
 	from     *input
 	state    *state
-	keep     bool // the state, in its file
+	keep     bool // keep the state in a file
 	progress *progress
-	parts    [][]byte
+	parts    [][]byte // scratch
 }
 
+// all imports the file from the position of its state to the end.
 func (i *fileImport) all(ctx context.Context) error {
 	var before *chunk
 	for {
 		ch, readErr := i.readChunk()
+
+		// UIDs are assigned in the order of the file's list of names, so before the
+		// points that use them.
 		if err := i.to.assign(ctx, ch.names); err != nil {
 			return fmt.Errorf("%s: %w", i.from.name, err)
 		}
+
 		ch.sent = i.to.send(ctx, ch.lines)
 		if err := i.awaitCommit(ctx, before); err != nil {
-			_, _ = ch.sent.wait(ctx) // the first error is the one to tell
+			_, _ = ch.sent.wait(ctx) // of the two errors the first one is reported
 			return err
 		}
 		before = ch
+
 		if readErr == nil {
 			readErr = ctx.Err()
 		}
 		if readErr == nil {
 			continue
 		}
+
+		// The last chunk: at the end of the file, or before a refused line.
 		if err := i.awaitCommit(ctx, before); err != nil {
 			return err
 		}
@@ -129,19 +145,17 @@ func (i *fileImport) all(ctx context.Context) error {
 	}
 }
 
-// errStop ends the reading at a line that is refused.
-var errStop = errors.New("the import stops at a line that is refused")
-
-// readChunk reads and parses lines. An error ends the file: io.EOF, errStop
-// behind the line that was refused last, or a fault of reading.
+// readChunk reads and parses lines. It returns an error with the last chunk: io.EOF,
+// errStop if that ends with a refused line, or the error of reading.
 func (i *fileImport) readChunk() (*chunk, error) {
 	ch := &chunk{end: i.from.at}
-	for len(ch.lines) < chunkLines && len(ch.text)+ch.said < chunkBytes {
+	for len(ch.lines) < chunkLines && len(ch.text)+ch.metaBytes < chunkBytes {
 		before := i.from.at
 		line, err := i.from.next()
 		if err != nil && !errors.Is(err, errLong) {
 			return ch, err
 		}
+
 		if err == nil {
 			err = i.importLine(ch, line, before)
 		}
@@ -153,36 +167,41 @@ func (i *fileImport) readChunk() (*chunk, error) {
 		}
 		ch.end = i.from.at
 	}
+
 	return ch, nil
 }
 
-// importLine parses one line into the chunk.
+// importLine parses a line into the chunk. before is the position in front of it.
 func (i *fileImport) importLine(ch *chunk, line []byte, before position) (err error) {
 	w := words(i.parts[:0], line)
 	if len(w) == 0 || w[0][0] == '#' {
-		return i.takeComment(ch, line, w, before)
+		return i.importComment(ch, line, w, before)
 	}
+
 	var p linePoint
 	if p, ch.text, err = parseLine(ch.text, line, &i.parts); err != nil {
 		return err
 	}
-	p.number, p.at = i.from.at.Lines, ch.here(before)
+
+	p.number, p.at = i.from.at.Lines, ch.placeNext(before)
 	ch.lines = append(ch.lines, p)
 	return nil
 }
 
-// takeComment takes a blank line, a name of the list of names, or a remark.
-func (i *fileImport) takeComment(ch *chunk, line []byte, w [][]byte, before position) error {
-	r, ok, err := parseRemark(line)
+// importComment parses a line without a point: a blank line, a comment, a name of the
+// list of names, or a meta line. w are its words.
+func (i *fileImport) importComment(ch *chunk, line []byte, w [][]byte, before position) error {
+	r, ok, err := parseMetaLine(line)
 	switch {
 	case err != nil:
 		return err
 	case ok:
-		r.line, r.at = i.from.at.Lines, ch.here(before)
-		ch.remarks = append(ch.remarks, r)
-		ch.said += len(line)
+		r.line, r.at = i.from.at.Lines, ch.placeNext(before)
+		ch.meta = append(ch.meta, r)
+		ch.metaBytes += len(line)
 		return nil
 	}
+
 	if n, ok := parseListed(w); ok {
 		ch.names = append(ch.names, n)
 	}
@@ -190,37 +209,45 @@ func (i *fileImport) takeComment(ch *chunk, line []byte, w [][]byte, before posi
 	return nil
 }
 
-// awaitCommit waits for a chunk and counts its lines.
+// awaitCommit waits until the points of a chunk are durable, writes its meta lines,
+// and counts its lines in the state. Meta lines come after the points, so that they
+// replace the meta data that points create.
 func (i *fileImport) awaitCommit(ctx context.Context, ch *chunk) error {
 	if ch == nil {
 		return nil
 	}
+
 	refused, err := ch.sent.wait(ctx)
 	all := sorted(append(ch.bad, refused...))
-	var unsaid []refusal
+
+	var refusedMeta []refusal
 	if err == nil {
-		said := ch.remarks
+		meta := ch.meta
+		// The next run begins with the refused line, so it writes what comes after it.
 		if len(all) > 0 && !i.skipErrors {
-			said = said[:ch.placeOf(all[0].line).remarks]
+			meta = meta[:ch.placeOf(all[0].line).meta]
 		}
-		unsaid, err = i.to.remark(ctx, said)
+		refusedMeta, err = i.to.writeMeta(ctx, meta)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w (everything up to line %d is imported; run again to go on there)", i.from.name, err, i.state.Lines)
 	}
-	all = sorted(append(all, unsaid...))
+
+	all = sorted(append(all, refusedMeta...))
 	if len(all) > 0 && !i.skipErrors {
 		return i.stopAt(ch, all[0])
 	}
 	for _, r := range all {
 		i.progress.say(fmt.Sprintf("%s:%d: %v", i.from.name, r.line, r.err))
 	}
+
 	i.state.position = ch.end
 	i.state.Points += int64(len(ch.lines) - len(refused))
-	i.state.Remarks += int64(len(ch.remarks) - len(unsaid))
+	i.state.Meta += int64(len(ch.meta) - len(refusedMeta))
 	i.state.Refused += int64(len(all))
 	i.state.Blank += ch.blank
 	i.progress.at(i.from.raw.n, i.state.Lines, i.state.Points)
+
 	return i.save()
 }
 
@@ -231,7 +258,8 @@ func (i *fileImport) stopAt(ch *chunk, r refusal) error {
 	i.state.position = at.before
 	i.state.Blank += at.blank
 	i.state.Points += at.points
-	i.state.Remarks += at.remarks
+	i.state.Meta += at.meta
+
 	return errors.Join(fmt.Errorf("%s:%d: %w (the lines before it are imported; correct it, or give -skip-errors, and run again)", i.from.name, r.line, r.err), i.save())
 }
 

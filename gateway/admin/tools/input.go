@@ -13,27 +13,26 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// position is a place in the text of a file: in its decompressed bytes, between
-// two lines. Sum is the CRC-32 of all bytes before it.
+// position is a place between two lines of a file, counted in decompressed bytes. Sum
+// is the CRC-32 of all bytes before it.
 type position struct {
 	Offset int64  `json:"offset"`
 	Lines  int64  `json:"lines"`
 	Sum    uint32 `json:"crc32"`
 }
 
-// pass goes on by bytes that were read.
+// pass moves the position over bytes that were read.
 func (p *position) pass(b []byte) {
 	p.Offset += int64(len(b))
 	p.Sum = crc32.Update(p.Sum, crc32.IEEETable, b)
 }
 
-// input is one file being read, line by line. Names that end with .gz are
-// decompressed.
+// input reads a file line by line. It decompresses a file whose name ends with .gz.
 type input struct {
 	name  string
-	size  int64 // of the file, -1 if nobody knows
+	size  int64 // of the file, -1 if it is unknown
 	file  io.ReadCloser
-	raw   counted // what was read of the file
+	raw   counted // counts what was read of the file
 	lines *bufio.Reader
 	at    position
 }
@@ -68,6 +67,7 @@ func openInput(name string, in io.Reader) (*input, error) {
 			f.size = info.Size()
 		}
 	}
+
 	text := io.Reader(&f.raw)
 	if strings.HasSuffix(name, ".gz") {
 		z, err := gzip.NewReader(bufio.NewReaderSize(&f.raw, 256<<10))
@@ -76,12 +76,13 @@ func openInput(name string, in io.Reader) (*input, error) {
 		}
 		text = z
 	}
+
 	f.lines = bufio.NewReaderSize(text, maxLine)
 	return f, nil
 }
 
-// skip goes on to a position of an earlier reading. The file may have been
-// changed behind it, not before.
+// skip moves to the position that an earlier run reached. It returns an error if the
+// file has changed before that position; lines may have been added after it.
 func (f *input) skip(to position) error {
 	sum := crc32.NewIEEE()
 	n, err := io.CopyN(sum, f.lines, to.Offset)
@@ -91,18 +92,17 @@ func (f *input) skip(to position) error {
 	if n < to.Offset || sum.Sum32() != to.Sum {
 		return fmt.Errorf("%s has changed in its first %d bytes of text, which were imported before: remove %s to import it anew", f.name, to.Offset, stateName(f.name))
 	}
+
 	f.at = to
 	return nil
 }
 
-// errLong is the fault of a line that was read over.
-var errLong = fmt.Errorf("is longer than %d bytes", maxLine)
-
-// next returns the next line without its end, valid until the next call, or
-// io.EOF. After errLong the reading goes on behind the line.
+// next returns the next line without the line end, or io.EOF. The line is valid until
+// the next call. After errLong the next call returns the line after the long one.
 func (f *input) next() ([]byte, error) {
 	line, err := f.lines.ReadSlice('\n')
 	f.at.pass(line)
+
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
 		f.at.Lines++
@@ -116,6 +116,7 @@ func (f *input) next() ([]byte, error) {
 	return nil, fmt.Errorf("%s, behind line %d: %w", f.name, f.at.Lines, err)
 }
 
+// finishLong reads to the end of a line that is too long.
 func (f *input) finishLong() error {
 	for {
 		more, err := f.lines.ReadSlice('\n')

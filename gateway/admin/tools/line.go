@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,14 +19,14 @@ import (
 // metric, time in seconds or milliseconds, value, and tags, at blanks or tabs.
 // Without '.', 'e' and 'E' a value is an integer. Text that is not UTF-8 is
 // ISO-8859-1. tsdb scan --import and export write such lines. Lines that begin
-// with # are comments; some of them are remarks.
+// with # are comments; some of them are meta lines, see metaLine.
 // Source: TextImporter.importFile, DumpSeries.appendImportCell.
 
-// maxLine is the longest line that is read; a note may be a long one.
+// maxLine is the longest line that is read. An annotation may be that long.
 const maxLine = 1 << 20
 
-// linePoint is one line as it was read. Names are its metric and tag words,
-// parted by single blanks: what equals is the same series.
+// linePoint is a parsed line. Names are its metric and tag words with single blanks
+// between them, so equal names are the same series.
 type linePoint struct {
 	number int64 // of the line, from 1
 	names  []byte
@@ -36,17 +35,20 @@ type linePoint struct {
 	at     place
 }
 
-// place is where a line stands: what is in front of it, in the file and, by
-// number of points, remarks and blank lines, in its chunk.
+// place says what stands in front of a line: in the file, and in its chunk by the
+// number of points, meta lines and blank lines.
 type place struct {
-	before                 position
-	points, remarks, blank int64
+	before              position
+	points, meta, blank int64
 }
 
-// parseLine reads a line of which parts is scratch; names are appended to dst.
+// parseLine parses the line of a point. It appends the names to dst, and uses parts
+// as scratch.
 func parseLine(dst, line []byte, parts *[][]byte) (p linePoint, out []byte, err error) {
 	*parts = words((*parts)[:0], line)
 	w := *parts
+
+	// A metric may be called put: then the fourth word is a tag and no value.
 	if len(w) > 4 && string(w[0]) == "put" && bytes.IndexByte(w[3], '=') < 0 {
 		w = w[1:]
 	}
@@ -59,11 +61,13 @@ func parseLine(dst, line []byte, parts *[][]byte) (p linePoint, out []byte, err 
 	if p.value, err = write.ParseValue(string(w[2])); err != nil {
 		return p, dst, fmt.Errorf("value: got %q, want a number of 64 bits", w[2])
 	}
+
 	start := len(dst)
 	dst = append(dst, w[0]...)
 	for _, tag := range w[3:] {
 		dst = append(append(dst, ' '), tag...)
 	}
+
 	p.names = dst[start:len(dst):len(dst)]
 	return p, dst, nil
 }
@@ -149,7 +153,7 @@ func (p *linePoint) point(s *Settings) (*write.Point, error) {
 }
 
 // nameMark begins a line of the list of names that export -all writes.
-const nameMark = "#uid"
+const namePrefix = "#uid"
 
 // listedName is one name of that list.
 type listedName struct {
@@ -159,16 +163,13 @@ type listedName struct {
 
 // parseListed reads "#uid KIND NAME"; ok is false for any other comment.
 func parseListed(w [][]byte) (n listedName, ok bool) {
-	if len(w) != 3 || string(w[0]) != nameMark {
+	if len(w) != 3 || string(w[0]) != namePrefix {
 		return n, false
 	}
 	n.kind, ok = kinds[string(w[1])]
 	n.name = name(w[2])
 	return n, ok
 }
-
-// errName is returned for a name that a line cannot hold.
-var errName = errors.New("it has a blank, a line end, an equals sign or a leading #, which an import line cannot hold")
 
 // appendLine appends the line of a point, without its end. tags are in the form
 // of appendTags.

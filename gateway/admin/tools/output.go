@@ -10,7 +10,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// output is where lines go. A file appears under its name only when it is whole.
+// output writes lines to a file or to standard output. A file gets its name only when
+// it is complete.
 type output struct {
 	*bufio.Writer
 	zip  *gzip.Writer
@@ -32,10 +33,12 @@ func (c *call) openOutput() (*output, error) {
 			to = o.zip
 		}
 	}
+
 	o.Writer = bufio.NewWriterSize(to, 256<<10)
 	return o, nil
 }
 
+// finish makes the file durable and gives it its name.
 func (o *output) finish() error {
 	err := o.Flush()
 	if o.zip != nil {
@@ -44,14 +47,14 @@ func (o *output) finish() error {
 	if o.file == nil {
 		return err
 	}
+
 	if err = errors.Join(err, o.file.Sync(), o.file.Close()); err != nil {
 		return errors.Join(err, os.Remove(o.file.Name()))
 	}
 	return os.Rename(o.file.Name(), o.name)
 }
 
-// abort leaves no file behind; what went to standard output is there, and the
-// command fails.
+// abort removes the unfinished file. What went to standard output stays there.
 func (o *output) abort() error {
 	if o.file == nil {
 		return o.Flush()

@@ -9,17 +9,17 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progress tells how far an import is: a bar with the time left on a terminal,
-// else a line every ten seconds.
+// progress reports how far an import is: on a terminal by a bar with the time left,
+// elsewhere by a line every ten seconds.
 type progress struct {
 	out   io.Writer
 	now   func() time.Time
 	name  string
-	size  int64 // of the file, -1 if nobody knows
+	size  int64 // of the file, -1 if it is unknown
 	bar   *progressbar.ProgressBar
 	start time.Time
-	told  time.Time
-	first int64 // points that an earlier run has imported
+	told  time.Time // when the last line was printed
+	first int64     // points that an earlier run has imported, -1 before the first report
 }
 
 // tellEvery is the time between two lines.
@@ -35,7 +35,7 @@ func newProgress(e *Env, f *input) *progress {
 	return p
 }
 
-// at takes the bytes of the file that were read, and what is imported so far.
+// at reports how many bytes of the file are read, and what is imported so far.
 func (p *progress) at(bytes, lines, points int64) {
 	if p.first < 0 {
 		p.first = points
@@ -44,11 +44,13 @@ func (p *progress) at(bytes, lines, points int64) {
 		_ = p.bar.Set64(min(bytes, p.size)) // a terminal that is gone is no reason to stop
 		return
 	}
+
 	now := p.now()
 	if now.Sub(p.told) < tellEvery {
 		return
 	}
 	p.told = now
+
 	passed := now.Sub(p.start)
 	share := ""
 	if p.size > 0 && bytes > 0 {
@@ -58,7 +60,7 @@ func (p *progress) at(bytes, lines, points int64) {
 	fmt.Fprintf(p.out, "%s: %s%d lines, %d points, %.0f points/s\n", p.name, share, lines, points, float64(points-p.first)/passed.Seconds())
 }
 
-// say prints a line of text, not into the bar.
+// say prints a line of text. It removes the bar from the screen first.
 func (p *progress) say(text string) {
 	if p.bar != nil {
 		_ = p.bar.Clear()

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// remote is a running gateway, by its HTTP API.
+// remote is a client of a running gateway.
 type remote struct {
-	url    string // without a slash behind it
+	url    string // without a slash at the end
 	tokens Tokens
 	client *http.Client
 }
@@ -28,20 +28,20 @@ func newRemote(url string, tokens Tokens, config *tls.Config) *remote {
 
 func (r *remote) close() { r.client.CloseIdleConnections() }
 
-// answerError is an answer that is no success.
+// answerError is returned for an answer whose status is not the wanted one.
 type answerError struct {
 	url     string
 	status  int
 	message string
 }
 
-// Error says which gateway refused, and in its words.
+// Error names the gateway and repeats its message.
 func (e *answerError) Error() string {
 	return fmt.Sprintf("%s answered %d: %s", e.url, e.status, e.message)
 }
 
-// do sends a request, with a body, as JSON unless it is text or nil, and returns status
-// and body of any answer.
+// do sends a request and returns the status and the body of any answer. in is the
+// body: nil for none, a string as it is, anything else as JSON.
 func (r *remote) do(ctx context.Context, method, path string, in any) (int, []byte, error) {
 	var body io.Reader
 	switch v := in.(type) {
@@ -75,7 +75,7 @@ func (r *remote) send(ctx context.Context, method, path string, body io.Reader) 
 	}
 	req.Header.Set("Content-Type", "application/json")
 	write := slices.ContainsFunc(writing, func(p string) bool { return strings.HasPrefix(path, p) })
-	if token := r.tokens.of(write); token != "" {
+	if token := r.tokens.forScope(write); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	return r.client.Do(req)

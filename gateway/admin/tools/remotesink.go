@@ -13,19 +13,19 @@ import (
 	"downpour/encoding"
 )
 
-// through writes by way of a running gateway: POST /api/put, whose details tell
-// each refused point. Floats then take 8 bytes, as all that come by HTTP.
-type through struct {
+// gatewaySink writes through a running gateway: POST /api/put?details, whose answer
+// names each refused point. Floats then take 8 bytes, like all that come by HTTP.
+type gatewaySink struct {
 	settings *Settings
 	remote   *remote
 }
 
-func (t *through) close() {}
+func (t *gatewaySink) close() {}
 
 // pointsPerPut is how many points one request carries.
 const pointsPerPut = 5000
 
-// putPoint is one point of a put body, and of an echo in its answer.
+// putPoint is a point in the body of a put, and in the answer that refuses it.
 type putPoint struct {
 	Metric    string            `json:"metric"`
 	Timestamp int64             `json:"timestamp"`
@@ -33,7 +33,8 @@ type putPoint struct {
 	Tags      map[string]string `json:"tags"`
 }
 
-// key is the same for a point and its echo, whose value may be a string.
+// key is equal for a point that was sent and the same point in the answer, where
+// the value may be a string.
 func (p *putPoint) key() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %d %s", p.Metric, p.Timestamp, strings.Trim(string(p.Value), `"`))
@@ -43,14 +44,14 @@ func (p *putPoint) key() string {
 	return b.String()
 }
 
-// posted is a sending by HTTP.
-type posted struct {
+// gatewaySending is what gatewaySink.send returns.
+type gatewaySending struct {
 	done    chan struct{}
 	refused []refusal
 	err     error
 }
 
-func (p *posted) wait(ctx context.Context) ([]refusal, error) {
+func (p *gatewaySending) wait(ctx context.Context) ([]refusal, error) {
 	select {
 	case <-p.done:
 		return p.refused, p.err
@@ -59,8 +60,8 @@ func (p *posted) wait(ctx context.Context) ([]refusal, error) {
 	}
 }
 
-func (t *through) send(ctx context.Context, lines []linePoint) sending {
-	p := &posted{done: make(chan struct{})}
+func (t *gatewaySink) send(ctx context.Context, lines []linePoint) sending {
+	p := &gatewaySending{done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		for part := range slices.Chunk(lines, pointsPerPut) {
@@ -75,8 +76,8 @@ func (t *through) send(ctx context.Context, lines []linePoint) sending {
 	return p
 }
 
-// post sends one request. Names that no gateway would take are refused here.
-func (t *through) post(ctx context.Context, lines []linePoint) (refused []refusal, err error) {
+// post sends one request. It refuses names that no gateway accepts without asking.
+func (t *gatewaySink) post(ctx context.Context, lines []linePoint) (refused []refusal, err error) {
 	var points []putPoint
 	var numbers []int64
 	for i := range lines {
@@ -85,6 +86,7 @@ func (t *through) post(ctx context.Context, lines []linePoint) (refused []refusa
 			refused = append(refused, refusal{lines[i].number, err})
 			continue
 		}
+
 		out := putPoint{p.Metric, p.Time, valueText(p.Value), map[string]string{}}
 		for _, tag := range p.Tags {
 			out.Tags[tag.K] = tag.V
@@ -94,6 +96,7 @@ func (t *through) post(ctx context.Context, lines []linePoint) (refused []refusa
 	if len(points) == 0 {
 		return refused, nil
 	}
+
 	status, body, err := t.remote.do(ctx, http.MethodPost, "/api/put?details", points)
 	if err != nil {
 		return refused, err
@@ -104,8 +107,8 @@ func (t *through) post(ctx context.Context, lines []linePoint) (refused []refusa
 
 func valueText(v encoding.Value) json.RawMessage { return json.RawMessage(v.String()) }
 
-// readPut finds the lines of the points that an answer refuses. Any status but
-// success and refusal says that points may be lost.
+// readPut returns the lines of the points that an answer refuses. Any other answer
+// than success or refusal is an error: points may be lost.
 func readPut(url string, status int, body []byte, points []putPoint, numbers []int64) (refused []refusal, err error) {
 	var answer struct {
 		Success, Failed *int
@@ -120,12 +123,14 @@ func readPut(url string, status int, body []byte, points []putPoint, numbers []i
 	if status != http.StatusOK && status != http.StatusBadRequest || json.Unmarshal(body, &answer) != nil || answer.Success == nil || answer.Failed == nil {
 		return nil, &answerError{url, status, errorMessage(body)}
 	}
+
 	lines := map[string][]int64{}
 	for i := range points {
 		if len(answer.Errors) > 0 {
 			lines[points[i].key()] = append(lines[points[i].key()], numbers[i])
 		}
 	}
+
 	for _, e := range answer.Errors {
 		key := e.Datapoint.key()
 		if len(lines[key]) == 0 {
@@ -134,6 +139,7 @@ func readPut(url string, status int, body []byte, points []putPoint, numbers []i
 		refused = append(refused, refusal{lines[key][0], errors.New(e.Error)})
 		lines[key] = lines[key][1:]
 	}
+
 	if *answer.Failed != len(refused) || *answer.Success+*answer.Failed != len(points) {
 		return refused, fmt.Errorf("%s counts %d points stored and %d refused, of %d", url, *answer.Success, *answer.Failed, len(points))
 	}

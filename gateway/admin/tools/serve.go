@@ -9,7 +9,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
-	"strconv"
+	"strings"
 	"time"
 
 	"downpour/encoding"
@@ -19,60 +19,65 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Served is what a gateway lends to the tools that ask it.
+// Served is what a gateway lends to tools in other processes.
 type Served struct {
 	Settings
 	Store  Store
 	Names  *uid.Dictionary
 	Series *write.Series
-	// Flush records what puts have left to be recorded; nil if they record
-	// nothing.
+	// Flush writes meta data of puts that is still pending. It is nil if puts record
+	// no meta data.
 	Flush func(context.Context) error
-	// ReadOnly and WriteOnly leave out what writes or reads, as DOWNPOUR_MODE.
+	// ReadOnly and WriteOnly leave out the routes that write or read, as DOWNPOUR_MODE
+	// says.
 	ReadOnly, WriteOnly bool
 }
 
-// Handler answers the tools of other processes while this one has the store
-// open. Who may ask what is decided in front of it.
+// Handler answers the tools of other processes while this process has the store
+// open. Authorization is the caller's concern.
 //
 //	GET  export?start=…&end=…&m=METRIC{tag=filter}…   import lines
 //	GET  export?start=…&all=true&plain=true           of every metric
 //	GET  names?q=REGEXP&kind=metrics                  [{"kind","name","uid"}…]
-//	POST remarks                                      remarks and names of an import file
+//	POST remarks                                      meta lines and names of an import file
 //	POST delete  {"kind","name","force"}              see Deleted
 //
-// The lines of an export end with a line "#end " and counts: without it they are
-// not all. What fails before the first line is an error object with a status,
-// later it is a line "#error ".
+// The last line of an export is "#end " and the counts; without it the export is cut
+// off. An error before the first line is answered by a status and an error object,
+// a later one by a line "#error ".
 func Handler(s Served) http.Handler {
 	h := &served{s}
+
 	mux := http.NewServeMux()
 	for route, f := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET /api/tools/export": h.export, "GET /api/tools/names": h.grep,
-		"POST /api/tools/remarks": h.remarks, "POST /api/tools/delete": h.remove,
+		"POST /api/tools/remarks": h.importMeta, "POST /api/tools/delete": h.remove,
 	} {
-		writes := route[0] == 'P'
+		writes := strings.HasPrefix(route, "POST")
 		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
 			if writes && s.ReadOnly || !writes && s.WriteOnly {
 				writeFault(w, http.StatusNotFound, errors.New("not in this DOWNPOUR_MODE"))
 				return
 			}
+
 			if err := f(w, r); err != nil {
 				writeFault(w, statusOf(err), err)
 			}
 		})
 	}
+
 	return mux
 }
 
 type served struct{ Served }
 
-// call is a call as a command of this process would make it.
+// call returns what a command of this process would run with.
 func (h *served) call() (*call, *connection) {
 	return &call{Env: &Env{Settings: h.Settings, Now: time.Now}}, &connection{store: h.Store, names: h.Names}
 }
 
-// statusOf tells the store's faults from the request's.
+// statusOf returns the HTTP status of an error: 4xx if the request is at fault, 5xx
+// if the store is.
 func statusOf(err error) int {
 	var noName *uid.NoSuchNameError
 	var slow *pace.Error
@@ -101,61 +106,68 @@ func writeObject(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // a client that is gone is told nothing
 }
 
-// Marks of the last line of an export.
+// The beginning of the last line of an export.
 const (
-	endMark   = "#end "
-	errorMark = "#error "
+	endPrefix   = "#end "
+	errorPrefix = "#error "
 )
 
-// began is a writer that tells whether anything went to the client.
-type began struct {
+// answerWriter is a writer that knows whether the answer has begun. Once it has, the
+// status is sent and an error can only be told in a line.
+type answerWriter struct {
 	io.Writer
-	yes bool
+	begun bool
 }
 
-// Write notes and passes on.
-func (b *began) Write(p []byte) (int, error) {
-	b.yes = true
-	return b.Writer.Write(p)
+// Write passes bytes on and notes that the answer has begun.
+func (a *answerWriter) Write(p []byte) (int, error) {
+	a.begun = true
+	return a.Writer.Write(p)
 }
 
+// export writes import lines.
 func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	wish := exportWish{times: [2]string{q.Get("start"), q.Get("end")}, metrics: q["m"], all: q.Get("all") == "true", plain: q.Get("plain") == "true"}
-	if wish.times[0] == "" || wish.all != (len(wish.metrics) == 0) {
-		return fmt.Errorf("got start %q and %d metrics, want a start, and metrics or all=true", wish.times[0], len(wish.metrics))
+	req := exportRequest{times: [2]string{q.Get("start"), q.Get("end")}, metrics: q["m"], all: q.Get("all") == "true", plain: q.Get("plain") == "true"}
+	if req.times[0] == "" || req.all != (len(req.metrics) == 0) {
+		return fmt.Errorf("got start %q and %d metrics, want a start, and metrics or all=true", req.times[0], len(req.metrics))
 	}
-	if wish.all && h.Flush != nil {
+
+	if req.all && h.Flush != nil {
 		if err := h.Flush(r.Context()); err != nil {
 			return err
 		}
 	}
+
 	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-	sent := &began{Writer: w}
-	out := bufio.NewWriterSize(sent, 64<<10)
+	answer := &answerWriter{Writer: w}
+	out := bufio.NewWriterSize(answer, 64<<10)
 	c, conn := h.call()
-	counts, err := c.exportAll(r.Context(), conn, wish, out)
-	if err != nil && !sent.yes {
+	counts, err := c.exportAll(r.Context(), conn, req, out)
+	if err != nil && !answer.begun {
 		return err
 	}
 	if err != nil {
-		fmt.Fprintf(out, "%s%q\n", errorMark, err.Error())
+		fmt.Fprintf(out, "%s%q\n", errorPrefix, err.Error())
 		return out.Flush()
 	}
+
 	text, err := json.Marshal(counts)
 	if err == nil {
-		fmt.Fprintf(out, "%s%s\n", endMark, text)
-		_ = out.Flush() // the client sees that the end is missing
+		fmt.Fprintf(out, "%s%s\n", endPrefix, text)
+		_ = out.Flush() // if it fails, the client sees that the last line is missing
 	}
 	return err
 }
 
+// grep answers with the names that match a regular expression.
 func (h *served) grep(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	match, err := regexp.Compile(q.Get("q"))
 	if err != nil {
 		return err
 	}
+
 	wanted := everyKind
 	if name := q.Get("kind"); name != "" {
 		kind, ok := kinds[name]
@@ -164,6 +176,7 @@ func (h *served) grep(w http.ResponseWriter, r *http.Request) error {
 		}
 		wanted = []encoding.UIDKind{kind}
 	}
+
 	_, conn := h.call()
 	found, err := matching(r.Context(), conn, wanted, match)
 	if err != nil {
@@ -173,15 +186,16 @@ func (h *served) grep(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maxRemarks bounds the body of remarks.
-const maxRemarks = 32 << 20
+// maxMetaBody bounds the body of POST remarks.
+const maxMetaBody = 32 << 20
 
-// remarks takes lines of an import file, and answers with the refused ones by
-// number: {"refused":[{"line":3,"error":"…"}]}.
-func (h *served) remarks(w http.ResponseWriter, r *http.Request) error {
-	lines := bufio.NewReaderSize(http.MaxBytesReader(w, r.Body, maxRemarks), maxLine)
+// importMeta stores meta lines and names of an import file. It answers with the
+// refused lines by number: {"refused":[{"line":3,"error":"…"}]}.
+func (h *served) importMeta(w http.ResponseWriter, r *http.Request) error {
+	lines := bufio.NewReaderSize(http.MaxBytesReader(w, r.Body, maxMetaBody), maxLine)
 	in := &input{name: "body", lines: lines}
-	var all []remark
+
+	var all []metaLine
 	var names []listedName
 	for {
 		line, err := in.next()
@@ -191,27 +205,35 @@ func (h *served) remarks(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		said, ok, err := parseRemark(line)
+
+		meta, ok, err := parseMetaLine(line)
 		if err != nil {
 			return err
 		}
-		if said.line = in.at.Lines; ok {
-			all = append(all, said)
-		} else if n, ok := parseListed(words(nil, line)); ok {
-			names = append(names, n)
-		} else {
-			return errors.New("line " + strconv.FormatInt(in.at.Lines, 10) + " is no remark")
+		if ok {
+			meta.line = in.at.Lines
+			all = append(all, meta)
+			continue
 		}
+
+		n, ok := parseListed(words(nil, line))
+		if !ok {
+			return fmt.Errorf("line %d: want #note, #uidmeta, #tsmeta or #uid", in.at.Lines)
+		}
+		names = append(names, n)
 	}
-	to := remarks{settings: &h.Settings, st: h.Store, names: h.Names, auto: h.Auto, series: h.Series, flush: h.Flush}
+
+	to := metaWriter{settings: &h.Settings, st: h.Store, names: h.Names, auto: h.Auto, series: h.Series, flush: h.Flush}
 	if err := to.assign(r.Context(), names); err != nil {
 		return err
 	}
+
 	refused, err := to.store(r.Context(), all)
 	if err != nil {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
-	answer := remarksAnswer{Refused: []refusedLine{}}
+
+	answer := metaAnswer{Refused: []refusedLine{}}
 	for _, x := range refused {
 		answer.Refused = append(answer.Refused, refusedLine{x.line, x.err.Error()})
 	}
@@ -219,7 +241,8 @@ func (h *served) remarks(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-type remarksAnswer struct {
+// metaAnswer is the answer to POST remarks.
+type metaAnswer struct {
 	Refused []refusedLine `json:"refused"`
 }
 
@@ -228,8 +251,9 @@ type refusedLine struct {
 	Error string `json:"error"`
 }
 
+// remove deletes a name.
 func (h *served) remove(w http.ResponseWriter, r *http.Request) error {
-	var in deleteWish
+	var in deleteRequest
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLine)).Decode(&in); err != nil {
 		return err
 	}
@@ -237,6 +261,7 @@ func (h *served) remove(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return fmt.Errorf("kind: got %q, want metrics, tagk or tagv", in.Kind)
 	}
+
 	d := &deletion{settings: &h.Settings, st: h.Store, names: h.Names, flush: h.Flush, kind: kind, name: in.Name, force: in.Force}
 	done, err := d.run(r.Context())
 	if err != nil {

@@ -13,86 +13,93 @@ import (
 
 // sink is where imported points go.
 type sink interface {
-	// assign gives names their UIDs, in this order, as far as that is allowed.
+	// assign gives names their UIDs, in the order given, if the settings allow new
+	// names of that kind.
 	assign(ctx context.Context, names []listedName) error
-	// remark stores what is no point. Refused are the remarks not taken.
-	remark(ctx context.Context, all []remark) (refused []refusal, err error)
-	// send begins to write the points of some lines. The lines belong to the
-	// sink until the result was waited for.
+	// writeMeta stores meta lines. It returns those that it refuses.
+	writeMeta(ctx context.Context, all []metaLine) (refused []refusal, err error)
+	// send begins to write the points of some lines. The caller leaves the lines
+	// unchanged until wait has returned.
 	send(ctx context.Context, lines []linePoint) sending
 	close()
 }
 
-// sending is a send under way.
+// sending is a send whose points are not durable yet.
 type sending interface {
-	// wait returns once the points are durable. Refused are lines whose points
-	// were not taken, in any order; after an error the fate of all is unknown.
+	// wait returns once the points are durable. It returns the lines that were
+	// refused, in any order. After an error any of the points may be stored or not.
 	wait(ctx context.Context) (refused []refusal, err error)
 }
 
-// refusal is a line that was not taken, and why.
+// refusal is a line that was refused, and why.
 type refusal struct {
 	line int64
 	err  error
 }
 
-// local writes to the store.
-type local struct {
-	remarks
+// storeSink writes to a store that this process has open.
+type storeSink struct {
+	metaWriter
 	writer *write.Writer
-	// last is each series' latest time in ms, where a row must not get a time
-	// twice; nil where it may.
+	// last is the latest time of each series in ms. It is nil if a series may have
+	// a time twice.
 	last map[string]int64
-	key  []byte
+	key  []byte // scratch
 	// stop ends a send at the first refusal.
 	stop bool
 }
 
-// Points wait for others of their row longer than a client's would: an import
-// has many, and each cell that holds several is so much cheaper.
+// The writer gathers points longer than it does for a client's put, because an
+// import has many points of a row, and a cell that holds several is much cheaper
+// than several cells.
 const (
 	importWindow = 100 * time.Millisecond
 	importBytes  = 4 << 20
-	importLanes  = 4
+	importShards = 4
 )
 
-func newLocal(c *call, conn *connection) *local {
+func newStoreSink(c *call, conn *connection) *storeSink {
 	auto := c.Auto
 	auto.Metrics = auto.Metrics || c.autoMetric
-	l := &local{stop: !c.skipErrors, remarks: remarks{settings: &c.Settings, st: conn.store, names: conn.names, auto: auto,
+
+	l := &storeSink{stop: !c.skipErrors, metaWriter: metaWriter{settings: &c.Settings, st: conn.store, names: conn.names, auto: auto,
 		series: write.NewSeries(write.SeriesConfig{Schema: c.Schema, Names: uid.Staged{Dictionary: conn.names}, Auto: auto})}}
 	if conn.tracker != nil {
 		l.flush = conn.tracker.Flush
 	}
+
 	cfg := write.Config{Schema: c.Schema, Table: c.Tables.Data, Form: write.Multi, Window: importWindow, WindowBytes: importBytes,
-		Lanes: importLanes, Allowed: c.Allowed, Observer: conn.observer()}
+		Lanes: importShards, Allowed: c.Allowed, Observer: conn.observer()}
 	switch {
 	case c.Embedded:
+		// The embedded store merges what is appended to a row.
 		cfg.Form, cfg.Lanes, cfg.WindowBytes = write.Appended, 1, 1<<20
 	case c.Appends:
 		cfg.Form = write.Appended
 	case !c.outOfOrder:
+		// Cells of several points on HBase must not have a time twice, see inOrder.
 		l.last = map[string]int64{}
 	}
+
 	l.writer = write.New(cfg, conn.store, l.series)
 	return l
 }
 
-func (l *local) close() { l.writer.Close() }
+func (l *storeSink) close() { l.writer.Close() }
 
-func (l *local) remark(ctx context.Context, all []remark) ([]refusal, error) {
-	return l.remarks.store(ctx, all)
+func (l *storeSink) writeMeta(ctx context.Context, all []metaLine) ([]refusal, error) {
+	return l.metaWriter.store(ctx, all)
 }
 
-// written is a local sending.
-type written struct {
+// storeSending is what storeSink.send returns.
+type storeSending struct {
 	batches []*write.Batch
 	refused []refusal
 	err     error
 }
 
-func (l *local) send(ctx context.Context, lines []linePoint) sending {
-	w := new(written)
+func (l *storeSink) send(ctx context.Context, lines []linePoint) sending {
+	w := new(storeSending)
 	for i := range lines {
 		b, err := l.add(ctx, &lines[i])
 		switch {
@@ -113,14 +120,16 @@ func (l *local) send(ctx context.Context, lines []linePoint) sending {
 	return w
 }
 
-// fatal tells whether an error is not the point's fault.
+// fatal reports whether an error ends the import: other lines would fail, too.
 func fatal(ctx context.Context, err error) bool {
 	return write.IsStorage(err) || errors.Is(err, write.ErrClosing) || errors.Is(err, store.ErrLocked) || ctx.Err() != nil
 }
 
-// add writes one line's point. A series seen before is found by the line's own
-// spelling of it.
-func (l *local) add(ctx context.Context, line *linePoint) (*write.Batch, error) {
+// add hands the point of a line to the writer. It finds the key of a series that it
+// had before by the spelling in the line, which saves parsing and checking the names.
+func (l *storeSink) add(ctx context.Context, line *linePoint) (*write.Batch, error) {
+	// The cache is shared with other spellings of series, by HTTP and telnet; the
+	// first byte keeps these apart.
 	l.key = append(append(l.key[:0], 3), line.names...)
 	s, ok := l.series.Cached(string(l.key))
 	if !ok {
@@ -133,22 +142,25 @@ func (l *local) add(ctx context.Context, line *linePoint) (*write.Batch, error) 
 		}
 		l.series.Remember(string(l.key), s)
 	}
+
 	if err := l.inOrder(s, line.time); err != nil {
 		return nil, err
 	}
+
 	return l.writer.AddTo(ctx, s, &write.Point{Time: line.time, Value: line.value, Narrow: true})
 }
 
-// inOrder refuses a time that does not come after the series' last: two
-// different values of one time in cells of several points fail every query of
-// their hour. Source: IncomingDataPoints.addPointInternal.
-func (l *local) inOrder(s *write.SeriesKey, t int64) error {
+// inOrder refuses a time that does not come after the last one of its series. If two
+// cells of several points had different values at one time, every query of their hour
+// would fail. Source: IncomingDataPoints.addPointInternal.
+func (l *storeSink) inOrder(s *write.SeriesKey, t int64) error {
 	if l.last == nil {
 		return nil
 	}
 	if !write.IsMillis(t) {
 		t *= 1000
 	}
+
 	key := string(s.Metric) + string(s.Tags)
 	if last, ok := l.last[key]; ok && t <= last {
 		return fmt.Errorf("its time, %d ms, does not come after %d, the last one of its series (-allow-out-of-order takes it)", t, last)
@@ -157,7 +169,7 @@ func (l *local) inOrder(s *write.SeriesKey, t int64) error {
 	return nil
 }
 
-func (w *written) wait(ctx context.Context) ([]refusal, error) {
+func (w *storeSending) wait(ctx context.Context) ([]refusal, error) {
 	for _, b := range w.batches {
 		if err := b.Wait(ctx); err != nil {
 			return w.refused, errors.Join(w.err, err)

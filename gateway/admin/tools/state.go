@@ -8,33 +8,34 @@ import (
 	"os"
 )
 
-// state is how far a file is imported, kept beside it as FILE.import until its
-// command has come to its end:
+// state says how far a file is imported. It is kept beside the file as FILE.import
+// until the command has finished:
 //
 //	{"store":"pebble:data tsdb","offset":524288,"lines":9000,"crc32":305419896,
 //	 "points":8998,"refused":0,"blank":2}
 //
-// Everything before offset is durable; what stands behind it may be, and is
-// imported again, which changes nothing.
+// Everything before offset is durable. What comes after it may be durable, too; it is
+// imported again, which stores the same cells.
 type state struct {
-	// Store and table that the points went to.
+	// Store is the store and the table that the points went to.
 	Store string `json:"store"`
 	position
 	counts
 }
 
-// counts are a file's lines by what became of them; they add up to its lines.
+// counts are the lines of a file by what became of them. Their sum is the number of
+// its lines.
 type counts struct {
 	Points  int64 `json:"points"`            // durable
-	Remarks int64 `json:"remarks,omitempty"` // durable annotations and meta data
-	Refused int64 `json:"refused"`           // told, and left out
+	Meta    int64 `json:"remarks,omitempty"` // durable annotations and meta data
+	Refused int64 `json:"refused"`           // reported and left out
 	Blank   int64 `json:"blank"`             // blank lines and comments
 }
 
 func stateName(file string) string { return file + ".import" }
 
-// loadState reads the state of a file, or begins one. A state of an import into
-// another store is an error: whoever goes on there would miss the beginning.
+// loadState reads the state of a file, or returns a new one. The state of an import
+// into another store is an error: this store would miss the beginning of the file.
 func loadState(file, store string) (*state, error) {
 	text, err := os.ReadFile(stateName(file))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,6 +44,7 @@ func loadState(file, store string) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	s := new(state)
 	if err := json.Unmarshal(text, s); err != nil {
 		return nil, fmt.Errorf("%s: %w (remove it to import the file anew)", stateName(file), err)
@@ -59,6 +61,7 @@ func (s *state) save(file string) error {
 	if err != nil {
 		return err
 	}
+
 	temporary := stateName(file) + ".new"
 	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
 		return fmt.Errorf("the state of the import cannot be kept (-no-state does without): %w", err)

@@ -8,9 +8,9 @@
 //	uid grep|assign|rename|delete …   look at and change names
 //	check                             look for damage in an embedded store's files
 //
-// A tool works on the tables themselves. An embedded store belongs to one
-// process: while a gateway has it open, a tool asks that gateway by HTTP, or
-// ends with one line that says why it cannot.
+// A tool works on the tables themselves. Only one process can have an embedded store
+// open: while that is a gateway, a tool asks the gateway by HTTP, or fails with one
+// line that says why it cannot.
 // Source: net.opentsdb.tools: UidManager, TextImporter, DumpSeries, CliQuery.
 package tools
 
@@ -38,10 +38,10 @@ type Store interface {
 	store.Admin
 }
 
-// Settings say what lies where, as a gateway's do.
+// Settings are the part of a gateway's settings that tools need.
 type Settings struct {
-	// Store is the address as DOWNPOUR_STORE has it; Embedded tells that it is
-	// one process's alone.
+	// Store is the address, as in DOWNPOUR_STORE. Embedded is set if it is an embedded
+	// store, which one process at a time can open.
 	Store    string
 	Embedded bool
 	Schema   encoding.Schema
@@ -50,19 +50,19 @@ type Settings struct {
 	Auto     write.Auto
 	// MaxName bounds the bytes of a name that gets a UID, see uid.Config.
 	MaxName int
-	// KnownWithin is after which time other processes know that a name is gone.
+	// KnownWithin is the time after which other processes know that a name is deleted.
 	KnownWithin time.Duration
 	// Meta says what writing records in the meta data.
 	Meta meta.Flags
 	// Allowed are characters that names may have beside the usual ones.
 	Allowed []rune
-	// Appends tells that points go to append columns; otherwise import writes
-	// several points to a cell.
+	// Appends is set if points go to append columns. Otherwise import writes several
+	// points to a cell.
 	Appends bool
 	// Zone is the zone of dates, nil for UTC.
 	Zone *time.Location
-	// Gateway is where the gateway of these settings listens; one of Tokens is
-	// shown to it, TLS used if its scheme is https.
+	// Gateway is the URL of the gateway with these settings. Tokens authorize tools
+	// there, and TLS is used if the scheme is https.
 	Gateway string
 	Tokens  Tokens
 	TLS     *tls.Config
@@ -71,8 +71,8 @@ type Settings struct {
 // Tokens are one token of each scope, empty for none.
 type Tokens struct{ Read, Write, Admin string }
 
-// of is the token for reading or writing.
-func (t Tokens) of(write bool) string {
+// forScope returns the token for reading or writing.
+func (t Tokens) forScope(write bool) string {
 	switch {
 	case t.Admin != "":
 		return t.Admin
@@ -85,27 +85,27 @@ func (t Tokens) of(write bool) string {
 // Env is where a command runs.
 type Env struct {
 	Settings
-	// Open opens the store. create allows it to make an embedded one that is
-	// not there. store.ErrLocked says that another process has it.
+	// Open opens the store. With create it makes an embedded store that does not
+	// exist. It returns store.ErrLocked if another process has the store open.
 	Open func(create bool) (Store, error)
-	// Check reads all files of an embedded store that nobody has open. done is
-	// told how many of how many tables are read.
+	// Check reads all files of an embedded store that no process has open. It calls
+	// done with the number of tables that are read, of how many.
 	Check    func(ctx context.Context, done func(tables, of int)) (store.CheckReport, error)
 	In       io.Reader
 	Out, Err io.Writer
-	// Terminal tells that Err is one, where a progress bar may be drawn.
+	// Terminal is set if Err is a terminal, where a progress bar may be drawn.
 	Terminal bool
 	Now      func() time.Time
 }
 
-// Command is one sub-command. Help is what its -h says beside purpose and flags.
+// Command is one sub-command. Help is what its -h prints besides purpose and flags.
 type Command struct {
 	Name, Arguments, Purpose, Help string
 	run                            func(context.Context, *call) error
 	flags                          func(*flag.FlagSet, *options)
 }
 
-// Commands are all of them, in the order of the help text.
+// Commands returns all commands in the order of the help text.
 func Commands() []Command {
 	return []Command{
 		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil},
@@ -144,10 +144,13 @@ func (c Command) Run(ctx context.Context, env *Env, args []string) error {
 		fmt.Fprintf(env.Err, "usage: gateway %s %s\n%s\n\n%s\n", c.Name, c.Arguments, c.Purpose, c.Help)
 		flags.PrintDefaults()
 	}
+
 	flags.StringVar(&call.gateway, "gateway", "", "URL of a running gateway to work through, instead of the store")
 	if c.flags != nil {
 		c.flags(flags, &call.options)
 	}
+
+	// The flag package stops at the first argument, so it is called again after each.
 	for rest := args; ; {
 		if err := flags.Parse(rest); err != nil {
 			if errors.Is(err, flag.ErrHelp) {
@@ -161,13 +164,14 @@ func (c Command) Run(ctx context.Context, env *Env, args []string) error {
 		call.args = append(call.args, flags.Arg(0))
 		rest = flags.Args()[1:]
 	}
+
 	if env.Now == nil {
 		env.Now = time.Now
 	}
 	return c.run(ctx, call)
 }
 
-// usage is the error of arguments that make no sense.
+// usage returns the error for wrong arguments.
 func (c *call) usage(format string, args ...any) error {
 	return fmt.Errorf("%s\nusage: gateway %s %s", fmt.Sprintf(format, args...), c.command.Name, c.command.Arguments)
 }
@@ -176,8 +180,9 @@ var everyKind = []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encodin
 
 var kinds = map[string]encoding.UIDKind{"metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK, "tagv": encoding.UIDTagV}
 
+// kind returns the kind of UID by its name.
 func (c *call) kind(name string) (encoding.UIDKind, error) {
-	// The API calls metrics metric, and who knows one tries it here.
+	// The API says metric where the tools say metrics; both are accepted.
 	if kind, ok := kinds[strings.TrimSuffix(name, "s")+map[bool]string{true: "s"}[strings.HasPrefix(name, "metric")]]; ok {
 		return kind, nil
 	}

@@ -32,6 +32,7 @@ func runUID(ctx context.Context, c *call) error {
 	if len(c.args) < 2 {
 		return c.usage("want a command and its arguments")
 	}
+
 	command, args := c.args[0], c.args[1:]
 	if command == "grep" && len(args) == 1 {
 		return c.grep(ctx, everyKind, args[0])
@@ -40,6 +41,7 @@ func runUID(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+
 	names := args[1:]
 	switch {
 	case command == "grep" && len(names) == 1:
@@ -63,12 +65,14 @@ func printUID(w io.Writer, kind, name string, u encoding.UID) {
 	fmt.Fprintf(w, "%s %s: [%s]\n", kind, name, strings.Join(signed, ", "))
 }
 
+// assign gives names of a kind their UIDs and prints them.
 func (c *call) assign(ctx context.Context, kind encoding.UIDKind, names []string) (err error) {
 	for _, name := range names {
 		if err := encoding.ValidateName(kind.String(), name, c.Allowed...); err != nil {
 			return err
 		}
 	}
+
 	conn, err := c.connect(ctx, true)
 	if err != nil {
 		return err
@@ -92,16 +96,17 @@ func (c *call) assign(ctx context.Context, kind encoding.UIDKind, names []string
 // apiKind is a kind as the API names it.
 func apiKind(kind encoding.UIDKind) string { return [...]string{"metric", "tagk", "tagv"}[kind] }
 
-// assigned is what a gateway says of a name that it had already.
+// assigned matches the error of a gateway for a name that has a UID already.
 var assigned = regexp.MustCompile(`(?i)already exists with UID: ([0-9a-f]+)`)
 
-// assign gives a name its UID by way of the API, which calls it an error when
-// it has one.
+// assign gives a name its UID through the API, which answers with an error if the name
+// has one already.
 func (r *remote) assign(ctx context.Context, kind encoding.UIDKind, name string) (u encoding.UID, err error) {
 	status, body, err := r.do(ctx, http.MethodPost, "/api/uid/assign", map[string][]string{apiKind(kind): {name}})
 	if err != nil {
 		return nil, err
 	}
+
 	given, failed := readAssign(body, kind)
 	text, ok := given[name]
 	if m := assigned.FindStringSubmatch(failed[name]); m != nil {
@@ -117,6 +122,7 @@ func (r *remote) assign(ctx context.Context, kind encoding.UIDKind, name string)
 	return u, u.UnmarshalText([]byte(text))
 }
 
+// rename gives the UID of a name another name.
 func (c *call) rename(ctx context.Context, kind encoding.UIDKind, from, to string) (err error) {
 	if err := encoding.ValidateName(kind.String(), to, c.Allowed...); err != nil {
 		return err
@@ -141,15 +147,15 @@ func (c *call) rename(ctx context.Context, kind encoding.UIDKind, from, to strin
 	return err
 }
 
-// foundName is a name that was looked for.
+// foundName is a name that grep has found.
 type foundName struct {
 	Kind string       `json:"kind"`
 	Name string       `json:"name"`
 	UID  encoding.UID `json:"uid"`
 }
 
-// grep prints the names that a regular expression (RE2) finds a match in, "" for
-// every kind. None is an error, for scripts. Source: UidManager.grep.
+// grep prints the names in which a regular expression (RE2) finds a match. It returns an
+// error if there is none, for scripts. Source: UidManager.grep.
 func (c *call) grep(ctx context.Context, wanted []encoding.UIDKind, expression string) (err error) {
 	if c.ignoreCase {
 		expression = "(?i)" + expression
@@ -163,6 +169,7 @@ func (c *call) grep(ctx context.Context, wanted []encoding.UIDKind, expression s
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.close()) }()
+
 	var all []foundName
 	switch {
 	case conn.store != nil:
@@ -175,6 +182,7 @@ func (c *call) grep(ctx context.Context, wanted []encoding.UIDKind, expression s
 	if err != nil {
 		return err
 	}
+
 	for _, f := range all {
 		printUID(c.Out, f.Kind, f.Name, f.UID)
 	}
@@ -184,7 +192,8 @@ func (c *call) grep(ctx context.Context, wanted []encoding.UIDKind, expression s
 	return nil
 }
 
-// matching are the names of some kinds that match, each kind by UID.
+// matching returns the names of some kinds that match, the names of a kind in the order
+// of their UIDs.
 func matching(ctx context.Context, conn *connection, wanted []encoding.UIDKind, match *regexp.Regexp) ([]foundName, error) {
 	all := []foundName{}
 	for _, kind := range wanted {
@@ -199,13 +208,14 @@ func matching(ctx context.Context, conn *connection, wanted []encoding.UIDKind, 
 	return all, nil
 }
 
-// deleteName deletes a name, see deletion, and says what it did.
+// deleteName deletes a name, see deletion, and prints what it removed.
 func (c *call) deleteName(ctx context.Context, kind encoding.UIDKind, name string) (err error) {
 	conn, err := c.connect(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.close()) }()
+
 	var done *Deleted
 	if conn.store != nil {
 		if !c.Embedded && !c.force {
@@ -214,11 +224,12 @@ func (c *call) deleteName(ctx context.Context, kind encoding.UIDKind, name strin
 		d := &deletion{settings: &c.Settings, st: conn.store, names: conn.names, kind: kind, name: name, force: c.force}
 		done, err = d.run(ctx)
 	} else {
-		done, err = conn.remote.delete(ctx, deleteWish{kind.String(), name, c.force})
+		done, err = conn.remote.delete(ctx, deleteRequest{kind.String(), name, c.force})
 	}
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintf(c.Out, "%s %s: deleted, it was %s\n", kind, name, done.UID)
 	if done.Meta {
 		fmt.Fprintln(c.Out, "its meta data: deleted")
@@ -235,14 +246,14 @@ func (c *call) deleteName(ctx context.Context, kind encoding.UIDKind, name strin
 	return nil
 }
 
-// readAssign reads an answer of /api/uid/assign: the UIDs given, and the names
-// refused with a text each.
+// readAssign reads an answer of /api/uid/assign: UIDs by name, and errors by name.
 func readAssign(body []byte, kind encoding.UIDKind) (given, failed map[string]string) {
 	var answer map[string]json.RawMessage
 	if json.Unmarshal(body, &answer) != nil {
 		return nil, nil
 	}
-	// A field of another form is an answer of another kind: nothing is found.
+
+	// An object of another form is no answer of this route: it has neither.
 	_ = json.Unmarshal(answer[apiKind(kind)], &given)
 	_ = json.Unmarshal(answer[apiKind(kind)+"_errors"], &failed)
 	return given, failed

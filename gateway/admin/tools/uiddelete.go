@@ -12,43 +12,43 @@ import (
 	"downpour/pushdown/store"
 )
 
-// deleteWish asks a gateway to delete a name.
-type deleteWish struct {
+// deleteRequest asks a gateway to delete a name.
+type deleteRequest struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
 	Force bool   `json:"force"`
 }
 
-// Deleted tells what a deletion removed.
+// Deleted says what a deletion removed.
 type Deleted struct {
 	UID encoding.UID `json:"uid"`
-	// Meta tells that the UID had meta data; Series is how many series with it
-	// were recorded in the meta table. Both are removed.
+	// Meta is set if the UID had a UIDMeta object. Series is the number of series with
+	// the UID in the meta table. Both are removed.
 	Meta   bool `json:"meta"`
 	Series int  `json:"series"`
-	// Row is a row of points that stays, without a name to find it by; nil if
-	// there is none.
+	// Row is the key of a row of points that stays, although no name finds it any more;
+	// nil if there is none.
 	Row encoding.UID `json:"row,omitempty"`
 }
 
-// errInUse refuses to delete the name of data.
-var errInUse = errors.New("has data")
-
-// deletion removes a name and its UID from each other, and the meta data of
-// both. While rows have the UID it is refused unless forced: they would stay,
-// and every query that meets one would fail for want of a name.
+// deletion removes the mappings between a name and its UID, and their meta data. It is
+// refused while rows have the UID, unless forced: the rows would stay, and every query
+// that reads one would fail because the UID has no name.
 //
-// No point is lost that is put meanwhile. In this process nobody writes under
-// the name from before the second look for rows until the end, and that look
-// comes when all that was begun before is written. Other processes find out that
-// the name is gone; then a third look shows what they have written until they
-// did, and the name is given back.
+// Points that are put meanwhile are not lost. It looks for rows three times:
+//
+//   - before it does anything;
+//   - after it has kept this process from writing under the name, and all writes that
+//     had begun are done;
+//   - after the forward mapping is removed and other processes have had time to find
+//     that out. If they have written rows until then, the name gets its UID back.
+//
 // Source: UniqueId.deleteAsync, which does not look.
 type deletion struct {
 	settings *Settings
 	st       Store
 	names    *uid.Dictionary
-	flush    func(context.Context) error // of the meta data; nil for nothing
+	flush    func(context.Context) error // writes pending meta data; nil if there is none
 	kind     encoding.UIDKind
 	name     string
 	force    bool
@@ -57,38 +57,43 @@ type deletion struct {
 	done Deleted
 }
 
+// run deletes the name. It returns errInUse while rows have the UID.
 func (d *deletion) run(ctx context.Context) (*Deleted, error) {
 	if err := d.look(ctx); err != nil {
 		return nil, err
 	}
+
 	w, err := d.withdraw(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { w.End(d.uid) }()
+
 	first := d.uid
 	if err := d.look(ctx); err != nil {
 		return nil, err
 	}
+	// The name was deleted and put again in between.
 	if !bytes.Equal(first, d.uid) {
 		return nil, fmt.Errorf("deleting %s %q: its UID was %s and is %s: run it again", d.kind, d.name, first, d.uid)
 	}
+
 	if err := d.removeAll(ctx); err != nil {
 		return nil, errors.Join(err, d.restore(ctx))
 	}
 	return &d.done, nil
 }
 
-// removeAll removes what there is of the name. The forward mapping goes first, and
-// is given back if the rest fails: a UID that writers can find has a name,
-// whatever happens in between, and a deletion that failed can be run again.
+// removeAll removes the mappings and the meta data. The forward mapping goes first, and
+// is restored if the rest fails: so a UID that writers can find always has a name, and a
+// deletion that has failed can be run again.
 func (d *deletion) removeAll(ctx context.Context) error {
 	forward, err := d.forward()
 	if err == nil {
 		err = d.remove(ctx, d.settings.Tables.UID, forward)
 	}
 	if err == nil {
-		err = d.others(ctx)
+		err = d.awaitOthers(ctx)
 	}
 	if err == nil {
 		err = d.removeMeta(ctx)
@@ -100,9 +105,9 @@ func (d *deletion) removeAll(ctx context.Context) error {
 	return err
 }
 
-// others lets other processes know that the name is gone, and looks at what they
-// wrote under it until they did.
-func (d *deletion) others(ctx context.Context) error {
+// awaitOthers tells other processes that the name is deleted, waits until they know, and
+// looks for rows that they wrote until then.
+func (d *deletion) awaitOthers(ctx context.Context) error {
 	if err := d.names.Tell(ctx); err != nil || d.force {
 		return err
 	}
@@ -113,33 +118,37 @@ func (d *deletion) others(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+
 	return d.checkUnused(ctx)
 }
 
+// forward returns the cell that maps the name to its UID.
 func (d *deletion) forward() (store.CellKey, error) {
 	row, err := encoding.AppendName(nil, d.name)
 	return store.CellKey{Row: row, Family: encoding.FamilyID, Qualifier: d.kind.Qualifier()}, err
 }
 
-// look reads the UID and makes sure that it is of use to nobody.
+// look reads the UID and checks that no row has it.
 func (d *deletion) look(ctx context.Context) (err error) {
-	// A rename elsewhere must not have us delete another's UID.
+	// The cached UID may be wrong: another process may have renamed the name.
 	if d.uid, err = d.names.Fresh(ctx, d.kind, d.name); err != nil {
 		return err
 	}
+
 	d.done.UID = d.uid
 	return d.checkUnused(ctx)
 }
 
-// settleFor bounds the wait for points that are being written: a write that
-// takes longer is given up.
+// settleFor bounds the wait for points that are being written. No write takes longer
+// than that: it is given up before.
 const settleFor = 2 * time.Minute
 
-// withdraw keeps everybody in this process from writing under the name, and
-// waits for what is being written.
+// withdraw keeps this process from writing under the name, and waits until what is being
+// written under it is stored.
 func (d *deletion) withdraw(ctx context.Context) (*uid.Withdrawal, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
+
 	w, err := d.names.Withdraw(ctx, d.kind, d.name)
 	if err != nil {
 		return nil, err
@@ -151,6 +160,7 @@ func (d *deletion) withdraw(ctx context.Context) (*uid.Withdrawal, error) {
 	return w, nil
 }
 
+// remove deletes a cell.
 func (d *deletion) remove(ctx context.Context, table string, at store.CellKey) error {
 	m := store.Mutation{Kind: store.DeleteCell, Row: at.Row, Family: at.Family, Qualifier: at.Qualifier}
 	if err := d.st.Apply(ctx, table, []store.Mutation{m}); err != nil {
@@ -159,28 +169,32 @@ func (d *deletion) remove(ctx context.Context, table string, at store.CellKey) e
 	return nil
 }
 
-// restoreFor bounds the giving back of a mapping.
+// restoreFor bounds restore.
 const restoreFor = 30 * time.Second
 
-// restore gives the name its UID again, whether who asked has left or not.
+// restore gives the name its UID again, even if the context has ended.
 func (d *deletion) restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreFor)
 	defer cancel()
+
 	forward, err := d.forward()
 	if err != nil {
 		return err
 	}
+
 	ok, err := d.st.CompareAndPut(ctx, d.settings.Tables.UID, forward, nil, d.uid)
 	if err != nil || ok {
 		return err
 	}
+
+	// Somebody has put under the name and so assigned it another UID.
 	if now, err := d.names.Fresh(ctx, d.kind, d.name); err != nil || !bytes.Equal(now, d.uid) {
 		return fmt.Errorf("%s %q has got another UID meanwhile (%s, %v); what was stored under %s is found by that UID alone", d.kind, d.name, now, err, d.uid)
 	}
 	return nil
 }
 
-// checkUnused looks for a row with the UID.
+// checkUnused returns errInUse if a row has the UID, unless the deletion is forced.
 func (d *deletion) checkUnused(ctx context.Context) error {
 	row, err := d.dataRow(ctx)
 	if err != nil {
@@ -189,6 +203,7 @@ func (d *deletion) checkUnused(ctx context.Context) error {
 	if row == nil {
 		return nil
 	}
+
 	d.done.Row = row
 	if d.force {
 		return nil
@@ -197,14 +212,14 @@ func (d *deletion) checkUnused(ctx context.Context) error {
 		d.kind, d.name, errInUse, []byte(row), d.settings.Tables.Data, d.uid)
 }
 
-// dataRow returns the key of a row with the UID, nil if there is none. For a
-// metric that is a look at its place in each salt; for a tag the whole table is
-// read, keys alone.
+// dataRow returns the key of a row with the UID, nil if there is none. For a metric it
+// looks at one place in each salt bucket; for a tag it reads the keys of the whole table.
 func (d *deletion) dataRow(ctx context.Context) (encoding.UID, error) {
 	schema := d.settings.Schema
 	if d.kind != encoding.UIDMetric {
 		return d.scanRows(ctx, store.Scan{Filter: d.pattern()})
 	}
+
 	for bucket := range schema.Buckets() {
 		start := schema.AppendRangeKey(nil, bucket, d.uid, 0)
 		stop := encoding.PrefixEnd(start[:schema.BaseTimeAt()])
@@ -215,7 +230,7 @@ func (d *deletion) dataRow(ctx context.Context) (encoding.UID, error) {
 	return nil, nil
 }
 
-// pattern lets the servers pass over rows without a tag key.
+// pattern returns a filter of rows with the tag key. For a tag value there is none.
 func (d *deletion) pattern() (f store.RowFilter) {
 	schema := d.settings.Schema
 	if d.kind == encoding.UIDTagK {
@@ -224,25 +239,29 @@ func (d *deletion) pattern() (f store.RowFilter) {
 	return f
 }
 
+// scanRows returns the key of the first row of a scan that has the UID, nil for none.
 func (d *deletion) scanRows(ctx context.Context, s store.Scan) (encoding.UID, error) {
 	s.Table, s.Family, s.KeysOnly, s.BlockBytes = d.settings.Tables.Data, encoding.FamilyData, true, exportBlock
 	for row, err := range store.Rows(ctx, d.st, s) {
 		if err != nil {
 			return nil, err
 		}
+
+		// A key that cannot be parsed is of no series, such as a global annotation's.
 		k, err := d.settings.Schema.ParseRowKey(row.Key)
-		if err == nil && d.in(k.Metric, k.Tags) { // else no row of ours, or of another series
+		if err == nil && d.in(k.Metric, k.Tags) {
 			return bytes.Clone(row.Key), nil
 		}
 	}
 	return nil, nil
 }
 
-// in tells whether a series has the UID.
+// in reports whether a series has the UID.
 func (d *deletion) in(metric, tags []byte) bool {
 	if d.kind == encoding.UIDMetric {
 		return bytes.Equal(metric, d.uid)
 	}
+
 	for _, p := range d.settings.Schema.AppendPairs(nil, tags) {
 		if d.kind == encoding.UIDTagK && bytes.Equal(p.K, d.uid) || d.kind == encoding.UIDTagV && bytes.Equal(p.V, d.uid) {
 			return true
@@ -251,8 +270,8 @@ func (d *deletion) in(metric, tags []byte) bool {
 	return false
 }
 
-// seriesOf are the deletions of the rows, among those scanned, of series with the
-// UID.
+// seriesOf returns deletions of the rows of a scan of the meta table whose series have
+// the UID.
 func (d *deletion) seriesOf(ctx context.Context, scan store.Scan) (series []store.Mutation, err error) {
 	for row, err := range store.Rows(ctx, d.st, scan) {
 		if err != nil {
@@ -265,14 +284,15 @@ func (d *deletion) seriesOf(ctx context.Context, scan store.Scan) (series []stor
 	return series, nil
 }
 
-// removeMeta removes the UIDMeta, and what the meta table has of series with the
-// UID: lookups could not name them.
+// removeMeta removes the UIDMeta object, and the rows of series with the UID from the
+// meta table, because lookups could not name these any more.
 func (d *deletion) removeMeta(ctx context.Context) error {
 	if d.flush != nil {
 		if err := d.flush(ctx); err != nil {
 			return err
 		}
 	}
+
 	scan := store.Scan{Table: d.settings.Tables.Meta, Family: encoding.FamilyName, KeysOnly: true, BlockBytes: exportBlock}
 	if d.kind == encoding.UIDMetric {
 		scan.Start, scan.Stop = d.uid, encoding.PrefixEnd(d.uid)
@@ -285,6 +305,7 @@ func (d *deletion) removeMeta(ctx context.Context) error {
 		return fmt.Errorf("deleting the meta data of %s %q: %w", d.kind, d.name, err)
 	}
 	d.done.Series = len(series)
+
 	rows, err := d.st.Get(ctx, d.settings.Tables.UID, encoding.FamilyName, [][]byte{d.uid})
 	if err != nil {
 		return err
@@ -295,6 +316,7 @@ func (d *deletion) removeMeta(ctx context.Context) error {
 			d.done.Meta = d.done.Meta || bytes.Equal(c.Qualifier, at.Qualifier)
 		}
 	}
+
 	if !d.done.Meta {
 		return nil
 	}

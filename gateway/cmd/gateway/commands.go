@@ -13,6 +13,7 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/admin/tools"
+	"downpour/pushdown/process/version"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
@@ -25,6 +26,9 @@ func command(name string, args []string, in io.Reader, out, errs io.Writer) erro
 		return dump(args, in, out)
 	case "help":
 		return help(args, in, out)
+	case "version":
+		fmt.Fprintln(out, version.String())
+		return nil
 	}
 	for _, c := range tools.Commands() {
 		if c.Name == name {
@@ -41,21 +45,25 @@ func help(args []string, in io.Reader, out io.Writer) error {
 			return c.Run(context.Background(), &tools.Env{In: in, Out: out, Err: out}, []string{"-h"})
 		}
 	}
+
 	if len(args) > 0 {
 		return fmt.Errorf("no help for %q; gateway help lists the commands", args)
 	}
+
 	fmt.Fprintln(out, "gateway                 serve; gateway -h lists its flags")
 	for _, c := range tools.Commands() {
 		fmt.Fprintf(out, "gateway %s %s\n    %s\n", c.Name, c.Arguments, c.Purpose)
 	}
 	fmt.Fprintln(out, "gateway dump\n    explain row keys and cells, JSON lines on standard input")
+	fmt.Fprintln(out, "gateway version\n    print the version")
 	fmt.Fprintln(out, "gateway help COMMAND\n    tell more of a command")
+
 	return nil
 }
 
 func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) error {
-	// What of an opentsdb.conf is not honoured was told when the gateway
-	// started; here it would stand among the answers.
+	// The gateway logs at start which keys of an opentsdb.conf it does not honour.
+	// A tool does not repeat that: it would stand among the tool's output.
 	cfg, _, err := configure(environment())
 	if err != nil {
 		return err
@@ -64,19 +72,23 @@ func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) 
 	if err != nil {
 		return err
 	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+
 	e := &tools.Env{Settings: s, In: in, Out: out, Err: errs, Terminal: terminal(errs)}
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e.Open = func(create bool) (tools.Store, error) { return openStore(ctx, cfg, create, log) }
 	e.Check = func(ctx context.Context, done func(tables, of int)) (store.CheckReport, error) {
 		return open.Check(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log}, done)
 	}
+
 	return c.Run(ctx, e, args)
 }
 
-// openStore opens the store. An embedded one that is not there is made only if
-// create says so: whoever reads has misspelt its name.
+// openStore opens the store. An embedded one that does not exist is made only if
+// create is set: for a tool that reads, a directory without a store means that
+// DOWNPOUR_STORE is misspelt.
 func openStore(ctx context.Context, cfg *gateway.Config, create bool, log *slog.Logger) (tools.Store, error) {
 	if dir, embedded := strings.CutPrefix(cfg.Store, "pebble:"); embedded && !create {
 		if _, err := os.Stat(dir); err != nil {
@@ -125,8 +137,8 @@ func gatewayURL(cfg *gateway.Config) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// tokens are the first of each scope in a token file, to be shown to the gateway
-// that has it too.
+// tokens returns the first token of each scope in a token file. The tools show
+// them to the gateway, which reads the same file.
 func tokens(path string) (t tools.Tokens, err error) {
 	of, err := auth.FirstOfEach(path)
 	if err != nil {

@@ -68,6 +68,8 @@ func TestRun(t *testing.T) {
 	}
 	f("", "", `unknown command "fsck"`, "fsck")
 	f("", "gateway mkmetric NAME", "", "help")
+	f("", "downpour 0.1.0\n", "", "version")
+	f("", "downpour 0.1.0\n", "", "-version")
 	f("", "gateway uid grep metrics '^sys\\.'", "", "help", "uid")
 	for _, c := range tools.Commands() {
 		f("", "usage: gateway "+c.Name, "", "help", c.Name)

@@ -4,6 +4,7 @@
 //	gateway -create-tables   create missing tables and end
 //	gateway -salvage         serve what is whole of a damaged embedded store
 //	gateway -print-config    print the effective settings and end
+//	gateway -version         print the version and end
 //	gateway COMMAND …        a tool, see gateway help
 //
 // Settings come from the environment; gateway -print-config lists them.
@@ -26,6 +27,7 @@ import (
 	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/process/heap"
 	"downpour/pushdown/process/settings"
+	"downpour/pushdown/process/version"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
 )
@@ -43,6 +45,7 @@ type options struct {
 	salvage      bool
 	compression  string
 	printConfig  bool
+	version      bool
 }
 
 func run(args []string, in io.Reader, out, errs io.Writer) error {
@@ -55,6 +58,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	flags.BoolVar(&o.salvage, "salvage", false, "serve an embedded store that has lost something with what is whole, and log what is lost")
 	flags.StringVar(&o.compression, "compression", "NONE", "compression of created tables: NONE, SNAPPY, LZ4, ZSTD, GZ or LZO")
 	flags.BoolVar(&o.printConfig, "print-config", false, "print the effective settings and end")
+	flags.BoolVar(&o.version, "version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
@@ -64,6 +68,11 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("got %q behind the flags, want nothing there", flags.Arg(0))
 	}
+	if o.version {
+		fmt.Fprintln(out, version.String())
+		return nil
+	}
+
 	cfg, notes, err := configure(environment())
 	for _, n := range notes {
 		fmt.Fprintln(errs, n)
@@ -77,6 +86,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return untilEnded(ctx, stop, func() error { return serve(ctx, cfg, o, out) })
@@ -85,20 +95,24 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 // endWithin is how long the process may go on after it was told to end.
 const endWithin = 75 * time.Second
 
-// untilEnded runs what hears of the context's end, and gives it up some time
-// after that: a disk that does not answer holds nobody up. A second signal ends the
-// process at once.
+// untilEnded calls run and returns its error. Once ctx has ended, run has
+// endWithin to return, so that a disk that does not answer cannot keep the process
+// alive. A second signal ends the process at once.
 func untilEnded(ctx context.Context, stop func(), run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
+
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 	}
+
+	// From here on a signal is not caught any more: the second one kills.
 	stop()
 	late := time.NewTimer(endWithin)
 	defer late.Stop()
+
 	select {
 	case err := <-done:
 		return err
@@ -107,26 +121,29 @@ func untilEnded(ctx context.Context, stop func(), run func() error) error {
 	}
 }
 
-// silence is how long a store may keep the user waiting without a word.
-const silence = 3 * time.Second
+// logWaitAfter is how long the start may wait for a store before it says so.
+const logWaitAfter = 3 * time.Second
 
-// waiting says what is waited for, unless answered is called soon: a store that
-// cannot be reached is given up only after half a minute.
-func waiting(log *slog.Logger, address string) (answered func()) {
-	t := time.AfterFunc(silence, func() { log.Info("waits for the store", "store", address) })
+// logWait logs that the start waits for the store, unless answered is called
+// within logWaitAfter: a store that cannot be reached fails only after half a
+// minute, and until then the user would see nothing.
+func logWait(log *slog.Logger, address string) (answered func()) {
+	t := time.AfterFunc(logWaitAfter, func() { log.Info("waits for the store", "store", address) })
 	return func() { t.Stop() }
 }
 
-// storeEnd is how long a store may take to close.
-const storeEnd = 20 * time.Second
+// storeCloseTimeout is how long a store may take to close.
+const storeCloseTimeout = 20 * time.Second
 
-// closeStore closes a store, but does not wait for one that stands still: what
-// was acknowledged is in its log.
+// closeStore closes a store and waits for that as long as patience says. Nothing
+// is lost if the store does not close: what was acknowledged is in its log.
 func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 	closed := make(chan error, 1)
 	go func() { closed <- st.Close() }()
+
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+
 	select {
 	case err := <-closed:
 		if err != nil {
@@ -146,9 +163,13 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) (
 	if err != nil {
 		return err
 	}
-	defer closeStore(st, storeEnd, log)
-	answered := waiting(log, cfg.Store)
+	defer closeStore(st, storeCloseTimeout, log)
+
+	answered := logWait(log, cfg.Store)
 	defer answered()
+
+	// An embedded store is the gateway's own, so its tables are made without being
+	// asked for; those on HBase belong to whoever runs HBase.
 	if o.createTables || cfg.Embedded() {
 		create, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
@@ -160,14 +181,17 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) (
 			return nil
 		}
 	}
+
 	defer heap.Pace(heap.Server, os.Getenv("GOGC"))()
 	g, err := gateway.Start(ctx, cfg, st, log)
 	if err != nil {
 		return err
 	}
 	heap.Limit(g.Memory() - cfg.OutsideHeap())
+
 	answered()
 	fmt.Fprintf(out, "Downpour is at %s\n", g.URL())
+
 	<-ctx.Done()
 	return g.Close()
 }

@@ -11,11 +11,11 @@ import (
 
 // A store that does not answer is named after some seconds, one that does is not;
 // in simulated time.
-func TestWaiting(t *testing.T) {
-	for answers, want := range map[time.Duration]int{silence - 1: 0, silence + 1: 1} {
+func TestLogWait(t *testing.T) {
+	for answers, want := range map[time.Duration]int{logWaitAfter - 1: 0, logWaitAfter + 1: 1} {
 		synctest.Test(t, func(t *testing.T) {
 			var logged bytes.Buffer
-			answered := waiting(slog.New(slog.NewTextHandler(&logged, nil)), "hbase:zk:2181")
+			answered := logWait(slog.New(slog.NewTextHandler(&logged, nil)), "hbase:zk:2181")
 			time.Sleep(answers)
 			answered()
 			time.Sleep(time.Minute)
@@ -37,12 +37,12 @@ func (c closing) Close() error {
 
 // A store that stands still does not keep the program from ending.
 func TestCloseStore(t *testing.T) {
-	for takes, want := range map[time.Duration]string{storeEnd - 1: "", time.Hour: "did not close"} {
+	for takes, want := range map[time.Duration]string{storeCloseTimeout - 1: "", time.Hour: "did not close"} {
 		synctest.Test(t, func(t *testing.T) {
 			var logged bytes.Buffer
 			began := time.Now()
-			closeStore(closing(takes), storeEnd, slog.New(slog.NewTextHandler(&logged, nil)))
-			if took := time.Since(began); took > storeEnd || !strings.Contains(logged.String(), want) || want == "" && logged.Len() > 0 {
+			closeStore(closing(takes), storeCloseTimeout, slog.New(slog.NewTextHandler(&logged, nil)))
+			if took := time.Since(began); took > storeCloseTimeout || !strings.Contains(logged.String(), want) || want == "" && logged.Len() > 0 {
 				t.Errorf("a close of %v: returned after %v, logged %q, want %q", takes, took, &logged, want)
 			}
 			time.Sleep(takes) // and its goroutine ends

@@ -1,6 +1,6 @@
-// Package last answers which point of a series is its newest, without a scan of
-// its history: by the hour in which its counter in the meta table was last
-// written, or by looking back hour by hour from now.
+// Package last finds the newest point of a series without a scan of its history: in
+// the hour in which its counter in the meta table was last written, or by reading hour
+// by hour back from now.
 // Source: TSUIDQuery, QueryRpc.handleLastDataPointQuery.
 package last
 
@@ -22,17 +22,17 @@ type Config struct {
 	MetaTable string
 	Schema    encoding.Schema
 	Find      *lookup.Finder
-	// Counted tells that puts record series in the meta table. Without it a
-	// series given by its TSUID is looked for in the current hour.
+	// Counted is set if puts record series in the meta table. Without it a series that
+	// is given by its TSUID is read in the current hour.
 	Counted bool
-	// FixDuplicates lets the newest of two values of one time win.
+	// FixDuplicates makes the newer of two values of one time count.
 	// Source: tsd.storage.fix_duplicates.
 	FixDuplicates bool
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
 
-// Points finds newest points. It is for many goroutines.
+// Points finds newest points. It may be used by several goroutines.
 type Points struct{ cfg Config }
 
 // New returns a finder of newest points.
@@ -43,22 +43,22 @@ func New(cfg Config) *Points {
 	return &Points{cfg}
 }
 
-// Sub asks for series: by TSUID, or else by metric and tags.
+// Sub selects series: by TSUID, or by metric and tags if there is none.
 type Sub struct {
 	TSUIDs []encoding.UID
 	Metric string
 	Tags   map[string]string
 }
 
-// MaxBack bounds how many hours are looked back.
+// MaxBack bounds Query.Back.
 const MaxBack = 24 * 366
 
 // Query asks for the newest points of series.
 type Query struct {
 	Subs []Sub
-	// Back is how many hours before the current one are looked at. With 0 the
-	// series' counters say which hour to read; metric and tags are then any
-	// series that has these tags, otherwise exactly one.
+	// Back is how many hours before the current one are read. With 0 the counters of
+	// the series say which hour to read. Metric and tags then select all series that
+	// have these tags; otherwise they are all tags of one series.
 	Back int
 }
 
@@ -69,19 +69,19 @@ type Point struct {
 	Value encoding.Value
 }
 
-// pointBytes is what a point takes in the list and in the answer, with its series'
-// names, about.
+// pointBytes is about what a point takes in the list and in the answer, with the names
+// of its series.
 const pointBytes = 600
 
-// RefusedError is the refusal of a query, in OpenTSDB's words.
+// RefusedError is returned for a query that cannot be answered, with OpenTSDB's text.
 type RefusedError struct{ Text string }
 
-// Error is the text.
+// Error returns the text.
 func (e *RefusedError) Error() string { return e.Text }
 
-// Find returns the newest points of those series that have one where it is
-// looked for, in the order of the query. Errors are *RefusedError,
-// *uid.NoSuchNameError, what a corrupt row gives, or the store's.
+// Find returns the newest points of the series, in the order of the query, without the
+// series that have none in the hours read. Errors are *RefusedError,
+// *uid.NoSuchNameError, that of a corrupt row, or the store's.
 func (p *Points) Find(ctx context.Context, q Query) ([]Point, error) {
 	if q.Back < 0 {
 		return nil, &RefusedError{"Backscan must be zero or a positive number"}
@@ -89,12 +89,14 @@ func (p *Points) Find(ctx context.Context, q Query) ([]Point, error) {
 	if q.Back > MaxBack {
 		return nil, &RefusedError{fmt.Sprintf("back_scan of %d hours, at most %d", q.Back, MaxBack)}
 	}
+
 	var out []Point
 	for _, s := range q.Subs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		found, err := p.sub(ctx, s, q.Back)
+
+		found, err := p.findSub(ctx, s, q.Back)
 		if err != nil {
 			return nil, err
 		}
@@ -105,10 +107,10 @@ func (p *Points) Find(ctx context.Context, q Query) ([]Point, error) {
 	return out, nil
 }
 
-func (p *Points) sub(ctx context.Context, s Sub, back int) ([]Point, error) {
+func (p *Points) findSub(ctx context.Context, s Sub, back int) ([]Point, error) {
 	switch {
 	case len(s.TSUIDs) > 0:
-		return p.series(ctx, s.TSUIDs, back)
+		return p.findTSUIDs(ctx, s.TSUIDs, back)
 	case s.Metric == "":
 		return nil, &RefusedError{"Metric cannot be null or empty"}
 	case back > 0 && len(s.Tags) == 0:
@@ -118,13 +120,13 @@ func (p *Points) sub(ctx context.Context, s Sub, back int) ([]Point, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.series(ctx, []encoding.UID{tsuid}, back)
+		return p.findTSUIDs(ctx, []encoding.UID{tsuid}, back)
 	}
-	return p.counted(ctx, s)
+	return p.findCounted(ctx, s)
 }
 
-// series finds the newest points of series known by TSUID.
-func (p *Points) series(ctx context.Context, tsuids []encoding.UID, back int) ([]Point, error) {
+// findTSUIDs finds the newest points of series by their TSUIDs.
+func (p *Points) findTSUIDs(ctx context.Context, tsuids []encoding.UID, back int) ([]Point, error) {
 	var out []Point
 	for _, u := range tsuids {
 		if err := ctx.Err(); err != nil {
@@ -133,7 +135,8 @@ func (p *Points) series(ctx context.Context, tsuids []encoding.UID, back int) ([
 		if _, _, err := p.cfg.Schema.SplitTSUID(u); err != nil {
 			return nil, &RefusedError{"TSUID must not be null and must have a metric and at least one tag pair"}
 		}
-		point, err := p.oneSeries(ctx, u, back)
+
+		point, err := p.findTSUID(ctx, u, back)
 		if err != nil {
 			return nil, err
 		}
@@ -148,10 +151,12 @@ func (p *Points) series(ctx context.Context, tsuids []encoding.UID, back int) ([
 	return out, nil
 }
 
-func (p *Points) oneSeries(ctx context.Context, tsuid encoding.UID, back int) (*Point, error) {
+// findTSUID finds the newest point of a series, or returns nil.
+func (p *Points) findTSUID(ctx context.Context, tsuid encoding.UID, back int) (*Point, error) {
 	if back > 0 || !p.cfg.Counted {
-		return p.newest(ctx, tsuid, p.cfg.Now().Unix(), back)
+		return p.readBack(ctx, tsuid, p.cfg.Now().Unix(), back)
 	}
+
 	rows, err := p.cfg.Store.Get(ctx, p.cfg.MetaTable, encoding.FamilyName, [][]byte{tsuid})
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -163,14 +168,15 @@ func (p *Points) oneSeries(ctx context.Context, tsuid encoding.UID, back int) (*
 	return p.byCounter(ctx, tsuid, written)
 }
 
-// byCounter reads the hour in which a counter was written, and the one before
-// when that is empty: counters are written some time after the points, perhaps
-// in the next hour. OpenTSDB, which reads one hour, then finds nothing.
+// byCounter reads the hour in which a counter was written, and the hour before if that
+// one is empty: a counter is written some time after its point, perhaps in the next
+// hour. OpenTSDB reads only one hour and then finds nothing.
 func (p *Points) byCounter(ctx context.Context, tsuid encoding.UID, written int64) (*Point, error) {
-	return p.newest(ctx, tsuid, written, 1)
+	return p.readBack(ctx, tsuid, written, 1)
 }
 
-// counterTime is when a series' counter was written, in seconds.
+// counterTime returns the time at which the counter of a series was written, in
+// seconds.
 func counterTime(r store.Row) (int64, bool) {
 	for _, c := range r.Cells {
 		if string(c.Qualifier) == encoding.MetaCounterQualifier {
@@ -180,24 +186,26 @@ func counterTime(r store.Row) (int64, bool) {
 	return 0, false
 }
 
-// MaxSeries bounds the series that the newest points of one query are found for.
+// MaxSeries bounds the series of one query.
 const MaxSeries = 100_000
 
 func tooMany() error {
 	return &RefusedError{fmt.Sprintf("More than %d series match: name some tags", MaxSeries)}
 }
 
-// counted finds the series of a metric by their counters.
-func (p *Points) counted(ctx context.Context, s Sub) ([]Point, error) {
+// findCounted finds the newest points of the series of a metric by their counters.
+func (p *Points) findCounted(ctx context.Context, s Sub) ([]Point, error) {
 	series, err := p.counters(ctx, s)
 	if err != nil {
 		return nil, err
 	}
+
 	var out []Point
 	for _, c := range series {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+
 		point, err := p.byCounter(ctx, c.tsuid, c.written)
 		if err != nil {
 			return nil, err
@@ -213,17 +221,19 @@ func (p *Points) counted(ctx context.Context, s Sub) ([]Point, error) {
 	return out, nil
 }
 
-// counter is a series and when it was last counted, in seconds.
+// counter is a series and the time at which its counter was written, in seconds.
 type counter struct {
 	tsuid   encoding.UID
 	written int64
 }
 
+// counters reads the counters of the series that a sub-query selects.
 func (p *Points) counters(ctx context.Context, s Sub) (out []counter, err error) {
 	keys, filter, err := p.cfg.Find.MetaRows(ctx, s.Metric, s.Tags)
 	if err != nil {
 		return nil, err
 	}
+
 	column := []byte(encoding.MetaCounterQualifier)
 	scan := store.Scan{Table: p.cfg.MetaTable, Family: encoding.FamilyName, Start: keys.Start, Stop: keys.Stop,
 		Filter: filter, Columns: []store.KeyRange{{Start: column, Stop: append(column, 0)}}}
@@ -231,6 +241,8 @@ func (p *Points) counters(ctx context.Context, s Sub) (out []counter, err error)
 		if err != nil {
 			return nil, err
 		}
+
+		// A store may return rows that its filter does not admit.
 		if written, ok := counterTime(r); ok && filter.Matches(r.Key) {
 			out = append(out, counter{append(encoding.UID{}, r.Key...), written})
 		}
@@ -241,21 +253,23 @@ func (p *Points) counters(ctx context.Context, s Sub) (out []counter, err error)
 	return out, nil
 }
 
-// rowsPerRead is how many hours are read at a time when looking back.
+// rowsPerRead is how many hours readBack reads at a time.
 const rowsPerRead = 24
 
-// newest reads the hour that holds a time, in seconds, and back hours before it,
-// until one has a point.
-func (p *Points) newest(ctx context.Context, tsuid encoding.UID, from int64, back int) (*Point, error) {
+// readBack reads the hour of a time in seconds, and up to back hours before it, until
+// one has a point. It returns nil if none has.
+func (p *Points) readBack(ctx context.Context, tsuid encoding.UID, from int64, back int) (*Point, error) {
 	metric, tags, err := p.cfg.Schema.SplitTSUID(tsuid)
 	if err != nil {
 		return nil, err
 	}
+
 	hour := int64(encoding.BaseTime(from))
 	for left := back + 1; left > 0 && hour >= 0; left -= rowsPerRead {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+
 		var keys [][]byte
 		for range min(left, rowsPerRead) {
 			if hour >= 0 {
@@ -263,10 +277,13 @@ func (p *Points) newest(ctx context.Context, tsuid encoding.UID, from int64, bac
 			}
 			hour -= encoding.RowSeconds
 		}
+
 		rows, err := p.cfg.Store.Get(ctx, p.cfg.DataTable, encoding.FamilyData, keys)
 		if err != nil {
 			return nil, err
 		}
+
+		// The rows come in the order of the keys, the newest hour first.
 		for _, r := range rows {
 			if point, err := p.lastOf(r, tsuid); point != nil || err != nil {
 				return point, err
@@ -276,12 +293,13 @@ func (p *Points) newest(ctx context.Context, tsuid encoding.UID, from int64, bac
 	return nil, nil
 }
 
-// lastOf is the last point of a row, nil if it holds only notes.
+// lastOf returns the last point of a row, nil if the row holds only annotations.
 func (p *Points) lastOf(r store.Row, tsuid encoding.UID) (*Point, error) {
 	k, err := p.cfg.Schema.ParseRowKey(r.Key)
 	if err != nil {
 		return nil, err
 	}
+
 	d := encoding.RowDecoder{FixDuplicates: p.cfg.FixDuplicates}
 	d.Reset(k.BaseTime)
 	for _, c := range r.Cells {
@@ -289,6 +307,7 @@ func (p *Points) lastOf(r store.Row, tsuid encoding.UID) (*Point, error) {
 			return nil, fmt.Errorf("row % X: %w", r.Key, err)
 		}
 	}
+
 	var points encoding.Points
 	if err := d.Finish(&points); err != nil {
 		return nil, fmt.Errorf("row % X: %w", r.Key, err)
@@ -296,6 +315,7 @@ func (p *Points) lastOf(r store.Row, tsuid encoding.UID) (*Point, error) {
 	if points.Len() == 0 {
 		return nil, nil
 	}
+
 	at, v := points.At(points.Len() - 1)
 	return &Point{TSUID: tsuid, Time: at, Value: v}, nil
 }

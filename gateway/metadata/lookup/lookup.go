@@ -1,6 +1,6 @@
-// Package lookup finds series by metric and tags, without their points: in the
-// meta table, which has a row for each series, or in the data table, which has
-// one for each series and hour.
+// Package lookup finds series by metric and tags, without reading their points: in the
+// meta table, which has a row for each series, or in the data table, which has a row
+// for each series and hour.
 // Source: TimeSeriesLookup, TSUIDQuery.
 package lookup
 
@@ -13,7 +13,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Names is the dictionary of names. gateway/uid has it.
+// Names is the dictionary of names, which gateway/uid implements.
 type Names interface {
 	// Resolve returns the UID of a name, or a *uid.NoSuchNameError.
 	Resolve(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error)
@@ -21,7 +21,7 @@ type Names interface {
 	Names(ctx context.Context, kind encoding.UIDKind, uids []encoding.UID) ([]string, error)
 }
 
-// Config says where series are looked for.
+// Config says where series are found.
 type Config struct {
 	Store     store.Reader
 	DataTable string
@@ -30,60 +30,59 @@ type Config struct {
 	Names     Names
 }
 
-// Finder finds series. It is for many goroutines.
+// Finder finds series. It may be used by several goroutines.
 type Finder struct{ cfg Config }
 
 // New returns a finder over the configured tables.
 func New(cfg Config) *Finder { return &Finder{cfg} }
 
-// Any stands for any key or any value.
+// Any is the key or value that matches all.
 const Any = "*"
 
-// Tag is a wanted tag; nil and Any leave key or value open.
+// Tag is a wanted tag. A key or value that is nil or Any matches all.
 type Tag struct {
 	Key   *string `json:"key"`
 	Value *string `json:"value"`
 }
 
-// open tells that a part of a tag is not restricted.
+// open reports whether a key or value matches all.
 func open(s *string) bool { return s == nil || *s == Any }
 
-// Query asks for series.
+// Query selects series.
 type Query struct {
-	Metric *string // nil, "" and Any are any metric
+	Metric *string // nil, "" and Any match all metrics
 	Tags   []Tag
-	// Limit ends the search; 0 or less finds all, at most MaxSeries.
+	// Limit bounds the series found. With 0 or less all are found, at most MaxSeries.
 	Limit int
-	// Meta looks in the meta table.
+	// Meta selects the meta table instead of the data table.
 	Meta bool
 }
 
-// MaxSeries and MaxBytes bound what one lookup returns: its series, and the
+// MaxSeries and MaxBytes bound what one lookup returns: the number of series, and the
 // memory that they take with their names.
 const (
 	MaxSeries = 1_000_000
 	MaxBytes  = 256 << 20
 )
 
-// TooManyError tells that a lookup would return more than MaxSeries, or than
-// MaxBytes.
+// TooManyError is returned for a lookup that finds more than MaxSeries or MaxBytes.
 type TooManyError struct{}
 
-// Error says so.
+// Error names both bounds.
 func (TooManyError) Error() string {
 	return fmt.Sprintf("more than %d series match, or %d MiB of them: set a limit", MaxSeries, MaxBytes>>20)
 }
 
-// Series is a series found.
+// Series is a series that was found.
 type Series struct {
 	TSUID  encoding.UID      `json:"tsuid"`
 	Metric string            `json:"metric"`
 	Tags   map[string]string `json:"tags"`
 }
 
-// Find returns the series that match, in the order of their rows. In the data
-// table, as in OpenTSDB, a series is found once for each hour of it, and with
-// salted keys each bucket gets its part of the limit. Errors are
+// Find returns the series that match, in the order of their rows. In the data table, as
+// in OpenTSDB, a series is found once for each of its hours, and with salted keys each
+// bucket has its share of the limit. Errors are
 // *uid.NoSuchNameError for a name of the query, *uid.NoSuchIDError for a UID
 // found, TooManyError, or the store's.
 func (f *Finder) Find(ctx context.Context, q Query) ([]Series, error) {
@@ -91,6 +90,7 @@ func (f *Finder) Find(ctx context.Context, q Query) ([]Series, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var tsuids []encoding.UID
 	for _, s := range f.scans(w, q.Meta) {
 		found, err := f.scan(ctx, s, w, f.limit(q, w), q.Meta)
@@ -101,10 +101,12 @@ func (f *Finder) Find(ctx context.Context, q Query) ([]Series, error) {
 			return nil, TooManyError{}
 		}
 	}
-	return f.name(ctx, tsuids)
+
+	return f.nameAll(ctx, tsuids)
 }
 
-// limit is that of one scan; 0 is none. Source: TimeSeriesLookup.lookupAsync.
+// limit returns the limit of one scan, 0 for none. Source:
+// TimeSeriesLookup.lookupAsync.
 func (f *Finder) limit(q Query, w *wanted) int {
 	switch {
 	case q.Limit <= 0:
@@ -115,8 +117,8 @@ func (f *Finder) limit(q Query, w *wanted) int {
 	return max(1, q.Limit/f.cfg.Schema.Buckets())
 }
 
-// scans are the ranges to read: one, or one for each salt bucket of a metric in
-// the data table.
+// scans returns the scans of a lookup: one for each salt bucket if a metric is looked up
+// in the data table, otherwise one.
 func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
 	s := store.Scan{Table: f.cfg.MetaTable, Family: encoding.FamilyName, KeysOnly: true, Filter: store.RowFilter{Pattern: w.pattern(f.cfg.Schema, meta)}}
 	if !meta {
@@ -129,6 +131,7 @@ func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
 		s.Start, s.Stop = w.metric, encoding.PrefixEnd(w.metric)
 		return []store.Scan{s}
 	}
+
 	var out []store.Scan
 	for b := range f.cfg.Schema.Buckets() {
 		s.Start = append(f.cfg.Schema.AppendSalt(nil, b), w.metric...)
@@ -138,15 +141,18 @@ func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
 	return out
 }
 
+// scan returns the TSUIDs of one scan.
 func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, meta bool) (out []encoding.UID, err error) {
 	for r, err := range store.Rows(ctx, f.cfg.Store, s) {
 		if err != nil {
 			return nil, fmt.Errorf("lookup in table %s: %w", s.Table, err)
 		}
+
 		tsuid, ok := f.tsuid(r.Key, meta)
 		if !ok || !w.admits(f.cfg.Schema, tsuid) {
 			continue
 		}
+
 		if err := memory.Reserve(ctx, int64(tsuidBytes+cap(tsuid))); err != nil {
 			return nil, err
 		}
@@ -157,8 +163,8 @@ func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, m
 	return out, nil
 }
 
-// tsuid is the series of a row; not ok for rows of none, such as those of global
-// annotations.
+// tsuid returns the TSUID of a row. ok is false for a row of no series, such as that of
+// a global annotation.
 func (f *Finder) tsuid(key []byte, meta bool) (encoding.UID, bool) {
 	s := f.cfg.Schema
 	if meta {
@@ -172,42 +178,44 @@ func (f *Finder) tsuid(key []byte, meta bool) (encoding.UID, bool) {
 	return s.AppendTSUID(nil, key), true
 }
 
-// Name gives one series its names.
+// Name returns a series with its names.
 func (f *Finder) Name(ctx context.Context, tsuid encoding.UID) (Series, error) {
 	if _, _, err := f.cfg.Schema.SplitTSUID(tsuid); err != nil {
 		return Series{}, err
 	}
+
 	series := make([]Series, 1)
-	err := f.namePart(ctx, []encoding.UID{tsuid}, series)
+	err := f.nameTogether(ctx, []encoding.UID{tsuid}, series)
 	return series[0], err
 }
 
-// namedAtOnce is how many series get their names together.
+// namedAtOnce is how many series nameAll looks up together.
 const namedAtOnce = 1000
 
-// Bytes that a series takes beside its TSUID and names, and each of its tags; and
-// that a TSUID takes in a list beside its own.
+// Estimates of memory.
 const (
-	seriesBytes = 150
-	tagBytes    = 80
-	tsuidBytes  = 48 // its place, in a list that grows by doubling
+	seriesBytes = 150 // a series beside its TSUID and names
+	tagBytes    = 80  // a tag beside its names
+	tsuidBytes  = 48  // a TSUID beside its bytes, in a list that grows by doubling
 )
 
-// forms is how often a series is in memory: as it is found and as it is answered.
+// forms is how often a series is in memory: as it was found, and in the answer.
 const forms = 2
 
-// name gives series their names, some thousand at a time.
-func (f *Finder) name(ctx context.Context, tsuids []encoding.UID) ([]Series, error) {
+// nameAll returns series with their names. It looks up namedAtOnce of them at a time.
+func (f *Finder) nameAll(ctx context.Context, tsuids []encoding.UID) ([]Series, error) {
 	out := make([]Series, len(tsuids))
 	bytes := 0
 	for from := 0; from < len(out); from += namedAtOnce {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+
 		part := out[from:min(from+namedAtOnce, len(out))]
-		if err := f.namePart(ctx, tsuids[from:from+len(part)], part); err != nil {
+		if err := f.nameTogether(ctx, tsuids[from:from+len(part)], part); err != nil {
 			return nil, err
 		}
+
 		before := bytes
 		for i := range part {
 			bytes += part[i].bytes()
@@ -222,7 +230,7 @@ func (f *Finder) name(ctx context.Context, tsuids []encoding.UID) ([]Series, err
 	return out, nil
 }
 
-// bytes is the memory that a series takes, about.
+// bytes estimates the memory that a series takes.
 func (s *Series) bytes() int {
 	n := seriesBytes + len(s.TSUID) + len(s.Metric)
 	for k, v := range s.Tags {
@@ -231,8 +239,8 @@ func (s *Series) bytes() int {
 	return n
 }
 
-// namePart gives some series their names, all at once.
-func (f *Finder) namePart(ctx context.Context, tsuids []encoding.UID, out []Series) error {
+// nameTogether fills in the names of series with one look-up of each kind.
+func (f *Finder) nameTogether(ctx context.Context, tsuids []encoding.UID, out []Series) error {
 	var uids [3][]encoding.UID
 	for i, u := range tsuids {
 		metric, tags, _ := f.cfg.Schema.SplitTSUID(u)
@@ -243,6 +251,7 @@ func (f *Finder) namePart(ctx context.Context, tsuids []encoding.UID, out []Seri
 			uids[encoding.UIDTagV] = append(uids[encoding.UIDTagV], p.V)
 		}
 	}
+
 	var names [3][]string
 	for kind := range uids {
 		var err error
@@ -250,6 +259,8 @@ func (f *Finder) namePart(ctx context.Context, tsuids []encoding.UID, out []Seri
 			return err
 		}
 	}
+
+	// The names of tags stand in the order in which the tags were collected above.
 	next := 0
 	for i, u := range tsuids {
 		out[i].Metric, out[i].Tags = names[encoding.UIDMetric][i], map[string]string{}

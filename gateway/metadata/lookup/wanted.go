@@ -10,15 +10,15 @@ import (
 	"downpour/pushdown/store"
 )
 
-// wanted is a query as UIDs.
+// wanted is a query in UIDs.
 type wanted struct {
-	metric encoding.UID // nil: any
-	// wants are the wanted keys and their values, ascending, several values of
-	// one key being alternatives.
+	metric encoding.UID // nil for all
+	// wants are the wanted keys with their values, both ascending. A series needs every
+	// key, with any of the values of the key.
 	wants []store.Want
-	// values, if there are no wants, are tag values of which a series has one
-	// under any key. Beside wanted keys OpenTSDB takes no notice of them, by a
-	// mistake that its answers depend on: neither do we.
+	// values are wanted values under any key. They count only if there are no wants:
+	// beside wanted keys OpenTSDB ignores them by mistake, and so do we, to give the
+	// same answers.
 	values []encoding.UID
 }
 
@@ -31,6 +31,7 @@ func (f *Finder) resolve(ctx context.Context, q Query) (*wanted, error) {
 			return nil, err
 		}
 	}
+
 	byKey := map[string][][]byte{}
 	for _, t := range q.Tags {
 		var k, v encoding.UID
@@ -46,16 +47,18 @@ func (f *Finder) resolve(ctx context.Context, q Query) (*wanted, error) {
 		}
 		w.add(byKey, k, v)
 	}
-	w.arrange(byKey)
+
+	w.sortWants(byKey)
 	return w, nil
 }
 
-// add notes one pair; of a key that may have any value, no value counts.
+// add adds one pair of key and value, each of which may be nil. A key without a value
+// may have any, whatever other pairs say.
 func (w *wanted) add(byKey map[string][][]byte, k, v encoding.UID) {
 	switch values, there := byKey[string(k)]; {
 	case k == nil && v != nil:
 		w.values = append(w.values, v)
-	case k == nil: // neither: it restricts nothing
+	case k == nil: // a pair without both restricts nothing
 	case v == nil:
 		byKey[string(k)] = [][]byte{}
 	case !there || len(values) > 0:
@@ -63,7 +66,8 @@ func (w *wanted) add(byKey map[string][][]byte, k, v encoding.UID) {
 	}
 }
 
-func (w *wanted) arrange(byKey map[string][][]byte) {
+// sortWants sets wants from the values by key.
+func (w *wanted) sortWants(byKey map[string][][]byte) {
 	for k, values := range byKey {
 		slices.SortFunc(values, bytes.Compare)
 		w.wants = append(w.wants, store.Want{Name: []byte(k), Values: slices.CompactFunc(values, bytes.Equal)})
@@ -71,7 +75,8 @@ func (w *wanted) arrange(byKey map[string][][]byte) {
 	slices.SortFunc(w.wants, func(a, b store.Want) int { return bytes.Compare(a.Name, b.Name) })
 }
 
-// pattern is what a store can select by itself.
+// pattern returns the part of the query that a store can apply to row keys, nil for
+// none.
 func (w *wanted) pattern(s encoding.Schema, meta bool) *store.KeyPattern {
 	if len(w.wants) == 0 {
 		return nil
@@ -83,7 +88,8 @@ func (w *wanted) pattern(s encoding.Schema, meta bool) *store.KeyPattern {
 	return &store.KeyPattern{Head: head, NameLen: s.TagKWidth, ValueLen: s.TagVWidth, Wants: w.wants}
 }
 
-// admits judges a series: a store may return more than the pattern admits.
+// admits reports whether a series matches. It applies the pattern, too, because a store
+// may return rows that the pattern does not admit.
 func (w *wanted) admits(s encoding.Schema, tsuid encoding.UID) bool {
 	if w.metric != nil && !bytes.Equal(tsuid[:s.MetricWidth], w.metric) {
 		return false
@@ -94,13 +100,14 @@ func (w *wanted) admits(s encoding.Schema, tsuid encoding.UID) bool {
 	if len(w.values) == 0 {
 		return true
 	}
+
 	return slices.ContainsFunc(s.AppendPairs(nil, tsuid[s.MetricWidth:]), func(p encoding.TagPair) bool {
 		return slices.ContainsFunc(w.values, func(v encoding.UID) bool { return bytes.Equal(v, p.V) })
 	})
 }
 
-// MetaRows are the rows of the meta table for the series of a metric that have
-// all of some tags: a range, and a filter inside it.
+// MetaRows returns the rows of the meta table for the series of a metric that have all
+// the tags given: a range, and a filter inside it.
 // Source: TSUIDQuery.getScanner.
 func (f *Finder) MetaRows(ctx context.Context, metric string, tags map[string]string) (store.KeyRange, store.RowFilter, error) {
 	w := &wanted{}
@@ -108,6 +115,7 @@ func (f *Finder) MetaRows(ctx context.Context, metric string, tags map[string]st
 	if w.metric, err = f.cfg.Names.Resolve(ctx, encoding.UIDMetric, metric); err != nil {
 		return store.KeyRange{}, store.RowFilter{}, err
 	}
+
 	byKey := map[string][][]byte{}
 	for _, name := range sortedKeys(tags) {
 		k, v, err := f.pair(ctx, name, tags[name])
@@ -116,10 +124,12 @@ func (f *Finder) MetaRows(ctx context.Context, metric string, tags map[string]st
 		}
 		w.add(byKey, k, v)
 	}
-	w.arrange(byKey)
+
+	w.sortWants(byKey)
 	return store.KeyRange{Start: w.metric, Stop: encoding.PrefixEnd(w.metric)}, store.RowFilter{Pattern: w.pattern(f.cfg.Schema, true)}, nil
 }
 
+// pair returns the UIDs of a tag.
 func (f *Finder) pair(ctx context.Context, name, value string) (k, v encoding.UID, err error) {
 	if k, err = f.cfg.Names.Resolve(ctx, encoding.UIDTagK, name); err == nil {
 		v, err = f.cfg.Names.Resolve(ctx, encoding.UIDTagV, value)
@@ -127,7 +137,8 @@ func (f *Finder) pair(ctx context.Context, name, value string) (k, v encoding.UI
 	return k, v, err
 }
 
-// sortedKeys makes the first unknown name the same each time.
+// sortedKeys returns the keys in order, so that of several unknown names the error
+// always names the same.
 func sortedKeys(m map[string]string) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -137,7 +148,8 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
-// TSUID is the series of exactly these tags, whether it exists or not.
+// TSUID returns the TSUID of the series with exactly these tags, whether that exists or
+// not.
 // Source: TSUIDQuery.tsuidFromMetric.
 func (f *Finder) TSUID(ctx context.Context, metric string, tags map[string]string) (encoding.UID, error) {
 	if len(tags) == 0 {
@@ -147,6 +159,7 @@ func (f *Finder) TSUID(ctx context.Context, metric string, tags map[string]strin
 	if err != nil {
 		return nil, err
 	}
+
 	pairs := make([]encoding.TagPair, 0, len(tags))
 	for _, name := range sortedKeys(tags) {
 		k, v, err := f.pair(ctx, name, tags[name])
@@ -155,5 +168,6 @@ func (f *Finder) TSUID(ctx context.Context, metric string, tags map[string]strin
 		}
 		pairs = append(pairs, encoding.TagPair{K: k, V: v})
 	}
+
 	return f.cfg.Schema.AppendTags(append(encoding.UID{}, m...), pairs), nil
 }

@@ -13,16 +13,17 @@ import (
 type TrackerConfig struct {
 	Config
 	Flags Flags
-	// Every is how long counts are collected. Default 5 s.
+	// Every is how long counts are collected before they are written. Default 5 s.
 	Every time.Duration
-	// Timeout bounds one recording. Default 30 s.
+	// Timeout bounds one write of what is collected. Default 30 s.
 	Timeout time.Duration
-	// Pending bounds the series and UIDs that wait. Default 262,144 each.
+	// Pending bounds the number of series and of UIDs that are collected. Default
+	// 262,144 each.
 	Pending int
-	// Bytes bounds the memory of the series that wait, and that of those which
-	// are known to be recorded. Default 32 MiB each.
+	// Bytes bounds the memory of the series that are collected, and of those that are
+	// known to be recorded. Default 32 MiB each.
 	Bytes int
-	// Log gets failures. Default slog.Default().
+	// Log takes failures. Default slog.Default().
 	Log *slog.Logger
 }
 
@@ -46,12 +47,12 @@ func (c TrackerConfig) withDefaults() TrackerConfig {
 	return c
 }
 
-// Tracker records what puts store: which series there are and how many points
-// they got, and which UIDs were given. It collects and writes later, so that no
-// put waits for it or fails by it. What is collected when the process dies is
-// lost: a count is then too low, and a series is recorded with its next point.
-// Its methods may be called from many goroutines. Source: TSDB.storeIntoDB,
-// TSMeta.incrementAndGetCounter, UniqueId.UniqueIdAllocator.
+// Tracker records in the meta data what puts store: the series with their number of
+// points, and the UIDs that were assigned. It collects these and writes them later, so
+// that no put waits for it or fails because of it. What is not written yet is lost when
+// the process dies: then the count of a series is too low, and a new series is recorded
+// with its next point. Its methods may be called from several goroutines. Source:
+// TSDB.storeIntoDB, TSMeta.incrementAndGetCounter, UniqueId.UniqueIdAllocator.
 type Tracker struct {
 	cfg   TrackerConfig
 	known *known
@@ -59,34 +60,33 @@ type Tracker struct {
 	mu      sync.Mutex
 	pending *collected
 	closed  bool
-	dropped int64
+	dropped int64 // series and UIDs that did not fit since the last Flush
 
-	life context.Context // of writes
+	life context.Context // ends with Abandon, and with it all writes
 	end  context.CancelFunc
 
-	turn chan struct{} // holds one token: whoever writes takes it
-	wake chan struct{}
-	stop chan struct{}
+	turn chan struct{} // holds one token, which Flush takes while it writes
+	wake chan struct{} // asks run to write at once
+	stop chan struct{} // ends run
 	done sync.WaitGroup
 }
 
-// collected waits to be written.
+// collected is what waits to be written.
 type collected struct {
-	index  map[string]int // TSUID to series
+	index  map[string]int // from TSUID to the index in series
 	series []seen
-	bytes  int // of the series
+	bytes  int // memory of the series
 	uids   []givenUID
 }
 
-// seenBytes is what a series takes beside its TSUID, about.
+// seenBytes is about what a series takes beside its TSUID.
 const seenBytes = 128
 
-// seen is a series and what it got since the last writing.
+// seen is a series and the points that it got since the last write.
 type seen struct {
 	tsuid  string
 	points int64
-	// again tells that an earlier attempt failed, and how far it came is not
-	// known.
+	// again is set if an earlier write failed. It may have been done in part.
 	again bool
 }
 
@@ -98,23 +98,26 @@ type givenUID struct {
 
 func newCollected() *collected { return &collected{index: map[string]int{}} }
 
-// NewTracker starts a tracker. Close it to write what is left.
+// NewTracker starts a tracker. Close writes what is collected and ends it.
 func NewTracker(cfg TrackerConfig) *Tracker {
 	t := &Tracker{cfg: cfg.withDefaults(), pending: newCollected(), turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), stop: make(chan struct{})}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.known = newKnown(t.cfg.Bytes)
+
 	t.turn <- struct{}{}
 	t.done.Go(t.run)
 	return t
 }
 
-// Stored counts points of a row of the data table. It implements put.Observer.
+// Stored counts points of a row of the data table. It implements write.Observer.
 func (t *Tracker) Stored(key []byte, points int) {
 	if !t.cfg.Flags.Tracking {
 		return
 	}
+
 	var buf [96]byte
 	tsuid := t.cfg.Schema.AppendTSUID(buf[:0], key)
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -127,7 +130,7 @@ func (t *Tracker) Stored(key []byte, points int) {
 	t.add(seen{tsuid: string(tsuid), points: int64(points)})
 }
 
-// add lets a series wait; the lock is held.
+// add collects a series that is not collected yet. The caller holds the lock.
 func (t *Tracker) add(s seen) {
 	n, bytes := len(t.pending.series), t.pending.bytes+seenBytes+len(s.tsuid)
 	if n >= t.cfg.Pending || bytes > t.cfg.Bytes {
@@ -136,27 +139,31 @@ func (t *Tracker) add(s seen) {
 	}
 	t.pending.index[s.tsuid] = n
 	t.pending.series = append(t.pending.series, s)
+
+	// Half full: write before series have to be dropped. Each condition holds once.
 	if n == t.cfg.Pending/2 || t.pending.bytes <= t.cfg.Bytes/2 && bytes > t.cfg.Bytes/2 {
 		t.hurry()
 	}
 	t.pending.bytes = bytes
 }
 
-// hurry writes before the interval is over.
+// hurry makes run write before the interval is over.
 func (t *Tracker) hurry() {
 	select {
 	case t.wake <- struct{}{}:
-	default:
+	default: // it is asked already
 	}
 }
 
-// Assigned notes a UID that was given. It fits uid.Config.Assigned.
+// Assigned collects a UID that was assigned. It fits uid.Config.Assigned.
 func (t *Tracker) Assigned(kind encoding.UIDKind, _ string, u encoding.UID) {
 	if !t.cfg.Flags.RealtimeUID {
 		return
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	switch n := len(t.pending.uids); {
 	case t.closed:
 	case n >= t.cfg.Pending:
@@ -169,9 +176,12 @@ func (t *Tracker) Assigned(kind encoding.UIDKind, _ string, u encoding.UID) {
 	}
 }
 
+// run writes what is collected, at each interval and when it is asked to. It logs the
+// first of several failures in a row.
 func (t *Tracker) run() {
 	ticker := time.NewTicker(t.cfg.Every)
 	defer ticker.Stop()
+
 	failed := false
 	for {
 		select {
@@ -180,6 +190,7 @@ func (t *Tracker) run() {
 		case <-t.wake:
 		case <-ticker.C:
 		}
+
 		err := t.Flush(context.Background())
 		if err != nil && !failed {
 			t.cfg.Log.Warn("series and UIDs are not recorded in the meta data", "err", err)
@@ -188,8 +199,8 @@ func (t *Tracker) run() {
 	}
 }
 
-// Flush writes what was collected before the call, and waits for a writing that
-// has begun. What could not be written waits on.
+// Flush writes what was collected before the call. It waits for a write that has
+// begun. What could not be written is collected again.
 func (t *Tracker) Flush(ctx context.Context) error {
 	select {
 	case <-t.turn:
@@ -197,33 +208,39 @@ func (t *Tracker) Flush(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { t.turn <- struct{}{} }()
+
 	t.mu.Lock()
 	work, dropped := t.pending, t.dropped
-	empty := len(work.series)+len(work.uids) == 0 // then it stays the one that fills
+	empty := len(work.series)+len(work.uids) == 0 // then puts go on to fill it
 	if !empty {
 		t.pending = newCollected()
 	}
 	t.dropped = 0
 	t.mu.Unlock()
+
 	if dropped > 0 {
 		t.cfg.Log.Warn("more series at once than are recorded in the meta data; they come with their next point", "dropped", dropped)
 	}
 	if empty {
 		return nil
 	}
-	// Whoever asked may leave; the work goes on for all.
+
+	// The write goes on if the caller's context ends, because it is the work of all
+	// puts. It ends with Abandon.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(t.life, cancel)()
+
 	rest, err := t.write(ctx, work)
-	t.back(rest)
+	t.collectAgain(rest)
 	return err
 }
 
-// back lets work that failed wait again.
-func (t *Tracker) back(rest *collected) {
+// collectAgain adds what could not be written to what is collected.
+func (t *Tracker) collectAgain(rest *collected) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	for _, s := range rest.series {
 		s.again = true
 		if i, ok := t.pending.index[s.tsuid]; ok {
@@ -233,11 +250,12 @@ func (t *Tracker) back(rest *collected) {
 		}
 		t.add(s)
 	}
+
 	room := max(0, t.cfg.Pending-len(t.pending.uids))
 	t.pending.uids = append(t.pending.uids, rest.uids[:min(room, len(rest.uids))]...)
 }
 
-// Close writes what is left and ends the tracker; what comes later is not
+// Close writes what is collected and ends the tracker. What is stored after it is not
 // recorded.
 func (t *Tracker) Close() error {
 	t.mu.Lock()
@@ -247,10 +265,11 @@ func (t *Tracker) Close() error {
 	if !first {
 		return nil
 	}
+
 	close(t.stop)
 	t.done.Wait()
 	return t.Flush(t.life)
 }
 
-// Abandon ends the wait for a store that does not answer, and that of Close.
+// Abandon ends the write that waits for a store, and so makes Close return.
 func (t *Tracker) Abandon() { t.end() }

@@ -12,13 +12,13 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/caarlos0/env/v9"
 
 	"downpour/pushdown/process/heap"
 	"downpour/pushdown/process/settings"
+	"downpour/pushdown/process/version"
 	"downpour/pushdown/resultcache"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/rpc/server"
@@ -35,18 +35,24 @@ func main() {
 	}
 }
 
-// run does everything but touch the process: it returns when ctx ends or the
+// run is the program apart from the process: it returns when ctx ends or when the
 // server cannot run.
 func run(ctx context.Context, args []string, out, logs io.Writer) error {
 	flags := flag.NewFlagSet("pushdown", flag.ContinueOnError)
 	flags.SetOutput(logs)
 	printConfig := flags.Bool("print-config", false, "print the effective configuration and end")
+	printVersion := flags.Bool("version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
 		}
 		return err
 	}
+	if *printVersion {
+		fmt.Fprintln(out, version.String())
+		return nil
+	}
+
 	cfg, err := readConfig()
 	if err != nil {
 		return err
@@ -57,6 +63,7 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 		}
 		return nil
 	}
+
 	return serve(ctx, cfg, slog.New(slog.NewTextHandler(logs, nil)))
 }
 
@@ -78,11 +85,13 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		return err
 	}
 	defer st.Close()
+
 	defer heap.Pace(heap.Server, os.Getenv("GOGC"))()
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("DOWNPOUR_PUSHDOWN_LISTEN=%s: %w", cfg.Listen, err)
 	}
+
 	log.Info("pushdown server listens", "address", l.Addr().String(), "store", cfg.Store, "beside", cfg.Beside)
 	return server.Serve(ctx, l)
 }
@@ -97,6 +106,8 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, store.S
 	if err != nil {
 		return nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
+
+	// From here on the store is open, so each error closes it again.
 	st, err := open.OpenAs(cfg.Store, cfg.Schema(), cfg.StoreCacheBytes(), log)
 	if err != nil {
 		return nil, nil, err
@@ -110,8 +121,9 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, store.S
 		return nil, nil, errors.Join(err, st.Close())
 	}
 	heap.Limit(pool.Total() - cfg.OutsideHeap())
+
 	server, err := server.NewServer(server.Config{
-		Program: program(), Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
+		Program: "pushdown " + version.Version, Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
 		Allow: allow(tokens), TLS: tls, ResultCache: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Log: log,
 	}, st)
 	if err != nil {
@@ -120,20 +132,11 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, store.S
 	return server, st, nil
 }
 
-// allow is the judge of tokens; without a token file there is none, and everybody
-// may read.
+// allow returns the function that admits callers by their token. Without a token
+// file it returns nil, and everybody may read.
 func allow(tokens *auth.Tokens) func(token string) bool {
 	if tokens == nil {
 		return nil
 	}
 	return func(token string) bool { return tokens.Check(token)&auth.Read != 0 }
-}
-
-// program is the program's name and version for hello.
-func program() string {
-	version := "devel"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		version = info.Main.Version
-	}
-	return "pushdown " + version
 }

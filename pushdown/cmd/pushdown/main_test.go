@@ -33,6 +33,15 @@ func clean(t *testing.T, set ...string) {
 	}
 }
 
+// The version needs no settings.
+func TestRun_version(t *testing.T) {
+	clean(t)
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-version"}, &out, io.Discard); err != nil || out.String() != "downpour 0.1.0\n" {
+		t.Errorf("printed %q, error %v", &out, err)
+	}
+}
+
 func TestRun_refuses(t *testing.T) {
 	f := func(want string, set ...string) {
 		t.Helper()

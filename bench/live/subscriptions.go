@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// followers are the subscriptions of one socket, each with one group. It reads
-// all the time, as a client must that is not to be taken for a slow one.
-type followers struct {
+// subscriptions are the live queries of one socket; each has one group. The socket is
+// read all the time, so that the server does not take it for a slow client.
+type subscriptions struct {
 	socket *socket
 	ended  chan struct{} // closed when nothing is read any more
 
 	mu     sync.Mutex
 	newest map[string]newest // by subscription
 	deltas int
-	err    error         // that ended the reading
-	moved  chan struct{} // closed and made anew at each message
+	err    error         // the error that ended the reading
+	moved  chan struct{} // closed and replaced at each message
 }
 
 // newest is the last point of an answer.
@@ -26,14 +26,15 @@ type newest struct {
 	value string
 }
 
-// follow subscribes to all queries; each has its snapshot when it returns.
-func follow(ctx context.Context, s *socket, queries []string) (*followers, error) {
-	f := &followers{socket: s, newest: map[string]newest{}, ended: make(chan struct{}), moved: make(chan struct{})}
+// subscribeAll subscribes to all queries and waits for the snapshot of each.
+func subscribeAll(ctx context.Context, s *socket, queries []string) (*subscriptions, error) {
+	f := &subscriptions{socket: s, newest: map[string]newest{}, ended: make(chan struct{}), moved: make(chan struct{})}
 	go func() {
 		defer close(f.ended)
 		for f.receive(ctx) {
 		}
 	}()
+
 	for i, query := range queries {
 		if err := s.subscribe(i, query); err != nil {
 			f.close()
@@ -46,17 +47,18 @@ func follow(ctx context.Context, s *socket, queries []string) (*followers, error
 			return nil, err
 		}
 	}
+
 	return f, nil
 }
 
 // close ends the subscriptions.
-func (f *followers) close() {
+func (f *subscriptions) close() {
 	f.socket.close()
 	<-f.ended
 }
 
 // receive takes one message.
-func (f *followers) receive(ctx context.Context) bool {
+func (f *subscriptions) receive(ctx context.Context) bool {
 	m, err := f.socket.receive()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +70,7 @@ func (f *followers) receive(ctx context.Context) bool {
 	return f.err == nil
 }
 
-func (f *followers) apply(m message) error {
+func (f *subscriptions) apply(m message) error {
 	if m.Type == "delta" {
 		f.deltas++
 	}
@@ -91,19 +93,21 @@ func point(p [2]json.RawMessage) (n newest, err error) {
 	return n, json.Unmarshal(p[0], &n.time)
 }
 
-// until waits until the newest point of a subscription is what it is to be.
-func (f *followers) until(ctx context.Context, subscription int, good func(newest) bool) error {
+// until waits until the newest point of a subscription is good.
+func (f *subscriptions) until(ctx context.Context, subscription int, good func(newest) bool) error {
 	for {
 		f.mu.Lock()
 		n, answered := f.newest[fmt.Sprint(subscription)]
 		err, moved := f.err, f.moved
 		f.mu.Unlock()
+
 		switch {
 		case answered && good(n):
 			return nil
 		case err != nil:
 			return fmt.Errorf("subscription %d, newest point %v: %w", subscription, n, err)
 		}
+
 		select {
 		case <-moved:
 		case <-ctx.Done():
@@ -112,8 +116,8 @@ func (f *followers) until(ctx context.Context, subscription int, good func(newes
 	}
 }
 
-// messages is how many deltas have come so far.
-func (f *followers) messages() int {
+// messages returns how many deltas have come so far.
+func (f *subscriptions) messages() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.deltas

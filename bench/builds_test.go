@@ -1,6 +1,6 @@
 //go:build integration
 
-package integration
+package bench_test
 
 import (
 	"context"
@@ -15,21 +15,22 @@ import (
 	"downpour/bench/builds"
 	"downpour/bench/report"
 	"downpour/integration/e2e"
+	"downpour/integration/e2e/e2etest"
 )
 
 // Every row of a comparison of two builds is measured, on every store; what comes
 // out is not looked at, for both are the same program.
 func TestBuilds_everyRow(t *testing.T) {
 	t.Parallel() // nobody looks at its times
-	ctx := within(t, 15*time.Minute)
-	same := builds.Build{Version: "this tree", Gateway: must[string](t)(e2e.Build(ctx, "./gateway/cmd/gateway")),
-		Pushdown: must[string](t)(e2e.Build(ctx, "./pushdown/cmd/pushdown"))}
+	ctx := e2etest.Within(t, 15*time.Minute)
+	same := builds.Build{Version: "this tree", Gateway: e2etest.Must[string](t)(e2e.Build(ctx, "./gateway/cmd/gateway")),
+		Pushdown: e2etest.Must[string](t)(e2e.Build(ctx, "./pushdown/cmd/pushdown"))}
 	a, b := same, same
 	a.Name, b.Name = "A", "B"
 
 	r := report.New("compare", nil)
 	saved := 0
-	err := builds.Run(ctx, builds.Config{A: a, B: b, HBase: hbase(t), Open: openBenchStore, Data: shortData(), Rounds: 1, Turns: 1,
+	err := builds.Run(ctx, builds.Config{A: a, B: b, HBase: e2etest.HBase(t), Open: openBenchStore, Data: shortData(), Rounds: 1, Turns: 1,
 		Connections: 2, Tolerance: 0.05, Report: r, Save: func() error { saved++; return nil }})
 	if err != nil || saved != 1 {
 		t.Errorf("saved %d times, %v", saved, err)
@@ -56,20 +57,13 @@ func TestBuilds_everyRow(t *testing.T) {
 	}
 }
 
-// The comparison as users run it, with a build that remembers no answers: the row
+// The comparison as users run it, with a build whose result cache is off: the row
 // that asks the same again shows it, and the command's status says so.
 func TestBuilds_worse(t *testing.T) {
-	ctx := within(t, 10*time.Minute)
-	gateway := must[string](t)(e2e.Build(ctx, "./gateway/cmd/gateway"))
-	cache := "DOWNPOUR_SUMMARIES" // by its older name
-	if _, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Path: gateway, Args: []string{"-print-config"}}); err != nil {
-		t.Fatal(err)
-	} else if newer := "DOWNPOUR_RESULT_CACHE"; strings.Contains(out, newer+"=") {
-		cache = newer
-	}
-
-	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: must[string](t)(e2e.Root()),
-		Args: []string{"compare", "-a", "build:" + gateway, "-b", "build:" + gateway, "-b-env", cache + "=off",
+	ctx := e2etest.Within(t, 10*time.Minute)
+	gateway := e2etest.Must[string](t)(e2e.Build(ctx, "./gateway/cmd/gateway"))
+	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: e2etest.Must[string](t)(e2e.Root()),
+		Args: []string{"compare", "-a", "build:" + gateway, "-b", "build:" + gateway, "-b-env", "DOWNPOUR_RESULT_CACHE=off",
 			"-rows", "dashboards", "-rounds", "6", "-turns", "3", "-turn-for", "100ms", "-hosts", "300", "-hours", "3", "-results", t.TempDir()}})
 	if err != nil || status != 1 || !strings.Contains(out, "bench: B is worse than A in 1 of 1 rows: embedded dashboards") {
 		t.Errorf("status %d, %v\n%s", status, err, out)
@@ -80,7 +74,7 @@ func TestBuilds_worse(t *testing.T) {
 // nothing behind in the repository.
 func TestBuilds_revision(t *testing.T) {
 	t.Parallel() // touches nothing of others
-	ctx := within(t, 5*time.Minute)
+	ctx := e2etest.Within(t, 5*time.Minute)
 	root := t.TempDir()
 	in := func(name string, args ...string) string {
 		t.Helper()

@@ -12,23 +12,24 @@ import (
 // sample is one measurement of one build.
 type sample struct {
 	amount    float64       // seconds or bytes
-	processor time.Duration // that it took; 0 is unknown
+	processor time.Duration // processor time of the measurement; 0 if it is unknown
 }
 
-// entry is a row on a store: what all rounds have shown of it.
+// entry is a row on a store, with what all rounds have measured.
 type entry struct {
 	row, store, what, unit string
 
 	amounts    [2][]float64 // of A and of B, by round
 	processors [2][]float64
-	err        error // why it is measured no more
+	err        error // why it is not measured any more; nil as long as it is
 }
 
-// ledger holds the entries in the order in which they came.
-type ledger struct{ entries []*entry }
+// rowSet holds the rows of a comparison in the order in which they were first
+// measured.
+type rowSet struct{ entries []*entry }
 
-// entry finds a row on a store, or opens it.
-func (l *ledger) entry(row, store, what, unit string) *entry {
+// entry returns the entry of a row on a store. It adds one if there is none.
+func (l *rowSet) entry(row, store, what, unit string) *entry {
 	i := slices.IndexFunc(l.entries, func(e *entry) bool { return e.row == row && e.store == store })
 	if i < 0 {
 		l.entries = append(l.entries, &entry{row: row, store: store, what: what, unit: unit})
@@ -37,9 +38,9 @@ func (l *ledger) entry(row, store, what, unit string) *entry {
 	return l.entries[i]
 }
 
-// add takes what a round has shown of the row: of each build the median of its
-// turns, which one that was disturbed does not move, and the mean of their
-// processor time, for that of collecting garbage falls into few of them.
+// add adds what a round has measured of the row: for each build the median of its
+// turns, which one disturbed turn does not move, and the mean of their processor
+// times, because garbage is collected in few of the turns.
 func (e *entry) add(turns [2][]sample) {
 	for i, samples := range turns {
 		var amounts []float64
@@ -53,7 +54,8 @@ func (e *entry) add(turns [2][]sample) {
 	}
 }
 
-// median is the middle value, or the mean of the two in the middle; 0 of none.
+// median returns the middle value, or the mean of the two in the middle. It is 0 for
+// no values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -62,8 +64,8 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// changes is what the entries come to.
-func (l *ledger) changes(tolerance float64) []report.Change {
+// changes returns the entries as the report has them.
+func (l *rowSet) changes(tolerance float64) []report.Change {
 	all := make([]report.Change, 0, len(l.entries))
 	for _, e := range l.entries {
 		c := report.Change{Row: e.row, Store: e.store, What: e.what, Unit: e.unit, A: e.amounts[0], B: e.amounts[1], Tolerance: tolerance}
@@ -72,7 +74,7 @@ func (l *ledger) changes(tolerance float64) []report.Change {
 		}
 		c.Compare()
 
-		// Where processor time is unknown it is 0, which has no ratio.
+		// Unknown processor times are 0 and have no ratio.
 		if x, err := paired.Ratio(e.processors[0], e.processors[1]); err == nil {
 			c.Processor = &x
 		}
@@ -81,8 +83,8 @@ func (l *ledger) changes(tolerance float64) []report.Change {
 	return all
 }
 
-// differing are the errors of rows.
-func (l *ledger) differing() (all []error) {
+// differing returns the errors of the rows that could not be measured.
+func (l *rowSet) differing() (all []error) {
 	for _, e := range l.entries {
 		if e.err != nil {
 			all = append(all, fmt.Errorf("%s, %s: %w", e.store, e.row, e.err))

@@ -1,11 +1,10 @@
 //go:build integration
 
-package integration
+package bench_test
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"syscall"
@@ -18,11 +17,12 @@ import (
 	"downpour/gateway/live/changefeed"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
-	asking "downpour/gateway/query/engine"
+	"downpour/gateway/query/engine"
 	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
-	writing "downpour/gateway/write"
+	"downpour/gateway/write"
 	"downpour/integration/e2e"
+	"downpour/integration/e2e/e2etest"
 	"downpour/pushdown/store"
 	hstore "downpour/pushdown/store/hbase"
 )
@@ -32,15 +32,7 @@ import (
 // amortised, against asking the same again: both in one run, in turn. Ask for 45
 // rounds or more, so that there are looks for late points in them.
 func BenchmarkLive_hbaseTick(b *testing.B) {
-	h, err := sharedHBase()
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx := context.Background()
-	tables := e2e.TablesWithPrefix(fmt.Sprintf("live-bench%d", tableSets.Add(1)))
-	if err := h.Admin.CreateOpenTSDBTables(ctx, tables); err != nil {
-		b.Fatal(err)
-	}
+	ctx, h, tables := context.Background(), e2etest.HBase(b), e2etest.CreateTables(b)
 	cfg, err := hstore.ParseAddress(h.Quorum())
 	if err != nil {
 		b.Fatal(err)
@@ -171,11 +163,11 @@ type ticker struct {
 	*testing.B
 	ctx    context.Context
 	store  store.Store
-	engine *asking.Engine
+	engine *engine.Engine
 	table  string
 	query  string
 	clock  time.Time
-	keys   []*writing.SeriesKey
+	keys   []*write.SeriesKey
 }
 
 func newTicker(b *testing.B, ctx context.Context, st store.Store, tables e2e.Tables) *ticker {
@@ -185,19 +177,19 @@ func newTicker(b *testing.B, ctx context.Context, st store.Store, tables e2e.Tab
 	d := workload.Default()
 	now := time.Now()
 	d.Start = now.Unix() - now.Unix()%3600 - int64(d.Hours)*3600
-	target := bench.Target{Store: st, Schema: schema, Table: tables.Data, Names: names, Form: writing.Cells, Batch: 1}
+	target := bench.Target{Store: st, Schema: schema, Table: tables.Data, Names: names, Form: write.Cells, Batch: 1}
 	if _, err := target.Load(ctx, d, nil); err != nil {
 		b.Fatal(err)
 	}
 	t := &ticker{B: b, ctx: ctx, store: st, table: tables.Data, clock: now,
 		query: `{"start":"6h-ago","queries":[{"metric":"` + workload.Metrics[0].Name + `","aggregator":"sum","downsample":"5m-avg"}]}`,
-		engine: asking.New(asking.Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st}),
+		engine: engine.New(engine.Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st}),
 			Compile: plan.Options{Schema: schema, Table: tables.Data}})}
-	series := writing.NewSeries(writing.SeriesConfig{Schema: schema, Names: names})
+	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: names})
 	for i := range d.Hosts {
-		var tags []writing.Tag
+		var tags []write.Tag
 		for _, tag := range d.Host(i) {
-			tags = append(tags, writing.Tag{K: tag.K, V: tag.V})
+			tags = append(tags, write.Tag{K: tag.K, V: tag.V})
 		}
 		key, err := series.Resolve(ctx, workload.Metrics[0].Name, tags)
 		if err != nil {

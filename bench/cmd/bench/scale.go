@@ -14,30 +14,6 @@ import (
 	"downpour/integration/e2e"
 )
 
-func layout(ctx context.Context, s *session) error {
-	s.saveFlag()
-	d := dataFlags(s.flags)
-	d.Hosts = 200
-	if f := s.flags.Lookup("hosts"); f != nil {
-		f.DefValue = "200"
-	}
-	address := s.flags.String("store", "hbase", storeHelp)
-	rounds := s.flags.Int("rounds", 7, "measured rounds")
-	if err := s.parse(0); err != nil {
-		return err
-	}
-	r := s.report()
-	place, err := s.use(ctx, *address, r)
-	if err != nil {
-		return err
-	}
-	defer place.close()
-	p := progress.New(s.errs, "load, points in five designs", int64(5*d.Points()))
-	err = bench.Layout(ctx, bench.LayoutConfig{Store: place.store, Data: *d, Rounds: *rounds, Settle: place.settle, Progress: p}, r)
-	p.End()
-	return s.finish(r, err)
-}
-
 func scale(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)

@@ -1,6 +1,6 @@
 //go:build integration
 
-package integration
+package bench_test
 
 import (
 	"context"
@@ -24,8 +24,9 @@ import (
 	"downpour/bench/workload"
 	"downpour/encoding"
 	"downpour/gateway/uid"
-	points "downpour/gateway/write"
+	"downpour/gateway/write"
 	"downpour/integration/e2e"
+	"downpour/integration/e2e/e2etest"
 	"downpour/pushdown/store/open"
 )
 
@@ -48,13 +49,13 @@ func TestBench_everyRow(t *testing.T) {
 	t.Parallel() // nobody looks at its times
 	r := report.New("compare", nil)
 	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory"}
-	if *soak {
+	if *e2etest.Soak {
 		rows = speed.Rows
 	}
-	cfg := speed.Config{HBase: hbase(t), Open: openBenchStore, Rows: rows, Scales: []string{"1x"}, Data: shortData(), Rounds: 1, BigRounds: 1,
+	cfg := speed.Config{HBase: e2etest.HBase(t), Open: openBenchStore, Rows: rows, Scales: []string{"1x"}, Data: shortData(), Rounds: 1, BigRounds: 1,
 		Connections: 2, Seconds: 2, MemoryHours: 3, Report: r,
 		Print: func(a report.Aim) { t.Log(a.Line()) }, Save: func() error { return nil }}
-	if err := speed.Run(within(t, 15*time.Minute), cfg); err != nil {
+	if err := speed.Run(e2etest.Within(t, 15*time.Minute), cfg); err != nil {
 		t.Error(err)
 	}
 	for _, row := range rows {
@@ -78,21 +79,21 @@ func TestBench_everyRow(t *testing.T) {
 // A peer that has other points is found out before anything is timed.
 func TestBench_difference(t *testing.T) {
 	t.Parallel() // nobody looks at its times
-	ctx := within(t, 5*time.Minute)
+	ctx := e2etest.Within(t, 5*time.Minute)
 	var servers []*peer.Server
 	for i := range 2 {
 		d := shortData()
 		d.Seed += uint64(i)
-		tables := createTables(t)
-		st := must[bench.Store](t)(openBenchStore("hbase:" + hbase(t).Quorum()))
-		if err := bench.Fill(ctx, st, encoding.DefaultSchema(), tables.Data, d, points.Cells, nil); err != nil {
+		tables := e2etest.CreateTables(t)
+		st := e2etest.Must[bench.Store](t)(openBenchStore("hbase:" + e2etest.HBase(t).Quorum()))
+		if err := bench.Fill(ctx, st, encoding.DefaultSchema(), tables.Data, d, write.Cells, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.Close(); err != nil {
 			t.Fatal(err)
 		}
 		start := []func(context.Context, peer.Options) (*peer.Server, error){peer.StartOpenTSDB, peer.StartDownpour}[i]
-		server := must[*peer.Server](t)(start(ctx, peer.Options{Quorum: hbase(t).Quorum(), Tables: tables}))
+		server := e2etest.Must[*peer.Server](t)(start(ctx, peer.Options{Quorum: e2etest.HBase(t).Quorum(), Tables: tables}))
 		t.Cleanup(func() { server.Close() })
 		servers = append(servers, server)
 	}
@@ -107,23 +108,20 @@ func TestBench_difference(t *testing.T) {
 	}
 }
 
-// The designs of a table agree on every selection on a real HBase, and costs
-// are measured through a pushdown server in its own process.
-func TestBench_layoutAndScale(t *testing.T) {
+// Costs are measured on a real HBase, through a pushdown server in a process of
+// its own.
+func TestBench_scaleOnHBase(t *testing.T) {
 	t.Parallel() // nobody looks at its times
-	ctx := within(t, 8*time.Minute)
-	st := must[bench.Store](t)(openBenchStore("hbase:" + hbase(t).Quorum()))
+	ctx := e2etest.Within(t, 8*time.Minute)
+	st := e2etest.Must[bench.Store](t)(openBenchStore("hbase:" + e2etest.HBase(t).Quorum()))
 	defer st.Close()
-	r := report.New("layout", nil)
-	if err := bench.Layout(ctx, bench.LayoutConfig{Store: st, Data: shortData(), Rounds: 1}, r); err != nil {
-		t.Error(err)
-	}
-	r = report.New("scale", nil)
-	cfg := bench.ScaleConfig{Store: st, Form: points.Multi, Data: shortData(), Steps: 1, Rounds: 1,
+
+	r := report.New("scale", nil)
+	cfg := bench.ScaleConfig{Store: st, Form: write.Multi, Data: shortData(), Steps: 1, Rounds: 1,
 		Buckets: []int{1, 4}, InFlight: []int{1, 4}, MemorySteps: []int{900, 225}}
 	cfg.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
 		names := bench.TableNames(prefix)
-		env := map[string]string{"DOWNPOUR_STORE": "hbase:" + hbase(t).Quorum(), "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID}
+		env := map[string]string{"DOWNPOUR_STORE": "hbase:" + e2etest.HBase(t).Quorum(), "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID}
 		if schema.SaltWidth > 0 {
 			env["DOWNPOUR_SALT_WIDTH"], env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltWidth), fmt.Sprint(schema.SaltBuckets)
 		}
@@ -135,7 +133,7 @@ func TestBench_layoutAndScale(t *testing.T) {
 	}
 	cfg.Gateway = func(ctx context.Context, prefix, pushdown string) (*bench.MeasuredGateway, error) {
 		names := bench.TableNames(prefix)
-		o := peer.Options{Quorum: hbase(t).Quorum(), Tables: e2e.Tables{Data: names.Data, UID: names.UID, Meta: names.Meta, Tree: names.Tree}}
+		o := peer.Options{Quorum: e2etest.HBase(t).Quorum(), Tables: e2e.Tables{Data: names.Data, UID: names.UID, Meta: names.Meta, Tree: names.Tree}}
 		if pushdown != "" {
 			o.Env = map[string]string{"DOWNPOUR_PUSHDOWN": pushdown}
 		}
@@ -157,11 +155,11 @@ func TestBench_layoutAndScale(t *testing.T) {
 // are measured and their answers found equal. Many sockets are left to the
 // embedded store.
 func TestBench_liveOnHBase(t *testing.T) {
-	ctx := within(t, 5*time.Minute)
-	names, h := createTables(t), hbase(t)
-	server := must[*peer.Server](t)(peer.StartDownpour(ctx, peer.Options{Quorum: h.Quorum(), Tables: names}))
+	ctx := e2etest.Within(t, 5*time.Minute)
+	names, h := e2etest.CreateTables(t), e2etest.HBase(t)
+	server := e2etest.Must[*peer.Server](t)(peer.StartDownpour(ctx, peer.Options{Quorum: h.Quorum(), Tables: names}))
 	defer server.Close()
-	st := must[bench.Store](t)(openBenchStore("hbase:" + h.Quorum()))
+	st := e2etest.Must[bench.Store](t)(openBenchStore("hbase:" + h.Quorum()))
 	defer st.Close()
 	d := shortData()
 	d.Hours, d.Step = 1, 10
@@ -189,9 +187,9 @@ func TestBench_liveOnHBase(t *testing.T) {
 // process, and an interrupted comparison that says what it left.
 func TestBench_command(t *testing.T) {
 	t.Parallel() // nobody looks at its times
-	ctx := within(t, 5*time.Minute)
+	ctx := e2etest.Within(t, 5*time.Minute)
 	dir := t.TempDir()
-	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: must[string](t)(e2e.Root()),
+	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: e2etest.Must[string](t)(e2e.Root()),
 		Args: []string{"live", "-stores", "embedded", "-sockets", "1,20", "-puts", "3", "-every", "50ms", "-crowd", "40", "-plans", "4",
 			"-hosts", "30", "-hours", "1", "-seconds", "1", "-ticks", "1", "-asks", "1", "-rounds", "1", "-results", dir}})
 	if err != nil || status != 0 {
@@ -202,11 +200,11 @@ func TestBench_command(t *testing.T) {
 			t.Errorf("lacks %q:\n%s", want, out)
 		}
 	}
-	if pages := must[[]string](t)(filepath.Glob(filepath.Join(dir, "*.html"))); len(pages) != 1 {
+	if pages := e2etest.Must[[]string](t)(filepath.Glob(filepath.Join(dir, "*.html"))); len(pages) != 1 {
 		t.Errorf("%d pages, want 1\n%s", len(pages), out)
 	}
-	path := must[string](t)(e2e.Build(ctx, "./bench/cmd/bench"))
-	p, err := e2e.Start(ctx, e2e.Command{Name: "bench", Path: path, Dir: must[string](t)(e2e.Root()), Interactive: true,
+	path := e2etest.Must[string](t)(e2e.Build(ctx, "./bench/cmd/bench"))
+	p, err := e2e.Start(ctx, e2e.Command{Name: "bench", Path: path, Dir: e2etest.Must[string](t)(e2e.Root()), Interactive: true,
 		Args: []string{"compare", "-rows", "memory,http", "-scales", "1x", "-memory-hours", "5000", "-results", dir}})
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +218,7 @@ func TestBench_command(t *testing.T) {
 	if err := p.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	said := string(must[[]byte](t)(io.ReadAll(p.Stdout)))
+	said := string(e2etest.Must[[]byte](t)(io.ReadAll(p.Stdout)))
 	code := p.ExitCode(ctx)
 	for _, want := range []string{"left undone: ", "memory at 1x", "go on with: bench compare -resume "} {
 		if code != 1 || !strings.Contains(said, want) {
