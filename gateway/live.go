@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"downpour/gateway/api/httpapi"
+	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/live"
 	"downpour/gateway/live/changefeed"
 	"downpour/gateway/query"
@@ -29,7 +29,7 @@ func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Tim
 	if err != nil {
 		return live.Answer{}, refusal(err)
 	}
-	answer := live.Answer{Results: make([]live.Result, len(results)), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}
+	answer := live.Answer{Results: make([]live.Result, len(results)), Rows: stats.Rows, Missing: httpio.HexRanges(stats.Missing)}
 	for i := range results {
 		answer.Results[i] = liveResult(&results[i])
 	}
@@ -73,8 +73,9 @@ func (s *Server) followers() *changefeed.Followers {
 // refusal words an error as HTTP would. What may heal by itself, an unknown name
 // among it, keeps a live query waiting.
 func refusal(err error) error {
-	status, message := httpapi.Classify(err)
+	answer := httpio.Classify(err)
+	status := answer.Code
 	var unknown *engine.UnknownNameError
 	temporary := errors.As(err, &unknown) || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout || status == http.StatusFailedDependency
-	return &live.Error{Code: status, Message: message, Temporary: temporary}
+	return &live.Error{Code: status, Message: answer.Message, Temporary: temporary}
 }
