@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
-	"downpour/gateway/api/httpapi"
+	"downpour/gateway/api/httpapi/adminroutes"
 	"downpour/pushdown/process/metrics"
 )
 
@@ -99,9 +99,9 @@ func (c *counters) Query(status int, took time.Duration) {
 
 // version describes this build in the form of OpenTSDB's answer. Its version number
 // is that of the OpenTSDB that we do as, because clients decide by it what to send.
-func version() httpapi.Version {
+func version() adminroutes.Version {
 	host, _ := os.Hostname()
-	v := httpapi.Version{Repo: "downpour", Host: host, Version: "2.4.1", RepoStatus: "MINT", Branch: "main"}
+	v := adminroutes.Version{Repo: "downpour", Host: host, Version: "2.4.1", RepoStatus: "MINT", Branch: "main"}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			switch s.Key {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"runtime"
 
-	"downpour/gateway/api/httpapi"
+	"downpour/gateway/api/httpapi/queryroutes"
 	"downpour/gateway/query/limit"
 	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
@@ -95,6 +95,6 @@ func (c *LimitConfig) subQueries() int {
 }
 
 // answerLimits returns the bounds of the points in an answer.
-func (c *LimitConfig) answerLimits() httpapi.AnswerLimits {
-	return httpapi.AnswerLimits{JSON: c.LimitJSON, Arrow: c.LimitArrow}
+func (c *LimitConfig) answerLimits() queryroutes.AnswerLimits {
+	return queryroutes.AnswerLimits{JSON: c.LimitJSON, Arrow: c.LimitArrow}
 }

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"downpour/gateway/api/httpapi"
+	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/live"
 	"downpour/gateway/live/changefeed"
 	"downpour/gateway/query"
@@ -31,7 +31,7 @@ func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Tim
 	if err != nil {
 		return live.Answer{}, refusal(err)
 	}
-	return live.Answer{Results: changefeed.LiveResults(results), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}, nil
+	return live.Answer{Results: changefeed.LiveResults(results), Rows: stats.Rows, Missing: httpio.HexRanges(stats.Missing)}, nil
 }
 
 // enterLive applies the limits of queries to one evaluation of a live query, and
@@ -63,8 +63,9 @@ func (s *Server) newFeed() *changefeed.Feed {
 // temporary one keeps a live query waiting: a store that does not answer, or a name
 // that has no UID yet.
 func refusal(err error) error {
-	status, message := httpapi.Classify(err)
+	answer := httpio.Classify(err)
+	status := answer.Code
 	var unknown *engine.UnknownNameError
 	temporary := errors.As(err, &unknown) || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout || status == http.StatusFailedDependency
-	return &live.Error{Code: status, Message: message, Temporary: temporary}
+	return &live.Error{Code: status, Message: answer.Message, Temporary: temporary}
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/gateway/api/httpapi"
+	"downpour/gateway/api/httpapi/access"
+	"downpour/gateway/api/httpapi/adminroutes"
+	"downpour/gateway/api/httpapi/metaroutes"
 	"downpour/gateway/metadata/annotation"
 	"downpour/gateway/metadata/last"
 	"downpour/gateway/metadata/lookup"
@@ -91,35 +93,42 @@ func (s *Server) stopTracker() {
 	}
 }
 
-// addMetadata gives the API what its metadata routes work with.
-func (s *Server) addMetadata(a *httpapi.API) {
+// metadataHandlers returns what the metadata routes work with.
+func (s *Server) metadataHandlers(guard *access.Guard) metaroutes.Handlers {
 	schema := s.cfg.Schema()
-	a.Meta = meta.New(s.metaTables())
-	a.Notes = annotation.New(annotation.Config{Store: s.store, Table: s.cfg.TableData, Schema: schema})
-	a.Find = lookup.New(lookup.Config{Store: s.store, DataTable: s.cfg.TableData, MetaTable: s.cfg.TableMeta, Schema: schema, Names: s.names})
-	a.Last = last.New(last.Config{Store: s.store, DataTable: s.cfg.TableData, MetaTable: s.cfg.TableMeta, Schema: schema, Find: a.Find,
-		Counted: s.cfg.metaFlags().Tracking, FixDuplicates: s.cfg.FixDuplicates})
-
-	if s.tracker != nil {
-		a.FlushMeta = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
+	finder := lookup.New(lookup.Config{Store: s.store, DataTable: s.cfg.TableData, MetaTable: s.cfg.TableMeta, Schema: schema, Names: s.names})
+	handlers := metaroutes.Handlers{
+		Names:       s.names,
+		Meta:        meta.New(s.metaTables()),
+		Annotations: annotation.New(annotation.Config{Store: s.store, Table: s.cfg.TableData, Schema: schema}),
+		Lookup:      finder,
+		Last: last.New(last.Config{Store: s.store, DataTable: s.cfg.TableData, MetaTable: s.cfg.TableMeta, Schema: schema, Find: finder,
+			Counted: s.cfg.metaFlags().Tracking, FixDuplicates: s.cfg.FixDuplicates}),
+		Allowed: []rune(s.cfg.AllowSpecialChars),
+		Guard:   guard,
+		Timeout: s.cfg.QueryTimeout,
+		Now:     time.Now,
+		Zone:    s.zone,
 	}
 
-	a.Allowed = []rune(s.cfg.AllowSpecialChars)
-	a.AllowDelete, a.Rows = s.cfg.AllowDelete, s.store
-	a.Stats = s.stats
+	if s.tracker != nil {
+		handlers.FlushMeta = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
+	}
+
+	return handlers
 }
 
 // stats returns the counters for /api/stats. A counter that OpenTSDB has, too, is
 // there under both names. Source: TSDB.collectStats.
-func (s *Server) stats() []httpapi.Stat {
+func (s *Server) stats() []adminroutes.Stat {
 	now, host := time.Now().Unix(), version().Host
-	var out []httpapi.Stat
+	var out []adminroutes.Stat
 	add := func(metric string, value float64, tags map[string]string) {
 		all := map[string]string{"host": host}
 		for k, v := range tags {
 			all[k] = v
 		}
-		out = append(out, httpapi.Stat{Metric: metric, Timestamp: now, Value: fmt.Sprintf("%.0f", value), Tags: all})
+		out = append(out, adminroutes.Stat{Metric: metric, Timestamp: now, Value: fmt.Sprintf("%.0f", value), Tags: all})
 	}
 
 	families, err := s.count.registry.Gather()

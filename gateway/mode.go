@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"downpour/gateway/api/httpapi"
+	"downpour/gateway/api/httpapi/httpio"
 )
 
 // Routes that a mode leaves out. Source: RpcManager.initializeBuiltinRpcs,
@@ -28,7 +28,7 @@ func (s *Server) inMode(h http.Handler) http.Handler {
 	}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		route, err := httpapi.RouteOf(r.URL.Path)
+		route, err := httpio.RouteOf(r.URL.Path)
 		word, _, _ := strings.Cut(strings.TrimPrefix(route, "api/"), "/")
 		if err != nil || !gone[word] {
 			h.ServeHTTP(w, r)

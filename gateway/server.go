@@ -12,6 +12,11 @@ import (
 	"time"
 
 	"downpour/gateway/api/httpapi"
+	"downpour/gateway/api/httpapi/access"
+	"downpour/gateway/api/httpapi/adminroutes"
+	"downpour/gateway/api/httpapi/putroutes"
+	"downpour/gateway/api/httpapi/querylog"
+	"downpour/gateway/api/httpapi/queryroutes"
 	"downpour/gateway/api/listener"
 	"downpour/gateway/api/origin"
 	"downpour/gateway/api/pace"
@@ -237,28 +242,29 @@ func (s *Server) serve(l net.Listener) {
 // api returns the HTTP API with all that its routes work with.
 func (s *Server) api() *httpapi.API {
 	loopback, _ := settings.Loopback(s.cfg.Listen)
-	a := &httpapi.API{
-		Engine: s.engine, Writer: s.writer, Series: s.series, Names: s.names,
-		Live: s.stream, Page: web.Handler(), Metrics: s.count.handler(),
-		Ready:    s.Ready,
-		Profiles: s.cfg.Profiling,
-		Settings: s.settings(),
-		Version:  version(),
-		Tokens:   s.tokens,
-		Origins:  httpapi.Origins{Allowed: s.origins, Loopback: loopback},
-		Timeout:  s.cfg.QueryTimeout,
-		Memory:   s.memory,
-		Limits:   s.limits, SubQueries: s.cfg.subQueries(), AnswerLimits: s.cfg.answerLimits(),
-		Now:   time.Now,
-		Zone:  s.zone,
-		Fix:   s.fix,
-		Tools: s.tools(),
-		Count: s.count,
-		Log:   s.log,
+	guard := &access.Guard{Tokens: s.tokens, Origins: access.Origins{Allowed: s.origins, Loopback: loopback}, Log: s.log}
+	metadata := s.metadataHandlers(guard)
+	queries := new(querylog.Log)
+	return &httpapi.API{
+		Put: putroutes.Handlers{Writer: s.writer, Series: s.series, Count: s.count},
+		Query: queryroutes.Handlers{
+			Engine: s.engine, Annotations: metadata.Annotations, Guard: guard,
+			AllowDelete: s.cfg.AllowDelete, Rows: s.store,
+			Limits: s.limits, AnswerLimits: s.cfg.answerLimits(), Timeout: s.cfg.QueryTimeout, SubQueries: s.cfg.subQueries(),
+			Now: time.Now, Zone: s.zone, Fix: s.fix,
+			Running: queries, Count: s.count, Log: s.log,
+		},
+		Meta: metadata,
+		Admin: adminroutes.Handlers{
+			Ready: s.Ready, Version: version(), Settings: s.settings(), Profiles: s.cfg.Profiling,
+			Stats: s.stats, Queries: queries, Now: time.Now,
+			Names: s.names, Series: s.series, Engine: s.engine,
+		},
+		Live: s.stream, Page: web.Handler(), Metrics: s.count.handler(), Tools: s.tools(),
+		Guard:  guard,
+		Memory: s.memory,
+		Log:    s.log,
 	}
-	s.addMetadata(a)
-
-	return a
 }
 
 // settings returns the effective settings by their variables, for /api/config.

@@ -11,11 +11,11 @@ var ofAnswers = []mutant{
 		old: "	if !nanIsNull {\n		return", new: "	if true {\n		return",
 		test: "TestResultWriter_random",
 	}, {
-		name: "gap-in-pairs", file: "gateway/api/httpapi/answer.go",
-		old: "appendValue(o.buf, v, r.NaNIsNull)", new: "appendValue(o.buf, v, r.NaNIsNull || o.q.Arrays)",
+		name: "gap-in-pairs", file: "gateway/api/httpapi/queryroutes/json.go",
+		old: "AppendValue(o.buf, v, r.NaNIsNull)", new: "AppendValue(o.buf, v, r.NaNIsNull || o.q.Arrays)",
 		test: "gateway TestQuery_forms",
 	}, {
-		name: "json-said-to-be-text", file: "gateway/api/httpapi/answer.go",
+		name: "json-said-to-be-text", file: "gateway/api/httpapi/queryroutes/json.go",
 		old: `h.Set("Content-Type", "application/json; charset=UTF-8")`, new: `h.Set("Content-Type", "text/plain; charset=UTF-8")`,
 		test: "gateway TestQuery_forms",
 	}, {
@@ -27,12 +27,12 @@ var ofAnswers = []mutant{
 		old: "	c.awaitCommits(true)\n", new: "	c.awaitCommits(false)\n",
 		test: "TestAcknowledgement_waits",
 	}, {
-		name: "last-points-of-a-put-not-waited-for", file: "gateway/api/httpapi/putstore.go",
+		name: "last-points-of-a-put-not-waited-for", file: "gateway/api/httpapi/putroutes/store.go",
 		old: "range pending {", new: "range pending[:max(0, len(pending)-1)] {",
 		test: "gateway TestPut_flags",
 	}, {
-		name: "profiles-for-readers", file: "gateway/api/httpapi/profiles.go",
-		old: `routes["debug/pprof/"] = endpoint{auth.All, handler(mux), get}`, new: `routes["debug/pprof/"] = endpoint{auth.Read, handler(mux), get}`,
+		name: "profiles-for-readers", file: "gateway/api/httpapi/adminroutes/handlers.go",
+		old: `routes["debug/pprof/"] = httpio.Endpoint{Scope: auth.All,`, new: `routes["debug/pprof/"] = httpio.Endpoint{Scope: auth.Read,`,
 		test: "gateway TestProfiles",
 	}, {
 		name: "point-at-the-border-of-two-buckets", file: "pushdown/operator/downsample/bucketer.go",

@@ -27,29 +27,29 @@ var ofTheDoors = []mutant{
 		old: "	l.sent += int64(n)\n", new: "	l.sent += int64(n)\n	l.sign = time.Now()\n",
 		test: "TestLife",
 	}, {
-		name: "compressed-body-decoded-as-it-comes", file: "gateway/api/httpapi/body.go",
-		old:  "	packed, err := k.readChunks(limited, limit)\n	if err != nil {\n		return nil, refusedBody(r, err)\n	}\n	in, done, err := decode(&chunkReader{k, packed, 0})\n",
-		new:  "	in, done, err := decode(limited)\n",
-		test: "TestBody_bombsThatWait",
+		name: "compressed-body-decoded-as-it-comes", file: "gateway/api/httpapi/httpio/body.go",
+		old:  "	packed, err := k.readChunks(limited, limit)\n	if err != nil {\n		return nil, bodyError(r, err)\n	}\n	in, free, err := decode(&chunkReader{k, packed, 0})\n",
+		new:  "	in, free, err := decode(limited)\n",
+		test: "gateway/api/httpapi TestBody_bombsThatWait",
 	}, {
-		name: "deadline-left-behind-a-body", file: "gateway/api/httpapi/patience.go",
+		name: "deadline-left-behind-a-body", file: "gateway/api/httpapi/bodypace.go",
 		old: "	if b.ended {\n", new: "	if false {\n",
 		test: "TestBody_longAnswer",
 	}, {
-		name: "slow-body-not-answered", file: "gateway/api/httpapi/errors.go",
+		name: "slow-body-not-answered", file: "gateway/api/httpapi/httpio/errors.go",
 		old: " && e.Code != http.StatusRequestTimeout {", new: " {",
-		test: "TestBody_slow",
+		test: "gateway/api/httpapi TestBody_slow",
 	}, {
-		name: "link-drops-caches", file: "gateway/api/httpapi/api.go",
-		old: "{auth.Admin, a.dropCaches, nothing},\n		\"dropcaches\"", new: "{auth.Admin, a.dropCaches, get},\n		\"dropcaches\"",
+		name: "link-drops-caches", file: "gateway/api/httpapi/adminroutes/handlers.go",
+		old: "h.dropCaches, Reads: httpio.NoVerb},\n		\"dropcaches\"", new: "h.dropCaches, Reads: httpio.Get},\n		\"dropcaches\"",
 		test: "gateway TestDoors_reads",
 	}, {
-		name: "link-changes-data", file: "gateway/api/httpapi/api.go",
-		old: "!e.reads.has(r) && !a.Origins.allowsChange(r)", new: "!e.reads.has(r) && !a.Origins.allows(r)",
+		name: "link-changes-data", file: "gateway/api/httpapi/access/access.go",
+		old: "!g.Origins.allowsChange(r)", new: "!g.Origins.allows(r)",
 		test: "gateway TestDoors_pages",
 	}, {
-		name: "override-by-a-link", file: "gateway/api/httpapi/api.go",
-		old: "	method, err := apiMethod(r)\n", new: "	method, err := r.Method, error(nil)\n",
+		name: "override-by-a-link", file: "gateway/api/httpapi/httpio/endpoint.go",
+		old: "	method, err := Method(r)\n", new: "	method, err := r.Method, error(nil)\n",
 		test: "gateway TestDoors_pages",
 	}, {
 		name: "origin-by-its-beginning", file: "gateway/api/origin/origin.go",

@@ -75,8 +75,8 @@ var ofNames = []mutant{
 		old: "left -= rowsPerRead {\n		if err := ctx.Err(); err != nil {\n			return nil, err\n		}\n", new: "left -= rowsPerRead {\n",
 		test: "TestFind_clientLeaves",
 	}, {
-		name: "lookup-without-an-end", file: "gateway/api/httpapi/lookup.go",
-		old: "	ctx, cancel := a.within(r)\n", new: "	ctx, cancel := r.Context(), func() {}\n",
+		name: "lookup-without-an-end", file: "gateway/api/httpapi/metaroutes/lookup.go",
+		old: "	ctx, cancel := h.timeout(r)\n", new: "	ctx, cancel := r.Context(), func() {}\n",
 		test: "gateway TestLookups_timeout",
 	},
 }

@@ -91,7 +91,7 @@ var ofPoints = []mutant{
 		old: "	if err != nil {\n		return\n	}\n	r.reset()\n", new: "	r.reset()\n",
 		test: "TestWriter_failedMemory",
 	}, {
-		name: "member-twice-read", file: "gateway/api/httpapi/putscan.go",
+		name: "member-twice-read", file: "gateway/api/httpapi/putroutes/scan.go",
 		old: " || seen&(1<<member) != 0", new: "",
 		test: "TestScanPoints_left",
 	}, {

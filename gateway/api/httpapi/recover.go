@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+
+	"downpour/gateway/api/httpapi/httpio"
 )
 
 // recovered keeps the process alive when a handler panics. Nothing was sent yet:
@@ -25,7 +27,7 @@ func (a *API) recovered(h http.Handler) http.Handler {
 			if began.began {
 				panic(http.ErrAbortHandler)
 			}
-			writeError(w, r, a.Log, &apiError{Code: http.StatusInternalServerError, Message: "Internal error"})
+			httpio.WriteError(w, r, a.Log, &httpio.Error{Code: http.StatusInternalServerError, Message: "Internal error"})
 		}()
 		h.ServeHTTP(began, r)
 	})

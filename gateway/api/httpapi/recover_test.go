@@ -1,28 +1,20 @@
 package httpapi
 
 import (
-	"bytes"
-	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"downpour/encoding"
 	"downpour/encoding/batch"
-	"downpour/gateway/query"
-	"downpour/gateway/query/engine"
 )
 
 // serving is an API whose page and metrics do as they are told.
 func serving(t *testing.T, page http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	a := &API{Page: page, Metrics: page, Live: page, Log: slog.New(slog.DiscardHandler)}
+	a := newAPI(page)
 	s := httptest.NewServer(a.Handler())
 	t.Cleanup(s.Close)
 	return s
@@ -70,119 +62,30 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-var errCut = errors.New("the client is gone")
-
-// cutWriter takes so many bytes.
-type cutWriter struct {
-	httptest.ResponseRecorder
-	left int
-}
-
-func (c *cutWriter) Write(p []byte) (int, error) {
-	if len(p) > c.left {
-		return 0, errCut
-	}
-	c.left -= len(p)
-	return c.ResponseRecorder.Write(p)
-}
-
-func someResults(n int) []engine.Result {
-	r := engine.Result{}
-	r.Metric = "m"
-	for i := range n {
-		r.Points.Append(int64(1356998400000+i*1000), encoding.FloatValue(float64(i)))
-	}
-	return []engine.Result{r}
-}
-
-// An answer that cannot be written to its end says so, and an Arrow stream has
-// no end mark then.
-func TestAnswer_cut(t *testing.T) {
-	end := []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}
-	forms := map[string]func(http.ResponseWriter) error{
-		"json": func(w http.ResponseWriter) error {
-			return writeAnswer(w, httptest.NewRequest("GET", "/", nil), &query.Query{}, newEffort(t.Context(), time.Minute), someResults(20_000), engine.Stats{}, nil)
-		},
-		"arrow": func(w http.ResponseWriter) error {
-			f := &filler{answer: &engine.Answer{Results: someResults(20_000)}, ctx: t.Context(), left: time.Hour, check: func(int) error { return nil }}
-			_, err := writeArrow(w, f, batch.ResultOptions{})
-			return err
-		},
-	}
-	for name, write := range forms {
-		whole := &cutWriter{ResponseRecorder: *httptest.NewRecorder(), left: 1 << 30}
-		if err := write(whole); err != nil {
-			t.Fatal(err)
-		}
-		size := whole.Body.Len()
-		if name == "arrow" && !bytes.HasSuffix(whole.Body.Bytes(), end) {
-			t.Error("the whole stream has no end mark")
-		}
-		for _, left := range []int{0, 1, size / 2, size - 1} {
-			w := &cutWriter{ResponseRecorder: *httptest.NewRecorder(), left: left}
-			if err := write(w); !errors.Is(err, errCut) {
-				t.Errorf("%s cut at %d of %d: %v", name, left, size, err)
+// What is flushed reaches the client before the answer ends, compressed or not.
+func TestHandler_flushReachesClient(t *testing.T) {
+	for _, coding := range []string{"identity", "gzip", "zstd"} {
+		read := make(chan struct{})
+		s := serving(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", batch.StreamMediaType)
+			io.WriteString(w, strings.Repeat("0123456789", 300))
+			http.NewResponseController(w).Flush()
+			select {
+			case <-read:
+			case <-r.Context().Done():
 			}
-			if bytes.HasSuffix(w.Body.Bytes(), end) || w.Body.Len() == size {
-				t.Errorf("%s cut at %d of %d: it looks whole", name, left, size)
-			}
-			if v := panicOf(func() { abort(errCut) }); v != http.ErrAbortHandler {
-				t.Errorf("abort panics with %v", v)
-			}
-		}
-	}
-}
-
-func panicOf(do func()) (v any) {
-	defer func() { v = recover() }()
-	do()
-	return nil
-}
-
-// The API version is the element behind api/, where it is one.
-func TestVersion(t *testing.T) {
-	f := func(spelling, route string, status int) {
-		t.Helper()
-		got, err := RouteOf(spelling)
-		code := 0
+		})
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
+		req.Header.Set("Accept-Encoding", coding)
+		client := http.Client{Timeout: 5 * time.Minute}
+		resp, err := client.Do(req)
 		if err != nil {
-			code = classify(err).Code
+			t.Fatalf("%s: %v", coding, err)
 		}
-		if got != route || code != status {
-			t.Errorf("%s: route %q, status %d, want %q, %d", spelling, got, code, route, status)
+		if _, err := io.ReadFull(resp.Body, make([]byte, 8)); err != nil {
+			t.Errorf("%s: nothing came before the end: %v", coding, err)
 		}
+		close(read)
+		resp.Body.Close()
 	}
-	f("/api/put", "api/put", 0)
-	f("/API/Put/", "api/put", 0)
-	f("/api/v1/put", "api/put", 0)
-	f("//api/V1/put", "api/put", 0)
-	f("/api/v1", "api/", 0)
-	f("/api/v2/put", "api/put", 501)
-	f("/api/v1x/put", "api/put", 400)
-	f("/api/v99999999999999999999/put", "api/put", 400)
-	f("/api/version", "api/version", 0)
-	f("/api/v", "api/v", 0)
-	f("/api/v-1/put", "api/v-1/put", 0)
-	f("/api//put", "api//put", 0)
-	f("/", "", 0)
-}
-
-// Texts and numbers mean the same in a put.
-func TestScalar(t *testing.T) {
-	f := func(body, timestamp, value string) {
-		t.Helper()
-		points, err := parsePoints([]byte(body))
-		if err != nil {
-			t.Fatalf("%s: %v", body, err)
-		}
-		if diff := cmp.Diff([]scalar{scalar(timestamp), scalar(value)}, []scalar{points[0].Timestamp, points[0].Value}); diff != "" {
-			t.Errorf("%s: %s", body, diff)
-		}
-	}
-	f(`{"timestamp":1356998400,"value":1}`, "1356998400", "1")
-	f(`{"timestamp":"1356998400","value":"1"}`, "1356998400", "1")
-	f(`{"timestamp":1356998400.0,"value":1.0}`, "1356998400.0", "1.0")
-	f(`{"timestamp":null,"value":null}`, "", "")
-	f(`{"value":1e3,"value":-0.0}`, "", "-0.0")
-	f(`[{"value":true,"unknown":{"a":[1]}}]`, "", "true")
 }

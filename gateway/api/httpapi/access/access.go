@@ -1,0 +1,127 @@
+// Package access decides who may use which route of the HTTP API: by the page
+// that made a browser send the request, by the host name under which the gateway
+// is reached, and by the bearer token.
+package access
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/pushdown/rpc/auth"
+)
+
+// Guard checks requests. Its fields are set before it is used.
+type Guard struct {
+	Tokens  *auth.Tokens
+	Origins Origins
+	Log     *slog.Logger
+}
+
+// Authorize checks the bearer token against the scope that a route needs; scope
+// 0 needs no token.
+func (g *Guard) Authorize(w http.ResponseWriter, r *http.Request, need auth.Scope) error {
+	if need == 0 {
+		return nil
+	}
+
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	have := g.Tokens.Check(token)
+	if have&need == need {
+		return nil
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	if have == 0 {
+		return &httpio.Error{Code: http.StatusUnauthorized, Message: "Unauthorized", Details: "This route needs a bearer token"}
+	}
+	return &httpio.Error{Code: http.StatusForbidden, Message: "Forbidden", Details: "The token's scope does not allow this"}
+}
+
+// MayChange checks a request that changes data, whatever its verb is: its route
+// is open to readers. The origin was checked by the verb already (see
+// httpio.Endpoint), but not for a GET that changes something by its parameters.
+func (g *Guard) MayChange(w http.ResponseWriter, r *http.Request, scope auth.Scope) error {
+	if err := g.Authorize(w, r, scope); err != nil {
+		return err
+	}
+	return g.CheckChangeOrigin(r)
+}
+
+// CheckChangeOrigin refuses a request that changes something if a page of another
+// site, whose origin is not listed, made the browser send it.
+func (g *Guard) CheckChangeOrigin(r *http.Request) error {
+	if !g.Origins.allowsChange(r) {
+		return errForeignChange
+	}
+	return nil
+}
+
+// errForeignChange refuses a page of another site.
+var errForeignChange = &httpio.Error{Code: http.StatusForbidden, Message: "CORS domain not allowed",
+	Details: "Another site's page may not change data; list its origin in DOWNPOUR_ALLOW_ORIGINS if it may"}
+
+const corsHeaders = "Authorization, Content-Type, Accept, Origin, User-Agent, DNT, Cache-Control, X-Mx-ReqToken, Keep-Alive, X-Requested-With, If-Modified-Since"
+
+// Handler checks where a request comes from before h does anything with it.
+// Source: RpcHandler.applyCorsConfig.
+func (g *Guard) Handler(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if !g.Origins.hostAllowed(r.Host) {
+			httpio.WriteError(w, r, g.Log, &httpio.Error{Code: http.StatusMisdirectedRequest, Message: "Unknown host name",
+				Details: "This gateway listens on loopback and is not " + r.Host + "; list the origin in DOWNPOUR_ALLOW_ORIGINS"})
+			return
+		}
+		if !g.answeredCORS(w, r) {
+			h.ServeHTTP(w, r)
+		}
+	})
+}
+
+// answeredCORS sets the headers for browsers and reports whether it has answered
+// the request, as a preflight or with a refusal.
+func (g *Guard) answeredCORS(w http.ResponseWriter, r *http.Request) bool {
+	page := r.Header.Get("Origin")
+	allowed := g.Origins.allows(r)
+	switch {
+	case page != "" && allowed:
+		w.Header().Set("Access-Control-Allow-Origin", page)
+		w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
+		w.Header().Set("Access-Control-Allow-Headers", corsHeaders)
+		w.Header().Add("Vary", "Origin")
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusOK)
+			return true
+		}
+	case r.Method == http.MethodOptions:
+		httpio.WriteError(w, r, g.Log, httpio.MethodNotAllowed(r.Method))
+		return true
+	case !allowed && !checkedElsewhere(httpio.Path(r)):
+		// A GET is refused too: its answer is not for that page.
+		g.refuseOrigin(w, r)
+		return true
+	}
+	return false
+}
+
+// checkedElsewhere reports whether a route does without the check of the origin.
+// The WebSocket makes its own. The page's files hold no data: behind a proxy that
+// changes the host name they are, like everything, requested with a foreign
+// Origin, and only the page can tell its user so.
+func checkedElsewhere(route string) bool {
+	return route == "api/ws" || strings.HasPrefix(route, "ui/")
+}
+
+// refuseOrigin refuses another site's page. If origins are listed, OpenTSDB
+// answers a GET with status 200 and an error object. Everything else gets a 403,
+// also what browsers send without an Origin (jsonp, images).
+func (g *Guard) refuseOrigin(w http.ResponseWriter, r *http.Request) {
+	page, _ := pageOf(r)
+	code := http.StatusForbidden
+	if r.Method == http.MethodGet && r.Header.Get("Origin") != "" && !g.Origins.Allowed.Empty() {
+		code = http.StatusOK
+	}
+	httpio.WriteError(w, r, g.Log, &httpio.Error{Code: code, Message: "CORS domain not allowed",
+		Details: "The domain [" + page + "] is not permitted access"})
+}

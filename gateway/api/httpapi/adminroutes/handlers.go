@@ -1,0 +1,81 @@
+// Package adminroutes is what an operator asks of a gateway: whether it is healthy,
+// which version and settings it runs with, its numbers, running queries and
+// profiles, and to drop its caches. It also answers the fixed lists of OpenTSDB's
+// API: aggregators, filters, serializers.
+// Source: StatsRpc, RpcManager.ListAggregators, ShowConfig, Version, DropCaches.
+package adminroutes
+
+import (
+	"context"
+	"time"
+
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/httpapi/querylog"
+	"downpour/gateway/query/engine"
+	"downpour/gateway/uid"
+	"downpour/gateway/write"
+	"downpour/pushdown/rpc/auth"
+)
+
+// Handlers answer the operator's routes. All fields are set before Endpoints is
+// called.
+type Handlers struct {
+	// Ready returns why puts or queries would not be accepted now.
+	Ready   func(context.Context) error
+	Version Version
+	// Settings are the effective settings, with secrets masked.
+	Settings map[string]string
+	// Profiles serves /debug/pprof/.
+	Profiles bool
+
+	// Stats returns the gateway's numbers.
+	Stats   func() []Stat
+	Queries *querylog.Log
+	// Now is the clock.
+	Now func() time.Time
+
+	// Names, Series and Engine have caches that can be dropped.
+	Names  *uid.Dictionary
+	Series *write.Series
+	Engine *engine.Engine
+}
+
+// Version is what /api/version answers; all values are strings, as there.
+type Version struct {
+	ShortRevision string `json:"short_revision"`
+	Repo          string `json:"repo"`
+	Host          string `json:"host"`
+	Version       string `json:"version"`
+	FullRevision  string `json:"full_revision"`
+	RepoStatus    string `json:"repo_status"`
+	User          string `json:"user"`
+	Branch        string `json:"branch"`
+	Timestamp     string `json:"timestamp"`
+}
+
+// Endpoints returns the routes by path.
+func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
+	const noScope = auth.Scope(0)
+	routes := map[string]httpio.Endpoint{
+		"healthz":            {Scope: noScope, Serve: h.healthz, Reads: httpio.Get},
+		"readyz":             {Scope: noScope, Serve: h.readyz, Reads: httpio.Get},
+		"api/aggregators":    {Scope: auth.Read, Serve: h.aggregators, Reads: httpio.GetOrPost},
+		"aggregators":        {Scope: auth.Read, Serve: h.aggregators, Reads: httpio.GetOrPost},
+		"api/config":         {Scope: auth.Read, Serve: h.config, Reads: httpio.GetOrPost},
+		"api/config/filters": {Scope: auth.Read, Serve: h.filters, Reads: httpio.GetOrPost},
+		"api/version":        {Scope: auth.Read, Serve: h.version, Reads: httpio.GetOrPost},
+		"version":            {Scope: auth.Read, Serve: h.version, Reads: httpio.GetOrPost},
+		"api/serializers":    {Scope: auth.Read, Serve: h.serializers, Reads: httpio.GetOrPost},
+		"api/stats":          {Scope: auth.Read, Serve: h.stats, Reads: httpio.GetOrPost},
+		"api/stats/":         {Scope: auth.Read, Serve: h.otherStats, Reads: httpio.GetOrPost},
+		"stats":              {Scope: auth.Read, Serve: h.oldStats, Reads: httpio.GetOrPost},
+		"api/dropcaches":     {Scope: auth.Admin, Serve: h.dropCaches, Reads: httpio.NoVerb},
+		"dropcaches":         {Scope: auth.Admin, Serve: h.dropCaches, Reads: httpio.NoVerb},
+	}
+	if h.Profiles {
+		profiles := httpio.FromHandler(profileHandler())
+		routes["debug/pprof"] = httpio.Endpoint{Scope: auth.All, Serve: profiles, Reads: httpio.Get}
+		routes["debug/pprof/"] = httpio.Endpoint{Scope: auth.All, Serve: profiles, Reads: httpio.Get}
+	}
+	return routes
+}

@@ -1,0 +1,70 @@
+package adminroutes
+
+import (
+	"math"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"downpour/gateway/api/httpapi/httpio"
+)
+
+// born is when the process began, as near as this package can tell.
+var born = time.Now()
+
+// memoryUsage is a java.lang.management.MemoryUsage; -1 is not known.
+type memoryUsage struct {
+	Init      int64 `json:"init"`
+	Used      int64 `json:"used"`
+	Committed int64 `json:"committed"`
+	Max       int64 `json:"max"`
+}
+
+// processStats handles /api/stats/jvm: what a Go process can tell of what
+// OpenTSDB tells of its Java one, under the same names. What has no counterpart
+// (pools, boot class path, input arguments) is left out.
+// Source: StatsRpc.printJVMStats.
+func (h *Handlers) processStats(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodPost {
+		return httpio.MethodNotAllowed(r.Method)
+	}
+	read := readMetrics("/memory/classes/heap/objects:bytes", "/memory/classes/heap/released:bytes", "/memory/classes/total:bytes",
+		"/gc/cycles/total:gc-cycles", "/memory/classes/heap/free:bytes", "/memory/classes/heap/unused:bytes")
+	used := read["/memory/classes/heap/objects:bytes"]
+	heap := used + read["/memory/classes/heap/free:bytes"] + read["/memory/classes/heap/unused:bytes"]
+	total := read["/memory/classes/total:bytes"] - read["/memory/classes/heap/released:bytes"]
+	limit := debug.SetMemoryLimit(-1)
+	if limit == math.MaxInt64 {
+		limit = -1
+	}
+	var gc debug.GCStats
+	debug.ReadGCStats(&gc)
+	return httpio.WriteJSON(w, r, http.StatusOK, map[string]any{
+		"os":      map[string]any{"systemLoadAverage": -1.0}, // not known, in Java's way
+		"gc":      map[string]any{"go": map[string]any{"collectionCount": read["/gc/cycles/total:gc-cycles"], "collectionTime": gc.PauseTotal.Milliseconds()}},
+		"runtime": map[string]any{"startTime": born.UnixMilli(), "uptime": h.Now().Sub(born).Milliseconds(), "vmName": "Go", "vmVendor": runtime.Compiler, "vmVersion": runtime.Version()},
+		"memory": map[string]any{
+			"heapMemoryUsage":            memoryUsage{Init: 0, Used: used, Committed: heap, Max: limit},
+			"nonHeapMemoryUsage":         memoryUsage{Init: 0, Used: total - heap, Committed: total - heap, Max: -1},
+			"objectsPendingFinalization": 0,
+		},
+	})
+}
+
+// readMetrics are numbers of the Go runtime, by name.
+func readMetrics(names ...string) map[string]int64 {
+	samples := make([]metrics.Sample, len(names))
+	for i, n := range names {
+		samples[i].Name = n
+	}
+	metrics.Read(samples)
+	out := make(map[string]int64, len(names))
+	for _, s := range samples {
+		if s.Value.Kind() == metrics.KindUint64 {
+			out[s.Name] = int64(s.Value.Uint64())
+		}
+	}
+	return out
+}

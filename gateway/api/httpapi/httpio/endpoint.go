@@ -1,0 +1,92 @@
+package httpio
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"downpour/pushdown/rpc/auth"
+)
+
+// Endpoint is one route of the API.
+type Endpoint struct {
+	// Scope is what a token must allow, for any verb; zero needs no token. Some
+	// handlers ask for more, depending on the verb.
+	Scope auth.Scope
+	// Serve answers a request. An error that it returns becomes an error object.
+	Serve func(http.ResponseWriter, *http.Request) error
+	// Reads are the verbs by which a request changes nothing. A request by any
+	// other verb is refused if a page of another site made the browser send it,
+	// even as a link. So a route whose verbs nobody has considered is closed to
+	// other sites.
+	Reads Verbs
+}
+
+// Verbs are methods of HTTP. HEAD counts as GET.
+type Verbs []string
+
+// The reading verbs of most routes. A query can delete what it reads by a field
+// of its body, whatever the verb is; queryroutes checks that itself.
+var (
+	NoVerb    = Verbs{}
+	Get       = Verbs{http.MethodGet}
+	GetOrPost = Verbs{http.MethodGet, http.MethodPost}
+)
+
+// Has reports whether the request's verb, after method_override, is one of v.
+func (v Verbs) Has(r *http.Request) bool {
+	method, err := Method(r)
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	return err == nil && slices.Contains(v, method)
+}
+
+// FromHandler adapts a handler that writes its own errors.
+func FromHandler(h http.Handler) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error { h.ServeHTTP(w, r); return nil }
+}
+
+// Path is a request's route.
+func Path(r *http.Request) string {
+	route, _ := RouteOf(r.URL.Path)
+	return route
+}
+
+// RouteOf returns the route of a URL's path: in lower case, without slashes
+// around it and without the API version ("/API/v1/Put/" is "api/put"). The error
+// refuses a version that is not a number or is above 1; callers report it before
+// they look the route up.
+// Source: HttpQuery.explodeAPIPath.
+func RouteOf(urlPath string) (route string, err error) {
+	route = strings.ToLower(strings.Trim(urlPath, "/"))
+	number, rest, ok := cutVersion(route)
+	if !ok {
+		return route, nil
+	}
+	return "api/" + rest, checkVersion(number)
+}
+
+// cutVersion cuts the API version out of a route: of "api/v1/put" it is "1". A
+// word that begins with v and no digit, as in api/version, is no API version.
+func cutVersion(route string) (number, rest string, ok bool) {
+	rest, ok = strings.CutPrefix(route, "api/v")
+	if !ok || rest == "" || rest[0] < '0' || rest[0] > '9' {
+		return "", "", false
+	}
+	number, rest, _ = strings.Cut(rest, "/")
+	return number, rest, true
+}
+
+func checkVersion(number string) error {
+	switch n, err := strconv.ParseInt(number, 10, 32); {
+	case err != nil:
+		return &Error{Code: http.StatusBadRequest, Message: "Invalid API version format supplied",
+			Details: "API version [" + number + "] cannot be parsed"}
+	case n > 1:
+		return &Error{Code: http.StatusNotImplemented, Message: "Requested API version is greater than the max implemented",
+			Details: "API version [" + number + "] is greater than the max [1]"}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package httpio
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+)
+
+// Error is an answer that is not data. Code is the HTTP status.
+type Error struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Details string `json:"details,omitempty"`
+	// Missing lists the key ranges, in hex, that are missing from an incomplete
+	// answer.
+	Missing [][2]string `json:"missing,omitempty"`
+}
+
+// Error is the message.
+func (e *Error) Error() string { return e.Message }
+
+// BadRequest returns a 400 with a message.
+func BadRequest(format string, args ...any) *Error {
+	return &Error{Code: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+// InternalError returns a 500 with a message. It is for those faults of a
+// request that OpenTSDB answers with 500, because it does not expect them where
+// it finds them.
+func InternalError(format string, args ...any) *Error {
+	return &Error{Code: http.StatusInternalServerError, Message: fmt.Sprintf(format, args...)}
+}
+
+// MethodNotAllowed refuses a verb, which may come from method_override.
+// Source: the classes that implement HttpRpc.
+func MethodNotAllowed(method string) *Error {
+	return &Error{Code: http.StatusMethodNotAllowed, Message: "Method not allowed",
+		Details: "The HTTP method [" + method + "] is not permitted for this endpoint"}
+}
+
+// MissingParameter refuses a request in which a parameter is missing.
+// Source: HttpQuery.getRequiredQueryStringParam.
+func MissingParameter(name string) *Error {
+	return BadRequest("Missing parameter <code>%s</code>", name)
+}
+
+// UnreadableJSON refuses a body that is not the JSON that the route expects.
+func UnreadableJSON(err error) *Error {
+	return &Error{Code: http.StatusBadRequest, Message: "Unable to parse the given JSON", Details: err.Error()}
+}
+
+// WriteError answers with the error object of err. Faults of the server are
+// logged.
+func WriteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	e := Classify(err)
+
+	// A canceled request usually means that the client has left and nobody reads
+	// this. But a client that has only closed its own side of the connection looks
+	// the same, and would be told 200 if nothing were written here. A body that did
+	// not come in time cancels the request in the same way, and keeps its status.
+	if r.Context().Err() == context.Canceled && e.Code != http.StatusRequestTimeout {
+		e = &Error{Code: http.StatusServiceUnavailable, Message: "The request was given up: the client closed the connection, or its own side of it, before the answer"}
+	} else if e.Code >= 500 {
+		log.Warn("request failed", "path", r.URL.Path, "status", e.Code, "err", err)
+	}
+
+	if e.Code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	body, _ := json.Marshal(map[string]*Error{"error": e})
+	WriteBody(w, r, e.Code, body)
+}
+
+// WriteBody sends a JSON body, wrapped in a function call if the parameter jsonp
+// names one.
+func WriteBody(w http.ResponseWriter, r *http.Request, code int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=UTF-8")
+	if name := r.URL.Query().Get("jsonp"); name != "" && ValidCallback(name) {
+		h.Set("Content-Type", "application/javascript; charset=UTF-8")
+		body = append(append([]byte(name+"("), body...), ')')
+	}
+	w.WriteHeader(code)
+	w.Write(body)
+}
+
+// ValidCallback reports whether a jsonp name is a function's name and not a
+// script of its own.
+func ValidCallback(name string) bool {
+	for _, r := range name {
+		if r != '_' && r != '.' && r != '$' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return false
+		}
+	}
+	return len(name) <= 128
+}
+
+// WriteJSON answers with v.
+func WriteJSON(w http.ResponseWriter, r *http.Request, code int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	WriteBody(w, r, code, body)
+	return nil
+}

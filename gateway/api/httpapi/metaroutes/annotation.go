@@ -1,0 +1,153 @@
+package metaroutes
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/metadata/annotation"
+	"downpour/gateway/query"
+	"downpour/pushdown/rpc/auth"
+)
+
+// noteBody is an annotation as clients send it.
+type noteBody struct {
+	TSUID       string                   `json:"tsuid"`
+	StartTime   httpio.Integer           `json:"startTime"`
+	EndTime     *httpio.Integer          `json:"endTime"`
+	Description *string                  `json:"description"`
+	Notes       *string                  `json:"notes"`
+	Custom      map[string]httpio.Scalar `json:"custom"`
+}
+
+func (n *noteBody) change() annotation.Change {
+	return annotation.Change{TSUID: n.TSUID, Start: int64(n.StartTime), End: n.EndTime.Pointer(),
+		Description: n.Description, Notes: n.Notes, Custom: httpio.Texts(n.Custom)}
+}
+
+// annotations handles /api/annotation and /api/annotations, which differ in GET
+// alone: one note, or the global notes of a time. Source: AnnotationRpc.execute.
+func (h *Handlers) annotations(w http.ResponseWriter, r *http.Request) error {
+	method, err := httpio.Method(r)
+	if err != nil {
+		return err
+	}
+	if strings.HasSuffix(httpio.Path(r), "bulk") {
+		return h.bulkAnnotations(w, r, method)
+	}
+	note, err := h.parseNote(w, r)
+	if err != nil {
+		return err
+	}
+	switch method {
+	case http.MethodGet:
+		if strings.HasPrefix(httpio.Path(r), "api/annotations") {
+			return h.globalNotes(w, r, note)
+		}
+		return h.getNote(w, r, note)
+	case http.MethodPost, http.MethodPut, http.MethodDelete:
+	default:
+		return httpio.MethodNotAllowed(method)
+	}
+	if err := h.Guard.MayChange(w, r, auth.Write); err != nil {
+		return err
+	}
+	if method == http.MethodDelete {
+		return h.deleteNote(w, r, note)
+	}
+	return h.putNote(w, r, note, method == http.MethodPut)
+}
+
+// parseNote reads a note from the body or the request line.
+func (h *Handlers) parseNote(w http.ResponseWriter, r *http.Request) (c annotation.Change, err error) {
+	body, err := httpio.ReadBody(w, r)
+	if err != nil {
+		return c, err
+	}
+	if len(body) > 0 {
+		var in noteBody
+		err := httpio.ParseJSON(body, &in)
+		return in.change(), err
+	}
+	start, err := h.timeParameter(r, "start_time")
+	if err != nil {
+		return c, err
+	}
+	if start < 1 {
+		return c, httpio.BadRequest("Missing start time")
+	}
+	end, err := h.timeParameter(r, "end_time")
+	end /= 1000
+	return annotation.Change{TSUID: httpio.LastValue(r, "tsuid"), Start: start / 1000, End: &end,
+		Description: httpio.OptionalValue(r, "description"), Notes: httpio.OptionalValue(r, "notes")}, err
+}
+
+// timeParameter reads a time in ms; -1 if it is not given.
+func (h *Handlers) timeParameter(r *http.Request, name string) (int64, error) {
+	return h.parseTime(httpio.LastValue(r, name))
+}
+
+func (h *Handlers) parseTime(text string) (int64, error) {
+	if text == "" {
+		return -1, nil
+	}
+	t, err := query.Parser{Now: h.Now(), Zone: h.Zone}.Time(text)
+	if err != nil {
+		return 0, httpio.InternalError("%v", err)
+	}
+	return t, nil
+}
+
+func (h *Handlers) getNote(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
+	note, err := h.Annotations.Get(r.Context(), c.TSUID, c.Start)
+	if err != nil {
+		return err
+	}
+	if note == nil {
+		return &httpio.Error{Code: http.StatusNotFound, Message: "Unable to locate annotation in storage"}
+	}
+	return httpio.WriteJSON(w, r, http.StatusOK, note)
+}
+
+// globalNotes answers with the global notes from one time to another, or to now.
+func (h *Handlers) globalNotes(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
+	end := h.Now().Unix()
+	if c.End != nil && *c.End != 0 {
+		end = *c.End
+	}
+	ctx, cancel := h.timeout(r)
+	defer cancel()
+	notes, err := h.Annotations.Global(ctx, c.Start, end)
+	if err != nil {
+		return err
+	}
+	return httpio.WriteJSON(w, r, http.StatusOK, notes)
+}
+
+func (h *Handlers) putNote(w http.ResponseWriter, r *http.Request, c annotation.Change, overwrite bool) error {
+	note, err := h.Annotations.Put(r.Context(), c, overwrite)
+	switch {
+	case errors.Is(err, annotation.ErrNoChange):
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	case errors.Is(err, annotation.ErrConflict):
+		return &httpio.Error{Code: http.StatusInternalServerError, Message: "Failed to save the Annotation to storage", Details: err.Error()}
+	case err != nil:
+		return err
+	}
+	return httpio.WriteJSON(w, r, http.StatusOK, note)
+}
+
+func (h *Handlers) deleteNote(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
+	err := h.Annotations.Delete(r.Context(), c.TSUID, c.Start)
+	var refused *annotation.RefusedError
+	if errors.As(err, &refused) || errors.Is(err, annotation.ErrNoStart) {
+		return &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to delete Annotation information", Details: err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

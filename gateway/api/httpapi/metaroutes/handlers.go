@@ -1,0 +1,92 @@
+// Package metaroutes is the routes about series and names instead of points:
+// annotations, UIDs, UIDMeta and TSMeta, lookups, last points, suggestions.
+// Source: AnnotationRpc, UniqueIdRpc, SearchRpc, SuggestRpc,
+// QueryRpc.handleLastDataPointQuery.
+package metaroutes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"downpour/gateway/api/httpapi/access"
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/metadata/annotation"
+	"downpour/gateway/metadata/last"
+	"downpour/gateway/metadata/lookup"
+	"downpour/gateway/metadata/meta"
+	"downpour/gateway/uid"
+	"downpour/pushdown/rpc/auth"
+)
+
+// Handlers answer the routes of metadata. All fields are set before a request
+// comes.
+type Handlers struct {
+	Names       *uid.Dictionary
+	Meta        *meta.Catalog
+	Annotations *annotation.Notes
+	Lookup      *lookup.Finder
+	Last        *last.Points
+	// FlushMeta writes the metadata that puts have still to record; nil if puts
+	// record none.
+	FlushMeta func(context.Context) error
+	// Allowed are characters that names may have beside OpenTSDB's.
+	// Source: tsd.core.tag.allow_specialchars.
+	Allowed []rune
+
+	// Guard checks requests that change something.
+	Guard *access.Guard
+	// Timeout bounds a request that may read as much as a query.
+	Timeout time.Duration
+	// Now is the clock.
+	Now func() time.Time
+	// Zone is the zone of dates without one; nil is UTC.
+	Zone *time.Location
+}
+
+// Endpoints returns the routes by path. All are open to readers; a handler that
+// changes something asks for more itself, whatever the verb is.
+func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
+	return map[string]httpio.Endpoint{
+		"api/uid":          {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb},
+		"api/uid/":         {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb},
+		"api/uid/assign":   {Scope: auth.Read, Serve: h.uidAssign, Reads: httpio.NoVerb},
+		"api/uid/rename":   {Scope: auth.Read, Serve: h.uidRename, Reads: httpio.NoVerb},
+		"api/uid/uidmeta":  {Scope: auth.Read, Serve: h.uidMeta, Reads: httpio.Get},
+		"api/uid/tsmeta":   {Scope: auth.Read, Serve: h.tsMeta, Reads: httpio.Get},
+		"api/search":       {Scope: auth.Read, Serve: h.search, Reads: httpio.GetOrPost},
+		"api/search/":      {Scope: auth.Read, Serve: h.search, Reads: httpio.GetOrPost},
+		"api/annotation":   {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get},
+		"api/annotation/":  {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get},
+		"api/annotations":  {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get},
+		"api/annotations/": {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get},
+		"api/query/last":   {Scope: auth.Read, Serve: h.queryLast, Reads: httpio.GetOrPost},
+		"api/suggest":      {Scope: auth.Read, Serve: h.suggest, Reads: httpio.GetOrPost},
+		"suggest":          {Scope: auth.Read, Serve: h.suggest, Reads: httpio.GetOrPost},
+	}
+}
+
+// timeout returns a request's context with the timeout of a query.
+func (h *Handlers) timeout(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), h.Timeout)
+}
+
+// flushMeta has the metadata written that puts have still to record, so that a
+// client finds what it has put. An error is not reported here: what is read
+// afterwards meets it too.
+func (h *Handlers) flushMeta(ctx context.Context) {
+	if h.FlushMeta != nil {
+		_ = h.FlushMeta(ctx)
+	}
+}
+
+// nameNotFound turns the error of a name without a UID into a 404 with the route's
+// message, and returns other errors as they are.
+func nameNotFound(err error, message string) error {
+	var unknown *uid.NoSuchNameError
+	if errors.As(err, &unknown) {
+		return &httpio.Error{Code: http.StatusNotFound, Message: message, Details: err.Error()}
+	}
+	return err
+}

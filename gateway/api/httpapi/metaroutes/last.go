@@ -1,0 +1,142 @@
+package metaroutes
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"downpour/encoding"
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/metadata/last"
+	"downpour/gateway/query"
+)
+
+// lastRequest asks for newest points. Source: QueryRpc.LastPointQuery.
+type lastRequest struct {
+	Queries []struct {
+		Metric string                   `json:"metric"`
+		Tags   map[string]httpio.Scalar `json:"tags"`
+		TSUIDs []string                 `json:"tsuids"`
+	} `json:"queries"`
+	ResolveNames bool           `json:"resolveNames"`
+	BackScan     httpio.Integer `json:"backScan"`
+}
+
+// lastPoint is one newest point; its value is text. Source: IncomingDataPoint.
+type lastPoint struct {
+	Metric    string            `json:"metric,omitempty"`
+	Timestamp int64             `json:"timestamp"` // ms
+	Value     string            `json:"value"`
+	Tags      map[string]string `json:"tags,omitempty"`
+	TSUID     encoding.UID      `json:"tsuid"`
+}
+
+// queryLast handles /api/query/last. Source: QueryRpc.handleLastDataPointQuery.
+func (h *Handlers) queryLast(w http.ResponseWriter, r *http.Request) error {
+	q, resolve, err := parseLast(w, r)
+	if err != nil {
+		return err
+	}
+	switch n := len(q.Subs); {
+	case n == 0:
+		return httpio.BadRequest("Missing sub queries")
+	case n > query.MaxSubQueries:
+		return query.TooMuch("Too many sub queries: %d, at most %d", n, query.MaxSubQueries)
+	}
+	ctx, cancel := h.timeout(r)
+	defer cancel()
+	if q.Back <= 0 {
+		h.flushMeta(ctx)
+	}
+	found, err := h.Last.Find(ctx, q)
+	if err != nil {
+		return err
+	}
+	out := make([]lastPoint, len(found))
+	for i, p := range found {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		out[i] = lastPoint{Timestamp: p.Time, Value: string(httpio.AppendValue(nil, p.Value, false)), TSUID: p.TSUID}
+		if p.Value.Float { // NaN is no JSON here, but text
+			out[i].Value = strings.Trim(out[i].Value, `"`)
+		}
+		if resolve {
+			if err := h.nameLast(ctx, &out[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return httpio.WriteJSON(w, r, http.StatusOK, out)
+}
+
+// nameLast adds the names of a point's series.
+func (h *Handlers) nameLast(ctx context.Context, p *lastPoint) error {
+	series, err := h.Lookup.Name(ctx, p.TSUID)
+	p.Metric, p.Tags = series.Metric, series.Tags
+	return err
+}
+
+func parseLast(w http.ResponseWriter, r *http.Request) (q last.Query, resolve bool, err error) {
+	switch r.Method {
+	case http.MethodGet:
+		return lastParameters(r)
+	case http.MethodPost:
+	default:
+		return q, false, httpio.MethodNotAllowed(r.Method)
+	}
+	body, err := httpio.ReadBody(w, r)
+	if err != nil {
+		return q, false, err
+	}
+	var in lastRequest
+	if err := httpio.ParseJSON(body, &in); err != nil {
+		return q, false, err
+	}
+	q.Back = int(in.BackScan)
+	for _, s := range in.Queries {
+		sub := last.Sub{Metric: s.Metric, Tags: httpio.Texts(s.Tags)}
+		if sub.TSUIDs, err = lastTSUIDs(s.TSUIDs); err != nil {
+			return q, false, httpio.BadRequest("%v", err)
+		}
+		q.Subs = append(q.Subs, sub)
+	}
+	return q, in.ResolveNames, nil
+}
+
+// lastParameters reads the request line: series by name come first.
+func lastParameters(r *http.Request) (q last.Query, resolve bool, err error) {
+	values := r.URL.Query()
+	if values.Has("back_scan") {
+		if q.Back, err = strconv.Atoi(httpio.LastValue(r, "back_scan")); err != nil {
+			return q, false, httpio.BadRequest("Unable to parse back_scan parameter")
+		}
+	}
+	for _, text := range values["timeseries"] {
+		s := last.Sub{}
+		if s.Metric, s.Tags, err = parseSeries(text); err != nil {
+			return q, false, httpio.InternalError("%v", err)
+		}
+		q.Subs = append(q.Subs, s)
+	}
+	for _, text := range values["tsuids"] {
+		s := last.Sub{}
+		if s.TSUIDs, err = lastTSUIDs(strings.Split(text, ",")); err != nil {
+			return q, false, httpio.BadRequest("%v", err)
+		}
+		q.Subs = append(q.Subs, s)
+	}
+	return q, values.Has("resolve"), nil
+}
+
+func lastTSUIDs(texts []string) (out []encoding.UID, err error) {
+	for _, text := range texts {
+		u, err := hexUID(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}

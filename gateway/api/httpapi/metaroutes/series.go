@@ -1,0 +1,59 @@
+package metaroutes
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// hexUID reads hex; a digit too few is a leading zero.
+// Source: UniqueId.stringToUid.
+func hexUID(text string) ([]byte, error) {
+	if text == "" {
+		return nil, errors.New("UID was empty")
+	}
+	if len(text)%2 != 0 {
+		text = "0" + text
+	}
+	raw, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, errors.New("contains illegal character for hexBinary: " + text)
+	}
+	return raw, nil
+}
+
+// parseSeries reads metric{k=v,…}. The error is a client's text.
+// Source: Tags.parseWithMetric.
+func parseSeries(text string) (metric string, tags map[string]string, err error) {
+	metric, inner, err := cutBraces(text)
+	tags = map[string]string{}
+	if err != nil || inner == "" {
+		return metric, tags, err
+	}
+	for tag := range strings.SplitSeq(inner, ",") {
+		k, v, _ := strings.Cut(tag, "=")
+		old, there := tags[k]
+		switch {
+		case k == "" || v == "" || strings.Contains(v, "="):
+			return "", nil, fmt.Errorf("When parsing tag '%s': invalid tag: %s", tag, tag)
+		case there && old != v:
+			return "", nil, fmt.Errorf("When parsing tag '%s': duplicate tag: %s, tags={%s=%s}", tag, tag, k, old)
+		}
+		tags[k] = v
+	}
+	return metric, tags, nil
+}
+
+// cutBraces splits metric{inner}.
+func cutBraces(text string) (metric, inner string, err error) {
+	metric, inner, found := strings.Cut(text, "{")
+	if !found {
+		return text, "", nil
+	}
+	inner, closed := strings.CutSuffix(inner, "}")
+	if !closed {
+		return "", "", errors.New("Missing '}' at the end of: " + text)
+	}
+	return metric, inner, nil
+}

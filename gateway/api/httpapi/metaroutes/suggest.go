@@ -1,0 +1,71 @@
+package metaroutes
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"downpour/encoding"
+	"downpour/gateway/api/httpapi/httpio"
+)
+
+// suggest completes names in byte order. Source: SuggestRpc.
+func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
+	kindName, prefix, max, err := suggestParameters(w, r)
+	if err != nil {
+		return err
+	}
+	kind, ok := map[string]encoding.UIDKind{"metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK, "tagv": encoding.UIDTagV}[kindName]
+	if !ok {
+		return httpio.BadRequest("Invalid 'type' parameter:%s", kindName)
+	}
+	ctx, cancel := h.timeout(r)
+	defer cancel()
+	names, err := h.Names.Suggest(ctx, kind, prefix, max)
+	if err != nil {
+		return err
+	}
+	if names == nil {
+		names = []string{}
+	}
+	return httpio.WriteJSON(w, r, http.StatusOK, names)
+}
+
+const (
+	defaultSuggestions = 25
+	maxSuggestions     = 100_000
+)
+
+func suggestParameters(w http.ResponseWriter, r *http.Request) (kind, prefix string, max int, err error) {
+	var in struct {
+		Type string
+		Q    string
+		Max  httpio.Scalar
+	}
+	switch r.Method {
+	case http.MethodGet:
+		q := r.URL.Query()
+		in.Type, in.Q, in.Max = q.Get("type"), q.Get("q"), httpio.Scalar(q.Get("max"))
+	case http.MethodPost:
+		body, err := httpio.ReadBody(w, r)
+		if err != nil {
+			return "", "", 0, err
+		}
+		if err := json.Unmarshal(body, &in); err != nil {
+			return "", "", 0, httpio.UnreadableJSON(err)
+		}
+	default:
+		return "", "", 0, httpio.MethodNotAllowed(r.Method)
+	}
+	if in.Type == "" {
+		return "", "", 0, httpio.MissingParameter("type")
+	}
+	if in.Max == "" {
+		return in.Type, in.Q, defaultSuggestions, nil
+	}
+	max, err = strconv.Atoi(string(in.Max))
+	if err != nil || max < 1 {
+		return "", "", 0, httpio.BadRequest("Unable to parse 'max' as a number")
+	}
+	return in.Type, in.Q, min(max, maxSuggestions), nil
+}

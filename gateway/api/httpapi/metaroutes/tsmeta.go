@@ -1,0 +1,204 @@
+package metaroutes
+
+import (
+	"net/http"
+	"strconv"
+
+	"downpour/encoding"
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/metadata/meta"
+	"downpour/pushdown/rpc/auth"
+)
+
+// tsMetaBody is a TSMeta as clients send it.
+type tsMetaBody struct {
+	TSUID       string                   `json:"tsuid"`
+	DisplayName *string                  `json:"displayName"`
+	Description *string                  `json:"description"`
+	Notes       *string                  `json:"notes"`
+	Created     *httpio.Integer          `json:"created"`
+	Custom      map[string]httpio.Scalar `json:"custom"`
+	Units       *string                  `json:"units"`
+	DataType    *string                  `json:"dataType"`
+	Retention   *httpio.Integer          `json:"retention"`
+	Max         *encoding.JSONDouble     `json:"max"`
+	Min         *encoding.JSONDouble     `json:"min"`
+}
+
+// tsMeta reads and changes what is said of a series.
+// Source: UniqueIdRpc.handleTSMeta.
+func (h *Handlers) tsMeta(w http.ResponseWriter, r *http.Request) error {
+	method, err := httpio.Method(r)
+	if err != nil {
+		return err
+	}
+	h.flushMeta(r.Context())
+	switch method {
+	case http.MethodGet:
+		if r.URL.Query().Has("tsuid") {
+			return h.getTSMeta(w, r)
+		}
+		return h.listTSMeta(w, r)
+	case http.MethodPost, http.MethodPut:
+		return h.changeTSMeta(w, r, method == http.MethodPut)
+	case http.MethodDelete:
+		return h.deleteTSMeta(w, r)
+	}
+	return httpio.MethodNotAllowed(method)
+}
+
+func (h *Handlers) getTSMeta(w http.ResponseWriter, r *http.Request) error {
+	tsuid, err := hexUID(httpio.LastValue(r, "tsuid"))
+	if err != nil {
+		return httpio.InternalError("%v", err)
+	}
+	m, err := h.Meta.TSMeta(r.Context(), tsuid)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return &httpio.Error{Code: http.StatusNotFound, Message: "Could not find Timeseries meta data"}
+	}
+	return httpio.WriteJSON(w, r, http.StatusOK, m)
+}
+
+// listTSMeta answers with all series of a metric that have some tags.
+func (h *Handlers) listTSMeta(w http.ResponseWriter, r *http.Request) error {
+	text, err := httpio.RequiredValue(r, "m")
+	if err != nil {
+		return err
+	}
+	metric, tags, err := parseSeries(text)
+	if err != nil {
+		return &httpio.Error{Code: http.StatusBadRequest, Message: err.Error(), Details: err.Error()}
+	}
+	ctx, cancel := h.timeout(r)
+	defer cancel()
+	keys, filter, err := h.Lookup.MetaRows(ctx, metric, tags)
+	if err != nil {
+		return nameNotFound(err, "Unable to find one of the UIDs")
+	}
+	list, err := h.Meta.TSMetas(ctx, keys, filter)
+	if err != nil {
+		return err
+	}
+	return httpio.WriteJSON(w, r, http.StatusOK, list)
+}
+
+// tsMetaChange reads a TSMeta from the body or the request line.
+func tsMetaChange(w http.ResponseWriter, r *http.Request) (tsuid string, c meta.TSChange, err error) {
+	body, err := httpio.ReadBody(w, r)
+	if err != nil {
+		return "", c, err
+	}
+	if len(body) == 0 {
+		return tsMetaParameters(r)
+	}
+	var in tsMetaBody
+	if err := httpio.ParseJSON(body, &in); err != nil {
+		return "", c, err
+	}
+	c = meta.TSChange{DisplayName: in.DisplayName, Description: in.Description, Notes: in.Notes, Units: in.Units, DataType: in.DataType,
+		Created: in.Created.Pointer(), Custom: httpio.Texts(in.Custom), Max: (*float64)(in.Max), Min: (*float64)(in.Min)}
+	if in.Retention != nil {
+		days := int(*in.Retention)
+		c.Retention = &days
+	}
+	return in.TSUID, c, nil
+}
+
+// tsMetaParameters reads a TSMeta from the request line. Limits of the data are
+// read as floats of 32 bits, as there.
+func tsMetaParameters(r *http.Request) (tsuid string, c meta.TSChange, err error) {
+	c = meta.TSChange{DisplayName: httpio.OptionalValue(r, "display_name"), Description: httpio.OptionalValue(r, "description"), Notes: httpio.OptionalValue(r, "notes"),
+		Units: httpio.OptionalValue(r, "units"), DataType: httpio.OptionalValue(r, "data_type")}
+	if text := httpio.LastValue(r, "retention"); text != "" {
+		days, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			return "", c, httpio.BadRequest("Unable to parse 'retention' value")
+		}
+		n := int(days)
+		c.Retention = &n
+	}
+	for name, to := range map[string]**float64{"max": &c.Max, "min": &c.Min} {
+		text := httpio.LastValue(r, name)
+		if text == "" {
+			continue
+		}
+		v, err := strconv.ParseFloat(text, 32)
+		if err != nil {
+			return "", c, httpio.BadRequest("Unable to parse '%s' value", name)
+		}
+		*to = &v
+	}
+	return httpio.LastValue(r, "tsuid"), c, nil
+}
+
+func (h *Handlers) changeTSMeta(w http.ResponseWriter, r *http.Request, overwrite bool) error {
+	text, change, err := tsMetaChange(w, r)
+	if err != nil {
+		return err
+	}
+	if err := h.Guard.MayChange(w, r, auth.Write); err != nil {
+		return err
+	}
+	if text == "" {
+		return h.changeTSMetaByName(w, r, change, overwrite)
+	}
+	tsuid, err := hexUID(text)
+	if err != nil {
+		return httpio.BadRequest("%v", err)
+	}
+	m, err := h.Meta.ChangeTSMeta(r.Context(), tsuid, change, overwrite)
+	return h.answerChange(w, r, "TSMeta", m, err)
+}
+
+// changeTSMetaByName changes the TSMeta of the series that the parameter m
+// names, or makes it where create=true.
+func (h *Handlers) changeTSMetaByName(w http.ResponseWriter, r *http.Request, change meta.TSChange, overwrite bool) error {
+	text, err := httpio.RequiredValue(r, "m")
+	if err != nil {
+		return err
+	}
+	metric, tags, err := parseSeries(text)
+	if err != nil {
+		return &httpio.Error{Code: http.StatusBadRequest, Message: err.Error(), Details: err.Error()}
+	}
+	tsuid, err := h.Lookup.TSUID(r.Context(), metric, tags)
+	if err != nil {
+		return nameNotFound(err, "Unable to find one or more UIDs")
+	}
+	exists, err := h.Meta.HasTSMeta(r.Context(), tsuid)
+	if err != nil {
+		return err
+	}
+	var m *meta.TSMeta
+	switch {
+	case exists:
+		m, err = h.Meta.ChangeTSMeta(r.Context(), tsuid, change, overwrite)
+	case httpio.LastValue(r, "create") == "true":
+		m, err = h.Meta.CreateTSMeta(r.Context(), tsuid, change)
+	default:
+		return httpio.BadRequest("Could not find TSMeta, specify \"create=true\" to create a new one.")
+	}
+	return h.answerChange(w, r, "TSMeta", m, err)
+}
+
+func (h *Handlers) deleteTSMeta(w http.ResponseWriter, r *http.Request) error {
+	text, _, err := tsMetaChange(w, r)
+	if err != nil {
+		return err
+	}
+	if err := h.Guard.MayChange(w, r, auth.Write); err != nil {
+		return err
+	}
+	tsuid, err := hexUID(text)
+	if err != nil {
+		return &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to delete TSMeta information", Details: "Missing UID"}
+	}
+	if err := h.Meta.DeleteTSMeta(r.Context(), tsuid); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

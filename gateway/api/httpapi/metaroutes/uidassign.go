@@ -1,0 +1,219 @@
+package metaroutes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"downpour/encoding"
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/metadata/meta"
+	"downpour/gateway/uid"
+	"downpour/pushdown/rpc/auth"
+)
+
+// uidTypes are the kinds of names that assign and rename know.
+var uidTypes = []string{"metric", "tagk", "tagv"}
+
+// otherUID answers the rest of /api/uid. Source: UniqueIdRpc.execute.
+func (h *Handlers) otherUID(http.ResponseWriter, *http.Request) error {
+	return &httpio.Error{Code: http.StatusNotImplemented, Message: "Other UID endpoints have not been implemented yet"}
+}
+
+// uidAssign gives UIDs to names that have none. Source: UniqueIdRpc.handleAssign.
+func (h *Handlers) uidAssign(w http.ResponseWriter, r *http.Request) error {
+	names, err := assignRequest(w, r)
+	if err != nil {
+		return err
+	}
+	if err := h.Guard.MayChange(w, r, auth.Write); err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return httpio.BadRequest("Missing values to assign UIDs")
+	}
+	answer := map[string]map[string]string{}
+	code := http.StatusOK
+	for kind, list := range names {
+		given, refused, err := h.assignAll(r.Context(), kind, list)
+		if err != nil {
+			return err
+		}
+		answer[kind] = given
+		if len(refused) > 0 {
+			answer[kind+"_errors"] = refused
+			code = http.StatusBadRequest
+		}
+	}
+	return httpio.WriteJSON(w, r, code, answer)
+}
+
+func assignRequest(w http.ResponseWriter, r *http.Request) (map[string][]httpio.Scalar, error) {
+	names := map[string][]httpio.Scalar{}
+	switch r.Method {
+	case http.MethodGet:
+		for _, kind := range uidTypes {
+			if v := httpio.LastValue(r, kind); v != "" {
+				for name := range strings.SplitSeq(v, ",") {
+					names[kind] = append(names[kind], httpio.Scalar(name))
+				}
+			}
+		}
+		return names, nil
+	case http.MethodPost:
+		body, err := httpio.ReadBody(w, r)
+		if err != nil {
+			return nil, err
+		}
+		return names, httpio.ParseJSON(body, &names)
+	}
+	return nil, httpio.MethodNotAllowed(r.Method)
+}
+
+// assignAll gives UIDs to names of one type; names that are refused do not stop
+// the others. The error is the store's.
+func (h *Handlers) assignAll(ctx context.Context, kindName string, names []httpio.Scalar) (given, refused map[string]string, err error) {
+	given, refused = map[string]string{}, map[string]string{}
+	for _, name := range names {
+		u, err := h.assignOne(ctx, kindName, string(name))
+		var text nameError
+		switch {
+		case errors.As(err, &text):
+			refused[string(name)] = text.Error()
+		case err != nil:
+			return nil, nil, err
+		default:
+			given[string(name)] = u.String()
+		}
+	}
+	return given, refused, nil
+}
+
+// nameError is the refusal of one name.
+type nameError struct{ error }
+
+// assignOne is TSDB.assignUid: a name that has a UID already is refused.
+func (h *Handlers) assignOne(ctx context.Context, kindName, name string) (encoding.UID, error) {
+	if err := h.storable(kindName, name); err != nil {
+		return nil, nameError{err}
+	}
+	kind, ok := uidKind(kindName)
+	if !ok {
+		return nil, nameError{errors.New("Unknown type name")}
+	}
+	old, err := h.Names.Resolve(ctx, kind, name)
+	var unknown *uid.NoSuchNameError
+	switch {
+	case err == nil:
+		return nil, nameError{errors.New("Name already exists with UID: " + old.String())}
+	case !errors.As(err, &unknown):
+		return nil, err
+	}
+	u, err := h.Names.Assign(ctx, kind, name)
+	var long *uid.NameTooLongError
+	if errors.As(err, &long) {
+		return nil, nameError{long}
+	}
+	return u, err
+}
+
+// uidKind reads metric, tagk or tagv in any case.
+func uidKind(text string) (encoding.UIDKind, bool) {
+	kind, err := meta.ParseKind(text)
+	return kind, err == nil && !strings.EqualFold(text, "metrics")
+}
+
+// storable refuses names that OpenTSDB refuses, and those that it would store
+// with other letters.
+func (h *Handlers) storable(what, name string) error {
+	if err := encoding.ValidateName(what, name, h.Allowed...); err != nil {
+		return err
+	}
+	_, err := encoding.AppendName(nil, name)
+	return err
+}
+
+// renameRequest asks to rename one name.
+type renameRequest struct{ kind, from, to string }
+
+// uidRename gives a UID another name. Series that collectors put under the old
+// name from now on are new ones. Source: UniqueIdRpc.handleRename.
+func (h *Handlers) uidRename(w http.ResponseWriter, r *http.Request) error {
+	in, err := parseRename(w, r)
+	if err != nil {
+		return err
+	}
+	if err := h.Guard.MayChange(w, r, auth.Admin); err != nil {
+		return err
+	}
+	err = h.rename(r.Context(), in)
+	var refused nameError
+	switch {
+	case errors.As(err, &refused):
+		return httpio.WriteJSON(w, r, http.StatusBadRequest, map[string]string{"result": "false", "error": refused.Error()})
+	case err != nil:
+		return err
+	}
+	return httpio.WriteJSON(w, r, http.StatusOK, map[string]string{"result": "true"})
+}
+
+func parseRename(w http.ResponseWriter, r *http.Request) (in renameRequest, err error) {
+	values := map[string]httpio.Scalar{}
+	switch r.Method {
+	case http.MethodGet:
+		for _, name := range append([]string{"name"}, uidTypes...) {
+			if v := httpio.LastValue(r, name); v != "" {
+				values[name] = httpio.Scalar(v)
+			}
+		}
+	case http.MethodPost:
+		body, err := httpio.ReadBody(w, r)
+		if err == nil {
+			err = httpio.ParseJSON(body, &values)
+		}
+		if err != nil {
+			return in, err
+		}
+	default:
+		return in, &httpio.Error{Code: http.StatusMethodNotAllowed, Message: "Method not allowed",
+			Details: "The HTTP method[" + r.Method + "] is not permitted for this endpoint"}
+	}
+	for name, v := range values {
+		if name == "name" {
+			in.to = string(v)
+		} else {
+			in.kind, in.from = name, string(v)
+		}
+	}
+	if in.kind == "" || in.from == "" || in.to == "" {
+		return in, httpio.BadRequest("Missing necessary values to rename UID")
+	}
+	return in, nil
+}
+
+// rename renames.
+func (h *Handlers) rename(ctx context.Context, in renameRequest) error {
+	for _, name := range []string{in.from, in.to} {
+		if err := h.storable(in.kind, name); err != nil {
+			return nameError{err}
+		}
+	}
+	kind, ok := uidKind(in.kind)
+	if !ok {
+		return nameError{errors.New("Unknown type name")}
+	}
+	err := h.Names.Rename(ctx, kind, in.from, in.to)
+	var unknown *uid.NoSuchNameError
+	var refused *uid.RefusedError
+	var long *uid.NameTooLongError
+	switch {
+	case errors.As(err, &unknown):
+		return nameError{errors.New("Name(\"" + in.from + "\") does not exist")}
+	case errors.As(err, &refused):
+		return nameError{refused}
+	case errors.As(err, &long):
+		return nameError{long}
+	}
+	return err
+}

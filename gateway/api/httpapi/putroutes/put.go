@@ -1,0 +1,263 @@
+package putroutes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/write"
+	"downpour/pushdown/process/memory"
+)
+
+// Limits of one put.
+const (
+	maxPoints = 100_000
+	maxBody   = 32 << 20 // decoded bytes
+)
+
+// dataPoint is one point of a put body. Source: IncomingDataPoint.
+type dataPoint struct {
+	Metric    httpio.Scalar            `json:"metric"`
+	Timestamp httpio.Scalar            `json:"timestamp"`
+	Value     httpio.Scalar            `json:"value"`
+	Tags      map[string]httpio.Scalar `json:"tags"`
+}
+
+// point validates the parts that have an error text of their own.
+func (d *dataPoint) point() (*write.Point, error) {
+	if d.Metric == "" {
+		return nil, write.ErrNoMetric
+	}
+	t := d.time()
+	if t <= 0 {
+		return nil, write.ErrTimestamp
+	}
+	v, err := write.ParseValue(string(d.Value))
+	if err != nil {
+		return nil, err
+	}
+	p := &write.Point{Metric: string(d.Metric), Time: t, Value: v}
+	for _, k := range slices.Sorted(maps.Keys(d.Tags)) { // the same UIDs and errors each time
+		p.Tags = append(p.Tags, write.Tag{K: k, V: string(d.Tags[k])})
+	}
+	return p, nil
+}
+
+func (d *dataPoint) time() int64 { return parseTimestamp(string(d.Timestamp)) }
+
+// parseTimestamp reads a time, its fraction cut off; 0 if it is none.
+func parseTimestamp(text string) int64 {
+	whole, _, _ := strings.Cut(text, ".")
+	t, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(f > 0 && f < 1e15) {
+			return 0
+		}
+		return int64(f)
+	}
+	return t
+}
+
+// echo is a refused point as details show it.
+type echo struct {
+	Metric    string                   `json:"metric"`
+	Timestamp int64                    `json:"timestamp"`
+	Value     string                   `json:"value"`
+	Tags      map[string]httpio.Scalar `json:"tags"`
+}
+
+type pointError struct {
+	Datapoint echo   `json:"datapoint"`
+	Error     string `json:"error"`
+}
+
+// putResult counts the points of one request.
+type putResult struct {
+	Success  int           `json:"success"`
+	Failed   int           `json:"failed"`
+	Timeouts *int          `json:"timeouts,omitempty"`
+	Errors   *[]pointError `json:"errors,omitempty"`
+	errors   []pointError
+	invalid  bool // a point was refused by validation
+	late     int  // points not known to be stored when sync_timeout was over
+	storage  error
+}
+
+func (p *putResult) fail(d *dataPoint, err error) {
+	p.Failed++
+	p.note(d, err)
+}
+
+func (p *putResult) note(d *dataPoint, err error) {
+	p.errors = append(p.errors, pointError{echo{string(d.Metric), d.time(), string(d.Value), d.Tags}, err.Error()})
+}
+
+// lose notes a point that was not stored, or not in time: nobody knows then.
+func (p *putResult) lose(ctx context.Context, d *dataPoint, err error) {
+	if context.Cause(ctx) == errSyncTimeout {
+		p.late++
+		p.note(d, errors.New("Write timedout"))
+		return
+	}
+	p.storage = err
+	p.fail(d, fmt.Errorf("Storage exception: %w", err))
+}
+
+// put handles /api/put. An answer of success is given once the points are
+// durable. Source: PutDataPointRpc.execute.
+func (h *Handlers) put(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		return httpio.MethodNotAllowed(r.Method)
+	}
+	body, err := httpio.ReadBodyUpTo(w, r, maxBody)
+	if err != nil {
+		return err
+	}
+	if err := memory.Reserve(r.Context(), int64(len(body))*writingBytes); err != nil {
+		return err
+	}
+	points, err := readPoints(r.Context(), body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel, err := patience(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return h.answerPut(w, r, h.store(ctx, points))
+}
+
+// Bytes of memory that a byte of a body leads to, about: while its points are
+// written, and where the body is decoded in the general way, which makes a map of
+// each point's tags.
+const (
+	writingBytes = 2
+	decodedBytes = 8
+)
+
+// errSyncTimeout ends the wait for points, which may be stored all the same.
+var errSyncTimeout = errors.New("sync_timeout")
+
+// patience is how long a put waits: as long as the client does, or with sync as
+// sync_timeout says, in milliseconds.
+func patience(r *http.Request) (context.Context, context.CancelFunc, error) {
+	q := r.URL.Query()
+	text := q.Get("sync_timeout")
+	if text == "" || text == "0" || !q.Has("sync") {
+		return r.Context(), func() {}, nil
+	}
+	ms, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || ms < 0 {
+		return nil, nil, httpio.BadRequest("Unable to parse 'sync_timeout' as a number of milliseconds: %s", text)
+	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), time.Duration(ms)*time.Millisecond, errSyncTimeout)
+	return ctx, cancel, nil
+}
+
+// parsePoints decodes a body without blanks at its ends.
+func parsePoints(body []byte) ([]dataPoint, error) {
+	if len(body) == 0 {
+		return nil, httpio.BadRequest("Missing request content")
+	}
+	var points []dataPoint
+	var err error
+	if body[0] == '[' {
+		points, err = parseList(body)
+	} else {
+		points = make([]dataPoint, 1)
+		err = json.Unmarshal(body, &points[0])
+	}
+	if err != nil {
+		var api *httpio.Error
+		if errors.As(err, &api) {
+			return nil, err
+		}
+		return nil, httpio.UnreadableJSON(err)
+	}
+	if len(points) == 0 {
+		return nil, httpio.BadRequest("No datapoints found in content")
+	}
+	return points, nil
+}
+
+// parseList decodes point by point, so that a list too long ends early.
+func parseList(body []byte) ([]dataPoint, error) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	var points []dataPoint
+	for dec.More() {
+		if len(points) == maxPoints {
+			return nil, &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("More than %d data points in one request", maxPoints)}
+		}
+		points = append(points, dataPoint{})
+		if err := dec.Decode(&points[len(points)-1]); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something stands behind the list of data points")
+	}
+	return points, nil
+}
+
+// answerPut answers as the flags ask. Without flags success is 204: some
+// collectors send everything again on any other code.
+func (h *Handlers) answerPut(w http.ResponseWriter, r *http.Request, res *putResult) error {
+	q := r.URL.Query()
+	details, summary := q.Has("details"), q.Has("summary")
+	if !details && !summary {
+		return h.plainPut(w, res)
+	}
+	if details {
+		if res.errors == nil {
+			res.errors = []pointError{}
+		}
+		res.Errors = &res.errors
+	}
+	if res.late > 0 {
+		res.Timeouts = &res.late
+	}
+	code := http.StatusOK
+	switch {
+	case res.late > 0:
+		code = http.StatusBadRequest
+	case res.storage != nil && !q.Has("sync"):
+		code = http.StatusServiceUnavailable
+	case res.invalid:
+		code = http.StatusBadRequest
+	}
+	return httpio.WriteJSON(w, r, code, res)
+}
+
+func (h *Handlers) plainPut(w http.ResponseWriter, res *putResult) error {
+	switch {
+	case res.late > 0:
+		return &httpio.Error{Code: http.StatusBadRequest, Message: fmt.Sprintf("The put call has timedout with %d successful writes, %d failed writes and %d timed out writes.",
+			res.Success, res.Failed, res.late), Details: "Please see the TSD logs or append \"details\" to the put request"}
+	case res.storage != nil:
+		return &httpio.Error{Code: http.StatusServiceUnavailable, Message: "Storage exception: " + res.storage.Error(),
+			Details: fmt.Sprintf("%d data points stored, %d not", res.Success, res.Failed)}
+	case res.Failed > 0:
+		return &httpio.Error{Code: http.StatusBadRequest, Message: "One or more data points had errors",
+			Details: "Please see the TSD logs or append \"details\" to the put request"}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

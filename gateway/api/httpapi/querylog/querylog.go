@@ -1,0 +1,170 @@
+// Package querylog keeps the queries that are running and the last ones that have
+// completed, for /api/stats/query. Source: QueryStats.
+package querylog
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"downpour/gateway/query"
+	"downpour/gateway/query/engine"
+)
+
+// maxCompleted is how many completed queries are kept.
+// Source: QueryStats.COMPLETED_QUERY_CACHE_SIZE.
+const maxCompleted = 256
+
+// Sizes in bytes.
+const (
+	maxCompletedBytes = 4 << 20  // of all completed queries, approximately
+	maxShownBytes     = 64 << 10 // of a query that is kept whole; of a larger one only its time range is
+	entryOverhead     = 4 << 10  // what an entry takes beside its texts, approximately
+)
+
+// Log holds the running queries and the last completed ones. A query that is
+// repeated from the same connection and ends with the same status is counted in
+// its earlier entry and not listed again. The zero value is empty.
+type Log struct {
+	mu        sync.Mutex
+	running   map[*Entry]bool
+	completed []*Entry // the newest last
+	bytes     int64    // of the completed ones
+}
+
+// Entry is one query.
+type Entry struct {
+	// Stats and Sent are set by the query's handler before Finish: what the query
+	// has read, and whether its answer was sent to the end.
+	Stats engine.Stats
+	Sent  bool
+
+	query   any               // as it is shown
+	digest  [sha256.Size]byte // of query and connection: equal for repetitions
+	bytes   int64             // of memory, approximately
+	remote  string
+	headers map[string]string
+	start   time.Time
+
+	end      time.Time
+	status   int
+	failure  string // the error's text, shortened
+	executed int    // how often, with repetitions
+}
+
+// Begin adds a query to the running ones.
+func (l *Log) Begin(r *http.Request, q *query.Query, now time.Time) *Entry {
+	e := &Entry{query: q.EchoAll(), remote: r.RemoteAddr, headers: shownHeaders(r.Header), start: now, executed: 1}
+	e.bytes = entryOverhead
+	if n := q.Size(); n <= maxShownBytes {
+		e.bytes += 3 * n // as it was read and as it is shown
+	} else {
+		e.query = map[string]any{"start": q.StartText, "end": q.EndText, "queries": []any{}, "notListed": fmt.Sprintf("a query of %d bytes", n)}
+	}
+	for k, v := range e.headers {
+		e.bytes += int64(len(k) + len(v))
+	}
+
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s %s %s", e.remote, q, r.URL.RawQuery)
+	sum.Sum(e.digest[:0])
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running == nil {
+		l.running = map[*Entry]bool{}
+	}
+	l.running[e] = true
+	return e
+}
+
+// shownHeaders returns a request's headers with the secret ones masked.
+func shownHeaders(h http.Header) map[string]string {
+	out := make(map[string]string, len(h))
+	for k, v := range h {
+		switch k {
+		case "Authorization", "Cookie", "Proxy-Authorization", "X-Access-Token":
+			out[k] = "***"
+		default:
+			out[k] = strings.Join(v, ", ")
+		}
+	}
+	return out
+}
+
+// Finish moves a query from the running to the completed ones.
+func (l *Log) Finish(e *Entry, status int, err error, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.running, e)
+	e.end, e.status, e.failure = now, status, "null" // the string, as OpenTSDB has it
+	if err != nil {
+		e.failure = shortened(err.Error())
+		e.bytes += int64(len(e.failure))
+	}
+	// The log does not show these, and they may be large.
+	e.Stats.Trace, e.Stats.Queries, e.Stats.Missing = nil, nil, nil
+
+	same := slices.IndexFunc(l.completed, func(o *Entry) bool { return o.digest == e.digest && o.status == e.status })
+	if same >= 0 {
+		l.completed[same].executed++
+		return
+	}
+	l.completed = append(l.completed, e)
+	for l.bytes += e.bytes; len(l.completed) > maxCompleted || l.bytes > maxCompletedBytes; {
+		l.bytes -= l.completed[0].bytes
+		l.completed = slices.Delete(l.completed, 0, 1)
+	}
+}
+
+// maxFailureText is how much of an error's text is kept, in bytes.
+const maxFailureText = 1 << 10
+
+// shortened cuts a text to maxFailureText. An error can quote what the client
+// sent, of any length.
+func shortened(text string) string {
+	if len(text) <= maxFailureText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxFailureText], "") + "…"
+}
+
+// List returns what /api/stats/query answers.
+func (l *Log) List(now time.Time) map[string]any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	running, completed := []any{}, []any{}
+	for e := range l.running {
+		running = append(running, map[string]any{"query": e.query, "remote": e.remote, "user": nil, "headers": e.headers,
+			"queryStart": e.start.UnixMilli(), "elapsed": milliseconds(now.Sub(e.start))})
+	}
+	for _, e := range l.completed {
+		completed = append(completed, e.shown(len(l.running)))
+	}
+	return map[string]any{"running": running, "completed": completed}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// shown returns a completed query as /api/stats/query lists it: the numbers that
+// Downpour keeps, under OpenTSDB's names.
+func (e *Entry) shown(running int) map[string]any {
+	total := milliseconds(e.end.Sub(e.start))
+	return map[string]any{
+		"query": e.query, "exception": e.failure, "executed": e.executed, "user": nil, "requestHeaders": e.headers,
+		"numRunningQueries": running, "sentToClient": e.Sent,
+		"httpResponse":        map[string]any{"code": e.status, "reasonPhrase": http.StatusText(e.status)},
+		"queryStartTimestamp": e.start.UnixMilli(), "queryCompletedTimestamp": e.end.UnixMilli(),
+		"stats": map[string]any{
+			"totalTime": total, "processingPreWriteTime": total, "emittedDPs": e.Stats.PointsOut,
+			"dpsPreFilter": e.Stats.Points, "dpsPostFilter": e.Stats.Points, "rowsPreFilter": e.Stats.Rows,
+			"rowsPostFilter": e.Stats.Rows - e.Stats.Rejected, "rowsFromStorage": e.Stats.Rows,
+			"columnsFromStorage": e.Stats.Cells, "bytesFromStorage": e.Stats.Bytes,
+		},
+	}
+}

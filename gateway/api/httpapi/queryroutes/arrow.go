@@ -1,0 +1,213 @@
+package queryroutes
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/httpapi/querylog"
+	"downpour/gateway/query"
+	"downpour/gateway/query/engine"
+	"downpour/gateway/query/merge"
+	"downpour/pushdown/process/memory"
+)
+
+// flushPause is how long rows of an Arrow answer wait for their batch to be full.
+const flushPause = 250 * time.Millisecond
+
+func wantsArrow(r *http.Request) bool {
+	for _, accept := range r.Header.Values("Accept") {
+		if strings.Contains(accept, batch.StreamMediaType) {
+			return true
+		}
+	}
+	return false
+}
+
+// arrow answers a query with an Arrow IPC stream. The stream is compressed as a
+// whole, by Accept-Encoding, or its buffers are, by the parameter compression. A
+// small answer carries an ETag; a large one is sent while it is made. The timeout
+// bounds the work and not the time that the client takes to read, so request has
+// no deadline.
+func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http.Request, q *query.Query, entry *querylog.Entry) error {
+	compression, err := bufferCompression(r)
+	if err != nil {
+		return err
+	}
+
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(request, h.Timeout)
+	defer cancel()
+	answer, err := h.Engine.Open(engine.WithPoints(ctx, h.AnswerLimits.checkArrow), q)
+	if err != nil {
+		return err
+	}
+	defer answer.Free()
+	defer func() { entry.Stats = answer.Stats }()
+	if err := h.AnswerLimits.checkArrow(answer.Stats.PointsOut); err != nil {
+		return err
+	}
+
+	if q.Delete {
+		// All points must be made before their rows are deleted.
+		if err := fillAll(ctx, answer); err != nil {
+			return err
+		}
+		if err := h.deleteRows(ctx, q); err != nil {
+			return err
+		}
+	}
+
+	f := &filler{answer: answer, ctx: request, left: h.Timeout - time.Since(began), check: h.AnswerLimits.checkArrow}
+	setIncompleteHeader(w, &answer.Stats)
+	t := h.newTagWriter(w, r, q)
+	sent, err := writeArrow(t, f, batch.ResultOptions{Query: len(q.Queries) > 1, Integers: q.Integers, Compression: compression, Missing: httpio.HexRanges(answer.Stats.Missing)})
+	if err != nil && !(sent && t.streaming) {
+		return err // no byte has reached the client, so it can be told
+	}
+	if err == nil {
+		err = t.end(r)
+	}
+	entry.Sent = err == nil
+	return abort(err)
+}
+
+func bufferCompression(r *http.Request) (batch.Compression, error) {
+	c := batch.Compression(r.URL.Query().Get("compression"))
+	if !slices.Contains(batch.Compressions, c) {
+		return "", httpio.BadRequest("Invalid compression: %s, want lz4 or zstd", c)
+	}
+	return c, nil
+}
+
+// filler makes the points of an answer's groups, all together in the time that is
+// left of the query's timeout.
+type filler struct {
+	answer *engine.Answer
+	ctx    context.Context
+	left   time.Duration
+	check  func(points int) error
+}
+
+// fill makes the points of group i, which then belong to the caller.
+func (f *filler) fill(i int) (encoding.Points, error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(f.ctx, f.left)
+	defer cancel()
+	err := f.answer.Fill(ctx, i)
+	f.left -= time.Since(began)
+	if err != nil {
+		return encoding.Points{}, err
+	}
+	return f.answer.Take(i), f.check(f.answer.Stats.PointsOut)
+}
+
+// release gives back the memory reserved for points that fill has made.
+func (f *filler) release(p encoding.Points) {
+	memory.Release(f.ctx, int64(p.Len())*merge.PointBytes)
+}
+
+func fillAll(ctx context.Context, answer *engine.Answer) error {
+	for i := range answer.Results {
+		if err := answer.Fill(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeArrow sends each group as soon as it is merged. sent reports whether bytes
+// were written; an error without can still become an error object.
+func writeArrow(w http.ResponseWriter, f *filler, opts batch.ResultOptions) (sent bool, err error) {
+	groups := make([]batch.ResultGroup, len(f.answer.Results))
+	for i := range f.answer.Results {
+		groups[i] = resultGroup(&f.answer.Results[i])
+	}
+
+	s := &arrowSender{w: w, compressed: opts.Compression != ""}
+	out := batch.NewResultWriter(s, groups, opts)
+	defer out.Release()
+	err = sendGroups(out, s, groups, f.fill, f.release)
+	return s.sent, err
+}
+
+// sendGroups writes the groups one after the other. fill makes their points, in a
+// goroutine of its own, while earlier groups are sent; release is called with
+// points that are not needed any more. Rows that have waited for flushPause are
+// sent even if their batch is small.
+func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup, fill func(i int) (encoding.Points, error), release func(encoding.Points)) error {
+	filled, stop := fillAhead(len(groups), fill)
+	defer stop()
+
+	flushed := time.Now()
+	for f := range filled {
+		if f.err != nil {
+			return f.err
+		}
+		for i, points := range f.points {
+			g := groups[f.first+i]
+			g.Points = points
+			err := out.Write(&g)
+			release(points)
+			if err != nil {
+				return err
+			}
+		}
+
+		if time.Since(flushed) < flushPause {
+			continue
+		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		s.flush()
+		flushed = time.Now()
+	}
+	return out.Close()
+}
+
+// arrowSender sets the headers once the first byte is written: until then the
+// answer may still become an error object.
+type arrowSender struct {
+	w          http.ResponseWriter
+	compressed bool
+	sent       bool
+}
+
+var _ io.Writer = (*arrowSender)(nil)
+
+// Write sets the headers before the first byte, and passes b on.
+func (s *arrowSender) Write(p []byte) (int, error) {
+	if !s.sent {
+		s.sent = true
+		s.w.Header().Set("Content-Type", batch.StreamMediaType)
+		if s.compressed {
+			s.w.Header().Set(gzhttp.HeaderNoCompression, "1")
+		}
+	}
+	return s.w.Write(p)
+}
+
+func (s *arrowSender) flush() {
+	if s.sent {
+		// Fails for the writers of tests.
+		_ = http.NewResponseController(s.w).Flush()
+	}
+}
+
+func resultGroup(r *engine.Result) batch.ResultGroup {
+	g := batch.ResultGroup{Query: r.Query, Metric: r.Metric, AggregateTags: r.AggregateTags, NaNIsNull: r.NaNIsNull}
+	for _, t := range r.Tags {
+		g.TagKeys = append(g.TagKeys, t.K)
+		g.TagValues = append(g.TagValues, t.V)
+	}
+	return g
+}

@@ -1,0 +1,171 @@
+package queryroutes
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"maps"
+	"net/http"
+	"strings"
+
+	"downpour/gateway/query"
+	"downpour/pushdown/process/memory"
+)
+
+// ETags. An answer whose end is a date in the past gets an ETag, by which a client
+// can revalidate it. The tag is a hash of the answer itself, body and media type,
+// and the answer is computed for every request: points can always be written
+// late, by this gateway, another one or a TSD, and only reading the rows shows
+// that. So a 304 is never stale; it saves the transfer and the client's work, not
+// the query. For the same reason Cache-Control is no-cache, which lets caches keep
+// the answer but makes them revalidate it: with any max-age a late point would
+// stay unseen for that long. The tag is weak because it stands for the answer in
+// every Content-Encoding.
+
+// maxKeptBytes is how much of a rendered answer is kept until its tag is known.
+const maxKeptBytes = 4 << 20
+
+// cacheable reports whether an answer gets an ETag.
+func (h *Handlers) cacheable(q *query.Query) bool {
+	return !q.Delete && q.EndIsDate() && q.End < h.Now().UnixMilli()
+}
+
+// respond sends what render writes, or a 304 if the client has it. To know the tag
+// it renders an answer before it sends it; one of more than maxKeptBytes is then
+// rendered again. So render must write the same each time.
+func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Query, render func(http.ResponseWriter) error) error {
+	if !h.cacheable(q) {
+		return abort(render(w))
+	}
+
+	p := &preview{header: http.Header{}, sum: sha256.New(), account: memory.Of(r.Context())}
+	if err := render(p); err != nil {
+		return err // nothing is sent yet
+	}
+
+	tag := p.tag()
+	setCacheHeaders(w.Header(), tag)
+	switch {
+	case matches(r.Header.Values("If-None-Match"), tag):
+		w.WriteHeader(http.StatusNotModified)
+	case p.kept == nil:
+		return abort(render(w))
+	default:
+		maps.Copy(w.Header(), p.header)
+		_, err := w.Write(p.kept)
+		return abort(err)
+	}
+	return nil
+}
+
+func setCacheHeaders(header http.Header, tag string) {
+	header.Set("ETag", tag)
+	header.Set("Cache-Control", "no-cache")
+	header.Add("Vary", "Accept")
+}
+
+// preview is a response that is sent nowhere: it is hashed, and kept as long as it
+// is small.
+type preview struct {
+	header  http.Header
+	sum     hash.Hash
+	account *memory.Account // of what is kept
+	kept    []byte          // nil once large
+	large   bool
+}
+
+// Header returns the response's own header.
+func (p *preview) Header() http.Header { return p.header }
+
+// WriteHeader does nothing: answers of queries have one status.
+func (p *preview) WriteHeader(int) {}
+
+// Write hashes b, and keeps it unless the answer is too large or memory is short.
+func (p *preview) Write(b []byte) (int, error) {
+	p.sum.Write(b)
+	// Twice the bytes are reserved, for kept grows by doubling.
+	if p.large = p.large || len(p.kept)+len(b) > maxKeptBytes || !p.account.Try(2*int64(len(b))); p.large {
+		p.kept = nil
+	} else {
+		p.kept = append(p.kept, b...)
+	}
+	return len(b), nil
+}
+
+// Flush does nothing.
+func (p *preview) Flush() {}
+
+// tagWriter holds an answer back while it is small, so that it can get a tag. Once
+// the answer is large it is sent as it comes, without a tag; so is an answer that
+// is not cacheable.
+type tagWriter struct {
+	preview
+	w         http.ResponseWriter
+	streaming bool
+}
+
+func (h *Handlers) newTagWriter(w http.ResponseWriter, r *http.Request, q *query.Query) *tagWriter {
+	return &tagWriter{w: w, streaming: !h.cacheable(q),
+		preview: preview{header: w.Header(), sum: sha256.New(), account: memory.Of(r.Context())}}
+}
+
+// Write holds b back or sends it.
+func (t *tagWriter) Write(b []byte) (int, error) {
+	if t.streaming {
+		return t.w.Write(b)
+	}
+	kept := t.kept // Write lets go of it once the answer is large
+	if n, err := t.preview.Write(b); !t.large {
+		return n, err
+	}
+
+	t.streaming = true
+	if _, err := t.w.Write(kept); err != nil {
+		return 0, err
+	}
+	return t.w.Write(b)
+}
+
+// Flush flushes an answer that is sent as it comes.
+func (t *tagWriter) Flush() {
+	if t.streaming {
+		_ = http.NewResponseController(t.w).Flush() // fails for the writers of tests
+	}
+}
+
+// end sends what was held back, with its tag, or a 304 if the client has it.
+func (t *tagWriter) end(r *http.Request) error {
+	if t.streaming {
+		return nil
+	}
+
+	tag := t.tag()
+	setCacheHeaders(t.header, tag)
+	if matches(r.Header.Values("If-None-Match"), tag) {
+		t.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	_, err := t.w.Write(t.kept)
+	return err
+}
+
+// tag returns the ETag; the answer must be complete.
+func (p *preview) tag() string {
+	p.sum.Write([]byte("\n" + p.header.Get("Content-Type")))
+	return `W/"` + hex.EncodeToString(p.sum.Sum(nil)[:16]) + `"`
+}
+
+// matches reports whether If-None-Match names the tag, by weak comparison. A POST
+// gets a 304 like a GET, for it only reads.
+// Source: RFC 9110, 13.1.2.
+func matches(headers []string, tag string) bool {
+	for _, list := range headers {
+		for candidate := range strings.SplitSeq(list, ",") {
+			candidate = strings.TrimSpace(candidate)
+			if candidate == "*" || strings.TrimPrefix(candidate, "W/") == strings.TrimPrefix(tag, "W/") {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,60 @@
+package queryroutes
+
+import (
+	"sync"
+	"time"
+
+	"downpour/encoding"
+)
+
+// filledGroups are consecutive groups with their points made, or the error of the
+// group after them.
+type filledGroups struct {
+	first  int // index of the first group
+	points []encoding.Points
+	err    error
+}
+
+// pointsPerHandover is how many points, approximately, are handed over at once:
+// enough that the channel costs nothing in comparison.
+const pointsPerHandover = 64 << 10
+
+// fillAhead makes the points of all groups, in order, in a goroutine. It is ahead
+// of its reader by one element of the channel, or by one group if that is larger.
+// The caller must call stop, which returns when fill is not running any more.
+func fillAhead(groups int, fill func(i int) (encoding.Points, error)) (filled <-chan filledGroups, stop func()) {
+	made, stopped := make(chan filledGroups), make(chan struct{})
+	var work sync.WaitGroup
+	work.Go(func() {
+		defer close(made)
+		for next := 0; next < groups; {
+			f := fillNext(next, groups, fill)
+			next += len(f.points)
+			select {
+			case made <- f:
+			case <-stopped:
+				return
+			}
+			if f.err != nil {
+				return
+			}
+		}
+	})
+	return made, func() { close(stopped); work.Wait() }
+}
+
+// fillNext makes points until there are enough for a handover, or until it has
+// taken so long that the reader should send what there is.
+func fillNext(first, groups int, fill func(i int) (encoding.Points, error)) filledGroups {
+	f, began := filledGroups{first: first}, time.Now()
+	for i, n := first, 0; i < groups && n < pointsPerHandover && time.Since(began) < flushPause; i++ {
+		points, err := fill(i)
+		if err != nil {
+			f.err = err
+			return f
+		}
+		f.points = append(f.points, points)
+		n += points.Len()
+	}
+	return f
+}

@@ -1,0 +1,95 @@
+// Package queryroutes is /api/query: it reads queries, has them run, and writes
+// the answers as OpenTSDB's JSON or as an Arrow IPC stream.
+// Source: QueryRpc, HttpJsonSerializer.formatQueryAsyncV1.
+package queryroutes
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"downpour/gateway/api/httpapi/access"
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/httpapi/querylog"
+	"downpour/gateway/metadata/annotation"
+	"downpour/gateway/query"
+	"downpour/gateway/query/engine"
+	"downpour/gateway/query/limit"
+	"downpour/pushdown/rpc/auth"
+)
+
+// Handlers answer the query routes. All fields are set before a request comes.
+type Handlers struct {
+	Engine *engine.Engine
+	// Annotations are read for queries that show global annotations.
+	Annotations *annotation.Notes
+	// Guard checks queries that delete.
+	Guard *access.Guard
+	// AllowDelete lets queries delete what they read, from Rows.
+	// Source: tsd.http.query.allow_delete.
+	AllowDelete bool
+	Rows        engine.Rows
+
+	// Limits bound what queries read, AnswerLimits what they answer.
+	Limits       *limit.Limits
+	AnswerLimits AnswerLimits
+	// Timeout bounds a query.
+	Timeout time.Duration
+	// SubQueries bounds the number of sub-queries, see query.Parser.
+	SubQueries int
+
+	// Now is the clock.
+	Now func() time.Time
+	// Zone is the zone of dates without one; nil is UTC.
+	Zone *time.Location
+	// Fix are the known errors of OpenTSDB that are corrected for queries that do
+	// not choose themselves.
+	Fix query.Fixes
+
+	// Running is told of every query.
+	Running *querylog.Log
+	Count   Counter
+	Log     *slog.Logger
+}
+
+// Counter counts queries.
+type Counter interface {
+	Query(status int, took time.Duration)
+}
+
+// Endpoints returns the routes by path.
+func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
+	return map[string]httpio.Endpoint{
+		"api/query": {Scope: auth.Read, Serve: h.query, Reads: httpio.GetOrPost},
+	}
+}
+
+// AnswerLimits bound the points of an answer in either form; 0 is no bound.
+type AnswerLimits struct{ JSON, Arrow int64 }
+
+// checkJSON refuses an answer of too many points, before any of it is sent.
+func (l AnswerLimits) checkJSON(points int) error {
+	return checkPoints(points, l.JSON, "JSON", "DOWNPOUR_LIMIT_JSON")
+}
+
+// checkArrow is checkJSON for an Arrow stream.
+func (l AnswerLimits) checkArrow(points int) error {
+	return checkPoints(points, l.Arrow, "Arrow", "DOWNPOUR_LIMIT_ARROW")
+}
+
+func checkPoints(points int, limit int64, form, setting string) error {
+	if limit <= 0 || int64(points) <= limit {
+		return nil
+	}
+	return httpio.TooLarge(fmt.Sprintf("Sorry, the answer has %d data points, and as %s it may have %d. %s", points, form, limit, httpio.Advice),
+		setting, limit)
+}
+
+// statusOf returns the HTTP status of an answer that ended with err.
+func statusOf(err error) int {
+	if err == nil {
+		return http.StatusOK
+	}
+	return httpio.Classify(err).Code
+}

@@ -1,0 +1,145 @@
+package queryroutes
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/query"
+	"downpour/gateway/query/engine"
+	"downpour/pushdown/process/memory"
+)
+
+// query handles /api/query. Source: QueryRpc.handleQuery.
+func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
+	start := time.Now()
+	defer func() { h.Count.Query(statusOf(err), time.Since(start)) }()
+
+	q, err := h.parseQuery(w, r)
+	if err != nil {
+		return err
+	}
+
+	// ctx bounds the work by the query's timeout. request has no deadline: a client
+	// may take longer than that to read the answer.
+	request, entered := h.Limits.Enter(r.Context(), memory.Query)
+	defer entered.Close()
+	ctx, cancel := context.WithTimeout(request, h.Timeout)
+	defer cancel()
+	if q.Explain {
+		return h.explain(ctx, w, r, q)
+	}
+
+	entry := h.Running.Begin(r, q, h.Now())
+	defer func() { h.Running.Finish(entry, statusOf(err), err, h.Now()) }()
+	if wantsArrow(r) {
+		return h.arrow(request, w, r, q, entry)
+	}
+
+	results, err := h.run(ctx, q, &entry.Stats)
+	// It is no heavy query any more while its answer is sent: a client that reads
+	// slowly keeps no other query waiting.
+	entered.Computed()
+	if err != nil {
+		return err
+	}
+
+	var summary any
+	if q.ShowSummary {
+		summary = map[string]any{"totalTime": time.Since(start).Seconds() * 1000, "rowsPreFilter": entry.Stats.Rows, "dpsPreFilter": entry.Stats.Points,
+			"dpsPostFilter": entry.Stats.PointsOut, "emittedDPs": entry.Stats.PointsOut, "uidPairsResolved": 0}
+	}
+	work := newWorkTime(request, h.Timeout-time.Since(start))
+	err = h.respond(w, r.WithContext(request), q, func(w http.ResponseWriter) error {
+		setIncompleteHeader(w, &entry.Stats)
+		return writeAnswer(w, r, q, work, results, entry.Stats, trailers(q, summary, &entry.Stats))
+	})
+	entry.Sent = err == nil
+	return err
+}
+
+// run makes the results, and deletes the rows that were read if the query says
+// so.
+func (h *Handlers) run(ctx context.Context, q *query.Query, stats *engine.Stats) ([]engine.Result, error) {
+	// The engine checks while it merges, so that an answer that is too large is
+	// refused before all of it is in memory.
+	results, s, err := h.Engine.Run(engine.WithPoints(ctx, h.AnswerLimits.checkJSON), q)
+	if *stats = s; err != nil {
+		return nil, err
+	}
+	if err := h.AnswerLimits.checkJSON(s.PointsOut); err != nil {
+		return nil, err
+	}
+	if err := h.addGlobalAnnotations(ctx, q, results); err != nil {
+		return nil, err
+	}
+	return results, h.deleteRows(ctx, q)
+}
+
+// abort cuts the connection if an answer fails half way, so that nobody takes its
+// beginning for the whole.
+func abort(err error) error {
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// parseQuery reads a query and reserves its memory. A query that deletes is
+// checked for whether it may, once it is known to be sound.
+func (h *Handlers) parseQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
+	method, err := httpio.Method(r)
+	if err != nil {
+		return nil, err
+	}
+	q, err := h.readQuery(w, r, method)
+	if err != nil {
+		return nil, err
+	}
+	if err := memory.Reserve(r.Context(), q.Size()); err != nil {
+		return nil, err
+	}
+
+	if q.Delete = q.Delete || method == http.MethodDelete; q.Delete {
+		err = h.checkDelete(w, r)
+	}
+	return q, err
+}
+
+func (h *Handlers) readQuery(w http.ResponseWriter, r *http.Request, method string) (*query.Query, error) {
+	parser := query.Parser{Now: h.Now(), Zone: h.Zone, Fix: h.Fix, SubQueries: h.SubQueries}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete:
+		// Where deleting is not enabled, OpenTSDB refuses the verb before it looks
+		// at the query.
+		if method == http.MethodDelete && !h.AllowDelete {
+			return nil, h.checkDelete(w, r)
+		}
+		return parser.URI(r.URL.Query())
+	case http.MethodPost:
+		body, err := httpio.ReadBody(w, r)
+		if err != nil {
+			return nil, err
+		}
+		q, err := parser.JSON(body)
+		if err == nil {
+			err = q.ReadURIOptions(r.URL.Query())
+		}
+		return q, err
+	}
+	return nil, httpio.MethodNotAllowed(r.Method)
+}
+
+// explain answers with the plans of a query: an object for one sub-query, a list
+// for more.
+func (h *Handlers) explain(ctx context.Context, w http.ResponseWriter, r *http.Request, q *query.Query) error {
+	plans, err := h.Engine.Explain(ctx, q)
+	if err != nil {
+		return err
+	}
+	if len(plans) == 1 {
+		return httpio.WriteJSON(w, r, http.StatusOK, plans[0])
+	}
+	return httpio.WriteJSON(w, r, http.StatusOK, plans)
+}

@@ -1,0 +1,42 @@
+package queryroutes
+
+import (
+	"net/http"
+	"strconv"
+
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/query"
+	"downpour/gateway/query/engine"
+)
+
+// IncompleteHeader is set on an incomplete answer, which allowPartial permits; its
+// value is the number of missing key ranges.
+const IncompleteHeader = "Downpour-Missing-Ranges"
+
+// trailer is an object after the results in an answer's list that is no result
+// itself, as OpenTSDB's statsSummary.
+type trailer struct {
+	name  string
+	value any
+}
+
+// trailers returns the objects that follow an answer's results.
+func trailers(q *query.Query, summary any, stats *engine.Stats) (out []trailer) {
+	if summary != nil {
+		out = append(out, trailer{"statsSummary", summary})
+	}
+	if len(stats.Missing) > 0 {
+		out = append(out, trailer{"missing", httpio.HexRanges(stats.Missing)})
+	}
+	if q.Trace {
+		out = append(out, trailer{"trace", stats.Trace})
+	}
+	return out
+}
+
+// setIncompleteHeader sets IncompleteHeader if key ranges are missing.
+func setIncompleteHeader(w http.ResponseWriter, stats *engine.Stats) {
+	if n := len(stats.Missing); n > 0 {
+		w.Header().Set(IncompleteHeader, strconv.Itoa(n))
+	}
+}

@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/pushdown/rpc/auth"
+)
+
+// Routes lists every route that a gateway without profiling has, by its path
+// below "/". A path that ends in a slash stands for everything below it.
+func Routes() map[string]httpio.Endpoint {
+	return new(API).routes()
+}
+
+func (a *API) routes() map[string]httpio.Endpoint {
+	const noScope = auth.Scope(0)
+	page := func(w http.ResponseWriter, r *http.Request) error { a.Page.ServeHTTP(w, r); return nil }
+	routes := map[string]httpio.Endpoint{
+		"":            {Scope: noScope, Serve: page, Reads: httpio.Get},
+		"favicon.ico": {Scope: noScope, Serve: page, Reads: httpio.Get},
+		"metrics":     {Scope: auth.Read, Serve: httpio.FromHandler(a.Metrics), Reads: httpio.Get},
+		// The socket checks token and origin itself: its token comes as a
+		// subprotocol.
+		"api/ws": {Scope: noScope, Serve: httpio.FromHandler(a.Live), Reads: httpio.Get},
+		// The tools' routes are for the binary's sub-commands, while the gateway
+		// has the embedded store open.
+		"api/tools/export":  {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
+		"api/tools/names":   {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
+		"api/tools/remarks": {Scope: auth.Write, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
+		"api/tools/delete":  {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
+	}
+	maps.Copy(routes, a.Put.Endpoints())
+	maps.Copy(routes, a.Query.Endpoints())
+	maps.Copy(routes, a.Meta.Endpoints())
+	maps.Copy(routes, a.Admin.Endpoints())
+	for _, path := range notImplementedRoutes {
+		routes[path] = httpio.Endpoint{Scope: auth.Read, Serve: notImplemented, Reads: httpio.NoVerb}
+	}
+	return routes
+}
+
+// notImplementedRoutes are OpenTSDB's other routes, which get an answer of their
+// own.
+var notImplementedRoutes = []string{
+	"api/query/exp", "api/query/gexp", "api/rollup", "api/histogram", "api/tree", "api/tree/", "q", "logs",
+}
+
+func notImplemented(_ http.ResponseWriter, r *http.Request) error {
+	return &httpio.Error{Code: http.StatusNotImplemented, Message: "Not implemented in this version",
+		Details: "The route " + r.URL.Path + " exists in OpenTSDB and is not built yet"}
+}
+
+// find returns the route of a path. A path of more than two words that is not in
+// the table has the route of its first two words with a slash after them, if that
+// is in the table.
+func find(routes map[string]httpio.Endpoint, path string) (httpio.Endpoint, bool) {
+	if e, ok := routes[path]; ok {
+		return e, true
+	}
+	first, rest, _ := strings.Cut(path, "/")
+	second, _, below := strings.Cut(rest, "/")
+	if !below {
+		return httpio.Endpoint{}, false
+	}
+	e, ok := routes[first+"/"+second+"/"]
+	return e, ok
+}
