@@ -131,5 +131,7 @@ func decodeRows(call *rpc) ([]store.Row, error) {
 	if err := a.addReply(call.cells, response.GetCellsPerResult()); err != nil {
 		return nil, err
 	}
-	return a.completeRows(true), nil
+
+	const regionEnds = true // no further reply comes
+	return a.completeRows(regionEnds), nil
 }

@@ -49,7 +49,7 @@ var (
 	// must not be sent again.
 	errUnknownOutcome = errors.New("the change may have been made")
 	// errWritePending is returned when a region is sent nothing because a write
-	// whose caller has left is still without an answer (classRetry).
+	// whose caller has left is not answered yet (classRetry).
 	errWritePending = errors.New("an earlier write is not answered yet")
 	// errRegionBusy is returned when a region is sent nothing because it has just
 	// refused writes (classRetry).

@@ -19,6 +19,9 @@ type scanFilters struct {
 	fixed  []filter.Filter
 }
 
+// Whether a bound of a range belongs to the range.
+const inclusive, exclusive = true, false
+
 // newScanFilters checks a scan and prepares its filters.
 func newScanFilters(s *store.Scan) (*scanFilters, error) {
 	f := &scanFilters{ranges: s.Filter.Ranges}
@@ -45,7 +48,8 @@ func newScanFilters(s *store.Scan) (*scanFilters, error) {
 			first := filter.NewFirstKeyOnlyFilter()
 			f.fixed = append(f.fixed, &first)
 		}
-		f.fixed = append(f.fixed, filter.NewKeyOnlyFilter(false))
+		const lengthAsValue = false
+		f.fixed = append(f.fixed, filter.NewKeyOnlyFilter(lengthAsValue))
 	}
 
 	return f, nil
@@ -81,7 +85,7 @@ func rowRegex(pattern string) filter.Filter {
 func columnRanges(columns []store.KeyRange) filter.Filter {
 	var list []filter.Filter
 	for _, c := range columns {
-		list = append(list, filter.NewColumnRangeFilter(nilIfEmpty(c.Start), nilIfEmpty(c.Stop), true, false))
+		list = append(list, filter.NewColumnRangeFilter(nilIfEmpty(c.Start), nilIfEmpty(c.Stop), inclusive, exclusive))
 	}
 
 	if len(list) == 1 {
@@ -149,7 +153,7 @@ func (f *scanFilters) multiRange(start, stop []byte) filter.Filter {
 		if len(stop) != 0 && bytes.Compare(r.Start, stop) >= 0 {
 			break
 		}
-		ranges = append(ranges, filter.NewRowRange(r.Start, r.Stop, true, false))
+		ranges = append(ranges, filter.NewRowRange(r.Start, r.Stop, inclusive, exclusive))
 	}
 	return filter.NewMultiRowRangeFilter(ranges)
 }

@@ -251,8 +251,8 @@ const metaSilencePause = 2 * time.Second
 
 // pointReads lets goroutines that want the state of hbase:meta share calls, if
 // there are many of them. A call can be shared only by goroutines that ask before
-// it begins: otherwise its answer might be older than the question. So who comes
-// while maxPointReads are running waits for the next one.
+// it begins: otherwise its answer might be older than the question. So a caller that
+// comes while maxPointReads are running waits for the next one.
 type pointReads struct {
 	mu      sync.Mutex
 	running int

@@ -23,7 +23,7 @@ func TestClassify(t *testing.T) {
 		{java("org.apache.hadoop.hbase.regionserver.RegionServerStoppedException"), classReconnect},
 		{java("org.apache.hadoop.hbase.regionserver.SomethingNewException"), classUnknown},
 		{&javaError{"org.apache.hadoop.hbase.RegionTooBusyException", "x"}, classBusy},
-		{&lostError{"s:1", false, errors.New("x")}, classReconnect},
+		{&lostError{addr: "s:1", err: errors.New("x")}, classReconnect},
 		{&dialError{"s:1", errors.New("x")}, classReconnect},
 		{fmt.Errorf("%w: x", errMeta), classRelocate},
 		{fmt.Errorf("%w: x", errZooKeeper), classRelocate},

@@ -130,10 +130,10 @@ func (p *pool) wait(ctx context.Context, c *conn, call *rpc) error {
 			// connection ends, the server drops the write as long as that is still
 			// queued. So the connection is given up with a write.
 			callOnly := !call.write && c.liveness.silentFor() == 0
-			return &lostError{c.addr, callOnly, fmt.Errorf("none within %v", bound)}
+			return &lostError{addr: c.addr, callOnly: callOnly, err: fmt.Errorf("none within %v", bound)}
 		case yes := <-moved:
 			if yes {
-				return &lostError{c.addr, true, errElsewhere}
+				return &lostError{addr: c.addr, callOnly: true, err: errElsewhere}
 			}
 			moved = nil
 		case <-quiet.C:
@@ -248,7 +248,7 @@ func (c *conn) resultError(res hrpc.RPCResult) error {
 		return nil
 	}
 	if javaClass(res.Error) == "" {
-		return &lostError{c.addr, false, res.Error}
+		return &lostError{addr: c.addr, err: res.Error}
 	}
 	return res.Error
 }
