@@ -74,7 +74,7 @@ func (s *Server) followers() *changefeed.Followers {
 // among it, keeps a live query waiting.
 func refusal(err error) error {
 	status, message := httpapi.Classify(err)
-	var unknown *engine.UnknownNameError
+	var unknown *query.UnknownNameError
 	temporary := errors.As(err, &unknown) || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout || status == http.StatusFailedDependency
 	return &live.Error{Code: status, Message: message, Temporary: temporary}
 }

@@ -93,7 +93,7 @@ func TestFix_wildcard(t *testing.T) {
 		if got := w.match(value); got != loose {
 			t.Errorf("%s on %q: %t, want %t", pattern, value, got, loose)
 		}
-		if w.strict = true; w.match(value) != strict {
+		if w.exact = true; w.match(value) != strict {
 			t.Errorf("%s on %q, strict: %t, want %t", pattern, value, !strict, strict)
 		}
 	}

@@ -102,7 +102,7 @@ func (f *filler) points(i int) (encoding.Points, error) {
 	if err != nil {
 		return encoding.Points{}, err
 	}
-	return f.answer.Take(i), f.check(f.answer.Stats.PointsOut)
+	return f.answer.DetachPoints(i), f.check(f.answer.Stats.PointsOut)
 }
 
 // written gives back the memory of points that were made.

@@ -30,7 +30,7 @@ func within(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation, byte
 	plan.MaxBytes = bytes
 	m := merge.New(&plan, nil)
 	m.AllowRounding()
-	stats, err := e.RunWith(t.Context(), &plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+	stats, err := e.Run(t.Context(), &plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
 		for _, r := range records {
 			if err := m.Add(part, r); err != nil {
 				return err

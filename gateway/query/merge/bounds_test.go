@@ -105,7 +105,7 @@ func boundedCases() (out []bounded) {
 // run merges a case within a ledger.
 func (c *bounded) run(l *ledger) ([]Group, error) {
 	m := New(c.plan, nil)
-	m.Within(l.bounds())
+	m.SetBounds(l.bounds())
 	defer m.Free()
 	for _, r := range c.records {
 		if err := m.Add(c.plan.Ranges[0], r); err != nil {
@@ -213,7 +213,7 @@ func TestBounds_groups(t *testing.T) {
 	c := boundedCases()[5]
 	l := &ledger{most: plenty, may: plenty}
 	m := New(c.plan, nil)
-	m.Within(l.bounds())
+	m.SetBounds(l.bounds())
 	for _, r := range c.records {
 		if err := m.Add(c.plan.Ranges[0], r); err != nil {
 			t.Fatal(err)
