@@ -70,3 +70,12 @@ func RunFault(format string, args ...any) *Error {
 	e.Details = e.Message
 	return e
 }
+
+// UnsupportedError is returned for a regular expression that OpenTSDB understands and the
+// gateway does not.
+type UnsupportedError struct{ What, Text string }
+
+// Error names the construct and the expression.
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("Unsupported regular expression '%s': it uses %s", e.Text, e.What)
+}

@@ -14,7 +14,7 @@ import (
 const maxDepth = 32
 
 // jsonReader reads a body token by token and builds no tree. The order of the text matters:
-// of two equal keys the later one counts. Values are converted as OpenTSDB's JSON library,
+// in some places the later one of two keys decides. Values are converted as OpenTSDB's JSON library,
 // Jackson, does by default.
 type jsonReader struct {
 	dec   *json.Decoder

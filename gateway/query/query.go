@@ -52,7 +52,7 @@ type Query struct {
 	ShowSummary       bool
 	ShowStats         bool
 	ShowQuery         bool
-	// Delete asks to delete the rows that are read. The gateway must allow it.
+	// Delete asks to delete the rows that are read, which needs a permission of its own.
 	Delete                 bool
 	OverrideByteLimit      bool
 	OverrideDataPointLimit bool

@@ -14,15 +14,6 @@ const (
 	maxRegexpInstructions = 5_000
 )
 
-// UnsupportedError is returned for a regular expression that OpenTSDB understands and the
-// gateway does not.
-type UnsupportedError struct{ What, Text string }
-
-// Error names the construct and the expression.
-func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("Unsupported regular expression '%s': it uses %s", e.Text, e.What)
-}
-
 // javaRegexp is a regular expression as OpenTSDB applies it: a value is admitted if the
 // expression matches anywhere in it. Source: TagVRegexFilter.
 type javaRegexp struct {

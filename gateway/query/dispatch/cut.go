@@ -145,7 +145,7 @@ func bordersByHours(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders []
 }
 
 // bordersByBytes divides a range between hours into stretches of about partBytes
-// bytes. It counts anew from each region boundary, where a part ends anyway.
+// bytes. Each count starts at a region boundary, where a part ends anyway.
 func bordersByBytes(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]byte, w cumulativeBytes, partBytes float64) (borders [][]byte) {
 	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil

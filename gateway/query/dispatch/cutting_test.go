@@ -83,7 +83,7 @@ func TestCutting_oneAnswer(t *testing.T) {
 	}
 }
 
-// infinite tells whether a query ended because its answer is infinite.
+// infinite reports whether a query ended because its answer is infinite.
 func infinite(err error) bool {
 	var e *aggregate.InfinityError
 	return errors.As(err, &e)
@@ -328,7 +328,7 @@ func (c *cutting) differ(want, got []merge.Group, rounding bool) string {
 	return ""
 }
 
-// nan tells whether a value is none: which of the many does not show.
+// nan reports whether a value is NaN, with whatever bits.
 func nan(v encoding.Value) bool { return v.Float && math.IsNaN(v.Double()) }
 
 func (c *cutting) close(a, b float64) bool {

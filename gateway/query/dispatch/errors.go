@@ -23,9 +23,9 @@ var (
 	ErrUnreachable = errors.New("the store cannot be reached")
 )
 
-// IncompleteError is returned when some key ranges could not be read before the
-// deadline while others could. All other ranges have been handed to the sink. The
-// API answers HTTP 503.
+// IncompleteError is returned when the deadline came and some key ranges were missing
+// because their parts had failed. All other ranges have been handed to the sink. The API
+// answers HTTP 503.
 type IncompleteError struct {
 	Ranges []scanplan.KeyRange // the missing ranges, ascending; at least one
 	Err    error               // the last failure
@@ -51,9 +51,9 @@ func isFinal(err error, inProcess bool) bool {
 	case memory.Refused(err): // this process's memory, wherever the part was executed
 		return true
 	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
-		// A server may refuse a plan only because the plan's version is too new for
-		// it, and may see another state of the store. Only the refusal of this
-		// process is final.
+		// A plan that a server refuses may only be too new for it, and another place
+		// may reach what this server did not. Only the refusal of this process is
+		// final.
 		return inProcess
 	}
 

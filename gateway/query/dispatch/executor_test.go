@@ -459,7 +459,7 @@ func TestRun_errors(t *testing.T) {
 	}, func(err error) bool { return err != nil && !errors.Is(err, ErrDeadline) })
 }
 
-// Some parts come, others do not: the error names what lacks, exactly.
+// Some parts come, others do not: the error names exactly what is missing.
 func TestRun_missing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := table(false)

@@ -12,7 +12,7 @@ import (
 	"downpour/pushdown/operator/operatortest"
 )
 
-// stepTable holds ten series of four hours, a point every so many seconds.
+// stepTable holds ten series of four hours, with a point every step seconds.
 func stepTable(step int64) (*operatortest.Store, encoding.Schema) {
 	m, s := &operatortest.Store{}, encoding.DefaultSchema()
 	for i := range 10 {
@@ -24,7 +24,7 @@ func stepTable(step int64) (*operatortest.Store, encoding.Schema) {
 	return m, s
 }
 
-// within answers a plan whose parts, records and merge may take so many bytes.
+// within answers a plan whose records and merge may take the given bytes.
 func within(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation, bytes int64) (Stats, error) {
 	t.Helper()
 	plan.MaxBytes = bytes
@@ -44,7 +44,7 @@ func within(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation, byte
 	return stats, err
 }
 
-// tooMuch tells whether a query has been refused for its memory.
+// tooMuch reports whether a query was refused for its memory.
 func tooMuch(err error) bool {
 	var part *operator.LimitError
 	var merged *merge.MemoryError

@@ -74,20 +74,20 @@ func TestCoverage_property(t *testing.T) {
 		want := map[int]int{}
 		for i := 0; i+1 < len(edges); i += 2 {
 			wanted = append(wanted, scanplan.KeyRange{Start: key(byte(edges[i])), Stop: key(byte(edges[i+1]))})
-			mark(want, edges[i], edges[i+1])
+			countKeys(want, edges[i], edges[i+1])
 		}
 		l, got := newCoverage(wanted), map[int]int{}
 		for range rapid.IntRange(0, 30).Draw(t, "attempts") {
 			a, b := rapid.IntRange(0, size).Draw(t, "start"), rapid.IntRange(0, size).Draw(t, "stop")
 			if l.accept(scanplan.KeyRange{Start: key(byte(a)), Stop: key(byte(b))}) {
-				mark(got, a, b)
+				countKeys(got, a, b)
 			}
 		}
 		for i, h := range l.missing() {
 			if i > 0 && bytes.Compare(l.missing()[i-1].Stop, h.Start) > 0 {
 				t.Fatalf("missing %v is out of order", l.missing())
 			}
-			mark(got, int(h.Start[0]), int(h.Stop[0]))
+			countKeys(got, int(h.Start[0]), int(h.Stop[0]))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("keys and how often each was accepted or missing:\n%s", diff)
@@ -95,7 +95,7 @@ func TestCoverage_property(t *testing.T) {
 	})
 }
 
-func mark(counts map[int]int, from, to int) {
+func countKeys(counts map[int]int, from, to int) {
 	for i := from; i < to; i++ {
 		counts[i]++
 	}
@@ -233,7 +233,7 @@ func TestRun_memory(t *testing.T) {
 	}
 }
 
-// A plan of so many hours that one scan cannot seek to all of its rows is cut into
+// A plan of too many hours for one scan to seek to all of its rows is cut into
 // parts that can.
 func TestCut_manyHours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+20_001*3600)

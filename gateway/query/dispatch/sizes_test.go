@@ -19,7 +19,7 @@ import (
 
 const mib = 1 << 20
 
-// hoursPlan is a plan over so many hours, in so many salt buckets.
+// hoursPlan is a plan over a number of hours and salt buckets.
 func hoursPlan(hours int64, buckets int) scanplan.Plan {
 	s := encoding.DefaultSchema()
 	if buckets > 1 {

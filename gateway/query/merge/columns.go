@@ -165,8 +165,8 @@ func (c *columns) asReceived(segments []*segment) (aggregate.Series, bool) {
 }
 
 // addToBuckets gives a segment to the bucketer, which takes it in time order. The
-// segment's raw points belong to buckets that the part left open: the first one and the
-// last one, before and after the buckets that it finished.
+// segment's raw points belong to buckets that the part left open; they lie before and after
+// the buckets that it finished.
 func (c *columns) addToBuckets(s *segment) {
 	before := s.raw.Len()
 	if len(s.time) > 0 {
