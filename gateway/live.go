@@ -65,7 +65,7 @@ func (s *Server) newFeed() *changefeed.Feed {
 func refusal(err error) error {
 	answer := httpio.Classify(err)
 	status := answer.Code
-	var unknown *engine.UnknownNameError
+	var unknown *query.UnknownNameError
 	temporary := errors.As(err, &unknown) || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout || status == http.StatusFailedDependency
 	return &live.Error{Code: status, Message: answer.Message, Temporary: temporary}
 }

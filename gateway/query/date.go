@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// parseDate reads a date. Its length alone decides the format, and arithmetic is
-// lenient: month 13 is the next January. What follows the last field is ignored.
+// parseDate parses a date. Its length alone decides the format. As in Java, month 13 is the
+// next January, and what follows the last field is ignored.
 // Source: DateTime.parseDateTimeString, java.text.SimpleDateFormat.
 func (c clock) parseDate(text, zone string) (int64, error) {
 	var layout string
@@ -26,6 +26,7 @@ func (c clock) parseDate(text, zone string) (int64, error) {
 	if strings.Contains(text, "-") {
 		layout = strings.Replace(layout, " ", "-", 1)
 	}
+
 	loc := c.zone
 	if loc == nil {
 		loc = time.UTC
@@ -37,6 +38,7 @@ func (c clock) parseDate(text, zone string) (int64, error) {
 		}
 		loc = z.location
 	}
+
 	f, ok := dateFields(text, layout)
 	if !ok {
 		return 0, fmt.Errorf("Invalid date: %s. Unparseable date: \"%s\"", text, text)
@@ -44,7 +46,7 @@ func (c clock) parseDate(text, zone string) (int64, error) {
 	return wallTime(f, loc).UnixMilli(), nil
 }
 
-// dateFields reads the numbers between the separators of layout.
+// dateFields parses the numbers between the separators of layout.
 func dateFields(text, layout string) (f [6]int, ok bool) {
 	for i := 0; ; i++ {
 		text = strings.TrimLeft(text, " \t")
@@ -67,16 +69,17 @@ func dateFields(text, layout string) (f [6]int, ok bool) {
 	}
 }
 
-// wallTime is the instant at which clocks in loc show year, month, day, hour,
-// minute and second. Of an hour that clocks show twice it is the later one, and
-// a time that they leave out counts on from the time before the gap.
+// wallTime returns the instant at which clocks in loc show year, month, day, hour, minute
+// and second. Of an hour that clocks show twice it is the later one. A time that they skip
+// is counted on from the time before the gap.
 // Source: java.util.GregorianCalendar.
 func wallTime(f [6]int, loc *time.Location) time.Time {
 	asUTC := time.Date(f[0], time.Month(f[1]), f[2], f[3], f[4], f[5], 0, time.UTC)
 	before := asUTC.Add(-offset(asUTC.Add(-24*time.Hour), loc))
 	after := asUTC.Add(-offset(asUTC.Add(24*time.Hour), loc))
+
 	if after.Add(offset(after, loc)).Equal(asUTC) {
-		return after // also of two the later
+		return after // in an hour that is shown twice, the later instant
 	}
 	return before
 }

@@ -11,11 +11,11 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// fillScalar parses as a fill policy and fails when run. Source: FillPolicy.
+// fillScalar is a fill policy that OpenTSDB parses and cannot run. Source: FillPolicy.
 const fillScalar scanplan.Fill = "scalar"
 
-// parseDownsample reads interval-function[-fill]. Calendar buckets get UTC;
-// Count and Unit are left to splitInterval. Source: DownsamplingSpecification.
+// parseDownsample parses interval-function[-fill]. It does not set Zone, Count and Unit;
+// setZone does. Source: DownsamplingSpecification.
 func parseDownsample(text string) (*scanplan.Downsample, error) {
 	parts := javaSplit(text, "-")
 	switch {
@@ -26,6 +26,7 @@ func parseDownsample(text string) (*scanplan.Downsample, error) {
 	case parts[0] == "":
 		return nil, fmt.Errorf("Invalid downsampling specifier '%s': the interval is missing", text)
 	}
+
 	d := &scanplan.Downsample{Function: scanplan.Aggregator(parts[1]), Fill: scanplan.FillNone}
 	if err := readInterval(d, parts[0]); err != nil {
 		return nil, err
@@ -36,6 +37,7 @@ func parseDownsample(text string) (*scanplan.Downsample, error) {
 	if d.Function == "none" {
 		return nil, errors.New("cannot use the NONE aggregator for downsampling")
 	}
+
 	if len(parts) < 3 {
 		return d, nil
 	}
@@ -47,6 +49,7 @@ func parseDownsample(text string) (*scanplan.Downsample, error) {
 	return nil, fmt.Errorf("Unrecognized fill policy: %s", parts[2])
 }
 
+// readInterval parses the interval, "all" included, and the c of calendar buckets.
 func readInterval(d *scanplan.Downsample, text string) (err error) {
 	if strings.Contains(text, "all") {
 		d.All = true
@@ -57,18 +60,19 @@ func readInterval(d *scanplan.Downsample, text string) (err error) {
 	return err
 }
 
-// splitInterval sets Count and Unit of the interval as written. Fixed buckets
-// need neither for their bounds, so text that does not split is accepted there;
-// calendar buckets fail when run. Source: DateTime.getDurationInterval,
-// getDurationUnits.
+// splitInterval sets Count and Unit from the interval as written. The bounds of fixed
+// buckets need neither, so text that does not split is accepted there; calendar buckets
+// fail when run. Source: DateTime.getDurationInterval, getDurationUnits.
 func splitInterval(d *scanplan.Downsample, text string) error {
 	if d.All {
 		return nil
 	}
+
 	interval := javaSplit(text, "-")[0]
 	if d.Calendar {
 		interval = strings.TrimSuffix(interval, "c")
 	}
+
 	digits := leadingDigits(interval)
 	n, err := strconv.Atoi(digits)
 	switch unit := strings.ToLower(interval[len(digits):]); {
@@ -82,14 +86,15 @@ func splitInterval(d *scanplan.Downsample, text string) error {
 	default:
 		err = errors.New("Invalid units in the duration: " + unit)
 	}
+
 	if d.Calendar {
 		return err
 	}
 	return nil
 }
 
-// javaSplit splits as Java's String.split does: empty parts at the end are
-// dropped, and a text without any other part gives none.
+// javaSplit splits as Java's String.split does: empty parts at the end are dropped, and a
+// text of separators alone gives no parts.
 func javaSplit(s, sep string) []string {
 	if s == "" {
 		return []string{""}

@@ -1,10 +1,10 @@
 package query
 
-// Echo is sub-query i as showQuery prints it, for encoding/json.
+// Echo returns sub-query i as showQuery prints it, for encoding/json.
 // Source: HttpJsonSerializer, TSSubQuery's getters.
 func (q *Query) Echo(i int) any { return q.Queries[i].echo() }
 
-// EchoAll is the whole query as /api/stats/query prints it, for encoding/json.
+// EchoAll returns the whole query as /api/stats/query prints it, for encoding/json.
 // Source: TSQuery's getters.
 func (q *Query) EchoAll() any {
 	subs := make([]echo, len(q.Queries))
@@ -20,6 +20,7 @@ func (q *Query) EchoAll() any {
 	}
 }
 
+// echo is a sub-query with OpenTSDB's field names, in its order.
 type echo struct {
 	Aggregator           string            `json:"aggregator"`
 	Metric               *string           `json:"metric"`
@@ -64,15 +65,18 @@ func (s *SubQuery) echo() echo {
 		RollupUsage: nullable(s.RollupUsage), RollupTable: "raw", ShowHistogramBuckets: s.ShowHistogramBuckets,
 		UseMultiGets: s.UseMultiGets, Tags: map[string]string{}, HistogramQuery: s.Histogram(),
 	}
+
 	if r := s.RateOptions; r != nil {
 		e.RateOptions = &echoRate{r.Counter, r.CounterMax, r.ResetValue, r.DropResets}
 	}
+
 	if len(s.Filters) > 0 {
 		e.FilterTagKs = [][]byte{}
 	}
 	for _, k := range s.FilterTagKs {
 		e.FilterTagKs = append(e.FilterTagKs, k)
 	}
+
 	for i := range s.Filters {
 		f := &s.Filters[i]
 		e.Filters = append(e.Filters, echoFilter{f.TagK, f.Text, f.GroupBy, f.Type})
@@ -83,6 +87,7 @@ func (s *SubQuery) echo() echo {
 	return e
 }
 
+// nullable returns nil for "".
 func nullable(s string) *string {
 	if s == "" {
 		return nil

@@ -3,57 +3,79 @@ package query
 import (
 	"fmt"
 	"net/http"
+
+	"downpour/encoding"
 )
 
-// Error refuses a query. Its texts are OpenTSDB's where OpenTSDB has one, for
-// clients compare them.
+// Error is returned when a query is refused. Its texts are OpenTSDB's where OpenTSDB has
+// the same error, because clients compare them.
 type Error struct {
-	// Status is the HTTP status: 400, 413, or 500 where the reference fails so.
+	// Status is the HTTP status: 400, 413, or 500 where OpenTSDB answers 500 to a mistake
+	// of the client.
 	Status  int
 	Message string
-	// Details says more, "" for nothing.
+	// Details explains the message, "" for nothing.
 	Details string
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// bad is a 400 without details.
+// bad returns a 400 without details.
 func bad(format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// Broken is a 500: the reference does not foresee the mistake.
+// Broken returns a 500, for mistakes that OpenTSDB does not foresee.
 func Broken(format string, args ...any) *Error {
 	return &Error{Status: http.StatusInternalServerError, Message: fmt.Sprintf(format, args...)}
 }
 
-// TooMuch is a 413; its text is to name the limit.
+// TooMuch returns a 413. The text should name the limit.
 func TooMuch(format string, args ...any) *Error {
 	return &Error{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf(format, args...)}
 }
 
-// unreadable is the answer to every fault inside a JSON body; only the details
-// tell the reason. Source: HttpJsonSerializer.parseQueryV1.
+// unreadable returns the 400 for any mistake inside a JSON body. Only its details give the
+// reason. Source: HttpJsonSerializer.parseQueryV1.
 func unreadable(reason error) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: "Unable to parse the given JSON", Details: reason.Error()}
 }
 
-// nullPointer is what the reference answers where it trips over a missing value.
+// nullPointer returns the 500 that OpenTSDB answers where it does not check for a missing
+// value.
 func nullPointer() *Error { return Broken("An internal null pointer exception was thrown") }
 
-// UnknownName is the answer to a name without a UID. kind is "metrics", "tagk"
-// or "tagv". Source: NoSuchUniqueName.
-func UnknownName(kind fmt.Stringer, name string) *Error {
-	e := bad("No such name for '%s': '%s'", kind, name)
-	e.Details = e.Message
-	return e
+// UnknownNameError is returned when a query names a metric, tag key or tag value that
+// has no UID. The query may succeed later, because the next point that is put may
+// assign one. It unwraps to the *Error that the API answers.
+// Source: NoSuchUniqueName.
+type UnknownNameError struct {
+	Kind encoding.UIDKind
+	Name string
 }
 
-// RunFault is the answer to a fault that shows only when a query runs: a 400
-// that says its message twice. Source: QueryRpc, its error callback.
+// Error returns OpenTSDB's text.
+func (e *UnknownNameError) Error() string {
+	return fmt.Sprintf("No such name for '%s': '%s'", e.Kind, e.Name)
+}
+
+// Unwrap returns the *Error that the API answers: a 400 that says its message twice.
+func (e *UnknownNameError) Unwrap() error { return RunFault("%s", e.Error()) }
+
+// RunFault returns the error of a mistake that shows only when a query runs: a 400 with
+// the message in its details too. Source: QueryRpc, its error callback.
 func RunFault(format string, args ...any) *Error {
 	e := bad(format, args...)
 	e.Details = e.Message
 	return e
+}
+
+// UnsupportedError is returned for a regular expression that OpenTSDB understands and the
+// gateway does not.
+type UnsupportedError struct{ What, Text string }
+
+// Error names the construct and the expression.
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("Unsupported regular expression '%s': it uses %s", e.Text, e.What)
 }

@@ -17,7 +17,7 @@ const (
 	Regexp        = "regexp"
 )
 
-// FilterTypes are the types a filter can have.
+// FilterTypes lists the types that a filter can have.
 func FilterTypes() []string {
 	return []string{ILiteralOr, IWildcard, LiteralOr, NotILiteralOr, NotLiteralOr, Regexp, Wildcard}
 }
@@ -27,17 +27,18 @@ type Filter struct {
 	Type string // one of FilterTypes
 	TagK string
 	Text string // the expression as written
-	// GroupBy tells that the key's values separate groups.
+	// GroupBy makes a group for each value of the key.
 	GroupBy bool
 
-	fold     bool // letters match in either case
-	literals []string
-	wildcard *wildcard
-	regexp   *javaRegexp
+	ignoreCase bool // letters match in either case
+	literals   []string
+	wildcard   *wildcard
+	regexp     *javaRegexp
 }
 
-// NewFilter builds a filter; kind is one of FilterTypes in lower case. An error
-// says what cannot be built; *UnsupportedError, what only the reference could.
+// NewFilter returns a filter; kind is one of FilterTypes in lower case. The error says what
+// is wrong with it, in OpenTSDB's words. It is an *UnsupportedError for a filter that
+// OpenTSDB would accept.
 func NewFilter(kind, tagk, text string, groupBy bool) (Filter, error) {
 	f := Filter{Type: kind, TagK: tagk, Text: text, GroupBy: groupBy}
 	switch {
@@ -50,14 +51,15 @@ func NewFilter(kind, tagk, text string, groupBy bool) (Filter, error) {
 	case text == "":
 		return f, errors.New("Filter cannot be null or empty")
 	}
-	f.fold = kind == ILiteralOr || kind == NotILiteralOr || kind == IWildcard
+	f.ignoreCase = kind == ILiteralOr || kind == NotILiteralOr || kind == IWildcard
 	return f, f.build()
 }
 
+// build parses the filter's text.
 func (f *Filter) build() (err error) {
 	switch f.Type {
 	case Wildcard, IWildcard:
-		f.wildcard, err = newWildcard(f.Text, f.fold)
+		f.wildcard, err = newWildcard(f.Text, f.ignoreCase)
 	case Regexp:
 		f.regexp, err = newJavaRegexp(f.Text)
 	default:
@@ -65,7 +67,7 @@ func (f *Filter) build() (err error) {
 			return errors.New("Filter must contain more than just a pipe")
 		}
 		for _, v := range javaSplit(f.Text, "|") {
-			if f.fold {
+			if f.ignoreCase {
 				v = strings.ToLower(v)
 			}
 			f.literals = append(f.literals, v)
@@ -76,7 +78,7 @@ func (f *Filter) build() (err error) {
 	return err
 }
 
-// stepsOf counts the steps of the filters' regular expressions.
+// stepsOf counts the instructions of the filters' compiled regular expressions.
 func stepsOf(filters []Filter) (n int) {
 	for i := range filters {
 		if r := filters[i].regexp; r != nil {
@@ -86,7 +88,7 @@ func stepsOf(filters []Filter) (n int) {
 	return n
 }
 
-// size is about the memory that the filter takes, in bytes.
+// size estimates the memory of the filter, in bytes.
 func (f *Filter) size() int64 {
 	n := filterBytes + int64(len(f.TagK)+len(f.Text))
 	for _, l := range f.literals {
@@ -94,15 +96,15 @@ func (f *Filter) size() int64 {
 	}
 	switch {
 	case f.wildcard != nil:
-		n += int64(len(f.wildcard.pieces)) * textBytes
+		n += int64(len(f.wildcard.texts)) * textBytes
 	case f.regexp != nil:
 		n += int64(f.regexp.steps) * stepBytes
 	}
 	return n
 }
 
-// Match tells whether the filter admits a tag value. A key's absence is another
-// question. It may be called from many goroutines.
+// Match reports whether the filter admits a tag value. What happens to a series without
+// the key is not decided here. It may be called from many goroutines.
 func (f *Filter) Match(value string) bool {
 	switch {
 	case f.wildcard != nil:
@@ -110,27 +112,27 @@ func (f *Filter) Match(value string) bool {
 	case f.regexp != nil:
 		return f.regexp.find(value)
 	}
-	if f.fold {
+	if f.ignoreCase {
 		value = strings.ToLower(value)
 	}
 	_, found := slices.BinarySearch(f.literals, value)
 	return found != f.Negative()
 }
 
-// Negative tells whether the filter admits everything but what it lists.
+// Negative reports whether the filter admits everything but what it lists.
 func (f *Filter) Negative() bool { return f.Type == NotLiteralOr || f.Type == NotILiteralOr }
 
-// Literals are the values that the filter lists, ascending, of *literal_or
-// types; lower case where the filter ignores case.
+// Literals returns the values that a filter of a *literal_or type lists, ascending, in lower
+// case if the filter ignores case.
 func (f *Filter) Literals() []string { return f.literals }
 
-// Exact tells whether the literals are names as they are stored.
+// Exact reports whether the literals are names as they are stored.
 func (f *Filter) Exact() bool { return f.Type == LiteralOr || f.Type == NotLiteralOr }
 
-// MatchesAll tells whether the filter admits every value.
+// MatchesAll reports whether the filter admits every value.
 func (f *Filter) MatchesAll() bool { return f.wildcard != nil && f.wildcard.all() }
 
-// Prefix is a prefix of every value that the filter admits, often "".
+// Prefix returns a prefix of every value that the filter admits, often "".
 func (f *Filter) Prefix() string {
 	switch {
 	case f.wildcard != nil:
@@ -141,18 +143,19 @@ func (f *Filter) Prefix() string {
 	return ""
 }
 
-// same tells whether OpenTSDB takes two filters for one: it compares neither
-// group-by nor, of wildcards, the stars at the ends.
+// same reports whether OpenTSDB considers two filters equal. It compares neither group-by
+// nor the stars at the ends of wildcards.
 // Source: TagVWildcardFilter.equals and its kin.
 func (f *Filter) same(g *Filter) bool { return f.identity() == g.identity() }
 
+// identity returns a text that is equal for filters that are the same.
 func (f *Filter) identity() string {
 	kind := f.Type
 	parts := f.literals
 	switch {
 	case f.wildcard != nil:
-		kind, parts = Wildcard, f.wildcard.pieces
-		if f.fold {
+		kind, parts = Wildcard, f.wildcard.texts
+		if f.ignoreCase {
 			kind = IWildcard
 		}
 	case f.regexp != nil:
@@ -161,9 +164,9 @@ func (f *Filter) identity() string {
 	return strings.Join(append([]string{f.TagK, kind}, parts...), "\x00")
 }
 
-// shorthand builds the filter that the value of a tags map or of a tag in
-// braces stands for: * is any value, type(text) a filter, other text with a
-// star a wildcard that ignores case, and all else literals.
+// shorthand returns the filter that a value in a tags map, or of a tag in braces, stands
+// for: * any value, type(text) that filter, other text with a star a wildcard that ignores
+// case, and all else literals.
 // Source: TagVFilter.getFilter, mapToFilters.
 func shorthand(tagk, value string, groupBy bool) (Filter, error) {
 	switch open := strings.IndexByte(value, '('); {
@@ -177,19 +180,20 @@ func shorthand(tagk, value string, groupBy bool) (Filter, error) {
 		}
 		return NewFilter(strings.ToLower(value[:open]), tagk, value[open+1:len(value)-1], groupBy)
 	case strings.Contains(value, "*"):
-		f := Filter{Type: Wildcard, TagK: tagk, Text: value, GroupBy: groupBy, fold: true}
+		f := Filter{Type: Wildcard, TagK: tagk, Text: value, GroupBy: groupBy, ignoreCase: true}
 		return f, f.build()
 	}
 	return NewFilter(LiteralOr, tagk, value, groupBy)
 }
 
-// addShorthand adds a filter to a list. A group-by filter that is there already
-// only makes that one group. Source: TagVFilter.mapToFilters.
+// addShorthand adds a filter to a list. If a group-by filter is the same as one in the
+// list, that one becomes group-by instead. Source: TagVFilter.mapToFilters.
 func addShorthand(filters []Filter, tagk, value string, groupBy bool) ([]Filter, error) {
 	f, err := shorthand(tagk, value, groupBy)
 	if err != nil {
 		return filters, err
 	}
+
 	if groupBy {
 		for i := range filters {
 			if filters[i].same(&f) {

@@ -112,20 +112,20 @@ func TestFilter_unsupported(t *testing.T) {
 	f(`\R`, `\R`)
 }
 
-// naiveWildcard is the rule of the reference in its own words: pieces are
-// found at or behind the sum of the lengths of those before.
+// naiveWildcard is OpenTSDB's rule written down once more: the texts between the stars are
+// found at or after the sum of the lengths of those before.
 func naiveWildcard(text, value string) bool {
 	inner := strings.Trim(text, "*")
 	if inner == "" {
 		return true
 	}
 	front, back := strings.HasPrefix(text, "*"), strings.HasSuffix(text, "*")
-	pieces := strings.Split(inner, "*")
-	if front && !back && !strings.HasSuffix(value, pieces[len(pieces)-1]) || back && !front && !strings.HasPrefix(value, pieces[0]) {
+	texts := strings.Split(inner, "*")
+	if front && !back && !strings.HasSuffix(value, texts[len(texts)-1]) || back && !front && !strings.HasPrefix(value, texts[0]) {
 		return false
 	}
 	v, at := []rune(value), 0
-	for _, p := range pieces {
+	for _, p := range texts {
 		found := p == ""
 		for i := at; i+len([]rune(p)) <= len(v); i++ {
 			found = found || strings.HasPrefix(string(v[i:]), p)

@@ -8,27 +8,27 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// Fixes are OpenTSDB's known errors that a query is answered without, a set of
-// bits. Dashboards depend on them, so none is put right unless somebody asks: for
-// a gateway by DOWNPOUR_FIX, for one query by the parameter fix of its request
-// line. Both list names, or say all or none.
+// Fixes are the known errors of OpenTSDB that a query is answered without, as a set of
+// bits. Dashboards depend on these errors, so a fix must be asked for: for all queries of a
+// gateway with DOWNPOUR_FIX, for one query with the parameter fix of its request line. Both
+// are a list of names, all, or none.
 type Fixes uint16
 
-// The fixes. The first three are the plan's.
+// The fixes. The first three are part of the scan plan.
 const (
 	FixRateStart = Fixes(scanplan.FixRateStart)
 	FixGaps      = Fixes(scanplan.FixGaps)
 	FixIntegers  = Fixes(scanplan.FixIntegers)
-	// FixFilters lets every filter of a key hold, and stars match as one
-	// expects. OpenTSDB unites some filters of one key and forgets others, and
-	// takes only the ends of a wildcard seriously.
+	// FixFilters applies every filter of a tag key, and matches wildcards as their stars
+	// suggest. OpenTSDB unites some filters of one key and ignores others, and of a
+	// wildcard it checks little more than the ends.
 	// Source: TsdbQuery.findGroupBys, TagVWildcardFilter.
 	FixFilters Fixes = 1 << 8
-	// FixSeconds keeps of the points of one second the last, where times are
-	// printed as seconds. OpenTSDB prints a key for each.
+	// FixSeconds prints only the last point of a second where times are printed in
+	// seconds. OpenTSDB prints all of them, with the same key.
 	FixSeconds Fixes = 1 << 9
-	// FixTimezone reads the parameter timezone of a GET, as a POST's.
-	// OpenTSDB passes over it.
+	// FixTimezone applies the parameter timezone of a GET as that of a POST. OpenTSDB
+	// ignores it.
 	FixTimezone Fixes = 1 << 10
 
 	allFixes = FixRateStart | FixGaps | FixIntegers | FixFilters | FixSeconds | FixTimezone
@@ -42,8 +42,8 @@ var fixNames = []struct {
 	{"filters", FixFilters}, {"seconds", FixSeconds}, {"timezone", FixTimezone},
 }
 
-// ParseFixes reads a comma list of names; all and none stand alone, and an empty
-// text is none.
+// ParseFixes parses a comma-separated list of names, or all, or none. An empty text is
+// none.
 func ParseFixes(text string) (f Fixes, err error) {
 	switch text {
 	case "", "none":
@@ -51,6 +51,7 @@ func ParseFixes(text string) (f Fixes, err error) {
 	case "all":
 		return allFixes, nil
 	}
+
 	for name := range strings.SplitSeq(text, ",") {
 		i := slices.IndexFunc(fixNames, func(n struct {
 			name string
@@ -73,19 +74,19 @@ func fixList() (names []string) {
 	return names
 }
 
-// Plan are the fixes that a plan's arithmetic makes.
+// Plan returns the fixes that are part of the scan plan.
 func (f Fixes) Plan() scanplan.Fixes { return scanplan.Fixes(f & 0xFF) }
 
-// Has tells whether a fix is among them.
+// Has reports whether a fix is in the set.
 func (f Fixes) Has(fix Fixes) bool { return f&fix != 0 }
 
-// setFix says what is put right in q.
+// setFix sets the fixes of a query.
 func (q *Query) setFix(f Fixes) {
 	q.Fix = f
 	for i := range q.Queries {
 		for j := range q.Queries[i].Filters {
 			if w := q.Queries[i].Filters[j].wildcard; w != nil {
-				w.strict = f.Has(FixFilters)
+				w.exact = f.Has(FixFilters)
 			}
 		}
 	}

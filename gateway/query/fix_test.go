@@ -52,8 +52,8 @@ func TestFix_given(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, q := range []*Query{get, post} {
-			if strict := !q.Queries[0].Filters[0].Match("xaab"); q.Fix != want || strict != want.Has(FixFilters) {
-				t.Errorf("%b and fix=%s: %b, wildcards strict %t, want %b", own, parameter, q.Fix, strict, want)
+			if exact := !q.Queries[0].Filters[0].Match("xaab"); q.Fix != want || exact != want.Has(FixFilters) {
+				t.Errorf("%b and fix=%s: %b, wildcards exact %t, want %b", own, parameter, q.Fix, exact, want)
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func TestFix_timezone(t *testing.T) {
 // Stars stand for any text, also none, in order; without the fix they do as
 // OpenTSDB's.
 func TestFix_wildcard(t *testing.T) {
-	f := func(pattern, value string, strict, loose bool) {
+	f := func(pattern, value string, exact, loose bool) {
 		t.Helper()
 		w, err := newWildcard(pattern, false)
 		if err != nil {
@@ -93,8 +93,8 @@ func TestFix_wildcard(t *testing.T) {
 		if got := w.match(value); got != loose {
 			t.Errorf("%s on %q: %t, want %t", pattern, value, got, loose)
 		}
-		if w.strict = true; w.match(value) != strict {
-			t.Errorf("%s on %q, strict: %t, want %t", pattern, value, !strict, strict)
+		if w.exact = true; w.match(value) != exact {
+			t.Errorf("%s on %q, exact: %t, want %t", pattern, value, !exact, exact)
 		}
 	}
 	f("a*b", "ab", true, true)

@@ -10,8 +10,8 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// JSON reads the body of POST /api/query. What follows the first JSON value is
-// ignored. All errors are *Error.
+// JSON parses the body of POST /api/query. What follows the first JSON value is ignored.
+// All errors are *Error.
 // Source: HttpJsonSerializer.parseQueryV1, TSQuery.validateAndSetQuery.
 func (p Parser) JSON(body []byte) (*Query, error) {
 	switch {
@@ -22,9 +22,10 @@ func (p Parser) JSON(body []byte) (*Query, error) {
 	case len(body) > MaxBody:
 		return nil, TooMuch("Query body of %d bytes, at most %d", len(body), MaxBody)
 	}
-	q, err := readQuery(newJSONReader(body), p.subQueries())
+
+	q, err := readQuery(newJSONReader(body), p.maxSubQueries())
 	if err != nil {
-		return nil, readError(err)
+		return nil, bodyError(err)
 	}
 	if q == nil || q.Queries == nil {
 		return nil, nullPointer()
@@ -33,15 +34,16 @@ func (p Parser) JSON(body []byte) (*Query, error) {
 	return p.complete(q)
 }
 
-// readError is a fault of the body as an answer.
-func readError(err error) error {
+// bodyError returns the *Error for a mistake in the body.
+func bodyError(err error) error {
 	var known *Error
 	var unsupported *UnsupportedError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &unsupported):
-		// The reference would run it: say why we do not, where it is seen.
+		// OpenTSDB would run it. The message says why we do not, because some clients do
+		// not show details.
 		e := bad("%s", unsupported.Error())
 		e.Details = err.Error()
 		return e
@@ -49,11 +51,13 @@ func readError(err error) error {
 	return unreadable(err)
 }
 
-func readQuery(r *jsonReader, most int) (*Query, error) {
+// readQuery reads the object of a query; nil for null.
+func readQuery(r *jsonReader, limit int) (*Query, error) {
 	t, err := r.next()
 	if err != nil || t == nil {
 		return nil, err
 	}
+
 	q := new(Query)
 	flags := map[string]*bool{
 		"padding": &q.Padding, "noAnnotations": &q.NoAnnotations, "globalAnnotations": &q.GlobalAnnotations,
@@ -63,6 +67,7 @@ func readQuery(r *jsonReader, most int) (*Query, error) {
 		"overrideDataPointLimit": &q.OverrideDataPointLimit,
 	}
 	texts := map[string]*string{"start": &q.StartText, "end": &q.EndText, "timezone": &q.Timezone}
+
 	err = r.object(t, func(key string, v json.Token) (err error) {
 		switch {
 		case flags[key] != nil:
@@ -70,7 +75,7 @@ func readQuery(r *jsonReader, most int) (*Query, error) {
 		case texts[key] != nil:
 			return field(texts[key], toString, v)
 		case key == "queries":
-			q.Queries, err = readSubQueries(r, v, most)
+			q.Queries, err = readSubQueries(r, v, limit)
 			return err
 		case key == "options":
 			return readOptions(r, v)
@@ -80,7 +85,7 @@ func readQuery(r *jsonReader, most int) (*Query, error) {
 	return q, err
 }
 
-// readOptions passes over the options of graphs, whose form is checked.
+// readOptions checks the form of the options of graphs, which are not used.
 func readOptions(r *jsonReader, t json.Token) error {
 	if t == nil {
 		return nil
@@ -93,14 +98,14 @@ func readOptions(r *jsonReader, t json.Token) error {
 	})
 }
 
-func readSubQueries(r *jsonReader, t json.Token, most int) ([]SubQuery, error) {
+func readSubQueries(r *jsonReader, t json.Token, limit int) ([]SubQuery, error) {
 	if t == nil {
 		return nil, nil
 	}
 	subs := []SubQuery{}
 	return subs, r.list(t, func(v json.Token) error {
-		if len(subs) == most {
-			return tooManySubs("", most)
+		if len(subs) == limit {
+			return tooManySubQueries("", limit)
 		}
 		s, err := readSubQuery(r, v)
 		subs = append(subs, s)
@@ -121,6 +126,7 @@ func readSubQuery(r *jsonReader, t json.Token) (SubQuery, error) {
 		"preAggregate": &s.PreAggregate, "showHistogramBuckets": &s.ShowHistogramBuckets, "useMultiGets": &s.UseMultiGets,
 	}
 	texts := map[string]*string{"aggregator": &s.Aggregator, "metric": &s.Metric, "downsample": &s.DownsampleText}
+
 	err := r.object(t, func(key string, v json.Token) (err error) {
 		switch {
 		case flags[key] != nil:
@@ -128,6 +134,7 @@ func readSubQuery(r *jsonReader, t json.Token) (SubQuery, error) {
 		case texts[key] != nil:
 			return field(texts[key], toString, v)
 		}
+
 		switch key {
 		case "index":
 			return field(&index, toInt, v)
@@ -178,7 +185,7 @@ func readRollupUsage(t json.Token) (string, error) {
 	return rollupUsage(text), nil
 }
 
-// rollupUsage reads a rollup usage; what it does not know is the default.
+// rollupUsage returns a rollup usage in upper case; an unknown one is the default.
 func rollupUsage(text string) string {
 	for _, u := range rollupUsages {
 		if strings.EqualFold(u, text) {
@@ -188,8 +195,8 @@ func rollupUsage(text string) string {
 	return "ROLLUP_NOFALLBACK"
 }
 
-// readRateOptions reads rate options, the one object whose unknown keys are
-// refused.
+// readRateOptions reads rate options. This is the only object in which an unknown key is
+// an error.
 func readRateOptions(r *jsonReader, t json.Token) (*scanplan.Rate, error) {
 	if t == nil {
 		return nil, nil
@@ -250,8 +257,8 @@ func readFilter(r *jsonReader, t json.Token) (Filter, error) {
 	return NewFilter(kind, tagk, text, groupBy)
 }
 
-// readTags reads the older map of tags: each entry is a group-by filter. Of a
-// key that stands twice the later value counts, in the place of the earlier.
+// readTags reads the older map of tags, whose entries are group-by filters. If a key comes
+// twice, its later value counts, in the place of the earlier one.
 func readTags(r *jsonReader, t json.Token) ([]Filter, error) {
 	if t == nil {
 		return []Filter{}, nil
@@ -269,9 +276,11 @@ func readTags(r *jsonReader, t json.Token) ([]Filter, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if len(keys) > MaxFilters {
 		return nil, TooMuch("Too many filters in one sub query, at most %d", MaxFilters)
 	}
+
 	filters := []Filter{}
 	for _, k := range keys {
 		if filters, err = addShorthand(filters, k, values[k], true); err != nil {

@@ -13,9 +13,9 @@ import (
 // maxDepth bounds the nesting of a body.
 const maxDepth = 32
 
-// jsonReader reads a body token by token, in the order of the text: which of
-// two keys stands later decides in some places. It keeps no tree. Coercions are
-// Jackson's, which the reference leaves to its defaults.
+// jsonReader reads a body token by token and builds no tree. The order of the text matters:
+// in some places the later one of two keys decides. Values are converted as OpenTSDB's JSON library,
+// Jackson, does by default.
 type jsonReader struct {
 	dec   *json.Decoder
 	depth int
@@ -27,7 +27,7 @@ func newJSONReader(body []byte) *jsonReader {
 	return &jsonReader{dec: dec}
 }
 
-// next is the next token, nil for null.
+// next returns the next token, nil for null.
 func (r *jsonReader) next() (json.Token, error) {
 	t, err := r.dec.Token()
 	switch t {
@@ -41,8 +41,8 @@ func (r *jsonReader) next() (json.Token, error) {
 	return t, err
 }
 
-// object calls f for each field of the object that begins with t. f takes the
-// value whole.
+// object calls f for each field of the object that begins with t. f must read all of the
+// value.
 func (r *jsonReader) object(t json.Token, f func(key string, value json.Token) error) error {
 	if t != json.Delim('{') {
 		return fmt.Errorf("%s where an object is wanted", describe(t))
@@ -62,8 +62,8 @@ func (r *jsonReader) object(t json.Token, f func(key string, value json.Token) e
 	}
 }
 
-// list calls f for each element of the array that begins with t. f takes the
-// element whole.
+// list calls f for each element of the array that begins with t. f must read all of the
+// element.
 func (r *jsonReader) list(t json.Token, f func(json.Token) error) error {
 	if t != json.Delim('[') {
 		return fmt.Errorf("%s where a list is wanted", describe(t))
@@ -79,7 +79,7 @@ func (r *jsonReader) list(t json.Token, f func(json.Token) error) error {
 	}
 }
 
-// skip passes over the value that begins with t.
+// skip reads the value that begins with t and ignores it.
 func (r *jsonReader) skip(t json.Token) error {
 	if t != json.Delim('{') && t != json.Delim('[') {
 		return nil
@@ -92,6 +92,7 @@ func (r *jsonReader) skip(t json.Token) error {
 	return nil
 }
 
+// describe returns a token as errors show it.
 func describe(t json.Token) string {
 	switch t := t.(type) {
 	case nil:
@@ -104,7 +105,7 @@ func describe(t json.Token) string {
 	return fmt.Sprint(t)
 }
 
-// toString reads a scalar as text; null is "".
+// toString converts a scalar to text; null is "".
 func toString(t json.Token) (string, error) {
 	switch t := t.(type) {
 	case nil:
@@ -119,7 +120,7 @@ func toString(t json.Token) (string, error) {
 	return "", fmt.Errorf("%s where text is wanted", describe(t))
 }
 
-// toBool reads a flag: true, false, an integer, or text.
+// toBool converts a flag: true, false, an integer, or text.
 // Source: StdDeserializer._parseBooleanPrimitive.
 func toBool(t json.Token) (bool, error) {
 	switch t := t.(type) {
@@ -129,7 +130,7 @@ func toBool(t json.Token) (bool, error) {
 		return t, nil
 	case json.Number:
 		if isInteger(t) {
-			return t.String() != "0", nil // the text counts: -0 is true
+			return t.String() != "0", nil // Jackson compares the text: -0 is true
 		}
 	case string:
 		switch strings.TrimSpace(t) {
@@ -144,7 +145,7 @@ func toBool(t json.Token) (bool, error) {
 
 func isInteger(n json.Number) bool { return !strings.ContainsAny(n.String(), ".eE") }
 
-// toLong reads an integer: a number, whose fraction is cut off, or text.
+// toLong converts an integer: a number, whose fraction is cut off, or text.
 // Source: StdDeserializer._parseLongPrimitive.
 func toLong(t json.Token) (int64, error) {
 	switch t := t.(type) {
@@ -165,7 +166,7 @@ func toLong(t json.Token) (int64, error) {
 	return 0, fmt.Errorf("%s where an integer is wanted", describe(t))
 }
 
-// toInt reads an integer of 32 bits.
+// toInt converts an integer of 32 bits.
 func toInt(t json.Token) (int64, error) {
 	n, err := toLong(t)
 	if err == nil && n != int64(int32(n)) {
@@ -174,6 +175,7 @@ func toInt(t json.Token) (int64, error) {
 	return n, err
 }
 
+// truncate cuts off the fraction of a number.
 func truncate(n json.Number) (int64, error) {
 	x, err := n.Float64()
 	switch {
@@ -187,7 +189,7 @@ func truncate(n json.Number) (int64, error) {
 	return int64(x), nil
 }
 
-// toFloat reads a percentile.
+// toFloat converts a percentile.
 func toFloat(t json.Token) (float32, error) {
 	text, err := toString(t)
 	if _, flag := t.(bool); err == nil && (flag || t == nil) {
@@ -196,11 +198,12 @@ func toFloat(t json.Token) (float32, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	x, err := strconv.ParseFloat(strings.TrimSpace(text), 32)
 	return float32(x), err
 }
 
-// field reads a scalar into place with one of the functions above.
+// field converts a scalar with one of the functions above and stores it in place.
 func field[T any](place *T, read func(json.Token) (T, error), t json.Token) (err error) {
 	*place, err = read(t)
 	return err

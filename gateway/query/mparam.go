@@ -1,12 +1,13 @@
 package query
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// parseMParameter reads AGG:part:…:METRIC{group tags}{filter tags}.
+// parseMParameter parses AGG:part:…:METRIC{group tags}{filter tags}.
 // Source: QueryRpc.parseMTypeSubQuery.
 func parseMParameter(text string) (SubQuery, error) {
 	s := newSubQuery()
@@ -17,10 +18,12 @@ func parseMParameter(text string) (SubQuery, error) {
 	if err != nil {
 		return s, err
 	}
+
 	s.Aggregator = parts[0]
 	if s.Metric, s.Filters, err = parseMetric(parts[len(parts)-1]); err != nil {
 		return s, err
 	}
+
 	for _, part := range parts[1 : len(parts)-1] {
 		known, err := s.commonPart(text, part)
 		if err != nil {
@@ -29,6 +32,8 @@ func parseMParameter(text string) (SubQuery, error) {
 		if known {
 			continue
 		}
+
+		// Like OpenTSDB, pass over parts that mean nothing.
 		switch lower := strings.ToLower(part); {
 		case lower == "pre-agg":
 			s.PreAggregate = true
@@ -41,7 +46,7 @@ func parseMParameter(text string) (SubQuery, error) {
 	return s, nil
 }
 
-// parseTSUIDParameter reads AGG:part:…:TSUID,TSUID,….
+// parseTSUIDParameter parses AGG:part:…:TSUID,TSUID,….
 // Source: QueryRpc.parseTsuidTypeSubQuery.
 func parseTSUIDParameter(text string) (SubQuery, error) {
 	s := newSubQuery()
@@ -52,6 +57,7 @@ func parseTSUIDParameter(text string) (SubQuery, error) {
 	if err != nil {
 		return s, err
 	}
+
 	s.Aggregator = parts[0]
 	s.TSUIDs = javaSplit(parts[len(parts)-1], ",")
 	for _, part := range parts[1 : len(parts)-1] {
@@ -62,6 +68,7 @@ func parseTSUIDParameter(text string) (SubQuery, error) {
 	return s, nil
 }
 
+// parameterParts splits a parameter at its colons.
 func parameterParts(text string) ([]string, error) {
 	parts := strings.Split(text, ":")
 	switch {
@@ -73,7 +80,7 @@ func parameterParts(text string) ([]string, error) {
 	return parts, nil
 }
 
-// commonPart reads a middle part that m and tsuid parameters share.
+// commonPart parses a middle part of a kind that both m and tsuid parameters may have.
 func (s *SubQuery) commonPart(text, part string) (known bool, err error) {
 	lower := strings.ToLower(part)
 	switch {
@@ -96,12 +103,13 @@ func (s *SubQuery) commonPart(text, part string) (known bool, err error) {
 	return true, err
 }
 
-// parsePercentiles reads percentiles[p,p…]. Source: QueryRpc.parsePercentiles.
+// parsePercentiles parses percentiles[p,p…]. Source: QueryRpc.parsePercentiles.
 func parsePercentiles(part string) ([]float32, error) {
 	open, end := strings.IndexByte(part, '['), strings.IndexByte(part, ']')
 	if open < 0 || end < open {
 		return nil, bad("Malformated percentile query paramater: %s", part)
 	}
+
 	var out []float32
 	for p := range strings.SplitSeq(part[open+1:end], ",") {
 		p = strings.TrimSpace(p)
@@ -118,8 +126,9 @@ func parsePercentiles(part string) ([]float32, error) {
 	return out, nil
 }
 
-// parseMetric reads a metric and the filters in braces behind it: those of the
-// second pair come first, and do not group. Source: Tags.parseWithMetricAndFilters.
+// parseMetric parses a metric and the filters in up to two pairs of braces after it,
+// metric{grouping tags}{filtering tags}. The filters of the second pair come first, as in
+// OpenTSDB. Source: Tags.parseWithMetricAndFilters.
 func parseMetric(text string) (metric string, filters []Filter, err error) {
 	if text == "" {
 		return "", nil, Broken("Metric cannot be null or empty")
@@ -132,45 +141,62 @@ func parseMetric(text string) (metric string, filters []Filter, err error) {
 	if !strings.HasSuffix(text, "}") {
 		return "", nil, Broken("Missing '}' at the end of: %s", text)
 	}
+
 	end := strings.IndexByte(text, '}')
 	switch {
-	case open == len(text)-2:
+	case open == len(text)-2: // {}
 		return metric, nil, nil
 	case end < open:
 		return "", nil, Broken("A '}' before the '{' of: %s", text)
 	}
-	two := end != len(text)-1
-	if two {
-		inner := text[strings.LastIndexByte(text, '{')+1 : len(text)-1]
-		if filters, err = braces(nil, inner, false, true); err != nil {
-			return "", nil, err
-		}
+
+	onePair := end == len(text)-1
+	if onePair {
+		filters, err = appendBraces(nil, text[open+1:end], groupingBraces, emptyTagFails)
+		return metric, filters, err
 	}
-	filters, err = braces(filters, text[open+1:end], true, two)
+	second := text[strings.LastIndexByte(text, '{')+1 : len(text)-1]
+	if filters, err = appendBraces(nil, second, filteringBraces, emptyTagEnds); err != nil {
+		return "", nil, err
+	}
+	filters, err = appendBraces(filters, text[open+1:end], groupingBraces, emptyTagEnds)
 	return metric, filters, err
 }
 
-// braces adds the filters of one pair of braces. An empty one ends the list
-// where there are two pairs, and is a mistake where there is one.
-func braces(filters []Filter, inner string, groupBy, emptyEnds bool) ([]Filter, error) {
-	what := "filter"
-	if groupBy {
-		what = "tag"
-	}
+// bracesKind is what the tags of one pair of braces do. Its text names such a tag in
+// errors.
+type bracesKind string
+
+const (
+	groupingBraces  bracesKind = "tag"
+	filteringBraces bracesKind = "filter"
+)
+
+// emptyTag says what an empty tag between commas means.
+type emptyTag int
+
+const (
+	emptyTagFails emptyTag = iota // where there is one pair of braces
+	emptyTagEnds                  // where there are two pairs: what follows is ignored
+)
+
+// appendBraces appends the filters of one pair of braces.
+func appendBraces(filters []Filter, inner string, kind bracesKind, empty emptyTag) ([]Filter, error) {
 	for tag := range strings.SplitSeq(inner, ",") {
-		if tag == "" && emptyEnds {
+		if tag == "" && empty == emptyTagEnds {
 			break
 		}
 		k, v, _ := strings.Cut(tag, "=")
 		if k == "" || v == "" || strings.Contains(v, "=") {
-			return nil, Broken("When parsing %s '%s': invalid tag: %s", what, tag, tag)
+			return nil, Broken("When parsing %s '%s': invalid tag: %s", kind, tag, tag)
 		}
 		if len(filters) == MaxFilters {
 			return nil, TooMuch("Too many filters in one sub query, at most %d", MaxFilters)
 		}
+
 		var err error
-		if filters, err = addShorthand(filters, k, v, groupBy); err != nil {
-			return nil, bracesError(what, tag, err)
+		if filters, err = addShorthand(filters, k, v, kind == groupingBraces); err != nil {
+			return nil, bracesError(kind, tag, err)
 		}
 		if stepsOf(filters) > MaxSteps {
 			return nil, tooManySteps()
@@ -179,11 +205,12 @@ func braces(filters []Filter, inner string, groupBy, emptyEnds bool) ([]Filter, 
 	return filters, nil
 }
 
-// bracesError is a 500 as the reference's, unless it would have run the filter.
-func bracesError(what, tag string, err error) *Error {
-	e := Broken("When parsing %s '%s': %v", what, tag, err)
+// bracesError returns a 500, as OpenTSDB does. A filter that OpenTSDB would have run is a
+// 400.
+func bracesError(kind bracesKind, tag string, err error) *Error {
+	e := Broken("When parsing %s '%s': %v", kind, tag, err)
 	if _, ours := err.(*UnsupportedError); ours {
-		e.Status = bad("").Status
+		e.Status = http.StatusBadRequest
 	}
 	return e
 }

@@ -1,7 +1,7 @@
 package query
 
-// Time reads a time as start and end of a query are written, in ms since 1970,
-// against the parser's clock. The error is a client's text.
+// Time parses a time written as the start or end of a query, relative to the parser's Now.
+// It returns ms since 1970. The error's text is OpenTSDB's, for the client.
 // Source: DateTime.parseDateTimeString.
 func (p Parser) Time(text string) (int64, error) {
 	return clock{now: p.Now, zone: p.Zone}.parseTime(text, "")

@@ -1,12 +1,11 @@
-// Package query is OpenTSDB's query language: the body of POST /api/query, the
-// parameters of GET /api/query, times, durations, downsample specifications,
-// rates and tag filters, and the words in which a mistake is refused. It reads
-// no clock, resolves no name and asks no store; what a query means for the
-// tables is package compile's affair.
+// Package query parses OpenTSDB's query language: the body of POST /api/query, the
+// parameters of GET /api/query, times, durations, downsample specifications, rates and
+// tag filters. It words its errors as OpenTSDB does. It reads no clock, resolves no name
+// and asks no store; package plan knows what a query means for the tables.
 //
-// Checks come in OpenTSDB's order: body or parameters, then start and end, then
-// each sub-query (aggregator, metric, downsample, zone). What the reference
-// finds out only while a query runs is kept in SubQuery.RunError.
+// Checks come in OpenTSDB's order: body or parameters, then start and end, then each
+// sub-query (aggregator, metric, downsample, zone). A mistake that OpenTSDB finds only
+// while a query runs is kept in SubQuery.RunError.
 // Source: TSQuery, TSSubQuery, QueryRpc.parseQuery.
 package query
 
@@ -18,17 +17,16 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// Limits of what is read. Beyond them a query is refused with status 413.
+// Limits of a query's text. A query beyond them is refused with status 413.
 const (
 	// MaxBody bounds the bytes of a POST body.
 	MaxBody = 1 << 20
-	// MaxSubQueries bounds the sub-queries of one query, equal ones counted, where
-	// the parser says nothing.
+	// MaxSubQueries is the default of Parser.SubQueries. Equal sub-queries count.
 	MaxSubQueries = 64
 	// MaxFilters bounds the filters of one sub-query.
 	MaxFilters = 256
-	// MaxSteps bounds the steps of all regular expressions of one query, once they
-	// are compiled: a repetition makes thousands of a few characters.
+	// MaxSteps bounds the instructions of all compiled regular expressions of one query:
+	// with a repetition a few characters compile to thousands.
 	MaxSteps = 50_000
 )
 
@@ -38,11 +36,11 @@ type Query struct {
 	// End are what they mean, ms since 1970, both inclusive.
 	StartText, EndText string
 	Start, End         int64
-	// Live tells that the client gave no end: End is then the time of parsing.
+	// Live reports that the client gave no end: End is then the time of parsing.
 	Live bool
 	// Timezone is the zone of dates and calendar buckets as written, "" for none.
 	Timezone string
-	// Queries are the sub-queries, equal ones removed, Index counting from 0.
+	// Queries are the sub-queries in order, without those that equal an earlier one.
 	Queries []SubQuery
 
 	UseCalendar       bool
@@ -54,7 +52,7 @@ type Query struct {
 	ShowSummary       bool
 	ShowStats         bool
 	ShowQuery         bool
-	// Delete asks to delete the rows read; it needs a permission of its own.
+	// Delete asks to delete the rows that are read, which needs a permission of its own.
 	Delete                 bool
 	OverrideByteLimit      bool
 	OverrideDataPointLimit bool
@@ -62,33 +60,34 @@ type Query struct {
 	URIOptions
 }
 
-// URIOptions are the parameters of the request line that hold for GET and POST
-// alike. All but Arrays are ours.
+// URIOptions are the parameters of the request line, for GET and POST alike. OpenTSDB has
+// only arrays among them.
 type URIOptions struct {
-	// Arrays asks for points as pairs; its presence counts, not its value.
+	// Arrays asks for points as pairs of time and value. The parameter's presence counts,
+	// not its value.
 	Arrays bool
-	// Mode is how parts are merged: "strict", "partial", or "" for the
-	// planner's choice.
+	// Mode is what parts answer with: "strict" for per-series aggregation, "partial" for
+	// partial aggregation, or "" for the planner's choice.
 	Mode string
-	// Trace asks for the execution's tree, AllowPartial for an answer even if
-	// parts are missing, Explain for the plan instead of an answer.
+	// Trace asks for the steps of the execution as a tree, AllowPartial for an answer even
+	// if key ranges are missing, Explain for the plan instead of an answer.
 	Trace, AllowPartial, Explain bool
-	// Integers asks an Arrow answer for a column of integers.
+	// Integers asks for an integer column in an Arrow answer.
 	Integers bool
-	// Fix lists the known errors that are put right.
+	// Fix are the errors of OpenTSDB that the answer is made without.
 	Fix Fixes
 }
 
 // SubQuery is one sub-query: one metric, or a list of TSUIDs.
 type SubQuery struct {
-	// Index is the place among the sub-queries that are left, from 0.
+	// Index is the place in Query.Queries, from 0.
 	Index      int
 	Aggregator string
-	// Metric is a name; it is ignored when there are TSUIDs (hex, as written).
+	// Metric is a name. It is ignored if there are TSUIDs, which are hex as written.
 	Metric string
 	TSUIDs []string
-	// DownsampleText is the specification as written, Downsample what it
-	// means, nil for none. Zone is set only for calendar buckets.
+	// DownsampleText is the specification as written, and Downsample what it means, nil
+	// for none. Its Zone is set only for calendar buckets.
 	DownsampleText string
 	Downsample     *scanplan.Downsample
 	Rate           bool
@@ -103,27 +102,27 @@ type SubQuery struct {
 	UseFuzzyFilter       bool
 	UseMultiGets         bool
 
-	// FilterTagKs are the UIDs of the filters' tag keys, ascending. Whoever
-	// resolves names sets them; only Echo shows them.
+	// FilterTagKs are the UIDs of the filters' tag keys, ascending. The query engine sets
+	// them; only Echo shows them.
 	FilterTagKs []encoding.UID
-	// RunError is a fault that OpenTSDB reports only when it runs the query,
-	// after the names are resolved; nil for none.
+	// RunError is a mistake that OpenTSDB reports only when it runs the query, after the
+	// names are resolved; nil for none.
 	RunError *Error
 }
 
-// Histogram tells whether the sub-query asks for histograms, of which a plain
+// Histogram reports whether the sub-query asks for histograms, of which a plain
 // metric has none. Source: TSSubQuery.isHistogramQuery.
 func (s *SubQuery) Histogram() bool {
 	return len(s.Percentiles) > 0 || s.ShowHistogramBuckets
 }
 
-// EndIsDate tells whether the end is a moment that does not move with the clock.
+// EndIsDate reports whether the end is a fixed time: neither missing nor relative to now.
 func (q *Query) EndIsDate() bool {
 	text := strings.ToLower(q.EndText)
 	return !q.Live && text != "now" && !strings.HasSuffix(text, "-ago")
 }
 
-// PlanRate is the rate as a plan states it, nil when no rate is asked for.
+// PlanRate returns the rate options of the plan, nil if no rate is asked for.
 func (s *SubQuery) PlanRate() *scanplan.Rate {
 	if !s.Rate {
 		return nil
@@ -136,12 +135,12 @@ func (s *SubQuery) PlanRate() *scanplan.Rate {
 	return &r
 }
 
-// Size is about the memory that the query takes, in bytes: clients write long lists
-// and expressions.
+// Size estimates the memory of the query, in bytes. Clients may write long lists and
+// expressions.
 func (q *Query) Size() (n int64) {
 	for i := range q.Queries {
 		s := &q.Queries[i]
-		n += subBytes + int64(len(s.Metric)+len(s.DownsampleText)+4*len(s.Percentiles))
+		n += subQueryBytes + int64(len(s.Metric)+len(s.DownsampleText)+4*len(s.Percentiles))
 		for _, t := range s.TSUIDs {
 			n += textBytes + int64(len(t))
 		}
@@ -152,41 +151,44 @@ func (q *Query) Size() (n int64) {
 	return n
 }
 
-// Bytes of a sub-query, of a text and of a filter beside what is in them.
+// Bytes of a sub-query, of a string and of a filter beside their contents.
 const (
-	subBytes    = 600
-	textBytes   = 16
-	filterBytes = 200
+	subQueryBytes = 600
+	textBytes     = 16
+	filterBytes   = 200
 )
 
 // Parser reads queries.
 type Parser struct {
-	// Now is the time that relative times count from and that a missing end
-	// means.
+	// Now is the time that relative times count from. It is the end of a query that gives
+	// none.
 	Now time.Time
-	// Zone is the zone of dates in a query that names none, nil for UTC.
+	// Zone is the time zone of dates in a query that names none, nil for UTC.
 	// Source: tsd.core.timezone.
 	Zone *time.Location
-	// Fix is what is put right in a query that says nothing of it.
+	// Fix are the fixes of a query that does not name any.
 	Fix Fixes
-	// SubQueries bounds the sub-queries of one query; 0 is MaxSubQueries.
+	// SubQueries bounds the sub-queries of one query; 0 means MaxSubQueries.
 	SubQueries int
 }
 
-func (p Parser) subQueries() int {
+func (p Parser) maxSubQueries() int {
 	if p.SubQueries > 0 {
 		return p.SubQueries
 	}
 	return MaxSubQueries
 }
 
-func tooManySubs(count string, most int) error {
-	e := TooMuch("Too many sub queries%s, at most %d", count, most)
+// tooManySubQueries is the 413 for a query with more sub-queries than limit. count is
+// ": n" where their number n is known, else "".
+func tooManySubQueries(count string, limit int) error {
+	e := TooMuch("Too many sub queries%s, at most %d", count, limit)
 	e.Details = "The limit is DOWNPOUR_LIMIT_QUERIES"
 	return e
 }
 
-// checkSteps refuses expressions that are too much together.
+// checkSteps returns an error if the regular expressions of all sub-queries have more
+// than MaxSteps together.
 func checkSteps(subs []SubQuery) error {
 	steps := 0
 	for i := range subs {
@@ -202,7 +204,7 @@ func tooManySteps() error {
 	return TooMuch("The regular expressions of the query take more than %d steps together", MaxSteps)
 }
 
-// ParseJSON reads the body of POST /api/query. All errors are *Error.
+// ParseJSON parses the body of POST /api/query. All errors are *Error.
 func ParseJSON(body []byte, now time.Time) (*Query, error) {
 	return Parser{Now: now}.JSON(body)
 }

@@ -8,11 +8,11 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// defaultRate is a rate without options. Source: RateOptions.
+// defaultRate returns the options of a rate that gives none. Source: RateOptions.
 func defaultRate() scanplan.Rate { return scanplan.Rate{CounterMax: math.MaxInt64} }
 
-// parseRate reads rate{counter[,max[,reset]]} of a GET query: any first word
-// that ends in counter counts, exactly dropcounter drops resets too.
+// parseRate parses rate{counter[,max[,reset]]} of a GET query. Any first word that ends in
+// counter makes a counter; the word dropcounter also drops resets.
 // Source: QueryRpc.parseRateOptions.
 func parseRate(spec string) (*scanplan.Rate, error) {
 	o := defaultRate()
@@ -23,8 +23,10 @@ func parseRate(spec string) (*scanplan.Rate, error) {
 	if len(parts) > 3 {
 		return nil, bad("Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], recieved: %d parts", len(parts))
 	}
+
 	o.Counter = strings.HasSuffix(parts[0], "counter")
 	o.DropResets = parts[0] == "dropcounter"
+
 	var err error
 	if len(parts) > 1 && parts[1] != "" {
 		if o.CounterMax, err = strconv.ParseInt(parts[1], 10, 64); err != nil {

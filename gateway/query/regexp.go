@@ -7,40 +7,34 @@ import (
 	"regexp/syntax"
 )
 
-// Bounds of a regular expression. Matching is linear in both, whatever the
-// expression says; a client cannot make it explode.
+// Bounds of a regular expression. The time to match is linear in both, whatever the
+// expression is.
 const (
 	maxRegexpBytes        = 1 << 10
 	maxRegexpInstructions = 5_000
 )
 
-// UnsupportedError refuses what the reference understands and we do not.
-type UnsupportedError struct{ What, Text string }
-
-// Error names the construct and the expression.
-func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("Unsupported regular expression '%s': it uses %s", e.Text, e.What)
-}
-
-// javaRegexp is a regular expression as OpenTSDB means it: a value is admitted
-// if the expression is found anywhere in it. Source: TagVRegexFilter.
+// javaRegexp is a regular expression as OpenTSDB applies it: a value is admitted if the
+// expression matches anywhere in it. Source: TagVRegexFilter.
 type javaRegexp struct {
 	re     *regexp.Regexp
 	prefix string
-	steps  int // instructions
+	steps  int // instructions of the compiled expression
 }
 
-// stepBytes is about what a step takes, in bytes.
+// stepBytes is about the memory of an instruction, in bytes.
 const stepBytes = 64
 
 func newJavaRegexp(text string) (*javaRegexp, error) {
 	if len(text) > maxRegexpBytes {
 		return nil, &UnsupportedError{fmt.Sprintf("%d bytes, more than %d", len(text), maxRegexpBytes), text[:64] + "…"}
 	}
+
 	translated, err := translate(text)
 	if err != nil {
 		return nil, err
 	}
+
 	tree, err := syntax.Parse(translated, syntax.Perl)
 	if err != nil {
 		return nil, fmt.Errorf("bad regular expression '%s': %w", text, reason(err))
@@ -50,10 +44,12 @@ func newJavaRegexp(text string) (*javaRegexp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bad regular expression '%s': %w", text, err)
 	}
+
 	n := len(prog.Inst)
 	if n > maxRegexpInstructions {
 		return nil, &UnsupportedError{fmt.Sprintf("%d steps, more than %d", n, maxRegexpInstructions), text}
 	}
+
 	re, err := regexp.Compile(translated)
 	if err != nil {
 		return nil, err
@@ -61,7 +57,8 @@ func newJavaRegexp(text string) (*javaRegexp, error) {
 	return &javaRegexp{re: re, prefix: anchoredPrefix(tree), steps: n}, nil
 }
 
-// reason is a parse error without our translation of the expression.
+// reason returns a parse error without the translated expression, which the client does
+// not know.
 func reason(err error) error {
 	var e *syntax.Error
 	if errors.As(err, &e) {
@@ -72,7 +69,7 @@ func reason(err error) error {
 
 func (r *javaRegexp) find(value string) bool { return r.re.MatchString(value) }
 
-// anchoredPrefix is the literal behind a leading ^.
+// anchoredPrefix returns the literal after a leading ^, "" if there is none.
 func anchoredPrefix(tree *syntax.Regexp) string {
 	if tree.Op != syntax.OpConcat || tree.Sub[0].Op != syntax.OpBeginText {
 		return ""

@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// clock is what times are read against.
+// clock has what relative times and dates depend on.
 type clock struct {
 	now  time.Time
 	zone *time.Location // of dates without a zone of their own
 }
 
-// parseTime reads a time into ms since 1970. zone is the query's timezone, ""
-// for none. Source: DateTime.parseDateTimeString.
+// parseTime parses a time and returns ms since 1970. zone is the query's timezone, "" for
+// none. Source: DateTime.parseDateTimeString.
 //
 //	1356998400      at most 10 characters: seconds
 //	1356998400000   more: milliseconds
@@ -48,10 +48,11 @@ func parseNumericTime(text string) (int64, error) {
 		if !dottedMillis(text) {
 			return 0, fmt.Errorf("Invalid time: %s. Millisecond timestamps must be in the format <seconds>.<ms> where the milliseconds are limited to 3 digits", text)
 		}
-		// With fewer than three decimals this gives a time in 1970 or so: a
-		// flaw of the reference that a client may have learnt to live with.
+		// OpenTSDB, too, only deletes the dot: with fewer than three decimals the time is
+		// in 1970.
 		digits = strings.Replace(text, ".", "", 1)
 	}
+
 	t, err := parseLong(digits)
 	if err != nil {
 		return 0, fmt.Errorf("Invalid time: %s. %w", text, err)
@@ -65,7 +66,7 @@ func parseNumericTime(text string) (int64, error) {
 	return t, nil
 }
 
-// dottedMillis tells whether text is ten digits, a dot, one to three digits.
+// dottedMillis reports whether text is ten digits, a dot, one to three digits.
 func dottedMillis(text string) bool {
 	seconds, millis, _ := strings.Cut(text, ".")
 	return len(seconds) == 10 && len(millis) >= 1 && len(millis) <= 3 && allDigits(seconds) && allDigits(millis)
@@ -80,19 +81,20 @@ func allDigits(s string) bool {
 	return s != ""
 }
 
-// parseLong reads an integer and words its errors as Tags.parseLong does.
+// parseLong parses an integer. Its errors are those of Tags.parseLong.
 func parseLong(s string) (int64, error) {
 	if s == "" {
 		return 0, errors.New("Empty string")
 	}
-	digits, most := s, 19
+
+	digits, maxLen := s, 19
 	if s[0] == '+' || s[0] == '-' {
-		digits, most = s[1:], 20
+		digits, maxLen = s[1:], 20
 	}
 	if digits == "" {
 		return 0, errors.New("Just a sign, no value: " + s)
 	}
-	if len(s) > most {
+	if len(s) > maxLen {
 		return 0, errors.New("Value too long: " + s)
 	}
 	for _, r := range digits {
@@ -100,6 +102,7 @@ func parseLong(s string) (int64, error) {
 			return 0, fmt.Errorf("Invalid character '%c' in %s", r, s)
 		}
 	}
+
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		return 0, errors.New("Overflow in " + s)
@@ -107,20 +110,21 @@ func parseLong(s string) (int64, error) {
 	return n, nil
 }
 
-// unitMS is a duration unit in ms. Months and years are nominal.
+// unitMS has the duration units in ms. A month counts as 30 days, a year as 365.
 var unitMS = map[byte]int64{
 	's': 1000, 'm': 60_000, 'h': 3600_000, 'd': 86400_000,
 	'w': 7 * 86400_000, 'n': 30 * 86400_000, 'y': 365 * 86400_000,
 }
 
-// ParseDuration reads a duration such as 5m or 300ms into ms: leading digits,
-// and a unit of ms, s, m, h, d, w, n or y, which is the last character in any
-// case. What stands between is skipped, so 1.5m is one minute.
+// ParseDuration parses a duration such as 5m or 300ms and returns ms. It reads the leading
+// digits and the last character, in upper or lower case, as the unit: s, m, h, d, w, n or y,
+// or ms. What is between them is ignored, as in OpenTSDB, so 1.5m is one minute.
 // Source: DateTime.parseDuration.
 func ParseDuration(text string) (int64, error) {
 	if text == "" {
 		return 0, errors.New("Cannot parse null or empty duration")
 	}
+
 	digits := leadingDigits(text)
 	if digits == text {
 		return 0, errors.New("Invalid duration, must have an integer and unit: " + text)
@@ -132,6 +136,7 @@ func ParseDuration(text string) (int64, error) {
 	if n <= 0 {
 		return 0, errors.New("Zero or negative duration: " + text)
 	}
+
 	last := text[len(text)-1] | 0x20 // lower case, as far as letters go
 	ms, ok := unitMS[last]
 	if !ok {

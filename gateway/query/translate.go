@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// translate writes a Java regular expression in Go's syntax. Where both read
-// one text in two ways, or Go cannot do it at all, it refuses: a silent
-// difference would be a wrong answer. Two differences remain, both only in
-// names beyond ASCII: (?i) folds their letters, which Java does on request, and
-// \b does not take them for letters, as Java does.
+// translate writes a Java regular expression in Go's syntax. It returns an
+// *UnsupportedError for what the two read in different ways and for what Go cannot do: a
+// silent difference would be a wrong answer. Two differences remain, both only in names
+// beyond ASCII: (?i) ignores the case of their letters, which Java does only on request,
+// and \b does not take them for letters, as Java does.
 func translate(java string) (string, error) {
 	t := &translator{in: java}
 	for t.at < len(t.in) {
@@ -19,30 +19,31 @@ func translate(java string) (string, error) {
 	return t.out.String(), nil
 }
 
+// translator copies an expression, item by item.
 type translator struct {
 	in  string
 	at  int
 	out strings.Builder
-	// class tells that at is inside a character class.
+	// class reports whether at is inside a character class.
 	class bool
 }
 
-// rest is what has not been read.
+// rest returns what has not been read.
 func (t *translator) rest() string { return t.in[t.at:] }
 
-// copy takes over n bytes as they are.
+// copy copies n bytes as they are.
 func (t *translator) copy(n int) {
 	t.out.WriteString(t.in[t.at : t.at+n])
 	t.at += n
 }
 
-// write puts s in the place of n bytes.
+// write writes s in place of n bytes.
 func (t *translator) write(s string, n int) {
 	t.out.WriteString(s)
 	t.at += n
 }
 
-// step takes one item and says what it cannot take.
+// step translates one item. It returns what it cannot translate, "" for nothing.
 func (t *translator) step() (unsupported string) {
 	switch c := t.in[t.at]; {
 	case c == '\\':
@@ -61,7 +62,7 @@ func (t *translator) step() (unsupported string) {
 	return ""
 }
 
-// openClass takes [ and what may stand first: ^, and a ] that does not close.
+// openClass copies [ and what may come first: ^, and a ] that does not close the class.
 func (t *translator) openClass() {
 	t.class = true
 	t.copy(1)
@@ -73,6 +74,7 @@ func (t *translator) openClass() {
 	}
 }
 
+// inClass copies one character inside a class.
 func (t *translator) inClass(c byte) string {
 	switch {
 	case c == '[':
@@ -86,7 +88,7 @@ func (t *translator) inClass(c byte) string {
 	return ""
 }
 
-// groups are what may follow (? and is refused.
+// groups are the beginnings of groups that cannot be translated.
 var groups = []struct{ begin, what string }{
 	{"(?=", "look-ahead (?=…)"},
 	{"(?!", "look-ahead (?!…)"},
@@ -96,6 +98,7 @@ var groups = []struct{ begin, what string }{
 	{"(?P", "(?P…), which Java does not know"},
 }
 
+// group copies the beginning of a group.
 func (t *translator) group() string {
 	rest := t.rest()
 	for _, g := range groups {
@@ -103,6 +106,7 @@ func (t *translator) group() string {
 			return g.what
 		}
 	}
+
 	flags, ok := strings.CutPrefix(rest, "(?")
 	if !ok || strings.HasPrefix(flags, "<") || strings.HasPrefix(flags, ":") {
 		t.copy(1)
@@ -111,6 +115,7 @@ func (t *translator) group() string {
 		}
 		return ""
 	}
+
 	n := strings.IndexAny(flags, ":)")
 	if n < 0 || strings.Trim(flags[:n], "ims-") != "" {
 		return "a flag other than i, m and s"
@@ -119,6 +124,7 @@ func (t *translator) group() string {
 	return ""
 }
 
+// quantifier copies *, +, ? or {n,m}, and a ? after it.
 func (t *translator) quantifier(c byte) string {
 	n := 1
 	if c == '{' {
@@ -127,6 +133,7 @@ func (t *translator) quantifier(c byte) string {
 		}
 	}
 	t.copy(n)
+
 	switch {
 	case strings.HasPrefix(t.rest(), "+"):
 		return "a possessive quantifier"
@@ -136,7 +143,7 @@ func (t *translator) quantifier(c byte) string {
 	return ""
 }
 
-// repetition is the length of {n}, {n,} or {n,m} at the start of s, or 0.
+// repetition returns the length of {n}, {n,} or {n,m} at the start of s, or 0.
 func repetition(s string) int {
 	n := 1 + len(leadingDigits(s[1:]))
 	if n == 1 {
@@ -152,17 +159,18 @@ func repetition(s string) int {
 	return n + 1
 }
 
-// posix are Java's names of ASCII classes.
+// posix maps Java's names of ASCII classes to Go's.
 var posix = map[string]string{
 	"Lower": "lower", "Upper": "upper", "ASCII": "ascii", "Alpha": "alpha", "Digit": "digit",
 	"Alnum": "alnum", "Punct": "punct", "Graph": "graph", "Print": "print", "Blank": "blank",
 	"Cntrl": "cntrl", "XDigit": "xdigit", "Space": "space",
 }
 
+// escape translates a backslash and what belongs to it.
 func (t *translator) escape() string {
 	rest := t.rest()
 	if len(rest) < 2 {
-		t.copy(1) // Go says what is wrong
+		t.copy(1) // Go's parser reports it
 		return ""
 	}
 	switch c := rest[1]; {
@@ -173,7 +181,7 @@ func (t *translator) escape() string {
 		}
 		t.copy(n + len(`\E`))
 	case c == 'Z':
-		t.write(`\z`, 2) // no value ends with a line
+		t.write(`\z`, 2) // no value ends with a line break
 	case c == 'p' || c == 'P':
 		t.property(c == 'P')
 	case '1' <= c && c <= '9' || c == 'k':
@@ -188,8 +196,8 @@ func (t *translator) escape() string {
 	return ""
 }
 
-// property takes \pL, \p{L}, \p{Alpha}, \p{IsLatin} and their opposites.
-func (t *translator) property(not bool) {
+// property translates \pL, \p{L}, \p{Alpha}, \p{IsLatin}, and with \P their opposites.
+func (t *translator) property(negated bool) {
 	rest := t.rest()
 	name, _, ok := strings.Cut(rest[2:], "}")
 	if !ok || !strings.HasPrefix(name, "{") {
@@ -203,7 +211,7 @@ func (t *translator) property(not bool) {
 	case !ok:
 		t.write(rest[:2]+"{"+strings.TrimPrefix(name, "Is")+"}", n)
 		return
-	case not:
+	case negated:
 		class = "[:^" + class + ":]"
 	default:
 		class = "[:" + class + ":]"

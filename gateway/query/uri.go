@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// ParseURI reads the parameters of GET /api/query. All errors are *Error.
+// ParseURI parses the parameters of GET /api/query. All errors are *Error.
 func ParseURI(values url.Values, now time.Time) (*Query, error) {
 	return Parser{Now: now}.URI(values)
 }
 
-// URI reads the parameters of GET /api/query; of a repeated one that may stand
-// only once, the last counts. All errors are *Error. Source: QueryRpc.parseQuery.
+// URI parses the parameters of GET /api/query. If a parameter other than m and tsuid is
+// repeated, the last one counts. All errors are *Error. Source: QueryRpc.parseQuery.
 func (p Parser) URI(values url.Values) (*Query, error) {
 	q := &Query{StartText: lastOf(values, "start"), EndText: lastOf(values, "end")}
 	if q.StartText == "" {
 		return nil, bad("Missing parameter <code>start</code>")
 	}
+
 	q.Padding = values.Has("padding")
 	q.NoAnnotations = values.Has("no_annotations")
 	q.GlobalAnnotations = values.Has("global_annotations")
@@ -27,23 +28,26 @@ func (p Parser) URI(values url.Values) (*Query, error) {
 	q.ShowQuery = values.Has("show_query")
 	q.ShowStats = values.Has("show_stats")
 	q.ShowSummary = values.Has("show_summary")
+
+	// OpenTSDB puts the sub-queries of tsuid parameters before those of m.
 	tsuids, metrics := values["tsuid"], values["m"]
-	if n, most := len(tsuids)+len(metrics), p.subQueries(); n > most {
-		return nil, tooManySubs(fmt.Sprintf(": %d", n), most)
+	if n, limit := len(tsuids)+len(metrics), p.maxSubQueries(); n > limit {
+		return nil, tooManySubQueries(fmt.Sprintf(": %d", n), limit)
 	}
 	for _, text := range tsuids {
-		if err := q.add(text, parseTSUIDParameter); err != nil {
+		if err := q.addSubQuery(text, parseTSUIDParameter); err != nil {
 			return nil, err
 		}
 	}
 	for _, text := range metrics {
-		if err := q.add(text, parseMParameter); err != nil {
+		if err := q.addSubQuery(text, parseMParameter); err != nil {
 			return nil, err
 		}
 	}
 	if len(q.Queries) == 0 {
 		return nil, bad("Missing sub queries")
 	}
+
 	q.setFix(p.Fix)
 	if err := q.ReadURIOptions(values); err != nil {
 		return nil, err
@@ -54,7 +58,8 @@ func (p Parser) URI(values url.Values) (*Query, error) {
 	return p.complete(q)
 }
 
-func (q *Query) add(text string, parse func(string) (SubQuery, error)) error {
+// addSubQuery parses a parameter and adds its sub-query.
+func (q *Query) addSubQuery(text string, parse func(string) (SubQuery, error)) error {
 	s, err := parse(text)
 	q.Queries = append(q.Queries, s)
 	if err == nil {
@@ -70,8 +75,8 @@ func lastOf(values url.Values, name string) string {
 	return ""
 }
 
-// ReadURIOptions reads the parameters that a POST takes from its request line
-// too. The error is an *Error.
+// ReadURIOptions reads the parameters of the request line that a POST has too. The error
+// is an *Error.
 func (q *Query) ReadURIOptions(values url.Values) error {
 	o := URIOptions{
 		Arrays:       values.Has("arrays"),
@@ -84,6 +89,7 @@ func (q *Query) ReadURIOptions(values url.Values) error {
 	if o.Mode != "" && o.Mode != "strict" && o.Mode != "partial" {
 		return bad("Invalid mode: %s, want strict or partial", o.Mode)
 	}
+
 	o.Fix = q.Fix
 	if values.Has("fix") {
 		var err error
@@ -91,12 +97,13 @@ func (q *Query) ReadURIOptions(values url.Values) error {
 			return bad("Invalid fix: %v", err)
 		}
 	}
+
 	q.URIOptions = o
 	q.setFix(o.Fix)
 	return nil
 }
 
-// switchedOn reads a flag of ours: there, and not said to be off.
+// switchedOn reports whether a flag is given and not false, 0 or no.
 func switchedOn(values url.Values, name string) bool {
 	switch strings.ToLower(lastOf(values, name)) {
 	case "false", "0", "no":

@@ -177,7 +177,7 @@ func TestDownsample(t *testing.T) {
 	g("-sum", "Invalid downsampling specifier '-sum': the interval is missing")
 }
 
-// What the reference finds only when it runs does not stop the parser.
+// What OpenTSDB finds only when it runs a query does not stop the parser.
 func TestRunError(t *testing.T) {
 	f := func(downsample, want string) {
 		t.Helper()

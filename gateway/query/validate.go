@@ -22,7 +22,7 @@ func (p Parser) complete(q *Query) (*Query, error) {
 	return q, nil
 }
 
-// removeEqual keeps the first of equal sub-queries.
+// removeEqual removes sub-queries that equal an earlier one.
 func (q *Query) removeEqual() {
 	seen := map[string]bool{}
 	kept := q.Queries[:0]
@@ -35,8 +35,8 @@ func (q *Query) removeEqual() {
 	q.Queries = kept
 }
 
-// identity is equal for sub-queries that OpenTSDB takes for one. The rollup
-// usage and the group-by of filters do not count. Source: TSSubQuery.equals.
+// identity returns a text that is equal for sub-queries that OpenTSDB considers equal. The
+// rollup usage and the group-by of filters do not count. Source: TSSubQuery.equals.
 func (s *SubQuery) identity() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q %#v %q %t %t %t %t %t %t %#v", s.Aggregator, s.Metric, s.TSUIDs, s.DownsampleText,
@@ -53,7 +53,7 @@ func (s *SubQuery) identity() string {
 	return b.String()
 }
 
-// validate checks in the reference's order. Source: TSQuery.validateAndSetQuery.
+// validate checks in OpenTSDB's order. Source: TSQuery.validateAndSetQuery.
 func (q *Query) validate(c clock) (err error) {
 	if q.StartText == "" {
 		return bad("Missing start time")
@@ -61,6 +61,7 @@ func (q *Query) validate(c clock) (err error) {
 	if q.Start, err = c.parseTime(q.StartText, q.Timezone); err != nil {
 		return err
 	}
+
 	q.Live = q.EndText == ""
 	if q.End = c.now.UnixMilli(); !q.Live {
 		if q.End, err = c.parseTime(q.EndText, q.Timezone); err != nil {
@@ -70,6 +71,7 @@ func (q *Query) validate(c clock) (err error) {
 	if q.End <= q.Start {
 		return bad("End time [%d] must be greater than the start time [%d]", q.End, q.Start)
 	}
+
 	if len(q.Queries) == 0 {
 		return bad("Missing queries")
 	}
@@ -105,8 +107,8 @@ func (s *SubQuery) validate() (err error) {
 	return s.validateHistogram()
 }
 
-// validateHistogram checks what histograms can do. Source:
-// TSSubQuery.checkHistogramQuery.
+// validateHistogram checks a query of histograms, which have few functions.
+// Source: TSSubQuery.checkHistogramQuery.
 func (s *SubQuery) validateHistogram() error {
 	if !s.Histogram() {
 		return nil
@@ -125,7 +127,7 @@ func (s *SubQuery) validateHistogram() error {
 	return nil
 }
 
-// javaFloat writes a float with a digit behind the point, as Java does.
+// javaFloat formats a float with at least one digit after the point, as Java does.
 func javaFloat(x float32) string {
 	s := strconv.FormatFloat(float64(x), 'f', -1, 32)
 	if !strings.Contains(s, ".") {
@@ -134,13 +136,14 @@ func javaFloat(x float32) string {
 	return s
 }
 
-// setZone applies the query's zone and calendar to the downsampling, and finds
-// what the reference finds only when it runs.
+// setZone applies the query's zone and calendar to the downsampling, and sets RunError for
+// mistakes that OpenTSDB finds only when it runs the query.
 func (q *Query) setZone(s *SubQuery) error {
 	d := s.Downsample
 	if d == nil {
 		return nil
 	}
+
 	z := zone{name: "UTC"}
 	if q.Timezone != "" {
 		var ok bool
@@ -148,10 +151,12 @@ func (q *Query) setZone(s *SubQuery) error {
 			return bad("The timezone specification could not be found")
 		}
 	}
+
 	d.Calendar = (d.Calendar || q.UseCalendar) && !d.All
 	if d.Calendar {
 		d.Zone = z.name
 	}
+
 	if err := splitInterval(d, s.DownsampleText); err != nil {
 		s.RunError = RunFault("%s", err.Error())
 	}
@@ -161,10 +166,10 @@ func (q *Query) setZone(s *SubQuery) error {
 	return nil
 }
 
-// maxTime is the last ms that OpenTSDB takes for a time.
+// maxTime is the last time, in ms, that OpenTSDB accepts.
 const maxTime = 9999999999999
 
-// checkBounds refuses times that the reference's query object refuses.
+// checkBounds returns an error for times that OpenTSDB's query object does not accept.
 // Source: TsdbQuery.setStartTime, setEndTime.
 func (q *Query) checkBounds() error {
 	for _, t := range []int64{q.Start, q.End} {
@@ -175,7 +180,7 @@ func (q *Query) checkBounds() error {
 	return nil
 }
 
-// String is the query in a line, as the details of errors show it.
+// String returns the query in one line, as the details of errors show it.
 func (q *Query) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "query from %q to %q, timezone %q:", q.StartText, q.EndText, q.Timezone)

@@ -5,26 +5,27 @@ import (
 	"strings"
 )
 
-// wildcard matches as OpenTSDB does, which is not as its stars suggest: pieces
-// are searched from the sum of the lengths before, not from the last match, and
-// only a star at exactly one end anchors the other end. So a*b finds xbxaxb, and
-// a*a accepts ba. Source: TagVWildcardFilter.
+// wildcard matches as OpenTSDB does, which is not as its stars suggest. Each text between
+// stars is searched from the sum of the lengths of the texts before it, not from the last
+// match. And an end of the pattern is anchored only if there is a star at the other end and
+// none at this one. So a*b matches xbxaxb, and a*a matches ba. Source: TagVWildcardFilter.
 type wildcard struct {
 	front, back bool // a star at the front, at the back
-	fold        bool
-	pieces      []string
-	// strict matches as the stars suggest, see FixFilters.
-	strict bool
+	ignoreCase  bool
+	texts       []string // between the stars
+	// exact matches as the stars suggest, see FixFilters.
+	exact bool
 }
 
-func newWildcard(text string, fold bool) (*wildcard, error) {
-	if fold {
+func newWildcard(text string, ignoreCase bool) (*wildcard, error) {
+	if ignoreCase {
 		text = strings.ToLower(text)
 	}
 	if !strings.Contains(text, "*") {
 		return nil, errors.New("Filter must contain an asterisk")
 	}
-	w := &wildcard{front: text[0] == '*', fold: fold}
+
+	w := &wildcard{front: text[0] == '*', ignoreCase: ignoreCase}
 	for len(text) > 1 && text[0] == '*' {
 		text = text[1:]
 	}
@@ -32,41 +33,44 @@ func newWildcard(text string, fold bool) (*wildcard, error) {
 	for len(text) > 1 && text[len(text)-1] == '*' {
 		text = text[:len(text)-1]
 	}
-	w.pieces = []string{text}
+	w.texts = []string{text}
 	if strings.IndexByte(text, '*') > 0 {
-		w.pieces = strings.Split(text, "*")
+		w.texts = strings.Split(text, "*")
 	}
 	return w, nil
 }
 
-// all tells whether the text was nothing but stars.
-func (w *wildcard) all() bool { return len(w.pieces) == 1 && w.pieces[0] == "*" }
+// all reports whether the pattern was nothing but stars.
+func (w *wildcard) all() bool { return len(w.texts) == 1 && w.texts[0] == "*" }
 
+// prefix returns a text that every match begins with, often "".
 func (w *wildcard) prefix() string {
-	if w.all() || w.fold || w.front || !w.back {
+	if w.all() || w.ignoreCase || w.front || !w.back {
 		return ""
 	}
-	return w.pieces[0]
+	return w.texts[0]
 }
 
 func (w *wildcard) match(value string) bool {
 	if w.all() {
 		return true
 	}
-	if w.fold {
+	if w.ignoreCase {
 		value = strings.ToLower(value)
 	}
-	if w.strict {
+	if w.exact {
 		return w.glob(value)
 	}
-	if w.front && !w.back && !strings.HasSuffix(value, w.pieces[len(w.pieces)-1]) {
+
+	if w.front && !w.back && !strings.HasSuffix(value, w.texts[len(w.texts)-1]) {
 		return false
 	}
-	if w.back && !w.front && !strings.HasPrefix(value, w.pieces[0]) {
+	if w.back && !w.front && !strings.HasPrefix(value, w.texts[0]) {
 		return false
 	}
+
 	skip := 0 // characters
-	for _, p := range w.pieces {
+	for _, p := range w.texts {
 		if p != "" && !strings.Contains(dropChars(value, skip), p) {
 			return false
 		}
@@ -75,11 +79,11 @@ func (w *wildcard) match(value string) bool {
 	return true
 }
 
-// glob matches the pieces one behind the other, the first and the last at the
-// ends of the value where there is no star.
+// glob matches the texts between the stars one after the other, the first and the last at
+// the ends of the value where there is no star.
 func (w *wildcard) glob(value string) bool {
-	last := len(w.pieces) - 1
-	for i, p := range w.pieces {
+	last := len(w.texts) - 1
+	for i, p := range w.texts {
 		at := 0
 		switch anchored := i == 0 && !w.front; {
 		case i == last && !w.back:
@@ -99,7 +103,7 @@ func (w *wildcard) glob(value string) bool {
 	return true
 }
 
-// chars counts characters, of which the reference counts lengths.
+// chars counts characters, in which OpenTSDB measures lengths.
 func chars(s string) (n int) {
 	for range s {
 		n++
@@ -107,7 +111,7 @@ func chars(s string) (n int) {
 	return n
 }
 
-// dropChars is s without its first n characters.
+// dropChars returns s without its first n characters.
 func dropChars(s string, n int) string {
 	for i := range s {
 		if n == 0 {

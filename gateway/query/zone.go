@@ -3,7 +3,7 @@ package query
 import (
 	"strings"
 	"time"
-	_ "time/tzdata" // a host without zone files answers as one with them
+	_ "time/tzdata" // so that a host without zone files answers as one with them
 )
 
 // zone is a time zone by its IANA name.
@@ -26,17 +26,19 @@ var shortZones = map[string]string{
 	"VST": "Asia/Ho_Chi_Minh",
 }
 
-// lookUpZone finds a zone by the name that Java knows it by.
+// lookUpZone finds a zone by its name in Java.
 // Source: DateTime.timezones.
 func lookUpZone(name string) (zone, bool) {
 	if full, ok := shortZones[name]; ok {
 		name = full
 	}
-	// Files beside the zones that Go would read as zones.
+
+	// Go would load these files of the zone directory, which are no zones.
 	if name == "" || name == "Local" || name == "localtime" || name == "Factory" ||
 		strings.HasPrefix(name, "posix") || strings.HasPrefix(name, "right/") {
 		return zone{}, false
 	}
+
 	loc, err := time.LoadLocation(name)
 	return zone{name, loc}, err == nil
 }

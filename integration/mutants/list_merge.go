@@ -8,12 +8,12 @@ var ofStates = []mutant{
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
 		name: "gap-added-out-of-order", file: "gateway/query/merge/join.go",
-		old: "exact := j.sharing.AnyOrder || gap && j.sharing.Gaps; !exact", new: "exact := true; !exact",
+		old: "exact := j.mergeability.AnyOrder || kind == gapValues && j.mergeability.Gaps; !exact", new: "exact := true; !exact",
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
 		name: "salts-added-up", file: "gateway/query/merge/join.go",
-		old: "j.owners[p.at+i] > 1 && !j.sharing.InOrder", new: "j.owners[p.at+i] > 2 && !j.sharing.InOrder",
-		test: "gateway/query/merge TestStates_several",
+		old: "j.owners[p.from+i] > 1 && !j.mergeability.InOrder", new: "j.owners[p.from+i] > 2 && !j.mergeability.InOrder",
+		test: "gateway/query/merge TestPartials_several",
 	}, {
 		name: "proof-of-a-sum-ignored", file: "gateway/query/merge/join.go",
 		old: "return !j.sum.Exact(i)", new: "return false",
@@ -40,26 +40,26 @@ var ofStates = []mutant{
 		test: "TestProof_exact",
 	}, {
 		name: "infinite-out-of-order", file: "gateway/query/merge/join.go",
-		old: "if j.m.doubt || j.inexact { // it may be finite in span order", new: "if j.m.doubt { // it may be finite in span order",
-		test: "TestStates_proof",
+		old: "if j.m.needsSpanOrder || j.inexact {", new: "if j.m.needsSpanOrder {",
+		test: "TestPartials_proof",
 	}, {
 		name: "hopeless-sums-read-to-the-end", file: "gateway/query/merge/partials.go",
-		old: "if !m.rounding && m.hopeless(p, string(row.Group)) {", new: "if false {",
-		test: "TestStates_proof",
+		old: "if !m.roundingAllowed && m.sumsRound(p, string(row.Group)) {", new: "if false {",
+		test: "TestPartials_proof",
 	}, {
 		name: "unknown-edge-taken-for-zero", file: "gateway/query/merge/join.go",
 		old: "if earlier && !a.knowsLast || later && !b.knowsFirst {", new: "if earlier && a.last < 0 || later && b.first < 0 {",
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
 		name: "absent-series-not-filled", file: "gateway/query/merge/join.go",
-		old: "n -= g.listed", new: "n = 0",
+		old: "n -= g.members", new: "n = 0",
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
 		name: "sign-of-zero-ignored", file: "gateway/query/merge/join.go",
 		old: "} else if j.fn.Tie(j.sum, k, v) {", new: "} else if v > 0 && j.fn.Tie(j.sum, k, v) {",
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
-		name: "refusal-of-the-merge-ignored", file: "gateway/query/engine/plan.go",
+		name: "refusal-of-the-merge-ignored", file: "gateway/query/engine/execute.go",
 		old: "errors.Is(err, merge.ErrOrder) ||", new: "errors.Is(err, merge.ErrOrder) && p.Plan == nil ||",
 		test: "gateway TestMode_fallsBack",
 	},
@@ -107,7 +107,7 @@ var ofTheMerge = []mutant{
 		test: "TestGroupEqualsNaive",
 	}, {
 		name: "times-of-the-last-group", file: "gateway/query/merge/columns.go",
-		old: "	c.buckets = shared{}\n", new: "",
+		old: "	c.buckets = sharedTimes{}\n", new: "",
 		test: "TestTimes_shared",
 	}, {
 		name: "times-as-many-taken-for-the-same", file: "gateway/query/merge/memory.go",

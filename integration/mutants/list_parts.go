@@ -41,15 +41,15 @@ var ofTheWire = []mutant{
 var ofTheCoverage = []mutant{
 	{
 		name: "attempt-merged-twice", file: "gateway/query/dispatch/coverage.go",
-		old: "		l.holes = slices.Replace(l.holes, i, i+1, rest...)\n		return true\n", new: "		if len(rest) == 0 {\n			l.holes = slices.Delete(l.holes, i, i+1)\n		}\n		return true\n",
-		test: "TestLedger",
+		old: "		c.holes = slices.Replace(c.holes, i, i+1, rest...)\n		return true\n", new: "		if len(rest) == 0 {\n			c.holes = slices.Delete(c.holes, i, i+1)\n		}\n		return true\n",
+		test: "TestCoverage",
 	}, {
 		name: "interval-accepted-unwanted", file: "gateway/query/dispatch/coverage.go",
-		old: "|| !stopsBy(r.Stop, h.Stop)", new: "",
-		test: "TestLedger",
+		old: "|| !stopsBy(r.Stop, hole.Stop)", new: "",
+		test: "TestCoverage",
 	}, {
 		name: "hole-not-issued-again", file: "gateway/query/dispatch/coverage.go",
-		old: "return len(l.holes) == 0 }", new: "return len(l.holes) <= 1 }",
+		old: "return len(c.holes) == 0 }", new: "return len(c.holes) <= 1 }",
 		test: "TestRun_chaos",
 	}, {
 		name: "failed-attempt-kept", file: "gateway/query/dispatch/run.go", // its late batches are accepted
@@ -69,18 +69,18 @@ var ofTheCoverage = []mutant{
 		test: "TestCut_property",
 	}, {
 		name: "states-of-any-number-of-buckets", file: "gateway/query/dispatch/aggregation.go",
-		old: ".Grid(plan.Downsample) > mostBuckets:", new: ".Grid(plan.Downsample) < 0:",
+		old: ".Grid(plan.Downsample) > maxPartialBuckets:", new: ".Grid(plan.Downsample) < 0:",
 		test: "gateway TestMode_manyBuckets",
 	}, {
 		name: "states-of-any-size", file: "pushdown/operator/grouping.go",
 		old: "limit > 0 && need > limit {", new: "limit < 0 {",
 		test: "gateway TestMode_manyBuckets",
 	}, {
-		name: "cut-at-any-hour", file: "gateway/query/dispatch/weights.go",
+		name: "cut-at-any-hour", file: "gateway/query/dispatch/cumulative.go",
 		old: "n > twos {", new: "twos < 0 {",
 		test: "TestCut_movingWindow",
 	}, {
-		name: "cut-by-size-behind-the-end", file: "gateway/query/dispatch/weights.go",
+		name: "cut-by-size-behind-the-end", file: "gateway/query/dispatch/cumulative.go",
 		old: "if float64(h) >= to {", new: "if false {",
 		test: "TestCut_bytesFromBorders",
 	}, {

@@ -31,7 +31,7 @@ var ofResultCache = []mutant{
 	}, {
 		name: "whole-answer-of-changed-rows", file: "pushdown/resultcache/plan.go",
 		old: "	if e.version != version {\n", new: "	if e.version != version && e.answer == nil {\n",
-		test: "gateway/query/engine TestLaw_remembers",
+		test: "gateway/query/engine TestLaw_cached",
 	}, {
 		name: "mark-of-the-last-range", file: "pushdown/resultcache/plan.go",
 		old: "append(binary.AppendUvarint(all, uint64(len(v))), v...)", new: "append(binary.AppendUvarint(all[:0], uint64(len(v))), v...)",
@@ -39,27 +39,27 @@ var ofResultCache = []mutant{
 	}, {
 		name: "whole-answer-unproven", file: "gateway/query/dispatch/resultcache.go",
 		old: "s.CacheHits+s.CacheStored == int64(s.Parts)", new: "s.CacheHits+s.CacheStored <= int64(s.Parts)",
-		test: "gateway/query/engine TestRemember_dataTime",
+		test: "gateway/query/engine TestCached_dataTime",
 	}, {
 		name: "kept-of-data-time", file: "pushdown/resultcache/operator.go",
 		old: "	case o.stored:\n", new: "	case o.result == lookupStore:\n",
-		test: "gateway/query/engine TestRemember_dataTime",
+		test: "gateway/query/engine TestCached_dataTime",
 	}, {
 		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",
 		old: "	if len(e.cfg.Servers) > 0 {\n", new: "	if len(e.cfg.Servers) > 9 {\n",
 		test: "TestLookupPlan",
 	}, {
 		name: "whole-answers-are-free", file: "gateway/query/engine/cached.go",
-		old: "Spend(ctx, kept.stats.Points, kept.stats.Bytes)", new: "Spend(ctx, 0, 0)",
-		test: "TestRemember_budget",
+		old: "Spend(ctx, cached.stats.Points, cached.stats.Bytes)", new: "Spend(ctx, 0, 0)",
+		test: "TestCached_budget",
 	}, {
 		name: "times-not-asked-for-fail", file: "gateway/query/engine/cached.go",
 		old: "return errors.As(err, &infinity) ||", new: "return infinity != nil ||",
-		test: "TestRemember_infinity",
+		test: "TestCached_infinity",
 	}, {
 		name: "window-loses-its-end", file: "gateway/query/engine/cached.go",
 		old: "slices.BinarySearch(p.Time, end+1)", new: "slices.BinarySearch(p.Time, end)",
-		test: "TestLaw_remembers",
+		test: "TestLaw_cached",
 	}, {
 		name: "one-bucket-untrimmed", file: "encoding/scanplan/plan.go",
 		old: "if p.Downsample == nil || !p.Downsample.All {", new: "if p != nil {",

@@ -256,7 +256,7 @@ func (c *call) plan(ctx context.Context, conn *connection, times [2]string, metr
 	if err != nil {
 		return nil, err
 	}
-	plans, err := c.engine(conn).Plans(ctx, q)
+	plans, err := c.engine(conn).Compile(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -13,21 +13,24 @@ import (
 	"downpour/pushdown/resultcache"
 )
 
-// attempt executes a task at a place and keeps what it returns until its end: of an
-// attempt that fails nothing may be used.
-func (r *run) attempt(ctx context.Context, t *pendingPart, place int) (a partAttempt) {
-	a = partAttempt{part: t, place: place, began: time.Now()}
+// attempt executes a part at a place and collects its records until the part has
+// ended. The records of a failed attempt are incomplete and must not be used.
+func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAttempt) {
+	a = partAttempt{part: p, place: place, began: time.Now()}
+	// A panic on this goroutine would end the process; it fails the attempt instead.
 	defer func() {
-		if p := recover(); p != nil {
-			a.err = fmt.Errorf("panic in a part: %v", p)
+		if v := recover(); v != nil {
+			a.err = fmt.Errorf("panic in a part: %v", v)
 		}
 	}()
-	op, err := r.open(&scanplan.Part{Plan: *r.plan, Range: t.Range, Mode: t.Mode}, place)
+
+	op, err := r.open(&scanplan.Part{Plan: *r.plan, Range: p.Range, Mode: p.Mode}, place)
 	if err != nil {
 		a.err = err
 		return a
 	}
 	defer op.Close()
+
 	held := memory.NewLease(ctx)
 	defer func() { a.held = held }()
 	for {
@@ -40,6 +43,7 @@ func (r *run) attempt(ctx context.Context, t *pendingPart, place int) (a partAtt
 			a.err = err
 			return a
 		}
+
 		a.records = append(a.records, rec)
 		n := operator.RecordBytes(rec)
 		if a.err = r.reserve(n); a.err == nil {
@@ -51,6 +55,7 @@ func (r *run) attempt(ctx context.Context, t *pendingPart, place int) (a partAtt
 	}
 }
 
+// open starts a part at a place.
 func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 	if place == local {
 		return resultcache.Open(r.e.cfg.ResultCache, r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem, Seek: r.e.cfg.Seek})
@@ -58,7 +63,8 @@ func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 	return r.e.cfg.Servers[place].Open(part)
 }
 
-// reserve counts bytes against the plan's bound, all parts together.
+// reserve counts n bytes against the plan's MaxBytes, which bounds all parts of a run
+// together. The error is an *operator.LimitError.
 func (r *run) reserve(n int64) error {
 	held := r.held.Add(n)
 	if limit := r.plan.MaxBytes; limit > 0 && held > limit {

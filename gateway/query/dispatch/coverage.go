@@ -7,10 +7,11 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// coverage keeps which key intervals of a plan have been accepted. It is a pure
-// structure for one goroutine.
+// coverage records which key intervals of a plan were accepted. It keeps the
+// opposite: the wanted intervals that were not accepted yet. It is for one
+// goroutine.
 type coverage struct {
-	holes []scanplan.KeyRange // wanted and not accepted yet; ascending, disjoint
+	holes []scanplan.KeyRange // ascending, disjoint
 }
 
 // newCoverage wants the given ranges, which are ascending and disjoint.
@@ -18,38 +19,41 @@ func newCoverage(wanted []scanplan.KeyRange) *coverage {
 	return &coverage{holes: slices.Clone(wanted)}
 }
 
-// accept takes an interval out of what is wanted. It returns false, and changes
-// nothing, if any of it is not wanted or was accepted before: then what came
-// with it must be thrown away.
-func (l *coverage) accept(r scanplan.KeyRange) bool {
+// accept marks an interval as accepted. It returns false, and changes nothing, if any
+// key of the interval is not wanted or was accepted before. The caller must then
+// throw away what was read of it.
+func (c *coverage) accept(r scanplan.KeyRange) bool {
 	if empty(r) {
 		return false
 	}
-	for i, h := range l.holes {
-		if bytes.Compare(h.Start, r.Start) > 0 || !stopsBy(r.Stop, h.Stop) {
+
+	for i, hole := range c.holes {
+		if bytes.Compare(hole.Start, r.Start) > 0 || !stopsBy(r.Stop, hole.Stop) {
 			continue
 		}
+
+		// The interval lies inside this hole. What is left are the hole's ends.
 		var rest []scanplan.KeyRange
-		if left := (scanplan.KeyRange{Start: h.Start, Stop: r.Start}); !bytes.Equal(h.Start, r.Start) {
+		if left := (scanplan.KeyRange{Start: hole.Start, Stop: r.Start}); !bytes.Equal(hole.Start, r.Start) {
 			rest = append(rest, left)
 		}
-		if right := (scanplan.KeyRange{Start: r.Stop, Stop: h.Stop}); !bytes.Equal(h.Stop, r.Stop) {
+		if right := (scanplan.KeyRange{Start: r.Stop, Stop: hole.Stop}); !bytes.Equal(hole.Stop, r.Stop) {
 			rest = append(rest, right)
 		}
-		l.holes = slices.Replace(l.holes, i, i+1, rest...)
+		c.holes = slices.Replace(c.holes, i, i+1, rest...)
 		return true
 	}
 	return false
 }
 
-// missing lists what was not accepted yet, ascending.
-func (l *coverage) missing() []scanplan.KeyRange { return slices.Clone(l.holes) }
+// missing lists the wanted intervals that were not accepted yet, ascending.
+func (c *coverage) missing() []scanplan.KeyRange { return slices.Clone(c.holes) }
 
-// complete tells whether everything wanted was accepted.
-func (l *coverage) complete() bool { return len(l.holes) == 0 }
+// complete reports whether everything wanted was accepted.
+func (c *coverage) complete() bool { return len(c.holes) == 0 }
 
-// stopsBy tells whether an interval that ends at stop ends at or before bound;
-// an empty key is the table's end.
+// stopsBy reports whether an interval with the given stop key ends at or before
+// bound. An empty key is the table's end.
 func stopsBy(stop, bound []byte) bool {
 	return len(bound) == 0 || len(stop) > 0 && bytes.Compare(stop, bound) <= 0
 }

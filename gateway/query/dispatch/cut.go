@@ -11,160 +11,175 @@ import (
 	"downpour/pushdown/store"
 )
 
-// part is a part to be executed and the region server that holds its first row.
+// part is an interval of a plan's keys that is to be executed at one place.
 type part struct {
 	Range  scanplan.KeyRange
-	Region string // host:port, "" on the embedded store
+	Region string // region server that holds the first row, host:port; "" on the embedded store
 	Mode   scanplan.Mode
-	Bytes  int64 // that it will read, about; 0 where that is not known
+	Bytes  int64 // estimate of the bytes it will read; 0 where nothing is known
 }
 
-// limits say how many pieces there should be, and what is known of the rows.
-type limits struct {
-	parts int             // about as many keep all places busy
-	rows  operator.Access // how the first range's are selected, as those of all
-	bytes weights
+// cutGoal says how many parts a plan should be cut into, and what is known of its
+// rows.
+type cutGoal struct {
+	parts int             // about this many keep all places busy
+	path  operator.Access // access path of the first range, which is like that of all
+	bytes cumulativeBytes // of the plan's hours; nil where nothing is known
 }
 
-// cut divides a plan's ranges into pieces: at the borders of regions, which are
-// in key order and may cover more than the plan, and by bytes, where they are
-// known, else by hours, until there are about as many as wanted. The pieces are
-// exactly the plan's ranges, ascending.
+// cutPlan cuts a plan's ranges into parts: at region boundaries, and between hours
+// until there are about as many parts as wanted, of about equally many bytes where
+// these are known, else of equally many hours. regions are in key order and may
+// cover more than the plan. The parts are exactly the plan's ranges, ascending.
 //
-// Where buckets reach over row borders every cut costs open buckets, whose
-// points must be shipped, and calendar buckets cannot be cut at all; such a plan
-// is cut into its salt buckets only.
-func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []part {
-	var pieces []part
-	cheap, way := cheap(plan), want.rows
-	if way.Pieces > 0 { // of equally many hours
-		want.parts, want.bytes = max(want.parts, min(way.Pieces, mostSeeking)*len(plan.Ranges)), nil
+// Where a bucket reaches over the end of a row, every cut leaves buckets open, whose
+// points must be shipped; calendar buckets cannot be cut at all. Such a plan is cut
+// into its salt buckets only.
+func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice aggregationChoice) []part {
+	var parts []part
+	betweenBuckets := cutsBetweenBuckets(plan)
+	// A range with too many hours for one skip scan is cut into parts of equally many
+	// hours, each of which can skip.
+	if goal.path.Pieces > 0 {
+		goal.parts = max(goal.parts, min(goal.path.Pieces, maxSkipScanParts)*len(plan.Ranges))
+		goal.bytes = nil
 	}
-	for i := range plan.Ranges {
-		r := plan.Ranges[i]
+
+	for _, r := range plan.Ranges {
 		var borders [][]byte
-		if cheap {
+		if betweenBuckets {
 			borders = regionBorders(r, regions)
-			if !way.Nothing && !way.Few || way.Pieces > 0 { // else it is not worth more than one scan
-				borders = append(borders, want.borders(plan, r, borders)...)
+			// A range of which few rows are looked at is not worth more than one scan.
+			if !goal.path.Nothing && !goal.path.Few || goal.path.Pieces > 0 {
+				borders = append(borders, goal.hourBorders(plan, r, borders)...)
 			}
-			if c.partial {
-				borders = isolate(plan, r, borders)
+			if choice.partial {
+				borders = cutAroundSplitHours(plan, r, borders)
 			}
 			slices.SortFunc(borders, bytes.Compare)
 			borders = slices.CompactFunc(borders, bytes.Equal)
 		}
-		from := len(pieces)
-		pieces = appendParts(pieces, r, borders, regions)
-		want.estimate(plan, pieces[from:])
+
+		from := len(parts)
+		parts = appendParts(parts, r, borders, regions)
+		goal.estimateBytes(plan, parts[from:])
 	}
-	for i := range pieces {
-		pieces[i].Mode = c.mode(plan, pieces[i].Range)
+
+	for i := range parts {
+		parts[i].Mode = choice.mode(plan, parts[i].Range)
 	}
-	return pieces
+	return parts
 }
 
-// cheap tells whether cuts between rows are cuts between buckets.
-func cheap(p *scanplan.Plan) bool { return p.Downsample == nil || p.Downsample.DividesHour() }
+// cutsBetweenBuckets reports whether every cut between rows is a cut between buckets.
+func cutsBetweenBuckets(p *scanplan.Plan) bool {
+	return p.Downsample == nil || p.Downsample.DividesHour()
+}
 
-// mostSeeking bounds into how many pieces a range is cut so that each can seek.
-const mostSeeking = 256
+// maxSkipScanParts bounds into how many parts a range is cut so that each of them
+// can skip rows.
+const maxSkipScanParts = 256
 
-// borders are the keys between hours at which a range is cut beside the borders
-// of regions in it.
-func (l limits) borders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte) [][]byte {
-	if l.bytes != nil {
-		return sizeBorders(plan, r, regions, l.bytes, l.size(plan))
+// hourBorders returns the keys between hours at which a range is cut beside the
+// region boundaries inside it.
+func (g cutGoal) hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]byte) [][]byte {
+	if g.bytes != nil {
+		return bordersByBytes(plan, r, regionBorders, g.bytes, g.partBytes(plan))
 	}
-	return hourBorders(plan, r, (l.parts+len(plan.Ranges)-1)/len(plan.Ranges))
+	partsPerRange := (g.parts + len(plan.Ranges) - 1) / len(plan.Ranges)
+	return bordersByHours(plan, r, partsPerRange)
 }
 
-// size is how many bytes a piece of the plan should have: as many pieces as are
-// wanted, unless they would be too small to be worth their cost, or too large; but
-// one for each slot, if that is possible. It counts as weights do, all salt buckets
-// together.
-func (l limits) size(plan *scanplan.Plan) float64 {
-	total, pieces := l.bytes.total(), float64(l.parts)
-	size := min(max(total/pieces, goodPart), mostPart)
-	size = max(min(size, total*partsPerSlot/pieces), leastPart)
-	return max(size, total/mostParts) * float64(len(plan.Ranges))
+// partBytes returns how many bytes a part of the plan should have, all salt buckets
+// counted together as cumulativeBytes does. That is the total divided by the wanted
+// number of parts, raised where parts would not be worth their cost and lowered where
+// they would take too long; yet every slot gets a part, if parts of minPartBytes
+// allow it.
+func (g cutGoal) partBytes(plan *scanplan.Plan) float64 {
+	total, parts := g.bytes.total(), float64(g.parts)
+	size := min(max(total/parts, goodPartBytes), maxPartBytes)
+	size = max(min(size, total*partsPerSlot/parts), minPartBytes)
+	return max(size, total/maxParts) * float64(len(plan.Ranges))
 }
 
-// estimate notes how many bytes pieces will read.
-func (l limits) estimate(plan *scanplan.Plan, pieces []part) {
-	if l.bytes == nil {
+// estimateBytes sets how many bytes the parts will read. Salt buckets are taken to
+// be equally full.
+func (g cutGoal) estimateBytes(plan *scanplan.Plan, parts []part) {
+	if g.bytes == nil {
 		return
 	}
-	for i := range pieces {
-		from, to := places(plan, pieces[i].Range)
-		pieces[i].Bytes = int64((l.bytes.before(to) - l.bytes.before(from)) / float64(len(plan.Ranges)))
+	for i := range parts {
+		from, to := hourPositions(plan, parts[i].Range)
+		parts[i].Bytes = int64((g.bytes.before(to) - g.bytes.before(from)) / float64(len(plan.Ranges)))
 	}
 }
 
+// regionBorders returns the first keys of the regions that begin inside a range.
 func regionBorders(r scanplan.KeyRange, regions []store.Region) (borders [][]byte) {
 	for _, region := range regions {
-		if inside(r, region.Start) {
+		if strictlyInside(r, region.Start) {
 			borders = append(borders, region.Start)
 		}
 	}
 	return borders
 }
 
-// inside tells whether key lies in r and is not its start.
-func inside(r scanplan.KeyRange, key []byte) bool {
+// strictlyInside reports whether key lies in r and is not its start.
+func strictlyInside(r scanplan.KeyRange, key []byte) bool {
 	return bytes.Compare(key, r.Start) > 0 && (len(r.Stop) == 0 || bytes.Compare(key, r.Stop) < 0)
 }
 
-// hourBorders divides a range into n stretches of about equally many hours.
-func hourBorders(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]byte) {
-	head := plan.Schema.BaseTimeAt()
-	if len(r.Start) < head {
+// bordersByHours divides a range into n stretches of about equally many hours.
+func bordersByHours(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]byte) {
+	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil
 	}
 	hours := (plan.To - plan.From) / encoding.RowSeconds
-	n64 := min(int64(n), hours)
-	for i := int64(1); i < n64; i++ {
-		if key := hourKey(plan, r, int(hours*i/n64)); inside(r, key) {
+	stretches := min(int64(n), hours)
+	for i := int64(1); i < stretches; i++ {
+		if key := hourKey(plan, r, int(hours*i/stretches)); strictlyInside(r, key) {
 			borders = append(borders, key)
 		}
 	}
 	return borders
 }
 
-// sizeBorders cuts a range between hours into pieces of about size bytes, counted
-// from one border of a region to the next.
-func sizeBorders(plan *scanplan.Plan, r scanplan.KeyRange, regions [][]byte, w weights, size float64) (borders [][]byte) {
+// bordersByBytes divides a range between hours into stretches of about partBytes
+// bytes. Each count starts at a region boundary, where a part ends anyway.
+func bordersByBytes(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]byte, w cumulativeBytes, partBytes float64) (borders [][]byte) {
 	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil
 	}
-	at := r.Start
-	for _, end := range append(slices.Clone(regions), r.Stop) {
-		from, to := places(plan, scanplan.KeyRange{Start: at, Stop: end})
-		for _, hour := range w.cuts(plan.From/encoding.RowSeconds, from, to, size) {
+	start := r.Start
+	for _, end := range append(slices.Clone(regionBorders), r.Stop) {
+		from, to := hourPositions(plan, scanplan.KeyRange{Start: start, Stop: end})
+		for _, hour := range w.cuts(plan.From/encoding.RowSeconds, from, to, partBytes) {
 			borders = append(borders, hourKey(plan, r, hour))
 		}
-		at = end
+		start = end
 	}
 	return borders
 }
 
-// hourKey is the first key of the plan's i-th hour in a range's salt bucket.
+// hourKey returns the first key of the plan's i-th hour in a range's salt bucket.
 func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
 	head := plan.Schema.BaseTimeAt()
 	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(plan.From+int64(i)*encoding.RowSeconds))
 }
 
-func appendParts(pieces []part, r scanplan.KeyRange, borders [][]byte, regions []store.Region) []part {
+// appendParts cuts a range at borders, which are ascending and inside it.
+func appendParts(parts []part, r scanplan.KeyRange, borders [][]byte, regions []store.Region) []part {
 	start := r.Start
 	for _, b := range borders {
-		pieces = append(pieces, part{Range: scanplan.KeyRange{Start: start, Stop: b}, Region: serverOf(regions, start)})
+		parts = append(parts, part{Range: scanplan.KeyRange{Start: start, Stop: b}, Region: regionServer(regions, start)})
 		start = b
 	}
-	return append(pieces, part{Range: scanplan.KeyRange{Start: start, Stop: r.Stop}, Region: serverOf(regions, start)})
+	return append(parts, part{Range: scanplan.KeyRange{Start: start, Stop: r.Stop}, Region: regionServer(regions, start)})
 }
 
-// serverOf is the server of the region that holds key.
-func serverOf(regions []store.Region, key []byte) string {
+// regionServer returns the server of the region that holds key, "" if no region
+// does.
+func regionServer(regions []store.Region, key []byte) string {
 	for _, r := range regions {
 		if (store.KeyRange{Start: r.Start, Stop: r.Stop}).Contains(key) {
 			return r.Server

@@ -30,14 +30,15 @@ type cutting struct {
 }
 
 // However a plan's rows are cut, whoever executes which part, the answer is that
-// of one piece: to the last bit with strict parts, and with states where the
-// planner chooses them by itself; to 1e-12 where they are asked for. Where states
-// cannot give it the merge says so, and strict parts do.
+// of one part: to the last bit with per-series aggregation, and with partial
+// aggregates where the planner chooses them by itself; to 1e-12 where they are asked
+// for. Where partial aggregates cannot give it, the merge fails with ErrOrder, and
+// per-series aggregation gives it.
 func TestCutting_oneAnswer(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	var values, states, refused, proven, sized int
+	var values, partials, refused, proven, sized int
 	for i := range 2400 {
 		c := randomCutting(rng)
 		want, wantErr := c.one()
@@ -60,7 +61,7 @@ func TestCutting_oneAnswer(t *testing.T) {
 				continue
 			}
 			if stats.Partial > 0 {
-				states++
+				partials++
 			}
 			if c.hours != nil && stats.Parts > len(c.plan.Ranges) {
 				sized++
@@ -69,26 +70,26 @@ func TestCutting_oneAnswer(t *testing.T) {
 				proven++
 			}
 			if diff := c.differ(want, got, how.rounding); diff != "" {
-				t.Fatalf("seed %d, case %d, mode %q, %d of %d parts are states: %s\n%s", seed, i, how.Aggregation, stats.Partial, stats.Parts, diff, c.plan.String())
+				t.Fatalf("seed %d, case %d, mode %q, %d of %d parts are partial: %s\n%s", seed, i, how.Aggregation, stats.Partial, stats.Parts, diff, c.plan.String())
 			}
 			for _, g := range want {
 				values += g.Points.Len()
 			}
 		}
 	}
-	t.Logf("%d values compared; states in %d answers, %d of them sums over salts, %d not answered from states, %d cut by sizes", values, states, proven, refused, sized)
-	if values < 100_000 || sized < 500 || states < 500 || refused < 100 || refused > 2*states || proven < 20 {
-		t.Errorf("%d values, %d answers from states, %d sums over salts, %d refused, %d cut by sizes: the cases are not what they were made to be", values, states, proven, refused, sized)
+	t.Logf("%d values compared; partial aggregates in %d answers, %d of them sums over salts, %d not answered from partial aggregates, %d cut by sizes", values, partials, proven, refused, sized)
+	if values < 100_000 || sized < 500 || partials < 500 || refused < 100 || refused > 2*partials || proven < 20 {
+		t.Errorf("%d values, %d answers from partial aggregates, %d sums over salts, %d refused, %d cut by sizes: the cases are not what they were made to be", values, partials, proven, refused, sized)
 	}
 }
 
-// infinite tells whether a query ended because its answer is infinite.
+// infinite reports whether a query ended because its answer is infinite.
 func infinite(err error) bool {
 	var e *aggregate.InfinityError
 	return errors.As(err, &e)
 }
 
-// proves tells whether states of several salts are added up, which only their
+// proves reports whether partial aggregates of several salts are added up, which only their
 // proof allows.
 func (c *cutting) proves() bool {
 	f, _ := aggregate.Lookup(c.plan.Aggregator)
@@ -149,7 +150,7 @@ func randomCutting(rng *rand.Rand) *cutting {
 // randomHours are sizes that have nothing to do with the rows.
 func randomHours(rng *rand.Rand, n int64) (hours []float64) {
 	for range n {
-		hours = append(hours, pick[float64](rng, 0, 1000, leastPart, 3*leastPart, mostPart, 3*mostPart))
+		hours = append(hours, pick[float64](rng, 0, 1000, minPartBytes, 3*minPartBytes, maxPartBytes, 3*maxPartBytes))
 	}
 	return hours
 }
@@ -251,7 +252,7 @@ func (c *cutting) borders(rng *rand.Rand) (borders [][]byte) {
 	return slices.CompactFunc(borders, bytes.Equal)
 }
 
-// one executes each range of the plan as one strict part.
+// one executes each range of the plan as one per-series part.
 func (c *cutting) one() ([]merge.Group, error) {
 	m := merge.New(&c.plan, nil)
 	for _, r := range c.plan.Ranges {
@@ -288,9 +289,9 @@ func (c *cutting) run(t *testing.T, how Aggregation, rounding bool) ([]merge.Gro
 	}
 	e := New(quiet(c.store, nil, servers...))
 	if c.hours != nil {
-		e.sizes.keep(&c.plan, c.hours)
+		e.sizes.set(&c.plan, c.hours)
 	}
-	stats, err := e.RunWith(t.Context(), &c.plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+	stats, err := e.Run(t.Context(), &c.plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
 		for _, r := range records {
 			if err := m.Add(part, r); err != nil {
 				return err
@@ -327,7 +328,7 @@ func (c *cutting) differ(want, got []merge.Group, rounding bool) string {
 	return ""
 }
 
-// nan tells whether a value is none: which of the many does not show.
+// nan reports whether a value is NaN, with whatever bits.
 func nan(v encoding.Value) bool { return v.Float && math.IsNaN(v.Double()) }
 
 func (c *cutting) close(a, b float64) bool {

@@ -1,14 +1,20 @@
-// Package dispatch runs scan plans: it cuts a plan's key ranges into parts, sends
-// each to the pushdown server beside its rows or executes it in process, and
-// hands over each interval of keys exactly once and whole.
+// Package dispatch executes scan plans. It cuts a plan's key ranges into parts,
+// sends each part to the pushdown server beside its rows or executes it in this
+// process, and hands every accepted part to the caller exactly once.
 //
 // A part is an interval of row keys, not a region. A row is atomic, so disjoint
-// intervals that together are the plan's ranges give every row once, whatever
-// splits, moves or dies meanwhile; regions only decide where a part is sent.
-// Parts end at the borders of regions and between hours: at first by hours alike,
-// and by bytes once a run has told how many each hour of the metric takes.
-// The ledger keeps that account: what an attempt returns is held back until the
-// attempt has ended well, an interval is accepted once, and what failed is
-// issued anew, elsewhere, until the query's deadline. What is missing then is an
-// error: an answer is complete or there is none.
+// intervals that together make up the plan's ranges return every row once,
+// whatever splits, moves or dies in the meantime. Regions only decide where a part
+// is sent.
+//
+// Parts end at region boundaries and between hours. As long as nothing is known of
+// the rows, all parts have about equally many hours; once a run has reported how
+// many bytes each hour of the metric takes, they have about equally many bytes.
+//
+// The coverage records which key intervals were accepted. The records of an
+// attempt are held back until the attempt has ended without an error, an interval
+// is accepted once, and a failed part is tried again, elsewhere if possible, until
+// the query's deadline. If parts are still missing then, the run fails: an answer
+// is complete, or it is marked as incomplete (Options.AllowMissing), or there is
+// none.
 package dispatch

@@ -11,37 +11,38 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Errors of Run that are not the operators' own (operator.ErrBadPlan,
-// *operator.DataError, *operator.LimitError, store.ErrNoTable, store.ErrDamaged) or the sink's.
+// Errors of Executor.Run, beside those of the operators (operator.ErrBadPlan,
+// *operator.DataError, *operator.LimitError, store.ErrNoTable, store.ErrDamaged)
+// and those of the sink.
 var (
-	// ErrDeadline says that the work was going on when the context's deadline
-	// came: HTTP 408.
+	// ErrDeadline is returned when the context's deadline came while the work was
+	// still in progress and no part had failed. The API answers HTTP 408.
 	ErrDeadline = errors.New("the query took longer than allowed")
-	// ErrUnreachable says that nothing could be read, because the store could
-	// not be reached: HTTP 424.
+	// ErrUnreachable is returned when no part could be read because the store
+	// could not be reached. The API answers HTTP 424.
 	ErrUnreachable = errors.New("the store cannot be reached")
 )
 
-// IncompleteError says which key ranges could not be read before the deadline,
-// while others could: HTTP 503. Everything else has been given to the sink.
+// IncompleteError is returned when the deadline came and some key ranges were missing
+// because their parts had failed. All other ranges have been handed to the sink. The API
+// answers HTTP 503.
 type IncompleteError struct {
-	Ranges []scanplan.KeyRange
-	Err    error // the last failure
+	Ranges []scanplan.KeyRange // the missing ranges, ascending; at least one
+	Err    error               // the last failure
 }
 
-// Error tells the first missing range and the last failure.
+// Error names the number of missing ranges, the first of them and the last failure.
 func (e *IncompleteError) Error() string {
 	r := e.Ranges[0]
 	return fmt.Sprintf("%d key ranges are missing, the first [%s, %s): %v", len(e.Ranges), r.Start, r.Stop, e.Err)
 }
 
-// Unwrap is the last failure.
+// Unwrap returns the last failure.
 func (e *IncompleteError) Unwrap() error { return e.Err }
 
-// final tells whether an attempt's error ends the run: another attempt would
-// end the same way. A plan that a server refuses may be too new for it; only
-// this process's own refusal is final.
-func final(err error, inProcess bool) bool {
+// isFinal reports whether an attempt's error ends the run, because every other
+// attempt would end the same way.
+func isFinal(err error, inProcess bool) bool {
 	var data *operator.DataError
 	var limit *operator.LimitError
 	switch {
@@ -50,14 +51,19 @@ func final(err error, inProcess bool) bool {
 	case memory.Refused(err): // this process's memory, wherever the part was executed
 		return true
 	case errors.Is(err, operator.ErrBadPlan), errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrDamaged):
+		// A plan that a server refuses may only be too new for it, and another place
+		// may reach what this server did not. Only the refusal of this process is
+		// final.
 		return inProcess
 	}
+
 	return false
 }
 
-// ended is the error of a run whose context ended before all was accepted.
-// failure is the last failure of a part that is missing, nil if none failed.
-func ended(ctx context.Context, missing []scanplan.KeyRange, accepted int, failure error) error {
+// deadlineError returns the error of a run whose context ended before all ranges
+// were accepted. accepted is the number of accepted parts, failure the last failure
+// of a missing part, nil if none failed.
+func deadlineError(ctx context.Context, missing []scanplan.KeyRange, accepted int, failure error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Cause(ctx)

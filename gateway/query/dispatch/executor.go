@@ -17,43 +17,44 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Config says where plans are executed. Only Store is needed.
+// Config says where plans are executed. Only Store is required.
 type Config struct {
-	// Store executes parts in process, when there is no server or none that
-	// works, and tells the regions.
+	// Store is read by parts that are executed in this process, which happens when
+	// no pushdown server is configured or healthy. It also lists the regions.
 	Store store.Reader
-	// Servers are pushdown servers, see client.Client.
+	// Servers are the pushdown servers, see client.Client.
 	Servers []Server
-	// Local bounds the parts that one run executes in process at once.
+	// Local bounds how many parts one run executes in this process at once.
 	// Default: the number of CPUs.
 	Local int
-	// PerServer bounds the parts that one run has on one server at once.
+	// PerServer bounds how many parts one run has on one server at once.
 	// Default 4.
 	PerServer int
-	// ResultCache remembers the answers of parts executed in process; nil does
-	// not.
+	// ResultCache keeps the answers of parts that are executed in this process; nil
+	// for no result cache.
 	ResultCache *resultcache.Cache
-	// Mem provides the memory of batches made in process. Default:
-	// garbage-collected.
+	// Mem allocates the batches that are made in this process. Default:
+	// garbage-collected memory.
 	Mem batch.Allocator
-	// Seek remembers what parts can skip, see package seek; nil remembers
-	// nothing.
+	// Seek keeps what earlier parts reported about their rows, from which later
+	// parts choose their access path, see package access; nil keeps nothing.
 	Seek *access.Memory
-	// Log gets failed attempts. Default slog.Default().
+	// Log receives failed attempts. Default slog.Default().
 	Log *slog.Logger
 }
 
-// Pauses between attempts at a part that every place has failed at once.
+// Pauses before a part is tried again after every place has failed it. The pause
+// doubles from the first to the last.
 const (
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = 2 * time.Second
+	minRetryPause = 50 * time.Millisecond
+	maxRetryPause = 2 * time.Second
 )
 
-// partsPerSlot is how many parts there are per part that can run at once: more
-// than one, so that slots do not idle behind a long one.
+// partsPerSlot is how many parts are cut for each part that can run at once. More
+// than one, so that a slot does not idle while another one works on a long part.
 const partsPerSlot = 4
 
-// Executor runs plans. It is for many goroutines.
+// Executor executes plans. Its methods may be called from many goroutines.
 type Executor struct {
 	cfg     Config
 	servers *registry
@@ -74,34 +75,36 @@ func New(cfg Config) *Executor {
 	return &Executor{cfg: cfg, servers: newRegistry(cfg.Servers, cfg.Log), sizes: newSizes()}
 }
 
-// DropCaches forgets the answers that are remembered, here and on the pushdown
-// servers. The error names the servers that may still have theirs.
+// DropCaches empties the result caches of this process and of the pushdown servers.
+// The error names the servers that may not have emptied theirs.
 func (e *Executor) DropCaches(ctx context.Context) error {
 	e.cfg.ResultCache.Drop()
 	return e.servers.dropCaches(ctx)
 }
 
-// Sink takes the batches of one accepted interval, in the order in which the
-// part returned them. It is called from one goroutine, once per interval, in no
-// order of intervals. It retains what it keeps; the executor releases the
-// records when it returns. An error ends the run.
+// Sink receives the batches of one accepted part, in the order in which the part
+// returned them. It is called from one goroutine, once for each part; parts come in
+// no particular order. The executor releases the records when the call returns, so
+// the sink retains what it keeps. An error of the sink ends the run.
 type Sink func(part scanplan.KeyRange, records []batch.Record) error
 
-// Stats counts a run: the work of all accepted parts, and how it was spread.
+// Stats counts the work of a run's accepted parts, and how it was spread.
 type Stats struct {
 	operator.Stats
 	Parts     int `json:"parts"`
-	Remote    int `json:"remote"`    // accepted parts that a server executed
-	Attempts  int `json:"attempts"`  // at parts, failed ones too
+	Remote    int `json:"remote"`    // accepted parts that a pushdown server executed
+	Attempts  int `json:"attempts"`  // at parts, including those that failed
 	Discarded int `json:"discarded"` // attempts whose records were thrown away
-	Partial   int `json:"partial"`   // accepted parts that answered with states
-	// Missing are the ranges that lack, with Options.AllowMissing.
+	Partial   int `json:"partial"`   // accepted parts that answered with partial aggregates
+	// Missing are the key ranges that were not read before the deadline; only with
+	// Options.AllowMissing.
 	Missing []scanplan.KeyRange `json:"missing,omitempty"`
-	// Attempt are the attempts, with Options.Trace, in the order of their ends.
+	// Trace lists the attempts in the order in which they ended; only with
+	// Options.Trace.
 	Trace []Attempt `json:"-"`
 }
 
-// Add adds another run's counts and missing ranges; what was tried stays out.
+// Add adds another run's counts and missing ranges. It does not add its Trace.
 func (s *Stats) Add(o Stats) {
 	s.Stats.Add(o.Stats)
 	s.Parts += o.Parts
@@ -112,13 +115,13 @@ func (s *Stats) Add(o Stats) {
 	s.Missing = append(s.Missing, o.Missing...)
 }
 
-// Attempt is one attempt at a part.
+// Attempt is one attempt at a part, as the trace of a query shows it.
 type Attempt struct {
 	Range    scanplan.KeyRange
-	Region   string // region server that held the first row, "" if not asked
+	Region   string // region server that held the first row, "" if regions were not listed
 	Place    string // pushdown server, host:port, or InProcess
 	Mode     scanplan.Mode
-	Bytes    int64         // that it was to read, about; 0 where that was not known
+	Bytes    int64         // estimate of the bytes to read; 0 where nothing was known
 	Began    time.Duration // since the run began
 	Took     time.Duration
 	Stats    operator.Stats
@@ -126,37 +129,37 @@ type Attempt struct {
 	Err      error
 }
 
-// Options are what a run may do.
+// Options say how Run executes a plan. The zero value lets the planner choose the
+// aggregation, and demands a complete answer.
 type Options struct {
 	Aggregation Aggregation
-	// AllowMissing makes a run that its deadline ends return what came in time,
-	// and Stats.Missing.
+	// AllowMissing makes a run that is ended by its deadline succeed: the sink has
+	// received what was read in time, and Stats.Missing lists the rest.
 	AllowMissing bool
-	Trace        bool
+	// Trace records every attempt in Stats.Trace.
+	Trace bool
 }
 
-// Run executes a plan with strict parts; see RunWith.
-func (e *Executor) Run(ctx context.Context, plan *scanplan.Plan, sink Sink) (Stats, error) {
-	return e.RunWith(ctx, plan, Options{Aggregation: PerSeries}, sink)
-}
-
-// RunWith executes a plan. It returns nil when all of the plan's ranges have gone to
-// the sink, each key exactly once. After an error what the sink has got is
-// incomplete; a *IncompleteError tells what lacks. The context's deadline ends
-// waiting for stores and servers; see the errors of this package.
-func (e *Executor) RunWith(ctx context.Context, plan *scanplan.Plan, opts Options, sink Sink) (Stats, error) {
+// Run executes a plan and hands the records of its parts to the sink. It returns nil
+// when the sink has received all of the plan's ranges, each key exactly once. After
+// an error the sink has received only some of them; an *IncompleteError lists those
+// that are missing. Run waits for stores and servers until the context's deadline.
+// The errors are listed in errors.go.
+func (e *Executor) Run(ctx context.Context, plan *scanplan.Plan, opts Options, sink Sink) (Stats, error) {
 	if err := plan.Validate(); err != nil {
 		return Stats{}, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
 	}
-	d, err := e.divide(ctx, plan, opts.Aggregation)
+
+	parts, err := e.partition(ctx, plan, opts.Aggregation)
 	if err != nil && opts.AllowMissing && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Stats{Missing: plan.Ranges}, nil
 	}
 	if err != nil {
 		return Stats{}, err
 	}
-	r := newRun(e, plan, opts, sink, d)
-	err = r.work(ctx)
+
+	r := newRun(e, plan, opts, sink, parts)
+	err = r.execute(ctx)
 	return r.stats, err
 }
 
@@ -164,111 +167,127 @@ func (e *Executor) RunWith(ctx context.Context, plan *scanplan.Plan, opts Option
 type PlannedPart struct {
 	Range  [2]scanplan.HexBytes `json:"range"`
 	Server string               `json:"server"` // host:port or InProcess
-	Mode   string               `json:"mode"`   // strict or partial
-	Why    string               `json:"why"`    // of the mode
-	Rows   string               `json:"rows"`   // how rows are selected in the store
-	// Bytes are about those that the part will read from the store, by what
-	// earlier queries found there; 0, and left out, where nothing is known.
+	Mode   string               `json:"mode"`   // strict (per-series) or partial
+	Why    string               `json:"why"`    // the reason for Mode
+	Rows   string               `json:"rows"`   // the access path: how rows are selected in the store
+	// Bytes estimates how many bytes the part will read from the store, from what
+	// earlier queries read there. It is 0, and left out, where nothing is known.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Filter is what the store's servers are asked to evaluate, where the
-	// store can tell.
+	// Filter is the row filter that the store's servers are asked to evaluate, where
+	// the store can describe it.
 	Filter string `json:"filter,omitempty"`
-	// ResultCache is "kept" of a part in process whose answer is remembered: it is
-	// given again if no row has changed.
+	// ResultCache is "kept" if the part is executed in this process and its answer
+	// is in the result cache: it is given again if no row has changed.
 	ResultCache string `json:"resultCache,omitempty"`
 }
 
-// InProcess stands for the executor itself where a server is named.
+// InProcess stands for this process where a server is named.
 const InProcess = "in-process"
 
-// describer is a store that filters rows in servers of its own, and tells how.
-type describer interface {
+// filterDescriber is a store that has rows filtered by its servers and can describe
+// the filter.
+type filterDescriber interface {
 	DescribeFilter(f store.RowFilter) string
 }
 
-// Explain tells how RunWith would cut and place a plan now.
+// Explain lists the parts into which Run would cut a plan now, and where it would
+// execute them.
 func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggregation) ([]PlannedPart, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
 	}
-	d, err := e.divide(ctx, plan, how)
+	cut, err := e.partition(ctx, plan, how)
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]PlannedPart, len(d.parts))
-	for i, p := range d.parts {
-		access := operator.ChooseAccess(&scanplan.Part{Plan: *plan, Range: p.Range}, e.cfg.Seek)
-		infos[i] = PlannedPart{Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(), Why: d.choice.reason, Rows: access.Reason, Bytes: p.Bytes}
-		if d.choice.partial && p.Mode == scanplan.PerSeries {
-			infos[i].Why = "a region ends inside this hour"
+
+	planned := make([]PlannedPart, len(cut.parts))
+	for i, p := range cut.parts {
+		path := operator.ChooseAccess(&scanplan.Part{Plan: *plan, Range: p.Range}, e.cfg.Seek)
+		planned[i] = PlannedPart{
+			Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(),
+			Why: cut.choice.reason, Rows: path.Reason, Bytes: p.Bytes,
 		}
-		if d, ok := e.cfg.Store.(describer); ok {
-			infos[i].Filter = d.DescribeFilter(access.Filter)
+		if cut.choice.partial && p.Mode == scanplan.PerSeries {
+			planned[i].Why = "a region ends inside this hour"
 		}
-		if order := e.servers.beside(p.Region, i); len(order) > 0 {
-			infos[i].Server = e.cfg.Servers[order[0]].Address()
+		if d, ok := e.cfg.Store.(filterDescriber); ok {
+			planned[i].Filter = d.DescribeFilter(path.Filter)
+		}
+
+		// Parts that a server executes are in the server's result cache, not in ours.
+		if order := e.servers.candidates(p.Region, i); len(order) > 0 {
+			planned[i].Server = e.cfg.Servers[order[0]].Address()
 		} else if e.cfg.ResultCache.Holds(&scanplan.Part{Plan: *plan, Range: p.Range, Mode: p.Mode}) {
-			infos[i].ResultCache = "kept"
+			planned[i].ResultCache = "kept"
 		}
 	}
-	return infos, nil
+	return planned, nil
 }
 
-// AggregatesPartially tells whether RunWith would let parts answer with states.
+// AggregatesPartially reports whether Run would have parts answer with partial
+// aggregates.
 func (e *Executor) AggregatesPartially(ctx context.Context, plan *scanplan.Plan, how Aggregation) bool {
 	e.servers.checkHealth(ctx)
-	return choose(plan, how, slices.Contains(e.servers.healthy(), true)).partial
+	remote := slices.Contains(e.servers.healthy(), true)
+	return chooseAggregation(plan, how, remote).partial
 }
 
-// division is a plan cut into pieces, and what was found out about it on the way.
-type division struct {
-	parts  []part
-	choice choice
-	seeks  bool // the parts may leave rows of their hours out
+// partition is a plan cut into parts, with what was decided on the way.
+type partition struct {
+	parts     []part
+	choice    aggregationChoice
+	skipsRows bool // the access path may leave out rows of the parts' hours
 }
 
-// divide cuts a plan by the regions as they are now; without servers it does not
-// matter where rows lie, and nobody is asked.
-func (e *Executor) divide(ctx context.Context, plan *scanplan.Plan, how Aggregation) (d division, err error) {
+// partition cuts a plan at the boundaries that its regions have now. Without
+// servers it does not matter where rows are held, so the store is not asked.
+func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggregation) (p partition, err error) {
 	e.servers.checkHealth(ctx)
 	slots, remote := e.cfg.Local, false
-	for _, ok := range e.servers.healthy() {
-		if ok {
+	for _, healthy := range e.servers.healthy() {
+		if healthy {
 			slots, remote = slots+e.cfg.PerServer, true
 		}
 	}
-	rows := operator.ChooseAccess(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, e.cfg.Seek)
-	want := limits{parts: partsPerSlot * slots, rows: rows, bytes: e.sizes.of(plan, rows)}
+
 	var regions []store.Region
 	if len(e.cfg.Servers) > 0 {
 		if regions, err = e.regions(ctx, plan); err != nil {
-			return d, err
+			return p, err
 		}
 	}
-	d.choice, d.seeks = choose(plan, how, remote), seeks(rows)
-	d.parts = cut(plan, regions, want, d.choice)
-	return d, nil
+
+	// All ranges of a plan differ in their salt alone, so the first range's access
+	// path stands for all.
+	path := operator.ChooseAccess(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, e.cfg.Seek)
+	goal := cutGoal{parts: partsPerSlot * slots, path: path, bytes: e.sizes.estimate(plan, path)}
+	p.choice, p.skipsRows = chooseAggregation(plan, how, remote), skipsRows(path)
+	p.parts = cutPlan(plan, regions, goal, p.choice)
+	return p, nil
 }
 
-// regions are those that hold a plan's rows. The store is asked until the context
-// ends, for a table whose regions are moving is no error yet.
+// regions lists the regions that hold a plan's rows. It asks the store until the
+// context ends, because a table whose regions are moving may answer a moment later.
 func (e *Executor) regions(ctx context.Context, plan *scanplan.Plan) ([]store.Region, error) {
 	start, stop := plan.Ranges[0].Start, plan.Ranges[len(plan.Ranges)-1].Stop
-	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
 		regions, err := e.cfg.Store.Regions(ctx, plan.Table, start, stop)
 		if err == nil {
 			return regions, nil
 		}
 		if ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
-			return nil, fmt.Errorf("regions of %s: %w", plan.Table, err)
+			return nil, fmt.Errorf("cannot list the regions of table %s: %w", plan.Table, err)
 		}
-		if !wait(ctx, pause) {
-			return nil, ended(ctx, plan.Ranges, 0, unlessContext(err))
+		if !sleep(ctx, pause) {
+			return nil, deadlineError(ctx, plan.Ranges, 0, unlessContext(err))
 		}
 	}
 }
 
-// unlessContext is err unless it only says that the context ended.
+// unlessContext returns err, or nil if err says no more than that the context ended.
+// An unavailable store is a failure of its own, even where its error wraps the
+// context's.
 func unlessContext(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return err
@@ -279,10 +298,11 @@ func unlessContext(err error) error {
 	return err
 }
 
-// wait returns false if ctx ends first.
-func wait(ctx context.Context, d time.Duration) bool {
+// sleep waits for d. It returns false if the context ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
+
 	select {
 	case <-t.C:
 		return ctx.Err() == nil

@@ -201,7 +201,7 @@ func chaos(t *testing.T, rng *rand.Rand) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	got := answer{}
-	stats, err := e.Run(ctx, &plan, got.sink(t))
+	stats, err := e.Run(ctx, &plan, Options{Aggregation: PerSeries}, got.sink(t))
 	if err != nil {
 		t.Fatalf("%v (%+v)", err, stats)
 	}
@@ -295,7 +295,7 @@ func TestRun_servers(t *testing.T) {
 		server.store = m
 		got := answer{}
 		e := New(quiet(m, mem, server))
-		stats, err := e.Run(t.Context(), &plan, got.sink(t))
+		stats, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, got.sink(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +344,7 @@ func TestExecutor_dropCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, bad, hung := &scripted{name: "good"}, &scripted{name: "bad", drop: errors.New("bad: no")}, &hanging{scripted: &scripted{name: "hung"}}
 		e := New(Config{Servers: []Server{bad, hung, good}, Log: slog.New(slog.DiscardHandler), ResultCache: resultcache.New(1<<20, nil)})
-		e.servers.failed(2)
+		e.servers.markFailed(2)
 		err := e.DropCaches(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "bad: no") || !strings.Contains(err.Error(), "hung: ") || strings.Contains(err.Error(), "good") {
 			t.Errorf("error %v, want those of bad and hung", err)
@@ -357,7 +357,7 @@ func TestExecutor_dropCaches(t *testing.T) {
 
 // A server that failed is left alone for a while, then asked again, and no query
 // waits for its answer.
-func TestBook_pause(t *testing.T) {
+func TestRegistry_backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{name: "s", hello: wire.ErrServer}
 		b := newRegistry([]Server{s}, slog.New(slog.DiscardHandler))
@@ -373,8 +373,8 @@ func TestBook_pause(t *testing.T) {
 			}
 		}
 		b.checkHealth(t.Context())
-		if d := usableAfter(); d != firstPause {
-			t.Errorf("usable after %s, want %s", d, firstPause)
+		if d := usableAfter(); d != minBackoff {
+			t.Errorf("usable after %s, want %s", d, minBackoff)
 		}
 		for i, want := range []time.Duration{1, 2, 2, 2} {
 			if i > 0 {
@@ -382,10 +382,10 @@ func TestBook_pause(t *testing.T) {
 				b.checkHealth(t.Context())
 				synctest.Wait()
 			} else {
-				b.failed(0)
+				b.markFailed(0)
 			}
 			b.mu.Lock()
-			pause := time.Until(b.mu.entries[0].until)
+			pause := time.Until(b.mu.entries[0].notBefore)
 			b.mu.Unlock()
 			if pause != want*time.Second {
 				t.Errorf("failure %d: pause %s, want %s", i+1, pause, want*time.Second)
@@ -405,7 +405,7 @@ func TestBook_pause(t *testing.T) {
 		if n := hung.hellos.Load(); n != 1 {
 			t.Errorf("it is asked %d times at once, want once", n)
 		}
-		<-time.After(2 * helloPatience)
+		<-time.After(2 * healthTimeout)
 	})
 }
 
@@ -420,7 +420,7 @@ func TestRun_errors(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			begin := time.Now()
-			_, err := New(quiet(m, mem)).Run(ctx, &plan, answer{}.sink(t))
+			_, err := New(quiet(m, mem)).Run(ctx, &plan, Options{Aggregation: PerSeries}, answer{}.sink(t))
 			if !check(err) {
 				t.Errorf("got %v after %s", err, time.Since(begin))
 			}
@@ -459,7 +459,7 @@ func TestRun_errors(t *testing.T) {
 	}, func(err error) bool { return err != nil && !errors.Is(err, ErrDeadline) })
 }
 
-// Some parts come, others do not: the error names what lacks, exactly.
+// Some parts come, others do not: the error names exactly what is missing.
 func TestRun_missing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := table(false)
@@ -469,7 +469,7 @@ func TestRun_missing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		got := answer{}
-		_, err := New(quiet(st, memory.DefaultAllocator)).Run(ctx, &plan, got.sink(t))
+		_, err := New(quiet(st, memory.DefaultAllocator)).Run(ctx, &plan, Options{Aggregation: PerSeries}, got.sink(t))
 		var missing *IncompleteError
 		if !errors.As(err, &missing) || !errors.Is(err, store.ErrUnavailable) {
 			t.Fatalf("got %v, want a MissingError", err)
@@ -510,7 +510,7 @@ func TestRun_ends(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
-	_, err := New(quiet(m, mem)).Run(t.Context(), &plan, func(scanplan.KeyRange, []batch.Record) error { return io.ErrShortWrite })
+	_, err := New(quiet(m, mem)).Run(t.Context(), &plan, Options{Aggregation: PerSeries}, func(scanplan.KeyRange, []batch.Record) error { return io.ErrShortWrite })
 	if !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("sink: %v", err)
 	}
@@ -524,7 +524,7 @@ func TestRun_ends(t *testing.T) {
 		}
 		return ctx.Err()
 	}
-	if _, err := New(quiet(m, mem)).Run(ctx, &plan, answer{}.sink(t)); !errors.Is(err, gone) {
+	if _, err := New(quiet(m, mem)).Run(ctx, &plan, Options{Aggregation: PerSeries}, answer{}.sink(t)); !errors.Is(err, gone) {
 		t.Errorf("cancelled: %v", err)
 	}
 	mem.AssertSize(t, 0)

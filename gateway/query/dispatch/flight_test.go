@@ -59,7 +59,7 @@ func TestRun_flight(t *testing.T) {
 		for _, d := range []*scanplan.Downsample{nil, {Interval: 60_000, Function: "avg", Fill: "none"}, {Interval: 420_000, Function: "avg", Fill: "none"}} {
 			plan.Downsample = d
 			got := answer{}
-			stats, err := e.Run(t.Context(), &plan, got.sink(t))
+			stats, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, got.sink(t))
 			if err != nil {
 				t.Fatal(err)
 			}

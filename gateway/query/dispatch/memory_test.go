@@ -12,7 +12,7 @@ import (
 	"downpour/pushdown/operator/operatortest"
 )
 
-// stepTable holds ten series of four hours, a point every so many seconds.
+// stepTable holds ten series of four hours, with a point every step seconds.
 func stepTable(step int64) (*operatortest.Store, encoding.Schema) {
 	m, s := &operatortest.Store{}, encoding.DefaultSchema()
 	for i := range 10 {
@@ -24,13 +24,13 @@ func stepTable(step int64) (*operatortest.Store, encoding.Schema) {
 	return m, s
 }
 
-// within answers a plan whose parts, records and merge may take so many bytes.
+// within answers a plan whose records and merge may take the given bytes.
 func within(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation, bytes int64) (Stats, error) {
 	t.Helper()
 	plan.MaxBytes = bytes
 	m := merge.New(&plan, nil)
 	m.AllowRounding()
-	stats, err := e.RunWith(t.Context(), &plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+	stats, err := e.Run(t.Context(), &plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
 		for _, r := range records {
 			if err := m.Add(part, r); err != nil {
 				return err
@@ -44,7 +44,7 @@ func within(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation, byte
 	return stats, err
 }
 
-// tooMuch tells whether a query has been refused for its memory.
+// tooMuch reports whether a query was refused for its memory.
 func tooMuch(err error) bool {
 	var part *operator.LimitError
 	var merged *merge.MemoryError

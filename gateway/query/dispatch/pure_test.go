@@ -22,7 +22,7 @@ var metric = operatortest.UID(1)
 
 func key(b ...byte) scanplan.HexBytes { return b }
 
-func TestLedger(t *testing.T) {
+func TestCoverage(t *testing.T) {
 	r := func(start, stop byte) scanplan.KeyRange {
 		k := scanplan.KeyRange{Start: key(start)}
 		if stop != 0 {
@@ -65,7 +65,7 @@ func TestLedger(t *testing.T) {
 
 // Random attempts, doubled, overlapping, in any order: what is accepted never
 // overlaps, lies in what was wanted, and with what is missing makes it up.
-func TestLedger_property(t *testing.T) {
+func TestCoverage_property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 40
 		edges := rapid.SliceOfNDistinct(rapid.IntRange(0, size), 2, 8, rapid.ID).Draw(t, "wanted")
@@ -74,20 +74,20 @@ func TestLedger_property(t *testing.T) {
 		want := map[int]int{}
 		for i := 0; i+1 < len(edges); i += 2 {
 			wanted = append(wanted, scanplan.KeyRange{Start: key(byte(edges[i])), Stop: key(byte(edges[i+1]))})
-			mark(want, edges[i], edges[i+1])
+			countKeys(want, edges[i], edges[i+1])
 		}
 		l, got := newCoverage(wanted), map[int]int{}
 		for range rapid.IntRange(0, 30).Draw(t, "attempts") {
 			a, b := rapid.IntRange(0, size).Draw(t, "start"), rapid.IntRange(0, size).Draw(t, "stop")
 			if l.accept(scanplan.KeyRange{Start: key(byte(a)), Stop: key(byte(b))}) {
-				mark(got, a, b)
+				countKeys(got, a, b)
 			}
 		}
 		for i, h := range l.missing() {
 			if i > 0 && bytes.Compare(l.missing()[i-1].Stop, h.Start) > 0 {
 				t.Fatalf("missing %v is out of order", l.missing())
 			}
-			mark(got, int(h.Start[0]), int(h.Stop[0]))
+			countKeys(got, int(h.Start[0]), int(h.Stop[0]))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("keys and how often each was accepted or missing:\n%s", diff)
@@ -95,13 +95,13 @@ func TestLedger_property(t *testing.T) {
 	})
 }
 
-func mark(counts map[int]int, from, to int) {
+func countKeys(counts map[int]int, from, to int) {
 	for i := from; i < to; i++ {
 		counts[i]++
 	}
 }
 
-// Random regions and sizes: the pieces are the plan's ranges, in order, without
+// Random regions and sizes: the parts are the plan's ranges, in order, without
 // hole or overlap, and none crosses a border where cuts are cheap.
 func TestCut_property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -114,49 +114,49 @@ func TestCut_property(t *testing.T) {
 			plan.Downsample = &scanplan.Downsample{Interval: 420_000, Function: "sum", Fill: scanplan.FillNone}
 		}
 		regions := drawRegions(t, &plan)
-		want := limits{parts: rapid.IntRange(1, 40).Draw(t, "want")}
+		want := cutGoal{parts: rapid.IntRange(1, 40).Draw(t, "want")}
 		if rapid.Bool().Draw(t, "sizes known") {
-			want.bytes = weigh(drawHours(t, &plan))
+			want.bytes = accumulate(drawHours(t, &plan))
 		}
-		pieces := cut(&plan, regions, want, choice{})
+		parts := cutPlan(&plan, regions, want, aggregationChoice{})
 		i := 0
 		for _, r := range plan.Ranges {
 			at := r.Start
-			for ; i < len(pieces) && bytes.Compare(pieces[i].Range.Start, r.Stop) < 0; i++ {
-				p := pieces[i]
+			for ; i < len(parts) && bytes.Compare(parts[i].Range.Start, r.Stop) < 0; i++ {
+				p := parts[i]
 				if !bytes.Equal(p.Range.Start, at) || empty(p.Range) {
-					t.Fatalf("piece %d is %v, want it to start at %s", i, p.Range, at)
+					t.Fatalf("part %d is %v, want it to start at %s", i, p.Range, at)
 				}
 				at = p.Range.Stop
-				checkPiece(t, &plan, p, regions)
+				checkPart(t, &plan, p, regions)
 			}
 			if !bytes.Equal(at, r.Stop) {
-				t.Fatalf("pieces of range %v end at %s", r, at)
+				t.Fatalf("parts of range %v end at %s", r, at)
 			}
 		}
-		if i != len(pieces) {
-			t.Fatalf("%d pieces, %d of them in the ranges", len(pieces), i)
+		if i != len(parts) {
+			t.Fatalf("%d parts, %d of them in the ranges", len(parts), i)
 		}
-		if !cheap(&plan) && len(pieces) != len(plan.Ranges) {
-			t.Fatalf("%d pieces of %d ranges that must not be cut", len(pieces), len(plan.Ranges))
+		if !cutsBetweenBuckets(&plan) && len(parts) != len(plan.Ranges) {
+			t.Fatalf("%d parts of %d ranges that must not be cut", len(parts), len(plan.Ranges))
 		}
 	})
 }
 
-// drawHours are bytes of hours: none, few, more than a piece may have.
+// drawHours are bytes of hours: none, few, more than a part may have.
 func drawHours(t *rapid.T, plan *scanplan.Plan) []float64 {
 	n := int((plan.To - plan.From) / encoding.RowSeconds)
-	return rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, leastPart / 3, leastPart, mostPart / 2, 3 * mostPart}), n, n).Draw(t, "bytes")
+	return rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, minPartBytes / 3, minPartBytes, maxPartBytes / 2, 3 * maxPartBytes}), n, n).Draw(t, "bytes")
 }
 
-func checkPiece(t *rapid.T, plan *scanplan.Plan, p part, regions []store.Region) {
+func checkPart(t *rapid.T, plan *scanplan.Plan, p part, regions []store.Region) {
 	for _, region := range regions {
-		if cheap(plan) && inside(p.Range, region.Start) {
-			t.Fatalf("piece %v crosses the border %X", p.Range, region.Start)
+		if cutsBetweenBuckets(plan) && strictlyInside(p.Range, region.Start) {
+			t.Fatalf("part %v crosses the border %X", p.Range, region.Start)
 		}
 	}
-	if want := serverOf(regions, p.Range.Start); p.Region != want {
-		t.Fatalf("piece %v is sent to %s, want %s", p.Range, p.Region, want)
+	if want := regionServer(regions, p.Range.Start); p.Region != want {
+		t.Fatalf("part %v is sent to %s, want %s", p.Range, p.Region, want)
 	}
 }
 
@@ -176,24 +176,24 @@ func drawRegions(t *rapid.T, plan *scanplan.Plan) (regions []store.Region) {
 
 func TestCut_hours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
-	if got := cut(&plan, nil, limits{parts: 4}, choice{}); len(got) != 4 {
-		t.Errorf("%d pieces, want 4", len(got))
+	if got := cutPlan(&plan, nil, cutGoal{parts: 4}, aggregationChoice{}); len(got) != 4 {
+		t.Errorf("%d parts, want 4", len(got))
 	}
-	if got := cut(&plan, nil, limits{parts: 100}, choice{}); len(got) != 10 {
-		t.Errorf("%d pieces, want one an hour", len(got))
+	if got := cutPlan(&plan, nil, cutGoal{parts: 100}, aggregationChoice{}); len(got) != 10 {
+		t.Errorf("%d parts, want one an hour", len(got))
 	}
 	plan.TSUIDs = []encoding.UID{{0, 0, 1, 0, 0, 1, 0, 0, 1}}
-	if got := cut(&plan, nil, limits{parts: 100, rows: operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})}, choice{}); len(got) != 1 {
-		t.Errorf("%d pieces of a plan that seeks, want 1", len(got))
+	if got := cutPlan(&plan, nil, cutGoal{parts: 100, path: operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})}, aggregationChoice{}); len(got) != 1 {
+		t.Errorf("%d parts of a plan that seeks, want 1", len(got))
 	}
 	plan = operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
 	plan.Downsample = &scanplan.Downsample{All: true, Function: "sum"}
-	if got := cut(&plan, nil, limits{parts: 100}, choice{}); len(got) != 1 {
-		t.Errorf("%d pieces of a plan with one bucket, want 1", len(got))
+	if got := cutPlan(&plan, nil, cutGoal{parts: 100}, aggregationChoice{}); len(got) != 1 {
+		t.Errorf("%d parts of a plan with one bucket, want 1", len(got))
 	}
 }
 
-// A plan that has looked at few rows is one piece from then on, one that looks at
+// A plan that has looked at few rows is one part from then on, one that looks at
 // many is several again.
 func TestCut_memory(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
@@ -202,8 +202,8 @@ func TestCut_memory(t *testing.T) {
 	part := scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
 	f := func(want int) {
 		t.Helper()
-		if got := cut(&plan, nil, limits{parts: 4, rows: operator.ChooseAccess(&part, memory)}, choice{}); len(got) != want {
-			t.Errorf("%d pieces, want %d", len(got), want)
+		if got := cutPlan(&plan, nil, cutGoal{parts: 4, path: operator.ChooseAccess(&part, memory)}, aggregationChoice{}); len(got) != want {
+			t.Errorf("%d parts, want %d", len(got), want)
 		}
 	}
 	f(4)
@@ -226,26 +226,26 @@ func TestRun_memory(t *testing.T) {
 	}{{nil, false}, {memory, true}} {
 		cfg := quiet(m, nil)
 		cfg.Seek = c.seek
-		stats, err := New(cfg).Run(t.Context(), &plan, answer{}.sink(t))
+		stats, err := New(cfg).Run(t.Context(), &plan, Options{Aggregation: PerSeries}, answer{}.sink(t))
 		if err != nil || (stats.Parts == 1) != c.one {
 			t.Errorf("known to be few: %t; %d parts, %v", c.one, stats.Parts, err)
 		}
 	}
 }
 
-// A plan of so many hours that one scan cannot seek to all of its rows is cut into
-// pieces that can.
+// A plan of too many hours for one scan to seek to all of its rows is cut into
+// parts that can.
 func TestCut_manyHours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+20_001*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
 	rows := operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})
-	pieces := cut(&plan, nil, limits{parts: 2, rows: rows}, choice{})
-	for _, p := range pieces {
+	parts := cutPlan(&plan, nil, cutGoal{parts: 2, path: rows}, aggregationChoice{})
+	for _, p := range parts {
 		if a := operator.Explain(&scanplan.Part{Plan: plan, Range: p.Range}); len(a.Filter.Ranges) == 0 {
 			t.Errorf("%s to %s: %s", p.Range.Start, p.Range.Stop, a.Reason)
 		}
 	}
-	if len(pieces) != 3 { // of 2 ranges an hour
-		t.Errorf("%d pieces, want 3", len(pieces))
+	if len(parts) != 3 { // of 2 ranges an hour
+		t.Errorf("%d parts, want 3", len(parts))
 	}
 }

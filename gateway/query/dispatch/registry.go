@@ -13,165 +13,189 @@ import (
 	"downpour/pushdown/rpc/wire"
 )
 
-// Server is a pushdown server as client.Client is one. Its methods may be called
-// from many goroutines.
+// Server is a pushdown server; client.Client is one. Its methods may be called from
+// many goroutines.
 type Server interface {
+	// Address returns the server's host:port.
 	Address() string
+	// Hello is the health check. It returns the region server that the pushdown
+	// server stands beside.
 	Hello(ctx context.Context) (wire.Hello, error)
+	// DropCaches empties the server's result cache.
 	DropCaches(ctx context.Context) error
+	// Open starts a part.
 	Open(part *scanplan.Part) (operator.Operator, error)
 }
 
-// Times of the book on servers.
+// Times of health checks.
 const (
-	helloPatience = time.Second      // a server that takes longer is not used now
-	helloTrust    = 30 * time.Second // so long an answer holds
-	dropPatience  = 5 * time.Second  // a server that takes longer may not have dropped its caches
-	firstPause    = time.Second      // before a server that failed is asked again
-	lastPause     = 2 * time.Second  // it doubles up to this: one that is back is soon used again
+	healthTimeout = time.Second      // a server that takes longer to answer is not healthy
+	healthTTL     = 30 * time.Second // how long an answer stays valid
+	dropTimeout   = 5 * time.Second  // a server that takes longer may not have dropped its caches
+	minBackoff    = time.Second      // until a server that failed is checked again
+	maxBackoff    = 2 * time.Second  // the backoff doubles up to this, so that a server that is back is soon used again
 )
 
-// registry is what the executor knows of its servers, for all its runs. A server
-// that failed is left alone for a while, so that one that hangs or is away does
-// not delay every query.
+// registry is what the executor knows of its pushdown servers, shared by all runs. A
+// server that failed gets no parts for a while, so that one that hangs or is down
+// does not delay every query.
 type registry struct {
 	servers []Server
 	log     *slog.Logger
 	mu      struct {
 		sync.Mutex
-		entries []serverHealth // of servers, by index
+		entries []serverHealth // by index of servers
 	}
 }
 
+// serverHealth is the last known state of a server.
 type serverHealth struct {
-	beside string
-	asked  time.Time // of the last hello that was answered
-	asking bool      // in the background
-	until  time.Time // not to be used before
-	pause  time.Duration
+	regionServer string        // host:port of the region server beside it, "" if it named none
+	checked      time.Time     // when a health check was last answered; zero after a failure
+	checking     bool          // a health check runs in the background
+	notBefore    time.Time     // it gets neither parts nor checks earlier
+	backoff      time.Duration // the last backoff; 0 if it has not failed since it last answered
 }
 
 func newRegistry(servers []Server, log *slog.Logger) *registry {
-	b := &registry{servers: servers, log: log}
-	b.mu.entries = make([]serverHealth, len(servers))
-	return b
+	r := &registry{servers: servers, log: log}
+	r.mu.entries = make([]serverHealth, len(servers))
+	return r
 }
 
-// checkHealth asks every server whose answer is old, all at once, and waits for the
-// answers. One that has failed is asked in the background: no query waits for a
-// server that may hang.
-func (b *registry) checkHealth(ctx context.Context) {
+// checkHealth checks all servers whose last answer is too old, all at once, and waits
+// for the answers. A server that has failed is checked in the background, so that no
+// query waits for a server that may hang.
+func (r *registry) checkHealth(ctx context.Context) {
 	var wg sync.WaitGroup
-	for i := range b.servers {
-		switch stale, away := b.stale(i); {
-		case stale && away:
-			go b.hello(context.WithoutCancel(ctx), i)
-		case stale:
-			wg.Go(func() { b.hello(ctx, i) })
+	for i := range r.servers {
+		switch due, failedBefore := r.claimCheck(i); {
+		case due && failedBefore:
+			go r.check(context.WithoutCancel(ctx), i)
+		case due:
+			wg.Go(func() { r.check(ctx, i) })
 		}
 	}
 	wg.Wait()
 }
 
-// stale tells whether a server should be asked now, and if it has failed before.
-// The caller asks; nobody else does meanwhile what is done in the background.
-func (b *registry) stale(i int) (stale, away bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now, e := time.Now(), &b.mu.entries[i]
-	stale, away = !e.asking && !now.Before(e.until) && now.Sub(e.asked) >= helloTrust, e.pause > 0
-	e.asking = e.asking || stale && away
-	return stale, away
+// claimCheck reports whether a server is due for a health check, and whether it has
+// failed before. If both hold, the check is the caller's: nobody else gets it until
+// it has ended.
+func (r *registry) claimCheck(i int) (due, failedBefore bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	now, e := time.Now(), &r.mu.entries[i]
+	due = !e.checking && !now.Before(e.notBefore) && now.Sub(e.checked) >= healthTTL
+	failedBefore = e.backoff > 0
+	e.checking = e.checking || due && failedBefore
+	return due, failedBefore
 }
 
-func (b *registry) hello(ctx context.Context, i int) {
-	inner, cancel := context.WithTimeout(ctx, helloPatience)
+// check asks one server and records the outcome.
+func (r *registry) check(ctx context.Context, i int) {
+	inner, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	h, err := b.servers[i].Hello(inner)
+
+	h, err := r.servers[i].Hello(inner)
 	if err != nil {
+		// A query that was cancelled meanwhile says nothing about the server.
 		if ctx.Err() == nil {
-			b.failed(i)
-			b.log.Warn("pushdown server not used", "server", b.servers[i].Address(), "err", err)
+			r.markFailed(i)
+			r.log.Warn("pushdown server not used", "server", r.servers[i].Address(), "err", err)
 		}
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.mu.entries[i] = serverHealth{beside: h.Beside, asked: time.Now()}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.entries[i] = serverHealth{regionServer: h.Beside, checked: time.Now()}
 }
 
-// dropCaches tells all servers at once, also those that are left alone.
-func (b *registry) dropCaches(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, dropPatience)
+// dropCaches tells all servers at once, those that failed lately included.
+func (r *registry) dropCaches(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
 	defer cancel()
-	failed := make([]error, len(b.servers))
+
+	failed := make([]error, len(r.servers))
 	var wg sync.WaitGroup
-	for i, server := range b.servers {
+	for i, server := range r.servers {
 		wg.Go(func() { failed[i] = server.DropCaches(ctx) })
 	}
 	wg.Wait()
 	return errors.Join(failed...)
 }
 
-// failed puts a server aside.
-func (b *registry) failed(i int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e := &b.mu.entries[i]
-	e.asking = false
-	if time.Now().Before(e.until) {
-		return // other parts of the same failure
+// markFailed keeps parts from a server for a while.
+func (r *registry) markFailed(i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	e := &r.mu.entries[i]
+	e.checking = false
+	// Many parts fail together when a server dies; that counts as one failure.
+	if time.Now().Before(e.notBefore) {
+		return
 	}
-	e.pause = min(max(2*e.pause, firstPause), lastPause)
-	e.until = time.Now().Add(e.pause)
-	e.asked = time.Time{}
+	e.backoff = min(max(2*e.backoff, minBackoff), maxBackoff)
+	e.notBefore = time.Now().Add(e.backoff)
+	e.checked = time.Time{}
 }
 
-// healthy tells which servers may get a part now.
-func (b *registry) healthy() []bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	out, now := make([]bool, len(b.servers)), time.Now()
-	for i, e := range b.mu.entries {
-		out[i] = !e.asked.IsZero() && !now.Before(e.until)
+// healthy reports of each server, by index, whether it may get a part now.
+func (r *registry) healthy() []bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	out, now := make([]bool, len(r.servers)), time.Now()
+	for i, e := range r.mu.entries {
+		out[i] = !e.checked.IsZero() && !now.Before(e.notBefore)
 	}
 	return out
 }
 
-// beside lists the servers that are usable, those beside the region's server
-// before the others; which of the others comes first depends on turn, so that
-// the work spreads.
-func (b *registry) beside(region string, turn int) (order []int) {
-	usable := b.healthy()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	rank := func(want int) {
-		n := len(b.servers)
+// candidates lists the healthy servers for a part whose first row is held by the
+// given region server, the closest first. turn rotates equally close ones, so that
+// parts spread over them.
+func (r *registry) candidates(regionServer string, turn int) (order []int) {
+	healthy := r.healthy()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	n := len(r.servers)
+	for want := sameServer; want >= elsewhere; want-- {
 		for k := range n {
 			i := (turn + k) % n
-			if usable[i] && closeness(b.mu.entries[i].beside, region) == want {
+			if healthy[i] && closeness(r.mu.entries[i].regionServer, regionServer) == want {
 				order = append(order, i)
 			}
 		}
 	}
-	for want := 2; want >= 0; want-- {
-		rank(want)
-	}
 	return order
 }
 
-// closeness is 2 for the same region server, 1 for one on the same host, else 0.
-func closeness(beside, region string) int {
-	if beside == "" || region == "" {
-		return 0
+// Closeness of a pushdown server to the rows of a part.
+const (
+	elsewhere  = iota
+	sameHost   // beside another region server on the same host
+	sameServer // beside the region server that holds the rows
+)
+
+// closeness compares the region server that a pushdown server stands beside with the
+// one that holds a row, both host:port.
+func closeness(beside, holder string) int {
+	if beside == "" || holder == "" {
+		return elsewhere
 	}
-	if beside == region {
-		return 2
+	if beside == holder {
+		return sameServer
 	}
+
 	a, _, errA := net.SplitHostPort(beside)
-	b, _, errB := net.SplitHostPort(region)
+	b, _, errB := net.SplitHostPort(holder)
 	if errA == nil && errB == nil && a == b {
-		return 1
+		return sameHost
 	}
-	return 0
+	return elsewhere
 }

@@ -7,30 +7,46 @@ import (
 	"downpour/pushdown/resultcache"
 )
 
-// LookupPlan asks for what was made of a plan's answer, in a way that the caller
-// names, before RunWith; nil if nothing can be kept. Only what this executor has
-// executed itself may be, see Stats.Provable: servers read rows by connections of
-// their own, of which the marks taken here prove nothing.
-func (e *Executor) LookupPlan(ctx context.Context, plan *scanplan.Plan, way string) *resultcache.PlanLookup {
+// PlanAnswer names one of several answers that are made from the same plan. Answers
+// of different names are cached separately. The text is part of the cache key.
+type PlanAnswer string
+
+// Names of a plan's answers.
+const (
+	// ExactAnswer has the bits that per-series aggregation gives.
+	ExactAnswer PlanAnswer = "exact"
+	// RoundedAnswer was merged from partial aggregates in the order of the parts, so
+	// the last bits of sums may differ.
+	RoundedAnswer PlanAnswer = "partial"
+)
+
+// LookupPlan looks up a plan's answer in the result cache; it is called before Run,
+// so that the version tokens it takes are older than the rows that Run reads. It
+// returns nil if nothing can be cached. Only an answer whose parts were all executed
+// in this process can be, see Stats.CacheComplete: pushdown servers read rows over
+// connections of their own, about which a version token taken here proves nothing.
+func (e *Executor) LookupPlan(ctx context.Context, plan *scanplan.Plan, name PlanAnswer) *resultcache.PlanLookup {
 	if len(e.cfg.Servers) > 0 {
 		return nil
 	}
-	return resultcache.LookupPlan(ctx, e.cfg.ResultCache, e.cfg.Store, plan, way)
+	return resultcache.LookupPlan(ctx, e.cfg.ResultCache, e.cfg.Store, plan, string(name))
 }
 
-// HoldsPlan tells whether LookupPlan would find something if no row has changed.
-func (e *Executor) HoldsPlan(plan *scanplan.Plan, way string) bool {
-	return e.cfg.ResultCache.HoldsPlan(plan, way)
+// HoldsPlan reports whether LookupPlan would find an answer if no row has changed.
+func (e *Executor) HoldsPlan(plan *scanplan.Plan, name PlanAnswer) bool {
+	return e.cfg.ResultCache.HoldsPlan(plan, string(name))
 }
 
-// CacheComplete tells whether all parts were executed in process and answered from
-// memory, or kept: then what was made of them may be kept too.
+// CacheComplete reports whether all parts were executed in this process, and each was
+// answered from the result cache or stored there. Then what is made of their answers
+// may be cached too.
 func (s *Stats) CacheComplete() bool {
 	return s.Remote == 0 && s.Parts > 0 && len(s.Missing) == 0 && s.CacheHits+s.CacheStored == int64(s.Parts)
 }
 
-// FromCache are the counts of an answer that is made again from memory: rows,
-// cells, bytes and points are those that it was made of.
+// FromCache returns the counts of an answer that is given again from the result
+// cache. Rows, cells, bytes and points stay those that the answer was made of; the
+// counts of work done are zero.
 func (s Stats) FromCache() Stats {
 	s.Attempts, s.Discarded, s.Trace = 0, 0, nil
 	s.RPCs, s.Resumes, s.Batches, s.ShippedBytes = 0, 0, 0, 0

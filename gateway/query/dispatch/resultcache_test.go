@@ -38,7 +38,7 @@ func TestLookupPlan(t *testing.T) {
 			if whole.Wanted() && len(servers) > 0 {
 				t.Error("what a server will execute is wanted")
 			}
-			stats, err := e.Run(t.Context(), &plan, answer{}.sink(t))
+			stats, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, answer{}.sink(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestLookupPlan(t *testing.T) {
 	}
 }
 
-func TestStats_Provable(t *testing.T) {
+func TestStats_CacheComplete(t *testing.T) {
 	f := func(want bool, s Stats, hits, kept int64) {
 		t.Helper()
 		s.CacheHits, s.CacheStored = hits, kept
@@ -68,7 +68,7 @@ func TestStats_Provable(t *testing.T) {
 	f(false, Stats{}, 0, 0)
 }
 
-func TestStats_Recalled(t *testing.T) {
+func TestStats_FromCache(t *testing.T) {
 	s := Stats{Parts: 3, Attempts: 4, Discarded: 1, Stats: operator.Stats{Rows: 5, Bytes: 6, Points: 7, RPCs: 8, ScanTime: 9, CacheStored: 3}}
 	want := Stats{Parts: 3, Stats: operator.Stats{Rows: 5, Bytes: 6, Points: 7, CacheHits: 3}}
 	if got := s.FromCache(); got.Stats != want.Stats || got.Parts != 3 || got.Attempts != 0 || got.Discarded != 0 {

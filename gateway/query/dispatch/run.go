@@ -12,33 +12,33 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// local is the place of parts executed in process; other places are indexes of
-// servers.
+// local is the place of parts that are executed in this process. Every other place
+// is an index of Config.Servers.
 const local = -1
 
-// pendingPart is a piece that is not accepted yet.
+// pendingPart is a part that is not accepted yet.
 type pendingPart struct {
 	part
-	turn     int          // where the search for a server begins
-	failedAt map[int]bool // places that failed since the last pause
-	pause    time.Duration
-	failure  error // the last one
-	notUntil time.Time
+	turn      int           // rotates the choice among equally close servers
+	failedAt  map[int]bool  // places that failed it since its last pause
+	pause     time.Duration // the last pause
+	failure   error         // of the last failed attempt
+	notBefore time.Time     // when the next attempt may start
 }
 
-// partAttempt is what became of a task at a place.
+// partAttempt is the outcome of one attempt at a part.
 type partAttempt struct {
 	part    *pendingPart
 	place   int
 	began   time.Time
 	records []batch.Record
-	held    *memory.Lease // of the records; nil if there are none
+	held    *memory.Lease // memory of the records; nil if there are none
 	stats   operator.Stats
 	err     error
 }
 
-// free releases the records.
-func (a *partAttempt) free() {
+// release gives back the records and their memory.
+func (a *partAttempt) release() {
 	for _, r := range a.records {
 		r.Release()
 	}
@@ -47,112 +47,122 @@ func (a *partAttempt) free() {
 	}
 }
 
-// run is one execution of a plan. Its fields belong to the goroutine of work;
-// attempts run on goroutines of their own and report over results.
+// run is one execution of a plan. Its fields belong to the goroutine of execute.
+// Each attempt runs on a goroutine of its own and reports on the channel results.
 type run struct {
-	e        *Executor
-	plan     *scanplan.Plan
-	opts     Options
-	began    time.Time
-	sink     Sink
-	coverage *coverage
-	stats    Stats
-	seeks    bool
-	read     []read // by the accepted parts
+	e         *Executor
+	plan      *scanplan.Plan
+	opts      Options
+	began     time.Time
+	sink      Sink
+	coverage  *coverage
+	stats     Stats
+	skipsRows bool       // what parts read says nothing about whole hours
+	read      []partRead // what the accepted parts read
 
 	waiting []*pendingPart
-	busy    map[int]int // attempts at each place
-	running int
+	busy    map[int]int // running attempts by place
+	running int         // sum of busy
 	results chan partAttempt
-	held    atomic.Int64 // bytes of records, accepted ones too
+	held    atomic.Int64 // bytes of records, those of accepted parts included
 }
 
-func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, d division) *run {
+func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, p partition) *run {
 	r := &run{
-		e: e, plan: plan, opts: opts, began: time.Now(), sink: sink, coverage: newCoverage(plan.Ranges), seeks: d.seeks,
+		e: e, plan: plan, opts: opts, began: time.Now(), sink: sink, coverage: newCoverage(plan.Ranges), skipsRows: p.skipsRows,
 		busy: map[int]int{}, results: make(chan partAttempt),
 	}
-	for i, p := range d.parts {
+	for i, p := range p.parts {
 		r.waiting = append(r.waiting, &pendingPart{part: p, turn: i, failedAt: map[int]bool{}})
 	}
 	return r
 }
 
-// work gives tasks out and takes results in until all is accepted or nothing
-// more can come. When ctx ends it still hears the attempts out, which end with
-// it: their errors tell a slow store from one that is not there.
-func (r *run) work(ctx context.Context) error {
+// execute starts attempts and accepts their results until the coverage is complete
+// or nothing more can come.
+func (r *run) execute(ctx context.Context) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer r.drain()
 	defer cancel()
+
 	for !r.coverage.complete() {
+		// After the context has ended, the attempts that still run end with it. They
+		// are awaited, because only their errors tell a slow store from one that
+		// cannot be reached.
 		if ctx.Err() == nil {
 			r.launch(inner)
 		} else if r.running == 0 {
-			return r.stopped(ctx)
+			return r.endIncomplete(ctx)
 		}
-		if a := r.wait(ctx); a != nil {
+
+		if a := r.awaitAttempt(ctx); a != nil {
 			if err := r.finishAttempt(ctx, a); err != nil {
 				return err
 			}
 		}
 	}
-	if !r.seeks { // else the bytes read are not those of the hours
+
+	// Where rows were skipped, the bytes read are not those of whole hours.
+	if !r.skipsRows {
 		r.e.sizes.learn(r.plan, r.read)
 	}
 	return nil
 }
 
-// drain waits for the attempts that were cancelled and frees what they hold.
+// drain waits for the cancelled attempts and releases what they hold.
 func (r *run) drain() {
 	for ; r.running > 0; r.running-- {
 		a := <-r.results
-		a.free()
+		a.release()
 	}
 }
 
-// launch starts the tasks that have a free place.
+// launch starts an attempt at each waiting part that has a free place.
 func (r *run) launch(ctx context.Context) {
 	now := time.Now()
 	rest := r.waiting[:0]
-	for _, t := range r.waiting {
-		if place, ok := r.place(t); ok && !now.Before(t.notUntil) {
+	for _, p := range r.waiting {
+		if place, free := r.choosePlace(p); free && !now.Before(p.notBefore) {
 			r.busy[place]++
 			r.running++
 			r.stats.Attempts++
-			go func() { r.results <- r.attempt(ctx, t, place) }()
+			go func() { r.results <- r.attempt(ctx, p, place) }()
 			continue
 		}
-		rest = append(rest, t)
+		rest = append(rest, p)
 	}
 	r.waiting = rest
 }
 
-// place chooses where a task goes: the best server that has not failed it, then
-// this process. It returns false when that place is full: waiting for the server
-// beside the rows is better than reading them from afar.
-func (r *run) place(t *pendingPart) (place int, free bool) {
-	for _, i := range r.e.servers.beside(t.Region, t.turn) {
-		if !t.failedAt[i] {
+// choosePlace chooses where a part is executed next: at the best server that has
+// not failed it, or in this process if none is left. free is false while that place
+// is full: waiting for the server beside the rows costs less than reading them over
+// the network.
+func (r *run) choosePlace(p *pendingPart) (place int, free bool) {
+	for _, i := range r.e.servers.candidates(p.Region, p.turn) {
+		if !p.failedAt[i] {
 			return i, r.busy[i] < r.e.cfg.PerServer
 		}
 	}
 	return local, r.busy[local] < r.e.cfg.Local
 }
 
-// wait returns the next result, or nil when a pause of a task is over or ctx has
-// ended.
-func (r *run) wait(ctx context.Context) *partAttempt {
+// awaitAttempt returns the next attempt that has ended. It returns nil when the pause
+// of a waiting part is over, or when ctx ends.
+func (r *run) awaitAttempt(ctx context.Context) *partAttempt {
 	var timer <-chan time.Time
-	if d, ok := r.pause(); ok {
+	if d, ok := r.nextPauseEnd(); ok {
 		t := time.NewTimer(d)
 		defer t.Stop()
 		timer = t.C
 	}
+
+	// Once ctx has ended there is nothing to start any more, only attempts to await.
 	done := ctx.Done()
 	if ctx.Err() != nil {
 		done, timer = nil, nil
 	}
+
 	select {
 	case a := <-r.results:
 		r.running--
@@ -164,63 +174,70 @@ func (r *run) wait(ctx context.Context) *partAttempt {
 	return nil
 }
 
-// pause is the time until the next waiting task may start.
-func (r *run) pause() (d time.Duration, ok bool) {
+// nextPauseEnd returns how long it takes until the first pause of a waiting part is
+// over, false if none pauses.
+func (r *run) nextPauseEnd() (d time.Duration, ok bool) {
 	now := time.Now()
-	for _, t := range r.waiting {
-		if left := t.notUntil.Sub(now); left > 0 && (!ok || left < d) {
+	for _, p := range r.waiting {
+		if left := p.notBefore.Sub(now); left > 0 && (!ok || left < d) {
 			d, ok = left, true
 		}
 	}
 	return d, ok
 }
 
-// finishAttempt accepts a good attempt or issues the task anew.
+// finishAttempt accepts the part of a successful attempt, and queues the part of a
+// failed one again. The error is final for the run.
 func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
-	defer a.free()
+	defer a.release()
 	r.traceAttempt(a)
 	if a.err == nil {
 		return r.accept(a)
 	}
+
 	r.stats.Discarded++
-	r.held.Add(-size(a.records))
-	if final(a.err, a.place == local) {
+	r.held.Add(-recordBytes(a.records))
+	if isFinal(a.err, a.place == local) {
 		return a.err
 	}
+
 	r.waiting = append(r.waiting, a.part)
+	// An attempt that ended only because the run's context did has not failed.
 	if ctx.Err() == nil || unlessContext(a.err) != nil {
 		a.part.failure = a.err
 	}
 	if ctx.Err() == nil {
-		r.failed(a)
+		r.scheduleRetry(a)
 	}
 	return nil
 }
 
-// traceAttempt keeps an attempt for the trace.
+// traceAttempt adds an attempt to the trace.
 func (r *run) traceAttempt(a *partAttempt) {
 	if !r.opts.Trace {
 		return
 	}
-	t := a.part
+	p := a.part
 	r.stats.Trace = append(r.stats.Trace, Attempt{
-		Range: t.Range, Region: t.Region, Place: r.name(a.place), Mode: t.Mode, Bytes: t.Bytes,
+		Range: p.Range, Region: p.Region, Place: r.placeName(a.place), Mode: p.Mode, Bytes: p.Bytes,
 		Began: a.began.Sub(r.began), Took: time.Since(a.began), Stats: a.stats, Err: a.err,
 	})
 }
 
-// accept enters a part in the ledger and hands it over.
+// accept marks a part as covered and hands its records to the sink.
 func (r *run) accept(a *partAttempt) error {
 	if !r.coverage.accept(a.part.Range) {
 		r.stats.Discarded++
-		r.held.Add(-size(a.records))
+		r.held.Add(-recordBytes(a.records))
 		return nil
 	}
+
 	r.stats.Stats.Add(a.stats)
-	r.read = append(r.read, read{a.part.Range, a.stats})
+	r.read = append(r.read, partRead{a.part.Range, a.stats})
 	r.stats.Parts++
 	if a.place != local {
 		r.stats.Remote++
+		// In this process the operator itself has noted what it read.
 		operator.Note(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.part.Range}, a.stats)
 	}
 	if a.part.Mode == scanplan.PartialAggregation {
@@ -232,49 +249,47 @@ func (r *run) accept(a *partAttempt) error {
 	return r.sink(a.part.Range, a.records)
 }
 
-// failed notes a failure that another attempt may heal: a server is put aside,
-// and a task that failed here as well begins anew after a pause.
-func (r *run) failed(a *partAttempt) {
-	t := a.part
-	r.e.cfg.Log.Warn("a part is issued anew", "start", t.Range.Start.String(), "place", r.name(a.place), "err", a.err)
-	t.failedAt[a.place] = true
+// scheduleRetry decides where and when the part of a failed attempt is tried again:
+// at once at another place, or after a pause if this process has failed it too.
+func (r *run) scheduleRetry(a *partAttempt) {
+	p := a.part
+	r.e.cfg.Log.Warn("a part is tried again", "start", p.Range.Start.String(), "place", r.placeName(a.place), "err", a.err)
+	p.failedAt[a.place] = true
 	if a.place != local {
-		r.e.servers.failed(a.place)
+		r.e.servers.markFailed(a.place)
 		return
 	}
-	t.pause = min(max(2*t.pause, firstRetry), lastRetry)
-	t.notUntil = time.Now().Add(t.pause)
-	clear(t.failedAt)
+
+	// This process is the last resort: every place has failed.
+	p.pause = min(max(2*p.pause, minRetryPause), maxRetryPause)
+	p.notBefore = time.Now().Add(p.pause)
+	clear(p.failedAt)
 }
 
-func (r *run) name(place int) string {
+func (r *run) placeName(place int) string {
 	if place == local {
 		return InProcess
 	}
 	return r.e.cfg.Servers[place].Address()
 }
 
-// stopped is the end of a run whose context has ended.
-func (r *run) stopped(ctx context.Context) error {
+// endIncomplete ends a run whose context has ended before the coverage was complete.
+func (r *run) endIncomplete(ctx context.Context) error {
 	if r.opts.AllowMissing && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		r.stats.Missing = r.coverage.missing()
 		return nil
 	}
-	return r.ended(ctx)
-}
 
-// ended is the run's error when its context has ended.
-func (r *run) ended(ctx context.Context) error {
 	var failure error
-	for _, t := range r.waiting {
-		if t.failure != nil {
-			failure = t.failure
+	for _, p := range r.waiting {
+		if p.failure != nil {
+			failure = p.failure
 		}
 	}
-	return ended(ctx, r.coverage.missing(), r.stats.Parts, failure)
+	return deadlineError(ctx, r.coverage.missing(), r.stats.Parts, failure)
 }
 
-func size(records []batch.Record) (n int64) {
+func recordBytes(records []batch.Record) (n int64) {
 	for _, r := range records {
 		n += operator.RecordBytes(r)
 	}

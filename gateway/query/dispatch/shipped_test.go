@@ -63,7 +63,7 @@ func overFlight(t testing.TB, m *operatortest.Store, s encoding.Schema) *Executo
 
 // What comes from a pushdown server of sum:5m-avg over the table of the aims is at
 // most 1 % of its cells as values of series, and 1 % of its compacted cells as
-// states of groups, whatever the order of UIDs.
+// partial aggregates, whatever the order of UIDs.
 func TestShipped_onePercent(t *testing.T) {
 	s := encoding.DefaultSchema()
 	for name, order := range map[string]func(int) []int{"UIDs in order": inOrder, "UIDs shuffled": shuffled} {
@@ -72,7 +72,7 @@ func TestShipped_onePercent(t *testing.T) {
 		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
 		e := overFlight(t, m, s)
 		f := func(how Aggregation, most int64) {
-			stats, err := e.RunWith(t.Context(), &plan, Options{Aggregation: how}, func(scanplan.KeyRange, []batch.Record) error { return nil })
+			stats, err := e.Run(t.Context(), &plan, Options{Aggregation: how}, func(scanplan.KeyRange, []batch.Record) error { return nil })
 			if err != nil || stats.Remote != stats.Parts || (stats.Partial == stats.Parts) != (how == Auto) {
 				t.Fatalf("%s, mode %q: %v, %+v", name, how, err, stats)
 			}
@@ -99,7 +99,7 @@ func BenchmarkShipped(b *testing.B) {
 				var stats Stats
 				for b.Loop() {
 					var err error
-					if stats, err = e.RunWith(b.Context(), &plan, Options{Aggregation: how}, func(scanplan.KeyRange, []batch.Record) error { return nil }); err != nil {
+					if stats, err = e.Run(b.Context(), &plan, Options{Aggregation: how}, func(scanplan.KeyRange, []batch.Record) error { return nil }); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -22,8 +22,8 @@ import (
 
 // The simulator runs random plans over servers that lose parts, send half of
 // them, send a batch twice or in another order, come late, fail at their ends and
-// do not know of states, on a store that fails too, in simulated time. An answer
-// is that of one piece, or there is an error: never another one, never less.
+// do not know partial aggregates, on a store that fails too, in simulated time. An answer
+// is that of one part, or there is an error: never another one, never less.
 func TestSimulator(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -78,7 +78,7 @@ func (w *world) dice(n int) int {
 	return w.rng.IntN(n)
 }
 
-// run asks as the gateway does: once more with strict parts if states do not do.
+// run asks as the gateway does: once more with per-series aggregation if partial aggregates do not do.
 func (w *world) run(how Aggregation) (groups []merge.Group, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -93,7 +93,7 @@ func (w *world) run(how Aggregation) (groups []merge.Group, err error) {
 	e := New(cfg)
 	for {
 		m := merge.New(&w.plan, nil)
-		_, err = e.RunWith(ctx, &w.plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
+		_, err = e.Run(ctx, &w.plan, Options{Aggregation: how}, func(part scanplan.KeyRange, records []batch.Record) error {
 			for _, r := range records {
 				if err := m.Add(part, r); err != nil {
 					return err

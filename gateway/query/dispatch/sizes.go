@@ -8,84 +8,87 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// How many bytes a part should read where it is known how many there are.
+// How many bytes a part should read, where the bytes of the plan's hours are known.
 const (
-	// leastPart is what is not worth cutting: a part costs about a
-	// millisecond beside its rows, for a scan to open, a ticket, and the names
-	// of its series once more; so many bytes take some five.
-	leastPart = 1 << 20
-	// goodPart is where that cost is small. Parts are smaller only where there
-	// would not be one for each slot.
-	goodPart = 2 << 20
-	// mostPart is read within about a second, so that a part whose server dies
-	// costs no more than that again, what an attempt holds back until its end
-	// stays small, and no place is left with a long part when all others are
-	// done.
-	mostPart = 64 << 20
-	// mostParts bounds the parts that a run keeps account of; beyond it parts
-	// grow.
-	mostParts = 1024
+	// minPartBytes is too little to be worth a cut. A part costs about a millisecond
+	// even beside its rows: a scan is opened, a ticket sent, and the names of its
+	// series are shipped once more. Reading this many bytes takes about five.
+	minPartBytes = 1 << 20
+	// goodPartBytes is where that cost becomes small. Parts are smaller only if there
+	// would not be one for each slot otherwise.
+	goodPartBytes = 2 << 20
+	// maxPartBytes is read within about a second. So a part whose server dies costs no
+	// more than a second again, what an attempt holds back until its end stays small,
+	// and no place works on a long part when all others are done.
+	maxPartBytes = 64 << 20
+	// maxParts bounds the parts of a run. Beyond it parts become larger.
+	maxParts = 1024
 )
 
-// Bounds of what is remembered: some 2 MB. What is forgotten is cut by hours.
+// Bounds of what sizes keeps, some 2 MB in all. A plan whose hours were evicted is
+// cut by hours.
 const (
-	mostDays    = 1 << 14
-	mostMetrics = 1 << 12
+	maxDays    = 1 << 14
+	maxMetrics = 1 << 12
 )
 
-const dayHours = 24
+const hoursPerDay = 24
 
-// mostHours is how long a plan may be whose hours are looked at one by one: 15
-// years. Longer ones mostly reach back to before there was anything, and are cut
-// into equal stretches of time.
-const mostHours = 1 << 17
+// maxPlanHours is how long a plan may be whose hours are looked at one by one: 15
+// years. Longer ones mostly reach back to before there was any data, and are cut into
+// stretches of equally many hours.
+const maxPlanHours = 1 << 17
 
-func tooLong(plan *scanplan.Plan) bool { return (plan.To-plan.From)/encoding.RowSeconds > mostHours }
+func tooLong(plan *scanplan.Plan) bool {
+	return (plan.To-plan.From)/encoding.RowSeconds > maxPlanHours
+}
 
-// sizes remembers how many bytes the rows of each hour of a metric take, of what
-// parts have reported. It costs no question to anybody and counts what parts
-// spend their time on: bytes as they come from the store, cells in memory and
-// rows that are not compacted yet included. A wrong or old size makes parts of
-// uneven length, never another answer: parts are disjoint intervals of keys
-// wherever they are cut. It is for many goroutines.
+// sizes knows how many bytes the rows of each hour of a metric take, from what
+// executed parts have reported. So it needs no extra request, and it counts what
+// parts spend their time on: bytes as they come from the store, cells in memstores
+// and rows that are not compacted yet included. A wrong or old size makes parts of
+// uneven length, never another answer, because parts are disjoint key intervals
+// wherever they are cut. Its methods may be called from many goroutines.
 type sizes struct {
-	mu      sync.Mutex
-	days    map[dayKey]*day
-	typical map[metricKey]float64 // bytes of an hour, of the last run
+	mu       sync.Mutex
+	days     map[dayKey]*day
+	meanHour map[metricKey]float64 // bytes of an hour, averaged over the last run
 }
 
 type metricKey struct{ table, metric string }
 
 type dayKey struct {
 	metricKey
-	day int64
+	day int64 // since 1970
 }
 
 // day holds the bytes of a day's hours, all salt buckets together.
 type day struct {
-	known uint32 // bits of hours
-	bytes [dayHours]float32
+	known uint32 // bit i: hour i is known
+	bytes [hoursPerDay]float32
 }
 
 func newSizes() *sizes {
-	return &sizes{days: map[dayKey]*day{}, typical: map[metricKey]float64{}}
+	return &sizes{days: map[dayKey]*day{}, meanHour: map[metricKey]float64{}}
 }
 
-// of estimates the bytes of the hours of a plan whose rows are selected so: those
-// that are known, the mean of the known ones for the others. It returns nil where
-// nothing is known, or where few rows are looked at and their hours' sizes say
-// nothing.
-func (s *sizes) of(plan *scanplan.Plan, rows operator.Access) weights {
-	if rows.Nothing || rows.Few || tooLong(plan) {
+// estimate returns the bytes of a plan's hours. An hour that is not known counts as
+// the mean of the plan's known hours, or else of the metric's last run. It returns
+// nil where nothing is known, and where the access path looks at so few rows that the
+// size of whole hours says nothing.
+func (s *sizes) estimate(plan *scanplan.Plan, path operator.Access) cumulativeBytes {
+	if path.Nothing || path.Few || tooLong(plan) {
 		return nil
 	}
+
 	hours := make([]float64, (plan.To-plan.From)/encoding.RowSeconds)
 	s.mu.Lock()
-	mean, ok := s.typical[keyOf(plan)]
-	known := s.look(plan, hours)
+	mean, ok := s.meanHour[metricKeyOf(plan)]
+	known := s.fillKnownLocked(plan, hours)
 	s.mu.Unlock()
+
 	if known > 0 {
-		mean, ok = sum(hours)/float64(known), true
+		mean, ok = sumKnown(hours)/float64(known), true
 	}
 	if !ok {
 		return nil
@@ -95,21 +98,24 @@ func (s *sizes) of(plan *scanplan.Plan, rows operator.Access) weights {
 			hours[i] = mean
 		}
 	}
-	return weigh(hours)
+	return accumulate(hours)
 }
 
-// seeks tells whether the parts of a plan may leave rows of their hours out.
-func seeks(a operator.Access) bool { return a.Nothing || len(a.Filter.Ranges) > 0 || a.Pieces > 0 }
+// skipsRows reports whether parts with this access path may leave out rows of their
+// hours.
+func skipsRows(path operator.Access) bool {
+	return path.Nothing || len(path.Filter.Ranges) > 0 || path.Pieces > 0
+}
 
-func keyOf(plan *scanplan.Plan) metricKey { return metricKey{plan.Table, string(plan.Metric)} }
+func metricKeyOf(plan *scanplan.Plan) metricKey { return metricKey{plan.Table, string(plan.Metric)} }
 
-// look fills in the bytes of the hours that are known, -1 of the others, and
-// returns the number of the known ones.
-func (s *sizes) look(plan *scanplan.Plan, hours []float64) (known int) {
+// fillKnownLocked sets the bytes of the plan's hours, -1 for those that are not
+// known, and returns the number of the known ones.
+func (s *sizes) fillKnownLocked(plan *scanplan.Plan, hours []float64) (known int) {
 	for i := 0; i < len(hours); {
-		key, first := placeOf(plan, i)
+		key, first := dayAndHour(plan, i)
 		d := s.days[key]
-		for hour := first; hour < dayHours && i < len(hours); hour++ {
+		for hour := first; hour < hoursPerDay && i < len(hours); hour++ {
 			if hours[i] = -1; d != nil && d.known&(1<<hour) != 0 {
 				hours[i] = float64(d.bytes[hour])
 				known++
@@ -120,77 +126,87 @@ func (s *sizes) look(plan *scanplan.Plan, hours []float64) (known int) {
 	return known
 }
 
-// placeOf is where a plan's i-th hour is remembered.
-func placeOf(plan *scanplan.Plan, i int) (key dayKey, hour int) {
+// dayAndHour returns under which day, and as which hour of it, a plan's i-th hour is
+// kept.
+func dayAndHour(plan *scanplan.Plan, i int) (key dayKey, hour int) {
 	n := plan.From/encoding.RowSeconds + int64(i)
-	return dayKey{keyOf(plan), n / dayHours}, int(n % dayHours)
+	return dayKey{metricKeyOf(plan), n / hoursPerDay}, int(n % hoursPerDay)
 }
 
-// sum leaves out what is not known.
-func sum(hours []float64) (bytes float64) {
+// sumKnown adds up the hours that are not negative.
+func sumKnown(hours []float64) (bytes float64) {
 	for _, b := range hours {
 		bytes += max(b, 0)
 	}
 	return bytes
 }
 
-// read is what an accepted part has read.
-type read struct {
+// partRead is what an accepted part has read.
+type partRead struct {
 	Range scanplan.KeyRange
 	operator.Stats
 }
 
-// learn takes over what all parts of a run have read, of a plan that does not
-// seek: the bytes of a part count for its hours alike. Rows that a filter kept back
-// at the store count as much as those that came.
-func (s *sizes) learn(plan *scanplan.Plan, parts []read) {
+// learn updates the sizes of a plan's hours from what all parts of a run have read,
+// of an access path that skips no rows. The bytes of a part are divided equally
+// among its hours.
+func (s *sizes) learn(plan *scanplan.Plan, parts []partRead) {
 	if tooLong(plan) {
 		return
 	}
+
 	var all operator.Stats
 	for i := range parts {
 		all.Add(parts[i].Stats)
 	}
+	// If the row filter rejected every row, nobody knows how large rows are.
 	if all.Rows == 0 && all.RowsScanned > 0 {
 		return
 	}
-	perRow := float64(all.Bytes) / float64(max(all.Rows, 1))
+
+	bytesPerRow := float64(all.Bytes) / float64(max(all.Rows, 1))
 	hours := make([]float64, (plan.To-plan.From)/encoding.RowSeconds)
 	for i := range parts {
 		p := &parts[i]
-		bytes := float64(p.Bytes) + perRow*float64(max(0, p.RowsScanned-p.Rows))
-		from, to := hoursOf(plan, p.Range)
+		// Rows that the store's filter rejected were read there too, and a query with
+		// another filter may get them.
+		rejected := float64(max(0, p.RowsScanned-p.Rows))
+		bytes := float64(p.Bytes) + bytesPerRow*rejected
+		from, to := hourRange(plan, p.Range)
 		for h := from; h < to; h++ {
 			hours[h] += bytes / float64(to-from)
 		}
 	}
-	s.keep(plan, hours)
+	s.set(plan, hours)
 }
 
-func (s *sizes) keep(plan *scanplan.Plan, hours []float64) {
+// set stores the bytes of all of a plan's hours.
+func (s *sizes) set(plan *scanplan.Plan, hours []float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for i := 0; i < len(hours); {
-		key, first := placeOf(plan, i)
+		key, first := dayAndHour(plan, i)
 		d := s.days[key]
 		if d == nil {
 			d = new(day)
-			forgetOne(s.days, mostDays)
+			makeRoom(s.days, maxDays)
 			s.days[key] = d
 		}
-		for hour := first; hour < dayHours && i < len(hours); hour++ {
+		for hour := first; hour < hoursPerDay && i < len(hours); hour++ {
 			d.known |= 1 << hour
 			d.bytes[hour] = float32(hours[i])
 			i++
 		}
 	}
-	forgetOne(s.typical, mostMetrics)
-	s.typical[keyOf(plan)] = sum(hours) / float64(len(hours))
+
+	makeRoom(s.meanHour, maxMetrics)
+	s.meanHour[metricKeyOf(plan)] = sumKnown(hours) / float64(len(hours))
 }
 
-// forgetOne makes room for an entry: any other goes.
-func forgetOne[K comparable, V any](m map[K]V, most int) {
-	if len(m) < most {
+// makeRoom evicts any entry from a map that is full.
+func makeRoom[K comparable, V any](m map[K]V, limit int) {
+	if len(m) < limit {
 		return
 	}
 	for key := range m {

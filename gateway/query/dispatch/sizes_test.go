@@ -19,7 +19,7 @@ import (
 
 const mib = 1 << 20
 
-// hoursPlan is a plan over so many hours, in so many salt buckets.
+// hoursPlan is a plan over a number of hours and salt buckets.
 func hoursPlan(hours int64, buckets int) scanplan.Plan {
 	s := encoding.DefaultSchema()
 	if buckets > 1 {
@@ -28,10 +28,10 @@ func hoursPlan(hours int64, buckets int) scanplan.Plan {
 	return operatortest.Plan(s, metric, base, base+hours*3600)
 }
 
-// spans are the hours of pieces, as "from-to", and their estimates in MiB.
-func spans(plan *scanplan.Plan, pieces []part) (out []string) {
-	for _, p := range pieces {
-		from, to := hoursOf(plan, p.Range)
+// spans are the hours of parts, as "from-to", and their estimates in MiB.
+func spans(plan *scanplan.Plan, parts []part) (out []string) {
+	for _, p := range parts {
+		from, to := hourRange(plan, p.Range)
 		out = append(out, fmt.Sprintf("%d-%d %.1f", from, to, float64(p.Bytes)/mib))
 	}
 	return out
@@ -44,8 +44,8 @@ func TestCut_bytes(t *testing.T) {
 		for i := range hours {
 			hours[i] *= mib
 		}
-		pieces := cut(&plan, nil, limits{parts: want, bytes: weigh(hours)}, choice{})
-		if diff := cmp.Diff(wantSpans, spans(&plan, pieces)); diff != "" {
+		parts := cutPlan(&plan, nil, cutGoal{parts: want, bytes: accumulate(hours)}, aggregationChoice{})
+		if diff := cmp.Diff(wantSpans, spans(&plan, parts)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
 	}
@@ -69,8 +69,8 @@ func TestCut_bytesFromBorders(t *testing.T) {
 		plan := hoursPlan(int64(len(hours)), 1)
 		border := append(plan.Schema.AppendRangeKey(nil, 0, metric, uint32(base+hour*3600)), tags...)
 		regions := []store.Region{{Stop: border, Server: "a"}, {Start: border, Server: "b"}}
-		pieces := cut(&plan, regions, limits{parts: 3, bytes: weigh(hours)}, choice{})
-		if diff := cmp.Diff(want, spans(&plan, pieces)); diff != "" {
+		parts := cutPlan(&plan, regions, cutGoal{parts: 3, bytes: accumulate(hours)}, aggregationChoice{})
+		if diff := cmp.Diff(want, spans(&plan, parts)); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
 	}
@@ -81,7 +81,7 @@ func TestCut_bytesFromBorders(t *testing.T) {
 }
 
 // A window that moves is cut at the hours that it was cut at before, whichever it
-// begins with, so that what is remembered of its parts is found again.
+// begins with, so that the cached answers of its parts are found.
 func TestCut_movingWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const long = 400
@@ -90,8 +90,8 @@ func TestCut_movingWindow(t *testing.T) {
 		for _, moved := range []int64{0, rapid.Int64Range(1, 30).Draw(t, "moved")} {
 			plan := operatortest.Plan(encoding.DefaultSchema(), metric, base+moved*3600, base+(moved+long)*3600)
 			borders := map[int64]bool{}
-			for _, p := range cut(&plan, nil, limits{parts: 8, bytes: weigh(slices.Repeat([]float64{hour}, long))}, choice{}) {
-				from, _ := hoursOf(&plan, p.Range)
+			for _, p := range cutPlan(&plan, nil, cutGoal{parts: 8, bytes: accumulate(slices.Repeat([]float64{hour}, long))}, aggregationChoice{}) {
+				from, _ := hourRange(&plan, p.Range)
 				if at := moved + int64(from); at > long/2 && at < long-long/8 {
 					borders[at] = true
 				}
@@ -106,38 +106,38 @@ func TestCut_movingWindow(t *testing.T) {
 	})
 }
 
-// More than mostParts are not made however large the rows are.
+// More than maxParts are not made however large the rows are.
 func TestCut_mostParts(t *testing.T) {
-	plan := hoursPlan(4*mostParts, 1)
-	hours := make([]float64, 4*mostParts)
+	plan := hoursPlan(4*maxParts, 1)
+	hours := make([]float64, 4*maxParts)
 	for i := range hours {
-		hours[i] = mostPart
+		hours[i] = maxPartBytes
 	}
-	if n := len(cut(&plan, nil, limits{parts: 8, bytes: weigh(hours)}, choice{})); n != mostParts {
-		t.Errorf("%d pieces, want %d", n, mostParts)
+	if n := len(cutPlan(&plan, nil, cutGoal{parts: 8, bytes: accumulate(hours)}, aggregationChoice{})); n != maxParts {
+		t.Errorf("%d parts, want %d", n, maxParts)
 	}
 }
 
-// Between two borders of regions pieces have about the wanted size, never much
+// Between two borders of regions parts have about the wanted size, never much
 // more where an hour can be told from the next; and estimates add up.
 func TestCut_bytesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plan := hoursPlan(rapid.Int64Range(1, 40).Draw(t, "hours"), 1)
 		hours := drawHours(t, &plan)
-		want := limits{parts: rapid.IntRange(1, 40).Draw(t, "want"), bytes: weigh(hours)}
+		want := cutGoal{parts: rapid.IntRange(1, 40).Draw(t, "want"), bytes: accumulate(hours)}
 		regions := drawRegions(t, &plan)
-		size := want.size(&plan)
+		size := want.partBytes(&plan)
 		var sum int64
-		for _, p := range cut(&plan, regions, want, choice{}) {
-			from, to := hoursOf(&plan, p.Range)
+		for _, p := range cutPlan(&plan, regions, want, aggregationChoice{}) {
+			from, to := hourRange(&plan, p.Range)
 			largest := slices.Max(hours[from:to])
 			if most := 1.5*size + largest; to-from > 1 && float64(p.Bytes) > most {
-				t.Fatalf("a piece of %d bytes, size %f, largest hour %f", p.Bytes, size, largest)
+				t.Fatalf("a part of %d bytes, size %f, largest hour %f", p.Bytes, size, largest)
 			}
 			sum += p.Bytes
 		}
 		if total := want.bytes.total(); math.Abs(total-float64(sum)) > 100 {
-			t.Fatalf("pieces of %d bytes, want %f", sum, total)
+			t.Fatalf("parts of %d bytes, want %f", sum, total)
 		}
 	})
 }
@@ -153,15 +153,15 @@ func TestSizes_learn(t *testing.T) {
 		}
 		return k
 	}
-	part := func(bucket int, from, to float64, s operator.Stats) read {
-		return read{scanplan.KeyRange{Start: at(bucket, from), Stop: at(bucket, to)}, s}
+	part := func(bucket int, from, to float64, s operator.Stats) partRead {
+		return partRead{scanplan.KeyRange{Start: at(bucket, from), Stop: at(bucket, to)}, s}
 	}
 	z := newSizes()
-	f := func(want []float64, parts ...read) {
+	f := func(want []float64, parts ...partRead) {
 		t.Helper()
 		z.learn(&plan, parts)
 		var got []float64
-		w := z.of(&plan, operator.Access{})
+		w := z.estimate(&plan, operator.Access{})
 		for i := range w[1:] {
 			got = append(got, w[i+1]-w[i])
 		}
@@ -169,7 +169,7 @@ func TestSizes_learn(t *testing.T) {
 			t.Errorf("-want +got\n%s", diff)
 		}
 	}
-	if w := z.of(&plan, operator.Access{}); w != nil {
+	if w := z.estimate(&plan, operator.Access{}); w != nil {
 		t.Errorf("%v is known of what nobody has read", w)
 	}
 	bytes := func(n int64) operator.Stats { return operator.Stats{Bytes: n, Rows: 1, RowsScanned: 1} }
@@ -180,7 +180,7 @@ func TestSizes_learn(t *testing.T) {
 	// Nothing is learnt of rows that nobody has seen the size of.
 	f([]float64{30, 30, 60, 60}, part(0, 0, 4, operator.Stats{RowsScanned: 5}))
 	for _, rows := range []operator.Access{{Few: true}, {Nothing: true}} {
-		if w := z.of(&plan, rows); w != nil {
+		if w := z.estimate(&plan, rows); w != nil {
 			t.Errorf("%v is known of rows that are selected as %+v", w, rows)
 		}
 	}
@@ -191,11 +191,11 @@ func TestSizes_learn(t *testing.T) {
 func TestSizes_unknown(t *testing.T) {
 	z := newSizes()
 	plan := hoursPlan(30, 1)
-	z.keep(&plan, slices.Repeat([]float64{7}, 30))
+	z.set(&plan, slices.Repeat([]float64{7}, 30))
 	f := func(from, to int64, want float64) {
 		t.Helper()
 		p := operatortest.Plan(encoding.DefaultSchema(), metric, base+from*3600, base+to*3600)
-		if w := z.of(&p, operator.Access{}); w == nil || w.total() != want {
+		if w := z.estimate(&p, operator.Access{}); w == nil || w.total() != want {
 			t.Errorf("hours %d to %d: %v, want %f", from, to, w, want)
 		}
 	}
@@ -204,23 +204,23 @@ func TestSizes_unknown(t *testing.T) {
 	f(-24, 6, 210)
 	f(1000, 1010, 70)
 	other := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(2), base, base+3600)
-	if w := z.of(&other, operator.Access{}); w != nil {
+	if w := z.estimate(&other, operator.Access{}); w != nil {
 		t.Errorf("%v is known of another metric", w)
 	}
 }
 
-// What is remembered is bounded.
+// What sizes keeps is bounded.
 func TestSizes_forget(t *testing.T) {
 	z := newSizes()
-	plan := hoursPlan((mostDays+100)*dayHours, 1)
-	plan.From, plan.To = plan.From%86400, plan.From%86400+(mostDays+100)*86400
-	z.keep(&plan, make([]float64, (mostDays+100)*dayHours))
-	for i := range mostMetrics + 10 {
+	plan := hoursPlan((maxDays+100)*hoursPerDay, 1)
+	plan.From, plan.To = plan.From%86400, plan.From%86400+(maxDays+100)*86400
+	z.set(&plan, make([]float64, (maxDays+100)*hoursPerDay))
+	for i := range maxMetrics + 10 {
 		p := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(i+1), base, base+3600)
-		z.keep(&p, []float64{1})
+		z.set(&p, []float64{1})
 	}
-	if len(z.days) != mostDays || len(z.typical) != mostMetrics {
-		t.Errorf("%d days and %d metrics, want %d and %d", len(z.days), len(z.typical), mostDays, mostMetrics)
+	if len(z.days) != maxDays || len(z.meanHour) != maxMetrics {
+		t.Errorf("%d days and %d metrics, want %d and %d", len(z.days), len(z.meanHour), maxDays, maxMetrics)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestRun_bySize(t *testing.T) {
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	run := func() (answer, Stats) {
 		got := answer{}
-		stats, err := e.RunWith(t.Context(), &plan, Options{Aggregation: PerSeries, Trace: true}, got.sink(t))
+		stats, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries, Trace: true}, got.sink(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,11 +273,11 @@ func TestRun_seekingTeachesNothing(t *testing.T) {
 	sought := plan
 	sought.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
 	for _, p := range []*scanplan.Plan{&sought, &plan} {
-		stats, err := e.Run(t.Context(), p, answer{}.sink(t))
+		stats, err := e.Run(t.Context(), p, Options{Aggregation: PerSeries}, answer{}.sink(t))
 		if err != nil || stats.Rows == 0 {
 			t.Fatalf("%v, %d rows", err, stats.Rows)
 		}
-		if w := e.sizes.of(&plan, operator.Access{}); (w == nil) != (p == &sought) {
+		if w := e.sizes.estimate(&plan, operator.Access{}); (w == nil) != (p == &sought) {
 			t.Errorf("%d ranges sought: %v is known", stats.Ranges, w)
 		}
 	}
@@ -289,10 +289,10 @@ func TestRun_incompleteTeachesNothing(t *testing.T) {
 	e := New(quiet(m, nil))
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	full := fmt.Errorf("full")
-	if _, err := e.Run(t.Context(), &plan, func(scanplan.KeyRange, []batch.Record) error { return full }); err == nil {
+	if _, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, func(scanplan.KeyRange, []batch.Record) error { return full }); err == nil {
 		t.Fatal("no error")
 	}
-	if w := e.sizes.of(&plan, operator.Access{}); w != nil {
+	if w := e.sizes.estimate(&plan, operator.Access{}); w != nil {
 		t.Errorf("%v", w)
 	}
 }

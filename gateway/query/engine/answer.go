@@ -12,85 +12,92 @@ import (
 	"downpour/gateway/query/merge"
 )
 
-// Answer is a query's answer whose points are still to be made: all rows are
-// read and all groups known. A writer asks for the points group by group and
-// sends each before the next is merged. It is for one goroutine.
+// Answer is a query's answer whose points are not made yet: all rows are read and all
+// groups are known. Its reader asks for the points group by group and can send each
+// group before the next one is merged. It is for one goroutine.
 type Answer struct {
-	// Results are those of Run in the same order, without annotations; their
-	// points are there after Fill.
+	// Results are those of Run in the same order, without annotations. Each has its
+	// points after Fill.
 	Results []Result
-	// Stats counts the reading, and the points of the groups filled.
+	// Stats counts the work of reading, and the points of the groups filled so far.
 	Stats Stats
 
 	fill []func(context.Context) (encoding.Points, error) // by result; nil where the points are made
-	free []func()                                         // give back what the merges hold
+	free []func()                                         // release the mergers
 	log  *slog.Logger
 }
 
-// Open reads what all sub-queries need and describes their groups. Of more
-// sub-queries than run at once the groups are merged before Open returns, for
-// else all their rows would be held at a time. Errors are those of Run.
+// Open reads what all sub-queries need and describes their groups. If there are more
+// sub-queries than are executed at once, it also makes the points of all groups,
+// because the rows of all sub-queries would be in memory at a time otherwise. It
+// returns the errors of Run.
 func (e *Engine) Open(ctx context.Context, q *query.Query) (*Answer, error) {
-	plans, err := e.plans(ctx, q)
+	plans, err := e.compileQuery(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	if len(plans) > parallel {
+	if len(plans) > subQueriesAtOnce {
 		results, stats, err := e.Run(ctx, q)
 		return &Answer{Results: results, Stats: stats}, err
 	}
-	opened := make([]opened, len(plans))
+
+	opened := make([]openSubQuery, len(plans))
 	work, ctx := errgroup.WithContext(ctx)
 	for i, p := range plans {
 		work.Go(func() (err error) {
 			defer recovered(e.cfg.Log, &err)
-			opened[i], err = e.open(ctx, q, p)
+			opened[i], err = e.openSubQuery(ctx, q, p)
 			return err
 		})
 	}
 	if err := work.Wait(); err != nil {
 		return nil, err
 	}
-	return join(e.cfg.Log, opened), nil
+	return newAnswer(e.cfg.Log, opened), nil
 }
 
-// opened is one sub-query of an answer.
-type opened struct {
+// openSubQuery is one sub-query of an Answer.
+type openSubQuery struct {
 	results []Result
 	merger  *merge.Merger
-	groups  *merge.Groups
+	groups  *merge.Groups // nil if the results have their points
 	points  *planPoints
 	stats   dispatch.Stats
 }
 
-// fill makes the points of group i within the bounds of ctx.
-func (o *opened) fill(ctx context.Context, i int) (encoding.Points, error) {
-	o.merger.Within(bounds(context.WithValue(ctx, planPointsKey{}, o.points)))
+// makePoints makes the points of group i within the bounds of ctx.
+func (o *openSubQuery) makePoints(ctx context.Context, i int) (encoding.Points, error) {
+	o.merger.SetBounds(mergeBounds(context.WithValue(ctx, planPointsKey{}, o.points)))
 	return o.groups.Points(i)
 }
 
-func (e *Engine) open(ctx context.Context, q *query.Query, p planned) (o opened, err error) {
-	if p.nothing() {
+// openSubQuery reads what a sub-query needs and describes its groups.
+func (e *Engine) openSubQuery(ctx context.Context, q *query.Query, p subPlan) (o openSubQuery, err error) {
+	if p.readsNothing() {
 		return o, nil
 	}
-	if e.cfg.Exec.AggregatesPartially(ctx, p.Plan, e.merging(q, p)) { // few points, and maybe a second run
-		o.results, o.stats, err = e.runPlan(ctx, q, p, nil)
+	// Partial aggregates make few points, and the plan may have to be executed again:
+	// there is nothing to win by making the points later.
+	if e.cfg.Exec.AggregatesPartially(ctx, p.Plan, e.aggregationFor(q, p)) {
+		o.results, o.stats, err = e.answerSubQuery(ctx, q, p, nil)
 		return o, err
 	}
+
 	ctx, o.points = withPlanPoints(ctx)
-	if kept, ok := e.lookupCached(ctx, q, p).Found().(*cachedGroups); ok {
+	if cached, ok := e.lookUpCached(ctx, q, p).Found().(*cachedGroups); ok {
 		var groups []merge.Group
-		if groups, o.stats, err = e.fromCache(ctx, q, p, kept, nil); err == nil {
-			o.results, err = e.name(ctx, q, p, groups)
+		if groups, o.stats, err = e.fromCache(ctx, q, p, cached, nil); err == nil {
+			o.results, err = e.nameGroups(ctx, q, p, groups)
 		}
 		return o, err
 	}
+
 	o.merger, o.stats, err = e.scan(ctx, q, p, dispatch.PerSeries, nil)
 	if err == nil {
 		o.groups, err = o.merger.Groups()
 	}
 	if err == nil {
-		o.results, err = e.name(ctx, q, p, o.groups.Described)
+		o.results, err = e.nameGroups(ctx, q, p, o.groups.Described)
 	}
 	if err != nil {
 		o.merger.Free()
@@ -98,7 +105,8 @@ func (e *Engine) open(ctx context.Context, q *query.Query, p planned) (o opened,
 	return o, err
 }
 
-func join(log *slog.Logger, all []opened) *Answer {
+// newAnswer joins the results of the sub-queries.
+func newAnswer(log *slog.Logger, all []openSubQuery) *Answer {
 	a := &Answer{log: log}
 	for i := range all {
 		o := &all[i]
@@ -110,7 +118,7 @@ func join(log *slog.Logger, all []opened) *Answer {
 				a.Stats.PointsOut += o.results[i].Points.Len()
 				continue
 			}
-			a.fill = append(a.fill, func(ctx context.Context) (encoding.Points, error) { return o.fill(ctx, i) })
+			a.fill = append(a.fill, func(ctx context.Context) (encoding.Points, error) { return o.makePoints(ctx, i) })
 		}
 		if o.merger != nil {
 			a.free = append(a.free, o.merger.Free)
@@ -120,13 +128,14 @@ func join(log *slog.Logger, all []opened) *Answer {
 	return a
 }
 
-// Fill makes the points of result i unless they are there. ctx bounds this step
-// alone, and need not be that of Open.
+// Fill makes the points of result i if they are not made yet. ctx bounds this step
+// alone and need not be that of Open.
 func (a *Answer) Fill(ctx context.Context, i int) (err error) {
 	if a.fill == nil || a.fill[i] == nil {
 		return nil
 	}
 	defer recovered(a.log, &err)
+
 	r := &a.Results[i]
 	if r.Points, err = a.fill[i](ctx); err == nil {
 		a.Stats.PointsOut += r.Points.Len()
@@ -135,7 +144,7 @@ func (a *Answer) Fill(ctx context.Context, i int) (err error) {
 	return err
 }
 
-// Free gives back the memory of the merges; no more points are made then.
+// Free releases the memory of the mergers. No more points can be made then.
 func (a *Answer) Free() {
 	for _, free := range a.free {
 		free()
@@ -143,9 +152,10 @@ func (a *Answer) Free() {
 	a.free = nil
 }
 
-// Take hands over the points of result i, for a writer that sends a group and
-// forgets it: it releases merge.PointBytes for each of them.
-func (a *Answer) Take(i int) encoding.Points {
+// DetachPoints returns the points of result i and removes them from the answer, for a
+// writer that sends a group and forgets it. The caller releases merge.PointBytes for
+// each of them.
+func (a *Answer) DetachPoints(i int) encoding.Points {
 	p := a.Results[i].Points
 	a.Results[i].Points = encoding.Points{}
 	return p

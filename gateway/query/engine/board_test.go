@@ -31,8 +31,8 @@ const (
 	boardHours = 4
 )
 
-// board is two engines on one store, one of which remembers, and somebody who
-// goes on writing.
+// board is two engines on one store, one of them with a result cache, and a source of
+// random writes.
 type board struct {
 	*testing.T
 	rng    *rand.Rand
@@ -41,7 +41,7 @@ type board struct {
 	cache  *resultcache.Cache
 	budget func(context.Context, *query.Query, *query.SubQuery) *operator.Budget
 
-	remembering, reading *Engine
+	caching, reading *Engine
 }
 
 // newBoard fills the tables, which must be there, with a few series.
@@ -67,7 +67,7 @@ func newBoard(t *testing.T, rng *rand.Rand, st store.Store) *board {
 				return b.budget(ctx, q, s)
 			}})
 	}
-	b.remembering, b.reading = engine(b.cache), engine(nil)
+	b.caching, b.reading = engine(b.cache), engine(nil)
 	for range 80 {
 		b.change()
 	}
@@ -120,7 +120,7 @@ func (b *board) panel() *query.Query {
 // ask compares the answers of both engines.
 func (b *board) ask(q *query.Query) Stats {
 	b.Helper()
-	got, stats, err := b.remembering.Run(b.Context(), q)
+	got, stats, err := b.caching.Run(b.Context(), q)
 	want, fresh, wantErr := b.reading.Run(b.Context(), q)
 	if err != nil || wantErr != nil {
 		b.Fatalf("error %v, want %v", err, wantErr)
@@ -131,7 +131,7 @@ func (b *board) ask(q *query.Query) Stats {
 	if stats.Points != fresh.Points || stats.Rows != fresh.Rows || stats.PointsOut != fresh.PointsOut {
 		b.Fatalf("stats %+v, want %+v", stats, fresh)
 	}
-	answer, err := b.remembering.Open(b.Context(), q)
+	answer, err := b.caching.Open(b.Context(), q)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,28 +17,28 @@ import (
 	"downpour/pushdown/resultcache"
 )
 
-// cachedGroups is what is kept of a plan's answer: its groups with the points of
-// all times that its rows have, so that a window that moves inside the hours
-// finds them again, and what it has cost to make them. Names are given anew each
-// time. It is shared and must not change.
+// cachedGroups is what the result cache keeps of a plan's answer: its groups, with the
+// points of all times that the plan's rows have, so that a later time window inside
+// the same hours finds it too; and what it cost to make them. Names are looked up again
+// for each query. It is shared among queries and must not change.
 type cachedGroups struct {
 	groups []merge.Group
 	stats  dispatch.Stats
 }
 
-// Bytes of a group beside what its columns hold, of the header of a slice, and of
-// a UID with one.
+// Bytes of a group beside what its columns hold, of a slice's header, and of a UID
+// with its header.
 const (
 	groupBytes = 300
 	sliceBytes = 24
 	tagBytes   = sliceBytes + 8
 )
 
-// Bytes is the memory that the groups take, about.
-func (r *cachedGroups) Bytes() int64 {
+// Bytes estimates the memory that the groups take.
+func (c *cachedGroups) Bytes() int64 {
 	n := 0
-	for i := range r.groups {
-		g := &r.groups[i]
+	for i := range c.groups {
+		g := &c.groups[i]
 		n += groupBytes + len(g.Key) + cap(g.Points.Time)*8 + cap(g.Points.Bits)*8 + cap(g.Points.Float)
 		n += (2*len(g.Tags) + len(g.Aggregated)) * tagBytes
 		for _, lists := range [][][]byte{g.Notes, g.Spans} {
@@ -53,14 +53,14 @@ func (r *cachedGroups) Bytes() int64 {
 	return int64(n)
 }
 
-// newCachedGroups copies groups, so that nothing else of the merge's memory stays
-// with them. Of the members only the TSUIDs are kept, and one span as a sign that
-// there are any.
+// newCachedGroups copies groups, so that they do not keep the merger's memory alive. Of
+// each group's members it keeps the TSUIDs, and one span, from which nameGroups sees
+// that the group has members.
 func newCachedGroups(groups []merge.Group, stats dispatch.Stats) *cachedGroups {
-	r := &cachedGroups{groups: slices.Clone(groups), stats: stats}
-	r.stats.Trace = nil
-	for i := range r.groups {
-		g := &r.groups[i]
+	c := &cachedGroups{groups: slices.Clone(groups), stats: stats}
+	c.stats.Trace = nil
+	for i := range c.groups {
+		g := &c.groups[i]
 		g.Key = bytes.Clone(g.Key)
 		g.Spans = cloned(g.Spans[:min(1, len(g.Spans))])
 		g.Notes = cloned(g.Notes)
@@ -71,10 +71,10 @@ func newCachedGroups(groups []merge.Group, stats dispatch.Stats) *cachedGroups {
 			g.Tags[i] = encoding.TagPair{K: bytes.Clone(t.K), V: bytes.Clone(t.V)}
 		}
 	}
-	return r
+	return c
 }
 
-// cloned copies a list into one piece of memory.
+// cloned copies a list into one allocation.
 func cloned[B ~[]byte](list []B) []B {
 	if len(list) == 0 {
 		return nil
@@ -86,71 +86,76 @@ func cloned[B ~[]byte](list []B) []B {
 	return out
 }
 
-// aggregationName names how the groups of a plan are made, where that changes their bits.
-func aggregationName(how dispatch.Aggregation) string {
+// planAnswer names the answer of a plan in the result cache: an aggregation that may
+// change the bits of an answer has answers of its own.
+func planAnswer(how dispatch.Aggregation) dispatch.PlanAnswer {
 	if how == dispatch.PartialAggregation {
-		return "partial"
+		return dispatch.RoundedAnswer
 	}
-	return "exact"
+	return dispatch.ExactAnswer
 }
 
-// lookupCached asks memory for the plan's groups; nil where nothing can be kept: the
-// answer hangs on names, or may be incomplete.
-func (e *Engine) lookupCached(ctx context.Context, q *query.Query, p planned) *resultcache.PlanLookup {
+// lookUpCached looks up the plan's groups in the result cache. It returns nil where
+// nothing can be cached: a post filter depends on names, which no version token covers,
+// and an answer that is allowed to be incomplete is not the plan's.
+func (e *Engine) lookUpCached(ctx context.Context, q *query.Query, p subPlan) *resultcache.PlanLookup {
 	if p.PostFilter != nil || q.AllowPartial {
 		return nil
 	}
-	return e.cfg.Exec.LookupPlan(ctx, p.Plan, aggregationName(e.merging(q, p)))
+	return e.cfg.Exec.LookupPlan(ctx, p.Plan, planAnswer(e.aggregationFor(q, p)))
 }
 
-// fromCache makes the plan's groups of those that are kept. It spends as much of the
-// query's budget as reading the rows would: whether a query is refused must not
-// depend on what was asked before.
-func (e *Engine) fromCache(ctx context.Context, q *query.Query, p planned, kept *cachedGroups, node *Node) ([]merge.Group, dispatch.Stats, error) {
+// fromCache answers a plan with cached groups. It spends as much of the query's budget
+// as reading the rows would: whether a query is refused must not depend on what was
+// asked before.
+func (e *Engine) fromCache(ctx context.Context, q *query.Query, p subPlan, cached *cachedGroups, node *Node) ([]merge.Group, dispatch.Stats, error) {
 	began := time.Now()
 	if e.cfg.Budget != nil {
-		if err := e.cfg.Budget(ctx, q, p.sub).Spend(ctx, kept.stats.Points, kept.stats.Bytes); err != nil {
+		if err := e.cfg.Budget(ctx, q, p.sub).Spend(ctx, cached.stats.Points, cached.stats.Bytes); err != nil {
 			return nil, dispatch.Stats{}, err
 		}
 	}
-	groups, stats := trimmed(kept.groups, p.Plan), kept.stats.FromCache()
+
+	groups, stats := trimmed(cached.groups, p.Plan), cached.stats.FromCache()
 	if err := planPointsOf(ctx).set(pointsIn(groups)); err != nil {
 		return nil, stats, err
 	}
+
 	a := attributes(stats)
 	a["resultCache"] = "answered from memory whole: no row has changed"
 	node.add("recall", time.Since(began), a)
 	return groups, stats, nil
 }
 
-// trimmed are groups with the points inside the plan's bounds.
+// trimmed returns groups with the points between the plan's Start and End.
 func trimmed(groups []merge.Group, p *scanplan.Plan) []merge.Group {
 	out := slices.Clone(groups)
 	for i := range out {
-		out[i].Points = inBounds(&out[i].Points, p.Start, p.End)
+		out[i].Points = pointsBetween(&out[i].Points, p.Start, p.End)
 	}
 	return out
 }
 
-// inBounds is a view of the points of a time, both bounds inclusive, to which
-// nothing can be appended in place.
-func inBounds(p *encoding.Points, start, end int64) encoding.Points {
+// pointsBetween returns a view of the points from start to end, in ms, both inclusive.
+// Its capacity is limited, so that appending to it does not overwrite p.
+func pointsBetween(p *encoding.Points, start, end int64) encoding.Points {
 	i, _ := slices.BinarySearch(p.Time, start)
 	j, _ := slices.BinarySearch(p.Time, end+1)
 	j = max(i, j)
 	return encoding.Points{Time: p.Time[i:j:j], Bits: p.Bits[i:j:j], Float: p.Float[i:j:j]}
 }
 
-// untrimmed is the sub-query with its plan's answer for all times of its rows.
-func (p planned) untrimmed() planned {
+// untrimmed returns the sub-query with a plan whose answer has all times of its rows.
+func (p subPlan) untrimmed() subPlan {
 	c, plan := *p.Compiled, p.Plan.Untrimmed()
 	c.Plan = &plan
-	return planned{p.sub, &c}
+	return subPlan{p.sub, &c}
 }
 
-// outside tells whether an error may be one of times that the query does not ask
-// for.
-func outside(err error) bool {
+// mayLieOutsideQuery reports whether an error may come from times that the plan reads
+// and the query does not ask for: an infinite sum, or too much memory or too many
+// points.
+func mayLieOutsideQuery(err error) bool {
 	var infinity *aggregate.InfinityError
 	var merged *merge.MemoryError
 	var large *memory.LimitError

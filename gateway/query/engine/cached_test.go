@@ -21,8 +21,8 @@ import (
 )
 
 // Whatever is written, overwritten and deleted between two asks, and however a
-// window moves: an engine that remembers answers as one that reads.
-func TestLaw_remembers(t *testing.T) {
+// window moves: an engine with a result cache answers as one without.
+func TestLaw_cached(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
 		var whole int64
 		for range 4 {
@@ -50,7 +50,7 @@ func (b *board) question(start, end int64) *query.Query {
 }
 
 // A query over its limit is refused whether its rows are read or not.
-func TestRemember_budget(t *testing.T) {
+func TestCached_budget(t *testing.T) {
 	b := newBoard(t, rand.New(rand.NewPCG(1, 1)), embedded(t))
 	q := b.question(hourZero, hourZero+7200)
 	for range 3 {
@@ -65,7 +65,7 @@ func TestRemember_budget(t *testing.T) {
 			return operator.NewBudget(most, 0)
 		}
 		var limit *operator.LimitError
-		if _, _, err := b.remembering.Run(t.Context(), q); errors.As(err, &limit) != (most < points) {
+		if _, _, err := b.caching.Run(t.Context(), q); errors.As(err, &limit) != (most < points) {
 			t.Errorf("%d points, at most %d: error %v", points, most, err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestRemember_budget(t *testing.T) {
 
 // A time that is not asked for fails no answer: its sum is more than a double
 // holds.
-func TestRemember_infinity(t *testing.T) {
+func TestCached_infinity(t *testing.T) {
 	b := newBoard(t, rand.New(rand.NewPCG(2, 2)), embedded(t))
 	for host := byte(1); host <= 2; host++ {
 		const at = hourZero + 3000
@@ -85,15 +85,15 @@ func TestRemember_infinity(t *testing.T) {
 	for range 4 {
 		b.ask(b.question(hourZero, hourZero+2700))
 		var infinity *aggregate.InfinityError
-		if _, _, err := b.remembering.Run(t.Context(), b.question(hourZero, hourZero+3300)); !errors.As(err, &infinity) {
+		if _, _, err := b.caching.Run(t.Context(), b.question(hourZero, hourZero+3300)); !errors.As(err, &infinity) {
 			t.Errorf("error %v, want one of an infinite sum", err)
 		}
 	}
 }
 
 // Nothing is kept of cells that carry the time of their data, and nothing by an
-// engine that remembers nothing.
-func TestRemember_dataTime(t *testing.T) {
+// engine without a result cache.
+func TestCached_dataTime(t *testing.T) {
 	for name, stamp := range map[string]int64{"of writing": 3 * 3600_000, "of data": 0} {
 		st := onHBase(t)
 		b := newBoard(t, rand.New(rand.NewPCG(3, 3)), st)
@@ -115,7 +115,7 @@ func TestRemember_dataTime(t *testing.T) {
 
 // What is kept has nothing in common with the memory of the merge, and its size
 // is not told too small.
-func TestNewRemembered(t *testing.T) {
+func TestNewCachedGroups(t *testing.T) {
 	points := encoding.Points{Time: make([]int64, 10), Bits: make([]uint64, 10), Float: make([]bool, 10)}
 	span := []byte("000001000001000001")
 	g := merge.Group{Key: span[6:12], Spans: [][]byte{span, span}, Tags: []encoding.TagPair{{K: span[6:12], V: span[12:18]}},
@@ -139,7 +139,7 @@ func TestNewRemembered(t *testing.T) {
 // A value that was acknowledged before an ask is in its answer, or a later one,
 // while one goroutine writes and others ask all the time; and no asker sees the
 // value go back.
-func TestRemember_whileWriting(t *testing.T) {
+func TestCached_whileWriting(t *testing.T) {
 	b := newBoard(t, rand.New(rand.NewPCG(4, 4)), embedded(t))
 	const at, first = hourZero + 3600*boardHours, 1000 // an hour of its own; all values have one width, and so one qualifier
 	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}})
@@ -164,7 +164,7 @@ func TestRemember_whileWriting(t *testing.T) {
 				default:
 				}
 				least := max(last, acknowledged.Load())
-				results, _, err := b.remembering.Run(context.Background(), question)
+				results, _, err := b.caching.Run(context.Background(), question)
 				if err != nil || len(results) != 1 || results[0].Points.Len() != 1 {
 					t.Errorf("error %v, results %+v, want one point", err, results)
 					return

@@ -11,45 +11,45 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Rows is what deleting needs of a store.
+// Rows is the store that Delete reads keys from and deletes rows of.
 type Rows interface {
 	store.Reader
 	store.Writer
 }
 
-// Delete removes the rows that the query reads: whole hours, with all their
-// points and notes, also those outside the query's own times. Rows of series
-// that only a filter on names keeps out stay. It returns the number of rows
-// removed, all of them durably when there is no error. Source: SaltScanner and
-// TsdbQuery.ScannerCB, their delete.
+// Delete removes the rows that the query reads. These are whole hours with all their
+// points and annotations, also those outside the query's own times. Rows of series
+// that the post filter rejects stay. It returns the number of rows removed; without an
+// error all of them are removed durably. Source: SaltScanner and TsdbQuery.ScannerCB,
+// their delete.
 func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted int, err error) {
-	plans, err := e.plans(ctx, q)
+	plans, err := e.compileQuery(ctx, q)
 	if err != nil {
 		return 0, err
 	}
 	for _, p := range plans {
-		if p.Nothing != "" || p.sub.Histogram() {
+		if p.readsNothing() {
 			continue
 		}
 		n, err := e.deletePlan(ctx, p, rows)
 		if deleted += n; err != nil {
-			return deleted, fmt.Errorf("deleting, %d rows are gone: %w", deleted, err)
+			return deleted, fmt.Errorf("cannot delete all rows, %d are gone: %w", deleted, err)
 		}
 	}
 	return deleted, nil
 }
 
-func (e *Engine) deletePlan(ctx context.Context, p planned, rows Rows) (deleted int, err error) {
-	keep := e.keep(ctx, p)
+func (e *Engine) deletePlan(ctx context.Context, p subPlan, rows Rows) (deleted int, err error) {
+	keep := e.spanFilter(ctx, p)
 	for _, r := range p.Plan.Ranges {
 		part := &scanplan.Part{Plan: *p.Plan, Range: r}
 		err := operator.Keys(ctx, rows, part, func(keys [][]byte) error {
-			dead, err := e.deletions(keys, keep)
-			if err != nil || len(dead) == 0 {
+			deletions, err := e.rowDeletions(keys, keep)
+			if err != nil || len(deletions) == 0 {
 				return err
 			}
-			deleted += len(dead)
-			return rows.Apply(ctx, p.Plan.Table, dead)
+			deleted += len(deletions)
+			return rows.Apply(ctx, p.Plan.Table, deletions)
 		})
 		if err != nil {
 			return deleted, err
@@ -58,8 +58,9 @@ func (e *Engine) deletePlan(ctx context.Context, p planned, rows Rows) (deleted 
 	return deleted, nil
 }
 
-// deletions remove the rows of those series that are kept in the answer.
-func (e *Engine) deletions(keys [][]byte, keep func(span []byte) (bool, error)) (dead []store.Mutation, err error) {
+// rowDeletions returns mutations that delete the rows whose series passes keep; nil
+// passes all.
+func (e *Engine) rowDeletions(keys [][]byte, keep func(span []byte) (bool, error)) (deletions []store.Mutation, err error) {
 	var span []byte
 	for _, key := range keys {
 		if keep != nil {
@@ -72,7 +73,7 @@ func (e *Engine) deletions(keys [][]byte, keep func(span []byte) (bool, error)) 
 				continue
 			}
 		}
-		dead = append(dead, store.Mutation{Kind: store.DeleteRow, Row: key, Family: encoding.FamilyData})
+		deletions = append(deletions, store.Mutation{Kind: store.DeleteRow, Row: key, Family: encoding.FamilyData})
 	}
-	return dead, nil
+	return deletions, nil
 }

@@ -17,7 +17,7 @@ import (
 func TestAnswer_panics(t *testing.T) {
 	var logged bytes.Buffer
 	e := New(Config{Log: slog.New(slog.NewTextHandler(&logged, nil))})
-	a := join(e.cfg.Log, []opened{{results: make([]Result, 1)}})
+	a := newAnswer(e.cfg.Log, []openSubQuery{{results: make([]Result, 1)}})
 	a.fill[0] = func(context.Context) (encoding.Points, error) { panic("no such column") }
 	var failed *query.Error
 	if err := a.Fill(t.Context(), 0); !errors.As(err, &failed) || failed.Status != 500 || failed.Message != "Internal error" {

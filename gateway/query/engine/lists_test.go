@@ -14,7 +14,7 @@ import (
 
 // The names that filters of one sub-query list are bounded together: what is left
 // out is incomplete, and its filter is applied to names.
-func TestNames_listsBounded(t *testing.T) {
+func TestLookUpNames_listsBounded(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), uid.MostName-9)
 	from := &faultstore.Endless{Rows: 10, Row: func(n int) store.Row {
 		return store.Row{Key: fmt.Appendf(bytes.Clone(long), "%09d", n),
@@ -22,7 +22,7 @@ func TestNames_listsBounded(t *testing.T) {
 	}}
 	e := New(Config{Names: uid.New(uid.Config{Store: from, Table: "tsdb-uid", Schema: encoding.DefaultSchema()})})
 	const blocks = uid.MaxListed/uid.MostName/10 + 2 // of one list that is as long as may be
-	names, err := e.names(t.Context(), plan.Needs{Prefixes: []string{"x", "y", "z"}, Limit: 1 << 20})
+	names, err := e.lookUpNames(t.Context(), plan.Needs{Prefixes: []string{"x", "y", "z"}, Limit: 1 << 20})
 	if err != nil || from.Blocks() > 2*blocks {
 		t.Errorf("%v after %d blocks, want %d at most", err, from.Blocks(), 2*blocks)
 	}

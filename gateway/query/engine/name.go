@@ -12,40 +12,43 @@ import (
 	"downpour/gateway/query/merge"
 )
 
-// name gives groups their names.
-func (e *Engine) name(ctx context.Context, q *query.Query, p planned, groups []merge.Group) ([]Result, error) {
+// nameGroups returns groups with names in place of their UIDs.
+func (e *Engine) nameGroups(ctx context.Context, q *query.Query, p subPlan, groups []merge.Group) ([]Result, error) {
 	metric, err := e.cfg.Names.Name(ctx, encoding.UIDMetric, p.Plan.Metric)
 	if err != nil && len(groups) > 0 {
 		return nil, err
 	}
-	n, err := e.groupNames(ctx, groups)
+	names, err := e.tagNames(ctx, groups)
 	if err != nil {
 		return nil, err
 	}
+
 	out := make([]Result, len(groups))
 	for i := range groups {
 		g := &groups[i]
 		r := Result{Query: p.sub.Index, Key: string(g.Key), Points: g.Points, HasNotes: len(g.Notes) > 0}
 		r.NaNIsNull = p.Plan.Downsample != nil && p.Plan.Downsample.Fill == scanplan.FillNull
+		// OpenTSDB writes a group that has annotations and no points without the
+		// metric's name.
 		if len(g.Spans) > 0 {
 			r.Metric = metric
 		}
 		for _, t := range g.Tags {
-			r.Tags = append(r.Tags, Tag{n[encoding.UIDTagK][string(t.K)], n[encoding.UIDTagV][string(t.V)]})
+			r.Tags = append(r.Tags, Tag{names[encoding.UIDTagK][string(t.K)], names[encoding.UIDTagV][string(t.V)]})
 		}
 		for _, k := range g.Aggregated {
-			r.AggregateTags = append(r.AggregateTags, n[encoding.UIDTagK][string(k)])
+			r.AggregateTags = append(r.AggregateTags, names[encoding.UIDTagK][string(k)])
 		}
 		if q.ShowTSUIDs {
-			r.TSUIDs = texts(g.TSUIDs)
+			r.TSUIDs = hexTSUIDs(g.TSUIDs)
 		}
-		r.Annotations = inside(g.Notes, q)
+		r.Annotations = annotationsInside(g.Notes, q)
 		out[i] = r
 	}
 	return out, nil
 }
 
-func texts(tsuids []encoding.UID) []string {
+func hexTSUIDs(tsuids []encoding.UID) []string {
 	out := make([]string, len(tsuids))
 	for i, t := range tsuids {
 		out[i] = t.String()
@@ -53,8 +56,9 @@ func texts(tsuids []encoding.UID) []string {
 	return out
 }
 
-// groupNames reads all names of the groups' tags at once.
-func (e *Engine) groupNames(ctx context.Context, groups []merge.Group) (out [3]map[string]string, err error) {
+// tagNames looks up the names of all tag keys and values of the groups, in one call
+// for each kind. The result is indexed by kind and UID.
+func (e *Engine) tagNames(ctx context.Context, groups []merge.Group) (out [3]map[string]string, err error) {
 	uids := [3]map[string]bool{encoding.UIDTagK: {}, encoding.UIDTagV: {}}
 	for i := range groups {
 		for _, t := range groups[i].Tags {
@@ -65,6 +69,7 @@ func (e *Engine) groupNames(ctx context.Context, groups []merge.Group) (out [3]m
 			uids[encoding.UIDTagK][string(k)] = true
 		}
 	}
+
 	for _, kind := range []encoding.UIDKind{encoding.UIDTagK, encoding.UIDTagV} {
 		var list []encoding.UID
 		for u := range uids[kind] {
@@ -82,20 +87,23 @@ func (e *Engine) groupNames(ctx context.Context, groups []merge.Group) (out [3]m
 	return out, nil
 }
 
-// inside are the annotations that start inside the query, as the API writes
-// them: by start, as the number that it is, and those of one start in the order
-// of the spans. Source: HttpJsonSerializer, its annotations; Annotation.compareTo.
-func inside(notes [][]byte, q *query.Query) (out []json.RawMessage) {
+// annotationsInside returns the annotations that start inside the query, as the API
+// writes them. They are sorted by start, compared as the stored number whether that is
+// in seconds or ms; those of equal start stay in the order of their spans.
+// Source: HttpJsonSerializer, its annotations; Annotation.compareTo.
+func annotationsInside(notes [][]byte, q *query.Query) (out []json.RawMessage) {
 	var parsed []encoding.Annotation
 	for _, n := range notes {
-		if a, err := encoding.ParseAnnotation(n); err == nil { // else not ours to judge: it is no point
+		// A damaged annotation does not fail the query: it is no point.
+		if a, err := encoding.ParseAnnotation(n); err == nil {
 			parsed = append(parsed, a)
 		}
 	}
 	slices.SortStableFunc(parsed, func(a, b encoding.Annotation) int { return cmp.Compare(a.StartTime, b.StartTime) })
+
 	for _, a := range parsed {
 		start := a.StartTime
-		if start < 1<<32 {
+		if start < 1<<32 { // seconds
 			start *= 1000
 		}
 		if start < q.Start || start > q.End {

@@ -11,7 +11,7 @@ import (
 
 // Annotations of a group come by start, whichever spans they belong to; of one
 // start the first span's come first.
-func TestInside(t *testing.T) {
+func TestAnnotationsInside(t *testing.T) {
 	const start = 1356998400
 	var notes [][]byte
 	for _, n := range []encoding.Annotation{
@@ -26,7 +26,7 @@ func TestInside(t *testing.T) {
 	}
 	notes = append(notes, []byte("no JSON"))
 	var got []string
-	for _, text := range inside(notes, &query.Query{Start: start * 1000, End: (start + 100) * 1000}) {
+	for _, text := range annotationsInside(notes, &query.Query{Start: start * 1000, End: (start + 100) * 1000}) {
 		a, err := encoding.ParseAnnotation(text)
 		if err != nil {
 			t.Fatal(err)

@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// answerPoints counts the points of a query's answer, of all its sub-queries
-// together, while they are made.
+// answerPoints counts the points of a query's answer, of all its sub-queries together,
+// while they are made.
 type answerPoints struct {
-	made atomic.Int64
-	may  func(points int) error
+	made  atomic.Int64
+	check func(points int) error
 }
 
-// planPoints are those of one of its plans: what is made again in another way
-// counts once. It is for one goroutine; nil counts nothing.
+// planPoints counts the points of one plan of a query. What is made again in another
+// way counts once. It is for one goroutine; a nil one counts nothing.
 type planPoints struct {
 	all *answerPoints
 	own int64
@@ -24,14 +24,15 @@ type (
 	planPointsKey   struct{}
 )
 
-// WithPoints returns a context whose query is asked whether its answer may have
-// so many points, each time it is about to have more: an answer that is too large
-// ends before it is made. The error of may is the query's.
-func WithPoints(ctx context.Context, may func(points int) error) context.Context {
-	return context.WithValue(ctx, answerPointsKey{}, &answerPoints{may: may})
+// WithPoints returns a context for a query whose answer is bounded while it is made.
+// Whenever the answer is about to have more points, check is called with their new
+// number. If it returns an error, the query fails with that error.
+func WithPoints(ctx context.Context, check func(points int) error) context.Context {
+	return context.WithValue(ctx, answerPointsKey{}, &answerPoints{check: check})
 }
 
-// withPlanPoints returns a context of one plan of a query.
+// withPlanPoints returns a context for one plan of a query. The counter is nil if the
+// query's points are not bounded.
 func withPlanPoints(ctx context.Context) (context.Context, *planPoints) {
 	all, _ := ctx.Value(answerPointsKey{}).(*answerPoints)
 	if all == nil {
@@ -46,10 +47,10 @@ func planPointsOf(ctx context.Context) *planPoints {
 	return p
 }
 
-// tooManyPoints marks the refusal of an answer for its points.
+// tooManyPoints marks the error with which an answer was refused for its points.
 type tooManyPoints struct{ error }
 
-// Unwrap is the refusal.
+// Unwrap returns the error of the check.
 func (e *tooManyPoints) Unwrap() error { return e.error }
 
 // add counts n more points.
@@ -58,13 +59,13 @@ func (p *planPoints) add(n int) error {
 		return nil
 	}
 	p.own += int64(n)
-	if err := p.all.may(int(p.all.made.Add(int64(n)))); err != nil {
+	if err := p.all.check(int(p.all.made.Add(int64(n)))); err != nil {
 		return &tooManyPoints{err}
 	}
 	return nil
 }
 
-// set makes n the points of the plan, whatever was counted before.
+// set makes n the points of the plan, in place of those that were counted before.
 func (p *planPoints) set(n int) error {
 	if p == nil {
 		return nil

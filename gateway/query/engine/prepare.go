@@ -10,8 +10,8 @@ import (
 	"downpour/gateway/query/plan"
 )
 
-// Prepared is one sub-query, resolved and compiled, for callers that keep its
-// answer up to date themselves and need the steps of Run one by one.
+// Prepared is one sub-query with its compiled plan, for callers that keep its answer
+// up to date themselves and need the steps of Run one by one.
 type Prepared struct {
 	*plan.Compiled
 	engine *Engine
@@ -19,9 +19,9 @@ type Prepared struct {
 	sub    *query.SubQuery
 }
 
-// Prepare resolves and compiles all sub-queries. Errors are those of Run.
+// Prepare compiles all sub-queries. It returns the errors of Run.
 func (e *Engine) Prepare(ctx context.Context, q *query.Query) ([]Prepared, error) {
-	plans, err := e.plans(ctx, q)
+	plans, err := e.compileQuery(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -32,37 +32,40 @@ func (e *Engine) Prepare(ctx context.Context, q *query.Query) ([]Prepared, error
 	return out, nil
 }
 
-// Empty tells that no row can add to the answer.
+func (p *Prepared) subPlan() subPlan { return subPlan{p.sub, p.Compiled} }
+
+// Empty reports whether the answer is empty whatever rows there are.
 func (p *Prepared) Empty() bool { return p.Nothing != "" || p.sub.Histogram() }
 
-// Index is the sub-query's place in the query.
+// Index returns the sub-query's place in the query.
 func (p *Prepared) Index() int { return p.sub.Index }
 
-// Run answers the sub-query as Engine.Run does, and counts the reading.
+// Run answers the sub-query as Engine.Run does, and counts the work.
 func (p *Prepared) Run(ctx context.Context) (results []Result, stats dispatch.Stats, err error) {
 	defer recovered(p.engine.cfg.Log, &err)
-	return p.engine.runPlan(ctx, p.query, planned{p.sub, p.Compiled}, nil)
+	return p.engine.answerSubQuery(ctx, p.query, p.subPlan(), nil)
 }
 
-// Keep is the filter on names that the plan cannot express, nil for none. It
-// holds as long as ctx.
+// Keep returns the plan's post filter as a function of spans (salt, metric and tags),
+// nil if it has none. The function may be called until ctx ends.
 func (p *Prepared) Keep(ctx context.Context) func(span []byte) (bool, error) {
-	return p.engine.keep(ctx, planned{p.sub, p.Compiled})
+	return p.engine.spanFilter(ctx, p.subPlan())
 }
 
-// Execute gives the sink what all parts of the plan find, and counts the reading.
+// Execute executes the plan with per-series aggregation, hands the records of its parts
+// to the sink, and counts the work.
 func (p *Prepared) Execute(ctx context.Context, sink dispatch.Sink) (dispatch.Stats, error) {
-	return p.engine.cfg.Exec.Run(ctx, p.Plan, sink)
+	return p.engine.cfg.Exec.Run(ctx, p.Plan, dispatch.Options{Aggregation: dispatch.PerSeries}, sink)
 }
 
-// Named gives groups their names.
+// Named returns groups with names in place of their UIDs.
 func (p *Prepared) Named(ctx context.Context, groups []merge.Group) ([]Result, error) {
-	return p.engine.name(ctx, p.query, planned{p.sub, p.Compiled}, groups)
+	return p.engine.nameGroups(ctx, p.query, p.subPlan(), groups)
 }
 
-// Same tells whether two preparations of a sub-query read the same rows and make
-// the same of them: they differ in nothing but the bounds that the answer is
-// trimmed to.
+// Same reports whether two preparations of a sub-query read the same rows and make the
+// same of them, so that they differ at most in the times that the answer is trimmed
+// to.
 func (p *Prepared) Same(o *Prepared) bool {
 	a, b := *p.Plan, *o.Plan
 	a.Start, a.End, b.Start, b.End = 0, 0, 0, 0

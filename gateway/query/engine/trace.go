@@ -10,50 +10,52 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// Node is a piece of work in a query's trace. A nil node records nothing.
+// Node is a step in a query's trace. The methods of a nil node do nothing, so that a
+// query without a trace costs nothing.
 type Node struct {
 	Name       string         `json:"name"`
-	At         float64        `json:"at"` // ms since the query began
-	MS         float64        `json:"ms"`
+	At         float64        `json:"at"` // ms from the beginning of the query to that of the step
+	MS         float64        `json:"ms"` // how long the step took
 	Attributes map[string]any `json:"attributes,omitempty"`
 	Children   []*Node        `json:"children,omitempty"`
 
-	began time.Time // of the query
+	queryBegan time.Time
 }
 
-// trace is the tree of one query under construction.
+// trace is the tree of one query while it is built.
 type trace struct {
 	mu   sync.Mutex
-	root *Node // nil if nobody asks for it
+	root *Node // nil if the query does not ask for a trace
 }
 
 func newTrace(q *query.Query) *trace {
 	t := &trace{}
 	if q.Trace {
-		t.root = &Node{Name: "query", began: time.Now()}
+		t.root = &Node{Name: "query", queryBegan: time.Now()}
 	}
 	return t
 }
 
-// child is the node of a sub-query.
-func (t *trace) child(i int, p planned) *Node {
+// addSubQuery adds the node of a sub-query and returns it.
+func (t *trace) addSubQuery(i int, p subPlan) *Node {
 	if t.root == nil {
 		return nil
 	}
-	n := &Node{Name: "sub-query", began: t.root.began, Attributes: map[string]any{"index": i, "plan": p.Nothing}}
+	n := &Node{Name: "sub-query", queryBegan: t.root.queryBegan, Attributes: map[string]any{"index": i, "plan": p.Nothing}}
 	if p.Nothing == "" {
 		n.Attributes["plan"] = p.Plan.String()
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.root.Children = append(t.root.Children, n)
 	return n
 }
 
-// end closes the tree.
+// end sets how long the query and its sub-queries took, and returns the tree.
 func (t *trace) end() *Node {
 	if t.root != nil {
-		t.root.MS = milliseconds(time.Since(t.root.began))
+		t.root.MS = milliseconds(time.Since(t.root.queryBegan))
 		for _, n := range t.root.Children {
 			for _, c := range n.Children {
 				n.MS = max(n.MS, c.At+c.MS-n.At)
@@ -63,7 +65,8 @@ func (t *trace) end() *Node {
 	return t.root
 }
 
-// begin starts a child and returns what ends it.
+// begin starts a step. The function that it returns ends the step and adds it as a
+// child.
 func (n *Node) begin(name string) func(attributes map[string]any) *Node {
 	start := time.Now()
 	return func(attributes map[string]any) *Node {
@@ -71,50 +74,54 @@ func (n *Node) begin(name string) func(attributes map[string]any) *Node {
 	}
 }
 
-// add notes a child that took so long until now.
+// add adds a step that ends now as a child.
 func (n *Node) add(name string, took time.Duration, attributes map[string]any) *Node {
 	if n == nil {
 		return nil
 	}
-	c := &Node{Name: name, MS: milliseconds(took), At: milliseconds(time.Since(n.began) - took), Attributes: attributes, began: n.began}
+	c := &Node{Name: name, MS: milliseconds(took), At: milliseconds(time.Since(n.queryBegan) - took), Attributes: attributes, queryBegan: n.queryBegan}
 	n.Children = append(n.Children, c)
 	return c
 }
 
-// parts adds the attempts at a run's parts.
-func (n *Node) parts(tried []dispatch.Attempt) {
+// addAttempts adds the attempts at the parts of a run, each with its operators.
+func (n *Node) addAttempts(attempts []dispatch.Attempt) {
 	if n == nil {
 		return
 	}
-	for _, t := range tried {
-		a := map[string]any{
-			"range":  [2]string{hex.EncodeToString(t.Range.Start), hex.EncodeToString(t.Range.Stop)},
-			"region": t.Region, "server": t.Place, "mode": t.Mode.String(), "accepted": t.Accepted, "stats": t.Stats,
-		}
-		if s := cacheOutcome(t.Stats); s != "" {
-			a["resultCache"] = s
-		}
-		if t.Bytes > 0 {
-			a["estimatedBytes"] = t.Bytes
-		}
-		if t.Stats.RowsScanned > 0 {
-			a["selectivity"] = float64(t.Stats.Rows-t.Stats.Rejected) / float64(t.Stats.RowsScanned)
-		}
-		if t.Err != nil {
-			a["error"] = t.Err.Error()
-		}
-		c := &Node{Name: "part", At: n.At + milliseconds(t.Began), MS: milliseconds(t.Took), Attributes: a}
+	for _, a := range attempts {
+		c := &Node{Name: "part", At: n.At + milliseconds(a.Began), MS: milliseconds(a.Took), Attributes: attemptAttributes(a)}
 		for _, op := range []struct {
 			name string
 			took time.Duration
-		}{{"scan", t.Stats.ScanTime}, {"decode and downsample", t.Stats.FoldTime}, {"emit", t.Stats.EmitTime}} {
+		}{{"scan", a.Stats.ScanTime}, {"decode and downsample", a.Stats.FoldTime}, {"emit", a.Stats.EmitTime}} {
 			c.Children = append(c.Children, &Node{Name: op.name, At: c.At, MS: milliseconds(op.took)})
 		}
 		n.Children = append(n.Children, c)
 	}
 }
 
-// cacheOutcome tells what a remembered answer had to do with a part, "" if nothing.
+func attemptAttributes(a dispatch.Attempt) map[string]any {
+	out := map[string]any{
+		"range":  [2]string{hex.EncodeToString(a.Range.Start), hex.EncodeToString(a.Range.Stop)},
+		"region": a.Region, "server": a.Place, "mode": a.Mode.String(), "accepted": a.Accepted, "stats": a.Stats,
+	}
+	if s := cacheOutcome(a.Stats); s != "" {
+		out["resultCache"] = s
+	}
+	if a.Bytes > 0 {
+		out["estimatedBytes"] = a.Bytes
+	}
+	if a.Stats.RowsScanned > 0 {
+		out["selectivity"] = float64(a.Stats.Rows-a.Stats.Rejected) / float64(a.Stats.RowsScanned)
+	}
+	if a.Err != nil {
+		out["error"] = a.Err.Error()
+	}
+	return out
+}
+
+// cacheOutcome says what the result cache did for a part, "" if nothing.
 func cacheOutcome(s operator.Stats) string {
 	switch {
 	case s.CacheHits > 0:
@@ -127,6 +134,7 @@ func cacheOutcome(s operator.Stats) string {
 	return ""
 }
 
+// attributes shows the counts of a run.
 func attributes(s dispatch.Stats) map[string]any {
 	return map[string]any{
 		"parts": s.Parts, "remote": s.Remote, "partial": s.Partial, "attempts": s.Attempts, "discarded": s.Discarded,

@@ -8,53 +8,57 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// patience is how long a heavy query waits for others to end.
-const patience = 10 * time.Second
+// maxWait is how long a heavy query waits for a slot.
+const maxWait = 10 * time.Second
 
-// gate lets some queries through at once.
+// gate has the slots of heavy queries.
 type gate struct{ slots chan struct{} }
 
 func newGate(slots int) *gate { return &gate{slots: make(chan struct{}, slots)} }
 
-// pass is a query's own: it takes one slot, however many of its parts turn out
-// to be heavy.
-type pass struct {
+// heavySlot is a query's claim to one slot. It takes one at most, however many of the
+// query's parts become heavy.
+type heavySlot struct {
 	gate *gate
 
-	mu    sync.Mutex
-	holds bool
-	left  bool
-	err   error
+	mu       sync.Mutex
+	held     bool
+	released bool  // for good: a part that becomes heavy later needs no slot
+	err      error // of the wait
 }
 
-type passKey struct{}
+type heavySlotKey struct{}
 
-// heavy waits for a slot, unless the query has one.
-func (p *pass) heavy(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.holds || p.left || p.err != nil {
-		return p.err
+// acquire waits for a slot unless the query has one. The error is an
+// *operator.LimitError if none becomes free, or the context's.
+func (s *heavySlot) acquire(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.held || s.released || s.err != nil {
+		return s.err
 	}
-	timer := time.NewTimer(patience)
+
+	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
-	case p.gate.slots <- struct{}{}:
-		p.holds = true
+	case s.gate.slots <- struct{}{}:
+		s.held = true
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
-		p.err = &operator.LimitError{What: operator.Queries, Limit: int64(cap(p.gate.slots))}
+		s.err = &operator.LimitError{What: operator.Queries, Limit: int64(cap(s.gate.slots))}
 	}
-	return p.err
+	return s.err
 }
 
-// leave gives the slot back.
-func (p *pass) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.holds {
-		<-p.gate.slots
+// release gives the slot back.
+func (s *heavySlot) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.held {
+		<-s.gate.slots
 	}
-	p.holds, p.left = false, true
+	s.held, s.released = false, true
 }

@@ -1,7 +1,9 @@
-// Package limit bounds queries: what one may read from the store, by metric
-// where a file says so, and how many of those that read much may run at once.
-// A light query waits for nobody: every query begins light, and becomes heavy
-// when it has read so much.
+// Package limit bounds queries: what a query may read from the store, with bounds of
+// their own for some metrics, and how many heavy queries may run at once. Every query
+// begins light, and becomes heavy when it has read many points or holds much memory. A
+// light query never waits.
+//
+// OpenTSDB's settings, and the environment variables that stand for them:
 //
 //	tsd.query.limits.data_points.default   DOWNPOUR_LIMIT_POINTS
 //	tsd.query.limits.bytes.default         DOWNPOUR_LIMIT_BYTES
@@ -19,32 +21,32 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// Config says what queries may read. The bounds are those of OpenTSDB: each
-// holds for one sub-query; 0 is no bound.
+// Config says what queries may read. As in OpenTSDB, each bound holds for one sub-query;
+// 0 means no bound.
 type Config struct {
 	Points, Bytes int64
-	// PointsOverride and BytesOverride let a query lift the bound for itself,
-	// by overrideDataPointLimit and overrideByteLimit.
+	// PointsOverride and BytesOverride allow a query to lift the bound for itself, with
+	// overrideDataPointLimit and overrideByteLimit.
 	PointsOverride, BytesOverride bool
 	// Overrides are the bounds of single metrics; nil for none.
 	Overrides *Overrides
-	// Heavy queries run at once; each is one that has read HeavyPoints or holds
-	// much memory. 0 is no bound.
+	// Heavy bounds how many heavy queries run at once. A query is heavy when it has read
+	// HeavyPoints points or holds heavyBytes. If either is 0, there is no bound.
 	Heavy       int
 	HeavyPoints int64
-	// Memory is what queries reserve the bytes that they hold from; nil is no
-	// bound.
+	// Memory is the pool from which queries reserve the bytes that they hold; nil means
+	// no bound.
 	Memory *memory.Pool
 }
 
-// heavyBytes is the memory from which on a query counts as heavy, however few
-// points it has read: filling makes many of two.
+// heavyBytes is the memory at which a query counts as heavy, however few points it has
+// read: a fill policy makes many points of two.
 const heavyBytes = 64 << 20
 
-// Limits judges queries. It is for many goroutines.
+// Limits applies the bounds. Its methods may be called from many goroutines.
 type Limits struct {
 	cfg  Config
-	gate *gate
+	gate *gate // nil if heavy queries are not bounded
 }
 
 // New returns the limits of a gateway.
@@ -56,40 +58,42 @@ func New(cfg Config) *Limits {
 	return l
 }
 
-// Entry is what one query holds of what all share. It is closed when the answer
-// has been sent.
+// Entry is one query's share of what all queries have in common: its memory, and its
+// slot if it is heavy. It is closed when the answer has been sent.
 type Entry struct {
-	pass    *pass
+	slot    *heavySlot
 	account *memory.Account
 }
 
-// Enter makes a context of one query, with a name by which pushdown servers know
-// its parts and an account of the memory that it holds, of a class.
+// Enter returns a context for one query. It carries a random name, by which pushdown
+// servers recognise parts of the same query, and an account of the memory that the query
+// holds.
 func (l *Limits) Enter(ctx context.Context, class memory.Class) (context.Context, *Entry) {
-	e := &Entry{pass: &pass{gate: l.gate}, account: l.cfg.Memory.Open(class)}
+	e := &Entry{slot: &heavySlot{gate: l.gate}, account: l.cfg.Memory.Open(class)}
 	if l.gate != nil {
-		e.account.Heavy(heavyBytes, e.pass.heavy)
+		e.account.Heavy(heavyBytes, e.slot.acquire)
 	}
+
 	ctx = operator.WithQuery(ctx, rand.Text())
 	ctx = memory.With(ctx, e.account)
-	return context.WithValue(ctx, passKey{}, e.pass), e
+	return context.WithValue(ctx, heavySlotKey{}, e.slot), e
 }
 
-// Computed says that what is left is to send the answer: the query is not heavy
-// any more, but holds its memory until Close.
-func (e *Entry) Computed() { e.pass.leave() }
+// Computed tells that only sending the answer is left. The query is not heavy any more,
+// but holds its memory until Close.
+func (e *Entry) Computed() { e.slot.release() }
 
-// Close gives back everything.
+// Close releases the slot and the memory.
 func (e *Entry) Close() {
-	e.pass.leave()
+	e.slot.release()
 	e.account.Close()
 }
 
-// Budget is what a sub-query may read; heavy ones wait for the others of the
-// context's query (see Enter).
+// Budget returns what a sub-query may read. When it has read HeavyPoints points, it waits
+// for the slot of the query that ctx was made for by Enter.
 func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) *operator.Budget {
 	points, bytes := l.cfg.Points, l.cfg.Bytes
-	if p, b, ok := l.cfg.Overrides.of(s.Metric); ok && len(s.TSUIDs) == 0 {
+	if p, b, ok := l.cfg.Overrides.forMetric(s.Metric); ok && len(s.TSUIDs) == 0 {
 		points, bytes = p, b
 	}
 	if q.OverrideDataPointLimit && l.cfg.PointsOverride {
@@ -98,9 +102,10 @@ func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) 
 	if q.OverrideByteLimit && l.cfg.BytesOverride {
 		bytes = 0
 	}
+
 	budget := operator.NewBudget(points, bytes)
-	if p, ok := ctx.Value(passKey{}).(*pass); ok && p.gate != nil {
-		budget.HeavyAt, budget.Heavy = l.cfg.HeavyPoints, p.heavy
+	if s, ok := ctx.Value(heavySlotKey{}).(*heavySlot); ok && s.gate != nil {
+		budget.HeavyAt, budget.Heavy = l.cfg.HeavyPoints, s.acquire
 	}
 	return budget
 }

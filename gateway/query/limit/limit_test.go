@@ -52,7 +52,7 @@ func TestLimits_Budget(t *testing.T) {
 	f(query.Query{OverrideDataPointLimit: true, OverrideByteLimit: true}, "m", 0, 200)
 	f(query.Query{OverrideDataPointLimit: true}, "sys.cpu", 0, 0)
 
-	again := func() { o.mu.looked = time.Time{} }
+	again := func() { o.mu.checked = time.Time{} }
 	write(`[{"regex":"m","dataPointsLimit":5}]`, 2000)
 	again()
 	f(query.Query{}, "m", 5, 0)

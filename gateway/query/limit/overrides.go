@@ -10,23 +10,26 @@ import (
 	"time"
 )
 
-// Overrides are bounds by metric, of a file that is read again when it changes:
+// Overrides are bounds of single metrics. They are read from a file, and read again when
+// it changes:
 //
 //	[{"regex":"^sys\\.", "byteLimit":1073741824, "dataPointsLimit":50000000}, …]
 //
-// The first regular expression (RE2) that finds a match in the metric's name
-// counts; a bound of 0, or one not given, is none.
+// The first regular expression (RE2) that matches anywhere in the metric's name counts. A
+// bound that is 0 or not given means no bound.
 type Overrides struct {
 	path string
 	log  *slog.Logger
 
 	mu struct {
 		sync.Mutex
-		looked, stamp time.Time
-		items         []item
+		checked  time.Time // when the file was last looked at
+		modified time.Time // modification time of the file that items are from
+		items    []item
 	}
 }
 
+// item is one entry of the file.
 type item struct {
 	Regex           string `json:"regex"`
 	ByteLimit       int64  `json:"byteLimit"`
@@ -35,23 +38,25 @@ type item struct {
 	pattern *regexp.Regexp
 }
 
-// recheck is how often the file's time is looked at.
-const recheck = time.Second
+// recheckInterval is how often the file's modification time is looked at.
+const recheckInterval = time.Second
 
-// LoadOverrides reads a file; an empty path gives none.
+// LoadOverrides reads a file. It returns nil for an empty path.
 func LoadOverrides(path string, log *slog.Logger) (*Overrides, error) {
 	if path == "" {
 		return nil, nil
 	}
+
 	o := &Overrides{path: path, log: log}
 	return o, o.loadLocked()
 }
 
-// of returns the bounds of a metric; ok is false where the file has none.
-func (o *Overrides) of(metric string) (points, bytes int64, ok bool) {
+// forMetric returns the bounds of a metric; ok is false if the file has none.
+func (o *Overrides) forMetric(metric string) (points, bytes int64, ok bool) {
 	if o == nil || metric == "" {
 		return 0, 0, false
 	}
+
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.refreshLocked(time.Now())
@@ -63,22 +68,23 @@ func (o *Overrides) of(metric string) (points, bytes int64, ok bool) {
 	return 0, 0, false
 }
 
-// refreshLocked reads a changed file again; one that is wrong leaves the bounds
-// as they were.
+// refreshLocked reads the file again if it has changed. A file that is not valid leaves
+// the bounds as they were.
 func (o *Overrides) refreshLocked(now time.Time) {
-	if now.Sub(o.mu.looked) < recheck {
+	if now.Sub(o.mu.checked) < recheckInterval {
 		return
 	}
-	o.mu.looked = now
+	o.mu.checked = now
+
 	info, err := os.Stat(o.path)
-	if err == nil && info.ModTime().Equal(o.mu.stamp) {
+	if err == nil && info.ModTime().Equal(o.mu.modified) {
 		return
 	}
 	if err == nil {
 		err = o.loadLocked()
 	}
 	if err != nil {
-		o.log.Warn("limits of metrics not read again, those before stay valid", "err", err)
+		o.log.Warn("cannot read the limits of metrics again, the previous ones stay valid", "err", err)
 	}
 }
 
@@ -93,12 +99,13 @@ func (o *Overrides) loadLocked() error {
 	}
 	items, err := parseOverrides(text)
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.path, err)
+		return fmt.Errorf("cannot read the limits of metrics from %s: %w", o.path, err)
 	}
-	o.mu.items, o.mu.stamp = items, info.ModTime()
+	o.mu.items, o.mu.modified = items, info.ModTime()
 	return nil
 }
 
+// parseOverrides parses the file's JSON; an empty file has no entries.
 func parseOverrides(text []byte) (items []item, err error) {
 	if len(text) == 0 {
 		return nil, nil

@@ -10,13 +10,13 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// ledger is a process's memory and a request's end for tests: it allows so many
-// bytes and lets so many checks pass.
-type ledger struct {
-	held, peak, most int64
-	checks, ends     int
-	late             int // questions after the end
-	points, may      int
+// fakeRequest stands for a process's memory and a request that endsAt: it allows maxBytes and
+// maxPoints, and its check number endsAt fails.
+type fakeRequest struct {
+	held, peak, maxBytes int64
+	checks, endsAt       int
+	late                 int // calls after the end
+	points, maxPoints    int
 }
 
 var (
@@ -25,13 +25,13 @@ var (
 	errMany  = errors.New("too many points")
 )
 
-func (l *ledger) bounds() Bounds {
+func (l *fakeRequest) bounds() Bounds {
 	return Bounds{
 		Reserve: func(n int64) error {
-			if l.ends > 0 && l.checks >= l.ends {
+			if l.endsAt > 0 && l.checks >= l.endsAt {
 				l.late++
 			}
-			if l.held+n > l.most {
+			if l.held+n > l.maxBytes {
 				return errFull
 			}
 			l.held += n
@@ -40,8 +40,8 @@ func (l *ledger) bounds() Bounds {
 		},
 		Release: func(n int64) { l.held -= n },
 		Check: func() error {
-			if l.checks++; l.ends > 0 && l.checks >= l.ends {
-				if l.checks > l.ends {
+			if l.checks++; l.endsAt > 0 && l.checks >= l.endsAt {
+				if l.checks > l.endsAt {
 					l.late++
 				}
 				return errEnded
@@ -49,7 +49,7 @@ func (l *ledger) bounds() Bounds {
 			return nil
 		},
 		Points: func(n int) error {
-			if l.points += n; l.points > l.may {
+			if l.points += n; l.points > l.maxPoints {
 				return errMany
 			}
 			return nil
@@ -102,10 +102,10 @@ func boundedCases() (out []bounded) {
 	return out
 }
 
-// run merges a case within a ledger.
-func (c *bounded) run(l *ledger) ([]Group, error) {
+// run merges a case within the bounds of a request.
+func (c *bounded) run(l *fakeRequest) ([]Group, error) {
 	m := New(c.plan, nil)
-	m.Within(l.bounds())
+	m.SetBounds(l.bounds())
 	defer m.Free()
 	for _, r := range c.records {
 		if err := m.Add(c.plan.Ranges[0], r); err != nil {
@@ -122,7 +122,7 @@ const plenty = 1 << 40
 func TestBounds_end(t *testing.T) {
 	const stepsAtOnce = 200_000
 	for _, c := range boundedCases() {
-		free := &ledger{most: plenty, may: plenty}
+		free := &fakeRequest{maxBytes: plenty, maxPoints: plenty}
 		if _, err := c.run(free); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
@@ -130,7 +130,7 @@ func TestBounds_end(t *testing.T) {
 			t.Errorf("%s: asked %d times in %d steps, want at least %d", c.name, free.checks, c.steps, least)
 		}
 		for _, ends := range []int{1, 2, free.checks / 2, free.checks} {
-			l := &ledger{most: plenty, may: plenty, ends: max(1, ends)}
+			l := &fakeRequest{maxBytes: plenty, maxPoints: plenty, endsAt: max(1, ends)}
 			if _, err := c.run(l); !errors.Is(err, errEnded) || l.late > 0 {
 				t.Errorf("%s, ended at check %d of %d: got %v, %d more questions", c.name, ends, free.checks, err, l.late)
 			}
@@ -145,7 +145,7 @@ func TestBounds_end(t *testing.T) {
 // count is never far beyond what was reserved.
 func TestBounds_memory(t *testing.T) {
 	for _, c := range boundedCases() {
-		free := &ledger{most: plenty, may: plenty}
+		free := &fakeRequest{maxBytes: plenty, maxPoints: plenty}
 		groups, err := c.run(free)
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestBounds_memory(t *testing.T) {
 		}
 		groups = nil
 		for _, share := range []int64{0, 10, 30, 50, 70, 90, 99} {
-			l := &ledger{most: free.peak * share / 100, may: plenty}
+			l := &fakeRequest{maxBytes: free.peak * share / 100, maxPoints: plenty}
 			before := allocated()
 			_, err := c.run(l)
 			grown := int64(allocated() - before)
@@ -184,7 +184,7 @@ func allocated() uint64 {
 // their number is known, and never for points that it does not have.
 func TestBounds_points(t *testing.T) {
 	for _, c := range boundedCases() {
-		free := &ledger{most: plenty, may: plenty}
+		free := &fakeRequest{maxBytes: plenty, maxPoints: plenty}
 		groups, err := c.run(free)
 		if err != nil {
 			t.Fatal(err)
@@ -196,7 +196,7 @@ func TestBounds_points(t *testing.T) {
 		if free.points > points {
 			t.Errorf("%s: %d points are counted, the answer has %d", c.name, free.points, points)
 		}
-		l := &ledger{most: plenty, may: points / 2}
+		l := &fakeRequest{maxBytes: plenty, maxPoints: points / 2}
 		before := allocated()
 		_, err = c.run(l)
 		if !errors.Is(err, errMany) {
@@ -211,9 +211,9 @@ func TestBounds_points(t *testing.T) {
 // Groups whose points are made one by one hand their memory over with them.
 func TestBounds_groups(t *testing.T) {
 	c := boundedCases()[5]
-	l := &ledger{most: plenty, may: plenty}
+	l := &fakeRequest{maxBytes: plenty, maxPoints: plenty}
 	m := New(c.plan, nil)
-	m.Within(l.bounds())
+	m.SetBounds(l.bounds())
 	for _, r := range c.records {
 		if err := m.Add(c.plan.Ranges[0], r); err != nil {
 			t.Fatal(err)

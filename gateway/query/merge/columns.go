@@ -11,43 +11,47 @@ import (
 	"downpour/pushdown/operator/rate"
 )
 
-// columns makes of each span the columns that the aggregation wants: downsample,
-// fill, rate, in this order. Its memory is used again from group to group.
+// columns makes of each span's segments the columns that the aggregation needs:
+// downsampled, filled, made into rates, in this order. Its memory is used again from
+// group to group.
 type columns struct {
 	rate     *scanplan.Rate
 	fix      scanplan.Fixes
 	bucketer *downsample.Bucketer // nil without downsampling
-	limit    int64                // bytes of a filled series
-	within   *Merger              // whose memory the columns take
+	maxBytes int64                // of the plan
+	merger   *Merger              // whose bounds the columns keep
 
-	raw     encoding.Points // one span's points, joined
+	raw     encoding.Points // points of one span, joined
 	doubles []float64
 	times   arena[int64]
-	buckets shared // times of buckets, in that arena
+	buckets sharedTimes // in times
 	values  arena[float64]
 	bits    arena[uint64]
 	floats  arena[bool]
 }
 
-func (c *columns) init(p *scanplan.Plan, within *Merger) (err error) {
-	c.rate, c.fix, c.limit, c.within = p.Rate, p.Fix, p.MaxBytes, within
+// init prepares columns for a plan. The error is a *MemoryError if the buckets of a
+// single filled series exceed the plan's MaxBytes.
+func (c *columns) init(p *scanplan.Plan, merger *Merger) (err error) {
+	c.rate, c.fix, c.maxBytes, c.merger = p.Rate, p.Fix, p.MaxBytes, merger
 	if p.Downsample == nil {
 		return nil
 	}
+
 	c.bucketer, err = downsample.New(p.Downsample, p.From, p.To, p.Start, p.End)
 	if err != nil {
 		return err
 	}
-	if n := c.bucketer.GridLen() * bucketBytes; c.limit > 0 && n > c.limit {
-		return &MemoryError{Need: n, Limit: c.limit}
+	if n := c.bucketer.GridLen() * bucketBytes; c.maxBytes > 0 && n > c.maxBytes {
+		return &MemoryError{Need: n, Limit: c.maxBytes}
 	}
-	c.bucketer.Guarded(within)
+	c.bucketer.Guarded(merger)
 	return nil
 }
 
-// need is the most that a span's columns may take, in bytes, beside its segments:
-// it is counted before they are made.
-func (c *columns) need(segments []*segment) int64 {
+// bytesNeeded returns the most that a span's columns may take beside its segments. It
+// is counted before they are made.
+func (c *columns) bytesNeeded(segments []*segment) int64 {
 	switch {
 	case c.bucketer == nil && c.rate == nil:
 		return 0 // reserve has counted them
@@ -55,15 +59,16 @@ func (c *columns) need(segments []*segment) int64 {
 		n := c.bucketer.GridLen()
 		need := n * 8 // values
 		if c.rate != nil {
-			need += n * 8 // and times of their own, where resets are dropped
+			need += n * 8 // times of their own, where counter resets are dropped
 		}
 		if int64(cap(c.doubles)) < n {
 			need += n * 8
 		}
 		return need
 	case c.rate == nil && len(segments) == 1 && segments[0].raw.Len() == 0:
-		return 0 // buckets as they came
+		return 0 // buckets are used as they came
 	}
+
 	n := int64(0)
 	for _, s := range segments {
 		n += int64(len(s.time) + s.raw.Len())
@@ -71,21 +76,21 @@ func (c *columns) need(segments []*segment) int64 {
 	return n * pointBytes
 }
 
-// reset forgets the columns of all spans.
+// reset frees the columns of all spans for the next group.
 func (c *columns) reset() {
 	c.times.reset()
-	c.buckets = shared{}
+	c.buckets = sharedTimes{}
 	c.values.reset()
 	c.bits.reset()
 	c.floats.reset()
 }
 
-// reserve makes room for the points of a group.
+// reserve makes room for the stored points of a group, and counts it.
 func (c *columns) reserve(points int) error {
 	if c.bucketer != nil || c.rate != nil || points <= len(c.times.chunk) {
 		return nil
 	}
-	if err := c.within.grow(int64(points) * pointBytes); err != nil {
+	if err := c.merger.account(int64(points) * pointBytes); err != nil {
 		return err
 	}
 	c.times.reserve(points)
@@ -94,8 +99,8 @@ func (c *columns) reserve(points int) error {
 	return nil
 }
 
-// of returns the columns of a span, given its segments in time order.
-func (c *columns) of(segments []*segment) (s aggregate.Series, err error) {
+// ofSeries returns the columns of a span, given its segments in time order.
+func (c *columns) ofSeries(segments []*segment) (s aggregate.Series, err error) {
 	if err := checkOrder(segments); err != nil {
 		return s, err
 	}
@@ -112,15 +117,17 @@ func (c *columns) of(segments []*segment) (s aggregate.Series, err error) {
 
 // downsampled makes buckets of a span's segments.
 func (c *columns) downsampled(segments []*segment) (s aggregate.Series, err error) {
-	if s, ok := c.ready(segments); ok {
+	if s, ok := c.asReceived(segments); ok {
 		return s, nil
 	}
+
 	b := c.bucketer
 	b.Reset()
 	for i := range segments {
-		c.feed(segments[i])
+		c.addToBuckets(segments[i])
 	}
 	times, values := b.Finish()
+
 	if b.Fills() {
 		if c.doubles, err = b.Fill(c.doubles[:0], times, values); err != nil {
 			return s, err
@@ -129,23 +136,27 @@ func (c *columns) downsampled(segments []*segment) (s aggregate.Series, err erro
 			return s, err
 		}
 		values = c.doubles
-		s.Time = times // one for all series
+		s.Time = times // one column for all series
 	}
+
 	if c.rate != nil {
 		outTimes, outValues := c.times.alloc(len(times))[:0], c.values.alloc(len(times))[:0]
 		s.Time, s.Value, err = rate.Doubles(c.rate, times, values, outTimes, outValues)
-		c.start(&s, times)
+		c.dropFirstRate(&s, times)
 		return s, err
 	}
+
+	// The bucketer's memory is used again for the next span.
 	if s.Time == nil {
-		s.Time = c.buckets.of(times, c.times.copy)
+		s.Time = c.buckets.copyOf(times, c.times.copy)
 	}
 	s.Value = c.values.copy(values)
 	return s, nil
 }
 
-// ready returns the buckets of a span as they came, if nothing is to be done.
-func (c *columns) ready(segments []*segment) (aggregate.Series, bool) {
+// asReceived returns the buckets of a span as they came, false if something has to be
+// done with them.
+func (c *columns) asReceived(segments []*segment) (aggregate.Series, bool) {
 	one := segments[0]
 	if len(segments) > 1 || one.raw.Len() > 0 || c.rate != nil || c.bucketer.Fills() {
 		return aggregate.Series{}, false
@@ -153,9 +164,10 @@ func (c *columns) ready(segments []*segment) (aggregate.Series, bool) {
 	return aggregate.Series{Time: one.time, Value: one.value}, true
 }
 
-// feed gives a segment to the bucketer: its buckets lie between its points
-// before and its points after them.
-func (c *columns) feed(s *segment) {
+// addToBuckets gives a segment to the bucketer, which takes it in time order. The
+// segment's raw points belong to buckets that the part left open; they lie before and after
+// the buckets that it finished.
+func (c *columns) addToBuckets(s *segment) {
 	before := s.raw.Len()
 	if len(s.time) > 0 {
 		before, _ = slices.BinarySearch(s.raw.Time, s.time[0])
@@ -171,19 +183,19 @@ func (c *columns) rates(segments []*segment) (s aggregate.Series, err error) {
 	p := c.joined(segments)
 	outTimes, outValues := c.times.alloc(p.Len())[:0], c.values.alloc(p.Len())[:0]
 	s.Time, s.Value, err = rate.Points(c.rate, p, outTimes, outValues)
-	c.start(&s, p.Time)
+	c.dropFirstRate(&s, p.Time)
 	return s, err
 }
 
-// start lets the rates of a series with these times begin at its second point, if
-// the plan says so.
-func (c *columns) start(s *aggregate.Series, times []int64) {
+// dropFirstRate removes the rate at a series' first point, which has no point before it,
+// if the plan has this OpenTSDB error fixed. times are the series' own.
+func (c *columns) dropFirstRate(s *aggregate.Series, times []int64) {
 	if c.fix&scanplan.FixRateStart != 0 && len(times) > 0 {
 		s.Time, s.Value = rate.DropFirst(times[0], s.Time, s.Value)
 	}
 }
 
-// joined returns a span's points in one piece, valid until the next call.
+// joined returns a span's points in one column each, valid until the next call.
 func (c *columns) joined(segments []*segment) encoding.Points {
 	if len(segments) == 1 {
 		return segments[0].raw
@@ -195,11 +207,12 @@ func (c *columns) joined(segments []*segment) encoding.Points {
 	return c.raw
 }
 
-// stored returns a span's points as they are.
+// stored returns a span's points as they are stored.
 func (c *columns) stored(segments []*segment) aggregate.Series {
 	if p := segments[0].raw; len(segments) == 1 {
 		return aggregate.Series{Time: p.Time, Bits: p.Bits, Float: p.Float}
 	}
+
 	n := 0
 	for _, s := range segments {
 		n += s.raw.Len()
@@ -215,8 +228,8 @@ func (c *columns) stored(segments []*segment) aggregate.Series {
 	return out
 }
 
-// checkOrder refuses segments that do not follow each other in time: a row was
-// merged twice, or a part sent nonsense, and the answer would be wrong.
+// checkOrder returns an error if segments do not follow each other in time: a row was
+// added twice, or a part returned something impossible, and the answer would be wrong.
 func checkOrder(segments []*segment) error {
 	last := int64(-1)
 	for i := range segments {
@@ -228,6 +241,7 @@ func checkOrder(segments []*segment) error {
 				}
 			}
 		}
+
 		first, end, ok := extent(s)
 		if ok && first <= last {
 			return fmt.Errorf("a part begins at %d, another goes on until %d", first, last)
@@ -239,7 +253,7 @@ func checkOrder(segments []*segment) error {
 	return nil
 }
 
-// extent is the first and the last time of a segment, false if it has none.
+// extent returns the first and the last time of a segment, false if it has none.
 func extent(s *segment) (first, last int64, ok bool) {
 	for _, times := range [2][]int64{s.time, s.raw.Time} {
 		if len(times) == 0 {

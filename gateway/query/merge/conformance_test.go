@@ -170,15 +170,15 @@ func TestConformance(t *testing.T) {
 			equal, refused := 0, 0
 			for i := range r.Queries {
 				q := &r.Queries[i]
-				verdict := w.replay(t, q.Path, &q.Request, q.Status, q.Response, rng.IntN)
-				switch verdict {
+				difference := w.replay(t, q.Path, &q.Request, q.Status, q.Response, rng.IntN)
+				switch difference {
 				case "":
 					equal++
 				case errBad.Error():
 					refused++
 				default:
 					sub, _ := json.Marshal(q.Request)
-					t.Errorf("query %d: %s\n%s", i, verdict, sub)
+					t.Errorf("query %d: %s\n%s", i, difference, sub)
 				}
 			}
 			t.Logf("%d of %d answers equal, %d refused by the parser in both", equal, len(r.Queries), refused)

@@ -9,48 +9,48 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// Group is one result of a sub-query, names as UIDs.
+// Group is one result of a sub-query, with names as UIDs.
 type Group struct {
-	// Key is the tag values that the group stands for, concatenated in the
-	// order of the plan's GroupBy; of the aggregator none, the span.
+	// Key is the group's tag values, concatenated in the order of the plan's GroupBy.
+	// With the aggregator none it is the span.
 	Key []byte
-	// Spans are the members that have points, in span order. Of a group whose
-	// members have only annotations there are none, and no tags and points:
-	// OpenTSDB writes it without the metric's name.
+	// Spans are the members that have points, in span order. A group whose members have
+	// only annotations has no spans, tags and points: OpenTSDB writes it without the
+	// metric's name.
 	Spans [][]byte
-	// Tags are the tags with one value among the members that have the key,
-	// ascending by tagk: a tag that only some members have stays.
+	// Tags are the tags with one value among the members that have the key, ascending
+	// by tagk. So a tag that only some members have is one of them.
 	Tags []encoding.TagPair
 	// Aggregated are the tag keys with several values, ascending.
 	Aggregated []encoding.UID
-	// TSUIDs are the members' TSUIDs, sorted; twice the same when a series
-	// stands under two salts.
+	// TSUIDs are the members' TSUIDs, sorted. A series under two salts is listed twice.
 	TSUIDs []encoding.UID
-	// Points are those of the query's range, maybe none.
+	// Points are those inside the query's time, possibly none.
 	Points encoding.Points
-	// Notes are all annotations of the scanned rows of all members, in span
-	// order, JSON as stored; also those outside the query's range.
+	// Notes are all annotations of the scanned rows of all members, also those outside
+	// the query's time: JSON as stored, in span order.
 	Notes [][]byte
 }
 
-// Finish makes the groups of everything added, in the order in which they are
-// answered: by Key. Without anything there are none. It uses the merger up. It
-// fails with an *aggregate.InfinityError, a *MemoryError, or when parts
+// Finish makes the groups of everything added, sorted by Key, which is the order of the
+// answer. It is the last use of the merger but for Free. The error is ErrOrder, a
+// *MemoryError, an *aggregate.InfinityError, an error of the bounds, or says how parts
 // contradict each other.
 func (m *Merger) Finish() ([]Group, error) {
 	a, err := m.newAggregation()
 	if err != nil {
 		return nil, err
 	}
-	members, err := m.group(m.ordered())
+	grouped, err := m.groupSeries(m.inSpanOrder())
 	if err != nil {
 		return nil, err
 	}
+
 	var groups []Group
-	for _, ms := range members {
-		g, err := a.group(ms)
+	for _, members := range grouped {
+		g, err := a.group(members)
 		if err != nil {
-			m.made = 0 // nobody gets the groups that were made before
+			m.outputBytes = 0 // nobody gets the groups that were made before
 			return nil, err
 		}
 		groups = append(groups, g)
@@ -58,27 +58,27 @@ func (m *Merger) Finish() ([]Group, error) {
 	return groups, nil
 }
 
-// checkSpans is after how many spans the bounds are asked whether to go on.
+// checkSpans is after how many spans the merger asks whether the request has ended.
 const checkSpans = 256
 
-// members is one group to be.
-type members struct {
+// groupMembers are the series of one group.
+type groupMembers struct {
 	key   []byte
 	spans []*seriesData
 }
 
 // points is the number of stored points of all members.
-func (ms *members) points() (n int) {
+func (ms *groupMembers) points() (n int) {
 	for _, sp := range ms.spans {
 		n += sp.points
 	}
 	return n
 }
 
-// group deals spans in span order out to their groups; those that lack a key
-// of the plan's GroupBy are dropped.
-func (m *Merger) group(spans []*seriesData) ([]members, error) {
-	var groups []members
+// groupSeries divides series, which are in span order, into groups. It drops series
+// without one of the plan's GroupBy keys.
+func (m *Merger) groupSeries(spans []*seriesData) ([]groupMembers, error) {
+	var groups []groupMembers
 	index := map[string]int{}
 	for i, sp := range spans {
 		if i%checkSpans == 0 {
@@ -86,7 +86,8 @@ func (m *Merger) group(spans []*seriesData) ([]members, error) {
 				return nil, err
 			}
 		}
-		key, ok := m.key(sp)
+
+		key, ok := m.plan.AppendGroupKey(nil, sp.id)
 		if !ok {
 			continue
 		}
@@ -94,73 +95,75 @@ func (m *Merger) group(spans []*seriesData) ([]members, error) {
 		if !known {
 			i = len(groups)
 			index[string(key)] = i
-			groups = append(groups, members{key: key})
+			groups = append(groups, groupMembers{key: key})
 		}
 		groups[i].spans = append(groups[i].spans, sp)
 	}
-	slices.SortFunc(groups, func(a, b members) int { return bytes.Compare(a.key, b.key) })
-	return groups, m.grow(int64(len(groups)) * groupBytes)
+
+	slices.SortFunc(groups, func(a, b groupMembers) int { return bytes.Compare(a.key, b.key) })
+	return groups, m.account(int64(len(groups)) * groupBytes)
 }
 
 // groupBytes is about what a group takes beside its members and points.
 const groupBytes = 200
 
-// key is the group of a span, false if it lacks one of the tag keys.
-func (m *Merger) key(sp *seriesData) (key []byte, ok bool) {
-	return m.plan.AppendGroupKey(nil, sp.id)
-}
-
-// aggregation makes groups one after the other, in memory that it keeps.
+// aggregation makes groups one after the other, in memory that it uses again for each.
 type aggregation struct {
-	m       *Merger
-	fn      *aggregate.Function
-	joiner  *joiner // nil if all parts are strict
-	query   aggregate.Query
-	columns columns
-	folder  aggregate.Group
-	// Scratch: the segments of one span, the members of one group.
-	segments []*segment
-	series   []aggregate.Series
+	m          *Merger
+	fn         *aggregate.Function
+	joiner     *joiner // nil if all parts are per-series
+	query      aggregate.Query
+	columns    columns
+	aggregator aggregate.Group
+
+	segments []*segment         // of the present series
+	series   []aggregate.Series // of the present group
 }
 
 func (m *Merger) newAggregation() (*aggregation, error) {
 	p := m.plan
-	fn := m.fn
-	if fn == nil {
+	if m.fn == nil {
 		return nil, fmt.Errorf("No such aggregation function: %s", p.Aggregator)
 	}
-	a := &aggregation{m: m, fn: fn, folder: aggregate.Group{Guard: m}, query: aggregate.Query{From: p.From, To: p.To, Start: p.Start, End: p.End, Rate: p.Rate != nil, Fix: p.Fix}}
-	if len(m.states) > 0 {
-		buckets := (p.To - p.From) * 1000 / p.Downsample.Interval
-		if err := m.grow(buckets * 2 * partialBytes); err != nil {
-			return nil, err
-		}
-		a.joiner = m.newJoiner(fn)
-		return a, nil
+	a := &aggregation{
+		m: m, fn: m.fn, aggregator: aggregate.Group{Guard: m},
+		query: aggregate.Query{From: p.From, To: p.To, Start: p.Start, End: p.End, Rate: p.Rate != nil, Fix: p.Fix},
 	}
-	return a, a.columns.init(p, m)
+	if len(m.partialParts) == 0 {
+		return a, a.columns.init(p, m)
+	}
+
+	// The joiner has a sum of all buckets, and merges another one into it.
+	buckets := (p.To - p.From) * 1000 / p.Downsample.Interval
+	if err := m.account(buckets * 2 * partialBytes); err != nil {
+		return nil, err
+	}
+	a.joiner = m.newJoiner(m.fn)
+	return a, nil
 }
 
 // group makes one group.
-func (a *aggregation) group(ms members) (Group, error) {
-	g := Group{Key: ms.key}
-	before := a.m.used
-	if err := a.fits(ms); err != nil {
+func (a *aggregation) group(members groupMembers) (Group, error) {
+	g := Group{Key: members.key}
+	usedBefore := a.m.used
+	if err := a.countPointsAhead(members); err != nil {
 		return g, err
 	}
 	a.series = a.series[:0]
 	a.columns.reset()
-	if err := a.columns.reserve(ms.points()); err != nil {
+	if err := a.columns.reserve(members.points()); err != nil {
 		return g, err
 	}
-	g.Spans = make([][]byte, 0, len(ms.spans))
-	for i, sp := range ms.spans {
+
+	g.Spans = make([][]byte, 0, len(members.spans))
+	for i, sp := range members.spans {
 		if i%checkSpans == 0 {
 			if err := a.m.Check(); err != nil {
 				return g, err
 			}
 		}
-		a.segments = sp.joined(a.segments[:0])
+
+		a.segments = sp.inTimeOrder(a.segments[:0])
 		for _, s := range a.segments {
 			g.Notes = append(g.Notes, s.notes...)
 		}
@@ -169,64 +172,68 @@ func (a *aggregation) group(ms members) (Group, error) {
 		}
 		g.Spans = append(g.Spans, sp.id)
 		if a.joiner != nil {
-			continue
+			continue // it looks at the segments itself
 		}
-		if err := a.m.grow(a.columns.need(a.segments)); err != nil {
+
+		if err := a.m.account(a.columns.bytesNeeded(a.segments)); err != nil {
 			return g, err
 		}
-		s, err := a.columns.of(a.segments)
+		s, err := a.columns.ofSeries(a.segments)
 		if err != nil {
 			return g, fmt.Errorf("merge: series %s: %w", encoding.UID(a.m.plan.Schema.SpanTSUID(sp.id)), err)
 		}
 		a.series = append(a.series, s)
 	}
 	a.m.describe(&g)
+
 	if a.joiner != nil {
-		if err := a.joiner.group(ms, a.segments, &g.Points); err != nil {
+		if err := a.joiner.group(members, a.segments, &g.Points); err != nil {
 			return g, err
 		}
-		return g, a.keep(&g.Points)
+		return g, a.countGroup(&g.Points)
 	}
-	err := a.folder.Aggregate(a.fn, a.query, a.series, &g.Points)
-	a.m.used = before
+	err := a.aggregator.Aggregate(a.fn, a.query, a.series, &g.Points)
+	a.m.used = usedBefore // the next group uses the same memory
 	if err != nil {
 		return g, err
 	}
-	return g, a.keep(&g.Points)
+	return g, a.countGroup(&g.Points)
 }
 
-// keep counts the points of a group, which stay.
-func (a *aggregation) keep(p *encoding.Points) error {
+// countGroup counts the memory of a group's points, which outlive the merger, and their
+// number unless countPointsAhead has.
+func (a *aggregation) countGroup(p *encoding.Points) error {
 	n := int64(p.Len()) * pointBytes
-	a.m.made += n
-	if err := a.m.grow(n); err != nil || a.filled() {
+	a.m.outputBytes += n
+	if err := a.m.account(n); err != nil || a.fillsBuckets() {
 		return err
 	}
-	return a.m.points(p.Len())
+	return a.m.countPoints(p.Len())
 }
 
-// filled tells whether each group has a point for every bucket, so that their
+// fillsBuckets reports whether each group has a point in every bucket, so that their
 // number is known before they are made.
-func (a *aggregation) filled() bool {
+func (a *aggregation) fillsBuckets() bool {
 	return a.joiner == nil && a.columns.bucketer != nil && a.columns.bucketer.Fills()
 }
 
-// fits counts the points of a filled group, or a few less, before anything is
-// filled: two stored points and a long time can make billions.
-func (a *aggregation) fits(ms members) error {
-	if !a.filled() || !slices.ContainsFunc(ms.spans, func(sp *seriesData) bool { return sp.hasData }) {
+// countPointsAhead counts the points of a group with fill before any bucket is filled:
+// two stored points far apart can make billions. It may count a few less, never more.
+func (a *aggregation) countPointsAhead(members groupMembers) error {
+	if !a.fillsBuckets() || !slices.ContainsFunc(members.spans, func(sp *seriesData) bool { return sp.hasData }) {
 		return nil
 	}
+
 	p := a.m.plan
 	length := min(p.End, p.To*1000) - max(p.Start, p.From*1000)
 	n := length / max(1, p.Downsample.Interval)
 	if p.Downsample.Calendar {
-		n = n * 30 / 31 // a month counts as 30 days
+		n = n * 30 / 31 // Interval counts a month as 30 days
 	}
 	if p.Rate != nil {
-		n-- // the first bucket has none
+		n-- // the first bucket has no rate
 	}
-	return a.m.points(int(max(0, n)))
+	return a.m.countPoints(int(max(0, n)))
 }
 
 // describe sets the group's tags and TSUIDs from its spans.

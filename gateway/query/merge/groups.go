@@ -2,38 +2,38 @@ package merge
 
 import "downpour/encoding"
 
-// Groups are the groups of Finish, described before their points are made: who
-// writes an answer knows all tags at its beginning, and sends a group while the
-// next one is merged. It is for one goroutine.
+// Groups are the groups of Finish, described before their points are made: whoever
+// writes an answer knows all tags at its beginning, and sends a group while the next
+// one is merged. It is for one goroutine.
 type Groups struct {
-	// Described are the groups in the order in which they are answered, without
-	// points and notes.
+	// Described are the groups in the order of the answer, without points and notes.
 	Described []Group
 
-	members []members
+	members []groupMembers
 	a       *aggregation
 }
 
-// Groups describes the groups of everything added and uses the merger up, as
-// Finish does.
+// Groups describes the groups of everything added. Like Finish, it is the last use of
+// the merger but for Free.
 func (m *Merger) Groups() (*Groups, error) {
 	a, err := m.newAggregation()
 	if err != nil {
 		return nil, err
 	}
-	members, err := m.group(m.ordered())
+	groups, err := m.groupSeries(m.inSpanOrder())
 	if err != nil {
 		return nil, err
 	}
-	gs := &Groups{members: members, a: a}
-	gs.Described = make([]Group, len(gs.members))
-	for i, ms := range gs.members {
+
+	gs := &Groups{members: groups, a: a}
+	gs.Described = make([]Group, len(groups))
+	for i, members := range groups {
 		if err := m.Check(); err != nil {
 			return nil, err
 		}
 		g := &gs.Described[i]
-		g.Key = ms.key
-		for _, sp := range ms.spans {
+		g.Key = members.key
+		for _, sp := range members.spans {
 			if sp.hasData {
 				g.Spans = append(g.Spans, sp.id)
 			}
@@ -43,20 +43,18 @@ func (m *Merger) Groups() (*Groups, error) {
 	return gs, nil
 }
 
-// Points makes the points of group i. They are the caller's and do not count
-// against the plan's bound, so that an answer may be larger than it; what was
-// reserved for them is handed over with them, PointBytes each, to be released by
-// the caller. The errors are those of Finish.
+// Points makes the points of group i. They do not count against the plan's MaxBytes,
+// so that an answer may be larger than that. Their memory passes to the caller, who
+// releases PointBytes for each of them. The errors are those of Finish.
 func (gs *Groups) Points(i int) (encoding.Points, error) {
 	m := gs.a.m
 	used := m.used
 	g, err := gs.a.group(gs.members[i])
 	m.used = used
 
-	// What the points take is not the merger's any more.
 	if n := int64(g.Points.Len()) * PointBytes; err == nil {
-		m.leased -= min(n, m.leased)
-		m.made -= n
+		m.reserved -= min(n, m.reserved)
+		m.outputBytes -= n
 	}
 	return g.Points, err
 }

@@ -145,7 +145,7 @@ func partRecords(p *scanplan.Plan, r scanplan.KeyRange, all []series, pick choos
 		rows := shipped(p, span, points, from, to, pick)
 		rows = slices.DeleteFunc(rows, func(r batch.Series) bool { return len(r.Time)+r.Raw.Len() == 0 })
 		if len(rows) == 0 && points.Len() > 0 {
-			rows = append(rows, batch.Series{Span: span, Raw: points.Slice(0, 1)}) // a witness of data
+			rows = append(rows, batch.Series{Span: span, Raw: points.Slice(0, 1)}) // a presence marker
 		}
 		if len(s.notes) > 0 && from == p.From && to > from {
 			rows = append(rows, batch.Series{Span: span, Notes: s.notes})

@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -10,78 +9,82 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// ErrOrder says that states of groups do not give the answer: something would
-// have to be added to them in the order of spans, or a point was not shipped.
-// The same plan with strict parts answers.
-var ErrOrder = errors.New("merge: states of parts do not add up to the same bits")
-
-// joiner makes groups of states, and of series in the hours whose parts are
-// strict. An hour of a salt bucket is all states or all series.
+// joiner makes groups of partial aggregates, and of series in the hours whose parts are
+// per-series. An hour of a salt bucket is either all partial or all per-series.
 //
-// A state holds what its part's series contribute between their first and last
-// point there. What is added here is the rest: what a series contributes between
-// two parts, and the fill values of parts that have no row of it. Where that is
-// not the same to the last bit as adding everything in span order, and the proof
-// that comes with sums does not show that it is nonetheless, the answer is
-// ErrOrder, unless rounding is allowed.
+// A part's partial aggregate has what its series contribute between their first and
+// last point in the part. The joiner adds the rest: what a series contributes between
+// two parts, and the fill values of parts that have no row of it. Where that does not
+// give the same bits as adding everything in span order, and where the proof that
+// comes with sums does not show that it does nonetheless, the answer is ErrOrder,
+// unless rounding is allowed.
 type joiner struct {
-	m       *Merger
-	fn      *aggregate.Function
-	sharing aggregate.Mergeability
-	grid    []int64
-	strict  map[string][][2]int // by salt: stretches of the grid without states
-	fill    bool
-	missing float64
+	m            *Merger
+	fn           *aggregate.Function
+	mergeability aggregate.Mergeability
+	grid         []int64               // starts of the plan's buckets, ms
+	perSeries    map[string][]gridSpan // by salt: buckets that no partial part covers
+	fills        bool                  // the plan fills empty buckets
+	fillValue    float64
 
-	// Of the present group.
-	sum     *aggregate.Partial
-	owners  []uint8 // by time: state parts with members there, 2 is several
-	late    []bool  // by time: something was added out of span order
-	inexact bool
+	// Of the present group, by bucket where they are slices.
+	sum        *aggregate.Partial
+	owners     []uint8 // partial parts with members in the bucket; 2 is several
+	outOfOrder []bool  // something was added that comes earlier in span order
+	inexact    bool    // some bucket may have other bits than in span order
+
+	// Memory that is used again.
 	scratch []float64
 	values  []float64
-	times   []int64
 }
+
+// gridSpan is a half-open stretch of the grid.
+type gridSpan struct{ from, to int }
 
 func (m *Merger) newJoiner(fn *aggregate.Function) *joiner {
 	p := m.plan
-	j := &joiner{m: m, fn: fn, strict: map[string][][2]int{}}
-	j.sharing, _ = fn.Mergeability()
+	j := &joiner{m: m, fn: fn, perSeries: map[string][]gridSpan{}}
+	j.mergeability, _ = fn.Mergeability()
 	for t := p.From * 1000; t < p.To*1000; t += p.Downsample.Interval {
 		j.grid = append(j.grid, t)
 	}
+
 	switch p.Downsample.Fill {
 	case scanplan.FillNaN, scanplan.FillNull:
-		j.fill, j.missing = true, math.NaN()
+		j.fills, j.fillValue = true, math.NaN()
 	case scanplan.FillZero:
-		j.fill = true
+		j.fills = true
 	}
-	at := map[string]int{}
-	for _, s := range m.states { // ascending
-		salt := s.hours.Salt
-		if s.at > at[salt] {
-			j.strict[salt] = append(j.strict[salt], [2]int{at[salt], s.at})
+
+	// Per salt, what lies between the partial parts is per-series, and so is the rest
+	// after the last of them.
+	covered := map[string]int{}
+	for _, part := range m.partialParts { // ascending
+		salt := part.hours.Salt
+		if part.from > covered[salt] {
+			j.perSeries[salt] = append(j.perSeries[salt], gridSpan{covered[salt], part.from})
 		}
-		at[salt] = s.to
+		covered[salt] = part.to
 	}
 	for _, r := range p.Ranges {
 		salt := string(r.Start[:p.Schema.SaltWidth])
-		if at[salt] < len(j.grid) {
-			j.strict[salt] = append(j.strict[salt], [2]int{at[salt], len(j.grid)})
+		if covered[salt] < len(j.grid) {
+			j.perSeries[salt] = append(j.perSeries[salt], gridSpan{covered[salt], len(j.grid)})
 		}
 	}
 	return j
 }
 
-// checkMembers is after how many members of a group the bounds are asked whether
-// to go on: each may touch every bucket.
+// checkMembers is after how many members of a group the joiner asks whether the request
+// has ended: each member may touch every bucket.
 const checkMembers = 16
 
-// group computes a group's points.
-func (j *joiner) group(ms members, scratch []*segment, out *encoding.Points) error {
-	j.begin(string(ms.key))
-	saltMembers := map[string]int32{}
-	for i, sp := range ms.spans {
+// group computes a group's points. scratch is memory to use.
+func (j *joiner) group(members groupMembers, scratch []*segment, out *encoding.Points) error {
+	j.mergePartials(string(members.key))
+
+	membersBySalt := map[string]int32{}
+	for i, sp := range members.spans {
 		if i%checkMembers == 0 {
 			if err := j.m.Check(); err != nil {
 				return err
@@ -91,55 +94,58 @@ func (j *joiner) group(ms members, scratch []*segment, out *encoding.Points) err
 			continue
 		}
 		salt := string(sp.id[:j.m.plan.Schema.SaltWidth])
-		saltMembers[salt]++
-		segments := sp.joined(scratch[:0])
-		if err := j.series(salt, segments); err != nil {
+		membersBySalt[salt]++
+		segments := sp.inTimeOrder(scratch[:0])
+		if err := j.addSeries(salt, segments); err != nil {
 			return fmt.Errorf("merge: series %s: %w", encoding.UID(j.m.plan.Schema.SpanTSUID(sp.id)), err)
 		}
 	}
-	if j.fill {
-		j.absent(string(ms.key), saltMembers)
+
+	if j.fills {
+		j.addAbsent(string(members.key), membersBySalt)
 	}
 	return j.finish(out)
 }
 
-// begin adds up the states of a group, in the order of keys, which is that of
-// spans at any one time.
-func (j *joiner) begin(key string) {
+// mergePartials starts a group with the sum of its partial aggregates, added in the
+// order of the parts' keys. At any one time that is span order.
+func (j *joiner) mergePartials(key string) {
 	j.sum = j.fn.NewPartial(len(j.grid))
 	j.owners = append(j.owners[:0], make([]uint8, len(j.grid))...)
-	j.late = append(j.late[:0], make([]bool, len(j.grid))...)
+	j.outOfOrder = append(j.outOfOrder[:0], make([]bool, len(j.grid))...)
 	j.inexact = false
-	for _, p := range j.m.states {
+
+	for _, p := range j.m.partialParts {
 		g := p.groups[key]
-		if g == nil || g.state == nil {
+		if g == nil || g.aggregate == nil {
 			continue
 		}
-		j.fn.Merge(j.sum, p.at, g.state)
-		for i, live := range g.state.Live {
-			if live > 0 && j.owners[p.at+i] < 2 {
-				j.owners[p.at+i]++
+		j.fn.Merge(j.sum, p.from, g.aggregate)
+		for i, live := range g.aggregate.Live {
+			if live > 0 && j.owners[p.from+i] < 2 {
+				j.owners[p.from+i]++
 			}
-			j.late[p.at+i] = j.owners[p.at+i] > 1 && !j.sharing.InOrder
+			// (a+b)+(c+d) may differ from ((a+b)+c)+d.
+			j.outOfOrder[p.from+i] = j.owners[p.from+i] > 1 && !j.mergeability.InOrder
 		}
 	}
 }
 
-// series adds what the strict parts say of a series, and what none could.
-func (j *joiner) series(salt string, segments []*segment) error {
+// addSeries adds what the partial aggregates do not have of a series.
+func (j *joiner) addSeries(salt string, segments []*segment) error {
 	if err := checkOrder(segments); err != nil {
 		return err
 	}
-	if j.fill {
-		j.filled(salt, segments)
+	if j.fills {
+		j.addFilled(salt, segments)
 		return nil
 	}
-	return j.chain(segments)
+	return j.addUnfilled(segments)
 }
 
-// chain adds a series: its points in strict hours, and what it contributes
+// addUnfilled adds a series' points in per-series hours, and what it contributes
 // between one part and the next.
-func (j *joiner) chain(segments []*segment) error {
+func (j *joiner) addUnfilled(segments []*segment) error {
 	var before *edges
 	for _, s := range segments {
 		e := s.edges
@@ -150,16 +156,17 @@ func (j *joiner) chain(segments []*segment) error {
 			last := len(s.time) - 1
 			e = &edges{s.time[0], s.time[last], s.value[0], s.value[last], true, true}
 		}
+
 		if before != nil && e.first <= before.last {
 			return fmt.Errorf("a part begins at %d, another goes on until %d", e.first, before.last)
 		}
 		if before != nil {
-			j.between(before, e)
+			j.addGap(before, e)
 		}
 		if s.edges == nil {
 			at, values, scratch := j.fn.Contribute(j.grid, aggregate.Series{Time: s.time, Value: s.value}, j.scratch)
 			j.scratch = scratch
-			j.add(at, values, false)
+			j.addValues(at, values, realValues)
 			j.sum.MarkReal(j.grid[at:][:len(values)], at, s.time)
 		}
 		before = e
@@ -167,110 +174,131 @@ func (j *joiner) chain(segments []*segment) error {
 	return nil
 }
 
-// between adds what a series contributes strictly between two of its points.
-func (j *joiner) between(a, b *edges) {
-	at, to := j.m.gridIndex(a.last)+1, j.m.gridIndex(b.first)
-	if at >= to {
+// addGap adds what a series contributes strictly between two of its points: values that
+// the aggregator interpolates.
+func (j *joiner) addGap(a, b *edges) {
+	from, to := j.m.gridIndex(a.last)+1, j.m.gridIndex(b.first)
+	if from >= to {
 		return
 	}
+
+	// The values at the edges that the interpolation needs may not have been shipped.
 	earlier, later := j.fn.GapNeeds()
 	if earlier && !a.knowsLast || later && !b.knowsFirst {
 		j.inexact = true
-		j.m.doubt = true
+		j.m.needsSpanOrder = true
 		return
 	}
-	j.values = append(j.values[:0], make([]float64, to-at)...)
-	j.fn.Gap(j.values, j.grid[at:to], a.last, b.first, a.lastValue, b.firstValue)
-	j.add(at, j.values, true)
+
+	j.values = append(j.values[:0], make([]float64, to-from)...)
+	j.fn.Gap(j.values, j.grid[from:to], a.last, b.first, a.lastValue, b.firstValue)
+	j.addValues(from, j.values, gapValues)
 }
 
-// add adds a series' contributions; gap says that they are the policy's.
-func (j *joiner) add(at int, values []float64, gap bool) {
+// valueKind says where values that are added come from.
+type valueKind bool
+
+const (
+	realValues valueKind = false // points, or values at the times of other series between them
+	gapValues  valueKind = true  // interpolated between two parts
+)
+
+// addValues adds a series' contributions to consecutive buckets.
+func (j *joiner) addValues(at int, values []float64, kind valueKind) {
 	for i, v := range values {
 		k := at + i
+		// A bucket without partial aggregates gets its values in span order.
 		if j.owners[k] == 0 {
 			continue
 		}
-		if exact := j.sharing.AnyOrder || gap && j.sharing.Gaps; !exact {
-			j.late[k] = true
-			j.m.doubt = j.m.doubt || j.fn.Class == aggregate.Ordered
+
+		if exact := j.mergeability.AnyOrder || kind == gapValues && j.mergeability.Gaps; !exact {
+			j.outOfOrder[k] = true
+			j.m.needsSpanOrder = j.m.needsSpanOrder || j.fn.Class == aggregate.Ordered
 		} else if j.fn.Tie(j.sum, k, v) {
+			// Of 0.0 and -0.0 the first in span order stays the minimum or maximum.
 			j.inexact = true
 		}
 	}
 	j.fn.AddValues(j.sum, at, values)
 }
 
-// filled adds a series with a value in every bucket of the strict hours.
-func (j *joiner) filled(salt string, segments []*segment) {
-	for _, r := range j.strict[salt] {
+// addFilled adds a series with a value in every bucket of its per-series hours.
+func (j *joiner) addFilled(salt string, segments []*segment) {
+	for _, r := range j.perSeries[salt] {
 		j.values = j.values[:0]
-		for range r[1] - r[0] {
-			j.values = append(j.values, j.missing)
+		for range r.to - r.from {
+			j.values = append(j.values, j.fillValue)
 		}
 		for _, s := range segments {
 			for i, t := range s.time {
-				if k := j.m.gridIndex(t); k >= r[0] && k < r[1] {
-					j.values[k-r[0]] = s.value[i]
+				if k := j.m.gridIndex(t); k >= r.from && k < r.to {
+					j.values[k-r.from] = s.value[i]
 				}
 			}
 		}
-		j.add(r[0], j.values, false)
+		j.addValues(r.from, j.values, realValues)
 	}
 }
 
-// absent adds the fill values of series in the parts that have no row of them.
-func (j *joiner) absent(key string, saltMembers map[string]int32) {
-	for _, p := range j.m.states {
-		n := saltMembers[p.hours.Salt]
+// addAbsent adds the fill values of series in the parts that have no row of them.
+func (j *joiner) addAbsent(key string, membersBySalt map[string]int32) {
+	for _, p := range j.m.partialParts {
+		n := membersBySalt[p.hours.Salt]
 		if g := p.groups[key]; g != nil {
-			n -= g.listed
+			n -= g.members
 		}
 		if n == 0 {
 			continue
 		}
-		if !j.sharing.SkipsNaN {
-			j.m.doubt = true
-		} else if j.missing == 0 && !j.fn.AddZeros(j.sum, p.at, p.to, n) {
+
+		if !j.mergeability.SkipsNaN {
+			j.m.needsSpanOrder = true
+		} else if j.fillValue == 0 && !j.fn.AddZeros(j.sum, p.from, p.to, n) {
 			j.inexact = true
 		}
 	}
+
+	// With fill every bucket of a group with members has a value.
 	for i := range j.sum.Real {
-		j.sum.Real[i] = len(saltMembers) > 0
+		j.sum.Real[i] = len(membersBySalt) > 0
 	}
 }
 
-// rounds tells whether the state at i may have other bits than adding everything
-// in span order gives.
-func (j *joiner) rounds(i int) bool {
+// mayRound reports whether bucket i may have other bits than adding everything in span
+// order gives.
+func (j *joiner) mayRound(i int) bool {
 	switch {
-	case !j.late[i] || j.sharing.AnyOrder:
+	case !j.outOfOrder[i] || j.mergeability.AnyOrder:
 		return false
-	case j.sharing.Proven:
+	case j.mergeability.Proven:
 		return !j.sum.Exact(i)
 	}
 	return true
 }
 
-// finish makes points of the group's times inside the query.
+// finish makes points of the group's buckets inside the query.
 func (j *joiner) finish(out *encoding.Points) error {
 	p := j.m.plan
 	values := make([]float64, len(j.grid))
 	j.fn.Finish(j.sum, 0, values)
+
 	for i, t := range j.grid {
 		if !j.sum.Real[i] || t < p.Start || t > p.End {
 			continue
 		}
-		j.inexact = j.inexact || j.rounds(i)
+		j.inexact = j.inexact || j.mayRound(i)
 		if math.IsInf(values[i], 0) {
-			if j.m.doubt || j.inexact { // it may be finite in span order
+			// In span order the same sum may be finite.
+			if j.m.needsSpanOrder || j.inexact {
 				return ErrOrder
 			}
 			return &aggregate.InfinityError{Value: values[i], Time: t}
 		}
 		out.Append(t, encoding.FloatValue(values[i]))
 	}
-	if j.m.doubt || j.inexact && !j.m.rounding {
+
+	if j.m.needsSpanOrder || j.inexact && !j.m.roundingAllowed {
 		return ErrOrder
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestTimes_shared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, err := m.group(m.ordered())
+	groups, err := m.groupSeries(m.inSpanOrder())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,14 @@
 // Package merge makes the groups of an answer from what the parts of a scan plan
-// found: it puts the pieces of each series together in time, finishes buckets
-// that a part left open, fills, makes rates, groups, and aggregates in OpenTSDB's
-// order. It knows neither store nor network nor clock, and names only as UIDs.
+// returned: it joins the segments of each series in time, finishes buckets that a part
+// left open, fills, computes rates, groups, and aggregates in OpenTSDB's order. It
+// knows neither store nor network nor clock, and names only as UIDs.
 //
-// Strict parts send columns per series: all arithmetic across series happens here
-// in span order, and answers are equal to OpenTSDB's to the last bit (group.go,
-// columns.go). Partial parts send the aggregator's states per group and the
-// edges of series; here they are joined where that gives the same bits
-// (states.go, join.go). Source: TsdbQuery.GroupByAndAggregateCB, SpanGroup, Span.
+// With per-series aggregation, parts return the columns of each series. All arithmetic
+// across series then happens here, in span order, and answers equal OpenTSDB's to the
+// last bit (group.go, columns.go). With partial aggregation, parts return a partial
+// aggregate for each group, and the first and last point of each series. These are
+// merged here where that gives the same bits (partials.go, join.go).
+// Source: TsdbQuery.GroupByAndAggregateCB, SpanGroup, Span.
 package merge
 
 import (
@@ -22,79 +23,77 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// MemoryError says that merging needs more memory than the plan allows.
-type MemoryError struct {
-	Need, Limit int64 // bytes
-}
-
-// Error says how much is needed, at least, and how much is allowed.
-func (e *MemoryError) Error() string {
-	return fmt.Sprintf("merge: the result takes %d bytes or more, want at most %d", e.Need, e.Limit)
-}
-
-// Merger collects the batches of one plan's parts and makes groups of them.
-// Batches of different parts may come in any order and mixed; those of one part
-// come in the part's order. No row of the table may be in two parts. A Merger is
-// for one goroutine at a time.
+// Merger collects the batches of one plan's parts and makes groups of them. Batches of
+// different parts may come in any order and mixed; those of one part come in the
+// part's order. No row of the table may be in two parts. A Merger is for one goroutine
+// at a time.
+//
+// A span, as in OpenTSDB, is one series under one salt: salt, metric and tags. The same
+// series is two spans if it was written under two salts.
 type Merger struct {
-	plan *scanplan.Plan
-	fn   *aggregate.Function // nil of a name that is none
-	keep func(span []byte) (bool, error)
+	plan       *scanplan.Plan
+	fn         *aggregate.Function // nil if the plan's aggregator is unknown
+	passesName func(span []byte) (bool, error)
 
-	spans  map[string]*seriesData
-	kept   []*seriesData  // those of spans that the name filter keeps, as first met
-	last   *seriesData    // found last, nil before
-	states []*partialPart // ascending; of parts that are not strict
-	// rounding allows states to be added in any order; doubt is set when an
-	// answer cannot be made of them at all.
-	rounding, doubt bool
-	memory          memory
+	spans  map[string]*seriesData // by span, those that the name filter drops included
+	kept   []*seriesData          // those that the name filter keeps, in order of arrival
+	latest *seriesData            // what findSeries returned last, nil before
 
-	bounds Bounds
-	used   int64 // bytes held now
-	leased int64 // bytes reserved: the most that were ever held
-	made   int64 // bytes of used that are points of groups, and outlive the merger
+	partialParts []*partialPart // the parts that returned partial aggregates, ascending
+	// roundingAllowed lets partial aggregates be added in any order.
+	roundingAllowed bool
+	// needsSpanOrder is set when an answer cannot be made of partial aggregates at all,
+	// rounded or not.
+	needsSpanOrder bool
+
+	memory      memory
+	bounds      Bounds
+	used        int64 // bytes held now
+	reserved    int64 // bytes reserved: the most that were ever held
+	outputBytes int64 // bytes of used that are points of groups, which outlive the merger
 }
 
 // Bounds are those of the process and of the request that a merger works in. Each
-// may be nil.
+// function may be nil.
 type Bounds struct {
-	// Reserve is asked before n more bytes are held, Release gives them back.
+	// Reserve is called before n more bytes are held, Release gives them back.
 	Reserve func(n int64) error
 	Release func(n int64)
-	// Check tells why the request has ended; it is asked every so many steps.
+	// Check returns why the request has ended, nil while it has not. It is called
+	// regularly during long work.
 	Check func() error
-	// Points is asked before n points of an answer are made, where their number
-	// is known by then, and after they are made where it is not.
+	// Points is called with a number of points of the answer: before they are made
+	// where their number is known by then, else afterwards.
 	Points func(n int) error
 }
 
-// seriesData is one series under one salt.
+// seriesData is what was added of one span.
 type seriesData struct {
-	id      []byte // salt, metric, tags; nil if the name filter drops it
+	id      []byte // the span; nil if the name filter drops it
 	hasData bool
-	points  int // stored points among what was added
-	// The chain of what was added, in order of arrival.
+	points  int // number of stored points among what was added
+	// The list of segments in order of arrival.
 	first, last *segment
-	after       *seriesData // that was found behind it the last time
+	// after is the series that was found after this one the last time, for findSeries.
+	after *seriesData
 }
 
 // segment is what one row of a batch says of a span: a stretch of it in time.
 type segment struct {
 	part  string // start key of the part
 	next  *segment
-	time  []int64 // buckets
+	time  []int64 // of buckets, ms
 	value []float64
-	raw   encoding.Points
-	edges *edges // of a part that answered with states; then no time and raw
+	raw   encoding.Points // points that are not in a bucket yet
+	edges *edges          // of a part that returned partial aggregates; then there is no time and raw
 	notes [][]byte
 }
 
-// PointBytes is what a point of a group takes: time, bits, type.
+// PointBytes is the memory of one point of a group: time, bits, type.
 const PointBytes = 17
 
-// Bytes that a span and a segment take beside their columns, about, and of one
-// bucket and one point.
+// Estimated bytes of a span and of a segment beside their columns, and of one bucket
+// and one point in columns.
 const (
 	spanBytes    = 200
 	segmentBytes = 200
@@ -102,24 +101,26 @@ const (
 	pointBytes   = PointBytes
 )
 
-// New returns a merger for a valid plan. keep tells whether a span passes the
-// filters on names that row keys cannot express; nil keeps all. It is called
-// once for each span, by Add.
-func New(plan *scanplan.Plan, keep func(span []byte) (bool, error)) *Merger {
+// New returns a merger for a valid plan. passesName reports whether a span passes the
+// filters on names that row keys cannot express; nil passes all. Add calls it once for
+// each span.
+func New(plan *scanplan.Plan, passesName func(span []byte) (bool, error)) *Merger {
 	fn, _ := aggregate.Lookup(plan.Aggregator)
-	return &Merger{plan: plan, fn: fn, keep: keep, spans: map[string]*seriesData{}}
+	return &Merger{plan: plan, fn: fn, passesName: passesName, spans: map[string]*seriesData{}}
 }
 
-// Within sets the bounds to work in; it comes before the first Add.
-func (m *Merger) Within(b Bounds) { m.bounds = b }
+// SetBounds sets the bounds that the merger works in from now on. The first call comes
+// before the first Add.
+func (m *Merger) SetBounds(b Bounds) { m.bounds = b }
 
-// AllowRounding lets sums of states that several parts have of one time be added
-// in the order of parts, so that an answer's last bits may differ.
-func (m *Merger) AllowRounding() { m.rounding = true }
+// AllowRounding lets sums that several parts have of one bucket be added in the order
+// of the parts, so that an answer's last bits may differ from those in span order.
+func (m *Merger) AllowRounding() { m.roundingAllowed = true }
 
-// Add takes a batch of a part; it copies what it needs. It fails with a
-// *MemoryError over the plan's bound, with the errors of the bounds, and with
-// keep's error.
+// Add adds a batch of a part; it copies what it needs. The error is a *MemoryError if
+// the plan's MaxBytes is exceeded, ErrOrder if partial aggregates will not give the
+// answer, an error of the bounds or of the name filter, or says what is wrong with the
+// batch.
 func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -127,112 +128,117 @@ func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
 	if batch.IsPartial(rec) {
 		return m.addPartials(part, rec)
 	}
+
 	r, err := batch.NewSeriesReader(rec)
 	if err != nil {
 		return fmt.Errorf("merge: %w", err)
 	}
-	start := string(part.Start)
+	partStart := string(part.Start)
 	var s batch.Series
 	for i := range r.Len() {
 		if err := r.At(i, &s); err != nil {
 			return fmt.Errorf("merge: %w", err)
 		}
-		sp, err := m.find(s.Span)
+		sp, err := m.findSeries(s.Span)
 		if err != nil {
 			return err
 		}
 		if sp.id == nil {
 			continue
 		}
-		if err := m.addSeries(&s); err != nil {
+
+		if err := m.account(segmentSize(&s)); err != nil {
 			return err
 		}
 		sp.hasData = sp.hasData || HasData(&s)
 		sp.points += s.Raw.Len()
-		sp.add(m.memory.segment(start, &s))
+		sp.addSegment(m.memory.copySegment(partStart, &s))
 	}
 	return nil
 }
 
-// find returns the entry of a span, and asks the name filter about a new one. All
-// parts list their spans in one order, so it mostly is the one that followed the
-// last time.
-func (m *Merger) find(id []byte) (sp *seriesData, err error) {
-	if m.last != nil {
-		if sp = m.last.after; sp != nil && sp.id != nil && bytes.Equal(sp.id, id) {
-			m.last = sp
+// findSeries returns the entry of a span, and asks the name filter about a new one. All
+// parts list their spans in the same order, so it is mostly the one that followed the
+// latest one in another part, and the map need not be asked.
+func (m *Merger) findSeries(id []byte) (sp *seriesData, err error) {
+	if m.latest != nil {
+		if sp = m.latest.after; sp != nil && sp.id != nil && bytes.Equal(sp.id, id) {
+			m.latest = sp
 			return sp, nil
 		}
 	}
+
 	sp, ok := m.spans[string(id)]
 	if !ok {
 		if sp, err = m.newSeries(id); err != nil {
 			return nil, err
 		}
 	}
-	if m.last != nil {
-		m.last.after = sp
+	if m.latest != nil {
+		m.latest.after = sp
 	}
-	m.last = sp
+	m.latest = sp
 	return sp, nil
 }
 
 func (m *Merger) newSeries(id []byte) (*seriesData, error) {
 	keep := true
-	if m.keep != nil {
+	if m.passesName != nil {
 		var err error
-		if keep, err = m.keep(id); err != nil {
+		if keep, err = m.passesName(id); err != nil {
 			return nil, err
 		}
 	}
+
 	sp := &seriesData{}
 	if keep {
 		sp.id = m.memory.bytes.copy(id)
 		m.kept = append(m.kept, sp)
 	}
 	m.spans[string(id)] = sp
-	return sp, m.grow(int64(2*len(id)) + spanBytes)
+	return sp, m.account(int64(2*len(id)) + spanBytes)
 }
 
-// addSeries counts the memory of a row.
-func (m *Merger) addSeries(s *batch.Series) error {
+// segmentSize is the memory that a row of a batch takes as a segment.
+func segmentSize(s *batch.Series) int64 {
 	n := int64(segmentBytes + len(s.Time)*bucketBytes + s.Raw.Len()*pointBytes)
 	for _, note := range s.Notes {
 		n += int64(len(note))
 	}
-	return m.grow(n)
+	return n
 }
 
-// grow counts n more bytes against the plan's bound, and reserves them unless the
-// merger has held as many before: memory of one group is used again for the next.
-func (m *Merger) grow(n int64) error {
+// account counts n more bytes against the plan's MaxBytes and reserves them. It
+// reserves only what exceeds the most that the merger has ever held, because the
+// memory of one group is used again for the next.
+func (m *Merger) account(n int64) error {
 	m.used += n
 	if limit := m.plan.MaxBytes; limit > 0 && m.used > limit {
 		return &MemoryError{Need: m.used, Limit: limit}
 	}
-	if m.used <= m.leased || m.bounds.Reserve == nil {
+	if m.used <= m.reserved || m.bounds.Reserve == nil {
 		return nil
 	}
-	if err := m.bounds.Reserve(m.used - m.leased); err != nil {
+	if err := m.bounds.Reserve(m.used - m.reserved); err != nil {
 		return err
 	}
-	m.leased = m.used
+	m.reserved = m.used
 	return nil
 }
 
-// Free gives back what was reserved, but for the points of the groups that were
-// made: those are the caller's. The merger is not used any more.
+// Free releases what was reserved, except for the points of the groups that were made,
+// which are the caller's. The merger must not be used afterwards.
 func (m *Merger) Free() {
-	if surplus := m.leased - m.made; surplus > 0 && m.bounds.Release != nil {
+	if surplus := m.reserved - m.outputBytes; surplus > 0 && m.bounds.Release != nil {
 		m.bounds.Release(surplus)
 	}
-	m.leased, m.made = 0, 0
+	m.reserved, m.outputBytes = 0, 0
 }
 
 // Reserve counts memory that an aggregation takes; see aggregate.Guard.
-func (m *Merger) Reserve(n int64) error { return m.grow(n) }
+func (m *Merger) Reserve(n int64) error { return m.account(n) }
 
-// Check tells why the request has ended; see aggregate.Guard.
+// Check returns why the request has ended, nil while it has not; see aggregate.Guard.
 func (m *Merger) Check() error {
 	if m.bounds.Check == nil {
 		return nil
@@ -240,16 +246,16 @@ func (m *Merger) Check() error {
 	return m.bounds.Check()
 }
 
-// points counts points of the answer.
-func (m *Merger) points(n int) error {
+// countPoints counts n points of the answer.
+func (m *Merger) countPoints(n int) error {
 	if m.bounds.Points == nil {
 		return nil
 	}
 	return m.bounds.Points(n)
 }
 
-// add appends a segment to the chain.
-func (sp *seriesData) add(s *segment) {
+// addSegment adds a segment to the list.
+func (sp *seriesData) addSegment(s *segment) {
 	if sp.first == nil {
 		sp.first = s
 	} else {
@@ -258,9 +264,9 @@ func (sp *seriesData) add(s *segment) {
 	sp.last = s
 }
 
-// joined returns the segments of a span in time order, which is that of their
-// parts' keys and within a part that of arrival; dst is memory to use.
-func (sp *seriesData) joined(dst []*segment) []*segment {
+// inTimeOrder appends the segments to dst in time order, which is that of their parts'
+// keys, and within a part that of arrival.
+func (sp *seriesData) inTimeOrder(dst []*segment) []*segment {
 	sorted := true
 	for s := sp.first; s != nil; s = s.next {
 		sorted = sorted && (len(dst) == 0 || dst[len(dst)-1].part <= s.part)
@@ -272,8 +278,8 @@ func (sp *seriesData) joined(dst []*segment) []*segment {
 	return dst
 }
 
-// ordered returns the spans that have data or annotations, in span order.
-func (m *Merger) ordered() []*seriesData {
+// inSpanOrder returns the series that the name filter keeps, in span order.
+func (m *Merger) inSpanOrder() []*seriesData {
 	slices.SortFunc(m.kept, func(a, b *seriesData) int { return bytes.Compare(a.id, b.id) })
 	return m.kept
 }

@@ -10,33 +10,42 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// partialPart is a part that answered with states.
+// partialPart is a part that returned partial aggregates.
 type partialPart struct {
-	start  string // its first key
-	hours  scanplan.Hours
-	at, to int // its buckets in the plan's grid
-	groups map[string]*groupPartial
+	start    string // its first key
+	hours    scanplan.Hours
+	from, to int // its buckets in the plan's grid, half-open
+	groups   map[string]*groupPartial
 }
 
 // groupPartial is what a part says of a group.
 type groupPartial struct {
-	state  *aggregate.Partial // nil without points
-	listed int32              // members with points
+	aggregate *aggregate.Partial // nil if no member has points
+	members   int32              // spans with points in the part's rows
 }
 
-// addPartials takes a batch of states.
+// edges are a span's first and last point in a part that returned partial aggregates.
+// The value of a point at the part's own border is not shipped.
+type edges struct {
+	first, last           int64 // ms
+	firstValue, lastValue float64
+	knowsFirst, knowsLast bool
+}
+
+// addPartials adds a batch of partial aggregates.
 func (m *Merger) addPartials(part scanplan.KeyRange, rec batch.Record) error {
 	r, err := batch.NewPartialReader(rec)
 	if err != nil {
 		return fmt.Errorf("merge: %w", err)
 	}
 	if m.fn == nil || !m.fn.Mergeable() {
-		return fmt.Errorf("merge: states of %s, which has none", m.plan.Aggregator)
+		return fmt.Errorf("merge: cannot merge partial aggregates of %s, which has none", m.plan.Aggregator)
 	}
 	p, err := m.partialPart(part)
 	if err != nil {
 		return err
 	}
+
 	var row batch.Partial
 	for i := range r.Len() {
 		if err := r.At(i, &row); err != nil {
@@ -51,87 +60,94 @@ func (m *Merger) addPartials(part scanplan.KeyRange, rec batch.Record) error {
 
 // partialPart returns the entry of a part.
 func (m *Merger) partialPart(part scanplan.KeyRange) (*partialPart, error) {
-	for _, p := range m.states {
+	for _, p := range m.partialParts {
 		if p.start == string(part.Start) {
 			return p, nil
 		}
 	}
+
 	hours, ok := m.plan.WholeHours(part)
 	if !ok || !m.plan.Downsample.DividesHour() {
-		return nil, fmt.Errorf("merge: states of the part from %s to %s, want whole hours", part.Start, part.Stop)
+		return nil, fmt.Errorf("merge: partial aggregates of the part from %s to %s, want whole hours", part.Start, part.Stop)
 	}
 	p := &partialPart{start: string(part.Start), hours: hours, groups: map[string]*groupPartial{}}
-	p.at = m.gridIndex(hours.From * 1000)
-	p.to = p.at + hours.Grid(m.plan.Downsample)
-	m.states = append(m.states, p)
-	slices.SortFunc(m.states, func(a, b *partialPart) int { return strings.Compare(a.start, b.start) })
+	p.from = m.gridIndex(hours.From * 1000)
+	p.to = p.from + hours.Grid(m.plan.Downsample)
+	m.partialParts = append(m.partialParts, p)
+	slices.SortFunc(m.partialParts, func(a, b *partialPart) int { return strings.Compare(a.start, b.start) })
 	return p, nil
 }
 
-// gridIndex is the place of a bucket's start, in ms, in the plan's grid.
+// gridIndex returns the index in the plan's grid of the bucket that starts at ms.
 func (m *Merger) gridIndex(ms int64) int {
 	return int((ms - m.plan.From*1000) / m.plan.Downsample.Interval)
 }
 
-// addGroup takes one row of states.
+// addGroup adds the partial aggregate of one group, which is one row of a batch.
 func (m *Merger) addGroup(p *partialPart, row *batch.Partial) error {
 	if p.groups[string(row.Group)] != nil {
-		return fmt.Errorf("merge: group %X stands twice in the part from %X", row.Group, p.start)
+		return fmt.Errorf("merge: group %X comes twice in the part from %X", row.Group, p.start)
 	}
+
 	g := &groupPartial{}
-	if size := p.to - p.at; len(row.Live) == size {
+	if size := p.to - p.from; len(row.Live) == size {
 		var err error
-		if g.state, err = m.restore(row); err != nil {
+		if g.aggregate, err = m.copyPartial(row); err != nil {
 			return fmt.Errorf("merge: group %X in the part from %X: %w", row.Group, p.start, err)
 		}
 	} else if len(row.Live) != 0 {
-		return fmt.Errorf("merge: group %X has %d states in the part from %X, want %d", row.Group, len(row.Live), p.start, size)
+		return fmt.Errorf("merge: group %X has %d buckets in the part from %X, want %d", row.Group, len(row.Live), p.start, size)
 	}
 	p.groups[string(row.Group)] = g
-	if err := m.grow(int64(len(row.Live)) * partialBytes); err != nil {
+	if err := m.account(int64(len(row.Live)) * partialBytes); err != nil {
 		return err
 	}
-	if !m.rounding && m.hopeless(p, string(row.Group)) {
+
+	// Give up at once rather than after everything has been read.
+	if !m.roundingAllowed && m.sumsRound(p, string(row.Group)) {
 		return ErrOrder
 	}
 	return m.addMembers(p, g, row)
 }
 
-// hopeless tells whether a group's states in a part and in one of another salt
-// are sums that do not add up: then nothing more need be read.
-func (m *Merger) hopeless(p *partialPart, key string) bool {
-	if s, _ := m.fn.Mergeability(); !s.Proven || p.groups[key].state == nil {
+// sumsRound reports whether the sums that a part and one of another salt have of a
+// group may round when they are added. It looks at one such pair only: that is enough
+// to guess by.
+func (m *Merger) sumsRound(p *partialPart, key string) bool {
+	if s, _ := m.fn.Mergeability(); !s.Proven || p.groups[key].aggregate == nil {
 		return false
 	}
-	for _, q := range m.states {
-		o := q.groups[key]
-		if q.hours.Salt == p.hours.Salt || o == nil || o.state == nil || q.to <= p.at || p.to <= q.at {
+	for _, q := range m.partialParts {
+		other := q.groups[key]
+		disjoint := q.to <= p.from || p.to <= q.from
+		if q.hours.Salt == p.hours.Salt || other == nil || other.aggregate == nil || disjoint {
 			continue
 		}
-		return m.roundTogether(p, q, key) // one is enough to guess by
+		return m.pairRounds(p, q, key)
 	}
 	return false
 }
 
-// roundTogether tells whether adding up a group's states in two parts may round
-// at a time inside the query.
-func (m *Merger) roundTogether(p, q *partialPart, key string) bool {
-	a, b := p.groups[key].state, q.groups[key].state
-	from := max(p.at, q.at, m.gridIndex(m.plan.Start+m.plan.Downsample.Interval-1))
+// pairRounds reports whether adding up a group's sums of two parts may round at a time
+// inside the query.
+func (m *Merger) pairRounds(p, q *partialPart, key string) bool {
+	a, b := p.groups[key].aggregate, q.groups[key].aggregate
+	from := max(p.from, q.from, m.gridIndex(m.plan.Start+m.plan.Downsample.Interval-1))
 	to := min(p.to, q.to, m.gridIndex(m.plan.End)+1)
 	for i := from; i < to; i++ {
-		if a.Live[i-p.at] > 0 && b.Live[i-q.at] > 0 && !a.ExactWith(i-p.at, &b.Proof, i-q.at) {
+		if a.Live[i-p.from] > 0 && b.Live[i-q.from] > 0 && !a.ExactWith(i-p.from, &b.Proof, i-q.from) {
 			return true
 		}
 	}
 	return false
 }
 
-// partialBytes is about what the state of one bucket takes.
+// partialBytes is about what the partial aggregate of one bucket takes.
 const partialBytes = 35
 
-// restore copies the columns of a row and makes those that were left out.
-func (m *Merger) restore(row *batch.Partial) (*aggregate.Partial, error) {
+// copyPartial copies the columns of a row and adds those that a batch leaves out: N
+// where it equals Live, Real where all buckets are.
+func (m *Merger) copyPartial(row *batch.Partial) (*aggregate.Partial, error) {
 	p := &aggregate.Partial{
 		Real: slices.Clone(row.Real), Live: slices.Clone(row.Live), N: slices.Clone(row.N),
 		A: slices.Clone(row.A), B: slices.Clone(row.B),
@@ -143,7 +159,7 @@ func (m *Merger) restore(row *batch.Partial) (*aggregate.Partial, error) {
 		p.Real = slices.Repeat([]bool{true}, len(row.Live))
 	}
 	if !m.fn.Holds(p) {
-		return nil, fmt.Errorf("columns of %s lack", m.fn.Name)
+		return nil, fmt.Errorf("columns of %s are missing", m.fn.Name)
 	}
 	if s, _ := m.fn.Mergeability(); s.Proven {
 		p.Receive(row.Low, row.High)
@@ -151,12 +167,15 @@ func (m *Merger) restore(row *batch.Partial) (*aggregate.Partial, error) {
 	return p, nil
 }
 
-// addMembers notes which spans a row speaks of, with what stands at its edges.
+// addMembers adds a segment to each span that a row lists, with its edges if it has
+// points.
 func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial) error {
+	// The row's points and annotations are those of all its spans, one after another.
 	edge, note := 0, 0
-	point := func() (int64, float64) { edge++; return row.EdgeTime[edge-1], row.EdgeValue[edge-1] }
+	nextPoint := func() (int64, float64) { edge++; return row.EdgeTime[edge-1], row.EdgeValue[edge-1] }
+
 	for i, id := range row.Spans {
-		sp, err := m.find(id)
+		sp, err := m.findSeries(id)
 		if err != nil {
 			return err
 		}
@@ -165,34 +184,28 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 		for ; note < len(row.Notes) && int(row.NoteSpan[note]) == i; note++ {
 			s.notes = append(s.notes, m.memory.bytes.copy(row.Notes[note]))
 		}
-		sp.add(s)
+		sp.addSegment(s)
 		if row.Flags[i]&batch.EdgeNoData != 0 {
 			continue
 		}
+
 		sp.hasData = true
-		g.listed++
-		e := &edges{first: m.plan.From*1000 + int64(p.at)*m.plan.Downsample.Interval}
-		e.last = e.first + int64(p.to-p.at-1)*m.plan.Downsample.Interval
+		g.members++
+		// An edge that is not shipped lies in the part's first or last bucket.
+		e := &edges{first: m.plan.From*1000 + int64(p.from)*m.plan.Downsample.Interval}
+		e.last = e.first + int64(p.to-p.from-1)*m.plan.Downsample.Interval
 		if row.Flags[i]&batch.EdgeFirst != 0 {
-			e.first, e.firstValue = point()
+			e.first, e.firstValue = nextPoint()
 			e.knowsFirst = true
 		}
 		if row.Flags[i]&batch.EdgeLast != 0 {
-			e.last, e.lastValue = point()
+			e.last, e.lastValue = nextPoint()
 			e.knowsLast = true
 		}
 		s.edges = e
-		if err := m.grow(segmentBytes); err != nil {
+		if err := m.account(segmentBytes); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// edges are a span's first and last point in a part that answered with states.
-// The values of points at the part's border are not shipped.
-type edges struct {
-	first, last           int64 // ms
-	firstValue, lastValue float64
-	knowsFirst, knowsLast bool
 }

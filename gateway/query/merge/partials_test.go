@@ -13,9 +13,9 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// stateRow is a group of one member in every bucket of an hour's four, of which
+// partialRow is a group of one member in every bucket of an hour's four, of which
 // one sum is given.
-func stateRow(p *scanplan.Plan, salt byte, sum float64, low, high int16) *batch.Partial {
+func partialRow(p *scanplan.Plan, salt byte, sum float64, low, high int16) *batch.Partial {
 	span := append([]byte{salt}, append(p.Metric[:3:3], append(uid(1), uid(2)...)...)...)
 	return &batch.Partial{
 		Live: []int32{1, 1, 1, 1}, A: []float64{1, 1, sum, 1}, Low: []int16{0, 0, low, 0}, High: []int16{1, 1, high, 1},
@@ -23,7 +23,7 @@ func stateRow(p *scanplan.Plan, salt byte, sum float64, low, high int16) *batch.
 	}
 }
 
-func states(rows ...*batch.Partial) batch.Record {
+func partialBatch(rows ...*batch.Partial) batch.Record {
 	w := batch.NewPartialWriter(arrowmemory.DefaultAllocator)
 	defer w.Release()
 	for _, r := range rows {
@@ -48,16 +48,16 @@ func saltedPlan(aggregator scanplan.Aggregator) *scanplan.Plan {
 // Sums of two salts are added up where their proofs allow it; else the second
 // part is refused as it comes, unless rounding is allowed or nobody asks for that
 // time.
-func TestStates_proof(t *testing.T) {
+func TestPartials_proof(t *testing.T) {
 	f := func(name string, wantAdd, wantFinish error, change func(*Merger), b *batch.Partial) {
 		t.Helper()
 		p := saltedPlan("sum")
 		m := New(p, nil)
 		change(m)
-		if err := m.Add(p.Ranges[0], states(stateRow(p, 0, 1<<51, 0, 52))); err != nil {
+		if err := m.Add(p.Ranges[0], partialBatch(partialRow(p, 0, 1<<51, 0, 52))); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Add(p.Ranges[1], states(b)); !errors.Is(err, wantAdd) {
+		if err := m.Add(p.Ranges[1], partialBatch(b)); !errors.Is(err, wantAdd) {
 			t.Errorf("%s: %v, want %v", name, err, wantAdd)
 		} else if err != nil {
 			return
@@ -74,29 +74,33 @@ func TestStates_proof(t *testing.T) {
 	}
 	asIs := func(*Merger) {}
 	p := saltedPlan("sum")
-	f("no bits in common", nil, nil, asIs, stateRow(p, 1, 1<<20, 20, 21))
-	f("a bit that is lost", ErrOrder, nil, asIs, stateRow(p, 1, 0.5, -1, 0))
-	f("too many", ErrOrder, nil, asIs, stateRow(p, 1, 1<<52, 0, 53))
-	f("infinite", ErrOrder, nil, asIs, stateRow(p, 1, math.Inf(1), 1024, math.MaxInt16))
-	f("nothing known", ErrOrder, nil, asIs, func() *batch.Partial { r := stateRow(p, 1, 1, 0, 1); r.Low, r.High, r.Live[2] = nil, nil, 2; return r }())
-	f("known by itself", nil, nil, asIs, func() *batch.Partial { r := stateRow(p, 1, 1, 0, 1); r.Low, r.High = nil, nil; return r }())
-	f("known not to fit", ErrOrder, nil, asIs, func() *batch.Partial { r := stateRow(p, 1, 0.1, 0, 1); r.Low, r.High = nil, nil; return r }())
-	f("rounding allowed", nil, nil, (*Merger).AllowRounding, stateRow(p, 1, 0.5, -1, 0))
-	f("infinite, rounding allowed", nil, ErrOrder, (*Merger).AllowRounding, stateRow(p, 1, math.Inf(1), 1024, math.MaxInt16))
-	f("before the query", nil, nil, func(m *Merger) { m.plan.Start += 2*900_000 + 1 }, stateRow(p, 1, 0.5, -1, 0))
-	f("at its start", ErrOrder, nil, func(m *Merger) { m.plan.Start += 2 * 900_000 }, stateRow(p, 1, 0.5, -1, 0))
-	f("behind the query", nil, nil, func(m *Merger) { m.plan.End -= 2 * 900_000 }, stateRow(p, 1, 0.5, -1, 0))
-	f("at its end", ErrOrder, nil, func(m *Merger) { m.plan.End -= 2*900_000 - 1 }, stateRow(p, 1, 0.5, -1, 0))
-	f("not live there", nil, nil, asIs, func() *batch.Partial { r := stateRow(p, 1, 0, -1, 0); r.Live[2] = 0; return r }())
+	f("no bits in common", nil, nil, asIs, partialRow(p, 1, 1<<20, 20, 21))
+	f("a bit that is lost", ErrOrder, nil, asIs, partialRow(p, 1, 0.5, -1, 0))
+	f("too many", ErrOrder, nil, asIs, partialRow(p, 1, 1<<52, 0, 53))
+	f("infinite", ErrOrder, nil, asIs, partialRow(p, 1, math.Inf(1), 1024, math.MaxInt16))
+	f("nothing known", ErrOrder, nil, asIs, func() *batch.Partial {
+		r := partialRow(p, 1, 1, 0, 1)
+		r.Low, r.High, r.Live[2] = nil, nil, 2
+		return r
+	}())
+	f("known by itself", nil, nil, asIs, func() *batch.Partial { r := partialRow(p, 1, 1, 0, 1); r.Low, r.High = nil, nil; return r }())
+	f("known not to fit", ErrOrder, nil, asIs, func() *batch.Partial { r := partialRow(p, 1, 0.1, 0, 1); r.Low, r.High = nil, nil; return r }())
+	f("rounding allowed", nil, nil, (*Merger).AllowRounding, partialRow(p, 1, 0.5, -1, 0))
+	f("infinite, rounding allowed", nil, ErrOrder, (*Merger).AllowRounding, partialRow(p, 1, math.Inf(1), 1024, math.MaxInt16))
+	f("before the query", nil, nil, func(m *Merger) { m.plan.Start += 2*900_000 + 1 }, partialRow(p, 1, 0.5, -1, 0))
+	f("at its start", ErrOrder, nil, func(m *Merger) { m.plan.Start += 2 * 900_000 }, partialRow(p, 1, 0.5, -1, 0))
+	f("behind the query", nil, nil, func(m *Merger) { m.plan.End -= 2 * 900_000 }, partialRow(p, 1, 0.5, -1, 0))
+	f("at its end", ErrOrder, nil, func(m *Merger) { m.plan.End -= 2*900_000 - 1 }, partialRow(p, 1, 0.5, -1, 0))
+	f("not live there", nil, nil, asIs, func() *batch.Partial { r := partialRow(p, 1, 0, -1, 0); r.Live[2] = 0; return r }())
 }
 
 // Every two of four sums can be added up, and three, but not all.
-func TestStates_several(t *testing.T) {
+func TestPartials_several(t *testing.T) {
 	p := saltedPlan("sum")
 	for parts := range 5 {
 		m := New(p, nil)
 		for i := range parts {
-			if err := m.Add(p.Ranges[i], states(stateRow(p, byte(i), 1<<51-1, 0, 51))); err != nil {
+			if err := m.Add(p.Ranges[i], partialBatch(partialRow(p, byte(i), 1<<51-1, 0, 51))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -106,18 +110,18 @@ func TestStates_several(t *testing.T) {
 	}
 }
 
-// States of a function that has none, or without its columns, are an error.
-func TestStates_refuses(t *testing.T) {
+// Partial aggregates of a function that has none, or without its columns, are an error.
+func TestPartials_refuses(t *testing.T) {
 	f := func(aggregator scanplan.Aggregator, want string) {
 		t.Helper()
 		p := saltedPlan(aggregator)
-		row := stateRow(p, 0, 1, 0, 1)
+		row := partialRow(p, 0, 1, 0, 1)
 		row.A, row.Low, row.High = nil, nil, nil
-		if err := New(p, nil).Add(p.Ranges[0], states(row)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := New(p, nil).Add(p.Ranges[0], partialBatch(row)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", aggregator, err, want)
 		}
 	}
-	f("sum", "columns of sum lack")
-	f("p99", "states of p99, which has none")
-	f("nope", "states of nope, which has none")
+	f("sum", "columns of sum are missing")
+	f("p99", "partial aggregates of p99, which has none")
+	f("nope", "partial aggregates of nope, which has none")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // TestUntrimmedAnswersAll: what lies inside a plan's bounds of the untrimmed
-// plan's groups is the plan's answer, for strict parts and for states. Only a
+// plan's groups is the plan's answer, for both kinds of aggregation. Only a
 // value that is too large for JSON may fail the one and not the other.
 func TestUntrimmedAnswersAll(t *testing.T) {
 	compared := 0

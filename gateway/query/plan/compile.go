@@ -1,13 +1,13 @@
-// Package plan makes scan plans of queries. It is pure: names come in
-// resolved, and out goes a plan of UIDs, beside the filters that only names can
-// decide. The steps for one sub-query are
+// Package plan compiles queries into scan plans. It is pure: names come in resolved,
+// and out goes a plan of UIDs, with the filters that only names can decide. The steps
+// for one sub-query are
 //
-//	NeedsOf   which names to look up, and which values to list
-//	(gateway/uid looks them up)
-//	Compile   the plan, or the error that the first unknown name is
+//	NeedsOf   which names to look up, and which tag values to list
+//	(gateway/query/engine looks them up in gateway/uid)
+//	Compile   the plan, or the error for the first unknown name
 //
-// What a plan cannot say stays behind as a PostFilter, to be applied to the
-// names of each series once, before it joins its group.
+// What a plan cannot express becomes a PostFilter, which is applied to the names of
+// each series once, before the series joins its group.
 // Source: TsdbQuery.configureFromQuery, findGroupBys, createAndSetFilter.
 package plan
 
@@ -28,24 +28,24 @@ const DefaultExpansionLimit = 4096
 type Options struct {
 	Schema encoding.Schema
 	Table  string // the data table
-	// FixDuplicates goes into the plan. Source: tsd.storage.fix_duplicates.
+	// FixDuplicates is copied into the plan. Source: tsd.storage.fix_duplicates.
 	FixDuplicates bool
-	// SkipUnresolved leaves out literal tag values that have no UID, which
-	// otherwise fail the query. Source: tsd.query.skip_unresolved_tagvs.
+	// SkipUnresolved drops literal tag values that have no UID. Without it they fail the
+	// query. Source: tsd.query.skip_unresolved_tagvs.
 	SkipUnresolved bool
-	// ExpansionLimit bounds the tag values that one filter may become; beyond
-	// it the filter is applied to names. It also bounds how many names are
-	// listed to find them. 0 is DefaultExpansionLimit.
-	// Source: tsd.query.filter.expansion_limit.
+	// ExpansionLimit bounds the tag values into which one filter is expanded, and the
+	// names that are listed to find them. A filter with more is applied to names. 0
+	// means DefaultExpansionLimit. Source: tsd.query.filter.expansion_limit.
 	ExpansionLimit int
-	// MaxFilled bounds the buckets that a fill policy makes for each series; 0
-	// is no bound. Without fill the points themselves are the bound.
+	// MaxFilled bounds the buckets that a fill policy makes for each series; 0 means no
+	// bound. Without fill the points themselves are the bound.
 	MaxFilled int64
-	// MaxBytes goes into the plan: memory of the result on one server.
+	// MaxBytes is copied into the plan. It bounds the memory of the result on one
+	// server.
 	MaxBytes int64
 }
 
-func (o *Options) limit() int {
+func (o *Options) expansionLimit() int {
 	if o.ExpansionLimit > 0 {
 		return o.ExpansionLimit
 	}
@@ -55,36 +55,38 @@ func (o *Options) limit() int {
 // Compiled is one sub-query, ready to be executed.
 type Compiled struct {
 	Plan *scanplan.Plan
-	// PostFilter is what remains to be asked of names, nil for nothing. With
-	// it parts must return series, not groups.
+	// PostFilter is the filter that the plan cannot express, nil for none. With it,
+	// parts must return series, not partial aggregates of groups.
 	PostFilter *PostFilter
 	// FilterTagKs are the UIDs of the filters' keys, ascending, for
 	// query.SubQuery.FilterTagKs.
 	FilterTagKs []encoding.UID
-	// Nothing says why no row can match, "" if one can. The plan then admits
-	// none; executing it is allowed and useless.
+	// Nothing says why no row can match, "" if one can. The plan then admits no series;
+	// executing it is allowed and useless.
 	Nothing string
 }
 
-// Compile compiles sub-query i of q. Errors are *query.Error, in the order in
-// which OpenTSDB reports them: names (metric, then filter by filter), then what
-// fails at run time, then limits.
+// Compile compiles sub-query i of q. The error is a *query.UnknownNameError or a
+// *query.Error. Of several faults it returns the one that OpenTSDB reports first: names
+// (metric, then filter by filter), then what fails at run time, then limits.
 func Compile(q *query.Query, i int, names Names, opt Options) (*Compiled, error) {
 	sub := &q.Queries[i]
 	c := &compiler{query: q, sub: sub, names: names, opt: opt, out: &Compiled{Plan: newPlan(q, sub, opt)}}
-	resolve := c.byMetric
+	compileSeries := c.byMetric
 	if len(sub.TSUIDs) > 0 {
-		resolve = c.byTSUID
+		compileSeries = c.byTSUID
 	}
-	if err := resolve(); err != nil {
+	if err := compileSeries(); err != nil {
 		return nil, err
 	}
+
 	if sub.RunError != nil {
 		return nil, sub.RunError
 	}
-	if err := c.limits(); err != nil {
+	if err := c.checkFill(); err != nil {
 		return nil, err
 	}
+
 	if sub.Histogram() {
 		c.out.Nothing = "a plain metric has no histograms"
 	}
@@ -92,6 +94,7 @@ func Compile(q *query.Query, i int, names Names, opt Options) (*Compiled, error)
 	return c.out, nil
 }
 
+// newPlan returns a plan with what does not depend on names.
 func newPlan(q *query.Query, sub *query.SubQuery, opt Options) *scanplan.Plan {
 	p := &scanplan.Plan{
 		Version: scanplan.Version, Schema: opt.Schema, Table: opt.Table,
@@ -115,37 +118,48 @@ type compiler struct {
 	out   *Compiled
 }
 
-// finish adds what depends on the metric, and makes sure that a plan for
-// nothing admits nothing.
-func (c *compiler) finish() {
-	p := c.out.Plan
-	p.Ranges = keyRanges(p.Schema, p.Metric, p.From, p.To)
-	for _, t := range p.Tags {
-		if t.Op == scanplan.In && len(t.Values) == 0 && c.out.Nothing == "" {
-			c.out.Nothing = fmt.Sprintf("no value of tag %s is admitted", t.TagK)
+// byMetric selects series by the metric and the filters on tags.
+func (c *compiler) byMetric() error {
+	if c.names.Metric == nil {
+		return &query.UnknownNameError{Kind: encoding.UIDMetric, Name: c.sub.Metric}
+	}
+	c.out.Plan.Metric = c.names.Metric
+
+	filters, err := c.resolveFilters()
+	if err != nil {
+		return err
+	}
+	keys := filtersAsOpenTSDB(filters, c.opt.expansionLimit())
+	if c.query.Fix.Has(query.FixFilters) {
+		keys = allFilters(filters)
+	}
+
+	for _, k := range keys {
+		predicate, rest := c.splitFilters(k)
+		c.out.FilterTagKs = append(c.out.FilterTagKs, k.tagk)
+		c.out.Plan.Tags = append(c.out.Plan.Tags, predicate)
+		for _, f := range rest {
+			c.addCondition(condition{tagk: k.tagk, filter: f})
+		}
+		if k.groupBy && c.sub.Aggregator != "none" {
+			c.out.Plan.GroupBy = append(c.out.Plan.GroupBy, k.tagk)
 		}
 	}
-	if c.out.Nothing != "" {
-		c.out.admitNone()
+	c.out.Plan.Exact = c.sub.ExplicitTags && len(keys) > 0
+	return nil
+}
+
+// addCondition adds a condition to the post filter.
+func (c *compiler) addCondition(cond condition) {
+	if c.out.PostFilter == nil {
+		c.out.PostFilter = new(PostFilter)
 	}
+	c.out.PostFilter.add(cond)
 }
 
-// admitNone makes the plan one for nothing: In without values admits none.
-func (c *Compiled) admitNone() {
-	none := make(encoding.UID, c.Plan.Schema.TagKWidth)
-	c.Plan.Tags, c.Plan.TSUIDs = []scanplan.TagPredicate{{TagK: none, Op: scanplan.In}}, nil
-}
-
-// Restrict leaves only some of the plan's TSUIDs, ascending, in it.
-func (c *Compiled) Restrict(tsuids []encoding.UID) {
-	if c.Plan.TSUIDs = tsuids; len(tsuids) == 0 {
-		c.Nothing = "no TSUID passes the filters"
-		c.admitNone()
-	}
-}
-
-// limits refuses what would fill memory before any row is read.
-func (c *compiler) limits() error {
+// checkFill refuses a query whose fill would take too much memory, before any row is
+// read.
+func (c *compiler) checkFill() error {
 	p := c.out.Plan
 	d := p.Downsample
 	if d == nil || d.All || d.Fill == scanplan.FillNone || c.opt.MaxFilled <= 0 {
@@ -157,37 +171,45 @@ func (c *compiler) limits() error {
 	return nil
 }
 
-// byMetric resolves a metric and its filters.
-func (c *compiler) byMetric() error {
-	if c.names.Metric == nil {
-		return query.UnknownName(encoding.UIDMetric, c.sub.Metric)
-	}
-	c.out.Plan.Metric = c.names.Metric
-	states, err := c.resolveFilters()
-	if err != nil {
-		return err
-	}
-	keys := arrange(states, c.opt.limit())
-	if c.query.Fix.Has(query.FixFilters) {
-		keys = intersect(states)
-	}
-	for _, k := range keys {
-		c.out.FilterTagKs = append(c.out.FilterTagKs, k.tagk)
-		c.out.Plan.Tags = append(c.out.Plan.Tags, c.predicate(k))
-		if k.groupBy && c.sub.Aggregator != "none" {
-			c.out.Plan.GroupBy = append(c.out.Plan.GroupBy, k.tagk)
+// finish adds what depends on the metric, and makes sure that a plan of which Nothing is
+// set admits no series.
+func (c *compiler) finish() {
+	p := c.out.Plan
+	p.Ranges = keyRanges(p.Schema, p.Metric, p.From, p.To)
+	for _, t := range p.Tags {
+		if t.Op == scanplan.In && len(t.Values) == 0 && c.out.Nothing == "" {
+			c.out.Nothing = fmt.Sprintf("no value of tag %s is admitted", t.TagK)
 		}
 	}
-	c.out.Plan.Exact = c.sub.ExplicitTags && len(keys) > 0
-	return nil
+	if c.out.Nothing != "" {
+		c.out.admitNoSeries()
+	}
 }
 
-// keyRanges are the rows of a metric from one base time to another, a range for
-// each salt bucket. Source: TsdbQuery.getScanner, SaltScanner.
+// admitNoSeries replaces the plan's predicates with one that no series satisfies: In
+// without values.
+func (c *Compiled) admitNoSeries() {
+	anyTagK := make(encoding.UID, c.Plan.Schema.TagKWidth)
+	c.Plan.Tags, c.Plan.TSUIDs = []scanplan.TagPredicate{{TagK: anyTagK, Op: scanplan.In}}, nil
+}
+
+// Restrict replaces the plan's TSUIDs with some of them, ascending. Without any the plan
+// admits no series.
+func (c *Compiled) Restrict(tsuids []encoding.UID) {
+	c.Plan.TSUIDs = tsuids
+	if len(tsuids) == 0 {
+		c.Nothing = "no TSUID passes the filters"
+		c.admitNoSeries()
+	}
+}
+
+// keyRanges returns the rows of a metric between two base times, a range for each salt
+// bucket. Source: TsdbQuery.getScanner, SaltScanner.
 func keyRanges(s encoding.Schema, metric encoding.UID, from, to int64) []scanplan.KeyRange {
 	ranges := make([]scanplan.KeyRange, 0, s.Buckets())
 	for b := range s.Buckets() {
 		r := scanplan.KeyRange{Start: s.AppendRangeKey(nil, b, metric, uint32(from))}
+		// After the last base time that four bytes hold comes the next metric.
 		if to > maxBaseTime {
 			head := len(r.Start) - encoding.BaseTimeWidth
 			r.Stop = encoding.PrefixEnd(r.Start[:head])
@@ -199,7 +221,7 @@ func keyRanges(s encoding.Schema, metric encoding.UID, from, to int64) []scanpla
 	return ranges
 }
 
-// sortUIDs sorts UIDs and removes doubles.
+// sortUIDs sorts UIDs and removes duplicates, in place.
 func sortUIDs(uids []encoding.UID) []encoding.UID {
 	slices.SortFunc(uids, func(a, b encoding.UID) int { return bytes.Compare(a, b) })
 	return slices.CompactFunc(uids, func(a, b encoding.UID) bool { return bytes.Equal(a, b) })

@@ -8,127 +8,138 @@ import (
 	"downpour/gateway/query"
 )
 
-// filterState is a filter as the reference holds it after names are resolved.
-type filterState struct {
+// resolvedFilter is a filter as OpenTSDB holds it after names are resolved.
+type resolvedFilter struct {
 	filter   *query.Filter
 	tagk     encoding.UID
 	literals []encoding.UID // resolved values of literal_or, ascending
-	// postScan tells that names are checked against the filter.
+	// postScan reports whether names must be checked against the filter, unless the
+	// row-key pattern does.
 	postScan bool
 }
 
-// resolveFilters resolves filters in the order of the request. An empty literal
-// is found before anything is looked up, so it comes first.
+// resolveFilters resolves filters in the order of the request. OpenTSDB finds an empty
+// literal before it looks anything up, so that error comes first.
 // Source: TagVFilter.resolveTags, TagVLiteralOrFilter.resolveTagkName.
-func (c *compiler) resolveFilters() ([]filterState, error) {
+func (c *compiler) resolveFilters() ([]resolvedFilter, error) {
 	for i := range c.sub.Filters {
 		if f := &c.sub.Filters[i]; c.resolvesLiterals(f) && slices.Contains(f.Literals(), "") {
 			return nil, query.RunFault("Missing UID name")
 		}
 	}
-	states := make([]filterState, len(c.sub.Filters))
-	for i := range states {
+
+	resolved := make([]resolvedFilter, len(c.sub.Filters))
+	for i := range resolved {
 		f := &c.sub.Filters[i]
-		s := filterState{filter: f, postScan: !f.MatchesAll()}
+		r := resolvedFilter{filter: f, postScan: !f.MatchesAll()}
 		if c.resolvesLiterals(f) {
 			for _, name := range f.Literals() {
 				u, known := c.names.TagVs[name]
 				if !known && !c.opt.SkipUnresolved {
-					return nil, query.UnknownName(encoding.UIDTagV, name)
+					return nil, &query.UnknownNameError{Kind: encoding.UIDTagV, Name: name}
 				}
 				if known {
-					s.literals = append(s.literals, u)
+					r.literals = append(r.literals, u)
 				}
 			}
-			s.literals = sortUIDs(s.literals)
+			r.literals = sortUIDs(r.literals)
 		}
-		if s.tagk = c.names.TagKs[f.TagK]; s.tagk == nil {
-			return nil, query.UnknownName(encoding.UIDTagK, f.TagK)
+		if r.tagk = c.names.TagKs[f.TagK]; r.tagk == nil {
+			return nil, &query.UnknownNameError{Kind: encoding.UIDTagK, Name: f.TagK}
 		}
-		states[i] = s
+		resolved[i] = r
 	}
-	return states, nil
+	return resolved, nil
 }
 
-// resolvesLiterals tells whether the reference looks a filter's values up.
+// resolvesLiterals reports whether OpenTSDB looks up a filter's values.
 func (c *compiler) resolvesLiterals(f *query.Filter) bool {
-	return f.Type == query.LiteralOr && len(f.Literals()) <= c.opt.limit()
+	return f.Type == query.LiteralOr && len(f.Literals()) <= c.opt.expansionLimit()
 }
 
-// keyFilters are the filters of one tag key, as they take effect.
+// keyFilters are the filters on one tag key that take effect.
 type keyFilters struct {
 	tagk    encoding.UID
 	groupBy bool
-	// values are what row keys may have; nil is any value.
-	values []encoding.UID
-	// names are the filters that names are still checked against.
-	names []filterState
+	// pattern are the values that row keys may have; nil is any value.
+	pattern []encoding.UID
+	// post are the filters that must be checked beside the pattern.
+	post []resolvedFilter
 }
 
-// arrange decides, key by key in ascending order, which filters take effect. It
-// keeps the reference's ways with several filters on one key: of the first key
-// literals are united; of later keys each filter is looked at alone and the last
-// one says what row keys may have, while an earlier literal filter, thought to
-// be in the row-key pattern, is no longer checked. Source: TsdbQuery.findGroupBys.
-func arrange(states []filterState, limit int) []keyFilters {
-	states = slices.Clone(states)
-	slices.SortStableFunc(states, func(a, b filterState) int { return bytes.Compare(a.tagk, b.tagk) })
+// filtersAsOpenTSDB decides which filters take effect, key by key in ascending order. It
+// repeats what OpenTSDB does with several filters on one key. Of the first key the
+// literals of all filters are united. Of later keys each filter is looked at alone: the
+// last one says what row keys may have, and an earlier literal filter, which OpenTSDB
+// takes to be in the row-key pattern, is not checked any more. limit is the expansion
+// limit. Source: TsdbQuery.findGroupBys.
+func filtersAsOpenTSDB(filters []resolvedFilter, limit int) []keyFilters {
+	filters = sortedByKey(filters)
 	var keys []keyFilters
-	total := 0 // values in the reference's pattern, overwritten ones included
-	for len(states) > 0 {
+	expanded := 0 // values in OpenTSDB's pattern, overwritten ones included
+	for len(filters) > 0 {
 		n := 1
 		if len(keys) == 0 {
-			for n < len(states) && bytes.Equal(states[n].tagk, states[0].tagk) {
+			for n < len(filters) && bytes.Equal(filters[n].tagk, filters[0].tagk) {
 				n++
 			}
 		}
-		run := states[:n]
-		states = states[n:]
-		if len(keys) == 0 || !bytes.Equal(keys[len(keys)-1].tagk, run[0].tagk) {
-			keys = append(keys, keyFilters{tagk: run[0].tagk})
+		together := filters[:n]
+		filters = filters[n:]
+		if len(keys) == 0 || !bytes.Equal(keys[len(keys)-1].tagk, together[0].tagk) {
+			keys = append(keys, keyFilters{tagk: together[0].tagk})
 		}
-		total = keys[len(keys)-1].takeRun(run, total, limit)
+		expanded = keys[len(keys)-1].apply(together, expanded, limit)
 	}
 	return keys
 }
 
-// intersect lets all filters of each key take effect (query.FixFilters).
-func intersect(states []filterState) (keys []keyFilters) {
-	states = slices.Clone(states)
-	slices.SortStableFunc(states, func(a, b filterState) int { return bytes.Compare(a.tagk, b.tagk) })
-	for _, s := range states {
-		if len(keys) == 0 || !bytes.Equal(keys[len(keys)-1].tagk, s.tagk) {
-			keys = append(keys, keyFilters{tagk: s.tagk})
-		}
-		k := &keys[len(keys)-1]
-		k.groupBy = k.groupBy || s.filter.GroupBy
-		if s.postScan {
-			k.names = append(k.names, s)
-		}
-	}
-	return keys
-}
-
-// takeRun lets filters that are looked at together take effect.
-func (k *keyFilters) takeRun(run []filterState, total, limit int) int {
+// apply lets filters that OpenTSDB looks at together take effect. It returns the new
+// number of expanded values.
+func (k *keyFilters) apply(filters []resolvedFilter, expanded, limit int) int {
 	var union []encoding.UID
-	for _, s := range run {
-		k.groupBy = k.groupBy || s.filter.GroupBy
-		union = append(union, s.literals...)
+	for _, f := range filters {
+		k.groupBy = k.groupBy || f.filter.GroupBy
+		union = append(union, f.literals...)
 	}
 	union = sortUIDs(union)
-	inPattern := len(union) > 0 && total+len(union) <= limit
+
+	// Beyond the limit OpenTSDB leaves the pattern as it was.
+	inPattern := len(union) > 0 && expanded+len(union) <= limit
 	switch {
 	case inPattern:
-		k.values = union
-		total += len(union)
+		k.pattern = union
+		expanded += len(union)
 	case len(union) == 0:
-		k.values = nil
+		k.pattern = nil
 	}
-	for _, s := range run {
-		if s.postScan && !(inPattern && len(s.literals) > 0) {
-			k.names = append(k.names, s)
+
+	for _, f := range filters {
+		if f.postScan && !(inPattern && len(f.literals) > 0) {
+			k.post = append(k.post, f)
 		}
 	}
-	return total
+	return expanded
+}
+
+// allFilters lets all filters of each key take effect (query.FixFilters).
+func allFilters(filters []resolvedFilter) (keys []keyFilters) {
+	for _, f := range sortedByKey(filters) {
+		if len(keys) == 0 || !bytes.Equal(keys[len(keys)-1].tagk, f.tagk) {
+			keys = append(keys, keyFilters{tagk: f.tagk})
+		}
+		k := &keys[len(keys)-1]
+		k.groupBy = k.groupBy || f.filter.GroupBy
+		if f.postScan {
+			k.post = append(k.post, f)
+		}
+	}
+	return keys
+}
+
+// sortedByKey returns a copy that is sorted by tagk; filters on one key stay in order.
+func sortedByKey(filters []resolvedFilter) []resolvedFilter {
+	sorted := slices.Clone(filters)
+	slices.SortStableFunc(sorted, func(a, b resolvedFilter) int { return bytes.Compare(a.tagk, b.tagk) })
+	return sorted
 }

@@ -130,7 +130,7 @@ func run(t *testing.T, script string) string {
 }
 
 // TestGolden runs testdata/plans.txt: scripts, each followed by ---- and the
-// plan's text. -rewrite writes the texts anew.
+// plan's text. -rewrite writes the texts again.
 func TestGolden(t *testing.T) {
 	const file = "testdata/plans.txt"
 	want, err := os.ReadFile(file)

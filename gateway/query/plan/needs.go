@@ -5,47 +5,49 @@ import (
 	"downpour/gateway/query"
 )
 
-// Needs are the names that a sub-query's plan depends on. That one of them is
-// unknown is for Compile to judge.
+// Needs are the names that a sub-query's plan depends on. Whether an unknown one is an
+// error is for Compile to decide.
 type Needs struct {
 	Metric string   // "" when the sub-query lists TSUIDs
 	TagKs  []string // in the order of the filters, each once
 	TagVs  []string
-	// Prefixes ask for the tag values that begin with them ("" for all), at
+	// Prefixes ask for lists of the tag values that begin with them ("" for all), of at
 	// most Limit names each.
 	Prefixes []string
 	Limit    int
 }
 
-// Names are the answers to Needs.
+// Names are what was found of Needs.
 type Names struct {
 	Metric       encoding.UID            // nil if unknown
 	TagKs, TagVs map[string]encoding.UID // without the unknown ones
-	Lists        map[string]List         // by prefix; a missing one is incomplete
+	Lists        map[string]List         // by prefix; a list that is not there counts as incomplete
 }
 
 // List holds the tag values that begin with a prefix.
 type List struct {
 	Values []encoding.UIDMapping
-	// Complete tells that there are no others.
+	// Complete reports that no other tag value begins with the prefix.
 	Complete bool
 }
 
-// NeedsOf tells which names the plan of a sub-query depends on.
+// NeedsOf returns the names that the plan of a sub-query depends on.
 func NeedsOf(sub *query.SubQuery, opt Options) Needs {
-	n := Needs{Metric: sub.Metric, Limit: opt.limit()}
+	n := Needs{Metric: sub.Metric, Limit: opt.expansionLimit()}
 	byTSUID := len(sub.TSUIDs) > 0
 	if byTSUID {
 		n.Metric = ""
 	}
-	tagks, tagvs, prefixes := names{}, names{"": true}, names{}
+
+	// An empty literal is refused by Compile, and never looked up.
+	tagks, tagvs, prefixes := nameSet{}, nameSet{"": true}, nameSet{}
 	for i := range sub.Filters {
 		f := &sub.Filters[i]
 		n.TagKs = tagks.add(n.TagKs, f.TagK)
 		switch {
-		case byTSUID: // its filters look at names
+		case byTSUID: // filters beside TSUIDs are applied to names
 		case f.Exact():
-			if len(f.Literals()) <= opt.limit() {
+			if len(f.Literals()) <= opt.expansionLimit() {
 				n.TagVs = tagvs.add(n.TagVs, f.Literals()...)
 			}
 		case !f.MatchesAll():
@@ -55,14 +57,14 @@ func NeedsOf(sub *query.SubQuery, opt Options) Needs {
 	return n
 }
 
-// names are the names that a list has, or is not to have.
-type names map[string]bool
+// nameSet holds the names that a list has already, or must not get.
+type nameSet map[string]bool
 
-// add appends the names that are not there yet.
-func (n names) add(list []string, more ...string) []string {
+// add appends the names to list that are not in the set yet.
+func (s nameSet) add(list []string, more ...string) []string {
 	for _, name := range more {
-		if !n[name] {
-			n[name] = true
+		if !s[name] {
+			s[name] = true
 			list = append(list, name)
 		}
 	}

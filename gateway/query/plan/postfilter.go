@@ -8,23 +8,22 @@ import (
 	"downpour/gateway/query"
 )
 
-// PostFilter judges a series by the names of its tag values. It is applied once
-// a span, before the span joins a group. Its methods may be called from many
+// PostFilter decides about a series by the names of its tag values. It is applied once
+// to each span, before the span joins a group. Its methods may be called from many
 // goroutines.
 type PostFilter struct{ conditions []condition }
 
-// condition is a filter on one key.
+// condition is a filter on one tag key.
 type condition struct {
 	tagk   encoding.UID // nil: a key that no series has
 	filter *query.Filter
-	// lacking tells whether a series without the key is kept.
-	lacking bool
+	// keepWithoutKey keeps a series that does not have the key.
+	keepWithoutKey bool
 }
 
 func (p *PostFilter) add(c condition) { p.conditions = append(p.conditions, c) }
 
-// TagKs are the keys whose values are judged, ascending: what a caller must
-// have names for.
+// TagKs returns the keys of whose values the filter needs the names, ascending.
 func (p *PostFilter) TagKs() []encoding.UID {
 	var keys []encoding.UID
 	for _, c := range p.conditions {
@@ -35,22 +34,22 @@ func (p *PostFilter) TagKs() []encoding.UID {
 	return sortUIDs(keys)
 }
 
-// Keep tells whether a series is wanted. value gives the name of the series'
-// value for a key, and whether it has the key.
+// Keep reports whether a series passes the filter. value returns the name of the series'
+// value for a key, and whether the series has the key.
 func (p *PostFilter) Keep(value func(tagk encoding.UID) (name string, ok bool)) bool {
 	for _, c := range p.conditions {
 		name, ok := "", false
 		if c.tagk != nil {
 			name, ok = value(c.tagk)
 		}
-		if ok && !c.filter.Match(name) || !ok && !c.lacking {
+		if ok && !c.filter.Match(name) || !ok && !c.keepWithoutKey {
 			return false
 		}
 	}
 	return true
 }
 
-// String is the filter as explain prints it, a line for each condition.
+// String returns the filter as explain prints it, a line for each condition.
 func (p *PostFilter) String() string {
 	var b strings.Builder
 	for _, c := range p.conditions {
@@ -59,7 +58,7 @@ func (p *PostFilter) String() string {
 			fmt.Fprintf(&b, " (%s)", c.tagk)
 		}
 		fmt.Fprintf(&b, " %s(%s)", c.filter.Type, c.filter.Text)
-		if c.lacking {
+		if c.keepWithoutKey {
 			b.WriteString(", or no such key")
 		}
 		b.WriteByte('\n')

@@ -9,47 +9,48 @@ import (
 	"downpour/gateway/query"
 )
 
-// predicate is what row keys must hold for one tag key. Filters on names whose
-// values are known become part of it; the others go to the post filter.
-func (c *compiler) predicate(k keyFilters) scanplan.TagPredicate {
+// splitFilters divides the filters of one tag key into a predicate, which row keys must
+// satisfy, and the rest, which must be checked on names. A filter becomes part of the
+// predicate if the UIDs that it admits are known.
+func (c *compiler) splitFilters(k keyFilters) (predicate scanplan.TagPredicate, rest []*query.Filter) {
 	set := valueSet{op: scanplan.Present}
-	if k.values != nil {
-		set = valueSet{scanplan.In, k.values}
+	if k.pattern != nil {
+		set = valueSet{scanplan.In, k.pattern}
 	}
-	for _, s := range k.names {
-		known, ok := c.valuesOf(s)
-		if ok {
-			set = set.and(known)
-			continue
+	for _, f := range k.post {
+		if admitted, known := c.admittedValues(f); known {
+			set = set.intersect(admitted)
+		} else {
+			rest = append(rest, f.filter)
 		}
-		if c.out.PostFilter == nil {
-			c.out.PostFilter = new(PostFilter)
-		}
-		c.out.PostFilter.add(condition{tagk: k.tagk, filter: s.filter})
 	}
+
+	// A set that excludes nothing only demands the key.
 	if set.op == scanplan.NotIn && len(set.values) == 0 {
 		set.op = scanplan.Present
 	}
-	return scanplan.TagPredicate{TagK: k.tagk, Op: set.op, Values: set.values}
+	return scanplan.TagPredicate{TagK: k.tagk, Op: set.op, Values: set.values}, rest
 }
 
-// valuesOf is what a filter on names admits, as UIDs, if that is known and not
-// too much.
-func (c *compiler) valuesOf(s filterState) (valueSet, bool) {
-	f := s.filter
+// admittedValues returns the UIDs of the values that a filter admits. known is false if
+// not all of them are known, or if they are more than the expansion limit.
+func (c *compiler) admittedValues(r resolvedFilter) (set valueSet, known bool) {
+	f := r.filter
 	switch {
-	case f.Exact() && len(f.Literals()) > c.opt.limit():
+	case f.Exact() && len(f.Literals()) > c.opt.expansionLimit():
 		return valueSet{}, false
 	case f.Type == query.LiteralOr:
-		return valueSet{scanplan.In, s.literals}, true
+		return valueSet{scanplan.In, r.literals}, true
 	case f.Type == query.NotLiteralOr:
 		return valueSet{scanplan.NotIn, c.knownLiterals(f)}, true
 	}
+
+	// Any other filter is applied to the listed values that begin with its prefix.
 	list := c.names.Lists[f.Prefix()]
 	if !list.Complete {
 		return valueSet{}, false
 	}
-	set := valueSet{op: scanplan.In}
+	set.op = scanplan.In
 	if f.Negative() {
 		set.op = scanplan.NotIn
 	}
@@ -59,11 +60,11 @@ func (c *compiler) valuesOf(s filterState) (valueSet, bool) {
 		}
 	}
 	set.values = sortUIDs(set.values)
-	return set, len(set.values) <= c.opt.limit()
+	return set, len(set.values) <= c.opt.expansionLimit()
 }
 
-// knownLiterals are the UIDs of those literals that have one; the others are
-// the value of no series.
+// knownLiterals returns the UIDs of those literals that have one. The others are the
+// value of no series.
 func (c *compiler) knownLiterals(f *query.Filter) (uids []encoding.UID) {
 	for _, name := range f.Literals() {
 		if u, ok := c.names.TagVs[name]; ok {
@@ -73,14 +74,14 @@ func (c *compiler) knownLiterals(f *query.Filter) (uids []encoding.UID) {
 	return sortUIDs(uids)
 }
 
-// valueSet is a set of tag values, as a plan's predicate has it.
+// valueSet is a set of tag values, as a predicate has it.
 type valueSet struct {
 	op     scanplan.TagOp
-	values []encoding.UID // ascending; of In wanted, of NotIn unwanted
+	values []encoding.UID // ascending; wanted ones of In, unwanted ones of NotIn
 }
 
-// and is the intersection of two sets.
-func (a valueSet) and(b valueSet) valueSet {
+// intersect returns the values that are in both sets.
+func (a valueSet) intersect(b valueSet) valueSet {
 	switch {
 	case a.op == scanplan.Present:
 		return b
@@ -91,16 +92,18 @@ func (a valueSet) and(b valueSet) valueSet {
 	case a.op == scanplan.NotIn:
 		a, b = b, a
 	}
+
+	// a lists what is wanted; b decides about each value.
 	var both []encoding.UID
 	for _, u := range a.values {
-		if b.has(u) {
+		if b.contains(u) {
 			both = append(both, u)
 		}
 	}
 	return valueSet{scanplan.In, both}
 }
 
-func (a valueSet) has(u encoding.UID) bool {
+func (a valueSet) contains(u encoding.UID) bool {
 	if a.op == scanplan.Present {
 		return true
 	}

@@ -4,15 +4,14 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"downpour/encoding"
 	"downpour/gateway/query"
 )
 
-// byTSUID resolves a list of TSUIDs. They share a metric; a repeated one counts
-// once, and one that is no whole TSUID finds nothing. Filters beside TSUIDs are
-// all applied to names: an unknown key is no error, and only not_*, or stars
-// alone, keep a series without the key. Source: TsdbQuery.configureFromQuery,
-// createAndSetTSUIDFilter.
+// byTSUID selects series by a list of TSUIDs, which must share a metric. A repeated one
+// counts once, and one that is not whole matches nothing. Filters beside TSUIDs
+// are all applied to names: an unknown key is no error, and a series without the key is
+// kept only by not_* filters, and by wildcards of stars alone.
+// Source: TsdbQuery.configureFromQuery, createAndSetTSUIDFilter.
 func (c *compiler) byTSUID() error {
 	p := c.out.Plan
 	if err := sameMetric(c.sub.TSUIDs, 2*p.Schema.MetricWidth); err != nil {
@@ -26,19 +25,22 @@ func (c *compiler) byTSUID() error {
 		if p.Metric == nil {
 			p.Metric = raw[:p.Schema.MetricWidth]
 		}
+		// No row has a TSUID that ends inside a tag.
 		if _, _, err := p.Schema.SplitTSUID(raw); err == nil {
 			p.TSUIDs = append(p.TSUIDs, raw)
 		}
 	}
+
 	p.TSUIDs = sortUIDs(p.TSUIDs)
 	if len(p.TSUIDs) == 0 {
 		c.out.Nothing = "no TSUID is whole"
 	}
-	c.filterNames()
+	c.filterByNames()
 	return nil
 }
 
-// sameMetric checks the hex digits of the metrics, as the reference does.
+// sameMetric checks that TSUIDs begin with the same metric UID. Like OpenTSDB it compares
+// hex digits, the given number of them.
 func sameMetric(tsuids []string, digits int) error {
 	first := ""
 	for _, text := range tsuids {
@@ -56,22 +58,14 @@ func sameMetric(tsuids []string, digits int) error {
 	return nil
 }
 
-// filterNames makes every filter a condition on names, but for a wildcard of
-// nothing but stars: it is none, not even on the key's presence.
-// Source: TagVWildcardFilter's constructor.
-func (c *compiler) filterNames() {
+// filterByNames makes every filter a condition on names. A wildcard of stars alone is no
+// condition, not even on the key's presence. Source: TagVWildcardFilter's constructor.
+func (c *compiler) filterByNames() {
 	for i := range c.sub.Filters {
 		f := &c.sub.Filters[i]
 		if f.MatchesAll() {
 			continue
 		}
-		if c.out.PostFilter == nil {
-			c.out.PostFilter = new(PostFilter)
-		}
-		var k encoding.UID
-		if u, ok := c.names.TagKs[f.TagK]; ok {
-			k = u
-		}
-		c.out.PostFilter.add(condition{tagk: k, filter: f, lacking: f.Negative()})
+		c.addCondition(condition{tagk: c.names.TagKs[f.TagK], filter: f, keepWithoutKey: f.Negative()})
 	}
 }

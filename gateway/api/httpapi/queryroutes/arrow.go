@@ -107,7 +107,7 @@ func (f *filler) fill(i int) (encoding.Points, error) {
 	if err != nil {
 		return encoding.Points{}, err
 	}
-	return f.answer.Take(i), f.check(f.answer.Stats.PointsOut)
+	return f.answer.DetachPoints(i), f.check(f.answer.Stats.PointsOut)
 }
 
 // release gives back the memory reserved for points that fill has made.

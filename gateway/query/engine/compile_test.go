@@ -46,7 +46,7 @@ func namesOnly(t *testing.T) *Engine {
 
 // Of TSUIDs with filters only those stay in the plan that the filters admit by
 // name, and those of which no name is known.
-func TestNarrow(t *testing.T) {
+func TestCompile_dropsTSUIDsByName(t *testing.T) {
 	e := namesOnly(t)
 	const hostA, hostB, nameless, dcA = "000001000001000001", "000001000001000002", "000001000001000009", "000001000002000001"
 	f := func(filters string, want ...string) {
@@ -57,7 +57,7 @@ func TestNarrow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plans, err := e.Plans(t.Context(), q)
+		plans, err := e.Compile(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
+	"downpour/gateway/query/merge"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/process/memory"
+)
+
+// answerSubQuery answers one plan and names its groups.
+func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, node *Node) ([]Result, dispatch.Stats, error) {
+	if p.readsNothing() {
+		return nil, dispatch.Stats{}, nil
+	}
+
+	ctx, _ = withPlanPoints(ctx)
+	groups, stats, err := e.groups(ctx, q, p, node)
+	if err != nil {
+		return nil, stats, err
+	}
+
+	done := node.begin("name")
+	results, err := e.nameGroups(ctx, q, p, groups)
+	done(map[string]any{"groups": len(results)})
+	return results, stats, err
+}
+
+// groups returns a plan's groups, from the result cache if no row has changed.
+//
+// A plan that was asked for before is worth caching. It is answered for all times of
+// its rows, so that a later time window inside the same hours finds the answer, and
+// then trimmed to the times asked for.
+func (e *Engine) groups(ctx context.Context, q *query.Query, p subPlan, node *Node) ([]merge.Group, dispatch.Stats, error) {
+	lookup := e.lookUpCached(ctx, q, p)
+	if cached, ok := lookup.Found().(*cachedGroups); ok {
+		return e.fromCache(ctx, q, p, cached, node)
+	}
+
+	if lookup.Wanted() {
+		groups, stats, err := e.executePlan(ctx, q, p.untrimmed(), node)
+		if err == nil && stats.CacheComplete() {
+			lookup.Store(newCachedGroups(groups, stats))
+		}
+		if err == nil {
+			groups = trimmed(groups, p.Plan)
+			return groups, stats, planPointsOf(ctx).set(pointsIn(groups))
+		}
+		if !mayLieOutsideQuery(err) {
+			return nil, stats, err
+		}
+		// The cause may be a time that the query does not ask for: try without it.
+	}
+	return e.executePlan(ctx, q, p, node)
+}
+
+// pointsIn counts the points of groups.
+func pointsIn(groups []merge.Group) (n int) {
+	for i := range groups {
+		n += groups[i].Points.Len()
+	}
+	return n
+}
+
+// executePlan executes a plan and merges its parts. It executes the plan a second
+// time, with per-series aggregation, if partial aggregates cannot give the answer or
+// take more memory than a part may have.
+func (e *Engine) executePlan(ctx context.Context, q *query.Query, p subPlan, node *Node) ([]merge.Group, dispatch.Stats, error) {
+	how := e.aggregationFor(q, p)
+	groups, stats, err := e.scanAndMerge(ctx, q, p, how, node)
+	if how != dispatch.PerSeries && (errors.Is(err, merge.ErrOrder) || partialsTooLarge(err, stats)) {
+		e.refused.add(p.Plan, time.Now())
+		node.add("again with strict parts", 0, map[string]any{"reason": err.Error()})
+		groups, stats, err = e.scanAndMerge(ctx, q, p, dispatch.PerSeries, node)
+	}
+	return groups, stats, err
+}
+
+// partialsTooLarge reports whether partial aggregates took more memory than they may.
+func partialsTooLarge(err error, stats dispatch.Stats) bool {
+	var limit *operator.LimitError
+	return errors.As(err, &limit) && (limit.What == operator.States || limit.What == operator.Memory && stats.Partial > 0)
+}
+
+// scanAndMerge executes a plan once and makes its groups.
+func (e *Engine) scanAndMerge(ctx context.Context, q *query.Query, p subPlan, how dispatch.Aggregation, node *Node) ([]merge.Group, dispatch.Stats, error) {
+	// What an earlier execution has counted was thrown away.
+	if err := planPointsOf(ctx).set(0); err != nil {
+		return nil, dispatch.Stats{}, err
+	}
+
+	m, stats, err := e.scan(ctx, q, p, how, node)
+	defer m.Free()
+	if err != nil {
+		return nil, stats, err
+	}
+
+	merged := node.begin("merge")
+	groups, err := m.Finish()
+	merged(map[string]any{"groups": len(groups)})
+	return groups, stats, err
+}
+
+// scan executes a plan and returns a merger with what its parts returned. The merger
+// holds memory until Free, also if scan returns an error.
+func (e *Engine) scan(ctx context.Context, q *query.Query, p subPlan, how dispatch.Aggregation, node *Node) (*merge.Merger, dispatch.Stats, error) {
+	if e.cfg.Budget != nil {
+		ctx = operator.WithBudget(ctx, e.cfg.Budget(ctx, q, p.sub))
+	}
+	m := merge.New(p.Plan, e.spanFilter(ctx, p))
+	m.SetBounds(mergeBounds(ctx))
+	if how == dispatch.PartialAggregation {
+		m.AllowRounding()
+	}
+	if q.AllowPartial {
+		inner, cancel := reserveTimeForNames(ctx)
+		defer cancel()
+		ctx = inner
+	}
+
+	ran := node.begin("run")
+	opts := dispatch.Options{Aggregation: how, AllowMissing: q.AllowPartial, Trace: node != nil}
+	stats, err := e.cfg.Exec.Run(ctx, p.Plan, opts, func(part scanplan.KeyRange, records []batch.Record) error {
+		for _, r := range records {
+			if err := m.Add(part, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	ran(attributes(stats)).addAttempts(stats.Trace)
+	return m, stats, err
+}
+
+// mergeBounds are the bounds of the query that ctx belongs to: the memory that it may
+// hold, its end, and the points that its answer may have.
+func mergeBounds(ctx context.Context) merge.Bounds {
+	a := memory.Of(ctx)
+	return merge.Bounds{
+		Reserve: func(n int64) error { return a.Reserve(ctx, n) },
+		Release: a.Release,
+		Check:   func() error { return mergeEnded(ctx) },
+		Points:  planPointsOf(ctx).add,
+	}
+}
+
+// mergeEnded returns why ctx has ended, nil while it has not. A deadline is reported
+// as package dispatch reports it.
+func mergeEnded(ctx context.Context) error {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%w while its groups were made", dispatch.ErrDeadline)
+	}
+	return context.Cause(ctx)
+}
+
+// reserveTimeForNames ends the execution of a query that may be incomplete when a
+// tenth of its time is left, in which its groups are merged and named.
+func reserveTimeForNames(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/10))
+}
+
+// aggregationFor returns how a plan's parts may answer.
+func (e *Engine) aggregationFor(q *query.Query, p subPlan) dispatch.Aggregation {
+	switch {
+	case p.PostFilter != nil:
+		return dispatch.PerSeries // names are checked series by series
+	case q.AllowPartial:
+		return dispatch.PerSeries // there may be no time to execute it again
+	case q.Mode != "":
+		return dispatch.Aggregation(q.Mode)
+	case e.refused.contains(p.Plan, time.Now()):
+		return dispatch.PerSeries
+	}
+	return dispatch.Auto
+}

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+
+	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
+)
+
+// Explained is one sub-query as explain shows it.
+type Explained struct {
+	Plan  string                 `json:"plan"`
+	Parts []dispatch.PlannedPart `json:"parts"`
+	// ResultCache is "kept" if the answer of the whole plan is in the result cache: it
+	// is given again if no row has changed.
+	ResultCache string `json:"resultCache,omitempty"`
+}
+
+// Explain returns what Run would do, sub-query by sub-query, without reading a row.
+func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, error) {
+	plans, err := e.compileQuery(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+
+	var out []Explained
+	for _, p := range plans {
+		if p.Nothing != "" {
+			out = append(out, Explained{Plan: p.Nothing + "\n", Parts: []dispatch.PlannedPart{}})
+			continue
+		}
+
+		how := e.aggregationFor(q, p)
+		parts, err := e.cfg.Exec.Explain(ctx, p.Plan, how)
+		if err != nil {
+			return nil, err
+		}
+		text := p.Plan.String()
+		if p.PostFilter != nil {
+			text += p.PostFilter.String()
+		}
+		x := Explained{Plan: text, Parts: parts}
+		if e.cfg.Exec.HoldsPlan(p.Plan, planAnswer(how)) {
+			x.ResultCache = "kept"
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
