@@ -40,12 +40,12 @@ func TestTokens(t *testing.T) {
 	f("operator-0123456789", All)
 
 	write(t, path, "read another-0123456789\n", time.Unix(2000, 0))
-	tokens.looked = time.Time{}
+	tokens.checked = time.Time{}
 	f("grafana-0123456789", 0)
 	f("another-0123456789", Read)
 
 	write(t, path, "nonsense\n", time.Unix(3000, 0))
-	tokens.looked = time.Time{}
+	tokens.checked = time.Time{}
 	f("another-0123456789", Read)
 }
 
