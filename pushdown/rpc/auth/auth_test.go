@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-func write(t *testing.T, path, text string, stamp time.Time) {
+func write(t *testing.T, path, text string, modTime time.Time) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chtimes(path, stamp, stamp); err != nil {
+	if err := os.Chtimes(path, modTime, modTime); err != nil {
 		t.Fatal(err)
 	}
 }
