@@ -18,7 +18,7 @@ type client struct {
 	last   Kind
 	err    *Error
 
-	// clears: takes a group described anew for an empty one, as a reader of the
+	// clears: takes a group with a new description for an empty one, as a reader of the
 	// contract may.
 	clears bool
 }

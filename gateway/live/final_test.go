@@ -11,7 +11,7 @@ import (
 	"downpour/encoding"
 )
 
-// What is final moves on with the clock where nobody writes, and is told with
+// What is final moves on with the clock where nobody writes, and is sent with
 // the next change, not by a message a second.
 func TestFinalBefore_comesWithChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

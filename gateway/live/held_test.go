@@ -14,7 +14,7 @@ import (
 	"downpour/pushdown/process/heap/heaptest"
 )
 
-// What is told to be held is what is held, or twice or half of that: the answer,
+// What is counted as held is what is held, or twice or half of that: the answer,
 // the history, and what is on its way to slow subscribers.
 func TestHeld(t *testing.T) {
 	const groups, points, ticks = 20, 4000, 20
@@ -59,7 +59,7 @@ func TestHeld(t *testing.T) {
 		held, real := h.Held(), heaptest.InUse()-before
 
 		if sum := held.Total(); sum < real/2 || sum > 2*real {
-			t.Errorf("%s: told %d KiB, %+v; the heap grew by %d KiB", name, sum>>10, held, real>>10)
+			t.Errorf("%s: counted %d KiB, %+v; the heap grew by %d KiB", name, sum>>10, held, real>>10)
 		}
 		if part(held) < held.Total()/4 {
 			t.Errorf("%s: %+v", name, held)

@@ -154,7 +154,7 @@ func TestUnknownNameIsRetriedWhileLive(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if u := live.sub.Next(); u != nil {
-			t.Errorf("the same error is told again: %s", text(u))
+			t.Errorf("the same error is sent again: %s", text(u))
 		}
 		time.Sleep(3 * time.Second)
 		drain(t, live)
@@ -164,9 +164,9 @@ func TestUnknownNameIsRetriedWhileLive(t *testing.T) {
 	})
 }
 
-// TestRecoveryIsTold: an error after the snapshot is followed by a delta even
+// TestRecoveryIsSent: an error after the snapshot is followed by a delta even
 // when the data is the same, so that a client can take its message down.
-func TestRecoveryIsTold(t *testing.T) {
+func TestRecoveryIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fail atomic.Bool
 		h := New(Config{Log: quiet, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) {

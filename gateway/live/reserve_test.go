@@ -101,8 +101,8 @@ func (s *onlyNews) Next(context.Context, time.Time) (Answer, error) {
 func (*onlyNews) Changed() <-chan struct{} { return nil }
 func (*onlyNews) Close()                   {}
 
-// An answer that there is no memory for is lost: clients are told, and the source
-// begins anew, for what it says next builds on what it has said.
+// An answer that there is no memory for is lost: clients get an error, and a new
+// source is opened, because the old one's next answer would build on the lost one.
 func TestRoom_later(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := memory.New(64 << 20)

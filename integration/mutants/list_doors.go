@@ -19,12 +19,12 @@ var ofTheDoors = []mutant{
 		old: "	c.look = look\n	return c.setLocked()\n", new: "	c.look = look\n	return c.Conn.SetWriteDeadline(look)\n",
 		test: "TestConn_deadlines",
 	}, {
-		name: "pong-behind-a-snapshot-not-waited-for", file: "gateway/api/ws/life.go",
-		old: "l.sign.Add(l.wait + l.pace.Least(l.sent-l.taken))", new: "l.sign.Add(l.wait)",
+		name: "pong-behind-a-snapshot-not-waited-for", file: "gateway/api/ws/liveness.go",
+		old: "l.lastSign.Add(l.wait + l.pace.Least(l.sent-l.received))", new: "l.lastSign.Add(l.wait)",
 		test: "TestSlowReader",
 	}, {
-		name: "every-frame-a-sign-of-life", file: "gateway/api/ws/life.go",
-		old: "	l.sent += int64(n)\n", new: "	l.sent += int64(n)\n	l.sign = time.Now()\n",
+		name: "every-frame-a-sign-of-life", file: "gateway/api/ws/liveness.go",
+		old: "	l.sent += int64(n)\n", new: "	l.sent += int64(n)\n	l.lastSign = time.Now()\n",
 		test: "TestLife",
 	}, {
 		name: "compressed-body-decoded-as-it-comes", file: "gateway/api/httpapi/httpio/body.go",

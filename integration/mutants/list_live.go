@@ -23,9 +23,9 @@ var ofLiveQueries = []mutant{
 		old: "since.Add(-clockSkew-p.delay.longest())", new: "since.Add(-clockSkew)",
 		test: "TestPoller_clockBehind",
 	}, {
-		name: "write-told-late", file: "gateway/live/changefeed/writes.go", // after one that removed it
+		name: "write-reported-late", file: "gateway/live/changefeed/writes.go", // after one that removed it
 		old: "	s.alwaysRead[string(row)] = struct{}{}\n", new: "",
-		test: "TestWatched_toldLate",
+		test: "TestWatched_reportedLate",
 	}, {
 		name: "late-point-in-the-last-bucket", file: "gateway/live/incremental/extend.go",
 		old: " || p.Time[0] <= open.last:", new: ":",

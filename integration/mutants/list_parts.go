@@ -24,14 +24,14 @@ var ofTheWire = []mutant{
 		test: "pushdown/rpc/server TestDoGet_stall",
 	}, {
 		name: "length-in-a-message-believed", file: "pushdown/rpc/client/client.go",
-		old: "	opts.Mem = capped{opts.Mem}\n", new: "",
+		old: "	opts.Mem = cappedAllocator{opts.Mem}\n", new: "",
 		test: "pushdown/rpc/server TestClient_badBatches",
 	}, {
-		name: "borders-in-a-message-believed", file: "pushdown/rpc/client/sound.go",
+		name: "borders-in-a-message-believed", file: "pushdown/rpc/client/validate.go",
 		old: "if b < last || int(b) > length {", new: "if b < last && int(b) > length {",
 		test: "pushdown/rpc/server TestClient_badBatches",
 	}, {
-		name: "waiting-part-kept-at-the-end", file: "pushdown/rpc/server/shares.go",
+		name: "waiting-part-kept-at-the-end", file: "pushdown/rpc/server/slots.go",
 		old: "	case <-stop:\n", new: "	case <-chan struct{}(nil):\n",
 		test: "pushdown/rpc/server TestServe_drainRefuses",
 	},

@@ -34,7 +34,7 @@ func TestKey(t *testing.T) {
 				t.Errorf("%s, %s: same key %v, want %v", mode, name, got, same)
 			}
 		}
-		strict := mode == scanplan.PerSeries
+		perSeries := mode == scanplan.PerSeries
 		f("nothing", true, func(*scanplan.Part) {})
 		f("query start", true, func(p *scanplan.Part) { p.Plan.Start += 300_000 })
 		f("query end", true, func(p *scanplan.Part) { p.Plan.End -= 300_000 })
@@ -42,13 +42,13 @@ func TestKey(t *testing.T) {
 			p.Plan.From -= 3600
 			p.Plan.Ranges = operatortest.Plan(p.Plan.Schema, p.Plan.Metric, base-3600, base+4*3600).Ranges
 		})
-		f("no earlier hours", strict, func(p *scanplan.Part) { p.Plan.From = base + 3600 })
-		f("no later hours", strict, func(p *scanplan.Part) { p.Plan.To = base + 3*3600 })
-		f("aggregator", strict, func(p *scanplan.Part) { p.Plan.Aggregator = "max" })
-		f("group-by", strict, func(p *scanplan.Part) { p.Plan.GroupBy = []encoding.UID{operatortest.UID(1)} })
+		f("no earlier hours", perSeries, func(p *scanplan.Part) { p.Plan.From = base + 3600 })
+		f("no later hours", perSeries, func(p *scanplan.Part) { p.Plan.To = base + 3*3600 })
+		f("aggregator", perSeries, func(p *scanplan.Part) { p.Plan.Aggregator = "max" })
+		f("group-by", perSeries, func(p *scanplan.Part) { p.Plan.GroupBy = []encoding.UID{operatortest.UID(1)} })
 
 		f("mode", false, func(p *scanplan.Part) {
-			if p.Mode = scanplan.PartialAggregation; !strict {
+			if p.Mode = scanplan.PartialAggregation; !perSeries {
 				p.Mode = scanplan.PerSeries
 			}
 		})

@@ -68,7 +68,7 @@ func TestOpen_budget(t *testing.T) {
 	}
 }
 
-// What is told of Operator holds for an answer from memory too.
+// The contract of Operator holds for an answer from memory too.
 func TestOpen_contract(t *testing.T) {
 	w, p, _ := cachedWorld(t)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -147,8 +147,8 @@ func TestOpen_noVersion(t *testing.T) {
 // Cells that carry the time of their data keep nothing.
 func TestOpen_dataTime(t *testing.T) {
 	for name, f := range map[string]struct {
-		stamp func(ms int64) int64
-		hits  int64
+		timestamp func(ms int64) int64
+		hits      int64
 	}{
 		"of writing": {func(ms int64) int64 { return ms + 3*3600_000 }, 2},
 		"of data":    {func(ms int64) int64 { return ms }, 0},
@@ -160,7 +160,7 @@ func TestOpen_dataTime(t *testing.T) {
 				ms := (base + i*60) * 1000
 				q, value := operatortest.Encode(ms, encoding.IntValue(i))
 				key := w.schema.AppendRowKey(nil, operatortest.UID(1), base, w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
-				w.apply(store.Mutation{Row: key, Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: f.stamp(ms)})
+				w.apply(store.Mutation{Row: key, Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: f.timestamp(ms)})
 			}
 			p := &scanplan.Part{Plan: operatortest.Plan(w.schema, operatortest.UID(1), base, base+3600)}
 			p.Range = p.Plan.Ranges[0]

@@ -121,7 +121,7 @@ func (w *world) compact(key []byte) {
 }
 
 // part draws a part of a plan out of few, so that they come again; what the
-// answer does not depend on is drawn anew each time.
+// answer does not depend on is drawn again each time.
 func (w *world) part() *scanplan.Part {
 	from := base + 3600*int64(w.rng.IntN(hours-1))
 	to := from + 3600*(1+int64(w.rng.IntN(2)))

@@ -22,20 +22,21 @@ const (
 	maxID       = 256 // bytes
 )
 
-// readMessage parses and checks a message. The error is for the client; with it
-// comes the id, when there is one to answer to.
+// readMessage parses and checks a client's message. The error is for the client. It
+// is returned together with a message that has the id to answer to, if there is one.
 func readMessage(data []byte) (*clientMessage, *live.Error) {
 	m := &clientMessage{}
 	if err := json.Unmarshal(data, m); err != nil {
 		return m, badRequest("Unable to parse the message: %v", err)
 	}
+
 	switch {
 	case m.Type != "subscribe" && m.Type != "unsubscribe":
 		return m, badRequest("Message type %q is not known: want subscribe or unsubscribe", m.Type)
 	case m.ID == nil || *m.ID == "":
 		return m, badRequest("Message %s has no id: want a string of your choice", m.Type)
 	case len(*m.ID) > maxID:
-		m.ID = nil
+		m.ID = nil // too long to be repeated in the answer
 		return m, badRequest("The id is too long: want at most %d bytes", maxID)
 	case m.Format != "" && m.Format != formatJSON && m.Format != formatArrow:
 		return m, badRequest("Format %q is not known: want json or arrow", m.Format)
@@ -43,11 +44,12 @@ func readMessage(data []byte) (*clientMessage, *live.Error) {
 	return m, nil
 }
 
+// badRequest returns a refusal with status 400.
 func badRequest(format string, args ...any) *live.Error {
 	return &live.Error{Code: 400, Message: fmt.Sprintf(format, args...)}
 }
 
-// appendHead starts a server message: type, and id where there is one.
+// appendHead appends the beginning of a server message: type, and id if there is one.
 func appendHead(b []byte, kind live.Kind, id *string) []byte {
 	b = append(append(append(b, `{"type":"`...), kind...), '"')
 	if id != nil {
@@ -57,10 +59,10 @@ func appendHead(b []byte, kind live.Kind, id *string) []byte {
 	return b
 }
 
-// errorMessage is a whole error message.
+// errorMessage returns a complete error message.
 func errorMessage(id *string, e *live.Error) []byte {
 	u := live.Update{Kind: live.KindError, Err: e}
-	text, _ := u.JSON() // it needs no room of its own
+	text, _ := u.JSON() // an update without an account reserves no memory
 	return append(appendHead(nil, live.KindError, id), text...)
 }
 

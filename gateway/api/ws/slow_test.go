@@ -17,10 +17,10 @@ import (
 )
 
 // slow is a client's connection that takes so many bytes a second once it is
-// told to, a piece at a time.
+// told to, a few bytes at a time.
 type slow struct {
 	net.Conn
-	piece  int
+	atOnce int
 	perSec int // 0 is no limit
 }
 
@@ -28,7 +28,7 @@ func (s *slow) Read(b []byte) (int, error) {
 	if s.perSec == 0 {
 		return s.Conn.Read(b)
 	}
-	n, err := s.Conn.Read(b[:min(s.piece, len(b))])
+	n, err := s.Conn.Read(b[:min(s.atOnce, len(b))])
 	<-time.After(time.Duration(n) * time.Second / time.Duration(s.perSec))
 	return n, err
 }
@@ -74,13 +74,13 @@ const subscribeA = `{"type":"subscribe","id":"a","query":{"start":"1h-ago"}}`
 // A client that takes bytes gets its snapshot, however long that takes; one that
 // takes none for ten seconds, or next to none for long, is ended.
 func TestSlowReader(t *testing.T) {
-	f := func(name string, perSec, piece int, whole bool, least, most time.Duration) {
+	f := func(name string, perSec, atOnce int, whole bool, least, most time.Duration) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			b, dial, end := inMemory(t, time.Hour)
 			defer end()
 			b.size.Store(300_000) // some 4 MB
-			conn := &slow{piece: piece}
+			conn := &slow{atOnce: atOnce}
 			c := dial(conn)
 			conn.perSec = perSec
 			c.send(subscribeA)
@@ -136,7 +136,7 @@ func TestStalledReader(t *testing.T) {
 	})
 }
 
-// clock notes deadlines, as time from its beginning.
+// clock keeps deadlines, as times from its beginning.
 type clock struct {
 	began time.Time
 	left  time.Duration
@@ -145,35 +145,35 @@ type clock struct {
 func (c *clock) SetReadDeadline(t time.Time) error { c.left = t.Sub(c.began); return nil }
 
 // A client that answers no ping is there for a minute, and for the time that
-// what was sent takes: of that counts what no pong has told of.
+// what was sent takes: of that counts what no pong has confirmed.
 func TestLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &clock{began: time.Now()}
-		l := &life{conn: c, wait: time.Minute}
+		l := &liveness{conn: c, wait: time.Minute}
 		f := func(seconds float64) {
 			t.Helper()
 			if want := time.Duration(seconds * float64(time.Second)); c.left != want {
 				t.Errorf("until %s, want %s", c.left, want)
 			}
 		}
-		l.begin()
+		l.start()
 		f(60)
 		<-time.After(20 * time.Second)
-		first := string(l.ping())
-		l.add(100 * 16 << 10)
+		first := string(l.pingPayload())
+		l.addSent(100 * 16 << 10)
 		f(160) // no sign came meanwhile
-		second := string(l.ping())
-		l.ponged(first)
+		second := string(l.pingPayload())
+		l.gotPong(first)
 		f(20 + 60 + 100)
 		<-time.After(30 * time.Second)
-		l.ponged(second)
+		l.gotPong(second)
 		f(50 + 60)
-		l.add(16 << 10)
-		l.ponged(first) // late
+		l.addSent(16 << 10)
+		l.gotPong(first) // late
 		f(50 + 60 + 1)
-		l.ponged("9999999999") // more than was sent
-		l.ponged("")
-		l.ponged("x")
+		l.gotPong("9999999999") // more than was sent
+		l.gotPong("")
+		l.gotPong("x")
 		f(50 + 60 + 1)
 	})
 }

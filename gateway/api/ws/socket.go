@@ -17,11 +17,11 @@ type socket struct {
 	server  *Server
 	conn    *websocket.Conn
 	token   string
-	wake    chan struct{} // a subscription may have something; holds one
-	replies chan []byte   // from reader to writer; when full, the reader waits
+	wake    chan struct{} // a subscription may have an update; holds one value
+	replies chan []byte   // from the reader to the writer; when it is full the reader waits
 	done    chan struct{} // closed when the writer ends
 
-	life *life
+	liveness *liveness
 
 	mu struct {
 		sync.Mutex
@@ -31,6 +31,7 @@ type socket struct {
 	}
 }
 
+// subscriber is one subscription of a socket.
 type subscriber struct {
 	id    string
 	arrow bool
@@ -42,7 +43,7 @@ func newSocket(s *Server, conn *websocket.Conn, token string) *socket {
 	k.wake = make(chan struct{}, 1)
 	k.replies = make(chan []byte, 16)
 	k.done = make(chan struct{})
-	k.life = &life{conn: conn, wait: s.cfg.PongWait, pace: s.cfg.Pace}
+	k.liveness = &liveness{conn: conn, wait: s.cfg.PongWait, pace: s.cfg.Pace}
 	k.mu.subs = map[string]*subscriber{}
 	return k
 }
@@ -63,13 +64,14 @@ func (k *socket) serve(stopping context.Context) {
 	writer.Wait()
 }
 
-// cut ends the socket in the middle of a message, to which nothing can be added.
+// cut ends the socket without a close frame, because it is in the middle of a
+// message. The hub calls it under its locks, so it must not block.
 func (k *socket) cut() {
 	k.server.cfg.Log.Info("stream: socket cut off", "error", "what is on its way to slow clients takes too much memory", "remote", k.conn.RemoteAddr())
-	go k.conn.Close() // TLS waits to say that it ends
+	go k.conn.Close() // Close of a TLS connection may wait to send its alert
 }
 
-// wakeUp makes the writer look; it never blocks.
+// wakeUp makes the writer look for updates. It never blocks.
 func (k *socket) wakeUp() {
 	select {
 	case k.wake <- struct{}{}:
@@ -77,12 +79,13 @@ func (k *socket) wakeUp() {
 	}
 }
 
-// read takes messages until the connection ends.
+// read handles messages until the connection ends.
 func (k *socket) read() {
 	cfg := &k.server.cfg
-	k.conn.SetReadLimit(cfg.ReadLimit) // over it, gorilla closes with 1009
-	k.conn.SetPongHandler(k.life.ponged)
-	k.life.begin()
+	k.conn.SetReadLimit(cfg.ReadLimit) // above it, gorilla closes with 1009
+	k.conn.SetPongHandler(k.liveness.gotPong)
+	k.liveness.start()
+
 	for {
 		kind, data, err := k.conn.ReadMessage()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -101,7 +104,7 @@ func (k *socket) read() {
 	}
 }
 
-// handle handles one client message. It returns false when the socket is over.
+// handle handles one client message. It returns false when the writer has ended.
 func (k *socket) handle(data []byte) bool {
 	m, refusal := readMessage(data)
 	if refusal == nil && m.Type == "unsubscribe" {
@@ -114,6 +117,7 @@ func (k *socket) handle(data []byte) bool {
 	if refusal == nil {
 		return true
 	}
+
 	select {
 	case k.replies <- errorMessage(m.ID, refusal):
 		return true
@@ -122,6 +126,7 @@ func (k *socket) handle(data []byte) bool {
 	}
 }
 
+// subscribe begins a subscription. The error is for the client.
 func (k *socket) subscribe(m *clientMessage) *live.Error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,6 +137,7 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 	if n := len(k.mu.subs); n >= k.server.cfg.Subscriptions {
 		return &live.Error{Code: 429, Message: fmt.Sprintf("Too many subscriptions on this socket: %d, the most allowed", n)}
 	}
+
 	s := &subscriber{id: *m.ID, arrow: m.Format == formatArrow}
 	sub, err := k.server.cfg.Hub.Subscribe(live.Request{Query: m.Query, Millis: s.arrow, Resume: m.Resume, Cut: k.cut}, k.wakeUp)
 	if refusal := new(live.Error); errors.As(err, &refusal) {
@@ -143,8 +149,8 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 	return nil
 }
 
-// unsubscribe ends a subscription; of one that does not exist, nothing is said,
-// for its own end may just be under way.
+// unsubscribe ends a subscription. It says nothing about one that does not exist,
+// because the message that ends it may just be on its way.
 func (k *socket) unsubscribe(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -153,9 +159,10 @@ func (k *socket) unsubscribe(id string) {
 	}
 }
 
+// dropLocked closes a subscription and removes it. REQUIRES: k.mu is held.
 func (k *socket) dropLocked(s *subscriber) {
 	s.sub.Close()
-	if k.mu.subs[s.id] != s {
+	if k.mu.subs[s.id] != s { // the id may be in use again
 		return
 	}
 	delete(k.mu.subs, s.id)
@@ -167,6 +174,7 @@ func (k *socket) dropLocked(s *subscriber) {
 	}
 }
 
+// closeAll closes all subscriptions.
 func (k *socket) closeAll() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,19 +1,20 @@
-// Package ws serves live queries over WebSocket at /api/ws, subprotocol
-// downpour.v1: many subscriptions a socket, each with a client-chosen id, JSON
-// text messages, and Arrow IPC as binary messages where asked for.
+// Package ws serves live queries over WebSocket at /api/ws with the subprotocol
+// downpour.v1. A socket has many subscriptions, each with an id that the client
+// chooses. Messages are JSON text, and Arrow IPC as binary messages where the client
+// asks for that.
 //
 // A socket has one reading and one writing goroutine and no queue of data. The
-// writer is woken, takes one update after the other from its subscriptions in
-// turn, and writes; what a slow client misses meanwhile is merged by package
-// live. Whether a client takes too long is judged below, by package pace: the
-// server's connections must be of pace.Listen.
+// writer is woken, takes one update from each of its subscriptions in turn, and
+// writes it. What a slow client misses meanwhile is merged by package live. Package
+// pace decides whether a client is too slow, so the server's connections must be
+// those of pace.Listen.
 //
 //	close codes   1001 the server stops      1008 token, policy
 //	              1003 binary from a client  1009 message over 64 KiB
 //	              1013 too many sockets, no memory
 //
-// Compression is not offered, so what a client sends is never larger than its
-// bytes on the wire.
+// Compression is not offered, so a client's message is never larger than its bytes
+// on the wire.
 package ws
 
 import (
@@ -34,9 +35,11 @@ import (
 	"downpour/gateway/live"
 )
 
-// Subprotocol is the one that the server speaks.
+// Subprotocol is the only subprotocol of WebSocket that the server accepts.
 const Subprotocol = "downpour.v1"
 
+// bearerPrefix begins the second subprotocol, which carries the token: browsers let
+// scripts set no header of a WebSocket.
 const bearerPrefix = "bearer."
 
 // Config says how sockets are served. Zero values take the defaults.
@@ -46,18 +49,18 @@ type Config struct {
 	// AllowOrigins are browser origins beside the server's own.
 	AllowOrigins origin.List
 
-	// Authorize tells whether a token may read; nil lets everybody in. The token
-	// is that of subprotocol bearer.TOKEN, or of the Authorization header, or
-	// empty. It is asked again at every ping.
+	// Authorize tells whether a token may read; nil allows everybody. The token is
+	// that of the subprotocol bearer.TOKEN, or of the Authorization header, or
+	// empty. It is checked again at every ping.
 	Authorize func(token string) bool
 
-	Subscriptions int           // a socket; 100
+	Subscriptions int           // of one socket; 100
 	Sockets       int           // at a time; 16,384
-	ReadLimit     int64         // bytes a message; 64 KiB
-	CloseWait     time.Duration // for a close frame; 10 s
+	ReadLimit     int64         // bytes of a client's message; 64 KiB
+	CloseWait     time.Duration // to send a close frame; 10 s
 	PingEvery     time.Duration // 20 s
-	PongWait      time.Duration // 60 s, and the time that what was sent takes at Pace
-	Pace          pace.Limits   // as the listener has them
+	PongWait      time.Duration // for a pong; 60 s, plus the time that what was sent takes at Pace
+	Pace          pace.Limits   // those of the listener
 	Log           *slog.Logger  // slog.Default
 }
 
@@ -73,7 +76,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Server is the handler of /api/ws.
+// Server is the HTTP handler of /api/ws.
 type Server struct {
 	cfg      Config
 	upgrader websocket.Upgrader
@@ -97,60 +100,63 @@ func New(cfg Config) *Server {
 		ReadBufferSize:  1 << 10,
 		WriteBufferSize: 4 << 10,
 		WriteBufferPool: &sync.Pool{},                             // idle sockets hold no buffer
-		CheckOrigin:     func(*http.Request) bool { return true }, // ServeHTTP has checked it
+		CheckOrigin:     func(*http.Request) bool { return true }, // checkRequest has checked it
 	}
 	return s
 }
 
-// Close tells every client that the server goes away and waits until their
-// sockets are closed, or ctx ends. New ones are refused from now on.
+// Close tells every client that the server stops, and waits until their sockets are
+// closed or ctx ends. New sockets are refused from then on.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.stop()
 	s.mu.Unlock()
+
 	done := make(chan struct{})
 	go func() { s.sockets.Wait(); close(done) }()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stream: sockets still open: %w", ctx.Err())
+		return fmt.Errorf("stream: cannot close all sockets in time: %w", ctx.Err())
 	}
 }
 
-// Open is the number of sockets.
+// Open returns the number of sockets.
 func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.open
 }
 
-// ServeHTTP upgrades the connection, which is served until it ends. Refusals are
-// plain text: what a browser hides from scripts, its developer tools show.
+// ServeHTTP upgrades the connection and has it served until it ends. Refusals are
+// plain text: a browser hides them from scripts, but its developer tools show them.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	token, status, reason := s.check(r)
+	token, status, reason := s.checkRequest(r)
 	if status != 0 {
 		s.cfg.Log.Warn("stream: socket refused", "status", status, "reason", reason, "remote", r.RemoteAddr)
 		http.Error(w, reason, status)
 		return
 	}
+
 	conn, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return // Upgrade has answered
 	}
-	if !s.enter() {
+	if !s.countSocket() {
 		closeWith(conn, s.cfg.CloseWait, websocket.CloseTryAgainLater, "too many sockets; try again later")
 		conn.Close()
 		return
 	}
-	// The handler ends here, and with it what the HTTP server keeps for a request:
-	// buffers and headers, more than the socket itself takes.
+
+	// The handler returns, so that the HTTP server frees what it keeps for a
+	// request: buffers and headers take more memory than the socket itself.
 	go s.serve(conn, token)
 }
 
 // serve serves a socket until it ends. A panic ends the socket, not the process.
 func (s *Server) serve(conn *websocket.Conn, token string) {
-	defer s.leave()
+	defer s.uncountSocket()
 	defer func() {
 		if p := recover(); p != nil {
 			s.cfg.Log.Error("stream: a socket panicked", "panic", p, "stack", string(debug.Stack()))
@@ -160,19 +166,23 @@ func (s *Server) serve(conn *websocket.Conn, token string) {
 	newSocket(s, conn, token).serve(s.stopping)
 }
 
-// check returns the token, or the status and reason of a refusal.
-func (s *Server) check(r *http.Request) (token string, status int, reason string) {
+// checkRequest returns the token, or the status and the reason of a refusal.
+func (s *Server) checkRequest(r *http.Request) (token string, status int, reason string) {
 	if !websocket.IsWebSocketUpgrade(r) {
 		return "", http.StatusUpgradeRequired, "This address speaks WebSocket, subprotocol " + Subprotocol + "."
 	}
-	// No browser leaves the Origin of a socket out.
+
+	// Every browser sends the Origin of a WebSocket. Clients without one are
+	// programs, which no other site can misuse.
 	if page := r.Header.Get("Origin"); page != "" && !s.cfg.AllowOrigins.Allows(page, r.Host) {
 		return "", http.StatusForbidden, fmt.Sprintf("Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", page, r.Host)
 	}
+
 	protocols := websocket.Subprotocols(r)
 	if !slices.Contains(protocols, Subprotocol) {
 		return "", http.StatusBadRequest, fmt.Sprintf("Subprotocols %q are not spoken here: want %q.", protocols, Subprotocol)
 	}
+
 	token = tokenOf(r, protocols)
 	if s.cfg.Authorize != nil && !s.cfg.Authorize(token) {
 		return "", http.StatusUnauthorized, "A token with scope read is wanted, as second subprotocol bearer.TOKEN."
@@ -180,6 +190,7 @@ func (s *Server) check(r *http.Request) (token string, status int, reason string
 	return token, 0, ""
 }
 
+// tokenOf returns the token of a request, "" if there is none.
 func tokenOf(r *http.Request, protocols []string) string {
 	for _, p := range protocols {
 		if token, ok := strings.CutPrefix(p, bearerPrefix); ok {
@@ -190,7 +201,9 @@ func tokenOf(r *http.Request, protocols []string) string {
 	return token
 }
 
-func (s *Server) enter() bool {
+// countSocket counts a new socket. It returns false if there are too many, or the
+// server stops.
+func (s *Server) countSocket() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.open >= s.cfg.Sockets || s.stopping.Err() != nil {
@@ -201,7 +214,8 @@ func (s *Server) enter() bool {
 	return true
 }
 
-func (s *Server) leave() {
+// uncountSocket counts a socket that has ended.
+func (s *Server) uncountSocket() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.open--

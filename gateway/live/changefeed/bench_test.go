@@ -83,12 +83,12 @@ func BenchmarkTick(b *testing.B) {
 	}
 }
 
-func tick(b *testing.B, body string, follow bool) {
+func tick(b *testing.B, body string, incremental bool) {
 	w := newWorld(b, false)
 	defer w.close()
 	w.history(b)
-	var from live.Source = w.follow(body, w.store, Poll{})
-	if !follow {
+	var from live.Source = w.openSource(body, w.store, Poll{})
+	if !incremental {
 		from = again{w, body}
 	}
 	defer from.Close()

@@ -13,7 +13,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// ordered drives writes in order against a followed query: every point is later
+// ordered drives writes in order against a live query: every point is later
 // than all that its series has, and no series is new, or comes back after it
 // ended.
 type ordered struct {
@@ -239,7 +239,7 @@ func TestFinalBefore_values(t *testing.T) {
 			put("a", ago)
 			put("b", ago+20)
 		}
-		s := w.follow(fmt.Sprintf(`{"start":"1h-ago","queries":[{"metric":"m",%s}]}`, c.query), w.store, Poll{})
+		s := w.openSource(fmt.Sprintf(`{"start":"1h-ago","queries":[{"metric":"m",%s}]}`, c.query), w.store, Poll{})
 		a, err := s.Next(t.Context(), w.clock)
 		if err != nil || a.FinalBefore != c.want {
 			t.Errorf("%s: final before %d, want %d (%+d and %+d s of now); %v", c.query, a.FinalBefore, c.want, (a.FinalBefore-now)/second, (c.want-now)/second, err)

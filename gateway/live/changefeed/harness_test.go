@@ -226,8 +226,8 @@ func (p picture) String() string { return strings.Join(p.lines(), "\n") }
 // unwatched hides that a store can be watched.
 type unwatched struct{ store.Reader }
 
-// follow returns the source of a query over a store.
-func (w *world) follow(body string, over store.Reader, poll Poll) *source {
+// openSource returns the source of a query over a store.
+func (w *world) openSource(body string, over store.Reader, poll Poll) *source {
 	f := New(Config{Engine: w.engine, Store: over, Poll: poll, Fix: w.fix, Log: quiet})
 	return f.Open(json.RawMessage(body)).(*source)
 }

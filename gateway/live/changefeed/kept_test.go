@@ -17,7 +17,7 @@ func kept(value byte, seconds ...uint16) (cells []keptCell) {
 }
 
 // The end of a row as it is now takes the place of what was there; that a cell is
-// missing in it is told, wherever it was.
+// missing in it is noticed, wherever it was.
 func TestSplice(t *testing.T) {
 	const cut = 10_000 // ms
 	row := func() []keptCell { return kept(1, 0, 10, 20, 30) }

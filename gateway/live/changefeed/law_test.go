@@ -16,7 +16,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// law drives random writes against a followed query and asks it afresh after
+// law drives random writes against a live query and runs it afresh after
 // each tick.
 type law struct {
 	*rapid.T
@@ -86,7 +86,7 @@ func (l *law) put() {
 }
 
 func (l *law) act() {
-	kinds := []string{"put", "put", "put", "put", "put", "burst", "wait", "wait", "jump", "note"}
+	kinds := []string{"put", "put", "put", "put", "put", "burst", "wait", "wait", "jump", "annotate"}
 	if l.deletes {
 		kinds = append(kinds, "delete")
 	}
@@ -101,7 +101,7 @@ func (l *law) act() {
 		l.world.clock = l.world.clock.Add(time.Duration(rapid.IntRange(1, 9_000).Draw(l.T, "wait")) * time.Millisecond)
 	case "jump":
 		l.world.clock = l.world.clock.Add(time.Duration(rapid.IntRange(1, 70).Draw(l.T, "jump")) * time.Minute)
-	case "note":
+	case "annotate":
 		key, _ := l.world.row(l.world.clock.UnixMilli(), l.tags()...)
 		l.world.apply(store.Mutation{Row: key, Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte(`{"startTime":1}`)})
 	case "delete":
@@ -118,7 +118,7 @@ func (l *law) tick() {
 	want, wantErr := l.world.fresh(l.query)
 	one := strings.Count(l.query, `"metric"`) == 1 // of several that fail, any may be first; of several rows too
 	if (err == nil) != (wantErr == nil) || one && err != nil && err.Error()[:12] != wantErr.Error()[:12] {
-		l.Fatalf("%s: followed: %v, fresh: %v", l.query, err, wantErr)
+		l.Fatalf("%s: live: %v, fresh: %v", l.query, err, wantErr)
 	}
 	if err != nil {
 		l.failed = true
@@ -132,7 +132,7 @@ func (l *law) tick() {
 		l.Fatalf("%s: %v", l.query, err)
 	}
 	if diff := cmp.Diff(want.lines(), l.seen.lines()); diff != "" {
-		l.Fatalf("%s at %d: fresh (-) and followed (+) differ:\n%s", l.query, l.world.clock.UnixMilli(), diff)
+		l.Fatalf("%s at %d: fresh (-) and live (+) differ:\n%s", l.query, l.world.clock.UnixMilli(), diff)
 	}
 }
 
@@ -147,7 +147,7 @@ func (l *law) take() error {
 	return l.seen.take(&a)
 }
 
-// start draws a query and follows it over a store.
+// start draws a query and opens its source over a store.
 func (l *law) start(over store.Reader, poll Poll) {
 	for _, k := range []string{"host", "dc"} {
 		l.world.uid(encoding.UIDTagK, k)
@@ -157,7 +157,7 @@ func (l *law) start(over store.Reader, poll Poll) {
 	}
 	l.world.uid(encoding.UIDMetric, "m")
 	l.query = drawQuery(l.T)
-	l.source = l.world.follow(l.query, over, poll)
+	l.source = l.world.openSource(l.query, over, poll)
 }
 
 func (l *law) run() {

@@ -14,7 +14,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// polledTest follows a query on a store that cannot be watched.
+// polledTest keeps the answer of a query on a store that cannot be watched.
 type polledTest struct {
 	*testing.T
 	*world
@@ -32,7 +32,7 @@ func newPolledAt(t *testing.T, poll Poll, behind time.Duration) *polledTest {
 	t.Cleanup(p.world.close)
 	p.cells, p.behind = true, behind
 	p.stamp.Store(0)
-	p.source = p.follow(p.query, unwatched{p.store}, poll)
+	p.source = p.openSource(p.query, unwatched{p.store}, poll)
 	p.source.feed.cfg.Log = slog.New(slog.NewTextHandler(&p.log, nil))
 	t.Cleanup(p.source.Close)
 	for ago := int64(9000); ago > 0; ago -= 30 {
@@ -160,13 +160,13 @@ func TestPoller_clockBehind(t *testing.T) {
 				}
 			}
 			if s := p.stats(); s.Late < 4 || s.Loads != 2 {
-				t.Errorf("%+v, want looks for late points, and no table made anew for them", s)
+				t.Errorf("%+v, want looks for late points, and no table loaded again for them", s)
 			}
 		})
 	}
 }
 
-// A delay is remembered for an hour or two, and up to ten minutes.
+// A delay counts for an hour or two, and up to ten minutes.
 func TestDelay(t *testing.T) {
 	at := epoch
 	var d delay

@@ -43,7 +43,7 @@ func (b *brokenRows) Next() ([]store.Row, error) {
 	return rows, err
 }
 
-// Nobody writes, and the rows cannot be read any more: the subscriber is told,
+// Nobody writes, and the rows cannot be read any more: the subscriber learns it,
 // at the next look if that goes for all rows, else when the looks come by.
 func TestProbe(t *testing.T) {
 	w := newWorld(t, false)
@@ -56,7 +56,7 @@ func TestProbe(t *testing.T) {
 		w.apply(m)
 	}
 	over := &broken{Store: w.store}
-	s := w.follow(`{"start":"1h-ago","queries":[{"metric":"m","aggregator":"sum"}]}`, over, Poll{})
+	s := w.openSource(`{"start":"1h-ago","queries":[{"metric":"m","aggregator":"sum"}]}`, over, Poll{})
 	t.Cleanup(s.Close)
 	tick := func(after time.Duration) error {
 		w.clock = w.clock.Add(after)

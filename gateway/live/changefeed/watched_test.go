@@ -13,20 +13,20 @@ import (
 
 // A row that holds nothing but an annotation makes a group without points; when
 // it goes, so does the group, although no point was lost.
-func TestWatched_noteGoes(t *testing.T) {
+func TestWatched_annotationGoes(t *testing.T) {
 	w := newWorld(t, false)
 	t.Cleanup(w.close)
 	query := `{"start":"1h-ago","queries":[{"metric":"m","aggregator":"sum","tags":{"host":"*"}}]}`
 	w.apply(w.point(w.clock.UnixMilli(), true, encoding.IntValue(1), "host", "a"))
-	s := w.follow(query, w.store, Poll{})
+	s := w.openSource(query, w.store, Poll{})
 	t.Cleanup(s.Close)
 	seen := picture{}
 	key, _ := w.row(w.clock.UnixMilli(), "host", "b")
-	note := store.Mutation{Row: key, Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte(`{"startTime":1}`)}
+	annotation := store.Mutation{Row: key, Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte(`{"startTime":1}`)}
 	for _, step := range []struct {
 		write  *store.Mutation
 		groups int
-	}{{nil, 1}, {&note, 2}, {&store.Mutation{Kind: store.DeleteRow, Row: key, Family: "t"}, 1}} {
+	}{{nil, 1}, {&annotation, 2}, {&store.Mutation{Kind: store.DeleteRow, Row: key, Family: "t"}, 1}} {
 		if step.write != nil {
 			w.apply(*step.write)
 		}
@@ -56,7 +56,7 @@ func TestWatched_lateBeforeARate(t *testing.T) {
 	for at := int64(-60); at < 0; at += 10 {
 		put("a", at, at*at)
 	}
-	tick := w.followed(t, `{"start":"1h-ago","queries":[{"metric":"m","aggregator":"sum","rate":true}]}`)
+	tick := w.ticking(t, `{"start":"1h-ago","queries":[{"metric":"m","aggregator":"sum","rate":true}]}`)
 	tick()
 	w.clock = w.clock.Add(10 * time.Second)
 	put("b", 0, 100)
@@ -65,13 +65,13 @@ func TestWatched_lateBeforeARate(t *testing.T) {
 	tick()
 }
 
-// What was found out of a watch that overflowed, or is refused, is made anew.
+// After a watch has overflowed, or a change was refused, the table is loaded again.
 func TestWatched_lost(t *testing.T) {
 	w := newWorld(t, false)
 	t.Cleanup(w.close)
 	query := `{"start":"1h-ago","queries":[{"metric":"m","aggregator":"sum"}]}`
 	w.apply(w.point(w.clock.UnixMilli(), true, encoding.IntValue(1), "host", "a"))
-	s := w.follow(query, w.store, Poll{})
+	s := w.openSource(query, w.store, Poll{})
 	t.Cleanup(s.Close)
 	if _, err := s.Next(t.Context(), w.clock); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func TestWatched_inOrder(t *testing.T) {
 		`"aggregator":"sum","downsample":"1m-p99-zero"`: 2, `"aggregator":"avg","downsample":"1h-dev","tags":{"host":"*"}`: 2} {
 		w := newWorld(t, false)
 		t.Cleanup(w.close)
-		tick := w.followed(t, fmt.Sprintf(`{"start":"2h-ago","queries":[{"metric":"m",%s}]}`, query))
+		tick := w.ticking(t, fmt.Sprintf(`{"start":"2h-ago","queries":[{"metric":"m",%s}]}`, query))
 		for _, c := range []bool{false, true} {
 			w.cells = c
 			before := tick()
@@ -51,13 +51,13 @@ func TestWatched_inOrder(t *testing.T) {
 	}
 }
 
-// followed returns a tick of a query that must give the answer of a fresh one.
+// ticking returns a tick of a query, which must give the answer of a fresh one.
 // There is a point of two series when it begins.
-func (w *world) followed(t *testing.T, query string) (tick func() Stats) {
+func (w *world) ticking(t *testing.T, query string) (tick func() Stats) {
 	for _, h := range []string{"a", "b"} {
 		w.apply(w.point(w.clock.UnixMilli(), true, encoding.IntValue(1), "host", h))
 	}
-	s := w.follow(query, w.store, Poll{})
+	s := w.openSource(query, w.store, Poll{})
 	t.Cleanup(s.Close)
 	seen := picture{}
 	return func() Stats {
@@ -81,7 +81,7 @@ func (w *world) followed(t *testing.T, query string) (tick func() Stats) {
 func TestWatched_others(t *testing.T) {
 	w := newWorld(t, false)
 	t.Cleanup(w.close)
-	tick := w.followed(t, `{"start":"2h-ago","queries":[{"metric":"m","aggregator":"sum","tags":{"host":"a"}}]}`)
+	tick := w.ticking(t, `{"start":"2h-ago","queries":[{"metric":"m","aggregator":"sum","tags":{"host":"a"}}]}`)
 	before := tick()
 	for range 3 {
 		w.apply(w.point(w.clock.UnixMilli()-7, true, encoding.IntValue(1), "host", "b"))
@@ -91,25 +91,26 @@ func TestWatched_others(t *testing.T) {
 	}
 }
 
-// A point that was appended before its column was deleted, or put anew, and is
-// told after that, is not in the answer; nor are those that the column had before.
-func TestWatched_toldLate(t *testing.T) {
+// A point that was appended before its column was deleted or overwritten, and that
+// is reported after that, is not in the answer. Nor are those that the column had
+// before.
+func TestWatched_reportedLate(t *testing.T) {
 	for _, kind := range []store.MutationKind{store.DeleteCell, store.Put} {
-		toldLate(t, kind)
+		reportedLate(t, kind)
 	}
 }
 
-func toldLate(t *testing.T, kind store.MutationKind) {
+func reportedLate(t *testing.T, kind store.MutationKind) {
 	w := newWorld(t, false)
 	t.Cleanup(w.close)
-	over := &tardy{Store: w.store, told: (*tardyWatch).all}
+	over := &tardy{Store: w.store, report: (*tardyWatch).all}
 	query := `{"start":"1h-ago","queries":[{"metric":"m","aggregator":"sum"}]}`
 	at := w.clock.UnixMilli()
 	w.cells = true
 	w.apply(w.point(at-9000, true, encoding.IntValue(1), "host", "a"))
 	w.cells = false
 	w.apply(w.point(at-8000, true, encoding.IntValue(2), "host", "a"))
-	s := w.follow(query, over, Poll{})
+	s := w.openSource(query, over, Poll{})
 	t.Cleanup(s.Close)
 	seen := picture{}
 	l := &law{world: w, query: query, source: s, seen: seen}
@@ -126,7 +127,7 @@ func toldLate(t *testing.T, kind store.MutationKind) {
 	w.apply(added)
 	w.apply(gone)
 	for _, m := range []store.Mutation{gone, added} {
-		over.told = func(*tardyWatch) []store.Change { return []store.Change{{Row: m.Row, Writes: []store.Mutation{m}}} }
+		over.report = func(*tardyWatch) []store.Change { return []store.Change{{Row: m.Row, Writes: []store.Mutation{m}}} }
 		next()
 		fresh, err := w.fresh(query)
 		if diff := cmp.Diff(fresh.lines(), seen.lines()); diff != "" || err != nil {
@@ -135,10 +136,10 @@ func toldLate(t *testing.T, kind store.MutationKind) {
 	}
 }
 
-// tardy is a store whose watches tell what told chooses of what they know.
+// tardy is a store whose watches report what report chooses of what they know.
 type tardy struct {
 	*pebble.Store
-	told func(*tardyWatch) []store.Change
+	report func(*tardyWatch) []store.Change
 }
 
 type tardyWatch struct {
@@ -156,18 +157,18 @@ func (w *tardyWatch) Take() ([]store.Change, bool) {
 	changes, lost := w.Watch.Take()
 	slices.SortFunc(changes, func(a, b store.Change) int { return bytes.Compare(a.Row, b.Row) })
 	w.pending = append(w.pending, apart(changes)...)
-	return w.of.told(w), lost
+	return w.of.report(w), lost
 }
 
-// all tells all that is pending.
+// all reports everything that is pending.
 func (w *tardyWatch) all() []store.Change {
 	out := together(w.pending)
 	w.pending = nil
 	return out
 }
 
-// TestLaw_tardy: in whatever order concurrent writes are told, and however late,
-// once all are told the answer is that of a fresh query.
+// TestLaw_tardy: in whatever order concurrent writes are reported, and however late,
+// once all are reported the answer is that of a fresh query.
 func TestLaw_tardy(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, false)
@@ -177,7 +178,7 @@ func TestLaw_tardy(t *testing.T) {
 		l.start(over, Poll{})
 		defer l.source.Close()
 		order := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 1))
-		over.told = func(t *tardyWatch) []store.Change {
+		over.report = func(t *tardyWatch) []store.Change {
 			p := t.pending
 			order.Shuffle(len(p), func(i, j int) { p[i], p[j] = p[j], p[i] })
 			n := order.IntN(len(p) + 1)
@@ -188,10 +189,10 @@ func TestLaw_tardy(t *testing.T) {
 			w.cells = rapid.Bool().Draw(rt, "cells")
 			l.act()
 			if rapid.IntRange(0, 2).Draw(rt, "tick") > 0 {
-				_ = l.take() // what fails now may be told of rows that are not whole yet
+				_ = l.take() // an error now may be one of rows that are not complete yet
 			}
 		}
-		over.told = (*tardyWatch).all
+		over.report = (*tardyWatch).all
 		l.tick()
 	})
 }

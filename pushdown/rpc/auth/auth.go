@@ -1,6 +1,6 @@
-// Package auth is the one check behind all doors: HTTP, telnet, WebSocket and
-// the Flight of pushdown servers. A token file holds one "SCOPE TOKEN" a line,
-// scope read, write or admin; admin includes both others, and a token on several
+// Package auth checks tokens for all protocols: HTTP, telnet, WebSocket and the
+// Flight of pushdown servers. A token file has lines of the form "SCOPE TOKEN" with
+// the scope read, write or admin. Admin includes both others, and a token on several
 // lines has all their scopes. The file is read again when it changes.
 package auth
 
@@ -27,31 +27,31 @@ const (
 	All = Read | Write | Admin // what an admin token allows
 )
 
-// MinToken is the shortest token accepted.
+// MinToken is the length of the shortest token accepted.
 const MinToken = 16
 
-// Tokens are the tokens of one file. The zero value and nil allow everything:
-// no file is configured.
+// Tokens are the tokens of one file. Nil means that no file is configured, and allows
+// everything.
 type Tokens struct {
 	path string
 	need Scope
 	log  *slog.Logger
 
-	mu     sync.Mutex
-	looked time.Time
-	stamp  time.Time
-	hashes []hashed
+	mu      sync.Mutex
+	checked time.Time // when the file was last checked for changes
+	modTime time.Time // of the file that was read
+	hashes  []hashed
 }
 
-// hashed is a token as it is kept in memory.
+// hashed is a token as it is kept in memory: by its hash.
 type hashed struct {
 	sum   [sha256.Size]byte
 	scope Scope
 }
 
-// Load reads a token file; an empty path allows everything. A file without a
-// token of a scope in need, an unknown scope or a short token is an error: a door
-// that nobody can pass is a mistake of whoever wrote the file.
+// Load reads a token file. An empty path gives nil, which allows everything. An
+// unknown scope and a short token are errors, and so is a file without a token that
+// has any scope of need: a server that nobody may use is a mistake.
 func Load(path string, need Scope, log *slog.Logger) (*Tokens, error) {
 	if path == "" {
 		return nil, nil
@@ -60,8 +60,8 @@ func Load(path string, need Scope, log *slog.Logger) (*Tokens, error) {
 	return t, t.read()
 }
 
-// First is the first token of a file that has all scopes of need: the one that a
-// program shows to another that has the file too. An empty path gives none.
+// First returns the first token of a file that has all scopes of need. A program
+// sends it to another one that has the same file. An empty path gives none.
 func First(path string, need Scope) (string, error) {
 	if path == "" {
 		return "", nil
@@ -78,7 +78,7 @@ func First(path string, need Scope) (string, error) {
 	return "", fmt.Errorf("token file %s holds no token with scope %s", path, need)
 }
 
-// FirstOfEach are the first tokens of a file under each scope that it names: Read,
+// FirstOfEach returns the first token of a file for each scope that it names: Read,
 // Write, or All for admin. An empty path gives none.
 func FirstOfEach(path string) (map[Scope]string, error) {
 	if path == "" {
@@ -97,7 +97,7 @@ func FirstOfEach(path string) (map[Scope]string, error) {
 	return first, nil
 }
 
-// String names the scopes as a token file does.
+// String returns the names of the scopes as a token file has them.
 func (s Scope) String() string {
 	var names []string
 	for _, n := range scopeNames {
@@ -111,23 +111,27 @@ func (s Scope) String() string {
 	return strings.Join(names, " and ")
 }
 
-// scopeNames are the words of a token file.
+// scopeNames are the scopes of a token file.
 var scopeNames = []struct {
 	name  string
 	scope Scope
 }{{"read", Read}, {"write", Write}, {"admin", All}}
 
-// recheck is how often the file's time is looked at.
-const recheck = time.Second
+// recheckEvery is how often the file is checked for changes at most.
+const recheckEvery = time.Second
 
-// Check returns what a token allows. Without a token file everything is.
+// Check returns what a token allows. Without a token file that is everything.
 func (t *Tokens) Check(token string) Scope {
 	if t == nil {
 		return All
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	t.refresh(time.Now())
+
+	// All tokens are compared, in constant time each, so that the time says nothing
+	// about them.
 	sum := sha256.Sum256([]byte(token))
 	var scope Scope
 	for _, h := range t.hashes {
@@ -141,12 +145,13 @@ func (t *Tokens) Check(token string) Scope {
 // refresh reads a changed file again. A file that cannot be read or is wrong
 // leaves the tokens as they were.
 func (t *Tokens) refresh(now time.Time) {
-	if now.Sub(t.looked) < recheck {
+	if now.Sub(t.checked) < recheckEvery {
 		return
 	}
-	t.looked = now
+	t.checked = now
+
 	info, err := os.Stat(t.path)
-	if err == nil && info.ModTime().Equal(t.stamp) {
+	if err == nil && info.ModTime().Equal(t.modTime) {
 		return
 	}
 	if err == nil {
@@ -157,11 +162,13 @@ func (t *Tokens) refresh(now time.Time) {
 	}
 }
 
+// read reads the file. On an error the tokens stay as they were.
 func (t *Tokens) read() error {
-	entries, stamp, err := parseFile(t.path)
+	entries, modTime, err := parseFile(t.path)
 	if err != nil {
 		return err
 	}
+
 	hashes := make([]hashed, len(entries))
 	var found Scope
 	for i, e := range entries {
@@ -171,7 +178,7 @@ func (t *Tokens) read() error {
 	if found&t.need == 0 {
 		return fmt.Errorf("token file %s holds no token with scope %s", t.path, t.need)
 	}
-	t.hashes, t.stamp = hashes, stamp
+	t.hashes, t.modTime = hashes, modTime
 	return nil
 }
 
@@ -181,17 +188,18 @@ type entry struct {
 	token string
 }
 
-// parseFile reads a token file, of which stamp is the time of its last change.
-func parseFile(path string) (entries []entry, stamp time.Time, err error) {
+// parseFile reads a token file. modTime is the time of its last change.
+func parseFile(path string) (entries []entry, modTime time.Time, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, stamp, fmt.Errorf("token file: %w", err)
+		return nil, modTime, fmt.Errorf("token file: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, stamp, fmt.Errorf("token file: %w", err)
+		return nil, modTime, fmt.Errorf("token file: %w", err)
 	}
+
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		words := strings.Fields(lines.Text())
@@ -200,19 +208,20 @@ func parseFile(path string) (entries []entry, stamp time.Time, err error) {
 		}
 		e, err := parseLine(words)
 		if err != nil {
-			return nil, stamp, fmt.Errorf("token file %s, line %d: %w", path, n, err)
+			return nil, modTime, fmt.Errorf("token file %s, line %d: %w", path, n, err)
 		}
 		entries = append(entries, e)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, stamp, fmt.Errorf("token file %s: %w", path, err)
+		return nil, modTime, fmt.Errorf("token file %s: %w", path, err)
 	}
 	if len(entries) == 0 {
-		return nil, stamp, fmt.Errorf("token file %s holds no token", path)
+		return nil, modTime, fmt.Errorf("token file %s holds no token", path)
 	}
 	return entries, info.ModTime(), nil
 }
 
+// parseLine reads a line of a token file, split into words.
 func parseLine(words []string) (e entry, err error) {
 	if len(words) != 2 {
 		return e, fmt.Errorf("has %d words, want SCOPE TOKEN", len(words))

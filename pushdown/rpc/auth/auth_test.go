@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-func write(t *testing.T, path, text string, stamp time.Time) {
+func write(t *testing.T, path, text string, modTime time.Time) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chtimes(path, stamp, stamp); err != nil {
+	if err := os.Chtimes(path, modTime, modTime); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -40,12 +40,12 @@ func TestTokens(t *testing.T) {
 	f("operator-0123456789", All)
 
 	write(t, path, "read another-0123456789\n", time.Unix(2000, 0))
-	tokens.looked = time.Time{}
+	tokens.checked = time.Time{}
 	f("grafana-0123456789", 0)
 	f("another-0123456789", Read)
 
 	write(t, path, "nonsense\n", time.Unix(3000, 0))
-	tokens.looked = time.Time{}
+	tokens.checked = time.Time{}
 	f("another-0123456789", Read)
 }
 

@@ -1,5 +1,5 @@
-// Package client opens parts on pushdown servers. What it returns are operators
-// like those that run in process, with the same batches and the same errors.
+// Package client executes parts on pushdown servers. Its operators return the same
+// batches and the same errors as those that run in process.
 package client
 
 import (
@@ -26,15 +26,15 @@ import (
 	"downpour/pushdown/rpc/wire"
 )
 
-// Options are a client's settings. The zero value connects without token and
-// TLS.
+// Options are a client's settings. The zero value connects without a token and
+// without TLS.
 type Options struct {
 	// Token is sent with each call; "" sends none.
 	Token string
 	// TLS is nil for a plain connection.
 	TLS *tls.Config
-	// Stall is how long a server may stay silent: without a batch and
-	// without a heartbeat. Default 2 s, eight heartbeats.
+	// Stall is how long a server may send neither a batch nor a heartbeat. Default
+	// 2 s, eight heartbeats.
 	Stall time.Duration
 	// Mem provides the memory of batches. Default: garbage-collected.
 	Mem batch.Allocator
@@ -43,8 +43,8 @@ type Options struct {
 // DefaultStall is the default of Options.Stall.
 const DefaultStall = 2 * time.Second
 
-// Client is a connection to one server, for any number of parts at once. It
-// connects when it is first used and again after a loss.
+// Client is a connection to one server, for any number of parts at a time. It
+// connects when it is first used, and again after the connection was lost.
 type Client struct {
 	address string
 	opts    Options
@@ -52,8 +52,8 @@ type Client struct {
 	flight  flight.FlightServiceClient
 }
 
-// New returns a client for the server at address, host:port. It does not
-// connect; an error says that the address cannot be one.
+// New returns a client for the server at address, host:port. It does not connect. An
+// error says that the address cannot be one.
 func New(address string, opts Options) (*Client, error) {
 	if opts.Stall <= 0 {
 		opts.Stall = DefaultStall
@@ -61,7 +61,8 @@ func New(address string, opts Options) (*Client, error) {
 	if opts.Mem == nil {
 		opts.Mem = memory.DefaultAllocator
 	}
-	opts.Mem = capped{opts.Mem}
+	opts.Mem = cappedAllocator{opts.Mem}
+
 	creds := insecure.NewCredentials()
 	if opts.TLS != nil {
 		creds = credentials.NewTLS(opts.TLS)
@@ -76,27 +77,28 @@ func New(address string, opts Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pushdown server %s: %w", address, err)
 	}
+
 	return &Client{address: address, opts: opts, conn: conn, flight: flight.NewFlightServiceClient(conn)}, nil
 }
 
 // Address is the server's address.
 func (c *Client) Address() string { return c.address }
 
-// Close ends the connection and all that runs on it.
+// Close ends the connection and everything that runs on it.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// outgoing adds the token.
-func (c *Client) outgoing(ctx context.Context) context.Context {
+// withToken adds the token to a call's metadata.
+func (c *Client) withToken(ctx context.Context) context.Context {
 	if c.opts.Token == "" {
 		return ctx
 	}
 	return metadata.AppendToOutgoingContext(ctx, wire.Authorization, wire.Bearer+c.opts.Token)
 }
 
-// Hello asks the server what it is. Without an answer the error is a
+// Hello asks the server what it is. If there is no answer the error is a
 // wire.ErrServer, or the context's.
 func (c *Client) Hello(ctx context.Context) (h wire.Hello, err error) {
-	stream, err := c.flight.DoAction(c.outgoing(ctx), &flight.Action{Type: wire.ActionHello})
+	stream, err := c.flight.DoAction(c.withToken(ctx), &flight.Action{Type: wire.ActionHello})
 	if err != nil {
 		return h, c.named(wire.Error(err, nil))
 	}
@@ -107,14 +109,14 @@ func (c *Client) Hello(ctx context.Context) (h wire.Hello, err error) {
 	if err := json.Unmarshal(result.GetBody(), &h); err != nil {
 		return h, c.named(fmt.Errorf("%w: hello: %w", wire.ErrServer, err))
 	}
-	_, _ = stream.Recv() // the end, which frees the call
+	_, _ = stream.Recv() // the end of the stream, which frees the call
 	return h, nil
 }
 
-// DropCaches has the server forget the answers that it remembers. The error is a
-// wire.ErrServer, or the context's: it may or may not have done it.
+// DropCaches has the server drop its cached answers. If it returns an error, a
+// wire.ErrServer or the context's, the server may or may not have done so.
 func (c *Client) DropCaches(ctx context.Context) error {
-	stream, err := c.flight.DoAction(c.outgoing(ctx), &flight.Action{Type: wire.ActionDropCaches})
+	stream, err := c.flight.DoAction(c.withToken(ctx), &flight.Action{Type: wire.ActionDropCaches})
 	if err != nil {
 		return c.named(wire.Error(err, nil))
 	}
@@ -124,8 +126,9 @@ func (c *Client) DropCaches(ctx context.Context) error {
 	return nil
 }
 
-// Open returns the operator of a part that the server executes. It begins with
-// the first Next. An error says that the part cannot be written as a ticket.
+// Open returns the operator of a part that the server executes, beginning with the
+// first Next. The error is an operator.ErrBadPlan: the part cannot be written as a
+// ticket.
 func (c *Client) Open(part *scanplan.Part) (operator.Operator, error) {
 	ticket, err := part.MarshalTicket()
 	if err != nil {
@@ -138,8 +141,7 @@ func (c *Client) Open(part *scanplan.Part) (operator.Operator, error) {
 	return &remote{client: c, ticket: ticket, schema: schema}, nil
 }
 
-// named says which server an error comes from; what a client of the gateway is
-// told about the data stays as it is.
+// named adds the server's address to an error.
 func (c *Client) named(err error) error {
 	return &serverError{c.address, err}
 }
@@ -152,5 +154,5 @@ type serverError struct {
 // Error names the server.
 func (e *serverError) Error() string { return "pushdown server " + e.address + ": " + e.err.Error() }
 
-// Unwrap is the error itself.
+// Unwrap returns the error without the address.
 func (e *serverError) Unwrap() error { return e.err }

@@ -17,20 +17,20 @@ import (
 	"downpour/pushdown/rpc/wire"
 )
 
-// remote is the operator of a part on a server.
+// remote is the operator of a part that a server executes.
 type remote struct {
 	client *Client
 	ticket []byte
 	schema *arrow.Schema
 
+	inner   context.Context // of the call; begins with the first Next
 	cancel  context.CancelCauseFunc
-	inner   context.Context
-	stream  *guarded
-	reader  *flight.Reader
-	batches int64
+	stream  *schemaGuard   // nil until the call has begun
+	reader  *flight.Reader // the same
+	batches int64          // with rows, received
 	stats   operator.Stats
 	closed  bool
-	err     error
+	err     error // what each further Next returns
 }
 
 // Next returns the next batch with rows; see operator.Operator.
@@ -42,42 +42,49 @@ func (r *remote) Next(ctx context.Context) (batch.Record, error) {
 		r.err = operator.ErrClosed
 		return nil, r.err
 	}
+
 	rec, err := r.next(ctx)
 	if err != nil {
 		r.err = err
 		r.end()
 		return nil, err
 	}
+
 	r.batches++
 	r.stats.Batches, r.stats.ShippedBytes = r.batches, r.stream.bytes
 	return rec, nil
 }
 
+// next returns the next batch with rows. It fails if the server is silent for too
+// long.
 func (r *remote) next(ctx context.Context) (batch.Record, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+
+	// The first context bounds the whole call, a later one only its own Next.
 	if r.cancel == nil {
 		r.inner, r.cancel = context.WithCancelCause(ctx)
 	} else {
 		defer context.AfterFunc(ctx, func() { r.cancel(context.Cause(ctx)) })()
 	}
+
 	stall := time.AfterFunc(r.client.opts.Stall, func() { r.cancel(wire.ErrStalled) })
 	defer stall.Stop()
 	for {
 		rec, err := r.receive()
 		if err != nil {
-			return nil, r.reason(ctx, err)
+			return nil, r.endError(ctx, err)
 		}
 		if rec.NumRows() > 0 {
 			rec.Retain()
 			return rec, nil
 		}
-		stall.Reset(r.client.opts.Stall) // a heartbeat
+		stall.Reset(r.client.opts.Stall) // a batch without rows is a heartbeat
 	}
 }
 
-// receive returns the next batch, which belongs to the reader.
+// receive returns the next batch, also one without rows. It belongs to the reader.
 func (r *remote) receive() (batch.Record, error) {
 	if r.reader == nil {
 		if err := r.open(); err != nil {
@@ -85,7 +92,7 @@ func (r *remote) receive() (batch.Record, error) {
 		}
 	}
 	if r.reader.Next() {
-		return r.reader.Record(), sound(r.reader.Record())
+		return r.reader.Record(), validate(r.reader.Record())
 	}
 	if err := r.reader.Err(); err != nil {
 		return nil, err
@@ -93,22 +100,25 @@ func (r *remote) receive() (batch.Record, error) {
 	return nil, io.EOF
 }
 
+// open begins the call.
 func (r *remote) open() (err error) {
-	stream, err := r.client.flight.DoGet(budgeted(r.client.outgoing(r.inner)), &flight.Ticket{Ticket: r.ticket})
+	stream, err := r.client.flight.DoGet(withBudget(r.client.withToken(r.inner)), &flight.Ticket{Ticket: r.ticket})
 	if err != nil {
 		return err
 	}
-	r.stream = guard(stream, r.schema)
-	// The first message is the schema; another one than ours is an error.
+	r.stream = &schemaGuard{FlightService_DoGetClient: stream, schema: r.schema}
 	r.reader, err = flight.NewRecordReader(r.stream, ipc.WithSchema(r.schema), ipc.WithAllocator(r.client.opts.Mem))
 	return err
 }
 
-// reason is the error of the operator for what the stream ended with.
-func (r *remote) reason(ctx context.Context, err error) error {
+// endError returns the operator's error for what the stream ended with: io.EOF if the
+// answer is complete.
+func (r *remote) endError(ctx context.Context, err error) error {
 	if r.stream != nil && errors.Is(err, io.EOF) {
 		return r.complete(ctx)
 	}
+
+	// The cause of the end comes before what it led to.
 	if ctx.Err() != nil {
 		return r.client.named(fmt.Errorf("%w: %w", context.Cause(ctx), wire.Error(err, nil)))
 	}
@@ -118,16 +128,18 @@ func (r *remote) reason(ctx context.Context, err error) error {
 	if r.stream == nil {
 		return r.client.named(wire.Error(err, nil))
 	}
+
 	failure := wire.Error(err, r.stream.Trailer())
 	var limit *operator.LimitError
 	if errors.As(failure, &limit) {
+		// The server knows the rest of the budget, the client all of it.
 		failure = operator.BudgetOf(r.inner).Refusal(limit)
 	}
 	return r.client.named(failure)
 }
 
-// budgeted adds what the part may read.
-func budgeted(ctx context.Context) context.Context {
+// withBudget adds what the part may read to the call's metadata.
+func withBudget(ctx context.Context) context.Context {
 	b := wire.Budget{Query: operator.QueryOf(ctx)}
 	b.Points, b.Bytes = operator.BudgetOf(ctx).Left()
 	if b == (wire.Budget{}) {
@@ -137,8 +149,8 @@ func budgeted(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, key, value)
 }
 
-// complete returns io.EOF if the server said that all was sent, and the budget
-// allows it.
+// complete returns io.EOF if the server has said that it has sent everything, and
+// the budget allows what was read.
 func (r *remote) complete(ctx context.Context) error {
 	c, err := wire.ParseComplete(r.stream.Trailer(), r.batches)
 	if err != nil {
@@ -153,10 +165,10 @@ func (r *remote) complete(ctx context.Context) error {
 	return io.EOF
 }
 
-// Stats are the server's; before the end only what has arrived is known.
+// Stats returns the server's counts. Before the end it has only what has arrived.
 func (r *remote) Stats() operator.Stats { return r.stats }
 
-// end frees the stream; the server sees its context end.
+// end frees the stream. On the server the context of the call ends.
 func (r *remote) end() {
 	if r.closed {
 		return
@@ -170,7 +182,7 @@ func (r *remote) end() {
 	}
 }
 
-// Close ends the work, on the server too; see operator.Operator.
+// Close ends the work, also on the server; see operator.Operator.
 func (r *remote) Close() error {
 	r.end()
 	return nil

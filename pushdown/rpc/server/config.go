@@ -1,6 +1,6 @@
-// Package server is the server beside a region server: it executes parts of
-// scan plans on the store and streams series batches to gateways over Arrow
-// Flight. It keeps nothing that cannot be thrown away: a part that a server did
+// Package server is the pushdown server, which runs beside a region server. It
+// executes parts of scan plans on the store and streams series batches to gateways
+// over Arrow Flight. It has no state that must survive: a part that a server did
 // not finish is executed elsewhere.
 package server
 
@@ -21,47 +21,47 @@ import (
 
 // Config is the server's configuration.
 type Config struct {
-	// Program is the program's name and version, as hello tells it.
+	// Program is the program's name and version, for wire.Hello.
 	Program string
-	// Beside is the region server, host:port, on whose machine this runs; ""
-	// is unknown. Gateways prefer this server for its regions.
+	// Beside is the region server (host:port) on whose machine this server runs, ""
+	// if it is unknown. Gateways prefer this server for that one's regions.
 	Beside string
-	// Table and Schema are the data table and its layout. Plans for others
-	// are refused: a reader that takes the wrong layout for the right one
-	// answers wrongly without noticing.
+	// Table and Schema are the data table and its layout. Plans for others are
+	// refused, because reading with the wrong layout gives wrong answers without
+	// an error.
 	Table  string
 	Schema encoding.Schema
-	// Allow judges the token of a call; nil allows all.
+	// Allow tells whether a token may read; nil allows all.
 	Allow func(token string) bool
 	// TLS is nil for a plain connection.
 	TLS *tls.Config
-	// Parts bounds how many parts are executed at once; others wait, but for
-	// the first of each query.
-	// Default twice the number of CPUs.
+	// Parts bounds how many parts are executed at a time. Others wait for a slot,
+	// except for the first part of each query. Default: twice the number of CPUs.
 	Parts int
-	// Waiting bounds how many parts wait for their turn; more are refused, and
-	// the gateway goes elsewhere. Default 1024.
+	// Waiting bounds how many parts wait. More are refused, and the gateway has
+	// them executed elsewhere. Default 1024.
 	Waiting int
 	// PartBytes bounds the memory of one part's result, whatever its plan
 	// allows. Default 1 GiB.
 	PartBytes int64
-	// Memory is what parts reserve the bytes that they hold from; nil is no bound.
+	// Memory is the pool that parts reserve their memory from; nil is no bound.
 	Memory *memory.Pool
-	// Heartbeat is the time between signs of life. Default wire.Heartbeat.
+	// Heartbeat is the time between heartbeats of a silent stream. Default
+	// wire.Heartbeat.
 	Heartbeat time.Duration
-	// Drain is how long Serve waits for running parts when it is told to
-	// end. Default 10 s.
+	// Drain is how long Serve waits for running parts when its context ends.
+	// Default 10 s.
 	Drain time.Duration
-	// FlushBytes is about how large a batch is. Default: the operator's.
+	// FlushBytes is about the size of a batch. Default: the operator's.
 	FlushBytes int
-	// ResultCache remembers the answers of parts; nil does not.
+	// ResultCache caches the answers of parts; nil caches nothing.
 	ResultCache *resultcache.Cache
 	// Mem provides the memory of batches. Default: garbage-collected.
 	Mem batch.Allocator
-	// Seek remembers what parts can skip, see package seek; nil remembers
+	// Seek is what parts learn for skip scans, see package access; nil learns
 	// nothing.
 	Seek *access.Memory
-	// Log gets what goes wrong inside. Default slog.Default().
+	// Log gets internal errors. Default slog.Default().
 	Log *slog.Logger
 }
 

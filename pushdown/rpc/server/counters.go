@@ -25,10 +25,10 @@ type counters struct {
 	work     map[string]prometheus.Counter
 }
 
-// worked are what a part's statistics add to, by name.
-var worked = map[string]struct {
-	help string
-	of   func(operator.Stats) int64
+// workCounters are the counters that a part's statistics add to, by name.
+var workCounters = map[string]struct {
+	help  string
+	value func(operator.Stats) int64
 }{
 	"rows_scanned": {"Rows that the store's servers looked at.", func(s operator.Stats) int64 { return s.RowsScanned }},
 	"rows":         {"Rows that the store delivered.", func(s operator.Stats) int64 { return s.Rows }},
@@ -41,7 +41,7 @@ var worked = map[string]struct {
 	"resumes":      {"Scans that went on elsewhere after a fault.", func(s operator.Stats) int64 { return s.Resumes }},
 }
 
-func newCounters(summaries *resultcache.Cache, pool *memory.Pool) *counters {
+func newCounters(cache *resultcache.Cache, pool *memory.Pool) *counters {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "downpour_pushdown_" + name, Help: help})
 	}
@@ -50,26 +50,26 @@ func newCounters(summaries *resultcache.Cache, pool *memory.Pool) *counters {
 		parts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_pushdown_parts_total",
 			Help: "Parts asked for, by outcome: complete, refused, failed, or cancelled by the gateway."}, []string{"outcome"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "downpour_pushdown_part_seconds",
-			Help: "Time of a complete part, waiting for its turn included.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}),
+			Help: "Time of a complete part, waiting for a slot included.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}),
 		running: gauge("parts_running", "Parts being executed."),
-		waiting: gauge("parts_waiting", "Parts that wait for their turn."),
+		waiting: gauge("parts_waiting", "Parts that wait for a slot."),
 		ending:  gauge("ending", "1 while the server waits for its last parts."),
 		work:    map[string]prometheus.Counter{},
 	}
-	c.registry.MustRegister(resultcache.Metrics(summaries), memory.Metrics(pool))
+	c.registry.MustRegister(resultcache.Metrics(cache), memory.Metrics(pool))
 	c.registry.MustRegister(c.parts, c.seconds, c.running, c.waiting, c.ending)
-	for name, w := range worked {
+	for name, w := range workCounters {
 		c.work[name] = prometheus.NewCounter(prometheus.CounterOpts{Name: "downpour_pushdown_" + name + "_total", Help: w.help})
 		c.registry.MustRegister(c.work[name])
 	}
 	for _, o := range []string{"complete", "refused", "failed", "cancelled"} {
-		c.parts.WithLabelValues(o) // shown from the start, as 0
+		c.parts.WithLabelValues(o) // shown as 0 from the start
 	}
 	return c
 }
 
-// part counts one part by how it ended; stats are those of a complete one.
-func (c *counters) part(took time.Duration, stats operator.Stats, err error) {
+// countPart counts one part by how it ended. stats are those of a complete part.
+func (c *counters) countPart(took time.Duration, stats operator.Stats, err error) {
 	outcome := "complete"
 	switch {
 	case err == nil:
@@ -82,13 +82,15 @@ func (c *counters) part(took time.Duration, stats operator.Stats, err error) {
 		outcome = "failed"
 	}
 	c.parts.WithLabelValues(outcome).Inc()
-	if stats.CacheHits > 0 { // nothing was read or decoded
+
+	// For an answer from the cache nothing was read or decoded.
+	if stats.CacheHits > 0 {
 		stats = operator.Stats{ShippedBytes: stats.ShippedBytes}
 	}
-	for name, w := range worked {
-		c.work[name].Add(float64(w.of(stats)))
+	for name, w := range workCounters {
+		c.work[name].Add(float64(w.value(stats)))
 	}
 }
 
-// gatherers are our metrics and those of the HBase client.
+// gatherers returns the server's metrics and those of the HBase client.
 func (c *counters) gatherers() prometheus.Gatherers { return metrics.WithHBase(c.registry) }

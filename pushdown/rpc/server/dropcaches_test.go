@@ -22,7 +22,7 @@ func (resting) Version(context.Context, string, string, store.KeyRange) (string,
 	return "1", nil
 }
 
-// What a server remembers is gone when it was told to drop its caches, and comes
+// What a server has cached is gone after drop-caches, and comes
 // back as it came.
 func TestDoAction_dropCaches(t *testing.T) {
 	m := points(100)

@@ -70,7 +70,7 @@ func record(t *testing.T, addr string, part *scanplan.Part) *liar {
 	}
 }
 
-// spoil changes a message: bits, lengths, whole pieces.
+// spoil changes a message: bits, lengths, whole parts of it.
 func spoil(rng *rand.Rand, messages []*flight.FlightData) []*flight.FlightData {
 	out := make([]*flight.FlightData, len(messages))
 	for i, m := range messages {
@@ -104,7 +104,7 @@ func spoil(rng *rand.Rand, messages []*flight.FlightData) []*flight.FlightData {
 }
 
 // Whatever a server sends in place of batches, the client neither panics nor
-// hangs nor takes much memory, and a stream that lacks a batch is an error.
+// hangs nor takes much memory, and a stream without one of its batches is an error.
 func TestClient_badBatches(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -149,7 +149,7 @@ func TestClient_badBatches(t *testing.T) {
 	}
 }
 
-// errUnsound marks what the client should have refused before it did harm.
+// errUnsound is what the client should have refused before it did harm.
 var errUnsound = errors.New("a stream that does harm")
 
 // readAll reads a part to its end, as a gateway does, and counts its rows.

@@ -12,42 +12,43 @@ import (
 	"time"
 )
 
-// port divides the connections of one listener by what they begin with: HTTP/2,
-// which is gRPC, and HTTP/1, which asks for health and metrics.
-type port struct {
+// protocolMux divides the connections of one listener by what they begin with:
+// HTTP/2, which is gRPC, and HTTP/1, which asks for health and metrics.
+type protocolMux struct {
 	net.Listener
-	tls  *tls.Config
-	rpc  *door
-	web  *door
-	life context.Context // of connections that are being looked at
+	tls  *tls.Config // nil for plain connections
+	rpc  *listener
+	web  *listener
+	life context.Context // of connections that are in their handshake
 	end  context.CancelFunc
 	work sync.WaitGroup
 }
 
-// greeting is how long a connection may take to show what it is, and how many
-// may be about to.
 const (
-	greeting = 5 * time.Second
-	greeted  = 256
+	// handshakeTimeout is how long a connection may take to show what it is.
+	handshakeTimeout = 5 * time.Second
+	// maxHandshakes is how many connections may be about to.
+	maxHandshakes = 256
 )
 
-// http2 is how an HTTP/2 connection begins: "PRI * HTTP/2.0". No HTTP/1 method
-// is PRI.
+// http2 is how an HTTP/2 connection begins: "PRI * HTTP/2.0". No HTTP/1 method is
+// PRI.
 var http2 = []byte("PRI")
 
-func newPort(l net.Listener, cfg *tls.Config) *port {
-	p := &port{Listener: l}
+func newProtocolMux(l net.Listener, cfg *tls.Config) *protocolMux {
+	m := &protocolMux{Listener: l}
 	if cfg != nil {
-		p.tls = forBoth(cfg)
+		m.tls = withBothProtocols(cfg)
 	}
-	p.life, p.end = context.WithCancel(context.Background())
-	p.rpc, p.web = newDoor(l.Addr()), newDoor(l.Addr())
-	return p
+	m.life, m.end = context.WithCancel(context.Background())
+	m.rpc, m.web = newListener(l.Addr()), newListener(l.Addr())
+	return m
 }
 
-// forBoth adds the choice of the protocol. A client that would take HTTP/1 is a
-// browser, curl or Prometheus and gets it; gRPC offers HTTP/2 alone.
-func forBoth(cfg *tls.Config) *tls.Config {
+// withBothProtocols returns a TLS configuration that negotiates the protocol. A
+// client that would take HTTP/1 is a browser, curl or Prometheus, and gets it. gRPC
+// offers HTTP/2 alone.
+func withBothProtocols(cfg *tls.Config) *tls.Config {
 	rpc, web := cfg.Clone(), cfg.Clone()
 	rpc.NextProtos, web.NextProtos = []string{"h2"}, []string{"http/1.1"}
 	rpc.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -59,52 +60,59 @@ func forBoth(cfg *tls.Config) *tls.Config {
 	return rpc
 }
 
-// run accepts until the listener is closed, and returns why. The doors stay
-// open.
-func (p *port) run() error {
-	deciding := make(chan struct{}, greeted)
+// run accepts connections until the listener is closed, and returns why. The rpc
+// and web listeners stay open.
+func (m *protocolMux) run() error {
+	handshakes := make(chan struct{}, maxHandshakes)
 	pause := time.Duration(0)
 	for {
-		c, err := p.Accept()
+		c, err := m.Accept()
+
+		// Without free file descriptors accepting fails at once: wait until some
+		// are given back.
 		var n net.Error
 		if errors.As(err, &n) && n.Timeout() || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			time.Sleep(pause) // until somebody gives files back
+			time.Sleep(pause)
 			continue
 		}
 		if err != nil {
 			return err
 		}
+
 		pause = 0
-		deciding <- struct{}{}
-		p.work.Go(func() {
-			defer func() { <-deciding }()
-			p.admit(c)
+		handshakes <- struct{}{}
+		m.work.Go(func() {
+			defer func() { <-handshakes }()
+			m.route(c)
 		})
 	}
 }
 
-// close ends both doors, and connections that are being looked at.
-func (p *port) close() {
-	p.end()
-	p.rpc.Close()
-	p.web.Close()
-	p.work.Wait()
+// close closes the rpc and web listeners, and connections in their handshake.
+func (m *protocolMux) close() {
+	m.end()
+	m.rpc.Close()
+	m.web.Close()
+	m.work.Wait()
 }
 
-// admit looks at a connection's first bytes and hands it on.
-func (p *port) admit(c net.Conn) {
-	_ = c.SetDeadline(time.Now().Add(greeting))
-	stop := context.AfterFunc(p.life, func() { c.Close() })
+// route looks at a connection's first bytes and passes it to the listener of its
+// protocol.
+func (m *protocolMux) route(c net.Conn) {
+	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))
+	stop := context.AfterFunc(m.life, func() { c.Close() })
 	defer stop()
-	if p.tls != nil {
-		t := tls.Server(c, p.tls)
-		if t.HandshakeContext(p.life) != nil {
+
+	if m.tls != nil {
+		t := tls.Server(c, m.tls)
+		if t.HandshakeContext(m.life) != nil {
 			c.Close()
 			return
 		}
 		c = t
 	}
+
 	head := make([]byte, len(http2))
 	for n := 0; n < len(head); {
 		k, err := c.Read(head[n:])
@@ -114,66 +122,68 @@ func (p *port) admit(c net.Conn) {
 		}
 	}
 	_ = c.SetDeadline(time.Time{})
-	to := p.web
+
+	to := m.web
 	if bytes.Equal(head, http2) {
-		to = p.rpc
+		to = m.rpc
 	}
-	to.hand(&begun{Conn: c, head: head})
+	to.deliver(&peekedConn{Conn: c, head: head})
 }
 
-// begun is a connection of which some bytes have been read.
-type begun struct {
+// peekedConn is a connection whose first bytes have been read.
+type peekedConn struct {
 	net.Conn
-	head []byte
+	head []byte // of these bytes, those that Read has not returned yet
 }
 
-// Read gives those bytes first.
-func (b *begun) Read(p []byte) (int, error) {
-	if len(b.head) > 0 {
-		n := copy(p, b.head)
-		b.head = b.head[n:]
+// Read returns the bytes that were read first.
+func (c *peekedConn) Read(p []byte) (int, error) {
+	if len(c.head) > 0 {
+		n := copy(p, c.head)
+		c.head = c.head[n:]
 		return n, nil
 	}
-	return b.Conn.Read(p)
+	return c.Conn.Read(p)
 }
 
-// door is a listener for the connections of one kind.
-type door struct {
+// listener is a net.Listener for the connections of one protocol.
+type listener struct {
 	addr   net.Addr
 	conns  chan net.Conn
 	closed chan struct{}
 	close  func()
 }
 
-func newDoor(addr net.Addr) *door {
-	d := &door{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
-	d.close = sync.OnceFunc(func() { close(d.closed) })
-	return d
+func newListener(addr net.Addr) *listener {
+	l := &listener{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})}
+	l.close = sync.OnceFunc(func() { close(l.closed) })
+	return l
 }
 
-func (d *door) hand(c net.Conn) {
+// deliver passes a connection to Accept. It closes it if the listener is closed.
+func (l *listener) deliver(c net.Conn) {
 	select {
-	case d.conns <- c:
-	case <-d.closed:
+	case l.conns <- c:
+	case <-l.closed:
 		c.Close()
 	}
 }
 
-// Accept returns the next connection of this kind.
-func (d *door) Accept() (net.Conn, error) {
+// Accept returns the next connection of this protocol.
+func (l *listener) Accept() (net.Conn, error) {
 	select {
-	case c := <-d.conns:
+	case c := <-l.conns:
 		return c, nil
-	case <-d.closed:
+	case <-l.closed:
 		return nil, net.ErrClosed
 	}
 }
 
-// Close ends Accept. The listener that both kinds come from stays open.
-func (d *door) Close() error {
-	d.close()
+// Close ends Accept. The listener of both protocols stays open.
+func (l *listener) Close() error {
+	l.close()
 	return nil
 }
 
-// Addr is that of the listener.
-func (d *door) Addr() net.Addr { return d.addr }
+// Addr is that of the listener of both protocols.
+func (l *listener) Addr() net.Addr { return l.addr }

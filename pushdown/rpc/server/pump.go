@@ -9,30 +9,31 @@ import (
 	"downpour/pushdown/rpc/wire"
 )
 
-// pump runs an operator on a goroutine of its own, so that the stream can show
-// signs of life while the operator waits for the store or for its turn.
+// pump runs an operator on a goroutine of its own, so that the stream can send
+// heartbeats while the operator waits for the store or for a slot.
 type pump struct {
-	out   chan outcome // closed when the operator is closed
-	stats operator.Stats
+	out   chan outcome   // closed when the operator is closed
+	stats operator.Stats // as of the last outcome received
 }
 
-// outcome is what one Next returned.
+// outcome is what one call of Next has returned.
 type outcome struct {
 	record batch.Record
 	err    error
 }
 
-// start runs op, which from now on belongs to the pump, when its query has a
-// slot.
-func (s *service) start(ctx context.Context, op operator.Operator, query string) *pump {
+// startPump runs op when its query has a slot. From then on op belongs to the pump,
+// which closes it.
+func (s *service) startPump(ctx context.Context, op operator.Operator, query string) *pump {
 	p := &pump{out: make(chan outcome)}
 	go func() {
 		defer close(p.out)
 		defer op.Close()
-		if !s.turn(ctx, p, query) {
+		if !s.waitForSlot(ctx, p, query) {
 			return
 		}
-		defer s.shares.leave(query)
+
+		defer s.slots.release(query)
 		s.count.running.Inc()
 		defer s.count.running.Dec()
 		for p.next(ctx, op) {
@@ -41,14 +42,15 @@ func (s *service) start(ctx context.Context, op operator.Operator, query string)
 	return p
 }
 
-// turn waits for a slot. It returns false if ctx ends first, or if the server
-// does: the part is then better begun elsewhere.
-func (s *service) turn(ctx context.Context, p *pump, query string) bool {
+// waitForSlot waits for a slot. It returns false if ctx ends first or the server is
+// ending: then the gateway had better begin the part elsewhere.
+func (s *service) waitForSlot(ctx context.Context, p *pump, query string) bool {
 	s.count.waiting.Inc()
 	defer s.count.waiting.Dec()
-	if s.shares.enter(ctx, s.drain, query) {
+	if s.slots.acquire(ctx, s.drain, query) {
 		return true
 	}
+
 	if ctx.Err() == nil {
 		select {
 		case p.out <- outcome{err: wire.ErrEnding}:
@@ -58,9 +60,9 @@ func (s *service) turn(ctx context.Context, p *pump, query string) bool {
 	return false
 }
 
-// next hands one outcome over and tells whether another will follow.
+// next passes one outcome on and tells whether another will follow.
 func (p *pump) next(ctx context.Context, op operator.Operator) bool {
-	r, err := guarded(ctx, op)
+	r, err := nextRecovered(ctx, op)
 	p.stats = op.Stats() // read by the receiver of the outcome below
 	select {
 	case p.out <- outcome{r, err}:
@@ -73,8 +75,8 @@ func (p *pump) next(ctx context.Context, op operator.Operator) bool {
 	}
 }
 
-// guarded is Next with a panic as an error.
-func guarded(ctx context.Context, op operator.Operator) (r batch.Record, err error) {
+// nextRecovered calls the operator's Next and returns a panic as an error.
+func nextRecovered(ctx context.Context, op operator.Operator) (r batch.Record, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r, err = nil, fmt.Errorf("panic: %v", p)

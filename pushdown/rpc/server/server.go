@@ -39,28 +39,31 @@ func NewServer(cfg Config, st store.Reader) (*Server, error) {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxHeaderListSize(64 << 10),
-		grpc.ConnectionTimeout(greeting),
+		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.StreamInterceptor(s.guardStream),
 		grpc.UnaryInterceptor(s.guardUnary),
 	}
-	s.grpc = grpc.NewServer(opts...) // what comes to it is decrypted already, see port
+
+	// Without credentials: protocolMux has decrypted its connections already.
+	s.grpc = grpc.NewServer(opts...)
 	flight.RegisterFlightServiceServer(s.grpc, s.service)
 	healthpb.RegisterHealthServer(s.grpc, health{service: s.service})
 	return s, nil
 }
 
-// Serve answers on l, Flight and HTTP alike, until ctx ends. Then it takes no
-// new parts, refuses those that wait for their turn, and lets the running ones
-// end, at most for Config.Drain, before it cuts them off; a gateway sees a
-// refusal or a cut stream and asks elsewhere. It closes l. It is called once.
+// Serve serves Flight and HTTP on l until ctx ends. Then it refuses new parts and
+// those that wait for a slot, and lets the running ones end for at most
+// Config.Drain before it cuts them off. A gateway that sees a refusal or a cut
+// stream has the part executed elsewhere. Serve closes l. It may be called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	p, web := newPort(l, s.cfg.TLS), s.web()
+	mux, web := newProtocolMux(l, s.cfg.TLS), s.web()
 	accepting := make(chan error, 1)
-	go func() { accepting <- p.run() }()
+	go func() { accepting <- mux.run() }()
 	var serving sync.WaitGroup
 	defer serving.Wait()
-	serving.Go(func() { _ = s.grpc.Serve(p.rpc) })
-	serving.Go(func() { _ = web.Serve(p.web) })
+	serving.Go(func() { _ = s.grpc.Serve(mux.rpc) })
+	serving.Go(func() { _ = web.Serve(mux.web) })
+
 	var err error
 	select {
 	case err = <-accepting:
@@ -68,16 +71,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		l.Close()
 		<-accepting
 	}
-	s.service.end()
+
+	s.service.startEnding()
 	force := time.AfterFunc(s.cfg.Drain, s.grpc.Stop)
 	defer force.Stop()
 	s.grpc.GracefulStop()
 	web.Close()
-	p.close()
+	mux.close()
 	return err
 }
 
-// authorize checks a call's token.
+// authorize checks a call's token. The error is a status for the client.
 func (s *Server) authorize(ctx context.Context) error {
 	if s.cfg.Allow == nil {
 		return nil
@@ -91,6 +95,7 @@ func (s *Server) authorize(ctx context.Context) error {
 	return status.Error(codes.Unauthenticated, "no token for reading in the metadata key authorization")
 }
 
+// guardStream is the interceptor of streaming calls.
 func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 	if err := s.authorize(stream.Context()); err != nil {
 		return err
@@ -99,8 +104,10 @@ func (s *Server) guardStream(srv any, stream grpc.ServerStream, info *grpc.Strea
 	return next(srv, stream)
 }
 
+// guardUnary is the interceptor of other calls.
 func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (_ any, err error) {
-	if open := strings.HasPrefix(info.FullMethod, healthService); open {
+	// Health checks need no token.
+	if strings.HasPrefix(info.FullMethod, healthService) {
 		return next(ctx, req)
 	}
 	if err := s.authorize(ctx); err != nil {
@@ -110,8 +117,8 @@ func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServer
 	return next(ctx, req)
 }
 
-// recover turns a panic into an error of its call: one bad part must not end
-// the others.
+// recover turns a panic into an error of its call, so that one bad part does not
+// end the others.
 func (s *Server) recover(method string, err *error) {
 	if p := recover(); p != nil {
 		s.cfg.Log.Error("panic in a call", "method", method, "panic", p)

@@ -29,12 +29,12 @@ import (
 // service is the Flight service.
 type service struct {
 	flight.BaseFlightServer
-	cfg    Config
-	store  store.Reader
-	shares *shares
-	queue  chan struct{} // as many as may run or wait
-	drain  chan struct{} // closed when the server ends
-	count  *counters
+	cfg   Config
+	store store.Reader
+	slots *fairSlots
+	queue chan struct{} // holds a value for each part that runs or waits
+	drain chan struct{} // closed when the server is ending
+	count *counters
 }
 
 func newService(cfg Config, st store.Reader) *service {
@@ -43,11 +43,11 @@ func newService(cfg Config, st store.Reader) *service {
 	}
 	return &service{
 		cfg: cfg, store: st, count: newCounters(cfg.ResultCache, cfg.Memory),
-		shares: newShares(cfg.Parts), queue: make(chan struct{}, cfg.Parts+cfg.Waiting), drain: make(chan struct{}),
+		slots: newFairSlots(cfg.Parts), queue: make(chan struct{}, cfg.Parts+cfg.Waiting), drain: make(chan struct{}),
 	}
 }
 
-// ending tells whether the server takes no more parts.
+// ending tells whether the server refuses new parts.
 func (s *service) ending() bool {
 	select {
 	case <-s.drain:
@@ -57,17 +57,17 @@ func (s *service) ending() bool {
 	}
 }
 
-// end makes it so; parts that have not begun are refused.
-func (s *service) end() {
+// startEnding has new parts refused from now on, and those that wait for a slot.
+func (s *service) startEnding() {
 	s.count.ending.Set(1)
 	close(s.drain)
 }
 
-// ListActions lists the actions.
+// ListActions lists the actions of DoAction.
 func (s *service) ListActions(_ *flight.Empty, stream flight.FlightService_ListActionsServer) error {
 	for _, a := range []*flight.ActionType{
 		{Type: wire.ActionHello, Description: "what this server is and where it runs, as JSON"},
-		{Type: wire.ActionDropCaches, Description: "forget the answers that are remembered"},
+		{Type: wire.ActionDropCaches, Description: "drop the cached answers"},
 	} {
 		if err := stream.Send(a); err != nil {
 			return err
@@ -76,11 +76,14 @@ func (s *service) ListActions(_ *flight.Empty, stream flight.FlightService_ListA
 	return nil
 }
 
-// DoAction answers hello, and drops what is remembered.
+// DoAction executes an action: hello or drop-caches.
 func (s *service) DoAction(a *flight.Action, stream flight.FlightService_DoActionServer) error {
-	if s.ending() { // gateways that ask whether to use it should not
+	// A gateway checks the server's health by hello: it must not use this one any
+	// more.
+	if s.ending() {
 		return status.Error(codes.Unavailable, wire.ErrEnding.Error())
 	}
+
 	switch a.Type {
 	case wire.ActionHello:
 		return s.hello(stream)
@@ -91,6 +94,7 @@ func (s *service) DoAction(a *flight.Action, stream flight.FlightService_DoActio
 	return status.Errorf(codes.InvalidArgument, "action %q, want %s or %s", a.Type, wire.ActionHello, wire.ActionDropCaches)
 }
 
+// hello sends what this server is.
 func (s *service) hello(stream flight.FlightService_DoActionServer) error {
 	body, err := json.Marshal(wire.Hello{
 		Program: s.cfg.Program, Plan: scanplan.Version, Batch: batch.Version,
@@ -106,7 +110,7 @@ func (s *service) hello(stream flight.FlightService_DoActionServer) error {
 func (s *service) DoGet(t *flight.Ticket, stream flight.FlightService_DoGetServer) error {
 	began := time.Now()
 	complete, err := s.executePart(t, stream)
-	s.count.part(time.Since(began), complete.Stats, err)
+	s.count.countPart(time.Since(began), complete.Stats, err)
 	if err != nil {
 		st, trailer := wire.Status(err)
 		stream.SetTrailer(trailer)
@@ -116,54 +120,62 @@ func (s *service) DoGet(t *flight.Ticket, stream flight.FlightService_DoGetServe
 	return nil
 }
 
-// executePart lets a part in if the server takes parts and not too many wait.
+// executePart executes a part, unless the server is ending or too many parts wait.
 func (s *service) executePart(t *flight.Ticket, stream flight.FlightService_DoGetServer) (wire.Complete, error) {
 	if s.ending() {
 		return wire.Complete{}, wire.ErrEnding
 	}
+
+	// A full queue refuses at once: another server can begin sooner.
 	select {
 	case s.queue <- struct{}{}:
 		defer func() { <-s.queue }()
 	default:
 		return wire.Complete{}, fmt.Errorf("%w: %d parts run or wait", wire.ErrBusy, cap(s.queue))
 	}
-	return s.get(t, stream)
+	return s.streamPart(t, stream)
 }
 
-func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer) (c wire.Complete, err error) {
+// streamPart executes a part and sends its batches.
+func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGetServer) (c wire.Complete, err error) {
 	part, err := scanplan.ParseTicket(t.GetTicket())
 	if err != nil {
 		return c, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
 	}
-	if err := s.fits(&part.Plan); err != nil {
+	if err := s.checkLayout(&part.Plan); err != nil {
 		return c, err
 	}
-	bounded := s.bound(&part.Plan)
+	limitError := s.limitMemory(&part.Plan)
 	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Seek: s.cfg.Seek})
 	if err != nil {
 		return c, err
 	}
+
+	// What the part reads and holds is bounded: by the query's budget, which comes
+	// with the call, and by this process's memory.
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	budget := wire.ParseBudget(md)
 	account := s.cfg.Memory.Open(memory.Query)
 	defer account.Close()
 	ctx, cancel := context.WithCancel(memory.With(operator.WithBudget(stream.Context(), operator.NewBudget(budget.Points, budget.Bytes)), account))
-	p := s.start(ctx, op, budget.Query)
+
+	p := s.startPump(ctx, op, budget.Query)
 	defer p.stop(cancel)
-	beat := s.emptyBatch(part.Mode)
-	defer beat.Release()
-	w := flight.NewRecordWriter(stream, s.writing(part.Mode, beat.Schema())...)
-	n, err := s.send(w, p, beat)
+
+	heartbeat := s.emptyBatch(part.Mode)
+	defer heartbeat.Release()
+	w := flight.NewRecordWriter(stream, s.writerOptions(part.Mode, heartbeat.Schema())...)
+	n, err := s.send(w, p, heartbeat)
 	if err != nil {
-		return c, bounded(outOfMemory(err))
+		return c, limitError(memoryError(err))
 	}
 	return wire.Complete{Batches: n, Stats: p.stats}, nil
 }
 
-// writing is how a part's batches are written. Those of a partial part are mostly
-// names of series, which have much in common, so they are compressed. (zstd makes
-// them smaller still, and the query a third slower.)
-func (s *service) writing(mode scanplan.Mode, schema *arrow.Schema) []ipc.Option {
+// writerOptions returns how a part's batches are written. Batches of partial
+// aggregates are mostly names of series, which have much in common, so they are
+// compressed. (With zstd they are smaller still, and the query is a third slower.)
+func (s *service) writerOptions(mode scanplan.Mode, schema *arrow.Schema) []ipc.Option {
 	opts := []ipc.Option{ipc.WithSchema(schema), ipc.WithAllocator(s.cfg.Mem)}
 	if mode == scanplan.PartialAggregation {
 		opts = append(opts, ipc.WithLZ4(), ipc.WithMinSpaceSavings(0.01))
@@ -171,8 +183,9 @@ func (s *service) writing(mode scanplan.Mode, schema *arrow.Schema) []ipc.Option
 	return opts
 }
 
-// fits refuses plans for a table or layout that is not this server's.
-func (s *service) fits(p *scanplan.Plan) error {
+// checkLayout returns an error if a plan is for a table or layout that is not this
+// server's.
+func (s *service) checkLayout(p *scanplan.Plan) error {
 	if p.Table != s.cfg.Table {
 		return fmt.Errorf("%w: plan reads table %q, this server %q", wire.ErrMisfit, p.Table, s.cfg.Table)
 	}
@@ -182,10 +195,13 @@ func (s *service) fits(p *scanplan.Plan) error {
 	return nil
 }
 
-// bound keeps a plan within the server's own memory. What exceeds that alone is
-// no fault of the query: the gateway may have the memory. States that do are told
-// as they are: series by series the query needs less, here too.
-func (s *service) bound(p *scanplan.Plan) func(error) error {
+// limitMemory lowers a plan's memory bound to that of this server's parts. It returns
+// a function for the errors of the part. If the plan allows more than the server,
+// a part that needs too much memory is no fault of the query: the error becomes
+// wire.ErrBusy, because the gateway itself may have the memory. Too many partial
+// aggregates stay an error of the query: with per-series aggregation it needs less
+// memory, on this server too.
+func (s *service) limitMemory(p *scanplan.Plan) func(error) error {
 	if p.MaxBytes > 0 && p.MaxBytes <= s.cfg.PartBytes {
 		return func(err error) error { return err }
 	}
@@ -199,16 +215,16 @@ func (s *service) bound(p *scanplan.Plan) func(error) error {
 	}
 }
 
-// outOfMemory says of a part that does not get the memory it needs that there is
-// no room for it here, which is no fault of the query either.
-func outOfMemory(err error) error {
+// memoryError returns wire.ErrBusy for a part that does not get the memory that it
+// needs from the server's pool: that is no fault of the query either.
+func memoryError(err error) error {
 	if memory.Refused(err) {
 		return fmt.Errorf("%w: %w", wire.ErrBusy, err)
 	}
 	return err
 }
 
-// layout is what of a schema decides where things lie in a row key.
+// layout describes what a schema says about the places of things in a row key.
 func layout(s encoding.Schema) string {
 	salt := "no salt"
 	if s.SaltWidth > 0 {
@@ -217,18 +233,20 @@ func layout(s encoding.Schema) string {
 	return fmt.Sprintf("%s, UID widths %d, %d, %d", salt, s.MetricWidth, s.TagKWidth, s.TagVWidth)
 }
 
-// send writes batches as they come and an empty one whenever nothing has been
-// sent for a heartbeat, the first at once.
-func (s *service) send(w *flight.Writer, p *pump, beat batch.Record) (batches int64, err error) {
-	if err := w.Write(beat); err != nil {
+// send writes batches as they come, and a heartbeat whenever nothing was sent for
+// Config.Heartbeat; the first one at once. It returns the number of batches without
+// heartbeats.
+func (s *service) send(w *flight.Writer, p *pump, heartbeat batch.Record) (batches int64, err error) {
+	if err := w.Write(heartbeat); err != nil {
 		return 0, err
 	}
+
 	ticker := time.NewTicker(s.cfg.Heartbeat)
 	defer ticker.Stop()
 	for {
 		select {
 		case o, ok := <-p.out:
-			if !ok {
+			if !ok { // the pump has ended without io.EOF: ctx has ended
 				return batches, context.Canceled
 			}
 			if errors.Is(o.err, io.EOF) {
@@ -237,6 +255,7 @@ func (s *service) send(w *flight.Writer, p *pump, beat batch.Record) (batches in
 			if o.err != nil {
 				return batches, o.err
 			}
+
 			err := w.Write(o.record)
 			o.record.Release()
 			if err != nil {
@@ -245,14 +264,15 @@ func (s *service) send(w *flight.Writer, p *pump, beat batch.Record) (batches in
 			batches++
 			ticker.Reset(s.cfg.Heartbeat)
 		case <-ticker.C:
-			if err := w.Write(beat); err != nil {
+			if err := w.Write(heartbeat); err != nil {
 				return batches, err
 			}
 		}
 	}
 }
 
-// emptyBatch is a heartbeat; it has the schema of the part's answer.
+// emptyBatch returns a heartbeat: a batch without rows, with the schema of the part's
+// answer. The caller releases it.
 func (s *service) emptyBatch(mode scanplan.Mode) batch.Record {
 	if mode == scanplan.PartialAggregation {
 		w := batch.NewPartialWriter(s.cfg.Mem)

@@ -8,14 +8,14 @@ import (
 
 // A query that holds every slot and never ends keeps its own further parts
 // waiting, and nobody else's first.
-func TestShares(t *testing.T) {
+func TestFairSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShares(2)
+		s := newFairSlots(2)
 		var order []string
 		ctx, cancel := context.WithCancel(t.Context())
 		ask := func(ctx context.Context, query string) {
 			go func() {
-				if s.enter(ctx, nil, query) {
+				if s.acquire(ctx, nil, query) {
 					order = append(order, query)
 				}
 			}()
@@ -41,22 +41,22 @@ func TestShares(t *testing.T) {
 		ask(t.Context(), "light")
 		ask(t.Context(), "third")
 		want("its second part waits, a third query's first does not", "heavy", "heavy", "light", "third")
-		s.leave("third")
+		s.release("third")
 		synctest.Wait()
 		want("more run than there are slots", "heavy", "heavy", "light", "third")
-		s.leave("heavy")
+		s.release("heavy")
 		synctest.Wait()
 		want("as many as there are slots", "heavy", "heavy", "light", "third")
-		s.leave("heavy")
+		s.release("heavy")
 		synctest.Wait()
 		want("a query without parts comes first", "heavy", "heavy", "light", "third", "heavy")
-		s.leave("light")
+		s.release("light")
 		synctest.Wait()
 		want("then the other", "heavy", "heavy", "light", "third", "heavy", "light")
 		cancel()
 		synctest.Wait()
-		s.leave("light")
-		s.leave("heavy")
+		s.release("light")
+		s.release("heavy")
 		if len(s.waiting) != 0 || s.running != 0 || len(s.queries) != 0 {
 			t.Errorf("left behind: %d wait, %d run, %v", len(s.waiting), s.running, s.queries)
 		}
@@ -64,14 +64,14 @@ func TestShares(t *testing.T) {
 }
 
 // A part that gives up in the moment in which it gets a slot hands it on.
-func TestShares_giveUp(t *testing.T) {
-	s := newShares(1)
-	s.enter(t.Context(), nil, "a")
+func TestFairSlots_stopWaiting(t *testing.T) {
+	s := newFairSlots(1)
+	s.acquire(t.Context(), nil, "a")
 	w := &waiter{query: "a", ready: make(chan struct{})}
 	s.waiting = append(s.waiting, w)
-	s.leave("a")
+	s.release("a")
 	<-w.ready
-	s.giveUp(w)
+	s.stopWaiting(w)
 	if s.running != 0 {
 		t.Errorf("%d run, want none", s.running)
 	}

@@ -15,25 +15,25 @@ import (
 	"downpour/pushdown/rpc/wire"
 )
 
-// readyPatience is how long readiness asks the store.
-const readyPatience = 2 * time.Second
+// readyTimeout bounds how long a readiness check waits for the store.
+const readyTimeout = 2 * time.Second
 
-// ready returns why a part would fail now.
+// ready returns why a part would fail now, nil if it would not.
 func (s *service) ready(ctx context.Context) error {
 	if s.ending() {
 		return wire.ErrEnding
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyPatience)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	_, err := s.store.Regions(ctx, s.cfg.Table, nil, nil)
 	return err
 }
 
-// web serves what is not Flight, by HTTP/1 on the same port:
+// web returns the server of HTTP/1 on the same port:
 //
 //	/healthz  200: the process lives
-//	/readyz   200: the store is reached and has the table; 503 says what lacks
-//	/metrics  Prometheus text; with tokens it needs one for reading
+//	/readyz   200: the store is reached and has the table; 503 with the reason if not
+//	/metrics  Prometheus text; if there are tokens, one with scope read is needed
 func (s *Server) web() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
@@ -59,17 +59,18 @@ func (s *Server) web() *http.Server {
 	}
 }
 
-// health answers gRPC's own health checks as /readyz does. Watching is not
-// offered: such a call would keep a server from ending.
+// health answers gRPC's own health checks as /readyz does. It does not offer Watch,
+// because such a call would keep a server from ending.
 type health struct {
 	healthpb.UnimplementedHealthServer
 	service *service
 }
 
-// healthService is the prefix of its methods, which need no token.
+// healthService is the prefix of the health service's methods. They need no token.
 const healthService = "/grpc.health.v1.Health/"
 
-// Check tells whether parts would succeed now, of the server ("") or of Flight.
+// Check tells whether parts would succeed now. The request names the server ("") or
+// Flight.
 func (h health) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if n := r.GetService(); n != "" && n != wire.FlightService {
 		return nil, status.Errorf(codes.NotFound, "service %q, want none or %q", n, wire.FlightService)

@@ -125,7 +125,7 @@ func TestWeb_token(t *testing.T) {
 	}
 }
 
-// Behind TLS, Flight and HTTP are told apart as well, whatever a client offers;
+// Behind TLS, Flight and HTTP are told from each other as well, whatever a client offers;
 // plain connections get nothing.
 func TestServe_tls(t *testing.T) {
 	made := authtest.NewCertificate(t)

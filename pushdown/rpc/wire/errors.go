@@ -15,24 +15,27 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Errors of the connection itself. After any of them another server, or the
-// same one later, may do the work.
+// Errors of a server or of the connection to it, not of the part. After any of them
+// another server, or the same one later, may execute the part.
 var (
-	// ErrServer marks a server that cannot be reached or failed inside.
+	// ErrServer is returned when the server cannot be reached or has failed
+	// internally.
 	ErrServer = errors.New("pushdown server failed")
-	// ErrMisfit marks a server that is set up for another table or layout.
+	// ErrMisfit is returned when the server is set up for another table or layout.
 	ErrMisfit = errors.New("pushdown server is set up otherwise")
-	// ErrIncomplete marks a stream that ended too early.
+	// ErrIncomplete is returned when a stream has ended too early.
 	ErrIncomplete = errors.New("stream is incomplete")
-	// ErrStalled marks a server that has shown no sign of life for too long.
+	// ErrStalled is returned when the server has sent neither a batch nor a
+	// heartbeat for too long.
 	ErrStalled = errors.New("pushdown server shows no sign of life")
-	// ErrEnding marks a server that finishes its last parts.
+	// ErrEnding is returned when the server finishes its last parts and takes no
+	// new ones.
 	ErrEnding = errors.New("pushdown server is ending and takes no more parts")
-	// ErrBusy marks a server that has too much to do, or too little memory.
+	// ErrBusy is returned when the server has too many parts, or too little memory.
 	ErrBusy = errors.New("pushdown server has no room for the part")
 )
 
-// kinds of errors, as the trailer names them.
+// Kinds of errors, as the trailer names them.
 const (
 	kindPlan        = "plan"
 	kindData        = "data"
@@ -44,7 +47,7 @@ const (
 	kindBusy        = "busy"
 )
 
-// detail is the trailer of an error.
+// detail is the trailer of an error, JSON.
 type detail struct {
 	Kind  string            `json:"kind"`
 	What  operator.Resource `json:"what,omitempty"`
@@ -53,7 +56,8 @@ type detail struct {
 	Row   scanplan.HexBytes `json:"row,omitempty"`
 }
 
-// Status turns an error of an operator into what goes over the wire.
+// Status returns the status and the trailer that carry an operator's error. Error is
+// its inverse.
 func Status(err error) (*status.Status, metadata.MD) {
 	var data *operator.DataError
 	var limit *operator.LimitError
@@ -82,14 +86,15 @@ func Status(err error) (*status.Status, metadata.MD) {
 	return status.New(codes.Internal, err.Error()), nil
 }
 
+// failure returns a status with a trailer.
 func failure(code codes.Code, text string, d detail) (*status.Status, metadata.MD) {
 	b, _ := json.Marshal(d) // ASCII only
 	return status.New(code, text), metadata.Pairs(TrailerError, string(b))
 }
 
-// Error turns what a call ended with into the error that Status was given. What
-// has no kind is an ErrServer: a lost connection, a refused token, a message
-// over the limit.
+// Error returns the error that Status was given, from what a call ended with. An
+// error without a kind is an ErrServer: a lost connection, a refused token, a
+// message over the limit.
 func Error(err error, trailer metadata.MD) error {
 	s := status.Convert(err)
 	var d detail
@@ -123,16 +128,16 @@ func Error(err error, trailer metadata.MD) error {
 	return fmt.Errorf("%w: %s: %s", ErrServer, s.Code(), s.Message())
 }
 
-// remote is a server's error text, marked.
-func remote(mark error, s *status.Status) error { return &remoteError{mark, s.Message()} }
+// remote returns an error with the server's text that is a sentinel for errors.Is.
+func remote(sentinel error, s *status.Status) error { return &remoteError{sentinel, s.Message()} }
 
 type remoteError struct {
-	mark error
-	text string
+	sentinel error
+	text     string
 }
 
-// Error is the text that the server sent, which names the mark already.
+// Error returns the text that the server has sent, which has the sentinel's already.
 func (e *remoteError) Error() string { return e.text }
 
-// Unwrap is the mark.
-func (e *remoteError) Unwrap() error { return e.mark }
+// Unwrap returns the sentinel.
+func (e *remoteError) Unwrap() error { return e.sentinel }

@@ -1,21 +1,20 @@
-// Package wire is what gateway and pushdown server say to each other beside the
-// batches: Arrow Flight over gRPC, with these conventions.
+// Package wire has the conventions between gateway and pushdown server, which speak
+// Arrow Flight over gRPC:
 //
 //	DoGet       ticket: scanplan.Part.MarshalTicket. Stream of series batches.
 //	            A batch without rows is a heartbeat. The trailer
-//	            downpour-complete ends a complete stream; without it the stream
-//	            is worth nothing, whatever its status.
+//	            downpour-complete ends a complete stream. Without it the stream
+//	            must be thrown away, whatever its status.
 //	DoAction    hello: one result, Hello as JSON.
-//	            drop-caches: no result; the server has forgotten the answers that
-//	            it remembered.
+//	            drop-caches: no result; the server has dropped its cached answers.
 //	errors      status code and text; the trailer downpour-error tells the kind.
 //	metadata    authorization: Bearer TOKEN
-//	            downpour-budget: what the part may read, and who asks for it; a
-//	            server may ignore it
+//	            downpour-budget: what the part may read, and which query it
+//	            belongs to; a server may ignore it
 //	health      grpc.health.v1 Check, without a token
 //	HTTP/1      GET /healthz, /readyz, /metrics on the same port
 //
-// All three of ours hold JSON in ASCII:
+// The keys that begin with downpour- hold JSON in ASCII:
 //
 //	downpour-budget:   {"query":"6f1c…","points":1000000}
 //	downpour-complete: {"batches":3,"stats":{"rows":6000,…}}
@@ -49,15 +48,15 @@ const (
 // one row of one series may be larger.
 const MaxMessage = 64 << 20
 
-// MaxTicket bounds a part as it is sent: lists of tag values or of series. The
-// gateway executes a larger one by itself.
+// MaxTicket bounds the wire form of a part, which may hold long lists of tag values
+// or of series. The gateway executes a larger part itself.
 const MaxTicket = 16 << 20
 
-// Heartbeat is how often a server shows that it lives while it has nothing to
-// send; a client gives up after several of them did not come.
+// Heartbeat is how often a server sends an empty batch while it has nothing else to
+// send. A client gives up when several of them do not come.
 const Heartbeat = 250 * time.Millisecond
 
-// Hello is what a server tells about itself.
+// Hello is what a server says about itself.
 type Hello struct {
 	Program string          `json:"program"` // "pushdown" and its version
 	Plan    int             `json:"plan"`    // scanplan.Version
@@ -67,20 +66,22 @@ type Hello struct {
 	Schema  encoding.Schema `json:"schema"`
 }
 
-// Complete ends a stream: how many batches with rows it held, and what they cost.
+// Complete ends a stream. It says how many batches with rows were sent, and what they
+// cost.
 type Complete struct {
 	Batches int64          `json:"batches"`
 	Stats   operator.Stats `json:"stats"`
 }
 
-// Trailer is the trailer of a complete stream.
+// Trailer returns the trailer of a complete stream.
 func (c Complete) Trailer() metadata.MD {
 	b, _ := json.Marshal(c) // numbers only
 	return metadata.Pairs(TrailerComplete, string(b))
 }
 
-// ParseComplete reads the trailer of a stream that ended without an error, and
-// compares it with the number of batches received.
+// ParseComplete reads the trailer of a stream that ended without an error. batches is
+// the number of batches with rows received. The error is an ErrIncomplete if the
+// trailer is missing, cannot be parsed or names another number.
 func ParseComplete(trailer metadata.MD, batches int64) (c Complete, err error) {
 	v := trailer.Get(TrailerComplete)
 	if len(v) != 1 {

@@ -32,14 +32,14 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// Every kind of error keeps its mark and its text.
+// Every kind of error keeps its sentinel and its text.
 func TestError(t *testing.T) {
-	for _, mark := range []error{
+	for _, sentinel := range []error{
 		operator.ErrBadPlan, ErrMisfit, ErrEnding, ErrBusy, store.ErrNoTable, store.ErrUnavailable, context.Canceled, context.DeadlineExceeded,
 	} {
-		err := fmt.Errorf("because: %w: ünïcode", mark)
+		err := fmt.Errorf("because: %w: ünïcode", sentinel)
 		s, trailer := Status(err)
-		if got := Error(s.Err(), trailer); !errors.Is(got, mark) || got.Error() != err.Error() {
+		if got := Error(s.Err(), trailer); !errors.Is(got, sentinel) || got.Error() != err.Error() {
 			t.Errorf("%v became %v", err, got)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package authtest has what tests of secured doors need: certificates that sign
-// themselves.
+// Package authtest has what tests of TLS listeners need: self-signed certificates.
 package authtest
 
 import (
@@ -18,11 +17,10 @@ import (
 	"time"
 )
 
-// Certificate is a certificate for 127.0.0.1 that has signed itself, good for an
-// hour.
+// Certificate is a self-signed certificate for 127.0.0.1 that is valid for an hour.
 type Certificate struct {
-	// CertFile and KeyFile hold it and its key as PEM, as DOWNPOUR_TLS_CERT and
-	// DOWNPOUR_TLS_KEY want them.
+	// CertFile and KeyFile are files with the certificate and its key as PEM, for
+	// DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY.
 	CertFile, KeyFile string
 	// Server is for a server that presents it, Roots for a client that trusts
 	// it and nothing else.
@@ -30,8 +28,8 @@ type Certificate struct {
 	Roots  *x509.CertPool
 }
 
-// NewCertificate makes a certificate, another one each time, in files that go
-// with the test.
+// NewCertificate makes a new certificate at each call. Its files are removed with the
+// test's.
 func NewCertificate(t testing.TB) Certificate {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +50,7 @@ func NewCertificate(t testing.TB) Certificate {
 	return c
 }
 
-// selfSigned makes a certificate and its key, both PEM.
+// selfSigned returns a certificate and its key, both PEM.
 func selfSigned() (cert, key []byte, err error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
