@@ -11,7 +11,6 @@ import (
 	"downpour/gateway/live"
 	"downpour/gateway/live/changefeed"
 	"downpour/gateway/query"
-	"downpour/gateway/query/engine"
 	"downpour/pushdown/process/memory"
 )
 
