@@ -18,7 +18,7 @@ type replay struct {
 	mem    batch.Allocator
 	inner  operator.Operator // of the same part; nothing has been read
 
-	spent  *operator.Budget // what Close gives back unless all was returned
+	spent  operator.Budget // what Close gives back unless all was returned
 	next   int
 	bytes  int64
 	closed bool
@@ -72,7 +72,9 @@ func (r *replay) read(ctx context.Context) (batch.Record, error) {
 func (r *replay) end() {
 	if !r.closed {
 		r.closed = true
-		r.spent.Refund(r.answer.stats.Points, r.answer.stats.Bytes)
+		if r.spent != nil {
+			r.spent.Refund(r.answer.stats.Points, r.answer.stats.Bytes)
+		}
 	}
 }
 
@@ -80,7 +82,7 @@ func (r *replay) end() {
 func (r *replay) stats() operator.Stats {
 	s := r.answer.stats
 	s.RPCs, s.Resumes = 0, 0 // rows and bytes stay: who cuts plans by size learns from them
-	s.ScanTime, s.FoldTime, s.EmitTime = 0, 0, 0
+	s.ScanTime, s.DecodeTime, s.EmitTime = 0, 0, 0
 	s.Batches, s.ShippedBytes = int64(r.next), r.bytes
 	return s
 }

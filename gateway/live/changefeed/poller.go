@@ -243,7 +243,7 @@ func (p *poller) scan(ctx context.Context, from, to int64, s store.Scan, each fu
 		if from >= to {
 			continue
 		}
-		access := operator.Explain(&part)
+		access := operator.ChooseAccess(&part, nil)
 		if access.Nothing {
 			continue
 		}

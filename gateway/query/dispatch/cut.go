@@ -37,15 +37,15 @@ type limits struct {
 func cut(plan *scanplan.Plan, regions []store.Region, want limits, c choice) []part {
 	var pieces []part
 	cheap, way := cheap(plan), want.rows
-	if way.Pieces > 0 { // of equally many hours
-		want.parts, want.bytes = max(want.parts, min(way.Pieces, mostSeeking)*len(plan.Ranges)), nil
+	if way.Parts > 0 { // of equally many hours
+		want.parts, want.bytes = max(want.parts, min(way.Parts, mostSeeking)*len(plan.Ranges)), nil
 	}
 	for i := range plan.Ranges {
 		r := plan.Ranges[i]
 		var borders [][]byte
 		if cheap {
 			borders = regionBorders(r, regions)
-			if !way.Nothing && !way.Few || way.Pieces > 0 { // else it is not worth more than one scan
+			if !way.Nothing && !way.Few || way.Parts > 0 { // else it is not worth more than one scan
 				borders = append(borders, want.borders(plan, r, borders)...)
 			}
 			if c.partial {

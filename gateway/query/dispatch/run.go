@@ -221,7 +221,7 @@ func (r *run) accept(a *partAttempt) error {
 	r.stats.Parts++
 	if a.place != local {
 		r.stats.Remote++
-		operator.Note(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.part.Range}, a.stats)
+		operator.RecordScan(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.part.Range}, a.stats)
 	}
 	if a.part.Mode == scanplan.PartialAggregation {
 		r.stats.Partial++

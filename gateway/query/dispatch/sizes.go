@@ -99,7 +99,7 @@ func (s *sizes) of(plan *scanplan.Plan, rows operator.Access) weights {
 }
 
 // seeks tells whether the parts of a plan may leave rows of their hours out.
-func seeks(a operator.Access) bool { return a.Nothing || len(a.Filter.Ranges) > 0 || a.Pieces > 0 }
+func seeks(a operator.Access) bool { return a.Nothing || len(a.Filter.Ranges) > 0 || a.Parts > 0 }
 
 func keyOf(plan *scanplan.Plan) metricKey { return metricKey{plan.Table, string(plan.Metric)} }
 

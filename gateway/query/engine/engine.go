@@ -26,7 +26,7 @@ type Config struct {
 	// Compile holds the tables' properties and the limits.
 	Compile plan.Options
 	// Budget is what a sub-query may read; nil for no bound.
-	Budget func(context.Context, *query.Query, *query.SubQuery) *operator.Budget
+	Budget func(context.Context, *query.Query, *query.SubQuery) operator.Budget
 	// Log gets what goes wrong inside. Default slog.Default().
 	Log *slog.Logger
 }

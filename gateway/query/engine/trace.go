@@ -107,7 +107,7 @@ func (n *Node) parts(tried []dispatch.Attempt) {
 		for _, op := range []struct {
 			name string
 			took time.Duration
-		}{{"scan", t.Stats.ScanTime}, {"decode and downsample", t.Stats.FoldTime}, {"emit", t.Stats.EmitTime}} {
+		}{{"scan", t.Stats.ScanTime}, {"decode and downsample", t.Stats.DecodeTime}, {"emit", t.Stats.EmitTime}} {
 			c.Children = append(c.Children, &Node{Name: op.name, At: c.At, MS: milliseconds(op.took)})
 		}
 		n.Children = append(n.Children, c)

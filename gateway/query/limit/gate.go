@@ -49,6 +49,25 @@ func (p *pass) heavy(ctx context.Context) error {
 	return p.err
 }
 
+// gatedBudget is the budget of a sub-query that must pass the gate once it has read
+// more than heavyAt points. It may wait there, before each further block of rows.
+type gatedBudget struct {
+	*operator.ReadBudget
+	heavyAt int64
+	pass    *pass
+}
+
+// Spend counts what was read and waits at the gate if that is much.
+func (b *gatedBudget) Spend(ctx context.Context, points, bytes int64) error {
+	if err := b.ReadBudget.Spend(ctx, points, bytes); err != nil {
+		return err
+	}
+	if b.Spent() > b.heavyAt {
+		return b.pass.heavy(ctx)
+	}
+	return nil
+}
+
 // leave gives the slot back.
 func (p *pass) leave() {
 	p.mu.Lock()

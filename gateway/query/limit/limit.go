@@ -87,7 +87,7 @@ func (e *Entry) Close() {
 
 // Budget is what a sub-query may read; heavy ones wait for the others of the
 // context's query (see Enter).
-func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) *operator.Budget {
+func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) operator.Budget {
 	points, bytes := l.cfg.Points, l.cfg.Bytes
 	if p, b, ok := l.cfg.Overrides.of(s.Metric); ok && len(s.TSUIDs) == 0 {
 		points, bytes = p, b
@@ -100,7 +100,7 @@ func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) 
 	}
 	budget := operator.NewBudget(points, bytes)
 	if p, ok := ctx.Value(passKey{}).(*pass); ok && p.gate != nil {
-		budget.HeavyAt, budget.Heavy = l.cfg.HeavyPoints, p.heavy
+		return &gatedBudget{ReadBudget: budget, heavyAt: l.cfg.HeavyPoints, pass: p}
 	}
 	return budget
 }

@@ -81,11 +81,11 @@ func (c *Common) Schema() encoding.Schema {
 }
 
 // SeekMemory is what queries remember by, nil if they shall not.
-func (c *Common) SeekMemory() *access.Memory {
+func (c *Common) SeekMemory() *access.PrefixCache {
 	if !c.Seek {
 		return nil
 	}
-	return access.NewMemory()
+	return access.NewPrefixCache()
 }
 
 // ResultCacheBytes is the bound of the result cache in bytes, 0 for none.

@@ -60,7 +60,7 @@ type Config struct {
 	Mem batch.Allocator
 	// Seek remembers what parts can skip, see package seek; nil remembers
 	// nothing.
-	Seek *access.Memory
+	Seek *access.PrefixCache
 	// Log gets what goes wrong inside. Default slog.Default().
 	Log *slog.Logger
 }

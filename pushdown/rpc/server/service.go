@@ -139,7 +139,7 @@ func (s *service) get(t *flight.Ticket, stream flight.FlightService_DoGetServer)
 		return c, err
 	}
 	bounded := s.bound(&part.Plan)
-	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Seek: s.cfg.Seek})
+	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Prefixes: s.cfg.Seek})
 	if err != nil {
 		return c, err
 	}
