@@ -22,7 +22,7 @@ func (d *RowDecoder) addAppended(value []byte) error {
 	}
 	d.truncate(first + points)
 
-	// Late points are appended behind newer ones. All entries are of one cell, so
+	// Late points are appended after newer ones. All entries are of one cell, so
 	// the sort leaves equal offsets in the order of writing.
 	if !ascending(d.offset[first:]) {
 		d.sortFrom(first)

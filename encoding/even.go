@@ -62,7 +62,7 @@ func parseEvenTimes(entries []byte) (t evenTimes, ok bool) {
 		return t, false
 	}
 
-	// Whole qualifiers are compared, not only their offsets. A step whose four
+	// Complete qualifiers are compared, not only their offsets. A step whose four
 	// lowest bits are zero leaves the flags alone, so that one comparison covers
 	// time, type and length. The bound on the last qualifier also keeps out the
 	// milliseconds form, which as a number lies beyond all of the seconds form.
@@ -88,7 +88,7 @@ func evenlySpaced(b []byte, stride int, first, step uint64) bool {
 		want += uint64(at/stride) * step
 	}
 
-	// The entries behind the last pair, or those from the first difference on:
+	// The entries after the last pair, or those from the first difference on:
 	// the loop then finds it again and stops there.
 	for ; at < len(b); at, want = at+stride, want+step {
 		if uint64(binary.BigEndian.Uint16(b[at:])) != want {

@@ -110,7 +110,7 @@ func (o *ascent) addRun(offsets []int32, b []byte, stride int) (n int) {
 		q, r := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[stride:])
 		s, t := binary.BigEndian.Uint16(b[2*stride:]), binary.BigEndian.Uint16(b[3*stride:])
 
-		// Where one of the four has other flags, what lies behind it is not a
+		// Where one of the four has other flags, what follows it is not a
 		// qualifier: the offsets of the four must not be used.
 		f := uint16(flags)
 		if ((q^f)|(r^f)|(s^f)|(t^f))&flagMask != 0 {
@@ -149,7 +149,7 @@ func (o *ascent) addMixed(offsets []int32, values []float64, b []byte, most int)
 		if at+10 <= len(b) && flags&floatFlag == 0 {
 			// An integer of any length is one load of eight bytes and a shift with
 			// sign, which spares a branch on the length that would be guessed
-			// wrong. The bytes behind the value are shifted out.
+			// wrong. The bytes after the value are shifted out.
 			values[n] = float64(int64(binary.BigEndian.Uint64(b[at+2:at+10])) >> ((56 - 8*flags) & 63))
 		} else {
 			readDoubles(values[n:n+1], b[at+2:end], flags)

@@ -193,7 +193,7 @@ func (d *RowDecoder) walkSeconds(first int, qualifier, value []byte) (points int
 
 	at := 0
 	for i := range offset {
-		// v is a whole qualifier. As a number, all of the milliseconds form lie
+		// v is a complete qualifier. As a number, all of the milliseconds form lie
 		// beyond those of the seconds form within the hour.
 		v := uint32(qualifier[2*i])<<8 | uint32(qualifier[2*i+1])
 		f := uint8(v) & flagMask
@@ -202,7 +202,7 @@ func (d *RowDecoder) walkSeconds(first int, qualifier, value []byte) (points int
 		}
 
 		// The first width bytes of the load are the value; the shift drops the
-		// bytes of the values behind it. The mask spares a test for larger shifts.
+		// bytes of the values after it. The mask spares a test for larger shifts.
 		width := uint(f&lengthMask) + 1
 		raw := binary.BigEndian.Uint64(value[at:at+8]) >> ((64 - 8*width) & 63)
 		offset[i], raws[i], flags[i] = int32(v>>flagBits*1000), raw, f

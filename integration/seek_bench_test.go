@@ -111,11 +111,11 @@ func (k hostKeys) measure(b *testing.B, h *e2e.HBase, st *hstore.Store, compacte
 	plan := operatortest.Plan(encoding.DefaultSchema(), benchMetric, dataStart, dataStart+benchHours*3600)
 	plan.Table = table
 	plan.Downsample = &scanplan.Downsample{Interval: 300_000, Count: 5, Unit: "m", Function: "avg", Fill: scanplan.FillNone}
-	memory := access.NewMemory()
-	ask := func(host int, from store.Reader, m *access.Memory) (time.Duration, operator.Stats) {
+	memory := access.NewPrefixCache()
+	ask := func(host int, from store.Reader, m *access.PrefixCache) (time.Duration, operator.Stats) {
 		plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1 + host)}}}
 		began := time.Now()
-		op, err := operator.New(from, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Options{Seek: m})
+		op, err := operator.New(from, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Options{Prefixes: m})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -112,10 +112,10 @@ func (s *seeking) same(when string) {
 func (s *seeking) learn() {
 	s.Helper()
 	path := fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", dataStart, dataStart+7199, url.QueryEscape("sum:"+seekMetric+"{host=web017}"))
-	want := fmt.Sprintf("known heads: %d;", seekCentres+1)
+	want := fmt.Sprintf("known prefixes: %d;", seekCentres+1)
 	err := e2e.Until(s.ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		ask(ctx, s.T, s.ours.URL, question{path: path})
-		if a := ask(ctx, s.T, s.ours.URL, question{path: path + "&explain=true"}); !strings.Contains(string(a.Body), want) || strings.Contains(string(a.Body), "known heads: 1;") {
+		if a := ask(ctx, s.T, s.ours.URL, question{path: path + "&explain=true"}); !strings.Contains(string(a.Body), want) || strings.Contains(string(a.Body), "known prefixes: 1;") {
 			return fmt.Errorf("not %q everywhere in %s", want, a.Body)
 		}
 		return nil

@@ -53,7 +53,7 @@ var ofPoints = []mutant{
 	}, {
 		name: "span-of-the-next-row-not-compared", file: "pushdown/operator/series.go",
 		old: "t.next < n && bytes.Equal(t.spans[t.next].id, t.key)", new: "t.next < n",
-		test: "TestSpanTable_anyOrder",
+		test: "TestSeriesTable_anyOrder",
 	}, {
 		name: "integer-typed-as-float", file: "gateway/write/point.go",
 		old: "	q.Float, q.Width = p.Value.Float, len(value)\n", new: "	q.Float, q.Width = true, len(value)\n",

@@ -52,13 +52,13 @@ var ofTheScan = []mutant{
 // ofSeeking are faults of the memory of seeking.
 var ofSeeking = []mutant{
 	{
-		name: "unknown-heads-not-read", file: "pushdown/operator/access/prefixes.go",
-		old: "if encoding.UIDNumber(h.tagk) > 1 {", new: "if encoding.UIDNumber(h.tagk) > 1<<40 {",
+		name: "unknown-prefixes-not-read", file: "pushdown/operator/access/prefixes.go",
+		old: "if encoding.UIDNumber(p.tagk) > 1 {", new: "if encoding.UIDNumber(p.tagk) > 1<<40 {",
 		test: "pushdown/operator TestSeek_changesBetweenAsks",
 	}, {
-		name: "known-heads-make-the-rest-unread", file: "pushdown/operator/access/prefixes.go", // the empty head lost
-		old: "stems: [][]byte{tagk}}", new: "stems: nil}",
-		test: "TestHeads_anyRows",
+		name: "known-prefixes-make-the-rest-unread", file: "pushdown/operator/access/prefixes.go", // the empty prefix lost
+		old: "prefixes: [][]byte{tagk}}", new: "prefixes: nil}",
+		test: "TestPrefixes_anyRows",
 	}, {
 		name: "ranges-of-one-tag-forgotten", file: "pushdown/operator/access/prefixes.go",
 		old: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) <= 0", new: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) >= 0",
@@ -71,7 +71,7 @@ var ofOperators = []mutant{
 	{
 		name: "filter-not-checked-again", file: "pushdown/operator/admit.go",
 		old: "if !ok || !admitsValue(p, value) {", new: "if !ok && admitsValue(p, value) {",
-		test: "TestStrict_superset",
+		test: "TestPerSeries_superset",
 	}, {
 		name: "bucket-cut-at-a-part", file: "pushdown/operator/downsampler.go",
 		old: "	if f.ends {\n", new: "	if true {\n",
@@ -83,6 +83,6 @@ var ofOperators = []mutant{
 	}, {
 		name: "last-batch-forgotten", file: "pushdown/operator/part.go",
 		old: "	o.emit.flush(&o.arena)\n	o.done = true\n", new: "	o.done = true\n",
-		test: "TestStrict_hourly",
+		test: "TestPerSeries_hourly",
 	},
 }

@@ -13,79 +13,79 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Limits of what a store is asked to select by itself; beyond them the rows are
-// read and judged here.
+// Limits of what a store is asked to select. Beyond them all rows are read, and the
+// operator drops those that the plan does not admit.
 const (
-	// maxRanges bounds the key ranges of one scan: each costs a seek and
-	// some 60 request bytes. It suffices for one value over a year.
+	// maxRanges bounds the key ranges of one scan: each costs a seek and about 60
+	// bytes of the request. It suffices for one value over a year.
 	maxRanges = 20_000
-	// maxPatternValues bounds the tag values of a key pattern, which HBase
-	// gets as a regular expression and compiles for each region.
+	// maxPatternValues bounds the tag values of a key pattern, which is sent to HBase
+	// as a regular expression and compiled for each region.
 	maxPatternValues = 4096
 )
 
-// Access says how the rows of a part are selected in the store, and why so.
+// Access is the access path of a part: how its rows are selected in the store, and
+// why so.
 type Access struct {
 	Filter store.RowFilter
 	Reason string
 	// Nothing says that no row can match: there is no need to scan.
 	Nothing bool
-	// Few says that few rows are looked at, so that dividing the work wins
-	// nothing.
+	// Few says that few rows are looked at, so that dividing the work saves no time.
 	Few bool
-	// Pieces, if not 0, is into how many parts of equally many hours this one
-	// must be cut so that each can seek: it alone would have too many ranges.
-	Pieces int
+	// Parts, if not 0, is the number of parts into which this one must be cut, each
+	// with equally many hours, so that they can seek: as one part it would have too
+	// many ranges.
+	Parts int
 }
 
-// Explain is ChooseAccess without a memory.
-func Explain(part *scanplan.Part) Access { return ChooseAccess(part, nil) }
-
-// ChooseAccess chooses the selection for a part by its cost on HBase, without
+// ChooseAccess chooses the access path of a part by its cost on HBase, without
 // knowing how many rows there are:
 //
-//   - keys known (TSUIDs), or the first tag of every key known: key ranges, to
-//     which a region server seeks; seeking costs at worst what a pattern costs;
-//   - some tag restricted to values: ranges that leave out what cannot hold the
-//     tag, see package seek, and a key pattern, which a region server applies to
-//     every row of the ranges;
-//   - else nothing: a filter that keeps most rows costs more than it saves.
+//   - keys known (TSUIDs), or the first tag of every key known: key ranges, to which a
+//     region server seeks. Seeking costs at worst what a key pattern costs;
+//   - some tag restricted to values: a skip scan, which is key ranges that leave out
+//     what cannot hold the tag (see package access), and a key pattern, which a region
+//     server applies to every row of the ranges;
+//   - otherwise no filter: one that keeps most rows costs more than it saves.
 //
-// Ranges by hour and first tag alone are sound only if no wanted series has a tag
-// key that sorts before that tag: its rows would be lost, and no later check would
-// see it. Two things prove it: the plan admits no other tag keys (Exact), or the
-// tag key has the UID 1, the smallest that is ever assigned.
+// Ranges by hour and first tag are sound only if no wanted series has a tag key that
+// sorts before that tag: its rows would not be read, and no later check would notice.
+// Two things prove it: the plan admits no other tag keys (Exact), or the tag key has
+// UID 1, the smallest that is ever assigned.
 //
-// What the memory holds changes what a part costs and never what it returns.
-func ChooseAccess(part *scanplan.Part, memory *access.Memory) Access {
+// prefixes may be nil. What it holds changes the cost of a part and never its answer.
+func ChooseAccess(part *scanplan.Part, prefixes *access.PrefixCache) Access {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
 	if b.impossible() {
 		return Access{Nothing: true, Reason: "no tag value is admitted"}
 	}
+
 	if len(b.plan.TSUIDs) > 0 {
 		return b.byTSUID()
 	}
 	if a, ok := b.byFirstTag(); ok {
 		return a
 	}
-	a, ok := b.bySkipScan(memory)
+
+	a, ok := b.bySkipScan(prefixes)
 	if !ok {
 		a = b.byPattern()
 	}
-	a.Pieces = b.pieces
+	a.Parts = b.parts
 	return a
 }
 
+// accessBuilder builds the access path of a part.
 type accessBuilder struct {
-	plan *scanplan.Plan
-	part *scanplan.Part
-	tags []scanplan.TagPredicate
-	// pieces is Access.Pieces
-	pieces int
+	plan  *scanplan.Plan
+	part  *scanplan.Part
+	tags  []scanplan.TagPredicate // the plan's, or those that follow from its TSUIDs
+	parts int                     // see Access.Parts
 }
 
-// impossible tells whether a predicate admits no value at all. In a
-// store.Want an empty list means the opposite, so it must not get there.
+// impossible reports whether a predicate admits no value at all. In a store.Want an
+// empty list means any value, so such a predicate must not get there.
 func (b *accessBuilder) impossible() bool {
 	for _, t := range b.tags {
 		if t.Op == scanplan.In && len(t.Values) == 0 {
@@ -95,9 +95,9 @@ func (b *accessBuilder) impossible() bool {
 	return false
 }
 
-// byTSUID lists each series' row of each hour. The salt is the part's own: a
-// series may lie under another salt than its hash says, written before the
-// number of buckets changed, and is looked for there too.
+// byTSUID names the row of each series and hour by its key. The salt is the part's:
+// a series may have rows under another salt than its own, written before the number
+// of buckets was changed, and each salt bucket is searched for it.
 func (b *accessBuilder) byTSUID() Access {
 	var tags [][]byte
 	for _, t := range b.plan.TSUIDs {
@@ -108,21 +108,27 @@ func (b *accessBuilder) byTSUID() Access {
 	if len(tags) == 0 {
 		return Access{Nothing: true, Reason: "no TSUID is of the plan's metric"}
 	}
+
 	from, to := b.hours()
 	if n := (to - from) / encoding.RowSeconds * int64(len(tags)); n > maxRanges {
 		return b.manyTSUIDs(tags, n)
 	}
+
+	// TSUIDs ascend and all keys of an hour begin alike, so the keys ascend. The range
+	// of a single key ends with the key and a zero byte, which is the next key.
 	var r rangeList
 	for hour := from; hour < to; hour += encoding.RowSeconds {
 		for _, t := range tags {
-			key := append(b.head(hour), t...)
+			key := append(b.keyHead(hour), t...)
 			r.add(b.part.Range, key, append(bytes.Clone(key), 0))
 		}
 	}
+
 	return r.access(fmt.Sprintf("%d rows by key: TSUIDs are given", len(r)), nil)
 }
 
-// manyTSUIDs restricts each tag that all series have to the values that occur.
+// manyTSUIDs is for more rows than can be named by key. It uses a key pattern that
+// restricts each tag that all series have to the values that they have.
 func (b *accessBuilder) manyTSUIDs(tags [][]byte, rows int64) Access {
 	s := b.plan.Schema
 	values := map[string]map[string]bool{}
@@ -136,6 +142,9 @@ func (b *accessBuilder) manyTSUIDs(tags [][]byte, rows int64) Access {
 			carriers[string(p.K)]++
 		}
 	}
+
+	// A tag that some series do not have must not be in the pattern: it would
+	// exclude them.
 	b.tags = nil
 	for _, k := range sortedKeys(values) {
 		if carriers[k] == len(tags) {
@@ -146,51 +155,60 @@ func (b *accessBuilder) manyTSUIDs(tags [][]byte, rows int64) Access {
 			b.tags = append(b.tags, p)
 		}
 	}
+
 	a := b.byPattern()
 	a.Reason = fmt.Sprintf("%d rows are too many to name by key (at most %d); %s", rows, maxRanges, a.Reason)
 	return a
 }
 
-// firstTagOnly tells whether ranges of hour and first tag are sound, and all that
-// the plan's predicates can give: no other tag names its values.
+// firstTagOnly reports whether ranges of hour and first tag are sound (see
+// ChooseAccess), and no other predicate lists values, so that a skip scan could not
+// do better.
 func (b *accessBuilder) firstTagOnly() bool {
 	return len(access.Wanted(b.plan)) == 1 && b.tags[0].Op == scanplan.In && (b.plan.Exact || encoding.UIDNumber(b.tags[0].TagK) == 1)
 }
 
-// byFirstTag makes ranges of hour and first tag, where that is sound.
+// byFirstTag makes ranges of hour and first tag, if that is sound and they are not too
+// many.
 func (b *accessBuilder) byFirstTag() (Access, bool) {
 	if !b.firstTagOnly() {
 		return Access{}, false
 	}
+
 	first := b.tags[0]
 	from, to := b.hours()
 	if (to-from)/encoding.RowSeconds*int64(len(first.Values)) > maxRanges {
 		return Access{}, false
 	}
-	whole := b.plan.Exact && len(b.tags) == 1 // then the pair is the end of the key
+
+	// With an exact plan of one tag the pair is the end of the key, and the range is
+	// that key.
+	wholeKey := b.plan.Exact && len(b.tags) == 1
 	var r rangeList
 	for hour := from; hour < to; hour += encoding.RowSeconds {
-		head := append(b.head(hour), first.TagK...)
+		head := append(b.keyHead(hour), first.TagK...)
 		for _, v := range first.Values {
 			key := append(bytes.Clone(head), v...)
-			if whole {
+			if wholeKey {
 				r.add(b.part.Range, key, append(bytes.Clone(key), 0))
 			} else {
 				r.add(b.part.Range, key, encoding.PrefixEnd(key))
 			}
 		}
 	}
+
 	reason := fmt.Sprintf("%d ranges of hour and tag %s: its UID is the smallest", len(r), first.TagK)
 	if b.plan.Exact {
 		reason = fmt.Sprintf("%d ranges of hour and tag %s: no other tag can come before it", len(r), first.TagK)
 	}
-	return r.access(reason, b.remaining(whole)), true
+	return r.access(reason, b.patternAfterFirst(wholeKey)), true
 }
 
-// remaining is the pattern for the tags behind the first.
-func (b *accessBuilder) remaining(whole bool) *store.KeyPattern {
+// patternAfterFirst returns the key pattern for the tags after the first, which the
+// ranges restrict already; nil if none is needed.
+func (b *accessBuilder) patternAfterFirst(wholeKey bool) *store.KeyPattern {
 	switch {
-	case whole:
+	case wholeKey:
 		return nil
 	case b.plan.Exact:
 		p, _ := b.pattern(b.tags)
@@ -200,15 +218,17 @@ func (b *accessBuilder) remaining(whole bool) *store.KeyPattern {
 	return p
 }
 
+// byPattern selects rows by a key pattern, or all rows if that would not pay.
 func (b *accessBuilder) byPattern() Access {
 	p, reason := b.pattern(b.tags)
 	return Access{Filter: store.RowFilter{Pattern: p}, Reason: reason}
 }
 
-// pattern restricts the elements of keys; nil where that would not pay.
+// pattern returns the key pattern for tags, nil if it would not pay, and the reason.
 func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern, string) {
 	s := b.plan.Schema
 	p := &store.KeyPattern{Head: s.HeadWidth(), NameLen: s.TagKWidth, ValueLen: s.TagVWidth, Exact: b.plan.Exact}
+
 	values := 0
 	for _, t := range tags {
 		w := store.Want{Name: t.TagK}
@@ -220,6 +240,7 @@ func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern
 		}
 		p.Wants = append(p.Wants, w)
 	}
+
 	switch {
 	case values == 0:
 		return nil, "all rows: no tag is restricted to some values"
@@ -229,13 +250,17 @@ func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern
 	return p, fmt.Sprintf("key pattern of %d tags and %d values", len(p.Wants), values)
 }
 
-// hours are the base times that rows of the part can have, half-open.
+// hours returns the base times that rows of the part can have, half-open. Keys of the
+// part's range that end before the base time do not narrow the plan's hours.
 func (b *accessBuilder) hours() (from, to int64) {
 	from, to = b.plan.From, b.plan.To
 	at := b.plan.Schema.BaseTimeAt()
+
 	if k := b.part.Range.Start; len(k) >= at+encoding.BaseTimeWidth {
 		from = max(from, int64(binary.BigEndian.Uint32(k[at:])))
 	}
+
+	// A stop in another salt bucket or metric says nothing about the last hour.
 	if k := b.part.Range.Stop; len(k) >= at+encoding.BaseTimeWidth && bytes.Equal(k[:at], b.part.Range.Start[:at]) {
 		last := int64(binary.BigEndian.Uint32(k[at:]))
 		if len(k) > at+encoding.BaseTimeWidth || last%encoding.RowSeconds != 0 {
@@ -243,12 +268,14 @@ func (b *accessBuilder) hours() (from, to int64) {
 		}
 		to = min(to, last)
 	}
+
 	from -= from % encoding.RowSeconds
 	return from, max(from, to)
 }
 
-// head is a row key of the part's salt bucket without tags.
-func (b *accessBuilder) head(hour int64) []byte {
+// keyHead returns a row key of the part's salt bucket without tags. It has room for
+// the tags.
+func (b *accessBuilder) keyHead(hour int64) []byte {
 	s := b.plan.Schema
 	key := make([]byte, 0, s.HeadWidth()+s.MaxTags*s.TagWidth())
 	key = append(key, b.part.Range.Start[:s.SaltWidth]...)
@@ -256,10 +283,11 @@ func (b *accessBuilder) head(hour int64) []byte {
 	return binary.BigEndian.AppendUint32(key, uint32(hour))
 }
 
-// rangeList collects ascending ranges; ranges that touch become one.
+// rangeList collects ranges that ascend. Ranges that touch become one.
 type rangeList []store.KeyRange
 
-// add appends [start, stop), cut to the part.
+// add appends the keys of [start, stop) that lie in the part and not in the range
+// before.
 func (r *rangeList) add(part scanplan.KeyRange, start, stop []byte) {
 	if bytes.Compare(start, part.Start) < 0 {
 		start = part.Start
@@ -267,12 +295,15 @@ func (r *rangeList) add(part scanplan.KeyRange, start, stop []byte) {
 	if n := len(*r); n > 0 && bytes.Compare(start, (*r)[n-1].Stop) < 0 {
 		start = (*r)[n-1].Stop
 	}
+
+	// An empty stop is the table's end.
 	if len(part.Stop) > 0 && (len(stop) == 0 || bytes.Compare(stop, part.Stop) > 0) {
 		stop = part.Stop
 	}
 	if len(stop) > 0 && bytes.Compare(start, stop) >= 0 {
 		return
 	}
+
 	if n := len(*r); n > 0 && bytes.Equal((*r)[n-1].Stop, start) {
 		(*r)[n-1].Stop = stop
 		return
@@ -280,8 +311,9 @@ func (r *rangeList) add(part scanplan.KeyRange, start, stop []byte) {
 	*r = append(*r, store.KeyRange{Start: start, Stop: stop})
 }
 
-// access is the ranges as a filter. No ranges would mean no restriction.
+// access returns the access path of ranges and a pattern.
 func (r rangeList) access(reason string, p *store.KeyPattern) Access {
+	// A filter without ranges would select all rows.
 	if len(r) == 0 {
 		return Access{Nothing: true, Reason: "no wanted key lies in the part"}
 	}

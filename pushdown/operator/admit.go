@@ -9,8 +9,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// admission judges rows by their keys. The store's filter may let rows through
-// that the plan does not want; nothing behind this point sees them.
+// admission checks row keys. The store's filter may let rows through that the plan
+// does not admit; no later stage sees them.
 type admission struct {
 	plan   *scanplan.Plan
 	bounds store.KeyRange
@@ -20,19 +20,19 @@ func newAdmission(part *scanplan.Part) admission {
 	return admission{plan: &part.Plan, bounds: store.KeyRange{Start: part.Range.Start, Stop: part.Range.Stop}}
 }
 
-// Admits tells whether a plan's predicates admit a series, by its span.
+// Admits reports whether a plan's predicates admit a series, by its span.
 func Admits(p *scanplan.Plan, span []byte) bool {
 	a := admission{plan: p}
 	return a.span(span)
 }
 
-// row tells whether the row lies in the part and in the plan's hours and metric.
+// row reports whether the row lies in the part and in the plan's hours and metric.
 func (a *admission) row(key []byte, k encoding.RowKey) bool {
 	base := int64(k.BaseTime)
 	return a.bounds.Contains(key) && base >= a.plan.From && base < a.plan.To && bytes.Equal(k.Metric, a.plan.Metric)
 }
 
-// span tells whether the plan's predicates admit the series of a row.
+// span reports whether the plan's predicates admit a series.
 func (a *admission) span(span []byte) bool {
 	s := a.plan.Schema
 	tags := s.SpanTags(span)
@@ -43,12 +43,15 @@ func (a *admission) span(span []byte) bool {
 			return false
 		}
 	}
+
+	// All tags of the plan are there, so other ones would make the key longer.
 	if a.plan.Exact && len(tags) != len(a.plan.Tags)*s.TagWidth() {
 		return false
 	}
 	return len(a.plan.TSUIDs) == 0 || contains(a.plan.TSUIDs, s.SpanTSUID(span))
 }
 
+// admitsValue reports whether a predicate admits a tag value.
 func admitsValue(p *scanplan.TagPredicate, value encoding.UID) bool {
 	switch p.Op {
 	case scanplan.In:
@@ -59,7 +62,7 @@ func admitsValue(p *scanplan.TagPredicate, value encoding.UID) bool {
 	return true
 }
 
-// contains searches sorted UIDs.
+// contains reports whether u is among sorted UIDs.
 func contains(sorted []encoding.UID, u []byte) bool {
 	_, found := slices.BinarySearchFunc(sorted, u, func(a encoding.UID, b []byte) int { return bytes.Compare(a, b) })
 	return found

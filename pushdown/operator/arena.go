@@ -5,24 +5,25 @@ import (
 	"downpour/encoding/batch"
 )
 
-// arena holds what the next batches are made of. Rows come hour after hour, a
-// batch lists span after span: so buckets and points are put behind one another
-// as they come, each span chains its segments, and emit gathers them. Memory is
-// reused from batch to batch, whatever the number of spans.
+// arena collects buckets and points for the next batches. Rows come hour after hour,
+// but a batch lists span after span. So buckets and points are appended to common
+// columns as they come, each span has a chain of the segments that belong to it, and
+// the emitter gathers them. The memory is used again from batch to batch, and does not
+// depend on the number of spans.
 type arena struct {
-	times    []int64
-	values   []float64
-	raw      encoding.Points
-	segments []segment
-	order    []*series // spans with anything to emit, as first met
-	notes    int       // bytes of annotations
+	times           []int64
+	values          []float64
+	raw             encoding.Points
+	segments        []segment
+	order           []*series // spans that have something to emit, as first seen
+	annotationBytes int
 }
 
 // segment is a stretch of the arena's columns that belongs to one span.
 type segment struct {
 	bucketFrom, bucketTo int
 	rawFrom, rawTo       int
-	next                 int32
+	next                 int32 // index of the span's next segment, -1 for none
 }
 
 // Bytes of one bucket (time, value), of one point (time, bits, float), and of a
@@ -33,34 +34,38 @@ const (
 	segmentBytes = 40
 )
 
-// held is the size of what waits to be emitted.
-func (a *arena) held() int {
-	return len(a.times)*bucketBytes + a.raw.Len()*pointBytes + a.notes
+// size is the bytes of what waits to be emitted.
+func (a *arena) size() int {
+	return len(a.times)*bucketBytes + a.raw.Len()*pointBytes + a.annotationBytes
 }
 
-// taken is about the memory that all of it takes while it waits: rows of a point
-// or two take more for their segments than for their points.
-func (a *arena) taken() int64 {
-	return int64(a.held()+len(a.segments)*segmentBytes+len(a.order)*8) * 5 / 4 // columns grow by a quarter
+// memory is about the bytes that all of it takes while it waits: rows of one or two
+// points take more for their segments than for their points.
+func (a *arena) memory() int64 {
+	return int64(a.size()+len(a.segments)*segmentBytes+len(a.order)*8) * 5 / 4 // columns grow by a quarter
 }
 
-// capacity is about the memory that the arena keeps, in bytes.
+// capacity is about the bytes that the arena keeps after reset.
 func (a *arena) capacity() int {
 	return cap(a.times)*bucketBytes + cap(a.raw.Time)*pointBytes + cap(a.segments)*segmentBytes
 }
 
-// open notes where the columns stand; close gives what was added since to sp.
+// open begins a segment at the end of the columns. The caller appends to them and then
+// calls close.
 func (a *arena) open() segment {
 	return segment{bucketFrom: len(a.times), rawFrom: a.raw.Len(), next: -1}
 }
 
+// close ends a segment and adds it to the chain of sp, unless nothing was appended.
 func (a *arena) close(sp *series, s segment) {
 	s.bucketTo, s.rawTo = len(a.times), a.raw.Len()
 	if s.bucketFrom == s.bucketTo && s.rawFrom == s.rawTo {
 		return
 	}
+
 	a.list(sp)
 	sp.shipped = true
+
 	at := int32(len(a.segments))
 	a.segments = append(a.segments, s)
 	if sp.last < 0 {
@@ -79,33 +84,35 @@ func (a *arena) list(sp *series) {
 	}
 }
 
-// addNotes keeps copies of annotations, which are views into the store's block.
-func (a *arena) addNotes(sp *series, notes [][]byte) {
-	for _, n := range notes {
-		sp.notes = append(sp.notes, append([]byte(nil), n...))
-		a.notes += len(n)
+// addAnnotations keeps copies of annotations, which are views into the store's block.
+func (a *arena) addAnnotations(sp *series, annotations [][]byte) {
+	for _, n := range annotations {
+		sp.annotations = append(sp.annotations, append([]byte(nil), n...))
+		a.annotationBytes += len(n)
 		a.list(sp)
 	}
 }
 
-// gather copies one span's segments to out and frees the chain.
+// gather copies the segments of one span to out and clears its chain.
 func (a *arena) gather(sp *series, out *batch.Series) {
-	out.Span, out.Notes = sp.id, sp.notes
+	out.Span, out.Notes = sp.id, sp.annotations
 	out.Time, out.Value = out.Time[:0], out.Value[:0]
 	out.Raw.Reset()
+
 	for i := sp.first; i >= 0; i = a.segments[i].next {
 		s := &a.segments[i]
 		out.Time = append(out.Time, a.times[s.bucketFrom:s.bucketTo]...)
 		out.Value = append(out.Value, a.values[s.bucketFrom:s.bucketTo]...)
 		out.Raw.AppendPoints(a.raw.Slice(s.rawFrom, s.rawTo))
 	}
-	sp.first, sp.last, sp.listed, sp.notes = -1, -1, false, nil
+
+	sp.first, sp.last, sp.listed, sp.annotations = -1, -1, false, nil
 }
 
-// reset empties the arena after all its spans were gathered.
+// reset empties the arena. All its spans have been gathered.
 func (a *arena) reset() {
-	clear(a.order) // the arena outlives its spans
+	clear(a.order) // the arena is used by other parts, and must not keep spans alive
 	a.times, a.values, a.segments, a.order = a.times[:0], a.values[:0], a.segments[:0], a.order[:0]
 	a.raw.Reset()
-	a.notes = 0
+	a.annotationBytes = 0
 }

@@ -9,49 +9,53 @@ import (
 	"downpour/pushdown/store"
 )
 
-// downsampler is the stage behind decoding: it puts a row's points into the arena as
-// the plan wants them. There are four, by what a part of the plan's rows can
-// know of a bucket (reference: a row is one hour of one series):
+// downsampler is the stage after decoding: it adds a row's points, or the buckets
+// computed from them, to the arena. There are four. Which one a part needs depends on
+// what it can know of a bucket when it has read a row, which is one hour of one series:
 //
 //	rawDownsampler    no downsampling, or buckets whose place depends on points that
-//	           another part may have (calendar, all): the points themselves
+//	                  another part may have (calendar, all): the points themselves
 //	hourDownsampler   buckets divide the hour: every bucket lies in one row
-//	edgeDownsampler   other fixed buckets: the first and the last of a span may have
-//	           points in another part and are shipped as points, unless the
-//	           part starts or ends its salt bucket
-//	wholeDownsampler  the part is all of its salt bucket: any bucket is whole
+//	edgeDownsampler   other buckets of fixed width: the first and the last one of a
+//	                  span may have points in another part and are shipped as points,
+//	                  unless the part starts or ends its salt bucket
+//	wholeDownsampler  the part is all of its salt bucket: every bucket is whole
 type downsampler interface {
-	// add takes a row's points, of which there is at least one; they stay
-	// valid until the call returns.
+	// add adds the points of a row, of which there is at least one. It must not keep
+	// row.
 	add(a *arena, sp *series, row *encoding.Points)
-	// finish is called once per span, behind its last row.
+	// finish is called once for each span, after its last row.
 	finish(a *arena, sp *series)
-	// pending is the memory in bytes that is held outside the arena.
+	// pending is the bytes of memory held outside the arena.
 	pending() int64
 }
 
-// newDownsampler chooses. An error says that the downsampling is not known here.
+// newDownsampler chooses the downsampler of a part. It fails if the downsampling is not
+// known.
 func newDownsampler(part *scanplan.Part) (downsampler, error) {
 	d := part.Plan.Downsample
 	if d == nil {
 		return rawDownsampler{}, nil
 	}
+
 	b, err := bucketer(&part.Plan)
 	if err != nil {
 		return nil, err
 	}
+
 	starts, ends := part.Starts(), part.Ends()
 	switch {
 	case d.DividesHour():
 		return &hourDownsampler{run: run{bucketer: b}}, nil
 	case starts && ends:
-		return &wholeDownsampler{fresh: *b}, nil
+		return &wholeDownsampler{template: *b}, nil
 	case d.All || d.Calendar:
 		return rawDownsampler{}, nil
 	}
 	return &edgeDownsampler{run: run{bucketer: b}, starts: starts, ends: ends}, nil
 }
 
+// rawDownsampler ships points as they are stored.
 type rawDownsampler struct{}
 
 func (rawDownsampler) add(a *arena, sp *series, row *encoding.Points) {
@@ -63,44 +67,51 @@ func (rawDownsampler) add(a *arena, sp *series, row *encoding.Points) {
 func (rawDownsampler) finish(*arena, *series) {}
 func (rawDownsampler) pending() int64         { return 0 }
 
-// run makes buckets of points that hold none but whole buckets.
+// run computes the buckets of points, all of which are in whole buckets.
 type run struct {
 	bucketer *downsample.Bucketer
 	doubles  []float64
 }
 
+// add adds the buckets of p to the arena.
 func (r *run) add(a *arena, sp *series, p encoding.Points) {
 	if p.Len() == 0 {
 		return
 	}
+
 	r.doubles = p.AppendDoubles(r.doubles[:0])
 	r.bucketer.Reset()
 	r.bucketer.Points(p.Time, r.doubles)
 	times, values := r.bucketer.Finish()
+
 	s := a.open()
 	a.times = append(a.times, times...)
 	a.values = append(a.values, values...)
 	a.close(sp, s)
 }
 
-// hourDownsampler makes buckets of a row without its points in between, see hour.
+// hourDownsampler computes buckets row by row. The operator calls addHour instead of
+// add, which spares making points of a row's cells.
 type hourDownsampler struct{ run }
 
 func (f *hourDownsampler) add(a *arena, sp *series, row *encoding.Points) { f.run.add(a, sp, *row) }
 func (f *hourDownsampler) finish(*arena, *series)                         {}
 func (f *hourDownsampler) pending() int64                                 { return 0 }
 
-// hour decodes a row, puts its buckets into the arena and returns the number of
-// its points.
-func (f *hourDownsampler) hour(a *arena, sp *series, base uint32, d *encoding.RowDecoder, cells []store.Cell) (points int, err error) {
+// addHour decodes a row, adds its buckets to the arena and returns the number of its
+// points.
+func (f *hourDownsampler) addHour(a *arena, sp *series, base uint32, d *encoding.RowDecoder, cells []store.Cell) (points int, err error) {
 	var offsets []int32
 	only := false
+
+	// Most rows have one cell, which has faster ways.
 	if len(cells) == 1 {
-		if points = f.even(a, sp, base, d, &cells[0]); points > 0 {
+		if points = f.addEven(a, sp, base, d, &cells[0]); points > 0 {
 			return points, nil
 		}
 		offsets, f.doubles, only = d.OnlyCell(cells[0].Qualifier, cells[0].Value, f.doubles)
 	}
+
 	if !only {
 		if err = addCells(d, base, cells); err == nil {
 			offsets, f.doubles, err = d.FinishDoubles(f.doubles)
@@ -109,15 +120,16 @@ func (f *hourDownsampler) hour(a *arena, sp *series, base uint32, d *encoding.Ro
 	if err != nil || len(offsets) == 0 {
 		return 0, err
 	}
+
 	s := a.open()
 	a.times, a.values = f.bucketer.AppendHour(a.times, a.values, int64(base)*1000, offsets, f.doubles)
 	a.close(sp, s)
 	return len(offsets), nil
 }
 
-// even puts a row's buckets into the arena if they can be made without its single
-// points, and returns the number of these, else 0.
-func (f *hourDownsampler) even(a *arena, sp *series, base uint32, d *encoding.RowDecoder, c *store.Cell) (points int) {
+// addEven adds a row's buckets to the arena if they can be computed without decoding
+// each of its points, and returns the number of points. Otherwise it returns 0.
+func (f *hourDownsampler) addEven(a *arena, sp *series, base uint32, d *encoding.RowDecoder, c *store.Cell) (points int) {
 	if !f.bucketer.TakesEven() {
 		return 0
 	}
@@ -125,18 +137,19 @@ func (f *hourDownsampler) even(a *arena, sp *series, base uint32, d *encoding.Ro
 	if !ok {
 		return 0
 	}
+
 	s := a.open()
 	a.times, a.values = f.bucketer.AppendEven(a.times, a.values, int64(base)*1000, e)
 	a.close(sp, s)
 	return e.Points
 }
 
-// edgeDownsampler keeps per span the points of its newest bucket, which the next row
-// may add to.
+// edgeDownsampler keeps, for each span, the points of its newest bucket, because the
+// next row may have more of them.
 type edgeDownsampler struct {
 	run
 	starts, ends bool
-	room         int64 // points that all spans' pending have room for
+	room         int64 // points for which the pending of all spans have memory
 }
 
 func (f *edgeDownsampler) add(a *arena, sp *series, row *encoding.Points) {
@@ -144,91 +157,96 @@ func (f *edgeDownsampler) add(a *arena, sp *series, row *encoding.Points) {
 	before := cap(p.Time)
 	p.AppendPoints(*row)
 	f.room += int64(cap(p.Time) - before)
-	f.takeBuckets(a, sp, f.bucketStarts(p, f.run.bucketer.BucketStart(p.Time[p.Len()-1])))
+	f.addBuckets(a, sp, indexAt(p, f.run.bucketer.BucketStart(p.Time[p.Len()-1])))
 }
 
-// bucketStarts is the index of the first point that lies in or behind the
-// bucket that starts at ms.
-func (f *edgeDownsampler) bucketStarts(p *encoding.Points, ms int64) int {
+// indexAt returns the index of the first point that is not before ms.
+func indexAt(p *encoding.Points, ms int64) int {
 	return sort.Search(p.Len(), func(i int) bool { return p.Time[i] >= ms })
 }
 
-// takeBuckets moves the first n pending points, which end with a bucket, on.
-func (f *edgeDownsampler) takeBuckets(a *arena, sp *series, n int) {
+// addBuckets adds the buckets of the first n pending points to the arena and removes
+// these points. No other points of their buckets follow.
+func (f *edgeDownsampler) addBuckets(a *arena, sp *series, n int) {
 	if n == 0 {
 		return
 	}
+
+	// The first bucket of the part may have points in the part before: it is shipped
+	// as points.
 	p := &sp.pending
-	head := 0
-	if !f.starts && !sp.headDone {
-		first := f.run.bucketer.BucketStart(p.Time[0])
-		head = sort.Search(n, func(i int) bool { return f.run.bucketer.BucketStart(p.Time[i]) > first })
-		rawDownsampler{}.add(a, sp, ptr(p.Slice(0, head)))
+	raw := 0
+	if !f.starts && !sp.firstDone {
+		start := f.run.bucketer.BucketStart(p.Time[0])
+		raw = sort.Search(n, func(i int) bool { return f.run.bucketer.BucketStart(p.Time[i]) > start })
+		points := p.Slice(0, raw)
+		rawDownsampler{}.add(a, sp, &points)
 	}
-	sp.headDone = true
-	f.run.add(a, sp, p.Slice(head, n))
-	f.drop(p, n)
+	sp.firstDone = true
+
+	f.run.add(a, sp, p.Slice(raw, n))
+	dropFirst(p, n)
 }
 
-// drop removes the first n points of p.
-func (f *edgeDownsampler) drop(p *encoding.Points, n int) {
+// dropFirst removes the first n points of p.
+func dropFirst(p *encoding.Points, n int) {
 	p.Time = append(p.Time[:0], p.Time[n:]...)
 	p.Bits = append(p.Bits[:0], p.Bits[n:]...)
 	p.Float = append(p.Float[:0], p.Float[n:]...)
 }
 
-// finish closes the newest bucket if nothing can follow, else ships its points.
+// finish adds the newest bucket if the plan has no later rows, and otherwise its points.
 func (f *edgeDownsampler) finish(a *arena, sp *series) {
 	p := &sp.pending
 	if f.ends {
-		f.takeBuckets(a, sp, p.Len())
+		f.addBuckets(a, sp, p.Len())
 		return
 	}
 	rawDownsampler{}.add(a, sp, p)
-	f.drop(p, p.Len())
+	dropFirst(p, p.Len())
 }
 
 func (f *edgeDownsampler) pending() int64 { return f.room * pointBytes }
 
-func ptr(p encoding.Points) *encoding.Points { return &p }
-
-// wholeDownsampler has a bucketer for each span, because a span's buckets may depend on
-// its first point; results come at the end.
+// wholeDownsampler has a bucketer for each span, because the place of a span's buckets
+// may depend on its first point. The buckets come at the end.
 type wholeDownsampler struct {
-	fresh   downsample.Bucketer // never used itself; to make one is dear: time zones
-	doubles []float64
-	held    int64
+	template downsample.Bucketer // is copied, because loading a time zone is slow
+	doubles  []float64
+	held     int64
 }
 
-// bucketerBytes is about what a bucketer takes beside what it holds.
+// bucketerBytes is about the bytes of a bucketer without its buckets.
 const bucketerBytes = 320
 
 func (f *wholeDownsampler) add(_ *arena, sp *series, row *encoding.Points) {
-	if sp.whole == nil {
-		b := f.fresh
-		sp.whole = &b
-		sp.whole.Reset()
+	if sp.bucketer == nil {
+		b := f.template
+		sp.bucketer = &b
+		sp.bucketer.Reset()
 		f.held += bucketerBytes
 	}
+
 	f.doubles = row.AppendDoubles(f.doubles[:0])
 
-	// Of some functions the open bucket has all its points, and one that is as long
-	// as the query all that there are.
-	before := sp.whole.Held()
-	sp.whole.Points(row.Time, f.doubles)
-	f.held += sp.whole.Held() - before
+	// For some functions the open bucket holds all its points, and a bucket as long as
+	// the query holds all points of the span.
+	before := sp.bucketer.Held()
+	sp.bucketer.Points(row.Time, f.doubles)
+	f.held += sp.bucketer.Held() - before
 }
 
 func (f *wholeDownsampler) finish(a *arena, sp *series) {
-	if sp.whole == nil {
+	if sp.bucketer == nil {
 		return
 	}
-	times, values := sp.whole.Finish()
+
+	times, values := sp.bucketer.Finish()
 	s := a.open()
 	a.times = append(a.times, times...)
 	a.values = append(a.values, values...)
 	a.close(sp, s)
-	sp.whole = nil
+	sp.bucketer = nil
 }
 
 func (f *wholeDownsampler) pending() int64 { return f.held }

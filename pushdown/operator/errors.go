@@ -9,18 +9,18 @@ import (
 	"downpour/encoding"
 )
 
-// Errors are named by what the caller must do next. Faults of the store come
-// through as they are, see store.ErrUnavailable.
+// Errors are named by what the caller must do next. Errors of the store are returned
+// unchanged, see store.ErrUnavailable.
 var (
-	// ErrBadPlan marks a part that cannot be executed as it stands, here or
+	// ErrBadPlan is returned by New for a part that cannot be executed, here or
 	// elsewhere: the sender must change it.
 	ErrBadPlan = errors.New("plan refused")
 	// ErrClosed is returned by Next after Close.
 	ErrClosed = errors.New("operator is closed")
 )
 
-// DataError is returned for a row that cannot be read: reading it again, here
-// or elsewhere, gives the same. The query fails, as it does in OpenTSDB.
+// DataError is returned when a row cannot be read. Reading it again, here or
+// elsewhere, gives the same error. The query fails, as it does in OpenTSDB.
 type DataError struct {
 	Row  []byte // the row's key
 	Text string // what a client is told; names the row
@@ -33,10 +33,11 @@ func (e *DataError) Error() string { return e.Text }
 // Unwrap is the reason.
 func (e *DataError) Unwrap() error { return e.Err }
 
-// dataError names the row of err. Two values of one time have OpenTSDB's own
-// text; source: CompactionQueue.Compaction.mergeDatapoints.
+// dataError returns err with the row's key. For two values at one time the text is
+// OpenTSDB's. Source: CompactionQueue.Compaction.mergeDatapoints.
 func dataError(s encoding.Schema, row []byte, err error) error {
 	e := &DataError{Row: append([]byte(nil), row...), Err: err}
+
 	var duplicate *encoding.DuplicateError
 	if errors.As(err, &duplicate) {
 		e.Text = duplicateText(row, duplicate)
@@ -46,15 +47,15 @@ func dataError(s encoding.Schema, row []byte, err error) error {
 	return e
 }
 
-// duplicateText is OpenTSDB's message. Its label "older" shows the newer of the
-// two cells, and scripts that read the message rely on it.
+// duplicateText returns OpenTSDB's message. Its label "older" shows the newer of the
+// two cells: scripts that read the message expect that.
 func duplicateText(row []byte, d *encoding.DuplicateError) string {
 	return fmt.Sprintf("Duplicate timestamp for key=%s, ms_offset=%d, older=%s, newer=%s; "+
 		"set tsd.storage.fix_duplicates=true to fix automatically or run Fsck",
 		javaBytes(row), d.OffsetMS, javaBytes(d.Newer), javaBytes(d.Older))
 }
 
-// javaBytes writes bytes as Java's Arrays.toString does: signed decimals.
+// javaBytes formats bytes as Java's Arrays.toString does, as signed decimals.
 func javaBytes(b []byte) string {
 	out := []byte{'['}
 	for i, c := range b {
@@ -66,16 +67,47 @@ func javaBytes(b []byte) string {
 	return string(append(out, ']'))
 }
 
-// describeRow decodes a row key for a reader.
+// describeRow returns a row key in words.
 func describeRow(s encoding.Schema, row []byte) string {
 	key, err := s.ParseRowKey(row)
 	if err != nil {
 		return fmt.Sprintf("not a key of salt width %d and UID widths %d, %d, %d", s.SaltWidth, s.MetricWidth, s.TagKWidth, s.TagVWidth)
 	}
+
 	var b strings.Builder
 	fmt.Fprintf(&b, "metric %X, base time %d", key.Metric, key.BaseTime)
 	for _, p := range s.AppendPairs(nil, key.Tags) {
 		fmt.Fprintf(&b, ", %s=%s", p.K, p.V)
 	}
 	return b.String()
+}
+
+// Resource is what a LimitError is about.
+type Resource string
+
+// What a query can need too much of. Memory and States are bounded by the plan, the
+// others by a Budget.
+const (
+	Memory  Resource = ""        // bytes of the result
+	States  Resource = "states"  // bytes of partial aggregates; series by series it may take less
+	Points  Resource = "points"  // data points read from the store
+	Bytes   Resource = "bytes"   // bytes of rows read from the store
+	Queries Resource = "queries" // queries at once that read much
+)
+
+// LimitError is returned when a query needs more of a resource than it may have.
+type LimitError struct {
+	What        Resource
+	Limit, Need int64 // Need is at least needed: what was counted when the part ended
+}
+
+// Error names the resource and both figures.
+func (e *LimitError) Error() string {
+	switch e.What {
+	case Points, Bytes:
+		return fmt.Sprintf("the query reads more than %d %s from the store, at least %d", e.Limit, e.What, e.Need)
+	case Queries:
+		return fmt.Sprintf("%d queries that read much are running, and none of them has ended in time", e.Limit)
+	}
+	return fmt.Sprintf("the result takes more than %d bytes of memory, at least %d", e.Limit, e.Need)
 }

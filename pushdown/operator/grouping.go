@@ -12,20 +12,20 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// grouping is the last stage of a partial part: it makes one state per group
-// and bucket of the buckets of all series. Series are added in span order, and
-// gaps between two rows of the part are filled, so that a state has the bits
-// that aggregating the series elsewhere would give.
+// grouping is the last stage of a part with partial aggregation: it makes one partial
+// aggregate of each group and bucket. Series are added in span order, and gaps
+// between two rows of the part are interpolated or filled, so that a partial aggregate
+// has the bits that aggregating the series in the gateway would give.
 type grouping struct {
 	plan         *scanplan.Plan
 	fn           *aggregate.Function
-	n, a, b      bool // columns of the states
+	n, a, b      bool // accumulators that fn uses
 	hours        scanplan.Hours
 	grid         []int64 // bucket starts of the part, ms; nil until there is a point
-	held         int64   // bytes of the grid and of states
-	starts, ends bool    // no row of the plan lies before, behind the part
-	fill         bool
-	missing      float64 // value of an empty bucket if fill
+	held         int64   // bytes of the grid and of partial aggregates
+	starts, ends bool    // the plan has no row before, after the part
+	fill         bool    // the fill policy gives empty buckets a value
+	missing      float64 // that value
 
 	groups  map[string]*group
 	order   []*group
@@ -35,29 +35,29 @@ type grouping struct {
 	series  batch.Series
 }
 
-// group is one row to be.
+// group is a group of the part, and the row of the batch that it will be.
 type group struct {
-	key   string
-	state *aggregate.Partial // nil while there is no point
-	row   batch.Partial
+	key     string
+	partial *aggregate.Partial // nil while there is no point
+	row     batch.Partial
 }
 
-// newGrouping returns nil for a strict part.
+// newGrouping returns the grouping of a part, nil with per-series aggregation.
 func newGrouping(part *scanplan.Part) (*grouping, error) {
 	if part.Mode != scanplan.PartialAggregation {
 		return nil, nil
 	}
+
 	p := &part.Plan
 	fn, ok := aggregate.Lookup(p.Aggregator)
-	if ok {
-		_, ok = fn.Mergeability()
+	if !ok || !fn.Mergeable() {
+		return nil, fmt.Errorf("aggregator %q has no partial aggregates", p.Aggregator)
 	}
-	if !ok {
-		return nil, fmt.Errorf("aggregator %q has no states to be shipped", p.Aggregator)
-	}
+
 	hours, _ := p.WholeHours(part.Range)
 	g := &grouping{plan: p, fn: fn, hours: hours, groups: map[string]*group{}, starts: hours.From == p.From, ends: hours.To == p.To}
 	g.n, g.a, g.b = fn.Columns()
+
 	switch p.Downsample.Fill {
 	case scanplan.FillNaN, scanplan.FillNull:
 		g.fill, g.missing = true, math.NaN()
@@ -67,8 +67,9 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 	return g, nil
 }
 
-// finishGroups makes batches of everything collected.
+// finishGroups aggregates the series of the part and makes its batches.
 func (o *partOperator) finishGroups() error {
+	// Sums depend on the order of their additions, which is that of spans.
 	slices.SortFunc(o.spans.spans, func(a, b *series) int { return bytes.Compare(a.id, b.id) })
 	for i, sp := range o.spans.spans {
 		if i%checkSpans == 0 {
@@ -76,8 +77,9 @@ func (o *partOperator) finishGroups() error {
 				return err
 			}
 		}
-		o.fold.finish(&o.arena, sp)
-		if sp.hasPoint || len(sp.notes) > 0 {
+
+		o.downsampler.finish(&o.arena, sp)
+		if sp.hasPoint || len(sp.annotations) > 0 {
 			o.arena.gather(sp, &o.groups.series)
 			if err := o.groups.add(sp, o.memory); err != nil {
 				return err
@@ -86,47 +88,52 @@ func (o *partOperator) finishGroups() error {
 	}
 	o.arena.reset()
 
-	// The records of all groups are made before the first is returned.
-	if err := o.memory.Reserve(o.groups.held * stateBytes / workBytes); err != nil {
+	// The records of all groups are made before the first one is returned.
+	if err := o.memory.Reserve(o.groups.held * partialBucketBytes / workBytes); err != nil {
 		return err
 	}
-	o.emit.groups(o.groups, batch.NewPartialWriter(o.opts.Mem))
+	o.emit.addGroups(o.groups, batch.NewPartialWriter(o.opts.Mem))
 	o.done = true
+
 	if limit := o.part.Plan.MaxBytes; limit > 0 && o.emit.shipped > limit {
 		return &LimitError{Limit: limit, Need: o.emit.shipped}
 	}
 	return nil
 }
 
-// add adds the span whose buckets are in series; spans come in order. The error is
-// a *LimitError, or the lease's.
+// add adds the span whose buckets are in g.series. Spans come in ascending order. The
+// error is a *LimitError, or one of the lease.
 func (g *grouping) add(sp *series, held *memory.Lease) error {
-	gr := g.of(sp.id)
+	gr := g.group(sp.id)
 	if gr == nil {
 		return nil
 	}
+
 	row, s := &gr.row, &g.series
 	for _, n := range s.Notes {
 		row.NoteSpan, row.Notes = append(row.NoteSpan, int32(len(row.Spans))), append(row.Notes, n)
 	}
 	row.Spans = append(row.Spans, sp.id)
+
 	if len(s.Time) == 0 {
 		row.Flags = append(row.Flags, batch.EdgeNoData)
 		return nil
 	}
-	if gr.state == nil {
-		if err := g.begin(gr, held); err != nil {
+	if gr.partial == nil {
+		if err := g.newPartial(gr, held); err != nil {
 			return err
 		}
 	}
+
 	row.Flags = append(row.Flags, g.edges(row, s))
-	g.scratch = g.fn.AddMember(gr.state, g.grid, g.member(s), g.scratch)
+	g.scratch = g.fn.AddMember(gr.partial, g.grid, g.member(s), g.scratch)
 	return nil
 }
 
-// begin makes a group's state, and the grid with the first one. Both have all of
-// the part's buckets, however few have points, so their size is looked at before.
-func (g *grouping) begin(gr *group, held *memory.Lease) error {
+// newPartial makes the partial aggregates of a group, and the grid for the first group.
+// Both have all buckets of the part, even if few have points, so their size is checked
+// before they are made.
+func (g *grouping) newPartial(gr *group, held *memory.Lease) error {
 	buckets := g.hours.Grid(g.plan.Downsample)
 	need := g.held + int64(buckets)*workBytes
 	if limit := g.plan.MaxBytes; limit > 0 && need > limit {
@@ -136,22 +143,24 @@ func (g *grouping) begin(gr *group, held *memory.Lease) error {
 		return err
 	}
 	g.held = need
+
 	if g.grid == nil {
 		g.grid = make([]int64, buckets)
 		for i := range g.grid {
 			g.grid[i] = g.hours.From*1000 + int64(i)*g.plan.Downsample.Interval
 		}
 	}
-	gr.state = g.fn.NewPartial(buckets)
+	gr.partial = g.fn.NewPartial(buckets)
 	return nil
 }
 
-// of returns the group of a span, nil if it is in none.
-func (g *grouping) of(span []byte) *group {
+// group returns the group of a span, nil if it is in none.
+func (g *grouping) group(span []byte) *group {
 	var ok bool
 	if g.key, ok = g.plan.AppendGroupKey(g.key[:0], span); !ok {
 		return nil
 	}
+
 	gr := g.groups[string(g.key)]
 	if gr == nil {
 		gr = &group{key: string(g.key)}
@@ -161,13 +170,15 @@ func (g *grouping) of(span []byte) *group {
 	return gr
 }
 
-// edges notes the first and the last bucket where the hours outside the part
-// must know them: a filled series has no gaps, and between a part's border and a
-// bucket at it there is no other.
+// edges adds the first and the last bucket of a series to the row if the parts beside
+// need them to interpolate. They do not if empty buckets are filled, because such a
+// series has no gaps, and not if the bucket lies at the end of the part, because there
+// is no bucket between them.
 func (g *grouping) edges(row *batch.Partial, s *batch.Series) (flags uint8) {
 	if g.fill {
 		return 0
 	}
+
 	last := len(s.Time) - 1
 	if !g.starts && s.Time[0] != g.grid[0] {
 		flags |= batch.EdgeFirst
@@ -180,11 +191,12 @@ func (g *grouping) edges(row *batch.Partial, s *batch.Series) (flags uint8) {
 	return flags
 }
 
-// member is a series as its group sees it.
+// member returns a series as a member of its group: filled, if the plan fills.
 func (g *grouping) member(s *batch.Series) aggregate.Series {
 	if !g.fill {
 		return aggregate.Series{Time: s.Time, Value: s.Value}
 	}
+
 	g.dense = slices.Grow(g.dense[:0], len(g.grid))
 	k := 0
 	for _, t := range g.grid {
@@ -198,13 +210,15 @@ func (g *grouping) member(s *batch.Series) aggregate.Series {
 	return aggregate.Series{Time: g.grid, Value: g.dense}
 }
 
-// finish completes a row; what says nothing stays out.
-func (g *grouping) finish(gr *group) *batch.Partial {
-	row, p := &gr.row, gr.state
+// finishRow completes the row of a group. Columns that follow from others are left
+// out, see package batch.
+func (g *grouping) finishRow(gr *group) *batch.Partial {
+	row, p := &gr.row, gr.partial
 	row.Group = []byte(gr.key)
 	if p == nil {
 		return row
 	}
+
 	row.Live = p.Live
 	if slices.Contains(p.Real, false) {
 		row.Real = p.Real
@@ -222,8 +236,8 @@ func (g *grouping) finish(gr *group) *batch.Partial {
 	return row
 }
 
-// groups turns all groups into records.
-func (e *emitter) groups(g *grouping, w *batch.PartialWriter) {
+// addGroups makes records of all groups, in the order in which they were found.
+func (e *emitter) addGroups(g *grouping, w *batch.PartialWriter) {
 	defer w.Release()
 	pending := 0
 	cut := func() {
@@ -233,7 +247,7 @@ func (e *emitter) groups(g *grouping, w *batch.PartialWriter) {
 		}
 	}
 	for _, gr := range g.order {
-		row := g.finish(gr)
+		row := g.finishRow(gr)
 		w.Append(row)
 		if pending += partialBytes(row); pending >= e.limit {
 			cut()
@@ -242,7 +256,7 @@ func (e *emitter) groups(g *grouping, w *batch.PartialWriter) {
 	cut()
 }
 
-// push adds a record to those that are ready.
+// push adds a record to those that are ready to be returned.
 func (e *emitter) push(r batch.Record) {
 	n := RecordBytes(r)
 	e.ready = append(e.ready, r)
@@ -252,15 +266,16 @@ func (e *emitter) push(r batch.Record) {
 	e.most = max(e.most, e.waiting+n) // the writer keeps its columns
 }
 
-// stateBytes is about what the state of one bucket takes in a batch, workBytes what
-// it takes while it is made.
+// partialBucketBytes is about the bytes of one bucket's partial aggregate in a batch,
+// and workBytes those while it is computed.
 const (
-	stateBytes = 29
-	workBytes  = 48
+	partialBucketBytes = 29
+	workBytes          = 48
 )
 
+// partialBytes returns about the bytes of a row in a batch.
 func partialBytes(p *batch.Partial) int {
-	n := len(p.Group) + len(p.Live)*stateBytes + len(p.EdgeTime)*bucketBytes
+	n := len(p.Group) + len(p.Live)*partialBucketBytes + len(p.EdgeTime)*bucketBytes
 	for _, s := range p.Spans {
 		n += len(s) + 8
 	}

@@ -10,19 +10,22 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Keys passes the keys of the rows that a part reads, some hundreds at a time:
-// what a query that deletes removes. The keys belong to each.
+// Keys calls each with the keys of the rows that a part reads, some hundreds at a
+// time, for a query that deletes its rows. The slices belong to each.
 func Keys(ctx context.Context, from store.Reader, part *scanplan.Part, each func(keys [][]byte) error) error {
 	if err := validate(part); err != nil {
 		return err
 	}
-	access := Explain(part)
+
+	access := ChooseAccess(part, nil)
 	if access.Nothing {
 		return nil
 	}
+
 	scan := store.Scan{Table: part.Plan.Table, Family: encoding.FamilyData, KeysOnly: true,
 		Start: part.Range.Start, Stop: part.Range.Stop, Filter: access.Filter}
 	admit := newAdmission(part)
+
 	for rows, err := range store.Blocks(ctx, from, scan) {
 		if err != nil {
 			return err
@@ -38,10 +41,11 @@ func Keys(ctx context.Context, from store.Reader, part *scanplan.Part, each func
 			return err
 		}
 	}
+
 	return nil
 }
 
-// keys are the admitted keys among rows, copied.
+// keys returns copies of the keys of rows that are admitted.
 func (a *admission) keys(rows []store.Row) (out [][]byte, err error) {
 	s := a.plan.Schema
 	var span []byte

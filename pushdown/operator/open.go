@@ -16,19 +16,19 @@ import (
 type Options struct {
 	// Mem provides the memory of batches. Default: garbage-collected.
 	Mem batch.Allocator
-	// FlushBytes is about how many bytes of series data a batch holds: what
-	// is collected is handed on when it exceeds this. Default 4 MiB.
+	// FlushBytes is about how many bytes of series data a batch has: once as many are
+	// collected, a batch is made. Default 4 MiB.
 	FlushBytes int
-	// BlockBytes is about how many bytes the store hands over at once, 0 for
-	// the store's default.
+	// BlockBytes is about how many bytes of rows the store returns at once; 0 is the
+	// store's default.
 	BlockBytes int
-	// Seek remembers what parts can skip; nil remembers nothing. It is one
-	// for all operators on a store.
-	Seek *access.Memory
+	// Prefixes holds key prefixes for skip scans, learned by earlier parts; nil for
+	// none. All operators on a store share one.
+	Prefixes *access.PrefixCache
 }
 
-// DefaultFlushBytes is a batch that no message limit refuses and that is large
-// enough to make the cost per batch vanish.
+// DefaultFlushBytes is small enough for the message limits of Flight, and large enough
+// for the cost of a batch itself not to matter.
 const DefaultFlushBytes = 4 << 20
 
 func (o Options) withDefaults() Options {
@@ -41,28 +41,31 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// New returns the operator of one part. Nothing is read before the first Next.
-// An error is an ErrBadPlan and says which field is wrong.
+// New returns the operator of one part. Nothing is read before the first Next. It fails
+// with an ErrBadPlan that names the field that is wrong.
 func New(from store.Reader, part *scanplan.Part, opts Options) (Operator, error) {
 	if err := validate(part); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
 	}
 	opts = opts.withDefaults()
-	fold, err := newDownsampler(part)
+
+	d, err := newDownsampler(part)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
 	}
+
 	groups, err := newGrouping(part)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
 	}
-	o := newPartOperator(from, part, fold, opts)
+
+	o := newPartOperator(from, part, d, opts)
 	o.groups = groups
 	return o, nil
 }
 
-// validate checks the part as what executes it needs it: keys of the part are
-// made from the beginning of its own.
+// validate checks the part, and that its range begins with salt and metric, of which
+// the keys of ranges are made.
 func validate(part *scanplan.Part) error {
 	if err := part.Validate(); err != nil {
 		return err
@@ -73,7 +76,7 @@ func validate(part *scanplan.Part) error {
 	return nil
 }
 
-// bucketer makes the plan's bucketer.
+// bucketer returns the bucketer of a plan that downsamples.
 func bucketer(p *scanplan.Plan) (*downsample.Bucketer, error) {
 	return downsample.New(p.Downsample, p.From, p.To, p.Start, p.End)
 }

@@ -1,25 +1,26 @@
-// Package operator executes one part of a scan plan on a store: it scans the
-// part's rows, decodes them, downsamples each series and yields series batches.
-// It runs beside a region server in the pushdown process and, when there is
-// none, inside the gateway; both run this code and hand on the same batches.
+// Package operator executes one part of a scan plan on a store: it scans the part's
+// rows, decodes them, downsamples each series and returns batches. It runs beside a
+// region server in the pushdown process and, if there is none, inside the gateway;
+// both run this code and return the same batches.
 //
-// A strict part answers per span: whole buckets as values, and buckets that the
-// part's edges cut as the points they hold. Rate, aggregation and filling empty
-// buckets come later, where all parts of a span are known. A partial part, of
-// whole hours, answers per group: the aggregator's states, and those points of
-// series that the next hours must know. Source: the order of steps in TsdbQuery
-// and AggregationIterator.
+// With per-series aggregation a part answers with the columns of each span: values of
+// whole buckets, and the points of buckets that the part's ends cut. Rate, aggregation
+// and filling of empty buckets come later, in the gateway, which has all parts of a
+// span. With partial aggregation a part, which then consists of whole hours, answers
+// with partial aggregates of each group, and with those points of series that the parts
+// beside it need. Source: the order of steps in TsdbQuery and AggregationIterator.
 //
-// The stages are those of a query engine, fused into one pass over a row:
+// The stages are those of a query engine, in one pass over each row:
 //
-//	scan         the plan's predicates become a store.RowFilter (Explain)
-//	admit        each row key is checked again, a filter may let more through
+//	access       the plan's predicates become key ranges and a row filter (ChooseAccess)
+//	scan         the store returns blocks of rows
+//	admit        each row key is checked again: the store may return more rows
 //	decode       encoding.RowDecoder
-//	downsample   downsample.Bucketer, per row where buckets divide the hour
+//	downsample   downsample.Bucketer, row by row if buckets divide the hour
 //	emit         records of about FlushBytes
 //
-// unfused_test.go has the last but one stage on its own, over batches of points;
-// that the fused pass equals it is a property test.
+// A property test compares the pass with an implementation that downsamples batches of
+// points in a stage of its own (unfused_test.go).
 package operator
 
 import (
@@ -32,65 +33,65 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Operator yields series batches. The contract, which operatortest.Checked enforces:
+// Operator returns the batches of one part. operatortest.Checked checks its contract:
 //
 //   - It is for one goroutine; only Close may be called from another, and only
 //     while no Next runs.
 //   - Next returns a record, which the caller owns and releases, or an error.
-//     io.EOF says that the part is complete; any other error that it is not, and
-//     then everything the operator returned before must be thrown away. After an
-//     error every further Next returns the same error.
-//   - A record with no rows is a sign of life and carries nothing.
-//   - The context of the first Next bounds the whole operator, that of a later
-//     one its call; a cancelled context ends the operator.
-//   - Close ends the work, at the store too. It may be called any number of
-//     times, before the end as well; records handed out stay valid. Next after
-//     Close returns ErrClosed, or the error that it had returned before.
-//   - Stats may be called at any time between other calls, after Close too.
+//     io.EOF says that the part is complete. Any other error says that it is not,
+//     and that everything returned before must be discarded. After an error Next
+//     always returns that error.
+//   - A record without rows only shows that the operator is still working.
+//   - The context of the first Next bounds the whole operator, that of a later Next
+//     only its call. A cancelled context ends the operator.
+//   - Close ends the work, in the store too. It may be called any number of times and
+//     at any time; records handed out stay valid. Next after Close returns ErrClosed,
+//     or the error that it had returned before.
+//   - Stats may be called between other calls at any time, also after Close.
 type Operator interface {
 	Next(ctx context.Context) (batch.Record, error)
 	Stats() Stats
 	Close() error
 }
 
-// Stats counts what a part has cost and brought.
+// Stats counts what a part has cost and returned.
 type Stats struct {
-	// Rows, Cells, Bytes are what the store delivered; RowsScanned what its
-	// servers looked at; RPCs and Resumes its calls and reopenings.
+	// Rows, Cells and Bytes were delivered by the store; RowsScanned were looked at by
+	// its servers; RPCs and Resumes are its calls, and scans opened again.
 	Rows        int64 `json:"rows"`
 	Cells       int64 `json:"cells"`
 	Bytes       int64 `json:"bytes"`
 	RowsScanned int64 `json:"rowsScanned"`
 	RPCs        int64 `json:"rpcs"`
 	Resumes     int64 `json:"resumes"`
-	// Ranges of keys were sought; Probes are scans of one row that were made to
-	// learn what later parts can skip, see package seek.
+	// Ranges is the number of key ranges of the scan; Probes is the number of scans of
+	// one row that were made to learn key prefixes, see package access.
 	Ranges int64 `json:"ranges"`
 	Probes int64 `json:"probes"`
 	// Rejected counts delivered rows that the plan does not admit.
 	Rejected int64 `json:"rejected"`
-	// Points were decoded from the admitted rows; Skipped counts cells of
-	// unknown kinds in them.
+	// Points were decoded from admitted rows; Skipped counts their cells of unknown
+	// kinds.
 	Points  int64 `json:"points"`
 	Skipped int64 `json:"skipped"`
-	// Spans, Batches and ShippedBytes are what the part returned; the bytes
-	// are those of the batches' columns, of a server's those on the wire.
+	// Spans, Batches and ShippedBytes were returned by the part. The bytes are those of
+	// the batches' columns, or those on the wire if a server executed the part.
 	Spans        int64 `json:"spans"`
 	Batches      int64 `json:"batches"`
 	ShippedBytes int64 `json:"shippedBytes"`
-	// ScanTime was spent waiting for the store's rows, FoldTime on decoding and
+	// ScanTime was spent waiting for rows of the store, DecodeTime on decoding and
 	// downsampling them, EmitTime on making the last batches.
-	ScanTime time.Duration `json:"scanNanos"`
-	FoldTime time.Duration `json:"foldNanos"`
-	EmitTime time.Duration `json:"emitNanos"`
-	// Of parts whose answers may be remembered (package resultcache): answered from
-	// memory; read and kept; read because the rows may have changed.
+	ScanTime   time.Duration `json:"scanNanos"`
+	DecodeTime time.Duration `json:"foldNanos"`
+	EmitTime   time.Duration `json:"emitNanos"`
+	// For parts whose answers can be cached (package resultcache): parts answered from
+	// the cache; read and cached; read because the rows may have changed.
 	CacheHits    int64 `json:"cacheHits,omitempty"`
 	CacheStored  int64 `json:"cacheStored,omitempty"`
 	CacheChanged int64 `json:"cacheChanged,omitempty"`
 }
 
-// Add adds another part's counts.
+// Add adds the counts of another part.
 func (s *Stats) Add(o Stats) {
 	s.Rows += o.Rows
 	s.Cells += o.Cells
@@ -107,20 +108,20 @@ func (s *Stats) Add(o Stats) {
 	s.Batches += o.Batches
 	s.ShippedBytes += o.ShippedBytes
 	s.ScanTime += o.ScanTime
-	s.FoldTime += o.FoldTime
+	s.DecodeTime += o.DecodeTime
 	s.EmitTime += o.EmitTime
 	s.CacheHits += o.CacheHits
 	s.CacheStored += o.CacheStored
 	s.CacheChanged += o.CacheChanged
 }
 
-// setScan takes over the store's counts.
+// setScan sets the counts that the store keeps.
 func (s *Stats) setScan(c store.ScanStats) {
 	s.Rows, s.Cells, s.Bytes = c.Rows, c.Cells, c.Bytes
 	s.RowsScanned, s.RPCs, s.Resumes = c.RowsScanned, c.RPCs, c.Resumes
 }
 
-// RecordBytes is the size of a record's columns.
+// RecordBytes returns the bytes of a record's columns.
 func RecordBytes(r batch.Record) (n int64) {
 	for _, c := range r.Columns() {
 		n += dataBytes(c.Data())
@@ -128,7 +129,8 @@ func RecordBytes(r batch.Record) (n int64) {
 	return n
 }
 
-// dataBytes does without ArrayData.SizeInBytes, which fails on a missing buffer.
+// dataBytes returns the bytes of a column. ArrayData.SizeInBytes would do so too, but it
+// fails if a buffer is missing.
 func dataBytes(d arrow.ArrayData) (n int64) {
 	for _, b := range d.Buffers() {
 		if b != nil {

@@ -104,7 +104,7 @@ func series(points encoding.Points, tags ...encoding.TagPair) operatortest.Serie
 
 func identity(i int) float64 { return float64(i) }
 
-func TestStrict_raw(t *testing.T) {
+func TestPerSeries_raw(t *testing.T) {
 	a := operatortest.Every(base, base+3*3600, 600, identity)
 	b := operatortest.Every(base+1800, base+2*3600, 7, identity)
 	m := table(series(a, operatortest.Tag(1, 1)), series(b, operatortest.Tag(1, 2)))
@@ -134,7 +134,7 @@ func TestStrict_raw(t *testing.T) {
 }
 
 // 5m-avg of 0, 1, 2 … every 100 s: three points a bucket.
-func TestStrict_hourly(t *testing.T) {
+func TestPerSeries_hourly(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+3600, 100, identity), operatortest.Tag(1, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
 	plan.Downsample = &scanplan.Downsample{Interval: 300_000, Count: 5, Unit: "m", Function: "avg", Fill: scanplan.FillNone}
@@ -154,7 +154,7 @@ func TestStrict_hourly(t *testing.T) {
 
 // Buckets of two hours: a part of the middle hours has the first and the last
 // as points, one between as a value.
-func TestStrict_straddling(t *testing.T) {
+func TestPerSeries_straddling(t *testing.T) {
 	points := operatortest.Every(base, base+8*3600, 1800, identity)
 	m := table(series(points, operatortest.Tag(1, 1)))
 	s := encoding.DefaultSchema()
@@ -194,7 +194,7 @@ func TestStrict_straddling(t *testing.T) {
 
 // Rows that the store returns beyond the filter, and beyond the part, are not
 // part of the answer.
-func TestStrict_superset(t *testing.T) {
+func TestPerSeries_superset(t *testing.T) {
 	long := operatortest.Every(base-3600, base+3*3600, 900, identity) // beyond the plan
 	all := []operatortest.Series{
 		series(long, operatortest.Tag(1, 1), operatortest.Tag(2, 1)),
@@ -223,7 +223,7 @@ func TestStrict_superset(t *testing.T) {
 			if diff := cmp.Diff(wanted, got); diff != "" {
 				t.Errorf("%s, loose %t: %s", name, loose, diff)
 			}
-			if nothing := operator.Explain(whole(plan)).Nothing; loose && !nothing && stats.Rejected != int64(len(m.Rows)-2*len(want)) {
+			if nothing := operator.ChooseAccess(whole(plan), nil).Nothing; loose && !nothing && stats.Rejected != int64(len(m.Rows)-2*len(want)) {
 				t.Errorf("%s: %d rows rejected", name, stats.Rejected)
 			}
 		}
@@ -262,7 +262,7 @@ func TestStrict_superset(t *testing.T) {
 	f("other hours", func(p *scanplan.Plan) { p.TSUIDs, p.From, p.To = []encoding.UID{tsuid(0)}, base-3600, base })
 }
 
-func TestStrict_annotations(t *testing.T) {
+func TestPerSeries_annotations(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+3600, 1800, identity), operatortest.Tag(1, 1)))
 	s := encoding.DefaultSchema()
 	tags := s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 2)})
@@ -292,7 +292,7 @@ func TestStrict_annotations(t *testing.T) {
 
 // A span whose points all lie before the first whole bucket has no value, but it
 // is there, with one point.
-func TestStrict_witness(t *testing.T) {
+func TestPerSeries_presenceMarker(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(1, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+4*3600)
 	plan.Downsample = &scanplan.Downsample{All: true, Function: "sum", Fill: scanplan.FillNone}
@@ -309,7 +309,7 @@ func TestStrict_witness(t *testing.T) {
 }
 
 // A series larger than a batch comes in several, in order.
-func TestStrict_largeSpan(t *testing.T) {
+func TestPerSeries_largeSpan(t *testing.T) {
 	points := operatortest.Every(base, base+3600, 1, identity)
 	m := table(series(points, operatortest.Tag(1, 1)), series(points.Slice(0, 3), operatortest.Tag(1, 2)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
@@ -325,7 +325,7 @@ func TestStrict_largeSpan(t *testing.T) {
 	}
 }
 
-func TestStrict_errors(t *testing.T) {
+func TestPerSeries_errors(t *testing.T) {
 	s := encoding.DefaultSchema()
 	key := s.AppendRowKey(nil, metric, base, s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
 	plan := operatortest.Plan(s, metric, base, base+3600)
@@ -407,7 +407,7 @@ func TestNew_badPlan(t *testing.T) {
 
 // Close before the end, and a context that ends, end the scan; the reason is
 // told, again and again.
-func TestStrict_ends(t *testing.T) {
+func TestPerSeries_ends(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+4*3600, 1, identity), operatortest.Tag(1, 1)))
 	m.BlockRows = 1
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+4*3600)

@@ -16,33 +16,34 @@ import (
 	"downpour/pushdown/store"
 )
 
-// partOperator is the fused operator of one part. Of a partial part it keeps the
-// series' buckets until the end and makes states of them, see grouping.
+// partOperator executes one part. With per-series aggregation it hands on the columns
+// of series as soon as they make a batch. With partial aggregation it keeps the
+// buckets of all series until the end and aggregates them then, see grouping.
 type partOperator struct {
-	from  store.Reader
-	part  *scanplan.Part
-	opts  Options
-	admit admission
-	fold  downsampler
+	from        store.Reader
+	part        *scanplan.Part
+	opts        Options
+	admit       admission
+	downsampler downsampler
 
 	cancel  context.CancelFunc
 	scanner store.Scanner
 	*scratch
 	spans  seriesTable
 	emit   emitter
-	groups *grouping // of a partial part, else nil
+	groups *grouping // nil with per-series aggregation
 
 	stats   Stats
-	largest int64 // bytes that the largest block of rows takes
+	largest int64 // bytes that the largest block of rows took
 	spent   spending
-	budget  *Budget       // of the context
-	memory  *memory.Lease // of the context's account: what is held beside emitted records
-	done    bool          // the scan has ended and all is in emit
+	budget  Budget        // of the context
+	memory  *memory.Lease // of the context's account: all that is held but records handed out
+	done    bool          // the scan has ended, and emit has all that is to be returned
 	closed  bool
 	err     error
 }
 
-// scratch is the memory that a part works in; parts of one process take turns.
+// scratch is memory that a part works in and the next one uses again.
 type scratch struct {
 	decoder encoding.RowDecoder
 	row     encoding.Points // of the present row
@@ -51,8 +52,9 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// give hands the memory on, unless a part of unusual rows has made it large.
-func (s *scratch) give(usual int) {
+// putBack lets another part use the memory, unless unusual rows have made it much
+// larger than usual, in bytes.
+func (s *scratch) putBack(usual int) {
 	s.arena.reset()
 	if s.arena.capacity() <= 4*usual && cap(s.row.Time)*pointBytes <= usual {
 		scratches.Put(s)
@@ -60,7 +62,7 @@ func (s *scratch) give(usual int) {
 }
 
 func newPartOperator(from store.Reader, part *scanplan.Part, f downsampler, opts Options) *partOperator {
-	o := &partOperator{from: from, part: part, opts: opts, admit: newAdmission(part), fold: f, scratch: scratches.Get().(*scratch)}
+	o := &partOperator{from: from, part: part, opts: opts, admit: newAdmission(part), downsampler: f, scratch: scratches.Get().(*scratch)}
 	o.decoder.FixDuplicates = part.Plan.FixDuplicates
 	o.emit = emitter{writer: batch.NewSeriesWriter(opts.Mem), limit: opts.FlushBytes}
 	return o
@@ -75,19 +77,23 @@ func (o *partOperator) Next(ctx context.Context) (batch.Record, error) {
 		o.err = ErrClosed
 		return nil, o.err
 	}
+
 	r, err := o.next(ctx)
 	if err != nil {
 		o.err = err
-		o.end()
+		o.release()
 		return nil, err
 	}
 	return r, nil
 }
 
+// next returns the next batch. It reads blocks of rows until one is ready.
 func (o *partOperator) next(ctx context.Context) (batch.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+
+	// The context of the first call bounds the operator, that of a later one its call.
 	if o.scanner == nil && !o.done {
 		if err := o.open(ctx); err != nil {
 			return nil, err
@@ -95,26 +101,31 @@ func (o *partOperator) next(ctx context.Context) (batch.Record, error) {
 	} else {
 		defer context.AfterFunc(ctx, o.cancel)()
 	}
+
 	for len(o.emit.ready) == 0 {
 		if o.done {
 			return nil, io.EOF
 		}
-		if err := o.block(); err != nil {
-			return nil, stopped(ctx, err)
+		if err := o.readBlock(); err != nil {
+			return nil, withCause(ctx, err)
 		}
 		if err := o.spent.spend(ctx, o.stats); err != nil {
-			return nil, stopped(ctx, err)
+			return nil, withCause(ctx, err)
 		}
 	}
+
 	r := o.emit.nextRecord()
 	if o.groups != nil {
-		o.memory.Release(RecordBytes(r)) // it is the caller's now; see finishGroups
+		// finishGroups reserved the memory of all records; this one is the caller's
+		// now.
+		o.memory.Release(RecordBytes(r))
 	}
 	return r, nil
 }
 
-// stopped names the reason why a context ended before what that led to.
-func stopped(ctx context.Context, err error) error {
+// withCause returns err with the reason why the context ended, if that is what
+// led to err and it does not say so itself.
+func withCause(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
@@ -126,14 +137,17 @@ func stopped(ctx context.Context, err error) error {
 func (o *partOperator) open(ctx context.Context) error {
 	o.budget = BudgetOf(ctx)
 	o.memory = memory.NewLease(ctx)
+
 	var inner context.Context
 	inner, o.cancel = context.WithCancel(ctx)
-	o.stats.Probes = learn(inner, o.from, o.part, o.opts.Seek)
-	access := ChooseAccess(o.part, o.opts.Seek)
+
+	o.stats.Probes = learnPrefixes(inner, o.from, o.part, o.opts.Prefixes)
+	access := ChooseAccess(o.part, o.opts.Prefixes)
 	if access.Nothing {
 		o.done = true
 		return nil
 	}
+
 	o.stats.Ranges = int64(len(access.Filter.Ranges))
 	var err error
 	o.scanner, err = o.from.Scan(inner, store.Scan{
@@ -142,28 +156,31 @@ func (o *partOperator) open(ctx context.Context) error {
 		Filter: access.Filter, BlockBytes: o.opts.BlockBytes,
 	})
 	if err != nil {
-		return stopped(ctx, fmt.Errorf("operator: scan of %s: %w", o.part.Plan.Table, err))
+		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", o.part.Plan.Table, err))
 	}
 	return nil
 }
 
-// block works on the next rows of the store.
-func (o *partOperator) block() error {
+// readBlock reads the next block of rows and works on each of them, or finishes the
+// part if there is none.
+func (o *partOperator) readBlock() error {
 	began := time.Now()
 	before := o.stats
 	rows, err := o.scanner.Next()
 	o.stats.setScan(o.scanner.Stats())
-	o.measure(before)
+	o.measureBlock(before)
 	got := time.Now()
 	o.stats.ScanTime += got.Sub(began)
+
 	if errors.Is(err, io.EOF) {
 		defer func() { o.stats.EmitTime += time.Since(got) }()
-		Note(o.opts.Seek, o.part, o.stats)
+		RecordScan(o.opts.Prefixes, o.part, o.stats)
 		return o.finish()
 	}
-	defer func() { o.stats.FoldTime += time.Since(got) }()
+
+	defer func() { o.stats.DecodeTime += time.Since(got) }()
 	if err != nil {
-		return fmt.Errorf("operator: scan of %s: %w", o.part.Plan.Table, err)
+		return fmt.Errorf("operator: cannot scan %s: %w", o.part.Plan.Table, err)
 	}
 	for i := range rows {
 		if err := o.addRow(&rows[i]); err != nil {
@@ -173,57 +190,65 @@ func (o *partOperator) block() error {
 	return o.reserve()
 }
 
-// reserve brings the account of memory up to what the part holds: once a block,
-// because what one block adds is little beside what a request may have.
+// reserve reserves the memory that the part holds. It is called once for each block,
+// because one block adds little compared to what a request may have.
 func (o *partOperator) reserve() error {
-	return o.memory.Grow(o.arena.taken() + o.emit.most + o.fold.pending() + o.spans.bytes + o.largest)
+	return o.memory.Grow(o.arena.memory() + o.emit.most + o.downsampler.pending() + o.spans.bytes + o.largest)
 }
 
-// Bytes of a row and of a cell beside keys and values.
+// Bytes of a row and of a cell, without keys and values.
 const (
 	rowBytes  = int64(unsafe.Sizeof(store.Row{}))
 	cellBytes = int64(unsafe.Sizeof(store.Cell{}))
 )
 
-// measure notes what the scanner holds, if it is more than before: the block that
-// it has returned, and the bytes of the one that it asks for.
-func (o *partOperator) measure(before Stats) {
+// measureBlock updates largest: the scanner holds the block that it has returned,
+// and the bytes of the one that it requests meanwhile. before are the counts before
+// the block.
+func (o *partOperator) measureBlock(before Stats) {
 	bytes, rows, cells := o.stats.Bytes-before.Bytes, o.stats.Rows-before.Rows, o.stats.Cells-before.Cells
 	o.largest = max(o.largest, 2*bytes+(rows*rowBytes+cells*cellBytes)*5/4)
 }
 
-// addRow works on one row and hands on what has been collected if it is enough.
+// addRow works on one row: it checks the key, decodes the cells, and adds what the
+// plan needs of them to its series.
 func (o *partOperator) addRow(r *store.Row) error {
 	s := o.part.Plan.Schema
 	key, err := s.ParseRowKey(r.Key)
 	if err != nil {
 		return dataError(s, r.Key, err)
 	}
+
+	// The store may return more rows than the plan admits.
 	if !o.admit.row(r.Key, key) {
 		o.stats.Rejected++
 		return nil
 	}
+
 	sp := o.spans.find(s, r.Key, o.admit.span)
 	if sp == nil {
 		o.stats.Rejected++
 		return nil
 	}
-	if err := o.fill(sp, r, key.BaseTime); err != nil {
+
+	if err := o.decodeRow(sp, r, key.BaseTime); err != nil {
 		return dataError(s, r.Key, err)
 	}
-	o.arena.addNotes(sp, o.decoder.Annotations())
+	o.arena.addAnnotations(sp, o.decoder.Annotations())
 	o.stats.Skipped += int64(o.decoder.Skipped())
-	return o.bound()
+	return o.checkMemory()
 }
 
-// fill decodes a row and puts what the plan wants of it into the arena.
-func (o *partOperator) fill(sp *series, r *store.Row, base uint32) error {
-	if f, ok := o.fold.(*hourDownsampler); ok {
-		n, err := f.hour(&o.arena, sp, base, &o.decoder, r.Cells)
+// decodeRow decodes a row and adds what the plan needs of it to the arena.
+func (o *partOperator) decodeRow(sp *series, r *store.Row, base uint32) error {
+	if f, ok := o.downsampler.(*hourDownsampler); ok {
+		n, err := f.addHour(&o.arena, sp, base, &o.decoder, r.Cells)
 		o.stats.Points += int64(n)
-		sp.hasPoint = sp.hasPoint || n > 0 // all in buckets: none needs a witness
+		// All points are in buckets, so none is needed as a presence marker.
+		sp.hasPoint = sp.hasPoint || n > 0
 		return err
 	}
+
 	if err := addCells(&o.decoder, base, r.Cells); err != nil {
 		return err
 	}
@@ -231,15 +256,16 @@ func (o *partOperator) fill(sp *series, r *store.Row, base uint32) error {
 	if err := o.decoder.Finish(&o.row); err != nil {
 		return err
 	}
+
 	o.stats.Points += int64(o.row.Len())
 	if o.row.Len() > 0 {
-		sp.note(&o.row)
-		o.fold.add(&o.arena, sp, &o.row)
+		sp.setFirst(&o.row)
+		o.downsampler.add(&o.arena, sp, &o.row)
 	}
 	return nil
 }
 
-// addCells gives a row to the decoder.
+// addCells adds all cells of a row to the decoder.
 func addCells(d *encoding.RowDecoder, base uint32, cells []store.Cell) error {
 	d.Reset(base)
 	for i := range cells {
@@ -251,59 +277,64 @@ func addCells(d *encoding.RowDecoder, base uint32, cells []store.Cell) error {
 	return nil
 }
 
-// bound keeps the memory within the plan's bound and the arena small.
-func (o *partOperator) bound() error {
-	need := o.emit.shipped + int64(o.arena.held()) + o.fold.pending() + o.spans.bytes
+// checkMemory ends the part if it needs more than the plan allows. With per-series
+// aggregation it makes a batch of the arena if there is enough for one.
+func (o *partOperator) checkMemory() error {
+	need := o.emit.shipped + int64(o.arena.size()) + o.downsampler.pending() + o.spans.bytes
 	if limit := o.part.Plan.MaxBytes; limit > 0 && need > limit {
 		return &LimitError{Limit: limit, Need: need}
 	}
-	if o.groups == nil && o.arena.held() >= o.opts.FlushBytes {
+	if o.groups == nil && o.arena.size() >= o.opts.FlushBytes {
 		o.emit.flush(&o.arena)
 	}
 	return nil
 }
 
-// checkSpans is after how many spans it is asked whether the request has ended.
+// checkSpans is the number of spans after which it is checked again whether the
+// request has ended.
 const checkSpans = 256
 
-// finish closes all spans behind the last row.
+// finish completes all series after the last row and makes the last batches.
 func (o *partOperator) finish() error {
 	if o.groups != nil {
 		return o.finishGroups()
 	}
+
 	for i, sp := range o.spans.spans {
 		if i%checkSpans == 0 {
 			if err := o.memory.Check(); err != nil {
 				return err
 			}
 		}
-		o.fold.finish(&o.arena, sp)
+		o.downsampler.finish(&o.arena, sp)
 		sp.addPresence(&o.arena)
-		if o.arena.held() >= o.opts.FlushBytes {
+		if o.arena.size() >= o.opts.FlushBytes {
 			o.emit.flush(&o.arena)
 		}
 	}
+
 	o.emit.flush(&o.arena)
 	o.done = true
+
 	if limit := o.part.Plan.MaxBytes; limit > 0 && o.emit.shipped > limit {
 		return &LimitError{Limit: limit, Need: o.emit.shipped}
 	}
 	return nil
 }
 
-// note remembers a span's first point.
-func (sp *series) note(row *encoding.Points) {
+// setFirst keeps the first point of a span. row has at least one.
+func (sp *series) setFirst(row *encoding.Points) {
 	if !sp.hasPoint {
 		sp.hasPoint = true
 		sp.firstTime, sp.firstValue = row.At(0)
 	}
 }
 
-// addPresence ships one point of a span whose points all lie outside the buckets
-// (before the plan's first whole one, or outside the query of an "all"). The
-// span has no value but it has data, and OpenTSDB answers a group of such spans
-// otherwise than one that has only annotations, or none. Whoever downsamples
-// the point drops it again.
+// addPresence ships a presence marker: one point of a span whose points all lie outside
+// the buckets (before the plan's first whole one, or outside the query if its interval
+// is "all"). The span has no value but it has data, and OpenTSDB answers a group of
+// such spans otherwise than a group without spans or with annotations only. Whoever
+// downsamples the point drops it.
 func (sp *series) addPresence(a *arena) {
 	if !sp.hasPoint || sp.shipped {
 		return
@@ -313,7 +344,7 @@ func (sp *series) addPresence(a *arena) {
 	a.close(sp, s)
 }
 
-// Stats tells what the part has cost so far.
+// Stats returns the counts so far.
 func (o *partOperator) Stats() Stats {
 	s := o.stats
 	s.Spans = int64(len(o.spans.spans))
@@ -321,13 +352,15 @@ func (o *partOperator) Stats() Stats {
 	return s
 }
 
-// end frees everything but the counts.
-func (o *partOperator) end() {
+// release frees everything but the counts. It may be called more than once.
+func (o *partOperator) release() {
 	if o.closed {
 		return
 	}
 	o.closed = true
-	if !o.done {
+
+	// A part that did not end is read again elsewhere.
+	if !o.done && o.budget != nil {
 		o.budget.Refund(o.spent.points, o.spent.bytes)
 	}
 	if o.cancel != nil {
@@ -337,16 +370,17 @@ func (o *partOperator) end() {
 		o.stats.setScan(o.scanner.Stats())
 		_ = o.scanner.Close()
 	}
+
 	o.emit.release()
 	if o.memory != nil {
 		o.memory.Close()
 	}
-	o.scratch.give(o.opts.FlushBytes)
+	o.scratch.putBack(o.opts.FlushBytes)
 	o.scratch = nil
 }
 
 // Close ends the work; see Operator.
 func (o *partOperator) Close() error {
-	o.end()
+	o.release()
 	return nil
 }

@@ -8,46 +8,47 @@ import (
 	"downpour/pushdown/operator/downsample"
 )
 
-// seriesTable knows the spans met so far. Rows come hour by hour, in each in the
-// order of their series, so the span of the next row mostly is the one behind the
-// last row's, or a new one behind all others: both are seen without looking for
-// it. Only where a series begins later than others, or others have holes, is it
-// looked for: in order, and once there is none any more by an index.
+// seriesTable has the spans seen so far. Rows come hour by hour, and in each hour in the
+// order of their series. So the span of a row is mostly the one after the last row's
+// span, or a new one after all others: both cases need no search. Otherwise, because a
+// series began later than others or others have holes, it is searched for: by bisection
+// as long as spans ascend, and then in an index.
 type seriesTable struct {
-	spans []*series        // as first met
-	index map[string]int32 // of spans, by id; nil while they ascend
-	next  int              // of spans: behind the last one found
-	key   []byte           // scratch
-	bytes int64            // what the spans themselves take
-	free  []series         // not given out yet
-	ids   []byte           // room for further ids
+	spans []*series        // as first seen
+	index map[string]int32 // positions in spans, by id; nil while they ascend
+	next  int              // position in spans after the last one found
+	key   []byte           // id of the present row's span
+	bytes int64            // memory of the spans themselves
+	free  []series         // allocated and not used yet
+	ids   []byte           // memory for further ids
 }
 
-// spanOverhead is about what a span takes beside its key and its points.
+// spanOverhead is about the bytes of a span without its id and its points.
 const spanOverhead = 256
 
 // series is the state of one series under one salt.
 type series struct {
-	id     []byte // salt, metric, tags
-	listed bool   // in the arena's list of spans to emit
-	first  int32  // its chain of segments in the arena, -1 for none
-	last   int32
-	notes  [][]byte
+	id          []byte   // salt, metric, tags
+	listed      bool     // in the arena's order
+	first       int32    // first segment of its chain in the arena, -1 for none
+	last        int32    // last segment
+	annotations [][]byte // JSON, waiting to be emitted
 
-	// hasPoint, firstTime, firstValue are the span's first point; shipped
-	// tells whether a batch holds anything of its points.
+	// hasPoint says that the span has a point, of which firstTime and firstValue are
+	// the first; shipped says that a batch has a bucket or a point of it.
 	hasPoint   bool
 	firstTime  int64
 	firstValue encoding.Value
 	shipped    bool
 
-	// Used where buckets reach over rows, see fold.go.
-	pending  encoding.Points
-	headDone bool
-	whole    *downsample.Bucketer
+	// Used if buckets reach over rows, see edgeDownsampler and wholeDownsampler.
+	pending   encoding.Points
+	firstDone bool
+	bucketer  *downsample.Bucketer
 }
 
-// find returns the span of a row key, nil if admit rejects it.
+// find returns the span of a row key. For a new one it asks admit, and returns nil if
+// that rejects it.
 func (t *seriesTable) find(s encoding.Schema, key []byte, admit func(span []byte) bool) *series {
 	t.key = s.AppendSpan(t.key[:0], key)
 	i, ok := t.search()
@@ -58,12 +59,13 @@ func (t *seriesTable) find(s encoding.Schema, key []byte, admit func(span []byte
 		t.insert(i)
 		i = len(t.spans) - 1
 	}
+
 	t.next = i + 1
 	return t.spans[i]
 }
 
-// search returns the place of the span named key, or where it would have to be in
-// order.
+// search returns the position of the span key, or the position that it would have if
+// spans ascend.
 func (t *seriesTable) search() (i int, found bool) {
 	n := len(t.spans)
 	switch {
@@ -78,14 +80,17 @@ func (t *seriesTable) search() (i int, found bool) {
 	return slices.BinarySearchFunc(t.spans, t.key, func(sp *series, key []byte) int { return bytes.Compare(sp.id, key) })
 }
 
-// insert makes key the newest span; in order it would be the i-th.
+// insert adds the span key; i is what search returned.
 func (t *seriesTable) insert(i int) {
+	// A span that is not the last in order ends the ascent: from now on there is an
+	// index.
 	if t.index == nil && i < len(t.spans) {
 		t.index = make(map[string]int32, 2*len(t.spans))
 		for k, sp := range t.spans {
 			t.index[string(sp.id)] = int32(k)
 		}
 	}
+
 	sp := t.newSeries()
 	if t.index != nil {
 		t.index[string(sp.id)] = int32(len(t.spans))
@@ -94,23 +99,25 @@ func (t *seriesTable) insert(i int) {
 	t.bytes += int64(len(sp.id)) + spanOverhead
 }
 
-// Spans and their ids are allocated many at a time, from the least to the largest
-// number.
+// Spans and their ids are allocated many at a time: as many as there are, between
+// these bounds.
 const (
-	leastSpans   = 8
-	largestSpans = 1024
+	minSpans = 8
+	maxSpans = 1024
 )
 
-// newSeries returns a span named key.
+// newSeries returns a new span with the id key.
 func (t *seriesTable) newSeries() *series {
 	if len(t.free) == 0 {
-		t.free = make([]series, min(max(leastSpans, len(t.spans)), largestSpans))
+		t.free = make([]series, min(max(minSpans, len(t.spans)), maxSpans))
 	}
 	if cap(t.ids)-len(t.ids) < len(t.key) {
-		t.ids = make([]byte, 0, len(t.key)*max(len(t.free), leastSpans))
+		t.ids = make([]byte, 0, len(t.key)*max(len(t.free), minSpans))
 	}
+
 	from := len(t.ids)
 	t.ids = append(t.ids, t.key...)
+
 	sp := &t.free[0]
 	t.free = t.free[1:]
 	*sp = series{id: t.ids[from:len(t.ids):len(t.ids)], first: -1, last: -1}

@@ -10,9 +10,9 @@ import (
 	"downpour/encoding"
 )
 
-// TestSpanTable_anyOrder: whatever the order of rows, a span is made once, for the
+// TestSeriesTable_anyOrder: whatever the order of rows, a span is made once, for the
 // rows of its series only, and not for those that are refused.
-func TestSpanTable_anyOrder(t *testing.T) {
+func TestSeriesTable_anyOrder(t *testing.T) {
 	s := encoding.DefaultSchema()
 	rapid.Check(t, func(t *rapid.T) {
 		var table seriesTable

@@ -14,35 +14,42 @@ import (
 	"downpour/pushdown/store"
 )
 
-// bySkipScan leaves out what cannot hold the wanted tags, whichever heads are known:
-// at least the empty one of each wanted tag. The ranges of several tags are
-// intersected. The pattern remains, for the rows between known heads, as long as
-// there may be many. (In region servers before 2.4.19, 2.5.9 and 2.6.1 it keeps the
-// ranges from seeking, HBASE-28622: they look at every row, as with a pattern alone.)
-func (b *accessBuilder) bySkipScan(memory *access.Memory) (Access, bool) {
-	known := memory.Look(access.Subject(b.part))
+// bySkipScan makes ranges that leave out what cannot hold the wanted tags, with the
+// key prefixes that are known: at least the empty one of each wanted tag. The ranges
+// of several tags are intersected.
+//
+// The key pattern is still needed for the rows between known prefixes, unless there
+// are none. (In region servers before 2.4.19, 2.5.9 and 2.6.1 it keeps the ranges
+// from seeking, HBASE-28622: they look at every row, as with a pattern alone.)
+func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
+	known := cache.Lookup(access.CacheKey(b.part))
 	var r rangeList
 	wanted := access.Wanted(b.plan)
-	heads, clean := 0, known.Clean && len(known.Heads) == len(wanted) && !b.plan.Exact
+
+	// clean: the ranges hold wanted rows only. Ranges cannot exclude rows with other
+	// tags, as the pattern of an exact plan does.
+	count, clean := 0, known.Clean && len(known.Prefixes) == len(wanted) && !b.plan.Exact
 	for i, t := range wanted {
-		h := b.prefixes(t, known, i)
-		if h == nil {
+		p := b.prefixes(t, known, i)
+		if p == nil {
 			clean = false
 			continue
 		}
-		one := b.tagRanges(h, t.Values)
-		if heads += h.Len(); r != nil {
+
+		one := b.tagRanges(p, t.Values)
+		if count += p.Len(); r != nil {
 			one = access.Intersect(r, one)
 		}
 		if r = one; len(r) == 0 {
 			return r.access("", nil), true
 		}
-		clean = clean && h == known.Heads[i]
+		clean = clean && p == known.Prefixes[i]
 	}
-	if heads == 0 || len(r) > maxRanges {
+	if count == 0 || len(r) > maxRanges {
 		return Access{}, false
 	}
-	a := r.access(fmt.Sprintf("%d ranges that can hold the wanted tags, known heads: %d; ", len(r), heads), nil)
+
+	a := r.access(fmt.Sprintf("%d ranges that can hold the wanted tags, known prefixes: %d; ", len(r), count), nil)
 	if p, text := b.pattern(b.tags); clean {
 		a.Reason += "no row lay elsewhere"
 	} else {
@@ -52,27 +59,28 @@ func (b *accessBuilder) bySkipScan(memory *access.Memory) (Access, bool) {
 	return a, true
 }
 
-// prefixes are those to be used for the i-th wanted tag: those that are known, else
-// the empty one, nil if even that makes too many ranges.
+// prefixes returns the prefixes to use for wanted tag i: all that are known, or the
+// empty one alone, or nil if even that makes too many ranges.
 func (b *accessBuilder) prefixes(t scanplan.TagPredicate, known access.Known, i int) *access.Prefixes {
 	choices := []*access.Prefixes{access.NewPrefixes(b.plan.Schema, t.TagK)}
-	if i < len(known.Heads) && known.Heads[i] != nil {
-		choices = []*access.Prefixes{known.Heads[i], choices[0]}
+	if i < len(known.Prefixes) && known.Prefixes[i] != nil {
+		choices = []*access.Prefixes{known.Prefixes[i], choices[0]}
 	}
-	for _, h := range choices {
-		if b.affords(h.Count(len(t.Values))) {
-			return h
+
+	for _, p := range choices {
+		if b.affords(p.MaxRanges(len(t.Values))) {
+			return p
 		}
 	}
 	return nil
 }
 
-// tagRanges are the part's ranges for a wanted tag.
-func (b *accessBuilder) tagRanges(h *access.Prefixes, values []encoding.UID) (r rangeList) {
+// tagRanges returns the ranges of the part for a wanted tag.
+func (b *accessBuilder) tagRanges(p *access.Prefixes, values []encoding.UID) (r rangeList) {
 	var ranges []store.KeyRange
 	from, to := b.hours()
 	for hour := from; hour < to; hour += encoding.RowSeconds {
-		ranges = h.Append(ranges[:0], b.head(hour), values)
+		ranges = p.Append(ranges[:0], b.keyHead(hour), values)
 		for _, one := range ranges {
 			r.add(b.part.Range, one.Start, one.Stop)
 		}
@@ -80,76 +88,80 @@ func (b *accessBuilder) tagRanges(h *access.Prefixes, values []encoding.UID) (r 
 	return r
 }
 
-// affords tells whether a scan can have so many ranges in each of its hours; if only
-// fewer hours can, it notes the number of pieces.
+// affords reports whether the part can have a number of ranges in each of its hours.
+// If only fewer hours could have them, it sets the number of parts to cut it into.
 func (b *accessBuilder) affords(each int) bool {
 	from, to := b.hours()
 	hours := int((to - from) / encoding.RowSeconds)
 	if hours*each <= maxRanges {
 		return true
 	}
+
 	if n := maxRanges / each; n > 0 {
-		b.pieces = max(b.pieces, (hours+n-1)/n)
+		b.parts = max(b.parts, (hours+n-1)/n)
 	}
 	return false
 }
 
-// Note tells a memory how a part went that was executed elsewhere; an operator
-// with a memory tells its own.
-func Note(memory *access.Memory, part *scanplan.Part, s Stats) {
+// RecordScan records in a prefix cache what the scan of a part cost that was executed
+// elsewhere. An operator records its own scan.
+func RecordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
 	if len(access.Wanted(b.plan)) == 0 || s.Ranges == 0 || b.firstTagOnly() {
-		return // there is nothing to learn
+		return // prefixes would not help
 	}
+
 	from, to := b.hours()
-	memory.Note(access.Subject(b.part), access.Walk{
-		From: from, To: to, Ranges: s.Ranges, Looked: s.RowsScanned, Wanted: s.Rows - s.Rejected, Took: s.ScanTime,
+	cache.Record(access.CacheKey(b.part), access.ScanCost{
+		From: from, To: to, Ranges: s.Ranges, Scanned: s.RowsScanned, Wanted: s.Rows - s.Rejected, Took: s.ScanTime,
 	})
 }
 
-// learn finds out the heads of the wanted tags, if the memory says that it is
-// worth it, and returns how many scans that took. A fault is none of the part's:
-// its own scan will meet it, or not.
-func learn(ctx context.Context, from store.Reader, part *scanplan.Part, memory *access.Memory) (probes int64) {
-	name := access.Subject(part)
-	task, ok := memory.Begin(name)
+// learnPrefixes learns the key prefixes of the wanted tags, if the cache says that it
+// is worth the cost, and returns the number of scans that it took. An error only ends
+// the learning: if it is one of the store, the part's own scan will have it too.
+func learnPrefixes(ctx context.Context, from store.Reader, part *scanplan.Part, cache *access.PrefixCache) (probes int64) {
+	key := access.CacheKey(part)
+	task, ok := cache.BeginLearning(key)
 	if !ok {
 		return 0
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, task.Within)
 	defer cancel()
 	l := learner{ctx: ctx, from: from, part: part, task: task}
-	heads, err := l.learn()
-	memory.Learned(name, heads, err)
+	prefixes, err := l.learn()
+	cache.EndLearning(key, prefixes, err)
 	return l.probes
 }
 
-// learner walks over the heads of one hour, one row each.
+// learner learns the key prefixes of one hour. It reads one row for each prefix.
 type learner struct {
 	ctx    context.Context
 	from   store.Reader
 	part   *scanplan.Part
-	task   access.Task
+	task   access.Learning
 	hour   []byte // salt, metric and base time
-	probes int64
+	probes int64  // scans made
 }
 
-func (l *learner) learn() (heads []*access.Prefixes, err error) {
+// learn returns the prefixes of each wanted tag; nil if there is no hour with rows.
+func (l *learner) learn() (all []*access.Prefixes, err error) {
 	if ok, err := l.findHour(); err != nil || !ok {
 		return nil, err
 	}
 	for _, t := range access.Wanted(&l.part.Plan) {
-		h, err := l.prefixes(t.TagK)
+		p, err := l.prefixes(t.TagK)
 		if err != nil {
 			return nil, err
 		}
-		heads = append(heads, h)
+		all = append(all, p)
 	}
-	return heads, nil
+	return all, nil
 }
 
-// findHour looks for an hour with rows, in the middle of the task's or behind it,
-// else before.
+// findHour sets hour to one that has rows: the first one from the middle of the task's
+// hours on, or else the first one before. It returns false if there is none.
 func (l *learner) findHour() (bool, error) {
 	b := &accessBuilder{plan: &l.part.Plan, part: l.part}
 	middle := l.task.From + (l.task.To-l.task.From)/2
@@ -158,7 +170,7 @@ func (l *learner) findHour() (bool, error) {
 		if r[0] >= r[1] {
 			continue
 		}
-		key, err := l.first(b.head(r[0]), b.head(r[1]))
+		key, err := l.firstKey(b.keyHead(r[0]), b.keyHead(r[1]))
 		if err != nil {
 			return false, err
 		}
@@ -170,40 +182,44 @@ func (l *learner) findHour() (bool, error) {
 	return false, nil
 }
 
-// prefixes are those of a tag key in the hour, nil if they are too many.
+// prefixes returns the prefixes of a tag key in the hour, nil if they are too many.
 func (l *learner) prefixes(tagk encoding.UID) (*access.Prefixes, error) {
-	h := access.NewPrefixes(l.part.Plan.Schema, tagk)
+	p := access.NewPrefixes(l.part.Plan.Schema, tagk)
 	stop := encoding.PrefixEnd(l.hour)
 	for at := l.hour; at != nil; {
-		key, err := l.first(at, stop)
+		key, err := l.firstKey(at, stop)
 		if err != nil || key == nil {
-			return h, err
+			return p, err
 		}
+
 		tags := key[len(l.hour):]
-		if h.Add(tags); h.Len() > l.task.Limit {
+		if p.Add(tags); p.Len() > l.task.Limit {
 			return nil, nil
 		}
-		at = l.behind(h.Of(tags), tags)
+		at = l.nextPrefix(p.Of(tags), tags)
 	}
-	return h, nil
+	return p, nil
 }
 
-// behind is where the next head can be found: behind all rows with this one; of a
-// row that ends with its head, longer ones may follow at once. It is nil behind
-// the empty head, which is the last.
-func (l *learner) behind(head, tags []byte) []byte {
-	key := slices.Concat(l.hour, head)
+// nextPrefix returns where the next prefix can begin, given a row's tags and its
+// prefix: after all rows with that prefix, or nil if there are no others.
+func (l *learner) nextPrefix(prefix, tags []byte) []byte {
+	key := slices.Concat(l.hour, prefix)
 	switch {
-	case len(head) == len(tags):
+	case len(prefix) == len(tags):
+		// The row is its prefix and nothing else. Longer prefixes that begin with it
+		// may follow at once.
 		return append(key, 0)
-	case len(head) == 0:
+	case len(prefix) == 0:
+		// The tag key or a larger one comes first, and so it does in all rows that
+		// follow: the empty prefix is the last.
 		return nil
 	}
 	return encoding.PrefixEnd(key)
 }
 
-// first is the first key in [start, stop), nil if there is none.
-func (l *learner) first(start, stop []byte) ([]byte, error) {
+// firstKey returns the first key in [start, stop), nil if there is none.
+func (l *learner) firstKey(start, stop []byte) ([]byte, error) {
 	l.probes++
 	sc, err := l.from.Scan(l.ctx, store.Scan{Table: l.part.Plan.Table, Family: encoding.FamilyData,
 		Start: start, Stop: stop, MaxRows: 1, KeysOnly: true})
@@ -211,6 +227,7 @@ func (l *learner) first(start, stop []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer sc.Close()
+
 	rows, err := sc.Next()
 	if errors.Is(err, io.EOF) {
 		return nil, nil

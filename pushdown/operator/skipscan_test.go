@@ -113,17 +113,17 @@ func cutParts(t *rapid.T, plan scanplan.Plan) (all []*scanplan.Part) {
 	return all
 }
 
-// What is remembered never changes an answer: of plans that are asked again and
+// What is cached never changes an answer: of plans that are asked again and
 // again, while others put late points, new series of old hours and delete rows.
 func TestSeek_changesBetweenAsks(t *testing.T) {
-	sought, learnt := 0, 0
+	sought, learned := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		s := encoding.DefaultSchema()
 		if rapid.Bool().Draw(t, "salted") {
 			s.SaltWidth, s.SaltBuckets = 1, 3
 		}
 		table := &changing{Store: &operatortest.Store{}, schema: s}
-		memory := access.NewMemory()
+		cache := access.NewPrefixCache()
 		plans := []scanplan.Plan{drawPlan(t, s), drawPlan(t, s), drawPlan(t, s)}
 		for range rapid.IntRange(2, 8).Draw(t, "asks") {
 			table.change(t)
@@ -131,13 +131,13 @@ func TestSeek_changesBetweenAsks(t *testing.T) {
 			walked := rapid.IntRange(0, 2).Draw(t, "much looked at") == 0
 			for _, part := range cutParts(t, plan) {
 				if walked {
-					memory.Note(access.Subject(part), access.Walk{From: base, To: base + 4*3600, Ranges: 1, Looked: 10_000})
+					cache.Record(access.CacheKey(part), access.ScanCost{From: base, To: base + 4*3600, Ranges: 1, Scanned: 10_000})
 				}
 				want, _, err := read(t, reading{table}, part, operator.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, stats, err := read(t, table, part, operator.Options{Seek: memory})
+				got, stats, err := read(t, table, part, operator.Options{Prefixes: cache})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -145,13 +145,13 @@ func TestSeek_changesBetweenAsks(t *testing.T) {
 					t.Fatalf("part %s to %s of %s: %s", part.Range.Start, part.Range.Stop, &part.Plan, diff)
 				}
 				sought += int(min(stats.Ranges, 1))
-				learnt += int(min(stats.Probes, 1))
+				learned += int(min(stats.Probes, 1))
 			}
 		}
 	})
-	t.Logf("%d parts sought, %d learnt", sought, learnt)
-	if sought == 0 || learnt == 0 {
-		t.Errorf("%d parts sought, %d learnt: the test has tested nothing", sought, learnt)
+	t.Logf("%d parts sought, %d learned", sought, learned)
+	if sought == 0 || learned == 0 {
+		t.Errorf("%d parts sought, %d learned: the test has tested nothing", sought, learned)
 	}
 }
 
@@ -186,15 +186,15 @@ func centres(t testing.TB, st *pebble.Store, first, hosts, dcs int) {
 
 // One host of 1,000 is sought: at once where the host is the first tag of the
 // rows, whatever its UID, and from the second time where other tags come first.
-// Without a memory it never is.
+// Without a cache it never is.
 func TestSeek_oneOfMany(t *testing.T) {
 	st := embedded(t)
 	centres(t, st, 1, 1000, 4)
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+6*3600)
-	ask := func(name string, memory *access.Memory, looked, probes int64, tags ...scanplan.TagPredicate) {
+	ask := func(name string, cache *access.PrefixCache, looked, probes int64, tags ...scanplan.TagPredicate) {
 		t.Helper()
 		plan.Tags = tags
-		spans, stats, err := read(t, st, whole(plan), operator.Options{Seek: memory})
+		spans, stats, err := read(t, st, whole(plan), operator.Options{Prefixes: cache})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,33 +208,33 @@ func TestSeek_oneOfMany(t *testing.T) {
 	centre := scanplan.TagPredicate{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(2)}}
 	host := scanplan.TagPredicate{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(18)}}
 	ask("first tag", nil, 1500, 0, centre)
-	memory := access.NewMemory()
-	ask("second tag, at first", memory, 6000, 0, host)
-	ask("second tag, then", memory, 6, 6, host)
-	ask("second tag, again", memory, 6, 0, host)
+	cache := access.NewPrefixCache()
+	ask("second tag, at first", cache, 6000, 0, host)
+	ask("second tag, then", cache, 6, 6, host)
+	ask("second tag, again", cache, 6, 0, host)
 	ask("both", nil, 1500, 0, centre, host)
-	ask("without a memory", nil, 6000, 0, host)
-	ask("without a memory, again", nil, 6000, 0, host)
+	ask("without a cache", nil, 6000, 0, host)
+	ask("without a cache, again", nil, 6000, 0, host)
 	explained := func(few bool, want string) {
 		t.Helper()
-		if a := operator.ChooseAccess(whole(plan), memory); a.Few != few || a.Reason != want {
+		if a := operator.ChooseAccess(whole(plan), cache); a.Few != few || a.Reason != want {
 			t.Errorf("%q, few %t, want %q", a.Reason, a.Few, want)
 		}
 	}
-	explained(true, "60 ranges that can hold the wanted tags, known heads: 5; no row lay elsewhere")
+	explained(true, "60 ranges that can hold the wanted tags, known prefixes: 5; no row lay elsewhere")
 	centres(t, st, 50, 500, 2) // which nobody knows: their rows are looked at, and judged there from then on
-	ask("new data centres", memory, 3006, 0, host)
-	explained(false, "60 ranges that can hold the wanted tags, known heads: 5; key pattern of 1 tags and 1 values")
+	ask("new data centres", cache, 3006, 0, host)
+	explained(false, "60 ranges that can hold the wanted tags, known prefixes: 5; key pattern of 1 tags and 1 values")
 	for range 4 {
-		ask("not worth learning again yet", memory, 3018, 0, host)
+		ask("not worth learning again yet", cache, 3018, 0, host)
 	}
-	ask("learnt again", memory, 18, 8, host)
-	explained(true, "84 ranges that can hold the wanted tags, known heads: 7; no row lay elsewhere")
+	ask("learned again", cache, 18, 8, host)
+	explained(true, "84 ranges that can hold the wanted tags, known prefixes: 7; no row lay elsewhere")
 }
 
-// Heads that begin with other heads are learnt, and heads that are rows themselves;
+// Prefixes that begin with other prefixes are learned, and prefixes that are rows themselves;
 // from an hour that has rows, though it is not the part's middle one.
-func TestSeek_learnsAllHeads(t *testing.T) {
+func TestSeek_learnsAllPrefixes(t *testing.T) {
 	var all []operatortest.Series
 	for _, tags := range [][]encoding.TagPair{
 		{operatortest.Tag(1, 1)},
@@ -251,25 +251,25 @@ func TestSeek_learnsAllHeads(t *testing.T) {
 	m := table(all...)
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+24*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(4), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
-	memory := access.NewMemory()
-	memory.Note(access.Subject(whole(plan)), access.Walk{From: base, To: base + 24*3600, Looked: 100_000})
-	spans, _, err := read(t, m, whole(plan), operator.Options{Seek: memory})
+	cache := access.NewPrefixCache()
+	cache.Record(access.CacheKey(whole(plan)), access.ScanCost{From: base, To: base + 24*3600, Scanned: 100_000})
+	spans, _, err := read(t, m, whole(plan), operator.Options{Prefixes: cache})
 	if err != nil || len(spans) != 3 {
 		t.Errorf("%d series, %v", len(spans), err)
 	}
 	// None; (1,1); (1,1)(2,1); (1,1)(3,7); (1,2).
-	if known := memory.Look(access.Subject(whole(plan))); !known.Clean || len(known.Heads) != 1 || known.Heads[0].Len() != 5 {
+	if known := cache.Lookup(access.CacheKey(whole(plan))); !known.Clean || len(known.Prefixes) != 1 || known.Prefixes[0].Len() != 5 {
 		t.Errorf("known is %+v", known)
 	}
 }
 
-// A store that fails while heads are learnt fails nothing but the learning.
+// A store that fails while prefixes are learned fails nothing but the learning.
 func TestSeek_learningFails(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(2, 1), operatortest.Tag(3, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
-	memory := access.NewMemory()
-	memory.Note(access.Subject(whole(plan)), access.Walk{From: base, To: base + 3600, Looked: 10_000})
+	cache := access.NewPrefixCache()
+	cache.Record(access.CacheKey(whole(plan)), access.ScanCost{From: base, To: base + 3600, Scanned: 10_000})
 	failed := false
 	m.Fail = func(context.Context, int) error {
 		if !failed {
@@ -278,11 +278,11 @@ func TestSeek_learningFails(t *testing.T) {
 		}
 		return nil
 	}
-	spans, stats, err := read(t, m, whole(plan), operator.Options{Seek: memory})
+	spans, stats, err := read(t, m, whole(plan), operator.Options{Prefixes: cache})
 	if err != nil || len(spans) != 1 || stats.Probes != 1 || !failed {
 		t.Errorf("%d series, %d probes, failed %t, %v", len(spans), stats.Probes, failed, err)
 	}
-	if memory.Look(access.Subject(whole(plan))).Heads != nil {
-		t.Error("heads are known")
+	if cache.Lookup(access.CacheKey(whole(plan))).Prefixes != nil {
+		t.Error("prefixes are known")
 	}
 }

@@ -77,7 +77,7 @@ func (u *unfused) drain(ctx context.Context) error {
 		}
 	}
 	for i := range u.series {
-		u.fold(&u.series[i])
+		u.downsample(&u.series[i])
 		u.emit.append(&u.series[i])
 	}
 	u.series = nil
@@ -111,8 +111,8 @@ func (u *unfused) collect(r batch.Record) error {
 	return nil
 }
 
-// fold replaces the points of s that lie in whole buckets by these buckets.
-func (u *unfused) fold(s *batch.Series) {
+// downsample replaces the points of s that lie in whole buckets by these buckets.
+func (u *unfused) downsample(s *batch.Series) {
 	from, to := u.whole(s.Raw.Time)
 	if from >= to {
 		return
@@ -126,7 +126,7 @@ func (u *unfused) fold(s *batch.Series) {
 	outer.AppendPoints(s.Raw.Slice(0, from))
 	outer.AppendPoints(s.Raw.Slice(to, s.Raw.Len()))
 	if outer.Len() == 0 && len(times) == 0 {
-		outer.AppendPoints(s.Raw.Slice(0, 1)) // see span.witness
+		outer.AppendPoints(s.Raw.Slice(0, 1)) // see series.addPresence
 	}
 	s.Raw = outer
 }

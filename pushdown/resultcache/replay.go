@@ -18,7 +18,7 @@ type replay struct {
 	mem    batch.Allocator
 	inner  operator.Operator // of the same part; it has read nothing
 
-	spent  *operator.Budget // to be refunded by end; nil when all was returned
+	spent  operator.Budget // to be refunded by end; nil when all was returned
 	next   int              // index of the next batch
 	bytes  int64
 	closed bool
@@ -79,7 +79,9 @@ func (r *replay) decodeNext(ctx context.Context) (batch.Record, error) {
 func (r *replay) end() {
 	if !r.closed {
 		r.closed = true
-		r.spent.Refund(r.answer.stats.Points, r.answer.stats.Bytes)
+		if r.spent != nil {
+			r.spent.Refund(r.answer.stats.Points, r.answer.stats.Bytes)
+		}
 	}
 }
 
@@ -88,7 +90,7 @@ func (r *replay) end() {
 func (r *replay) stats() operator.Stats {
 	s := r.answer.stats
 	s.RPCs, s.Resumes = 0, 0 // rows and bytes stay: the gateway cuts plans into parts by them
-	s.ScanTime, s.FoldTime, s.EmitTime = 0, 0, 0
+	s.ScanTime, s.DecodeTime, s.EmitTime = 0, 0, 0
 	s.Batches, s.ShippedBytes = int64(r.next), r.bytes
 	return s
 }

@@ -79,7 +79,7 @@ func (x *exporter) exportMetric(ctx context.Context, times [2]string, metric str
 const exportBlock = 1 << 20
 
 func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRange, metric string) error {
-	access := operator.Explain(&scanplan.Part{Plan: *c.Plan, Range: r})
+	access := operator.ChooseAccess(&scanplan.Part{Plan: *c.Plan, Range: r}, nil)
 	if access.Nothing {
 		return nil
 	}

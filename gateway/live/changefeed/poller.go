@@ -266,7 +266,7 @@ func (p *poller) scan(ctx context.Context, from, to int64, s store.Scan, each fu
 			part.Range.Stop = p.hourKey(r, to)
 		}
 
-		access := operator.Explain(&part)
+		access := operator.ChooseAccess(&part, nil)
 		if access.Nothing {
 			continue
 		}

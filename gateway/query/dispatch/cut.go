@@ -40,8 +40,8 @@ func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice a
 	betweenBuckets := cutsBetweenBuckets(plan)
 	// A range with too many hours for one skip scan is cut into parts of equally many
 	// hours, each of which can skip.
-	if goal.path.Pieces > 0 {
-		goal.parts = max(goal.parts, min(goal.path.Pieces, maxSkipScanParts)*len(plan.Ranges))
+	if goal.path.Parts > 0 {
+		goal.parts = max(goal.parts, min(goal.path.Parts, maxSkipScanParts)*len(plan.Ranges))
 		goal.bytes = nil
 	}
 
@@ -50,7 +50,7 @@ func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice a
 		if betweenBuckets {
 			borders = regionBorders(r, regions)
 			// A range of which few rows are looked at is not worth more than one scan.
-			if !goal.path.Nothing && !goal.path.Few || goal.path.Pieces > 0 {
+			if !goal.path.Nothing && !goal.path.Few || goal.path.Parts > 0 {
 				borders = append(borders, goal.hourBorders(plan, r, borders)...)
 			}
 			if choice.partial {

@@ -38,7 +38,7 @@ type Config struct {
 	Mem batch.Allocator
 	// Seek keeps what earlier parts reported about their rows, from which later
 	// parts choose their access path, see package access; nil keeps nothing.
-	Seek *access.Memory
+	Seek *access.PrefixCache
 	// Log receives failed attempts. Default slog.Default().
 	Log *slog.Logger
 }

@@ -198,7 +198,7 @@ func TestCut_hours(t *testing.T) {
 func TestCut_memory(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
-	memory := access.NewMemory()
+	memory := access.NewPrefixCache()
 	part := scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
 	f := func(want int) {
 		t.Helper()
@@ -207,9 +207,9 @@ func TestCut_memory(t *testing.T) {
 		}
 	}
 	f(4)
-	operator.Note(memory, &part, operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
+	operator.RecordScan(memory, &part, operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
 	f(1)
-	operator.Note(memory, &part, operator.Stats{Ranges: 20, RowsScanned: 10_000, Rows: 10})
+	operator.RecordScan(memory, &part, operator.Stats{Ranges: 20, RowsScanned: 10_000, Rows: 10})
 	f(4)
 }
 
@@ -218,10 +218,10 @@ func TestRun_memory(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
-	memory := access.NewMemory()
-	operator.Note(memory, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
+	memory := access.NewPrefixCache()
+	operator.RecordScan(memory, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Stats{Ranges: 20, RowsScanned: 30, Rows: 10})
 	for _, c := range []struct {
-		seek *access.Memory
+		seek *access.PrefixCache
 		one  bool
 	}{{nil, false}, {memory, true}} {
 		cfg := quiet(m, nil)

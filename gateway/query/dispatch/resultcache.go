@@ -50,7 +50,7 @@ func (s *Stats) CacheComplete() bool {
 func (s Stats) FromCache() Stats {
 	s.Attempts, s.Discarded, s.Trace = 0, 0, nil
 	s.RPCs, s.Resumes, s.Batches, s.ShippedBytes = 0, 0, 0, 0
-	s.ScanTime, s.FoldTime, s.EmitTime = 0, 0, 0
+	s.ScanTime, s.DecodeTime, s.EmitTime = 0, 0, 0
 	s.CacheHits, s.CacheStored, s.CacheChanged = int64(s.Parts), 0, 0
 	return s
 }

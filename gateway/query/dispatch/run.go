@@ -238,7 +238,7 @@ func (r *run) accept(a *partAttempt) error {
 	if a.place != local {
 		r.stats.Remote++
 		// In this process the operator itself has noted what it read.
-		operator.Note(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.part.Range}, a.stats)
+		operator.RecordScan(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.part.Range}, a.stats)
 	}
 	if a.part.Mode == scanplan.PartialAggregation {
 		r.stats.Partial++

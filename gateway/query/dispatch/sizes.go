@@ -104,7 +104,7 @@ func (s *sizes) estimate(plan *scanplan.Plan, path operator.Access) cumulativeBy
 // skipsRows reports whether parts with this access path may leave out rows of their
 // hours.
 func skipsRows(path operator.Access) bool {
-	return path.Nothing || len(path.Filter.Ranges) > 0 || path.Pieces > 0
+	return path.Nothing || len(path.Filter.Ranges) > 0 || path.Parts > 0
 }
 
 func metricKeyOf(plan *scanplan.Plan) metricKey { return metricKey{plan.Table, string(plan.Metric)} }

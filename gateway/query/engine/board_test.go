@@ -39,7 +39,7 @@ type board struct {
 	store  store.Store
 	schema encoding.Schema
 	cache  *resultcache.Cache
-	budget func(context.Context, *query.Query, *query.SubQuery) *operator.Budget
+	budget func(context.Context, *query.Query, *query.SubQuery) operator.Budget
 
 	caching, reading *Engine
 }
@@ -60,9 +60,9 @@ func newBoard(t *testing.T, rng *rand.Rand, st store.Store) *board {
 	}
 	engine := func(cache *resultcache.Cache) *Engine {
 		return New(Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st, ResultCache: cache}), Compile: plan.Options{Schema: b.schema, Table: "tsdb"},
-			Budget: func(ctx context.Context, q *query.Query, s *query.SubQuery) *operator.Budget {
+			Budget: func(ctx context.Context, q *query.Query, s *query.SubQuery) operator.Budget {
 				if b.budget == nil {
-					return nil
+					return operator.NewBudget(0, 0)
 				}
 				return b.budget(ctx, q, s)
 			}})

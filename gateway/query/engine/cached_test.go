@@ -61,7 +61,7 @@ func TestCached_budget(t *testing.T) {
 		t.Fatalf("%d points: the answer is not kept", points)
 	}
 	for _, most := range []int64{points, points - 1} {
-		b.budget = func(context.Context, *query.Query, *query.SubQuery) *operator.Budget {
+		b.budget = func(context.Context, *query.Query, *query.SubQuery) operator.Budget {
 			return operator.NewBudget(most, 0)
 		}
 		var limit *operator.LimitError

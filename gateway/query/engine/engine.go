@@ -29,7 +29,7 @@ type Config struct {
 	// Compile holds the properties of the tables, and the limits of plans.
 	Compile plan.Options
 	// Budget returns what a sub-query may read; nil for no bound.
-	Budget func(context.Context, *query.Query, *query.SubQuery) *operator.Budget
+	Budget func(context.Context, *query.Query, *query.SubQuery) operator.Budget
 	// Log receives panics. Default slog.Default().
 	Log *slog.Logger
 }

@@ -94,7 +94,7 @@ func (n *Node) addAttempts(attempts []dispatch.Attempt) {
 		for _, op := range []struct {
 			name string
 			took time.Duration
-		}{{"scan", a.Stats.ScanTime}, {"decode and downsample", a.Stats.FoldTime}, {"emit", a.Stats.EmitTime}} {
+		}{{"scan", a.Stats.ScanTime}, {"decode and downsample", a.Stats.DecodeTime}, {"emit", a.Stats.EmitTime}} {
 			c.Children = append(c.Children, &Node{Name: op.name, At: c.At, MS: milliseconds(op.took)})
 		}
 		n.Children = append(n.Children, c)

@@ -52,6 +52,26 @@ func (s *heavySlot) acquire(ctx context.Context) error {
 	return s.err
 }
 
+// gatedBudget is the budget of a sub-query that needs a slot once it has read more
+// than heavyAt points. It may wait for it before each further block of rows.
+type gatedBudget struct {
+	*operator.ReadBudget
+	heavyAt int64
+	slot    *heavySlot
+}
+
+// Spend counts what was read, and waits for a slot if that is much.
+func (b *gatedBudget) Spend(ctx context.Context, points, bytes int64) error {
+	if err := b.ReadBudget.Spend(ctx, points, bytes); err != nil {
+		return err
+	}
+
+	if b.Spent() > b.heavyAt {
+		return b.slot.acquire(ctx)
+	}
+	return nil
+}
+
 // release gives the slot back.
 func (s *heavySlot) release() {
 	s.mu.Lock()

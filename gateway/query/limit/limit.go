@@ -91,7 +91,7 @@ func (e *Entry) Close() {
 
 // Budget returns what a sub-query may read. When it has read HeavyPoints points, it waits
 // for the slot of the query that ctx was made for by Enter.
-func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) *operator.Budget {
+func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) operator.Budget {
 	points, bytes := l.cfg.Points, l.cfg.Bytes
 	if p, b, ok := l.cfg.Overrides.forMetric(s.Metric); ok && len(s.TSUIDs) == 0 {
 		points, bytes = p, b
@@ -105,7 +105,7 @@ func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) 
 
 	budget := operator.NewBudget(points, bytes)
 	if s, ok := ctx.Value(heavySlotKey{}).(*heavySlot); ok && s.gate != nil {
-		budget.HeavyAt, budget.Heavy = l.cfg.HeavyPoints, s.acquire
+		return &gatedBudget{ReadBudget: budget, heavyAt: l.cfg.HeavyPoints, slot: s}
 	}
 	return budget
 }

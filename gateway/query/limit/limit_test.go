@@ -87,7 +87,7 @@ func TestLoadOverrides_refuses(t *testing.T) {
 func TestLimits_heavy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{Heavy: 1, HeavyPoints: 10})
-		budget := func(ctx context.Context) *operator.Budget { return l.Budget(ctx, &query.Query{}, &query.SubQuery{}) }
+		budget := func(ctx context.Context) operator.Budget { return l.Budget(ctx, &query.Query{}, &query.SubQuery{}) }
 		first, entryFirst := l.Enter(t.Context(), memory.Query)
 		// Two sub-queries of one query need one slot.
 		for range 2 {

@@ -1,68 +1,70 @@
-// Package access says where in a table the rows with a wanted tag can lie, so that
-// a store seeks there instead of looking at every row of the hour. It is pure: it
-// knows keys and no store, and it never decides what is in an answer.
+// Package access computes where in a table the rows with a wanted tag can lie, so
+// that a store can seek there instead of looking at every row of the hour. It is
+// pure: it knows keys and no store, and it never decides what is in an answer.
 //
 // # Prefixes
 //
-// A row key is salt, metric, base time and the series' tag pairs, ascending by
-// tag key. For a wanted tag key k the pairs with smaller keys are the row's head:
+// A row key is salt, metric, base time and the series' tag pairs, ascending by tag
+// key. For a wanted tag key k, the pairs with smaller keys are the row's key prefix:
 //
 //	00 00 01 | 52 CB 4D D0 | 00 00 02 00 00 05 | 00 00 04 00 00 11 | 00 00 07 00 00 01
-//	metric   | hour        | head, for k = 4   | the wanted tag    | the rest
+//	metric   | hour        | prefix, for k = 4 | the wanted tag    | the rest
 //
-// All rows of an hour with head h and a pair behind it whose key is k or more lie
-// together, in the order of that pair. Of them only those can be wanted that go
-// on with k and a wanted value v. So two stretches of keys hold nothing wanted:
+// All rows of an hour with prefix p, followed by a pair whose key is k or larger, lie
+// together, in the order of that pair. Only those of them are wanted that go on with
+// k and a wanted value v. So two stretches of keys hold nothing wanted:
 //
-//	h k … up to the first     h k v       k with smaller values
-//	behind h k v … up to the first key that does not begin with h
+//	p k … up to the first     p k v       k with smaller values
+//	after p k v … up to the first key that does not begin with p
 //	                                      k with larger values, then larger tag keys,
-//	                                      whose rows have no tag k at all
+//	                                      whose rows do not have tag k at all
 //
-// What Prefixes.Append returns is everything else: the wanted stretches h k v … of each
-// known head, and all keys between known heads.
+// Prefixes.Append returns everything else: the wanted stretches p k v … of each known
+// prefix, and all keys between known prefixes.
 //
 // # Why nothing is missed
 //
-// A stretch is skipped because of how its keys begin, not because of what was
-// seen there. Whoever writes a row with a wanted tag, its key is h k v … for its
-// head h. If h is known the key is in a wanted stretch, if not it is between known
-// heads, and both are read. So it does not matter for the answer which heads are
-// known, whether there are rows with them, and how old the knowledge is. This
-// covers, without any further condition,
+// A stretch is skipped because of how its keys begin, and not because of what was
+// seen there. A row with a wanted tag has the key p k v … for its prefix p, whoever
+// writes it. If p is known the key is in a wanted stretch, and if not it lies between
+// known prefixes; both are read. So for the answer it does not matter which prefixes
+// are known, whether there are rows with them, or how old the knowledge is. This
+// covers without any further condition:
 //
-//   - late points, back-fills, a row that another program wrote a moment ago,
-//     open hours: keys that nobody has seen before lie in what is read;
-//   - deletes, deletes with later puts, TTL: a known head without rows is a seek
-//     for nothing;
-//   - cells that carry the time of their data, replicated cells, bulk loads,
-//     clocks that differ: no time of writing is looked at;
-//   - regions that split, move or die, several gateways, restarts: the knowledge
-//     is about keys, it is never invalid, and none at all is right too;
-//   - salts: an hour's keys begin with the salt, of each salt there are ranges.
+//   - late points, back-fills, rows that another program wrote a moment ago, and open
+//     hours: keys that nobody has seen before lie in what is read;
+//   - deletes, deletes followed by puts, and TTLs: a known prefix without rows costs
+//     one seek;
+//   - cells with the timestamp of their data, replicated cells, bulk loads, and clocks
+//     that differ: no time of writing is looked at;
+//   - regions that split, move or die, several gateways, and restarts: the knowledge
+//     is about keys and never becomes invalid, and without any knowledge the answer is
+//     right too;
+//   - salts: an hour's keys begin with the salt, and each salt has its own ranges.
 //
-// Relied upon is only that tags ascend in a key, and that no tag key has the UID 0:
-// OpenTSDB and we write no other keys, and assign no such UID.
+// It relies on two facts only: the tags of a key ascend, and no tag key has UID 0.
+// OpenTSDB and Downpour write no other keys and assign no such UID.
 //
-// The empty head is always known. Alone it is enough wherever the wanted tag is
-// the first one of the rows, which needs no knowledge about the metric: an hour
-// costs a seek to its beginning and one to each wanted value. More heads are
-// worth knowing where other tags come first and have few values (a data centre
-// before a host). Each costs two seeks an hour, and a seek as much as looking at
-// 2 to 20 rows, so that where heads are about as many as rows (a host before a
-// region) nothing is won by seeking, and the rows are looked at.
+// The empty prefix is always known. Alone it suffices if the wanted tag is the first
+// one of the rows, and needs no knowledge about the metric: an hour costs one seek to
+// its beginning and one to each wanted value. More prefixes are worth knowing if other
+// tags come first and have few values (a data centre before a host). Each costs two
+// seeks in an hour, and a seek costs as much as looking at 2 to 20 rows. So if there
+// are about as many prefixes as rows (a host before a region), seeking is no faster,
+// and the rows are looked at.
 //
-// One host of 1,000 over 6 hours of HBase 2.5.11, times as fast as with a pattern
-// alone, asked in turn in one run (BenchmarkSeek_oneHost): host first in keys 6
-// compacted, 120 a cell a point; behind 27 data centres 2.5 compacted.
+// One host of 1,000 over 6 hours on HBase 2.5.11, compared with a key pattern alone,
+// asked in turn in one run (BenchmarkSeek_oneHost): with the host first in keys 6 times
+// as fast for compacted rows and 120 times for single cells; with 27 data centres before
+// the host 2.5 times for compacted rows.
 //
-// # Why not remembered rows
+// # Why rows are not cached
 //
-// Naming each wanted row by its key would also serve the last case, but it is
-// only right while no wanted row has been added, and HBase has no way of telling
-// that which is both sound and cheaper than looking: keys alone cost 0.29 of
-// reading rows of single cells and 0.84 of reading compacted ones; the rows
-// written since a time are found quickly (0.6 ms while no file spans the time), but
-// they are rows with cells of a later time, which a replicated, a bulk loaded or
-// an explicitly timed cell is not, nor one that a slower clock has stamped.
+// Caching the key of each wanted row would help in the last case too. But it would be
+// right only while no wanted row is added, and HBase has no sound way of telling that
+// which is cheaper than looking. Reading keys alone costs 0.29 of reading rows of single
+// cells and 0.84 of reading compacted ones. Rows written since a time are found quickly
+// (0.6 ms while no file spans the time), but these are rows with cells of a later
+// timestamp; cells that were replicated, bulk loaded, explicitly timed or stamped by a
+// slower clock may not be among them.
 package access

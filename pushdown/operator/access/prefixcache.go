@@ -9,32 +9,33 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// Bounds of what is remembered, and of what it may cost.
+// Bounds of what is cached, and of what learning it may cost.
 const (
-	// remembered bounds the subjects, and rememberedBytes their memory: of some
-	// heads a subject takes a kilobyte, of very many tags very much more.
-	remembered      = 4096
-	rememberedBytes = 16 << 20
-	// MaxHeads bounds the heads of one tag key.
-	MaxHeads = 256
-	// RowsPerHead is how many rows there must be for each head: below, the
-	// seeks cost more than looking at all rows. HBase, compacted rows.
-	RowsPerHead = 16
-	// fewRows is how many rows of an hour are so few that reading them side by
-	// side wins nothing.
+	// maxEntries bounds the entries, and maxBytes their memory: an entry of a few
+	// prefixes takes a kilobyte, one of very many tags much more.
+	maxEntries = 4096
+	maxBytes   = 16 << 20
+	// MaxPrefixes bounds the key prefixes of one tag key.
+	MaxPrefixes = 256
+	// RowsPerPrefix is the number of rows that an hour must have for each prefix:
+	// with fewer, seeking costs more than looking at all rows. It was measured on
+	// HBase with compacted rows.
+	RowsPerPrefix = 16
+	// fewRows is a number of rows in an hour that is not worth being read in
+	// parallel.
 	fewRows = 32
-	// walkRows is how many rows that nobody wants may be looked at in an hour
-	// before heads are worth learning.
-	walkRows = 64
-	// rangeRows is how many rows may be looked at for each range sought.
-	rangeRows = 4
-	// lastPause is the largest number of walks between two learnings.
-	lastPause = 4096
+	// wastedRows is how many rows of an hour that are not wanted may be looked at
+	// before learning prefixes is worth its cost, and wastedRowsPerRange how many
+	// more for each range.
+	wastedRows         = 64
+	wastedRowsPerRange = 4
+	// maxPause bounds the number of scans between two times of learning.
+	maxPause = 4096
 )
 
-// Subject names what is remembered together: the parts in one salt bucket of the
-// plans of one metric that want values of the same tag keys.
-func Subject(p *scanplan.Part) string {
+// CacheKey names the entry of a part: one for the parts in one salt bucket of all
+// plans of a metric that want values of the same tag keys.
+func CacheKey(p *scanplan.Part) string {
 	var b strings.Builder
 	b.WriteString(p.Plan.Table)
 	b.WriteByte(0)
@@ -46,7 +47,7 @@ func Subject(p *scanplan.Part) string {
 	return b.String()
 }
 
-// Wanted are the predicates of a plan that name the values they want.
+// Wanted returns the predicates of a plan that list the values they admit.
 func Wanted(p *scanplan.Plan) (tags []scanplan.TagPredicate) {
 	for _, t := range p.Tags {
 		if t.Op == scanplan.In {
@@ -56,193 +57,208 @@ func Wanted(p *scanplan.Plan) (tags []scanplan.TagPredicate) {
 	return tags
 }
 
-// Memory remembers heads, and how much plans look at for what they want. It is
-// for many goroutines, bounded, and never needs to be told of a change in a
-// table. A nil Memory remembers nothing.
-type Memory struct {
-	mu       sync.Mutex
-	subjects map[string]*subject
-	bytes    int    // of the subjects
-	clock    uint64 // of use
+// PrefixCache holds known key prefixes, and how many rows parts look at in vain. It
+// decides when learning prefixes is worth its cost. It is for many goroutines, its
+// size is bounded, and it never has to be invalidated: see the package comment. A
+// nil PrefixCache is empty and learns nothing.
+type PrefixCache struct {
+	mu      sync.Mutex
+	entries map[string]*entry
+	bytes   int    // of the entries
+	clock   uint64 // counts uses; orders entries by their last use
 }
 
-// subject is what is known of one subject.
-type subject struct {
-	used  uint64
-	known Known
-	walk  Walk // the last one that looked at much for nothing
-	walks int  // such walks since the last learning
-	pause int  // walks before the next one
-	busy  bool // somebody learns
-	bytes int
+// entry is what is known under one CacheKey.
+type entry struct {
+	used     uint64 // clock of its last use
+	known    Known
+	wasted   ScanCost // the last scan that looked at many rows in vain
+	scans    int      // such scans since prefixes were last learned
+	pause    int      // such scans to wait for before learning again
+	learning bool     // between BeginLearning and EndLearning
+	bytes    int
 }
 
-// size is the memory that a subject takes, about.
-func (s *subject) size(name string) int {
-	n := 256 + len(name)
-	for _, h := range s.known.Heads {
-		n += h.bytes()
+// size is about the memory that an entry takes, in bytes.
+func (e *entry) size(key string) int {
+	n := 256 + len(key)
+	for _, p := range e.known.Prefixes {
+		n += p.bytes()
 	}
 	return n
 }
 
-// Known is what a plan can use. It must not be changed.
+// Known is what a part can use. It must not be changed.
 type Known struct {
-	// Prefixes are those of each of the wanted tags, in their order; nil for one
-	// whose heads are unknown or too many, and nil altogether.
-	Heads []*Prefixes
-	// Few tells that the last part looked at few rows.
+	// Prefixes are those of each wanted tag, in the order of Wanted: nil for a tag
+	// whose prefixes are unknown or too many. The slice is nil if nothing was
+	// learned.
+	Prefixes []*Prefixes
+	// Few says that the last part looked at few rows.
 	Few bool
-	// Clean tells that there were no rows between the heads of all wanted tags,
-	// when they were learnt and since: what would judge such rows is not needed.
+	// Clean says that no row lay between the known prefixes of all wanted tags, when
+	// they were learned and since: a filter for such rows is not needed.
 	Clean bool
 }
 
-// NewMemory returns an empty memory.
-func NewMemory() *Memory { return &Memory{subjects: map[string]*subject{}} }
+// NewPrefixCache returns an empty cache.
+func NewPrefixCache() *PrefixCache { return &PrefixCache{entries: map[string]*entry{}} }
 
-// Look returns what is known.
-func (m *Memory) Look(name string) Known {
-	if m == nil {
+// Lookup returns what is known under a key.
+func (c *PrefixCache) Lookup(key string) Known {
+	if c == nil {
 		return Known{}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s := m.subjects[name]; s != nil {
-		m.use(s)
-		return s.known
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[key]; e != nil {
+		c.use(e)
+		return e.known
 	}
 	return Known{}
 }
 
-// Walk is what a part of a plan looked at.
-type Walk struct {
+// ScanCost is what the scan of a part looked at.
+type ScanCost struct {
 	From, To int64         // base times of its rows, s, half-open
-	Ranges   int64         // of keys, all hours together
-	Looked   int64         // rows that servers looked at
-	Wanted   int64         // rows among them that the plan wants
+	Ranges   int64         // key ranges in all hours together
+	Scanned  int64         // rows that servers looked at
+	Wanted   int64         // those among them that the plan admits
 	Took     time.Duration // to read them
 }
 
-func (w *Walk) hours() int64 { return (w.To - w.From) / encoding.RowSeconds }
+// hours is the number of hours of the scan.
+func (s *ScanCost) hours() int64 { return (s.To - s.From) / encoding.RowSeconds }
 
-// Note remembers how a part went.
-func (m *Memory) Note(name string, w Walk) {
-	if m == nil || w.Looked == 0 || w.hours() <= 0 {
-		return // where there are no rows nothing can be told
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.get(name)
-	s.known.Few = w.Looked <= fewRows*w.hours()
-	if w.Looked-w.Wanted > walkRows*w.hours()+rangeRows*w.Ranges {
-		s.walk = w
-		s.walks++
-		s.known.Clean = false
-	}
-}
-
-// Task is what is to be learnt.
-type Task struct {
-	From, To int64         // base times between which there are rows, half-open
-	Limit    int           // of the heads of a tag key; more are worth nothing
-	Within   time.Duration // it is not worth more
-}
-
-// Bounds of the time for learning, which is also bounded by what a walk takes.
-const (
-	leastLearning = 250 * time.Millisecond
-	mostLearning  = 2 * time.Second
-)
-
-// Begin tells whether the caller shall learn the heads of a subject now; if so it
-// must end with Learned.
-func (m *Memory) Begin(name string) (Task, bool) {
-	if m == nil {
-		return Task{}, false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.subjects[name]
-	if s == nil || s.busy || s.walks <= s.pause {
-		return Task{}, false
-	}
-	s.busy = true
-	rows := (s.walk.Looked - s.walk.Wanted) / s.walk.hours()
-	return Task{From: s.walk.From, To: s.walk.To, Limit: int(min(rows/RowsPerHead, MaxHeads)),
-		Within: min(max(4*s.walk.Took, leastLearning), mostLearning)}, true
-}
-
-// Learned ends what Begin began. Prefixes that are too many are nil. To learn
-// again waits for more and more walks, in case that the table changes; not for so
-// many if there was an error, after which heads do not count.
-func (m *Memory) Learned(name string, heads []*Prefixes, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.get(name)
-	s.busy, s.walks = false, 0
-	if err != nil {
-		s.pause = min(2*s.pause+1, lastPause)
+// Record takes note of what a scan cost.
+func (c *PrefixCache) Record(key string, s ScanCost) {
+	// A scan without rows says nothing about where rows are.
+	if c == nil || s.Scanned == 0 || s.hours() <= 0 {
 		return
 	}
-	s.pause = min(4*s.pause+4, lastPause)
-	s.known.Clean = len(heads) > 0
-	for i, h := range heads {
-		s.known.Clean = s.known.Clean && h != nil
-		if i < len(s.known.Heads) {
-			heads[i] = join(h, s.known.Heads[i])
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entry(key)
+	e.known.Few = s.Scanned <= fewRows*s.hours()
+	if s.Scanned-s.Wanted > wastedRows*s.hours()+wastedRowsPerRange*s.Ranges {
+		e.wasted = s
+		e.scans++
+		e.known.Clean = false
+	}
+}
+
+// Learning says what the caller of BeginLearning shall learn.
+type Learning struct {
+	From, To int64         // base times between which there are rows, half-open
+	Limit    int           // prefixes of a tag key; more are of no use
+	Within   time.Duration // learning is not worth more time
+}
+
+// Learning may take a few times as long as a scan that looked at rows in vain,
+// between these bounds.
+const (
+	minLearning = 250 * time.Millisecond
+	maxLearning = 2 * time.Second
+)
+
+// BeginLearning reports whether the caller shall learn the prefixes of a key now. If
+// so, it must call EndLearning. Only one caller at a time learns those of a key.
+func (c *PrefixCache) BeginLearning(key string) (Learning, bool) {
+	if c == nil {
+		return Learning{}, false
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil || e.learning || e.scans <= e.pause {
+		return Learning{}, false
+	}
+
+	e.learning = true
+	rows := (e.wasted.Scanned - e.wasted.Wanted) / e.wasted.hours()
+	return Learning{From: e.wasted.From, To: e.wasted.To, Limit: int(min(rows/RowsPerPrefix, MaxPrefixes)),
+		Within: min(max(4*e.wasted.Took, minLearning), maxLearning)}, true
+}
+
+// EndLearning ends what BeginLearning began. prefixes has nil for a tag with too many
+// of them; after an error it is ignored.
+func (c *PrefixCache) EndLearning(key string, prefixes []*Prefixes, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entry(key)
+	e.learning, e.scans = false, 0
+
+	// The table may change, so prefixes are learned again, after more and more scans
+	// in vain; after an error sooner.
+	if err != nil {
+		e.pause = min(2*e.pause+1, maxPause)
+		return
+	}
+	e.pause = min(4*e.pause+4, maxPause)
+
+	e.known.Clean = len(prefixes) > 0
+	for i, p := range prefixes {
+		e.known.Clean = e.known.Clean && p != nil
+		if i < len(e.known.Prefixes) {
+			prefixes[i] = union(p, e.known.Prefixes[i])
 		}
 	}
-	if heads != nil {
-		s.known.Heads = heads
+	if prefixes != nil {
+		e.known.Prefixes = prefixes
 	}
-	m.weigh(name, s)
+	c.updateSize(key, e)
 }
 
-// get returns a subject, which it makes if need be, forgetting the one that has
-// not been used for the longest.
-func (m *Memory) get(name string) *subject {
-	s := m.subjects[name]
-	if s == nil {
-		if len(m.subjects) >= remembered {
-			m.forget()
+// entry returns the entry of a key, which it makes if there is none. The entry that
+// was not used for the longest time is evicted if there are too many.
+func (c *PrefixCache) entry(key string) *entry {
+	e := c.entries[key]
+	if e == nil {
+		if len(c.entries) >= maxEntries {
+			c.evict()
 		}
-		s = &subject{}
-		m.subjects[name] = s
-		m.weigh(name, s)
+		e = &entry{}
+		c.entries[key] = e
+		c.updateSize(key, e)
 	}
-	m.use(s)
-	return s
+	c.use(e)
+	return e
 }
 
-// weigh counts the bytes of a subject anew, and makes room for them.
-func (m *Memory) weigh(name string, s *subject) {
-	m.use(s)
-	size := s.size(name)
-	m.bytes += size - s.bytes
-	s.bytes = size
-	for m.bytes > rememberedBytes && m.forget() {
+// updateSize counts the bytes of an entry that has changed, and evicts others until
+// all fit.
+func (c *PrefixCache) updateSize(key string, e *entry) {
+	c.use(e) // so that it is the last to be evicted
+	size := e.size(key)
+	c.bytes += size - e.bytes
+	e.bytes = size
+	for c.bytes > maxBytes && c.evict() {
 	}
 }
 
-func (m *Memory) use(s *subject) {
-	m.clock++
-	s.used = m.clock
+// use makes e the entry that was used last.
+func (c *PrefixCache) use(e *entry) {
+	c.clock++
+	e.used = c.clock
 }
 
-// forget drops the subject that has not been used for the longest, and tells
-// whether there was one that nobody is learning about.
-func (m *Memory) forget() bool {
-	oldest, at := "", m.clock+1
-	for name, s := range m.subjects {
-		if s.used < at && !s.busy {
-			oldest, at = name, s.used
+// evict removes the entry that was not used for the longest time and whose prefixes
+// nobody is learning. It returns false if there is none.
+func (c *PrefixCache) evict() bool {
+	oldest, at := "", c.clock+1
+	for key, e := range c.entries {
+		if e.used < at && !e.learning {
+			oldest, at = key, e.used
 		}
 	}
-	s, ok := m.subjects[oldest]
+
+	e, ok := c.entries[oldest]
 	if ok {
-		m.bytes -= s.bytes
-		delete(m.subjects, oldest)
+		c.bytes -= e.bytes
+		delete(c.entries, oldest)
 	}
 	return ok
 }

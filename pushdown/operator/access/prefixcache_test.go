@@ -15,7 +15,7 @@ import (
 	"downpour/pushdown/process/heap/heaptest"
 )
 
-func heads(n int) *access.Prefixes {
+func prefixes(n int) *access.Prefixes {
 	h := access.NewPrefixes(encoding.DefaultSchema(), encoding.UID{9, 0, 0})
 	for i := range n {
 		h.Add([]byte{0, 0, 2, 0, byte(i >> 8), byte(i)})
@@ -25,125 +25,125 @@ func heads(n int) *access.Prefixes {
 
 // Rows looked at for nothing make one caller learn, and further walks another,
 // later and later.
-func TestMemory(t *testing.T) {
-	m := access.NewMemory()
-	walk := access.Walk{To: 6 * 3600, Ranges: 12, Looked: 6000, Wanted: 6, Took: time.Second}
+func TestPrefixCache(t *testing.T) {
+	m := access.NewPrefixCache()
+	walk := access.ScanCost{To: 6 * 3600, Ranges: 12, Scanned: 6000, Wanted: 6, Took: time.Second}
 	begin := func(want bool) {
 		t.Helper()
-		task, ok := m.Begin("a")
-		if ok != want || ok && task != (access.Task{To: 6 * 3600, Limit: 999 / access.RowsPerHead, Within: 2 * time.Second}) {
+		task, ok := m.BeginLearning("a")
+		if ok != want || ok && task != (access.Learning{To: 6 * 3600, Limit: 999 / access.RowsPerPrefix, Within: 2 * time.Second}) {
 			t.Fatalf("begin %t with %+v, want %t", ok, task, want)
 		}
 	}
 	begin(false) // nothing is known
-	m.Note("a", access.Walk{To: 6 * 3600, Ranges: 12, Looked: 18, Wanted: 6})
+	m.Record("a", access.ScanCost{To: 6 * 3600, Ranges: 12, Scanned: 18, Wanted: 6})
 	begin(false)
-	if !m.Look("a").Few {
+	if !m.Lookup("a").Few {
 		t.Error("3 rows an hour are not few")
 	}
-	m.Note("a", walk)
-	if m.Look("a").Few {
+	m.Record("a", walk)
+	if m.Lookup("a").Few {
 		t.Error("1000 rows an hour are few")
 	}
 	begin(true)
-	m.Note("a", walk)
+	m.Record("a", walk)
 	begin(false) // somebody is at it
-	m.Learned("a", []*access.Prefixes{nil, heads(3)}, nil)
-	if known := m.Look("a"); len(known.Heads) != 2 || known.Heads[0] != nil || known.Heads[1].Len() != 4 || known.Clean {
+	m.EndLearning("a", []*access.Prefixes{nil, prefixes(3)}, nil)
+	if known := m.Lookup("a"); len(known.Prefixes) != 2 || known.Prefixes[0] != nil || known.Prefixes[1].Len() != 4 || known.Clean {
 		t.Errorf("known is %+v", known)
 	}
 	for pause := 4; pause < 1000; pause = 4*pause + 4 {
 		for range pause {
-			m.Note("a", walk)
+			m.Record("a", walk)
 			begin(false)
 		}
-		m.Note("a", walk)
+		m.Record("a", walk)
 		begin(true)
-		m.Learned("a", nil, nil) // which keeps what was known
-		if m.Look("a").Heads == nil {
-			t.Fatal("heads are forgotten")
+		m.EndLearning("a", nil, nil) // which keeps what was known
+		if m.Lookup("a").Prefixes == nil {
+			t.Fatal("the prefixes are gone")
 		}
 	}
-	m.Note("a", access.Walk{To: 6 * 3600, Ranges: 12}) // says nothing
-	if m.Look("a").Few {
+	m.Record("a", access.ScanCost{To: 6 * 3600, Ranges: 12}) // says nothing
+	if m.Lookup("a").Few {
 		t.Error("hours without rows changed what is known")
 	}
 }
 
 // Prefixes of all wanted tags are all there are, until a walk shows otherwise; those of
 // one learning join those of another, if that is not too much.
-func TestMemory_clean(t *testing.T) {
-	m := access.NewMemory()
-	m.Learned("a", []*access.Prefixes{heads(3), heads(5)}, nil)
-	few := access.Walk{To: 3600, Ranges: 20, Looked: 30, Wanted: 1}
-	if m.Note("a", few); !m.Look("a").Clean {
+func TestPrefixCache_clean(t *testing.T) {
+	m := access.NewPrefixCache()
+	m.EndLearning("a", []*access.Prefixes{prefixes(3), prefixes(5)}, nil)
+	few := access.ScanCost{To: 3600, Ranges: 20, Scanned: 30, Wanted: 1}
+	if m.Record("a", few); !m.Lookup("a").Clean {
 		t.Error("not clean after a few rows")
 	}
-	if m.Note("a", access.Walk{To: 3600, Ranges: 20, Looked: 6000, Wanted: 1}); m.Look("a").Clean {
+	if m.Record("a", access.ScanCost{To: 3600, Ranges: 20, Scanned: 6000, Wanted: 1}); m.Lookup("a").Clean {
 		t.Error("clean after many rows")
 	}
-	m.Learned("a", []*access.Prefixes{heads(8), nil}, nil)
-	if known := m.Look("a"); known.Clean || known.Heads[0].Len() != 9 || known.Heads[1].Len() != 6 {
+	m.EndLearning("a", []*access.Prefixes{prefixes(8), nil}, nil)
+	if known := m.Lookup("a"); known.Clean || known.Prefixes[0].Len() != 9 || known.Prefixes[1].Len() != 6 {
 		t.Errorf("known is %+v", known)
 	}
-	m.Learned("a", []*access.Prefixes{heads(250), heads(2)}, nil)
-	if known := m.Look("a"); !known.Clean || known.Heads[0].Len() != 251 || known.Heads[1].Len() != 6 {
+	m.EndLearning("a", []*access.Prefixes{prefixes(250), prefixes(2)}, nil)
+	if known := m.Lookup("a"); !known.Clean || known.Prefixes[0].Len() != 251 || known.Prefixes[1].Len() != 6 {
 		t.Errorf("known is %+v", known)
 	}
 }
 
-// After a fault heads are not known, and the next walks but one learn again.
-func TestMemory_fault(t *testing.T) {
-	m := access.NewMemory()
+// After a fault prefixes are not known, and the next walks but one learn again.
+func TestPrefixCache_fault(t *testing.T) {
+	m := access.NewPrefixCache()
 	walk := func(want bool) {
 		t.Helper()
-		m.Note("a", access.Walk{To: 3600, Looked: 6000})
-		if _, ok := m.Begin("a"); ok != want {
+		m.Record("a", access.ScanCost{To: 3600, Scanned: 6000})
+		if _, ok := m.BeginLearning("a"); ok != want {
 			t.Fatalf("begin %t, want %t", ok, want)
 		}
 	}
 	walk(true)
-	m.Learned("a", []*access.Prefixes{heads(1)}, io.ErrUnexpectedEOF)
-	if m.Look("a").Heads != nil {
-		t.Error("heads of a failure are known")
+	m.EndLearning("a", []*access.Prefixes{prefixes(1)}, io.ErrUnexpectedEOF)
+	if m.Lookup("a").Prefixes != nil {
+		t.Error("prefixes of a failure are known")
 	}
 	walk(false)
 	walk(true)
 }
 
-// The memory is bounded; what was used last stays.
-func TestMemory_bounded(t *testing.T) {
-	m := access.NewMemory()
-	few := access.Walk{To: 3600, Looked: 1, Wanted: 1}
-	m.Note("kept", few)
+// The cache is bounded; what was used last stays.
+func TestPrefixCache_bounded(t *testing.T) {
+	m := access.NewPrefixCache()
+	few := access.ScanCost{To: 3600, Scanned: 1, Wanted: 1}
+	m.Record("kept", few)
 	for i := range 10_000 {
-		m.Note(fmt.Sprint(i), few)
-		if !m.Look("kept").Few {
-			t.Fatalf("forgotten after %d others", i)
+		m.Record(fmt.Sprint(i), few)
+		if !m.Lookup("kept").Few {
+			t.Fatalf("evicted after %d others", i)
 		}
 	}
-	if m.Look("100").Few {
-		t.Error("nothing is ever forgotten")
+	if m.Lookup("100").Few {
+		t.Error("nothing is ever evicted")
 	}
 }
 
-// Nobody needs a memory, and one is for many goroutines.
-func TestMemory_nilAndMany(t *testing.T) {
-	var none *access.Memory
-	none.Note("a", access.Walk{To: 3600, Looked: 1000})
-	if _, ok := none.Begin("a"); ok || none.Look("a").Few {
-		t.Error("a nil memory remembers")
+// A nil cache can be used, and a cache is for many goroutines.
+func TestPrefixCache_nilAndMany(t *testing.T) {
+	var none *access.PrefixCache
+	none.Record("a", access.ScanCost{To: 3600, Scanned: 1000})
+	if _, ok := none.BeginLearning("a"); ok || none.Lookup("a").Few {
+		t.Error("a nil cache has something")
 	}
-	m := access.NewMemory()
+	m := access.NewPrefixCache()
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
 			for i := range 2000 {
 				name := fmt.Sprint(i % (1000 + g))
-				m.Note(name, access.Walk{To: 3600, Looked: 1000})
-				m.Look(name)
-				if _, ok := m.Begin(name); ok {
-					m.Learned(name, []*access.Prefixes{heads(i % 5)}, nil)
+				m.Record(name, access.ScanCost{To: 3600, Scanned: 1000})
+				m.Lookup(name)
+				if _, ok := m.BeginLearning(name); ok {
+					m.EndLearning(name, []*access.Prefixes{prefixes(i % 5)}, nil)
 				}
 			}
 		})
@@ -153,11 +153,11 @@ func TestMemory_nilAndMany(t *testing.T) {
 
 // Plans that want other tags, are of other metrics or read other salt buckets, know
 // nothing of each other.
-func TestSubject(t *testing.T) {
+func TestCacheKey(t *testing.T) {
 	part := func(salt, metric byte, tags ...scanplan.TagPredicate) string {
 		s := encoding.DefaultSchema()
 		s.SaltWidth = 1
-		return access.Subject(&scanplan.Part{Plan: scanplan.Plan{Schema: s, Table: "tsdb", Metric: encoding.UID{0, 0, metric}, Tags: tags},
+		return access.CacheKey(&scanplan.Part{Plan: scanplan.Plan{Schema: s, Table: "tsdb", Metric: encoding.UID{0, 0, metric}, Tags: tags},
 			Range: scanplan.KeyRange{Start: []byte{salt, 0, 0, metric, 1, 2, 3, 4}}})
 	}
 	in := func(k byte) scanplan.TagPredicate {
@@ -173,30 +173,30 @@ func TestSubject(t *testing.T) {
 	}
 }
 
-// So are its bytes, where subjects have very many heads.
-func TestMemory_bytes(t *testing.T) {
+// So are its bytes, where subjects have very many prefixes.
+func TestPrefixCache_bytes(t *testing.T) {
 	long := func() *access.Prefixes {
 		h := access.NewPrefixes(encoding.DefaultSchema(), encoding.UID{9, 0, 0})
-		for i := range access.MaxHeads - 1 {
+		for i := range access.MaxPrefixes - 1 {
 			tags := make([]byte, 60)
 			tags[2], tags[3] = byte(i>>8)+1, byte(i)
 			h.Add(tags)
 		}
 		return h
 	}
-	m := access.NewMemory()
+	m := access.NewPrefixCache()
 	before := heaptest.InUse()
 	for i := range 600 {
-		m.Learned(fmt.Sprint(i), []*access.Prefixes{long(), long()}, nil)
-		if len(m.Look(fmt.Sprint(i)).Heads) != 2 {
-			t.Fatalf("subject %d is not remembered", i)
+		m.EndLearning(fmt.Sprint(i), []*access.Prefixes{long(), long()}, nil)
+		if len(m.Lookup(fmt.Sprint(i)).Prefixes) != 2 {
+			t.Fatalf("subject %d is not cached", i)
 		}
 	}
 	if grown := heaptest.InUse() - before; grown > 20<<20 {
 		t.Errorf("%d MiB are held", grown>>20)
 	}
-	if m.Look("0").Heads != nil {
-		t.Error("nothing is ever forgotten")
+	if m.Lookup("0").Prefixes != nil {
+		t.Error("nothing is ever evicted")
 	}
 	runtime.KeepAlive(m)
 }

@@ -9,101 +9,115 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Prefixes are known heads of one tag key, the empty one always among them. A value
-// that others may read is not added to any more.
+// Prefixes are the known key prefixes of one tag key; the empty one is always among
+// them. Once a value is shared nothing is added to it any more.
 type Prefixes struct {
 	tagk  encoding.UID
 	width int // of a tag pair
-	// stems are the heads, each followed by the tag key. In their order the
-	// stretches behind them are disjoint and ascend: a head that is longer
-	// than another, but begins with it, goes on with a smaller tag key.
-	stems [][]byte
+	// prefixes are the key prefixes in ascending order, each followed by the tag key.
+	// In this order the stretches of keys that follow them are disjoint and ascend:
+	// a prefix that continues another one continues it with a smaller tag key.
+	prefixes [][]byte
 }
 
-// NewPrefixes knows the empty head of a tag key.
+// NewPrefixes returns the empty prefix of a tag key.
 func NewPrefixes(s encoding.Schema, tagk encoding.UID) *Prefixes {
-	return &Prefixes{tagk: tagk, width: s.TagWidth(), stems: [][]byte{tagk}}
+	return &Prefixes{tagk: tagk, width: s.TagWidth(), prefixes: [][]byte{tagk}}
 }
 
-// Of is the head in a row's tags: the leading pairs with smaller tag keys.
-func (h *Prefixes) Of(tags []byte) []byte {
+// Of returns the prefix in the tags of a row: its leading pairs with smaller tag
+// keys.
+func (p *Prefixes) Of(tags []byte) []byte {
 	n := 0
-	for n+h.width <= len(tags) && bytes.Compare(tags[n:n+len(h.tagk)], h.tagk) < 0 {
-		n += h.width
+	for n+p.width <= len(tags) && bytes.Compare(tags[n:n+len(p.tagk)], p.tagk) < 0 {
+		n += p.width
 	}
 	return tags[:n]
 }
 
-// Add makes the head of a row's tags known.
-func (h *Prefixes) Add(tags []byte) {
-	stem := slices.Concat(h.Of(tags), []byte(h.tagk))
-	if i, found := slices.BinarySearchFunc(h.stems, stem, bytes.Compare); !found {
-		h.stems = slices.Insert(h.stems, i, stem)
+// Add adds the prefix in the tags of a row.
+func (p *Prefixes) Add(tags []byte) {
+	prefix := slices.Concat(p.Of(tags), []byte(p.tagk))
+	if i, found := slices.BinarySearchFunc(p.prefixes, prefix, bytes.Compare); !found {
+		p.prefixes = slices.Insert(p.prefixes, i, prefix)
 	}
 }
 
-// join is what two know together, the first of them, if that is not too much; other
-// hours may have other heads. Either may be nil.
-func join(h, old *Prefixes) *Prefixes {
-	if h == nil || old == nil || len(h.stems)+len(old.stems) > MaxHeads {
-		return cmp.Or(h, old)
+// union returns the prefixes of both, because other hours may have other prefixes. If
+// that would be more than MaxPrefixes it returns the newer ones. Either may be nil.
+func union(newer, older *Prefixes) *Prefixes {
+	if newer == nil || older == nil || len(newer.prefixes)+len(older.prefixes) > MaxPrefixes {
+		return cmp.Or(newer, older)
 	}
-	all := slices.Concat(h.stems, old.stems)
+
+	all := slices.Concat(newer.prefixes, older.prefixes)
 	slices.SortFunc(all, bytes.Compare)
-	return &Prefixes{tagk: h.tagk, width: h.width, stems: slices.CompactFunc(all, bytes.Equal)}
+	return &Prefixes{tagk: newer.tagk, width: newer.width, prefixes: slices.CompactFunc(all, bytes.Equal)}
 }
 
-// bytes is the memory of the heads, about; nil has none.
-func (h *Prefixes) bytes() int {
-	if h == nil {
+// bytes is about the memory of the prefixes; p may be nil.
+func (p *Prefixes) bytes() int {
+	if p == nil {
 		return 8
 	}
 	n := 64
-	for _, stem := range h.stems {
-		n += 24 + cap(stem)
+	for _, prefix := range p.prefixes {
+		n += 24 + cap(prefix)
 	}
 	return n
 }
 
-// Len is the number of known heads.
-func (h *Prefixes) Len() int { return len(h.stems) }
+// Len is the number of prefixes.
+func (p *Prefixes) Len() int { return len(p.prefixes) }
 
-// Count is how many ranges at most Append makes of so many values.
-func (h *Prefixes) Count(values int) int { return len(h.stems) * (values + 1) }
+// MaxRanges is the largest number of ranges that Append appends for a number of
+// values.
+func (p *Prefixes) MaxRanges(values int) int { return len(p.prefixes) * (values + 1) }
 
-// Append appends the ranges of one hour that can hold rows whose tag has one of
-// values, which ascend: ascending and disjoint, some may touch. hour is the
-// beginning of its keys: salt, metric and base time.
-func (h *Prefixes) Append(dst []store.KeyRange, hour []byte, values []encoding.UID) []store.KeyRange {
+// Append appends the key ranges of one hour that can hold rows whose tag has one of
+// values, which ascend. The ranges ascend and are disjoint; some may touch. hour is
+// the beginning of the hour's keys: salt, metric and base time.
+func (p *Prefixes) Append(dst []store.KeyRange, hour []byte, values []encoding.UID) []store.KeyRange {
+	// In each round, at is where the keys begin that were not decided on yet.
 	at := hour
-	for _, stem := range h.stems {
-		key := slices.Concat(hour, stem)
-		if encoding.UIDNumber(h.tagk) > 1 { // no tag key is smaller than 1
+	for _, prefix := range p.prefixes {
+		key := slices.Concat(hour, prefix)
+
+		// The keys up to this prefix and tag key: rows with prefixes that are not
+		// known. For the tag key with UID 1 there are none, because no tag key is
+		// smaller.
+		if encoding.UIDNumber(p.tagk) > 1 {
 			dst = append(dst, store.KeyRange{Start: at, Stop: key})
 		}
+
 		for _, v := range values {
 			wanted := slices.Concat(key, v)
 			dst = append(dst, store.KeyRange{Start: wanted, Stop: encoding.PrefixEnd(wanted)})
 		}
-		at = encoding.PrefixEnd(key[:len(key)-len(h.tagk)])
+
+		// All other keys with this prefix are skipped.
+		at = encoding.PrefixEnd(key[:len(key)-len(p.tagk)])
 	}
-	return dst // the empty head comes last, and ends the hour
+	return dst // the empty prefix comes last, and its end is the end of the hour
 }
 
-// Intersect is what lies in a range of both lists, which ascend and are disjoint.
+// Intersect returns the ranges of keys that lie in a range of both lists. In each
+// list ranges ascend and are disjoint.
 func Intersect(a, b []store.KeyRange) (both []store.KeyRange) {
 	for len(a) > 0 && len(b) > 0 {
 		start, stop := a[0].Start, a[0].Stop
 		if bytes.Compare(b[0].Start, start) > 0 {
 			start = b[0].Start
 		}
-		first := ends(a[0].Stop, b[0].Stop)
+		first := endsFirst(a[0].Stop, b[0].Stop)
 		if !first {
 			stop = b[0].Stop
 		}
 		if len(stop) == 0 || bytes.Compare(start, stop) < 0 {
 			both = append(both, store.KeyRange{Start: start, Stop: stop})
 		}
+
+		// The range that ends first cannot meet another one.
 		if first {
 			a = a[1:]
 		} else {
@@ -113,8 +127,8 @@ func Intersect(a, b []store.KeyRange) (both []store.KeyRange) {
 	return both
 }
 
-// ends tells whether a range that stops at a ends no later than one at b; an empty
-// stop is the table's end.
-func ends(a, b []byte) bool {
+// endsFirst reports whether a range with stop a ends no later than one with stop b.
+// An empty stop is the table's end.
+func endsFirst(a, b []byte) bool {
 	return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) <= 0
 }

@@ -39,22 +39,22 @@ func inside(ranges []store.KeyRange, key []byte) bool {
 	return slices.ContainsFunc(ranges, func(r store.KeyRange) bool { return r.Contains(key) })
 }
 
-// Whatever heads are known, a row with the wanted tag is in a range; a row without
-// it is in none if its head is known. Ranges ascend and are disjoint.
-func TestHeads_anyRows(t *testing.T) {
+// Whatever prefixes are known, a row with the wanted tag is in a range; a row without
+// it is in none if its prefix is known. Ranges ascend and are disjoint.
+func TestPrefixes_anyRows(t *testing.T) {
 	s := encoding.DefaultSchema()
 	rapid.Check(t, func(t *rapid.T) {
 		tagk, values := drawUID(t, "wanted tag"), drawValues(t)
-		heads := access.NewPrefixes(s, tagk)
+		prefixes := access.NewPrefixes(s, tagk)
 		known := map[string]bool{"": true}
 		for range rapid.IntRange(0, 6).Draw(t, "known") {
 			tags := drawTags(t)
-			heads.Add(tags)
-			known[string(heads.Of(tags))] = true
+			prefixes.Add(tags)
+			known[string(prefixes.Of(tags))] = true
 		}
-		ranges := heads.Append(nil, hour, values)
-		if heads.Len() != len(known) || len(ranges) > heads.Count(len(values)) {
-			t.Fatalf("%d heads, want %d; %d ranges, promised %d", heads.Len(), len(known), len(ranges), heads.Count(len(values)))
+		ranges := prefixes.Append(nil, hour, values)
+		if prefixes.Len() != len(known) || len(ranges) > prefixes.MaxRanges(len(values)) {
+			t.Fatalf("%d prefixes, want %d; %d ranges, promised %d", prefixes.Len(), len(known), len(ranges), prefixes.MaxRanges(len(values)))
 		}
 		for i := 1; i < len(ranges); i++ {
 			if bytes.Compare(ranges[i-1].Stop, ranges[i].Start) > 0 {
@@ -66,12 +66,12 @@ func TestHeads_anyRows(t *testing.T) {
 			key := slices.Concat(hour, tags)
 			v, has := s.Tag(tags, tagk)
 			wanted := has && slices.ContainsFunc(values, func(w encoding.UID) bool { return bytes.Equal(v, w) })
-			rest := tags[len(heads.Of(tags)):]
+			rest := tags[len(prefixes.Of(tags)):]
 			switch in := inside(ranges, key); {
 			case wanted && !in:
 				t.Fatalf("row %x of tag %s, values %s is in none of %x", key, tagk, values, ranges)
-			case !wanted && in && len(rest) > 0 && known[string(heads.Of(tags))]:
-				t.Fatalf("row %x of a known head, not wanted, is in one of %x", key, ranges)
+			case !wanted && in && len(rest) > 0 && known[string(prefixes.Of(tags))]:
+				t.Fatalf("row %x of a known prefix, not wanted, is in one of %x", key, ranges)
 			}
 		}
 	})

@@ -5,7 +5,7 @@ import "math"
 // Averages over doubles skip NaN. Over integers the sum wraps and the division
 // truncates toward zero. Source: Aggregators.Avg.
 var (
-	avgScalar = scalar{0, updateSum, valueAvg, true}
+	avgScalar = scalar{update: updateSum, value: valueAvg, sums: true}
 	avgDouble = columnFunctions[float64]{resetA(0), addSum, finishAvg}
 	avgLong   = columnFunctions[int64]{resetAvgLong, addAvgLong, finishAvgLong}
 
@@ -45,7 +45,7 @@ func finishAvgLong(c *columns, out []int64) {
 // skipped. Over integers it computes in doubles and truncates.
 // Source: Aggregators.StdDev.
 var (
-	devScalar = scalar{0, updateDev, func(s *State) float64 { return deviation(s.n, s.b) }, false}
+	devScalar = scalar{update: updateDev, value: func(s *State) float64 { return deviation(s.n, s.b) }}
 	devDouble = columnFunctions[float64]{resetDev, addDev, finishDev}
 	devLong   = columnFunctions[int64]{resetDev, addDevLong, finishDevLong}
 

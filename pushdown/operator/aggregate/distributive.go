@@ -5,7 +5,7 @@ import "math"
 // Sums over doubles begin at +0.0 and skip NaN. The sum of nothing but NaN is NaN.
 // Sums over integers wrap. Source: Aggregators.Sum.
 var (
-	sumScalar = scalar{0, updateSum, valueSum, true}
+	sumScalar = scalar{update: updateSum, value: valueSum, sums: true}
 	sumDouble = columnFunctions[float64]{resetA(0), addSum, finishSum}
 	sumLong   = columnFunctions[int64]{resetI(0), addSumLong, finishI}
 
@@ -66,7 +66,7 @@ func finishI(c *columns, out []int64) { copy(out, c.i) }
 // from fusing product and addition, which would round once where Java rounds twice.
 // Source: Aggregators.SquareSum.
 var (
-	squareScalar = scalar{0, updateSquare, valueSum, false}
+	squareScalar = scalar{update: updateSquare, value: valueSum}
 	squareDouble = columnFunctions[float64]{resetA(0), addSquare, finishSum}
 	squareLong   = columnFunctions[int64]{resetI(0), addSquareLong, finishI}
 
@@ -104,11 +104,11 @@ func addSquareLong(c *columns, at int, values []int64) {
 // infinity with which the search began is NaN.
 // Source: Aggregators.Min, Aggregators.Max.
 var (
-	minScalar = scalar{math.Inf(1), updateMin, valueMin, false}
+	minScalar = scalar{initial: math.Inf(1), update: updateMin, value: valueMin}
 	minDouble = columnFunctions[float64]{resetA(math.Inf(1)), addMin, finishMin}
 	minLong   = columnFunctions[int64]{resetI(math.MaxInt64), addMinLong, finishI}
 
-	maxScalar = scalar{math.Inf(-1), updateMax, valueMax, false}
+	maxScalar = scalar{initial: math.Inf(-1), update: updateMax, value: valueMax}
 	maxDouble = columnFunctions[float64]{resetA(math.Inf(-1)), addMax, finishMax}
 	maxLong   = columnFunctions[int64]{resetI(math.MinInt64), addMaxLong, finishI}
 
@@ -193,7 +193,7 @@ func addMaxLong(c *columns, at int, values []int64) {
 
 // Products do not skip NaN. Source: Aggregators.Multiply.
 var (
-	multScalar = scalar{1, updateMult, func(s *State) float64 { return s.a }, false}
+	multScalar = scalar{initial: 1, update: updateMult, value: func(s *State) float64 { return s.a }}
 	multDouble = columnFunctions[float64]{resetA(1), addMult, finishA}
 	multLong   = columnFunctions[int64]{resetI(1), addMultLong, finishI}
 
@@ -225,7 +225,7 @@ func addMultLong(c *columns, at int, values []int64) {
 // A count is the number of values that are not NaN. Over a group it includes the
 // zeros that members contribute between two points. Source: Aggregators.Count.
 var (
-	countScalar = scalar{0, updateCount, func(s *State) float64 { return float64(s.n) }, false}
+	countScalar = scalar{update: updateCount, value: func(s *State) float64 { return float64(s.n) }}
 	countDouble = columnFunctions[float64]{resetN, addCount, finishCount}
 	countLong   = columnFunctions[int64]{resetN, addCountLong, finishCountLong}
 

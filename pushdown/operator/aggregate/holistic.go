@@ -63,7 +63,7 @@ func (c *columns) gathered(t int) []int64 { return c.rows[t*c.width:][:c.n[t]] }
 // median is the upper one of the two values in the middle.
 // Source: Aggregators.Median.
 var (
-	medianScalar = scalar{0, updateGather, func(s *State) float64 { return median(s.keys) }, false}
+	medianScalar = scalar{update: updateGather, value: func(s *State) float64 { return median(s.keys) }}
 	medianDouble = columnFunctions[float64]{resetGather, addGather, func(c *columns, out []float64) {
 		for t := range out {
 			out[t] = median(c.gathered(t))
@@ -108,7 +108,7 @@ func r3(q, n float64) float64 {
 func percentile(p float64, long estimate) arithmetic {
 	q := p / 100 // divided in doubles, as OpenTSDB does: 99.9/100 is not quite 0.999
 	return arithmetic{
-		scalar{0, updateGather, func(s *State) float64 { return quantile(s.keys, fromKey, q, legacy) }, false},
+		scalar{update: updateGather, value: func(s *State) float64 { return quantile(s.keys, fromKey, q, legacy) }},
 		columnFunctions[float64]{resetGather, addGather, func(c *columns, out []float64) {
 			for t := range out {
 				out[t] = quantile(c.gathered(t), fromKey, q, legacy)

@@ -7,7 +7,7 @@ import "math"
 // and 2 from the second value on; a is the first, b the last value.
 // Source: Aggregators.Diff.
 var (
-	diffScalar = scalar{0, updateDiff, func(s *State) float64 { return difference(s.n, s.a, s.b) }, false}
+	diffScalar = scalar{update: updateDiff, value: func(s *State) float64 { return difference(s.n, s.a, s.b) }}
 	diffDouble = columnFunctions[float64]{resetDev, addDiff, finishDiff}
 	diffLong   = columnFunctions[int64]{resetDiffLong, addDiffLong, finishDiffLong}
 
@@ -78,11 +78,11 @@ func finishDiffLong(c *columns, out []int64) {
 
 // first and last do not skip NaN. Source: Aggregators.First, Aggregators.Last.
 var (
-	firstScalar = scalar{0, updateFirst, func(s *State) float64 { return s.a }, false}
+	firstScalar = scalar{update: updateFirst, value: func(s *State) float64 { return s.a }}
 	firstDouble = columnFunctions[float64]{resetA(0), addFirst, finishA}
 	firstLong   = columnFunctions[int64]{resetAvgLong, addFirstLong, finishI}
 
-	lastScalar = scalar{0, updateLast, func(s *State) float64 { return s.a }, false}
+	lastScalar = scalar{update: updateLast, value: func(s *State) float64 { return s.a }}
 	lastDouble = columnFunctions[float64]{resetA(0), addLast, finishA}
 	lastLong   = columnFunctions[int64]{resetI(0), addLastLong, finishI}
 

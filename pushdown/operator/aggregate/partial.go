@@ -133,8 +133,9 @@ func (f *Function) AddValues(p *Partial, at int, values []float64) {
 
 // prove adds to the proof what AddValues has added to a sum.
 func (f *Function) prove(p *Partial, at int, values []float64) {
+	squares := f.merging.squares
 	for i, v := range values {
-		if f.merging.squares {
+		if squares {
 			v = float64(v * v)
 		}
 		if v == v {

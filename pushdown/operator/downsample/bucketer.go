@@ -1,7 +1,6 @@
-// Package downsample makes one value of each time bucket of a series, and fills
-// empty buckets, as OpenTSDB does. It knows neither store nor network nor clock;
-// of time zones it knows the IANA database, which it carries along, so that
-// answers do not depend on the machine.
+// Package downsample computes one value for each time bucket of a series, and fills
+// empty buckets, as OpenTSDB does. It knows no store, network or clock. It includes the
+// IANA database of time zones, so that answers do not depend on the machine.
 //
 // Results are doubles, whatever the points were. Source: net.opentsdb.core
 // Downsampler, FillingDownsampler, DownsamplingSpecification.
@@ -16,44 +15,44 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// Bucketer downsamples series, one after the other. It keeps its memory in
-// between and is for one goroutine.
+// Bucketer downsamples series, one after the other. Its memory is used again from
+// series to series. It is for one goroutine.
 type Bucketer struct {
 	fn    *aggregate.Function
 	fill  scanplan.Fill
 	state aggregate.State
 
-	// Points of [first, last) take part; points before are skipped as by the
-	// reference's seek, which leaves no partial bucket at the head of a scan.
+	// Points outside [first, last) are ignored. OpenTSDB seeks to first, so that the
+	// scan does not begin with a bucket that is cut.
 	first, last int64
 	bucketing   bucketing
 
-	open       bool
-	start, end int64 // open bucket, ms
+	open       bool  // there is a bucket to which points can be added
+	start, end int64 // of that bucket, or of the last one; ms
 	times      []int64
 	values     []float64
 	ends       []int32 // scratch of AppendHour
 
-	// The grid spans [gridFrom, gridTo) ms in steps of about width; see Grid.
+	// The grid covers [gridFrom, gridTo), in ms, in steps of about width; see Grid.
 	gridFrom, gridTo, width int64
 	grid, match             []int64
 	guard                   aggregate.Guard
 }
 
-// bucketing finds the bucket of a time.
+// bucketing says where buckets are. All times are in ms.
 type bucketing interface {
-	// bounds returns the start and end of the bucket of t. Calls for one series
-	// come in ascending order of t; prev is the end of the bucket before, or
-	// math.MinInt64 for the first one of a series.
+	// bounds returns the start and end of the bucket of t. For one series t ascends
+	// from call to call; prev is the end of the bucket before, or math.MinInt64 for the
+	// first bucket of the series.
 	bounds(t, prev int64) (start, end int64)
-	// grid returns the stamps of all buckets of the scan range [from, to) in ms,
-	// and the bucket starts that they stand for; about so many are to be expected.
-	// It asks check every checkBuckets buckets and returns its error.
+	// grid returns the stamps of all buckets of the scan range [from, to), and the
+	// bucket starts that they stand for; about is the expected number. It calls check
+	// every checkBuckets buckets and returns its error.
 	grid(from, to int64, about int, check func() error) (stamps, starts []int64, err error)
 }
 
-// New returns a bucketer for the scan range [from, to), in seconds, of a query
-// with the bounds start and end in ms. Its errors have OpenTSDB's wording.
+// New returns a bucketer for a query with the scan range [from, to), in seconds, and
+// the bounds start and end, in ms. Its errors have OpenTSDB's wording.
 func New(d *scanplan.Downsample, from, to, start, end int64) (*Bucketer, error) {
 	fn, ok := aggregate.Lookup(d.Function)
 	if !ok {
@@ -64,6 +63,7 @@ func New(d *scanplan.Downsample, from, to, start, end int64) (*Bucketer, error) 
 	}
 	b := &Bucketer{fn: fn, fill: d.Fill, last: math.MaxInt64, guard: aggregate.Unguarded{}}
 	b.Reset()
+
 	switch {
 	case d.All:
 		b.bucketing, b.first, b.last = whole{start, end}, start, end
@@ -80,6 +80,7 @@ func New(d *scanplan.Downsample, from, to, start, end int64) (*Bucketer, error) 
 		f := fixed(d.Interval)
 		b.bucketing, b.first = f, f.floor(from*1000+d.Interval-1)
 	}
+
 	b.gridFrom, b.gridTo, b.width = from*1000, to*1000, d.Interval
 	return b, checkFill(d.Fill)
 }
@@ -91,27 +92,31 @@ func (b *Bucketer) Reset() {
 	b.fn.Reset(&b.state)
 }
 
-// Points takes points of the series, ascending in time and behind all earlier
-// ones: it may be called again for each stretch of the series.
+// Points adds points of the series, which ascend in time and come after all earlier
+// ones. It may be called any number of times for a series.
 func (b *Bucketer) Points(times []int64, values []float64) {
 	if len(times) == 0 || times[len(times)-1] < b.first {
 		return
 	}
+
 	for times[0] < b.first {
 		times, values = times[1:], values[1:]
 	}
+
 	for len(times) > 0 && times[0] < b.last {
 		if !b.open || times[0] >= b.end {
 			b.openAt(times[0])
 		}
-		n := run(times, b.end)
+
+		// The points up to the bucket's end are added at once.
+		n := countBefore(times, b.end)
 		b.fn.Update(&b.state, values[:n])
 		times, values = times[n:], values[n:]
 	}
 }
 
-// run counts the leading times before end.
-func run(times []int64, end int64) int {
+// countBefore returns the number of leading times before end.
+func countBefore(times []int64, end int64) int {
 	for i, t := range times {
 		if t >= end {
 			return i
@@ -120,27 +125,31 @@ func run(times []int64, end int64) int {
 	return len(times)
 }
 
-// AppendHour appends the buckets of one row to times and values: offsets are the
-// points' ms from the row's base time, ascending, base is that time in ms. It is
-// Points and Finish in one for intervals that divide the hour, where no bucket
-// has points of two rows, and stands outside the series that Points feeds.
+// AppendHour appends the buckets of one row to times and values. base is the row's base
+// time and offsets are the times of its points from there, ascending, all in ms. It
+// replaces Points and Finish for intervals that divide the hour, for which no bucket has
+// points of two rows. It does not touch the series to which Points adds.
 func (b *Bucketer) AppendHour(times []int64, values []float64, base int64, offsets []int32, doubles []float64) ([]int64, []float64) {
 	width, size := int32(b.width), 0
 	b.ends = b.ends[:0]
+
 	for i := 0; i < len(offsets); i += size {
 		start := offsets[i] - offsets[i]%width
 		size = sizeOf(offsets[i:], start+width, size)
 		times = append(times, base+int64(start))
 		b.ends = append(b.ends, int32(i+size))
 	}
+
 	return times, b.fn.Buckets(&b.state, values, doubles, b.ends)
 }
 
-// sizeOf counts the leading offsets before end; guess is how many there may be.
+// sizeOf returns the number of leading offsets before end. guess is tried first: mostly
+// a bucket has as many points as the one before it.
 func sizeOf(offsets []int32, end int32, guess int) int {
 	if guess > 0 && guess <= len(offsets) && offsets[guess-1] < end && (guess == len(offsets) || offsets[guess] >= end) {
 		return guess
 	}
+
 	for i, o := range offsets {
 		if o >= end {
 			return i
@@ -149,32 +158,33 @@ func sizeOf(offsets []int32, end int32, guess int) int {
 	return len(offsets)
 }
 
-// Buckets takes whole buckets that another bucketer of the same plan computed:
-// starts and values, ascending and behind all earlier points. It closes the open
-// bucket. Calendar buckets have the phase of their series' first point, so those
-// of a series are either all computed elsewhere or none.
+// Buckets adds whole buckets that another bucketer of the same plan has computed: their
+// starts and values, ascending and after all earlier points. It closes the open bucket.
+// The place of calendar buckets depends on the first point of their series, so for a
+// series either all of them are added or none.
 func (b *Bucketer) Buckets(times []int64, values []float64) {
 	if len(times) == 0 {
 		return
 	}
+
 	b.close()
 	b.times = append(b.times, times...)
 	b.values = append(b.values, values...)
 	b.end = math.MinInt64
 }
 
-// Held is the memory that the series' buckets take, in bytes.
+// Held is the bytes of memory that the series' buckets take.
 func (b *Bucketer) Held() int64 { return int64(cap(b.times)+cap(b.values))*8 + b.state.Bytes() }
 
-// Finish closes the last bucket and returns the stamps and values of all buckets
-// of the series that have points. They are views, valid until Reset.
+// Finish closes the last bucket and returns the starts and values of all buckets of
+// the series that have points. They are valid until Reset.
 func (b *Bucketer) Finish() (times []int64, values []float64) {
 	b.close()
 	return b.times, b.values
 }
 
-// BucketStart is the start of the bucket that a time falls into, for buckets
-// that lie the same for every series: fixed intervals, and the whole query.
+// BucketStart returns the start of the bucket of a time. Buckets must not depend on the
+// series: they have a fixed width, or there is one for the whole query.
 func (b *Bucketer) BucketStart(ms int64) int64 {
 	start, _ := b.bucketing.bounds(ms, math.MinInt64)
 	return start
@@ -187,6 +197,7 @@ func (b *Bucketer) openAt(t int64) {
 	b.open = true
 }
 
+// close adds the value of the open bucket, if there is one.
 func (b *Bucketer) close() {
 	if b.open {
 		b.times = append(b.times, b.start)

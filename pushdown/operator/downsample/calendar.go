@@ -9,26 +9,26 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// calendar are buckets of n units on the calendar of a zone. A series is
-// anchored once, at its first point; its buckets are stepped from there. So a
-// bucket may cross the day or year at which another series would begin anew.
-// Source: DateTime.previousInterval, Downsampler.ValuesInInterval.
+// calendar is buckets of n units on the calendar of a zone. The first bucket of a series
+// is found from its first point, and the others follow by steps from there. So a bucket
+// may cross the start of a day or year at which the first bucket of another series
+// begins. Source: DateTime.previousInterval, Downsampler.ValuesInInterval.
 type calendar struct {
 	wallClock
 	n    int
 	unit string
 
-	// chain are the steps from the anchor last used, for the units that take a
-	// look at the calendar for each step.
+	// chain is the steps from the anchor used last, for units whose steps need the
+	// calendar. Series of a query mostly share an anchor.
 	chain []int64
 }
 
-// elapsed gives the ms of units whose steps are elapsed time.
+// elapsed is the ms of the units whose steps are elapsed time, without the calendar.
 var elapsed = map[string]int64{"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
-// alignment gives for these units the number of them in the next larger unit of
-// the clock: buckets that divide it are anchored at its beginning, others at the
-// beginning of the one above.
+// alignment is the number of these units in the next larger unit of the clock. Buckets
+// that divide it are anchored at its beginning, others at the beginning of the unit
+// above that.
 var alignment = map[string]int{"ms": 1000, "s": 60, "m": 60, "h": 24}
 
 func newCalendar(d *scanplan.Downsample) (*calendar, error) {
@@ -47,23 +47,26 @@ func newCalendar(d *scanplan.Downsample) (*calendar, error) {
 	return &calendar{wallClock: wallClock{zone}, n: d.Count, unit: d.Unit}, nil
 }
 
-// bounds anchors a series at its first bucket and steps on from the bucket
-// before at the others.
+// bounds finds the first bucket of a series from its first point, and each other one by
+// steps from the bucket before.
 func (c *calendar) bounds(t, prev int64) (start, end int64) {
 	if start = prev; prev == math.MinInt64 {
 		start = c.previous(t)
 	}
+
 	if ms, ok := elapsed[c.unit]; ok {
 		width := int64(c.n) * ms
 		start += max(0, t-start) / width * width
 		return start, start + width
 	}
+
 	for end = c.step(start, 1); t >= end; start, end = end, c.step(end, 1) {
 	}
 	return start, end
 }
 
-// seek is where the reading of a series begins: no bucket is cut at its head.
+// seek returns where the reading of a series begins: at the start of a bucket, so that
+// the first one is not cut.
 func (c *calendar) seek(from int64) int64 {
 	start := c.previous(from)
 	if from > start {
@@ -72,14 +75,15 @@ func (c *calendar) seek(from int64) int64 {
 	return start
 }
 
-// grid is stepped from the bucket of from to below that of to, at least one. The
-// stamps run in a chain of their own which begins one step earlier; over a change
-// of the clock at midnight the two can part.
+// grid steps from the bucket of from to the one before the bucket of to; there is at
+// least one. As in OpenTSDB stamps have steps of their own, which begin one bucket
+// earlier: after a change of clocks at midnight they can differ from the starts.
 func (c *calendar) grid(from, to int64, about int, check func() error) (stamps, starts []int64, err error) {
 	start, end := c.previous(from), c.previous(to)
 	if start == end {
 		end = c.step(end, 1)
 	}
+
 	stamps, starts = make([]int64, 0, about), make([]int64, 0, about)
 	stamp := c.step(start, -1)
 	for ; start < end; start = c.step(start, 1) {
@@ -88,13 +92,14 @@ func (c *calendar) grid(from, to int64, about int, check func() error) (stamps, 
 				return nil, nil, err
 			}
 		}
+
 		stamp = c.step(stamp, 1)
 		stamps, starts = append(stamps, stamp), append(starts, start)
 	}
 	return stamps, starts, nil
 }
 
-// step adds k buckets to a time.
+// step returns the time k buckets after ms.
 func (c *calendar) step(ms int64, k int) int64 {
 	if unit, ok := elapsed[c.unit]; ok {
 		return ms + int64(k*c.n)*unit
@@ -102,20 +107,21 @@ func (c *calendar) step(ms int64, k int) int64 {
 	return c.add(ms, c.unit, k*c.n)
 }
 
-// previous is the start of the bucket of t for a series whose first point is at
-// t: steps from the anchor until one lies behind t, then one step back. The step
-// back is taken on the calendar too, which over a change of the clock does not
-// always lead to where the last step came from. Weeks are looked for one by one,
-// whatever n.
+// previous returns the start of the bucket of t for a series whose first point is at t.
+// It steps from the anchor until after t, and then one step back. The step back is on
+// the calendar too: after a change of clocks it does not always lead to where the last
+// step began. Weeks are stepped one by one, even if a bucket has several.
 func (c *calendar) previous(t int64) int64 {
 	anchor := c.anchor(t)
 	if anchor == t {
 		return anchor
 	}
+
 	unit, n := c.unit, c.n
 	if unit == "w" {
 		unit, n = "d", 7
 	}
+
 	if ms, ok := elapsed[unit]; ok {
 		width := int64(n) * ms
 		if anchor > t { // the later one of two equal local times
@@ -123,11 +129,12 @@ func (c *calendar) previous(t int64) int64 {
 		}
 		return t - (t-anchor)%width
 	}
-	return c.add(c.firstBehind(anchor, t, unit, n), unit, -n)
+
+	return c.add(c.firstAfter(anchor, t, unit, n), unit, -n)
 }
 
-// firstBehind is the first step from the anchor that lies behind t.
-func (c *calendar) firstBehind(anchor, t int64, unit string, n int) int64 {
+// firstAfter returns the first step from the anchor that is after t.
+func (c *calendar) firstAfter(anchor, t int64, unit string, n int) int64 {
 	if len(c.chain) == 0 || c.chain[0] != anchor {
 		c.chain = append(c.chain[:0], anchor)
 	}
@@ -135,6 +142,8 @@ func (c *calendar) firstBehind(anchor, t int64, unit string, n int) int64 {
 		last = c.add(last, unit, n)
 		c.chain = append(c.chain, last)
 	}
+
+	// Times of a series ascend, so the step is near the end of the chain.
 	for i := len(c.chain) - 1; ; i-- {
 		if i == 0 || c.chain[i-1] <= t {
 			return c.chain[i]
@@ -142,10 +151,12 @@ func (c *calendar) firstBehind(anchor, t int64, unit string, n int) int64 {
 	}
 }
 
-// anchor is the local time from which the buckets around t are counted.
+// anchor returns the time from which the buckets around t are counted: a start of a
+// local second, minute, hour, day, week, month or year.
 func (c *calendar) anchor(t int64) int64 {
 	w := c.wall(t)
 	w.ms = 0
+
 	unit := c.unit
 	if per, ok := alignment[unit]; ok && per%c.n != 0 {
 		unit = map[string]string{"ms": "s", "s": "m", "m": "h", "h": "d"}[unit]
@@ -153,6 +164,7 @@ func (c *calendar) anchor(t int64) int64 {
 			return c.instant(wallTime{year: w.year, month: w.month, day: 1})
 		}
 	}
+
 	switch unit {
 	case "ms":
 		return c.instant(w)
@@ -163,6 +175,7 @@ func (c *calendar) anchor(t int64) int64 {
 		w.second, w.minute = 0, 0
 		return c.instant(w)
 	}
+
 	w.second, w.minute, w.hour = 0, 0, 0
 	switch {
 	case unit == "w":
@@ -175,14 +188,15 @@ func (c *calendar) anchor(t int64) int64 {
 	return c.instant(w)
 }
 
-// weekAnchor is the Sunday of the week for one or two weeks. For more it is the
-// Sunday of the week of January that has the same number in its month, which
-// leads to the same weeks, but for changes of the clock on the way.
+// weekAnchor returns the Sunday of the week for buckets of one or two weeks. For more
+// weeks it is the Sunday of that week of January which has the same number in its
+// month. Steps from there lead to the same weeks, except for changes of clocks between.
 func weekAnchor(w wallTime, n int) wallTime {
 	if n <= 2 {
 		w.day -= w.weekday()
 		return w
 	}
+
 	first := wallTime{year: w.year, month: w.month, day: 1}
 	week := (w.day - 1 + first.weekday()) / 7
 	january := wallTime{year: w.year, month: 1, day: 1}

@@ -9,7 +9,8 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// checkFill refuses a policy that OpenTSDB parses and cannot run, in its words.
+// checkFill returns OpenTSDB's error for a fill policy that OpenTSDB parses but cannot
+// execute.
 func checkFill(fill scanplan.Fill) error {
 	switch fill {
 	case scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull, scanplan.FillZero, "":
@@ -18,17 +19,17 @@ func checkFill(fill scanplan.Fill) error {
 	return errors.New("unhandled fill policy")
 }
 
-// Fills tells whether empty buckets get a value. One bucket of the whole query
-// is never filled.
+// Fills reports whether empty buckets have a value. One bucket for the whole query is
+// never filled.
 func (b *Bucketer) Fills() bool {
 	return b.width > 0 && b.fill != scanplan.FillNone && b.fill != ""
 }
 
-// checkBuckets is after how many buckets of a grid the guard is asked.
+// checkBuckets is the number of buckets of a grid after which the guard is asked again.
 const checkBuckets = 1 << 16
 
-// GridLen is about the number of buckets of the grid, at most a few per cent too
-// small for calendar buckets: to refuse a query before its grid is made.
+// GridLen is about the number of buckets of the grid; for calendar buckets it may be a
+// few per cent too small. With it a query can be refused before its grid is made.
 func (b *Bucketer) GridLen() int64 {
 	if !b.Fills() {
 		return 0
@@ -36,19 +37,20 @@ func (b *Bucketer) GridLen() int64 {
 	return (b.gridTo-b.gridFrom)/b.width + 2
 }
 
-// Guarded has the grid and all that is filled made within a guard's bounds.
+// Guarded sets the guard that Grid and Fill ask for memory and time.
 func (b *Bucketer) Guarded(g aggregate.Guard) { b.guard = g }
 
-// gridBytes is what a bucket of the grid takes: its stamp and its start.
+// gridBytes is the bytes of a bucket of the grid: its stamp and its start.
 const gridBytes = 16
 
-// Grid is the stamps in ms of all buckets that a filled series has, the same for
-// every series; nil if the plan does not fill. Some may lie before the scan range
-// or outside the query; rates need them. Its errors are the guard's.
+// Grid returns the stamps, in ms, of all buckets that a filled series has. They are the
+// same for every series; nil if the plan does not fill. Some may lie before the scan
+// range or outside the query: rates need them. Errors are the guard's.
 func (b *Bucketer) Grid() ([]int64, error) {
 	if b.grid != nil || !b.Fills() {
 		return b.grid, nil
 	}
+
 	about := b.GridLen()
 	if err := b.guard.Reserve(about * gridBytes); err != nil {
 		return nil, err
@@ -67,11 +69,10 @@ func (b *Bucketer) Missing() float64 {
 	return math.NaN()
 }
 
-// Fill appends to dst one value for each entry of Grid: that of the series'
-// bucket which starts there, as Finish returned it, or the fill value. Calendar
-// buckets of another phase than the grid's are lost, as in OpenTSDB: what lies
-// behind the grid is passed over, what lies ahead waits. The caller has reserved
-// the memory of dst; errors are those of Grid.
+// Fill appends to dst one value for each entry of Grid: the value of the series' bucket
+// that starts there, or the fill value. times and values are what Finish returned.
+// Calendar buckets that do not start at an entry of the grid are lost, as in OpenTSDB.
+// The caller has reserved the memory of dst. Errors are those of Grid.
 // Source: FillingDownsampler.next.
 func (b *Bucketer) Fill(dst []float64, times []int64, values []float64) ([]float64, error) {
 	if _, err := b.Grid(); err != nil {
@@ -85,7 +86,9 @@ func (b *Bucketer) Fill(dst []float64, times []int64, values []float64) ([]float
 		if err := b.guard.Check(); err != nil {
 			return nil, err
 		}
+
 		for _, start := range stretch {
+			// Buckets before start are not in the grid; one after it waits for its entry.
 			for k < len(times) && times[k] < start {
 				k++
 			}

@@ -2,12 +2,13 @@ package downsample
 
 import "math"
 
-// fixed are buckets of an interval in ms, aligned to the epoch, whatever the
-// query's start.
+// fixed is buckets of one width, in ms, aligned to 1970 and not to the query's start.
 type fixed int64
 
+// floor returns the start of the bucket of t.
 func (f fixed) floor(t int64) int64 { return t - t%int64(f) }
 
+// bounds returns the bucket of t. Mostly it is the one after prev.
 func (f fixed) bounds(t, prev int64) (start, end int64) {
 	if start = prev; prev == math.MinInt64 || t >= prev+int64(f) {
 		start = f.floor(t)
@@ -15,9 +16,9 @@ func (f fixed) bounds(t, prev int64) (start, end int64) {
 	return start, start + int64(f)
 }
 
-// grid begins with the bucket that holds the start of the scan range, although a
-// series never has a value there when it begins before, and stops before the
-// bucket that holds the end.
+// grid begins with the bucket that has the start of the scan range, although no series
+// has a value in it if the bucket begins earlier, and ends before the bucket that has
+// the end.
 func (f fixed) grid(from, to int64, about int, check func() error) (stamps, starts []int64, err error) {
 	stamps = make([]int64, 0, about)
 	for t, end := f.floor(from), f.floor(to); t < end; t += int64(f) {
@@ -31,8 +32,8 @@ func (f fixed) grid(from, to int64, about int, check func() error) (stamps, star
 	return stamps, stamps, nil
 }
 
-// whole is the one bucket of a whole query, stamped with the query's start. The
-// end is exclusive here, unlike everywhere else.
+// whole is one bucket for the whole query, stamped with the query's start. Unlike
+// elsewhere the query's end is exclusive.
 type whole struct{ start, end int64 }
 
 func (w whole) bounds(int64, int64) (start, end int64) { return w.start, w.end }

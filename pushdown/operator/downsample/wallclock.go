@@ -2,43 +2,45 @@ package downsample
 
 import "time"
 
-// wallClock does local time as Java's GregorianCalendar does, which decides what
-// a bucket is on the days on which clocks change. Times are ms since 1970.
+// wallClock converts local times as Java's GregorianCalendar does, which decides where
+// buckets are on days on which clocks change. Times are ms since 1970.
 type wallClock struct{ zone *time.Location }
 
 const dayMillis = 86_400_000
 
-// wallTime is a local time; fields out of range carry over.
+// wallTime is a local time. Fields may be out of range: they carry over.
 type wallTime struct{ year, month, day, hour, minute, second, ms int }
 
-// local is the local time as ms since 1970-01-01 00:00 local.
+// local returns the time as ms since 1970-01-01 00:00 local time.
 func (w wallTime) local() int64 {
 	return time.Date(w.year, time.Month(w.month), w.day, w.hour, w.minute, w.second, w.ms*1e6, time.UTC).UnixMilli()
 }
 
-// weekday counts from Sunday, 0.
+// weekday returns the day of the week; Sunday is 0.
 func (w wallTime) weekday() int {
 	return int(time.Date(w.year, time.Month(w.month), w.day, 0, 0, 0, 0, time.UTC).Weekday())
 }
 
-// offset is local time minus UTC at an instant, ms.
+// offset returns local time minus UTC at an instant, in ms.
 func (c wallClock) offset(t int64) int64 {
 	_, seconds := time.UnixMilli(t).In(c.zone).Zone()
 	return int64(seconds) * 1000
 }
 
+// wall returns the local time at an instant.
 func (c wallClock) wall(t int64) wallTime {
 	l := time.UnixMilli(t).In(c.zone)
 	return wallTime{l.Year(), int(l.Month()), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond() / 1e6}
 }
 
-// instant is when clocks show a local time. A time that they skip is taken with
-// the offset before the change, and so moves forward; one that they show twice
-// is the later one. Source: sun.util.calendar.ZoneInfo.getOffsetsByWall.
+// instant returns when clocks show a local time. A time that they skip is converted
+// with the offset before the change, and so moves forward. A time that they show twice
+// is the later instant. Source: sun.util.calendar.ZoneInfo.getOffsetsByWall.
 func (c wallClock) instant(w wallTime) int64 {
 	local := w.local()
-	// No zone is more than 16 hours behind UTC: begin after the time and go
-	// back to the last change that the clocks had shown by then.
+
+	// No zone is more than 16 hours behind UTC, so the search begins after the time. It
+	// goes back to the last change of clocks that is not after the local time.
 	for t := time.UnixMilli(local).Add(16 * time.Hour).In(c.zone); ; {
 		_, seconds := t.Zone()
 		offset := int64(seconds) * 1000
@@ -50,9 +52,9 @@ func (c wallClock) instant(w wallTime) int64 {
 	}
 }
 
-// add adds n days, months or years on the calendar: the local time of day stays,
-// unless clocks skip it; then it moves forward, and stays moved for steps that
-// follow. Source: GregorianCalendar.add.
+// add adds n units, weeks, days, months or years, on the calendar. The local time of
+// day stays, unless clocks skip it: then it moves forward, and further steps start from
+// there. Source: GregorianCalendar.add.
 func (c wallClock) add(t int64, unit string, n int) int64 {
 	switch unit {
 	case "w":
@@ -65,10 +67,14 @@ func (c wallClock) add(t int64, unit string, n int) int64 {
 	return c.addMonths(t, 12*n)
 }
 
+// addDays adds n days.
 func (c wallClock) addDays(t int64, n int) int64 {
 	offset := c.offset(t)
 	local := t + offset + int64(n)*dayMillis
 	t = local - offset
+
+	// If the offset has changed, the local time is corrected by the difference, unless
+	// that leads to another day.
 	moved := offset - c.offset(t)
 	if moved == 0 {
 		return t
@@ -82,7 +88,7 @@ func (c wallClock) addDays(t int64, n int) int64 {
 // day numbers the local days.
 func day(local int64) int64 { return (local - (local%dayMillis+dayMillis)%dayMillis) / dayMillis }
 
-// addMonths keeps the day within the length of the month.
+// addMonths adds n months. A day after the end of the month becomes the last day.
 func (c wallClock) addMonths(t int64, n int) int64 {
 	w := c.wall(t)
 	months := w.year*12 + w.month - 1 + n
@@ -91,6 +97,7 @@ func (c wallClock) addMonths(t int64, n int) int64 {
 	return c.instant(w)
 }
 
+// daysIn returns the number of days of a month.
 func daysIn(year, month int) int {
 	return time.Date(year, time.Month(month+1), 0, 0, 0, 0, 0, time.UTC).Day()
 }

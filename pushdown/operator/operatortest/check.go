@@ -10,22 +10,23 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// Checked wraps an operator: it enforces the contract of operator.Operator on both
-// sides and tells report of every breach.
+// Checked wraps an operator. It checks that the operator and its caller keep the
+// contract of operator.Operator, and calls report for every breach.
 func Checked(op operator.Operator, report func(format string, args ...any)) operator.Operator {
 	return &checked{op: op, report: report, last: map[string]int64{}}
 }
 
+// checked is what Checked returns.
 type checked struct {
 	op     operator.Operator
 	report func(format string, args ...any)
 	busy   atomic.Bool
 	closed bool
 	err    error
-	last   map[string]int64 // newest time per span
+	last   map[string]int64 // newest time of each span
 }
 
-// enter reports a second goroutine.
+// enter reports a call during another one. The caller defers what it returns.
 func (c *checked) enter(call string) func() {
 	if !c.busy.CompareAndSwap(false, true) {
 		c.report("%s while another call runs", call)
@@ -34,12 +35,13 @@ func (c *checked) enter(call string) func() {
 	return func() { c.busy.Store(false) }
 }
 
-// Next passes on and looks at what comes back.
+// Next calls Next of the operator and checks what it returns.
 func (c *checked) Next(ctx context.Context) (batch.Record, error) {
 	defer c.enter("Next")()
 	if ctx == nil {
 		c.report("Next without a context")
 	}
+
 	r, err := c.op.Next(ctx)
 	switch {
 	case (r == nil) == (err == nil):
@@ -51,6 +53,7 @@ func (c *checked) Next(ctx context.Context) (batch.Record, error) {
 	case c.closed && c.err == nil && !errors.Is(err, operator.ErrClosed):
 		c.report("Next after Close returned %v, want %v", err, operator.ErrClosed)
 	}
+
 	if err != nil {
 		c.err = err
 		return nil, err
@@ -62,7 +65,7 @@ func (c *checked) Next(ctx context.Context) (batch.Record, error) {
 	return r, nil
 }
 
-// record checks that each span's columns ascend, also from batch to batch.
+// record checks that the times of each span ascend, also from batch to batch.
 func (c *checked) record(r batch.Record) {
 	reader, err := batch.NewSeriesReader(r)
 	if err != nil {
@@ -84,6 +87,8 @@ func (c *checked) record(r batch.Record) {
 	}
 }
 
+// times checks the times of one row: raw points before the buckets, the buckets, raw
+// points after them.
 func (c *checked) times(s *batch.Series) {
 	buckets := len(s.Time)
 	before := 0
@@ -95,6 +100,7 @@ func (c *checked) times(s *batch.Series) {
 	c.ascend(s.Span, s.Raw.Time[before:])
 }
 
+// ascend checks that times continue those of the span before.
 func (c *checked) ascend(span []byte, times []int64) {
 	for _, t := range times {
 		if last, ok := c.last[string(span)]; ok && t <= last {
@@ -104,13 +110,13 @@ func (c *checked) ascend(span []byte, times []int64) {
 	}
 }
 
-// Stats passes on.
+// Stats returns the operator's counts.
 func (c *checked) Stats() operator.Stats {
 	defer c.enter("Stats")()
 	return c.op.Stats()
 }
 
-// Close passes on, twice, because that must be harmless.
+// Close closes the operator twice, because that must be harmless.
 func (c *checked) Close() error {
 	defer c.enter("Close")()
 	c.closed = true
@@ -121,8 +127,8 @@ func (c *checked) Close() error {
 	return err
 }
 
-// Poisoned wraps an allocator: memory that is freed is overwritten, so
-// that a batch that was released too early does not go on looking right.
+// Poisoned wraps an allocator. It overwrites memory that is freed, so that a batch that
+// is used after its release is noticed.
 func Poisoned(mem batch.Allocator) batch.Allocator { return poisoned{mem} }
 
 type poisoned struct{ batch.Allocator }
@@ -133,7 +139,7 @@ func (p poisoned) Free(b []byte) {
 	p.Allocator.Free(b)
 }
 
-// Reallocate frees the old memory when the new one is elsewhere.
+// Reallocate always moves, and overwrites the old memory.
 func (p poisoned) Reallocate(size int, b []byte) []byte {
 	fresh := p.Allocator.Allocate(size)
 	copy(fresh, b)
@@ -147,8 +153,8 @@ func poison(b []byte) {
 	}
 }
 
-// Drain reads op to its end, hands each record to each, which must not keep it,
-// and closes op. It returns nil after a complete part.
+// Drain reads op to its end and closes it. It calls each with every record, which each
+// must not keep. It returns nil if the part is complete.
 func Drain(ctx context.Context, op operator.Operator, each func(batch.Record) error) error {
 	defer op.Close()
 	for {

@@ -1,6 +1,6 @@
-// Package operatortest has what tests of operators and of what runs them need: a
-// store in memory that misbehaves on demand, tables of known points, and a check of
-// the contract that operators keep.
+// Package operatortest has what tests of operators and of their callers need: a store
+// in memory that fails on demand, tables of known points, and a check of the contract
+// of operators.
 package operatortest
 
 import (
@@ -14,37 +14,38 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Store is a store.Reader over rows in memory. It overwrites a block's keys and
-// values when the next one is asked for, so that a view that was kept shows.
-// Set its fields before use.
+// Store is a store.Reader over rows in memory. It overwrites the keys and values of a
+// block when the next one is asked for, so that a view that was kept is noticed. Set
+// its fields before use.
 type Store struct {
 	Rows []store.Row // ascending by key
 	// BlockRows is the number of rows of a block; 0 is all.
 	BlockRows int
-	// Loose makes the store ignore filters, as it may, and the scan's bounds,
-	// as it may not.
+	// Loose makes the store ignore filters, which a store may do, and the bounds of
+	// the scan, which it may not.
 	Loose bool
-	// Borders are the first keys of all regions but the first; Servers are
-	// the regions' servers, used in turn.
+	// Borders are the first keys of all regions but the first. Servers are the
+	// servers of the regions, used in turn.
 	Borders [][]byte
 	Servers []string
-	// Fail, if set, is asked before each block; an error ends the scan. It
-	// may block until ctx ends.
+	// Fail, if set, is called before each block. Its error ends the scan. It may
+	// block until ctx ends.
 	Fail func(ctx context.Context, block int) error
 	// Away makes Regions fail with store.ErrUnavailable.
 	Away atomic.Bool
-	// Keep leaves blocks as they are, for benchmarks.
+	// Keep does not overwrite blocks, for benchmarks.
 	Keep bool
 
-	// Open counts scanners that are not closed.
+	// Open is the number of scanners that are not closed.
 	Open atomic.Int64
 }
 
 var _ store.Reader = (*Store)(nil)
 
-// Scan returns a scanner over the rows that s asks for.
+// Scan returns a scanner over the rows that s selects.
 func (m *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	m.Open.Add(1)
+
 	sc := &scanner{store: m, ctx: ctx}
 	first, _ := m.search(s.Start)
 	last := len(m.Rows)
@@ -67,6 +68,7 @@ func (m *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	return sc, nil
 }
 
+// scanner is what Scan returns.
 type scanner struct {
 	store  *Store
 	ctx    context.Context
@@ -79,7 +81,7 @@ type scanner struct {
 
 // Next returns a copy of the next rows.
 func (s *scanner) Next() ([]store.Row, error) {
-	s.trash()
+	s.overwrite()
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -88,11 +90,13 @@ func (s *scanner) Next() ([]store.Row, error) {
 			return nil, err
 		}
 	}
+
 	s.blocks++
 	s.stats.RPCs++
 	if len(s.rows) == 0 {
 		return nil, io.EOF
 	}
+
 	n := len(s.rows)
 	if b := s.store.BlockRows; b > 0 {
 		n = min(n, b)
@@ -100,6 +104,7 @@ func (s *scanner) Next() ([]store.Row, error) {
 	rows := s.rows[:n]
 	s.rows = s.rows[n:]
 	s.count(rows)
+
 	if s.store.Keep {
 		return rows, nil
 	}
@@ -109,6 +114,7 @@ func (s *scanner) Next() ([]store.Row, error) {
 	return s.block, nil
 }
 
+// count counts rows that are returned.
 func (s *scanner) count(rows []store.Row) {
 	s.stats.Rows += int64(len(rows))
 	for _, r := range rows {
@@ -119,8 +125,8 @@ func (s *scanner) count(rows []store.Row) {
 	}
 }
 
-// trash overwrites the block that the caller must have let go.
-func (s *scanner) trash() {
+// overwrite overwrites the last block, which the caller must not use any more.
+func (s *scanner) overwrite() {
 	for _, r := range s.block {
 		fill(r.Key)
 		for _, c := range r.Cells {
@@ -147,19 +153,19 @@ func cloneRow(r store.Row) store.Row {
 	return out
 }
 
-// Stats tells what was delivered.
+// Stats returns the counts so far.
 func (s *scanner) Stats() store.ScanStats { return s.stats }
 
 // Close ends the scan.
 func (s *scanner) Close() error {
 	if s.closed.CompareAndSwap(false, true) {
 		s.store.Open.Add(-1)
-		s.trash()
+		s.overwrite()
 	}
 	return nil
 }
 
-// Get returns the rows of keys that exist.
+// Get returns those rows of keys that exist.
 func (m *Store) Get(_ context.Context, _, _ string, keys [][]byte) (rows []store.Row, err error) {
 	for _, k := range keys {
 		if i, ok := m.search(k); ok {
@@ -169,21 +175,24 @@ func (m *Store) Get(_ context.Context, _, _ string, keys [][]byte) (rows []store
 	return rows, nil
 }
 
+// search returns where a key is or would be.
 func (m *Store) search(key []byte) (int, bool) {
 	return slices.BinarySearchFunc(m.Rows, key, func(r store.Row, k []byte) int { return bytes.Compare(r.Key, k) })
 }
 
-// Regions lists the regions that Borders makes.
+// Regions returns the regions between Borders that meet [start, stop).
 func (m *Store) Regions(_ context.Context, _ string, start, stop []byte) (regions []store.Region, err error) {
 	if m.Away.Load() {
 		return nil, store.ErrUnavailable
 	}
+
 	borders := append(append([][]byte{nil}, m.Borders...), nil)
 	for i := 0; i+1 < len(borders); i++ {
 		r := store.Region{Start: borders[i], Stop: borders[i+1]}
 		if len(m.Servers) > 0 {
 			r.Server = m.Servers[i%len(m.Servers)]
 		}
+
 		before := len(r.Stop) > 0 && bytes.Compare(r.Stop, start) <= 0
 		if !before && (len(stop) == 0 || bytes.Compare(r.Start, stop) < 0) {
 			regions = append(regions, r)
@@ -192,12 +201,13 @@ func (m *Store) Regions(_ context.Context, _ string, start, stop []byte) (region
 	return regions, nil
 }
 
-// Cell adds one cell to the row of key, which it makes if need be.
+// Cell adds one cell to the row of key, which it makes if there is none.
 func (m *Store) Cell(key, qualifier, value []byte, timestamp int64) {
 	i, found := m.search(key)
 	if !found {
 		m.Rows = slices.Insert(m.Rows, i, store.Row{Key: bytes.Clone(key)})
 	}
+
 	c := store.Cell{Family: []byte(encoding.FamilyData), Qualifier: bytes.Clone(qualifier), Value: bytes.Clone(value), Timestamp: timestamp}
 	cells := m.Rows[i].Cells
 	at, _ := slices.BinarySearchFunc(cells, qualifier, func(c store.Cell, q []byte) int { return bytes.Compare(c.Qualifier, q) })

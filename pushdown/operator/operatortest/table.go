@@ -16,13 +16,13 @@ type Series struct {
 	Appended bool
 }
 
-// UID is a UID of the default width.
+// UID returns a UID of the default width.
 func UID(n int) encoding.UID { return encoding.UID{byte(n >> 16), byte(n >> 8), byte(n)} }
 
-// Tag is a tag pair.
+// Tag returns a tag pair.
 func Tag(k, v int) encoding.TagPair { return encoding.TagPair{K: UID(k), V: UID(v)} }
 
-// Load writes series of one metric, an hour of a series as one cell.
+// Load writes series of one metric. Each hour of a series becomes one cell.
 func (m *Store) Load(s encoding.Schema, metric encoding.UID, series ...Series) {
 	for _, one := range series {
 		tags := s.AppendTags(nil, one.Tags)
@@ -34,6 +34,8 @@ func (m *Store) Load(s encoding.Schema, metric encoding.UID, series ...Series) {
 			q, value := Encode(ms, v)
 			b.Add(q, value)
 			entries = encoding.AppendEntry(entries, q, value)
+
+			// The last point of its hour ends the cell.
 			if i+1 == one.Points.Len() || encoding.BaseTime(one.Points.Time[i+1]/1000) != hour {
 				qualifier, cell := b.Cell()
 				if one.Appended {
@@ -47,7 +49,7 @@ func (m *Store) Load(s encoding.Schema, metric encoding.UID, series ...Series) {
 	}
 }
 
-// Encode is one point as OpenTSDB stores it.
+// Encode returns the qualifier and value of a point as OpenTSDB stores it.
 func Encode(ms int64, v encoding.Value) (encoding.Qualifier, []byte) {
 	q := encoding.Qualifier{OffsetMS: int32(ms - int64(encoding.BaseTime(ms/1000))*1000), Milli: ms%1000 != 0, Float: v.Float}
 	var value []byte
@@ -60,13 +62,14 @@ func Encode(ms int64, v encoding.Value) (encoding.Qualifier, []byte) {
 	return q, value
 }
 
-// Plan is a plan over the hours [from, to), in seconds, of a metric, with the
-// key ranges of every salt bucket. The query is the same hours.
+// Plan returns a plan over the hours [from, to) of a metric, in seconds, with a key
+// range for each salt bucket. The query covers the same hours.
 func Plan(s encoding.Schema, metric encoding.UID, from, to int64) scanplan.Plan {
 	p := scanplan.Plan{
 		Version: scanplan.Version, Schema: s, Table: Table, Metric: metric,
 		From: from, To: to, Start: from * 1000, End: to*1000 - 1, Aggregator: "sum",
 	}
+
 	for bucket := range s.Buckets() {
 		p.Ranges = append(p.Ranges, scanplan.KeyRange{
 			Start: s.AppendRangeKey(nil, bucket, metric, uint32(from)),
@@ -76,8 +79,8 @@ func Plan(s encoding.Schema, metric encoding.UID, from, to int64) scanplan.Plan 
 	return p
 }
 
-// Every makes points from from to below to, in seconds, every step seconds; of
-// every third the value is a float.
+// Every returns points at times in [from, to), every step seconds. Every third value is
+// a float, the others are integers.
 func Every(from, to, step int64, value func(i int) float64) (p encoding.Points) {
 	for i, t := 0, from; t < to; i, t = i+1, t+step {
 		v := value(i)

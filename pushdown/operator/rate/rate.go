@@ -1,6 +1,5 @@
-// Package rate turns the points of one series into change per second, as
-// OpenTSDB does: after downsampling, before aggregation. It knows neither store
-// nor network nor clock.
+// Package rate computes the change per second of one series, as OpenTSDB does: after
+// downsampling and before aggregation. It knows no store, network or clock.
 //
 // Source: net.opentsdb.core.RateSpan, RateOptions.
 package rate
@@ -13,11 +12,11 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// Points appends to times and values the rates of stored points: one for each
-// point, at its time, but for the resets that r drops. The first is measured
-// from the epoch and 0; the aggregation uses it up (aggregate.Query.Rate). Two
-// integers are subtracted as integers, which wrap. times and values may be
-// shorter columns to append to, never p's own.
+// Points appends to times and values the rates of stored points: one for each point, at
+// its time, except for the counter resets that r drops. The first rate is measured from
+// the value 0 in 1970; aggregation does not emit it (aggregate.Query.Rate). Two integers
+// are subtracted as integers, which wrap. times and values must not be p's own columns.
+// It fails if times do not ascend.
 func Points(r *scanplan.Rate, p encoding.Points, times []int64, values []float64) ([]int64, []float64, error) {
 	var t0 int64
 	prev := encoding.IntValue(0)
@@ -34,11 +33,11 @@ func Points(r *scanplan.Rate, p encoding.Points, times []int64, values []float64
 	return times, values, nil
 }
 
-// Doubles appends the rates of downsampled values as Points does. It may work in
-// place: times[:0] and values[:0] of its own input.
+// Doubles appends the rates of downsampled values as Points does. It may work in place:
+// times and values may be inTimes[:0] and inValues[:0].
 func Doubles(r *scanplan.Rate, inTimes []int64, inValues []float64, times []int64, values []float64) ([]int64, []float64, error) {
 	var t0 int64
-	// The point before the first is the integer 0, which against a double is 0.0.
+	// The point before the first one is the integer 0, which as a double is 0.0.
 	prev := 0.0
 	for i, t1 := range inTimes {
 		if t1 <= t0 {
@@ -53,8 +52,8 @@ func Doubles(r *scanplan.Rate, inTimes []int64, inValues []float64, times []int6
 	return times, values, nil
 }
 
-// DropFirst removes the rate of a series' first point, which lies at time first:
-// it is measured from the epoch, not from a point (scanplan.FixRateStart).
+// DropFirst removes the rate of a series' first point, which is at time first: it is
+// measured from 1970 and not from a point (scanplan.FixRateStart).
 func DropFirst(first int64, times []int64, values []float64) ([]int64, []float64) {
 	if len(times) > 0 && times[0] == first {
 		return times[1:], values[1:]
@@ -62,18 +61,21 @@ func DropFirst(first int64, times []int64, values []float64) ([]int64, []float64
 	return times, values
 }
 
-// seconds between two times in ms.
+// seconds returns the seconds between two times in ms.
 func seconds(t0, t1 int64) float64 { return float64(t1-t0) / 1000 }
 
+// orderError has OpenTSDB's wording.
 func orderError(t0, t1 int64) error {
 	return fmt.Errorf("rate: Next timestamp (%d) is supposed to be strictly greater than the previous one (%d), but it's not", t1, t0)
 }
 
-// pointRate is the rate between two stored points, false for a dropped reset.
-func pointRate(r *scanplan.Rate, prev, next encoding.Value, dt float64) (float64, bool) {
+// pointRate returns the rate between two stored points; ok is false if it is a reset
+// that r drops.
+func pointRate(r *scanplan.Rate, prev, next encoding.Value, dt float64) (v float64, ok bool) {
 	if prev.Float || next.Float {
 		return doubleRate(r, prev.Double(), next.Double(), dt)
 	}
+
 	difference := float64(next.Int() - prev.Int())
 	if !r.Counter || !(difference < 0) {
 		return difference / dt, true
@@ -81,7 +83,8 @@ func pointRate(r *scanplan.Rate, prev, next encoding.Value, dt float64) (float64
 	return rollover(r, float64(r.CounterMax-prev.Int()+next.Int()), dt)
 }
 
-func doubleRate(r *scanplan.Rate, prev, next, dt float64) (float64, bool) {
+// doubleRate is pointRate for doubles.
+func doubleRate(r *scanplan.Rate, prev, next, dt float64) (v float64, ok bool) {
 	difference := next - prev
 	if !r.Counter || !(difference < 0) {
 		return difference / dt, true
@@ -89,8 +92,9 @@ func doubleRate(r *scanplan.Rate, prev, next, dt float64) (float64, bool) {
 	return rollover(r, float64(r.CounterMax)-prev+next, dt)
 }
 
-// rollover is the rate of a counter that fell: it began again from 0 at its
-// maximum, or it was reset, which shows as an improbable rate and counts as 0.
+// rollover returns the rate of a counter that has fallen. Either it reached its maximum
+// and began again from 0, or it was reset, which shows as a rate above ResetValue and
+// counts as 0.
 func rollover(r *scanplan.Rate, difference, dt float64) (float64, bool) {
 	if r.DropResets {
 		return math.NaN(), false

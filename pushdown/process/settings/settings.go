@@ -82,11 +82,11 @@ func (c *Common) Schema() encoding.Schema {
 
 // SeekMemory returns the place where queries keep the key prefixes that skip scans
 // need, nil if there are to be none.
-func (c *Common) SeekMemory() *access.Memory {
+func (c *Common) SeekMemory() *access.PrefixCache {
 	if !c.Seek {
 		return nil
 	}
-	return access.NewMemory()
+	return access.NewPrefixCache()
 }
 
 // ResultCacheBytes returns the bound of the result cache in bytes, 0 if nothing is to

@@ -60,7 +60,7 @@ type Config struct {
 	Mem batch.Allocator
 	// Seek is what parts learn for skip scans, see package access; nil learns
 	// nothing.
-	Seek *access.Memory
+	Seek *access.PrefixCache
 	// Log gets internal errors. Default slog.Default().
 	Log *slog.Logger
 }

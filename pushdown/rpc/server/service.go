@@ -146,7 +146,7 @@ func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGet
 		return c, err
 	}
 	limitError := s.limitMemory(&part.Plan)
-	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Seek: s.cfg.Seek})
+	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Prefixes: s.cfg.Seek})
 	if err != nil {
 		return c, err
 	}
