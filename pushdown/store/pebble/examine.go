@@ -298,6 +298,7 @@ func firstUnflushedLog(records []journal.Record) (number uint64) {
 			rest = rest[n+m+int(length):]
 			tag, n = binary.Uvarint(rest)
 		}
+
 		if n <= 0 || tag != 2 {
 			continue
 		}
