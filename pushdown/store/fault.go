@@ -44,6 +44,7 @@ func (f Fault) String() string {
 		fmt.Fprintf(&b, " at offset %d", f.Offset)
 	}
 	fmt.Fprintf(&b, ": %s", f.What)
+
 	switch {
 	case f.Bytes == 1:
 		b.WriteString(", 1 byte")

@@ -42,7 +42,7 @@ const lookEvery = 256
 // the loop. Rows ends soon after its context, also in the middle of a block.
 func Rows(ctx context.Context, from Reader, s Scan) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		seen := 0
+		seen := 0 // rows, over all blocks
 		for rows, err := range Blocks(ctx, from, s) {
 			if err != nil {
 				yield(Row{}, err)

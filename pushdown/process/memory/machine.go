@@ -30,6 +30,7 @@ const unknownMachine = 4 << 30
 // the process is in. root is where proc and sys are mounted, with a slash at its end.
 func machine(root string) (bytes int64, from string) {
 	bytes, from = memTotal(root)
+
 	for _, dir := range cgroups(root) {
 		for _, name := range []string{"memory.max", "memory.limit_in_bytes"} { // version 2, version 1
 			text, err := os.ReadFile(path.Join(dir, name))

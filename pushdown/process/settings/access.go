@@ -76,8 +76,9 @@ func (c *Common) ClientTLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_TLS_CERT: %w", err)
 	}
+
 	pool, err := x509.SystemCertPool()
-	if err != nil {
+	if err != nil { // some systems have none
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {

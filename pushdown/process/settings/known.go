@@ -56,6 +56,7 @@ func Unknown(environ []string) error {
 			errs = append(errs, fmt.Errorf("%s: no Downpour program knows this variable", name))
 		}
 	}
+
 	if len(errs) > 0 {
 		errs = append(errs, fmt.Errorf("known are %s", strings.Join(known, ", ")))
 	}

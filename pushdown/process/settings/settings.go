@@ -178,6 +178,7 @@ func ParseBytes(text string) (int64, error) {
 			digits, shift = strings.TrimSpace(d), unit.shift
 		}
 	}
+
 	n, err := strconv.ParseUint(digits, 10, 62)
 	if err != nil || n > math.MaxInt64>>shift {
 		return 0, fmt.Errorf("cannot parse %q as a number of bytes, want digits, or digits with KiB, MiB or GiB", text)
@@ -196,6 +197,7 @@ func (c *Common) Validate(variable, listen string) error {
 	if where == "" || kind != "pebble" && kind != "hbase" {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_STORE: got %q, want pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode]", c.Store))
 	}
+
 	if err := c.Schema().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_SALT_*, DOWNPOUR_UID_WIDTH_*: %w", err))
 	}
@@ -205,6 +207,7 @@ func (c *Common) Validate(variable, listen string) error {
 	if _, err := c.MemoryBytes(); err != nil {
 		errs = append(errs, err)
 	}
+
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		errs = append(errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))
 	}

@@ -104,6 +104,7 @@ func (s *Store) choose(op Op, table string) (f fault) {
 		}
 		r.hit++
 		f.delay += r.Delay
+		// Of errors, the first rule's counts.
 		switch {
 		case r.Err == nil || f.before != nil:
 		case !r.After:

@@ -89,6 +89,7 @@ func Check(ctx context.Context, address string, cfg Config, done func(tables, of
 
 func open(address string, cfg Config) (Store, error) {
 	kind, rest, _ := strings.Cut(address, ":")
+
 	var st Store
 	var err error
 	switch kind {
@@ -99,6 +100,7 @@ func open(address string, cfg Config) (Store, error) {
 	default:
 		err = fmt.Errorf("got %q, want pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode]", address)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("DOWNPOUR_STORE=%s: %w", address, err)
 	}

@@ -141,3 +141,57 @@ func benchSettled(b *testing.B, compact bool) {
 		scanAll(b, s)
 	}
 }
+
+// BenchmarkApply appends 1,000 points of as many series, without fsync: the store is
+// in memory. versions=true: changes are counted, because somebody has asked for a
+// version token.
+func BenchmarkApply(b *testing.B) {
+	for _, versions := range []bool{false, true} {
+		b.Run(fmt.Sprintf("versions=%v", versions), func(b *testing.B) { benchApply(b, versions) })
+	}
+}
+
+func benchApply(b *testing.B, versions bool) {
+	s := openMem(b, benchOptions())
+	ctx := context.Background()
+	if err := s.CreateTable(ctx, store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+		b.Fatal(err)
+	}
+	if versions {
+		if _, err := s.Version(ctx, "tsdb", "t", store.KeyRange{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+
+	ms := make([]store.Mutation, benchSeries)
+	for series := range ms {
+		ms[series] = store.Mutation{Kind: store.Append, Row: benchRow(series, series%benchHours), Family: "t", Qualifier: []byte{5, 0, 0}, Value: benchPoint(nil, series, 0, 0)}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Apply(ctx, "tsdb", ms); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkGroupNames names the groups of a batch of 1,000 rows, as every write does
+// while changes are counted.
+func BenchmarkGroupNames(b *testing.B) {
+	s := openMem(b, benchOptions())
+	batch := s.newBatch(0)
+	for series := range benchSeries {
+		batch.put("tsdb", benchRow(series, series%benchHours), "t", []byte{5, 0, 0}, 1, nil)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if n := len(s.changes.groupNames(batch.Batch)); n != benchHours {
+			b.Fatalf("%d groups, want %d", n, benchHours)
+		}
+	}
+	if err := batch.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func benchOptions() Options { return Options{Grouping: hourly, IdleFlush: -1} }

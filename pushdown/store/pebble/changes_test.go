@@ -124,7 +124,7 @@ func TestVersion_model(t *testing.T) {
 		}
 	}
 	if equal == 0 {
-		t.Error("no token stayed: nothing was tried")
+		t.Error("no token stayed: no write left it as it was")
 	}
 }
 

@@ -39,6 +39,7 @@ func (w *watch) add(rows []*store.Change) {
 			w.rows, w.writes, w.lost = map[string]*store.Change{}, 0, true
 		}
 	}
+
 	if w.changed != nil {
 		w.changed()
 	}

@@ -33,7 +33,7 @@ const (
 // tells which batches are there.
 type crashWriter struct {
 	id              int
-	tried, acked    atomic.Uint32
+	begun, acked    atomic.Uint32
 	counted, wanted atomic.Int64 // increments acknowledged, and begun
 }
 
@@ -45,7 +45,7 @@ func number(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, 
 // run writes until stop.
 func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 	for ctx.Err() == nil {
-		n := w.tried.Add(1)
+		n := w.begun.Add(1)
 		if _, err := s.Staged().Increment(context.Background(), "tsdb", store.CellKey{Row: []byte(w.row("staged")), Family: "t"}, 1); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 }
 
 // check reads a writer's rows after a crash.
-func (w *crashWriter) check(s *Store, acked, tried uint32, counted, wanted int64) error {
+func (w *crashWriter) check(s *Store, acked, begun uint32, counted, wanted int64) error {
 	found := map[string][]byte{}
 	rows, err := s.Get(context.Background(), "tsdb", "t", [][]byte{[]byte(w.row("put")), []byte(w.row("append")), []byte(w.row("counter")), []byte(w.row("staged"))})
 	if err != nil {
@@ -78,8 +78,8 @@ func (w *crashWriter) check(s *Store, acked, tried uint32, counted, wanted int64
 	if v := found[w.row("put")]; len(v) == 4 {
 		n = binary.BigEndian.Uint32(v)
 	}
-	if n < acked || n > tried {
-		return fmt.Errorf("writer %d: batch %d is the last, %d were acknowledged, %d begun", w.id, n, acked, tried)
+	if n < acked || n > begun {
+		return fmt.Errorf("writer %d: batch %d is the last, %d were acknowledged, %d begun", w.id, n, acked, begun)
 	}
 	var log []byte
 	for i := range n {
@@ -182,13 +182,13 @@ func crashDuring(t *testing.T, files *vfs.MemFS, rng *rand.Rand, writers []*cras
 
 // crashOnce opens what a crash at this moment could leave.
 func crashOnce(files *vfs.MemFS, rng *rand.Rand, writers []*crashWriter) error {
-	type mark struct {
+	type progress struct {
 		acked   uint32
 		counted int64
 	}
-	marks := make([]mark, len(writers))
+	before := make([]progress, len(writers))
 	for i, w := range writers {
-		marks[i] = mark{w.acked.Load(), w.counted.Load()}
+		before[i] = progress{w.acked.Load(), w.counted.Load()}
 	}
 	left := files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
 	s, err := Open("data", Options{FS: left, IdleFlush: -1, Logger: quiet()})
@@ -196,7 +196,7 @@ func crashOnce(files *vfs.MemFS, rng *rand.Rand, writers []*crashWriter) error {
 		return fmt.Errorf("open after a crash: %w", err)
 	}
 	for i, w := range writers {
-		err = errors.Join(err, w.check(s, marks[i].acked, w.tried.Load(), marks[i].counted, w.wanted.Load()))
+		err = errors.Join(err, w.check(s, before[i].acked, w.begun.Load(), before[i].counted, w.wanted.Load()))
 	}
 	return errors.Join(err, s.Close())
 }

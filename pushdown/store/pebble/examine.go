@@ -227,7 +227,7 @@ func (e *examination) examineManifest(name string) ([]journal.Record, error) {
 		})
 	case int64(len(best)) > ownEnd:
 		e.manifest, e.manifestName = best, name
-		e.add(store.Fault{Kind: store.Mended, File: name, Offset: ownEnd, Bytes: int64(len(best)) - ownEnd, What: "damaged, and whole again from its copy"},
+		e.add(store.Fault{Kind: store.Mended, File: name, Offset: ownEnd, Bytes: int64(len(best)) - ownEnd, What: "damaged, and repaired from its copy"},
 			func() error { return errors.Join(e.saveDamaged(name, data), e.write(name, best)) })
 	default:
 		// The MANIFEST has all that its copy has, or more.
@@ -261,7 +261,7 @@ func (e *examination) compareCopy(name string, copyData, manifest []byte) {
 		f.Offset++
 	}
 	if f.Bytes -= f.Offset; copyData != nil {
-		f.What = "differs from the MANIFEST, which is whole, and written again"
+		f.What = "differs from the MANIFEST, which is intact, and is written again"
 	}
 	e.add(f, func() error { return e.write(name, manifest) })
 }
@@ -298,6 +298,7 @@ func firstUnflushedLog(records []journal.Record) (number uint64) {
 			rest = rest[n+m+int(length):]
 			tag, n = binary.Uvarint(rest)
 		}
+
 		if n <= 0 || tag != 2 {
 			continue
 		}

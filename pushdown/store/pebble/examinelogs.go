@@ -104,14 +104,14 @@ func (l *logFile) fault() *store.Fault {
 		for _, h := range l.Holes {
 			lost.Bytes += h.End - h.Start
 		}
-		lost.What = "damaged: no whole record stands there, while records follow"
+		lost.What = "damaged: no intact record stands there, while records follow"
 	case l.padded && len(l.Records) == 0:
 		lost.Bytes, lost.What = -1, "no record is left of those that were synced"
 	case l.Closed:
 		return l.tornEnd()
 	case l.padded && l.Reach+disk.LogZeros > int64(len(l.data)):
 		lost.Offset, lost.Bytes = int64(len(l.data)), -1
-		lost.What = "cut off there: a log ends with its mark or with zeros"
+		lost.What = "cut off there: a log ends with its end chunk or with zeros"
 	case !l.last:
 		lost.Offset, lost.Bytes = l.End, l.Torn
 		lost.What = "its end is missing, while another log follows"

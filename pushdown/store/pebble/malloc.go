@@ -2,16 +2,16 @@
 
 package pebble
 
-// Pebble keeps its cache of blocks and its memtables in memory of C's malloc. The
-// GNU C library gives threads arenas of their own, eight for each processor, and
-// what was freed in one serves no other: where scans and compactions take turns, a
-// cache of 64 MiB comes to hold 150. One arena for eight processors is enough, for
-// what is asked for are whole blocks, of which each has just been read and
-// decompressed.
+// Pebble allocates its cache of blocks and its memtables with C's malloc. The GNU C
+// library has up to eight arenas for each processor, among which it divides the threads,
+// and memory that was freed in one arena is not used by the others: where scans and
+// compactions take turns, a cache of 64 MiB grows to 150 MiB. One arena for eight
+// processors is enough, because allocations are few: each is a block that has just been
+// read and decompressed.
 //
-// It is set before Go's runtime starts threads, because a thread keeps the arena
-// that it has; that is before any main, so that the library's own settings in the
-// environment, MALLOC_ARENA_MAX and glibc.malloc.arena_max, are heeded here. Other
+// The number is set before Go's runtime starts threads, because a thread keeps its
+// arena. That is before main, so the code here itself respects the settings that the
+// library reads from the environment, MALLOC_ARENA_MAX and glibc.malloc.arena_max. Other
 // C libraries have no such arenas. Source: mallopt(3).
 
 // #define _GNU_SOURCE

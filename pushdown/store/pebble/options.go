@@ -111,6 +111,7 @@ func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 		Cleaner:                    deleter{},
 		CompactionConcurrencyRange: func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)-1) },
 	}
+
 	for i := range p.Levels {
 		p.Levels[i] = levelOptions()
 		p.Levels[i].Compression = func() *sstable.CompressionProfile { return compression(i, len(p.Levels)) }

@@ -157,6 +157,7 @@ func tableFaults(err error) (faults []store.Fault) {
 		if m == nil {
 			continue
 		}
+
 		f := store.Fault{Kind: store.Lost, File: m[1] + ".sst", Offset: -1, Bytes: -1, What: "missing"}
 		if n := lengthsText.FindStringSubmatch(m[2]); n != nil {
 			f.Kind, f.What = store.Unreadable, fmt.Sprintf("has %s bytes, should have %s", n[1], n[2])

@@ -61,6 +61,7 @@ func (t *tables) check(table, family string) error {
 	if t.unknown {
 		return nil
 	}
+
 	families, ok := t.byName[table]
 	if !ok {
 		return fmt.Errorf("table %q: %w", table, store.ErrNoTable)
@@ -120,6 +121,7 @@ func checkSpec(spec store.TableSpec) error {
 	if len(spec.Families) == 0 {
 		return fmt.Errorf("table %q has no family, want at least one", spec.Name)
 	}
+
 	seen := map[string]bool{}
 	for _, f := range spec.Families {
 		if err := checkFamily(f); err != nil {

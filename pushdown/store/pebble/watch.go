@@ -87,6 +87,7 @@ func (w *watches) touched(b *pebble.Batch) map[*watch][]*store.Change {
 		if !ok || err != nil {
 			return out // err is nil: this process has just made the batch
 		}
+
 		prefix := key[:split(key)]
 		if !bytes.Equal(prefix, last) {
 			last, row = prefix, w.newChange(prefix, out)

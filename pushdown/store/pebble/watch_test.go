@@ -133,7 +133,7 @@ func told(w store.Watch) map[string]store.Change {
 	return out
 }
 
-// More keys than a watch keeps are remembered as a loss, once.
+// More rows than a watch keeps are reported as lost, once.
 func TestWatch_lost(t *testing.T) {
 	s := openWatched(t)
 	w, err := s.Watch("tsdb", []store.KeyRange{keyRange("r", "s")}, nil)

@@ -23,12 +23,12 @@ func wantError(t failer, what string, err, target error) {
 	}
 }
 
-// counter names the cell that increments use.
+// counter returns the cell of a counter.
 func counter(name string) store.CellKey {
 	return store.CellKey{Row: []byte{0}, Family: "id", Qualifier: []byte(name)}
 }
 
-// value reads one cell, nil if absent.
+// value returns the value of a cell, nil if there is no such cell.
 func (h *harness) value(cell store.CellKey) []byte {
 	h.Helper()
 	rows, err := h.Get(h.ctx, h.table, cell.Family, [][]byte{cell.Row})
@@ -57,6 +57,7 @@ func testIncrement(h *harness) {
 			h.Fatalf("counter holds %x, want %d on 8 bytes", stored, want)
 		}
 	}
+
 	step("metrics", 1, 1)
 	step("metrics", 1, 2)
 	step("metrics", 1<<40, 1<<40+2)
@@ -116,6 +117,7 @@ func testCompareAndPut(h *harness) {
 			h.Fatalf("expected %q, value %q: the cell holds %q, want %q", expected, value, v, holds)
 		}
 	}
+
 	try("something", "1", false, "")
 	try("", "1\x00", true, "1\x00")
 	try("", "2", false, "1\x00")
@@ -161,7 +163,7 @@ func testCompareAndPutConcurrently(h *harness) {
 	}
 }
 
-// A missing table is told apart from every other fault.
+// A missing table has an error of its own.
 func testMissingTable(h *harness) {
 	name := uniqueTable(h.T) + "-missing"
 	cell := store.CellKey{Row: []byte("r"), Family: "t", Qualifier: []byte("q")}
@@ -183,7 +185,7 @@ func testMissingTable(h *harness) {
 	h.exists(name, false)
 }
 
-// manyRows writes rows of some size.
+// manyRows writes n rows of 1,000 bytes.
 func (h *harness) manyRows(n int) {
 	var ms []store.Mutation
 	for i := range n {
@@ -205,6 +207,7 @@ func testCancelledScan(h *harness) {
 	if _, err := sc.Next(); err != nil {
 		h.Fatalf("first block: %v", err)
 	}
+
 	cancel()
 	for err == nil {
 		_, err = sc.Next()
@@ -213,6 +216,7 @@ func testCancelledScan(h *harness) {
 	if _, again := sc.Next(); again == nil || again == io.EOF {
 		h.Fatalf("next after the error: %v, want an error: rows are missing", again)
 	}
+
 	sc, err = h.Scan(ctx, store.Scan{Table: h.table})
 	if err == nil {
 		defer sc.Close()
@@ -245,7 +249,7 @@ func testCloseScanner(h *harness) {
 	}
 }
 
-// Close may be called twice; afterwards every call says so.
+// Close may be called twice. Afterwards every call returns ErrClosed.
 func testClose(h *harness) {
 	h.apply(h, put("r", "q", "v"))
 	for range 2 {

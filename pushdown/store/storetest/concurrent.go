@@ -11,8 +11,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Scans run beside writers: rows come in order, each as one Apply left it, and
-// what was acknowledged before a scan began is in it.
+// Scans run at the same time as writers. Rows come in order, each as one Apply left it,
+// and a scan has everything that was acknowledged before it was opened.
 func testScansAndWrites(h *harness) {
 	const writers, rounds, rows = 4, 15, 12
 	g, ctx := errgroup.WithContext(h.ctx)
@@ -21,6 +21,7 @@ func testScansAndWrites(h *harness) {
 		writing.Go(func() error { return h.writeRounds(ctx, w, rounds, rows) })
 	}
 	g.Go(writing.Wait)
+
 	for range 2 {
 		g.Go(func() error {
 			for done.Err() == nil {
@@ -62,13 +63,15 @@ func (h *harness) writeRounds(ctx context.Context, w, rounds, rows int) error {
 	return nil
 }
 
-// checkPairs scans all rows; both cells of each must be equal.
+// checkPairs scans all rows and checks that both cells of each are equal. wantRows is
+// how many rows there must be, 0 for any number.
 func (h *harness) checkPairs(ctx context.Context, wantRows int) error {
 	sc, err := h.Scan(ctx, store.Scan{Table: h.table, Family: "t", BlockBytes: 300})
 	if err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
 	defer sc.Close()
+
 	last, rows := "", 0
 	for {
 		block, err := sc.Next()

@@ -9,7 +9,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Ranges select rows exactly; what lies between them may come and is dropped.
+// Ranges select rows. A store may return rows between the ranges; h.scan drops them.
 func testRanges(h *harness) {
 	keys := awkwardKeys()
 	h.putRows(keys)
@@ -29,7 +29,7 @@ func testRanges(h *harness) {
 	}
 }
 
-// exactRanges asks for every seventh key.
+// exactRanges returns a range for every seventh key, with that key only.
 func exactRanges(keys [][]byte) []store.KeyRange {
 	var out []store.KeyRange
 	for i := 0; i < len(keys); i += 7 {
@@ -38,7 +38,8 @@ func exactRanges(keys [][]byte) []store.KeyRange {
 	return out
 }
 
-// filter compares a scan's keys with those that filter and bounds admit.
+// filter compares the keys that a scan returns with those that its filter and bounds
+// admit.
 func (h *harness) filter(s store.Scan, keys [][]byte) {
 	h.Helper()
 	in := store.KeyRange{Start: s.Start, Stop: s.Stop}
@@ -67,14 +68,14 @@ var (
 	elementValues = [][]byte{{0, 0, 1}, {0, '\n', '$'}, {'\\', 'Q', 0x80}, {'^', 0xc3, 0xa9}, {0xff, 0xff, 0xff}}
 )
 
-// patternKeys has every choice of elements behind two heads, among them such
-// as look like another's name across a border, and keys of odd lengths.
+// patternKeys returns keys with two beginnings and every choice of elements after them,
+// some of which look like the name of another across a border, and keys of odd lengths.
 func patternKeys() [][]byte {
 	var keys [][]byte
-	for _, head := range []string{"\x00\x00\x01\x4d\x57\x65\x50", "\x00\x00\x01\x4d\x57\x73\x60"} {
+	for _, prefix := range []string{"\x00\x00\x01\x4d\x57\x65\x50", "\x00\x00\x01\x4d\x57\x73\x60"} {
 		n := len(elementValues) + 1
 		for choice := range n * n * n * n {
-			key := []byte(head)
+			key := []byte(prefix)
 			for i, c := 0, choice; i < 4; i, c = i+1, c/n {
 				if v := c % n; v > 0 {
 					key = append(append(key, elementNames[i]...), elementValues[v-1]...)
@@ -82,12 +83,12 @@ func patternKeys() [][]byte {
 			}
 			keys = append(keys, key)
 		}
-		keys = append(keys, []byte(head[:3]), []byte(head+"\x00"), []byte(head+"\x00\x00\x01\x00\x00"))
+		keys = append(keys, []byte(prefix[:3]), []byte(prefix+"\x00"), []byte(prefix+"\x00\x00\x01\x00\x00"))
 	}
 	return sortedKeys(keys)
 }
 
-// patterns to try: one want, several, any value, exact, none.
+// patterns are patterns with one want, several, any value, exact, none.
 func patterns() []*store.KeyPattern {
 	p := func(exact bool, wants ...store.Want) *store.KeyPattern {
 		return &store.KeyPattern{Head: 7, NameLen: 3, ValueLen: 3, Wants: wants, Exact: exact}
@@ -118,7 +119,7 @@ func testPattern(h *harness) {
 	}
 }
 
-// sortValues brings values into the order that a Want needs.
+// sortValues sorts the values of wants, as a Want needs them.
 func sortValues(p *store.KeyPattern) {
 	for i := range p.Wants {
 		p.Wants[i].Values = slices.Clone(p.Wants[i].Values)
@@ -130,16 +131,16 @@ func sortValues(p *store.KeyPattern) {
 func testRangesAndPattern(h *harness) {
 	keys := patternKeys()
 	h.putRows(keys)
-	head := keys[len(keys)-1][:7]
+	prefix := keys[len(keys)-1][:7]
 	for _, p := range patterns() {
 		sortValues(p)
 		if p.Exact && len(p.Wants) == 0 {
-			continue // admits no row beyond its head
+			continue // admits no row with elements
 		}
 		f := store.RowFilter{Pattern: p, Ranges: []store.KeyRange{
 			{Start: keys[10], Stop: append(bytes.Clone(keys[10]), 0)},
 			{Start: keys[40], Stop: keys[len(keys)/2]},
-			{Start: head},
+			{Start: prefix},
 		}}
 		h.filter(store.Scan{Filter: f, BlockBytes: 500}, keys)
 	}

@@ -11,12 +11,12 @@ import (
 	"downpour/pushdown/store"
 )
 
-// model is the naive store: cells by name.
+// model is a naive store: cells by name, in a map.
 type model map[modelKey]string
 
 type modelKey struct{ row, family, qualifier string }
 
-// apply does what Store.Apply promises.
+// apply does what store.Writer.Apply promises.
 func (m model) apply(mutations []store.Mutation) {
 	for _, mu := range mutations {
 		k := modelKey{string(mu.Row), mu.Family, string(mu.Qualifier)}
@@ -37,7 +37,7 @@ func (m model) apply(mutations []store.Mutation) {
 	}
 }
 
-// rows are those that s asks for.
+// rows returns the rows that s asks for.
 func (m model) rows(s store.Scan) []store.Row {
 	var keys []modelKey
 	bounds := store.KeyRange{Start: s.Start, Stop: s.Stop}
@@ -47,6 +47,7 @@ func (m model) rows(s store.Scan) []store.Row {
 			keys = append(keys, k)
 		}
 	}
+
 	slices.SortFunc(keys, func(a, b modelKey) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.family, b.family), cmp.Compare(a.qualifier, b.qualifier))
 	})
@@ -64,13 +65,13 @@ func (m model) rows(s store.Scan) []store.Row {
 	return rows
 }
 
-// anyContains is true without ranges.
+// anyContains tells whether one of ranges contains key. It is true without ranges.
 func anyContains(ranges []store.KeyRange, key []byte) bool {
 	return len(ranges) == 0 || slices.ContainsFunc(ranges, func(r store.KeyRange) bool { return r.Contains(key) })
 }
 
-// Any sequence of calls leaves what the naive store holds. Each run has its own
-// prefix in one table: creating tables is slow on a cluster.
+// Any sequence of calls leaves the cells that the model has. Each run has a prefix of
+// its own in one table, because creating tables is slow on a cluster.
 func testModel(h *harness) {
 	run := 0
 	rapid.Check(h.T, func(t *rapid.T) {
@@ -80,8 +81,8 @@ func testModel(h *harness) {
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			g.step(h, m)
 		}
-		whole := store.Scan{Start: g.prefix, Stop: append(bytes.Clone(g.prefix[:len(g.prefix)-1]), '0')}
-		same(t, h.scan(t, whole), m.rows(whole))
+		all := store.Scan{Start: g.prefix, Stop: append(bytes.Clone(g.prefix[:len(g.prefix)-1]), '0')}
+		same(t, h.scan(t, all), m.rows(all))
 	})
 }
 
@@ -91,7 +92,7 @@ type generator struct {
 	prefix []byte
 }
 
-// step makes one call on both sides.
+// step makes one call of the store, and the same change of the model.
 func (g generator) step(h *harness, m model) {
 	switch rapid.IntRange(0, 5).Draw(g.t, "call") {
 	case 0, 1, 2:
@@ -110,8 +111,8 @@ func (g generator) step(h *harness, m model) {
 	}
 }
 
-// key draws a row key: short ones of few bytes, so that they meet and are
-// prefixes of one another.
+// key draws a short row key of few different bytes, so that keys are often equal or
+// begin with one another.
 func (g generator) key(label string) []byte {
 	return append(bytes.Clone(g.prefix), g.small(label, 0, 4)...)
 }
@@ -121,8 +122,8 @@ func (g generator) small(label string, least, most int) []byte {
 	return rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0x2f, 0xfe, 0xff}), least, most).Draw(g.t, label)
 }
 
-// mutations draws up to eight. Only puts and appends may share a call with
-// others of their cell: how HBase orders deletes is a test of its own.
+// mutations draws up to eight mutations, either puts and appends or deletes: how HBase
+// orders both in one call is a test of its own.
 func (g generator) mutations() []store.Mutation {
 	deletes := rapid.IntRange(0, 3).Draw(g.t, "deletes") == 0
 	ms := make([]store.Mutation, rapid.IntRange(1, 8).Draw(g.t, "mutations"))
@@ -168,6 +169,7 @@ func (g generator) ranges() []store.KeyRange {
 		edges = append(edges, g.key("edge"))
 	}
 	edges = sortedKeys(edges)
+
 	var out []store.KeyRange
 	for i := 0; i+1 < len(edges); i += 2 {
 		out = append(out, store.KeyRange{Start: edges[i], Stop: edges[i+1]})
@@ -205,6 +207,7 @@ func (g generator) compareAndPut(h *harness, m model) {
 		expected = []byte(old)
 	}
 	want := len(expected) == 0 && !found || len(expected) > 0 && found && old == string(expected)
+
 	tick()
 	got, err := h.CompareAndPut(h.ctx, h.table, cell, expected, value)
 	if err != nil || got != want {

@@ -21,7 +21,7 @@ func (h *harness) putRows(keys [][]byte) {
 	h.apply(h, ms...)
 }
 
-// awkwardKeys are keys of every byte, many the prefix of others.
+// awkwardKeys returns keys with every byte, many of which begin with others.
 func awkwardKeys() [][]byte {
 	var keys [][]byte
 	for b := range 256 {
@@ -32,14 +32,14 @@ func awkwardKeys() [][]byte {
 	return sortedKeys(keys)
 }
 
-// sortedKeys sorts keys and leaves out those that occur again.
+// sortedKeys sorts keys and removes duplicates.
 func sortedKeys(keys [][]byte) [][]byte {
 	slices.SortFunc(keys, bytes.Compare)
 	return slices.CompactFunc(keys, bytes.Equal)
 }
 
-// Rows come in unsigned byte order of their keys, a prefix before what it
-// begins, whatever bytes they have.
+// Rows come in unsigned byte order of their keys, whatever bytes these have; a key comes
+// before keys that begin with it.
 func testRowOrder(h *harness) {
 	keys := awkwardKeys()
 	backwards := slices.Clone(keys)
@@ -49,7 +49,8 @@ func testRowOrder(h *harness) {
 	sameKeys(h, h.scan(h, store.Scan{BlockBytes: 64}), keys)
 }
 
-// Cells come ordered by family, then qualifier, a prefix first.
+// Cells come ordered by family, then qualifier; a qualifier comes before those that begin
+// with it.
 func testCellOrder(h *harness) {
 	var ms []store.Mutation
 	want := store.Row{Key: []byte("r")}
@@ -74,7 +75,7 @@ func testCellOrder(h *harness) {
 	}
 }
 
-// Values hold any bytes, none as well.
+// Values may have any bytes, or none.
 func testValues(h *harness) {
 	every := make([]byte, 256)
 	for i := range every {
@@ -95,7 +96,7 @@ func testValues(h *harness) {
 	same(h, h.scan(h, store.Scan{}), want)
 }
 
-// No row is ever split between blocks, however small they are asked for.
+// No row is split between blocks, however small the blocks are to be.
 func testWholeRows(h *harness) {
 	var want []store.Row
 	for i := range 30 {
@@ -121,7 +122,7 @@ func testWholeRows(h *harness) {
 	h.noKeyTwice(1)
 }
 
-// noKeyTwice reads blocks as they come and looks for a key in two of them.
+// noKeyTwice checks that no two blocks have a row of the same key.
 func (h *harness) noKeyTwice(blockBytes int) {
 	sc, err := h.Scan(h.ctx, store.Scan{Table: h.table, BlockBytes: blockBytes})
 	if err != nil {
@@ -168,7 +169,7 @@ func testBounds(h *harness) {
 	}
 }
 
-// Regions touch the range without a hole.
+// Regions cover the range without a hole.
 func testRegions(h *harness) {
 	for _, in := range []store.KeyRange{{}, {Start: []byte("b"), Stop: []byte("c")}, {Start: []byte{0xff, 0xff}}} {
 		regions, err := h.Regions(h.ctx, h.table, in.Start, in.Stop)
@@ -190,7 +191,7 @@ func testRegions(h *harness) {
 	}
 }
 
-// A scan that finds nothing ends at once, and stays at its end.
+// A scan that finds nothing ends with the first Next, and stays ended.
 func testEmptyScan(h *harness) {
 	h.putRows([][]byte{[]byte("a"), []byte("c")})
 	for _, s := range []store.Scan{

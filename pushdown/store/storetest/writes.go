@@ -7,7 +7,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// CreateTable makes a table once.
+// CreateTable creates a table once.
 func testTables(h *harness) {
 	name := uniqueTable(h.T)
 	h.exists(name, false)
@@ -16,6 +16,7 @@ func testTables(h *harness) {
 	}
 	h.exists(name, true)
 	wantError(h, "create it again", h.admin().CreateTable(h.ctx, h.spec(name)), store.ErrTableExists)
+
 	h.apply(h, put("r", "q", "v"))
 	rows, err := h.Get(h.ctx, name, "", [][]byte{[]byte("r")})
 	if err != nil || len(rows) != 0 {
@@ -23,7 +24,7 @@ func testTables(h *harness) {
 	}
 }
 
-// exists asks for a table.
+// exists fails unless TableExists returns want.
 func (h *harness) exists(name string, want bool) {
 	h.Helper()
 	got, err := h.admin().TableExists(h.ctx, name)
@@ -48,6 +49,7 @@ func testGet(h *harness) {
 		}
 		return rows
 	}
+
 	a := store.Row{Key: []byte("a"), Cells: append([]store.Cell{{Family: []byte("name"), Qualifier: []byte("n"), Value: []byte("3")}}, row("", "q1", "1", "q2", "2").Cells...)}
 	c := store.Row{Key: []byte("c"), Cells: []store.Cell{{Family: []byte("id"), Qualifier: []byte("i"), Value: []byte("5")}}}
 	same(h, get("", "a"), []store.Row{a})
@@ -81,10 +83,12 @@ func testAppend(h *harness) {
 		want += part
 	}
 	same(h, h.scan(h, store.Scan{}), []store.Row{row("r", "q", want)})
+
 	h.apply(h, put("r", "q", "put"))
 	h.apply(h, add("+1"))
 	h.apply(h, add("+2"), add("+3"))
 	same(h, h.scan(h, store.Scan{}), []store.Row{row("r", "q", "put+1+2+3")})
+
 	tick()
 	h.apply(h, mutation(store.DeleteCell, "r", "t", "q", ""))
 	tick()
@@ -98,6 +102,7 @@ func testDeleteCell(h *harness) {
 	tick()
 	h.apply(h, mutation(store.DeleteCell, "r", "t", "q", ""))
 	same(h, h.scan(h, store.Scan{}), []store.Row{row("r", "q\x00", "w"), row("s", "q", "x")})
+
 	h.apply(h, mutation(store.DeleteCell, "r", "t", "q", ""), mutation(store.DeleteCell, "none", "t", "q", ""))
 	tick()
 	h.apply(h, put("r", "q", "again"))

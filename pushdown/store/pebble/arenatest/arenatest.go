@@ -1,7 +1,7 @@
 //go:build cgo && linux
 
-// Package arenatest tells tests how C's malloc divides its memory; a test cannot
-// call C itself.
+// Package arenatest counts the arenas of C's malloc for a test, which cannot call C
+// itself.
 package arenatest
 
 // #include <malloc.h>
@@ -33,8 +33,8 @@ import (
 	"sync"
 )
 
-// Arenas is how many there are once so many threads have asked for memory, each
-// while all others live; negative if the C library cannot tell.
+// Arenas returns how many arenas there are once so many threads, all at the same time,
+// have allocated memory. It is negative if the C library cannot tell.
 func Arenas(threads int) int {
 	var used, done sync.WaitGroup
 	used.Add(threads)

@@ -73,6 +73,8 @@ func (l *logFile) reserve(end int64) error {
 			return err
 		}
 	}
+
+	// Before the first sync nobody relies on the zeros yet.
 	if l.durable > 0 && l.durable < end {
 		return l.SyncData()
 	}
@@ -101,6 +103,7 @@ func (l *logFile) SyncData() error {
 	if err := l.File.SyncData(); err != nil {
 		return l.fail(err)
 	}
+
 	if l.hasRecord && l.durable == 0 {
 		if err := l.fs.marker.synced(l.number); err != nil {
 			return l.fail(err)
