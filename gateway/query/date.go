@@ -49,6 +49,7 @@ func (c clock) parseDate(text, zone string) (int64, error) {
 // dateFields parses the numbers between the separators of layout.
 func dateFields(text, layout string) (f [6]int, ok bool) {
 	for i := 0; ; i++ {
+		// SimpleDateFormat skips blanks before a number and accepts a sign.
 		text = strings.TrimLeft(text, " \t")
 		digits := leadingDigits(text)
 		if digits == "" && text != "" && text[0] == '-' {
@@ -58,6 +59,7 @@ func dateFields(text, layout string) (f [6]int, ok bool) {
 		if err != nil {
 			return f, false
 		}
+
 		f[i], text = n, text[len(digits):]
 		if i == len(layout) {
 			return f, true

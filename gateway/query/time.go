@@ -28,6 +28,7 @@ func (c clock) parseTime(text, zone string) (int64, error) {
 	if digits, ok := strings.CutSuffix(text, "ms"); ok && allDigits(digits) {
 		return parseLong(digits)
 	}
+
 	lower := strings.ToLower(text)
 	if lower == "now" {
 		return c.now.UnixMilli(), nil
@@ -36,6 +37,7 @@ func (c clock) parseTime(text, zone string) (int64, error) {
 		d, err := ParseDuration(text[:len(text)-len("-ago")])
 		return c.now.UnixMilli() - d, err
 	}
+
 	if strings.ContainsAny(text, "/:") {
 		return c.parseDate(text, zone)
 	}

@@ -173,8 +173,9 @@ func (t *translator) escape() string {
 		t.copy(1) // Go's parser reports it
 		return ""
 	}
+
 	switch c := rest[1]; {
-	case c == 'Q':
+	case c == 'Q': // literal text up to \E or the end
 		n := strings.Index(rest, `\E`)
 		if n < 0 {
 			n = len(rest) - len(`\E`)
@@ -204,6 +205,7 @@ func (t *translator) property(negated bool) {
 		t.copy(2)
 		return
 	}
+
 	name = name[1:]
 	n := len(`\p{}`) + len(name)
 	class, ok := posix[name]
@@ -216,6 +218,8 @@ func (t *translator) property(negated bool) {
 	default:
 		class = "[:" + class + ":]"
 	}
+
+	// Go knows these names only inside a class.
 	if !t.class {
 		class = "[" + class + "]"
 	}

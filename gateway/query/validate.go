@@ -96,6 +96,7 @@ func (s *SubQuery) validate() (err error) {
 	if _, ok := aggregate.Lookup(scanplan.Aggregator(s.Aggregator)); !ok {
 		return bad("No such aggregation function: %s", s.Aggregator)
 	}
+
 	if len(s.TSUIDs) == 0 && s.Metric == "" {
 		return bad("Missing the metric or tsuids, provide at least one")
 	}
@@ -119,6 +120,7 @@ func (s *SubQuery) validateHistogram() error {
 	if s.Downsample != nil && s.Downsample.Function != "sum" {
 		return bad("Only SUM downsampling aggregation supported for histogram query")
 	}
+
 	for _, p := range s.Percentiles {
 		if p < 0 || p > 100 {
 			return bad("Invalid percentile parameters: %s", javaFloat(p))

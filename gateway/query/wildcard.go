@@ -84,6 +84,7 @@ func (w *wildcard) match(value string) bool {
 func (w *wildcard) glob(value string) bool {
 	last := len(w.texts) - 1
 	for i, p := range w.texts {
+		// at is where p is found in what is left of the value.
 		at := 0
 		switch anchored := i == 0 && !w.front; {
 		case i == last && !w.back:
@@ -98,6 +99,7 @@ func (w *wildcard) glob(value string) bool {
 				return false
 			}
 		}
+
 		value = value[at+len(p):]
 	}
 	return true

@@ -112,6 +112,7 @@ func newAnswer(log *slog.Logger, all []openSubQuery) *Answer {
 		o := &all[i]
 		a.Results = append(a.Results, o.results...)
 		a.Stats.Stats.Add(o.stats)
+
 		for i := range o.results {
 			if o.groups == nil {
 				a.fill = append(a.fill, nil)
@@ -120,6 +121,7 @@ func newAnswer(log *slog.Logger, all []openSubQuery) *Answer {
 			}
 			a.fill = append(a.fill, func(ctx context.Context) (encoding.Points, error) { return o.makePoints(ctx, i) })
 		}
+
 		if o.merger != nil {
 			a.free = append(a.free, o.merger.Free)
 		}

@@ -42,6 +42,7 @@ func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted
 func (e *Engine) deletePlan(ctx context.Context, p subPlan, rows Rows) (deleted int, err error) {
 	keep := e.spanFilter(ctx, p)
 	for _, r := range p.Plan.Ranges {
+		// Keys are deleted batch by batch, so that only one batch of them is in memory.
 		part := &scanplan.Part{Plan: *p.Plan, Range: r}
 		err := operator.Keys(ctx, rows, part, func(keys [][]byte) error {
 			deletions, err := e.rowDeletions(keys, keep)

@@ -113,6 +113,7 @@ func parseOverrides(text []byte) (items []item, err error) {
 	if err := json.Unmarshal(text, &items); err != nil {
 		return nil, err
 	}
+
 	for i := range items {
 		it := &items[i]
 		switch {

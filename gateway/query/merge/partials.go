@@ -158,6 +158,7 @@ func (m *Merger) copyPartial(row *batch.Partial) (*aggregate.Partial, error) {
 	if len(p.Real) == 0 {
 		p.Real = slices.Repeat([]bool{true}, len(row.Live))
 	}
+
 	if !m.fn.Holds(p) {
 		return nil, fmt.Errorf("columns of %s are missing", m.fn.Name)
 	}

@@ -78,6 +78,7 @@ func filtersAsOpenTSDB(filters []resolvedFilter, limit int) []keyFilters {
 	var keys []keyFilters
 	expanded := 0 // values in OpenTSDB's pattern, overwritten ones included
 	for len(filters) > 0 {
+		// Only the filters of the first key are looked at together.
 		n := 1
 		if len(keys) == 0 {
 			for n < len(filters) && bytes.Equal(filters[n].tagk, filters[0].tagk) {
@@ -86,6 +87,7 @@ func filtersAsOpenTSDB(filters []resolvedFilter, limit int) []keyFilters {
 		}
 		together := filters[:n]
 		filters = filters[n:]
+
 		if len(keys) == 0 || !bytes.Equal(keys[len(keys)-1].tagk, together[0].tagk) {
 			keys = append(keys, keyFilters{tagk: together[0].tagk})
 		}
