@@ -11,15 +11,15 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Target is where a data set is written to as rows, past every server.
+// Target is a store into which a data set is written as rows, without a server.
 type Target struct {
 	Store  store.Store
 	Schema encoding.Schema
 	Table  string
 	Names  write.Names
-	// Form is how hour rows are stored: Multi as one compacted cell, Cells as
-	// one cell a point, Appended as one append column that Batch points at a
-	// time are added to (0: all).
+	// Form is how the row of an hour is stored: Multi as one compacted cell, Cells as a
+	// cell for each point, Appended as one append column to which Batch points are
+	// appended at a time, 0 for all.
 	Form  write.Form
 	Batch int
 }
@@ -34,6 +34,7 @@ func (t Target) Load(ctx context.Context, d workload.Devops, p *progress.Progres
 	if l.Batch <= 0 {
 		l.Batch = d.PerHour()
 	}
+
 	series := write.NewSeries(write.SeriesConfig{Schema: t.Schema, Names: t.Names, Auto: write.Auto{Metrics: true, TagKs: true, TagVs: true}})
 	for i := range l.keys {
 		var tags []write.Tag
@@ -46,16 +47,18 @@ func (t Target) Load(ctx context.Context, d workload.Devops, p *progress.Progres
 		}
 		l.keys[i] = key
 	}
+
 	for h := range d.Hourly() {
 		if err := l.hour(ctx, h); err != nil {
 			return nil, fmt.Errorf("load: hour %d of series %d: %w", h.Base, h.Series, err)
 		}
 		p.Add(int64(len(h.Values)))
 	}
+
 	return l.keys[0].Metric, l.flush(ctx)
 }
 
-// loader collects mutations of many rows per write.
+// loader collects the mutations of many rows before it writes them.
 type loader struct {
 	Target
 	d         workload.Devops
@@ -63,8 +66,10 @@ type loader struct {
 	mutations []store.Mutation
 }
 
+// loadMutations is how many mutations are written together.
 const loadMutations = 1000
 
+// hour adds the row of one hour and series.
 func (l *loader) hour(ctx context.Context, h workload.Hour) error {
 	k := l.keys[h.Series]
 	row := l.Schema.AppendRowKey(nil, k.Metric, uint32(h.Base), k.Tags)
@@ -82,7 +87,7 @@ func (l *loader) hour(ctx context.Context, h workload.Hour) error {
 	return l.flush(ctx)
 }
 
-// point is the qualifier and value of one point.
+// point returns the qualifier and the value of the i-th point of an hour.
 func (l *loader) point(i int, h workload.Hour) (encoding.Qualifier, []byte) {
 	q := encoding.Qualifier{OffsetMS: int32(i * l.d.Step * 1000)}
 	var value []byte
@@ -132,8 +137,8 @@ func (l *loader) flush(ctx context.Context) error {
 	return err
 }
 
-// Fill makes OpenTSDB's tables, named after prefix, where they are missing and
-// writes a data set into them, a whole row at a time.
+// Fill makes OpenTSDB's tables, with names that begin with prefix, if they do not exist,
+// and writes a data set into them, a whole row at a time.
 func Fill(ctx context.Context, st Store, schema encoding.Schema, prefix string, d workload.Devops, form write.Form, p *progress.Progress) error {
 	l, err := newLocal(ctx, st, schema, prefix)
 	if err != nil {

@@ -13,23 +13,23 @@ import (
 
 // PairConfig says which two systems are compared.
 type PairConfig struct {
-	A, B    *peer.Server // A is what B's times are multiples of
+	A, B    *peer.Server // the times of B are given as multiples of those of A
 	Queries []workload.Query
 	Rounds  int
-	// Slack and Unit, in seconds, are by how much the queries' times vary, and
-	// in multiples of what. Default an hour and 1.
+	// Slack is by how many seconds the times of queries vary at most, and Unit of what
+	// they are multiples. Default an hour and 1.
 	Slack, Unit int64
 	Seed        uint64
-	// Verify is how many variants of a query are compared before anything is
-	// timed. Default 2.
+	// Verify is how many variants of a query are compared before anything is timed.
+	// Default 2.
 	Verify   int
-	Prefix   string // of the names of figures
-	Work     int64  // points that a query goes over, if known
+	Prefix   string // before the names of figures
+	Work     int64  // number of points that a query reads, 0 if unknown
 	Progress *progress.Progress
 }
 
-// Pair asks two systems the same queries in turn. First their answers are
-// compared; a difference ends the run.
+// Pair asks two systems the same queries in turn. It compares their answers first, and
+// ends with an error if they differ.
 func Pair(ctx context.Context, c PairConfig) ([]report.Figure, error) {
 	steps, err := c.Steps(ctx)
 	if err != nil {
@@ -38,8 +38,8 @@ func Pair(ctx context.Context, c PairConfig) ([]report.Figure, error) {
 	return Interleave(ctx, steps, 1, c.Rounds, c.Progress)
 }
 
-// Steps compares the answers and returns what there is to be measured: for
-// every query one step of A and one of B.
+// Steps compares the answers and returns what is to be measured: for every query a step
+// of A and a step of B.
 func (c PairConfig) Steps(ctx context.Context) (steps []Step, err error) {
 	if c.Slack == 0 {
 		c.Slack = 3600
@@ -48,6 +48,7 @@ func (c PairConfig) Steps(ctx context.Context) (steps []Step, err error) {
 		c.Verify = 2
 	}
 	c.Unit = max(c.Unit, 1)
+
 	for _, q := range c.Queries {
 		variants := workload.Take(c.Rounds+c.Verify, q.Vary(c.Slack, c.Unit, c.Seed))
 		for _, v := range variants[:c.Verify] {
@@ -55,6 +56,7 @@ func (c PairConfig) Steps(ctx context.Context) (steps []Step, err error) {
 				return nil, err
 			}
 		}
+
 		a := c.Name(q, c.A)
 		for _, s := range []*peer.Server{c.A, c.B} {
 			steps = append(steps, Step{Name: c.Name(q, s), Of: a, Work: c.Work, Unit: "points", Run: drain(s, variants)})
@@ -63,8 +65,8 @@ func (c PairConfig) Steps(ctx context.Context) (steps []Step, err error) {
 	return steps, nil
 }
 
-// Changes are what the figures of Pair say of each query: how many times A's time
-// B's is.
+// Changes returns what the figures of Pair say about each query: the ratio of B's time to
+// A's.
 func Changes(figures []report.Figure, queries []workload.Query, tolerance float64) (all []report.Change) {
 	for i := 0; i+1 < len(figures) && i/2 < len(queries); i += 2 {
 		c := report.Change{Row: fmt.Sprintf("query %d", i/2+1), Store: "servers", What: label(queries[i/2]), Unit: report.Seconds, Tolerance: tolerance}
@@ -77,7 +79,7 @@ func Changes(figures []report.Figure, queries []workload.Query, tolerance float6
 	return all
 }
 
-// label is what reports call a query.
+// label returns the name of a query in reports.
 func label(q workload.Query) string {
 	if q.M == "" {
 		return q.Path
@@ -85,20 +87,21 @@ func label(q workload.Query) string {
 	return q.M
 }
 
-// Name is the name of the figure of a query and a server.
+// Name returns the name of the figure of a query and a server.
 func (c PairConfig) Name(q workload.Query, s *peer.Server) string {
 	return c.Prefix + label(q) + ", " + s.Name
 }
 
-// drain asks the variant of each round. Warm rounds have the first ones.
+// drain returns a run that asks the variant of its round. Warm rounds, which have
+// negative numbers, ask the last ones.
 func drain(s *peer.Server, variants []workload.Query) func(context.Context, int) (time.Duration, error) {
 	return Timed(func(ctx context.Context, round int) error {
 		return s.Drain(ctx, variants[(round+len(variants))%len(variants)])
 	})
 }
 
-// Repeat makes a step that asks a server many queries one after another, the
-// i-th batch in round i.
+// Repeat returns a step that asks a server many queries one after another: in round i the
+// i-th batch.
 func Repeat(s *peer.Server, of string, name string, batches [][]workload.Query) Step {
 	return Step{Name: name, Of: of, Work: int64(len(batches[0])), Unit: "queries", Run: Timed(func(ctx context.Context, round int) error {
 		for _, q := range batches[(round+len(batches))%len(batches)] {

@@ -18,29 +18,29 @@ import (
 // ReplayConfig says which queries a server is asked, and when.
 type ReplayConfig struct {
 	Server *peer.Server
-	// Queries are asked in order; a Replay ends with them, with Requests, or
-	// after Duration, whichever comes first.
+	// Queries are asked in order. Replay ends when there are no more, after so many
+	// Requests, or after Duration, whichever comes first.
 	Queries  iter.Seq[workload.Query]
 	Requests int
 	Duration time.Duration
-	// Rate is requests a second, sent at times fixed beforehand (at random,
-	// by Seed, with this mean) however long answers take: the open loop of
-	// dashboards. 0 is the closed loop of large scans: each client asks again
-	// when it is answered.
+	// Rate is the mean of requests a second in an open loop, such as that of
+	// dashboards: their times are fixed beforehand, at random by Seed, however long
+	// answers take. 0 is a closed loop, such as that of large scans: each client asks
+	// again once it has its answer.
 	Rate float64
-	// Burst requests are due together, as the panels of a dashboard are.
+	// Burst is how many requests are due together, such as the panels of a dashboard.
 	// Default 1.
 	Burst int
 	Seed  uint64
-	// Clients ask at once, at most. Default 1 in a closed loop, 64 in an open
-	// one.
+	// Clients is how many requests may run at the same time. Default 1 in a closed loop,
+	// 64 in an open one.
 	Clients int
 	Name    string
 	// Progress counts requests.
 	Progress *progress.Progress
 }
 
-// Validate names the first field that is wrong.
+// Validate returns an error for the first field that is wrong.
 func (c ReplayConfig) Validate() error {
 	switch {
 	case c.Server == nil || c.Queries == nil:
@@ -53,24 +53,26 @@ func (c ReplayConfig) Validate() error {
 	return nil
 }
 
-// request is one query and the moment at which it is to be sent.
+// request is a query and the time at which it is due; zero in a closed loop.
 type request struct {
 	query    workload.Query
 	intended time.Time
 }
 
-// Replay asks the queries. An answer that is an error is counted; the first one
-// is returned with the latencies of the others.
+// Replay asks the queries. It counts answers that are errors, and returns the first of
+// them with the latencies of the other answers.
 func Replay(ctx context.Context, c ReplayConfig) (report.Latency, error) {
 	if err := c.Validate(); err != nil {
 		return report.Latency{}, err
 	}
+
 	loop := "open"
 	if c.Rate == 0 {
 		loop, c.Clients = "closed", max(c.Clients, 1)
 	} else if c.Clients <= 0 {
 		c.Clients = 64
 	}
+
 	r := replay{c: c, response: report.NewHistogram(), service: report.NewHistogram()}
 	requests := make(chan request)
 	var clients sync.WaitGroup
@@ -80,6 +82,7 @@ func Replay(ctx context.Context, c ReplayConfig) (report.Latency, error) {
 	r.schedule(ctx, requests)
 	close(requests)
 	clients.Wait()
+
 	if c.Rate > 0 {
 		loop = fmt.Sprintf("open, %.3g a second", c.Rate)
 	} else {
@@ -92,25 +95,28 @@ func Replay(ctx context.Context, c ReplayConfig) (report.Latency, error) {
 	return report.NewLatency(name, loop, r.response, r.service, r.errors), errors.Join(ctx.Err(), r.err)
 }
 
+// replay is a Replay that runs.
 type replay struct {
 	c ReplayConfig
 
 	mu                sync.Mutex
 	response, service *report.Histogram
 	errors            int64
-	err               error // the first
+	err               error // the first error
 }
 
-// schedule hands out requests when they are due; in a closed loop, as soon as a
-// client is free. A client that is late does not move the times of what follows.
+// schedule hands out each request when it is due, or in a closed loop as soon as a client
+// is free. A late client does not change the times of the requests after it.
 func (r *replay) schedule(ctx context.Context, requests chan<- request) {
 	start, n := time.Now(), 0
 	rnd := rand.New(rand.NewPCG(r.c.Seed, 3))
 	due := start
+
 	for q := range r.c.Queries {
 		if r.c.Rate > 0 && n%max(r.c.Burst, 1) == 0 {
 			due = due.Add(time.Duration(rnd.ExpFloat64() * float64(max(r.c.Burst, 1)) / r.c.Rate * float64(time.Second)))
 		}
+
 		passed := time.Since(start)
 		if r.c.Rate > 0 {
 			passed = due.Sub(start)
@@ -118,9 +124,11 @@ func (r *replay) schedule(ctx context.Context, requests chan<- request) {
 		if r.c.Requests > 0 && n >= r.c.Requests || r.c.Duration > 0 && passed >= r.c.Duration {
 			return
 		}
+
 		if !Until(ctx, due) {
 			return
 		}
+
 		next := request{query: q}
 		if r.c.Rate > 0 {
 			next.intended = due
@@ -134,7 +142,7 @@ func (r *replay) schedule(ctx context.Context, requests chan<- request) {
 	}
 }
 
-// Until waits for a moment; false when ctx ended first.
+// Until waits until a moment. It returns false if ctx ends first.
 func Until(ctx context.Context, at time.Time) bool {
 	wait := time.Until(at)
 	if wait <= 0 {
@@ -150,6 +158,7 @@ func Until(ctx context.Context, at time.Time) bool {
 	}
 }
 
+// client asks requests one after another.
 func (r *replay) client(ctx context.Context, requests <-chan request) {
 	for next := range requests {
 		sent := time.Now()
@@ -160,11 +169,12 @@ func (r *replay) client(ctx context.Context, requests <-chan request) {
 	}
 }
 
+// count records an answer. ended says that the run has ended.
 func (r *replay) count(q request, sent, end time.Time, err error, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case ended: // what was under way says nothing
+	case ended: // the request was cut off, so its time says nothing
 	case err != nil:
 		r.errors++
 		if r.err == nil {

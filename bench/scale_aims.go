@@ -20,8 +20,8 @@ const (
 // around is the size of the data in aims.
 const around = "middle"
 
-// ownProcess holds the time with a pushdown server in its own process against
-// that in process, at one place of the axis of points.
+// ownProcess compares the time with a pushdown server in its own process with the time in
+// process, at one place of the axis of points.
 func (s *scaling) ownProcess(points float64) {
 	figure := func(name, mode string) (report.Figure, bool) {
 		return s.r.Figure(figureName("points", spot{points, candidate{name: name, mode: mode}}))
@@ -39,8 +39,9 @@ func (s *scaling) ownProcess(points float64) {
 
 func ms(f report.Figure) string { return fmt.Sprintf("%.1f ms", f.Median().Seconds()*1000) }
 
-// shipped holds what parts return for sum:5m-avg against what they read: series
-// by series of rows with a cell a point, states of groups of compacted rows.
+// shipped compares the bytes that parts return for sum:5m-avg with the bytes that they
+// read: the series of rows with a cell for each point, and the partial aggregates of
+// compacted rows.
 func (s *scaling) shipped(ctx context.Context) error {
 	for _, c := range []struct {
 		form       write.Form
@@ -58,8 +59,8 @@ func (s *scaling) shipped(ctx context.Context) error {
 	return nil
 }
 
-// asLoaded loads a data set as use does, but does not wait for the store to come
-// to rest: for bytes and memory it is no matter where rows lie.
+// asLoaded loads a data set like use, but does not wait until the store has come to rest,
+// which makes no difference for bytes and memory.
 func (s *scaling) asLoaded(ctx context.Context, d workload.Devops, form write.Form) (*scalePlace, error) {
 	own := *s
 	own.cfg.Form, own.cfg.Settle = form, nil
@@ -68,6 +69,7 @@ func (s *scaling) asLoaded(ctx context.Context, d workload.Devops, form write.Fo
 	return p, err
 }
 
+// ships measures the share of the bytes read that parts return.
 func (s *scaling) ships(ctx context.Context, form write.Form, mode string) (aim report.Aim, err error) {
 	p, err := s.asLoaded(ctx, s.cfg.Data, form)
 	if err != nil {
@@ -78,14 +80,16 @@ func (s *scaling) ships(ctx context.Context, form write.Form, mode string) (aim 
 	if err != nil {
 		return aim, err
 	}
+
 	q.Mode = mode
 	pushed := p.pushed(0)
 	var stats engine.Stats
-	for range 2 { // the first tells the size of parts
+	for range 2 { // the first query finds out the size of parts
 		if stats, err = p.ask(ctx, pushed, q, int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount)); err != nil {
 			return aim, err
 		}
 	}
+
 	share := 100 * float64(stats.ShippedBytes) / float64(stats.Bytes)
 	aim.Got = report.Ratio{Median: share, Low: share, High: share}
 	aim.Ours, aim.Theirs = report.Thousands(float64(stats.ShippedBytes))+" B", report.Thousands(float64(stats.Bytes))+" B"

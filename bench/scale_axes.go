@@ -6,7 +6,7 @@ import (
 	"downpour/bench/workload"
 )
 
-// points: one data set of many hours, of which ever more are asked for.
+// points measures one data set of many hours, with queries over more and more of them.
 func (s *scaling) points(ctx context.Context) error {
 	d := s.cfg.Data
 	d.Hours <<= s.cfg.Steps
@@ -29,8 +29,8 @@ func (s *scaling) points(ctx context.Context) error {
 	return nil
 }
 
-// series: data sets of ever more hosts; the largest is asked for ever more
-// groups.
+// series measures data sets with more and more hosts, and the largest one with queries of
+// more and more groups.
 func (s *scaling) series(ctx context.Context) error {
 	most := s.cfg.Data.Hosts << s.cfg.Steps
 	for hosts := s.cfg.Data.Hosts >> s.cfg.Steps; hosts <= most; hosts *= 2 {
@@ -52,6 +52,7 @@ func (s *scaling) series(ctx context.Context) error {
 	return nil
 }
 
+// groups measures queries of more and more groups.
 func (s *scaling) groups(ctx context.Context, p *scalePlace) error {
 	for _, g := range []struct {
 		m      string
@@ -67,7 +68,7 @@ func (s *scaling) groups(ctx context.Context, p *scalePlace) error {
 	return nil
 }
 
-// parts: the same data in ever more salt buckets.
+// parts measures the same data in more and more salt buckets.
 func (s *scaling) parts(ctx context.Context) error {
 	for _, buckets := range s.cfg.Buckets {
 		p, err := s.use(ctx, s.cfg.Data, buckets)
@@ -83,7 +84,8 @@ func (s *scaling) parts(ctx context.Context) error {
 	return nil
 }
 
-// inFlight: the same parts, ever more of them at the pushdown server at once.
+// inFlight measures the same parts, with more and more of them at the pushdown server at
+// the same time.
 func (s *scaling) inFlight(ctx context.Context) error {
 	p, err := s.use(ctx, s.cfg.Data, s.cfg.Buckets[len(s.cfg.Buckets)-1])
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"downpour/bench/workload"
 )
 
-// MeasuredGateway is a running gateway whose memory can be told.
+// MeasuredGateway is a running gateway whose memory can be measured.
 type MeasuredGateway struct {
 	*peer.Server
-	// Peak is the most memory that the process has had so far, bytes.
+	// Peak returns the peak of the memory of the process in bytes.
 	Peak func() (int64, error)
 }
 
-// Measured is a gateway process that the kernel tells the memory of.
+// Measured returns a gateway whose memory is read from the kernel.
 func Measured(g *peer.Server) *MeasuredGateway {
 	return &MeasuredGateway{g, func() (int64, error) {
 		m, err := g.Process.Memory()
@@ -25,19 +25,20 @@ func Measured(g *peer.Server) *MeasuredGateway {
 	}}
 }
 
-// memoryAsked is how often a gateway is asked: the second answer uses memory
-// that the first has left, or it does not.
+// memoryAsked is how often a gateway is asked, because a later answer may use new memory
+// or that of the first one.
 const memoryAsked = 3
 
-// memory: ever more points in the same hours of the same series, so that the
-// answer, and what a server sends for it, stays the same. Each figure is that of
-// a gateway of its own.
+// memory measures data sets with more and more points in the same hours of the same
+// series, so that the answer, and what a server sends for it, stays the same. Each figure
+// has a gateway of its own.
 func (s *scaling) memory(ctx context.Context) error {
 	s.peaks = &report.Plot{Name: "MiB of memory of the gateway, at most, by points", X: "points", Y: "MiB", LogX: true}
 	lines := []struct{ name, mode, parameter string }{
 		{pushedName, "strict", "&mode=strict"}, {pushedName, "partial", "&mode=partial"}, {"in process", "strict", ""},
 	}
 	peaks := map[string][]float64{}
+
 	for _, step := range s.cfg.MemorySteps {
 		d := s.cfg.Data
 		d.Step, d.Hours = step, s.cfg.MemoryHours
@@ -45,6 +46,7 @@ func (s *scaling) memory(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		for _, l := range lines {
 			address := p.address
 			if l.name != pushedName {
@@ -61,6 +63,7 @@ func (s *scaling) memory(ctx context.Context) error {
 		}
 		p.close()
 	}
+
 	for _, l := range lines {
 		name := l.name + ", " + l.mode
 		s.r.Aims = append(s.r.Aims, s.flat(name, peaks[name]))
@@ -68,13 +71,14 @@ func (s *scaling) memory(ctx context.Context) error {
 	return nil
 }
 
-// peak is the most memory, in MiB, of a new gateway that has answered the query.
+// peak returns the peak of memory, in MiB, of a new gateway that answers the query.
 func (s *scaling) peak(ctx context.Context, p *scalePlace, pushdown, parameter string) (float64, error) {
 	g, err := s.cfg.Gateway(ctx, p.prefix, pushdown)
 	if err != nil {
 		return 0, err
 	}
 	defer g.Close()
+
 	q := workload.Query{Path: p.data.Whole("sum:5m-avg:%s").String() + parameter}
 	for range memoryAsked {
 		answer, err := g.Ask(ctx, q)
@@ -89,7 +93,7 @@ func (s *scaling) peak(ctx context.Context, p *scalePlace, pushdown, parameter s
 	return float64(peak) / (1 << 20), err
 }
 
-// flat is the aim that memory does not grow with points.
+// flat returns the aim that memory does not grow with the number of points.
 func (s *scaling) flat(name string, peaks []float64) report.Aim {
 	steps := s.cfg.MemorySteps
 	first, last := peaks[0], peaks[len(peaks)-1]

@@ -1,11 +1,12 @@
-// Package gateway is the process that clients talk to: OpenTSDB's HTTP API and
-// telnet lines in, answers as JSON, Arrow and WebSocket messages out. It keeps no
-// data: points go to the store, and any gateway on the same tables gives the
-// same answers.
+// Package gateway is the server that clients talk to. It accepts OpenTSDB's HTTP API and
+// telnet lines, and answers with JSON, Arrow and WebSocket messages. It keeps no data:
+// points go to the store, and all gateways on the same tables give the same answers.
 //
-//	telnet, /api/put ──▶ put ──▶ store
-//	/api/query ──▶ query ──▶ ask: uid, compile, exec (parts), merge ──▶ JSON, Arrow
-//	/api/ws ──▶ live ──▶ ask, again and again
+//	telnet, /api/put ──▶ write ──▶ store
+//	/api/query ──▶ query/engine: uid, plan, dispatch (parts), merge ──▶ JSON, Arrow
+//	/api/ws ──▶ live ──▶ query/engine once, then changefeed and incremental
+//
+// This package reads the settings, puts the parts together, and starts and ends them.
 package gateway
 
 import (
@@ -23,19 +24,20 @@ import (
 	"downpour/pushdown/process/settings"
 )
 
-// Config is a gateway's settings, one field per environment variable.
+// Config holds the settings of a gateway, one field for each environment variable.
 type Config struct {
 	settings.Common
 	MetaConfig
 
-	// Listen is the one port of HTTP, WebSocket and telnet.
+	// Listen is the address of the port for HTTP, WebSocket and telnet.
 	Listen string `env:"DOWNPOUR_LISTEN" envDefault:"127.0.0.1:4242"`
-	// OpenTSDBConf is an opentsdb.conf whose keys hold unless set here.
+	// OpenTSDBConf is the path of an opentsdb.conf. Its keys hold unless the environment
+	// sets the same.
 	OpenTSDBConf string `env:"DOWNPOUR_OPENTSDB_CONF"`
-	// AutoMetrics lets puts make new metrics: true, false, or empty for true
-	// on the embedded store alone.
+	// AutoMetrics lets puts make new metrics: true, false, or empty, which is true on
+	// an embedded store and false on HBase.
 	AutoMetrics string `env:"DOWNPOUR_AUTO_METRICS"`
-	// AutoTagKs and AutoTagVs do so for tag keys and values: true, false, or
+	// AutoTagKs and AutoTagVs let puts make new tag keys and values: true, false, or
 	// empty for true.
 	AutoTagKs string `env:"DOWNPOUR_AUTO_TAGKS"`
 	AutoTagVs string `env:"DOWNPOUR_AUTO_TAGVS"`
@@ -45,50 +47,51 @@ type Config struct {
 	// AllowSpecialChars lists characters that names may have beside letters,
 	// digits and - _ . /. Source: tsd.core.tag.allow_specialchars.
 	AllowSpecialChars string `env:"DOWNPOUR_ALLOW_SPECIALCHARS"`
-	// PutCells is single or multi, see put.Form.
+	// PutCells is single or multi, see write.Form.
 	PutCells string `env:"DOWNPOUR_PUT_CELLS" envDefault:"single"`
 	// EnableAppends writes points to append columns on HBase too, as the
 	// embedded store always does. Source: tsd.storage.enable_appends.
 	EnableAppends bool `env:"DOWNPOUR_ENABLE_APPENDS" envDefault:"false"`
-	// FixDuplicates lets the newer of two values of one time count, where a
-	// query fails otherwise. Source: tsd.storage.fix_duplicates.
+	// FixDuplicates makes the newer of two values of one time count. Without it a
+	// query that reads them fails. Source: tsd.storage.fix_duplicates.
 	FixDuplicates bool `env:"DOWNPOUR_FIX_DUPLICATES" envDefault:"false"`
-	// SkipUnresolved leaves out literal tag values that nobody has put, where a
-	// query fails otherwise. Source: tsd.query.skip_unresolved_tagvs.
+	// SkipUnresolved ignores literal tag values that have no UID. Without it a query
+	// with such a value fails. Source: tsd.query.skip_unresolved_tagvs.
 	SkipUnresolved bool `env:"DOWNPOUR_SKIP_UNRESOLVED_TAGVS" envDefault:"false"`
-	// ExpansionLimit bounds the tag values that a filter becomes in the store;
-	// 0 is OpenTSDB's 4096. Source: tsd.query.filter.expansion_limit.
+	// ExpansionLimit bounds the number of tag values that a filter is expanded to for
+	// the store; 0 is OpenTSDB's 4096. Source: tsd.query.filter.expansion_limit.
 	ExpansionLimit int `env:"DOWNPOUR_EXPANSION_LIMIT" envDefault:"4096"`
 	// Timezone is the zone of dates in queries that name none, empty for UTC.
 	// Source: tsd.core.timezone.
 	Timezone string `env:"DOWNPOUR_TIMEZONE"`
 	LimitConfig
 
-	// Fix lists OpenTSDB's known errors that are put right, see query.Fixes.
+	// Fix lists the known errors of OpenTSDB that are corrected, see query.Fixes.
 	Fix string `env:"DOWNPOUR_FIX"`
 	// AllowDelete lets a query delete what it reads.
 	// Source: tsd.http.query.allow_delete.
 	AllowDelete bool `env:"DOWNPOUR_ALLOW_DELETE" envDefault:"false"`
 	// Mode is rw, ro (no puts) or wo (no queries). Source: tsd.mode.
 	Mode string `env:"DOWNPOUR_MODE" envDefault:"rw"`
-	// QueryTimeout bounds a query. Source: tsd.query.timeout.
+	// QueryTimeout bounds the time of a query. Source: tsd.query.timeout.
 	QueryTimeout time.Duration `env:"DOWNPOUR_QUERY_TIMEOUT" envDefault:"30s"`
-	// Pushdown lists pushdown servers, host:port; empty executes in process.
+	// Pushdown lists pushdown servers as host:port. If it is empty, queries are executed
+	// in process.
 	Pushdown []string `env:"DOWNPOUR_PUSHDOWN"`
 	// SelfMetrics is the interval of this host's own metrics, 0 for none;
 	// empty is 10s on the embedded store and none on HBase.
 	SelfMetrics string `env:"DOWNPOUR_SELF_METRICS"`
 	// Profiling serves Go's profiles of the process at /debug/pprof/.
 	Profiling bool `env:"DOWNPOUR_PROFILING" envDefault:"false"`
-	// KnownWithin is how long the deletion of a name waits until other gateways
-	// know of it, 0 for uid.KnownWithin. It has no variable.
+	// KnownWithin is the time after which other gateways know that a name is deleted, 0
+	// for uid.KnownWithin. Only tests set it.
 	KnownWithin time.Duration
-	// AllowOrigins lists browser origins beside our own, as scheme://host[:port];
-	// "*" is all. Source: tsd.http.request.cors_domains.
+	// AllowOrigins lists browser origins besides the gateway's own, as
+	// scheme://host[:port]; "*" is all. Source: tsd.http.request.cors_domains.
 	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`
 }
 
-// SetDefaults fills in what depends on other settings.
+// SetDefaults fills in the defaults that depend on other settings.
 func (c *Config) SetDefaults() {
 	if c.AutoMetrics == "" {
 		c.AutoMetrics = fmt.Sprint(c.Embedded())
@@ -108,6 +111,7 @@ func (c *Config) SetDefaults() {
 			c.SelfMetrics = "10s"
 		}
 	}
+
 	trim := func(list []string) (out []string) {
 		for _, s := range list {
 			if s = strings.TrimSpace(s); s != "" {
@@ -119,12 +123,13 @@ func (c *Config) SetDefaults() {
 	c.Pushdown, c.AllowOrigins = trim(c.Pushdown), trim(c.AllowOrigins)
 }
 
-// Validate returns every fault at once, each naming its variable.
+// Validate returns all faults at once. Each names its variable.
 func (c *Config) Validate() error {
 	errs := []error{c.Common.Validate("DOWNPOUR_LISTEN", c.Listen)}
 	errs = append(errs, c.validateChoices()...)
 	errs = append(errs, c.MetaConfig.validate()...)
 	errs = append(errs, c.LimitConfig.validate()...)
+
 	if c.QueryTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_QUERY_TIMEOUT: got %s, want more than 0", c.QueryTimeout))
 	}
@@ -137,9 +142,11 @@ func (c *Config) Validate() error {
 	for _, address := range c.Pushdown {
 		errs = append(errs, settings.CheckAddress("DOWNPOUR_PUSHDOWN", address))
 	}
+
 	return errors.Join(errs...)
 }
 
+// validateChoices checks the settings with a fixed set or range of values.
 func (c *Config) validateChoices() (errs []error) {
 	for _, v := range []struct {
 		name, got string
@@ -155,6 +162,7 @@ func (c *Config) validateChoices() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s: got %q, want %s", v.name, v.got, strings.Join(v.want, " or ")))
 		}
 	}
+
 	if c.ExpansionLimit < 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_EXPANSION_LIMIT: got %d, want at least 0", c.ExpansionLimit))
 	}
@@ -170,7 +178,7 @@ func (c *Config) validateChoices() (errs []error) {
 	return errs
 }
 
-// Location is the zone of dates in queries that name none, nil for UTC.
+// Location returns the time zone of dates without one in queries, nil for UTC.
 func (c *Config) Location() (*time.Location, error) {
 	if c.Timezone == "" {
 		return nil, nil
@@ -178,7 +186,7 @@ func (c *Config) Location() (*time.Location, error) {
 	return time.LoadLocation(c.Timezone)
 }
 
-// Schema is the layout of the tables, and the tags a point may have.
+// Schema returns the layout of the tables and the number of tags that a point may have.
 func (c *Config) Schema() encoding.Schema {
 	s := c.Common.Schema()
 	if c.MaxTags > 0 {
@@ -187,18 +195,18 @@ func (c *Config) Schema() encoding.Schema {
 	return s
 }
 
-// Auto tells for which kinds puts make new names.
+// Auto returns the kinds of names that puts may make.
 func (c *Config) Auto() write.Auto {
 	return write.Auto{Metrics: c.AutoMetrics == "true", TagKs: c.AutoTagKs != "false", TagVs: c.AutoTagVs != "false"}
 }
 
-// Compile are the properties of the tables that plans depend on.
+// Compile returns the settings that scan plans depend on.
 func (c *Config) Compile() plan.Options {
 	return plan.Options{Schema: c.Schema(), Table: c.TableData, FixDuplicates: c.FixDuplicates,
 		SkipUnresolved: c.SkipUnresolved, ExpansionLimit: c.ExpansionLimit, MaxBytes: c.LimitMemory}
 }
 
-// selfMetrics is the interval of the host's own metrics.
+// selfMetrics returns the interval of the host's own metrics, 0 for none.
 func (c *Config) selfMetrics() (time.Duration, error) {
 	if c.SelfMetrics == "0" {
 		return 0, nil
@@ -210,8 +218,8 @@ func (c *Config) selfMetrics() (time.Duration, error) {
 	return d, nil
 }
 
-// form is how points are stored: appended on the embedded store and where
-// EnableAppends says so, else as PutCells says.
+// form returns the form in which points are stored: appended on an embedded store and with
+// EnableAppends, otherwise as PutCells says.
 func (c *Config) form() write.Form {
 	switch {
 	case c.Embedded() || c.EnableAppends:

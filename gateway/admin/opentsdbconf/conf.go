@@ -1,15 +1,14 @@
-// Package opentsdbconf reads an opentsdb.conf, so that whoever comes from a TSD
-// brings the settings along. It is a translation into DOWNPOUR_* variables, the
-// only settings there are:
+// Package opentsdbconf reads an opentsdb.conf, so that users of OpenTSDB can keep their
+// settings. It translates its keys into DOWNPOUR_* variables, which are the only settings:
 //
 //	tsd.storage.salt.width = 1          DOWNPOUR_SALT_WIDTH=1
 //	tsd.storage.hbase.zk_quorum = a,b   DOWNPOUR_STORE=hbase:a,b/hbase
 //	tsd.network.port = 4242             DOWNPOUR_LISTEN=127.0.0.1:4242
-//	tsd.http.staticroot = /usr/share    (told: not honoured, and why)
+//	tsd.http.staticroot = /usr/share    (a note: not honoured, and why)
 //
-// A variable that is set wins over the file. What the file says and this program
-// does not do is a note, one line for each key, for the log at start: a setting
-// that is passed over in silence is found out by its damage.
+// A variable that is set wins over the file. For each key that this program does not
+// honour there is a note, one line for the log at start: otherwise users would find out
+// by the damage that a setting has no effect.
 // Source: net.opentsdb.utils.Config, java.util.Properties.
 package opentsdbconf
 
@@ -50,27 +49,29 @@ func Parse(name string, text []byte) (*Conf, error) {
 	}
 	c := &Conf{name: name, values: make(map[string]string, p.Len())}
 	for k, v := range p.Map() {
-		// Spaces behind a value belong to it in Java, and no number, host or
-		// table has them.
+		// In Java spaces after a value belong to it, but no number, host or table name
+		// ends with a space.
 		c.values[k] = strings.TrimSpace(v)
 	}
 	return c, nil
 }
 
-// Environment completes an environment by what the file says: the result holds
-// environ and a variable for each honoured key whose variable environ lacks or
-// has empty. notes has a line for each key that is not honoured, sorted. The
-// error names every value that cannot be read.
+// Environment adds the settings of the file to an environment. merged holds environ, and
+// a variable for each honoured key whose variable is not set in environ, or empty. notes
+// has a line for each key that is not honoured, sorted. The error names every value that
+// cannot be parsed.
 func (c *Conf) Environment(environ map[string]string) (merged map[string]string, notes []string, err error) {
 	t := &translation{conf: c, environ: environ, merged: maps.Clone(environ)}
 	if t.merged == nil {
 		t.merged = map[string]string{}
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(c.values)) {
 		t.key(key)
 	}
 	t.store()
 	t.listen()
+
 	slices.Sort(t.notes)
 	return t.merged, t.notes, errors.Join(t.errs...)
 }
@@ -83,7 +84,7 @@ type translation struct {
 	errs            []error
 }
 
-// key translates one key by its table.
+// key translates one key by the tables in keys.go.
 func (t *translation) key(key string) {
 	value := t.conf.values[key]
 	if slices.Contains(composed, key) {
@@ -124,11 +125,12 @@ func (t *translation) set(variable, value string, keys ...string) {
 	}
 }
 
+// note adds a note about a key that is not honoured.
 func (t *translation) note(key, reason string) {
 	t.notes = append(t.notes, fmt.Sprintf("%s: %s = %s is not honoured: %s", t.conf.name, key, t.conf.values[key], reason))
 }
 
-// Keys that only together make a variable.
+// Keys of which two together make one variable.
 const (
 	quorumKey  = "tsd.storage.hbase.zk_quorum"
 	basedirKey = "tsd.storage.hbase.zk_basedir"
@@ -138,9 +140,8 @@ const (
 
 var composed = []string{quorumKey, basedirKey, portKey, bindKey}
 
-// store makes DOWNPOUR_STORE. A file that names no quorum leaves the default: an
-// HBase on this machine, as OpenTSDB would take it, is nothing to write to
-// unasked.
+// store sets DOWNPOUR_STORE. If the file names no quorum the variable keeps its default.
+// OpenTSDB would use an HBase on this machine then, but nobody has asked to write there.
 func (t *translation) store() {
 	quorum, named := t.conf.values[quorumKey]
 	basedir, rooted := t.conf.values[basedirKey]
@@ -156,6 +157,7 @@ func (t *translation) store() {
 	if basedir == "" {
 		basedir = "/hbase"
 	}
+
 	hosts := strings.Split(quorum, ",")
 	for i := range hosts {
 		hosts[i] = strings.TrimSpace(hosts[i])
@@ -163,8 +165,8 @@ func (t *translation) store() {
 	t.set("DOWNPOUR_STORE", "hbase:"+strings.Join(hosts, ",")+"/"+strings.Trim(basedir, "/"), quorumKey, basedirKey)
 }
 
-// listen makes DOWNPOUR_LISTEN. Without a bind address OpenTSDB listens
-// everywhere; here that has to be said.
+// listen sets DOWNPOUR_LISTEN. Without a bind address OpenTSDB listens on all addresses;
+// here it is loopback alone.
 func (t *translation) listen() {
 	port, hasPort := t.conf.values[portKey]
 	bind, hasBind := t.conf.values[bindKey]

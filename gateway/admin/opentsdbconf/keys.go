@@ -8,15 +8,15 @@ import (
 	"downpour/gateway/api/origin"
 )
 
-// rule is a key that is honoured: the variable that it becomes, and how its
-// value is read. read's error says what is wanted.
+// rule says to which variable a honoured key is translated, and how its value is parsed.
+// The error of read says what is wanted.
 type rule struct {
 	variable string
 	read     func(string) (string, error)
 }
 
-// honoured are the keys that change answers or bytes, and some that a client
-// would notice.
+// honoured are the keys that change answers or stored bytes, and some others that clients
+// can notice.
 var honoured = map[string]rule{
 	"tsd.storage.uid.width.metric":                {"DOWNPOUR_UID_WIDTH_METRIC", number},
 	"tsd.storage.uid.width.tagk":                  {"DOWNPOUR_UID_WIDTH_TAGK", number},
@@ -61,8 +61,8 @@ func text(s string) (string, error) {
 
 func anything(s string) (string, error) { return s, nil }
 
-// origins refuses what OpenTSDB takes and no browser ever sends: there it allows
-// nothing, in silence.
+// origins refuses texts that no browser sends as an origin. OpenTSDB accepts them, and
+// then they allow nothing.
 func origins(s string) (string, error) {
 	var list []string
 	for text := range strings.SplitSeq(s, ",") {
@@ -83,8 +83,8 @@ func number(s string) (string, error) {
 	return s, nil
 }
 
-// milliseconds makes a time of a number. 0, which there is no bound, leaves the
-// default: a query without an end is nothing to ask for.
+// milliseconds makes a duration of a number. For 0, which is no bound in OpenTSDB, it
+// returns "", so that the variable keeps its default: here a query must have a bound.
 func milliseconds(s string) (string, error) {
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n < 0 {
@@ -114,8 +114,8 @@ func mode(s string) (string, error) {
 	return s, nil
 }
 
-// fixed is a key of which only one value is what Downpour does, "" for none;
-// the reason stands for the others.
+// fixed is the only value of a key that agrees with what Downpour does, "" for none. The
+// reason is told for all other values.
 type fixed struct{ value, reason string }
 
 const (
@@ -160,7 +160,7 @@ var constant = map[string]fixed{
 	"tsd.http.staticroot":                          {"", noUI},
 }
 
-// reasons are those of whole families of keys, the first prefix counts.
+// reasons are those of families of keys. The first prefix that fits counts.
 var reasons = []struct{ prefix, reason string }{
 	{"tsd.storage.compaction.", "cells are never rewritten; compacted ones are read"},
 	{"tsd.storage.hbase.", speedOnly},

@@ -16,7 +16,7 @@ import (
 	"downpour/encoding"
 )
 
-// queryBody is the body of POST /api/query as the command line spells it.
+// queryBody is the body of POST /api/query that the arguments of a command make.
 type queryBody struct {
 	Start        string     `json:"start"`
 	End          string     `json:"end,omitempty"`
@@ -44,8 +44,8 @@ type rateOptions struct {
 //	sys.cpu.user 1356998400000 42 {host=web01}
 //	sys.cpu.user 1356998460000 0.500000 {host=web01}
 //
-// Times are milliseconds, floats have six decimals. Other than there, points
-// outside START and END are not printed, and tags are sorted.
+// Times are milliseconds, floats have six decimals. Unlike tsdb it does not print points
+// outside START and END, and it sorts tags.
 // Source: CliQuery.doQuery.
 func runQuery(ctx context.Context, c *call) (err error) {
 	body, err := c.queryArguments()
@@ -57,10 +57,12 @@ func runQuery(ctx context.Context, c *call) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.close()) }()
+
 	results, err := c.answer(ctx, conn, body)
 	if err != nil {
 		return err
 	}
+
 	out := bufio.NewWriter(c.Out)
 	for _, r := range results {
 		printResult(out, r)
@@ -68,7 +70,7 @@ func runQuery(ctx context.Context, c *call) (err error) {
 	return out.Flush()
 }
 
-// result is one group, from here or from a gateway.
+// result is one group of an answer, of this process or of a gateway.
 type result struct {
 	Metric string
 	Tags   map[string]string
@@ -76,10 +78,12 @@ type result struct {
 	points encoding.Points
 }
 
+// answer answers the query from the store, or asks the gateway.
 func (c *call) answer(ctx context.Context, conn *connection, body *queryBody) ([]result, error) {
 	if conn.store == nil {
 		return conn.remote.query(ctx, body)
 	}
+
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -92,6 +96,7 @@ func (c *call) answer(ctx context.Context, conn *connection, body *queryBody) ([
 	if err != nil {
 		return nil, err
 	}
+
 	results := make([]result, len(groups))
 	for i, g := range groups {
 		results[i] = result{Metric: g.Metric, Tags: map[string]string{}, points: g.Points}
@@ -102,7 +107,7 @@ func (c *call) answer(ctx context.Context, conn *connection, body *queryBody) ([
 	return results, nil
 }
 
-// query asks a gateway.
+// query asks the gateway.
 func (r *remote) query(ctx context.Context, body *queryBody) ([]result, error) {
 	var results []result
 	if err := r.call(ctx, http.MethodPost, "/api/query?arrays=true", body, &results); err != nil {
@@ -124,8 +129,8 @@ func (r *remote) query(ctx context.Context, body *queryBody) ([]result, error) {
 	return results, nil
 }
 
-// readNumber reads a number of an answer: without point and exponent it is an
-// integer.
+// readNumber parses a number of an answer. It is an integer if it has neither a point nor
+// an exponent.
 func readNumber(text string) (encoding.Value, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return encoding.IntValue(n), nil
@@ -134,6 +139,7 @@ func readNumber(text string) (encoding.Value, error) {
 	return encoding.FloatValue(f), err
 }
 
+// printResult prints the points of a group, one a line.
 func printResult(out *bufio.Writer, r result) {
 	var tags []string
 	for _, k := range slices.Sorted(maps.Keys(r.Tags)) {
@@ -146,7 +152,7 @@ func printResult(out *bufio.Writer, r result) {
 	}
 }
 
-// formatValue is a number as Java's %d and %f write it.
+// formatValue returns a number as Java's %d and %f write it.
 func formatValue(v encoding.Value) string {
 	if !v.Float {
 		return strconv.FormatInt(v.Int(), 10)

@@ -9,19 +9,22 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// queryArguments reads START [END] and one or more sub-queries.
+// queryArguments parses START [END] and one or more sub-queries.
 // Source: CliQuery.parseCommandLineQuery.
 func (c *call) queryArguments() (*queryBody, error) {
 	words := c.args
 	if len(words) < 3 {
 		return nil, c.usage("want at least START, AGG and METRIC")
 	}
+
 	body := &queryBody{Start: words[0], MSResolution: true}
 	words = words[1:]
 	if _, ok := aggregate.Lookup(scanplan.Aggregator(words[0])); !ok && c.isTime(words[0]) {
 		body.End, words = words[0], words[1:]
 	}
+
 	for len(words) > 0 {
+		// tsdb's options of graphs.
 		if strings.HasPrefix(words[0], "+") {
 			return nil, c.usage("%q: graphs are not drawn", words[0])
 		}
@@ -42,6 +45,7 @@ func (c *call) queryArguments() (*queryBody, error) {
 // argumentReader reads words one by one.
 type argumentReader struct{ words []string }
 
+// next returns the next word. what names it in the error if there is none.
 func (r *argumentReader) next(what string) (string, error) {
 	if len(r.words) == 0 {
 		return "", fmt.Errorf("%s is missing", what)
@@ -60,6 +64,7 @@ func (r *argumentReader) accept(word string) bool {
 	return true
 }
 
+// subQuery parses AGG [rate [counter…]] [downsample N AGG] METRIC tag=value….
 func (r *argumentReader) subQuery() (s subQuery, err error) {
 	if s.Aggregator, err = r.next("AGG"); err != nil {
 		return s, err
@@ -85,7 +90,7 @@ func (r *argumentReader) subQuery() (s subQuery, err error) {
 	return s, err
 }
 
-// rateOptions reads counter[,max[,reset]], if it is there.
+// rateOptions parses counter[,max[,reset]]. It returns nil if that is not there.
 func (r *argumentReader) rateOptions() (*rateOptions, error) {
 	if len(r.words) == 0 || !strings.HasPrefix(r.words[0], "counter") {
 		return nil, nil
@@ -106,8 +111,8 @@ func (r *argumentReader) rateOptions() (*rateOptions, error) {
 	return o, nil
 }
 
-// downsample reads N AGG. A bare N is milliseconds, as OpenTSDB 2 takes it; a
-// duration such as 5m says its unit.
+// downsample parses N AGG. N without a unit is milliseconds, as in OpenTSDB 2; with a
+// unit it is a duration such as 5m.
 func (r *argumentReader) downsample() (string, error) {
 	n, err := r.next("interval of downsample")
 	if err != nil {
@@ -120,7 +125,7 @@ func (r *argumentReader) downsample() (string, error) {
 	return n + "-" + f, err
 }
 
-// tags reads the words with an equals sign.
+// tags parses the words with an equals sign that come next.
 func (r *argumentReader) tags() (map[string]string, error) {
 	tags := map[string]string{}
 	for len(r.words) > 0 && strings.Contains(r.words[0], "=") {

@@ -1,7 +1,7 @@
-// Package annotation keeps notes on series and global ones: cells of the data
-// table beside the points, whose form package encoding describes. Notes that
-// lie in rows which a query reads come with its answer and are not this
-// package's affair; global ones do when the query asks for them.
+// Package annotation reads and changes annotations, of a series or global ones. They are
+// cells of the data table beside the points, in a form that package encoding describes.
+// A query finds the annotations of its series in the rows that it reads, without this
+// package; it asks this package for global ones.
 // Source: net.opentsdb.meta.Annotation.
 package annotation
 
@@ -30,29 +30,31 @@ type Config struct {
 	Schema encoding.Schema
 }
 
-// Notes reads and changes annotations. It is for many goroutines.
-type Notes struct{ cfg Config }
+// Catalog reads and changes annotations. It may be used by several goroutines.
+type Catalog struct{ cfg Config }
 
-// New returns the annotations of a data table.
-func New(cfg Config) *Notes { return &Notes{cfg} }
+// New returns the catalog of a data table.
+func New(cfg Config) *Catalog { return &Catalog{cfg} }
 
+// Errors with OpenTSDB's texts.
 var (
-	// ErrNoChange tells that nothing was asked to be changed.
-	ErrNoChange = errors.New("No changes detected in Annotation data") //lint:ignore ST1005 a client's text
-	// ErrConflict tells that somebody else changed the note at the same time.
-	ErrConflict = errors.New("This may be caused by another process modifying storage data") //lint:ignore ST1005 a client's text
-	// ErrNoStart refuses a note without a time.
-	ErrNoStart = errors.New("The start timestamp has not been set") //lint:ignore ST1005 a client's text
+	// ErrNoChange is returned for a change without a new value.
+	ErrNoChange = errors.New("No changes detected in Annotation data")
+	// ErrConflict is returned if another writer changed the annotation at the same time.
+	ErrConflict = errors.New("This may be caused by another process modifying storage data")
+	// ErrNoStart is returned for an annotation without a start.
+	ErrNoStart = errors.New("The start timestamp has not been set")
 )
 
-// RefusedError is the refusal of arguments.
+// RefusedError is returned for wrong arguments, with OpenTSDB's text.
 type RefusedError struct{ Text string }
 
-// Error is the text.
+// Error returns the text.
 func (e *RefusedError) Error() string { return e.Text }
 
-// Change asks to store a note; a nil field was not given. TSUID and Start name
-// the note: hex, "" for a global one; seconds, or ms beyond 32 bits.
+// Change is a change of an annotation; a nil field keeps its value. TSUID and Start name
+// the annotation: TSUID is hex, "" for a global one; Start is in seconds, or in ms if it
+// needs more than 32 bits.
 type Change struct {
 	TSUID              string
 	Start              int64
@@ -61,15 +63,15 @@ type Change struct {
 	Custom             map[string]string
 }
 
-// empty tells that nothing would change: what equals a new note's value counts
-// as not given. Source: Annotation.setNotes.
+// empty reports whether a change has no new value: the values of a new annotation do not
+// count. Source: Annotation.setNotes.
 func (c *Change) empty() bool {
 	blank := func(s *string) bool { return s == nil || *s == "" }
 	return (c.End == nil || *c.End == 0) && blank(c.Description) && blank(c.Notes) && c.Custom == nil
 }
 
-// place is a note's cell.
-func (n *Notes) place(tsuid string, start int64) (store.CellKey, error) {
+// place returns the cell of an annotation.
+func (n *Catalog) place(tsuid string, start int64) (store.CellKey, error) {
 	if start < 1 {
 		return store.CellKey{}, ErrNoStart
 	}
@@ -84,7 +86,7 @@ func (n *Notes) place(tsuid string, start int64) (store.CellKey, error) {
 	return store.CellKey{Row: row, Family: encoding.FamilyData, Qualifier: encoding.AppendAnnotationQualifier(nil, start)}, nil
 }
 
-// parseTSUID reads hex; a digit too few is a leading zero.
+// parseTSUID parses hex. An odd number of digits means a leading zero.
 // Source: UniqueId.stringToUid.
 func parseTSUID(text string) ([]byte, error) {
 	if len(text)%2 != 0 {
@@ -97,8 +99,8 @@ func parseTSUID(text string) ([]byte, error) {
 	return raw, nil
 }
 
-// read returns a note and its bytes, nil if there is none.
-func (n *Notes) read(ctx context.Context, at store.CellKey) (*encoding.Annotation, []byte, error) {
+// read returns an annotation and its stored bytes, nil if there is none.
+func (n *Catalog) read(ctx context.Context, at store.CellKey) (*encoding.Annotation, []byte, error) {
 	rows, err := n.cfg.Store.Get(ctx, n.cfg.Table, at.Family, [][]byte{at.Row})
 	if err != nil || len(rows) == 0 {
 		return nil, nil, err
@@ -112,8 +114,8 @@ func (n *Notes) read(ctx context.Context, at store.CellKey) (*encoding.Annotatio
 	return nil, nil, nil
 }
 
-// Get returns a note, nil if there is none.
-func (n *Notes) Get(ctx context.Context, tsuid string, start int64) (*encoding.Annotation, error) {
+// Get returns an annotation, nil if there is none.
+func (n *Catalog) Get(ctx context.Context, tsuid string, start int64) (*encoding.Annotation, error) {
 	at, err := n.place(tsuid, start)
 	if err != nil {
 		return nil, err
@@ -122,11 +124,11 @@ func (n *Notes) Get(ctx context.Context, tsuid string, start int64) (*encoding.A
 	return a, err
 }
 
-// Put merges a change into the stored note, or, with overwrite, puts it in the
-// note's place. It returns what is stored afterwards; ErrNoChange if the change
-// asks for nothing, ErrConflict if another writer came between.
+// Put merges a change into the stored annotation or, with overwrite, replaces it. It
+// returns what is stored afterwards, ErrNoChange for an empty change, and ErrConflict if
+// another writer was faster.
 // Source: Annotation.syncToStorage.
-func (n *Notes) Put(ctx context.Context, c Change, overwrite bool) (*encoding.Annotation, error) {
+func (n *Catalog) Put(ctx context.Context, c Change, overwrite bool) (*encoding.Annotation, error) {
 	at, err := n.place(c.TSUID, c.Start)
 	if err != nil {
 		return nil, err
@@ -134,10 +136,12 @@ func (n *Notes) Put(ctx context.Context, c Change, overwrite bool) (*encoding.An
 	if c.empty() {
 		return nil, ErrNoChange
 	}
+
 	stored, old, err := n.read(ctx, at)
 	if err != nil {
 		return nil, err
 	}
+
 	note := c.merge(stored, overwrite)
 	ok, err := n.cfg.Store.CompareAndPut(ctx, n.cfg.Table, at, old, encoding.AppendAnnotation(nil, note))
 	if err != nil {
@@ -149,10 +153,11 @@ func (n *Notes) Put(ctx context.Context, c Change, overwrite bool) (*encoding.An
 	return &note, nil
 }
 
-// merge is the note after the change.
+// merge returns the annotation after the change.
 func (c *Change) merge(stored *encoding.Annotation, overwrite bool) encoding.Annotation {
 	note := encoding.Annotation{TSUID: c.TSUID, StartTime: c.Start}
 	if stored != nil {
+		// The start of a stored annotation only moves back, as in OpenTSDB.
 		if stored.StartTime > 0 {
 			note.StartTime = min(note.StartTime, stored.StartTime)
 		}
@@ -160,6 +165,7 @@ func (c *Change) merge(stored *encoding.Annotation, overwrite bool) encoding.Ann
 			note.EndTime, note.Description, note.Notes, note.Custom = stored.EndTime, stored.Description, stored.Notes, stored.Custom
 		}
 	}
+
 	if c.End != nil && *c.End != 0 {
 		note.EndTime = *c.End
 	}
@@ -175,8 +181,8 @@ func (c *Change) merge(stored *encoding.Annotation, overwrite bool) encoding.Ann
 	return note
 }
 
-// Delete removes a note, which need not be there.
-func (n *Notes) Delete(ctx context.Context, tsuid string, start int64) error {
+// Delete removes an annotation. It is no error if there is none.
+func (n *Catalog) Delete(ctx context.Context, tsuid string, start int64) error {
 	at, err := n.place(tsuid, start)
 	if err != nil {
 		return err
@@ -184,17 +190,18 @@ func (n *Notes) Delete(ctx context.Context, tsuid string, start int64) error {
 	return n.cfg.Store.Apply(ctx, n.cfg.Table, []store.Mutation{{Kind: store.DeleteCell, Row: at.Row, Family: at.Family, Qualifier: at.Qualifier}})
 }
 
-// Global returns the global notes of the hours from one time to another, in
-// seconds, in the order of their cells. As OpenTSDB does, it returns also those
-// that begin after the end, in its hour, and leaves out those that end after it.
+// Global returns the global annotations between two times in seconds, in the order of
+// their cells. As in OpenTSDB these include annotations that begin after the end, in the
+// hour of the end, and not those that end after it.
 // Source: Annotation.getGlobalAnnotations.
-func (n *Notes) Global(ctx context.Context, from, to int64) ([]encoding.Annotation, error) {
+func (n *Catalog) Global(ctx context.Context, from, to int64) ([]encoding.Annotation, error) {
 	switch {
 	case to < 1:
 		return nil, &RefusedError{"The end timestamp has not been set"}
 	case to < from:
 		return nil, &RefusedError{"The end timestamp cannot be less than the start timestamp"}
 	}
+
 	out := []encoding.Annotation{}
 	err := n.scan(ctx, n.globalRange(from, to), nil, func(_ []byte, c store.Cell) error {
 		a, err := encoding.ParseAnnotation(c.Value)
@@ -212,31 +219,36 @@ func (n *Notes) Global(ctx context.Context, from, to int64) ([]encoding.Annotati
 // lastHour is the last base time that a row key can hold.
 const lastHour = int64(1<<32-1) / encoding.RowSeconds * encoding.RowSeconds
 
-// globalRange are the rows of global notes of the hours from and to lie in.
-func (n *Notes) globalRange(from, to int64) store.KeyRange {
+// globalRange returns the rows of global annotations from the hour of one time to the
+// hour of another.
+func (n *Catalog) globalRange(from, to int64) store.KeyRange {
 	metric := make(encoding.UID, n.cfg.Schema.MetricWidth)
 	hour := func(t int64) uint32 { return encoding.BaseTime(max(0, min(t, lastHour))) }
 	r := store.KeyRange{Start: n.cfg.Schema.AppendRangeKey(nil, 0, metric, hour(from))}
-	// A global row's key ends with its hour: the next key is behind it.
+
+	// The key of such a row ends with its hour, so the next key is one zero byte longer.
 	r.Stop = append(n.cfg.Schema.AppendRangeKey(nil, 0, metric, hour(to)), 0)
 	return r
 }
 
-// scan passes every annotation cell of the rows that match in a range.
-func (n *Notes) scan(ctx context.Context, rows store.KeyRange, keys *store.KeyPattern, each func(row []byte, c store.Cell) error) error {
+// scan calls each with every annotation cell of the rows in a range that match keys.
+func (n *Catalog) scan(ctx context.Context, rows store.KeyRange, keys *store.KeyPattern, each func(row []byte, c store.Cell) error) error {
 	// All annotation columns begin with one byte.
 	columns := []store.KeyRange{{Start: []byte{encoding.PrefixAnnotation}, Stop: []byte{encoding.PrefixAnnotation + 1}}}
 	scan := store.Scan{Table: n.cfg.Table, Family: encoding.FamilyData, Start: rows.Start, Stop: rows.Stop,
 		Columns: columns, Filter: store.RowFilter{Pattern: keys}}
+
 	for r, err := range store.Rows(ctx, n.cfg.Store, scan) {
 		if err != nil {
 			return err
 		}
+		// A store may return rows that its filter does not admit.
 		if keys != nil && !keys.Matches(r.Key) {
 			continue
 		}
+
 		for _, c := range r.Cells {
-			// A point's column may begin so too; its length is even.
+			// The qualifier of a point may begin with that byte, too; its length is even.
 			if _, _, err := encoding.ParseAnnotationQualifier(c.Qualifier); err != nil {
 				continue
 			}

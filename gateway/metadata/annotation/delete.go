@@ -8,32 +8,36 @@ import (
 	"downpour/pushdown/store"
 )
 
-// DeleteRange removes the notes of a series, or the global ones for an empty
-// TSUID, that begin between two times in ms, both inclusive, and returns how
-// many there were. What a note's JSON says of its start counts, not its column,
-// which names another time where the start in seconds is a multiple of 1000.
+// DeleteRange removes the annotations of a series, or the global ones for an empty TSUID,
+// that begin between two times in ms, both inclusive. It returns how many it removed.
+// The start in the JSON counts, not the time in the qualifier, which differs if the start
+// in seconds is a multiple of 1000.
 // Source: Annotation.deleteRange.
-func (n *Notes) DeleteRange(ctx context.Context, tsuid string, from, to int64) (int, error) {
+func (n *Catalog) DeleteRange(ctx context.Context, tsuid string, from, to int64) (int, error) {
 	switch {
 	case to < 1:
 		return 0, &RefusedError{"The end timestamp has not been set"}
 	case to < from:
 		return 0, &RefusedError{"The end timestamp cannot be less than the start timestamp"}
 	}
-	var dead []store.Mutation
+
+	var deletions []store.Mutation
 	collect := func(row []byte, c store.Cell) error {
 		if start, ok := startOf(c); ok && start >= from && start <= to {
-			dead = append(dead, store.Mutation{Kind: store.DeleteCell, Row: bytes.Clone(row), Family: encoding.FamilyData, Qualifier: bytes.Clone(c.Qualifier)})
+			deletions = append(deletions, store.Mutation{Kind: store.DeleteCell, Row: bytes.Clone(row), Family: encoding.FamilyData, Qualifier: bytes.Clone(c.Qualifier)})
 		}
 		return nil
 	}
-	if err := n.visit(ctx, tsuid, from/1000, to/1000, collect); err != nil || len(dead) == 0 {
+
+	if err := n.visit(ctx, tsuid, from/1000, to/1000, collect); err != nil || len(deletions) == 0 {
 		return 0, err
 	}
-	return len(dead), n.cfg.Store.Apply(ctx, n.cfg.Table, dead)
+
+	return len(deletions), n.cfg.Store.Apply(ctx, n.cfg.Table, deletions)
 }
 
-// startOf is when a note begins, in ms. A note that cannot be read is left.
+// startOf returns the start of an annotation in ms. ok is false if it cannot be parsed;
+// then it is not deleted.
 func startOf(c store.Cell) (int64, bool) {
 	a, err := encoding.ParseAnnotation(c.Value)
 	if err != nil {
@@ -45,12 +49,13 @@ func startOf(c store.Cell) (int64, bool) {
 	return a.StartTime, true
 }
 
-// visit passes the notes of one series, or the global ones, of the hours in
-// which from and to, in seconds, lie.
-func (n *Notes) visit(ctx context.Context, tsuid string, from, to int64, each func([]byte, store.Cell) error) error {
+// visit calls each with the annotations of a series, or the global ones for an empty
+// TSUID, from the hour of one time to the hour of another, in seconds.
+func (n *Catalog) visit(ctx context.Context, tsuid string, from, to int64, each func([]byte, store.Cell) error) error {
 	if tsuid == "" {
 		return n.scan(ctx, n.globalRange(from, to), nil, each)
 	}
+
 	raw, err := parseTSUID(tsuid)
 	if err != nil {
 		return err
@@ -59,15 +64,18 @@ func (n *Notes) visit(ctx context.Context, tsuid string, from, to int64, each fu
 	if err != nil {
 		return &RefusedError{err.Error()}
 	}
+
 	s := n.cfg.Schema
 	rows := store.KeyRange{
 		Start: s.AppendRowKey(nil, metric, encoding.BaseTime(max(0, min(from, lastHour))), tags),
 		Stop:  append(s.AppendRowKey(nil, metric, encoding.BaseTime(max(0, min(to, lastHour))), tags), 0),
 	}
-	// Between two hours of the series lie the rows of others.
+
+	// The rows of other series lie between those of the hours of this one.
 	keys := &store.KeyPattern{Head: s.HeadWidth(), NameLen: s.TagKWidth, ValueLen: s.TagVWidth, Exact: true}
 	for _, p := range s.AppendPairs(nil, tags) {
 		keys.Wants = append(keys.Wants, store.Want{Name: p.K, Values: [][]byte{p.V}})
 	}
+
 	return n.scan(ctx, rows, keys, each)
 }

@@ -1,14 +1,14 @@
-// Package meta keeps OpenTSDB's meta data: what users say of names (UIDMeta, in
-// the UID table) and of series (TSMeta, in the meta table), and which series
-// there are and how many points they got, which puts record by themselves.
+// Package meta keeps OpenTSDB's meta data: what users say about names (UIDMeta, in the
+// UID table) and about series (TSMeta, in the meta table), and which series there are
+// with how many points, which puts record by themselves.
 //
 //	table      row    family  column       value
 //	tsdb-uid   UID    name    metric_meta  UIDMeta, JSON (tagk_meta, tagv_meta)
 //	tsdb-meta  TSUID  name    ts_meta      TSMeta, JSON
 //	tsdb-meta  TSUID  name    ts_ctr       8-byte counter
 //
-// The bytes are those of package encoding, so that an OpenTSDB beside us reads
-// and changes them. Every change is a compare-and-set on the bytes read.
+// The bytes are those of package encoding, so that an OpenTSDB on the same tables can
+// read and change them. Every change is a compare-and-set on the bytes read.
 // Source: UIDMeta, TSMeta.
 package meta
 
@@ -28,7 +28,7 @@ type Store interface {
 	store.Atomic
 }
 
-// Names is the dictionary of names. gateway/uid has it.
+// Names is the dictionary of names, which gateway/uid implements.
 type Names interface {
 	// Name returns the name of a UID, or a *uid.NoSuchIDError.
 	Name(ctx context.Context, kind encoding.UIDKind, u encoding.UID) (string, error)
@@ -54,37 +54,37 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Catalog reads and changes meta data. It is for many goroutines.
+// Catalog reads and changes meta data. It may be used by several goroutines.
 type Catalog struct{ cfg Config }
 
 // New returns the catalog of the configured tables.
 func New(cfg Config) *Catalog { return &Catalog{cfg.withDefaults()} }
 
-// Errors of a change.
+// Errors of a change, with OpenTSDB's texts.
 var (
-	// ErrNoChange tells that nothing was asked to be changed.
-	ErrNoChange = errors.New("No changes detected in meta data") //lint:ignore ST1005 a client's text
-	// ErrConflict tells that somebody else changed the data at the same time.
-	ErrConflict = errors.New("This may be caused by another process modifying storage data") //lint:ignore ST1005 a client's text
-	// ErrNoTSMeta tells that the series to change has no TSMeta.
-	ErrNoTSMeta = errors.New("Requested TSMeta did not exist") //lint:ignore ST1005 a client's text
+	// ErrNoChange is returned for a change without a new value.
+	ErrNoChange = errors.New("No changes detected in meta data")
+	// ErrConflict is returned if another writer changed the data at the same time.
+	ErrConflict = errors.New("This may be caused by another process modifying storage data")
+	// ErrNoTSMeta is returned for a change of a series without a TSMeta.
+	ErrNoTSMeta = errors.New("Requested TSMeta did not exist")
 )
 
-// Flags say what puts record, by the names of OpenTSDB's tsd.core.meta.enable_*.
-// As there, the flags for series act only while Tracking is on.
+// Flags say what puts record, by the names of OpenTSDB's tsd.core.meta.enable_*. As
+// there, Incrementing and RealtimeTS have no effect without Tracking.
 type Flags struct {
-	// Tracking records each series: with neither of the next two, by the
-	// value 1 in ts_ctr.
+	// Tracking records each series. Without the next two flags it writes the value 1
+	// into ts_ctr.
 	Tracking bool
 	// Incrementing counts points in ts_ctr; it needs RealtimeTS.
 	Incrementing bool
 	// RealtimeTS makes a TSMeta for each new series.
 	RealtimeTS bool
-	// RealtimeUID makes a UIDMeta for each UID given.
+	// RealtimeUID makes a UIDMeta for each UID that is assigned.
 	RealtimeUID bool
 }
 
-// cell reads one cell of family name; nil if there is none.
+// cell reads one cell of the family "name". It returns nil if there is none.
 func (c *Catalog) cell(ctx context.Context, table string, row []byte, qualifier string) ([]byte, error) {
 	rows, err := c.cfg.Store.Get(ctx, table, encoding.FamilyName, [][]byte{row})
 	if err != nil || len(rows) == 0 {
@@ -98,7 +98,8 @@ func (c *Catalog) cell(ctx context.Context, table string, row []byte, qualifier 
 	return nil, nil
 }
 
-// exchange writes a cell of family name that still holds old.
+// exchange writes a cell of the family "name" if its value is still old, nil for none.
+// Otherwise it returns ErrConflict.
 func (c *Catalog) exchange(ctx context.Context, table string, row []byte, qualifier string, old, value []byte) error {
 	key := store.CellKey{Row: row, Family: encoding.FamilyName, Qualifier: []byte(qualifier)}
 	ok, err := c.cfg.Store.CompareAndPut(ctx, table, key, old, value)
@@ -108,22 +109,21 @@ func (c *Catalog) exchange(ctx context.Context, table string, row []byte, qualif
 	return err
 }
 
-// remove deletes a cell of family name.
+// remove deletes a cell of the family "name".
 func (c *Catalog) remove(ctx context.Context, table string, row []byte, qualifier string) error {
 	return c.cfg.Store.Apply(ctx, table, []store.Mutation{{Kind: store.DeleteCell, Row: row, Family: encoding.FamilyName, Qualifier: []byte(qualifier)}})
 }
 
-// or is a text that was given, or else the one that was there. An empty text
-// counts as not given: what is there can be replaced by it only with overwrite.
-// Source: UIDMeta.setNotes.
-func or(given *string, was string) string {
+// textOr returns the given text, or the stored one if none is given. An empty text counts
+// as not given, so only an overwrite can empty a text. Source: UIDMeta.setNotes.
+func textOr(given *string, was string) string {
 	if given != nil && *given != "" {
 		return *given
 	}
 	return was
 }
 
-// earlier is the earlier of two times of creation, 0 being unknown.
+// earlier returns the earlier of two times of creation; 0 is unknown.
 func earlier(given *int64, was int64) int64 {
 	if given == nil || *given == 0 || was > 0 && was < *given {
 		return was

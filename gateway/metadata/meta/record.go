@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// counting is how many counters are incremented at a time: they share the
-	// store's syncs to disk.
-	counting = 16
-	// perApply bounds the cells of one write.
-	perApply = 1000
+	// parallelCounters is how many counters are incremented at a time: they share the
+	// syncs of the store to disk.
+	parallelCounters = 16
+	// cellsPerWrite bounds the cells of one write.
+	cellsPerWrite = 1000
 )
 
-// known are the series that surely have a TSMeta, within a bound of memory.
+// known is a set of series that have a TSMeta for sure, bounded by memory.
 type known struct {
 	most, bytes int
 	set         map[string]struct{}
@@ -30,8 +30,8 @@ func newKnown(most int) *known { return &known{most: most, set: map[string]struc
 
 func (k *known) has(tsuid string) bool { _, ok := k.set[tsuid]; return ok }
 
-// add remembers a series; when there are too many, all are forgotten, which
-// costs each a look at the table.
+// add adds a series. A full set is emptied first; then each series costs one read of the
+// table again.
 func (k *known) add(tsuid string) {
 	cost := knownBytes + len(tsuid)
 	if k.bytes+cost > k.most {
@@ -42,10 +42,11 @@ func (k *known) add(tsuid string) {
 	k.bytes += cost
 }
 
-// knownBytes is what a series takes beside its TSUID, about.
+// knownBytes is about what a series takes beside its TSUID.
 const knownBytes = 64
 
-// write records work and returns what is left to do. It runs once at a time.
+// write records what was collected. It returns what could not be written. Only one call
+// runs at a time.
 func (t *Tracker) write(ctx context.Context, work *collected) (*collected, error) {
 	rest := newCollected()
 	var errs []error
@@ -53,18 +54,20 @@ func (t *Tracker) write(ctx context.Context, work *collected) (*collected, error
 		rest.uids = work.uids
 		errs = append(errs, fmt.Errorf("UIDMeta of %d UIDs: %w", len(work.uids), err))
 	}
-	record := t.mark
+
+	record := t.writeOnes
 	if t.cfg.Flags.RealtimeTS {
-		record = t.describe
+		record = t.writeSeries
 	}
 	var err error
 	if rest.series, err = record(ctx, work.series); err != nil {
 		errs = append(errs, fmt.Errorf("%d of %d series: %w", len(rest.series), len(work.series), err))
 	}
+
 	return rest, errors.Join(errs...)
 }
 
-// writeUIDs stores new UIDMeta. Source: UIDMeta.storeNew.
+// writeUIDs stores a new UIDMeta for each UID. Source: UIDMeta.storeNew.
 func (t *Tracker) writeUIDs(ctx context.Context, uids []givenUID) error {
 	mutations := make([]store.Mutation, len(uids))
 	for i, u := range uids {
@@ -74,9 +77,10 @@ func (t *Tracker) writeUIDs(ctx context.Context, uids []givenUID) error {
 	return t.apply(ctx, t.cfg.UIDTable, mutations)
 }
 
+// apply writes cells, cellsPerWrite at a time.
 func (t *Tracker) apply(ctx context.Context, table string, mutations []store.Mutation) error {
 	for len(mutations) > 0 {
-		n := min(len(mutations), perApply)
+		n := min(len(mutations), cellsPerWrite)
 		if err := t.cfg.Store.Apply(ctx, table, mutations[:n]); err != nil {
 			return err
 		}
@@ -85,9 +89,9 @@ func (t *Tracker) apply(ctx context.Context, table string, mutations []store.Mut
 	return nil
 }
 
-// mark puts 1 into the counters of series: they are there, and when their last
-// point came is the time of the cell.
-func (t *Tracker) mark(ctx context.Context, series []seen) ([]seen, error) {
+// writeOnes writes 1 into the counters of series. The counter says that the series
+// exists, and the time of its cell says when the last point came.
+func (t *Tracker) writeOnes(ctx context.Context, series []seen) ([]seen, error) {
 	one := encoding.AppendCounter(nil, 1)
 	mutations := make([]store.Mutation, len(series))
 	for i, s := range series {
@@ -99,16 +103,16 @@ func (t *Tracker) mark(ctx context.Context, series []seen) ([]seen, error) {
 	return nil, nil
 }
 
-// describe counts the points of series, where that is asked for, and makes the
-// TSMeta of new ones.
-func (t *Tracker) describe(ctx context.Context, series []seen) (rest []seen, err error) {
+// writeSeries counts the points of series, if Incrementing is set, and makes a TSMeta for
+// the new ones. It returns the series that could not be written, and the first error.
+func (t *Tracker) writeSeries(ctx context.Context, series []seen) (rest []seen, err error) {
 	var mu sync.Mutex
 	var work errgroup.Group
-	work.SetLimit(counting)
+	work.SetLimit(parallelCounters)
 	var first error
 	for _, s := range series {
 		work.Go(func() error {
-			err := t.describeOne(ctx, &mu, &s)
+			err := t.writeOneSeries(ctx, &mu, &s)
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -124,31 +128,35 @@ func (t *Tracker) describe(ctx context.Context, series []seen) (rest []seen, err
 	return rest, first
 }
 
-// describeOne records one series and takes off s what is done. mu guards known.
-func (t *Tracker) describeOne(ctx context.Context, mu *sync.Mutex, s *seen) error {
+// writeOneSeries records one series. It sets the points of s to 0 once they are counted.
+// mu guards known.
+func (t *Tracker) writeOneSeries(ctx context.Context, mu *sync.Mutex, s *seen) error {
 	row := []byte(s.tsuid)
 	mu.Lock()
 	isNew := !t.known.has(s.tsuid)
 	mu.Unlock()
+
 	if t.cfg.Flags.Incrementing {
 		cell := store.CellKey{Row: row, Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier)}
 		n, err := t.cfg.Store.Increment(ctx, t.cfg.MetaTable, cell, s.points)
 		if err != nil {
 			return err
 		}
-		// The counter of a series that others have counted is theirs to
-		// describe, unless an attempt of ours may have begun it.
+		// If the counter was there before, whoever made it makes the TSMeta, too. An
+		// earlier attempt of this process may have made it and then failed.
 		isNew = n == s.points || s.again
 		s.points = 0
 	}
 	if !isNew {
 		return nil
 	}
+
 	cell := store.CellKey{Row: row, Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier)}
 	value := encoding.AppendTSMeta(nil, newTSMeta(row, t.cfg.Now().Unix()))
 	if _, err := t.cfg.Store.CompareAndPut(ctx, t.cfg.MetaTable, cell, nil, value); err != nil {
 		return err
 	}
+
 	mu.Lock()
 	defer mu.Unlock()
 	t.known.add(s.tsuid)

@@ -11,8 +11,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// TSMeta is what is known of a series, in the form of the HTTP API. Tags are
-// tagk, tagv, tagk, tagv, ….
+// TSMeta is the meta data of a series, in the form of the HTTP API. Tags are tagk, tagv,
+// tagk, tagv, ….
 type TSMeta struct {
 	TSUID           encoding.UID        `json:"tsuid"`
 	Metric          *UIDMeta            `json:"metric,omitempty"`
@@ -31,7 +31,7 @@ type TSMeta struct {
 	TotalDatapoints int64               `json:"totalDatapoints"`
 }
 
-// TSChange asks to change a TSMeta; a nil field was not given.
+// TSChange is a change of a TSMeta; a nil field keeps its value.
 type TSChange struct {
 	DisplayName, Description, Notes, Units, DataType *string
 	Created                                          *int64
@@ -40,20 +40,21 @@ type TSChange struct {
 	Max, Min                                         *float64
 }
 
+// empty reports whether a change has no new value.
 func (t *TSChange) empty() bool {
-	texts := or(t.DisplayName, "") + or(t.Description, "") + or(t.Notes, "") + or(t.Units, "") + or(t.DataType, "")
+	texts := textOr(t.DisplayName, "") + textOr(t.Description, "") + textOr(t.Notes, "") + textOr(t.Units, "") + textOr(t.DataType, "")
 	return texts == "" && t.Custom == nil && (t.Created == nil || *t.Created == 0) &&
 		(t.Retention == nil || *t.Retention == 0) && t.Max == nil && t.Min == nil
 }
 
-// newTSMeta is the meta data of a series nobody has said anything of.
+// newTSMeta returns the meta data of a series that no user has described.
 func newTSMeta(tsuid encoding.UID, created int64) encoding.TSMeta {
 	nan := encoding.JSONDouble(math.NaN())
 	return encoding.TSMeta{TSUID: tsuid.String(), Created: created, Max: nan, Min: nan}
 }
 
-// TSMeta returns the meta data of a series, nil if it has none. A UID without a
-// name is a *uid.NoSuchIDError. Source: TSMeta.getTSMeta.
+// TSMeta returns the meta data of a series, nil if it has none. It returns a
+// *uid.NoSuchIDError for a UID without a name. Source: TSMeta.getTSMeta.
 func (c *Catalog) TSMeta(ctx context.Context, tsuid encoding.UID) (*TSMeta, error) {
 	rows, err := c.cfg.Store.Get(ctx, c.cfg.MetaTable, encoding.FamilyName, [][]byte{tsuid})
 	if err != nil || len(rows) == 0 {
@@ -62,7 +63,7 @@ func (c *Catalog) TSMeta(ctx context.Context, tsuid encoding.UID) (*TSMeta, erro
 	return c.fromRow(ctx, rows[0])
 }
 
-// fromRow reads a row of the meta table; nil if it has no TSMeta.
+// fromRow reads a row of the meta table. It returns nil if the row has no TSMeta.
 func (c *Catalog) fromRow(ctx context.Context, r store.Row) (*TSMeta, error) {
 	out := TSMeta{TSUID: append(encoding.UID{}, r.Key...)}
 	found := false
@@ -83,12 +84,14 @@ func (c *Catalog) fromRow(ctx context.Context, r store.Row) (*TSMeta, error) {
 			out.fill(m)
 		}
 	}
+
 	if !found {
 		return nil, nil
 	}
 	return &out, c.fillNames(ctx, &out)
 }
 
+// fill sets the fields that are stored.
 func (t *TSMeta) fill(m encoding.TSMeta) {
 	t.DisplayName, t.Description, t.Notes, t.Created, t.Custom = m.DisplayName, m.Description, m.Notes, m.Created, m.Custom
 	t.Units, t.DataType, t.Retention, t.Max, t.Min = m.Units, m.DataType, m.Retention, m.Max, m.Min
@@ -105,6 +108,7 @@ func (c *Catalog) fillNames(ctx context.Context, t *TSMeta) error {
 		return err
 	}
 	t.Metric = &m
+
 	for _, p := range c.cfg.Schema.AppendPairs(nil, tags) {
 		k, err := c.UIDMeta(ctx, encoding.UIDTagK, p.K)
 		if err != nil {
@@ -119,14 +123,14 @@ func (c *Catalog) fillNames(ctx context.Context, t *TSMeta) error {
 	return nil
 }
 
-// MaxTSMetas and MaxTSMetaBytes bound what TSMetas returns, and the memory that
-// it takes.
+// MaxTSMetas and MaxTSMetaBytes bound what TSMetas returns: the number of series, and the
+// memory that they take.
 const (
 	MaxTSMetas     = 100_000
 	MaxTSMetaBytes = 64 << 20
 )
 
-// bytes is the memory that meta data takes, about.
+// bytes estimates the memory that meta data takes.
 func (t *TSMeta) bytes() int {
 	n := 300 + len(t.TSUID) + len(t.DisplayName) + len(t.Description) + len(t.Notes) + customBytes(t.Custom)
 	for i := range t.Tags {
@@ -149,8 +153,8 @@ func customBytes(m map[string]string) (n int) {
 	return n
 }
 
-// TSMetas returns the TSMeta of the series that match a row filter inside
-// [start, stop), in TSUID order. Source: TSUIDQuery.getTSMetas.
+// TSMetas returns the TSMeta of the series that match a row filter in a range of keys, in
+// the order of their TSUIDs. Source: TSUIDQuery.getTSMetas.
 func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store.RowFilter) ([]*TSMeta, error) {
 	scan := store.Scan{Table: c.cfg.MetaTable, Family: encoding.FamilyName, Start: keys.Start, Stop: keys.Stop, Filter: filter}
 	out, bytes := []*TSMeta{}, 0
@@ -161,6 +165,7 @@ func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store
 		if !filter.Matches(r.Key) {
 			continue
 		}
+
 		m, err := c.fromRow(ctx, r)
 		if err != nil {
 			return nil, err
@@ -179,9 +184,9 @@ func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store
 	return out, nil
 }
 
-// ChangeTSMeta merges a change into the TSMeta of a series, or, with overwrite,
-// puts it in its place. ErrNoTSMeta if there is none. It returns what is stored
-// afterwards. Source: TSMeta.syncToStorage.
+// ChangeTSMeta merges a change into the TSMeta of a series or, with overwrite, replaces
+// it. It returns what is stored afterwards, and ErrNoTSMeta if there is none. Source:
+// TSMeta.syncToStorage.
 func (c *Catalog) ChangeTSMeta(ctx context.Context, tsuid encoding.UID, change TSChange, overwrite bool) (*TSMeta, error) {
 	if change.empty() {
 		return nil, ErrNoChange
@@ -189,6 +194,7 @@ func (c *Catalog) ChangeTSMeta(ctx context.Context, tsuid encoding.UID, change T
 	if err := c.fillNames(ctx, &TSMeta{TSUID: tsuid}); err != nil {
 		return nil, err
 	}
+
 	old, err := c.cell(ctx, c.cfg.MetaTable, tsuid, encoding.TSMetaQualifier)
 	if err != nil {
 		return nil, err
@@ -200,6 +206,7 @@ func (c *Catalog) ChangeTSMeta(ctx context.Context, tsuid encoding.UID, change T
 	if err != nil {
 		return nil, err
 	}
+
 	base := was
 	if overwrite {
 		base = newTSMeta(tsuid, 0)
@@ -209,16 +216,17 @@ func (c *Catalog) ChangeTSMeta(ctx context.Context, tsuid encoding.UID, change T
 	if was.TSUID != "" {
 		m.TSUID = was.TSUID
 	}
+
 	if err := c.exchange(ctx, c.cfg.MetaTable, tsuid, encoding.TSMetaQualifier, old, encoding.AppendTSMeta(nil, m)); err != nil {
 		return nil, err
 	}
 	return c.TSMeta(ctx, tsuid)
 }
 
-// merge puts what was given over m.
+// merge returns m with the values of the change.
 func (t *TSChange) merge(m encoding.TSMeta) encoding.TSMeta {
-	m.DisplayName, m.Description, m.Notes = or(t.DisplayName, m.DisplayName), or(t.Description, m.Description), or(t.Notes, m.Notes)
-	m.Units, m.DataType = or(t.Units, m.Units), or(t.DataType, m.DataType)
+	m.DisplayName, m.Description, m.Notes = textOr(t.DisplayName, m.DisplayName), textOr(t.Description, m.Description), textOr(t.Notes, m.Notes)
+	m.Units, m.DataType = textOr(t.Units, m.Units), textOr(t.DataType, m.DataType)
 	if t.Custom != nil {
 		m.Custom = t.Custom
 	}
@@ -234,21 +242,23 @@ func (t *TSChange) merge(m encoding.TSMeta) encoding.TSMeta {
 	return m
 }
 
-// HasTSMeta tells whether a series has a TSMeta.
+// HasTSMeta reports whether a series has a TSMeta.
 func (c *Catalog) HasTSMeta(ctx context.Context, tsuid encoding.UID) (bool, error) {
 	text, err := c.cell(ctx, c.cfg.MetaTable, tsuid, encoding.TSMetaQualifier)
 	return text != nil, err
 }
 
-// CreateTSMeta stores the TSMeta of a series that has none, and its counter at 0
-// if it has none either. Source: UniqueIdRpc, its create=true.
+// CreateTSMeta stores the TSMeta of a series that has none, and a counter of 0 if it has
+// no counter either. Source: UniqueIdRpc, its create=true.
 func (c *Catalog) CreateTSMeta(ctx context.Context, tsuid encoding.UID, change TSChange) (*TSMeta, error) {
 	m := change.merge(newTSMeta(tsuid, 0))
 	m.Created = earlier(change.Created, 0)
+
 	err := c.exchange(ctx, c.cfg.MetaTable, tsuid, encoding.MetaCounterQualifier, nil, encoding.AppendCounter(nil, 0))
 	if err != nil && !errors.Is(err, ErrConflict) {
 		return nil, err
 	}
+
 	if err := c.exchange(ctx, c.cfg.MetaTable, tsuid, encoding.TSMetaQualifier, nil, encoding.AppendTSMeta(nil, m)); err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"downpour/encoding"
 )
 
-// UIDMeta is what is known of a UID, in the form of the HTTP API.
+// UIDMeta is the meta data of a UID, in the form of the HTTP API.
 type UIDMeta struct {
 	UID         encoding.UID      `json:"uid"`
 	Type        string            `json:"type"` // METRIC, TAGK or TAGV
@@ -20,7 +20,7 @@ type UIDMeta struct {
 	DisplayName string            `json:"displayName"`
 }
 
-// UIDChange asks to change a UIDMeta; a nil field was not given.
+// UIDChange is a change of a UIDMeta; a nil field keeps its value.
 type UIDChange struct {
 	Kind                            encoding.UIDKind
 	UID                             encoding.UID
@@ -29,20 +29,20 @@ type UIDChange struct {
 	Custom                          map[string]string
 }
 
-// empty tells that nothing would change: a text equal to that of new meta data
-// counts as not given. Source: UIDMeta.setNotes.
+// empty reports whether a change has no new value: the values of new meta data do not
+// count. Source: UIDMeta.setNotes.
 func (u *UIDChange) empty() bool {
-	return or(u.DisplayName, "") == "" && or(u.Description, "") == "" && or(u.Notes, "") == "" &&
+	return textOr(u.DisplayName, "") == "" && textOr(u.Description, "") == "" && textOr(u.Notes, "") == "" &&
 		(u.Created == nil || *u.Created == 0) && u.Custom == nil
 }
 
-// typeName is a kind as UIDMeta has it. Source: UniqueIdType.
+// typeName returns the name of a kind in UIDMeta. Source: UniqueIdType.
 func typeName(k encoding.UIDKind) string {
 	return [...]string{"METRIC", "TAGK", "TAGV"}[k]
 }
 
-// UIDMeta returns what is stored of a UID, or what is known without. A UID that
-// has no name is a *uid.NoSuchIDError. Source: UIDMeta.getUIDMeta.
+// UIDMeta returns the stored meta data of a UID, or its name and type if none is stored.
+// It returns a *uid.NoSuchIDError for a UID without a name. Source: UIDMeta.getUIDMeta.
 func (c *Catalog) UIDMeta(ctx context.Context, kind encoding.UIDKind, u encoding.UID) (UIDMeta, error) {
 	name, err := c.name(ctx, kind, u)
 	if err != nil {
@@ -52,6 +52,7 @@ func (c *Catalog) UIDMeta(ctx context.Context, kind encoding.UIDKind, u encoding
 	if err != nil {
 		return UIDMeta{}, fmt.Errorf("UIDMeta of %s %s: %w", kind, u, err)
 	}
+
 	var m encoding.UIDMeta
 	if text != nil {
 		if m, err = encoding.ParseUIDMeta(text); err != nil {
@@ -62,7 +63,7 @@ func (c *Catalog) UIDMeta(ctx context.Context, kind encoding.UIDKind, u encoding
 		Created: m.Created, Custom: m.Custom, DisplayName: m.DisplayName}, nil
 }
 
-// name checks a UID's width and returns its name.
+// name checks the width of a UID and returns its name.
 func (c *Catalog) name(ctx context.Context, kind encoding.UIDKind, u encoding.UID) (string, error) {
 	if want := c.cfg.Schema.UIDWidth(kind); len(u) != want {
 		return "", &WidthError{kind, len(u), want}
@@ -70,20 +71,19 @@ func (c *Catalog) name(ctx context.Context, kind encoding.UIDKind, u encoding.UI
 	return c.cfg.Names.Name(ctx, kind, u)
 }
 
-// WidthError is the refusal of a UID of another width than the tables'.
+// WidthError is returned for a UID whose width is not that of the tables.
 type WidthError struct {
 	Kind      encoding.UIDKind
 	Got, Want int // bytes
 }
 
-// Error is OpenTSDB's text.
+// Error returns OpenTSDB's text.
 func (e *WidthError) Error() string {
 	return fmt.Sprintf("Wrong id.length = %d which is != %d required for '%s'", e.Got, e.Want, e.Kind)
 }
 
-// ChangeUIDMeta merges a change into what is stored, or, with overwrite, puts it
-// in its place: what was not given is then empty. It returns what is stored
-// afterwards. Source: UIDMeta.syncToStorage.
+// ChangeUIDMeta merges a change into the stored meta data or, with overwrite, replaces it:
+// then fields that are not given are empty. It returns what is stored afterwards. Source: UIDMeta.syncToStorage.
 func (c *Catalog) ChangeUIDMeta(ctx context.Context, change UIDChange, overwrite bool) (UIDMeta, error) {
 	if change.empty() {
 		return UIDMeta{}, ErrNoChange
@@ -91,6 +91,7 @@ func (c *Catalog) ChangeUIDMeta(ctx context.Context, change UIDChange, overwrite
 	if _, err := c.name(ctx, change.Kind, change.UID); err != nil {
 		return UIDMeta{}, err
 	}
+
 	qualifier := string(change.Kind.MetaQualifier())
 	old, err := c.cell(ctx, c.cfg.UIDTable, change.UID, qualifier)
 	if err != nil {
@@ -102,6 +103,7 @@ func (c *Catalog) ChangeUIDMeta(ctx context.Context, change UIDChange, overwrite
 			return UIDMeta{}, err
 		}
 	}
+
 	value := encoding.AppendUIDMeta(nil, change.merge(was, overwrite))
 	if err := c.exchange(ctx, c.cfg.UIDTable, change.UID, qualifier, old, value); err != nil {
 		return UIDMeta{}, err
@@ -109,14 +111,14 @@ func (c *Catalog) ChangeUIDMeta(ctx context.Context, change UIDChange, overwrite
 	return c.UIDMeta(ctx, change.Kind, change.UID)
 }
 
-// merge is the meta data after the change.
+// merge returns the meta data after the change.
 func (u *UIDChange) merge(was encoding.UIDMeta, overwrite bool) encoding.UIDMeta {
 	base := was
 	if overwrite {
 		base = encoding.UIDMeta{}
 	}
 	m := encoding.UIDMeta{Type: was.Type, Created: earlier(u.Created, was.Created), Custom: base.Custom,
-		DisplayName: or(u.DisplayName, base.DisplayName), Description: or(u.Description, base.Description), Notes: or(u.Notes, base.Notes)}
+		DisplayName: textOr(u.DisplayName, base.DisplayName), Description: textOr(u.Description, base.Description), Notes: textOr(u.Notes, base.Notes)}
 	if u.Custom != nil {
 		m.Custom = u.Custom
 	}
@@ -126,12 +128,12 @@ func (u *UIDChange) merge(was encoding.UIDMeta, overwrite bool) encoding.UIDMeta
 	return m
 }
 
-// DeleteUIDMeta removes what is stored of a UID; its name stays.
+// DeleteUIDMeta removes the meta data of a UID; its name stays.
 func (c *Catalog) DeleteUIDMeta(ctx context.Context, kind encoding.UIDKind, u encoding.UID) error {
 	return c.remove(ctx, c.cfg.UIDTable, u, string(kind.MetaQualifier()))
 }
 
-// ParseKind reads metric, metrics, tagk or tagv, in any case.
+// ParseKind parses metric, metrics, tagk or tagv, in upper or lower case.
 // Source: UniqueId.stringToUniqueIdType.
 func ParseKind(text string) (encoding.UIDKind, error) {
 	switch strings.ToLower(text) {

@@ -15,9 +15,9 @@ import (
 // Names are the names of the four tables.
 type Names struct{ Data, UID, Meta, Tree string }
 
-// Specs are the tables as OpenTSDB's script creates them: bloom filter per row,
-// DIFF block encoding, one version of points, compression by choice (NONE,
-// SNAPPY, LZO, …). The data table of a salted layout is split by salt bucket.
+// Specs returns the tables as OpenTSDB's script creates them: bloom filter per row, DIFF
+// block encoding, one version of points, and the compression given (NONE, SNAPPY, LZO,
+// …). With salted keys the data table is split between the salt buckets.
 // Source: src/create_table.sh.
 func Specs(n Names, schema encoding.Schema, compression string) []store.TableSpec {
 	family := func(name string, versions string) store.FamilySpec {
@@ -27,6 +27,7 @@ func Specs(n Names, schema encoding.Schema, compression string) []store.TableSpe
 		}
 		return store.FamilySpec{Name: name, Attributes: a}
 	}
+
 	return []store.TableSpec{
 		{Name: n.UID, Families: []store.FamilySpec{family("id", ""), family("name", "")}},
 		{Name: n.Data, Families: []store.FamilySpec{family("t", "1")}, Splits: splits(schema)},
@@ -35,6 +36,7 @@ func Specs(n Names, schema encoding.Schema, compression string) []store.TableSpe
 	}
 }
 
+// splits returns the first key of each salt bucket but the first.
 func splits(schema encoding.Schema) (keys [][]byte) {
 	for bucket := 1; bucket < schema.Buckets(); bucket++ {
 		keys = append(keys, schema.AppendSalt(nil, bucket))
@@ -42,7 +44,7 @@ func splits(schema encoding.Schema) (keys [][]byte) {
 	return keys
 }
 
-// Create creates the tables that are missing.
+// Create creates the tables that do not exist.
 func Create(ctx context.Context, admin store.Admin, specs []store.TableSpec) error {
 	for _, spec := range specs {
 		if err := admin.CreateTable(ctx, spec); err != nil && !errors.Is(err, store.ErrTableExists) {
@@ -52,8 +54,8 @@ func Create(ctx context.Context, admin store.Admin, specs []store.TableSpec) err
 	return nil
 }
 
-// Check returns an error that names the first table that is not there. Meta
-// and tree tables are needed only by what uses them.
+// Check returns an error that names the first table that does not exist. It does not
+// look for the meta and tree tables, which only some routes need.
 func Check(ctx context.Context, admin store.Admin, n Names) error {
 	for _, name := range []string{n.Data, n.UID} {
 		ok, err := admin.TableExists(ctx, name)
@@ -70,12 +72,11 @@ func Check(ctx context.Context, admin store.Admin, n Names) error {
 // sampleRows is how many rows the check of the layout looks at.
 const sampleRows = 200
 
-// CheckLayout reads a few rows of the data table and returns an error if they
-// have another layout than the schema's. A wrong salt or UID width would not
-// fail anywhere else: queries would find nothing, and puts would store what
-// OpenTSDB cannot find. Some series may lie under another salt than their own,
-// as they do once the number of buckets was raised: queries read all of them.
-// If most do, the number is wrong.
+// CheckLayout reads a few rows of the data table and returns an error if they do not have
+// the layout of the schema. Nothing else would tell that a salt or UID width is wrong:
+// queries would find nothing, and puts would store what OpenTSDB cannot find. Some series
+// may lie under another salt than their own, as they do after the number of buckets was
+// raised; queries read all buckets. If most series do, the number of buckets is wrong.
 func CheckLayout(ctx context.Context, s store.Reader, table string, schema encoding.Schema) error {
 	c := layoutCheck{schema: schema}
 	for rows, err := range store.Blocks(ctx, s, store.Scan{Table: table, Family: "t", MaxRows: sampleRows, KeysOnly: true}) {
@@ -86,16 +87,18 @@ func CheckLayout(ctx context.Context, s store.Reader, table string, schema encod
 			return c.in(table, err)
 		}
 	}
-	return c.in(table, c.verdict())
+
+	return c.in(table, c.result())
 }
 
-// layoutCheck looks at rows one by one.
+// layoutCheck counts the rows that it is given.
 type layoutCheck struct {
 	schema        encoding.Schema
-	rows, foreign int
-	first         error // of the foreign ones
+	rows, foreign int   // all rows, and those under another salt than their own
+	first         error // of the first foreign row
 }
 
+// add checks rows. It returns an error for a row that has no layout of the schema at all.
 func (c *layoutCheck) add(rows []store.Row) error {
 	for _, r := range rows {
 		err := checkKey(c.schema, r.Key)
@@ -103,6 +106,7 @@ func (c *layoutCheck) add(rows []store.Row) error {
 			err = fmt.Errorf("row %x: %w", r.Key, err)
 		}
 		c.rows++
+
 		if salt := (*foreignSaltError)(nil); errors.As(err, &salt) {
 			c.foreign++
 			c.first = cmp.Or(c.first, err)
@@ -113,13 +117,15 @@ func (c *layoutCheck) add(rows []store.Row) error {
 	return nil
 }
 
-func (c *layoutCheck) verdict() error {
+// result returns an error if most rows lie under another salt than their own.
+func (c *layoutCheck) result() error {
 	if c.foreign*2 > c.rows {
 		return c.first
 	}
 	return nil
 }
 
+// in adds the table and the settings to an error.
 func (c *layoutCheck) in(table string, err error) error {
 	if err == nil {
 		return nil
@@ -127,23 +133,25 @@ func (c *layoutCheck) in(table string, err error) error {
 	return fmt.Errorf("table %s does not have the layout of DOWNPOUR_SALT_WIDTH, DOWNPOUR_SALT_BUCKETS and DOWNPOUR_UID_WIDTH_*: %w", table, err)
 }
 
-// foreignSaltError is about a row that lies under another of the buckets than
-// the hash of its series names.
+// foreignSaltError is returned for a row whose salt is that of a bucket, but not of the
+// bucket of its series.
 type foreignSaltError struct{ got, want []byte }
 
-// Error tells both salts.
+// Error names both salts.
 func (e *foreignSaltError) Error() string {
 	return fmt.Sprintf("its salt is %x, the series' is %x", e.got, e.want)
 }
 
+// checkKey checks one row key against the schema.
 func checkKey(schema encoding.Schema, key []byte) error {
 	k, err := schema.ParseRowKey(key)
 	if err != nil {
 		return err
 	}
 	if encoding.UIDNumber(k.Metric) == 0 {
-		return nil // global annotations, never salted
+		return nil // a global annotation, which is never salted
 	}
+
 	if k.BaseTime%encoding.RowSeconds != 0 {
 		return fmt.Errorf("its base time would be %d, which is no multiple of %d", k.BaseTime, encoding.RowSeconds)
 	}
@@ -153,6 +161,7 @@ func checkKey(schema encoding.Schema, key []byte) error {
 	if bucket := encoding.UIDNumber(k.Salt); schema.SaltWidth > 0 && bucket >= uint64(schema.SaltBuckets) {
 		return fmt.Errorf("its salt is %x, which is none of %d buckets and would never be read", k.Salt, schema.SaltBuckets)
 	}
+
 	want := schema.AppendSalt(nil, schema.Salt(k.Metric, k.Tags))
 	if string(k.Salt) != string(want) {
 		return &foreignSaltError{k.Salt, want}
