@@ -97,8 +97,7 @@ func (c *counters) Query(status int, took time.Duration) {
 	c.queries.WithLabelValues(strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// version describes this build in the form of OpenTSDB's answer. Its version number
-// is that of the OpenTSDB that we do as, because clients decide by it what to send.
+// version describes this build as OpenTSDB describes its own.
 func version() httpapi.Version {
 	host, _ := os.Hostname()
 	v := httpapi.Version{Repo: "downpour", Host: host, Version: "2.4.1", RepoStatus: "MINT", Branch: "main"}

@@ -94,7 +94,7 @@ func (c *LimitConfig) subQueries() int {
 	return c.LimitQueries
 }
 
-// answerLimits returns the bounds of the points in an answer.
+// answerLimits are the bounds of answers.
 func (c *LimitConfig) answerLimits() httpapi.AnswerLimits {
 	return httpapi.AnswerLimits{JSON: c.LimitJSON, Arrow: c.LimitArrow}
 }

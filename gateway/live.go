@@ -15,23 +15,20 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// askLive answers a live query at a moment, with the answer that the query over HTTP
-// has at that moment.
+// askLive answers a live query at a moment: the same query over HTTP would give
+// the same.
 func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Time) (live.Answer, error) {
 	q, err := query.Parser{Now: now, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries()}.JSON(body)
 	if err != nil {
 		return live.Answer{}, refusal(err)
 	}
-
 	q.AllowPartial = allowsPartial(body)
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.QueryTimeout)
 	defer cancel()
-
 	results, stats, err := s.engine.Run(ctx, q)
 	if err != nil {
 		return live.Answer{}, refusal(err)
 	}
-
 	answer := live.Answer{Results: make([]live.Result, len(results)), Rows: stats.Rows, Missing: httpapi.HexRanges(stats.Missing)}
 	for i := range results {
 		answer.Results[i] = liveResult(&results[i])
@@ -39,17 +36,17 @@ func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Tim
 	return answer, nil
 }
 
-// enterLive applies the limits of queries to one evaluation of a live query, and
-// accounts for the memory that it takes until the hub has its answer. The hub
-// accounts for the answer itself.
+// enterLive bounds an ask of a live query as any query, and gives it an account of
+// the memory that it takes until its answer is taken in; what the answer keeps is
+// the hub's.
 func (s *Server) enterLive(ctx context.Context) (context.Context, func()) {
 	ctx, entry := s.limits.Enter(ctx, memory.Live)
 	return ctx, entry.Close
 }
 
-// allowsPartial reports whether a query over WebSocket may have an incomplete answer:
-// if it says so, and if it has an end. Without an end its answer is kept up to date,
-// and for that it must be complete.
+// allowsPartial tells whether a query over WebSocket may be answered without some
+// of its rows: it says so, and it has an end, for what is kept up to date must be
+// whole.
 func allowsPartial(body json.RawMessage) bool {
 	var q struct {
 		AllowPartial bool `json:"allowPartial"`
@@ -67,15 +64,14 @@ func liveResult(r *engine.Result) live.Result {
 		Key: r.Key, Points: r.Points, NaNIsNull: r.NaNIsNull}
 }
 
-// changefeed returns the sources of live queries, which keep answers up to date from
-// the rows that change.
-func (s *Server) changefeed() *changefeed.Followers {
+// followers make the sources of live queries: answers that are kept up to date
+// from the rows.
+func (s *Server) followers() *changefeed.Followers {
 	return changefeed.New(changefeed.Config{Engine: s.engine, Store: s.store, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries(), Timeout: s.cfg.QueryTimeout, Refusal: refusal, Log: s.log})
 }
 
-// refusal returns an error with the status and the words that it has over HTTP. A
-// temporary one keeps a live query waiting: a store that does not answer, or a name
-// that has no UID yet.
+// refusal words an error as HTTP would. What may heal by itself, an unknown name
+// among it, keeps a live query waiting.
 func refusal(err error) error {
 	status, message := httpapi.Classify(err)
 	var unknown *engine.UnknownNameError

@@ -7,16 +7,15 @@ import (
 	"downpour/gateway/live/changefeed"
 )
 
-// liveNumber is one metric of live queries.
+// liveNumber is one number of what live queries do.
 type liveNumber struct {
 	name, help string
 	kind       prometheus.ValueType
 	of         func(h *live.Stats, f *changefeed.Stats) int64
 }
 
-// liveNumbers are all of them. /metrics has their names after "downpour_live_";
-// /api/stats and the telnet command stats have dots instead of underscores.
-// gateway/docs/live.md explains them.
+// liveNumbers are all of them, by the names that /metrics has; /api/stats and
+// the telnet command have dots in them. gateway/docs/live.md explains them.
 var liveNumbers = []liveNumber{
 	{"queries", "Distinct live queries, those kept for a client that may come back included.", prometheus.GaugeValue,
 		func(h *live.Stats, _ *changefeed.Stats) int64 { return int64(h.Queries) }},
@@ -28,9 +27,9 @@ var liveNumbers = []liveNumber{
 		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Asks }},
 	{"merged_total", "Messages that stood for several changes, because a client was slow.", prometheus.CounterValue,
 		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Merged }},
-	{"whole_total", "Sub-queries that were asked again as a whole instead of incrementally.", prometheus.CounterValue,
+	{"whole_total", "Sub-queries asked whole instead of being followed.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Whole }},
-	{"loads_total", "Incremental evaluations of sub-queries that were started, or started again.", prometheus.CounterValue,
+	{"loads_total", "Standing answers of sub-queries made, or made anew.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Loads }},
 	{"late_looks_total", "Times that rows were looked through for late points; HBase only.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Late }},
@@ -40,10 +39,10 @@ var liveNumbers = []liveNumber{
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Rows }},
 }
 
-// liveCounts collects liveNumbers for the registry.
+// liveCounts gathers what live queries do, for the registry.
 type liveCounts struct {
-	hub     *live.Hub
-	changes *changefeed.Followers
+	hub    *live.Hub
+	follow *changefeed.Followers
 }
 
 func (n *liveNumber) describe() *prometheus.Desc {
@@ -59,7 +58,7 @@ func (c liveCounts) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c liveCounts) Collect(to chan<- prometheus.Metric) {
-	h, f := c.hub.Stats(), c.changes.Stats()
+	h, f := c.hub.Stats(), c.follow.Stats()
 	for i := range liveNumbers {
 		n := &liveNumbers[i]
 		to <- prometheus.MustNewConstMetric(n.describe(), n.kind, float64(n.of(&h, &f)))

@@ -91,7 +91,7 @@ func (s *Server) stopTracker() {
 	}
 }
 
-// addMetadata gives the API what its metadata routes work with.
+// addMetadata gives the API what its routes of metadata work with.
 func (s *Server) addMetadata(a *httpapi.API) {
 	schema := s.cfg.Schema()
 	a.Meta = meta.New(s.metaTables())
@@ -99,18 +99,16 @@ func (s *Server) addMetadata(a *httpapi.API) {
 	a.Find = lookup.New(lookup.Config{Store: s.store, DataTable: s.cfg.TableData, MetaTable: s.cfg.TableMeta, Schema: schema, Names: s.names})
 	a.Last = last.New(last.Config{Store: s.store, DataTable: s.cfg.TableData, MetaTable: s.cfg.TableMeta, Schema: schema, Find: a.Find,
 		Counted: s.cfg.metaFlags().Tracking, FixDuplicates: s.cfg.FixDuplicates})
-
 	if s.tracker != nil {
 		a.FlushMeta = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
 	}
-
 	a.Allowed = []rune(s.cfg.AllowSpecialChars)
 	a.AllowDelete, a.Rows = s.cfg.AllowDelete, s.store
 	a.Stats = s.stats
 }
 
-// stats returns the counters for /api/stats. A counter that OpenTSDB has, too, is
-// there under both names. Source: TSDB.collectStats.
+// stats are the counters as /api/stats tells them: under OpenTSDB's names where
+// it keeps the same, and under ours. Source: TSDB.collectStats.
 func (s *Server) stats() []httpapi.Stat {
 	now, host := time.Now().Unix(), version().Host
 	var out []httpapi.Stat

@@ -200,10 +200,9 @@ func (s *Server) build() error {
 
 	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget, Log: s.log})
-
-	changes := s.changefeed()
-	s.hub = live.New(live.Config{Ask: s.askLive, Follow: changes.Follow, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
-	s.count.registry.MustRegister(liveCounts{s.hub, changes})
+	followers := s.followers()
+	s.hub = live.New(live.Config{Ask: s.askLive, Follow: followers.Follow, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
+	s.count.registry.MustRegister(liveCounts{s.hub, followers})
 	s.stream = ws.New(ws.Config{Hub: s.hub, AllowOrigins: s.origins, Authorize: s.mayRead, Log: s.log})
 
 	return nil
@@ -258,7 +257,6 @@ func (s *Server) api() *httpapi.API {
 		Log:   s.log,
 	}
 	s.addMetadata(a)
-
 	return a
 }
 

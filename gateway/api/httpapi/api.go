@@ -38,7 +38,7 @@ type API struct {
 	Names  *uid.Dictionary
 
 	Meta  *meta.Catalog
-	Notes *annotation.Catalog
+	Notes *annotation.Notes
 	Find  *lookup.Finder
 	Last  *last.Points
 	// FlushMeta records what puts have left to be recorded; nil if they record

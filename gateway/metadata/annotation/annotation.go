@@ -30,11 +30,11 @@ type Config struct {
 	Schema encoding.Schema
 }
 
-// Catalog reads and changes annotations. It may be used by several goroutines.
-type Catalog struct{ cfg Config }
+// Notes reads and changes annotations. It may be used by several goroutines.
+type Notes struct{ cfg Config }
 
-// New returns the catalog of a data table.
-func New(cfg Config) *Catalog { return &Catalog{cfg} }
+// New returns the annotations of a data table.
+func New(cfg Config) *Notes { return &Notes{cfg} }
 
 // Errors with OpenTSDB's texts.
 var (
@@ -71,7 +71,7 @@ func (c *Change) empty() bool {
 }
 
 // place returns the cell of an annotation.
-func (n *Catalog) place(tsuid string, start int64) (store.CellKey, error) {
+func (n *Notes) place(tsuid string, start int64) (store.CellKey, error) {
 	if start < 1 {
 		return store.CellKey{}, ErrNoStart
 	}
@@ -100,7 +100,7 @@ func parseTSUID(text string) ([]byte, error) {
 }
 
 // read returns an annotation and its stored bytes, nil if there is none.
-func (n *Catalog) read(ctx context.Context, at store.CellKey) (*encoding.Annotation, []byte, error) {
+func (n *Notes) read(ctx context.Context, at store.CellKey) (*encoding.Annotation, []byte, error) {
 	rows, err := n.cfg.Store.Get(ctx, n.cfg.Table, at.Family, [][]byte{at.Row})
 	if err != nil || len(rows) == 0 {
 		return nil, nil, err
@@ -115,7 +115,7 @@ func (n *Catalog) read(ctx context.Context, at store.CellKey) (*encoding.Annotat
 }
 
 // Get returns an annotation, nil if there is none.
-func (n *Catalog) Get(ctx context.Context, tsuid string, start int64) (*encoding.Annotation, error) {
+func (n *Notes) Get(ctx context.Context, tsuid string, start int64) (*encoding.Annotation, error) {
 	at, err := n.place(tsuid, start)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (n *Catalog) Get(ctx context.Context, tsuid string, start int64) (*encoding
 // returns what is stored afterwards, ErrNoChange for an empty change, and ErrConflict if
 // another writer was faster.
 // Source: Annotation.syncToStorage.
-func (n *Catalog) Put(ctx context.Context, c Change, overwrite bool) (*encoding.Annotation, error) {
+func (n *Notes) Put(ctx context.Context, c Change, overwrite bool) (*encoding.Annotation, error) {
 	at, err := n.place(c.TSUID, c.Start)
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (c *Change) merge(stored *encoding.Annotation, overwrite bool) encoding.Ann
 }
 
 // Delete removes an annotation. It is no error if there is none.
-func (n *Catalog) Delete(ctx context.Context, tsuid string, start int64) error {
+func (n *Notes) Delete(ctx context.Context, tsuid string, start int64) error {
 	at, err := n.place(tsuid, start)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (n *Catalog) Delete(ctx context.Context, tsuid string, start int64) error {
 // their cells. As in OpenTSDB these include annotations that begin after the end, in the
 // hour of the end, and not those that end after it.
 // Source: Annotation.getGlobalAnnotations.
-func (n *Catalog) Global(ctx context.Context, from, to int64) ([]encoding.Annotation, error) {
+func (n *Notes) Global(ctx context.Context, from, to int64) ([]encoding.Annotation, error) {
 	switch {
 	case to < 1:
 		return nil, &RefusedError{"The end timestamp has not been set"}
@@ -221,7 +221,7 @@ const lastHour = int64(1<<32-1) / encoding.RowSeconds * encoding.RowSeconds
 
 // globalRange returns the rows of global annotations from the hour of one time to the
 // hour of another.
-func (n *Catalog) globalRange(from, to int64) store.KeyRange {
+func (n *Notes) globalRange(from, to int64) store.KeyRange {
 	metric := make(encoding.UID, n.cfg.Schema.MetricWidth)
 	hour := func(t int64) uint32 { return encoding.BaseTime(max(0, min(t, lastHour))) }
 	r := store.KeyRange{Start: n.cfg.Schema.AppendRangeKey(nil, 0, metric, hour(from))}
@@ -232,7 +232,7 @@ func (n *Catalog) globalRange(from, to int64) store.KeyRange {
 }
 
 // scan calls each with every annotation cell of the rows in a range that match keys.
-func (n *Catalog) scan(ctx context.Context, rows store.KeyRange, keys *store.KeyPattern, each func(row []byte, c store.Cell) error) error {
+func (n *Notes) scan(ctx context.Context, rows store.KeyRange, keys *store.KeyPattern, each func(row []byte, c store.Cell) error) error {
 	// All annotation columns begin with one byte.
 	columns := []store.KeyRange{{Start: []byte{encoding.PrefixAnnotation}, Stop: []byte{encoding.PrefixAnnotation + 1}}}
 	scan := store.Scan{Table: n.cfg.Table, Family: encoding.FamilyData, Start: rows.Start, Stop: rows.Stop,

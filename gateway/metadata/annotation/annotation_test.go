@@ -21,7 +21,7 @@ const (
 	series = "000001000001000001"
 )
 
-func fixture(t testing.TB, salt int) (*Catalog, *pebble.Store) {
+func fixture(t testing.TB, salt int) (*Notes, *pebble.Store) {
 	t.Helper()
 	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
 	if err != nil {
@@ -166,7 +166,7 @@ func TestRange_property(t *testing.T) {
 }
 
 // left checks what Global finds after a deletion.
-func left(t *rapid.T, n *Catalog, times []int64, deleted string, inside func(int64) bool) {
+func left(t *rapid.T, n *Notes, times []int64, deleted string, inside func(int64) bool) {
 	var want []int64
 	for _, at := range times {
 		if deleted != "" || !inside(at) {

@@ -13,7 +13,7 @@ import (
 // The start in the JSON counts, not the time in the qualifier, which differs if the start
 // in seconds is a multiple of 1000.
 // Source: Annotation.deleteRange.
-func (n *Catalog) DeleteRange(ctx context.Context, tsuid string, from, to int64) (int, error) {
+func (n *Notes) DeleteRange(ctx context.Context, tsuid string, from, to int64) (int, error) {
 	switch {
 	case to < 1:
 		return 0, &RefusedError{"The end timestamp has not been set"}
@@ -51,7 +51,7 @@ func startOf(c store.Cell) (int64, bool) {
 
 // visit calls each with the annotations of a series, or the global ones for an empty
 // TSUID, from the hour of one time to the hour of another, in seconds.
-func (n *Catalog) visit(ctx context.Context, tsuid string, from, to int64, each func([]byte, store.Cell) error) error {
+func (n *Notes) visit(ctx context.Context, tsuid string, from, to int64, each func([]byte, store.Cell) error) error {
 	if tsuid == "" {
 		return n.scan(ctx, n.globalRange(from, to), nil, each)
 	}

@@ -48,7 +48,7 @@ func (f *Finder) resolve(ctx context.Context, q Query) (*wanted, error) {
 		w.add(byKey, k, v)
 	}
 
-	w.sortWants(byKey)
+	w.arrange(byKey)
 	return w, nil
 }
 
@@ -66,8 +66,8 @@ func (w *wanted) add(byKey map[string][][]byte, k, v encoding.UID) {
 	}
 }
 
-// sortWants sets wants from the values by key.
-func (w *wanted) sortWants(byKey map[string][][]byte) {
+// arrange sets wants from the values by key.
+func (w *wanted) arrange(byKey map[string][][]byte) {
 	for k, values := range byKey {
 		slices.SortFunc(values, bytes.Compare)
 		w.wants = append(w.wants, store.Want{Name: []byte(k), Values: slices.CompactFunc(values, bytes.Equal)})
@@ -124,8 +124,7 @@ func (f *Finder) MetaRows(ctx context.Context, metric string, tags map[string]st
 		}
 		w.add(byKey, k, v)
 	}
-
-	w.sortWants(byKey)
+	w.arrange(byKey)
 	return store.KeyRange{Start: w.metric, Stop: encoding.Behind(w.metric)}, store.RowFilter{Pattern: w.pattern(f.cfg.Schema, true)}, nil
 }
 
