@@ -40,7 +40,6 @@ type joiner struct {
 	inexact bool
 	scratch []float64
 	values  []float64
-	times   []int64
 }
 
 func (m *Merger) newJoiner(fn *aggregate.Function) *joiner {
