@@ -51,7 +51,7 @@ func TestProfile(t *testing.T) {
 	server := profiledServer(t)
 	again := repeatable{
 		server: func(context.Context) (*peer.Server, error) { return server, nil },
-		run:    func(context.Context, *peer.Server, int) error { spin(); return nil },
+		run:    func(context.Context, *peer.Server, int) error { _ = spin(); return nil },
 	}
 	p, err := new(stage).profile(t.Context(), again, 1)
 	if err != nil {

@@ -93,7 +93,6 @@ type resultRow struct {
 	metric, host, dc string // "" for null
 	ms               int64
 	value            string
-	aggregated       string
 }
 
 // readResults reads rows and the number of batches.

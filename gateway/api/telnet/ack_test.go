@@ -2,7 +2,6 @@ package telnet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -241,11 +240,6 @@ func TestLostAnswer(t *testing.T) {
 	f("version\nput m 1356998400 1 a=b\n", true)
 	f("put m 1356998400 1 a=b", true)
 	f(strings.Repeat("nonsense\n", 10000), true)
-}
-
-func isTimeout(err error) bool {
-	var n net.Error
-	return errors.As(err, &n) && n.Timeout()
 }
 
 // A client that sends nothing, or never the end of a line, is let go after five

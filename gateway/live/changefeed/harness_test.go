@@ -37,7 +37,6 @@ type world struct {
 	names  *uid.Dictionary
 	engine *engine.Engine
 	schema encoding.Schema
-	metric encoding.UID
 	uids   map[string]encoding.UID
 	cells  bool // a cell a point, as on HBase
 	stamp  atomic.Int64

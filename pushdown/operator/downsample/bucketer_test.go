@@ -175,9 +175,8 @@ func TestGridOfIntervalBesideTheScan(t *testing.T) {
 		t.Errorf("got grid %v, length %d", grid, b.GridLen())
 	}
 	b.Points([]int64{3_600_000, 3_780_000}, []float64{1, 2}) // the first in a bucket that begins before the scan
-	got := text(grid[:3], fill(b.times, b.values)[:3])
 	times, values := b.Finish()
-	got = text(grid[:3], fill(times, values)[:3])
+	got := text(grid[:3], fill(times, values)[:3])
 	if want := text(grid[:3], []float64{math.NaN(), 2, math.NaN()}); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
