@@ -15,10 +15,10 @@ import (
 // with the rows of a scan. rows are ascending by key and lie in the part's range;
 // each is whole. They must not change before Close.
 //
-// An error is an ErrBadPlan and says which field is wrong. Options.Seek and
+// An error is an ErrBadPlan and says which field is wrong. Options.Prefixes and
 // Options.BlockBytes have no effect, because nothing is scanned.
 func FromRows(part *scanplan.Part, rows []store.Row, opts Options) (Operator, error) {
-	opts.Seek = nil
+	opts.Prefixes = nil
 	op, err := New(nil, part, opts)
 	if err != nil {
 		return nil, err
