@@ -17,7 +17,7 @@ type Target struct {
 	Schema encoding.Schema
 	Table  string
 	Names  write.Names
-	// Form is how hour rows are stored: Multi as one compacted cell, Cells as
+	// Form is how hour rows are stored: Multi as one compacted cell, Single as
 	// one cell a point, Appended as one append column that Batch points at a
 	// time are added to (0: all).
 	Form  write.Form

@@ -178,11 +178,11 @@ func (s *Server) build() error {
 		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
 	s.series = write.NewSeries(write.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto(),
 		Bytes: s.memory.Cache(write.SeriesBytes)})
-	lanes, bundles := 4, 0
-	if s.cfg.Embedded() { // pebble has one log, which writes side by side share
-		lanes, bundles = 1, write.RequestBatchUsual
+	shards, requestBatchFrom := 4, 0
+	if s.cfg.Embedded() { // pebble has one log, which concurrent writes share
+		shards, requestBatchFrom = 1, write.UsualRequestBatchFrom
 	}
-	s.writer = write.New(write.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: lanes, BundleFrom: bundles,
+	s.writer = write.New(write.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Shards: shards, RequestBatchFrom: requestBatchFrom,
 		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
 	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, ResultCache: summaries, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.Compile(), Budget: s.limits.Budget, Log: s.log})
@@ -223,7 +223,7 @@ func (s *Server) api() *httpapi.API {
 	metadata := s.metadataHandlers(guard)
 	queries := new(querylog.Log)
 	return &httpapi.API{
-		Put: putroutes.Handlers{Writer: s.writer, Series: s.series, Count: s.count},
+		Put: putroutes.Handlers{Writer: s.writer, Count: s.count},
 		Query: queryroutes.Handlers{
 			Engine: s.engine, Annotations: metadata.Annotations, Guard: guard,
 			AllowDelete: s.cfg.AllowDelete, Rows: s.store,

@@ -42,8 +42,8 @@ type local struct {
 	writer *write.Writer
 	// last is each series' latest time in ms, where a row must not get a time
 	// twice; nil where it may.
-	last map[string]int64
-	key  []byte
+	last     map[string]int64
+	resolver *write.Resolver
 	// stop ends a send at the first refusal.
 	stop bool
 }
@@ -53,7 +53,7 @@ type local struct {
 const (
 	importWindow = 100 * time.Millisecond
 	importBytes  = 4 << 20
-	importLanes  = 4
+	importShards = 4
 )
 
 func newLocal(c *call, conn *connection) *local {
@@ -65,16 +65,17 @@ func newLocal(c *call, conn *connection) *local {
 		l.flush = conn.tracker.Flush
 	}
 	cfg := write.Config{Schema: c.Schema, Table: c.Tables.Data, Form: write.Multi, Window: importWindow, WindowBytes: importBytes,
-		Lanes: importLanes, Allowed: c.Allowed, Observer: conn.observer()}
+		Shards: importShards, Allowed: c.Allowed, Observer: conn.observer()}
 	switch {
 	case c.Embedded:
-		cfg.Form, cfg.Lanes, cfg.WindowBytes = write.Appended, 1, 1<<20
+		cfg.Form, cfg.Shards, cfg.WindowBytes = write.Appended, 1, 1<<20
 	case c.Appends:
 		cfg.Form = write.Appended
 	case !c.outOfOrder:
 		l.last = map[string]int64{}
 	}
 	l.writer = write.New(cfg, conn.store, l.series)
+	l.resolver = l.writer.Resolver(write.ImportSpelling)
 	return l
 }
 
@@ -121,17 +122,15 @@ func fatal(ctx context.Context, err error) bool {
 // add writes one line's point. A series seen before is found by the line's own
 // spelling of it.
 func (l *local) add(ctx context.Context, line *linePoint) (*write.Batch, error) {
-	l.key = append(append(l.key[:0], 3), line.names...)
-	s, ok := l.series.Cached(string(l.key))
+	s, ok := l.resolver.Find(line.names)
 	if !ok {
 		p, err := line.point(l.settings)
 		if err != nil {
 			return nil, err
 		}
-		if s, err = l.series.Resolve(ctx, p.Metric, p.Tags); err != nil {
+		if s, err = l.resolver.Resolve(ctx, p.Metric, p.Tags); err != nil {
 			return nil, err
 		}
-		l.series.Remember(string(l.key), s)
 	}
 	if err := l.inOrder(s, line.time); err != nil {
 		return nil, err
