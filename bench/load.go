@@ -17,7 +17,7 @@ type Target struct {
 	Schema encoding.Schema
 	Table  string
 	Names  write.Names
-	// Form is how the row of an hour is stored: Multi as one compacted cell, Cells as a
+	// Form is how the row of an hour is stored: Multi as one compacted cell, Single as a
 	// cell for each point, Appended as one append column to which Batch points are
 	// appended at a time, 0 for all.
 	Form  write.Form

@@ -227,5 +227,5 @@ func (c *Config) form() write.Form {
 	case c.PutCells == "multi":
 		return write.Multi
 	}
-	return write.Cells
+	return write.Single
 }

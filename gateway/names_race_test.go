@@ -105,7 +105,7 @@ func (r *race) run(counts map[string]int) {
 				sends[i] = func(n int) { r.put(r.json(n)) }
 			case 1:
 				if sizes[i] = 5; r.cfg.Embedded() {
-					sizes[i] = write.RequestBatchUsual // in batches of their own
+					sizes[i] = write.UsualRequestBatchFrom // in batches of their own
 				}
 				sends[i] = func(n int) { r.put(r.json(n)) }
 			case 2:

@@ -196,11 +196,11 @@ func (s *Server) build() error {
 
 	// pebble has one log, which all writes share: several shards would only wait for
 	// one another.
-	shards, batchFrom := 4, 0
+	shards, requestBatchFrom := 4, 0
 	if s.cfg.Embedded() {
-		shards, batchFrom = 1, write.RequestBatchUsual
+		shards, requestBatchFrom = 1, write.UsualRequestBatchFrom
 	}
-	s.writer = write.New(write.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Lanes: shards, BundleFrom: batchFrom,
+	s.writer = write.New(write.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Shards: shards, RequestBatchFrom: requestBatchFrom,
 		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
 
 	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log}),
@@ -246,7 +246,7 @@ func (s *Server) api() *httpapi.API {
 	metadata := s.metadataHandlers(guard)
 	queries := new(querylog.Log)
 	return &httpapi.API{
-		Put: putroutes.Handlers{Writer: s.writer, Series: s.series, Count: s.count},
+		Put: putroutes.Handlers{Writer: s.writer, Count: s.count},
 		Query: queryroutes.Handlers{
 			Engine: s.engine, Annotations: metadata.Annotations, Guard: guard,
 			AllowDelete: s.cfg.AllowDelete, Rows: s.store,

@@ -10,7 +10,7 @@ import (
 
 // telnetConfig wires the line protocol.
 func (s *Server) telnetConfig() telnet.Config {
-	cfg := telnet.Config{Writer: s.writer, Series: s.series, Commands: s.command, Log: s.log, Memory: s.memory, ReadOnly: s.cfg.Mode == "ro", CountPuts: s.count.Lines}
+	cfg := telnet.Config{Writer: s.writer, Commands: s.command, Log: s.log, Memory: s.memory, ReadOnly: s.cfg.Mode == "ro", CountPuts: s.count.Lines}
 	if s.tokens != nil {
 		cfg.Authorize = func(token string) (telnet.Rights, bool) {
 			scope := s.tokens.Check(token)

@@ -179,7 +179,7 @@ func (s *stage) fill(ctx context.Context) error {
 	target := bench.Target{Store: s.store, Schema: schema, Table: set.tables.Data, Form: write.Multi,
 		Names: uid.New(uid.Config{Store: s.store, Table: set.tables.UID, Schema: schema})}
 	if set.form == cells {
-		target.Form = write.Cells
+		target.Form = write.Single
 	}
 
 	var err error

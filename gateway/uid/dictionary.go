@@ -1,6 +1,6 @@
-// Package uid is the dictionary between names and UIDs: it resolves, assigns,
-// completes and remembers. Names are bytes of ISO-8859-1 in the UID table, whose
-// rows package encoding describes.
+// Package uid is the dictionary of names and UIDs: it resolves names, assigns UIDs,
+// suggests names and caches what it has read. Names are ISO-8859-1 in the UID
+// table, whose rows package encoding describes.
 //
 // A UID is assigned as OpenTSDB does it, so that both may run on one table:
 //
@@ -8,18 +8,19 @@
 //  2. reverse: row UID, family name, column kind, if it is not there: the name
 //  3. forward: row name, family id, column kind, if it is not there: the UID
 //
-// Whoever loses step 3 to another writer takes the winner's UID; the number of
-// step 1 is then lost, which is harmless. As the reverse mapping stands before
-// the forward one, a UID that anybody has seen has a name, whenever a writer
-// dies. Source: UniqueId.UniqueIdAllocator.
+// A writer that loses step 3 to another takes the winner's UID; the number of step
+// 1 is then lost, which is harmless. The reverse mapping is written before the
+// forward one, so every UID that anybody can see has a name, even if a writer dies
+// in between. Source: UniqueId.UniqueIdAllocator.
 //
-// Embedded, the three steps do not wait for the disk one by one: the store's log
-// keeps their order. Assign waits once, and Staged leaves the waiting to the
-// rows that are written with the UID.
+// The embedded store does not wait for the disk after each step, because its log
+// keeps their order. Assign waits once, and Staged leaves the waiting to the rows
+// that are written with the UID.
 //
-// What is remembered is of a generation, see Dictionary.Generation; a name that
-// this process deletes or renames is withdrawn meanwhile, see Withdrawal; and
-// what other processes change is found out by Watch.
+// Names can be deleted and renamed while rows are written. Three things keep rows
+// from getting UIDs that are gone: what is cached belongs to a generation (see
+// Dictionary.Generation), a name that this process changes is withdrawn meanwhile
+// (see Withdrawal), and Watch finds out what other processes change.
 package uid
 
 import (
@@ -38,26 +39,26 @@ type Config struct {
 	Store  store.Store
 	Table  string // the UID table
 	Schema encoding.Schema
-	// Bytes bounds the memory of what is remembered. Default DefaultBytes.
+	// Bytes bounds the memory of the cache. Default DefaultBytes.
 	Bytes int64
-	// MaxName bounds the bytes of a name that is given a UID; names that have
-	// one may be longer. Default and most MostName.
+	// MaxName bounds the bytes of a name that is assigned a UID. Names that have one
+	// may be longer. MostName is the default and the maximum.
 	MaxName int
-	// Shared tells that other processes may change the table: changes are told
+	// Shared says that other processes may change the table: Tell announces changes
 	// to them, and Watch finds out theirs.
 	Shared bool
-	// Assigned, if set, is told of every UID that this process has given. It
-	// must not block.
+	// Assigned, if set, is called for every UID that this process assigns. It must
+	// not block.
 	Assigned func(kind encoding.UIDKind, name string, u encoding.UID)
-	// Log is told of conflicts and of UIDs that run short; nil for nobody.
+	// Log gets conflicts and a warning when few UIDs are left; nil logs nothing.
 	Log *slog.Logger
 }
 
 // DefaultBytes is the memory for some 500,000 names and as many UIDs.
 const DefaultBytes = 128 << 20
 
-// MostName is the length of the longest name in bytes: it is a row key, of which
-// HBase takes no longer one. Source: HConstants.MAX_ROW_LENGTH.
+// MostName is the length of the longest possible name in bytes: a name is a row key,
+// and HBase takes no longer ones. Source: HConstants.MAX_ROW_LENGTH.
 const MostName = 1<<15 - 1
 
 // Dictionary gives UIDs to names and names to UIDs. All methods may be called
@@ -72,7 +73,7 @@ type Dictionary struct {
 	changing    chan struct{} // holds a token while names are being changed
 
 	assigned, leaked, conflicts atomic.Int64
-	warned                      [3]atomic.Bool // by kind: UIDs run short
+	warned                      [3]atomic.Bool // by kind: the warning that few UIDs are left is logged
 }
 
 // New returns an empty dictionary.
@@ -93,17 +94,17 @@ func New(cfg Config) *Dictionary {
 	return d
 }
 
-// entryBytes is what a mapping takes beside its name and UID, about.
+// entryBytes is what a cached mapping takes without its name and UID, approximately.
 const entryBytes = 160
 
-// Stats counts what the dictionary met since it was made.
+// Stats counts what the dictionary has done since it was made.
 type Stats struct {
-	Assigned  int64 // names that got a UID from us
-	Leaked    int64 // UIDs counted and given to no name, by lost races and faults
-	Conflicts int64 // two names found for one UID
+	Assigned  int64 // UIDs assigned by this process
+	Leaked    int64 // numbers counted that became no UID, by lost races and faults
+	Conflicts int64 // how often two names were found for one UID
 }
 
-// Stats are the counts so far.
+// Stats returns the counts so far.
 func (d *Dictionary) Stats() Stats {
 	return Stats{d.assigned.Load(), d.leaked.Load(), d.conflicts.Load()}
 }

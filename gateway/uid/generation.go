@@ -2,8 +2,6 @@ package uid
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,45 +16,40 @@ type nameKey struct {
 	name string
 }
 
-// generations order what is read of the UID table and what changes in it. A
-// change counts a generation; what was read under an older one is never
-// remembered, for it may be from before the change. Rows are written under a
-// hold, which is of a generation, too: who changes a name can wait for all that
-// were begun before.
+// generations put reads of the UID table and changes of it in order. Each change
+// begins a generation. What was read in an older generation is never cached, for
+// it may be from before the change. Rows are written under a hold, which belongs to
+// a generation too, so that a change can wait for all rows begun before it.
 //
 //	put          reads the generation ── resolves ── hold ── writes ── releases
-//	uid delete   withdraws the name, counts ── waits for older holds ── looks ── deletes
+//	uid delete   withdraws the name, begins a generation ── waits for older holds
+//	             ── looks for rows ── deletes
 type generations struct {
 	now atomic.Uint64
-	// told is the last generation that began because of another process.
-	told atomic.Uint64
-	// away is how many names are withdrawn; 0 spares the lock.
-	away atomic.Int32
+	// external is the last generation that began because another process changed
+	// names.
+	external atomic.Uint64
+	// withdrawals is the number of withdrawals; while it is 0 no lock is needed.
+	withdrawals atomic.Int32
 
 	mu        sync.Mutex
-	withdrawn map[nameKey]chan struct{} // closed when the name is back
-	held      map[uint64]int            // holds by generation
+	withdrawn map[nameKey]chan struct{} // closed when the name can be resolved again
+	held      map[uint64]int            // number of holds by generation
 	freed     chan struct{}             // closed at the end of a hold; nil while nobody waits
 }
 
-// Generation is counted whenever a name may have lost its UID or got another
-// one. What was resolved before it was counted must not be kept.
+// Generation grows whenever a name may have lost its UID or got another one. What
+// was resolved in an earlier generation must not be cached.
 func (d *Dictionary) Generation() uint64 { return d.generations.now.Load() }
 
-// longWrite is how long a hold may last while another process changes names:
-// that one waits KnownWithin, and looks at rows only once.
+// longWrite is how long a hold may last while another process changes names. That
+// process waits KnownWithin, then looks for rows once.
 const longWrite = 5 * time.Second
 
-// ErrLate is returned by a hold's release: while the rows were written another
-// process has changed names, so long ago that it may have looked for rows
-// before these were there. What was resolved in the hold's generation must be
-// resolved and written again.
-var ErrLate = errors.New("names have been changed by another process during a long write: send the points again")
-
-// Hold is for who is about to write rows with UIDs of the generation that it
-// returns, or later ones; older ones must be resolved anew. release must be
-// called when the rows are durable or given up. Until then a name that was
-// resolved is not deleted. The error is ErrLate.
+// Hold keeps names from being deleted while rows with their UIDs are written. The
+// UIDs must have been resolved in the returned generation or later; older ones
+// must be resolved again. release must be called once the rows are durable or
+// given up. Its error is ErrLate.
 func (d *Dictionary) Hold() (generation uint64, release func() error) {
 	g := &d.generations
 	g.mu.Lock()
@@ -65,13 +58,15 @@ func (d *Dictionary) Hold() (generation uint64, release func() error) {
 	g.held[generation]++
 	return generation, func() error {
 		g.release(generation)
-		if g.told.Load() > generation && time.Since(began) > longWrite {
+		// Another process does not wait for holds of this one.
+		if g.external.Load() > generation && time.Since(began) > longWrite {
 			return ErrLate
 		}
 		return nil
 	}
 }
 
+// release ends a hold and wakes those who wait for one.
 func (g *generations) release(generation uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,10 +79,10 @@ func (g *generations) release(generation uint64) {
 	}
 }
 
-// awaitReaders waits until every hold of a generation before this one has ended.
-func (g *generations) awaitReaders(ctx context.Context, before uint64) error {
+// awaitHolds waits until every hold of a generation before this one has ended.
+func (g *generations) awaitHolds(ctx context.Context, before uint64) error {
 	for {
-		freed := g.older(before)
+		freed := g.nextRelease(before)
 		if freed == nil {
 			return nil
 		}
@@ -99,9 +94,9 @@ func (g *generations) awaitReaders(ctx context.Context, before uint64) error {
 	}
 }
 
-// older returns what is closed when a hold ends, nil if there is none before a
-// generation.
-func (g *generations) older(before uint64) <-chan struct{} {
+// nextRelease returns a channel that is closed when the next hold ends, or nil if
+// there is no hold of a generation before this one.
+func (g *generations) nextRelease(before uint64) <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for generation := range g.held {
@@ -116,17 +111,17 @@ func (g *generations) older(before uint64) <-chan struct{} {
 	return nil
 }
 
-// remember keeps mappings that the store has held since a generation. If there
-// is a newer one they may be from before its change, and are not kept. A name
-// that had the UID before is forgotten, lest two names lead to one UID.
-func (d *Dictionary) remember(generation uint64, kind encoding.UIDKind, names map[string]encoding.UID) {
+// cache caches mappings that were read in a generation. If there is a newer one
+// they may be from before its change, and are not cached. If another name is
+// cached for a UID it is dropped, so that no two names lead to one UID.
+func (d *Dictionary) cache(generation uint64, kind encoding.UIDKind, names map[string]encoding.UID) {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()
 	if d.Generation() != generation {
 		return
 	}
 	for name, u := range names {
-		name = strings.Clone(name) // which may be a part of a request
+		name = strings.Clone(name) // else it may keep a whole request in memory
 		at := nameKey{kind, string(u)}
 		if old, ok := d.reverse.GetIfPresent(at); ok && old != name {
 			d.forward.Invalidate(nameKey{kind, old})
@@ -136,8 +131,8 @@ func (d *Dictionary) remember(generation uint64, kind encoding.UIDKind, names ma
 	}
 }
 
-// rememberNames keeps reverse mappings alone, as remember does.
-func (d *Dictionary) rememberNames(generation uint64, kind encoding.UIDKind, names map[string]string) {
+// cacheNames is cache for reverse mappings alone.
+func (d *Dictionary) cacheNames(generation uint64, kind encoding.UIDKind, names map[string]string) {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()
 	if d.Generation() != generation {
@@ -148,15 +143,15 @@ func (d *Dictionary) rememberNames(generation uint64, kind encoding.UIDKind, nam
 	}
 }
 
-// forget counts a generation, in which names and UIDs of a kind are looked up
-// anew.
-func (d *Dictionary) forget(kind encoding.UIDKind, names []string, uids []encoding.UID) (generation uint64) {
+// invalidate drops names and UIDs of a kind from the cache and begins a generation.
+func (d *Dictionary) invalidate(kind encoding.UIDKind, names []string, uids []encoding.UID) (generation uint64) {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()
-	return d.forgetLocked(kind, names, uids)
+	return d.invalidateLocked(kind, names, uids)
 }
 
-func (d *Dictionary) forgetLocked(kind encoding.UIDKind, names []string, uids []encoding.UID) uint64 {
+// invalidateLocked is invalidate; d.generations.mu is held.
+func (d *Dictionary) invalidateLocked(kind encoding.UIDKind, names []string, uids []encoding.UID) uint64 {
 	for _, name := range names {
 		d.forward.Invalidate(nameKey{kind, name})
 	}
@@ -166,7 +161,7 @@ func (d *Dictionary) forgetLocked(kind encoding.UIDKind, names []string, uids []
 	return d.generations.now.Add(1)
 }
 
-// Drop forgets everything remembered, and counts a generation.
+// Drop empties the cache and begins a generation.
 func (d *Dictionary) Drop() {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()
@@ -175,26 +170,13 @@ func (d *Dictionary) Drop() {
 	d.generations.now.Add(1)
 }
 
-// BusyError tells that a name is being deleted or renamed by this process:
-// nothing can be written under it until that is done.
-type BusyError struct {
-	Kind encoding.UIDKind
-	Name string
-	done <-chan struct{}
-}
+// maxBusyWait is how long BusyError.Wait waits for a name.
+const maxBusyWait = KnownWithin + 5*time.Second
 
-// Error names it.
-func (e *BusyError) Error() string {
-	return fmt.Sprintf("%s %q is being deleted or renamed: send the point again", e.Kind, e.Name)
-}
-
-// busyFor is how long somebody waits for a name.
-const busyFor = KnownWithin + 5*time.Second
-
-// Wait returns nil once the name can be resolved again, the error itself if
-// that takes long, or the context's error.
+// Wait returns nil once the name can be resolved again, e itself if that takes
+// longer than 20 s, or the context's error.
 func (e *BusyError) Wait(ctx context.Context) error {
-	late := time.NewTimer(busyFor)
+	late := time.NewTimer(maxBusyWait)
 	defer late.Stop()
 	select {
 	case <-e.done:
@@ -209,9 +191,10 @@ func (e *BusyError) Wait(ctx context.Context) error {
 // busy returns a *BusyError for a name that is withdrawn.
 func (d *Dictionary) busy(kind encoding.UIDKind, name string) error {
 	g := &d.generations
-	if g.away.Load() == 0 {
+	if g.withdrawals.Load() == 0 {
 		return nil
 	}
+
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if done := g.withdrawn[nameKey{kind, name}]; done != nil {
@@ -220,7 +203,7 @@ func (d *Dictionary) busy(kind encoding.UIDKind, name string) error {
 	return nil
 }
 
-// Withdrawal keeps names from being written under by this process, while they
+// Withdrawal keeps this process from writing rows with some names while the names
 // are changed in the table.
 type Withdrawal struct {
 	d          *Dictionary
@@ -230,14 +213,15 @@ type Withdrawal struct {
 	done       chan struct{}
 }
 
-// Withdraw begins a change of names. One change is made at a time, and others
-// wait for it. End must be called.
+// Withdraw begins a change of names. There is one change at a time; others wait for
+// it. End must be called.
 func (d *Dictionary) Withdraw(ctx context.Context, kind encoding.UIDKind, names ...string) (*Withdrawal, error) {
 	select {
 	case d.changing <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+
 	w := &Withdrawal{d: d, kind: kind, names: names, done: make(chan struct{})}
 	g := &d.generations
 	g.mu.Lock()
@@ -245,28 +229,29 @@ func (d *Dictionary) Withdraw(ctx context.Context, kind encoding.UIDKind, names 
 	for _, name := range names {
 		g.withdrawn[nameKey{kind, name}] = w.done
 	}
-	g.away.Add(1)
-	// Counted last: who sees the new generation sees that the names are away.
-	w.generation = d.forgetLocked(kind, names, nil)
+	g.withdrawals.Add(1)
+	// The generation begins last: whoever sees it also sees that the names are
+	// withdrawn.
+	w.generation = d.invalidateLocked(kind, names, nil)
 	return w, nil
 }
 
-// Settle returns once no row is being written, by this process, whose UIDs were
+// AwaitHolds returns once this process writes no row any more whose UIDs were
 // resolved before the names were withdrawn.
-func (w *Withdrawal) Settle(ctx context.Context) error {
-	return w.d.generations.awaitReaders(ctx, w.generation)
+func (w *Withdrawal) AwaitHolds(ctx context.Context) error {
+	return w.d.generations.awaitHolds(ctx, w.generation)
 }
 
-// End lets the names be resolved again, as the table has them now. What is
-// remembered of the UIDs is forgotten.
+// End lets the names be resolved again, as they stand in the table now. The UIDs
+// are dropped from the cache.
 func (w *Withdrawal) End(uids ...encoding.UID) {
 	g := &w.d.generations
 	g.mu.Lock()
 	for _, name := range w.names {
 		delete(g.withdrawn, nameKey{w.kind, name})
 	}
-	g.away.Add(-1)
-	w.d.forgetLocked(w.kind, w.names, uids)
+	g.withdrawals.Add(-1)
+	w.d.invalidateLocked(w.kind, w.names, uids)
 	g.mu.Unlock()
 	close(w.done)
 	<-w.d.changing

@@ -260,7 +260,7 @@ func TestWithdraw(t *testing.T) {
 			t.Errorf("a hold of generation %d, want %d", later, d.Generation())
 		}
 		settled := make(chan error, 1)
-		go func() { settled <- w.Settle(t.Context()) }()
+		go func() { settled <- w.AwaitHolds(t.Context()) }()
 		synctest.Wait()
 		if len(settled) > 0 {
 			t.Error("settled while a row was being written")
@@ -287,7 +287,7 @@ func TestWithdraw(t *testing.T) {
 			t.Errorf("to read: %v", err)
 		}
 		if err := busy.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), `metrics "m" is being`) {
-			t.Errorf("after %s: %v, want that it is busy", busyFor, err)
+			t.Errorf("after %s: %v, want that it is busy", maxBusyWait, err)
 		}
 		assigned := make(chan error, 1)
 		go func() {
@@ -327,7 +327,7 @@ func TestWithdraw_oneAtATime(t *testing.T) {
 	if w, err = d.Withdraw(t.Context(), encoding.UIDTagK, "k"); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Settle(gone); !errors.Is(err, context.Canceled) {
+	if err := w.AwaitHolds(gone); !errors.Is(err, context.Canceled) {
 		t.Errorf("settle: %v", err)
 	}
 	w.End()
@@ -446,13 +446,13 @@ func TestWatch(t *testing.T) {
 		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "old", "new"); err != nil {
 			t.Fatal(err)
 		}
-		knows(2*askEvery, "old", nil)
+		knows(2*pollEvery, "old", nil)
 		knows(0, "new", old)
 
 		time.Sleep(time.Second) // and once more after the last change
 		synctest.Wait()
 		before := s.looks()
-		time.Sleep(100 * askEvery)
+		time.Sleep(100 * pollEvery)
 		synctest.Wait()
 		if n := s.looks() - before; n > 101 {
 			t.Errorf("%d reads in 100 looks", n)
@@ -462,7 +462,7 @@ func TestWatch(t *testing.T) {
 		if err := untold.Rename(t.Context(), encoding.UIDTagV, "new", "newer"); err != nil {
 			t.Fatal(err)
 		}
-		knows(checkEvery+askEvery, "new", nil)
+		knows(checkEvery+pollEvery, "new", nil)
 
 		// While the table cannot be read nothing is forgotten; afterwards all is
 		// found out.
@@ -477,7 +477,7 @@ func TestWatch(t *testing.T) {
 		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "newer", "newest"); err != nil {
 			t.Fatal(err)
 		}
-		knows(2*askEvery, "newer", nil)
+		knows(2*pollEvery, "newer", nil)
 	})
 }
 
@@ -607,7 +607,7 @@ func TestDictionary_bytes(t *testing.T) {
 		before := heaptest.InUse()
 		for i := range c.names {
 			u, _ := encoding.AppendUID(nil, uint64(i+1), 3)
-			d.remember(0, encoding.UIDTagV, map[string]encoding.UID{c.name(i): u})
+			d.cache(0, encoding.UIDTagV, map[string]encoding.UID{c.name(i): u})
 		}
 		if grown := heaptest.InUse() - before; grown > bound*5/4 {
 			t.Errorf("%s: %d bytes are held, want %d at most", what, grown, bound*5/4)

@@ -24,7 +24,7 @@ const namesPerRead = 1000
 func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []encoding.UID) ([]string, error) {
 	generation := d.Generation()
 	names := make([]string, len(uids))
-	missing := map[string][]int{}
+	missing := map[string][]int{} // UID to its indexes in names
 	for i, u := range uids {
 		if i%namesPerRead == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -35,6 +35,7 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 			missing[string(u)] = append(missing[string(u)], i)
 		}
 	}
+
 	var keys [][]byte
 	for u := range missing {
 		keys = append(keys, []byte(u))
@@ -45,7 +46,7 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 		if err != nil {
 			return nil, err
 		}
-		d.rememberNames(generation, kind, read)
+		d.cacheNames(generation, kind, read)
 		for u, name := range read {
 			for _, i := range missing[u] {
 				names[i] = name
@@ -54,19 +55,21 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 		}
 		keys = keys[n:]
 	}
+
+	// What is left has no name.
 	for u := range missing {
 		return nil, &NoSuchIDError{kind, encoding.UID(u)}
 	}
 	return names, nil
 }
 
-// readNames reads the reverse mappings of keys, by UID; one that has none is
-// left out.
+// readNames reads the reverse mappings of UIDs. UIDs without one are left out.
 func (d *Dictionary) readNames(ctx context.Context, kind encoding.UIDKind, keys [][]byte) (map[string]string, error) {
 	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyName, keys)
 	if err != nil {
-		return nil, fmt.Errorf("uid: names of %d %s: %w", len(keys), kind, err)
+		return nil, fmt.Errorf("uid: cannot read the names of %d %s: %w", len(keys), kind, err)
 	}
+
 	names := make(map[string]string, len(rows))
 	for _, r := range rows {
 		if value := column(r, kind); value != nil {

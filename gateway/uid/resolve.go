@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Resolve returns the UID of a name, or a *NoSuchNameError. That a name has
-// none is never remembered. A *ConflictError if the UID is another name's.
+// Resolve returns the UID of a name. The error is a *NoSuchNameError if the name has
+// none, which is never cached, or a *ConflictError if the UID is another name's.
 func (d *Dictionary) Resolve(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
 	if u, ok := d.forward.GetIfPresent(nameKey{kind, name}); ok {
 		return u, nil
@@ -29,8 +29,8 @@ func (d *Dictionary) Resolve(ctx context.Context, kind encoding.UIDKind, name st
 	return nil, &NoSuchNameError{kind, name}
 }
 
-// ResolveMany returns the UIDs of those names that have one, read from the
-// store some hundred at a time.
+// ResolveMany returns the UIDs of those names that have one. It reads 1,000 at a
+// time from the store.
 func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind, names []string) (map[string]encoding.UID, error) {
 	generation := d.Generation()
 	found := make(map[string]encoding.UID, len(names))
@@ -45,18 +45,19 @@ func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind, nam
 			rest = append(rest, name)
 		}
 	}
+
 	for part := range slices.Chunk(rowsOf(rest), namesPerRead) {
 		read, err := d.readUIDs(ctx, kind, part)
 		if err != nil {
 			return nil, err
 		}
-		d.remember(generation, kind, read)
+		d.cache(generation, kind, read)
 		maps.Copy(found, read)
 	}
 	return found, nil
 }
 
-// Fresh is Resolve by the table alone, whatever is remembered.
+// Fresh is Resolve without the cache.
 func (d *Dictionary) Fresh(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
 	for _, row := range rowsOf([]string{name}) {
 		read, err := d.readUIDs(ctx, kind, [][]byte{row})
@@ -70,8 +71,8 @@ func (d *Dictionary) Fresh(ctx context.Context, kind encoding.UIDKind, name stri
 	return nil, &NoSuchNameError{kind, name}
 }
 
-// rowsOf are the rows that names would have, in order. No row can hold a name
-// outside ISO-8859-1, or a longer one than a row key.
+// rowsOf returns the row keys of names, sorted. Names that cannot be row keys are
+// left out: those with characters outside ISO-8859-1 and those longer than a key.
 func rowsOf(names []string) (rows [][]byte) {
 	for _, name := range names {
 		if row, err := encoding.AppendName(nil, name); err == nil && len(row) > 0 && len(row) <= MostName {
@@ -82,16 +83,18 @@ func rowsOf(names []string) (rows [][]byte) {
 	return slices.CompactFunc(rows, bytes.Equal)
 }
 
-// Looks at a name that seems to have another's UID, before that is believed: a
-// rename by another process changes one mapping after the other.
+// A name that seems to have another name's UID is read again before that counts as
+// a conflict, because a rename by another process changes one mapping after the
+// other.
 const (
-	conflictLooks = 3
+	conflictReads = 3
 	conflictPause = 25 * time.Millisecond
 )
 
-// readUIDs reads the forward mappings that there are.
+// readUIDs reads the forward mappings of names and checks them. Names without one
+// are left out.
 func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names [][]byte) (map[string]encoding.UID, error) {
-	for look := 1; ; look++ {
+	for attempt := 1; ; attempt++ {
 		read, err := d.readForward(ctx, kind, names)
 		if err == nil && len(read) > 0 {
 			err = d.checkOwners(ctx, kind, read)
@@ -100,8 +103,8 @@ func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names 
 		if !errors.As(err, &conflict) {
 			return read, err
 		}
-		if look == conflictLooks {
-			return nil, d.alarm(conflict)
+		if attempt == conflictReads {
+			return nil, d.reportConflict(conflict)
 		}
 		select {
 		case <-time.After(conflictPause):
@@ -111,12 +114,14 @@ func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names 
 	}
 }
 
-// readForward reads forward mappings, whoever's the UIDs are.
+// readForward reads forward mappings without checking that the UIDs lead back to
+// the names.
 func (d *Dictionary) readForward(ctx context.Context, kind encoding.UIDKind, names [][]byte) (map[string]encoding.UID, error) {
 	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyID, names)
 	if err != nil {
-		return nil, fmt.Errorf("uid: %s %.100q: %w", kind, names[0], err)
+		return nil, fmt.Errorf("uid: cannot read the UIDs of %s %.100q and others: %w", kind, names[0], err)
 	}
+
 	read := make(map[string]encoding.UID, len(rows))
 	for _, r := range rows {
 		u := column(r, kind)
@@ -132,9 +137,9 @@ func (d *Dictionary) readForward(ctx context.Context, kind encoding.UIDKind, nam
 	return read, nil
 }
 
-// checkOwners makes sure that UIDs just read are those of their names, by the
-// reverse mappings. A UID without one has no other owner; it gets its name back
-// when the table is repaired.
+// checkOwners checks by the reverse mappings that UIDs just read lead back to their
+// names. A UID without a reverse mapping passes: it has no other owner, and gets
+// its name back when the table is repaired.
 func (d *Dictionary) checkOwners(ctx context.Context, kind encoding.UIDKind, fresh map[string]encoding.UID) error {
 	names := make(map[string]string, len(fresh))
 	keys := make([][]byte, 0, len(fresh))
@@ -145,10 +150,11 @@ func (d *Dictionary) checkOwners(ctx context.Context, kind encoding.UIDKind, fre
 		names[string(u)] = name
 		keys = append(keys, u)
 	}
+
 	slices.SortFunc(keys, bytes.Compare)
 	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyName, keys)
 	if err != nil {
-		return fmt.Errorf("uid: reverse mappings of %d %s: %w", len(keys), kind, err)
+		return fmt.Errorf("uid: cannot read the reverse mappings of %d %s: %w", len(keys), kind, err)
 	}
 	for _, r := range rows {
 		value := column(r, kind)
@@ -159,15 +165,15 @@ func (d *Dictionary) checkOwners(ctx context.Context, kind encoding.UIDKind, fre
 	return nil
 }
 
-// alarm counts and logs a conflict.
-func (d *Dictionary) alarm(e *ConflictError) error {
+// reportConflict counts and logs a conflict and returns it.
+func (d *Dictionary) reportConflict(e *ConflictError) error {
 	d.conflicts.Add(1)
 	d.log().Error("two names for one UID: refused until the UID table is repaired",
 		"kind", e.Kind.String(), "uid", e.UID.String(), "name", e.Name, "owner", e.Owner)
 	return e
 }
 
-// column is the value that a row has for a kind; nil if none.
+// column returns a copy of the value that a row has for a kind, nil if none.
 func column(r store.Row, kind encoding.UIDKind) []byte {
 	for _, c := range r.Cells {
 		if string(c.Qualifier) == kind.String() {
@@ -177,7 +183,7 @@ func column(r store.Row, kind encoding.UIDKind) []byte {
 	return nil
 }
 
-// isNoName tells whether err says that a name has no UID.
+// isNoName reports whether err is a *NoSuchNameError.
 func isNoName(err error) bool {
 	var e *NoSuchNameError
 	return errors.As(err, &e)

@@ -19,11 +19,9 @@ type Entry struct {
 // MaxListed bounds the memory of a list of names, in bytes.
 const MaxListed = 64 << 20
 
-// ErrTooLong tells that a list of names takes more than MaxListed.
-var ErrTooLong = fmt.Errorf("uid: the names take more than %d MiB: ask for fewer", MaxListed>>20)
-
-// Suggest returns up to max names of a kind that begin with prefix, in byte
-// order. ErrTooLong if these are too long together. Source: UniqueId.suggest.
+// Suggest returns up to max names of a kind that begin with prefix, in byte order.
+// The error is ErrTooLong if these take more memory than MaxListed.
+// Source: UniqueId.suggest.
 func (d *Dictionary) Suggest(ctx context.Context, kind encoding.UIDKind, prefix string, max int) ([]string, error) {
 	entries, complete, err := d.Enumerate(ctx, kind, prefix, max)
 	if err == nil && !complete && len(entries) < max {
@@ -36,9 +34,9 @@ func (d *Dictionary) Suggest(ctx context.Context, kind encoding.UIDKind, prefix 
 	return names, err
 }
 
-// Enumerate returns up to limit names of a kind that begin with prefix, and no
-// more of them than MaxListed, with their UIDs, in byte order; complete tells
-// that there are no others.
+// Enumerate returns up to limit names of a kind that begin with prefix, and their
+// UIDs, in byte order. It ends early at MaxListed bytes. complete reports whether
+// there are no others.
 func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefix string, limit int) (out []Entry, complete bool, err error) {
 	complete, bytes := true, 0
 	for e, err := range d.Each(ctx, kind, prefix) {
@@ -49,7 +47,8 @@ func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefi
 			complete = false
 			break
 		}
-		if err := memory.Reserve(ctx, int64(2*e.bytes())); err != nil { // in the list and in the answer
+		// Twice: in the list and in the answer.
+		if err := memory.Reserve(ctx, int64(2*e.bytes())); err != nil {
 			return nil, false, err
 		}
 		out = append(out, e)
@@ -57,11 +56,11 @@ func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefi
 	return out, complete, nil
 }
 
-// bytes is the memory that an entry takes in a list, about.
+// bytes returns the memory of an entry in a list, approximately.
 func (e *Entry) bytes() int { return 64 + len(e.Name) + len(e.UID) }
 
-// Each passes the names of a kind that begin with prefix, in byte order. An error
-// comes last, and tells that there may be more.
+// Each returns an iterator over the names of a kind that begin with prefix, in byte
+// order. An error comes last and means that there may be more names.
 func (d *Dictionary) Each(ctx context.Context, kind encoding.UIDKind, prefix string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		scan, ok := d.prefixScan(prefix, kind)
@@ -70,7 +69,7 @@ func (d *Dictionary) Each(ctx context.Context, kind encoding.UIDKind, prefix str
 		}
 		for r, err := range store.Rows(ctx, d.cfg.Store, scan) {
 			if err != nil {
-				yield(Entry{}, fmt.Errorf("uid: %s beginning with %.100q: %w", kind, prefix, err))
+				yield(Entry{}, fmt.Errorf("uid: cannot scan %s beginning with %.100q: %w", kind, prefix, err))
 				return
 			}
 			u := column(r, kind)
@@ -84,16 +83,16 @@ func (d *Dictionary) Each(ctx context.Context, kind encoding.UIDKind, prefix str
 	}
 }
 
-// Rows of names begin here, behind the counter's row 00.
+// firstName is where the rows of names begin, after the counter's row 00.
 const firstName = '!'
 
-// prefixScan scans the names of a kind that begin with prefix; not ok when no
-// name can.
-func (d *Dictionary) prefixScan(prefix string, kind encoding.UIDKind) (store.Scan, bool) {
-	scan := store.Scan{Table: d.cfg.Table, Family: encoding.FamilyID,
+// prefixScan returns a scan of the names of a kind that begin with prefix; ok is
+// false if no name can begin so.
+func (d *Dictionary) prefixScan(prefix string, kind encoding.UIDKind) (scan store.Scan, ok bool) {
+	scan = store.Scan{Table: d.cfg.Table, Family: encoding.FamilyID,
 		Columns: []store.KeyRange{{Start: kind.Qualifier(), Stop: append(kind.Qualifier(), 0)}}, BlockBytes: 64 << 10}
 	if prefix == "" {
-		// Names that begin with a letter beyond '~' are names too.
+		// No stop key: names can also begin with a byte above '~'.
 		scan.Start = []byte{firstName}
 		return scan, true
 	}

@@ -227,7 +227,7 @@ func TestNames_clientLeaves(t *testing.T) {
 		uids, names = append(uids, r.Cells[0].Value), append(names, string(r.Key))
 		known[string(r.Key)] = r.Cells[0].Value
 	}
-	d.remember(0, encoding.UIDTagV, known)
+	d.cache(0, encoding.UIDTagV, known)
 	if _, err := d.Names(ctx, encoding.UIDTagV, uids); !errors.Is(err, context.Canceled) {
 		t.Errorf("names: %v", err)
 	}

@@ -13,30 +13,30 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Other processes change names, too: gateways and tools, and OpenTSDB's. Ours
+// Other processes change names too: gateways and tools, and OpenTSDB. Downpour's
 // count each change in a cell of the UID table,
 //
 //	00  id:downpour_changes  8-byte counter
 //
-// which every gateway reads each second. Where it has moved, and every few
-// minutes in any case, the gateway reads again what it remembers, some thousand
-// mappings at a time, and forgets what the table has no more. So most of what
-// was remembered stays, however much that is.
+// which every gateway reads each second. When the counter has changed, and every
+// few minutes in any case, a gateway reads everything that it has cached again, a
+// thousand mappings at a time, and drops what has changed. So most of the cache
+// stays, however large it is.
 const (
-	askEvery   = time.Second
+	pollEvery  = time.Second
 	checkEvery = 5 * time.Minute
-	// KnownWithin is after which time of a change the others know it, if they
-	// can read the table.
+	// KnownWithin is the time after which the other processes know of a change, if
+	// they can read the table.
 	KnownWithin = 15 * time.Second
 )
 
-// Tell lets other processes know that names have changed in the table.
+// Tell announces to other processes that names have changed in the table.
 func (d *Dictionary) Tell(ctx context.Context) error {
 	if !d.cfg.Shared {
 		return nil
 	}
 	if _, err := d.cfg.Store.Increment(ctx, d.cfg.Table, changes, 1); err != nil {
-		return fmt.Errorf("uid: telling others of a change: %w", err)
+		return fmt.Errorf("uid: cannot tell other processes of a change: %w", err)
 	}
 	return nil
 }
@@ -48,8 +48,9 @@ func (d *Dictionary) Watch(ctx context.Context) {
 	if !d.cfg.Shared {
 		return
 	}
+
 	w := watcher{d: d, seen: -1}
-	ticker := time.NewTicker(askEvery)
+	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -57,7 +58,9 @@ func (d *Dictionary) Watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		err := w.look(ctx)
+
+		// Of several failures in a row only the first is logged.
+		err := w.poll(ctx)
 		if err != nil && w.fine && ctx.Err() == nil {
 			d.log().Warn("changes of names by others are not found out", "err", err)
 		}
@@ -65,22 +68,24 @@ func (d *Dictionary) Watch(ctx context.Context) {
 	}
 }
 
-// watcher is what Watch has seen.
+// watcher is the state of Watch.
 type watcher struct {
 	d       *Dictionary
-	seen    int64 // changes, -1 for none yet
-	checked time.Time
-	fine    bool
+	seen    int64     // the counter's value at the last check; -1 before the first
+	checked time.Time // when the last check began
+	fine    bool      // whether the last poll succeeded
 }
 
-// look checks all that is remembered if there is a reason to.
-func (w *watcher) look(ctx context.Context) error {
+// poll checks the cache if the counter has changed, or if the last check is long
+// ago.
+func (w *watcher) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, assignTimeout)
 	defer cancel()
 	n, err := w.d.changes(ctx)
 	if err != nil || n == w.seen && time.Since(w.checked) < checkEvery {
 		return err
 	}
+
 	began := time.Now()
 	if err := w.d.Check(ctx); err != nil {
 		return err
@@ -89,7 +94,7 @@ func (w *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// changes is how many have been told so far.
+// changes returns the counter of changes.
 func (d *Dictionary) changes(ctx context.Context) (int64, error) {
 	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, changes.Family, [][]byte{changes.Row})
 	if err != nil {
@@ -105,12 +110,12 @@ func (d *Dictionary) changes(ctx context.Context) (int64, error) {
 	return 0, nil
 }
 
-// Check reads again what is remembered and forgets what the table has no more.
+// Check reads everything that is cached again and drops what has changed.
 func (d *Dictionary) Check(ctx context.Context) error {
 	return errors.Join(inParts(ctx, d.forward.All(), d.compareForward), inParts(ctx, d.reverse.All(), d.compareReverse))
 }
 
-// inParts passes what is remembered on, kind by kind, as much as is read at a
+// inParts calls compare with all mappings, of one kind and at most namesPerRead at a
 // time.
 func inParts[V any](ctx context.Context, all iter.Seq2[nameKey, V], compare func(context.Context, encoding.UIDKind, map[string]V) error) error {
 	parts := [3]map[string]V{{}, {}, {}}
@@ -135,19 +140,20 @@ func inParts[V any](ctx context.Context, all iter.Seq2[nameKey, V], compare func
 	return nil
 }
 
-// compareForward forgets those names that have no UID any more, or another one.
-func (d *Dictionary) compareForward(ctx context.Context, kind encoding.UIDKind, remembered map[string]encoding.UID) error {
-	names := make([]string, 0, len(remembered))
-	for name := range remembered {
+// compareForward drops those names that have no UID any more, or another one.
+func (d *Dictionary) compareForward(ctx context.Context, kind encoding.UIDKind, cached map[string]encoding.UID) error {
+	names := make([]string, 0, len(cached))
+	for name := range cached {
 		names = append(names, name)
 	}
 	now, err := d.readForward(ctx, kind, rowsOf(names))
 	if err != nil {
 		return err
 	}
+
 	var gone []string
 	var uids []encoding.UID
-	for name, u := range remembered {
+	for name, u := range cached {
 		if string(now[name]) != string(u) {
 			gone, uids = append(gone, name), append(uids, u)
 		}
@@ -156,10 +162,10 @@ func (d *Dictionary) compareForward(ctx context.Context, kind encoding.UIDKind, 
 	return nil
 }
 
-// compareReverse forgets those UIDs that have no name any more, or another one.
-func (d *Dictionary) compareReverse(ctx context.Context, kind encoding.UIDKind, remembered map[string]string) error {
-	keys := make([][]byte, 0, len(remembered))
-	for u := range remembered {
+// compareReverse drops those UIDs that have no name any more, or another one.
+func (d *Dictionary) compareReverse(ctx context.Context, kind encoding.UIDKind, cached map[string]string) error {
+	keys := make([][]byte, 0, len(cached))
+	for u := range cached {
 		keys = append(keys, []byte(u))
 	}
 	slices.SortFunc(keys, bytes.Compare)
@@ -168,7 +174,7 @@ func (d *Dictionary) compareReverse(ctx context.Context, kind encoding.UIDKind, 
 		return err
 	}
 	var uids []encoding.UID
-	for u, name := range remembered {
+	for u, name := range cached {
 		if other, ok := now[u]; !ok || other != name {
 			uids = append(uids, encoding.UID(u))
 		}
@@ -177,12 +183,12 @@ func (d *Dictionary) compareReverse(ctx context.Context, kind encoding.UIDKind, 
 	return nil
 }
 
-// changedElsewhere forgets what another process has changed.
+// changedElsewhere drops what another process has changed.
 func (d *Dictionary) changedElsewhere(kind encoding.UIDKind, names []string, uids []encoding.UID) {
 	if len(names) == 0 && len(uids) == 0 {
 		return
 	}
-	generation := d.forget(kind, names, uids)
-	d.generations.told.Store(generation)
+	generation := d.invalidate(kind, names, uids)
+	d.generations.external.Store(generation)
 	d.log().Info("names were changed by another process", "kind", kind.String(), "names", len(names), "uids", len(uids))
 }

@@ -5,35 +5,39 @@ import (
 	"time"
 )
 
-// Batch is a set of points that become durable together. It is done once its
-// lane has written it.
+// Batch is a set of points that become durable together, by one call of the store.
 type Batch struct {
 	rows  *rows // nil once it is done
 	bytes int
-	due   time.Time // when its window ends
-	lane  *shard    // whose window ends early for who waits; nil if it does not
-	done  chan struct{}
-	err   error
+	due   time.Time // when its commit window ends
+	// flushedBy is the shard whose window ends early when somebody waits for the
+	// batch; nil if nobody can end it early.
+	flushedBy *shard
+	done      chan struct{} // closed once err is set
+	err       error
 
-	// Points are of series that were resolved in this generation or later. No
-	// name of theirs is deleted until release.
+	// The series of all points were resolved in this generation of names or later.
+	// Their names are not deleted before release is called.
 	generation uint64
 	release    func() error
 }
 
 func (w *Writer) newBatch(window time.Duration) *Batch {
 	generation, release := w.series.cfg.Names.Hold()
-	return &Batch{rows: w.rows(), due: time.Now().Add(window), done: make(chan struct{}), generation: generation, release: release}
+	return &Batch{rows: w.emptyRows(), due: time.Now().Add(window), done: make(chan struct{}), generation: generation, release: release}
 }
 
-// takes tells whether the batch may hold points of a series. If not, a name may
-// have changed since it was resolved, before the batch was begun.
-func (b *Batch) takes(s *SeriesKey) bool { return s.generation >= b.generation }
+// accepts reports whether the batch may hold points of a series. It may not if the
+// series was resolved before the batch was opened and a name has changed since.
+func (b *Batch) accepts(s *SeriesKey) bool { return s.generation >= b.generation }
 
-// Wait returns once the batch is durable, or its error. A context that ends
-// first leaves the points' fate unknown; one that is over already only looks.
-// Whoever waits has sent what it has to send, so the window ends early, but for
-// compacted cells, which are worth the wait for others of their row.
+// Wait returns once the batch is durable, or its error. If the context ends first,
+// nobody knows whether the points are stored. A context that is over already makes
+// Wait return at once, with the batch's result if there is one.
+//
+// A caller that waits has nothing more to send, so Wait ends the commit window
+// early. It does not for multi cells: more points of their rows are worth the
+// wait.
 func (b *Batch) Wait(ctx context.Context) error {
 	select {
 	case <-b.done:
@@ -43,8 +47,9 @@ func (b *Batch) Wait(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if b.lane != nil {
-		b.lane.flushEarly(b)
+
+	if b.flushedBy != nil {
+		b.flushedBy.flushEarly(b)
 	}
 	select {
 	case <-b.done:
@@ -54,6 +59,8 @@ func (b *Batch) Wait(ctx context.Context) error {
 	}
 }
 
+// finish gives the batch its result and releases its names. Names that were held
+// for too long may have been deleted meanwhile; the points then count as lost.
 func (b *Batch) finish(err error) {
 	if late := b.release(); err == nil && late != nil {
 		err = &storageError{late}

@@ -9,32 +9,32 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Form is how points of one row become cells.
+// Form is how the points of one row become cells.
 type Form uint8
 
 const (
-	// Cells writes one cell a point, as OpenTSDB does: a corrected value
+	// Single writes one cell per point, as OpenTSDB does: a corrected value
 	// overwrites its cell.
-	Cells Form = iota
-	// Multi writes the points of one row and window as one compacted cell:
-	// several times cheaper, but a later correction is a duplicate.
+	Single Form = iota
+	// Multi writes the points of one row and commit window as one compacted cell.
+	// It is several times cheaper, but a later correction becomes a duplicate.
 	Multi
-	// Appended adds the points to the row's append column; the later write of
-	// a time wins.
+	// Appended adds the points to the row's append column. Of two writes of one
+	// time the later wins.
 	Appended
 )
 
 const dataFamily = "t"
 
-// cells makes the cells of a batch. Its memory goes on from batch to batch.
+// cells makes the cells of a batch. Its memory is reused from batch to batch.
 type cells struct {
 	out     []store.Mutation
-	entries []entry // of one row
-	memory  []byte  // of compacted cells
-	free    []byte  // what is left of it
+	entries []entry // of the row at hand
+	memory  []byte  // of multi cells
+	free    []byte  // the unused rest of memory
 }
 
-// entry is one point of a row, its slices views into the row's entries.
+// entry is one point of a row. Its slices are views of the row's entries.
 type entry struct {
 	q         encoding.Qualifier
 	qualifier []byte
@@ -47,32 +47,37 @@ func (c *cells) reset() {
 	c.out, c.entries = c.out[:0], c.entries[:0]
 }
 
-// make turns dealt rows into mutations; they are valid until reset.
-func (c *cells) make(r *rows, form Form) ([]store.Mutation, error) {
+// build turns rows, grouped by row, into mutations of the form. They are valid
+// until reset.
+func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
 	if form == Multi {
+		// Multi cells hold the bytes of all entries, and one trailing byte a row.
 		c.memory = slices.Grow(c.memory[:0], len(r.values)+len(r.list))
 		c.free = c.memory[:cap(c.memory)]
 	}
+
 	for i := range r.list {
 		key, entries := r.list[i].key, r.entries(i)
 		if form == Appended {
+			// The append column holds entries as they are.
 			c.out = append(c.out, store.Mutation{Kind: store.Append, Row: key, Family: dataFamily,
 				Qualifier: encoding.AppendColumn, Value: entries})
 			continue
 		}
+
 		if err := c.parse(entries); err != nil {
 			return nil, err
 		}
 		if form == Multi {
-			c.compacted(key)
+			c.addMulti(key)
 		} else {
-			c.single(key)
+			c.addSingle(key)
 		}
 	}
 	return c.out, nil
 }
 
-// parse reads the entries of a row.
+// parse splits the entries of a row.
 func (c *cells) parse(b []byte) error {
 	c.entries = c.entries[:0]
 	for len(b) > 0 {
@@ -87,15 +92,17 @@ func (c *cells) parse(b []byte) error {
 	return nil
 }
 
-// single adds one mutation a qualifier; of equal qualifiers the last entry,
-// which is what overwriting the cell one after another would leave.
-func (c *cells) single(key []byte) {
+// addSingle adds one mutation per qualifier. Of several entries with one qualifier
+// the last counts, as if each had overwritten the cell of the one before.
+func (c *cells) addSingle(key []byte) {
+	// Collectors send the points of a row in order: no map is needed.
 	if c.ascending() {
 		for i := range c.entries {
-			c.put(key, &c.entries[i])
+			c.addCell(key, &c.entries[i])
 		}
 		return
 	}
+
 	last := make(map[string]int, len(c.entries))
 	for i := range c.entries {
 		e := &c.entries[i]
@@ -104,15 +111,15 @@ func (c *cells) single(key []byte) {
 			continue
 		}
 		last[string(e.qualifier)] = len(c.out)
-		c.put(key, e)
+		c.addCell(key, e)
 	}
 }
 
-func (c *cells) put(key []byte, e *entry) {
+func (c *cells) addCell(key []byte, e *entry) {
 	c.out = append(c.out, store.Mutation{Row: key, Family: dataFamily, Qualifier: e.qualifier, Value: e.value})
 }
 
-// ascending tells that no qualifier comes twice, in the usual order.
+// ascending reports whether the qualifiers ascend, so that none occurs twice.
 func (c *cells) ascending() bool {
 	for i := 1; i < len(c.entries); i++ {
 		if bytes.Compare(c.entries[i-1].qualifier, c.entries[i].qualifier) >= 0 {
@@ -122,12 +129,14 @@ func (c *cells) ascending() bool {
 	return true
 }
 
-// compacted adds one cell of a row's points; of equal times the last stays.
-func (c *cells) compacted(key []byte) {
+// addMulti adds one cell with all points of a row, in the order of their times. Of
+// several entries of one time the last counts.
+func (c *cells) addMulti(key []byte) {
 	byTime := func(a, b entry) int { return cmp.Compare(a.q.OffsetMS, b.q.OffsetMS) }
 	if !slices.IsSortedFunc(c.entries, byTime) {
 		slices.SortStableFunc(c.entries, byTime)
 	}
+
 	cell := c.builder()
 	for i, e := range c.entries {
 		if i+1 < len(c.entries) && c.entries[i+1].q.OffsetMS == e.q.OffsetMS {
@@ -135,19 +144,21 @@ func (c *cells) compacted(key []byte) {
 		}
 		cell.Add(e.q, e.value)
 	}
+
 	qualifier, value := cell.Cell()
 	c.out = append(c.out, store.Mutation{Row: key, Family: dataFamily, Qualifier: qualifier, Value: value})
 }
 
-// builder writes into memory that has exactly the room for the entries and a
-// trailing byte.
+// builder returns a cell builder over memory of the exact size: the qualifiers of
+// all entries, then their values and a trailing byte.
 func (c *cells) builder() encoding.CellBuilder {
-	names, size := 0, 1
+	qualifiers, size := 0, 1
 	for i := range c.entries {
-		names += len(c.entries[i].qualifier)
+		qualifiers += len(c.entries[i].qualifier)
 		size += len(c.entries[i].qualifier) + len(c.entries[i].value)
 	}
-	mine := c.free[:size]
+
+	cell := c.free[:size]
 	c.free = c.free[size:]
-	return encoding.CellBuilder{Qualifier: mine[:0:names], Value: mine[names:names]}
+	return encoding.CellBuilder{Qualifier: cell[:0:qualifiers], Value: cell[qualifiers:qualifiers]}
 }

@@ -59,12 +59,12 @@ func TestSeries_generations(t *testing.T) {
 		if err != nil || k.Metric[2] != want {
 			t.Fatalf("%v, %v, want UID %d", k, err, want)
 		}
-		s.Remember("spelled", k)
+		s.cacheSpelling("spelled", k)
 		return k
 	}
 	spelled := func(want bool) {
 		t.Helper()
-		if _, ok := s.Cached("spelled"); ok != want {
+		if _, ok := s.cached("spelled"); ok != want {
 			t.Errorf("found by its spelling: %t, want %t", ok, want)
 		}
 	}
@@ -79,7 +79,7 @@ func TestSeries_generations(t *testing.T) {
 	spelled(true)
 
 	// What was resolved before comes late.
-	s.Remember("spelled", old)
+	s.cacheSpelling("spelled", old)
 	spelled(false)
 
 	// The names change while they are looked up.
@@ -96,13 +96,13 @@ func TestSeries_generations(t *testing.T) {
 // Points go under the UIDs of a generation in which nobody can have deleted them:
 // a batch takes no series that was resolved before it was begun.
 func TestWriter_generations(t *testing.T) {
-	f := func(what string, bundleFrom int, between bool, want ...byte) {
+	f := func(what string, requestBatchFrom int, between bool, want ...byte) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			m := &memory{}
 			names := &turning{}
 			s := newTestSeries(names)
-			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", BundleFrom: bundleFrom, Lanes: 2}, m, s)
+			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", RequestBatchFrom: requestBatchFrom, Shards: 2}, m, s)
 			defer w.Close()
 			b := w.RequestBatch(2)
 			k, err := s.Resolve(t.Context(), "m", oneTag)
@@ -113,7 +113,7 @@ func TestWriter_generations(t *testing.T) {
 				if i == 1 && between {
 					b.Send()
 					synctest.Wait()
-					for _, l := range w.lanes {
+					for _, l := range w.shards {
 						signal(l.full)
 					}
 					synctest.Wait()
@@ -132,28 +132,28 @@ func TestWriter_generations(t *testing.T) {
 				got = append(got, mu.Row[2])
 			}
 			if string(got) != string(want) {
-				t.Errorf("%s, bundles from %d: UIDs %v, want %v", what, bundleFrom, got, want)
+				t.Errorf("%s, request batches from %d: UIDs %v, want %v", what, requestBatchFrom, got, want)
 			}
 		})
 	}
-	for _, bundleFrom := range []int{0, 1} {
-		f("changed before the batch", bundleFrom, false, 2)
-		f("changed within the batch", bundleFrom, false, 1, 1)
-		f("changed between batches", bundleFrom, true, 1, 2)
+	for _, requestBatchFrom := range []int{0, 1} {
+		f("changed before the batch", requestBatchFrom, false, 2)
+		f("changed within the batch", requestBatchFrom, false, 1, 1)
+		f("changed between batches", requestBatchFrom, true, 1, 2)
 	}
 }
 
 // A batch holds its names until it is durable, and those who wait are told what
 // became of that.
 func TestWriter_holds(t *testing.T) {
-	for _, bundleFrom := range []int{0, 1} {
+	for _, requestBatchFrom := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			m := &memory{hold: make(chan struct{})}
 			names := &turning{late: uid.ErrLate}
-			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", BundleFrom: bundleFrom}, m, newTestSeries(names))
+			w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", RequestBatchFrom: requestBatchFrom}, m, newTestSeries(names))
 			defer w.Close()
 			b := w.RequestBatch(1)
-			k, err := b.Resolve(t.Context(), "m", oneTag)
+			k, err := b.Resolver(JSONSpelling).Resolve(t.Context(), "m", oneTag)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,18 +199,18 @@ func TestWriter_holds(t *testing.T) {
 
 // Who waits for a name that is being changed holds up nobody: what the request
 // has added before is written.
-func TestBundle_letsGo(t *testing.T) {
+func TestRequestBatch_letsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newTable()
 		names := uid.Staged{Dictionary: uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: encoding.DefaultSchema()})}
 		s := NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: names, Auto: Auto{true, true, true}})
-		w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", BundleFrom: 1}, &memory{}, s)
+		w := New(Config{Schema: encoding.DefaultSchema(), Table: "tsdb", RequestBatchFrom: 1}, &memory{}, s)
 		defer w.Close()
 		if _, err := s.Resolve(t.Context(), "busy", oneTag); err != nil {
 			t.Fatal(err)
 		}
 		b := w.RequestBatch(2)
-		k, err := b.Resolve(t.Context(), "free", oneTag)
+		k, err := b.Resolver(JSONSpelling).Resolve(t.Context(), "free", oneTag)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,13 +224,13 @@ func TestBundle_letsGo(t *testing.T) {
 		}
 		found := make(chan error, 1)
 		go func() {
-			k, err := b.Resolve(t.Context(), "busy", oneTag)
+			k, err := b.Resolver(JSONSpelling).Resolve(t.Context(), "busy", oneTag)
 			if err == nil && k.generation <= batch.generation {
 				err = errors.New("resolved before the change")
 			}
 			found <- err
 		}()
-		if err := change.Settle(t.Context()); err != nil {
+		if err := change.AwaitHolds(t.Context()); err != nil {
 			t.Errorf("the change waits for the request: %v", err)
 		}
 		if err := batch.Wait(t.Context()); err != nil {
@@ -280,8 +280,8 @@ func TestSeries_bytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Remember(spelling, k)
-			if _, ok := s.Cached(spelling); ok {
+			s.cacheSpelling(spelling, k)
+			if _, ok := s.cached(spelling); ok {
 				found++
 			}
 		}

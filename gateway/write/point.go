@@ -1,10 +1,20 @@
-// Package write is the write path: points as clients spell them become UIDs, row
-// keys and cells, and are durable before they are acknowledged. Points of one
-// row that arrive within a short window are written together.
+// Package write is the write path: it turns points, as clients spell them, into
+// UIDs, row keys and cells, and acknowledges them once they are durable. Points
+// of one row that arrive within the commit window are written together.
+//
+//	Point          a point with names           point.go
+//	Resolver       a spelling to its SeriesKey  resolver.go, series.go
+//	entry          qualifier and value          point.go
+//	rows           entries gathered by row      rows.go
+//	cells          rows as the store's cells    cells.go
+//	Batch          what is written in one call  batch.go
+//	shard          a queue of batches           shard.go
+//	RequestBatch   the points of one request    requestbatch.go
+//	Writer         all of it                    writer.go
 //
 // What is checked, and in which words it is refused, follows OpenTSDB
 // (PutDataPointRpc, TSDB.addPoint, Tags.validateString), because collectors
-// match on them.
+// match these texts.
 package write
 
 import (
@@ -27,29 +37,21 @@ type Point struct {
 	Tags   []Tag
 	Time   int64 // seconds, or milliseconds when it does not fit 32 bits
 	Value  encoding.Value
-	// Narrow stores a float on 4 bytes where that loses nothing, as telnet
-	// puts and imports do; HTTP puts always use 8. Answers are the same.
+	// Narrow stores a float in 4 bytes if that loses nothing, as telnet puts and
+	// imports do. HTTP puts always use 8. Answers are the same.
 	Narrow bool
 }
-
-// Errors of validation, in OpenTSDB's words.
-var (
-	ErrNoMetric  = errors.New("Metric name was empty")             //lint:ignore ST1005 a client's text
-	ErrTimestamp = errors.New("Invalid timestamp")                 //lint:ignore ST1005 a client's text
-	ErrNoValue   = errors.New("Empty value")                       //lint:ignore ST1005 a client's text
-	ErrNoTags    = errors.New("Missing tags")                      //lint:ignore ST1005 a client's text
-	ErrValue     = errors.New("Unable to parse value to a number") //lint:ignore ST1005 a client's text
-)
 
 // maxMillis is the largest time in milliseconds that OpenTSDB stores.
 const maxMillis = 9999999999999
 
-// IsMillis tells whether a time is in milliseconds: whether it needs more than
-// 32 bits. Source: Const.SECOND_MASK.
+// IsMillis reports whether a time is in milliseconds, which is whether it needs
+// more than 32 bits. Source: Const.SECOND_MASK.
 func IsMillis(t int64) bool { return uint64(t)>>32 != 0 }
 
-// Validate checks all but the existence of names, which may have the characters
-// of allowed beside the usual ones (tsd.core.tag.allow_specialchars).
+// Validate checks everything about a point except whether its names have UIDs.
+// Names may have the characters of allowed beside OpenTSDB's
+// (tsd.core.tag.allow_specialchars).
 func (p *Point) Validate(schema encoding.Schema, allowed ...rune) error {
 	switch {
 	case p.Metric == "":
@@ -79,6 +81,7 @@ func (p *Point) validateNames(allowed []rune) error {
 	return nil
 }
 
+// tagText writes tags as Java prints a map of them, but in the order of the text.
 func tagText(tags []Tag) string {
 	pairs := make([]string, len(tags))
 	for i, t := range tags {
@@ -88,8 +91,8 @@ func tagText(tags []Tag) string {
 	return "{" + strings.Join(pairs, ", ") + "}"
 }
 
-// ParseValue types a value by its spelling: without '.', 'e' and 'E' it is a
-// signed 64-bit integer, else a double. NaN and infinities are refused.
+// ParseValue reads a value. Its spelling decides its type: with '.', 'e' or 'E' it
+// is a double, otherwise a signed 64-bit integer. NaN and infinities are refused.
 // Source: Tags.looksLikeInteger, TSDB.addPoint.
 func ParseValue(text string) (encoding.Value, error) {
 	if text == "" {
@@ -98,6 +101,8 @@ func ParseValue(text string) (encoding.Value, error) {
 	if v, ok := shortInt(text); ok {
 		return encoding.IntValue(v), nil
 	}
+
+	// strconv also reads "0x1p-2", "inf" and "nan", which OpenTSDB refuses.
 	float := false
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -107,6 +112,7 @@ func ParseValue(text string) (encoding.Value, error) {
 			return encoding.Value{}, ErrValue
 		}
 	}
+
 	if !float {
 		v, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
@@ -115,14 +121,16 @@ func ParseValue(text string) (encoding.Value, error) {
 		return encoding.IntValue(v), nil
 	}
 	v, err := strconv.ParseFloat(text, 64)
+	// ErrRange with a finite result is a number too small for a double: 0.
 	if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsInf(v, 0) {
 		return encoding.Value{}, ErrValue
 	}
 	return encoding.FloatValue(v), nil
 }
 
-// shortInt reads the usual integer: digits that cannot overflow, perhaps behind
-// a minus. What it does not read may be a number all the same.
+// shortInt reads an integer of at most 18 digits, which cannot overflow, with an
+// optional minus. ok is false for everything else, which may still be a number.
+// text must not be empty.
 func shortInt(text string) (v int64, ok bool) {
 	digits := text
 	if text[0] == '-' {
@@ -144,8 +152,9 @@ func shortInt(text string) (v int64, ok bool) {
 	return v, true
 }
 
-// ParseTime reads a time as telnet writes it: digits, or seconds with a
-// fraction whose dot is simply left out. Source: PutDataPointRpc.importDataPoint.
+// ParseTime reads a time of a telnet put: seconds or milliseconds. Seconds may have
+// a fraction: its dot is dropped, so that 1356998400.123 becomes milliseconds.
+// Source: PutDataPointRpc.importDataPoint.
 func ParseTime(text string) (int64, error) {
 	if text != "" {
 		if t, ok := shortInt(text); ok && t > 0 && t <= maxMillis {
@@ -159,7 +168,8 @@ func ParseTime(text string) (int64, error) {
 	return t, nil
 }
 
-// split divides a time into its row's base time and the qualifier's offset.
+// split divides a time into the base time of its row and the offset in the row.
+// The qualifier has no type and width yet.
 func split(t int64) (base uint32, q encoding.Qualifier) {
 	if !IsMillis(t) {
 		base = encoding.BaseTime(t)
@@ -169,12 +179,14 @@ func split(t int64) (base uint32, q encoding.Qualifier) {
 	return base, encoding.Qualifier{OffsetMS: int32(t - int64(base)*1000), Milli: true}
 }
 
-// appendEntry appends the qualifier and value that p is stored as, and returns
-// the base time of its row; ErrTimestamp if p has no time that can be stored.
+// appendEntry appends the entry of a point, its qualifier followed by its value,
+// and returns the base time of its row. The error is ErrTimestamp if the time
+// cannot be stored.
 func (p *Point) appendEntry(dst []byte) ([]byte, uint32, error) {
 	if p.Time <= 0 || p.Time > maxMillis {
 		return nil, 0, ErrTimestamp
 	}
+
 	base, q := split(p.Time)
 	var buf [8]byte
 	value := buf[:0]
@@ -186,6 +198,8 @@ func (p *Point) appendEntry(dst []byte) ([]byte, uint32, error) {
 	default:
 		value = encoding.AppendDouble(value, p.Value.Double())
 	}
+
+	// The qualifier's type bits follow from the value's encoding.
 	q.Float, q.Width = p.Value.Float, len(value)
 	return encoding.AppendEntry(dst, q, value), base, nil
 }

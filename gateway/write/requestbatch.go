@@ -2,57 +2,58 @@ package write
 
 import "context"
 
-// RequestBatch is the points of one request. Where they are many they have batches of
-// their own, which are written side by side with those of other requests and of
-// the lanes: none waits for another's, and the store lets them share a log
-// write. A bundle belongs to one goroutine.
+// RequestBatch gathers the points of one request. If they are many they get
+// batches of their own, which are written at the same time as those of other
+// requests and of the shards: no request waits for another, and a store can let
+// them share a log write. Few points go to the shards. A RequestBatch is for one
+// goroutine.
 type RequestBatch struct {
 	w    *Writer
-	own  bool   // batches of its own
-	open *Batch // takes points
-	last *Batch // sent before
+	own  bool   // whether it has batches of its own
+	open *Batch // takes points; nil while it would be empty
+	last *Batch // the one sent last
 }
 
-// RequestBatchUsual is a usual Config.BundleFrom. Requests of fewer points are better
-// off in one lane: from 16 senders, 300 points a request, a lane takes 1.1 times
-// as many as bundles do; from 2 or 4 senders, 1,000 a request, bundles take 1.1 to
-// 1.2 times as many as a lane, from 16 the same.
-const RequestBatchUsual = 512
+// UsualRequestBatchFrom is a good value of Config.RequestBatchFrom. Requests of
+// fewer points are better off in one shard: with 16 senders of 300 points a
+// request, a shard takes 1.1 times as many points a second as request batches do.
+// With 2 or 4 senders of 1,000 points a request, request batches take 1.1 to 1.2
+// times as many as a shard, with 16 senders the same.
+const UsualRequestBatchFrom = 512
 
-// RequestBatch begins a bundle of about so many points.
+// RequestBatch begins a request of about so many points.
 func (w *Writer) RequestBatch(points int) *RequestBatch {
-	return &RequestBatch{w: w, own: w.cfg.BundleFrom > 0 && points >= w.cfg.BundleFrom}
+	return &RequestBatch{w: w, own: w.cfg.RequestBatchFrom > 0 && points >= w.cfg.RequestBatchFrom}
 }
 
-// Resolve is Series.Resolve. While it waits for a name, none waits for the
-// bundle: what was added is written then.
-func (b *RequestBatch) Resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
-	return b.w.series.find(ctx, metric, tags, b.Send)
-}
-
-// AddTo is Writer.AddTo. The point is written after Send, if not earlier.
+// AddTo is Writer.AddTo. The point is written after Send, or earlier.
 func (b *RequestBatch) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, error) {
 	if !b.own {
 		return b.w.AddTo(ctx, s, p)
 	}
+
 	var entryBuf [12]byte
 	entry, base, err := p.appendEntry(entryBuf[:0])
 	if err != nil {
 		return nil, err
 	}
+
+	// Until the batch accepts the series: to resolve it again may send the batch,
+	// and the next one may be of a newer generation of names.
 	for {
 		if b.open == nil {
-			if err := b.begin(ctx); err != nil {
+			if err := b.openBatch(ctx); err != nil {
 				return nil, err
 			}
 		}
-		if b.open.takes(s) {
+		if b.open.accepts(s) {
 			break
 		}
-		if s, err = b.w.series.again(ctx, s, b.Send); err != nil {
+		if s, err = b.w.series.resolveAgain(ctx, s, b.Send); err != nil {
 			return nil, err
 		}
 	}
+
 	batch := b.open
 	if batch.bytes += batch.rows.add(&b.w.cfg.Schema, s, base, entry); batch.bytes >= b.w.cfg.WindowBytes {
 		b.Send()
@@ -60,9 +61,10 @@ func (b *RequestBatch) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batc
 	return batch, nil
 }
 
-// begin opens a batch once the one before is written: points of a time keep
-// their order, and a bundle holds one batch's memory however many points it has.
-func (b *RequestBatch) begin(ctx context.Context) error {
+// openBatch opens a batch. It first waits for the one before: so points of one time
+// are written in their order, and a request holds the memory of one batch however
+// many points it has.
+func (b *RequestBatch) openBatch(ctx context.Context) error {
 	if b.last != nil {
 		select {
 		case <-b.last.done:
@@ -74,11 +76,11 @@ func (b *RequestBatch) begin(ctx context.Context) error {
 	return nil
 }
 
-// Send has what was added written. The batches tell when it is durable.
+// Send starts writing what was added. The batches tell when it is durable.
 func (b *RequestBatch) Send() {
 	if b.open == nil {
 		return
 	}
-	b.w.start(b.open)
+	b.w.commitAside(b.open)
 	b.last, b.open = b.open, nil
 }

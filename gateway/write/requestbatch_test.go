@@ -28,7 +28,7 @@ func (s *slow) Apply(ctx context.Context, table string, mutations []store.Mutati
 	return s.memory.Apply(ctx, table, mutations)
 }
 
-// add puts a point of a series into a bundle.
+// add puts a point of a series into a request.
 func add(t *testing.T, to *RequestBatch, host string, at int64, v int64) *Batch {
 	t.Helper()
 	s, err := to.w.series.Resolve(t.Context(), "m", []Tag{{"host", host}})
@@ -42,21 +42,21 @@ func add(t *testing.T, to *RequestBatch, host string, at int64, v int64) *Batch 
 	return b
 }
 
-// Bundles are written side by side with each other and with a lane, and none is
-// acknowledged before the store has it. Small ones go into the lane.
-func TestBundle_sideBySide(t *testing.T) {
+// Request batches are written side by side with each other and with a shard, and none is
+// acknowledged before the store has it. Small ones go into the shard.
+func TestRequestBatch_sideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &slow{memory: memory{hold: make(chan struct{})}}
 		schema := encoding.DefaultSchema()
-		w := New(Config{Schema: schema, Form: Appended, BundleFrom: 2}, m, newTestSeries(&numbering{}))
+		w := New(Config{Schema: schema, Form: Appended, RequestBatchFrom: 2}, m, newTestSeries(&numbering{}))
 		var batches []*Batch
 		for i, points := range []int{1, 2, 3, 1} {
-			bundle := w.RequestBatch(points)
+			request := w.RequestBatch(points)
 			for p := range points {
-				batches = append(batches, add(t, bundle, strconv.Itoa(i), int64(1292148000+p), 1))
+				batches = append(batches, add(t, request, strconv.Itoa(i), int64(1292148000+p), 1))
 			}
-			bundle.Send()
-			bundle.Send() // nothing is left to send
+			request.Send()
+			request.Send() // nothing is left to send
 		}
 		answers := make(chan error, len(batches))
 		for _, b := range batches {
@@ -79,24 +79,24 @@ func TestBundle_sideBySide(t *testing.T) {
 	})
 }
 
-// However many batches a bundle becomes, all its points land in their rows, the
+// However many batches a request becomes, all its points land in their rows, the
 // later of a time last.
-func TestBundle_order(t *testing.T) {
+func TestRequestBatch_order(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for range 20 {
 		m := &memory{}
-		w := newTestWriter(m, Config{Form: Appended, BundleFrom: 1, WindowBytes: 50 + rnd.IntN(1000)})
+		w := newTestWriter(m, Config{Form: Appended, RequestBatchFrom: 1, WindowBytes: 50 + rnd.IntN(1000)})
 		want := map[string]string{}
-		bundle := w.RequestBatch(500)
+		request := w.RequestBatch(500)
 		var batches []*Batch
 		for i := range 500 {
 			host, at := strconv.Itoa(rnd.IntN(5)), int64(1292148000+rnd.IntN(7200))
 			if rnd.IntN(50) == 0 {
 				w.series.Drop() // the next keys are new ones
 			}
-			batches = append(batches, add(t, bundle, host, at, int64(i)))
+			batches = append(batches, add(t, request, host, at, int64(i)))
 			s, err := w.series.Resolve(t.Context(), "m", []Tag{{"host", host}})
 			if err != nil {
 				t.Fatal(err)
@@ -104,7 +104,7 @@ func TestBundle_order(t *testing.T) {
 			base := encoding.BaseTime(at)
 			want[fmt.Sprintf("% X @%d", w.cfg.Schema.AppendRowKey(nil, s.Metric, base, s.Tags), (at-int64(base))*1000)] = strconv.Itoa(i)
 		}
-		bundle.Send()
+		request.Send()
 		for _, b := range batches {
 			if err := b.Wait(t.Context()); err != nil {
 				t.Fatal(err)
@@ -117,20 +117,20 @@ func TestBundle_order(t *testing.T) {
 	}
 }
 
-// A bundle waits for its own batch before it fills another; whoever gives up
+// a request batch waits for its own batch before it fills another; whoever gives up
 // meanwhile has not put its point.
-func TestBundle_pushesBack(t *testing.T) {
+func TestRequestBatch_pushesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{hold: make(chan struct{})}
-		w := newTestWriter(m, Config{Form: Appended, BundleFrom: 1, WindowBytes: 1})
-		bundle := w.RequestBatch(2)
-		first := add(t, bundle, "a", 1292148000, 1)
+		w := newTestWriter(m, Config{Form: Appended, RequestBatchFrom: 1, WindowBytes: 1})
+		request := w.RequestBatch(2)
+		first := add(t, request, "a", 1292148000, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		refused := make(chan error)
 		go func() {
 			s, err := w.series.Resolve(ctx, "m", []Tag{{"host", "a"}})
 			if err == nil {
-				_, err = bundle.AddTo(ctx, s, &Point{Time: 1292148001, Value: encoding.IntValue(2)})
+				_, err = request.AddTo(ctx, s, &Point{Time: 1292148001, Value: encoding.IntValue(2)})
 			}
 			refused <- err
 		}()
@@ -155,12 +155,12 @@ func TestBundle_pushesBack(t *testing.T) {
 	})
 }
 
-// Close waits for bundles that were sent and refuses those that come later:
+// Close waits for request batches that were sent and refuses those that come later:
 // they may be sent again elsewhere.
-func TestBundle_close(t *testing.T) {
+func TestRequestBatch_close(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{hold: make(chan struct{})}
-		w := newTestWriter(m, Config{Form: Appended, BundleFrom: 1})
+		w := newTestWriter(m, Config{Form: Appended, RequestBatchFrom: 1})
 		early, late := w.RequestBatch(1), w.RequestBatch(1)
 		sent, kept := add(t, early, "a", 1292148000, 1), add(t, late, "b", 1292148000, 1)
 		early.Send()
@@ -172,7 +172,7 @@ func TestBundle_close(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-closed:
-			t.Error("Close did not wait for a bundle")
+			t.Error("Close did not wait for a request")
 		default:
 		}
 		late.Send()
@@ -191,16 +191,16 @@ func TestBundle_close(t *testing.T) {
 }
 
 // A time that no row has is refused before it is in a batch.
-func TestBundle_time(t *testing.T) {
-	w := newTestWriter(&memory{}, Config{Form: Appended, BundleFrom: 1})
+func TestRequestBatch_time(t *testing.T) {
+	w := newTestWriter(&memory{}, Config{Form: Appended, RequestBatchFrom: 1})
 	defer w.Close()
 	s, err := w.series.Resolve(t.Context(), "m", []Tag{{"host", "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle := w.RequestBatch(1)
+	request := w.RequestBatch(1)
 	for _, at := range []int64{0, -1, maxMillis + 1} {
-		if _, err := bundle.AddTo(t.Context(), s, &Point{Time: at, Value: encoding.IntValue(1)}); !errors.Is(err, ErrTimestamp) {
+		if _, err := request.AddTo(t.Context(), s, &Point{Time: at, Value: encoding.IntValue(1)}); !errors.Is(err, ErrTimestamp) {
 			t.Errorf("time %d: %v, want %v", at, err, ErrTimestamp)
 		}
 	}

@@ -45,7 +45,7 @@ func TestWriter_rows(t *testing.T) {
 	f := func(form Form, rnd *rand.Rand) {
 		t.Helper()
 		m := &memory{}
-		w := newTestWriter(m, Config{Form: form, Lanes: 1 + rnd.IntN(3), Window: time.Microsecond, WindowBytes: 50 + rnd.IntN(2000)})
+		w := newTestWriter(m, Config{Form: form, Shards: 1 + rnd.IntN(3), Window: time.Microsecond, WindowBytes: 50 + rnd.IntN(2000)})
 		want := map[string]string{}
 		at := int64(1292148000)
 		for range 3000 {
@@ -75,7 +75,7 @@ func TestWriter_rows(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	for _, form := range []Form{Cells, Multi, Appended} {
+	for _, form := range []Form{Single, Multi, Appended} {
 		f(form, rand.New(rand.NewPCG(seed, uint64(form))))
 	}
 }
@@ -95,7 +95,7 @@ func TestRows_longRuns(t *testing.T) {
 			r.add(&schema, b, 0, entry)
 		}
 	}
-	r.deal()
+	r.groupByRow()
 	if !bytes.Equal(r.entries(0), wantA) || !bytes.Equal(r.entries(1), wantB) {
 		t.Errorf("got %d and %d bytes, want %d and %d, or other ones", len(r.entries(0)), len(r.entries(1)), len(wantA), len(wantB))
 	}
@@ -130,7 +130,7 @@ func TestBatch_waitEndsWindow(t *testing.T) {
 			}
 		})
 	}
-	f(Cells, 0)
+	f(Single, 0)
 	f(Appended, 0)
 	f(Multi, time.Hour)
 }
@@ -152,17 +152,17 @@ func (k *keeper) Apply(ctx context.Context, table string, mutations []store.Muta
 	return k.memory.Apply(ctx, table, mutations)
 }
 
-// The memory of a batch that failed is left alone, whether a lane or a bundle
+// The memory of a batch that failed is left alone, whether a shard or a request
 // wrote it.
 func TestWriter_failedMemory(t *testing.T) {
-	for _, form := range []Form{Cells, Multi, Appended} {
-		for _, bundleFrom := range []int{0, 1} {
+	for _, form := range []Form{Single, Multi, Appended} {
+		for _, requestBatchFrom := range []int{0, 1} {
 			k := &keeper{}
-			w := New(Config{Schema: encoding.DefaultSchema(), Form: form, BundleFrom: bundleFrom}, k, newTestSeries(&numbering{}))
+			w := New(Config{Schema: encoding.DefaultSchema(), Form: form, RequestBatchFrom: requestBatchFrom}, k, newTestSeries(&numbering{}))
 			for i := range int64(5) {
-				bundle := w.RequestBatch(1)
-				b := add(t, bundle, "ubuntu", 1292148123+3600*i, 100*i)
-				bundle.Send()
+				request := w.RequestBatch(1)
+				b := add(t, request, "ubuntu", 1292148123+3600*i, 100*i)
+				request.Send()
 				if err := b.Wait(t.Context()); (err == nil) == (i == 0) {
 					t.Fatalf("batch %d: %v", i, err)
 				}
@@ -170,7 +170,7 @@ func TestWriter_failedMemory(t *testing.T) {
 			w.Close()
 			for i := range k.values {
 				if !bytes.Equal(k.values[i], k.copies[i]) {
-					t.Errorf("form %d, bundles from %d: memory of a failed call was % X and is % X", form, bundleFrom, k.copies[i], k.values[i])
+					t.Errorf("form %d, request batches from %d: memory of a failed call was % X and is % X", form, requestBatchFrom, k.copies[i], k.values[i])
 				}
 			}
 		}

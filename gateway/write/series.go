@@ -15,37 +15,36 @@ import (
 	"downpour/gateway/uid"
 )
 
-// Names gives UIDs to names. gateway/uid has it.
+// Names gives UIDs to names. uid.Staged implements it.
 type Names interface {
 	// Resolve returns the UID of a name that exists.
 	Resolve(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error)
 	// Assign returns the UID of a name and gives it one if it has none. It is
 	// durable before any row that is written later.
 	Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error)
-	// Generation is counted when names change: what was resolved before is not
-	// to be used any more.
+	// Generation grows when names change. What was resolved in an earlier
+	// generation must not be used any more.
 	Generation() uint64
-	// Hold keeps what was resolved in the generation that it returns, or later,
-	// from being deleted until release is called, whose error is told to who
-	// waits for the rows.
+	// Hold keeps the names that were resolved in the returned generation or later
+	// from being deleted until release is called. An error of release means that
+	// they may have been deleted all the same; whoever waits for the rows gets it.
 	Hold() (generation uint64, release func() error)
 }
 
-// SeriesKey is a series as row keys name it.
+// SeriesKey is a series as it stands in row keys.
 type SeriesKey struct {
 	Metric encoding.UID
-	Tags   []byte // tag pairs, ascending by tagk
+	Tags   []byte // tag pairs of UIDs, ascending by tagk
 
-	// generation is that in which the names were resolved.
-	generation uint64
+	generation uint64 // of names, in which it was resolved
 	names      string // as canonical spells them
 	hash       uint64
-	// place is where among the rows of a batch the series' last point went: a
-	// guess for the next one, which is checked.
-	place atomic.Uint32
+	// lastRow is the index, among the rows of a batch, of the row to which the
+	// series' last point went: a guess for the next point, which is checked.
+	lastRow atomic.Uint32
 }
 
-// seed is that of all series' hashes.
+// seed is the seed of all hashes of series.
 var seed = maphash.MakeSeed()
 
 func newSeriesKey(metric encoding.UID, tags []byte) *SeriesKey {
@@ -56,14 +55,15 @@ func newSeriesKey(metric encoding.UID, tags []byte) *SeriesKey {
 	return &SeriesKey{Metric: metric, Tags: tags, hash: h.Sum64()}
 }
 
-// bytes is what a series takes, about, beside the text of its names.
+// bytes returns the memory of a series without the text of its names,
+// approximately.
 func (k *SeriesKey) bytes() int { return seriesBytes + len(k.Metric) + len(k.Tags) }
 
-// shard spreads rows: the hours of one series, too.
-func (k *SeriesKey) shard(base uint32) uint64 { return k.hash + uint64(base)/encoding.RowSeconds }
+// rowHash spreads rows over shards: also the hours of one series.
+func (k *SeriesKey) rowHash(base uint32) uint64 { return k.hash + uint64(base)/encoding.RowSeconds }
 
-// Series finds series by name. It remembers some of them, by their names and by
-// the spellings in which clients give them.
+// Series finds series by their names. It caches them, under their names and under
+// the spellings of clients (see Resolver).
 type Series struct {
 	cfg   SeriesConfig
 	cache *otter.Cache[string, *SeriesKey]
@@ -73,25 +73,24 @@ type Series struct {
 type SeriesConfig struct {
 	Schema encoding.Schema
 	Names  Names
-	// Auto lets unknown names be assigned.
+	// Auto says which unknown names are assigned a UID.
 	Auto Auto
-	// Bytes bounds the memory of the series remembered. Default SeriesBytes.
+	// Bytes bounds the memory of the cache. Default SeriesBytes.
 	Bytes int64
 }
 
-// Auto tells for which kinds unknown names are assigned a UID on put.
+// Auto says of which kinds unknown names are assigned a UID on put.
 // Source: tsd.core.auto_create_metrics, _tagks, _tagvs.
 type Auto struct{ Metrics, TagKs, TagVs bool }
 
-// SeriesBytes is the memory for some 90,000 series with three tags, each under its
-// names and one spelling.
+// SeriesBytes is the memory for some 90,000 series of three tags, each cached under
+// its names and one spelling.
 const SeriesBytes = 64 << 20
 
-// What a series takes beside the text of its names, and what an entry of the
-// cache takes beside its key, about.
+// Approximate sizes in bytes.
 const (
-	seriesBytes = 144
-	entryBytes  = 96
+	seriesBytes = 144 // of a SeriesKey, without the text of its names
+	entryBytes  = 96  // of a cache entry, without its key
 )
 
 // NewSeries returns an empty cache over names.
@@ -102,8 +101,8 @@ func NewSeries(cfg SeriesConfig) *Series {
 	return &Series{cfg: cfg, cache: otter.Must(&otter.Options[string, *SeriesKey]{MaximumWeight: uint64(cfg.Bytes), Weigher: weigh})}
 }
 
-// weigh counts a series with each of its spellings: any may be the last that
-// keeps it.
+// weigh returns the bytes of a cache entry. The series counts with each of its
+// spellings, since any of them may be the last that refers to it.
 func weigh(key string, k *SeriesKey) uint32 {
 	n := entryBytes + len(key) + k.bytes()
 	if key != k.names {
@@ -112,12 +111,12 @@ func weigh(key string, k *SeriesKey) uint32 {
 	return uint32(n)
 }
 
-// Drop forgets all series.
+// Drop empties the cache.
 func (s *Series) Drop() { s.cache.InvalidateAll() }
 
-// Cached returns the series that Resolve or Remember has seen under key, if no
-// name has changed since.
-func (s *Series) Cached(key string) (*SeriesKey, bool) {
+// cached returns the series that is cached under a key, canonical or a client's
+// spelling, if no name has changed since it was resolved.
+func (s *Series) cached(key string) (*SeriesKey, bool) {
 	k, ok := s.cache.GetIfPresent(key)
 	if !ok || k.generation != s.cfg.Names.Generation() {
 		return nil, false
@@ -125,41 +124,41 @@ func (s *Series) Cached(key string) (*SeriesKey, bool) {
 	return k, true
 }
 
-// Remember lets Cached find a series under a spelling of its own. One that is
-// much longer than the names, with blanks or the like, is not worth the memory.
-func (s *Series) Remember(key string, k *SeriesKey) {
+// cacheSpelling caches a series under a client's spelling. A spelling that is much
+// longer than the names, because of blanks for example, is not worth the memory.
+func (s *Series) cacheSpelling(key string, k *SeriesKey) {
 	if len(key) <= 2*len(k.names)+spellingRoom {
 		s.cache.Set(key, k)
 	}
 }
 
-// spellingRoom is for quotes, braces, and blanks here and there.
+// spellingRoom is the room for quotes, braces and some blanks in a spelling.
 const spellingRoom = 64
 
-// MaxSpelling is the length of the longest spelling that is worth a look at what
-// is remembered.
-const MaxSpelling = 4 << 10
-
-// Resolve returns the series of validated names, assigning those that may be
-// assigned. It waits for names that are just being deleted or renamed.
+// Resolve returns the series of validated names. Unknown names are assigned a UID
+// if SeriesConfig.Auto says so. It waits for names that are being deleted or
+// renamed.
 func (s *Series) Resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
-	return s.find(ctx, metric, tags, func() {})
+	return s.resolve(ctx, metric, tags, func() {})
 }
 
-// find is Resolve. Before it waits it calls letGo: who changes a name waits for
-// what was begun before.
-func (s *Series) find(ctx context.Context, metric string, tags []Tag, letGo func()) (*SeriesKey, error) {
+// resolve is Resolve. It calls beforeWait before it waits for a name that is being
+// changed: the change in turn waits for the batches opened before it, so a caller
+// that has such a batch open must send it.
+func (s *Series) resolve(ctx context.Context, metric string, tags []Tag, beforeWait func()) (*SeriesKey, error) {
 	key := canonical(metric, tags)
-	if k, ok := s.Cached(key); ok {
+	if k, ok := s.cached(key); ok {
 		return k, nil
 	}
+
 	for {
-		// Read before the names are: what changes meanwhile makes it old.
+		// The generation is read before the names: a change in between then makes
+		// the series outdated, and not wrong.
 		generation := s.cfg.Names.Generation()
-		k, err := s.resolve(ctx, metric, tags)
+		k, err := s.lookUp(ctx, metric, tags)
 		var busy *uid.BusyError
 		if errors.As(err, &busy) {
-			letGo()
+			beforeWait()
 			if err := busy.Wait(ctx); err != nil {
 				return nil, &storageError{err}
 			}
@@ -168,6 +167,7 @@ func (s *Series) find(ctx context.Context, metric string, tags []Tag, letGo func
 		if err != nil {
 			return nil, err
 		}
+
 		k.generation, k.names = generation, key
 		if generation == s.cfg.Names.Generation() {
 			s.cache.Set(key, k)
@@ -176,25 +176,31 @@ func (s *Series) find(ctx context.Context, metric string, tags []Tag, letGo func
 	}
 }
 
-// again resolves the names of a series anew.
-func (s *Series) again(ctx context.Context, old *SeriesKey, letGo func()) (*SeriesKey, error) {
+// resolveAgain resolves the names of an outdated series.
+func (s *Series) resolveAgain(ctx context.Context, old *SeriesKey, beforeWait func()) (*SeriesKey, error) {
 	metric, tags := parseCanonical(old.names)
-	return s.find(ctx, metric, tags, letGo)
+	return s.resolve(ctx, metric, tags, beforeWait)
 }
 
-// canonical spells a series the same way whatever the order of its tags. The
-// separators cannot stand in names.
+// canonical spells a series the same way whatever the order of its tags:
+//
+//	metric 00 tagk 01 tagv 00 tagk 01 tagv
+//
+// Valid names hold neither byte.
 func canonical(metric string, tags []Tag) string {
 	if !slices.IsSortedFunc(tags, compareTags) {
 		tags = slices.Clone(tags)
 		slices.SortFunc(tags, compareTags)
 	}
+
+	// The size is computed first, because the text is kept and should have no spare
+	// capacity.
 	n := len(metric)
 	for _, t := range tags {
 		n += 2 + len(t.K) + len(t.V)
 	}
 	var b strings.Builder
-	b.Grow(n) // the text is kept, and nothing beside it
+	b.Grow(n)
 	b.WriteString(metric)
 	for _, t := range tags {
 		b.WriteByte(0)
@@ -205,7 +211,7 @@ func canonical(metric string, tags []Tag) string {
 	return b.String()
 }
 
-// parseCanonical reads what canonical has spelled.
+// parseCanonical is the inverse of canonical.
 func parseCanonical(key string) (metric string, tags []Tag) {
 	metric, rest, more := strings.Cut(key, "\x00")
 	for more {
@@ -219,12 +225,15 @@ func parseCanonical(key string) (metric string, tags []Tag) {
 
 func compareTags(a, b Tag) int { return strings.Compare(a.K, b.K) }
 
-func (s *Series) resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
+// lookUp looks all names up in the dictionary.
+func (s *Series) lookUp(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
+	// Before any UID is assigned.
 	for i, t := range tags {
 		if slices.ContainsFunc(tags[:i], func(o Tag) bool { return o.K == t.K }) {
 			return nil, fmt.Errorf("duplicate tag: %s", t.K)
 		}
 	}
+
 	m, err := s.uid(ctx, encoding.UIDMetric, metric, s.cfg.Auto.Metrics)
 	if err != nil {
 		return nil, err
@@ -238,38 +247,42 @@ func (s *Series) resolve(ctx context.Context, metric string, tags []Tag) (*Serie
 			return nil, err
 		}
 	}
+
 	key := newSeriesKey(m, s.cfg.Schema.AppendTags(nil, pairs)) // sorts pairs
 	for i := 1; i < len(pairs); i++ {
-		if slices.Equal(pairs[i-1].K, pairs[i].K) { // a name remembered from before its rename, and the new one
+		// Two names of one UID: one is cached from before a rename, one is the new.
+		if slices.Equal(pairs[i-1].K, pairs[i].K) {
 			return nil, fmt.Errorf("two tag keys of %s have the UID %s", metric, pairs[i].K)
 		}
 	}
 	return key, nil
 }
 
-// uid tells the faults of a name, which the client must mend, from those of the
-// dictionary's store, after which the same point may be sent again.
+// uid returns the UID of a name. Its error is a storageError unless the name is at
+// fault, for then the same point may be sent again.
 func (s *Series) uid(ctx context.Context, kind encoding.UIDKind, name string, assign bool) (u encoding.UID, err error) {
 	row, err := encoding.AppendName(nil, name)
 	if err != nil {
 		return nil, err
 	}
-	if len(row) > uid.MostName { // it cannot have one
+	if len(row) > uid.MostName { // no name of this length can have a UID
 		return nil, &uid.NameTooLongError{Kind: kind, Got: len(row), Limit: uid.MostName}
 	}
+
 	if assign {
 		u, err = s.cfg.Names.Assign(ctx, kind, name)
 	} else {
 		u, err = s.cfg.Names.Resolve(ctx, kind, name)
 	}
-	if err != nil && !refused(err) {
+	if err != nil && !nameRefused(err) {
 		return nil, &storageError{err}
 	}
 	return u, err
 }
 
-// refused tells whether no repetition could give the name a UID.
-func refused(err error) bool {
+// nameRefused reports whether the name is at fault, so that no repetition could
+// give it a UID.
+func nameRefused(err error) bool {
 	var unknown *uid.NoSuchNameError
 	var full *uid.FullError
 	var conflict *uid.ConflictError

@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-// shard is one sequence of batches: one being written, one being filled.
+// shard is a queue of batches and the goroutine that writes them, one after
+// another: while one is written, the next is filled.
 type shard struct {
 	mu      sync.Mutex
-	open    *Batch        // takes points; nil when empty
-	opened  chan struct{} // wakes the writing goroutine: there is an open batch
-	full    chan struct{} // wakes it early: the open batch is large enough
-	room    chan struct{} // closed when the open batch was taken away
+	open    *Batch        // takes points; nil while it would be empty
+	opened  chan struct{} // wakes the goroutine: there is an open batch
+	full    chan struct{} // ends the commit window early: the open batch is large enough
+	taken   chan struct{} // closed once the goroutine has taken the open batch
 	closing bool
 }
 
-// begin opens a batch; the lane's lock is held.
-func (w *Writer) begin(l *shard) {
+// openBatch opens a batch in a shard, whose lock is held.
+func (w *Writer) openBatch(l *shard) {
 	l.open = w.newBatch(w.cfg.Window)
 	if w.cfg.Form != Multi {
-		l.open.lane = l
+		l.open.flushedBy = l
 	}
 	signal(l.opened)
 }
 
-// flushEarly ends the window of b, if that still takes points.
+// flushEarly ends the commit window of b if b still takes points.
 func (l *shard) flushEarly(b *Batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,6 +34,7 @@ func (l *shard) flushEarly(b *Batch) {
 	}
 }
 
+// signal leaves a signal in c unless there is one already.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -40,17 +42,19 @@ func signal(c chan struct{}) {
 	}
 }
 
-// run writes a lane's batches one after another.
+// run writes a shard's batches until the writer closes.
 func (w *Writer) run(l *shard) {
 	defer w.wg.Done()
 	timer := time.NewTimer(w.cfg.Window)
 	defer timer.Stop()
+
 	for range l.opened {
-		timer.Reset(l.due())
+		timer.Reset(l.windowLeft())
 		select {
 		case <-timer.C:
 		case <-l.full:
 		}
+
 		b, last := l.takeBatch()
 		if b != nil {
 			w.commit(b)
@@ -61,8 +65,8 @@ func (w *Writer) run(l *shard) {
 	}
 }
 
-// due is how long the open batch still waits for company.
-func (l *shard) due() time.Duration {
+// windowLeft returns how long the open batch still gathers points.
+func (l *shard) windowLeft() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open == nil || l.closing {
@@ -71,16 +75,20 @@ func (l *shard) due() time.Duration {
 	return time.Until(l.open.due)
 }
 
-// takeBatch removes the open batch and lets waiting points in.
+// takeBatch takes the open batch, so that the next point opens another, and wakes
+// callers that wait because it was full. last is set once the writer closes.
 func (l *shard) takeBatch() (b *Batch, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b, l.open = l.open, nil
+
+	// A signal for this batch must not end the window of the next.
 	select {
 	case <-l.full:
 	default:
 	}
-	close(l.room)
-	l.room = make(chan struct{})
+
+	close(l.taken)
+	l.taken = make(chan struct{})
 	return b, l.closing
 }

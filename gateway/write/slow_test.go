@@ -36,7 +36,7 @@ func TestWriter_abandon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &stuck{free: make(chan struct{})}
 		schema := encoding.DefaultSchema()
-		w := New(Config{Schema: schema, Form: Appended, WindowBytes: 200, BundleFrom: 2}, m, NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
+		w := New(Config{Schema: schema, Form: Appended, WindowBytes: 200, RequestBatchFrom: 2}, m, NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
 		close(m.free)
 		first, err := w.Add(t.Context(), point(1292148000, encoding.IntValue(1)))
 		if err != nil {
@@ -66,17 +66,17 @@ func TestWriter_abandon(t *testing.T) {
 				}
 			})
 		}
-		bundle := w.RequestBatch(3)
+		request := w.RequestBatch(3)
 		var batch *Batch
 		for i := range int64(3) {
-			batch = add(t, bundle, "bundle", 1292148000+i, 1)
+			batch = add(t, request, "bundle", 1292148000+i, 1)
 		}
-		bundle.Send()
+		request.Send()
 		synctest.Wait()
 		n := w.Abandon()
 		all.Wait()
 		if err := batch.Wait(t.Context()); !errors.Is(err, ErrClosing) {
-			t.Errorf("the bundle: got %v, want to be told that the writer is closing", err)
+			t.Errorf("the request batch: got %v, want to be told that the writer is closing", err)
 		}
 		if refused += 3; n != refused {
 			t.Errorf("%d points are told as not stored, want the %d whose writers were told so", n, refused)
@@ -127,7 +127,7 @@ func TestWriter_flushingRegions(t *testing.T) {
 					return hbasefake.Fault{Delay: 20 * time.Millisecond}
 				})
 				schema := encoding.DefaultSchema()
-				w := New(Config{Schema: schema, Table: "tsdb", Lanes: 4}, st, NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
+				w := New(Config{Schema: schema, Table: "tsdb", Shards: 4}, st, NewSeries(SeriesConfig{Schema: schema, Names: &numbering{}, Auto: Auto{true, true, true}}))
 				asked := putFor(t, w, 5*time.Minute)
 				w.Close()
 				fake.SetHook(nil)

@@ -174,12 +174,12 @@ func TestWriter_forms(t *testing.T) {
 			}
 		})
 	}
-	f(Cells, "0 07B0=03", "0 0780=02")
+	f(Single, "0 07B0=03", "0 0780=02")
 	f(Multi, "0 078007B0=020300")
 	f(Appended, "1 050000=07B001"+"078002"+"07B003")
 }
 
-// A full lane makes Add wait, and lets go when the store has taken a batch.
+// A full shard makes Add wait, and lets go when the store has taken a batch.
 func TestWriter_pushesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{hold: make(chan struct{})}
@@ -252,14 +252,14 @@ func TestWriter_acknowledgedAfterwards(t *testing.T) {
 	})
 }
 
-// What is acknowledged was written before, at any number of lanes; rows of a
-// lane keep their order.
+// What is acknowledged was written before, at any number of shards; rows of a
+// shard keep their order.
 func TestWriter_acknowledged(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	m := &memory{}
-	w := newTestWriter(m, Config{Lanes: 1 + rnd.IntN(4), Window: time.Microsecond, Form: Appended})
+	w := newTestWriter(m, Config{Shards: 1 + rnd.IntN(4), Window: time.Microsecond, Form: Appended})
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Add(1)

@@ -20,7 +20,7 @@ var ofNames = []mutant{
 		test: "gateway TestDelete_waitsForPuts",
 	}, {
 		name: "names-written-under-while-withdrawn", file: "gateway/uid/generation.go",
-		old: "	if g.away.Load() == 0 {\n", new: "	if true {\n",
+		old: "	if g.withdrawals.Load() == 0 {\n", new: "	if true {\n",
 		test: "TestWithdraw",
 	}, {
 		name: "names-held-for-nobody", file: "gateway/write/batch.go",
@@ -40,8 +40,8 @@ var ofNames = []mutant{
 		test: "TestSeries_generations",
 	}, {
 		name: "names-waited-for-with-points-in-hand", file: "gateway/write/series.go",
-		old: "			letGo()\n", new: "",
-		test: "TestBundle_letsGo",
+		old: "			beforeWait()\n", new: "",
+		test: "TestRequestBatch_letsGo",
 	}, {
 		name: "names-changed-elsewhere-kept", file: "gateway/uid/watch.go",
 		old: "		if string(now[name]) != string(u) {\n", new: "		if now[name] != nil && string(now[name]) != string(u) {\n",

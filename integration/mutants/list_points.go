@@ -64,16 +64,16 @@ var ofPoints = []mutant{
 		test: "TestCrash",
 	}, {
 		name: "ack-before-write", file: "gateway/write/writer.go",
-		old: "	err := w.write(r)\n	if !w.takeBack(b) {\n		return // nobody waits for it any more\n	}\n	b.finish(err)\n", new: "	w.takeBack(b)\n	b.finish(nil)\n	err := w.write(r)\n",
+		old: "	err := w.apply(r)\n	if !w.endWrite(b) {\n		return // Abandon has finished it\n	}\n	b.finish(err)\n", new: "	w.endWrite(b)\n	b.finish(nil)\n	err := w.apply(r)\n",
 		test: "TestWriter_acknowledgedAfterwards",
 	}, {
 		name: "log-left-to-lie", file: "pushdown/store/pebble/idle.go",
 		old: "(many || large) &&", new: "(many || large && many) &&",
 		test: "TestIdleFlush",
 	}, {
-		name: "bundle-overtakes-itself", file: "gateway/write/requestbatch.go",
+		name: "request-overtakes-itself", file: "gateway/write/requestbatch.go",
 		old: "	if b.last != nil {\n", new: "	if false {\n",
-		test: "TestBundle_pushesBack",
+		test: "TestRequestBatch_pushesBack",
 	}, {
 		name: "uid-told-before-sync", file: "gateway/uid/assign.go",
 		old: "(store.Stager); ok && err == nil {", new: "(store.Stager); ok && false {",
@@ -88,7 +88,7 @@ var ofPoints = []mutant{
 		test: "TestWriter_rows",
 	}, {
 		name: "failed-batch-overwritten", file: "gateway/write/writer.go", // while a late call still sends it
-		old: "	if err != nil {\n		return\n	}\n	r.reset()\n", new: "	r.reset()\n",
+		old: "	if err != nil {\n		return\n	}\n\n	r.reset()\n", new: "	r.reset()\n",
 		test: "TestWriter_failedMemory",
 	}, {
 		name: "member-twice-read", file: "gateway/api/httpapi/putroutes/scan.go",

@@ -43,8 +43,8 @@ type storeSink struct {
 	writer *write.Writer
 	// last is the latest time of each series in ms. It is nil if a series may have
 	// a time twice.
-	last map[string]int64
-	key  []byte // scratch
+	last     map[string]int64
+	resolver *write.Resolver
 	// stop ends a send at the first refusal.
 	stop bool
 }
@@ -69,11 +69,11 @@ func newStoreSink(c *call, conn *connection) *storeSink {
 	}
 
 	cfg := write.Config{Schema: c.Schema, Table: c.Tables.Data, Form: write.Multi, Window: importWindow, WindowBytes: importBytes,
-		Lanes: importShards, Allowed: c.Allowed, Observer: conn.observer()}
+		Shards: importShards, Allowed: c.Allowed, Observer: conn.observer()}
 	switch {
 	case c.Embedded:
 		// The embedded store merges what is appended to a row.
-		cfg.Form, cfg.Lanes, cfg.WindowBytes = write.Appended, 1, 1<<20
+		cfg.Form, cfg.Shards, cfg.WindowBytes = write.Appended, 1, 1<<20
 	case c.Appends:
 		cfg.Form = write.Appended
 	case !c.outOfOrder:
@@ -82,6 +82,7 @@ func newStoreSink(c *call, conn *connection) *storeSink {
 	}
 
 	l.writer = write.New(cfg, conn.store, l.series)
+	l.resolver = l.writer.Resolver(write.ImportSpelling)
 	return l
 }
 
@@ -125,22 +126,19 @@ func fatal(ctx context.Context, err error) bool {
 	return write.IsStorage(err) || errors.Is(err, write.ErrClosing) || errors.Is(err, store.ErrLocked) || ctx.Err() != nil
 }
 
-// add hands the point of a line to the writer. It finds the key of a series that it
-// had before by the spelling in the line, which saves parsing and checking the names.
+// add hands the point of a line to the writer. The resolver finds the key of a series
+// that it had before by the spelling in the line, which saves parsing and checking the
+// names.
 func (l *storeSink) add(ctx context.Context, line *linePoint) (*write.Batch, error) {
-	// The cache is shared with other spellings of series, by HTTP and telnet; the
-	// first byte keeps these apart.
-	l.key = append(append(l.key[:0], 3), line.names...)
-	s, ok := l.series.Cached(string(l.key))
+	s, ok := l.resolver.Find(line.names)
 	if !ok {
 		p, err := line.point(l.settings)
 		if err != nil {
 			return nil, err
 		}
-		if s, err = l.series.Resolve(ctx, p.Metric, p.Tags); err != nil {
+		if s, err = l.resolver.Resolve(ctx, p.Metric, p.Tags); err != nil {
 			return nil, err
 		}
-		l.series.Remember(string(l.key), s)
 	}
 
 	if err := l.inOrder(s, line.time); err != nil {

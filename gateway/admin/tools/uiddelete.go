@@ -153,7 +153,7 @@ func (d *deletion) withdraw(ctx context.Context) (*uid.Withdrawal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Settle(ctx); err != nil {
+	if err := w.AwaitHolds(ctx); err != nil {
 		w.End()
 		return nil, fmt.Errorf("%w: deleting %s %q: points are still being written after %s: run it again", store.ErrUnavailable, d.kind, d.name, settleFor)
 	}

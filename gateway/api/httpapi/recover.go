@@ -9,20 +9,21 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-// recovered keeps the process alive when a handler panics. Nothing was sent yet:
+// recovered keeps the process alive when a handler panics. If nothing was sent yet
 // the answer is a 500. Otherwise the connection is cut, so that nobody takes the
 // beginning of an answer for the whole.
 func (a *API) recovered(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := &beginning{ResponseWriter: w, control: http.NewResponseController(w)}
+		began := &beginRecorder{ResponseWriter: w, control: http.NewResponseController(w)}
 		defer func() {
 			v := recover()
 			if v == nil {
 				return
 			}
 			if v == http.ErrAbortHandler {
-				panic(v)
+				panic(v) // not a fault: net/http then cuts the connection
 			}
+
 			a.Log.Error("a handler panicked", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
 			if began.began {
 				panic(http.ErrAbortHandler)
@@ -33,37 +34,37 @@ func (a *API) recovered(h http.Handler) http.Handler {
 	})
 }
 
-// beginning notes that an answer has begun.
-type beginning struct {
+// beginRecorder is a response writer that records whether the answer has begun.
+type beginRecorder struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	began   bool
 }
 
-// WriteHeader notes and passes on.
-func (b *beginning) WriteHeader(status int) {
+// WriteHeader records the beginning and passes on.
+func (b *beginRecorder) WriteHeader(status int) {
 	b.began = true
 	b.ResponseWriter.WriteHeader(status)
 }
 
-// Write notes and passes on.
-func (b *beginning) Write(p []byte) (int, error) {
+// Write records the beginning and passes on.
+func (b *beginRecorder) Write(p []byte) (int, error) {
 	b.began = true
 	return b.ResponseWriter.Write(p)
 }
 
-// Flush sends what was written, for answers that come bit by bit.
-func (b *beginning) Flush() {
+// Flush sends what was written, for answers that are streamed.
+func (b *beginRecorder) Flush() {
 	b.began = true
-	// Writers of tests cannot.
+	// Fails for the writers of tests.
 	_ = b.control.Flush()
 }
 
 // Hijack hands the connection to a WebSocket.
-func (b *beginning) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (b *beginRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	b.began = true
 	return b.control.Hijack()
 }
 
 // Unwrap is for http.ResponseController.
-func (b *beginning) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+func (b *beginRecorder) Unwrap() http.ResponseWriter { return b.ResponseWriter }

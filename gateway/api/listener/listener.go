@@ -1,6 +1,6 @@
 // Package listener serves two protocols on one port, as OpenTSDB does: a connection
-// whose first byte is an upper-case letter speaks HTTP, any other the telnet
-// line protocol. Source: PipelineFactory.DetectHttpOrRpc.
+// whose first byte is an upper-case letter speaks HTTP, and every other one the
+// telnet line protocol. Source: PipelineFactory.DetectHttpOrRpc.
 package listener
 
 import (
@@ -16,31 +16,32 @@ import (
 	"downpour/gateway/api/pace"
 )
 
-// Config says who serves what.
+// Config says how connections are served.
 type Config struct {
+	// Telnet serves a telnet connection until it ends or ctx does.
 	Telnet func(ctx context.Context, c net.Conn)
-	// MaxPerAddress bounds the connections of one address; 0 is no bound.
+	// MaxPerAddress bounds the connections of one IP address; 0 is no bound.
 	MaxPerAddress int
 	// Handshake is how long a client may take to begin TLS. Default 10 s.
 	Handshake time.Duration
-	// FirstByte is how long a new connection may stay silent. Default 5 min,
-	// as telnet writers may connect long before their first point.
+	// FirstByte is how long a new connection may stay silent. Default 5 min, because
+	// telnet writers may connect long before their first point.
 	FirstByte time.Duration
 	Log       *slog.Logger
 }
 
-// Listener splits a listener's connections. It is itself the net.Listener of the
-// HTTP server.
+// Listener accepts connections and tells their protocols apart. It serves those of
+// telnet itself, and is the net.Listener of the HTTP server for the others.
 type Listener struct {
 	net.Listener
 	cfg    Config
 	ctx    context.Context
 	cancel context.CancelFunc
-	http   chan net.Conn
-	wg     sync.WaitGroup
+	http   chan net.Conn  // for Accept
+	wg     sync.WaitGroup // of accept and of connections until HTTP has them
 
 	mu    sync.Mutex
-	conns map[netip.Addr]int
+	conns map[netip.Addr]int // open connections by address
 }
 
 // New begins to accept connections.
@@ -51,6 +52,7 @@ func New(l net.Listener, cfg Config) *Listener {
 	if cfg.FirstByte == 0 {
 		cfg.FirstByte = 5 * time.Minute
 	}
+
 	d := &Listener{Listener: l, cfg: cfg, http: make(chan net.Conn), conns: make(map[netip.Addr]int)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.wg.Add(1)
@@ -68,9 +70,10 @@ func (d *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops accepting and lets the telnet connections end, each after the
-// lines it has already read. The HTTP server closes its own. It does not wait for
-// them: the HTTP server calls it first when it shuts down, and holds a lock.
+// Close stops accepting, and makes each telnet connection end after the lines that
+// it has already read. It does not wait for them, because the HTTP server, which
+// closes its own connections, calls Close first when it shuts down and holds a lock
+// meanwhile.
 func (d *Listener) Close() error {
 	d.cancel()
 	return d.Listener.Close()
@@ -79,6 +82,7 @@ func (d *Listener) Close() error {
 // Wait returns once the telnet connections have ended, after Close.
 func (d *Listener) Wait() { d.wg.Wait() }
 
+// accept accepts connections until Close.
 func (d *Listener) accept() {
 	defer d.wg.Done()
 	for {
@@ -90,7 +94,9 @@ func (d *Listener) accept() {
 		if d.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 			return
 		}
-		// Out of file descriptors, most likely: others must end first.
+
+		// Most likely the process is out of file descriptors, and some must be closed
+		// first.
 		d.cfg.Log.Warn("cannot accept a connection", "err", err)
 		select {
 		case <-time.After(50 * time.Millisecond):
@@ -100,6 +106,7 @@ func (d *Listener) accept() {
 	}
 }
 
+// admit serves a connection, or closes it if its address has too many.
 func (d *Listener) admit(c net.Conn) {
 	addr := address(c)
 	d.mu.Lock()
@@ -108,15 +115,18 @@ func (d *Listener) admit(c net.Conn) {
 		d.conns[addr]++
 	}
 	d.mu.Unlock()
+
 	if over {
 		d.cfg.Log.Warn("too many connections of one address", "address", addr, "limit", d.cfg.MaxPerAddress)
 		c.Close()
 		return
 	}
+
 	d.wg.Add(1)
 	go d.serve(&conn{Conn: c, release: sync.OnceFunc(func() { d.release(addr) })})
 }
 
+// address returns the client's IP address without its port.
 func address(c net.Conn) netip.Addr {
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
 		return a.AddrPort().Addr().Unmap()
@@ -132,28 +142,31 @@ func (d *Listener) release(a netip.Addr) {
 	}
 }
 
-// serve looks at the first byte and hands the connection over.
+// serve reads the first byte and hands the connection to its protocol's server.
 func (d *Listener) serve(c *conn) {
 	defer d.wg.Done()
 	if err := d.handshake(c); err != nil {
 		c.Close()
 		return
 	}
+
 	stop := context.AfterFunc(d.ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
 	c.SetReadDeadline(time.Now().Add(d.cfg.FirstByte))
-	// One byte and no more: what is not read stays with the socket, which lets
-	// the client see that it was not read.
+	// Only one byte is read. Bytes that nobody reads then stay in the socket, and its
+	// close tells the client that they were not read.
 	_, err := io.ReadFull(c.Conn, c.first[:])
 	if !stop() || err != nil {
 		c.Close()
 		return
 	}
 	c.SetReadDeadline(time.Time{})
+
 	if c.first[0] < 'A' || c.first[0] > 'Z' {
 		d.cfg.Telnet(d.ctx, c)
 		c.Close()
 		return
 	}
+
 	select {
 	case d.http <- c:
 	case <-d.ctx.Done():
@@ -161,8 +174,8 @@ func (d *Listener) serve(c *conn) {
 	}
 }
 
-// handshake begins TLS where the connection has it. There the client speaks
-// first, so one that is silent is no telnet writer whose points are still to come.
+// handshake begins TLS if the connection has it. In TLS the client speaks first, so
+// its time is short: a silent client cannot be a telnet writer without points yet.
 func (d *Listener) handshake(c *conn) error {
 	secured, ok := c.Conn.(interface{ HandshakeContext(context.Context) error })
 	if !ok {
@@ -173,32 +186,32 @@ func (d *Listener) handshake(c *conn) error {
 	return secured.HandshakeContext(ctx)
 }
 
-// conn gives back the byte that was looked at.
+// conn is a connection whose first byte was already read; Read returns it again.
 type conn struct {
 	net.Conn
-	first   [1]byte
-	given   bool
-	release func()
+	first    [1]byte
+	returned bool // whether Read has returned first
+	release  func()
 }
 
-// Read returns the first byte and what follows.
+// Read returns the first byte, then what follows.
 func (c *conn) Read(b []byte) (int, error) {
-	if c.given || len(b) == 0 {
+	if c.returned || len(b) == 0 {
 		return c.Conn.Read(b)
 	}
-	c.given = true
+	c.returned = true
 	b[0] = c.first[0]
 	return 1, nil
 }
 
-// Close makes room for another connection of the address.
+// Close closes the connection, which no longer counts for its address.
 func (c *conn) Close() error {
 	c.release()
 	return c.Conn.Close()
 }
 
-// CloseWrite ends one direction, so that an answer arrives although the client
-// still sends; errors.ErrUnsupported where the connection cannot.
+// CloseWrite closes the gateway's direction, so that an answer arrives although the
+// client still sends. It returns errors.ErrUnsupported if the connection cannot.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -206,7 +219,7 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// Abort closes with a reset, which no client takes for an end in good order.
+// Abort closes the connection with a reset, which no client takes for a regular end.
 func (c *conn) Abort() error {
 	pace.ResetOnClose(c.Conn)
 	return c.Close()

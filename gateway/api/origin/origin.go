@@ -1,6 +1,6 @@
-// Package origin tells which pages of browsers may use the gateway, by the
+// Package origin decides which pages in browsers may use the gateway, by their
 // origins as browsers send them: a scheme, a host, and a port unless it is the
-// scheme's own.
+// scheme's default.
 //
 //	Origin: http://localhost:8000     a page of that host and port
 //	Origin: https://grafana.example   port 443
@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// List are the origins beside the gateway's own. The zero value has none.
+// List is the allowed origins beside the gateway's own. The zero value has none.
 type List struct {
 	all    bool
 	listed []*url.URL
 }
 
-// Parse reads a list: origins in any case, or "*" for all. The error names the
-// first entry that no browser would ever send.
+// Parse reads a list of origins, in any case, or "*" for all. The error names the
+// first entry that no browser would send as an origin.
 func Parse(list []string) (List, error) {
 	var l List
 	for _, text := range list {
@@ -45,16 +45,16 @@ func parse(text string) (*url.URL, error) {
 	case u.Scheme+"://"+u.Host != strings.ToLower(text):
 		return nil, fmt.Errorf("got %q, want the origin alone: %s://%s", text, u.Scheme, u.Host)
 	case u.Scheme == "http" && u.Port() == "80", u.Scheme == "https" && u.Port() == "443":
-		// The same origin, which browsers send without the port.
+		// Browsers send this origin without the default port.
 		u.Host = strings.TrimSuffix(u.Host, ":"+u.Port())
 	}
 	return u, nil
 }
 
-// Empty tells that no origin is listed.
+// Empty reports whether no origin is listed.
 func (l List) Empty() bool { return !l.all && len(l.listed) == 0 }
 
-// Has tells whether an origin is listed.
+// Has reports whether an origin is listed.
 func (l List) Has(origin string) bool {
 	if l.all {
 		return true
@@ -67,8 +67,9 @@ func (l List) Has(origin string) bool {
 	return false
 }
 
-// Allows tells whether a page may use the gateway at host, the request's Host:
-// one of a listed origin, or one that the gateway has served itself.
+// Allows reports whether a page of an origin may use the gateway: if the origin is
+// listed, or if the gateway has served the page itself, which shows when the origin
+// has the request's Host.
 func (l List) Allows(origin, host string) bool {
 	if l.Has(origin) {
 		return true
@@ -77,7 +78,8 @@ func (l List) Allows(origin, host string) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 }
 
-// Names tells whether a listed origin is at host, with its port or without.
+// Names reports whether a listed origin has a host: host includes the port, name
+// does not.
 func (l List) Names(host, name string) bool {
 	for _, u := range l.listed {
 		if strings.EqualFold(u.Host, host) || strings.EqualFold(u.Hostname(), name) {

@@ -18,7 +18,7 @@ type listener struct {
 	limits Limits
 }
 
-// Accept returns the next connection, judged from now on.
+// Accept returns the next connection as a *Conn.
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -28,7 +28,7 @@ func (l listener) Accept() (net.Conn, error) {
 }
 
 // Conn is a connection whose writes take as long as the peer needs, within the
-// limits. Deadlines that are set from outside hold as well.
+// limits. Deadlines that its user sets hold as well.
 type Conn struct {
 	net.Conn
 
@@ -36,11 +36,11 @@ type Conn struct {
 	meter   Meter
 
 	mu       sync.Mutex
-	deadline time.Time // from outside; zero is none
-	look     time.Time // when a write under way wakes up
+	deadline time.Time // set by the user; zero is none
+	look     time.Time // when the current write wakes up to look at the peer
 }
 
-// NewConn judges a connection.
+// NewConn applies limits to the writes of a connection.
 func NewConn(c net.Conn, limits Limits) *Conn {
 	return &Conn{Conn: c, meter: Meter{Limits: limits.withDefaults()}}
 }
@@ -48,15 +48,14 @@ func NewConn(c net.Conn, limits Limits) *Conn {
 const (
 	// pieceBytes is how much is written at once.
 	pieceBytes = 64 << 10
-	// looks is how often a peer is looked at while it takes nothing. The system
-	// wakes a writer only when a good part of the socket's buffer is free, up to
-	// megabytes, but takes a few bytes from whoever tries: without a second try a
-	// slow peer would seem to have stopped.
+	// looks is how often a write is tried again within Limits.Still. The system wakes
+	// a writer only when a good part of the socket's buffer is free, up to megabytes,
+	// but takes a few bytes from a new write at any time. Without a new write a slow
+	// peer would seem to have stopped.
 	looks = 4
 )
 
-// Write writes all of b, or returns why it was given up: an *Error if the peer
-// was too slow.
+// Write writes all of b. The error is an *Error if the peer was too slow.
 func (c *Conn) Write(b []byte) (n int, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -70,7 +69,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 	}
 }
 
-// writePiece writes all of b, looking at the peer now and then.
+// writePiece writes all of b, and wakes up now and then to look at the peer.
 func (c *Conn) writePiece(b []byte) (n int, err error) {
 	for {
 		from := time.Now()
@@ -78,6 +77,7 @@ func (c *Conn) writePiece(b []byte) (n int, err error) {
 		if err := c.arm(from.Add(look)); err != nil {
 			return n, err
 		}
+
 		k, err := c.Conn.Write(b[n:])
 		n += k
 		now := time.Now()
@@ -85,7 +85,7 @@ func (c *Conn) writePiece(b []byte) (n int, err error) {
 		switch {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return n, err
-		case c.expired(now): // the deadline from outside
+		case c.expired(now): // the user's deadline
 			return n, err
 		case tooSlow != nil:
 			return n, tooSlow
@@ -93,7 +93,7 @@ func (c *Conn) writePiece(b []byte) (n int, err error) {
 	}
 }
 
-// arm sets the deadline of the next write, unless one from outside comes before.
+// arm sets the deadline of the next write, unless the user's is earlier.
 func (c *Conn) arm(look time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func (c *Conn) arm(look time.Time) error {
 	return c.setLocked()
 }
 
-// setLocked sets whichever comes first. REQUIRES: mu is held.
+// setLocked sets the earlier of the two deadlines. REQUIRES: mu is held.
 func (c *Conn) setLocked() error {
 	if !c.deadline.IsZero() && c.deadline.Before(c.look) {
 		return c.Conn.SetWriteDeadline(c.deadline)
@@ -110,7 +110,7 @@ func (c *Conn) setLocked() error {
 	return c.Conn.SetWriteDeadline(c.look)
 }
 
-// expired tells whether a deadline from outside has passed.
+// expired reports whether the user's deadline has passed.
 func (c *Conn) expired(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *Conn) expired(now time.Time) bool {
 	return !c.deadline.IsZero() && !c.deadline.After(now)
 }
 
-// SetWriteDeadline bounds writes, those under way too, beside the limits.
+// SetWriteDeadline bounds writes, also a current one, in addition to the limits.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.Conn.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// CloseWrite ends one direction where the connection can.
+// CloseWrite closes the gateway's direction, or returns errors.ErrUnsupported.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -140,11 +140,11 @@ func (c *Conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// NetConn is the connection beneath.
+// NetConn returns the underlying connection.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
-// ResetOnClose makes the close of a connection of TCP a reset, which no client
-// takes for an end in good order, whatever lies above TCP.
+// ResetOnClose makes the close of a TCP connection a reset, which no client takes for
+// a regular end. It finds the TCP connection below TLS and other layers.
 func ResetOnClose(c net.Conn) {
 	for {
 		switch under := c.(type) {

@@ -1,17 +1,17 @@
-// Package pace tells a slow peer from one that is gone or means harm. A client
-// that reads a large answer, or sends a large body, may take as long as it
-// needs; what it may not do is hold the memory of its request for ever. So two
-// bounds stand, whatever the size:
+// Package pace tells a slow peer from one that is gone or means harm. A client that
+// reads a large answer, or sends a large body, may take as long as it needs, but it
+// must not hold the memory of its request for ever. So a peer is too slow, whatever
+// the size, when it
 //
-//	10 s    without any byte
-//	1 min   behind 16 KiB a second
+//	moves no byte for 10 s, or
+//	is more than 1 min behind a rate of 16 KiB a second.
 //
-// A peer falls behind while somebody waits for it, and catches up by the bytes
-// that it moves and by the time in which nobody waits. 15 MiB may take 17
-// minutes; a byte now and then is over after one.
+// A peer falls behind while the gateway waits for it. It catches up by the bytes
+// that it moves, and by the time in which the gateway does not wait. 15 MiB may take
+// 17 minutes; a byte now and then is too slow after one minute.
 //
-// Conn judges what is written, beneath TLS, so that every protocol of the port
-// has the same bounds. Meter is for whoever reads.
+// Conn applies the bounds to writes, below TLS, so that they hold for every protocol
+// of the port. Readers use a Meter.
 package pace
 
 import (
@@ -22,12 +22,12 @@ import (
 
 // Limits are the bounds of a peer. Zero values take the defaults.
 type Limits struct {
-	Still  time.Duration // without a byte; 10 s
-	Behind time.Duration // that a peer may be behind Rate; 1 min
+	Still  time.Duration // how long a peer may move no byte; 10 s
+	Behind time.Duration // how far a peer may be behind Rate; 1 min
 	Rate   int64         // bytes a second; 16 KiB
 }
 
-// withDefaults fills in what is not set.
+// withDefaults returns l with defaults for what is not set.
 func (l Limits) withDefaults() Limits {
 	if l.Still <= 0 {
 		l.Still = 10 * time.Second
@@ -41,39 +41,39 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Least is the time that n bytes take at the least rate.
+// Least returns the time that n bytes take at Rate.
 func (l Limits) Least(n int64) time.Duration {
 	l = l.withDefaults()
 	return time.Duration(float64(n) / float64(l.Rate) * float64(time.Second))
 }
 
-// Error says that a peer was too slow. It is a timeout in the sense of package
-// net, and an os.ErrDeadlineExceeded.
+// Error is returned when a peer was too slow. It is a timeout in the sense of
+// package net, and an os.ErrDeadlineExceeded.
 type Error struct{ reason string }
 
-// Error says in which way.
+// Error returns which bound the peer has broken.
 func (e *Error) Error() string { return e.reason }
 
 // Timeout is true.
 func (e *Error) Timeout() bool { return true }
 
-// Temporary is false: what was under way is cut in the middle.
+// Temporary is false: the transfer is cut in the middle.
 func (e *Error) Temporary() bool { return false }
 
-// Is makes it an os.ErrDeadlineExceeded.
+// Is reports that e is an os.ErrDeadlineExceeded.
 func (e *Error) Is(target error) bool { return target == os.ErrDeadlineExceeded }
 
-// Meter keeps account of one peer in one direction. The zero value has the
+// Meter measures one peer in one direction. The zero value has the
 // default limits. It is for one goroutine at a time.
 type Meter struct {
 	Limits
-	behind time.Duration
-	still  time.Duration // that was waited since the last byte
+	behind time.Duration // how far behind Rate, at the end of the last wait
+	still  time.Duration // waited since the last byte
 	until  time.Time     // end of the last wait
 }
 
-// Waited takes in that the peer was waited for, from one time to another, and
-// moved n bytes meanwhile. The error, an *Error, says that it is too slow.
+// Waited records a wait for the peer, from one time to another, in which it moved n
+// bytes. It returns an *Error if the peer is too slow.
 func (m *Meter) Waited(from, to time.Time, n int) error {
 	l := m.Limits.withDefaults()
 	waited := to.Sub(from)
@@ -85,7 +85,7 @@ func (m *Meter) Waited(from, to time.Time, n int) error {
 
 	if n > 0 {
 		m.still = 0
-		// What came in one piece after a long wait is judged by the rate alone.
+		// Bytes that came at once after a long wait are judged by the rate alone.
 		waited = 0
 	}
 	m.still += waited
@@ -98,14 +98,15 @@ func (m *Meter) Waited(from, to time.Time, n int) error {
 	return nil
 }
 
-// Left is how long the peer may be waited for from now on before Waited refuses
-// it.
+// Left returns how long the peer may be waited for, from now on, before Waited finds
+// it too slow.
 func (m *Meter) Left(now time.Time) time.Duration {
 	l := m.Limits.withDefaults()
 	behind := m.behind
 	if !m.until.IsZero() {
 		behind -= now.Sub(m.until)
 	}
-	// A nanosecond more: exactly as far behind as allowed is allowed.
+
+	// A nanosecond more, because a peer may be exactly as far behind as allowed.
 	return max(0, min(l.Still-m.still, l.Behind-max(0, behind)+time.Nanosecond))
 }

@@ -35,9 +35,9 @@ func TestAcknowledgement_waits(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			h := newHeld()
-			m, w, series := newStore(h.pass)
+			m, w, _ := newStore(h.pass)
 			c := &watched{wire: wire{pieces: [][]byte{[]byte("put m 1356998400 1 a=b\n"), []byte(text)}}}
-			go NewServer(Config{Writer: w, Series: series, Commands: commands}).Serve(t.Context(), c)
+			go NewServer(Config{Writer: w, Commands: commands}).Serve(t.Context(), c)
 			<-h.entered // the store has the line and does not say yes
 			synctest.Wait()
 			if c.out.Len() > 0 || c.closed {
@@ -131,10 +131,10 @@ func TestAcknowledgement_stopWhileFull(t *testing.T) {
 			fmt.Fprintf(&text, "put m %d %d a=b\n", 1356998400+3600*i, i)
 		}
 		h := newHeld()
-		m, w, series := newStore(h.pass)
+		m, w, _ := newStore(h.pass)
 		c := &watched{wire: wire{pieces: [][]byte{[]byte(text.String())}}}
 		ctx, cancel := context.WithCancel(t.Context())
-		go NewServer(Config{Writer: w, Series: series, Commands: commands}).Serve(ctx, c)
+		go NewServer(Config{Writer: w, Commands: commands}).Serve(ctx, c)
 		<-h.entered
 		synctest.Wait()
 		cancel()
@@ -179,12 +179,12 @@ func TestClientThatNeverReads(t *testing.T) {
 	f := func(reads time.Duration, lines int, kept bool) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			_, w, series := newStore(nil)
+			_, w, _ := newStore(nil)
 			defer w.Close()
 			ours, theirs := net.Pipe()
 			var work sync.WaitGroup
 			work.Go(func() {
-				NewServer(Config{Writer: w, Series: series, Commands: commands}).Serve(t.Context(), pace.NewConn(theirs, pace.Limits{}))
+				NewServer(Config{Writer: w, Commands: commands}).Serve(t.Context(), pace.NewConn(theirs, pace.Limits{}))
 			})
 			work.Go(func() {
 				for reads > 0 {
@@ -226,7 +226,7 @@ func (d *deaf) Abort() error              { d.aborted = true; return nil }
 // connection that lost an answer is reset.
 func TestLostAnswer(t *testing.T) {
 	b := start(t, nil)
-	s := NewServer(Config{Writer: b.writer, Series: b.series, Commands: commands})
+	s := NewServer(Config{Writer: b.writer, Commands: commands})
 	f := func(text string, aborted bool) {
 		t.Helper()
 		c := &deaf{wire: wire{pieces: [][]byte{[]byte(text)}}}
@@ -274,10 +274,10 @@ func TestIdle_busy(t *testing.T) {
 // returns what the server says until it closes, and when it does.
 func overPipe(t *testing.T, text, drip string, n int) (said string, took time.Duration) {
 	t.Helper()
-	_, w, series := newStore(nil)
+	_, w, _ := newStore(nil)
 	defer w.Close()
 	ours, theirs := net.Pipe()
-	go NewServer(Config{Writer: w, Series: series, Commands: commands}).Serve(t.Context(), theirs)
+	go NewServer(Config{Writer: w, Commands: commands}).Serve(t.Context(), theirs)
 	began, done := time.Now(), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -29,31 +29,30 @@ const MaxLine = 1024
 // Config is what connections need.
 type Config struct {
 	Writer *write.Writer
-	Series *write.Series
-	// Commands answers all commands but put, exit and auth; the words include
-	// the command. An unknown command answers ok = false.
+	// Commands answers all commands except put, exit and auth. The first word is the
+	// command. ok is false for an unknown one.
 	Commands func(ctx context.Context, words []string) (answer string, ok bool)
-	// Authorize checks the token of an auth line and returns what it allows;
-	// nil needs no auth line.
+	// Authorize checks the token of an auth line and returns what it allows. If it
+	// is nil, connections may do everything without an auth line.
 	Authorize func(token string) (Rights, bool)
-	// ReadOnly refuses puts.
+	// ReadOnly makes connections refuse puts.
 	ReadOnly bool
-	// Memory is what connections reserve large buffers from.
+	// Memory is the budget of large buffers.
 	Memory *memory.Pool
 	Log    *slog.Logger
 	// Idle ends a connection that sends nothing. Default 5 min.
 	Idle time.Duration
-	// CountPuts is told of lines taken and refused.
+	// CountPuts is called with numbers of accepted and refused lines.
 	CountPuts func(ok, bad int)
 }
 
-// Rights is what a token allows on this door.
+// Rights is what a token allows.
 type Rights struct{ Read, Write, Admin bool }
 
 // Server serves connections.
 type Server struct{ cfg Config }
 
-// NewServer fills in defaults.
+// NewServer returns a server, with defaults for what cfg leaves out.
 func NewServer(cfg Config) *Server {
 	if cfg.Idle == 0 {
 		cfg.Idle = 5 * time.Minute
@@ -64,32 +63,35 @@ func NewServer(cfg Config) *Server {
 	return &Server{cfg: cfg}
 }
 
-// lastAnswers is how long a client has to take its last answers once the gateway
+// lastAnswerTime is how long a client has to read its last answers once the gateway
 // stops.
-const lastAnswers = 10 * time.Second
+const lastAnswerTime = 10 * time.Second
 
-// Serve reads lines until the client or ctx ends the connection, and closes it.
-// A client that does not read its answers is ended below, by package pace: nc
-// must be of pace.Listen.
+// Serve reads lines until the client or ctx ends the connection, and closes it. nc
+// must come from pace.Listen, which ends the connection of a client that does not
+// read its answers.
 func (s *Server) Serve(ctx context.Context, nc net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
-		nc.SetReadDeadline(time.Unix(1, 0))
-		nc.SetWriteDeadline(time.Now().Add(lastAnswers))
+		nc.SetReadDeadline(time.Unix(1, 0)) // in the past: it ends a read at once
+		nc.SetWriteDeadline(time.Now().Add(lastAnswerTime))
 	})
 	defer stop()
-	out := &answers{nc: nc}
-	c := &conn{Server: s, nc: nc, ctx: ctx, account: s.cfg.Memory.Open(memory.Write), lost: out, out: bufio.NewWriterSize(out, 4<<10)}
+
+	out := &answerWriter{nc: nc}
+	c := &conn{Server: s, nc: nc, ctx: ctx, account: s.cfg.Memory.Open(memory.Write), resolver: s.cfg.Writer.Resolver(write.TelnetSpelling), answers: out, out: bufio.NewWriterSize(out, 4<<10)}
 	defer c.account.Close()
-	c.begin()
+	c.initBuffer()
 	if s.cfg.Authorize == nil {
 		c.rights = Rights{true, true, true}
 	}
+
 	err := c.runRecovered()
 	if err != nil && !errors.Is(err, io.EOF) && s.cfg.Log != nil {
 		s.cfg.Log.Debug("telnet connection ended", "remote", nc.RemoteAddr(), "err", err)
 	}
+	// A close in good order would acknowledge every line.
 	if out.err != nil || errors.Is(err, errPanic) {
 		abort(nc)
 		return
@@ -97,10 +99,11 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) {
 	nc.Close()
 }
 
-// errPanic marks a connection that ended by a fault of ours.
+// errPanic is returned when a line has made its connection panic.
 var errPanic = errors.New("panic")
 
-// runRecovered keeps the process alive when a line makes it panic.
+// runRecovered is run, but turns a panic into errPanic, so that it ends only this
+// connection.
 func (c *conn) runRecovered() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -113,8 +116,8 @@ func (c *conn) runRecovered() (err error) {
 	return c.run()
 }
 
-// abort resets a connection. A close in good order would tell the client that
-// every line is durable or has had its error line; this says that it is not.
+// abort resets a connection. A close in good order would tell the client that every
+// line is durable or has had its error line; a reset tells that this is not so.
 func abort(nc net.Conn) {
 	if a, ok := nc.(interface{ Abort() error }); ok {
 		a.Abort()
@@ -124,14 +127,14 @@ func abort(nc net.Conn) {
 	nc.Close()
 }
 
-// answers are what a connection is told.
-type answers struct {
+// answerWriter writes answers to a connection.
+type answerWriter struct {
 	nc  net.Conn
-	err error // of the first write that failed: answers are lost
+	err error // of a write that failed: answers are lost
 }
 
-// Write passes on, and notes a failure.
-func (w *answers) Write(b []byte) (n int, err error) {
+// Write writes b and keeps the error.
+func (w *answerWriter) Write(b []byte) (n int, err error) {
 	if n, err = w.nc.Write(b); err != nil {
 		w.err = err
 	}
@@ -141,19 +144,19 @@ func (w *answers) Write(b []byte) (n int, err error) {
 // conn is one connection.
 type conn struct {
 	*Server
-	account *memory.Account
-	nc      net.Conn
-	ctx     context.Context
-	in      *bufio.Reader
-	source  source // below in
-	out     *bufio.Writer
-	lost    *answers // below out
-	rights  Rights
-	pending []pendingPuts
-	key     []byte
-	words   [][]byte
-	point   write.Point
-	counted struct{ ok, bad int } // lines that CountPuts has not been told of
+	account  *memory.Account
+	nc       net.Conn
+	ctx      context.Context
+	in       *bufio.Reader
+	source   source // from which in reads
+	out      *bufio.Writer
+	answers  *answerWriter // to which out writes
+	rights   Rights
+	pending  []pendingPuts
+	resolver *write.Resolver
+	words    [][]byte
+	point    write.Point
+	counted  struct{ ok, bad int } // lines that CountPuts has not been told of
 }
 
 // pendingPuts counts this connection's lines in one batch.
@@ -162,21 +165,25 @@ type pendingPuts struct {
 	lines int
 }
 
-// errExit ends a connection at the client's wish.
+// errExit is returned when the connection is to be closed after the line: by the
+// command exit, or a failed auth.
 var errExit = errors.New("exit")
 
+// run executes lines until the connection ends.
 func (c *conn) run() error {
-	defer c.tell()
+	defer c.flushCounts()
 	for {
 		line, err := c.readLine()
 		if errors.Is(err, errTooLong) {
 			c.refuse("put: illegal argument: " + errTooLong.Error())
 			continue
 		}
+
 		if err == nil {
 			err = c.handle(line)
 		}
 		if err != nil {
+			// The client gets the answer to every line that it has sent.
 			c.awaitCommits(true)
 			c.out.Flush()
 			if errors.Is(err, errExit) {
@@ -187,20 +194,21 @@ func (c *conn) run() error {
 	}
 }
 
-// catchUp does what need not be done line by line, before more input is waited
-// for: within a line, if part of one is held. It returns the error by which
-// answers were lost.
-func (c *conn) catchUp(within bool) error {
-	c.tell()
+// catchUp does, before the connection waits for more input, what need not be done
+// for every line: it counts, answers and flushes. With midLine set, when the first
+// part of a line has arrived, it does not flush: more input is about to come. It
+// returns the error by which answers were lost.
+func (c *conn) catchUp(midLine bool) error {
+	c.flushCounts()
 	c.awaitCommits(false)
-	if !within {
+	if !midLine {
 		c.out.Flush()
 	}
-	return c.lost.err
+	return c.answers.err
 }
 
-// tell counts lines where others see it.
-func (c *conn) tell() {
+// flushCounts passes the counts of lines on to CountPuts.
+func (c *conn) flushCounts() {
 	n := c.counted
 	c.counted.ok, c.counted.bad = 0, 0
 	if n.ok > 0 || n.bad > 0 {
@@ -208,11 +216,12 @@ func (c *conn) tell() {
 	}
 }
 
-// awaitCommits answers for batches that are done; with wait, for all.
+// awaitCommits writes the error lines of batches that are done. With wait set it
+// waits for all batches, else it stops at the first that is not done.
 func (c *conn) awaitCommits(wait bool) {
 	done := 0
 	for _, p := range c.pending {
-		// Not c.ctx: also when the gateway stops, each line gets its answer.
+		// Not c.ctx, because each line gets its answer also when the gateway stops.
 		// A batch ends by itself within the writer's timeout.
 		ctx := context.Background()
 		if !wait {
@@ -222,6 +231,7 @@ func (c *conn) awaitCommits(wait bool) {
 		if !wait && errors.Is(err, context.Canceled) {
 			break
 		}
+
 		if err != nil {
 			c.storageFailed(p.lines, err)
 		}
@@ -230,7 +240,7 @@ func (c *conn) awaitCommits(wait bool) {
 	c.pending = c.pending[done:]
 }
 
-// ended is a context that is over: Wait with it only looks.
+// ended is a context that is over: with it Batch.Wait returns at once.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

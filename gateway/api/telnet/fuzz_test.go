@@ -70,10 +70,10 @@ func putLines(stream []byte) (n int) {
 
 func serve(t *testing.T, pieces [][]byte) (answer string, points []string, stored int) {
 	t.Helper()
-	m, w, series := newStore(nil)
+	m, w, _ := newStore(nil)
 	defer w.Close()
 	taken, refused := 0, 0
-	s := NewServer(Config{Writer: w, Series: series, Commands: commands, CountPuts: func(ok, bad int) { taken += ok; refused += bad }})
+	s := NewServer(Config{Writer: w, Commands: commands, CountPuts: func(ok, bad int) { taken += ok; refused += bad }})
 	c := &wire{pieces: pieces}
 	s.Serve(context.Background(), c)
 	points = m.points(t)

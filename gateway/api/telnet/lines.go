@@ -11,45 +11,46 @@ import (
 
 var errTooLong = fmt.Errorf("line of more than %d bytes", MaxLine)
 
-// readLine returns the next line without its end. A longer line than MaxLine is
-// read away without being kept. The line is valid until the next call.
+// readLine returns the next line without its end; it is valid until the next call.
+// A line longer than MaxLine is skipped, and its error is errTooLong.
 func (c *conn) readLine() ([]byte, error) {
 	held, _ := c.in.Peek(c.in.Buffered())
 	if end := bytes.IndexByte(held, '\n'); end >= 0 {
 		c.in.Discard(end + 1) // of what is buffered
 		return trimLine(held[:end])
 	}
-	if err := c.extend(held); err != nil {
+
+	if err := c.beforeRead(held); err != nil {
 		return nil, err
 	}
-	c.widen(held)
+	c.enlargeBuffer(held)
 	line, err := c.in.ReadSlice('\n')
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
 		return nil, c.discardLine(len(line))
 	case err != nil:
-		c.unfinished(line, len(line))
+		c.refuseUnfinished(line, len(line))
 		return nil, err
 	}
 	return trimLine(line[:len(line)-1])
 }
 
-// A connection begins with a small buffer, so that thousands that are idle take
-// little, and gets a large one when it has filled the small one at once.
+// A connection begins with a small buffer, so that thousands of idle ones take
+// little memory. It gets a large one when a read has filled the small one.
 const (
 	smallBuffer = 4 << 10
 	largeBuffer = 64 << 10
 )
 
-// source is where lines come from: a connection, behind the bytes that a smaller
-// buffer held.
+// source is where lines come from: first the bytes that the small buffer still
+// held when it was replaced, then the connection.
 type source struct {
 	nc     net.Conn
 	held   []byte
-	filled bool // the last read took all that there was room for
+	filled bool // whether the last read of the connection filled its buffer
 }
 
-// Read gives what was held, then what the connection has.
+// Read reads the held bytes, then the connection.
 func (s *source) Read(b []byte) (n int, err error) {
 	if len(s.held) > 0 {
 		n = copy(b, s.held)
@@ -61,16 +62,16 @@ func (s *source) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// begin makes the first buffer.
-func (c *conn) begin() {
+// initBuffer makes the small buffer.
+func (c *conn) initBuffer() {
 	c.source.nc = c.nc
 	c.in = bufio.NewReaderSize(&c.source, smallBuffer)
 }
 
-// widen makes a larger buffer for a client that sends much; held is what the
-// present one still has. Lines that are held are not valid afterwards. A client
-// goes on with the small one where memory is short.
-func (c *conn) widen(held []byte) {
+// enlargeBuffer gives a client that sends much the large buffer; held is what the
+// small one still holds. Lines of the small one are not valid afterwards. If memory
+// is short the small buffer stays.
+func (c *conn) enlargeBuffer(held []byte) {
 	if !c.source.filled || c.in.Size() == largeBuffer || !c.account.Try(largeBuffer) {
 		return
 	}
@@ -78,7 +79,7 @@ func (c *conn) widen(held []byte) {
 	c.in = bufio.NewReaderSize(&c.source, largeBuffer)
 }
 
-// trimLine cuts off what ends a line beside its last byte.
+// trimLine cuts off further line ends, as the \r of a \r\n.
 func trimLine(line []byte) ([]byte, error) {
 	for len(line) > 0 && (line[len(line)-1] == '\r' || line[len(line)-1] == '\n') {
 		line = line[:len(line)-1]
@@ -89,33 +90,35 @@ func trimLine(line []byte) ([]byte, error) {
 	return line, nil
 }
 
-// extend gives the next line, whose beginning is held, its time to arrive.
-// Lines, not bytes, keep a connection: neither does a byte now and then hold it
-// for ever, nor is a busy one cut because each read ends within a line.
-func (c *conn) extend(held []byte) error {
+// beforeRead prepares to wait for the rest of a line whose beginning is held, and
+// gives it its time to arrive. The deadline is set for each line and not for each
+// read: a byte now and then does not keep a connection open for ever.
+func (c *conn) beforeRead(held []byte) error {
 	if err := c.catchUp(len(held) > 0); err != nil {
 		return err
 	}
 	if err := c.nc.SetReadDeadline(time.Now().Add(c.cfg.Idle)); err != nil {
 		return err
 	}
-	if err := c.ctx.Err(); err != nil { // after the deadline, which Serve sets when ctx ends
-		c.unfinished(held, len(held))
+	// Checked after the deadline is set, which would overwrite the one that Serve sets
+	// when ctx ends.
+	if err := c.ctx.Err(); err != nil {
+		c.refuseUnfinished(held, len(held))
 		return err
 	}
 	return nil
 }
 
-// unfinished answers for a line that ends with the connection. What the client
-// meant to send is unknown: a line cut short may look like a whole one with
-// another value.
-func (c *conn) unfinished(line []byte, length int) {
+// refuseUnfinished refuses a line that ends with the connection and not with a line
+// end. It may have been cut short, and then look like a complete line with another
+// value.
+func (c *conn) refuseUnfinished(line []byte, length int) {
 	if len(bytes.TrimSpace(line)) != 0 {
 		c.refuse(fmt.Sprintf("error: line without end, %d bytes, not executed", length))
 	}
 }
 
-// discardLine reads to the end of a line of which length bytes were read.
+// discardLine skips the rest of a line of which length bytes were read.
 func (c *conn) discardLine(length int) error {
 	for {
 		rest, err := c.in.ReadSlice('\n')
@@ -124,13 +127,13 @@ func (c *conn) discardLine(length int) error {
 			return errTooLong
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			c.unfinished([]byte("x"), length)
+			c.refuseUnfinished([]byte("x"), length)
 			return err
 		}
 	}
 }
 
-// latin1 makes a string of ISO-8859-1 bytes.
+// latin1 converts ISO-8859-1 to a string.
 func latin1(b []byte) string {
 	for _, x := range b {
 		if x >= 0x80 {
@@ -144,7 +147,7 @@ func latin1(b []byte) string {
 	return string(b)
 }
 
-// splitWords cuts a line at single blanks: two blanks enclose an empty word.
+// splitWords splits a line at each blank: two blanks in a row enclose an empty word.
 // Source: Tags.splitString.
 func splitWords(dst [][]byte, line []byte) [][]byte {
 	for {
@@ -163,16 +166,18 @@ func (c *conn) handle(line []byte) error {
 		c.put(args)
 		return nil
 	}
+
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
+
 	c.words = splitWords(c.words[:0], line)
 	command := string(c.words[0])
 	switch {
 	case command == "auth":
 		return c.auth()
 	case command == "put":
-		c.putNothing()
+		c.putWithoutArguments()
 		return nil
 	case command == "exit":
 		return errExit
@@ -183,8 +188,8 @@ func (c *conn) handle(line []byte) error {
 	return c.command()
 }
 
-// may tells whether the connection's token allows a command that is no put. The
-// acknowledgement by version is for whoever may put, too.
+// may reports whether the connection's token allows a command other than put. Any
+// token allows version, because it acknowledges puts.
 func (c *conn) may(command string) bool {
 	switch command {
 	case "version", "help":
@@ -195,8 +200,8 @@ func (c *conn) may(command string) bool {
 	return c.rights.Read
 }
 
-// auth takes a token. A gateway without tokens takes any, in silence, so that
-// one client configuration serves both.
+// auth checks a token. A gateway without tokens accepts any line without an answer,
+// so that clients need no other configuration for it.
 func (c *conn) auth() error {
 	if c.cfg.Authorize == nil {
 		return nil
@@ -214,10 +219,12 @@ func (c *conn) auth() error {
 	return nil
 }
 
-// command answers everything but puts, once the lines before it are settled.
+// command executes a command other than put. The lines before it are durable or have
+// had their error lines first, which is how version acknowledges them.
 func (c *conn) command() error {
 	c.awaitCommits(true)
-	c.tell()
+	c.flushCounts()
+
 	words := make([]string, len(c.words))
 	for i, w := range c.words {
 		words[i] = latin1(w)
@@ -231,7 +238,7 @@ func (c *conn) command() error {
 	return nil
 }
 
-// refuse writes one error line, in ISO-8859-1 as lines come in.
+// refuse writes an error line, in ISO-8859-1 as the lines of clients.
 func (c *conn) refuse(text string) {
 	for _, r := range text {
 		if r < 0x20 || r == 0x7F || r > 0xFF {

@@ -181,9 +181,9 @@ func TestLines_buffers(t *testing.T) {
 		}
 		w := &wire{pieces: pieces}
 		c := &conn{Server: NewServer(Config{}), nc: w, ctx: t.Context()}
-		c.lost = &answers{nc: w}
-		c.out = bufio.NewWriter(c.lost)
-		c.begin()
+		c.answers = &answerWriter{nc: w}
+		c.out = bufio.NewWriter(c.answers)
+		c.initBuffer()
 		for i := range lines {
 			line, err := c.readLine()
 			if want := fmt.Sprintf("line %d", i); err != nil || string(line) != want {

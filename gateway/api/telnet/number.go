@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// numberError is a refused number: OpenTSDB calls times and values that do not
-// parse an invalid value, those that parse and are out of range an illegal
-// argument.
+// numberError is the error of a text that is not a number. OpenTSDB calls it an
+// invalid value, but a number that is out of range an illegal argument.
 type numberError string
 
-// Error is the reason alone.
+// Error is the reason.
 func (e numberError) Error() string { return string(e) }
 
-// timeError words a refused time. Source: PutDataPointRpc.importDataPoint.
+// timeError returns the error of a time that write.ParseTime has refused. Source: PutDataPointRpc.importDataPoint.
 func timeError(text string) error {
 	digits := strings.Replace(text, ".", "", 1)
 	if reason := badLong(digits); reason != "" {
@@ -22,7 +21,7 @@ func timeError(text string) error {
 	return fmt.Errorf("invalid timestamp: %s", digits)
 }
 
-// valueError words a refused value. Source: Tags.looksLikeInteger,
+// valueError returns the error of a value that write.ParseValue has refused. Source: Tags.looksLikeInteger,
 // Float.parseFloat.
 func valueError(text string) error {
 	if strings.ContainsAny(text, ".eE") {
@@ -31,7 +30,7 @@ func valueError(text string) error {
 	return numberError(badLong(text))
 }
 
-// badLong says why a text is no signed 64-bit integer; "" if it may be one.
+// badLong returns why a text is not a signed 64-bit integer, or "" if it is one.
 // Source: Tags.parseLong.
 func badLong(text string) string {
 	digits := text
@@ -57,7 +56,7 @@ func badLong(text string) string {
 	return ""
 }
 
-// overflows compares digits, at most 19, with the limits of 64 bits.
+// overflows reports whether a number of at most 19 digits is outside 64 bits.
 func overflows(digits string, negative bool) bool {
 	limit := "9223372036854775807"
 	if negative {

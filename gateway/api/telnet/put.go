@@ -12,8 +12,7 @@ import (
 	"downpour/gateway/write"
 )
 
-// put handles "put metric time value tagk=tagv …"; args is what stands behind
-// the command and one blank.
+// put handles "put metric time value tagk=tagv …"; args is the text after "put ".
 func (c *conn) put(args []byte) {
 	if !c.mayPut() {
 		return
@@ -23,13 +22,14 @@ func (c *conn) put(args []byte) {
 	}
 }
 
-// putNothing handles a put without any argument.
-func (c *conn) putNothing() {
+// putWithoutArguments handles a put without any argument.
+func (c *conn) putWithoutArguments() {
 	if c.mayPut() {
 		c.refusePut(fewArguments(0))
 	}
 }
 
+// mayPut reports whether the connection may put, and refuses the line if not.
 func (c *conn) mayPut() bool {
 	if c.rights.Write && !c.cfg.ReadOnly {
 		return true
@@ -40,13 +40,14 @@ func (c *conn) mayPut() bool {
 
 func (c *conn) refusePut(err error) {
 	c.counted.bad++
-	c.refuse("put: " + classify(err))
+	c.refuse("put: " + putErrorText(err))
 }
 
 func fewArguments(n int) error {
 	return fmt.Errorf("not enough arguments (need least 4, got %d)", n)
 }
 
+// tryPut parses a put and adds its point to a batch.
 func (c *conn) tryPut(args []byte) error {
 	p, s, err := c.parsePut(args)
 	if err != nil {
@@ -56,18 +57,19 @@ func (c *conn) tryPut(args []byte) error {
 	if err != nil {
 		return err
 	}
-	c.remember(batch)
+	c.addPending(batch)
 	c.counted.ok++
 	return nil
 }
 
-// lanes is how many batches take points at a time, or more.
-const lanes = 8
+// maxOpenBatches is at least the number of batches that take points at a time: one
+// for each shard of the writer.
+const maxOpenBatches = 8
 
-// remember counts a line in its batch, which is one of the last: every lane of
-// the writer has one open.
-func (c *conn) remember(batch *write.Batch) {
-	for i := len(c.pending) - 1; i >= max(0, len(c.pending)-lanes); i-- {
+// addPending counts a line in its batch. The batch is one of the last, because only
+// these are still open.
+func (c *conn) addPending(batch *write.Batch) {
+	for i := len(c.pending) - 1; i >= max(0, len(c.pending)-maxOpenBatches); i-- {
 		if c.pending[i].batch == batch {
 			c.pending[i].lines++
 			return
@@ -76,9 +78,9 @@ func (c *conn) remember(batch *write.Batch) {
 	c.pending = append(c.pending, pendingPuts{batch, 1})
 }
 
-// parsePut parses the arguments of a put, which single blanks part: two enclose
-// an empty one. The series of a spelling seen before is found without looking at
-// its names again. Source: Tags.splitString.
+// parsePut parses the arguments of a put. Single blanks separate them: two blanks in
+// a row enclose an empty argument. The point has names only if its series is
+// spelled so for the first time. Source: Tags.splitString.
 func (c *conn) parsePut(args []byte) (*write.Point, *write.SeriesKey, error) {
 	metric, rest, _ := bytes.Cut(args, blank)
 	at, rest, _ := bytes.Cut(rest, blank)
@@ -89,6 +91,7 @@ func (c *conn) parsePut(args []byte) (*write.Point, *write.SeriesKey, error) {
 	if len(metric) == 0 {
 		return nil, nil, errors.New("empty metric name")
 	}
+
 	p := &c.point
 	*p = write.Point{Narrow: true, Tags: p.Tags[:0]}
 	var err error
@@ -101,20 +104,24 @@ func (c *conn) parsePut(args []byte) (*write.Point, *write.SeriesKey, error) {
 	if p.Value, err = write.ParseValue(text(value)); err != nil {
 		return nil, nil, valueError(latin1(value))
 	}
+
 	s, err := c.findSeries(metric, tags)
 	return p, s, err
 }
 
 var blank = []byte(" ")
 
-// text sees bytes as a string for the length of a call.
+// text returns bytes as a string, without a copy. It is valid as long as nobody
+// writes into b.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// findSeries returns the series of a put. The names of a spelling that was seen
+// before are not parsed again.
 func (c *conn) findSeries(metric, tags []byte) (*write.SeriesKey, error) {
-	c.key = append(append(append(append(c.key[:0], 2), metric...), ' '), tags...)
-	if s, ok := c.cfg.Series.Cached(text(c.key)); ok {
+	if s, ok := c.resolver.Find(metric, blank, tags); ok {
 		return s, nil
 	}
+
 	p := &c.point
 	p.Metric = latin1(metric)
 	var err error
@@ -122,22 +129,13 @@ func (c *conn) findSeries(metric, tags []byte) (*write.SeriesKey, error) {
 	if p.Tags, err = parseTags(p.Tags, c.words); err != nil {
 		return nil, err
 	}
-	return c.resolve()
-}
-
-// resolve finds the series of the point's names and remembers the spelling.
-func (c *conn) resolve() (*write.SeriesKey, error) {
-	if err := c.cfg.Writer.Validate(&c.point); err != nil {
+	if err := c.cfg.Writer.Validate(p); err != nil {
 		return nil, err
 	}
-	s, err := c.cfg.Series.Resolve(c.ctx, c.point.Metric, c.point.Tags)
-	if err == nil {
-		c.cfg.Series.Remember(string(c.key), s)
-	}
-	return s, err
+	return c.resolver.Resolve(c.ctx, p.Metric, p.Tags)
 }
 
-// parseTags parses "k=v" words; empty words are passed over.
+// parseTags parses words of the form "k=v" and skips empty words.
 // Source: Tags.parse.
 func parseTags(dst []write.Tag, words [][]byte) ([]write.Tag, error) {
 	for _, w := range words {
@@ -148,6 +146,7 @@ func parseTags(dst []write.Tag, words [][]byte) ([]write.Tag, error) {
 		if !ok || len(k) == 0 || len(v) == 0 || bytes.IndexByte(v, '=') >= 0 {
 			return dst, fmt.Errorf("invalid tag: %s", latin1(w))
 		}
+
 		t := write.Tag{K: latin1(k), V: latin1(v)}
 		if i := slices.IndexFunc(dst, func(o write.Tag) bool { return o.K == t.K }); i >= 0 {
 			if dst[i].V != t.V {
@@ -160,8 +159,8 @@ func parseTags(dst []write.Tag, words [][]byte) ([]write.Tag, error) {
 	return dst, nil
 }
 
-// classify words a refused put as OpenTSDB does.
-func classify(err error) string {
+// putErrorText words the error of a put as OpenTSDB does.
+func putErrorText(err error) string {
 	var number numberError
 	var unknown *uid.NoSuchNameError
 	switch {
@@ -177,7 +176,8 @@ func classify(err error) string {
 	return "illegal argument: " + err.Error()
 }
 
-// storageFailed answers for lines that were taken but not made durable.
+// storageFailed writes the error lines of lines that were accepted but are not
+// durable.
 func (c *conn) storageFailed(lines int, err error) {
 	c.cfg.CountPuts(-lines, lines)
 	for range lines {

@@ -70,13 +70,13 @@ func FuzzParsePut(f *testing.F) {
 	}
 	_, w, series := newStore(nil)
 	f.Cleanup(w.Close)
-	s := NewServer(Config{Writer: w, Series: series})
+	s := NewServer(Config{Writer: w})
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if !bytes.HasPrefix(line, []byte("put ")) || bytes.ContainsAny(line, "\r\n") || bytes.Contains(line, []byte("unknown")) ||
 			bytes.Contains(line, []byte("unreachable")) || bytes.Contains(line, []byte("panic")) {
 			return
 		}
-		c := &conn{Server: s, ctx: context.Background()}
+		c := &conn{Server: s, ctx: context.Background(), resolver: w.Resolver(write.TelnetSpelling)}
 		want, wantErr := parseSlowly(c, string(line))
 		for range 2 {
 			p, key, err := c.parsePut(line[len("put "):])
@@ -123,7 +123,7 @@ func BenchmarkServe(b *testing.B) {
 	in := &stream{in: bytes.NewReader(text)}
 	b.ReportAllocs()
 	b.ResetTimer()
-	NewServer(Config{Writer: w, Series: series}).Serve(context.Background(), in)
+	NewServer(Config{Writer: w}).Serve(context.Background(), in)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "points/s")
 	if said, _ := io.ReadAll(bufio.NewReader(&in.out)); len(said) > 0 {
 		b.Fatalf("got %.100q, want silence", said)

@@ -119,7 +119,6 @@ type bench struct {
 	*testing.T
 	store  *table
 	writer *write.Writer
-	series *write.Series
 	addr   string
 	cancel context.CancelFunc
 	counts struct {
@@ -136,15 +135,15 @@ func newStore(gate func() error) (*table, *write.Writer, *write.Series) {
 	m := &table{rows: map[string][]byte{}, gate: gate}
 	schema := encoding.DefaultSchema()
 	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: &names{ids: map[string]uint64{}}})
-	cfg := write.Config{Schema: schema, Table: "tsdb", Form: write.Appended, Window: 50 * time.Microsecond, WindowBytes: 1 << 10, Lanes: 2}
+	cfg := write.Config{Schema: schema, Table: "tsdb", Form: write.Appended, Window: 50 * time.Microsecond, WindowBytes: 1 << 10, Shards: 2}
 	return m, write.New(cfg, m, series), series
 }
 
 func startOn(t *testing.T, gate func() error, change func(*Config)) *bench {
 	t.Helper()
 	b := &bench{T: t}
-	b.store, b.writer, b.series = newStore(gate)
-	cfg := Config{Writer: b.writer, Series: b.series, Commands: commands, CountPuts: b.count}
+	b.store, b.writer, _ = newStore(gate)
+	cfg := Config{Writer: b.writer, Commands: commands, CountPuts: b.count}
 	if change != nil {
 		change(&cfg)
 	}

@@ -40,7 +40,7 @@ type Handlers struct {
 	Engine *engine.Engine
 }
 
-// Version is what /api/version answers; all values are strings, as there.
+// Version is what /api/version answers; all values are strings, as in OpenTSDB.
 type Version struct {
 	ShortRevision string `json:"short_revision"`
 	Repo          string `json:"repo"`

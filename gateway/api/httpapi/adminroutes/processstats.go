@@ -11,10 +11,10 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-// born is when the process began, as near as this package can tell.
-var born = time.Now()
+// started is approximately when the process started.
+var started = time.Now()
 
-// memoryUsage is a java.lang.management.MemoryUsage; -1 is not known.
+// memoryUsage is a java.lang.management.MemoryUsage; -1 means unknown.
 type memoryUsage struct {
 	Init      int64 `json:"init"`
 	Used      int64 `json:"used"`
@@ -22,9 +22,9 @@ type memoryUsage struct {
 	Max       int64 `json:"max"`
 }
 
-// processStats handles /api/stats/jvm: what a Go process can tell of what
-// OpenTSDB tells of its Java one, under the same names. What has no counterpart
-// (pools, boot class path, input arguments) is left out.
+// processStats handles /api/stats/jvm: the numbers of OpenTSDB's Java process that a
+// Go process has too, under the same names. Numbers without a counterpart (pools,
+// boot class path, input arguments) are left out.
 // Source: StatsRpc.printJVMStats.
 func (h *Handlers) processStats(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
@@ -32,6 +32,7 @@ func (h *Handlers) processStats(w http.ResponseWriter, r *http.Request) error {
 	}
 	read := readMetrics("/memory/classes/heap/objects:bytes", "/memory/classes/heap/released:bytes", "/memory/classes/total:bytes",
 		"/gc/cycles/total:gc-cycles", "/memory/classes/heap/free:bytes", "/memory/classes/heap/unused:bytes")
+
 	used := read["/memory/classes/heap/objects:bytes"]
 	heap := used + read["/memory/classes/heap/free:bytes"] + read["/memory/classes/heap/unused:bytes"]
 	total := read["/memory/classes/total:bytes"] - read["/memory/classes/heap/released:bytes"]
@@ -39,12 +40,13 @@ func (h *Handlers) processStats(w http.ResponseWriter, r *http.Request) error {
 	if limit == math.MaxInt64 {
 		limit = -1
 	}
+
 	var gc debug.GCStats
 	debug.ReadGCStats(&gc)
 	return httpio.WriteJSON(w, r, http.StatusOK, map[string]any{
-		"os":      map[string]any{"systemLoadAverage": -1.0}, // not known, in Java's way
+		"os":      map[string]any{"systemLoadAverage": -1.0}, // what Java reports for unknown
 		"gc":      map[string]any{"go": map[string]any{"collectionCount": read["/gc/cycles/total:gc-cycles"], "collectionTime": gc.PauseTotal.Milliseconds()}},
-		"runtime": map[string]any{"startTime": born.UnixMilli(), "uptime": h.Now().Sub(born).Milliseconds(), "vmName": "Go", "vmVendor": runtime.Compiler, "vmVersion": runtime.Version()},
+		"runtime": map[string]any{"startTime": started.UnixMilli(), "uptime": h.Now().Sub(started).Milliseconds(), "vmName": "Go", "vmVendor": runtime.Compiler, "vmVersion": runtime.Version()},
 		"memory": map[string]any{
 			"heapMemoryUsage":            memoryUsage{Init: 0, Used: used, Committed: heap, Max: limit},
 			"nonHeapMemoryUsage":         memoryUsage{Init: 0, Used: total - heap, Committed: total - heap, Max: -1},
@@ -53,7 +55,7 @@ func (h *Handlers) processStats(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// readMetrics are numbers of the Go runtime, by name.
+// readMetrics returns numbers of the Go runtime by name.
 func readMetrics(names ...string) map[string]int64 {
 	samples := make([]metrics.Sample, len(names))
 	for i, n := range names {

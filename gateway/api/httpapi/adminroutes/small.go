@@ -19,8 +19,8 @@ func (h *Handlers) readyz(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// aggregatorNames are all aggregators in the order of the reference, which is
-// that of a Java hash map.
+// aggregatorNames are all aggregators in OpenTSDB's order, which is that of a Java
+// hash map.
 var aggregatorNames = []string{"mult", "p90", "zimsum", "mimmax", "sum", "p50", "none", "p95", "ep99r7", "pfsum", "p75", "p99",
 	"ep99r3", "ep95r7", "min", "avg", "ep75r7", "dev", "ep95r3", "ep75r3", "ep50r7", "ep90r7", "mimmin", "p999", "ep50r3",
 	"ep90r3", "ep999r7", "last", "max", "count", "diff", "median", "squareSum", "ep999r3", "first"}
@@ -36,7 +36,7 @@ func (h *Handlers) config(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, h.Settings)
 }
 
-// filterHelp is what /api/config/filters tells of a filter type.
+// filterHelp is the entry of a filter type in the answer of /api/config/filters.
 type filterHelp struct {
 	Examples    string `json:"examples"`
 	Description string `json:"description"`
@@ -69,10 +69,13 @@ func (h *Handlers) serializers(w http.ResponseWriter, r *http.Request) error {
 	}})
 }
 
+// dropCaches drops the caches of this process and of all pushdown servers.
+// Source: RpcManager.DropCaches.
 func (h *Handlers) dropCaches(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodDelete {
 		return httpio.MethodNotAllowed(r.Method)
 	}
+
 	h.Names.Drop()
 	h.Series.Drop()
 	if err := h.Engine.DropCaches(r.Context()); err != nil {

@@ -9,7 +9,7 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-// Stat is one number that the gateway keeps of itself. Source: StatsCollector.
+// Stat is one of the gateway's own numbers. Source: StatsCollector.
 type Stat struct {
 	Metric    string            `json:"metric"`
 	Timestamp int64             `json:"timestamp"` // seconds
@@ -17,7 +17,7 @@ type Stat struct {
 	Tags      map[string]string `json:"tags"`
 }
 
-// Line is the stat as telnet and the pre-2.0 route print it.
+// Line returns the stat as telnet and the route /stats print it.
 func (s Stat) Line() string {
 	keys := make([]string, 0, len(s.Tags))
 	for k := range s.Tags {
@@ -44,7 +44,8 @@ func (h *Handlers) stats(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, list)
 }
 
-// oldStats handles /stats: lines of text, or a list of them with json.
+// oldStats handles /stats, the route from before OpenTSDB 2.0: lines of text, or with
+// the parameter json a list of them.
 func (h *Handlers) oldStats(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
 		return httpio.MethodNotAllowed(r.Method)
@@ -63,8 +64,8 @@ func (h *Handlers) oldStats(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// otherStats handles what lies below /api/stats: any word but OpenTSDB's is as
-// good as none.
+// otherStats handles the routes below /api/stats. As in OpenTSDB, an unknown one is
+// answered like /api/stats itself.
 func (h *Handlers) otherStats(w http.ResponseWriter, r *http.Request) error {
 	reason := ""
 	switch httpio.Path(r) {

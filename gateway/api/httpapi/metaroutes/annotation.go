@@ -26,8 +26,8 @@ func (n *noteBody) change() annotation.Change {
 		Description: n.Description, Notes: n.Notes, Custom: httpio.Texts(n.Custom)}
 }
 
-// annotations handles /api/annotation and /api/annotations, which differ in GET
-// alone: one note, or the global notes of a time. Source: AnnotationRpc.execute.
+// annotations handles /api/annotation and /api/annotations. Only their GET differs:
+// one annotation, or the global annotations of a time range. Source: AnnotationRpc.execute.
 func (h *Handlers) annotations(w http.ResponseWriter, r *http.Request) error {
 	method, err := httpio.Method(r)
 	if err != nil {
@@ -36,6 +36,7 @@ func (h *Handlers) annotations(w http.ResponseWriter, r *http.Request) error {
 	if strings.HasSuffix(httpio.Path(r), "bulk") {
 		return h.bulkAnnotations(w, r, method)
 	}
+
 	note, err := h.parseNote(w, r)
 	if err != nil {
 		return err
@@ -50,6 +51,7 @@ func (h *Handlers) annotations(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return httpio.MethodNotAllowed(method)
 	}
+
 	if err := h.Guard.MayChange(w, r, auth.Write); err != nil {
 		return err
 	}
@@ -59,7 +61,8 @@ func (h *Handlers) annotations(w http.ResponseWriter, r *http.Request) error {
 	return h.putNote(w, r, note, method == http.MethodPut)
 }
 
-// parseNote reads a note from the body or the request line.
+// parseNote reads an annotation from the body, or from the parameters if there is
+// no body.
 func (h *Handlers) parseNote(w http.ResponseWriter, r *http.Request) (c annotation.Change, err error) {
 	body, err := httpio.ReadBody(w, r)
 	if err != nil {
@@ -70,6 +73,7 @@ func (h *Handlers) parseNote(w http.ResponseWriter, r *http.Request) (c annotati
 		err := httpio.ParseJSON(body, &in)
 		return in.change(), err
 	}
+
 	start, err := h.timeParameter(r, "start_time")
 	if err != nil {
 		return c, err
@@ -83,7 +87,8 @@ func (h *Handlers) parseNote(w http.ResponseWriter, r *http.Request) (c annotati
 		Description: httpio.OptionalValue(r, "description"), Notes: httpio.OptionalValue(r, "notes")}, err
 }
 
-// timeParameter reads a time in ms; -1 if it is not given.
+// timeParameter returns a parameter that is a time, in ms, or -1 if the request does
+// not have it.
 func (h *Handlers) timeParameter(r *http.Request, name string) (int64, error) {
 	return h.parseTime(httpio.LastValue(r, name))
 }
@@ -110,7 +115,8 @@ func (h *Handlers) getNote(w http.ResponseWriter, r *http.Request, c annotation.
 	return httpio.WriteJSON(w, r, http.StatusOK, note)
 }
 
-// globalNotes answers with the global notes from one time to another, or to now.
+// globalNotes answers with the global annotations from one time to another, by
+// default to now.
 func (h *Handlers) globalNotes(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
 	end := h.Now().Unix()
 	if c.End != nil && *c.End != 0 {

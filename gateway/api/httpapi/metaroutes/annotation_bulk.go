@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/rpc/auth"
 )
 
-// bulkAnnotations handles lists of notes. Source: AnnotationRpc.executeBulk.
+// bulkAnnotations handles lists of annotations. Source: AnnotationRpc.executeBulk.
 func (h *Handlers) bulkAnnotations(w http.ResponseWriter, r *http.Request, method string) error {
 	if method != http.MethodPost && method != http.MethodPut && method != http.MethodDelete {
 		return httpio.MethodNotAllowed(method)
@@ -29,8 +29,8 @@ func (h *Handlers) bulkAnnotations(w http.ResponseWriter, r *http.Request, metho
 	return h.bulkPut(w, r, body, method == http.MethodPut)
 }
 
-// bulkPut stores notes one after another; those that change nothing are passed
-// over. After a fault the earlier ones are stored.
+// bulkPut stores annotations one after another and skips those that change nothing.
+// After an error those before it are stored.
 func (h *Handlers) bulkPut(w http.ResponseWriter, r *http.Request, body []byte, overwrite bool) error {
 	var in []noteBody
 	if err := httpio.ParseJSON(body, &in); err != nil {
@@ -52,7 +52,7 @@ func (h *Handlers) bulkPut(w http.ResponseWriter, r *http.Request, body []byte, 
 	return httpio.WriteJSON(w, r, http.StatusOK, stored)
 }
 
-// bulkRange asks to delete notes by time. Source: AnnotationBulkDelete.
+// bulkRange is a request to delete annotations by time. Source: AnnotationBulkDelete.
 type bulkRange struct {
 	StartTime httpio.Scalar `json:"startTime"`
 	EndTime   httpio.Scalar `json:"endTime"`
@@ -96,6 +96,7 @@ func (h *Handlers) bulkDelete(w http.ResponseWriter, r *http.Request, body []byt
 	case !in.Global && len(in.TSUIDs) == 0:
 		return httpio.BadRequest("Missing the TSUIDs or global annotations flag")
 	}
+
 	out := bulkDeleted{EndTime: h.Now().UnixMilli(), TSUIDs: in.TSUIDs, Global: in.Global}
 	if out.StartTime, err = h.parseTime(string(in.StartTime)); err != nil {
 		return httpio.BadRequest("%v", err)
@@ -105,6 +106,8 @@ func (h *Handlers) bulkDelete(w http.ResponseWriter, r *http.Request, body []byt
 			return httpio.BadRequest("%v", err)
 		}
 	}
+
+	// An empty TSUID stands for the global annotations, which come first.
 	series := in.TSUIDs
 	if in.Global {
 		series = append([]string{""}, series...)

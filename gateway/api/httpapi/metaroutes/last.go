@@ -12,7 +12,7 @@ import (
 	"downpour/gateway/query"
 )
 
-// lastRequest asks for newest points. Source: QueryRpc.LastPointQuery.
+// lastRequest is a request for newest points. Source: QueryRpc.LastPointQuery.
 type lastRequest struct {
 	Queries []struct {
 		Metric string                   `json:"metric"`
@@ -23,7 +23,7 @@ type lastRequest struct {
 	BackScan     httpio.Integer `json:"backScan"`
 }
 
-// lastPoint is one newest point; its value is text. Source: IncomingDataPoint.
+// lastPoint is one newest point; its value is a string. Source: IncomingDataPoint.
 type lastPoint struct {
 	Metric    string            `json:"metric,omitempty"`
 	Timestamp int64             `json:"timestamp"` // ms
@@ -44,22 +44,25 @@ func (h *Handlers) queryLast(w http.ResponseWriter, r *http.Request) error {
 	case n > query.MaxSubQueries:
 		return query.TooMuch("Too many sub queries: %d, at most %d", n, query.MaxSubQueries)
 	}
+
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	if q.Back <= 0 {
+		// The time of the newest point is then taken from the metadata.
 		h.flushMeta(ctx)
 	}
 	found, err := h.Last.Find(ctx, q)
 	if err != nil {
 		return err
 	}
+
 	out := make([]lastPoint, len(found))
 	for i, p := range found {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		out[i] = lastPoint{Timestamp: p.Time, Value: string(httpio.AppendValue(nil, p.Value, false)), TSUID: p.TSUID}
-		if p.Value.Float { // NaN is no JSON here, but text
+		if p.Value.Float { // NaN has quotes, which the string does not hold
 			out[i].Value = strings.Trim(out[i].Value, `"`)
 		}
 		if resolve {
@@ -105,7 +108,8 @@ func parseLast(w http.ResponseWriter, r *http.Request) (q last.Query, resolve bo
 	return q, in.ResolveNames, nil
 }
 
-// lastParameters reads the request line: series by name come first.
+// lastParameters reads the parameters. Series given by name come before those given
+// by TSUID.
 func lastParameters(r *http.Request) (q last.Query, resolve bool, err error) {
 	values := r.URL.Query()
 	if values.Has("back_scan") {

@@ -13,7 +13,7 @@ import (
 	"downpour/gateway/uid"
 )
 
-// searches are the searches that need a search engine beside OpenTSDB.
+// searches are the search types for which OpenTSDB needs a search plugin.
 var searches = []string{"tsmeta", "tsmeta_summary", "tsuids", "uidmeta", "annotation"}
 
 // search handles /api/search. Source: SearchRpc.execute.
@@ -29,6 +29,7 @@ func (h *Handlers) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+
 	kind, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(httpio.Path(r), "api/search"), "/"), "/")
 	switch {
 	case kind == "lookup":
@@ -38,13 +39,15 @@ func (h *Handlers) search(w http.ResponseWriter, r *http.Request) error {
 	case !slices.Contains(searches, kind):
 		return &httpio.Error{Code: http.StatusBadRequest, Message: "Invalid search query type supplied", Details: "Unknown type: " + kind}
 	}
+
 	if err := checkSearch(r, body); err != nil {
 		return err
 	}
 	return &httpio.Error{Code: http.StatusBadRequest, Message: "Searching is not enabled", Details: "Searching has not been enabled on this TSD"}
 }
 
-// checkSearch refuses a search in the order in which OpenTSDB does.
+// checkSearch checks the parameters of a search, in OpenTSDB's order, so that the
+// same error comes first.
 func checkSearch(r *http.Request, body []byte) error {
 	if len(body) > 0 {
 		return httpio.ParseJSON(body, &lookupRequest{})
@@ -69,7 +72,7 @@ type lookupRequest struct {
 	UseMeta    *bool           `json:"useMeta"`
 }
 
-// lookupAnswer is its answer; time is in ms.
+// lookupAnswer is the answer to a lookup; time is in ms.
 type lookupAnswer struct {
 	Type         string              `json:"type"`
 	Metric       *string             `json:"metric,omitempty"`
@@ -81,6 +84,7 @@ type lookupAnswer struct {
 	TotalResults int                 `json:"totalResults"`
 }
 
+// defaultLookups is the limit of a lookup that gives none.
 const defaultLookups = 25
 
 // lookup finds series. Source: SearchRpc.processLookup.
@@ -93,12 +97,14 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 	if in.Metric == nil && len(in.Tags) == 0 {
 		return httpio.BadRequest("Missing metric and tags. Please supply at least one value.")
 	}
+
 	q := lookup.Query{Metric: in.Metric, Tags: in.Tags, Limit: int(*in.Limit), Meta: in.UseMeta == nil || *in.UseMeta}
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	if q.Meta {
 		h.flushMeta(ctx)
 	}
+
 	found, err := h.Lookup.Find(ctx, q)
 	var unknown *uid.NoSuchIDError
 	if errors.As(err, &unknown) {
@@ -107,6 +113,7 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 	if err != nil {
 		return nameNotFound(err, "Unable to resolve one or more UIDs")
 	}
+
 	answer := lookupAnswer{Type: "LOOKUP", Metric: in.Metric, Limit: int(*in.Limit), Time: encoding.JSONDouble(time.Since(start).Milliseconds()),
 		Results: found, StartIndex: int(in.StartIndex), TotalResults: len(found)}
 	if in.Tags != nil {
@@ -136,7 +143,8 @@ func parseLookup(r *http.Request, body []byte) (in lookupRequest, err error) {
 	return in, err
 }
 
-// parseLookupSeries reads metric{k=v,k=,=v,k=*}; without a metric it is any.
+// parseLookupSeries reads metric{k=v,k=,=v,k=*}. The metric is nil, which means any,
+// if there are only tags.
 // Source: Tags.parseWithMetric, its form with a list.
 func parseLookupSeries(text string) (*string, []lookup.Tag, error) {
 	tags := []lookup.Tag{}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// hexUID reads hex; a digit too few is a leading zero.
+// hexUID reads a UID in hex. An odd number of digits gets a leading zero.
 // Source: UniqueId.stringToUid.
 func hexUID(text string) ([]byte, error) {
 	if text == "" {
@@ -23,7 +23,7 @@ func hexUID(text string) ([]byte, error) {
 	return raw, nil
 }
 
-// parseSeries reads metric{k=v,…}. The error is a client's text.
+// parseSeries reads metric{k=v,…}. Its errors have OpenTSDB's texts.
 // Source: Tags.parseWithMetric.
 func parseSeries(text string) (metric string, tags map[string]string, err error) {
 	metric, inner, err := cutBraces(text)
@@ -45,7 +45,7 @@ func parseSeries(text string) (metric string, tags map[string]string, err error)
 	return metric, tags, nil
 }
 
-// cutBraces splits metric{inner}.
+// cutBraces splits metric{inner}; inner is empty if there are no braces.
 func cutBraces(text string) (metric, inner string, err error) {
 	metric, inner, found := strings.Cut(text, "{")
 	if !found {

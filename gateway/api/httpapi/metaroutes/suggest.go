@@ -9,7 +9,8 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-// suggest completes names in byte order. Source: SuggestRpc.
+// suggest handles /api/suggest: it returns names that begin with a prefix, in byte
+// order. Source: SuggestRpc.
 func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	kindName, prefix, max, err := suggestParameters(w, r)
 	if err != nil {
@@ -19,6 +20,7 @@ func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return httpio.BadRequest("Invalid 'type' parameter:%s", kindName)
 	}
+
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	names, err := h.Names.Suggest(ctx, kind, prefix, max)
@@ -31,6 +33,7 @@ func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, names)
 }
 
+// Numbers of suggestions.
 const (
 	defaultSuggestions = 25
 	maxSuggestions     = 100_000
@@ -57,6 +60,7 @@ func suggestParameters(w http.ResponseWriter, r *http.Request) (kind, prefix str
 	default:
 		return "", "", 0, httpio.MethodNotAllowed(r.Method)
 	}
+
 	if in.Type == "" {
 		return "", "", 0, httpio.MissingParameter("type")
 	}

@@ -25,7 +25,8 @@ type tsMetaBody struct {
 	Min         *encoding.JSONDouble     `json:"min"`
 }
 
-// tsMeta reads and changes what is said of a series.
+// tsMeta handles /api/uid/tsmeta: it reads, changes and deletes the TSMeta of a
+// series.
 // Source: UniqueIdRpc.handleTSMeta.
 func (h *Handlers) tsMeta(w http.ResponseWriter, r *http.Request) error {
 	method, err := httpio.Method(r)
@@ -62,7 +63,8 @@ func (h *Handlers) getTSMeta(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, m)
 }
 
-// listTSMeta answers with all series of a metric that have some tags.
+// listTSMeta answers with the TSMeta of all series of a metric that have the given
+// tags.
 func (h *Handlers) listTSMeta(w http.ResponseWriter, r *http.Request) error {
 	text, err := httpio.RequiredValue(r, "m")
 	if err != nil {
@@ -85,7 +87,8 @@ func (h *Handlers) listTSMeta(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, list)
 }
 
-// tsMetaChange reads a TSMeta from the body or the request line.
+// tsMetaChange reads a change from the body, or from the parameters if there is no
+// body.
 func tsMetaChange(w http.ResponseWriter, r *http.Request) (tsuid string, c meta.TSChange, err error) {
 	body, err := httpio.ReadBody(w, r)
 	if err != nil {
@@ -107,8 +110,8 @@ func tsMetaChange(w http.ResponseWriter, r *http.Request) (tsuid string, c meta.
 	return in.TSUID, c, nil
 }
 
-// tsMetaParameters reads a TSMeta from the request line. Limits of the data are
-// read as floats of 32 bits, as there.
+// tsMetaParameters reads a change from the parameters. It reads max and min as
+// 32-bit floats, as OpenTSDB does.
 func tsMetaParameters(r *http.Request) (tsuid string, c meta.TSChange, err error) {
 	c = meta.TSChange{DisplayName: httpio.OptionalValue(r, "display_name"), Description: httpio.OptionalValue(r, "description"), Notes: httpio.OptionalValue(r, "notes"),
 		Units: httpio.OptionalValue(r, "units"), DataType: httpio.OptionalValue(r, "data_type")}
@@ -153,8 +156,8 @@ func (h *Handlers) changeTSMeta(w http.ResponseWriter, r *http.Request, overwrit
 	return h.answerChange(w, r, "TSMeta", m, err)
 }
 
-// changeTSMetaByName changes the TSMeta of the series that the parameter m
-// names, or makes it where create=true.
+// changeTSMetaByName changes the TSMeta of the series that the parameter m names. With
+// create=true it creates one if there is none.
 func (h *Handlers) changeTSMetaByName(w http.ResponseWriter, r *http.Request, change meta.TSChange, overwrite bool) error {
 	text, err := httpio.RequiredValue(r, "m")
 	if err != nil {
@@ -168,6 +171,7 @@ func (h *Handlers) changeTSMetaByName(w http.ResponseWriter, r *http.Request, ch
 	if err != nil {
 		return nameNotFound(err, "Unable to find one or more UIDs")
 	}
+
 	exists, err := h.Meta.HasTSMeta(r.Context(), tsuid)
 	if err != nil {
 		return err

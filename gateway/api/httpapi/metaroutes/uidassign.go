@@ -13,15 +13,15 @@ import (
 	"downpour/pushdown/rpc/auth"
 )
 
-// uidTypes are the kinds of names that assign and rename know.
+// uidTypes are the types of names that assign and rename accept.
 var uidTypes = []string{"metric", "tagk", "tagv"}
 
-// otherUID answers the rest of /api/uid. Source: UniqueIdRpc.execute.
+// otherUID refuses all other routes below /api/uid. Source: UniqueIdRpc.execute.
 func (h *Handlers) otherUID(http.ResponseWriter, *http.Request) error {
 	return &httpio.Error{Code: http.StatusNotImplemented, Message: "Other UID endpoints have not been implemented yet"}
 }
 
-// uidAssign gives UIDs to names that have none. Source: UniqueIdRpc.handleAssign.
+// uidAssign handles /api/uid/assign: it assigns UIDs to names that have none. Source: UniqueIdRpc.handleAssign.
 func (h *Handlers) uidAssign(w http.ResponseWriter, r *http.Request) error {
 	names, err := assignRequest(w, r)
 	if err != nil {
@@ -33,6 +33,7 @@ func (h *Handlers) uidAssign(w http.ResponseWriter, r *http.Request) error {
 	if len(names) == 0 {
 		return httpio.BadRequest("Missing values to assign UIDs")
 	}
+
 	answer := map[string]map[string]string{}
 	code := http.StatusOK
 	for kind, list := range names {
@@ -71,7 +72,7 @@ func assignRequest(w http.ResponseWriter, r *http.Request) (map[string][]httpio.
 	return nil, httpio.MethodNotAllowed(r.Method)
 }
 
-// assignAll gives UIDs to names of one type; names that are refused do not stop
+// assignAll assigns UIDs to names of one type. A name that is refused does not stop
 // the others. The error is the store's.
 func (h *Handlers) assignAll(ctx context.Context, kindName string, names []httpio.Scalar) (given, refused map[string]string, err error) {
 	given, refused = map[string]string{}, map[string]string{}
@@ -90,10 +91,11 @@ func (h *Handlers) assignAll(ctx context.Context, kindName string, names []httpi
 	return given, refused, nil
 }
 
-// nameError is the refusal of one name.
+// nameError is the error of one name, which is refused.
 type nameError struct{ error }
 
-// assignOne is TSDB.assignUid: a name that has a UID already is refused.
+// assignOne assigns a UID to a name, and refuses a name that has one.
+// Source: TSDB.assignUid.
 func (h *Handlers) assignOne(ctx context.Context, kindName, name string) (encoding.UID, error) {
 	if err := h.storable(kindName, name); err != nil {
 		return nil, nameError{err}
@@ -102,6 +104,7 @@ func (h *Handlers) assignOne(ctx context.Context, kindName, name string) (encodi
 	if !ok {
 		return nil, nameError{errors.New("Unknown type name")}
 	}
+
 	old, err := h.Names.Resolve(ctx, kind, name)
 	var unknown *uid.NoSuchNameError
 	switch {
@@ -110,6 +113,7 @@ func (h *Handlers) assignOne(ctx context.Context, kindName, name string) (encodi
 	case !errors.As(err, &unknown):
 		return nil, err
 	}
+
 	u, err := h.Names.Assign(ctx, kind, name)
 	var long *uid.NameTooLongError
 	if errors.As(err, &long) {
@@ -124,8 +128,8 @@ func uidKind(text string) (encoding.UIDKind, bool) {
 	return kind, err == nil && !strings.EqualFold(text, "metrics")
 }
 
-// storable refuses names that OpenTSDB refuses, and those that it would store
-// with other letters.
+// storable returns an error for names that OpenTSDB refuses, and for those with
+// characters that it would replace when it stores them.
 func (h *Handlers) storable(what, name string) error {
 	if err := encoding.ValidateName(what, name, h.Allowed...); err != nil {
 		return err
@@ -134,11 +138,11 @@ func (h *Handlers) storable(what, name string) error {
 	return err
 }
 
-// renameRequest asks to rename one name.
+// renameRequest is a request to rename one name.
 type renameRequest struct{ kind, from, to string }
 
-// uidRename gives a UID another name. Series that collectors put under the old
-// name from now on are new ones. Source: UniqueIdRpc.handleRename.
+// uidRename handles /api/uid/rename: it gives a UID another name. If collectors go on
+// sending the old name, that gets a new UID, and their points new series. Source: UniqueIdRpc.handleRename.
 func (h *Handlers) uidRename(w http.ResponseWriter, r *http.Request) error {
 	in, err := parseRename(w, r)
 	if err != nil {
@@ -147,6 +151,7 @@ func (h *Handlers) uidRename(w http.ResponseWriter, r *http.Request) error {
 	if err := h.Guard.MayChange(w, r, auth.Admin); err != nil {
 		return err
 	}
+
 	err = h.rename(r.Context(), in)
 	var refused nameError
 	switch {
@@ -192,7 +197,8 @@ func parseRename(w http.ResponseWriter, r *http.Request) (in renameRequest, err 
 	return in, nil
 }
 
-// rename renames.
+// rename checks both names and renames. Its error is a nameError if the request is at
+// fault.
 func (h *Handlers) rename(ctx context.Context, in renameRequest) error {
 	for _, name := range []string{in.from, in.to} {
 		if err := h.storable(in.kind, name); err != nil {
@@ -203,6 +209,7 @@ func (h *Handlers) rename(ctx context.Context, in renameRequest) error {
 	if !ok {
 		return nameError{errors.New("Unknown type name")}
 	}
+
 	err := h.Names.Rename(ctx, kind, in.from, in.to)
 	var unknown *uid.NoSuchNameError
 	var refused *uid.RefusedError

@@ -20,7 +20,8 @@ type uidMetaBody struct {
 	Custom      map[string]httpio.Scalar `json:"custom"`
 }
 
-// uidMeta reads and changes what is said of a name.
+// uidMeta handles /api/uid/uidmeta: it reads, changes and deletes the UIDMeta of a
+// name.
 // Source: UniqueIdRpc.handleUIDMeta.
 func (h *Handlers) uidMeta(w http.ResponseWriter, r *http.Request) error {
 	method, err := httpio.Method(r)
@@ -51,8 +52,8 @@ func (h *Handlers) getUIDMeta(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, m)
 }
 
-// uidMetaParameters reads a UIDMeta from the request line. A wrong type is
-// answered with status 500, as there.
+// uidMetaParameters reads a change from the parameters. A wrong type is answered with
+// status 500, as OpenTSDB does.
 func uidMetaParameters(r *http.Request) (c meta.UIDChange, err error) {
 	text, err := httpio.RequiredValue(r, "uid")
 	if err != nil {
@@ -72,7 +73,8 @@ func uidMetaParameters(r *http.Request) (c meta.UIDChange, err error) {
 	return c, nil
 }
 
-// uidMetaChange reads a UIDMeta from the body or the request line.
+// uidMetaChange reads a change from the body, or from the parameters if there is no
+// body.
 func uidMetaChange(w http.ResponseWriter, r *http.Request) (c meta.UIDChange, err error) {
 	body, err := httpio.ReadBody(w, r)
 	if err != nil {
@@ -81,6 +83,7 @@ func uidMetaChange(w http.ResponseWriter, r *http.Request) (c meta.UIDChange, er
 	if len(body) == 0 {
 		return uidMetaParameters(r)
 	}
+
 	var in uidMetaBody
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return c, err
@@ -103,7 +106,8 @@ func uidMetaChange(w http.ResponseWriter, r *http.Request) (c meta.UIDChange, er
 	return c, nil
 }
 
-// Refusals of a body. Source: UIDMeta.syncToStorage.
+// errMissingUID and errMissingType are returned when a body has no UID or no type.
+// Source: UIDMeta.syncToStorage.
 var (
 	errMissingUID  = &httpio.Error{Code: http.StatusBadRequest, Message: "Missing UID", Details: "Missing UID"}
 	errMissingType = &httpio.Error{Code: http.StatusBadRequest, Message: "Missing type", Details: "Missing type"}
@@ -121,8 +125,8 @@ func (h *Handlers) changeUIDMeta(w http.ResponseWriter, r *http.Request, overwri
 	return h.answerChange(w, r, "UIDMeta", m, err)
 }
 
-// answerChange answers with what is stored after a change; 304 if there was
-// nothing to change.
+// answerChange answers with what is stored after a change, or with 304 if the change
+// changes nothing.
 func (h *Handlers) answerChange(w http.ResponseWriter, r *http.Request, what string, now any, err error) error {
 	switch {
 	case errors.Is(err, meta.ErrNoChange):

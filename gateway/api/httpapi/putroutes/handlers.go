@@ -16,7 +16,6 @@ import (
 // Handlers answer the put route. All fields are set before a request comes.
 type Handlers struct {
 	Writer *write.Writer
-	Series *write.Series
 	Count  Counter
 }
 

@@ -33,7 +33,8 @@ type dataPoint struct {
 	Tags      map[string]httpio.Scalar `json:"tags"`
 }
 
-// point validates the parts that have an error text of their own.
+// point returns the point for the writer. It checks the parts of which errors have
+// OpenTSDB's own texts; the writer validates the rest.
 func (d *dataPoint) point() (*write.Point, error) {
 	if d.Metric == "" {
 		return nil, write.ErrNoMetric
@@ -46,8 +47,10 @@ func (d *dataPoint) point() (*write.Point, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p := &write.Point{Metric: string(d.Metric), Time: t, Value: v}
-	for _, k := range slices.Sorted(maps.Keys(d.Tags)) { // the same UIDs and errors each time
+	// Sorted, so that the same body always gets the same UIDs and errors.
+	for _, k := range slices.Sorted(maps.Keys(d.Tags)) {
 		p.Tags = append(p.Tags, write.Tag{K: k, V: string(d.Tags[k])})
 	}
 	return p, nil
@@ -55,21 +58,24 @@ func (d *dataPoint) point() (*write.Point, error) {
 
 func (d *dataPoint) time() int64 { return parseTimestamp(string(d.Timestamp)) }
 
-// parseTimestamp reads a time, its fraction cut off; 0 if it is none.
+// parseTimestamp reads a time and cuts its fraction off. It returns 0 for a text
+// that is not a time.
 func parseTimestamp(text string) int64 {
 	whole, _, _ := strings.Cut(text, ".")
 	t, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil {
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(f > 0 && f < 1e15) {
-			return 0
-		}
-		return int64(f)
+	if err == nil {
+		return t
 	}
-	return t
+
+	// A number with an exponent. Times of OpenTSDB have at most 13 digits.
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f > 0 && f < 1e15) {
+		return 0
+	}
+	return int64(f)
 }
 
-// echo is a refused point as details show it.
+// echo is a refused point as the parameter details shows it.
 type echo struct {
 	Metric    string                   `json:"metric"`
 	Timestamp int64                    `json:"timestamp"`
@@ -82,44 +88,49 @@ type pointError struct {
 	Error     string `json:"error"`
 }
 
-// putResult counts the points of one request.
+// putResult is the outcome of one request. Its exported fields are the answer that
+// the parameters summary and details ask for.
 type putResult struct {
 	Success  int           `json:"success"`
 	Failed   int           `json:"failed"`
 	Timeouts *int          `json:"timeouts,omitempty"`
 	Errors   *[]pointError `json:"errors,omitempty"`
-	errors   []pointError
-	invalid  bool // a point was refused by validation
-	late     int  // points not known to be stored when sync_timeout was over
-	storage  error
+
+	errors  []pointError
+	invalid bool  // a point was refused by validation
+	late    int   // points not known to be stored when sync_timeout was over
+	storage error // of the last point that the store has not taken
 }
 
-func (p *putResult) fail(d *dataPoint, err error) {
+// addFailed records a point that is not stored.
+func (p *putResult) addFailed(d *dataPoint, err error) {
 	p.Failed++
-	p.note(d, err)
+	p.addError(d, err)
 }
 
-func (p *putResult) note(d *dataPoint, err error) {
+func (p *putResult) addError(d *dataPoint, err error) {
 	p.errors = append(p.errors, pointError{echo{string(d.Metric), d.time(), string(d.Value), d.Tags}, err.Error()})
 }
 
-// lose notes a point that was not stored, or not in time: nobody knows then.
-func (p *putResult) lose(ctx context.Context, d *dataPoint, err error) {
+// addLost records a point that the store has not taken, or not before sync_timeout
+// was over: then nobody knows whether it is stored.
+func (p *putResult) addLost(ctx context.Context, d *dataPoint, err error) {
 	if context.Cause(ctx) == errSyncTimeout {
 		p.late++
-		p.note(d, errors.New("Write timedout"))
+		p.addError(d, errors.New("Write timedout"))
 		return
 	}
 	p.storage = err
-	p.fail(d, fmt.Errorf("Storage exception: %w", err))
+	p.addFailed(d, fmt.Errorf("Storage exception: %w", err))
 }
 
-// put handles /api/put. An answer of success is given once the points are
-// durable. Source: PutDataPointRpc.execute.
+// put handles /api/put. It answers with success once the points are durable.
+// Source: PutDataPointRpc.execute.
 func (h *Handlers) put(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		return httpio.MethodNotAllowed(r.Method)
 	}
+
 	body, err := httpio.ReadBodyUpTo(w, r, maxBody)
 	if err != nil {
 		return err
@@ -131,28 +142,27 @@ func (h *Handlers) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel, err := patience(r)
+
+	ctx, cancel, err := syncContext(r)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	return h.answerPut(w, r, h.store(ctx, points))
+	return answerPut(w, r, h.store(ctx, points))
 }
 
-// Bytes of memory that a byte of a body leads to, about: while its points are
-// written, and where the body is decoded in the general way, which makes a map of
-// each point's tags.
+// Approximate bytes of memory that are needed for each byte of a body.
 const (
-	writingBytes = 2
-	decodedBytes = 8
+	writingBytes = 2 // while its points are written
+	decodedBytes = 8 // by encoding/json, which makes a map of each point's tags
 )
 
-// errSyncTimeout ends the wait for points, which may be stored all the same.
+// errSyncTimeout ends the wait for points, which may be stored nevertheless.
 var errSyncTimeout = errors.New("sync_timeout")
 
-// patience is how long a put waits: as long as the client does, or with sync as
-// sync_timeout says, in milliseconds.
-func patience(r *http.Request) (context.Context, context.CancelFunc, error) {
+// syncContext returns how long a put waits: as long as the client does, or, with
+// the parameter sync, for sync_timeout milliseconds.
+func syncContext(r *http.Request) (context.Context, context.CancelFunc, error) {
 	q := r.URL.Query()
 	text := q.Get("sync_timeout")
 	if text == "" || text == "0" || !q.Has("sync") {
@@ -166,22 +176,24 @@ func patience(r *http.Request) (context.Context, context.CancelFunc, error) {
 	return ctx, cancel, nil
 }
 
-// parsePoints decodes a body without blanks at its ends.
-func parsePoints(body []byte) ([]dataPoint, error) {
+// decodePoints decodes a body, which has no blanks at its ends: a point or a list
+// of points.
+func decodePoints(body []byte) ([]dataPoint, error) {
 	if len(body) == 0 {
 		return nil, httpio.BadRequest("Missing request content")
 	}
+
 	var points []dataPoint
 	var err error
 	if body[0] == '[' {
-		points, err = parseList(body)
+		points, err = decodeList(body)
 	} else {
 		points = make([]dataPoint, 1)
 		err = json.Unmarshal(body, &points[0])
 	}
 	if err != nil {
-		var api *httpio.Error
-		if errors.As(err, &api) {
+		var answer *httpio.Error
+		if errors.As(err, &answer) {
 			return nil, err
 		}
 		return nil, httpio.UnreadableJSON(err)
@@ -192,12 +204,14 @@ func parsePoints(body []byte) ([]dataPoint, error) {
 	return points, nil
 }
 
-// parseList decodes point by point, so that a list too long ends early.
-func parseList(body []byte) ([]dataPoint, error) {
+// decodeList decodes point by point, so that a list of too many points is refused
+// before all of it is in memory.
+func decodeList(body []byte) ([]dataPoint, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if _, err := dec.Token(); err != nil {
 		return nil, err
 	}
+
 	var points []dataPoint
 	for dec.More() {
 		if len(points) == maxPoints {
@@ -208,7 +222,8 @@ func parseList(body []byte) ([]dataPoint, error) {
 			return nil, err
 		}
 	}
-	if _, err := dec.Token(); err != nil {
+
+	if _, err := dec.Token(); err != nil { // the closing bracket
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
@@ -217,14 +232,15 @@ func parseList(body []byte) ([]dataPoint, error) {
 	return points, nil
 }
 
-// answerPut answers as the flags ask. Without flags success is 204: some
-// collectors send everything again on any other code.
-func (h *Handlers) answerPut(w http.ResponseWriter, r *http.Request, res *putResult) error {
+// answerPut answers as the parameters details, summary and sync ask. Without them
+// success is 204: some collectors send everything again after any other status.
+func answerPut(w http.ResponseWriter, r *http.Request, res *putResult) error {
 	q := r.URL.Query()
 	details, summary := q.Has("details"), q.Has("summary")
 	if !details && !summary {
-		return h.plainPut(w, res)
+		return answerPlainPut(w, res)
 	}
+
 	if details {
 		if res.errors == nil {
 			res.errors = []pointError{}
@@ -234,6 +250,7 @@ func (h *Handlers) answerPut(w http.ResponseWriter, r *http.Request, res *putRes
 	if res.late > 0 {
 		res.Timeouts = &res.late
 	}
+
 	code := http.StatusOK
 	switch {
 	case res.late > 0:
@@ -246,7 +263,8 @@ func (h *Handlers) answerPut(w http.ResponseWriter, r *http.Request, res *putRes
 	return httpio.WriteJSON(w, r, code, res)
 }
 
-func (h *Handlers) plainPut(w http.ResponseWriter, res *putResult) error {
+// answerPlainPut answers a request without details and summary.
+func answerPlainPut(w http.ResponseWriter, res *putResult) error {
 	switch {
 	case res.late > 0:
 		return &httpio.Error{Code: http.StatusBadRequest, Message: fmt.Sprintf("The put call has timedout with %d successful writes, %d failed writes and %d timed out writes.",

@@ -7,21 +7,22 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-// scanPoints reads a put body that is written as collectors write them: objects
-// that have each of the four members once and nothing else, whose strings are
-// plain ASCII without escapes, and whose other values are numbers. Every other
-// body, right or wrong, is left to the decoder: ok is false. What is read means
-// what the decoder would make of it, and costs a tenth.
-func scanPoints(body []byte) (points []plainPoint, ok bool) {
-	if len(body) > maxBody {
+// scanPoints reads a put body as collectors write them: objects with each of the
+// four members once and nothing else, strings of plain ASCII without escapes, and
+// numbers. ok is false for every other body, valid or not, which is then decoded.
+// The points are what the decoder would return, at a tenth of the cost.
+func scanPoints(body []byte) (points []scannedPoint, ok bool) {
+	if len(body) > maxBody { // positions are 32 bits
 		return nil, false
 	}
-	s := scan{body: body}
+
+	s := scanner{body: body}
 	if !s.accept('[') {
 		p, ok := s.point()
-		return []plainPoint{p}, ok && s.at == len(body)
+		return []scannedPoint{p}, ok && s.at == len(body)
 	}
-	points = make([]plainPoint, 0, min(1+len(body)/leastPoint, maxPoints))
+
+	points = make([]scannedPoint, 0, min(1+len(body)/shortPoint, maxPoints))
 	for {
 		p, ok := s.point()
 		if !ok || len(points) == maxPoints {
@@ -32,68 +33,70 @@ func scanPoints(body []byte) (points []plainPoint, ok bool) {
 			break
 		}
 	}
+
+	// Nothing may follow the list.
 	return points, s.accept(']') && s.at == len(body)
 }
 
-// leastPoint is the length of a short point: the list seldom grows.
-const leastPoint = 80
+// shortPoint is the length of a short point in JSON. The list allocated by it
+// seldom has to grow.
+const shortPoint = 80
 
-// plainPoint is where in a body the parts of a point stand.
-type plainPoint struct {
+// scannedPoint is where the parts of a point are in a body.
+type scannedPoint struct {
 	metric           textRange // without quotes
-	timestamp, value textRange // texts of numbers, or without quotes
+	timestamp, value textRange // numbers, or strings without quotes
 	tags             textRange // the object, with braces
 }
 
-// textRange is a part of a body.
+// textRange is a part of a body, by its offsets.
 type textRange struct{ from, end uint32 }
 
-// in is the part as a string, for as long as nobody writes into body.
+// in returns the part as a string, which is valid as long as nobody writes into
+// body.
 func (s textRange) in(body []byte) string {
 	part := body[s.from:s.end]
 	return unsafe.String(unsafe.SliceData(part), len(part))
 }
 
-// spelled is how long the spelling is.
-func (p *plainPoint) spelled() int {
-	return 2 + int(p.metric.end-p.metric.from) + int(p.tags.end-p.tags.from)
+var quote = []byte{'"'}
+
+// spelling returns how the client spells the series, in parts. The quote separates
+// the metric from the tags: no scanned string holds one.
+func (p *scannedPoint) spelling(body []byte) (metric, separator, tags []byte) {
+	return body[p.metric.from:p.metric.end], quote, body[p.tags.from:p.tags.end]
 }
 
-// appendSpelling appends how the client spells the series. No other door's
-// spelling begins like it, and no metric that is valid holds a quote.
-func (p *plainPoint) appendSpelling(dst, body []byte) []byte {
-	dst = append(append(dst, 4), body[p.metric.from:p.metric.end]...)
-	return append(append(dst, '"'), body[p.tags.from:p.tags.end]...)
-}
-
-// decode is the point as the decoder gives it, in memory of its own.
-func (p *plainPoint) decode(body []byte) *dataPoint {
+// decode returns the point as the decoder does, in memory of its own.
+func (p *scannedPoint) decode(body []byte) *dataPoint {
 	copied := func(s textRange) httpio.Scalar { return httpio.Scalar(body[s.from:s.end]) }
 	d := &dataPoint{Metric: copied(p.metric), Timestamp: copied(p.timestamp), Value: copied(p.value), Tags: map[string]httpio.Scalar{}}
-	s := scan{body: body, at: int(p.tags.from)}
+	s := scanner{body: body, at: int(p.tags.from)}
 	s.tags(func(k, v textRange) { d.Tags[string(copied(k))] = copied(v) })
 	return d
 }
 
-// scan is a place in a body. Its methods read one thing and the blanks behind
-// it; where they return false, the place means nothing any more.
-type scan struct {
+// scanner reads a body. Each method reads one element and the blanks after it. Once
+// a method has returned false the scanner cannot be used any more.
+type scanner struct {
 	body []byte
-	at   int
+	at   int // the next byte to read
 }
 
-// point reads an object of a point.
-func (s *scan) point() (p plainPoint, ok bool) {
+// point reads a point's object, with its members in any order.
+func (s *scanner) point() (p scannedPoint, ok bool) {
 	if !s.accept('{') {
 		return p, false
 	}
-	var seen uint
+
+	var seen uint // a bit for each member
 	for {
 		member := s.member()
 		if member < 0 || seen&(1<<member) != 0 || !s.accept(':') {
 			return p, false
 		}
 		seen |= 1 << member
+
 		switch member {
 		case memberMetric:
 			p.metric, ok = s.text()
@@ -107,6 +110,8 @@ func (s *scan) point() (p plainPoint, ok bool) {
 		if !ok {
 			return p, false
 		}
+
+		// The last member: all four must have been there.
 		if !s.accept(',') {
 			return p, s.accept('}') && seen == 1<<len(members)-1
 		}
@@ -123,8 +128,8 @@ const (
 
 var members = [...][]byte{[]byte(`"metric"`), []byte(`"timestamp"`), []byte(`"value"`), []byte(`"tags"`)}
 
-// member reads the name of a member; -1 if it is none of ours.
-func (s *scan) member() int {
+// member reads the name of a member and returns -1 if a point has no such member.
+func (s *scanner) member() int {
 	for i, name := range members {
 		if bytes.HasPrefix(s.body[s.at:], name) {
 			s.at += len(name)
@@ -135,15 +140,16 @@ func (s *scan) member() int {
 	return -1
 }
 
-// tags reads an object of texts and numbers, and calls each, if set, for every
-// pair in it.
-func (s *scan) tags(each func(k, v textRange)) (object textRange, ok bool) {
+// tags reads an object of strings and numbers. It calls each, unless that is nil,
+// for every pair in it.
+func (s *scanner) tags(each func(k, v textRange)) (object textRange, ok bool) {
 	from := s.at
 	if !s.accept('{') {
 		return textRange{}, false
 	}
+
 	if s.at < len(s.body) && s.body[s.at] == '}' {
-		return s.closed(from), true
+		return s.closeObject(from), true
 	}
 	for {
 		k, ok := s.text()
@@ -157,18 +163,20 @@ func (s *scan) tags(each func(k, v textRange)) (object textRange, ok bool) {
 		if each != nil {
 			each(k, v)
 		}
+
 		if s.accept(',') {
 			continue
 		}
 		if s.at == len(s.body) || s.body[s.at] != '}' {
 			return textRange{}, false
 		}
-		return s.closed(from), true
+		return s.closeObject(from), true
 	}
 }
 
-// closed steps over a brace and is what began at from.
-func (s *scan) closed(from int) textRange {
+// closeObject reads the closing brace of an object that begins at from, and
+// returns the object.
+func (s *scanner) closeObject(from int) textRange {
 	s.at++
 	whole := textRange{uint32(from), uint32(s.at)}
 	s.blanks()
@@ -176,29 +184,30 @@ func (s *scan) closed(from int) textRange {
 }
 
 // scalar reads a string or a number.
-func (s *scan) scalar() (textRange, bool) {
+func (s *scanner) scalar() (textRange, bool) {
 	if s.at < len(s.body) && s.body[s.at] == '"' {
 		return s.text()
 	}
 	return s.number()
 }
 
-// plain are the bytes that a string may hold here: they stand for themselves.
-var plain = func() (t [256]bool) {
+// unescaped are the bytes that a scanned string may hold: printable ASCII that
+// stands for itself.
+var unescaped = func() (t [256]bool) {
 	for c := ' '; c < 0x7F; c++ {
 		t[c] = c != '"' && c != '\\'
 	}
 	return t
 }()
 
-// text reads a string and is what stands between its quotes.
-func (s *scan) text() (textRange, bool) {
+// text reads a string and returns what is between its quotes.
+func (s *scanner) text() (textRange, bool) {
 	if s.at == len(s.body) || s.body[s.at] != '"' {
 		return textRange{}, false
 	}
 	from := s.at + 1
 	end := from
-	for end < len(s.body) && plain[s.body[end]] {
+	for end < len(s.body) && unescaped[s.body[end]] {
 		end++
 	}
 	if end == len(s.body) || s.body[end] != '"' {
@@ -209,10 +218,11 @@ func (s *scan) text() (textRange, bool) {
 	return textRange{uint32(from), uint32(end)}, true
 }
 
-// number reads a number as RFC 8259 has it.
-func (s *scan) number() (textRange, bool) {
+// number reads a number in the syntax of RFC 8259.
+func (s *scanner) number() (textRange, bool) {
 	from := s.at
 	s.skip('-')
+	// A number does not begin with a zero unless that is its only integer digit.
 	if !s.skip('0') && !s.digits() {
 		return textRange{}, false
 	}
@@ -227,13 +237,14 @@ func (s *scan) number() (textRange, bool) {
 			return textRange{}, false
 		}
 	}
+
 	whole := textRange{uint32(from), uint32(s.at)}
 	s.blanks()
 	return whole, true
 }
 
 // digits reads at least one digit.
-func (s *scan) digits() bool {
+func (s *scanner) digits() bool {
 	from := s.at
 	for s.at < len(s.body) && s.body[s.at]-'0' <= 9 {
 		s.at++
@@ -241,8 +252,8 @@ func (s *scan) digits() bool {
 	return s.at > from
 }
 
-// skip steps over c, if that is what comes.
-func (s *scan) skip(c byte) bool {
+// skip reads the byte c, if it is next.
+func (s *scanner) skip(c byte) bool {
 	if s.at < len(s.body) && s.body[s.at] == c {
 		s.at++
 		return true
@@ -250,8 +261,8 @@ func (s *scan) skip(c byte) bool {
 	return false
 }
 
-// accept steps over c and the blanks behind it, if that is what comes.
-func (s *scan) accept(c byte) bool {
+// accept reads the byte c, if it is next, and the blanks after it.
+func (s *scanner) accept(c byte) bool {
 	if !s.skip(c) {
 		return false
 	}
@@ -259,8 +270,8 @@ func (s *scan) accept(c byte) bool {
 	return true
 }
 
-// blanks steps over what JSON takes for blanks.
-func (s *scan) blanks() {
+// blanks reads JSON's white space.
+func (s *scanner) blanks() {
 	for s.at < len(s.body) {
 		switch s.body[s.at] {
 		case ' ', '\t', '\r', '\n':

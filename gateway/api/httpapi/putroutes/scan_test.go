@@ -22,7 +22,7 @@ func scanned(body []byte) (points []dataPoint, ok bool) {
 func TestScanPoints_plain(t *testing.T) {
 	f := func(body string) {
 		t.Helper()
-		want, err := parsePoints([]byte(body))
+		want, err := decodePoints([]byte(body))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
@@ -71,8 +71,11 @@ func TestScanPoints_left(t *testing.T) {
 	}
 }
 
+// joined is a spelling in one part.
+func joined(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
 // Spellings are told apart as far as their series may differ.
-func TestPlainPoint_spelling(t *testing.T) {
+func TestScannedPoint_spelling(t *testing.T) {
 	seen := map[string]string{}
 	for _, names := range []string{`"metric":"m","tags":{"a":"b"}`, `"metric":"m","tags":{"a":"c"}`, `"metric":"n","tags":{"a":"b"}`, `"metric":"m","tags":{"a":"b","c":"d"}`} {
 		body := []byte(`{` + names + `,"timestamp":1,"value":1}`)
@@ -80,7 +83,7 @@ func TestPlainPoint_spelling(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: left to the decoder", body)
 		}
-		spelling := string(points[0].appendSpelling(nil, body))
+		spelling := string(joined(points[0].spelling(body)))
 		if other, ok := seen[spelling]; ok {
 			t.Errorf("%s and %s are spelled %q", names, other, spelling)
 		}
@@ -99,7 +102,7 @@ func FuzzScanPoints(f *testing.F) {
 		if !ok {
 			return
 		}
-		want, err := parsePoints(body)
+		want, err := decodePoints(body)
 		if err != nil {
 			t.Fatalf("%q: read, but the decoder says %v", body, err)
 		}
@@ -128,5 +131,5 @@ func BenchmarkReadPoints(b *testing.B) {
 		})
 	}
 	f("scan", func() int { p, _ := scanPoints(body); return len(p) })
-	f("decoder", func() int { p, _ := parsePoints(body); return len(p) })
+	f("decoder", func() int { p, _ := decodePoints(body); return len(p) })
 }

@@ -68,14 +68,14 @@ func (uncounted) Puts(int, int) {}
 
 // storedBy stores a body, read by read, twice in one process, and returns
 // answers and cells.
-func storedBy(t *testing.T, bundleFrom int, body string, fail error, read func(context.Context, []byte) (*pointList, error)) (results, cells []string) {
+func storedBy(t *testing.T, requestBatchFrom int, body string, fail error, read func(context.Context, []byte) (*pointList, error)) (results, cells []string) {
 	t.Helper()
 	w := &written{fail: fail}
 	schema := encoding.DefaultSchema()
 	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: &numbered{ids: map[string]uint64{}}})
-	writer := write.New(write.Config{Schema: schema, Table: "tsdb", BundleFrom: bundleFrom}, w, series)
-	h := &Handlers{Writer: writer, Series: series, Count: uncounted{}}
-	for range 2 { // the second time, the series are remembered
+	writer := write.New(write.Config{Schema: schema, Table: "tsdb", RequestBatchFrom: requestBatchFrom}, w, series)
+	h := &Handlers{Writer: writer, Count: uncounted{}}
+	for range 2 { // the second time, the series are cached
 		points, err := read(t.Context(), []byte(body))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
@@ -89,26 +89,26 @@ func storedBy(t *testing.T, bundleFrom int, body string, fail error, read func(c
 
 // A body has the same answers and leaves the same cells, whether it is decoded
 // or not, and whether it has a batch of its own or not.
-func TestStore_plainIsDecoded(t *testing.T) {
+func TestStore_scannedIsDecoded(t *testing.T) {
 	f := func(points string, fail error) {
 		t.Helper()
 		body := "[" + points + "]"
 		got, gotCells := storedBy(t, 1, body, fail, func(_ context.Context, b []byte) (*pointList, error) {
 			l, err := readPoints(t.Context(), b)
-			if l.plain == nil {
+			if l.scanned == nil {
 				t.Errorf("%s: left to the decoder", body)
 			}
 			return l, err
 		})
 		want, wantCells := storedBy(t, 0, body, fail, func(_ context.Context, b []byte) (*pointList, error) {
-			decoded, err := parsePoints(b)
+			decoded, err := decodePoints(b)
 			return &pointList{decoded: decoded}, err
 		})
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: -decoded +plain\n%s", body, d)
+			t.Errorf("%s: -decoded +scanned\n%s", body, d)
 		}
 		if d := cmp.Diff(wantCells, gotCells); d != "" {
-			t.Errorf("%s: -decoded +plain\n%s", body, d)
+			t.Errorf("%s: -decoded +scanned\n%s", body, d)
 		}
 	}
 	point := func(metric, at, value, tags string) string {
@@ -145,10 +145,10 @@ func TestStore_lostPoints(t *testing.T) {
 	const why = "Storage exception: store unavailable"
 	want := fmt.Sprintf("0 stored, 4 failed, invalid true, late 0, storage store unavailable: %+v", []pointError{
 		lost(1356998402, "x", write.ErrValue.Error()), lost(1356998400, "1", why), lost(1356998401, "2", why), lost(1356998403, "4", why)})
-	for _, bundleFrom := range []int{0, 1} {
-		got, _ := storedBy(t, bundleFrom, body, store.ErrUnavailable, readPoints)
+	for _, requestBatchFrom := range []int{0, 1} {
+		got, _ := storedBy(t, requestBatchFrom, body, store.ErrUnavailable, readPoints)
 		if d := cmp.Diff([]string{want, want}, got); d != "" {
-			t.Errorf("bundles from %d: -want +got\n%s", bundleFrom, d)
+			t.Errorf("request batches from %d: -want +got\n%s", requestBatchFrom, d)
 		}
 	}
 }

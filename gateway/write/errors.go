@@ -1,0 +1,54 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"downpour/pushdown/store"
+)
+
+// Errors of validation, in OpenTSDB's words.
+var (
+	// ErrNoMetric is returned when a point has no metric.
+	ErrNoMetric = errors.New("Metric name was empty") //lint:ignore ST1005 a client's text
+	// ErrTimestamp is returned when a point's time is not positive, or more than
+	// OpenTSDB stores.
+	ErrTimestamp = errors.New("Invalid timestamp") //lint:ignore ST1005 a client's text
+	// ErrNoValue is returned when a point's value is an empty text.
+	ErrNoValue = errors.New("Empty value") //lint:ignore ST1005 a client's text
+	// ErrNoTags is returned when a point has no tag.
+	ErrNoTags = errors.New("Missing tags") //lint:ignore ST1005 a client's text
+	// ErrValue is returned when a point's value is not a finite number.
+	ErrValue = errors.New("Unable to parse value to a number") //lint:ignore ST1005 a client's text
+)
+
+// ErrClosing is returned when a point comes after Close.
+var ErrClosing = errors.New("the writer is closing")
+
+// errAbandoned is returned when Abandon ended the wait for a store that does not
+// answer.
+var errAbandoned = fmt.Errorf("%w, and the store has not answered: the points may be stored, or not", ErrClosing)
+
+// errOldNames is returned when a name may have changed since a series was
+// resolved; the series is then resolved again.
+var errOldNames = errors.New("cannot add a point to the batch: its series was resolved in an older generation of names")
+
+// storageError marks a fault of the UID table.
+type storageError struct{ err error }
+
+// Error is the fault's text.
+func (e *storageError) Error() string { return e.err.Error() }
+
+// Unwrap is the fault.
+func (e *storageError) Unwrap() error { return e.err }
+
+// IsStorage reports whether err is the fault of the store, or the end of the
+// writer, and not of the point: the point may be sent again.
+func IsStorage(err error) bool {
+	var partial *store.ApplyError
+	var names *storageError
+	return errors.As(err, &names) || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNoTable) ||
+		errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrStalled) || errors.Is(err, store.ErrDamaged) ||
+		errors.Is(err, store.ErrClosed) || errors.Is(err, ErrClosing) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &partial)
+}

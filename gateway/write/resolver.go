@@ -1,0 +1,73 @@
+package write
+
+import (
+	"context"
+	"unsafe"
+)
+
+// Spelling says how clients write a series. Each has a cache key space of its own,
+// because one text may mean different series in two of them.
+type Spelling byte
+
+// The spellings. Their values begin the cache keys; no metric's name begins with
+// such a byte, so that they cannot be mistaken for names either.
+const (
+	TelnetSpelling Spelling = iota + 2
+	ImportSpelling
+	JSONSpelling
+)
+
+// maxSpelling is the length of the longest spelling that is looked up. A longer
+// one is not worth copying: resolving its names costs less.
+const maxSpelling = 4 << 10
+
+// Resolver finds the series of one client's points by how the client spells them,
+// so that the names of a spelling are parsed and looked up only once. It is for
+// one goroutine.
+type Resolver struct {
+	series     *Series
+	key        []byte // the Spelling, then the text; empty if it cannot be cached
+	spelling   Spelling
+	beforeWait func()
+}
+
+// Resolver returns a resolver of a client's points.
+func (w *Writer) Resolver(spelling Spelling) *Resolver {
+	return &Resolver{series: w.series, spelling: spelling, beforeWait: func() {}}
+}
+
+// Resolver returns a resolver of the request's points. Before it waits for a name
+// that is being changed it sends the batch: see Series.Resolve.
+func (b *RequestBatch) Resolver(spelling Spelling) *Resolver {
+	return &Resolver{series: b.w.series, spelling: spelling, beforeWait: b.Send}
+}
+
+// Find returns the series that Resolve has found for the same text, given in
+// parts; ok is false if there was none or a name has changed since. The caller
+// then parses the names and calls Resolve.
+func (r *Resolver) Find(parts ...[]byte) (s *SeriesKey, ok bool) {
+	size := 1
+	for _, part := range parts {
+		size += len(part)
+	}
+	if size > maxSpelling {
+		r.key = r.key[:0]
+		return nil, false
+	}
+
+	r.key = append(r.key[:0], byte(r.spelling))
+	for _, part := range parts {
+		r.key = append(r.key, part...)
+	}
+	return r.series.cached(unsafe.String(unsafe.SliceData(r.key), len(r.key)))
+}
+
+// Resolve returns the series of validated names, as Series.Resolve does, and
+// caches it for the text of the last Find.
+func (r *Resolver) Resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
+	s, err := r.series.resolve(ctx, metric, tags, r.beforeWait)
+	if err == nil && len(r.key) > 0 {
+		r.series.cacheSpelling(string(r.key), s)
+	}
+	return s, err
+}
