@@ -78,19 +78,22 @@ func BenchmarkTick(b *testing.B) {
 		`"aggregator":"sum"`,
 	} {
 		body := fmt.Sprintf(`{"start":"%dh-ago","queries":[{"metric":"m",%s}]}`, benchHours, q)
-		b.Run("new/"+q, func(b *testing.B) { tick(b, body, true) })
-		b.Run("again/"+q, func(b *testing.B) { tick(b, body, false) })
+		b.Run("new/"+q, func(b *testing.B) { benchmarkTicks(b, (*world).changes, body) })
+		b.Run("again/"+q, func(b *testing.B) { benchmarkTicks(b, (*world).reruns, body) })
 	}
 }
 
-func tick(b *testing.B, body string, incremental bool) {
+// changes returns the source of a query that is kept up to date.
+func (w *world) changes(body string) live.Source { return w.openSource(body, w.store, Poll{}) }
+
+// reruns returns the source of a query that is run in full each time.
+func (w *world) reruns(body string) live.Source { return again{w, body} }
+
+func benchmarkTicks(b *testing.B, open func(w *world, body string) live.Source, body string) {
 	w := newWorld(b, false)
 	defer w.close()
 	w.history(b)
-	var from live.Source = w.openSource(body, w.store, Poll{})
-	if !incremental {
-		from = again{w, body}
-	}
+	from := open(w, body)
 	defer from.Close()
 	if _, err := from.Next(b.Context(), w.clock); err != nil {
 		b.Fatal(err)

@@ -157,8 +157,8 @@ func (p picture) set(r *live.Result) {
 	p[fmt.Sprint(r.QueryIndex, " ", r.Key)] = g
 }
 
-// take takes an answer in, and checks what the contract says of windows.
-func (p picture) take(a *live.Answer) error {
+// apply takes an answer in, and checks what the contract says of windows.
+func (p picture) apply(a *live.Answer) error {
 	for key := range p {
 		if index := int(key[0] - '0'); !a.Kept[index] {
 			delete(p, key)

@@ -128,7 +128,7 @@ func (l *law) tick() {
 		l.Fatal("the first answer after an error keeps something")
 	}
 	l.failed = false
-	if err := l.seen.take(&a); err != nil {
+	if err := l.seen.apply(&a); err != nil {
 		l.Fatalf("%s: %v", l.query, err)
 	}
 	if diff := cmp.Diff(want.lines(), l.seen.lines()); diff != "" {
@@ -136,15 +136,15 @@ func (l *law) tick() {
 	}
 }
 
-// take has the source answer and takes that in, without moving the clock.
-func (l *law) take() error {
+// applyNext has the source answer and takes that in, without moving the clock.
+func (l *law) applyNext() error {
 	a, err := l.source.Next(context.Background(), l.world.clock)
 	if err != nil {
 		l.failed = true
 		return err
 	}
 	l.failed = false
-	return l.seen.take(&a)
+	return l.seen.apply(&a)
 }
 
 // start draws a query and opens its source over a store.

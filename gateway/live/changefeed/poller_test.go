@@ -57,7 +57,7 @@ func (p *polledTest) tick(current bool, what string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	if err := p.seen.take(&a); err != nil {
+	if err := p.seen.apply(&a); err != nil {
 		p.Fatal(err)
 	}
 	fresh, err := p.fresh(p.query)

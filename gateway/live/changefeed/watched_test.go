@@ -35,7 +35,7 @@ func TestWatched_annotationGoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := seen.take(&a); err != nil {
+		if err := seen.apply(&a); err != nil {
 			t.Fatal(err)
 		}
 		fresh, err := w.fresh(query)

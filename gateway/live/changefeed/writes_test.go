@@ -66,7 +66,7 @@ func (w *world) ticking(t *testing.T, query string) (tick func() Stats) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := seen.take(&a); err != nil {
+		if err := seen.apply(&a); err != nil {
 			t.Fatal(err)
 		}
 		fresh, err := w.fresh(query)
@@ -116,7 +116,7 @@ func reportedLate(t *testing.T, kind store.MutationKind) {
 	l := &law{world: w, query: query, source: s, seen: seen}
 	next := func() {
 		t.Helper()
-		if err := l.take(); err != nil {
+		if err := l.applyNext(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,7 +189,7 @@ func TestLaw_tardy(t *testing.T) {
 			w.cells = rapid.Bool().Draw(rt, "cells")
 			l.act()
 			if rapid.IntRange(0, 2).Draw(rt, "tick") > 0 {
-				_ = l.take() // an error now may be one of rows that are not complete yet
+				_ = l.applyNext() // an error now may be one of rows that are not complete yet
 			}
 		}
 		over.report = (*tardyWatch).all

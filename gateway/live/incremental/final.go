@@ -16,14 +16,14 @@ const Silence = 10 * 60 * 1000
 // series that stopped would hold the watermark back until its points leave the
 // scan range.
 func (t *Table) FinalBefore(now int64) int64 {
-	final, any := t.shown.To, false
+	final, hasSeries := t.shown.To, false
 	for _, g := range t.groups {
 		if g.watermarks == nil {
 			t.makeWatermarks(g)
 		}
 		for i := range g.watermarks {
 			w := &g.watermarks[i]
-			any = any || w.hasData
+			hasSeries = hasSeries || w.hasData
 			if now <= w.activeUntil {
 				final = min(final, w.earliest)
 			}
@@ -31,7 +31,7 @@ func (t *Table) FinalBefore(now int64) int64 {
 	}
 
 	// Without any series the first one may change everything.
-	if !any {
+	if !hasSeries {
 		return 0
 	}
 	return max(final, 0)

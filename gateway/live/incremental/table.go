@@ -75,7 +75,7 @@ type Bounds struct {
 // guard's error when a bound is reached.
 func New(plan *scanplan.Plan, keep func(span []byte) (bool, error), bounds Bounds) (*Table, error) {
 	if reason := Covers(plan); reason != "" {
-		return nil, fmt.Errorf("incremental: plan is not covered: %s", reason)
+		return nil, fmt.Errorf("incremental: cannot make a table of the plan: %s", reason)
 	}
 	fn, ok := aggregate.Lookup(plan.Aggregator)
 	if !ok {
@@ -104,7 +104,7 @@ func (t *Table) prepareBuckets() (err error) {
 	// Two points and a long time can make a grid of billions of buckets: refuse it
 	// before it is allocated.
 	if p.MaxBytes > 0 && t.bucketer.GridLen()*pointBytes > p.MaxBytes {
-		return fmt.Errorf("incremental: a grid of %d buckets takes more than the plan's %d bytes", t.bucketer.GridLen(), p.MaxBytes)
+		return fmt.Errorf("incremental: cannot fill the plan's buckets: a grid of %d takes more than its %d bytes", t.bucketer.GridLen(), p.MaxBytes)
 	}
 	t.bucketer.Guarded(t)
 	if t.grid, err = t.bucketer.Grid(); err != nil {

@@ -158,7 +158,7 @@ func (t *Tokens) refresh(now time.Time) {
 		err = t.read()
 	}
 	if err != nil {
-		t.log.Warn("token file not read again, the tokens before stay valid", "err", err)
+		t.log.Warn("cannot read the changed token file, the tokens before stay valid", "err", err)
 	}
 }
 
@@ -192,12 +192,12 @@ type entry struct {
 func parseFile(path string) (entries []entry, modTime time.Time, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, modTime, fmt.Errorf("token file: %w", err)
+		return nil, modTime, fmt.Errorf("cannot read the token file: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, modTime, fmt.Errorf("token file: %w", err)
+		return nil, modTime, fmt.Errorf("cannot read the token file: %w", err)
 	}
 
 	lines := bufio.NewScanner(f)
@@ -208,12 +208,12 @@ func parseFile(path string) (entries []entry, modTime time.Time, err error) {
 		}
 		e, err := parseLine(words)
 		if err != nil {
-			return nil, modTime, fmt.Errorf("token file %s, line %d: %w", path, n, err)
+			return nil, modTime, fmt.Errorf("cannot parse token file %s, line %d: %w", path, n, err)
 		}
 		entries = append(entries, e)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, modTime, fmt.Errorf("token file %s: %w", path, err)
+		return nil, modTime, fmt.Errorf("cannot read token file %s: %w", path, err)
 	}
 	if len(entries) == 0 {
 		return nil, modTime, fmt.Errorf("token file %s holds no token", path)

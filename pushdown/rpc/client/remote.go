@@ -62,7 +62,8 @@ func (r *remote) next(ctx context.Context) (batch.Record, error) {
 		return nil, context.Cause(ctx)
 	}
 
-	// The first context bounds the whole call, a later one only its own Next.
+	// The call belongs to the first context. While a later Next runs, the end of its
+	// context ends the call too.
 	if r.cancel == nil {
 		r.inner, r.cancel = context.WithCancelCause(ctx)
 	} else {
