@@ -177,7 +177,7 @@ func newTicker(b *testing.B, ctx context.Context, st store.Store, tables e2e.Tab
 	d := workload.Default()
 	now := time.Now()
 	d.Start = now.Unix() - now.Unix()%3600 - int64(d.Hours)*3600
-	target := bench.Target{Store: st, Schema: schema, Table: tables.Data, Names: names, Form: write.Cells, Batch: 1}
+	target := bench.Target{Store: st, Schema: schema, Table: tables.Data, Names: names, Form: write.Single, Batch: 1}
 	if _, err := target.Load(ctx, d, nil); err != nil {
 		b.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestBench_difference(t *testing.T) {
 		d.Seed += uint64(i)
 		tables := e2etest.CreateTables(t)
 		st := e2etest.Must[bench.Store](t)(openBenchStore("hbase:" + e2etest.HBase(t).Quorum()))
-		if err := bench.Fill(ctx, st, encoding.DefaultSchema(), tables.Data, d, write.Cells, nil); err != nil {
+		if err := bench.Fill(ctx, st, encoding.DefaultSchema(), tables.Data, d, write.Single, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.Close(); err != nil {

@@ -183,7 +183,7 @@ func TestCut_hours(t *testing.T) {
 		t.Errorf("%d parts, want one an hour", len(got))
 	}
 	plan.TSUIDs = []encoding.UID{{0, 0, 1, 0, 0, 1, 0, 0, 1}}
-	if got := cutPlan(&plan, nil, cutGoal{parts: 100, path: operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})}, aggregationChoice{}); len(got) != 1 {
+	if got := cutPlan(&plan, nil, cutGoal{parts: 100, path: operator.ChooseAccess(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, nil)}, aggregationChoice{}); len(got) != 1 {
 		t.Errorf("%d parts of a plan that seeks, want 1", len(got))
 	}
 	plan = operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
@@ -238,10 +238,10 @@ func TestRun_memory(t *testing.T) {
 func TestCut_manyHours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+20_001*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
-	rows := operator.Explain(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]})
+	rows := operator.ChooseAccess(&scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, nil)
 	parts := cutPlan(&plan, nil, cutGoal{parts: 2, path: rows}, aggregationChoice{})
 	for _, p := range parts {
-		if a := operator.Explain(&scanplan.Part{Plan: plan, Range: p.Range}); len(a.Filter.Ranges) == 0 {
+		if a := operator.ChooseAccess(&scanplan.Part{Plan: plan, Range: p.Range}, nil); len(a.Filter.Ranges) == 0 {
 			t.Errorf("%s to %s: %s", p.Range.Start, p.Range.Stop, a.Reason)
 		}
 	}

@@ -25,7 +25,7 @@ import (
 type Handlers struct {
 	Names       *uid.Dictionary
 	Meta        *meta.Catalog
-	Annotations *annotation.Notes
+	Annotations *annotation.Catalog
 	Lookup      *lookup.Finder
 	Last        *last.Points
 	// FlushMeta writes the metadata that puts have still to record; nil if puts

@@ -23,7 +23,7 @@ import (
 type Handlers struct {
 	Engine *engine.Engine
 	// Annotations are read for queries that show global annotations.
-	Annotations *annotation.Notes
+	Annotations *annotation.Catalog
 	// Guard checks queries that delete.
 	Guard *access.Guard
 	// AllowDelete lets queries delete what they read, from Rows.
