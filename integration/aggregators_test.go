@@ -85,9 +85,8 @@ func recordedAggregators(t *testing.T) map[string]int {
 	return count
 }
 
-// aggregatorFiles finds the file that declares each aggregator's arithmetic over
-// doubles: the function that its row of the table names, or the one that makes
-// the row.
+// aggregatorFiles finds the file that declares each aggregator's arithmetic, which
+// its row of the table names.
 func aggregatorFiles(t *testing.T) map[string]string {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -121,21 +120,28 @@ func aggregatorFiles(t *testing.T) map[string]string {
 	}
 	files := map[string]string{}
 	for _, row := range table.Elts {
-		switch r := row.(type) {
-		case *ast.CompositeLit:
-			files[text(r.Elts[0])] = declared[identifier(r.Elts[len(r.Elts)-2])]
-		case *ast.CallExpr:
-			files[text(r.Args[0])] = declared[identifier(r.Fun)]
+		name, arithmetic := "", ""
+		for _, field := range row.(*ast.CompositeLit).Elts {
+			f := field.(*ast.KeyValueExpr)
+			switch identifier(f.Key) {
+			case "Name":
+				name = strings.Trim(f.Value.(*ast.BasicLit).Value, `"`)
+			case "arithmetic":
+				arithmetic = identifier(f.Value)
+			}
 		}
+		files[name] = declared[arithmetic]
 	}
 	return files
 }
 
-func text(e ast.Expr) string { return strings.Trim(e.(*ast.BasicLit).Value, `"`) }
-
+// identifier is the name of a variable, or of the function that a call names.
 func identifier(e ast.Expr) string {
-	if id, ok := e.(*ast.Ident); ok {
-		return id.Name
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.CallExpr:
+		return identifier(e.Fun)
 	}
 	return ""
 }

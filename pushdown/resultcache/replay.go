@@ -19,7 +19,7 @@ type replay struct {
 	inner  operator.Operator // of the same part; it has read nothing
 
 	spent  operator.Budget // to be refunded by end; nil when all was returned
-	next   int              // index of the next batch
+	next   int             // index of the next batch
 	bytes  int64
 	closed bool
 	err    error

@@ -63,11 +63,17 @@ type openSubQuery struct {
 	groups  *merge.Groups // nil if the results have their points
 	points  *planPoints
 	stats   dispatch.Stats
+	bounded context.Context // whose bounds the merger has; nil for that of the scan
 }
 
 // makePoints makes the points of group i within the bounds of ctx.
 func (o *openSubQuery) makePoints(ctx context.Context, i int) (encoding.Points, error) {
-	o.merger.SetBounds(mergeBounds(context.WithValue(ctx, planPointsKey{}, o.points)))
+	// A caller fills many groups with one context, and bounds cost more than a small
+	// group does.
+	if o.bounded != ctx {
+		o.merger.SetBounds(mergeBounds(context.WithValue(ctx, planPointsKey{}, o.points)))
+		o.bounded = ctx
+	}
 	return o.groups.Points(i)
 }
 

@@ -95,24 +95,39 @@ type filler struct {
 	ctx    context.Context
 	left   time.Duration
 	check  func(points int) error
+
+	// The stretch of work since the last pause. One context serves all its groups,
+	// because to make one for each costs a tenth of an answer of small groups.
+	work   context.Context // nil in a pause
+	cancel context.CancelFunc
+	began  time.Time
 }
 
 // fill makes the points of group i, which then belong to the caller.
 func (f *filler) fill(i int) (encoding.Points, error) {
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(f.ctx, f.left)
-	defer cancel()
-	err := f.answer.Fill(ctx, i)
-	f.left -= time.Since(began)
-	if err != nil {
+	if f.work == nil {
+		f.began = time.Now()
+		f.work, f.cancel = context.WithTimeout(f.ctx, f.left)
+	}
+
+	if err := f.answer.Fill(f.work, i); err != nil {
 		return encoding.Points{}, err
 	}
 	return f.answer.DetachPoints(i), f.check(f.answer.Stats.PointsOut)
 }
 
+// pause ends a stretch of work: the time until the next fill is the client's.
+func (f *filler) pause() {
+	if f.work != nil {
+		f.cancel()
+		f.left -= time.Since(f.began)
+		f.work = nil
+	}
+}
+
 // release gives back the memory reserved for points that fill has made.
-func (f *filler) release(p encoding.Points) {
-	memory.Release(f.ctx, int64(p.Len())*merge.PointBytes)
+func (f *filler) release(points int) {
+	memory.Release(f.ctx, int64(points)*merge.PointBytes)
 }
 
 func fillAll(ctx context.Context, answer *engine.Answer) error {
@@ -135,16 +150,16 @@ func writeArrow(w http.ResponseWriter, f *filler, opts batch.ResultOptions) (sen
 	s := &arrowSender{w: w, compressed: opts.Compression != ""}
 	out := batch.NewResultWriter(s, groups, opts)
 	defer out.Release()
-	err = sendGroups(out, s, groups, f.fill, f.release)
+	err = sendGroups(out, s, groups, f.fill, f.pause, f.release)
 	return s.sent, err
 }
 
 // sendGroups writes the groups one after the other. fill makes their points, in a
-// goroutine of its own, while earlier groups are sent; release is called with
-// points that are not needed any more. Rows that have waited for flushPause are
+// goroutine of its own, while earlier groups are sent, and pause is called whenever it
+// waits for that; release is told how many points are not needed any more. Rows that have waited for flushPause are
 // sent even if their batch is small.
-func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup, fill func(i int) (encoding.Points, error), release func(encoding.Points)) error {
-	filled, stop := fillAhead(len(groups), fill)
+func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup, fill func(i int) (encoding.Points, error), pause func(), release func(points int)) error {
+	filled, stop := fillAhead(len(groups), fill, pause)
 	defer stop()
 
 	flushed := time.Now()
@@ -152,15 +167,17 @@ func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGr
 		if f.err != nil {
 			return f.err
 		}
+
+		written := 0
 		for i, points := range f.points {
 			g := groups[f.first+i]
 			g.Points = points
-			err := out.Write(&g)
-			release(points)
-			if err != nil {
+			if err := out.Write(&g); err != nil {
 				return err
 			}
+			written += points.Len()
 		}
+		release(written)
 
 		if time.Since(flushed) < flushPause {
 			continue

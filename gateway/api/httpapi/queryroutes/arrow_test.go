@@ -38,7 +38,7 @@ func TestArrow_sentWhileMerging(t *testing.T) {
 				err = fail
 			}
 			return p, err
-		}, func(encoding.Points) {})
+		}, func() {}, func(int) {})
 		return n, s.sent, err
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -21,8 +21,9 @@ const pointsPerHandover = 64 << 10
 
 // fillAhead makes the points of all groups, in order, in a goroutine. It is ahead
 // of its reader by one element of the channel, or by one group if that is larger.
+// pause is called before each handover, which may have to wait for the reader.
 // The caller must call stop, which returns when fill is not running any more.
-func fillAhead(groups int, fill func(i int) (encoding.Points, error)) (filled <-chan filledGroups, stop func()) {
+func fillAhead(groups int, fill func(i int) (encoding.Points, error), pause func()) (filled <-chan filledGroups, stop func()) {
 	made, stopped := make(chan filledGroups), make(chan struct{})
 	var work sync.WaitGroup
 	work.Go(func() {
@@ -30,6 +31,7 @@ func fillAhead(groups int, fill func(i int) (encoding.Points, error)) (filled <-
 		for next := 0; next < groups; {
 			f := fillNext(next, groups, fill)
 			next += len(f.points)
+			pause()
 			select {
 			case made <- f:
 			case <-stopped:

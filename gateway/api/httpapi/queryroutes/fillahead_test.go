@@ -16,7 +16,9 @@ func TestFillAhead(t *testing.T) {
 	fault := errors.New("a fault")
 	run := func(take, failing int) (firsts []int, made int, err error) {
 		synctest.Test(t, func(t *testing.T) {
+			working := false
 			filled, stop := fillAhead(groups, func(i int) (encoding.Points, error) {
+				working = true
 				if i != made {
 					t.Errorf("group %d is made after %d others", i, made)
 				}
@@ -24,8 +26,12 @@ func TestFillAhead(t *testing.T) {
 					return encoding.Points{}, fault
 				}
 				return points, nil
-			})
+			}, func() { working = false })
 			for range take {
+				synctest.Wait()
+				if working {
+					t.Error("the time until the reader comes counts as work")
+				}
 				l, more := <-filled
 				if !more || l.err != nil {
 					err = l.err
