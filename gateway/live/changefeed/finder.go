@@ -14,6 +14,10 @@ type finder interface {
 	// loaded again.
 	find(ctx context.Context, now time.Time) (rows []store.Change, reload bool, err error)
 
+	// knowsWrites reports whether find may tell what was written to a row. If not,
+	// every row that it returns must be read.
+	knowsWrites() bool
+
 	// cachedRow appends the cells of a row that the finder knows as it is now, so
 	// that it need not be read; ok is false if it does not. The cells are views
 	// that are valid until the next find.

@@ -94,6 +94,7 @@ func newPoller(ctx context.Context, f *Feed, plan *scanplan.Plan, now time.Time)
 
 func (p *poller) tableLoaded(took time.Duration) { p.loadTook = took }
 func (p *poller) close()                         {}
+func (p *poller) knowsWrites() bool              { return false } // it compares keys and qualifiers
 func (p *poller) bytes() int64                   { return p.keptBytes }
 
 // find returns the changed rows; what was written to them is not known.

@@ -39,6 +39,7 @@ func (w *watched) find(ctx context.Context, now time.Time) (rows []store.Change,
 }
 
 func (*watched) cachedRow(_ []byte, cells []store.Cell) ([]store.Cell, bool) { return cells, false }
+func (*watched) knowsWrites() bool                                           { return true }
 func (*watched) rowsRead([]store.Row)                                        {}
 func (*watched) tableLoaded(time.Duration)                                   {}
 func (*watched) bytes() int64                                                { return 0 }

@@ -57,8 +57,14 @@ func (s *subQuery) applyChange(c *store.Change) (taken bool, err error) {
 // maxAlwaysRead bounds the rows of subQuery.alwaysRead.
 const maxAlwaysRead = 64 << 10
 
-// readFromNowOn has a row read at every change from now on.
+// readFromNowOn has a row read at every change from now on. A finder that knows no
+// writes has every row read anyway, so there is nothing to remember: a long-lived
+// query on HBase would else reach maxAlwaysRead by its rows alone.
 func (s *subQuery) readFromNowOn(row []byte) error {
+	if !s.finder.knowsWrites() {
+		return nil
+	}
+
 	if s.alwaysRead == nil {
 		s.alwaysRead = map[string]struct{}{}
 	}

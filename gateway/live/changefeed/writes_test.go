@@ -220,3 +220,24 @@ func together(changes []store.Change) (out []store.Change) {
 	}
 	return out
 }
+
+// Rows that must be read at every change are bounded where a finder knows writes.
+// Without writes every row is read anyway, however many change.
+func TestSubQuery_readFromNowOn(t *testing.T) {
+	read := func(f finder) error {
+		s := &subQuery{finder: f}
+		for i := range maxAlwaysRead + 1 {
+			if err := s.readFromNowOn(fmt.Append(nil, i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+
+	if err := read(&watched{}); err != errTooManyRereads {
+		t.Errorf("a watch: got %v, want %v", err, errTooManyRereads)
+	}
+	if err := read(&poller{}); err != nil {
+		t.Errorf("a poller: got %v, want no error", err)
+	}
+}
