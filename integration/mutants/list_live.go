@@ -3,11 +3,11 @@ package main
 // ofLiveQueries are faults of live queries.
 var ofLiveQueries = []mutant{
 	{
-		name: "final-before-the-gap", file: "gateway/live/incremental/final.go", // which the next point fills
+		name: "final-before-the-gap", file: "gateway/live/incremental/watermark.go", // which the next point fills
 		old: "	return min(open, c.Time[before-1]+t.interval())\n", new: "	return open\n",
 		test: "gateway/live/changefeed TestFinalBefore",
 	}, {
-		name: "one-rate-is-settled", file: "gateway/live/incremental/final.go",
+		name: "one-rate-is-settled", file: "gateway/live/incremental/watermark.go",
 		old: "before < 2:", new: "before < 1:",
 		test: "gateway/live/changefeed TestFinalBefore_values",
 	}, {

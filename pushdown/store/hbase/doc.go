@@ -35,7 +35,7 @@
 //   - scan.go: Scan reads region after region. The server prepares its next reply
 //     while the caller works on the last one. After a failure the scan continues
 //     after the last row that was delivered whole.
-//   - filter.go and trie.go: translate the row filter: key ranges, of which each
+//   - filter.go and rowregex.go: translate the row filter: key ranges, of which each
 //     region gets its own, and a regular expression for tags.
 //   - scanrequest.go: the requests that open, continue and close a server's
 //     scanner.
