@@ -166,7 +166,7 @@ func (s *Server) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// build makes the parts of the server, each from those that it needs.
+// build makes the components of the server, each from those that it needs.
 func (s *Server) build() error {
 	schema := s.cfg.Schema()
 
@@ -195,7 +195,7 @@ func (s *Server) build() error {
 		Bytes: s.memory.Cache(write.SeriesBytes)})
 
 	// pebble has one log, which all writes share: several shards would only wait for
-	// one another.
+	// one another. Large requests are written beside the one shard.
 	shards, requestBatchFrom := 4, 0
 	if s.cfg.Embedded() {
 		shards, requestBatchFrom = 1, write.UsualRequestBatchFrom

@@ -133,8 +133,8 @@ func (c *Config) aimMS(row, what string, want float64, l report.Latency) {
 // otherEvery socket of a crowd is stalled, one is slow and one half-open.
 const otherEvery = 10
 
-// sockets measures a crowd, put to frame by the clock and then as many frames a
-// second as come.
+// sockets measures a crowd of sockets twice: the time from put to frame at one put a
+// second, then frames a second at puts without a pause.
 func (c *Config) sockets(ctx context.Context) error {
 	name := fmt.Sprintf("%s sockets on %d plans, a tenth each stalled, slow and half-open, %s", report.Thousands(float64(c.Crowd)), c.CrowdPlans, c.Store)
 	for _, every := range []time.Duration{time.Second, 0} {

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -229,6 +230,11 @@ func (p *Partial) check(row int) error {
 		return fmt.Errorf("batch: row %d has %d annotations of %d spans, want as many", row, len(p.Notes), len(p.NoteSpan))
 	}
 
+	// Whoever reads the row walks spans and annotations side by side, and would miss
+	// an annotation of a span that it has passed.
+	if !slices.IsSorted(p.NoteSpan) {
+		return fmt.Errorf("batch: row %d has annotations of spans %v, want them ascending", row, p.NoteSpan)
+	}
 	for _, s := range p.NoteSpan {
 		if s < 0 || int(s) >= len(p.Spans) {
 			return fmt.Errorf("batch: row %d has an annotation of span %d, want less than %d", row, s, len(p.Spans))

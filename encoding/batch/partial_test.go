@@ -98,6 +98,7 @@ func TestPartialReader_refuses(t *testing.T) {
 	f("0 flags, want 1", Partial{Spans: span})
 	f("0 edge times and 0 edge values, want 2", Partial{Spans: span, Flags: []uint8{EdgeFirst | EdgeLast}})
 	f("1 annotations of 0 spans", Partial{Notes: span})
+	f("annotations of spans [1 0], want them ascending", Partial{Spans: [][]byte{{1}, {2}}, Flags: []uint8{0, 0}, Notes: [][]byte{{1}, {2}}, NoteSpan: []int32{1, 0}})
 	f("an annotation of span 1, want less than 1", Partial{Spans: span, Flags: []uint8{0}, Notes: span, NoteSpan: []int32{1}})
 
 	w := NewSeriesWriter(mem)

@@ -118,6 +118,8 @@ func readSubQueries(r *jsonReader, t json.Token, limit int) ([]SubQuery, error) 
 
 func newSubQuery() SubQuery { return SubQuery{UseFuzzyFilter: true, UseMultiGets: true} }
 
+// readSubQuery reads one element of "queries". Of "filters" and "tags" the later one
+// counts: each replaces what the other has set. Source: TSSubQuery.
 func readSubQuery(r *jsonReader, t json.Token) (SubQuery, error) {
 	s := newSubQuery()
 	var index int64 // checked and not used

@@ -152,7 +152,7 @@ func (p *linePoint) point(s *Settings) (*write.Point, error) {
 	return out, out.Validate(s.Schema, s.Allowed...)
 }
 
-// nameMark begins a line of the list of names that export -all writes.
+// namePrefix begins a line of the list of names that export -all writes.
 const namePrefix = "#uid"
 
 // listedName is one name of that list.

@@ -125,7 +125,7 @@ func (a *answerWriter) Write(p []byte) (int, error) {
 	return a.Writer.Write(p)
 }
 
-// export writes import lines.
+// export answers with import lines; Handler says how they end.
 func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	req := exportRequest{times: [2]string{q.Get("start"), q.Get("end")}, metrics: q["m"], all: q.Get("all") == "true", plain: q.Get("plain") == "true"}
@@ -189,8 +189,9 @@ func (h *served) grep(w http.ResponseWriter, r *http.Request) error {
 // maxMetaBody bounds the body of POST remarks.
 const maxMetaBody = 32 << 20
 
-// importMeta stores meta lines and names of an import file. It answers with the
-// refused lines by number: {"refused":[{"line":3,"error":"…"}]}.
+// importMeta takes the meta and #uid lines of an import file. It assigns those names
+// that the settings allow, then stores the meta lines, and answers with the refused
+// lines by number: {"refused":[{"line":3,"error":"…"}]}.
 func (h *served) importMeta(w http.ResponseWriter, r *http.Request) error {
 	lines := bufio.NewReaderSize(http.MaxBytesReader(w, r.Body, maxMetaBody), maxLine)
 	in := &input{name: "body", lines: lines}

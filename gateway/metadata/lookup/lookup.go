@@ -141,7 +141,8 @@ func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
 	return out
 }
 
-// scan returns the TSUIDs of one scan.
+// scan returns the TSUIDs of the rows that w admits, up to limit (0 for none), or one
+// more than MaxSeries, so that Find sees that there are too many.
 func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, meta bool) (out []encoding.UID, err error) {
 	for r, err := range store.Rows(ctx, f.cfg.Store, s) {
 		if err != nil {

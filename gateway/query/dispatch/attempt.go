@@ -32,7 +32,7 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 	defer op.Close()
 
 	held := memory.NewLease(ctx)
-	defer func() { a.held = held }()
+	a.held = held
 	for {
 		rec, err := op.Next(ctx)
 		a.stats = op.Stats()

@@ -178,7 +178,7 @@ func appendParts(parts []part, r scanplan.KeyRange, borders [][]byte, regions []
 }
 
 // regionServer returns the server of the region that holds key, "" if no region
-// does.
+// does, or if the region has no server, as on the embedded store.
 func regionServer(regions []store.Region, key []byte) string {
 	for _, r := range regions {
 		if (store.KeyRange{Start: r.Start, Stop: r.Stop}).Contains(key) {

@@ -182,17 +182,24 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 		}
 		s := &m.memory.segments.alloc(1)[0]
 		s.part = p.start
+		size := int64(segmentBytes)
 		for ; note < len(row.Notes) && int(row.NoteSpan[note]) == i; note++ {
 			s.notes = append(s.notes, m.memory.bytes.copy(row.Notes[note]))
+			size += int64(len(row.Notes[note]))
 		}
 		sp.addSegment(s)
+		if err := m.account(size); err != nil {
+			return err
+		}
 		if row.Flags[i]&batch.EdgeNoData != 0 {
 			continue
 		}
 
 		sp.hasData = true
 		g.members++
-		// An edge that is not shipped lies in the part's first or last bucket.
+		// An edge that is not shipped lies in the part's first or last bucket: then no
+		// bucket lies between it and the neighbouring part, unless that one has a hole
+		// there, see encoding/docs/partial-batch.md.
 		e := &edges{first: m.plan.From*1000 + int64(p.from)*m.plan.Downsample.Interval}
 		e.last = e.first + int64(p.to-p.from-1)*m.plan.Downsample.Interval
 		if row.Flags[i]&batch.EdgeFirst != 0 {
@@ -204,9 +211,6 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 			e.knowsLast = true
 		}
 		s.edges = e
-		if err := m.account(segmentBytes); err != nil {
-			return err
-		}
 	}
 	return nil
 }

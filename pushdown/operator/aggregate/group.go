@@ -186,6 +186,8 @@ func (k typing) of(float []bool) typing {
 
 // block aggregates one block of timestamps and appends it to out.
 func (g *Group) block(f *Function, method Interpolation, block []int64, kind typing, float []bool, out *encoding.Points) error {
+	// At which of the block's times does each member contribute? Also between its
+	// points, by interpolation.
 	for i := range g.members {
 		g.members[i].locate(block)
 	}

@@ -85,7 +85,8 @@ func (r *remote) next(ctx context.Context) (batch.Record, error) {
 	}
 }
 
-// receive returns the next batch, also one without rows. It belongs to the reader.
+// receive returns the next batch; one without rows is a heartbeat. The reader reuses
+// the batch for the next one: Retain it to keep it.
 func (r *remote) receive() (batch.Record, error) {
 	if r.reader == nil {
 		if err := r.open(); err != nil {

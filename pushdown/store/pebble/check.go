@@ -193,7 +193,7 @@ func (t *tableFile) addDamaged(h sstblock.Handle, what string) {
 	t.faults = append(t.faults, store.Fault{Kind: store.Unreadable, File: t.name, Offset: int64(h.Offset), Bytes: int64(h.Length), What: what})
 }
 
-// checkBlocks compares the checksums of all blocks.
+// checkBlocks reads all blocks, and adds a fault for each whose checksum is wrong.
 func (t *tableFile) checkBlocks(ctx context.Context) error {
 	l, err := t.reader.Layout()
 	if err != nil {
@@ -244,8 +244,8 @@ func (t *tableFile) checkBlock(ctx context.Context, h sstblock.Handle) (bool, er
 	return binary.LittleEndian.Uint32(b[h.Length+1:]) == journal.Checksum(b[:h.Length+1]), nil
 }
 
-// fillTimes sets the times of the faults, which are those of damaged blocks of rows:
-// from the last row that can be read before the first damaged block to the first row
+// fillTimes sets the times of all faults found so far, which must be damaged blocks
+// of rows: from the last row that can be read before the first damaged block to the first row
 // that can be read after the last one.
 func (t *tableFile) fillTimes() {
 	before, after := rowTimes{grouping: t.grouping}, rowTimes{grouping: t.grouping}
