@@ -294,7 +294,7 @@ func groupsAreUnion(ctx context.Context, t *testing.T, g ground, r *rand.Rand) (
 	return q, cmp.Diff(want, got), hasPoints(all)
 }
 
-// choiceIsStrict: where parts answer with states of groups by the planner's own
+// choiceIsStrict: where parts answer with partial aggregates by the planner's own
 // choice, nothing differs, not in the last bit. It chooses them only where a server
 // ships them, so the ground must have pushdown servers; and it must not remember
 // answers, for those of one way are given for the other.
@@ -310,7 +310,7 @@ func choiceIsStrict(ctx context.Context, t *testing.T, g ground, r *rand.Rand) (
 		want := ask(ctx, t, g.url, strict)
 		return q, differs(want, ask(ctx, t, g.url, chosen)), hasPoints(want)
 	}
-	t.Fatal("of 200 queries none is answered with states of groups")
+	t.Fatal("of 200 queries none is answered with partial aggregates")
 	return differential.Query{}, "", false
 }
 
@@ -348,7 +348,7 @@ func TestMetamorphic_embeddedIsHBaseWithAppends(t *testing.T) {
 }
 
 // Pushdown servers compute what the gateway computes, whatever form rows have, and
-// whether they answer series by series or with states of groups.
+// whether they answer per series or with partial aggregates.
 func TestMetamorphic_pushdownIsInProcess(t *testing.T) {
 	seed := randomSeed(t)
 	n := randomQueries(100, 2000)

@@ -11,16 +11,16 @@ import (
 // Errors of validation, in OpenTSDB's words.
 var (
 	// ErrNoMetric is returned when a point has no metric.
-	ErrNoMetric = errors.New("Metric name was empty") //lint:ignore ST1005 a client's text
+	ErrNoMetric = errors.New("Metric name was empty")
 	// ErrTimestamp is returned when a point's time is not positive, or more than
 	// OpenTSDB stores.
-	ErrTimestamp = errors.New("Invalid timestamp") //lint:ignore ST1005 a client's text
+	ErrTimestamp = errors.New("Invalid timestamp")
 	// ErrNoValue is returned when a point's value is an empty text.
-	ErrNoValue = errors.New("Empty value") //lint:ignore ST1005 a client's text
+	ErrNoValue = errors.New("Empty value")
 	// ErrNoTags is returned when a point has no tag.
-	ErrNoTags = errors.New("Missing tags") //lint:ignore ST1005 a client's text
+	ErrNoTags = errors.New("Missing tags")
 	// ErrValue is returned when a point's value is not a finite number.
-	ErrValue = errors.New("Unable to parse value to a number") //lint:ignore ST1005 a client's text
+	ErrValue = errors.New("Unable to parse value to a number")
 )
 
 // ErrClosing is returned when a point comes after Close.

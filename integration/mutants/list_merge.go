@@ -1,6 +1,6 @@
 package main
 
-// ofStates are faults of the states of groups.
+// ofStates are faults of partial aggregates.
 var ofStates = []mutant{
 	{
 		name: "edge-dropped", file: "pushdown/operator/grouping.go",

@@ -125,3 +125,27 @@ func TestPartials_refuses(t *testing.T) {
 	f("p99", "partial aggregates of p99, which has none")
 	f("nope", "partial aggregates of nope, which has none")
 }
+
+// A series without points takes memory as well: a segment, and its annotations.
+func TestPartials_memoryWithoutPoints(t *testing.T) {
+	p := saltedPlan("sum")
+	m := New(p, nil)
+	row := partialRow(p, 0, 1, 0, 1)
+	if err := m.Add(p.Ranges[0], partialBatch(row)); err != nil {
+		t.Fatal(err)
+	}
+	one := m.used
+
+	const size = 1 << 20
+	row = partialRow(p, 1, 1, 0, 1)
+	for i := range row.Flags {
+		row.Flags[i] |= batch.EdgeNoData
+	}
+	row.Notes, row.NoteSpan = [][]byte{make([]byte, size)}, []int32{0}
+	if err := m.Add(p.Ranges[1], partialBatch(row)); err != nil {
+		t.Fatal(err)
+	}
+	if two := m.used - one; two < size+segmentBytes {
+		t.Errorf("%d bytes are counted for an annotation of %d bytes and a segment", two, size)
+	}
+}
