@@ -173,6 +173,9 @@ func (a arrangement) start(t *testing.T, tables e2e.Tables) pair {
 		t.Fatal(err)
 	}
 	closeAtEnd(t, tsd)
+	if err := e2e.LoadNames(within(t, time.Minute), tsd.URL); err != nil {
+		t.Fatal(err)
+	}
 	return pair{tsd.URL, ours.URL}
 }
 
@@ -218,14 +221,13 @@ func (p pair) askRandom(ctx context.Context, t *testing.T, d *differential.Data,
 	}
 }
 
-// ask asks the reference twice: with a cold UID cache it can miss rows.
+// ask asks both servers the same.
 func (p pair) ask(ctx context.Context, t *testing.T, q differential.Query) (want, got compare.Answer) {
 	t.Helper()
 	asked := question{path: q.Path()}
 	if !q.AsGET {
 		asked.body = q.Body()
 	}
-	ask(ctx, t, p.theirs, asked)
 	return ask(ctx, t, p.theirs, asked), ask(ctx, t, p.ours, asked)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,6 +136,26 @@ func setInt(conf map[string]string, key string, value int) {
 	if value != 0 {
 		conf[key] = strconv.Itoa(value)
 	}
+}
+
+// LoadNames fills the UID caches of the TSD at url with all names of its tables.
+// A query whose filters compare names loses rows while a name is not cached:
+// SaltScanner closes before names that are still being resolved have let their
+// rows pass (OpenTSDB issue 2175). On a busy machine that can happen again when
+// the query is repeated, so a reference is asked once its names are loaded.
+//
+// suggest caches what it scans, in both directions (UniqueId.SuggestCB).
+func LoadNames(ctx context.Context, url string) error {
+	for _, kind := range []string{"metrics", "tagk", "tagv"} {
+		a, err := Get(ctx, url+"/api/suggest?max=10000&type="+kind)
+		if err == nil && a.Status != http.StatusOK {
+			err = fmt.Errorf("status %d: %.200s", a.Status, a.Body)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot load names of kind %s into the UID cache of OpenTSDB: %w", kind, err)
+		}
+	}
+	return nil
 }
 
 // Tool runs one of OpenTSDB's command line tools, a class of net.opentsdb.tools,
