@@ -1,20 +1,16 @@
 package pebble
 
-import "downpour/pushdown/store"
+import (
+	"sync"
+	"unsafe"
+
+	"downpour/pushdown/store"
+)
 
 // freeBlocks keeps the memory of ended scans for later ones: a query opens many
-// scans, each of which would grow a block of its own.
-var freeBlocks = make(chan *block, 16)
-
-// newBlock returns the block of an ended scan, or a new one.
-func newBlock() *block {
-	select {
-	case b := <-freeBlocks:
-		return b
-	default:
-		return new(block)
-	}
-}
+// scans, each of which would grow a block of its own. The garbage collector may take
+// it, so that what a storm of queries needed does not stay.
+var freeBlocks = sync.Pool{New: func() any { return new(block) }}
 
 // block holds copies of rows. Its three slices are used again for the next block.
 // When one of them must grow in between, the views into the old array stay valid,
@@ -27,11 +23,27 @@ type block struct {
 	begin int // offset of the open row's bytes
 }
 
+// Bytes of a row and of a cell, without keys and values.
+const (
+	rowBytes  = int(unsafe.Sizeof(store.Row{}))
+	cellBytes = int(unsafe.Sizeof(store.Cell{}))
+)
+
+// full tells whether a block of a scan that asks for size bytes takes no more rows.
+// A point in a cell of its own has some ten bytes, and its cell ten times as many, so
+// the memory of rows and cells has a bound, too.
+func (b *block) full(size int) bool {
+	return len(b.bytes) >= size || len(b.rows)*rowBytes+len(b.cells)*cellBytes >= maxViews
+}
+
+// maxViews bounds the bytes of a block's rows and cells, but for those of its last row.
+const maxViews = 1 << 20
+
 // release gives the memory to later scans, once nobody can hold a view into it or
 // into rows any more. A block that one large row has blown up is left to the
 // garbage collector.
 func (b *block) release() {
-	if cap(b.bytes) > 4*defaultBlock {
+	if cap(b.bytes) > 4*defaultBlock || cap(b.rows)*rowBytes+cap(b.cells)*cellBytes > 4*maxViews {
 		return
 	}
 
@@ -39,10 +51,7 @@ func (b *block) release() {
 	clear(b.cells[:cap(b.cells)])
 	clear(b.rows[:cap(b.rows)])
 	b.reset()
-	select {
-	case freeBlocks <- b:
-	default:
-	}
+	freeBlocks.Put(b)
 }
 
 // reset removes the rows and keeps the capacity.

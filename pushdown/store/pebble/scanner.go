@@ -65,7 +65,7 @@ type scanner struct {
 
 // newScanner prepares a scan; the iterator moves with the first Next.
 func newScanner(ctx context.Context, it *pebble.Iterator, scan store.Scan) *scanner {
-	c := &scanner{ctx: ctx, it: it, scan: scan, left: -1, ranges: scan.Filter.Ranges, block: newBlock()}
+	c := &scanner{ctx: ctx, it: it, scan: scan, left: -1, ranges: scan.Filter.Ranges, block: freeBlocks.Get().(*block)}
 	c.columns = columns{family: scan.Family, ranges: scan.Columns, since: scan.Since, keysOnly: scan.KeysOnly}
 	if scan.MaxRows > 0 {
 		c.left = scan.MaxRows
@@ -111,7 +111,7 @@ func (c *scanner) fillBlock() error {
 		c.seekFirst()
 	}
 
-	for seen := 1; c.left != 0 && c.it.Valid() && len(c.block.bytes) < c.scan.BlockBytes; seen++ {
+	for seen := 1; c.left != 0 && c.it.Valid() && !c.block.full(c.scan.BlockBytes); seen++ {
 		if err := c.readRow(); err != nil {
 			return err
 		}

@@ -1,0 +1,46 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"downpour/pushdown/store"
+)
+
+// The memory of a block has a bound however short its cells are: those of single
+// points have ten bytes each, and ten times as many for what refers to them.
+func TestScan_shortCells(t *testing.T) {
+	const rows, cells = 2000, 50
+	s := openMem(t, Options{IdleFlush: -1})
+	create(t, s)
+	var ms []store.Mutation
+	for i := range rows * cells {
+		ms = append(ms, cell(store.Put, fmt.Sprintf("row%05d", i/cells), fmt.Sprintf("%02d", i%cells), "v"))
+	}
+	apply(t, s, ms...)
+
+	sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	found := 0
+	for {
+		block, err := sc.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		found += len(block)
+		if views := len(block) * (rowBytes + cells*cellBytes); views >= maxViews+rowBytes+cells*cellBytes {
+			t.Errorf("a block of %d rows refers to its bytes by %d bytes, want at most %d and one row", len(block), views, maxViews)
+		}
+	}
+	if found != rows {
+		t.Errorf("%d rows, want %d", found, rows)
+	}
+}
