@@ -97,7 +97,7 @@ func TestLoad_everyWay(t *testing.T) {
 		}
 		servers = append(servers, server)
 	}
-	for _, form := range []write.Form{write.Single, write.Multi, write.Appended} {
+	for _, form := range []write.Form{write.Single, write.MultiPoint, write.Appended} {
 		st := memoryStore(t)
 		if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", d, form, nil); err != nil {
 			t.Fatal(err)

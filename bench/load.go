@@ -74,7 +74,7 @@ func (l *loader) hour(ctx context.Context, h workload.Hour) error {
 	k := l.keys[h.Series]
 	row := l.Schema.AppendRowKey(nil, k.Metric, uint32(h.Base), k.Tags)
 	switch l.Form {
-	case write.Multi:
+	case write.MultiPoint:
 		l.compacted(row, h)
 	case write.Appended:
 		l.appended(row, h)

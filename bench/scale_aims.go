@@ -46,7 +46,7 @@ func (s *scaling) shipped(ctx context.Context) error {
 	for _, c := range []struct {
 		form       write.Form
 		mode, rows string
-	}{{write.Single, "strict", "uncompacted cells"}, {write.Multi, "partial", "compacted cells"}} {
+	}{{write.Single, "strict", "uncompacted cells"}, {write.MultiPoint, "partial", "compacted cells"}} {
 		aim, err := s.ships(ctx, c.form, c.mode)
 		if err != nil {
 			return err

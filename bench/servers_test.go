@@ -117,7 +117,7 @@ func TestBench_scaleOnHBase(t *testing.T) {
 	defer st.Close()
 
 	r := report.New("scale", nil)
-	cfg := bench.ScaleConfig{Store: st, Form: write.Multi, Data: shortData(), Steps: 1, Rounds: 1,
+	cfg := bench.ScaleConfig{Store: st, Form: write.MultiPoint, Data: shortData(), Steps: 1, Rounds: 1,
 		Buckets: []int{1, 4}, InFlight: []int{1, 4}, MemorySteps: []int{900, 225}}
 	cfg.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
 		names := bench.TableNames(prefix)

@@ -225,7 +225,7 @@ func (c *Config) form() write.Form {
 	case c.Embedded() || c.EnableAppends:
 		return write.Appended
 	case c.PutCells == "multi":
-		return write.Multi
+		return write.MultiPoint
 	}
 	return write.Single
 }

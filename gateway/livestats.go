@@ -29,7 +29,7 @@ var liveNumbers = []liveNumber{
 	{"merged_total", "Messages that stood for several changes, because a client was slow.", prometheus.CounterValue,
 		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Merged }},
 	{"whole_total", "Sub-queries run in full at a tick, instead of being updated by what has changed.", prometheus.CounterValue,
-		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Whole }},
+		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.FullRuns }},
 	{"loads_total", "Tables of sub-queries loaded, first or again.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Loads }},
 	{"late_looks_total", "Times that rows were looked through for late points; HBase only.", prometheus.CounterValue,

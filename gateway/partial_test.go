@@ -143,7 +143,7 @@ func TestMode_fallsBack(t *testing.T) {
 	want, _ := traced(t, b.get(sixHours+"sum:5m-avg:m&trace=true"))
 	for i, wantAgain := range []int{1, 0} {
 		got, root := traced(t, pushed.get(sixHours+"sum:5m-avg:m&trace=true"))
-		if again := len(root.find("again with strict parts")); got != want || again != wantAgain {
+		if again := len(root.find("again with per-series aggregation")); got != want || again != wantAgain {
 			t.Errorf("time %d: asked again %d times, want %d; %.200s, want %.200s", i, again, wantAgain, got, want)
 		}
 	}
@@ -165,7 +165,7 @@ func TestMode_manyBuckets(t *testing.T) {
 		t.Helper()
 		want, _ := traced(t, b.get("/api/query?"+query+"&trace=true"))
 		got, root := traced(t, pushed.get("/api/query?"+query+"&trace=true"))
-		if again := len(root.find("again with strict parts")); got != want || again != wantAgain || !strings.Contains(got, "1357019999") {
+		if again := len(root.find("again with per-series aggregation")); got != want || again != wantAgain || !strings.Contains(got, "1357019999") {
 			t.Errorf("%s: asked again %d times, want %d; %.200s, want %.200s", query, again, wantAgain, got, want)
 		}
 		if explained := pushed.get("/api/query?" + query + "&explain=true").body; !strings.Contains(explained, `"mode":"`+mode+`"`) {
@@ -198,7 +198,7 @@ func TestMode_salted(t *testing.T) {
 		t.Helper()
 		want, _ := traced(t, b.get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
 		got, root := traced(t, pushed.get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
-		again, runs := len(root.find("again with strict parts")), root.find("run")
+		again, runs := len(root.find("again with per-series aggregation")), root.find("run")
 		last := runs[len(runs)-1].Attributes
 		if got != want || again != wantAgain || (last["partial"] == last["parts"]) != (wantPartial > 0) || last["parts"].(float64) < 20 {
 			t.Errorf("%s: asked again %d times, want %d; last run %v; %.200s, want %.200s", query, again, wantAgain, last, got, want)

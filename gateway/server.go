@@ -57,7 +57,7 @@ type Server struct {
 	log      *slog.Logger
 	store    Store
 	names    *uid.Dictionary
-	series   *write.Series
+	series   *write.SeriesCache
 	tracker  *meta.Tracker // nil if puts record no meta data
 	writer   *write.Writer
 	engine   *engine.Engine

@@ -176,7 +176,7 @@ func (s *stage) fill(ctx context.Context) error {
 	s.cfg.Progress.Sayf("loading %s, %s", set.form, set.data)
 
 	schema := encoding.DefaultSchema()
-	target := bench.Target{Store: s.store, Schema: schema, Table: set.tables.Data, Form: write.Multi,
+	target := bench.Target{Store: s.store, Schema: schema, Table: set.tables.Data, Form: write.MultiPoint,
 		Names: uid.New(uid.Config{Store: s.store, Table: set.tables.UID, Schema: schema})}
 	if set.form == cells {
 		target.Form = write.Single

@@ -38,9 +38,9 @@ import (
 
 // Edge bits of a span.
 const (
-	EdgeFirst  = 1 << iota // edge_time and edge_value have its first point
-	EdgeLast               // and its last point
-	EdgeNoData             // it has annotations and no points
+	EdgeFirst           = 1 << iota // edge_time and edge_value have its first point
+	EdgeLast                        // and its last point
+	EdgeAnnotationsOnly             // it has annotations and no points
 )
 
 const (

@@ -34,7 +34,7 @@ func drawPartial(t *rapid.T) (p Partial) {
 				p.EdgeValue = append(p.EdgeValue, rapid.Float64().Draw(t, "edge"))
 			}
 		}
-		if f&EdgeNoData != 0 {
+		if f&EdgeAnnotationsOnly != 0 {
 			p.NoteSpan = append(p.NoteSpan, int32(len(p.Spans)-1))
 			p.Notes = append(p.Notes, []byte("{}"))
 		}

@@ -89,9 +89,9 @@ type Window struct {
 	Points   encoding.Points
 }
 
-// cells are the points of a group in the client's unit of time, as columns. They
+// points are the points of a group in the client's unit of time, as columns. They
 // never change once they are part of a state.
-type cells struct {
+type points struct {
 	time  []int64
 	bits  []uint64
 	float []bool
@@ -99,11 +99,11 @@ type cells struct {
 
 var canonicalNaN = math.Float64bits(math.NaN())
 
-// toCells converts points to the client's unit of time, s or ms. Of several points
+// toPoints converts points to the client's unit of time, s or ms. Of several points
 // in one second the last wins, as it does for a reader of OpenTSDB's JSON map of
 // times.
-func toCells(p encoding.Points, seconds bool) cells {
-	c := cells{time: p.Time, bits: p.Bits, float: p.Float}
+func toPoints(p encoding.Points, seconds bool) points {
+	c := points{time: p.Time, bits: p.Bits, float: p.Float}
 	if seconds {
 		c.time = make([]int64, len(p.Time))
 		for i, ms := range p.Time {
@@ -121,7 +121,7 @@ func toCells(p encoding.Points, seconds bool) cells {
 
 // lastOfEach keeps the last of each run of equal times. It works in place, because
 // nobody else has the columns.
-func (c cells) lastOfEach() cells {
+func (c points) lastOfEach() points {
 	n := 0
 	for i := range c.time {
 		if n > 0 && c.time[n-1] == c.time[i] {
@@ -130,19 +130,21 @@ func (c cells) lastOfEach() cells {
 		c.time[n], c.bits[n], c.float[n] = c.time[i], c.bits[i], c.float[i]
 		n++
 	}
-	return cells{c.time[:n], c.bits[:n], c.float[:n]}
+	return points{c.time[:n], c.bits[:n], c.float[:n]}
 }
 
 // value returns the value at i.
-func (c cells) value(i int) encoding.Value { return encoding.Value{Float: c.float[i], Bits: c.bits[i]} }
+func (c points) value(i int) encoding.Value {
+	return encoding.Value{Float: c.float[i], Bits: c.bits[i]}
+}
 
 // equalAt tells whether the value at i equals d's at j, type included: 1 is not 1.0.
-func (c cells) equalAt(i int, d cells, j int) bool {
+func (c points) equalAt(i int, d points, j int) bool {
 	return c.float[i] == d.float[j] && c.bits[i] == d.bits[j]
 }
 
 // push appends d's point at j.
-func (c *cells) push(d cells, j int) {
+func (c *points) push(d points, j int) {
 	c.time = append(c.time, d.time[j])
 	c.bits = append(c.bits, d.bits[j])
 	c.float = append(c.float, d.float[j])
@@ -150,12 +152,12 @@ func (c *cells) push(d cells, j int) {
 
 // replaceWindows returns new columns in which windows are replaced. For each window
 // it calls each with the points before and after.
-func (c cells) replaceWindows(windows []Window, seconds bool, each func(old, now cells)) cells {
+func (c points) replaceWindows(windows []Window, seconds bool, each func(old, now points)) points {
 	grown := len(c.time)
 	for _, w := range windows {
 		grown += len(w.Points.Time)
 	}
-	out := cells{make([]int64, 0, grown), make([]uint64, 0, grown), make([]bool, 0, grown)}
+	out := points{make([]int64, 0, grown), make([]uint64, 0, grown), make([]bool, 0, grown)}
 
 	at := 0 // the points before it are copied
 	for _, w := range windows {
@@ -166,7 +168,7 @@ func (c cells) replaceWindows(windows []Window, seconds bool, each func(old, now
 		i, _ := c.search(begin)
 		j, _ := c.search(end + 1)
 
-		part := toCells(w.Points, seconds)
+		part := toPoints(w.Points, seconds)
 		each(c.slice(i, j), part)
 		out.add(c.slice(at, i))
 		out.add(part)
@@ -177,17 +179,17 @@ func (c cells) replaceWindows(windows []Window, seconds bool, each func(old, now
 }
 
 // slice returns a view of the points i to j, half-open.
-func (c cells) slice(i, j int) cells { return cells{c.time[i:j], c.bits[i:j], c.float[i:j]} }
+func (c points) slice(i, j int) points { return points{c.time[i:j], c.bits[i:j], c.float[i:j]} }
 
 // add appends all points of d.
-func (c *cells) add(d cells) {
+func (c *points) add(d points) {
 	c.time = append(c.time, d.time...)
 	c.bits = append(c.bits, d.bits...)
 	c.float = append(c.float, d.float...)
 }
 
 // search returns the place of time t, and whether there is a point.
-func (c cells) search(t int64) (int, bool) {
+func (c points) search(t int64) (int, bool) {
 	i := sort.Search(len(c.time), func(i int) bool { return c.time[i] >= t })
 	return i, i < len(c.time) && c.time[i] == t
 }

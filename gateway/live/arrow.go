@@ -52,7 +52,7 @@ func (u *Update) makeArrow() error {
 		h = append(h, `,"results":[`...)
 		for i, g := range u.groups {
 			h = append(g.description.append(append(comma(h, i), '{')), '}')
-			g.cells.appendRows(&rows, i, g.nanIsNull)
+			g.points.appendRows(&rows, i, g.nanIsNull)
 		}
 		h = u.appendAbout(append(h, ']'))
 	} else {
@@ -73,7 +73,7 @@ func (u *Update) makeArrow() error {
 
 func (d *delta) appendRows(rows *batch.LiveRows) {
 	for _, u := range d.upserts {
-		u.cells.appendRows(rows, u.group, u.nanIsNull)
+		u.points.appendRows(rows, u.group, u.nanIsNull)
 	}
 	for _, x := range d.deletes {
 		for _, t := range x.times {
@@ -82,7 +82,7 @@ func (d *delta) appendRows(rows *batch.LiveRows) {
 	}
 }
 
-func (c cells) appendRows(rows *batch.LiveRows, group int, nanIsNull bool) {
+func (c points) appendRows(rows *batch.LiveRows, group int, nanIsNull bool) {
 	for i, t := range c.time {
 		if v := c.value(i).Double(); nanIsNull && math.IsNaN(v) {
 			rows.AppendNull(group, t)

@@ -22,7 +22,7 @@ func (m *deltaMerger) add(d *delta) {
 		m.described[g.group] = true
 	}
 	for _, u := range d.upserts {
-		m.touch(u.group, u.cells.time)
+		m.touch(u.group, u.points.time)
 	}
 	for _, x := range d.deletes {
 		m.touch(x.group, x.times)
@@ -65,11 +65,11 @@ func (m *deltaMerger) finish() {
 // none. Of a group with a new description that is every point, because its deltas
 // touched them all.
 func (m *deltaMerger) emit(n int, g *group) {
-	var up cells
+	var up points
 	var gone []int64
 	for _, t := range slices.Sorted(maps.Keys(m.touched[n])) {
-		if i, ok := g.cells.search(t); ok {
-			up.push(g.cells, i)
+		if i, ok := g.points.search(t); ok {
+			up.push(g.points, i)
 		} else {
 			gone = append(gone, t)
 		}

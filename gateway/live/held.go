@@ -51,14 +51,14 @@ const (
 func (s *state) bytes() int64 { return groupBytes*int64(len(s.groups)) + pointBytes*int64(s.points) }
 
 // bytes returns the memory of columns.
-func (c *cells) bytes() int64 { return int64(8*cap(c.time) + 8*cap(c.bits) + cap(c.float)) }
+func (c *points) bytes() int64 { return int64(8*cap(c.time) + 8*cap(c.bits) + cap(c.float)) }
 
 // bytes returns about the memory of a delta without its message. Columns of groups
 // that are new in it are shared with the state, and so count twice.
 func (d *delta) bytes() int64 {
 	n := int64(deltaBytes + partBytes*(len(d.groups)+len(d.upserts)+len(d.deletes)) + 8*len(d.removed))
 	for i := range d.upserts {
-		n += d.upserts[i].cells.bytes()
+		n += d.upserts[i].points.bytes()
 	}
 	for i := range d.deletes {
 		n += int64(8 * cap(d.deletes[i].times))

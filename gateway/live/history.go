@@ -60,7 +60,7 @@ type groupDescription struct {
 type upsert struct {
 	group int
 	*description
-	cells cells
+	points points
 }
 
 // deletion deletes points of a group.
@@ -81,7 +81,7 @@ func (d *delta) share(u *Update) *Update {
 func (d *delta) points() int {
 	n := 0
 	for _, u := range d.upserts {
-		n += len(u.cells.time)
+		n += len(u.points.time)
 	}
 	for _, x := range d.deletes {
 		n += len(x.times)

@@ -26,7 +26,7 @@ func (e *evaluator) reserveAnswer(ctx context.Context, a *Answer) error {
 		}
 		// The group's columns are copied, because a state never changes.
 		if g := last.groups[last.byKey[groupKey(c.QueryIndex, c.Key)]]; g != nil {
-			need += pointBytes * int64(len(g.cells.time))
+			need += pointBytes * int64(len(g.points.time))
 		}
 		for _, w := range c.Windows {
 			need += groupBytes + 2*pointBytes*int64(w.Points.Len())
@@ -59,7 +59,7 @@ const (
 func (u *Update) size() int64 {
 	points, groups := 0, len(u.groups)
 	for _, g := range u.groups {
-		points += len(g.cells.time)
+		points += len(g.points.time)
 	}
 	if u.delta != nil {
 		points += u.delta.points()

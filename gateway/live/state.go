@@ -28,7 +28,7 @@ func (d *description) equal(e *description) bool {
 // of its own because the history refers to it and must not keep old columns alive.
 type group struct {
 	*description
-	cells cells
+	points points
 }
 
 // state is an evaluator's last answer. It never changes, so it can be compared with
@@ -47,7 +47,7 @@ type state struct {
 type changes struct {
 	described []groupID // groups that are new or have another description, ascending
 	removed   []groupID // ascending
-	upserts   map[groupID]cells
+	upserts   map[groupID]points
 	deletes   map[groupID][]int64
 }
 
@@ -59,7 +59,7 @@ func (c *changes) empty() bool {
 // the client's unit of time is the second. It panics if the answer changes a group
 // that s does not have.
 func (s *state) advance(a Answer, seconds bool) (*state, *changes) {
-	ch := &changes{upserts: map[groupID]cells{}, deletes: map[groupID][]int64{}}
+	ch := &changes{upserts: map[groupID]points{}, deletes: map[groupID][]int64{}}
 	now := &state{next: s.next, finalBefore: a.FinalBefore, rows: a.Rows, missing: a.Missing}
 	if seconds {
 		now.finalBefore = floorDiv(a.FinalBefore, 1000)
@@ -110,7 +110,7 @@ func (s *state) copyKept(now *state, a *Answer) {
 	}
 	for _, key := range gone {
 		id := s.byKey[key]
-		now.points -= len(s.groups[id].cells.time)
+		now.points -= len(s.groups[id].points.time)
 		delete(now.byKey, key)
 		delete(now.groups, id)
 	}
@@ -125,10 +125,10 @@ func (s *state) setGroup(before *state, ch *changes, key string, g *group) {
 		s.next++
 	}
 	if old := s.groups[id]; old != nil {
-		s.points -= len(old.cells.time)
+		s.points -= len(old.points.time)
 	}
 	s.byKey[key], s.groups[id] = id, g
-	s.points += len(g.cells.time)
+	s.points += len(g.points.time)
 	ch.addGroup(id, before.groups[id], g)
 }
 
@@ -147,13 +147,13 @@ func (s *state) applyChange(before *state, ch *changes, c *Change, seconds bool)
 	}
 	was := before.groups[id]
 	now := &group{description: was.description}
-	now.cells = was.cells.replaceWindows(c.Windows, seconds, func(old, part cells) { ch.addWindow(id, old, part) })
+	now.points = was.points.replaceWindows(c.Windows, seconds, func(old, part points) { ch.addWindow(id, old, part) })
 	s.groups[id] = now
-	s.points += len(now.cells.time) - len(was.cells.time)
+	s.points += len(now.points.time) - len(was.points.time)
 }
 
 // addWindow adds what differs in one window of a group's points.
-func (ch *changes) addWindow(id groupID, old, now cells) {
+func (ch *changes) addWindow(id groupID, old, now points) {
 	upserts, deletes := diff(old, now)
 	if len(upserts.time) > 0 {
 		all := ch.upserts[id]
@@ -170,7 +170,7 @@ func (ch *changes) addWindow(id groupID, old, now cells) {
 func newGroup(r *Result, seconds bool) *group {
 	return &group{
 		description: &description{r.QueryIndex, r.Metric, r.Tags, r.AggregateTags, r.NaNIsNull},
-		cells:       toCells(r.Points, seconds),
+		points:      toPoints(r.Points, seconds),
 	}
 }
 
@@ -183,10 +183,10 @@ func (ch *changes) addGroup(id groupID, was, now *group) {
 		was = &group{}
 	}
 
-	upserts, deletes := diff(was.cells, now.cells)
+	upserts, deletes := diff(was.points, now.points)
 	if describe {
 		ch.described = append(ch.described, id)
-		upserts = now.cells
+		upserts = now.points
 	}
 	if len(upserts.time) > 0 {
 		ch.upserts[id] = upserts
@@ -197,7 +197,7 @@ func (ch *changes) addGroup(id groupID, was, now *group) {
 }
 
 // diff returns what must be set and what must be deleted to make now of old.
-func diff(old, now cells) (upserts cells, deletes []int64) {
+func diff(old, now points) (upserts points, deletes []int64) {
 	i, j := 0, 0
 	for i < len(old.time) || j < len(now.time) {
 		switch {

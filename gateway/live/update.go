@@ -84,7 +84,7 @@ func (u *Update) appendJSON(b []byte) []byte {
 		b = append(u.appendPlace(b), `,"results":[`...)
 		for i, g := range u.groups {
 			b = g.description.append(append(comma(b, i), '{'))
-			b = append(g.cells.appendDps(append(b, ','), g.nanIsNull), '}')
+			b = append(g.points.appendDps(append(b, ','), g.nanIsNull), '}')
 		}
 		b = u.appendAbout(append(b, ']'))
 	case KindDelta:
@@ -131,7 +131,7 @@ func (d *delta) append(b []byte) []byte {
 	for i, u := range d.upserts {
 		b = append(comma(b, i), `{"group":`...)
 		b = append(strconv.AppendInt(b, int64(u.group), 10), ',')
-		b = append(u.cells.appendDps(b, u.nanIsNull), '}')
+		b = append(u.points.appendDps(b, u.nanIsNull), '}')
 	}
 	b = append(b, `],"deletes":[`...)
 	for i, x := range d.deletes {
@@ -174,7 +174,7 @@ func (d *description) append(b []byte) []byte {
 }
 
 // appendDps writes points as [time, value] pairs.
-func (c cells) appendDps(b []byte, nanIsNull bool) []byte {
+func (c points) appendDps(b []byte, nanIsNull bool) []byte {
 	b = append(b, `"dps":[`...)
 	for i, t := range c.time {
 		b = strconv.AppendInt(append(comma(b, i), '['), t, 10)

@@ -15,7 +15,7 @@ import (
 const fillScalar scanplan.Fill = "scalar"
 
 // parseDownsample parses interval-function[-fill]. It does not set Zone, Count and Unit;
-// setZone does. Source: DownsamplingSpecification.
+// resolveDownsample does. Source: DownsamplingSpecification.
 func parseDownsample(text string) (*scanplan.Downsample, error) {
 	parts := javaSplit(text, "-")
 	switch {

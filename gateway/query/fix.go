@@ -77,8 +77,8 @@ func fixList() (names []string) {
 // Plan returns the fixes that are part of the scan plan.
 func (f Fixes) Plan() scanplan.Fixes { return scanplan.Fixes(f & 0xFF) }
 
-// Has reports whether a fix is in the set.
-func (f Fixes) Has(fix Fixes) bool { return f&fix != 0 }
+// Contains reports whether a fix is in the set.
+func (f Fixes) Contains(fix Fixes) bool { return f&fix != 0 }
 
 // setFix sets the fixes of a query.
 func (q *Query) setFix(f Fixes) {
@@ -86,7 +86,7 @@ func (q *Query) setFix(f Fixes) {
 	for i := range q.Queries {
 		for j := range q.Queries[i].Filters {
 			if w := q.Queries[i].Filters[j].wildcard; w != nil {
-				w.exact = f.Has(FixFilters)
+				w.exact = f.Contains(FixFilters)
 			}
 		}
 	}

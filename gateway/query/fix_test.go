@@ -52,7 +52,7 @@ func TestFix_given(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, q := range []*Query{get, post} {
-			if exact := !q.Queries[0].Filters[0].Match("xaab"); q.Fix != want || exact != want.Has(FixFilters) {
+			if exact := !q.Queries[0].Filters[0].Match("xaab"); q.Fix != want || exact != want.Contains(FixFilters) {
 				t.Errorf("%b and fix=%s: %b, wildcards exact %t, want %b", own, parameter, q.Fix, exact, want)
 			}
 		}

@@ -38,7 +38,7 @@ func TestParseJSON_fields(t *testing.T) {
 		"rateOptions":{"counter":true,"counterMax":"65535","resetValue":1.9e1,"dropResets":null},
 		"filters":[{"type":"regexp","tagk":"host","filter":"^web","groupBy":true,"other":1}]}]}`)
 	want := &Query{
-		StartText: "1h-ago", Start: now.UnixMilli() - 3600_000, End: now.UnixMilli(), Live: true, Timezone: "Europe/Berlin",
+		StartText: "1h-ago", Start: now.UnixMilli() - 3600_000, End: now.UnixMilli(), NoEnd: true, Timezone: "Europe/Berlin",
 		UseCalendar: true, Padding: true, NoAnnotations: true, GlobalAnnotations: true, MSResolution: true, ShowTSUIDs: true,
 		ShowSummary: true, ShowStats: true, ShowQuery: true, Delete: true, OverrideByteLimit: true, OverrideDataPointLimit: true,
 		Queries: []SubQuery{{

@@ -36,8 +36,8 @@ type Query struct {
 	// End are what they mean, ms since 1970, both inclusive.
 	StartText, EndText string
 	Start, End         int64
-	// Live reports that the client gave no end: End is then the time of parsing.
-	Live bool
+	// NoEnd reports that the client gave no end: End is then the time of parsing.
+	NoEnd bool
 	// Timezone is the zone of dates and calendar buckets as written, "" for none.
 	Timezone string
 	// Queries are the sub-queries in order, without those that equal an earlier one.
@@ -119,7 +119,7 @@ func (s *SubQuery) Histogram() bool {
 // EndIsDate reports whether the end is a fixed time: neither missing nor relative to now.
 func (q *Query) EndIsDate() bool {
 	text := strings.ToLower(q.EndText)
-	return !q.Live && text != "now" && !strings.HasSuffix(text, "-ago")
+	return !q.NoEnd && text != "now" && !strings.HasSuffix(text, "-ago")
 }
 
 // PlanRate returns the rate options of the plan, nil if no rate is asked for.

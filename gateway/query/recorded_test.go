@@ -128,7 +128,7 @@ func parsed(t *testing.T, q *Query, err error) map[string]any {
 		return map[string]any{"error": err.Error()}
 	}
 	out := map[string]any{"start": float64(q.Start)}
-	if !q.Live {
+	if !q.NoEnd {
 		out["end"] = float64(q.End)
 	}
 	var subs []any

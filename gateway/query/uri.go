@@ -52,7 +52,7 @@ func (p Parser) URI(values url.Values) (*Query, error) {
 	if err := q.ReadURIOptions(values); err != nil {
 		return nil, err
 	}
-	if q.Fix.Has(FixTimezone) {
+	if q.Fix.Contains(FixTimezone) {
 		q.Timezone = lastOf(values, "timezone")
 	}
 	return p.complete(q)

@@ -32,8 +32,8 @@ func TestParseURI_flags(t *testing.T) {
 	if diff := cmp.Diff(URIOptions{Arrays: true, Mode: "partial", Trace: true, Explain: true, Integers: true}, q.URIOptions); diff != "" {
 		t.Error(diff)
 	}
-	if q.Start != 1356998400_000 || q.Live {
-		t.Errorf("start %d, live %t", q.Start, q.Live)
+	if q.Start != 1356998400_000 || q.NoEnd {
+		t.Errorf("start %d, live %t", q.Start, q.NoEnd)
 	}
 	if len(q.Queries) != 2 || len(q.Queries[0].TSUIDs) != 2 || q.Queries[0].Aggregator != "max" || q.Queries[1].Metric != "m" {
 		t.Errorf("TSUIDs do not come first: %s", q)

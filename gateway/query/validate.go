@@ -62,8 +62,8 @@ func (q *Query) validate(c clock) (err error) {
 		return err
 	}
 
-	q.Live = q.EndText == ""
-	if q.End = c.now.UnixMilli(); !q.Live {
+	q.NoEnd = q.EndText == ""
+	if q.End = c.now.UnixMilli(); !q.NoEnd {
 		if q.End, err = c.parseTime(q.EndText, q.Timezone); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (q *Query) validate(c clock) (err error) {
 		if err := s.validate(); err != nil {
 			return err
 		}
-		if err := q.setZone(s); err != nil {
+		if err := q.resolveDownsample(s); err != nil {
 			return err
 		}
 		s.Index = i
@@ -138,9 +138,9 @@ func javaFloat(x float32) string {
 	return s
 }
 
-// setZone applies the query's zone and calendar to the downsampling, and sets RunError for
+// resolveDownsample applies the query's zone and calendar to the downsampling, and sets RunError for
 // mistakes that OpenTSDB finds only when it runs the query.
-func (q *Query) setZone(s *SubQuery) error {
+func (q *Query) resolveDownsample(s *SubQuery) error {
 	d := s.Downsample
 	if d == nil {
 		return nil

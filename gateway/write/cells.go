@@ -16,9 +16,9 @@ const (
 	// Single writes one cell per point, as OpenTSDB does: a corrected value
 	// overwrites its cell.
 	Single Form = iota
-	// Multi writes the points of one row and commit window as one compacted cell.
+	// MultiPoint writes the points of one row and commit window as one compacted cell.
 	// It is several times cheaper, but a later correction becomes a duplicate.
-	Multi
+	MultiPoint
 	// Appended adds the points to the row's append column. Of two writes of one
 	// time the later wins.
 	Appended
@@ -50,8 +50,8 @@ func (c *cells) reset() {
 // build turns rows, grouped by row, into mutations of the form. They are valid
 // until reset.
 func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
-	if form == Multi {
-		// Multi cells hold the bytes of all entries, and one trailing byte a row.
+	if form == MultiPoint {
+		// MultiPoint cells hold the bytes of all entries, and one trailing byte a row.
 		c.memory = slices.Grow(c.memory[:0], len(r.values)+len(r.list))
 		c.free = c.memory[:cap(c.memory)]
 	}
@@ -68,7 +68,7 @@ func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
 		if err := c.parse(entries); err != nil {
 			return nil, err
 		}
-		if form == Multi {
+		if form == MultiPoint {
 			c.addMulti(key)
 		} else {
 			c.addSingle(key)

@@ -64,7 +64,7 @@ func openStore(ctx context.Context) *pebble.Store {
 }
 
 // newSeries resolves names by the UID table and assigns UIDs to unknown ones.
-func newSeries(st store.Store) *write.Series {
+func newSeries(st store.Store) *write.SeriesCache {
 	schema := encoding.DefaultSchema()
 	names := uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: schema})
 	return write.NewSeries(write.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: names},
@@ -72,7 +72,7 @@ func newSeries(st store.Store) *write.Series {
 }
 
 // A series is the UIDs of its metric and tags, whatever the order of the tags.
-func ExampleSeries_Resolve() {
+func ExampleSeriesCache_Resolve() {
 	ctx := context.Background()
 	st := openStore(ctx)
 	defer st.Close()

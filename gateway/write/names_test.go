@@ -256,7 +256,7 @@ func TestRequestBatch_letsGo(t *testing.T) {
 	})
 }
 
-// Series stay within their bytes, however they are spelled; a spelling that is
+// SeriesCache stay within their bytes, however they are spelled; a spelling that is
 // longer than it need be is not kept.
 func TestSeries_bytes(t *testing.T) {
 	const bound = 4 << 20

@@ -25,7 +25,7 @@ const maxSpelling = 4 << 10
 // so that the names of a spelling are parsed and looked up only once. It is for
 // one goroutine.
 type Resolver struct {
-	series     *Series
+	series     *SeriesCache
 	key        []byte // the Spelling, then the text; empty if it cannot be cached
 	spelling   Spelling
 	beforeWait func()
@@ -37,7 +37,7 @@ func (w *Writer) Resolver(spelling Spelling) *Resolver {
 }
 
 // Resolver returns a resolver of the request's points. Before it waits for a name
-// that is being changed it sends the batch: see Series.Resolve.
+// that is being changed it sends the batch: see SeriesCache.Resolve.
 func (b *RequestBatch) Resolver(spelling Spelling) *Resolver {
 	return &Resolver{series: b.w.series, spelling: spelling, beforeWait: b.Send}
 }
@@ -62,7 +62,7 @@ func (r *Resolver) Find(parts ...[]byte) (s *SeriesKey, ok bool) {
 	return r.series.cached(unsafe.String(unsafe.SliceData(r.key), len(r.key)))
 }
 
-// Resolve returns the series of validated names, as Series.Resolve does, and
+// Resolve returns the series of validated names, as SeriesCache.Resolve does, and
 // caches it for the text of the last Find.
 func (r *Resolver) Resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
 	s, err := r.series.resolve(ctx, metric, tags, r.beforeWait)

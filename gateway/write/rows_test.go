@@ -49,7 +49,7 @@ func TestWriter_rows(t *testing.T) {
 		want := map[string]string{}
 		at := int64(1292148000)
 		for range 3000 {
-			at += int64(rnd.IntN(40)) // a time comes once a series, as Multi has it
+			at += int64(rnd.IntN(40)) // a time comes once a series, as MultiPoint has it
 			p := &Point{Metric: "m", Tags: []Tag{{"g", strconv.Itoa(rnd.IntN(7))}}, Time: at, Value: encoding.IntValue(rnd.Int64N(1 << 20))}
 			if rnd.IntN(50) == 0 {
 				w.series.Drop() // the next keys are new ones
@@ -75,7 +75,7 @@ func TestWriter_rows(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	for _, form := range []Form{Single, Multi, Appended} {
+	for _, form := range []Form{Single, MultiPoint, Appended} {
 		f(form, rand.New(rand.NewPCG(seed, uint64(form))))
 	}
 }
@@ -132,7 +132,7 @@ func TestBatch_waitEndsWindow(t *testing.T) {
 	}
 	f(Single, 0)
 	f(Appended, 0)
-	f(Multi, time.Hour)
+	f(MultiPoint, time.Hour)
 }
 
 // keeper remembers where the values of a failed call were, as a call that has
@@ -155,7 +155,7 @@ func (k *keeper) Apply(ctx context.Context, table string, mutations []store.Muta
 // The memory of a batch that failed is left alone, whether a shard or a request
 // wrote it.
 func TestWriter_failedMemory(t *testing.T) {
-	for _, form := range []Form{Single, Multi, Appended} {
+	for _, form := range []Form{Single, MultiPoint, Appended} {
 		for _, requestBatchFrom := range []int{0, 1} {
 			k := &keeper{}
 			w := New(Config{Schema: encoding.DefaultSchema(), Form: form, RequestBatchFrom: requestBatchFrom}, k, newTestSeries(&numbering{}))

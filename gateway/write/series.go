@@ -62,9 +62,9 @@ func (k *SeriesKey) bytes() int { return seriesBytes + len(k.Metric) + len(k.Tag
 // rowHash spreads rows over shards: also the hours of one series.
 func (k *SeriesKey) rowHash(base uint32) uint64 { return k.hash + uint64(base)/encoding.RowSeconds }
 
-// Series finds series by their names. It caches them, under their names and under
+// SeriesCache finds series by their names. It caches them, under their names and under
 // the spellings of clients (see Resolver).
-type Series struct {
+type SeriesCache struct {
 	cfg   SeriesConfig
 	cache *otter.Cache[string, *SeriesKey]
 }
@@ -94,11 +94,11 @@ const (
 )
 
 // NewSeries returns an empty cache over names.
-func NewSeries(cfg SeriesConfig) *Series {
+func NewSeries(cfg SeriesConfig) *SeriesCache {
 	if cfg.Bytes <= 0 {
 		cfg.Bytes = SeriesBytes
 	}
-	return &Series{cfg: cfg, cache: otter.Must(&otter.Options[string, *SeriesKey]{MaximumWeight: uint64(cfg.Bytes), Weigher: weigh})}
+	return &SeriesCache{cfg: cfg, cache: otter.Must(&otter.Options[string, *SeriesKey]{MaximumWeight: uint64(cfg.Bytes), Weigher: weigh})}
 }
 
 // weigh returns the bytes of a cache entry. The series counts with each of its
@@ -112,11 +112,11 @@ func weigh(key string, k *SeriesKey) uint32 {
 }
 
 // Drop empties the cache.
-func (s *Series) Drop() { s.cache.InvalidateAll() }
+func (s *SeriesCache) Drop() { s.cache.InvalidateAll() }
 
 // cached returns the series that is cached under a key, canonical or a client's
 // spelling, if no name has changed since it was resolved.
-func (s *Series) cached(key string) (*SeriesKey, bool) {
+func (s *SeriesCache) cached(key string) (*SeriesKey, bool) {
 	k, ok := s.cache.GetIfPresent(key)
 	if !ok || k.generation != s.cfg.Names.Generation() {
 		return nil, false
@@ -126,7 +126,7 @@ func (s *Series) cached(key string) (*SeriesKey, bool) {
 
 // cacheSpelling caches a series under a client's spelling. A spelling that is much
 // longer than the names, because of blanks for example, is not worth the memory.
-func (s *Series) cacheSpelling(key string, k *SeriesKey) {
+func (s *SeriesCache) cacheSpelling(key string, k *SeriesKey) {
 	if len(key) <= 2*len(k.names)+spellingRoom {
 		s.cache.Set(key, k)
 	}
@@ -138,14 +138,14 @@ const spellingRoom = 64
 // Resolve returns the series of validated names. Unknown names are assigned a UID
 // if SeriesConfig.Auto says so. It waits for names that are being deleted or
 // renamed.
-func (s *Series) Resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
+func (s *SeriesCache) Resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
 	return s.resolve(ctx, metric, tags, func() {})
 }
 
 // resolve is Resolve. It calls beforeWait before it waits for a name that is being
 // changed: the change in turn waits for the batches opened before it, so a caller
 // that has such a batch open must send it.
-func (s *Series) resolve(ctx context.Context, metric string, tags []Tag, beforeWait func()) (*SeriesKey, error) {
+func (s *SeriesCache) resolve(ctx context.Context, metric string, tags []Tag, beforeWait func()) (*SeriesKey, error) {
 	key := canonical(metric, tags)
 	if k, ok := s.cached(key); ok {
 		return k, nil
@@ -177,7 +177,7 @@ func (s *Series) resolve(ctx context.Context, metric string, tags []Tag, beforeW
 }
 
 // resolveAgain resolves the names of an outdated series.
-func (s *Series) resolveAgain(ctx context.Context, old *SeriesKey, beforeWait func()) (*SeriesKey, error) {
+func (s *SeriesCache) resolveAgain(ctx context.Context, old *SeriesKey, beforeWait func()) (*SeriesKey, error) {
 	metric, tags := parseCanonical(old.names)
 	return s.resolve(ctx, metric, tags, beforeWait)
 }
@@ -226,7 +226,7 @@ func parseCanonical(key string) (metric string, tags []Tag) {
 func compareTags(a, b Tag) int { return strings.Compare(a.K, b.K) }
 
 // lookUp looks all names up in the dictionary.
-func (s *Series) lookUp(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
+func (s *SeriesCache) lookUp(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
 	// Before any UID is assigned.
 	for i, t := range tags {
 		if slices.ContainsFunc(tags[:i], func(o Tag) bool { return o.K == t.K }) {
@@ -260,7 +260,7 @@ func (s *Series) lookUp(ctx context.Context, metric string, tags []Tag) (*Series
 
 // uid returns the UID of a name. Its error is a storageError unless the name is at
 // fault, for then the same point may be sent again.
-func (s *Series) uid(ctx context.Context, kind encoding.UIDKind, name string, assign bool) (u encoding.UID, err error) {
+func (s *SeriesCache) uid(ctx context.Context, kind encoding.UIDKind, name string, assign bool) (u encoding.UID, err error) {
 	row, err := encoding.AppendName(nil, name)
 	if err != nil {
 		return nil, err

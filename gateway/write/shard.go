@@ -19,7 +19,7 @@ type shard struct {
 // openBatch opens a batch in a shard, whose lock is held.
 func (w *Writer) openBatch(l *shard) {
 	l.open = w.newBatch(w.cfg.Window)
-	if w.cfg.Form != Multi {
+	if w.cfg.Form != MultiPoint {
 		l.open.flushedBy = l
 	}
 	signal(l.opened)

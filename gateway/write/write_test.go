@@ -84,7 +84,7 @@ func (m *memory) Apply(ctx context.Context, _ string, mutations []store.Mutation
 	return nil
 }
 
-func newTestSeries(names Names) *Series {
+func newTestSeries(names Names) *SeriesCache {
 	return NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: names, Auto: Auto{true, true, true}})
 }
 
@@ -175,7 +175,7 @@ func TestWriter_forms(t *testing.T) {
 		})
 	}
 	f(Single, "0 07B0=03", "0 0780=02")
-	f(Multi, "0 078007B0=020300")
+	f(MultiPoint, "0 078007B0=020300")
 	f(Appended, "1 050000=07B001"+"078002"+"07B003")
 }
 

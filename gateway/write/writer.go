@@ -18,7 +18,7 @@ type Config struct {
 	Form   Form
 	// Window is the commit window: the longest time for which a batch gathers
 	// points. It ends early once the batch has WindowBytes, or when somebody waits
-	// for the batch, unless the form is Multi. Defaults 10 ms and 1 MiB.
+	// for the batch, unless the form is MultiPoint. Defaults 10 ms and 1 MiB.
 	Window      time.Duration
 	WindowBytes int
 	// Shards write at the same time; the rows of one shard are written in the order
@@ -67,7 +67,7 @@ func (c Config) withDefaults() Config {
 type Writer struct {
 	cfg    Config
 	store  store.Writer
-	series *Series
+	series *SeriesCache
 	shards []*shard
 	free   chan *rows // empty ones, of earlier batches
 
@@ -81,7 +81,7 @@ type Writer struct {
 }
 
 // New starts a writer. Close it to write what is left.
-func New(cfg Config, w store.Writer, series *Series) *Writer {
+func New(cfg Config, w store.Writer, series *SeriesCache) *Writer {
 	cfg = cfg.withDefaults()
 	out := &Writer{cfg: cfg, store: w, series: series, free: make(chan *rows, cfg.Shards+runtime.GOMAXPROCS(0)), writing: map[*Batch]bool{}}
 	out.ctx, out.end = context.WithCancel(context.Background())

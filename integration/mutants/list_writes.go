@@ -32,15 +32,15 @@ var ofWrites = []mutant{
 		old: "if !p.probeSilent(c) || moved != nil {", new: "if !p.probeSilent(c) || true {",
 		test: "TestSlow_pausedServerLosesRegions",
 	}, {
-		name: "whole-batches-to-a-busy-region", file: "pushdown/store/hbase/pace.go",
+		name: "whole-batches-to-a-busy-region", file: "pushdown/store/hbase/window.go",
 		old: "	w.size = 1\n", new: "",
 		test: "TestWindow",
 	}, {
-		name: "busy-region-asked-by-all", file: "pushdown/store/hbase/pace.go",
+		name: "busy-region-asked-by-all", file: "pushdown/store/hbase/window.go",
 		old: "case p.delay > 0 && (p.inFlight > 0 || now.Before(p.nextAttempt)):", new: "case false:",
 		test: "TestPacer",
 	}, {
-		name: "written-behind-an-abandoned-write", file: "pushdown/store/hbase/pace.go",
+		name: "written-behind-an-abandoned-write", file: "pushdown/store/hbase/window.go",
 		old: "	case p.abandoned > 0:\n", new: "	case false:\n",
 		test: "TestSlow_abandonedWrite",
 	}, {

@@ -116,7 +116,7 @@ func (g *grouping) add(sp *series, held *memory.Lease) error {
 	row.Spans = append(row.Spans, sp.id)
 
 	if len(s.Time) == 0 {
-		row.Flags = append(row.Flags, batch.EdgeNoData)
+		row.Flags = append(row.Flags, batch.EdgeAnnotationsOnly)
 		return nil
 	}
 	if gr.partial == nil {

@@ -82,7 +82,7 @@ type Stats struct {
 	// ScanTime was spent waiting for rows of the store, DecodeTime on decoding and
 	// downsampling them, EmitTime on making the last batches.
 	ScanTime   time.Duration `json:"scanNanos"`
-	DecodeTime time.Duration `json:"foldNanos"`
+	DecodeTime time.Duration `json:"decodeNanos"`
 	EmitTime   time.Duration `json:"emitNanos"`
 	// For parts whose answers can be cached (package resultcache): parts answered from
 	// the cache; read and cached; read because the rows may have changed.

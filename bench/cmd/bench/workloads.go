@@ -48,7 +48,7 @@ func generate(ctx context.Context, s *session) error {
 	return err
 }
 
-var forms = map[string]write.Form{"cells": write.Single, "compacted": write.Multi, "appended": write.Appended}
+var forms = map[string]write.Form{"cells": write.Single, "compacted": write.MultiPoint, "appended": write.Appended}
 
 // form is the form of rows that a flag names; by default the one that a store
 // usually has.

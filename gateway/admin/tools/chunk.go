@@ -11,7 +11,7 @@ const (
 // chunk is a run of lines that are written together, in the order names, points,
 // meta lines.
 type chunk struct {
-	names     []listedName
+	names     []nameLine
 	lines     []linePoint
 	text      []byte // backs linePoint.names of all lines
 	meta      []metaLine

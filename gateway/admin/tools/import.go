@@ -202,7 +202,7 @@ func (i *fileImport) importComment(ch *chunk, line []byte, w [][]byte, before po
 		return nil
 	}
 
-	if n, ok := parseListed(w); ok {
+	if n, ok := parseNameLine(w); ok {
 		ch.names = append(ch.names, n)
 	}
 	ch.blank++

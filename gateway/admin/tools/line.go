@@ -155,14 +155,14 @@ func (p *linePoint) point(s *Settings) (*write.Point, error) {
 // namePrefix begins a line of the list of names that export -all writes.
 const namePrefix = "#uid"
 
-// listedName is one name of that list.
-type listedName struct {
+// nameLine is one name of that list.
+type nameLine struct {
 	kind encoding.UIDKind
 	name string
 }
 
-// parseListed reads "#uid KIND NAME"; ok is false for any other comment.
-func parseListed(w [][]byte) (n listedName, ok bool) {
+// parseNameLine reads "#uid KIND NAME"; ok is false for any other comment.
+func parseNameLine(w [][]byte) (n nameLine, ok bool) {
 	if len(w) != 3 || string(w[0]) != namePrefix {
 		return n, false
 	}

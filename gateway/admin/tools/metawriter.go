@@ -17,7 +17,7 @@ type metaWriter struct {
 	st       Store
 	names    *uid.Dictionary
 	auto     write.Auto
-	series   *write.Series
+	series   *write.SeriesCache
 	// flush writes the meta data of points that were put before and whose meta data
 	// is still pending. It is nil if points record no meta data. It runs first, so
 	// that the objects of the file replace those that points create.
@@ -26,7 +26,7 @@ type metaWriter struct {
 
 // assign gives names their UIDs, in the order given, if the settings allow new
 // names of that kind.
-func (m *metaWriter) assign(ctx context.Context, names []listedName) error {
+func (m *metaWriter) assign(ctx context.Context, names []nameLine) error {
 	allowed := [...]bool{m.auto.Metrics, m.auto.TagKs, m.auto.TagVs}
 	for _, n := range names {
 		// A name that is not allowed is no error here: the points that use it are

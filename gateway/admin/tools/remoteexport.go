@@ -83,7 +83,7 @@ func (r *remote) delete(ctx context.Context, req deleteRequest) (*Deleted, error
 }
 
 // assign sends the list of names, in the order given.
-func (t *gatewaySink) assign(ctx context.Context, names []listedName) error {
+func (t *gatewaySink) assign(ctx context.Context, names []nameLine) error {
 	if len(names) == 0 {
 		return nil
 	}

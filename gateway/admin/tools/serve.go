@@ -24,7 +24,7 @@ type Served struct {
 	Settings
 	Store  Store
 	Names  *uid.Dictionary
-	Series *write.Series
+	Series *write.SeriesCache
 	// Flush writes meta data of puts that is still pending. It is nil if puts record
 	// no meta data.
 	Flush func(context.Context) error
@@ -197,7 +197,7 @@ func (h *served) importMeta(w http.ResponseWriter, r *http.Request) error {
 	in := &input{name: "body", lines: lines}
 
 	var all []metaLine
-	var names []listedName
+	var names []nameLine
 	for {
 		line, err := in.next()
 		if errors.Is(err, io.EOF) {
@@ -217,7 +217,7 @@ func (h *served) importMeta(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 
-		n, ok := parseListed(words(nil, line))
+		n, ok := parseNameLine(words(nil, line))
 		if !ok {
 			return fmt.Errorf("line %d: want #note, #uidmeta, #tsmeta or #uid", in.at.Lines)
 		}

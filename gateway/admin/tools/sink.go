@@ -15,7 +15,7 @@ import (
 type sink interface {
 	// assign gives names their UIDs, in the order given, if the settings allow new
 	// names of that kind.
-	assign(ctx context.Context, names []listedName) error
+	assign(ctx context.Context, names []nameLine) error
 	// writeMeta stores meta lines. It returns those that it refuses.
 	writeMeta(ctx context.Context, all []metaLine) (refused []refusal, err error)
 	// send begins to write the points of some lines. The caller leaves the lines
@@ -68,7 +68,7 @@ func newStoreSink(c *call, conn *connection) *storeSink {
 		l.flush = conn.tracker.Flush
 	}
 
-	cfg := write.Config{Schema: c.Schema, Table: c.Tables.Data, Form: write.Multi, Window: importWindow, WindowBytes: importBytes,
+	cfg := write.Config{Schema: c.Schema, Table: c.Tables.Data, Form: write.MultiPoint, Window: importWindow, WindowBytes: importBytes,
 		Shards: importShards, Allowed: c.Allowed, Observer: conn.observer()}
 	switch {
 	case c.Embedded:

@@ -54,8 +54,8 @@ func parse(text string) (*url.URL, error) {
 // Empty reports whether no origin is listed.
 func (l List) Empty() bool { return !l.all && len(l.listed) == 0 }
 
-// Has reports whether an origin is listed.
-func (l List) Has(origin string) bool {
+// Contains reports whether an origin is listed.
+func (l List) Contains(origin string) bool {
 	if l.all {
 		return true
 	}
@@ -71,7 +71,7 @@ func (l List) Has(origin string) bool {
 // listed, or if the gateway has served the page itself, which shows when the origin
 // has the request's Host.
 func (l List) Allows(origin, host string) bool {
-	if l.Has(origin) {
+	if l.Contains(origin) {
 		return true
 	}
 	u, err := url.Parse(origin)

@@ -43,8 +43,8 @@ func TestList(t *testing.T) {
 	}
 	f := func(l List, origin, host string, has, allows bool) {
 		t.Helper()
-		if l.Has(origin) != has || l.Allows(origin, host) != allows {
-			t.Errorf("%q at %s: listed %t, allowed %t; want %t, %t", origin, host, l.Has(origin), l.Allows(origin, host), has, allows)
+		if l.Contains(origin) != has || l.Allows(origin, host) != allows {
+			t.Errorf("%q at %s: listed %t, allowed %t; want %t, %t", origin, host, l.Contains(origin), l.Allows(origin, host), has, allows)
 		}
 	}
 	f(l, "http://ok.example:3000", "gateway:4242", true, true)

@@ -131,7 +131,7 @@ type bench struct {
 func start(t *testing.T, change func(*Config)) *bench { return startOn(t, nil, change) }
 
 // newStore is an empty store and the way to it, in small batches.
-func newStore(gate func() error) (*table, *write.Writer, *write.Series) {
+func newStore(gate func() error) (*table, *write.Writer, *write.SeriesCache) {
 	m := &table{rows: map[string][]byte{}, gate: gate}
 	schema := encoding.DefaultSchema()
 	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: &names{ids: map[string]uint64{}}})

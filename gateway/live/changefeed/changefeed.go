@@ -1,19 +1,19 @@
 // Package changefeed keeps the answers of live queries up to date from the rows. At
-// each tick it finds out which rows have changed, reads those, and has the tables
+// each tick it finds out which rows have changed, reads those, and has the views
 // of package incremental changed by them. It is the live.Source of a gateway.
 //
-//	rows ──▶ finder: which have changed ──▶ table (package incremental) ──▶ live.Answer
+//	rows ──▶ finder: which have changed ──▶ view (package incremental) ──▶ live.Answer
 //
 // The embedded store itself tells which rows have changed (watched). HBase does
 // not; its rows are scanned at two speeds (poller). Each tick compiles the query
-// again with its end at now. While only the bounds of the answer move, the tables
+// again with its end at now. While only the bounds of the answer move, the views
 // stay. When anything else in a plan is different (the hours that it reads, the tag
-// values that a wildcard stands for), the table is loaded again, as a fresh query
+// values that a wildcard stands for), the view is loaded again, as a fresh query
 // would be run.
 //
 // A sub-query is run in full at each tick instead if incremental.Covers refuses its
-// plan, if its table would take more memory than Config.TableBytes, or if there is
-// no row to read. Whatever goes wrong while changes are taken in makes the table be
+// plan, if its view would take more memory than Config.ViewBytes, or if there is
+// no row to read. Whatever goes wrong while changes are taken in makes the view be
 // loaded again: there is one answer, that of the rows.
 package changefeed
 
@@ -47,8 +47,8 @@ type Config struct {
 	Timeout time.Duration
 	// Refusal words an error for the client. It may return err itself.
 	Refusal func(err error) error
-	// TableBytes bounds the memory of one table. Default 128 MiB.
-	TableBytes int64
+	// ViewBytes bounds the memory of one view. Default 128 MiB.
+	ViewBytes int64
 	// Poll says how rows of a store that cannot be watched are scanned for changes.
 	Poll Poll
 	// Log gets what goes wrong. Default slog.Default().
@@ -57,7 +57,7 @@ type Config struct {
 
 func (c *Config) setDefaults() {
 	live.SetDefault(&c.Timeout, 30*time.Second)
-	live.SetDefault(&c.TableBytes, 128<<20)
+	live.SetDefault(&c.ViewBytes, 128<<20)
 	if c.Refusal == nil {
 		c.Refusal = func(err error) error { return err }
 	}
@@ -77,11 +77,11 @@ type stats struct{ whole, loads, late, changed, rows atomic.Int64 }
 
 // Stats counts what was done for all live queries since the start.
 type Stats struct {
-	Whole   int64 // sub-queries that were run in full at a tick
-	Loads   int64 // tables loaded, first or again
-	Late    int64 // scans for late points
-	Changed int64 // rows found changed
-	Rows    int64 // rows read again because of them
+	FullRuns int64 // sub-queries that were run in full at a tick
+	Loads    int64 // views loaded, first or again
+	Late     int64 // scans for late points
+	Changed  int64 // rows found changed
+	Rows     int64 // rows read again because of them
 }
 
 // New returns the feed of a store.
@@ -120,7 +120,7 @@ func (s *source) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// Close frees the tables and ends the watches.
+// Close frees the views and ends the watches.
 func (s *source) Close() { s.reset() }
 
 // signalChanged tells the reader of Changed that there may be news. It never
@@ -198,7 +198,7 @@ func (s *source) update(ctx context.Context, now time.Time) (live.Answer, error)
 }
 
 // finalBefore returns the earliest watermark of all sub-queries, see
-// live.Answer.FinalBefore. It is 0 if any sub-query has no table, because nothing
+// live.Answer.FinalBefore. It is 0 if any sub-query has no view, because nothing
 // is known about its series.
 func (s *source) finalBefore(now time.Time) int64 {
 	if len(s.subs) == 0 {
@@ -207,10 +207,10 @@ func (s *source) finalBefore(now time.Time) int64 {
 
 	final := int64(math.MaxInt64)
 	for _, sub := range s.subs {
-		if sub.table == nil {
+		if sub.view == nil {
 			return 0
 		}
-		final = min(final, sub.table.FinalBefore(now.UnixMilli()))
+		final = min(final, sub.view.FinalBefore(now.UnixMilli()))
 	}
 	return final
 }

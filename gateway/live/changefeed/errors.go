@@ -2,12 +2,12 @@ package changefeed
 
 import "errors"
 
-// Errors of a tick. Each makes the sub-query's table be loaded again, and with it
+// Errors of a tick. Each makes the sub-query's view be loaded again, and with it
 // the finder of changed rows; the answer stays right.
 var (
-	// errTooLarge is returned when a table and its finder hold more than
-	// Config.TableBytes. The sub-query is run in full from then on.
-	errTooLarge = errors.New("changefeed: the table takes more memory than it may")
+	// errTooLarge is returned when a view and its finder hold more than
+	// Config.ViewBytes. The sub-query is run in full from then on.
+	errTooLarge = errors.New("changefeed: the view takes more memory than it may")
 
 	// errLost is returned when a watched store has not kept all changes.
 	errLost = errors.New("changefeed: more rows have changed than the store keeps")

@@ -10,7 +10,7 @@ import (
 // finder tells which rows of a plan have changed since it was asked last.
 type finder interface {
 	// find returns the rows that have changed, and what was written to them if the
-	// finder knows. reload tells that any row may have changed: the table must be
+	// finder knows. reload tells that any row may have changed: the view must be
 	// loaded again.
 	find(ctx context.Context, now time.Time) (rows []store.Change, reload bool, err error)
 
@@ -26,8 +26,8 @@ type finder interface {
 	// rowsRead tells the finder about rows that were read because of find.
 	rowsRead(rows []store.Row)
 
-	// tableLoaded tells the finder how long it took to load the table.
-	tableLoaded(took time.Duration)
+	// viewLoaded tells the finder how long it took to load the view.
+	viewLoaded(took time.Duration)
 
 	bytes() int64 // memory that the finder holds
 	close()

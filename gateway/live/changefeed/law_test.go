@@ -192,8 +192,8 @@ func TestLaw_watched(t *testing.T) {
 // writing; the latter does not see that whole rows of closed hours go.
 func TestLaw_polled(t *testing.T) {
 	for name, poll := range map[string]Poll{
-		"everything": {Late: 1, Whole: time.Hour},
-		"written":    {Late: 1, Whole: 1, Recheck: 1000 * time.Hour, Alive: time.Minute},
+		"everything": {Late: 1, CheapLoad: time.Hour},
+		"written":    {Late: 1, CheapLoad: 1, Recheck: 1000 * time.Hour, Alive: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {

@@ -25,10 +25,10 @@ type Poll struct {
 	// Late is the time between two scans for late points, which may lie anywhere.
 	// Default 20 s.
 	Late time.Duration
-	// Whole is how long loading the whole table may take to be the way to find late
+	// CheapLoad is how long loading the whole view may take to be the way to find late
 	// points. If it takes longer, they are found by time of writing. Default 1 s.
-	Whole time.Duration
-	// Recheck is the time after which the whole table is loaded in any case.
+	CheapLoad time.Duration
+	// Recheck is the time after which the whole view is loaded in any case.
 	// Default 5 min, or 20 times what loading takes.
 	Recheck time.Duration
 }
@@ -37,7 +37,7 @@ func (p *Poll) setDefaults() {
 	live.SetDefault(&p.Overlap, 10*time.Second)
 	live.SetDefault(&p.Alive, 5*time.Minute)
 	live.SetDefault(&p.Late, 20*time.Second)
-	live.SetDefault(&p.Whole, time.Second)
+	live.SetDefault(&p.CheapLoad, time.Second)
 	live.SetDefault(&p.Recheck, 5*time.Minute)
 }
 
@@ -59,7 +59,7 @@ const clockSkew = time.Minute
 // in memory the region servers walk all cells, at 5 times the cost of returning
 // them.
 //
-// Every Poll.Late it scans for late points. If that is cheap, the whole table is
+// Every Poll.Late it scans for late points. If that is cheap, the whole view is
 // loaded again. Otherwise the open hours' rows are read whole, and of all other
 // hours the keys of cells written since the last such scan. Where cells carry the
 // time of their data instead of that of their writing, only loading finds them.
@@ -77,8 +77,8 @@ type poller struct {
 	keptBytes int64                // of the rows kept
 
 	lateScan   time.Time     // when the last scan for late points began
-	rechecked  time.Time     // when the last one that loaded the table began
-	loadTook   time.Duration // to load the whole table
+	rechecked  time.Time     // when the last one that loaded the view began
+	loadTook   time.Duration // to load the whole view
 	rangeTook  time.Duration // to scan by time of writing
 	timestamps timestamps
 	delay      delay
@@ -88,14 +88,14 @@ type poller struct {
 func newPoller(ctx context.Context, f *Feed, plan *scanplan.Plan, now time.Time) (*poller, error) {
 	p := &poller{feed: f, plan: plan, hours: map[int64]*hourTails{}, lateScan: now, rechecked: now}
 	_, err := p.scanTails(ctx, now)
-	p.rewind() // for late points that come while the table is loaded
+	p.rewind() // for late points that come while the view is loaded
 	return p, err
 }
 
-func (p *poller) tableLoaded(took time.Duration) { p.loadTook = took }
-func (p *poller) close()                         {}
-func (p *poller) knowsWrites() bool              { return false } // it compares keys and qualifiers
-func (p *poller) bytes() int64                   { return p.keptBytes }
+func (p *poller) viewLoaded(took time.Duration) { p.loadTook = took }
+func (p *poller) close()                        {}
+func (p *poller) knowsWrites() bool             { return false } // it compares keys and qualifiers
+func (p *poller) bytes() int64                  { return p.keptBytes }
 
 // find returns the changed rows; what was written to them is not known.
 func (p *poller) find(ctx context.Context, now time.Time) (rows []store.Change, reload bool, err error) {
@@ -135,10 +135,10 @@ func (p *poller) rewind() {
 	}
 }
 
-// mustReload tells whether a scan for late points is to load the whole table.
+// mustReload tells whether a scan for late points is to load the whole view.
 func (p *poller) mustReload(now time.Time) bool {
 	cfg := &p.feed.cfg.Poll
-	cheap := p.loadTook <= cfg.Whole || p.rangeTook > p.loadTook
+	cheap := p.loadTook <= cfg.CheapLoad || p.rangeTook > p.loadTook
 	if p.timestamps.areDataTime() && p.timestamps.firstReport() {
 		p.feed.cfg.Log.Warn("live: cells carry the time of their data (tsd.storage.use_otsdb_timestamp): late points are found by reading everything again",
 			"takes", p.loadTook, "table", p.plan.Table)
@@ -197,8 +197,8 @@ func (p *poller) scanTails(ctx context.Context, now time.Time) (keys [][]byte, e
 func (p *poller) scanHour(ctx context.Context, base int64, now time.Time) (keys [][]byte, err error) {
 	h := p.hours[base]
 	if h == nil {
-		// All kept rows together take at most a quarter of what the table may.
-		h = newHourTails(&p.keptBytes, p.feed.cfg.TableBytes/4)
+		// All kept rows together take at most a quarter of what the view may.
+		h = newHourTails(&p.keptBytes, p.feed.cfg.ViewBytes/4)
 		p.hours[base] = h
 	}
 

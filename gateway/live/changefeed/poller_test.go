@@ -100,7 +100,7 @@ func TestPoller_inOrder(t *testing.T) {
 	p.put(0, "a", 10)
 	p.tick(true, "appended again")
 	s := p.stats()
-	if s.Loads != before.Loads || s.Late != before.Late || s.Whole != before.Whole {
+	if s.Loads != before.Loads || s.Late != before.Late || s.FullRuns != before.FullRuns {
 		t.Errorf("%+v, before %+v; want no load, no look for late points, nothing whole", s, before)
 	}
 	if n := s.Rows - before.Rows; n > 100 {
@@ -113,7 +113,7 @@ func TestPoller_inOrder(t *testing.T) {
 func TestPoller_late(t *testing.T) {
 	for name, poll := range map[string]Poll{
 		"everything": {Late: 20 * time.Second},
-		"written":    {Late: 20 * time.Second, Whole: 1, Recheck: 1000 * time.Hour},
+		"written":    {Late: 20 * time.Second, CheapLoad: 1, Recheck: 1000 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPolled(t, poll)
@@ -146,7 +146,7 @@ func TestPoller_late(t *testing.T) {
 func TestPoller_clockBehind(t *testing.T) {
 	for name, behind := range map[string]time.Duration{"80 s": 80 * time.Second, "9 min": 9 * time.Minute, "ahead": -9 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
-			p := newPolledAt(t, Poll{Late: 20 * time.Second, Whole: 1, Recheck: 1000 * time.Hour}, behind)
+			p := newPolledAt(t, Poll{Late: 20 * time.Second, CheapLoad: 1, Recheck: 1000 * time.Hour}, behind)
 			for _, cells := range []bool{true, false} {
 				p.cells = cells
 				for i := range int64(5) {
@@ -160,7 +160,7 @@ func TestPoller_clockBehind(t *testing.T) {
 				}
 			}
 			if s := p.stats(); s.Late < 4 || s.Loads != 2 {
-				t.Errorf("%+v, want looks for late points, and no table loaded again for them", s)
+				t.Errorf("%+v, want looks for late points, and no view loaded again for them", s)
 			}
 		})
 	}
@@ -231,7 +231,7 @@ func (w *world) compact(t interface{ Fatalf(string, ...any) }, key []byte) {
 // Where cells carry data time a look by time of writing would find nothing, so
 // everything is read, and the log says it.
 func TestPoller_dataTime(t *testing.T) {
-	p := newPolled(t, Poll{Late: 20 * time.Second, Whole: 1, Recheck: 1000 * time.Hour})
+	p := newPolled(t, Poll{Late: 20 * time.Second, CheapLoad: 1, Recheck: 1000 * time.Hour})
 	write := func(ago int64, v int64) {
 		ms := (p.clock.Unix() - ago) * 1000
 		m := p.point(ms, false, encoding.IntValue(v), "host", "a")

@@ -16,7 +16,7 @@ import (
 )
 
 // replaceRows reads the units (see incremental.Unit) of changed rows and takes them
-// into the table. It returns incremental.ErrStale if a row of the table is gone.
+// into the view. It returns incremental.ErrStale if a row of the view is gone.
 func (s *subQuery) replaceRows(ctx context.Context, changed [][]byte) error {
 	plan := s.prepared.Plan
 	keys, err := unitKeys(plan, changed)
@@ -46,11 +46,11 @@ func (s *subQuery) replaceRows(ctx context.Context, changed [][]byte) error {
 			return err
 		}
 	}
-	return s.table.Replace(keys, records)
+	return s.view.Replace(keys, records)
 }
 
 // decodingPlan returns the plan by which rows that were read again become batches.
-// A watched store reports points, and the table can go on with a bucket only if it
+// A watched store reports points, and the view can go on with a bucket only if it
 // has seen the points in it: so it gets points. Otherwise it gets buckets, which
 // take less memory.
 func (s *subQuery) decodingPlan() *scanplan.Plan {
@@ -108,14 +108,14 @@ func unitKeys(plan *scanplan.Plan, changed [][]byte) (keys [][]byte, err error) 
 	return slices.CompactFunc(keys, bytes.Equal), nil
 }
 
-// anyGone tells whether a changed row whose span is in the table does not exist any
+// anyGone tells whether a changed row whose span is in the view does not exist any
 // more. rows are the rows that were read, ascending.
 func (s *subQuery) anyGone(changed [][]byte, rows []store.Row) bool {
 	var span []byte
 	for _, key := range changed {
 		_, exists := searchRow(rows, key)
 		span = s.prepared.Plan.Schema.AppendSpan(span[:0], key)
-		if !exists && s.table.Known(span) {
+		if !exists && s.view.Known(span) {
 			return true
 		}
 	}

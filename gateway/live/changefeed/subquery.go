@@ -22,12 +22,12 @@ type subQuery struct {
 	source *source
 	feed   *Feed
 
-	prepared *engine.Prepared   // as compiled at the last tick
-	table    *incremental.Table // nil while the sub-query is run in full
-	finder   finder             // nil if and only if table is, between ticks
-	tooLarge bool               // a table of this plan takes too much memory
-	rowsRead int64              // delivered by the store for the last full answer
-	ctx      context.Context    // of the present tick
+	prepared *engine.Prepared  // as compiled at the last tick
+	view     *incremental.View // nil while the sub-query is run in full
+	finder   finder            // nil if and only if view is, between ticks
+	tooLarge bool              // a view of this plan takes too much memory
+	rowsRead int64             // delivered by the store for the last full answer
+	ctx      context.Context   // of the present tick
 
 	// alwaysRead holds the keys of rows that are read whenever they change; see
 	// extend.
@@ -40,38 +40,38 @@ type subQuery struct {
 	decoder encoding.RowDecoder
 }
 
-// close frees the table and the finder.
+// close frees the view and the finder.
 func (s *subQuery) close() {
 	if s.finder != nil {
 		s.finder.close()
 	}
-	s.finder, s.table, s.alwaysRead = nil, nil, nil
+	s.finder, s.view, s.alwaysRead = nil, nil, nil
 }
 
-// bytes returns the memory that the table and the finder hold.
+// bytes returns the memory that the view and the finder hold.
 func (s *subQuery) bytes() int64 {
-	if s.table == nil {
+	if s.view == nil {
 		return 0
 	}
-	return s.table.Bytes() + s.finder.bytes()
+	return s.view.Bytes() + s.finder.bytes()
 }
 
 // update adds to the answer the changes of the sub-query, or all of its groups. p
 // is the sub-query compiled with its end at now.
 func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time, a *live.Answer) error {
-	// The table is that of one plan; only the bounds of the answer may move.
+	// The view is that of one plan; only the bounds of the answer may move.
 	if s.prepared == nil || !s.prepared.Same(p) {
 		s.close()
 		s.tooLarge = false
 	}
 	s.prepared, s.ctx = p, ctx
 
-	if s.table != nil {
+	if s.view != nil {
 		err := s.applyChanges(ctx, now, a)
 		if err == nil {
 			return nil
 		}
-		s.feed.cfg.Log.Debug("live: a table is loaded again", "reason", err)
+		s.feed.cfg.Log.Debug("live: a view is loaded again", "reason", err)
 		s.close()
 		// A store that cannot be read would fail again, after a long time.
 		if ctx.Err() != nil || errors.Is(err, dispatch.ErrUnreachable) {
@@ -83,7 +83,7 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 		return s.runInFull(ctx, a)
 	}
 
-	err := s.openTable(ctx, now, a)
+	err := s.openView(ctx, now, a)
 	var tableLimit *incremental.LimitError
 	var memoryLimit *memory.LimitError
 	if errors.As(err, &tableLimit) || errors.As(err, &memoryLimit) {
@@ -101,7 +101,7 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 	return nil
 }
 
-// mustRunInFull tells whether the sub-query cannot have a table.
+// mustRunInFull tells whether the sub-query cannot have a view.
 func (s *subQuery) mustRunInFull(p *engine.Prepared) bool {
 	return s.tooLarge || p.Empty() || incremental.Covers(p.Plan) != ""
 }
@@ -124,24 +124,24 @@ func (s *subQuery) shown() incremental.Window {
 	return incremental.Window{From: s.prepared.Plan.Start, To: s.prepared.Plan.End}
 }
 
-// openTable opens the finder, then loads the table and adds all groups to the
-// answer. In this order no change is missed: what happens while the table is loaded
+// openView opens the finder, then loads the view and adds all groups to the
+// answer. In this order no change is missed: what happens while the view is loaded
 // is found by the finder.
-func (s *subQuery) openTable(ctx context.Context, now time.Time, a *live.Answer) (err error) {
+func (s *subQuery) openView(ctx context.Context, now time.Time, a *live.Answer) (err error) {
 	s.feed.stats.loads.Add(1)
 	if s.finder, err = s.newFinder(ctx, now); err != nil {
 		return err
 	}
-	if s.table, err = s.loadTable(ctx); err != nil {
+	if s.view, err = s.loadView(ctx); err != nil {
 		return err
 	}
 	return s.addAll(ctx, a)
 }
 
-// loadTable returns a table with all rows of the plan.
-func (s *subQuery) loadTable(ctx context.Context) (*incremental.Table, error) {
+// loadView returns a view with all rows of the plan.
+func (s *subQuery) loadView(ctx context.Context) (*incremental.View, error) {
 	start := time.Now()
-	t, err := incremental.New(s.prepared.Plan, s.nameFilter(), incremental.Bounds{Bytes: s.feed.cfg.TableBytes, Guard: memory.NewLease(ctx)})
+	t, err := incremental.New(s.prepared.Plan, s.nameFilter(), incremental.Bounds{Bytes: s.feed.cfg.ViewBytes, Guard: memory.NewLease(ctx)})
 	if err != nil {
 		return nil, err
 	}
@@ -156,13 +156,13 @@ func (s *subQuery) loadTable(ctx context.Context) (*incremental.Table, error) {
 	}
 
 	s.rowsRead = stats.Rows
-	s.finder.tableLoaded(time.Since(start))
+	s.finder.viewLoaded(time.Since(start))
 	return t, nil
 }
 
 // nameFilter returns the filter on names that the plan cannot express, nil for
 // none. It works within the context of the tick that meets a new span, which may be
-// later than the one that loads the table.
+// later than the one that loads the view.
 func (s *subQuery) nameFilter() func(span []byte) (bool, error) {
 	if s.prepared.PostFilter == nil {
 		return nil
@@ -170,9 +170,9 @@ func (s *subQuery) nameFilter() func(span []byte) (bool, error) {
 	return func(span []byte) (bool, error) { return s.prepared.Keep(s.ctx)(span) }
 }
 
-// addAll adds all groups of the table to the answer.
+// addAll adds all groups of the view to the answer.
 func (s *subQuery) addAll(ctx context.Context, a *live.Answer) error {
-	groups, err := s.table.Groups(s.shown())
+	groups, err := s.view.Groups(s.shown())
 	if err != nil {
 		return err
 	}
@@ -184,17 +184,17 @@ func (s *subQuery) addAll(ctx context.Context, a *live.Answer) error {
 	return nil
 }
 
-// applyChanges changes the table by the rows that have changed, and adds to the
+// applyChanges changes the view by the rows that have changed, and adds to the
 // answer what that changes.
 func (s *subQuery) applyChanges(ctx context.Context, now time.Time, a *live.Answer) error {
-	s.table.SetGuard(memory.NewLease(ctx))
+	s.view.SetGuard(memory.NewLease(ctx))
 	rows, reload, err := s.finder.find(ctx, now)
 	if err != nil {
 		return err
 	}
 	if reload {
-		s.table = nil // two tables at a time might not fit into memory
-		if s.table, err = s.loadTable(ctx); err != nil {
+		s.view = nil // two views at a time might not fit into memory
+		if s.view, err = s.loadView(ctx); err != nil {
 			return err
 		}
 		return s.addAll(ctx, a)
@@ -211,11 +211,11 @@ func (s *subQuery) applyChanges(ctx context.Context, now time.Time, a *live.Answ
 		}
 	}
 
-	changes, err := s.table.Changes(s.shown())
+	changes, err := s.view.Changes(s.shown())
 	if err != nil {
 		return err
 	}
-	if s.bytes() > s.feed.cfg.TableBytes {
+	if s.bytes() > s.feed.cfg.ViewBytes {
 		s.tooLarge = true
 		return errTooLarge
 	}
@@ -229,7 +229,7 @@ func (s *subQuery) applyChanges(ctx context.Context, now time.Time, a *live.Answ
 	return nil
 }
 
-// withNames returns changes of the table as changes of a live answer, with names
+// withNames returns changes of the view as changes of a live answer, with names
 // instead of UIDs.
 func (s *subQuery) withNames(ctx context.Context, changes []incremental.Change) (all []live.Change, err error) {
 	var full []merge.Group

@@ -29,7 +29,7 @@ func (w *watched) find(ctx context.Context, now time.Time) (rows []store.Change,
 		return nil, false, err
 	}
 
-	// After a loss the table is not enough: another watch must be opened too,
+	// After a loss the view is not enough: another watch must be opened too,
 	// because subQuery.extend relies on having seen all changes of this one.
 	rows, lost := w.Take()
 	if lost {
@@ -41,6 +41,6 @@ func (w *watched) find(ctx context.Context, now time.Time) (rows []store.Change,
 func (*watched) cachedRow(_ []byte, cells []store.Cell) ([]store.Cell, bool) { return cells, false }
 func (*watched) knowsWrites() bool                                           { return true }
 func (*watched) rowsRead([]store.Row)                                        {}
-func (*watched) tableLoaded(time.Duration)                                   {}
+func (*watched) viewLoaded(time.Duration)                                    {}
 func (*watched) bytes() int64                                                { return 0 }
 func (w *watched) close()                                                    { w.Close() }

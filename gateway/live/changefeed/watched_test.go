@@ -65,7 +65,7 @@ func TestWatched_lateBeforeARate(t *testing.T) {
 	tick()
 }
 
-// After a watch has overflowed, or a change was refused, the table is loaded again.
+// After a watch has overflowed, or a change was refused, the view is loaded again.
 func TestWatched_lost(t *testing.T) {
 	w := newWorld(t, false)
 	t.Cleanup(w.close)

@@ -6,13 +6,13 @@ import (
 	"downpour/pushdown/store"
 )
 
-// extend takes in what was written as far as the table can without reading, and
+// extend takes in what was written as far as the view can without reading, and
 // returns the keys of the rows that must be read.
 //
 // From its first change on that is more than added points, a row is read at every
 // change. A watch may report a write after a change that became visible later, and
 // taking in the write then would bring back what the change has removed. Whatever a
-// new watch reports has happened after it was opened, so a table that is loaded
+// new watch reports has happened after it was opened, so a view that is loaded
 // again begins without such rows.
 func (s *subQuery) extend(changes []store.Change) (toRead [][]byte, err error) {
 	for i := range changes {
@@ -40,12 +40,12 @@ func (s *subQuery) applyChange(c *store.Change) (taken bool, err error) {
 	s.span = plan.Schema.AppendSpan(s.span[:0], c.Row)
 	onlyPoints, ascending := s.decodeWrites(c, k.BaseTime)
 	if _, mustRead := s.alwaysRead[string(c.Row)]; onlyPoints && ascending && !mustRead {
-		if taken, err := s.table.Extend(s.span, s.points); taken || err != nil {
+		if taken, err := s.view.Extend(s.span, s.points); taken || err != nil {
 			return taken, err
 		}
 	}
 
-	if !s.table.Known(s.span) && !operator.Admits(plan, s.span) {
+	if !s.view.Known(s.span) && !operator.Admits(plan, s.span) {
 		return true, nil // the plan's filters refuse the row, whatever is in it
 	}
 	if !onlyPoints {

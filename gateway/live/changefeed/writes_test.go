@@ -17,7 +17,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// Points in order need no reading, but for what begins a bucket before the table
+// Points in order need no reading, but for what begins a bucket before the view
 // was made; late ones do.
 func TestWatched_inOrder(t *testing.T) {
 	for query, reads := range map[string]int64{`"aggregator":"sum"`: 0, `"aggregator":"max","rate":true`: 0, `"aggregator":"sum","downsample":"10s-avg"`: 0,

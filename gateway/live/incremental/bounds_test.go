@@ -24,9 +24,9 @@ func (m *meter) Reserve(n int64) error {
 
 func (m *meter) Check() error { return nil }
 
-// filledTable makes a table of a sum of filled seconds over some hours and loads
+// filledView makes a view of a sum of filled seconds over some hours and loads
 // series of one point each.
-func filledTable(hours int64, series int, within Bounds) (*Table, error) {
+func filledView(hours int64, series int, within Bounds) (*View, error) {
 	schema := encoding.DefaultSchema()
 	metric := encoding.UID{0, 0, 1}
 	t, err := New(&scanplan.Plan{Schema: schema, Metric: metric, From: testHour, To: testHour + hours*3600, Start: testHour * 1000, End: (testHour+hours*3600)*1000 - 1,
@@ -55,7 +55,7 @@ func TestBounds_filled(t *testing.T) {
 		t.Helper()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := filledTable(hours, series, within)
+		_, err := filledView(hours, series, within)
 		runtime.ReadMemStats(&after)
 		if limit := new(LimitError); !errors.Is(err, want) && !errors.As(err, &limit) {
 			t.Errorf("%d hours of %d series: %v, want %v", hours, series, err, want)
@@ -70,19 +70,19 @@ func TestBounds_filled(t *testing.T) {
 	f(24, 5000, Bounds{Guard: &meter{limit: 10 << 20}}, errMeter)
 }
 
-// What a table says it holds is what it has reserved, but for what only the making
+// What a view says it holds is what it has reserved, but for what only the making
 // of it took.
 func TestBounds_counted(t *testing.T) {
 	m := &meter{limit: 1 << 40}
-	table, err := filledTable(24, 20, Bounds{Guard: m})
+	view, err := filledView(24, 20, Bounds{Guard: m})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const buckets = 24 * 3600
-	if least := int64(20 * buckets * (8 + pointBytes)); table.Bytes() < least || table.Bytes() > least*5/4 {
-		t.Errorf("the table holds %d bytes, want %d or a little more", table.Bytes(), least)
+	if least := int64(20 * buckets * (8 + pointBytes)); view.Bytes() < least || view.Bytes() > least*5/4 {
+		t.Errorf("the view holds %d bytes, want %d or a little more", view.Bytes(), least)
 	}
-	if m.reserved < table.Bytes() || m.reserved > 3*table.Bytes() {
-		t.Errorf("%d bytes were reserved for a table of %d", m.reserved, table.Bytes())
+	if m.reserved < view.Bytes() || m.reserved > 3*view.Bytes() {
+		t.Errorf("%d bytes were reserved for a view of %d", m.reserved, view.Bytes())
 	}
 }

@@ -12,7 +12,7 @@ import (
 // one row changes, all rows of its unit are read again.
 const maxUnit = 31 * 24 * 3600 * 1000
 
-// notCovered lists the plans that have no table and whose query is run again at
+// notCovered lists the plans that have no view and whose query is run again at
 // each tick, with the reason.
 var notCovered = []struct {
 	reason  string
@@ -22,13 +22,13 @@ var notCovered = []struct {
 		func(p *scanplan.Plan) bool { return p.Downsample != nil && p.Downsample.All }},
 	{"calendar buckets lie by the first point of their series: a late one moves all",
 		func(p *scanplan.Plan) bool { return p.Downsample != nil && p.Downsample.Calendar }},
-	{"the arithmetic of the table is that of no fix",
+	{"the arithmetic of the view is that of no fix",
 		func(p *scanplan.Plan) bool { return p.Fix != 0 }},
 	{"the interval and the hour have no common multiple below a month",
 		func(p *scanplan.Plan) bool { return Unit(p) > maxUnit }},
 }
 
-// Covers returns the reason why a plan cannot have a table, or "" if it can.
+// Covers returns the reason why a plan cannot have a view, or "" if it can.
 func Covers(p *scanplan.Plan) (reason string) {
 	for _, n := range notCovered {
 		if n.applies(p) {

@@ -71,7 +71,7 @@ func contributing(times []int64, w Window, rates bool) (i, j int) {
 
 // memberSeries appends what each member of a group contributes within a window, in
 // span order. The result holds views of edges and columns.
-func (t *Table) memberSeries(dst []aggregate.Series, g *group, w Window) []aggregate.Series {
+func (t *View) memberSeries(dst []aggregate.Series, g *group, w Window) []aggregate.Series {
 	// A plan that fills has no edges: its columns end with the grid, not with the
 	// newest points.
 	if g.edges == nil && t.grid == nil {
@@ -96,7 +96,7 @@ func (t *Table) memberSeries(dst []aggregate.Series, g *group, w Window) []aggre
 }
 
 // makeEdges makes the edges of a group's members.
-func (t *Table) makeEdges(g *group) {
+func (t *View) makeEdges(g *group) {
 	g.edges = make([]edge, len(g.members))
 	for i, s := range g.members {
 		s.index = i

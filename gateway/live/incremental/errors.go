@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// ErrStale is returned when rows have lost points. A table cannot tell what
+// ErrStale is returned when rows have lost points. A view cannot tell what
 // remains of them: a new one must be loaded.
-var ErrStale = errors.New("incremental: rows lost points, the table must be loaded again")
+var ErrStale = errors.New("incremental: rows lost points, the view must be loaded again")
 
-// LimitError is returned when a table would take more memory than Bounds.Bytes.
+// LimitError is returned when a view would take more memory than Bounds.Bytes.
 type LimitError struct{ Limit int64 }
 
 // Error names the limit.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("incremental: the table takes more than %d bytes", e.Limit)
+	return fmt.Sprintf("incremental: the view takes more than %d bytes", e.Limit)
 }

@@ -11,9 +11,9 @@ import (
 	"downpour/gateway/live/incremental"
 )
 
-// A table is loaded with what the parts of a plan have returned. Then a point comes
-// to one of the series, and the table says what has changed of the answer.
-func ExampleTable() {
+// A view is loaded with what the parts of a plan have returned. Then a point comes
+// to one of the series, and the view says what has changed of the answer.
+func ExampleView() {
 	const hour = 1_356_998_400 // 2013-01-01 00:00, in seconds
 	schema := encoding.DefaultSchema()
 	metric, host := encoding.UID{0, 0, 1}, encoding.UID{0, 0, 1}
@@ -23,7 +23,7 @@ func ExampleTable() {
 	}
 	shown := incremental.Window{From: plan.Start, To: plan.End}
 
-	table, err := incremental.New(plan, nil, incremental.Bounds{})
+	view, err := incremental.New(plan, nil, incremental.Bounds{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -45,7 +45,7 @@ func ExampleTable() {
 	record := batches.Record()
 	defer record.Release()
 
-	load := table.Load()
+	load := view.Load()
 	if err := load.Add(scanplan.KeyRange{}, []batch.Record{record}); err != nil {
 		fmt.Println(err)
 		return
@@ -54,7 +54,7 @@ func ExampleTable() {
 		fmt.Println(err)
 		return
 	}
-	groups, err := table.Groups(shown)
+	groups, err := view.Groups(shown)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -65,11 +65,11 @@ func ExampleTable() {
 	// its third, so it contributes nothing there.
 	var added encoding.Points
 	added.Append((hour+180)*1000, encoding.IntValue(100))
-	taken, err := table.Extend(spans[0], added)
+	taken, err := view.Extend(spans[0], added)
 	fmt.Println("taken in without reading the row:", taken, err)
 
 	// Delta: only the window that the point can have changed.
-	changes, err := table.Changes(shown)
+	changes, err := view.Changes(shown)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -15,10 +15,10 @@ type openBucket struct {
 }
 
 // Extend takes in points, ascending, that were added to the rows of a span. It
-// returns true if the table has taken them in. It returns false, and changes
+// returns true if the view has taken them in. It returns false, and changes
 // nothing, if the rows must be read: the points are not later than all others of
-// the span, or the table does not know enough about the span's last bucket.
-func (t *Table) Extend(id []byte, p encoding.Points) (taken bool, err error) {
+// the span, or the view does not know enough about the span's last bucket.
+func (t *View) Extend(id []byte, p encoding.Points) (taken bool, err error) {
 	s := t.spans[string(id)]
 	switch {
 	case s == nil:
@@ -36,7 +36,7 @@ func (t *Table) Extend(id []byte, p encoding.Points) (taken bool, err error) {
 }
 
 // extendBuckets adds points to a span's last bucket and makes the buckets after it.
-func (t *Table) extendBuckets(s *series, p encoding.Points) (taken bool, err error) {
+func (t *View) extendBuckets(s *series, p encoding.Points) (taken bool, err error) {
 	open, last := &s.open, s.base.Time[s.base.len()-1]
 	switch {
 	case p.Time[0] >= last+t.interval():
@@ -61,7 +61,7 @@ func (t *Table) extendBuckets(s *series, p encoding.Points) (taken bool, err err
 
 // addToBucket adds a point to the open bucket. If the point lies in another one, it
 // emits the open bucket first and begins the point's.
-func (t *Table) addToBucket(open *openBucket, at int64, value []float64) {
+func (t *View) addToBucket(open *openBucket, at int64, value []float64) {
 	if start := t.bucketer.BucketStart(at); !open.known || start != open.start {
 		t.emitBucket(open)
 		open.known, open.start = true, start
@@ -72,7 +72,7 @@ func (t *Table) addToBucket(open *openBucket, at int64, value []float64) {
 }
 
 // emitBucket appends the value that the open bucket has now to newBuckets.
-func (t *Table) emitBucket(open *openBucket) {
+func (t *View) emitBucket(open *openBucket) {
 	if open.known {
 		t.newBuckets.Time = append(t.newBuckets.Time, open.start)
 		t.newBuckets.Value = append(t.newBuckets.Value, t.inBucket.Value(&open.state))
@@ -82,7 +82,7 @@ func (t *Table) emitBucket(open *openBucket) {
 // restoreOpenBucket rebuilds a span's open bucket from the rows just read: read is
 // the column that was made of parts. It does nothing if the span's last bucket is
 // not among them.
-func (t *Table) restoreOpenBucket(s *series, read *column, parts []partColumn) {
+func (t *View) restoreOpenBucket(s *series, read *column, parts []partColumn) {
 	n, m := s.base.len(), read.len()
 	if t.bucketer == nil || m == 0 || read.Time[m-1] != s.base.Time[n-1] {
 		return

@@ -36,9 +36,9 @@ func TestExtend_lastBucket(t *testing.T) {
 		{"read again as a bucket", &bucket, &bucket, false, 3},
 		{"read again as points", &bucket, &read, true, 5},
 	} {
-		table, row := testTable(t)
-		span := table.plan.Schema.AppendSpan(nil, row)
-		load := table.Load()
+		view, row := testView(t)
+		span := view.plan.Schema.AppendSpan(nil, row)
+		load := view.Load()
 		if err := load.Add(scanplan.KeyRange{}, record(t, span, c.loaded)); err != nil {
 			t.Fatal(err)
 		}
@@ -46,14 +46,14 @@ func TestExtend_lastBucket(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.again != nil {
-			if err := table.Replace([][]byte{row}, record(t, span, c.again)); err != nil {
+			if err := view.Replace([][]byte{row}, record(t, span, c.again)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if taken, err := table.Extend(span, third); err != nil || taken != c.taken {
+		if taken, err := view.Extend(span, third); err != nil || taken != c.taken {
 			t.Errorf("%s: taken in %t, %v, want %t", c.name, taken, err, c.taken)
 		}
-		groups, err := table.Groups(Window{table.plan.Start, table.plan.End})
+		groups, err := view.Groups(Window{view.plan.Start, view.plan.End})
 		if err != nil || len(groups) != 1 {
 			t.Fatalf("%s: groups %+v, %v, want one", c.name, groups, err)
 		}
@@ -65,19 +65,19 @@ func TestExtend_lastBucket(t *testing.T) {
 	}
 }
 
-// testTable is the empty table of a sum of averages a minute, and the key of a row
+// testView is the empty view of a sum of averages a minute, and the key of a row
 // of the one series.
-func testTable(t *testing.T) (*Table, []byte) {
+func testView(t *testing.T) (*View, []byte) {
 	t.Helper()
 	schema := encoding.DefaultSchema()
 	metric, one := encoding.UID{0, 0, 1}, encoding.UID{0, 0, 1}
 	row := schema.AppendRowKey(nil, metric, uint32(testHour), schema.AppendTags(nil, []encoding.TagPair{{K: one, V: one}}))
-	table, err := New(&scanplan.Plan{Schema: schema, Metric: metric, From: testHour, To: testHour + 3600, Start: testHour * 1000, End: (testHour+3600)*1000 - 1,
+	view, err := New(&scanplan.Plan{Schema: schema, Metric: metric, From: testHour, To: testHour + 3600, Start: testHour * 1000, End: (testHour+3600)*1000 - 1,
 		Downsample: &scanplan.Downsample{Interval: 60_000, Function: "avg", Fill: scanplan.FillNone}, Aggregator: "sum"}, nil, Bounds{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table, row
+	return view, row
 }
 
 func record(t *testing.T, span []byte, s *batch.Series) []batch.Record {

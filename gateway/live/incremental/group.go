@@ -48,7 +48,7 @@ type WindowPoints struct {
 }
 
 // Groups trims the answer to shown and returns all of it, ascending by key.
-func (t *Table) Groups(shown Window) ([]merge.Group, error) {
+func (t *View) Groups(shown Window) ([]merge.Group, error) {
 	if err := t.aggregateDirty(); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (t *Table) Groups(shown Window) ([]merge.Group, error) {
 
 // Changes trims the answer to shown and returns what differs from what Groups or
 // Changes returned last. Neither end of shown may lie before that of the last call.
-func (t *Table) Changes(shown Window) ([]Change, error) {
+func (t *View) Changes(shown Window) ([]Change, error) {
 	if err := t.aggregateDirty(); err != nil {
 		return nil, err
 	}
@@ -101,8 +101,8 @@ func (t *Table) Changes(shown Window) ([]Change, error) {
 }
 
 // reserveCopy asks the guard before copies of points are returned. They do not
-// count as the table's.
-func (t *Table) reserveCopy(points int) error {
+// count as the view's.
+func (t *View) reserveCopy(points int) error {
 	if t.bounds.Guard == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (t *Table) reserveCopy(points int) error {
 
 // moveShown finds the shown points of a group after the shown window has moved from
 // before, and adds windows for points that left it or came into it.
-func (t *Table) moveShown(g *group, before Window) {
+func (t *View) moveShown(g *group, before Window) {
 	n := len(g.points.Time)
 	changed := len(g.windows) > 0
 	if changed {
@@ -134,12 +134,12 @@ func (t *Table) moveShown(g *group, before Window) {
 }
 
 // locateShown finds which points of a group are shown.
-func (t *Table) locateShown(g *group) {
+func (t *View) locateShown(g *group) {
 	g.first, g.next = indexFrom(g.points.Time, t.shown.From), indexAfter(g.points.Time, t.shown.To)
 }
 
 // changeOf returns the change of a group that has windows to report.
-func (t *Table) changeOf(g *group) Change {
+func (t *View) changeOf(g *group) Change {
 	if g.redescribe {
 		return Change{Group: t.fullGroup(g), Full: true}
 	}
@@ -159,7 +159,7 @@ func copyPoints(p encoding.Points, i, j int) encoding.Points {
 
 // fullGroup returns a group with its shown points as a merger would return it, but
 // without TSUIDs and annotations.
-func (t *Table) fullGroup(g *group) merge.Group {
+func (t *View) fullGroup(g *group) merge.Group {
 	out := merge.Group{Key: g.key, Points: copyPoints(g.points, g.first, max(g.first, g.next))}
 	for _, s := range g.members {
 		if s.hasData {
@@ -171,10 +171,10 @@ func (t *Table) fullGroup(g *group) merge.Group {
 }
 
 // aggregateDirty aggregates the dirty windows of all groups again.
-func (t *Table) aggregateDirty() error {
+func (t *View) aggregateDirty() error {
 	s := scratches.Get().(*scratch)
 	defer s.recycle()
-	s.guard = scratchGuard{table: t}
+	s.guard = scratchGuard{view: t}
 	s.aggregator.Guard = &s.guard
 
 	for g := range t.dirty {
@@ -189,18 +189,18 @@ func (t *Table) aggregateDirty() error {
 }
 
 // scratchGuard lets aggregations, one after the other, reserve the memory that they
-// need while they run. It does not count as the table's. Because the memory is used
+// need while they run. It does not count as the view's. Because the memory is used
 // again, only the most that any aggregation has used is reserved.
 type scratchGuard struct {
-	table    *Table
+	view     *View
 	used     int64 // by the present aggregation
-	reserved int64 // from the table's guard
+	reserved int64 // from the view's guard
 }
 
-// Reserve asks the table's guard for what exceeds earlier reservations.
+// Reserve asks the view's guard for what exceeds earlier reservations.
 func (g *scratchGuard) Reserve(n int64) error {
 	g.used += n
-	if outer := g.table.bounds.Guard; outer != nil && g.used > g.reserved {
+	if outer := g.view.bounds.Guard; outer != nil && g.used > g.reserved {
 		if err := outer.Reserve(g.used - g.reserved); err != nil {
 			return err
 		}
@@ -209,10 +209,10 @@ func (g *scratchGuard) Reserve(n int64) error {
 	return nil
 }
 
-// Check asks the table's guard.
-func (g *scratchGuard) Check() error { return g.table.Check() }
+// Check asks the view's guard.
+func (g *scratchGuard) Check() error { return g.view.Check() }
 
-// scratch is the memory that aggregations work in. All tables share a pool of it,
+// scratch is the memory that aggregations work in. All views share a pool of it,
 // so that it stays in the processor's cache.
 type scratch struct {
 	aggregator aggregate.Group
@@ -230,14 +230,14 @@ const maxPooledSeries = 16 << 10
 // recycle returns the scratch to the pool.
 func (s *scratch) recycle() {
 	s.guard = scratchGuard{}
-	clear(s.series) // views of columns, which would keep a table alive
+	clear(s.series) // views of columns, which would keep a view alive
 	if cap(s.series) <= maxPooledSeries {
 		scratches.Put(s)
 	}
 }
 
 // aggregateWindow aggregates a group's points within a window again.
-func (t *Table) aggregateWindow(s *scratch, g *group, w Window) error {
+func (t *View) aggregateWindow(s *scratch, g *group, w Window) error {
 	p := t.plan
 	s.series = t.memberSeries(s.series[:0], g, w)
 	s.result.Reset()

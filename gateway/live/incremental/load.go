@@ -11,11 +11,11 @@ import (
 	"downpour/gateway/query/merge"
 )
 
-// Load fills a table with everything that a plan's parts have returned.
+// Load fills a view with everything that a plan's parts have returned.
 type Load struct {
-	table *Table
+	view  *View
 	parts map[*series][]partColumn
-	bytes int64 // held by parts, counted as the table's
+	bytes int64 // held by parts, counted as the view's
 }
 
 // partColumn holds what one row of a batch says about a span.
@@ -26,8 +26,8 @@ type partColumn struct {
 	hasData bool // see merge.HasData
 }
 
-// Load begins to fill a new table.
-func (t *Table) Load() *Load { return &Load{table: t, parts: map[*series][]partColumn{}} }
+// Load begins to fill a new view.
+func (t *View) Load() *Load { return &Load{view: t, parts: map[*series][]partColumn{}} }
 
 // Add takes batches of one part. It copies what it needs. Parts may come in any
 // order; the batches of one part come in the part's order.
@@ -52,13 +52,13 @@ func (l *Load) Add(part scanplan.KeyRange, records []batch.Record) error {
 
 // addSeries copies one row of a batch.
 func (l *Load) addSeries(part string, s *batch.Series) error {
-	sp, err := l.table.findOrAdd(s.Span)
+	sp, err := l.view.findOrAdd(s.Span)
 	if err != nil || sp.group == nil {
 		return err
 	}
 
 	n := int64(len(s.Time)+s.Raw.Len()) * pointBytes
-	if err := l.table.Reserve(n); err != nil {
+	if err := l.view.Reserve(n); err != nil {
 		return err
 	}
 	l.bytes += n
@@ -67,7 +67,7 @@ func (l *Load) addSeries(part string, s *batch.Series) error {
 	if !sp.hasData && hasData {
 		// Only members with points count for the group's tags.
 		sp.hasData = true
-		l.table.membersChanged(sp.group)
+		l.view.membersChanged(sp.group)
 	}
 
 	p := partColumn{part: part, hasData: hasData, buckets: doubleColumn(slices.Clone(s.Time), slices.Clone(s.Value))}
@@ -85,7 +85,7 @@ func (l *Load) Finish() error {
 	done := 0
 	for sp, parts := range l.parts {
 		if done++; done%checkSpans == 0 {
-			if err := l.table.Check(); err != nil {
+			if err := l.view.Check(); err != nil {
 				return err
 			}
 		}
@@ -93,7 +93,7 @@ func (l *Load) Finish() error {
 		// Start keys of one span's parts differ in the base time only, so their
 		// order is that of time.
 		slices.SortStableFunc(parts, func(a, b partColumn) int { return strings.Compare(a.part, b.part) })
-		c := l.table.joinParts(parts)
+		c := l.view.joinParts(parts)
 
 		// Parts that overlap would make an answer that looks right and is wrong.
 		for i := 1; i < c.len(); i++ {
@@ -102,10 +102,10 @@ func (l *Load) Finish() error {
 			}
 		}
 
-		if err := l.table.replaceBase(sp, always.From, always.To, c); err != nil {
+		if err := l.view.replaceBase(sp, always.From, always.To, c); err != nil {
 			return err
 		}
-		if err := l.table.initFilled(sp); err != nil {
+		if err := l.view.initFilled(sp); err != nil {
 			return err
 		}
 	}
@@ -116,12 +116,12 @@ func (l *Load) Finish() error {
 
 // release drops the parts, whose points are in the columns now.
 func (l *Load) release() {
-	l.table.bytes -= l.bytes
+	l.view.bytes -= l.bytes
 	l.parts, l.bytes = nil, 0
 }
 
 // joinParts makes one base column of a span's parts, which are in order of time.
-func (t *Table) joinParts(parts []partColumn) column {
+func (t *View) joinParts(parts []partColumn) column {
 	if t.bucketer == nil {
 		var all encoding.Points
 		for _, p := range parts {
@@ -151,7 +151,7 @@ func (t *Table) joinParts(parts []partColumn) column {
 
 // initFilled makes the filled column of a span whose points all lie outside the
 // buckets. No change of its base column has made it.
-func (t *Table) initFilled(s *series) error {
+func (t *View) initFilled(s *series) error {
 	if !s.hasData || t.grid == nil || s.filled.Time != nil {
 		return nil
 	}
@@ -167,8 +167,8 @@ func (t *Table) initFilled(s *series) error {
 // Replace takes in rows that were read again. rows are their keys: for each changed
 // span all rows of a unit, or none of them. records are the batches made of these
 // rows by the plan, or by the plan without its downsampling. If nothing was read of
-// a span that has points in the table, its rows are gone: the error is ErrStale.
-func (t *Table) Replace(rows [][]byte, records []batch.Record) error {
+// a span that has points in the view, its rows are gone: the error is ErrStale.
+func (t *View) Replace(rows [][]byte, records []batch.Record) error {
 	l := t.Load()
 	defer l.release()
 	if err := l.Add(scanplan.KeyRange{}, records); err != nil {
@@ -189,7 +189,7 @@ func (t *Table) Replace(rows [][]byte, records []batch.Record) error {
 
 // replaceUnits replaces the units of a span that begin at starts by what was read
 // of them.
-func (t *Table) replaceUnits(sp *series, starts map[int64]bool, parts []partColumn) error {
+func (t *View) replaceUnits(sp *series, starts map[int64]bool, parts []partColumn) error {
 	c := t.joinParts(parts)
 	for start := range starts {
 		i, j := indexFrom(c.Time, start), indexFrom(c.Time, start+t.unit)
@@ -212,7 +212,7 @@ func (t *Table) replaceUnits(sp *series, starts map[int64]bool, parts []partColu
 
 // unitsOf returns the spans of rows, and for each the starts (ms) of the units that
 // its rows lie in. Spans without a group are left out.
-func (t *Table) unitsOf(rows [][]byte) (map[*series]map[int64]bool, error) {
+func (t *View) unitsOf(rows [][]byte) (map[*series]map[int64]bool, error) {
 	units := map[*series]map[int64]bool{}
 	var id []byte
 	for _, row := range rows {

@@ -18,7 +18,7 @@ type series struct {
 }
 
 // output returns the column that the aggregation across series reads.
-func (t *Table) output(s *series) *column {
+func (t *View) output(s *series) *column {
 	switch {
 	case t.plan.Rate != nil:
 		return &s.rates
@@ -32,7 +32,7 @@ func (t *Table) output(s *series) *column {
 // replaceBase puts the points of with in the place of the base column's points from
 // begin to end (ms, half-open), and carries the difference through the later
 // stages. It returns ErrStale if points go and none come.
-func (t *Table) replaceBase(s *series, begin, end int64, with column) error {
+func (t *View) replaceBase(s *series, begin, end int64, with column) error {
 	lo, hi := indexFrom(s.base.Time, begin), indexFrom(s.base.Time, end)
 	if with.len() == 0 && hi > lo {
 		return ErrStale
@@ -85,7 +85,7 @@ func extent(a, b *column) (w Window) {
 
 // updateStages carries a change of the base column through filling and rates. The
 // base has new points i to j, half-open, and old and new ones lie within w.
-func (t *Table) updateStages(s *series, w Window, i, j int) error {
+func (t *View) updateStages(s *series, w Window, i, j int) error {
 	c := &s.base
 	if t.grid != nil {
 		var err error
@@ -113,7 +113,7 @@ func (t *Table) updateStages(s *series, w Window, i, j int) error {
 
 // updateFilled sets the filled column's values within w from the base column, and
 // returns their places, half-open. The first call makes the whole column.
-func (t *Table) updateFilled(s *series, w Window) (i, j int, err error) {
+func (t *View) updateFilled(s *series, w Window) (i, j int, err error) {
 	if s.filled.Time == nil {
 		// Only the values are counted: all spans share the grid's times.
 		if err := t.Reserve(int64(len(t.grid)) * 8); err != nil {
@@ -145,7 +145,7 @@ func (t *Table) updateFilled(s *series, w Window) (i, j int, err error) {
 // updateRates computes again the rates of points i to j of c and of the point that
 // follows them, and returns the places of these rates, half-open. Rates of times
 // before the scan range are left out.
-func (t *Table) updateRates(s *series, c *column, i, j int) (int, int, error) {
+func (t *View) updateRates(s *series, c *column, i, j int) (int, int, error) {
 	// begin and end bound the times of the rates to replace. A rate needs the point
 	// before it, and the point after j has a new one before it.
 	begin, end := always.From, always.To
@@ -176,7 +176,7 @@ func (t *Table) updateRates(s *series, c *column, i, j int) (int, int, error) {
 }
 
 // computeRates returns the rates of a column's points.
-func (t *Table) computeRates(c *column) ([]int64, []float64, error) {
+func (t *View) computeRates(c *column) ([]int64, []float64, error) {
 	if c.Bits != nil {
 		return rate.Points(t.plan.Rate, c.points(), nil, nil)
 	}
@@ -186,7 +186,7 @@ func (t *Table) computeRates(c *column) ([]int64, []float64, error) {
 // outputChanged has the span's group aggregated again where a change of the output
 // column can be seen: points i to j, half-open, are new, or points between i-1 and
 // i are gone.
-func (t *Table) outputChanged(s *series, i, j int) {
+func (t *View) outputChanged(s *series, i, j int) {
 	c := t.output(s)
 	if s.group.edges != nil {
 		s.group.edges[s.index].set(c)

@@ -15,7 +15,7 @@ const Silence = 10 * 60 * 1000
 // edge. A series ends when it has been silent for long (Silence). Otherwise a
 // series that stopped would hold the watermark back until its points leave the
 // scan range.
-func (t *Table) FinalBefore(now int64) int64 {
+func (t *View) FinalBefore(now int64) int64 {
 	final, hasSeries := t.shown.To, false
 	for _, g := range t.groups {
 		if g.watermarks == nil {
@@ -42,11 +42,11 @@ func (t *Table) FinalBefore(now int64) int64 {
 type watermark struct {
 	hasData     bool  // false: only annotations; a first point makes it a new series
 	activeUntil int64 // ms; the series ends then if no point comes
-	earliest    int64 // ms; see Table.earliestChange
+	earliest    int64 // ms; see View.earliestChange
 }
 
 // makeWatermarks makes the watermarks of a group's members.
-func (t *Table) makeWatermarks(g *group) {
+func (t *View) makeWatermarks(g *group) {
 	g.watermarks = make([]watermark, len(g.members))
 	for i, s := range g.members {
 		s.index = i
@@ -54,7 +54,7 @@ func (t *Table) makeWatermarks(g *group) {
 	}
 }
 
-func (t *Table) memberWatermark(s *series) watermark {
+func (t *View) memberWatermark(s *series) watermark {
 	if !s.hasData {
 		return watermark{activeUntil: always.From}
 	}
@@ -63,7 +63,7 @@ func (t *Table) memberWatermark(s *series) watermark {
 
 // activeUntil returns the time (ms) at which a series counts as ended if no point
 // comes.
-func (t *Table) activeUntil(s *series) int64 {
+func (t *View) activeUntil(s *series) int64 {
 	last, gap := t.plan.From*1000, int64(0)
 	if n := s.base.len(); n > 0 {
 		last = s.base.Time[n-1] + t.interval() // the end of a bucket
@@ -75,7 +75,7 @@ func (t *Table) activeUntil(s *series) int64 {
 }
 
 // interval returns the length of a bucket in ms, 0 without downsampling.
-func (t *Table) interval() int64 {
+func (t *View) interval() int64 {
 	if t.plan.Downsample == nil {
 		return 0
 	}
@@ -89,7 +89,7 @@ func (t *Table) interval() int64 {
 // line from the value before it to the new one. So the group changes after the
 // value before: of buckets from the next bucket on; of points as stored from that
 // point itself on, because the type of the next point decides the type there.
-func (t *Table) earliestChange(s *series) int64 {
+func (t *View) earliestChange(s *series) int64 {
 	n := s.base.len()
 	if n == 0 {
 		return 0

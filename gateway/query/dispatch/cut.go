@@ -13,10 +13,10 @@ import (
 
 // part is an interval of a plan's keys that is to be executed at one place.
 type part struct {
-	Range  scanplan.KeyRange
-	Region string // region server that holds the first row, host:port; "" on the embedded store
-	Mode   scanplan.Mode
-	Bytes  int64 // estimate of the bytes it will read; 0 where nothing is known
+	Range        scanplan.KeyRange
+	RegionServer string // region server that holds the first row, host:port; "" on the embedded store
+	Mode         scanplan.Mode
+	Bytes        int64 // estimate of the bytes it will read; 0 where nothing is known
 }
 
 // cutGoal says how many parts a plan should be cut into, and what is known of its
@@ -171,10 +171,10 @@ func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
 func appendParts(parts []part, r scanplan.KeyRange, borders [][]byte, regions []store.Region) []part {
 	start := r.Start
 	for _, b := range borders {
-		parts = append(parts, part{Range: scanplan.KeyRange{Start: start, Stop: b}, Region: regionServer(regions, start)})
+		parts = append(parts, part{Range: scanplan.KeyRange{Start: start, Stop: b}, RegionServer: regionServer(regions, start)})
 		start = b
 	}
-	return append(parts, part{Range: scanplan.KeyRange{Start: start, Stop: r.Stop}, Region: regionServer(regions, start)})
+	return append(parts, part{Range: scanplan.KeyRange{Start: start, Stop: r.Stop}, RegionServer: regionServer(regions, start)})
 }
 
 // regionServer returns the server of the region that holds key, "" if no region

@@ -40,7 +40,7 @@ func Example_cutPlan() {
 	regions := []store.Region{{Stop: boundary, Server: "rs1:16020"}, {Start: boundary, Server: "rs2:16020"}}
 
 	for _, p := range cutPlan(&plan, regions, cutGoal{parts: 2}, aggregationChoice{}) {
-		fmt.Println(p.Range.Start, "to", p.Range.Stop, "at", p.Region)
+		fmt.Println(p.Range.Start, "to", p.Range.Stop, "at", p.RegionServer)
 	}
 	// Output:
 	// 00000150e22700 to 00000150e24320 at rs1:16020

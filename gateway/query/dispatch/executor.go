@@ -117,16 +117,16 @@ func (s *Stats) Add(o Stats) {
 
 // Attempt is one attempt at a part, as the trace of a query shows it.
 type Attempt struct {
-	Range    scanplan.KeyRange
-	Region   string // region server that held the first row, "" if regions were not listed
-	Place    string // pushdown server, host:port, or InProcess
-	Mode     scanplan.Mode
-	Bytes    int64         // estimate of the bytes to read; 0 where nothing was known
-	Began    time.Duration // since the run began
-	Took     time.Duration
-	Stats    operator.Stats
-	Accepted bool
-	Err      error
+	Range        scanplan.KeyRange
+	RegionServer string // region server that held the first row, "" if regions were not listed
+	Place        string // pushdown server, host:port, or InProcess
+	Mode         scanplan.Mode
+	Bytes        int64         // estimate of the bytes to read; 0 where nothing was known
+	Began        time.Duration // since the run began
+	Took         time.Duration
+	Stats        operator.Stats
+	Accepted     bool
+	Err          error
 }
 
 // Options say how Run executes a plan. The zero value lets the planner choose the
@@ -216,7 +216,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 		}
 
 		// Parts that a server executes are in the server's result cache, not in ours.
-		if order := e.servers.candidates(p.Region, i); len(order) > 0 {
+		if order := e.servers.candidates(p.RegionServer, i); len(order) > 0 {
 			planned[i].Server = e.cfg.Servers[order[0]].Address()
 		} else if e.cfg.ResultCache.Holds(&scanplan.Part{Plan: *plan, Range: p.Range, Mode: p.Mode}) {
 			planned[i].ResultCache = "kept"

@@ -155,8 +155,8 @@ func checkPart(t *rapid.T, plan *scanplan.Plan, p part, regions []store.Region) 
 			t.Fatalf("part %v crosses the border %X", p.Range, region.Start)
 		}
 	}
-	if want := regionServer(regions, p.Range.Start); p.Region != want {
-		t.Fatalf("part %v is sent to %s, want %s", p.Range, p.Region, want)
+	if want := regionServer(regions, p.Range.Start); p.RegionServer != want {
+		t.Fatalf("part %v is sent to %s, want %s", p.Range, p.RegionServer, want)
 	}
 }
 

@@ -139,7 +139,7 @@ func (r *run) launch(ctx context.Context) {
 // is full: waiting for the server beside the rows costs less than reading them over
 // the network.
 func (r *run) choosePlace(p *pendingPart) (place int, free bool) {
-	for _, i := range r.e.servers.candidates(p.Region, p.turn) {
+	for _, i := range r.e.servers.candidates(p.RegionServer, p.turn) {
 		if !p.failedAt[i] {
 			return i, r.busy[i] < r.e.cfg.PerServer
 		}
@@ -219,7 +219,7 @@ func (r *run) traceAttempt(a *partAttempt) {
 	}
 	p := a.part
 	r.stats.Trace = append(r.stats.Trace, Attempt{
-		Range: p.Range, Region: p.Region, Place: r.placeName(a.place), Mode: p.Mode, Bytes: p.Bytes,
+		Range: p.Range, RegionServer: p.RegionServer, Place: r.placeName(a.place), Mode: p.Mode, Bytes: p.Bytes,
 		Began: a.began.Sub(r.began), Took: time.Since(a.began), Stats: a.stats, Err: a.err,
 	})
 }

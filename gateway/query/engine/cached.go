@@ -123,7 +123,7 @@ func (e *Engine) fromCache(ctx context.Context, q *query.Query, p subPlan, cache
 
 	a := attributes(stats)
 	a["resultCache"] = "answered from memory whole: no row has changed"
-	node.add("recall", time.Since(began), a)
+	node.add("result cache", time.Since(began), a)
 	return groups, stats, nil
 }
 

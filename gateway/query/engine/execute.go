@@ -77,7 +77,7 @@ func (e *Engine) executePlan(ctx context.Context, q *query.Query, p subPlan, nod
 	groups, stats, err := e.scanAndMerge(ctx, q, p, how, node)
 	if how != dispatch.PerSeries && (errors.Is(err, merge.ErrOrder) || partialsTooLarge(err, stats)) {
 		e.refused.add(p.Plan, time.Now())
-		node.add("again with strict parts", 0, map[string]any{"reason": err.Error()})
+		node.add("again with per-series aggregation", 0, map[string]any{"reason": err.Error()})
 		groups, stats, err = e.scanAndMerge(ctx, q, p, dispatch.PerSeries, node)
 	}
 	return groups, stats, err

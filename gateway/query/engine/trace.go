@@ -104,7 +104,7 @@ func (n *Node) addAttempts(attempts []dispatch.Attempt) {
 func attemptAttributes(a dispatch.Attempt) map[string]any {
 	out := map[string]any{
 		"range":  [2]string{hex.EncodeToString(a.Range.Start), hex.EncodeToString(a.Range.Stop)},
-		"region": a.Region, "server": a.Place, "mode": a.Mode.String(), "accepted": a.Accepted, "stats": a.Stats,
+		"region": a.RegionServer, "server": a.Place, "mode": a.Mode.String(), "accepted": a.Accepted, "stats": a.Stats,
 	}
 	if s := cacheOutcome(a.Stats); s != "" {
 		out["resultCache"] = s

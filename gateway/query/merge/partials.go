@@ -191,7 +191,7 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 		if err := m.account(size); err != nil {
 			return err
 		}
-		if row.Flags[i]&batch.EdgeNoData != 0 {
+		if row.Flags[i]&batch.EdgeAnnotationsOnly != 0 {
 			continue
 		}
 

@@ -139,7 +139,7 @@ func TestPartials_memoryWithoutPoints(t *testing.T) {
 	const size = 1 << 20
 	row = partialRow(p, 1, 1, 0, 1)
 	for i := range row.Flags {
-		row.Flags[i] |= batch.EdgeNoData
+		row.Flags[i] |= batch.EdgeAnnotationsOnly
 	}
 	row.Notes, row.NoteSpan = [][]byte{make([]byte, size)}, []int32{0}
 	if err := m.Add(p.Ranges[1], partialBatch(row)); err != nil {

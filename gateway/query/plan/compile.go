@@ -130,7 +130,7 @@ func (c *compiler) byMetric() error {
 		return err
 	}
 	keys := filtersAsOpenTSDB(filters, c.opt.expansionLimit())
-	if c.query.Fix.Has(query.FixFilters) {
+	if c.query.Fix.Contains(query.FixFilters) {
 		keys = allFilters(filters)
 	}
 

@@ -32,7 +32,7 @@ func (o Origins) allows(r *http.Request) bool {
 // follows the link, but the change is made.
 func (o Origins) allowsChange(r *http.Request) bool {
 	if r.Header.Get("Origin") == "" && fromOtherSite(r) {
-		return o.Allowed.Has(refererOf(r))
+		return o.Allowed.Contains(refererOf(r))
 	}
 	return o.allows(r)
 }

@@ -36,7 +36,7 @@ type Handlers struct {
 
 	// Names, Series and Engine have caches that can be dropped.
 	Names  *uid.Dictionary
-	Series *write.Series
+	Series *write.SeriesCache
 	Engine *engine.Engine
 }
 

@@ -34,8 +34,8 @@ var (
 	GetOrPost = Verbs{http.MethodGet, http.MethodPost}
 )
 
-// Has reports whether the request's verb, after method_override, is one of v.
-func (v Verbs) Has(r *http.Request) bool {
+// Contains reports whether the request's verb, after method_override, is one of v.
+func (v Verbs) Contains(r *http.Request) bool {
 	method, err := Method(r)
 	if method == http.MethodHead {
 		method = http.MethodGet

@@ -11,8 +11,8 @@ import (
 	"downpour/pushdown/rpc/auth"
 )
 
-// noteBody is an annotation as clients send it.
-type noteBody struct {
+// annotationBody is an annotation as clients send it.
+type annotationBody struct {
 	TSUID       string                   `json:"tsuid"`
 	StartTime   httpio.Integer           `json:"startTime"`
 	EndTime     *httpio.Integer          `json:"endTime"`
@@ -21,7 +21,7 @@ type noteBody struct {
 	Custom      map[string]httpio.Scalar `json:"custom"`
 }
 
-func (n *noteBody) change() annotation.Change {
+func (n *annotationBody) change() annotation.Change {
 	return annotation.Change{TSUID: n.TSUID, Start: int64(n.StartTime), End: n.EndTime.Pointer(),
 		Description: n.Description, Notes: n.Notes, Custom: httpio.Texts(n.Custom)}
 }
@@ -37,16 +37,16 @@ func (h *Handlers) annotations(w http.ResponseWriter, r *http.Request) error {
 		return h.bulkAnnotations(w, r, method)
 	}
 
-	note, err := h.parseNote(w, r)
+	note, err := h.parseAnnotation(w, r)
 	if err != nil {
 		return err
 	}
 	switch method {
 	case http.MethodGet:
 		if strings.HasPrefix(httpio.Path(r), "api/annotations") {
-			return h.globalNotes(w, r, note)
+			return h.getGlobalAnnotations(w, r, note)
 		}
-		return h.getNote(w, r, note)
+		return h.getAnnotation(w, r, note)
 	case http.MethodPost, http.MethodPut, http.MethodDelete:
 	default:
 		return httpio.MethodNotAllowed(method)
@@ -56,20 +56,20 @@ func (h *Handlers) annotations(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if method == http.MethodDelete {
-		return h.deleteNote(w, r, note)
+		return h.deleteAnnotation(w, r, note)
 	}
-	return h.putNote(w, r, note, method == http.MethodPut)
+	return h.putAnnotation(w, r, note, method == http.MethodPut)
 }
 
-// parseNote reads an annotation from the body, or from the parameters if there is
+// parseAnnotation reads an annotation from the body, or from the parameters if there is
 // no body.
-func (h *Handlers) parseNote(w http.ResponseWriter, r *http.Request) (c annotation.Change, err error) {
+func (h *Handlers) parseAnnotation(w http.ResponseWriter, r *http.Request) (c annotation.Change, err error) {
 	body, err := httpio.ReadBody(w, r)
 	if err != nil {
 		return c, err
 	}
 	if len(body) > 0 {
-		var in noteBody
+		var in annotationBody
 		err := httpio.ParseJSON(body, &in)
 		return in.change(), err
 	}
@@ -104,7 +104,7 @@ func (h *Handlers) parseTime(text string) (int64, error) {
 	return t, nil
 }
 
-func (h *Handlers) getNote(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
+func (h *Handlers) getAnnotation(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
 	note, err := h.Annotations.Get(r.Context(), c.TSUID, c.Start)
 	if err != nil {
 		return err
@@ -115,9 +115,9 @@ func (h *Handlers) getNote(w http.ResponseWriter, r *http.Request, c annotation.
 	return httpio.WriteJSON(w, r, http.StatusOK, note)
 }
 
-// globalNotes answers with the global annotations from one time to another, by
+// getGlobalAnnotations answers with the global annotations from one time to another, by
 // default to now.
-func (h *Handlers) globalNotes(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
+func (h *Handlers) getGlobalAnnotations(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
 	end := h.Now().Unix()
 	if c.End != nil && *c.End != 0 {
 		end = *c.End
@@ -131,7 +131,7 @@ func (h *Handlers) globalNotes(w http.ResponseWriter, r *http.Request, c annotat
 	return httpio.WriteJSON(w, r, http.StatusOK, notes)
 }
 
-func (h *Handlers) putNote(w http.ResponseWriter, r *http.Request, c annotation.Change, overwrite bool) error {
+func (h *Handlers) putAnnotation(w http.ResponseWriter, r *http.Request, c annotation.Change, overwrite bool) error {
 	note, err := h.Annotations.Put(r.Context(), c, overwrite)
 	switch {
 	case errors.Is(err, annotation.ErrNoChange):
@@ -145,7 +145,7 @@ func (h *Handlers) putNote(w http.ResponseWriter, r *http.Request, c annotation.
 	return httpio.WriteJSON(w, r, http.StatusOK, note)
 }
 
-func (h *Handlers) deleteNote(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
+func (h *Handlers) deleteAnnotation(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
 	err := h.Annotations.Delete(r.Context(), c.TSUID, c.Start)
 	var refused *annotation.RefusedError
 	if errors.As(err, &refused) || errors.Is(err, annotation.ErrNoStart) {

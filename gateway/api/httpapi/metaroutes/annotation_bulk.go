@@ -32,7 +32,7 @@ func (h *Handlers) bulkAnnotations(w http.ResponseWriter, r *http.Request, metho
 // bulkPut stores annotations one after another and skips those that change nothing.
 // After an error those before it are stored.
 func (h *Handlers) bulkPut(w http.ResponseWriter, r *http.Request, body []byte, overwrite bool) error {
-	var in []noteBody
+	var in []annotationBody
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func (h *Handlers) bulkPut(w http.ResponseWriter, r *http.Request, body []byte, 
 	return httpio.WriteJSON(w, r, http.StatusOK, stored)
 }
 
-// bulkRange is a request to delete annotations by time. Source: AnnotationBulkDelete.
-type bulkRange struct {
+// deletionRange is a request to delete annotations by time. Source: AnnotationBulkDelete.
+type deletionRange struct {
 	StartTime httpio.Scalar `json:"startTime"`
 	EndTime   httpio.Scalar `json:"endTime"`
 	TSUIDs    []string      `json:"tsuids"`
@@ -69,7 +69,7 @@ type bulkDeleted struct {
 	TotalDeleted int      `json:"totalDeleted"`
 }
 
-func parseBulkRange(r *http.Request, body []byte) (in bulkRange, err error) {
+func parseDeletionRange(r *http.Request, body []byte) (in deletionRange, err error) {
 	if len(body) > 0 {
 		return in, httpio.ParseJSON(body, &in)
 	}
@@ -77,7 +77,7 @@ func parseBulkRange(r *http.Request, body []byte) (in bulkRange, err error) {
 	if err != nil {
 		return in, err
 	}
-	in = bulkRange{StartTime: httpio.Scalar(start), EndTime: httpio.Scalar(httpio.LastValue(r, "end_time")), Global: r.URL.Query().Has("global")}
+	in = deletionRange{StartTime: httpio.Scalar(start), EndTime: httpio.Scalar(httpio.LastValue(r, "end_time")), Global: r.URL.Query().Has("global")}
 	if r.URL.Query().Has("tsuids") {
 		for t := range strings.SplitSeq(httpio.LastValue(r, "tsuids"), ",") {
 			in.TSUIDs = append(in.TSUIDs, strings.TrimSpace(t))
@@ -87,7 +87,7 @@ func parseBulkRange(r *http.Request, body []byte) (in bulkRange, err error) {
 }
 
 func (h *Handlers) bulkDelete(w http.ResponseWriter, r *http.Request, body []byte) error {
-	in, err := parseBulkRange(r, body)
+	in, err := parseDeletionRange(r, body)
 	switch {
 	case err != nil:
 		return err

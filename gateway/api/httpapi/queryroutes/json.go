@@ -171,7 +171,7 @@ func (o *answerWriter) points(r *engine.Result) {
 	}
 	o.text(open)
 	// The fix "seconds" keeps only the last point of each second.
-	lastOnly := o.q.Fix.Has(query.FixSeconds) && !o.q.MSResolution
+	lastOnly := o.q.Fix.Contains(query.FixSeconds) && !o.q.MSResolution
 	separator := ""
 	for i := range n {
 		t, v := r.Points.At(i)

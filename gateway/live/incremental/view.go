@@ -3,7 +3,7 @@
 // operator makes of them, and what comes out are the windows of time in which
 // groups have other points than before, with those points.
 //
-// For each span (a series under one salt) a Table keeps one column per stage of the
+// For each span (a series under one salt) a View keeps one column per stage of the
 // arithmetic, and for each group the aggregated points of the whole scan range:
 //
 //	rows ──▶ base: points or buckets ──▶ filled ──▶ rates ──▶ group's points
@@ -18,7 +18,7 @@
 // result equals that of merging everything (package merge) to the last bit.
 //
 // Plans that Covers refuses, and changes that take points away from rows, are not
-// handled: the caller loads a new table.
+// handled: the caller loads a new view.
 package incremental
 
 import (
@@ -31,8 +31,8 @@ import (
 	"downpour/pushdown/operator/downsample"
 )
 
-// Table is the incrementally updated answer of one plan. It is for one goroutine.
-type Table struct {
+// View is the incrementally updated answer of one plan. It is for one goroutine.
+type View struct {
 	plan *scanplan.Plan
 	keep func(span []byte) (bool, error)
 	unit int64 // length of a unit, ms
@@ -59,30 +59,30 @@ type Table struct {
 	shown Window // the window that Groups or Changes has trimmed the answer to last
 }
 
-// Bounds limit the memory and the work of a table.
+// Bounds limit the memory and the work of a view.
 type Bounds struct {
-	// Bytes is the most that the table may hold; 0 is no bound.
+	// Bytes is the most that the view may hold; 0 is no bound.
 	Bytes int64
-	// Guard is asked before the table holds more, and whether to go on. Nil allows
+	// Guard is asked before the view holds more, and whether to go on. Nil allows
 	// everything.
 	Guard aggregate.Guard
 }
 
-// New returns an empty table for a plan that Covers accepts. keep is called once
+// New returns an empty view for a plan that Covers accepts. keep is called once
 // for each span and tells whether it passes the filters on names; nil keeps all.
 //
-// New, and every method that makes the table larger, returns a *LimitError or the
+// New, and every method that makes the view larger, returns a *LimitError or the
 // guard's error when a bound is reached.
-func New(plan *scanplan.Plan, keep func(span []byte) (bool, error), bounds Bounds) (*Table, error) {
+func New(plan *scanplan.Plan, keep func(span []byte) (bool, error), bounds Bounds) (*View, error) {
 	if reason := Covers(plan); reason != "" {
-		return nil, fmt.Errorf("incremental: cannot make a table of the plan: %s", reason)
+		return nil, fmt.Errorf("incremental: cannot make a view of the plan: %s", reason)
 	}
 	fn, ok := aggregate.Lookup(plan.Aggregator)
 	if !ok {
 		return nil, fmt.Errorf("No such aggregation function: %s", plan.Aggregator)
 	}
 
-	t := &Table{plan: plan, keep: keep, fn: fn, unit: Unit(plan), bounds: bounds,
+	t := &View{plan: plan, keep: keep, fn: fn, unit: Unit(plan), bounds: bounds,
 		spans: map[string]*series{}, groups: map[string]*group{}, dirty: map[*group]struct{}{}}
 	t.shown = Window{plan.Start, plan.End}
 
@@ -93,7 +93,7 @@ func New(plan *scanplan.Plan, keep func(span []byte) (bool, error), bounds Bound
 }
 
 // prepareBuckets sets the fields that a plan with downsampling needs.
-func (t *Table) prepareBuckets() (err error) {
+func (t *View) prepareBuckets() (err error) {
 	p := t.plan
 	t.inBucket, _ = aggregate.Lookup(p.Downsample.Function)
 	t.bucketer, err = downsample.New(p.Downsample, p.From, p.To, p.Start, p.End)
@@ -115,16 +115,16 @@ func (t *Table) prepareBuckets() (err error) {
 	return nil
 }
 
-// Bytes returns about the memory that the table holds.
-func (t *Table) Bytes() int64 { return t.bytes }
+// Bytes returns about the memory that the view holds.
+func (t *View) Bytes() int64 { return t.bytes }
 
 // SetGuard replaces the guard, so that the changes of a tick count against the
 // bounds of that tick.
-func (t *Table) SetGuard(g aggregate.Guard) { t.bounds.Guard = g }
+func (t *View) SetGuard(g aggregate.Guard) { t.bounds.Guard = g }
 
-// Reserve is called before the table holds n more bytes, or n fewer if n is
+// Reserve is called before the view holds n more bytes, or n fewer if n is
 // negative; see aggregate.Guard.
-func (t *Table) Reserve(n int64) error {
+func (t *View) Reserve(n int64) error {
 	if limit := t.bounds.Bytes; limit > 0 && n > 0 && t.bytes+n > limit {
 		return &LimitError{limit}
 	}
@@ -138,23 +138,23 @@ func (t *Table) Reserve(n int64) error {
 }
 
 // Check returns why the work must end, or nil; see aggregate.Guard.
-func (t *Table) Check() error {
+func (t *View) Check() error {
 	if t.bounds.Guard == nil {
 		return nil
 	}
 	return t.bounds.Guard.Check()
 }
 
-// Known tells whether a span is in the table and belongs to a group. It is false
-// for a span that the table has not met and for one that it has refused.
-func (t *Table) Known(span []byte) bool {
+// Known tells whether a span is in the view and belongs to a group. It is false
+// for a span that the view has not met and for one that it has refused.
+func (t *View) Known(span []byte) bool {
 	s := t.spans[string(span)]
 	return s != nil && s.group != nil
 }
 
 // findOrAdd returns the entry of a span. The entry's group is nil if a filter
 // refuses the span or it lacks a tag key of the plan's GroupBy.
-func (t *Table) findOrAdd(id []byte) (*series, error) {
+func (t *View) findOrAdd(id []byte) (*series, error) {
 	if s, ok := t.spans[string(id)]; ok {
 		return s, nil
 	}
@@ -184,7 +184,7 @@ const seriesBytes = 590
 
 // addMember makes a span a member of the group with the given key, and creates the
 // group if there is none. Members stay in span order.
-func (t *Table) addMember(s *series, key []byte) {
+func (t *View) addMember(s *series, key []byte) {
 	g := t.groups[string(key)]
 	if g == nil {
 		g = &group{key: bytes.Clone(key)}
@@ -198,13 +198,13 @@ func (t *Table) addMember(s *series, key []byte) {
 }
 
 // membersChanged has a group described and aggregated again as a whole.
-func (t *Table) membersChanged(g *group) {
+func (t *View) membersChanged(g *group) {
 	g.redescribe, g.watermarks = true, nil
 	t.markDirty(g, always)
 }
 
 // markDirty has a group aggregated again within w.
-func (t *Table) markDirty(g *group, w Window) {
+func (t *View) markDirty(g *group, w Window) {
 	// Most members of a group change in the same window, that of the newest
 	// points, so comparing with the last window avoids most duplicates.
 	if n := len(g.windows); n > 0 && w.From <= g.windows[n-1].To && w.To >= g.windows[n-1].From {
