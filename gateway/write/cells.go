@@ -136,26 +136,44 @@ func (c *cells) addMulti(key []byte) {
 	if !slices.IsSortedFunc(c.entries, byTime) {
 		slices.SortStableFunc(c.entries, byTime)
 	}
+	c.dropOverwritten()
 
-	cell := c.builder()
-	for i, e := range c.entries {
-		if i+1 < len(c.entries) && c.entries[i+1].q.OffsetMS == e.q.OffsetMS {
-			continue
-		}
-		cell.Add(e.q, e.value)
+	// A point of the seconds 80 to 95 has a qualifier such as 05 07. A cell that
+	// begins with it looks like an append column to OpenTSDB's Fsck, so such a point
+	// gets a cell of its own, as a put of OpenTSDB writes it, unless another comes
+	// before it.
+	rest := c.entries
+	for len(rest) > 1 && rest[0].qualifier[0] == encoding.AppendColumn[0] {
+		c.addCell(key, &rest[0])
+		rest = rest[1:]
 	}
 
+	cell := c.builder(rest)
+	for _, e := range rest {
+		cell.Add(e.q, e.value)
+	}
 	qualifier, value := cell.Cell()
 	c.out = append(c.out, store.Mutation{Row: key, Family: dataFamily, Qualifier: qualifier, Value: value})
 }
 
+// dropOverwritten removes from sorted entries all but the last of each time.
+func (c *cells) dropOverwritten() {
+	kept := c.entries[:0]
+	for i, e := range c.entries {
+		if i+1 == len(c.entries) || c.entries[i+1].q.OffsetMS != e.q.OffsetMS {
+			kept = append(kept, e)
+		}
+	}
+	c.entries = kept
+}
+
 // builder returns a cell builder over memory of the exact size: the qualifiers of
-// all entries, then their values and a trailing byte.
-func (c *cells) builder() encoding.CellBuilder {
+// the entries, then their values and a trailing byte.
+func (c *cells) builder(entries []entry) encoding.CellBuilder {
 	qualifiers, size := 0, 1
-	for i := range c.entries {
-		qualifiers += len(c.entries[i].qualifier)
-		size += len(c.entries[i].qualifier) + len(c.entries[i].value)
+	for i := range entries {
+		qualifiers += len(entries[i].qualifier)
+		size += len(entries[i].qualifier) + len(entries[i].value)
 	}
 
 	cell := c.free[:size]

@@ -179,6 +179,36 @@ func TestWriter_forms(t *testing.T) {
 	f(Appended, "1 050000=07B001"+"078002"+"07B003")
 }
 
+// No multi cell begins with 05, which OpenTSDB's Fsck takes for an append column:
+// points of the seconds 80 to 95 that would come first get cells of their own.
+func TestWriter_multiCellNotLikeAppendColumn(t *testing.T) {
+	f := func(seconds []int64, want ...string) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			m := &memory{}
+			w := newTestWriter(m, Config{Form: MultiPoint})
+			for i, s := range seconds {
+				if _, err := w.Add(t.Context(), point(1292148000+s, encoding.IntValue(int64(i)))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.Close()
+			var got []string
+			for _, mu := range m.applied {
+				got = append(got, fmt.Sprintf("%X=%X", mu.Qualifier, mu.Value))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("seconds %v: -want +got\n%s", seconds, diff)
+			}
+		})
+	}
+	f([]int64{79, 80, 95}, "04F0050005F0=00010200")
+	f([]int64{80, 95, 96, 97}, "0500=00", "05F0=01", "06000610=020300")
+	f([]int64{96, 80, 80}, "0500=02", "0600=00")
+	f([]int64{80, 95}, "0500=00", "05F0=01")
+	f([]int64{80}, "0500=00")
+}
+
 // A full shard makes Add wait, and lets go when the store has taken a batch.
 func TestWriter_pushesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

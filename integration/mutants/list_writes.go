@@ -32,6 +32,10 @@ var ofWrites = []mutant{
 		old: "if !p.probeSilent(c) || moved != nil {", new: "if !p.probeSilent(c) || true {",
 		test: "TestSlow_pausedServerLosesRegions",
 	}, {
+		name: "multi-cell-like-an-append-column", file: "gateway/write/cells.go",
+		old: "for len(rest) > 1 && rest[0].qualifier[0] == encoding.AppendColumn[0] {", new: "for false {",
+		test: "TestWriter_multiCellNotLikeAppendColumn",
+	}, {
 		name: "whole-batches-to-a-busy-region", file: "pushdown/store/hbase/window.go",
 		old: "	w.size = 1\n", new: "",
 		test: "TestWindow",
