@@ -90,7 +90,7 @@ var ofResultCache = []mutant{
 		test: "TestVersion_regions",
 	}, {
 		name: "opening-ignored", file: "pushdown/store/hbase/version.go",
-		old: "		states[i].opening = after[i].number\n", new: "",
+		old: "opening: openings[i].number, ", new: "",
 		test: "TestVersion_replaced",
 	}, {
 		name: "opening-read-once", file: "pushdown/store/hbase/opening.go",
@@ -98,8 +98,24 @@ var ofResultCache = []mutant{
 		test: "TestVersion_replaced",
 	}, {
 		name: "opening-of-before-or-after", file: "pushdown/store/hbase/version.go",
-		old: "		if before[i].number != after[i].number {\n", new: "		if before[i].number == 0 {\n",
+		old: "return a.number == b.number", new: "return b.number != 0",
 		test: "TestVersion_interleaved",
+	}, {
+		name: "sent-before-proven", file: "gateway/api/httpapi/queryroutes/etag.go",
+		old: "	if err := proofs.Wait(); err != nil {\n", new: "	if false {\n		var err error\n",
+		test: "gateway TestQuery_unproven",
+	}, {
+		name: "first-byte-before-proven", file: "gateway/api/httpapi/queryroutes/etag.go",
+		old: "	if err := p.proofs.Wait(); err != nil {\n", new: "	if err := error(nil); err != nil {\n",
+		test: "gateway TestQuery_unproven",
+	}, {
+		name: "stored-before-proven", file: "pushdown/resultcache/plan.go",
+		old: "	} else if err := proof(); err != nil {\n", new: "	} else if err := error(nil); err != nil {\n",
+		test: "TestLookupPlan_unproven",
+	}, {
+		name: "unproven-state-observed", file: "pushdown/store/hbase/version.go",
+		old: "	if token, ok := st.history.lastToken(family, states); ok {\n", new: "	if token, _ := st.history.observe(family, states); len(token) > 0 {\n",
+		test: "TestVersion_expiring",
 	}, {
 		name: "clones-at-one-number", file: "pushdown/store/hbase/opening.go",
 		old: "		b = binary.BigEndian.AppendUint64(b, uint64(c.Timestamp))\n", new: "",

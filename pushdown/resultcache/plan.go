@@ -36,12 +36,25 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 		return nil
 	}
 
-	version, err := planVersion(ctx, versioner, plan)
+	proofs, asking := proofsOf(ctx), ctx
+	if proofs != nil {
+		asking = proofs.ctx
+	}
+	version, proof, err := planVersion(asking, versioner, plan)
 	if err != nil && ctx.Err() == nil {
 		c.logOnce(err.Error())
 	}
 	found, ok := c.lookupPlan(id, version)
 	if !ok {
+		return nil
+	}
+
+	// An answer that was found may be given while its token is being proven. Rows may be
+	// read only after that, because what is read is stored under the token.
+	if proofs != nil && found != nil {
+		proofs.add(proof)
+	} else if err := proof(); err != nil {
+		c.logOnce(err.Error())
 		return nil
 	}
 	return &PlanLookup{cache: c, id: id, version: version, found: found}
@@ -81,31 +94,39 @@ func (c *Cache) HoldsPlan(plan *scanplan.Plan, variant string) bool {
 // time.
 const versionsAtOnce = 8
 
-// planVersion returns one token made of the version tokens of all ranges of a plan.
-// It is "" if a range has none.
-func planVersion(ctx context.Context, versioner store.Versioner, plan *scanplan.Plan) (string, error) {
-	versions := make([]string, len(plan.Ranges))
-	work, ctx := errgroup.WithContext(ctx)
+// planVersion returns one token made of the version tokens of all ranges of a plan, and
+// their proof. The token is "" if a range has none.
+func planVersion(ctx context.Context, versioner store.Versioner, plan *scanplan.Plan) (string, func() error, error) {
+	versions, proofs := make([]string, len(plan.Ranges)), make([]func() error, len(plan.Ranges))
+	var work errgroup.Group
 	work.SetLimit(versionsAtOnce)
 	for i, r := range plan.Ranges {
 		work.Go(func() (err error) {
-			versions[i], err = versioner.Version(ctx, plan.Table, encoding.FamilyData, store.KeyRange{Start: r.Start, Stop: r.Stop})
+			// Not a context of the group's: it would end before the proofs do.
+			versions[i], proofs[i], err = earlyVersion(ctx, versioner, plan.Table, encoding.FamilyData, store.KeyRange{Start: r.Start, Stop: r.Stop})
 			return err
 		})
 	}
 	if err := work.Wait(); err != nil {
-		return "", err
+		return "", nil, err
 	}
 
 	// Lengths keep tokens apart: "a" and "bc" must not equal "ab" and "c".
 	var all []byte
 	for _, v := range versions {
 		if v == "" {
-			return "", nil
+			return "", nil, nil
 		}
 		all = append(binary.AppendUvarint(all, uint64(len(v))), v...)
 	}
-	return string(all), nil
+	return string(all), func() error {
+		for _, proof := range proofs {
+			if err := proof(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
 // askedBefore tells whether a plan was asked for before. If not, it adds an entry.

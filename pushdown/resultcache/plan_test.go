@@ -81,6 +81,59 @@ func TestLookupPlan(t *testing.T) {
 	}
 }
 
+// earlyStore gives version tokens before they are proven.
+type earlyStore struct {
+	*versioner
+	proof error // of all tokens
+	asked int   // how often a proof was waited for
+}
+
+func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+	token, err := s.Version(ctx, table, family, r)
+	return token, func() error { s.asked++; return s.proof }, err
+}
+
+// An answer may be found under a token that is not proven, and must then be waited for.
+// Nothing is stored under such a token.
+func TestLookupPlan_unproven(t *testing.T) {
+	w, versioner, plan := salted(t)
+	st := &earlyStore{versioner: versioner}
+	early, proofs := WithProofs(t.Context())
+	ask := func(ctx context.Context) *PlanLookup { return LookupPlan(ctx, w.cache, st, plan, "") }
+	ask(early)
+
+	st.proof = errors.New("the region was opened again")
+	if a := ask(early); a != nil || st.asked != 1 {
+		t.Errorf("got %v after %d proofs, want nothing to store under a token whose proof has failed", a, st.asked)
+	}
+
+	st.proof, st.asked = nil, 0
+	a := ask(early)
+	if !a.Wanted() || st.asked != len(plan.Ranges) {
+		t.Errorf("wanted %v after %d proofs, want all %d before rows are read", a.Wanted(), st.asked, len(plan.Ranges))
+	}
+	a.Store(total(1))
+
+	st.proof, st.asked = errors.New("the region was opened again"), 0
+	if got := ask(early).Found(); got != total(1) || st.asked != 0 {
+		t.Errorf("found %v after %d proofs, want it before they are waited for", got, st.asked)
+	}
+	for range 2 {
+		if err := proofs.Wait(); !errors.Is(err, ErrUnproven) || !errors.Is(err, st.proof) {
+			t.Errorf("got %v, want %v: %v", err, ErrUnproven, st.proof)
+		}
+	}
+	if a := ask(t.Context()); a != nil {
+		t.Errorf("found %v without proofs to wait for, and none was complete", a.Found())
+	}
+
+	st.proof = nil
+	_, none := WithProofs(t.Context())
+	if err := errors.Join(none.Wait(), (*Proofs)(nil).Wait()); err != nil {
+		t.Error(err)
+	}
+}
+
 // What was made of rows that changed while they were read is not found.
 func TestPlanLookup_changedMeanwhile(t *testing.T) {
 	w, st, plan := salted(t)

@@ -18,3 +18,15 @@ type Versioner interface {
 	// comes with the empty token and does not mean that the rows cannot be read.
 	Version(ctx context.Context, table, family string, r KeyRange) (string, error)
 }
+
+// EarlyVersioner is a Versioner whose tokens take several calls, the last of which
+// only prove what the first have found.
+type EarlyVersioner interface {
+	Versioner
+	// EarlyVersion returns a version token as Version does, perhaps before it is
+	// proven. proof waits for that. If it returns nil, Version would have returned
+	// the same token. Otherwise the token means nothing, and whatever was concluded
+	// from it must not be used. proof may be called more than once; it returns an
+	// error once ctx has ended.
+	EarlyVersion(ctx context.Context, table, family string, r KeyRange) (token string, proof func() error, err error)
+}

@@ -66,6 +66,24 @@ func (h *regionHistory) observe(family string, states []regionState) (token stri
 	return string(b), needsCheck
 }
 
+// lastToken returns the token that observe would return for some states, if they are
+// the ones that were observed last and need no check. It notes nothing, so that it may
+// be asked for states that are not proven.
+func (h *regionHistory) lastToken(family string, states []regionState) (token string, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	var b []byte
+	for _, state := range states {
+		last := h.regions[family+":"+state.region]
+		if last.state != state || !last.noExpiry {
+			return "", false
+		}
+		b = binary.AppendUvarint(b, last.epoch)
+	}
+	return string(b), true
+}
+
 // confirmNoExpiry notes that the table of some states was checked for expiry. It
 // skips regions that were observed in another state meanwhile.
 func (h *regionHistory) confirmNoExpiry(family string, states []regionState) {

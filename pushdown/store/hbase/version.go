@@ -3,7 +3,9 @@ package hbase
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"downpour/pushdown/store"
 
@@ -20,7 +22,7 @@ const (
 	fieldReadPoint = 11 // of ScanResponse: uint64; gohbase's schema lacks it
 )
 
-var _ store.Versioner = (*Store)(nil)
+var _ store.EarlyVersioner = (*Store)(nil)
 
 // Version returns a version token of a key range. It identifies a state by the
 // opening of each region of the range and by the region's MVCC read point, which a
@@ -76,26 +78,123 @@ var _ store.Versioner = (*Store)(nil)
 // RSRpcServices.newRegionScanner, AssignRegionHandler, TransitRegionStateProcedure
 // and RegionStateStore of HBase 2.5.
 func (st *Store) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	if err := st.beginOperation(); err != nil {
+	token, proof, err := st.EarlyVersion(ctx, table, family, r)
+	if err != nil {
 		return "", err
+	}
+	if err = proof(); errors.Is(err, errReopened) {
+		// The cached openings were out of date, and now they are not.
+		if token, proof, err = st.EarlyVersion(ctx, table, family, r); err == nil {
+			err = proof()
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return token, nil
+}
+
+// EarlyVersion implements store.EarlyVersioner. If the regions seem to be in the
+// states that were observed last, it returns their token while their openings are
+// read for the second time. Otherwise it returns once a token is proven, since no
+// state may be observed that is not.
+func (st *Store) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+	if err := st.beginOperation(); err != nil {
+		return "", nil, err
 	}
 	defer st.wg.Done()
 
-	ctx, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
+	inner, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
 	defer cancel()
-	states, err := st.regionStates(ctx, table, family, r)
+	token, proof, err := st.earlyVersion(inner, ctx, table, family, r)
 	if err != nil {
-		return "", fmt.Errorf("cannot get a version token of table %q from key %x: %w", table, r.Start, withoutStack(err))
+		return "", nil, versionError(table, r, err)
+	}
+	return token, proof, nil
+}
+
+func versionError(table string, r store.KeyRange, err error) error {
+	return fmt.Errorf("cannot get a version token of table %q from key %x: %w", table, r.Start, withoutStack(err))
+}
+
+// earlyVersion is EarlyVersion. It ends with inner, and a proof that goes on after
+// it has returned ends with ctx.
+func (st *Store) earlyVersion(inner, ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+	if st.pointReads.recentlySilent() {
+		return "", nil, errMetaSilent
+	}
+	locs, err := st.locateAll(inner, table, r)
+	if err != nil {
+		return "", nil, err
+	}
+	before, err := st.earlierOpenings(inner, table, locs)
+	if err != nil {
+		return "", nil, err
+	}
+	states, err := st.readPoints(inner, family, locs, before, r.Start)
+	if err != nil {
+		return "", nil, err
+	}
+	if token, ok := st.history.lastToken(family, states); ok {
+		return token, st.proveLater(ctx, table, r, locs, before), nil
+	}
+
+	// The first attempt fails if the cached openings are out of date, and brings
+	// the current ones. So two attempts are enough unless regions go on moving.
+	for attempt := 1; ; attempt++ {
+		after, err := st.currentOpenings(inner, table, locs)
+		if err != nil {
+			return "", nil, err
+		}
+		if sameOpenings(before, after) {
+			break
+		}
+		if attempt == 2 {
+			return "", nil, errReopened
+		}
+		before = after
+		if states, err = st.readPoints(inner, family, locs, before, r.Start); err != nil {
+			return "", nil, err
+		}
 	}
 
 	token, needsCheck := st.history.observe(family, states)
 	if needsCheck {
-		if err := st.checkNoExpiry(ctx, table, family); err != nil {
-			return "", err
+		if err := st.checkNoExpiry(inner, table, family); err != nil {
+			return "", nil, err
 		}
 		st.history.confirmNoExpiry(family, states)
 	}
-	return token, nil
+	return token, func() error { return nil }, nil
+}
+
+// proveLater starts to read the openings of regions whose read points were just
+// read, and returns a proof: that they are still those from before.
+func (st *Store) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*location, before []opening) (proof func() error) {
+	done, err := make(chan struct{}), error(nil)
+	st.wg.Go(func() {
+		defer close(done)
+
+		ctx, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
+		defer cancel()
+		var after []opening
+		if after, err = st.currentOpenings(ctx, table, locs); err == nil && !sameOpenings(before, after) {
+			err = errReopened
+		}
+		if err != nil {
+			err = versionError(table, r, err)
+		}
+	})
+
+	return func() error {
+		<-done
+		return err
+	}
+}
+
+// sameOpenings tells whether hbase:meta has named the same openings twice.
+func sameOpenings(before, after []opening) bool {
+	return slices.EqualFunc(before, after, func(a, b opening) bool { return a.number == b.number })
 }
 
 // regionState is a region, an opening of it, and how far its changes have come.
@@ -104,52 +203,6 @@ type regionState struct {
 	opening   uint64 // opening.number
 	conn      uint64 // conn.id
 	readPoint uint64
-}
-
-// regionStates returns the state of each region of a range, in key order.
-func (st *Store) regionStates(ctx context.Context, table, family string, r store.KeyRange) ([]regionState, error) {
-	if st.pointReads.recentlySilent() {
-		return nil, errMetaSilent
-	}
-
-	locs, err := st.locateAll(ctx, table, r)
-	if err != nil {
-		return nil, err
-	}
-	before, err := st.earlierOpenings(ctx, table, locs)
-	if err != nil {
-		return nil, err
-	}
-
-	// The first attempt fails if the cached openings are out of date, and brings
-	// the current ones. So two attempts are enough unless regions go on moving.
-	for range 2 {
-		states, err := st.readPoints(ctx, family, locs, r.Start)
-		if err != nil {
-			return nil, err
-		}
-		after, err := st.currentOpenings(ctx, table, locs)
-		if err != nil {
-			return nil, err
-		}
-		if setOpenings(states, before, after) {
-			return states, nil
-		}
-		before = after
-	}
-	return nil, errReopened
-}
-
-// setOpenings sets the opening of each state. It returns false if the openings that
-// hbase:meta has named before and after the state was read differ.
-func setOpenings(states []regionState, before, after []opening) bool {
-	for i := range states {
-		if before[i].number != after[i].number {
-			return false
-		}
-		states[i].opening = after[i].number
-	}
-	return true
 }
 
 // locateAll returns the regions of a range, in key order.
@@ -170,16 +223,16 @@ func (st *Store) locateAll(ctx context.Context, table string, r store.KeyRange) 
 	}
 }
 
-// readPoints returns the states of consecutive regions, without their openings.
-// The first region holds the key from.
-func (st *Store) readPoints(ctx context.Context, family string, locs []*location, from []byte) ([]regionState, error) {
+// readPoints returns the states of consecutive regions, if they are still open since
+// these openings. The first region holds the key from.
+func (st *Store) readPoints(ctx context.Context, family string, locs []*location, openings []opening, from []byte) ([]regionState, error) {
 	states := make([]regionState, len(locs))
 	for i, loc := range locs {
 		c, n, err := st.fetchReadPoint(ctx, loc, family, from)
 		if err != nil {
 			return nil, err
 		}
-		states[i] = regionState{region: string(loc.name), conn: c.id, readPoint: n}
+		states[i] = regionState{region: string(loc.name), opening: openings[i].number, conn: c.id, readPoint: n}
 		from = loc.stop
 	}
 	return states, nil

@@ -3,6 +3,7 @@ package queryroutes
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"hash"
 	"maps"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 
 	"downpour/gateway/query"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/resultcache"
 )
 
 // ETags. An answer whose end is a date in the past gets an ETag, by which a client
@@ -30,17 +32,25 @@ func (h *Handlers) cacheable(q *query.Query) bool {
 	return !q.Delete && q.EndIsDate() && q.End < h.Now().UnixMilli()
 }
 
-// respond sends what render writes, or a 304 if the client has it. To know the tag
-// it renders an answer before it sends it; one of more than maxKeptBytes is then
+// respond sends what render writes, or a 304 if the client has it. It sends nothing
+// before proofs are complete, and returns resultcache.ErrUnproven if they fail. To know
+// the tag it renders an answer before it sends it; one of more than maxKeptBytes is then
 // rendered again. So render must write the same each time.
-func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Query, render func(http.ResponseWriter) error) error {
+func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Query, proofs *resultcache.Proofs, render func(http.ResponseWriter) error) error {
 	if !h.cacheable(q) {
-		return abort(render(w))
+		err := render(&provenWriter{ResponseWriter: w, proofs: proofs})
+		if errors.Is(err, resultcache.ErrUnproven) {
+			return err
+		}
+		return abort(err)
 	}
 
 	p := &preview{header: http.Header{}, sum: sha256.New(), account: memory.Of(r.Context())}
 	if err := render(p); err != nil {
 		return err // nothing is sent yet
+	}
+	if err := proofs.Wait(); err != nil {
+		return err
 	}
 
 	tag := p.tag()
@@ -56,6 +66,21 @@ func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Quer
 		return abort(err)
 	}
 	return nil
+}
+
+// provenWriter waits for proofs before it sends the first byte.
+type provenWriter struct {
+	http.ResponseWriter
+	proofs *resultcache.Proofs // nil once they are complete
+}
+
+// Write sends b. The error is resultcache.ErrUnproven if nothing may be sent.
+func (p *provenWriter) Write(b []byte) (int, error) {
+	if err := p.proofs.Wait(); err != nil {
+		return 0, err
+	}
+	p.proofs = nil
+	return p.ResponseWriter.Write(b)
 }
 
 func setCacheHeaders(header http.Header, tag string) {

@@ -2,13 +2,17 @@ package queryroutes
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/httpapi/querylog"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
+	"downpour/gateway/query/limit"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/resultcache"
 )
 
 // query handles /api/query. Source: QueryRpc.handleQuery.
@@ -37,26 +41,54 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 		return h.arrow(request, w, r, q, entry)
 	}
 
-	results, err := h.run(ctx, q, &entry.Stats)
+	a := &jsonAnswer{h: h, w: w, r: r.WithContext(request), q: q, entry: entry, entered: entered, start: start}
+	if q.Delete {
+		err = a.answer(ctx, nil) // rows must not be deleted because of an unproven answer
+	} else {
+		// While the answer is written, the result cache may still be proving that no row
+		// has changed. If that fails, all is asked again, and proven first.
+		early, proofs := resultcache.WithProofs(ctx)
+		if err = a.answer(early, proofs); errors.Is(err, resultcache.ErrUnproven) {
+			err = a.answer(ctx, nil)
+		}
+	}
+	entry.Sent = err == nil
+	return err
+}
+
+// jsonAnswer is the answer to one query as JSON.
+type jsonAnswer struct {
+	h       *Handlers
+	w       http.ResponseWriter
+	r       *http.Request
+	q       *query.Query
+	entry   *querylog.Entry
+	entered *limit.Entry
+	start   time.Time // of the request
+}
+
+// answer makes the results and sends them once proofs are complete. If they are not, it
+// returns resultcache.ErrUnproven and has sent nothing.
+func (a *jsonAnswer) answer(ctx context.Context, proofs *resultcache.Proofs) error {
+	h, q, stats := a.h, a.q, &a.entry.Stats
+	results, err := h.run(ctx, q, stats)
 	// It is no heavy query any more while its answer is sent: a client that reads
 	// slowly keeps no other query waiting.
-	entered.Computed()
+	a.entered.Computed()
 	if err != nil {
 		return err
 	}
 
 	var summary any
 	if q.ShowSummary {
-		summary = map[string]any{"totalTime": time.Since(start).Seconds() * 1000, "rowsPreFilter": entry.Stats.Rows, "dpsPreFilter": entry.Stats.Points,
-			"dpsPostFilter": entry.Stats.PointsOut, "emittedDPs": entry.Stats.PointsOut, "uidPairsResolved": 0}
+		summary = map[string]any{"totalTime": time.Since(a.start).Seconds() * 1000, "rowsPreFilter": stats.Rows, "dpsPreFilter": stats.Points,
+			"dpsPostFilter": stats.PointsOut, "emittedDPs": stats.PointsOut, "uidPairsResolved": 0}
 	}
-	work := newWorkTime(request, h.Timeout-time.Since(start))
-	err = h.respond(w, r.WithContext(request), q, func(w http.ResponseWriter) error {
-		setIncompleteHeader(w, &entry.Stats)
-		return writeAnswer(w, r, q, work, results, entry.Stats, trailers(q, summary, &entry.Stats))
+	work := newWorkTime(a.r.Context(), h.Timeout-time.Since(a.start))
+	return h.respond(a.w, a.r, q, proofs, func(w http.ResponseWriter) error {
+		setIncompleteHeader(w, stats)
+		return writeAnswer(w, a.r, q, work, results, *stats, trailers(q, summary, stats))
 	})
-	entry.Sent = err == nil
-	return err
 }
 
 // run makes the results, and deletes the rows that were read if the query says

@@ -1,0 +1,75 @@
+package resultcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"downpour/pushdown/store"
+)
+
+// ErrUnproven is returned when a cached answer was found under a version token that
+// could not be proven: its rows may have changed. The caller asks again, without
+// WithProofs.
+var ErrUnproven = errors.New("resultcache: it cannot be proven that rows have not changed")
+
+// Proofs are the proofs that cached answers of one request still wait for. The request
+// goes on meanwhile: the last call of a proof takes as long as writing a small answer.
+type Proofs struct {
+	ctx     context.Context // they end with the request, not with the sub-query that needs them
+	mu      sync.Mutex
+	waiting []func() error
+}
+
+type proofsKey struct{}
+
+// WithProofs returns a context in which LookupPlan may find answers that are not proven
+// yet. Nothing that was made of them may leave the process before Wait returns nil. ctx
+// must not end before that.
+func WithProofs(ctx context.Context) (context.Context, *Proofs) {
+	p := &Proofs{ctx: ctx}
+	return context.WithValue(ctx, proofsKey{}, p), p
+}
+
+// proofsOf returns the proofs of a context, nil if its answers must be proven at once.
+func proofsOf(ctx context.Context) *Proofs {
+	p, _ := ctx.Value(proofsKey{}).(*Proofs)
+	return p
+}
+
+// add adds a proof to wait for.
+func (p *Proofs) add(proof func() error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.waiting = append(p.waiting, proof)
+}
+
+// Wait waits for all proofs. It returns ErrUnproven, with the reason, if one fails. It
+// may be called more than once; on nil Proofs it does nothing.
+func (p *Proofs) Wait() error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	waiting := p.waiting
+	p.mu.Unlock()
+
+	for _, proof := range waiting {
+		if err := proof(); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnproven, err)
+		}
+	}
+	return nil
+}
+
+// earlyVersion returns a version token of a range, and its proof. A store whose tokens
+// are proven when it returns them has none to wait for.
+func earlyVersion(ctx context.Context, from store.Versioner, table, family string, r store.KeyRange) (string, func() error, error) {
+	if early, ok := from.(store.EarlyVersioner); ok {
+		return early.EarlyVersion(ctx, table, family, r)
+	}
+	version, err := from.Version(ctx, table, family, r)
+	return version, func() error { return nil }, err
+}
