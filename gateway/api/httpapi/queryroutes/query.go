@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/httpapi/querylog"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
 	"downpour/pushdown/process/memory"
@@ -45,13 +46,18 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 		return err
 	}
 
+	return h.send(request, w, r, q, start, results, entry)
+}
+
+// send writes the answer as JSON. start is when the query came.
+func (h *Handlers) send(request context.Context, w http.ResponseWriter, r *http.Request, q *query.Query, start time.Time, results []engine.Result, entry *querylog.Entry) error {
 	var summary any
 	if q.ShowSummary {
 		summary = map[string]any{"totalTime": time.Since(start).Seconds() * 1000, "rowsPreFilter": entry.Stats.Rows, "dpsPreFilter": entry.Stats.Points,
 			"dpsPostFilter": entry.Stats.PointsOut, "emittedDPs": entry.Stats.PointsOut, "uidPairsResolved": 0}
 	}
 	work := newWorkTime(request, h.Timeout-time.Since(start))
-	err = h.respond(w, r.WithContext(request), q, func(w http.ResponseWriter) error {
+	err := h.respond(w, r.WithContext(request), q, func(w http.ResponseWriter) error {
 		setIncompleteHeader(w, &entry.Stats)
 		return writeAnswer(w, r, q, work, results, entry.Stats, trailers(q, summary, &entry.Stats))
 	})
