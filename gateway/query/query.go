@@ -122,6 +122,15 @@ func (q *Query) EndIsDate() bool {
 	return !q.NoEnd && text != "now" && !strings.HasSuffix(text, "-ago")
 }
 
+// Earlier returns a query of sub-query i alone, for times that lie ms earlier. It shares
+// the sub-query. The error is an *Error.
+func (q *Query) Earlier(i int, ms int64) (*Query, error) {
+	e := *q
+	e.Queries = q.Queries[i : i+1 : i+1]
+	e.Start, e.End = q.Start-ms, q.End-ms
+	return &e, e.checkBounds()
+}
+
 // PlanRate returns the rate options of the plan, nil if no rate is asked for.
 func (s *SubQuery) PlanRate() *scanplan.Rate {
 	if !s.Rate {

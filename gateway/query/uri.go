@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,9 +16,18 @@ func ParseURI(values url.Values, now time.Time) (*Query, error) {
 // URI parses the parameters of GET /api/query. If a parameter other than m and tsuid is
 // repeated, the last one counts. All errors are *Error. Source: QueryRpc.parseQuery.
 func (p Parser) URI(values url.Values) (*Query, error) {
-	q := &Query{StartText: lastOf(values, "start"), EndText: lastOf(values, "end")}
+	q, _, err := p.URIWith(values, nil)
+	return q, err
+}
+
+// URIWith parses the parameters of a GET whose sub-queries are not in m and tsuid alone.
+// more returns texts as those of m for further ones, of which at most limit may come; nil
+// for none. at[i] is the place of the i-th of them in Query.Queries, which it shares with
+// an equal one. All errors but those of more are *Error.
+func (p Parser) URIWith(values url.Values, more func(limit int) ([]string, error)) (q *Query, at []int, err error) {
+	q = &Query{StartText: lastOf(values, "start"), EndText: lastOf(values, "end")}
 	if q.StartText == "" {
-		return nil, bad("Missing parameter <code>start</code>")
+		return nil, nil, bad("Missing parameter <code>start</code>")
 	}
 
 	q.Padding = values.Has("padding")
@@ -29,33 +39,69 @@ func (p Parser) URI(values url.Values) (*Query, error) {
 	q.ShowStats = values.Has("show_stats")
 	q.ShowSummary = values.Has("show_summary")
 
-	// OpenTSDB puts the sub-queries of tsuid parameters before those of m.
-	tsuids, metrics := values["tsuid"], values["m"]
-	if n, limit := len(tsuids)+len(metrics), p.maxSubQueries(); n > limit {
-		return nil, tooManySubQueries(fmt.Sprintf(": %d", n), limit)
+	if err := p.addSubQueries(q, values); err != nil {
+		return nil, nil, err
 	}
-	for _, text := range tsuids {
-		if err := q.addSubQuery(text, parseTSUIDParameter); err != nil {
-			return nil, err
-		}
-	}
-	for _, text := range metrics {
-		if err := q.addSubQuery(text, parseMParameter); err != nil {
-			return nil, err
+	var identities []string
+	if more != nil {
+		if identities, err = p.addMore(q, more); err != nil {
+			return nil, nil, err
 		}
 	}
 	if len(q.Queries) == 0 {
-		return nil, bad("Missing sub queries")
+		return nil, nil, bad("Missing sub queries")
 	}
 
 	q.setFix(p.Fix)
 	if err := q.ReadURIOptions(values); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if q.Fix.Contains(FixTimezone) {
 		q.Timezone = lastOf(values, "timezone")
 	}
-	return p.complete(q)
+	if q, err = p.complete(q); err != nil {
+		return nil, nil, err
+	}
+
+	for _, id := range identities {
+		at = append(at, slices.IndexFunc(q.Queries, func(s SubQuery) bool { return s.identity() == id }))
+	}
+	return q, at, nil
+}
+
+// addSubQueries adds the sub-queries of the parameters.
+func (p Parser) addSubQueries(q *Query, values url.Values) error {
+	// OpenTSDB puts the sub-queries of tsuid parameters before those of m.
+	tsuids, metrics := values["tsuid"], values["m"]
+	if n, limit := len(tsuids)+len(metrics), p.maxSubQueries(); n > limit {
+		return tooManySubQueries(fmt.Sprintf(": %d", n), limit)
+	}
+	for _, text := range tsuids {
+		if err := q.addSubQuery(text, parseTSUIDParameter); err != nil {
+			return err
+		}
+	}
+	for _, text := range metrics {
+		if err := q.addSubQuery(text, parseMParameter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addMore adds the sub-queries that more returns, and returns their identities.
+func (p Parser) addMore(q *Query, more func(limit int) ([]string, error)) (identities []string, err error) {
+	texts, err := more(p.maxSubQueries() - len(q.Queries))
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range texts {
+		if err := q.addSubQuery(text, parseMParameter); err != nil {
+			return nil, err
+		}
+		identities = append(identities, q.Queries[len(q.Queries)-1].identity())
+	}
+	return identities, nil
 }
 
 // addSubQuery parses a parameter and adds its sub-query.

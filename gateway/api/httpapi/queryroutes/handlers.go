@@ -1,5 +1,6 @@
 // Package queryroutes is /api/query: it reads queries, has them run, and writes
-// the answers as OpenTSDB's JSON or as an Arrow IPC stream.
+// the answers as OpenTSDB's JSON or as an Arrow IPC stream. /api/query/gexp computes
+// expressions on the answers.
 // Source: QueryRpc, HttpJsonSerializer.formatQueryAsyncV1.
 package queryroutes
 
@@ -61,7 +62,8 @@ type Counter interface {
 // Endpoints returns the routes by path.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/query": {Scope: auth.Read, Serve: h.query, Reads: httpio.GetOrPost},
+		"api/query":      {Scope: auth.Read, Serve: h.query, Reads: httpio.GetOrPost},
+		"api/query/gexp": {Scope: auth.Read, Serve: h.gexp, Reads: httpio.GetOrPost},
 	}
 }
 

@@ -52,7 +52,6 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 			err = a.answer(ctx, nil)
 		}
 	}
-	entry.Sent = err == nil
 	return err
 }
 
@@ -70,25 +69,32 @@ type jsonAnswer struct {
 // answer makes the results and sends them once proofs are complete. If they are not, it
 // returns resultcache.ErrUnproven and has sent nothing.
 func (a *jsonAnswer) answer(ctx context.Context, proofs *resultcache.Proofs) error {
-	h, q, stats := a.h, a.q, &a.entry.Stats
-	results, err := h.run(ctx, q, stats)
+	results, err := a.h.run(ctx, a.q, &a.entry.Stats)
 	// It is no heavy query any more while its answer is sent: a client that reads
 	// slowly keeps no other query waiting.
 	a.entered.Computed()
 	if err != nil {
 		return err
 	}
+	return a.send(results, proofs)
+}
 
+// send sends results once proofs are complete; nil is complete.
+func (a *jsonAnswer) send(results []engine.Result, proofs *resultcache.Proofs) error {
+	stats := &a.entry.Stats
 	var summary any
-	if q.ShowSummary {
+	if a.q.ShowSummary {
 		summary = map[string]any{"totalTime": time.Since(a.start).Seconds() * 1000, "rowsPreFilter": stats.Rows, "dpsPreFilter": stats.Points,
 			"dpsPostFilter": stats.PointsOut, "emittedDPs": stats.PointsOut, "uidPairsResolved": 0}
 	}
-	work := newWorkTime(a.r.Context(), h.Timeout-time.Since(a.start))
-	return h.respond(a.w, a.r, q, proofs, func(w http.ResponseWriter) error {
+
+	work := newWorkTime(a.r.Context(), a.h.Timeout-time.Since(a.start))
+	err := a.h.respond(a.w, a.r, a.q, proofs, func(w http.ResponseWriter) error {
 		setIncompleteHeader(w, stats)
-		return writeAnswer(w, a.r, q, work, results, *stats, trailers(q, summary, stats))
+		return writeAnswer(w, a.r, a.q, work, results, *stats, trailers(a.q, summary, stats))
 	})
+	a.entry.Sent = err == nil
+	return err
 }
 
 // run makes the results, and deletes the rows that were read if the query says

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
+)
+
+// Untrimmed is a group with the points of all times that its rows hold, as functions of
+// several series see them, and with the UIDs of its names.
+type Untrimmed struct {
+	Result
+	MetricUID encoding.UID
+	TagUIDs   []encoding.TagPair // of Result.Tags
+}
+
+// RunUntrimmed answers queries of one sub-query each, see query.Query.Earlier: out[i] are
+// the groups of queries[i]. The answer of a plan with one bucket for the whole query has
+// no other times. Stats.Queries are by the index of the sub-query. The errors are those
+// of Run. The points may be shared with the result cache and must not be changed.
+func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query) (out [][]Untrimmed, total Stats, err error) {
+	plans := make([]subPlan, len(queries))
+	for i, q := range queries {
+		compiled, err := e.compileQuery(ctx, q)
+		if err != nil {
+			return nil, total, err
+		}
+		plans[i] = compiled[0]
+	}
+
+	out = make([][]Untrimmed, len(plans))
+	stats := make([]dispatch.Stats, len(plans))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(subQueriesAtOnce)
+	for i, p := range plans {
+		work.Go(func() (err error) {
+			defer recovered(e.cfg.Log, &err)
+			out[i], stats[i], err = e.untrimmedGroups(ctx, queries[i], p)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, total, err
+	}
+
+	for i, p := range plans {
+		for len(total.Queries) <= p.sub.Index {
+			total.Queries = append(total.Queries, dispatch.Stats{})
+		}
+		total.Queries[p.sub.Index].Add(stats[i])
+		total.Stats.Add(stats[i])
+	}
+	return out, total, nil
+}
+
+// untrimmedGroups answers one plan.
+func (e *Engine) untrimmedGroups(ctx context.Context, q *query.Query, p subPlan) ([]Untrimmed, dispatch.Stats, error) {
+	if p.readsNothing() {
+		return nil, dispatch.Stats{}, nil
+	}
+	p = p.untrimmed()
+	groups, stats, err := e.groups(ctx, q, p, nil)
+	if err != nil {
+		return nil, stats, err
+	}
+	results, err := e.nameGroups(ctx, q, p, groups)
+	if err != nil {
+		return nil, stats, err
+	}
+
+	out := make([]Untrimmed, len(results))
+	for i := range results {
+		out[i] = Untrimmed{results[i], p.Plan.Metric, groups[i].Tags}
+	}
+	return out, stats, nil
+}

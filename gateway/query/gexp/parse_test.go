@@ -1,0 +1,121 @@
+package gexp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/gateway/query"
+)
+
+// shown writes calls with all their arguments, series before parameters.
+func shown(e *Expressions) string {
+	var call func(c *Call) string
+	call = func(c *Call) string {
+		var args []string
+		for _, a := range c.Args {
+			if a.Call != nil {
+				args = append(args, call(a.Call))
+			} else {
+				args = append(args, e.Metrics[a.Metric].Text)
+			}
+		}
+		for _, p := range c.Params {
+			args = append(args, "<"+p+">")
+		}
+		return c.Function + "(" + strings.Join(args, " ") + ")"
+	}
+	var all []string
+	for _, c := range e.Calls {
+		all = append(all, call(c))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestParse(t *testing.T) {
+	f := func(want string, texts ...string) {
+		t.Helper()
+		e, err := Parse(texts, 64)
+		if err != nil {
+			t.Errorf("%q: %v", texts, err)
+			return
+		}
+		if diff := cmp.Diff(want, shown(e)); diff != "" {
+			t.Errorf("%q: want -, got +: %s", texts, diff)
+		}
+	}
+	f("scale(sum:a <10>)", "scale(sum:a,10)")
+	f("scale(sum:a <10>)", " scale ( sum : a\t,\n10 ) and what follows (")
+	f("scale(sum:5m-avg-nan:rate:a{x=*,y=b|c.d'e[f]} <-1.5>)", "scale(sum:5m-avg-nan:rate:a{x=*,y=b|c.d'e[f]},-1.5)")
+	f("sum(scale(sum:a <2>) max:b) absolute(sum:c)", "sum(scale(sum:a,2),max:b)", "absolute(sum:c)")
+	f("alias(sum:straße <größe> <*>)", "alias(sum:straße,größe,*)")
+
+	fails := func(text string) {
+		t.Helper()
+		_, err := Parse([]string{text}, 64)
+		var refused *query.Error
+		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest || refused.Message != "Failed to parse "+text {
+			t.Errorf("%q: %v, want that it cannot be parsed", text, err)
+		}
+	}
+	for _, text := range []string{"", "scale", "scale(", "scale()", "scale(sum:a", "scale(sum:a,)", "(sum:a)", "scale sum:a", "scale(sum:a 2)", "scale(sum:)",
+		"scale(sum::a)", "scale(sum:a:b:c:d)", "scale(sum:a{})", "scale(sum:a{b})", "scale(sum:a{b=c)", "scale(sum:a{b=c,})", "scale(sum:a{b=c}{d=e})",
+		"scale(sum:a{b=c*})", "scale(sum:rate{counter}:a)", "scale(sum:a,'5 min')", "scale(sum:a,5%)", "a:b(c)"} {
+		fails(text)
+	}
+}
+
+// What exceeds a bound is refused, whatever follows.
+func TestParse_bounds(t *testing.T) {
+	f := func(text string, metrics, wantStatus int, want string) {
+		t.Helper()
+		_, err := Parse([]string{text}, metrics)
+		var refused *query.Error
+		if !errors.As(err, &refused) || refused.Status != wantStatus || !strings.HasPrefix(refused.Message, want) {
+			t.Errorf("%.50s: %v, want %d %s", text, err, wantStatus, want)
+		}
+	}
+	nested := func(depth int) string {
+		return strings.Repeat("absolute(", depth) + "sum:a" + strings.Repeat(")", depth)
+	}
+	if _, err := Parse([]string{nested(MaxDepth)}, 1); err != nil {
+		t.Error(err)
+	}
+	f(nested(MaxDepth+1), 1, 413, "Functions inside each other")
+	f("alias(sum:a,"+strings.Repeat("x", MaxLength)+")", 1, 413, "An expression has")
+	f("sum(sum:a,sum:b,sum:c)", 2, 413, "The expressions have too many metrics, at most 2")
+	f("nope(sum:a)", 1, 400, "Function nope has not been implemented")
+	f("scale(Absolute(sum:a),2)", 1, 400, "Function Absolute has not been implemented")
+}
+
+// No text makes the parser panic or exceed its bounds, and what it reads is read again from
+// the text that shows it.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"scale(sum:a{b=*},10)", "sum(shift(sum:1m-avg:rate:a,'1hr'),max:b)&&", "alias(sum:a,@b,'c d')", "*(*:*,*)", "absolute(sum:\xff)"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		const limit = 3
+		e, err := Parse([]string{text}, limit)
+		if err != nil {
+			return
+		}
+		if len(e.Metrics) > limit {
+			t.Fatalf("%d metrics, want at most %d", len(e.Metrics), limit)
+		}
+
+		again := strings.NewReplacer(" ", ",", "<", "", ">", "").Replace(shown(e))
+		e2, err := Parse([]string{again}, limit)
+		if err != nil {
+			t.Fatalf("%q was read as %q, which fails: %v", text, again, err)
+		}
+		if diff := cmp.Diff(shown(e), shown(e2)); diff != "" {
+			t.Fatalf("%q was read as %q: %s", text, again, diff)
+		}
+		_ = fmt.Sprint(e.Calls[0])
+	})
+}

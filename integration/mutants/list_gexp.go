@@ -1,0 +1,42 @@
+package main
+
+// ofExpressions are faults of /api/query/gexp.
+var ofExpressions = []mutant{
+	{
+		name: "pairs-joined-to-the-shortest", file: "gateway/query/gexp/pairs.go",
+		old: "length = max(length, s.Points.Len())", new: "length = s.Points.Len()",
+		test: "gateway TestGexpConformance",
+	}, {
+		name: "division-by-zero-infinite", file: "gateway/query/gexp/pairs.go",
+		old: "	if b == 0 {\n		return 0\n	}\n", new: "",
+		test: "TestEvaluate",
+	}, {
+		name: "window-includes-its-edge", file: "gateway/query/gexp/window.go",
+		old: "t-earlier >= w.ms", new: "t-earlier > w.ms",
+		test: "TestEvaluate",
+	}, {
+		name: "highest-sees-nothing-behind-the-end", file: "gateway/query/gexp/highest.go",
+		old: "Inside(&all[i].Points, ev.Start, math.MaxInt64-1)", new: "Inside(&all[i].Points, ev.Start, ev.End)",
+		test: "TestHighestCurrent_interpolates",
+	}, {
+		name: "cached-points-changed-in-place", file: "gateway/query/gexp/series.go",
+		old: "	if v.owned {\n", new: "	if v.owned || !v.owned {\n",
+		test: "TestEvaluate_leavesData",
+	}, {
+		name: "shifted-rows-paired-with-others", file: "gateway/query/gexp/series.go",
+		old: "if ev.Moves {", new: "if false {",
+		test: "gateway TestGexp_timeShift",
+	}, {
+		name: "outer-shift-forgotten", file: "gateway/query/gexp/shift.go",
+		old: "shift += by", new: "shift = by",
+		test: "gateway TestGexp_timeShift",
+	}, {
+		name: "expressions-see-trimmed-points", file: "gateway/query/engine/untrimmed.go",
+		old: "	p = p.untrimmed()\n", new: "",
+		test: "gateway TestGexpConformance",
+	}, {
+		name: "column-not-reserved", file: "gateway/query/gexp/series.go",
+		old: "int64(n) * pointBytes", new: "0 * pointBytes",
+		test: "TestEvaluate_isBounded",
+	},
+}
