@@ -40,6 +40,9 @@ type Query struct {
 	NoEnd bool
 	// Timezone is the zone of dates and calendar buckets as written, "" for none.
 	Timezone string
+	// Untrimmed asks for the points at all times of the rows that are read, and not only
+	// from Start to End. No parser sets it: expressions are computed of such points.
+	Untrimmed bool
 	// Queries are the sub-queries in order, without those that equal an earlier one.
 	Queries []SubQuery
 
@@ -172,7 +175,8 @@ type Parser struct {
 	SubQueries int
 }
 
-func (p Parser) maxSubQueries() int {
+// MaxSubQueries returns the bound of sub-queries of one query.
+func (p Parser) MaxSubQueries() int {
 	if p.SubQueries > 0 {
 		return p.SubQueries
 	}

@@ -31,7 +31,7 @@ func (p Parser) URI(values url.Values) (*Query, error) {
 
 	// OpenTSDB puts the sub-queries of tsuid parameters before those of m.
 	tsuids, metrics := values["tsuid"], values["m"]
-	if n, limit := len(tsuids)+len(metrics), p.maxSubQueries(); n > limit {
+	if n, limit := len(tsuids)+len(metrics), p.MaxSubQueries(); n > limit {
 		return nil, tooManySubQueries(fmt.Sprintf(": %d", n), limit)
 	}
 	for _, text := range tsuids {

@@ -61,7 +61,8 @@ type Counter interface {
 // Endpoints returns the routes by path.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/query": {Scope: auth.Read, Serve: h.query, Reads: httpio.GetOrPost},
+		"api/query":     {Scope: auth.Read, Serve: h.query, Reads: httpio.GetOrPost},
+		"api/query/exp": {Scope: auth.Read, Serve: h.exp, Reads: httpio.GetOrPost},
 	}
 }
 
