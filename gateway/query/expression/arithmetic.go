@@ -23,11 +23,11 @@ var javaClasses = [...]string{"java.lang.Double", "java.lang.Float", "java.lang.
 
 func (k kind) isInteger() bool { return k == integer || k == long || k == bigInteger }
 
-// maxExact bounds integers that compute with each other: up to it a double holds every
+// maxExact bounds integers that compute with each other: up to one more a double holds every
 // integer.
-const maxExact = 1 << 53
+const maxExact = 1<<53 - 1
 
-var errInexact = errors.New("integers beyond 9007199254740992 cannot be computed with each other, write one with a point and the suffix d")
+var errInexact = errors.New("integers beyond 9007199254740991 cannot be computed with each other, write one with a point and the suffix d")
 
 // compute applies a binary operator to two values. The error is about a comparison that
 // is computed with, or an integer beyond maxExact.
