@@ -41,6 +41,10 @@ func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 	entry := h.Running.Begin(r, x.query, h.Now())
 	defer func() { h.Running.Finish(entry, statusOf(err), err, h.Now()) }()
 
+	if wantsArrow(r) {
+		return h.expArrow(ctx, request, w, r, x, entry)
+	}
+
 	tables, err := h.tables(ctx, x, h.AnswerLimits.checkJSON, &entry.Stats)
 	entered.Computed()
 	if err != nil {
