@@ -9,6 +9,7 @@ var mutants = slices.Concat(
 	ofTheWire, ofTheCoverage, // list_parts.go
 	ofStates, ofTheMerge, // list_merge.go
 	ofPoints, ofNames, ofLiveQueries, ofResultCache, ofAnswers,
+	ofExpressions, // list_expressions.go
 	ofTheDoors, // list_doors.go
 	ofWrites,   // list_writes.go
 )

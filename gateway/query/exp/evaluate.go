@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"downpour/encoding"
+	"downpour/gateway/query"
 	"downpour/gateway/query/expression"
 )
 
@@ -51,7 +52,7 @@ func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table,
 	needed := r.needed()
 	for _, i := range r.order {
 		if err := c.expression(i, needed[i], r.isOutput(*r.Expressions[i].ID), start, end); err != nil {
-			return nil, asFault(err)
+			return nil, err
 		}
 	}
 
@@ -61,7 +62,7 @@ func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table,
 		if i := r.metric(*out.ID); i >= 0 {
 			t, err := c.metricTable(c.metrics[i])
 			if err != nil {
-				return nil, asFault(err)
+				return nil, err
 			}
 			t.ID, t.Alias = *out.ID, out.Alias
 			tables = append(tables, t)
@@ -257,7 +258,7 @@ func (c *computation) fillTable(t *table, e *Expression, rows []row, variables [
 		s := &t.series[k]
 		s.times, s.values = t.times, make([]float64, n)
 		if err := e.parsed.Evaluate(s.values, columns); err != nil {
-			return err
+			return query.RunFault("%s", err.Error())
 		}
 	}
 	return nil

@@ -145,7 +145,7 @@ func TestTables_bounds(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := r.Tables(groups, 0, 9, b); err == nil || err.Error() != refused.Error() {
+		if _, err := r.Tables(groups, 0, 9, b); !errors.Is(err, refused) {
 			t.Errorf("after %d reservations: %v", last, err)
 		}
 	}
