@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -28,25 +27,6 @@ type recordedRequest struct {
 	Method, Path, Body string
 	Status             int
 	Response           json.RawMessage
-}
-
-// ask sends a recorded request.
-func ask(t *testing.T, g *gateway.Server, q recordedRequest) (int, []byte) {
-	t.Helper()
-	req, err := http.NewRequest(q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), strings.NewReader(q.Body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, body
 }
 
 // clientsFault is the rule for recorded answers with status 500 to a mistake of the
@@ -95,7 +75,7 @@ func replayGexp(t *testing.T, how string, queries []recordedRequest, g *gateway.
 			continue
 		}
 		q = clientsFault(q)
-		status, body := ask(t, g, q)
+		status, body := ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
 		report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body})
 		if err != nil {
 			t.Fatalf("%s: query %d: %v: %.200s", how, i, err, body)

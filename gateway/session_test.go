@@ -33,7 +33,7 @@ var unbuilt = func() map[int]string {
 			out[s] = reason
 		}
 	}
-	list("api/query/gexp and exp are not built yet", 114, 115)
+	list("api/query/gexp is not built yet", 114)
 	list("deliberately answered: documented by OpenTSDB, and not registered there", 91)
 	return out
 }()

@@ -265,12 +265,12 @@ func newDictionary(set map[string]bool) dictionary {
 }
 
 // tagColumn returns the name of a tag key's column, which no other column has.
-func tagColumn(key string, tagKeys []string) string {
-	if !slices.Contains(fixedColumns, key) {
+func tagColumn(key string, tagKeys, fixed []string) string {
+	if !slices.Contains(fixed, key) {
 		return key
 	}
 	name := "tag_" + key
-	for slices.Contains(tagKeys, name) {
+	for slices.Contains(tagKeys, name) || slices.Contains(fixed, name) {
 		name = "tag_" + name
 	}
 	return name
@@ -280,7 +280,7 @@ func tagColumn(key string, tagKeys []string) string {
 func resultSchema(tagKeys []string, opts ResultOptions) *arrow.Schema {
 	fields := []arrow.Field{{Name: "metric", Type: textType}}
 	for _, k := range tagKeys {
-		fields = append(fields, arrow.Field{Name: tagColumn(k, tagKeys), Type: textType, Nullable: true})
+		fields = append(fields, arrow.Field{Name: tagColumn(k, tagKeys, fixedColumns), Type: textType, Nullable: true})
 	}
 	fields = append(fields,
 		arrow.Field{Name: "timestamp", Type: arrow.FixedWidthTypes.Timestamp_ms},

@@ -23,7 +23,7 @@ func (p Parser) JSON(body []byte) (*Query, error) {
 		return nil, TooMuch("Query body of %d bytes, at most %d", len(body), MaxBody)
 	}
 
-	q, err := readQuery(newJSONReader(body), p.maxSubQueries())
+	q, err := readQuery(newJSONReader(body), p.MaxSubQueries())
 	if err != nil {
 		return nil, bodyError(err)
 	}

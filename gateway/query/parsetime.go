@@ -6,3 +6,8 @@ package query
 func (p Parser) Time(text string) (int64, error) {
 	return clock{now: p.Now, zone: p.Zone}.parseTime(text, "")
 }
+
+// TimeIn is Time for a date in a zone, "" for the parser's.
+func (p Parser) TimeIn(text, zone string) (int64, error) {
+	return clock{now: p.Now, zone: p.Zone}.parseTime(text, zone)
+}

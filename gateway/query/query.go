@@ -40,6 +40,9 @@ type Query struct {
 	NoEnd bool
 	// Timezone is the zone of dates and calendar buckets as written, "" for none.
 	Timezone string
+	// Untrimmed asks for the points at all times of the rows that are read, and not only
+	// from Start to End. No parser sets it: expressions are computed of such points.
+	Untrimmed bool
 	// Queries are the sub-queries in order, without those that equal an earlier one.
 	Queries []SubQuery
 
@@ -122,12 +125,12 @@ func (q *Query) EndIsDate() bool {
 	return !q.NoEnd && text != "now" && !strings.HasSuffix(text, "-ago")
 }
 
-// Earlier returns a query of sub-query i alone, for times that lie ms earlier. It shares
-// the sub-query. The error is an *Error.
+// Earlier returns an untrimmed query of sub-query i alone, for times that lie ms earlier.
+// It shares the sub-query. The error is an *Error.
 func (q *Query) Earlier(i int, ms int64) (*Query, error) {
 	e := *q
 	e.Queries = q.Queries[i : i+1 : i+1]
-	e.Start, e.End = q.Start-ms, q.End-ms
+	e.Start, e.End, e.Untrimmed = q.Start-ms, q.End-ms, true
 	return &e, e.checkBounds()
 }
 
@@ -181,7 +184,8 @@ type Parser struct {
 	SubQueries int
 }
 
-func (p Parser) maxSubQueries() int {
+// MaxSubQueries returns the bound of sub-queries of one query.
+func (p Parser) MaxSubQueries() int {
 	if p.SubQueries > 0 {
 		return p.SubQueries
 	}

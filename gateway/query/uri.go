@@ -73,7 +73,7 @@ func (p Parser) URIWith(values url.Values, more func(limit int) ([]string, error
 func (p Parser) addSubQueries(q *Query, values url.Values) error {
 	// OpenTSDB puts the sub-queries of tsuid parameters before those of m.
 	tsuids, metrics := values["tsuid"], values["m"]
-	if n, limit := len(tsuids)+len(metrics), p.maxSubQueries(); n > limit {
+	if n, limit := len(tsuids)+len(metrics), p.MaxSubQueries(); n > limit {
 		return tooManySubQueries(fmt.Sprintf(": %d", n), limit)
 	}
 	for _, text := range tsuids {
@@ -91,7 +91,7 @@ func (p Parser) addSubQueries(q *Query, values url.Values) error {
 
 // addMore adds the sub-queries that more returns, and returns their identities.
 func (p Parser) addMore(q *Query, more func(limit int) ([]string, error)) (identities []string, err error) {
-	texts, err := more(p.maxSubQueries() - len(q.Queries))
+	texts, err := more(p.MaxSubQueries() - len(q.Queries))
 	if err != nil {
 		return nil, err
 	}

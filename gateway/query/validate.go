@@ -22,6 +22,19 @@ func (p Parser) complete(q *Query) (*Query, error) {
 	return q, nil
 }
 
+// Complete validates a query that was put together of parts, as that of an expression is,
+// and sets what follows from them. Equal sub-queries stay. All errors are *Error.
+func (p Parser) Complete(q *Query) error {
+	if err := checkSteps(q.Queries); err != nil {
+		return err
+	}
+	q.setFix(p.Fix)
+	if err := q.validate(clock{p.Now, p.Zone}); err != nil {
+		return bad("%s", err.Error())
+	}
+	return q.checkBounds()
+}
+
 // removeEqual removes sub-queries that equal an earlier one.
 func (q *Query) removeEqual() {
 	seen := map[string]bool{}

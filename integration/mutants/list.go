@@ -9,7 +9,7 @@ var mutants = slices.Concat(
 	ofTheWire, ofTheCoverage, // list_parts.go
 	ofStates, ofTheMerge, // list_merge.go
 	ofPoints, ofNames, ofLiveQueries, ofResultCache, ofAnswers,
-	ofTheDoors,    // list_doors.go
-	ofWrites,      // list_writes.go
-	ofExpressions, // list_gexp.go
+	ofTheDoors,            // list_doors.go
+	ofWrites,              // list_writes.go
+	ofExpressions, ofGexp, // list_expressions.go, list_gexp.go
 )

@@ -1,7 +1,7 @@
 package main
 
-// ofExpressions are faults of /api/query/gexp.
-var ofExpressions = []mutant{
+// ofGexp are faults of /api/query/gexp.
+var ofGexp = []mutant{
 	{
 		name: "pairs-joined-to-the-shortest", file: "gateway/query/gexp/pairs.go",
 		old: "length = max(length, s.Points.Len())", new: "length = s.Points.Len()",
@@ -31,8 +31,8 @@ var ofExpressions = []mutant{
 		old: "shift += by", new: "shift = by",
 		test: "gateway TestGexp_timeShift",
 	}, {
-		name: "expressions-see-trimmed-points", file: "gateway/query/engine/untrimmed.go",
-		old: "	p = p.untrimmed()\n", new: "",
+		name: "expressions-see-trimmed-points", file: "gateway/query/query.go",
+		old: "e.Start, e.End, e.Untrimmed = q.Start-ms, q.End-ms, true", new: "e.Start, e.End = q.Start-ms, q.End-ms",
 		test: "gateway TestGexpConformance",
 	}, {
 		name: "column-not-reserved", file: "gateway/query/gexp/series.go",

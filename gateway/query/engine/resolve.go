@@ -45,6 +45,9 @@ func (e *Engine) compileQuery(ctx context.Context, q *query.Query) ([]subPlan, e
 			return nil, err
 		}
 		out[i] = subPlan{&q.Queries[i], c}
+		if q.Untrimmed {
+			out[i] = out[i].untrimmed()
+		}
 	}
 	return out, nil
 }

@@ -21,6 +21,9 @@ type Result struct {
 	// the keys that have several values. Both are sorted by tagk UID.
 	Tags          []Tag
 	AggregateTags []string
+	// TagUIDs and AggregateUIDs are the same as UIDs, in the same order.
+	TagUIDs       []encoding.TagPair
+	AggregateUIDs []encoding.UID
 	TSUIDs        []string // upper-case hex, sorted; nil unless the query shows them
 	Points        encoding.Points
 	// NaNIsNull reports whether the fill policy is null, so that NaN is written as

@@ -11,15 +11,14 @@ import (
 )
 
 // Untrimmed is a group with the points of all times that its rows hold, as functions of
-// several series see them, and with the UIDs of its names.
+// several series see them, and with the UID of its metric.
 type Untrimmed struct {
 	Result
 	MetricUID encoding.UID
-	TagUIDs   []encoding.TagPair // of Result.Tags
 }
 
-// RunUntrimmed answers queries of one sub-query each, see query.Query.Earlier: out[i] are
-// the groups of queries[i]. The answer of a plan with one bucket for the whole query has
+// RunUntrimmed answers untrimmed queries of one sub-query each, see query.Query.Earlier:
+// out[i] are the groups of queries[i]. The answer of a plan with one bucket for the whole query has
 // no other times. Stats.Queries are by the index of the sub-query. The errors are those
 // of Run. The points may be shared with the result cache and must not be changed.
 func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query) (out [][]Untrimmed, total Stats, err error) {
@@ -62,7 +61,6 @@ func (e *Engine) untrimmedGroups(ctx context.Context, q *query.Query, p subPlan)
 	if p.readsNothing() {
 		return nil, dispatch.Stats{}, nil
 	}
-	p = p.untrimmed()
 	groups, stats, err := e.groups(ctx, q, p, nil)
 	if err != nil {
 		return nil, stats, err
@@ -74,7 +72,7 @@ func (e *Engine) untrimmedGroups(ctx context.Context, q *query.Query, p subPlan)
 
 	out := make([]Untrimmed, len(results))
 	for i := range results {
-		out[i] = Untrimmed{results[i], p.Plan.Metric, groups[i].Tags}
+		out[i] = Untrimmed{results[i], p.Plan.Metric}
 	}
 	return out, stats, nil
 }

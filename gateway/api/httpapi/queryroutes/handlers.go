@@ -63,6 +63,7 @@ type Counter interface {
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
 		"api/query":      {Scope: auth.Read, Serve: h.query, Reads: httpio.GetOrPost},
+		"api/query/exp":  {Scope: auth.Read, Serve: h.exp, Reads: httpio.GetOrPost},
 		"api/query/gexp": {Scope: auth.Read, Serve: h.gexp, Reads: httpio.GetOrPost},
 	}
 }

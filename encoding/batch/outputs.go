@@ -1,0 +1,222 @@
+package batch
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+)
+
+// AliasKey is a metadata key of the column of an output: the name that its request
+// gives it beside its id.
+const AliasKey = "alias"
+
+// Output is an output of an expression query. Its id is the name of its column.
+type Output struct{ ID, Alias string }
+
+// OutputSeries is one series of some outputs. Its columns need not be known before
+// Write, everything else must be known to NewOutputWriter.
+type OutputSeries struct {
+	TagKeys       []string
+	TagValues     []string // parallel to TagKeys
+	AggregateTags []string
+	// Columns are those of the outputs, in their order, without rows where an output does
+	// not have the series.
+	Columns []OutputColumn
+}
+
+// OutputColumn is the values of an output's series.
+type OutputColumn struct {
+	Time  []int64 // ms, ascending
+	Value []float64
+}
+
+// OutputWriter writes an expression query's answer as an Arrow IPC stream, one row for
+// each time of a series:
+//
+//	<tag key>  dictionary<utf8>     one column for each; null where aggregated away
+//	timestamp  timestamp[ms, UTC]
+//	<output>   float64              one column for each; null where it has no row
+//
+// A tag key that an output or timestamp is called by has the column tag_<key>. All else
+// is as in a ResultWriter.
+type OutputWriter struct {
+	out     *ipc.Writer
+	stream  *streamWriter
+	schema  *arrow.Schema
+	tagKeys []string
+	tags    []dictionary
+	limit   int // rows of a batch
+
+	// The next batch.
+	aggregated string
+	rows       *resultRows // of which the tags and times are used
+	values     []nullable[float64]
+}
+
+// batchBytes is about the size of a batch of outputs.
+const batchBytes = 1 << 20
+
+// NewOutputWriter returns a writer to w. described are all series that will be written.
+func NewOutputWriter(w io.Writer, outputs []Output, described []OutputSeries, opts ResultOptions) *OutputWriter {
+	o := &OutputWriter{stream: &streamWriter{w: w}, values: make([]nullable[float64], len(outputs))}
+	values := map[string]map[string]bool{}
+	for i := range described {
+		s := &described[i]
+		for _, k := range slices.Concat(s.TagKeys, s.AggregateTags) {
+			if values[k] == nil {
+				values[k] = map[string]bool{}
+				o.tagKeys = append(o.tagKeys, k)
+			}
+		}
+		for j, k := range s.TagKeys {
+			values[k][s.TagValues[j]] = true
+		}
+	}
+	slices.Sort(o.tagKeys)
+	for _, k := range o.tagKeys {
+		o.tags = append(o.tags, newDictionary(values[k]))
+	}
+
+	o.limit = min(maxResultRows, max(1024, batchBytes/(8*(len(outputs)+len(o.tags)+1))))
+	o.schema = outputSchema(o.tagKeys, outputs, opts)
+	o.rows = newResultRows(len(o.tagKeys), opts)
+	o.out = ipc.NewWriterWithPayloadWriter(o.stream, append(opts.Compression.options(), ipc.WithSchema(o.schema))...)
+	return o
+}
+
+func outputSchema(tagKeys []string, outputs []Output, opts ResultOptions) *arrow.Schema {
+	fixed := []string{"timestamp"}
+	for _, o := range outputs {
+		fixed = append(fixed, o.ID)
+	}
+
+	var fields []arrow.Field
+	for _, k := range tagKeys {
+		fields = append(fields, arrow.Field{Name: tagColumn(k, tagKeys, fixed), Type: textType, Nullable: true})
+	}
+	fields = append(fields, arrow.Field{Name: "timestamp", Type: arrow.FixedWidthTypes.Timestamp_ms})
+	for _, o := range outputs {
+		f := arrow.Field{Name: o.ID, Type: arrow.PrimitiveTypes.Float64, Nullable: true}
+		if o.Alias != "" {
+			f.Metadata = arrow.NewMetadata([]string{AliasKey}, []string{o.Alias})
+		}
+		fields = append(fields, f)
+	}
+	return arrow.NewSchema(fields, opts.metadata())
+}
+
+// Write adds the rows of a series, at all times that one of its columns has. It writes
+// batches that become full.
+func (o *OutputWriter) Write(s *OutputSeries) error {
+	aggregated, err := json.Marshal(append([]string{}, s.AggregateTags...))
+	if err != nil {
+		return err
+	}
+	// The aggregated tag keys are metadata of a batch: other ones need another batch.
+	if o.aggregated != string(aggregated) {
+		if err := o.Flush(); err != nil {
+			return err
+		}
+		o.aggregated = string(aggregated)
+	}
+
+	next := make([]int, len(s.Columns)) // row of each column
+	for {
+		ms, ok := s.nextTime(next)
+		if !ok {
+			return nil
+		}
+		o.addTags(s)
+		o.rows.times = append(o.rows.times, ms)
+		for i := range o.values {
+			c := &s.Columns[i]
+			if next[i] < len(c.Time) && c.Time[next[i]] == ms {
+				o.values[i].append(c.Value[next[i]])
+				next[i]++
+			} else {
+				o.values[i].appendNulls(1)
+			}
+		}
+		if o.rows.len() == o.limit {
+			if err := o.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// nextTime returns the earliest time that columns have from their rows in next on.
+func (s *OutputSeries) nextTime(next []int) (ms int64, ok bool) {
+	for i := range s.Columns {
+		if times := s.Columns[i].Time; next[i] < len(times) && (!ok || times[next[i]] < ms) {
+			ms, ok = times[next[i]], true
+		}
+	}
+	return ms, ok
+}
+
+// addTags adds the tags of one row.
+func (o *OutputWriter) addTags(s *OutputSeries) {
+	for i, k := range o.tagKeys {
+		// The first text of the rows is the metric, which outputs do not have.
+		if at := slices.Index(s.TagKeys, k); at >= 0 {
+			o.rows.texts[1+i].append(o.tags[i].index[s.TagValues[at]])
+		} else {
+			o.rows.texts[1+i].appendNulls(1)
+		}
+	}
+}
+
+// Flush writes the rows of the next batch, if there are any.
+func (o *OutputWriter) Flush() error {
+	n := o.rows.len()
+	if n == 0 {
+		return nil
+	}
+
+	var cols []arrow.Array
+	for i := range o.tagKeys {
+		cols = append(cols, o.rows.text(1+i, o.tags[i]))
+	}
+	cols = append(cols, column(arrow.FixedWidthTypes.Timestamp_ms, arrow.Int64Traits.CastToBytes(o.rows.times), nil, 0, n))
+	for i := range o.values {
+		v := &o.values[i]
+		cols = append(cols, column(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes(v.values), v.valid, v.nulls, n))
+	}
+	rec := array.NewRecord(o.schema, cols, int64(n))
+	defer rec.Release()
+	for _, c := range cols { // the record retains its columns
+		c.Release()
+	}
+
+	o.stream.metadata = [][2]string{{AggregateTagsKey, o.aggregated}}
+	err := o.out.Write(rec)
+	o.rows.reset()
+	for i := range o.values {
+		o.values[i].reset()
+	}
+	if err != nil {
+		return fmt.Errorf("batch: cannot write outputs: %w", err)
+	}
+	return nil
+}
+
+// Close writes the last batch and the end mark.
+func (o *OutputWriter) Close() error {
+	if err := o.Flush(); err != nil {
+		return err
+	}
+	return o.out.Close()
+}
+
+// Release frees the dictionaries.
+func (o *OutputWriter) Release() {
+	for _, d := range o.tags {
+		d.values.Release()
+	}
+}

@@ -1,0 +1,104 @@
+package batch
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/google/go-cmp/cmp"
+)
+
+// outputRows returns the rows of a stream as text, with their names in front.
+func outputRows(t *testing.T, stream []byte) (rows []string) {
+	t.Helper()
+	r, err := ipc.NewReader(bytes.NewReader(stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Release()
+	var names []string
+	for _, f := range r.Schema().Fields() {
+		alias, _ := f.Metadata.GetValue(AliasKey)
+		names = append(names, f.Name+alias)
+	}
+	rows = append(rows, strings.Join(names, " "))
+	for r.Next() {
+		rec := r.Record()
+		for i := range int(rec.NumRows()) {
+			var cells []string
+			for _, c := range rec.Columns() {
+				cells = append(cells, c.ValueStr(i))
+			}
+			rows = append(rows, strings.Join(cells, " "))
+		}
+	}
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func writeOutputs(t *testing.T, outputs []Output, series []OutputSeries) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := NewOutputWriter(&b, outputs, series, ResultOptions{})
+	defer w.Release()
+	for i := range series {
+		if err := w.Write(&series[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// A row has every output at its time, and null where an output has none. A tag key that
+// is an output's id has another name.
+func TestOutputWriter(t *testing.T) {
+	got := outputRows(t, writeOutputs(t, []Output{{"a", ""}, {"e", "=both"}}, []OutputSeries{
+		{TagKeys: []string{"host", "e"}, TagValues: []string{"web01", "x"}, Columns: []OutputColumn{{[]int64{1000, 2000}, []float64{1, 2}}, {[]int64{2000, 3000}, []float64{math.NaN(), 4}}}},
+		{TagKeys: []string{"host"}, TagValues: []string{"web02"}, AggregateTags: []string{"dc"}, Columns: []OutputColumn{{}, {[]int64{1000}, []float64{5}}}},
+	}))
+	want := []string{
+		"dc tag_e host timestamp a e=both",
+		"(null) x web01 1970-01-01 00:00:01Z 1 (null)",
+		"(null) x web01 1970-01-01 00:00:02Z 2 NaN",
+		"(null) x web01 1970-01-01 00:00:03Z (null) 4",
+		"(null) (null) web02 1970-01-01 00:00:01Z (null) 5",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// No row is lost where batches end, however many outputs make them small.
+func TestOutputWriter_batches(t *testing.T) {
+	outputs := make([]Output, 100)
+	series := OutputSeries{Columns: make([]OutputColumn, len(outputs))}
+	const rows = 3000 // of at least 1024 in a batch
+	for i := range outputs {
+		outputs[i].ID = fmt.Sprint("o", i)
+		for k := range rows {
+			if (k+i)%3 > 0 {
+				series.Columns[i].Time = append(series.Columns[i].Time, int64(k))
+				series.Columns[i].Value = append(series.Columns[i].Value, float64(k))
+			}
+		}
+	}
+	got := outputRows(t, writeOutputs(t, outputs, []OutputSeries{series}))
+	if len(got) != rows+1 || !strings.HasSuffix(got[rows], fmt.Sprint(" ", rows-1)) {
+		t.Errorf("%d rows, the last %s", len(got)-1, got[len(got)-1])
+	}
+	for k, row := range got[1:] {
+		for i, cell := range strings.Fields(row)[2:] { // behind the two words of the time
+			if want := map[bool]string{true: fmt.Sprint(k), false: "(null)"}[(k+i)%3 > 0]; cell != want {
+				t.Fatalf("row %d, output %d: %s, want %s", k, i, cell, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package queryroutes
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"downpour/encoding/batch"
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/httpapi/querylog"
+	"downpour/gateway/query/exp"
+	"downpour/pushdown/process/memory"
+)
+
+// expArrow answers with an Arrow IPC stream that has a column for each output. ctx has
+// the deadline of the work, request has none.
+func (h *Handlers) expArrow(ctx, request context.Context, w http.ResponseWriter, r *http.Request, x *expRequest, entry *querylog.Entry) error {
+	compression, err := bufferCompression(r)
+	if err != nil {
+		return err
+	}
+	tables, err := h.tables(ctx, x, h.AnswerLimits.checkArrow, &entry.Stats)
+	if err != nil {
+		return err
+	}
+	series, outputs := outputSeries(tables)
+	if err := memory.Reserve(ctx, int64(len(series)*(len(outputs)*columnBytes+seriesBytes))); err != nil {
+		return err
+	}
+
+	setIncompleteHeader(w, &entry.Stats)
+	t := h.newTagWriter(w, r, x.query)
+	s := &arrowSender{w: t, compressed: compression != ""}
+	out := batch.NewOutputWriter(s, outputs, series, batch.ResultOptions{Compression: compression, Missing: httpio.HexRanges(entry.Stats.Missing)})
+	defer out.Release()
+	if err := writeOutputs(request, out, series); err != nil {
+		if s.sent && t.streaming {
+			return abort(err)
+		}
+		return err // no byte has reached the client, so it can be told
+	}
+	err = t.end(r)
+	entry.Sent = err == nil
+	return abort(err)
+}
+
+// Bytes of a series of an Arrow answer, and of its column of an output, beside what the
+// tables hold.
+const (
+	seriesBytes = 300
+	columnBytes = 48
+)
+
+func writeOutputs(ctx context.Context, out *batch.OutputWriter, series []batch.OutputSeries) error {
+	for i := range series {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := out.Write(&series[i]); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// outputSeries puts the series of all tables beside each other that have the same tags.
+// An output that is repeated has one column.
+func outputSeries(tables []exp.Table) (all []batch.OutputSeries, outputs []batch.Output) {
+	tables = slices.Clone(tables)
+	seen := map[string]bool{}
+	tables = slices.DeleteFunc(tables, func(t exp.Table) bool {
+		repeated := seen[t.ID]
+		seen[t.ID] = true
+		return repeated
+	})
+
+	index := map[string]int{}
+	for o := range tables {
+		t := &tables[o]
+		alias := ""
+		if t.Alias != nil {
+			alias = *t.Alias
+		}
+		outputs = append(outputs, batch.Output{ID: t.ID, Alias: alias})
+
+		times := map[string]int{} // how often the tags came in this table
+		for i := range t.Series {
+			name := nameOf(&t.Series[i])
+			times[name]++
+			name += strconv.Itoa(times[name])
+			at, known := index[name]
+			if !known {
+				at = len(all)
+				index[name] = at
+				all = append(all, newOutputSeries(&t.Series[i], len(tables)))
+			}
+			all[at].Columns[o] = batch.OutputColumn{Time: t.Times, Value: t.Columns[i]}
+		}
+	}
+	return all, outputs
+}
+
+// nameOf returns a text that is equal for series with the same tags.
+func nameOf(l *exp.Labels) string {
+	var b strings.Builder
+	for _, t := range l.Tags {
+		b.WriteString(t.K + "\x00" + t.V + "\x00")
+	}
+	b.WriteString("\x01")
+	for _, t := range l.Aggregated {
+		b.WriteString(t.Name + "\x00")
+	}
+	return b.String()
+}
+
+func newOutputSeries(l *exp.Labels, outputs int) batch.OutputSeries {
+	s := batch.OutputSeries{Columns: make([]batch.OutputColumn, outputs)}
+	for _, t := range l.Tags {
+		s.TagKeys = append(s.TagKeys, t.K)
+		s.TagValues = append(s.TagValues, t.V)
+	}
+	for _, t := range l.Aggregated {
+		s.AggregateTags = append(s.AggregateTags, t.Name)
+	}
+	return s
+}

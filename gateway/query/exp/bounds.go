@@ -1,0 +1,28 @@
+package exp
+
+// Bounds are what computing the tables may take of its process.
+type Bounds struct {
+	// Reserve is asked before memory is allocated, in bytes, and Release gives back what
+	// is not needed any more. What the tables hold at the end stays reserved.
+	Reserve func(bytes int64) error
+	Release func(bytes int64)
+	// Check returns why the work should end, nil while it should not.
+	Check func() error
+	// Points is told the number of values of an output before they are computed.
+	Points func(n int) error
+}
+
+// begin asks whether to go on, and reserves memory for a column.
+func (b Bounds) begin(bytes int64) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
+	return b.Reserve(bytes)
+}
+
+// releaseTimes gives back a list of times if it is one that was made.
+func (b Bounds) releaseTimes(times []int64, owned bool) {
+	if owned {
+		b.Release(int64(cap(times)) * 8)
+	}
+}

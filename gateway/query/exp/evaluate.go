@@ -1,0 +1,323 @@
+package exp
+
+import (
+	"math"
+	"slices"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+	"downpour/gateway/query/expression"
+)
+
+// Group is one group of a metric's sub-query.
+type Group struct {
+	Labels
+	// Points are those at all times of the rows that were read.
+	Points encoding.Points
+}
+
+// Table is one output: rows by time, a column for each series.
+type Table struct {
+	ID    string
+	Alias *string
+	// Times are in ms, ascending. Columns are as long, in the order of Series.
+	Times   []int64
+	Columns [][]float64
+	Series  []Labels
+	// First and Last are the times that the answer names, with the values that OpenTSDB
+	// gives them where there are few rows.
+	First, Last int64
+}
+
+// variable is a metric or an expression as other expressions see it.
+type variable struct {
+	id        string
+	series    []series
+	queryTags []string
+	fill      float64
+}
+
+// labelBytes is about what the labels of a series take, beside what they share.
+const labelBytes = 300
+
+// Tables computes the outputs of the groups of all metrics, which are by the metrics'
+// index. Rows of expressions are those from start to end, in ms, both inclusive. The
+// error is one of the bounds, an expression's, or says that an intersection is empty.
+func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table, error) {
+	c := &computation{request: r, bounds: b, metrics: make([]*variable, len(r.Metrics)), computed: make([]*table, len(r.Expressions))}
+	for i := range r.Metrics {
+		c.metrics[i] = r.metricVariable(i, groups[i])
+	}
+
+	needed := r.needed()
+	for _, i := range r.order {
+		if err := c.expression(i, needed[i], r.isOutput(*r.Expressions[i].ID), start, end); err != nil {
+			return nil, err
+		}
+	}
+
+	var tables []Table
+	shown := map[int]bool{}
+	for _, out := range r.outputs() {
+		if i := r.metric(*out.ID); i >= 0 {
+			t, err := c.metricTable(c.metrics[i])
+			if err != nil {
+				return nil, err
+			}
+			t.ID, t.Alias = *out.ID, out.Alias
+			tables = append(tables, t)
+			continue
+		}
+		i := r.expression(*out.ID)
+		t := c.computed[i].trimmed(start, end)
+		if shown[i] {
+			// OpenTSDB steps through an expression once.
+			t.Times, t.Columns, t.First, t.Last = nil, make([][]float64, len(t.Series)), 0, 0
+		}
+		shown[i] = true
+		t.ID, t.Alias = *out.ID, out.Alias
+		tables = append(tables, t)
+	}
+	return tables, nil
+}
+
+// outputs returns the outputs that are there: those asked for, or all expressions, or
+// all metrics if there are none.
+func (r *Request) outputs() (out []OutputRef) {
+	for _, o := range r.Outputs {
+		if o.ID != nil && (r.metric(*o.ID) >= 0 || r.expression(*o.ID) >= 0) {
+			out = append(out, o)
+		}
+	}
+	if len(r.Outputs) > 0 {
+		return out
+	}
+
+	for i := range r.Expressions {
+		out = append(out, OutputRef{ID: r.Expressions[i].ID})
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for i := range r.Metrics {
+		out = append(out, OutputRef{ID: r.Metrics[i].ID})
+	}
+	return out
+}
+
+func (r *Request) isOutput(id string) bool {
+	return slices.ContainsFunc(r.outputs(), func(o OutputRef) bool { return *o.ID == id })
+}
+
+// needed reports of each expression whether an output needs its values.
+func (r *Request) needed() []bool {
+	needed := make([]bool, len(r.Expressions))
+	for _, i := range slices.Backward(r.order) {
+		if needed[i] = needed[i] || r.isOutput(*r.Expressions[i].ID); !needed[i] {
+			continue
+		}
+		for _, name := range r.Expressions[i].parsed.Variables {
+			if j := r.expression(name); j >= 0 {
+				needed[j] = true
+			}
+		}
+	}
+	return needed
+}
+
+func (r *Request) metricVariable(i int, groups []Group) *variable {
+	m := &r.Metrics[i]
+	v := &variable{id: *m.ID, series: make([]series, len(groups))}
+	if m.Fill != nil {
+		v.fill = m.Fill.Value
+	}
+	if f := r.filter(value(m.Filter)); f != nil {
+		for i := range f.Tags {
+			v.queryTags = append(v.queryTags, f.Tags[i].TagK)
+		}
+	}
+	for i := range groups {
+		g := &groups[i]
+		v.series[i] = series{labels: g.Labels, times: g.Points.Time, points: &g.Points}
+	}
+	return v
+}
+
+// computation is the work for one request.
+type computation struct {
+	request  *Request
+	bounds   Bounds
+	metrics  []*variable
+	computed []*table // by expression
+}
+
+// table is a computed expression with all its times.
+type table struct {
+	variable // whose series have the columns
+	times    []int64
+}
+
+// variable returns the metric or expression with an id.
+func (c *computation) variable(id string) *variable {
+	if i := c.request.metric(id); i >= 0 {
+		return c.metrics[i]
+	}
+	return &c.computed[c.request.expression(id)].variable
+}
+
+// expression computes expression i. Its series are always made, because an empty
+// intersection is an error in any case; their values only if they are needed.
+func (c *computation) expression(i int, needed, output bool, start, end int64) error {
+	e := &c.request.Expressions[i]
+	t := &table{variable: variable{id: *e.ID, fill: math.NaN()}}
+	if e.Fill != nil {
+		t.fill = e.Fill.Value
+	}
+	c.computed[i] = t
+
+	var variables []*variable
+	for _, name := range e.parsed.Variables {
+		variables = append(variables, c.variable(name))
+	}
+	total := 0
+	for _, v := range variables {
+		total += len(v.series)
+	}
+	if err := c.bounds.begin(int64(total) * labelBytes); err != nil {
+		return err
+	}
+	rows, err := join(e.Join, variables)
+	if err != nil {
+		return err
+	}
+	t.series = make([]series, len(rows))
+	for i := range rows {
+		t.series[i].labels = joinLabels(rows[i], variables)
+	}
+	if !needed {
+		return nil
+	}
+
+	if t.times, _, err = unionOf(timesOf(e.Join, rows, variables), c.bounds); err != nil {
+		return err
+	}
+	if output {
+		from, to := within(t.times, start, end)
+		if err := c.bounds.Points((to - from) * len(rows)); err != nil {
+			return err
+		}
+	}
+	return c.fillTable(t, e, rows, variables)
+}
+
+// timesOf returns the times of all series that an expression steps through: those that
+// an intersection leaves, or all.
+func timesOf(j Join, rows []row, variables []*variable) (lists [][]int64) {
+	if j.Operator != "intersection" {
+		for _, v := range variables {
+			for i := range v.series {
+				lists = append(lists, v.series[i].times)
+			}
+		}
+		return lists
+	}
+	for _, r := range rows {
+		for i, member := range r.members {
+			lists = append(lists, variables[i].series[member].times)
+		}
+	}
+	return lists
+}
+
+// fillTable evaluates the expression series by series.
+func (c *computation) fillTable(t *table, e *Expression, rows []row, variables []*variable) error {
+	n := len(t.times)
+	scratch := int64(len(variables)+1)*int64(n)*8 + expression.ScratchBytes
+	if err := c.bounds.begin(scratch); err != nil {
+		return err
+	}
+	defer c.bounds.Release(scratch)
+	aligned := make([][]float64, len(variables))
+	for i := range aligned {
+		aligned[i] = make([]float64, n)
+	}
+	none := make([]float64, n) // what a variable without the series gives, whatever its fill policy
+	columns := make([][]float64, len(variables))
+
+	for k, r := range rows {
+		if err := c.bounds.begin(int64(n) * 8); err != nil {
+			return err
+		}
+		for i, member := range r.members {
+			columns[i] = none
+			if member >= 0 {
+				columns[i] = aligned[i]
+				variables[i].series[member].align(aligned[i], t.times, variables[i].fill)
+			}
+		}
+		s := &t.series[k]
+		s.times, s.values = t.times, make([]float64, n)
+		if err := e.parsed.Evaluate(s.values, columns); err != nil {
+			return query.RunFault("%s", err.Error())
+		}
+	}
+	return nil
+}
+
+// within returns the half-open range of indexes of the times from start to end.
+func within(times []int64, start, end int64) (from, to int) {
+	from, _ = slices.BinarySearch(times, start)
+	to, _ = slices.BinarySearch(times, end+1)
+	return from, max(from, to)
+}
+
+// trimmed returns the table as an output. Without a single time it has no series.
+func (t *table) trimmed(start, end int64) Table {
+	if len(t.times) == 0 {
+		return Table{}
+	}
+	from, to := within(t.times, start, end)
+	out := Table{Times: t.times[from:to]}
+	for i := range t.series {
+		out.Series = append(out.Series, t.series[i].labels)
+		out.Columns = append(out.Columns, t.series[i].values[from:to])
+	}
+	if n := len(out.Times); n > 0 {
+		out.First = out.Times[0]
+		if n > 1 { // of a single row OpenTSDB does not set it
+			out.Last = out.Times[n-1]
+		}
+	}
+	return out
+}
+
+// metricTable returns a metric as an output: all its points, and 0 where a series has
+// none, whatever its fill policy.
+func (c *computation) metricTable(v *variable) (Table, error) {
+	t := Table{First: math.MaxInt64}
+	lists := make([][]int64, len(v.series))
+	for i := range v.series {
+		lists[i] = v.series[i].times
+	}
+	var err error
+	if t.Times, _, err = unionOf(lists, c.bounds); err != nil {
+		return t, err
+	}
+	if n := len(t.Times); n > 0 {
+		t.First, t.Last = t.Times[0], t.Times[n-1]
+	}
+	if err := c.bounds.Points(len(t.Times) * len(v.series)); err != nil {
+		return t, err
+	}
+
+	for i := range v.series {
+		if err := c.bounds.begin(int64(len(t.Times)) * 8); err != nil {
+			return t, err
+		}
+		column := make([]float64, len(t.Times))
+		v.series[i].scatter(column, t.Times)
+		t.Columns = append(t.Columns, column)
+		t.Series = append(t.Series, v.series[i].labels)
+	}
+	return t, nil
+}

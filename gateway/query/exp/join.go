@@ -1,0 +1,122 @@
+package exp
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+)
+
+// Tag is a tag that all members of a series have in common.
+type Tag struct {
+	K, V string
+	UIDs encoding.TagPair
+}
+
+// TagKey is the key of a tag that was aggregated away.
+type TagKey struct {
+	Name string
+	UID  encoding.UID
+}
+
+// Labels are what a series is told apart by.
+type Labels struct {
+	Metrics    []string // sorted
+	Tags       []Tag    // ascending by the UIDs of their keys
+	Aggregated []TagKey // ascending by UID
+}
+
+// key returns what a join compares of a series. queryTags are the tag keys that the
+// variable's filter names. Source: VariableIterator.flattenTags.
+func (l *Labels) key(j Join, queryTags []string) string {
+	if len(l.Tags) == 0 {
+		return "" // aggregated tags alone do not count
+	}
+	var key []byte
+	for i := range l.Tags {
+		if t := &l.Tags[i]; !j.UseQueryTags || slices.Contains(queryTags, t.K) {
+			key = append(append(key, t.UIDs.K...), t.UIDs.V...)
+		}
+	}
+	if j.IncludeAggTags {
+		for _, t := range l.Aggregated {
+			key = append(key, t.UID...)
+		}
+	}
+	return string(key)
+}
+
+// row is a series of a table: what it is made of.
+type row struct {
+	key     string
+	members []int // the series of each variable, -1 where it has none
+}
+
+// join returns the series of an expression, in the order of their keys. Of two series
+// of one variable with equal keys the later one counts. The error says that an
+// intersection is empty. Source: UnionIterator, IntersectionIterator.
+func join(j Join, variables []*variable) ([]row, error) {
+	byKey := map[string][]int{}
+	for i, v := range variables {
+		for s := range v.series {
+			key := v.series[s].labels.key(j, v.queryTags)
+			members := byKey[key]
+			if members == nil {
+				members = slices.Repeat([]int{-1}, len(variables))
+				byKey[key] = members
+			}
+			members[i] = s
+		}
+	}
+
+	var rows []row
+	for key, members := range byKey {
+		if j.Operator == "intersection" && slices.Contains(members, -1) {
+			continue
+		}
+		rows = append(rows, row{key, members})
+	}
+	// Where no variable has a series, OpenTSDB does not come so far as to look for some in
+	// common.
+	if j.Operator == "intersection" && len(rows) == 0 && len(byKey) > 0 {
+		return nil, query.RunFault("No intersections found: %s", sizes(variables))
+	}
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
+	return rows, nil
+}
+
+// sizes tells how many series each variable has.
+func sizes(variables []*variable) string {
+	var parts []string
+	for _, v := range variables {
+		parts = append(parts, fmt.Sprintf("%s has %d series", v.id, len(v.series)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// joinLabels returns the labels of a row. The tags are those of the variable that comes
+// first in the order of Java's hash map, none if it lacks the series.
+// Source: ExpressionDataPoint.
+func joinLabels(r row, variables []*variable) Labels {
+	var out Labels
+	for place, i := range hashOrder(variables) {
+		if r.members[i] < 0 {
+			continue
+		}
+		l := &variables[i].series[r.members[i]].labels
+		if place == 0 {
+			out.Tags = l.Tags
+		}
+		out.Metrics = append(out.Metrics, l.Metrics...)
+		out.Aggregated = append(out.Aggregated, l.Aggregated...)
+	}
+
+	slices.Sort(out.Metrics)
+	out.Metrics = slices.Compact(out.Metrics)
+	slices.SortFunc(out.Aggregated, func(a, b TagKey) int { return bytes.Compare(a.UID, b.UID) })
+	out.Aggregated = slices.CompactFunc(out.Aggregated, func(a, b TagKey) bool { return bytes.Equal(a.UID, b.UID) })
+	return out
+}

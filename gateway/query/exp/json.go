@@ -1,0 +1,122 @@
+package exp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// object is a JSON object whose values are not read yet. Its keys are compared exactly,
+// and of equal ones the last counts, as with Jackson, OpenTSDB's JSON library.
+type object map[string]json.RawMessage
+
+// readObject reads an object; nil for null or nothing.
+func readObject(raw json.RawMessage, what string) (object, error) {
+	var o object
+	if isNull(raw) {
+		return nil, nil
+	}
+	if raw[0] != '{' {
+		return nil, fmt.Errorf("Cannot deserialize %s out of %s, want an object", what, shown(raw))
+	}
+	return o, json.Unmarshal(raw, &o)
+}
+
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// shown returns the beginning of a value, for errors.
+func shown(raw json.RawMessage) string {
+	const most = 40
+	if len(raw) > most {
+		return strings.ToValidUTF8(string(raw[:most]), "") + "…"
+	}
+	return string(raw)
+}
+
+// list calls f for each element of a list, which has at most limit of them. It reports
+// whether there is a list: null is none.
+func (o object) list(key string, limit int, f func(json.RawMessage) error) (there bool, err error) {
+	raw := o[key]
+	if isNull(raw) {
+		return false, nil
+	}
+	if raw[0] != '[' {
+		return false, fmt.Errorf("Cannot deserialize %s out of %s, want a list", key, shown(raw))
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := d.Token(); err != nil {
+		return false, err
+	}
+	for n := 0; d.More(); n++ {
+		if n == limit {
+			return false, tooMany(key, limit)
+		}
+		var element json.RawMessage
+		if err := d.Decode(&element); err != nil {
+			return false, err
+		}
+		if err := f(element); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// text returns a field as text; numbers and flags count as their text. nil is null.
+func (o object) text(key string) (*string, error) {
+	raw := o[key]
+	if isNull(raw) {
+		return nil, nil
+	}
+	switch raw[0] {
+	case '"':
+		var s string
+		err := json.Unmarshal(raw, &s)
+		return &s, err
+	case '{', '[':
+		return nil, fmt.Errorf("Cannot deserialize %s out of %s, want text", key, shown(raw))
+	}
+	s := string(raw)
+	return &s, nil
+}
+
+// flag returns a field as true or false, otherwise if it is missing.
+// Source: StdDeserializer._parseBooleanPrimitive.
+func (o object) flag(key string, otherwise bool) (bool, error) {
+	raw := o[key]
+	if len(raw) == 0 {
+		return otherwise, nil
+	}
+	switch text := strings.Trim(string(raw), `"`); {
+	case text == "true" || raw[0] == '"' && strings.TrimSpace(text) == "True":
+		return true, nil
+	case text == "false" || text == "null" || raw[0] == '"' && (text == "" || text == "False"):
+		return false, nil
+	case raw[0] != '"' && !strings.ContainsAny(text, ".eE{["):
+		return text != "0", nil
+	}
+	return false, fmt.Errorf("Cannot deserialize value of type `boolean` from %s: only \"true\" or \"false\" recognized", shown(raw))
+}
+
+// number returns a field as a double, 0 if it is missing. "NaN" is a number.
+func (o object) number(key string) (float64, error) {
+	text, err := o.text(key)
+	if err != nil || text == nil {
+		return 0, err
+	}
+	switch s := strings.TrimSpace(*text); s {
+	case "NaN":
+		return math.NaN(), nil
+	case "":
+		return 0, nil
+	default:
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil || math.IsInf(v, 0) {
+			return 0, fmt.Errorf("Cannot deserialize value of type `double` from %s: not a valid double value", shown(o[key]))
+		}
+		return v, nil
+	}
+}

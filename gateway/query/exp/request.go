@@ -1,0 +1,399 @@
+package exp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"downpour/gateway/query"
+	"downpour/gateway/query/expression"
+)
+
+// Limits of a request. One beyond them is refused with status 413. The number of
+// metrics has the limit of sub-queries, see query.Parser.
+const (
+	// MaxExpressions bounds the expressions. Each makes a table of its own.
+	MaxExpressions = 64
+	// MaxOutputs bounds the outputs, which may repeat: all metrics and expressions once.
+	MaxOutputs = 128
+	// MaxFilters bounds the conditions of all filters together.
+	MaxFilters = query.MaxFilters
+)
+
+// Request is a request that is sound in itself. Names of metrics and tags may be
+// unknown. A text or a list that is nil was not given.
+type Request struct {
+	Name        *string
+	Time        Time
+	Filters     []Filter
+	Metrics     []Metric
+	Expressions []Expression
+	Outputs     []OutputRef
+
+	order []int // expressions, each behind those that it uses
+}
+
+// Time is what all metrics have in common.
+type Time struct {
+	Start, End, Timezone *string
+	Downsampler          *Downsampler
+	Aggregator           *string
+	Rate                 bool
+}
+
+// Downsampler is the downsampling of all metrics. Its fill policy is not used.
+type Downsampler struct {
+	Interval, Aggregator *string
+	Fill                 *Fill
+}
+
+// Filter is a list of conditions on tags.
+type Filter struct {
+	ID           *string
+	Tags         []query.Filter // nil if not given
+	ExplicitTags bool
+}
+
+// Metric is a variable that is read. Its time offset is checked and not used.
+type Metric struct {
+	ID, Metric, Filter, Aggregator, TimeOffset *string
+	Fill                                       *Fill
+}
+
+// Expression is a variable that is computed.
+type Expression struct {
+	ID, Expr *string
+	Join     Join
+	Fill     *Fill
+
+	parsed *expression.Expression
+}
+
+// Join says which series of several variables belong together.
+type Join struct {
+	// Operator is "union" or "intersection", "" if a join is given without one.
+	Operator string
+	// UseQueryTags leaves of the common tags those that the metric's filter names.
+	UseQueryTags bool
+	// IncludeAggTags makes the keys of aggregated tags part of what is compared.
+	IncludeAggTags bool
+}
+
+// OutputRef is an output that is asked for: the id of a metric or an expression.
+type OutputRef struct{ ID, Alias *string }
+
+// Fill says what stands where a series has no point.
+type Fill struct {
+	Policy string
+	Value  float64
+}
+
+// Parse reads and checks the body of a request. parser says what times mean, and bounds
+// the metrics as sub-queries. All errors are *query.Error.
+func Parse(body []byte, parser query.Parser) (*Request, error) {
+	r, err := read(body, parser.MaxSubQueries())
+	if err == nil {
+		err = r.validate(parser)
+	}
+	if err == nil {
+		r.order, err = r.inOrder()
+	}
+	return r, asFault(err)
+}
+
+// asFault returns a *query.Error: the 400 for whatever is none yet.
+func asFault(err error) error {
+	var known *query.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return fault("%s", err.Error())
+}
+
+// fault returns a 400. OpenTSDB answers most of these faults with 500.
+func fault(format string, args ...any) error {
+	return &query.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+func tooMany(what string, limit int) error {
+	return query.TooMuch("Too many %s, at most %d", what, limit)
+}
+
+func read(body []byte, maxMetrics int) (*Request, error) {
+	if len(body) == 0 {
+		return nil, fault("Incoming data was null or empty")
+	}
+	var raw json.RawMessage
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return nil, fmt.Errorf("Unable to parse the given JSON: %w", err)
+	}
+	o, err := readObject(raw, "the query")
+	if err != nil {
+		return nil, err
+	}
+
+	r := new(Request)
+	if r.Name, err = o.text("name"); err != nil {
+		return nil, err
+	}
+	if err := r.readTime(o["time"]); err != nil {
+		return nil, err
+	}
+	for _, part := range []func(object) error{r.readFilters, r.metricReader(maxMetrics), r.readExpressions, r.readOutputs} {
+		if err := part(o); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// texts are fields of an object that are text, and where they are kept.
+type texts []struct {
+	key   string
+	place **string
+}
+
+// readTexts reads fields that are text.
+func readTexts(o object, fields texts) (err error) {
+	for _, f := range fields {
+		if *f.place, err = o.text(f.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Request) readTime(raw json.RawMessage) error {
+	o, err := readObject(raw, "time")
+	if err != nil {
+		return err
+	}
+	if o == nil {
+		return fault("missing time")
+	}
+	t := &r.Time
+	if err := readTexts(o, texts{{"start", &t.Start}, {"end", &t.End}, {"timezone", &t.Timezone}, {"aggregator", &t.Aggregator}}); err != nil {
+		return err
+	}
+	if t.Rate, err = o.flag("rate", false); err != nil {
+		return err
+	}
+
+	d, err := readObject(o["downsampler"], "downsampler")
+	if err != nil || d == nil {
+		return err
+	}
+	t.Downsampler = new(Downsampler)
+	if t.Downsampler.Fill, err = readFill(d); err != nil {
+		return err
+	}
+	return readTexts(d, texts{{"interval", &t.Downsampler.Interval}, {"aggregator", &t.Downsampler.Aggregator}})
+}
+
+func (r *Request) readFilters(o object) error {
+	conditions := 0
+	there, err := o.list("filters", MaxFilters, func(raw json.RawMessage) error {
+		o, err := readObject(raw, "filter")
+		if err != nil {
+			return err
+		}
+		f := Filter{}
+		if f.ID, err = o.text("id"); err != nil {
+			return err
+		}
+		if f.ExplicitTags, err = o.flag("explicitTags", false); err != nil {
+			return err
+		}
+		there, err := o.list("tags", MaxFilters-conditions, func(raw json.RawMessage) error {
+			condition, err := readCondition(raw)
+			f.Tags = append(f.Tags, condition)
+			return err
+		})
+		if there && f.Tags == nil {
+			f.Tags = []query.Filter{}
+		}
+		conditions += len(f.Tags)
+		r.Filters = append(r.Filters, f)
+		return err
+	})
+	if there && r.Filters == nil {
+		r.Filters = []Filter{}
+	}
+	return err
+}
+
+// readCondition reads one condition of a filter.
+func readCondition(raw json.RawMessage) (query.Filter, error) {
+	o, err := readObject(raw, "tags")
+	if err != nil {
+		return query.Filter{}, err
+	}
+	var kind, tagk, text *string
+	if err := readTexts(o, texts{{"type", &kind}, {"tagk", &tagk}, {"filter", &text}}); err != nil {
+		return query.Filter{}, err
+	}
+	grouped, err := o.flag("groupBy", false)
+	if err == nil {
+		grouped, err = o.flag("group_by", grouped)
+	}
+	if err != nil {
+		return query.Filter{}, err
+	}
+	return query.NewFilter(value(kind), value(tagk), value(text), grouped)
+}
+
+// value returns a text, "" if it was not given.
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// metricReader returns the reader of at most limit metrics.
+func (r *Request) metricReader(limit int) func(object) error {
+	return func(o object) error {
+		_, err := o.list("metrics", limit, r.readMetric)
+		return err
+	}
+}
+
+func (r *Request) readMetric(raw json.RawMessage) error {
+	o, err := readObject(raw, "metric")
+	if err != nil {
+		return err
+	}
+	m := Metric{}
+	if err := readTexts(o, texts{{"id", &m.ID}, {"metric", &m.Metric}, {"filter", &m.Filter}, {"aggregator", &m.Aggregator}, {"timeOffset", &m.TimeOffset}}); err != nil {
+		return err
+	}
+	m.Fill, err = readFill(o)
+	r.Metrics = append(r.Metrics, m)
+	return err
+}
+
+func (r *Request) readExpressions(o object) error {
+	there, err := o.list("expressions", MaxExpressions, func(raw json.RawMessage) error {
+		o, err := readObject(raw, "expression")
+		if err != nil {
+			return err
+		}
+		e := Expression{}
+		if err := readTexts(o, texts{{"id", &e.ID}, {"expr", &e.Expr}}); err != nil {
+			return err
+		}
+		if e.Join, err = readJoin(o["join"]); err != nil {
+			return err
+		}
+		e.Fill, err = readFill(o)
+		r.Expressions = append(r.Expressions, e)
+		return err
+	})
+	if there && r.Expressions == nil {
+		r.Expressions = []Expression{}
+	}
+	return err
+}
+
+// readJoin reads a join; the default is a union.
+func readJoin(raw json.RawMessage) (Join, error) {
+	o, err := readObject(raw, "join")
+	if err != nil {
+		return Join{}, err
+	}
+	if o == nil {
+		return Join{Operator: "union", IncludeAggTags: true}, nil
+	}
+
+	j := Join{}
+	if j.UseQueryTags, err = o.flag("useQueryTags", false); err != nil {
+		return j, err
+	}
+	if j.IncludeAggTags, err = o.flag("includeAggTags", true); err != nil {
+		return j, err
+	}
+	operator, err := o.text("operator")
+	if err != nil || operator == nil {
+		return j, err
+	}
+	if j.Operator = strings.ToLower(*operator); j.Operator != "union" && j.Operator != "intersection" {
+		return j, fault("Unrecognized set operator: %s", *operator)
+	}
+	return j, nil
+}
+
+func (r *Request) readOutputs(o object) error {
+	there, err := o.list("outputs", MaxOutputs, func(raw json.RawMessage) error {
+		o, err := readObject(raw, "output")
+		if err != nil {
+			return err
+		}
+		out := OutputRef{}
+		err = readTexts(o, texts{{"id", &out.ID}, {"alias", &out.Alias}})
+		r.Outputs = append(r.Outputs, out)
+		return err
+	})
+	if there && r.Outputs == nil {
+		r.Outputs = []OutputRef{}
+	}
+	return err
+}
+
+// readFill reads the field fillPolicy; nil if it was not given.
+// Source: NumericFillPolicy.validate.
+func readFill(in object) (*Fill, error) {
+	o, err := readObject(in["fillPolicy"], "fillPolicy")
+	if err != nil || o == nil {
+		return nil, err
+	}
+	v, err := o.number("value")
+	if err != nil {
+		return nil, err
+	}
+	policy, err := o.text("policy")
+	if err != nil {
+		return nil, err
+	}
+
+	if policy == nil {
+		switch {
+		case v == 0:
+			return &Fill{"zero", v}, nil
+		case math.IsNaN(v):
+			return &Fill{"nan", v}, nil
+		}
+		return &Fill{"scalar", v}, nil
+	}
+	switch p := strings.ToLower(*policy); p {
+	case "none", "nan", "null":
+		if v != 0 && !math.IsNaN(v) {
+			return nil, fault("The value for NONE and NAN must be NaN")
+		}
+		return &Fill{p, math.NaN()}, nil
+	case "zero":
+		if v != 0 {
+			return nil, fault("The value for ZERO must be 0")
+		}
+		return &Fill{p, 0}, nil
+	case "scalar":
+		return &Fill{p, v}, nil
+	}
+	return nil, fault("Unrecognized fill policy: %s", *policy)
+}
+
+// validID reports whether an id consists of letters and digits, and not of one digit.
+// Source: Query.validateId.
+func validID(id string) bool {
+	n := 0
+	for _, c := range id {
+		if !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+			return false
+		}
+		n++
+	}
+	return n > 1 || n == 1 && !unicode.IsDigit([]rune(id)[0])
+}

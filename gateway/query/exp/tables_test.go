@@ -1,0 +1,310 @@
+package exp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+)
+
+// unbounded is no bound.
+var unbounded = Bounds{Reserve: func(int64) error { return nil }, Release: func(int64) {}, Check: func() error { return nil }, Points: func(int) error { return nil }}
+
+// group makes a series of host, a value at each of times.
+func group(metric, host string, values map[int64]float64) Group {
+	g := Group{Labels: Labels{Metrics: []string{metric}}}
+	if host != "" {
+		g.Tags = []Tag{{"host", host, encoding.TagPair{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, host[0]}}}}
+	}
+	var times []int64
+	for ms := range values {
+		times = append(times, ms)
+	}
+	slices.Sort(times)
+	for _, ms := range times {
+		g.Points.Append(ms, encoding.FloatValue(values[ms]))
+	}
+	return g
+}
+
+// rows returns a table as text.
+func rows(t *Table) (out []string) {
+	for i, ms := range t.Times {
+		row := fmt.Sprint(ms, ":")
+		for _, c := range t.Columns {
+			row += fmt.Sprint(" ", c[i])
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+func tables(t *testing.T, r *Request, start, end int64, groups ...[]Group) []Table {
+	t.Helper()
+	out, err := r.Tables(groups, start, end, unbounded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func twoVariables(expressions, outputs string) []string {
+	return []string{aTime, `"metrics":[{"id":"a","metric":"m"},{"id":"b","metric":"n","fillPolicy":{"policy":"scalar","value":7}}]`, `"expressions":` + expressions, `"outputs":` + outputs}
+}
+
+var (
+	onHosts = []Group{group("m", "x", map[int64]float64{1: 10, 2: 20, 4: 40}), group("m", "y", map[int64]float64{1: 11})}
+	onOne   = []Group{group("n", "x", map[int64]float64{2: 2, 3: math.NaN()})}
+)
+
+// Where a series has no point, its metric's fill value stands, 0 by default; where a
+// variable has no series, 0 does. NaN counts as no point. Rows outside are cut off.
+func TestTables_union(t *testing.T) {
+	r := request(t, twoVariables(`[{"id":"e","expr":"a + b"}]`, `[{"id":"e","alias":"sum"}]`)...)
+	got := tables(t, r, 2, 3, onHosts, onOne)[0]
+	if d := cmp.Diff([]string{"2: 22 0", "3: 7 0"}, rows(&got)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	if got.First != 2 || got.Last != 3 || *got.Alias != "sum" || !slices.Equal(got.Series[0].Metrics, []string{"m", "n"}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// An intersection steps through its own series alone.
+func TestTables_intersection(t *testing.T) {
+	r := request(t, twoVariables(`[{"id":"e","expr":"a + b","join":{"operator":"intersection"}}]`, `[]`)...)
+	got := tables(t, r, 0, 9, append(slices.Clone(onHosts), group("m", "z", map[int64]float64{5: 1})), onOne)[0]
+	if d := cmp.Diff([]string{"1: 17", "2: 22", "3: 7", "4: 47"}, rows(&got)); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	_, err := r.Tables([][]Group{onHosts, {group("n", "q", nil)}}, 0, 9, unbounded)
+	if err == nil || err.Error() != "No intersections found: a has 2 series, b has 1 series" {
+		t.Errorf("error %v", err)
+	}
+	if got := tables(t, r, 0, 9, nil, nil)[0]; len(got.Series)+len(got.Times) > 0 {
+		t.Errorf("of nothing: %+v", got)
+	}
+}
+
+// An expression is seen by others at its times, and elsewhere by its own fill policy,
+// NaN by default. Its rows outside the query count for them.
+func TestTables_nested(t *testing.T) {
+	r := request(t, twoVariables(`[{"id":"e","expr":"b * 2","fillPolicy":{"policy":"scalar","value":100}},{"id":"f","expr":"b * 2"},{"id":"g","expr":"a + e"},{"id":"h","expr":"a + f"}]`, `[{"id":"g"},{"id":"h"}]`)...)
+	got := tables(t, r, 1, 3, onHosts[:1], []Group{group("n", "x", map[int64]float64{2: 2, 3: 3})})
+	if d := cmp.Diff([][]string{{"1: 110", "2: 24", "3: 6"}, {"1: NaN", "2: 24", "3: 6"}}, [][]string{rows(&got[0]), rows(&got[1])}); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// A metric as an output has all its points, and 0 elsewhere; an expression that is
+// repeated has its rows once; of a single row the last time is not set.
+func TestTables_outputs(t *testing.T) {
+	r := request(t, twoVariables(`[{"id":"e","expr":"b"}]`, `[{"id":"b"},{"id":"zz"},{"id":"e"},{"id":"e"},{"id":"b"},{}]`)...)
+	got := tables(t, r, 2, 2, onHosts, append(slices.Clone(onOne), group("n", "y", map[int64]float64{9: 9})))
+	var ids []string
+	for i := range got {
+		ids = append(ids, fmt.Sprint(got[i].ID, rows(&got[i]), got[i].First, got[i].Last, len(got[i].Series)))
+	}
+	want := []string{"b[2: 2 0 3: NaN 0 9: 0 9] 2 9 2", "e[2: 2 7] 2 0 2", "e[] 0 0 2", "b[2: 2 0 3: NaN 0 9: 0 9] 2 9 2"}
+	if d := cmp.Diff(want, ids); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+
+	r = request(t, aTime, `"metrics":[{"id":"a","metric":"m"}]`)
+	if got := tables(t, r, 0, 9, nil)[0]; got.ID != "a" || got.First != math.MaxInt64 || got.Last != 0 {
+		t.Errorf("a metric without series: %+v", got)
+	}
+}
+
+// Every column is reserved before it is made, and the work ends when it should.
+func TestTables_bounds(t *testing.T) {
+	r := request(t, twoVariables(`[{"id":"e","expr":"a + b"}]`, `[{"id":"e"},{"id":"a"}]`)...)
+	groups := [][]Group{onHosts, onOne}
+	refused := errors.New("refused")
+	reservations, checks := 0, 0
+	b := unbounded
+	b.Reserve = func(int64) error { reservations++; return nil }
+	b.Check = func() error { checks++; return nil }
+	if _, err := r.Tables(groups, 0, 9, b); err != nil || reservations < 6 || checks < 6 {
+		t.Fatalf("%d reservations, %d checks, error %v", reservations, checks, err)
+	}
+
+	for last := range reservations {
+		n := 0
+		b := unbounded
+		b.Reserve = func(int64) error {
+			if n++; n > last {
+				return refused
+			}
+			return nil
+		}
+		if _, err := r.Tables(groups, 0, 9, b); !errors.Is(err, refused) {
+			t.Errorf("after %d reservations: %v", last, err)
+		}
+	}
+	points := 0
+	b.Points = func(n int) error { points += n; return nil }
+	if _, err := r.Tables(groups, 2, 3, b); err != nil || points != 2*2+3*2 {
+		t.Errorf("%d points, error %v", points, err)
+	}
+}
+
+// drawGroups draws series of some hosts.
+func drawGroups(t *rapid.T, metric string) (out []Group) {
+	for _, host := range []string{"x", "y", "z"} {
+		if rapid.Bool().Draw(t, "there") {
+			values := rapid.MapOfN(rapid.Int64Range(0, 9), rapid.SampledFrom([]float64{0, 1, 2, -3, math.NaN()}), 0, 6).Draw(t, metric+host)
+			out = append(out, group(metric, host, values))
+		}
+	}
+	return out
+}
+
+// A table is what comes out if each value is looked up by host and time.
+func TestTablesArePoints(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		operator := rapid.SampledFrom([]string{"union", "intersection"}).Draw(t, "operator")
+		r, err := Parse([]byte(`{`+aTime+`,"metrics":[{"id":"a","metric":"m"},{"id":"b","metric":"n","fillPolicy":{"policy":"scalar","value":7}}],"expressions":[{"id":"e","expr":"a * 10 + b","join":{"operator":"`+operator+`"}}]}`), parser)
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups := [][]Group{drawGroups(t, "m"), drawGroups(t, "n")}
+		got, err := r.Tables(groups, 2, 7, unbounded)
+
+		// By host, by variable: the points.
+		hosts := map[string][2]map[int64]float64{}
+		for v, list := range groups {
+			for _, g := range list {
+				pair := hosts[g.Tags[0].V]
+				pair[v] = map[int64]float64{}
+				for i := range g.Points.Len() {
+					ms, value := g.Points.At(i)
+					pair[v][ms] = value.Double()
+				}
+				hosts[g.Tags[0].V] = pair
+			}
+		}
+		var names []string
+		steps := map[int64]bool{}
+		for host, pair := range hosts {
+			if operator == "union" || pair[0] != nil && pair[1] != nil {
+				names = append(names, host)
+				for _, points := range pair {
+					for ms := range points {
+						steps[ms] = true
+					}
+				}
+			}
+		}
+		slices.Sort(names)
+		if len(names) == 0 && len(hosts) > 0 {
+			if err == nil {
+				t.Fatal("an empty intersection has a table")
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(points map[int64]float64, ms int64, fill float64) float64 {
+			v, ok := points[ms]
+			switch {
+			case points == nil:
+				return 0
+			case !ok || math.IsNaN(v):
+				return fill
+			}
+			return v
+		}
+		var want [][]float64
+		for ms := int64(2); ms <= 7; ms++ {
+			if !steps[ms] {
+				continue
+			}
+			row := []float64{float64(ms)}
+			for _, host := range names {
+				row = append(row, at(hosts[host][0], ms, 0)*10+at(hosts[host][1], ms, 7))
+			}
+			want = append(want, row)
+		}
+		var have [][]float64
+		for i, ms := range got[0].Times {
+			row := []float64{float64(ms)}
+			for _, c := range got[0].Columns {
+				row = append(row, c[i])
+			}
+			have = append(have, row)
+		}
+		if d := cmp.Diff(want, have, cmpopts.EquateEmpty()); d != "" {
+			t.Fatalf("%s: -want +got\n%s", operator, d)
+		}
+	})
+}
+
+// An intersection has those series of a union that all variables have, in the same
+// order.
+func TestJoin_laws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var variables []*variable
+		for i, name := range []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "variables")] {
+			v := &variable{id: name}
+			for _, g := range drawGroups(t, name) {
+				v.series = append(v.series, series{labels: g.Labels})
+			}
+			if i == 0 && rapid.Bool().Draw(t, "doubled") {
+				v.series = append(v.series, v.series...)
+			}
+			variables = append(variables, v)
+		}
+		all, err := join(Join{Operator: "union", IncludeAggTags: true}, variables)
+		if err != nil {
+			t.Fatal(err)
+		}
+		common := slices.DeleteFunc(slices.Clone(all), func(r row) bool { return slices.Contains(r.members, -1) })
+		got, err := join(Join{Operator: "intersection", IncludeAggTags: true}, variables)
+		if (err != nil) != (len(common) == 0 && len(all) > 0) {
+			t.Fatalf("%d series of %d: error %v", len(common), len(all), err)
+		}
+		if d := cmp.Diff(common, got, cmp.AllowUnexported(row{}), cmpopts.EquateEmpty()); d != "" {
+			t.Fatalf("-want +got\n%s", d)
+		}
+		for _, r := range all {
+			for i, member := range r.members {
+				// Of equal keys the later series counts.
+				last := -1
+				for s := range variables[i].series {
+					if variables[i].series[s].labels.key(Join{}, nil) == r.key {
+						last = s
+					}
+				}
+				if member != last {
+					t.Fatalf("member %d of %q is %d, want %d", i, r.key, member, last)
+				}
+			}
+		}
+	})
+}
+
+func TestLabels_key(t *testing.T) {
+	l := Labels{Tags: []Tag{{"dc", "lga", encoding.TagPair{K: encoding.UID{1}, V: encoding.UID{2}}}, {"host", "x", encoding.TagPair{K: encoding.UID{3}, V: encoding.UID{4}}}},
+		Aggregated: []TagKey{{"rack", encoding.UID{5}}}}
+	f := func(j Join, want string, queryTags ...string) {
+		t.Helper()
+		if got := l.key(j, queryTags); got != want {
+			t.Errorf("%+v, %q: key %q, want %q", j, queryTags, got, want)
+		}
+	}
+	f(Join{}, "\x01\x02\x03\x04")
+	f(Join{IncludeAggTags: true}, "\x01\x02\x03\x04\x05")
+	f(Join{UseQueryTags: true}, "\x03\x04", "host", "rack")
+	f(Join{UseQueryTags: true, IncludeAggTags: true}, "\x05")
+	l.Tags = nil
+	f(Join{IncludeAggTags: true}, "")
+}
