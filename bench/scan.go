@@ -246,7 +246,8 @@ func NewQueries(ctx context.Context, st Store, d workload.Devops) (*LoadedQuerie
 	return &LoadedQueries{l, d}, l.load(ctx, d, write.Appended, 60, nil)
 }
 
-// Ask asks one of Queries over the whole data set.
+// Ask asks one of Queries over the whole data set. It fails if fewer points were read
+// than one metric has.
 func (q *LoadedQueries) Ask(ctx context.Context, m string) error {
 	parsed, err := parse(q.data.Whole(m))
 	if err != nil {

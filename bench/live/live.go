@@ -147,7 +147,7 @@ func (c *Config) sockets(ctx context.Context) error {
 			return err
 		}
 		c.Report.Latencies = append(c.Report.Latencies, result.Latency)
-		c.Report.Note("%s, puts every %s: %d of %d slow sockets had all in the end", name, every, result.Whole, result.Slow)
+		c.Report.Note("%s, puts every %s: in the end %d of %d slow sockets had their whole answer and the last point", name, every, result.Whole, result.Slow)
 		switch {
 		case every == 0:
 			c.Report.Figures = append(c.Report.Figures, report.Figure{Name: "frames, " + name, Work: result.Frames, Unit: "frames", Runs: []time.Duration{result.Took}})

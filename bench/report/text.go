@@ -31,7 +31,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 	}
 	if len(r.Profiles) > 0 {
-		b.WriteString("\nwhere the time and the memory go of what is not met:\n")
+		b.WriteString("\nwhere time and memory go, for the aims not met:\n")
 	}
 	for _, p := range r.Profiles {
 		p.text(&b)

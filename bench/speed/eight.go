@@ -88,9 +88,10 @@ func (s *stage) sustained(ctx context.Context, server *peer.Server, panels iter.
 	return min(float64(n)/time.Since(start).Seconds()/2, 200), nil
 }
 
-// lightBesideHeavy asks for one host ten times a second while a query over
-// everything runs without a break. Held up by it, a light one would wait for as
-// long as a heavy one takes.
+// lightBesideHeavy asks for one host ten times a second, first alone and then while
+// another client asks for everything without a break. If heavy queries held up light
+// ones, a light one would take as long as a heavy one. So the aim is that the p99 of
+// light ones stays below the median of heavy ones.
 func (s *stage) lightBesideHeavy(ctx context.Context, g group, server *peer.Server) error {
 	set := s.set
 	light := func(yield func(workload.Query) bool) {

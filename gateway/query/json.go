@@ -152,6 +152,7 @@ func readSubQuery(r *jsonReader, t json.Token) (SubQuery, error) {
 		case "filters":
 			s.Filters, err = readFilters(r, v)
 		case "tags":
+			// setTags asks null tags for their size, unless there are filters to clear.
 			if v == nil && s.Filters == nil {
 				return errors.New("null where an object is wanted")
 			}

@@ -177,7 +177,7 @@ type emptyTag int
 
 const (
 	emptyTagFails emptyTag = iota // where there is one pair of braces
-	emptyTagEnds                  // where there are two pairs: what follows is ignored
+	emptyTagEnds                  // where there are two pairs: the tags after it are ignored
 )
 
 // appendBraces appends the filters of one pair of braces.

@@ -168,7 +168,8 @@ func compareTwo(ctx context.Context, s *session, f compareFlags) error {
 	return pair(ctx, s, f)
 }
 
-// pair compares two servers that run already.
+// pair compares two servers that run already, and fails if B is worse than A by more
+// than -worse percent in a row.
 func pair(ctx context.Context, s *session, f compareFlags) error {
 	queries := []workload.Query{}
 	for _, text := range bench.Queries {

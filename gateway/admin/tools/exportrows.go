@@ -223,8 +223,8 @@ func (x *exporter) decode(base uint32, cells []store.Cell) error {
 // milliseconds. The decoder has accepted the cell before. Of two cells with the same
 // time the later one decides.
 func (x *exporter) recordMillis(base uint32, cell store.Cell) error {
-	// A compacted cell has its qualifiers in a row. An append column has them in the
-	// value, each with a point's value behind it.
+	// A compacted cell has its qualifiers one after another. An append column has them
+	// in the value, each with a point's value behind it.
 	appended := bytes.Equal(cell.Qualifier, encoding.AppendColumn)
 	rest := cell.Qualifier
 	switch {
@@ -239,8 +239,9 @@ func (x *exporter) recordMillis(base uint32, cell store.Cell) error {
 		if err != nil {
 			return err
 		}
-		if rest = more; appended {
-			rest = more[q.Width:]
+		rest = more
+		if appended {
+			rest = rest[q.Width:] // past the point's value
 		}
 
 		t := int64(base)*1000 + int64(q.OffsetMS)

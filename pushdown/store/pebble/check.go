@@ -210,6 +210,7 @@ func (t *tableFile) checkBlocks(ctx context.Context) error {
 			t.addDamaged(b.Handle, "damaged block of rows")
 		}
 	}
+	// So far all faults are in blocks of rows: what is read next has no times.
 	if len(t.faults) > 0 {
 		t.fillTimes()
 	}
@@ -256,6 +257,7 @@ func (t *tableFile) fillTimes() {
 	defer it.Close()
 
 	// An iterator stops at the first damaged block it meets, from either end.
+	// A last key that stays empty tells no time.
 	var last []byte
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		last = append(last[:0], kv.K.UserKey...)

@@ -10,8 +10,8 @@ import (
 // The range whose version tokens are compared, and a row after it.
 const rangeStart, rangeStop, rowAfter = "m", "n", "nn"
 
-// Version tokens become equal while nothing is written, and every kind of change
-// makes them differ.
+// While nothing is written, two version tokens in a row become equal. Every kind of
+// change gives a token never seen before.
 func testVersion(h *harness) {
 	v, ok := h.Store.(store.Versioner)
 	if !ok {
@@ -25,7 +25,7 @@ func testVersion(h *harness) {
 		change()
 		last = h.settledVersion(v, r)
 		if before, ok := seen[last]; ok {
-			h.Errorf("%s leaves the version token of %s, %x", name, before, last)
+			h.Errorf("the version token after %s is the one after %s: %x", name, before, last)
 		}
 		seen[last] = name
 	}
