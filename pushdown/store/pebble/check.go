@@ -45,6 +45,8 @@ type checker struct {
 	report *store.CheckReport
 }
 
+// run examines the journals, then all tables that the database uses. It puts what it
+// finds into the report; its own error says what it could not look at.
 func (c *checker) run(ctx context.Context, done func(tables, of int)) error {
 	e, err := examine(c.opts.FS, c.dir, c.opts.Grouping)
 	if err != nil {

@@ -51,6 +51,8 @@ func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *w
 	return out.flush()
 }
 
+// results writes the list of the answer: the results, then the objects that stand behind
+// them. It stops when the client has gone.
 func (o *answerWriter) results(results []engine.Result, after []trailer) {
 	o.text("[")
 	for i := range results {
