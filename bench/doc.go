@@ -57,6 +57,7 @@ func Interleave(ctx context.Context, steps []Step, warm, rounds int, p *progress
 	for i, s := range steps {
 		figures[i] = report.Figure{Name: s.Name, Of: s.Of, Work: s.Work, Unit: s.Unit}
 	}
+
 	for round := -warm; round < rounds; round++ {
 		for n := range steps {
 			i := (n + max(round, 0)) % len(steps)
@@ -73,6 +74,7 @@ func Interleave(ctx context.Context, steps []Step, warm, rounds int, p *progress
 	return figures, nil
 }
 
+// runStep runs a step once and returns how long it took.
 func runStep(ctx context.Context, s Step, round int) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

@@ -37,8 +37,8 @@ func TestFrames(t *testing.T) {
 		if r.Frames != frames || r.Latency.Requests != frames || r.Latency.At(50) <= 0 || r.Latency.At(100) > 2*r.Took {
 			t.Errorf("%+v, want %d frames", r, frames)
 		}
-		if want := map[bool]int{true: 2}[c.SlowEvery > 0]; r.Slow != want || r.Whole != want {
-			t.Errorf("%d of %d slow sockets had all, want %d", r.Whole, r.Slow, want)
+		if want := map[bool]int{true: 2}[c.SlowEvery > 0]; r.Slow != want || r.Complete != want {
+			t.Errorf("%d of %d slow sockets had all, want %d", r.Complete, r.Slow, want)
 		}
 	}
 	f(5 * 6)

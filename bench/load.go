@@ -81,6 +81,7 @@ func (l *loader) hour(ctx context.Context, h workload.Hour) error {
 	default:
 		l.cells(row, h)
 	}
+
 	if len(l.mutations) < loadMutations {
 		return nil
 	}
@@ -100,10 +101,12 @@ func (l *loader) point(i int, h workload.Hour) (encoding.Qualifier, []byte) {
 		}
 		q.Float, value = true, encoding.AppendDouble(nil, float64(h.Values[i])/scale)
 	}
+
 	q.Width = len(value)
 	return q, value
 }
 
+// compacted adds an hour as one compacted cell.
 func (l *loader) compacted(row []byte, h workload.Hour) {
 	var cell encoding.CellBuilder
 	for i := range h.Values {
@@ -113,6 +116,7 @@ func (l *loader) compacted(row []byte, h workload.Hour) {
 	l.mutations = append(l.mutations, store.Mutation{Row: row, Family: "t", Qualifier: qualifier, Value: value})
 }
 
+// appended adds an hour to the append column, Batch points at a time.
 func (l *loader) appended(row []byte, h workload.Hour) {
 	for from := 0; from < len(h.Values); from += l.Batch {
 		var entries []byte
@@ -124,6 +128,7 @@ func (l *loader) appended(row []byte, h workload.Hour) {
 	}
 }
 
+// cells adds an hour as a cell for each point.
 func (l *loader) cells(row []byte, h workload.Hour) {
 	for i := range h.Values {
 		q, value := l.point(i, h)

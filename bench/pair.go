@@ -47,6 +47,7 @@ func (c PairConfig) Steps(ctx context.Context) (steps []Step, err error) {
 	if c.Verify <= 0 {
 		c.Verify = 2
 	}
+
 	c.Unit = max(c.Unit, 1)
 
 	for _, q := range c.Queries {
@@ -62,6 +63,7 @@ func (c PairConfig) Steps(ctx context.Context) (steps []Step, err error) {
 			steps = append(steps, Step{Name: c.Name(q, s), Of: a, Work: c.Work, Unit: "points", Run: drain(s, variants)})
 		}
 	}
+
 	return steps, nil
 }
 

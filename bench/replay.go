@@ -79,6 +79,7 @@ func Replay(ctx context.Context, c ReplayConfig) (report.Latency, error) {
 	for range c.Clients {
 		clients.Go(func() { r.client(ctx, requests) })
 	}
+
 	r.schedule(ctx, requests)
 	close(requests)
 	clients.Wait()
@@ -88,6 +89,7 @@ func Replay(ctx context.Context, c ReplayConfig) (report.Latency, error) {
 	} else {
 		loop = fmt.Sprintf("%s, %d clients", loop, c.Clients)
 	}
+
 	name := c.Name
 	if name == "" {
 		name = c.Server.Name
@@ -150,6 +152,7 @@ func Until(ctx context.Context, at time.Time) bool {
 	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
+
 	select {
 	case <-t.C:
 		return true

@@ -50,6 +50,7 @@ func (c ScaleConfig) defaults() ScaleConfig {
 	if c.InFlight == nil {
 		c.InFlight = []int{1, 2, 4, 8}
 	}
+
 	if c.MemorySteps == nil {
 		c.MemorySteps = []int{16, 4, 1}
 	}
@@ -66,6 +67,7 @@ func (c ScaleConfig) Validate() error {
 			return fmt.Errorf("%s: got %d, want 1 to 100", name, got)
 		}
 	}
+
 	if c.Data.Hours>>c.Steps < 1 || c.Data.Hosts>>c.Steps < 1 {
 		return fmt.Errorf("steps: got %d, want hours and hosts (%d and %d) not to be halved below 1", c.Steps, c.Data.Hours, c.Data.Hosts)
 	}
@@ -113,12 +115,14 @@ func Scale(ctx context.Context, cfg ScaleConfig, r *report.Report) error {
 	if cfg.Pushdown != nil {
 		err = errors.Join(err, s.inFlight(ctx), s.shipped(ctx))
 	}
+
 	if cfg.Gateway != nil {
 		err = errors.Join(err, s.memory(ctx))
 	}
 	for _, axis := range s.axes {
 		r.Curves = append(r.Curves, *s.times[axis], *s.bytes[axis])
 	}
+
 	if s.peaks != nil {
 		r.Curves = append(r.Curves, *s.peaks)
 	}
@@ -142,8 +146,8 @@ func (p *scalePlace) close() {
 	}
 }
 
-// use loads a data set into tables of its own.
-func (s *scaling) use(ctx context.Context, d workload.Devops, buckets int) (*scalePlace, error) {
+// load loads a data set into tables of its own.
+func (s *scaling) load(ctx context.Context, d workload.Devops, buckets int) (*scalePlace, error) {
 	s.seq++
 	schema := encoding.DefaultSchema()
 	if buckets > 1 {
@@ -154,6 +158,7 @@ func (s *scaling) use(ctx context.Context, d workload.Devops, buckets int) (*sca
 	if err != nil {
 		return nil, err
 	}
+
 	if err := l.load(ctx, d, s.cfg.Form, 0, s.cfg.Progress); err != nil {
 		return nil, err
 	}
@@ -162,6 +167,7 @@ func (s *scaling) use(ctx context.Context, d workload.Devops, buckets int) (*sca
 			return nil, err
 		}
 	}
+
 	p := &scalePlace{local: l, data: d, prefix: prefix, engines: []candidate{{"in process", "strict", l.engine}, {"in process", "partial", l.engine}}}
 	if s.cfg.Pushdown == nil {
 		return p, nil
@@ -170,6 +176,7 @@ func (s *scaling) use(ctx context.Context, d workload.Devops, buckets int) (*sca
 	if err != nil {
 		return nil, err
 	}
+
 	c, err := client.New(address, client.Options{})
 	if err != nil {
 		end()
@@ -197,8 +204,8 @@ type spot struct {
 	candidate
 }
 
-// at measures one query at one place of an axis, with every engine.
-func (s *scaling) at(ctx context.Context, axis string, x float64, p *scalePlace, q workload.Query, points int64) error {
+// measureAt measures one query at one place of an axis, with every engine.
+func (s *scaling) measureAt(ctx context.Context, axis string, x float64, p *scalePlace, q workload.Query, points int64) error {
 	var spots []spot
 	for _, e := range p.engines {
 		spots = append(spots, spot{x, e})
@@ -222,19 +229,22 @@ func (s *scaling) measure(ctx context.Context, axis string, spots []spot, p *sca
 		} else if !can {
 			continue
 		}
+
 		i := len(steps)
 		steps = append(steps, Step{Name: figureName(axis, e), Work: points, Unit: "points",
 			Run: Timed(func(ctx context.Context, _ int) (err error) {
 				stats[i], err = p.ask(ctx, e.Engine, parsed, points)
 				return err
 			})})
+
 		asked = append(asked, e)
 	}
+
 	figures, err := Interleave(ctx, steps, 1, s.cfg.Rounds, nil)
 	if err != nil {
 		return err
 	}
-	return s.plotted(axis, asked, figures, stats)
+	return s.addFigures(axis, asked, figures, stats)
 }
 
 // measurable tells whether a spot's mode is one that the planner has for the query.
@@ -242,15 +252,15 @@ func (s *scaling) measurable(ctx context.Context, e spot, q workload.Query) (boo
 	if e.mode != "partial" {
 		return true, nil
 	}
-	can, err := partial(ctx, e.candidate, q)
+	can, err := mergesPartially(ctx, e.candidate, q)
 	if err == nil && !can {
 		s.r.Note("partial merging was not measured: the planner makes no partial parts for mode=partial")
 	}
 	return can, err
 }
 
-// plotted adds the figures of spots, in the same order, to the plots and the report.
-func (s *scaling) plotted(axis string, asked []spot, figures []report.Figure, stats []engine.Stats) error {
+// addFigures adds the figures of spots, in the same order, to the plots and the report.
+func (s *scaling) addFigures(axis string, asked []spot, figures []report.Figure, stats []engine.Stats) error {
 	for i, f := range figures {
 		e := asked[i]
 		if e.name == pushedName && stats[i].Remote == 0 {
@@ -260,6 +270,7 @@ func (s *scaling) plotted(axis string, asked []spot, figures []report.Figure, st
 		s.plot(s.times, axis, "ms").Add(line, e.x, f.Median().Seconds()*1000)
 		s.plot(s.bytes, axis, "bytes from parts to gateway").Add(line, e.x, float64(stats[i].ShippedBytes))
 	}
+
 	s.r.Figures = append(s.r.Figures, figures...)
 	return nil
 }
@@ -268,8 +279,8 @@ func figureName(axis string, s spot) string {
 	return fmt.Sprintf("%s %g: %s, %s", axis, s.x, s.name, s.mode)
 }
 
-// partial tells whether the planner merges partially where it may.
-func partial(ctx context.Context, e candidate, q workload.Query) (bool, error) {
+// mergesPartially tells whether the planner merges partially where it may.
+func mergesPartially(ctx context.Context, e candidate, q workload.Query) (bool, error) {
 	parsed, err := parse(q)
 	if err != nil {
 		return false, err
@@ -279,6 +290,7 @@ func partial(ctx context.Context, e candidate, q workload.Query) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	for _, x := range explained {
 		for _, p := range x.Parts {
 			if p.Mode == "partial" {

@@ -17,8 +17,8 @@ const (
 	wantMemory  = 1.25 // times the memory for the fewest points
 )
 
-// around is the size of the data in aims.
-const around = "middle"
+// middleScale is the size of the data in aims.
+const middleScale = "middle"
 
 // ownProcess compares the time with a pushdown server in its own process with the time in
 // process, at one place of the axis of points.
@@ -27,12 +27,13 @@ func (s *scaling) ownProcess(points float64) {
 		return s.r.Figure(figureName("points", spot{points, candidate{name: name, mode: mode}}))
 	}
 	here, ok := figure("in process", "strict")
+	// A mode that the planner does not have was not measured, see measurable.
 	for _, mode := range []string{"strict", "partial"} {
 		f, measured := figure(pushedName, mode)
 		if !ok || !measured {
 			continue
 		}
-		s.r.Aims = append(s.r.Aims, report.Aim{Row: "process", Scale: around, What: "sum:5m-avg, pushdown in its own process, " + mode, Against: "in process, strict",
+		s.r.Aims = append(s.r.Aims, report.Aim{Row: "process", Scale: middleScale, What: "sum:5m-avg, pushdown in its own process, " + mode, Against: "in process, strict",
 			Want: wantProcess, Got: f.Over(here), Ours: ms(f), Theirs: ms(here)})
 	}
 }
@@ -47,11 +48,11 @@ func (s *scaling) shipped(ctx context.Context) error {
 		form       write.Form
 		mode, rows string
 	}{{write.Single, "strict", "uncompacted cells"}, {write.MultiPoint, "partial", "compacted cells"}} {
-		aim, err := s.ships(ctx, c.form, c.mode)
+		aim, err := s.measureShipped(ctx, c.form, c.mode)
 		if err != nil {
 			return err
 		}
-		aim.Row, aim.Scale, aim.Against, aim.Want = "shipped", around, c.rows, wantShipped
+		aim.Row, aim.Scale, aim.Against, aim.Want = "shipped", middleScale, c.rows, wantShipped
 		aim.Unit = "%"
 		aim.What = "bytes from pushdown to gateway, sum:5m-avg, " + c.mode
 		s.r.Aims = append(s.r.Aims, aim)
@@ -64,18 +65,19 @@ func (s *scaling) shipped(ctx context.Context) error {
 func (s *scaling) asLoaded(ctx context.Context, d workload.Devops, form write.Form) (*scalePlace, error) {
 	own := *s
 	own.cfg.Form, own.cfg.Settle = form, nil
-	p, err := own.use(ctx, d, 1)
+	p, err := own.load(ctx, d, 1)
 	s.seq = own.seq
 	return p, err
 }
 
-// ships measures the share of the bytes read that parts return.
-func (s *scaling) ships(ctx context.Context, form write.Form, mode string) (aim report.Aim, err error) {
+// measureShipped measures the share of the bytes read that parts return.
+func (s *scaling) measureShipped(ctx context.Context, form write.Form, mode string) (aim report.Aim, err error) {
 	p, err := s.asLoaded(ctx, s.cfg.Data, form)
 	if err != nil {
 		return aim, err
 	}
 	defer p.close()
+
 	q, err := parse(s.cfg.Data.Whole("sum:5m-avg:%s"))
 	if err != nil {
 		return aim, err

@@ -10,22 +10,24 @@ import (
 func (s *scaling) points(ctx context.Context) error {
 	d := s.cfg.Data
 	d.Hours <<= s.cfg.Steps
-	p, err := s.use(ctx, d, 1)
+	p, err := s.load(ctx, d, 1)
 	if err != nil {
 		return err
 	}
 	defer p.close()
+
 	for hours := s.cfg.Data.Hours >> s.cfg.Steps; hours <= d.Hours; hours *= 2 {
 		q := d
 		q.Hours = hours
 		points := int64(q.Points() / q.MetricCount)
-		if err := s.at(ctx, "points", float64(points), p, q.Whole("sum:5m-avg:%s"), points); err != nil {
+		if err := s.measureAt(ctx, "points", float64(points), p, q.Whole("sum:5m-avg:%s"), points); err != nil {
 			return err
 		}
 		if hours == s.cfg.Data.Hours {
 			s.ownProcess(float64(points))
 		}
 	}
+
 	return nil
 }
 
@@ -36,11 +38,12 @@ func (s *scaling) series(ctx context.Context) error {
 	for hosts := s.cfg.Data.Hosts >> s.cfg.Steps; hosts <= most; hosts *= 2 {
 		d := s.cfg.Data
 		d.Hosts, d.Tags = hosts, max(d.Tags, 4)
-		p, err := s.use(ctx, d, 1)
+		p, err := s.load(ctx, d, 1)
 		if err != nil {
 			return err
 		}
-		err = s.at(ctx, "series", float64(hosts), p, d.Whole("sum:5m-avg:%s"), int64(d.Points()/d.MetricCount))
+
+		err = s.measureAt(ctx, "series", float64(hosts), p, d.Whole("sum:5m-avg:%s"), int64(d.Points()/d.MetricCount))
 		if err == nil && hosts*2 > most {
 			err = s.groups(ctx, p)
 		}
@@ -61,7 +64,7 @@ func (s *scaling) groups(ctx context.Context, p *scalePlace) error {
 		{"sum:5m-avg:%s", 1}, {"sum:5m-avg:%s{region=*}", workload.Regions}, {"sum:5m-avg:%s{dc=*}", workload.DCs},
 		{"sum:5m-avg:%s{rack=*}", 100}, {"sum:5m-avg:%s{host=*}", p.data.Hosts},
 	} {
-		if err := s.at(ctx, "groups", float64(min(g.groups, p.data.Hosts)), p, p.data.Whole(g.m), int64(p.data.Points()/p.data.MetricCount)); err != nil {
+		if err := s.measureAt(ctx, "groups", float64(min(g.groups, p.data.Hosts)), p, p.data.Whole(g.m), int64(p.data.Points()/p.data.MetricCount)); err != nil {
 			return err
 		}
 	}
@@ -71,11 +74,11 @@ func (s *scaling) groups(ctx context.Context, p *scalePlace) error {
 // parts measures the same data in more and more salt buckets.
 func (s *scaling) parts(ctx context.Context) error {
 	for _, buckets := range s.cfg.Buckets {
-		p, err := s.use(ctx, s.cfg.Data, buckets)
+		p, err := s.load(ctx, s.cfg.Data, buckets)
 		if err != nil {
 			return err
 		}
-		err = s.at(ctx, "parts", float64(buckets), p, s.cfg.Data.Whole("sum:5m-avg:%s{region=*}"), int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount))
+		err = s.measureAt(ctx, "parts", float64(buckets), p, s.cfg.Data.Whole("sum:5m-avg:%s{region=*}"), int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount))
 		p.close()
 		if err != nil {
 			return err
@@ -87,11 +90,12 @@ func (s *scaling) parts(ctx context.Context) error {
 // inFlight measures the same parts, with more and more of them at the pushdown server at
 // the same time.
 func (s *scaling) inFlight(ctx context.Context) error {
-	p, err := s.use(ctx, s.cfg.Data, s.cfg.Buckets[len(s.cfg.Buckets)-1])
+	p, err := s.load(ctx, s.cfg.Data, s.cfg.Buckets[len(s.cfg.Buckets)-1])
 	if err != nil {
 		return err
 	}
 	defer p.close()
+
 	var spots []spot
 	for _, n := range s.cfg.InFlight {
 		pushed := p.pushed(n)

@@ -57,17 +57,20 @@ func (s *scaling) memory(ctx context.Context) error {
 				p.close()
 				return err
 			}
+
 			name := l.name + ", " + l.mode
 			peaks[name] = append(peaks[name], peak)
 			s.peaks.Add(name, float64(d.Points()/d.MetricCount), peak)
 		}
+
 		p.close()
 	}
 
 	for _, l := range lines {
 		name := l.name + ", " + l.mode
-		s.r.Aims = append(s.r.Aims, s.flat(name, peaks[name]))
+		s.r.Aims = append(s.r.Aims, s.flatMemory(name, peaks[name]))
 	}
+
 	return nil
 }
 
@@ -89,16 +92,17 @@ func (s *scaling) peak(ctx context.Context, p *scalePlace, pushdown, parameter s
 			return 0, fmt.Errorf("%s: the gateway answers %.200s, want points", q, answer)
 		}
 	}
+
 	peak, err := g.Peak()
 	return float64(peak) / (1 << 20), err
 }
 
-// flat returns the aim that memory does not grow with the number of points.
-func (s *scaling) flat(name string, peaks []float64) report.Aim {
+// flatMemory returns the aim that memory does not grow with the number of points.
+func (s *scaling) flatMemory(name string, peaks []float64) report.Aim {
 	steps := s.cfg.MemorySteps
 	first, last := peaks[0], peaks[len(peaks)-1]
 	ratio := last / first
-	return report.Aim{Row: "memory", Scale: around, Want: wantMemory, Got: report.Ratio{Median: ratio, Low: ratio, High: ratio},
+	return report.Aim{Row: "memory", Scale: middleScale, Want: wantMemory, Got: report.Ratio{Median: ratio, Low: ratio, High: ratio},
 		What: fmt.Sprintf("memory of the gateway for %dx the points, %s", steps[0]/steps[len(steps)-1], name), Against: "the fewest points",
 		Ours: fmt.Sprintf("%.0f MiB", last), Theirs: fmt.Sprintf("%.0f MiB", first)}
 }

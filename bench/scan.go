@@ -40,6 +40,7 @@ func BareScan(ctx context.Context, s store.Reader, scan store.Scan) (store.ScanS
 		return store.ScanStats{}, err
 	}
 	defer sc.Close()
+
 	for {
 		if _, err := sc.Next(); errors.Is(err, io.EOF) {
 			return sc.Stats(), nil
@@ -72,6 +73,7 @@ func (f Floor) Scan(ctx context.Context, start, end int64) (store.ScanStats, err
 			return err
 		})
 	}
+
 	err := work.Wait()
 	var sum store.ScanStats
 	for _, s := range all {
@@ -80,6 +82,7 @@ func (f Floor) Scan(ctx context.Context, start, end int64) (store.ScanStats, err
 	return sum, err
 }
 
+// hours reads the rows of the hours in [from, to), seconds, in every salt bucket.
 func (f Floor) hours(ctx context.Context, from, to int64) (sum store.ScanStats, err error) {
 	for bucket := range f.Schema.Buckets() {
 		s, err := BareScan(ctx, f.Store, store.Scan{Table: f.Table, Family: "t",
@@ -131,6 +134,8 @@ type local struct {
 	engine *engine.Engine
 }
 
+// newLocal makes the tables whose names begin with prefix, if they do not exist, and an
+// engine over them.
 func newLocal(ctx context.Context, st Store, schema encoding.Schema, prefix string) (*local, error) {
 	l := &local{store: st, schema: schema, tables: TableNames(prefix)}
 	if err := tables.Create(ctx, st, tables.Specs(l.tables, schema, "NONE")); err != nil {
@@ -145,6 +150,7 @@ func (l *local) compile() plan.Options {
 	return plan.Options{Schema: l.schema, Table: l.tables.Data}
 }
 
+// load writes a data set into the tables; see Target.
 func (l *local) load(ctx context.Context, d workload.Devops, form write.Form, batch int, p *progress.Progress) error {
 	_, err := Target{Store: l.store, Schema: l.schema, Table: l.tables.Data, Names: l.names, Form: form, Batch: batch}.Load(ctx, d, p)
 	return err
@@ -185,6 +191,7 @@ func Scan(ctx context.Context, cfg ScanConfig, r *report.Report) error {
 		}
 		r.Figures = append(r.Figures, report.Figure{Name: "load, straight as rows", Work: int64(cfg.Data.Points()), Unit: "points", Runs: []time.Duration{time.Since(start)}})
 	}
+
 	if err := l.measure(ctx, cfg, "straight after loading", r); err != nil {
 		return err
 	}
@@ -196,6 +203,7 @@ func Scan(ctx context.Context, cfg ScanConfig, r *report.Report) error {
 			return err
 		}
 	}
+
 	r.Note("peak resident memory of the process, client and engine together: %d MiB", report.PeakMemory()>>20)
 	return nil
 }
@@ -203,6 +211,8 @@ func Scan(ctx context.Context, cfg ScanConfig, r *report.Report) error {
 // ScanTable is the table that Scan loads the points into.
 const ScanTable = "bench-tsdb"
 
+// measure measures the queries and the bare scan in turn. state says in the names of
+// figures how the store was.
 func (l *local) measure(ctx context.Context, cfg ScanConfig, state string, r *report.Report) error {
 	metric, err := l.names.Resolve(ctx, encoding.UIDMetric, cfg.Data.Metric())
 	if err != nil {
@@ -226,6 +236,7 @@ func (l *local) measure(ctx context.Context, cfg ScanConfig, state string, r *re
 			return err
 		})})
 	}
+
 	figures, err := Interleave(ctx, steps, 1, cfg.Rounds, nil)
 	r.Figures = append(r.Figures, figures...)
 	return err
@@ -246,7 +257,8 @@ func NewQueries(ctx context.Context, st Store, d workload.Devops) (*LoadedQuerie
 	return &LoadedQueries{l, d}, l.load(ctx, d, write.Appended, 60, nil)
 }
 
-// Ask asks one of Queries over the whole data set.
+// Ask asks one of Queries over the whole data set. It fails if fewer points were read
+// than one metric has.
 func (q *LoadedQueries) Ask(ctx context.Context, m string) error {
 	parsed, err := parse(q.data.Whole(m))
 	if err != nil {

@@ -93,12 +93,14 @@ func (c SendConfig) Send(ctx context.Context, p Payload) (time.Duration, error) 
 			return c.post(ctx, part)
 		})
 	}
+
 	if err := work.Wait(); err != nil {
 		return 0, fmt.Errorf("%s: %w", c.Server.Name, err)
 	}
 	return time.Since(start), nil
 }
 
+// telnet sends a part over one connection, and returns when the server has closed it.
 func (c SendConfig) telnet(ctx context.Context, part iter.Seq[workload.Chunk]) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", c.Server.Telnet)
@@ -135,6 +137,7 @@ func complaints(conn net.Conn) error {
 			first = lines.Text()
 		}
 	}
+
 	if n > 0 {
 		return fmt.Errorf("%d lines refused, the first with %q", n, first)
 	}
@@ -163,11 +166,13 @@ func (c SendConfig) post(ctx context.Context, part iter.Seq[workload.Chunk]) err
 		if err != nil {
 			return err
 		}
+
 		if resp.StatusCode/100 != 2 {
 			return fmt.Errorf("put: status %d: %.200s", resp.StatusCode, body)
 		}
 		c.Progress.Add(int64(chunk.Points))
 	}
+
 	return nil
 }
 

@@ -117,6 +117,7 @@ func plural(n int) string {
 	return "s"
 }
 
+// describeRowKey writes the parts of a row key of the data table, or why it is none.
 func (s Schema) describeRowKey(p *page, key []byte) {
 	p.title("row key", key)
 	k, err := s.ParseRowKey(key)

@@ -43,10 +43,12 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// finish ends the parts with goroutines of their own, one after another. Each of them
-// may wait for the store.
+// finish ends the components that have goroutines of their own, one after another: each
+// may feed those after it, and each may wait for the store. If the store does not answer
+// in time, finish abandons the points that are left, lets their clients be told, and
+// returns errUnfinished.
 func (s *Server) finish() error {
-	parts := []struct {
+	components := []struct {
 		name string
 		end  func()
 	}{
@@ -58,13 +60,13 @@ func (s *Server) finish() error {
 		{"connections to pushdown servers", s.closeClients},
 	}
 
-	var at atomic.Int32 // index of the part that is ending
+	var at atomic.Int32 // index of the component that is ending
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for i, p := range parts {
+		for i, c := range components {
 			at.Store(int32(i))
-			p.end()
+			c.end()
 		}
 	}()
 
@@ -72,7 +74,7 @@ func (s *Server) finish() error {
 		return nil
 	}
 
-	name := parts[at.Load()].name
+	name := components[at.Load()].name
 	points := s.abandon()
 	s.log.Error("the store does not answer at the end and is not waited for; who put these points was told that they may not be stored",
 		"points", points, "waited for", name)
@@ -86,7 +88,7 @@ func (s *Server) finish() error {
 	}
 
 	if !waitFor(done, s.closing.answer) {
-		name = parts[at.Load()].name
+		name = components[at.Load()].name
 		s.log.Error("left unfinished at the end", "what", name)
 	}
 

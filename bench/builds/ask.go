@@ -21,7 +21,7 @@ func (o *round) askPushdown(ctx context.Context) error {
 
 // askAll asks all questions and records the peaks of memory.
 func (o *round) askAll(ctx context.Context, store, memory string) error {
-	if err := o.rest(ctx); err != nil {
+	if err := o.awaitRest(ctx); err != nil {
 		return err
 	}
 
@@ -39,16 +39,17 @@ func (o *round) askAll(ctx context.Context, store, memory string) error {
 			return err
 		}
 	}
+
 	return o.peaks(memoryQueries, store, memory)
 }
 
 // askAgain asks queries that gateways may answer from the result cache, and measures
 // live queries.
 func (o *round) askAgain(ctx context.Context) error {
-	if err := o.rest(ctx); err != nil {
+	if err := o.awaitRest(ctx); err != nil {
 		return err
 	}
-	for _, q := range again {
+	for _, q := range cacheableQuestions {
 		if err := o.ask(ctx, o.scene.name, q); err != nil {
 			return err
 		}
@@ -70,6 +71,7 @@ func (o *round) ask(ctx context.Context, store string, q question) error {
 	if e.err != nil {
 		return nil // the answers differed in the first round
 	}
+
 	if e.err = o.agree(ctx, q); e.err != nil {
 		return ctx.Err()
 	}
@@ -79,12 +81,13 @@ func (o *round) ask(ctx context.Context, store string, q question) error {
 		return fmt.Errorf("%s: %w", q.row, err)
 	}
 	turns, count := o.cfg.divide(longest)
-	samples, err := o.inTurn(turns, func(s *side, turn int) (sample, error) {
+	samples, err := o.alternate(turns, func(s *side, turn int) (sample, error) {
 		return s.ask(ctx, q, o.cfg.Data, (o.index*o.cfg.Turns+turn)*count, count)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", q.row, err)
 	}
+
 	e.add(samples)
 	return nil
 }

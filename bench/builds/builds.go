@@ -73,7 +73,7 @@ var Stores = []string{"embedded", "hbase"}
 // Rows are the names of what is compared, in the order of measuring.
 var Rows = func() []string {
 	rows := []string{putTelnet, putHTTP, memoryPut}
-	for _, q := range slices.Concat(questions, again) {
+	for _, q := range slices.Concat(questions, cacheableQuestions) {
 		rows = append(rows, q.row)
 	}
 	return append(rows, frames, framesCost, memoryQueries)
@@ -104,11 +104,13 @@ func (c *Config) Validate() error {
 			}
 		}
 	}
+
 	for name, got := range map[string]int{"rounds": c.Rounds, "turns": c.Turns, "connections": c.Connections} {
 		if got < 1 {
 			return fmt.Errorf("%s: got %d, want at least 1", name, got)
 		}
 	}
+
 	if !(c.Tolerance >= 0 && c.Tolerance < 1) {
 		return fmt.Errorf("worse: got %v, want a part from 0 to below 1", c.Tolerance)
 	}
@@ -158,6 +160,7 @@ func Run(ctx context.Context, c Config) error {
 	for _, b := range []Build{c.A, c.B} {
 		c.Report.AddPeer(report.Peer{Name: b.Name, Version: b.Version})
 	}
+
 	c.Report.Cache = "off where every row is to be read, warm otherwise; times of queries vary"
 	return r.rounds(ctx, r.play)
 }
@@ -197,6 +200,7 @@ func (r *run) rounds(ctx context.Context, play func(ctx context.Context, s scene
 				r.cfg.Report.Changes = r.rows.changes(r.cfg.Tolerance)
 				return errors.Join(append(failed, r.cfg.Save(), ctx.Err())...)
 			}
+
 			if err != nil {
 				failed = append(failed, fmt.Errorf("%s, round %d: %w", s.name, round+1, err))
 				scenes = slices.DeleteFunc(scenes, func(other scene) bool { return other.name == s.name })
@@ -209,5 +213,6 @@ func (r *run) rounds(ctx context.Context, play func(ctx context.Context, s scene
 			return errors.Join(append(failed, err)...)
 		}
 	}
+
 	return errors.Join(append(failed, r.rows.differing()...)...)
 }

@@ -153,7 +153,7 @@ func TestInTurn(t *testing.T) {
 	for index := range c.Rounds {
 		o := &round{run: &run{cfg: c}, index: index, sides: [2]*side{{build: c.A}, {build: c.B}}}
 		for _, turns := range []int{1, 2} {
-			samples, err := o.inTurn(turns, func(s *side, turn int) (sample, error) {
+			samples, err := o.alternate(turns, func(s *side, turn int) (sample, error) {
 				order += s.build.Name
 				return sample{amount: float64(turn)}, nil
 			})
@@ -162,7 +162,7 @@ func TestInTurn(t *testing.T) {
 			}
 			order += " "
 		}
-		if _, err := o.inTurn(1, func(s *side, _ int) (sample, error) {
+		if _, err := o.alternate(1, func(s *side, _ int) (sample, error) {
 			if s.build.Name == "B" {
 				return sample{}, errors.New("x")
 			}
@@ -217,7 +217,7 @@ func TestLedger(t *testing.T) {
 // whoever asks, and a name of its own.
 func TestQuestions(t *testing.T) {
 	d, seen := workload.Default(), map[string]bool{}
-	for _, q := range slices.Concat(questions, again) {
+	for _, q := range slices.Concat(questions, cacheableQuestions) {
 		if seen[q.row] || q.what == "" || !slices.Contains(Rows, q.row) {
 			t.Errorf("%+v", q)
 		}

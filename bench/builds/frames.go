@@ -21,7 +21,7 @@ const (
 // measureFrames measures the time from a put to its frame at every socket, and the
 // processor time that it costs to keep the live queries up to date.
 func (o *round) measureFrames(ctx context.Context) error {
-	samples, err := o.inTurn(min(frameTurns, o.cfg.Turns), func(s *side, _ int) (sample, error) {
+	samples, err := o.alternate(min(frameTurns, o.cfg.Turns), func(s *side, _ int) (sample, error) {
 		one, err := s.timed(func() (time.Duration, error) {
 			f, err := live.Frames(ctx, live.FramesConfig{Server: s.server, Sockets: frameSockets, Plans: frameQueries, Puts: frameShown})
 			return f.Took, err

@@ -76,6 +76,7 @@ func (m Maker) Make(ctx context.Context, name, text string) (Build, error) {
 	if commit != "" {
 		b.Version += ", commit " + commit
 	}
+
 	sum, err := fingerprint(b.Gateway)
 	if err != nil {
 		return Build{}, fmt.Errorf("build %s: %w", name, err)
@@ -147,6 +148,7 @@ func find(path string) (Build, error) {
 	if err != nil {
 		return Build{}, err
 	}
+
 	if !info.IsDir() {
 		return Build{Gateway: path}, nil
 	}
@@ -162,6 +164,7 @@ func find(path string) (Build, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return Build{}, err
 	}
+
 	return b, nil
 }
 
@@ -196,6 +199,7 @@ func stamped(path string) (commit string) {
 			changed = "+"
 		}
 	}
+
 	if commit == "" {
 		return ""
 	}

@@ -63,8 +63,8 @@ var questions = []question{
 // windows is the number of positions of a dashboard's window.
 const windows = 12
 
-// again are the questions that may be answered from the result cache.
-var again = []question{
+// cacheableQuestions are the questions that may be answered from the result cache.
+var cacheableQuestions = []question{
 	{row: "dashboards", what: "a dashboard of 6 panels again and again, its window moved", warm: windows, of: func(d workload.Devops, i int) []workload.Query {
 		return d.Dashboard(int64(i%windows)*300, int64(max(d.Hours-1, 1)), 11)
 	}},

@@ -26,6 +26,7 @@ func (r *run) play(ctx context.Context, s scene, index int) (err error) {
 			r.drop(side)
 		}
 	}()
+
 	for i, b := range []Build{r.cfg.A, r.cfg.B} {
 		if o.sides[i], err = r.open(ctx, b, s); err != nil {
 			return err
@@ -34,25 +35,27 @@ func (r *run) play(ctx context.Context, s scene, index int) (err error) {
 
 	// Each phase has new processes, so that neither settings nor memory of the phase
 	// before has an effect on it.
-	if err := o.live(ctx, phase{}, o.load); err != nil {
+	if err := o.withServers(ctx, phase{}, o.load); err != nil {
 		return fmt.Errorf("puts: %w", err)
 	}
-	if err := o.live(ctx, phase{uncached: true}, o.askUncached); err != nil {
+	if err := o.withServers(ctx, phase{uncached: true}, o.askUncached); err != nil {
 		return fmt.Errorf("queries: %w", err)
 	}
+
 	if s.pushdown {
-		if err := o.live(ctx, phase{uncached: true, pushdown: true}, o.askPushdown); err != nil {
+		if err := o.withServers(ctx, phase{uncached: true, pushdown: true}, o.askPushdown); err != nil {
 			return fmt.Errorf("queries by pushdown: %w", err)
 		}
 	}
-	if err := o.live(ctx, phase{}, o.askAgain); err != nil {
+
+	if err := o.withServers(ctx, phase{}, o.askAgain); err != nil {
 		return fmt.Errorf("queries again: %w", err)
 	}
 	return nil
 }
 
-// live starts the servers of both builds, calls do, and ends the servers.
-func (o *round) live(ctx context.Context, p phase, do func(context.Context) error) error {
+// withServers starts the servers of both builds, calls do, and ends the servers.
+func (o *round) withServers(ctx context.Context, p phase, do func(context.Context) error) error {
 	for _, s := range o.sides {
 		if err := s.start(ctx, p); err != nil {
 			return err
@@ -64,8 +67,8 @@ func (o *round) live(ctx context.Context, p phase, do func(context.Context) erro
 	return errors.Join(o.sides[0].stop(), o.sides[1].stop())
 }
 
-// inTurn measures both builds in turn, A B B A, and returns the samples of each.
-func (o *round) inTurn(turns int, measure func(s *side, turn int) (sample, error)) (samples [2][]sample, err error) {
+// alternate measures both builds in turn, A B B A, and returns the samples of each.
+func (o *round) alternate(turns int, measure func(s *side, turn int) (sample, error)) (samples [2][]sample, err error) {
 	for turn := range turns {
 		for n := range o.sides {
 			// The next round begins with the other build, so that each is the first
@@ -90,6 +93,7 @@ func (o *round) load(ctx context.Context) error {
 	if err := o.put(ctx, putTelnet, "by telnet", workload.Telnet, o.cfg.Data); err != nil {
 		return err
 	}
+
 	if !o.scene.hbase && o.cfg.wants(putHTTP) {
 		// Into hours that no query asks for.
 		d := o.cfg.Data
@@ -98,6 +102,7 @@ func (o *round) load(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if err := o.peaks(memoryPut, o.scene.name, "memory of the gateway while points are put, peak"); err != nil {
 		return err
 	}
@@ -112,6 +117,7 @@ func (o *round) load(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -133,8 +139,8 @@ func (o *round) putNames(ctx context.Context) error {
 // The text of the points is made beforehand.
 func (o *round) put(ctx context.Context, row, how string, format workload.Format, d workload.Devops) error {
 	payload := bench.SendConfig{Data: d, Format: format, Connections: o.cfg.Connections}.Spell()
-	samples, err := o.inTurn(1, func(s *side, _ int) (sample, error) {
-		if err := o.rest(ctx); err != nil {
+	samples, err := o.alternate(1, func(s *side, _ int) (sample, error) {
+		if err := o.awaitRest(ctx); err != nil {
 			return sample{}, err
 		}
 		return s.put(ctx, d, o.cfg.Connections, payload, format)
@@ -155,7 +161,7 @@ func (o *round) peaks(row, store, what string) error {
 	if !o.cfg.wants(row) {
 		return nil
 	}
-	samples, err := o.inTurn(1, func(s *side, _ int) (sample, error) { return s.peak() })
+	samples, err := o.alternate(1, func(s *side, _ int) (sample, error) { return s.peak() })
 	if err != nil {
 		return fmt.Errorf("%s: %w", row, err)
 	}

@@ -68,6 +68,7 @@ func (s *side) start(ctx context.Context, p phase) error {
 			return err
 		}
 	}
+
 	maps.Copy(o.Env, s.scene.env)
 	maps.Copy(o.Env, s.build.Env)
 	maps.Copy(o.Env, off)
@@ -93,6 +94,7 @@ func (s *side) startPushdown(ctx context.Context, settings map[string]string) er
 		"DOWNPOUR_TABLE_DATA": s.tables.Data, "DOWNPOUR_TABLE_UID": s.tables.UID,
 		"DOWNPOUR_TABLE_META": s.tables.Meta, "DOWNPOUR_TABLE_TREE": s.tables.Tree,
 	}
+
 	maps.Copy(env, settings)
 	var err error
 	s.pushdown, err = e2e.StartPushdown(ctx, e2e.ProgramOptions{Path: s.build.Pushdown, Env: env})
@@ -119,8 +121,8 @@ func (s *side) processes() []*e2e.Process {
 	return all
 }
 
-// processor returns the processor time that the build's processes have used so far.
-func (s *side) processor() (sum time.Duration, err error) {
+// processorTime returns the processor time that the build's processes have used so far.
+func (s *side) processorTime() (sum time.Duration, err error) {
 	for _, p := range s.processes() {
 		used, err := p.CPU()
 		if err != nil {
@@ -147,7 +149,7 @@ func (s *side) peak() (sample, error) {
 // timed measures do, by the clock and by the processor time of the build. do returns the
 // time that counts, or 0 for the time until it returns.
 func (s *side) timed(do func() (time.Duration, error)) (sample, error) {
-	before, err := s.processor()
+	before, err := s.processorTime()
 	if err != nil {
 		return sample{}, err
 	}
@@ -161,7 +163,7 @@ func (s *side) timed(do func() (time.Duration, error)) (sample, error) {
 		took = time.Since(began)
 	}
 
-	after, err := s.processor()
+	after, err := s.processorTime()
 	return sample{amount: took.Seconds(), processor: after - before}, err
 }
 
@@ -190,6 +192,7 @@ func (s *side) ask(ctx context.Context, q question, d workload.Devops, first, co
 		}
 		return 0, nil
 	})
+
 	one.amount /= float64(count)
 	one.processor /= time.Duration(count)
 	return one, err

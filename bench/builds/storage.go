@@ -80,6 +80,7 @@ func (r *run) startHBase(ctx context.Context) error {
 		}
 		r.hbase, version = h, version+", one region server of 3 GiB"
 	}
+
 	r.cfg.Report.AddPeer(report.Peer{Name: peer.HBase, Version: version})
 
 	var err error

@@ -35,7 +35,7 @@ type answer struct {
 	what   string
 	query  workload.Query
 	accept string
-	sum    tally
+	tally  tally
 	bytes  int64
 }
 
@@ -59,19 +59,22 @@ func Answers(ctx context.Context, c AnswersConfig) ([]report.Figure, error) {
 		{what: "as JSON", query: lines},
 		{what: "as Arrow, filled", query: filled, accept: batch.StreamMediaType},
 	}
+
 	for _, a := range answers {
-		if err := a.look(ctx, c.Server); err != nil {
+		if err := a.askOnce(ctx, c.Server); err != nil {
 			return nil, err
 		}
 	}
-	if answers[0].sum != answers[1].sum {
-		return nil, fmt.Errorf("%w: %s has %+v as Arrow, %+v as JSON", peer.ErrDiffer, lines, answers[0].sum, answers[1].sum)
+
+	if answers[0].tally != answers[1].tally {
+		return nil, fmt.Errorf("%w: %s has %+v as Arrow, %+v as JSON", peer.ErrDiffer, lines, answers[0].tally, answers[1].tally)
 	}
 	w, err := newWire()
 	if err != nil {
 		return nil, err
 	}
 	defer w.close()
+
 	return bench.Interleave(ctx, c.steps(w, answers), 1, c.Rounds, nil)
 }
 
@@ -86,37 +89,40 @@ func (c AnswersConfig) query(m string, end int64) workload.Query {
 // steps are what is measured in turn. An answer's time is a multiple of that of
 // the copy of its bytes.
 func (c AnswersConfig) steps(w *wire, answers []*answer) (steps []bench.Step) {
-	points := answers[0].sum.points
+	points := answers[0].tally.points
 	if c.Floor != nil {
 		steps = append(steps, bench.Step{Name: "bare scan, " + c.Store, Work: points, Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
 			_, err := c.Floor.Scan(ctx, c.Start, c.Last)
 			return err
 		})})
 	}
+
 	one := c.query("sum:0all-count:"+c.Metric, c.Last+ahead)
 	steps = append(steps, bench.Step{Name: "scan for one point, " + c.Store, Work: points, Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
 		return c.Server.Drain(ctx, one)
 	})})
 	for _, a := range answers {
-		name := fmt.Sprintf("%s points %s, %s", report.Thousands(float64(a.sum.points)), a.what, c.Store)
+		name := fmt.Sprintf("%s points %s, %s", report.Thousands(float64(a.tally.points)), a.what, c.Store)
 		wireName := fmt.Sprintf("wire: %s MB, the bytes of %s", report.Thousands(float64(a.bytes)/1e6), name)
 		steps = append(steps,
-			bench.Step{Name: name, Of: wireName, Work: a.sum.points, Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
+			bench.Step{Name: name, Of: wireName, Work: a.tally.points, Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
 				n, err := c.Server.Copy(ctx, a.query, a.accept, io.Discard)
 				if err == nil && math.Abs(float64(n-a.bytes)) > 0.05*float64(a.bytes) { // batches are cut by the clock, too
 					err = fmt.Errorf("%w: %d bytes, %d before", peer.ErrDiffer, n, a.bytes)
 				}
 				return err
 			})},
-			bench.Step{Name: wireName, Work: a.sum.points, Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
+			bench.Step{Name: wireName, Work: a.tally.points, Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
 				return w.copy(ctx, a.bytes)
 			})})
 	}
+
 	return steps
 }
 
-// look asks once and counts what the answer holds.
-func (a *answer) look(ctx context.Context, server *peer.Server) error {
+// askOnce asks once and counts what the answer holds.
+func (a *answer) askOnce(ctx context.Context, server *peer.Server) error {
+	// The answer is decoded while it comes; it is never held whole.
 	r, w := io.Pipe()
 	counted := make(chan error, 1)
 	go func() {
@@ -124,25 +130,27 @@ func (a *answer) look(ctx context.Context, server *peer.Server) error {
 		r.CloseWithError(err)
 		counted <- err
 	}()
+
 	n, err := server.Copy(ctx, a.query, a.accept, w)
 	w.CloseWithError(err)
 	if bad := <-counted; bad != nil && err == nil {
 		err = fmt.Errorf("%s %s: %w", a.query, a.what, bad)
 	}
 	a.bytes = n
-	if err == nil && a.sum.points == 0 {
+	if err == nil && a.tally.points == 0 {
 		err = fmt.Errorf("%s has no points", a.query)
 	}
 	return err
 }
 
+// count reads an answer of either form and counts its points.
 func (a *answer) count(r io.Reader) error {
 	if a.accept == "" {
-		return a.sum.json(r)
+		return a.tally.json(r)
 	}
 	return batch.ReadResults(r, func(_ []int64, values []float64) error {
 		for _, v := range values {
-			a.sum.add(v)
+			a.tally.add(v)
 		}
 		return nil
 	})
@@ -169,6 +177,7 @@ func (t *tally) json(r io.Reader) error {
 			t.add(p[1])
 		}
 	}
+
 	_, err := d.Token()
 	if err == nil {
 		_, err = io.Copy(io.Discard, r)

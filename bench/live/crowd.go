@@ -17,14 +17,14 @@ import (
 // joined: one that answers no ping while the others join would be ended.
 type crowd struct {
 	FramesConfig
-	rounds  *rounds
-	sockets []*socket
-	readers []*reader // by socket; nil for those that are not measured
-	reading errgroup.Group
-	slow    errgroup.Group
-	whole   atomic.Int64    // slow ones that have had everything
-	ctx     context.Context // of all; an error of one ends it
-	cancel  context.CancelCauseFunc
+	rounds   *rounds
+	sockets  []*socket
+	readers  []*reader // by socket; nil for those that are not measured
+	reading  errgroup.Group
+	slow     errgroup.Group
+	complete atomic.Int64    // slow ones that have had everything
+	ctx      context.Context // of all; an error of one ends it
+	cancel   context.CancelCauseFunc
 }
 
 // reader takes the frames of one socket.
@@ -40,7 +40,8 @@ func newCrowd(ctx context.Context, c FramesConfig, r *rounds) *crowd {
 	return all
 }
 
-// run does what a socket does, in a group; its error ends the others.
+// run calls do on a goroutine of a group. An error of do ends all sockets, and is what
+// the others return.
 func (c *crowd) run(in *errgroup.Group, do func() error) {
 	in.Go(func() error {
 		err := do()
@@ -64,8 +65,8 @@ func (c *crowd) close() {
 	c.slow.Wait()
 }
 
-// join opens the sockets; those that are measured have their snapshot when it
-// returns.
+// join opens all sockets. Once it returns, those that are measured have had their
+// snapshot.
 func (c *crowd) join() error {
 	work, ctx := errgroup.WithContext(c.ctx)
 	work.SetLimit(8)
@@ -84,8 +85,8 @@ func (c *crowd) join() error {
 	return work.Wait()
 }
 
-// tooMuch is how often a stalled socket asks for the long series.
-const tooMuch = 8
+// stalledQueries is how often a stalled socket asks for the long series.
+const stalledQueries = 8
 
 // enter opens a socket, asks what its kind asks, and begins to read.
 func (c *crowd) enter(i int) (err error) {
@@ -98,9 +99,10 @@ func (c *crowd) enter(i int) (err error) {
 	if err := s.subscribe(0, planQuery(i%c.Plans)); err != nil {
 		return err
 	}
+
 	switch k {
 	case stalled:
-		for n := range tooMuch {
+		for n := range stalledQueries {
 			if err := s.subscribe(1+n, longQuery); err != nil {
 				return err
 			}
@@ -114,14 +116,15 @@ func (c *crowd) enter(i int) (err error) {
 		}
 		one := &reader{socket: s, shown: 1, response: report.NewHistogram(), service: report.NewHistogram()}
 		c.readers[i] = one
-		c.run(&c.reading, func() error { return c.watch(one) })
+		c.run(&c.reading, func() error { return c.readUntilShown(one) })
 	}
+
 	return nil
 }
 
 // measure puts the rounds, and returns when every reader has shown the last.
 func (c *crowd) measure() error {
-	c.run(&c.reading, c.write)
+	c.run(&c.reading, c.putRounds)
 	return c.reading.Wait()
 }
 
@@ -134,6 +137,7 @@ func (c *crowd) latency() report.Latency {
 			service.Merge(one.service)
 		}
 	}
+
 	loop := "closed"
 	if c.Every > 0 {
 		loop = fmt.Sprintf("open, a put every %s", c.Every)
@@ -141,8 +145,9 @@ func (c *crowd) latency() report.Latency {
 	return report.NewLatency(c.Name, loop, response, service, 0)
 }
 
-// write puts the rounds when they are due.
-func (c *crowd) write() error {
+// putRounds puts the rounds: each when it is due, or, without Every, once all readers
+// have shown the last one.
+func (c *crowd) putRounds() error {
 	begin := time.Now()
 	for i := range c.Puts {
 		due := time.Now()
@@ -152,6 +157,7 @@ func (c *crowd) write() error {
 		if !bench.Until(c.ctx, due) {
 			return c.ctx.Err()
 		}
+
 		if err := c.rounds.put(c.ctx, due); err != nil {
 			return err
 		}
@@ -159,17 +165,20 @@ func (c *crowd) write() error {
 		if c.Every > 0 {
 			continue
 		}
+
 		select {
 		case <-c.ctx.Done():
 			return c.ctx.Err()
-		case <-c.rounds.whole:
+		case <-c.rounds.shownByAll:
 		}
 	}
+
 	return nil
 }
 
-// watch takes frames until the last round is shown.
-func (c *crowd) watch(one *reader) error {
+// readUntilShown takes frames until the socket has shown the last round, and records for
+// each round how long that took.
+func (c *crowd) readUntilShown(one *reader) error {
 	for one.shown <= c.Puts {
 		m, err := one.socket.receive()
 		if err != nil {
@@ -203,7 +212,8 @@ func (c *crowd) readSlowly(s *socket) error {
 		}
 		m.values(func(v int64) { last = last || v-c.rounds.first == int64(c.Puts) })
 	}
-	c.whole.Add(1)
+
+	c.complete.Add(1)
 	return nil
 }
 

@@ -45,6 +45,7 @@ func (c FramesConfig) Validate() error {
 	case c.Every != 0 && c.Every < time.Millisecond:
 		return fmt.Errorf("every: got %s, want 0 or at least 1ms", c.Every)
 	}
+
 	for name, every := range map[string]int{"stalled": c.StalledEvery, "slow": c.SlowEvery, "half-open": c.HalfOpenEvery} {
 		if every < 0 || every > 0 && every < int(kinds) {
 			return fmt.Errorf("%s: got every %d, want 0 or at least %d", name, every, kinds)
@@ -69,6 +70,8 @@ const (
 	kinds
 )
 
+// kindOf returns the kind of the socket of a number. The first of every so many is
+// stalled, the second slow and the third half-open.
 func (c FramesConfig) kindOf(socket int) kind {
 	is := func(every int, k kind) bool { return every > 0 && socket%every == int(k)-1 }
 	switch {
@@ -106,11 +109,11 @@ type FramesResult struct {
 	Before, With int64
 	// Slow is how many slow sockets there were, Whole how many of them had their
 	// long answer whole and the last point.
-	Slow, Whole int
+	Slow, Complete int
 }
 
-// ASocket is the memory that each socket adds.
-func (r FramesResult) ASocket(sockets int) int64 { return (r.With - r.Before) / int64(sockets) }
+// BytesPerSocket is the memory that each socket adds.
+func (r FramesResult) BytesPerSocket(sockets int) int64 { return (r.With - r.Before) / int64(sockets) }
 
 // Frames puts points and measures, at every socket that reads, the time until
 // the first frame that shows each. Every one must see the last point, or it is an
@@ -122,6 +125,9 @@ func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error
 	if err := allowFiles(c.Sockets + 1000); err != nil {
 		return result, err
 	}
+
+	// A frame that never comes must end the run: this is far more than all puts and
+	// sockets usually take.
 	within := time.Duration(c.Puts)*max(c.Every, time.Second) + time.Duration(c.Sockets)*50*time.Millisecond + 3*time.Minute
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -135,11 +141,13 @@ func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error
 			return result, err
 		}
 	}
+
 	if result.Before, err = c.resident(); err != nil {
 		return result, err
 	}
 	all := newCrowd(ctx, c, r)
 	defer all.close()
+
 	if err := all.join(); err != nil {
 		return result, cmp.Or(context.Cause(all.ctx), err)
 	}
@@ -147,17 +155,19 @@ func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error
 	if err := all.measure(); err != nil {
 		return result, err
 	}
+
 	result.Frames, result.Took = int64(r.readers)*int64(c.Puts), time.Since(began)
 	if result.With, err = c.resident(); err != nil {
 		return result, err
 	}
 	result.Latency = all.latency()
 	err = all.slow.Wait()
-	result.Slow, result.Whole = c.count(slow), int(all.whole.Load())
+	result.Slow, result.Complete = c.count(slow), int(all.complete.Load())
 	return result, err
 }
 
-// resident is the server's memory.
+// resident returns the server's resident memory in bytes, 0 if somebody else has
+// started it.
 func (c FramesConfig) resident() (int64, error) {
 	if c.Server.Process == nil {
 		return 0, nil
@@ -172,6 +182,7 @@ const longMetric = "bench.live.long"
 // longQuery asks for it.
 var longQuery = fmt.Sprintf(`{"start":"2h-ago","msResolution":true,"queries":[{"metric":%q,"aggregator":"sum"}]}`, longMetric)
 
+// putLong puts the series that stalled and slow sockets ask for, a point each ms.
 func (c FramesConfig) putLong(ctx context.Context) error {
 	points := c.Long
 	if points == 0 {

@@ -37,6 +37,7 @@ func newHistory(ctx context.Context, server *peer.Server, d workload.Devops, p *
 	if _, err := c.Send(ctx, c.Stream()); err != nil {
 		return nil, err
 	}
+
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", server.Telnet)
 	if err != nil {
@@ -51,6 +52,7 @@ func newHistory(ctx context.Context, server *peer.Server, d workload.Devops, p *
 		}
 		h.tails = append(h.tails, append(tail, '\n'))
 	}
+
 	if err := h.put(time.Now()); err != nil {
 		return nil, err
 	}
@@ -93,6 +95,7 @@ func (h *history) run(ctx context.Context, seconds int) error {
 			return err
 		}
 	}
+
 	if !bench.Until(ctx, begin.Add(time.Duration(seconds)*time.Second)) {
 		return ctx.Err()
 	}
@@ -109,6 +112,7 @@ func (h *history) durable(ctx context.Context) error {
 	if _, err := h.conn.Write([]byte("version\n")); err != nil {
 		return err
 	}
+
 	first, err := h.lines.ReadString('\n')
 	if err != nil {
 		return err
@@ -116,6 +120,7 @@ func (h *history) durable(ctx context.Context) error {
 	if !strings.HasPrefix(first, "downpour ") {
 		return fmt.Errorf("put by telnet: the server says %q", strings.TrimSpace(first))
 	}
+
 	_, err = h.lines.ReadString('\n') // the second line of the version
 	return err
 }

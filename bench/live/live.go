@@ -62,6 +62,7 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("parts: got %q, want some of %s", p, strings.Join(Parts, ", "))
 		}
 	}
+
 	if c.has("tick") && c.Tick.CPU == nil {
 		return fmt.Errorf("parts: got tick, which needs a gateway that this program has started")
 	}
@@ -81,24 +82,27 @@ func Run(ctx context.Context, c Config) error {
 	if c.Progress == nil {
 		c.Progress = func(string, int64) *progress.Progress { return nil }
 	}
+
 	if c.has("frames") {
-		if err := c.frames(ctx); err != nil {
+		if err := c.measureFrames(ctx); err != nil {
 			return fmt.Errorf("frames: %w", err)
 		}
 	}
+
 	if c.has("sockets") {
-		if err := c.sockets(ctx); err != nil {
+		if err := c.measureSockets(ctx); err != nil {
 			return fmt.Errorf("sockets: %w", err)
 		}
 	}
+
 	if c.has("tick") || c.has("answers") {
 		return c.onHistory(ctx)
 	}
 	return nil
 }
 
-// frames measures put to frame for some numbers of sockets, all on one plan.
-func (c *Config) frames(ctx context.Context) error {
+// measureFrames measures put to frame for some numbers of sockets, all on one plan.
+func (c *Config) measureFrames(ctx context.Context) error {
 	for _, n := range c.Sockets {
 		p := c.Progress(fmt.Sprintf("put to frame, %d sockets, puts", n), int64(c.Puts))
 		result, err := Frames(ctx, FramesConfig{Server: c.Server, Sockets: n, Plans: 1, Puts: c.Puts, Every: c.Every, Progress: p,
@@ -107,17 +111,18 @@ func (c *Config) frames(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		c.Report.Latencies = append(c.Report.Latencies, result.Latency)
 		if n == c.Sockets[0] {
-			c.soonEnough(result.Latency)
+			c.aimFrames(result.Latency)
 		}
 	}
 	return nil
 }
 
-// soonEnough is the aim of a point in order: embedded within a second, on HBase
+// aimFrames is the aim of a point in order: embedded within a second, on HBase
 // within two.
-func (c *Config) soonEnough(l report.Latency) {
+func (c *Config) aimFrames(l report.Latency) {
 	want := 1000.0
 	if c.Store == HBase {
 		want = 2000
@@ -125,41 +130,46 @@ func (c *Config) soonEnough(l report.Latency) {
 	c.aimMS("frames", "put to frame, p99, "+c.Store, want, l)
 }
 
+// aimMS adds the aim that a latency's p99 is at most want, in ms.
 func (c *Config) aimMS(row, what string, want float64, l report.Latency) {
 	ms := l.At(99).Seconds() * 1000
 	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: row, Scale: "1x", What: what, Unit: "ms", Want: want, Got: report.Ratio{Median: ms, Low: ms, High: ms}})
 }
 
-// otherEvery socket of a crowd is stalled, one is slow and one half-open.
-const otherEvery = 10
+// everyTenth makes a tenth of a crowd's sockets stalled, a tenth slow and a tenth
+// half-open.
+const everyTenth = 10
 
-// sockets measures a crowd of sockets twice: the time from put to frame at one put a
+// measureSockets measures a crowd of sockets twice: the time from put to frame at one put a
 // second, then frames a second at puts without a pause.
-func (c *Config) sockets(ctx context.Context) error {
+func (c *Config) measureSockets(ctx context.Context) error {
 	name := fmt.Sprintf("%s sockets on %d plans, a tenth each stalled, slow and half-open, %s", report.Thousands(float64(c.Crowd)), c.CrowdPlans, c.Store)
 	for _, every := range []time.Duration{time.Second, 0} {
 		p := c.Progress(name+", puts", int64(c.Puts))
 		result, err := Frames(ctx, FramesConfig{Server: c.Server, Sockets: c.Crowd, Plans: c.CrowdPlans,
-			StalledEvery: otherEvery, SlowEvery: otherEvery, HalfOpenEvery: otherEvery, Long: c.Long,
+			StalledEvery: everyTenth, SlowEvery: everyTenth, HalfOpenEvery: everyTenth, Long: c.Long,
 			Puts: c.Puts, Every: every, Progress: p, Name: "put to frame, " + name})
 		p.End()
 		if err != nil {
 			return err
 		}
+
 		c.Report.Latencies = append(c.Report.Latencies, result.Latency)
-		c.Report.Note("%s, puts every %s: %d of %d slow sockets had all in the end", name, every, result.Whole, result.Slow)
+		c.Report.Note("%s, puts every %s: in the end %d of %d slow sockets had their whole answer and the last point", name, every, result.Complete, result.Slow)
 		switch {
-		case every == 0:
+		case every == 0: // puts follow the frames, so the rate of frames counts
 			c.Report.Figures = append(c.Report.Figures, report.Figure{Name: "frames, " + name, Work: result.Frames, Unit: "frames", Runs: []time.Duration{result.Took}})
 			continue
 		case c.Store == Embedded:
 			c.aimMS("sockets", "put to frame, p99, "+name, 500, result.Latency)
 		}
+
 		if result.With > 0 {
 			c.Report.Note("%s: the gateway's resident memory was %d MiB before, %d MiB with all of them: %d KiB a socket",
-				name, result.Before>>20, result.With>>20, result.ASocket(c.Crowd)>>10)
+				name, result.Before>>20, result.With>>20, result.BytesPerSocket(c.Crowd)>>10)
 		}
 	}
+
 	if c.Server.Process != nil {
 		m, err := c.Server.Process.Memory()
 		if err != nil {
@@ -167,6 +177,7 @@ func (c *Config) sockets(ctx context.Context) error {
 		}
 		c.Report.Note("%s: the gateway's memory was %d MiB at most", name, m.Peak>>20)
 	}
+
 	return nil
 }
 
@@ -179,11 +190,13 @@ func (c *Config) onHistory(ctx context.Context) error {
 		return fmt.Errorf("load: %w", err)
 	}
 	defer h.close()
+
 	if c.has("tick") {
 		if err := c.tick(ctx, h); err != nil {
 			return fmt.Errorf("tick: %w", err)
 		}
 	}
+
 	if c.has("answers") {
 		if err := c.answers(ctx, h); err != nil {
 			return fmt.Errorf("answers: %w", err)
@@ -192,6 +205,7 @@ func (c *Config) onHistory(ctx context.Context) error {
 	return nil
 }
 
+// tick measures the cost of a tick, and puts its figures and its aim into the report.
 func (c *Config) tick(ctx context.Context, h *history) error {
 	p := c.Progress("tick, rounds, "+c.Store, int64(c.Tick.Rounds))
 	defer p.End()
@@ -199,23 +213,27 @@ func (c *Config) tick(ctx context.Context, h *history) error {
 	if err != nil {
 		return err
 	}
+
 	for _, f := range t.figures {
-		if len(f.Runs) > 0 {
+		if len(f.Runs) > 0 { // no round may have counted, see aim
 			c.Report.Figures = append(c.Report.Figures, f)
 		}
 	}
+
 	c.Report.Aims = append(c.Report.Aims, t.aim(c.Store))
 	c.Report.Note("tick, %s: %d deltas came in %d s to each of %d live queries at once; the time is the processors' of gateway and region servers, the puts' taken off. After the last put they held it within %s",
 		c.Store, t.deltas/t.Plans, t.Seconds*t.Rounds, t.Plans, t.behind.Round(10*time.Millisecond))
 	return nil
 }
 
+// answers measures answers over the points put so far, once all of them are stored.
 func (c *Config) answers(ctx context.Context, h *history) error {
 	if err := h.durable(ctx); err != nil {
 		return err
 	}
 	p := c.Progress("answers, "+c.Store, 0)
 	defer p.End()
+
 	now := time.Now().Unix()
 	a := AnswersConfig{Server: c.Server, Metric: h.data.Metric(), Start: now - int64(h.data.Hours)*3600, Last: now, Store: c.Store, Rounds: c.Rounds}
 	if c.Floor != nil {
@@ -224,6 +242,7 @@ func (c *Config) answers(ctx context.Context, h *history) error {
 			return err
 		}
 	}
+
 	figures, err := Answers(ctx, a)
 	c.Report.Figures = append(c.Report.Figures, figures...)
 	return err

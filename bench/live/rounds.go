@@ -22,15 +22,15 @@ type rounds struct {
 	first   int64
 	lastMS  int64 // time of the last round's points
 
-	mu    sync.Mutex
-	due   []time.Time // when a put was to begin
-	sent  []time.Time // when it did
-	shown []int       // by how many readers
-	whole chan int    // rounds that all readers have shown
+	mu         sync.Mutex
+	due        []time.Time // when a put was to begin
+	sent       []time.Time // when it did
+	shown      []int       // by how many readers
+	shownByAll chan int    // rounds that all readers have shown
 }
 
 func newRounds(c FramesConfig, readers int) *rounds {
-	return &rounds{server: c.Server, plans: c.Plans, readers: readers, first: time.Now().UnixMicro(), whole: make(chan int, c.Puts+1)}
+	return &rounds{server: c.Server, plans: c.Plans, readers: readers, first: time.Now().UnixMicro(), shownByAll: make(chan int, c.Puts+1)}
 }
 
 func planMetric(plan int) string { return fmt.Sprintf("bench.live.%d", plan) }
@@ -56,6 +56,7 @@ func (r *rounds) put(ctx context.Context, due time.Time) error {
 	for plan := range r.plans {
 		fmt.Fprintf(&body, `%c{"metric":%q,"timestamp":%d,"value":%d,"tags":{"writer":"bench"}}`, "[,"[min(plan, 1)], planMetric(plan), r.lastMS, value)
 	}
+
 	body.WriteByte(']')
 
 	return putJSON(ctx, r.server, body.Bytes())
@@ -72,6 +73,7 @@ func putJSON(ctx context.Context, server *peer.Server, body []byte) error {
 		return err
 	}
 	defer resp.Body.Close()
+
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 300))
 	if err == nil && resp.StatusCode/100 != 2 {
 		err = fmt.Errorf("put: status %d: %s", resp.StatusCode, text)
@@ -81,8 +83,9 @@ func putJSON(ctx context.Context, server *peer.Server, body []byte) error {
 
 var client = &http.Client{Transport: &http.Transport{DisableCompression: true}}
 
-// see notes that a reader shows a value at this time, and with it all rounds that
-// it has not shown before; it returns how many it has shown by now.
+// see notes that a reader shows a value at this time. With it the reader has shown all
+// earlier rounds, for each of which that it had not shown before see calls each. before
+// is how many rounds the reader had shown; see returns how many it has shown by now.
 func (r *rounds) see(value int64, before int, now time.Time, each func(due, sent time.Time)) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,9 +93,10 @@ func (r *rounds) see(value int64, before int, now time.Time, each func(due, sent
 	if until < 0 || until >= int64(len(r.sent)) {
 		return before // of another run
 	}
+
 	for ; int64(before) <= until; before++ {
 		if each(r.due[before], r.sent[before]); r.shown[before]+1 == r.readers {
-			r.whole <- before
+			r.shownByAll <- before
 		}
 		r.shown[before]++
 	}

@@ -19,9 +19,9 @@ import (
 // socket is a connection to a gateway's /api/ws. Messages are decoded as one
 // stream, for the library gives frames, of which a long message has many.
 type socket struct {
-	conn *websocket.Conn
-	in   *json.Decoder
-	stop func() bool // of what ends reading with the context
+	conn     *websocket.Conn
+	messages *json.Decoder
+	stop     func() bool // of what ends reading with the context
 }
 
 const (
@@ -31,9 +31,9 @@ const (
 	// slowRate is what a slow socket takes, in bytes a second; a gateway ends
 	// those that take less than 16 KiB.
 	slowRate = 64 << 10
-	// anAddress is how many sockets come from one address: a gateway bounds
+	// socketsPerAddress is how many sockets come from one address: a gateway bounds
 	// them, and the ports of an address do.
-	anAddress = 2000
+	socketsPerAddress = 2000
 )
 
 // dial opens the socket of a number, which is of a kind and lasts until ctx ends.
@@ -44,9 +44,11 @@ func dial(ctx context.Context, server *peer.Server, number int, k kind) (*socket
 	}
 	config.Protocol = []string{"downpour.v1"}
 	dialer := &net.Dialer{}
+	// On loopback each socketsPerAddress sockets come from an address of their own.
 	if ip := net.ParseIP(config.Location.Hostname()); ip != nil && ip.IsLoopback() && ip.To4() != nil {
-		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, byte(number/anAddress/250), byte(1+number/anAddress%250))}
+		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, byte(number/socketsPerAddress/250), byte(1+number/socketsPerAddress%250))}
 	}
+
 	if k == stalled || k == slow {
 		dialer.Control = func(_, _ string, c syscall.RawConn) error {
 			var err error
@@ -55,6 +57,7 @@ func dial(ctx context.Context, server *peer.Server, number int, k kind) (*socket
 			}), err)
 		}
 	}
+
 	config.Dialer = dialer
 	conn, err := config.DialContext(ctx)
 	if err != nil {
@@ -64,6 +67,7 @@ func dial(ctx context.Context, server *peer.Server, number int, k kind) (*socket
 	if k == slow {
 		from.rate = slowRate
 	}
+
 	stop := context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Now()) })
 	return &socket{conn, json.NewDecoder(from), stop}, nil
 }
@@ -83,6 +87,7 @@ func (i *incoming) Read(b []byte) (n int, err error) {
 	if err := i.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
 	}
+
 	if err := i.ctx.Err(); err != nil { // it may have ended before the deadline was set
 		return 0, err
 	}
@@ -120,7 +125,7 @@ const patience = 30 * time.Second
 
 // receive returns the next message. An error of a subscription is one here.
 func (s *socket) receive() (m message, err error) {
-	if err := s.in.Decode(&m); err != nil {
+	if err := s.messages.Decode(&m); err != nil {
 		return m, err
 	}
 	if m.Error != nil {

@@ -41,6 +41,7 @@ func subscribeAll(ctx context.Context, s *socket, queries []string) (*subscripti
 			return nil, err
 		}
 	}
+
 	for i := range queries {
 		if err := f.until(ctx, i, func(newest) bool { return true }); err != nil {
 			f.close()
@@ -70,6 +71,8 @@ func (f *subscriptions) receive(ctx context.Context) bool {
 	return f.err == nil
 }
 
+// apply takes the newest point of each subscription from a message. A change of an
+// earlier point leaves it as it is.
 func (f *subscriptions) apply(m message) error {
 	if m.Type == "delta" {
 		f.deltas++

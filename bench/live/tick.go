@@ -61,11 +61,12 @@ func measureTicks(ctx context.Context, c TickConfig, server *peer.Server, h *his
 	for i, name := range []string{following, "asking again, CPU, " + store, "asking again, first to last byte, " + store} {
 		t.figures[i] = report.Figure{Name: name, Of: following, Work: h.perSecond(), Unit: "points"}
 	}
+
 	for range c.Rounds {
 		if err := t.round(ctx); err != nil {
 			return nil, err
 		}
-		if err := t.again(ctx); err != nil { // the followers are gone by now
+		if err := t.askAgain(ctx); err != nil { // the followers are gone by now
 			return nil, err
 		}
 		p.Add(1)
@@ -84,8 +85,9 @@ func (t *ticks) round(ctx context.Context) error {
 		return err
 	}
 	defer f.close()
-	// So that what is done once is done, also what is at the first new point of
-	// each series.
+
+	// Work that is done once must not be measured, such as that at the first new point
+	// of each series.
 	if err := t.history.run(ctx, t.history.data.Step+2); err != nil {
 		return err
 	}
@@ -94,14 +96,18 @@ func (t *ticks) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	moved := f.messages() - before
 	t.deltas += moved
 	quiet := time.Now()
 	if err := t.agree(ctx, f); err != nil {
 		return err
 	}
+
 	t.behind = max(t.behind, time.Since(quiet))
-	if busy > idle && moved > 0 { // else it is lost in the noise, or nothing was followed: no measure
+	// Otherwise the cost is lost in the noise, or nothing was followed: the round does
+	// not count.
+	if busy > idle && moved > 0 {
 		t.add(0, (busy-idle)/time.Duration(t.Seconds*t.Plans))
 	}
 	return nil
@@ -111,7 +117,8 @@ func (t *ticks) add(figure int, took time.Duration) {
 	t.figures[figure].Runs = append(t.figures[figure].Runs, took)
 }
 
-// used is the processor time used meanwhile.
+// used calls meanwhile, and returns the processor time that the server uses until it
+// returns.
 func (t *ticks) used(meanwhile func() error) (time.Duration, error) {
 	before, err := t.CPU()
 	if err != nil {
@@ -124,8 +131,9 @@ func (t *ticks) used(meanwhile func() error) (time.Duration, error) {
 	return after - before, err
 }
 
-// again asks the query after each second's points, and takes the middle of it.
-func (t *ticks) again(ctx context.Context) error {
+// askAgain asks the query after each second's points. The medians of processor time and
+// of response time are a run of their figures.
+func (t *ticks) askAgain(ctx context.Context) error {
 	var cpu, whole report.Figure
 	for i := range t.Asks {
 		if err := t.history.run(ctx, 1); err != nil {
@@ -138,6 +146,7 @@ func (t *ticks) again(ctx context.Context) error {
 		}
 		cpu.Runs, whole.Runs = append(cpu.Runs, used), append(whole.Runs, time.Since(began))
 	}
+
 	t.add(1, cpu.Median())
 	t.add(2, whole.Median())
 	return nil
@@ -188,13 +197,16 @@ func (t *ticks) agree(ctx context.Context, f *subscriptions) error {
 		if err != nil {
 			return err
 		}
+
 		if err := f.until(ctx, plan, func(n newest) bool { return n == want }); err != nil {
 			return fmt.Errorf("asked anew it is %v: %w", want, err)
 		}
 	}
+
 	return nil
 }
 
+// lastPoint returns the newest point of an answer of one group.
 func lastPoint(answer []byte) (n newest, err error) {
 	var results []points
 	if err := json.Unmarshal(answer, &results); err != nil {

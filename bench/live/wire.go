@@ -24,6 +24,7 @@ type wire struct {
 // pieceBytes is how much it writes at once, as much as a column of Arrow has.
 const pieceBytes = 512 << 10
 
+// newWire starts the server on a free port. A request's path is the number of bytes.
 func newWire() (*wire, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,11 +37,13 @@ func newWire() (*wire, error) {
 			_, err = w.Write(piece[:min(left, pieceBytes)])
 		}
 	}
+
 	w := &wire{server: &http.Server{Handler: http.HandlerFunc(handler)}, client: peer.At("wire", "http://"+l.Addr().String())}
 	w.served.Go(func() { w.server.Serve(l) })
 	return w, nil
 }
 
+// copy asks for so many bytes and throws them away.
 func (w *wire) copy(ctx context.Context, bytes int64) error {
 	n, err := w.client.Copy(ctx, workload.Query{Path: fmt.Sprintf("/%d", bytes)}, "", io.Discard)
 	if err == nil && n != bytes {

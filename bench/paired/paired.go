@@ -55,6 +55,7 @@ func Ratio(a, b []float64) (Interval, error) {
 		}
 		ratios[i] = b[i] / a[i]
 	}
+
 	slices.Sort(ratios)
 
 	n := len(ratios)
@@ -65,6 +66,7 @@ func Ratio(a, b []float64) (Interval, error) {
 		// to b is the inverse of that of b to a.
 		x.Median = math.Sqrt(ratios[n/2-1]) * math.Sqrt(ratios[n/2])
 	}
+
 	return x, nil
 }
 

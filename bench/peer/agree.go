@@ -33,6 +33,8 @@ func AgreeInValues(ctx context.Context, want, got *Server, q workload.Query) err
 	return again(ctx, want, got, q, true)
 }
 
+// again compares until the answers are equal or tries are used up. values compares
+// values instead of texts.
 func again(ctx context.Context, want, got *Server, q workload.Query, values bool) (err error) {
 	for range tries {
 		if err = agree(ctx, want, got, q, values); !errors.Is(err, ErrDiffer) {
@@ -51,6 +53,7 @@ func agree(ctx context.Context, want, got *Server, q workload.Query, values bool
 	if err != nil {
 		return err
 	}
+
 	compared := differ
 	if values {
 		compared = differValues
@@ -59,12 +62,15 @@ func agree(ctx context.Context, want, got *Server, q workload.Query, values bool
 	if err != nil {
 		return fmt.Errorf("%s: %w", q, err)
 	}
+
 	if difference != "" {
 		return fmt.Errorf("%w: %s, %s (wanted) and %s: %s", ErrDiffer, q, want.Name, got.Name, difference)
 	}
 	return nil
 }
 
+// differ returns the first difference of two answers of OpenTSDB's API, "" if there is
+// none that is not permitted.
 func differ(_, _ *Server, _ workload.Query, w, g []byte) (string, error) {
 	r, err := compare.Comparer{Permits: compare.Standard}.JSON(w, g)
 	if err != nil {
@@ -73,12 +79,15 @@ func differ(_, _ *Server, _ workload.Query, w, g []byte) (string, error) {
 	if !r.Equal() {
 		return r.Differences[0].String(), nil
 	}
+
 	if len(w) < len(`[{}]`) {
 		return "", errors.New("the answer is empty")
 	}
 	return "", nil
 }
 
+// differValues returns the first difference of the values of two answers, in whatever
+// API, "" if there is none.
 func differValues(want, got *Server, q workload.Query, w, g []byte) (string, error) {
 	// Where both name all tags of a group, the query need not be understood.
 	var p m
@@ -88,6 +97,7 @@ func differValues(want, got *Server, q workload.Query, w, g []byte) (string, err
 			return "", err
 		}
 	}
+
 	a, err := want.read(p, w)
 	if err != nil {
 		return "", err
@@ -96,12 +106,14 @@ func differValues(want, got *Server, q workload.Query, w, g []byte) (string, err
 	if err != nil {
 		return "", err
 	}
+
 	if len(a) == 0 {
 		return "", errors.New("the answer is empty")
 	}
 	return a.differs(b), nil
 }
 
+// read reads an answer of the server to the query p.
 func (s *Server) read(p m, text []byte) (answer, error) {
 	if s.Prometheus {
 		return readPrometheus(p, text)
@@ -132,5 +144,6 @@ func (a answer) differs(b answer) string {
 			}
 		}
 	}
+
 	return ""
 }

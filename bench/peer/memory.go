@@ -42,6 +42,7 @@ func (h Heap) Held(ctx context.Context) (all []report.Share, sum int64, err erro
 // heldTotal is the sum in the head of a profile.
 var heldTotal = regexp.MustCompile(`of (\d+)B total`)
 
+// parseHeld reads what go tool pprof writes: bytes by function, and the total.
 func parseHeld(text string) (all []report.Share, sum int64, err error) {
 	all, err = parseTop(text, func(flat string, to *report.Share) (err error) {
 		to.Bytes, err = strconv.ParseInt(strings.TrimSuffix(flat, "B"), 10, 64)
@@ -51,6 +52,7 @@ func parseHeld(text string) (all []report.Share, sum int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
+
 	if total == nil {
 		return nil, 0, fmt.Errorf("go tool pprof: got %.200q, want a total in bytes", text)
 	}
@@ -69,6 +71,7 @@ func (s *Server) Resident(ctx context.Context) (sum int64, parts []report.Share,
 	if err := s.fetchProfile(ctx, "heap?debug=1", &text); err != nil {
 		return 0, nil, err
 	}
+
 	parts, err = residentParts(memory, text.String())
 	return memory.Resident, parts, err
 }
@@ -87,6 +90,7 @@ func residentParts(memory e2e.Memory, stats string) ([]report.Share, error) {
 		}
 		value[name] = n
 	}
+
 	idle := value["HeapSys"] - value["HeapInuse"] - value["HeapReleased"]
 	other := value["Sys"] - value["HeapSys"]
 	rest := memory.Resident - memory.File - value["HeapInuse"] - idle - other

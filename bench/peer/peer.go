@@ -78,9 +78,11 @@ func StartDownpour(ctx context.Context, o Options) (*Server, error) {
 		env["DOWNPOUR_TABLE_DATA"], env["DOWNPOUR_TABLE_UID"] = o.Tables.Data, o.Tables.UID
 		env["DOWNPOUR_TABLE_META"], env["DOWNPOUR_TABLE_TREE"] = o.Tables.Meta, o.Tables.Tree
 	}
+
 	for key, value := range o.Env {
 		env[key] = value
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	g, err := e2e.StartGateway(ctx, e2e.ProgramOptions{Path: o.Program, Env: env, Dir: o.Dir})
@@ -137,6 +139,7 @@ func (s *Server) Ask(ctx context.Context, q workload.Query) ([]byte, error) {
 		return nil, err
 	}
 	defer body.Close()
+
 	text, err := io.ReadAll(body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: reading the answer: %w", s.Name, q, err)
@@ -158,6 +161,7 @@ func (s *Server) Copy(ctx context.Context, q workload.Query, accept string, w io
 		return 0, err
 	}
 	defer body.Close()
+
 	n, err := io.Copy(w, body)
 	if err != nil {
 		return n, fmt.Errorf("%s: %s: reading the answer: %w", s.Name, q, err)
@@ -169,6 +173,8 @@ func (s *Server) open(ctx context.Context, q workload.Query) (io.ReadCloser, err
 	return s.openAs(ctx, q, "")
 }
 
+// openAs asks for an answer of a media type, "" for JSON, and returns its body, which the
+// caller closes. A Prometheus is asked in its own language.
 func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (io.ReadCloser, error) {
 	path := q.String()
 	if s.Prometheus {
@@ -177,6 +183,7 @@ func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (i
 			return nil, err
 		}
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
@@ -184,6 +191,7 @@ func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (i
 	if accept != "" {
 		req.Header.Set("Accept", accept)
 	}
+
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, s.fault(fmt.Errorf("%s: %w", s.Name, err))
@@ -193,6 +201,7 @@ func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (i
 		resp.Body.Close()
 		return nil, fmt.Errorf("%s: %s: status %d: %s", s.Name, q, resp.StatusCode, strings.Join(strings.Fields(string(text)), " "))
 	}
+
 	return resp.Body, nil
 }
 

@@ -49,6 +49,7 @@ func top(ctx context.Context, taken []byte, args ...string) (string, error) {
 		return "", err
 	}
 	defer os.Remove(file.Name())
+
 	_, err = file.Write(taken)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return "", err
@@ -70,6 +71,7 @@ func (s *Server) fetchProfile(ctx context.Context, name string, to io.Writer) (e
 			err = fmt.Errorf("%s: profile: %w", s.Name, err)
 		}
 	}()
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/debug/pprof/"+name, nil)
 	if err != nil {
 		return err
@@ -79,6 +81,7 @@ func (s *Server) fetchProfile(ctx context.Context, name string, to io.Writer) (e
 		return s.fault(err)
 	}
 	defer resp.Body.Close()
+
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %d, want 200: does it run with DOWNPOUR_PROFILING=true?", resp.StatusCode)
 	}

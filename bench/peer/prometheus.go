@@ -23,6 +23,8 @@ type m struct {
 
 var mForm = regexp.MustCompile(`^(\w+):(\d+)([smhd])-(\w+):([^{}]+)(?:\{([^{}]*)\})?$`)
 
+// parseM takes an m parameter apart. It knows no more than the queries of workloads
+// need: no rate, no filters but literal values and *.
 func parseM(text string) (p m, err error) {
 	f := mForm.FindStringSubmatch(text)
 	if f == nil {
@@ -53,6 +55,7 @@ func prometheusPath(q workload.Query) (string, error) {
 			selector += fmt.Sprintf(`,%s=~%q`, key, value)
 		}
 	}
+
 	by := ""
 	if len(p.keys) > 0 {
 		by = " by (" + strings.Join(p.keys, ",") + ")"
@@ -82,6 +85,7 @@ func readPrometheus(p m, text []byte) (answer, error) {
 	if err := json.Unmarshal(text, &a); err != nil {
 		return nil, err
 	}
+
 	out := answer{}
 	for _, r := range a.Data.Result {
 		points := map[int64]float64{}
@@ -96,8 +100,10 @@ func readPrometheus(p m, text []byte) (answer, error) {
 			}
 			points[int64(t)-p.interval+1] = value
 		}
+
 		out[p.group(r.Metric)] = points
 	}
+
 	return out, nil
 }
 
@@ -110,6 +116,7 @@ func readOpenTSDB(p m, text []byte) (answer, error) {
 	if err := json.Unmarshal(text, &results); err != nil {
 		return nil, err
 	}
+
 	out := answer{}
 	for _, r := range results {
 		out[p.group(r.Tags)] = r.Dps

@@ -15,25 +15,26 @@ import (
 // Progress counts towards a total. Its methods may be called from many
 // goroutines; a nil Progress says nothing.
 type Progress struct {
-	mu    sync.Mutex
-	out   io.Writer
-	now   func() time.Time
-	what  string
-	total int64
-	done  int64
-	bar   *progressbar.ProgressBar
-	start time.Time
-	told  time.Time
+	mu     sync.Mutex
+	out    io.Writer
+	now    func() time.Time
+	what   string
+	total  int64
+	done   int64
+	bar    *progressbar.ProgressBar
+	start  time.Time
+	lineAt time.Time // of the latest line, or the start
 }
 
-// tellEvery is the time between two lines.
-const tellEvery = 10 * time.Second
+// lineEvery is the time between two lines.
+const lineEvery = 10 * time.Second
 
-// New begins to count to total, which is told to out.
+// New begins to count to total and shows on out how far it is. A total of 0 is unknown:
+// then there is no bar, and lines have no percentage.
 func New(out io.Writer, what string, total int64) *Progress {
 	p := &Progress{out: out, now: time.Now, what: what, total: total}
 	p.start = p.now()
-	p.told = p.start
+	p.lineAt = p.start
 	if terminal(out) && total > 0 {
 		p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(out), progressbar.OptionSetDescription(what),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond),
@@ -42,6 +43,7 @@ func New(out io.Writer, what string, total int64) *Progress {
 	return p
 }
 
+// terminal reports whether w is one, where a bar can be drawn.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -51,28 +53,32 @@ func terminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Add counts n more.
+// Add counts n more, and shows it: in the bar, or by a line if the latest one is
+// lineEvery ago.
 func (p *Progress) Add(n int64) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.done += n
 	if p.bar != nil {
 		_ = p.bar.Set64(min(p.done, p.total)) // a terminal that is gone is no reason to stop
 		return
 	}
 	now := p.now()
-	if now.Sub(p.told) < tellEvery {
+	if now.Sub(p.lineAt) < lineEvery {
 		return
 	}
-	p.told = now
+
+	p.lineAt = now
 	passed, left := now.Sub(p.start), ""
 	if p.total > 0 && p.done > 0 {
 		left = fmt.Sprintf(", %d%%, about %s left", 100*p.done/p.total,
 			time.Duration(float64(passed)*float64(p.total-p.done)/float64(p.done)).Round(time.Second))
 	}
+
 	of := ""
 	if p.total > 0 {
 		of = fmt.Sprintf(" of %d", p.total)

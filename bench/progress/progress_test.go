@@ -12,7 +12,7 @@ func TestProgress_lines(t *testing.T) {
 	now := time.Unix(0, 0)
 	p := New(&out, "load", 1000)
 	p.now = func() time.Time { return now }
-	p.start, p.told = now, now
+	p.start, p.lineAt = now, now
 	for range 4 {
 		now = now.Add(6 * time.Second)
 		p.Add(100)

@@ -129,6 +129,7 @@ func (r *Report) Worsened() (all []Change) {
 	return all
 }
 
+// changes writes the table of changes.
 func (r *Report) changes(b *strings.Builder) {
 	if len(r.Changes) == 0 {
 		return

@@ -73,6 +73,7 @@ func (r *Report) Save(dir string) (path string, err error) {
 		replace(base+".html", r.WriteHTML), replace(base+".json", r.WriteJSON), replace(base+".txt", r.WriteBench))
 }
 
+// replace writes a new file and gives it the name of the old one.
 func replace(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".report-")
 	if err != nil {
@@ -82,6 +83,7 @@ func replace(path string, write func(io.Writer) error) error {
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
+
 	if err != nil {
 		os.Remove(f.Name())
 		return fmt.Errorf("report %s: %w", path, err)

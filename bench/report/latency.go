@@ -57,6 +57,7 @@ func NewLatency(name, loop string, response, service *Histogram, errors int64) L
 		Response: response.percentiles(), Service: service.percentiles()}
 }
 
+// percentiles returns the times of the percentages that reports have.
 func (h *Histogram) percentiles() []PercentileMS {
 	out := make([]PercentileMS, len(percentiles))
 	for i, p := range percentiles {

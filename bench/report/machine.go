@@ -24,6 +24,8 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%d cores (%s), %d MiB of memory, %s, kernel %s, %s", m.Cores, m.CPU, m.MiB, m.OS, m.Kernel, m.Go)
 }
 
+// thisMachine describes the machine by what Linux tells in /proc. What cannot be read is
+// "unknown", or 0.
 func thisMachine() Machine {
 	m := Machine{OS: runtime.GOOS + "/" + runtime.GOARCH, Kernel: "unknown", CPU: "unknown", Cores: runtime.NumCPU(), Go: runtime.Version()}
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
@@ -32,6 +34,7 @@ func thisMachine() Machine {
 	if name, ok := field("/proc/cpuinfo", "model name"); ok {
 		m.CPU = name
 	}
+
 	if memory, ok := field("/proc/meminfo", "MemTotal"); ok {
 		var kib int64
 		fmt.Sscan(memory, &kib)
@@ -64,7 +67,7 @@ func PeakMemory() int64 {
 }
 
 // commit is the revision that is measured, with a + when the tree has changes:
-// as the binary says, or, for go run leaves that out, as git does.
+// as the binary says, or, because go run leaves that out, as git says.
 func commit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		revision, modified := "", ""
@@ -80,6 +83,7 @@ func commit() string {
 			return revision + modified
 		}
 	}
+
 	revision, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return "unknown"

@@ -35,8 +35,10 @@ func (p *Plot) Add(line string, x, y float64) {
 	p.Lines = append(p.Lines, PlotLine{line, [][2]float64{{x, y}}})
 }
 
+// ms is a duration in milliseconds.
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
+// text writes each line's points as "x: y".
 func (p Plot) text(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s\n", p.Name)
 	for _, l := range p.Lines {
@@ -68,11 +70,13 @@ func (p Plot) svg() string {
 		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %g v%g"/><text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`,
 			at, top, innerHeight, at, top+innerHeight+16, tick(v))
 	}
+
 	for _, v := range y.ticks() {
 		at := top + innerHeight*(1-y.place(v))
 		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1f h%g"/><text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`,
 			left, at, innerWidth, left-6, at+4, tick(v))
 	}
+
 	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="middle">%s</text>`, left+innerWidth/2, plotHeight-6, html.EscapeString(p.X))
 	fmt.Fprintf(&b, `<text transform="translate(14 %g) rotate(-90)" text-anchor="middle">%s</text>`, top+innerHeight/2, html.EscapeString(p.Y))
 	for i, l := range p.Lines {
@@ -86,6 +90,7 @@ func (p Plot) svg() string {
 		fmt.Fprintf(&b, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/>`, path.String(), colour)
 		fmt.Fprintf(&b, `<text x="%g" y="%g" fill="%s">%s</text>`, plotWidth-right+10, top+14+float64(i)*18, colour, html.EscapeString(l.Name))
 	}
+
 	b.WriteString(`</svg>`)
 	return b.String()
 }
@@ -96,27 +101,32 @@ type axis struct {
 	log       bool
 }
 
+// newAxis spans the values of one axis: which is 0 for x, 1 for y. A linear axis begins
+// at 0 or below, a logarithmic one spans whole powers of ten.
 func newAxis(p Plot, which int, log bool) axis {
 	a := axis{math.Inf(1), math.Inf(-1), log}
 	for _, l := range p.Lines {
 		for _, at := range l.Points {
-			if v := at[which]; !log || v > 0 {
+			if v := at[which]; !log || v > 0 { // 0 has no logarithm
 				a.low, a.high = min(a.low, v), max(a.high, v)
 			}
 		}
 	}
-	if a.low > a.high {
+
+	if a.low > a.high { // no values
 		a.low, a.high = 1, 2
 	}
 	if !log {
 		a.low = min(a.low, 0)
 	}
+
 	if a.high <= a.low {
 		a.high = a.low + max(math.Abs(a.low), 1)
 	}
 	if log {
 		a.low, a.high = math.Pow(10, math.Floor(math.Log10(a.low))), math.Pow(10, math.Ceil(math.Log10(a.high)))
 	}
+
 	return a
 }
 
@@ -131,11 +141,13 @@ func (a axis) place(v float64) float64 {
 // ticks are the values to write at the axis.
 func (a axis) ticks() (out []float64) {
 	if a.log {
-		for v := a.low; v <= a.high*1.001; v *= 10 {
+		for v := a.low; v <= a.high*1.001; v *= 10 { // a little more, because products round
 			out = append(out, v)
 		}
 		return out
 	}
+
+	// The step is 1, 2 or 5 times a power of ten, and there are at most seven ticks.
 	step := math.Pow(10, math.Floor(math.Log10((a.high-a.low)/4)))
 	for _, m := range []float64{1, 2, 5, 10} {
 		if (a.high-a.low)/(step*m) <= 6 {
@@ -143,6 +155,7 @@ func (a axis) ticks() (out []float64) {
 			break
 		}
 	}
+
 	for v := math.Ceil(a.low/step) * step; v <= a.high*1.0001; v += step {
 		out = append(out, v)
 	}
@@ -169,6 +182,7 @@ func bars(figures []Figure) string {
 	for _, f := range figures {
 		longest = max(longest, ms(f.Max()))
 	}
+
 	var b strings.Builder
 	height := barHeight*float64(len(figures)) + 8
 	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="times">`, barLabel+barWidth+110, height)
@@ -181,11 +195,13 @@ func bars(figures []Figure) string {
 		fmt.Fprintf(&b, `<path d="M%.1f %g H%.1f" stroke="#000"/>`, barLabel+at(f.Min()), y+11, barLabel+at(f.Max()))
 		fmt.Fprintf(&b, `<text x="%.1f" y="%g">%s</text>`, barLabel+at(f.Max())+6, y+15, MS(f.Median()))
 	}
+
 	b.WriteString(`</svg>`)
 	return b.String()
 }
 
-// distribution plots the latencies by percentile, response and service apart.
+// distribution plots response times by percentile, from the median on. The axis grows
+// with 1/(1-p), so that the slow end is wide.
 func distribution(latencies []Latency) Plot {
 	p := Plot{Name: "response times", X: "percentile, as 1/(1-p)", Y: "ms", LogX: true, LogY: true}
 	for _, l := range latencies {

@@ -215,6 +215,7 @@ func (a Aim) Measured() string {
 	return a.Got.String()
 }
 
+// amount writes a ratio, or an amount with its unit.
 func (a Aim) amount(x float64) string {
 	if a.Unit == "" {
 		return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".") + "x"

@@ -15,14 +15,17 @@ func (r *Report) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "%s: %s\n", line[0], line[1])
 		}
 	}
+
 	for _, p := range r.Peers {
 		fmt.Fprintf(&b, "%s %s%s\n", p.Name, p.Version, missing(p))
 	}
+
 	r.figures(&b)
 	r.latencies(&b)
 	for _, p := range r.Curves {
 		p.text(&b)
 	}
+
 	r.changes(&b)
 	if len(r.Aims) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", AimHead())
@@ -30,15 +33,18 @@ func (r *Report) WriteText(w io.Writer) error {
 			fmt.Fprintln(&b, a.Line())
 		}
 	}
+
 	if len(r.Profiles) > 0 {
-		b.WriteString("\nwhere the time and the memory go of what is not met:\n")
+		b.WriteString("\nwhere time and memory go, for the aims not met:\n")
 	}
 	for _, p := range r.Profiles {
 		p.text(&b)
 	}
+
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "\nnote: %s", n)
 	}
+
 	if len(r.Left) > 0 {
 		fmt.Fprintf(&b, "\nleft undone: %s", strings.Join(r.Left, ", "))
 	}
@@ -47,6 +53,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
+// missing says why a peer is missing, and nothing of one that is there.
 func missing(p Peer) string {
 	if p.Missing == "" {
 		return ""
@@ -54,6 +61,7 @@ func missing(p Peer) string {
 	return "missing: " + p.Missing
 }
 
+// figures writes the table of figures, with the ratio of each to the one that it is of.
 func (r *Report) figures(b *strings.Builder) {
 	if len(r.Figures) == 0 {
 		return
@@ -78,6 +86,8 @@ func (r *Report) Figure(name string) (Figure, bool) {
 	return Figure{}, false
 }
 
+// latencies writes a line for the response times and one for the service times of each
+// latency.
 func (r *Report) latencies(b *strings.Builder) {
 	if len(r.Latencies) == 0 {
 		return
@@ -135,20 +145,25 @@ func (r *Report) WriteBench(w io.Writer) error {
 			b.WriteByte('\n')
 		}
 	}
+
 	for _, c := range r.Changes {
 		c.benchLines(&b, r.Workload)
 	}
+
 	for _, l := range r.Latencies {
 		loop, _, _ := strings.Cut(l.Loop, ",")
 		fmt.Fprintf(&b, "Benchmark%s/%s/%s %d %d p50-ns %d p99-ns\n", title(r.Workload), benchName(l.Name), benchName(loop), max(l.Requests, 1), l.At(50).Nanoseconds(), l.At(99).Nanoseconds())
 	}
+
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// before and after return what stands on either side of the slash in "linux/amd64".
 func before(s string) string { s, _, _ = strings.Cut(s, "/"); return s }
 func after(s string) string  { _, s, _ = strings.Cut(s, "/"); return s }
 
+// title writes the first letter in upper case, which the name of a Go benchmark needs.
 func title(s string) string {
 	if s == "" {
 		return s
@@ -178,9 +193,11 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s%s | %s |\n", a.Scale, cell.Replace(a.What), a.Against, a.Wanted(), a.Measured(), times, a.Verdict())
 	}
+
 	for _, p := range r.Peers {
 		fmt.Fprintf(&b, "\n%s %s%s", p.Name, p.Version, missing(p))
 	}
+
 	b.WriteByte('\n')
 	_, err := io.WriteString(w, b.String())
 	return err

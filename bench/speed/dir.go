@@ -21,6 +21,7 @@ func tempDir() (directory, error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return directory{}, err
 	}
+
 	path, err := os.MkdirTemp(parent, "bench-")
 	return directory{path}, err
 }

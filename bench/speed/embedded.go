@@ -24,7 +24,7 @@ func (s *stage) usePair(ctx context.Context, scale string) error {
 		return err
 	}
 
-	d := s.cfg.data(scale)
+	d := s.cfg.dataAt(scale)
 	for _, server := range []*peer.Server{s.pair.victoria, s.pair.ours} {
 		s.cfg.Progress.Sayf("loading %s: %s", server.Name, d)
 		c := s.sending(server, d, workload.Telnet)
@@ -74,13 +74,14 @@ func embedded(ctx context.Context, s *stage, g group) error {
 		return err
 	}
 
-	d := s.cfg.data(g.scale)
+	d := s.cfg.dataAt(g.scale)
 	c := bench.PairConfig{A: s.pair.victoria, B: s.pair.ours, Queries: []workload.Query{d.Whole("sum:5m-avg:%s")},
-		Rounds: s.cfg.rounds(g.scale), Slack: slack, Unit: bucket, Seed: s.cfg.Data.Seed, Prefix: g.scale + " own storage, ", Work: int64(d.Points())}
+		Rounds: s.cfg.roundsAt(g.scale), Slack: slack, Unit: bucket, Seed: s.cfg.Data.Seed, Prefix: g.scale + " own storage, ", Work: int64(d.Points())}
 	steps, err := c.Steps(ctx)
 	if err != nil {
 		return err
 	}
+
 	figures, err := s.measure(ctx, s.pair.ours, steps, 1, c.Rounds)
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func (s *stage) rate(row string, g group, what string, want float64, ours, their
 // beforehand. After each round both must give the same answer. The storage of the last
 // round stays for queries.
 func (s *stage) putFresh(ctx context.Context, g group, format workload.Format) ([2]report.Figure, error) {
-	d := s.cfg.data(g.scale)
+	d := s.cfg.dataAt(g.scale)
 	rounds := min(maxPutRounds, s.cfg.Rounds)
 	s.cfg.Progress.Sayf("putting %s, %d rounds, %s", d, rounds, format)
 	payload := s.sending(nil, d, format).Spell()
@@ -136,6 +137,7 @@ func (s *stage) putFresh(ctx context.Context, g group, format workload.Format) (
 	for i, name := range []string{peer.Victoria, peer.Downpour} {
 		figures[i] = report.Figure{Name: fmt.Sprintf("%s put, %s, %s", g.scale, format, name), Work: int64(d.Points()), Unit: "points"}
 	}
+
 	figures[1].Of = figures[0].Name
 
 	for round := range rounds {
@@ -185,7 +187,7 @@ func bytesStored(ctx context.Context, s *stage, g group) error {
 		}
 	}
 
-	d := s.cfg.data(g.scale)
+	d := s.cfg.dataAt(g.scale)
 	ours, err := s.started(peer.StartDownpour(ctx, peer.Options{Env: s.cfg.ScanEnv}))
 	if err != nil {
 		return err
@@ -235,6 +237,7 @@ func quiet(ctx context.Context, dir string) (size int64, err error) {
 		if now != size {
 			size, since = now, time.Now()
 		}
+
 		if time.Now().After(end) {
 			return 0, errors.New("the embedded store did not come to rest within " + patience.String())
 		}

@@ -33,6 +33,7 @@ func memory(ctx context.Context, s *stage, g group) error {
 		}
 		points[i], peaks[i] = report.Thousands(float64(d.Points())), float64(peak)/(1<<20)
 	}
+
 	what := fmt.Sprintf("memory of the gateway for a query over %s points", points[1])
 	s.keepAs(what, func(ctx context.Context) (report.Profile, error) { return s.memoryProfile(ctx, d) })
 	s.aim(report.Aim{Row: "memory", Scale: g.scale, What: what, Want: 512, Unit: "MiB", Got: single(peaks[1]), Figure: what})
@@ -57,7 +58,7 @@ func memorySteps(step int) [2]int {
 func (s *stage) peak(ctx context.Context, d workload.Devops) (peak int64, err error) {
 	s.cfg.Progress.Sayf("memory: loading %s", d)
 	err = s.onRows(ctx, d, func(dir string) error {
-		return s.asked(ctx, dir, d, func(ours *peer.Server, ask func() error) error {
+		return s.onGateway(ctx, dir, d, func(ours *peer.Server, ask func() error) error {
 			if err := ask(); err != nil {
 				return err
 			}
@@ -83,6 +84,7 @@ func (s *stage) onRows(ctx context.Context, d workload.Devops, do func(dir strin
 	return do(dir.path)
 }
 
+// fillEmbedded writes a data set as rows into the store at an address.
 func (s *stage) fillEmbedded(ctx context.Context, address string, d workload.Devops) error {
 	st, err := s.cfg.Open(address)
 	if err != nil {
@@ -92,8 +94,8 @@ func (s *stage) fillEmbedded(ctx context.Context, address string, d workload.Dev
 	return bench.Fill(ctx, st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil)
 }
 
-// asked starts a gateway of its own on rows; ask asks it as often as it is asked.
-func (s *stage) asked(ctx context.Context, dir string, d workload.Devops, do func(ours *peer.Server, ask func() error) error) error {
+// onGateway starts a gateway of its own on rows; ask asks it as often as it is asked.
+func (s *stage) onGateway(ctx context.Context, dir string, d workload.Devops, do func(ours *peer.Server, ask func() error) error) error {
 	ours, err := s.started(peer.StartDownpour(ctx, peer.Options{Dir: dir}))
 	if err != nil {
 		return err
@@ -109,8 +111,8 @@ func (s *stage) asked(ctx context.Context, dir string, d workload.Devops, do fun
 	})
 }
 
-// memoryLooks is the time between two looks at a gateway's memory.
-const memoryLooks = 25 * time.Millisecond
+// memoryEvery is the time between two looks at a gateway's memory.
+const memoryEvery = 25 * time.Millisecond
 
 // memoryProfile asks again, and looks at the gateway's memory meanwhile: at what
 // it consists of, and, in a gateway whose garbage is collected for each look, at
@@ -132,10 +134,11 @@ func (s *stage) memoryProfile(ctx context.Context, d workload.Devops) (report.Pr
 			return err
 		},
 	}
+
 	err := s.onRows(ctx, d, func(dir string) error {
 		for _, look := range looks {
-			err := s.asked(ctx, dir, d, func(ours *peer.Server, ask func() error) error {
-				return watched(ask, memoryLooks, func() error { return look(ours) })
+			err := s.onGateway(ctx, dir, d, func(ours *peer.Server, ask func() error) error {
+				return observe(ask, memoryEvery, func() error { return look(ours) })
 			})
 			if err != nil {
 				return err
@@ -146,6 +149,7 @@ func (s *stage) memoryProfile(ctx context.Context, d workload.Devops) (report.Pr
 	if err == nil {
 		p.Functions, err = mostHeld(ctx, heaps)
 	}
+
 	return p, err
 }
 
@@ -164,8 +168,8 @@ func mostHeld(ctx context.Context, heaps []peer.Heap) (functions []report.Share,
 	return functions, nil
 }
 
-// watched looks again and again while do runs, and once when it has ended.
-func watched(do func() error, every time.Duration, look func() error) error {
+// observe looks again and again while do runs, and once when it has ended.
+func observe(do func() error, every time.Duration, look func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- do() }()
 	tick := time.NewTicker(every)

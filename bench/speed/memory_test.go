@@ -78,7 +78,7 @@ func TestResident(t *testing.T) {
 // error.
 func TestWatched(t *testing.T) {
 	looks, enough := 0, make(chan struct{})
-	err := watched(func() error { <-enough; return nil }, time.Microsecond, func() error {
+	err := observe(func() error { <-enough; return nil }, time.Microsecond, func() error {
 		if looks++; looks == 3 {
 			close(enough)
 		}
@@ -88,10 +88,10 @@ func TestWatched(t *testing.T) {
 		t.Errorf("%d looks, %v; want three and one afterwards", looks, err)
 	}
 	dead, blind := errors.New("dead"), errors.New("blind")
-	if err := watched(func() error { return dead }, time.Hour, func() error { return blind }); err != dead {
+	if err := observe(func() error { return dead }, time.Hour, func() error { return blind }); err != dead {
 		t.Errorf("what is watched fails: error %v, want its own", err)
 	}
-	if err := watched(func() error { return nil }, time.Hour, func() error { return blind }); err != blind {
+	if err := observe(func() error { return nil }, time.Hour, func() error { return blind }); err != blind {
 		t.Errorf("a look fails: error %v, want its own", err)
 	}
 }

@@ -38,11 +38,12 @@ func (s *stage) keep(ours *peer.Server, steps []bench.Step) {
 	}
 }
 
+// keepAs remembers how the figure of this name is profiled; see explain.
 func (s *stage) keepAs(figure string, p profiler) {
-	if s.again == nil {
-		s.again = map[string]profiler{}
+	if s.profilers == nil {
+		s.profilers = map[string]profiler{}
 	}
-	s.again[figure] = p
+	s.profilers[figure] = p
 }
 
 // timed profiles the processor time of what is repeated.
@@ -53,18 +54,19 @@ func (s *stage) timed(again repeatable) profiler {
 // explain profiles what missed its aim, while its servers still run: the report
 // shows by that what stands in the way.
 func (s *stage) explain(ctx context.Context, g group) error {
-	defer clear(s.again)
+	defer clear(s.profilers)
 	for _, a := range s.cfg.Report.Aims {
-		again, known := s.again[a.Figure]
+		again, known := s.profilers[a.Figure]
 		if a.Scale != g.scale || !g.has(a.Row) || a.Met() || !known {
 			continue
 		}
-		delete(s.again, a.Figure)
+		delete(s.profilers, a.Figure)
 		s.cfg.Progress.Sayf("profiling %s", a.Figure)
 		p, err := again(ctx)
 		if err != nil {
 			return fmt.Errorf("profile of %s: %w", a.Figure, err)
 		}
+
 		p.Figure = a.Figure
 		s.cfg.Report.AddProfile(p)
 	}
@@ -80,6 +82,7 @@ func (s *stage) profile(ctx context.Context, again repeatable, seconds int) (p r
 	if again.fresh {
 		defer server.Close()
 	}
+
 	before, err := s.usedBy(server)
 	if err != nil {
 		return p, err
@@ -88,6 +91,7 @@ func (s *stage) profile(ctx context.Context, again repeatable, seconds int) (p r
 	if p.Functions, p.Runs, err = profiled(ctx, server, again.run, seconds); err != nil {
 		return p, err
 	}
+
 	p.Took = time.Since(start) / time.Duration(p.Runs)
 	after, err := s.usedBy(server)
 	p.Processes = since(after, before)
@@ -96,6 +100,7 @@ func (s *stage) profile(ctx context.Context, again repeatable, seconds int) (p r
 			shares[i].Took /= time.Duration(p.Runs)
 		}
 	}
+
 	return p, err
 }
 
@@ -112,6 +117,7 @@ func profiled(ctx context.Context, server *peer.Server, run func(context.Context
 		all, err = server.Profile(ctx, seconds)
 		taken <- err
 	}()
+
 	for err == nil && time.Since(start) < whole {
 		err = run(ctx, server, runs)
 		runs++
@@ -119,6 +125,8 @@ func profiled(ctx context.Context, server *peer.Server, run func(context.Context
 	if err != nil {
 		cancel()
 	}
+
+	// The profile covers a part of the runs: what it shows is scaled up to all of them.
 	longer := max(1, float64(time.Since(start))/float64(whole))
 	if taking := <-taken; err == nil {
 		err = taking
@@ -126,6 +134,7 @@ func profiled(ctx context.Context, server *peer.Server, run func(context.Context
 	for i := range all {
 		all[i].Took = time.Duration(float64(all[i].Took) * longer)
 	}
+
 	return all, runs, err
 }
 

@@ -95,7 +95,7 @@ func TestExplain(t *testing.T) {
 	if !errors.Is(err, refuse) || !strings.Contains(err.Error(), "profile of slow") {
 		t.Errorf("error %v, want that of slow", err)
 	}
-	if len(asked) != 1 || asked["slow"] != 1 || len(s.again) != 0 {
-		t.Errorf("profiled %v, kept %d; want slow once and nothing kept", asked, len(s.again))
+	if len(asked) != 1 || asked["slow"] != 1 || len(s.profilers) != 0 {
+		t.Errorf("profiled %v, kept %d; want slow once and nothing kept", asked, len(s.profilers))
 	}
 }

@@ -53,21 +53,24 @@ func scans(ctx context.Context, s *stage, g group) error {
 	if err != nil {
 		return err
 	}
-	rounds, warm, verify := s.cfg.rounds(g.scale), 2, 2
+	rounds, warm, verify := s.cfg.roundsAt(g.scale), 2, 2
 	if g.scale != "1x" {
 		warm, verify = 0, 1 // comparing the answers has warmed both
 	}
+
 	var wanted []scanQuery
 	for _, q := range scanQueries[g.form] {
 		if g.has(q.row) || g.has(q.floorRow) {
 			wanted = append(wanted, q)
 		}
 	}
+
 	c := bench.PairConfig{A: set.tsd, B: set.ours, Rounds: rounds, Slack: slack, Verify: verify, Seed: s.cfg.Data.Seed,
 		Prefix: g.scale + " " + g.form + ", ", Work: int64(set.data.Points())}
 	for _, q := range wanted {
 		c.Queries = append(c.Queries, set.data.Whole(q.m))
 	}
+
 	s.cfg.Progress.Sayf("comparing answers, then measuring %s", g)
 	steps, err := c.Steps(ctx)
 	if err != nil {
@@ -79,6 +82,7 @@ func scans(ctx context.Context, s *stage, g group) error {
 	if err != nil {
 		return err
 	}
+
 	s.cfg.Report.Cache = "block cache and servers warm; times of queries vary from round to round"
 	for i, q := range wanted {
 		text := fmt.Sprintf("%s, %s", shortName(q.m), rowsOf[g.form])
@@ -90,6 +94,7 @@ func scans(ctx context.Context, s *stage, g group) error {
 			s.aim(within(q.floorRow, g, text, q.timesFloor, ours, figures[bare], "bare scan of the same rows"))
 		}
 	}
+
 	return nil
 }
 
@@ -129,11 +134,12 @@ func oneHost(ctx context.Context, s *stage, g group) error {
 	if err != nil {
 		return err
 	}
-	rounds := hostsAsked * s.cfg.rounds(g.scale)
+	rounds := hostsAsked * s.cfg.roundsAt(g.scale)
 	batches := make([][]workload.Query, rounds+2)
 	for i := range batches {
 		batches[i] = []workload.Query{set.data.OneHost((i*389 + 17) % set.data.Hosts)}
 	}
+
 	want := map[string]float64{compacted: 3, cells: 10}[g.form]
 	return s.repeated(ctx, g, set.ours, batches, fmt.Sprintf("one host of %d, %s", set.data.Hosts, rowsOf[g.form]), want)
 }
@@ -148,10 +154,11 @@ func dashboards(ctx context.Context, s *stage, g group) error {
 	// No more points than the data set of scale 1x has, or OpenTSDB takes all
 	// day.
 	hours := max(int64(s.cfg.Data.Hours)*int64(s.cfg.Data.Hosts)/int64(set.data.Hosts)-1, 1)
-	batches := make([][]workload.Query, s.cfg.rounds(g.scale)+2)
+	batches := make([][]workload.Query, s.cfg.roundsAt(g.scale)+2)
 	for i := range batches {
 		batches[i] = set.data.Dashboard(int64(i%12)*300, hours, 11)
 	}
+
 	ours, err := s.caching(ctx)
 	if err != nil {
 		return err
@@ -168,6 +175,7 @@ func (s *stage) repeated(ctx context.Context, g group, ours *peer.Server, batche
 			return err
 		}
 	}
+
 	a, b := fmt.Sprintf("%s %s, OpenTSDB", g.scale, what), fmt.Sprintf("%s %s, Downpour", g.scale, what)
 	figures, err := s.measure(ctx, ours, []bench.Step{bench.Repeat(set.tsd, "", a, batches), bench.Repeat(ours, a, b, batches)}, 1, len(batches)-2)
 	if err != nil {

@@ -84,16 +84,18 @@ func (c *Config) Validate() error {
 			}
 		}
 	}
+
 	for name, got := range map[string]int{"rounds": c.Rounds, "big-rounds": c.BigRounds, "connections": c.Connections, "seconds": c.Seconds, "memory-hours": c.MemoryHours} {
 		if got < 1 {
 			return fmt.Errorf("%s: got %d, want at least 1", name, got)
 		}
 	}
+
 	return nil
 }
 
-// data returns the data set at a scale.
-func (c *Config) data(scale string) workload.Devops {
+// dataAt returns the data set at a scale.
+func (c *Config) dataAt(scale string) workload.Devops {
 	d := c.Data
 	switch scale {
 	case "10x-points":
@@ -104,7 +106,8 @@ func (c *Config) data(scale string) workload.Devops {
 	return d
 }
 
-func (c *Config) rounds(scale string) int {
+// roundsAt returns the number of rounds at a scale.
+func (c *Config) roundsAt(scale string) int {
 	if scale == "1x" {
 		return c.Rounds
 	}
@@ -137,6 +140,7 @@ func groups() (all []group) {
 				group{[]string{"eight"}, scale, compacted, 120, eight},
 				group{[]string{"bytes"}, scale, compacted, 30, bytesStored})
 		}
+
 		all = append(all,
 			group{[]string{"uncompacted", "maxima-cells"}, scale, cells, 70 * slow, scans},
 			group{[]string{"onehost-cells"}, scale, cells, 10, oneHost},
@@ -144,11 +148,13 @@ func groups() (all []group) {
 		if i == 0 {
 			all = append(all, group{[]string{"telnet"}, scale, "", 40, telnet}, group{[]string{"http"}, scale, "", 40, overHTTP})
 		}
+
 		all = append(all, group{[]string{"embedded"}, scale, "", 10 + 15*slow, embedded})
 		if i == 0 {
 			all = append(all, group{[]string{"hbaseput"}, scale, "", 90, hbasePut}, group{[]string{"memory"}, scale, "", 60, memory})
 		}
 	}
+
 	return all
 }
 
@@ -194,6 +200,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return run(ctx, cfg, groups())
 }
 
+// run measures the groups that are chosen of all. A group that fails does not end it:
+// its rows are marked as missing.
 func run(ctx context.Context, cfg Config, all []group) error {
 	chosen := cfg.chosen(all)
 	s := &stage{cfg: &cfg}
@@ -227,6 +235,7 @@ func run(ctx context.Context, cfg Config, all []group) error {
 	return errors.Join(failed...)
 }
 
+// names returns the groups as Report.Left lists them.
 func names(groups []group) (out []string) {
 	for _, g := range groups {
 		out = append(out, g.String())
@@ -239,6 +248,7 @@ func (s *stage) do(ctx context.Context, g group) error {
 	aims := &s.cfg.Report.Aims
 	*aims = slices.DeleteFunc(*aims, func(a report.Aim) bool { return a.Scale == g.scale && slices.Contains(g.rows, a.Row) })
 
+	// Servers end before the first group that does not use them.
 	if g.form != s.set.form || g.scale != s.set.scale {
 		s.dropSet()
 	}

@@ -40,8 +40,8 @@ type stage struct {
 	pair       pair
 	// hbaseBytes is what a point in compacted rows takes on disk; 0 is unknown.
 	hbaseBytes float64
-	// again repeats what was measured of the group that runs, by the names of figures.
-	again map[string]profiler
+	// profilers repeats what was measured of the group that runs, by the names of figures.
+	profilers map[string]profiler
 }
 
 // tableSet is a data set in HBase and the servers over it.
@@ -90,6 +90,7 @@ func (s *stage) startHBase(ctx context.Context) error {
 		}
 		s.hbase, version = h, version+", one region server of 3 GiB"
 	}
+
 	s.cfg.Report.AddPeer(report.Peer{Name: peer.HBase, Version: version})
 
 	var err error
@@ -109,6 +110,7 @@ func (s *stage) newTables(ctx context.Context) (e2e.Tables, error) {
 	return t, tables.Create(ctx, s.store, tables.Specs(n, encoding.DefaultSchema(), "NONE"))
 }
 
+// dropTables drops a set of tables, if it was made.
 func (s *stage) dropTables(t e2e.Tables) {
 	if s.hbase == nil || t.Data == "" {
 		return
@@ -129,7 +131,7 @@ func (s *stage) useSet(ctx context.Context, g group) (*tableSet, error) {
 		return &s.set, nil
 	}
 
-	s.set = tableSet{form: g.form, scale: g.scale, data: s.cfg.data(g.scale)}
+	s.set = tableSet{form: g.form, scale: g.scale, data: s.cfg.dataAt(g.scale)}
 	var err error
 	if s.set.tables, err = s.newTables(ctx); err != nil {
 		return nil, err
@@ -145,6 +147,7 @@ func (s *stage) useSet(ctx context.Context, g group) (*tableSet, error) {
 	if s.set.tsd, err = s.started(peer.StartOpenTSDB(ctx, o)); err != nil {
 		return nil, err
 	}
+
 	return &s.set, nil
 }
 

@@ -17,7 +17,7 @@ import (
 // with a cell a point, and Downpour with a cell a row and commit window; each
 // into new tables, in which the names have their UIDs already.
 func hbasePut(ctx context.Context, s *stage, g group) error {
-	d := s.cfg.data(g.scale)
+	d := s.cfg.dataAt(g.scale)
 	d.Hours = 1
 	s.cfg.Progress.Sayf("putting into HBase: %s", d)
 	payload := s.sending(nil, d, workload.Telnet).Spell()
@@ -26,11 +26,13 @@ func hbasePut(ctx context.Context, s *stage, g group) error {
 		{name: "Downpour, single cells", start: peer.StartDownpour},
 		{name: "Downpour, DOWNPOUR_PUT_CELLS=multi", start: peer.StartDownpour, multi: true},
 	}
+
 	for round := range 2 {
 		if err := s.putRound(ctx, kinds, d, payload); err != nil {
 			return fmt.Errorf("round %d: %w", round+1, err)
 		}
 	}
+
 	for i := range kinds {
 		f := &kinds[i].figure
 		f.Name, f.Work, f.Unit = "put into HBase, "+kinds[i].name, int64(d.Points()), "points"
@@ -39,6 +41,7 @@ func hbasePut(ctx context.Context, s *stage, g group) error {
 		}
 		s.cfg.Report.Figures = append(s.cfg.Report.Figures, *f)
 	}
+
 	s.aim(s.rate("hbaseput", g, "put by telnet into HBase, in time order, single cells", 4, kinds[1].figure, kinds[0].figure, "OpenTSDB, same HBase"))
 	s.aim(s.rate("hbaseput", g, "the same with DOWNPOUR_PUT_CELLS=multi", 12, kinds[2].figure, kinds[0].figure, "OpenTSDB, same HBase"))
 	return nil
@@ -65,6 +68,7 @@ func (s *stage) putRound(ctx context.Context, kinds []putter, d workload.Devops,
 		kinds[i].figure.Runs = append(kinds[i].figure.Runs, took)
 		servers = append(servers, server)
 	}
+
 	for _, ours := range servers[1:] {
 		if err := peer.AgreeInValues(ctx, servers[0], ours, d.Whole("sum:1m-avg:%s{region=*}")); err != nil {
 			return err
@@ -83,15 +87,19 @@ func (s *stage) putOnce(ctx context.Context, k *putter, d workload.Devops, paylo
 	if k.multi {
 		o.Env = map[string]string{"DOWNPOUR_PUT_CELLS": "multi"}
 	}
+
 	if server, err = s.started(k.start(ctx, o)); err != nil {
 		return nil, tables, 0, err
 	}
-	names := d // some points of the hour before: names get their UIDs, a JVM its machine code
+	// Some points of the hour before are put first: names get their UIDs, and a JVM
+	// compiles its code.
+	names := d
 	names.Start, names.Step = d.Start-3600, max(d.Step, 60)
 	c := s.sending(server, names, workload.Telnet)
 	if _, err := c.Send(ctx, c.Stream()); err != nil {
 		return server, tables, 0, err
 	}
+
 	if err := s.holds(ctx, tables, names.Points(), k.multi); err != nil {
 		return server, tables, 0, err
 	}
@@ -99,6 +107,7 @@ func (s *stage) putOnce(ctx context.Context, k *putter, d workload.Devops, paylo
 	if _, err := s.sending(server, d, workload.Telnet).Send(ctx, payload); err != nil {
 		return server, tables, 0, err
 	}
+
 	if err := s.holds(ctx, tables, names.Points()+d.Points(), k.multi); err != nil {
 		return server, tables, 0, err
 	}

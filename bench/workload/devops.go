@@ -94,6 +94,7 @@ func (d Devops) Validate() error {
 			return fmt.Errorf("%s: got %d, want %d to %d", f.name, f.got, f.low, f.high)
 		}
 	}
+
 	if 3600%d.Step != 0 {
 		return fmt.Errorf("step: got %d, want a divisor of 3600", d.Step)
 	}
@@ -157,6 +158,7 @@ type series struct {
 	last   int64
 }
 
+// series returns all series before their first value, those of a host side by side.
 func (d Devops) series() []series {
 	all := make([]series, 0, d.Series())
 	for h := range d.Hosts {

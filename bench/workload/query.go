@@ -63,6 +63,7 @@ func (q Query) span() int64 {
 	if err != nil {
 		return 0
 	}
+
 	start, end := absolute(u.Query().Get("start")), absolute(u.Query().Get("end"))
 	if start == 0 || end == 0 {
 		return 0
@@ -99,6 +100,7 @@ func varyPath(path string, forth, back int64) string {
 		}
 		values.Set(name, strconv.FormatInt(t+by, 10))
 	}
+
 	u.RawQuery = values.Encode()
 	return u.String()
 }
@@ -121,12 +123,14 @@ func Recorded(r io.Reader) ([]Query, error) {
 		}
 		all = append(all, Query{Path: u.RequestURI()})
 	}
+
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no request in it")
 	}
+
 	return all, nil
 }
 
@@ -150,6 +154,7 @@ func (d Devops) Dashboard(from, hours int64, host int) []Query {
 	for i := range 3 {
 		panels = append(panels, "sum:1m-avg:%s{host="+HostName((host+i*37)%d.Hosts)+"}")
 	}
+
 	out := make([]Query, len(panels))
 	for i, p := range panels {
 		q := d.Whole(p)
@@ -173,6 +178,7 @@ func (d Devops) Mixed(seed uint64) iter.Seq[Query] {
 			for strings.Contains(form, "HOST") {
 				form = strings.Replace(form, "HOST", HostName(rnd.IntN(d.Hosts)), 1)
 			}
+
 			if d.Tags < 3 {
 				form = "sum:5m-avg:%s"
 			}

@@ -35,6 +35,7 @@ func (d Devops) Text(format Format, size int, mine func(series int) bool) iter.S
 				w.prepare(i)
 			}
 		}
+
 		for tick := range d.Ticks() {
 			for i, v := range tick.Values {
 				if w.heads[i] == nil {
@@ -46,6 +47,7 @@ func (d Devops) Text(format Format, size int, mine func(series int) bool) iter.S
 				}
 			}
 		}
+
 		if w.points > 0 {
 			yield(w.takeChunk())
 		}
@@ -62,6 +64,7 @@ type writer struct {
 	points       int
 }
 
+// prepare spells what stands before the time and behind the value of series i.
 func (w *writer) prepare(i int) {
 	metric := Metrics[i%w.d.MetricCount].Name
 	tags := w.d.Host(i / w.d.MetricCount)
@@ -74,13 +77,16 @@ func (w *writer) prepare(i int) {
 		w.tails[i] = append(tail, "}}"...)
 		return
 	}
+
 	w.heads[i] = fmt.Appendf(nil, "%s%s ", map[bool]string{true: "put ", false: ""}[w.format == Telnet], metric)
 	for _, t := range tags {
 		tail = fmt.Appendf(tail, " %s=%s", t.K, t.V)
 	}
+
 	w.tails[i] = append(tail, '\n')
 }
 
+// point spells one point. v is to be divided by 10^Decimals of its metric.
 func (w *writer) point(i int, at, v int64) {
 	decimals := Metrics[i%w.d.MetricCount].Decimals
 	if w.format != JSON {
@@ -93,9 +99,12 @@ func (w *writer) point(i int, at, v int64) {
 		w.text = append(strconv.AppendInt(w.text, at, 10), `,"value":`...)
 		w.text = append(AppendValue(w.text, v, decimals), w.tails[i]...)
 	}
+
 	w.points++
 }
 
+// takeChunk returns what was spelled since the last chunk; it is valid until the next
+// point.
 func (w *writer) takeChunk() Chunk {
 	if w.format == JSON {
 		w.text = append(w.text, "]\n"...)
@@ -114,6 +123,7 @@ func AppendValue(b []byte, v int64, decimals int) []byte {
 	for range decimals {
 		scale *= 10
 	}
+
 	if v < 0 {
 		b, v = append(b, '-'), -v
 	}

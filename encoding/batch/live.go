@@ -42,17 +42,23 @@ var liveSchema = arrow.NewSchema([]arrow.Field{
 
 // Append adds a point; ms counts from 1970.
 func (r *LiveRows) Append(group int, ms int64, value float64) {
-	r.append(group, ms, value, true, OpUpsert)
+	r.append(group, ms, value, hasValue, OpUpsert)
 }
 
 // AppendNull adds a point without value.
-func (r *LiveRows) AppendNull(group int, ms int64) { r.append(group, ms, 0, false, OpUpsert) }
+func (r *LiveRows) AppendNull(group int, ms int64) { r.append(group, ms, 0, noValue, OpUpsert) }
 
 // AppendDelete adds the deletion of a point.
-func (r *LiveRows) AppendDelete(group int, ms int64) { r.append(group, ms, 0, false, OpDelete) }
+func (r *LiveRows) AppendDelete(group int, ms int64) { r.append(group, ms, 0, noValue, OpDelete) }
 
 // Len is the number of rows.
 func (r *LiveRows) Len() int { return len(r.op) }
+
+// Whether a row has a value; otherwise it is null in the batch.
+const (
+	hasValue = true
+	noValue  = false
+)
 
 func (r *LiveRows) append(group int, ms int64, value float64, valid bool, op uint8) {
 	r.group = append(r.group, int32(group))

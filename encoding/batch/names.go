@@ -65,6 +65,7 @@ func parseNames(dst [][]byte, b []byte) ([][]byte, error) {
 		return nil, fmt.Errorf("batch: %d names of %d bytes in %d bytes", count, total, len(rest))
 	}
 
+	// The names share one allocation; a name's capacity ends where the next begins.
 	all := make([]byte, total)
 	dst = dst[:0]
 	for _, n := range lengths {

@@ -214,7 +214,7 @@ func (p *Partial) check(row int) error {
 		}
 	}
 
-	edges := 0
+	edges := 0 // EdgeFirst is bit 0, EdgeLast bit 1
 	for _, f := range p.Flags {
 		edges += int(f&EdgeFirst) + int(f&EdgeLast)>>1
 	}

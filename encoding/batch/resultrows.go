@@ -38,6 +38,7 @@ func newResultRows(tags int, opts ResultOptions) *resultRows {
 
 func (r *resultRows) len() int { return len(r.times) }
 
+// reset empties the columns for the next batch, and keeps their memory.
 func (r *resultRows) reset() {
 	for i := range r.texts {
 		r.texts[i].reset()

@@ -246,6 +246,7 @@ type dictionary struct {
 
 var textType = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}
 
+// newDictionary makes a dictionary of the names in ascending order.
 func newDictionary(set map[string]bool) dictionary {
 	names := make([]string, 0, len(set))
 	for name := range set {

@@ -145,13 +145,15 @@ func (t *track) makeDelta(seq uint64, ch *changes, s *state) *delta {
 	return d
 }
 
-// reaches tells whether the history holds everything after seq.
+// reaches tells whether the history holds everything after seq, up to now, the
+// present seq.
 func (t *track) reaches(seq, now uint64) bool {
 	return seq <= now && now-seq <= uint64(len(t.history))
 }
 
 // since returns one delta for everything that came after seq. It has the present
-// values of the points that changed. REQUIRES: reaches(seq, now) and seq < now.
+// values of the points that changed. REQUIRES: seq is before the present one, and the
+// history reaches back to it.
 func (t *track) since(seq uint64, s *state) *delta {
 	last := t.history[len(t.history)-1]
 	tail := t.history[len(t.history)-int(last.seq-seq):]
@@ -170,7 +172,7 @@ func (t *track) since(seq uint64, s *state) *delta {
 
 // mergedSince returns one message for everything that came after seq, or nil if a
 // snapshot is hardly longer. It makes the message of u if nobody has asked for it
-// yet. REQUIRES: reaches(seq, now) and seq < now.
+// yet. REQUIRES: seq is before the present one, and the history reaches back to it.
 func (t *track) mergedSince(seq uint64, u *Update, s *state) *Update {
 	if shared, ok := t.merged[seq]; ok {
 		return shared

@@ -60,6 +60,9 @@ func (s *Subscription) Next() *Update {
 	return s.sending
 }
 
+// nextLocked returns the next update that the subscriber has not had, nil if there is
+// none. After the last one, a final error or the end of a complete query, the
+// subscription is over.
 func (s *Subscription) nextLocked() *Update {
 	e := s.evaluator
 	if _, here := e.mu.subs[s]; !here || s.over {

@@ -78,6 +78,7 @@ func (u *Update) JSON() ([]byte, error) {
 	return u.json, nil
 }
 
+// appendJSON appends what JSON returns.
 func (u *Update) appendJSON(b []byte) []byte {
 	switch u.Kind {
 	case KindSnapshot:

@@ -57,6 +57,8 @@ type echoRate struct {
 	DropResets bool  `json:"dropResets"`
 }
 
+// echo returns the sub-query as OpenTSDB prints it. The map of tags has the group-by
+// filters alone.
 func (s *SubQuery) echo() echo {
 	e := echo{
 		Aggregator: s.Aggregator, Metric: nullable(s.Metric), TSUIDs: s.TSUIDs, Downsample: nullable(s.DownsampleText),

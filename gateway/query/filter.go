@@ -188,7 +188,8 @@ func shorthand(tagk, value string, groupBy bool) (Filter, error) {
 
 // addShorthand adds a filter to a list. If a group-by filter is the same as one in the
 // list, that one becomes group-by instead. Source: TagVFilter.mapToFilters.
-func addShorthand(filters []Filter, tagk, value string, groupBy bool) ([]Filter, error) {
+func addShorthand(filters []Filter, tagk, value string, kind bracesKind) ([]Filter, error) {
+	groupBy := kind == groupingBraces
 	f, err := shorthand(tagk, value, groupBy)
 	if err != nil {
 		return filters, err

@@ -98,6 +98,7 @@ func readOptions(r *jsonReader, t json.Token) error {
 	})
 }
 
+// readSubQueries reads "queries", at most limit of them. null is no list at all.
 func readSubQueries(r *jsonReader, t json.Token, limit int) ([]SubQuery, error) {
 	if t == nil {
 		return nil, nil
@@ -152,6 +153,7 @@ func readSubQuery(r *jsonReader, t json.Token) (SubQuery, error) {
 		case "filters":
 			s.Filters, err = readFilters(r, v)
 		case "tags":
+			// setTags asks null tags for their size, unless there are filters to clear.
 			if v == nil && s.Filters == nil {
 				return errors.New("null where an object is wanted")
 			}
@@ -219,6 +221,7 @@ func readRateOptions(r *jsonReader, t json.Token) (*scanplan.Rate, error) {
 	})
 }
 
+// readFilters reads "filters"; null clears the list.
 func readFilters(r *jsonReader, t json.Token) (out []Filter, err error) {
 	if t == nil {
 		return nil, nil
@@ -237,6 +240,7 @@ func readFilters(r *jsonReader, t json.Token) (out []Filter, err error) {
 	})
 }
 
+// readFilter reads one filter. Its group-by flag has two spellings.
 func readFilter(r *jsonReader, t json.Token) (Filter, error) {
 	var kind, tagk, text string
 	var groupBy bool
@@ -285,7 +289,7 @@ func readTags(r *jsonReader, t json.Token) ([]Filter, error) {
 
 	filters := []Filter{}
 	for _, k := range keys {
-		if filters, err = addShorthand(filters, k, values[k], true); err != nil {
+		if filters, err = addShorthand(filters, k, values[k], groupingBraces); err != nil {
 			return nil, err
 		}
 		if stepsOf(filters) > MaxSteps {

@@ -163,8 +163,8 @@ func parseMetric(text string) (metric string, filters []Filter, err error) {
 	return metric, filters, err
 }
 
-// bracesKind is what the tags of one pair of braces do. Its text names such a tag in
-// errors.
+// bracesKind is what the tags of one pair of braces do: group, as those of a JSON query's
+// "tags" do too, or filter only. Its text names such a tag in errors.
 type bracesKind string
 
 const (
@@ -177,7 +177,7 @@ type emptyTag int
 
 const (
 	emptyTagFails emptyTag = iota // where there is one pair of braces
-	emptyTagEnds                  // where there are two pairs: what follows is ignored
+	emptyTagEnds                  // where there are two pairs: the tags after it are ignored
 )
 
 // appendBraces appends the filters of one pair of braces.
@@ -195,7 +195,7 @@ func appendBraces(filters []Filter, inner string, kind bracesKind, empty emptyTa
 		}
 
 		var err error
-		if filters, err = addShorthand(filters, k, v, kind == groupingBraces); err != nil {
+		if filters, err = addShorthand(filters, k, v, kind); err != nil {
 			return nil, bracesError(kind, tag, err)
 		}
 		if stepsOf(filters) > MaxSteps {

@@ -25,6 +25,9 @@ type javaRegexp struct {
 // stepBytes is about the memory of an instruction, in bytes.
 const stepBytes = 64
 
+// newJavaRegexp compiles a regular expression of Java. The error is an *UnsupportedError
+// if Java would take it, but here it is too long, has too many steps, or needs what RE2
+// has not.
 func newJavaRegexp(text string) (*javaRegexp, error) {
 	if len(text) > maxRegexpBytes {
 		return nil, &UnsupportedError{fmt.Sprintf("%d bytes, more than %d", len(text), maxRegexpBytes), text[:64] + "…"}

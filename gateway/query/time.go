@@ -44,6 +44,8 @@ func (c clock) parseTime(text, zone string) (int64, error) {
 	return parseNumericTime(text)
 }
 
+// parseNumericTime reads a time of digits, and perhaps a dot before its milliseconds, and
+// returns ms. A text of up to ten characters is in seconds, a longer one in ms.
 func parseNumericTime(text string) (int64, error) {
 	digits := text
 	if strings.Contains(text, ".") {

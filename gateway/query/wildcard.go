@@ -17,6 +17,8 @@ type wildcard struct {
 	exact bool
 }
 
+// newWildcard takes a pattern apart. It deletes the stars at the front and at the back
+// before it splits the rest; of nothing but stars it leaves one.
 func newWildcard(text string, ignoreCase bool) (*wildcard, error) {
 	if ignoreCase {
 		text = strings.ToLower(text)
@@ -51,6 +53,7 @@ func (w *wildcard) prefix() string {
 	return w.texts[0]
 }
 
+// match reports whether a tag value matches, by the rules of the type's comment.
 func (w *wildcard) match(value string) bool {
 	if w.all() {
 		return true

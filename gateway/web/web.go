@@ -73,6 +73,8 @@ func newFile(name string, content []byte) file {
 	return file{content, kind, `"` + hex.EncodeToString(sum[:12]) + `"`}
 }
 
+// serve sends one of the page's files, with headers that keep it from loading anything
+// from elsewhere.
 func serve(w http.ResponseWriter, r *http.Request, files map[string]file) {
 	f, ok := files[r.URL.Path]
 	if !ok {

@@ -66,6 +66,8 @@ func (p *Point) Validate(schema encoding.Schema, allowed ...rune) error {
 	return p.validateNames(allowed)
 }
 
+// validateNames checks the characters of metric and tags. Its errors name them as
+// OpenTSDB's do.
 func (p *Point) validateNames(allowed []rune) error {
 	if err := encoding.ValidateName("metric name", p.Metric, allowed...); err != nil {
 		return err

@@ -24,7 +24,7 @@ var ofAnswers = []mutant{
 		test: "TestJSONOfUpdates",
 	}, {
 		name: "version-before-the-points", file: "gateway/api/telnet/lines.go", // which it acknowledges
-		old: "	c.awaitCommits(true)\n", new: "	c.awaitCommits(false)\n",
+		old: "	c.awaitCommits(everyBatch)\n", new: "	c.awaitCommits(doneBatches)\n",
 		test: "TestAcknowledgement_waits",
 	}, {
 		name: "last-points-of-a-put-not-waited-for", file: "gateway/api/httpapi/putroutes/store.go",

@@ -152,6 +152,8 @@ type edgeDownsampler struct {
 	room         int64 // points for which the pending of all spans have memory
 }
 
+// add adds to the arena the buckets that are complete: those before the one of the
+// newest point.
 func (f *edgeDownsampler) add(a *arena, sp *series, row *encoding.Points) {
 	p := &sp.pending
 	before := cap(p.Time)
@@ -219,6 +221,7 @@ type wholeDownsampler struct {
 // bucketerBytes is about the bytes of a bucketer without its buckets.
 const bucketerBytes = 320
 
+// add adds the points to the span's bucketer. Its buckets are shipped by finish.
 func (f *wholeDownsampler) add(_ *arena, sp *series, row *encoding.Points) {
 	if sp.bucketer == nil {
 		b := f.template

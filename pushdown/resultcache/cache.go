@@ -111,7 +111,7 @@ func (c *Cache) lookupPart(id ID, version string) (lookup, *answer) {
 		c.counts.Changed++
 		c.resetEntry(e, version)
 		return lookupChanged, nil
-	case e.answer == nil:
+	case e.answer == nil: // asked for again, and nothing has changed: worth storing
 		return lookupStore, nil
 	}
 

@@ -48,7 +48,8 @@ func (r *replay) decodeNext(ctx context.Context) (batch.Record, error) {
 		return nil, context.Cause(ctx)
 	}
 
-	// The whole answer is spent before its first batch.
+	// The whole answer is spent before its first batch. A replay that ends early
+	// refunds it.
 	if r.next == 0 && r.spent == nil {
 		r.spent = operator.BudgetOf(ctx)
 		if err := r.spent.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes); err != nil {

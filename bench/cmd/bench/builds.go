@@ -31,6 +31,7 @@ type buildFlags struct {
 	aEnv, bEnv string
 }
 
+// bind adds the flags to a flag set.
 func (f *buildFlags) bind(flags *flag.FlagSet) {
 	flags.StringVar(&f.stores, "stores", "embedded", "builds: stores to compare on, by comma: "+strings.Join(builds.Stores, ", "))
 	flags.IntVar(&f.turns, "turns", 8, "builds: how often they take turns at a question in a round, at most")
@@ -80,6 +81,7 @@ func compareBuilds(ctx context.Context, s *session, f compareFlags) (err error) 
 	if !given(s.flags, "rounds") {
 		cfg.Rounds = buildRounds
 	}
+
 	cfg.Save = func() error { _, err := s.save(r.Done()); return err }
 	// Before anything is built, for that takes minutes.
 	if err := cfg.Validate(); err != nil {
@@ -89,6 +91,7 @@ func compareBuilds(ctx context.Context, s *session, f compareFlags) (err error) 
 	if err != nil {
 		return fmt.Errorf("a-env: %w", err)
 	}
+
 	envB, err := settings(f.builds.bEnv)
 	if err != nil {
 		return fmt.Errorf("b-env: %w", err)
@@ -108,7 +111,7 @@ func compareBuilds(ctx context.Context, s *session, f compareFlags) (err error) 
 	cfg.Progress = progress.New(s.errs, "compare, rounds", cfg.Total())
 	err = builds.Run(ctx, cfg)
 	cfg.Progress.End()
-	return errors.Join(s.finish(r, err), worsened(r))
+	return errors.Join(s.finish(r, err), errorIfWorse(r))
 }
 
 // makeBuilds gets what -a and -b name; remove takes away what was built.
@@ -122,6 +125,7 @@ func makeBuilds(ctx context.Context, s *session, f compareFlags, cfg *builds.Con
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return remove, err
 	}
+
 	dir, err := os.MkdirTemp(parent, "builds-")
 	if err != nil {
 		return remove, err
@@ -133,6 +137,7 @@ func makeBuilds(ctx context.Context, s *session, f compareFlags, cfg *builds.Con
 	if cfg.A, err = m.Make(ctx, "A", f.a); err != nil {
 		return remove, err
 	}
+
 	cfg.B, err = m.Make(ctx, "B", f.b)
 	return remove, err
 }

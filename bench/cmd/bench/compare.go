@@ -27,6 +27,7 @@ type compareFlags struct {
 	builds       buildFlags
 }
 
+// parseCompare binds the flags of bench compare and reads them.
 func parseCompare(s *session) (f compareFlags, err error) {
 	s.saveFlag()
 	d := dataFlags(s.flags)
@@ -50,10 +51,13 @@ func parseCompare(s *session) (f compareFlags, err error) {
 	return f, err
 }
 
+// list cuts a text at commas and blanks.
 func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
+// compare is bench compare: the table of aims, or two builds or servers if -a and -b are
+// given. A run that was interrupted goes on with -resume.
 func compare(ctx context.Context, s *session) error {
 	f, err := parseCompare(s)
 	if err != nil {
@@ -62,6 +66,7 @@ func compare(ctx context.Context, s *session) error {
 	if f.a != "" || f.b != "" {
 		return compareTwo(ctx, s, f)
 	}
+
 	if err := f.builds.unused(s.flags); err != nil {
 		return err
 	}
@@ -70,11 +75,13 @@ func compare(ctx context.Context, s *session) error {
 	if cfg.ScanEnv, err = settings(f.env); err != nil {
 		return fmt.Errorf("scan-env: %w", err)
 	}
+
 	if f.resume != "" {
 		if cfg.Report, err = resumed(f.resume, cfg); err != nil {
 			return fmt.Errorf("resume: %w", err)
 		}
 	}
+
 	r := cfg.Report
 	r.Data = "1x: " + cfg.Data.String()
 	if err := cfg.Validate(); err != nil {
@@ -83,6 +90,7 @@ func compare(ctx context.Context, s *session) error {
 	if err := setUpPeers(ctx, s, r); err != nil {
 		return err
 	}
+
 	cfg.Progress = progress.New(s.errs, "compare, seconds of work", cfg.Total())
 	fmt.Fprintf(s.out, "%s\n%s\n", r.Machine, report.AimHead())
 	cfg.Print = func(a report.Aim) {
@@ -92,7 +100,7 @@ func compare(ctx context.Context, s *session) error {
 	cfg.Save = func() error { _, err := s.save(r.Done()); return err }
 	err = speed.Run(ctx, *cfg)
 	cfg.Progress.End()
-	tellLeft(s, r)
+	printLeft(s, r)
 	return s.finish(r, err)
 }
 
@@ -121,8 +129,8 @@ func setUpPeers(ctx context.Context, s *session, r *report.Report) error {
 	return nil
 }
 
-// tellLeft says what was not measured, and how to go on.
-func tellLeft(s *session, r *report.Report) {
+// printLeft says what was not measured, and how to go on.
+func printLeft(s *session, r *report.Report) {
 	if len(r.Left) == 0 {
 		return
 	}
@@ -159,6 +167,7 @@ func compareTwo(ctx context.Context, s *session, f compareFlags) error {
 	if builds.Named(f.a) != builds.Named(f.b) {
 		return fmt.Errorf("got -a %s and -b %s, want two builds or the URLs of two servers", f.a, f.b)
 	}
+
 	if builds.Named(f.a) {
 		return compareBuilds(ctx, s, f)
 	}
@@ -168,18 +177,21 @@ func compareTwo(ctx context.Context, s *session, f compareFlags) error {
 	return pair(ctx, s, f)
 }
 
-// pair compares two servers that run already.
+// pair compares two servers that run already, and fails if B is worse than A by more
+// than -worse percent in a row.
 func pair(ctx context.Context, s *session, f compareFlags) error {
 	queries := []workload.Query{}
 	for _, text := range bench.Queries {
 		queries = append(queries, f.cfg.Data.Whole(text))
 	}
+
 	if f.queries != "" {
 		var err error
 		if queries, err = recorded(f.queries); err != nil {
 			return err
 		}
 	}
+
 	r := s.report()
 	a, b := peer.At("A", f.a), peer.At("B", f.b)
 	r.AddPeer(a.Peer)
@@ -189,11 +201,11 @@ func pair(ctx context.Context, s *session, f compareFlags) error {
 	p.End()
 	r.Figures, r.Cache = figures, "warm: one round before those that count"
 	r.Changes = bench.Changes(figures, queries, f.worse/100)
-	return errors.Join(s.finish(r, err), worsened(r))
+	return errors.Join(s.finish(r, err), errorIfWorse(r))
 }
 
-// worsened is an error that names the rows that are worse, nil if there is none.
-func worsened(r *report.Report) error {
+// errorIfWorse is an error that names the rows that are worse, nil if there is none.
+func errorIfWorse(r *report.Report) error {
 	var rows []string
 	for _, c := range r.Worsened() {
 		rows = append(rows, c.Store+" "+c.Row)
@@ -211,6 +223,7 @@ func recorded(path string) ([]workload.Query, error) {
 		return nil, fmt.Errorf("queries: %w", err)
 	}
 	defer file.Close()
+
 	queries, err := workload.Recorded(file)
 	if err != nil {
 		return nil, fmt.Errorf("queries: %s: %w", path, err)
@@ -227,6 +240,7 @@ func table(_ context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+
 	if len(r.Aims) == 0 {
 		return fmt.Errorf("%s: a report of bench %s without aims; bench compare makes one with them", s.flags.Arg(0), r.Workload)
 	}

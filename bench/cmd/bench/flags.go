@@ -63,6 +63,7 @@ func (s *session) use(ctx context.Context, address string, r *report.Report) (p 
 	if err != nil {
 		return nil, err
 	}
+
 	st, err := openStore(p.address)
 	if err != nil {
 		p.close()
@@ -71,6 +72,7 @@ func (s *session) use(ctx context.Context, address string, r *report.Report) (p 
 	if f, ok := st.(interface{ Flush(context.Context) error }); ok {
 		p.settle = f.Flush
 	}
+
 	end := p.close
 	p.store, p.close = st, func() { st.Close(); end() }
 	return p, nil
@@ -95,6 +97,7 @@ func (s *session) startHBase(ctx context.Context, r *report.Report) (*place, err
 	if err != nil {
 		return nil, err
 	}
+
 	r.AddPeer(report.Peer{Name: peer.HBase, Version: e2e.Version("hbase") + ", one region server of 2 GiB"})
 	return &place{address: "hbase:" + h.Quorum(), quorum: h.Quorum(), beside: h.RegionServerAddr(0), cpu: h.CPU,
 		settle: compactOnce(h), close: func() { h.Close() }}, nil

@@ -28,6 +28,7 @@ type liveFlags struct {
 	plans   map[string]*int // followed at once, by store
 }
 
+// liveFlags binds the flags of bench live.
 func (s *session) liveFlags() *liveFlags {
 	f := &liveFlags{plans: map[string]*int{}}
 	s.flags.StringVar(&f.url, "url", "", "gateway to ask, for the parts frames and sockets; empty starts one for each store")
@@ -50,6 +51,7 @@ func (s *session) liveFlags() *liveFlags {
 	return f
 }
 
+// liveQueries is bench live: live queries and answers, on each store in turn.
 func liveQueries(ctx context.Context, s *session) error {
 	s.saveFlag()
 	f := s.liveFlags()
@@ -63,6 +65,7 @@ func liveQueries(ctx context.Context, s *session) error {
 	if f.Sockets, err = numbers(f.sockets); err != nil {
 		return fmt.Errorf("sockets: %w", err)
 	}
+
 	if s.given("sockets") && !slices.Contains(f.Parts, "frames") {
 		f.Crowd = f.Sockets[len(f.Sockets)-1]
 	}
@@ -84,6 +87,7 @@ func (f *liveFlags) run(ctx context.Context, s *session) error {
 		f.Server, f.Store = server, server.URL
 		return live.Run(ctx, f.Config)
 	}
+
 	var failed []error
 	for _, store := range list(f.stores) {
 		plans, ok := f.plans[store]
@@ -96,12 +100,15 @@ func (f *liveFlags) run(ctx context.Context, s *session) error {
 			failed = append(failed, fmt.Errorf("%s: %w", store, err))
 		}
 	}
+
 	return errors.Join(failed...)
 }
 
-// asked lets a gateway answer everything, as JSON too, and read what it answers.
+// asked are the settings of the gateways: large answers are allowed as JSON too, and the
+// result cache is off.
 var asked = map[string]string{"DOWNPOUR_LIMIT_JSON": "100000000", remember: "off"}
 
+// embedded measures a gateway on a new embedded store.
 func (f *liveFlags) embedded(ctx context.Context, s *session) (err error) {
 	if f.Server, err = peer.StartDownpour(ctx, peer.Options{Env: asked}); err != nil {
 		return err
@@ -112,12 +119,15 @@ func (f *liveFlags) embedded(ctx context.Context, s *session) (err error) {
 	return live.Run(ctx, f.Config)
 }
 
+// hbase measures a gateway on an HBase that is started for it. The processor time of a
+// tick is then that of gateway and region server.
 func (f *liveFlags) hbase(ctx context.Context, s *session) error {
 	place, err := s.use(ctx, "hbase", f.Report)
 	if err != nil {
 		return err
 	}
 	defer place.close()
+
 	names := e2e.TablesWithPrefix("bench-live")
 	made := tables.Names{Data: names.Data, UID: names.UID, Meta: names.Meta, Tree: names.Tree}
 	if err := tables.Create(ctx, place.store, tables.Specs(made, encoding.DefaultSchema(), "NONE")); err != nil {
@@ -127,6 +137,7 @@ func (f *liveFlags) hbase(ctx context.Context, s *session) error {
 		return err
 	}
 	defer f.Server.Close()
+
 	f.Report.AddPeer(f.Server.Peer)
 	f.Store = live.HBase
 	f.Tick.CPU = func() (time.Duration, error) {
@@ -134,10 +145,12 @@ func (f *liveFlags) hbase(ctx context.Context, s *session) error {
 		theirs, err2 := place.cpu()
 		return ours + theirs, errors.Join(err1, err2)
 	}
+
 	f.Floor = func(ctx context.Context, metric string) (*bench.Floor, error) {
 		schema := encoding.DefaultSchema()
 		id, err := uid.New(uid.Config{Store: place.store, Table: names.UID, Schema: schema}).Resolve(ctx, encoding.UIDMetric, metric)
 		return &bench.Floor{Store: place.store, Schema: schema, Table: names.Data, Metric: id}, err
 	}
+
 	return live.Run(ctx, f.Config)
 }

@@ -23,6 +23,7 @@ type command struct {
 	run           func(context.Context, *session) error
 }
 
+// commands returns the workloads in the order of the usage text.
 func commands() []command {
 	return []command{
 		{"compare", "the table of aims: Downpour, OpenTSDB, VictoriaMetrics and the bare scan side by side; or two builds or servers, -a and -b", compare},
@@ -56,6 +57,7 @@ func firstLines(err error) string {
 		}
 		return strings.Join(lines, "\n")
 	}
+
 	first, rest, _ := strings.Cut(err.Error(), "\n")
 	if i := strings.Index(rest, "-- end of "); i >= 0 {
 		log, _, _ := strings.Cut(rest[i+len("-- end of "):], "\n")
@@ -64,6 +66,8 @@ func firstLines(err error) string {
 	return first
 }
 
+// run runs the workload that the first argument names. Without one it writes the usage
+// text.
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	if len(args) > 0 {
 		for _, c := range commands() {
@@ -76,10 +80,12 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 			}
 		}
 	}
+
 	var b strings.Builder
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "  %-9s %s\n", c.name, c.purpose)
 	}
+
 	if len(args) == 0 || strings.HasPrefix(args[0], "-h") || args[0] == "help" || args[0] == "--help" {
 		fmt.Fprintf(out, "usage: bench WORKLOAD [flags]\n%s", &b)
 		return flag.ErrHelp
@@ -88,6 +94,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	for _, c := range commands() {
 		names = append(names, c.name)
 	}
+
 	return fmt.Errorf("no workload %q; there are %s", args[0], strings.Join(names, ", "))
 }
 

@@ -14,13 +14,16 @@ import (
 	"downpour/integration/e2e"
 )
 
+// scale is bench scale: how cost grows.
 func scale(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)
 	d.Hosts, d.Hours = 400, 4
+	// The help text must say these defaults, not those of other workloads.
 	for name, value := range map[string]string{"hosts": "400", "hours": "4"} {
 		s.flags.Lookup(name).DefValue = value
 	}
+
 	address := s.flags.String("store", "", storeHelp)
 	formName := s.flags.String("form", "", "cells, compacted or appended; empty is appended embedded, compacted on HBase")
 	c := bench.ScaleConfig{}
@@ -31,6 +34,7 @@ func scale(ctx context.Context, s *session) error {
 	if err := s.parse(0); err != nil {
 		return err
 	}
+
 	var err error
 	if c.MemorySteps, err = numbers(*memory); err != nil {
 		return fmt.Errorf("memory-steps: %w", err)
@@ -41,6 +45,7 @@ func scale(ctx context.Context, s *session) error {
 		return err
 	}
 	defer place.close()
+
 	c.Store, c.Data, c.Settle = place.store, *d, place.settle
 	if c.Form, err = form(*formName, place.address); err != nil {
 		return err
@@ -55,13 +60,14 @@ func scale(ctx context.Context, s *session) error {
 	} else {
 		r.Note("with -store hbase there are also the figures of pushdown in a process of its own: bytes, time, parts in flight, and the gateway's memory")
 	}
+
 	c.Progress = progress.New(s.errs, "load, points", 0)
 	err = bench.Scale(ctx, c, r)
 	c.Progress.End()
 	return s.finish(r, err)
 }
 
-// numbers reads a list of them.
+// numbers reads a list of whole numbers.
 func numbers(text string) (out []int, err error) {
 	for _, word := range list(text) {
 		n, err := strconv.Atoi(word)
@@ -73,8 +79,8 @@ func numbers(text string) (out []int, err error) {
 	return out, nil
 }
 
-// remember is off where the same is asked again and again to measure how it is
-// read.
+// remember is the setting of the result cache. It is off where the same query is asked
+// again and again to measure how its rows are read.
 const remember = "DOWNPOUR_RESULT_CACHE"
 
 // startGateway starts a gateway over the tables of a prefix, with a pushdown
@@ -98,11 +104,13 @@ func startPushdown(ctx context.Context, place *place, prefix string, schema enco
 	if schema.SaltWidth > 0 {
 		env["DOWNPOUR_SALT_WIDTH"], env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltWidth), fmt.Sprint(schema.SaltBuckets)
 	}
+
 	if place.beside != "" {
 		env["DOWNPOUR_BESIDE"] = place.beside
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
+
 	p, err := e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env})
 	if err != nil {
 		return "", nil, err

@@ -20,6 +20,7 @@ import (
 	"downpour/gateway/write"
 )
 
+// generate is bench generate: a data set as text, to a file or standard output.
 func generate(ctx context.Context, s *session) error {
 	d := dataFlags(s.flags)
 	format := s.flags.String("format", "telnet", "telnet, import or json")
@@ -27,6 +28,7 @@ func generate(ctx context.Context, s *session) error {
 	if err := s.parse(0); err != nil {
 		return err
 	}
+
 	if !slices.Contains(workload.Formats, workload.Format(*format)) {
 		return fmt.Errorf("format: got %q, want telnet, import or json", *format)
 	}
@@ -39,12 +41,14 @@ func generate(ctx context.Context, s *session) error {
 		defer f.Close()
 		out = f
 	}
+
 	p := progress.New(s.errs, "generate, points", int64(d.Points()))
 	n, err := bench.Generate(ctx, *d, workload.Format(*format), out, p)
 	p.End()
 	if err == nil {
 		fmt.Fprintf(s.errs, "%s; %d bytes\n", d, n)
 	}
+
 	return err
 }
 
@@ -59,6 +63,7 @@ func form(name, address string) (write.Form, error) {
 			name = "appended"
 		}
 	}
+
 	f, ok := forms[name]
 	if !ok {
 		return 0, fmt.Errorf("form: got %q, want cells, compacted or appended", name)
@@ -66,6 +71,7 @@ func form(name, address string) (write.Form, error) {
 	return f, nil
 }
 
+// load is bench load: a data set put to a server, or straight into a store.
 func load(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)
@@ -78,6 +84,7 @@ func load(ctx context.Context, s *session) error {
 	if err := s.parse(0); err != nil {
 		return err
 	}
+
 	if err := d.Validate(); err != nil {
 		return err
 	}
@@ -85,6 +92,7 @@ func load(ctx context.Context, s *session) error {
 	r.Data = d.String()
 	p := progress.New(s.errs, "load, points", int64(d.Points()))
 	defer p.End()
+
 	figure := report.Figure{Name: "load, " + *door, Work: int64(d.Points()), Unit: "points"}
 	var took time.Duration
 	var err error
@@ -100,18 +108,21 @@ func load(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+
 	figure.Runs = append(figure.Runs, took)
 	r.Figures = append(r.Figures, figure)
 	p.End()
 	return s.finish(r, nil)
 }
 
+// loadRows writes the data set straight into the store at an address.
 func (s *session) loadRows(ctx context.Context, d workload.Devops, address, formName string, r *report.Report, p *progress.Progress) (time.Duration, error) {
 	place, err := s.use(ctx, address, r)
 	if err != nil {
 		return 0, err
 	}
 	defer place.close()
+
 	f, err := form(formName, place.address)
 	if err != nil {
 		return 0, err
@@ -121,6 +132,7 @@ func (s *session) loadRows(ctx context.Context, d workload.Devops, address, form
 	return time.Since(start), err
 }
 
+// loadDoor puts the data set to a server by telnet or HTTP.
 func (s *session) loadDoor(ctx context.Context, into string, c bench.SendConfig, r *report.Report) (time.Duration, error) {
 	server, err := s.server(ctx, into)
 	if err != nil {
@@ -148,6 +160,7 @@ func (s *session) server(ctx context.Context, name string) (*peer.Server, error)
 	return nil, fmt.Errorf("got the server %q, want downpour, victoria or a URL", name)
 }
 
+// scan is bench scan: large queries in this process beside the bare scan.
 func scan(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)
@@ -162,12 +175,14 @@ func scan(ctx context.Context, s *session) error {
 	if err := s.parse(0); err != nil {
 		return err
 	}
+
 	r := s.report()
 	place, err := s.use(ctx, *address, r)
 	if err != nil {
 		return err
 	}
 	defer place.close()
+
 	f, err := form(*formName, place.address)
 	if err != nil {
 		return err
@@ -181,6 +196,7 @@ func scan(ctx context.Context, s *session) error {
 	return s.finish(r, err)
 }
 
+// replay is bench replay: recorded or generated queries to a server.
 func replay(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)
@@ -196,6 +212,7 @@ func replay(ctx context.Context, s *session) error {
 	if err := s.parse(0); err != nil {
 		return err
 	}
+
 	r := s.report()
 	r.Data, r.Cache = d.String(), "as the server has them; the times of queries vary"
 	c.Seed, c.Queries = d.Seed, d.Mixed(d.Seed)
@@ -206,11 +223,13 @@ func replay(ctx context.Context, s *session) error {
 		}
 		r.Data, c.Queries = fmt.Sprintf("%d requests of %s", len(queries), *file), varied(queries, *slack, d.Seed)
 	}
+
 	var err error
 	if c.Server, err = s.replayServer(ctx, *url, *d, r); err != nil {
 		return err
 	}
 	defer c.Server.Close()
+
 	r.AddPeer(c.Server.Peer)
 	c.Progress = progress.New(s.errs, "replay, requests", int64(c.Requests))
 	l, err := bench.Replay(ctx, c)
@@ -218,9 +237,11 @@ func replay(ctx context.Context, s *session) error {
 	if l.Requests > 0 {
 		r.Latencies = append(r.Latencies, l)
 	}
+
 	return s.finish(r, err)
 }
 
+// replayServer returns the server at a URL, or starts one that holds the data set.
 func (s *session) replayServer(ctx context.Context, url string, d workload.Devops, r *report.Report) (*peer.Server, error) {
 	if url != "" {
 		return s.server(ctx, url)
@@ -229,6 +250,7 @@ func (s *session) replayServer(ctx context.Context, url string, d workload.Devop
 	if err != nil {
 		return nil, err
 	}
+
 	p := progress.New(s.errs, "load, points", int64(d.Points()))
 	defer p.End()
 	c := bench.SendConfig{Server: server, Data: d, Format: workload.Telnet, Progress: p}

@@ -102,6 +102,8 @@ type trouble struct {
 	last string
 }
 
+// note logs an error when it is another than the last one, and that all is well again
+// when it has gone.
 func (t *trouble) note(err error) {
 	text := ""
 	if err != nil {

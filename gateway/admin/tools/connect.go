@@ -22,30 +22,40 @@ type connection struct {
 	remote  *remote
 }
 
-// connect opens the store, or finds the gateway that has it open. create is set for
-// commands that write: they may make an embedded store, and what they write is
-// recorded in the meta data as by puts.
-func (c *call) connect(ctx context.Context, create bool) (*connection, error) {
+// purpose says what a command connects for.
+type purpose bool
+
+const (
+	// existing is for commands that work on what is there, even if they change or
+	// delete it.
+	existing purpose = false
+	// creating is for commands that add names or points: they may make an embedded
+	// store, and what they write is recorded in the meta data as by puts.
+	creating purpose = true
+)
+
+// connect opens the store, or finds the gateway that has it open.
+func (c *call) connect(ctx context.Context, p purpose) (*connection, error) {
 	if c.gateway != "" {
 		r := newRemote(c.gateway, c.Tokens, c.TLS)
 		return &connection{remote: r}, r.check(ctx, "")
 	}
 
-	st, err := c.Open(create)
+	st, err := c.Open(bool(p))
 	if errors.Is(err, store.ErrLocked) {
 		return c.connectRemote(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkStore(ctx, st, create); err != nil {
+	if err := c.checkStore(ctx, st, p); err != nil {
 		st.Close()
 		return nil, err
 	}
 
 	conn := &connection{store: st}
 	conn.names = uid.New(uid.Config{Store: st, Table: c.Tables.UID, Schema: c.Schema, MaxName: c.MaxName, Shared: !c.Embedded, Assigned: conn.assigned})
-	if create && (c.Meta.Tracking || c.Meta.RealtimeUID) {
+	if p == creating && (c.Meta.Tracking || c.Meta.RealtimeUID) {
 		tables := meta.Config{Store: st, UIDTable: c.Tables.UID, MetaTable: c.Tables.Meta, Schema: c.Schema, Names: conn.names}
 		conn.tracker = meta.NewTracker(meta.TrackerConfig{Config: tables, Flags: c.Meta})
 	}
@@ -80,8 +90,8 @@ func (c *call) connectRemote(ctx context.Context) (*connection, error) {
 
 // checkStore checks that the tables exist and have the layout of the settings, as a
 // gateway does at its start.
-func (c *call) checkStore(ctx context.Context, st Store, create bool) error {
-	if create && c.Embedded {
+func (c *call) checkStore(ctx context.Context, st Store, p purpose) error {
+	if p == creating && c.Embedded {
 		if err := tables.Create(ctx, st, tables.Specs(c.Tables, c.Schema, "NONE")); err != nil {
 			return err
 		}

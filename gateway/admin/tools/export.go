@@ -42,7 +42,7 @@ func export(ctx context.Context, c *call) (err error) {
 		return err
 	}
 
-	conn, err := c.connect(ctx, false)
+	conn, err := c.connect(ctx, existing)
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,8 @@ func (x *exporter) exportMetric(ctx context.Context, times [2]string, metric str
 // exportBlock is the number of bytes that the store delivers at a time.
 const exportBlock = 1 << 20
 
+// scan exports the rows of a range. The store may return more rows than the filters
+// of the plan want; exportRow looks again.
 func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRange, metric string) error {
 	access := operator.ChooseAccess(&scanplan.Part{Plan: *c.Plan, Range: r}, nil)
 	if access.Nothing {
@@ -97,6 +99,8 @@ func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRan
 	return nil
 }
 
+// exportRow writes the points and annotations of a row, unless it is of another series,
+// metric or hour than the plan wants.
 func (x *exporter) exportRow(ctx context.Context, c *plan.Compiled, row store.Row, metric string) error {
 	key, err := c.Plan.Schema.ParseRowKey(row.Key)
 	if err != nil {
@@ -223,8 +227,8 @@ func (x *exporter) decode(base uint32, cells []store.Cell) error {
 // milliseconds. The decoder has accepted the cell before. Of two cells with the same
 // time the later one decides.
 func (x *exporter) recordMillis(base uint32, cell store.Cell) error {
-	// A compacted cell has its qualifiers in a row. An append column has them in the
-	// value, each with a point's value behind it.
+	// A compacted cell has its qualifiers one after another. An append column has them
+	// in the value, each with a point's value behind it.
 	appended := bytes.Equal(cell.Qualifier, encoding.AppendColumn)
 	rest := cell.Qualifier
 	switch {
@@ -239,8 +243,9 @@ func (x *exporter) recordMillis(base uint32, cell store.Cell) error {
 		if err != nil {
 			return err
 		}
-		if rest = more; appended {
-			rest = more[q.Width:]
+		rest = more
+		if appended {
+			rest = rest[q.Width:] // past the point's value
 		}
 
 		t := int64(base)*1000 + int64(q.OffsetMS)

@@ -23,7 +23,7 @@ func importFiles(ctx context.Context, c *call) (err error) {
 		return c.usage("no file is given")
 	}
 
-	conn, err := c.connect(ctx, true)
+	conn, err := c.connect(ctx, creating)
 	if err != nil {
 		return err
 	}
@@ -39,6 +39,7 @@ func importFiles(ctx context.Context, c *call) (err error) {
 	return c.removeStates()
 }
 
+// sink returns where points go: into the store, or to the gateway that has it open.
 func (c *call) sink(conn *connection) sink {
 	if conn.store == nil {
 		return &gatewaySink{&c.Settings, conn.remote}
@@ -60,6 +61,8 @@ func (c *call) removeStates() error {
 	return nil
 }
 
+// importFile imports one file, "-" for standard input, and prints what it has imported.
+// A file that was interrupted goes on where its state says.
 func (c *call) importFile(ctx context.Context, to sink, name string) (err error) {
 	f, err := openInput(name, c.In)
 	if err != nil {

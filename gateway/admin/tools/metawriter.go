@@ -79,6 +79,7 @@ func (m *metaWriter) store(ctx context.Context, all []metaLine) (refused []refus
 	return refused, m.write(ctx, &c)
 }
 
+// write stores the cells of each table, then the counters.
 func (m *metaWriter) write(ctx context.Context, c *metaCells) error {
 	for _, t := range []struct {
 		table string
@@ -125,6 +126,7 @@ func (m *metaWriter) addCells(ctx context.Context, c *metaCells, r *metaLine) er
 	return m.addTSMeta(c, r, tsuid)
 }
 
+// addAnnotation adds the cell of an annotation. tsuid is empty for a global one.
 func (m *metaWriter) addAnnotation(c *metaCells, r *metaLine, tsuid []byte) error {
 	a, err := encoding.ParseAnnotation(r.Value)
 	if err != nil {
@@ -142,6 +144,8 @@ func (m *metaWriter) addAnnotation(c *metaCells, r *metaLine, tsuid []byte) erro
 	return nil
 }
 
+// addUIDMeta adds the cell of a UIDMeta object, in the row of the UID that the name has
+// here.
 func (m *metaWriter) addUIDMeta(ctx context.Context, c *metaCells, r *metaLine) error {
 	kind, ok := kinds[r.Kind]
 	if !ok {
@@ -162,6 +166,8 @@ func (m *metaWriter) addUIDMeta(ctx context.Context, c *metaCells, r *metaLine) 
 	return nil
 }
 
+// addTSMeta adds the cell of a TSMeta object and the counter of its series; a line may
+// have either alone.
 func (m *metaWriter) addTSMeta(c *metaCells, r *metaLine, tsuid []byte) error {
 	if r.Counter != nil {
 		c.counters = append(c.counters, seriesCounter{tsuid, *r.Counter})

@@ -19,6 +19,8 @@ type output struct {
 	name string
 }
 
+// openOutput opens the file of -o, or standard output. A file is written as NAME.new,
+// compressed if its name ends with .gz, and gets its name once it is complete.
 func (c *call) openOutput() (*output, error) {
 	o := &output{name: c.output}
 	var to io.Writer = c.Out

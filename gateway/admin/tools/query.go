@@ -52,7 +52,7 @@ func runQuery(ctx context.Context, c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	conn, err := c.connect(ctx, false)
+	conn, err := c.connect(ctx, existing)
 	if err != nil {
 		return err
 	}

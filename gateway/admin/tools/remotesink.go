@@ -60,6 +60,8 @@ func (p *gatewaySending) wait(ctx context.Context) ([]refusal, error) {
 	}
 }
 
+// send posts the points in the background, pointsPerPut at a time, one request after
+// the other. The first request that fails is the last one.
 func (t *gatewaySink) send(ctx context.Context, lines []linePoint) sending {
 	p := &gatewaySending{done: make(chan struct{})}
 	go func() {

@@ -133,6 +133,7 @@ func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("got start %q and %d metrics, want a start, and metrics or all=true", req.times[0], len(req.metrics))
 	}
 
+	// Only an export of all metrics has meta data, some of which may not be stored yet.
 	if req.all && h.Flush != nil {
 		if err := h.Flush(r.Context()); err != nil {
 			return err
@@ -144,6 +145,7 @@ func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 	out := bufio.NewWriterSize(answer, 64<<10)
 	c, conn := h.call()
 	counts, err := c.exportAll(r.Context(), conn, req, out)
+	// Once lines are on their way, the status is sent: only a line can tell the error.
 	if err != nil && !answer.begun {
 		return err
 	}
@@ -196,6 +198,7 @@ func (h *served) importMeta(w http.ResponseWriter, r *http.Request) error {
 	lines := bufio.NewReaderSize(http.MaxBytesReader(w, r.Body, maxMetaBody), maxLine)
 	in := &input{name: "body", lines: lines}
 
+	// The whole body is parsed first: a malformed line leaves everything as it was.
 	var all []metaLine
 	var names []nameLine
 	for {

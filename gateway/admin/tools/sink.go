@@ -58,6 +58,8 @@ const (
 	importShards = 4
 )
 
+// newStoreSink makes a sink over an open store. It appends points where the store or the
+// settings want that; otherwise it writes cells of many points.
 func newStoreSink(c *call, conn *connection) *storeSink {
 	auto := c.Auto
 	auto.Metrics = auto.Metrics || c.autoMetric
@@ -99,6 +101,8 @@ type storeSending struct {
 	err     error
 }
 
+// send adds the points to batches of the writer. Points that are refused are reported
+// by wait; the first of them ends the sending if the import is to stop at it.
 func (l *storeSink) send(ctx context.Context, lines []linePoint) sending {
 	w := new(storeSending)
 	for i := range lines {
@@ -167,6 +171,8 @@ func (l *storeSink) inOrder(s *write.SeriesKey, t int64) error {
 	return nil
 }
 
+// wait waits until all batches are durable. It returns the refused points, and the first
+// error by which others were lost.
 func (w *storeSending) wait(ctx context.Context) ([]refusal, error) {
 	for _, b := range w.batches {
 		if err := b.Wait(ctx); err != nil {

@@ -73,7 +73,7 @@ func (c *call) assign(ctx context.Context, kind encoding.UIDKind, names []string
 		}
 	}
 
-	conn, err := c.connect(ctx, true)
+	conn, err := c.connect(ctx, creating)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c *call) rename(ctx context.Context, kind encoding.UIDKind, from, to strin
 	if err := encoding.ValidateName(kind.String(), to, c.Allowed...); err != nil {
 		return err
 	}
-	conn, err := c.connect(ctx, false)
+	conn, err := c.connect(ctx, existing)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (c *call) grep(ctx context.Context, wanted []encoding.UIDKind, expression s
 	if err != nil {
 		return err
 	}
-	conn, err := c.connect(ctx, false)
+	conn, err := c.connect(ctx, existing)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func matching(ctx context.Context, conn *connection, wanted []encoding.UIDKind, 
 
 // deleteName deletes a name, see deletion, and prints what it removed.
 func (c *call) deleteName(ctx context.Context, kind encoding.UIDKind, name string) (err error) {
-	conn, err := c.connect(ctx, false)
+	conn, err := c.connect(ctx, existing)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ func Parse(list []string) (List, error) {
 	return l, nil
 }
 
+// parse reads one origin and normalizes it to the form that browsers send.
 func parse(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.ToLower(text))
 	switch {

@@ -184,7 +184,7 @@ func (c *conn) run() error {
 		}
 		if err != nil {
 			// The client gets the answer to every line that it has sent.
-			c.awaitCommits(true)
+			c.awaitCommits(everyBatch)
 			c.out.Flush()
 			if errors.Is(err, errExit) {
 				return nil
@@ -200,7 +200,7 @@ func (c *conn) run() error {
 // returns the error by which answers were lost.
 func (c *conn) catchUp(midLine bool) error {
 	c.flushCounts()
-	c.awaitCommits(false)
+	c.awaitCommits(doneBatches)
 	if !midLine {
 		c.out.Flush()
 	}
@@ -216,19 +216,26 @@ func (c *conn) flushCounts() {
 	}
 }
 
-// awaitCommits writes the error lines of batches that are done. With wait set it
-// waits for all batches, else it stops at the first that is not done.
-func (c *conn) awaitCommits(wait bool) {
+// awaited says for which pending batches awaitCommits waits.
+type awaited bool
+
+const (
+	doneBatches awaited = false // none: it stops at the first that is not done
+	everyBatch  awaited = true
+)
+
+// awaitCommits writes the error lines of pending batches, in their order.
+func (c *conn) awaitCommits(which awaited) {
 	done := 0
 	for _, p := range c.pending {
 		// Not c.ctx, because each line gets its answer also when the gateway stops.
 		// A batch ends by itself within the writer's timeout.
 		ctx := context.Background()
-		if !wait {
+		if which == doneBatches {
 			ctx = ended
 		}
 		err := p.batch.Wait(ctx)
-		if !wait && errors.Is(err, context.Canceled) {
+		if which == doneBatches && errors.Is(err, context.Canceled) {
 			break
 		}
 

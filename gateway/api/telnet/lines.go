@@ -222,7 +222,7 @@ func (c *conn) auth() error {
 // command executes a command other than put. The lines before it are durable or have
 // had their error lines first, which is how version acknowledges them.
 func (c *conn) command() error {
-	c.awaitCommits(true)
+	c.awaitCommits(everyBatch)
 	c.flushCounts()
 
 	words := make([]string, len(c.words))

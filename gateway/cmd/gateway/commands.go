@@ -61,6 +61,8 @@ func help(args []string, in io.Reader, out io.Writer) error {
 	return nil
 }
 
+// runTool runs one of the tools with the gateway's settings, until it ends or a signal
+// ends it.
 func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) error {
 	// The gateway logs at start which keys of an opentsdb.conf it does not honour.
 	// A tool does not repeat that: it would stand among the tool's output.

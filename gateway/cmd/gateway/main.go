@@ -48,6 +48,8 @@ type options struct {
 	version      bool
 }
 
+// run runs the command that the first argument names or, if that is none or a flag, the
+// gateway, until it is told to end.
 func run(args []string, in io.Reader, out, errs io.Writer) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		return command(args[0], args[1:], in, out, errs)
@@ -154,6 +156,8 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 	}
 }
 
+// serve opens the store and runs the gateway on it until ctx ends. With createTables it
+// only makes the tables.
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) (err error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage})

@@ -82,6 +82,7 @@ func (s *subQuery) readRows(ctx context.Context, keys [][]byte) (rows []store.Ro
 	}
 
 	read, err := s.feed.cfg.Store.Get(ctx, s.prepared.Plan.Table, encoding.FamilyData, unknown)
+	// A store that can be watched is in this process, see unreadable.
 	if _, watched := s.feed.cfg.Store.(store.Watcher); watched && err != nil {
 		return nil, unreadable(ctx, err)
 	}

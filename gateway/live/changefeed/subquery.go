@@ -215,6 +215,8 @@ func (s *subQuery) applyChanges(ctx context.Context, now time.Time, a *live.Answ
 	if err != nil {
 		return err
 	}
+	// The changes may have made the view too large. Then it is given up, and the
+	// sub-query runs in full from now on.
 	if s.bytes() > s.feed.cfg.ViewBytes {
 		s.tooLarge = true
 		return errTooLarge

@@ -24,6 +24,8 @@ func watchPlan(w store.Watcher, plan *scanplan.Plan, changed func()) (store.Watc
 	return w.Watch(plan.Table, ranges, changed)
 }
 
+// find returns the rows that were written since the last call. It never asks for a
+// reload: if the watch has lost something, the error is errLost.
 func (w *watched) find(ctx context.Context, now time.Time) (rows []store.Change, reload bool, err error) {
 	if err := w.probe.run(ctx, now); err != nil {
 		return nil, false, err

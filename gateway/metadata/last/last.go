@@ -107,6 +107,8 @@ func (p *Points) Find(ctx context.Context, q Query) ([]Point, error) {
 	return out, nil
 }
 
+// findSub finds the newest points of one sub-query: by reading back from now if back is
+// above 0, otherwise by the counters of the meta table.
 func (p *Points) findSub(ctx context.Context, s Sub, back int) ([]Point, error) {
 	switch {
 	case len(s.TSUIDs) > 0:

@@ -120,10 +120,14 @@ func (f *Finder) limit(q Query, w *wanted) int {
 // scans returns the scans of a lookup: one for each salt bucket if a metric is looked up
 // in the data table, otherwise one.
 func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
-	s := store.Scan{Table: f.cfg.MetaTable, Family: encoding.FamilyName, KeysOnly: true, Filter: store.RowFilter{Pattern: w.pattern(f.cfg.Schema, meta)}}
+	s := store.Scan{Table: f.cfg.MetaTable, Family: encoding.FamilyName, KeysOnly: true}
+	head := f.cfg.Schema.MetricWidth
 	if !meta {
 		s.Table, s.Family = f.cfg.DataTable, encoding.FamilyData
+		head = f.cfg.Schema.HeadWidth()
 	}
+	s.Filter.Pattern = w.pattern(f.cfg.Schema, head)
+
 	if w.metric == nil {
 		return []store.Scan{s}
 	}

@@ -75,15 +75,12 @@ func (w *wanted) sortWants(byKey map[string][][]byte) {
 	slices.SortFunc(w.wants, func(a, b store.Want) int { return bytes.Compare(a.Name, b.Name) })
 }
 
-// pattern returns the part of the query that a store can apply to row keys, nil for
-// none.
-func (w *wanted) pattern(s encoding.Schema, meta bool) *store.KeyPattern {
+// pattern returns the part of the query that a store can apply to keys, nil for none.
+// head is the width of what a key has before its tags: of a TSUID, and so of a row of
+// the meta table, that of the metric.
+func (w *wanted) pattern(s encoding.Schema, head int) *store.KeyPattern {
 	if len(w.wants) == 0 {
 		return nil
-	}
-	head := s.MetricWidth
-	if !meta {
-		head = s.HeadWidth()
 	}
 	return &store.KeyPattern{Head: head, NameLen: s.TagKWidth, ValueLen: s.TagVWidth, Wants: w.wants}
 }
@@ -94,7 +91,7 @@ func (w *wanted) admits(s encoding.Schema, tsuid encoding.UID) bool {
 	if w.metric != nil && !bytes.Equal(tsuid[:s.MetricWidth], w.metric) {
 		return false
 	}
-	if p := w.pattern(s, true); p != nil {
+	if p := w.pattern(s, s.MetricWidth); p != nil {
 		return p.Matches(tsuid)
 	}
 	if len(w.values) == 0 {
@@ -126,7 +123,7 @@ func (f *Finder) MetaRows(ctx context.Context, metric string, tags map[string]st
 	}
 
 	w.sortWants(byKey)
-	return store.KeyRange{Start: w.metric, Stop: encoding.PrefixEnd(w.metric)}, store.RowFilter{Pattern: w.pattern(f.cfg.Schema, true)}, nil
+	return store.KeyRange{Start: w.metric, Stop: encoding.PrefixEnd(w.metric)}, store.RowFilter{Pattern: w.pattern(f.cfg.Schema, f.cfg.Schema.MetricWidth)}, nil
 }
 
 // pair returns the UIDs of a tag.

@@ -67,6 +67,7 @@ type run struct {
 	held    atomic.Int64 // bytes of records, those of accepted parts included
 }
 
+// newRun makes a run whose parts all wait for their first attempt.
 func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, p partition) *run {
 	r := &run{
 		e: e, plan: plan, opts: opts, began: time.Now(), sink: sink, coverage: newCoverage(plan.Ranges), skipsRows: p.skipsRows,

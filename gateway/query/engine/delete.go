@@ -39,6 +39,7 @@ func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted
 	return deleted, nil
 }
 
+// deletePlan deletes the rows of a plan that pass its filters, and returns their number.
 func (e *Engine) deletePlan(ctx context.Context, p subPlan, rows Rows) (deleted int, err error) {
 	keep := e.spanFilter(ctx, p)
 	for _, r := range p.Plan.Ranges {

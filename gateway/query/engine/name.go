@@ -14,6 +14,7 @@ import (
 
 // nameGroups returns groups with names in place of their UIDs.
 func (e *Engine) nameGroups(ctx context.Context, q *query.Query, p subPlan, groups []merge.Group) ([]Result, error) {
+	// A metric without a name is no error if there is nothing to write it with.
 	metric, err := e.cfg.Names.Name(ctx, encoding.UIDMetric, p.Plan.Metric)
 	if err != nil && len(groups) > 0 {
 		return nil, err

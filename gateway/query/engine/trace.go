@@ -101,6 +101,8 @@ func (n *Node) addAttempts(attempts []dispatch.Attempt) {
 	}
 }
 
+// attemptAttributes describes an attempt in a trace. selectivity is the share of the rows
+// scanned that the part used.
 func attemptAttributes(a dispatch.Attempt) map[string]any {
 	out := map[string]any{
 		"range":  [2]string{hex.EncodeToString(a.Range.Start), hex.EncodeToString(a.Range.Stop)},

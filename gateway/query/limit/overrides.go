@@ -88,6 +88,7 @@ func (o *Overrides) refreshLocked(now time.Time) {
 	}
 }
 
+// loadLocked reads the file. If it cannot be read, the limits stay as they were.
 func (o *Overrides) loadLocked() error {
 	info, err := os.Stat(o.path)
 	if err != nil {

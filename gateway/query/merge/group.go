@@ -120,6 +120,8 @@ type aggregation struct {
 	series   []aggregate.Series // of the present group
 }
 
+// newAggregation makes what the groups of a plan are made with, for all of them: a joiner
+// if any part returned partial aggregates, otherwise columns of series.
 func (m *Merger) newAggregation() (*aggregation, error) {
 	p := m.plan
 	if m.fn == nil {
@@ -142,7 +144,8 @@ func (m *Merger) newAggregation() (*aggregation, error) {
 	return a, nil
 }
 
-// group makes one group.
+// group makes one group: its points, its tags and TSUIDs, and its annotations. Members
+// without points count for the annotations alone.
 func (a *aggregation) group(members groupMembers) (Group, error) {
 	g := Group{Key: members.key}
 	usedBefore := a.m.used

@@ -41,6 +41,8 @@ type joiner struct {
 // gridSpan is a half-open stretch of the grid.
 type gridSpan struct{ from, to int }
 
+// newJoiner lays out the plan's grid and finds which stretches of it no partial part
+// covers.
 func (m *Merger) newJoiner(fn *aggregate.Function) *joiner {
 	p := m.plan
 	j := &joiner{m: m, fn: fn, perSeries: map[string][]gridSpan{}}
@@ -66,7 +68,7 @@ func (m *Merger) newJoiner(fn *aggregate.Function) *joiner {
 		}
 		covered[salt] = part.to
 	}
-	for _, r := range p.Ranges {
+	for _, r := range p.Ranges { // one for each salt
 		salt := string(r.Start[:p.Schema.SaltWidth])
 		if covered[salt] < len(j.grid) {
 			j.perSeries[salt] = append(j.perSeries[salt], gridSpan{covered[salt], len(j.grid)})

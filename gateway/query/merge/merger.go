@@ -181,6 +181,8 @@ func (m *Merger) findSeries(id []byte) (sp *seriesData, err error) {
 	return sp, nil
 }
 
+// newSeries adds the entry of a span that is new. It asks the name filter; a span that
+// the filter drops has an entry too, so that the filter is asked once.
 func (m *Merger) newSeries(id []byte) (*seriesData, error) {
 	keep := true
 	if m.passesName != nil {

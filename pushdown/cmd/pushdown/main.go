@@ -79,6 +79,7 @@ func readConfig() (cfg settings.Pushdown, err error) {
 	return cfg, cfg.Validate()
 }
 
+// serve opens the store and runs the server on it until ctx ends.
 func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	server, st, err := assemble(&cfg, log)
 	if err != nil {

@@ -17,7 +17,7 @@ func updateSum(s *State, values []float64) {
 	// overlap s.
 	a, n := s.a, s.n
 	for _, v := range values {
-		if v == v {
+		if v == v { // not NaN
 			a += v
 			n++
 		}
@@ -76,7 +76,7 @@ var (
 func updateSquare(s *State, values []float64) {
 	for _, v := range values {
 		if v == v { // not NaN
-			s.a += float64(v * v)
+			s.a += float64(v * v) // float64 forbids fusing, see sumsOfSquares
 			s.n++
 		}
 	}

@@ -76,7 +76,7 @@ func New(d *scanplan.Downsample, from, to, start, end int64) (*Bucketer, error) 
 			return nil, err
 		}
 		b.bucketing, b.first = c, c.seek(from*1000)
-	default:
+	default: // the first bucket that begins inside the scan range
 		f := fixed(d.Interval)
 		b.bucketing, b.first = f, f.floor(from*1000+d.Interval-1)
 	}

@@ -157,6 +157,7 @@ func (c *calendar) anchor(t int64) int64 {
 	w := c.wall(t)
 	w.ms = 0
 
+	// Buckets that do not divide the next larger unit begin with the unit above it.
 	unit := c.unit
 	if per, ok := alignment[unit]; ok && per%c.n != 0 {
 		unit = map[string]string{"ms": "s", "s": "m", "m": "h", "h": "d"}[unit]
@@ -176,6 +177,8 @@ func (c *calendar) anchor(t int64) int64 {
 		return c.instant(w)
 	}
 
+	// Hours are counted from the day, single days from the month, and all larger units
+	// but weeks from the year.
 	w.second, w.minute, w.hour = 0, 0, 0
 	switch {
 	case unit == "w":

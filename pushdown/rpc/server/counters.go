@@ -41,6 +41,7 @@ var workCounters = map[string]struct {
 	"resumes":      {"Scans that went on elsewhere after a fault.", func(s operator.Stats) int64 { return s.Resumes }},
 }
 
+// newCounters registers the server's metrics, and those of its result cache and memory.
 func newCounters(cache *resultcache.Cache, pool *memory.Pool) *counters {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "downpour_pushdown_" + name, Help: help})

@@ -77,6 +77,8 @@ func (s *fairSlots) release(query string) {
 	s.releaseLocked(query)
 }
 
+// releaseLocked gives back the slot of a query's part and starts the parts that may run
+// now.
 func (s *fairSlots) releaseLocked(query string) {
 	s.running--
 	if s.queries[query]--; s.queries[query] == 0 {

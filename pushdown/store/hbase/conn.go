@@ -110,6 +110,7 @@ func (c *conn) dead() bool {
 	}
 }
 
+// newConn makes a connection to a region server; it is dialled later.
 func (p *pool) newConn(addr string) *conn {
 	c := &conn{addr: addr, id: connIDs.Add(1), ready: make(chan struct{}), liveness: liveness{start: time.Now()}}
 	c.client = region.NewClient(addr, p.service, &region.RegionClientOptions{

@@ -8,8 +8,8 @@ import (
 	"github.com/tsuna/gohbase/pb"
 )
 
-// Get reads rows in calls of up to 250, to all their servers at the same time. A
-// key that no row can have is skipped.
+// Get reads rows in calls of up to maxGets keys, to all their servers at the same
+// time. A key that no row can have is skipped.
 func (st *Store) Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error) {
 	var columns []*pb.Column
 	if family != "" {
@@ -31,9 +31,8 @@ func (st *Store) Get(ctx context.Context, table, family string, keys [][]byte) (
 		if a.err != nil {
 			return nil, a.err
 		}
-		// The row does not exist.
 		if len(a.result) == 0 {
-			continue
+			continue // there is no such row
 		}
 		row, err := decodeRow(a.result)
 		if err != nil {

@@ -320,7 +320,8 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*rpc
 
 // applyOutcomes decodes the reply and gives the actions their outcomes. Those that
 // the reply leaves out, or that failed for a reason that may pass, stay
-// unfinished; the error says why.
+// unfinished; the error says why. callFailed reports that the reply as a whole cannot
+// be used.
 func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc) (callFailed bool, err error) {
 	addr := batches[0].loc.addr
 	if err := decodeMulti(call.response.(*pb.MultiResponse), call.cells, batches); err != nil {
@@ -340,7 +341,7 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc
 				accepted++
 			default:
 				class, err := a.applyException()
-				if !a.finished {
+				if !a.finished { // it is sent again, to wherever the region is by then
 					st.invalidate(b.loc, nil, err)
 					failure = err
 				}

@@ -87,6 +87,7 @@ func Check(ctx context.Context, address string, cfg Config, done func(tables, of
 	return report, nil
 }
 
+// open opens the store at an address. Its error names DOWNPOUR_STORE.
 func open(address string, cfg Config) (Store, error) {
 	kind, rest, _ := strings.Cut(address, ":")
 

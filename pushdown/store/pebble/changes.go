@@ -156,8 +156,9 @@ func (c *changes) version(table string, r store.KeyRange) string {
 	at, running := c.last, c.running > 0
 	if ok {
 		name := append([]byte(table), 0)
-		// Rows without a group may be anywhere in the table.
-		at, running = c.addGroup(name, c.dropped, false)
+		at, running = c.dropped, false
+		// The group of the rows without one: they may be anywhere in the table.
+		at, running = c.addGroup(name, at, running)
 		name = append(name, prefix...)
 		for n := uint64(first); n <= uint64(last); n++ {
 			at, running = c.addGroup(binary.BigEndian.AppendUint32(name, uint32(n)), at, running)

@@ -45,6 +45,8 @@ type checker struct {
 	report *store.CheckReport
 }
 
+// run examines the journals, then all tables that the database uses. It puts what it
+// finds into the report; its own error says what it could not look at.
 func (c *checker) run(ctx context.Context, done func(tables, of int)) error {
 	e, err := examine(c.opts.FS, c.dir, c.opts.Grouping)
 	if err != nil {
@@ -210,6 +212,7 @@ func (t *tableFile) checkBlocks(ctx context.Context) error {
 			t.addDamaged(b.Handle, "damaged block of rows")
 		}
 	}
+	// So far all faults are in blocks of rows: what is read next has no times.
 	if len(t.faults) > 0 {
 		t.fillTimes()
 	}
@@ -256,6 +259,7 @@ func (t *tableFile) fillTimes() {
 	defer it.Close()
 
 	// An iterator stops at the first damaged block it meets, from either end.
+	// A last key that stays empty tells no time.
 	var last []byte
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		last = append(last[:0], kv.K.UserKey...)

@@ -36,7 +36,7 @@ func (s *Store) recover() (keep []string, err error) {
 		return nil, &store.DamageError{Faults: lost}
 	}
 	for _, f := range e.faults(store.Mended) {
-		if f.What != "" {
+		if f.What != "" { // without a text it is no news
 			s.log.Warnf("%v", f)
 		}
 	}

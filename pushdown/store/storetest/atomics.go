@@ -89,6 +89,7 @@ func testIncrementConcurrently(h *harness) {
 			return nil
 		})
 	}
+
 	if err := g.Wait(); err != nil {
 		h.Fatalf("increment: %v", err)
 	}
@@ -113,6 +114,7 @@ func testCompareAndPut(h *harness) {
 		if err != nil || got != wrote {
 			h.Fatalf("expected %q, value %q: %v, %v, want %v", expected, value, got, err, wrote)
 		}
+
 		if v := h.value(cell); string(v) != holds {
 			h.Fatalf("expected %q, value %q: the cell holds %q, want %q", expected, value, v, holds)
 		}
@@ -154,6 +156,7 @@ func testCompareAndPutConcurrently(h *harness) {
 				return err
 			})
 		}
+
 		if err := g.Wait(); err != nil {
 			h.Fatalf("compare and put: %v", err)
 		}
@@ -181,6 +184,7 @@ func testMissingTable(h *harness) {
 		defer sc.Close()
 		_, err = sc.Next()
 	}
+
 	wantError(h, "scan", err, store.ErrNoTable)
 	h.exists(name, false)
 }
@@ -204,6 +208,7 @@ func testCancelledScan(h *harness) {
 		h.Fatalf("scan: %v", err)
 	}
 	defer sc.Close()
+
 	if _, err := sc.Next(); err != nil {
 		h.Fatalf("first block: %v", err)
 	}
@@ -212,6 +217,7 @@ func testCancelledScan(h *harness) {
 	for err == nil {
 		_, err = sc.Next()
 	}
+
 	wantError(h, "next after cancel", err, context.Canceled)
 	if _, again := sc.Next(); again == nil || again == io.EOF {
 		h.Fatalf("next after the error: %v, want an error: rows are missing", again)
@@ -236,6 +242,7 @@ func testCloseScanner(h *harness) {
 	if err != nil {
 		h.Fatalf("next: %v", err)
 	}
+
 	if st := sc.Stats(); st.Rows < int64(len(rows)) || st.Cells < st.Rows || st.Bytes < 1000*st.Rows {
 		h.Fatalf("stats after %d rows: %+v", len(rows), st)
 	}
@@ -244,6 +251,7 @@ func testCloseScanner(h *harness) {
 			h.Fatalf("close: %v", err)
 		}
 	}
+
 	if _, err := sc.Next(); err == nil || err == io.EOF {
 		h.Fatalf("next after close: %v, want an error: rows are missing", err)
 	}
@@ -257,6 +265,7 @@ func testClose(h *harness) {
 			h.Fatalf("close: %v", err)
 		}
 	}
+
 	_, err := h.Get(h.ctx, h.table, "", [][]byte{[]byte("r")})
 	wantError(h, "get", err, store.ErrClosed)
 	wantError(h, "apply", h.Apply(h.ctx, h.table, []store.Mutation{put("r", "q", "v")}), store.ErrClosed)
@@ -267,5 +276,6 @@ func testClose(h *harness) {
 		defer sc.Close()
 		_, err = sc.Next()
 	}
+
 	wantError(h, "scan", err, store.ErrClosed)
 }

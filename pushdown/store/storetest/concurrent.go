@@ -32,6 +32,7 @@ func testScansAndWrites(h *harness) {
 			return nil
 		})
 	}
+
 	if err := g.Wait(); err != nil {
 		h.Fatalf("%v", err)
 	}
@@ -49,6 +50,7 @@ func (h *harness) writeRounds(ctx context.Context, w, rounds, rows int) error {
 			key, value := fmt.Sprintf("r%02d-%d", r, w), fmt.Sprintf("round %d", round)
 			ms = append(ms, put(key, "a", value), put(key, "b", value), mutation(store.Append, key, "id", "n", "."))
 		}
+
 		if err := h.Apply(ctx, h.table, ms); err != nil {
 			return fmt.Errorf("writer %d, round %d: %w", w, round, err)
 		}
@@ -56,6 +58,7 @@ func (h *harness) writeRounds(ctx context.Context, w, rounds, rows int) error {
 		if err != nil || len(got) != 1 || len(got[0].Cells) != 3 {
 			return fmt.Errorf("writer %d, round %d: read back %q, %v", w, round, text(got), err)
 		}
+
 		if n := len(got[0].Cells[0].Value); n != round+1 {
 			return fmt.Errorf("writer %d, round %d: %d appends are there, want %d", w, round, n, round+1)
 		}
@@ -81,6 +84,7 @@ func (h *harness) checkPairs(ctx context.Context, wantRows int) error {
 		if err != nil {
 			return fmt.Errorf("next: %w", err)
 		}
+
 		for _, r := range block {
 			if string(r.Key) <= last {
 				return fmt.Errorf("row %q comes after %q", r.Key, last)
@@ -91,6 +95,7 @@ func (h *harness) checkPairs(ctx context.Context, wantRows int) error {
 			}
 		}
 	}
+
 	if wantRows > 0 && rows != wantRows {
 		return fmt.Errorf("%d rows, want %d", rows, wantRows)
 	}

@@ -49,6 +49,7 @@ func (h *harness) filter(s store.Scan, keys [][]byte) {
 			want = append(want, k)
 		}
 	}
+
 	if len(want) == 0 {
 		h.Fatalf("the test wants no row: %+v", s)
 	}
@@ -58,6 +59,7 @@ func (h *harness) filter(s store.Scan, keys [][]byte) {
 			h.Fatalf("row %x is outside [%x, %x)", r.Key, s.Start, s.Stop)
 		}
 	}
+
 	sameKeys(h, got, want)
 }
 
@@ -83,6 +85,7 @@ func patternKeys() [][]byte {
 			}
 			keys = append(keys, key)
 		}
+
 		keys = append(keys, []byte(prefix[:3]), []byte(prefix+"\x00"), []byte(prefix+"\x00\x00\x01\x00\x00"))
 	}
 	return sortedKeys(keys)
@@ -150,6 +153,7 @@ func testRangesAndPattern(h *harness) {
 func testColumns(h *harness) {
 	var all []store.Row
 	var ms []store.Mutation
+	// Each row has other columns, the later ones ever fewer at the beginning.
 	for i := range 6 {
 		r := row(fmt.Sprintf("r%d", i))
 		for q := range 256 {
@@ -158,11 +162,13 @@ func testColumns(h *harness) {
 			}
 			r.Cells = append(r.Cells, row("", string([]byte{byte(q)}), "v", string([]byte{byte(q), 0}), "w").Cells...)
 		}
+
 		all = append(all, r)
 		for _, c := range r.Cells {
 			ms = append(ms, store.Mutation{Row: r.Key, Family: "t", Qualifier: c.Qualifier, Value: c.Value})
 		}
 	}
+
 	h.apply(h, ms...)
 	for _, columns := range [][]store.KeyRange{
 		{{Start: []byte{7}, Stop: []byte{7, 0}}},
@@ -182,6 +188,7 @@ func testColumns(h *harness) {
 				want = append(want, kept)
 			}
 		}
+
 		same(h, h.scan(h, store.Scan{Family: "t", Columns: columns}), want)
 	}
 }
@@ -203,6 +210,7 @@ func testSince(h *harness) {
 	if rows[0].Cells[0].Timestamp != base || rows[0].Cells[1].Timestamp != base+1 {
 		h.Fatalf("times %d and %d, want %d and one more", rows[0].Cells[0].Timestamp, rows[0].Cells[1].Timestamp, base)
 	}
+
 	same(h, h.scan(h, store.Scan{Since: base - 1}), all)
 	same(h, h.scan(h, store.Scan{Since: base}), []store.Row{all[0], all[2], all[3], all[4]})
 	same(h, h.scan(h, store.Scan{Since: base + 1}), []store.Row{row("a", "q2", "v2"), all[2], all[3], all[4]})

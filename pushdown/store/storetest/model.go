@@ -59,6 +59,7 @@ func (m model) rows(s store.Scan) []store.Row {
 		r := &rows[len(rows)-1]
 		r.Cells = append(r.Cells, store.Cell{Family: []byte(k.family), Qualifier: []byte(k.qualifier), Value: []byte(m[k])})
 	}
+
 	if s.MaxRows > 0 && len(rows) > s.MaxRows {
 		rows = rows[:s.MaxRows]
 	}
@@ -153,6 +154,7 @@ func (g generator) scan() store.Scan {
 		from := g.small("from", 1, 3)
 		s.Columns = []store.KeyRange{{Start: from, Stop: append(bytes.Clone(from), 0xff)}}
 	}
+
 	switch rapid.IntRange(0, 2).Draw(g.t, "restrict") {
 	case 1:
 		s.MaxRows = rapid.IntRange(1, 4).Draw(g.t, "rows")
@@ -168,6 +170,7 @@ func (g generator) ranges() []store.KeyRange {
 	for range rapid.IntRange(2, 7).Draw(g.t, "edges") {
 		edges = append(edges, g.key("edge"))
 	}
+
 	edges = sortedKeys(edges)
 
 	var out []store.KeyRange
@@ -190,6 +193,7 @@ func (g generator) get(h *harness, m model) {
 		keys = append(keys, k)
 		want = append(want, m.rows(store.Scan{Start: k, Stop: append(bytes.Clone(k), 0), Family: family})...)
 	}
+
 	got, err := h.Get(h.ctx, h.table, family, keys)
 	if err != nil {
 		g.t.Fatalf("get: %v", err)
@@ -206,6 +210,7 @@ func (g generator) compareAndPut(h *harness, m model) {
 	if found && rapid.Bool().Draw(g.t, "right") {
 		expected = []byte(old)
 	}
+
 	want := len(expected) == 0 && !found || len(expected) > 0 && found && old == string(expected)
 
 	tick()

@@ -60,6 +60,7 @@ func testCellOrder(h *harness) {
 			ms = append(ms, store.Mutation{Row: want.Key, Family: f, Qualifier: q, Value: q})
 		}
 	}
+
 	slices.Reverse(ms)
 	h.apply(h, ms...)
 	same(h, h.scan(h, store.Scan{}), []store.Row{want})
@@ -67,6 +68,7 @@ func testCellOrder(h *harness) {
 	if err != nil {
 		h.Fatalf("get: %v", err)
 	}
+
 	same(h, got, []store.Row{want})
 	for i, f := range families {
 		n := len(want.Cells) / len(families)
@@ -81,17 +83,20 @@ func testValues(h *harness) {
 	for i := range every {
 		every[i] = byte(i)
 	}
+
 	long := strings.Repeat(string(every), 40)
 	want := []store.Row{row("a", "", "empty qualifier", "empty", ""), row("b", "every", string(every), "long", long)}
 	for b := range 256 {
 		want = append(want, row(fmt.Sprintf("c%03d", b), "one", string([]byte{byte(b)})))
 	}
+
 	var ms []store.Mutation
 	for _, r := range want {
 		for _, c := range r.Cells {
 			ms = append(ms, store.Mutation{Row: r.Key, Family: "t", Qualifier: c.Qualifier, Value: c.Value})
 		}
 	}
+
 	h.apply(h, ms...)
 	same(h, h.scan(h, store.Scan{}), want)
 }
@@ -111,6 +116,7 @@ func testWholeRows(h *harness) {
 		}
 		h.apply(h, ms...)
 	}
+
 	for _, size := range []int{1, 150, 1000, 1 << 20} {
 		same(h, h.scan(h, store.Scan{BlockBytes: size}), want) // a split row would print as two
 		for _, r := range h.scan(h, store.Scan{BlockBytes: size, MaxRows: 7}) {
@@ -119,6 +125,7 @@ func testWholeRows(h *harness) {
 			}
 		}
 	}
+
 	h.noKeyTwice(1)
 }
 
@@ -129,6 +136,7 @@ func (h *harness) noKeyTwice(blockBytes int) {
 		h.Fatalf("scan: %v", err)
 	}
 	defer sc.Close()
+
 	var last []byte
 	for {
 		block, err := sc.Next()
@@ -138,6 +146,7 @@ func (h *harness) noKeyTwice(blockBytes int) {
 		if err != nil {
 			h.Fatalf("next: %v", err)
 		}
+
 		for _, r := range block {
 			if last != nil && bytes.Compare(last, r.Key) >= 0 {
 				h.Fatalf("row %x comes after row %x", r.Key, last)
@@ -164,6 +173,7 @@ func testBounds(h *harness) {
 					want = append(want, k)
 				}
 			}
+
 			sameKeys(h, h.scan(h, store.Scan{Start: start, Stop: stop}), want)
 		}
 	}
@@ -179,11 +189,13 @@ func testRegions(h *harness) {
 		if bytes.Compare(regions[0].Start, in.Start) > 0 {
 			h.Fatalf("regions of %x begin at %x", in, regions[0].Start)
 		}
+
 		for i := 1; i < len(regions); i++ {
 			if !bytes.Equal(regions[i-1].Stop, regions[i].Start) {
 				h.Fatalf("region ends at %x, next begins at %x", regions[i-1].Stop, regions[i].Start)
 			}
 		}
+
 		last := regions[len(regions)-1].Stop
 		if len(last) > 0 && (len(in.Stop) == 0 || bytes.Compare(last, in.Stop) < 0) {
 			h.Fatalf("regions of %x end at %x", in, last)
@@ -212,12 +224,14 @@ func testEmptyScan(h *harness) {
 			block, err = sc.Next()
 			got = append(got, cloneRows(block)...)
 		}
+
 		if rows := admitted(s.Filter, got); len(rows) != 0 || !errors.Is(err, io.EOF) {
 			h.Fatalf("scan %+v: %d rows, %v, want EOF alone", s, len(rows), err)
 		}
 		if _, err := sc.Next(); !errors.Is(err, io.EOF) {
 			h.Fatalf("next after the end: %v, want EOF", err)
 		}
+
 		if err := sc.Close(); err != nil {
 			h.Fatalf("close: %v", err)
 		}

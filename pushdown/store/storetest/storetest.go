@@ -72,6 +72,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Model", testModel},
 		{"Close", testClose},
 	}
+
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) { part.test(newHarness(t, open(t))) })
 	}
@@ -100,6 +101,7 @@ func newHarness(t *testing.T, s store.Store) *harness {
 			t.Errorf("close of the store: %v", err)
 		}
 	})
+
 	h := &harness{T: t, Store: s, ctx: ctx, table: uniqueTable(t)}
 	if err := h.admin().CreateTable(ctx, h.spec(h.table)); err != nil {
 		t.Fatalf("create table %q: %v", h.table, err)
@@ -161,6 +163,7 @@ func (h *harness) scan(t failer, s store.Scan) []store.Row {
 		if err != nil {
 			t.Fatalf("next after %d rows: %v", len(rows), err)
 		}
+
 		if len(block) == 0 {
 			t.Fatalf("next after %d rows: a block without rows and no error", len(rows))
 		}
@@ -222,10 +225,12 @@ func sameKeys(t failer, got []store.Row, want [][]byte) {
 	for i, r := range got {
 		keys[i] = hex.EncodeToString(r.Key)
 	}
+
 	wanted := make([]string, len(want))
 	for i, k := range want {
 		wanted[i] = hex.EncodeToString(k)
 	}
+
 	if diff := cmp.Diff(wanted, keys); diff != "" {
 		t.Fatalf("row keys (-want +got):\n%s", diff)
 	}

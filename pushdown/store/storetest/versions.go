@@ -10,8 +10,8 @@ import (
 // The range whose version tokens are compared, and a row after it.
 const rangeStart, rangeStop, rowAfter = "m", "n", "nn"
 
-// Version tokens become equal while nothing is written, and every kind of change
-// makes them differ.
+// While nothing is written, two version tokens in a row become equal. Every kind of
+// change gives a token never seen before.
 func testVersion(h *harness) {
 	v, ok := h.Store.(store.Versioner)
 	if !ok {
@@ -25,7 +25,7 @@ func testVersion(h *harness) {
 		change()
 		last = h.settledVersion(v, r)
 		if before, ok := seen[last]; ok {
-			h.Errorf("%s leaves the version token of %s, %x", name, before, last)
+			h.Errorf("the version token after %s is the one after %s: %x", name, before, last)
 		}
 		seen[last] = name
 	}
@@ -43,6 +43,7 @@ func (h *harness) settledVersion(v store.Versioner, r store.KeyRange) string {
 		}
 		last = again
 	}
+
 	h.Fatalf("ten version tokens of [%q, %q) are all different, and nothing is written", r.Start, r.Stop)
 	return ""
 }
@@ -69,6 +70,7 @@ func (h *harness) changes() func(yield func(string, func()) bool) {
 			h.apply(h, store.Mutation{Kind: kind, Row: []byte(row), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)})
 		}
 	}
+
 	key := store.CellKey{Row: []byte("m2"), Family: "t", Qualifier: []byte("n")}
 	list := []struct {
 		name   string
@@ -91,6 +93,7 @@ func (h *harness) changes() func(yield func(string, func()) bool) {
 			}
 		}},
 	}
+
 	return func(yield func(string, func()) bool) {
 		for _, c := range list {
 			if !yield(c.name, c.change) {
@@ -119,6 +122,7 @@ func testVersionRanges(h *harness) {
 			h.Errorf("range [%q, %q): the version token did not change", r.Start, r.Stop)
 		}
 	}
+
 	if token, err := v.Version(h.ctx, "storetest-none", "t", all); token != "" || err == nil {
 		h.Errorf("a table that is not there has version token %q, error %v", token, err)
 	}

@@ -82,6 +82,7 @@ func testAppend(h *harness) {
 		h.apply(h, add(part))
 		want += part
 	}
+
 	same(h, h.scan(h, store.Scan{}), []store.Row{row("r", "q", want)})
 
 	h.apply(h, put("r", "q", "put"))

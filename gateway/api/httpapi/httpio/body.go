@@ -227,6 +227,8 @@ type gunzipper struct {
 
 var gunzippers = sync.Pool{New: func() any { return &gunzipper{in: bufio.NewReader(nil)} }}
 
+// gunzip returns a reader of the decoded body. The caller calls the function returned
+// once it has read all that it wants.
 func gunzip(in io.Reader) (io.Reader, func(), error) {
 	z := gunzippers.Get().(*gunzipper)
 	z.in.Reset(in)

@@ -73,8 +73,8 @@ func WriteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err er
 	WriteBody(w, r, e.Code, body)
 }
 
-// WriteBody sends a JSON body, wrapped in a function call if the parameter jsonp
-// names one.
+// WriteBody sends a JSON body, wrapped in a call of the function that the parameter
+// jsonp names. A name that could be a script is ignored.
 func WriteBody(w http.ResponseWriter, r *http.Request, code int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")

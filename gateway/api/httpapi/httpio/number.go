@@ -7,6 +7,9 @@ import (
 	"downpour/encoding"
 )
 
+// NaNIsText makes AppendValue write NaN as "NaN".
+const NaNIsText = false
+
 // AppendValue appends a point's value as OpenTSDB's JSON has it: integers plain,
 // doubles as Java's Double.toString writes them, NaN as the string "NaN" or, if
 // the fill policy is null, as null.

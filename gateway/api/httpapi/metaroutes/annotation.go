@@ -93,6 +93,7 @@ func (h *Handlers) timeParameter(r *http.Request, name string) (int64, error) {
 	return h.parseTime(httpio.LastValue(r, name))
 }
 
+// parseTime reads a time as in a query, in ms; no text is -1. Its error has status 500.
 func (h *Handlers) parseTime(text string) (int64, error) {
 	if text == "" {
 		return -1, nil
@@ -104,6 +105,7 @@ func (h *Handlers) parseTime(text string) (int64, error) {
 	return t, nil
 }
 
+// getAnnotation answers with one annotation, or with 404 if there is none.
 func (h *Handlers) getAnnotation(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
 	note, err := h.Annotations.Get(r.Context(), c.TSUID, c.Start)
 	if err != nil {
@@ -131,6 +133,8 @@ func (h *Handlers) getGlobalAnnotations(w http.ResponseWriter, r *http.Request, 
 	return httpio.WriteJSON(w, r, http.StatusOK, notes)
 }
 
+// putAnnotation stores a change and answers with what is stored afterwards, or with 304
+// if the change changes nothing.
 func (h *Handlers) putAnnotation(w http.ResponseWriter, r *http.Request, c annotation.Change, overwrite bool) error {
 	note, err := h.Annotations.Put(r.Context(), c, overwrite)
 	switch {
@@ -145,6 +149,7 @@ func (h *Handlers) putAnnotation(w http.ResponseWriter, r *http.Request, c annot
 	return httpio.WriteJSON(w, r, http.StatusOK, note)
 }
 
+// deleteAnnotation deletes one annotation and answers with 204.
 func (h *Handlers) deleteAnnotation(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
 	err := h.Annotations.Delete(r.Context(), c.TSUID, c.Start)
 	var refused *annotation.RefusedError

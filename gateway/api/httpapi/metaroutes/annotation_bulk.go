@@ -69,6 +69,8 @@ type bulkDeleted struct {
 	TotalDeleted int      `json:"totalDeleted"`
 }
 
+// parseDeletionRange reads what to delete from the body, or from the parameters if there
+// is no body.
 func parseDeletionRange(r *http.Request, body []byte) (in deletionRange, err error) {
 	if len(body) > 0 {
 		return in, httpio.ParseJSON(body, &in)
@@ -86,6 +88,8 @@ func parseDeletionRange(r *http.Request, body []byte) (in deletionRange, err err
 	return in, nil
 }
 
+// bulkDelete deletes the annotations of series, or the global ones, in a range of time,
+// by default until now. It answers with their number. Source: AnnotationRpc.executeBulkDelete.
 func (h *Handlers) bulkDelete(w http.ResponseWriter, r *http.Request, body []byte) error {
 	in, err := parseDeletionRange(r, body)
 	switch {

@@ -61,7 +61,7 @@ func (h *Handlers) queryLast(w http.ResponseWriter, r *http.Request) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		out[i] = lastPoint{Timestamp: p.Time, Value: string(httpio.AppendValue(nil, p.Value, false)), TSUID: p.TSUID}
+		out[i] = lastPoint{Timestamp: p.Time, Value: string(httpio.AppendValue(nil, p.Value, httpio.NaNIsText)), TSUID: p.TSUID}
 		if p.Value.Float { // NaN has quotes, which the string does not hold
 			out[i].Value = strings.Trim(out[i].Value, `"`)
 		}
@@ -81,6 +81,8 @@ func (h *Handlers) nameLast(ctx context.Context, p *lastPoint) error {
 	return err
 }
 
+// parseLast reads the request from the parameters or from the body. resolve asks for
+// metric and tags of each point.
 func parseLast(w http.ResponseWriter, r *http.Request) (q last.Query, resolve bool, err error) {
 	switch r.Method {
 	case http.MethodGet:
@@ -134,6 +136,7 @@ func lastParameters(r *http.Request) (q last.Query, resolve bool, err error) {
 	return q, values.Has("resolve"), nil
 }
 
+// lastTSUIDs reads TSUIDs in hex.
 func lastTSUIDs(texts []string) (out []encoding.UID, err error) {
 	for _, text := range texts {
 		u, err := hexUID(text)

@@ -122,6 +122,8 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 	return httpio.WriteJSON(w, r, http.StatusOK, answer)
 }
 
+// parseLookup reads a lookup from the body, or from the parameters m and limit if there
+// is no body. Unless it is said, the metric is any; Limit is never nil.
 func parseLookup(r *http.Request, body []byte) (in lookupRequest, err error) {
 	any, limit := lookup.Any, httpio.Integer(defaultLookups)
 	in.Metric, in.Limit = &any, &limit
@@ -171,6 +173,8 @@ func parseLookupSeries(text string) (*string, []lookup.Tag, error) {
 	return &metric, tags, nil
 }
 
+// parseLookupTag reads k=v. A key without a value finds all series with that tag key
+// ("k="), a value without a key all with that tag value ("=v").
 func parseLookupTag(text string) (t lookup.Tag, err error) {
 	if len(text) < 2 {
 		return t, errors.New("Missing tag pair")

@@ -39,6 +39,8 @@ const (
 	maxSuggestions     = 100_000
 )
 
+// suggestParameters reads the kind of names, the text that they begin with ("" is all)
+// and how many are wanted, at most maxSuggestions, from the URL or from the body.
 func suggestParameters(w http.ResponseWriter, r *http.Request) (kind, prefix string, max int, err error) {
 	var in struct {
 		Type string

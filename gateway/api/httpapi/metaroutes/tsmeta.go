@@ -48,6 +48,8 @@ func (h *Handlers) tsMeta(w http.ResponseWriter, r *http.Request) error {
 	return httpio.MethodNotAllowed(method)
 }
 
+// getTSMeta answers with the TSMeta of the series whose TSUID is given. A TSUID that
+// cannot be read is status 500.
 func (h *Handlers) getTSMeta(w http.ResponseWriter, r *http.Request) error {
 	tsuid, err := hexUID(httpio.LastValue(r, "tsuid"))
 	if err != nil {
@@ -66,13 +68,9 @@ func (h *Handlers) getTSMeta(w http.ResponseWriter, r *http.Request) error {
 // listTSMeta answers with the TSMeta of all series of a metric that have the given
 // tags.
 func (h *Handlers) listTSMeta(w http.ResponseWriter, r *http.Request) error {
-	text, err := httpio.RequiredValue(r, "m")
+	metric, tags, err := seriesParameter(r)
 	if err != nil {
 		return err
-	}
-	metric, tags, err := parseSeries(text)
-	if err != nil {
-		return &httpio.Error{Code: http.StatusBadRequest, Message: err.Error(), Details: err.Error()}
 	}
 	ctx, cancel := h.timeout(r)
 	defer cancel()
@@ -85,6 +83,18 @@ func (h *Handlers) listTSMeta(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return httpio.WriteJSON(w, r, http.StatusOK, list)
+}
+
+// seriesParameter reads the parameter m, metric{tagk=tagv,…}.
+func seriesParameter(r *http.Request) (metric string, tags map[string]string, err error) {
+	text, err := httpio.RequiredValue(r, "m")
+	if err != nil {
+		return "", nil, err
+	}
+	if metric, tags, err = parseSeries(text); err != nil {
+		return "", nil, &httpio.Error{Code: http.StatusBadRequest, Message: err.Error(), Details: err.Error()}
+	}
+	return metric, tags, nil
 }
 
 // tsMetaChange reads a change from the body, or from the parameters if there is no
@@ -137,6 +147,8 @@ func tsMetaParameters(r *http.Request) (tsuid string, c meta.TSChange, err error
 	return httpio.LastValue(r, "tsuid"), c, nil
 }
 
+// changeTSMeta changes the TSMeta of the series that is given by its TSUID, or by the
+// parameter m if there is none. overwrite replaces it instead.
 func (h *Handlers) changeTSMeta(w http.ResponseWriter, r *http.Request, overwrite bool) error {
 	text, change, err := tsMetaChange(w, r)
 	if err != nil {
@@ -159,13 +171,9 @@ func (h *Handlers) changeTSMeta(w http.ResponseWriter, r *http.Request, overwrit
 // changeTSMetaByName changes the TSMeta of the series that the parameter m names. With
 // create=true it creates one if there is none.
 func (h *Handlers) changeTSMetaByName(w http.ResponseWriter, r *http.Request, change meta.TSChange, overwrite bool) error {
-	text, err := httpio.RequiredValue(r, "m")
+	metric, tags, err := seriesParameter(r)
 	if err != nil {
 		return err
-	}
-	metric, tags, err := parseSeries(text)
-	if err != nil {
-		return &httpio.Error{Code: http.StatusBadRequest, Message: err.Error(), Details: err.Error()}
 	}
 	tsuid, err := h.Lookup.TSUID(r.Context(), metric, tags)
 	if err != nil {
@@ -188,6 +196,7 @@ func (h *Handlers) changeTSMetaByName(w http.ResponseWriter, r *http.Request, ch
 	return h.answerChange(w, r, "TSMeta", m, err)
 }
 
+// deleteTSMeta deletes the TSMeta of a series and answers with 204.
 func (h *Handlers) deleteTSMeta(w http.ResponseWriter, r *http.Request) error {
 	text, _, err := tsMetaChange(w, r)
 	if err != nil {

@@ -50,6 +50,8 @@ func (h *Handlers) uidAssign(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, code, answer)
 }
 
+// assignRequest reads the names that are to get UIDs, by kind: lists in the body, or
+// parameters whose names are separated by commas.
 func assignRequest(w http.ResponseWriter, r *http.Request) (map[string][]httpio.Scalar, error) {
 	names := map[string][]httpio.Scalar{}
 	switch r.Method {
@@ -163,6 +165,8 @@ func (h *Handlers) uidRename(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, map[string]string{"result": "true"})
 }
 
+// parseRename reads {"metric":"old","name":"new"}, with metric, tagk or tagv, from the
+// body, or the parameters of the same names.
 func parseRename(w http.ResponseWriter, r *http.Request) (in renameRequest, err error) {
 	values := map[string]httpio.Scalar{}
 	switch r.Method {

@@ -40,6 +40,7 @@ func (h *Handlers) uidMeta(w http.ResponseWriter, r *http.Request) error {
 	return httpio.MethodNotAllowed(method)
 }
 
+// getUIDMeta answers with the UIDMeta of a UID.
 func (h *Handlers) getUIDMeta(w http.ResponseWriter, r *http.Request) error {
 	in, err := uidMetaParameters(r)
 	if err != nil {
@@ -113,6 +114,7 @@ var (
 	errMissingType = &httpio.Error{Code: http.StatusBadRequest, Message: "Missing type", Details: "Missing type"}
 )
 
+// changeUIDMeta changes the UIDMeta of a UID; overwrite replaces it instead.
 func (h *Handlers) changeUIDMeta(w http.ResponseWriter, r *http.Request, overwrite bool) error {
 	change, err := uidMetaChange(w, r)
 	if err != nil {
@@ -140,6 +142,7 @@ func (h *Handlers) answerChange(w http.ResponseWriter, r *http.Request, what str
 	return httpio.WriteJSON(w, r, http.StatusOK, now)
 }
 
+// deleteUIDMeta deletes the UIDMeta of a UID and answers with 204.
 func (h *Handlers) deleteUIDMeta(w http.ResponseWriter, r *http.Request) error {
 	change, err := uidMetaChange(w, r)
 	if err == errMissingUID || err == errMissingType {

@@ -233,7 +233,9 @@ func decodeList(body []byte) ([]dataPoint, error) {
 }
 
 // answerPut answers as the parameters details, summary and sync ask. Without them
-// success is 204: some collectors send everything again after any other status.
+// success is 204: some collectors send everything again after any other status. With
+// details or summary, and sync, the body alone tells of points that the store has not
+// taken.
 func answerPut(w http.ResponseWriter, r *http.Request, res *putResult) error {
 	q := r.URL.Query()
 	details, summary := q.Has("details"), q.Has("summary")

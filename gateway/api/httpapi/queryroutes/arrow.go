@@ -23,6 +23,8 @@ import (
 // flushPause is how long rows of an Arrow answer wait for their batch to be full.
 const flushPause = 250 * time.Millisecond
 
+// wantsArrow reports whether the request accepts an Arrow stream, in whatever order of
+// preference.
 func wantsArrow(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
 		if strings.Contains(accept, batch.StreamMediaType) {

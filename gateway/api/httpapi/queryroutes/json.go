@@ -51,6 +51,8 @@ func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *w
 	return out.flush()
 }
 
+// results writes the list of the answer: the results, then the objects that stand behind
+// them. It stops when the client has gone.
 func (o *answerWriter) results(results []engine.Result, after []trailer) {
 	o.text("[")
 	for i := range results {
@@ -97,6 +99,7 @@ func (o *answerWriter) field(name string, v any) {
 	o.value(v)
 }
 
+// result writes one element of the answer, its fields in OpenTSDB's order.
 func (o *answerWriter) result(r *engine.Result) {
 	o.text(`{"metric":`)
 	o.value(r.Metric)
@@ -111,7 +114,7 @@ func (o *answerWriter) result(r *engine.Result) {
 	}
 	o.text("}")
 
-	// Lists are never nil, which JSON would write as null.
+	// append copies a list so that it is not nil, which JSON would write as null.
 	o.field("aggregateTags", append([]string{}, r.AggregateTags...))
 	if o.q.ShowQuery {
 		o.echo(r.Query)
@@ -119,6 +122,7 @@ func (o *answerWriter) result(r *engine.Result) {
 	if o.q.ShowTSUIDs {
 		o.field("tsuids", append([]string{}, r.TSUIDs...))
 	}
+	// The list is empty if the scan met annotations, but none inside the query.
 	if r.HasNotes && !o.q.NoAnnotations {
 		o.field("annotations", append([]json.RawMessage{}, r.Annotations...))
 	}

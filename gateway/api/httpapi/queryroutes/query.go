@@ -145,6 +145,9 @@ func (h *Handlers) parseQuery(w http.ResponseWriter, r *http.Request) (*query.Qu
 	return q, err
 }
 
+// readQuery parses the query by the request's own verb: GET and DELETE from the URL,
+// POST from the body, with some options from the URL too. method is the verb after
+// method_override.
 func (h *Handlers) readQuery(w http.ResponseWriter, r *http.Request, method string) (*query.Query, error) {
 	parser := query.Parser{Now: h.Now(), Zone: h.Zone, Fix: h.Fix, SubQueries: h.SubQueries}
 	switch r.Method {

@@ -144,6 +144,7 @@ func (e metaEntry) cells(info []byte) []cell {
 	for qualifier, value := range all {
 		cells = append(cells, cell{[]byte("info"), []byte(qualifier), value, e.writtenAt})
 	}
+
 	slices.SortFunc(cells, compareCells)
 	return cells
 }

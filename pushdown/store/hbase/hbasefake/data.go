@@ -280,8 +280,8 @@ func countCells(b []byte) (n int) {
 	return n
 }
 
-// splitCell decodes the first cell of a client's block. It returns the cell, its
-// type and the rest of the block.
+// splitCell decodes the first cell of a client's block, without its row, which the
+// mutation has. It returns the cell, its type and the rest of the block.
 func splitCell(b []byte) (c cell, kind byte, rest []byte) {
 	keyLen, valueLen := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
 	key, value := b[12:12+keyLen], b[12+keyLen:12+keyLen+valueLen]

@@ -139,6 +139,7 @@ func Start(opts Options) (*Cluster, error) {
 		catalogPoint: 1,
 		done:         make(chan struct{}),
 	}
+
 	c.net.inMemory = opts.InMemory
 
 	// The master is the server with index -1.
@@ -154,6 +155,7 @@ func Start(opts Options) (*Cluster, error) {
 			c.servers = append(c.servers, s)
 		}
 	}
+
 	return c, c.startZooKeeper(anyPort)
 }
 
@@ -180,6 +182,7 @@ func (c *Cluster) Close() {
 	for conn := range c.conns {
 		conn.Close()
 	}
+
 	c.mu.Unlock()
 
 	c.wg.Wait()
@@ -298,6 +301,7 @@ func (c *Cluster) serve(l net.Listener, handle func(net.Conn)) {
 				conn.Close()
 				return
 			}
+
 			c.wg.Go(func() {
 				defer c.untrack(conn)
 				handle(conn)

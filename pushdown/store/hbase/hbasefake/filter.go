@@ -88,6 +88,7 @@ func (f *rowFilter) addList(body []byte) error {
 		}
 		any = append(any, match)
 	}
+
 	f.cells = append(f.cells, func(q []byte) bool {
 		return slices.ContainsFunc(any, func(match func([]byte) bool) bool { return match(q) })
 	})
@@ -105,6 +106,7 @@ func (f *rowFilter) addRegex(body []byte) error {
 	if err := proto.Unmarshal(rf.GetCompareFilter().GetComparator().GetSerializedComparator(), &re); err != nil {
 		return throw(doNotRetry, "%v", err)
 	}
+
 	if re.GetEngine() != "JAVA" || re.GetCharset() != "ISO-8859-1" {
 		return throw(doNotRetry, "engine %q, charset %q", re.GetEngine(), re.GetCharset())
 	}
@@ -175,5 +177,6 @@ func (f *rowFilter) apply(r *row) *row {
 			break
 		}
 	}
+
 	return kept
 }

@@ -39,6 +39,7 @@ func (s *server) tableState(name string) (proto.Message, []byte, error) {
 	if t.disabled {
 		state[1] = 1
 	}
+
 	found := &pb.Cell{Row: []byte(name), Family: []byte("table"), Qualifier: []byte("state"), Value: state}
 	return &pb.GetResponse{Result: &pb.Result{Cell: []*pb.Cell{found}}}, nil, nil
 }
@@ -52,6 +53,7 @@ func (t *table) read(r *regionState, g *pb.Get) (*pb.Result, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for family := range f.families {
 		if !t.families[family] {
 			return nil, nil, throw(noFamily, "%s in table %s", family, t.name)
@@ -66,6 +68,7 @@ func (t *table) read(r *regionState, g *pb.Get) (*pb.Result, []byte, error) {
 	for _, c := range kept.cells {
 		block = appendCell(block, kept.key, c)
 	}
+
 	return &pb.Result{AssociatedCellCount: proto.Int32(int32(len(kept.cells)))}, block, nil
 }
 
@@ -84,6 +87,7 @@ func changes(m *pb.MutationProto, block []byte) ([]change, []byte) {
 		c.cell, c.kind, block = splitCell(block)
 		list = append(list, c)
 	}
+
 	for _, cv := range m.ColumnValue {
 		for _, qv := range cv.QualifierValue {
 			list = append(list, change{cell{cv.Family, qv.Qualifier, qv.Value, math.MaxInt64}, 4})
@@ -162,8 +166,10 @@ func (r *row) change(kind pb.MutationProto_MutationType, list []change) (*row, e
 				c.timestamp = max(c.timestamp, old.timestamp+1)
 			}
 		}
+
 		r = r.put(c.cell)
 	}
+
 	return r, nil
 }
 
@@ -194,6 +200,7 @@ func (s *server) mutateOne(m *pb.MutateRequest, block []byte) (proto.Message, []
 			return &pb.MutateResponse{Processed: proto.Bool(false)}, nil, err
 		}
 	}
+
 	result, cells, err := s.mutate(t, r, m.Mutation, list)
 	return &pb.MutateResponse{Result: result, Processed: proto.Bool(true)}, cells, err
 }
@@ -224,6 +231,7 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 		if regionErr != nil {
 			result.Exception = exceptionPair(regionErr)
 		}
+
 		for _, a := range ra.Action {
 			var list []change
 			if a.Mutation != nil {
@@ -242,6 +250,7 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 			} else {
 				roe.Result, out, err = s.mutate(t, r, a.Mutation, list)
 			}
+
 			if err != nil {
 				roe.Result, roe.Exception = nil, exceptionPair(err)
 			}
@@ -249,6 +258,7 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 			result.ResultOrException = append(result.ResultOrException, roe)
 		}
 	}
+
 	return response, cells, nil
 }
 

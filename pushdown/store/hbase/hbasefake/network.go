@@ -23,6 +23,7 @@ func (n *network) listen(addr string) (net.Listener, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	if addr == anyPort {
 		n.lastPort++
 		addr = fmt.Sprintf("127.0.0.1:%d", n.lastPort)

@@ -44,7 +44,8 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 		return &pb.ScanResponse{ScannerId: &id, MoreResults: proto.Bool(false)}, nil, nil
 	}
 
-	// HBase would accept such a client, which then loses rows.
+	// HBase would accept such a client, which then loses rows. A scan of hbase:meta,
+	// which has no region here, may go without.
 	if m.NextCallSeq == nil && sc.region != nil {
 		return nil, nil, throw(doNotRetry, "a scan without next_call_seq: HBase would let it lose rows")
 	}
@@ -52,6 +53,7 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 		delete(s.c.scanners, id)
 		return nil, nil, throw(outOfOrder, "expected %d, got %d", sc.seq, m.GetNextCallSeq())
 	}
+
 	sc.seq++
 
 	response, cells := s.nextReply(sc, m)
@@ -76,7 +78,7 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	spec := m.GetScan()
 	sc := &scanner{size: int(spec.GetMaxResultSize())}
 	if string(m.GetRegion().GetValue()) == metaRegion {
-		if m.GetNumberOfRows() == 0 {
+		if m.GetNumberOfRows() == 0 { // it asks for the read point alone
 			s.c.calls[catalogPointRead]++
 			return sc, nil
 		}
@@ -94,6 +96,7 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 			return nil, throw(noFamily, "%s in table %s", col.Family, t.name)
 		}
 	}
+
 	f, err := newFilter(spec)
 	if err != nil {
 		return nil, err
@@ -110,6 +113,7 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 			sc.rows = append(sc.rows, kept)
 		}
 	}
+
 	return sc, nil
 }
 
@@ -168,6 +172,8 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 		return response, nil
 	}
 
+	// A reply ends with the row, or inside it with the cell, that reaches a limit. The
+	// next reply goes on with cell sc.cell of the first row that is left.
 	size, cells, rows := s.limits(sc, m)
 	limit := limitOfRows(m)
 	var block []byte
@@ -192,6 +198,7 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 				return response, block
 			}
 		}
+
 		if full {
 			return response, block
 		}
@@ -214,6 +221,7 @@ func limitOfRows(m *pb.ScanRequest) int {
 			v, _ := protowire.ConsumeVarint(b[n:])
 			return int(v)
 		}
+
 		skip := protowire.ConsumeFieldValue(number, kind, b[n:])
 		if skip < 0 {
 			break

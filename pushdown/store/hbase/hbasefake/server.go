@@ -112,6 +112,7 @@ func (s *server) session(conn net.Conn) {
 	if _, err := io.ReadFull(conn, preamble); err != nil || string(preamble) != "HBas\x00\x50" {
 		return
 	}
+
 	if _, err := readFrame(conn); err != nil {
 		return
 	}
@@ -127,6 +128,7 @@ func (s *server) session(conn net.Conn) {
 		if err != nil {
 			return
 		}
+
 		if call.header.GetMethodName() == "Multi" {
 			s.c.received.Add(int64(countCells(call.cells)))
 		}
@@ -137,6 +139,7 @@ func (s *server) session(conn net.Conn) {
 			}
 			continue
 		}
+
 		s.c.wg.Go(func() { l.handle(call) })
 	}
 }
@@ -169,6 +172,7 @@ func (l *clientConn) handle(c *call) {
 			return
 		}
 	}
+
 	if l.answer(c) != nil {
 		l.conn.Close()
 	}
@@ -189,6 +193,7 @@ func (l *clientConn) answer(c *call) error {
 	if beforeReply != nil {
 		beforeReply()
 	}
+
 	if err != nil || reply == nil || l.deaf.Load() {
 		return err
 	}
@@ -224,6 +229,7 @@ func parseCall(frame []byte) (*call, error) {
 	if err := proto.Unmarshal(header, &c.header); err != nil {
 		return nil, err
 	}
+
 	param, m := protowire.ConsumeBytes(frame[n:])
 	if m < 0 {
 		return nil, protowire.ParseError(m)
@@ -350,6 +356,7 @@ func (s *server) tableLocked(call *call) string {
 			}
 		}
 	}
+
 	if string(region) == metaRegion || string(region) == "downpour,probe,1" {
 		return metaName
 	}

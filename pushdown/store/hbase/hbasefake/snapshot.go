@@ -33,6 +33,7 @@ func (c *Cluster) Snapshot(tableName, name string) {
 			s.regions = append(s.regions, *r)
 		}
 	}
+
 	c.snapshots[name] = s
 }
 
@@ -70,6 +71,7 @@ func (c *Cluster) CloneSnapshot(tableName, name string) {
 		t.regions = append(t.regions, &r)
 		c.openRegion(&r, r.server)
 	}
+
 	c.tables[tableName] = t
 }
 
@@ -110,6 +112,7 @@ func (c *Cluster) Truncate(tableName string, preserveSplits bool) {
 			splits = append(splits, r.start)
 		}
 	}
+
 	slices.SortFunc(splits, slices.Compare)
 
 	c.drop(tableName)

@@ -86,7 +86,10 @@ type gap struct {
 // stretch is a range of offsets in the file.
 type stretch struct{ start, end int64 }
 
+// read reads all chunks up to the end of the log. What it cannot read before a later
+// chunk becomes a hole.
 func (r *reader) read() Reading {
+	// Zeros at the end of the file are no data.
 	r.used = int64(len(bytes.TrimRight(r.data, "\x00")))
 	at := int64(0)
 	for at < r.used {
