@@ -118,7 +118,7 @@ func (h *Handlers) bulkDelete(w http.ResponseWriter, r *http.Request, body []byt
 	}
 	for i, tsuid := range series {
 		if tsuid == "" && !(in.Global && i == 0) {
-			return httpio.BadRequest("UID was empty")
+			return &httpio.Error{Code: http.StatusBadRequest, Message: "UID was empty", Details: "UID was empty"}
 		}
 		n, err := h.Annotations.DeleteRange(r.Context(), tsuid, out.StartTime, out.EndTime)
 		if err != nil {

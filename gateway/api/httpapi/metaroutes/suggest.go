@@ -23,8 +23,11 @@ func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 
 	ctx, cancel := h.timeout(r)
 	defer cancel()
-	names, err := h.Names.Suggest(ctx, kind, prefix, max)
+	names, err := h.Names.Suggest(ctx, kind, prefix, min(max, maxSuggestions+1))
 	if err != nil {
+		return err
+	}
+	if err := checkSuggestions(len(names)); err != nil {
 		return err
 	}
 	if names == nil {
@@ -39,8 +42,17 @@ const (
 	maxSuggestions     = 100_000
 )
 
+// checkSuggestions refuses an answer of more names than one may have. A list that is cut
+// would look like all names.
+func checkSuggestions(n int) error {
+	if n <= maxSuggestions {
+		return nil
+	}
+	return httpio.BadRequest("More than %d names begin with the prefix, ask for fewer by 'max' or for a longer prefix", maxSuggestions)
+}
+
 // suggestParameters reads the kind of names, the text that they begin with ("" is all)
-// and how many are wanted, at most maxSuggestions, from the URL or from the body.
+// and how many are wanted, from the URL or from the body.
 func suggestParameters(w http.ResponseWriter, r *http.Request) (kind, prefix string, max int, err error) {
 	var in struct {
 		Type string
@@ -69,9 +81,13 @@ func suggestParameters(w http.ResponseWriter, r *http.Request) (kind, prefix str
 	if in.Max == "" {
 		return in.Type, in.Q, defaultSuggestions, nil
 	}
-	max, err = strconv.Atoi(string(in.Max))
-	if err != nil || max < 1 {
+	// OpenTSDB reads 32 bits, and takes what is not positive for no number at all.
+	n, err := strconv.ParseInt(string(in.Max), 10, 32)
+	switch {
+	case err != nil:
 		return "", "", 0, httpio.BadRequest("Unable to parse 'max' as a number")
+	case n <= 0:
+		n = defaultSuggestions
 	}
-	return in.Type, in.Q, min(max, maxSuggestions), nil
+	return in.Type, in.Q, int(n), nil
 }

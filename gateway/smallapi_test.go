@@ -1,0 +1,38 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+)
+
+// max that is not positive is passed over, as in OpenTSDB.
+func TestSuggest_max(t *testing.T) {
+	b := open(t, nil)
+	var lines []string
+	for i := range 30 {
+		lines = append(lines, fmt.Sprintf("m%02d 1356998400 1 host=a", i))
+	}
+	b.put(lines...)
+
+	for max, want := range map[string]int{"0": 25, "-1": 25, "28": 28, "2147483647": 30} {
+		var names []string
+		a := b.get("/api/suggest?type=metrics&q=m&max=" + max)
+		if err := json.Unmarshal([]byte(a.body), &names); err != nil || a.status != 200 || len(names) != want {
+			t.Errorf("max=%s: %d, %d names, want 200 and %d", max, a.status, len(names), want)
+		}
+	}
+	b.refused(b.get("/api/suggest?type=metrics&max=2147483648"), 400, "Unable to parse 'max' as a number")
+}
+
+// The error of an empty UID says its message twice, as every error that OpenTSDB meets while
+// it deletes.
+func TestBulkDelete_emptyUID(t *testing.T) {
+	b := open(t, nil)
+	a := b.do("DELETE", "/api/annotation/bulk?start_time=1356998400&tsuids=", nil)
+	b.refused(a, 400, "UID was empty")
+	var body struct{ Error struct{ Details string } }
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || body.Error.Details != "UID was empty" {
+		t.Errorf("details: %s", a.body)
+	}
+}
