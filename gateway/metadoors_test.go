@@ -243,7 +243,7 @@ func TestStats(t *testing.T) {
 // What later versions bring is refused with a reason.
 func TestNotYet(t *testing.T) {
 	b := open(t, nil)
-	for _, path := range []string{"api/rollup", "api/histogram", "api/tree", "api/tree/branch", "q", "logs"} {
+	for _, path := range []string{"api/rollup", "api/histogram", "api/tree", "api/tree/branch", "q"} {
 		a := b.get(path)
 		b.refused(a, http.StatusNotImplemented, "Not implemented")
 		if !strings.Contains(a.body, "not built yet") {

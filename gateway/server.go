@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"downpour/gateway/admin/logtail"
 	"downpour/gateway/api/httpapi"
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/adminroutes"
@@ -55,6 +56,7 @@ func (c *Config) TableNames() tables.Names {
 type Server struct {
 	cfg      *Config
 	log      *slog.Logger
+	tail     *logtail.Tail // the last lines of log
 	store    Store
 	names    *uid.Dictionary
 	series   *write.SeriesCache
@@ -83,7 +85,9 @@ type Server struct {
 // Start checks the store and begins to serve. The caller closes the store, after
 // the server.
 func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Server, error) {
-	s := &Server{cfg: cfg, log: log, store: st, count: newCounters(), closing: defaultCloseTimeouts}
+	tail := logtail.New(log.Handler())
+	log = slog.New(tail)
+	s := &Server{cfg: cfg, log: log, tail: tail, store: st, count: newCounters(), closing: defaultCloseTimeouts}
 	if err := s.checkStore(ctx); err != nil {
 		return nil, err
 	}
@@ -256,7 +260,8 @@ func (s *Server) api() *httpapi.API {
 		},
 		Meta: metadata,
 		Admin: adminroutes.Handlers{
-			Ready: s.Ready, Version: version(), Settings: s.settings(), Profiles: s.cfg.Profiling,
+			LogLines: s.tail.Lines,
+			Ready:    s.Ready, Version: version(), Settings: s.settings(), Profiles: s.cfg.Profiling,
 			Stats: s.stats, Queries: queries, Now: time.Now,
 			Names: s.names, Series: s.series, Engine: s.engine,
 		},

@@ -3,7 +3,10 @@ package gateway_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
+
+	"downpour/gateway"
 )
 
 // max that is not positive is passed over, as in OpenTSDB.
@@ -34,5 +37,26 @@ func TestBulkDelete_emptyUID(t *testing.T) {
 	var body struct{ Error struct{ Details string } }
 	if err := json.Unmarshal([]byte(a.body), &body); err != nil || body.Error.Details != "UID was empty" {
 		t.Errorf("details: %s", a.body)
+	}
+}
+
+// /logs has what the gateway has logged, as text and as a list, and changes no level.
+func TestLogs(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.AllowDelete = true })
+	b.put("m 1356998400 1 host=a")
+	if a := b.do("DELETE", "/api/query?start=1356998400&end=1356998401&m=sum:m", nil); a.status != 200 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	a := b.get("/logs")
+	if a.status != 200 || !strings.Contains(a.body, "\tINFO\tmain\tdownpour\ta query deleted what it read rows=1") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	var lines []string
+	if err := json.Unmarshal([]byte(b.get("/logs?json").body), &lines); err != nil || strings.Join(lines, "\n")+"\n" != a.body {
+		t.Errorf("%v: as a list %q, as text %q", err, lines, a.body)
+	}
+	b.refused(b.get("/logs?level=DEBUG"), 400, "not set by a request")
+	if a := b.get("/s/"); a.status != 404 {
+		t.Errorf("/s/: %d, want 404", a.status)
 	}
 }

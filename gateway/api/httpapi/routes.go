@@ -47,7 +47,7 @@ func (a *API) routes() map[string]httpio.Endpoint {
 // notImplementedRoutes are OpenTSDB's other routes, which get an answer of their
 // own.
 var notImplementedRoutes = []string{
-	"api/rollup", "api/histogram", "api/tree", "api/tree/", "q", "logs",
+	"api/rollup", "api/histogram", "api/tree", "api/tree/", "q",
 }
 
 func notImplemented(_ http.ResponseWriter, r *http.Request) error {

@@ -31,6 +31,8 @@ type Handlers struct {
 	// Stats returns the gateway's numbers.
 	Stats   func() []Stat
 	Queries *querylog.Log
+	// LogLines returns the last lines of the log, the newest first.
+	LogLines func() []string
 	// Now is the clock.
 	Now func() time.Time
 
@@ -69,6 +71,7 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 		"api/stats":          {Scope: auth.Read, Serve: h.stats, Reads: httpio.GetOrPost},
 		"api/stats/":         {Scope: auth.Read, Serve: h.otherStats, Reads: httpio.GetOrPost},
 		"stats":              {Scope: auth.Read, Serve: h.oldStats, Reads: httpio.GetOrPost},
+		"logs":               {Scope: auth.Admin, Serve: h.logs, Reads: httpio.Get},
 		"api/dropcaches":     {Scope: auth.Admin, Serve: h.dropCaches, Reads: httpio.NoVerb},
 		"dropcaches":         {Scope: auth.Admin, Serve: h.dropCaches, Reads: httpio.NoVerb},
 	}
