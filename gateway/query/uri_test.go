@@ -198,3 +198,28 @@ func TestRunError(t *testing.T) {
 	f("1y2dc-sum", "400 Invalid units in the duration: y2d")
 	f("1y2d-sum", "")
 }
+
+// Sub-queries that come otherwise than by m follow those of m, and equal ones share a place.
+func TestURIWith(t *testing.T) {
+	values := url.Values{"start": {"1356998400"}, "end": {"1356998401"}, "m": {"sum:a"}}
+	q, at, err := Parser{SubQueries: 5}.URIWith(values, func(limit int) ([]string, error) {
+		if limit != 4 {
+			t.Errorf("%d more sub-queries are allowed, want 4", limit)
+		}
+		return []string{"sum:b", "sum:a", "max:b", "sum:b"}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int{1, 0, 2, 1}, at); diff != "" || len(q.Queries) != 3 {
+		t.Errorf("%d sub-queries, want 3; places want -, got +: %s", len(q.Queries), diff)
+	}
+
+	earlier, err := q.Earlier(2, 1000)
+	if err != nil || len(earlier.Queries) != 1 || earlier.Queries[0].Index != 2 || earlier.Start != q.Start-1000 || earlier.End != q.End-1000 {
+		t.Errorf("%+v, %v", earlier, err)
+	}
+	if _, err := q.Earlier(0, q.Start+1); err == nil {
+		t.Error("a time before 1970 is no error")
+	}
+}

@@ -6,6 +6,7 @@
 //	execute.go   have the plan executed and merge what its parts return
 //	name.go      give the groups their names
 //	answer.go    the same for an answer that is written group by group
+//	untrimmed.go the same for functions of several series
 package engine
 
 import (
