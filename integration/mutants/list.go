@@ -10,6 +10,6 @@ var mutants = slices.Concat(
 	ofStates, ofTheMerge, // list_merge.go
 	ofPoints, ofNames, ofLiveQueries, ofResultCache, ofAnswers,
 	ofExpressions, // list_expressions.go
-	ofTheDoors, // list_doors.go
-	ofWrites,   // list_writes.go
+	ofTheDoors,    // list_doors.go
+	ofWrites,      // list_writes.go
 )
