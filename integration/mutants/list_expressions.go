@@ -8,7 +8,7 @@ var ofExpressions = []mutant{
 		test: "TestEvaluate",
 	}, {
 		name: "constants-of-64-bits", file: "gateway/query/expression/lexer.go",
-		old: "short, err := strconv.ParseFloat(digits, 32)", new: "short, err := strconv.ParseFloat(digits, 64)",
+		old: "strconv.FormatFloat(short, 'g', -1, 32)", new: "strconv.FormatFloat(short, 'g', -1, 64)",
 		test: "TestEvaluate",
 	}, {
 		name: "inexact-integers-computed", file: "gateway/query/expression/arithmetic.go",
@@ -24,11 +24,11 @@ var ofExpressions = []mutant{
 		test: "TestParse_errors",
 	}, {
 		name: "nan-is-a-point", file: "gateway/query/exp/steps.go",
-		old: "if v := s.at(at); !math.IsNaN(v) {", new: "if v := s.at(at); true {",
+		old: "if v := s.at(at); !math.IsNaN(v) {", new: "if v := s.at(at); i >= 0 || math.IsNaN(v) {",
 		test: "TestTables_union",
 	}, {
 		name: "missing-series-filled", file: "gateway/query/exp/evaluate.go",
-		old: "			columns[i] = none\n", new: "			columns[i] = slices.Repeat([]float64{variables[i].fill}, n)\n",
+		old: "			columns[i] = none\n", new: "			columns[i] = none\n			for k := range none {\n				none[k] = variables[i].fill\n			}\n",
 		test: "TestTablesArePoints",
 	}, {
 		name: "intersection-steps-through-all", file: "gateway/query/exp/evaluate.go",

@@ -128,12 +128,16 @@ func TestTables_bounds(t *testing.T) {
 	r := request(t, twoVariables(`[{"id":"e","expr":"a + b"}]`, `[{"id":"e"},{"id":"a"}]`)...)
 	groups := [][]Group{onHosts, onOne}
 	refused := errors.New("refused")
-	reservations, checks := 0, 0
+	reservations, checks, held := 0, 0, int64(0)
 	b := unbounded
-	b.Reserve = func(int64) error { reservations++; return nil }
+	b.Reserve = func(n int64) error { reservations++; held += n; return nil }
+	b.Release = func(n int64) { held -= n }
 	b.Check = func() error { checks++; return nil }
-	if _, err := r.Tables(groups, 0, 9, b); err != nil || reservations < 6 || checks < 6 {
-		t.Fatalf("%d reservations, %d checks, error %v", reservations, checks, err)
+	// Three series are joined to two, of four times; and the metric has two of three times,
+	// which are those of a series.
+	const want = 3*labelBytes + 4*8 + 2*4*8 + 2*3*8
+	if _, err := r.Tables(groups, 0, 9, b); err != nil || held != want || checks < reservations {
+		t.Fatalf("%d bytes held after %d reservations, %d checks, error %v, want %d", held, reservations, checks, err, want)
 	}
 
 	for last := range reservations {
