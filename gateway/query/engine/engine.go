@@ -1,7 +1,7 @@
 // Package engine answers a query from names to names. It is the one way to an
 // answer, for HTTP and for live queries alike. The steps, and their files, are
 //
-//	compile.go   resolve the names of each sub-query and compile its scan plan
+//	resolve.go   resolve the names of each sub-query and compile its scan plan
 //	cached.go    look the plan's answer up in the result cache
 //	execute.go   have the plan executed and merge what its parts return
 //	name.go      give the groups their names

@@ -18,7 +18,7 @@
 //   - locate.go: finds the region and the server of each row, in a cache or in
 //     hbase:meta. zklocator.go finds the server of hbase:meta, and the master, in
 //     ZooKeeper.
-//   - pace.go: says how many mutations a region gets in one call. A region that
+//   - window.go: says how many mutations a region gets in one call. A region that
 //     refuses writes gets one until it accepts it.
 //   - conn.go and rpc.go: send the call on the only connection to that server,
 //     through gohbase. wire.go checks what comes back before gohbase reads it.
