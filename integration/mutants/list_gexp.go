@@ -35,7 +35,7 @@ var ofGexp = []mutant{
 		old: "e.Start, e.End, e.Untrimmed = q.Start-ms, q.End-ms, true", new: "e.Start, e.End = q.Start-ms, q.End-ms",
 		test: "gateway TestGexpConformance",
 	}, {
-		name: "column-not-reserved", file: "gateway/query/gexp/series.go",
+		name: "gexp-column-not-reserved", file: "gateway/query/gexp/series.go",
 		old: "int64(n) * pointBytes", new: "0 * pointBytes",
 		test: "TestEvaluate_isBounded",
 	},
