@@ -107,7 +107,7 @@ type FramesResult struct {
 	// with all of them after the last put, bytes; 0 of a server that somebody
 	// else has started.
 	Before, With int64
-	// Slow is how many slow sockets there were, Whole how many of them had their
+	// Slow is how many slow sockets there were, Complete how many of them had their
 	// long answer whole and the last point.
 	Slow, Complete int
 }

@@ -105,8 +105,7 @@ func (t *ticks) round(ctx context.Context) error {
 	}
 
 	t.behind = max(t.behind, time.Since(quiet))
-	// Otherwise the cost is lost in the noise, or nothing was followed: the round does
-	// not count.
+	// A round does not count if the cost is lost in the noise, or if nothing was followed.
 	if busy > idle && moved > 0 {
 		t.add(0, (busy-idle)/time.Duration(t.Seconds*t.Plans))
 	}

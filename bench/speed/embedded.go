@@ -173,7 +173,7 @@ func (s *stage) putFresh(ctx context.Context, g group, format workload.Format) (
 		fresh: true,
 	}))
 
-	s.cfg.Report.Note("put into VictoriaMetrics ends with the close of the connection, which says that the points are read; it promises nothing about a disk. Downpour's close says that they are.")
+	s.cfg.Report.Note("put into VictoriaMetrics ends with the close of the connection, which says that the points are read; it promises nothing about a disk. Downpour's close says that they are durable.")
 	return figures, nil
 }
 

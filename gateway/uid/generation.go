@@ -161,7 +161,8 @@ func (d *Dictionary) invalidateLocked(kind encoding.UIDKind, names []string, uid
 	return d.generations.now.Add(1)
 }
 
-// Drop empties the cache and begins a generation.
+// Drop empties the cache. What was read from the UID table before is not cached any more,
+// see generations.
 func (d *Dictionary) Drop() {
 	d.generations.mu.Lock()
 	defer d.generations.mu.Unlock()

@@ -191,9 +191,9 @@ func (h *served) grep(w http.ResponseWriter, r *http.Request) error {
 // maxMetaBody bounds the body of POST remarks.
 const maxMetaBody = 32 << 20
 
-// importMeta takes the meta and #uid lines of an import file. It assigns those names
-// that the settings allow, then stores the meta lines, and answers with the refused
-// lines by number: {"refused":[{"line":3,"error":"…"}]}.
+// importMeta takes meta and #uid lines as import files have them, and no other line, not
+// even a blank one. It assigns those names that the settings allow, then stores the meta
+// lines, and answers with the refused lines by number: {"refused":[{"line":3,"error":"…"}]}.
 func (h *served) importMeta(w http.ResponseWriter, r *http.Request) error {
 	lines := bufio.NewReaderSize(http.MaxBytesReader(w, r.Body, maxMetaBody), maxLine)
 	in := &input{name: "body", lines: lines}

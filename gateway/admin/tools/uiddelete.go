@@ -213,7 +213,8 @@ func (d *deletion) checkUnused(ctx context.Context) error {
 }
 
 // dataRow returns the key of a row with the UID, nil if there is none. For a metric it
-// looks at one place in each salt bucket; for a tag it reads the keys of the whole table.
+// looks at one place in each salt bucket; for a tag it reads the keys of the whole table:
+// the store filters by a tag key, scanRows by a tag value.
 func (d *deletion) dataRow(ctx context.Context) (encoding.UID, error) {
 	schema := d.settings.Schema
 	if d.kind != encoding.UIDMetric {

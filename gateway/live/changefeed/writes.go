@@ -93,10 +93,9 @@ func (s *subQuery) decodeWrites(c *store.Change, base uint32) (onlyPoints, ascen
 	return true, isAscending(s.points.Time)
 }
 
-// addsPoints tells whether a write adds points and takes none away: an append to
-// the append column, or a cell with one point. A cell that overwrites another one
-// holds a point of the same time, which is not later than all others, so the row is
-// read.
+// addsPoints tells whether a write is an append to the append column, or a put of a
+// cell with one point. If the put overwrites a cell, it does take a point away; but then
+// its time is not later than all others, so View.Extend refuses it and the row is read.
 func addsPoints(w *store.Mutation) bool {
 	if w.Family != encoding.FamilyData {
 		return false

@@ -188,15 +188,23 @@ func (a *action) encodeCells(mutations []store.Mutation) {
 	// and which one is not defined. So the last put is chosen and appends are
 	// joined here.
 	type column struct {
-		kind              store.MutationKind // a row may be deleted beside its cells
+		kind              store.MutationKind // an action that deletes may delete the whole row as well as cells
 		family, qualifier string
-		timestamp         int64
+		timestamp         int64 // of a put; an append has none
 	}
+	columnOf := func(m *store.Mutation) column {
+		c := column{m.Kind, m.Family, string(m.Qualifier), m.Timestamp}
+		if m.Kind == store.Append {
+			c.timestamp = 0
+		}
+		return c
+	}
+
 	last := make(map[column]int, len(a.origin))
 	joined := map[column][]byte{}
 	for _, i := range a.origin {
 		m := &mutations[i]
-		c := column{m.Kind, m.Family, string(m.Qualifier), m.Timestamp}
+		c := columnOf(m)
 		last[c] = i
 		if m.Kind == store.Append {
 			joined[c] = append(joined[c], m.Value...)
@@ -205,7 +213,7 @@ func (a *action) encodeCells(mutations []store.Mutation) {
 
 	for _, i := range a.origin {
 		m := &mutations[i]
-		c := column{m.Kind, m.Family, string(m.Qualifier), m.Timestamp}
+		c := columnOf(m)
 		switch {
 		case last[c] != i:
 		case m.Kind == store.Append:

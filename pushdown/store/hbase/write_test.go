@@ -1,6 +1,7 @@
 package hbase
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // disturb makes every n-th call of a method fail once.
@@ -413,5 +416,19 @@ func TestClose_ends(t *testing.T) {
 
 	for range 3 {
 		wantError(t, <-results, store.ErrClosed)
+	}
+}
+
+// Two appends to one column are one cell of a call whatever their times say, for an
+// append has none: of two cells of one column a server would apply one.
+func TestEncodeCells_appendsHaveNoTime(t *testing.T) {
+	var ms []store.Mutation
+	for i, value := range []string{"1", "2", "3"} {
+		ms = append(ms, store.Mutation{Kind: store.Append, Row: []byte("r"), Family: "t", Qualifier: []byte("q"), Value: []byte(value), Timestamp: int64(i)})
+	}
+	a := &action{row: ms[0].Row, mutation: &pb.MutationProto{AssociatedCellCount: proto.Int32(0)}, origin: []int{0, 1, 2}}
+	a.encodeCells(ms)
+	if n := a.mutation.GetAssociatedCellCount(); n != 1 || !bytes.HasSuffix(a.cells, []byte("123")) {
+		t.Errorf("%d cells, %q, want one with 123", n, a.cells)
 	}
 }

@@ -214,8 +214,9 @@ func (e *examination) examineManifest(name string) ([]journal.Record, error) {
 	broken := store.Fault{Kind: store.Lost, File: name, Offset: ownEnd, Bytes: int64(len(data)) - ownEnd, What: "damaged: no record can be read from there, while records follow"}
 	switch {
 	case len(best) == 0 || len(reading.Holes) > 0 && int64(len(best)) < reading.End:
-		// Both are damaged. What follows the damage would be applied to a state
-		// that is not known, so it is left out.
+		// The copy does not help: it is damaged too, missing, shorter or of another
+		// state. What follows the damage would be applied to a state that is not
+		// known, so it is left out.
 		if len(best) == 0 {
 			broken.What = "damaged: no record can be read"
 		}
@@ -223,7 +224,11 @@ func (e *examination) examineManifest(name string) ([]journal.Record, error) {
 			if len(best) == 0 {
 				return errors.New("nothing tells which tables there are; take the directory from a backup")
 			}
-			return errors.Join(e.saveDamaged(name, data), e.write(name, best), e.write(copyName, best))
+			err := e.saveDamaged(name, data)
+			if len(copyData) > 0 {
+				err = errors.Join(err, e.saveDamaged(copyName, copyData))
+			}
+			return errors.Join(err, e.write(name, best), e.write(copyName, best))
 		})
 	case int64(len(best)) > ownEnd:
 		e.manifest, e.manifestName = best, name

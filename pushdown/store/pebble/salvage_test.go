@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/pebble/disk"
 	"downpour/pushdown/store/pebble/journal"
 )
 
@@ -253,6 +254,49 @@ func TestDamage_severalLogs(t *testing.T) {
 		records := journal.Log(i[name], number).Records
 		for _, rec := range records[:len(records)-1] {
 			refused(fmt.Sprintf("%s cut at %d", name, rec.End), i.with(name, i[name][:rec.End]), name)
+		}
+	}
+}
+
+// If a MANIFEST and its copy are damaged at the same record, the store opens salvaged
+// with the records before it. Both files are saved under other names first: the records
+// behind the damage are in them alone.
+func TestSalvage_manifestAndCopy(t *testing.T) {
+	killed, _, _ := smallStore(t)
+	var name string
+	for file := range killed {
+		if strings.HasPrefix(file, "MANIFEST-") {
+			name = file
+		}
+	}
+	copyName := disk.CopyOf(name)
+	records := journal.Manifest(killed[name]).Records
+	if len(records) < 3 || killed[copyName] == nil {
+		t.Fatalf("%d records, a copy of %d bytes: want three or more, and a copy", len(records), len(killed[copyName]))
+	}
+
+	damaged := killed
+	for _, file := range []string{name, copyName} {
+		data := bytes.Clone(killed[file])
+		data[records[1].End-1] ^= 1
+		damaged = damaged.with(file, data)
+	}
+	files := damaged.files(t)
+	if _, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet()}); !errors.Is(err, store.ErrDamaged) {
+		t.Fatalf("got %v, want %v", err, store.ErrDamaged)
+	}
+	s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet(), Salvage: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+
+	after := take(t, files)
+	for _, file := range []string{name, copyName} {
+		if !bytes.Equal(after["damaged-"+file], damaged[file]) {
+			t.Errorf("damaged-%s has %d bytes, want the %d that were there", file, len(after["damaged-"+file]), len(damaged[file]))
 		}
 	}
 }

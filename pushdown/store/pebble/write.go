@@ -91,7 +91,8 @@ func batchBytes(table string, mutations []store.Mutation) int {
 	return n
 }
 
-// addMutation adds one mutation to b.
+// addMutation adds one mutation to b. Only a put has a write time: an appended value
+// keeps none, and a deletion removes whatever is there.
 func (s *Store) addMutation(b *batch, table string, m store.Mutation) error {
 	if m.Family == "" {
 		return fmt.Errorf("row %x: family is empty", m.Row)

@@ -48,7 +48,7 @@ func (h *Handlers) queryLast(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	if q.Back <= 0 {
-		// The time of the newest point is then taken from the metadata.
+		// The counters in the metadata then say which hours are read.
 		h.flushMeta(ctx)
 	}
 	found, err := h.Last.Find(ctx, q)
