@@ -53,6 +53,7 @@ var outside = []string{"context", "net", "os", "sync", "log", "syscall", "databa
 var withoutOutside = []string{
 	"encoding", "encoding/scanplan",
 	"pushdown/operator/downsample", "pushdown/operator/aggregate", "pushdown/operator/rate", "gateway/query/plan", "gateway/query/merge",
+	"gateway/query/expression", "gateway/query/exp", "gateway/query/gexp",
 }
 
 func standardOnly(h *house) (found []string) {

@@ -21,8 +21,8 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// bad returns a 400 without details.
-func bad(format string, args ...any) *Error {
+// Bad returns a 400 without details.
+func Bad(format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -66,7 +66,7 @@ func (e *UnknownNameError) Unwrap() error { return RunFault("%s", e.Error()) }
 // RunFault returns the error of a mistake that shows only when a query runs: a 400 with
 // the message in its details too. Source: QueryRpc, its error callback.
 func RunFault(format string, args ...any) *Error {
-	e := bad(format, args...)
+	e := Bad(format, args...)
 	e.Details = e.Message
 	return e
 }

@@ -16,7 +16,7 @@ import (
 func (p Parser) JSON(body []byte) (*Query, error) {
 	switch {
 	case len(body) == 0:
-		e := bad("Missing message content")
+		e := Bad("Missing message content")
 		e.Details = "Supply valid JSON formatted data in the body of your request"
 		return nil, e
 	case len(body) > MaxBody:
@@ -44,7 +44,7 @@ func bodyError(err error) error {
 	case errors.As(err, &unsupported):
 		// OpenTSDB would run it. The message says why we do not, because some clients do
 		// not show details.
-		e := bad("%s", unsupported.Error())
+		e := Bad("%s", unsupported.Error())
 		e.Details = err.Error()
 		return e
 	}

@@ -12,7 +12,7 @@ import (
 func parseMParameter(text string) (SubQuery, error) {
 	s := newSubQuery()
 	if text == "" {
-		return s, bad("The query string was empty")
+		return s, Bad("The query string was empty")
 	}
 	parts, err := parameterParts(text)
 	if err != nil {
@@ -51,7 +51,7 @@ func parseMParameter(text string) (SubQuery, error) {
 func parseTSUIDParameter(text string) (SubQuery, error) {
 	s := newSubQuery()
 	if text == "" {
-		return s, bad("The tsuid query string was empty")
+		return s, Bad("The tsuid query string was empty")
 	}
 	parts, err := parameterParts(text)
 	if err != nil {
@@ -73,9 +73,9 @@ func parameterParts(text string) ([]string, error) {
 	parts := strings.Split(text, ":")
 	switch {
 	case len(parts) < 2:
-		return nil, bad("Invalid parameter m=%s (not enough :-separated parts)", text)
+		return nil, Bad("Invalid parameter m=%s (not enough :-separated parts)", text)
 	case len(parts) > 5:
-		return nil, bad("Invalid parameter m=%s (too many :-separated parts)", text)
+		return nil, Bad("Invalid parameter m=%s (too many :-separated parts)", text)
 	}
 	return parts, nil
 }
@@ -85,7 +85,7 @@ func (s *SubQuery) commonPart(text, part string) (known bool, err error) {
 	lower := strings.ToLower(part)
 	switch {
 	case part == "":
-		return false, bad("Invalid parameter m=%s (an empty part)", text)
+		return false, Bad("Invalid parameter m=%s (an empty part)", text)
 	case strings.HasPrefix(lower, "rate"):
 		s.Rate = true
 		if strings.Contains(part, "{") {
@@ -107,7 +107,7 @@ func (s *SubQuery) commonPart(text, part string) (known bool, err error) {
 func parsePercentiles(part string) ([]float32, error) {
 	open, end := strings.IndexByte(part, '['), strings.IndexByte(part, ']')
 	if open < 0 || end < open {
-		return nil, bad("Malformated percentile query paramater: %s", part)
+		return nil, Bad("Malformated percentile query paramater: %s", part)
 	}
 
 	var out []float32

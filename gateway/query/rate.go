@@ -17,11 +17,11 @@ func defaultRate() scanplan.Rate { return scanplan.Rate{CounterMax: math.MaxInt6
 func parseRate(spec string) (*scanplan.Rate, error) {
 	o := defaultRate()
 	if len(spec) < len("rate{}") {
-		return nil, bad("Invalid rate options specification: %s", spec)
+		return nil, Bad("Invalid rate options specification: %s", spec)
 	}
 	parts := strings.Split(spec[len("rate{"):len(spec)-1], ",")
 	if len(parts) > 3 {
-		return nil, bad("Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], recieved: %d parts", len(parts))
+		return nil, Bad("Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], recieved: %d parts", len(parts))
 	}
 
 	o.Counter = strings.HasSuffix(parts[0], "counter")
@@ -30,12 +30,12 @@ func parseRate(spec string) (*scanplan.Rate, error) {
 	var err error
 	if len(parts) > 1 && parts[1] != "" {
 		if o.CounterMax, err = strconv.ParseInt(parts[1], 10, 64); err != nil {
-			return nil, bad("Max value of counter was not a number, received '%s'", parts[1])
+			return nil, Bad("Max value of counter was not a number, received '%s'", parts[1])
 		}
 	}
 	if len(parts) > 2 && parts[2] != "" {
 		if o.ResetValue, err = strconv.ParseInt(parts[2], 10, 64); err != nil {
-			return nil, bad("Reset value of counter was not a number, received '%s'", parts[2])
+			return nil, Bad("Reset value of counter was not a number, received '%s'", parts[2])
 		}
 	}
 	return &o, nil

@@ -27,7 +27,7 @@ func (p Parser) URI(values url.Values) (*Query, error) {
 func (p Parser) URIWith(values url.Values, more func(limit int) ([]string, error)) (q *Query, at []int, err error) {
 	q = &Query{StartText: lastOf(values, "start"), EndText: lastOf(values, "end")}
 	if q.StartText == "" {
-		return nil, nil, bad("Missing parameter <code>start</code>")
+		return nil, nil, Bad("Missing parameter <code>start</code>")
 	}
 
 	q.Padding = values.Has("padding")
@@ -49,7 +49,7 @@ func (p Parser) URIWith(values url.Values, more func(limit int) ([]string, error
 		}
 	}
 	if len(q.Queries) == 0 {
-		return nil, nil, bad("Missing sub queries")
+		return nil, nil, Bad("Missing sub queries")
 	}
 
 	q.setFix(p.Fix)
@@ -133,14 +133,14 @@ func (q *Query) ReadURIOptions(values url.Values) error {
 		Integers:     switchedOn(values, "integers"),
 	}
 	if o.Mode != "" && o.Mode != "strict" && o.Mode != "partial" {
-		return bad("Invalid mode: %s, want strict or partial", o.Mode)
+		return Bad("Invalid mode: %s, want strict or partial", o.Mode)
 	}
 
 	o.Fix = q.Fix
 	if values.Has("fix") {
 		var err error
 		if o.Fix, err = ParseFixes(lastOf(values, "fix")); err != nil {
-			return bad("Invalid fix: %v", err)
+			return Bad("Invalid fix: %v", err)
 		}
 	}
 

@@ -30,7 +30,7 @@ func (p Parser) Complete(q *Query) error {
 	}
 	q.setFix(p.Fix)
 	if err := q.validate(clock{p.Now, p.Zone}); err != nil {
-		return bad("%s", err.Error())
+		return Bad("%s", err.Error())
 	}
 	return q.checkBounds()
 }
@@ -69,7 +69,7 @@ func (s *SubQuery) identity() string {
 // validate checks in OpenTSDB's order. Source: TSQuery.validateAndSetQuery.
 func (q *Query) validate(c clock) (err error) {
 	if q.StartText == "" {
-		return bad("Missing start time")
+		return Bad("Missing start time")
 	}
 	if q.Start, err = c.parseTime(q.StartText, q.Timezone); err != nil {
 		return err
@@ -82,11 +82,11 @@ func (q *Query) validate(c clock) (err error) {
 		}
 	}
 	if q.End <= q.Start {
-		return bad("End time [%d] must be greater than the start time [%d]", q.End, q.Start)
+		return Bad("End time [%d] must be greater than the start time [%d]", q.End, q.Start)
 	}
 
 	if len(q.Queries) == 0 {
-		return bad("Missing queries")
+		return Bad("Missing queries")
 	}
 	for i := range q.Queries {
 		s := &q.Queries[i]
@@ -104,14 +104,14 @@ func (q *Query) validate(c clock) (err error) {
 // validate checks one sub-query. Source: TSSubQuery.validateAndSetQuery.
 func (s *SubQuery) validate() (err error) {
 	if s.Aggregator == "" {
-		return bad("Missing the aggregation function")
+		return Bad("Missing the aggregation function")
 	}
 	if _, ok := aggregate.Lookup(scanplan.Aggregator(s.Aggregator)); !ok {
-		return bad("No such aggregation function: %s", s.Aggregator)
+		return Bad("No such aggregation function: %s", s.Aggregator)
 	}
 
 	if len(s.TSUIDs) == 0 && s.Metric == "" {
-		return bad("Missing the metric or tsuids, provide at least one")
+		return Bad("Missing the metric or tsuids, provide at least one")
 	}
 	if s.DownsampleText != "" {
 		if s.Downsample, err = parseDownsample(s.DownsampleText); err != nil {
@@ -128,15 +128,15 @@ func (s *SubQuery) validateHistogram() error {
 		return nil
 	}
 	if s.Aggregator != "none" && s.Aggregator != "sum" {
-		return bad("Only NONE or SUM aggregation function supported for histogram query")
+		return Bad("Only NONE or SUM aggregation function supported for histogram query")
 	}
 	if s.Downsample != nil && s.Downsample.Function != "sum" {
-		return bad("Only SUM downsampling aggregation supported for histogram query")
+		return Bad("Only SUM downsampling aggregation supported for histogram query")
 	}
 
 	for _, p := range s.Percentiles {
 		if p < 0 || p > 100 {
-			return bad("Invalid percentile parameters: %s", javaFloat(p))
+			return Bad("Invalid percentile parameters: %s", javaFloat(p))
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (q *Query) resolveDownsample(s *SubQuery) error {
 	if q.Timezone != "" {
 		var ok bool
 		if z, ok = lookUpZone(q.Timezone); !ok {
-			return bad("The timezone specification could not be found")
+			return Bad("The timezone specification could not be found")
 		}
 	}
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"strings"
 	"unicode"
 
@@ -116,7 +115,7 @@ func asFault(err error) error {
 
 // fault returns a 400. OpenTSDB answers most of these faults with 500.
 func fault(format string, args ...any) error {
-	return &query.Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
+	return query.Bad(format, args...)
 }
 
 func tooMany(what string, limit int) error {
