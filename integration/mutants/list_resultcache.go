@@ -117,6 +117,10 @@ var ofResultCache = []mutant{
 		old: "	if token, ok := st.history.lastToken(family, states); ok {\n", new: "	if token, _ := st.history.observe(family, states); len(token) > 0 {\n",
 		test: "TestVersion_expiring",
 	}, {
+		name: "fastest-error-wins", file: "gateway/query/engine/subqueries.go",
+		old: "				for _, end := range ends[i+1:] {\n", new: "				for _, end := range ends {\n",
+		test: "TestForEach_firstInOrder",
+	}, {
 		name: "clones-at-one-number", file: "pushdown/store/hbase/opening.go",
 		old: "		b = binary.BigEndian.AppendUint64(b, uint64(c.Timestamp))\n", new: "",
 		test: "pushdown/resultcache TestLaw_hbase",

@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 
-	"golang.org/x/sync/errgroup"
-
 	"downpour/encoding"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
@@ -42,15 +40,11 @@ func (e *Engine) Open(ctx context.Context, q *query.Query) (*Answer, error) {
 	}
 
 	opened := make([]openSubQuery, len(plans))
-	work, ctx := errgroup.WithContext(ctx)
-	for i, p := range plans {
-		work.Go(func() (err error) {
-			defer recovered(e.cfg.Log, &err)
-			opened[i], err = e.openSubQuery(ctx, q, p)
-			return err
-		})
-	}
-	if err := work.Wait(); err != nil {
+	err = e.forEach(ctx, len(plans), func(ctx context.Context, i int) (err error) {
+		opened[i], err = e.openSubQuery(ctx, q, plans[i])
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return newAnswer(e.cfg.Log, opened), nil

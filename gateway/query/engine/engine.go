@@ -14,8 +14,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 
-	"golang.org/x/sync/errgroup"
-
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/plan"
@@ -69,11 +67,9 @@ type Stats struct {
 	Queries []dispatch.Stats
 }
 
-// subQueriesAtOnce is how many sub-queries of one query are executed at a time.
-const subQueriesAtOnce = 2
-
 // Run answers all sub-queries. Results are in the order of the sub-queries, and of
-// the groups within each. If one sub-query fails, the query fails.
+// the groups within each. If one sub-query fails, the query fails; if several do, with
+// the error of the first.
 func (e *Engine) Run(ctx context.Context, q *query.Query) ([]Result, Stats, error) {
 	plans, err := e.compileQuery(ctx, q)
 	if err != nil {
@@ -83,16 +79,11 @@ func (e *Engine) Run(ctx context.Context, q *query.Query) ([]Result, Stats, erro
 	groups := make([][]Result, len(plans))
 	stats := make([]dispatch.Stats, len(plans))
 	trace := newTrace(q)
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(subQueriesAtOnce)
-	for i, p := range plans {
-		work.Go(func() (err error) {
-			defer recovered(e.cfg.Log, &err)
-			groups[i], stats[i], err = e.answerSubQuery(ctx, q, p, trace.addSubQuery(i, p))
-			return err
-		})
-	}
-	if err := work.Wait(); err != nil {
+	err = e.forEach(ctx, len(plans), func(ctx context.Context, i int) (err error) {
+		groups[i], stats[i], err = e.answerSubQuery(ctx, q, plans[i], trace.addSubQuery(i, plans[i]))
+		return err
+	})
+	if err != nil {
 		return nil, Stats{}, err
 	}
 

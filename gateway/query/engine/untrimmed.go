@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
-
 	"downpour/encoding"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
@@ -33,16 +31,11 @@ func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query) (out 
 
 	out = make([][]Untrimmed, len(plans))
 	stats := make([]dispatch.Stats, len(plans))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(subQueriesAtOnce)
-	for i, p := range plans {
-		work.Go(func() (err error) {
-			defer recovered(e.cfg.Log, &err)
-			out[i], stats[i], err = e.untrimmedGroups(ctx, queries[i], p)
-			return err
-		})
-	}
-	if err := work.Wait(); err != nil {
+	err = e.forEach(ctx, len(plans), func(ctx context.Context, i int) (err error) {
+		out[i], stats[i], err = e.untrimmedGroups(ctx, queries[i], plans[i])
+		return err
+	})
+	if err != nil {
 		return nil, total, err
 	}
 

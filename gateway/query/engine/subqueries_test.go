@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+)
+
+// Of several sub-queries that fail, the first in order is the error, also if it fails
+// last: it goes on, and those behind a failure end.
+func TestForEach_firstInOrder(t *testing.T) {
+	e := &Engine{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
+	first, second := errors.New("of the first"), errors.New("of the second")
+	secondFails, secondFailed := make(chan struct{}), make(chan struct{})
+	called := make([]bool, 5)
+	err := e.forEach(t.Context(), 5, func(ctx context.Context, i int) error {
+		called[i] = true
+		switch i {
+		case 0:
+			close(secondFails)
+			<-secondFailed
+			if ctx.Err() != nil {
+				t.Error("the first was ended by the failure of the second")
+			}
+			return first
+		case 1:
+			<-secondFails
+			defer close(secondFailed)
+			return second
+		}
+		return nil
+	})
+	if !errors.Is(err, first) {
+		t.Errorf("got %v, want %v", err, first)
+	}
+	if called[4] {
+		t.Error("the last was begun after the first two had failed")
+	}
+
+	if err := e.forEach(t.Context(), 2, func(_ context.Context, i int) error {
+		if i == 1 {
+			panic("a fault")
+		}
+		return nil
+	}); err == nil {
+		t.Error("a panic is no error")
+	}
+}
