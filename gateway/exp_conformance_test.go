@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -65,25 +64,6 @@ func checkExp(t *testing.T, how string, g *gateway.Server, r *expRecording) {
 		equal++
 	}
 	t.Logf("%s: %d of %d answers are as they should be; by a rule: %v", how, equal, len(r.Queries), byRule)
-}
-
-// ask sends a request without following anything.
-func ask(t *testing.T, method, url, body string) (int, []byte) {
-	t.Helper()
-	req, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, answer
 }
 
 // expected is what an answer should be: equal to a recorded one, or an error with a

@@ -1,14 +1,9 @@
 package batch
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
-	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/ipc"
 )
 
 // AliasKey is a metadata key of the column of an output: the name that its request
@@ -45,17 +40,13 @@ type OutputColumn struct {
 // A tag key that an output or timestamp is called by has the column tag_<key>. All else
 // is as in a ResultWriter.
 type OutputWriter struct {
-	out     *ipc.Writer
-	stream  *streamWriter
-	schema  *arrow.Schema
-	tagKeys []string
-	tags    []dictionary
-	limit   int // rows of a batch
+	stream *resultStream
+	tags   *tagTexts
+	limit  int // rows of a batch
 
-	// The next batch.
-	aggregated string
-	rows       *resultRows // of which the tags and times are used
-	values     []nullable[float64]
+	// The next batch. Of rows the tags and the times are used.
+	rows   *resultRows
+	values []nullable[float64]
 }
 
 // batchBytes is about the size of a batch of outputs.
@@ -63,30 +54,15 @@ const batchBytes = 1 << 20
 
 // NewOutputWriter returns a writer to w. described are all series that will be written.
 func NewOutputWriter(w io.Writer, outputs []Output, described []OutputSeries, opts ResultOptions) *OutputWriter {
-	o := &OutputWriter{stream: &streamWriter{w: w}, values: make([]nullable[float64], len(outputs))}
-	values := map[string]map[string]bool{}
-	for i := range described {
+	tags := newTagTexts(len(described), func(i int) (keys, values, aggregated []string) {
 		s := &described[i]
-		for _, k := range slices.Concat(s.TagKeys, s.AggregateTags) {
-			if values[k] == nil {
-				values[k] = map[string]bool{}
-				o.tagKeys = append(o.tagKeys, k)
-			}
-		}
-		for j, k := range s.TagKeys {
-			values[k][s.TagValues[j]] = true
-		}
+		return s.TagKeys, s.TagValues, s.AggregateTags
+	})
+	return &OutputWriter{
+		stream: newResultStream(w, outputSchema(tags.keys, outputs, opts), opts), tags: tags,
+		limit: min(maxResultRows, max(1024, batchBytes/(8*(len(outputs)+len(tags.keys)+1)))),
+		rows:  newResultRows(len(tags.keys), opts), values: make([]nullable[float64], len(outputs)),
 	}
-	slices.Sort(o.tagKeys)
-	for _, k := range o.tagKeys {
-		o.tags = append(o.tags, newDictionary(values[k]))
-	}
-
-	o.limit = min(maxResultRows, max(1024, batchBytes/(8*(len(outputs)+len(o.tags)+1))))
-	o.schema = outputSchema(o.tagKeys, outputs, opts)
-	o.rows = newResultRows(len(o.tagKeys), opts)
-	o.out = ipc.NewWriterWithPayloadWriter(o.stream, append(opts.Compression.options(), ipc.WithSchema(o.schema))...)
-	return o
 }
 
 func outputSchema(tagKeys []string, outputs []Output, opts ResultOptions) *arrow.Schema {
@@ -113,25 +89,26 @@ func outputSchema(tagKeys []string, outputs []Output, opts ResultOptions) *arrow
 // Write adds the rows of a series, at all times that one of its columns has. It writes
 // batches that become full.
 func (o *OutputWriter) Write(s *OutputSeries) error {
-	aggregated, err := json.Marshal(append([]string{}, s.AggregateTags...))
+	aggregated, err := aggregatedList(s.AggregateTags)
 	if err != nil {
 		return err
 	}
 	// The aggregated tag keys are metadata of a batch: other ones need another batch.
-	if o.aggregated != string(aggregated) {
+	if o.rows.aggregated != aggregated {
 		if err := o.Flush(); err != nil {
 			return err
 		}
-		o.aggregated = string(aggregated)
+		o.rows.aggregated = aggregated
 	}
 
+	tags := o.tags.appendIndexes(nil, s.TagKeys, s.TagValues)
 	next := make([]int, len(s.Columns)) // row of each column
 	for {
 		ms, ok := s.nextTime(next)
 		if !ok {
 			return nil
 		}
-		o.addTags(s)
+		o.addTags(tags)
 		o.rows.times = append(o.rows.times, ms)
 		for i := range o.values {
 			c := &s.Columns[i]
@@ -160,14 +137,14 @@ func (s *OutputSeries) nextTime(next []int) (ms int64, ok bool) {
 	return ms, ok
 }
 
-// addTags adds the tags of one row.
-func (o *OutputWriter) addTags(s *OutputSeries) {
-	for i, k := range o.tagKeys {
+// addTags adds the tags of one row, as indexes into their dictionaries.
+func (o *OutputWriter) addTags(indexes []int32) {
+	for i, index := range indexes {
 		// The first text of the rows is the metric, which outputs do not have.
-		if at := slices.Index(s.TagKeys, k); at >= 0 {
-			o.rows.texts[1+i].append(o.tags[i].index[s.TagValues[at]])
+		if text := &o.rows.texts[1+i]; index == absent {
+			text.appendNulls(1)
 		} else {
-			o.rows.texts[1+i].appendNulls(1)
+			text.append(index)
 		}
 	}
 }
@@ -178,32 +155,26 @@ func (o *OutputWriter) Flush() error {
 	if n == 0 {
 		return nil
 	}
+	defer o.reset()
 
 	var cols []arrow.Array
-	for i := range o.tagKeys {
-		cols = append(cols, o.rows.text(1+i, o.tags[i]))
+	for i, d := range o.tags.dictionaries {
+		cols = append(cols, o.rows.text(1+i, d))
 	}
 	cols = append(cols, column(arrow.FixedWidthTypes.Timestamp_ms, arrow.Int64Traits.CastToBytes(o.rows.times), nil, 0, n))
 	for i := range o.values {
 		v := &o.values[i]
 		cols = append(cols, column(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes(v.values), v.valid, v.nulls, n))
 	}
-	rec := array.NewRecord(o.schema, cols, int64(n))
-	defer rec.Release()
-	for _, c := range cols { // the record retains its columns
-		c.Release()
-	}
+	return o.stream.write(cols, o.rows)
+}
 
-	o.stream.metadata = [][2]string{{AggregateTagsKey, o.aggregated}}
-	err := o.out.Write(rec)
+// reset begins the next batch.
+func (o *OutputWriter) reset() {
 	o.rows.reset()
 	for i := range o.values {
 		o.values[i].reset()
 	}
-	if err != nil {
-		return fmt.Errorf("batch: cannot write outputs: %w", err)
-	}
-	return nil
 }
 
 // Close writes the last batch and the end mark.
@@ -211,12 +182,8 @@ func (o *OutputWriter) Close() error {
 	if err := o.Flush(); err != nil {
 		return err
 	}
-	return o.out.Close()
+	return o.stream.out.Close()
 }
 
 // Release frees the dictionaries.
-func (o *OutputWriter) Release() {
-	for _, d := range o.tags {
-		d.values.Release()
-	}
-}
+func (o *OutputWriter) Release() { o.tags.release() }

@@ -2,7 +2,6 @@ package batch
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"slices"
 
@@ -88,76 +87,47 @@ var fixedColumns = []string{"metric", "timestamp", "value", "value_int", "query"
 // aggregated tag keys, which are in the batch's metadata. Close writes the end mark,
 // so that a reader notices a stream that was cut. A writer is for one goroutine.
 type ResultWriter struct {
-	out     *ipc.Writer
-	stream  *streamWriter
-	schema  *arrow.Schema
-	tagKeys []string
-	metric  dictionary
-	tags    []dictionary
-	rows    *resultRows // of the next batch
+	stream *resultStream
+	metric dictionary
+	tags   *tagTexts
+	rows   *resultRows // of the next batch
 }
 
 // NewResultWriter returns a writer to w. described are all groups that will be
 // written; their points are not used yet. Nothing is written before a batch is full
 // or Flush or Close is called.
 func NewResultWriter(w io.Writer, described []ResultGroup, opts ResultOptions) *ResultWriter {
-	r := &ResultWriter{stream: &streamWriter{w: w}}
-	r.dictionaries(described)
-	r.schema = resultSchema(r.tagKeys, opts)
-	r.rows = newResultRows(len(r.tagKeys), opts)
-	r.out = ipc.NewWriterWithPayloadWriter(r.stream, append(opts.Compression.options(), ipc.WithSchema(r.schema))...)
-	return r
-}
-
-// dictionaries makes the dictionaries of metrics and of each tag key's values. They
-// stand before the first batch, so all groups must be known.
-func (r *ResultWriter) dictionaries(groups []ResultGroup) {
 	metrics := map[string]bool{}
-	values := map[string]map[string]bool{}
-	valuesOf := func(k string) map[string]bool {
-		if values[k] == nil {
-			values[k] = map[string]bool{}
-			r.tagKeys = append(r.tagKeys, k)
-		}
-		return values[k]
+	for i := range described {
+		metrics[described[i].Metric] = true
 	}
-
-	for i := range groups {
-		g := &groups[i]
-		metrics[g.Metric] = true
-		for j, k := range g.TagKeys {
-			valuesOf(k)[g.TagValues[j]] = true
-		}
-		// A key that is aggregated away everywhere has a column of nulls.
-		for _, k := range g.AggregateTags {
-			valuesOf(k)
-		}
-	}
-
-	slices.Sort(r.tagKeys)
-	r.metric = newDictionary(metrics)
-	for _, k := range r.tagKeys {
-		r.tags = append(r.tags, newDictionary(values[k]))
+	tags := newTagTexts(len(described), func(i int) (keys, values, aggregated []string) {
+		g := &described[i]
+		return g.TagKeys, g.TagValues, g.AggregateTags
+	})
+	return &ResultWriter{
+		stream: newResultStream(w, resultSchema(tags.keys, opts), opts),
+		metric: newDictionary(metrics), tags: tags, rows: newResultRows(len(tags.keys), opts),
 	}
 }
 
 // Write adds the points of a group, which must be among those described. It writes
 // batches that become full.
 func (r *ResultWriter) Write(g *ResultGroup) error {
-	aggregated, err := json.Marshal(append([]string{}, g.AggregateTags...))
+	aggregated, err := aggregatedList(g.AggregateTags)
 	if err != nil {
 		return err
 	}
 
 	// The aggregated tag keys are metadata of a batch: other ones need another batch.
-	if r.rows.aggregated != string(aggregated) {
+	if r.rows.aggregated != aggregated {
 		if err := r.Flush(); err != nil {
 			return err
 		}
-		r.rows.aggregated = string(aggregated)
+		r.rows.aggregated = aggregated
 	}
 
-	indexes := r.indexes(g)
+	indexes := r.tags.appendIndexes([]int32{r.metric.index[g.Metric]}, g.TagKeys, g.TagValues)
 	for from, n := 0, g.Points.Len(); from < n; {
 		to := min(n, from+maxResultRows-r.rows.len())
 		r.rows.add(g, indexes, g.Points.Slice(from, to))
@@ -172,37 +142,18 @@ func (r *ResultWriter) Write(g *ResultGroup) error {
 	return nil
 }
 
-// absent is the index of a tag that a group does not have.
-const absent = -1
-
-// indexes returns a group's metric and tags as indexes into the dictionaries.
-func (r *ResultWriter) indexes(g *ResultGroup) []int32 {
-	indexes := []int32{r.metric.index[g.Metric]}
-	for i, k := range r.tagKeys {
-		if at := slices.Index(g.TagKeys, k); at >= 0 {
-			indexes = append(indexes, r.tags[i].index[g.TagValues[at]])
-		} else {
-			indexes = append(indexes, absent)
-		}
-	}
-	return indexes
-}
-
 // Flush writes the rows of the next batch, if there are any.
 func (r *ResultWriter) Flush() error {
 	if r.rows.len() == 0 {
 		return nil
 	}
-
-	r.stream.metadata = [][2]string{{AggregateTagsKey, r.rows.aggregated}}
-	rec := r.record()
-	defer rec.Release()
 	defer r.rows.reset()
 
-	if err := r.out.Write(rec); err != nil {
-		return fmt.Errorf("batch: cannot write results: %w", err)
+	cols := []arrow.Array{r.rows.text(0, r.metric)}
+	for i, d := range r.tags.dictionaries {
+		cols = append(cols, r.rows.text(1+i, d))
 	}
-	return nil
+	return r.stream.write(append(cols, r.rows.numbers()...), r.rows)
 }
 
 // Close writes the last batch and the end mark.
@@ -210,32 +161,13 @@ func (r *ResultWriter) Close() error {
 	if err := r.Flush(); err != nil {
 		return err
 	}
-	return r.out.Close()
-}
-
-// record returns the rows of the next batch as a record, whose columns are views.
-func (r *ResultWriter) record() arrow.Record {
-	cols := []arrow.Array{r.rows.text(0, r.metric)}
-	for i := range r.tagKeys {
-		cols = append(cols, r.rows.text(1+i, r.tags[i]))
-	}
-	cols = append(cols, r.rows.numbers()...)
-
-	// The record retains its columns.
-	defer func() {
-		for _, c := range cols {
-			c.Release()
-		}
-	}()
-	return array.NewRecord(r.schema, cols, int64(r.rows.len()))
+	return r.stream.out.Close()
 }
 
 // Release frees the dictionaries.
 func (r *ResultWriter) Release() {
 	r.metric.values.Release()
-	for _, d := range r.tags {
-		d.values.Release()
-	}
+	r.tags.release()
 }
 
 // dictionary is the distinct values of a text column, sorted.

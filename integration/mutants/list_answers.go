@@ -4,7 +4,7 @@ package main
 var ofAnswers = []mutant{
 	{
 		name: "last-batch-not-sent", file: "encoding/batch/results.go",
-		old: "	if err := r.Flush(); err != nil {\n		return err\n	}\n	return r.out.Close()", new: "	return r.out.Close()",
+		old: "	if err := r.Flush(); err != nil {\n		return err\n	}\n	return r.stream.out.Close()", new: "	return r.stream.out.Close()",
 		test: "TestResultWriter_batches",
 	}, {
 		name: "gap-sent-as-nan", file: "encoding/batch/resultrows.go",

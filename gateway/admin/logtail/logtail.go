@@ -52,27 +52,32 @@ func (t *Tail) Lines() []string {
 	return out
 }
 
-// Enabled reports whether a line is kept, which does not hang on whether the next handler
-// writes it, or passed on.
+// Enabled reports whether a line is kept or passed on. What is kept does not depend on the
+// level that the next handler writes.
 func (t *Tail) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= keptLevel || t.next.Enabled(ctx, level)
 }
 
 // Handle keeps a record, and passes it on if the next handler wants it.
 func (t *Tail) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= keptLevel {
+		t.kept.add(t.line(&r))
+	}
+	if !t.next.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return t.next.Handle(ctx, r)
+}
+
+// line returns a record as a line.
+func (t *Tail) line(r *slog.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d\t%s\tmain\tdownpour\t%s%s", r.Time.Unix(), r.Level, oneLine(r.Message), t.attrs)
 	r.Attrs(func(a slog.Attr) bool {
 		b.WriteString(t.text(a))
 		return b.Len() <= MaxLineBytes
 	})
-	if r.Level >= keptLevel {
-		t.kept.add(cut(b.String()))
-	}
-	if !t.next.Enabled(ctx, r.Level) {
-		return nil
-	}
-	return t.next.Handle(ctx, r)
+	return cut(b.String())
 }
 
 // WithAttrs returns a handler for the same lines.
@@ -102,8 +107,11 @@ func oneLine(s string) string {
 	if len(s) > MaxLineBytes {
 		s = s[:MaxLineBytes]
 	}
-	return strings.NewReplacer("\n", " ", "\r", " ", "\t", " ").Replace(s)
+	return separators.Replace(s)
 }
+
+// separators are what would end a line or a field.
+var separators = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ")
 
 // cut shortens a line to MaxLineBytes.
 func cut(line string) string {

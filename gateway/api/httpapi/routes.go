@@ -15,8 +15,8 @@ func Routes() map[string]httpio.Endpoint {
 	return new(API).routes()
 }
 
-// routes returns all endpoints by their route, see httpio.RouteOf. Those of OpenTSDB
-// that are not implemented answer so.
+// routes returns all endpoints by their route, see httpio.RouteOf, among them those of
+// OpenTSDB that are not implemented.
 func (a *API) routes() map[string]httpio.Endpoint {
 	const noScope = auth.Scope(0)
 	page := func(w http.ResponseWriter, r *http.Request) error { a.Page.ServeHTTP(w, r); return nil }

@@ -148,9 +148,22 @@ func alias(ev *evaluation, args [][]value, params []string) ([]value, error) {
 		if err := ev.makeAbsolute(v); err != nil {
 			return nil, err
 		}
+		// A short template makes long names of long values.
+		if err := ev.Guard.Reserve(expandedBytes(template, v.Tags)); err != nil {
+			return nil, err
+		}
 		v.Metric, v.MetricUID, v.Tags, v.AggregateTags = expand(template, v.Tags), nil, nil, nil
 	}
 	return all, nil
+}
+
+// expandedBytes bounds the length of what expand returns: each @ becomes the longest value.
+func expandedBytes(template string, tags []Tag) int64 {
+	longest := 0
+	for _, t := range tags {
+		longest = max(longest, len(t.V))
+	}
+	return int64(len(template)) + int64(strings.Count(template, "@"))*int64(longest)
 }
 
 // expand replaces each @tagk by the tag's value. Where one key begins another, the longer

@@ -238,6 +238,23 @@ func TestEvaluate_isBounded(t *testing.T) {
 	}
 }
 
+// A template of some bytes makes a long name of a long tag value: the name is reserved.
+func TestAlias_namesAreReserved(t *testing.T) {
+	s := series(1, "x")
+	s.Tags = []Tag{{K: "k", V: strings.Repeat("v", 1000)}}
+	text := "alias(sum:a," + strings.Repeat("@k", 100) + ")"
+
+	left := int64(100_000)
+	if _, err := evaluateIn(Env{Guard: limited{t.Context(), &left}}, text, []Series{s}); !errors.Is(err, errMemory) {
+		t.Errorf("%v, want an error about memory", err)
+	}
+	left = 200_000
+	named, err := evaluateIn(Env{Guard: limited{t.Context(), &left}}, text, []Series{s})
+	if err != nil || len(named[0].Metric) != 100_000 {
+		t.Errorf("error %v, want a name of 100,000 bytes", err)
+	}
+}
+
 func drawValues(t *rapid.T, label string, n int) []any {
 	return rapid.SliceOfN(rapid.Map(rapid.IntRange(-100, 100), func(v int) any {
 		if v%3 == 0 {

@@ -48,8 +48,8 @@ func (ev *evaluation) average(w window, p, out *encoding.Points) error {
 		if !isNaN(v) {
 			numbers++
 		}
-		if w.points > 0 && numbers < w.points {
-			// There is no need to look back: the window is not full.
+		if w.points > 0 && numbers < w.points || w.points == 0 && t-p.Time[0] < w.ms {
+			// The points do not reach back far enough to fill the window.
 			out.Append(t, encoding.FloatValue(0))
 			continue
 		}

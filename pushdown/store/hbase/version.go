@@ -78,6 +78,8 @@ var _ store.EarlyVersioner = (*Store)(nil)
 // RSRpcServices.newRegionScanner, AssignRegionHandler, TransitRegionStateProcedure
 // and RegionStateStore of HBase 2.5.
 func (st *Store) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout) // of both calls and a second attempt
+	defer cancel()
 	token, proof, err := st.EarlyVersion(ctx, table, family, r)
 	if err != nil {
 		return "", err
@@ -96,8 +98,8 @@ func (st *Store) Version(ctx context.Context, table, family string, r store.KeyR
 
 // EarlyVersion implements store.EarlyVersioner. If the regions seem to be in the
 // states that were observed last, it returns their token while their openings are
-// read for the second time. Otherwise it returns once a token is proven, since no
-// state may be observed that is not.
+// read for the second time. Otherwise it returns once a token is proven: only proven
+// states are observed.
 func (st *Store) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
 	if err := st.beginOperation(); err != nil {
 		return "", nil, err

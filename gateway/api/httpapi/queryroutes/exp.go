@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"downpour/encoding/batch"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
@@ -41,14 +42,22 @@ func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 	entry := h.Running.Begin(r, x.query, h.Now())
 	defer func() { h.Running.Finish(entry, statusOf(err), err, h.Now()) }()
 
-	if wantsArrow(r) {
-		return h.expArrow(ctx, request, w, r, x, entry)
+	arrow, check := wantsArrow(r), h.AnswerLimits.checkJSON
+	var compression batch.Compression
+	if arrow {
+		check = h.AnswerLimits.checkArrow
+		if compression, err = bufferCompression(r); err != nil {
+			return err
+		}
 	}
 
-	tables, err := h.tables(ctx, x, h.AnswerLimits.checkJSON, &entry.Stats)
+	tables, err := h.tables(ctx, x, check, &entry.Stats)
 	entered.Computed()
 	if err != nil {
 		return err
+	}
+	if arrow {
+		return h.expArrow(w, r.WithContext(request), x, tables, compression, entry)
 	}
 	work := newWorkTime(request, h.Timeout-time.Since(start))
 	err = h.respond(w, r.WithContext(request), x.query, nil, func(w http.ResponseWriter) error {

@@ -14,34 +14,30 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// expArrow answers with an Arrow IPC stream that has a column for each output. ctx has
-// the deadline of the work, request has none.
-func (h *Handlers) expArrow(ctx, request context.Context, w http.ResponseWriter, r *http.Request, x *expRequest, entry *querylog.Entry) error {
-	compression, err := bufferCompression(r)
-	if err != nil {
-		return err
+// expArrow answers with an Arrow IPC stream that has a column for each output.
+func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *expRequest, tables []exp.Table, compression batch.Compression, entry *querylog.Entry) error {
+	// Every series may have tags of its own, and then has a place for all outputs.
+	n := 0
+	for i := range tables {
+		n += len(tables[i].Series)
 	}
-	tables, err := h.tables(ctx, x, h.AnswerLimits.checkArrow, &entry.Stats)
-	if err != nil {
+	if err := memory.Reserve(r.Context(), int64(n*(len(tables)*columnBytes+seriesBytes))); err != nil {
 		return err
 	}
 	series, outputs := outputSeries(tables)
-	if err := memory.Reserve(ctx, int64(len(series)*(len(outputs)*columnBytes+seriesBytes))); err != nil {
-		return err
-	}
 
 	setIncompleteHeader(w, &entry.Stats)
 	t := h.newTagWriter(w, r, x.query)
 	s := &arrowSender{w: t, compressed: compression != ""}
 	out := batch.NewOutputWriter(s, outputs, series, batch.ResultOptions{Compression: compression, Missing: httpio.HexRanges(entry.Stats.Missing)})
 	defer out.Release()
-	if err := writeOutputs(request, out, series); err != nil {
+	if err := writeOutputs(r.Context(), out, series); err != nil {
 		if s.sent && t.streaming {
 			return abort(err)
 		}
 		return err // no byte has reached the client, so it can be told
 	}
-	err = t.end(r)
+	err := t.end(r)
 	entry.Sent = err == nil
 	return abort(err)
 }
