@@ -36,33 +36,38 @@ func shown(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// list calls f for each element of a list, which has at most limit of them. It reports
-// whether there is a list: null is none.
-func (o object) list(key string, limit int, f func(json.RawMessage) error) (there bool, err error) {
+// readList reads the elements of a list, which has at most limit of them. Without a list,
+// or with null, it returns nil; an empty list stays one, because the answer repeats which
+// of the two the request had.
+func readList[T any](o object, key string, limit int, read func(json.RawMessage) (T, error)) ([]T, error) {
 	raw := o[key]
 	if isNull(raw) {
-		return false, nil
+		return nil, nil
 	}
 	if raw[0] != '[' {
-		return false, fmt.Errorf("Cannot deserialize %s out of %s, want a list", key, shown(raw))
+		return nil, fmt.Errorf("Cannot deserialize %s out of %s, want a list", key, shown(raw))
 	}
+
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if _, err := d.Token(); err != nil {
-		return false, err
+		return nil, err
 	}
-	for n := 0; d.More(); n++ {
-		if n == limit {
-			return false, tooMany(key, limit)
+	list := []T{}
+	for d.More() {
+		if len(list) == limit {
+			return nil, tooMany(key, limit)
 		}
 		var element json.RawMessage
 		if err := d.Decode(&element); err != nil {
-			return false, err
+			return nil, err
 		}
-		if err := f(element); err != nil {
-			return false, err
+		v, err := read(element)
+		if err != nil {
+			return nil, err
 		}
+		list = append(list, v)
 	}
-	return true, nil
+	return list, nil
 }
 
 // text returns a field as text; numbers and flags count as their text. nil is null.

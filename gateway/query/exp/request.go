@@ -142,12 +142,17 @@ func read(body []byte, maxMetrics int) (*Request, error) {
 	if err := r.readTime(o["time"]); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(object) error{r.readFilters, r.metricReader(maxMetrics), r.readExpressions, r.readOutputs} {
-		if err := part(o); err != nil {
-			return nil, err
-		}
+	if err := r.readFilters(o); err != nil {
+		return nil, err
 	}
-	return r, nil
+	if r.Metrics, err = readList(o, "metrics", maxMetrics, readMetric); err != nil {
+		return nil, err
+	}
+	if r.Expressions, err = readList(o, "expressions", MaxExpressions, readExpression); err != nil {
+		return nil, err
+	}
+	r.Outputs, err = readList(o, "outputs", MaxOutputs, readOutput)
+	return r, err
 }
 
 // texts are fields of an object that are text, and where they are kept.
@@ -193,35 +198,24 @@ func (r *Request) readTime(raw json.RawMessage) error {
 	return readTexts(d, texts{{"interval", &t.Downsampler.Interval}, {"aggregator", &t.Downsampler.Aggregator}})
 }
 
-func (r *Request) readFilters(o object) error {
+// readFilters reads the filters, which together have at most MaxFilters conditions.
+func (r *Request) readFilters(o object) (err error) {
 	conditions := 0
-	there, err := o.list("filters", MaxFilters, func(raw json.RawMessage) error {
+	r.Filters, err = readList(o, "filters", MaxFilters, func(raw json.RawMessage) (f Filter, err error) {
 		o, err := readObject(raw, "filter")
 		if err != nil {
-			return err
+			return f, err
 		}
-		f := Filter{}
 		if f.ID, err = o.text("id"); err != nil {
-			return err
+			return f, err
 		}
 		if f.ExplicitTags, err = o.flag("explicitTags", false); err != nil {
-			return err
+			return f, err
 		}
-		there, err := o.list("tags", MaxFilters-conditions, func(raw json.RawMessage) error {
-			condition, err := readCondition(raw)
-			f.Tags = append(f.Tags, condition)
-			return err
-		})
-		if there && f.Tags == nil {
-			f.Tags = []query.Filter{}
-		}
+		f.Tags, err = readList(o, "tags", MaxFilters-conditions, readCondition)
 		conditions += len(f.Tags)
-		r.Filters = append(r.Filters, f)
-		return err
+		return f, err
 	})
-	if there && r.Filters == nil {
-		r.Filters = []Filter{}
-	}
 	return err
 }
 
@@ -253,49 +247,31 @@ func value(s *string) string {
 	return *s
 }
 
-// metricReader returns the reader of at most limit metrics.
-func (r *Request) metricReader(limit int) func(object) error {
-	return func(o object) error {
-		_, err := o.list("metrics", limit, r.readMetric)
-		return err
-	}
-}
-
-func (r *Request) readMetric(raw json.RawMessage) error {
+func readMetric(raw json.RawMessage) (m Metric, err error) {
 	o, err := readObject(raw, "metric")
 	if err != nil {
-		return err
+		return m, err
 	}
-	m := Metric{}
 	if err := readTexts(o, texts{{"id", &m.ID}, {"metric", &m.Metric}, {"filter", &m.Filter}, {"aggregator", &m.Aggregator}, {"timeOffset", &m.TimeOffset}}); err != nil {
-		return err
+		return m, err
 	}
 	m.Fill, err = readFill(o)
-	r.Metrics = append(r.Metrics, m)
-	return err
+	return m, err
 }
 
-func (r *Request) readExpressions(o object) error {
-	there, err := o.list("expressions", MaxExpressions, func(raw json.RawMessage) error {
-		o, err := readObject(raw, "expression")
-		if err != nil {
-			return err
-		}
-		e := Expression{}
-		if err := readTexts(o, texts{{"id", &e.ID}, {"expr", &e.Expr}}); err != nil {
-			return err
-		}
-		if e.Join, err = readJoin(o["join"]); err != nil {
-			return err
-		}
-		e.Fill, err = readFill(o)
-		r.Expressions = append(r.Expressions, e)
-		return err
-	})
-	if there && r.Expressions == nil {
-		r.Expressions = []Expression{}
+func readExpression(raw json.RawMessage) (e Expression, err error) {
+	o, err := readObject(raw, "expression")
+	if err != nil {
+		return e, err
 	}
-	return err
+	if err := readTexts(o, texts{{"id", &e.ID}, {"expr", &e.Expr}}); err != nil {
+		return e, err
+	}
+	if e.Join, err = readJoin(o["join"]); err != nil {
+		return e, err
+	}
+	e.Fill, err = readFill(o)
+	return e, err
 }
 
 // readJoin reads a join; the default is a union.
@@ -325,21 +301,13 @@ func readJoin(raw json.RawMessage) (Join, error) {
 	return j, nil
 }
 
-func (r *Request) readOutputs(o object) error {
-	there, err := o.list("outputs", MaxOutputs, func(raw json.RawMessage) error {
-		o, err := readObject(raw, "output")
-		if err != nil {
-			return err
-		}
-		out := OutputRef{}
-		err = readTexts(o, texts{{"id", &out.ID}, {"alias", &out.Alias}})
-		r.Outputs = append(r.Outputs, out)
-		return err
-	})
-	if there && r.Outputs == nil {
-		r.Outputs = []OutputRef{}
+func readOutput(raw json.RawMessage) (out OutputRef, err error) {
+	o, err := readObject(raw, "output")
+	if err != nil {
+		return out, err
 	}
-	return err
+	err = readTexts(o, texts{{"id", &out.ID}, {"alias", &out.Alias}})
+	return out, err
 }
 
 // readFill reads the field fillPolicy; nil if it was not given.

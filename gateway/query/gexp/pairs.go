@@ -1,6 +1,7 @@
 package gexp
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -54,11 +55,7 @@ func (ev *evaluation) pairs(operator operator, args [][]value) ([]value, error) 
 		}
 	}
 
-	keys := make([]string, 0, len(joined))
-	for key := range joined {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(joined))
 	out := make([]value, len(keys))
 	for i, key := range keys {
 		out[i] = joined[key].result()
