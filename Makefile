@@ -14,7 +14,7 @@ PARALLEL ?= 3
 # so they are tested one behind the other (-p 1).
 SERVERS = -p 1 ./integration ./bench
 
-.PHONY: test setup vet unit page mutants integration screenshots soak clean
+.PHONY: test setup vet unit page mutants integration screenshots pictures soak clean
 
 test: setup vet unit page mutants integration
 
@@ -49,6 +49,10 @@ integration:
 # A picture of every state of the page, in build/screenshots.
 screenshots: setup
 	CHROMIUM=$$(command -v chromium) node integration/browser/screenshots.mjs build/screenshots
+
+# The pictures of the page's docs that come from the scripted server.
+pictures: setup
+	CHROMIUM=$$(command -v chromium) node integration/browser/pictures.mjs gateway/web/docs
 
 # The long forms, one behind the other. Each takes at most 90 minutes on two
 # cores and has a target of its own, so that they can run in turn.

@@ -14,6 +14,7 @@ import (
 	"downpour/bench"
 	"downpour/bench/workload"
 	"downpour/encoding"
+	"downpour/gateway/live"
 	"downpour/gateway/live/changefeed"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
@@ -45,7 +46,7 @@ func BenchmarkLive_hbaseTick(b *testing.B) {
 	defer st.Close()
 	counted := &countedStore{Store: st}
 	t := newTicker(b, ctx, counted, tables)
-	source := changefeed.New(changefeed.Config{Engine: t.engine, Store: counted}).Open(json.RawMessage(t.query))
+	source := changefeed.New(changefeed.Config{Engine: t.engine, Store: counted}).Open(live.Question{Body: json.RawMessage(t.query)})
 	defer source.Close()
 	if _, err := source.Next(ctx, t.clock); err != nil {
 		b.Fatal(err)

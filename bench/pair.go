@@ -70,6 +70,7 @@ func (c PairConfig) Steps(ctx context.Context) (steps []Step, err error) {
 // Changes returns what the figures of Pair say about each query: the ratio of B's time to
 // A's.
 func Changes(figures []report.Figure, queries []workload.Query, tolerance float64) (all []report.Change) {
+	// Changes of A and B stand side by side among the figures, as Steps has made them.
 	for i := 0; i+1 < len(figures) && i/2 < len(queries); i += 2 {
 		c := report.Change{Row: fmt.Sprintf("query %d", i/2+1), Store: "servers", What: label(queries[i/2]), Unit: report.Seconds, Tolerance: tolerance}
 		for n := range min(len(figures[i].Runs), len(figures[i+1].Runs)) {

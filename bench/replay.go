@@ -115,10 +115,12 @@ func (r *replay) schedule(ctx context.Context, requests chan<- request) {
 	due := start
 
 	for q := range r.c.Queries {
+		// Bursts come at random times, as of dashboards that know nothing of one another.
 		if r.c.Rate > 0 && n%max(r.c.Burst, 1) == 0 {
 			due = due.Add(time.Duration(rnd.ExpFloat64() * float64(max(r.c.Burst, 1)) / r.c.Rate * float64(time.Second)))
 		}
 
+		// In an open loop by the times that are due, so that each server is asked the same requests.
 		passed := time.Since(start)
 		if r.c.Rate > 0 {
 			passed = due.Sub(start)

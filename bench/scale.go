@@ -111,6 +111,7 @@ func Scale(ctx context.Context, cfg ScaleConfig, r *report.Report) error {
 	cfg = cfg.defaults()
 	s := &scaling{cfg: cfg, r: r, times: map[string]*report.Plot{}, bytes: map[string]*report.Plot{}}
 	r.Data, r.Cache = "around "+cfg.Data.String(), "warm: one round before those that count"
+	// An axis that fails leaves the others, and what was measured is reported.
 	err := errors.Join(s.points(ctx), s.series(ctx), s.parts(ctx))
 	if cfg.Pushdown != nil {
 		err = errors.Join(err, s.inFlight(ctx), s.shipped(ctx))
@@ -263,6 +264,7 @@ func (s *scaling) measurable(ctx context.Context, e spot, q workload.Query) (boo
 func (s *scaling) addFigures(axis string, asked []spot, figures []report.Figure, stats []engine.Stats) error {
 	for i, f := range figures {
 		e := asked[i]
+		// Without a healthy server the parts are executed in this process, which would be measured for it.
 		if e.name == pushedName && stats[i].Remote == 0 {
 			return fmt.Errorf("%s: no part was executed by the pushdown server", f.Name)
 		}
@@ -301,10 +303,11 @@ func mergesPartially(ctx context.Context, e candidate, q workload.Query) (bool, 
 	return false, nil
 }
 
+// plot returns the plot of an axis, and makes it at the first call. y is what its lines show.
 func (s *scaling) plot(of map[string]*report.Plot, axis, y string) *report.Plot {
 	if of[axis] == nil {
 		of[axis] = &report.Plot{Name: y + " by " + axis, X: axis, Y: y, LogX: true, LogY: true}
-		if y == "ms" {
+		if y == "ms" { // of the two plots of an axis only one lists it
 			s.axes = append(s.axes, axis)
 		}
 	}

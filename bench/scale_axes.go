@@ -23,6 +23,7 @@ func (s *scaling) points(ctx context.Context) error {
 		if err := s.measureAt(ctx, "points", float64(points), p, q.Whole("sum:5m-avg:%s"), points); err != nil {
 			return err
 		}
+		// The aim is about the middle of the axis.
 		if hours == s.cfg.Data.Hours {
 			s.ownProcess(float64(points))
 		}
@@ -37,7 +38,7 @@ func (s *scaling) series(ctx context.Context) error {
 	most := s.cfg.Data.Hosts << s.cfg.Steps
 	for hosts := s.cfg.Data.Hosts >> s.cfg.Steps; hosts <= most; hosts *= 2 {
 		d := s.cfg.Data
-		d.Hosts, d.Tags = hosts, max(d.Tags, 4)
+		d.Hosts, d.Tags = hosts, max(d.Tags, 4) // the fourth is rack, which groups asks for
 		p, err := s.load(ctx, d, 1)
 		if err != nil {
 			return err

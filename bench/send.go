@@ -111,11 +111,13 @@ func (c SendConfig) telnet(ctx context.Context, part iter.Seq[workload.Chunk]) e
 
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 
+	// Unread complaints would fill the connection, and the server would wait for us.
 	said := make(chan error, 1)
 	go func() { said <- complaints(conn) }()
 
 	for chunk := range part {
 		if _, err := conn.Write(chunk.Text); err != nil {
+			// A server that closes says why before.
 			return errors.Join(err, <-said)
 		}
 		c.Progress.Add(int64(chunk.Points))

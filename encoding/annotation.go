@@ -47,7 +47,7 @@ func (s Schema) AppendAnnotationKey(dst, tsuid []byte, start int64) ([]byte, err
 	}
 
 	if len(tsuid) == 0 {
-		dst = append(dst, make([]byte, s.BaseTimeAt())...)
+		dst = append(dst, make([]byte, s.BaseTimeAt())...) // salt 0, metric 0
 		return binary.BigEndian.AppendUint32(dst, BaseTime(start)), nil
 	}
 

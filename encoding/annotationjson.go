@@ -67,6 +67,10 @@ func appendField(dst []byte, key, value string) []byte {
 	return appendJSONString(dst, value)
 }
 
+// AppendJSONField appends "key":"value" as Jackson writes it, which is how OpenTSDB stores
+// its JSON.
+func AppendJSONField(dst []byte, key, value string) []byte { return appendField(dst, key, value) }
+
 const upperHex = "0123456789ABCDEF"
 
 // appendJSONString appends a string as Jackson writes it: only quotes, backslashes

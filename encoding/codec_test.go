@@ -215,3 +215,31 @@ func TestRowKey_refuses(t *testing.T) {
 		}
 	}
 }
+
+// Hex is read as OpenTSDB reads it, and refused in its words.
+func TestParseHexUID(t *testing.T) {
+	for text, want := range map[string]string{"000001": "000001", "1": "01", "abC": "0ABC", "00000A00000b": "00000A00000B"} {
+		if u, err := ParseHexUID(text); err != nil || u.String() != want {
+			t.Errorf("%q: %s, %v; want %s", text, u, err, want)
+		}
+	}
+	for text, want := range map[string]string{"": "UID was empty", "zz": "contains illegal character for hexBinary: zz", "0 1": "contains illegal character for hexBinary: 00 1"} {
+		if u, err := ParseHexUID(text); err == nil || err.Error() != want {
+			t.Errorf("%q: %s, %v; want %s", text, u, err, want)
+		}
+	}
+}
+
+// The row of global annotations has metric 0 and no tags, whatever its salt.
+func TestRowKey_Global(t *testing.T) {
+	none, one := []byte{0, 0, 0}, []byte{0, 0, 1}
+	pair := []byte{0, 0, 1, 0, 0, 1}
+	for _, k := range []RowKey{{Metric: one}, {Metric: none, Tags: pair}, {Metric: one, Tags: pair}} {
+		if k.Global() {
+			t.Errorf("%+v is taken for the row of global annotations", k)
+		}
+	}
+	if k := (RowKey{Salt: []byte{3}, Metric: none}); !k.Global() {
+		t.Errorf("%+v is taken for the row of a series", k)
+	}
+}

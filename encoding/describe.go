@@ -73,10 +73,12 @@ func (p *page) text(b []byte) {
 
 // json writes bytes and, on each line, the UTF-8 text that they are.
 func (p *page) json(b []byte) {
+	// An empty value has a line, too.
 	for first := true; first || len(b) > 0; first = false {
 		n := min(textPerLine, len(b))
 
-		// A line must not end inside a character.
+		// A line must not end inside a character. It has at least a byte, also of what
+		// is no UTF-8 at all.
 		for n > 1 && n < len(b) && !utf8.RuneStart(b[n]) {
 			n--
 		}
@@ -136,7 +138,8 @@ func (s Schema) describeRowKey(p *page, key []byte) {
 
 // wrongSalt warns of a key whose salt is not the one that its series has.
 func (s Schema) wrongSalt(k RowKey) string {
-	if isGlobal(k) || s.SaltBuckets < 1 {
+	// Global annotations always have salt 0. Salt divides by the number of buckets.
+	if k.Global() || s.SaltBuckets < 1 {
 		return ""
 	}
 	if want := s.Salt(k.Metric, k.Tags); UIDNumber(k.Salt) != uint64(want) {
@@ -153,12 +156,9 @@ func notOnHour(base uint32) string {
 	return ""
 }
 
-// isGlobal reports whether k is the key of a row of global annotations.
-func isGlobal(k RowKey) bool { return len(k.Tags) == 0 && UIDNumber(k.Metric) == 0 }
-
 // globalRow names the row of global annotations.
 func globalRow(k RowKey) string {
-	if isGlobal(k) {
+	if k.Global() {
 		return ", the row of global annotations"
 	}
 	return ""
@@ -196,6 +196,7 @@ func (s Schema) describeUIDCell(p *page, c Cell) {
 
 	p.title("value", c.Value)
 	switch {
+	// Downpour's own counter is of no kind, so that !ok would take it.
 	case counter && string(c.Qualifier) == ChangesQualifier:
 		p.counter(c.Value, "changes of names: %d")
 	case !ok:

@@ -1,6 +1,10 @@
 package encoding
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
 
 // describeDataCell writes a cell of the data table. A qualifier of even length is
 // of points; the first byte of an odd one says what the cell holds.
@@ -18,8 +22,13 @@ func (s Schema) describeDataCell(p *page, c Cell) {
 		p.field(c.Qualifier, "append column")
 		p.title("value", c.Value)
 		p.entries(c.Value)
+	// Before annotations: column 1 of a rollup table begins as they do, and is as long.
+	case looksLikeRollup(c):
+		p.rollup(c.Qualifier, c.Value)
 	case c.Qualifier[0] == PrefixAnnotation:
 		p.annotation(c.Qualifier, c.Value)
+	case c.Qualifier[0] == PrefixHistogram:
+		p.histogram(c.Qualifier, c.Value)
 	default:
 		p.other(c.Qualifier, c.Value)
 	}
@@ -118,25 +127,62 @@ func (p *page) entries(value []byte) {
 // annotation writes an annotation's qualifier and JSON.
 func (p *page) annotation(qualifier, value []byte) {
 	offset, milli, err := ParseAnnotationQualifier(qualifier)
-	switch {
-	case err != nil:
-		p.field(qualifier, "!! %v", err)
-	case milli:
-		p.field(qualifier, "annotation at +%d ms", offset)
-	default:
-		p.field(qualifier, "annotation at +%d s", offset/1000)
-	}
+	p.noPoint("annotation", qualifier, offset, milli, err)
 	p.title("value", value)
 	p.json(value)
 }
 
-// other writes a cell that is neither points nor an annotation.
+// noPoint writes the qualifier of something that is no point: what it is and when, in ms or,
+// without milli, in seconds.
+func (p *page) noPoint(what string, qualifier []byte, offset int32, milli bool, err error) {
+	switch {
+	case err != nil:
+		p.field(qualifier, "!! %v", err)
+	case milli:
+		p.field(qualifier, "%s at +%d ms", what, offset)
+	default:
+		p.field(qualifier, "%s at +%d s", what, offset/1000)
+	}
+}
+
+// histogram writes a histogram's qualifier, its codec and its counts.
+func (p *page) histogram(qualifier, value []byte) {
+	offset, milli, err := ParseHistogramQualifier(qualifier)
+	p.noPoint("histogram", qualifier, offset, milli, err)
+
+	p.title("value", value)
+	var h Histogram
+	if len(value) == 0 || ParseHistogram(value[1:], &h) != nil {
+		p.field(value, "!! no SimpleHistogram")
+		return
+	}
+	p.field(value[:1], "codec %d", value[0])
+	p.field(value[1:3], "%d bucket%s", binary.BigEndian.Uint16(value[1:]), plural(int(binary.BigEndian.Uint16(value[1:]))))
+
+	// As stored: in any order, with doubles. ParseHistogram has read every count, so none
+	// of them is cut short.
+	left := value[3:]
+	for range binary.BigEndian.Uint16(value[1:]) {
+		count, rest, _ := parseCount(left[boundsBytes:])
+		p.field(left[:len(left)-len(rest)], "[%v, %v): %d", math.Float32frombits(binary.BigEndian.Uint32(left)), math.Float32frombits(binary.BigEndian.Uint32(left[4:])), count)
+		left = rest
+	}
+
+	for _, name := range []string{"underflow", "overflow"} {
+		count, rest, _ := parseCount(left)
+		p.field(left[:len(left)-len(rest)], "%s %d", name, count)
+		left = rest
+	}
+
+	if len(left) > 0 {
+		p.field(left, "!! %d byte%s after the histogram", len(left), plural(len(left)))
+	}
+}
+
+// other writes a cell that is neither points nor an annotation nor a histogram.
 func (p *page) other(qualifier, value []byte) {
 	meaning := "!! unknown prefix, skipped by readers"
-	switch qualifier[0] {
-	case PrefixHistogram:
-		meaning = "histogram, skipped by readers"
-	case PrefixAppend:
+	if qualifier[0] == PrefixAppend {
 		meaning = fmt.Sprintf("!! append column, want %d bytes", len(AppendColumn))
 	}
 	p.field(qualifier, "%s", meaning)

@@ -36,7 +36,7 @@
 //	other even lengths                compacted: several points
 //	05 00 00                          append column: points in the order of their puts
 //	01 and 2 or 4 bytes               annotation, JSON
-//	06 and 2 or 4 bytes               histogram, skipped
+//	06 and 2 or 4 bytes               histogram, see Histogram
 //	other odd lengths                 skipped
 //
 // One point. The qualifier is the offset from the base time, a bit f that is 1 for

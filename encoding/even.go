@@ -33,6 +33,7 @@ func (d *RowDecoder) OnlyEven(qualifier, value []byte) (e Even, ok bool) {
 		return e, false
 	}
 
+	// The caller asks for the row's annotations and skipped cells: it has none.
 	d.Reset(0)
 	t, ok := parseEvenTimes(value)
 	return Even{First: t.first * 1000, Step: t.step * 1000, Points: t.points, entries: value, width: int(flags) + 1}, ok

@@ -78,7 +78,7 @@ func hashOrder(m map[string]string) []string {
 	}
 
 	// HashMap.hash folds the upper half of the hash into the lower one.
-	slot := func(key string) uint32 { h := javaHash(key); return (h ^ h>>16) & (slots - 1) }
+	slot := func(key string) uint32 { h := JavaHash(key); return (h ^ h>>16) & (slots - 1) }
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
@@ -88,8 +88,8 @@ func hashOrder(m map[string]string) []string {
 	return keys
 }
 
-// javaHash is String.hashCode.
-func javaHash(s string) (h uint32) {
+// JavaHash is String.hashCode.
+func JavaHash(s string) (h uint32) {
 	for _, unit := range utf16.Encode([]rune(s)) {
 		h = 31*h + uint32(unit)
 	}
@@ -146,6 +146,7 @@ func appendJavaExponent(dst []byte, v float64) []byte {
 	if sign == '-' {
 		dst = append(dst, '-')
 	}
+	// Go writes an exponent with two digits at least.
 	for len(digits) > 1 && digits[0] == '0' {
 		digits = digits[1:]
 	}

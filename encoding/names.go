@@ -24,6 +24,7 @@ func ValidateName(what, name string, allowed ...rune) error {
 		}
 
 		r, size := utf8.DecodeRuneInString(name[i:])
+		// Java looks at UTF-16 units, and none of a character beyond the basic plane is a letter.
 		if !unicode.IsLetter(r) && !slices.Contains(allowed, r) || r > 0xFFFF || r == utf8.RuneError && size == 1 {
 			return fmt.Errorf("Invalid %s (%q): illegal character: %c", what, bare(name), r)
 		}

@@ -71,6 +71,7 @@ func decodeEntries(offsets []int32, values []float64, b []byte) (points int, ok 
 		stridedDoubles(values[points:points+n], b[:n*stride], flags)
 		points, b = points+n, b[n*stride:]
 
+		// A look for a run costs a little: after one in vain the next comes twice as late.
 		if n < worthRun {
 			stretch *= 2
 		} else {
@@ -79,6 +80,7 @@ func decodeEntries(offsets []int32, values []float64, b []byte) (points int, ok 
 
 		// The run ended at an entry of another length, or at the last three.
 		n, size := order.addMixed(offsets[points:], values[points:], b, stretch)
+		// An entry that is cut or not valid: what is left of b says so to the caller.
 		if n == 0 {
 			break
 		}
@@ -106,6 +108,7 @@ func (o *ascent) broken() bool { return o.wrong < 0 || o.last >= RowSeconds }
 func (o *ascent) addRun(offsets []int32, b []byte, stride int) (n int) {
 	flags, last, wrong := b[1]&flagMask, o.last, o.wrong
 
+	// offsets never has fewer places than b has entries.
 	for ; len(b) >= 4*stride && len(offsets) >= 4; b, offsets = b[4*stride:], offsets[4:] {
 		q, r := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[stride:])
 		s, t := binary.BigEndian.Uint16(b[2*stride:]), binary.BigEndian.Uint16(b[3*stride:])
@@ -165,8 +168,9 @@ func (o *ascent) addMixed(offsets []int32, values []float64, b []byte, most int)
 }
 
 // stridedDoubles reads the values of len(to) entries of one type and length, as
-// doubles. It is readDoubles for values with qualifiers between them. The switch
-// stands outside the loops so that each loop knows the width it reads.
+// doubles. It is readDoubles for values with qualifiers between them: flags 0, 1, 3 and
+// 7 are integers on 1, 2, 4 and 8 bytes. The switch stands outside the loops so that each
+// loop knows the width it reads.
 func stridedDoubles(to []float64, b []byte, flags uint8) {
 	switch flags {
 	case 0:

@@ -51,6 +51,8 @@ func (d *RowDecoder) compactedOffsets(qualifier []byte, n int) (offsets []int32,
 		return d.offset[:n], true
 	}
 
+	// Reset forgets the cached qualifiers, and they stay forgotten if these are refused:
+	// offset then holds what cannot be used.
 	d.Reset(0)
 	d.offset = slices.Grow(d.offset, n)
 	offsets = d.offset[:n]
@@ -108,7 +110,8 @@ func secondsOffsets(offsets []int32, qualifier []byte) (valid, uniform bool) {
 func isTrailer(rest []byte) bool { return len(rest) == 1 && rest[0] <= 1 }
 
 // uniformDoubles reads the values of a cell that all have one type and length. It
-// reports whether these lengths add up to the cell's.
+// reports whether that type is valid, and whether these lengths, with the trailer, add up
+// to the cell's.
 func uniformDoubles(values []float64, flags uint8, value []byte) bool {
 	end := len(values) * (int(flags&lengthMask) + 1)
 	if validFlags>>flags&1 == 0 || end > len(value) || !isTrailer(value[end:]) {
@@ -142,11 +145,11 @@ func mixedDoubles(values []float64, qualifier, value []byte) bool {
 }
 
 // readDoubles reads len(to) values of one type and length as doubles. b holds
-// exactly these; flags are valid.
+// exactly these. flags are valid: 0, 1, 3 and 7 are integers on 1, 2, 4 and 8 bytes.
 func readDoubles(to []float64, b []byte, flags uint8) {
 	switch flags {
 	case 0:
-		b = b[:len(to)]
+		b = b[:len(to)] // so that the loop needs no bounds check
 		for i := range to {
 			to[i] = float64(int8(b[i]))
 		}

@@ -88,6 +88,7 @@ func (d *RowDecoder) Add(qualifier, value []byte, timestamp int64) error {
 func (d *RowDecoder) addSpecial(qualifier, value []byte, timestamp int64) error {
 	switch qualifier[0] {
 	case PrefixAppend:
+		// Refused and not skipped: it may hold points, in a form that is not known.
 		if len(qualifier) != len(AppendColumn) {
 			return fmt.Errorf("encoding: append column % X has %d bytes, want %d", qualifier, len(qualifier), len(AppendColumn))
 		}
@@ -96,7 +97,7 @@ func (d *RowDecoder) addSpecial(qualifier, value []byte, timestamp int64) error 
 	case PrefixAnnotation:
 		d.annotations = append(d.annotations, value)
 	default:
-		// Histograms and whatever a later OpenTSDB writes.
+		// Histograms, which are no points, and whatever a later OpenTSDB writes.
 		d.skipped++
 	}
 	return nil
@@ -114,7 +115,8 @@ func (d *RowDecoder) addSingle(qualifier, value []byte) error {
 	}
 
 	// HBase returns cells in the order of their qualifiers, which is that of time
-	// unless seconds and milliseconds are mixed: most rows need no sorting.
+	// unless seconds and milliseconds are mixed: most rows need no sorting. Equal
+	// offsets are duplicates, which only the sort merges.
 	if n := len(d.offset); n > 0 && q.OffsetMS <= d.offset[n-1] {
 		d.ordered = false
 	}

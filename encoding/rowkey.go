@@ -22,6 +22,10 @@ type RowKey struct {
 	Tags     []byte // tag pairs, ascending by tagk
 }
 
+// Global reports whether the row holds global annotations, those of no series: it has no tags,
+// and a metric that is never assigned.
+func (k RowKey) Global() bool { return len(k.Tags) == 0 && UIDNumber(k.Metric) == 0 }
+
 // TagPair is one tag of a series as UIDs.
 type TagPair struct{ K, V UID }
 

@@ -40,6 +40,7 @@ func (d *RowDecoder) sortFrom(first int) {
 		if c+1 < len(d.cells) {
 			end = d.cells[c+1].first
 		}
+		// Cells before first have no points from there on: the loop does nothing.
 		for i := max(cell.first, first); i < end; i++ {
 			d.order = append(d.order, pointOrder{d.offset[i], int32(i), cell.stamp, d.raw[i], d.flags[i]})
 		}

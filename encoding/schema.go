@@ -49,6 +49,7 @@ func (s Schema) Validate() error {
 		}
 	}
 
+	// An unsalted table has no use for a number of buckets, whatever it is.
 	if most := s.maxBuckets(); s.SaltWidth > 0 && (s.SaltBuckets < 1 || s.SaltBuckets > most) {
 		return fmt.Errorf("encoding: salt buckets %d with salt width %d, want 1 to %d", s.SaltBuckets, s.SaltWidth, most)
 	}

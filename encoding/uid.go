@@ -2,6 +2,7 @@ package encoding
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -44,6 +45,22 @@ func UIDNumber(u []byte) uint64 {
 		n = n<<8 | uint64(b)
 	}
 	return n
+}
+
+// ParseHexUID reads the hex of a UID, a TSUID or a branch's ID, in either case. An odd number
+// of digits gets a leading zero. Errors have OpenTSDB's texts. Source: UniqueId.stringToUid.
+func ParseHexUID(text string) (UID, error) {
+	if text == "" {
+		return nil, errors.New("UID was empty")
+	}
+	if len(text)%2 != 0 {
+		text = "0" + text
+	}
+	u, err := hex.DecodeString(text)
+	if err != nil {
+		return nil, errors.New("contains illegal character for hexBinary: " + text)
+	}
+	return u, nil
 }
 
 // MarshalText writes a UID as upper-case hex.

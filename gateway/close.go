@@ -29,10 +29,12 @@ func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.closing.drain)
 	defer cancel()
 
+	// Shutdown below waits for HTTP requests, but knows nothing of WebSockets.
 	s.stream.Close(ctx)
 	err := s.http.Shutdown(ctx)
 	s.listener.Close() // Shutdown leaves it open if Serve was not called yet
 
+	// A point that may be lost weighs more than a request that was cut off.
 	if left := s.finish(); left != nil {
 		return left
 	}
@@ -56,6 +58,7 @@ func (s *Server) finish() error {
 		{"live queries", s.hub.Close},
 		{"own metrics", s.background.Wait},
 		{"accepted points", s.writer.Close},
+		{"accepted rollups", s.rollups.Close},
 		{"records of the meta data", s.stopTracker},
 		{"connections to pushdown servers", s.closeClients},
 	}
@@ -98,7 +101,7 @@ func (s *Server) finish() error {
 // abandon stops all waiting for the store. It returns how many points the store has
 // not taken.
 func (s *Server) abandon() (points int) {
-	points = s.writer.Abandon()
+	points = s.writer.Abandon() + s.rollups.Abandon()
 	if s.tracker != nil {
 		s.tracker.Abandon()
 	}

@@ -12,6 +12,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,12 @@ type Config struct {
 	// EnableAppends writes points to append columns on HBase too, as the
 	// embedded store always does. Source: tsd.storage.enable_appends.
 	EnableAppends bool `env:"DOWNPOUR_ENABLE_APPENDS" envDefault:"false"`
+	// Histograms numbers the codec of histograms, as OpenTSDB's configuration does, or is
+	// the path of a .json file that does; empty takes none. Source:
+	// tsd.core.histograms.config.
+	Histograms string `env:"DOWNPOUR_HISTOGRAMS"`
+	RollupsConfig
+
 	// FixDuplicates makes the newer of two values of one time count. Without it a
 	// query that reads them fails. Source: tsd.storage.fix_duplicates.
 	FixDuplicates bool `env:"DOWNPOUR_FIX_DUPLICATES" envDefault:"false"`
@@ -86,9 +93,13 @@ type Config struct {
 	// KnownWithin is the time after which other gateways know that a name is deleted, 0
 	// for uid.KnownWithin. Only tests set it.
 	KnownWithin time.Duration
+	// Now is the clock of queries; nil for the system's. Only tests set it.
+	Now func() time.Time
 	// AllowOrigins lists browser origins besides the gateway's own, as
 	// scheme://host[:port]; "*" is all. Source: tsd.http.request.cors_domains.
 	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`
+	// AllowImages lets pages of all sites show pictures of /q, while no token is needed.
+	AllowImages bool `env:"DOWNPOUR_ALLOW_IMAGES" envDefault:"true"`
 }
 
 // SetDefaults fills in the defaults that depend on other settings.
@@ -102,9 +113,15 @@ func (c *Config) SetDefaults() {
 		}
 	}
 	c.MetaConfig.setDefaults(c.Embedded())
+	c.RollupsConfig.setDefaults()
+	// Only a Config that no environment was read into has none.
 	if c.Mode == "" {
 		c.Mode = "rw"
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	// A fresh installation has something to look at; tables on HBase get what their users put.
 	if c.SelfMetrics == "" {
 		c.SelfMetrics = "0"
 		if c.Embedded() {
@@ -112,6 +129,7 @@ func (c *Config) SetDefaults() {
 		}
 	}
 
+	// Blanks may follow the commas of a list.
 	trim := func(list []string) (out []string) {
 		for _, s := range list {
 			if s = strings.TrimSpace(s); s != "" {
@@ -129,6 +147,7 @@ func (c *Config) Validate() error {
 	errs = append(errs, c.validateChoices()...)
 	errs = append(errs, c.MetaConfig.validate()...)
 	errs = append(errs, c.LimitConfig.validate()...)
+	errs = append(errs, c.RollupsConfig.validate()...)
 
 	if c.QueryTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_QUERY_TIMEOUT: got %s, want more than 0", c.QueryTimeout))
@@ -169,6 +188,9 @@ func (c *Config) validateChoices() (errs []error) {
 	if c.MaxTags < 0 || c.MaxTags > 255 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_MAX_TAGS: got %d, want 0 to 255", c.MaxTags))
 	}
+	if _, err := c.histogramCodec(); err != nil {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_HISTOGRAMS: %w", err))
+	}
 	if _, err := query.ParseFixes(c.Fix); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_FIX: %w", err))
 	}
@@ -197,13 +219,28 @@ func (c *Config) Schema() encoding.Schema {
 
 // Auto returns the kinds of names that puts may make.
 func (c *Config) Auto() write.Auto {
+	// Without SetDefaults what is empty is as in OpenTSDB: tag keys and values are made, metrics are not.
 	return write.Auto{Metrics: c.AutoMetrics == "true", TagKs: c.AutoTagKs != "false", TagVs: c.AutoTagVs != "false"}
 }
 
 // Compile returns the settings that scan plans depend on.
 func (c *Config) Compile() plan.Options {
-	return plan.Options{Schema: c.Schema(), Table: c.TableData, FixDuplicates: c.FixDuplicates,
+	codec, _ := c.histogramCodec() // Validate has told of the error
+	return plan.Options{Schema: c.Schema(), Table: c.TableData, FixDuplicates: c.FixDuplicates, HistogramCodec: int(codec),
 		SkipUnresolved: c.SkipUnresolved, ExpansionLimit: c.ExpansionLimit, MaxBytes: c.LimitMemory}
+}
+
+// histogramCodec returns the codec of histograms, write.NoCodec if they are not taken.
+func (c *Config) histogramCodec() (write.Codec, error) {
+	text := c.Histograms
+	if strings.HasSuffix(text, ".json") {
+		b, err := os.ReadFile(text)
+		if err != nil {
+			return write.NoCodec, err
+		}
+		text = string(b)
+	}
+	return write.ParseCodec(text)
 }
 
 // selfMetrics returns the interval of the host's own metrics, 0 for none.
@@ -212,6 +249,7 @@ func (c *Config) selfMetrics() (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(c.SelfMetrics)
+	// The points have whole seconds: two samples in one would be duplicates.
 	if err != nil || d < time.Second {
 		return 0, fmt.Errorf("DOWNPOUR_SELF_METRICS: got %q, want 0 or a time of at least 1s, such as 10s", c.SelfMetrics)
 	}

@@ -79,7 +79,7 @@ func start(t *testing.T, cfg *gateway.Config, st gateway.Store) *gateway.Server 
 // pushdownServer serves the store beside the gateway and returns its address.
 func pushdownServer(t *testing.T, cfg *gateway.Config, st store.Reader) string {
 	t.Helper()
-	srv, err := server.NewServer(server.Config{Program: "test", Table: cfg.TableData, Schema: cfg.Schema()}, st)
+	srv, err := server.NewServer(server.Config{Program: "test", Table: cfg.TableData, Rollups: cfg.RollupTables(), Schema: cfg.Schema()}, st)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func post(t *testing.T, url string, body []byte) (int, []byte) {
 }
 
 // ask sends a request, whose body is JSON, and returns the answer.
-func ask(t *testing.T, method, url, body string) (int, []byte) {
+func ask(t testing.TB, method, url, body string) (int, []byte) {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {

@@ -24,6 +24,7 @@ type counters struct {
 	queries  *prometheus.HistogramVec
 }
 
+// newCounters registers the metrics of puts and queries; components add theirs.
 func newCounters() *counters {
 	c := &counters{
 		registry: metrics.NewRegistry(),
@@ -101,14 +102,16 @@ func (c *counters) Query(status int, took time.Duration) {
 // is that of the OpenTSDB that we do as, because clients decide by it what to send.
 func version() adminroutes.Version {
 	host, _ := os.Hostname()
+	// MINT and MODIFIED are the words of OpenTSDB's build for a work tree without and with changes.
 	v := adminroutes.Version{Repo: "downpour", Host: host, Version: "2.4.1", RepoStatus: "MINT", Branch: "main"}
-	if info, ok := debug.ReadBuildInfo(); ok {
+	if info, ok := debug.ReadBuildInfo(); ok { // what go run has built says nothing of its revision
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":
 				v.FullRevision = s.Value
 				v.ShortRevision = s.Value[:min(7, len(s.Value))]
 			case "vcs.time":
+				// As in OpenTSDB the time is in seconds since 1970.
 				if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
 					v.Timestamp = strconv.FormatInt(t.Unix(), 10)
 				}

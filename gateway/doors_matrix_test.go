@@ -119,6 +119,8 @@ var asking = map[string]struct {
 	"GET api/query":            {"api/query?start=1356998400&end=1357002000&m=sum:m", "", 0},
 	"POST api/query":           {"", `{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"sum","metric":"m"}]}`, 0},
 	"DELETE api/query":         {"api/query?start=1356998400&end=1357002000&m=sum:m", "", auth.All},
+	"GET q":                    {"q?start=1356998400&end=1357002000&m=sum:m&wxh=100x100&png", "", 0},
+	"POST q":                   {"q?start=1356998400&end=1357002000&m=sum:m&ascii", "", 0},
 	"POST api/put":             {"", goodPoint, 0},
 	"GET api/suggest":          {"api/suggest?type=metrics", "", 0},
 	"GET suggest":              {"suggest?type=metrics", "", 0},
@@ -150,6 +152,21 @@ var asking = map[string]struct {
 	"POST api/annotations/":    {"api/annotations/bulk", `[{"startTime":1356998400,"notes":"n"}]`, auth.Write},
 	"PUT api/annotations/":     {"api/annotations/bulk", `[{"startTime":1356998400,"notes":"n"}]`, auth.Write},
 	"DELETE api/annotations/":  {"api/annotations/bulk?start_time=1356998400&global", "", auth.Write},
+	"POST api/tree":            {"", `{"name":"n"}`, auth.Write},
+	"PUT api/tree":             {"", `{"treeId":1,"name":"n"}`, auth.Write},
+	"DELETE api/tree":          {"api/tree?treeid=1", "", auth.Write},
+	"POST api/tree/rule":       {"", `{"treeId":1,"type":"METRIC"}`, auth.Write},
+	"PUT api/tree/rule":        {"", `{"treeId":1,"type":"METRIC"}`, auth.Write},
+	"DELETE api/tree/rule":     {"api/tree/rule?treeid=1&level=0&order=0", "", auth.Write},
+	"POST api/tree/rules":      {"", `[{"treeId":1,"type":"METRIC"}]`, auth.Write},
+	"PUT api/tree/rules":       {"", `[{"treeId":1,"type":"METRIC"}]`, auth.Write},
+	"DELETE api/tree/rules":    {"api/tree/rules?treeid=1", "", auth.Write},
+	"POST api/tree/":           {"api/tree/rule/x", `{"treeId":1,"type":"METRIC"}`, auth.Write},
+	"POST api/tree/test":       {"", `{"treeId":1,"tsuids":["000001000001000001"]}`, 0},
+	"POST api/tree/collisions": {"", `{"treeId":1}`, 0},
+	"OVERRIDE api/tree":        {"api/tree?name=n&method_override=post", "", auth.Write},
+	"OVERRIDE api/tree/rule":   {"api/tree/rule?treeid=1&level=0&order=0&type=metric&method_override=put", "", auth.Write},
+	"OVERRIDE api/tree/rules":  {"api/tree/rules?treeid=1&method_override=delete", "", auth.Write},
 	"GET api/stats/":           {"api/stats/query", "", 0},
 	"OVERRIDE api/query":       {"api/query?start=1356998400&end=1357002000&m=sum:m&method_override=delete", "", auth.All},
 	"OVERRIDE api/uid/uidmeta": {"api/uid/uidmeta?uid=000001&type=metric&notes=x&method_override=post", "", auth.Write},
@@ -163,12 +180,14 @@ var asking = map[string]struct {
 // is said here, and a route that is nowhere here is a mistake.
 var routeScopes = func() map[string]auth.Scope {
 	out := map[string]auth.Scope{"": 0, "favicon.ico": 0, "healthz": 0, "readyz": 0, "api/ws": 0,
-		"api/put": auth.Write, "api/dropcaches": auth.All, "dropcaches": auth.All, "logs": auth.All,
-		"api/tools/export": auth.Read, "api/tools/names": auth.Read, "api/tools/remarks": auth.Write, "api/tools/delete": auth.Admin}
+		"api/put": auth.Write, "api/rollup": auth.Write, "api/histogram": auth.Write, "api/dropcaches": auth.All, "dropcaches": auth.All, "logs": auth.All,
+		"api/tools/export": auth.Read, "api/tools/names": auth.Read, "api/tools/remarks": auth.Write, "api/tools/trees": auth.Write,
+		"api/tools/delete": auth.Admin, "api/tools/uid": auth.Admin, "api/tools/fsck": auth.Admin, "api/tools/scan": auth.Read}
 	for _, r := range strings.Fields(`metrics api/query api/suggest suggest api/aggregators aggregators api/config api/config/filters
 		api/version version api/serializers api/uid api/uid/ api/uid/assign api/uid/rename api/uid/uidmeta api/uid/tsmeta api/search
 		api/search/ api/annotation api/annotation/ api/annotations api/annotations/ api/query/last api/stats api/stats/ stats
-		api/query/exp api/query/gexp api/rollup api/histogram api/tree api/tree/ q`) {
+		api/query/exp api/query/gexp api/tree api/tree/ api/tree/branch api/tree/rule api/tree/rules api/tree/test api/tree/collisions
+		api/tree/notmatched q`) {
 		out[r] = auth.Read
 	}
 	return out
@@ -268,7 +287,7 @@ func (b *bench) httpDoor(method, path, body string) func(string) (bool, string) 
 func (b *bench) neverServed() {
 	b.Helper()
 	for _, path := range []string{"/api//put", "/api/put/x", "/api/v1", "/api", "/diediedie", "/api/diediedie", "/debug/pprof/", "/debug/vars",
-		"/api/v2/put", "/api/%2e%2e/put", "/..%2fapi/put", "/q?start=1h-ago&m=sum:m&png", "/s/../api/put"} {
+		"/api/v2/put", "/api/%2e%2e/put", "/..%2fapi/put", "/s/../api/put"} {
 		for _, method := range []string{"GET", "POST"} {
 			if a := b.do(method, path, strings.NewReader(goodPoint), "Authorization", "Bearer "+adminToken); a.status < 400 {
 				b.Errorf("%s %s: %d", method, path, a.status)
@@ -306,12 +325,13 @@ func (b *bench) telnetDoors() []door {
 	}
 	return []door{
 		f("put m 1356998400 1 host=a", auth.Write, 0),
+		f("histogram m 1356998400 0,1=1 host=a", auth.Write, 0),
 		f("stats", auth.Read, 0),
 		f("version", 0, auth.All),
 		f("help", 0, auth.All),
 		f("dropcaches", auth.All, 0),
 		f("diediedie", auth.Read, 0), // and then refused
-		f("rollup 1h-sum m 1356998400 1 host=a", auth.Read, 0),
+		f("rollup 1h-sum m 1356998400 1 host=a", auth.Write, 0),
 		f("nonsense", auth.Read, 0),
 	}
 }

@@ -66,6 +66,25 @@ func TestExp_arrow(t *testing.T) {
 	}
 }
 
+// Series that different filters select meet by the tags that these group by.
+func TestExp_groupTags(t *testing.T) {
+	b := open(t, nil)
+	b.put("cpu 1356998400 1 host=x type=user", "cpu 1356998400 3 host=x type=idle", "cpu 1356998400 1 host=y type=user", "cpu 1356998400 1 host=z type=idle")
+	filter := func(kind string) string {
+		return fmt.Sprintf(`{"id":"f%s","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true},{"type":"literal_or","tagk":"type","filter":"%s","groupBy":false}]}`, kind, kind)
+	}
+	busy := func(join string) string {
+		return `{"time":{"start":1356998400,"end":1356998520,"aggregator":"sum"},"filters":[` + filter("user") + "," + filter("idle") + `],
+			"metrics":[{"id":"a","metric":"cpu","filter":"fuser"},{"id":"b","metric":"cpu","filter":"fidle"}],
+			"expressions":[{"id":"busy","expr":"a / (a + b) * 100","join":` + join + `}],"outputs":[{"id":"busy"}]}`
+	}
+	b.refused(b.post("/api/query/exp", busy(`{"operator":"intersection","useQueryTags":true}`)), 400, "No intersections found: a has 2 series, b has 2 series")
+	a := b.post("/api/query/exp", busy(`{"operator":"intersection","includeAggTags":false,"useGroupTags":true}`))
+	if a.status != 200 || !strings.Contains(a.body, `"dps":[[1356998400000,25.0]]`) || !strings.Contains(a.body, `"useGroupTags":true`) {
+		t.Errorf("%d %s; want 25 for host x alone", a.status, a.body)
+	}
+}
+
 // The bounds of queries hold: 6 values of the expression and 4 of the metric.
 func TestExp_limits(t *testing.T) {
 	f := func(json, arrow int64, accept string, status int) {

@@ -83,6 +83,22 @@ func TestLimits(t *testing.T) {
 	f(func(c *gateway.Config) { c.LimitArrow = 99 }, start+`}`, "DOWNPOUR_LIMIT_ARROW", "as Arrow it may have 99", arrow...)
 }
 
+// An answer that is refused has deleted nothing, in the form of Arrow too: a window of
+// 60 buckets has 61 if it begins and ends with one, which is known once they are made.
+func TestLimits_delete(t *testing.T) {
+	for _, accept := range []string{"application/json", "application/vnd.apache.arrow.stream"} {
+		b := open(t, func(c *gateway.Config) { c.LimitJSON, c.LimitArrow, c.AllowDelete = 60, 60, true })
+		hundred(b)
+		a := b.post("/api/query", `{"start":1356998400,"end":1357002000,"delete":true,"queries":[{"aggregator":"sum","metric":"m","downsample":"60s-sum-zero"}]}`, "Accept", accept)
+		if a.status != 413 || !strings.Contains(a.body, "the answer has 61 data points") {
+			t.Errorf("%s: %d %s, want 413 for 61 points", accept, a.status, a.body)
+		}
+		if a := b.get("/api/query?start=1356998400&end=1357002000&m=sum:1h-count:m"); !strings.Contains(a.body, `:100.0}`) {
+			t.Errorf("%s: a refused answer has deleted points: %s", accept, a.body)
+		}
+	}
+}
+
 // Limits that nobody has set are the documented ones.
 func TestLimits_defaults(t *testing.T) {
 	cfg := new(gateway.Config)
@@ -243,18 +259,22 @@ func TestFairness_heavyWait(t *testing.T) {
 // A query has its slot while it reads the store, not while its client reads the
 // answer.
 func TestFairness_slowReader(t *testing.T) {
-	b := open(t, func(c *gateway.Config) { c.HeavyQueries, c.HeavyPoints = 1, 50 })
-	hundred(b)
-	c := b.dial()
-	fmt.Fprint(c, "GET /api/query?start=1356998400&end=1358198399&ms&m=sum:1s-sum-zero:m HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	if head := c.next(); !strings.Contains(head, "200 OK") { // and then nothing is read of 28 MB
-		t.Fatal(head)
-	}
-	if a := b.get(someQuery); a.status != 200 {
-		t.Errorf("beside a client that does not read: %d %s", a.status, a.body)
-	}
-	if s := b.statsQuery(); len(s.Running) != 1 {
-		t.Errorf("%d queries run, want the one whose client does not read", len(s.Running))
+	for name, accept := range map[string]string{"JSON": "application/json", "Arrow": "application/vnd.apache.arrow.stream"} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, func(c *gateway.Config) { c.HeavyQueries, c.HeavyPoints = 1, 50 })
+			hundred(b)
+			c := b.dial()
+			fmt.Fprintf(c, "GET /api/query?start=1356998400&end=1358198399&ms&m=sum:1s-sum-zero:m HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n\r\n", accept)
+			if head := c.next(); !strings.Contains(head, "200 OK") { // and then nothing is read of 19 MB or more
+				t.Fatal(head)
+			}
+			if a := b.get(someQuery); a.status != 200 {
+				t.Errorf("beside a client that does not read: %d %s", a.status, a.body)
+			}
+			if s := b.statsQuery(); len(s.Running) != 1 {
+				t.Errorf("%d queries run, want the one whose client does not read", len(s.Running))
+			}
+		})
 	}
 }
 

@@ -11,26 +11,60 @@ import (
 	"downpour/gateway/live"
 	"downpour/gateway/live/changefeed"
 	"downpour/gateway/query"
+	"downpour/gateway/query/engine"
+	"downpour/gateway/query/exp"
 	"downpour/pushdown/process/memory"
 )
 
 // askLive answers a live query at a moment, with the answer that the query over HTTP
 // has at that moment.
-func (s *Server) askLive(ctx context.Context, body json.RawMessage, now time.Time) (live.Answer, error) {
-	q, err := query.Parser{Now: now, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries()}.JSON(body)
-	if err != nil {
-		return live.Answer{}, refusal(err)
-	}
-
-	q.AllowPartial = allowsPartial(body)
+func (s *Server) askLive(ctx context.Context, q live.Question, now time.Time) (live.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.QueryTimeout)
 	defer cancel()
 
-	results, stats, err := s.engine.Run(ctx, q)
+	parser := query.Parser{Now: now, Zone: s.zone, Fix: s.fix, SubQueries: s.cfg.subQueries()}
+	ask := s.askQuery
+	if q.Exp {
+		ask = s.askExp
+	}
+	a, err := ask(ctx, q.Body, parser)
 	if err != nil {
 		return live.Answer{}, refusal(err)
 	}
+	return a, nil
+}
+
+// askQuery answers as POST /api/query does.
+func (s *Server) askQuery(ctx context.Context, body json.RawMessage, parser query.Parser) (a live.Answer, err error) {
+	q, err := parser.JSON(body)
+	if err != nil {
+		return a, err
+	}
+	q.AllowPartial = allowsPartial(body)
+
+	results, stats, err := s.engine.Run(ctx, q)
+	if err != nil {
+		return a, err
+	}
 	return live.Answer{Results: changefeed.LiveResults(results), Rows: stats.Rows, Missing: httpio.HexRanges(stats.Missing)}, nil
+}
+
+// askExp answers as POST /api/query/exp does.
+func (s *Server) askExp(ctx context.Context, body json.RawMessage, parser query.Parser) (a live.Answer, err error) {
+	x, err := engine.ReadExpressions(ctx, body, parser)
+	if err != nil {
+		return a, err
+	}
+
+	results, stats, err := s.engine.Run(ctx, x.Query)
+	if err != nil {
+		return a, err
+	}
+	shown, _, err := changefeed.TableResults(ctx, x, results)
+	if err != nil {
+		return a, err
+	}
+	return live.Answer{Results: shown, Rows: stats.Rows}, nil
 }
 
 // enterLive applies the limits of queries to one evaluation of a live query, and
@@ -59,12 +93,13 @@ func (s *Server) newFeed() *changefeed.Feed {
 }
 
 // refusal returns an error with the status and the words that it has over HTTP. A
-// temporary one keeps a live query waiting: a store that does not answer, or a name
-// that has no UID yet.
+// temporary one keeps a live query waiting: a store that does not answer, a name that
+// has no UID yet, or points of which an expression cannot be computed.
 func refusal(err error) error {
 	answer := httpio.Classify(err)
 	status := answer.Code
 	var unknown *query.UnknownNameError
-	temporary := errors.As(err, &unknown) || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout || status == http.StatusFailedDependency
+	var data *exp.DataError
+	temporary := errors.As(err, &unknown) || errors.As(err, &data) || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout || status == http.StatusFailedDependency
 	return &live.Error{Code: status, Message: answer.Message, Temporary: temporary}
 }

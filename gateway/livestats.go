@@ -30,7 +30,7 @@ var liveNumbers = []liveNumber{
 		func(h *live.Stats, _ *changefeed.Stats) int64 { return h.Merged }},
 	{"whole_total", "Sub-queries run in full at a tick, instead of being updated by what has changed.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.FullRuns }},
-	{"loads_total", "Tables of sub-queries loaded, first or again.", prometheus.CounterValue,
+	{"loads_total", "Views of sub-queries loaded, first or again.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Loads }},
 	{"late_looks_total", "Times that rows were looked through for late points; HBase only.", prometheus.CounterValue,
 		func(_ *live.Stats, f *changefeed.Stats) int64 { return f.Late }},

@@ -10,7 +10,9 @@ import (
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/adminroutes"
 	"downpour/gateway/api/httpapi/metaroutes"
+	"downpour/gateway/api/httpapi/treeroutes"
 	"downpour/gateway/metadata/annotation"
+	"downpour/gateway/metadata/forest"
 	"downpour/gateway/metadata/last"
 	"downpour/gateway/metadata/lookup"
 	"downpour/gateway/metadata/meta"
@@ -27,6 +29,9 @@ type MetaConfig struct {
 	MetaIncrementing string `env:"DOWNPOUR_META_INCREMENTING"`
 	MetaRealtimeTS   string `env:"DOWNPOUR_META_REALTIME_TS"`
 	MetaRealtimeUID  string `env:"DOWNPOUR_META_REALTIME_UID"`
+	// TreeProcessing puts series that get a TSMeta into trees.
+	// Source: tsd.core.tree.enable_processing.
+	TreeProcessing bool `env:"DOWNPOUR_TREE_PROCESSING" envDefault:"false"`
 }
 
 // setDefaults fills in what is not set.
@@ -58,9 +63,37 @@ func (m *MetaConfig) metaFlags() meta.Flags {
 // for one.
 func (s *Server) startTracker() {
 	flags := s.cfg.metaFlags()
-	if flags.Tracking || flags.RealtimeUID {
-		s.tracker = meta.NewTracker(meta.TrackerConfig{Config: s.metaTables(), Flags: flags, Log: s.log})
+	tracker := meta.TrackerConfig{Config: s.metaTables(), Flags: flags, Log: s.log}
+	if s.cfg.TreeProcessing {
+		// The trees are made after the names, which tell the tracker of new ones. It has no
+		// series before both are there.
+		tracker.Described = func(ctx context.Context, tsuids []string) ([]string, error) { return s.trees.Add(ctx, tsuids) }
+		if !flags.Tracking || !flags.RealtimeTS {
+			s.log.Warn("puts make no TSMeta, so no series goes into trees", "want", "DOWNPOUR_META_TRACKING and DOWNPOUR_META_REALTIME_TS")
+		}
 	}
+	if flags.Tracking || flags.RealtimeUID {
+		s.tracker = meta.NewTracker(tracker)
+	}
+}
+
+// newTrees returns the trees of the configured table.
+func (s *Server) newTrees() *forest.Forest {
+	return forest.New(forest.Config{Store: s.store, TreeTable: s.cfg.TableTree, UIDTable: s.cfg.TableUID, MetaTable: s.cfg.TableMeta,
+		Schema: s.cfg.Schema(), Names: s.names, Log: s.log})
+}
+
+// growTrees puts a series into trees that a client has described. The description is stored
+// whether that succeeds or not.
+func (s *Server) growTrees(ctx context.Context, tsuid encoding.UID) {
+	if _, err := s.trees.Add(ctx, []string{string(tsuid)}); err != nil {
+		s.log.Warn("a new series is not in all trees; uid treesync puts it there", "tsuid", tsuid, "err", err)
+	}
+}
+
+// treeHandlers returns what the routes of trees work with.
+func (s *Server) treeHandlers(guard *access.Guard, flush func(context.Context) error) treeroutes.Handlers {
+	return treeroutes.Handlers{Forest: s.trees, FlushMeta: flush, Guard: guard, Timeout: s.cfg.QueryTimeout, Now: time.Now}
 }
 
 func (s *Server) metaTables() meta.Config {
@@ -111,6 +144,9 @@ func (s *Server) metadataHandlers(guard *access.Guard) metaroutes.Handlers {
 		Zone:    s.zone,
 	}
 
+	if s.cfg.TreeProcessing {
+		handlers.Described = s.growTrees
+	}
 	if s.tracker != nil {
 		handlers.FlushMeta = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
 	}
@@ -131,6 +167,7 @@ func (s *Server) stats() []adminroutes.Stat {
 		out = append(out, adminroutes.Stat{Metric: metric, Timestamp: now, Value: fmt.Sprintf("%.0f", value), Tags: all})
 	}
 
+	// Gather returns with its error what it could gather; that is answered.
 	families, err := s.count.registry.Gather()
 	if err != nil {
 		s.log.Warn("stats are incomplete", "err", err)

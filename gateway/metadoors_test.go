@@ -239,15 +239,3 @@ func TestStats(t *testing.T) {
 	}
 	b.refused(b.do(http.MethodPut, "api/stats", nil), http.StatusMethodNotAllowed, "Method not allowed")
 }
-
-// What later versions bring is refused with a reason.
-func TestNotYet(t *testing.T) {
-	b := open(t, nil)
-	for _, path := range []string{"api/rollup", "api/histogram", "api/tree", "api/tree/branch", "q"} {
-		a := b.get(path)
-		b.refused(a, http.StatusNotImplemented, "Not implemented")
-		if !strings.Contains(a.body, "not built yet") {
-			t.Errorf("%s: no reason: %s", path, a.body)
-		}
-	}
-}

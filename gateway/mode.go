@@ -30,6 +30,7 @@ func (s *Server) inMode(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		route, err := httpio.RouteOf(r.URL.Path)
 		word, _, _ := strings.Cut(strings.TrimPrefix(route, "api/"), "/")
+		// A path that names no route, or a version that is none, has the same answer in every mode.
 		if err != nil || !gone[word] {
 			h.ServeHTTP(w, r)
 			return

@@ -175,6 +175,8 @@ func TestPut_longSpellings(t *testing.T) {
 	if a := b.post("/api/uid/assign", fmt.Sprintf(`{"metric":[%q]}`, strings.Repeat("n", 1025))); a.status != http.StatusBadRequest || !strings.Contains(a.body, "at most 1024") {
 		t.Errorf("assigned: %d %.200s", a.status, a.body)
 	}
+	b.refused(b.post("/api/uid/rename", `{"metric":"m","tagk":"a","name":"n"}`), http.StatusBadRequest, "got those of a metric and a tagk")
+	b.refused(b.get("/api/uid/rename?tagv=b&metric=m&name=n"), http.StatusBadRequest, "got those of a metric and a tagv")
 	if a := b.post("/api/uid/rename", fmt.Sprintf(`{"metric":"m","name":%q}`, strings.Repeat("n", 1025))); a.status != http.StatusBadRequest || !strings.Contains(a.body, "at most 1024") {
 		t.Errorf("renamed: %d %.200s", a.status, a.body)
 	}

@@ -216,18 +216,23 @@ func TestMode_salted(t *testing.T) {
 	f("dev:5m-max:whole", 0, 0)
 }
 
-// Without permission an incomplete answer is an error that names what lacks;
-// with it the answer says so itself.
-func TestAllowPartial(t *testing.T) {
-	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 2 * time.Second })
-	b.load()
-	lost := func(s store.Scan) error { // rows of the last hours
+// loseLastHours lets scans of the last hours' rows fail.
+func (b *bench) loseLastHours() {
+	lost := func(s store.Scan) error {
 		if len(s.Start) >= 7 && string(s.Start[3:7]) >= "\x50\xe2\x51\x30" {
 			return store.ErrUnavailable
 		}
 		return nil
 	}
 	b.store.judge.Store(&lost)
+}
+
+// Without permission an incomplete answer is an error that names what lacks;
+// with it the answer says so itself.
+func TestAllowPartial(t *testing.T) {
+	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 2 * time.Second })
+	b.load()
+	b.loseLastHours()
 	a := b.askUntil(sixHours+"sum:1m-avg:m", answered(503))
 	if a.status != 503 || !strings.Contains(a.body, `"missing":[["00000150e2`) {
 		t.Errorf("%d %.300s, want 503 with the missing ranges", a.status, a.body)

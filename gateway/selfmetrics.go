@@ -10,7 +10,7 @@ import (
 
 // collect starts to put this host's own metrics, like any collector's.
 func (s *Server) collect(ctx context.Context) {
-	interval, _ := s.cfg.selfMetrics()
+	interval, _ := s.cfg.selfMetrics() // Validate has told of the error
 	if interval == 0 {
 		return
 	}
@@ -25,6 +25,7 @@ func (s *Server) collect(ctx context.Context) {
 
 // putOwn stores one sample of all metrics and waits until it is durable.
 func (s *Server) putOwn(ctx context.Context, points []selfmetrics.Point) error {
+	// All points are added before any is waited for, so that they share a commit window.
 	batches := map[*write.Batch]bool{}
 	for _, p := range points {
 		q := write.Point{Metric: p.Metric, Time: p.Time, Value: p.Value, Narrow: true}

@@ -24,6 +24,7 @@ import (
 	"downpour/gateway/api/telnet"
 	"downpour/gateway/api/ws"
 	"downpour/gateway/live"
+	"downpour/gateway/metadata/forest"
 	"downpour/gateway/metadata/meta"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/query"
@@ -45,11 +46,12 @@ import (
 type Store interface {
 	store.Store
 	store.Admin
+	store.Replacer
 }
 
 // TableNames returns the configured names of the tables.
 func (c *Config) TableNames() tables.Names {
-	return tables.Names{Data: c.TableData, UID: c.TableUID, Meta: c.TableMeta, Tree: c.TableTree}
+	return tables.Names{Data: c.TableData, UID: c.TableUID, Meta: c.TableMeta, Tree: c.TableTree, Rollups: c.RollupTables()}
 }
 
 // Server is a running gateway.
@@ -61,7 +63,9 @@ type Server struct {
 	names    *uid.Dictionary
 	series   *write.SeriesCache
 	tracker  *meta.Tracker // nil if puts record no meta data
+	trees    *forest.Forest
 	writer   *write.Writer
+	rollups  *write.Rollups
 	engine   *engine.Engine
 	hub      *live.Hub
 	stream   *ws.Server
@@ -106,6 +110,7 @@ func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Serve
 		return nil, fmt.Errorf("DOWNPOUR_ALLOW_ORIGINS: %w", err)
 	}
 
+	// The port comes before the components: a port that is taken then leaves no goroutines behind.
 	l, err := s.listen()
 	if err != nil {
 		return nil, err
@@ -193,22 +198,37 @@ func (s *Server) build() error {
 	s.count.registry.MustRegister(resultcache.Metrics(results), memory.Metrics(s.memory))
 
 	s.startTracker()
+	// Gateways and TSDs on the same HBase change names, too; an embedded store is this process's alone.
+	// The names tell the tracker of new UIDs, so that it has to be there.
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, MaxName: s.cfg.LimitName,
 		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
+	s.trees = s.newTrees()
 	s.series = write.NewSeries(write.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto(),
 		Bytes: s.memory.Cache(write.SeriesBytes)})
 
+	codec, err := s.cfg.histogramCodec()
+	if err != nil {
+		return fmt.Errorf("DOWNPOUR_HISTOGRAMS: %w", err)
+	}
 	// pebble has one log, which all writes share: several shards would only wait for
 	// one another. Large requests are written beside the one shard.
 	shards, requestBatchFrom := 4, 0
 	if s.cfg.Embedded() {
 		shards, requestBatchFrom = 1, write.UsualRequestBatchFrom
 	}
-	s.writer = write.New(write.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Shards: shards, RequestBatchFrom: requestBatchFrom,
-		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer()}, s.store, s.series)
+	points := write.Config{Schema: schema, Table: s.cfg.TableData, Form: s.cfg.form(), Shards: shards, RequestBatchFrom: requestBatchFrom,
+		Allowed: []rune(s.cfg.AllowSpecialChars), Observer: s.observer(), Histograms: codec}
+	s.writer = write.New(points, s.store, s.series)
 
-	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log}),
-		Compile: s.cfg.Compile(), Budget: s.limits.Budget, Log: s.log})
+	rollups, err := s.cfg.RollupConfig()
+	if err != nil {
+		return fmt.Errorf("DOWNPOUR_ROLLUPS: %w", err)
+	}
+	s.rollups = write.NewRollups(write.RollupsConfig{Config: points, Rollups: rollups, TagKey: s.cfg.RollupTagKey, RawValue: s.cfg.RollupRawValue,
+		TagRaw: s.cfg.RollupTagRaw, BlockDerived: s.cfg.RollupBlockDerived}, s.store, s.series)
+
+	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, Rollups: s.cfg.RollupTables(), ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log}),
+		Compile: s.cfg.compileWith(rollups), Now: s.cfg.Now, Budget: s.limits.Budget, Log: s.log})
 	feed := s.newFeed()
 	s.hub = live.New(live.Config{Ask: s.askLive, OpenSource: feed.Open, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, feed})
@@ -234,6 +254,7 @@ func (s *Server) serve(l net.Listener) {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	s.background.Go(func() {
+		// Close may come before Serve: then the listener ends it, and no shutdown.
 		if err := s.http.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			s.log.Error("the HTTP server ended", "err", err)
 		}
@@ -245,20 +266,23 @@ func (s *Server) serve(l net.Listener) {
 
 // api returns the HTTP API with all that its routes work with.
 func (s *Server) api() *httpapi.API {
-	loopback, _ := settings.Loopback(s.cfg.Listen)
+	loopback, _ := settings.Loopback(s.cfg.Listen) // Validate has told of an address that is none
 	guard := &access.Guard{Tokens: s.tokens, Origins: access.Origins{Allowed: s.origins, Loopback: loopback}, Log: s.log}
+	if s.cfg.AllowImages {
+		guard.Picture = queryroutes.IsPicture
+	}
 	metadata := s.metadataHandlers(guard)
 	queries := new(querylog.Log)
 	return &httpapi.API{
-		Put: putroutes.Handlers{Writer: s.writer, Count: s.count},
+		Put: putroutes.Handlers{Writer: s.writer, Rollups: s.rollups, Count: s.count},
 		Query: queryroutes.Handlers{
 			Engine: s.engine, Annotations: metadata.Annotations, Guard: guard,
 			AllowDelete: s.cfg.AllowDelete, Rows: s.store,
 			Limits: s.limits, AnswerLimits: s.cfg.answerLimits(), Timeout: s.cfg.QueryTimeout, SubQueries: s.cfg.subQueries(),
-			Now: time.Now, Zone: s.zone, Fix: s.fix,
+			Now: s.cfg.Now, Zone: s.zone, Fix: s.fix,
 			Running: queries, Count: s.count, Log: s.log,
 		},
-		Meta: metadata,
+		Meta: metadata, Trees: s.treeHandlers(guard, metadata.FlushMeta),
 		Admin: adminroutes.Handlers{
 			LogLines: s.tail.Lines,
 			Ready:    s.Ready, Version: version(), Settings: s.settings(), Profiles: s.cfg.Profiling,
@@ -295,6 +319,7 @@ func (s *Server) Ready(ctx context.Context) error {
 		return err
 	}
 
+	// A gateway that only reads is ready while its disk is full.
 	if gauge, ok := s.store.(store.Gauge); ok && s.cfg.Mode != "ro" {
 		return gauge.Writable()
 	}

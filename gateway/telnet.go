@@ -10,7 +10,7 @@ import (
 
 // telnetConfig wires the line protocol.
 func (s *Server) telnetConfig() telnet.Config {
-	cfg := telnet.Config{Writer: s.writer, Commands: s.command, Log: s.log, Memory: s.memory, ReadOnly: s.cfg.Mode == "ro", CountPuts: s.count.Lines}
+	cfg := telnet.Config{Writer: s.writer, Rollups: s.rollups, Commands: s.command, Log: s.log, Memory: s.memory, ReadOnly: s.cfg.Mode == "ro", CountPuts: s.count.Lines}
 	if s.tokens != nil {
 		cfg.Authorize = func(token string) (telnet.Rights, bool) {
 			scope := s.tokens.Check(token)
@@ -29,11 +29,12 @@ func (s *Server) command(ctx context.Context, words []string) (string, bool) {
 		return "downpour " + v.Version + " built from revision " + v.ShortRevision + " (" + v.RepoStatus + ")\n" +
 			"Built on " + v.Timestamp + " by " + v.Host + "\n", true
 	case "help":
-		return "available commands: " + strings.Join([]string{"auth", "dropcaches", "exit", "help", "put", "stats", "version"}, " ") + "\n", true
+		return "available commands: " + strings.Join([]string{"auth", "dropcaches", "exit", "help", "histogram", "put", "rollup", "stats", "version"}, " ") + "\n", true
 	case "dropcaches":
 		s.names.Drop()
 		s.series.Drop()
 		if err := s.engine.DropCaches(ctx); err != nil {
+			// An answer of several lines would look like several answers.
 			return "Caches dropped here, but maybe not on all pushdown servers: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n", true
 		}
 		return "Caches dropped.\n", true

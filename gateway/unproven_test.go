@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 // stale it gives the old tokens, whose proofs fail.
 type earlyStore struct {
 	gateway.Store
-	tokens map[string]string
+	tokens sync.Map // by table, family and start
 	stale  atomic.Bool
 	failed atomic.Int64 // proofs
 }
@@ -27,10 +28,11 @@ func (s *earlyStore) Version(ctx context.Context, table, family string, r store.
 func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
 	key := table + family + string(r.Start)
 	if s.stale.Load() {
-		return s.tokens[key], func() error { s.failed.Add(1); return errors.New("the region was opened again") }, nil
+		token, _ := s.tokens.LoadOrStore(key, "")
+		return token.(string), func() error { s.failed.Add(1); return errors.New("the region was opened again") }, nil
 	}
 	token, err := s.Version(ctx, table, family, r)
-	s.tokens[key] = token
+	s.tokens.Store(key, token)
 	return token, func() error { return nil }, err
 }
 
@@ -41,7 +43,7 @@ func TestQuery_unproven(t *testing.T) {
 	for _, end := range []string{"1357000000", "4000000000"} {
 		cfg := config(0)
 		cfg.ResultCache = "1048576"
-		st := &earlyStore{Store: memoryStore(t, cfg), tokens: map[string]string{}}
+		st := &earlyStore{Store: memoryStore(t, cfg)}
 		b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
 		b.put("m 1356998400 1 host=a")
 		query := "/api/query?start=1356998400&m=sum:5m-sum:m&end=" + end
@@ -56,9 +58,10 @@ func TestQuery_unproven(t *testing.T) {
 		if a := b.get(query); a.err != nil || a.status != 200 || !strings.Contains(a.body, `"1356998400":3`) || strings.Count(a.body, "[{") != 1 {
 			t.Errorf("until %s: %d %s, error %v, want the value 3 alone", end, a.status, a.body, a.err)
 		}
-		// Once while the answer was written, and once before the rows were read.
-		if n := st.failed.Load(); n != 2 {
-			t.Errorf("until %s: %d proofs failed, want 2: the answer was not in the result cache", end, n)
+		// Once while the answer was written, once before the parts were asked for, and once
+		// for each part.
+		if n := st.failed.Load(); n < 3 {
+			t.Errorf("until %s: %d proofs failed, want 3 or more: the answer was not in the result cache", end, n)
 		}
 	}
 }

@@ -42,6 +42,7 @@ func TestBadInput(t *testing.T) {
 		{"gzip bomb", gzipBomb},
 		{"end before start", endBeforeStart},
 		{"1,000 sub-queries", manySubQueries},
+		{"a picture of 10^10 pixels", hugePicture},
 		{"foreign origin", foreignOrigin},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,6 +98,19 @@ func brokenLines(ctx context.Context, t *testing.T, p *e2e.Program) {
 			t.Errorf("line %q: answer %q, %v; want an error line", line, answer, err)
 		}
 		c.Close()
+	}
+}
+
+// hugePicture asks for pictures that no memory could hold.
+func hugePicture(ctx context.Context, t *testing.T, p *e2e.Program) {
+	for wxh, status := range map[string]int{"100000x100000": 400, "32767x32767": 413, "99999999999999999999x100": 400, "32767x300": 413} {
+		url := fmt.Sprintf("%s/q?start=%d&end=%d&m=sum:load.int&wxh=%s", p.URL, dataStart-7200, dataStart, wxh)
+		for _, form := range []string{"png", "svg", "json"} {
+			a := must[e2e.Answer](t)(e2e.Get(ctx, url+"&"+form))
+			if a.Status != status || len(a.Body) > 4096 {
+				t.Errorf("%s of %s: status %d, %d bytes, want %d", form, wxh, a.Status, len(a.Body), status)
+			}
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"downpour/integration/differential"
 	"downpour/integration/e2e"
 )
 
@@ -45,7 +46,8 @@ func TestBrowser_statesOfThePage(t *testing.T) {
 // What the page draws and saves equals what the gateway answers; through proxies
 // that block sockets or change the host name, it polls or says why not.
 func TestBrowser_pageEqualsGateway(t *testing.T) {
-	browserScript(t, "gateway.mjs", embedded(t, nil).URL)
+	ours := embedded(t, map[string]string{"DOWNPOUR_HISTOGRAMS": differential.HistogramConfig})
+	browserScript(t, "gateway.mjs", ours.URL)
 }
 
 // The files that the page takes from npm are those of the packages.

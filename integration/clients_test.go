@@ -76,6 +76,86 @@ func TestClients_libraries(t *testing.T) {
 	}
 }
 
+// The reporters of Java's metrics libraries write a counter, a gauge and a histogram, by
+// HTTP with gzip (Micrometer), by HTTP and by telnet (metrics-opentsdb).
+func TestClients_java(t *testing.T) {
+	ctx := within(t, 3*time.Minute)
+	ours := embedded(t, nil)
+	host, port, _ := strings.Cut(ours.Addr, ":")
+	if out, err := e2e.JavaWriters(ctx, "integration/clients/Writers.java", host, port); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []struct {
+		metric string
+		value  json.Number
+		libs   []string
+	}{
+		{"clients_orders_total", "3", []string{"micrometer"}},
+		{"clients_queue", "2.5", []string{"micrometer"}},
+		{"clients_size_sum", "12", []string{"micrometer"}},
+		{"clients.orders.count", "3", []string{"metrics-http", "metrics-telnet"}},
+		{"clients.queue.value", "2.5", []string{"metrics-http", "metrics-telnet"}},
+		{"clients.size.max", "8", []string{"metrics-http", "metrics-telnet"}},
+	} {
+		for _, lib := range want.libs {
+			// A telnet client that closes gets no word when its lines are done.
+			err := e2e.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+				return oneValue(ctx, ours.URL, fmt.Sprintf("sum:%s{lib=%s}", want.metric, lib), want.value)
+			})
+			if err != nil {
+				t.Errorf("%s of %s: %v", want.metric, lib, err)
+			}
+		}
+	}
+}
+
+// oneValue returns an error unless a query over the last hour answers one value.
+func oneValue(ctx context.Context, url, m string, want json.Number) error {
+	a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=1h-ago&m=%s", url, m))
+	if err != nil {
+		return err
+	}
+	var results []struct{ DPS map[string]json.Number }
+	if err := json.Unmarshal(a.Body, &results); err != nil || len(results) != 1 || len(results[0].DPS) != 1 {
+		return fmt.Errorf("got %d %.300s, want one value", a.Status, a.Body)
+	}
+	for _, got := range results[0].DPS {
+		if got != want {
+			return fmt.Errorf("got %s, want %s", got, want)
+		}
+	}
+	return nil
+}
+
+// collectd writes what it reads of this host.
+func TestClients_collectd(t *testing.T) {
+	ctx := within(t, 3*time.Minute)
+	ours := embedded(t, nil)
+	host, port, _ := strings.Cut(ours.Addr, ":")
+	c := must[*e2e.Collectd](t)(e2e.StartCollectd(ctx, host, port))
+	closed := false
+	defer func() {
+		if !closed {
+			c.Close()
+		}
+	}()
+	err := e2e.UntilProcess(ctx, c.Process, 200*time.Millisecond, func(ctx context.Context) error {
+		a, err := e2e.Get(ctx, ours.URL+"/api/query?start=1h-ago&m=none:load.load.shortterm{lib=collectd,fqdn=h1}")
+		var results []struct{ DPS map[string]json.Number }
+		if err == nil && (json.Unmarshal(a.Body, &results) != nil || len(results) != 1 || len(results[0].DPS) < 3) {
+			err = fmt.Errorf("got %d %.300s, want three points of its load", a.Status, a.Body)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, c.Process.LogTail(20))
+	}
+	closed = true
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // tcollector opens one connection, sends lines in bulk, reads nothing but the
 // answer to version, which must come, and error lines.
 func TestClients_tcollector(t *testing.T) {

@@ -67,6 +67,16 @@ func (a arrangement) comparable(q differential.Query) differential.Query {
 	return q
 }
 
+// comparableExp is comparable for the filters of a request of /api/query/exp.
+func (a arrangement) comparableExp(e differential.Exp) differential.Exp {
+	for i := range e.Filters {
+		if f := &e.Filters[i]; a.lenient && f.ExplicitTags {
+			f.ExplicitTags = f.Listed() <= expansionLimit
+		}
+	}
+	return e
+}
+
 // schema is the layout as our programs see it.
 func (l layout) schema() encoding.Schema {
 	s := encoding.DefaultSchema()
@@ -83,9 +93,9 @@ func (l layout) schema() encoding.Schema {
 // OpenTSDB on the same tables, to the last bit, but for the rules of compare. A
 // failure is made small, and printed with both answers.
 func TestDifferential_sameAnswersAsOpenTSDB(t *testing.T) {
-	queries := randomQueries(300, 5000)
+	queries, expressions := randomQueries(300, 5000), randomQueries(500, 5000)
 	seed := randomSeed(t)
-	ctx := within(t, 3*time.Minute+time.Duration(queries)*2*time.Second)
+	ctx := within(t, 3*time.Minute+time.Duration(queries+expressions)*2*time.Second)
 	applied := map[string]int{}
 	for i, l := range arranged(seed) {
 		d := differential.Generate(seed+uint64(i), l.schema())
@@ -97,6 +107,8 @@ func TestDifferential_sameAnswersAsOpenTSDB(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, uint64(2*i+j)+100))
 				draw := func() differential.Query { return a.comparable(differential.Random(r, d)) }
 				pair.askRandom(ctx, t, d, draw, queries/4, applied)
+				drawExp := func() differential.Exp { return a.comparableExp(differential.RandomExp(r, d)) }
+				pair.askExpressions(ctx, t, drawExp, expressions/4, applied)
 			})
 		}
 	}
@@ -148,34 +160,33 @@ func writeTables(ctx context.Context, t *testing.T, d *differential.Data) e2e.Ta
 // pair is the reference and ours on the same tables.
 type pair struct{ theirs, ours string }
 
-// start starts both at once. OpenTSDB's fuzzy filter, which loses series of
+// start starts both. OpenTSDB's fuzzy filter, which loses series of
 // explicitTags and reads an hour too many, is switched off by its own setting.
 func (a arrangement) start(t *testing.T, tables e2e.Tables) pair {
 	t.Helper()
-	config := map[string]string{
-		"tsd.storage.enable_compaction": "false", "tsd.query.enable_fuzzy_filter": "false", "tsd.http.show_stack_trace": "false",
-	}
+	config := map[string]string{"tsd.query.enable_fuzzy_filter": "false"}
 	maps.Copy(config, a.settings())
+	p := startPair(t, a.tsdOptions(t, tables, config), func() *e2e.Program { return a.ours(t, tables, nil) })
+	if err := e2e.LoadNames(within(t, time.Minute), p.theirs); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// startPair starts a TSD that shows no stack traces beside ours, both at once.
+func startPair(t *testing.T, o e2e.OpenTSDBOptions, startOurs func() *e2e.Program) pair {
+	t.Helper()
+	o.Config["tsd.http.show_stack_trace"] = "false"
 	var tsd *e2e.OpenTSDB
 	var err error
 	var started sync.WaitGroup
-	started.Go(func() {
-		tsd, err = e2e.StartOpenTSDB(within(t, time.Minute), e2e.OpenTSDBOptions{
-			Quorum: hbase(t).Quorum(), Tables: tables,
-			SaltWidth: a.saltWidth, SaltBuckets: a.saltBuckets,
-			UIDMetricWidth: a.metric, TagKWidth: a.tagK, TagVWidth: a.tagV,
-			Config: config,
-		})
-	})
-	ours := a.ours(t, tables, nil)
+	started.Go(func() { tsd, err = e2e.StartOpenTSDB(within(t, time.Minute), o) })
+	ours := startOurs()
 	started.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeAtEnd(t, tsd)
-	if err := e2e.LoadNames(within(t, time.Minute), tsd.URL); err != nil {
-		t.Fatal(err)
-	}
 	return pair{tsd.URL, ours.URL}
 }
 
@@ -197,19 +208,19 @@ func (p pair) askRandom(ctx context.Context, t *testing.T, d *differential.Data,
 	empty, failed := 0, 0
 	for i := range n {
 		q := draw()
-		want, got := p.ask(ctx, t, q)
-		report, rules, err := compare.WithReference(want, got)
-		for _, rule := range rules {
+		c := p.compare(ctx, t, q)
+		for _, rule := range c.Rules {
 			applied[rule]++
 		}
-		statuses[want.Status]++
-		if !strings.Contains(string(want.Body), `"dps":{"`) && !strings.Contains(string(want.Body), `"dps":[[`) {
+		statuses[c.Want.Status]++
+		// A lone error says nothing about what the queries meet.
+		if body := string(c.Want.Body); c.Want.Status == 200 && !strings.Contains(body, `"dps":{"`) && !strings.Contains(body, `"dps":[[`) {
 			empty++
 		}
-		if err == nil && report.Equal() {
+		if c.Equal() {
 			continue
 		}
-		t.Errorf("query %d: error %v, %v", i, err, report)
+		t.Errorf("query %d: error %v, %v", i, c.Err, c.Report)
 		p.explain(ctx, t, q, d)
 		if failed++; failed == 5 {
 			t.Fatal("enough")
@@ -221,26 +232,77 @@ func (p pair) askRandom(ctx context.Context, t *testing.T, d *differential.Data,
 	}
 }
 
-// ask asks both servers the same.
-func (p pair) ask(ctx context.Context, t *testing.T, q differential.Query) (want, got compare.Answer) {
+// askExpressions asks both servers n requests of /api/query/exp.
+func (p pair) askExpressions(ctx context.Context, t *testing.T, draw func() differential.Exp, n int, applied map[string]int) {
 	t.Helper()
-	asked := question{path: q.Path()}
-	if !q.AsGET {
-		asked.body = q.Body()
+	statuses := map[int]int{}
+	failed, rows := 0, 0
+	for i := range n {
+		e := draw()
+		c := p.compareExp(ctx, t, e)
+		for _, rule := range c.Rules {
+			applied[rule]++
+		}
+		statuses[c.Want.Status]++
+		if strings.Contains(string(c.Want.Body), `"dps":[[`) {
+			rows++
+		}
+		if c.Equal() {
+			continue
+		}
+
+		t.Errorf("expression %d: %s, error %v, %v", i, e.Body(), c.Err, c.Report)
+		small := differential.ShrinkExp(e, 100, func(e differential.Exp) bool { return !p.compareExp(ctx, t, e).Equal() })
+		c = p.compareExp(ctx, t, small)
+		t.Logf("shrunk: curl -d '%s' %s/api/query/exp\ndiffers %v: error %v, %v\nOpenTSDB: %d %.2000s\nours:     %d %.2000s",
+			small.Body(), p.ours, c.Rules, c.Err, c.Report, c.Want.Status, c.Want.Body, c.Got.Status, c.Got.Body)
+		if failed++; failed == 5 {
+			t.Fatal("enough")
+		}
 	}
-	return ask(ctx, t, p.theirs, asked), ask(ctx, t, p.ours, asked)
+	t.Logf("%d expressions, by status %v, %d with rows", n, statuses, rows)
+	if rows*4 < n {
+		t.Errorf("%d of %d answers had rows: the requests miss the data", rows, n)
+	}
+}
+
+// compare asks both servers the same, and again without a name that one of them misses.
+func (p pair) compare(ctx context.Context, t *testing.T, q differential.Query) differential.Comparison {
+	t.Helper()
+	return differential.Compare(q, func(q differential.Query) (c differential.Comparison) {
+		asked := question{path: q.Path()}
+		if !q.AsGET {
+			asked.body = q.Body()
+		}
+		c.Want, c.Got = ask(ctx, t, p.theirs, asked), ask(ctx, t, p.ours, asked)
+		c.Report, c.Rules, c.Err = compare.WithReference(c.Want, c.Got)
+		return c
+	})
+}
+
+// compareExp is compare for a request of /api/query/exp.
+func (p pair) compareExp(ctx context.Context, t *testing.T, e differential.Exp) differential.Comparison {
+	t.Helper()
+	return differential.Compare(e, func(e differential.Exp) (c differential.Comparison) {
+		to := func(url, body string) compare.Answer {
+			return ask(ctx, t, url, question{path: "/api/query/exp", body: body})
+		}
+		c.Want, c.Got = to(p.theirs, e.Body()), to(p.ours, e.Body())
+		var rule string
+		c.Report, rule, c.Err = compare.Comparer{Permits: compare.Standard}.Expressions(e.Body(), c.Want, c.Got, func(body string) []byte { return to(p.ours, body).Body })
+		if rule != "" {
+			c.Rules = []string{rule}
+		}
+		return c
+	})
 }
 
 // explain makes a failing query small and prints all that is needed to look
 // into it.
 func (p pair) explain(ctx context.Context, t *testing.T, q differential.Query, d *differential.Data) {
 	t.Helper()
-	small := differential.Shrink(q, d, 400, func(c differential.Query) bool {
-		report, _, err := compare.WithReference(p.ask(ctx, t, c))
-		return err != nil || !report.Equal()
-	})
-	want, got := p.ask(ctx, t, small)
-	report, _, err := compare.WithReference(want, got)
+	small := differential.Shrink(q, d, 400, func(q differential.Query) bool { return !p.compare(ctx, t, q).Equal() })
+	c := p.compare(ctx, t, small)
 	var cells strings.Builder
 	for i, c := range d.CellsOf(small) {
 		if i == 60 {
@@ -250,5 +312,5 @@ func (p pair) explain(ctx context.Context, t *testing.T, q differential.Query, d
 		fmt.Fprintf(&cells, "  %x %x = %x @%d\n", c.Row, c.Qualifier, c.Value, c.Timestamp)
 	}
 	t.Logf("asked:    %s\nshrunk:   %s\nours:     %s\ndiffers:  error %v, %v\nOpenTSDB: %d %.3000s\nours:     %d %.3000s\ncells:\n%s", q.Curl(p.theirs), small.Curl(p.theirs),
-		small.Curl(p.ours), err, report, want.Status, want.Body, got.Status, got.Body, cells.String())
+		small.Curl(p.ours), c.Err, c.Report, c.Want.Status, c.Want.Body, c.Got.Status, c.Got.Body, cells.String())
 }

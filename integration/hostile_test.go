@@ -92,13 +92,16 @@ func (s *hostileScene) storm(ctx context.Context, t *testing.T, cfg storm.Config
 // bounded are the settings of what is stormed, unbounded those of the oracle.
 func bounded(more map[string]string) map[string]string {
 	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_PROFILING": "true",
-		"DOWNPOUR_MEMORY": fmt.Sprint(hostileMemory), "DOWNPOUR_QUERY_TIMEOUT": hostileTimeout.String()}
+		"DOWNPOUR_TREE_PROCESSING": "true",
+		"DOWNPOUR_MEMORY":          fmt.Sprint(hostileMemory), "DOWNPOUR_QUERY_TIMEOUT": hostileTimeout.String(),
+		"DOWNPOUR_HISTOGRAMS": `{"net.opentsdb.core.SimpleHistogramDecoder": 42}`}
 	maps.Copy(env, more)
 	return env
 }
 
 func unbounded(more map[string]string) map[string]string {
-	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_MEMORY": "16GiB", "DOWNPOUR_RESULT_CACHE": "off", "DOWNPOUR_QUERY_TIMEOUT": "3m"}
+	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_MEMORY": "16GiB", "DOWNPOUR_RESULT_CACHE": "off", "DOWNPOUR_QUERY_TIMEOUT": "3m",
+		"DOWNPOUR_HISTOGRAMS": `{"net.opentsdb.core.SimpleHistogramDecoder": 42}`}
 	maps.Copy(env, more)
 	return env
 }
@@ -114,8 +117,8 @@ func embeddedScene(ctx context.Context, t *testing.T) hostileScene {
 	if err := os.CopyFS(second, os.DirFS(first)); err != nil {
 		t.Fatal(err)
 	}
-	s.gateway = startGateway(t, e2e.ProgramOptions{Env: bounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + first})})
-	s.oracle = startGateway(t, e2e.ProgramOptions{Env: unbounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + second})})
+	s.gateway = startGateway(t, e2e.ProgramOptions{Env: bounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + first, "DOWNPOUR_ROLLUPS": hostile.Rollups})})
+	s.oracle = startGateway(t, e2e.ProgramOptions{Env: unbounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + second, "DOWNPOUR_ROLLUPS": hostile.Rollups})})
 	return s
 }
 
@@ -186,7 +189,7 @@ func withEnv(env map[string]string, name, value string) map[string]string {
 
 // forPushdown leaves out what a pushdown server does not know.
 func forPushdown(env map[string]string, beside string) map[string]string {
-	for _, name := range []string{"DOWNPOUR_SELF_METRICS", "DOWNPOUR_PROFILING", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_AUTO_METRICS"} {
+	for _, name := range []string{"DOWNPOUR_SELF_METRICS", "DOWNPOUR_PROFILING", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_AUTO_METRICS", "DOWNPOUR_HISTOGRAMS"} {
 		delete(env, name)
 	}
 	return withEnv(env, "DOWNPOUR_BESIDE", beside)

@@ -52,8 +52,11 @@ var outside = []string{"context", "net", "os", "sync", "log", "syscall", "databa
 // standard library only.
 var withoutOutside = []string{
 	"encoding", "encoding/scanplan",
-	"pushdown/operator/downsample", "pushdown/operator/aggregate", "pushdown/operator/rate", "gateway/query/plan", "gateway/query/merge",
-	"gateway/query/expression", "gateway/query/exp", "gateway/query/gexp",
+	"pushdown/operator/downsample", "pushdown/operator/aggregate", "pushdown/operator/rate", "pushdown/operator/histogram",
+	"gateway/query/plan", "gateway/query/merge",
+	"gateway/query/expression", "gateway/query/exp", "gateway/query/gexp", "gateway/query/javahash",
+	"gateway/graph", "gateway/graph/gnuformat", "gateway/graph/picture",
+	"gateway/metadata/tree", "gateway/admin/fsck",
 }
 
 func standardOnly(h *house) (found []string) {
@@ -153,6 +156,7 @@ var ownerTable = []owner{
 	{module: "github.com/tsuna/gohbase", dir: "pushdown/store/hbase"},
 	{module: "github.com/cockroachdb/pebble", dir: "pushdown/store/pebble"},
 	{module: "github.com/gorilla/websocket", dir: "gateway/api/ws"},
+	{module: "gonum.org/v1/plot", dir: "gateway/graph/picture"},
 	{module: "github.com/caarlos0/env", dir: "main", who: "which only mains may"},
 	{module: "github.com/apache/arrow/go", within: "encoding", dir: "encoding/batch", who: "which in encoding only encoding/batch may"},
 }

@@ -38,7 +38,7 @@ func places(h *house) (found []string) {
 
 // placesIn returns the paths that a line of a page names: the targets of links,
 // and code that begins with one of the folders at the top or is a file of a kind
-// that the repository has.
+// that the repository has. A Go file without a folder is in that of the one before it.
 func placesIn(h *house, l string) (named []string) {
 	for _, m := range link.FindAllStringSubmatch(l, -1) {
 		target, _, _ := strings.Cut(m[1], "#")
@@ -47,6 +47,7 @@ func placesIn(h *house, l string) (named []string) {
 		}
 	}
 
+	folder := ""
 	for _, m := range codeSpan.FindAllStringSubmatch(l, -1) {
 		text := strings.TrimPrefix(m[1], "./")
 		if symbol := symbolOf.FindStringSubmatch(text); symbol != nil && !slices.Contains(h.names, text) {
@@ -62,7 +63,12 @@ func placesIn(h *house, l string) (named []string) {
 			// What builds and tests make is not part of the tree.
 		case inFolder && slices.Contains(line, first):
 			named = append(named, text)
-		case !inFolder && slices.Contains([]string{".go", ".md", ".sh", ".mjs"}, path.Ext(text)):
+			if path.Ext(text) == ".go" {
+				folder = path.Dir(text)
+			}
+		case !inFolder && path.Ext(text) == ".go":
+			named = append(named, path.Join(folder, text))
+		case !inFolder && slices.Contains([]string{".md", ".sh", ".mjs"}, path.Ext(text)):
 			named = append(named, text)
 		}
 	}

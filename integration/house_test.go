@@ -203,6 +203,7 @@ func TestHouse_pages(t *testing.T) {
 	plant("ARCHITECTURE.md:1: names gateway/gone, which is not there", oneFile("ARCHITECTURE.md", "`gateway/gone` and `gateway/write`\n"))
 	plant("ARCHITECTURE.md:2: names gateway/write/gone.go, which is not there", oneFile("ARCHITECTURE.md", "\n`gateway/write/gone.go`, `gateway/write/p.go`\n"))
 	plant("ARCHITECTURE.md:1: names q.go, which is not there", oneFile("ARCHITECTURE.md", "`q.go`, `p.go`, `./gateway/write/`\n"))
+	plant("ARCHITECTURE.md:1: names gateway/write/q.go, which is not there", oneFile("ARCHITECTURE.md", "`gateway/write/p.go`, `p.go`, `q.go`\n"))
 	plant("ARCHITECTURE.md:1: names gateway/gone, which is not there", oneFile("ARCHITECTURE.md", "`gateway/gone.Open`, `gateway/write.Open`\n"))
 	plant("GLOSSARY.md:1: names encoding/docs/x.md, which is not there", oneFile("GLOSSARY.md", "[x](encoding/docs/x.md#top)\n"))
 	plant("GLOSSARY.md:1: names gateway/write/q*.go, which is not there", oneFile("GLOSSARY.md", "`gateway/write/q*.go`, `gateway/write/p*.go`\n"))

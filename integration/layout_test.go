@@ -34,17 +34,26 @@ var layouts = []layout{
 // its clock.
 func (l layout) openTSDB(t *testing.T, tables e2e.Tables) *e2e.OpenTSDB {
 	t.Helper()
-	tsd, err := e2e.StartOpenTSDB(within(t, time.Minute), e2e.OpenTSDBOptions{
-		Quorum: hbase(t).Quorum(), Tables: tables,
-		SaltWidth: l.saltWidth, SaltBuckets: l.saltBuckets,
-		UIDMetricWidth: l.metric, TagKWidth: l.tagK, TagVWidth: l.tagV,
-		Appends: l.appends, Config: map[string]string{"tsd.storage.enable_compaction": strconv.FormatBool(l.compacted)},
-	})
+	tsd, err := e2e.StartOpenTSDB(within(t, time.Minute), l.tsdOptions(t, tables, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeAtEnd(t, tsd)
 	return tsd
+}
+
+// tsdOptions are those of a TSD on tables of this layout, with further keys of
+// opentsdb.conf if given.
+func (l layout) tsdOptions(t *testing.T, tables e2e.Tables, more map[string]string) e2e.OpenTSDBOptions {
+	t.Helper()
+	config := map[string]string{"tsd.storage.enable_compaction": strconv.FormatBool(l.compacted)}
+	maps.Copy(config, more)
+	return e2e.OpenTSDBOptions{
+		Quorum: hbase(t).Quorum(), Tables: tables,
+		SaltWidth: l.saltWidth, SaltBuckets: l.saltBuckets,
+		UIDMetricWidth: l.metric, TagKWidth: l.tagK, TagVWidth: l.tagV,
+		Appends: l.appends, Config: config,
+	}
 }
 
 // env is how our programs are told of the layout and the tables.

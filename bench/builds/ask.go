@@ -21,7 +21,7 @@ func (o *round) askPushdown(ctx context.Context) error {
 
 // askAll asks all questions and records the peaks of memory.
 func (o *round) askAll(ctx context.Context, store, memory string) error {
-	if err := o.awaitRest(ctx); err != nil {
+	if err := o.awaitIdle(ctx); err != nil {
 		return err
 	}
 
@@ -46,7 +46,7 @@ func (o *round) askAll(ctx context.Context, store, memory string) error {
 // askAgain asks queries that gateways may answer from the result cache, and measures
 // live queries.
 func (o *round) askAgain(ctx context.Context) error {
-	if err := o.awaitRest(ctx); err != nil {
+	if err := o.awaitIdle(ctx); err != nil {
 		return err
 	}
 	for _, q := range cacheableQuestions {

@@ -111,6 +111,7 @@ func (c *Config) Validate() error {
 		}
 	}
 
+	// NaN fails both comparisons, and so is refused as well.
 	if !(c.Tolerance >= 0 && c.Tolerance < 1) {
 		return fmt.Errorf("worse: got %v, want a part from 0 to below 1", c.Tolerance)
 	}
@@ -190,11 +191,13 @@ func (r *run) rounds(ctx context.Context, play func(ctx context.Context, s scene
 	var failed []error
 	scenes := r.cfg.scenes()
 	for round := range r.cfg.Rounds {
+		// Of a clone, because a scene that fails is taken out meanwhile.
 		for _, s := range slices.Clone(scenes) {
 			err := ctx.Err()
 			if err == nil {
 				err = play(ctx, s, round)
 			}
+			// An interrupt may surface as any error, so it is looked for first.
 			if ctx.Err() != nil {
 				r.cfg.Report.Left = []string{fmt.Sprintf("rounds %d to %d", round+1, r.cfg.Rounds)}
 				r.cfg.Report.Changes = r.rows.changes(r.cfg.Tolerance)

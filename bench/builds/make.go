@@ -54,8 +54,8 @@ func (m Maker) Make(ctx context.Context, name, text string) (Build, error) {
 	switch revision, isRevision := strings.CutPrefix(text, Revision); {
 	case text == Tree:
 		b, err = compile(ctx, m.Root, out)
-		if commit = m.commit(ctx, "HEAD"); command(ctx, m.Root, "git", "diff", "--quiet", "HEAD") != nil {
-			commit += "+" // with changes, as reports mark them
+		if commit = m.commit(ctx, "HEAD"); commit != "" && m.changed(ctx) {
+			commit += "+" // as reports mark it
 		}
 	case isRevision:
 		b, err = m.revision(ctx, revision, out)
@@ -94,6 +94,15 @@ func (m Maker) commit(ctx context.Context, revision string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// changed tells whether the source tree differs from its commit. A new file, which no
+// commit has, is a difference too.
+func (m Maker) changed(ctx context.Context) bool {
+	cmd := exec.CommandContext(ctx, "git", "status", "--porcelain")
+	cmd.Dir = m.Root
+	out, err := cmd.Output()
+	return err != nil || len(out) > 0
 }
 
 // compile builds both programs of a source tree. The programs do not hold the paths of
@@ -161,7 +170,7 @@ func find(path string) (Build, error) {
 	switch _, err := os.Stat(pushdown); {
 	case err == nil:
 		b.Pushdown = pushdown
-	case !errors.Is(err, fs.ErrNotExist):
+	case !errors.Is(err, fs.ErrNotExist): // a build may be of a gateway alone
 		return Build{}, err
 	}
 

@@ -20,8 +20,8 @@ const (
 // errBusy is returned by a look at servers that are not at rest.
 var errBusy = errors.New("still busy")
 
-// awaitRest waits until the processes of both builds, and of HBase, have nothing to do.
-func (o *round) awaitRest(ctx context.Context) error {
+// awaitIdle waits until the processes of both builds, and of HBase, have nothing to do.
+func (o *round) awaitIdle(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, restTimeout)
 	defer cancel()
 	used, err := o.processorTime()

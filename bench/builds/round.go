@@ -140,7 +140,7 @@ func (o *round) putNames(ctx context.Context) error {
 func (o *round) put(ctx context.Context, row, how string, format workload.Format, d workload.Devops) error {
 	payload := bench.SendConfig{Data: d, Format: format, Connections: o.cfg.Connections}.Spell()
 	samples, err := o.alternate(1, func(s *side, _ int) (sample, error) {
-		if err := o.awaitRest(ctx); err != nil {
+		if err := o.awaitIdle(ctx); err != nil {
 			return sample{}, err
 		}
 		return s.put(ctx, d, o.cfg.Connections, payload, format)

@@ -41,16 +41,16 @@ func (l *rowSet) entry(row, store, what, unit string) *entry {
 // add adds what a round has measured of the row: for each build the median of its
 // turns, which one disturbed turn does not move, and the mean of their processor
 // times, because garbage is collected in few of the turns.
-func (e *entry) add(turns [2][]sample) {
-	for i, samples := range turns {
+func (e *entry) add(samples [2][]sample) {
+	for build, turns := range samples {
 		var amounts []float64
 		var processor time.Duration
-		for _, s := range samples {
+		for _, s := range turns {
 			amounts = append(amounts, s.amount)
 			processor += s.processor
 		}
-		e.amounts[i] = append(e.amounts[i], median(amounts))
-		e.processors[i] = append(e.processors[i], processor.Seconds()/float64(len(samples)))
+		e.amounts[build] = append(e.amounts[build], median(amounts))
+		e.processors[build] = append(e.processors[build], processor.Seconds()/float64(len(turns)))
 	}
 }
 

@@ -69,6 +69,7 @@ func (s *side) start(ctx context.Context, p phase) error {
 		}
 	}
 
+	// A build's own settings win over the scene's, but none turns the cache on again.
 	maps.Copy(o.Env, s.scene.env)
 	maps.Copy(o.Env, s.build.Env)
 	maps.Copy(o.Env, off)

@@ -46,7 +46,7 @@ func (r *run) drop(s *side) {
 	// The run's own context may have ended by an interrupt.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for _, name := range []string{s.tables.Data, s.tables.UID, s.tables.Meta, s.tables.Tree} {
+	for _, name := range s.tables.All() {
 		_ = r.hbase.Admin.DropTable(ctx, name) // a table that stays only takes room
 	}
 }

@@ -17,14 +17,14 @@ import (
 // joined: one that answers no ping while the others join would be ended.
 type crowd struct {
 	FramesConfig
-	rounds   *rounds
-	sockets  []*socket
-	readers  []*reader // by socket; nil for those that are not measured
-	reading  errgroup.Group
-	slow     errgroup.Group
-	complete atomic.Int64    // slow ones that have had everything
-	ctx      context.Context // of all; an error of one ends it
-	cancel   context.CancelCauseFunc
+	rounds       *rounds
+	sockets      []*socket
+	readers      []*reader // by socket; nil for those that are not measured
+	reading      errgroup.Group
+	slow         errgroup.Group
+	slowComplete atomic.Int64    // slow ones that have had everything
+	ctx          context.Context // of all; an error of one ends it
+	cancel       context.CancelCauseFunc
 }
 
 // reader takes the frames of one socket.
@@ -162,6 +162,7 @@ func (c *crowd) putRounds() error {
 			return err
 		}
 		c.Progress.Add(1)
+		// The next one is due by the clock, whoever has shown this one.
 		if c.Every > 0 {
 			continue
 		}
@@ -213,7 +214,7 @@ func (c *crowd) readSlowly(s *socket) error {
 		m.values(func(v int64) { last = last || v-c.rounds.first == int64(c.Puts) })
 	}
 
-	c.complete.Add(1)
+	c.slowComplete.Add(1)
 	return nil
 }
 

@@ -47,6 +47,7 @@ func (c FramesConfig) Validate() error {
 	}
 
 	for name, every := range map[string]int{"stalled": c.StalledEvery, "slow": c.SlowEvery, "half-open": c.HalfOpenEvery} {
+		// Each kind has a place of its own among so many, see kindOf.
 		if every < 0 || every > 0 && every < int(kinds) {
 			return fmt.Errorf("%s: got every %d, want 0 or at least %d", name, every, kinds)
 		}
@@ -136,7 +137,7 @@ func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error
 	if err := r.put(ctx, time.Now()); err != nil { // a metric must exist before anybody asks for it
 		return result, err
 	}
-	if c.StalledEvery > 0 || c.SlowEvery > 0 {
+	if c.StalledEvery > 0 || c.SlowEvery > 0 { // they ask for a long answer
 		if err := c.putLong(ctx); err != nil {
 			return result, err
 		}
@@ -149,6 +150,7 @@ func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error
 	defer all.close()
 
 	if err := all.join(); err != nil {
+		// err may only say that another socket's error has ended all.
 		return result, cmp.Or(context.Cause(all.ctx), err)
 	}
 	began := time.Now()
@@ -162,7 +164,7 @@ func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error
 	}
 	result.Latency = all.latency()
 	err = all.slow.Wait()
-	result.Slow, result.Complete = c.count(slow), int(all.complete.Load())
+	result.Slow, result.Complete = c.count(slow), int(all.slowComplete.Load())
 	return result, err
 }
 

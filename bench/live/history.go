@@ -84,6 +84,7 @@ func (h *history) put(until time.Time) error {
 // run puts each second when it has begun, for so many seconds.
 func (h *history) run(ctx context.Context, seconds int) error {
 	begin := time.Now().Truncate(time.Second)
+	// A second that has just begun counts as a whole one.
 	if time.Since(begin) > 100*time.Millisecond {
 		begin = begin.Add(time.Second)
 	}

@@ -44,17 +44,19 @@ func dial(ctx context.Context, server *peer.Server, number int, k kind) (*socket
 	}
 	config.Protocol = []string{"downpour.v1"}
 	dialer := &net.Dialer{}
-	// On loopback each socketsPerAddress sockets come from an address of their own.
+	// Any address of 127/8 is this machine's, so no bound of one address, of the gateway or of
+	// ports, is met.
 	if ip := net.ParseIP(config.Location.Hostname()); ip != nil && ip.IsLoopback() && ip.To4() != nil {
 		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, byte(number/socketsPerAddress/250), byte(1+number/socketsPerAddress%250))}
 	}
 
 	if k == stalled || k == slow {
 		dialer.Control = func(_, _ string, c syscall.RawConn) error {
-			var err error
-			return errors.Join(c.Control(func(fd uintptr) {
-				err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, smallBuffer)
-			}), err)
+			var set error
+			err := c.Control(func(fd uintptr) {
+				set = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, smallBuffer)
+			})
+			return errors.Join(err, set)
 		}
 	}
 
@@ -82,6 +84,7 @@ type incoming struct {
 // Read takes what is there, and at a rate then waits for as long as that lasts.
 func (i *incoming) Read(b []byte) (n int, err error) {
 	if i.rate > 0 {
+		// By quarters of a second: a longer pause could be taken for a stall.
 		b = b[:min(len(b), i.rate/4)]
 	}
 	if err := i.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {

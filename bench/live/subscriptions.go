@@ -93,7 +93,8 @@ func (f *subscriptions) apply(m message) error {
 
 func point(p [2]json.RawMessage) (n newest, err error) {
 	n.value = string(p[1])
-	return n, json.Unmarshal(p[0], &n.time)
+	err = json.Unmarshal(p[0], &n.time)
+	return n, err
 }
 
 // until waits until the newest point of a subscription is good.
@@ -104,6 +105,7 @@ func (f *subscriptions) until(ctx context.Context, subscription int, good func(n
 		err, moved := f.err, f.moved
 		f.mu.Unlock()
 
+		// What has come counts, even if the socket has ended since.
 		switch {
 		case answered && good(n):
 			return nil

@@ -44,6 +44,7 @@ func again(ctx context.Context, want, got *Server, q workload.Query, values bool
 	return err
 }
 
+// agree asks both once. It returns ErrDiffer if the answers are not the same.
 func agree(ctx context.Context, want, got *Server, q workload.Query, values bool) error {
 	w, err := want.Ask(ctx, q)
 	if err != nil {
@@ -126,6 +127,7 @@ func (a answer) differs(b answer) string {
 	groups := maps.Clone(a)
 	maps.Copy(groups, b)
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		// Only one of the two has the group.
 		if (a[group] == nil) != (b[group] == nil) {
 			return fmt.Sprintf("group {%s}: want %d points, got %d", group, len(a[group]), len(b[group]))
 		}

@@ -93,6 +93,7 @@ func residentParts(memory e2e.Memory, stats string) ([]report.Share, error) {
 
 	idle := value["HeapSys"] - value["HeapInuse"] - value["HeapReleased"]
 	other := value["Sys"] - value["HeapSys"]
+	// The two are read one after the other, so the rest may come out below nothing.
 	rest := memory.Resident - memory.File - value["HeapInuse"] - idle - other
 	return []report.Share{
 		{Name: "Go's heap in use, garbage included", Bytes: value["HeapInuse"]},

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -64,6 +65,7 @@ type Options struct {
 	Tables e2e.Tables
 	Dir    string            // Downpour: directory whose data it takes over
 	Env    map[string]string // Downpour: further settings
+	TSD    map[string]string // OpenTSDB: further keys of opentsdb.conf
 	// Program is the gateway to start, and Name what reports call it; empty is
 	// Downpour built from this tree.
 	Program, Name string
@@ -103,8 +105,9 @@ func StartDownpour(ctx context.Context, o Options) (*Server, error) {
 func StartOpenTSDB(ctx context.Context, o Options) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	t, err := e2e.StartOpenTSDB(ctx, e2e.OpenTSDBOptions{Quorum: o.Quorum, Tables: o.Tables, HeapMiB: 4096,
-		Config: map[string]string{"tsd.storage.enable_compaction": "false"}})
+	config := map[string]string{"tsd.storage.enable_compaction": "false"}
+	maps.Copy(config, o.TSD)
+	t, err := e2e.StartOpenTSDB(ctx, e2e.OpenTSDBOptions{Quorum: o.Quorum, Tables: o.Tables, HeapMiB: 4096, Config: config})
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +187,11 @@ func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (i
 		}
 	}
 
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+	method := http.MethodGet
+	if q.Body() != "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, strings.NewReader(q.Body()))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}

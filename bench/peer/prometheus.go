@@ -51,8 +51,8 @@ func prometheusPath(q workload.Query) (string, error) {
 	}
 	selector := fmt.Sprintf(`__name__=%q`, p.metric)
 	for _, key := range p.keys {
-		if value := p.values[key]; value != "*" {
-			selector += fmt.Sprintf(`,%s=~%q`, key, value)
+		if value := p.values[key]; value != "*" { // any value is no condition
+			selector += fmt.Sprintf(`,%s=~%q`, key, value) // a|b is a regular expression there, too
 		}
 	}
 

@@ -79,6 +79,7 @@ func (l Latency) At(percent float64) time.Duration {
 // MS writes a duration in milliseconds with three digits.
 func MS(d time.Duration) string { return msText(d.Seconds() * 1000) }
 
+// msText writes milliseconds with three digits.
 func msText(ms float64) string {
 	switch {
 	case ms >= 100:

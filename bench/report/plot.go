@@ -120,6 +120,7 @@ func newAxis(p Plot, which int, log bool) axis {
 		a.low = min(a.low, 0)
 	}
 
+	// A single value would span nothing.
 	if a.high <= a.low {
 		a.high = a.low + max(math.Abs(a.low), 1)
 	}

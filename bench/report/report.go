@@ -150,7 +150,7 @@ func (f Figure) Over(other Figure) Ratio {
 	r := Ratio{Median: float64(f.Median()) / float64(other.Median())}
 	r.Low, r.High = r.Median, r.Median
 	for i := range min(len(f.Runs), len(other.Runs)) {
-		x := float64(f.Runs[i]) / float64(max(other.Runs[i], 1))
+		x := float64(f.Runs[i]) / float64(max(other.Runs[i], 1)) // a run of 0 ns has no ratio
 		r.Low, r.High = min(r.Low, x), max(r.High, x)
 	}
 	return r

@@ -103,7 +103,7 @@ func (s *stage) lightBesideHeavy(ctx context.Context, g group, server *peer.Serv
 	}
 	heavy := set.data.Whole("sum:1m-avg:%s{host=*}").Vary(slack, 1, s.cfg.Data.Seed)
 	for q := range heavy {
-		if err := server.Drain(ctx, q); err != nil { // warm
+		if err := server.Drain(ctx, q); err != nil { // the first of endless ones warms the server
 			return err
 		}
 		break

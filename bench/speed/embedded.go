@@ -41,6 +41,7 @@ func (s *stage) freshPair(ctx context.Context, scale string) (err error) {
 	s.dropPair()
 	s.pair.scale = scale
 	if s.pair.victoria, err = s.started(peer.StartVictoria(ctx)); err != nil {
+		// The report tells why its rows are missing.
 		s.cfg.Report.AddPeer(report.Peer{Name: peer.Victoria, Missing: err.Error()})
 		return err
 	}

@@ -34,6 +34,7 @@ func memory(ctx context.Context, s *stage, g group) error {
 		points[i], peaks[i] = report.Thousands(float64(d.Points())), float64(peak)/(1<<20)
 	}
 
+	// d is the larger data set now.
 	what := fmt.Sprintf("memory of the gateway for a query over %s points", points[1])
 	s.keepAs(what, func(ctx context.Context) (report.Profile, error) { return s.memoryProfile(ctx, d) })
 	s.aim(report.Aim{Row: "memory", Scale: g.scale, What: what, Want: 512, Unit: "MiB", Got: single(peaks[1]), Figure: what})
@@ -186,7 +187,7 @@ func observe(do func() error, every time.Duration, look func() error) error {
 			}
 			return err
 		case <-tick.C:
-			if failed == nil {
+			if failed == nil { // after a look that failed only the end of do is waited for
 				failed = look()
 			}
 		}

@@ -60,7 +60,7 @@ func (s *stage) explain(ctx context.Context, g group) error {
 		if a.Scale != g.scale || !g.has(a.Row) || a.Met() || !known {
 			continue
 		}
-		delete(s.profilers, a.Figure)
+		delete(s.profilers, a.Figure) // several aims may be of one figure
 		s.cfg.Progress.Sayf("profiling %s", a.Figure)
 		p, err := again(ctx)
 		if err != nil {
@@ -145,6 +145,7 @@ func (s *stage) usedBy(ours *peer.Server) ([]report.Share, error) {
 	gateway, err1 := ours.Process.CPU()
 	asking, err2 := ownCPU()
 	all := []report.Share{{Name: "gateway", Took: gateway}, {Name: "asking", Took: asking}}
+	// Without a data set in HBase our server has an embedded store.
 	if s.set.ours == nil {
 		return all, errors.Join(err1, err2)
 	}

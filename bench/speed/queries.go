@@ -118,6 +118,7 @@ func (s *stage) bareScan(name string) bench.Step {
 	floor := bench.Floor{Store: s.store, Schema: encoding.DefaultSchema(), Table: set.tables.Data, Metric: set.metric, Scanners: scanners[set.form]}
 	return bench.Step{Name: name, Work: int64(set.data.Points()), Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
 		stats, err := floor.Scan(ctx, set.data.Start, set.data.End()-1)
+		// In other forms a cell holds many points.
 		if want := int64(set.data.Points()); err == nil && set.form == cells && stats.Cells != want {
 			return fmt.Errorf("%d cells, want %d", stats.Cells, want)
 		}
@@ -135,7 +136,7 @@ func oneHost(ctx context.Context, s *stage, g group) error {
 		return err
 	}
 	rounds := hostsAsked * s.cfg.roundsAt(g.scale)
-	batches := make([][]workload.Query, rounds+2)
+	batches := make([][]workload.Query, rounds+2) // the warm round asks what no other asks
 	for i := range batches {
 		batches[i] = []workload.Query{set.data.OneHost((i*389 + 17) % set.data.Hosts)}
 	}
@@ -154,7 +155,7 @@ func dashboards(ctx context.Context, s *stage, g group) error {
 	// No more points than the data set of scale 1x has, or OpenTSDB takes all
 	// day.
 	hours := max(int64(s.cfg.Data.Hours)*int64(s.cfg.Data.Hosts)/int64(set.data.Hosts)-1, 1)
-	batches := make([][]workload.Query, s.cfg.roundsAt(g.scale)+2)
+	batches := make([][]workload.Query, s.cfg.roundsAt(g.scale)+2) // as in oneHost
 	for i := range batches {
 		batches[i] = set.data.Dashboard(int64(i%12)*300, hours, 11)
 	}

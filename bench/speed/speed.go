@@ -60,9 +60,9 @@ type Config struct {
 
 // Rows are the names of the rows of the table, in the order of measuring.
 var Rows = []string{
-	"compacted", "floor", "maxima", "onehost", "dashboards", "eight", "bytes",
+	"compacted", "floor", "maxima", "onehost", "dashboards", "eight", "bytes", "exp", "picture",
 	"uncompacted", "maxima-cells", "onehost-cells", "dashboards-cells",
-	"telnet", "http", "embedded", "hbaseput", "memory",
+	"telnet", "http", "embedded", "hbaseput", "memory", "rollup", "percentiles",
 }
 
 // Scales are the sizes of the data: the data set, ten times its hours, and ten times
@@ -135,10 +135,11 @@ func groups() (all []group) {
 			group{[]string{"compacted", "floor", "maxima"}, scale, compacted, 20 * slow, scans},
 			group{[]string{"onehost"}, scale, compacted, 5, oneHost},
 			group{[]string{"dashboards"}, scale, compacted, 15, dashboards})
-		if i == 0 {
+		if i == 0 { // rows of scale 1x alone
 			all = append(all,
 				group{[]string{"eight"}, scale, compacted, 120, eight},
-				group{[]string{"bytes"}, scale, compacted, 30, bytesStored})
+				group{[]string{"bytes"}, scale, compacted, 30, bytesStored},
+				group{[]string{"exp", "picture"}, scale, compacted, 40, expressions})
 		}
 
 		all = append(all,
@@ -151,7 +152,8 @@ func groups() (all []group) {
 
 		all = append(all, group{[]string{"embedded"}, scale, "", 10 + 15*slow, embedded})
 		if i == 0 {
-			all = append(all, group{[]string{"hbaseput"}, scale, "", 90, hbasePut}, group{[]string{"memory"}, scale, "", 60, memory})
+			all = append(all, group{[]string{"hbaseput"}, scale, "", 90, hbasePut}, group{[]string{"memory"}, scale, "", 60, memory},
+				group{[]string{"rollup", "percentiles"}, scale, rolled, 120, rollups})
 		}
 	}
 
@@ -252,6 +254,7 @@ func (s *stage) do(ctx context.Context, g group) error {
 	if g.form != s.set.form || g.scale != s.set.scale {
 		s.dropSet()
 	}
+	// The last two have no form, and use neither pair nor set.
 	if g.scale != s.pair.scale || g.form != "" || g.has("hbaseput") || g.has("memory") {
 		s.dropPair()
 	}

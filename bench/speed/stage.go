@@ -26,6 +26,7 @@ import (
 const (
 	compacted = "compacted"
 	cells     = "cells"
+	rolled    = "rolled" // tables of rollups and histograms
 )
 
 // stage holds what runs at the moment: one HBase with one data set, the servers over
@@ -49,6 +50,8 @@ type tableSet struct {
 	form, scale string
 	data        workload.Devops
 	tables      e2e.Tables
+	rollup      string   // table of rollups by the hour, if there is one
+	rollups     []string // that and the other tables of differential.RollupConfig
 	metric      encoding.UID
 	ours, tsd   *peer.Server
 	caches      *peer.Server // ours without ScanEnv; nil if ScanEnv is empty or nobody asked
@@ -110,23 +113,26 @@ func (s *stage) newTables(ctx context.Context) (e2e.Tables, error) {
 	return t, tables.Create(ctx, s.store, tables.Specs(n, encoding.DefaultSchema(), "NONE"))
 }
 
-// dropTables drops a set of tables, if it was made.
-func (s *stage) dropTables(t e2e.Tables) {
-	if s.hbase == nil || t.Data == "" {
+// dropTables drops tables. An empty name is that of a table that was not made.
+func (s *stage) dropTables(names []string) {
+	if s.hbase == nil {
 		return
 	}
 
 	// The run's own context may have ended by an interrupt.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for _, name := range []string{t.Data, t.UID, t.Meta, t.Tree} {
-		_ = s.hbase.Admin.DropTable(ctx, name) // a table that stays only takes room
+	for _, name := range names {
+		if name != "" {
+			_ = s.hbase.Admin.DropTable(ctx, name) // a table that stays only takes room
+		}
 	}
 }
 
 // useSet returns the data set of a group in HBase, with an OpenTSDB and a gateway over
 // it. It loads the data set if another one, or none, is there.
 func (s *stage) useSet(ctx context.Context, g group) (*tableSet, error) {
+	// do has dropped the data set of another form or scale.
 	if s.set.tsd != nil {
 		return &s.set, nil
 	}
@@ -277,7 +283,7 @@ func (s *stage) dropSet() {
 	s.set.ours.Close()
 	s.set.tsd.Close()
 	s.set.caches.Close()
-	s.dropTables(s.set.tables)
+	s.dropTables(append(s.set.tables.All(), s.set.rollups...))
 	s.set = tableSet{}
 }
 

@@ -60,7 +60,8 @@ func (s *stage) putRound(ctx context.Context, kinds []putter, d workload.Devops,
 	var servers []*peer.Server
 	for i := range kinds {
 		server, tables, took, err := s.putOnce(ctx, &kinds[i], d, payload)
-		defer s.dropTables(tables)
+		// All servers and tables stay until their answers are compared.
+		defer s.dropTables(tables.All())
 		defer server.Close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", kinds[i].name, err)

@@ -136,6 +136,7 @@ func (d Devops) Host(i int) []Tag {
 		switch k.key {
 		case "host":
 			tags[t] = Tag{k.key, HostName(i)}
+		// Each data centre lies in one region.
 		case "region":
 			tags[t] = Tag{k.key, fmt.Sprintf("region-%d", i%DCs%Regions)}
 		case "dc":

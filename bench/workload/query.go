@@ -18,12 +18,26 @@ type Query struct {
 	M          string // the m parameter, such as sum:5m-avg:cpu.user{region=*}
 	// Path is a recorded request whole, "/api/query?…", instead of the above.
 	Path string
+	// Expression is the body of a POST to /api/query/exp with %d for start and end, instead
+	// of M, which then only names it.
+	Expression string
+}
+
+// Body is the body of a POST, "" for a GET.
+func (q Query) Body() string {
+	if q.Expression == "" {
+		return ""
+	}
+	return fmt.Sprintf(q.Expression, q.Start, q.End)
 }
 
 // String is the query as the path and query of a URL.
 func (q Query) String() string {
 	if q.Path != "" {
 		return q.Path
+	}
+	if q.Expression != "" {
+		return "/api/query/exp"
 	}
 	return fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", q.Start, q.End, url.QueryEscape(q.M))
 }
@@ -36,10 +50,11 @@ func (q Query) Vary(slack, unit int64, seed uint64) iter.Seq[Query] {
 	return func(yield func(Query) bool) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		steps := slack / unit
+		// Start and end together move by half of the span at most, so that each query has points.
 		if span := q.span(); span > 0 {
 			steps = min(steps, span/4/unit)
 		}
-		steps = max(steps, 2)
+		steps = max(steps, 2) // with one step the same query would come again and again
 		for i := int64(0); ; i++ {
 			v, forth, back := q, i%steps*unit, rnd.Int64N(steps)*unit
 			if q.Path != "" {
@@ -179,6 +194,7 @@ func (d Devops) Mixed(seed uint64) iter.Seq[Query] {
 				form = strings.Replace(form, "HOST", HostName(rnd.IntN(d.Hosts)), 1)
 			}
 
+			// Without the tags that the forms name only all hosts can be asked for.
 			if d.Tags < 3 {
 				form = "sum:5m-avg:%s"
 			}

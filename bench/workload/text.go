@@ -38,7 +38,7 @@ func (d Devops) Text(format Format, size int, mine func(series int) bool) iter.S
 
 		for tick := range d.Ticks() {
 			for i, v := range tick.Values {
-				if w.heads[i] == nil {
+				if w.heads[i] == nil { // another sender's
 					continue
 				}
 				w.point(i, tick.Time, v)
@@ -94,7 +94,7 @@ func (w *writer) point(i int, at, v int64) {
 		w.text = append(strconv.AppendInt(w.text, at, 10), ' ')
 		w.text = append(AppendValue(w.text, v, decimals), w.tails[i]...)
 	} else {
-		w.text = append(w.text, "[,"[min(w.points, 1)])
+		w.text = append(w.text, "[,"[min(w.points, 1)]) // the first point of a chunk begins its array
 		w.text = append(w.text, w.heads[i]...)
 		w.text = append(strconv.AppendInt(w.text, at, 10), `,"value":`...)
 		w.text = append(AppendValue(w.text, v, decimals), w.tails[i]...)

@@ -90,7 +90,7 @@ func (c *columns) data(t arrow.DataType, n int, buffers []*memory.Buffer, elemen
 	return d
 }
 
-// flat makes a column of n values of fixed width.
+// flat makes a column of n values of fixed width. It copies them.
 func (c *columns) flat(t arrow.DataType, n int, values []byte) arrow.ArrayData {
 	return c.data(t, n, []*memory.Buffer{c.buffer(values)})
 }

@@ -27,7 +27,7 @@ func sparse(times []int64) []int64 {
 // the result is in dst's memory, else it is the list.
 func spread(dst *[]int64, times []int64, n int) []int64 {
 	if len(times) != 2 || n < 3 {
-		return times
+		return times // none was left out
 	}
 
 	out := (*dst)[:0]

@@ -19,7 +19,9 @@ import (
 //
 //	02 | 04 04 | 00 00 | 00 00 | 01 00 | 07 02
 
-// appendNames appends the packed names to dst.
+// appendNames appends the packed names to dst: their number, their lengths, the first bytes of
+// all, the second bytes of all, and so on. Each byte is the difference to the same byte of the
+// last name that has one, because LZ4 compresses the runs of equal bytes that this makes.
 func appendNames(dst []byte, names [][]byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(names)))
 	longest := 0
@@ -48,6 +50,7 @@ func parseNames(dst [][]byte, b []byte) ([][]byte, error) {
 		return dst[:0], nil
 	}
 
+	// Each name has at least the byte of its length, so b has no more names than bytes.
 	count, rest, err := uvarint(b, len(b))
 	if err != nil {
 		return nil, fmt.Errorf("batch: cannot read count of names: %w", err)

@@ -58,6 +58,8 @@ func NewOutputWriter(w io.Writer, outputs []Output, described []OutputSeries, op
 		s := &described[i]
 		return s.TagKeys, s.TagValues, s.AggregateTags
 	})
+	// A value takes 8 bytes. With very many outputs a batch still has 1024 rows; with few it
+	// has no more than nullable has bits for.
 	return &OutputWriter{
 		stream: newResultStream(w, outputSchema(tags.keys, outputs, opts), opts), tags: tags,
 		limit: min(maxResultRows, max(1024, batchBytes/(8*(len(outputs)+len(tags.keys)+1)))),
@@ -65,6 +67,8 @@ func NewOutputWriter(w io.Writer, outputs []Output, described []OutputSeries, op
 	}
 }
 
+// outputSchema returns the schema for sorted tag keys and the outputs. A tag key's column must not
+// be called as an output's, or timestamp.
 func outputSchema(tagKeys []string, outputs []Output, opts ResultOptions) *arrow.Schema {
 	fixed := []string{"timestamp"}
 	for _, o := range outputs {
@@ -93,6 +97,7 @@ func (o *OutputWriter) Write(s *OutputSeries) error {
 	if err != nil {
 		return err
 	}
+
 	// The aggregated tag keys are metadata of a batch: other ones need another batch.
 	if o.rows.aggregated != aggregated {
 		if err := o.Flush(); err != nil {
@@ -102,14 +107,16 @@ func (o *OutputWriter) Write(s *OutputSeries) error {
 	}
 
 	tags := o.tags.appendIndexes(nil, s.TagKeys, s.TagValues)
-	next := make([]int, len(s.Columns)) // row of each column
+	next := make([]int, len(s.Columns)) // the row of each column that comes next
 	for {
 		ms, ok := s.nextTime(next)
 		if !ok {
 			return nil
 		}
+
 		o.addTags(tags)
 		o.rows.times = append(o.rows.times, ms)
+
 		for i := range o.values {
 			c := &s.Columns[i]
 			if next[i] < len(c.Time) && c.Time[next[i]] == ms {
@@ -119,6 +126,7 @@ func (o *OutputWriter) Write(s *OutputSeries) error {
 				o.values[i].appendNulls(1)
 			}
 		}
+
 		if o.rows.len() == o.limit {
 			if err := o.Flush(); err != nil {
 				return err

@@ -209,6 +209,7 @@ func (p *Partial) check(row int) error {
 		name string
 		n    int
 	}{{"real", len(p.Real)}, {"n", len(p.N)}, {"a", len(p.A)}, {"b", len(p.B)}, {"low", len(p.Low)}, {"high", len(p.High)}} {
+		// A column that is not used, or follows from the others, is not sent.
 		if l.n != 0 && l.n != len(p.Live) {
 			return fmt.Errorf("batch: row %d has %d elements of %s, want none or %d as of live", row, l.n, l.name, len(p.Live))
 		}

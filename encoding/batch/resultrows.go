@@ -178,6 +178,7 @@ func (r *resultRows) numbers() []arrow.Array {
 // before the rows are reset.
 func column(t arrow.DataType, values, valid []byte, nulls, n int) arrow.Array {
 	buffers := []*memory.Buffer{nil, memory.NewBufferBytes(values)}
+	// Without a bitmap all rows are valid: the bits of a column without nulls are not read.
 	if nulls > 0 {
 		buffers[0] = memory.NewBufferBytes(valid[:bitutil.BytesForBits(int64(n))])
 	}

@@ -39,6 +39,7 @@ func (s *streamWriter) WritePayload(p ipc.Payload) error {
 	defer meta.Release()
 	message := meta.Bytes()
 
+	// The metadata is of batches, not of the schema and the dictionaries before them.
 	if len(s.metadata) > 0 && messageType(message) == recordBatchType {
 		message = withMetadata(message, s.metadata)
 	}
@@ -91,6 +92,7 @@ func withMetadata(message []byte, metadata [][2]string) []byte {
 	pairs := appendPairs(b, metadata)
 	batch := copyBatch(b, header)
 
+	// The slots of Message: version, type of the header, header, length of the body, metadata.
 	b.StartObject(5)
 	b.PrependInt16Slot(0, m.GetInt16Slot(messageVersion, 0), 0)
 	b.PrependByteSlot(1, recordBatchType, 0)
@@ -120,6 +122,7 @@ func copyBatch(b *flatbuffers.Builder, t flatbuffers.Table) flatbuffers.UOffsetT
 	buffers := copyPairs(b, t, batchBuffers)
 
 	var compression flatbuffers.UOffsetT
+	// A batch that is not compressed has no such field.
 	if o := flatbuffers.UOffsetT(t.Offset(batchCompression)); o != 0 {
 		c := flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(o + t.Pos)}
 		b.StartObject(2)

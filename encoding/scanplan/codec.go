@@ -43,7 +43,8 @@ const (
 	// is the empty mode.
 	PerSeries Mode = ""
 	// PartialAggregation parts answer with a partial aggregate for each group and
-	// bucket. They are whole hours of a plan whose buckets divide the hour.
+	// bucket. They are whole hours of a plan whose buckets divide the hour. Of
+	// histograms they answer with sums, and can be any part.
 	PartialAggregation Mode = "partial"
 )
 
@@ -139,8 +140,17 @@ func (p *Part) validateMode() error {
 		return fmt.Errorf("scanplan: mode %q, want none or %q", string(p.Mode), string(PartialAggregation))
 	}
 
-	if !p.Plan.Downsample.DividesHour() || p.Plan.Rate != nil {
-		return fmt.Errorf("scanplan: mode partial without buckets that divide the hour, or with a rate")
+	// Sums of histograms add up however the rows are cut: any part will do.
+	if p.Plan.Histograms != nil {
+		if d := p.Plan.Downsample; d != nil && d.Calendar {
+			return fmt.Errorf("scanplan: mode partial of histograms in calendar buckets, whose place depends on each series")
+		}
+		return nil
+	}
+
+	// A rate needs the value before it, which another part may have.
+	if !p.Plan.Downsample.DividesHour() || p.Plan.Rate != nil || p.Plan.Rollup != nil {
+		return fmt.Errorf("scanplan: mode partial without buckets that divide the hour, or with a rate or a rollup")
 	}
 	if _, ok := p.Plan.WholeHours(p.Range); !ok {
 		return fmt.Errorf("scanplan: mode partial from %s to %s, want whole hours of one salt bucket", p.Range.Start, p.Range.Stop)

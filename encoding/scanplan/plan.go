@@ -44,8 +44,13 @@ type Plan struct {
 	// TSUIDs, if there are any, are the only series admitted, ascending.
 	TSUIDs []encoding.UID
 
+	// Histograms, if set, has the plan read histograms and no points.
+	Histograms *Histograms `json:",omitempty"`
+
 	Downsample *Downsample `json:",omitempty"`
-	Rate       *Rate       `json:",omitempty"`
+	// Rollup is set for a plan that reads a rollup table.
+	Rollup     *Rollup `json:",omitempty"`
+	Rate       *Rate   `json:",omitempty"`
 	Aggregator Aggregator
 	// GroupBy are the tag keys, ascending, whose values separate groups.
 	GroupBy []encoding.UID
@@ -195,8 +200,17 @@ func (p *Plan) Validate() error {
 	if err := p.Fix.validate(); err != nil {
 		return err
 	}
+	if err := p.validateHistograms(); err != nil {
+		return err
+	}
 
-	return p.Downsample.validate()
+	if err := p.Downsample.validate(); err != nil {
+		return err
+	}
+	if p.Rollup != nil {
+		return p.Rollup.validate(p)
+	}
+	return nil
 }
 
 // validateRanges checks that there are ranges, ascending and disjoint: otherwise a row
@@ -274,7 +288,7 @@ func (d *Downsample) validate() error {
 	}
 
 	switch d.Fill {
-	case "", FillNone, FillNaN, FillNull, FillZero:
+	case "", FillNone, FillNaN, FillNull, FillZero: // "" is none
 		return nil
 	}
 	return fmt.Errorf("scanplan: fill policy %q, want none, nan, null or zero", d.Fill)

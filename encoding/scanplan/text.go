@@ -10,6 +10,9 @@ func (p *Plan) String() string {
 	var b strings.Builder
 
 	fmt.Fprintf(&b, "scan %s metric %s rows [%d, %d) query [%d ms, %d ms]\n", p.Table, p.Metric, p.From, p.To, p.Start, p.End)
+	if p.Rollup != nil {
+		fmt.Fprintf(&b, "rollup %s\n", p.Rollup)
+	}
 	for _, r := range p.Ranges {
 		fmt.Fprintf(&b, "range [%s, %s)\n", r.Start, r.Stop)
 	}
@@ -39,6 +42,9 @@ func (p *Plan) writeRest(b *strings.Builder) {
 	if r := p.Rate; r != nil {
 		fmt.Fprintf(b, "rate counter=%t max=%d reset=%d drop=%t\n", r.Counter, r.CounterMax, r.ResetValue, r.DropResets)
 	}
+	if h := p.Histograms; h != nil {
+		fmt.Fprintf(b, "histograms codec=%d percentiles=%v buckets=%t\n", h.Codec, h.Percentiles, h.Buckets)
+	}
 	if p.Fix != 0 {
 		fmt.Fprintf(b, "fix %s\n", p.Fix)
 	}
@@ -57,6 +63,7 @@ func (d *Downsample) String() string {
 	switch {
 	case d.All:
 		interval = "0all"
+	// A fixed interval need not be written as a number and a unit.
 	case d.Unit == "":
 		interval = fmt.Sprintf("%dms", d.Interval)
 	}

@@ -28,8 +28,8 @@ import (
 // Result is one group of an answer. After it was returned to the hub, neither its
 // map nor its columns may change.
 type Result struct {
-	QueryIndex    int // the sub-query, from 0
-	Metric        string
+	QueryIndex    int    // the sub-query, or the output of expressions, from 0
+	Metric        string // or the output's id
 	Tags          map[string]string
 	AggregateTags []string
 

@@ -71,6 +71,7 @@ func (u *Update) makeArrow() error {
 	return nil
 }
 
+// appendRows appends the points that the delta sets, then those that it deletes.
 func (d *delta) appendRows(rows *batch.LiveRows) {
 	for _, u := range d.upserts {
 		u.points.appendRows(rows, u.group, u.nanIsNull)
@@ -82,6 +83,7 @@ func (d *delta) appendRows(rows *batch.LiveRows) {
 	}
 }
 
+// appendRows appends the points of a group, NaN as null if nanIsNull says so.
 func (c points) appendRows(rows *batch.LiveRows, group int, nanIsNull bool) {
 	for i, t := range c.time {
 		if v := c.value(i).Double(); nanIsNull && math.IsNaN(v) {

@@ -90,7 +90,7 @@ func (e *evaluator) leave(s *Subscription) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	if _, here := e.mu.subs[s]; !here {
+	if _, here := e.mu.subs[s]; !here { // closed before
 		return
 	}
 	delete(e.mu.subs, s)
@@ -126,6 +126,7 @@ func (e *evaluator) expire(timer **time.Timer) {
 // run asks until ctx ends, the query is refused for good, or it is complete.
 func (e *evaluator) run(ctx context.Context) {
 	source := e.hub.openSource(e.query)
+	// Not deferred directly: source may be another one by then.
 	defer func() { source.Close() }()
 	for {
 		start := time.Now()
@@ -166,6 +167,7 @@ func (e *evaluator) pause(ctx context.Context, took time.Duration, changed <-cha
 		return wait(ctx, interval, nil)
 	}
 	quick := max(e.hub.cfg.Quick-took, rest)
+	// News that comes during the first wait stays in changed and ends the second at once.
 	return wait(ctx, quick, nil) && wait(ctx, interval-quick, changed)
 }
 
@@ -229,7 +231,7 @@ func (e *evaluator) publish(ctx context.Context, a Answer, err error) (over bool
 func (e *evaluator) advance(a Answer) (now *state, ch *changes, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.hub.cfg.Log.Error("live: an answer does not fit", "panic", p, "query", string(e.query.body), "stack", string(debug.Stack()))
+			e.hub.cfg.Log.Error("live: an answer does not fit", "panic", p, "query", string(e.query.question.Body), "stack", string(debug.Stack()))
 			err = errInternal
 		}
 	}()
@@ -287,10 +289,10 @@ func (e *evaluator) failLocked(err error) {
 	// A query with an end is asked once: no error of it is temporary.
 	shown := *refusal
 	shown.Temporary = shown.Temporary && e.query.live
-	if e.mu.err == nil || *e.mu.err != shown {
+	if e.mu.err == nil || *e.mu.err != shown { // the same error again is no news
 		e.mu.err = &shown
 		e.mu.errCount++
-		e.hub.cfg.Log.Warn("live: query failed", "code", shown.Code, "error", shown.Message, "temporary", shown.Temporary, "query", string(e.query.body))
+		e.hub.cfg.Log.Warn("live: query failed", "code", shown.Code, "error", shown.Message, "temporary", shown.Temporary, "query", string(e.query.question.Body))
 	}
 	e.mu.final = !shown.Temporary
 }

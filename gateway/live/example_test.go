@@ -41,7 +41,7 @@ func (s *fixedSource) Close()                   {}
 func ExampleHub_Subscribe() {
 	source := &fixedSource{changed: make(chan struct{})}
 	hub := live.New(live.Config{
-		OpenSource: func(json.RawMessage) live.Source { return source },
+		OpenSource: func(live.Question) live.Source { return source },
 		Interval:   time.Hour,
 		Quick:      time.Millisecond,
 	})

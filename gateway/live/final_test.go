@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,7 +15,7 @@ import (
 func TestFinalBefore_comesWithChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var value atomic.Int64
-		h := New(Config{Log: quiet, Ask: func(_ context.Context, _ json.RawMessage, now time.Time) (Answer, error) {
+		h := New(Config{Log: quiet, Ask: func(_ context.Context, _ Question, now time.Time) (Answer, error) {
 			a := one(1000, encoding.IntValue(value.Load()))
 			a.FinalBefore, a.Rows = now.UnixMilli(), 3
 			return a, nil

@@ -85,11 +85,11 @@ func (u *Update) textBytes() int64 {
 // source holds. It is called at each tick, and cheap: a sum over the history and the
 // subscribers. REQUIRES: e.mu is held.
 func (e *evaluator) countHeldLocked(now *state, sourceBytes int64) Held {
-	sum := Held{Answer: now.bytes() + sourceBytes + int64(len(e.query.body)+len(e.query.key)), Sending: subBytes * int64(len(e.mu.subs))}
+	sum := Held{Answer: now.bytes() + sourceBytes + int64(len(e.query.question.Body)+len(e.query.key)), Sending: subBytes * int64(len(e.mu.subs))}
 
 	e.mu.ticks++
 	for _, t := range e.mu.tracks {
-		sum.History += t.bytes + int64(64*len(t.local))
+		sum.History += t.bytes + int64(64*len(t.local)) // 64: about an entry of the map
 		for _, d := range t.history {
 			if d.update != nil {
 				d.update.counted, d.update.inHistory = e.mu.ticks, e.mu.ticks
@@ -129,6 +129,7 @@ func (u *Update) sendingBytes(seq uint64) int64 {
 func (e *evaluator) cutSlowLocked(over int64) (freed int64) {
 	readers := map[*Update][]*Subscription{}
 	for s := range e.mu.subs {
+		// What the history holds too would not be freed.
 		if u := s.sending; u != nil && u.Seq < e.mu.seq && u.inHistory != e.mu.ticks && s.cut != nil {
 			readers[u] = append(readers[u], s)
 		}
@@ -163,6 +164,8 @@ func (h *Hub) updateHeld(e *evaluator, now *state, sourceBytes int64) error {
 	}
 
 	if over := sum.Sending - h.cfg.MaxSending; over > 0 {
+		// Only this query's lock is held: the slow ones of others are cut off at their own
+		// ticks.
 		freed := e.cutSlowLocked(over)
 		sum.Sending -= freed
 		held.Sending -= freed

@@ -111,6 +111,7 @@ func (t *track) record(seq uint64, ch *changes, s *state) {
 	t.bytes += d.bytes()
 
 	budget := max(historyPoints, s.points)
+	// The newest delta stays, however large: subscribers that keep up get it.
 	for len(t.history) > historyTicks || t.points > budget && len(t.history) > 1 {
 		t.points -= t.history[0].points()
 		t.bytes -= t.history[0].bytes()
@@ -178,9 +179,11 @@ func (t *track) mergedSince(seq uint64, u *Update, s *state) *Update {
 		return shared
 	}
 	u.merged, u.delta = true, t.since(seq, s)
+
 	if n := u.delta.points(); n > historyPoints && n > s.points/2 {
 		u = nil
 	}
+
 	if t.merged == nil {
 		t.merged = map[uint64]*Update{}
 	}

@@ -15,16 +15,22 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
+// Question is what a subscriber asks: the body of a request over HTTP.
+type Question struct {
+	Exp  bool            // of POST /api/query/exp, otherwise of POST /api/query
+	Body json.RawMessage // as the client wrote it
+}
+
 // Config says how live queries are answered. Zero values take the defaults.
 type Config struct {
-	// Ask runs a query in full. query is the body of a POST /api/query; where it
-	// names no end, the end is now. Errors other than *Error count as temporary.
-	// Ask is called from many goroutines and must return when ctx ends.
-	Ask func(ctx context.Context, query json.RawMessage, now time.Time) (Answer, error)
+	// Ask runs a query in full. Where it names no end, the end is now. Errors other
+	// than *Error count as temporary. Ask is called from many goroutines and must
+	// return when ctx ends.
+	Ask func(ctx context.Context, q Question, now time.Time) (Answer, error)
 
 	// OpenSource returns the source of a live query's answers. If it is nil, each
 	// live query is answered by Ask. A query with an end always is.
-	OpenSource func(query json.RawMessage) Source
+	OpenSource func(q Question) Source
 
 	// Enter, if set, returns the context of each ask, which carries the account of
 	// the memory that the ask may hold. leave gives that memory back; it is called
@@ -90,12 +96,12 @@ type Source interface {
 
 // fullSource is the source of a query that is run in full each time.
 type fullSource struct {
-	cfg   *Config
-	query json.RawMessage
+	cfg      *Config
+	question Question
 }
 
 func (s fullSource) Next(ctx context.Context, now time.Time) (Answer, error) {
-	return s.cfg.Ask(ctx, s.query, now)
+	return s.cfg.Ask(ctx, s.question, now)
 }
 func (fullSource) Changed() <-chan struct{} { return nil }
 func (fullSource) Close()                   {}
@@ -103,9 +109,9 @@ func (fullSource) Close()                   {}
 // openSource opens the source of a query.
 func (h *Hub) openSource(q query) Source {
 	if h.cfg.OpenSource != nil && q.live {
-		return h.cfg.OpenSource(q.body)
+		return h.cfg.OpenSource(q.question)
 	}
-	return fullSource{&h.cfg, q.body}
+	return fullSource{&h.cfg, q.question}
 }
 
 // Hub holds one evaluator for each distinct query. Its methods may be called from
@@ -152,6 +158,7 @@ type Resume struct {
 // Request is what a subscriber wants.
 type Request struct {
 	Query  json.RawMessage // the body of a POST /api/query
+	Exp    bool            // Query is the body of a POST /api/query/exp instead
 	Millis bool            // times in ms even without msResolution
 	Resume *Resume         // nil for a fresh start
 
@@ -263,7 +270,7 @@ func (h *Hub) ask(ctx context.Context, q query, from Source) (a Answer, err erro
 	defer func() {
 		<-h.slots
 		if p := recover(); p != nil {
-			h.cfg.Log.Error("live: a query panicked", "panic", p, "query", string(q.body), "stack", string(debug.Stack()))
+			h.cfg.Log.Error("live: a query panicked", "panic", p, "query", string(q.question.Body), "stack", string(debug.Stack()))
 			err = errInternal
 		}
 	}()

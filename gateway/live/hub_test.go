@@ -26,8 +26,8 @@ func one(ms int64, v encoding.Value) Answer {
 }
 
 // counting answers each ask with its number.
-func counting(n *atomic.Int64) func(context.Context, json.RawMessage, time.Time) (Answer, error) {
-	return func(context.Context, json.RawMessage, time.Time) (Answer, error) {
+func counting(n *atomic.Int64) func(context.Context, Question, time.Time) (Answer, error) {
+	return func(context.Context, Question, time.Time) (Answer, error) {
 		return one(1000, encoding.IntValue(n.Add(1))), nil
 	}
 }
@@ -96,10 +96,56 @@ func TestDifferentQueriesHaveTheirOwn(t *testing.T) {
 	})
 }
 
+// Requests for expressions share an evaluator if they differ in nothing that shows: not
+// with a query of the same body. Their times are in ms.
+func TestExpressionsShareAnEvaluator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asks atomic.Int64
+		h := New(Config{Ask: func(_ context.Context, q Question, _ time.Time) (Answer, error) {
+			asks.Add(1)
+			if !q.Exp {
+				return Answer{}, &Error{Code: 400, Message: "not asked as expressions"}
+			}
+			return one(1500, encoding.IntValue(1)), nil
+		}, Log: quiet})
+		defer h.Close()
+		join := func(body string) *client {
+			t.Helper()
+			s, err := h.Subscribe(Request{Query: json.RawMessage(body), Exp: true}, func() {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &client{sub: s}
+		}
+		a := join(`{"time":{"start":"1h-ago"},"metrics":[]}`)
+		join(`{"metrics":[],"name":"x","time":{"end":null,"start":"1h-ago"}}`)
+		join(`{"metrics":[],"time":{"start":"1h-ago","end":""}}`)
+		time.Sleep(1500 * time.Millisecond) // two ticks by the bubble's clock: no real wait
+		drain(t, a)
+		if want := "0 m map[host:a] [] 1500=1"; a.picture() != want || asks.Load() != 2 || h.Stats().Queries != 1 {
+			t.Errorf("%q after %d asks of %d evaluators, want %q after 2 of 1", a.picture(), asks.Load(), h.Stats().Queries, want)
+		}
+
+		ended := join(`{"time":{"start":"1h-ago","end":"1m-ago"},"metrics":[]}`)
+		synctest.Wait()
+		if drain(t, ended); ended.last != KindComplete {
+			t.Errorf("with an end: the last message is %s", ended.last)
+		}
+		plain, err := h.Subscribe(Request{Query: json.RawMessage(`{"time":{"start":"1h-ago"},"metrics":[]}`), Millis: true}, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if u := plain.Next(); u == nil || u.Kind != KindError {
+			t.Errorf("a query of the same body gets %+v, want the error", u)
+		}
+	})
+}
+
 func TestSlowQueryIsAskedLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asks atomic.Int64
-		h := New(Config{Log: quiet, Ask: func(ctx context.Context, _ json.RawMessage, _ time.Time) (Answer, error) {
+		h := New(Config{Log: quiet, Ask: func(ctx context.Context, _ Question, _ time.Time) (Answer, error) {
 			asks.Add(1)
 			time.Sleep(5 * time.Second)
 			return Answer{}, nil
@@ -134,7 +180,7 @@ func TestEndGivenCompletes(t *testing.T) {
 func TestUnknownNameIsRetriedWhileLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		ask := func(_ context.Context, _ json.RawMessage, now time.Time) (Answer, error) {
+		ask := func(_ context.Context, _ Question, now time.Time) (Answer, error) {
 			if now.Sub(start) < 5*time.Second {
 				return Answer{}, fmt.Errorf("ask: %w", &Error{Code: 400, Message: "No such name for 'metrics': 'm'", Temporary: true})
 			}
@@ -169,7 +215,7 @@ func TestUnknownNameIsRetriedWhileLive(t *testing.T) {
 func TestRecoveryIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fail atomic.Bool
-		h := New(Config{Log: quiet, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) {
+		h := New(Config{Log: quiet, Ask: func(context.Context, Question, time.Time) (Answer, error) {
 			if fail.Load() {
 				return Answer{}, errors.New("region server is away")
 			}
@@ -197,7 +243,7 @@ func TestRecoveryIsSent(t *testing.T) {
 func TestFinalErrorEndsTheQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := 0
-		h := New(Config{Log: quiet, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) {
+		h := New(Config{Log: quiet, Ask: func(context.Context, Question, time.Time) (Answer, error) {
 			asks++
 			if asks == 1 {
 				panic("planted")
@@ -254,7 +300,7 @@ func TestResumeAfterABreak(t *testing.T) {
 
 func TestAnswersTooLargeAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Config{Log: quiet, MaxBytes: 1000, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) {
+		h := New(Config{Log: quiet, MaxBytes: 1000, Ask: func(context.Context, Question, time.Time) (Answer, error) {
 			var r Result
 			for i := range int64(100) {
 				r.Points.Append(1000*i, encoding.IntValue(i))

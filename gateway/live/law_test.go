@@ -194,7 +194,7 @@ func blockedHub() *Hub {
 		Linger: time.Hour,
 		Asks:   1000,
 		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Ask: func(ctx context.Context, _ json.RawMessage, _ time.Time) (Answer, error) {
+		Ask: func(ctx context.Context, _ Question, _ time.Time) (Answer, error) {
 			<-ctx.Done()
 			return Answer{}, ctx.Err()
 		},

@@ -9,10 +9,10 @@ import (
 // query is what the hub must know about a query. Everything else in the body is up
 // to Config.Ask and the source.
 type query struct {
-	key     string          // equal for queries that may share an evaluator
-	body    json.RawMessage // as the client wrote it
-	live    bool            // it names no end
-	seconds bool            // the times of the answer are seconds, not ms
+	key      string // equal for queries that may share an evaluator
+	question Question
+	live     bool // it names no end
+	seconds  bool // the times of the answer are seconds, not ms
 }
 
 // readQuery reads a request's query. The error is an *Error.
@@ -20,24 +20,54 @@ func readQuery(r Request) (query, error) {
 	var fields map[string]any
 	d := json.NewDecoder(bytes.NewReader(r.Query))
 	d.UseNumber() // as a float, 9007199254740993 would equal 9007199254740992
+	// The body null leaves fields nil.
 	if err := d.Decode(&fields); err != nil || fields == nil {
-		return query{}, &Error{Code: 400, Message: fmt.Sprintf("Unable to parse the given query: want a JSON object as for POST /api/query%s", reason(err))}
+		return query{}, &Error{Code: 400, Message: fmt.Sprintf("Unable to parse the given query: want a JSON object as for POST %s%s", r.path(), reason(err))}
 	}
 
-	q := query{body: r.Query, live: isBlank(fields["end"]), seconds: !r.Millis && !isTrue(fields["msResolution"])}
-
-	// Queries that differ in what does not matter to the evaluator share one: in
-	// the order of fields, in white space, in how they leave the end out.
-	if q.live {
-		delete(fields, "end")
+	q := query{question: Question{Exp: r.Exp, Body: r.Query}}
+	if r.Exp {
+		q.readExp(fields)
+	} else {
+		q.readPlain(fields, r.Millis)
 	}
-	delete(fields, "msResolution")
 	canonical, err := json.Marshal(fields) // keys in order
 	if err != nil {
 		return query{}, &Error{Code: 400, Message: "Unable to parse the given query: " + err.Error()}
 	}
-	q.key = fmt.Sprintf("%t %s", q.seconds, canonical)
+	q.key = fmt.Sprintf("%t %t %s", r.Exp, q.seconds, canonical)
 	return q, nil
+}
+
+// path returns the route of HTTP that answers the same query.
+func (r *Request) path() string {
+	if r.Exp {
+		return "/api/query/exp"
+	}
+	return "/api/query"
+}
+
+// readPlain reads the fields of a POST /api/query. It takes out those in which queries
+// may differ and still share an evaluator: how they leave the end out.
+func (q *query) readPlain(fields map[string]any, millis bool) {
+	q.live, q.seconds = isBlank(fields["end"]), !millis && !isTrue(fields["msResolution"])
+	if q.live {
+		delete(fields, "end")
+	}
+	delete(fields, "msResolution") // the key has it as seconds
+}
+
+// readExp does the same for the fields of a POST /api/query/exp, whose answers have times
+// in ms, and no name of the request.
+func (q *query) readExp(fields map[string]any) {
+	delete(fields, "name")
+
+	// A time that is no object is refused by whoever answers the request.
+	span, _ := fields["time"].(map[string]any)
+	q.live = isBlank(span["end"])
+	if q.live {
+		delete(span, "end")
+	}
 }
 
 // reason returns the text of an error after a colon, "" for nil.

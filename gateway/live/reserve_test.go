@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -51,7 +50,7 @@ func entering(p *memory.Pool) func(context.Context) (context.Context, func()) {
 // A query with an end holds its answer until its last subscriber has it.
 func TestRoom_held(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(Config{Log: quiet, Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) { return many(100_000), nil }})
+		h := New(Config{Log: quiet, Ask: func(context.Context, Question, time.Time) (Answer, error) { return many(100_000), nil }})
 		defer h.Close()
 		c, _ := subscribe(t, h, `{"start":"1h-ago","end":"now"}`)
 		synctest.Wait()
@@ -71,7 +70,7 @@ func TestRoom_held(t *testing.T) {
 func TestRoom_tooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := memory.New(64 << 20)
-		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), Ask: func(context.Context, json.RawMessage, time.Time) (Answer, error) { return many(2_000_000), nil }})
+		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), Ask: func(context.Context, Question, time.Time) (Answer, error) { return many(2_000_000), nil }})
 		defer h.Close()
 		c, _ := subscribe(t, h, `{"start":"1h-ago"}`)
 		synctest.Wait()
@@ -108,7 +107,7 @@ func TestRoom_later(t *testing.T) {
 		pool := memory.New(64 << 20)
 		free := fillPool(pool)
 		asked, opened := 0, 0
-		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), OpenSource: func(json.RawMessage) Source {
+		h := New(Config{Log: quiet, Memory: pool, Enter: entering(pool), OpenSource: func(Question) Source {
 			opened++
 			return &onlyNews{asked: &asked, fresh: true}
 		}})

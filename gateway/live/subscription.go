@@ -154,7 +154,7 @@ func (s *Subscription) deltaLocked() *Update {
 	default:
 		e.hub.merged.Add(1)
 		if u = s.track.mergedSince(s.seq, u, e.mu.state); u == nil {
-			return s.mergedSnapshotLocked()
+			return s.mergedSnapshotLocked() // hardly longer than the delta
 		}
 	}
 	s.seq, s.resumed = e.mu.seq, false

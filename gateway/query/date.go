@@ -12,7 +12,7 @@ import (
 // next January, and what follows the last field is ignored.
 // Source: DateTime.parseDateTimeString, java.text.SimpleDateFormat.
 func (c clock) parseDate(text, zone string) (int64, error) {
-	var layout string
+	var layout string // what stands between the fields
 	switch utf8.RuneCountInString(text) {
 	case 10:
 		layout = "//"
@@ -23,6 +23,7 @@ func (c clock) parseDate(text, zone string) (int64, error) {
 	default:
 		return 0, fmt.Errorf("Invalid absolute date: %s", text)
 	}
+	// Between date and time stands a blank or a hyphen.
 	if strings.Contains(text, "-") {
 		layout = strings.Replace(layout, " ", "-", 1)
 	}
@@ -77,6 +78,7 @@ func dateFields(text, layout string) (f [6]int, ok bool) {
 // Source: java.util.GregorianCalendar.
 func wallTime(f [6]int, loc *time.Location) time.Time {
 	asUTC := time.Date(f[0], time.Month(f[1]), f[2], f[3], f[4], f[5], 0, time.UTC)
+	// A day earlier and a day later the offsets are those of either side of a change of clocks.
 	before := asUTC.Add(-offset(asUTC.Add(-24*time.Hour), loc))
 	after := asUTC.Add(-offset(asUTC.Add(24*time.Hour), loc))
 

@@ -51,6 +51,7 @@ func parseDownsample(text string) (*scanplan.Downsample, error) {
 
 // readInterval parses the interval, "all" included, and the c of calendar buckets.
 func readInterval(d *scanplan.Downsample, text string) (err error) {
+	// As there, wherever it stands: 0all, 1all.
 	if strings.Contains(text, "all") {
 		d.All = true
 		return nil
@@ -78,7 +79,7 @@ func splitInterval(d *scanplan.Downsample, text string) error {
 	switch unit := strings.ToLower(interval[len(digits):]); {
 	case strings.Contains(interval, "."):
 		err = errors.New("Floating point intervals are not supported")
-	case err != nil || n > math.MaxInt32:
+	case err != nil || n > math.MaxInt32: // an int in Java
 		err = errors.New("Invalid duration (number): " + interval)
 	case unit == "ms" || len(unit) == 1 && unitMS[unit[0]] != 0:
 		d.Count, d.Unit = n, unit

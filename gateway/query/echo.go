@@ -1,5 +1,7 @@
 package query
 
+import "cmp"
+
 // Echo returns sub-query i as showQuery prints it, for encoding/json.
 // Source: HttpJsonSerializer, TSSubQuery's getters.
 func (q *Query) Echo(i int) any { return q.Queries[i].echo() }
@@ -28,7 +30,7 @@ type echo struct {
 	Downsample           *string           `json:"downsample"`
 	Rate                 bool              `json:"rate"`
 	Filters              []echoFilter      `json:"filters"`
-	Percentiles          []float32         `json:"percentiles"`
+	Percentiles          echoFloats        `json:"percentiles"`
 	Index                int               `json:"index"`
 	RateOptions          *echoRate         `json:"rateOptions"`
 	FilterTagKs          [][]byte          `json:"filterTagKs"` // base64
@@ -64,7 +66,7 @@ func (s *SubQuery) echo() echo {
 		Aggregator: s.Aggregator, Metric: nullable(s.Metric), TSUIDs: s.TSUIDs, Downsample: nullable(s.DownsampleText),
 		Rate: s.Rate, Filters: []echoFilter{}, Percentiles: s.Percentiles, Index: s.Index,
 		ExplicitTags: s.ExplicitTags, UseFuzzyFilter: s.UseFuzzyFilter, PreAggregate: s.PreAggregate,
-		RollupUsage: nullable(s.RollupUsage), RollupTable: "raw", ShowHistogramBuckets: s.ShowHistogramBuckets,
+		RollupUsage: nullable(s.RollupUsage), RollupTable: cmp.Or(s.RollupTable, "raw"), ShowHistogramBuckets: s.ShowHistogramBuckets,
 		UseMultiGets: s.UseMultiGets, Tags: map[string]string{}, HistogramQuery: s.Histogram(),
 	}
 
@@ -72,6 +74,7 @@ func (s *SubQuery) echo() echo {
 		e.RateOptions = &echoRate{r.Counter, r.CounterMax, r.ResetValue, r.DropResets}
 	}
 
+	// Without filters OpenTSDB prints null.
 	if len(s.Filters) > 0 {
 		e.FilterTagKs = [][]byte{}
 	}
@@ -95,4 +98,22 @@ func nullable(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+// echoFloats are floats as Java writes them, 50.0; nil is null.
+type echoFloats []float32
+
+// MarshalJSON writes the list.
+func (f echoFloats) MarshalJSON() ([]byte, error) {
+	if f == nil {
+		return []byte("null"), nil
+	}
+	out := []byte{'['}
+	for i, x := range f {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, javaFloat(x)...)
+	}
+	return append(out, ']'), nil
 }

@@ -52,7 +52,8 @@ func NewFilter(kind, tagk, text string, groupBy bool) (Filter, error) {
 		return f, errors.New("Filter cannot be null or empty")
 	}
 	f.ignoreCase = kind == ILiteralOr || kind == NotILiteralOr || kind == IWildcard
-	return f, f.build()
+	err := f.build()
+	return f, err
 }
 
 // build parses the filter's text.
@@ -72,7 +73,7 @@ func (f *Filter) build() (err error) {
 			}
 			f.literals = append(f.literals, v)
 		}
-		slices.Sort(f.literals)
+		slices.Sort(f.literals) // Match searches them
 		f.literals = slices.Compact(f.literals)
 	}
 	return err
@@ -180,8 +181,10 @@ func shorthand(tagk, value string, groupBy bool) (Filter, error) {
 		}
 		return NewFilter(strings.ToLower(value[:open]), tagk, value[open+1:len(value)-1], groupBy)
 	case strings.Contains(value, "*"):
+		// In OpenTSDB, too, its type says wildcard although it ignores case.
 		f := Filter{Type: Wildcard, TagK: tagk, Text: value, GroupBy: groupBy, ignoreCase: true}
-		return f, f.build()
+		err := f.build()
+		return f, err
 	}
 	return NewFilter(LiteralOr, tagk, value, groupBy)
 }

@@ -201,7 +201,7 @@ func (t *translator) escape() string {
 func (t *translator) property(negated bool) {
 	rest := t.rest()
 	name, _, ok := strings.Cut(rest[2:], "}")
-	if !ok || !strings.HasPrefix(name, "{") {
+	if !ok || !strings.HasPrefix(name, "{") { // \pL
 		t.copy(2)
 		return
 	}

@@ -104,10 +104,11 @@ func readSubQueries(r *jsonReader, t json.Token, limit int) ([]SubQuery, error) 
 		return nil, nil
 	}
 	subs := []SubQuery{}
-	return subs, r.list(t, func(v json.Token) error {
+	err := r.list(t, func(v json.Token) error {
 		if len(subs) == limit {
 			return tooManySubQueries("", limit)
 		}
+		// Steps are counted after each, so that little more is compiled than may be.
 		s, err := readSubQuery(r, v)
 		subs = append(subs, s)
 		if err == nil {
@@ -115,6 +116,7 @@ func readSubQueries(r *jsonReader, t json.Token, limit int) ([]SubQuery, error) 
 		}
 		return err
 	})
+	return subs, err
 }
 
 func newSubQuery() SubQuery { return SubQuery{UseFuzzyFilter: true, UseMultiGets: true} }
@@ -166,37 +168,39 @@ func readSubQuery(r *jsonReader, t json.Token) (SubQuery, error) {
 	return s, err
 }
 
+// readList reads a list of scalars. null is nil, which showQuery prints as null again.
 func readList[T any](r *jsonReader, t json.Token, read func(json.Token) (T, error)) (out []T, err error) {
 	if t == nil {
 		return nil, nil
 	}
 	out = []T{}
-	return out, r.list(t, func(v json.Token) error {
+	err = r.list(t, func(v json.Token) error {
 		x, err := read(v)
 		out = append(out, x)
 		return err
 	})
+	return out, err
 }
 
 // rollupUsages are the values of rollupUsage. Source: TsdbQuery.ROLLUP_USAGE.
-var rollupUsages = []string{"ROLLUP_RAW", "ROLLUP_NOFALLBACK", "ROLLUP_FALLBACK", "ROLLUP_FALLBACK_RAW"}
+var rollupUsages = []string{RollupRaw, rollupNoFallback, RollupFallback, RollupFallbackRaw}
 
 func readRollupUsage(t json.Token) (string, error) {
 	text, err := toString(t)
 	if err != nil {
 		return "", err
 	}
-	return rollupUsage(text), nil
+	return ParseRollupUsage(text), nil
 }
 
-// rollupUsage returns a rollup usage in upper case; an unknown one is the default.
-func rollupUsage(text string) string {
+// ParseRollupUsage returns a rollup usage in upper case; an unknown one is the default.
+func ParseRollupUsage(text string) string {
 	for _, u := range rollupUsages {
 		if strings.EqualFold(u, text) {
 			return u
 		}
 	}
-	return "ROLLUP_NOFALLBACK"
+	return rollupNoFallback
 }
 
 // readRateOptions reads rate options. This is the only object in which an unknown key is
@@ -221,13 +225,14 @@ func readRateOptions(r *jsonReader, t json.Token) (*scanplan.Rate, error) {
 	})
 }
 
-// readFilters reads "filters"; null clears the list.
+// readFilters reads "filters". null clears the list to nil, which "tags" of null tells
+// from an empty one, see readSubQuery.
 func readFilters(r *jsonReader, t json.Token) (out []Filter, err error) {
 	if t == nil {
 		return nil, nil
 	}
 	out = []Filter{}
-	return out, r.list(t, func(v json.Token) error {
+	err = r.list(t, func(v json.Token) error {
 		if len(out) == MaxFilters {
 			return TooMuch("Too many filters in one sub query, at most %d", MaxFilters)
 		}
@@ -238,6 +243,7 @@ func readFilters(r *jsonReader, t json.Token) (out []Filter, err error) {
 		}
 		return err
 	})
+	return out, err
 }
 
 // readFilter reads one filter. Its group-by flag has two spellings.

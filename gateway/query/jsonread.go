@@ -192,6 +192,7 @@ func truncate(n json.Number) (int64, error) {
 // toFloat converts a percentile.
 func toFloat(t json.Token) (float32, error) {
 	text, err := toString(t)
+	// Text may be a flag or null, a percentile may not.
 	if _, flag := t.(bool); err == nil && (flag || t == nil) {
 		err = errors.New(describe(t) + " where a number is wanted")
 	}

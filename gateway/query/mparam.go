@@ -38,7 +38,7 @@ func parseMParameter(text string) (SubQuery, error) {
 		case lower == "pre-agg":
 			s.PreAggregate = true
 		case strings.HasPrefix(lower, "rollup_"):
-			s.RollupUsage = rollupUsage(part)
+			s.RollupUsage = ParseRollupUsage(part)
 		case strings.HasPrefix(lower, "explicit_tags"):
 			s.ExplicitTags = true
 		}
@@ -61,6 +61,7 @@ func parseTSUIDParameter(text string) (SubQuery, error) {
 	s.Aggregator = parts[0]
 	s.TSUIDs = javaSplit(parts[len(parts)-1], ",")
 	for _, part := range parts[1 : len(parts)-1] {
+		// Parts that mean nothing are passed over, as in m.
 		if _, err := s.commonPart(text, part); err != nil {
 			return s, err
 		}

@@ -43,6 +43,9 @@ type Query struct {
 	// Untrimmed asks for the points at all times of the rows that are read, and not only
 	// from Start to End. No parser sets it: expressions are computed of such points.
 	Untrimmed bool
+	// WholeSeconds says that the times are whole seconds, as OpenTSDB has those of /q. Then
+	// rows are read up to End, and not, as for times in ms, up to a second later.
+	WholeSeconds bool
 	// Queries are the sub-queries in order, without those that equal an earlier one.
 	Queries []SubQuery
 
@@ -101,17 +104,30 @@ type SubQuery struct {
 	Percentiles          []float32
 	ShowHistogramBuckets bool
 	PreAggregate         bool
-	RollupUsage          string // upper case, "" if not given
+	RollupUsage          string // one of the Rollup constants, "" if not given
 	UseFuzzyFilter       bool
 	UseMultiGets         bool
 
 	// FilterTagKs are the UIDs of the filters' tag keys, ascending. The query engine sets
 	// them; only Echo shows them.
 	FilterTagKs []encoding.UID
+	// RollupTable names the rollup interval that was read, "" or raw for none. The query
+	// engine sets it; only Echo shows it.
+	RollupTable string
 	// RunError is a mistake that OpenTSDB reports only when it runs the query, after the
 	// names are resolved; nil for none.
 	RunError *Error
 }
+
+// The values of SubQuery.RollupUsage: read raw data; read rollups and nothing else, which
+// is the default; when they have no data, go on to the next shorter interval, or to raw
+// data at once. Source: TsdbQuery.ROLLUP_USAGE.
+const (
+	RollupRaw         = "ROLLUP_RAW"
+	rollupNoFallback  = "ROLLUP_NOFALLBACK"
+	RollupFallback    = "ROLLUP_FALLBACK"
+	RollupFallbackRaw = "ROLLUP_FALLBACK_RAW"
+)
 
 // Histogram reports whether the sub-query asks for histograms, of which a plain
 // metric has none. Source: TSSubQuery.isHistogramQuery.

@@ -91,7 +91,7 @@ func parseLong(s string) (int64, error) {
 		return 0, errors.New("Empty string")
 	}
 
-	digits, maxLen := s, 19
+	digits, maxLen := s, 19 // as many digits as the largest long
 	if s[0] == '+' || s[0] == '-' {
 		digits, maxLen = s[1:], 20
 	}
@@ -146,7 +146,7 @@ func ParseDuration(text string) (int64, error) {
 	if !ok {
 		return 0, errors.New("Invalid duration (suffix): " + text)
 	}
-	if last == 's' && text[len(text)-2] == 'm' {
+	if last == 's' && text[len(text)-2] == 'm' { // ms
 		return n, nil
 	}
 	if n > math.MaxInt64/ms {

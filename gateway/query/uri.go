@@ -52,6 +52,7 @@ func (p Parser) URIWith(values url.Values, more func(limit int) ([]string, error
 		return nil, nil, Bad("Missing sub queries")
 	}
 
+	// The fixes of the gateway, unless the request names its own.
 	q.setFix(p.Fix)
 	if err := q.ReadURIOptions(values); err != nil {
 		return nil, nil, err
@@ -63,6 +64,7 @@ func (p Parser) URIWith(values url.Values, more func(limit int) ([]string, error
 		return nil, nil, err
 	}
 
+	// Only now, because complete removes equal sub-queries.
 	for _, id := range identities {
 		at = append(at, slices.IndexFunc(q.Queries, func(s SubQuery) bool { return s.identity() == id }))
 	}
@@ -104,14 +106,15 @@ func (p Parser) addMore(q *Query, more func(limit int) ([]string, error)) (ident
 	return identities, nil
 }
 
-// addSubQuery parses a parameter and adds its sub-query.
+// addSubQuery parses a parameter and adds its sub-query. It is an error if the regular
+// expressions of all sub-queries then take too many steps.
 func (q *Query) addSubQuery(text string, parse func(string) (SubQuery, error)) error {
 	s, err := parse(text)
-	q.Queries = append(q.Queries, s)
-	if err == nil {
-		err = checkSteps(q.Queries)
+	if err != nil {
+		return err
 	}
-	return err
+	q.Queries = append(q.Queries, s)
+	return checkSteps(q.Queries)
 }
 
 func lastOf(values url.Values, name string) string {

@@ -121,6 +121,9 @@ func (s *SubQuery) validate() (err error) {
 	return s.validateHistogram()
 }
 
+// maxPercentiles bounds the lines that each group of histograms has.
+const maxPercentiles = 1000
+
 // validateHistogram checks a query of histograms, which have few functions.
 // Source: TSSubQuery.checkHistogramQuery.
 func (s *SubQuery) validateHistogram() error {
@@ -134,8 +137,11 @@ func (s *SubQuery) validateHistogram() error {
 		return Bad("Only SUM downsampling aggregation supported for histogram query")
 	}
 
+	if n := len(s.Percentiles); n > maxPercentiles {
+		return Bad("Too many percentiles in one sub query: %d, at most %d", n, maxPercentiles)
+	}
 	for _, p := range s.Percentiles {
-		if p < 0 || p > 100 {
+		if !(p >= 0 && p <= 100) {
 			return Bad("Invalid percentile parameters: %s", javaFloat(p))
 		}
 	}
@@ -144,6 +150,9 @@ func (s *SubQuery) validateHistogram() error {
 
 // javaFloat formats a float with at least one digit after the point, as Java does.
 func javaFloat(x float32) string {
+	if x != x {
+		return "NaN"
+	}
 	s := strconv.FormatFloat(float64(x), 'f', -1, 32)
 	if !strings.Contains(s, ".") {
 		s += ".0"
@@ -159,6 +168,7 @@ func (q *Query) resolveDownsample(s *SubQuery) error {
 		return nil
 	}
 
+	// An unknown zone is an error of fixed buckets too, which have no use for it.
 	z := zone{name: "UTC"}
 	if q.Timezone != "" {
 		var ok bool

@@ -31,12 +31,14 @@ func newWildcard(text string, ignoreCase bool) (*wildcard, error) {
 	for len(text) > 1 && text[0] == '*' {
 		text = text[1:]
 	}
+
 	w.back = text[len(text)-1] == '*'
 	for len(text) > 1 && text[len(text)-1] == '*' {
 		text = text[:len(text)-1]
 	}
+
 	w.texts = []string{text}
-	if strings.IndexByte(text, '*') > 0 {
+	if strings.IndexByte(text, '*') > 0 { // at 0 it is the star that is left of nothing but stars
 		w.texts = strings.Split(text, "*")
 	}
 	return w, nil

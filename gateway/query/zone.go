@@ -42,3 +42,9 @@ func lookUpZone(name string) (zone, bool) {
 	loc, err := time.LoadLocation(name)
 	return zone{name, loc}, err == nil
 }
+
+// Zone returns the time zone that has a name in Java; ok is false if none has.
+func Zone(name string) (zone *time.Location, ok bool) {
+	z, ok := lookUpZone(name)
+	return z.location, ok
+}

@@ -198,6 +198,7 @@ func (d *Dictionary) atomic() store.Atomic {
 // warnNearlyFull warns once when four fifths of a kind's UIDs are assigned. After
 // the last one only wider UIDs help, and these need new tables.
 func (d *Dictionary) warnNearlyFull(kind encoding.UIDKind, n int64, width int) {
+	// All 8 bytes are more than the shift can say, and than anybody assigns.
 	if width >= 8 || float64(n) < 0.8*float64(uint64(1)<<(8*width)) || d.warned[kind].Swap(true) {
 		return
 	}

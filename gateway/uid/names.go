@@ -26,6 +26,7 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 	names := make([]string, len(uids))
 	missing := map[string][]int{} // UID to its indexes in names
 	for i, u := range uids {
+		// Of names that are all cached, no read notices the end of ctx.
 		if i%namesPerRead == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -40,12 +41,14 @@ func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []en
 	for u := range missing {
 		keys = append(keys, []byte(u))
 	}
+
 	for len(keys) > 0 {
 		n := min(len(keys), namesPerRead)
 		read, err := d.readNames(ctx, kind, keys[:n])
 		if err != nil {
 			return nil, err
 		}
+
 		d.cacheNames(generation, kind, read)
 		for u, name := range read {
 			for _, i := range missing[u] {

@@ -28,6 +28,7 @@ func (d *Dictionary) Rename(ctx context.Context, kind encoding.UIDKind, from, to
 		if err != nil || name == "" {
 			return refused("Invalid name %q: it cannot be stored", name)
 		}
+		// The old name may be from a time of a higher bound: it can still be renamed.
 		if name == to && len(row) > d.cfg.MaxName {
 			return &NameTooLongError{kind, len(row), d.cfg.MaxName}
 		}
@@ -49,6 +50,7 @@ func (d *Dictionary) Rename(ctx context.Context, kind encoding.UIDKind, from, to
 	if err := r.run(ctx); err != nil {
 		return err
 	}
+	// The rename is done, told or not.
 	if err := d.Tell(ctx); err != nil {
 		d.log().Warn("other gateways could not be told of a rename: they find it out within minutes", "from", from, "to", to, "err", err)
 	}
@@ -72,8 +74,10 @@ func (r *rename) check(ctx context.Context) (err error) {
 	if r.uid == nil {
 		return &NoSuchNameError{r.kind, r.from}
 	}
+	// Another name that has the same UID is from a rename that was cut off: it is completed.
+	// A name that is renamed to itself would be taken for one, and lose its UID in the end.
 	used, err := r.forward(ctx, r.to)
-	if err == nil && used != nil && string(used) != string(r.uid) {
+	if err == nil && used != nil && (r.from == r.to || string(used) != string(r.uid)) {
 		err = r.nameInUse(used)
 	}
 	return err
@@ -87,7 +91,7 @@ func (r *rename) nameInUse(by encoding.UID) error {
 
 // forward returns the UID of a name, nil if it has none.
 func (r *rename) forward(ctx context.Context, name string) (encoding.UID, error) {
-	row, _ := encoding.AppendName(nil, name)
+	row, _ := encoding.AppendName(nil, name) // Rename has checked it
 	return r.read(ctx, r.key(row, encoding.FamilyID))
 }
 
@@ -104,9 +108,9 @@ func (r *rename) read(ctx context.Context, cell store.CellKey) ([]byte, error) {
 }
 
 // run changes the reverse mapping, adds the new forward mapping and deletes the old
-// one.
+// one: in this order the UID has a name at every moment.
 func (r *rename) run(ctx context.Context) error {
-	from, _ := encoding.AppendName(nil, r.from)
+	from, _ := encoding.AppendName(nil, r.from) // Rename has checked both names
 	to, _ := encoding.AppendName(nil, r.to)
 
 	reverse := r.key(r.uid, encoding.FamilyName)
@@ -119,7 +123,7 @@ func (r *rename) run(ctx context.Context) error {
 			_, undo := r.d.cfg.Store.CompareAndPut(ctx, r.d.cfg.Table, reverse, to, from)
 			return errors.Join(err, undo)
 		}
-		return err
+		return err // half done: asking again completes it
 	}
 
 	old := store.Mutation{Kind: store.DeleteCell, Row: from, Family: encoding.FamilyID, Qualifier: r.kind.Qualifier()}
@@ -146,7 +150,7 @@ func (r *rename) exchange(ctx context.Context, cell store.CellKey, old, value []
 		return err
 	case string(now) == string(value):
 		return nil
-	case cell.Family == encoding.FamilyID:
+	case cell.Family == encoding.FamilyID: // the new name's own mapping
 		return r.nameInUse(now)
 	}
 	return refused("Ongoing rename on the same ID(\"%s\") or an identical new name(\"%s\")", signedBytes(r.uid), r.to)

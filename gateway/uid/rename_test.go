@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -33,6 +34,15 @@ func TestRename(t *testing.T) {
 	err := rename1(t, d, "web03", "web02")
 	if want := `When trying rename("web03", "web02") on UniqueId(tsdb-uid, tagv, 3): new name already assigned ID=[0, 0, 2]`; !errors.As(err, &refusal) || err.Error() != want {
 		t.Errorf("taken name: %v, want %s", err, want)
+	}
+	// A name that is given its own name keeps its UID, as in OpenTSDB by a refusal.
+	err = rename1(t, d, "web03", "web03")
+	if want := `new name already assigned ID=[0, 0, 1]`; !errors.As(err, &refusal) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("its own name: %v, want %s", err, want)
+	}
+	checkName(t, d, "web03", 1)
+	if err := rename1(t, d, "nobody", "nobody"); !isNoName(err) {
+		t.Errorf("an unknown name to itself: %v", err)
 	}
 	if err := rename1(t, d, "nobody", "web09"); !isNoName(err) {
 		t.Errorf("unknown name: %v", err)

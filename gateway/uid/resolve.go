@@ -32,10 +32,12 @@ func (d *Dictionary) Resolve(ctx context.Context, kind encoding.UIDKind, name st
 // ResolveMany returns the UIDs of those names that have one. It reads 1,000 at a
 // time from the store.
 func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind, names []string) (map[string]encoding.UID, error) {
+	// Taken before anything is read: after a change in between, what was read is not cached.
 	generation := d.Generation()
 	found := make(map[string]encoding.UID, len(names))
 	var rest []string
 	for i, name := range names {
+		// Of names that are all cached, no read notices the end of ctx.
 		if i%namesPerRead == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -59,7 +61,7 @@ func (d *Dictionary) ResolveMany(ctx context.Context, kind encoding.UIDKind, nam
 
 // Fresh is Resolve without the cache.
 func (d *Dictionary) Fresh(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	for _, row := range rowsOf([]string{name}) {
+	for _, row := range rowsOf([]string{name}) { // none if the name cannot be a row key
 		read, err := d.readUIDs(ctx, kind, [][]byte{row})
 		if err != nil {
 			return nil, err
@@ -99,6 +101,7 @@ func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names 
 		if err == nil && len(read) > 0 {
 			err = d.checkOwners(ctx, kind, read)
 		}
+
 		var conflict *ConflictError
 		if !errors.As(err, &conflict) {
 			return read, err
@@ -106,6 +109,7 @@ func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names 
 		if attempt == conflictReads {
 			return nil, d.reportConflict(conflict)
 		}
+
 		select {
 		case <-time.After(conflictPause):
 		case <-ctx.Done():
@@ -145,7 +149,7 @@ func (d *Dictionary) checkOwners(ctx context.Context, kind encoding.UIDKind, fre
 	keys := make([][]byte, 0, len(fresh))
 	for name, u := range fresh {
 		if other, ok := names[string(u)]; ok {
-			return &ConflictError{kind, u, name, other}
+			return &ConflictError{kind, u, name, other} // two of these names lead to one UID
 		}
 		names[string(u)] = name
 		keys = append(keys, u)

@@ -24,7 +24,7 @@ const MaxListed = 64 << 20
 // Source: UniqueId.suggest.
 func (d *Dictionary) Suggest(ctx context.Context, kind encoding.UIDKind, prefix string, max int) ([]string, error) {
 	entries, complete, err := d.Enumerate(ctx, kind, prefix, max)
-	if err == nil && !complete && len(entries) < max {
+	if err == nil && !complete && len(entries) < max { // cut by MaxListed, not by max
 		err = ErrTooLong
 	}
 	names := make([]string, len(entries))
@@ -43,6 +43,7 @@ func (d *Dictionary) Enumerate(ctx context.Context, kind encoding.UIDKind, prefi
 		if err != nil {
 			return nil, false, err
 		}
+		// The one name beyond the limit tells that there are others.
 		if bytes += e.bytes(); len(out) == limit || bytes > MaxListed {
 			complete = false
 			break
@@ -67,6 +68,7 @@ func (d *Dictionary) Each(ctx context.Context, kind encoding.UIDKind, prefix str
 		if !ok {
 			return
 		}
+
 		for r, err := range store.Rows(ctx, d.cfg.Store, scan) {
 			if err != nil {
 				yield(Entry{}, fmt.Errorf("uid: cannot scan %s beginning with %.100q: %w", kind, prefix, err))
@@ -98,7 +100,7 @@ func (d *Dictionary) prefixScan(prefix string, kind encoding.UIDKind) (scan stor
 	}
 	start, err := encoding.AppendName(nil, prefix)
 	if err != nil {
-		return scan, false
+		return scan, false // a character that no name can have
 	}
 	scan.Start, scan.Stop = start, encoding.PrefixEnd(start)
 	return scan, true

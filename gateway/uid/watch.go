@@ -49,7 +49,7 @@ func (d *Dictionary) Watch(ctx context.Context) {
 		return
 	}
 
-	w := watcher{d: d, seen: -1}
+	w := watcher{d: d, seen: -1, fine: true}
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -73,7 +73,7 @@ type watcher struct {
 	d       *Dictionary
 	seen    int64     // the counter's value at the last check; -1 before the first
 	checked time.Time // when the last check began
-	fine    bool      // whether the last poll succeeded
+	fine    bool      // whether the last poll succeeded; at first, to log a failure from the start
 }
 
 // poll checks the cache if the counter has changed, or if the last check is long
@@ -90,6 +90,7 @@ func (w *watcher) poll(ctx context.Context) error {
 	if err := w.d.Check(ctx); err != nil {
 		return err
 	}
+	// As they were before the check: what changes during it is found by the next poll.
 	w.seen, w.checked = n, began
 	return nil
 }
@@ -107,7 +108,7 @@ func (d *Dictionary) changes(ctx context.Context) (int64, error) {
 			}
 		}
 	}
-	return 0, nil
+	return 0, nil // nobody has announced a change yet
 }
 
 // Check reads everything that is cached again and drops what has changed.
@@ -129,6 +130,7 @@ func inParts[V any](ctx context.Context, all iter.Seq2[nameKey, V], compare func
 		}
 		clear(part)
 	}
+
 	for kind, part := range parts {
 		if len(part) == 0 {
 			continue

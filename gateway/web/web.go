@@ -92,6 +92,6 @@ func serve(w http.ResponseWriter, r *http.Request, files map[string]file) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Type", f.contentType)
 	h.Set("ETag", f.etag)
-	h.Set("Cache-Control", "no-cache") // ask each time: a new version's modules belong together
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
+	h.Set("Cache-Control", "no-cache")                                   // ask each time: a new version's modules belong together
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content)) // no time: the ETag tells versions apart
 }

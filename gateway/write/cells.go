@@ -22,6 +22,8 @@ const (
 	// Appended adds the points to the row's append column. Of two writes of one
 	// time the later wins.
 	Appended
+	// rollupCells writes one cell for each value of a rollup.
+	rollupCells
 )
 
 const dataFamily = "t"
@@ -58,10 +60,17 @@ func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
 
 	for i := range r.list {
 		key, entries := r.list[i].key, r.entries(i)
+		if len(entries) == 0 {
+			continue // the row has histograms only
+		}
 		if form == Appended {
 			// The append column holds entries as they are.
 			c.out = append(c.out, store.Mutation{Kind: store.Append, Row: key, Family: dataFamily,
 				Qualifier: encoding.AppendColumn, Value: entries})
+			continue
+		}
+		if form == rollupCells {
+			c.addRollups(key, entries)
 			continue
 		}
 
@@ -74,6 +83,7 @@ func (c *cells) build(r *rows, form Form) ([]store.Mutation, error) {
 			c.addSingle(key)
 		}
 	}
+	c.addHistograms(r)
 	return c.out, nil
 }
 
@@ -143,7 +153,7 @@ func (c *cells) addMulti(key []byte) {
 	// gets a cell of its own, as a put of OpenTSDB writes it, unless another comes
 	// before it.
 	rest := c.entries
-	for len(rest) > 1 && rest[0].qualifier[0] == encoding.AppendColumn[0] {
+	for len(rest) > 1 && rest[0].qualifier[0] == encoding.AppendColumn[0] { // the last point is alone in its cell in any case
 		c.addCell(key, &rest[0])
 		rest = rest[1:]
 	}

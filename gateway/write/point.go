@@ -11,6 +11,8 @@
 //	shard          a queue of batches           shard.go
 //	RequestBatch   the points of one request    requestbatch.go
 //	Writer         all of it                    writer.go
+//	Rollups        a Writer for each table      rollups.go
+//	histograms     of telnet and of JSON        histogram.go, histogramtext.go
 //
 // What is checked, and in which words it is refused, follows OpenTSDB
 // (PutDataPointRpc, TSDB.addPoint, Tags.validateString), because collectors
@@ -40,6 +42,14 @@ type Point struct {
 	// Narrow stores a float in 4 bytes if that loses nothing, as telnet puts and
 	// imports do. HTTP puts always use 8. Answers are the same.
 	Narrow bool
+	// Rollup says where the value of a rollup is stored; nil for a point of raw data.
+	Rollup *RollupCell
+}
+
+// RollupCell is the place of a rollup in its table.
+type RollupCell struct {
+	Layout *encoding.RollupLayout
+	ID     byte // of the column
 }
 
 // maxMillis is the largest time in milliseconds that OpenTSDB stores.
@@ -61,7 +71,7 @@ func (p *Point) Validate(schema encoding.Schema, allowed ...rune) error {
 	case len(p.Tags) == 0:
 		return ErrNoTags
 	case len(p.Tags) > schema.MaxTags:
-		return fmt.Errorf("Too many tags: %d maximum allowed: %d, tags: %s", len(p.Tags), schema.MaxTags, tagText(p.Tags))
+		return fmt.Errorf("Too many tags: %d maximum allowed: %d, tags: %s", len(p.Tags), schema.MaxTags, TagText(p.Tags))
 	}
 	return p.validateNames(allowed)
 }
@@ -83,8 +93,8 @@ func (p *Point) validateNames(allowed []rune) error {
 	return nil
 }
 
-// tagText writes tags as Java prints a map of them, but in the order of the text.
-func tagText(tags []Tag) string {
+// TagText writes tags as Java prints a map of them, but in the order of the text.
+func TagText(tags []Tag) string {
 	pairs := make([]string, len(tags))
 	for i, t := range tags {
 		pairs[i] = t.K + "=" + t.V
@@ -141,6 +151,7 @@ func shortInt(text string) (v int64, ok bool) {
 	if len(digits) == 0 || len(digits) > 18 {
 		return 0, false
 	}
+
 	for i := range len(digits) {
 		d := digits[i] - '0'
 		if d > 9 {
@@ -189,19 +200,27 @@ func (p *Point) appendEntry(dst []byte) ([]byte, uint32, error) {
 		return nil, 0, ErrTimestamp
 	}
 
-	base, q := split(p.Time)
 	var buf [8]byte
-	value := buf[:0]
-	switch {
-	case !p.Value.Float:
-		value = encoding.AppendInt(value, p.Value.Int())
-	case p.Narrow:
-		value = encoding.AppendShortFloat(value, p.Value.Double())
-	default:
-		value = encoding.AppendDouble(value, p.Value.Double())
+	value := p.appendValue(buf[:0])
+	if p.Rollup != nil {
+		base, index, err := p.Rollup.Layout.Split(p.Time)
+		dst = encoding.AppendRollupQualifier(dst, p.Rollup.ID, index, p.Value.Float, len(value))
+		return append(dst, value...), uint32(base), err
 	}
 
+	base, q := split(p.Time)
 	// The qualifier's type bits follow from the value's encoding.
 	q.Float, q.Width = p.Value.Float, len(value)
 	return encoding.AppendEntry(dst, q, value), base, nil
+}
+
+// appendValue appends the bytes of the point's value.
+func (p *Point) appendValue(dst []byte) []byte {
+	switch {
+	case !p.Value.Float:
+		return encoding.AppendInt(dst, p.Value.Int())
+	case p.Narrow:
+		return encoding.AppendShortFloat(dst, p.Value.Double())
+	}
+	return encoding.AppendDouble(dst, p.Value.Double())
 }

@@ -26,7 +26,8 @@ func (w *Writer) RequestBatch(points int) *RequestBatch {
 	return &RequestBatch{w: w, own: w.cfg.RequestBatchFrom > 0 && points >= w.cfg.RequestBatchFrom}
 }
 
-// AddTo is Writer.AddTo. The point is written after Send, or earlier.
+// AddTo adds a point of a resolved series, as Writer.AddTo does, to a batch of the
+// request if it has its own. The point is written after Send, or earlier.
 func (b *RequestBatch) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, error) {
 	if !b.own {
 		return b.w.AddTo(ctx, s, p)
@@ -37,9 +38,14 @@ func (b *RequestBatch) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batc
 	if err != nil {
 		return nil, err
 	}
+	return b.addToOwn(ctx, s, base, addition{entry: entry})
+}
 
-	// Until the batch accepts the series: to resolve it again may send the batch,
-	// and the next one may be of a newer generation of names.
+// addToOwn adds a point or a histogram to the request's own batch.
+func (b *RequestBatch) addToOwn(ctx context.Context, s *SeriesKey, base uint32, what addition) (_ *Batch, err error) {
+	// A batch takes no series that was resolved before a name changed. To resolve it
+	// again may have to wait for a change of names, which itself waits for open
+	// batches: so ours is sent first. The next one may be newer than the series again.
 	for {
 		if b.open == nil {
 			if err := b.openBatch(ctx); err != nil {
@@ -55,7 +61,7 @@ func (b *RequestBatch) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batc
 	}
 
 	batch := b.open
-	if batch.bytes += batch.rows.add(&b.w.cfg.Schema, s, base, entry); batch.bytes >= b.w.cfg.WindowBytes {
+	if batch.bytes += batch.rows.add(&b.w.cfg.Schema, s, base, what); batch.bytes >= b.w.cfg.WindowBytes {
 		b.Send()
 	}
 	return batch, nil

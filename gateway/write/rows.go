@@ -28,6 +28,15 @@ type rows struct {
 
 	values []byte // the entries row by row; set by groupByRow
 	cells  cells
+
+	histograms []histogramCell // in the order of their arrival
+}
+
+// addition is what is added to a row: a point as an entry, or a histogram, which is a
+// cell of its own.
+type addition struct {
+	entry     []byte
+	histogram *histogramCell // nil for a point
 }
 
 // row is one row of a batch.
@@ -45,9 +54,9 @@ const runHeader = 6
 
 func newRows() *rows { return &rows{index: map[string]uint32{}} }
 
-// add adds an entry to the row of a series and base time, and returns by how many
-// bytes the batch grows.
-func (r *rows) add(schema *encoding.Schema, s *SeriesKey, base uint32, entry []byte) (grown int) {
+// add adds a point or a histogram to the row of a series and base time, and returns by
+// how many bytes the batch grows.
+func (r *rows) add(schema *encoding.Schema, s *SeriesKey, base uint32, what addition) (grown int) {
 	// The row of the series' last point is most often also the row of this one.
 	// It is checked, for lastRow may be of another batch.
 	at := s.lastRow.Load()
@@ -56,8 +65,13 @@ func (r *rows) add(schema *encoding.Schema, s *SeriesKey, base uint32, entry []b
 		s.lastRow.Store(at)
 	}
 
-	r.list[at].size += len(entry)
 	r.list[at].points++
+	if what.histogram != nil {
+		return grown + r.addHistogram(at, what.histogram)
+	}
+
+	entry := what.entry
+	r.list[at].size += len(entry)
 	r.appendToLog(at, entry)
 	return grown + len(entry)
 }
@@ -150,6 +164,7 @@ func (r *rows) points() (n int) {
 func (r *rows) reset() {
 	clear(r.index)
 	clear(r.list)
-	r.list, r.log, r.lastRun = r.list[:0], r.log[:0], 0
+	clear(r.histograms)
+	r.list, r.log, r.lastRun, r.histograms = r.list[:0], r.log[:0], 0, r.histograms[:0]
 	r.cells.reset()
 }

@@ -89,10 +89,10 @@ func TestRows_longRuns(t *testing.T) {
 	for i := range 40_000 {
 		entry := []byte{byte(i), byte(i >> 8), byte(i >> 16)}
 		wantA = append(wantA, entry...)
-		r.add(&schema, a, 0, entry)
+		r.add(&schema, a, 0, addition{entry: entry})
 		if i%30_000 == 0 {
 			wantB = append(wantB, entry...)
-			r.add(&schema, b, 0, entry)
+			r.add(&schema, b, 0, addition{entry: entry})
 		}
 	}
 	r.groupByRow()

@@ -47,6 +47,7 @@ type SeriesKey struct {
 // seed is the seed of all hashes of series.
 var seed = maphash.MakeSeed()
 
+// newSeriesKey returns a series that has no names and no generation yet.
 func newSeriesKey(metric encoding.UID, tags []byte) *SeriesKey {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -169,6 +170,7 @@ func (s *SeriesCache) resolve(ctx context.Context, metric string, tags []Tag, be
 		}
 
 		k.generation, k.names = generation, key
+		// A series that is outdated already is resolved again by the batch that it goes to.
 		if generation == s.cfg.Names.Generation() {
 			s.cache.Set(key, k)
 		}

@@ -48,6 +48,7 @@ func (w *Writer) run(l *shard) {
 	timer := time.NewTimer(w.cfg.Window)
 	defer timer.Stop()
 
+	var committed time.Time // when the last batch was
 	for range l.opened {
 		timer.Reset(l.windowLeft())
 		select {
@@ -57,11 +58,22 @@ func (w *Writer) run(l *shard) {
 
 		b, last := l.takeBatch()
 		if b != nil {
+			w.letTimePass(committed)
 			w.commit(b)
+			committed = time.Now()
 		}
 		if last {
 			return
 		}
+	}
+}
+
+// letTimePass waits until a millisecond has passed since the last batch was committed, if
+// this is a writer of rollups. A value that is written again with another type is a second
+// cell, and timestamps, in ms, tell which of two cells is the newer one.
+func (w *Writer) letTimePass(committed time.Time) {
+	if w.cfg.Form == rollupCells {
+		time.Sleep(time.Until(committed.Add(time.Millisecond)))
 	}
 }
 

@@ -37,6 +37,8 @@ type Config struct {
 	Timeout time.Duration
 	// Observer, if set, is told of every row written.
 	Observer Observer
+	// Histograms is the codec of histograms.
+	Histograms Codec
 }
 
 // Observer is told what was stored, before it is acknowledged. It must not block,
@@ -108,6 +110,9 @@ func (w *Writer) Add(ctx context.Context, p *Point) (*Batch, error) {
 	return w.AddTo(ctx, s, p)
 }
 
+// Histograms returns the codec of histograms.
+func (w *Writer) Histograms() Codec { return w.cfg.Histograms }
+
 // Validate checks a point as Add does: everything except whether its names have
 // UIDs.
 func (w *Writer) Validate(p *Point) error { return p.Validate(w.cfg.Schema, w.cfg.Allowed...) }
@@ -120,26 +125,31 @@ func (w *Writer) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, err
 	if err != nil {
 		return nil, err
 	}
+	return w.addToShard(ctx, s, base, addition{entry: entry})
+}
 
+// addToShard adds a point or a histogram to the open batch of its row's shard.
+func (w *Writer) addToShard(ctx context.Context, s *SeriesKey, base uint32, what addition) (*Batch, error) {
 	for {
 		l := w.shards[0]
 		if len(w.shards) > 1 {
 			// Points of one row go to one shard, which keeps their order.
 			l = w.shards[s.rowHash(base)%uint64(len(w.shards))]
 		}
-		batch, err := w.addEntry(ctx, l, s, base, entry)
+		batch, err := w.addEntry(ctx, l, s, base, what)
 		if err != errOldNames {
 			return batch, err
 		}
+		// Nothing to send before a wait for names: a shard writes its open batch by itself.
 		if s, err = w.series.resolveAgain(ctx, s, func() {}); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// addEntry adds an entry to the shard's open batch and waits while that is full.
+// addEntry adds to the shard's open batch and waits while that is full.
 // It returns errOldNames if the batch does not accept the series.
-func (w *Writer) addEntry(ctx context.Context, l *shard, s *SeriesKey, base uint32, entry []byte) (*Batch, error) {
+func (w *Writer) addEntry(ctx context.Context, l *shard, s *SeriesKey, base uint32, what addition) (*Batch, error) {
 	for {
 		l.mu.Lock()
 		if l.closing {
@@ -155,7 +165,7 @@ func (w *Writer) addEntry(ctx context.Context, l *shard, s *SeriesKey, base uint
 				l.mu.Unlock()
 				return nil, errOldNames
 			}
-			b.bytes += b.rows.add(&w.cfg.Schema, s, base, entry)
+			b.bytes += b.rows.add(&w.cfg.Schema, s, base, what)
 			if b.bytes >= w.cfg.WindowBytes {
 				signal(l.full)
 			}
@@ -177,7 +187,7 @@ func (w *Writer) addEntry(ctx context.Context, l *shard, s *SeriesKey, base uint
 // commit writes a batch and wakes those who wait for it. The memory of a batch that
 // failed is not reused: a call that timed out may still read it.
 func (w *Writer) commit(b *Batch) {
-	r := b.rows
+	r := b.rows // finish lets go of them
 	if !w.beginWrite(b) {
 		b.finish(errAbandoned)
 		return
@@ -239,6 +249,7 @@ func (w *Writer) commitAside(b *Batch) {
 		b.finish(ErrClosing)
 		return
 	}
+	// Under the lock, so that Close waits for this goroutine, too.
 	w.wg.Go(func() { w.commit(b) })
 }
 
@@ -287,6 +298,7 @@ func (w *Writer) stopAccepting() {
 		l.mu.Lock()
 		l.closing = true
 		l.mu.Unlock()
+		// opened wakes a goroutine that has no batch, full one that gathers points.
 		signal(l.opened)
 		signal(l.full)
 	}

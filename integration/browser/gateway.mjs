@@ -104,6 +104,69 @@ test('a tag is completed from the metric itself, and split by', async () => {
   assert.deepEqual(faults, []);
 });
 
+test('a formula is a line that moves with a put; what it cannot be is said at its row', async () => {
+  await put('page.ratio', [[now - 300, 1], [now - 100, 3]], { host: 'a' });
+  await open('start=15m-ago&m=avg:page.ratio', 'live');
+  await page.getByRole('button', { name: 'Add a formula' }).click();
+  const formula = page.getByLabel('Formula', { exact: true });
+  await formula.fill('a + <img src=x onerror=alert(1)>');
+  await formula.press('Enter');
+  await until('the reason', async () => (await page.getByTestId('formula-said').textContent()) === 'Character 6: “img” is no query: their letters are a, b, c and so on.');
+
+  await formula.fill('a / (a + 1) * 100');
+  await formula.press('Enter');
+  const name = page.getByTestId('formula-name');
+  await name.fill('<b>share</b>');
+  await name.press('Enter');
+  await until('the line of the formula', async () => (await columns()).length === 3 && (await columns())[2].join() === '50,75');
+  await put('page.ratio', [[now - 50, 4]], { host: 'a' });
+  await until('its next point', async () => (await columns())[2].join() === '50,75,80');
+  await until('its name as text', async () => (await text('#legend')).includes('<b>share</b>'));
+  assert.match(decodeURIComponent(page.url()), /&f=a\+\/\+\(a\+\+\+1\)\+\*\+100&fn=<b>share<\/b>/);
+  assert.deepEqual(faults, []);
+});
+
+test('percentiles of histograms are lines with the values of the API; what is none is said at the row', async () => {
+  const buckets = [{ '0,10': 8, '10,20': 1, '20,40': 1 }, { '0,10': 1, '10,20': 8, '20,40': 1 }, { '0,10': 1, '10,20': 1, '20,40': 8 }];
+  const histograms = (host, ages) => ages.map((age, i) => ({ metric: 'page.latency', timestamp: now - age, tags: { host }, buckets: buckets[i % 3], underflow: 0, overflow: 0 }));
+  await post('/api/histogram', [...histograms('a', [300, 200, 100]), ...histograms('b', [300, 200])]);
+  const api = async () => (await post('/api/query?arrays=true', { start: now - 900, msResolution: true,
+    queries: [{ aggregator: 'sum', metric: 'page.latency', tags: { host: '*' }, percentiles: [50, 99.9] }] })).json();
+  const series = () => page.evaluate(() => window.__downpour.series());
+  const equal = async () => {
+    const [[times, ...rows], answer] = [await columns(), await api()];
+    return rows.length === 4 && answer.every((r, n) => JSON.stringify(r.dps) === JSON.stringify(times.map((t, i) => [t * 1000, rows[n][i]]).filter(([, v]) => v !== undefined && v !== null)));
+  };
+
+  await open('start=15m-ago&m=sum:page.latency{host=*}', 'nodata'); // histograms by themselves are no points
+  const field = page.getByLabel('Percentiles');
+  const write = async (text) => { await field.fill(text); await field.press('Enter'); };
+  await write('50, 99.9');
+  await untilStatus(page, 'live');
+  await until('the lines of the API', equal);
+  assert.deepEqual(await series(), (await api()).map((r) => `p${Number(r.metric.replace('page.latency_pct_', ''))} host=${r.tags.host}`));
+  for (const name of await series()) assert.ok((await text('#legend')).includes(name), name);
+  await post('/api/histogram', histograms('b', [50]));
+  await until('the next histogram', async () => (await columns())[0].at(-1) === now - 50 && await equal());
+
+  for (const [wrong, word] of [['50,150', '150'], ['<b>p50</b>', '<b>p50</b>'], ['50:99]', '50:99]']]) {
+    await write(wrong);
+    await until('the reason', async () => (await text('#said')) === `Percentiles are numbers from 0 to 100, as in 50,99.9: “${word}” is none.`);
+    assert.equal(await field.getAttribute('aria-invalid'), 'true');
+    await page.reload();
+    await untilStatus(page, 'error');
+    assert.equal(await field.inputValue(), wrong);
+    assert.equal(await page.getByRole('combobox', { name: 'Metric' }).inputValue(), 'page.latency');
+  }
+  await write('99.9');
+  await untilStatus(page, 'live');
+  await until('no reason', async () => (await text('#said')) === '' && (await field.getAttribute('aria-invalid')) === null);
+  assert.match(decodeURIComponent(page.url()), /&m=sum:percentiles\[99\.9\]:page\.latency\{host=\*\}/);
+  await page.reload();
+  await until('the same lines', async () => (await series()).join() === 'p99.9 host=a,p99.9 host=b');
+  assert.deepEqual(faults, []);
+});
+
 // proxy passes requests on to the gateway, with headers as a proxy sends them;
 // upgrade tells whether sockets pass.
 async function proxy({ host, upgrade }) {

@@ -27,6 +27,24 @@ export const hostsOf = (query) => hosts.map((host, i) => {
 
 const disk = (query) => [result(query.queries[0].metric, {}, { ...span(query), aggregateTags: ['host'], value: (t) => 41e9 + (t % 90000) * 21000 })];
 
+const requests = wave(0, 900, 400);
+const failures = (i) => wave(i + 1, 14 + 6 * i, 3);
+
+// perHost is a line for each of three hosts, of value(i)(t).
+const perHost = (metric, of, value) => hosts.slice(0, 3).map((host, i) => result(metric, { host }, { ...span(of), value: value(i) }));
+
+// failing has two queries, and a formula over them.
+const failing = (query) => {
+  if (query.metrics) return perHost(query.outputs[0].id, query.time, (i) => (t) => (failures(i)(t) / requests(t)) * 100);
+  return perHost(query.queries[0].metric, query, (i) => (query.queries[0].metric === 'requests.failed' ? failures(i) : requests));
+};
+
+// latency has a line for each percentile that is asked for, as histograms are answered.
+const latency = (query) => {
+  const { metric, percentiles = [] } = query.queries[0];
+  return percentiles.map((p) => result(`${metric}_pct_${p.toFixed(1)}`, {}, { ...span(query), aggregateTags: ['host'], value: wave(0, p / (100.5 - p), p / 4) }));
+};
+
 const byMetric = (query) => ({ 'cpu.user': hostsOf, 'disk.used': disk })[query.queries[0].metric]?.(query) ?? [];
 
 const notes = (path, parameters, body) => {
@@ -85,6 +103,13 @@ export const scenes = {
       await page.mouse.up();
     },
   },
+  formula: {
+    hash: 'start=15m-ago&m=sum:auto:requests.failed{host=*}&o=&m=sum:auto:requests.total{host=*}&o=&f=a+/+b+*+100&fn=failed+%25&fo=axis+x1y2'
+      + ['web01', 'web02', 'db01'].map((h) => `&hide=requests.total+host%3D${h}`).join(''),
+    status: 'live', script: (s) => { s.answer = failing; s.metrics = ['requests.failed', 'requests.total']; }, act: hover,
+  },
+  percentiles: { hash: 'start=15m-ago&m=sum:auto:percentiles[50,99,99.9]:request.latency&ylog', status: 'live', script: (s) => { s.answer = latency; s.metrics = ['request.latency']; }, act: hover },
+  nopercentile: { hash: 'start=15m-ago&m=sum:auto:percentiles[50,150]:request.latency', status: 'error', script: (s) => { s.answer = latency; s.metrics = ['request.latency']; } },
   log: { hash: `start=15m-ago&${cpu}&ylog`, status: 'live', script: (s) => { s.answer = byMetric; } },
   paused: { hash: `start=15m-ago&${cpu}&pause=${now()}`, status: 'paused', script: (s) => { s.answer = byMetric; } },
   inspected: { hash: `start=15m-ago&${cpu}&open=table,notes-list,explain,trace`, status: 'live', script: (s) => { s.answer = byMetric; s.api = inspected; } },

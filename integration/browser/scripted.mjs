@@ -53,7 +53,7 @@ export class Scripted {
     this.refuse = 0;
     this.mute = false;
     this.epoch = 'e1';
-    this.subs = [];      // {socket, id, query, resume, seq} in order of subscription
+    this.subs = [];      // {socket, id, query, resume, seq} in order of subscription; query may be a request for expressions
     this.received = [];  // all messages of clients
     this.asked = [];     // paths and bodies asked over HTTP
     this.metrics = ['cpu.user', 'disk.used', 'proc.loadavg.1min'];
@@ -79,7 +79,7 @@ export class Scripted {
     const gone = this.subs.findIndex((s) => s.socket === socket && s.id === message.id);
     if (gone >= 0) this.subs.splice(gone, 1);
     if (message.type !== 'subscribe' || this.mute) return;
-    const sub = { socket, id: message.id, query: message.query, resume: message.resume, seq: message.resume?.seq ?? 0 };
+    const sub = { socket, id: message.id, query: message.query ?? message.exp, resume: message.resume, seq: message.resume?.seq ?? 0 };
     this.subs.push(sub);
     if (message.resume?.epoch === this.epoch) return;
     this.snapshot(sub);
@@ -92,7 +92,7 @@ export class Scripted {
     if (answer.error) return send({ type: 'error', error: answer.error });
     sub.seq = 1;
     send({ type: 'snapshot', epoch: this.epoch, seq: 1, results: answer, rows: 4 });
-    if (sub.query.end !== undefined) send({ type: 'complete' });
+    if ((sub.query.time ?? sub.query).end !== undefined) send({ type: 'complete' });
   }
 
   async #serve(request, response) {

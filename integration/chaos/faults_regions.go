@@ -9,6 +9,8 @@ import (
 // mostRegions is where splitting ends.
 const mostRegions = 12
 
+// split cuts a region of the data table at one of its rows, or between two. Of many regions it
+// merges two instead, so that faults can go on for any time.
 func split(ctx context.Context, w *world) (string, error) {
 	s := w.site()
 	regions, err := w.cluster.Admin.Regions(ctx, s.Tables.Data)
@@ -25,6 +27,7 @@ func split(ctx context.Context, w *world) (string, error) {
 	return fmt.Sprintf("%s at %x", s.Tables.Data, key), w.cluster.Admin.Split(ctx, s.Tables.Data, key)
 }
 
+// merge joins two neighbours among the regions of the data table. Where few are left it splits one instead.
 func merge(ctx context.Context, w *world) (string, error) {
 	s := w.site()
 	regions, err := w.cluster.Admin.Regions(ctx, s.Tables.Data)

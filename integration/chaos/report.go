@@ -96,7 +96,7 @@ func (r *Report) Breaches() (out []string) {
 	out = slices.Clone(r.wrong)
 	refused, answers := 0, 0
 	for _, t := range r.kinds {
-		if t.mild {
+		if t.mild { // the others may take answers away
 			refused += t.by[Refused]
 			answers += t.by[Equal] + t.by[Refused]
 		}
@@ -128,6 +128,7 @@ func (r *Report) slow() (out []string) {
 		}
 	}
 	for _, fault := range slices.Sorted(maps.Keys(slow)) {
+		// Up to one in ten is put down to the machine.
 		if times[fault] < repeats || len(slow[fault]) > max(1, times[fault]/10) {
 			out = append(out, slow[fault]...)
 		}

@@ -108,6 +108,7 @@ func (w *world) once(ctx context.Context, f *fault) error {
 	return ctx.Err()
 }
 
+// enter does one fault, waits until all is whole again, and enters it into the account.
 func (w *world) enter(ctx context.Context, f *fault) {
 	e := event{fault: f.name, mild: f.mild, at: time.Since(w.report.began)}
 	w.now.Store(f)
@@ -224,6 +225,7 @@ func (c *client) run(asking, ctx context.Context) {
 	}
 }
 
+// once asks one question and enters what came of it under the fault of that moment.
 func (c *client) once(ctx context.Context) {
 	q := c.site.Recording.Queries[c.rng.IntN(len(c.site.Recording.Queries))]
 	inner, cancel := context.WithTimeout(ctx, longest)
@@ -233,7 +235,7 @@ func (c *client) once(ctx context.Context) {
 	c.asked.Store(began.UnixNano())
 	o := ask(inner, c.site.Gateway.URL, q)
 	c.asked.Store(0)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // the run was ended, which says nothing of the gateway
 		return
 	}
 	if f == nil {

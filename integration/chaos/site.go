@@ -58,6 +58,7 @@ func (s *Site) env() map[string]string {
 	return env
 }
 
+// startPushdown starts a pushdown server beside each region server.
 func (s *Site) startPushdown(ctx context.Context) error {
 	for i := range s.cluster.Len() {
 		env := s.env()
@@ -71,6 +72,7 @@ func (s *Site) startPushdown(ctx context.Context) error {
 	return nil
 }
 
+// startGateway starts a gateway that knows the site's pushdown servers.
 func (s *Site) startGateway(ctx context.Context) (err error) {
 	env := s.env()
 	var servers []string
@@ -98,6 +100,7 @@ func (s *Site) assign(ctx context.Context) error {
 	return nil
 }
 
+// put puts the recorded points.
 func (s *Site) put(ctx context.Context) error {
 	for points := s.Recording.Points; len(points) > 0; {
 		n := min(len(points), 2000)
@@ -113,6 +116,7 @@ func (s *Site) put(ctx context.Context) error {
 	return nil
 }
 
+// listRows lists the row keys of the data table, for splits at them.
 func (s *Site) listRows(ctx context.Context) error {
 	cells, err := s.cluster.Admin.Scan(ctx, s.Tables.Data)
 	for _, c := range cells {
@@ -192,6 +196,7 @@ func (s *Site) placed(ctx context.Context) error {
 	return nil
 }
 
+// explain returns the parts of a query over all rows of a metric, as the gateway would place them now.
 func (s *Site) explain(ctx context.Context, metric string) ([]placement, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -207,6 +212,7 @@ func (s *Site) explain(ctx context.Context, metric string) ([]placement, error) 
 	return e.Parts, nil
 }
 
+// serverOf returns the server of the region that has a key, "" if none has.
 func serverOf(regions []e2e.Region, key []byte) string {
 	for _, r := range regions {
 		if bytes.Compare(key, r.Start) >= 0 && (len(r.Stop) == 0 || bytes.Compare(key, r.Stop) < 0) {

@@ -37,6 +37,7 @@ type Answer struct {
 // cannot be read.
 func (c Comparer) Answers(want, got Answer) (Report, error) {
 	var r Report
+	// The bodies of other statuses are other objects: comparing them would tell nothing more.
 	if want.Status != got.Status {
 		c.add(&r, Difference{Path: Path{}, Kind: Status, Want: strconv.Itoa(want.Status), Got: short(string(got.Body), strconv.Itoa(got.Status)+" ")})
 		return r, nil
@@ -91,6 +92,7 @@ func (c Comparer) add(r *Report, d Difference) {
 	r.Differences = append(r.Differences, d)
 }
 
+// values compares two JSON values, of whatever type, at a path.
 func (c Comparer) values(r *Report, at Path, want, got any) {
 	switch w := want.(type) {
 	case map[string]any:
@@ -145,8 +147,10 @@ func (c Comparer) objects(r *Report, at Path, want, got map[string]any) {
 	}
 }
 
+// arrays compares element by element; what one has beyond the other's end is told by the lengths.
 func (c Comparer) arrays(r *Report, at Path, want, got []any) {
-	if len(at) > 0 && at[len(at)-1] == "aggregateTags" {
+	// These are sets.
+	if len(at) > 0 && (at[len(at)-1] == "aggregateTags" || at[len(at)-1] == "aggregatedTags") {
 		want, got = sortedSet(want), sortedSet(got)
 	}
 	if len(want) != len(got) {
@@ -164,6 +168,7 @@ func sortedSet(a []any) []any {
 	return a
 }
 
+// numbers compares type and value; the type is told by how a number is written.
 func (c Comparer) numbers(r *Report, at Path, want, got json.Number) {
 	d := Difference{Path: at, Kind: Value, Want: string(want), Got: string(got)}
 	if isFloat(want) != isFloat(got) {
@@ -178,6 +183,7 @@ func (c Comparer) numbers(r *Report, at Path, want, got json.Number) {
 		return
 	}
 	same, ulps, relative := floats(want, got)
+	// 0.0 and -0.0 are no relative distance apart, and differ nevertheless without a tolerance.
 	if same || relative <= c.Relative && c.Relative > 0 {
 		return
 	}
@@ -185,6 +191,7 @@ func (c Comparer) numbers(r *Report, at Path, want, got json.Number) {
 	c.add(r, d)
 }
 
+// strings compares texts; see MessageStart.
 func (c Comparer) strings(r *Report, at Path, want, got string) {
 	if want == got {
 		return

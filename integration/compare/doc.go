@@ -7,7 +7,7 @@
 //     stands twice (OpenTSDB writes a doubled second twice into the map form of
 //     dps) the last one counts, as it does for every common JSON reader;
 //   - arrays are compared in order: results, tsuids, dps in the arrays form;
-//     only aggregateTags is a set;
+//     only aggregateTags (in expressions aggregatedTags) is a set;
 //   - an integer is not a float: 1 and 1.0 differ, because a client's type does;
 //     how a float is written (1.0E10, 1e10) is free;
 //   - floats are equal to the last bit; a difference is given with its distance
@@ -17,7 +17,8 @@
 //
 // Everything else that may differ stands in a table of Permits, each line with
 // its reason, and a report lists what it let through; a difference that hangs on
-// what is inside a text is a Rule, with a name and a reason.
+// what is inside a text is a Rule, with a name and a reason. One rule takes further
+// questions, OneOfUnknownNames.
 //
 // The package imports only the standard library, so tests of any package and
 // the bench program may use it.

@@ -36,6 +36,7 @@ func permits(table []Permit, d Difference) (reason string, ok bool) {
 	return "", false
 }
 
+// matches tells whether a path is one of a pattern, see Permit.
 func matches(pattern, path Path) bool {
 	switch {
 	case len(pattern) == 0:

@@ -42,6 +42,7 @@ func cutBoth(want, got *Answer, text string) bool {
 	return true
 }
 
+// cut ends the message of an error before a text. It returns false if there is no such error or text.
 func cut(a Answer, text string) (Answer, bool) {
 	var body struct {
 		Error struct {

@@ -24,6 +24,7 @@
 //
 // Random draws from everything that /api/query takes of plain metrics. A Query
 // is written as a POST body or as the parameters of a GET, and Shrink makes a
-// failing one smaller as long as it fails. Which differences of answers are meant
-// is told in package compare.
+// failing one smaller as long as it fails. RandomExp and ShrinkExp do the same for
+// /api/query/exp. Which differences of answers are meant is told in package compare;
+// Compare asks again for the one that needs it.
 package differential

@@ -33,6 +33,12 @@ type Sub struct {
 	// AsTags writes the filters as a tags map in a POST; they group then.
 	AsTags       bool
 	ExplicitTags bool
+
+	// Of rollups, and of histograms.
+	RollupUsage  string
+	PreAggregate bool
+	Percentiles  []float64
+	ShowBuckets  bool
 }
 
 // RateOptions are those of a rate; 0 leaves a number out.
@@ -80,6 +86,10 @@ type subJSON struct {
 	Tags         map[string]string `json:"tags,omitempty"`
 	Filters      []Filter          `json:"filters,omitempty"`
 	ExplicitTags bool              `json:"explicitTags,omitempty"`
+	RollupUsage  string            `json:"rollupUsage,omitempty"`
+	PreAggregate bool              `json:"preAggregate,omitempty"`
+	Percentiles  []float64         `json:"percentiles,omitempty"`
+	ShowBuckets  bool              `json:"showHistogramBuckets,omitempty"`
 }
 
 type queryJSON struct {
@@ -125,6 +135,7 @@ func (s Sub) json() subJSON {
 	j := subJSON{
 		Aggregator: s.Aggregator, Metric: s.Metric, TSUIDs: s.TSUIDs, Downsample: s.Downsample,
 		Rate: s.Rate, RateOptions: s.Options, Filters: s.Filters, ExplicitTags: s.ExplicitTags,
+		RollupUsage: s.RollupUsage, PreAggregate: s.PreAggregate, Percentiles: s.Percentiles, ShowBuckets: s.ShowBuckets,
 	}
 	if s.AsTags {
 		j.Filters, j.Tags = nil, map[string]string{}
@@ -180,6 +191,22 @@ func (s Sub) parameter() string {
 	if s.ExplicitTags {
 		parts = append(parts, "explicit_tags")
 	}
+	if s.PreAggregate {
+		parts = append(parts, "pre-agg")
+	}
+	if s.RollupUsage != "" {
+		parts = append(parts, strings.ToLower(s.RollupUsage))
+	}
+	if len(s.Percentiles) > 0 {
+		list, err := json.Marshal(s.Percentiles)
+		if err != nil {
+			panic(err) // they are numbers
+		}
+		parts = append(parts, "percentiles"+string(list))
+	}
+	if s.ShowBuckets {
+		parts = append(parts, "show-histogram-buckets")
+	}
 	metric := s.Metric
 	if group, other := s.braces(true), s.braces(false); other != "{}" {
 		metric += group + other
@@ -232,7 +259,7 @@ func (q Query) Clone() Query {
 	q.Subs = slices.Clone(q.Subs)
 	for i := range q.Subs {
 		s := &q.Subs[i]
-		s.TSUIDs, s.Filters = slices.Clone(s.TSUIDs), slices.Clone(s.Filters)
+		s.TSUIDs, s.Filters, s.Percentiles = slices.Clone(s.TSUIDs), slices.Clone(s.Filters), slices.Clone(s.Percentiles)
 		if s.Options != nil {
 			o := *s.Options
 			s.Options = &o

@@ -36,6 +36,21 @@ func randomTimes(r *rand.Rand, d *Data, q *Query) {
 	q.Start, q.End = writeTime(r, start, q), writeTime(r, end, q)
 }
 
+// setTimes sets start and end, in seconds or milliseconds, often on the full hour.
+func (q *Query) setTimes(r *rand.Rand, d *Data, span int64, lengths []int64) {
+	start := d.Era*1000 - hour/2 + r.Int64N(span)
+	if r.IntN(2) == 0 {
+		start = pick(r, pick(r, d.Series).Points).MS + pick(r, []int64{-second, 0, 0, second})
+	}
+	end := start + pick(r, lengths)
+	grain := pick(r, []int64{second, second, 600 * second, hour, day})
+	start, end = start-start%grain, end-end%grain
+	if end <= start {
+		end = start + second
+	}
+	q.Start, q.End = writeTime(r, start, q), writeTime(r, end, q)
+}
+
 // writeTime writes ms in one of the forms that can hold it. A date stands for
 // another time in every zone, so the reading is up to the servers.
 func writeTime(r *rand.Rand, ms int64, q *Query) string {

@@ -11,25 +11,23 @@ import (
 // sub-queries and options, simpler functions, fewer series, a shorter range.
 // fails is called at most attempts times; q itself is taken to fail.
 func Shrink(q Query, d *Data, attempts int, fails func(Query) bool) Query {
-	for {
-		smaller, ok := smaller(q, d, &attempts, fails)
-		if !ok {
-			return q
-		}
-		q = smaller
-	}
+	return shrink(q, attempts, func(q Query) []Query { return candidates(q, d) }, fails)
 }
 
-func smaller(q Query, d *Data, attempts *int, fails func(Query) bool) (Query, bool) {
-	for _, c := range candidates(q, d) {
-		if *attempts--; *attempts < 0 {
-			return q, false
+// shrink takes the first of the smaller ones that fails, and goes on from there as long as
+// there is one. fails is called at most attempts times. No chain of smaller ones may be endless.
+func shrink[T any](from T, attempts int, smaller func(T) []T, fails func(T) bool) T {
+	for {
+		all := smaller(from)
+		i := slices.IndexFunc(all, func(c T) bool {
+			attempts--
+			return attempts >= 0 && fails(c)
+		})
+		if i < 0 {
+			return from
 		}
-		if fails(c) {
-			return c, true
-		}
+		from = all[i]
 	}
-	return q, false
 }
 
 // candidates are queries a step smaller than q, the largest steps first. No
@@ -103,7 +101,7 @@ func smallerSubs(s Sub, d *Data) (all []Sub) {
 		all = append(all, c)
 	}
 	if len(s.TSUIDs) == 0 && !s.ExplicitTags {
-		if of := d.Of(s.Metric); len(of) > 0 {
+		if of := d.Of(s.Metric); len(of) > 0 && of[0].TSUID != "" {
 			add(func(c *Sub) { c.Metric, c.Filters, c.AsTags, c.TSUIDs = "", nil, false, tsuids(of) })
 		}
 	}
@@ -124,6 +122,14 @@ func smallerSubs(s Sub, d *Data) (all []Sub) {
 	if s.Aggregator != "sum" && s.Aggregator != "none" {
 		add(func(c *Sub) { c.Aggregator = "sum" })
 		add(func(c *Sub) { c.Aggregator = "none" })
+	}
+	for i := range s.Percentiles {
+		if len(s.Percentiles) > 1 || s.ShowBuckets {
+			add(func(c *Sub) { c.Percentiles = slices.Delete(c.Percentiles, i, i+1) })
+		}
+	}
+	if s.ShowBuckets && len(s.Percentiles) > 0 {
+		add(func(c *Sub) { c.ShowBuckets = false })
 	}
 	for _, spec := range smallerDownsamples(s.Downsample) {
 		add(func(c *Sub) { c.Downsample = spec })

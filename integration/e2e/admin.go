@@ -37,6 +37,7 @@ func newAdmin(ctx context.Context, h *HBase) (*Admin, error) {
 	return a, a.start(ctx)
 }
 
+// start starts the program, also again after it has ended.
 func (a *Admin) start(ctx context.Context) error {
 	p, err := Start(ctx, a.command)
 	if err != nil {
@@ -72,7 +73,7 @@ func (a *Admin) Call(ctx context.Context, words ...string) ([]string, error) {
 	}
 	stop := context.AfterFunc(ctx, a.process.Kill)
 	lines, err := a.call(words)
-	if !stop() {
+	if !stop() { // ctx has ended, and the program is being killed
 		<-a.process.Done()
 		err = context.Cause(ctx)
 	}
@@ -82,6 +83,7 @@ func (a *Admin) Call(ctx context.Context, words ...string) ([]string, error) {
 	return lines, nil
 }
 
+// call sends one command and reads its answer: lines that begin with "-", then "ok", or "error" with a reason.
 func (a *Admin) call(words []string) ([]string, error) {
 	if _, err := a.process.Stdin.Write([]byte(strings.Join(words, "\t") + "\n")); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, a.process.LogTail(20))
@@ -130,6 +132,9 @@ func (a *Admin) CreateTable(ctx context.Context, table, compression string, fami
 
 // Tables names the four tables of one OpenTSDB.
 type Tables struct{ Data, UID, Meta, Tree string }
+
+// All returns the four names.
+func (t Tables) All() []string { return []string{t.Data, t.UID, t.Meta, t.Tree} }
 
 // TablesWithPrefix returns the tables PREFIX, PREFIX-uid, PREFIX-meta and
 // PREFIX-tree; with prefix "tsdb" these are OpenTSDB's defaults.

@@ -45,6 +45,7 @@ func Post(ctx context.Context, url string, body any, header ...string) (Answer, 
 	return request(ctx, http.MethodPost, url, strings.NewReader(text), append([]string{"Content-Type", "application/json"}, header...))
 }
 
+// request sends a request and reads the answer to its end. header holds names and values in turn.
 func request(ctx context.Context, method, url string, body io.Reader, header []string) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {

@@ -90,6 +90,7 @@ func StartHBase(ctx context.Context, o HBaseOptions) (*HBase, error) {
 	return h, nil
 }
 
+// start starts ZooKeeper, the admin program, the master and the region servers, and waits until they serve.
 func (h *HBase) start(ctx context.Context) error {
 	n := h.options.RegionServers
 	ports, err := freePorts(n + 2)

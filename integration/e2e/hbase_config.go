@@ -47,6 +47,7 @@ func writeText(b *strings.Builder, s string) {
 	_ = xml.EscapeText(b, []byte(s)) // a strings.Builder never fails
 }
 
+// site returns the properties of the cluster, without those of its files.
 func (h *HBase) site(masterPort int) map[string]string {
 	n := strconv.Itoa(h.options.RegionServers)
 	session := h.options.SessionTimeout.Milliseconds()

@@ -75,6 +75,7 @@ func StartHDFS(ctx context.Context, o HDFSOptions) (*HDFS, error) {
 	return h, nil
 }
 
+// start writes the configuration, formats, starts the servers, and waits until files may be written.
 func (h *HDFS) start(ctx context.Context) error {
 	ports, err := freePorts(2 + 3*len(h.data))
 	if err != nil {
@@ -143,6 +144,7 @@ func (h *HDFS) WaitReady(ctx context.Context) error {
 	})
 }
 
+// nameNodeReady returns an error unless the name node takes writes and counts all data nodes as live.
 func (h *HDFS) nameNodeReady(ctx context.Context) error {
 	var state struct {
 		FSState          string // "safeMode" or "Operational"

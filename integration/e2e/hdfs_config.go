@@ -30,6 +30,7 @@ func (h *HDFS) writeConfig() error {
 	return nil
 }
 
+// site returns the properties of name node and data nodes, apart from those of one data node.
 func (h *HDFS) site() map[string]string {
 	return map[string]string{
 		"fs.defaultFS":                                         "hdfs://" + h.address(),
@@ -67,6 +68,11 @@ func (h *HDFS) clientSite() map[string]string {
 		"hbase.unsafe.stream.capability.enforce": "true",
 		"dfs.replication":                        strconv.Itoa(len(h.data)),
 		"dfs.client.socket-timeout":              socketTimeout,
+
+		// A data node takes no block for which it has not a whole one free beside those
+		// promised before, those of failed tries counted for ten minutes. With blocks of
+		// 128 MiB the split of a log into a file for each region fails on a small disk.
+		"dfs.blocksize": "16777216",
 
 		// A data node that failed once would be left alone for six hours, and there
 		// are few.

@@ -62,6 +62,7 @@ func StartOpenTSDB(ctx context.Context, o OpenTSDBOptions) (*OpenTSDB, error) {
 	return t, nil
 }
 
+// start starts the TSD's process and waits until it answers.
 func (t *OpenTSDB) start(ctx context.Context, o OpenTSDBOptions, class string, port int) error {
 	config, err := t.writeConfig(o, port)
 	if err != nil {
@@ -188,12 +189,14 @@ func (t *OpenTSDB) kill() {
 	}
 }
 
-// logback stops OpenTSDB from logging every row it reads.
+// logback stops OpenTSDB from logging every row it reads. What its fsck finds is told by
+// its log alone.
 const logback = `<configuration>
   <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{HH:mm:ss.SSS} %-5level [%thread] %logger{0} - %msg%n</pattern></encoder>
   </appender>
   <logger name="QueryLog" level="OFF"/>
+  <logger name="net.opentsdb.tools.Fsck" level="INFO"/>
   <root level="WARN"><appender-ref ref="out"/></root>
 </configuration>
 `

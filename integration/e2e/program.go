@@ -37,6 +37,7 @@ func Build(ctx context.Context, pkg string) (string, error) {
 	return path, nil
 }
 
+// build compiles a main package into build/bin of the module.
 func build(ctx context.Context, pkg string) (string, error) {
 	dir, err := Root()
 	if err != nil {
@@ -61,6 +62,7 @@ func build(ctx context.Context, pkg string) (string, error) {
 	return path, nil
 }
 
+// lockFile waits until no other process holds the lock of a file, and takes it.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -114,12 +116,15 @@ func StartPushdown(ctx context.Context, o ProgramOptions) (*Program, error) {
 	return startProgram(ctx, "./pushdown/cmd/pushdown", "DOWNPOUR_PUSHDOWN_LISTEN", o)
 }
 
+// startProgram starts a program of ours and waits until it is ready. listen is the variable of
+// the address that it listens on.
 func startProgram(ctx context.Context, pkg, listen string, o ProgramOptions) (*Program, error) {
 	name := filepath.Base(pkg)
 	p, err := newProgram(ctx, pkg, listen, o)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	// The client of answers does not know the certificate of a gateway with TLS.
 	p.ready = func(ctx context.Context) error { return dials(ctx, p.Addr) }
 	if listen == "DOWNPOUR_LISTEN" && o.Env["DOWNPOUR_TLS_CERT"] == "" {
 		p.ready = func(ctx context.Context) error { return answers(ctx, p.URL+"/readyz") }
@@ -133,6 +138,7 @@ func startProgram(ctx context.Context, pkg, listen string, o ProgramOptions) (*P
 	return p, nil
 }
 
+// newProgram prepares what startProgram starts: the program, its directory, its address.
 func newProgram(ctx context.Context, pkg, listen string, o ProgramOptions) (*Program, error) {
 	path, err := o.program(ctx, pkg)
 	if err != nil {
@@ -203,6 +209,7 @@ func Run(ctx context.Context, pkg string, o ProgramOptions) (status int, output 
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
+	// A program that ctx has ended has a status as well, but not one of its own.
 	if errors.As(err, &exit) && ctx.Err() == nil {
 		return exit.ExitCode(), string(out), nil
 	}

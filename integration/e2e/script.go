@@ -36,6 +36,7 @@ func PythonFile(ctx context.Context, script string, args ...string) ([]byte, err
 	return interpret(ctx, "venv", script, args)
 }
 
+// interpret runs a script in one of the Python environments that setup made.
 func interpret(ctx context.Context, environment, script string, args []string) ([]byte, error) {
 	dir, err := Root()
 	if err != nil {
@@ -46,6 +47,20 @@ func interpret(ctx context.Context, environment, script string, args []string) (
 		return nil, fmt.Errorf("%s: %w", python, ErrNotSetUp)
 	}
 	return runScript(ctx, nil, python, append([]string{script}, args...))
+}
+
+// JavaWriters runs a Java source file, given by its path in the module, with the metrics
+// libraries that report to OpenTSDB, and returns what it wrote to standard output.
+func JavaWriters(ctx context.Context, source string, args ...string) ([]byte, error) {
+	class, err := classPath("writers")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	return runScript(ctx, nil, "java", append([]string{"-XX:+UseSerialGC", "-XX:-UsePerfData", "-cp", class, filepath.Join(dir, source)}, args...))
 }
 
 // Node runs a script of integration/browser, given by its path in the module,

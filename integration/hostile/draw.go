@@ -14,15 +14,20 @@ var kinds = []struct {
 	share int
 	draw  func(*drawing) Request
 }{
-	{"query", 44, (*drawing).query},
+	{"query", 24, (*drawing).query},
+	{"tree", 2, (*drawing).tree},
+	{"expression", 6, (*drawing).expression},
+	{"picture", 6, (*drawing).picture},
 	{"large query", 10, (*drawing).largeQuery},
-	{"absurd query", 10, (*drawing).absurdQuery},
+	{"absurd query", 8, (*drawing).absurdQuery},
 	{"malformed query", 4, (*drawing).malformedQuery},
 	{"put", 10, (*drawing).put},
 	{"malformed put", 5, (*drawing).malformedPut},
 	{"telnet", 5, (*drawing).lines},
-	{"live", 5, (*drawing).live},
+	{"histogram", 3, (*drawing).histogram},
+	{"live", 7, (*drawing).live},
 	{"metadata", 7, (*drawing).metadata},
+	{"rollup", 3, (*drawing).rollup},
 }
 
 // drawing is one request under construction.

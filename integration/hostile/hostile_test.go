@@ -3,8 +3,11 @@ package hostile
 import (
 	"bufio"
 	"bytes"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"downpour/encoding"
@@ -38,6 +41,11 @@ func TestDraw_variety(t *testing.T) {
 		seen[string(q.Door)+" "+string(q.Manner)]++
 		seen["exact"] += boolean(q.Exact && q.Judged())
 		seen["arrow"] += boolean(q.Arrow)
+		for _, m := range q.Messages {
+			for kind, is := range liveExpressions {
+				seen[kind] += boolean(strings.Contains(m, `"exp":{"expressions"`) && is(m))
+			}
+		}
 		for _, p := range q.Points {
 			p.Value = 0
 			if points[p]++; points[p] > 1 {
@@ -52,6 +60,7 @@ func TestDraw_variety(t *testing.T) {
 		}
 	}
 	want := []string{"exact", "arrow", "points", "telnet whole", "telnet halfclosed", "telnet unread", "telnet leaves", "telnet stops", "websocket unread", "websocket whole", "websocket slow"}
+	want = slices.AppendSeq(want, maps.Keys(liveExpressions))
 	for _, k := range kinds {
 		want = append(want, k.name)
 	}
@@ -64,6 +73,17 @@ func TestDraw_variety(t *testing.T) {
 		}
 	}
 	t.Log(seen)
+}
+
+// liveExpressions are what live expressions must have, some of them.
+var liveExpressions = map[string]func(message string) bool{
+	"a circle":          func(m string) bool { return strings.Contains(m, ` + e1"`) },
+	"an id in capitals": func(m string) bool { return strings.Contains(m, `"id":"M`) },
+	"many metrics":      func(m string) bool { return strings.Contains(m, `"id":"m19"`) },
+	"many tables":       func(m string) bool { return strings.Contains(m, `"id":"e200"`) },
+	"deep":              func(m string) bool { return strings.Contains(m, strings.Repeat("(", 4000)) },
+	"too long":          func(m string) bool { return len(m) > 64<<10 },
+	"an end":            func(m string) bool { return strings.Contains(m, `"end":`) },
 }
 
 func boolean(b bool) int {

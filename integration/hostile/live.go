@@ -11,7 +11,7 @@ import (
 func (d *drawing) live() Request {
 	m := message{method: "GET", path: "/api/ws"}
 	q := Request{Door: Socket, Manner: pick(d, []Manner{Whole, Unread, Unread, Leaves, Slow})}
-	switch d.r.IntN(5) {
+	switch d.r.IntN(7) {
 	case 0: // heavy ones
 		for i := range pick(d, []int{1, 2, 10, 120}) {
 			q.Messages = append(q.Messages, d.subscribe(strconv.Itoa(i), pick(d, heavyLive)))
@@ -24,8 +24,14 @@ func (d *drawing) live() Request {
 	case 2: // nonsense
 		for range d.size(100) {
 			q.Messages = append(q.Messages, pick(d, []string{"", "[]", `{"type":"dance","id":"a"}`, `{"type":"subscribe","id":""}`, `{"type":"subscribe","id":"` + strings.Repeat("i", 300) + `"}`,
-				`{"type":"subscribe","id":"a","query":[]}`, `{"type":"subscribe","id":"a","query":` + strings.Repeat("[", 5000) + `}`, strings.Repeat("x", d.size(80<<10)),
+				`{"type":"subscribe","id":"a","query":[]}`, `{"type":"subscribe","id":"a","exp":{"time":[]},"format":"arrow"}`, `{"type":"subscribe","id":"a","exp":{},"query":{}}`,
+				`{"type":"subscribe","id":"a","exp":{"time":{"start":1,"aggregator":"sum"},"metrics":[{"id":"a","metric":"` + Light + `"}],"expressions":[{"id":"e","expr":"` + strings.Repeat("(", 5000) + `"}]}}`,
+				`{"type":"subscribe","id":"a","query":` + strings.Repeat("[", 5000) + `}`, strings.Repeat("x", d.size(80<<10)),
 				`{"type":"subscribe","id":"a","query":{"start":"1h-ago","queries":[{"aggregator":"sum","metric":"nosuch"}]},"resume":{"epoch":"x","seq":18446744073709551615}}`}))
+		}
+	case 3, 4: // expressions
+		for i := range pick(d, []int{1, 2, 10, 120}) {
+			q.Messages = append(q.Messages, d.subscribeExp(strconv.Itoa(i)))
 		}
 	default:
 		for i := range d.size(100) {

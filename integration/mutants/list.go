@@ -12,4 +12,15 @@ var mutants = slices.Concat(
 	ofTheDoors,            // list_doors.go
 	ofWrites,              // list_writes.go
 	ofExpressions, ofGexp, // list_expressions.go, list_gexp.go
+	ofLiveExpressions, // list_explive.go
+	ofHistograms,      // list_histogram.go
+	ofGraph,           // list_graph.go
+	ofRollups,         // list_rollups.go
+	ofTrees,           // list_trees.go
+	ofTreeBounds,      // list_treebounds.go
+	ofUIDTools,        // list_uidtools.go
+	ofFsck,            // list_fsck.go
+	ofTools,           // list_tools.go
+	ofColumns,         // list_columns.go
+	ofRefusals,        // list_refusals.go
 )

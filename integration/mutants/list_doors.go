@@ -50,7 +50,7 @@ var ofTheDoors = []mutant{
 	}, {
 		name: "override-by-a-link", file: "gateway/api/httpapi/httpio/endpoint.go",
 		old: "	method, err := Method(r)\n", new: "	method, err := r.Method, error(nil)\n",
-		test: "gateway TestDoors_pages",
+		test: "TestVerbs_Contains",
 	}, {
 		name: "origin-by-its-beginning", file: "gateway/api/origin/origin.go",
 		old: "		if strings.EqualFold(u.Scheme+\"://\"+u.Host, origin) {\n", new: "		if strings.HasPrefix(origin, u.Scheme+\"://\"+u.Host) {\n",

@@ -28,19 +28,27 @@ var ofExpressions = []mutant{
 		test: "TestTables_union",
 	}, {
 		name: "missing-series-filled", file: "gateway/query/exp/evaluate.go",
-		old: "			columns[i] = none\n", new: "			columns[i] = none\n			for k := range none {\n				none[k] = variables[i].fill\n			}\n",
+		old: "			columns[i] = none\n", new: "			columns[i] = none\n			for k := range none {\n				none[k] = t.variables[i].fill\n			}\n",
 		test: "TestTablesArePoints",
 	}, {
-		name: "intersection-steps-through-all", file: "gateway/query/exp/evaluate.go",
-		old: "if j.Operator != \"intersection\" {", new: "if j.Operator != \"\" {",
+		name: "intersection-steps-through-all", file: "gateway/query/exp/join.go",
+		old: "if j.Operator != \"intersection\" || stepped(", new: "if j.Operator != \"\" || stepped(",
 		test: "TestTables_intersection",
+	}, {
+		name: "replaced-series-not-stepped", file: "gateway/query/exp/join.go",
+		old: "	if !slices.Contains(members, -1) {\n		return true\n	}\n", new: "	if !slices.Contains(members, -1) {\n		return members[i] == s\n	}\n",
+		test: "TestTables_replaced",
+	}, {
+		name: "comparison-is-no-number", file: "gateway/query/expression/arithmetic.go",
+		old: "	case lk.isFloating() || rk.isFloating():\n", new: "	case lk.isFloating() && rk.isFloating():\n",
+		test: "TestEvaluate",
 	}, {
 		name: "column-not-reserved", file: "gateway/query/exp/evaluate.go",
 		old: "		if err := c.bounds.begin(int64(len(t.Times)) * 8); err != nil {\n			return t, err\n		}\n", new: "",
 		test: "TestTables_bounds",
 	}, {
-		name: "order-of-insertion-for-hash-order", file: "gateway/query/exp/javahash.go",
-		old: "cmp.Compare(slotOf(variables[a].id, slots), slotOf(variables[b].id, slots))", new: "cmp.Compare(slots, slots)",
+		name: "order-of-insertion-for-hash-order", file: "gateway/query/javahash/javahash.go",
+		old: "cmp.Compare(slotOf(key(a), slots), slotOf(key(b), slots))", new: "cmp.Compare(slots, slots)",
 		test: "gateway TestExpConformance",
 	}, {
 		name: "expressions-trimmed-before-they-are-computed", file: "gateway/query/engine/resolve.go",

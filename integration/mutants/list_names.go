@@ -3,6 +3,14 @@ package main
 // ofNames are faults of names that change, and of what is remembered of them.
 var ofNames = []mutant{
 	{
+		name: "name-renamed-to-itself-is-lost", file: "gateway/uid/rename.go",
+		old: "(r.from == r.to || string(used) != string(r.uid))", new: "string(used) != string(r.uid)",
+		test: "TestRename",
+	}, {
+		name: "exported-name-read-as-an-expression", file: "gateway/admin/tools/export.go",
+		old: "	q.Queries[0].Metric = name\n", new: "	_ = name\n",
+		test: "TestExport_names",
+	}, {
 		name: "names-of-before-a-change-remembered", file: "gateway/uid/generation.go",
 		old: "	if d.Generation() != generation {\n		return\n	}\n	for name, u := range names {\n", new: "	for name, u := range names {\n",
 		test: "TestDictionary_changeWithinLookup",

@@ -38,6 +38,7 @@ func main() {
 	}
 }
 
+// run reads the flags, tries the mutants that they choose, and returns an error if one was not caught.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	var (

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Gets what the integration tests need and a machine may lack: the class paths
-# of a real HBase and a real OpenTSDB (Maven), pyarrow and other readers of Arrow
-# (a virtual environment; npm), OpenTSDB's client libraries (another environment),
-# playwright-core (npm), Chromium and VictoriaMetrics (the system's packages).
+# of a real HBase, a real OpenTSDB and writers in Java (Maven), pyarrow and other
+# readers of Arrow (a virtual environment; npm), OpenTSDB's client libraries (another
+# environment), playwright-core (npm), Chromium, VictoriaMetrics and collectd (the
+# system's packages).
 #
 #   setup.sh          all of it
 #   setup.sh STEP...  only these, see all_steps
@@ -55,8 +56,8 @@ classpath() { # classpath NAME VERSIONS -Dproperty=...
 	local name=$1 versions=$2
 	shift 2
 	if stamped "$name" "$versions" && jars_present "$out/$name.classpath"; then return; fi
-	need java "real HBase and OpenTSDB servers"
-	need mvn "the class paths of HBase and OpenTSDB"
+	need java "real HBase and OpenTSDB servers, and writers in Java"
+	need mvn "the class paths of HBase, OpenTSDB and writers in Java"
 	rm -f "$out/$name.stamp" "$out/$name.classpath"
 	logged "$name" mvn -B -ntp -q -f "$here/maven/$name/pom.xml" "$@" \
 		"org.apache.maven.plugins:maven-dependency-plugin:$MAVEN_DEPENDENCY_PLUGIN_VERSION:build-classpath" \
@@ -66,10 +67,12 @@ classpath() { # classpath NAME VERSIONS -Dproperty=...
 	echo "setup: $name class path, $(tr ':' '\n' <"$out/$name.classpath" | wc -l) jars"
 }
 
-java_servers() { # one after the other: Maven's local repository has no lock
+java_programs() { # one after the other: Maven's local repository has no lock
 	classpath hbase "$HBASE_VERSION" "-Dhbase.version=$HBASE_VERSION"
 	classpath opentsdb "$OPENTSDB_VERSION $JAXB_API_VERSION" \
 		"-Dopentsdb.version=$OPENTSDB_VERSION" "-Djaxb.version=$JAXB_API_VERSION"
+	classpath writers "$MICROMETER_VERSION $METRICS_OPENTSDB_VERSION $JAXB_API_VERSION" \
+		"-Dmicrometer.version=$MICROMETER_VERSION" "-Dmetrics-opentsdb.version=$METRICS_OPENTSDB_VERSION" "-Djaxb.version=$JAXB_API_VERSION"
 }
 
 python_venv() {
@@ -142,30 +145,47 @@ browser_program() {
 	echo "setup: $(chromium --version 2>/dev/null | head -n 1)"
 }
 
-# The system's package, unpacked and not installed: installing it would start a
-# service on the machine.
-victoria_metrics() {
-	local dir=$out/victoria-metrics deb
-	if [ -x "$dir/usr/bin/victoria-metrics" ] && "$dir/usr/bin/victoria-metrics" -version >/dev/null 2>&1; then return; fi
-	rm -rf "$dir" "$out/victoria-metrics.stamp"
+# unpacked NAME WHAT-IT-IS-FOR PACKAGE...: the system's packages under $out/NAME,
+# unpacked and not installed: installing them would start a service on the machine.
+# The stamp names the version of the first.
+unpacked() {
+	local name=$1 purpose=$2 dir=$out/$1 deb
+	shift 2
+	rm -rf "$dir" "$out/$name.stamp"
 	mkdir -p "$dir"
-	need apt-get "VictoriaMetrics, a peer of the benchmarks"
-	need dpkg-deb "VictoriaMetrics, a peer of the benchmarks"
-	if ! (cd "$dir" && apt-get download victoria-metrics) >"$out/victoria.log" 2>&1; then
-		[ "$(id -u)" = 0 ] && logged apt-update-victoria apt-get update
-		(cd "$dir" && logged victoria apt-get download victoria-metrics) || exit 1
+	need apt-get "$purpose"
+	need dpkg-deb "$purpose"
+	if ! (cd "$dir" && apt-get download "$@") >"$out/$name.log" 2>&1; then
+		[ "$(id -u)" = 0 ] && logged "apt-update-$name" apt-get update
+		(cd "$dir" && logged "$name" apt-get download "$@") || exit 1
 	fi
-	deb=$(ls "$dir"/*.deb) || fail "victoria-metrics: apt-get download left no package"
-	logged victoria-unpack dpkg-deb -x "$deb" "$dir"
-	logged victoria-start "$dir/usr/bin/victoria-metrics" -version
-	stamp victoria-metrics "$(dpkg-deb -f "$deb" Version)"
-	rm -f "$deb"
-	echo "setup: victoria-metrics $(cat "$out/victoria-metrics.stamp")"
+	for deb in "$dir"/*.deb; do
+		logged "$name-unpack" dpkg-deb -x "$deb" "$dir"
+	done
+	deb=$(ls "$dir/$1"_*.deb) || fail "$name: apt-get download left no package $1"
+	stamp "$name" "$(dpkg-deb -f "$deb" Version)"
+	rm -f "$dir"/*.deb
+	echo "setup: $name $(cat "$out/$name.stamp")"
+}
+
+victoria_metrics() {
+	local program=$out/victoria-metrics/usr/bin/victoria-metrics
+	if [ -f "$out/victoria-metrics.stamp" ] && "$program" -version >/dev/null 2>&1; then return; fi
+	unpacked victoria-metrics "VictoriaMetrics, a peer of the benchmarks" victoria-metrics
+	logged victoria-start "$program" -version
+}
+
+collectd() {
+	local program=$out/collectd/usr/sbin/collectd libraries
+	libraries=$out/collectd/usr/lib/$(uname -m)-linux-gnu
+	if [ -f "$out/collectd.stamp" ] && LD_LIBRARY_PATH=$libraries "$program" -h >/dev/null 2>&1; then return; fi
+	unpacked collectd "collectd, which writes to us" collectd-core libltdl7
+	logged collectd-start env "LD_LIBRARY_PATH=$libraries" "$program" -h
 }
 
 need go "everything"
 
-all_steps=(java_servers python_venv client_libraries arrow_js browser_driver browser_program victoria_metrics)
+all_steps=(java_programs python_venv client_libraries arrow_js browser_driver browser_program victoria_metrics collectd)
 steps=("$@")
 if [ $# = 0 ]; then
 	steps=("${all_steps[@]}")

@@ -110,14 +110,14 @@ func (b *accessBuilder) byTSUID() Access {
 	}
 
 	from, to := b.hours()
-	if n := (to - from) / encoding.RowSeconds * int64(len(tags)); n > maxRanges {
+	if n := b.plan.Rows(from, to) * int64(len(tags)); n > maxRanges {
 		return b.manyTSUIDs(tags, n)
 	}
 
 	// TSUIDs ascend and all keys of an hour begin alike, so the keys ascend. The range
 	// of a single key ends with the key and a zero byte, which is the next key.
 	var r rangeList
-	for hour := from; hour < to; hour += encoding.RowSeconds {
+	for hour := from; hour < to; hour = b.plan.NextRow(hour) {
 		for _, t := range tags {
 			key := append(b.keyHead(hour), t...)
 			r.add(b.part.Range, key, append(bytes.Clone(key), 0))
@@ -177,7 +177,8 @@ func (b *accessBuilder) byFirstTag() (Access, bool) {
 
 	first := b.tags[0]
 	from, to := b.hours()
-	if (to-from)/encoding.RowSeconds*int64(len(first.Values)) > maxRanges {
+	// The skip scan, which is tried next, says into how many parts to cut this one.
+	if b.plan.Rows(from, to)*int64(len(first.Values)) > maxRanges {
 		return Access{}, false
 	}
 
@@ -185,7 +186,7 @@ func (b *accessBuilder) byFirstTag() (Access, bool) {
 	// that key.
 	wholeKey := b.plan.Exact && len(b.tags) == 1
 	var r rangeList
-	for hour := from; hour < to; hour += encoding.RowSeconds {
+	for hour := from; hour < to; hour = b.plan.NextRow(hour) {
 		head := append(b.keyHead(hour), first.TagK...)
 		for _, v := range first.Values {
 			key := append(bytes.Clone(head), v...)
@@ -210,6 +211,7 @@ func (b *accessBuilder) patternAfterFirst(wholeKey bool) *store.KeyPattern {
 	switch {
 	case wholeKey:
 		return nil
+	// An exact pattern counts the tags of a key: the first one must be among its wants.
 	case b.plan.Exact:
 		p, _ := b.pattern(b.tags)
 		return p
@@ -232,6 +234,7 @@ func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern
 	values := 0
 	for _, t := range tags {
 		w := store.Want{Name: t.TagK}
+		// The others want the tag to be there. What NotIn excludes the operator drops.
 		if t.Op == scanplan.In {
 			values += len(t.Values)
 			for _, v := range t.Values {
@@ -263,13 +266,13 @@ func (b *accessBuilder) hours() (from, to int64) {
 	// A stop in another salt bucket or metric says nothing about the last hour.
 	if k := b.part.Range.Stop; len(k) >= at+encoding.BaseTimeWidth && bytes.Equal(k[:at], b.part.Range.Start[:at]) {
 		last := int64(binary.BigEndian.Uint32(k[at:]))
-		if len(k) > at+encoding.BaseTimeWidth || last%encoding.RowSeconds != 0 {
-			last += encoding.RowSeconds // the part stops inside that hour
+		if base := b.plan.RowBase(last); len(k) > at+encoding.BaseTimeWidth || last != base {
+			last = b.plan.NextRow(base) // the part stops inside that row
 		}
 		to = min(to, last)
 	}
 
-	from -= from % encoding.RowSeconds
+	from = b.plan.RowBase(from)
 	return from, max(from, to)
 }
 

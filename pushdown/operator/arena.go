@@ -64,7 +64,7 @@ func (a *arena) close(sp *series, s segment) {
 	}
 
 	a.list(sp)
-	sp.shipped = true
+	sp.shipped = true // it needs no presence marker any more
 
 	at := int32(len(a.segments))
 	a.segments = append(a.segments, s)
@@ -74,6 +74,15 @@ func (a *arena) close(sp *series, s segment) {
 		a.segments[sp.last].next = at
 	}
 	sp.last = at
+}
+
+// addBuckets adds copies of buckets to sp, and returns that of their values.
+func (a *arena) addBuckets(sp *series, times []int64, values []float64) []float64 {
+	s, from := a.open(), len(a.values)
+	a.times = append(a.times, times...)
+	a.values = append(a.values, values...)
+	a.close(sp, s)
+	return a.values[from:]
 }
 
 // list makes sp a row of the next batch.

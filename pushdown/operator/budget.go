@@ -43,6 +43,7 @@ func NewBudget(points, bytes int64) *ReadBudget {
 
 // Spend counts what was read; see Budget.
 func (b *ReadBudget) Spend(_ context.Context, points, bytes int64) error {
+	// Both are counted even if one is refused, because Refund gives back both.
 	total := b.points.spent.Add(points)
 	read := b.bytes.spent.Add(bytes)
 	switch {

@@ -10,7 +10,7 @@ import (
 )
 
 // downsampler is the stage after decoding: it adds a row's points, or the buckets
-// computed from them, to the arena. There are four. Which one a part needs depends on
+// computed from them, to the arena. For rows of raw data there are four. Which one a part needs depends on
 // what it can know of a bucket when it has read a row, which is one hour of one series:
 //
 //	rawDownsampler    no downsampling, or buckets whose place depends on points that
@@ -20,19 +20,29 @@ import (
 //	                  span may have points in another part and are shipped as points,
 //	                  unless the part starts or ends its salt bucket
 //	wholeDownsampler  the part is all of its salt bucket: every bucket is whole
+//
+// Rows of rollup tables have rollupRows, which decodes them, too.
 type downsampler interface {
-	// add adds the points of a row, of which there is at least one. It must not keep
-	// row.
-	add(a *arena, sp *series, row *encoding.Points)
 	// finish is called once for each span, after its last row.
 	finish(a *arena, sp *series)
 	// pending is the bytes of memory held outside the arena.
 	pending() int64
 }
 
+// pointDownsampler is a downsampler that takes points.
+type pointDownsampler interface {
+	downsampler
+	// add adds the points of a row, of which there is at least one. It must not keep
+	// row.
+	add(a *arena, sp *series, row *encoding.Points)
+}
+
 // newDownsampler chooses the downsampler of a part. It fails if the downsampling is not
 // known.
 func newDownsampler(part *scanplan.Part) (downsampler, error) {
+	if part.Plan.Rollup != nil {
+		return newRollupRows(part)
+	}
 	d := part.Plan.Downsample
 	if d == nil {
 		return rawDownsampler{}, nil
@@ -45,13 +55,17 @@ func newDownsampler(part *scanplan.Part) (downsampler, error) {
 
 	starts, ends := part.Starts(), part.Ends()
 	switch {
+	// Every bucket lies in one row.
 	case d.DividesHour():
 		return &hourDownsampler{run: run{bucketer: b}}, nil
+	// The part has all rows of its salt bucket: no bucket is cut.
 	case starts && ends:
 		return &wholeDownsampler{template: *b}, nil
+	// Where a bucket begins may depend on points of another part.
 	case d.All || d.Calendar:
 		return rawDownsampler{}, nil
 	}
+	// Only the first and the last bucket of a span may have points in another part.
 	return &edgeDownsampler{run: run{bucketer: b}, starts: starts, ends: ends}, nil
 }
 
@@ -84,10 +98,7 @@ func (r *run) add(a *arena, sp *series, p encoding.Points) {
 	r.bucketer.Points(p.Time, r.doubles)
 	times, values := r.bucketer.Finish()
 
-	s := a.open()
-	a.times = append(a.times, times...)
-	a.values = append(a.values, values...)
-	a.close(sp, s)
+	a.addBuckets(sp, times, values)
 }
 
 // hourDownsampler computes buckets row by row. The operator calls addHour instead of
@@ -224,7 +235,7 @@ const bucketerBytes = 320
 // add adds the points to the span's bucketer. Its buckets are shipped by finish.
 func (f *wholeDownsampler) add(_ *arena, sp *series, row *encoding.Points) {
 	if sp.bucketer == nil {
-		b := f.template
+		b := f.template // a copy, because loading a time zone is slow
 		sp.bucketer = &b
 		sp.bucketer.Reset()
 		f.held += bucketerBytes
@@ -239,16 +250,14 @@ func (f *wholeDownsampler) add(_ *arena, sp *series, row *encoding.Points) {
 	f.held += sp.bucketer.Held() - before
 }
 
+// finish ships the span's buckets. A span that has only annotations has no bucketer.
 func (f *wholeDownsampler) finish(a *arena, sp *series) {
 	if sp.bucketer == nil {
 		return
 	}
 
 	times, values := sp.bucketer.Finish()
-	s := a.open()
-	a.times = append(a.times, times...)
-	a.values = append(a.values, values...)
-	a.close(sp, s)
+	a.addBuckets(sp, times, values)
 	sp.bucketer = nil
 }
 

@@ -38,8 +38,8 @@ func (e *emitter) append(s *batch.Series) {
 		return
 	}
 
-	// In time: raw points before the buckets, the buckets, raw points after them.
-	// Annotations go with the first chunk.
+	// In time: raw points before the buckets, the buckets, raw points after them. Without
+	// buckets all points come before. Annotations go with the first chunk.
 	before := sort.Search(s.Raw.Len(), func(i int) bool { return len(s.Time) > 0 && s.Raw.Time[i] >= s.Time[0] })
 	chunk := batch.Series{Span: s.Span, Notes: s.Notes}
 	for _, part := range [...]struct{ rawFrom, rawTo, buckets int }{

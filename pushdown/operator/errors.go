@@ -39,9 +39,13 @@ func dataError(s encoding.Schema, row []byte, err error) error {
 	e := &DataError{Row: append([]byte(nil), row...), Err: err}
 
 	var duplicate *encoding.DuplicateError
-	if errors.As(err, &duplicate) {
+	switch {
+	case errors.As(err, &duplicate):
 		e.Text = duplicateText(row, duplicate)
-	} else {
+	// The row is not corrupt: it has another codec than the one that is configured.
+	case errors.Is(err, errCodec):
+		e.Text = fmt.Sprintf("row %X cannot be read: %v (%s)", row, err, describeRow(s, row))
+	default:
 		e.Text = fmt.Sprintf("row %X is corrupt: %v (%s)", row, err, describeRow(s, row))
 	}
 	return e

@@ -44,7 +44,8 @@ type group struct {
 
 // newGrouping returns the grouping of a part, nil with per-series aggregation.
 func newGrouping(part *scanplan.Part) (*grouping, error) {
-	if part.Mode != scanplan.PartialAggregation {
+	// Histograms have partial sums of their own, see histograms.
+	if part.Mode != scanplan.PartialAggregation || part.Plan.Histograms != nil {
 		return nil, nil
 	}
 
@@ -54,7 +55,7 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 		return nil, fmt.Errorf("aggregator %q has no partial aggregates", p.Aggregator)
 	}
 
-	hours, _ := p.WholeHours(part.Range)
+	hours, _ := p.WholeHours(part.Range) // Part.Validate has checked that they are whole
 	g := &grouping{plan: p, fn: fn, hours: hours, groups: map[string]*group{}, starts: hours.From == p.From, ends: hours.To == p.To}
 	g.n, g.a, g.b = fn.Columns()
 
@@ -79,6 +80,7 @@ func (o *partOperator) finishGroups() error {
 		}
 
 		o.downsampler.finish(&o.arena, sp)
+		// A span whose rows hold neither is no member of its group.
 		if sp.hasPoint || len(sp.annotations) > 0 {
 			o.arena.gather(sp, &o.groups.series)
 			if err := o.groups.add(sp, o.memory); err != nil {
@@ -94,17 +96,14 @@ func (o *partOperator) finishGroups() error {
 	}
 	o.emit.addGroups(o.groups, batch.NewPartialWriter(o.opts.Mem))
 	o.done = true
-
-	if limit := o.part.Plan.MaxBytes; limit > 0 && o.emit.shipped > limit {
-		return &LimitError{Limit: limit, Need: o.emit.shipped}
-	}
-	return nil
+	return o.checkShipped()
 }
 
 // add adds the span whose buckets are in g.series. Spans come in ascending order. The
 // error is a *LimitError, or one of the lease.
 func (g *grouping) add(sp *series, held *memory.Lease) error {
 	gr := g.group(sp.id)
+	// The series lacks a tag key of the group-by.
 	if gr == nil {
 		return nil
 	}
@@ -215,11 +214,13 @@ func (g *grouping) member(s *batch.Series) aggregate.Series {
 func (g *grouping) finishRow(gr *group) *batch.Partial {
 	row, p := &gr.row, gr.partial
 	row.Group = []byte(gr.key)
+	// All members have annotations only.
 	if p == nil {
 		return row
 	}
 
 	row.Live = p.Live
+	// Without this column all are true, and without the next it is equal to live.
 	if slices.Contains(p.Real, false) {
 		row.Real = p.Real
 	}
@@ -246,6 +247,7 @@ func (e *emitter) addGroups(g *grouping, w *batch.PartialWriter) {
 			pending = 0
 		}
 	}
+
 	for _, gr := range g.order {
 		row := g.finishRow(gr)
 		w.Append(row)

@@ -31,6 +31,7 @@ type Options struct {
 // for the cost of a batch itself not to matter.
 const DefaultFlushBytes = 4 << 20
 
+// withDefaults sets what is not set, to what the fields' comments say.
 func (o Options) withDefaults() Options {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
@@ -58,9 +59,13 @@ func New(from store.Reader, part *scanplan.Part, opts Options) (Operator, error)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
 	}
+	histograms, err := newHistograms(part, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
+	}
 
 	o := newPartOperator(from, part, d, opts)
-	o.groups = groups
+	o.groups, o.histograms = groups, histograms
 	return o, nil
 }
 

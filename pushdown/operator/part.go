@@ -32,6 +32,9 @@ type partOperator struct {
 	spans  seriesTable
 	emit   emitter
 	groups *grouping // nil with per-series aggregation
+	// histograms replaces decoder, downsampler, arena and groups in a part that reads
+	// histograms; else it is nil.
+	histograms *histograms
 
 	stats   Stats
 	largest int64 // bytes that the largest block of rows took
@@ -141,6 +144,7 @@ func (o *partOperator) open(ctx context.Context) error {
 	var inner context.Context
 	inner, o.cancel = context.WithCancel(ctx)
 
+	// What is learned here the choice of the access path uses.
 	o.stats.Probes = learnPrefixes(inner, o.from, o.part, o.opts.Prefixes)
 	access := ChooseAccess(o.part, o.opts.Prefixes)
 	if access.Nothing {
@@ -149,12 +153,19 @@ func (o *partOperator) open(ctx context.Context) error {
 	}
 
 	o.stats.Ranges = int64(len(access.Filter.Ranges))
-	var err error
-	o.scanner, err = o.from.Scan(inner, store.Scan{
+	scan := store.Scan{
 		Table: o.part.Plan.Table, Family: encoding.FamilyData,
 		Start: o.part.Range.Start, Stop: o.part.Range.Stop,
 		Filter: access.Filter, BlockBytes: o.opts.BlockBytes,
-	})
+	}
+	// Rows of rollup tables have a column for each aggregator, of which the plan needs one
+	// or two.
+	if f, ok := o.downsampler.(*rollupRows); ok {
+		scan.Columns = f.columns()
+	}
+
+	var err error
+	o.scanner, err = o.from.Scan(inner, scan)
 	if err != nil {
 		return withCause(ctx, fmt.Errorf("operator: cannot scan %s: %w", o.part.Plan.Table, err))
 	}
@@ -174,6 +185,7 @@ func (o *partOperator) readBlock() error {
 
 	if errors.Is(err, io.EOF) {
 		defer func() { o.stats.EmitTime += time.Since(got) }()
+		// Only the whole scan tells whether knowing key prefixes would have spared rows.
 		RecordScan(o.opts.Prefixes, o.part, o.stats)
 		return o.finish()
 	}
@@ -193,7 +205,11 @@ func (o *partOperator) readBlock() error {
 // reserve reserves the memory that the part holds. It is called once for each block,
 // because one block adds little compared to what a request may have.
 func (o *partOperator) reserve() error {
-	return o.memory.Grow(o.arena.memory() + o.emit.most + o.downsampler.pending() + o.spans.bytes + o.largest)
+	held := o.arena.memory() + o.emit.most + o.downsampler.pending() + o.spans.bytes + o.largest
+	if o.histograms != nil {
+		held += o.histograms.memory()
+	}
+	return o.memory.Grow(held)
 }
 
 // Bytes of a row and of a cell, without keys and values.
@@ -231,11 +247,29 @@ func (o *partOperator) addRow(r *store.Row) error {
 		return nil
 	}
 
+	if o.histograms != nil {
+		return o.addHistograms(sp, r, key.BaseTime)
+	}
+	if f, ok := o.downsampler.(*rollupRows); ok {
+		return o.addRollups(f, sp, r, key.BaseTime)
+	}
 	if err := o.decodeRow(sp, r, key.BaseTime); err != nil {
 		return dataError(s, r.Key, err)
 	}
 	o.arena.addAnnotations(sp, o.decoder.Annotations())
 	o.stats.Skipped += int64(o.decoder.Skipped())
+	return o.checkMemory()
+}
+
+// addRollups adds a row of rollups to the arena. The decoder, which knows nothing of it, may
+// still hold the last row of another part.
+func (o *partOperator) addRollups(f *rollupRows, sp *series, r *store.Row, base uint32) error {
+	n, skipped, err := f.add(&o.arena, sp, base, r.Cells)
+	o.stats.Points += int64(n)
+	o.stats.Skipped += int64(skipped)
+	if err != nil {
+		return dataError(o.part.Plan.Schema, r.Key, err)
+	}
 	return o.checkMemory()
 }
 
@@ -260,7 +294,7 @@ func (o *partOperator) decodeRow(sp *series, r *store.Row, base uint32) error {
 	o.stats.Points += int64(o.row.Len())
 	if o.row.Len() > 0 {
 		sp.setFirst(&o.row)
-		o.downsampler.add(&o.arena, sp, &o.row)
+		o.downsampler.(pointDownsampler).add(&o.arena, sp, &o.row)
 	}
 	return nil
 }
@@ -281,9 +315,23 @@ func addCells(d *encoding.RowDecoder, base uint32, cells []store.Cell) error {
 // aggregation it makes a batch of the arena if there is enough for one.
 func (o *partOperator) checkMemory() error {
 	need := o.emit.shipped + int64(o.arena.size()) + o.downsampler.pending() + o.spans.bytes
+	if o.histograms != nil {
+		need += o.histograms.memory()
+	}
+
 	if limit := o.part.Plan.MaxBytes; limit > 0 && need > limit {
 		return &LimitError{Limit: limit, Need: need}
 	}
+
+	// Histograms are added up again by whoever merges batches, so what there is can go.
+	if o.histograms != nil {
+		if o.histograms.memory() >= int64(o.opts.FlushBytes) {
+			o.histograms.flush(&o.emit)
+		}
+		return nil
+	}
+
+	// Partial aggregates need the buckets of all series, in span order: the arena keeps them.
 	if o.groups == nil && o.arena.size() >= o.opts.FlushBytes {
 		o.emit.flush(&o.arena)
 	}
@@ -299,6 +347,11 @@ func (o *partOperator) finish() error {
 	if o.groups != nil {
 		return o.finishGroups()
 	}
+	if o.histograms != nil {
+		o.histograms.flush(&o.emit)
+		o.done = true
+		return o.checkShipped()
+	}
 
 	for i, sp := range o.spans.spans {
 		if i%checkSpans == 0 {
@@ -307,6 +360,7 @@ func (o *partOperator) finish() error {
 			}
 		}
 		o.downsampler.finish(&o.arena, sp)
+		// Only now is it known whether the span has shipped a bucket or a point.
 		sp.addPresence(&o.arena)
 		if o.arena.size() >= o.opts.FlushBytes {
 			o.emit.flush(&o.arena)
@@ -315,7 +369,11 @@ func (o *partOperator) finish() error {
 
 	o.emit.flush(&o.arena)
 	o.done = true
+	return o.checkShipped()
+}
 
+// checkShipped ends the part if its batches take more memory than the plan allows.
+func (o *partOperator) checkShipped() error {
 	if limit := o.part.Plan.MaxBytes; limit > 0 && o.emit.shipped > limit {
 		return &LimitError{Limit: limit, Need: o.emit.shipped}
 	}
@@ -363,15 +421,19 @@ func (o *partOperator) release() {
 	if !o.done && o.budget != nil {
 		o.budget.Refund(o.spent.points, o.spent.bytes)
 	}
+
 	if o.cancel != nil {
 		o.cancel()
 	}
 	if o.scanner != nil {
 		o.stats.setScan(o.scanner.Stats())
-		_ = o.scanner.Close()
+		_ = o.scanner.Close() // its error changes nothing that was returned
 	}
 
 	o.emit.release()
+	if o.histograms != nil {
+		o.histograms.writer.Release()
+	}
 	if o.memory != nil {
 		o.memory.Close()
 	}

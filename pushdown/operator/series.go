@@ -41,10 +41,11 @@ type series struct {
 	firstValue encoding.Value
 	shipped    bool
 
-	// Used if buckets reach over rows, see edgeDownsampler and wholeDownsampler.
+	// Used if buckets reach over rows, see edgeDownsampler, wholeDownsampler and rollupRows.
 	pending   encoding.Points
 	firstDone bool
 	bucketer  *downsample.Bucketer
+	counts    *downsample.Bucketer // of an average over rollups; bucketer then has the sums
 }
 
 // find returns the span of a row key. For a new one it asks admit, and returns nil if
@@ -69,14 +70,18 @@ func (t *seriesTable) find(s encoding.Schema, key []byte, admit func(span []byte
 func (t *seriesTable) search() (i int, found bool) {
 	n := len(t.spans)
 	switch {
+	// Hours come one after another, each with its rows in the order of series: mostly it is the
+	// span after the last row's.
 	case t.next < n && bytes.Equal(t.spans[t.next].id, t.key):
 		return t.next, true
 	case t.index != nil:
 		at, ok := t.index[string(t.key)]
 		return int(at), ok
+	// A new span after all others, as each is in the part's first hour.
 	case n == 0 || bytes.Compare(t.spans[n-1].id, t.key) < 0:
 		return n, false
 	}
+	// Without an index the spans ascend.
 	return slices.BinarySearchFunc(t.spans, t.key, func(sp *series, key []byte) int { return bytes.Compare(sp.id, key) })
 }
 
@@ -106,7 +111,8 @@ const (
 	maxSpans = 1024
 )
 
-// newSeries returns a new span with the id key.
+// newSeries returns a new span with the id key. Spans and their ids are allocated many at a
+// time, as many as there are already.
 func (t *seriesTable) newSeries() *series {
 	if len(t.free) == 0 {
 		t.free = make([]series, min(max(minSpans, len(t.spans)), maxSpans))

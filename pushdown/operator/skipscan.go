@@ -31,6 +31,7 @@ func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 	count, clean := 0, known.Clean && len(known.Prefixes) == len(wanted) && !b.plan.Exact
 	for i, t := range wanted {
 		p := b.prefixes(t, known, i)
+		// The tag is left to the key pattern: rows with unwanted values of it are in the ranges.
 		if p == nil {
 			clean = false
 			continue
@@ -40,11 +41,16 @@ func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 		if count += p.Len(); r != nil {
 			one = access.Intersect(r, one)
 		}
+
 		if r = one; len(r) == 0 {
-			return r.access("", nil), true
+			return r.access("", nil), true // no key can hold wanted values of all these tags
 		}
+
+		// Clean was seen with all known prefixes, and says nothing of the empty one alone.
 		clean = clean && p == known.Prefixes[i]
 	}
+
+	// No tag has ranges that the part can afford, or those of all tags together are too many.
 	if count == 0 || len(r) > maxRanges {
 		return Access{}, false
 	}
@@ -55,6 +61,7 @@ func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 	} else {
 		a.Filter.Pattern, a.Reason = p, a.Reason+text
 	}
+	// Unlike ranges of whole keys, these may have many rows that are not wanted.
 	a.Few = known.Few
 	return a, true
 }
@@ -79,7 +86,7 @@ func (b *accessBuilder) prefixes(t scanplan.TagPredicate, known access.Known, i 
 func (b *accessBuilder) tagRanges(p *access.Prefixes, values []encoding.UID) (r rangeList) {
 	var ranges []store.KeyRange
 	from, to := b.hours()
-	for hour := from; hour < to; hour += encoding.RowSeconds {
+	for hour := from; hour < to; hour = b.plan.NextRow(hour) {
 		ranges = p.Append(ranges[:0], b.keyHead(hour), values)
 		for _, one := range ranges {
 			r.add(b.part.Range, one.Start, one.Stop)
@@ -92,7 +99,7 @@ func (b *accessBuilder) tagRanges(p *access.Prefixes, values []encoding.UID) (r 
 // If only fewer hours could have them, it sets the number of parts to cut it into.
 func (b *accessBuilder) affords(each int) bool {
 	from, to := b.hours()
-	hours := int((to - from) / encoding.RowSeconds)
+	hours := int(b.plan.Rows(from, to))
 	if hours*each <= maxRanges {
 		return true
 	}
@@ -108,7 +115,7 @@ func (b *accessBuilder) affords(each int) bool {
 func RecordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
 	if len(access.Wanted(b.plan)) == 0 || s.Ranges == 0 || b.firstTagOnly() {
-		return // prefixes would not help
+		return // prefixes would not help: there was no skip scan, or none is needed
 	}
 
 	from, to := b.hours()
@@ -168,7 +175,7 @@ func (l *learner) findHour() (bool, error) {
 	middle -= middle % encoding.RowSeconds
 	for _, r := range [][2]int64{{middle, l.task.To}, {l.task.From, middle}} {
 		if r[0] >= r[1] {
-			continue
+			continue // of a single hour there is none before the middle
 		}
 		key, err := l.firstKey(b.keyHead(r[0]), b.keyHead(r[1]))
 		if err != nil {
@@ -188,6 +195,7 @@ func (l *learner) prefixes(tagk encoding.UID) (*access.Prefixes, error) {
 	stop := encoding.PrefixEnd(l.hour)
 	for at := l.hour; at != nil; {
 		key, err := l.firstKey(at, stop)
+		// No row is left in the hour.
 		if err != nil || key == nil {
 			return p, err
 		}

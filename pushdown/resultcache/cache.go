@@ -155,6 +155,17 @@ func (c *Cache) store(id ID, version string, a Answer) bool {
 	return true
 }
 
+// dropAnswer drops the answer that is cached under a version token.
+func (c *Cache) dropAnswer(id ID, version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if el := c.entries[id]; el != nil && el.Value.(*entry).version == version {
+		// No token equals the empty one: the next ask reads the rows.
+		c.resetEntry(el.Value.(*entry), "")
+	}
+}
+
 // Drop removes everything: the next ask for each part reads its rows.
 func (c *Cache) Drop() {
 	if c == nil {

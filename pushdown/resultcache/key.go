@@ -50,14 +50,20 @@ func dropUnread(p *scanplan.Part) {
 	if p.Mode == scanplan.PerSeries {
 		p.Plan.Aggregator, p.Plan.GroupBy, p.Plan.Rate = "", nil, nil
 	}
-	p.Plan = p.Plan.Untrimmed()
+	if h := p.Plan.Histograms; h != nil {
+		// The gateway computes percentiles from the histograms that a part ships.
+		p.Plan.Histograms = &scanplan.Histograms{Codec: h.Codec}
+	}
+	p.Plan = p.Plan.Untrimmed() // the gateway trims answers to the query's bounds
 
 	// In whole hours with buckets that divide the hour, nothing depends on the
-	// plan's other hours.
+	// plan's other hours. Of hours beyond the plan's own no row is admitted. Rows of rollups
+	// are not hours.
 	hours, whole := p.Plan.WholeHours(p.Range)
-	if !whole || !p.Plan.Downsample.DividesHour() || hours.From < p.Plan.From || hours.To > p.Plan.To {
+	if !whole || p.Plan.Rollup != nil || !p.Plan.Downsample.DividesHour() || hours.From < p.Plan.From || hours.To > p.Plan.To {
 		return
 	}
+
 	from, to := hours.From, hours.To
 
 	// A partial aggregate also has the points at those ends of the part where the
@@ -70,7 +76,9 @@ func dropUnread(p *scanplan.Part) {
 			to += encoding.RowSeconds
 		}
 	}
+
 	p.Plan.From, p.Plan.To = from, to
 	p.Plan.Start, p.Plan.End = 0, 0 // Untrimmed has made them of From and To
+	// Ranges say whether a bucket that the part's end cuts is whole: such buckets are never cut.
 	p.Plan.Ranges = nil
 }

@@ -112,7 +112,10 @@ func TestKey_sameAnswer(t *testing.T) {
 		p := w.part()
 		k, _ := PartKey(p)
 		op, err := operator.New(w.store, p, operator.Options{})
-		got, _ := w.answer(p.Mode, op, err)
+		got, _, err := w.answer(p.Mode, op, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if want, ok := met[k]; ok && want.plan != p.Plan.String() {
 			again++
 			if !bytes.Equal(got, want.answer) {
@@ -123,5 +126,37 @@ func TestKey_sameAnswer(t *testing.T) {
 	}
 	if again < 20 {
 		t.Errorf("%d of 600 parts had a key that another plan had: the parts are not what they were made to be", again)
+	}
+}
+
+// A histogram answer is never that of points or of another codec, and does not depend on
+// what the gateway makes of it.
+func TestKey_histograms(t *testing.T) {
+	for _, mode := range []scanplan.Mode{scanplan.PerSeries, scanplan.PartialAggregation} {
+		of := func(h *scanplan.Histograms) ID {
+			return keyed(mode, func(p *scanplan.Part) { p.Plan.Histograms = h })
+		}
+		usual := of(&scanplan.Histograms{Codec: 42, Percentiles: []float32{50}})
+		for name, other := range map[string]*scanplan.Histograms{"points": nil, "codec": {Codec: 41}, "codec 0": {}} {
+			if of(other) == usual {
+				t.Errorf("%s, %q: the same key", name, mode)
+			}
+		}
+		if of(&scanplan.Histograms{Codec: 42, Percentiles: []float32{99}, Buckets: true}) != usual {
+			t.Errorf("%q: percentiles change what a part ships", mode)
+		}
+	}
+
+	// What is made of a plan does depend on them.
+	plan := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), base, base+3600)
+	seen := map[ID]string{}
+	for name, h := range map[string]*scanplan.Histograms{"points": nil, "50": {Codec: 42, Percentiles: []float32{50}}, "99": {Codec: 42, Percentiles: []float32{99}}, "buckets": {Codec: 42, Buckets: true}} {
+		p := plan
+		p.Histograms = h
+		id, ok := PlanKey(&p, "")
+		if seen[id] != "" || !ok {
+			t.Errorf("%s has the key of %s", name, seen[id])
+		}
+		seen[id] = name
 	}
 }

@@ -27,7 +27,7 @@ func Open(c *Cache, from store.Reader, part *scanplan.Part, opts operator.Option
 	}
 
 	o := &cachingOperator{cache: c, id: id, part: part, versioner: versioner, opts: opts}
-	o.reader = &timestampReader{Reader: from, schema: part.Plan.Schema}
+	o.reader = &timestampReader{Reader: from, plan: &part.Plan}
 	var err error
 	o.inner, err = operator.New(o.reader, part, opts)
 	return o, err
@@ -46,6 +46,7 @@ type cachingOperator struct {
 	looked    bool // lookUp was called, or must not be called any more
 	result    lookup
 	version   string
+	proof     func() error  // that version is the token
 	took      time.Duration // to get the version token
 	collected *answer       // with lookupStore: the batches so far; nil once it cannot be stored
 	stored    bool
@@ -57,6 +58,7 @@ func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
 	// The version token must be taken before the first row is read.
 	if !o.looked {
 		o.looked = true
+		// Of a context that has ended inner returns the cause.
 		if ctx.Err() == nil {
 			o.lookUp(ctx)
 		}
@@ -73,25 +75,37 @@ func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
 }
 
 // lookUp gets the version token and looks for the answer. Without a token the rows
-// are read.
+// are read. The token may still wait for its proof: a cached answer is handed out
+// meanwhile, and rows are read, but neither ends before it.
 func (o *cachingOperator) lookUp(ctx context.Context) {
 	began := time.Now()
 	p := &o.part.Plan
-	version, err := o.versioner.Version(ctx, p.Table, encoding.FamilyData, store.KeyRange{Start: o.part.Range.Start, Stop: o.part.Range.Stop})
+	version, proof, err := earlyVersion(ctx, o.versioner, p.Table, encoding.FamilyData, store.KeyRange{Start: o.part.Range.Start, Stop: o.part.Range.Stop})
+	// A request that ends is no reason why answers are not cached.
 	if err != nil && ctx.Err() == nil {
 		o.cache.logOnce(err.Error())
 	}
-	o.took, o.version = time.Since(began), version
+	o.took, o.version, o.proof = time.Since(began), version, proof
 
 	var a *answer
 	o.result, a = o.cache.lookupPart(o.id, version)
 	switch o.result {
 	case lookupHit:
-		o.replay = &replay{answer: a, mem: o.opts.Mem, inner: o.inner}
+		o.replay = &replay{answer: a, mem: o.opts.Mem, inner: o.inner, proof: o.proveAnswer}
 	case lookupStore:
 		o.collected = &answer{}
-		o.reader.on = true
+		o.reader.on = true // rows with the time of their data must not be cached, see collect
 	}
+}
+
+// proveAnswer waits for the proof of the cached answer. If it fails, the answer is
+// dropped: whoever asks again must not find it again, however long proofs fail.
+func (o *cachingOperator) proveAnswer() error {
+	err := o.proof()
+	if err != nil {
+		o.cache.dropAnswer(o.id, o.version)
+	}
+	return err
 }
 
 // collect copies a batch that Next is about to return, and stores the answer when
@@ -101,11 +115,16 @@ func (o *cachingOperator) collect(r batch.Record, err error) {
 	case errors.Is(err, io.EOF):
 		if o.reader.areDataTime() {
 			o.cache.logOnce("cells of table " + o.part.Plan.Table + " carry the time of their data (tsd.storage.use_otsdb_timestamp)")
-		} else {
+			break
+		}
+		// Under a token that is not proven nothing is stored: it may name rows of
+		// another opening of the region.
+		if o.proof() == nil {
 			o.collected.stats = o.inner.Stats()
 			o.stored = o.cache.store(o.id, o.version, o.collected)
 		}
 	case err == nil:
+		// The encoding takes about as many bytes as the columns: too many are not encoded.
 		if !o.cache.fits(o.collected.Bytes() + operator.RecordBytes(r)) {
 			break
 		}

@@ -125,6 +125,43 @@ func TestOpen_halfRead(t *testing.T) {
 	}
 }
 
+// A cached answer is handed out before its token is proven, and does not end if the
+// proof fails; then its budget is given back. Nothing is stored under such a token.
+func TestOpen_unproven(t *testing.T) {
+	w, p, points := cachedWorld(t)
+	st := &earlyStore{versioner: &versioner{Store: w.store}}
+	w.store = st
+	reopened := errors.New("the region was opened again")
+
+	st.proof = reopened
+	budget := operator.NewBudget(points, 0)
+	ctx := operator.WithBudget(t.Context(), budget)
+	op := w.open(p, operator.Options{})
+	r, err := op.Next(ctx)
+	if err != nil || st.asked != 0 {
+		t.Fatalf("%v after %d proofs, want a batch before any", err, st.asked)
+	}
+	r.Release()
+	for range 2 {
+		if _, err := op.Next(ctx); !errors.Is(err, ErrUnproven) || !errors.Is(err, reopened) {
+			t.Errorf("got %v, want %v: %v", err, ErrUnproven, reopened)
+		}
+	}
+	op.Close()
+	if left, _ := budget.Left(); left != points {
+		t.Errorf("%d points are left of the budget, want all %d", left, points)
+	}
+
+	// Whoever asks again reads the rows, also if no proof succeeds any more.
+	if s := w.ask(p); s.CacheHits != 0 {
+		t.Errorf("after a failed proof: %+v", s)
+	}
+	w.ask(p)
+	if w.cache.Holds(p) {
+		t.Error("an answer is stored under a token whose proof has failed")
+	}
+}
+
 // Without a version token, or with a store that fails while it is asked for one, the rows
 // are read.
 func TestOpen_noVersion(t *testing.T) {
@@ -172,5 +209,56 @@ func TestOpen_dataTime(t *testing.T) {
 				t.Errorf("%d of 4 asks answered from memory, want %d", hits, f.hits)
 			}
 		})
+	}
+}
+
+// Rollups and histograms that carry the time of their data keep nothing, either. A value
+// of a rollup has any time of its interval.
+func TestOpen_dataTimeOfOthers(t *testing.T) {
+	s := encoding.DefaultSchema()
+	day := encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}
+	first := day.Span.BaseTime(base)
+	key := func(base int64) []byte {
+		return s.AppendRowKey(nil, operatortest.UID(1), uint32(base), s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
+	}
+
+	plan := operatortest.Plan(s, operatortest.UID(1), first, first+86400)
+	rolled, average, histograms := plan, plan, operatortest.Plan(s, operatortest.UID(1), base, base+3600)
+	rolled.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "sum", Fill: scanplan.FillNone}
+	rolled.Rollup = &scanplan.Rollup{Layout: day, Column: encoding.RollupColumn{ID: 0, Name: "sum"}}
+	average.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "avg", Fill: scanplan.FillNone}
+	average.Rollup = &scanplan.Rollup{Layout: day, Column: encoding.RollupColumn{ID: 7, Name: "sum"}, Count: &encoding.RollupColumn{ID: 0, Name: "count"}}
+	histograms.Histograms = &scanplan.Histograms{Codec: 42}
+
+	value := encoding.AppendHistogram([]byte{42}, &encoding.Histogram{Buckets: []encoding.HistogramBucket{{Upper: 1, Count: 3}}})
+	for name, f := range map[string]struct {
+		plan scanplan.Plan
+		cell store.Mutation
+		data int64 // time of what it holds, ms
+	}{
+		"sum":       {rolled, store.Mutation{Row: key(first), Qualifier: encoding.AppendRollupQualifier(nil, 0, 5, false, 1), Value: []byte{9}}, (first+5*3600)*1000 + 1234},
+		"count":     {average, store.Mutation{Row: key(first), Qualifier: encoding.AppendRollupQualifier(nil, 0, 5, false, 1), Value: []byte{9}}, (first + 6*3600 - 1) * 1000},
+		"histogram": {histograms, store.Mutation{Row: key(base), Qualifier: encoding.AppendHistogramQualifier(nil, 61_000, false), Value: value}, (base + 61) * 1000},
+	} {
+		for when, want := range map[int64]int64{f.data: 0, f.data + 30*3600_000: 2} {
+			_, st := startFake(t, hbasefake.Options{})
+			w := &world{T: t, rng: rand.New(rand.NewPCG(1, 1)), store: st, schema: s, cache: New(1<<20, nil)}
+			cell := f.cell
+			cell.Family, cell.Timestamp = encoding.FamilyData, when
+			w.apply(cell)
+			p := &scanplan.Part{Plan: f.plan, Range: f.plan.Ranges[0]}
+			var hits int64
+			for range 4 {
+				op, err := Open(w.cache, w.store, p, operator.Options{})
+				_, stats, err := w.answer(scanplan.PartialAggregation, op, err) // which checks no batches of points
+				if err != nil {
+					t.Fatal(err)
+				}
+				hits += stats.CacheHits
+			}
+			if hits != want {
+				t.Errorf("%s, written at %d for %d: %d of 4 asks answered from memory, want %d", name, when, f.data, hits, want)
+			}
+		}
 	}
 }

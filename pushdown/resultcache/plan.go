@@ -38,12 +38,14 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 
 	proofs, asking := proofsOf(ctx), ctx
 	if proofs != nil {
-		asking = proofs.ctx
+		asking = proofs.ctx // the proof may take longer than this sub-query
 	}
 	version, proof, err := planVersion(asking, versioner, plan)
+	// A request that ends is no reason why answers are not cached.
 	if err != nil && ctx.Err() == nil {
 		c.logOnce(err.Error())
 	}
+	// Without a token it counts the ask, and finds nothing.
 	found, ok := c.lookupPlan(id, version)
 	if !ok {
 		return nil
@@ -54,7 +56,9 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 	if proofs != nil && found != nil {
 		proofs.add(proof)
 	} else if err := proof(); err != nil {
-		c.logOnce(err.Error())
+		if ctx.Err() == nil {
+			c.logOnce(err.Error())
+		}
 		return nil
 	}
 	return &PlanLookup{cache: c, id: id, version: version, found: found}
@@ -160,6 +164,7 @@ func (c *Cache) lookupPlan(id ID, version string) (Answer, bool) {
 
 	e := el.Value.(*entry)
 	if e.version != version {
+		// Without an answer, as at the first token after askedBefore, nothing is lost.
 		if e.answer != nil {
 			c.counts.Changed++
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 // ErrUnproven is returned when a cached answer was found under a version token that
-// could not be proven: its rows may have changed. The caller asks again, without
-// WithProofs.
+// could not be proven: its rows may have changed. What was handed out of the answer
+// must not be used. The caller asks again, for a plan without WithProofs.
 var ErrUnproven = errors.New("resultcache: it cannot be proven that rows have not changed")
 
 // Proofs are the proofs that cached answers of one request still wait for. The request
@@ -52,6 +52,8 @@ func (p *Proofs) Wait() error {
 	if p == nil {
 		return nil
 	}
+
+	// The lock is not held while proofs are waited for: a sub-query may add its own.
 	p.mu.Lock()
 	waiting := p.waiting
 	p.mu.Unlock()

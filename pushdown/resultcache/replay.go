@@ -2,6 +2,7 @@ package resultcache
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -10,13 +11,15 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// replay is an operator that returns a cached answer. It spends as much of the
+// replay is an operator that returns a cached answer. It ends with ErrUnproven if the
+// answer's version token turns out to be wrong. It spends as much of the
 // query's budget as reading the rows would, because whether a query is refused must
 // not depend on what was asked before.
 type replay struct {
 	answer *answer
 	mem    batch.Allocator
 	inner  operator.Operator // of the same part; it has read nothing
+	proof  func() error      // that the rows have not changed since
 
 	spent  operator.Budget // to be refunded by end; nil when all was returned
 	next   int             // index of the next batch
@@ -49,15 +52,20 @@ func (r *replay) decodeNext(ctx context.Context) (batch.Record, error) {
 	}
 
 	// The whole answer is spent before its first batch. A replay that ends early
-	// refunds it.
-	if r.next == 0 && r.spent == nil {
+	// refunds it, also if Spend refuses, which counts all the same.
+	if r.next == 0 {
 		r.spent = operator.BudgetOf(ctx)
 		if err := r.spent.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes); err != nil {
 			return nil, err
 		}
 	}
 
+	// A receiver uses no batch before the end mark: so batches may go ahead of the
+	// proof, which takes as long as sending them, and the end mark must not.
 	if r.next == len(r.answer.batches) {
+		if err := r.proof(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnproven, err)
+		}
 		r.spent = nil
 		return nil, io.EOF
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"downpour/encoding"
+	"downpour/encoding/scanplan"
 	"downpour/pushdown/store"
 )
 
@@ -13,8 +14,8 @@ import (
 // comment.
 type timestampReader struct {
 	store.Reader
-	schema encoding.Schema
-	on     bool
+	plan *scanplan.Plan
+	on   bool
 
 	cells int // looked at
 	equal int // of them, those that have the time of their own point
@@ -49,22 +50,54 @@ func (s *timestampScanner) Next() ([]store.Row, error) {
 	return rows, err
 }
 
-// lookAt looks at the first cell of a row that holds points.
+// lookAt checks whether the first cell of a row that holds points, values of rollups or a
+// histogram has the time of one of them. One cell a row is enough to tell how the table is
+// written.
 func (r *timestampReader) lookAt(row *store.Row) {
-	key, err := r.schema.ParseRowKey(row.Key)
+	key, err := r.plan.Schema.ParseRowKey(row.Key)
 	if err != nil {
 		return // the operator reports it
 	}
 	for i := range row.Cells {
-		// Qualifiers of points have an even length; an annotation's has not.
-		if c := &row.Cells[i]; len(c.Qualifier) > 0 && len(c.Qualifier)%2 == 0 {
-			r.cells++
-			if hasOffset(c.Qualifier, c.Timestamp-int64(key.BaseTime)*1000) {
-				r.equal++
-			}
-			return
+		c := &row.Cells[i]
+		equal, ok := r.isDataTime(c.Qualifier, c.Timestamp-int64(key.BaseTime)*1000)
+		if !ok {
+			continue
 		}
+		r.cells++
+		if equal {
+			r.equal++
+		}
+		return
 	}
+}
+
+// isDataTime tells whether a cell that was written so many ms behind the row's base time
+// has the time of what it holds. ok is false for cells of another kind, as annotations.
+func (r *timestampReader) isDataTime(qualifier []byte, offset int64) (equal, ok bool) {
+	if r.plan.Rollup != nil {
+		index, ok := r.rollupIndex(qualifier)
+		// A value has any time of its interval.
+		inside := offset - int64(index)*r.plan.Rollup.Layout.Interval*1000
+		return 0 <= inside && inside < r.plan.Rollup.Layout.Interval*1000, ok
+	}
+	if at, _, err := encoding.ParseHistogramQualifier(qualifier); err == nil {
+		return int64(at) == offset, true
+	}
+	// Qualifiers of points have an even length; an annotation's has not.
+	if len(qualifier) == 0 || len(qualifier)%2 != 0 {
+		return false, false
+	}
+	return hasOffset(qualifier, offset), true
+}
+
+// rollupIndex returns the interval of a value that the plan reads.
+func (r *timestampReader) rollupIndex(qualifier []byte) (index int, ok bool) {
+	index, _, _, ok = r.plan.Rollup.Column.ParseQualifier(qualifier)
+	if !ok && r.plan.Rollup.Count != nil {
+		index, _, _, ok = r.plan.Rollup.Count.ParseQualifier(qualifier)
+	}
+	return index, ok
 }
 
 // hasOffset tells whether one of the points that a qualifier lists has the given

@@ -12,8 +12,9 @@ type Scan struct {
 
 	// Filter names the rows wanted inside [Start, Stop).
 	Filter RowFilter
-	// Columns restricts cells to qualifier ranges; a row without such a cell
-	// is not returned.
+	// Columns restricts cells to qualifier ranges, ascending and disjoint; a row
+	// without such a cell is not returned, and counts for nothing. Several ranges cost
+	// HBase least if each is all that begins with its Start.
 	Columns []KeyRange
 	// Since restricts cells to those written at or after it, ms since 1970.
 	Since int64

@@ -10,16 +10,25 @@
 // with the time of its write in milliseconds.
 package store
 
-import "context"
+import (
+	"bytes"
+	"context"
+)
 
 // Store is one HBase cluster or one embedded database. All methods may be called from
 // many goroutines at once. No method waits for a server beyond its context's deadline.
 type Store interface {
+	Cells
+	// Close releases connections and files. Scanners must be closed before.
+	Close() error
+}
+
+// Cells reads and changes the cells of all tables: a store without its end, for those who
+// neither open nor close it.
+type Cells interface {
 	Reader
 	Writer
 	Atomic
-	// Close releases connections and files. Scanners must be closed before.
-	Close() error
 }
 
 // Reader reads rows.
@@ -29,7 +38,8 @@ type Reader interface {
 	// others: what a server cannot filter it returns.
 	Scan(ctx context.Context, s Scan) (Scanner, error)
 	// Get returns the rows of keys that exist, in the order of keys, with all cells
-	// or, if a family is named, with its cells only. Missing rows are left out.
+	// or, if a family is named, with its cells only. Missing rows are left out. What
+	// comes for a key that is given twice is not promised.
 	Get(ctx context.Context, table, family string, keys [][]byte) ([]Row, error)
 	// Regions returns the regions that overlap [start, stop), in the order of their
 	// keys and without a hole between them. An empty stop is the table's end. The
@@ -104,6 +114,11 @@ type Cell struct {
 	Qualifier []byte
 	Value     []byte
 	Timestamp int64 // time of the write, ms since 1970; 0 if the store keeps none
+}
+
+// Clone returns a copy that stays valid.
+func (c Cell) Clone() Cell {
+	return Cell{Family: bytes.Clone(c.Family), Qualifier: bytes.Clone(c.Qualifier), Value: bytes.Clone(c.Value), Timestamp: c.Timestamp}
 }
 
 // Row is a row with every cell that was asked for, ordered by family and qualifier.

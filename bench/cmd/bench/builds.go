@@ -68,7 +68,8 @@ func given(flags *flag.FlagSet, name string) (yes bool) {
 	return yes
 }
 
-// compareBuilds compares two builds.
+// compareBuilds is bench compare of two builds: it makes them, lets them answer in turns,
+// and fails if B is worse.
 func compareBuilds(ctx context.Context, s *session, f compareFlags) (err error) {
 	if err := refused(s.flags, slices.Concat(ofTable, ofPair), "has no meaning for builds"); err != nil {
 		return err
@@ -97,7 +98,7 @@ func compareBuilds(ctx context.Context, s *session, f compareFlags) (err error) 
 		return fmt.Errorf("b-env: %w", err)
 	}
 	if slices.Contains(cfg.Stores, "hbase") {
-		if err := s.setUp(ctx, "java_servers"); err != nil {
+		if err := s.setUp(ctx, "java_programs"); err != nil {
 			return err
 		}
 	}
@@ -131,6 +132,7 @@ func makeBuilds(ctx context.Context, s *session, f compareFlags, cfg *builds.Con
 		return remove, err
 	}
 
+	// Returned also with an error: one of the two may be built.
 	remove = func() error { return os.RemoveAll(dir) }
 	m := builds.Maker{Root: root, Dir: dir}
 	fmt.Fprintf(s.errs, "building %s and %s\n", f.a, f.b)

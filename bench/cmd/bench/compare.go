@@ -120,7 +120,7 @@ func settings(text string) (map[string]string, error) {
 // setUpPeers installs what we are measured against. Without VictoriaMetrics the rows
 // that need it will say so.
 func setUpPeers(ctx context.Context, s *session, r *report.Report) error {
-	if err := s.setUp(ctx, "java_servers"); err != nil {
+	if err := s.setUp(ctx, "java_programs"); err != nil {
 		return err
 	}
 	if err := s.setUp(ctx, "victoria_metrics"); err != nil {
@@ -164,6 +164,7 @@ func compareTwo(ctx context.Context, s *session, f compareFlags) error {
 	if f.a == "" || f.b == "" {
 		return errors.New("got one of -a and -b, want both")
 	}
+	// A URL of a server beside a build: they would not be measured alike.
 	if builds.Named(f.a) != builds.Named(f.b) {
 		return fmt.Errorf("got -a %s and -b %s, want two builds or the URLs of two servers", f.a, f.b)
 	}
@@ -178,7 +179,7 @@ func compareTwo(ctx context.Context, s *session, f compareFlags) error {
 }
 
 // pair compares two servers that run already, and fails if B is worse than A by more
-// than -worse percent in a row.
+// than -worse percent in any row of the report.
 func pair(ctx context.Context, s *session, f compareFlags) error {
 	queries := []workload.Query{}
 	for _, text := range bench.Queries {

@@ -69,6 +69,7 @@ func (s *session) use(ctx context.Context, address string, r *report.Report) (p 
 		p.close()
 		return nil, err
 	}
+	// A store that can flush its memory comes to rest by that.
 	if f, ok := st.(interface{ Flush(context.Context) error }); ok {
 		p.settle = f.Flush
 	}
@@ -90,7 +91,7 @@ func newEmbedded() (*place, error) {
 // startHBase is the place of an HBase on this machine, which ends with the
 // workload.
 func (s *session) startHBase(ctx context.Context, r *report.Report) (*place, error) {
-	if err := s.setUp(ctx, "java_servers"); err != nil {
+	if err := s.setUp(ctx, "java_programs"); err != nil {
 		return nil, err
 	}
 	h, err := e2e.StartHBase(ctx, e2e.HBaseOptions{RegionServers: 1, RegionServerMiB: 2048})

@@ -96,6 +96,7 @@ func (f *liveFlags) run(ctx context.Context, s *session) error {
 		}
 		f.Tick.Plans = *plans
 		on := map[string]func(context.Context, *session) error{"embedded": f.embedded, "hbase": f.hbase}[store]
+		// A store that fails leaves the other one.
 		if err := on(ctx, s); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", store, err))
 		}

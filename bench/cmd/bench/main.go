@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 
 	if len(args) == 0 || strings.HasPrefix(args[0], "-h") || args[0] == "help" || args[0] == "--help" {
 		fmt.Fprintf(out, "usage: bench WORKLOAD [flags]\n%s", &b)
-		return flag.ErrHelp
+		return flag.ErrHelp // which main takes for no failure
 	}
 	names := make([]string, 0, len(commands()))
 	for _, c := range commands() {
@@ -108,6 +108,7 @@ type session struct {
 
 // parse reads the flags. A wrong one is one line, not a page of usage.
 func (s *session) parse(operands int) error {
+	// The flag package would print the usage at every error; here it is printed if it was asked for.
 	usage, output := s.flags.Usage, s.flags.Output()
 	s.flags.Usage = func() {}
 	s.flags.SetOutput(io.Discard)

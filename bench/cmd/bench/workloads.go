@@ -29,6 +29,10 @@ func generate(ctx context.Context, s *session) error {
 		return err
 	}
 
+	// String and Points, which are called before any point is made, divide by its numbers.
+	if err := d.Validate(); err != nil {
+		return err
+	}
 	if !slices.Contains(workload.Formats, workload.Format(*format)) {
 		return fmt.Errorf("format: got %q, want telnet, import or json", *format)
 	}
@@ -85,7 +89,7 @@ func load(ctx context.Context, s *session) error {
 		return err
 	}
 
-	if err := d.Validate(); err != nil {
+	if err := d.Validate(); err != nil { // as generate does
 		return err
 	}
 	r := s.report()
@@ -111,7 +115,7 @@ func load(ctx context.Context, s *session) error {
 
 	figure.Runs = append(figure.Runs, took)
 	r.Figures = append(r.Figures, figure)
-	p.End()
+	p.End() // the report is printed where the bar was
 	return s.finish(r, nil)
 }
 
@@ -176,6 +180,9 @@ func scan(ctx context.Context, s *session) error {
 		return err
 	}
 
+	if err := d.Validate(); err != nil { // as generate does
+		return err
+	}
 	r := s.report()
 	place, err := s.use(ctx, *address, r)
 	if err != nil {
@@ -213,6 +220,9 @@ func replay(ctx context.Context, s *session) error {
 		return err
 	}
 
+	if err := d.Validate(); err != nil { // as generate does
+		return err
+	}
 	r := s.report()
 	r.Data, r.Cache = d.String(), "as the server has them; the times of queries vary"
 	c.Seed, c.Queries = d.Seed, d.Mixed(d.Seed)

@@ -75,7 +75,7 @@ func (t *Tail) line(r *slog.Record) string {
 	fmt.Fprintf(&b, "%d\t%s\tmain\tdownpour\t%s%s", r.Time.Unix(), r.Level, oneLine(r.Message), t.attrs)
 	r.Attrs(func(a slog.Attr) bool {
 		b.WriteString(t.text(a))
-		return b.Len() <= MaxLineBytes
+		return b.Len() <= MaxLineBytes // what follows would be cut off
 	})
 	return cut(b.String())
 }
@@ -119,12 +119,15 @@ func cut(line string) string {
 	if len(line) <= MaxLineBytes {
 		return line
 	}
+	// The bound may have parted a character.
 	return strings.ToValidUTF8(line[:MaxLineBytes-len(mark)], "") + mark
 }
 
+// add keeps a line, in the place of the oldest once there are MaxLines.
 func (k *ring) add(line string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	if len(k.lines) < MaxLines {
 		k.lines = append(k.lines, line)
 		return

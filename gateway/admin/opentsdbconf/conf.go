@@ -42,6 +42,7 @@ func Load(path string) (*Conf, error) {
 // Parse reads the text of a file of the given name: Java properties in
 // ISO-8859-1. The last of equal keys counts.
 func Parse(name string, text []byte) (*Conf, error) {
+	// Java's properties know no ${…}: it is part of the value.
 	loader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}
 	p, err := loader.LoadBytes(text)
 	if err != nil {
@@ -69,8 +70,10 @@ func (c *Conf) Environment(environ map[string]string) (merged map[string]string,
 	for _, key := range slices.Sorted(maps.Keys(c.values)) {
 		t.key(key)
 	}
+	// These make one variable of two keys each.
 	t.store()
 	t.listen()
+	t.rollups()
 
 	slices.Sort(t.notes)
 	return t.merged, t.notes, errors.Join(t.errs...)
@@ -87,9 +90,11 @@ type translation struct {
 // key translates one key by the tables in keys.go.
 func (t *translation) key(key string) {
 	value := t.conf.values[key]
+	// store, listen and rollups translate these.
 	if slices.Contains(composed, key) {
 		return
 	}
+
 	if r, ok := honoured[key]; ok {
 		text, err := r.read(value)
 		if err != nil {
@@ -103,6 +108,7 @@ func (t *translation) key(key string) {
 		t.set(r.variable, text, key)
 		return
 	}
+
 	if f, ok := constant[key]; ok {
 		if !f.is(value) {
 			t.note(key, f.reason)
@@ -136,9 +142,11 @@ const (
 	basedirKey = "tsd.storage.hbase.zk_basedir"
 	portKey    = "tsd.network.port"
 	bindKey    = "tsd.network.bind"
+	enableKey  = "tsd.rollups.enable"
+	rollupsKey = "tsd.rollups.config"
 )
 
-var composed = []string{quorumKey, basedirKey, portKey, bindKey}
+var composed = []string{quorumKey, basedirKey, portKey, bindKey, enableKey, rollupsKey}
 
 // store sets DOWNPOUR_STORE. If the file names no quorum the variable keeps its default.
 // OpenTSDB would use an HBase on this machine then, but nobody has asked to write there.
@@ -152,7 +160,7 @@ func (t *translation) store() {
 		}
 		return
 	case !named:
-		quorum = "localhost"
+		quorum = "localhost" // OpenTSDB's default
 	}
 	if basedir == "" {
 		basedir = "/hbase"
@@ -176,6 +184,7 @@ func (t *translation) listen() {
 	if !hasPort {
 		port = "4242"
 	}
+
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want a port of 1 to 65535", t.conf.name, portKey, port))
 		return
@@ -186,8 +195,24 @@ func (t *translation) listen() {
 			t.notes = append(t.notes, fmt.Sprintf("%s: %s is not there: listening on 127.0.0.1, where OpenTSDB listens everywhere", t.conf.name, bindKey))
 		}
 	}
+	// An IPv6 address stands in brackets before a port.
 	if strings.Contains(bind, ":") && !strings.HasPrefix(bind, "[") {
 		bind = "[" + bind + "]"
 	}
 	t.set("DOWNPOUR_LISTEN", bind+":"+port, portKey, bindKey)
+}
+
+// rollups sets DOWNPOUR_ROLLUPS if rollups are enabled.
+func (t *translation) rollups() {
+	text, given := t.conf.values[rollupsKey]
+	switch {
+	case !readBool(t.conf.values[enableKey]):
+		if given {
+			t.note(rollupsKey, enableKey+" is not true")
+		}
+	case text == "":
+		t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want the JSON of rollups or the path of a .json file, because %s is true", t.conf.name, rollupsKey, text, enableKey))
+	default:
+		t.set("DOWNPOUR_ROLLUPS", text, enableKey, rollupsKey)
+	}
 }

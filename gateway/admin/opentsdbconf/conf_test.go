@@ -182,3 +182,34 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Rollups hold if they are enabled, and then there must be a configuration.
+func TestEnvironment_rollups(t *testing.T) {
+	const store = "tsd.storage.hbase.zk_quorum=a\n"
+	f := func(text, want string, notes ...string) {
+		t.Helper()
+		got, gotNotes := translate(t, store+text, nil)
+		if got["DOWNPOUR_ROLLUPS"] != want {
+			t.Errorf("%s: got %q, want %q", text, got["DOWNPOUR_ROLLUPS"], want)
+		}
+		if len(gotNotes) != len(notes) || len(notes) > 0 && !strings.Contains(gotNotes[0], notes[0]) {
+			t.Errorf("%s: notes %q, want %q", text, gotNotes, notes)
+		}
+	}
+	f("tsd.rollups.enable=true\ntsd.rollups.config=/etc/rollups.json", "/etc/rollups.json")
+	f("tsd.rollups.enable=false\ntsd.rollups.config=/etc/rollups.json", "", "tsd.rollups.enable is not true")
+	f("tsd.rollups.config=/etc/rollups.json", "", "tsd.rollups.enable is not true")
+	f("tsd.rollups.enable=false", "")
+
+	c, err := Parse("conf", []byte(store+"tsd.rollups.enable=true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Environment(nil); err == nil || !strings.Contains(err.Error(), "tsd.rollups.config: got \"\"") {
+		t.Errorf("got %v", err)
+	}
+	got, _ := translate(t, store+"tsd.rollups.tag_raw=yes\ntsd.rollups.agg_tag_key=agg\ntsd.rollups.block_derived=false", nil)
+	if got["DOWNPOUR_ROLLUP_TAG_RAW"] != "true" || got["DOWNPOUR_ROLLUP_TAG_KEY"] != "agg" || got["DOWNPOUR_ROLLUP_BLOCK_DERIVED"] != "false" {
+		t.Errorf("got %v", got)
+	}
+}

@@ -37,7 +37,9 @@ var honoured = map[string]rule{
 	"tsd.core.meta.enable_realtime_uid":           {"DOWNPOUR_META_REALTIME_UID", boolean},
 	"tsd.core.meta.enable_tsuid_incrementing":     {"DOWNPOUR_META_INCREMENTING", boolean},
 	"tsd.core.meta.enable_tsuid_tracking":         {"DOWNPOUR_META_TRACKING", boolean},
+	"tsd.core.tree.enable_processing":             {"DOWNPOUR_TREE_PROCESSING", boolean},
 	"tsd.core.tag.allow_specialchars":             {"DOWNPOUR_ALLOW_SPECIALCHARS", anything},
+	"tsd.core.histograms.config":                  {"DOWNPOUR_HISTOGRAMS", anything},
 	"tsd.core.timezone":                           {"DOWNPOUR_TIMEZONE", text},
 	"tsd.query.filter.expansion_limit":            {"DOWNPOUR_EXPANSION_LIMIT", number},
 	"tsd.query.skip_unresolved_tagvs":             {"DOWNPOUR_SKIP_UNRESOLVED_TAGVS", boolean},
@@ -50,6 +52,11 @@ var honoured = map[string]rule{
 	"tsd.http.query.allow_delete":                 {"DOWNPOUR_ALLOW_DELETE", boolean},
 	"tsd.http.request.cors_domains":               {"DOWNPOUR_ALLOW_ORIGINS", origins},
 	"tsd.mode":                                    {"DOWNPOUR_MODE", mode},
+	"tsd.rollups.agg_tag_key":                     {"DOWNPOUR_ROLLUP_TAG_KEY", text},
+	"tsd.rollups.raw_agg_tag_value":               {"DOWNPOUR_ROLLUP_RAW_VALUE", text},
+	"tsd.rollups.tag_raw":                         {"DOWNPOUR_ROLLUP_TAG_RAW", boolean},
+	"tsd.rollups.block_derived":                   {"DOWNPOUR_ROLLUP_BLOCK_DERIVED", boolean},
+	"tsd.rollups.split_query.enable":              {"DOWNPOUR_ROLLUP_SPLIT", boolean},
 }
 
 func text(s string) (string, error) {
@@ -122,7 +129,6 @@ const (
 	noPlugins = "plugins are Java classes"
 	speedOnly = "it tunes OpenTSDB and changes no answer"
 	noUI      = "the web page is Downpour's own"
-	rollups   = "rollups are not read or written"
 )
 
 var constant = map[string]fixed{
@@ -133,8 +139,6 @@ var constant = map[string]fixed{
 	"tsd.storage.get_date_tiered_compaction_start": {"0", "scans take all times of writing"},
 	"tsd.core.uid.random_metrics":                  {"false", "UIDs are counted"},
 	"tsd.core.meta.cache.enable":                   {"false", noPlugins},
-	"tsd.core.tree.enable_processing":              {"false", "trees are not built"},
-	"tsd.core.histograms.config":                   {"", "histograms are not read or written"},
 	"tsd.core.bulk.allow_out_of_order_timestamps":  {"false", "give import -allow-out-of-order"},
 	"tsd.core.authentication.enable":               {"false", "access is by DOWNPOUR_TOKEN_FILE"},
 	"tsd.core.enable_api":                          {"true", "the API is always there"},
@@ -146,10 +150,6 @@ var constant = map[string]fixed{
 	"tsd.query.enable_fuzzy_filter":                {"", "explicitTags loses no series, with a filter or without"},
 	"tsd.query.allow_simultaneous_duplicates":      {"true", "equal queries may run side by side"},
 	"tsd.query.multi_get.enable":                   {"false", speedOnly},
-	"tsd.rollups.enable":                           {"false", rollups},
-	"tsd.rollups.config":                           {"", rollups},
-	"tsd.rollups.tag_raw":                          {"false", rollups},
-	"tsd.rollups.split_query.enable":               {"false", rollups},
 	"tsd.rpc.telnet.return_errors":                 {"true", "error lines are always sent"},
 	"tsd.http.show_stack_trace":                    {"false", "errors never show the program's insides"},
 	"tsd.http.request.enable_chunked":              {"true", "chunked bodies are always taken"},
@@ -157,6 +157,7 @@ var constant = map[string]fixed{
 	"tsd.http.request.cors_headers":                {"", "the headers allowed to browsers are fixed"},
 	"tsd.http.header_tag":                          {"", "request headers give points no tags"},
 	"tsd.http.cachedir":                            {"", "nothing is cached in files"},
+	"tsd.gnuplot.options.allowlist":                {"", "pictures are drawn without gnuplot, and none of its options is run"},
 	"tsd.http.staticroot":                          {"", noUI},
 }
 
@@ -168,7 +169,6 @@ var reasons = []struct{ prefix, reason string }{
 	{"tsd.core.preload_uid_cache", speedOnly},
 	{"tsd.core.socket.", speedOnly},
 	{"tsd.network.", speedOnly},
-	{"tsd.rollups.", rollups},
 	{"tsd.rtpublisher.", noPlugins},
 	{"tsd.search.", noPlugins},
 	{"tsd.startup.", noPlugins},
@@ -178,10 +178,10 @@ var reasons = []struct{ prefix, reason string }{
 	{"tsd.core.storage_exception_handler", noPlugins},
 	{"tsd.core.authentication.", "access is by DOWNPOUR_TOKEN_FILE"},
 	{"tsd.query.limits.overrides.interval", "the file is read again when it changes"},
-	{"tsd.", "it is not known"},
 	{"hbase.", "it is for OpenTSDB's HBase client"},
 }
 
+// unknownReason returns why a key of neither table is not honoured, by its family.
 func unknownReason(key string) string {
 	for _, r := range reasons {
 		if strings.HasPrefix(key, r.prefix) {

@@ -53,6 +53,7 @@ func (c *Collector) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		points, err := c.Read(ctx)
 		c.complete(points)
+		// What fails because the gateway ends is no trouble.
 		if ctx.Err() == nil {
 			reading.note(err)
 		}
@@ -90,7 +91,7 @@ func (c *Collector) complete(points []Point) {
 		for k, v := range p.Tags {
 			tags[Sanitize(k)] = Sanitize(v)
 		}
-		tags["host"] = Sanitize(c.Host)
+		tags["host"] = Sanitize(c.Host) // last, so that no sample sets another
 		p.Tags = tags
 	}
 }

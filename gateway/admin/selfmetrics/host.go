@@ -47,6 +47,7 @@ func pairs(kv []string) map[string]string {
 	return m
 }
 
+// readLoad gives the load averages as Linux computes them.
 func readLoad(ctx context.Context) ([]Point, error) {
 	l, err := load.AvgWithContext(ctx)
 	if err != nil {
@@ -76,6 +77,7 @@ func readCPU(ctx context.Context) ([]Point, error) {
 	return points, nil
 }
 
+// readMemory gives bytes, by the names that tcollector has.
 func readMemory(ctx context.Context) ([]Point, error) {
 	m, err := mem.VirtualMemoryWithContext(ctx)
 	if err != nil {
@@ -108,6 +110,7 @@ func readDisks(ctx context.Context) ([]Point, error) {
 		}
 		seen[p.Device], seen[p.Mountpoint] = true, true
 		u, useErr := disk.UsageWithContext(ctx, p.Mountpoint)
+		// One that cannot be asked leaves the others.
 		if useErr != nil {
 			err = errors.Join(err, useErr)
 			continue
@@ -117,11 +120,14 @@ func readDisks(ctx context.Context) ([]Point, error) {
 	return points, err
 }
 
+// usage returns the bytes of a file system, nothing of one without any.
 func usage(p disk.PartitionStat, u *disk.UsageStat) []Point {
+	// It has no disk behind it.
 	if u.Total == 0 {
 		return nil
 	}
 	fstype := p.Fstype
+	// The root that readDisks adds has none.
 	if fstype == "" {
 		fstype = u.Fstype
 	}

@@ -20,6 +20,7 @@ func check(ctx context.Context, c *call) error {
 			fmt.Fprintf(c.Err, "%d of %d tables read\n", tables, of)
 		}
 	})
+	// Before an error, too, something was found.
 	for _, f := range report.Faults {
 		fmt.Fprintf(c.Out, "%s: %v\n", f.Kind, f)
 	}

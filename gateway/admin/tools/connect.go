@@ -36,6 +36,7 @@ const (
 
 // connect opens the store, or finds the gateway that has it open.
 func (c *call) connect(ctx context.Context, p purpose) (*connection, error) {
+	// Whoever names a gateway means it, whatever store it serves.
 	if c.gateway != "" {
 		r := newRemote(c.gateway, c.Tokens, c.TLS)
 		return &connection{remote: r}, r.check(ctx, "")
@@ -57,7 +58,11 @@ func (c *call) connect(ctx context.Context, p purpose) (*connection, error) {
 	conn.names = uid.New(uid.Config{Store: st, Table: c.Tables.UID, Schema: c.Schema, MaxName: c.MaxName, Shared: !c.Embedded, Assigned: conn.assigned})
 	if p == creating && (c.Meta.Tracking || c.Meta.RealtimeUID) {
 		tables := meta.Config{Store: st, UIDTable: c.Tables.UID, MetaTable: c.Tables.Meta, Schema: c.Schema, Names: conn.names}
-		conn.tracker = meta.NewTracker(meta.TrackerConfig{Config: tables, Flags: c.Meta})
+		tracker := meta.TrackerConfig{Config: tables, Flags: c.Meta}
+		if c.Trees {
+			tracker.Described = c.forest(conn).Add
+		}
+		conn.tracker = meta.NewTracker(tracker)
 	}
 
 	return conn, nil
@@ -91,15 +96,21 @@ func (c *call) connectRemote(ctx context.Context) (*connection, error) {
 // checkStore checks that the tables exist and have the layout of the settings, as a
 // gateway does at its start.
 func (c *call) checkStore(ctx context.Context, st Store, p purpose) error {
+	// A new embedded store has no tables, and only who adds something makes it.
 	if p == creating && c.Embedded {
 		if err := tables.Create(ctx, st, tables.Specs(c.Tables, c.Schema, "NONE")); err != nil {
 			return err
 		}
 	}
 
+	// Rows of impossible keys are what fsck is for.
+	layout := tables.CheckLayout
+	if c.command.damagedRows {
+		layout = tables.CheckMostRows
+	}
 	err := tables.Check(ctx, st, c.Tables)
 	if err == nil {
-		err = tables.CheckLayout(ctx, st, c.Tables.Data, c.Schema)
+		err = layout(ctx, st, c.Tables.Data, c.Schema)
 	}
 
 	// The sample of rows that tells the layout is damaged, but others can be read.

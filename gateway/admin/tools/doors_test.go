@@ -17,11 +17,15 @@ func TestRoutes_doors(t *testing.T) {
 	routes := []struct{ method, path, body, let string }{
 		{"GET", "export?start=1&all=true", "", "read admin"},
 		{"GET", "names?q=.", "", "read admin"},
+		{"GET", "scan?arg=1&arg=sum&arg=m1", "", "read admin"},
 		{"POST", "remarks", "#uid tagk host\n", "write admin"},
 		{"POST", "delete", `{"kind":"tagk","name":"host"}`, "admin"},
+		{"POST", "uid", `{"command":"fsck"}`, "admin"},
+		{"POST", "fsck", `{"full":true}`, "admin"},
 	}
 	for mode, refused := range map[string]string{"rw": "", "ro": "POST", "wo": "GET"} {
 		p := embedded(t)
+		p.use(func(st tools.Store) { p.named(st) })
 		p.cfg.Mode, p.cfg.TokenFile = mode, file
 		p.serve(func(url string, _ tools.Store) {
 			defer http.DefaultClient.CloseIdleConnections()

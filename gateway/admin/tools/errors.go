@@ -21,3 +21,6 @@ var (
 
 // errInUse is returned for the deletion of a name while points have its UID.
 var errInUse = errors.New("has data")
+
+// errRuns is returned while a tool runs that a gateway runs one of at a time.
+var errRuns = errors.New("runs, and one at a time may")

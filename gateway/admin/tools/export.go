@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
 	"downpour/pushdown/operator/aggregate"
+	"downpour/pushdown/process/memory"
 )
 
 func exportFlags(f *flag.FlagSet, o *options) {
@@ -57,7 +59,7 @@ func export(ctx context.Context, c *call) (err error) {
 	if conn.store != nil {
 		counts, err = c.exportAll(ctx, conn, req, out)
 	} else {
-		counts, err = conn.remote.export(ctx, req, out)
+		counts, err = conn.remote.export(ctx, req, out, c.tell)
 	}
 	if err != nil {
 		return errors.Join(err, out.abort())
@@ -66,7 +68,7 @@ func export(ctx context.Context, c *call) (err error) {
 	if err := out.finish(); err != nil {
 		return err
 	}
-	counts.print(c.Err)
+	counts.print(c.Err) // not among the lines
 	return nil
 }
 
@@ -88,7 +90,7 @@ type exportCounts struct {
 	Annotations int64 `json:"notes"`      // where points alone are written
 	Skipped     int64 `json:"skipped"`    // cells that are no points
 	Unwritable  int64 `json:"unwritable"` // points that no import takes
-	SkippedMeta int64 `json:"unsaid"`     // annotations and meta data that no line can hold
+	SkippedMeta int64 `json:"unsaid"`     // names, annotations and meta data that no line can hold
 }
 
 // print prints the counts for the user.
@@ -105,8 +107,8 @@ func (n *exportCounts) print(w io.Writer) {
 	}{
 		{n.Annotations, "annotations (-all takes them)"},
 		{n.Skipped, "cells that are no points (histograms and others)"},
-		{n.Unwritable, "points that no import takes (not a number, infinite, milliseconds before March 1970)"},
-		{n.SkippedMeta, "annotations and meta data that are broken, longer than a line, or of names that are gone"},
+		{n.Unwritable, "points that no import takes (not a number, infinite, milliseconds before March 1970, of names with blanks)"},
+		{n.SkippedMeta, "names, annotations and meta data that are broken, longer than a line, or of names that are gone or have blanks"},
 	} {
 		if left.n > 0 {
 			fmt.Fprintf(w, "left out: %d %s\n", left.n, left.what)
@@ -122,13 +124,18 @@ func (c *call) exportAll(ctx context.Context, conn *connection, req exportReques
 	metrics := req.metrics
 	if req.all {
 		var err error
-		if metrics, err = c.allNames(ctx, conn, out, !req.plain); err != nil {
+		if metrics, err = x.allNames(ctx, !req.plain); err != nil {
 			return x.counts, err
 		}
 	}
 
 	for _, m := range metrics {
-		if err := x.exportMetric(ctx, req.times, m); err != nil {
+		name, filters := m, ""
+		// What a user asks for may have filters; a stored name may have any character.
+		if i := strings.IndexByte(m, '{'); i > 0 && !req.all {
+			name, filters = m[:i], m[i:]
+		}
+		if err := x.exportMetric(ctx, req.times, name, filters); err != nil {
 			return x.counts, fmt.Errorf("%s: %w", m, err)
 		}
 	}
@@ -137,7 +144,8 @@ func (c *call) exportAll(ctx context.Context, conn *connection, req exportReques
 	if !x.withMeta {
 		return x.counts, nil
 	}
-	return x.counts, x.writeMetadata(ctx, req.times)
+	err := x.writeMetadata(ctx, req.times)
+	return x.counts, err
 }
 
 // exportArguments parses START [END] [AGG] METRIC…. An aggregator is accepted, as
@@ -173,9 +181,9 @@ func joinTags(words []string) (metrics []string) {
 	for _, w := range words {
 		n := len(metrics)
 		switch {
-		case n == 0 || strings.Contains(w, "{") || !strings.Contains(w, "="):
+		case n == 0 || strings.Contains(w, "{") || !strings.Contains(w, "="): // a metric
 			metrics = append(metrics, w)
-		case strings.HasSuffix(metrics[n-1], "}"):
+		case strings.HasSuffix(metrics[n-1], "}"): // a further tag
 			metrics[n-1] = strings.TrimSuffix(metrics[n-1], "}") + "," + w + "}"
 		default:
 			metrics[n-1] += "{" + w + "}"
@@ -196,10 +204,10 @@ func (c *call) isTime(w string) bool {
 func (c *call) parser() query.Parser { return query.Parser{Now: c.Now(), Zone: c.Zone} }
 
 // allNames returns every metric. If list is set it also writes the list of all
-// names.
-func (c *call) allNames(ctx context.Context, conn *connection, out io.Writer, list bool) (metrics []string, err error) {
+// names, and counts those that no line can hold.
+func (x *exporter) allNames(ctx context.Context, list bool) (metrics []string, err error) {
 	for _, kind := range everyKind {
-		entries, err := namesInOrder(ctx, conn, kind, anyName)
+		entries, err := namesInOrder(ctx, x.conn, kind, anyName)
 		if err != nil {
 			return nil, err
 		}
@@ -211,10 +219,11 @@ func (c *call) allNames(ctx context.Context, conn *connection, out io.Writer, li
 				continue
 			}
 
-			if err := checkName(e.Name); err != nil {
-				return nil, err
+			if checkName(e.Name) != nil {
+				x.counts.SkippedMeta++
+				continue
 			}
-			if _, err := fmt.Fprintf(out, "%s %s %s\n", namePrefix, kind, e.Name); err != nil {
+			if _, err := fmt.Fprintf(x.out, "%s %s %s\n", namePrefix, kind, e.Name); err != nil {
 				return nil, err
 			}
 		}
@@ -223,15 +232,21 @@ func (c *call) allNames(ctx context.Context, conn *connection, out io.Writer, li
 }
 
 // namesInOrder returns the names of a kind that are wanted, in the order of their
-// UIDs.
+// UIDs. In a gateway their memory is the request's.
 func namesInOrder(ctx context.Context, conn *connection, kind encoding.UIDKind, wanted func(name string) bool) (entries []uid.Entry, err error) {
+	account := memory.Of(ctx)
 	for e, err := range conn.names.Each(ctx, kind, "") {
 		if err != nil {
 			return nil, err
 		}
-		if wanted(e.Name) {
-			entries = append(entries, e)
+		if !wanted(e.Name) {
+			continue
 		}
+		// Each name is also in what is made of the list, an answer for one.
+		if err := account.Reserve(ctx, int64(entryBytes+3*len(e.Name))); err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
 	}
 
 	slices.SortFunc(entries, func(a, b uid.Entry) int { return bytes.Compare(a.UID, b.UID) })
@@ -240,15 +255,18 @@ func namesInOrder(ctx context.Context, conn *connection, kind encoding.UIDKind, 
 
 func anyName(string) bool { return true }
 
+// entryBytes is about what an entry of a list takes beside its texts.
+const entryBytes = 300
+
 // engine answers queries on the store, in process.
 func (c *call) engine(conn *connection) *engine.Engine {
 	return engine.New(engine.Config{Names: conn.names, Exec: dispatch.New(dispatch.Config{Store: conn.store}), Compile: c.Compile})
 }
 
-// plan compiles the query for a metric's series, with the aggregator none: each
-// series stays by itself.
-func (c *call) plan(ctx context.Context, conn *connection, times [2]string, metric string) (*plan.Compiled, error) {
-	values := url.Values{"start": {times[0]}, "m": {"none:" + metric}}
+// plan compiles the query for a metric's series that filters admit, {host=a} say, with
+// the aggregator none: each series stays by itself.
+func (c *call) plan(ctx context.Context, conn *connection, times [2]string, name, filters string) (*plan.Compiled, error) {
+	values := url.Values{"start": {times[0]}, "m": {"none:m" + filters}}
 	if times[1] != "" {
 		values.Set("end", times[1])
 	}
@@ -256,9 +274,37 @@ func (c *call) plan(ctx context.Context, conn *connection, times [2]string, metr
 	if err != nil {
 		return nil, err
 	}
+	// In the text of a query a name with colons would be parts of it, and another name.
+	q.Queries[0].Metric = name
 	plans, err := c.engine(conn).Compile(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	return plans[0], nil
+}
+
+// export copies the lines of a gateway's export to out. It returns an error if the
+// export was cut off.
+func (r *remote) export(ctx context.Context, req exportRequest, out io.Writer, progress func(string)) (counts exportCounts, err error) {
+	q := url.Values{"start": {req.times[0]}, "m": req.metrics}
+	for name, value := range map[string]string{"end": req.times[1], "all": trueOrEmpty(req.all), "plain": trueOrEmpty(req.plain)} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+
+	resp, err := r.send(ctx, http.MethodGet, "/api/tools/export?"+q.Encode(), nil)
+	if err != nil {
+		return counts, err
+	}
+	err = r.copyAnswer(resp, out, progress, &counts)
+	return counts, err
+}
+
+// trueOrEmpty returns the value of a query parameter.
+func trueOrEmpty(b bool) string {
+	if b {
+		return "true"
+	}
+	return ""
 }

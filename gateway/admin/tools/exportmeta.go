@@ -27,6 +27,7 @@ func (x *exporter) writeAnnotations(p *scanplan.Plan, series string) error {
 // writeAnnotation writes an annotation if it begins between two times in ms.
 func (x *exporter) writeAnnotation(value []byte, series string, from, to int64) error {
 	a, err := encoding.ParseAnnotation(value)
+	// A broken text, or one that cannot be a line, is counted and does not end the export.
 	if err != nil {
 		x.counts.SkippedMeta++
 		return nil
@@ -108,6 +109,7 @@ func (x *exporter) writeGlobalAnnotations(ctx context.Context, times [2]string) 
 	schema := x.call.Schema
 	metric := make(encoding.UID, schema.MetricWidth)
 	s := store.Scan{Table: x.call.Tables.Data, Family: encoding.FamilyData, Start: schema.AppendRangeKey(nil, 0, metric, 0)}
+	// The keys end with their hours: a zero byte makes the first key behind the last one.
 	s.Stop = append(schema.AppendRangeKey(nil, 0, metric, 1<<32-1), 0)
 
 	return x.scanRows(ctx, s, func(_ context.Context, row store.Row) error {
@@ -135,7 +137,7 @@ func (x *exporter) writeUIDMeta(ctx context.Context, row store.Row) error {
 		if err = x.ignoreDeletedName(err); err != nil {
 			return err
 		}
-		if name == "" {
+		if name == "" { // which is counted
 			continue
 		}
 
@@ -160,7 +162,7 @@ func (x *exporter) ignoreDeletedName(err error) error {
 // writeTSMeta writes the TSMeta object and the counter of a row of the meta table.
 func (x *exporter) writeTSMeta(ctx context.Context, row store.Row) error {
 	series, err := x.spellTSUID(ctx, row.Key)
-	if err = x.ignoreDeletedName(err); err != nil || series == "" {
+	if err != nil || series == "" {
 		return err
 	}
 
@@ -185,14 +187,15 @@ func (x *exporter) writeTSMeta(ctx context.Context, row store.Row) error {
 		}
 	}
 
+	// Neither column is there, or could be read.
 	if r.Value == nil && r.Counter == nil {
 		return nil
 	}
 	return x.writeMetaLine(r)
 }
 
-// spellTSUID returns the series of a TSUID as a line spells it, or "" if it is no
-// TSUID.
+// spellTSUID returns the series of a TSUID as a line spells it. It returns "", and counts
+// an object that is left out, if it is no TSUID, or of a series that no line can hold.
 func (x *exporter) spellTSUID(ctx context.Context, tsuid []byte) (string, error) {
 	schema := x.call.Schema
 	metric, tags, err := schema.SplitTSUID(append([]byte{}, tsuid...))
@@ -201,18 +204,13 @@ func (x *exporter) spellTSUID(ctx context.Context, tsuid []byte) (string, error)
 		return "", nil
 	}
 
-	name, err := x.conn.names.Name(ctx, encoding.UIDMetric, metric)
-	if err == nil {
-		err = checkName(name)
-	}
+	s, err := x.names.series(ctx, encoding.RowKey{Metric: metric, Tags: tags})
 	if err != nil {
 		return "", err
 	}
-
-	text, _, err := x.spellTags(ctx, tags)
-	if err != nil {
-		return "", err
+	if s.noLine != nil {
+		x.counts.SkippedMeta++
+		return "", nil
 	}
-
-	return name + text, nil
+	return s.metric + s.lineTags, nil
 }

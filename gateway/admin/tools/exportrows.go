@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
-	"slices"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
@@ -20,6 +18,7 @@ type exporter struct {
 	call     *call
 	conn     *connection
 	out      io.Writer
+	names    *namer
 	withMeta bool // annotations and meta data are written, too
 	counts   exportCounts
 
@@ -28,28 +27,22 @@ type exporter struct {
 	points  encoding.Points
 	milli   map[int64]bool // times that are stored as milliseconds; nil for none
 	line    []byte         // scratch
-
-	// seriesCache holds series of the metric by their tag UIDs: each hour has the
-	// same series again, and a look-up of their names is slow.
-	seriesCache map[string]seriesText
-	seriesBytes int // size of seriesCache
 }
 
-// seriesText is a series as lines have it.
-type seriesText struct {
-	text   string // its tags, each with a blank before it
-	wanted bool   // the filters of the export admit it
-}
-
+// newExporter returns an exporter to out. In a gateway its names take less memory.
 func newExporter(c *call, conn *connection, out io.Writer) *exporter {
-	x := &exporter{call: c, conn: conn, out: out}
+	bound := aloneNamerBytes
+	if c.served {
+		bound = namerBytes
+	}
+	x := &exporter{call: c, conn: conn, out: out, names: newNamer(c, conn, bound)}
 	x.decoder.FixDuplicates = c.Compile.FixDuplicates
 	return x
 }
 
 // exportMetric exports the series of one metric that its filters admit.
-func (x *exporter) exportMetric(ctx context.Context, times [2]string, metric string) error {
-	c, err := x.call.plan(ctx, x.conn, times, metric)
+func (x *exporter) exportMetric(ctx context.Context, times [2]string, name, filters string) error {
+	c, err := x.call.plan(ctx, x.conn, times, name, filters)
 	if err != nil {
 		return err
 	}
@@ -57,17 +50,8 @@ func (x *exporter) exportMetric(ctx context.Context, times [2]string, metric str
 		return nil
 	}
 
-	name, err := x.conn.names.Name(ctx, encoding.UIDMetric, c.Plan.Metric)
-	if err == nil {
-		err = checkName(name)
-	}
-	if err != nil {
-		return err
-	}
-
-	x.seriesCache, x.seriesBytes = map[string]seriesText{}, 0
 	for _, r := range c.Plan.Ranges {
-		if err := x.scan(ctx, c, r, name); err != nil {
+		if err := x.scan(ctx, c, r); err != nil {
 			return err
 		}
 	}
@@ -80,7 +64,7 @@ const exportBlock = 1 << 20
 
 // scan exports the rows of a range. The store may return more rows than the filters
 // of the plan want; exportRow looks again.
-func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRange, metric string) error {
+func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRange) error {
 	access := operator.ChooseAccess(&scanplan.Part{Plan: *c.Plan, Range: r}, nil)
 	if access.Nothing {
 		return nil
@@ -92,7 +76,7 @@ func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRan
 		if err != nil {
 			return err
 		}
-		if err := x.exportRow(ctx, c, row, metric); err != nil {
+		if err := x.exportRow(ctx, c, row); err != nil {
 			return fmt.Errorf("row %x: %w", row.Key, err)
 		}
 	}
@@ -101,7 +85,7 @@ func (x *exporter) scan(ctx context.Context, c *plan.Compiled, r scanplan.KeyRan
 
 // exportRow writes the points and annotations of a row, unless it is of another series,
 // metric or hour than the plan wants.
-func (x *exporter) exportRow(ctx context.Context, c *plan.Compiled, row store.Row, metric string) error {
+func (x *exporter) exportRow(ctx context.Context, c *plan.Compiled, row store.Row) error {
 	key, err := c.Plan.Schema.ParseRowKey(row.Key)
 	if err != nil {
 		return err
@@ -112,97 +96,33 @@ func (x *exporter) exportRow(ctx context.Context, c *plan.Compiled, row store.Ro
 		return nil
 	}
 
-	s, ok := x.seriesCache[string(key.Tags)]
-	if !ok {
-		if s, err = x.describeSeries(ctx, c, key.Tags); err != nil {
-			return err
-		}
-		x.cacheSeries(key.Tags, s)
-	}
-	if !s.wanted {
+	if !admits(c.Plan, key.Tags) {
 		return nil
+	}
+	s, err := x.names.series(ctx, key)
+	if err != nil {
+		return err
+	}
+	if !s.matches(c) {
+		return nil
+	}
+	// Names that are gone are damage, which the user must know of; others just cannot be
+	// written in a line.
+	if s.orphan != "" {
+		return s.noLine
 	}
 
 	if err := x.decode(key.BaseTime, row.Cells); err != nil {
 		return err
 	}
-	if err := x.writePoints(c.Plan, metric, s.text); err != nil {
+	if err := x.writePoints(c.Plan, s); err != nil {
 		return err
 	}
-	return x.writeAnnotations(c.Plan, metric+s.text)
-}
-
-const (
-	seriesCacheBytes = 64 << 20 // bound of exporter.seriesBytes
-	seriesCacheCost  = 96       // what an entry takes beside its tags and text
-)
-
-// cacheSeries keeps a series for the hours to come. A full cache is emptied: the
-// series that come next are looked up again.
-func (x *exporter) cacheSeries(tags []byte, s seriesText) {
-	cost := seriesCacheCost + len(tags) + len(s.text)
-	if x.seriesBytes+cost > seriesCacheBytes {
-		clear(x.seriesCache)
-		x.seriesBytes = 0
+	if s.noLine != nil {
+		x.counts.SkippedMeta += int64(len(x.decoder.Annotations()))
+		return nil
 	}
-	x.seriesCache[string(tags)] = s
-	x.seriesBytes += cost
-}
-
-// describeSeries spells the tags of a series and applies the filters to them.
-func (x *exporter) describeSeries(ctx context.Context, c *plan.Compiled, tags []byte) (s seriesText, err error) {
-	if !admits(c.Plan, tags) {
-		return s, nil
-	}
-
-	var values map[string]string
-	if s.text, values, err = x.spellTags(ctx, tags); err != nil {
-		return s, err
-	}
-
-	s.wanted = c.PostFilter == nil || c.PostFilter.Keep(func(tagk encoding.UID) (string, bool) {
-		v, ok := values[string(tagk)]
-		return v, ok
-	})
-	return s, nil
-}
-
-// spellTags returns tag UIDs as lines have them, " host=web01 cpu=0", and the tag
-// values by the UID of their key.
-func (x *exporter) spellTags(ctx context.Context, tags []byte) (string, map[string]string, error) {
-	values := map[string]string{}
-	var text []byte
-	for _, p := range x.call.Schema.AppendPairs(nil, tags) {
-		k, err := x.conn.names.Name(ctx, encoding.UIDTagK, p.K)
-		if err != nil {
-			return "", nil, err
-		}
-		v, err := x.conn.names.Name(ctx, encoding.UIDTagV, p.V)
-		if err != nil {
-			return "", nil, err
-		}
-		values[string(p.K)] = v
-		if text, err = appendTag(text, k, v); err != nil {
-			return "", nil, err
-		}
-	}
-	return string(text), values, nil
-}
-
-// admits applies a plan's tag predicates to a series: the store may return rows
-// that they do not admit.
-func admits(p *scanplan.Plan, tags []byte) bool {
-	for _, want := range p.Tags {
-		v, ok := p.Schema.Tag(tags, want.TagK)
-		if !ok {
-			return false
-		}
-		in := slices.ContainsFunc(want.Values, func(u encoding.UID) bool { return bytes.Equal(u, v) })
-		if want.Op == scanplan.In && !in || want.Op == scanplan.NotIn && in {
-			return false
-		}
-	}
-	return !p.Exact || len(tags) == len(p.Tags)*p.Schema.TagWidth()
+	return x.writeAnnotations(c.Plan, s.metric+s.lineTags)
 }
 
 // decode reads a row's points into x.points and the times that are stored as
@@ -224,12 +144,12 @@ func (x *exporter) decode(base uint32, cells []store.Cell) error {
 }
 
 // recordMillis adds to x.milli the times of one cell that are stored as
-// milliseconds. The decoder has accepted the cell before. Of two cells with the same
-// time the later one decides.
+// milliseconds. The decoder has accepted the cell before. Of two points of one time the
+// one that comes later in the row decides.
 func (x *exporter) recordMillis(base uint32, cell store.Cell) error {
 	// A compacted cell has its qualifiers one after another. An append column has them
 	// in the value, each with a point's value behind it.
-	appended := bytes.Equal(cell.Qualifier, encoding.AppendColumn)
+	appended := len(cell.Qualifier) == len(encoding.AppendColumn) && cell.Qualifier[0] == encoding.PrefixAppend
 	rest := cell.Qualifier
 	switch {
 	case appended:
@@ -250,7 +170,7 @@ func (x *exporter) recordMillis(base uint32, cell store.Cell) error {
 
 		t := int64(base)*1000 + int64(q.OffsetMS)
 		switch {
-		case q.Milli && x.milli == nil:
+		case q.Milli && x.milli == nil: // few rows have any
 			x.milli = map[int64]bool{t: true}
 		case q.Milli:
 			x.milli[t] = true
@@ -262,10 +182,11 @@ func (x *exporter) recordMillis(base uint32, cell store.Cell) error {
 }
 
 // writePoints writes the points of the decoded row that lie between the plan's
-// start and end.
-func (x *exporter) writePoints(p *scanplan.Plan, metric, tags string) error {
+// start and end, and counts those that import would not take.
+func (x *exporter) writePoints(p *scanplan.Plan, s *namedSeries) error {
 	for i := range x.points.Len() {
 		t, v := x.points.At(i)
+		// Rows are of whole hours.
 		if t < p.Start || t > p.End {
 			continue
 		}
@@ -275,14 +196,12 @@ func (x *exporter) writePoints(p *scanplan.Plan, metric, tags string) error {
 			t /= 1000
 		}
 
-		// Import takes neither NaN nor infinity. It takes times below 2^32 for seconds,
-		// so early milliseconds would become others; 0 is no time at all.
-		if d := v.Double(); v.Float && (math.IsNaN(d) || math.IsInf(d, 0)) || milli && t>>32 == 0 || t == 0 {
+		if s.noLine != nil || !importable(t, milli, v) {
 			x.counts.Unwritable++
 			continue
 		}
 
-		x.line = append(appendLine(x.line[:0], metric, t, v, tags), '\n')
+		x.line = append(appendLine(x.line[:0], s.metric, t, v, s.lineTags), '\n')
 		if _, err := x.out.Write(x.line); err != nil {
 			return err
 		}

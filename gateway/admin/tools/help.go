@@ -30,12 +30,35 @@ stand one behind the other. N is milliseconds, or has a unit.
 
 	helpUID = `grep takes a regular expression (RE2) and finds any part of a name. delete
 refuses while points have the UID, for they would stay and nothing could read
-them; it says what it removed.
+them; it says what it removed. fsck tells where names and UIDs do not agree, and
+repairs that with fix; metasync makes the meta data that series and names lack,
+metapurge deletes all of it; treesync puts all series with a TSMeta into all
+enabled trees, and removes nothing. These may be ended and run again at any time.
+treepurge deletes the branches of a tree, and with true its rules and the tree, too.
 
   gateway uid grep metrics '^sys\.'
   gateway uid assign tagv web01 web02
   gateway uid rename metrics sys.cpu.user cpu.user
-  gateway uid delete tagv web01`
+  gateway uid delete tagv web01
+  gateway uid fsck && gateway uid metasync -dry-run
+  gateway uid treepurge 1 && gateway uid treesync`
+
+	helpScan = `Rows are hours of a series: those that overlap START to END, as a whole. --import
+prints their points as lines that import reads. --delete prints these lines and
+deletes what it has printed, and nothing else: not annotations and histograms,
+nor what came since the row was read.
+
+  gateway scan 2013/01/01 2013/01/02 sum sys.cpu.user host=web01
+  gateway scan --import 2013/01/01 2013/01/02 sum sys.cpu.user > points`
+
+	helpFsck = `Rows are those of a query, or all. A line tells what is wrong, where, and what
+is done about it or would be; the counters follow. Nothing is written without
+--fix or --fix-all, and no row of the current or the previous hour without
+--young. It runs beside gateways and TSDs. Ends with 0 only when there is no error.
+
+  gateway fsck --full-scan
+  gateway fsck --fix-all 2013/01/01 2013/02/01 sum sys.cpu.user host=web01
+  gateway fsck --full-scan --fix --resolve-duplicates`
 
 	helpCheck = `Tables are read block by block, logs and MANIFEST record by record, and every
 checksum is compared. Nothing is changed. A line tells of each fault: file,

@@ -71,7 +71,7 @@ func (c *call) importFile(ctx context.Context, to sink, name string) (err error)
 	defer func() { err = errors.Join(err, f.close()) }()
 
 	run := &fileImport{call: c, to: to, from: f, state: new(state)}
-	run.keep = name != "-" && !c.noState
+	run.keep = name != "-" && !c.noState // standard input does not come again
 	if run.keep {
 		if run.state, err = loadState(name, c.Store+" "+c.Tables.Data); err != nil {
 			return err
@@ -89,6 +89,7 @@ func (c *call) importFile(ctx context.Context, to sink, name string) (err error)
 	err = run.all(ctx)
 	run.progress.end()
 
+	// Also before an error something was imported.
 	s := run.state
 	fmt.Fprintf(c.Out, "%s: %d lines: %d points imported, %d refused, %d blank", name, s.Lines, s.Points, s.Refused, s.Blank)
 	if s.Meta > 0 {
@@ -124,6 +125,7 @@ func (i *fileImport) all(ctx context.Context) error {
 		}
 
 		ch.sent = i.to.send(ctx, ch.lines)
+		// The chunk before becomes durable while this one is read and sent.
 		if err := i.awaitCommit(ctx, before); err != nil {
 			_, _ = ch.sent.wait(ctx) // of the two errors the first one is reported
 			return err
@@ -155,6 +157,7 @@ func (i *fileImport) readChunk() (*chunk, error) {
 	for len(ch.lines) < chunkLines && len(ch.text)+ch.metaBytes < chunkBytes {
 		before := i.from.at
 		line, err := i.from.next()
+		// A long line is refused like any other; only an error of the file ends it.
 		if err != nil && !errors.Is(err, errLong) {
 			return ch, err
 		}
@@ -165,7 +168,7 @@ func (i *fileImport) readChunk() (*chunk, error) {
 		if err != nil {
 			ch.bad = append(ch.bad, refusal{i.from.at.Lines, err})
 			if !i.skipErrors {
-				return ch, errStop
+				return ch, errStop // the chunk ends in front of the line, with which another run begins
 			}
 		}
 		ch.end = i.from.at
@@ -208,7 +211,7 @@ func (i *fileImport) importComment(ch *chunk, line []byte, w [][]byte, before po
 	if n, ok := parseNameLine(w); ok {
 		ch.names = append(ch.names, n)
 	}
-	ch.blank++
+	ch.blank++ // counts names as comments
 	return nil
 }
 

@@ -263,6 +263,39 @@ func TestExport(t *testing.T) {
 	if list := p.mustTool("export", "-all", "-plain", "1"); strings.Contains(list, "#") {
 		t.Errorf("without names: %.300s", list)
 	}
+
+	// A name with a blank, which only another program can have made, holds up nothing.
+	p.use(func(st tools.Store) {
+		for _, m := range []store.Mutation{{Row: []byte{0, 0, 1}, Family: "name", Qualifier: []byte("tagk"), Value: []byte("a b")}, {Row: []byte("a b"), Family: "id", Qualifier: []byte("tagk"), Value: []byte{0, 0, 1}}} {
+			if err := st.Apply(t.Context(), "tsdb-uid", []store.Mutation{m}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if got := p.mustTool("export", "1", "m"); got != "" {
+		t.Errorf("%s", got)
+	}
+	p.said("left out: 7 points that no import takes")
+	p.mustTool("export", "-all", "1")
+	p.said("left out: 8 points that no import takes")
+	p.said("left out: 4 names, annotations") // and three TSMeta
+}
+
+// Names are exported as they are, whatever they would mean in a query, and those that a user
+// asks for are what they say.
+func TestExport_names(t *testing.T) {
+	p := embedded(t)
+	p.cfg.AllowSpecialChars = ":{"
+	text := "cpu 1356998400 1 a=b\nprod:cpu 1356998400 99 a=b\nrate:x 1356998400 2 a=b\no{h 1356998400 3 a=b\n"
+	if err := p.tool("", strings.NewReader(text), "import", "-"); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(text, p.mustTool("export", "-all", "-plain", "1")); d != "" {
+		t.Error(d)
+	}
+	if got := p.mustTool("export", "1", "prod:cpu{a=b}"); got != "prod:cpu 1356998400 99 a=b\n" {
+		t.Errorf("%s", got)
+	}
 }
 
 func TestUID(t *testing.T) {
@@ -288,7 +321,7 @@ func TestUID(t *testing.T) {
 	p.failTool("illegal character", "mkmetric", "a b")
 	f("metrics sys.d: [0, 0, 3]\n", "mkmetric", "sys.d")
 	p.failTool("want metrics, tagk or tagv", "uid", "assign", "tag", "x")
-	p.failTool("usage:", "uid", "fsck")
+	p.failTool("usage:", "uid", "grep")
 }
 
 // What import writes is found by lookups, as puts are: the embedded store
@@ -300,6 +333,29 @@ func TestImport_metadata(t *testing.T) {
 		status, body := post(t, url+"/api/search/lookup", []byte(`{"metric":"sys.cpu","tags":[{"key":"host","value":"web1"}]}`))
 		if status != http.StatusOK || !strings.Contains(string(body), `"totalResults":1`) {
 			t.Errorf("%d %s", status, body)
+		}
+	})
+}
+
+// What is wrong with the body of meta lines is told with its line, and an error of the
+// store keeps its status.
+func TestImportMeta_refused(t *testing.T) {
+	p := embedded(t)
+	p.serve(func(url string, _ tools.Store) {
+		for name, c := range map[string]struct {
+			body   string
+			status int
+			text   string
+		}{
+			"malformed":   {"#uid tagk host\n#note {\n", http.StatusBadRequest, "line 2: "},
+			"no metadata": {"#uid tagk host\n\n", http.StatusBadRequest, "line 2: want #note"},
+			"long line":   {"#uid tagk host\n#note " + strings.Repeat("x", 2<<20) + "\n", http.StatusBadRequest, "line 2: is longer than"},
+			"long body":   {strings.Repeat("#uid tagk "+strings.Repeat("h", 1000)+"\n", 40<<10), http.StatusRequestEntityTooLarge, "too large"},
+		} {
+			status, body := post(t, url+"/api/tools/remarks", []byte(c.body))
+			if status != c.status || !strings.Contains(string(body), c.text) {
+				t.Errorf("%s: %d %s, want %d with %q", name, status, body, c.status, c.text)
+			}
 		}
 	})
 }

@@ -63,7 +63,7 @@ func openInput(name string, in io.Reader) (*input, error) {
 			return nil, errors.Join(err, file.Close())
 		}
 		f.file, f.raw.r = file, file
-		if info.Mode().IsRegular() {
+		if info.Mode().IsRegular() { // a pipe has no size
 			f.size = info.Size()
 		}
 	}
@@ -107,7 +107,7 @@ func (f *input) next() ([]byte, error) {
 	case errors.Is(err, bufio.ErrBufferFull):
 		f.at.Lines++
 		return nil, f.finishLong()
-	case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
+	case err == nil, errors.Is(err, io.EOF) && len(line) > 0: // the last line may lack its end
 		f.at.Lines++
 		return bytes.TrimRight(line, "\r\n"), nil
 	case errors.Is(err, io.EOF):

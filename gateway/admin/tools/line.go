@@ -3,6 +3,7 @@ package tools
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -76,7 +77,7 @@ func parseLine(dst, line []byte, parts *[][]byte) (p linePoint, out []byte, err 
 func words(dst [][]byte, line []byte) [][]byte {
 	start := -1
 	for i, c := range line {
-		blank := c == ' ' || c == '\t' || c == '\r'
+		blank := c == ' ' || c == '\t' || c == '\r' // lines of Windows end with the last one
 		switch {
 		case blank && start >= 0:
 			dst = append(dst, line[start:i])
@@ -117,6 +118,16 @@ func parseTime(w []byte) (int64, error) {
 // maxTime is the largest time that OpenTSDB stores, in ms.
 const maxTime = 9999999999999
 
+// importable tells whether import reads the line of a point, whose time is in ms or
+// seconds, as that point. It takes neither NaN nor infinity, no time before 1 or beyond
+// maxTime, and it takes times below 2^32 for seconds and others for ms.
+func importable(t int64, milli bool, v encoding.Value) bool {
+	if d := v.Double(); v.Float && (math.IsNaN(d) || math.IsInf(d, 0)) {
+		return false
+	}
+	return t > 0 && t <= maxTime && milli == write.IsMillis(t)
+}
+
 // splitNames makes metric and tags of a line's names.
 func splitNames(names []byte) (metric string, tags []write.Tag, err error) {
 	w := bytes.Split(names, []byte{' '})
@@ -126,6 +137,7 @@ func splitNames(names []byte) (metric string, tags []write.Tag, err error) {
 			return "", nil, fmt.Errorf("invalid tag: %s", name(word))
 		}
 		t := write.Tag{K: name(k), V: name(v)}
+		// A tag may stand there twice, as in a put, with one value.
 		if i := slices.IndexFunc(tags, func(o write.Tag) bool { return o.K == t.K }); i < 0 {
 			tags = append(tags, t)
 		} else if tags[i].V != t.V {
@@ -189,6 +201,8 @@ func appendTag(dst []byte, k, v string) ([]byte, error) {
 	return append(append(append(append(dst, ' '), k...), '='), v...), nil
 }
 
+// checkName returns errName for a name that a line would not give back: it has a blank or
+// an equals sign, or would make its line a comment.
 func checkName(n string) error {
 	for i, c := range []byte(n) {
 		if i == 0 && c == '#' || c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '=' {

@@ -69,9 +69,16 @@ func (m *metaWriter) store(ctx context.Context, all []metaLine) (refused []refus
 
 	var c metaCells
 	for i := range all {
-		if err := m.addCells(ctx, &c, &all[i]); fatal(ctx, err) {
+		err := m.addCells(ctx, &c, &all[i])
+		// What caches answer does not look whether the request has ended.
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		switch {
+		case err == nil:
+		case fatal(ctx, err):
 			return refused, fmt.Errorf("line %d: %w", all[i].line, err)
-		} else if err != nil {
+		default:
 			refused = append(refused, refusal{all[i].line, fmt.Errorf("%s: %w", all[i].prefix, err)})
 		}
 	}
@@ -120,6 +127,7 @@ func (m *metaWriter) addCells(ctx context.Context, c *metaCells, r *metaLine) er
 	if r.prefix == annotationPrefix {
 		return m.addAnnotation(c, r, tsuid)
 	}
+	// Only a TSMeta must have a series: an annotation without one is a global one.
 	if tsuid == nil {
 		return fmt.Errorf("series: got %q, want metric and tags", r.Series)
 	}
@@ -133,6 +141,7 @@ func (m *metaWriter) addAnnotation(c *metaCells, r *metaLine, tsuid []byte) erro
 		return err
 	}
 
+	// The TSUID of where it was exported may be another series' here.
 	a.TSUID = hexText(tsuid)
 	row, err := m.settings.Schema.AppendAnnotationKey(nil, tsuid, a.StartTime)
 	if err != nil {

@@ -25,6 +25,7 @@ type progress struct {
 // tellEvery is the time between two lines.
 const tellEvery = 10 * time.Second
 
+// newProgress begins to report on a file. Without a size there is no bar, only lines.
 func newProgress(e *Env, f *input) *progress {
 	p := &progress{out: e.Err, now: e.Now, name: f.name, size: f.size, start: e.Now(), told: e.Now(), first: -1}
 	if e.Terminal && f.size > 0 {
@@ -53,6 +54,7 @@ func (p *progress) at(bytes, lines, points int64) {
 
 	passed := now.Sub(p.start)
 	share := ""
+	// Of a size that is unknown nobody can say how much is left.
 	if p.size > 0 && bytes > 0 {
 		left := time.Duration(float64(passed) * float64(p.size-bytes) / float64(bytes))
 		share = fmt.Sprintf("%d%% of the file, %s left, ", 100*bytes/p.size, left.Round(time.Second))

@@ -33,22 +33,3 @@ func TestProgress(t *testing.T) {
 		t.Errorf("on a terminal: %q", got)
 	}
 }
-
-// An export by way of a gateway is whole or an error.
-func TestCopyExport(t *testing.T) {
-	f := func(in, out, fault string) {
-		t.Helper()
-		var b bytes.Buffer
-		counts, err := copyExport(&b, strings.NewReader(in), "url")
-		if fault == "" && (err != nil || counts.Points != 1) || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
-			t.Errorf("%q: %+v, %v, want %q", in, counts, err, fault)
-		}
-		if b.String() != out {
-			t.Errorf("%q: copied %q, want %q", in, &b, out)
-		}
-	}
-	f("m 1 1 a=b\n#end {\"points\":1}\n", "m 1 1 a=b\n", "")
-	f("m 1 1 a=b\n", "m 1 1 a=b\n", "cut off")
-	f("m 1 1 a=b\n#end {\"points\":1}", "m 1 1 a=b\n", "cut off")
-	f("m 1 1 a=b\n#error \"no region\"\nm 2 1 a=b\n", "m 1 1 a=b\n", `failed: "no region"`)
-}

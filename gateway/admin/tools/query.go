@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"downpour/encoding"
+	"downpour/gateway/query"
 )
 
 // queryBody is the body of POST /api/query that the arguments of a command make.
@@ -78,17 +79,22 @@ type result struct {
 	points encoding.Points
 }
 
+// parse returns the query that a gateway would make of the body.
+func (c *call) parse(body *queryBody) (*query.Query, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return c.parser().JSON(text)
+}
+
 // answer answers the query from the store, or asks the gateway.
 func (c *call) answer(ctx context.Context, conn *connection, body *queryBody) ([]result, error) {
 	if conn.store == nil {
 		return conn.remote.query(ctx, body)
 	}
 
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	q, err := c.parser().JSON(text)
+	q, err := c.parse(body)
 	if err != nil {
 		return nil, err
 	}

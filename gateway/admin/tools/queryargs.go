@@ -99,7 +99,7 @@ func (r *argumentReader) rateOptions() (*rateOptions, error) {
 	parts := strings.Split(w, ",")
 	o := &rateOptions{Counter: true}
 	for i, to := range []*int64{&o.CounterMax, &o.ResetValue} {
-		if len(parts) <= i+1 || parts[i+1] == "" {
+		if len(parts) <= i+1 || parts[i+1] == "" { // counter,,5 has no maximum
 			continue
 		}
 		n, err := strconv.ParseInt(parts[i+1], 10, 64)

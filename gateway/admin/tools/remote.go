@@ -65,7 +65,7 @@ func (r *remote) do(ctx context.Context, method, path string, in any) (int, []by
 }
 
 // writing are the paths that need more than a token for reading.
-var writing = []string{"/api/put", "/api/uid", "/api/tools/remarks", "/api/tools/delete"}
+var writing = []string{"/api/put", "/api/uid", "/api/tools/remarks", "/api/tools/delete", "/api/tools/trees", "/api/tools/uid", "/api/tools/fsck"}
 
 // send sends a request; the answer's body is the caller's to close.
 func (r *remote) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
@@ -102,6 +102,7 @@ func errorMessage(body []byte) string {
 	var e struct{ Error json.RawMessage }
 	var object struct{ Message string }
 	var text string
+	// An error is an object with a message, or in some answers of OpenTSDB's API just a text.
 	if json.Unmarshal(body, &e) == nil {
 		if json.Unmarshal(e.Error, &object) == nil && object.Message != "" {
 			return object.Message

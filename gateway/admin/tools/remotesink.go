@@ -51,6 +51,7 @@ type gatewaySending struct {
 	err     error
 }
 
+// wait returns once the gateway has answered all requests: its answer says that the points are durable.
 func (p *gatewaySending) wait(ctx context.Context) ([]refusal, error) {
 	select {
 	case <-p.done:
@@ -78,7 +79,8 @@ func (t *gatewaySink) send(ctx context.Context, lines []linePoint) sending {
 	return p
 }
 
-// post sends one request. It refuses names that no gateway accepts without asking.
+// post sends one request. Points with names that no gateway accepts are not sent: it
+// refuses them itself.
 func (t *gatewaySink) post(ctx context.Context, lines []linePoint) (refused []refusal, err error) {
 	var points []putPoint
 	var numbers []int64
@@ -122,17 +124,19 @@ func readPut(url string, status int, body []byte, points []putPoint, numbers []i
 	if status == http.StatusNoContent {
 		return nil, nil
 	}
+	// A put of which points are refused is answered with 400; the others are stored.
 	if status != http.StatusOK && status != http.StatusBadRequest || json.Unmarshal(body, &answer) != nil || answer.Success == nil || answer.Failed == nil {
 		return nil, &answerError{url, status, errorMessage(body)}
 	}
 
 	lines := map[string][]int64{}
 	for i := range points {
-		if len(answer.Errors) > 0 {
+		if len(answer.Errors) > 0 { // without refusals no line has to be found
 			lines[points[i].key()] = append(lines[points[i].key()], numbers[i])
 		}
 	}
 
+	// Equal points have equal keys: each refusal takes the line of one of them.
 	for _, e := range answer.Errors {
 		key := e.Datapoint.key()
 		if len(lines[key]) == 0 {
@@ -144,6 +148,47 @@ func readPut(url string, status int, body []byte, points []putPoint, numbers []i
 
 	if *answer.Failed != len(refused) || *answer.Success+*answer.Failed != len(points) {
 		return refused, fmt.Errorf("%s counts %d points stored and %d refused, of %d", url, *answer.Success, *answer.Failed, len(points))
+	}
+	return refused, nil
+}
+
+// assign sends the list of names, in the order given.
+func (t *gatewaySink) assign(ctx context.Context, names []nameLine) error {
+	if len(names) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for _, n := range names {
+		fmt.Fprintf(&b, "%s %s %s\n", namePrefix, n.kind, n.name)
+	}
+	return t.remote.call(ctx, http.MethodPost, "/api/tools/remarks", b.String(), new(metaAnswer))
+}
+
+// writeMeta sends meta lines.
+func (t *gatewaySink) writeMeta(ctx context.Context, all []metaLine) (refused []refusal, err error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+
+	var body []byte
+	for _, r := range all {
+		if body, err = appendMetaLine(body, r); err != nil {
+			return nil, fmt.Errorf("line %d: %w", r.line, err)
+		}
+		body = append(body, '\n')
+	}
+
+	var answer metaAnswer
+	if err := t.remote.call(ctx, http.MethodPost, "/api/tools/remarks", string(body), &answer); err != nil {
+		return nil, err
+	}
+
+	// The gateway numbers the lines of the body, from 1.
+	for _, r := range answer.Refused {
+		if r.Line < 1 || r.Line > int64(len(all)) {
+			return nil, fmt.Errorf("%s refused a line that was not sent: %d: %s", t.remote.url, r.Line, r.Error)
+		}
+		refused = append(refused, refusal{all[r.Line-1].line, errors.New(r.Error)})
 	}
 	return refused, nil
 }

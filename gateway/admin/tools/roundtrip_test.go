@@ -46,6 +46,7 @@ type place struct {
 	open func() (tools.Store, error)
 	// tokens are what tools show.
 	tokens tools.Tokens
+	now    func() time.Time // of tools, nil for the clock
 	// out and errs are what the last tool wrote.
 	out, errs bytes.Buffer
 }
@@ -129,7 +130,7 @@ func (p *place) tool(url string, in io.Reader, name string, args ...string) erro
 		p.Fatal(err)
 	}
 	settings.Gateway, settings.Tokens = url, p.tokens
-	e := &tools.Env{Settings: settings, Open: func(bool) (tools.Store, error) { return p.open() }, In: in, Out: &p.out, Err: &p.errs}
+	e := &tools.Env{Settings: settings, Open: func(bool) (tools.Store, error) { return p.open() }, In: in, Out: &p.out, Err: &p.errs, Now: p.now}
 	i := slices.IndexFunc(tools.Commands(), func(c tools.Command) bool { return c.Name == name })
 	return tools.Commands()[i].Run(p.Context(), e, args)
 }

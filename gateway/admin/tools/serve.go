@@ -9,13 +9,17 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"downpour/encoding"
 	"downpour/gateway/api/pace"
+	"downpour/gateway/metadata/forest"
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
 
@@ -25,6 +29,7 @@ type Served struct {
 	Store  Store
 	Names  *uid.Dictionary
 	Series *write.SeriesCache
+	Forest *forest.Forest
 	// Flush writes meta data of puts that is still pending. It is nil if puts record
 	// no meta data.
 	Flush func(context.Context) error
@@ -36,23 +41,28 @@ type Served struct {
 // Handler answers the tools of other processes while this process has the store
 // open. Authorization is the caller's concern.
 //
-//	GET  export?start=…&end=…&m=METRIC{tag=filter}…   import lines
-//	GET  export?start=…&all=true&plain=true           of every metric
-//	GET  names?q=REGEXP&kind=metrics                  [{"kind","name","uid"}…]
-//	POST remarks                                      meta lines and names of an import file
-//	POST delete  {"kind","name","force"}              see Deleted
+//	GET  export?start=…&end=…&m=METRIC{tag=filter}…    import lines
+//	GET  export?start=…&all=true&plain=true            of every metric
+//	GET  scan?arg=START&arg=AGG&arg=METRIC&import=true rows, or import lines
+//	GET  names?q=REGEXP&kind=metrics                   [{"kind","name","uid"}…]
+//	POST remarks                                       meta lines and names of an import file
+//	POST delete  {"kind","name","force"}               see Deleted
+//	POST trees   {"purge":1,"definition":true}, or {}  see treesRequest and treesDone
+//	POST uid     {"command":"fsck","fix":true}         lines, see uidWork and uidDone
+//	POST fsck    see fsckRequest                       findings, a line each
 //
-// The last line of an export is "#end " and the counts; without it the export is cut
-// off. An error before the first line is answered by a status and an error object,
-// a later one by a line "#error ".
+// lines.go says what answers of lines look like. What fails before its first line is
+// answered by a status and an error object.
 func Handler(s Served) http.Handler {
-	h := &served{s}
+	h := &served{Served: s}
 
 	mux := http.NewServeMux()
 	for route, f := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET /api/tools/export": h.export, "GET /api/tools/names": h.grep,
-		"POST /api/tools/remarks": h.importMeta, "POST /api/tools/delete": h.remove,
+		"POST /api/tools/remarks": h.importMeta, "POST /api/tools/delete": h.remove, "POST /api/tools/trees": h.trees,
+		"POST /api/tools/uid": h.uidWork, "POST /api/tools/fsck": h.fsck, "GET /api/tools/scan": h.scan,
 	} {
+		// What may write is posted.
 		writes := strings.HasPrefix(route, "POST")
 		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
 			if writes && s.ReadOnly || !writes && s.WriteOnly {
@@ -69,11 +79,24 @@ func Handler(s Served) http.Handler {
 	return mux
 }
 
-type served struct{ Served }
+type served struct {
+	Served
+	checking sync.Mutex // held by the one fsck that runs at a time
+	working  sync.Mutex // by the one work on the whole UID and meta tables
+}
 
 // call returns what a command of this process would run with.
-func (h *served) call() (*call, *connection) {
-	return &call{Env: &Env{Settings: h.Settings, Now: time.Now}}, &connection{store: h.Store, names: h.Names}
+func (h *served) call(name string) (*call, *connection) {
+	i := slices.IndexFunc(Commands(), func(c Command) bool { return c.Name == name })
+	return &call{Env: &Env{Settings: h.Settings, Now: time.Now}, command: Commands()[i], served: true}, &connection{store: h.Store, names: h.Names}
+}
+
+// decode reads the body of a request. A field that is misspelt must not be taken for one
+// that is missing: {"purg":1} would build trees instead of deleting one.
+func decode(w http.ResponseWriter, r *http.Request, in any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLine))
+	d.DisallowUnknownFields()
+	return d.Decode(in)
 }
 
 // statusOf returns the HTTP status of an error: 4xx if the request is at fault, 5xx
@@ -81,16 +104,21 @@ func (h *served) call() (*call, *connection) {
 func statusOf(err error) int {
 	var noName *uid.NoSuchNameError
 	var slow *pace.Error
+	var large *http.MaxBytesError
+	var busy *memory.BusyError
+	var tooMuch *memory.LimitError
 	switch {
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrStalled), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &busy), errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrStalled), errors.Is(err, store.ErrClosed), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable
+	case errors.As(err, &large), errors.As(err, &tooMuch):
+		return http.StatusRequestEntityTooLarge
 	case errors.As(err, &slow): // the client has stopped sending
 		return http.StatusRequestTimeout
 	case errors.Is(err, store.ErrDamaged):
 		return http.StatusInternalServerError
 	case errors.As(err, &noName):
 		return http.StatusNotFound
-	case errors.Is(err, errInUse):
+	case errors.Is(err, errInUse), errors.Is(err, errRuns):
 		return http.StatusConflict
 	}
 	return http.StatusBadRequest
@@ -106,26 +134,7 @@ func writeObject(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // a client that is gone is told nothing
 }
 
-// The beginning of the last line of an export.
-const (
-	endPrefix   = "#end "
-	errorPrefix = "#error "
-)
-
-// answerWriter is a writer that knows whether the answer has begun. Once it has, the
-// status is sent and an error can only be told in a line.
-type answerWriter struct {
-	io.Writer
-	begun bool
-}
-
-// Write passes bytes on and notes that the answer has begun.
-func (a *answerWriter) Write(p []byte) (int, error) {
-	a.begun = true
-	return a.Writer.Write(p)
-}
-
-// export answers with import lines; Handler says how they end.
+// export answers with import lines.
 func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	req := exportRequest{times: [2]string{q.Get("start"), q.Get("end")}, metrics: q["m"], all: q.Get("all") == "true", plain: q.Get("plain") == "true"}
@@ -140,26 +149,37 @@ func (h *served) export(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 
-	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-	answer := &answerWriter{Writer: w}
-	out := bufio.NewWriterSize(answer, 64<<10)
-	c, conn := h.call()
-	counts, err := c.exportAll(r.Context(), conn, req, out)
-	// Once lines are on their way, the status is sent: only a line can tell the error.
-	if err != nil && !answer.begun {
+	if err := memory.Reserve(r.Context(), namerBytes+exportBlock); err != nil {
 		return err
 	}
-	if err != nil {
-		fmt.Fprintf(out, "%s%q\n", errorPrefix, err.Error())
-		return out.Flush()
-	}
+	c, conn := h.call("export")
+	return writeLines(w, func(out io.Writer, _ func(string)) (any, error) { return c.exportAll(r.Context(), conn, req, out) })
+}
 
-	text, err := json.Marshal(counts)
-	if err == nil {
-		fmt.Fprintf(out, "%s%s\n", endPrefix, text)
-		_ = out.Flush() // if it fails, the client sees that the last line is missing
+// servedThreads is the number of threads of an fsck in a gateway if the request says none.
+const servedThreads = 2
+
+// fsck answers with what it finds in rows, and with what it did about it.
+func (h *served) fsck(w http.ResponseWriter, r *http.Request) error {
+	var req fsckRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
 	}
-	return err
+	if err := req.complete(servedThreads); err != nil {
+		return err
+	}
+	if err := memory.Reserve(r.Context(), int64(req.Threads)*threadBytes); err != nil {
+		return err
+	}
+	if !h.checking.TryLock() {
+		return fmt.Errorf("another fsck of this gateway %w", errRuns)
+	}
+	defer h.checking.Unlock()
+
+	c, conn := h.call("fsck")
+	return writeLines(w, func(out io.Writer, progress func(string)) (any, error) {
+		return c.checkRows(r.Context(), conn, &req, out, progress)
+	})
 }
 
 // grep answers with the names that match a regular expression.
@@ -179,7 +199,7 @@ func (h *served) grep(w http.ResponseWriter, r *http.Request) error {
 		wanted = []encoding.UIDKind{kind}
 	}
 
-	_, conn := h.call()
+	_, conn := h.call("uid")
 	found, err := matching(r.Context(), conn, wanted, match)
 	if err != nil {
 		return err
@@ -201,18 +221,29 @@ func (h *served) importMeta(w http.ResponseWriter, r *http.Request) error {
 	// The whole body is parsed first: a malformed line leaves everything as it was.
 	var all []metaLine
 	var names []nameLine
+	account := memory.Of(r.Context())
 	for {
 		line, err := in.next()
+		if err == nil {
+			// The line as it is parsed, as it is stored, and as it may be refused.
+			if err := account.Reserve(r.Context(), int64(2*entryBytes+3*len(line))); err != nil {
+				return err
+			}
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			return err
+		if err != nil && !errors.Is(err, errLong) {
+			return err // which names the line
 		}
 
-		meta, ok, err := parseMetaLine(line)
+		var meta metaLine
+		var ok bool
+		if err == nil {
+			meta, ok, err = parseMetaLine(line)
+		}
 		if err != nil {
-			return err
+			return fmt.Errorf("line %d: %w", in.at.Lines, err)
 		}
 		if ok {
 			meta.line = in.at.Lines
@@ -233,8 +264,13 @@ func (h *served) importMeta(w http.ResponseWriter, r *http.Request) error {
 	}
 
 	refused, err := to.store(r.Context(), all)
+	// What is the fault of a line is in refused. So this is the store's, even if the
+	// error says nothing of that.
+	if err != nil && statusOf(err) == http.StatusBadRequest {
+		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+		return err
 	}
 
 	answer := metaAnswer{Refused: []refusedLine{}}
@@ -258,7 +294,7 @@ type refusedLine struct {
 // remove deletes a name.
 func (h *served) remove(w http.ResponseWriter, r *http.Request) error {
 	var in deleteRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLine)).Decode(&in); err != nil {
+	if err := decode(w, r, &in); err != nil {
 		return err
 	}
 	kind, ok := kinds[in.Kind]

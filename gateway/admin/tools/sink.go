@@ -109,6 +109,7 @@ func (l *storeSink) send(ctx context.Context, lines []linePoint) sending {
 		b, err := l.add(ctx, &lines[i])
 		switch {
 		case err == nil:
+			// Points of a chunk come in long runs of one batch, which is then waited for once.
 			if n := len(w.batches); n == 0 || w.batches[n-1] != b {
 				w.batches = append(w.batches, b)
 			}

@@ -6,12 +6,16 @@
 //	export START [END] [AGG] METRIC…  write points as the lines that import reads
 //	query START [END] AGG … METRIC …  print an answer
 //	uid grep|assign|rename|delete …   look at and change names
+//	uid treesync|treepurge …          put series into trees, and delete what trees hold
+//	uid fsck|metasync|metapurge …     check and repair names, make and delete meta data
+//	scan START [END] AGG METRIC …     print rows as they are stored
+//	fsck START [END] AGG METRIC …     check rows of the data table, and repair them
 //	check                             look for damage in an embedded store's files
 //
 // A tool works on the tables themselves. Only one process can have an embedded store
 // open: while that is a gateway, a tool asks the gateway by HTTP, or fails with one
 // line that says why it cannot.
-// Source: net.opentsdb.tools: UidManager, TextImporter, DumpSeries, CliQuery.
+// Source: net.opentsdb.tools: UidManager, MetaSync, MetaPurge, TreeSync, TextImporter, DumpSeries, CliQuery, Fsck.
 package tools
 
 import (
@@ -36,6 +40,7 @@ import (
 type Store interface {
 	store.Store
 	store.Admin
+	store.Replacer
 }
 
 // Settings are the part of a gateway's settings that tools need.
@@ -52,8 +57,10 @@ type Settings struct {
 	MaxName int
 	// KnownWithin is the time after which other processes know that a name is deleted.
 	KnownWithin time.Duration
-	// Meta says what writing records in the meta data.
-	Meta meta.Flags
+	// Meta says what writing records in the meta data, and Trees whether new series go into
+	// trees.
+	Meta  meta.Flags
+	Trees bool
 	// Allowed are characters that names may have beside the usual ones.
 	Allowed []rune
 	// Appends is set if points go to append columns. Otherwise import writes several
@@ -74,7 +81,7 @@ type Tokens struct{ Read, Write, Admin string }
 // forScope returns the token for reading or writing.
 func (t Tokens) forScope(write bool) string {
 	switch {
-	case t.Admin != "":
+	case t.Admin != "": // admin may do both
 		return t.Admin
 	case write:
 		return t.Write
@@ -103,17 +110,20 @@ type Command struct {
 	Name, Arguments, Purpose, Help string
 	run                            func(context.Context, *call) error
 	flags                          func(*flag.FlagSet, *options)
+	damagedRows                    bool // it runs although some rows have impossible keys
 }
 
 // Commands returns all commands in the order of the help text.
 func Commands() []Command {
 	return []Command{
-		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil},
-		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport, importFiles, importFlags},
-		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport, export, exportFlags},
-		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer", helpQuery, runQuery, nil},
-		{"uid", "grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME", "look at and change names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags},
-		{"check", "", "read all files of an embedded store and tell what is damaged", helpCheck, check, nil},
+		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil, false},
+		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport, importFiles, importFlags, false},
+		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads", helpExport, export, exportFlags, false},
+		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer", helpQuery, runQuery, nil, false},
+		{"uid", "grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck [fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]", "look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags, false},
+		{"scan", "[--import | --delete] START [END] AGG METRIC tag=value…", "print rows as they are stored", helpScan, scanRows, scanFlags, false},
+		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, true},
+		{"check", "", "read all files of an embedded store and tell what is damaged", helpCheck, check, nil, false},
 	}
 }
 
@@ -125,12 +135,18 @@ type options struct {
 	output                 string
 	all, plain             bool
 	ignoreCase, force      bool
+	dryRun                 bool
+	collisions             string
+	fsck                   fsckRequest
+	fixAll                 bool
+	scan                   scanRequest
 }
 
 // call is one command being run.
 type call struct {
 	*Env
 	command Command
+	served  bool // in a gateway, which has other work
 	options
 	args []string
 }
@@ -153,7 +169,7 @@ func (c Command) Run(ctx context.Context, env *Env, args []string) error {
 	// The flag package stops at the first argument, so it is called again after each.
 	for rest := args; ; {
 		if err := flags.Parse(rest); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
+			if errors.Is(err, flag.ErrHelp) { // it is printed, and was asked for
 				return nil
 			}
 			return err

@@ -8,14 +8,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
-	"strings"
 
 	"downpour/encoding"
 )
 
 func uidFlags(f *flag.FlagSet, o *options) {
 	f.BoolVar(&o.ignoreCase, "i", false, "grep: letters match in either case")
+	f.BoolVar(&o.dryRun, "dry-run", false, "metasync, metapurge: count what would be written, and write nothing")
+	f.StringVar(&o.collisions, "collisions", "", "fsck fix: what becomes of names that share a UID: owner leaves it to the name that it leads back to, merge gives it to a new name, fsck.NAME1.NAME2; else they are told and left")
 	f.BoolVar(&o.force, "force", false, "delete: also while points have the UID; they stay, and nothing can read them any more")
 }
 
@@ -29,11 +31,19 @@ func makeMetrics(ctx context.Context, c *call) error {
 
 // runUID dispatches. Source: UidManager.runCommand.
 func runUID(ctx context.Context, c *call) error {
+	// These are about all kinds of names.
+	switch {
+	case len(c.args) > 0 && (c.args[0] == treeSync || c.args[0] == treePurge):
+		return c.runTrees(ctx, c.args[0], c.args[1:])
+	case len(c.args) > 0 && isUIDWork(c.args[0]):
+		return c.uidWork(ctx)
+	}
 	if len(c.args) < 2 {
 		return c.usage("want a command and its arguments")
 	}
 
 	command, args := c.args[0], c.args[1:]
+	// grep alone may leave out the kind.
 	if command == "grep" && len(args) == 1 {
 		return c.grep(ctx, everyKind, args[0])
 	}
@@ -58,15 +68,12 @@ func runUID(ctx context.Context, c *call) error {
 
 // printUID prints a mapping as tsdb uid does, the UID as Java prints bytes.
 func printUID(w io.Writer, kind, name string, u encoding.UID) {
-	signed := make([]string, len(u))
-	for i, b := range u {
-		signed[i] = fmt.Sprint(int8(b))
-	}
-	fmt.Fprintf(w, "%s %s: [%s]\n", kind, name, strings.Join(signed, ", "))
+	fmt.Fprintf(w, "%s %s: %s\n", kind, name, javaBytes(u))
 }
 
 // assign gives names of a kind their UIDs and prints them.
 func (c *call) assign(ctx context.Context, kind encoding.UIDKind, names []string) (err error) {
+	// None gets a UID if one of them may not have any.
 	for _, name := range names {
 		if err := encoding.ValidateName(kind.String(), name, c.Allowed...); err != nil {
 			return err
@@ -109,6 +116,7 @@ func (r *remote) assign(ctx context.Context, kind encoding.UIDKind, name string)
 
 	given, failed := readAssign(body, kind)
 	text, ok := given[name]
+	// A name that has a UID already is asked for as one that gets it: mkmetric can be run again.
 	if m := assigned.FindStringSubmatch(failed[name]); m != nil {
 		text, ok = m[1], true
 	}
@@ -119,7 +127,8 @@ func (r *remote) assign(ctx context.Context, kind encoding.UIDKind, name string)
 		}
 		return nil, &answerError{r.url, status, message}
 	}
-	return u, u.UnmarshalText([]byte(text))
+	err = u.UnmarshalText([]byte(text))
+	return u, err
 }
 
 // rename gives the UID of a name another name.
@@ -174,7 +183,7 @@ func (c *call) grep(ctx context.Context, wanted []encoding.UIDKind, expression s
 	switch {
 	case conn.store != nil:
 		all, err = matching(ctx, conn, wanted, match)
-	case len(wanted) == 1:
+	case len(wanted) == 1: // the route takes one kind, or none for all
 		all, err = conn.remote.grep(ctx, wanted[0].String(), expression)
 	default:
 		all, err = conn.remote.grep(ctx, "", expression)
@@ -218,7 +227,7 @@ func (c *call) deleteName(ctx context.Context, kind encoding.UIDKind, name strin
 
 	var done *Deleted
 	if conn.store != nil {
-		if !c.Embedded && !c.force {
+		if !c.Embedded && !c.force { // one that is forced waits for nobody
 			fmt.Fprintf(c.Err, "this takes %s: other gateways must know that the name is gone\n", c.KnownWithin)
 		}
 		d := &deletion{settings: &c.Settings, st: conn.store, names: conn.names, kind: kind, name: name, force: c.force}
@@ -257,4 +266,14 @@ func readAssign(body []byte, kind encoding.UIDKind) (given, failed map[string]st
 	_ = json.Unmarshal(answer[apiKind(kind)], &given)
 	_ = json.Unmarshal(answer[apiKind(kind)+"_errors"], &failed)
 	return given, failed
+}
+
+// grep asks the gateway for the names that match.
+func (r *remote) grep(ctx context.Context, kind, expression string) (all []foundName, err error) {
+	q := url.Values{"q": {expression}}
+	if kind != "" {
+		q.Set("kind", kind)
+	}
+	err = r.call(ctx, http.MethodGet, "/api/tools/names?"+q.Encode(), nil, &all)
+	return all, err
 }

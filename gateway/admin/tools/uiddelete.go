@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"time"
 
 	"downpour/encoding"
@@ -108,9 +110,11 @@ func (d *deletion) removeAll(ctx context.Context) error {
 // awaitOthers tells other processes that the name is deleted, waits until they know, and
 // looks for rows that they wrote until then.
 func (d *deletion) awaitOthers(ctx context.Context) error {
+	// Forced, the rows stay in any case, so that nobody's are waited for.
 	if err := d.names.Tell(ctx); err != nil || d.force {
 		return err
 	}
+	// An embedded store is this process's alone, which has withdrawn the name.
 	if !d.settings.Embedded {
 		select {
 		case <-time.After(d.settings.KnownWithin):
@@ -194,37 +198,48 @@ func (d *deletion) restore(ctx context.Context) error {
 	return nil
 }
 
-// checkUnused returns errInUse if a row has the UID, unless the deletion is forced.
+// checkUnused returns errInUse if a row of data or of rollups has the UID, unless the
+// deletion is forced.
 func (d *deletion) checkUnused(ctx context.Context) error {
-	row, err := d.dataRow(ctx)
-	if err != nil {
-		return fmt.Errorf("looking for data of %s %q: %w", d.kind, d.name, err)
+	for _, table := range slices.Concat([]string{d.settings.Tables.Data}, d.settings.Tables.Rollups) {
+		row, err := d.dataRow(ctx, table)
+		// Nobody has to make the tables of rollups before there are some.
+		if table != d.settings.Tables.Data && errors.Is(err, store.ErrNoTable) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("looking for data of %s %q: %w", d.kind, d.name, err)
+		}
+		if row != nil {
+			return d.inUse(table, row)
+		}
 	}
-	if row == nil {
-		return nil
-	}
+	return nil
+}
 
+// inUse notes a row that has the UID. It returns errInUse unless the deletion is forced.
+func (d *deletion) inUse(table string, row encoding.UID) error {
 	d.done.Row = row
 	if d.force {
 		return nil
 	}
 	return fmt.Errorf("%s %q %w: row %x of table %s holds its UID %s; delete its points first, or give -force, which makes them unreadable",
-		d.kind, d.name, errInUse, []byte(row), d.settings.Tables.Data, d.uid)
+		d.kind, d.name, errInUse, []byte(row), table, d.uid)
 }
 
-// dataRow returns the key of a row with the UID, nil if there is none. For a metric it
+// dataRow returns the key of a table's row with the UID, nil if there is none. For a metric it
 // looks at one place in each salt bucket; for a tag it reads the keys of the whole table:
 // the store filters by a tag key, scanRows by a tag value.
-func (d *deletion) dataRow(ctx context.Context) (encoding.UID, error) {
+func (d *deletion) dataRow(ctx context.Context, table string) (encoding.UID, error) {
 	schema := d.settings.Schema
 	if d.kind != encoding.UIDMetric {
-		return d.scanRows(ctx, store.Scan{Filter: d.pattern()})
+		return d.scanRows(ctx, store.Scan{Table: table, Filter: d.pattern()})
 	}
 
 	for bucket := range schema.Buckets() {
 		start := schema.AppendRangeKey(nil, bucket, d.uid, 0)
 		stop := encoding.PrefixEnd(start[:schema.BaseTimeAt()])
-		if row, err := d.scanRows(ctx, store.Scan{Start: start, Stop: stop}); row != nil || err != nil {
+		if row, err := d.scanRows(ctx, store.Scan{Table: table, Start: start, Stop: stop}); row != nil || err != nil {
 			return row, err
 		}
 	}
@@ -242,7 +257,7 @@ func (d *deletion) pattern() (f store.RowFilter) {
 
 // scanRows returns the key of the first row of a scan that has the UID, nil for none.
 func (d *deletion) scanRows(ctx context.Context, s store.Scan) (encoding.UID, error) {
-	s.Table, s.Family, s.KeysOnly, s.BlockBytes = d.settings.Tables.Data, encoding.FamilyData, true, exportBlock
+	s.Family, s.KeysOnly, s.BlockBytes = encoding.FamilyData, true, exportBlock
 	for row, err := range store.Rows(ctx, d.st, s) {
 		if err != nil {
 			return nil, err
@@ -288,6 +303,7 @@ func (d *deletion) seriesOf(ctx context.Context, scan store.Scan) (series []stor
 // removeMeta removes the UIDMeta object, and the rows of series with the UID from the
 // meta table, because lookups could not name these any more.
 func (d *deletion) removeMeta(ctx context.Context) error {
+	// Pending meta data would bring rows of the series back after they are removed.
 	if d.flush != nil {
 		if err := d.flush(ctx); err != nil {
 			return err
@@ -307,6 +323,7 @@ func (d *deletion) removeMeta(ctx context.Context) error {
 	}
 	d.done.Series = len(series)
 
+	// A deletion does not tell whether the object was there.
 	rows, err := d.st.Get(ctx, d.settings.Tables.UID, encoding.FamilyName, [][]byte{d.uid})
 	if err != nil {
 		return err
@@ -322,4 +339,10 @@ func (d *deletion) removeMeta(ctx context.Context) error {
 		return nil
 	}
 	return d.remove(ctx, d.settings.Tables.UID, at)
+}
+
+// delete asks the gateway to delete a name.
+func (r *remote) delete(ctx context.Context, req deleteRequest) (*Deleted, error) {
+	done := new(Deleted)
+	return done, r.call(ctx, http.MethodPost, "/api/tools/delete", req, done)
 }

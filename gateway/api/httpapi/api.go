@@ -2,9 +2,10 @@
 // each request to its handler, through the checks that all requests pass.
 //
 //	httpapi      the table of routes, token, panics, slow bodies
-//	putroutes    /api/put: bodies of points
-//	queryroutes  /api/query: answers as JSON or as an Arrow IPC stream
+//	putroutes    /api/put, rollup, histogram: bodies of points
+//	queryroutes  /api/query, exp, gexp: answers as JSON or as an Arrow IPC stream; /q
 //	metaroutes   annotations, UIDs, UIDMeta and TSMeta, lookups, last points, suggest
+//	treeroutes   trees, their rules and branches
 //	adminroutes  health, version, settings, stats, profiles, dropping caches
 //	querylog     the running and the last completed queries
 //	access       origins, CORS and tokens
@@ -29,6 +30,7 @@ import (
 	"downpour/gateway/api/httpapi/metaroutes"
 	"downpour/gateway/api/httpapi/putroutes"
 	"downpour/gateway/api/httpapi/queryroutes"
+	"downpour/gateway/api/httpapi/treeroutes"
 	"downpour/gateway/api/pace"
 	"downpour/pushdown/process/memory"
 )
@@ -38,6 +40,7 @@ type API struct {
 	Put   putroutes.Handlers
 	Query queryroutes.Handlers
 	Meta  metaroutes.Handlers
+	Trees treeroutes.Handlers
 	Admin adminroutes.Handlers
 
 	Live    http.Handler // /api/ws
@@ -59,6 +62,8 @@ func (a *API) Handler() http.Handler {
 	routes := a.routes()
 	plain := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(routes, w, r) })
 	zipped := gzhttp.GzipHandler(plain)
+	// Outermost first: a panic anywhere is answered, every reader of a body is bound to the
+	// pace, and origins are checked before the route is looked up.
 	return a.recovered(a.withBodyPace(a.Guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if httpio.Path(r) == "api/ws" {
 			plain.ServeHTTP(w, r) // its connection is upgraded, not answered
@@ -130,6 +135,7 @@ func memoryClass(route string) memory.Class {
 	return memory.Query
 }
 
+// noPage answers a path that is no route. Source: HttpQuery.notFound.
 func (a *API) noPage(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("json") {
 		httpio.WriteBody(w, r, http.StatusNotFound, []byte(`{"err":"Page Not Found"}`))

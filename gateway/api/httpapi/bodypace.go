@@ -54,6 +54,7 @@ func (b *sentBody) Read(p []byte) (n int, err error) {
 	b.setDeadline(from)
 	n, err = b.ReadCloser.Read(p)
 	slow := b.meter.Waited(from, time.Now(), n)
+	// It was the deadline set above: slow says which limit that was.
 	if errors.Is(err, os.ErrDeadlineExceeded) && slow != nil {
 		err = slow
 	}

@@ -15,8 +15,7 @@ func Routes() map[string]httpio.Endpoint {
 	return new(API).routes()
 }
 
-// routes returns all endpoints by their route, see httpio.RouteOf, among them those of
-// OpenTSDB that are not implemented.
+// routes returns all endpoints by their route, see httpio.RouteOf.
 func (a *API) routes() map[string]httpio.Endpoint {
 	const noScope = auth.Scope(0)
 	page := func(w http.ResponseWriter, r *http.Request) error { a.Page.ServeHTTP(w, r); return nil }
@@ -30,29 +29,20 @@ func (a *API) routes() map[string]httpio.Endpoint {
 		// The tools' routes are for the binary's sub-commands, while the gateway
 		// has the embedded store open.
 		"api/tools/export":  {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
+		"api/tools/scan":    {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
 		"api/tools/names":   {Scope: auth.Read, Serve: httpio.FromHandler(a.Tools), Reads: httpio.Get},
 		"api/tools/remarks": {Scope: auth.Write, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
+		"api/tools/trees":   {Scope: auth.Write, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		"api/tools/delete":  {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
+		"api/tools/uid":     {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
+		"api/tools/fsck":    {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 	}
 	maps.Copy(routes, a.Put.Endpoints())
 	maps.Copy(routes, a.Query.Endpoints())
 	maps.Copy(routes, a.Meta.Endpoints())
+	maps.Copy(routes, a.Trees.Endpoints())
 	maps.Copy(routes, a.Admin.Endpoints())
-	for _, path := range notImplementedRoutes {
-		routes[path] = httpio.Endpoint{Scope: auth.Read, Serve: notImplemented, Reads: httpio.NoVerb}
-	}
 	return routes
-}
-
-// notImplementedRoutes are OpenTSDB's other routes, which get an answer of their
-// own.
-var notImplementedRoutes = []string{
-	"api/rollup", "api/histogram", "api/tree", "api/tree/", "q",
-}
-
-func notImplemented(_ http.ResponseWriter, r *http.Request) error {
-	return &httpio.Error{Code: http.StatusNotImplemented, Message: "Not implemented in this version",
-		Details: "The route " + r.URL.Path + " exists in OpenTSDB and is not built yet"}
 }
 
 // find returns the route of a path. A path of more than two words that is not in

@@ -123,17 +123,19 @@ func (d *Listener) admit(c net.Conn) {
 	}
 
 	d.wg.Add(1)
+	// A connection may be closed more than once, and counts once.
 	go d.serve(&conn{Conn: c, release: sync.OnceFunc(func() { d.release(addr) })})
 }
 
 // address returns the client's IP address without its port.
 func address(c net.Conn) netip.Addr {
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap()
+		return a.AddrPort().Addr().Unmap() // ::ffff:192.0.2.1 is 192.0.2.1
 	}
 	return netip.Addr{}
 }
 
+// release counts a connection of an address as closed.
 func (d *Listener) release(a netip.Addr) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -150,11 +152,14 @@ func (d *Listener) serve(c *conn) {
 		return
 	}
 
+	// Close of the listener ends the wait for the first byte.
 	stop := context.AfterFunc(d.ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })
 	c.SetReadDeadline(time.Now().Add(d.cfg.FirstByte))
 	// Only one byte is read. Bytes that nobody reads then stay in the socket, and its
 	// close tells the client that they were not read.
 	_, err := io.ReadFull(c.Conn, c.first[:])
+	// If it is too late to stop that, reading may be over at any moment, also for the
+	// protocol's server.
 	if !stop() || err != nil {
 		c.Close()
 		return

@@ -83,7 +83,7 @@ func (c *Conn) writePiece(b []byte) (n int, err error) {
 		now := time.Now()
 		tooSlow := c.meter.Waited(from, now, k)
 		switch {
-		case !errors.Is(err, os.ErrDeadlineExceeded):
+		case !errors.Is(err, os.ErrDeadlineExceeded): // all is written, however late, or the connection is broken
 			return n, err
 		case c.expired(now): // the user's deadline
 			return n, err

@@ -78,8 +78,10 @@ func (m *Meter) Waited(from, to time.Time, n int) error {
 	l := m.Limits.withDefaults()
 	waited := to.Sub(from)
 	if !m.until.IsZero() {
+		// In that time nobody waited for the peer: it has caught up.
 		m.behind -= from.Sub(m.until)
 	}
+	// Never below 0: a fast peer saves nothing up for being slow later.
 	m.behind = max(0, max(0, m.behind)+waited-l.Least(int64(n)))
 	m.until = to
 

@@ -1,5 +1,5 @@
-// Package telnet speaks OpenTSDB's line protocol: put, version, help, exit,
-// stats, dropcaches. Lines are ISO-8859-1, at most 1024 bytes, silent on
+// Package telnet speaks OpenTSDB's line protocol: put, rollup, histogram, version,
+// help, exit, stats, dropcaches. Lines are ISO-8859-1, at most 1024 bytes, silent on
 // success; each bad line is answered by one line.
 //
 // The protocol has no acknowledgement. Downpour gives one: the answer to
@@ -29,6 +29,8 @@ const MaxLine = 1024
 // Config is what connections need.
 type Config struct {
 	Writer *write.Writer
+	// Rollups takes the values of rollup lines.
+	Rollups *write.Rollups
 	// Commands answers all commands except put, exit and auth. The first word is the
 	// command. ok is false for an unknown one.
 	Commands func(ctx context.Context, words []string) (answer string, ok bool)
@@ -161,8 +163,9 @@ type conn struct {
 
 // pendingPuts counts this connection's lines in one batch.
 type pendingPuts struct {
-	batch *write.Batch
-	lines int
+	command string // of the lines
+	batch   *write.Batch
+	lines   int
 }
 
 // errExit is returned when the connection is to be closed after the line: by the
@@ -240,7 +243,7 @@ func (c *conn) awaitCommits(which awaited) {
 		}
 
 		if err != nil {
-			c.storageFailed(p.lines, err)
+			c.storageFailed(p.command, p.lines, err)
 		}
 		done++
 	}

@@ -23,7 +23,7 @@ func (c *conn) readLine() ([]byte, error) {
 	if err := c.beforeRead(held); err != nil {
 		return nil, err
 	}
-	c.enlargeBuffer(held)
+	c.enlargeBuffer(held) // no earlier line is in use any more
 	line, err := c.in.ReadSlice('\n')
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
@@ -127,7 +127,7 @@ func (c *conn) discardLine(length int) error {
 			return errTooLong
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			c.refuseUnfinished([]byte("x"), length)
+			c.refuseUnfinished([]byte("x"), length) // the line is not blank: it is too long
 			return err
 		}
 	}
@@ -162,6 +162,7 @@ func splitWords(dst [][]byte, line []byte) [][]byte {
 
 // handle executes one line.
 func (c *conn) handle(line []byte) error {
+	// Nearly all lines are puts: they are not split into words first.
 	if args, ok := bytes.CutPrefix(line, []byte("put ")); ok {
 		c.put(args)
 		return nil
@@ -179,8 +180,15 @@ func (c *conn) handle(line []byte) error {
 	case command == "put":
 		c.putWithoutArguments()
 		return nil
+	case command == "histogram":
+		c.histogram()
+		return nil
+	case command == "rollup":
+		c.rollup()
+		return nil
 	case command == "exit":
 		return errExit
+	// The commands above check for themselves, or need no token.
 	case !c.may(command):
 		c.refuse("unauthorized: send 'auth TOKEN' first, with a token whose scope allows " + latin1(c.words[0]))
 		return nil
@@ -241,6 +249,7 @@ func (c *conn) command() error {
 // refuse writes an error line, in ISO-8859-1 as the lines of clients.
 func (c *conn) refuse(text string) {
 	for _, r := range text {
+		// A line break in a quoted name would make two answers of one.
 		if r < 0x20 || r == 0x7F || r > 0xFF {
 			r = '?'
 		}

@@ -41,7 +41,7 @@ func TestLines_refused(t *testing.T) {
 	f("put m 1356998400 1 =b", "put: illegal argument: invalid tag: =b")
 	f("put m 1356998400 1 a=", "put: illegal argument: invalid tag: a=")
 	f("put m 1356998400 1 a=b=c", "put: illegal argument: invalid tag: a=b=c")
-	f("put m 1356998400 1 a=b a=c", "put: illegal argument: duplicate tag: a=c, tags=a=b")
+	f("put m 1356998400 1 a=b a=c", "put: illegal argument: duplicate tag: a=c, tags={a=b}")
 	f("put m 1356998400 1 ", "put: illegal argument: Missing tags")
 	f("put m!x 1356998400 1 a=b", `put: illegal argument: Invalid metric name ("m!x"): illegal character: !`)
 	f("put m 1356998400 1 a=b\x00", "put: illegal argument: Invalid tag value with key [a] (\"b?\"): illegal character: ?")

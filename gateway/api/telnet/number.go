@@ -37,14 +37,16 @@ func badLong(text string) string {
 	if text != "" && (text[0] == '+' || text[0] == '-') {
 		digits = text[1:]
 	}
+
 	switch {
 	case text == "":
 		return "Empty string"
 	case digits == "":
 		return "Just a sign, no value: " + text
-	case len(digits) > 19:
+	case len(digits) > 19: // no number of 64 bits has more
 		return "Value too long: " + text
 	}
+
 	for _, r := range digits {
 		if r < '0' || r > '9' {
 			return fmt.Sprintf("Invalid character '%c' in %s", r, text)

@@ -14,7 +14,7 @@ import (
 
 // put handles "put metric time value tagk=tagv …"; args is the text after "put ".
 func (c *conn) put(args []byte) {
-	if !c.mayPut() {
+	if !c.mayWrite("put") {
 		return
 	}
 	if err := c.tryPut(args); err != nil {
@@ -24,17 +24,18 @@ func (c *conn) put(args []byte) {
 
 // putWithoutArguments handles a put without any argument.
 func (c *conn) putWithoutArguments() {
-	if c.mayPut() {
+	if c.mayWrite("put") {
 		c.refusePut(fewArguments(0))
 	}
 }
 
-// mayPut reports whether the connection may put, and refuses the line if not.
-func (c *conn) mayPut() bool {
+// mayWrite reports whether the connection may put, and refuses the line of a command if
+// not.
+func (c *conn) mayWrite(command string) bool {
 	if c.rights.Write && !c.cfg.ReadOnly {
 		return true
 	}
-	c.refuse("put: unauthorized: this needs a write token or a gateway that takes puts")
+	c.refuse(command + ": unauthorized: this needs a write token or a gateway that takes puts")
 	return false
 }
 
@@ -57,25 +58,27 @@ func (c *conn) tryPut(args []byte) error {
 	if err != nil {
 		return err
 	}
-	c.addPending(batch)
+	c.addPending("put", batch)
 	c.counted.ok++
 	return nil
 }
 
-// maxOpenBatches is at least the number of batches that take points at a time: one
-// for each shard of the writer.
+// maxOpenBatches is how many of the last batches addPending looks at: at least as many
+// as take points at a time, which is one for each shard of the writer. Of rollups there
+// may be more, for each of their tables has a writer.
 const maxOpenBatches = 8
 
-// addPending counts a line in its batch. The batch is one of the last, because only
-// these are still open.
-func (c *conn) addPending(batch *write.Batch) {
+// addPending counts a line of a command in its batch. The batch is most often one of the
+// last, because only these are still open; a line whose batch is not found is counted by
+// itself.
+func (c *conn) addPending(command string, batch *write.Batch) {
 	for i := len(c.pending) - 1; i >= max(0, len(c.pending)-maxOpenBatches); i-- {
-		if c.pending[i].batch == batch {
+		if c.pending[i].batch == batch && c.pending[i].command == command {
 			c.pending[i].lines++
 			return
 		}
 	}
-	c.pending = append(c.pending, pendingPuts{batch, 1})
+	c.pending = append(c.pending, pendingPuts{command, batch, 1})
 }
 
 // parsePut parses the arguments of a put. Single blanks separate them: two blanks in
@@ -149,8 +152,9 @@ func parseTags(dst []write.Tag, words [][]byte) ([]write.Tag, error) {
 
 		t := write.Tag{K: latin1(k), V: latin1(v)}
 		if i := slices.IndexFunc(dst, func(o write.Tag) bool { return o.K == t.K }); i >= 0 {
+			// As in OpenTSDB, a tag may come twice with the same value.
 			if dst[i].V != t.V {
-				return dst, fmt.Errorf("duplicate tag: %s, tags=%s", latin1(w), dst[i].K+"="+dst[i].V)
+				return dst, fmt.Errorf("duplicate tag: %s, tags=%s", latin1(w), write.TagText(dst))
 			}
 			continue
 		}
@@ -178,9 +182,9 @@ func putErrorText(err error) string {
 
 // storageFailed writes the error lines of lines that were accepted but are not
 // durable.
-func (c *conn) storageFailed(lines int, err error) {
-	c.cfg.CountPuts(-lines, lines)
+func (c *conn) storageFailed(command string, lines int, err error) {
+	c.cfg.CountPuts(-lines, lines) // they were counted as accepted
 	for range lines {
-		c.refuse("put: HBase error: " + err.Error())
+		c.refuse(command + ": HBase error: " + err.Error())
 	}
 }

@@ -12,6 +12,7 @@ type clientMessage struct {
 	Type   string          `json:"type"`
 	ID     *string         `json:"id"`
 	Query  json.RawMessage `json:"query"`
+	Exp    json.RawMessage `json:"exp"` // in place of query
 	Format string          `json:"format"`
 	Resume *live.Resume    `json:"resume"`
 }
@@ -40,8 +41,19 @@ func readMessage(data []byte) (*clientMessage, *live.Error) {
 		return m, badRequest("The id is too long: want at most %d bytes", maxID)
 	case m.Format != "" && m.Format != formatJSON && m.Format != formatArrow:
 		return m, badRequest("Format %q is not known: want json or arrow", m.Format)
+	case m.Query != nil && m.Exp != nil:
+		return m, badRequest("Message subscribe has both query and exp: want one of them")
 	}
 	return m, nil
+}
+
+// request returns what a message to subscribe asks of the hub.
+func (m *clientMessage) request(cut func()) live.Request {
+	r := live.Request{Query: m.Query, Millis: m.Format == formatArrow, Resume: m.Resume, Cut: cut}
+	if m.Exp != nil {
+		r.Query, r.Exp = m.Exp, true
+	}
+	return r
 }
 
 // badRequest returns a refusal with status 400.

@@ -49,11 +49,14 @@ func points(pairs ...any) (p encoding.Points) {
 }
 
 // ask knows the metrics of the page.
-func (s *script) ask(_ context.Context, q json.RawMessage, _ time.Time) (live.Answer, error) {
+func (s *script) ask(_ context.Context, q live.Question, _ time.Time) (live.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if q.Exp {
+		return s.percent(q)
+	}
 	var body struct{ Queries []struct{ Metric string } }
-	if err := json.Unmarshal(q, &body); err != nil {
+	if err := json.Unmarshal(q.Body, &body); err != nil {
 		return live.Answer{}, err
 	}
 	switch metric := body.Queries[0].Metric; {
@@ -67,6 +70,18 @@ func (s *script) ask(_ context.Context, q json.RawMessage, _ time.Time) (live.An
 	results := s.cpu()
 	p := results[0].Points // one row an hour and series; in order, only later points come
 	return live.Answer{Results: results, Rows: int64(len(results)), FinalBefore: p.Time[p.Len()-1]}, nil
+}
+
+// percent answers the expressions of the page.
+func (s *script) percent(q live.Question) (live.Answer, error) {
+	if strings.Contains(string(q.Body), `"a /"`) {
+		return live.Answer{}, &live.Error{Code: 400, Message: "1:4 parsing error in 'a /': want a variable, a number or ("}
+	}
+	r := live.Result{Metric: "percent", Key: "1", Tags: map[string]string{"host": "web01"}, Points: points(0, 25.0, 10, 50.0)}
+	if s.step > 0 {
+		r.Points = points(0, 25.0, 10, 50.0, 20, 20.0)
+	}
+	return live.Answer{Results: []live.Result{r}, Rows: 2}, nil
 }
 
 func (s *script) cpu() []live.Result {

@@ -108,6 +108,7 @@ func New(cfg Config) *Server {
 // Close tells every client that the server stops, and waits until their sockets are
 // closed or ctx ends. New sockets are refused from then on.
 func (s *Server) Close(ctx context.Context) error {
+	// Under the lock, so that countSocket adds no socket once Wait has begun.
 	s.mu.Lock()
 	s.stop()
 	s.mu.Unlock()
@@ -143,6 +144,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // Upgrade has answered
 	}
+	// Refused only now, because scripts in browsers see a close code but no HTTP status.
 	if !s.countSocket() {
 		closeWith(conn, s.cfg.CloseWait, websocket.CloseTryAgainLater, "too many sockets; try again later")
 		conn.Close()

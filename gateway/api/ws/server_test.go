@@ -61,8 +61,8 @@ func (b *bench) stop() {
 }
 
 // ask knows the queries {"start":…} and {"fail":true}.
-func (b *bench) ask(_ context.Context, q json.RawMessage, _ time.Time) (live.Answer, error) {
-	if strings.Contains(string(q), "fail") {
+func (b *bench) ask(_ context.Context, q live.Question, _ time.Time) (live.Answer, error) {
+	if strings.Contains(string(q.Body), "fail") {
 		return live.Answer{}, &live.Error{Code: 413, Message: "too much"}
 	}
 	r := live.Result{Metric: "m", Tags: map[string]string{"host": "a"}}

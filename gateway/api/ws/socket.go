@@ -60,7 +60,7 @@ func (k *socket) serve(stopping context.Context) {
 	k.read()
 	k.conn.Close() // ends the writer, if it is in a write
 	k.closeAll()
-	k.wakeUp()
+	k.wakeUp() // lets the writer find the socket closed, if it waits
 	writer.Wait()
 }
 
@@ -139,8 +139,8 @@ func (k *socket) subscribe(m *clientMessage) *live.Error {
 	}
 
 	s := &subscriber{id: *m.ID, arrow: m.Format == formatArrow}
-	sub, err := k.server.cfg.Hub.Subscribe(live.Request{Query: m.Query, Millis: s.arrow, Resume: m.Resume, Cut: k.cut}, k.wakeUp)
-	if refusal := new(live.Error); errors.As(err, &refusal) {
+	sub, err := k.server.cfg.Hub.Subscribe(m.request(k.cut), k.wakeUp)
+	if refusal := new(live.Error); errors.As(err, &refusal) { // Subscribe has no other errors
 		return refusal
 	}
 	s.sub = sub

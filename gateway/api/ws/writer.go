@@ -66,6 +66,7 @@ func (k *socket) sendUpdates(stopping context.Context) bool {
 	if closed {
 		return false
 	}
+
 	for _, s := range subs {
 		u := s.sub.Next()
 		if u == nil {
@@ -101,6 +102,7 @@ func (k *socket) subscribers() (subs []*subscriber, closed bool) {
 // sendUpdate sends one update in the format that the subscription asked for.
 func (k *socket) sendUpdate(s *subscriber, u *live.Update) bool {
 	head := appendHead(nil, u.Kind, &s.id)
+	// Errors, and the end, have no points: they are JSON in either format.
 	if !s.arrow || u.Kind != live.KindSnapshot && u.Kind != live.KindDelta {
 		text, err := u.JSON()
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 
 // command runs a sub-command.
 func command(name string, args []string, in io.Reader, out, errs io.Writer) error {
+	// These are no tools: they open no store.
 	switch name {
 	case "dump":
 		return dump(args, in, out)
@@ -66,7 +67,9 @@ func help(args []string, in io.Reader, out io.Writer) error {
 func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) error {
 	// The gateway logs at start which keys of an opentsdb.conf it does not honour.
 	// A tool does not repeat that: it would stand among the tool's output.
-	cfg, _, err := configure(environment())
+	environ := environment()
+	environ["DOWNPOUR_INSECURE"] = "true" // a tool listens nowhere, so no address exposes it
+	cfg, _, err := configure(environ)
 	if err != nil {
 		return err
 	}
@@ -100,6 +103,7 @@ func openStore(ctx context.Context, cfg *gateway.Config, create bool, log *slog.
 	return open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log})
 }
 
+// terminal tells whether a progress bar can be drawn on w.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -133,6 +137,7 @@ func gatewayURL(cfg *gateway.Config) string {
 	if err != nil {
 		return ""
 	}
+	// Every address is where it listens, and none to connect to.
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}

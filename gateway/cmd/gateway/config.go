@@ -26,6 +26,7 @@ func environment() map[string]string {
 // are for the log at start: what of that file is not honoured. The config is
 // never nil, for -print-config.
 func configure(environ map[string]string) (cfg *gateway.Config, notes []string, err error) {
+	// Looked for in what the user has set: the file's keys become variables that are all known.
 	unknown := settings.Unknown(list(environ))
 	if path := environ["DOWNPOUR_OPENTSDB_CONF"]; path != "" {
 		environ, notes, err = takeOver(path, environ)

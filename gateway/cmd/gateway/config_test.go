@@ -66,7 +66,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%q: %q, want %q", args, &o, out)
 		}
 	}
-	f("", "", `unknown command "fsck"`, "fsck")
+	f("", "", `unknown command "nonesuch"`, "nonesuch")
 	f("", "gateway mkmetric NAME", "", "help")
 	f("", "downpour 0.1.0\n", "", "version")
 	f("", "downpour 0.1.0\n", "", "-version")
@@ -75,10 +75,13 @@ func TestRun(t *testing.T) {
 		f("", "usage: gateway "+c.Name, "", "help", c.Name)
 		f("", "  gateway "+c.Name+" ", "", "help", c.Name)
 	}
-	f("", "", "no help for", "help", "fsck")
+	f("", "", "no help for", "help", "nonesuch")
 	f("", "", "no such file", "query", "1", "sum", "m")
 	f("m 1356998400 1 a=b\n", "1 points imported", "", "import", "-")
 	f("", "m 1356998400000 1 {a=b}\n", "", "query", "1356998400", "1356998401", "sum", "m")
+	f("", "m 1356998400 1 a=b\n", "", "export", "1356998400", "m")
+	// A tool listens nowhere, so the address of its gateway exposes nobody.
+	t.Setenv("DOWNPOUR_LISTEN", "0.0.0.0:4242")
 	f("", "m 1356998400 1 a=b\n", "", "export", "1356998400", "m")
 	f(`{"table":"tsdb","row":"000001","family":"id","qualifier":"6d657472696373","value":"000001"}`, "==", "", "dump")
 }

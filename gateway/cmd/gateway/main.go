@@ -56,13 +56,14 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	}
 	var o options
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
+	flags.SetOutput(errs)
 	flags.BoolVar(&o.createTables, "create-tables", false, "create missing tables and end")
 	flags.BoolVar(&o.salvage, "salvage", false, "serve an embedded store that has lost something with what is whole, and log what is lost")
 	flags.StringVar(&o.compression, "compression", "NONE", "compression of created tables: NONE, SNAPPY, LZ4, ZSTD, GZ or LZO")
 	flags.BoolVar(&o.printConfig, "print-config", false, "print the effective settings and end")
 	flags.BoolVar(&o.version, "version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
+		if errors.Is(err, flag.ErrHelp) { // it is printed, and was asked for
 			return nil
 		}
 		return err
@@ -79,6 +80,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	for _, n := range notes {
 		fmt.Fprintln(errs, n)
 	}
+	// Also wrong settings are shown: who asks for them may be looking for the fault.
 	if o.printConfig {
 		for _, v := range settings.List(cfg) {
 			fmt.Fprintf(out, "%s=%s\n", v.Name, v.Value)
@@ -158,7 +160,7 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 
 // serve opens the store and runs the gateway on it until ctx ends. With createTables it
 // only makes the tables.
-func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) (err error) {
+func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage})
 	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {
@@ -191,6 +193,7 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) (
 	if err != nil {
 		return err
 	}
+	// Only a server that has started knows how much the process may hold.
 	heap.Limit(g.Memory() - cfg.OutsideHeap())
 
 	answered()

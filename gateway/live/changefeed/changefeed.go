@@ -15,11 +15,14 @@
 // plan, if its view would take more memory than Config.ViewBytes, or if there is
 // no row to read. Whatever goes wrong while changes are taken in makes the view be
 // loaded again: there is one answer, that of the rows.
+//
+// The metrics of a request for expressions are sub-queries, too. When one of them has
+// changed, the tables are computed again from the groups that the views hold.
 package changefeed
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"log/slog"
 	"math"
 	"sync/atomic"
@@ -28,6 +31,7 @@ import (
 	"downpour/gateway/live"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
+	"downpour/gateway/query/exp"
 	"downpour/pushdown/store"
 )
 
@@ -96,19 +100,39 @@ func (f *Feed) Stats() Stats {
 	return Stats{s.whole.Load(), s.loads.Load(), s.late.Load(), s.changed.Load(), s.rows.Load()}
 }
 
-// Open returns the source of a live query. body is that of a POST /api/query.
-func (f *Feed) Open(body json.RawMessage) live.Source {
-	return &source{feed: f, body: body, changed: make(chan struct{}, 1), fresh: true}
+// Open returns the source of a live query.
+func (f *Feed) Open(q live.Question) live.Source {
+	s := &source{feed: f, changed: make(chan struct{}, 1), fresh: true}
+	if q.Exp {
+		s.question = &expQuestion{body: q.Body}
+	} else {
+		s.question = plainQuestion{q.Body}
+	}
+	return s
+}
+
+// question is what a source answers, in one of its forms.
+type question interface {
+	// read returns the query that reads what the answer is made of.
+	read(ctx context.Context, p query.Parser) (*query.Query, error)
+
+	// answer makes the answer of what each sub-query brings. whole says that it must be
+	// complete. The error may be an *exp.DataError, after which the question is asked
+	// again with what has changed since.
+	answer(ctx context.Context, subs []*subQuery, all []news, whole bool) (live.Answer, error)
+
+	// bytes returns the memory that the question holds beside its sub-queries.
+	bytes() int64
 }
 
 // source answers one live query. It implements live.Source.
 type source struct {
-	feed    *Feed
-	body    json.RawMessage
-	subs    []*subQuery
-	fresh   bool          // the next answer is the first, or the first after an error
-	last    time.Time     // of the last tick
-	changed chan struct{} // holds one value
+	feed     *Feed
+	question question
+	subs     []*subQuery
+	fresh    bool          // the next answer is the first, or the first after an error
+	last     time.Time     // of the last tick
+	changed  chan struct{} // holds one value
 }
 
 // Changed gets a value when a watched row has changed. It is nil for a store that
@@ -146,13 +170,20 @@ func (s *source) Next(ctx context.Context, now time.Time) (live.Answer, error) {
 	defer cancel()
 
 	// When the clock was set back, points that were shown may lie in the future
-	// now. Tables can only move forward.
+	// now. Views can only move forward.
 	if now.Before(s.last) {
 		s.reset()
 	}
 	s.last = now
 
 	a, err := s.update(ctx, now)
+	var data *exp.DataError
+	if errors.As(err, &data) {
+		// The client gets an error, and then a whole answer: changes of this one were never
+		// sent.
+		s.fresh = true // the views are as they should be
+		return live.Answer{}, s.feed.cfg.Refusal(err)
+	}
 	if err != nil {
 		s.reset()
 		return live.Answer{}, s.feed.cfg.Refusal(err)
@@ -169,7 +200,7 @@ func (s *source) Next(ctx context.Context, now time.Time) (live.Answer, error) {
 // update compiles the query with its end at now and updates each sub-query.
 func (s *source) update(ctx context.Context, now time.Time) (live.Answer, error) {
 	cfg := &s.feed.cfg
-	q, err := query.Parser{Now: now, Zone: cfg.Zone, Fix: cfg.Fix, SubQueries: cfg.SubQueries}.JSON(s.body)
+	q, err := s.question.read(ctx, query.Parser{Now: now, Zone: cfg.Zone, Fix: cfg.Fix, SubQueries: cfg.SubQueries})
 	if err != nil {
 		return live.Answer{}, err
 	}
@@ -178,6 +209,7 @@ func (s *source) update(ctx context.Context, now time.Time) (live.Answer, error)
 		return live.Answer{}, err
 	}
 
+	// There are none at the first tick, and after an error.
 	if len(prepared) != len(s.subs) {
 		s.reset()
 		for range prepared {
@@ -185,15 +217,24 @@ func (s *source) update(ctx context.Context, now time.Time) (live.Answer, error)
 		}
 	}
 
-	a := live.Answer{Kept: map[int]bool{}}
+	all := make([]news, len(s.subs))
 	for i, sub := range s.subs {
-		if err := sub.update(ctx, &prepared[i], now, &a); err != nil {
-			return a, err
+		if all[i], err = sub.update(ctx, &prepared[i], now); err != nil {
+			return live.Answer{}, err
 		}
+	}
+	a, err := s.question.answer(ctx, s.subs, all, s.fresh)
+	if err != nil {
+		return a, err
+	}
+
+	a.Held = s.question.bytes()
+	for _, sub := range s.subs {
 		a.Held += sub.bytes()
 		a.Rows += sub.rowsRead
 	}
-	a.FinalBefore = s.finalBefore(now)
+	// Points of expressions lie in a view before their time has come.
+	a.FinalBefore = min(s.finalBefore(now), q.End)
 	return a, nil
 }
 
@@ -201,7 +242,7 @@ func (s *source) update(ctx context.Context, now time.Time) (live.Answer, error)
 // live.Answer.FinalBefore. It is 0 if any sub-query has no view, because nothing
 // is known about its series.
 func (s *source) finalBefore(now time.Time) int64 {
-	if len(s.subs) == 0 {
+	if len(s.subs) == 0 { // without metrics nothing is known of any point
 		return 0
 	}
 

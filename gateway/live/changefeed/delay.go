@@ -49,7 +49,7 @@ func (d *delay) observeRow(r *store.Row, last int32) {
 // observe measures a cell that the scan before has not seen, by its timestamp in
 // ms.
 func (d *delay) observe(timestamp int64) {
-	if !d.scanned.IsZero() {
+	if !d.scanned.IsZero() { // to the first scan all cells are new
 		d.recent = max(d.recent, d.scanned.Sub(time.UnixMilli(timestamp)))
 	}
 }

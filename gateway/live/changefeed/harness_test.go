@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -42,6 +43,7 @@ type world struct {
 	stamp  atomic.Int64
 	behind time.Duration // by how much the clock of writes is behind
 	fix    query.Fixes
+	metric string // of the rows, "m" if empty
 }
 
 // epoch is where tests begin: not at the beginning of an hour.
@@ -96,7 +98,7 @@ func (w *world) row(ms int64, tags ...string) (key []byte, base int64) {
 		pairs = append(pairs, encoding.TagPair{K: w.uid(encoding.UIDTagK, tags[i]), V: w.uid(encoding.UIDTagV, tags[i+1])})
 	}
 	base = ms / 1000 / 3600 * 3600
-	return w.schema.AppendRowKey(nil, w.uid(encoding.UIDMetric, "m"), uint32(base), w.schema.AppendTags(nil, pairs)), base
+	return w.schema.AppendRowKey(nil, w.uid(encoding.UIDMetric, cmp.Or(w.metric, "m")), uint32(base), w.schema.AppendTags(nil, pairs)), base
 }
 
 // point is the mutation that writes a point.
@@ -228,5 +230,5 @@ type unwatched struct{ store.Reader }
 // openSource returns the source of a query over a store.
 func (w *world) openSource(body string, over store.Reader, poll Poll) *source {
 	f := New(Config{Engine: w.engine, Store: over, Poll: poll, Fix: w.fix, Log: quiet})
-	return f.Open(json.RawMessage(body)).(*source)
+	return f.Open(live.Question{Body: json.RawMessage(body)}).(*source)
 }

@@ -78,6 +78,8 @@ func splice(row, tail []keptCell, cut int32) (now []keptCell, changed, lost bool
 			}
 			i++
 		case i == len(row) || tail[j].order() < row[i].order():
+			// A new cell. The rest of tail is put in by searching, for nearly always it is the
+			// end.
 			return overlay(row, tail), true, lostAny(row[i:], tail[j:], cut)
 		default:
 			changed = changed || row[i] != tail[j]

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
+	"downpour/gateway/live"
 	"downpour/gateway/query"
 	"downpour/pushdown/operator/aggregate"
 	"downpour/pushdown/store"
@@ -120,6 +121,11 @@ func (l *law) tick() {
 	if (err == nil) != (wantErr == nil) || one && err != nil && err.Error()[:12] != wantErr.Error()[:12] {
 		l.Fatalf("%s: live: %v, fresh: %v", l.query, err, wantErr)
 	}
+	l.take(a, err, want)
+}
+
+// take takes an answer in, after which what was seen must be what a fresh query gave.
+func (l *law) take(a live.Answer, err error, want picture) {
 	if err != nil {
 		l.failed = true
 		return

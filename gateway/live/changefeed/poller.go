@@ -87,6 +87,7 @@ type poller struct {
 // newPoller returns a poller that knows how the open hours' rows end now.
 func newPoller(ctx context.Context, f *Feed, plan *scanplan.Plan, now time.Time) (*poller, error) {
 	p := &poller{feed: f, plan: plan, hours: map[int64]*hourTails{}, lateScan: now, rechecked: now}
+	// Which rows have changed does not matter: the view is loaded after this.
 	_, err := p.scanTails(ctx, now)
 	p.rewind() // for late points that come while the view is loaded
 	return p, err
@@ -123,6 +124,7 @@ func (p *poller) changedKeys(ctx context.Context, now time.Time) (keys [][]byte,
 	if keys, err = p.scanTails(ctx, now); err != nil || !late {
 		return keys, false, err
 	}
+	// Of closed hours only: scanTails has read the open ones whole, after rewind.
 	written, err := p.writtenSince(ctx, since.Add(-clockSkew-p.delay.longest()), now)
 	return append(keys, written...), false, err
 }
@@ -138,11 +140,14 @@ func (p *poller) rewind() {
 // mustReload tells whether a scan for late points is to load the whole view.
 func (p *poller) mustReload(now time.Time) bool {
 	cfg := &p.feed.cfg.Poll
+	// Loading is also cheap if the scan by time of writing has taken even longer.
 	cheap := p.loadTook <= cfg.CheapLoad || p.rangeTook > p.loadTook
+
 	if p.timestamps.areDataTime() && p.timestamps.firstReport() {
 		p.feed.cfg.Log.Warn("live: cells carry the time of their data (tsd.storage.use_otsdb_timestamp): late points are found by reading everything again",
 			"takes", p.loadTook, "table", p.plan.Table)
 	}
+	// A long load must not take more than a twentieth of the time.
 	return cheap || p.timestamps.areDataTime() || now.Sub(p.rechecked) >= max(cfg.Recheck, 20*p.loadTook)
 }
 
@@ -168,6 +173,8 @@ func (p *poller) firstOpen(now time.Time) int64 {
 	if now.Sub(time.Unix(open, 0)) < openAfterEnd {
 		open -= encoding.RowSeconds
 	}
+	// A plan that ends before now may have no open hour: then nothing lies from here to
+	// plan.To.
 	return min(max(open, p.plan.From), p.plan.To)
 }
 
@@ -176,7 +183,7 @@ func (p *poller) firstOpen(now time.Time) int64 {
 func (p *poller) scanTails(ctx context.Context, now time.Time) (keys [][]byte, err error) {
 	first := p.firstOpen(now)
 	for base, h := range p.hours {
-		if base < first {
+		if base < first { // from now on left to the scans for late points
 			h.close()
 			delete(p.hours, base)
 		}
@@ -233,6 +240,8 @@ func (p *poller) rowsRead(rows []store.Row) {
 			continue // the operator reports it
 		}
 		if h := p.hours[int64(k.BaseTime)]; h != nil {
+			// The time of reading is not known here; the last scan for late points is less
+			// than Poll.Late before it.
 			h.rowRead(&rows[i], p.lateScan)
 		}
 	}
@@ -242,7 +251,7 @@ func (p *poller) rowsRead(rows []store.Row) {
 func (p *poller) cachedRow(key []byte, cells []store.Cell) ([]store.Cell, bool) {
 	k, err := p.plan.Schema.ParseRowKey(key)
 	if err != nil {
-		return cells, false
+		return cells, false // reading the row gives the error
 	}
 	h := p.hours[int64(k.BaseTime)]
 	if h == nil || h.rows[string(key)] == nil || !h.rows[string(key)].kept {
@@ -268,7 +277,7 @@ func (p *poller) scan(ctx context.Context, from, to int64, s store.Scan, each fu
 		}
 
 		access := operator.ChooseAccess(&part, nil)
-		if access.Nothing {
+		if access.Nothing { // the tag predicates admit no key of the part
 			continue
 		}
 		s.Table, s.Family, s.Filter = p.plan.Table, encoding.FamilyData, access.Filter

@@ -70,7 +70,7 @@ func (p *probe) readKeys(ctx context.Context, r scanplan.KeyRange) (keys [][]byt
 // dispatch.ErrUnreachable. Running the query in full would only try again for as
 // long as a query may take, while the subscriber should be told at once.
 func unreadable(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // the tick was ended, which says nothing of the store
 		return err
 	}
 	return fmt.Errorf("%w: %w", dispatch.ErrUnreachable, err)

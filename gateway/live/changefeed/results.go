@@ -14,6 +14,7 @@ func LiveResults(results []engine.Result) []live.Result {
 	return out
 }
 
+// liveResult returns one result as a group of a live answer. It shares the points.
 func liveResult(r *engine.Result) live.Result {
 	tags := make(map[string]string, len(r.Tags))
 	for _, t := range r.Tags {

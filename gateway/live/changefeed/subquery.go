@@ -56,9 +56,22 @@ func (s *subQuery) bytes() int64 {
 	return s.view.Bytes() + s.finder.bytes()
 }
 
-// update adds to the answer the changes of the sub-query, or all of its groups. p
-// is the sub-query compiled with its end at now.
-func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time, a *live.Answer) error {
+// news is what one update brings of a sub-query.
+type news struct {
+	// all says that groups are all groups of the sub-query.
+	all bool
+	// groups are whole groups: all, or those that are new or have another description.
+	groups []engine.Result
+	// changes are the changed points of groups that are known.
+	changes []live.Change
+}
+
+// empty reports whether nothing has changed.
+func (n *news) empty() bool { return !n.all && len(n.groups)+len(n.changes) == 0 }
+
+// update returns what has changed of the sub-query, or all of its groups. p is the
+// sub-query compiled with its end at now.
+func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time) (news, error) {
 	// The view is that of one plan; only the bounds of the answer may move.
 	if s.prepared == nil || !s.prepared.Same(p) {
 		s.close()
@@ -67,38 +80,40 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 	s.prepared, s.ctx = p, ctx
 
 	if s.view != nil {
-		err := s.applyChanges(ctx, now, a)
+		n, err := s.applyChanges(ctx, now)
 		if err == nil {
-			return nil
+			return n, nil
 		}
+		// Whatever went wrong with the changes: the rows have the answer.
 		s.feed.cfg.Log.Debug("live: a view is loaded again", "reason", err)
 		s.close()
 		// A store that cannot be read would fail again, after a long time.
 		if ctx.Err() != nil || errors.Is(err, dispatch.ErrUnreachable) {
-			return err
+			return news{}, err
 		}
 	}
 
 	if s.mustRunInFull(p) {
-		return s.runInFull(ctx, a)
+		return s.runInFull(ctx)
 	}
 
-	err := s.openView(ctx, now, a)
+	n, err := s.openView(ctx, now)
 	var tableLimit *incremental.LimitError
 	var memoryLimit *memory.LimitError
 	if errors.As(err, &tableLimit) || errors.As(err, &memoryLimit) {
+		// Loading it again at each tick would fail again.
 		s.tooLarge = true
 	}
 	if err != nil {
 		// Whatever the reason: running the query in full decides what the client
 		// is told.
 		s.close()
-		if ctx.Err() != nil {
-			return err
+		if ctx.Err() != nil { // the time of the tick is over, as when the load could not reach the store
+			return news{}, err
 		}
-		return s.runInFull(ctx, a)
+		return s.runInFull(ctx)
 	}
-	return nil
+	return n, nil
 }
 
 // mustRunInFull tells whether the sub-query cannot have a view.
@@ -106,17 +121,15 @@ func (s *subQuery) mustRunInFull(p *engine.Prepared) bool {
 	return s.tooLarge || p.Empty() || incremental.Covers(p.Plan) != ""
 }
 
-// runInFull runs the sub-query as a query of its own and adds all groups to the
-// answer.
-func (s *subQuery) runInFull(ctx context.Context, a *live.Answer) error {
+// runInFull runs the sub-query as a query of its own and returns all groups.
+func (s *subQuery) runInFull(ctx context.Context) (news, error) {
 	s.feed.stats.whole.Add(1)
 	results, stats, err := s.prepared.Run(ctx)
 	if err != nil {
-		return err
+		return news{}, err
 	}
 	s.rowsRead = stats.Rows
-	a.Results = append(a.Results, LiveResults(results)...)
-	return nil
+	return news{all: true, groups: results}, nil
 }
 
 // shown returns the window that the query asks for.
@@ -124,18 +137,18 @@ func (s *subQuery) shown() incremental.Window {
 	return incremental.Window{From: s.prepared.Plan.Start, To: s.prepared.Plan.End}
 }
 
-// openView opens the finder, then loads the view and adds all groups to the
-// answer. In this order no change is missed: what happens while the view is loaded
-// is found by the finder.
-func (s *subQuery) openView(ctx context.Context, now time.Time, a *live.Answer) (err error) {
+// openView opens the finder, then loads the view and returns all groups. In this
+// order no change is missed: what happens while the view is loaded is found by the
+// finder.
+func (s *subQuery) openView(ctx context.Context, now time.Time) (n news, err error) {
 	s.feed.stats.loads.Add(1)
 	if s.finder, err = s.newFinder(ctx, now); err != nil {
-		return err
+		return n, err
 	}
 	if s.view, err = s.loadView(ctx); err != nil {
-		return err
+		return n, err
 	}
-	return s.addAll(ctx, a)
+	return s.allGroups(ctx)
 }
 
 // loadView returns a view with all rows of the plan.
@@ -170,70 +183,59 @@ func (s *subQuery) nameFilter() func(span []byte) (bool, error) {
 	return func(span []byte) (bool, error) { return s.prepared.Keep(s.ctx)(span) }
 }
 
-// addAll adds all groups of the view to the answer.
-func (s *subQuery) addAll(ctx context.Context, a *live.Answer) error {
+// allGroups returns all groups of the view.
+func (s *subQuery) allGroups(ctx context.Context) (news, error) {
 	groups, err := s.view.Groups(s.shown())
 	if err != nil {
-		return err
+		return news{}, err
 	}
 	results, err := s.prepared.Named(ctx, groups)
-	if err != nil {
-		return err
-	}
-	a.Results = append(a.Results, LiveResults(results)...)
-	return nil
+	return news{all: true, groups: results}, err
 }
 
-// applyChanges changes the view by the rows that have changed, and adds to the
-// answer what that changes.
-func (s *subQuery) applyChanges(ctx context.Context, now time.Time, a *live.Answer) error {
-	s.view.SetGuard(memory.NewLease(ctx))
+// applyChanges changes the view by the rows that have changed, and returns what that
+// changes.
+func (s *subQuery) applyChanges(ctx context.Context, now time.Time) (n news, err error) {
+	s.view.SetGuard(memory.NewLease(ctx)) // what it takes now counts as this tick's
 	rows, reload, err := s.finder.find(ctx, now)
 	if err != nil {
-		return err
+		return n, err
 	}
 	if reload {
 		s.view = nil // two views at a time might not fit into memory
 		if s.view, err = s.loadView(ctx); err != nil {
-			return err
+			return n, err
 		}
-		return s.addAll(ctx, a)
+		return s.allGroups(ctx)
 	}
 
 	s.feed.stats.changed.Add(int64(len(rows)))
 	toRead, err := s.extend(rows)
 	if err != nil {
-		return err
+		return n, err
 	}
+
 	if len(toRead) > 0 {
 		if err := s.replaceRows(ctx, toRead); err != nil {
-			return err
+			return n, err
 		}
 	}
 
 	changes, err := s.view.Changes(s.shown())
 	if err != nil {
-		return err
+		return n, err
 	}
 	// The changes may have made the view too large. Then it is given up, and the
 	// sub-query runs in full from now on.
 	if s.bytes() > s.feed.cfg.ViewBytes {
 		s.tooLarge = true
-		return errTooLarge
+		return n, errTooLarge
 	}
-
-	named, err := s.withNames(ctx, changes)
-	if err != nil {
-		return err
-	}
-	a.Kept[s.prepared.Index()] = true
-	a.Changes = append(a.Changes, named...)
-	return nil
+	return s.withNames(ctx, changes)
 }
 
-// withNames returns changes of the view as changes of a live answer, with names
-// instead of UIDs.
-func (s *subQuery) withNames(ctx context.Context, changes []incremental.Change) (all []live.Change, err error) {
+// withNames returns changes of the view with names instead of UIDs.
+func (s *subQuery) withNames(ctx context.Context, changes []incremental.Change) (n news, err error) {
 	var full []merge.Group
 	for i := range changes {
 		c := &changes[i]
@@ -247,19 +249,10 @@ func (s *subQuery) withNames(ctx context.Context, changes []incremental.Change) 
 		for _, w := range c.Windows {
 			out.Windows = append(out.Windows, live.Window{From: w.From, To: w.To, Points: w.Points})
 		}
-		all = append(all, out)
+		n.changes = append(n.changes, out)
 	}
-	if len(full) == 0 {
-		return all, nil
+	if len(full) > 0 {
+		n.groups, err = s.prepared.Named(ctx, full)
 	}
-
-	results, err := s.prepared.Named(ctx, full)
-	if err != nil {
-		return nil, err
-	}
-	for i := range results {
-		r := liveResult(&results[i])
-		all = append(all, live.Change{QueryIndex: r.QueryIndex, Key: r.Key, Full: &r})
-	}
-	return all, nil
+	return n, err
 }

@@ -105,6 +105,7 @@ func (h *hourTails) findOrAdd(key []byte, now time.Time) *rowTail {
 func (h *hourTails) compareRow(r *store.Row, now time.Time, base int64, s *timestamps, d *delay) {
 	t := h.findOrAdd(r.Key, now)
 	t.scan = h.scan
+	// Otherwise the append column comes in a scan of its own, see compareAppended.
 	if h.appendColumn() == nil {
 		h.checkAppended(t, r, d)
 	}
@@ -123,13 +124,15 @@ func (h *hourTails) compareRow(r *store.Row, now time.Time, base int64, s *times
 		}
 	}
 
+	// The cells of a row that has not changed were judged when they were new.
 	if t.dirty {
 		for i := range r.Cells {
 			s.observe(&r.Cells[i], offsetOf(r.Cells[i].Qualifier), base)
 		}
 	}
+
 	if last := lastOffset(r, t.last); last > t.last {
-		d.observeRow(r, t.last)
+		d.observeRow(r, t.last) // while t.last still tells which cells are new
 		t.last, t.grew = last, now
 	}
 }
@@ -153,7 +156,7 @@ func (h *hourTails) spliceKept(t *rowTail) {
 
 	switch {
 	case lost && h.cut == 0 && len(h.cells) > 0:
-		h.keep(t, h.cells) // the scan has read the whole row
+		h.keep(t, h.cells) // the scan has read the whole row; one without cells may be gone, and is read
 	case lost:
 		h.stopKeeping(t) // what became of the cell is not in the tail: read the row
 	}
@@ -161,7 +164,7 @@ func (h *hourTails) spliceKept(t *rowTail) {
 
 // keep keeps a whole row if there is room.
 func (h *hourTails) keep(t *rowTail, row []keptCell) {
-	h.stopKeeping(t)
+	h.stopKeeping(t) // its old size no longer counts
 	if *h.keptBytes+int64(len(row))*keptBytes > h.keptLimit {
 		return
 	}
@@ -216,6 +219,7 @@ func (h *hourTails) checkAppended(t *rowTail, r *store.Row, d *delay) {
 		return
 	}
 
+	// A column that is seen for the first time need not be new, and tells nothing of delays.
 	if t.appended != 0 && now != 0 {
 		d.observe(timestamp)
 	}
@@ -241,7 +245,7 @@ func hashOf(c *store.Cell) cellHash {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	h.Write(c.Qualifier)
-	h.WriteByte(0)
+	h.WriteByte(0) // between qualifier and value
 	h.Write(c.Value)
 	var timestamp [8]byte
 	binary.LittleEndian.PutUint64(timestamp[:], uint64(c.Timestamp))
@@ -252,6 +256,8 @@ func hashOf(c *store.Cell) cellHash {
 // offsetOf returns the offset (ms) of the point of a cell that has one point.
 // Otherwise it returns everywhere.
 func offsetOf(qualifier []byte) int32 {
+	// Odd lengths are annotations, histograms and the append column; longer than one qualifier
+	// is a compacted cell.
 	if len(qualifier) == 0 || len(qualifier)%2 != 0 || len(qualifier) != encoding.QualifierWidth(qualifier[0]) {
 		return everywhere
 	}
@@ -309,7 +315,7 @@ func (h *hourTails) rowRead(r *store.Row, now time.Time) {
 	single := false
 	if h.cells, single = appendKept(h.cells[:0], r.Cells); single {
 		h.keep(t, h.cells)
-		t.dirty = false
+		t.dirty = false // the view takes in this very row
 	}
 	if t.grew.Equal(now) && t.last >= 0 && t.last < h.cut {
 		h.cut = 0

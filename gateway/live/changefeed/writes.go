@@ -80,7 +80,7 @@ func (s *subQuery) readFromNowOn(row []byte) error {
 // are in order of time.
 func (s *subQuery) decodeWrites(c *store.Change, base uint32) (onlyPoints, ascending bool) {
 	s.points.Reset()
-	if c.Cut {
+	if c.Cut { // what was written is not known, or not all
 		return false, false
 	}
 	for i := range c.Writes {
@@ -106,6 +106,7 @@ func addsPoints(w *store.Mutation) bool {
 	return w.Kind == store.Put && offsetOf(w.Qualifier) != everywhere
 }
 
+// isAscending tells whether each time is later than the one before.
 func isAscending(times []int64) bool {
 	for i := 1; i < len(times); i++ {
 		if times[i] <= times[i-1] {

@@ -18,6 +18,8 @@ var notCovered = []struct {
 	reason  string
 	applies func(p *scanplan.Plan) bool
 }{
+	{"a view holds values, not histograms",
+		func(p *scanplan.Plan) bool { return p.Histograms != nil }},
 	{"the one bucket of all time ends now: every tick changes it",
 		func(p *scanplan.Plan) bool { return p.Downsample != nil && p.Downsample.All }},
 	{"calendar buckets lie by the first point of their series: a late one moves all",

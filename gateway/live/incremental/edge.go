@@ -41,10 +41,12 @@ func (e *edge) set(c *column) {
 // last points e holds. ok is false if that needs points before those.
 func (e *edge) contribution(w Window, rates bool) (s aggregate.Series, ok bool) {
 	times := e.time[:e.n]
+	// The point before the window counts too, and it may be one that e has no copy of.
 	if !e.complete && (e.n == 0 || times[0] >= w.From) {
 		return s, false
 	}
 
+	// The series' first two points, which rates need, are here only if all its points are.
 	i, j := contributing(times, w, rates && e.complete)
 	return aggregate.Series{Time: times[i:j], Bits: e.bits[i:j], Float: e.float[i:j]}, true
 }
@@ -95,7 +97,8 @@ func (t *View) memberSeries(dst []aggregate.Series, g *group, w Window) []aggreg
 	return dst
 }
 
-// makeEdges makes the edges of a group's members.
+// makeEdges makes the edges of a group's members, and tells each member its place among
+// them.
 func (t *View) makeEdges(g *group) {
 	g.edges = make([]edge, len(g.members))
 	for i, s := range g.members {

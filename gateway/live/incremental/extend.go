@@ -21,15 +21,15 @@ type openBucket struct {
 func (t *View) Extend(id []byte, p encoding.Points) (taken bool, err error) {
 	s := t.spans[string(id)]
 	switch {
-	case s == nil:
+	case s == nil: // a new span enters the view with its row
 		return false, nil
 	case s.group == nil: // a filter refuses the span, whatever its points
 		return true, nil
-	case s.base.len() == 0 || p.Len() == 0:
+	case s.base.len() == 0 || p.Len() == 0: // no points to compare
 		return false, nil
 	case t.bucketer != nil:
 		return t.extendBuckets(s, p)
-	case p.Time[0] <= s.base.Time[s.base.len()-1]:
+	case p.Time[0] <= s.base.Time[s.base.len()-1]: // a late or an overwritten point
 		return false, nil
 	}
 	return true, t.replaceBase(s, p.Time[0], always.To, storedColumn(p))
@@ -43,7 +43,7 @@ func (t *View) extendBuckets(s *series, p encoding.Points) (taken bool, err erro
 		// The points begin another bucket: what is in the last one does not
 		// matter, and it stays as it is.
 		open.known = false
-	case !open.known || open.start != last || p.Time[0] <= open.last:
+	case !open.known || open.start != last || p.Time[0] <= open.last: // its points are not known, or the new one is late
 		return false, nil
 	}
 

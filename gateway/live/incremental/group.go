@@ -64,7 +64,7 @@ func (t *View) Groups(shown Window) ([]merge.Group, error) {
 
 	out := make([]merge.Group, 0, len(t.groups))
 	for _, g := range t.groups {
-		g.windows, g.redescribe = nil, false
+		g.windows, g.redescribe = nil, false // all of the group is returned
 		t.locateShown(g)
 		out = append(out, t.fullGroup(g))
 	}
@@ -98,6 +98,17 @@ func (t *View) Changes(shown Window) ([]Change, error) {
 	}
 	clear(t.dirty)
 	return out, nil
+}
+
+// Points returns the points that a group shows, none if there is no such group. They are
+// the view's own: they must not be changed, and are good until the view changes.
+func (t *View) Points(key string) encoding.Points {
+	g := t.groups[key]
+	if g == nil {
+		return encoding.Points{}
+	}
+	i, j := g.first, max(g.first, g.next)
+	return encoding.Points{Time: g.points.Time[i:j:j], Bits: g.points.Bits[i:j:j], Float: g.points.Float[i:j:j]}
 }
 
 // reserveCopy asks the guard before copies of points are returned. They do not

@@ -53,7 +53,7 @@ func (l *Load) Add(part scanplan.KeyRange, records []batch.Record) error {
 // addSeries copies one row of a batch.
 func (l *Load) addSeries(part string, s *batch.Series) error {
 	sp, err := l.view.findOrAdd(s.Span)
-	if err != nil || sp.group == nil {
+	if err != nil || sp.group == nil { // no group: a filter refuses the span, or it lacks a tag key
 		return err
 	}
 
@@ -171,6 +171,8 @@ func (t *View) initFilled(s *series) error {
 func (t *View) Replace(rows [][]byte, records []batch.Record) error {
 	l := t.Load()
 	defer l.release()
+	// A part's key only puts parts in order. These records, of ascending rows, are in order
+	// already.
 	if err := l.Add(scanplan.KeyRange{}, records); err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ func (t *View) output(s *series) *column {
 	case t.plan.Rate != nil:
 		return &s.rates
 	case t.grid != nil:
+		// The grid's lead, before the scan range, is there for rates alone.
 		f := s.filled.slice(min(t.gridLead, s.filled.len()), s.filled.len())
 		return &f
 	}
@@ -164,6 +165,8 @@ func (t *View) updateRates(s *series, c *column, i, j int) (int, int, error) {
 	if err != nil {
 		return 0, 0, err
 	}
+	// The rate at the lead was computed without the point before it: the column has the right
+	// one.
 	skip := indexFrom(times, begin)
 	now := doubleColumn(times[skip:], values[skip:])
 

@@ -79,7 +79,7 @@ func New(plan *scanplan.Plan, keep func(span []byte) (bool, error), bounds Bound
 	}
 	fn, ok := aggregate.Lookup(plan.Aggregator)
 	if !ok {
-		return nil, fmt.Errorf("No such aggregation function: %s", plan.Aggregator)
+		return nil, fmt.Errorf("No such aggregation function: %s", plan.Aggregator) // OpenTSDB's words
 	}
 
 	t := &View{plan: plan, keep: keep, fn: fn, unit: Unit(plan), bounds: bounds,
@@ -95,7 +95,7 @@ func New(plan *scanplan.Plan, keep func(span []byte) (bool, error), bounds Bound
 // prepareBuckets sets the fields that a plan with downsampling needs.
 func (t *View) prepareBuckets() (err error) {
 	p := t.plan
-	t.inBucket, _ = aggregate.Lookup(p.Downsample.Function)
+	t.inBucket, _ = aggregate.Lookup(p.Downsample.Function) // downsample.New refuses an unknown one
 	t.bucketer, err = downsample.New(p.Downsample, p.From, p.To, p.Start, p.End)
 	if err != nil || !t.bucketer.Fills() {
 		return err
@@ -106,7 +106,7 @@ func (t *View) prepareBuckets() (err error) {
 	if p.MaxBytes > 0 && t.bucketer.GridLen()*pointBytes > p.MaxBytes {
 		return fmt.Errorf("incremental: cannot fill the plan's buckets: a grid of %d takes more than its %d bytes", t.bucketer.GridLen(), p.MaxBytes)
 	}
-	t.bucketer.Guarded(t)
+	t.bucketer.Guarded(t) // the grid counts as the view's memory
 	if t.grid, err = t.bucketer.Grid(); err != nil {
 		return err
 	}
@@ -208,6 +208,7 @@ func (t *View) markDirty(g *group, w Window) {
 	// Most members of a group change in the same window, that of the newest
 	// points, so comparing with the last window avoids most duplicates.
 	if n := len(g.windows); n > 0 && w.From <= g.windows[n-1].To && w.To >= g.windows[n-1].From {
+		// With a window the group is among the dirty ones already.
 		last := &g.windows[n-1]
 		last.From, last.To = min(last.From, w.From), max(last.To, w.To)
 		return

@@ -56,7 +56,7 @@ func (t *View) makeWatermarks(g *group) {
 
 func (t *View) memberWatermark(s *series) watermark {
 	if !s.hasData {
-		return watermark{activeUntil: always.From}
+		return watermark{activeUntil: always.From} // never active: it holds nothing back
 	}
 	return watermark{true, t.activeUntil(s), t.earliestChange(s)}
 }

@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -18,12 +19,7 @@ func mergeWindows(windows []Window) []Window {
 		return windows
 	}
 
-	slices.SortFunc(windows, func(a, b Window) int {
-		if a.From < b.From {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(windows, func(a, b Window) int { return cmp.Compare(a.From, b.From) })
 
 	last := 0
 	for _, w := range windows[1:] {
@@ -42,6 +38,7 @@ func mergeWindows(windows []Window) []Window {
 // points of a second in which anything has changed.
 func wholeSeconds(windows []Window) []Window {
 	for i, w := range windows {
+		// The ends of always are no times: they stay as they are.
 		// The added 1000 makes the remainder of a negative time positive.
 		if w.From > always.From {
 			w.From -= (w.From%1000 + 1000) % 1000

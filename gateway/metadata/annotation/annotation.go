@@ -8,7 +8,6 @@ package annotation
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -16,16 +15,9 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Store is what annotations need of a store.
-type Store interface {
-	store.Reader
-	store.Writer
-	store.Atomic
-}
-
 // Config says where annotations are kept.
 type Config struct {
-	Store  Store
+	Store  store.Cells
 	Table  string // the data table
 	Schema encoding.Schema
 }
@@ -70,7 +62,8 @@ func (c *Change) empty() bool {
 	return (c.End == nil || *c.End == 0) && blank(c.Description) && blank(c.Notes) && c.Custom == nil
 }
 
-// place returns the cell of an annotation.
+// place returns the cell of an annotation, of a global one for an empty TSUID. start is
+// in seconds or milliseconds.
 func (n *Catalog) place(tsuid string, start int64) (store.CellKey, error) {
 	if start < 1 {
 		return store.CellKey{}, ErrNoStart
@@ -86,15 +79,14 @@ func (n *Catalog) place(tsuid string, start int64) (store.CellKey, error) {
 	return store.CellKey{Row: row, Family: encoding.FamilyData, Qualifier: encoding.AppendAnnotationQualifier(nil, start)}, nil
 }
 
-// parseTSUID parses hex. An odd number of digits means a leading zero.
-// Source: UniqueId.stringToUid.
+// parseTSUID reads a TSUID. An empty one is that of the global annotations.
 func parseTSUID(text string) ([]byte, error) {
-	if len(text)%2 != 0 {
-		text = "0" + text
+	if text == "" {
+		return nil, nil
 	}
-	raw, err := hex.DecodeString(text)
+	raw, err := encoding.ParseHexUID(text)
 	if err != nil {
-		return nil, &RefusedError{"contains illegal character for hexBinary: " + text}
+		return nil, &RefusedError{err.Error()}
 	}
 	return raw, nil
 }
@@ -157,7 +149,7 @@ func (n *Catalog) Put(ctx context.Context, c Change, overwrite bool) (*encoding.
 func (c *Change) merge(stored *encoding.Annotation, overwrite bool) encoding.Annotation {
 	note := encoding.Annotation{TSUID: c.TSUID, StartTime: c.Start}
 	if stored != nil {
-		// The start of a stored annotation only moves back, as in OpenTSDB.
+		// The start of a stored annotation only moves back, as in OpenTSDB; 0 is a text without one.
 		if stored.StartTime > 0 {
 			note.StartTime = min(note.StartTime, stored.StartTime)
 		}
@@ -166,6 +158,7 @@ func (c *Change) merge(stored *encoding.Annotation, overwrite bool) encoding.Ann
 		}
 	}
 
+	// As in empty, 0 and "" are the values of a new annotation, and are not given.
 	if c.End != nil && *c.End != 0 {
 		note.EndTime = *c.End
 	}
@@ -208,6 +201,7 @@ func (n *Catalog) Global(ctx context.Context, from, to int64) ([]encoding.Annota
 		if err != nil {
 			return err
 		}
+		// An annotation without an end has the end 0.
 		if a.StartTime >= from && a.EndTime <= to {
 			out = append(out, a)
 		}

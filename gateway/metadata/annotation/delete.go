@@ -43,6 +43,7 @@ func startOf(c store.Cell) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
+	// A start of more than 32 bits is in ms.
 	if a.StartTime>>32 == 0 {
 		return a.StartTime * 1000, true
 	}
@@ -66,6 +67,7 @@ func (n *Catalog) visit(ctx context.Context, tsuid string, from, to int64, each 
 	}
 
 	s := n.cfg.Schema
+	// The range ends before Stop: with a zero byte more that is the key behind the last hour's.
 	rows := store.KeyRange{
 		Start: s.AppendRowKey(nil, metric, encoding.BaseTime(max(0, min(from, lastHour))), tags),
 		Stop:  append(s.AppendRowKey(nil, metric, encoding.BaseTime(max(0, min(to, lastHour))), tags), 0),

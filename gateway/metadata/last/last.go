@@ -115,6 +115,7 @@ func (p *Points) findSub(ctx context.Context, s Sub, back int) ([]Point, error) 
 		return p.findTSUIDs(ctx, s.TSUIDs, back)
 	case s.Metric == "":
 		return nil, &RefusedError{"Metric cannot be null or empty"}
+	// Reading back needs the key of a single series.
 	case back > 0 && len(s.Tags) == 0:
 		return nil, &RefusedError{"Tags cannot be null or empty when getting a TSUID"}
 	case back > 0:
@@ -155,6 +156,7 @@ func (p *Points) findTSUIDs(ctx context.Context, tsuids []encoding.UID, back int
 
 // findTSUID finds the newest point of a series, or returns nil.
 func (p *Points) findTSUID(ctx context.Context, tsuid encoding.UID, back int) (*Point, error) {
+	// Without counters the current hour is read, for back is 0 then.
 	if back > 0 || !p.cfg.Counted {
 		return p.readBack(ctx, tsuid, p.cfg.Now().Unix(), back)
 	}
@@ -164,6 +166,7 @@ func (p *Points) findTSUID(ctx context.Context, tsuid encoding.UID, back int) (*
 		return nil, err
 	}
 	written, ok := counterTime(rows[0])
+	// Only the time of the counter tells the hour to read.
 	if !ok {
 		return nil, nil
 	}
@@ -274,6 +277,7 @@ func (p *Points) readBack(ctx context.Context, tsuid encoding.UID, from int64, b
 
 		var keys [][]byte
 		for range min(left, rowsPerRead) {
+			// The first hours of 1970 have none before them.
 			if hour >= 0 {
 				keys = append(keys, p.cfg.Schema.AppendRowKey(nil, metric, uint32(hour), tags))
 			}

@@ -128,6 +128,7 @@ func (f *Finder) scans(w *wanted, meta bool) []store.Scan {
 	}
 	s.Filter.Pattern = w.pattern(f.cfg.Schema, head)
 
+	// One scan finds the series of all metrics, whatever their salt.
 	if w.metric == nil {
 		return []store.Scan{s}
 	}
@@ -154,6 +155,7 @@ func (f *Finder) scan(ctx context.Context, s store.Scan, w *wanted, limit int, m
 		}
 
 		tsuid, ok := f.tsuid(r.Key, meta)
+		// The store's filter does not know wanted values under any key, and may let other rows pass.
 		if !ok || !w.admits(f.cfg.Schema, tsuid) {
 			continue
 		}
@@ -221,6 +223,7 @@ func (f *Finder) nameAll(ctx context.Context, tsuids []encoding.UID) ([]Series, 
 			return nil, err
 		}
 
+		// Reserved for each part, so that a request that finds too much ends early.
 		before := bytes
 		for i := range part {
 			bytes += part[i].bytes()

@@ -55,13 +55,14 @@ func (f *Finder) resolve(ctx context.Context, q Query) (*wanted, error) {
 // add adds one pair of key and value, each of which may be nil. A key without a value
 // may have any, whatever other pairs say.
 func (w *wanted) add(byKey map[string][][]byte, k, v encoding.UID) {
+	// Pairs of one key widen what its value may be: first one value, then several, then any.
 	switch values, there := byKey[string(k)]; {
 	case k == nil && v != nil:
 		w.values = append(w.values, v)
 	case k == nil: // a pair without both restricts nothing
-	case v == nil:
+	case v == nil: // an empty list is any value
 		byKey[string(k)] = [][]byte{}
-	case !there || len(values) > 0:
+	case !there || len(values) > 0: // a key that may have any value stays so
 		byKey[string(k)] = append(values, v)
 	}
 }

@@ -21,13 +21,6 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Store is what meta data needs of a store.
-type Store interface {
-	store.Reader
-	store.Writer
-	store.Atomic
-}
-
 // Names is the dictionary of names, which gateway/uid implements.
 type Names interface {
 	// Name returns the name of a UID, or a *uid.NoSuchIDError.
@@ -38,7 +31,7 @@ type Names interface {
 
 // Config says where meta data is kept.
 type Config struct {
-	Store     Store
+	Store     store.Cells
 	UIDTable  string
 	MetaTable string
 	Schema    encoding.Schema

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -50,6 +51,7 @@ const knownBytes = 64
 func (t *Tracker) write(ctx context.Context, work *collected) (*collected, error) {
 	rest := newCollected()
 	var errs []error
+	// Each of the three is tried, also where another one fails.
 	if err := t.writeUIDs(ctx, work.uids); err != nil {
 		rest.uids = work.uids
 		errs = append(errs, fmt.Errorf("UIDMeta of %d UIDs: %w", len(work.uids), err))
@@ -64,7 +66,31 @@ func (t *Tracker) write(ctx context.Context, work *collected) (*collected, error
 		errs = append(errs, fmt.Errorf("%d of %d series: %w", len(rest.series), len(work.series), err))
 	}
 
+	if err := t.describe(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("trees, of which %d series wait: %w", len(t.described), err))
+	}
 	return rest, errors.Join(errs...)
+}
+
+// describeWithin bounds the time in which one write tells of described series: the counts of
+// other series are not to wait for them.
+const describeWithin = 10 * time.Second
+
+// describe tells Described of the series that got a TSMeta, and keeps those of which it has to
+// be told again.
+func (t *Tracker) describe(ctx context.Context) (err error) {
+	if t.untold > 0 {
+		t.cfg.Log.Warn("more new series than can wait for trees; uid treesync puts them there", "series", t.untold)
+		t.untold = 0
+	}
+	if len(t.described) == 0 {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, describeWithin)
+	defer cancel()
+	t.described, err = t.cfg.Described(ctx, t.described)
+	return err
 }
 
 // writeUIDs stores a new UIDMeta for each UID. Source: UIDMeta.storeNew.
@@ -111,6 +137,7 @@ func (t *Tracker) writeSeries(ctx context.Context, series []seen) (rest []seen, 
 	work.SetLimit(parallelCounters)
 	var first error
 	for _, s := range series {
+		// A series that fails is no reason to leave the others: it goes into rest.
 		work.Go(func() error {
 			err := t.writeOneSeries(ctx, &mu, &s)
 			if err != nil {
@@ -153,12 +180,26 @@ func (t *Tracker) writeOneSeries(ctx context.Context, mu *sync.Mutex, s *seen) e
 
 	cell := store.CellKey{Row: row, Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier)}
 	value := encoding.AppendTSMeta(nil, newTSMeta(row, t.cfg.Now().Unix()))
-	if _, err := t.cfg.Store.CompareAndPut(ctx, t.cfg.MetaTable, cell, nil, value); err != nil {
+	made, err := t.cfg.Store.CompareAndPut(ctx, t.cfg.MetaTable, cell, nil, value)
+	if err != nil {
 		return err
 	}
 
 	mu.Lock()
 	defer mu.Unlock()
 	t.known.add(s.tsuid)
+	// Whoever else made it tells its own trees. An earlier attempt may have made it and then failed.
+	if t.cfg.Described != nil && (made || s.again) {
+		t.tell(s.tsuid)
+	}
 	return nil
+}
+
+// tell adds a series to those that Described is told of. The caller holds the lock of known.
+func (t *Tracker) tell(tsuid string) {
+	if len(t.described) >= t.cfg.Pending || len(t.described)*(seenBytes+len(tsuid)) > t.cfg.Bytes {
+		t.untold++
+		return
+	}
+	t.described = append(t.described, tsuid)
 }

@@ -23,10 +23,14 @@ type TrackerConfig struct {
 	// Bytes bounds the memory of the series that are collected, and of those that are
 	// known to be recorded. Default 32 MiB each.
 	Bytes int
+	// Described is told of the series that got a new TSMeta, after it is stored; nil if
+	// nobody wants to know. It returns those of which it has to be told again.
+	Described func(ctx context.Context, tsuids []string) (again []string, err error)
 	// Log takes failures. Default slog.Default().
 	Log *slog.Logger
 }
 
+// withDefaults sets what is 0 or nil to the defaults that the fields name.
 func (c TrackerConfig) withDefaults() TrackerConfig {
 	c.Config = c.Config.withDefaults()
 	if c.Every <= 0 {
@@ -54,8 +58,12 @@ func (c TrackerConfig) withDefaults() TrackerConfig {
 // with its next point. Its methods may be called from several goroutines. Source:
 // TSDB.storeIntoDB, TSMeta.incrementAndGetCounter, UniqueId.UniqueIdAllocator.
 type Tracker struct {
-	cfg   TrackerConfig
-	known *known
+	cfg TrackerConfig
+
+	// What follows belongs to whoever holds the turn.
+	known     *known
+	described []string // series that Described has to be told of
+	untold    int      // series that did not fit there
 
 	mu      sync.Mutex
 	pending *collected
@@ -115,6 +123,7 @@ func (t *Tracker) Stored(key []byte, points int) {
 		return
 	}
 
+	// Putting a series that is collected already allocates nothing.
 	var buf [96]byte
 	tsuid := t.cfg.Schema.AppendTSUID(buf[:0], key)
 
@@ -165,7 +174,7 @@ func (t *Tracker) Assigned(kind encoding.UIDKind, _ string, u encoding.UID) {
 	defer t.mu.Unlock()
 
 	switch n := len(t.pending.uids); {
-	case t.closed:
+	case t.closed: // nobody would write it
 	case n >= t.cfg.Pending:
 		t.dropped++
 	default:
@@ -191,7 +200,7 @@ func (t *Tracker) run() {
 		case <-ticker.C:
 		}
 
-		err := t.Flush(context.Background())
+		err := t.Flush(context.Background()) // which bounds the write by itself
 		if err != nil && !failed {
 			t.cfg.Log.Warn("series and UIDs are not recorded in the meta data", "err", err)
 		}
@@ -211,7 +220,7 @@ func (t *Tracker) Flush(ctx context.Context) error {
 
 	t.mu.Lock()
 	work, dropped := t.pending, t.dropped
-	empty := len(work.series)+len(work.uids) == 0 // then puts go on to fill it
+	empty := len(work.series)+len(work.uids)+len(t.described) == 0 // then puts go on to fill it
 	if !empty {
 		t.pending = newCollected()
 	}
@@ -251,6 +260,7 @@ func (t *Tracker) collectAgain(rest *collected) {
 		t.add(s)
 	}
 
+	// What does not fit is dropped, as in Assigned.
 	room := max(0, t.cfg.Pending-len(t.pending.uids))
 	t.pending.uids = append(t.pending.uids, rest.uids[:min(room, len(rest.uids))]...)
 }
@@ -266,6 +276,7 @@ func (t *Tracker) Close() error {
 		return nil
 	}
 
+	// Nothing more is collected, so that one last write has all of it. Abandon ends it.
 	close(t.stop)
 	t.done.Wait()
 	return t.Flush(t.life)

@@ -85,6 +85,7 @@ func (c *Catalog) fromRow(ctx context.Context, r store.Row) (*TSMeta, error) {
 		}
 	}
 
+	// A counter alone says that the series exists, not that it is described.
 	if !found {
 		return nil, nil
 	}
@@ -162,6 +163,7 @@ func (c *Catalog) TSMetas(ctx context.Context, keys store.KeyRange, filter store
 		if err != nil {
 			return nil, err
 		}
+		// A store may return rows that its filter does not admit.
 		if !filter.Matches(r.Key) {
 			continue
 		}
@@ -191,6 +193,7 @@ func (c *Catalog) ChangeTSMeta(ctx context.Context, tsuid encoding.UID, change T
 	if change.empty() {
 		return nil, ErrNoChange
 	}
+	// Without this a series with a UID that has no name would be changed, and could not be answered.
 	if err := c.fillNames(ctx, &TSMeta{TSUID: tsuid}); err != nil {
 		return nil, err
 	}
@@ -199,6 +202,7 @@ func (c *Catalog) ChangeTSMeta(ctx context.Context, tsuid encoding.UID, change T
 	if err != nil {
 		return nil, err
 	}
+	// A change of what is not stored is refused; CreateTSMeta makes it.
 	if old == nil {
 		return nil, ErrNoTSMeta
 	}
@@ -213,6 +217,7 @@ func (c *Catalog) ChangeTSMeta(ctx context.Context, tsuid encoding.UID, change T
 	}
 	m := change.merge(base)
 	m.TSUID, m.Created = tsuid.String(), earlier(change.Created, was.Created)
+	// Only a text that lacks its TSUID gets one.
 	if was.TSUID != "" {
 		m.TSUID = was.TSUID
 	}
@@ -255,6 +260,7 @@ func (c *Catalog) CreateTSMeta(ctx context.Context, tsuid encoding.UID, change T
 	m.Created = earlier(change.Created, 0)
 
 	err := c.exchange(ctx, c.cfg.MetaTable, tsuid, encoding.MetaCounterQualifier, nil, encoding.AppendCounter(nil, 0))
+	// A counter that is there already keeps its count.
 	if err != nil && !errors.Is(err, ErrConflict) {
 		return nil, err
 	}

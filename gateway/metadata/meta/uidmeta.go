@@ -59,6 +59,7 @@ func (c *Catalog) UIDMeta(ctx context.Context, kind encoding.UIDKind, u encoding
 			return UIDMeta{}, fmt.Errorf("UIDMeta of %s %s: %w", kind, u, err)
 		}
 	}
+
 	return UIDMeta{UID: u, Type: typeName(kind), Name: name, Description: m.Description, Notes: m.Notes,
 		Created: m.Created, Custom: m.Custom, DisplayName: m.DisplayName}, nil
 }
@@ -88,6 +89,7 @@ func (c *Catalog) ChangeUIDMeta(ctx context.Context, change UIDChange, overwrite
 	if change.empty() {
 		return UIDMeta{}, ErrNoChange
 	}
+	// Only a UID that has a name may be described.
 	if _, err := c.name(ctx, change.Kind, change.UID); err != nil {
 		return UIDMeta{}, err
 	}
@@ -117,11 +119,13 @@ func (u *UIDChange) merge(was encoding.UIDMeta, overwrite bool) encoding.UIDMeta
 	if overwrite {
 		base = encoding.UIDMeta{}
 	}
+	// Type and time of creation are no user's, so an overwrite keeps them.
 	m := encoding.UIDMeta{Type: was.Type, Created: earlier(u.Created, was.Created), Custom: base.Custom,
 		DisplayName: textOr(u.DisplayName, base.DisplayName), Description: textOr(u.Description, base.Description), Notes: textOr(u.Notes, base.Notes)}
 	if u.Custom != nil {
 		m.Custom = u.Custom
 	}
+	// There was no object, or its text lacks the type.
 	if m.Type == "" {
 		m.Type = typeName(u.Kind)
 	}

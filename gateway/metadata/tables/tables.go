@@ -1,4 +1,4 @@
-// Package tables makes OpenTSDB's four tables and checks, before anything is
+// Package tables makes OpenTSDB's four tables, and those of rollups, and checks, before anything is
 // read or written, that the rows found in them have the configured layout.
 package tables
 
@@ -12,28 +12,37 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Names are the names of the four tables.
-type Names struct{ Data, UID, Meta, Tree string }
+// Names are the names of the four tables, and of those of rollups and pre-aggregates.
+type Names struct {
+	Data, UID, Meta, Tree string
+	Rollups               []string
+}
 
 // Specs returns the tables as OpenTSDB's script creates them: bloom filter per row, DIFF
 // block encoding, one version of points, and the compression given (NONE, SNAPPY, LZO,
-// …). With salted keys the data table is split between the salt buckets.
+// …). With salted keys the data table and those of rollups are split between the salt
+// buckets.
 // Source: src/create_table.sh.
 func Specs(n Names, schema encoding.Schema, compression string) []store.TableSpec {
 	family := func(name string, versions string) store.FamilySpec {
 		a := map[string]string{"BLOOMFILTER": "ROW", "COMPRESSION": compression, "DATA_BLOCK_ENCODING": "DIFF"}
+		// In OpenTSDB's script only tables of the family t bound the versions.
 		if versions != "" {
 			a["VERSIONS"] = versions
 		}
 		return store.FamilySpec{Name: name, Attributes: a}
 	}
 
-	return []store.TableSpec{
+	specs := []store.TableSpec{
 		{Name: n.UID, Families: []store.FamilySpec{family("id", ""), family("name", "")}},
 		{Name: n.Data, Families: []store.FamilySpec{family("t", "1")}, Splits: splits(schema)},
 		{Name: n.Tree, Families: []store.FamilySpec{family("t", "1")}},
 		{Name: n.Meta, Families: []store.FamilySpec{family("name", "")}},
 	}
+	for _, name := range n.Rollups {
+		specs = append(specs, store.TableSpec{Name: name, Families: []store.FamilySpec{family("t", "1")}, Splits: splits(schema)})
+	}
+	return specs
 }
 
 // splits returns the first key of each salt bucket but the first.
@@ -78,7 +87,18 @@ const sampleRows = 200
 // may lie under another salt than their own, as they do after the number of buckets was
 // raised; queries read all buckets. If most series do, the number of buckets is wrong.
 func CheckLayout(ctx context.Context, s store.Reader, table string, schema encoding.Schema) error {
-	c := layoutCheck{schema: schema}
+	return checkLayout(ctx, s, table, layoutCheck{schema: schema})
+}
+
+// CheckMostRows is CheckLayout for those who look for damaged rows: it returns an error only
+// if most of the rows do not have the layout, because then the schema is wrong and not the
+// rows.
+func CheckMostRows(ctx context.Context, s store.Reader, table string, schema encoding.Schema) error {
+	return checkLayout(ctx, s, table, layoutCheck{schema: schema, tolerant: true})
+}
+
+// checkLayout gives the first rows of a table to a check and returns what it finds.
+func checkLayout(ctx context.Context, s store.Reader, table string, c layoutCheck) error {
 	for rows, err := range store.Blocks(ctx, s, store.Scan{Table: table, Family: "t", MaxRows: sampleRows, KeysOnly: true}) {
 		if err != nil {
 			return err
@@ -94,11 +114,13 @@ func CheckLayout(ctx context.Context, s store.Reader, table string, schema encod
 // layoutCheck counts the rows that it is given.
 type layoutCheck struct {
 	schema        encoding.Schema
+	tolerant      bool  // a row may have no layout at all, and counts as foreign
 	rows, foreign int   // all rows, and those under another salt than their own
 	first         error // of the first foreign row
 }
 
-// add checks rows. It returns an error for a row that has no layout of the schema at all.
+// add checks rows. It returns an error for a row that has no layout of the schema at all,
+// unless it is tolerant.
 func (c *layoutCheck) add(rows []store.Row) error {
 	for _, r := range rows {
 		err := checkKey(c.schema, r.Key)
@@ -107,7 +129,7 @@ func (c *layoutCheck) add(rows []store.Row) error {
 		}
 		c.rows++
 
-		if salt := (*foreignSaltError)(nil); errors.As(err, &salt) {
+		if salt := (*foreignSaltError)(nil); errors.As(err, &salt) || err != nil && c.tolerant {
 			c.foreign++
 			c.first = cmp.Or(c.first, err)
 		} else if err != nil {
@@ -149,7 +171,7 @@ func checkKey(schema encoding.Schema, key []byte) error {
 		return err
 	}
 	if encoding.UIDNumber(k.Metric) == 0 {
-		return nil // a global annotation, which is never salted
+		return nil // a global annotation; OpenTSDB salts no key of this metric, even one with tags
 	}
 
 	if k.BaseTime%encoding.RowSeconds != 0 {

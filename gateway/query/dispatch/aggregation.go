@@ -42,12 +42,16 @@ type aggregationChoice struct {
 // healthy pushdown server. In this process nothing is shipped, so that per-series
 // aggregation is as fast.
 func chooseAggregation(plan *scanplan.Plan, how Aggregation, remote bool) aggregationChoice {
+	if plan.Histograms != nil {
+		return chooseHistogramAggregation(plan, how)
+	}
 	fn, ok := aggregate.Lookup(plan.Aggregator)
 	if !ok {
 		return aggregationChoice{reason: "unknown aggregator"}
 	}
 
-	// The first cases are impossible, the later ones not worth it or not exact.
+	// Up to the request for partial aggregation it is refused or impossible; after that it
+	// is chosen only where it saves something and keeps the bits.
 	mergeability, ok := fn.Mergeability()
 	switch {
 	case how == PerSeries:
@@ -56,6 +60,8 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, remote bool) aggreg
 		return aggregationChoice{reason: string(plan.Aggregator) + " needs all values of a time at once"}
 	case plan.Fix != 0:
 		return aggregationChoice{reason: "OpenTSDB's errors are put right series by series"}
+	case plan.Rollup != nil:
+		return aggregationChoice{reason: "rollups are few values, and their series are shipped"}
 	case plan.Rate != nil:
 		return aggregationChoice{reason: "rates need both points of every series"}
 	case !plan.Downsample.DividesHour():
@@ -74,10 +80,27 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, remote bool) aggreg
 	return aggregationChoice{reason: "the order of salt buckets matters to " + string(plan.Aggregator)}
 }
 
+// chooseHistogramAggregation decides for a plan of histograms, whose sums any part can
+// make: adding histograms is free of order.
+func chooseHistogramAggregation(plan *scanplan.Plan, how Aggregation) aggregationChoice {
+	switch {
+	case how == PerSeries:
+		return aggregationChoice{reason: "asked for"}
+	case plan.Aggregator == scanplan.None:
+		return aggregationChoice{reason: "each series is a group of its own"}
+	case plan.Downsample != nil && plan.Downsample.Calendar:
+		return aggregationChoice{reason: "the place of calendar buckets depends on each series"}
+	}
+	return aggregationChoice{true, "histograms add up in any order"}
+}
+
 // mode returns the mode of one part. A part that cuts an hour is per-series: a
 // bucket's partial aggregate over some of the hour's series would have to be added
-// to that of another part.
+// to that of another part. Only histograms are added so.
 func (c aggregationChoice) mode(plan *scanplan.Plan, r scanplan.KeyRange) scanplan.Mode {
+	if plan.Histograms != nil && c.partial {
+		return scanplan.PartialAggregation
+	}
 	if _, whole := plan.WholeHours(r); c.partial && whole {
 		return scanplan.PartialAggregation
 	}

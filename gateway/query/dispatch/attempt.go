@@ -31,8 +31,7 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 	}
 	defer op.Close()
 
-	held := memory.NewLease(ctx)
-	a.held = held
+	a.lease = memory.NewLease(ctx)
 	for {
 		rec, err := op.Next(ctx)
 		a.stats = op.Stats()
@@ -44,10 +43,12 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 			return a
 		}
 
+		// It belongs to the attempt even if it is refused: finishAttempt gives all of
+		// them back.
 		a.records = append(a.records, rec)
 		n := operator.RecordBytes(rec)
 		if a.err = r.reserve(n); a.err == nil {
-			a.err = held.Reserve(n)
+			a.err = a.lease.Reserve(n)
 		}
 		if a.err != nil {
 			return a
@@ -66,7 +67,7 @@ func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 // reserve counts n bytes against the plan's MaxBytes, which bounds all parts of a run
 // together. The error is an *operator.LimitError.
 func (r *run) reserve(n int64) error {
-	held := r.held.Add(n)
+	held := r.heldBytes.Add(n)
 	if limit := r.plan.MaxBytes; limit > 0 && held > limit {
 		return &operator.LimitError{Limit: limit, Need: held}
 	}

@@ -53,7 +53,8 @@ func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice a
 			if !goal.path.Nothing && !goal.path.Few || goal.path.Parts > 0 {
 				borders = append(borders, goal.hourBorders(plan, r, borders)...)
 			}
-			if choice.partial {
+			// Of histograms an hour's halves add up; of all else a whole hour is wanted.
+			if choice.partial && plan.Histograms == nil {
 				borders = cutAroundSplitHours(plan, r, borders)
 			}
 			slices.SortFunc(borders, bytes.Compare)
@@ -71,9 +72,10 @@ func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice a
 	return parts
 }
 
-// cutsBetweenBuckets reports whether every cut between rows is a cut between buckets.
+// cutsBetweenBuckets reports whether every cut between rows is a cut between buckets, or
+// harms no bucket: the histograms of one are added up wherever they come from.
 func cutsBetweenBuckets(p *scanplan.Plan) bool {
-	return p.Downsample == nil || p.Downsample.DividesHour()
+	return p.Downsample == nil || p.Histograms != nil || p.BucketsInRows()
 }
 
 // maxSkipScanParts bounds into how many parts a range is cut so that each of them
@@ -131,6 +133,7 @@ func strictlyInside(r scanplan.KeyRange, key []byte) bool {
 
 // bordersByHours divides a range into n stretches of about equally many hours.
 func bordersByHours(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders [][]byte) {
+	// A range that is not inside one salt bucket has no key between two of its hours.
 	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil
 	}
@@ -147,6 +150,7 @@ func bordersByHours(plan *scanplan.Plan, r scanplan.KeyRange, n int) (borders []
 // bordersByBytes divides a range between hours into stretches of about partBytes
 // bytes. Each count starts at a region boundary, where a part ends anyway.
 func bordersByBytes(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]byte, w cumulativeBytes, partBytes float64) (borders [][]byte) {
+	// A range that is not inside one salt bucket has no key between two of its hours.
 	if len(r.Start) < plan.Schema.BaseTimeAt() {
 		return nil
 	}
@@ -161,10 +165,12 @@ func bordersByBytes(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]
 	return borders
 }
 
-// hourKey returns the first key of the plan's i-th hour in a range's salt bucket.
+// hourKey returns the first key of the row that holds the plan's i-th hour, in a range's
+// salt bucket.
 func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
 	head := plan.Schema.BaseTimeAt()
-	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(plan.From+int64(i)*encoding.RowSeconds))
+	base := plan.RowBase(plan.From + int64(i)*encoding.RowSeconds)
+	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(base))
 }
 
 // appendParts cuts a range at borders, which are ascending and inside it.

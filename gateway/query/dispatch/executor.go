@@ -24,6 +24,9 @@ type Config struct {
 	Store store.Reader
 	// Servers are the pushdown servers, see client.Client.
 	Servers []Server
+	// Rollups are the tables that there are beside the data table. A server that does not
+	// name one of them in its hello gets none of its parts.
+	Rollups []string
 	// Local bounds how many parts one run executes in this process at once.
 	// Default: the number of CPUs.
 	Local int
@@ -72,7 +75,7 @@ func New(cfg Config) *Executor {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Executor{cfg: cfg, servers: newRegistry(cfg.Servers, cfg.Log), sizes: newSizes()}
+	return &Executor{cfg: cfg, servers: newRegistry(cfg.Servers, cfg.Rollups, cfg.Log), sizes: newSizes()}
 }
 
 // DropCaches empties the result caches of this process and of the pushdown servers.
@@ -151,6 +154,7 @@ func (e *Executor) Run(ctx context.Context, plan *scanplan.Plan, opts Options, s
 	}
 
 	parts, err := e.partition(ctx, plan, opts.Aggregation)
+	// The deadline came while the regions were listed: nothing has been read.
 	if err != nil && opts.AllowMissing && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Stats{Missing: plan.Ranges}, nil
 	}
@@ -216,7 +220,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 		}
 
 		// Parts that a server executes are in the server's result cache, not in ours.
-		if order := e.servers.candidates(p.RegionServer, i); len(order) > 0 {
+		if order := e.servers.candidates(plan.Table, p.RegionServer, i); len(order) > 0 {
 			planned[i].Server = e.cfg.Servers[order[0]].Address()
 		} else if e.cfg.ResultCache.Holds(&scanplan.Part{Plan: *plan, Range: p.Range, Mode: p.Mode}) {
 			planned[i].ResultCache = "kept"
@@ -229,7 +233,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 // aggregates.
 func (e *Executor) AggregatesPartially(ctx context.Context, plan *scanplan.Plan, how Aggregation) bool {
 	e.servers.checkHealth(ctx)
-	remote := slices.Contains(e.servers.healthy(), true)
+	remote := slices.Contains(e.servers.healthy(plan.Table), true)
 	return chooseAggregation(plan, how, remote).partial
 }
 
@@ -245,7 +249,7 @@ type partition struct {
 func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggregation) (p partition, err error) {
 	e.servers.checkHealth(ctx)
 	slots, remote := e.cfg.Local, false
-	for _, healthy := range e.servers.healthy() {
+	for _, healthy := range e.servers.healthy(plan.Table) {
 		if healthy {
 			slots, remote = slots+e.cfg.PerServer, true
 		}
@@ -276,6 +280,7 @@ func (e *Executor) regions(ctx context.Context, plan *scanplan.Plan) ([]store.Re
 		if err == nil {
 			return regions, nil
 		}
+		// Once ctx has ended, the error may say no more than that, and sleep ends the loop.
 		if ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
 			return nil, fmt.Errorf("cannot list the regions of table %s: %w", plan.Table, err)
 		}

@@ -338,6 +338,50 @@ func (h *hanging) DropCaches(ctx context.Context) error {
 	return fmt.Errorf("%s: %w", h.name, ctx.Err())
 }
 
+// A cached answer whose proof has failed is not used. Its server is asked again at
+// once; it has failed only if it cannot prove what it answers then.
+func TestRun_unproven(t *testing.T) {
+	m, s := table(false)
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	for name, c := range map[string]struct {
+		failures int64 // attempts that end unproven
+		remote   bool
+	}{
+		"once":  {1, true},
+		"again": {50, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+			defer mem.AssertSize(t, 0)
+			var failed atomic.Int64
+			server := &scripted{name: "s", store: m, fault: func(_ context.Context, n int) error {
+				if n == 1 && failed.Add(1) <= c.failures {
+					return fmt.Errorf("%w: the region was opened again", resultcache.ErrUnproven)
+				}
+				return nil
+			}}
+			cfg := quiet(m, mem, server)
+			cfg.PerServer = 1 // one part after the other, so that it is the first that fails
+			e := New(cfg)
+			got := answer{}
+			stats, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, got.sink(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(truth(t, m, &plan), got); diff != "" {
+				t.Error(diff)
+			}
+			if c.remote != (stats.Remote == stats.Parts) || stats.Discarded == 0 {
+				t.Errorf("%+v", stats)
+			}
+			if healthy := e.servers.healthy(plan.Table)[0]; healthy != c.remote {
+				t.Errorf("the server counts as healthy: %v, want %v", healthy, c.remote)
+			}
+		})
+	}
+}
+
 // Every server is told to drop its caches, one that was left alone too; the error
 // names those that may not have done it.
 func TestExecutor_dropCaches(t *testing.T) {
@@ -360,13 +404,13 @@ func TestExecutor_dropCaches(t *testing.T) {
 func TestRegistry_backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{name: "s", hello: wire.ErrServer}
-		b := newRegistry([]Server{s}, slog.New(slog.DiscardHandler))
+		b := newRegistry([]Server{s}, nil, slog.New(slog.DiscardHandler))
 		usableAfter := func() (d time.Duration) {
 			s.hello = nil
 			for start := time.Now(); ; {
 				b.checkHealth(t.Context())
 				synctest.Wait() // it is asked in the background
-				if b.healthy()[0] {
+				if b.healthy("tsdb")[0] {
 					return time.Since(start)
 				}
 				<-time.After(100 * time.Millisecond)

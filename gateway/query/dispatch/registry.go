@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ const (
 // does not delay every query.
 type registry struct {
 	servers []Server
+	rollups []string // tables that only servers read which name them in their hello
 	log     *slog.Logger
 	mu      struct {
 		sync.Mutex
@@ -51,14 +53,15 @@ type registry struct {
 // serverHealth is the last known state of a server.
 type serverHealth struct {
 	regionServer string        // host:port of the region server beside it, "" if it named none
+	rollups      []string      // the rollup tables that it reads
 	checked      time.Time     // when a health check was last answered; zero after a failure
 	checking     bool          // a health check runs in the background
 	notBefore    time.Time     // it gets neither parts nor checks earlier
 	backoff      time.Duration // the last backoff; 0 if it has not failed since it last answered
 }
 
-func newRegistry(servers []Server, log *slog.Logger) *registry {
-	r := &registry{servers: servers, log: log}
+func newRegistry(servers []Server, rollups []string, log *slog.Logger) *registry {
+	r := &registry{servers: servers, rollups: rollups, log: log}
 	r.mu.entries = make([]serverHealth, len(servers))
 	return r
 }
@@ -110,7 +113,7 @@ func (r *registry) check(ctx context.Context, i int) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.entries[i] = serverHealth{regionServer: h.Beside, checked: time.Now()}
+	r.mu.entries[i] = serverHealth{regionServer: h.Beside, rollups: h.Rollups, checked: time.Now()}
 }
 
 // dropCaches tells all servers at once, those that failed lately included.
@@ -133,7 +136,7 @@ func (r *registry) markFailed(i int) {
 	defer r.mu.Unlock()
 
 	e := &r.mu.entries[i]
-	e.checking = false
+	e.checking = false // a check in the background that failed has ended
 	// Many parts fail together when a server dies; that counts as one failure.
 	if time.Now().Before(e.notBefore) {
 		return
@@ -143,23 +146,26 @@ func (r *registry) markFailed(i int) {
 	e.checked = time.Time{}
 }
 
-// healthy reports of each server, by index, whether it may get a part now.
-func (r *registry) healthy() []bool {
+// healthy reports of each server, by index, whether it may get a part now of a plan that
+// reads a table.
+func (r *registry) healthy(table string) []bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	named := slices.Contains(r.rollups, table)
 	out, now := make([]bool, len(r.servers)), time.Now()
 	for i, e := range r.mu.entries {
-		out[i] = !e.checked.IsZero() && !now.Before(e.notBefore)
+		reads := !named || slices.Contains(e.rollups, table)
+		out[i] = reads && !e.checked.IsZero() && !now.Before(e.notBefore)
 	}
 	return out
 }
 
-// candidates lists the healthy servers for a part whose first row is held by the
-// given region server, the closest first. turn rotates equally close ones, so that
+// candidates lists the healthy servers for a part of a table whose first row is held by
+// the given region server, the closest first. turn rotates equally close ones, so that
 // parts spread over them.
-func (r *registry) candidates(regionServer string, turn int) (order []int) {
-	healthy := r.healthy()
+func (r *registry) candidates(table, regionServer string, turn int) (order []int) {
+	healthy := r.healthy(table)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 

@@ -10,6 +10,7 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/resultcache"
 )
 
 // local is the place of parts that are executed in this process. Every other place
@@ -21,6 +22,7 @@ type pendingPart struct {
 	part
 	turn      int           // rotates the choice among equally close servers
 	failedAt  map[int]bool  // places that failed it since its last pause
+	unproven  bool          // an attempt has ended with resultcache.ErrUnproven
 	pause     time.Duration // the last pause
 	failure   error         // of the last failed attempt
 	notBefore time.Time     // when the next attempt may start
@@ -32,7 +34,7 @@ type partAttempt struct {
 	place   int
 	began   time.Time
 	records []batch.Record
-	held    *memory.Lease // memory of the records; nil if there are none
+	lease   *memory.Lease // memory of the records; nil if there are none
 	stats   operator.Stats
 	err     error
 }
@@ -42,8 +44,8 @@ func (a *partAttempt) release() {
 	for _, r := range a.records {
 		r.Release()
 	}
-	if a.held != nil {
-		a.held.Close()
+	if a.lease != nil {
+		a.lease.Close()
 	}
 }
 
@@ -60,11 +62,11 @@ type run struct {
 	skipsRows bool       // what parts read says nothing about whole hours
 	read      []partRead // what the accepted parts read
 
-	waiting []*pendingPart
-	busy    map[int]int // running attempts by place
-	running int         // sum of busy
-	results chan partAttempt
-	held    atomic.Int64 // bytes of records, those of accepted parts included
+	waiting   []*pendingPart
+	busy      map[int]int // running attempts by place
+	running   int         // sum of busy
+	results   chan partAttempt
+	heldBytes atomic.Int64 // of records, those of accepted parts included
 }
 
 // newRun makes a run whose parts all wait for their first attempt.
@@ -83,6 +85,7 @@ func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, p partiti
 // or nothing more can come.
 func (r *run) execute(ctx context.Context) error {
 	inner, cancel := context.WithCancel(ctx)
+	// In reverse order: cancel ends the attempts that drain awaits.
 	defer r.drain()
 	defer cancel()
 
@@ -140,7 +143,7 @@ func (r *run) launch(ctx context.Context) {
 // is full: waiting for the server beside the rows costs less than reading them over
 // the network.
 func (r *run) choosePlace(p *pendingPart) (place int, free bool) {
-	for _, i := range r.e.servers.candidates(p.RegionServer, p.turn) {
+	for _, i := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
 		if !p.failedAt[i] {
 			return i, r.busy[i] < r.e.cfg.PerServer
 		}
@@ -197,7 +200,7 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	}
 
 	r.stats.Discarded++
-	r.held.Add(-recordBytes(a.records))
+	r.heldBytes.Add(-recordBytes(a.records))
 	if isFinal(a.err, a.place == local) {
 		return a.err
 	}
@@ -227,9 +230,11 @@ func (r *run) traceAttempt(a *partAttempt) {
 
 // accept marks a part as covered and hands its records to the sink.
 func (r *run) accept(a *partAttempt) error {
+	// Parts do not overlap, and each has one attempt at a time. So this is only a guard
+	// against a fault of ours: rows that count twice make a wrong answer.
 	if !r.coverage.accept(a.part.Range) {
 		r.stats.Discarded++
-		r.held.Add(-recordBytes(a.records))
+		r.heldBytes.Add(-recordBytes(a.records))
 		return nil
 	}
 
@@ -245,7 +250,7 @@ func (r *run) accept(a *partAttempt) error {
 		r.stats.Partial++
 	}
 	if r.opts.Trace {
-		r.stats.Trace[len(r.stats.Trace)-1].Accepted = true
+		r.stats.Trace[len(r.stats.Trace)-1].Accepted = true // finishAttempt has just added it
 	}
 	return r.sink(a.part.Range, a.records)
 }
@@ -254,6 +259,13 @@ func (r *run) accept(a *partAttempt) error {
 // at once at another place, or after a pause if this process has failed it too.
 func (r *run) scheduleRetry(a *partAttempt) {
 	p := a.part
+	// A region was opened again since a cached answer was made. The place has found
+	// that out, and reads the rows now; it has not failed, unless that happens again.
+	if errors.Is(a.err, resultcache.ErrUnproven) && !p.unproven {
+		p.unproven = true
+		return
+	}
+
 	r.e.cfg.Log.Warn("a part is tried again", "start", p.Range.Start.String(), "place", r.placeName(a.place), "err", a.err)
 	p.failedAt[a.place] = true
 	if a.place != local {

@@ -76,14 +76,16 @@ func (e *Engine) openSubQuery(ctx context.Context, q *query.Query, p subPlan) (o
 	if p.readsNothing() {
 		return o, nil
 	}
-	// Partial aggregates make few points, and the plan may have to be executed again:
-	// there is nothing to win by making the points later.
-	if e.cfg.Exec.AggregatesPartially(ctx, p.Plan, e.aggregationFor(q, p)) {
+	// Partial aggregates and rollups make few points, and the plan may have to be executed
+	// again, or another one; the lines of histograms are made of one sum: there is nothing
+	// to win by making the points later.
+	if p.sub.Histogram() || p.Plan.Rollup != nil || e.cfg.Exec.AggregatesPartially(ctx, p.Plan, e.aggregationFor(q, p)) {
 		o.results, o.stats, err = e.answerSubQuery(ctx, q, p, nil)
 		return o, err
 	}
 
 	ctx, o.points = withPlanPoints(ctx)
+	// An answer is only looked up: it cannot be kept before its points are made.
 	if cached, ok := e.lookUpCached(ctx, q, p).Found().(*cachedGroups); ok {
 		var groups []merge.Group
 		if groups, o.stats, err = e.fromCache(ctx, q, p, cached, nil); err == nil {
@@ -114,7 +116,7 @@ func newAnswer(log *slog.Logger, all []openSubQuery) *Answer {
 		a.Stats.Stats.Add(o.stats)
 
 		for i := range o.results {
-			if o.groups == nil {
+			if o.groups == nil { // the points are made
 				a.fill = append(a.fill, nil)
 				a.Stats.PointsOut += o.results[i].Points.Len()
 				continue

@@ -39,7 +39,7 @@ func (c *cachedGroups) Bytes() int64 {
 	n := 0
 	for i := range c.groups {
 		g := &c.groups[i]
-		n += groupBytes + len(g.Key) + cap(g.Points.Time)*8 + cap(g.Points.Bits)*8 + cap(g.Points.Float)
+		n += groupBytes + len(g.Key) + len(g.Suffix) + cap(g.Points.Time)*8 + cap(g.Points.Bits)*8 + cap(g.Points.Float)
 		n += (2*len(g.Tags) + len(g.Aggregated)) * tagBytes
 		for _, lists := range [][][]byte{g.Notes, g.Spans} {
 			for _, b := range lists {

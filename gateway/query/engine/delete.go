@@ -27,6 +27,16 @@ func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted
 	if err != nil {
 		return 0, err
 	}
+	if err := refuseRollups(plans, "deletes"); err != nil {
+		return 0, err
+	}
+	// All are looked at before the first row is deleted.
+	for _, p := range plans {
+		if p.sub.Histogram() {
+			return 0, deletesBeside(p.sub.Index)
+		}
+	}
+
 	for _, p := range plans {
 		if p.readsNothing() {
 			continue
@@ -37,6 +47,14 @@ func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted
 		}
 	}
 	return deleted, nil
+}
+
+// deletesBeside is the error of a query that deletes and reads histograms. Their rows
+// hold points, too, which nobody has seen in the answer: OpenTSDB deletes them.
+func deletesBeside(i int) error {
+	e := query.Bad("A query that deletes cannot read histograms, as sub query %d does", i)
+	e.Details = "Rows are deleted whole, and hold the points of their series beside histograms. Ask for the points: that deletes both"
+	return e
 }
 
 // deletePlan deletes the rows of a plan that pass its filters, and returns their number.

@@ -1,18 +1,23 @@
 // Package engine answers a query from names to names. It is the one way to an
 // answer, for HTTP and for live queries alike. The steps, and their files, are
 //
-//	resolve.go   resolve the names of each sub-query and compile its scan plan
-//	cached.go    look the plan's answer up in the result cache
-//	execute.go   have the plan executed and merge what its parts return
-//	name.go      give the groups their names
-//	answer.go    the same for an answer that is written group by group
-//	untrimmed.go the same for functions of several series
+//	resolve.go    resolve the names of each sub-query and compile its scan plan
+//	subqueries.go answer the sub-queries, two at a time
+//	rollup.go     choose among rollups and raw data
+//	cached.go     look the plan's answer up in the result cache
+//	execute.go    have the plan executed and merge what its parts return
+//	name.go       give the groups their names
+//	answer.go     the same for an answer that is written group by group
+//	untrimmed.go  the same for functions of several series
+//	prepare.go    the same for a live query, which compiles and executes apart
+//	exp.go        groups as the metrics of expressions
 package engine
 
 import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+	"time"
 
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
@@ -29,6 +34,8 @@ type Config struct {
 	Compile plan.Options
 	// Budget returns what a sub-query may read; nil for no bound.
 	Budget func(context.Context, *query.Query, *query.SubQuery) operator.Budget
+	// Now returns the time by which rollups are late. Default time.Now.
+	Now func() time.Time
 	// Log receives panics. Default slog.Default().
 	Log *slog.Logger
 }
@@ -46,6 +53,9 @@ const DefaultMaxBytes = 1 << 30
 func New(cfg Config) *Engine {
 	if cfg.Compile.MaxBytes == 0 {
 		cfg.Compile.MaxBytes = DefaultMaxBytes
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()

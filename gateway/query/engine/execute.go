@@ -22,7 +22,7 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 	}
 
 	ctx, _ = withPlanPoints(ctx)
-	groups, stats, err := e.groups(ctx, q, p, node)
+	p, groups, stats, err := e.allGroups(ctx, q, p, node)
 	if err != nil {
 		return nil, stats, err
 	}
@@ -75,7 +75,8 @@ func pointsIn(groups []merge.Group) (n int) {
 func (e *Engine) executePlan(ctx context.Context, q *query.Query, p subPlan, node *Node) ([]merge.Group, dispatch.Stats, error) {
 	how := e.aggregationFor(q, p)
 	groups, stats, err := e.scanAndMerge(ctx, q, p, how, node)
-	if how != dispatch.PerSeries && (errors.Is(err, merge.ErrOrder) || partialsTooLarge(err, stats)) {
+	// Of histograms, sums of groups take the least.
+	if how != dispatch.PerSeries && p.Plan.Histograms == nil && (errors.Is(err, merge.ErrOrder) || partialsTooLarge(err, stats)) {
 		e.refused.add(p.Plan, time.Now())
 		node.add("again with per-series aggregation", 0, map[string]any{"reason": err.Error()})
 		groups, stats, err = e.scanAndMerge(ctx, q, p, dispatch.PerSeries, node)
@@ -86,6 +87,7 @@ func (e *Engine) executePlan(ctx context.Context, q *query.Query, p subPlan, nod
 // partialsTooLarge reports whether partial aggregates took more memory than they may.
 func partialsTooLarge(err error, stats dispatch.Stats) bool {
 	var limit *operator.LimitError
+	// Without a partial part it was the columns of series that took the memory, and would again.
 	return errors.As(err, &limit) && (limit.What == operator.States || limit.What == operator.Memory && stats.Partial > 0)
 }
 
@@ -116,6 +118,7 @@ func (e *Engine) scan(ctx context.Context, q *query.Query, p subPlan, how dispat
 	}
 	m := merge.New(p.Plan, e.spanFilter(ctx, p))
 	m.SetBounds(mergeBounds(ctx))
+	// Only mode=partial accepts other last bits; Auto does not.
 	if how == dispatch.PartialAggregation {
 		m.AllowRounding()
 	}
@@ -182,7 +185,7 @@ func (e *Engine) aggregationFor(q *query.Query, p subPlan) dispatch.Aggregation 
 		return dispatch.PerSeries // there may be no time to execute it again
 	case q.Mode != "":
 		return dispatch.Aggregation(q.Mode)
-	case e.refused.contains(p.Plan, time.Now()):
+	case e.refused.contains(p.Plan, time.Now()): // it would be executed twice
 		return dispatch.PerSeries
 	}
 	return dispatch.Auto

@@ -32,7 +32,11 @@ func (e *Engine) nameGroups(ctx context.Context, q *query.Query, p subPlan, grou
 		// OpenTSDB writes a group that has annotations and no points without the
 		// metric's name.
 		if len(g.Spans) > 0 {
-			r.Metric = metric
+			r.Metric = metric + g.Suffix
+		}
+		// The lines of one group of histograms need keys of their own.
+		if g.Suffix != "" {
+			r.Key += "\x00" + g.Suffix
 		}
 		for _, t := range g.Tags {
 			r.Tags = append(r.Tags, Tag{names[encoding.UIDTagK][string(t.K)], names[encoding.UIDTagV][string(t.V)]})
@@ -110,6 +114,7 @@ func annotationsInside(notes [][]byte, q *query.Query) (out []json.RawMessage) {
 		if start < q.Start || start > q.End {
 			continue
 		}
+		// Texts and numbers can always be written.
 		if text, err := json.Marshal(a); err == nil {
 			out = append(out, text)
 		}

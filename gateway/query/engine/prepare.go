@@ -19,10 +19,14 @@ type Prepared struct {
 	sub    *query.SubQuery
 }
 
-// Prepare compiles all sub-queries. It returns the errors of Run.
+// Prepare compiles all sub-queries. It returns the errors of Run, and an error for a query
+// that reads rollups: what changes an answer then is not what changes raw data.
 func (e *Engine) Prepare(ctx context.Context, q *query.Query) ([]Prepared, error) {
 	plans, err := e.compileQuery(ctx, q)
 	if err != nil {
+		return nil, err
+	}
+	if err := refuseRollups(plans, "is kept up to date"); err != nil {
 		return nil, err
 	}
 	out := make([]Prepared, len(plans))
@@ -35,7 +39,7 @@ func (e *Engine) Prepare(ctx context.Context, q *query.Query) ([]Prepared, error
 func (p *Prepared) subPlan() subPlan { return subPlan{p.sub, p.Compiled} }
 
 // Empty reports whether the answer is empty whatever rows there are.
-func (p *Prepared) Empty() bool { return p.Nothing != "" || p.sub.Histogram() }
+func (p *Prepared) Empty() bool { return p.Nothing != "" }
 
 // Index returns the sub-query's place in the query.
 func (p *Prepared) Index() int { return p.sub.Index }

@@ -39,6 +39,7 @@ func (r *refusedPlans) add(p *scanplan.Plan, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	// When it is full all go: what is lost costs no more than one execution.
 	if r.entries == nil || len(r.entries) >= maxRefused {
 		r.entries = map[uint64]time.Time{}
 	}

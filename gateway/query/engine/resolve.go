@@ -16,9 +16,8 @@ type subPlan struct {
 	*plan.Compiled
 }
 
-// readsNothing reports whether the answer is empty without reading a row. A plain
-// metric has no histograms.
-func (p *subPlan) readsNothing() bool { return p.Nothing != "" || p.sub.Histogram() }
+// readsNothing reports whether the answer is empty without reading a row.
+func (p *subPlan) readsNothing() bool { return p.Nothing != "" }
 
 // Compile resolves the names of all sub-queries and compiles their plans without
 // executing them, for callers that read the rows themselves. It returns the errors of
@@ -52,8 +51,9 @@ func (e *Engine) compileQuery(ctx context.Context, q *query.Query) ([]subPlan, e
 	return out, nil
 }
 
-// compileSubQuery looks up the names of sub-query i and compiles its plan. An unknown
-// name is a *query.UnknownNameError.
+// compileSubQuery looks up the names of sub-query i and compiles its plan. It sets in q
+// what answers with showQuery tell of the sub-query. An unknown name is a
+// *query.UnknownNameError.
 func (e *Engine) compileSubQuery(ctx context.Context, q *query.Query, i int) (*plan.Compiled, error) {
 	s := &q.Queries[i]
 	names, err := e.lookUpNames(ctx, plan.NeedsOf(s, e.cfg.Compile))
@@ -61,12 +61,23 @@ func (e *Engine) compileSubQuery(ctx context.Context, q *query.Query, i int) (*p
 		return nil, err
 	}
 
-	c, err := plan.Compile(q, i, names, e.cfg.Compile)
+	c, err := plan.Compile(q, i, names, e.compileNow())
 	if err != nil {
 		return nil, err
 	}
-	s.FilterTagKs = c.FilterTagKs
+	s.FilterTagKs, s.RollupTable = c.FilterTagKs, c.Reads
 	return c, e.dropTSUIDsByName(ctx, c)
+}
+
+// compileNow returns the options of a plan that is compiled now.
+func (e *Engine) compileNow() plan.Options {
+	out := e.cfg.Compile
+	if out.Rollups != nil {
+		r := *out.Rollups
+		r.Now = e.cfg.Now().UnixMilli()
+		out.Rollups = &r
+	}
+	return out
 }
 
 // lookUpNames looks up what a plan needs. An unknown name is no error here; Compile
@@ -163,6 +174,7 @@ func (e *Engine) spanFilter(ctx context.Context, p subPlan) func(span []byte) (b
 func (e *Engine) passesPostFilter(ctx context.Context, f *plan.PostFilter, tags []byte) (keep bool, err error) {
 	keep = f.Keep(func(tagk encoding.UID) (string, bool) {
 		v, ok := e.cfg.Compile.Schema.Tag(tags, tagk)
+		// After an error the result does not count, and no more names are looked up.
 		if !ok || err != nil {
 			return "", false
 		}

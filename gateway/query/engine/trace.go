@@ -57,6 +57,7 @@ func (t *trace) end() *Node {
 	if t.root != nil {
 		t.root.MS = milliseconds(time.Since(t.root.queryBegan))
 		for _, n := range t.root.Children {
+			// A sub-query ends with its last step.
 			for _, c := range n.Children {
 				n.MS = max(n.MS, c.At+c.MS-n.At)
 			}
@@ -95,6 +96,7 @@ func (n *Node) addAttempts(attempts []dispatch.Attempt) {
 			name string
 			took time.Duration
 		}{{"scan", a.Stats.ScanTime}, {"decode and downsample", a.Stats.DecodeTime}, {"emit", a.Stats.EmitTime}} {
+			// They alternate: only how long each took altogether is known, so all begin with the part.
 			c.Children = append(c.Children, &Node{Name: op.name, At: c.At, MS: milliseconds(op.took)})
 		}
 		n.Children = append(n.Children, c)

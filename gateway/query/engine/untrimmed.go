@@ -40,6 +40,7 @@ func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query) (out 
 	}
 
 	for i, p := range plans {
+		// One sub-query may be read at several times, and so have several plans.
 		for len(total.Queries) <= p.sub.Index {
 			total.Queries = append(total.Queries, dispatch.Stats{})
 		}
@@ -51,10 +52,11 @@ func (e *Engine) RunUntrimmed(ctx context.Context, queries []*query.Query) (out 
 
 // untrimmedGroups answers one plan.
 func (e *Engine) untrimmedGroups(ctx context.Context, q *query.Query, p subPlan) ([]Untrimmed, dispatch.Stats, error) {
-	if p.readsNothing() {
+	// Functions of several series take points, of which such a sub-query has none.
+	if p.readsNothing() || p.sub.Histogram() {
 		return nil, dispatch.Stats{}, nil
 	}
-	groups, stats, err := e.groups(ctx, q, p, nil)
+	p, groups, stats, err := e.allGroups(ctx, q, p, nil)
 	if err != nil {
 		return nil, stats, err
 	}

@@ -12,6 +12,10 @@ type Bounds struct {
 	Points func(n int) error
 }
 
+// ParsedBytes bounds the memory of a request for each byte of its body, read and parsed:
+// the shortest parts of one are an output and an operator.
+const ParsedBytes = 40
+
 // begin asks whether to go on, and reserves memory for a column.
 func (b Bounds) begin(bytes int64) error {
 	if err := b.Check(); err != nil {

@@ -9,6 +9,8 @@
 //	join.go                           which series of several variables belong together
 //	steps.go                          the times of a table, and a series' values at them
 //	evaluate.go                       expressions and outputs as columns
+//	bounds.go                         the memory and time that computing may take
+//	hashorder.go                      the order of variables, which in OpenTSDB is a hash's
 //	echo.go                           the request as the answer repeats it
 //
 // Columns are as long as the times of their table. They are computed whole, series by

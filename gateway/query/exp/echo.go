@@ -8,8 +8,8 @@ import (
 	"downpour/gateway/query"
 )
 
-// MarshalJSON writes the request as the answer repeats it: every field, null where it was
-// not given. Source: the getters of net.opentsdb.query.pojo.
+// MarshalJSON writes the request as the answer repeats it: every field of OpenTSDB, null
+// where it was not given, and those of our own that were given. Source: the getters of net.opentsdb.query.pojo.
 func (r *Request) MarshalJSON() ([]byte, error) {
 	return json.Marshal(echoRequest{
 		Name: r.Name, Time: r.Time.echo(),
@@ -52,6 +52,7 @@ type echoTime struct {
 	Downsampler *echoDownsampler `json:"downsampler"`
 	Aggregator  *string          `json:"aggregator"`
 	Rate        bool             `json:"rate"`
+	RollupUsage *string          `json:"rollupUsage,omitempty"`
 }
 
 type echoDownsampler struct {
@@ -93,6 +94,7 @@ type echoJoin struct {
 	Operator       string `json:"operator"`
 	UseQueryTags   bool   `json:"useQueryTags"`
 	IncludeAggTags bool   `json:"includeAggTags"`
+	UseGroupTags   bool   `json:"useGroupTags,omitempty"`
 }
 
 type echoOutput struct {
@@ -101,7 +103,7 @@ type echoOutput struct {
 }
 
 func (t *Time) echo() echoTime {
-	e := echoTime{Start: t.Start, End: t.End, Timezone: t.Timezone, Aggregator: t.Aggregator, Rate: t.Rate}
+	e := echoTime{Start: t.Start, End: t.End, Timezone: t.Timezone, Aggregator: t.Aggregator, Rate: t.Rate, RollupUsage: t.RollupUsage}
 	if d := t.Downsampler; d != nil {
 		e.Downsampler = &echoDownsampler{d.Interval, d.Aggregator, d.Fill}
 	}

@@ -3,6 +3,7 @@ package exp
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"downpour/encoding"
 	"downpour/gateway/query"
@@ -31,10 +32,10 @@ type Table struct {
 
 // variable is a metric or an expression as other expressions see it.
 type variable struct {
-	id        string
-	series    []series
-	queryTags []string
-	fill      float64
+	id         string
+	series     []series
+	filterTags []filterTag
+	fill       float64
 }
 
 // labelBytes is about what the labels of a series take, beside what they share.
@@ -42,16 +43,27 @@ const labelBytes = 300
 
 // Tables computes the outputs of the groups of all metrics, which are by the metrics'
 // index. Rows of expressions are those from start to end, in ms, both inclusive. The
-// error is one of the bounds, an expression's, or says that an intersection is empty.
+// groups are not changed, and the times of a table may be those of a group. The error is
+// one of the bounds, or a *DataError.
 func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table, error) {
 	c := &computation{request: r, bounds: b, metrics: make([]*variable, len(r.Metrics)), computed: make([]*table, len(r.Expressions))}
 	for i := range r.Metrics {
 		c.metrics[i] = r.metricVariable(i, groups[i])
 	}
 
+	// All are joined before one is evaluated: an empty intersection is an error whether an
+	// output needs it or not, and OpenTSDB finds it before what cannot be evaluated.
+	for _, i := range r.order {
+		if err := c.join(i); err != nil {
+			return nil, err
+		}
+	}
 	needed := r.needed()
 	for _, i := range r.order {
-		if err := c.expression(i, needed[i], r.isOutput(*r.Expressions[i].ID), start, end); err != nil {
+		if !needed[i] {
+			continue // so it cannot fail either
+		}
+		if err := c.evaluate(i, r.isOutput(*r.Expressions[i].ID), start, end); err != nil {
 			return nil, err
 		}
 	}
@@ -89,6 +101,7 @@ func (r *Request) outputs() (out []OutputRef) {
 			out = append(out, o)
 		}
 	}
+	// What was asked for stands, even if none of it is there.
 	if len(r.Outputs) > 0 {
 		return out
 	}
@@ -112,6 +125,7 @@ func (r *Request) isOutput(id string) bool {
 // needed reports of each expression whether an output needs its values.
 func (r *Request) needed() []bool {
 	needed := make([]bool, len(r.Expressions))
+	// Users before what they use.
 	for _, i := range slices.Backward(r.order) {
 		if needed[i] = needed[i] || r.isOutput(*r.Expressions[i].ID); !needed[i] {
 			continue
@@ -125,6 +139,8 @@ func (r *Request) needed() []bool {
 	return needed
 }
 
+// metricVariable returns metric i as a variable: its groups as series, 0 where one has no point
+// unless a fill policy says otherwise, and the keys that its filter names, for joins.
 func (r *Request) metricVariable(i int, groups []Group) *variable {
 	m := &r.Metrics[i]
 	v := &variable{id: *m.ID, series: make([]series, len(groups))}
@@ -133,7 +149,7 @@ func (r *Request) metricVariable(i int, groups []Group) *variable {
 	}
 	if f := r.filter(value(m.Filter)); f != nil {
 		for i := range f.Tags {
-			v.queryTags = append(v.queryTags, f.Tags[i].TagK)
+			v.filterTags = append(v.filterTags, filterTag{f.Tags[i].TagK, f.Tags[i].GroupBy})
 		}
 	}
 	for i := range groups {
@@ -151,10 +167,14 @@ type computation struct {
 	computed []*table // by expression
 }
 
-// table is a computed expression with all its times.
+// table is an expression: joined, then evaluated with all its times.
 type table struct {
 	variable // whose series have the columns
-	times    []int64
+
+	variables []*variable // of which it is computed
+	rows      []row       // of which its series are made
+	steps     []*series
+	times     []int64
 }
 
 // variable returns the metric or expression with an id.
@@ -165,9 +185,8 @@ func (c *computation) variable(id string) *variable {
 	return &c.computed[c.request.expression(id)].variable
 }
 
-// expression computes expression i. Its series are always made, because an empty
-// intersection is an error in any case; their values only if they are needed.
-func (c *computation) expression(i int, needed, output bool, start, end int64) error {
+// join makes the series of expression i, without values.
+func (c *computation) join(i int) error {
 	e := &c.request.Expressions[i]
 	t := &table{variable: variable{id: *e.ID, fill: math.NaN()}}
 	if e.Fill != nil {
@@ -175,76 +194,91 @@ func (c *computation) expression(i int, needed, output bool, start, end int64) e
 	}
 	c.computed[i] = t
 
-	var variables []*variable
-	for _, name := range e.parsed.Variables {
-		variables = append(variables, c.variable(name))
-	}
 	total := 0
-	for _, v := range variables {
+	if err := e.joinable(); err != nil {
+		return err
+	}
+	for _, name := range e.parsed.Variables {
+		v := c.variable(name)
+		t.variables = append(t.variables, v)
 		total += len(v.series)
 	}
 	if err := c.bounds.begin(int64(total) * labelBytes); err != nil {
 		return err
 	}
-	rows, err := join(e.Join, variables)
-	if err != nil {
-		return err
-	}
-	t.series = make([]series, len(rows))
-	for i := range rows {
-		t.series[i].labels = joinLabels(rows[i], variables)
-	}
-	if !needed {
-		return nil
-	}
 
-	if t.times, _, err = unionOf(timesOf(e.Join, rows, variables), c.bounds); err != nil {
+	var err error
+	if t.rows, t.steps, err = join(e.Join, t.variables); err != nil {
 		return err
 	}
-	if output {
-		from, to := within(t.times, start, end)
-		if err := c.bounds.Points((to - from) * len(rows)); err != nil {
+	t.series = make([]series, len(t.rows))
+	for k := range t.rows {
+		t.series[k].labels = joinLabels(t.rows[k], t.variables)
+	}
+	return nil
+}
+
+// Joinable returns the error that Tables has whatever the groups are, nil if none.
+func (r *Request) Joinable() error {
+	for _, i := range r.order {
+		if err := r.Expressions[i].joinable(); err != nil {
 			return err
 		}
 	}
-	return c.fillTable(t, e, rows, variables)
+	return nil
 }
 
-// timesOf returns the times of all series that an expression steps through: those that
-// an intersection leaves, or all.
-func timesOf(j Join, rows []row, variables []*variable) (lists [][]int64) {
-	if j.Operator != "intersection" {
-		for _, v := range variables {
-			for i := range v.series {
-				lists = append(lists, v.series[i].times)
-			}
-		}
-		return lists
-	}
-	for _, r := range rows {
-		for i, member := range r.members {
-			lists = append(lists, variables[i].series[member].times)
+// joinable returns the error of a variable whose results are never found.
+func (e *Expression) joinable() error {
+	for _, name := range e.parsed.Variables {
+		// OpenTSDB looks results up in lower case, and finds none of such a name. Here they
+		// could be found, but a request would then depend on which of the two answers it.
+		if name != strings.ToLower(name) {
+			return query.RunFault("Missing results for variable %s", name)
 		}
 	}
-	return lists
+	return nil
+}
+
+// evaluate computes the values of expression i. Those of the expressions that it uses are
+// computed.
+func (c *computation) evaluate(i int, output bool, start, end int64) error {
+	e, t := &c.request.Expressions[i], c.computed[i]
+	times := make([][]int64, len(t.steps))
+	for k, s := range t.steps {
+		times[k] = s.times
+	}
+
+	var err error
+	if t.times, _, err = unionOf(times, c.bounds); err != nil {
+		return err
+	}
+	if output { // values that are only used are none of the answer
+		from, to := within(t.times, start, end)
+		if err := c.bounds.Points((to - from) * len(t.rows)); err != nil {
+			return err
+		}
+	}
+	return c.fillTable(t, e)
 }
 
 // fillTable evaluates the expression series by series.
-func (c *computation) fillTable(t *table, e *Expression, rows []row, variables []*variable) error {
+func (c *computation) fillTable(t *table, e *Expression) error {
 	n := len(t.times)
-	scratch := int64(len(variables)+1)*int64(n)*8 + expression.ScratchBytes
+	scratch := int64(len(t.variables)+1)*int64(n)*8 + expression.ScratchBytes
 	if err := c.bounds.begin(scratch); err != nil {
 		return err
 	}
 	defer c.bounds.Release(scratch)
-	aligned := make([][]float64, len(variables))
+	aligned := make([][]float64, len(t.variables))
 	for i := range aligned {
 		aligned[i] = make([]float64, n)
 	}
-	none := make([]float64, n) // what a variable without the series gives, whatever its fill policy
-	columns := make([][]float64, len(variables))
 
-	for k, r := range rows {
+	none := make([]float64, n) // what a variable without the series gives, whatever its fill policy
+	columns := make([][]float64, len(t.variables))
+
+	for k, r := range t.rows {
 		if err := c.bounds.begin(int64(n) * 8); err != nil {
 			return err
 		}
@@ -252,13 +286,13 @@ func (c *computation) fillTable(t *table, e *Expression, rows []row, variables [
 			columns[i] = none
 			if member >= 0 {
 				columns[i] = aligned[i]
-				variables[i].series[member].align(aligned[i], t.times, variables[i].fill)
+				t.variables[i].series[member].align(aligned[i], t.times, t.variables[i].fill)
 			}
 		}
 		s := &t.series[k]
 		s.times, s.values = t.times, make([]float64, n)
 		if err := e.parsed.Evaluate(s.values, columns); err != nil {
-			return query.RunFault("%s", err.Error())
+			return &DataError{err.Error()}
 		}
 	}
 	return nil
@@ -276,12 +310,14 @@ func (t *table) trimmed(start, end int64) Table {
 	if len(t.times) == 0 {
 		return Table{}
 	}
+
 	from, to := within(t.times, start, end)
 	out := Table{Times: t.times[from:to]}
 	for i := range t.series {
 		out.Series = append(out.Series, t.series[i].labels)
 		out.Columns = append(out.Columns, t.series[i].values[from:to])
 	}
+
 	if n := len(out.Times); n > 0 {
 		out.First = out.Times[0]
 		if n > 1 { // of a single row OpenTSDB does not set it
@@ -294,7 +330,7 @@ func (t *table) trimmed(start, end int64) Table {
 // metricTable returns a metric as an output: all its points, and 0 where a series has
 // none, whatever its fill policy.
 func (c *computation) metricTable(v *variable) (Table, error) {
-	t := Table{First: math.MaxInt64}
+	t := Table{First: math.MaxInt64} // what OpenTSDB gives where there is no point
 	lists := make([][]int64, len(v.series))
 	for i := range v.series {
 		lists[i] = v.series[i].times

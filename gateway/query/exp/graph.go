@@ -1,10 +1,6 @@
 package exp
 
-import (
-	"strings"
-
-	"downpour/gateway/query"
-)
+import "downpour/gateway/query"
 
 // inOrder returns the expressions by their index, each behind those that it uses. The
 // error names one that uses itself, by way of others or not.
@@ -17,23 +13,13 @@ func (r *Request) inOrder() ([]int, error) {
 			j := r.expression(name)
 			switch {
 			case j < 0:
-				continue
+				continue // a metric uses nothing
 			case j == i:
 				return nil, query.RunFault("Self referencing expression found: %s", name)
 			case reaches(uses, j, i, map[int]bool{}):
 				return nil, query.RunFault("Circular reference found: %s", *e.ID)
 			}
 			uses[i] = append(uses[i], j)
-		}
-	}
-
-	// OpenTSDB looks results up in lower case, and finds none of such a name. Here they
-	// could be found, but a request would then depend on which of the two answers it.
-	for i := range uses {
-		for _, j := range uses[i] {
-			if id := *r.Expressions[j].ID; id != strings.ToLower(id) {
-				return nil, query.RunFault("Missing results for variable %s", id)
-			}
 		}
 	}
 

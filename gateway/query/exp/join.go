@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"downpour/encoding"
-	"downpour/gateway/query"
 )
 
 // Tag is a tag that all members of a series have in common.
@@ -29,15 +28,15 @@ type Labels struct {
 	Aggregated []TagKey // ascending by UID
 }
 
-// key returns what a join compares of a series. queryTags are the tag keys that the
+// key returns what a join compares of a series. filterTags are the tag keys that the
 // variable's filter names. Source: VariableIterator.flattenTags.
-func (l *Labels) key(j Join, queryTags []string) string {
+func (l *Labels) key(j Join, filterTags []filterTag) string {
 	if len(l.Tags) == 0 {
 		return "" // aggregated tags alone do not count
 	}
 	var key []byte
 	for i := range l.Tags {
-		if t := &l.Tags[i]; !j.UseQueryTags || slices.Contains(queryTags, t.K) {
+		if t := &l.Tags[i]; j.compares(t.K, filterTags) {
 			key = append(append(key, t.UIDs.K...), t.UIDs.V...)
 		}
 	}
@@ -49,20 +48,37 @@ func (l *Labels) key(j Join, queryTags []string) string {
 	return string(key)
 }
 
+// filterTag is a tag key that a filter names.
+type filterTag struct {
+	key     string
+	grouped bool // the filter groups by it
+}
+
+// compares reports whether a join compares the values of a tag.
+func (j Join) compares(key string, filterTags []filterTag) bool {
+	if !j.UseQueryTags && !j.UseGroupTags {
+		return true
+	}
+	return slices.ContainsFunc(filterTags, func(f filterTag) bool { return f.key == key && (f.grouped || !j.UseGroupTags) })
+}
+
 // row is a series of a table: what it is made of.
 type row struct {
 	key     string
 	members []int // the series of each variable, -1 where it has none
 }
 
-// join returns the series of an expression, in the order of their keys. Of two series
-// of one variable with equal keys the later one counts. The error says that an
-// intersection is empty. Source: UnionIterator, IntersectionIterator.
-func join(j Join, variables []*variable) ([]row, error) {
+// join returns the series of an expression, in the order of their keys, and all series
+// whose times it steps through. Of two series of one variable with equal keys the later
+// one counts. The error is a *DataError: an intersection is empty.
+// Source: UnionIterator, IntersectionIterator.
+func join(j Join, variables []*variable) (rows []row, steps []*series, err error) {
 	byKey := map[string][]int{}
+	keys := make([][]string, len(variables)) // of each variable's series
 	for i, v := range variables {
 		for s := range v.series {
-			key := v.series[s].labels.key(j, v.queryTags)
+			key := v.series[s].labels.key(j, v.filterTags)
+			keys[i] = append(keys[i], key)
 			members := byKey[key]
 			if members == nil {
 				members = slices.Repeat([]int{-1}, len(variables))
@@ -72,7 +88,6 @@ func join(j Join, variables []*variable) ([]row, error) {
 		}
 	}
 
-	var rows []row
 	for key, members := range byKey {
 		if j.Operator == "intersection" && slices.Contains(members, -1) {
 			continue
@@ -82,13 +97,39 @@ func join(j Join, variables []*variable) ([]row, error) {
 	// Where no variable has a series, OpenTSDB does not come so far as to look for some in
 	// common.
 	if j.Operator == "intersection" && len(rows) == 0 && len(byKey) > 0 {
-		return nil, query.RunFault("No intersections found: %s", sizes(variables))
+		return nil, nil, &DataError{"No intersections found: " + sizes(variables)}
 	}
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
-	return rows, nil
+
+	order := hashOrder(variables)
+	for place, i := range order {
+		for s, key := range keys[i] {
+			if j.Operator != "intersection" || stepped(byKey[key], order[:place], i, s) {
+				steps = append(steps, &variables[i].series[s])
+			}
+		}
+	}
+	return rows, steps, nil
 }
 
-// sizes tells how many series each variable has.
+// stepped reports whether an intersection steps through series s of variable i: members
+// are the last series with its key, by variable, and before are the variables that
+// OpenTSDB walks before this one. It drops all series of a variable whose key one before
+// it lacks. Of a key that one behind it lacks it drops the last series alone; those that
+// this one replaced go on giving times.
+func stepped(members []int, before []int, i, s int) bool {
+	if !slices.Contains(members, -1) {
+		return true
+	}
+	for _, b := range before {
+		if members[b] < 0 {
+			return false
+		}
+	}
+	return members[i] != s
+}
+
+// sizes tells how many series each variable has, for the error of an empty intersection.
 func sizes(variables []*variable) string {
 	var parts []string
 	for _, v := range variables {

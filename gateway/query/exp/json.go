@@ -22,7 +22,8 @@ func readObject(raw json.RawMessage, what string) (object, error) {
 	if raw[0] != '{' {
 		return nil, fmt.Errorf("Cannot deserialize %s out of %s, want an object", what, shown(raw))
 	}
-	return o, json.Unmarshal(raw, &o)
+	err := json.Unmarshal(raw, &o)
+	return o, err
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
@@ -100,13 +101,13 @@ func (o object) flag(key string, otherwise bool) (bool, error) {
 		return true, nil
 	case text == "false" || text == "null" || raw[0] == '"' && (text == "" || text == "False"):
 		return false, nil
-	case raw[0] != '"' && !strings.ContainsAny(text, ".eE{["):
+	case raw[0] != '"' && !strings.ContainsAny(text, ".eE{["): // an integer
 		return text != "0", nil
 	}
 	return false, fmt.Errorf("Cannot deserialize value of type `boolean` from %s: only \"true\" or \"false\" recognized", shown(raw))
 }
 
-// number returns a field as a double, 0 if it is missing. "NaN" is a number.
+// number returns a field as a double, 0 if it is missing or empty. "NaN" is a number.
 func (o object) number(key string) (float64, error) {
 	text, err := o.text(key)
 	if err != nil || text == nil {

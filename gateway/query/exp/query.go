@@ -30,8 +30,13 @@ func (r *Request) Query(parser query.Parser) (q *query.Query, bySub []int, err e
 	return q, bySub, parser.Complete(q)
 }
 
+// subQuery returns the sub-query that reads a metric. The downsampler's fill policy is left out,
+// as in OpenTSDB.
 func (r *Request) subQuery(m *Metric, aggregator string) query.SubQuery {
 	s := query.SubQuery{Metric: *m.Metric, Aggregator: aggregator, Rate: r.Time.Rate, UseFuzzyFilter: true, UseMultiGets: true}
+	if u := value(r.Time.RollupUsage); u != "" {
+		s.RollupUsage = query.ParseRollupUsage(u)
+	}
 	if d := r.Time.Downsampler; d != nil {
 		s.DownsampleText = *d.Interval + "-" + *d.Aggregator
 	}

@@ -42,6 +42,8 @@ type Time struct {
 	Downsampler          *Downsampler
 	Aggregator           *string
 	Rate                 bool
+	// RollupUsage is that of all metrics, as in a sub-query; OpenTSDB has no such field.
+	RollupUsage *string
 }
 
 // Downsampler is the downsampling of all metrics. Its fill policy is not used.
@@ -80,6 +82,9 @@ type Join struct {
 	UseQueryTags bool
 	// IncludeAggTags makes the keys of aggregated tags part of what is compared.
 	IncludeAggTags bool
+	// UseGroupTags leaves of the common tags those that the metric's filter groups by;
+	// OpenTSDB has no such field.
+	UseGroupTags bool
 }
 
 // OutputRef is an output that is asked for: the id of a metric or an expression.
@@ -122,6 +127,7 @@ func tooMany(what string, limit int) error {
 	return query.TooMuch("Too many %s, at most %d", what, limit)
 }
 
+// read reads the fields of a body, of at most maxMetrics metrics; validate checks them.
 func read(body []byte, maxMetrics int) (*Request, error) {
 	if len(body) == 0 {
 		return nil, fault("Incoming data was null or empty")
@@ -171,6 +177,7 @@ func readTexts(o object, fields texts) (err error) {
 	return nil
 }
 
+// readTime reads what all metrics have in common. It must be there; its downsampler need not.
 func (r *Request) readTime(raw json.RawMessage) error {
 	o, err := readObject(raw, "time")
 	if err != nil {
@@ -180,7 +187,7 @@ func (r *Request) readTime(raw json.RawMessage) error {
 		return fault("missing time")
 	}
 	t := &r.Time
-	if err := readTexts(o, texts{{"start", &t.Start}, {"end", &t.End}, {"timezone", &t.Timezone}, {"aggregator", &t.Aggregator}}); err != nil {
+	if err := readTexts(o, texts{{"start", &t.Start}, {"end", &t.End}, {"timezone", &t.Timezone}, {"aggregator", &t.Aggregator}, {"rollupUsage", &t.RollupUsage}}); err != nil {
 		return err
 	}
 	if t.Rate, err = o.flag("rate", false); err != nil {
@@ -229,6 +236,8 @@ func readCondition(raw json.RawMessage) (query.Filter, error) {
 	if err := readTexts(o, texts{{"type", &kind}, {"tagk", &tagk}, {"filter", &text}}); err != nil {
 		return query.Filter{}, err
 	}
+
+	// The flag has two spellings.
 	grouped, err := o.flag("groupBy", false)
 	if err == nil {
 		grouped, err = o.flag("group_by", grouped)
@@ -247,6 +256,7 @@ func value(s *string) string {
 	return *s
 }
 
+// readMetric reads one metric; what is not given stays nil.
 func readMetric(raw json.RawMessage) (m Metric, err error) {
 	o, err := readObject(raw, "metric")
 	if err != nil {
@@ -259,6 +269,7 @@ func readMetric(raw json.RawMessage) (m Metric, err error) {
 	return m, err
 }
 
+// readExpression reads one expression; validate parses its text.
 func readExpression(raw json.RawMessage) (e Expression, err error) {
 	o, err := readObject(raw, "expression")
 	if err != nil {
@@ -289,6 +300,9 @@ func readJoin(raw json.RawMessage) (Join, error) {
 		return j, err
 	}
 	if j.IncludeAggTags, err = o.flag("includeAggTags", true); err != nil {
+		return j, err
+	}
+	if j.UseGroupTags, err = o.flag("useGroupTags", false); err != nil {
 		return j, err
 	}
 	operator, err := o.text("operator")
@@ -326,6 +340,7 @@ func readFill(in object) (*Fill, error) {
 		return nil, err
 	}
 
+	// 0 is also the value that was not given.
 	if policy == nil {
 		switch {
 		case v == 0:

@@ -81,7 +81,6 @@ func TestParse_faults(t *testing.T) {
 
 	parts("Self referencing expression found: e", aTime, aFilter, twoMetrics, `"expressions":[{"id":"e","expr":"e + a"}]`)
 	parts("Circular reference found: g", aTime, aFilter, twoMetrics, `"expressions":[{"id":"e","expr":"f"},{"id":"f","expr":"g"},{"id":"g","expr":"e + a"}]`)
-	parts("Missing results for variable E0", aTime, aFilter, twoMetrics, `"expressions":[{"id":"E0","expr":"a"},{"id":"f","expr":"E0"}]`)
 }
 
 // What comes from outside has a bound.
@@ -118,11 +117,37 @@ func TestRequest_MarshalJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if r.Time.RollupUsage != nil || r.Expressions[0].Join.UseGroupTags {
+		t.Errorf("%+v, %+v: fields of our own that were not given", r.Time, r.Expressions[0].Join)
+	}
 	want := `{"name":null,"time":{"start":"1363651200","end":null,"timezone":null,"downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"nan","value":"NaN"}},"aggregator":"sum","rate":true},` +
 		`"filters":null,"metrics":[{"metric":"m","id":"a","filter":null,"aggregator":null,"timeOffset":null,"fillPolicy":{"policy":"scalar","value":2.0}}],` +
 		`"expressions":[{"id":"e","expr":"a","join":{"operator":"union","useQueryTags":false,"includeAggTags":false},"fillPolicy":null}],"outputs":[{"id":null,"alias":null}]}`
 	if d := cmp.Diff(want, string(got)); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// Fields that OpenTSDB does not have are repeated where they were given, and reach the
+// query and the join.
+func TestRequest_ownFields(t *testing.T) {
+	r := request(t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"sum","rollupUsage":"rollup_raw"}`, `"metrics":[{"id":"a","metric":"m"}]`,
+		`"expressions":[{"id":"e","expr":"a","join":{"operator":"intersection","useGroupTags":true}}]`)
+	if j := r.Expressions[0].Join; j != (Join{Operator: "intersection", IncludeAggTags: true, UseGroupTags: true}) {
+		t.Errorf("join %+v", j)
+	}
+	q, _, err := r.Query(parser)
+	if err != nil || q.Queries[0].RollupUsage != query.RollupRaw {
+		t.Errorf("%+v, %v; want raw data", q, err)
+	}
+	got, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"rollupUsage":"rollup_raw"`, `"includeAggTags":true,"useGroupTags":true`} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("%s lacks %s", got, want)
+		}
 	}
 }
 

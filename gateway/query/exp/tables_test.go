@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,6 +92,51 @@ func TestTables_intersection(t *testing.T) {
 	if got := tables(t, r, 0, 9, nil, nil)[0]; len(got.Series)+len(got.Times) > 0 {
 		t.Errorf("of nothing: %+v", got)
 	}
+}
+
+// A series that another one of its variable with an equal key replaced gives an
+// intersection its times, but not its values.
+func TestTables_replaced(t *testing.T) {
+	r := request(t, twoVariables(`[{"id":"e","expr":"a","join":{"operator":"intersection","useQueryTags":true}},{"id":"f","expr":"a + b","join":{"operator":"intersection"}}]`, `[]`)...)
+	twice := []Group{group("m", "x", map[int64]float64{7: 70}), onHosts[0]}
+	got := tables(t, r, 0, 9, twice, onOne)
+	want := [][]string{{"1: 10", "2: 20", "4: 40", "7: 0"}, {"1: 17", "2: 22", "3: 7", "4: 47", "7: 7"}}
+	if d := cmp.Diff(want, [][]string{rows(&got[0]), rows(&got[1])}); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+
+	// Both have a series y twice that the other one lacks. a comes first: its earlier one is
+	// kept, b's are not.
+	y := func(metric string, at int64) Group { return group(metric, "y", map[int64]float64{at: 1}) }
+	got = tables(t, r, 0, 9, []Group{onHosts[0], y("m", 5), y("m", 6)}, onOne)
+	if d := cmp.Diff([]string{"1: 17", "2: 22", "3: 7", "4: 47", "5: 7"}, rows(&got[1])); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	got = tables(t, r, 0, 9, onHosts[:1], []Group{onOne[0], y("n", 5), y("n", 6)})
+	if d := cmp.Diff([]string{"1: 17", "2: 22", "3: 7", "4: 47"}, rows(&got[1])); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// An id in capital letters is not found, as by OpenTSDB; an intersection is looked at
+// before anything is evaluated.
+func TestTables_errors(t *testing.T) {
+	f := func(want, metrics, expressions string, groups ...[]Group) {
+		t.Helper()
+		r := request(t, aTime, `"metrics":`+metrics, `"expressions":`+expressions)
+		if _, err := r.Tables(groups, 0, 9, unbounded); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		// What no group mends is known without groups.
+		if err := r.Joinable(); (err != nil) != strings.HasPrefix(want, "Missing") || err != nil && err.Error() != want {
+			t.Errorf("joinable: error %v, that of the tables is %s", err, want)
+		}
+	}
+	a, b := `{"id":"a","metric":"m"}`, `{"id":"b","metric":"n"}`
+	f("Missing results for variable Cpu", `[{"id":"Cpu","metric":"m"}]`, `[{"id":"e","expr":"Cpu + 1"}]`, onHosts)
+	f("Missing results for variable E0", `[`+a+`]`, `[{"id":"E0","expr":"a"},{"id":"f","expr":"E0"}]`, onHosts)
+	f("No intersections found: e has 2 series, b has 1 series", `[`+a+`,`+b+`]`,
+		`[{"id":"e","expr":"a > 0 ? 1 : a"},{"id":"f","expr":"e + b","join":{"operator":"intersection"}}]`, onHosts, []Group{group("n", "q", nil)})
 }
 
 // An expression is seen by others at its times, and elsewhere by its own fill policy,
@@ -267,12 +313,12 @@ func TestJoin_laws(t *testing.T) {
 			}
 			variables = append(variables, v)
 		}
-		all, err := join(Join{Operator: "union", IncludeAggTags: true}, variables)
+		all, _, err := join(Join{Operator: "union", IncludeAggTags: true}, variables)
 		if err != nil {
 			t.Fatal(err)
 		}
 		common := slices.DeleteFunc(slices.Clone(all), func(r row) bool { return slices.Contains(r.members, -1) })
-		got, err := join(Join{Operator: "intersection", IncludeAggTags: true}, variables)
+		got, _, err := join(Join{Operator: "intersection", IncludeAggTags: true}, variables)
 		if (err != nil) != (len(common) == 0 && len(all) > 0) {
 			t.Fatalf("%d series of %d: error %v", len(common), len(all), err)
 		}
@@ -299,15 +345,17 @@ func TestJoin_laws(t *testing.T) {
 func TestLabels_key(t *testing.T) {
 	l := Labels{Tags: []Tag{{"dc", "lga", encoding.TagPair{K: encoding.UID{1}, V: encoding.UID{2}}}, {"host", "x", encoding.TagPair{K: encoding.UID{3}, V: encoding.UID{4}}}},
 		Aggregated: []TagKey{{"rack", encoding.UID{5}}}}
-	f := func(j Join, want string, queryTags ...string) {
+	f := func(j Join, want string, filterTags ...filterTag) {
 		t.Helper()
-		if got := l.key(j, queryTags); got != want {
-			t.Errorf("%+v, %q: key %q, want %q", j, queryTags, got, want)
+		if got := l.key(j, filterTags); got != want {
+			t.Errorf("%+v, %v: key %q, want %q", j, filterTags, got, want)
 		}
 	}
 	f(Join{}, "\x01\x02\x03\x04")
 	f(Join{IncludeAggTags: true}, "\x01\x02\x03\x04\x05")
-	f(Join{UseQueryTags: true}, "\x03\x04", "host", "rack")
+	f(Join{UseQueryTags: true}, "\x03\x04", filterTag{"host", false}, filterTag{"rack", true})
+	f(Join{UseGroupTags: true}, "\x01\x02", filterTag{"host", false}, filterTag{"dc", true})
+	f(Join{UseGroupTags: true, UseQueryTags: true}, "", filterTag{"host", false})
 	f(Join{UseQueryTags: true, IncludeAggTags: true}, "\x05")
 	l.Tags = nil
 	f(Join{IncludeAggTags: true}, "")

@@ -76,6 +76,7 @@ func (r *Request) checkRepeated() error {
 func (r *Request) checkReferences() error {
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
+		// Without a list of filters OpenTSDB finds the fault only after those of expressions.
 		if id := value(m.Filter); id != "" && r.Filters != nil && r.filter(id) == nil {
 			return fault("unrecognized filter id %s in metric %s", id, value(m.ID))
 		}
@@ -93,6 +94,7 @@ func (r *Request) checkReferences() error {
 		}
 	}
 
+	// What OpenTSDB finds only when it looks the filters up.
 	for i := range r.Metrics {
 		id := value(r.Metrics[i].Filter)
 		f := r.filter(id)

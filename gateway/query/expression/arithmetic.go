@@ -23,6 +23,8 @@ var javaClasses = [...]string{"java.lang.Double", "java.lang.Float", "java.lang.
 
 func (k kind) isInteger() bool { return k == integer || k == long || k == bigInteger }
 
+func (k kind) isFloating() bool { return k == double || k == float }
+
 // maxExact bounds integers that compute with each other: up to one more a double holds every
 // integer.
 const maxExact = 1<<53 - 1
@@ -30,7 +32,7 @@ const maxExact = 1<<53 - 1
 var errInexact = errors.New("integers beyond 9007199254740991 cannot be computed with each other, write one with a point and the suffix d")
 
 // compute applies a binary operator to two values. The error is about a comparison that
-// is computed with, or an integer beyond maxExact.
+// is computed with an integer or a comparison, or an integer beyond maxExact.
 func compute(operator string, l, r float64, lk, rk kind) (float64, kind, error) {
 	switch operator {
 	case "&&":
@@ -45,8 +47,11 @@ func compute(operator string, l, r float64, lk, rk kind) (float64, kind, error) 
 		return fromBool((order(l, r) == 0) == (operator == "==")), boolean, nil
 	}
 
-	if lk == boolean || rk == boolean {
-		return 0, 0, fmt.Errorf("a comparison cannot be computed with: it stands beside %s", operator)
+	// JEXL makes big integers of both operands, and cannot make one of a comparison.
+	if lk == boolean && rk == bigInteger || lk == bigInteger && rk == boolean {
+		if ordered(operator) {
+			return 0, 0, errComparison(operator)
+		}
 	}
 	switch operator {
 	case "<":
@@ -60,10 +65,28 @@ func compute(operator string, l, r float64, lk, rk kind) (float64, kind, error) 
 	case "&", "|", "^":
 		return bits(operator, toLong(l), toLong(r))
 	}
-	if lk.isInteger() && rk.isInteger() {
+	switch {
+	case lk.isFloating() || rk.isFloating():
+		// A comparison counts as 1 or 0, so that (a > b) * a is a where it is above b.
+		return doubles(operator, l, r), double, nil
+	case lk.isInteger() && rk.isInteger():
 		return integers(operator, l, r, lk, rk)
+	case operator == "/" || operator == "%":
+		return 0, double, nil // what cannot be divided is 0
 	}
-	return doubles(operator, l, r), double, nil
+	return 0, 0, errComparison(operator)
+}
+
+func ordered(operator string) bool {
+	switch operator {
+	case "<", "<=", ">", ">=":
+		return true
+	}
+	return false
+}
+
+func errComparison(operator string) error {
+	return fmt.Errorf("a comparison cannot be computed with an integer or a comparison: it stands beside %s, write the integer with a point", operator)
 }
 
 // doubles applies an arithmetic operator. Division and modulo by zero give 0.
@@ -110,7 +133,7 @@ func integers(operator string, l, r float64, lk, rk kind) (float64, kind, error)
 		}
 		out = float64(int64(l) / int64(r))
 	case "%":
-		if r <= 0 {
+		if r <= 0 { // BigInteger.mod has no other divisors
 			return 0, double, nil
 		}
 		out = float64((int64(l)%int64(r) + int64(r)) % int64(r))
@@ -160,10 +183,10 @@ func computeUnary(operator string, v float64, k kind) (float64, kind, error) {
 	switch {
 	case operator == "!":
 		return fromBool(!truth(v)), boolean, nil
-	case k == boolean:
-		return 0, 0, fmt.Errorf("a comparison cannot be computed with: it stands behind %s", operator)
 	case operator == "~":
 		return float64(^toLong(v)), long, nil
+	case k == boolean:
+		return fromBool(!truth(v)), boolean, nil // as JexlArithmetic.negate does
 	case k.isInteger():
 		return 0 - v, k, nil // an integer has no negative 0
 	}
@@ -213,6 +236,7 @@ func fold(n node) (node, error) {
 	return n, nil
 }
 
+// foldBinary folds both sides, and computes the operation if both are constants.
 func foldBinary(n *binary) (node, error) {
 	left, err := fold(n.left)
 	if err != nil {
@@ -231,13 +255,14 @@ func foldBinary(n *binary) (node, error) {
 	return &binary{n.operator, left, right}, nil
 }
 
+// foldChoice folds the parts of a choice. Of a constant condition one branch is left.
 func foldChoice(n *choice) (node, error) {
 	out := &choice{}
 	for _, part := range []struct {
 		from node
 		to   *node
 	}{{n.condition, &out.condition}, {n.yes, &out.yes}, {n.no, &out.no}} {
-		if part.from == nil {
+		if part.from == nil { // ?: has no second branch
 			continue
 		}
 		folded, err := fold(part.from)

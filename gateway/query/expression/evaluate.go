@@ -64,10 +64,7 @@ func (b *block) kindAt(i int) kind {
 }
 
 // floating reports whether all rows are doubles or floats.
-func (b *block) floating() bool { return b.kinds == nil && (b.kind == double || b.kind == float) }
-
-// numeric reports whether all rows are numbers of one kind.
-func (b *block) numeric() bool { return b.kinds == nil && b.kind != boolean }
+func (b *block) floating() bool { return b.kinds == nil && b.kind.isFloating() }
 
 // evaluator evaluates a block of rows. It uses its memory again.
 type evaluator struct {
@@ -92,6 +89,8 @@ func (ev *evaluator) free(b block) {
 	}
 }
 
+// evaluate returns a node's values at the block's rows, which the caller frees. Those of a variable
+// are its column itself.
 func (ev *evaluator) evaluate(n node) (block, error) {
 	switch n := n.(type) {
 	case *variable:
@@ -111,6 +110,7 @@ func (ev *evaluator) evaluate(n node) (block, error) {
 	return ev.choice(n.(*choice))
 }
 
+// unary applies the operator row by row, because the operand may be of two kinds.
 func (ev *evaluator) unary(n *unary) (block, error) {
 	x, err := ev.evaluate(n.x)
 	if err != nil {
@@ -142,6 +142,7 @@ func (b *block) setKind(i int, k kind) {
 	}
 }
 
+// binary computes both sides and applies the operator.
 func (ev *evaluator) binary(n *binary) (block, error) {
 	l, err := ev.evaluate(n.left)
 	if err != nil {
@@ -155,8 +156,8 @@ func (ev *evaluator) binary(n *binary) (block, error) {
 	defer ev.free(r)
 
 	out := ev.alloc()
-	// Almost all operations are of this kind.
-	if arithmetic(n.operator) && l.numeric() && r.numeric() && (l.floating() || r.floating()) {
+	// Almost all operations are of this kind: with a double, everything is one.
+	if arithmetic(n.operator) && (l.floating() || r.floating()) {
 		computeDoubles(n.operator, out.values, l.values, r.values)
 		return out, nil
 	}
@@ -202,6 +203,7 @@ func computeDoubles(operator string, out, l, r []float64) {
 	}
 }
 
+// choice computes both branches at all rows, and takes each row from the one that its condition wants.
 func (ev *evaluator) choice(n *choice) (block, error) {
 	condition, err := ev.evaluate(n.condition)
 	if err != nil {
@@ -209,6 +211,7 @@ func (ev *evaluator) choice(n *choice) (block, error) {
 	}
 	defer ev.free(condition)
 
+	// Of condition ?: no, the condition is the value where it is true.
 	yes := condition
 	if n.yes != nil {
 		if yes, err = ev.evaluate(n.yes); err != nil {

@@ -84,6 +84,7 @@ func isLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '$' || c == '@'
 }
 
+// word reads a variable, or an operator that is written as a word.
 func (l *lexer) word(t token) (token, error) {
 	from := l.at
 	for l.at < len(l.text) && (isLetter(l.text[l.at]) || isDigit(l.text[l.at])) {
@@ -114,7 +115,7 @@ func (l *lexer) number(t token) (token, error) {
 
 	suffix := byte(0)
 	if l.at < len(l.text) && isLetter(l.text[l.at]) {
-		suffix = l.text[l.at] | 0x20
+		suffix = l.text[l.at] | 0x20 // in lower case
 		l.at++
 	}
 	if l.at < len(l.text) && (isLetter(l.text[l.at]) || isDigit(l.text[l.at]) || l.text[l.at] == '.') {
@@ -171,7 +172,8 @@ func floatOf(digits string) (constant, string) {
 	return constant{value: v, kind: float}, ""
 }
 
-// integerOf returns an integer of the smallest kind that holds it.
+// integerOf returns an integer of the smallest kind that holds it, with the suffix l at least a
+// long, with h a big integer.
 func integerOf(digits string, suffix byte) (constant, string) {
 	v, err := strconv.ParseFloat(digits, 64)
 	if err != nil {

@@ -141,6 +141,7 @@ func (p *parser) binary(level int) (node, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for slices.Contains(levels[level].operators, p.token.operator) {
 		operator := p.token.operator
 		if err := p.advance(); err != nil {
@@ -158,6 +159,7 @@ func (p *parser) binary(level int) (node, error) {
 	return left, nil
 }
 
+// unary parses operators in front of a value, which may repeat, so each is a nesting.
 func (p *parser) unary() (node, error) {
 	operator := p.token.operator
 	if operator != "-" && operator != "!" && operator != "~" {

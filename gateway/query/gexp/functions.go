@@ -63,6 +63,7 @@ func absolute(ev *evaluation, args [][]value, _ []string) ([]value, error) {
 	return all, nil
 }
 
+// makeAbsolute makes the values of a series positive; of a double, NaN too, it clears the sign.
 func (ev *evaluation) makeAbsolute(v *value) error {
 	if err := ev.own(v); err != nil {
 		return err
@@ -111,6 +112,7 @@ func scale(ev *evaluation, args [][]value, params []string) ([]value, error) {
 	return all, nil
 }
 
+// scaleFactor reads the factor of scale.
 func scaleFactor(params []string) (float64, error) {
 	if len(params) == 0 {
 		return 0, query.RunFault("Missing scaling factor")

@@ -60,10 +60,10 @@ func (r *ranks) of(i int) float64 {
 // update changes the ranks by the values at one time: integers, or else doubles.
 type update func(r *ranks, longs []int64, doubles []float64)
 
-// highest sorts the series that keep keeps by rank and returns the first n. At every time of any series, the
-// values of all series that have begun and not ended are listed, interpolated, and update
-// gets the list. As in OpenTSDB, a value counts for the series at its place in the list,
-// which is another one where an earlier series has no value.
+// highest sorts the series that keep keeps by rank and returns the first n. At every time
+// of any series, the values of all series that have begun and not ended are listed,
+// interpolated, and update gets the list. As in OpenTSDB, a value counts for the series at
+// its place in the list, which is another one where an earlier series has no value.
 func (ev *evaluation) highest(args [][]value, params []string, keep func(*value) bool, update update) ([]value, error) {
 	n, err := parseTop(params)
 	if err != nil {
@@ -81,6 +81,7 @@ func (ev *evaluation) highest(args [][]value, params []string, keep func(*value)
 	}
 	r := &ranks{longs: make([]int64, len(all)), doubles: make([]float64, len(all))}
 	for i := range all {
+		// As there: Java's Double.MIN_VALUE is not the lowest double, but the smallest above 0.
 		r.longs[i], r.doubles[i] = math.MinInt64, math.SmallestNonzeroFloat64
 	}
 	if err := ev.walk(all, r, update); err != nil {
@@ -113,6 +114,7 @@ func compareJava(a, b float64) int {
 // parseTop reads the parameter of the highest functions.
 func parseTop(params []string) (int, error) {
 	if len(params) == 0 {
+		// OpenTSDB's text, which speaks of another function.
 		return 0, query.RunFault("Need aggregation window for moving average")
 	}
 	n, err := strconv.ParseInt(params[0], 10, 32)
@@ -144,8 +146,8 @@ func (c *cursor) next() (int64, bool) {
 func (ev *evaluation) walk(all []value, r *ranks, update update) error {
 	cursors := make([]cursor, len(all))
 	for i := range all {
-		// The point behind the query's end is there to interpolate towards. A series that
-		// begins behind it has no values.
+		// The point behind the query's end is there to interpolate towards; Inside adds 1 to the
+		// time that it gets. A series that begins behind the query's end has no values.
 		cursors[i] = cursor{Inside(&all[i].Points, ev.Start, math.MaxInt64-1), -1}
 		if next, ok := cursors[i].next(); ok && next > ev.End {
 			cursors[i].p = encoding.Points{}

@@ -87,6 +87,7 @@ func (g *pairing) result() value {
 	if first := g.series[0]; first != nil {
 		v.Tags = first.Tags
 	}
+
 	for _, s := range g.series {
 		if s == nil {
 			continue
@@ -145,7 +146,7 @@ func (g *pairing) at(i int) (t int64, result float64) {
 		if s != nil {
 			ms, point := s.Points.At(i)
 			t = min(t, ms)
-			if !isNaN(point) {
+			if !isNaN(point) { // else it counts as 0, as a series does that is not there
 				v = point.Double()
 			}
 		}

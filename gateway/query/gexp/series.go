@@ -111,6 +111,7 @@ func (e *Expressions) Evaluate(env Env, data [][]Series, at []int) ([]Series, er
 
 // call evaluates a function. Source: ExpressionTree.evaluate.
 func (ev *evaluation) call(c *Call) ([]value, error) {
+	// A fault that OpenTSDB has too: all series must come before the parameters.
 	if c.seriesAfterParam {
 		return nil, query.RunFault("Unknown parameter type: null in tree: %s", c)
 	}
@@ -133,6 +134,7 @@ func (ev *evaluation) call(c *Call) ([]value, error) {
 // metric returns the series of a metric, with their points at the time that they are
 // moved to.
 func (ev *evaluation) metric(i int) ([]value, error) {
+	// OpenTSDB takes series by the number of the metric, and equal metrics are read only once.
 	if ev.at[i] >= len(ev.data) {
 		return nil, query.RunFault("Index %d out of bounds for length %d", ev.at[i], len(ev.data))
 	}

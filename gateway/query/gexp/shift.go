@@ -40,6 +40,7 @@ func parseShift(params []string) (int64, error) {
 	if !quoted(text) {
 		return 0, query.RunFault("Invalid timeshift parameter: eg '10min'")
 	}
+
 	n, unit, ok := amount(text)
 	if !ok {
 		return 0, query.RunFault("Invalid timeshift parameter: %s", text)
@@ -49,6 +50,7 @@ func parseShift(params []string) (int64, error) {
 		// OpenTSDB's message has the closing quote too.
 		return 0, query.RunFault("unknown time unit=%s'", unit)
 	}
+
 	if n == 0 {
 		return 0, query.RunFault("timeshift <= 0")
 	}

@@ -63,6 +63,7 @@ func (ev *evaluation) average(w window, p, out *encoding.Points) error {
 				return err
 			}
 			earlier, v := p.At(k)
+			// The point that completes a time is not part of the window.
 			if full = w.points == 0 && t-earlier >= w.ms; full || isNaN(v) {
 				continue
 			}

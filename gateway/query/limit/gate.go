@@ -39,6 +39,7 @@ func (s *heavySlot) acquire(ctx context.Context) error {
 		return s.err
 	}
 
+	// With the lock held, for the query's other parts wait for the same slot.
 	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
@@ -47,6 +48,7 @@ func (s *heavySlot) acquire(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
+		// Kept, so that no other part waits as long again.
 		s.err = &operator.LimitError{What: operator.Queries, Limit: int64(cap(s.gate.slots))}
 	}
 	return s.err

@@ -93,9 +93,11 @@ func (e *Entry) Close() {
 // for the slot of the query that ctx was made for by Enter.
 func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) operator.Budget {
 	points, bytes := l.cfg.Points, l.cfg.Bytes
+	// With TSUIDs the name of the metric is passed over, and need not be that of what is read.
 	if p, b, ok := l.cfg.Overrides.forMetric(s.Metric); ok && len(s.TSUIDs) == 0 {
 		points, bytes = p, b
 	}
+	// 0 is no bound.
 	if q.OverrideDataPointLimit && l.cfg.PointsOverride {
 		points = 0
 	}

@@ -42,6 +42,7 @@ func (c *columns) init(p *scanplan.Plan, merger *Merger) (err error) {
 	if err != nil {
 		return err
 	}
+	// A plan that does not fill has no grid: n is 0.
 	if n := c.bucketer.GridLen() * bucketBytes; c.maxBytes > 0 && n > c.maxBytes {
 		return &MemoryError{Need: n, Limit: c.maxBytes}
 	}
@@ -61,7 +62,7 @@ func (c *columns) bytesNeeded(segments []*segment) int64 {
 		if c.rate != nil {
 			need += n * 8 // times of their own, where counter resets are dropped
 		}
-		if int64(cap(c.doubles)) < n {
+		if int64(cap(c.doubles)) < n { // it has to grow for the first span
 			need += n * 8
 		}
 		return need
@@ -87,6 +88,7 @@ func (c *columns) reset() {
 
 // reserve makes room for the stored points of a group, and counts it.
 func (c *columns) reserve(points int) error {
+	// What buckets and rates take is counted series by series, see bytesNeeded.
 	if c.bucketer != nil || c.rate != nil || points <= len(c.times.chunk) {
 		return nil
 	}

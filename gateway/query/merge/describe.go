@@ -27,7 +27,7 @@ func DescribeTags(s encoding.Schema, spans [][]byte) (tags []encoding.TagPair, a
 		pairs = s.AppendPairs(pairs[:0], s.SpanTags(id))
 		for _, p := range pairs {
 			if _, found := search(several, p.K); found {
-				continue
+				continue // its values differ already
 			}
 
 			i, found := search(tags, p.K)

@@ -14,6 +14,9 @@ type Group struct {
 	// Key is the group's tag values, concatenated in the order of the plan's GroupBy.
 	// With the aggregator none it is the span.
 	Key []byte
+	// Suffix is what the metric's name gets behind it in a group of histograms, which is
+	// a line of their percentiles or of a bucket's counts; else it is empty.
+	Suffix string
 	// Spans are the members that have points, in span order. A group whose members have
 	// only annotations has no spans, tags and points: OpenTSDB writes it without the
 	// metric's name.
@@ -37,6 +40,9 @@ type Group struct {
 // *MemoryError, an *aggregate.InfinityError, an error of the bounds, or says how parts
 // contradict each other.
 func (m *Merger) Finish() ([]Group, error) {
+	if m.plan.Histograms != nil {
+		return m.histogramGroups()
+	}
 	a, err := m.newAggregation()
 	if err != nil {
 		return nil, err
@@ -190,13 +196,13 @@ func (a *aggregation) group(members groupMembers) (Group, error) {
 	a.m.describe(&g)
 
 	if a.joiner != nil {
-		if err := a.joiner.group(members, a.segments, &g.Points); err != nil {
+		if err := a.joiner.group(members, a.segments[:0], &g.Points); err != nil {
 			return g, err
 		}
 		return g, a.countGroup(&g.Points)
 	}
 	err := a.aggregator.Aggregate(a.fn, a.query, a.series, &g.Points)
-	a.m.used = usedBefore // the next group uses the same memory
+	a.m.used = usedBefore // the next group uses the same memory; the joiner's lasts for all groups
 	if err != nil {
 		return g, err
 	}

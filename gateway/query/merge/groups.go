@@ -53,6 +53,7 @@ func (gs *Groups) Points(i int) (encoding.Points, error) {
 	m.used = used
 
 	if n := int64(g.Points.Len()) * PointBytes; err == nil {
+		// What passes to the caller is no longer the merger's to release.
 		m.reserved -= min(n, m.reserved)
 		m.outputBytes -= n
 	}

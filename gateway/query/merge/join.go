@@ -151,7 +151,7 @@ func (j *joiner) addUnfilled(segments []*segment) error {
 	var before *edges
 	for _, s := range segments {
 		e := s.edges
-		if e == nil {
+		if e == nil { // a per-series part: its own buckets are the edges
 			if len(s.time) == 0 {
 				continue
 			}
@@ -184,7 +184,8 @@ func (j *joiner) addGap(a, b *edges) {
 		return
 	}
 
-	// The values at the edges that the interpolation needs may not have been shipped.
+	// The values at the edges that the interpolation needs may not have been shipped: then only
+	// the columns of the series have them.
 	earlier, later := j.fn.GapNeeds()
 	if earlier && !a.knowsLast || later && !b.knowsFirst {
 		j.inexact = true
@@ -201,7 +202,7 @@ func (j *joiner) addGap(a, b *edges) {
 type valueKind bool
 
 const (
-	realValues valueKind = false // points, or values at the times of other series between them
+	realValues valueKind = false // points, fill values, or values at the times of other series between them
 	gapValues  valueKind = true  // interpolated between two parts
 )
 
@@ -225,7 +226,8 @@ func (j *joiner) addValues(at int, values []float64, kind valueKind) {
 	j.fn.AddValues(j.sum, at, values)
 }
 
-// addFilled adds a series with a value in every bucket of its per-series hours.
+// addFilled adds a series with a value in every bucket that no partial part of its salt
+// covers: its point, or the fill value.
 func (j *joiner) addFilled(salt string, segments []*segment) {
 	for _, r := range j.perSeries[salt] {
 		j.values = j.values[:0]
@@ -250,10 +252,12 @@ func (j *joiner) addAbsent(key string, membersBySalt map[string]int32) {
 		if g := p.groups[key]; g != nil {
 			n -= g.members
 		}
-		if n == 0 {
+		if n == 0 { // every member of the salt has rows in the part
 			continue
 		}
 
+		// NaN counts for nothing in what skips it, and zeros are added all at once; anything else has
+		// its place in span order.
 		if !j.mergeability.SkipsNaN {
 			j.m.needsSpanOrder = true
 		} else if j.fillValue == 0 && !j.fn.AddZeros(j.sum, p.from, p.to, n) {
@@ -289,7 +293,13 @@ func (j *joiner) finish(out *encoding.Points) error {
 		if !j.sum.Real[i] || t < p.Start || t > p.End {
 			continue
 		}
-		j.inexact = j.inexact || j.mayRound(i)
+		mayRound := j.mayRound(i)
+		j.inexact = j.inexact || mayRound
+		// A part's product, or its sum, may have passed the largest double, where in span
+		// order it does not: then 0 times it, or its difference to another one, is none.
+		if mayRound && math.IsNaN(values[i]) {
+			return ErrOrder
+		}
 		if math.IsInf(values[i], 0) {
 			// In span order the same sum may be finite.
 			if j.m.needsSpanOrder || j.inexact {

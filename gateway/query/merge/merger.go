@@ -5,9 +5,11 @@
 //
 // With per-series aggregation, parts return the columns of each series. All arithmetic
 // across series then happens here, in span order, and answers equal OpenTSDB's to the
-// last bit (group.go, columns.go). With partial aggregation, parts return a partial
+// last bit (group.go, columns.go; groups.go one group after another, for Arrow;
+// describe.go their tags). With partial aggregation, parts return a partial
 // aggregate for each group, and the first and last point of each series. These are
-// merged here where that gives the same bits (partials.go, join.go).
+// merged here where that gives the same bits (partials.go, join.go). Histograms are
+// added up (histogram.go).
 // Source: TsdbQuery.GroupByAndAggregateCB, SpanGroup, Span.
 package merge
 
@@ -45,6 +47,8 @@ type Merger struct {
 	// needsSpanOrder is set when an answer cannot be made of partial aggregates at all,
 	// rounded or not.
 	needsSpanOrder bool
+
+	histograms histogramSums // of a plan of histograms
 
 	memory      memory
 	bounds      Bounds
@@ -125,6 +129,9 @@ func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
+	if m.plan.Histograms != nil {
+		return m.addHistograms(rec)
+	}
 	if batch.IsPartial(rec) {
 		return m.addPartials(part, rec)
 	}
@@ -144,7 +151,7 @@ func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
 			return err
 		}
 		if sp.id == nil {
-			continue
+			continue // the name filter drops it
 		}
 
 		if err := m.account(segmentSize(&s)); err != nil {

@@ -120,6 +120,7 @@ func (m *Merger) sumsRound(p *partialPart, key string) bool {
 	for _, q := range m.partialParts {
 		other := q.groups[key]
 		disjoint := q.to <= p.from || p.to <= q.from
+		// Parts of one salt, too, have no bucket in common.
 		if q.hours.Salt == p.hours.Salt || other == nil || other.aggregate == nil || disjoint {
 			continue
 		}
@@ -132,6 +133,7 @@ func (m *Merger) sumsRound(p *partialPart, key string) bool {
 // inside the query.
 func (m *Merger) pairRounds(p, q *partialPart, key string) bool {
 	a, b := p.groups[key].aggregate, q.groups[key].aggregate
+	// From the first bucket that begins inside the query: the others are not in the answer.
 	from := max(p.from, q.from, m.gridIndex(m.plan.Start+m.plan.Downsample.Interval-1))
 	to := min(p.to, q.to, m.gridIndex(m.plan.End)+1)
 	for i := from; i < to; i++ {
@@ -176,6 +178,8 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 	nextPoint := func() (int64, float64) { edge++; return row.EdgeTime[edge-1], row.EdgeValue[edge-1] }
 
 	for i, id := range row.Spans {
+		// The name filter drops no span here: a query with one aggregates per series, see
+		// the engine's aggregationFor.
 		sp, err := m.findSeries(id)
 		if err != nil {
 			return err
@@ -197,9 +201,10 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 
 		sp.hasData = true
 		g.members++
-		// An edge that is not shipped lies in the part's first or last bucket: then no
-		// bucket lies between it and the neighbouring part, unless that one has a hole
-		// there, see encoding/docs/partial-batch.md.
+		// An edge that is not shipped lies in the part's first or last bucket, so that no
+		// bucket lies between it and the neighbouring part. Where that one has a hole
+		// there, addGap needs the edge's value, and returns ErrOrder because it is not
+		// known. See encoding/docs/partial-batch.md.
 		e := &edges{first: m.plan.From*1000 + int64(p.from)*m.plan.Downsample.Interval}
 		e.last = e.first + int64(p.to-p.from-1)*m.plan.Downsample.Interval
 		if row.Flags[i]&batch.EdgeFirst != 0 {

@@ -45,6 +45,34 @@ func saltedPlan(aggregator scanplan.Aggregator) *scanplan.Plan {
 	return p
 }
 
+// A product that passes the largest double in one part, and is 0 in another, may be 0 in
+// span order: it is no answer even where rounding is allowed.
+func TestPartials_overflow(t *testing.T) {
+	for _, c := range []struct {
+		first, second float64
+		want          error
+	}{
+		{math.Inf(1), 0, ErrOrder},
+		{0, math.Inf(-1), ErrOrder},
+		{3, 0, nil},
+		{math.MaxFloat64, 2, ErrOrder},
+	} {
+		p := saltedPlan("mult")
+		m := New(p, nil)
+		m.AllowRounding()
+		for salt, product := range []float64{c.first, c.second} {
+			row := partialRow(p, byte(salt), product, 0, 1)
+			row.Low, row.High = nil, nil
+			if err := m.Add(p.Ranges[salt], partialBatch(row)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := m.Finish(); !errors.Is(err, c.want) {
+			t.Errorf("%v times %v: error %v, want %v", c.first, c.second, err, c.want)
+		}
+	}
+}
+
 // Sums of two salts are added up where their proofs allow it; else the second
 // part is refused as it comes, unless rounding is allowed or nobody asks for that
 // time.

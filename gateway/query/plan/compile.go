@@ -30,6 +30,9 @@ type Options struct {
 	Table  string // the data table
 	// FixDuplicates is copied into the plan. Source: tsd.storage.fix_duplicates.
 	FixDuplicates bool
+	// HistogramCodec is the codec of histograms, negative if they are not configured.
+	// Source: tsd.core.histograms.config.
+	HistogramCodec int
 	// SkipUnresolved drops literal tag values that have no UID. Without it they fail the
 	// query. Source: tsd.query.skip_unresolved_tagvs.
 	SkipUnresolved bool
@@ -43,6 +46,8 @@ type Options struct {
 	// MaxBytes is copied into the plan. It bounds the memory of the result on one
 	// server.
 	MaxBytes int64
+	// Rollups are what there is beside raw data; nil for nothing.
+	Rollups *Rollups
 }
 
 func (o *Options) expansionLimit() int {
@@ -64,6 +69,16 @@ type Compiled struct {
 	// Nothing says why no row can match, "" if one can. The plan then admits no series;
 	// executing it is allowed and useless.
 	Nothing string
+	// Reads names the rollup interval that the plan reads, or is RawData.
+	Reads string
+	// MayReadRollups says that the query reads rollups, now or at a later time.
+	MayReadRollups bool
+
+	start, end   int64 // of the query, ms
+	wholeSeconds bool  // of the query
+	fallbacks    []source
+	cut          int64  // see Cut; 0 for none
+	afterCut     source // of Rest
 }
 
 // Compile compiles sub-query i of q. The error is a *query.UnknownNameError or a
@@ -71,7 +86,7 @@ type Compiled struct {
 // (metric, then filter by filter), then what fails at run time, then limits.
 func Compile(q *query.Query, i int, names Names, opt Options) (*Compiled, error) {
 	sub := &q.Queries[i]
-	c := &compiler{query: q, sub: sub, names: names, opt: opt, out: &Compiled{Plan: newPlan(q, sub, opt)}}
+	c := &compiler{query: q, sub: sub, names: names, opt: opt, out: &Compiled{Plan: newPlan(q, sub, opt), start: q.Start, end: q.End, wholeSeconds: q.WholeSeconds}}
 	compileSeries := c.byMetric
 	if len(sub.TSUIDs) > 0 {
 		compileSeries = c.byTSUID
@@ -83,30 +98,47 @@ func Compile(q *query.Query, i int, names Names, opt Options) (*Compiled, error)
 	if sub.RunError != nil {
 		return nil, sub.RunError
 	}
-	if err := c.checkFill(); err != nil {
+	sources, err := c.sources()
+	if err != nil {
 		return nil, err
 	}
+	for _, s := range sources {
+		if err := c.checkFill(s.downsample); err != nil {
+			return nil, err
+		}
+	}
+	if sources[0].rollup != nil {
+		// Where rollups are split from raw data, this plan ends before the split.
+		c.out.MayReadRollups, c.out.Plan.End = true, c.out.lastOfPlan()
+	}
+	c.out.readFrom(c.out.Plan, sources[0])
+	c.out.Reads, c.out.fallbacks = sources[0].reads, sources[1:]
 
 	if sub.Histogram() {
-		c.out.Nothing = "a plain metric has no histograms"
+		c.readHistograms()
 	}
 	c.finish()
 	return c.out, nil
 }
 
-// newPlan returns a plan with what does not depend on names.
+// newPlan returns a plan with what depends neither on names nor on the table.
 func newPlan(q *query.Query, sub *query.SubQuery, opt Options) *scanplan.Plan {
-	p := &scanplan.Plan{
-		Version: scanplan.Version, Schema: opt.Schema, Table: opt.Table,
+	return &scanplan.Plan{
+		Version: scanplan.Version, Schema: opt.Schema,
 		Start: q.Start, End: q.End, Rate: sub.PlanRate(), Aggregator: scanplan.Aggregator(sub.Aggregator),
 		FixDuplicates: opt.FixDuplicates, Fix: q.Fix.Plan(), MaxBytes: opt.MaxBytes,
 	}
-	if sub.Downsample != nil {
-		d := *sub.Downsample
-		p.Downsample = &d
+}
+
+// readHistograms makes the plan one of histograms. Rates, fill policies and fixes of
+// points have no effect on it. Source: TsdbQuery.HistogramGroupByAndAggregateCB.
+func (c *compiler) readHistograms() {
+	p := c.out.Plan
+	p.Histograms = &scanplan.Histograms{Codec: max(scanplan.NoCodec, c.opt.HistogramCodec), Percentiles: c.sub.Percentiles, Buckets: c.sub.ShowHistogramBuckets}
+	p.Rate, p.Fix, p.FixDuplicates = nil, 0, false
+	if p.Downsample != nil {
+		p.Downsample.Fill = scanplan.FillNone
 	}
-	p.From, p.To = ScanRange(q.Start, q.End, p.Downsample)
-	return p
 }
 
 // compiler compiles one sub-query.
@@ -141,10 +173,12 @@ func (c *compiler) byMetric() error {
 		for _, f := range rest {
 			c.addCondition(condition{tagk: k.tagk, filter: f})
 		}
-		if k.groupBy && c.sub.Aggregator != "none" {
+		if k.groupBy && c.sub.Aggregator != "none" { // with none each series is a group of its own
 			c.out.Plan.GroupBy = append(c.out.Plan.GroupBy, k.tagk)
 		}
 	}
+
+	// Without filters explicitTags has no effect in OpenTSDB.
 	c.out.Plan.Exact = c.sub.ExplicitTags && len(keys) > 0
 	return nil
 }
@@ -159,9 +193,8 @@ func (c *compiler) addCondition(cond condition) {
 
 // checkFill refuses a query whose fill would take too much memory, before any row is
 // read.
-func (c *compiler) checkFill() error {
+func (c *compiler) checkFill(d *scanplan.Downsample) error {
 	p := c.out.Plan
-	d := p.Downsample
 	if d == nil || d.All || d.Fill == scanplan.FillNone || c.opt.MaxFilled <= 0 {
 		return nil
 	}

@@ -44,6 +44,7 @@ func (c *compiler) resolveFilters() ([]resolvedFilter, error) {
 			}
 			r.literals = sortUIDs(r.literals)
 		}
+		// OpenTSDB looks for the key of a filter after its values.
 		if r.tagk = c.names.TagKs[f.TagK]; r.tagk == nil {
 			return nil, &query.UnknownNameError{Kind: encoding.UIDTagK, Name: f.TagK}
 		}
@@ -116,6 +117,7 @@ func (k *keyFilters) apply(filters []resolvedFilter, expanded, limit int) int {
 		k.pattern = nil
 	}
 
+	// Literals that the pattern has need no check of names.
 	for _, f := range filters {
 		if f.postScan && !(inPattern && len(f.literals) > 0) {
 			k.post = append(k.post, f)

@@ -44,6 +44,7 @@ func (c *compiler) byTSUID() error {
 func sameMetric(tsuids []string, digits int) error {
 	first := ""
 	for _, text := range tsuids {
+		// The 500 of Java's substring.
 		if len(text) < digits {
 			return query.Broken("begin 0, end %d, length %d", digits, len(text))
 		}

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { Looks, alone, labels, nearest, toColumns, withBreaks } from '../static/js/columns.js';
+import { Looks, alone, labels, nearest, toColumns, withBreaks, withPercentile } from '../static/js/columns.js';
 import * as format from '../static/js/format.js';
 
 const group = (times, values = times.map(() => 1)) => ({ times, values });
@@ -70,6 +70,15 @@ test('lines are named by what tells them apart', () => {
   assert.deepEqual(labels([g({ host: 'a' })]), ['host=a']);
   assert.deepEqual(labels([g({})]), ['m']);
   assert.deepEqual(labels([g({}, 'm'), g({}, 'n')]), ['m', 'n']);
+});
+
+test('a line of percentiles is named by its own', () => {
+  const g = (metric, tags) => withPercentile({ metric, tags });
+  assert.deepEqual(labels([g('m_pct_50.0', {}), g('m_pct_99.9', {})]), ['p50', 'p99.9']);
+  assert.deepEqual(labels([g('m_pct_99.0', { host: 'a' }), g('m_pct_99.0', { host: 'b' })]), ['p99 host=a', 'p99 host=b']);
+  assert.deepEqual(labels([g('m_pct_1.0E-4', { host: 'a' }), { metric: 'n', tags: { host: 'a' } }]), ['m p0.0001', 'n']);
+  assert.deepEqual(withPercentile({ metric: 'a_pct_5.0_pct_50.0' }), { metric: 'a_pct_5.0', percentile: 'p50' });
+  assert.deepEqual(withPercentile({ metric: 'm_pct_x' }), { metric: 'm_pct_x' });
 });
 
 test('numbers', () => {

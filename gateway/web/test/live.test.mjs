@@ -156,3 +156,15 @@ test('without sockets it asks by HTTP, and a socket that opens starts anew', asy
   w.pass(60_000);
   assert.equal(asked.length, 1);
 });
+
+test('a request for expressions is asked as such, again after a break', () => {
+  const w = world();
+  w.client.subscribe({ time: {} }, {}, 'exp');
+  w.last().open();
+  assert.deepEqual(w.last().sent, [{ type: 'subscribe', id: '1', exp: { time: {} } }]);
+  w.last().say(snapshot('1', 'e', 4, [[10, 1]]));
+  w.last().close();
+  w.pass(1000);
+  w.last().open();
+  assert.deepEqual(w.last().sent, [{ type: 'subscribe', id: '1', exp: { time: {} }, resume: { epoch: 'e', seq: 4 } }]);
+});

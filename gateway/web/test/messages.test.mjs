@@ -25,6 +25,11 @@ test('five situations, five messages', () => {
   assert.equal(of({ error: { code: 413, message: 'over budget', temporary: false } }).kind, 'toomany');
 });
 
+test('percentiles have words of their own', () => {
+  assert.equal(of({ points: 0, percentiles: [50] }).text, 'No data: m has no histograms in this range with these tags.');
+  assert.deepEqual(of({ fault: 'Percentiles are numbers.', answered: false }), { kind: 'error', text: 'Percentiles are numbers.' });
+});
+
 test('of several queries, the one in trouble is named', () => {
   assert.equal(page([of({}), of({})]).kind, 'live');
   assert.deepEqual(page([of({}), of({ points: 0 })]), { kind: 'nodata', text: 'B: No data: m has no points in this range with these tags.' });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { Poller } from '../static/js/poll.js';
+import { Poller, ofTables } from '../static/js/poll.js';
 
 const settled = () => new Promise((resolve) => { setImmediate(resolve); });
 
@@ -16,7 +16,7 @@ function world(answers) {
     },
     setTimeout: (f, ms) => { w.timer = { f, ms }; return w.timer; }, clearTimeout: () => { w.timer = null; },
   };
-  w.poller = new Poller(env, 'http://h/api/query?arrays=true', () => 'sesame', () => w.subs, (sub, m) => { w.said.push([sub.id, m.type, m.results?.length ?? m.error]); w.rows = m.rows ?? w.rows; }, (r) => w.rounds.push(r));
+  w.poller = new Poller(env, 'http://h/api/query', () => 'sesame', () => w.subs, (sub, m) => { w.said.push([sub.id, m.type, m.results?.length ?? m.error]); w.rows = m.rows ?? w.rows; }, (r) => w.rounds.push(r));
   return w;
 }
 
@@ -65,4 +65,18 @@ test('what was asked before a stop is not delivered after it', async () => {
   w.poller.stop();
   await settled();
   assert.deepEqual([w.said, w.rounds], [[], []]);
+});
+
+test('expressions are asked below, and their tables become results', async () => {
+  const table = { id: 'e', dps: [[1000, 1.5, 'NaN'], [2000, 2, 3]], dpsMeta: {}, meta: [{ index: 0, metrics: ['timestamp'] },
+    { index: 1, metrics: ['m'], commonTags: { host: 'a' }, aggregatedTags: [] }, { index: 2, metrics: ['m'], commonTags: {}, aggregatedTags: ['host'] }] };
+  assert.deepEqual(ofTables([{ id: 'none', dps: [] }, table]), [
+    { queryIndex: 1, metric: 'e', tags: { host: 'a' }, aggregateTags: [], dps: [[1000, 1.5], [2000, 2]] },
+    { queryIndex: 1, metric: 'e', tags: {}, aggregateTags: ['host'], dps: [[1000, 'NaN'], [2000, 3]] }]);
+  const w = world(({ time }) => (time.start ? [200, JSON.stringify({ outputs: [table] })] : [400, '{"error":{"message":"No intersections found: a has 1 series"}}']));
+  w.subs = [{ id: 'a', kind: 'exp', query: { time: { start: 1 } } }, { id: 'b', kind: 'exp', query: { time: { start: 1, end: 2 } } }, { id: 'c', kind: 'exp', query: { time: {} } }];
+  w.poller.start();
+  await settled();
+  assert.deepEqual(w.asked.map(([path, body]) => [path, body]).slice(0, 1), [['http://h/api/query/exp', { time: { start: 1 } }]]);
+  assert.deepEqual(w.said, [['a', 'snapshot', 2], ['b', 'snapshot', 2], ['b', 'complete', undefined], ['c', 'error', { code: 400, message: 'No intersections found: a has 1 series', temporary: true }]]);
 });

@@ -46,10 +46,21 @@ def _part(query: dict[str, Any], part: str, expression: str) -> None:
             query["rateOptions"] = _rate(part)
     elif part[:1].isdigit():
         query["downsample"] = part
+    elif lower.startswith("percentiles[") and part.endswith("]"):
+        query["percentiles"] = _numbers(part[len("percentiles[") : -1], expression)
+    elif lower == "show-histogram-buckets":
+        query["showHistogramBuckets"] = True
     elif lower.startswith("explicit_tags"):
         query["explicitTags"] = True
     else:
-        raise DownpourError(f"{part!r} in {expression!r} is not known: want a downsample such as 5m-avg, rate or explicit_tags")
+        raise DownpourError(f"{part!r} in {expression!r} is not known: want a downsample such as 5m-avg, rate, percentiles[50,99], show-histogram-buckets or explicit_tags")
+
+
+def _numbers(text: str, expression: str) -> list[float]:
+    try:
+        return [float(p) for p in text.split(",")]
+    except ValueError:
+        raise DownpourError(f"percentiles[{text}] in {expression!r} has what is no number") from None
 
 
 def _rate(part: str) -> dict[str, Any]:

@@ -21,6 +21,10 @@ class Parse(unittest.TestCase):
         self.check("sum:rate{dropcounter,,5}:1m-avg:m{a=b}", aggregator="sum", metric="m", rate=True, downsample="1m-avg",
                    rateOptions={"counter": True, "dropResets": True, "resetValue": 5}, filters=[by("a", "literal_or", "b", True)])
 
+    def test_histograms(self):
+        self.check("sum:5m-sum:percentiles[50, 99.9]:m", aggregator="sum", metric="m", downsample="5m-sum", percentiles=[50, 99.9])
+        self.check("none:show-histogram-buckets:m", aggregator="none", metric="m", showHistogramBuckets=True)
+
     def test_filters(self):
         def check(text, *filters):
             self.check("sum:m" + text, aggregator="sum", metric="m", **({"filters": list(filters)} if filters else {}))
@@ -37,7 +41,7 @@ class Parse(unittest.TestCase):
         self.assertIs(parse(query), query)
 
     def test_errors(self):
-        for expression in ["", "m", "sum:", ":m", "sum:m{host}", "sum:m{host=*", "sum:m{=x}", "sum:average:m", "sum:m{a=b}{c=d}{e=f}"]:
+        for expression in ["", "m", "sum:", ":m", "sum:m{host}", "sum:m{host=*", "sum:m{=x}", "sum:average:m", "sum:percentiles[]:m", "sum:percentiles[x]:m", "sum:percentiles[50:m", "sum:m{a=b}{c=d}{e=f}"]:
             with self.subTest(expression):
                 with self.assertRaises(DownpourError) as e:
                     parse(expression)

@@ -1,4 +1,4 @@
-// Command pushdown is the server beside a region server: see package pushdown.
+// Command pushdown is the server beside a region server: see package pushdown/rpc/server.
 // It is configured by DOWNPOUR_* variables; -print-config shows them.
 package main
 
@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 	printVersion := flags.Bool("version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			return nil
+			return nil // the usage was asked for, and printed
 		}
 		return err
 	}
@@ -87,6 +87,11 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	}
 	defer st.Close()
 
+	// Its tables and layout would be missed only by parts that every server refuses.
+	if path := os.Getenv("DOWNPOUR_OPENTSDB_CONF"); path != "" {
+		log.Warn("an opentsdb.conf is read by gateways alone: set its tables, salt, UID widths and rollups as variables here", "DOWNPOUR_OPENTSDB_CONF", path)
+	}
+
 	defer heap.Pace(heap.Server, os.Getenv("GOGC"))()
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -108,11 +113,12 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, store.S
 		return nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
 
-	// From here on the store is open, so each error closes it again.
 	st, err := open.OpenAs(cfg.Store, cfg.Schema(), cfg.StoreCacheBytes(), log)
 	if err != nil {
 		return nil, nil, err
 	}
+
+	// From here on the store is open, so each error closes it again.
 	bytes, err := cfg.ResultCacheBytes()
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
@@ -121,10 +127,10 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, store.S
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
 	}
-	heap.Limit(pool.Total() - cfg.OutsideHeap())
+	heap.Limit(pool.Total() - cfg.OutsideHeap()) // Go does not count what C's malloc allocates
 
 	server, err := server.NewServer(server.Config{
-		Program: "pushdown " + version.Version, Beside: cfg.Beside, Table: cfg.TableData, Schema: cfg.Schema(),
+		Program: "pushdown " + version.Version, Beside: cfg.Beside, Table: cfg.TableData, Rollups: cfg.RollupTables(), Schema: cfg.Schema(),
 		Allow: allow(tokens), TLS: tls, ResultCache: resultcache.New(pool.Cache(bytes), log), Memory: pool, Seek: cfg.SeekMemory(), Log: log,
 	}, st)
 	if err != nil {

@@ -92,7 +92,7 @@ func TestRun_serves(t *testing.T) {
 	tokens, made := filepath.Join(dir, "tokens"), authtest.NewCertificate(t)
 	write(t, tokens, []byte("# who may\nwrite wwwwwwwwwwwwwwww\nread rrrrrrrrrrrrrrrr\n"))
 	clean(t, "DOWNPOUR_STORE=pebble:"+filepath.Join(dir, "data"), "DOWNPOUR_PUSHDOWN_LISTEN=127.0.0.1:0", "DOWNPOUR_BESIDE=rs1:16020",
-		"DOWNPOUR_TOKEN_FILE="+tokens, "DOWNPOUR_TLS_CERT="+made.CertFile, "DOWNPOUR_TLS_KEY="+made.KeyFile)
+		"DOWNPOUR_TOKEN_FILE="+tokens, "DOWNPOUR_TLS_CERT="+made.CertFile, "DOWNPOUR_TLS_KEY="+made.KeyFile, "DOWNPOUR_OPENTSDB_CONF=opentsdb.conf")
 	ctx, stop := context.WithCancel(t.Context())
 	reader, logs := io.Pipe()
 	done := make(chan error, 1)
@@ -133,7 +133,7 @@ func TestRun_serves(t *testing.T) {
 	logs.Close()
 }
 
-// listening reads the address from the program's log and goes on reading.
+// listening reads a warning and the address from the program's log, and goes on reading.
 func listening(t *testing.T, logs *io.PipeReader) string {
 	t.Helper()
 	address := make(chan string, 1)
@@ -143,7 +143,7 @@ func listening(t *testing.T, logs *io.PipeReader) string {
 		for {
 			n, err := logs.Read(b)
 			text = append(text, b[:n]...)
-			if m := regexp.MustCompile(`listens" address=(\S+)`).FindSubmatch(text); m != nil {
+			if m := regexp.MustCompile(`(?s)opentsdb.conf is read by gateways alone.*listens" address=(\S+)`).FindSubmatch(text); m != nil {
 				select {
 				case address <- string(m[1]):
 				default:

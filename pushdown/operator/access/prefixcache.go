@@ -38,7 +38,7 @@ const (
 func CacheKey(p *scanplan.Part) string {
 	var b strings.Builder
 	b.WriteString(p.Plan.Table)
-	b.WriteByte(0)
+	b.WriteByte(0) // ends the table's name, so that no two keys are equal by chance
 	b.Write(p.Range.Start[:p.Plan.Schema.SaltWidth])
 	b.Write(p.Plan.Metric)
 	for _, t := range Wanted(&p.Plan) {
@@ -145,6 +145,7 @@ func (c *PrefixCache) Record(key string, s ScanCost) {
 	if s.Scanned-s.Wanted > wastedRows*s.hours()+wastedRowsPerRange*s.Ranges {
 		e.wasted = s
 		e.scans++
+		// Some of them may have lain between known prefixes.
 		e.known.Clean = false
 	}
 }
@@ -173,6 +174,8 @@ func (c *PrefixCache) BeginLearning(key string) (Learning, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[key]
+	// No scan has looked at rows in vain, somebody learns already, or it is too early to learn
+	// again.
 	if e == nil || e.learning || e.scans <= e.pause {
 		return Learning{}, false
 	}
@@ -206,6 +209,8 @@ func (c *PrefixCache) EndLearning(key string, prefixes []*Prefixes, err error) {
 			prefixes[i] = union(p, e.known.Prefixes[i])
 		}
 	}
+
+	// Nil: there was no row to learn from. What was known before stays true.
 	if prefixes != nil {
 		e.known.Prefixes = prefixes
 	}

@@ -127,7 +127,7 @@ func (f *Function) Merge(p *Partial, at int, src *Partial) {
 	}
 }
 
-// set copies the partial aggregate of src at i to k.
+// set copies the partial aggregate of src at i to k, where p has no members.
 func (p *Partial) set(k int, src *Partial, i int) {
 	p.Live[k], p.N[k] = src.Live[i], src.N[i]
 	if p.A != nil {
@@ -137,7 +137,7 @@ func (p *Partial) set(k int, src *Partial, i int) {
 		p.B[k] = src.B[i]
 	}
 	if p.Low != nil {
-		p.merge(k, &src.Proof, i)
+		p.Low[k], p.Bound[k] = src.Low[i], src.Bound[i]
 	}
 }
 
@@ -157,7 +157,7 @@ func (p *Partial) combineDev(k int, src *Partial, i int) {
 
 	n, m := float64(p.N[k]), float64(src.N[i])
 	d := src.A[i] - p.A[k]
-	if p.N[k] == 0 {
+	if p.N[k] == 0 { // members of p have contributed NaN only: it has no mean yet
 		d = 0
 		p.A[k] = src.A[i]
 	}
@@ -171,6 +171,7 @@ func (p *Partial) combineDev(k int, src *Partial, i int) {
 // NaN if src has seen nothing else.
 func (p *Partial) combineDiff(k int, src *Partial, i int) {
 	switch {
+	// Nothing but NaN before src: the first value is that of src.
 	case p.N[k] == 0:
 		p.N[k], p.A[k], p.B[k] = src.N[i], src.A[i], src.B[i]
 		return

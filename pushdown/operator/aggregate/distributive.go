@@ -12,6 +12,7 @@ var (
 	sums = arithmetic{sumScalar, sumDouble, sumLong}
 )
 
+// updateSum adds all values but NaN, and counts them: the sum of none is NaN.
 func updateSum(s *State, values []float64) {
 	// Local accumulators stay in registers: as far as the compiler knows, values could
 	// overlap s.
@@ -33,6 +34,7 @@ func valueSum(s *State) float64 {
 	return s.a
 }
 
+// addSum is updateSum of one value at each time.
 func addSum(c *columns, at int, values []float64) {
 	// As long as values, so that the loop has no bounds checks. Other functions of
 	// this package do the same.
@@ -45,6 +47,7 @@ func addSum(c *columns, at int, values []float64) {
 	}
 }
 
+// finishSum writes the sums, NaN where nothing but NaN was added.
 func finishSum(c *columns, out []float64) {
 	for k := range out {
 		if out[k] = c.a[k]; c.n[k] == 0 {
@@ -86,7 +89,7 @@ func addSquare(c *columns, at int, values []float64) {
 	a, n := c.a[at:][:len(values)], c.n[at:][:len(values)]
 	for k, v := range values {
 		if v == v {
-			a[k] += float64(v * v)
+			a[k] += float64(v * v) // float64 forbids fusing, see sumsOfSquares
 			n[k]++
 		}
 	}
@@ -116,6 +119,7 @@ var (
 	maxima = arithmetic{maxScalar, maxDouble, maxLong}
 )
 
+// updateMin keeps the first of equal values. NaN compares false, and so is skipped.
 func updateMin(s *State, values []float64) {
 	a := s.a
 	for _, v := range values {
@@ -126,6 +130,7 @@ func updateMin(s *State, values []float64) {
 	s.a = a
 }
 
+// updateMax keeps the first of equal values. NaN compares false, and so is skipped.
 func updateMax(s *State, values []float64) {
 	a := s.a
 	for _, v := range values {
@@ -232,6 +237,7 @@ var (
 	counts = arithmetic{countScalar, countDouble, countLong}
 )
 
+// updateCount counts the values that are not NaN.
 func updateCount(s *State, values []float64) {
 	n := s.n
 	for _, v := range values {

@@ -35,8 +35,8 @@ type Query struct {
 // 1970. It is not emitted, but contributes up to the second one.
 func (q *Query) bogusStart() bool { return q.Rate && q.Fix&scanplan.FixRateStart == 0 }
 
-// ownOnly reports whether a member contributes only at times at which it has a
-// point.
+// ownOnly reports whether a member contributes only at times at which it has a point of
+// its own, none that is interpolated between two.
 func (q *Query) ownOnly(f *Function) bool {
 	return f.gapsFixable && q.Fix&scanplan.FixGaps != 0
 }
@@ -106,13 +106,14 @@ func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.
 	if err != nil {
 		return err
 	}
+
 	if f.identity && len(g.members) > 1 {
-		return fmt.Errorf("aggregate: %d members in a group of none, want 1", len(g.members))
+		return fmt.Errorf("aggregate: %d members in a group of the aggregator none, want 1", len(g.members))
 	}
 
 	method := f.Interpolation
 	if q.Rate {
-		method = PREV
+		method = PREV // a rate holds until the next one
 	}
 	g.ownOnly = q.ownOnly(f)
 
@@ -123,6 +124,7 @@ func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.
 	out.Bits = slices.Grow(out.Bits, len(times))
 	out.Float = slices.Grow(out.Float, len(times))
 
+	// Block by block, so that accumulators and contributions stay in the processor's cache.
 	size := g.blockSize(f)
 	for begin := 0; begin < len(times); begin += size {
 		block := times[begin:min(begin+size, len(times))]
@@ -130,6 +132,7 @@ func (g *Group) Aggregate(f *Function, q Query, members []Series, out *encoding.
 		if kind == mixed {
 			float = g.float[begin:][:len(block)]
 		}
+
 		if err := g.Guard.Check(); err != nil {
 			return err
 		}
@@ -205,6 +208,8 @@ func (g *Group) block(f *Function, method Interpolation, block []int64, kind typ
 			return err
 		}
 	}
+
+	// Not before both passes, which read from next on.
 	for i := range g.members {
 		g.members[i].next = g.members[i].end
 	}

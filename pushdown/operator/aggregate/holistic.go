@@ -176,6 +176,7 @@ func kth(values []int64, k int) int64 {
 // between j and i equal to it.
 func partition(values []int64, lo, hi int) (i, j int) {
 	pivot := middle(values[lo], values[lo+(hi-lo)/2], values[hi-1])
+	// Values equal to the pivot are swapped too, so that neither index runs past the end.
 	for i, j = lo, hi-1; i <= j; {
 		for values[i] < pivot {
 			i++

@@ -47,6 +47,7 @@ func (g *Group) prepare(q Query, series []Series) ([]int64, typing, error) {
 	for i := range g.members {
 		m := &g.members[i]
 		m.next = 0
+		// Points before the first time that is emitted only serve to interpolate.
 		if len(times) > 0 {
 			m.next = from(m.time, times[0])
 		}
@@ -164,7 +165,7 @@ func doubles(bits []int64) []float64 {
 
 // types reports which value types a member has.
 func (m *member) types() (hasFloat, hasInt bool) {
-	if m.long == nil {
+	if m.long == nil { // doubles only, see Series.Bits
 		return true, false
 	}
 	for _, f := range m.float {
@@ -280,6 +281,7 @@ func (m *member) locate(block []int64) {
 	if m.next < m.end { // ends in this block
 		m.to = from(block, m.time[m.end-1]) + 1
 	}
+	// If it ended before the block, no time is left.
 	m.at = min(m.at, m.to)
 }
 

@@ -14,6 +14,8 @@ var (
 	differences = arithmetic{diffScalar, diffDouble, diffLong}
 )
 
+// updateDiff takes the first value that is not NaN as the first, and each one after it, NaN too,
+// as the last.
 func updateDiff(s *State, values []float64) {
 	for _, v := range values {
 		switch {
@@ -36,6 +38,7 @@ func difference(n int64, first, last float64) float64 {
 	return last - first
 }
 
+// addDiff is updateDiff of one value at each time.
 func addDiff(c *columns, at int, values []float64) {
 	for k, v := range values {
 		switch t := at + k; {

@@ -51,6 +51,7 @@ func (f *Function) NewPartial(size int) *Partial {
 	var c columns
 	f.double.reset(&c, size)
 	p := &Partial{Real: make([]bool, size), Live: make([]int32, size), N: c.n, A: c.a, B: c.b}
+	// Merge copies N whatever the function.
 	if p.N == nil {
 		p.N = make([]int32, size)
 	}

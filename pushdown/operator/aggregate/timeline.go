@@ -41,6 +41,9 @@ func (u *timeline) add(times []int64) error {
 	}
 
 	u.runs = append(u.runs, run{times: times})
+
+	// Each run stays more than twice as long as the next one, so that a time is merged only a
+	// logarithmic number of times.
 	for n := len(u.runs); n > 1 && len(u.runs[n-2].times) <= 2*len(u.runs[n-1].times); n-- {
 		if err := u.mergeLast(); err != nil {
 			return err
@@ -106,9 +109,11 @@ func (u *timeline) release(r run) {
 
 // covers reports whether every time of s is in u; both ascend and are not empty.
 func covers(u, s []int64) bool {
+	// Members often share one slice, which then needs no comparison.
 	if len(u) == len(s) && (&u[0] == &s[0] || slices.Equal(u, s)) {
 		return true
 	}
+	// As many times that are not all equal, more times, or a later one are not covered.
 	if len(s) >= len(u) || s[len(s)-1] > u[len(u)-1] {
 		return false
 	}

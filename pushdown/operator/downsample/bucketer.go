@@ -61,11 +61,13 @@ func New(d *scanplan.Downsample, from, to, start, end int64) (*Bucketer, error) 
 	if fn.Identity() {
 		return nil, errors.New("cannot use the NONE aggregator for downsampling")
 	}
+
 	b := &Bucketer{fn: fn, fill: d.Fill, last: math.MaxInt64, guard: aggregate.Unguarded{}}
 	b.Reset()
 
 	switch {
 	case d.All:
+		// It is never filled, so that any fill policy will do.
 		b.bucketing, b.first, b.last = whole{start, end}, start, end
 		return b, nil
 	case d.Interval <= 0:
@@ -93,7 +95,8 @@ func (b *Bucketer) Reset() {
 }
 
 // Points adds points of the series, which ascend in time and come after all earlier
-// ones. It may be called any number of times for a series.
+// ones. It may be called any number of times for a series. Points before the first whole
+// bucket are ignored, and those from the query's end on if it is one bucket.
 func (b *Bucketer) Points(times []int64, values []float64) {
 	if len(times) == 0 || times[len(times)-1] < b.first {
 		return
@@ -170,7 +173,7 @@ func (b *Bucketer) Buckets(times []int64, values []float64) {
 	b.close()
 	b.times = append(b.times, times...)
 	b.values = append(b.values, values...)
-	b.end = math.MinInt64
+	b.end = math.MinInt64 // where the last of them ends is not known: the next is found anew
 }
 
 // Held is the bytes of memory that the series' buckets take.
@@ -188,6 +191,23 @@ func (b *Bucketer) Finish() (times []int64, values []float64) {
 func (b *Bucketer) BucketStart(ms int64) int64 {
 	start, _ := b.bucketing.bounds(ms, math.MinInt64)
 	return start
+}
+
+// Place returns the start of the bucket of a time of the series, for callers that add
+// up the buckets themselves; ok is false for a time outside all buckets. The times of a
+// series ascend from call to call, unless buckets do not depend on the series.
+func (b *Bucketer) Place(ms int64) (start int64, ok bool) {
+	if ms < b.first || ms >= b.last {
+		return 0, false
+	}
+	switch {
+	case ms >= b.end:
+		b.start, b.end = b.bucketing.bounds(ms, b.end)
+	// A time that goes back: these buckets do not depend on the series.
+	case ms < b.start:
+		b.start, b.end = b.bucketing.bounds(ms, math.MinInt64)
+	}
+	return b.start, true
 }
 
 // openAt closes the open bucket and opens that of time t.

@@ -3,6 +3,7 @@ package downsample
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -329,4 +330,47 @@ func TestAppendEven(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Place puts each time into the bucket in which Points has its value.
+func TestBucketer_place(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 5))
+	for range 400 {
+		from := int64(1_364_700_000 - 1_364_700_000%3600)
+		to := from + 48*3600
+		d := &scanplan.Downsample{Function: "count", Interval: []int64{60_000, 300_000, 420_000, 7_200_000}[r.IntN(4)]}
+		switch r.IntN(3) {
+		case 0:
+			d = &scanplan.Downsample{Function: "count", Interval: 3_600_000, Count: 1 + r.IntN(7), Unit: []string{"m", "h", "d"}[r.IntN(3)], Calendar: true, Zone: "Europe/Berlin"}
+		case 1:
+			d = &scanplan.Downsample{Function: "count", All: true}
+		}
+		start, end := from*1000+1_800_000, to*1000-3_000_000
+		whole, err := New(d, from, to, start, end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		single, _ := New(d, from, to, start, end)
+
+		var times []int64
+		for at := from * 1000; at < to*1000; at += 1 + r.Int64N(3_000_000) {
+			times = append(times, at)
+		}
+		whole.Points(times, make([]float64, len(times)))
+		starts, counts := whole.Finish()
+		want := map[int64]float64{}
+		for i, s := range starts {
+			want[s] = counts[i]
+		}
+		got := map[int64]float64{}
+		for _, at := range times {
+			if s, ok := single.Place(at); ok {
+				got[s]++
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seed %d, %v: want -, got +: %s", seed, d, diff)
+		}
+	}
 }

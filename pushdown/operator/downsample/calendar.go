@@ -31,6 +31,8 @@ var elapsed = map[string]int64{"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 // above that.
 var alignment = map[string]int{"ms": 1000, "s": 60, "m": 60, "h": 24}
 
+// newCalendar returns the calendar buckets of a downsampling. A plan's validation leaves zone,
+// unit and count to it. The error of the zone has OpenTSDB's wording.
 func newCalendar(d *scanplan.Downsample) (*calendar, error) {
 	zone, err := time.LoadLocation(d.Zone)
 	if err != nil {
@@ -56,6 +58,8 @@ func (c *calendar) bounds(t, prev int64) (start, end int64) {
 
 	if ms, ok := elapsed[c.unit]; ok {
 		width := int64(c.n) * ms
+		// A first bucket that begins after t stays: when clocks are set back, an hour is counted from
+		// the later one of its two beginnings.
 		start += max(0, t-start) / width * width
 		return start, start + width
 	}
@@ -157,7 +161,9 @@ func (c *calendar) anchor(t int64) int64 {
 	w := c.wall(t)
 	w.ms = 0
 
-	// Buckets that do not divide the next larger unit begin with the unit above it.
+	// Buckets that divide the next larger unit are counted from its start, others from
+	// the start of the unit above that: 15m from the hour, 7m from the day. From here on
+	// unit is the one whose buckets are counted from the same start.
 	unit := c.unit
 	if per, ok := alignment[unit]; ok && per%c.n != 0 {
 		unit = map[string]string{"ms": "s", "s": "m", "m": "h", "h": "d"}[unit]

@@ -86,6 +86,7 @@ func pointRate(r *scanplan.Rate, prev, next encoding.Value, dt float64) (v float
 // doubleRate is pointRate for doubles.
 func doubleRate(r *scanplan.Rate, prev, next, dt float64) (v float64, ok bool) {
 	difference := next - prev
+	// So written, a difference of NaN is no fall of the counter.
 	if !r.Counter || !(difference < 0) {
 		return difference / dt, true
 	}

@@ -54,6 +54,7 @@ func (a *Account) Heavy(at int64, wait func(context.Context) error) {
 // requests to give memory back, at most for Patience and not after ctx has ended. It
 // returns a *LimitError, a *BusyError, or the cause of ctx's end.
 func (a *Account) Reserve(ctx context.Context, n int64) error {
+	// A lease that holds enough already asks for nothing, or less.
 	if a == nil || n <= 0 {
 		return nil
 	}
@@ -77,7 +78,7 @@ func (a *Account) Reserve(ctx context.Context, n int64) error {
 	// request go on, and one of them may be the one that gives memory back.
 	taken := (missing + step - 1) / step * step
 	err := error(nil)
-	if heavy {
+	if heavy { // it waits for its turn before it takes more
 		err = a.heavy(ctx)
 	}
 	if err == nil {
@@ -148,6 +149,7 @@ func (a *Account) returnSpare() {
 	if a.closed {
 		keep = 0
 	}
+	// Less than a step is not worth the pool's lock, except at the end.
 	if surplus := a.spare - keep; surplus > 0 && (a.closed || surplus >= step) {
 		a.spare -= surplus
 		a.pool.giveBack(a, surplus)
@@ -200,6 +202,7 @@ func (p *Pool) reserve(ctx context.Context, a *Account, n int64) error {
 
 	w := &waiter{account: a, bytes: n, done: make(chan error, 1)}
 	p.queue = append(p.queue, w)
+	// With this reservation everybody who holds memory may be waiting.
 	p.breakDeadlockLocked()
 	p.mu.Unlock()
 
@@ -285,6 +288,7 @@ func (p *Pool) giveBack(a *Account, n int64) {
 	p.common.used -= common
 	a.own -= n - common
 	p.own[a.class].used -= n - common
+	// What is still held may be held by requests that wait, and by no others.
 	p.serveWaitersLocked()
 	p.breakDeadlockLocked()
 }
@@ -354,6 +358,8 @@ func (p *Pool) breakDeadlockLocked() {
 		}
 	}
 
+	// A request that waits alone has what it needs once the others have ended, because one may
+	// not have more than half of the common share.
 	if len(waiting) < 2 || held < p.common.used || youngest == nil {
 		return
 	}

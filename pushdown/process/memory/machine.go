@@ -35,7 +35,7 @@ func machine(root string) (bytes int64, from string) {
 		for _, name := range []string{"memory.max", "memory.limit_in_bytes"} { // version 2, version 1
 			text, err := os.ReadFile(path.Join(dir, name))
 			if err != nil {
-				continue
+				continue // the file is that of the other version, or the folder is not mounted
 			}
 			// "max" is no number, and no bound.
 			n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
@@ -75,7 +75,7 @@ func cgroups(root string) (dirs []string) {
 		base := root + "sys/fs/cgroup"
 		switch {
 		case strings.Contains(","+f[1]+",", ",memory,"):
-			base += "/memory"
+			base += "/memory" // version 1 has a folder for each controller
 		case f[1] != "":
 			continue // another controller of version 1
 		}

@@ -89,7 +89,8 @@ const (
 	maxSmall   = 4 << 20
 )
 
-// New returns a pool for a process that may hold total bytes.
+// New returns a pool for a process that may hold total bytes. One account may have half of
+// the common share.
 func New(total int64) *Pool {
 	p := &Pool{total: total}
 	all := int64(float64(total) * reservable)

@@ -15,6 +15,7 @@ import (
 	"downpour/encoding"
 	"downpour/pushdown/operator/access"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/rollup"
 )
 
 // Common is the configuration that gateway and pushdown server have in common: store,
@@ -27,6 +28,9 @@ type Common struct {
 	TableUID  string `env:"DOWNPOUR_TABLE_UID" envDefault:"tsdb-uid"`
 	TableMeta string `env:"DOWNPOUR_TABLE_META" envDefault:"tsdb-meta"`
 	TableTree string `env:"DOWNPOUR_TABLE_TREE" envDefault:"tsdb-tree"`
+	// Rollups is OpenTSDB's tsd.rollups.config: the path of a file that ends in .json, or
+	// the JSON itself; empty for no rollups.
+	Rollups string `env:"DOWNPOUR_ROLLUPS"`
 	// The layout of row keys; it must be that of the rows that exist.
 	SaltWidth   int `env:"DOWNPOUR_SALT_WIDTH" envDefault:"0"`
 	SaltBuckets int `env:"DOWNPOUR_SALT_BUCKETS" envDefault:"20"`
@@ -126,7 +130,9 @@ func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 	}
 	bytes, from := memory.Budget(asked)
 	log.Info("memory that queries, puts, live queries and caches may hold together", "bytes", bytes, "from", from)
+
 	pool := memory.New(bytes)
+	// The store's cache of blocks has as many bytes, see StoreCacheBytes.
 	if c.Embedded() {
 		pool.Cache(maxStoreCache)
 	}
@@ -186,6 +192,41 @@ func ParseBytes(text string) (int64, error) {
 	return int64(n) << shift, nil
 }
 
+// RollupConfig returns the rollups, nil if there are none. The error names what is wrong,
+// also a rollup table that is one of OpenTSDB's four. (Raw pre-aggregates may be among raw
+// data.)
+func (c *Common) RollupConfig() (*rollup.Config, error) {
+	if c.Rollups == "" {
+		return nil, nil
+	}
+	config, err := rollup.Read(c.Rollups)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, t := range config.Tables() {
+		if t == c.TableUID || t == c.TableMeta || t == c.TableTree || t == c.TableData && t != config.Raw().PreTable {
+			return nil, fmt.Errorf("table %s holds no rollups", t)
+		}
+	}
+	return config, nil
+}
+
+// RollupTables returns the tables of a valid configuration's rollups and pre-aggregates,
+// but for the data table.
+func (c *Common) RollupTables() (out []string) {
+	config, err := c.RollupConfig()
+	if config == nil || err != nil {
+		return nil
+	}
+	for _, t := range config.Tables() {
+		if t != c.TableData {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 // Embedded tells whether the store is the embedded store.
 func (c *Common) Embedded() bool { return strings.HasPrefix(c.Store, "pebble:") }
 
@@ -206,6 +247,10 @@ func (c *Common) Validate(variable, listen string) error {
 	}
 	if _, err := c.MemoryBytes(); err != nil {
 		errs = append(errs, err)
+	}
+
+	if _, err := c.RollupConfig(); err != nil {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_ROLLUPS: %w", err))
 	}
 
 	if (c.TLSCert == "") != (c.TLSKey == "") {

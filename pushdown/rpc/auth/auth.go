@@ -101,6 +101,7 @@ func FirstOfEach(path string) (map[Scope]string, error) {
 func (s Scope) String() string {
 	var names []string
 	for _, n := range scopeNames {
+		// Admin has the bits of both others: it is one name, not three.
 		if s == n.scope {
 			return n.name
 		}
@@ -175,6 +176,8 @@ func (t *Tokens) read() error {
 		hashes[i] = hashed{sha256.Sum256([]byte(e.token)), e.scope}
 		found |= e.scope
 	}
+
+	// A server that nobody may use is a mistake.
 	if found&t.need == 0 {
 		return fmt.Errorf("token file %s holds no token with scope %s", t.path, t.need)
 	}
@@ -195,6 +198,7 @@ func parseFile(path string) (entries []entry, modTime time.Time, err error) {
 		return nil, modTime, fmt.Errorf("cannot read the token file: %w", err)
 	}
 	defer f.Close()
+	// Before the lines are read: a change meanwhile has a later time, and is noticed.
 	info, err := f.Stat()
 	if err != nil {
 		return nil, modTime, fmt.Errorf("cannot read the token file: %w", err)

@@ -61,6 +61,7 @@ func New(address string, opts Options) (*Client, error) {
 	if opts.Mem == nil {
 		opts.Mem = memory.DefaultAllocator
 	}
+	// Lengths in messages are only a peer's claims: they must not allocate what they like.
 	opts.Mem = cappedAllocator{opts.Mem}
 
 	creds := insecure.NewCredentials()
@@ -134,8 +135,12 @@ func (c *Client) Open(part *scanplan.Part) (operator.Operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
 	}
+
 	schema := batch.SeriesSchema()
-	if part.Mode == scanplan.PartialAggregation {
+	switch {
+	case part.Plan.Histograms != nil:
+		schema = batch.HistogramSchema()
+	case part.Mode == scanplan.PartialAggregation:
 		schema = batch.PartialSchema()
 	}
 	return &remote{client: c, ticket: ticket, schema: schema}, nil

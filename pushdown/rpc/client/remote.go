@@ -161,6 +161,8 @@ func (r *remote) complete(ctx context.Context) error {
 	shipped := r.stats.ShippedBytes
 	r.stats = c.Stats
 	r.stats.Batches, r.stats.ShippedBytes = r.batches, shipped
+
+	// Not named after the server: the budget is the client's own.
 	if err := operator.BudgetOf(r.inner).Spend(ctx, c.Stats.Points, c.Stats.Bytes); err != nil {
 		return err
 	}

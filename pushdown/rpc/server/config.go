@@ -31,6 +31,9 @@ type Config struct {
 	// an error.
 	Table  string
 	Schema encoding.Schema
+	// Rollups are further tables of the same layout that plans may read: those of rollups
+	// and pre-aggregates.
+	Rollups []string
 	// Allow tells whether a token may read; nil allows all.
 	Allow func(token string) bool
 	// TLS is nil for a plain connection.
@@ -73,6 +76,7 @@ func (c *Config) Validate() error {
 	return c.Schema.Validate()
 }
 
+// withDefaults sets what is not set, to what the fields' comments say.
 func (c Config) withDefaults() Config {
 	if c.Parts <= 0 {
 		c.Parts = 2 * runtime.GOMAXPROCS(0)

@@ -101,9 +101,12 @@ func (m *protocolMux) close() {
 // protocol.
 func (m *protocolMux) route(c net.Conn) {
 	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))
-	stop := context.AfterFunc(m.life, func() { c.Close() })
+	// The end of the server ends the reads below, which know no context.
+	plain := c
+	stop := context.AfterFunc(m.life, func() { plain.Close() })
 	defer stop()
 
+	// Decrypted here, because what it begins with shows only then.
 	if m.tls != nil {
 		t := tls.Server(c, m.tls)
 		if t.HandshakeContext(m.life) != nil {
@@ -113,7 +116,7 @@ func (m *protocolMux) route(c net.Conn) {
 		c = t
 	}
 
-	head := make([]byte, len(http2))
+	head := make([]byte, len(http2)) // 3 bytes: every request of HTTP/1 has more
 	for n := 0; n < len(head); {
 		k, err := c.Read(head[n:])
 		if n += k; err != nil {
@@ -121,7 +124,7 @@ func (m *protocolMux) route(c net.Conn) {
 			return
 		}
 	}
-	_ = c.SetDeadline(time.Time{})
+	_ = c.SetDeadline(time.Time{}) // from here on the protocol's own timeouts hold
 
 	to := m.web
 	if bytes.Equal(head, http2) {

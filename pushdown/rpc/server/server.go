@@ -32,7 +32,10 @@ func NewServer(cfg Config, st store.Reader) (*Server, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
+
 	s := &Server{cfg: cfg, service: newService(cfg, st)}
+	// Clients ping every 10 s, see client.New. Without a policy gRPC would end their
+	// connections: its own allows a ping in 5 minutes.
 	opts := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(wire.MaxTicket),
 		grpc.MaxSendMsgSize(wire.MaxMessage),
@@ -59,6 +62,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	mux, web := newProtocolMux(l, s.cfg.TLS), s.web()
 	accepting := make(chan error, 1)
 	go func() { accepting <- mux.run() }()
+
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	serving.Go(func() { _ = s.grpc.Serve(mux.rpc) })
@@ -72,6 +76,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		<-accepting
 	}
 
+	// Parts that wait for a slot are refused first: GracefulStop waits for them, too. Health
+	// and metrics are answered meanwhile, on connections that are open.
 	s.service.startEnding()
 	force := time.AfterFunc(s.cfg.Drain, s.grpc.Stop)
 	defer force.Stop()

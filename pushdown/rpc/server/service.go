@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -98,7 +99,7 @@ func (s *service) DoAction(a *flight.Action, stream flight.FlightService_DoActio
 func (s *service) hello(stream flight.FlightService_DoActionServer) error {
 	body, err := json.Marshal(wire.Hello{
 		Program: s.cfg.Program, Plan: scanplan.Version, Batch: batch.Version,
-		Beside: s.cfg.Beside, Table: s.cfg.Table, Schema: s.cfg.Schema,
+		Beside: s.cfg.Beside, Table: s.cfg.Table, Rollups: s.cfg.Rollups, Schema: s.cfg.Schema,
 	})
 	if err != nil {
 		return err
@@ -145,6 +146,8 @@ func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGet
 	if err := s.checkLayout(&part.Plan); err != nil {
 		return c, err
 	}
+
+	// Before the operator is opened, which takes its bound from the plan.
 	limitError := s.limitMemory(&part.Plan)
 	op, err := resultcache.Open(s.cfg.ResultCache, s.store, part, operator.Options{Mem: s.cfg.Mem, FlushBytes: s.cfg.FlushBytes, Prefixes: s.cfg.Seek})
 	if err != nil {
@@ -160,9 +163,10 @@ func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGet
 	ctx, cancel := context.WithCancel(memory.With(operator.WithBudget(stream.Context(), operator.NewBudget(budget.Points, budget.Bytes)), account))
 
 	p := s.startPump(ctx, op, budget.Query)
+	// Before the account is closed: until the pump has stopped, its operator holds memory.
 	defer p.stop(cancel)
 
-	heartbeat := s.emptyBatch(part.Mode)
+	heartbeat := s.emptyBatch(part)
 	defer heartbeat.Release()
 	w := flight.NewRecordWriter(stream, s.writerOptions(part.Mode, heartbeat.Schema())...)
 	n, err := s.send(w, p, heartbeat)
@@ -184,9 +188,9 @@ func (s *service) writerOptions(mode scanplan.Mode, schema *arrow.Schema) []ipc.
 }
 
 // checkLayout returns an error if a plan is for a table or layout that is not this
-// server's.
+// server's: with the wrong layout rows are read wrongly, and no error shows it.
 func (s *service) checkLayout(p *scanplan.Plan) error {
-	if p.Table != s.cfg.Table {
+	if p.Table != s.cfg.Table && !slices.Contains(s.cfg.Rollups, p.Table) {
 		return fmt.Errorf("%w: plan reads table %q, this server %q", wire.ErrMisfit, p.Table, s.cfg.Table)
 	}
 	if got, want := layout(p.Schema), layout(s.cfg.Schema); got != want {
@@ -234,7 +238,8 @@ func layout(s encoding.Schema) string {
 }
 
 // send writes batches as they come, and a heartbeat whenever nothing was sent for
-// Config.Heartbeat; the first one at once. It returns the number of batches without
+// Config.Heartbeat. The first one goes at once, because with it goes the schema, with
+// which each stream begins. It returns the number of batches without
 // heartbeats.
 func (s *service) send(w *flight.Writer, p *pump, heartbeat batch.Record) (batches int64, err error) {
 	if err := w.Write(heartbeat); err != nil {
@@ -246,7 +251,7 @@ func (s *service) send(w *flight.Writer, p *pump, heartbeat batch.Record) (batch
 	for {
 		select {
 		case o, ok := <-p.out:
-			if !ok { // the pump has ended without io.EOF: ctx has ended
+			if !ok { // the pump ends without an outcome only if ctx has ended
 				return batches, context.Canceled
 			}
 			if errors.Is(o.err, io.EOF) {
@@ -273,12 +278,20 @@ func (s *service) send(w *flight.Writer, p *pump, heartbeat batch.Record) (batch
 
 // emptyBatch returns a heartbeat: a batch without rows, with the schema of the part's
 // answer. The caller releases it.
-func (s *service) emptyBatch(mode scanplan.Mode) batch.Record {
-	if mode == scanplan.PartialAggregation {
+func (s *service) emptyBatch(part *scanplan.Part) batch.Record {
+	// Before the mode: parts of histograms answer in the same form in each.
+	if part.Plan.Histograms != nil {
+		w := batch.NewHistogramWriter(s.cfg.Mem)
+		defer w.Release()
+		return w.Record()
+	}
+
+	if part.Mode == scanplan.PartialAggregation {
 		w := batch.NewPartialWriter(s.cfg.Mem)
 		defer w.Release()
 		return w.Record()
 	}
+
 	w := batch.NewSeriesWriter(s.cfg.Mem)
 	defer w.Release()
 	return w.Record()

@@ -31,6 +31,7 @@ func newFairSlots(slots int) *fairSlots { return &fairSlots{slots: slots, querie
 // there is one. A part that need not wait gets its slot also after stop.
 func (s *fairSlots) acquire(ctx context.Context, stop <-chan struct{}, query string) bool {
 	s.mu.Lock()
+	// A query's first part never waits, so that a light query passes heavy ones.
 	if s.running < s.slots || s.queries[query] == 0 {
 		s.takeSlotLocked(query)
 		s.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/resultcache"
 	"downpour/pushdown/store"
 )
 
@@ -45,6 +46,7 @@ const (
 	kindMisfit      = "misfit"
 	kindEnding      = "ending"
 	kindBusy        = "busy"
+	kindUnproven    = "unproven"
 )
 
 // detail is the trailer of an error, JSON.
@@ -74,8 +76,12 @@ func Status(err error) (*status.Status, metadata.MD) {
 		return failure(codes.Unavailable, err.Error(), detail{Kind: kindEnding})
 	case errors.Is(err, ErrBusy):
 		return failure(codes.ResourceExhausted, err.Error(), detail{Kind: kindBusy})
+	case errors.Is(err, resultcache.ErrUnproven):
+		return failure(codes.Aborted, err.Error(), detail{Kind: kindUnproven})
 	case errors.Is(err, store.ErrNoTable):
 		return failure(codes.FailedPrecondition, err.Error(), detail{Kind: kindNoTable})
+	// Before ErrUnavailable: where the end of a call is the cause, the store's error is only
+	// what it led to.
 	case errors.Is(err, context.Canceled):
 		return status.New(codes.Canceled, err.Error()), nil
 	case errors.Is(err, context.DeadlineExceeded):
@@ -114,11 +120,15 @@ func Error(err error, trailer metadata.MD) error {
 		return remote(ErrEnding, s)
 	case kindBusy:
 		return remote(ErrBusy, s)
+	case kindUnproven:
+		return remote(resultcache.ErrUnproven, s)
 	case kindNoTable:
 		return remote(store.ErrNoTable, s)
 	case kindUnavailable:
 		return remote(store.ErrUnavailable, s)
 	}
+
+	// The end of a context has no kind, because gRPC has a code for it.
 	switch s.Code() {
 	case codes.Canceled:
 		return remote(context.Canceled, s)

@@ -58,11 +58,13 @@ const Heartbeat = 250 * time.Millisecond
 
 // Hello is what a server says about itself.
 type Hello struct {
-	Program string          `json:"program"` // "pushdown" and its version
-	Plan    int             `json:"plan"`    // scanplan.Version
-	Batch   string          `json:"batch"`   // batch.Version
-	Beside  string          `json:"beside"`  // region server, host:port, or ""
-	Table   string          `json:"table"`   // data table
+	Program string `json:"program"` // "pushdown" and its version
+	Plan    int    `json:"plan"`    // scanplan.Version
+	Batch   string `json:"batch"`   // batch.Version
+	Beside  string `json:"beside"`  // region server, host:port, or ""
+	Table   string `json:"table"`   // data table
+	// Rollups are the tables of rollups and pre-aggregates that the server reads, too.
+	Rollups []string        `json:"rollups,omitempty"`
 	Schema  encoding.Schema `json:"schema"`
 }
 

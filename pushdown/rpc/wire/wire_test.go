@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"downpour/pushdown/operator"
+	"downpour/pushdown/resultcache"
 	"downpour/pushdown/store"
 )
 
@@ -35,7 +36,7 @@ func TestComplete(t *testing.T) {
 // Every kind of error keeps its sentinel and its text.
 func TestError(t *testing.T) {
 	for _, sentinel := range []error{
-		operator.ErrBadPlan, ErrMisfit, ErrEnding, ErrBusy, store.ErrNoTable, store.ErrUnavailable, context.Canceled, context.DeadlineExceeded,
+		operator.ErrBadPlan, ErrMisfit, ErrEnding, ErrBusy, resultcache.ErrUnproven, store.ErrNoTable, store.ErrUnavailable, context.Canceled, context.DeadlineExceeded,
 	} {
 		err := fmt.Errorf("because: %w: ünïcode", sentinel)
 		s, trailer := Status(err)

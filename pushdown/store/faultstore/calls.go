@@ -11,6 +11,7 @@ var (
 	_ store.Store     = (*Store)(nil)
 	_ store.Admin     = (*Store)(nil)
 	_ store.Versioner = (*Store)(nil)
+	_ store.Replacer  = (*Store)(nil)
 )
 
 // Scan opens a scanner whose Next obeys the rules as well.
@@ -70,6 +71,15 @@ func (s *Store) CompareAndPut(ctx context.Context, table string, cell store.Cell
 	return call(ctx, s, CompareAndPut, table, func() (bool, error) {
 		return s.Store.CompareAndPut(ctx, table, cell, expected, value)
 	})
+}
+
+// Replace obeys the rules, if the wrapped store is a store.Replacer.
+func (s *Store) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
+	r, ok := s.Store.(store.Replacer)
+	if !ok {
+		return nil, fmt.Errorf("%T cannot replace rows", s.Store)
+	}
+	return call(ctx, s, Replace, table, func() ([]store.Outcome, error) { return r.Replace(ctx, table, family, changes) })
 }
 
 // CreateTable is the wrapped store's.

@@ -29,6 +29,7 @@ const (
 	Increment     Op = "increment"
 	CompareAndPut Op = "compare and put"
 	Version       Op = "version"
+	Replace       Op = "replace"
 )
 
 // Rule makes calls slow, or makes them fail, or both. Of the calls that Op and Table

@@ -45,6 +45,7 @@ func (st *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 	if err := st.awaitProcedure(ctx, spec.Name, response.GetProcId()); err != nil {
 		return err
 	}
+	// A master may create the table and drop an attribute.
 	if err := st.checkSchema(ctx, spec.Name, schema); err != nil {
 		return err
 	}
@@ -80,6 +81,7 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 	for _, f := range spec.Families {
 		family := &pb.ColumnFamilySchema{Name: []byte(f.Name)}
 		for name, value := range f.Attributes {
+			// The master does not know the word.
 			if name == "TTL" && strings.EqualFold(value, "FOREVER") {
 				value = forever
 			}
@@ -165,6 +167,7 @@ func (st *Store) awaitProcedure(ctx context.Context, table string, id uint64) er
 			return fmt.Errorf("table %q: the master does not know procedure %d", table, id)
 		}
 
+		// It is still under way.
 		timer := time.NewTimer(delay)
 		select {
 		case <-timer.C:

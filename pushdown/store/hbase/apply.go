@@ -85,8 +85,11 @@ func collectFailures(failed *store.ApplyError, phase []*action, sent time.Time) 
 
 		switch a.mutation.GetMutateType() {
 		case pb.MutationProto_DELETE:
+			// It would hide what is put in the same millisecond.
 			wait = waitAfterDelete
 		case pb.MutationProto_APPEND:
+			// Each append gets a later millisecond than the one before: with a
+			// millisecond for each, they do not run ahead of the clock.
 			wait = max(wait, waitAfterAppend-time.Since(sent))
 		}
 	}
@@ -121,9 +124,9 @@ func waitForClock(ctx context.Context, d time.Duration) error {
 }
 
 // planPhases groups mutations by row and kind. An action is a run of mutations of
-// one kind within a row; the n-th run of a row falls into phase n. Rows are
-// independent, so the phases are sent one after another and the actions of a
-// phase in any order.
+// one kind within a row; the n-th run of a row falls into phase n. The phases are
+// sent one after another, which keeps the order within a row. The actions of a
+// phase are of different rows, and so go in any order.
 func (st *Store) planPhases(mutations []store.Mutation) ([][]*action, error) {
 	type rowPlan struct {
 		action *action // the last one of the row
@@ -155,6 +158,7 @@ func (st *Store) planPhases(mutations []store.Mutation) ([][]*action, error) {
 		r.action.origin = append(r.action.origin, i)
 	}
 
+	// Only now every action has all of its mutations.
 	for _, phase := range phases {
 		for _, a := range phase {
 			a.encodeCells(mutations)
@@ -216,6 +220,7 @@ func (a *action) encodeCells(mutations []store.Mutation) {
 		c := columnOf(m)
 		switch {
 		case last[c] != i:
+			// The last mutation of the column stands for all.
 		case m.Kind == store.Append:
 			a.addCell(m, joined[c])
 		default:
@@ -239,6 +244,7 @@ func (a *action) columnsAscend(mutations []store.Mutation) bool {
 // addCell appends the cell of mutation m, with the given value, to the action.
 func (a *action) addCell(m *store.Mutation, value []byte) {
 	timestamp := m.Timestamp
+	// An append gets a later time than what it adds to has: the server alone knows one.
 	if timestamp == 0 || m.Kind == store.Append {
 		timestamp = serverTime
 	}

@@ -81,6 +81,7 @@ func (a *assembler) addRowPart(block []byte, n int) ([]byte, error) {
 		a.first = append(a.first, len(a.cells))
 		a.lastHeld = true
 	}
+	// Of keys alone, the first cell of a row says that it exists.
 	if !continues || !a.keysOnly {
 		a.cells = append(a.cells, cell)
 	}

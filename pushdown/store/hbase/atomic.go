@@ -115,7 +115,7 @@ func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateReq
 	})
 }
 
-// cellMutation returns a mutation of one cell.
+// cellMutation returns a mutation of one cell. Empty fields are sent, see nonNil.
 func cellMutation(cell store.CellKey, kind pb.MutationProto_MutationType, value []byte) *pb.MutationProto {
 	return &pb.MutationProto{
 		Row:        cell.Row,

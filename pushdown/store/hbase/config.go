@@ -92,6 +92,7 @@ func parseHost(s string) (string, error) {
 	if s == "" {
 		return "", fmt.Errorf("host: got nothing, want HOST:PORT[,HOST:PORT…][/znode]")
 	}
+	// Only an IPv6 address has brackets, and that has colons.
 	if !strings.Contains(s, ":") && strings.ContainsAny(s, "[]") {
 		return "", fmt.Errorf("host %q: got a bracket, want HOST:PORT", s)
 	}

@@ -74,6 +74,7 @@ func (p *pool) get(ctx context.Context, addr string) (*conn, error) {
 	}
 
 	if c.err != nil {
+		// Without it in the pool, the next attempt dials again.
 		p.drop(c)
 		return nil, &dialError{addr, c.err}
 	}
@@ -143,6 +144,7 @@ func (p *pool) dial(c *conn) {
 	ctx, cancel := context.WithTimeout(p.lifetime, p.cfg.DialTimeout)
 	defer cancel()
 
+	// The dialer's own error, which c.err has already, says more than gohbase's.
 	if err := c.client.Dial(ctx); err != nil && c.err == nil {
 		c.err = err
 	}
@@ -179,6 +181,7 @@ func (p *pool) logLost(c *conn) {
 }
 
 func (c *conn) close() {
+	// gohbase's Close misses a connection that is still being made.
 	<-c.ready
 	c.client.Close()
 }
@@ -190,6 +193,7 @@ func (p *pool) closeAll() {
 	p.conns = map[string]*conn{}
 	p.mu.Unlock()
 
+	// Unlocked, because close waits for dials.
 	for _, c := range conns {
 		c.close()
 	}
@@ -204,6 +208,7 @@ func (p *pool) send(c *conn, call *rpc) {
 
 // write hands call to gohbase, which writes it at once.
 func (c *conn) write(call *rpc) {
+	// Parts of two calls would be mixed up on this connection.
 	if c.writing != nil {
 		c.writing <- struct{}{}
 		defer func() { <-c.writing }()

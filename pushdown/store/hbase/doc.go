@@ -20,7 +20,8 @@
 //     ZooKeeper.
 //   - window.go: says how many mutations a region gets in one call. A region that
 //     refuses writes gets one until it accepts it.
-//   - conn.go and rpc.go: send the call on the only connection to that server,
+//   - store.go: sends the call, waits, and forgets the location that proved wrong.
+//   - conn.go and rpc.go: the only connection to that server, and a call on it,
 //     through gohbase. wire.go checks what comes back before gohbase reads it.
 //   - silence.go: waits for the reply, and finds out whether a silent server is
 //     slow, dead or no longer has the region.
@@ -28,7 +29,8 @@
 //     reconnect, or give up. It also waits between attempts.
 //
 // Increment and CompareAndPut (atomic.go) change one cell with a Mutate call,
-// and Get (get.go) reads rows with Multi calls.
+// Get (get.go) reads rows with Multi calls, and Replace (replace.go) changes rows if
+// they are as they were read.
 //
 // # The way of a scan
 //
@@ -36,10 +38,11 @@
 //     while the caller works on the last one. After a failure the scan continues
 //     after the last row that was delivered whole.
 //   - filter.go and rowregex.go: translate the row filter: key ranges, of which each
-//     region gets its own, and a regular expression for tags.
+//     region gets its own, and a regular expression for tags. Ranges of columns that
+//     are prefixes, as those of rollups are, become one filter.
 //   - scanrequest.go: the requests that open, continue and close a server's
 //     scanner.
-//   - locate.go, conn.go, rpc.go, wire.go, silence.go, retry.go: as for a put.
+//   - locate.go, store.go, conn.go, rpc.go, wire.go, silence.go, retry.go: as for a put.
 //   - assembler.go: decodes the cell blocks of replies and joins the parts of a
 //     row. It runs in the goroutine that reads the rows.
 //
@@ -55,8 +58,8 @@
 //
 // # The rest
 //
-// store.go opens and closes a Store, config.go is its configuration, admin.go
-// creates tables, errors.go lists the errors.
+// store.go opens and closes a Store, config.go is its configuration, admin.go creates
+// tables, errors.go lists the errors.
 //
 // # The cell block
 //

@@ -22,6 +22,7 @@ func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, erro
 	defer opened.Close()
 
 	sc := opened.(*scanner)
+	// What reads replies needs the lock that Next would hold.
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if err := st.beginOperation(); err != nil {
@@ -46,6 +47,7 @@ func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, erro
 // end of the scan.
 func (s *scanner) discardReply(call *rpc) bool {
 	response := call.response.(*pb.ScanResponse)
+	// A server need not repeat the id in later replies.
 	if response.ScannerId != nil {
 		s.server.id, s.server.open = response.GetScannerId(), true
 	}
@@ -62,6 +64,7 @@ func (s *scanner) discardReply(call *rpc) bool {
 	if regionEnds {
 		s.resumeKey = s.server.loc.stop
 	}
+	// A region without a stop key is the last of its table.
 	if scanEnds || regionEnds && len(s.resumeKey) == 0 || s.exhausted(s.resumeKey) {
 		return false
 	}

@@ -18,10 +18,10 @@ const maxHistory = 10_000
 // number means two states.
 var epochs atomic.Uint64
 
-// regionHistory keeps the last observed state of each region and family, and
-// whether the table's description was read since then and allows no expiry. An
-// altered table opens its regions again, and so changes their states: what was
-// read of a table holds as long as the state does.
+// regionHistory keeps the last observed state of each region and family, and what
+// the table's description, if it was read since then, says about expiry. An altered
+// table opens its regions again, and so changes their states: what was read of a
+// table holds as long as the state does.
 type regionHistory struct {
 	mu      sync.Mutex
 	regions map[string]observation // by family, then region name
@@ -31,21 +31,24 @@ type regionHistory struct {
 type observation struct {
 	state    regionState
 	epoch    uint64
-	noExpiry bool // the table's description was checked, see checkNoExpiry
+	checked  bool  // the table's description was read, see checkNoExpiry
+	expiring error // with checked: an ErrExpiring, nil if nothing expires
 }
 
 // observe returns the version token of some states, which consists of their
 // epochs. It equals an earlier token only if none of the regions was observed in
 // another state in between. needsCheck is set if an equal token may have been
-// returned before and a region's table was not yet checked for expiry.
+// returned before and it is not known yet whether cells of a region expire. The
+// error is an ErrExpiring if it is known that they do.
 //
 // A token that equals no earlier one proves nothing, so it needs no check. So the
 // master is asked once for a region that stays as it is, and never for one that
 // changes all the time.
-func (h *regionHistory) observe(family string, states []regionState) (token string, needsCheck bool) {
+func (h *regionHistory) observe(family string, states []regionState) (token string, needsCheck bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
+	// What is forgotten gets a new epoch, so no token equals one from before.
 	if h.regions == nil || len(h.regions) > maxHistory {
 		h.regions = map[string]observation{}
 	}
@@ -58,12 +61,14 @@ func (h *regionHistory) observe(family string, states []regionState) (token stri
 		case last.state != state:
 			last = observation{state: state, epoch: epochs.Add(1)}
 			h.regions[key] = last
-		case !last.noExpiry:
+		case !last.checked:
 			needsCheck = true
+		case last.expiring != nil:
+			return "", false, last.expiring
 		}
 		b = binary.AppendUvarint(b, last.epoch)
 	}
-	return string(b), needsCheck
+	return string(b), needsCheck, nil
 }
 
 // lastToken returns the token that observe would return for some states, if they are
@@ -76,7 +81,7 @@ func (h *regionHistory) lastToken(family string, states []regionState) (token st
 	var b []byte
 	for _, state := range states {
 		last := h.regions[family+":"+state.region]
-		if last.state != state || !last.noExpiry {
+		if last.state != state || !last.checked || last.expiring != nil {
 			return "", false
 		}
 		b = binary.AppendUvarint(b, last.epoch)
@@ -84,16 +89,17 @@ func (h *regionHistory) lastToken(family string, states []regionState) (token st
 	return string(b), true
 }
 
-// confirmNoExpiry notes that the table of some states was checked for expiry. It
-// skips regions that were observed in another state meanwhile.
-func (h *regionHistory) confirmNoExpiry(family string, states []regionState) {
+// noteChecked notes what the description of the table of some states says: expiring
+// is an ErrExpiring, nil if nothing expires. It skips regions that were observed in
+// another state meanwhile.
+func (h *regionHistory) noteChecked(family string, states []regionState, expiring error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
 	for _, state := range states {
 		key := family + ":" + state.region
 		if last := h.regions[key]; last.state == state {
-			last.noExpiry = true
+			last.checked, last.expiring = true, expiring
 			h.regions[key] = last
 		}
 	}

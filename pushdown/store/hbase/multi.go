@@ -73,6 +73,7 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 	defer st.wg.Done()
 
 	retry := st.newRetrier(ctx, table)
+	// After an error the caller would only send the write again: it has until ctx ends.
 	if len(actions) > 0 && actions[0].get == nil {
 		ctx, retry = retry.forWrite()
 		defer retry.cancel()
@@ -165,6 +166,7 @@ func (st *Store) sendToServer(ctx context.Context, batches []*regionBatch) (fail
 	for {
 		call, err := st.nextCall(batches)
 		if err != nil {
+			// Some regions get nothing now; the call may still hold actions of others.
 			failure = err
 		}
 		if len(call) == 0 {
@@ -195,6 +197,7 @@ func (st *Store) nextCall(batches []*regionBatch) (call []*regionBatch, failure 
 	room, bytes := maxActions, maxOutBytes
 	for _, b := range batches {
 		if len(b.actions) == 0 {
+			// They are all sent, or wait for the next round.
 			continue
 		}
 
@@ -247,6 +250,7 @@ func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFai
 		defer st.pacer.callEnded(batches)
 	}
 
+	// All batches are of one server, so the location of any of them leads there.
 	c, err := st.callConn(ctx, batches[0].loc, call)
 	if err == nil {
 		return st.applyOutcomes(batches, sent, call)
@@ -255,6 +259,7 @@ func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFai
 	if call.write {
 		st.noteFailedWrite(ctx, c, call, batches, err)
 	}
+	// Another round would end in the same way.
 	if classify(err) == classFatal {
 		for _, a := range sent {
 			a.finish(withoutStack(err))
@@ -311,6 +316,8 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*rpc
 
 	write := sent[0].get == nil
 	if write {
+		// Its reply is awaited even after the caller has left: until it comes, the server
+		// may still execute the write.
 		ctx = st.lifetime
 	}
 	call := newRPC(ctx, "Multi", request, &pb.MultiResponse{})
@@ -340,7 +347,7 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc
 				a.finish(nil)
 				accepted++
 			default:
-				class, err := a.applyException()
+				class, err := a.settleException()
 				if !a.finished { // it is sent again, to wherever the region is by then
 					st.invalidate(b.loc, nil, err)
 					failure = err
@@ -351,22 +358,25 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *rpc
 
 		switch {
 		case !call.write:
+			// Reads have no window.
 		case refused:
+			// Whatever else it accepted, the region was sent too much.
 			st.pacer.refused(b.loc.name, call.began)
 		case accepted > 0:
 			st.pacer.accepted(b.loc.name, accepted)
 		}
 	}
 
+	// An exception says more about the cause than a gap does.
 	if failure == nil && leftOut > 0 {
 		failure = fmt.Errorf("%w from %s: %w: %d of %d actions", errReply, addr, errLeftOut, leftOut, len(sent))
 	}
 	return false, failure
 }
 
-// applyException finishes the action if its exception is final, and returns the
-// exception and its class.
-func (a *action) applyException() (retryClass, error) {
+// settleException finishes the action if its exception is final, or says that the
+// action was done before. It returns the exception and its class.
+func (a *action) settleException() (retryClass, error) {
 	err := newJavaError(a.exception.GetName(), string(a.exception.GetValue()))
 	class := classify(err)
 	switch class {
@@ -387,6 +397,8 @@ func decodeMulti(response *pb.MultiResponse, block []byte, batches []*regionBatc
 	if len(results) != len(batches) {
 		return fmt.Errorf("multi: got the results of %d regions, want %d", len(results), len(batches))
 	}
+
+	// An earlier reply to the same actions must not count.
 	for _, b := range batches {
 		for _, a := range b.actions {
 			a.answered, a.exception, a.result = false, nil, nil

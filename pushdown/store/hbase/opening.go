@@ -61,6 +61,7 @@ func (o *openingCache) update(loc *location, cells string, catalog catalogState)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
+	// What is forgotten is read again and gets a new number, which costs only time.
 	if o.regions == nil || len(o.regions) > maxHistory {
 		o.regions = map[string]opening{}
 	}
@@ -210,6 +211,7 @@ func checkOpen(table string, loc *location, newest map[string]store.Cell) error 
 	wrong := func(kind error, what string, got, want any) error {
 		return fmt.Errorf("%w: region %q: %s: got %v, want %v", kind, loc.name, what, got, want)
 	}
+	// A region that was split, merged or dropped loses its row in the end.
 	if len(newest) == 0 {
 		return wrong(errMoved, "row", "none", "one")
 	}
@@ -239,9 +241,9 @@ func checkOpen(table string, loc *location, newest map[string]store.Cell) error 
 	return nil
 }
 
-// maxPointReads bounds the concurrent reads of hbase:meta's read point, because its
+// maxCatalogReads bounds the concurrent reads of hbase:meta's read point, because its
 // server serves the whole cluster.
-const maxPointReads = 4
+const maxCatalogReads = 4
 
 // metaSilencePause is how long a silent server of hbase:meta is not asked again. In
 // that time the rows of the table itself are read, which is faster than another
@@ -249,26 +251,26 @@ const maxPointReads = 4
 // is short.
 const metaSilencePause = 2 * time.Second
 
-// pointReads lets goroutines that want the state of hbase:meta share calls, if
+// catalogReads lets goroutines that want the state of hbase:meta share calls, if
 // there are many of them. A call can be shared only by goroutines that ask before
 // it begins: otherwise its answer might be older than the question. So a caller that
-// comes while maxPointReads are running waits for the next one.
-type pointReads struct {
+// comes while maxCatalogReads are running waits for the next one.
+type catalogReads struct {
 	mu      sync.Mutex
 	running int
-	next    *pointRead // not begun; nil if nobody waits
-	silent  time.Time  // when the server of hbase:meta last did not answer in time
+	next    *catalogRead // not begun; nil if nobody waits
+	silent  time.Time    // when the server of hbase:meta last did not answer in time
 }
 
-// pointRead is a shared call. Its result may be read once done is closed.
-type pointRead struct {
+// catalogRead is a shared call. Its result may be read once done is closed.
+type catalogRead struct {
 	done    chan struct{}
 	catalog catalogState
 	err     error
 }
 
 // recentlySilent reports whether the server of hbase:meta was silent just now.
-func (p *pointReads) recentlySilent() bool {
+func (p *catalogReads) recentlySilent() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -276,7 +278,7 @@ func (p *pointReads) recentlySilent() bool {
 }
 
 // noteSilence notes that the server of hbase:meta has not answered in time.
-func (p *pointReads) noteSilence() {
+func (p *catalogReads) noteSilence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -285,23 +287,23 @@ func (p *pointReads) noteSilence() {
 
 // begin returns nil if the caller may read at once; the caller then calls end. Else
 // it returns a shared read that has not begun, to wait for.
-func (p *pointReads) begin() *pointRead {
+func (p *catalogReads) begin() *catalogRead {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if p.running < maxPointReads {
+	if p.running < maxCatalogReads {
 		p.running++
 		return nil
 	}
 	if p.next == nil {
-		p.next = &pointRead{done: make(chan struct{})}
+		p.next = &catalogRead{done: make(chan struct{})}
 	}
 	return p.next
 }
 
 // end ends a read. If goroutines wait for the next one, end returns it, and the
 // caller makes it in place of its own.
-func (p *pointReads) end() *pointRead {
+func (p *catalogReads) end() *catalogRead {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -312,13 +314,15 @@ func (p *pointReads) end() *pointRead {
 	return next
 }
 
-// currentCatalog returns the state that hbase:meta has while currentCatalog runs.
+// currentCatalog returns a state that hbase:meta has while currentCatalog runs. Where
+// many ask, it waits for a read that they share, see catalogReads.
 func (st *Store) currentCatalog(ctx context.Context) (catalogState, error) {
-	shared := st.pointReads.begin()
+	shared := st.catalogReads.begin()
 	if shared == nil {
 		catalog, err := st.readCatalogState(ctx)
-		if next := st.pointReads.end(); next != nil {
-			st.wg.Go(func() { st.runPointReads(next) })
+		if next := st.catalogReads.end(); next != nil {
+			// In the background, because this caller has its answer.
+			st.wg.Go(func() { st.runCatalogReads(next) })
 		}
 		return catalog, err
 	}
@@ -331,10 +335,10 @@ func (st *Store) currentCatalog(ctx context.Context) (catalogState, error) {
 	}
 }
 
-// runPointReads makes shared reads until nobody waits for one. They end with the
+// runCatalogReads makes shared reads until nobody waits for one. They end with the
 // store and not with a caller's context, as one of the callers may leave.
-func (st *Store) runPointReads(p *pointRead) {
-	for ; p != nil; p = st.pointReads.end() {
+func (st *Store) runCatalogReads(p *catalogRead) {
+	for ; p != nil; p = st.catalogReads.end() {
 		p.catalog, p.err = st.readCatalogState(st.lifetime)
 		close(p.done)
 	}
@@ -350,7 +354,7 @@ func (st *Store) readCatalogState(ctx context.Context) (catalogState, error) {
 // the state that the scan sees. It makes one attempt, within
 // Config.VersionTimeout.
 func (st *Store) callCatalog(ctx context.Context, request func(meta *location) *pb.ScanRequest) (*rpc, catalogState, error) {
-	if st.pointReads.recentlySilent() {
+	if st.catalogReads.recentlySilent() {
 		return nil, catalogState{}, errMetaSilent
 	}
 
@@ -362,7 +366,7 @@ func (st *Store) callCatalog(ctx context.Context, request func(meta *location) *
 	// A caller that leaves soon says nothing about the server; one that has waited
 	// for half of the timeout does.
 	if inner.Err() != nil && time.Since(began) >= st.cfg.VersionTimeout/2 {
-		st.pointReads.noteSilence()
+		st.catalogReads.noteSilence()
 	}
 	return call, catalog, err
 }

@@ -327,20 +327,20 @@ func TestPointReads_shared(t *testing.T) {
 	})
 
 	var first errgroup.Group
-	for range maxPointReads {
+	for range maxCatalogReads {
 		first.Go(func() error { _, err := c.st.currentCatalog(c.ctx); return err })
 	}
 
-	for running := 0; running < maxPointReads; {
-		c.st.pointReads.mu.Lock()
-		running = c.st.pointReads.running
-		c.st.pointReads.mu.Unlock()
+	for running := 0; running < maxCatalogReads; {
+		c.st.catalogReads.mu.Lock()
+		running = c.st.catalogReads.running
+		c.st.catalogReads.mu.Unlock()
 		runtime.Gosched()
 	}
 
-	next := c.st.pointReads.begin()
+	next := c.st.catalogReads.begin()
 	for range 10 {
-		if p := c.st.pointReads.begin(); p != next || p == nil {
+		if p := c.st.catalogReads.begin(); p != next || p == nil {
 			t.Error("a read is not shared, or was shared after it had begun")
 		}
 	}
@@ -352,18 +352,18 @@ func TestPointReads_shared(t *testing.T) {
 	if <-next.done; next.err != nil {
 		t.Error(next.err)
 	}
-	if n := reads.Load(); n != maxPointReads+1 {
-		t.Errorf("%d reads, want %d", n, maxPointReads+1)
+	if n := reads.Load(); n != maxCatalogReads+1 {
+		t.Errorf("%d reads, want %d", n, maxCatalogReads+1)
 	}
 
-	for range 2 * maxPointReads { // nothing is running, so each of these reads alone
+	for range 2 * maxCatalogReads { // nothing is running, so each of these reads alone
 		if _, err := c.st.currentCatalog(c.ctx); err != nil {
 			t.Error(err)
 		}
 	}
 
-	if n := reads.Load(); n != 3*maxPointReads+1 {
-		t.Errorf("%d reads, want %d", n, 3*maxPointReads+1)
+	if n := reads.Load(); n != 3*maxCatalogReads+1 {
+		t.Errorf("%d reads, want %d", n, 3*maxCatalogReads+1)
 	}
 }
 

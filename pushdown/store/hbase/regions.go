@@ -112,6 +112,7 @@ func (st *Store) readRegions(ctx context.Context, table string) ([]*location, er
 	listed := false // hbase:meta has a row of the table
 	for {
 		rows, err := scan.Next()
+		// A table none of whose regions is served now does exist, so this is not ErrNoTable.
 		if err == io.EOF && listed && len(locs) == 0 {
 			return nil, fmt.Errorf("%w: no region of table %q is online", errMeta, table)
 		}

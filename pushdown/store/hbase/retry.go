@@ -147,6 +147,7 @@ func classify(err error) retryClass {
 	case errors.Is(err, errWritePending), errors.Is(err, errRegionBusy):
 		return classRetry
 	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnavailable):
+		// ErrUnavailable comes from an inner operation that has retried itself.
 		return classFatal
 	}
 
@@ -250,9 +251,10 @@ func (r *retrier) afterFailure(err error) error {
 	maxDelay := lastDelay
 	switch classify(err) {
 	case classFatal, classDone:
+		// What was done before has lost its result with an earlier reply.
 		return r.finalError(err)
 	case classBusy:
-		if !r.paced {
+		if !r.paced { // the region of a write has its pace instead of a longer delay
 			maxDelay, r.delay = lastBusyDelay, max(r.delay, firstBusyDelay)
 		}
 	case classUnknown:
@@ -304,6 +306,7 @@ func (r *retrier) sleep(maxDelay time.Duration) error {
 	}
 	delay = jitter(delay)
 
+	// The next attempt would come too late, so nobody waits for it.
 	if time.Now().Add(delay).After(r.deadline) {
 		return r.unavailable(fmt.Errorf("no success for %v", r.timeout))
 	}

@@ -26,6 +26,7 @@ func (st *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) 
 
 	sc := &scanner{st: st, scan: s, filters: filters, resumeKey: bytes.Clone(s.Start), retry: st.newRetrier(ctx, s.Table)}
 	sc.ctx, sc.cancel = context.WithCancel(ctx)
+	// Close also ends the pauses between attempts.
 	sc.retry.ctx = sc.ctx
 	sc.rows.keysOnly = s.KeysOnly
 	return sc, nil
@@ -152,6 +153,7 @@ func (s *scanner) readReply() ([]store.Row, error) {
 // awaitReply waits for the next reply of the current region, or for the first one
 // of the next region. It returns io.EOF if there is no next region.
 func (s *scanner) awaitReply() (*rpc, error) {
+	// Usually decodeReply has requested the next reply already.
 	if s.server.inFlight == nil {
 		if s.server.open {
 			s.send(s.nextRequest(s.server.loc))
@@ -173,7 +175,7 @@ func (s *scanner) awaitReply() (*rpc, error) {
 	if err != nil {
 		switch classify(err) {
 		case classRetry, classBusy, classUnknown:
-			// The server may still keep the scanner.
+			// The server may still keep the scanner: releaseServer closes it there.
 		default:
 			s.server.open = false
 		}
@@ -185,6 +187,7 @@ func (s *scanner) awaitReply() (*rpc, error) {
 // the filter admits no row there, resumeKey first moves on to the next range that
 // the filter wants. It returns io.EOF if no more rows are wanted.
 func (s *scanner) openNextRegion() error {
+	// The last one has ended with its region.
 	s.server = serverScanner{}
 
 	key, ok := s.filters.firstWanted(s.resumeKey)
@@ -242,6 +245,7 @@ func (s *scanner) send(request *pb.ScanRequest) {
 // before the caller begins to work on these rows.
 func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 	response := call.response.(*pb.ScanResponse)
+	// A server need not repeat the id in later replies.
 	if response.ScannerId != nil {
 		s.server.id, s.server.open = response.GetScannerId(), true
 	}
@@ -271,12 +275,14 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 
 	s.advance(rows)
 	if regionEnds {
+		// A region without rows is progress, too: it is not read again.
 		s.resumeKey = s.server.loc.stop
 		s.retry.madeProgress()
 	}
 
 	switch {
 	case scanEnds, regionEnds && len(s.resumeKey) == 0, s.exhausted(s.resumeKey):
+		// A region without a stop key is the last of its table.
 		s.err = io.EOF // for the following Next
 		s.releaseServer()
 		if len(rows) == 0 {
@@ -285,6 +291,7 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 	case s.server.open:
 		s.send(s.nextRequest(s.server.loc))
 	}
+	// Otherwise only the region has ended: the following Next opens the next one.
 	return rows, nil
 }
 
@@ -357,6 +364,7 @@ func (s *scanner) countReply(response *pb.ScanResponse, bytes int) {
 // failure. It returns an error if the failure is final. A row of which only a part
 // has come is dropped: it is read again as a whole.
 func (s *scanner) resumeAfter(err error) error {
+	// Without a connection no server scanner was opened: nothing is resumed.
 	if s.server.conn != nil {
 		s.stats.Resumes++
 	}
@@ -371,6 +379,7 @@ func (s *scanner) resumeAfter(err error) error {
 func (s *scanner) releaseServer() {
 	server := s.server
 	s.server = serverScanner{}
+	// While the store closes nothing more is sent: the lease ends the scanner.
 	if server.inFlight == nil && !server.open || s.st.beginOperation() != nil {
 		return
 	}

@@ -1,12 +1,17 @@
 package hbase
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"downpour/encoding"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 
@@ -232,6 +237,98 @@ func TestScan_stats(t *testing.T) {
 	ranges := []store.KeyRange{{Start: []byte("r0031"), Stop: []byte("r0032")}}
 	if stats := c.mustRead(store.Scan{Filter: store.RowFilter{Ranges: ranges}}, want[61:63]); stats.RPCs != 1 {
 		t.Fatalf("%+v, want 1 call: the first region has no wanted range", stats)
+	}
+}
+
+// Whatever ranges of columns are asked for, a scan returns and counts just their cells,
+// also where replies cut rows.
+func TestScan_columns(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 8))
+	draw := func(most int) []byte {
+		b := make([]byte, 1+rnd.IntN(most))
+		for i := range b {
+			b[i] = "\x00\x01\x02cs\xfe\xff"[rnd.IntN(7)]
+		}
+		return b
+	}
+
+	for shape, opts := range replyShapes {
+		c := start(t, opts)
+		c.CreateTable("t", []string{"t"}, []byte("r0020"))
+		var all []store.Row
+		for i := range 40 {
+			r := store.Row{Key: fmt.Appendf(nil, "r%04d", i)}
+			for range 1 + rnd.IntN(8) {
+				q := draw(3)
+				c.Put("t", string(r.Key), "t", string(q), "v")
+				r.Cells = append(r.Cells, store.Cell{Qualifier: q})
+			}
+			slices.SortFunc(r.Cells, func(a, b store.Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
+			r.Cells = slices.CompactFunc(r.Cells, func(a, b store.Cell) bool { return bytes.Equal(a.Qualifier, b.Qualifier) })
+			all = append(all, r)
+		}
+
+		for range 60 {
+			var columns []store.KeyRange
+			prefixes := rnd.IntN(3) // 0: no range is one, 1: most are, 2: all are
+			for len(columns) < 1+rnd.IntN(5) {
+				from := draw(2)
+				r := store.KeyRange{Start: from, Stop: encoding.PrefixEnd(from)}
+				if rnd.IntN(3) > prefixes || prefixes == 0 {
+					r.Stop = append(bytes.Clone(from), draw(2)...)
+				}
+				columns = append(columns, r)
+			}
+			slices.SortFunc(columns, func(a, b store.KeyRange) int { return bytes.Compare(a.Start, b.Start) })
+			// Of ranges that overlap the first stays.
+			kept := columns[:1]
+			for _, r := range columns[1:] {
+				if stop := kept[len(kept)-1].Stop; len(stop) > 0 && bytes.Compare(stop, r.Start) <= 0 {
+					kept = append(kept, r)
+				}
+			}
+
+			var want []string
+			rows := map[string]bool{}
+			for _, r := range all {
+				for _, cell := range r.Cells {
+					if slices.ContainsFunc(kept, func(k store.KeyRange) bool { return k.Contains(cell.Qualifier) }) {
+						want = append(want, fmt.Sprintf("%s %s v", r.Key, cell.Qualifier))
+						rows[string(r.Key)] = true
+					}
+				}
+			}
+			stats := c.mustRead(store.Scan{Columns: kept}, want)
+			if stats.Cells != int64(len(want)) || stats.Rows != int64(len(rows)) {
+				t.Fatalf("%s, columns %x: %+v, want %d rows of %d cells", shape, kept, stats, len(rows), len(want))
+			}
+		}
+	}
+}
+
+// Several prefixes are one filter, as is a single range; other ranges are a list.
+func TestColumnFilter(t *testing.T) {
+	prefix := func(p string) store.KeyRange {
+		return store.KeyRange{Start: []byte(p), Stop: encoding.PrefixEnd([]byte(p))}
+	}
+	for _, test := range []struct {
+		columns []store.KeyRange
+		want    string
+	}{
+		{[]store.KeyRange{prefix("\x00"), prefix("\x01"), prefix("count:"), prefix("sum:")}, "MultipleColumnPrefixFilter"},
+		{[]store.KeyRange{prefix("\x01\xff"), prefix("\xff")}, "MultipleColumnPrefixFilter"},
+		{[]store.KeyRange{prefix("sum:")}, "ColumnRangeFilter"},
+		{[]store.KeyRange{{Start: []byte("a"), Stop: []byte("c")}, prefix("sum:")}, "FilterList"},
+		{[]store.KeyRange{prefix("a"), {Start: []byte("sum:")}}, "FilterList"},
+		{[]store.KeyRange{{Stop: []byte{1}}, prefix("sum:")}, "FilterList"},
+	} {
+		f, err := columnFilter(test.columns).ConstructPBFilter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.GetName(); !strings.HasSuffix(got, "."+test.want) {
+			t.Errorf("columns %x: filter %s, want %s", test.columns, got, test.want)
+		}
 	}
 }
 

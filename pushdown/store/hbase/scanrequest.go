@@ -49,6 +49,7 @@ func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
 	if s.scan.Since > 0 {
 		scan.TimeRange = &pb.TimeRange{From: proto.Uint64(uint64(s.scan.Since)), To: proto.Uint64(math.MaxInt64)}
 	}
+	// gohbase's schema lacks the field.
 	scan.ProtoReflect().SetUnknown(readType)
 
 	request := s.newRequest()
@@ -101,6 +102,7 @@ func (st *Store) closeScanner(server serverScanner) {
 	// The call may open the scanner, or end it.
 	if server.inFlight != nil {
 		if st.servers.wait(ctx, server.conn, server.inFlight) != nil {
+			// The lease ends what may be open there.
 			return
 		}
 		response := server.inFlight.response.(*pb.ScanResponse)
@@ -108,6 +110,7 @@ func (st *Store) closeScanner(server serverScanner) {
 			server.id, server.open = response.GetScannerId(), true
 		}
 		if scan, region := replyEnds(response); scan || region {
+			// At its end the server has closed it by itself.
 			return
 		}
 	}

@@ -85,6 +85,7 @@ func (l *liveness) claimProbe(interval time.Duration) bool {
 	defer l.mu.Unlock()
 
 	now := l.now()
+	// One probe at a time, and none for a server that has just been heard of.
 	if l.probeUnansweredLocked() || time.Duration(now-l.lastReceived.Load()) < interval/2 {
 		return false
 	}
@@ -128,19 +129,22 @@ func (p *pool) wait(ctx context.Context, c *conn, call *rpc) error {
 		case <-limit.C:
 			// A write that stays with the server may overwrite later ones. If its
 			// connection ends, the server drops the write as long as that is still
-			// queued. So the connection is given up with a write.
+			// queued. So the connection is given up with a write, and with a read only if
+			// nothing else comes from the server either.
 			callOnly := !call.write && c.liveness.silentFor() == 0
 			return &lostError{addr: c.addr, callOnly: callOnly, err: fmt.Errorf("none within %v", bound)}
 		case yes := <-moved:
 			if yes {
 				return &lostError{addr: c.addr, callOnly: true, err: errElsewhere}
 			}
+			// It may move later: the next silence asks again.
 			moved = nil
 		case <-quiet.C:
 			quiet.Reset(p.cfg.ProbeAfter)
 			if !p.probeSilent(c) || moved != nil {
 				continue
 			}
+			// The room for one answer lets the goroutine end when this call has left.
 			answer := make(chan bool, 1)
 			moved = answer
 			p.wg.Go(func() { answer <- p.moved(ctx, c, call) })
@@ -163,6 +167,7 @@ func (p *pool) probeSilent(c *conn) bool {
 	c.liveness.mu.Lock()
 	defer c.liveness.mu.Unlock()
 
+	// One line for each silence, however many calls wait.
 	if c.liveness.loggedProbe != c.liveness.lastProbe {
 		c.liveness.loggedProbe = c.liveness.lastProbe
 		p.cfg.Logger.Warn("server does not answer, its calls wait", "server", c.addr)
@@ -199,6 +204,7 @@ func (p *pool) answersNewConnection(addr string) bool {
 	p.dial(fresh)
 	defer fresh.close()
 	if fresh.err != nil {
+		// After any other error the server may be alive or dead.
 		return errors.Is(fresh.err, syscall.ECONNREFUSED)
 	}
 
@@ -208,6 +214,7 @@ func (p *pool) answersNewConnection(addr string) bool {
 	defer timer.Stop()
 	select {
 	case res := <-probe.result:
+		// An exception is an answer, too.
 		_, lost := fresh.resultError(res).(*lostError)
 		return !lost
 	case <-timer.C:
@@ -258,10 +265,12 @@ func (c *conn) resultError(res hrpc.RPCResult) error {
 // The next attempt finds the new location in the region cache.
 func (st *Store) regionMoved(ctx context.Context, _ *conn, call *rpc) bool {
 	loc := call.loc
+	// The call asks again only once this has ended, so a look-up must not hang.
 	ctx, cancel := context.WithTimeout(ctx, 2*st.cfg.ProbeAfter)
 	defer cancel()
 
 	if loc.table == metaTable {
+		// The cached address is the one in doubt: locateMeta has to ask ZooKeeper.
 		st.zk.forget(zk.Meta, loc.addr)
 		now, err := st.locateMeta(ctx)
 		return err == nil && now.addr != loc.addr
@@ -275,11 +284,13 @@ func (st *Store) regionMoved(ctx context.Context, _ *conn, call *rpc) bool {
 	defer release()
 
 	differs := func(now *location) bool { return now.addr != loc.addr || !bytes.Equal(now.name, loc.name) }
+	// Another call may have looked it up meanwhile.
 	if now := st.regions.find(loc.table, loc.start); now != nil && differs(now) {
 		return true
 	}
 	now, err := st.lookUp(ctx, loc.table, loc.start)
 	if err != nil {
+		// Without its table the region exists no more; any other error tells nothing.
 		return errors.Is(err, store.ErrNoTable)
 	}
 	if differs(now) {
@@ -290,6 +301,7 @@ func (st *Store) regionMoved(ctx context.Context, _ *conn, call *rpc) bool {
 
 // masterMoved looks up in ZooKeeper whether there is another master.
 func (st *Store) masterMoved(ctx context.Context, c *conn, _ *rpc) bool {
+	// The cached address is the one in doubt: address has to ask ZooKeeper.
 	st.zk.forget(zk.Master, c.addr)
 	now, err := st.zk.address(ctx, zk.Master)
 	return err == nil && now != c.addr

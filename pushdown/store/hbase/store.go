@@ -26,9 +26,9 @@ type Store struct {
 	pacer   pacer
 
 	// For version tokens.
-	history    regionHistory
-	openings   openingCache
-	pointReads pointReads
+	history      regionHistory
+	openings     openingCache
+	catalogReads catalogReads
 }
 
 var (
@@ -158,6 +158,7 @@ func (st *Store) callRow(ctx context.Context, table string, key []byte, policy r
 				return call, nil
 			}
 			if lost, ok := err.(*lostError); ok && policy == sendOnce {
+				// The error names it as the last fault.
 				retry.lastErr = lost
 				return nil, retry.unavailable(errUnknownOutcome)
 			}

@@ -84,6 +84,7 @@ func (st *Store) Version(ctx context.Context, table, family string, r store.KeyR
 	if err != nil {
 		return "", err
 	}
+
 	if err = proof(); errors.Is(err, errReopened) {
 		// The cached openings were out of date, and now they are not.
 		if token, proof, err = st.EarlyVersion(ctx, table, family, r); err == nil {
@@ -122,9 +123,12 @@ func versionError(table string, r store.KeyRange, err error) error {
 // earlyVersion is EarlyVersion. It ends with inner, and a proof that goes on after
 // it has returned ends with ctx.
 func (st *Store) earlyVersion(inner, ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
-	if st.pointReads.recentlySilent() {
+	if st.catalogReads.recentlySilent() {
 		return "", nil, errMetaSilent
 	}
+
+	// The openings are read first: only what they name before and after the read points
+	// proves anything, see Version.
 	locs, err := st.locateAll(inner, table, r)
 	if err != nil {
 		return "", nil, err
@@ -137,6 +141,9 @@ func (st *Store) earlyVersion(inner, ctx context.Context, table, family string, 
 	if err != nil {
 		return "", nil, err
 	}
+
+	// If the states are those observed last, their token is known, and may be used while
+	// it is being proven.
 	if token, ok := st.history.lastToken(family, states); ok {
 		return token, st.proveLater(ctx, table, r, locs, before), nil
 	}
@@ -160,12 +167,17 @@ func (st *Store) earlyVersion(inner, ctx context.Context, table, family string, 
 		}
 	}
 
-	token, needsCheck := st.history.observe(family, states)
-	if needsCheck {
-		if err := st.checkNoExpiry(inner, table, family); err != nil {
-			return "", nil, err
+	token, needsCheck, err := st.history.observe(family, states)
+	if err == nil && needsCheck {
+		// Cells that expire change what is visible while the states stay equal.
+		err = st.checkNoExpiry(inner, table, family)
+		// Another error says nothing about the table: the next token asks again.
+		if err == nil || errors.Is(err, ErrExpiring) {
+			st.history.noteChecked(family, states, err)
 		}
-		st.history.confirmNoExpiry(family, states)
+	}
+	if err != nil {
+		return "", nil, err
 	}
 	return token, func() error { return nil }, nil
 }
@@ -273,8 +285,8 @@ func readPointRequest(loc *location, family string, key []byte) *pb.ScanRequest 
 	}
 }
 
-// decodeReadPoint returns the read point in a reply, field 11, or 0 if there is
-// none.
+// decodeReadPoint returns the read point in a reply, or 0 if there is none. It is field
+// 11, which gohbase's schema lacks and so leaves among the unknown ones.
 func decodeReadPoint(response *pb.ScanResponse) uint64 {
 	for b := []byte(response.ProtoReflect().GetUnknown()); len(b) > 0; {
 		number, kind, n := protowire.ConsumeField(b)

@@ -108,6 +108,17 @@ func TestVersion_asksMaster(t *testing.T) {
 	if n := c.Calls("GetTableDescriptors"); n != 1 {
 		t.Errorf("%d questions to the master while the region did not change, want 1", n)
 	}
+
+	c.Alter("t", "t", "TTL", "3600")
+	for range 5 {
+		if _, second, err := c.versions(store.KeyRange{}); second != "" || !errors.Is(err, ErrExpiring) {
+			t.Errorf("version token %x, error %v, want %v", second, err, ErrExpiring)
+		}
+	}
+
+	if n := c.Calls("GetTableDescriptors"); n != 2 {
+		t.Errorf("%d questions to the master in all, want one more for a region whose cells expire", n)
+	}
 }
 
 func TestVersion_noReadPoint(t *testing.T) {
@@ -125,7 +136,7 @@ func TestRegionHistory_order(t *testing.T) {
 	old, fresh := []regionState{{"r", 1, 1, 7}}, []regionState{{"r", 1, 1, 8}}
 	f := func(states []regionState, wantCheck bool) string {
 		t.Helper()
-		token, needsCheck := h.observe("t", states)
+		token, needsCheck, _ := h.observe("t", states)
 		if needsCheck != wantCheck {
 			t.Errorf("state %v: needs a check %v, want %v", states, needsCheck, wantCheck)
 		}
@@ -139,11 +150,11 @@ func TestRegionHistory_order(t *testing.T) {
 	}
 
 	f(fresh, true)
-	h.confirmNoExpiry("t", old) // no longer the last one
+	h.noteChecked("t", old, nil) // no longer the last one
 	f(fresh, true)
-	h.confirmNoExpiry("t", fresh)
+	h.noteChecked("t", fresh, nil)
 	f(fresh, false)
-	if token, needsCheck := h.observe("other", fresh); needsCheck || token == first {
+	if token, needsCheck, _ := h.observe("other", fresh); needsCheck || token == first {
 		t.Errorf("another family has version token %x, needs a check %v", token, needsCheck)
 	}
 }

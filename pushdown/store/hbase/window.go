@@ -88,8 +88,10 @@ type pace struct {
 func (p *pace) allowed(now time.Time) (window, error) {
 	switch {
 	case p.abandoned > 0:
+		// That call could overwrite what is sent, and acknowledged, now.
 		return window{}, errWritePending
 	case p.delay > 0 && (p.inFlight > 0 || now.Before(p.nextAttempt)):
+		// A region that refuses writes gets one call at a time.
 		return window{}, errRegionBusy
 	}
 	return p.window, nil
@@ -153,7 +155,8 @@ func (p *pacer) accepted(region []byte, n int) {
 	at.delay = 0
 }
 
-// lost reports that a call, sent at the given time, was lost.
+// lost reports that a call, sent at the given time, was lost. Of several calls that
+// met the same fault, only the first counts.
 func (p *pacer) lost(region []byte, sent time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -121,6 +121,7 @@ func (f *frameChecker) missingHead() int {
 	if n < 0 {
 		return 1 // of the varint
 	}
+	// checkLengths refuses a longer header; here its length must not overflow.
 	return 4 + n + int(min(length, maxHeader)) - len(f.head)
 }
 

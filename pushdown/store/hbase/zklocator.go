@@ -43,6 +43,7 @@ func (k *zkLocator) dial(ctx context.Context, network, addr string) (net.Conn, e
 		return nil, err
 	}
 
+	// The end of the store also ends the dial.
 	ctx, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(k.st.lifetime, cancel)()
 	defer cancel()
@@ -73,6 +74,7 @@ func (k *zkLocator) address(ctx context.Context, resource zk.ResourceName) (stri
 		return addr, nil
 	}
 	l := k.lookUps[resource]
+	// Whoever comes while a look-up is under way shares it.
 	if l == nil {
 		l = &zkLookUp{done: make(chan struct{})}
 		k.lookUps[resource] = l

@@ -14,10 +14,11 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// Store is a store that can also create tables. Both stores can.
+// Store is a store that can also create tables and replace rows. Both stores can.
 type Store interface {
 	store.Store
 	store.Admin
+	store.Replacer
 }
 
 // Open opens the store of an address, pebble:DIR or

@@ -70,6 +70,7 @@ func (s *Store) update(ctx context.Context, table string, cell store.CellKey, aw
 	if err := s.tables.check(table, cell.Family); err != nil {
 		return false, err
 	}
+	// Without a name, tables.check asks only for the table.
 	if cell.Family == "" {
 		return false, fmt.Errorf("row %x: family is empty", cell.Row)
 	}

@@ -54,9 +54,11 @@ func newChanges(grouping Grouping) *changes {
 // begin notes that a batch is about to become visible. end must be called when it
 // is visible, or when that has failed.
 func (c *changes) begin(b *pebble.Batch) (end func()) {
+	// Nobody has asked for a version token yet.
 	if !c.on.Load() {
 		return func() {}
 	}
+
 	// The keys are read now because pebble may take a large batch's memory for
 	// itself once it is applied.
 	names := c.groupNames(b)
@@ -76,6 +78,7 @@ func (c *changes) begin(b *pebble.Batch) (end func()) {
 		g.running++
 		touched[i] = g
 	}
+
 	return func() { c.end(touched) }
 }
 
@@ -97,6 +100,7 @@ func (c *changes) end(touched []*group) {
 	c.last++
 	c.dropped = c.last
 	for name, g := range c.groups {
+		// A batch in progress would go unnoticed without its groups.
 		if g.running == 0 {
 			delete(c.groups, name)
 		}
@@ -146,6 +150,7 @@ func (c *changes) appendName(dst, table, row []byte) []byte {
 // is new whenever one of them has changed.
 func (c *changes) version(table string, r store.KeyRange) string {
 	prefix, first, last, ok := c.grouping.Groups(r.Start, r.Stop)
+	// A range that ends before it begins has no groups; a very wide one has too many to look up.
 	if first > last || last-first >= maxLookup {
 		ok = false
 	}
@@ -156,6 +161,7 @@ func (c *changes) version(table string, r store.KeyRange) string {
 	at, running := c.last, c.running > 0
 	if ok {
 		name := append([]byte(table), 0)
+		// A group that is not kept has not changed since groups were last dropped.
 		at, running = c.dropped, false
 		// The group of the rows without one: they may be anywhere in the table.
 		at, running = c.addGroup(name, at, running)

@@ -82,6 +82,7 @@ func (c *checker) log() fatalLogger { return fatalLogger{c.opts.Logger, c.dir, c
 func (c *checker) tablesInUse(e *examination, tables []string) ([]string, error) {
 	p := c.opts.pebbleOptions(c.log())
 	p.FS, p.Lock, p.ReadOnly = c.opts.FS, c.lock, true
+	// A check repairs nothing, so pebble is shown the MANIFEST as a repair would leave it.
 	if e.manifest != nil {
 		p.FS = fileReplaced{c.opts.FS, e.manifestName, e.manifest}
 	}
@@ -166,6 +167,7 @@ func (c *checker) checkTable(ctx context.Context, name string) error {
 	t := tableFile{name: name, from: from, grouping: c.opts.Grouping}
 	options := c.opts.pebbleOptions(c.log())
 	options.EnsureDefaults()
+	// A table that does not open is a fault to report and no failure of the check.
 	if t.reader, err = sstable.NewReader(ctx, from, options.MakeReaderOptions()); err != nil {
 		t.addUnreadable(err)
 		c.report.Faults = append(c.report.Faults, t.faults...)
@@ -198,6 +200,7 @@ func (t *tableFile) addDamaged(h sstblock.Handle, what string) {
 // checkBlocks reads all blocks, and adds a fault for each whose checksum is wrong.
 func (t *tableFile) checkBlocks(ctx context.Context) error {
 	l, err := t.reader.Layout()
+	// Where nothing tells where the blocks are, none can be read.
 	if err != nil {
 		t.addUnreadable(err)
 		return nil
@@ -254,6 +257,7 @@ func (t *tableFile) fillTimes() {
 	before, after := rowTimes{grouping: t.grouping}, rowTimes{grouping: t.grouping}
 	it, err := t.reader.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
 	if err != nil {
+		// The damaged blocks are reported without times then.
 		return
 	}
 	defer it.Close()

@@ -52,6 +52,7 @@ func (s *Store) closeAll() error {
 // lastFlush empties the log, so that damage to it while the store is closed loses
 // nothing. On a disk without space the log stays as it is.
 func (s *Store) lastFlush() {
+	// There is nothing to flush, or a log or disk takes nothing more.
 	if !s.disk.Filled() || s.disk.Broken() || s.checkSpace() != nil {
 		return
 	}

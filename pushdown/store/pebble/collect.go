@@ -31,6 +31,7 @@ func (w *watch) add(rows []*store.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, row := range rows {
+		// What is collected is useless until the next Take.
 		if w.lost {
 			break
 		}
@@ -48,6 +49,7 @@ func (w *watch) add(rows []*store.Change) {
 // addChange adds the change of one row to what was collected of it before.
 func (w *watch) addChange(row *store.Change) {
 	old := w.rows[string(row.Row)]
+	// The row is to be read anyhow.
 	if old != nil && old.Cut {
 		return
 	}
@@ -57,7 +59,8 @@ func (w *watch) addChange(row *store.Change) {
 		return
 	}
 
-	// Both changes are shared, so their sum is a new one.
+	// Both changes are shared, so their sum is a new one. A row's first change comes here
+	// only for want of room: it is cut.
 	now := &store.Change{Row: row.Row, Cut: true}
 	if old != nil {
 		w.writes -= len(old.Writes)

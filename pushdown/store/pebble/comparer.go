@@ -70,6 +70,7 @@ func separator(dst, a, b []byte) []byte {
 
 	n := len(dst)
 	dst = pebble.DefaultComparer.Separator(dst, x, y)
+	// There is nothing shorter.
 	if bytes.Equal(dst[n:], x) {
 		return append(dst[:n], a...)
 	}

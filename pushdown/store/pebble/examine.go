@@ -59,6 +59,7 @@ func examine(files vfs.FS, dir string, grouping Grouping) (*examination, error) 
 	if err != nil {
 		return nil, err
 	}
+	// Without the marker nothing tells which MANIFEST counts, nor which logs it needs.
 	if name == "" {
 		e.unmarked = true
 		e.examineUnmarked()
@@ -265,6 +266,7 @@ func (e *examination) compareCopy(name string, copyData, manifest []byte) {
 	for f.Offset < f.Bytes && f.Offset < int64(len(manifest)) && copyData[f.Offset] == manifest[f.Offset] {
 		f.Offset++
 	}
+	// A fault without a text is no news.
 	if f.Bytes -= f.Offset; copyData != nil {
 		f.What = "differs from the MANIFEST, which is intact, and is written again"
 	}
@@ -308,6 +310,7 @@ func firstUnflushedLog(records []journal.Record) (number uint64) {
 			continue
 		}
 		if v, m := binary.Uvarint(rest[n:]); m > 0 {
+			// Each such edit takes the place of those before it.
 			number = v
 		}
 	}
@@ -317,6 +320,7 @@ func firstUnflushedLog(records []journal.Record) (number uint64) {
 // logNumbers returns the numbers of the logs that pebble will replay, ascending.
 func (e *examination) logNumbers(from uint64) (numbers []uint64) {
 	for _, name := range e.names {
+		// Other indexes are of pebble's failover to a second disk, which is not used.
 		if n, index, ok := wal.ParseLogFilename(name); ok && index == 0 && uint64(n) >= from {
 			numbers = append(numbers, uint64(n))
 		}

@@ -28,6 +28,7 @@ func (e *examination) examineLogs(from uint64) error {
 		}
 		l := logFile{e: e, name: disk.LogName(number), number: number, data: data, Reading: journal.Log(data, number)}
 		l.last = i == len(numbers)-1
+		// The marker names logs of which records, and the zeros after them, are on disk.
 		l.padded = number >= synced.First && number <= synced.Newest && synced.First > 0
 		next = l.examine(next)
 
@@ -44,6 +45,7 @@ func (e *examination) examineLogs(from uint64) error {
 // logs need not exist: while it opens, pebble flushes what is in them, under a
 // number that no log gets.
 func (e *examination) findMissingLogs(from uint64, numbers []uint64, synced disk.Logs) {
+	// What was in logs before from is in tables.
 	if synced.Newest < from || synced.Newest == 0 {
 		return
 	}

@@ -62,6 +62,7 @@ func (g *getter) readRows(ctx context.Context, keys [][]byte) error {
 func (g *getter) readRow(key []byte) error {
 	g.prefix = appendPrefix(g.prefix[:0], g.table, key)
 	if !g.it.SeekPrefixGE(g.prefix) {
+		// No row is no error: unreadable returns nil for nil.
 		return unreadable(g.it.Error())
 	}
 

@@ -78,6 +78,7 @@ func split(key []byte) int {
 		return n
 	}
 	suffix := int(binary.BigEndian.Uint32(key[n-suffixFixed:]) >> 8)
+	// Only a key of a damaged batch claims such a length.
 	if suffix < minSuffix || suffix > n {
 		return n
 	}

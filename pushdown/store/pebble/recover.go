@@ -29,12 +29,14 @@ func (s *Store) recover() (keep []string, err error) {
 	for _, f := range e.faults(store.Torn) {
 		s.log.Warnf("%v", f)
 	}
+
 	// Nothing is repaired in a store that does not open: its files stay as they were
 	// found.
 	lost := e.faults(store.Lost)
 	if len(lost) > 0 && !s.opts.Salvage {
 		return nil, &store.DamageError{Faults: lost}
 	}
+
 	for _, f := range e.faults(store.Mended) {
 		if f.What != "" { // without a text it is no news
 			s.log.Warnf("%v", f)
@@ -92,8 +94,8 @@ func (e *examination) examineOptions(p *pebble.Options) {
 }
 
 // openPebble opens the database. Pebble refuses it if a table is missing or has
-// another length than the MANIFEST says. Here a table of another length is one that
-// cannot be read, and a missing one is lost data.
+// another length than the MANIFEST says. Downpour goes on with a table of another
+// length, whose reads fail, but with a missing one only under Salvage.
 func (s *Store) openPebble() (*pebble.DB, error) {
 	p := s.opts.pebbleOptions(s.log)
 	p.FS, p.Lock, p.EventListener = s.disk, s.lock, s.events()
@@ -112,9 +114,11 @@ func (s *Store) openPebble() (*pebble.DB, error) {
 			lost = append(lost, f)
 		}
 	}
+
 	if len(lost) > 0 && !s.opts.Salvage {
 		return nil, &store.DamageError{Faults: lost}
 	}
+
 	for _, f := range faults {
 		s.log.Errorf("goes on, but what needs it will fail: %v", f)
 	}
@@ -128,6 +132,7 @@ func (s *Store) openPebble() (*pebble.DB, error) {
 
 	p = s.opts.pebbleOptions(s.log)
 	p.FS, p.Lock, p.EventListener = s.disk, s.lock, s.events()
+	// The check has said what is wrong; made again, it would refuse again.
 	p.DisableConsistencyCheck = true
 	return pebble.Open(s.dir, p)
 }

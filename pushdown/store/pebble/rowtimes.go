@@ -96,6 +96,7 @@ func (l *logFile) fillTimes(f *store.Fault) {
 	}
 
 	for i, rec := range l.Records {
+		// Only the intact batches next to the broken part, one on each side.
 		before := rec.End <= f.Offset && (i+1 == len(l.Records) || l.Records[i+1].Start >= f.Offset)
 		after := rec.Start >= f.Offset && (i == 0 || l.Records[i-1].End <= f.Offset)
 		if before || after {
@@ -104,6 +105,7 @@ func (l *logFile) fillTimes(f *store.Fault) {
 	}
 
 	inside.fill(f)
+	// Nothing in the broken part tells a time: what lies around it does.
 	if f.First.IsZero() {
 		beside.fill(f)
 	}

@@ -97,6 +97,7 @@ func (c *scanner) Next() ([]store.Row, error) {
 	c.stats.Rows += int64(len(c.block.rows))
 	c.stats.Cells += int64(len(c.block.cells))
 	c.stats.Bytes += int64(len(c.block.bytes))
+	// A block stands for the call that it would be at a server.
 	c.stats.RPCs++
 	return c.block.rows, nil
 }
@@ -200,6 +201,7 @@ func (c *scanner) readCells(row []byte, at int) error {
 		}
 	}
 
+	// Below 0, left means that all rows are wanted.
 	if c.block.closeRow() && c.left > 0 {
 		c.left--
 	}

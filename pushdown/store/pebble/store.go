@@ -87,6 +87,7 @@ func (s *Store) start() error {
 	if s.db, err = s.openPebble(); err != nil {
 		return errors.Join(err, s.disk.Close())
 	}
+	// While the database opened, a log that failed was an error; from now on it ends the process.
 	s.disk.SetServing(true)
 
 	// Tables that can be read are worth more than none: a damaged catalogue does
@@ -106,11 +107,13 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	// While Close waits for the lock, a call that asked for it would wait behind Close.
 	if s.closing.Load() {
 		return store.ErrClosed
 	}
 
 	s.life.RLock()
+	// Close may have had the lock since closing was looked at.
 	if s.closed {
 		s.life.RUnlock()
 		return store.ErrClosed
@@ -145,6 +148,7 @@ func makeDir(files vfs.FS, dir string) error {
 		return nil
 	}
 	parent := files.PathDir(dir)
+	// The root, and the working directory, need not be made.
 	if parent == dir {
 		return nil
 	}

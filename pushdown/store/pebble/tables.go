@@ -41,6 +41,7 @@ func (t *tables) load(db *pebble.DB) error {
 		key := it.Key()
 		at := split(key)
 		family, qualifier, ok := parseSuffix(key[at:])
+		// Cells with a qualifier are attributes.
 		if ok && len(qualifier) == 0 {
 			name := string(key[1 : at-1])
 			t.byName[name] = append(t.byName[name], string(family))
@@ -58,6 +59,7 @@ func (t *tables) load(db *pebble.DB) error {
 func (t *tables) check(table, family string) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
+	// What can be read must stay readable although the catalogue is damaged.
 	if t.unknown {
 		return nil
 	}
@@ -87,6 +89,7 @@ func (s *Store) CreateTable(ctx context.Context, spec store.TableSpec) error {
 
 	s.tables.mu.Lock()
 	defer s.tables.mu.Unlock()
+	// With a catalogue that cannot be read, every table is taken to exist.
 	if _, ok := s.tables.byName[spec.Name]; ok || s.tables.unknown {
 		return fmt.Errorf("table %q: %w", spec.Name, store.ErrTableExists)
 	}

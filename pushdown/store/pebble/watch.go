@@ -145,6 +145,7 @@ func appendWrite(row *store.Change, kind pebble.InternalKeyKind, suffix, stored 
 	case pebble.InternalKeyKindRangeDelete:
 		m.Kind = store.DeleteRow
 	default:
+		// A batch of this store has no changes of other kinds.
 		return false
 	}
 

@@ -94,6 +94,7 @@ func batchBytes(table string, mutations []store.Mutation) int {
 // addMutation adds one mutation to b. Only a put has a write time: an appended value
 // keeps none, and a deletion removes whatever is there.
 func (s *Store) addMutation(b *batch, table string, m store.Mutation) error {
+	// Without a name, tables.check would ask only for the table.
 	if m.Family == "" {
 		return fmt.Errorf("row %x: family is empty", m.Row)
 	}
@@ -143,6 +144,7 @@ func (s *Store) makeVisible(b *batch) error {
 	}
 
 	b.bytes = b.Len() // before pebble may take a large batch's memory for itself
+	// No version token may be given while the batch is becoming visible.
 	defer s.changes.begin(b.Batch)()
 	if err := s.watches.apply(s.db, b.Batch); err != nil {
 		return errors.Join(fmt.Errorf("cannot write %d bytes: %w", b.bytes, err), b.Close())

@@ -74,6 +74,7 @@ func testIncrementConcurrently(h *harness) {
 	const workers, each = 8, 40
 	var mu sync.Mutex
 	var got []int64
+
 	g, ctx := errgroup.WithContext(h.ctx)
 	for range workers {
 		g.Go(func() error {
@@ -131,10 +132,24 @@ func testCompareAndPut(h *harness) {
 	tick()
 	try("2", "3", false, "")
 	try("", "3", true, "3")
-	got, err := h.CompareAndPut(h.ctx, h.table, cell, []byte{}, []byte("4"))
-	if err != nil || got {
-		h.Fatalf("expected is empty, not nil: %v, %v, want false", got, err)
+
+	// An empty expected value is as nil: it expects no cell, and not an empty one.
+	tryEmpty := func(want bool, value string) {
+		h.Helper()
+		got, err := h.CompareAndPut(h.ctx, h.table, cell, []byte{}, []byte(value))
+		if err != nil || got != want {
+			h.Fatalf("expected is empty, not nil, value %q: %v, %v, want %v", value, got, err, want)
+		}
+		tick()
 	}
+	tryEmpty(false, "4")
+	h.apply(h, store.Mutation{Kind: store.DeleteCell, Row: cell.Row, Family: cell.Family, Qualifier: cell.Qualifier})
+	tick()
+	tryEmpty(true, "5")
+	h.apply(h, store.Mutation{Kind: store.Put, Row: cell.Row, Family: cell.Family, Qualifier: cell.Qualifier})
+	tick()
+	try("", "6", false, "")
+	tryEmpty(false, "6")
 }
 
 // Of concurrent attempts just one wins, and the cell holds its value.
@@ -214,6 +229,7 @@ func testCancelledScan(h *harness) {
 	}
 
 	cancel()
+	// Blocks that are ready may still come.
 	for err == nil {
 		_, err = sc.Next()
 	}
@@ -224,6 +240,7 @@ func testCancelledScan(h *harness) {
 	}
 
 	sc, err = h.Scan(ctx, store.Scan{Table: h.table})
+	// A store may find out with the first call.
 	if err == nil {
 		defer sc.Close()
 		_, err = sc.Next()

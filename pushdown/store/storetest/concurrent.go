@@ -24,6 +24,7 @@ func testScansAndWrites(h *harness) {
 
 	for range 2 {
 		g.Go(func() error {
+			// done ends when the writers have: Wait ends the context of its group.
 			for done.Err() == nil {
 				if err := h.checkPairs(ctx, 0); err != nil {
 					return err
@@ -59,6 +60,7 @@ func (h *harness) writeRounds(ctx context.Context, w, rounds, rows int) error {
 			return fmt.Errorf("writer %d, round %d: read back %q, %v", w, round, text(got), err)
 		}
 
+		// Family id sorts first: its cell has one byte for each round.
 		if n := len(got[0].Cells[0].Value); n != round+1 {
 			return fmt.Errorf("writer %d, round %d: %d appends are there, want %d", w, round, n, round+1)
 		}

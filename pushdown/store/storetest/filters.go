@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"downpour/encoding"
 	"downpour/pushdown/store"
 )
 
@@ -79,6 +80,7 @@ func patternKeys() [][]byte {
 		for choice := range n * n * n * n {
 			key := []byte(prefix)
 			for i, c := 0, choice; i < 4; i, c = i+1, c/n {
+				// 0 leaves the element out.
 				if v := c % n; v > 0 {
 					key = append(append(key, elementNames[i]...), elementValues[v-1]...)
 				}
@@ -190,6 +192,48 @@ func testColumns(h *harness) {
 		}
 
 		same(h, h.scan(h, store.Scan{Family: "t", Columns: columns}), want)
+	}
+}
+
+// Columns that are prefixes, as those of rollups are: sums and counts by their IDs and by
+// their names. Rows have them alone, beside others, or only what lies between them.
+func testColumnPrefixes(h *harness) {
+	var ms []store.Mutation
+	for i, columns := range [][]string{
+		{"\x00", "\x01"}, {"\x00", "\x01", "\x02", "\x03", "sum:"}, {"\x02", "\x03"}, {"max:", "min:", "sum;"}, {"count:", "d", "sum:"},
+		{"\x01", "co", "count", "count9", "count;", "s", "sum", "sum9", "t"}, {"\xff"}, {"\x01", "\xff\xff"}, {"count:", "\xfe"}, {"\x02"},
+	} {
+		for _, c := range columns {
+			for hour := range 1 + i%3*5 {
+				ms = append(ms, put(fmt.Sprintf("r%02d", i), c+string([]byte{byte(hour), 0}), "v"))
+			}
+			ms = append(ms, put(fmt.Sprintf("r%02d", i), c, "alone")) // the prefix itself
+		}
+	}
+	h.apply(h, ms...)
+	m := model{}
+	m.apply(ms)
+
+	pattern := &store.KeyPattern{Head: 2, ValueLen: 1, Wants: []store.Want{{Values: [][]byte{[]byte("1"), []byte("3"), []byte("5"), []byte("8")}}}}
+	for _, all := range [][]string{{"\x00", "\x01", "count:", "sum:"}, {"\x02", "min:"}, {"\x00", "\x02", "\x03"}, {"\x01", "\xff"}, {"c", "s"}, {"\xfe", "\xff"}} {
+		var columns []store.KeyRange
+		for _, p := range all {
+			columns = append(columns, store.KeyRange{Start: []byte(p), Stop: encoding.PrefixEnd([]byte(p))})
+		}
+		for _, s := range []store.Scan{
+			{}, {Family: "t"}, {BlockBytes: 1}, {BlockBytes: 100}, {Start: []byte("r02"), Stop: []byte("r06")},
+			{MaxRows: 1}, {MaxRows: 3}, {MaxRows: 3, BlockBytes: 1}, {Filter: store.RowFilter{Pattern: pattern}},
+			{Filter: store.RowFilter{Ranges: []store.KeyRange{{Start: []byte("r01"), Stop: []byte("r03")}, {Start: []byte("r05"), Stop: []byte("r09")}}}},
+		} {
+			s.Columns = columns
+			same(h, h.scan(h, s), m.rows(s))
+		}
+
+		var keys [][]byte
+		for _, r := range m.rows(store.Scan{Columns: columns}) {
+			keys = append(keys, r.Key)
+		}
+		sameKeys(h, h.scan(h, store.Scan{Columns: columns, KeysOnly: true}), keys)
 	}
 }
 

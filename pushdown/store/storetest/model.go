@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"downpour/encoding"
 	"downpour/pushdown/store"
 )
 
@@ -82,6 +83,7 @@ func testModel(h *harness) {
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			g.step(h, m)
 		}
+		// All rows of the prefix: '0' follows '/', with which it ends.
 		all := store.Scan{Start: g.prefix, Stop: append(bytes.Clone(g.prefix[:len(g.prefix)-1]), '0')}
 		same(t, h.scan(t, all), m.rows(all))
 	})
@@ -144,6 +146,7 @@ func (g generator) mutations() []store.Mutation {
 
 // scan draws bounds, columns and limits.
 func (g generator) scan() store.Scan {
+	// Only rows of the prefix: '0' follows '/', with which it ends.
 	s := store.Scan{Start: g.key("start"), Stop: append(bytes.Clone(g.prefix[:len(g.prefix)-1]), '0')}
 	if stop := g.key("stop"); bytes.Compare(stop, s.Start) > 0 {
 		s.Stop = stop
@@ -151,8 +154,7 @@ func (g generator) scan() store.Scan {
 	s.Family = rapid.SampledFrom(append([]string{""}, families...)).Draw(g.t, "family")
 	s.BlockBytes = rapid.SampledFrom([]int{0, 1, 30}).Draw(g.t, "block")
 	if rapid.Bool().Draw(g.t, "columns") && s.Family != "" {
-		from := g.small("from", 1, 3)
-		s.Columns = []store.KeyRange{{Start: from, Stop: append(bytes.Clone(from), 0xff)}}
+		s.Columns = g.columns()
 	}
 
 	switch rapid.IntRange(0, 2).Draw(g.t, "restrict") {
@@ -164,13 +166,33 @@ func (g generator) scan() store.Scan {
 	return s
 }
 
+// columns draws sorted, disjoint ranges of qualifiers, of which all, some or none are
+// prefixes.
+func (g generator) columns() (out []store.KeyRange) {
+	var starts [][]byte
+	for range rapid.IntRange(1, 4).Draw(g.t, "columns") {
+		starts = append(starts, g.small("from", 1, 2))
+	}
+
+	prefixes := rapid.IntRange(0, 2).Draw(g.t, "prefixes")
+	for _, from := range sortedKeys(starts) {
+		r := store.KeyRange{Start: from, Stop: encoding.PrefixEnd(from)}
+		if prefixes == 0 || prefixes == 1 && rapid.Bool().Draw(g.t, "short") {
+			r.Stop = append(bytes.Clone(from), 0xff)
+		}
+		if n := len(out); n == 0 || len(out[n-1].Stop) > 0 && bytes.Compare(out[n-1].Stop, from) <= 0 {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // ranges draws sorted, disjoint ranges.
 func (g generator) ranges() []store.KeyRange {
 	var edges [][]byte
 	for range rapid.IntRange(2, 7).Draw(g.t, "edges") {
 		edges = append(edges, g.key("edge"))
 	}
-
 	edges = sortedKeys(edges)
 
 	var out []store.KeyRange
@@ -188,7 +210,7 @@ func (g generator) get(h *harness, m model) {
 	for range rapid.IntRange(0, 5).Draw(g.t, "keys") {
 		k := g.key("row")
 		if slices.ContainsFunc(keys, func(o []byte) bool { return bytes.Equal(o, k) }) {
-			continue
+			continue // Get promises nothing for a key that is given twice
 		}
 		keys = append(keys, k)
 		want = append(want, m.rows(store.Scan{Start: k, Stop: append(bytes.Clone(k), 0), Family: family})...)
@@ -207,6 +229,7 @@ func (g generator) compareAndPut(h *harness, m model) {
 	expected, value := g.small("expected", 0, 2), g.small("value", 1, 2)
 	k := modelKey{string(cell.Row), cell.Family, string(cell.Qualifier)}
 	old, found := m[k]
+	// Drawn values would seldom be the right ones.
 	if found && rapid.Bool().Draw(g.t, "right") {
 		expected = []byte(old)
 	}

@@ -19,6 +19,7 @@ func testVersion(h *harness) {
 	}
 	r := store.KeyRange{Start: []byte(rangeStart), Stop: []byte(rangeStop)}
 	h.apply(h, store.Mutation{Row: []byte("m1"), Family: "t", Qualifier: []byte("q"), Value: []byte("1")})
+
 	last := h.settledVersion(v, r)
 	seen := map[string]string{last: "the first put"}
 	for name, change := range h.changes() {

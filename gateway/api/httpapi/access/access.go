@@ -16,6 +16,9 @@ import (
 type Guard struct {
 	Tokens  *auth.Tokens
 	Origins Origins
+	// Picture reports whether the answer to a request is a picture, which pages of other
+	// sites may show if no token is needed to read; nil where they may show none.
+	Picture func(*http.Request) bool
 	Log     *slog.Logger
 }
 
@@ -90,19 +93,32 @@ func (g *Guard) answeredCORS(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
 		w.Header().Set("Access-Control-Allow-Headers", corsHeaders)
 		w.Header().Add("Vary", "Origin")
-		if r.Method == http.MethodOptions {
+		if r.Method == http.MethodOptions { // a preflight
 			w.WriteHeader(http.StatusOK)
 			return true
 		}
 	case r.Method == http.MethodOptions:
 		httpio.WriteError(w, r, g.Log, httpio.MethodNotAllowed(r.Method))
 		return true
+	case !allowed && g.mayShow(r):
+		// Without it, pages that isolate themselves would not show the picture.
+		w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
 	case !allowed && !checkedElsewhere(httpio.Path(r)):
 		// A GET is refused too: its answer is not for that page.
 		g.refuseOrigin(w, r)
 		return true
 	}
 	return false
+}
+
+// mayShow reports whether a browser asks for a picture in order to show it in another
+// site's page, and the gateway gives it. The page sees nothing of the picture but its size;
+// a script, a form or a frame that asks for the same does so in another way. Browsers that
+// do not say what they want it for say nothing of other sites either.
+func (g *Guard) mayShow(r *http.Request) bool {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	forImage := r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Dest") == "image" && r.Header.Get("Sec-Fetch-Mode") == "no-cors"
+	return reads && forImage && g.Picture != nil && g.Picture(r) && g.Tokens.Check("")&auth.Read != 0
 }
 
 // checkedElsewhere reports whether a route does without the check of the origin.

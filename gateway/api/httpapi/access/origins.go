@@ -81,5 +81,6 @@ func (o Origins) hostAllowed(host string) bool {
 		name = h
 	}
 	name = strings.Trim(name, "[]")
+	// No browser leaves the host out, and no page can make an IP address its own by DNS.
 	return name == "" || strings.EqualFold(name, "localhost") || net.ParseIP(name) != nil || o.Allowed.Names(host, name)
 }

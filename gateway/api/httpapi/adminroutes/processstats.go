@@ -36,8 +36,8 @@ func (h *Handlers) processStats(w http.ResponseWriter, r *http.Request) error {
 	used := read["/memory/classes/heap/objects:bytes"]
 	heap := used + read["/memory/classes/heap/free:bytes"] + read["/memory/classes/heap/unused:bytes"]
 	total := read["/memory/classes/total:bytes"] - read["/memory/classes/heap/released:bytes"]
-	limit := debug.SetMemoryLimit(-1)
-	if limit == math.MaxInt64 {
+	limit := debug.SetMemoryLimit(-1) // reads it
+	if limit == math.MaxInt64 {       // there is none
 		limit = -1
 	}
 

@@ -11,6 +11,7 @@ func (h *Handlers) healthz(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
+// readyz handles /readyz: 503 with the reason while puts or queries would be refused.
 func (h *Handlers) readyz(w http.ResponseWriter, r *http.Request) error {
 	if err := h.Ready(r.Context()); err != nil {
 		return &httpio.Error{Code: http.StatusServiceUnavailable, Message: "not ready: " + err.Error()}
@@ -60,6 +61,8 @@ func (h *Handlers) version(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, h.Version)
 }
 
+// serializers handles /api/serializers. OpenTSDB 2.4 documents the route and does not have it:
+// clients that ask get JSON, the only one.
 func (h *Handlers) serializers(w http.ResponseWriter, r *http.Request) error {
 	return httpio.WriteJSON(w, r, http.StatusOK, []map[string]any{{
 		"serializer": "json", "class": "HttpJsonSerializer",

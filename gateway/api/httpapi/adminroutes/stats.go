@@ -67,6 +67,9 @@ func (h *Handlers) oldStats(w http.ResponseWriter, r *http.Request) error {
 // otherStats handles the routes below /api/stats. As in OpenTSDB, an unknown one is
 // answered like /api/stats itself.
 func (h *Handlers) otherStats(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodPost {
+		return httpio.MethodNotAllowed(r.Method)
+	}
 	reason := ""
 	switch httpio.Path(r) {
 	case "api/stats/query":

@@ -48,7 +48,7 @@ func bodyError(r *http.Request, err error) error {
 	var large *http.MaxBytesError
 	var answer *Error
 	switch {
-	case errors.As(err, &large), errors.As(err, &answer), memory.Refused(err):
+	case errors.As(err, &large), errors.As(err, &answer), memory.Refused(err): // Classify words these
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &Error{Code: http.StatusRequestTimeout, Message: "The request body did not come in time: " + err.Error()}

@@ -46,6 +46,8 @@ func Classify(err error) *Error {
 		return &Error{Code: http.StatusServiceUnavailable, Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return TimedOut("the deadline passed before the answer was complete")
+	// As in OpenTSDB, an error of HBase is 424. What the gateway itself refuses for now is
+	// 503.
 	case errors.Is(err, store.ErrNoTable):
 		return &Error{Code: http.StatusFailedDependency, Message: err.Error()}
 	case errors.Is(err, store.ErrDamaged):

@@ -79,6 +79,8 @@ func cutVersion(route string) (number, rest string, ok bool) {
 	return number, rest, true
 }
 
+// checkVersion refuses an API version that is no number, or above 1. Source:
+// HttpQuery.explodeAPIPath.
 func checkVersion(number string) error {
 	switch n, err := strconv.ParseInt(number, 10, 32); {
 	case err != nil:

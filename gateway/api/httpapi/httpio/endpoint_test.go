@@ -1,31 +1,25 @@
 package httpio
 
-import "testing"
+import (
+	"net/http/httptest"
+	"testing"
+)
 
-// The API version is the element behind api/, where it is one.
-func TestRouteOf(t *testing.T) {
-	f := func(spelling, route string, status int) {
+// A verb counts after method_override, HEAD as GET, and an override that is no verb as
+// none that reads.
+func TestVerbs_Contains(t *testing.T) {
+	f := func(verbs Verbs, method, target string, want bool) {
 		t.Helper()
-		got, err := RouteOf(spelling)
-		code := 0
-		if err != nil {
-			code = Classify(err).Code
-		}
-		if got != route || code != status {
-			t.Errorf("%s: route %q, status %d, want %q, %d", spelling, got, code, route, status)
+		if got := verbs.Contains(httptest.NewRequest(method, target, nil)); got != want {
+			t.Errorf("%v contains %s %s: %t, want %t", verbs, method, target, got, want)
 		}
 	}
-	f("/api/put", "api/put", 0)
-	f("/API/Put/", "api/put", 0)
-	f("/api/v1/put", "api/put", 0)
-	f("//api/V1/put", "api/put", 0)
-	f("/api/v1", "api/", 0)
-	f("/api/v2/put", "api/put", 501)
-	f("/api/v1x/put", "api/put", 400)
-	f("/api/v99999999999999999999/put", "api/put", 400)
-	f("/api/version", "api/version", 0)
-	f("/api/v", "api/v", 0)
-	f("/api/v-1/put", "api/v-1/put", 0)
-	f("/api//put", "api//put", 0)
-	f("/", "", 0)
+	f(Get, "GET", "/x", true)
+	f(Get, "HEAD", "/x", true)
+	f(Get, "POST", "/x", false)
+	f(NoVerb, "GET", "/x", false)
+	f(Get, "GET", "/x?method_override=delete", false)
+	f(GetOrPost, "GET", "/x?method_override=post", true)
+	f(Get, "GET", "/x?method_override=get", true)
+	f(Get, "GET", "/x?method_override=nosuch", false)
 }

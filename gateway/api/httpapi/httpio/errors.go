@@ -54,6 +54,14 @@ func UnreadableJSON(err error) *Error {
 // WriteError answers with the error object of err. Faults of the server are
 // logged.
 func WriteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	e := ErrorFor(w, r, log, err)
+	body, _ := json.Marshal(map[string]*Error{"error": e})
+	WriteBody(w, r, e.Code, body)
+}
+
+// ErrorFor returns the error that the answer to a request shows, and sets the headers
+// that go with it. Faults of the server are logged.
+func ErrorFor(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) *Error {
 	e := Classify(err)
 
 	// A canceled request usually means that the client has left and nobody reads
@@ -69,8 +77,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, log *slog.Logger, err er
 	if e.Code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	body, _ := json.Marshal(map[string]*Error{"error": e})
-	WriteBody(w, r, e.Code, body)
+	return e
 }
 
 // WriteBody sends a JSON body, wrapped in a call of the function that the parameter

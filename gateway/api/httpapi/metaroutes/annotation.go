@@ -47,7 +47,7 @@ func (h *Handlers) annotations(w http.ResponseWriter, r *http.Request) error {
 			return h.getGlobalAnnotations(w, r, note)
 		}
 		return h.getAnnotation(w, r, note)
-	case http.MethodPost, http.MethodPut, http.MethodDelete:
+	case http.MethodPost, http.MethodPut, http.MethodDelete: // below, if the token allows it
 	default:
 		return httpio.MethodNotAllowed(method)
 	}
@@ -82,7 +82,7 @@ func (h *Handlers) parseAnnotation(w http.ResponseWriter, r *http.Request) (c an
 		return c, httpio.BadRequest("Missing start time")
 	}
 	end, err := h.timeParameter(r, "end_time")
-	end /= 1000
+	end /= 1000 // 0, which is no end, without the parameter
 	return annotation.Change{TSUID: httpio.LastValue(r, "tsuid"), Start: start / 1000, End: &end,
 		Description: httpio.OptionalValue(r, "description"), Notes: httpio.OptionalValue(r, "notes")}, err
 }

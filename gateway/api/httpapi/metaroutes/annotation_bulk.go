@@ -36,6 +36,7 @@ func (h *Handlers) bulkPut(w http.ResponseWriter, r *http.Request, body []byte, 
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return err
 	}
+
 	stored := []*encoding.Annotation{}
 	for i := range in {
 		note, err := h.Annotations.Put(r.Context(), in[i].change(), overwrite)
@@ -73,7 +74,8 @@ type bulkDeleted struct {
 // is no body.
 func parseDeletionRange(r *http.Request, body []byte) (in deletionRange, err error) {
 	if len(body) > 0 {
-		return in, httpio.ParseJSON(body, &in)
+		err = httpio.ParseJSON(body, &in)
+		return in, err
 	}
 	start, err := httpio.RequiredValue(r, "start_time")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"downpour/encoding"
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/metadata/annotation"
@@ -31,6 +32,9 @@ type Handlers struct {
 	// FlushMeta writes the metadata that puts have still to record; nil if puts
 	// record none.
 	FlushMeta func(context.Context) error
+	// Described is told of a series that a client has given a TSMeta; nil if nobody wants to
+	// know.
+	Described func(ctx context.Context, tsuid encoding.UID)
 	// Allowed are characters that names may have beside OpenTSDB's.
 	// Source: tsd.core.tag.allow_specialchars.
 	Allowed []rune

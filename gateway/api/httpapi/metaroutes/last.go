@@ -58,7 +58,7 @@ func (h *Handlers) queryLast(w http.ResponseWriter, r *http.Request) error {
 
 	out := make([]lastPoint, len(found))
 	for i, p := range found {
-		if err := ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil { // without names to read, nothing else notices the end
 			return err
 		}
 		out[i] = lastPoint{Timestamp: p.Time, Value: string(httpio.AppendValue(nil, p.Value, httpio.NaNIsText)), TSUID: p.TSUID}
@@ -91,6 +91,7 @@ func parseLast(w http.ResponseWriter, r *http.Request) (q last.Query, resolve bo
 	default:
 		return q, false, httpio.MethodNotAllowed(r.Method)
 	}
+
 	body, err := httpio.ReadBody(w, r)
 	if err != nil {
 		return q, false, err
@@ -99,6 +100,7 @@ func parseLast(w http.ResponseWriter, r *http.Request) (q last.Query, resolve bo
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return q, false, err
 	}
+
 	q.Back = int(in.BackScan)
 	for _, s := range in.Queries {
 		sub := last.Sub{Metric: s.Metric, Tags: httpio.Texts(s.Tags)}
@@ -119,6 +121,7 @@ func lastParameters(r *http.Request) (q last.Query, resolve bool, err error) {
 			return q, false, httpio.BadRequest("Unable to parse back_scan parameter")
 		}
 	}
+
 	for _, text := range values["timeseries"] {
 		s := last.Sub{}
 		if s.Metric, s.Tags, err = parseSeries(text); err != nil {
@@ -126,6 +129,7 @@ func lastParameters(r *http.Request) (q last.Query, resolve bool, err error) {
 		}
 		q.Subs = append(q.Subs, s)
 	}
+
 	for _, text := range values["tsuids"] {
 		s := last.Sub{}
 		if s.TSUIDs, err = lastTSUIDs(strings.Split(text, ",")); err != nil {
@@ -139,7 +143,7 @@ func lastParameters(r *http.Request) (q last.Query, resolve bool, err error) {
 // lastTSUIDs reads TSUIDs in hex.
 func lastTSUIDs(texts []string) (out []encoding.UID, err error) {
 	for _, text := range texts {
-		u, err := hexUID(text)
+		u, err := encoding.ParseHexUID(text)
 		if err != nil {
 			return nil, err
 		}

@@ -129,10 +129,11 @@ func parseLookup(r *http.Request, body []byte) (in lookupRequest, err error) {
 	in.Metric, in.Limit = &any, &limit
 	if len(body) > 0 {
 		if err = httpio.ParseJSON(body, &in); err == nil && in.Limit == nil {
-			in.Limit = &limit
+			in.Limit = &limit // the body has null
 		}
 		return in, err
 	}
+
 	text, err := httpio.RequiredValue(r, "m")
 	if err != nil {
 		return in, err
@@ -140,6 +141,7 @@ func parseLookup(r *http.Request, body []byte) (in lookupRequest, err error) {
 	if in.Metric, in.Tags, err = parseLookupSeries(text); err != nil {
 		return in, &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to parse query", Details: err.Error()}
 	}
+
 	n, err := httpio.IntValue(r, "limit", defaultLookups)
 	limit = httpio.Integer(n)
 	return in, err
@@ -154,12 +156,14 @@ func parseLookupSeries(text string) (*string, []lookup.Tag, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	if inner == "" {
 		if metric == "" {
 			return nil, nil, errors.New("Missing metric and tags: " + text)
 		}
 		return &metric, tags, nil
 	}
+
 	for text := range strings.SplitSeq(inner, ",") {
 		tag, err := parseLookupTag(text)
 		if err != nil {
@@ -167,6 +171,7 @@ func parseLookupSeries(text string) (*string, []lookup.Tag, error) {
 		}
 		tags = append(tags, tag)
 	}
+
 	if metric == "" {
 		return nil, tags, nil
 	}

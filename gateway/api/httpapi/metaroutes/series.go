@@ -1,27 +1,10 @@
 package metaroutes
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 )
-
-// hexUID reads a UID in hex. An odd number of digits gets a leading zero.
-// Source: UniqueId.stringToUid.
-func hexUID(text string) ([]byte, error) {
-	if text == "" {
-		return nil, errors.New("UID was empty")
-	}
-	if len(text)%2 != 0 {
-		text = "0" + text
-	}
-	raw, err := hex.DecodeString(text)
-	if err != nil {
-		return nil, errors.New("contains illegal character for hexBinary: " + text)
-	}
-	return raw, nil
-}
 
 // parseSeries reads metric{k=v,…}. Its errors have OpenTSDB's texts.
 // Source: Tags.parseWithMetric.

@@ -23,6 +23,7 @@ func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 
 	ctx, cancel := h.timeout(r)
 	defer cancel()
+	// One more than an answer may have tells that there are too many.
 	names, err := h.Names.Suggest(ctx, kind, prefix, min(max, maxSuggestions+1))
 	if err != nil {
 		return err
@@ -31,7 +32,7 @@ func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if names == nil {
-		names = []string{}
+		names = []string{} // in JSON a list, not null
 	}
 	return httpio.WriteJSON(w, r, http.StatusOK, names)
 }

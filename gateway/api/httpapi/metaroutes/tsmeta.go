@@ -51,7 +51,7 @@ func (h *Handlers) tsMeta(w http.ResponseWriter, r *http.Request) error {
 // getTSMeta answers with the TSMeta of the series whose TSUID is given. A TSUID that
 // cannot be read is status 500.
 func (h *Handlers) getTSMeta(w http.ResponseWriter, r *http.Request) error {
-	tsuid, err := hexUID(httpio.LastValue(r, "tsuid"))
+	tsuid, err := encoding.ParseHexUID(httpio.LastValue(r, "tsuid"))
 	if err != nil {
 		return httpio.InternalError("%v", err)
 	}
@@ -107,6 +107,7 @@ func tsMetaChange(w http.ResponseWriter, r *http.Request) (tsuid string, c meta.
 	if len(body) == 0 {
 		return tsMetaParameters(r)
 	}
+
 	var in tsMetaBody
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return "", c, err
@@ -125,6 +126,7 @@ func tsMetaChange(w http.ResponseWriter, r *http.Request) (tsuid string, c meta.
 func tsMetaParameters(r *http.Request) (tsuid string, c meta.TSChange, err error) {
 	c = meta.TSChange{DisplayName: httpio.OptionalValue(r, "display_name"), Description: httpio.OptionalValue(r, "description"), Notes: httpio.OptionalValue(r, "notes"),
 		Units: httpio.OptionalValue(r, "units"), DataType: httpio.OptionalValue(r, "data_type")}
+
 	if text := httpio.LastValue(r, "retention"); text != "" {
 		days, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
@@ -133,6 +135,7 @@ func tsMetaParameters(r *http.Request) (tsuid string, c meta.TSChange, err error
 		n := int(days)
 		c.Retention = &n
 	}
+
 	for name, to := range map[string]**float64{"max": &c.Max, "min": &c.Min} {
 		text := httpio.LastValue(r, name)
 		if text == "" {
@@ -160,7 +163,7 @@ func (h *Handlers) changeTSMeta(w http.ResponseWriter, r *http.Request, overwrit
 	if text == "" {
 		return h.changeTSMetaByName(w, r, change, overwrite)
 	}
-	tsuid, err := hexUID(text)
+	tsuid, err := encoding.ParseHexUID(text)
 	if err != nil {
 		return httpio.BadRequest("%v", err)
 	}
@@ -189,7 +192,9 @@ func (h *Handlers) changeTSMetaByName(w http.ResponseWriter, r *http.Request, ch
 	case exists:
 		m, err = h.Meta.ChangeTSMeta(r.Context(), tsuid, change, overwrite)
 	case httpio.LastValue(r, "create") == "true":
-		m, err = h.Meta.CreateTSMeta(r.Context(), tsuid, change)
+		if m, err = h.Meta.CreateTSMeta(r.Context(), tsuid, change); err == nil && h.Described != nil {
+			h.Described(r.Context(), tsuid)
+		}
 	default:
 		return httpio.BadRequest("Could not find TSMeta, specify \"create=true\" to create a new one.")
 	}
@@ -205,7 +210,7 @@ func (h *Handlers) deleteTSMeta(w http.ResponseWriter, r *http.Request) error {
 	if err := h.Guard.MayChange(w, r, auth.Write); err != nil {
 		return err
 	}
-	tsuid, err := hexUID(text)
+	tsuid, err := encoding.ParseHexUID(text)
 	if err != nil {
 		return &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to delete TSMeta information", Details: "Missing UID"}
 	}

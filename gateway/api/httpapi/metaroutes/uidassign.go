@@ -3,7 +3,9 @@ package metaroutes
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"downpour/encoding"
@@ -69,7 +71,8 @@ func assignRequest(w http.ResponseWriter, r *http.Request) (map[string][]httpio.
 		if err != nil {
 			return nil, err
 		}
-		return names, httpio.ParseJSON(body, &names)
+		err = httpio.ParseJSON(body, &names)
+		return names, err
 	}
 	return nil, httpio.MethodNotAllowed(r.Method)
 }
@@ -99,6 +102,7 @@ type nameError struct{ error }
 // assignOne assigns a UID to a name, and refuses a name that has one.
 // Source: TSDB.assignUid.
 func (h *Handlers) assignOne(ctx context.Context, kindName, name string) (encoding.UID, error) {
+	// As in OpenTSDB, the name is looked at before the type.
 	if err := h.storable(kindName, name); err != nil {
 		return nil, nameError{err}
 	}
@@ -127,6 +131,7 @@ func (h *Handlers) assignOne(ctx context.Context, kindName, name string) (encodi
 // uidKind reads metric, tagk or tagv in any case.
 func uidKind(text string) (encoding.UIDKind, bool) {
 	kind, err := meta.ParseKind(text)
+	// ParseKind also reads "metrics", which these two routes refuse.
 	return kind, err == nil && !strings.EqualFold(text, "metrics")
 }
 
@@ -185,16 +190,23 @@ func parseRename(w http.ResponseWriter, r *http.Request) (in renameRequest, err 
 			return in, err
 		}
 	default:
+		// UniqueIdRpc.handleRename has no blank where all others have one.
 		return in, &httpio.Error{Code: http.StatusMethodNotAllowed, Message: "Method not allowed",
 			Details: "The HTTP method[" + r.Method + "] is not permitted for this endpoint"}
 	}
-	for name, v := range values {
-		if name == "name" {
-			in.to = string(v)
-		} else {
-			in.kind, in.from = name, string(v)
+
+	// Whatever else the body names is the kind: rename refuses an unknown one.
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch {
+		case name == "name":
+			in.to = string(values[name])
+		case in.kind != "":
+			return in, httpio.BadRequest("One UID can be renamed at a time, got those of a %s and a %s", in.kind, name)
+		default:
+			in.kind, in.from = name, string(values[name])
 		}
 	}
+
 	if in.kind == "" || in.from == "" || in.to == "" {
 		return in, httpio.BadRequest("Missing necessary values to rename UID")
 	}

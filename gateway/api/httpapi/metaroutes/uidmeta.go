@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/metadata/meta"
 	"downpour/pushdown/rpc/auth"
@@ -67,7 +68,7 @@ func uidMetaParameters(r *http.Request) (c meta.UIDChange, err error) {
 	if c.Kind, err = meta.ParseKind(kind); err != nil {
 		return c, httpio.InternalError("%v", err)
 	}
-	if c.UID, err = hexUID(text); err != nil {
+	if c.UID, err = encoding.ParseHexUID(text); err != nil {
 		return c, httpio.InternalError("%v", err)
 	}
 	c.DisplayName, c.Description, c.Notes = httpio.OptionalValue(r, "display_name"), httpio.OptionalValue(r, "description"), httpio.OptionalValue(r, "notes")
@@ -89,18 +90,21 @@ func uidMetaChange(w http.ResponseWriter, r *http.Request) (c meta.UIDChange, er
 	if err := httpio.ParseJSON(body, &in); err != nil {
 		return c, err
 	}
+	// OpenTSDB reads the type with the JSON, and so before it misses a UID.
 	if in.Type != "" {
 		if c.Kind, err = meta.ParseKind(in.Type); err != nil {
 			return c, &httpio.Error{Code: http.StatusBadRequest, Message: "Unable to parse the given JSON", Details: err.Error()}
 		}
 	}
+
 	switch {
 	case in.UID == "":
 		return c, errMissingUID
 	case in.Type == "":
 		return c, errMissingType
 	}
-	if c.UID, err = hexUID(in.UID); err != nil {
+
+	if c.UID, err = encoding.ParseHexUID(in.UID); err != nil {
 		return c, httpio.BadRequest("%v", err)
 	}
 	c.DisplayName, c.Description, c.Notes, c.Created, c.Custom = in.DisplayName, in.Description, in.Notes, in.Created.Pointer(), httpio.Texts(in.Custom)

@@ -48,12 +48,17 @@ func (d *dataPoint) point() (*write.Point, error) {
 		return nil, err
 	}
 
-	p := &write.Point{Metric: string(d.Metric), Time: t, Value: v}
-	// Sorted, so that the same body always gets the same UIDs and errors.
-	for _, k := range slices.Sorted(maps.Keys(d.Tags)) {
-		p.Tags = append(p.Tags, write.Tag{K: k, V: string(d.Tags[k])})
+	return &write.Point{Metric: string(d.Metric), Tags: sortedTags(d.Tags), Time: t, Value: v}, nil
+}
+
+// sortedTags returns tags in the order of their keys, so that the same body always gets
+// the same UIDs and errors.
+func sortedTags(tags map[string]httpio.Scalar) []write.Tag {
+	sorted := make([]write.Tag, 0, len(tags))
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		sorted = append(sorted, write.Tag{K: k, V: string(tags[k])})
 	}
-	return p, nil
+	return sorted
 }
 
 func (d *dataPoint) time() int64 { return parseTimestamp(string(d.Timestamp)) }
@@ -84,9 +89,17 @@ type echo struct {
 }
 
 type pointError struct {
-	Datapoint echo   `json:"datapoint"`
+	Datapoint any    `json:"datapoint"`
 	Error     string `json:"error"`
 }
+
+// refused is a point, a rollup or a histogram that is not stored.
+type refused interface {
+	// echo is what the parameter details shows of it.
+	echo() any
+}
+
+func (d *dataPoint) echo() any { return echo{string(d.Metric), d.time(), string(d.Value), d.Tags} }
 
 // putResult is the outcome of one request. Its exported fields are the answer that
 // the parameters summary and details ask for.
@@ -103,18 +116,18 @@ type putResult struct {
 }
 
 // addFailed records a point that is not stored.
-func (p *putResult) addFailed(d *dataPoint, err error) {
+func (p *putResult) addFailed(d refused, err error) {
 	p.Failed++
 	p.addError(d, err)
 }
 
-func (p *putResult) addError(d *dataPoint, err error) {
-	p.errors = append(p.errors, pointError{echo{string(d.Metric), d.time(), string(d.Value), d.Tags}, err.Error()})
+func (p *putResult) addError(d refused, err error) {
+	p.errors = append(p.errors, pointError{d.echo(), err.Error()})
 }
 
 // addLost records a point that the store has not taken, or not before sync_timeout
 // was over: then nobody knows whether it is stored.
-func (p *putResult) addLost(ctx context.Context, d *dataPoint, err error) {
+func (p *putResult) addLost(ctx context.Context, d refused, err error) {
 	if context.Cause(ctx) == errSyncTimeout {
 		p.late++
 		p.addError(d, errors.New("Write timedout"))
@@ -165,7 +178,7 @@ var errSyncTimeout = errors.New("sync_timeout")
 func syncContext(r *http.Request) (context.Context, context.CancelFunc, error) {
 	q := r.URL.Query()
 	text := q.Get("sync_timeout")
-	if text == "" || text == "0" || !q.Has("sync") {
+	if text == "" || text == "0" || !q.Has("sync") { // 0 is no bound, as in OpenTSDB
 		return r.Context(), func() {}, nil
 	}
 	ms, err := strconv.ParseInt(text, 10, 32)
@@ -176,28 +189,46 @@ func syncContext(r *http.Request) (context.Context, context.CancelFunc, error) {
 	return ctx, cancel, nil
 }
 
-// decodePoints decodes a body, which has no blanks at its ends: a point or a list
-// of points.
-func decodePoints(body []byte) ([]dataPoint, error) {
+// readDecoded reads the body of a POST that no scanner reads.
+func readDecoded[T any](w http.ResponseWriter, r *http.Request) ([]T, error) {
+	if r.Method != http.MethodPost {
+		return nil, httpio.MethodNotAllowed(r.Method)
+	}
+
+	body, err := httpio.ReadBodyUpTo(w, r, maxBody)
+	if err != nil {
+		return nil, err
+	}
+	if err := memory.Reserve(r.Context(), int64(len(body))*(writingBytes+decodedBytes)); err != nil {
+		return nil, err
+	}
+	return decodePoints[T](bytes.TrimSpace(body))
+}
+
+// decodePoints decodes a body, which has no blanks at its ends: one or a
+// list of points, rollups or histograms.
+func decodePoints[T any](body []byte) ([]T, error) {
 	if len(body) == 0 {
 		return nil, httpio.BadRequest("Missing request content")
 	}
 
-	var points []dataPoint
+	var points []T
 	var err error
 	if body[0] == '[' {
-		points, err = decodeList(body)
+		points, err = decodeList[T](body)
 	} else {
-		points = make([]dataPoint, 1)
+		points = make([]T, 1)
 		err = json.Unmarshal(body, &points[0])
 	}
+
 	if err != nil {
 		var answer *httpio.Error
-		if errors.As(err, &answer) {
+		if errors.As(err, &answer) { // too many points
 			return nil, err
 		}
 		return nil, httpio.UnreadableJSON(err)
 	}
+
 	if len(points) == 0 {
 		return nil, httpio.BadRequest("No datapoints found in content")
 	}
@@ -206,18 +237,18 @@ func decodePoints(body []byte) ([]dataPoint, error) {
 
 // decodeList decodes point by point, so that a list of too many points is refused
 // before all of it is in memory.
-func decodeList(body []byte) ([]dataPoint, error) {
+func decodeList[T any](body []byte) ([]T, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if _, err := dec.Token(); err != nil {
 		return nil, err
 	}
 
-	var points []dataPoint
+	var points []T
 	for dec.More() {
 		if len(points) == maxPoints {
 			return nil, &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("More than %d data points in one request", maxPoints)}
 		}
-		points = append(points, dataPoint{})
+		points = append(points, *new(T))
 		if err := dec.Decode(&points[len(points)-1]); err != nil {
 			return nil, err
 		}
@@ -245,7 +276,7 @@ func answerPut(w http.ResponseWriter, r *http.Request, res *putResult) error {
 
 	if details {
 		if res.errors == nil {
-			res.errors = []pointError{}
+			res.errors = []pointError{} // in JSON a list, not null
 		}
 		res.Errors = &res.errors
 	}

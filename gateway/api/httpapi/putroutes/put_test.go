@@ -12,7 +12,7 @@ import (
 func TestScalar(t *testing.T) {
 	f := func(body, timestamp, value string) {
 		t.Helper()
-		points, err := decodePoints([]byte(body))
+		points, err := decodePoints[dataPoint]([]byte(body))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}

@@ -25,6 +25,7 @@ func scanPoints(body []byte) (points []scannedPoint, ok bool) {
 	points = make([]scannedPoint, 0, min(1+len(body)/shortPoint, maxPoints))
 	for {
 		p, ok := s.point()
+		// Of too many points the decoder tells the client.
 		if !ok || len(points) == maxPoints {
 			return nil, false
 		}
@@ -167,6 +168,7 @@ func (s *scanner) tags(each func(k, v textRange)) (object textRange, ok bool) {
 		if s.accept(',') {
 			continue
 		}
+		// Not by accept: the object ends at its brace, before the blanks.
 		if s.at == len(s.body) || s.body[s.at] != '}' {
 			return textRange{}, false
 		}

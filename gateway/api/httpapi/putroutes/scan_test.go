@@ -22,7 +22,7 @@ func scanned(body []byte) (points []dataPoint, ok bool) {
 func TestScanPoints_plain(t *testing.T) {
 	f := func(body string) {
 		t.Helper()
-		want, err := decodePoints([]byte(body))
+		want, err := decodePoints[dataPoint]([]byte(body))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
@@ -102,7 +102,7 @@ func FuzzScanPoints(f *testing.F) {
 		if !ok {
 			return
 		}
-		want, err := decodePoints(body)
+		want, err := decodePoints[dataPoint](body)
 		if err != nil {
 			t.Fatalf("%q: read, but the decoder says %v", body, err)
 		}
@@ -131,5 +131,5 @@ func BenchmarkReadPoints(b *testing.B) {
 		})
 	}
 	f("scan", func() int { p, _ := scanPoints(body); return len(p) })
-	f("decoder", func() int { p, _ := decodePoints(body); return len(p) })
+	f("decoder", func() int { p, _ := decodePoints[dataPoint](body); return len(p) })
 }

@@ -28,7 +28,7 @@ func readPoints(ctx context.Context, body []byte) (*pointList, error) {
 	if err := memory.Reserve(ctx, int64(len(body))*decodedBytes); err != nil {
 		return nil, err
 	}
-	decoded, err := decodePoints(body)
+	decoded, err := decodePoints[dataPoint](body)
 	return &pointList{decoded: decoded}, err
 }
 
@@ -50,28 +50,35 @@ type pendingPoints struct {
 
 // store hands all points to the writer and waits until they are durable.
 func (h *Handlers) store(ctx context.Context, points *pointList) *putResult {
+	in := h.newAdder(points.len())
+	return h.storeEach(ctx, in.request, points.len(),
+		func(i int) (*write.Batch, error) { return in.add(ctx, points, i) },
+		func(i int) refused { return points.at(i) })
+}
+
+// storeEach hands n points or histograms to the writer and waits until they are
+// durable. add adds number i, and at returns it, to be shown beside its error.
+func (h *Handlers) storeEach(ctx context.Context, request *write.RequestBatch, n int, add func(i int) (*write.Batch, error), at func(i int) refused) *putResult {
 	res := &putResult{}
-	request := h.Writer.RequestBatch(points.len())
 	// Other requests can wait for what was added: it must be written whatever ends
-	// this function.
+	// this function. Send does nothing the second time.
 	defer request.Send()
 
 	var pending []pendingPoints
-	in := adder{h.Writer, request, request.Resolver(write.JSONSpelling)}
-	for i := range points.len() {
-		batch, err := in.add(ctx, points, i)
+	for i := range n {
+		batch, err := add(i)
 		switch {
 		case err == nil:
-			if n := len(pending); n > 0 && pending[n-1].batch == batch && pending[n-1].end == i {
-				pending[n-1].end++
+			if last := len(pending) - 1; last >= 0 && pending[last].batch == batch && pending[last].end == i {
+				pending[last].end++
 			} else {
 				pending = append(pending, pendingPoints{batch, i, i + 1})
 			}
-		case write.IsStorage(err), ctx.Err() != nil:
-			res.addLost(ctx, points.at(i), err)
+		case write.IsStorage(err), ctx.Err() != nil: // once the request is over, errors say nothing of the point
+			res.addLost(ctx, at(i), err)
 		default:
 			res.invalid = true
-			res.addFailed(points.at(i), err)
+			res.addFailed(at(i), err)
 		}
 	}
 
@@ -79,7 +86,7 @@ func (h *Handlers) store(ctx context.Context, points *pointList) *putResult {
 	for _, s := range pending {
 		if err := s.batch.Wait(ctx); err != nil {
 			for i := s.from; i < s.end; i++ {
-				res.addLost(ctx, points.at(i), err)
+				res.addLost(ctx, at(i), err)
 			}
 			continue
 		}
@@ -96,6 +103,12 @@ type adder struct {
 	resolver *write.Resolver
 }
 
+// newAdder returns the adder of a request with so many points.
+func (h *Handlers) newAdder(points int) *adder {
+	request := h.Writer.RequestBatch(points)
+	return &adder{h.Writer, request, request.Resolver(write.JSONSpelling)}
+}
+
 // add adds point i. A scanned point whose series was spelled so before is never
 // decoded.
 func (a *adder) add(ctx context.Context, points *pointList, i int) (*write.Batch, error) {
@@ -109,6 +122,7 @@ func (a *adder) add(ctx context.Context, points *pointList, i int) (*write.Batch
 		return a.addDecoded(ctx, p.decode(points.body))
 	}
 
+	// The names were checked when the spelling was first seen.
 	t := parseTimestamp(p.timestamp.in(points.body))
 	if t <= 0 {
 		return nil, write.ErrTimestamp
@@ -126,17 +140,23 @@ func (a *adder) addDecoded(ctx context.Context, d *dataPoint) (*write.Batch, err
 	if err != nil {
 		return nil, err
 	}
+	s, err := a.resolve(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return a.request.AddTo(ctx, s, p)
+}
+
+// resolve checks a point's names and resolves its series.
+func (a *adder) resolve(ctx context.Context, p *write.Point) (*write.SeriesKey, error) {
 	if err := a.writer.Validate(p); err != nil {
 		return nil, err
 	}
 
 	s, err := a.resolver.Resolve(ctx, p.Metric, p.Tags)
-	if err != nil {
-		var unknown *uid.NoSuchNameError
-		if errors.As(err, &unknown) {
-			return nil, errors.New("Unknown metric") // OpenTSDB's text, whichever name is unknown
-		}
-		return nil, err
+	var unknown *uid.NoSuchNameError
+	if errors.As(err, &unknown) {
+		return nil, errors.New("Unknown metric") // OpenTSDB's text, whichever name is unknown
 	}
-	return a.request.AddTo(ctx, s, p)
+	return s, err
 }

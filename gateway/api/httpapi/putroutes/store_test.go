@@ -101,7 +101,7 @@ func TestStore_scannedIsDecoded(t *testing.T) {
 			return l, err
 		})
 		want, wantCells := storedBy(t, 0, body, fail, func(_ context.Context, b []byte) (*pointList, error) {
-			decoded, err := decodePoints(b)
+			decoded, err := decodePoints[dataPoint](b)
 			return &pointList{decoded: decoded}, err
 		})
 		if d := cmp.Diff(want, got); d != "" {

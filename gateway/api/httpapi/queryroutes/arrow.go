@@ -16,6 +16,7 @@ import (
 	"downpour/gateway/api/httpapi/querylog"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
+	"downpour/gateway/query/limit"
 	"downpour/gateway/query/merge"
 	"downpour/pushdown/process/memory"
 )
@@ -37,9 +38,9 @@ func wantsArrow(r *http.Request) bool {
 // arrow answers a query with an Arrow IPC stream. The stream is compressed as a
 // whole, by Accept-Encoding, or its buffers are, by the parameter compression. A
 // small answer carries an ETag; a large one is sent while it is made. The timeout
-// bounds the work and not the time that the client takes to read, so request has
-// no deadline.
-func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http.Request, q *query.Query, entry *querylog.Entry) error {
+// bounds the work and not the time that the client takes to read: request, which
+// sending goes by, has no deadline.
+func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http.Request, q *query.Query, entered *limit.Entry, entry *querylog.Entry) error {
 	compression, err := bufferCompression(r)
 	if err != nil {
 		return err
@@ -53,14 +54,18 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 		return err
 	}
 	defer answer.Free()
-	defer func() { entry.Stats = answer.Stats }()
+	defer func() { entry.Stats = answer.Stats }() // at the end, for filling goes on counting
 	if err := h.AnswerLimits.checkArrow(answer.Stats.PointsOut); err != nil {
 		return err
 	}
 
 	if q.Delete {
-		// All points must be made before their rows are deleted.
+		// All points must be made, and be few enough, before their rows are deleted.
+		// Only then is their number exact.
 		if err := fillAll(ctx, answer); err != nil {
+			return err
+		}
+		if err := h.AnswerLimits.checkArrow(answer.Stats.PointsOut); err != nil {
 			return err
 		}
 		if err := h.deleteRows(ctx, q); err != nil {
@@ -68,12 +73,16 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 		}
 	}
 
+	// All rows are read. Groups are merged no faster than the client reads them, and
+	// one that reads slowly keeps no heavy query waiting.
+	entered.Computed()
+
 	f := &filler{answer: answer, ctx: request, left: h.Timeout - time.Since(began), check: h.AnswerLimits.checkArrow}
 	setIncompleteHeader(w, &answer.Stats)
 	t := h.newTagWriter(w, r, q)
 	sent, err := writeArrow(t, f, batch.ResultOptions{Query: len(q.Queries) > 1, Integers: q.Integers, Compression: compression, Missing: httpio.HexRanges(answer.Stats.Missing)})
 	if err != nil && !(sent && t.streaming) {
-		return err // no byte has reached the client, so it can be told
+		return err // the tag writer holds all bytes back, so the client can still be told
 	}
 	if err == nil {
 		err = t.end(r)
@@ -82,6 +91,8 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 	return abort(err)
 }
 
+// bufferCompression returns how the parameter compression wants the buffers of the stream
+// compressed, "" for not at all.
 func bufferCompression(r *http.Request) (batch.Compression, error) {
 	c := batch.Compression(r.URL.Query().Get("compression"))
 	if !slices.Contains(batch.Compressions, c) {
@@ -132,6 +143,7 @@ func (f *filler) release(points int) {
 	memory.Release(f.ctx, int64(points)*merge.PointBytes)
 }
 
+// fillAll makes the points of all groups.
 func fillAll(ctx context.Context, answer *engine.Answer) error {
 	for i := range answer.Results {
 		if err := answer.Fill(ctx, i); err != nil {
@@ -222,6 +234,7 @@ func (s *arrowSender) flush() {
 	}
 }
 
+// resultGroup returns a result as a group of the stream, without its points.
 func resultGroup(r *engine.Result) batch.ResultGroup {
 	g := batch.ResultGroup{Query: r.Query, Metric: r.Metric, AggregateTags: r.AggregateTags, NaNIsNull: r.NaNIsNull}
 	for _, t := range r.Tags {

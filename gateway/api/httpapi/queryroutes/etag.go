@@ -40,7 +40,7 @@ func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Quer
 	if !h.cacheable(q) {
 		err := render(&provenWriter{ResponseWriter: w, proofs: proofs})
 		if errors.Is(err, resultcache.ErrUnproven) {
-			return err
+			return err // nothing is sent: the caller asks again
 		}
 		return abort(err)
 	}

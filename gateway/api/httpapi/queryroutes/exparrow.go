@@ -10,12 +10,13 @@ import (
 	"downpour/encoding/batch"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/querylog"
+	"downpour/gateway/query/engine"
 	"downpour/gateway/query/exp"
 	"downpour/pushdown/process/memory"
 )
 
 // expArrow answers with an Arrow IPC stream that has a column for each output.
-func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *expRequest, tables []exp.Table, compression batch.Compression, entry *querylog.Entry) error {
+func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *engine.Expressions, tables []exp.Table, compression batch.Compression, entry *querylog.Entry) error {
 	// Every series may have tags of its own, and then has a place for all outputs.
 	n := 0
 	for i := range tables {
@@ -27,7 +28,7 @@ func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *expReques
 	series, outputs := outputSeries(tables)
 
 	setIncompleteHeader(w, &entry.Stats)
-	t := h.newTagWriter(w, r, x.query)
+	t := h.newTagWriter(w, r, x.Query)
 	s := &arrowSender{w: t, compressed: compression != ""}
 	out := batch.NewOutputWriter(s, outputs, series, batch.ResultOptions{Compression: compression, Missing: httpio.HexRanges(entry.Stats.Missing)})
 	defer out.Release()
@@ -49,6 +50,7 @@ const (
 	columnBytes = 48
 )
 
+// writeOutputs writes all series and the end of the stream, unless the client leaves before.
 func writeOutputs(ctx context.Context, out *batch.OutputWriter, series []batch.OutputSeries) error {
 	for i := range series {
 		if ctx.Err() != nil {
@@ -85,7 +87,7 @@ func outputSeries(tables []exp.Table) (all []batch.OutputSeries, outputs []batch
 		for i := range t.Series {
 			name := nameOf(&t.Series[i])
 			times[name]++
-			name += strconv.Itoa(times[name])
+			name += strconv.Itoa(times[name]) // series of one table stay apart, also with equal tags
 			at, known := index[name]
 			if !known {
 				at = len(all)
@@ -111,6 +113,7 @@ func nameOf(l *exp.Labels) string {
 	return b.String()
 }
 
+// newOutputSeries returns a series that has an empty column for each output.
 func newOutputSeries(l *exp.Labels, outputs int) batch.OutputSeries {
 	s := batch.OutputSeries{Columns: make([]batch.OutputColumn, outputs)}
 	for _, t := range l.Tags {

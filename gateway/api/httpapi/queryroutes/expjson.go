@@ -7,15 +7,16 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/query/engine"
 	"downpour/gateway/query/exp"
 )
 
 // writeExp sends tables as JSON: rows by time, a column for each series. It ends with an
 // error as writeAnswer does. after stands behind the outputs and the request.
 // Source: QueryExecutor.serialize.
-func writeExp(w http.ResponseWriter, x *expRequest, work *workTime, tables []exp.Table, after []trailer) error {
+func writeExp(w http.ResponseWriter, x *engine.Expressions, work *workTime, tables []exp.Table, after []trailer) error {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
-	out := &answerWriter{w: w, q: x.query, work: work}
+	out := &answerWriter{w: w, q: x.Query, work: work}
 
 	out.text(`{"outputs":[`)
 	for i := range tables {
@@ -35,6 +36,7 @@ func writeExp(w http.ResponseWriter, x *expRequest, work *workTime, tables []exp
 	return out.flush()
 }
 
+// table writes one output. It stops when the client has gone, see flushIfFull.
 func (o *answerWriter) table(t *exp.Table) {
 	o.text(`{"id":`)
 	o.value(t.ID)
@@ -82,6 +84,7 @@ func (o *answerWriter) labels(series []exp.Labels) {
 		o.text(`,{"index":`)
 		o.buf = strconv.AppendInt(o.buf, int64(i+1), 10)
 		o.field("metrics", series[0].Metrics)
+
 		o.text(`,"commonTags":{`)
 		for k, t := range series[i].Tags {
 			if k > 0 {
@@ -91,7 +94,8 @@ func (o *answerWriter) labels(series []exp.Labels) {
 			o.text(":")
 			o.value(t.V)
 		}
-		names := []string{}
+
+		names := []string{} // in JSON a list, not null
 		for _, t := range series[i].Aggregated {
 			names = append(names, t.Name)
 		}

@@ -46,7 +46,7 @@ func (h *Handlers) gexp(w http.ResponseWriter, r *http.Request) (err error) {
 	entry := h.Running.Begin(r, g.Query, h.Now())
 	defer func() { h.Running.Finish(entry, statusOf(err), err, h.Now()) }()
 	results, err := h.runGexp(ctx, g, &entry.Stats)
-	entered.Computed()
+	entered.Computed() // only sending is left: a slow client keeps no heavy query waiting
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,8 @@ func (g *gexpRequest) plan(places []int) error {
 	if !g.Moves {
 		// OpenTSDB reads all sub-queries, and takes the first for the first metric and
 		// so on, although sub-queries of m parameters come before them and equal ones
-		// are only there once.
+		// are only there once. Where that leaves too few, computing fails as it does
+		// there.
 		for i := range g.Queries {
 			read, err := g.Earlier(i, 0)
 			if err != nil {

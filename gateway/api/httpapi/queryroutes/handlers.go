@@ -1,7 +1,7 @@
 // Package queryroutes is /api/query: it reads queries, has them run, and writes
-// the answers as OpenTSDB's JSON or as an Arrow IPC stream. /api/query/gexp computes
-// expressions on the answers.
-// Source: QueryRpc, HttpJsonSerializer.formatQueryAsyncV1.
+// the answers as OpenTSDB's JSON or as an Arrow IPC stream. /api/query/exp and
+// /api/query/gexp compute expressions on the answers, and /q draws them.
+// Source: QueryRpc, HttpJsonSerializer.formatQueryAsyncV1, GraphHandler.
 package queryroutes
 
 import (
@@ -65,6 +65,7 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 		"api/query":      {Scope: auth.Read, Serve: h.query, Reads: httpio.GetOrPost},
 		"api/query/exp":  {Scope: auth.Read, Serve: h.exp, Reads: httpio.GetOrPost},
 		"api/query/gexp": {Scope: auth.Read, Serve: h.gexp, Reads: httpio.GetOrPost},
+		"q":              {Scope: auth.Read, Serve: h.graph, Reads: httpio.GetOrPost},
 	}
 }
 
@@ -81,6 +82,8 @@ func (l AnswerLimits) checkArrow(points int) error {
 	return checkPoints(points, l.Arrow, "Arrow", "DOWNPOUR_LIMIT_ARROW")
 }
 
+// checkPoints refuses an answer of more points than limit, which a setting gives for that
+// form; 0 is no bound.
 func checkPoints(points int, limit int64, form, setting string) error {
 	if limit <= 0 || int64(points) <= limit {
 		return nil

@@ -39,7 +39,7 @@ func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *w
 	out := &answerWriter{w: w, q: q, work: work, stats: stats.Queries, echoes: map[int][]byte{}}
 
 	name := r.URL.Query().Get("jsonp")
-	callback := name != "" && httpio.ValidCallback(name)
+	callback := name != "" && httpio.ValidCallback(name) // a name that could be a script is ignored
 	if callback {
 		h.Set("Content-Type", "application/javascript; charset=UTF-8")
 		out.text(name + "(")
@@ -63,6 +63,7 @@ func (o *answerWriter) results(results []engine.Result, after []trailer) {
 			return
 		}
 	}
+
 	for i, t := range after {
 		if i+len(results) > 0 {
 			o.text(",")
@@ -85,6 +86,7 @@ func (o *answerWriter) flushIfFull() bool {
 
 func (o *answerWriter) text(s string) { o.buf = append(o.buf, s...) }
 
+// value writes v as JSON. An error ends the answer.
 func (o *answerWriter) value(v any) {
 	b, err := json.Marshal(v)
 	if err != nil && o.err == nil {
@@ -173,6 +175,7 @@ func (o *answerWriter) points(r *engine.Result) {
 		o.text(map[bool]string{false: "{}", true: "[]"}[o.q.Arrays])
 		return
 	}
+
 	o.text(open)
 	// The fix "seconds" keeps only the last point of each second.
 	lastOnly := o.q.Fix.Contains(query.FixSeconds) && !o.q.MSResolution
@@ -182,9 +185,11 @@ func (o *answerWriter) points(r *engine.Result) {
 		if lastOnly && i+1 < n && r.Points.Time[i+1]/1000 == t/1000 {
 			continue
 		}
+
 		if !o.q.MSResolution {
 			t /= 1000
 		}
+
 		o.text(separator)
 		separator = between
 		o.buf = strconv.AppendInt(o.buf, t, 10)

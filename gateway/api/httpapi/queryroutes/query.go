@@ -38,15 +38,16 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 	entry := h.Running.Begin(r, q, h.Now())
 	defer func() { h.Running.Finish(entry, statusOf(err), err, h.Now()) }()
 	if wantsArrow(r) {
-		return h.arrow(request, w, r, q, entry)
+		return h.arrow(request, w, r, q, entered, entry) // sets the timeout for its work by itself
 	}
 
 	a := &jsonAnswer{h: h, w: w, r: r.WithContext(request), q: q, entry: entry, entered: entered, start: start}
 	if q.Delete {
 		err = a.answer(ctx, nil) // rows must not be deleted because of an unproven answer
 	} else {
-		// While the answer is written, the result cache may still be proving that no row
-		// has changed. If that fails, all is asked again, and proven first.
+		// Rows are merged and rendered while the result cache is still proving that none
+		// has changed. Nothing is sent before it has. If that fails, all is asked again,
+		// and proven first.
 		early, proofs := resultcache.WithProofs(ctx)
 		if err = a.answer(early, proofs); errors.Is(err, resultcache.ErrUnproven) {
 			err = a.answer(ctx, nil)

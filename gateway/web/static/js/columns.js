@@ -72,8 +72,17 @@ export function nearest(times, row, i) {
   return times[i] - times[left] <= times[right] - times[i] ? left : right;
 }
 
-// labels names each group by the tags that tell it from the others, and by its
-// query's letter where two queries would give the same name.
+// letter names the queries.
+export const letter = (i) => String.fromCharCode(65 + i);
+
+// withPercentile takes apart how the server names a line of percentiles, m_pct_99.9.
+export function withPercentile(group) {
+  const [, metric, percentile] = /^(.*)_pct_([\d.]+(?:E-?\d+)?)$/s.exec(group.metric) || [];
+  return percentile === undefined ? group : { ...group, metric, percentile: `p${Number(percentile)}` };
+}
+
+// labels names each group by its percentile, by the tags that tell it from the
+// others, and by its query's letter where two queries would give the same name.
 export function labels(groups) {
   const keys = [...new Set(groups.flatMap((g) => Object.keys(g.tags)))].sort();
   const varying = keys.filter((k) => new Set(groups.map((g) => g.tags[k])).size > 1);
@@ -81,7 +90,8 @@ export function labels(groups) {
   const names = groups.map((g) => {
     const shown = varying.length > 0 ? varying : groups.length === 1 ? keys : [];
     const tags = shown.filter((k) => k in g.tags).map((k) => `${k}=${g.tags[k]}`).join(' ');
-    return metrics || !tags ? `${g.metric} ${tags}`.trim() : tags;
+    const own = [g.percentile, tags].filter(Boolean).join(' ');
+    return metrics || !own ? `${g.metric} ${own}`.trim() : own;
   });
   const twice = new Set(names.filter((n, i) => names.indexOf(n) !== i));
   return names.map((n, i) => (twice.has(n) && groups[i].letter ? `${groups[i].letter} ${n}` : n));

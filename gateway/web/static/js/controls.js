@@ -1,9 +1,13 @@
 // The form above the chart: shows a state, and turns what one changes in it
-// into the next state. The rows of the queries are in queryrow.js.
+// into the next state. The rows of the queries are in queryrow.js, those of the formulas
+// in formularow.js.
 
+import { letter } from './columns.js';
 import { time } from './format.js';
+import { withoutQuery } from './formula.js';
+import { FormulaRow } from './formularow.js';
 import { QueryRow, choose, options } from './queryrow.js';
-import { emptyQuery, windowOf } from './state.js';
+import { emptyFormula, emptyQuery, formulasAtMost, windowOf } from './state.js';
 import { isRelative, parse } from './zone.js';
 
 const $ = (id) => document.getElementById(id);
@@ -12,7 +16,6 @@ const ranges = [['5m', 'last 5 minutes'], ['15m', 'last 15 minutes'], ['30m', 'l
   ['6h', 'last 6 hours'], ['12h', 'last 12 hours'], ['1d', 'last day'], ['2d', 'last 2 days'], ['7d', 'last 7 days'], ['30d', 'last 30 days'],
   ['90d', 'last 90 days'], ['1y', 'last year']];
 
-export const letter = (i) => String.fromCharCode(65 + i);
 const queriesAtMost = 26;
 
 export class Controls {
@@ -20,6 +23,7 @@ export class Controls {
   constructor(onChange) {
     this.onChange = onChange;
     this.rows = [];
+    this.formulas = [];
     options($('range'), [...ranges.map(([r, text]) => [r + '-ago', text]), ['absolute', 'from … to …']]);
     zones(['UTC']);
     for (const event of ['focus', 'pointerdown']) $('zone').addEventListener(event, () => this.#allZones(), { once: true });
@@ -31,6 +35,7 @@ export class Controls {
     $('log').addEventListener('change', (e) => onChange({ log: e.target.checked }));
     $('notes').addEventListener('change', (e) => onChange({ notes: e.target.checked }));
     $('add-query').addEventListener('click', () => this.#add());
+    $('add-formula').addEventListener('click', () => this.#addFormula());
     $('query').addEventListener('submit', (e) => e.preventDefault());
   }
 
@@ -42,12 +47,14 @@ export class Controls {
   show(state) {
     this.state = state;
     this.#showRows(state.queries);
+    this.#showFormulas(state.formulas);
     this.#showRange(state);
     choose($('zone'), state.tz);
     $('theme').value = state.theme;
     $('log').checked = state.log;
     $('notes').checked = state.notes;
     $('add-query').disabled = state.queries.length >= queriesAtMost;
+    $('add-formula').disabled = state.formulas.length >= formulasAtMost;
     $('pause').setAttribute('aria-pressed', String(state.pause !== null));
     $('pause').textContent = state.pause === null ? 'Pause' : 'Resume';
   }
@@ -70,13 +77,41 @@ export class Controls {
     queries.forEach((q, i) => this.rows[i].show(q, letter(i), queries.length === 1));
   }
 
+  // showFormulas shows the letters of the queries, too, if there is but one.
+  #showFormulas(formulas) {
+    while (this.formulas.length > formulas.length) this.formulas.pop().element.remove();
+    while (this.formulas.length < formulas.length) {
+      const i = this.formulas.length;
+      const row = new FormulaRow(i, (part) => this.#formulaChanged(i, part), () => this.#formulaRemoved(i));
+      this.formulas.push(row);
+      $('formulas').append(row.element);
+    }
+    formulas.forEach((f, i) => this.formulas[i].show(f));
+    $('query').classList.toggle('lettered', formulas.length > 0);
+  }
+
+  #formulaChanged(i, part) {
+    this.onChange({ hide: [], formulas: this.state.formulas.map((f, n) => (n === i ? { ...f, ...part } : f)) });
+  }
+
+  #formulaRemoved(i) {
+    this.onChange({ hide: [], formulas: this.state.formulas.filter((_, n) => n !== i) });
+    $('add-formula').focus();
+  }
+
+  #addFormula() {
+    this.onChange({ formulas: [...this.state.formulas, emptyFormula()] });
+    this.formulas.at(-1).expr.focus();
+  }
+
   // A name of a line may mean another line after this: none stays hidden.
   #changed(i, part) {
     this.onChange({ hide: [], queries: this.state.queries.map((q, n) => (n === i ? { ...q, ...part } : q)) });
   }
 
   #removed(i) {
-    this.onChange({ hide: [], queries: this.state.queries.filter((_, n) => n !== i) });
+    const formulas = this.state.formulas.map((f) => ({ ...f, expr: withoutQuery(f.expr, i) }));
+    this.onChange({ hide: [], queries: this.state.queries.filter((_, n) => n !== i), formulas });
     $('add-query').focus();
   }
 

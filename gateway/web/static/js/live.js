@@ -29,13 +29,14 @@ export class LiveClient {
     this.attempts = 0;
     this.socket = null;
     this.timer = null;
-    this.poller = new Poller(this.env, url.replace(/^ws(.*)\/ws$/, 'http$1/query?arrays=true'), token, () => [...this.subs.values()], (sub, message) => this.#deliver(sub, message), (s) => this.#polled(s));
+    this.poller = new Poller(this.env, url.replace(/^ws(.*)\/ws$/, 'http$1/query'), token, () => [...this.subs.values()], (sub, message) => this.#deliver(sub, message), (s) => this.#polled(s));
   }
 
   // subscribe returns a subscription; handlers: onData(answer, message),
-  // onError({code, message, temporary}), onComplete().
-  subscribe(query, handlers) {
-    const sub = { id: String(++this.made), query, handlers, answer: new Answer(), place: null, greeted: false };
+  // onError({code, message, temporary}), onComplete(). query is the body of a POST
+  // /api/query, or with kind 'exp' that of a POST /api/query/exp.
+  subscribe(query, handlers, kind = 'query') {
+    const sub = { id: String(++this.made), query, kind, handlers, answer: new Answer(), place: null, greeted: false };
     this.subs.set(sub.id, sub);
     if (!this.socket && this.timer === null) this.connect();
     else if (this.ready) this.#ask(sub);
@@ -77,7 +78,7 @@ export class LiveClient {
   #ask(sub) {
     sub.askedAt = performance.now();
     sub.greeted = sub.place !== null; // after a snapshot, deltas may come straight away
-    const message = { type: 'subscribe', id: sub.id, query: sub.query };
+    const message = { type: 'subscribe', id: sub.id, [sub.kind]: sub.query };
     if (sub.place) message.resume = sub.place;
     this.socket.send(JSON.stringify(message));
   }

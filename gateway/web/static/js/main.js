@@ -5,16 +5,17 @@
 import * as api from './api.js';
 import { About, merged } from './about.js';
 import { Chart } from './chart.js';
-import { Looks, labels, toColumns } from './columns.js';
-import { Controls, letter } from './controls.js';
+import { Looks, labels, letter, toColumns, withPercentile } from './columns.js';
+import { Controls } from './controls.js';
 import { DataTable } from './datatable.js';
 import { arrow, csv, png, save } from './download.js';
 import { plural, time } from './format.js';
+import { named, toFormula } from './formula.js';
 import { Inspect } from './inspect.js';
 import { Legend } from './legend.js';
 import { LiveClient } from './live.js';
-import { describe, ofQuery, seriesLimit } from './messages.js';
-import { effectiveDownsample, stepOf, toQuery } from './query.js';
+import { describe, ofFormula, ofQuery, seriesLimit } from './messages.js';
+import { effectiveDownsample, faultOf, stepOf, toQuery } from './query.js';
 import { fromHash, toHash, windowOf } from './state.js';
 import { Tooltip } from './tooltip.js';
 
@@ -22,7 +23,8 @@ const $ = (id) => document.getElementById(id);
 const now = () => Date.now() / 1000;
 
 let state = fromHash(location.hash);
-let asked = [];        // for each query of the state: its entry, or null without a metric
+let asked = [];        // for each query of the state: its entry, or null without a metric, or with a fault
+let figured = [];      // for each formula: {entry, keys, step}, {fault}, or null for an empty one
 let connection = null;
 let metricsExist;
 let lines = [];        // {label, group, letter, right, step} of each line drawn
@@ -73,23 +75,31 @@ function apply() {
 
 // subscribe keeps what is asked already, asks what is new, and ends the rest.
 function subscribe() {
-  const before = asked;
-  const byText = new Map(before.filter(Boolean).map((e) => [e.text, e]));
+  const [before, figuredBefore] = [asked, figured];
+  const byText = new Map(everything().map((e) => [e.text, e]));
   const t = now();
   asked = state.queries.map((q, i) => {
-    if (!q.metric) return null;
+    if (!q.metric || faultOf(q)) return null;
     const query = toQuery(state, q, t);
     const text = JSON.stringify(query);
-    if (!byText.has(text)) byText.set(text, ask(query, text, before[i]));
+    if (!byText.has(text)) byText.set(text, ask(query, text, q.metric, before[i]));
     return byText.get(text);
   });
-  for (const e of byText.values()) if (!asked.includes(e)) close(e);
+  figured = state.formulas.map((f, i) => {
+    if (!f.expr) return null;
+    const { exp, keys, step, fault } = toFormula(state, f.expr, t);
+    if (fault) return { fault };
+    const text = JSON.stringify(exp);
+    if (!byText.has(text)) byText.set(text, ask(exp, text, f.expr, figuredBefore[i]?.entry, 'exp'));
+    return { entry: byText.get(text), keys, step };
+  });
+  const kept = everything();
+  for (const e of byText.values()) if (!kept.includes(e)) close(e);
 }
 
 // An entry is one subscription. Until it is answered it shows what the query
-// before it did, if that was of the same metric.
-function ask(query, text, before) {
-  const { metric } = query.queries[0];
+// before it did, if that was of the same metric, or the same formula.
+function ask(query, text, metric, before, kind) {
   const e = { query, text, metric, answered: false, complete: false, error: null, about: null, rows: null, elapsed: null, shown: null };
   if (before?.metric === metric) e.shown = before.shown;
   e.sub = live.subscribe(query, {
@@ -101,7 +111,7 @@ function ask(query, text, before) {
     },
     onError: (error) => { Object.assign(e, { error, shown: e.answered ? e.shown : null }); redraw(true); },
     onComplete: () => { e.complete = true; redraw(); },
-  });
+  }, kind);
   return e;
 }
 
@@ -132,8 +142,11 @@ function draw() {
 
 // collect makes a picture of the answers.
 function collect() {
-  lines = asked.flatMap((e, i) => (e?.shown ? [...e.shown.groups.values()].slice(0, seriesLimit) : []).map((group) => (
-    { group, letter: letter(i), right: state.queries[i].right, step: stepOf(e.query.queries[0].downsample ?? '') })));
+  const groupsOf = (e) => (e?.shown ? [...e.shown.groups.values()].slice(0, seriesLimit) : []);
+  lines = asked.flatMap((e, i) => groupsOf(e).map((group) => (
+    { group: e.query.queries[0].percentiles ? withPercentile(group) : group, letter: letter(i), right: state.queries[i].right, step: stepOf(e.query.queries[0].downsample ?? '') })));
+  lines.push(...figured.flatMap((f, i) => groupsOf(f?.entry).map((group) => (
+    { group: named(group, state.formulas[i].name || state.formulas[i].expr, f.keys), letter: `ƒ${i + 1}`, right: state.formulas[i].right, step: stepOf(f.step) }))));
   const names = labels(lines.map((l) => ({ ...l.group, letter: l.letter })));
   lines.forEach((l, i) => { l.label = names[i]; });
   const data = toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), state.log);
@@ -151,7 +164,9 @@ function collect() {
   listNotes();
 }
 
+// entries are those of the queries, everything also those of the formulas.
 const entries = () => [...new Set(asked)].filter(Boolean);
+const everything = () => [...new Set([...asked, ...figured.map((f) => f?.entry)])].filter(Boolean);
 
 // notes asks for the annotations of what is answered, while they are wanted.
 function notes() {
@@ -163,18 +178,18 @@ function notes() {
 }
 
 function showNumbers() {
-  const sum = (of) => entries().reduce((n, e) => n + of(e), 0);
+  const sum = (of) => everything().reduce((n, e) => n + of(e), 0);
   $('points').textContent = points();
-  const rows = entries().every((e) => e.rows !== null) && asked.length > 0 ? sum((e) => e.rows) : null;
+  const rows = everything().every((e) => e.rows !== null) && asked.length > 0 ? sum((e) => e.rows) : null;
   $('from-rows').hidden = rows === null;
   if (rows !== null) $('rows').textContent = rows;
-  const elapsed = Math.max(...entries().map((e) => e.elapsed ?? -1));
+  const elapsed = Math.max(...everything().map((e) => e.elapsed ?? -1));
   $('elapsed').textContent = elapsed >= 0 ? elapsed : '–';
   const lost = state.log ? lines.reduce((n, l) => n + l.group.values.filter((v) => v !== null && v <= 0).length, 0) : 0;
   $('lost').textContent = lost > 0 ? `${plural(lost, 'point')} at or below zero: not on a log scale` : '';
 }
 
-const points = () => entries().reduce((n, e) => n + (e.shown?.points ?? 0), 0);
+const points = () => everything().reduce((n, e) => n + (e.shown?.points ?? 0), 0);
 
 function listNotes() {
   const { notes } = picture;
@@ -187,21 +202,31 @@ function listNotes() {
 }
 
 function say() {
-  const queries = asked.flatMap((e, i) => (e ? [{ letter: letter(i), ...ofQuery({ ...e, groups: e.shown?.groups.size ?? 0, points: e.shown?.points ?? 0 }) }] : []));
+  const faults = state.queries.map((q) => q.metric && faultOf(q));
+  const queries = asked.flatMap((e, i) => (e || faults[i] ? [{ letter: letter(i), ...ofQuery({
+    fault: faults[i], ...e, groups: e?.shown?.groups.size ?? 0, points: e?.shown?.points ?? 0, percentiles: e?.query.queries[0].percentiles,
+  }) }] : []));
   const { kind, text } = describe({ connection, metricsExist, queries, pause: state.pause, zone: state.tz });
   const status = $('status');
   if (status.textContent !== text) status.textContent = text; // said again, it would be read aloud again
   status.dataset.kind = kind;
   controls.rows.forEach((row, i) => {
     const q = queries.find((x) => x.letter === letter(i));
-    const told = queries.length > 1 && q && !['live', 'complete', 'connecting'].includes(q.kind);
-    row.tell(told ? q.text : '', q?.kind ?? '');
+    const told = (queries.length > 1 || faults[i]) && q && !['live', 'complete', 'connecting'].includes(q.kind);
+    row.tell(told ? q.text : '', q?.kind ?? '', faults[i]);
+  });
+  figured.forEach((f, i) => {
+    const e = f?.entry;
+    const groups = [...e?.shown?.groups.values() ?? []];
+    const blank = !groups.some((g) => g.values.some((v) => !Number.isNaN(v)));
+    const said = f ? ofFormula({ fault: f.fault, ...e, groups: groups.length, points: e?.shown?.points ?? 0, blank }) : { kind: '', text: '' };
+    controls.formulas[i].tell(said.text, said.kind);
   });
   const empty = picture.data[0].length === 0;
-  $('message').hidden = !empty || ['live', 'complete', 'paused', 'polling'].includes(kind);
+  $('message').hidden = !empty || faults.some(Boolean) || ['live', 'complete', 'paused', 'polling'].includes(kind);
   $('message').textContent = text;
   $('chart').toggleAttribute('data-empty', empty);
-  $('chart').toggleAttribute('data-stale', entries().some((e) => !e.answered && e.shown));
+  $('chart').toggleAttribute('data-stale', everything().some((e) => !e.answered && e.shown));
   const metrics = [...new Set(entries().map((e) => e.metric))].join(', ');
   $('chart').setAttribute('aria-label', `${metrics || 'No metric'}, ${plural(picture.labels.length, 'line')}`);
 }

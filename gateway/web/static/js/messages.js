@@ -31,14 +31,40 @@ export function describe({ connection, metricsExist, queries, pause = null, zone
 }
 
 // ofQuery returns {kind, text} for one query.
-export function ofQuery({ metric, error, answered, groups, points, complete }) {
+// fault is what the page itself has found.
+export function ofQuery({ metric, fault, error, answered, groups, points, complete, percentiles }) {
+  if (fault) return say('error', fault);
   if (error) return failed(error);
   if (!answered) return say('connecting', 'Asking…');
-  if (points === 0) return say('nodata', `No data: ${metric} has no points in this range with these tags.`);
+  if (points === 0) return say('nodata', `No data: ${metric} has no ${percentiles ? 'histograms' : 'points'} in this range with these tags.`);
   if (groups > seriesLimit) {
     return say('toomany', `Too many series: the answer has ${plural(groups, 'series')}, the first ${seriesLimit} are drawn. Filter by a tag, or group by fewer.`);
   }
   return complete ? say('complete', 'Complete: this range lies in the past.') : say('live', 'Live');
+}
+
+// ofFormula returns {kind, text} for one formula, whose fault, if there is one, the page
+// has found by itself. blank says that no point has a value.
+export function ofFormula({ fault, error, answered, groups, points, blank }) {
+  if (fault) return say('error', at(fault.at, fault.text));
+  if (error) return failedFormula(error);
+  if (!answered) return say('connecting', 'Asking…');
+  if (points === 0) return say('nodata', 'No data: its queries have no points in this range.');
+  if (blank) return say('nodata', 'Nothing to draw: its queries have no points at the same times. A downsample puts them there.');
+  if (groups > seriesLimit) return say('toomany', `Too many lines: the formula has ${plural(groups, 'line')}, the first ${seriesLimit} are drawn.`);
+  return say('live', '');
+}
+
+// at says where in a formula something is, counted from 1.
+const at = (place, text) => (place === undefined ? text : `Character ${place + 1}: ${text}`);
+
+function failedFormula(error) {
+  const [, column, reason] = /^1:(\d+) parsing error in '.*': (.*)$/s.exec(error.message) || [];
+  if (column) return say('error', at(column - 1, `${reason.replace(/\.$/, '')}.`));
+  const [, sizes] = /^No intersections found: (.*)$/.exec(error.message) || [];
+  if (sizes) return say('nodata', `No line of one query belongs to one of another: they want equal values of the tags with a line each. ${sizes.replace(/\b([a-z]) has/g, (_, id) => `${id.toUpperCase()} has`)}.`);
+  if (/^Expression returned a result of type/.test(error.message)) return say('error', 'A number by itself cannot be a result: write 0d for 0.');
+  return failed(error);
 }
 
 function failed({ code, message, temporary }) {

@@ -9,8 +9,8 @@ const every = 5000; // ms from one answer to the next question
 export const pollSeconds = every / 1000;
 
 export class Poller {
-  // address is where queries are asked; deliver(sub, message); onRound({works,
-  // reason}).
+  // address is where queries are asked, and expressions below it; deliver(sub, message);
+  // onRound({works, reason}).
   constructor(env, address, token, subs, deliver, onRound) {
     Object.assign(this, { env, address, token, subs, deliver, onRound });
     this.running = false;
@@ -65,17 +65,26 @@ export class Poller {
   async #ask(sub) {
     const headers = { 'Content-Type': 'application/json' };
     if (this.token()) headers.Authorization = 'Bearer ' + this.token();
-    const response = await this.env.fetch(this.address, { method: 'POST', headers, body: JSON.stringify({ ...sub.query, showSummary: true }) });
+    const [path, body] = sub.kind === 'exp' ? ['/exp', sub.query] : ['?arrays=true', { ...sub.query, showSummary: true }];
+    const response = await this.env.fetch(this.address + path, { method: 'POST', headers, body: JSON.stringify(body) });
     const text = await response.text();
     if (response.status === 401) return { refused: 'the server wants a token' };
     if (response.status === 403) return { refused: `the server refuses this page: ${message(text)}` };
     if (!response.ok) return [{ type: 'error', error: { code: response.status, message: message(text), temporary: mayHeal(response.status, text) } }];
     const all = parse(text);
+    if (sub.kind === 'exp') return whole({ type: 'snapshot', results: ofTables(all.outputs) }, sub.query.time.end);
     const rows = all.find((r) => r.statsSummary)?.statsSummary.rowsPreFilter;
-    const snapshot = { type: 'snapshot', results: all.filter((r) => r.dps), rows };
-    return sub.query.end === undefined ? [snapshot] : [snapshot, { type: 'complete' }];
+    return whole({ type: 'snapshot', results: all.filter((r) => r.dps), rows }, sub.query.end);
   }
 }
+
+// whole ends the answer to a query with an end.
+const whole = (snapshot, end) => (end === undefined ? [snapshot] : [snapshot, { type: 'complete' }]);
+
+// ofTables makes of the tables of expressions what a socket's snapshot has: a result for
+// each column. The first column and its description are the times.
+export const ofTables = (tables) => tables.flatMap(({ id, dps, meta = [] }, queryIndex) => meta.slice(1).map(({ index, commonTags, aggregatedTags }) => (
+  { queryIndex, metric: id, tags: commonTags, aggregateTags: aggregatedTags, dps: dps.map((row) => [row[0], row[index]]) })));
 
 function message(text) {
   try {
@@ -88,4 +97,4 @@ function message(text) {
 
 // mayHeal: a name may come to exist, a store come back. The same are temporary
 // on the socket.
-const mayHeal = (status, text) => [408, 424, 503].includes(status) || /No such name/.test(text);
+const mayHeal = (status, text) => [408, 424, 503].includes(status) || /No such name|No intersections found|cannot evaluate|Expression returned/.test(text);

@@ -35,14 +35,36 @@ export function toQuery(state, q, now) {
   const downsample = effectiveDownsample(state, q, now);
   if (downsample) sub.downsample = downsample;
   if (q.rate) Object.assign(sub, rateOf(q.rate));
+  const percentiles = percentilesOf(q.percentiles);
+  if (percentiles.length > 0) {
+    // Histograms add up, and nothing else can be done with them.
+    if (sub.aggregator !== 'none') sub.aggregator = 'sum';
+    if (downsample) sub.downsample = downsample.replace(/-.*/, '-sum');
+    sub.percentiles = percentiles;
+  }
   const query = { ...times(state, now), queries: [sub] };
+  // A query that is kept up to date cannot read rollups. Histograms have none.
+  if (downsample && query.end === undefined && percentiles.length === 0) sub.rollupUsage = 'ROLLUP_RAW';
   if (!downsample || /^\d+ms/.test(downsample)) query.msResolution = true;
   if (/^\d+[a-z]+c-/.test(downsample) && state.tz) query.timezone = state.tz; // calendar days and months
   return query;
 }
 
+const words = (text) => text.split(',').map((p) => p.trim()).filter(Boolean);
+
+const isPercentile = (word) => /^(\d+\.?\d*|\.\d+)$/.test(word) && Number(word) <= 100;
+
+// percentilesOf takes numbers from 0 to 100 out of a text, each once.
+export const percentilesOf = (text) => [...new Set(words(text).filter(isPercentile).map(Number))];
+
+// faultOf says what of a query cannot be asked, '' for nothing.
+export function faultOf(q) {
+  const wrong = words(q.percentiles).find((word) => !isPercentile(word));
+  return wrong === undefined ? '' : `Percentiles are numbers from 0 to 100, as in 50,99.9: “${wrong}” is none.`;
+}
+
 // times are start and end; a query without an end is live.
-function times(state, now) {
+export function times(state, now) {
   if (magnified(state, now)) {
     const [start, end] = state.zoom;
     return end < (state.pause ?? now) ? { start, end } : { start };
@@ -57,7 +79,7 @@ function times(state, now) {
 
 const timeOf = (text, state, now) => (isRelative(text) ? text : Math.floor(parse(text, now, state.tz) ?? now - 900));
 
-function filterOf({ key, value, group }) {
+export function filterOf({ key, value, group }) {
   const call = /^([a-z_]+)\((.*)\)$/s.exec(value);
   if (call) return { type: call[1], tagk: key, filter: call[2], groupBy: group };
   return { type: value.includes('*') ? 'wildcard' : 'literal_or', tagk: key, filter: value, groupBy: group };
@@ -85,6 +107,8 @@ export function stepOf(downsample) {
 // noting asks which annotations lie in the range of a query: for one number of
 // each group instead of its points.
 export function noting(query, start = query.start) {
-  const { rate, rateOptions, ...sub } = query.queries[0];
-  return { ...query, start, globalAnnotations: true, queries: [{ ...sub, downsample: '0all-count' }] };
+  const { rate, rateOptions, rollupUsage, ...sub } = query.queries[0];
+  if (sub.percentiles) Object.assign(sub, { percentiles: sub.percentiles.slice(0, 1), downsample: '0all-sum' });
+  else sub.downsample = '0all-count';
+  return { ...query, start, globalAnnotations: true, queries: [sub] };
 }

@@ -19,10 +19,12 @@ export class QueryRow {
     this.#name(index);
     options(this.step, [['auto', 'auto'], ['', 'as stored'], ...intervals.map((i) => [i, i])]);
     options(this.by, functions.map((f) => [f, f]));
+    this.percentiles.setAttribute('aria-describedby', this.said.id);
     combobox(this.metric, suggest('metrics'), (metric) => onChange({ metric, tags: [] }));
     this.aggregator.addEventListener('change', () => onChange({ aggregator: this.aggregator.value }));
     for (const s of [this.step, this.by]) s.addEventListener('change', () => this.#downsampled());
     this.rate.addEventListener('change', () => onChange({ rate: this.rate.checked ? 'rate' : '' }));
+    this.percentiles.addEventListener('change', () => onChange({ percentiles: this.percentiles.value.trim() }));
     this.right.addEventListener('change', () => onChange({ right: this.right.checked }));
     this.add.addEventListener('click', () => this.#addTag());
     this.remove.addEventListener('click', onRemove);
@@ -39,8 +41,8 @@ export class QueryRow {
     }
     const find = (id) => this.element.querySelector(`[data-id=${id}]`);
     this.suffix = suffix;
-    [this.metric, this.aggregator, this.step, this.by, this.rate, this.right, this.tags, this.add, this.split, this.remove, this.said] = [
-      'metric', 'aggregator', 'step', 'step-function', 'rate', 'right', 'tags', 'add-tag', 'split', 'remove', 'said'].map(find);
+    [this.metric, this.aggregator, this.step, this.by, this.rate, this.percentiles, this.right, this.tags, this.add, this.split, this.remove, this.said] = [
+      'metric', 'aggregator', 'step', 'step-function', 'rate', 'percentiles', 'right', 'tags', 'add-tag', 'split', 'remove', 'said'].map(find);
   }
 
   aggregators(names) {
@@ -62,14 +64,18 @@ export class QueryRow {
     choose(this.by, by[0] || 'avg');
     this.by.disabled = by.length === 0;
     this.rate.checked = query.rate !== '';
+    if (this.percentiles !== document.activeElement) this.percentiles.value = query.percentiles;
     this.right.checked = query.right;
     this.#showTags(query.tags);
   }
 
-  // tell shows what is wrong with this query, '' for nothing.
-  tell(text, kind) {
+  // tell shows what is wrong with this query, '' for nothing. fault says whether it is
+  // what was written into it.
+  tell(text, kind, fault) {
     if (this.said.textContent !== text) this.said.textContent = text;
     this.said.dataset.kind = kind;
+    if (fault) this.percentiles.setAttribute('aria-invalid', 'true');
+    else this.percentiles.removeAttribute('aria-invalid');
   }
 
   // answered takes the tag keys of the answer, and those that it sums up: it

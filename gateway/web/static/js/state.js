@@ -2,17 +2,23 @@
 //
 //   #start=15m-ago&m=avg:auto:rate:proc.stat.cpu{host=*}{type=user}
 //
-// m is OpenTSDB's expression (aggregator:downsample:rate:metric{group by}{filter}),
-// once for each query; its downsample may also be "auto". start and end are
-// OpenTSDB times: 15m-ago, or seconds since 1970. The other names are listed in
+// m is OpenTSDB's expression (aggregator:downsample:rate:percentiles[50,99]:metric
+// {group by}{filter}), once for each query; its downsample may also be "auto". start and end are
+// OpenTSDB times: 15m-ago, or seconds since 1970. f is a formula, which names queries by their
+// places: with one, a query that has no metric is an empty m. The other names are listed in
 // README.md.
 
 import { known, parse } from './zone.js';
 
-export const emptyQuery = () => ({ aggregator: 'avg', downsample: 'auto', rate: '', metric: '', tags: [], right: false });
+export const formulasAtMost = 8;
+
+export const emptyQuery = () => ({ aggregator: 'avg', downsample: 'auto', rate: '', percentiles: '', metric: '', tags: [], right: false });
+
+export const emptyFormula = () => ({ expr: '', name: '', right: false });
 
 export const defaults = () => ({
   start: '15m-ago', end: '', queries: [emptyQuery()],
+  formulas: [], // over the queries
   zoom: null,  // [from, to]: the part of the range in view
   hide: [],    // names of lines that are not drawn
   pins: [],    // times with a tooltip that stays
@@ -28,8 +34,10 @@ export function fromHash(hash) {
   const params = new URLSearchParams(hash.replace(/^#/, ''));
   const state = defaults();
   const sides = params.getAll('o');
-  const ms = params.getAll('m').map((m, i) => ({ ...parseM(m), right: /x1y2/.test(sides[i] || '') })).filter((q) => q.metric);
-  if (ms.length > 0) state.queries = ms;
+  const ms = params.getAll('m').map((m, i) => ({ ...parseM(m), right: /x1y2/.test(sides[i] || '') }));
+  const [names, axes] = [params.getAll('fn'), params.getAll('fo')];
+  state.formulas = params.getAll('f').map((expr, i) => ({ expr, name: names[i] || '', right: /x1y2/.test(axes[i] || '') })).filter((f) => f.expr).slice(0, formulasAtMost);
+  if (ms.some((q) => q.metric)) state.queries = placed(ms, state.formulas);
   state.start = params.get('start') || state.start;
   state.end = params.get('end') || '';
   const zoom = numbers(params.get('zoom'));
@@ -45,15 +53,26 @@ export function fromHash(hash) {
   return state;
 }
 
+// placed leaves out queries without a metric, but for those that give later ones the places by
+// which formulas name them.
+const placed = (queries, formulas) => formulas.length > 0 ? queries.slice(0, queries.findLastIndex((q) => q.metric) + 1) : queries.filter((q) => q.metric);
+
 export function toHash(state) {
   const parts = ['start=' + encode(state.start)];
   const add = (name, value) => parts.push(value === true ? name : `${name}=${encode(value)}`);
   if (state.end) add('end', state.end);
-  const asked = state.queries.filter((q) => q.metric);
+  const formulas = state.formulas.filter((f) => f.expr);
+  const asked = placed(state.queries, formulas);
   const sides = asked.some((q) => q.right);
   for (const q of asked) {
-    add('m', formatM(q));
+    add('m', q.metric && formatM(q));
     if (sides) add('o', q.right ? 'axis x1y2' : '');
+  }
+  const [named, right] = [formulas.some((f) => f.name), formulas.some((f) => f.right)];
+  for (const f of formulas) {
+    add('f', f.expr);
+    if (named) add('fn', f.name);
+    if (right) add('fo', f.right ? 'axis x1y2' : '');
   }
   if (state.zoom) add('zoom', state.zoom.join(','));
   for (const name of state.hide) add('hide', name);
@@ -80,12 +99,16 @@ export function formatM(q) {
   let tail = '';
   if (grouped || filtered) tail = `{${grouped}}`;
   if (filtered) tail += `{${filtered}}`;
-  return [q.aggregator, q.downsample, q.rate, q.metric + tail].filter(Boolean).join(':');
+  const percentiles = q.percentiles && `percentiles[${q.percentiles}]`;
+  return [q.aggregator, q.downsample, q.rate, percentiles, q.metric + tail].filter(Boolean).join(':');
 }
 
 export function parseM(m) {
-  const out = { aggregator: 'avg', downsample: '', rate: '', metric: '', tags: [] };
+  const out = { aggregator: 'avg', downsample: '', rate: '', percentiles: '', metric: '', tags: [] };
   if (!m) return { ...out, downsample: 'auto' };
+  // Taken out first, because what somebody has typed by mistake may hold a colon.
+  const [, front, list, back] = /^((?:[^{:]*(?:\{[^{}]*\})?:)+?)percentiles\[(.*?)\]:(.*)$/s.exec(m) || [];
+  if (list !== undefined) return { ...parseM(front + back), percentiles: list };
   const parts = split(m, ':');
   out.aggregator = parts.shift() || 'avg';
   const last = parts.pop() || '';

@@ -79,6 +79,7 @@ func (t *table) set(r *row) {
 	case len(r.cells) == 0 && found:
 		t.rows = slices.Delete(t.rows, i, i+1)
 	case len(r.cells) == 0:
+		// The row never existed.
 	case found:
 		t.rows[i] = r
 	default:
@@ -95,6 +96,7 @@ func (r *row) put(c cell) *row {
 	i, found := slices.BinarySearchFunc(r.cells, c, compareCells)
 	switch {
 	case found && r.cells[i].timestamp > c.timestamp:
+		// One version is kept, the latest.
 	case found:
 		r.cells[i] = c
 	default:

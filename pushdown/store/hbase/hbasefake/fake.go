@@ -23,6 +23,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -122,6 +123,17 @@ type Cluster struct {
 	unwritten    []*regionState // whose openings are delayed
 }
 
+// For runs a cluster that ends with the test.
+func For(t testing.TB, opts Options) *Cluster {
+	t.Helper()
+	c, err := Start(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
 // Start runs a cluster; Close ends it.
 func Start(opts Options) (*Cluster, error) {
 	if opts.Servers == 0 {
@@ -168,6 +180,7 @@ func (c *Cluster) Close() {
 	if !c.closed {
 		close(c.done)
 	}
+	// From now on no connection is tracked, so those that are there are all.
 	c.closed = true
 	c.mu.Unlock()
 
@@ -182,9 +195,7 @@ func (c *Cluster) Close() {
 	for conn := range c.conns {
 		conn.Close()
 	}
-
 	c.mu.Unlock()
-
 	c.wg.Wait()
 }
 

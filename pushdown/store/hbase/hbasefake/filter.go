@@ -40,9 +40,10 @@ func newFilter(spec *pb.Scan) (*rowFilter, error) {
 	return f, f.add(spec.Filter)
 }
 
-// add decodes a filter; of a list, all its members.
+// add decodes a filter and adds what it demands; for lists see addList.
 func (f *rowFilter) add(m *pb.Filter) error {
 	body := m.GetSerializedFilter()
+	// The name is that of a Java class, with its package.
 	switch m.GetName()[strings.LastIndexByte(m.GetName(), '.')+1:] {
 	case "FilterList":
 		return f.addList(body)
@@ -52,6 +53,10 @@ func (f *rowFilter) add(m *pb.Filter) error {
 		return f.addRanges(body)
 	case "ColumnRangeFilter":
 		match, err := columnRange(body)
+		f.cells = append(f.cells, match)
+		return err
+	case "MultipleColumnPrefixFilter":
+		match, err := columnPrefixes(body)
 		f.cells = append(f.cells, match)
 		return err
 	case "FirstKeyOnlyFilter":
@@ -149,6 +154,23 @@ func columnRange(body []byte) (func([]byte) bool, error) {
 	}
 	return func(q []byte) bool {
 		return bytes.Compare(q, m.MinColumn) >= 0 && (m.MaxColumn == nil || bytes.Compare(q, m.MaxColumn) < 0)
+	}, nil
+}
+
+// columnPrefixes decodes a MultipleColumnPrefixFilter. As HBase does it looks only at the
+// last prefix that is not above a qualifier: of "c" and "count" the first has no "cz".
+func columnPrefixes(body []byte) (func([]byte) bool, error) {
+	var m pb.MultipleColumnPrefixFilter
+	if err := proto.Unmarshal(body, &m); err != nil {
+		return nil, throw(doNotRetry, "%v", err)
+	}
+	slices.SortFunc(m.SortedPrefixes, bytes.Compare)
+	return func(q []byte) bool {
+		above := slices.IndexFunc(m.SortedPrefixes, func(p []byte) bool { return bytes.Compare(p, q) > 0 })
+		if above < 0 {
+			above = len(m.SortedPrefixes)
+		}
+		return above > 0 && bytes.HasPrefix(q, m.SortedPrefixes[above-1])
 	}, nil
 }
 

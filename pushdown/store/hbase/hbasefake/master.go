@@ -32,6 +32,7 @@ func (s *server) createTable(m *pb.CreateTableRequest) (proto.Message, []byte, e
 		})
 	}
 
+	// A request that is sent again finds its table.
 	if s.c.tables[name] == nil {
 		s.c.create(name, m.TableSchema, m.SplitKeys)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"strings"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -114,6 +115,7 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 		}
 	}
 
+	// A client that sends a mutation again uses its nonce again.
 	again := s.c.nonces[m.GetNonce()] && m.Nonce != nil
 	if m.Nonce != nil {
 		s.c.nonces[m.GetNonce()] = true
@@ -141,6 +143,7 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 func (r *row) change(kind pb.MutationProto_MutationType, list []change) (*row, error) {
 	r = r.copied()
 	for _, c := range list {
+		// HBase's LATEST_TIMESTAMP stands for the server's clock.
 		if c.timestamp == math.MaxInt64 {
 			c.timestamp = now()
 		}
@@ -205,9 +208,14 @@ func (s *server) mutateOne(m *pb.MutateRequest, block []byte) (proto.Message, []
 	return &pb.MutateResponse{Result: result, Processed: proto.Bool(true)}, cells, err
 }
 
-// holds reports whether a condition is true. As in HBase, an absent cell equals an
+// holds reports whether a condition holds, which must be EQUAL with a
+// BinaryComparator: clients send no other. As in HBase, an absent cell equals an
 // empty value.
 func (t *table) holds(c *pb.Condition) (bool, error) {
+	if c.GetCompareType() != pb.CompareType_EQUAL || !strings.HasSuffix(c.GetComparator().GetName(), ".BinaryComparator") {
+		return false, throw(illegalValue, "condition %s with %s, want EQUAL with a BinaryComparator", c.GetCompareType(), c.GetComparator().GetName())
+	}
+
 	var binary pb.BinaryComparator
 	if err := proto.Unmarshal(c.GetComparator().GetSerializedComparator(), &binary); err != nil {
 		return false, throw(illegalValue, "%v", err)

@@ -39,6 +39,7 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 		return nil, nil, throw(unknownScan, "scanner %d", id)
 	}
 
+	// An opening request that also closes is answered with rows first.
 	if m.GetCloseScanner() && m.ScannerId != nil {
 		delete(s.c.scanners, id)
 		return &pb.ScanResponse{ScannerId: &id, MoreResults: proto.Bool(false)}, nil, nil
@@ -55,7 +56,6 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 	}
 
 	sc.seq++
-
 	response, cells := s.nextReply(sc, m)
 	response.ScannerId = &id
 	if m.ScannerId == nil && !s.c.opts.NoReadPoint { // field 11, which gohbase's schema does not have
@@ -108,6 +108,7 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 			len(spec.StopRow) > 0 && bytes.Compare(row.key, spec.StopRow) >= 0 {
 			continue
 		}
+		// Counted before the filter, as HBase counts ROWS_SCANNED.
 		sc.scanned++
 		if kept := f.apply(row); len(kept.cells) > 0 {
 			sc.rows = append(sc.rows, kept)
@@ -145,6 +146,7 @@ func (s *server) limits(sc *scanner, m *pb.ScanRequest) (size, cells, rows int) 
 		size = sc.size
 	}
 
+	// Replies of hbase:meta stay whole: the options are about the scans of tables.
 	if o := s.c.opts; sc.region != nil {
 		if o.MaxReplyBytes > 0 {
 			size = min(size, o.MaxReplyBytes)
@@ -193,6 +195,7 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 
 		if whole {
 			sc.rows, sc.cell = sc.rows[1:], 0
+			// Without a limit it is negative, and never 0.
 			if limit--; limit == 0 {
 				response.MoreResults = proto.Bool(false)
 				return response, block

@@ -129,10 +129,12 @@ func (s *server) session(conn net.Conn) {
 			return
 		}
 
+		// Counted on arrival: a call that a fault ends has been sent all the same.
 		if call.header.GetMethodName() == "Multi" {
 			s.c.received.Add(int64(countCells(call.cells)))
 		}
 
+		// Without a limit the calls of a connection are executed one after another.
 		if s.handlers == nil {
 			if l.answer(call) != nil {
 				return
@@ -169,6 +171,7 @@ func (l *clientConn) handle(c *call) {
 		case l.s.handlers <- struct{}{}:
 			defer func() { <-l.s.handlers }()
 		case <-l.ended:
+			// HBase drops calls that are queued when their connection ends.
 			return
 		}
 	}
@@ -190,13 +193,16 @@ func (l *clientConn) answer(c *call) error {
 		l.deaf.Store(true)
 		return nil
 	}
+	// It may use the cluster, which is not locked here.
 	if beforeReply != nil {
 		beforeReply()
 	}
 
+	// Another call may have made the connection deaf meanwhile.
 	if err != nil || reply == nil || l.deaf.Load() {
 		return err
 	}
+	// A paused server writes nothing.
 	if !l.s.awaitRunning() {
 		return errBroken
 	}
@@ -281,6 +287,7 @@ func (s *server) replyLocked(call *call) ([]byte, error) {
 	case Hang:
 		return nil, nil
 	case CutCells:
+		// A reply without cells has no byte to lose.
 		if len(cells) == 0 {
 			return nil, errBroken
 		}
@@ -316,6 +323,7 @@ func (s *server) executeOrRefuse(method string, call *call, fault Fault) (proto.
 		return nil, nil, throw(fault.Exception, "injected")
 	case fault.Kind == SkipActions && method == "Multi":
 		return decoded(call, &pb.MultiRequest{}, func(m *pb.MultiRequest) (proto.Message, []byte, error) {
+			// Each call skips the other half, so that no action is skipped for ever.
 			return s.multi(m, call.cells, (s.c.calls[method]-1)%2)
 		})
 	case fault.Kind == RefuseActions && method == "Multi":
@@ -357,6 +365,7 @@ func (s *server) tableLocked(call *call) string {
 		}
 	}
 
+	// The probe names a region that no table has, see newProbe in package hbase.
 	if string(region) == metaRegion || string(region) == "downpour,probe,1" {
 		return metaName
 	}
@@ -377,6 +386,7 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 	case "CreateTable":
 		return decoded(c, &pb.CreateTableRequest{}, s.createTable)
 	case "getProcedureResult":
+		// createTable has created the table at once.
 		return &pb.GetProcedureResultResponse{State: pb.GetProcedureResultResponse_FINISHED.Enum()}, nil, nil
 	case "GetTableDescriptors":
 		return decoded(c, &pb.GetTableDescriptorsRequest{}, s.descriptors)

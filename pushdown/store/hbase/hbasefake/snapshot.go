@@ -113,6 +113,7 @@ func (c *Cluster) Truncate(tableName string, preserveSplits bool) {
 		}
 	}
 
+	// Splits and merges have left the regions in another order.
 	slices.SortFunc(splits, slices.Compare)
 
 	c.drop(tableName)

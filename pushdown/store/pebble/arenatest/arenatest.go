@@ -41,6 +41,7 @@ func Arenas(threads int) int {
 	end := make(chan struct{})
 	for range threads {
 		done.Go(func() {
+			// No thread may serve twice.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			C.use()
@@ -48,6 +49,7 @@ func Arenas(threads int) int {
 			<-end
 		})
 	}
+
 	used.Wait()
 	n := int(C.arenas())
 	close(end)

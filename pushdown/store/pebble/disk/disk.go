@@ -89,6 +89,7 @@ func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 	if strings.HasSuffix(base, ".sst") {
 		f, err := d.FS.Create(name, category)
 		if err != nil {
+			// Pebble tries again by itself, so here is only a pause.
 			return nil, d.space.failed(err)
 		}
 		return &table{File: f, fs: d}, nil

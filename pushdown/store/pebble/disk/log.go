@@ -99,6 +99,7 @@ func (l *logFile) Sync() error { return l.SyncData() }
 // SyncData makes what was written durable. The first time, before anybody can be told
 // that a record is durable, it also writes the marker that the log must exist.
 func (l *logFile) SyncData() error {
+	// Taken before the sync: what is added meanwhile need not be durable.
 	size := l.size
 	if err := l.File.SyncData(); err != nil {
 		return l.fail(err)

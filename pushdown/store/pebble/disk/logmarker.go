@@ -61,6 +61,7 @@ func (m *logMarker) synced(number uint64) error {
 	defer m.mu.Unlock()
 
 	logs := Logs{First: m.logs.First, Newest: max(m.logs.Newest, number)}
+	// It is the first log since the database was opened.
 	if logs.First == 0 {
 		logs.First = number
 	}

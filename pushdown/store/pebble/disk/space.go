@@ -36,6 +36,7 @@ func (s *space) observe(err error) {
 		s.full.Store(true)
 		s.onFull(err)
 	} else if err == nil && s.full.Load() && s.again() {
+		// A success alone proves nothing: some files have their space already.
 		s.full.Store(false)
 	}
 }

@@ -66,6 +66,7 @@ func (r *reader) chunkAt(at int64) (c chunk, ok bool) {
 		return c, false
 	}
 
+	// Each kind of header has four types, one for each place.
 	c = chunk{place: place((rest[6] - 1) % 4), start: at, end: at + int64(end), payload: rest[header:end]}
 	if header == headerSynced {
 		c.synced = int64(binary.LittleEndian.Uint64(rest[11:]))

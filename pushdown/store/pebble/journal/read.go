@@ -184,6 +184,7 @@ func (r *reader) claimedEnd(at int64) int64 {
 // addChunk adds an intact chunk.
 func (r *reader) addChunk(c chunk) {
 	r.out.Reach = c.end
+	// What a later chunk calls synced was on disk, holes included.
 	for i := range r.holes {
 		r.holes[i].synced = max(r.holes[i].synced, c.synced)
 	}
@@ -271,6 +272,7 @@ func (r *reader) mayBeTorn(h gap) bool {
 func (r *reader) hasBlankSector(s stretch) bool {
 	for at := s.start; at < s.end; {
 		end := at - at%sector + sector
+		// The rest of this sector is an intact chunk, so it has reached the disk.
 		if end > s.end {
 			return false
 		}

@@ -1,0 +1,377 @@
+package tools_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/gateway/admin/fsck"
+	"downpour/gateway/admin/fsck/damage"
+	"downpour/gateway/admin/tools"
+	"downpour/gateway/uid"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+)
+
+// named assigns the names of the test's series, and returns them and one whose tag value
+// has no name.
+func (p *place) named(st tools.Store) (cfg damage.Config) {
+	p.Helper()
+	d := uid.New(uid.Config{Store: st, Table: p.cfg.TableUID, Schema: p.cfg.Schema()})
+	assign := func(kind encoding.UIDKind, name string) encoding.UID {
+		u, err := d.Assign(p.Context(), kind, name)
+		if err != nil {
+			p.Fatal(err)
+		}
+		return u
+	}
+	host := assign(encoding.UIDTagK, "host")
+	s := p.cfg.Schema()
+	cfg = damage.Config{Schema: s, First: 1356998400, BadKeys: true}
+	for _, m := range []string{"m1", "m2"} {
+		tags := s.AppendTags(nil, []encoding.TagPair{{K: host, V: assign(encoding.UIDTagV, "web"+m)}})
+		cfg.Series = append(cfg.Series, damage.Series{Metric: assign(encoding.UIDMetric, m), Tags: tags})
+	}
+	cfg.Orphans = []damage.Series{{Metric: cfg.Series[0].Metric, Tags: s.AppendTags(nil, []encoding.TagPair{{K: host, V: encoding.UID{0, 9, 9}}})}}
+	return cfg
+}
+
+// fill writes rows as they are.
+func (p *place) lay(st tools.Store, rows []damage.Row) {
+	p.Helper()
+	var ms []store.Mutation
+	for _, r := range rows {
+		for _, c := range r.Cells {
+			ms = append(ms, store.Mutation{Row: r.Key, Family: "t", Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
+		}
+	}
+	if err := st.Apply(p.Context(), p.cfg.TableData, ms); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// cells returns the data table, a line each cell.
+func (p *place) rowCells(st tools.Store) (lines []string) {
+	p.Helper()
+	for row, err := range store.Rows(p.Context(), st, store.Scan{Table: p.cfg.TableData}) {
+		if err != nil {
+			p.Fatal(err)
+		}
+		for _, c := range row.Cells {
+			lines = append(lines, fmt.Sprintf("%x %x=%x@%d", row.Key, c.Qualifier, c.Value, c.Timestamp))
+		}
+	}
+	return lines
+}
+
+// counter returns a counter of the last output.
+func (p *place) counter(name string) string {
+	m := regexp.MustCompile(`(?m)^` + name + `: (\d+)$`).FindStringSubmatch(p.out.String())
+	if m == nil {
+		p.Fatalf("no counter %s in:\n%s", name, &p.out)
+	}
+	return m[1]
+}
+
+// fsck runs the tool, which must fail exactly if it finds errors.
+func (p *place) fsck(url string, args ...string) string {
+	p.Helper()
+	err := p.tool(url, nil, "fsck", args...)
+	if err != nil && !strings.HasSuffix(err.Error(), " errors found") {
+		p.Fatalf("fsck %q: %v", args, err)
+	}
+	if failed := p.counter("Total Errors") != "0"; failed != (err != nil) {
+		p.Fatalf("fsck %q: error %v with %s errors", args, err, p.counter("Total Errors"))
+	}
+	return p.out.String()
+}
+
+// A dry run writes nothing and finds on both stores what is wrong. With --fix-all nothing is
+// wrong afterwards, all good points are there, and another run writes nothing.
+func TestFsck_stores(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) *place{"embedded": embedded, "hbase": func(t *testing.T) *place { return onHBase(t) }} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t)
+			var rows []damage.Row
+			p.use(func(st tools.Store) {
+				rows = damage.Draw(3, 300, p.named(st))
+				p.lay(st, rows)
+			})
+			var before, after, again []string
+			p.use(func(st tools.Store) { before = p.rowCells(st) })
+
+			text := p.fsck("", "--full-scan")
+			if !strings.Contains(text, "; --fix --resolve-duplicates would keep the oldest") || strings.Contains(text, "done: ") {
+				t.Errorf("dry run:\n%.2000s", text)
+			}
+			p.use(func(st tools.Store) { again = p.rowCells(st) })
+			if d := cmp.Diff(before, again); d != "" {
+				t.Errorf("a dry run has changed the table:\n%s", d)
+			}
+			want := p.counter("Total Errors")
+
+			p.fsck("", "--fix-all", "--full-scan", "--threads", "3")
+			if got, fixed := p.counter("Total Errors"), p.counter("Total Errors Fixed"); got != want || fixed != want {
+				t.Errorf("%s errors and %s fixed, want %s:\n%s", got, fixed, want, &p.out)
+			}
+			p.use(func(st tools.Store) {
+				after = p.rowCells(st)
+				p.wantGood(st, rows)
+			})
+
+			p.fsck("", "--fix-all", "--full-scan")
+			if n := p.counter("Total Errors"); n != "0" {
+				t.Errorf("%s errors after the repair:\n%s", n, &p.out)
+			}
+			p.use(func(st tools.Store) { again = p.rowCells(st) })
+			if d := cmp.Diff(after, again); d != "" {
+				t.Errorf("a second run has changed the table:\n%s", d)
+			}
+		})
+	}
+}
+
+// wantGood checks that all good points of the rows are read from the table.
+func (p *place) wantGood(st tools.Store, rows []damage.Row) {
+	p.Helper()
+	for _, r := range rows {
+		if r.BadKey || r.Orphan {
+			continue
+		}
+		got, err := st.Get(p.Context(), p.cfg.TableData, "t", [][]byte{r.Key})
+		if err != nil {
+			p.Fatal(err)
+		}
+		var d encoding.RowDecoder
+		d.Reset(0)
+		for _, x := range got {
+			for _, c := range x.Cells {
+				if err := d.Add(c.Qualifier, c.Value, c.Timestamp); err != nil {
+					p.Errorf("row %x, %q: %v", r.Key, r.Damage, err)
+				}
+			}
+		}
+		var points encoding.Points
+		if err := d.Finish(&points); err != nil {
+			p.Errorf("row %x, %q: %v", r.Key, r.Damage, err)
+		}
+		for _, good := range r.Good {
+			i, ok := slices.BinarySearch(points.Time, int64(good.OffsetMS))
+			if !ok {
+				p.Errorf("row %x, %q: the point at %d ms is gone", r.Key, r.Damage, good.OffsetMS)
+			} else if _, v := points.At(i); v != good.Value {
+				p.Errorf("row %x, %q: the point at %d ms is %v, want %v", r.Key, r.Damage, good.OffsetMS, v, good.Value)
+			}
+		}
+	}
+}
+
+// broken is a row with one damage in the given hour: two values of the hour's first second.
+func broken(s damage.Series, schema encoding.Schema, base uint32) damage.Row {
+	return damage.Row{Row: fsck.Row{Key: schema.AppendRowKey(nil, s.Metric, base, s.Tags),
+		Cells: []fsck.Cell{{Qualifier: []byte{0, 0}, Value: []byte{5}, Timestamp: 1000}, {Qualifier: []byte{0, 1}, Value: []byte{0, 6}, Timestamp: 2000}}}}
+}
+
+// A query restricts the rows; those of the current and the previous hour are left alone
+// unless they are asked for; --from goes on behind what is done.
+func TestFsck_rows(t *testing.T) {
+	p := embedded(t)
+	now := encoding.BaseTime(time.Now().Unix())
+	p.use(func(st tools.Store) {
+		cfg := p.named(st)
+		p.lay(st, []damage.Row{broken(cfg.Series[0], cfg.Schema, 1356998400), broken(cfg.Series[0], cfg.Schema, 1357002000),
+			broken(cfg.Series[1], cfg.Schema, 1356998400), broken(cfg.Series[0], cfg.Schema, now)})
+	})
+	f := func(duplicates, resolved, young string, args ...string) {
+		t.Helper()
+		p.fsck("", args...)
+		got := []string{p.counter("Duplicate Datapoints"), p.counter("Duplicate Datapoints Resolved"), p.counter("Damaged Rows Too Young to Repair")}
+		if d := cmp.Diff([]string{duplicates, resolved, young}, got); d != "" {
+			t.Errorf("%q: %s\n%s", args, d, &p.out)
+		}
+	}
+	f("4", "0", "1", "--full-scan")
+	f("1", "0", "0", "1356998400", "1357001999", "sum", "m1")
+	f("2", "0", "0", "1356998400", "1357001999", "sum", "m1", "max", "m2", "host=webm2")
+	f("2", "0", "0", "1356998400", "1357005599", "sum", "m1", "max", "m1", "host=webm1") // each row once
+	f("0", "0", "0", "1356998400", "1357001999", "sum", "m1", "host=webm2")
+	f("3", "0", "1", "--full-scan", "--from", "00000150e23510")
+	f("1", "1", "0", "--fix", "--resolve-duplicates", "1356998400", "1357001999", "sum", "m2")
+	f("3", "2", "1", "--fix", "--resolve-duplicates", "--full-scan")
+	f("1", "1", "0", "--fix", "--resolve-duplicates", "--young", "--full-scan")
+	at := time.Now()
+	p.now = func() time.Time { at = at.Add(11 * time.Second); return at }
+	f("0", "0", "0", "--fix", "--resolve-duplicates", "--young", "--full-scan")
+
+	if !strings.Contains(p.errs.String(), " rows, ") || !strings.Contains(p.errs.String(), "; all before row ") {
+		t.Errorf("no progress is told: %s", &p.errs)
+	}
+	p.now = nil
+	for _, args := range [][]string{{}, {"--full-scan", "1h-ago", "sum", "m1"}, {"--full-scan", "--threads", "1000"}, {"--full-scan", "--from", "xyz"}} {
+		if err := p.tool("", nil, "fsck", args...); err == nil || strings.Contains(err.Error(), "errors found") {
+			t.Errorf("fsck %q: %v", args, err)
+		}
+	}
+}
+
+// With the wrong UID table every row would be an orphan.
+func TestFsck_noNames(t *testing.T) {
+	p := embedded(t)
+	p.use(func(st tools.Store) {
+		s := p.cfg.Schema()
+		tags := s.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}})
+		p.lay(st, []damage.Row{broken(damage.Series{Metric: encoding.UID{0, 0, 1}, Tags: tags}, s, 1356998400)})
+	})
+	err := p.tool("", nil, "fsck", "--full-scan", "--fix-all")
+	if err == nil || !strings.Contains(err.Error(), "names no metric") {
+		t.Errorf("%v\n%s", err, &p.out)
+	}
+	p.use(func(st tools.Store) {
+		if n := len(p.rowCells(st)); n != 2 {
+			t.Errorf("%d cells, want 2", n)
+		}
+	})
+}
+
+// A run that fails tells where to go on, and everything before that is repaired.
+func TestFsck_from(t *testing.T) {
+	p := embedded(t)
+	const rows = 600
+	p.use(func(st tools.Store) {
+		cfg := p.named(st)
+		var all []damage.Row
+		for i := range uint32(rows) {
+			all = append(all, broken(cfg.Series[0], cfg.Schema, 1356998400+i*encoding.RowSeconds))
+		}
+		p.lay(st, all)
+	})
+
+	// The first block has all rows; the one behind it fails. The first Next of all is that
+	// of the check of the layout, with the one behind it.
+	inner := p.open
+	p.open = func() (tools.Store, error) {
+		st, err := inner()
+		return faultstore.New(st, faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Nth: 4, Err: store.ErrUnavailable}), err
+	}
+	err := p.tool("", nil, "fsck", "--full-scan", "--fix-all", "--threads", "1")
+	if err == nil {
+		t.Fatalf("no error:\n%s", &p.out)
+	}
+	_, from, ok := strings.Cut(err.Error(), "; go on with --from ")
+	if !ok || len(from) != 28 || !strings.Contains(err.Error(), store.ErrUnavailable.Error()) {
+		t.Fatalf("%v", err)
+	}
+	repaired := strings.Count(p.out.String(), "done: keep the oldest")
+	if n := p.counter("Duplicate Datapoints Resolved"); n != fmt.Sprint(repaired) {
+		t.Errorf("%s repairs are counted, of %d", n, repaired)
+	}
+
+	p.open = inner
+	p.fsck("", "--full-scan", "--fix-all", "--from", from)
+	if n := strings.Count(p.out.String(), "done: keep the oldest"); repaired != 512 || n != rows-repaired {
+		t.Errorf("%d rows repaired, then %d, of %d", repaired, n, rows)
+	}
+	p.fsck("", "--full-scan")
+	if n := p.counter("Total Errors"); n != "0" {
+		t.Errorf("%s errors are left", n)
+	}
+}
+
+// While a gateway has the embedded store open, it checks and repairs, and puts go on.
+func TestFsck_gateway(t *testing.T) {
+	p := embedded(t)
+	var rows []damage.Row
+	p.use(func(st tools.Store) {
+		cfg := p.named(st)
+		cfg.BadKeys = false // no gateway starts on them
+		rows = damage.Draw(5, 40, cfg)
+		p.lay(st, rows)
+	})
+	p.serve(func(url string, st tools.Store) {
+		if text := p.fsck(url, "--full-scan", "--fix-all"); !strings.Contains(text, "; done: ") {
+			t.Errorf("nothing is done:\n%s", text)
+		}
+		p.fsck(url, "--full-scan")
+		if n := p.counter("Total Errors"); n != "0" {
+			t.Errorf("%s errors after the repair:\n%s", n, &p.out)
+		}
+		p.wantGood(st, rows)
+		if err := p.tool(url, nil, "fsck", "1h-ago", "sum", "nobody"); err == nil || !strings.Contains(err.Error(), "No such name") {
+			t.Errorf("an unknown metric: %v", err)
+		}
+	})
+}
+
+// meddled is a store in which somebody else writes between the reading of rows and their
+// repair.
+type meddled struct {
+	tools.Store
+	before func()
+}
+
+func (m *meddled) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
+	m.before()
+	return m.Store.Replace(ctx, table, family, changes)
+}
+
+// A point that comes between the reading of a row and its repair is not lost: the row is
+// left, and the next run repairs it with the point.
+func TestFsck_puts(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) *place{"embedded": embedded, "hbase": func(t *testing.T) *place { return onHBase(t) }} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t)
+			var row damage.Row
+			p.use(func(st tools.Store) {
+				cfg := p.named(st)
+				row = broken(cfg.Series[0], cfg.Schema, 1356998400)
+				row.Cells = append(row.Cells, fsck.Cell{Qualifier: encoding.AppendColumn, Value: []byte{0, 16, 7}, Timestamp: 1000})
+				p.lay(st, []damage.Row{row})
+			})
+
+			// The first run meets a point in a new cell, the next one in a cell that is to be
+			// deleted, the third an appended one.
+			puts := []store.Mutation{
+				{Row: row.Key, Family: "t", Qualifier: []byte{1, 0}, Value: []byte{11}},
+				{Row: row.Key, Family: "t", Qualifier: []byte{0, 1}, Value: []byte{0, 12}},
+				{Kind: store.Append, Row: row.Key, Family: "t", Qualifier: encoding.AppendColumn, Value: []byte{2, 0, 13}},
+			}
+			inner := p.open
+			for i, put := range puts {
+				p.open = func() (tools.Store, error) {
+					st, err := inner()
+					return &meddled{st, func() {
+						if err := st.Apply(t.Context(), p.cfg.TableData, []store.Mutation{put}); err != nil {
+							t.Error(err)
+						}
+					}}, err
+				}
+				text := p.fsck("", "--full-scan", "--fix-all")
+				if !strings.Contains(text, "left: the row has changed meanwhile") || p.counter("Rows Changed Meanwhile") != "1" {
+					t.Errorf("put %d:\n%s", i, text)
+				}
+			}
+
+			p.open = inner
+			p.fsck("", "--full-scan", "--fix-all", "--last-write-wins")
+			p.fsck("", "--full-scan")
+			if n := p.counter("Total Errors"); n != "0" {
+				t.Errorf("%s errors after the repair:\n%s", n, &p.out)
+			}
+			p.use(func(st tools.Store) {
+				text := strings.Join(p.rowCells(st), "\n")
+				for _, want := range []string{"0b", "000d", "000c"} {
+					if !strings.Contains(text, want) {
+						t.Errorf("%s is lost:\n%s", want, text)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,159 @@
+package tools
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode"
+)
+
+// An answer of lines is what export, scan, fsck and uid send, as they find it:
+//
+//	error: metrics: "sys.cpu" has UID 000001, which leads back to no name
+//	#progress 1200 metrics, 40 tagk, 90000 tagv
+//	#end {"lines":["1200 metrics, …"]}
+//
+// The last line begins with #end and has what the work ends with, as JSON. Without it the
+// answer is cut off. If the work fails, the last line begins with #error and has the error's
+// text as a JSON string; a line #counts before it has what was done until then. No other
+// line begins with these words.
+const (
+	progressPrefix = "#progress "
+	countsPrefix   = "#counts "
+	errorPrefix    = "#error "
+	endPrefix      = "#end "
+)
+
+// linesBuffer is the number of bytes of lines that wait to be sent. Progress sends them.
+const linesBuffer = 64 << 10
+
+// writeLines answers with the lines that write writes to out and tells to progress, and
+// with the counts that it returns. An error before the first line is returned, for a status
+// to tell it. write uses out and progress one at a time.
+func writeLines(w http.ResponseWriter, write func(out io.Writer, progress func(line string)) (counts any, err error)) error {
+	w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
+	out := &lineCounter{Writer: bufio.NewWriterSize(w, linesBuffer)}
+	tell := func(prefix string, v any) error {
+		text, err := json.Marshal(v)
+		if err == nil {
+			_, err = fmt.Fprintf(out, "%s%s\n", prefix, text)
+		}
+		return err
+	}
+
+	counts, err := write(out, func(line string) {
+		// There may be minutes between two lines. A client that is gone ends the request's
+		// context, and with it the work.
+		fmt.Fprintf(out, "%s%s\n", progressPrefix, line)
+		_ = out.Flush()
+		_ = http.NewResponseController(w).Flush()
+	})
+	switch {
+	case err == nil:
+		err = tell(endPrefix, counts)
+	case !out.begun:
+		return err
+	default:
+		err = errors.Join(tell(countsPrefix, counts), tell(errorPrefix, err.Error()))
+	}
+	_ = out.Flush() // if it fails, the client sees that the last line is missing
+	return err
+}
+
+// lineCounter is a writer that knows whether anything was written.
+type lineCounter struct {
+	*bufio.Writer
+	begun bool
+}
+
+// Write passes bytes on.
+func (l *lineCounter) Write(p []byte) (int, error) {
+	l.begun = true
+	return l.Writer.Write(p)
+}
+
+// stream posts a request to a tool of the gateway, copies the lines of its answer to out,
+// tells progress, and reads the counts, also of work that has failed. It returns an error
+// if the answer was cut off.
+func (r *remote) stream(ctx context.Context, path string, in any, out io.Writer, progress func(string), counts any) error {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	resp, err := r.send(ctx, http.MethodPost, path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	return r.copyAnswer(resp, out, progress, counts)
+}
+
+// copyAnswer copies the lines of an answer, as stream does.
+func (r *remote) copyAnswer(resp *http.Response, out io.Writer, progress func(string), counts any) error {
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(resp.Body)
+		return errors.Join(&answerError{r.url, resp.StatusCode, errorMessage(body)}, err)
+	}
+	return copyLines(out, resp.Body, r.url, progress, counts)
+}
+
+// copyLines copies lines up to the one that ends the answer.
+func copyLines(out io.Writer, in io.Reader, from string, progress func(string), counts any) error {
+	lines := bufio.NewReaderSize(in, maxLine)
+	begun := true // the next bytes begin a line
+	for {
+		line, err := lines.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return fmt.Errorf("%s: the answer was cut off (run it again): %w", from, err)
+		}
+
+		// A line that is longer than the buffer comes in pieces, of which only the first can be such a word.
+		if word, text, ok := bytes.Cut(line, []byte{' '}); ok && begun && line[0] == '#' {
+			switch string(word) + " " {
+			case endPrefix:
+				return json.Unmarshal(text, counts)
+			case countsPrefix:
+				if err := json.Unmarshal(text, counts); err != nil {
+					return err
+				}
+				continue
+			case errorPrefix:
+				return fmt.Errorf("%s: it failed: %s", from, bytes.TrimSpace(text))
+			case progressPrefix:
+				progress(strings.TrimSuffix(string(text), "\n"))
+				continue
+			}
+		}
+
+		begun = err == nil
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+}
+
+// tell prints a line of progress.
+func (c *call) tell(line string) { fmt.Fprintln(c.Err, line) }
+
+// visible returns text as a part of one line: control characters of names and annotations
+// are written as \x0a.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, unicode.IsControl) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			fmt.Fprintf(&b, `\x%02x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

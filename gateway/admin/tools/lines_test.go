@@ -1,0 +1,83 @@
+package tools
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// An answer of lines is whole or an error, and its progress stands beside its lines.
+func TestCopyLines(t *testing.T) {
+	f := func(in, out, told string, points int64, fault string) {
+		t.Helper()
+		var b, p bytes.Buffer
+		var counts exportCounts
+		err := copyLines(&b, strings.NewReader(in), "url", func(line string) { fmt.Fprintln(&p, line) }, &counts)
+		if fault == "" && err != nil || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
+			t.Errorf("%q: %v, want %q", in, err, fault)
+		}
+		if b.String() != out || p.String() != told || counts.Points != points {
+			t.Errorf("%q: copied %q, told %q, %d points; want %q, %q, %d", in, &b, &p, counts.Points, out, told, points)
+		}
+	}
+	f("m 1 1 a=b\n#end {\"points\":1}\n", "m 1 1 a=b\n", "", 1, "")
+	f("#uid tagk a\n#progress 5 rows\n# end\n#end {\"points\":2}\n", "#uid tagk a\n# end\n", "5 rows\n", 2, "")
+	f("m 1 1 a=b\n", "m 1 1 a=b\n", "", 0, "cut off")
+	f("m 1 1 a=b\n#end {\"points\":1}", "m 1 1 a=b\n", "", 0, "cut off")
+	f("m 1 1 a=b\n#error \"no region\"\nm 2 1 a=b\n", "m 1 1 a=b\n", "", 0, `failed: "no region"`)
+	f("m 1 1 a=b\n#counts {\"points\":1}\n#error \"no region\"\n", "m 1 1 a=b\n", "", 1, `failed: "no region"`)
+}
+
+// What has failed before its first line is told by a status; later the counts and the error
+// end the lines. Progress takes the lines before it along.
+func TestWriteLines(t *testing.T) {
+	f := func(want string, write func(out io.Writer, progress func(string)) (any, error)) error {
+		t.Helper()
+		w := httptest.NewRecorder()
+		err := writeLines(w, write)
+		if w.Body.String() != want {
+			t.Errorf("%q, want %q", w.Body, want)
+		}
+		return err
+	}
+	broken := errors.New("broken\n#end {}")
+	if err := f("", func(io.Writer, func(string)) (any, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if err := f("a\n#counts {\"points\":3}\n#error \"broken\\n#end {}\"\n", func(out io.Writer, _ func(string)) (any, error) {
+		fmt.Fprintln(out, "a")
+		return map[string]int{"points": 3}, broken
+	}); err != nil {
+		t.Error(err)
+	}
+
+	sent := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = writeLines(w, func(out io.Writer, progress func(string)) (any, error) {
+			fmt.Fprintln(out, "a")
+			progress("1 row")
+			<-sent // the client has the first lines before the work goes on
+			return 1, nil
+		})
+	}))
+	defer server.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	resp, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	first := make([]byte, len("a\n#progress 1 row\n"))
+	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "a\n#progress 1 row\n" {
+		t.Errorf("%q, %v", first, err)
+	}
+	close(sent)
+	if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != "#end 1\n" {
+		t.Errorf("%q, %v", rest, err)
+	}
+}

@@ -1,0 +1,196 @@
+package putroutes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"downpour/encoding"
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/write"
+)
+
+// histogramPoint is one histogram of a body. Source: HistogramPojo.
+type histogramPoint struct {
+	Metric    httpio.Scalar            `json:"metric"`
+	Timestamp httpio.Scalar            `json:"timestamp"`
+	Tags      map[string]httpio.Scalar `json:"tags"`
+	ID        httpio.Integer           `json:"id"`
+	Value     *httpio.Scalar           `json:"value"` // base64, see write.ParseHistogram
+	Buckets   bucketList               `json:"buckets"`
+	Underflow httpio.Integer           `json:"underflow"`
+	Overflow  httpio.Integer           `json:"overflow"`
+}
+
+// bucketList is an object of bounds and counts, {"0,1.75": 12}.
+type bucketList struct {
+	given  bool // not left out, and not null
+	bounds []string
+	counts []int64
+	more   int // buckets that are not kept, because they are too many
+}
+
+// UnmarshalJSON reads the object. It keeps no more buckets than a histogram may have.
+func (l *bucketList) UnmarshalJSON(b []byte) error {
+	*l = bucketList{}
+	if b[0] == 'n' { // null
+		return nil
+	}
+	if b[0] != '{' {
+		return errors.New("want buckets as an object of bounds and counts")
+	}
+
+	l.given = true
+	dec := json.NewDecoder(bytes.NewReader(b))
+	if _, err := dec.Token(); err != nil {
+		return err
+	}
+
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		var count httpio.Integer
+		if err := dec.Decode(&count); err != nil {
+			return err
+		}
+		if len(l.bounds) == encoding.MaxHistogramBuckets {
+			l.more++
+			continue
+		}
+		l.bounds, l.counts = append(l.bounds, name.(string)), append(l.counts, int64(count))
+	}
+	return nil
+}
+
+// MarshalJSON writes the object as it came.
+func (l *bucketList) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, bounds := range l.bounds {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		name, err := json.Marshal(bounds)
+		if err != nil {
+			return nil, err
+		}
+		out = fmt.Appendf(append(out, name...), ":%d", l.counts[i])
+	}
+	return append(out, '}'), nil
+}
+
+// histogramEcho is a refused histogram as the parameter details shows it.
+type histogramEcho struct {
+	Metric    string                   `json:"metric"`
+	Timestamp int64                    `json:"timestamp"`
+	Value     *httpio.Scalar           `json:"value,omitempty"`
+	Tags      map[string]httpio.Scalar `json:"tags,omitzero"`
+	ID        httpio.Integer           `json:"id"`
+	Buckets   *bucketList              `json:"buckets,omitempty"`
+	Underflow httpio.Integer           `json:"underflow"`
+	Overflow  httpio.Integer           `json:"overflow"`
+}
+
+// echo shows the buckets only if the client has given some.
+func (p *histogramPoint) echo() any {
+	e := histogramEcho{string(p.Metric), parseTimestamp(string(p.Timestamp)), p.Value, p.Tags, p.ID, nil, p.Underflow, p.Overflow}
+	if p.Buckets.given {
+		e.Buckets = &p.Buckets
+	}
+	return e
+}
+
+// hasValue reports whether the histogram comes in binary. Then its buckets do not count.
+func (p *histogramPoint) hasValue() bool { return p.Value != nil && *p.Value != "" }
+
+// check refuses what OpenTSDB looks at before the names. Source: HistogramPojo.validate.
+func (p *histogramPoint) check() error {
+	switch {
+	case p.Metric == "":
+		return write.ErrNoMetric
+	case parseTimestamp(string(p.Timestamp)) <= 0:
+		return write.ErrTimestamp
+	case len(p.Tags) == 0:
+		return write.ErrNoTags
+	case !p.hasValue() && len(p.Buckets.bounds) == 0:
+		return errors.New("Histogram buckets cannot be null or empty if 'value' is empty.")
+	case p.hasValue() && (p.ID < 0 || p.ID > 255): // buckets need no codec's number
+		return errors.New("Invalid type. Must be from 0 to 255.")
+	}
+	return nil
+}
+
+// cell returns the value of the histogram's cell.
+func (p *histogramPoint) cell(codec write.Codec) ([]byte, error) {
+	if p.hasValue() {
+		// OpenTSDB looks the codec up before it decodes.
+		if int(p.ID) != int(codec) {
+			return nil, fmt.Errorf("No codec found mapped to ID %d", p.ID)
+		}
+		h, err := write.ParseHistogram(string(*p.Value))
+		if err != nil {
+			return nil, err
+		}
+		return codec.Cell(int(p.ID), &h)
+	}
+
+	if p.Buckets.more > 0 {
+		return nil, fmt.Errorf("Too many buckets: %d, maximum allowed: %d", len(p.Buckets.bounds)+p.Buckets.more, encoding.MaxHistogramBuckets)
+	}
+	buckets := make([]encoding.HistogramBucket, len(p.Buckets.bounds))
+	for i, bounds := range p.Buckets.bounds {
+		var err error
+		if buckets[i], err = write.ParseBounds(bounds); err != nil {
+			return nil, err
+		}
+		buckets[i].Count = p.Buckets.counts[i]
+	}
+	h := encoding.NewHistogram(buckets, int64(p.Underflow), int64(p.Overflow))
+	return codec.Cell(int(codec), &h)
+}
+
+// histogram handles /api/histogram. It answers with success once the histograms are
+// durable. Source: HistogramDataPointRpc.execute.
+func (h *Handlers) histogram(w http.ResponseWriter, r *http.Request) error {
+	if !h.Writer.Histograms().Enabled() {
+		return &httpio.Error{Code: http.StatusServiceUnavailable, Message: write.ErrNoHistograms.Error(),
+			Details: "The setting is DOWNPOUR_HISTOGRAMS"}
+	}
+	points, err := readDecoded[histogramPoint](w, r)
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel, err := syncContext(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+
+	in := h.newAdder(len(points))
+	return answerPut(w, r, h.storeEach(ctx, in.request, len(points),
+		func(i int) (*write.Batch, error) { return in.addHistogram(ctx, &points[i]) },
+		func(i int) refused { return &points[i] }))
+}
+
+// addHistogram adds one histogram to the request's batch.
+func (a *adder) addHistogram(ctx context.Context, p *histogramPoint) (*write.Batch, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	value, err := p.cell(a.writer.Histograms())
+	if err != nil {
+		return nil, err
+	}
+
+	named := &write.Point{Metric: string(p.Metric), Tags: sortedTags(p.Tags), Time: parseTimestamp(string(p.Timestamp))}
+	s, err := a.resolve(ctx, named)
+	if err != nil {
+		return nil, err
+	}
+	return a.request.AddHistogram(ctx, s, named.Time, value)
+}

@@ -1,0 +1,107 @@
+package putroutes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/write"
+)
+
+// rollupPoint is one rollup or pre-aggregate of a body. Source: RollUpDataPoint.
+type rollupPoint struct {
+	Metric     httpio.Scalar             `json:"metric"`
+	Timestamp  httpio.Scalar             `json:"timestamp"`
+	Value      httpio.Scalar             `json:"value"`
+	Tags       *map[string]httpio.Scalar `json:"tags"`
+	Interval   *httpio.Scalar            `json:"interval"`
+	Aggregator *httpio.Scalar            `json:"aggregator"`
+	GroupBy    *httpio.Scalar            `json:"groupByAggregator"`
+}
+
+// rollupEcho is a refused rollup as the parameter details shows it.
+type rollupEcho struct {
+	Metric     string                    `json:"metric"`
+	Timestamp  int64                     `json:"timestamp"`
+	Value      string                    `json:"value"`
+	Tags       *map[string]httpio.Scalar `json:"tags,omitempty"`
+	Interval   *httpio.Scalar            `json:"interval,omitempty"`
+	Aggregator *httpio.Scalar            `json:"aggregator,omitempty"`
+	GroupBy    *httpio.Scalar            `json:"groupByAggregator,omitempty"`
+}
+
+func (p *rollupPoint) echo() any {
+	return rollupEcho{string(p.Metric), parseTimestamp(string(p.Timestamp)), string(p.Value), p.Tags, p.Interval, p.Aggregator, p.GroupBy}
+}
+
+// text returns a member's text, "" if it was not given.
+func text(s *httpio.Scalar) string {
+	if s == nil {
+		return ""
+	}
+	return string(*s)
+}
+
+// point returns the point for the writer. It checks what OpenTSDB looks at before the
+// configuration; the writer checks the rest. Source: RollUpDataPoint.validate.
+func (p *rollupPoint) point() (*write.RollupPoint, error) {
+	out := &write.RollupPoint{Interval: text(p.Interval), Aggregator: text(p.Aggregator), GroupBy: text(p.GroupBy), Grouped: p.GroupBy != nil}
+	out.Metric, out.Time = string(p.Metric), parseTimestamp(string(p.Timestamp))
+	switch {
+	case out.Metric == "":
+		return nil, write.ErrNoMetric
+	case out.Time <= 0:
+		return nil, write.ErrTimestamp
+	case p.Value == "":
+		return nil, write.ErrNoValue
+	case p.Tags == nil || len(*p.Tags) == 0:
+		return nil, write.ErrNoTags
+	case out.GroupBy == "" && out.Interval == "": // a pre-aggregate needs neither this nor the next
+		return nil, errors.New("Missing interval")
+	case out.GroupBy == "" && out.Aggregator == "":
+		return nil, errors.New("Missing aggregator")
+	}
+
+	var err error
+	if out.Value, err = write.ParseValue(string(p.Value)); err != nil {
+		return nil, err
+	}
+	out.Tags = sortedTags(*p.Tags)
+	return out, nil
+}
+
+// rollup handles /api/rollup. It answers with success once the values are durable.
+// Source: RollupDataPointRpc.execute.
+func (h *Handlers) rollup(w http.ResponseWriter, r *http.Request) error {
+	points, err := readDecoded[rollupPoint](w, r)
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel, err := syncContext(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+
+	// The points go to the writers of their tables, none to that of raw data.
+	none := h.Writer.RequestBatch(0)
+	return answerPut(w, r, h.storeEach(ctx, none, len(points),
+		func(i int) (*write.Batch, error) { return h.addRollup(ctx, &points[i]) },
+		func(i int) refused { return &points[i] }))
+}
+
+// addRollup adds one value to a batch. The point then has the tags that are written, which
+// an error shows.
+func (h *Handlers) addRollup(ctx context.Context, p *rollupPoint) (*write.Batch, error) {
+	point, err := p.point()
+	if err != nil {
+		return nil, err
+	}
+	batch, err := h.Rollups.Add(ctx, point)
+	for _, t := range point.Tags {
+		(*p.Tags)[t.K] = httpio.Scalar(t.V)
+	}
+	return batch, err
+}

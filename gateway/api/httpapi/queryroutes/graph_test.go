@@ -1,0 +1,35 @@
+package queryroutes
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"downpour/gateway/graph"
+	"downpour/gateway/query"
+)
+
+// A picture is not drawn to its end for a client that has left, nor beyond the query's time.
+func TestDrawGraph_ends(t *testing.T) {
+	options, err := graph.Parse(nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	for want, ctx := range map[error]context.Context{context.Canceled: left, context.DeadlineExceeded: late} {
+		for _, form := range []form{asPNG, asSVG} {
+			g := &graphRequest{Query: &query.Query{End: 3600_000}, options: options, form: form}
+			body, err := new(Handlers).drawGraph(ctx, g)
+			if !errors.Is(err, want) || body != nil {
+				t.Errorf("%s: %d bytes, %v, want %v", form, len(body), err, want)
+			}
+		}
+	}
+	if body, err := new(Handlers).drawGraph(t.Context(), &graphRequest{Query: &query.Query{End: 3600_000}, options: options, form: asSVG}); err != nil || len(body) == 0 {
+		t.Errorf("for a client that is there: %d bytes, %v", len(body), err)
+	}
+}

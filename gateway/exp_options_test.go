@@ -1,0 +1,67 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+
+	"downpour/encoding/batch"
+	"downpour/gateway"
+)
+
+// twice is 2 * m over the six hours of load.
+const twice = `{"time":{"start":1356998400,"end":1357020000,"aggregator":"sum","downsampler":{"interval":"1m","aggregator":"avg"}},
+	"filters":[],"metrics":[{"id":"a","metric":"m"}],"expressions":[{"id":"e","expr":"2 * a"}],"outputs":[{"id":"e"}]}`
+
+// The trace of an expression is that of the query that reads its metrics; what stands before
+// it is the answer without it.
+func TestExp_trace(t *testing.T) {
+	b := open(t, nil)
+	b.load()
+	cfg := config(0)
+	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
+	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
+	for name, at := range map[string]*bench{"in process": b, "pushed down": pushed} {
+		plain, a := at.post("/api/query/exp", twice), at.post("/api/query/exp?trace=true", twice)
+		var got struct{ Trace *tree }
+		if err := json.Unmarshal([]byte(a.body), &got); err != nil || got.Trace == nil || a.status != 200 {
+			t.Fatalf("%s: %d %v %.300s", name, a.status, err, a.body)
+		}
+		if n := len(got.Trace.find("scan")); n == 0 || len(got.Trace.find("merge")) != 1 {
+			t.Errorf("%s: %d scans in %.500s", name, n, a.body)
+		}
+		if before, _, ok := strings.Cut(a.body, `,"trace":`); !ok || before+"}" != plain.body || strings.Contains(plain.body, `"trace"`) {
+			t.Errorf("%s: %.300s, want %.300s and the trace", name, a.body, plain.body)
+		}
+	}
+}
+
+// An incomplete answer to an expression is an error that names what is missing, or says so
+// itself where that is permitted; what is there is computed.
+func TestExp_allowPartial(t *testing.T) {
+	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 2 * time.Second })
+	b.load()
+	b.loseLastHours()
+	if a := b.post("/api/query/exp", twice); a.status != 503 || !strings.Contains(a.body, `"missing":[["00000150e2`) {
+		t.Errorf("%d %.300s, want 503 with the missing ranges", a.status, a.body)
+	}
+	a := b.post("/api/query/exp?allowPartial=true", twice)
+	if a.status != 200 || a.header.Get("Downpour-Missing-Ranges") == "" || !strings.Contains(a.body, `"missing":[["00000150e2`) ||
+		!strings.Contains(a.body, `[1356998400000,0.6`) || strings.Contains(a.body, `[1357019940000,`) {
+		t.Errorf("%d %v %.300s", a.status, a.header, a.body)
+	}
+
+	a = b.post("/api/query/exp?allowPartial=true", twice, "Accept", batch.StreamMediaType, "Accept-Encoding", "identity")
+	r, err := ipc.NewReader(strings.NewReader(a.body))
+	if err != nil {
+		t.Fatalf("%d %v", a.status, err)
+	}
+	defer r.Release()
+	m := r.Schema().Metadata()
+	if at := m.FindKey(batch.MissingKey); at < 0 || !strings.HasPrefix(m.Values()[at], `[["00000150e2`) || a.header.Get("Downpour-Missing-Ranges") == "" {
+		t.Errorf("Arrow metadata %v, headers %v, want the missing ranges", m, a.header)
+	}
+}

@@ -1,0 +1,228 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/gateway"
+	"downpour/integration/compare"
+	"downpour/integration/conformance"
+	"downpour/pushdown/store"
+)
+
+// histogramRecording is the recording of histograms.
+type histogramRecording struct {
+	conformance.Data
+	Config map[string]string
+	Steps  []histogramStep
+	Rows   []struct{ Table, Row, Family, Qualifier, Value string }
+	// Queries are those of the recording.
+	Queries []recordedRequest
+}
+
+// histogramStep is an HTTP request, or lines of telnet.
+type histogramStep struct {
+	recordedRequest
+	Telnet []string
+	Server string // not empty: a server for which histograms are not configured
+}
+
+// refusedHistograms are the steps that OpenTSDB takes and we refuse, with what ours says:
+// it computes nonsense from negative counts and reversed bounds.
+var refusedHistograms = map[int]string{
+	36: "Invalid bucket 0,1: got the count -5, want at least 0",
+	37: "Invalid bucket 1,0: want the lower bound not above the upper one",
+	42: "Invalid histogram: got the underflow -1 and the overflow 1, want at least 0",
+}
+
+// silentHistograms are the telnet lines to which OpenTSDB answers nothing, although it
+// does not store them, with what ours says.
+var silentHistograms = map[int]string{
+	68: "histogram: illegal argument: Improperly formatted bucket: nope\n",
+	69: "histogram: illegal argument: Improperly formatted bounds: 0=5\n",
+	70: "histogram: illegal argument: Improperly formatted bucket: 0,1=x: got the count x, want an integer\n",
+	71: "histogram: illegal argument: Improperly formatted bounds: a,b=1\n",
+}
+
+// Every write of histograms that was recorded from OpenTSDB 2.4.1 has the same answer
+// here, but for the two rules above, and leaves the same bytes; every recorded query has
+// the same answer, executed in process and by a pushdown server, read and from the result
+// cache.
+func TestHistogramConformance(t *testing.T) {
+	var r histogramRecording
+	if err := conformance.Decode("histogram_seed31", &r); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config(0)
+	cfg.Histograms, cfg.ResultCache = r.Config["tsd.core.histograms.config"], "16MiB"
+	st := memoryStore(t, cfg)
+	g := start(t, cfg, st)
+	fill(t, &r.Data, g, st, cfg.Schema())
+
+	without := start(t, config(0), st)
+	for i, s := range r.Steps {
+		to := g
+		if s.Server != "" {
+			to = without
+		}
+		if s.Telnet != nil {
+			checkTelnet(t, i, s, to)
+		} else {
+			checkStep(t, i, s, to)
+		}
+	}
+	checkHistogramCells(t, &r, st)
+
+	remote := config(0)
+	remote.Histograms, remote.ResultCache = cfg.Histograms, cfg.ResultCache
+	remote.Pushdown = []string{pushdownServer(t, cfg, st)}
+	far := start(t, remote, st)
+	for _, again := range []string{"", ", again", ", and again"} {
+		replayHistograms(t, "in process"+again, r.Queries, g)
+		replayHistograms(t, "pushdown"+again, r.Queries, far)
+	}
+}
+
+// recorded compares answers as they were recorded.
+var recorded = compare.Comparer{MessageStart: true, Permits: []compare.Permit{
+	{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra, compare.Value}, Reason: "details are the message again, where there are any"},
+	{Path: compare.Path{"error", "cut"}, Kinds: []compare.Kind{compare.Missing}, Reason: "a mark of the recording"},
+}}
+
+// checkStep sends a step by HTTP.
+func checkStep(t *testing.T, i int, s histogramStep, g *gateway.Server) {
+	t.Helper()
+	status, body := ask(t, s.Method, g.URL()+strings.TrimPrefix(s.Path, "/"), s.Body)
+	if want, ok := refusedHistograms[i]; ok {
+		var got struct{ Errors []struct{ Error string } }
+		if err := json.Unmarshal(body, &got); err != nil || status != http.StatusBadRequest || s.Status != http.StatusOK || len(got.Errors) != 1 || got.Errors[0].Error != want {
+			t.Errorf("step %d: %d %s, want the error %q where OpenTSDB answers %d", i, status, body, want, s.Status)
+		}
+		return
+	}
+	if s.Status == http.StatusNoContent {
+		if status != s.Status || len(body) > 0 {
+			t.Errorf("step %d: %d %s, want %d", i, status, body, s.Status)
+		}
+		return
+	}
+
+	report, err := recorded.Answers(compare.Answer{Status: s.Status, Body: s.Response}, compare.Answer{Status: status, Body: body})
+	if err != nil {
+		t.Fatalf("step %d: %v: %.200s", i, err, body)
+	}
+	if !report.Equal() {
+		t.Errorf("step %d %.300s: %d differences, the first: %s (status %d, %.300s)", i, s.Body, len(report.Differences), report.Differences[0], status, body)
+	}
+}
+
+// checkTelnet sends a step by telnet.
+func checkTelnet(t *testing.T, i int, s histogramStep, g *gateway.Server) {
+	t.Helper()
+	var want string
+	if err := json.Unmarshal(s.Response, &want); err != nil {
+		t.Fatal(err)
+	}
+	if ours, ok := silentHistograms[i]; ok {
+		if want != "" {
+			t.Errorf("step %d is recorded with the answer %q, want none", i, want)
+		}
+		want = ours
+	}
+	if got := sayTelnet(t, g, s.Telnet...); got != want {
+		t.Errorf("step %d %q: got %q, want %q", i, s.Telnet, got, want)
+	}
+}
+
+// sayTelnet sends lines and returns all answers. Everything is stored then.
+func sayTelnet(t *testing.T, g *gateway.Server, lines ...string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(g.URL(), "http://"), "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, strings.Join(lines, "\n")+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+// checkHistogramCells compares the cells of histograms byte for byte. Those of points
+// have another form on the embedded store.
+func checkHistogramCells(t *testing.T, r *histogramRecording, st store.Store) {
+	t.Helper()
+	var want, got []string
+	for _, c := range r.Rows {
+		if c.Table == "tsdb" && len(c.Qualifier)%4 == 2 {
+			want = append(want, c.Row+" "+c.Family+" "+c.Qualifier+" "+c.Value)
+		}
+	}
+	for rows, err := range store.Blocks(t.Context(), st, store.Scan{Table: "tsdb", Family: encoding.FamilyData}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			for _, c := range row.Cells {
+				if encoding.IsHistogram(c.Qualifier) {
+					got = append(got, fmt.Sprintf("%x %s %x %x", row.Key, encoding.FamilyData, c.Qualifier, c.Value))
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) < 900 {
+		t.Errorf("of %d cells, want -, got +: %s", len(want), diff)
+	}
+	// Each decodes, and encodes to the same bytes again.
+	for _, c := range want {
+		value, err := hex.DecodeString(c[strings.LastIndexByte(c, ' ')+1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h encoding.Histogram
+		if err := encoding.ParseHistogram(value[1:], &h); err != nil {
+			t.Errorf("%s: %v", c, err)
+		}
+		if again := encoding.AppendHistogram(value[:1:1], &h); !bytes.Equal(again, value) {
+			t.Errorf("%s encodes to %x", c, again)
+		}
+	}
+}
+
+func replayHistograms(t *testing.T, how string, queries []recordedRequest, g *gateway.Server) {
+	t.Helper()
+	equal := 0
+	for i, q := range queries {
+		status, body := ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
+		report, err := recorded.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body})
+		if err != nil {
+			t.Fatalf("%s: query %d: %v: %.200s", how, i, err, body)
+		}
+		if report.Equal() {
+			equal++
+			continue
+		}
+		t.Errorf("%s: query %d %s %s %s: %d differences, the first: %s (status %d, %.150s)",
+			how, i, q.Method, q.Path, q.Body, len(report.Differences), report.Differences[0], status, body)
+	}
+	if equal < len(queries) {
+		t.Errorf("%s: %d of %d answers are equal", how, equal, len(queries))
+	}
+}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+
+	"downpour/gateway/query"
+	"downpour/gateway/query/exp"
+	"downpour/pushdown/process/memory"
+)
+
+// Expressions is a request for expressions with the query that reads its metrics.
+type Expressions struct {
+	Request *exp.Request
+	Query   *query.Query
+	bySub   []int // the sub-query of each metric
+}
+
+// ReadExpressions reads the body of a request for expressions, and reserves the memory that
+// it takes on the account of ctx. Its errors are that of the memory and *query.Error.
+func ReadExpressions(ctx context.Context, body []byte, parser query.Parser) (*Expressions, error) {
+	if err := memory.Reserve(ctx, int64(len(body))*exp.ParsedBytes); err != nil {
+		return nil, err
+	}
+	request, err := exp.Parse(body, parser)
+	if err != nil {
+		return nil, err
+	}
+	q, bySub, err := request.Query(parser)
+	if err != nil {
+		return nil, err
+	}
+	return &Expressions{request, q, bySub}, nil
+}
+
+// Tables computes the outputs of results, which are what Run answers to x.Query. It is bounded
+// by the account of memory of ctx and its end, and by the values that permit allows, which is
+// told their number so far. The results are not changed, but the times of a table may be those
+// of a result. Errors are those of the bounds, or an *exp.DataError.
+func (x *Expressions) Tables(ctx context.Context, results []Result, permit func(values int) error) ([]exp.Table, error) {
+	values := 0
+	return x.Request.Tables(expGroups(results, x.bySub), x.Query.Start, x.Query.End, exp.Bounds{
+		Reserve: func(n int64) error { return memory.Reserve(ctx, n) },
+		Release: func(n int64) { memory.Release(ctx, n) },
+		Check:   func() error { return context.Cause(ctx) },
+		Points: func(n int) error {
+			values += n
+			return permit(values)
+		},
+	})
+}
+
+// expGroups returns results as the groups of the metrics. bySub is the sub-query of each.
+func expGroups(results []Result, bySub []int) [][]exp.Group {
+	groups := map[int][]exp.Group{}
+	for i := range results {
+		r := &results[i]
+		// A group with annotations and no points has no name, and no tags to join it by.
+		if r.Metric != "" {
+			groups[r.Query] = append(groups[r.Query], expGroup(r))
+		}
+	}
+
+	out := make([][]exp.Group, len(bySub))
+	for i, sub := range bySub {
+		out[i] = groups[sub]
+	}
+	return out
+}
+
+// expGroup returns a result as a group of a metric: its tags with their UIDs, by which it is joined.
+func expGroup(r *Result) exp.Group {
+	g := exp.Group{Labels: exp.Labels{Metrics: []string{r.Metric}}, Points: r.Points}
+	for i, t := range r.Tags {
+		g.Tags = append(g.Tags, exp.Tag{K: t.K, V: t.V, UIDs: r.TagUIDs[i]})
+	}
+	for i, name := range r.AggregateTags {
+		g.Aggregated = append(g.Aggregated, exp.TagKey{Name: name, UID: r.AggregateUIDs[i]})
+	}
+	return g
+}

@@ -1,0 +1,429 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/gateway"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+)
+
+// someRollups has tables of ten minutes, an hour and a day.
+const someRollups = `{"aggregationIds":{"sum":0,"count":1,"min":2,"max":3},"intervals":[
+ {"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
+ {"table":"r10m","preAggregationTable":"r10m-pre","interval":"10m","rowSpan":"6h"},
+ {"table":"r1h","preAggregationTable":"r1h-pre","interval":"1h","rowSpan":"1d","delaySla":"2h"},
+ {"table":"r1d","preAggregationTable":"r1d-pre","interval":"1d","rowSpan":"1n"}]}`
+
+func withRollups(cfg *gateway.Config) { cfg.Rollups, cfg.RollupBlockDerived = someRollups, true }
+
+// rollups stores values "interval-aggregator[:groupby] metric time value tags".
+func (b *bench) rollups(lines ...string) {
+	b.Helper()
+	c := b.dial()
+	for _, l := range lines {
+		fmt.Fprintf(c, "rollup %s\n", l)
+	}
+	if got := c.rest(); got != "" {
+		b.Fatalf("rollup: %s", got)
+	}
+}
+
+// points returns the points of the answer's groups as JSON prints them.
+func (b *bench) points(query string) string {
+	b.Helper()
+	a := b.get("/api/query?" + query)
+	var groups []struct{ DPs json.RawMessage }
+	if err := json.Unmarshal([]byte(a.body), &groups); err != nil || a.status != http.StatusOK {
+		b.Fatalf("%s: %d %.300s", query, a.status, a.body)
+	}
+	text := make([]string, len(groups))
+	for i, g := range groups {
+		text[i] = string(g.DPs)
+	}
+	return strings.Join(text, " ")
+}
+
+func (b *bench) hasPoints(query, want string) {
+	b.Helper()
+	if d := cmp.Diff(want, b.points(query)); d != "" {
+		b.Errorf("%s: -want +got\n%s", query, d)
+	}
+}
+
+// rowsOf returns the number of a table's rows.
+func (b *bench) rowsOf(table string) (n int) {
+	b.Helper()
+	for _, err := range store.Rows(b.Context(), b.store, store.Scan{Table: table, Family: encoding.FamilyData}) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+// day is 2013-01-01 00:00:00.
+const day = "start=1356998400&end=1357084799&m="
+
+// What is written by either door is read again, under salted keys too.
+func TestRollup_doors(t *testing.T) {
+	for _, salt := range []int{0, 1} {
+		b := open(t, func(cfg *gateway.Config) { withRollups(cfg); cfg.SaltWidth = salt })
+		b.rollups("1h-sum m 1356998400 7 host=a", "1h-sum m 1357002000 0.5 host=a", "1h-count m 1357002000 2 host=a", "1h-sum:sum m 1357002000 9 dc=x")
+		a := b.post("/api/rollup", `[{"metric":"m","timestamp":1357002001,"value":3,"tags":{"host":"b"},"interval":"1h","aggregator":"sum"},
+			{"metric":"m","timestamp":"1356998400","value":"1.5","tags":{"dc":"x"},"groupByAggregator":"max"}]`)
+		if a.status != http.StatusNoContent {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+
+		b.hasPoints(day+"sum:1h-sum:m", `{"1356998400":7.0,"1357002000":3.5}`)
+		b.hasPoints(day+"sum:2h-sum:m{host=*}", `{"1356998400":7.5} {"1356998400":3.0}`)
+		b.hasPoints(day+"sum:1h-avg:m", `{"1357002000":0.25}`)
+		b.hasPoints(day+"sum:1h-count:m", `{"1357002000":2.0}`)
+		b.hasPoints(day+"sum:1h-sum:pre-agg:m", `{"1357002000":9.0}`)
+		b.hasPoints(day+"sum:m{_aggregate=MAX}", `{"1356998400":1.5}`)
+		b.hasPoints(day+"sum:1h-sum:rollup_raw:m", ``)
+		if b.rowsOf("tsdb") != 0 {
+			t.Error("a rollup was stored as raw data")
+		}
+	}
+}
+
+// Mistakes are refused by name, one by one, and nothing of them is stored.
+func TestRollup_refused(t *testing.T) {
+	b := open(t, withRollups)
+	f := func(point, want string) {
+		t.Helper()
+		a := b.post("/api/rollup?details", point)
+		if a.status != http.StatusBadRequest || !strings.Contains(a.body, want) {
+			t.Errorf("%s: got %d %s, want %s", point, a.status, a.body, want)
+		}
+	}
+	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"7m","aggregator":"sum"}`, "No rollups configured for the interval: 7m")
+	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1m","aggregator":"sum"}`, "The interval 1m is that of raw data")
+	f(`{"metric":"m","timestamp":9999999999,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`, "bad timestamp=9999999999")
+	f(`{"metric":"m","timestamp":1356998400,"value":1e999,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`, "Unable to parse value")
+	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":["1h"],"aggregator":"sum"}`, "Unable to parse the given JSON")
+	f(`[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`, "Unable to parse the given JSON")
+	nine := `"a":"1","b":"1","c":"1","d":"1","e":"1","f":"1","g":"1","h":"1"`
+	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{`+nine+`},"interval":"1h","aggregator":"sum","groupByAggregator":"sum"}`, "Too many tags: 9 maximum allowed: 8")
+	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"`+strings.Repeat("x", 5000)+`"}`, "No ID found mapping to aggregator: xxx")
+	for _, table := range []string{"tsdb", "r1h", "r1h-pre", "pre"} {
+		if n := b.rowsOf(table); n != 0 {
+			t.Errorf("%d rows in %s", n, table)
+		}
+	}
+	if a := b.get("/api/suggest?type=metrics"); a.body != "[]" {
+		t.Errorf("a refused point has made a name: %s", a.body)
+	}
+
+	many := strings.Repeat(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"},`, 100_000)
+	b.refused(b.post("/api/rollup", "["+many+many[:len(many)-1]+"]"), http.StatusRequestEntityTooLarge, "More than 100000 data points")
+	// Of a request that is right in part, that part is stored, as of a put.
+	a := b.post("/api/rollup?summary", `[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"},{"metric":"m"}]`)
+	if a.status != http.StatusBadRequest || a.body != `{"success":1,"failed":1}` {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+}
+
+// A gateway without rollups refuses them and reads raw data whatever a query says.
+func TestRollup_off(t *testing.T) {
+	b := open(t, nil)
+	b.put("m 1356998400 1 host=a")
+	a := b.post("/api/rollup?details", `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`)
+	if a.status != http.StatusBadRequest || !strings.Contains(a.body, "No rollup or aggregations were configured") {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	b.hasPoints(day+"sum:1h-sum:rollup_fallback:pre-agg:m", `{"1356998400":1.0}`)
+	b.hasPoints(day+"sum:1h-last:m", `{"1356998400":1.0}`)
+}
+
+// Of two values of one interval the newer counts, whatever their types.
+func TestRollup_writtenAgain(t *testing.T) {
+	b := open(t, withRollups)
+	f := func(value, want string) {
+		t.Helper()
+		b.rollups("1h-sum m 1356998400 " + value + " host=a")
+		b.hasPoints(day+"sum:1h-sum:m", `{"1356998400":`+want+`}`)
+	}
+	f("1.5", "1.5")
+	f("300", "300.0")
+	f("2", "2.0")
+	f("0.1", "0.1")
+	f("1", "1.0")
+	// In one commit window, too.
+	b.rollups("1h-sum m 1356998400 4.5 host=a", "1h-sum m 1356998400 5 host=a")
+	b.hasPoints(day+"sum:1h-sum:m", `{"1356998400":5.0}`)
+}
+
+// The result cache never gives a rollup for raw data, or the values of another table, and
+// sees what is written.
+func TestRollup_resultCache(t *testing.T) {
+	b := open(t, func(cfg *gateway.Config) { withRollups(cfg); cfg.ResultCache = "16MiB" })
+	b.put("m 1356998400 1 host=a")
+	b.rollups("10m-sum m 1356998400 2 host=a", "1h-sum m 1356998400 3 host=a", "1d-sum m 1356998400 4 host=a", "1h-sum:sum m 1356998400 5 host=a", "1h-max m 1356998400 6 host=a")
+	all := map[string]string{
+		"sum:1h-sum:rollup_raw:m": "1.0", "sum:20m-sum:m": "2.0", "sum:1h-sum:m": "3.0", "sum:1d-sum:m": "4.0", "sum:1h-sum:pre-agg:m": "5.0", "sum:1h-max:m": "6.0",
+	}
+	for round := range 4 {
+		for query, want := range all {
+			b.hasPoints(day+query, `{"1356998400":`+want+`}`)
+		}
+		if round == 2 {
+			b.rollups("1h-sum m 1356998400 33 host=a")
+			all["sum:1h-sum:m"] = "33.0"
+		}
+	}
+	if stats := b.get("/metrics").body; !strings.Contains(stats, "downpour_result_cache_hits") || strings.Contains(stats, "downpour_result_cache_hits_total 0\n") {
+		t.Error("nothing was answered from the result cache")
+	}
+}
+
+// A query goes on to other tables while it finds nothing, as far as it says.
+func TestRollup_fallback(t *testing.T) {
+	b := open(t, withRollups)
+	b.put("m 1356998400 1 host=a", "m 1357000260 5 host=a")
+	f := func(usage, want string) {
+		t.Helper()
+		b.hasPoints(day+"sum:1d-zimsum:"+usage+"m", want)
+	}
+	f("", "")
+	f("rollup_nofallback:", "")
+	f("rollup_raw:", `{"1356998400":6.0}`)
+	f("rollup_fallback_raw:", `{"1356998400":6.0}`)
+	f("rollup_fallback:", `{"1356998400":1.0,"1357000200":5.0}`)
+	b.rollups("1h-sum m 1356998400 3 host=a")
+	f("rollup_fallback:", `{"1356998400":3.0}`)
+	f("", "")
+}
+
+// A live query cannot read rollups, and says so; one of raw data goes on.
+func TestRollup_live(t *testing.T) {
+	b := open(t, withRollups)
+	b.rollups("1h-sum m 1356998400 3 host=a")
+	b.put("m 1356998400 1 host=a")
+	s := b.subscribe(`{"start":1356998400,"queries":[{"aggregator":"sum","metric":"m","downsample":"1h-sum"}]}`, "")
+	if got := s.next(); got.Type != "error" || !strings.Contains(got.Error.Message, "A query that is kept up to date cannot read rollups") {
+		t.Errorf("got %+v", got)
+	}
+	table := `{"time":{"start":1356998400,"aggregator":"sum","downsampler":{"interval":"1h","aggregator":"sum"}%s},"metrics":[{"id":"a","metric":"m"}]}`
+	if got := b.subscribeExp(fmt.Sprintf(table, ""), "").next(); got.Type != "error" || !strings.Contains(got.Error.Message, "A query that is kept up to date cannot read rollups") {
+		t.Errorf("expressions: %+v", got)
+	}
+	e := b.subscribeExp(fmt.Sprintf(table, `,"rollupUsage":"ROLLUP_RAW"`), "")
+	e.settle(e.next())
+	s = b.subscribe(`{"start":1356998400,"queries":[{"aggregator":"sum","metric":"m","downsample":"1h-sum","rollupUsage":"ROLLUP_RAW"}]}`, "")
+	if got := s.next(); got.Type != "snapshot" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A query that reads rollups deletes nothing, neither there nor among raw data.
+func TestRollup_delete(t *testing.T) {
+	b := open(t, func(cfg *gateway.Config) { withRollups(cfg); cfg.AllowDelete = true })
+	b.rollups("1h-sum m 1356998400 3 host=a")
+	b.put("m 1356998400 1 host=a")
+	b.refused(b.do(http.MethodDelete, "/api/query?"+day+"sum:1h-sum:m", nil), http.StatusBadRequest, "A query that deletes cannot read rollups")
+	b.refused(b.do(http.MethodDelete, "/api/query?"+day+"sum:1d-sum:rollup_fallback_raw:m", nil), http.StatusBadRequest, "A query that deletes cannot read rollups")
+	if b.rowsOf("tsdb") != 1 || b.rowsOf("r1h") != 1 {
+		t.Error("a row is gone")
+	}
+	b.do(http.MethodDelete, "/api/query?"+day+"sum:1h-sum:rollup_raw:m", nil)
+	if b.rowsOf("tsdb") != 0 || b.rowsOf("r1h") != 1 {
+		t.Error("raw data is not deleted, or rollups are")
+	}
+}
+
+// An Arrow answer has the points of the JSON one.
+func TestRollup_arrow(t *testing.T) {
+	b := open(t, withRollups)
+	for i := range 24 {
+		b.rollups(fmt.Sprintf("1h-sum small %d %d.5 host=a", 1356998400+3600*i, i))
+	}
+	a := b.arrow("m=sum:1h-sum:small")
+	rows, sum, err := sums(t, a.body)
+	if err != nil || rows != 24 || sum != 24*23/2+12 {
+		t.Errorf("%d rows, sum %v, %v: %d", rows, sum, err, a.status)
+	}
+}
+
+// A table of rollups that fails is the answer's failure, and points are not touched.
+func TestRollup_storeFails(t *testing.T) {
+	b := open(t, withRollups)
+	b.store.set(faultstore.Rule{Op: faultstore.Apply, Table: "r1h", Chance: 1, Err: store.ErrUnavailable})
+	body := `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`
+	b.refused(b.post("/api/rollup", body), http.StatusServiceUnavailable, "Storage exception")
+	c := b.dial()
+	fmt.Fprint(c, "rollup 1h-sum m 1356998400 1 a=b\nput m 1356998400 1 a=b\n")
+	if got := c.rest(); !strings.HasPrefix(got, "rollup: HBase error: ") || strings.Count(got, "\n") != 1 {
+		t.Errorf("got %q", got)
+	}
+	if b.rowsOf("tsdb") != 1 {
+		t.Error("the point is not there")
+	}
+}
+
+// Parts of rollups go to servers that read their tables, and to no others.
+func TestRollup_servers(t *testing.T) {
+	cfg := config(0)
+	withRollups(cfg)
+	st := memoryStore(t, cfg)
+	without := *cfg
+	without.Rollups = ""
+	reads, other := pushdownServer(t, cfg, st), pushdownServer(t, &without, st)
+
+	place := func(server string) string {
+		t.Helper()
+		remote := config(0)
+		withRollups(remote)
+		remote.Pushdown = []string{server}
+		b := &bench{T: t, g: start(t, remote, st)}
+		b.rollups("1h-sum m 1356998400 3 host=a")
+		// Before a part is refused: then a server gets none for a while.
+		var explained struct{ Parts []struct{ Server string } }
+		if err := json.Unmarshal([]byte(b.get("/api/query?explain&"+day+"sum:1h-sum:m").body), &explained); err != nil || len(explained.Parts) == 0 {
+			t.Fatalf("explain: %v", err)
+		}
+		b.hasPoints(day+"sum:1h-sum:m", `{"1356998400":3.0}`)
+		return explained.Parts[0].Server
+	}
+	if got := place(reads); got != reads {
+		t.Errorf("the part goes to %s, want %s", got, reads)
+	}
+	if got := place(other); got != "in-process" {
+		t.Errorf("the part goes to %s, want in-process", got)
+	}
+}
+
+// From the bucket on in which a rollup may be late, the answer is that of raw data.
+func TestRollup_split(t *testing.T) {
+	now := time.Unix(1356998400+8*3600+2400, 0) // 08:40; rollups are sure until 06:40
+	b := open(t, func(cfg *gateway.Config) {
+		withRollups(cfg)
+		cfg.RollupSplit, cfg.Now = true, func() time.Time { return now }
+	})
+	for hour := range 9 {
+		b.put(fmt.Sprintf("m %d %d host=a", 1356998400+3600*hour+60, hour))
+		b.rollups(fmt.Sprintf("1h-sum m %d %d host=a", 1356998400+3600*hour, 100+hour), fmt.Sprintf("10m-sum m %d %d host=a", 1356998400+3600*hour, 200+hour))
+	}
+	b.put("m 1357020060 60 host=b") // 06:01, of a series without rollups
+	f := func(query, want string) {
+		t.Helper()
+		b.hasPoints("start=1356998400&"+query, want)
+	}
+
+	f("m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,"1357012800":104.0,"1357016400":105.0,"1357020000":66.0,"1357023600":7.0,"1357027200":8.0}`)
+	f("m=sum:3h-sum:m{host=*}", `{"1356998400":303.0,"1357009200":312.0,"1357020000":21.0} {"1357020000":60.0}`)
+	// The rate at the cut is that of raw data, which begins a bucket earlier.
+	f("m=sum:rate:1h-sum:m{host=a}", `{"1357002000":2.777777777777778E-4,"1357005600":2.777777777777778E-4,"1357009200":2.777777777777778E-4,"1357012800":2.777777777777778E-4,"1357016400":2.777777777777778E-4,"1357020000":2.777777777777778E-4,"1357023600":2.777777777777778E-4,"1357027200":2.777777777777778E-4}`)
+	// Before the cut there is nothing raw, and where nothing is said of delays, either.
+	f("end=1357016400&m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,"1357012800":104.0,"1357016400":105.0}`)
+	f("end=1357027200&m=sum:1h-sum:rollup_raw:m{host=a}", `{"1356998400":0.0,"1357002000":1.0,"1357005600":2.0,"1357009200":3.0,"1357012800":4.0,"1357016400":5.0,"1357020000":6.0,"1357023600":7.0,"1357027200":8.0}`)
+	f("m=sum:30m-sum:m{host=a}&arrays", `[[1356998400,200.0],[1357002000,201.0],[1357005600,202.0],[1357009200,203.0],[1357012800,204.0],[1357016400,205.0],[1357020000,206.0],[1357023600,207.0],[1357027200,208.0]]`)
+	b.hasPoints("start=1357020000&m=sum:1h-sum:m", `{"1357020000":66.0,"1357023600":7.0,"1357027200":8.0}`)
+
+	// At another time of the same query more is sure.
+	now = now.Add(2 * time.Hour)
+	f("end=1357027200&m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,"1357012800":104.0,"1357016400":105.0,"1357020000":106.0,"1357023600":107.0,"1357027200":108.0}`)
+	s := b.subscribe(`{"start":1357020000,"queries":[{"aggregator":"sum","metric":"m","downsample":"1h-sum"}]}`, "")
+	if got := s.next(); got.Type != "error" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Cells of older versions of OpenTSDB have the aggregator's name; they are read with
+// those of today.
+func TestRollup_oldCells(t *testing.T) {
+	b := open(t, withRollups)
+	b.rollups("1h-sum m 1356998400 7 host=a", "1h-count m 1356998400 2 host=a", "1h-count m 1357002000 4 host=a")
+	row := []byte{0, 0, 1, 0x50, 0xe2, 0x27, 0, 0, 0, 1, 0, 0, 1}
+	old := func(qualifier string, value byte) store.Mutation {
+		return store.Mutation{Row: row, Family: encoding.FamilyData, Qualifier: []byte(qualifier), Value: []byte{value}}
+	}
+	if err := b.store.Apply(b.Context(), "r1h", []store.Mutation{old("sum:\x00\x10", 20), old("count:\x00\x20", 3), old("max:\x00\x00", 9)}); err != nil {
+		t.Fatal(err)
+	}
+	b.hasPoints(day+"sum:1h-sum:m", `{"1356998400":7.0,"1357002000":20.0}`)
+	b.hasPoints(day+"sum:1h-avg:m", `{"1356998400":3.5,"1357002000":5.0}`)
+	b.hasPoints(day+"sum:1h-count:m", `{"1356998400":2.0,"1357002000":4.0,"1357005600":3.0}`)
+	b.hasPoints(day+"sum:1h-max:m", `{"1356998400":9.0}`)
+}
+
+// Rollups that were made of raw data give the answers of raw data.
+func TestRollup_equalsRaw(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	b := open(t, func(cfg *gateway.Config) { withRollups(cfg); cfg.SaltWidth = r.IntN(2) })
+	const from, days = 1356998400, 3
+
+	var puts, lines []string
+	for host := range 4 {
+		made := map[string]map[int64][]int64{}
+		// A row of rollups covers more time than one of raw data, and with it series that
+		// have no point in the query: here there are none.
+		for at := int64(from); at < from+days*86400; at += r.Int64N(550) + 1 {
+			v := r.Int64N(1000) - 300
+			puts = append(puts, fmt.Sprintf("m %d %d host=h%d", at, v, host))
+			for name, seconds := range map[string]int64{"10m": 600, "1h": 3600, "1d": 86400} {
+				if made[name] == nil {
+					made[name] = map[int64][]int64{}
+				}
+				made[name][at-at%seconds] = append(made[name][at-at%seconds], v)
+			}
+		}
+		for name, buckets := range made {
+			for at, values := range buckets {
+				sum := int64(0)
+				for _, v := range values {
+					sum += v
+				}
+				for function, v := range map[string]int64{"sum": sum, "count": int64(len(values)), "min": slices.Min(values), "max": slices.Max(values)} {
+					lines = append(lines, fmt.Sprintf("%s-%s m %d %d host=h%d", name, function, at, v, host))
+				}
+			}
+		}
+	}
+	b.put(puts...)
+	b.rollups(lines...)
+
+	// Aggregators that interpolate see points beyond the query's times, of which raw data
+	// and rollups read different ones.
+	pick := func(list ...string) string { return list[r.IntN(len(list))] }
+	for range 200 {
+		width := []int64{600, 1200, 3600, 7200, 21600, 86400}[r.IntN(6)]
+		start := from + r.Int64N(2*86400/width)*width
+		end := start + (1+r.Int64N(86400/width))*width - 1
+		query := fmt.Sprintf("start=%d&end=%d&m=%s:%ds-%s%s:", start, end, pick("zimsum", "none", "mimmax", "mimmin"), width,
+			pick("sum", "count", "min", "max", "avg", "zimsum", "mimmin", "mimmax"), pick("", "-nan", "-zero"))
+		rest := "m{host=" + pick("*", "h1|h2", "h3") + "}"
+		if width == 600 && r.IntN(2) == 0 {
+			rest = "m"
+		}
+		if got, want := b.points(query+rest), b.points(query+"rollup_raw:"+rest); got != want {
+			t.Fatalf("%s%s: rollups give %s, raw data %s", query, rest, got, want)
+		}
+	}
+}
+
+// A name is not deleted while rollups need it.
+func TestRollup_nameInUse(t *testing.T) {
+	b := open(t, withRollups)
+	b.rollups("1h-sum:sum m 1356998400 7 dc=x")
+	for _, body := range []string{`{"kind":"metrics","name":"m"}`, `{"kind":"tagk","name":"_aggregate"}`, `{"kind":"tagv","name":"x"}`} {
+		if a := b.post("/api/tools/delete", body); a.status == http.StatusOK || !strings.Contains(a.body, "of table r1h-pre holds its UID") {
+			t.Errorf("%s: %d %s", body, a.status, a.body)
+		}
+	}
+}

@@ -1,0 +1,415 @@
+package gateway_test
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/gateway/admin/tools"
+	"downpour/gateway/metadata/tables"
+	"downpour/integration/compare"
+	"downpour/integration/conformance"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/hbasefake"
+)
+
+// treeRecording is what was recorded of trees: calls and tools in order, and the cells of the
+// tree table before the tools and at the end.
+type treeRecording struct {
+	Assign  [][2]string
+	Steps   []treeStep
+	Rows    []recordedCell
+	RowsEnd []recordedCell `json:"rows_end"`
+	// RowsMeta are the meta data that metasync has made after metapurge.
+	RowsMeta []recordedCell `json:"rows_meta_after_purge_and_sync"`
+}
+
+// treeStep is a request, a run of a tool, or a note.
+type treeStep struct {
+	expQuery
+	Tool []string
+	Exit int
+	Note string
+}
+
+// Trees are made, changed, grown, shown and purged as recorded, but for what the rules say.
+func TestTreeConformance(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) { replayTrees(t, open(t, withTrees)) })
+	t.Run("HBase", func(t *testing.T) {
+		fake := hbasefake.For(t, hbasefake.Options{})
+		st, err := hbase.Open(hbase.Config{Quorum: fake.Address()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { st.Close() })
+
+		cfg := config(0)
+		withTrees(cfg)
+		cfg.Store = "hbase:" + fake.Address()
+		if err := tables.Create(t.Context(), st, tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE")); err != nil {
+			t.Fatal(err)
+		}
+		b := &bench{T: t, cfg: cfg, store: &faulty{Store: st}}
+		b.store.set()
+		b.g = start(t, cfg, b.store)
+		replayTrees(t, b)
+	})
+}
+
+func replayTrees(t *testing.T, b *bench) {
+	t.Helper()
+	r := new(treeRecording)
+	loadJSON(t, "tree_seed41", r)
+	fill(t, &conformance.Data{Assign: r.Assign}, b.g, b.store, b.cfg.Schema())
+
+	failed := failedSeries(t, r)
+	equal, byRule, purged := 0, map[string]int{}, false
+	for i, s := range r.Steps {
+		rule, err := "", error(nil)
+		switch {
+		case s.Tool != nil && (s.Tool[1] == "metasync" || s.Tool[1] == "metapurge" || s.Tool[1] == "fsck"):
+			err = runTreeTool(t, b, s)
+			switch {
+			case s.Tool[1] == "metapurge":
+				purged = true
+				checkMetaCells(t, b.store, nil)
+			case s.Tool[1] == "metasync" && purged:
+				checkMetaCells(t, b.store, r.RowsMeta)
+			}
+		case s.Tool != nil:
+			// The first run of treesync changes nothing.
+			first := len(s.Tool) > 1 && s.Tool[1] == "treesync" && r.Steps[i+1].Note != ""
+			if first {
+				checkTreeCells(t, b.store, r.Rows, failed)
+			}
+			err = runTreeTool(t, b, s)
+			if first {
+				checkTreeCells(t, b.store, r.Rows, failed)
+			}
+		case s.Note != "":
+			continue
+		default:
+			rule, err = checkTreeStep(t, b, s, failed)
+		}
+		if rule != "" {
+			byRule[rule]++
+		} else {
+			equal++
+		}
+		if err != nil {
+			t.Errorf("step %d %s%s%q %s (%s): %.900v", i, s.Method, s.Path, s.Tool, s.Body, rule, err)
+		}
+	}
+	checkTreeCells(t, b.store, r.RowsEnd, nil)
+	t.Logf("%d of %d steps are equal; by a rule: %v", equal, len(r.Steps), byRule)
+}
+
+// failedSeries returns the cells that OpenTSDB never writes: series that a tree has left out,
+// because they have one name only (tree 2) or, with strictMatch, lack one (tree 3).
+func failedSeries(t *testing.T, r *treeRecording) (cells []recordedCell) {
+	t.Helper()
+	uids, next := map[string]string{}, map[string]int{}
+	for _, a := range r.Assign {
+		next[a[0]]++
+		uids[a[0]+" "+a[1]] = fmt.Sprintf("%06x", next[a[0]])
+	}
+	add := func(id, tsuid, rules string) {
+		qualifier := hex.EncodeToString([]byte("tree_not_matched:"))
+		cells = append(cells, recordedCell{"tsdb-tree", "000" + id + "02", "t", qualifier + tsuid, hex.EncodeToString([]byte(rules))})
+	}
+	for _, s := range r.Steps {
+		if !strings.HasPrefix(s.Path, "/api/put") {
+			continue
+		}
+		var points []struct {
+			Metric string
+			Tags   map[string]string
+		}
+		if err := json.Unmarshal([]byte(s.Body), &points); err != nil {
+			t.Fatal(err)
+		}
+		p := points[0]
+		tsuid := uids["metric "+p.Metric]
+		for _, k := range []string{"host", "dc", "owner"} { // in the order of their UIDs
+			if v, ok := p.Tags[k]; ok {
+				tsuid += uids["tagk "+k] + uids["tagv "+v]
+			}
+		}
+
+		// Tree 3 wants all parts of the metric, an owner and a host, and no series has both.
+		rules := "[3:1:0:TAGK]"
+		if p.Tags["host"] == "" {
+			rules = "[3:2:0:TAGK]"
+		}
+		if strings.Contains(p.Metric, "..") {
+			rules = "[3:0:0:METRIC] " + rules
+		}
+		add("3", tsuid, rules)
+		if !strings.Contains(p.Metric, ".") && p.Tags["host"] == "" {
+			add("2", tsuid, "[2:1:0:TAGK]")
+		}
+	}
+	return cells
+}
+
+// checkTreeStep sends a request. After a put it waits until the series is in the trees.
+func checkTreeStep(t *testing.T, b *bench, s treeStep, failed []recordedCell) (rule string, err error) {
+	t.Helper()
+	status, body := ask(t, s.Method, b.g.URL()+strings.TrimPrefix(s.Path, "/"), s.Body)
+	if strings.HasPrefix(s.Path, "/api/put") {
+		b.get("api/tree/branch?treeid=1")
+	}
+
+	want, rule := expectTreeStep(s, failed)
+	if want.body == nil || string(want.body) == "null" {
+		if status != want.status || want.text != "" && !strings.Contains(compare.ErrorMessage(body), want.text) {
+			err = fmt.Errorf("want status %d and %q, got %d %s", want.status, want.text, status, body)
+		}
+		return rule, err
+	}
+
+	body, shown, err := withoutHidden(want.body, body)
+	if err != nil {
+		return rule, err
+	}
+	if shown {
+		rule = "names that are equal but for their case are all shown"
+	}
+	permits := []compare.Permit{
+		{Path: compare.Path{"error", "details"}, Reason: "free"},
+		{Path: compare.Path{"error", "cut"}, Kinds: []compare.Kind{compare.Missing}, Reason: "marks a recording"},
+		{Path: compare.Path{"**", "created"}, Kinds: []compare.Kind{compare.Value}, Reason: "the clock"},
+		{Path: compare.Path{"**", "lastReceived"}, Kinds: []compare.Kind{compare.Value}, Reason: "the clock"},
+	}
+	if strings.HasPrefix(s.Path, "/api/tree/test") && s.Status == http.StatusOK {
+		if want.body, body, rule, err = lastTrial(s, want.body, body); err != nil {
+			return rule, err
+		}
+	}
+	report, err := compare.Comparer{Permits: permits}.Answers(compare.Answer{Status: want.status, Body: want.body}, compare.Answer{Status: status, Body: body})
+	if err == nil && !report.Equal() {
+		err = fmt.Errorf("%s", report)
+	}
+	return rule, err
+}
+
+// expectTreeStep returns what our answer to a step should be, and the rule by which that is
+// not the recorded answer. compatibility.md has the same rules.
+func expectTreeStep(s treeStep, failed []recordedCell) (want expected, rule string) {
+	message := compare.ErrorMessage(s.Response)
+	if s.Status == http.StatusInternalServerError {
+		rule = "bad JSON is the client's fault"
+		for _, f := range []struct{ theirs, ours string }{
+			{"Unrecognized rule type", "Unrecognized rule type"},
+			{"Negative levels are not allowed", "Negative levels are not allowed"},
+			{"Unclosed group", "bad regular expression '(('"},
+			{"ClassCastException", "Missing or invalid Tree ID"},
+		} {
+			if strings.Contains(message, f.theirs) {
+				return expected{status: http.StatusBadRequest, text: f.ours}, rule
+			}
+		}
+	}
+	for _, id := range []string{"2", "3"} {
+		if s.Path+s.Body == "/api/tree/notmatched?treeid="+id || s.Path+s.Body == `/api/tree/notmatched{"treeId": `+id+"}" {
+			return expected{status: s.Status, body: failedAnswer(id, failed)}, "series that are left out are told"
+		}
+	}
+	return expected{status: s.Status, body: s.Response}, ""
+}
+
+// failedAnswer is the answer about series that a tree has left out. OpenTSDB's is always empty.
+func failedAnswer(id string, failed []recordedCell) json.RawMessage {
+	out := map[string]string{}
+	for _, c := range failed {
+		if c.Row == "000"+id+"02" {
+			rules, _ := hex.DecodeString(c.Value)
+			out[strings.ToUpper(strings.TrimPrefix(c.Qualifier, hex.EncodeToString([]byte("tree_not_matched:"))))] = string(rules)
+		}
+	}
+	text, _ := json.Marshal(out)
+	return text
+}
+
+// withoutHidden takes out of a branch what OpenTSDB does not show: of names that are equal
+// but for their case it shows one. shown tells whether there was any.
+func withoutHidden(want, got []byte) (out []byte, shown bool, err error) {
+	var w, g map[string]json.RawMessage
+	if json.Unmarshal(want, &w) != nil || json.Unmarshal(got, &g) != nil || g["branchId"] == nil {
+		return got, false, nil
+	}
+	for _, list := range []string{"branches", "leaves"} {
+		var theirs, ours, kept []map[string]json.RawMessage
+		if err := json.Unmarshal(w[list], &theirs); err != nil {
+			return nil, false, err
+		}
+		if err := json.Unmarshal(g[list], &ours); err != nil {
+			return nil, false, err
+		}
+		has := func(all []map[string]json.RawMessage, name string, same func(a, b string) bool) bool {
+			return slices.ContainsFunc(all, func(x map[string]json.RawMessage) bool { return same(string(x["displayName"]), name) })
+		}
+		for _, x := range ours {
+			name := string(x["displayName"])
+			if !has(theirs, name, func(a, b string) bool { return a == b }) && has(theirs, name, strings.EqualFold) {
+				shown = true
+				continue
+			}
+			kept = append(kept, x)
+		}
+		if g[list], err = json.Marshal(kept); err != nil {
+			return nil, false, err
+		}
+	}
+	out, err = json.Marshal(g)
+	return out, shown, err
+}
+
+// emptied is a list into which an earlier series had put something.
+var emptied = regexp.MustCompile(`"branches": *\[\]`)
+
+// lastTrial compares the branches of one trial alone: OpenTSDB shows that of the last series
+// for all series of a request, because it is one object, with an empty list where an earlier
+// series had put something.
+func lastTrial(s treeStep, want, got []byte) (theirs, ours []byte, rule string, err error) {
+	var w, g map[string]map[string]json.RawMessage
+	if err := json.Unmarshal(want, &w); err != nil {
+		return nil, nil, "", err
+	}
+	if err := json.Unmarshal(got, &g); err != nil {
+		return nil, nil, "", err
+	}
+	last := ""
+	for tsuid := range w {
+		if strings.LastIndex(s.Path+s.Body, tsuid) > strings.LastIndex(s.Path+s.Body, last) || last == "" {
+			last = tsuid
+		}
+	}
+	for tsuid := range w {
+		if tsuid == last {
+			w[tsuid]["branch"] = []byte(emptied.ReplaceAllString(string(w[tsuid]["branch"]), `"branches":null`))
+			continue
+		}
+		rule = "a trial shows its own branches"
+		var root struct {
+			BranchID string
+			Branches []any
+			Leaves   []struct{ TSUID string }
+		}
+		if err := json.Unmarshal(g[tsuid]["branch"], &root); err != nil || root.BranchID == "" || strings.Contains(string(g[tsuid]["branch"]), last) {
+			return nil, nil, rule, fmt.Errorf("%s is not the branch of %s alone (%v)", g[tsuid]["branch"], tsuid, err)
+		}
+		delete(w[tsuid], "branch")
+		delete(g[tsuid], "branch")
+	}
+	theirs, _ = json.Marshal(w)
+	ours, _ = json.Marshal(g)
+	return theirs, ours, rule, nil
+}
+
+// runTreeTool runs treesync or treepurge through the gateway, which has the store open.
+func runTreeTool(t *testing.T, b *bench, s treeStep) error {
+	t.Helper()
+	settings, err := b.cfg.ToolSettings()
+	if err != nil {
+		return err
+	}
+	settings.Gateway = strings.TrimSuffix(b.g.URL(), "/")
+	var out, errs strings.Builder
+	env := &tools.Env{Settings: settings, Out: &out, Err: &errs, Open: func(bool) (tools.Store, error) { return nil, store.ErrLocked }}
+	i := slices.IndexFunc(tools.Commands(), func(c tools.Command) bool { return c.Name == s.Tool[0] })
+	failed := tools.Commands()[i].Run(t.Context(), env, s.Tool[1:])
+	if (failed != nil) != (s.Exit != 0) {
+		return fmt.Errorf("got %w and %s, want exit %d", failed, out.String(), s.Exit)
+	}
+	return nil
+}
+
+// checkMetaCells compares the meta data of series and UIDs with what was recorded, but for
+// the times of creation.
+func checkMetaCells(t *testing.T, st store.Reader, recorded []recordedCell) {
+	t.Helper()
+	var want, got []string
+	for _, c := range recorded {
+		qualifier, err1 := hex.DecodeString(c.Qualifier)
+		value, err2 := hex.DecodeString(c.Value)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		if c.Table == "tsdb-meta" || strings.HasSuffix(string(qualifier), "_meta") {
+			want = append(want, fmt.Sprintf("%s %s %s %s", c.Table, c.Row, qualifier, timeless(value)))
+		}
+	}
+	for _, table := range []string{"tsdb-meta", "tsdb-uid"} {
+		for row, err := range store.Rows(t.Context(), st, store.Scan{Table: table, Family: encoding.FamilyName}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range row.Cells {
+				if table == "tsdb-meta" || strings.HasSuffix(string(c.Qualifier), "_meta") {
+					got = append(got, fmt.Sprintf("%s %x %s %s", table, row.Key, c.Qualifier, timeless(c.Value)))
+				}
+			}
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("meta data: -recorded +ours\n%.3000s", d)
+	}
+}
+
+// checkTreeCells compares the cells of the tree table with those recorded and more.
+func checkTreeCells(t *testing.T, st store.Reader, recorded, more []recordedCell) {
+	t.Helper()
+	var got []recordedCell
+	for row, err := range store.Rows(t.Context(), st, store.Scan{Table: "tsdb-tree"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range row.Cells {
+			got = append(got, recordedCell{"tsdb-tree", hex.EncodeToString(row.Key), encoding.FamilyData, hex.EncodeToString(c.Qualifier), timeless(c.Value)})
+		}
+	}
+	var want []recordedCell
+	for _, c := range slices.Concat(recorded, more) {
+		if c.Table == "tsdb-tree" {
+			value, err := hex.DecodeString(c.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Value = timeless(value)
+			want = append(want, c)
+		}
+	}
+
+	order := func(a, b recordedCell) int { return strings.Compare(a.Row+" "+a.Qualifier, b.Row+" "+b.Qualifier) }
+	slices.SortFunc(want, order)
+	slices.SortFunc(got, order)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-recorded +ours\n%.5000s", d)
+	}
+}
+
+// timeless is a cell's text with the time of creation taken out.
+func timeless(value []byte) string {
+	before, rest, found := strings.Cut(string(value), `,"created":`)
+	if !found {
+		return string(value)
+	}
+	digits := strings.IndexByte(rest, ',')
+	if rest[:digits] == "0" {
+		return string(value)
+	}
+	return before + `,"created":…` + rest[digits:]
+}

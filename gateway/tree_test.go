@@ -1,0 +1,243 @@
+package gateway_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"downpour/gateway"
+	"downpour/gateway/admin/tools"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+)
+
+func withTrees(cfg *gateway.Config) { cfg.TreeProcessing = true }
+
+// plant makes tree 1, host then metric.
+func (b *bench) plant() {
+	b.Helper()
+	for _, call := range [][2]string{
+		{"api/tree", `{"name":"t","enabled":true,"storeFailures":true}`},
+		{"api/tree/rules", `[{"treeId":1,"type":"TAGK","field":"host"},{"treeId":1,"level":1,"type":"METRIC"}]`},
+	} {
+		if a := b.post(call[0], call[1]); a.status/100 != 2 {
+			b.Fatalf("%s: %d %s", call[0], a.status, a.body)
+		}
+	}
+}
+
+// Whatever a client sends to the routes of trees, it gets a clear answer below 500.
+func TestTree_hostile(t *testing.T) {
+	b := open(t, withTrees)
+	b.plant()
+	b.put("m 1356998400 1 host=h")
+	f := func(status int, message, method, path, body string) {
+		t.Helper()
+		a := b.do(method, path, strings.NewReader(body))
+		if status < 400 && (a.status != status || !strings.Contains(a.body, message)) {
+			t.Errorf("%s %s %.200s: %d %.300s, want %d with %s", method, path, body, a.status, a.body, status, message)
+		} else if status >= 400 {
+			b.refused(a, status, message)
+		}
+	}
+	long := strings.Repeat("x", 2000)
+
+	// Trees.
+	for _, body := range []string{`[]`, `[1]`, `"x"`, `{"name":{"a":1}}`, `{"rules":{"0":{}},"name":"n"}`, `{"name":`, strings.Repeat("[", 100_000), "\x00"} {
+		f(400, "Unable to parse the given JSON", "POST", "api/tree", body)
+	}
+	f(400, "Tree was missing the name", "POST", "api/tree", `null`)
+	f(400, "Unable to parse 'tree' value", "POST", "api/tree", `{"treeId":"x"}`)
+	f(400, "Unable to parse 'tree' value", "POST", "api/tree", `{"treeId":99999999999}`)
+	f(400, "Tree was missing the name", "POST", "api/tree", `{"treeId":null,"name":null}`)
+	f(400, "Tree was missing the name", "POST", "api/tree", `{"treeId":-5}`)
+	f(400, "Invalid Tree ID", "POST", "api/tree", `{"treeId":65536,"name":"n"}`)
+	f(400, "The name has 2000 bytes, want at most 1024", "POST", "api/tree", `{"name":"`+long+`"}`)
+	f(400, "The notes has 20000 bytes", "PUT", "api/tree", `{"treeId":1,"notes":"`+strings.Repeat("n", 20000)+`"}`)
+	f(413, "Request body of more than", "POST", "api/tree", `{"name":"`+strings.Repeat("x", 2<<20)+`"}`)
+	f(200, `"name":"t"`, "GET", "api/tree", `{"treeId":"1"}`)
+	f(405, "Unknown or unsupported method override value", "GET", "api/tree?method_override=patch", "")
+	f(400, "Unsupported HTTP request method", "PATCH", "api/tree", "")
+	f(304, "", "PUT", "api/tree?treeid=1", "")
+
+	// Rules.
+	f(400, "Unable to parse the given JSON", "POST", "api/tree/rule", `{"treeId":1,"level":1e99}`)
+	f(400, "Unable to parse the given JSON", "POST", "api/tree/rules", `{"treeId":1}`)
+	f(400, "Missing tree rules", "PUT", "api/tree/rules", `null`)
+	f(400, "Unrecognized rule type", "POST", "api/tree/rules", `[{"treeId":1,"type":"x"}]`)
+	f(400, "300 rules, want at most 256", "PUT", "api/tree/rules", `[`+strings.Repeat(`{"treeId":1,"type":"METRIC"},`, 299)+`{"treeId":1}]`)
+	f(400, "it uses look-ahead", "POST", "api/tree/rule", `{"treeId":1,"level":2,"type":"METRIC","regex":"(?=a)"}`)
+	f(400, "steps, more than 5000", "POST", "api/tree/rule", `{"treeId":1,"level":2,"type":"METRIC","regex":"`+strings.Repeat("[a-z]{1000}", 6)+`"}`)
+	f(400, "it matches an empty text", "POST", "api/tree/rule", `{"treeId":1,"level":2,"type":"METRIC","separator":"|"}`)
+	f(400, "Unable to parse the 'level' parameter", "GET", "api/tree/rule?treeid=1&level=x&order=0", "")
+	f(400, "Unable to parse the 'type' parameter", "GET", "api/tree/rule?treeid=1&level=0&order=0&type=x&method_override=post", "")
+	f(400, "Negative levels are not allowed", "GET", "api/tree/rule?treeid=1&level=-1&order=0&type=metric&method_override=post", "")
+	f(400, "Unable to parse the given JSON", "POST", "api/tree/rule", `{"treeId":1,"level":99999999999}`)
+	f(200, `"field":"5","regex":""`, "POST", "api/tree/rule", `{"treeId":"1","level":"7","type":"TAGK","field":5,"regex":null}`)
+	f(204, "", "DELETE", "api/tree/rule", `{"treeId":1,"level":7}`)
+	f(304, "", "POST", "api/tree/rule", `{"treeId":1,"level":0,"order":0}`)
+	f(204, "", "POST", "api/tree/rules", `[{"treeId":1,"type":"TAGK","field":"host"},{"treeId":1,"level":1,"type":"METRIC"}]`)
+
+	// Branches and series.
+	f(400, "contains illegal character for hexBinary", "GET", "api/tree/branch?branch=zzzz", "")
+	f(404, "Unable to locate branch '000101' for tree '1'", "GET", "api/tree/branch?branch=000101", "")
+	f(404, "Unable to locate branch", "GET", "api/tree/branch?branch="+strings.Repeat("00", 8000), "")
+	f(400, "Missing or invalid tree ID", "GET", "api/tree/branch?treeid=70000", "")
+	f(404, "This endpoint is not supported", "POST", "api/tree/x/y", "{}")
+	f(400, "Unsupported HTTP request method", "DELETE", "api/tree/notmatched?treeid=1", "")
+	f(400, "UID was empty", "GET", "api/tree/test?treeid=1&tsuids=,000001", "")
+	f(400, "Missing or invalid Tree ID", "POST", "api/tree/test", `{"treeId":"1","tsuids":["00"]}`)
+	f(400, "Unable to convert the given data to a list", "POST", "api/tree/test", `{"treeId":1,"tsuids":[1]}`)
+	f(413, "More than 1000 TSUIDs", "POST", "api/tree/test", `{"treeId":1,"tsuids":[`+strings.Repeat(`"00",`, 1500)+`"00"]}`)
+	f(200, `"Unable to locate TSUID meta data"`, "POST", "api/tree/test", `{"treeId":1,"tsuids":["`+strings.Repeat("00", 5000)+`"]}`)
+	f(200, `"displayName":"m"`, "GET", "api/tree/test?treeid=1&tsuids=000001000001000001,", "")
+
+	f(200, `"displayName":"h"`, "GET", "api/tree/branch?treeid=1", "")
+}
+
+// What a trial of many series may take is reserved at once, and a request that would take more
+// ends with a clear word.
+func TestTree_testMemory(t *testing.T) {
+	b := open(t, withTrees)
+	b.plant()
+	rules := make([]string, 16) // whose branches have the names of all above them
+	for i := range rules {
+		rules[i] = fmt.Sprintf(`{"treeId":1,"level":%d,"type":"METRIC","displayFormat":"%d%s"}`, i, i, strings.Repeat("{tsuid}", 27))
+	}
+	if a := b.post("api/tree/rules", "["+strings.Join(rules, ",")+"]"); a.status/100 != 2 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	var lines, tsuids []string
+	for i := range 200 {
+		lines = append(lines, fmt.Sprintf("m 1356998400 1 host=h%d", i))
+		tsuids = append(tsuids, fmt.Sprintf("000001000001%06X", i+1))
+	}
+	b.put(lines...)
+	test := func(tsuids []string) answer {
+		return b.post("api/tree/test", `{"treeId":1,"tsuids":["`+strings.Join(tsuids, `","`)+`"]}`)
+	}
+	if a := test(tsuids[:1]); a.status != http.StatusOK || !strings.Contains(a.body, `"messages"`) {
+		t.Errorf("%d %.300s", a.status, a.body)
+	}
+	b.refused(test(tsuids), http.StatusRequestEntityTooLarge, "ask for fewer TSUIDs")
+	b.settled()
+}
+
+// Puts by any door go into trees if that is switched on, and the trees that a client sees hold
+// what it has put before. A store that fails meanwhile delays it.
+func TestTree_puts(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		b := open(t, func(cfg *gateway.Config) { cfg.TreeProcessing = on })
+		b.plant()
+		b.put("m.a 1356998400 1 host=h")
+		if a := b.post("api/put", `{"metric":"m.b","timestamp":1356998400,"value":1,"tags":{"host":"h"}}`); a.status != http.StatusNoContent {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		a := b.get("api/tree/branch?branch=000100000068")
+		if on && (a.status != 200 || !strings.Contains(a.body, `"m.a"`) || !strings.Contains(a.body, `"m.b"`)) || !on && a.status != 404 {
+			t.Errorf("switched on %t: %d %s", on, a.status, a.body)
+		}
+	}
+
+	b := open(t, withTrees)
+	b.plant()
+	b.get("api/uid/assign?metric=made&tagk=host&tagv=h")
+	if a := b.post("api/uid/tsmeta?m=made{host=h}&create=true", `{"notes":"n"}`); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if a := b.get("api/tree/branch?branch=000100000068"); a.status != 200 || !strings.Contains(a.body, `"made"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+
+	b = open(t, withTrees)
+	b.plant()
+	b.store.set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb-tree", Err: fmt.Errorf("no luck: %w", store.ErrUnavailable)})
+	b.put("m.a 1356998400 1 host=h")
+	b.refused(b.get("api/tree/branch?branch=000100000068"), http.StatusFailedDependency, "no luck")
+	b.store.set()
+	if a := b.get("api/tree/branch?branch=000100000068"); a.status != 200 || !strings.Contains(a.body, `"m.a"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+
+	// What can be read again is not shown while a series that was put before is not in its tree.
+	for i, path := range []string{"api/tree/branch?branch=000100000068", "api/tree/notmatched?treeid=1", "api/tree/collisions?treeid=1"} {
+		b.store.set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb-tree", Nth: 1, Err: fmt.Errorf("no luck: %w", store.ErrUnavailable)})
+		b.put(fmt.Sprintf("m.c%d 1356998400 1 host=h", i))
+		b.refused(b.get(path), http.StatusFailedDependency, "no luck")
+	}
+	b.store.set()
+	if a := b.get("api/tree/branch?branch=000100000068"); a.status != 200 || !strings.Contains(a.body, `"m.c2"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// The tools work on the store itself, and say what they did.
+func TestTree_tools(t *testing.T) {
+	cfg := config(0)
+	withTrees(cfg)
+	st := &faulty{Store: memoryStore(t, cfg)}
+	st.set()
+	points := filepath.Join(t.TempDir(), "points")
+	if err := os.WriteFile(points, []byte("m.a 1356998400 1 host=h\nm.b 1356998400 1 host=h\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(change func(*tools.Settings), args ...string) string {
+		t.Helper()
+		settings, err := cfg.ToolSettings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change != nil {
+			change(&settings)
+		}
+		var out strings.Builder
+		env := &tools.Env{Settings: settings, Out: &out, Err: &out, Open: func(bool) (tools.Store, error) { return unclosed{st}, nil }}
+		i := slices.IndexFunc(tools.Commands(), func(c tools.Command) bool { return c.Name == args[0] })
+		if err := tools.Commands()[i].Run(t.Context(), env, args[1:]); err != nil {
+			out.WriteString("error: " + strings.Split(err.Error(), "\n")[0])
+		}
+		return out.String()
+	}
+	check := func(want string, change func(*tools.Settings), args ...string) {
+		t.Helper()
+		if got := run(change, args...); !strings.Contains(got, want) {
+			t.Errorf("%q: got %s, want %s", args, got, want)
+		}
+	}
+
+	check("0 series, 0 enabled trees", nil, "uid", "treesync")
+	check("", nil, "import", "-no-state", points) // before there is a tree
+	b := &bench{T: t, cfg: cfg, store: st, g: start(t, cfg, st)}
+	b.plant()
+	check("2 series, 1 enabled trees: 2 leaves are new, 0 were there, 0 collided, 0 were not matched", nil, "uid", "treesync")
+	check("2 series, 1 enabled trees: 0 leaves are new, 2 were there", nil, "uid", "treesync")
+	if err := os.WriteFile(points, []byte("m.c 1356998400 1 host=h\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("", nil, "import", "-no-state", points) // and now into the tree
+	check("3 series, 1 enabled trees: 0 leaves are new, 3 were there", nil, "uid", "treesync")
+	check("Tree processing is disabled", func(s *tools.Settings) { s.Trees = false }, "uid", "treesync")
+	check("error: uid treesync takes no arguments", nil, "uid", "treesync", "1")
+	check("error: uid treepurge: got 0 arguments", nil, "uid", "treepurge")
+	check(`error: uid treepurge: got the tree "70000", want 1 to 65535`, nil, "uid", "treepurge", "70000")
+	check("tree 1: its branches are deleted", nil, "uid", "treepurge", "1")
+	if a := b.get("api/tree/branch?treeid=1"); a.status != http.StatusNotFound {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	check("tree 1: deleted, with its branches and rules", nil, "uid", "treepurge", "1", "TRUE")
+	if a := b.get("api/tree"); a.body != "[]" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	st.set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb-tree", Err: errors.New("torn")})
+	check("error: reading the ids of trees: scan of table", nil, "uid", "treesync")
+}
+
+// unclosed is a store that its user cannot close.
+type unclosed struct{ tools.Store }
+
+func (unclosed) Close() error { return nil }

@@ -1,0 +1,43 @@
+package differential
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Put is a request that puts points, rollups or histograms.
+type Put struct{ Path, Body string }
+
+// putsABody bounds a request, as collectors do.
+const putsABody = 200
+
+// distinctSeries draws so many series with different tags.
+func distinctSeries(r *rand.Rand, metric string, n int) (all []Series) {
+	seen := map[string]bool{}
+	for len(all) < n {
+		tags := randomTags(r)
+		if id := fmt.Sprint(tags); !seen[id] {
+			seen[id] = true
+			all = append(all, Series{Metric: metric, Tags: tags})
+		}
+	}
+	return all
+}
+
+// bodies deals points, by path, over requests.
+func bodies(points map[string][]json.RawMessage) (puts []Put) {
+	for path, all := range points {
+		for some := range slices.Chunk(all, putsABody) {
+			body, err := json.Marshal(some)
+			if err != nil {
+				panic(err) // they were encoded before
+			}
+			puts = append(puts, Put{path + "?details&sync", string(body)})
+		}
+	}
+	slices.SortFunc(puts, func(a, b Put) int { return strings.Compare(a.Path+a.Body, b.Path+b.Body) })
+	return puts
+}

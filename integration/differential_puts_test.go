@@ -1,0 +1,79 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"downpour/integration/differential"
+	"downpour/integration/e2e"
+)
+
+// Rollups and histograms are put by us and by a real OpenTSDB, in turn, into the same
+// tables. Random queries over them are answered alike, so that each reads what the other
+// has written.
+func TestDifferential_rollupsAndHistograms(t *testing.T) {
+	queries := randomQueries(500, 5000)
+	seed := randomSeed(t)
+	ctx := within(t, 3*time.Minute+time.Duration(queries)*2*time.Second)
+	l := arranged(seed)[seed>>8%2]
+	p := l.startWithRollups(ctx, t)
+	applied := map[string]int{}
+
+	rolled, puts := differential.Rollups(seed)
+	histograms, more := differential.Histograms(seed)
+	p.putInTurn(ctx, t, append(puts, more...))
+	for _, url := range []string{p.theirs, p.ours} {
+		if err := e2e.LoadNames(ctx, url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := rand.New(rand.NewPCG(seed, 5))
+	t.Run("rollups, "+l.name, func(t *testing.T) {
+		p.askRandom(ctx, t, rolled, func() differential.Query { return differential.RandomRollupQuery(r, rolled) }, queries, applied)
+	})
+	t.Run("histograms, "+l.name, func(t *testing.T) {
+		p.askRandom(ctx, t, histograms, func() differential.Query { return differential.RandomHistogramQuery(r, histograms, l.saltWidth > 0) }, queries, applied)
+	})
+	t.Logf("seed %d: rules applied: %v", seed, applied)
+}
+
+// startWithRollups starts OpenTSDB and a gateway on new tables, both with rollups and
+// histograms.
+func (l layout) startWithRollups(ctx context.Context, t *testing.T) pair {
+	t.Helper()
+	tables := createTables(t)
+	for _, table := range differential.RollupTables(tables.Data) {
+		if err := hbase(t).Admin.CreateTable(ctx, table, "NONE", []string{"t"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rollups := writeFile(t, "rollups.json", differential.RollupConfig(tables.Data))
+
+	o := l.tsdOptions(t, tables, map[string]string{
+		"tsd.rollups.enable": "true", "tsd.rollups.config": rollups, "tsd.core.histograms.config": differential.HistogramConfig,
+	})
+	return startPair(t, o, func() *e2e.Program {
+		return l.gateway(t, tables, map[string]string{"DOWNPOUR_ROLLUPS": rollups, "DOWNPOUR_HISTOGRAMS": differential.HistogramConfig})
+	})
+}
+
+// putInTurn sends every other request to each server. All must be stored.
+func (p pair) putInTurn(ctx context.Context, t *testing.T, puts []differential.Put) {
+	t.Helper()
+	points := 0
+	for i, put := range puts {
+		url := []string{p.theirs, p.ours}[i%2]
+		a := must[e2e.Answer](t)(e2e.Post(ctx, url+put.Path, put.Body))
+		var stored struct{ Success, Failed int }
+		if err := json.Unmarshal(a.Body, &stored); err != nil || stored.Failed > 0 || stored.Success == 0 {
+			t.Fatalf("%s%s: %d %.600s", url, put.Path, a.Status, a.Body)
+		}
+		points += stored.Success
+	}
+	t.Logf("%d points, rollups and histograms are put", points)
+}

@@ -1,0 +1,63 @@
+package main
+
+// ofFsck are faults of the repair of rows: good points that it loses, and what others write
+// meanwhile.
+var ofFsck = []mutant{
+	{
+		name: "fsck-broken-value-drives-out-a-good-one", file: "gateway/admin/fsck/duplicates.go",
+		old: "		if p.bad || p.over {\n", new: "		if p.over {\n",
+		test: "TestCheck_repairs",
+	}, {
+		name: "fsck-folds-a-row-with-errors", file: "gateway/admin/fsck/plan.go",
+		old: "!needed && !c.Options.Compact || !c.foldable()", new: "!needed && !c.Options.Compact",
+		test: "TestCheck_repairs",
+	}, {
+		name: "fsck-writes-over-what-cannot-be-cut", file: "gateway/admin/fsck/plan.go",
+		old: "i >= 0 && c.cells[i].unread && !c.cells[i].remove", new: "i >= 0 && c.cells[i].unread && false",
+		test: "TestCheck_overlap",
+	}, {
+		name: "fsck-drops-good-entries-behind-a-bad-one", file: "gateway/admin/fsck/appended.go",
+		old: "	return faults, first, len(value)\n", new: "	return faults, first, at\n",
+		test: "TestCheck_kinds",
+	}, {
+		name: "fsck-newer-than-what-stays", file: "gateway/admin/fsck/duplicates.go",
+		old: "	if w != 0 && c.stuck {\n", new: "	if false {\n",
+		test: "TestCheck_partly",
+	}, {
+		name: "fsck-hides-behind-the-old-cell", file: "gateway/admin/fsck/plan.go",
+		old: "		x.Timestamp = max(x.Timestamp, c.row.Cells[i].Timestamp)\n", new: "",
+		test: "TestCheck_overlap",
+	}, {
+		name: "fsck-beyond-a-shorter-duplicate", file: "gateway/admin/fsck/plan.go",
+		old: "taken >= 0 && taken != i && !c.cells[taken].remove && !c.points[c.cells[taken].first].drop", new: "taken >= 0 && taken != i && false",
+		test: "TestCheck_kinds",
+	}, {
+		name: "fsck-compact-tells-nothing-without-fix", file: "gateway/admin/fsck/plan.go",
+		old: "		if c.Options.Compact && !c.needsFolding() && c.foldable() {\n", new: "		if c.Options.Compact && c.needsFolding() && c.foldable() {\n",
+		test: "TestCheck_uncompacted",
+	}, {
+		name: "fsck-young-rows", file: "gateway/admin/tools/fsckworker.go",
+		old: "if key.BaseTime >= w.checks.young && !w.checks.req.Young {", new: "if false {",
+		test: "TestFsck_rows",
+	}, {
+		name: "scan-deletes-what-it-has-not-printed", file: "gateway/admin/tools/scan.go",
+		old: "		if len(printed) > 0 && bytes.Equal(printed[0].Qualifier, c.Qualifier) {\n", new: "		if len(printed) > 0 {\n",
+		test: "TestScan_delete",
+	}, {
+		name: "replace-without-comparing", file: "pushdown/store/pebble/replace.go",
+		old: "	if err != nil || !same {\n", new: "	if err != nil || !same && false {\n",
+		test: "TestConformance",
+	}, {
+		name: "replace-hidden-not-seen", file: "pushdown/store/hbase/replace.go",
+		old: "	if err := r.compare(ctx, afterPut); err != nil {\n		return err\n	}\n", new: "",
+		test: "TestReplace_others",
+	}, {
+		name: "replace-within-the-millisecond", file: "pushdown/store/hbase/replace.go",
+		old: "	if err := r.moment(ctx); err != nil {\n		return err\n	}\n", new: "",
+		test: "TestReplace_others",
+	}, {
+		name: "replace-puts-at-the-servers-time", file: "pushdown/store/hbase/replace.go",
+		old: "				m.Value = x.Value\n", new: "				m.Value, m.Timestamp = x.Value, 0\n",
+		test: "TestReplace_others",
+	},
+}

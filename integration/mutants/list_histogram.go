@@ -1,0 +1,63 @@
+package main
+
+// ofHistograms are faults of histograms: their bytes, sums, percentiles and lines, and of
+// keeping them apart from points.
+var ofHistograms = []mutant{
+	{
+		name: "histogram-ninth-byte-cut", file: "encoding/histogram.go",
+		old: "if b[i] < 0x80 || i == maxCountBytes-1 {", new: "if b[i] < 0x80 {",
+		test: "TestHistogram_bytes",
+	}, {
+		name: "histogram-first-of-equal-bounds-kept", file: "encoding/histogram.go",
+		old: "if i+1 == len(h.Buckets) || b.CompareBounds(&h.Buckets[i+1]) != 0 {", new: "if i == 0 || b.CompareBounds(&h.Buckets[i-1]) != 0 {",
+		test: "TestHistogram_order",
+	}, {
+		name: "histogram-claimed-buckets-allocated", file: "encoding/histogram.go",
+		old: "if n > MaxHistogramBuckets || n > len(rest)/(boundsBytes+1) {", new: "if n > MaxHistogramBuckets {",
+		test: "TestParseHistogram_bounds",
+	}, {
+		name: "histogram-sum-of-others-buckets-lost", file: "encoding/histogram.go",
+		old: "	h.Buckets = append(append(both, a...), b...)", new: "	h.Buckets = append(both, a...)",
+		test: "TestHistogram_add",
+	}, {
+		name: "percentile-in-64-bits", file: "encoding/histogram.go",
+		old: "return float64((b.Lower + b.Upper) / 2)", new: "return (float64(b.Lower) + float64(b.Upper)) / 2",
+		test: "TestHistogram_percentile",
+	}, {
+		name: "histogram-member-twice", file: "gateway/query/merge/histogram.go",
+		old: "if sp.id != nil && !sp.hasData {", new: "if sp.id != nil {",
+		test: "TestHistograms_anyCut",
+	}, {
+		name: "histogram-group-overwrites", file: "pushdown/operator/histogram/sums.go",
+		old: "	sum.Add(h)\n", new: "	*sum = encoding.Histogram{Buckets: slices.Clone(h.Buckets)}\n",
+		test: "gateway/query/merge TestHistograms_anyCut",
+	}, {
+		name: "histogram-head-bucket-kept", file: "pushdown/operator/downsample/bucketer.go",
+		old: "	if ms < b.first || ms >= b.last {\n		return 0, false", new: "	if ms >= b.last {\n		return 0, false",
+		test: "TestBucketer_place",
+	}, {
+		name: "histogram-of-another-codec-read", file: "pushdown/operator/histograms.go",
+		old: "int(got) != h.plan.Histograms.Codec {", new: "int(got) != h.plan.Histograms.Codec && false {",
+		test: "gateway/query/merge TestHistograms_errors",
+	}, {
+		name: "histogram-first-inside-the-query-names-buckets", file: "gateway/query/merge/histogram.go",
+		old: "bucketLines(g.At(times[0]))", new: "bucketLines(g.At(inside[0]))",
+		test: "TestHistograms_lines",
+	}, {
+		name: "cached-histograms-of-another-codec", file: "pushdown/resultcache/key.go",
+		old: "p.Plan.Histograms = &scanplan.Histograms{Codec: h.Codec}", new: "p.Plan.Histograms = &scanplan.Histograms{}",
+		test: "TestKey_histograms",
+	}, {
+		name: "cached-histograms-for-points", file: "pushdown/resultcache/key.go",
+		old: "p.Plan.Histograms = &scanplan.Histograms{Codec: h.Codec}", new: "p.Plan.Histograms = nil",
+		test: "TestKey_histograms",
+	}, {
+		name: "histogram-appended-to-points", file: "gateway/write/cells.go",
+		old: "	c.addHistograms(r)\n", new: "",
+		test: "gateway TestHistogram_besidePoints",
+	}, {
+		name: "histogram-negative-count-taken", file: "gateway/write/histogram.go",
+		old: "		case b.Count < 0:\n", new: "		case b.Count < -1<<62:\n",
+		test: "gateway TestHistogram_refused",
+	},
+}

@@ -1,0 +1,43 @@
+package main
+
+// ofTools are faults of tools: points that scan deletes and no import brings back, and work
+// beside others in a gateway.
+var ofTools = []mutant{
+	{
+		name: "scan-deletes-what-import-refuses", file: "gateway/admin/tools/scan.go",
+		old: "if !taken || !whole {", new: "if !taken || !whole && false {",
+		test: "TestScan_deleteThenImport",
+	}, {
+		name: "scan-deletes-names-that-import-refuses", file: "gateway/admin/tools/scan.go",
+		old: "taken := named.noLine == nil && named.importable(&p.call.Settings)", new: "taken := named.noLine == nil",
+		test: "TestScan_deleteThenImport",
+	}, {
+		name: "scan-deletes-times-that-import-misreads", file: "gateway/admin/tools/line.go",
+		old: "&& milli == write.IsMillis(t)", new: "",
+		test: "TestScan_deleteThenImport",
+	}, {
+		name: "scan-reads-a-row-for-each-sub-query", file: "gateway/admin/tools/selection.go",
+		old: "			if s.compiled != all[i].compiled {\n", new: "			if s.compiled == all[i].compiled {\n",
+		test: "TestScan",
+	}, {
+		name: "names-that-end-an-answer-of-lines", file: "gateway/admin/tools/lines.go",
+		old: "		if unicode.IsControl(r) {\n", new: "		if unicode.IsControl(r) && r != '\\n' {\n",
+		test: "TestVisible",
+	}, {
+		name: "treesync-without-its-memory", file: "gateway/admin/tools/uidtrees.go",
+		old: "memory.Reserve(r.Context(), treeSyncBytes)", new: "memory.Reserve(r.Context(), 0)",
+		test: "gateway TestServedTools_memory",
+	}, {
+		name: "treesync-that-the-gateway-does-not-want", file: "gateway/admin/tools/uidtrees.go",
+		old: "	case !settings.Trees:\n", new: "	case false:\n",
+		test: "gateway TestServedTools_trees",
+	}, {
+		name: "treepurge-grows-the-tree-first", file: "gateway/admin/tools/uidtrees.go",
+		old: "	if req.Purge == 0 {\n", new: "	if req.Purge >= 0 {\n",
+		test: "gateway TestServedTools_trees",
+	}, {
+		name: "uid-work-beside-uid-work", file: "gateway/admin/tools/uidwork.go",
+		old: "	if !h.working.TryLock() {\n", new: "	if !h.working.TryLock() && false {\n",
+		test: "gateway TestServedTools_oneAtATime",
+	},
+}

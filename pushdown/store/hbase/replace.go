@@ -1,0 +1,207 @@
+package hbase
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"downpour/pushdown/store"
+)
+
+var _ store.Replacer = (*Store)(nil)
+
+// Replace changes rows, beside whoever writes to them:
+//
+//  1. After a moment the rows are read. Those that are not as they were read before are
+//     left.
+//  2. The new cells are put, each with the timestamp of the newest cell that it replaces.
+//  3. The rows are read again. A row goes on only if it has the new cells and otherwise is
+//     as before.
+//  4. The old cells are deleted, each up to its own timestamp.
+//
+// Why no write of another is lost, although HBase has no condition on a whole row:
+//
+//   - After the moment before step 1 the server's clock has passed all timestamps of Read.
+//     Whatever was written with one of these is seen in step 1, and the row has changed;
+//     whatever comes later has a later timestamp. So it stays in front of what step 2 puts,
+//     and step 4 does not reach it. Nor can step 2 bring back a row that was deleted
+//     meanwhile: the deletion's timestamp is later, too, and hides the put.
+//   - Step 3 sees what came in between. Such a row keeps its old cells.
+//   - A deletion of an earlier time may hide what step 2 puts, for ever if a major
+//     compaction comes. Step 3 sees that, and nothing is deleted.
+//   - If the process ends in between, the row has its old cells and perhaps the new ones:
+//     the same values twice, which readers take for one. The next run makes it one.
+//   - Two that replace the same row put their cells with the same timestamps. Only one
+//     that still sees all old cells in step 3 goes on, and both may: then they delete the
+//     same cells, of which each has put or seen the values.
+//
+// The timestamps must be the servers'. Writers that set their own (OpenTSDB with
+// use_otsdb_timestamp) write a point again with the timestamp that it had: what they put
+// between steps 3 and 4 in a column that is deleted is lost, and later it is hidden by the
+// deletion until a major compaction, as after OpenTSDB's own row compaction.
+func (st *Store) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
+	r := &replacer{rows: st, table: table, family: family, changes: changes, outcomes: make([]store.Outcome, len(changes)),
+		moment: func(ctx context.Context) error { return waitForClock(ctx, waitAfterDelete) }}
+	return r.outcomes, r.run(ctx)
+}
+
+// rowStore is what replacing needs of a store.
+type rowStore interface {
+	Get(ctx context.Context, table, family string, keys [][]byte) ([]store.Row, error)
+	Apply(ctx context.Context, table string, mutations []store.Mutation) error
+}
+
+// replacer replaces cells of rows.
+type replacer struct {
+	rows          rowStore
+	table, family string
+	changes       []store.Replacement
+	outcomes      []store.Outcome
+	live          []int // indexes of the changes that go on
+	// moment waits until the server's clock has passed the timestamps that were read.
+	moment func(ctx context.Context) error
+}
+
+// run carries out the steps that Replace lists. Each of them drops from live the changes
+// that do not go on.
+func (r *replacer) run(ctx context.Context) error {
+	for i := range r.changes {
+		if datable(&r.changes[i]) {
+			r.live = append(r.live, i)
+		} else {
+			r.outcomes[i] = store.Undatable
+		}
+	}
+
+	// From then on every write has a later timestamp than what is put and deleted here.
+	if err := r.moment(ctx); err != nil {
+		return err
+	}
+	if err := r.compare(ctx, func(c *store.Replacement) []store.Cell { return c.Read.Cells }); err != nil {
+		return err
+	}
+	if err := r.apply(ctx, store.Put); err != nil {
+		return err
+	}
+
+	// A row that others have changed, or in which the put is hidden, keeps its old cells.
+	if err := r.compare(ctx, afterPut); err != nil {
+		return err
+	}
+	if err := r.apply(ctx, store.DeleteCell); err != nil {
+		return err
+	}
+
+	for _, i := range r.live {
+		r.outcomes[i] = store.Replaced
+	}
+	return nil
+}
+
+// datable says that all cells of a change have a time of writing. Without
+// one a deletion has no end in time, and would also reach what is written meanwhile.
+func datable(c *store.Replacement) bool {
+	timeless := func(x store.Cell) bool { return x.Timestamp <= 0 }
+	return !slices.ContainsFunc(c.Put, timeless) && !slices.ContainsFunc(c.Delete, timeless)
+}
+
+// compare reads the live rows and drops those whose cells are not as wanted says. The
+// outcome of those is store.Hidden, or stays store.Changed.
+func (r *replacer) compare(ctx context.Context, wanted func(*store.Replacement) []store.Cell) error {
+	if len(r.live) == 0 {
+		return nil
+	}
+
+	keys := make([][]byte, len(r.live))
+	for k, i := range r.live {
+		keys[k] = r.changes[i].Read.Key
+	}
+	rows, err := r.rows.Get(ctx, r.table, r.family, keys)
+	if err != nil {
+		return fmt.Errorf("cannot read %d rows again: %w", len(keys), err)
+	}
+
+	now := make(map[string][]store.Cell, len(rows))
+	for _, row := range rows {
+		now[string(row.Key)] = row.Cells
+	}
+
+	var live []int
+	for _, i := range r.live {
+		c := &r.changes[i]
+		cells := now[string(c.Read.Key)]
+		if sameCells(cells, wanted(c)) {
+			live = append(live, i)
+		} else if hidden(c, cells) {
+			r.outcomes[i] = store.Hidden
+		}
+	}
+	r.live = live
+	return nil
+}
+
+// afterPut returns the cells that a row has once its new cells are put.
+func afterPut(c *store.Replacement) []store.Cell {
+	put := byQualifier(c.Put)
+	var cells []store.Cell
+	for _, x := range c.Read.Cells {
+		if _, ok := put[string(x.Qualifier)]; !ok {
+			cells = append(cells, x)
+		}
+	}
+
+	cells = append(cells, c.Put...)
+	// Get returns them in this order.
+	slices.SortFunc(cells, func(a, b store.Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
+	return cells
+}
+
+func byQualifier(cells []store.Cell) map[string]store.Cell {
+	by := make(map[string]store.Cell, len(cells))
+	for _, x := range cells {
+		by[string(x.Qualifier)] = x
+	}
+	return by
+}
+
+// hidden says that a row has all cells that were read, and not what was put.
+func hidden(c *store.Replacement, cells []store.Cell) bool {
+	now := byQualifier(cells)
+	for _, x := range c.Read.Cells {
+		if o, ok := now[string(x.Qualifier)]; !ok || !sameCell(o, x) {
+			return false
+		}
+	}
+	return len(cells) == len(c.Read.Cells)
+}
+
+func sameCells(a, b []store.Cell) bool { return slices.EqualFunc(a, b, sameCell) }
+
+func sameCell(a, b store.Cell) bool {
+	return a.Timestamp == b.Timestamp && bytes.Equal(a.Qualifier, b.Qualifier) && bytes.Equal(a.Value, b.Value)
+}
+
+// apply puts or deletes the cells of the live changes.
+func (r *replacer) apply(ctx context.Context, kind store.MutationKind) error {
+	var mutations []store.Mutation
+	for _, i := range r.live {
+		c := &r.changes[i]
+		cells := c.Put
+		if kind == store.DeleteCell {
+			cells = c.Delete
+		}
+		for _, x := range cells {
+			m := store.Mutation{Kind: kind, Row: c.Read.Key, Family: r.family, Qualifier: x.Qualifier, Timestamp: x.Timestamp}
+			if kind == store.Put {
+				m.Value = x.Value
+			}
+			mutations = append(mutations, m)
+		}
+	}
+
+	if len(mutations) == 0 {
+		return nil
+	}
+	return r.rows.Apply(ctx, r.table, mutations)
+}

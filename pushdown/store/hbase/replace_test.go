@@ -1,0 +1,223 @@
+package hbase
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"downpour/pushdown/store"
+)
+
+// versions is a row of an HBase table as far as timestamps go: every version of a cell,
+// and the deletions, which hide what has their timestamp or an earlier one, whenever it
+// comes. It calls between before each step of a replacement.
+type versions struct {
+	clock   int64
+	cells   map[string][]version
+	deleted map[string]int64 // by column; "" is the whole row
+	between func(step int)
+	step    int
+}
+
+type version struct {
+	at    int64
+	value string
+}
+
+func newVersions() *versions {
+	return &versions{clock: 1000, cells: map[string][]version{}, deleted: map[string]int64{}}
+}
+
+// put writes with a timestamp, 0 for the clock.
+func (v *versions) put(column, value string, at int64) {
+	if at == 0 {
+		at = v.clock
+	}
+	v.cells[column] = append(v.cells[column], version{at, value})
+}
+
+func (v *versions) remove(column string, at int64) {
+	if at == 0 {
+		at = v.clock
+	}
+	v.deleted[column] = max(v.deleted[column], at)
+}
+
+// get returns the newest version of a column that no deletion hides; of equal timestamps
+// the one that came last.
+func (v *versions) get(column string) (newest version, ok bool) {
+	for _, x := range v.cells[column] {
+		if x.at > max(v.deleted[column], v.deleted[""]) && x.at >= newest.at {
+			newest, ok = x, true
+		}
+	}
+	return newest, ok
+}
+
+func (v *versions) row() (r store.Row) {
+	r.Key = []byte("row")
+	for column := range v.cells {
+		if x, ok := v.get(column); ok {
+			r.Cells = append(r.Cells, store.Cell{Family: []byte("t"), Qualifier: []byte(column), Value: []byte(x.value), Timestamp: x.at})
+		}
+	}
+	slices.SortFunc(r.Cells, func(a, b store.Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
+	return r
+}
+
+func (v *versions) hook() {
+	v.step++
+	if v.between != nil {
+		v.between(v.step)
+	}
+}
+
+// moment is all the time that passes: the steps themselves take none, which is the worst
+// case for timestamps.
+func (v *versions) moment(context.Context) error {
+	v.hook()
+	v.clock++
+	return nil
+}
+
+func (v *versions) Get(context.Context, string, string, [][]byte) ([]store.Row, error) {
+	v.hook()
+	if r := v.row(); len(r.Cells) > 0 {
+		return []store.Row{r}, nil
+	}
+	return nil, nil
+}
+
+func (v *versions) Apply(_ context.Context, _ string, mutations []store.Mutation) error {
+	v.hook()
+	for _, m := range mutations {
+		if m.Kind == store.Put {
+			v.put(string(m.Qualifier), string(m.Value), m.Timestamp)
+		} else {
+			v.remove(string(m.Qualifier), m.Timestamp)
+		}
+	}
+	return nil
+}
+
+// text prints what is visible.
+func (v *versions) text() string {
+	var b strings.Builder
+	for _, c := range v.row().Cells {
+		fmt.Fprintf(&b, "%s=%s@%d ", c.Qualifier, c.Value, c.Timestamp)
+	}
+	return b.String()
+}
+
+// Whatever another writer does before any step of a replacement, what it has written is
+// there in the end, and so is each value that the row had, unless the other has removed
+// or written over it.
+func TestReplace_others(t *testing.T) {
+	ctx := t.Context()
+	for seed := range uint64(20_000) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		v := newVersions()
+
+		// The row has cells a, b, …, each with its own letter; all become the cell "all",
+		// or the first of them is written anew in its place.
+		n := 1 + rng.IntN(4)
+		var all string
+		for i := range n {
+			name := string(rune('a' + i))
+			v.put(name, name, 900+rng.Int64N(101))
+			all += name
+		}
+		if rng.IntN(4) == 0 {
+			v.remove("all", 900+rng.Int64N(101)) // an earlier row compaction
+		}
+		read := v.row()
+		change := store.Replacement{Read: read, Put: []store.Cell{{Qualifier: []byte("all"), Value: []byte(all)}}, Delete: read.Cells}
+		if rng.IntN(2) == 0 {
+			change.Put[0].Qualifier, change.Put[0].Value, change.Delete = []byte("a"), []byte("a."), nil
+		}
+		for _, c := range read.Cells {
+			change.Put[0].Timestamp = max(change.Put[0].Timestamp, c.Timestamp)
+		}
+
+		// The other writer writes or removes at one step, in the millisecond that it is.
+		at, what := 1+rng.IntN(5), rng.IntN(4)
+		column := string(rune('a' + rng.IntN(n+1)))
+		did := ""
+		v.between = func(step int) {
+			if step != at {
+				return
+			}
+			switch what {
+			case 0, 1:
+				v.put(column, "X", 0)
+				did = "put " + column
+			case 2:
+				v.remove(column, 0)
+				did = "removed " + column
+			default:
+				v.remove("", 0)
+				did = "removed all"
+			}
+		}
+
+		r := &replacer{rows: v, changes: []store.Replacement{change}, outcomes: make([]store.Outcome, 1), moment: v.moment}
+		if err := r.run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		text := v.text()
+		fail := func(format string, args ...any) {
+			t.Helper()
+			t.Fatalf("seed %d: %s before step %d; %v, outcome %d; the row is now %s: %s", seed, did, at, change, r.outcomes[0], text, fmt.Sprintf(format, args...))
+		}
+
+		if strings.HasPrefix(did, "put") && !strings.Contains(text, column+"=X") {
+			fail("what the other has put is lost")
+		}
+		if did == "removed all" {
+			continue
+		}
+		for _, letter := range all {
+			gone := did != "" && column == string(letter)
+			if !gone && !strings.ContainsRune(values(v.row()), letter) {
+				fail("%c is lost", letter)
+			}
+		}
+		if did == "" && r.outcomes[0] == store.Changed {
+			fail("nothing has changed")
+		}
+	}
+}
+
+func values(r store.Row) string {
+	var b strings.Builder
+	for _, c := range r.Cells {
+		b.Write(c.Value)
+	}
+	return b.String()
+}
+
+// A row that was deleted does not come back.
+func TestReplace_deletedRow(t *testing.T) {
+	for at := 2; at <= 5; at++ {
+		v := newVersions()
+		v.put("a", "a", 900)
+		v.put("b", "b", 950)
+		read := v.row()
+		v.between = func(step int) {
+			if step == at {
+				v.remove("", 0)
+			}
+		}
+		r := &replacer{rows: v, changes: []store.Replacement{{Read: read, Put: []store.Cell{{Qualifier: []byte("ab"), Value: []byte("ab"), Timestamp: 950}}, Delete: read.Cells}}, outcomes: make([]store.Outcome, 1), moment: v.moment}
+		if err := r.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if text := v.text(); text != "" {
+			t.Errorf("deleted before step %d: %s", at, text)
+		}
+	}
+}
