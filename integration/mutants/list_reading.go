@@ -31,6 +31,10 @@ var ofTheScan = []mutant{
 		old: "if i > 0 && len(end) == 0 || !bytes.Equal(l.start, end) {", new: "if i < 0 {",
 		test: "TestCheckChain",
 	}, {
+		name: "parent-of-a-split-taken-for-the-region", file: "pushdown/store/hbase/locate.go",
+		old: "		if !info.split || info.table != table {\n", new: "		if true {\n",
+		test: "TestLookUp_parentOfSplit",
+	}, {
 		name: "moved-region-remembered", file: "pushdown/store/hbase/store.go",
 		old: "	case classRelocate, classReopen, classUnknown:\n		st.regions.forget(loc)\n", new: "	case classRelocate, classReopen, classUnknown:\n",
 		test: "TestScan_changesBetweenBlocks",

@@ -165,6 +165,11 @@ func (st *Store) locateMeta(ctx context.Context) (*location, error) {
 // start key and region id; the wanted row is the last one not after
 // "table,key,:", because a colon sorts after every region id. So one row is read
 // in reverse from there.
+//
+// The parent of a split stays in hbase:meta for some minutes. If its first daughter
+// has been merged with the region before, no other row starts where the parent does,
+// and the wanted row is before the parent's. Java's AsyncNonMetaRegionLocator skips
+// parents, too.
 func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*location, error) {
 	meta, err := st.locateMeta(ctx)
 	if err != nil {
@@ -172,6 +177,29 @@ func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*locatio
 	}
 
 	search := append(append(append([]byte(table), ','), key...), ',', ':')
+	for {
+		row, err := st.lastRowOfMeta(ctx, meta, search)
+		if err != nil {
+			return nil, err
+		}
+		if row == nil {
+			return nil, fmt.Errorf("%w: %q", store.ErrNoTable, table)
+		}
+		info, err := parseRegion(*row)
+		if err != nil {
+			return nil, err
+		}
+
+		if !info.split || info.table != table {
+			return locationOf(table, key, info)
+		}
+		// A name without its last byte, a full stop, sorts just before the name.
+		search = info.name[:len(info.name)-1]
+	}
+}
+
+// lastRowOfMeta returns the last row of hbase:meta that is not after search, or nil.
+func (st *Store) lastRowOfMeta(ctx context.Context, meta *location, search []byte) (*store.Row, error) {
 	scan := &pb.Scan{
 		Column:   []*pb.Column{{Family: []byte("info")}},
 		StartRow: search,
@@ -188,30 +216,22 @@ func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*locatio
 	}
 
 	rows, err := decodeRows(call)
-	if err != nil {
+	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	if len(rows) == 0 {
-		return nil, fmt.Errorf("%w: %q", store.ErrNoTable, table)
-	}
-	return locationOf(table, key, rows[0])
+	return &rows[0], nil
 }
 
-// locationOf returns the location that a row of hbase:meta describes, if that is
-// the region of key. errMeta says that it is not at the moment.
-func locationOf(table string, key []byte, row store.Row) (*location, error) {
-	info, err := parseRegion(row)
-	if err != nil {
-		return nil, err
-	}
-
+// locationOf returns the location that info describes, if that is the region of key.
+// errMeta says that it is not at the moment.
+func locationOf(table string, key []byte, info *regionInfo) (*location, error) {
 	switch {
 	case info.table != table:
 		// The table has no row at or before the key, so it has none at all: the
 		// first region of a table starts at the empty key.
 		return nil, fmt.Errorf("%w: %q", store.ErrNoTable, table)
 	case info.offline:
-		return nil, fmt.Errorf("%w: region %q is offline, a split is under way", errMeta, info.name)
+		return nil, fmt.Errorf("%w: region %q is offline", errMeta, info.name)
 	case info.addr == "":
 		return nil, fmt.Errorf("%w: region %q has no server", errMeta, info.name)
 	case !info.contains(key):

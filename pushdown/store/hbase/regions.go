@@ -18,6 +18,7 @@ import (
 type regionInfo struct {
 	location
 	offline bool // it is the parent of a split, or disabled
+	split   bool // it is the parent of a split
 	replica bool // it is a read replica
 }
 
@@ -62,7 +63,8 @@ func (info *regionInfo) decode(value []byte) error {
 		info.table = ns + ":" + info.table
 	}
 	info.start, info.stop = m.GetStartKey(), m.GetEndKey()
-	info.offline = m.GetOffline() || m.GetSplit()
+	info.split = m.GetSplit()
+	info.offline = m.GetOffline() || info.split
 	info.replica = m.GetReplicaId() != 0
 	return nil
 }

@@ -396,6 +396,25 @@ func TestMulti_regionsMove(t *testing.T) {
 	}
 }
 
+// A region is found although the parent of a split, which hbase:meta still lists,
+// starts after it: the parent's first daughter has been merged into it. Two such
+// parents lie behind one another here.
+func TestLookUp_parentOfSplit(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	rows := c.fill(9)
+	c.SplitRegion("t", []byte("r0003")) // the empty key, r0003
+	c.SplitRegion("t", []byte("r0005")) // the parent starts at r0003
+	c.SplitRegion("t", []byte("r0004")) // the second parent as well
+	c.MergeRegions("t", []byte("r0000"))
+
+	keys := [][]byte{[]byte("r0003"), []byte("r0000"), []byte("r0004"), []byte("r0008")}
+	got, err := c.st.Get(c.ctx, "t", "t", keys)
+	if err != nil || len(got) != len(keys) {
+		t.Fatalf("got %d rows, %v, want %d", len(got), err, len(keys))
+	}
+	c.mustRead(store.Scan{}, rows)
+}
+
 // Close ends operations that wait for a server that does not answer.
 func TestClose_ends(t *testing.T) {
 	c := start(t, hbasefake.Options{})
