@@ -16,8 +16,20 @@ var ofTheScan = []mutant{
 		test: "TestScan_manyLostReplies",
 	}, {
 		name: "half-row-kept", file: "pushdown/store/hbase/scan.go", // of a reply before the fault
-		old: "	s.rows.reset()\n", new: "",
+		old: "	s.rows.reset()\n	return s.retry", new: "	return s.retry",
 		test: "TestScan_cutEveryReply",
+	}, {
+		name: "half-row-kept-for-the-filter", file: "pushdown/store/hbase/scan.go",
+		old: "	s.rows.reset()\n}\n", new: "}\n",
+		test: "TestScan_mostInColumns",
+	}, {
+		name: "rows-of-other-columns-delivered", file: "pushdown/store/hbase/assembler.go",
+		old: "		a.dropEmptyRows()\n", new: "",
+		test: "TestScan_mostInColumns",
+	}, {
+		name: "other-columns-kept", file: "pushdown/store/hbase/columns.go",
+		old: "return first == isWanted", new: "return true",
+		test: "TestColumnSet",
 	}, {
 		name: "half-row-delivered", file: "pushdown/store/hbase/assembler.go",
 		old: "	if a.lastHeld {\n		n--\n	}\n", new: "",

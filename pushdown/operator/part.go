@@ -161,7 +161,7 @@ func (o *partOperator) open(ctx context.Context) error {
 	// Rows of rollup tables have a column for each aggregator, of which the plan needs one
 	// or two.
 	if f, ok := o.downsampler.(*rollupRows); ok {
-		scan.Columns = f.columns()
+		scan.Columns, scan.MostInColumns = f.columns(), true
 	}
 
 	var err error

@@ -16,6 +16,9 @@ type Scan struct {
 	// without such a cell is not returned, and counts for nothing. Several ranges cost
 	// HBase least if each is all that begins with its Start.
 	Columns []KeyRange
+	// MostInColumns is a hint: most cells may be of Columns, so that reading all cells
+	// may cost less than having a server choose. It changes no answer.
+	MostInColumns bool
 	// Since restricts cells to those written at or after it, ms since 1970.
 	Since int64
 	// MaxRows ends the scan after that many rows.

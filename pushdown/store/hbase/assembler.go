@@ -18,7 +18,8 @@ import (
 // Cells and rows lie in two slices that are reused for every block; their bytes
 // stay in the replies' cell blocks.
 type assembler struct {
-	keysOnly bool // keep only the first cell of a row
+	keysOnly bool       // keep only the first cell of a row
+	columns  *columnSet // drop cells of other columns, unless it is nil
 
 	cells    []store.Cell
 	rows     []store.Row
@@ -82,7 +83,7 @@ func (a *assembler) addRowPart(block []byte, n int) ([]byte, error) {
 		a.lastHeld = true
 	}
 	// Of keys alone, the first cell of a row says that it exists.
-	if !continues || !a.keysOnly {
+	if (!continues || !a.keysOnly) && (a.columns == nil || !a.columns.drops(cell.Qualifier)) {
 		a.cells = append(a.cells, cell)
 	}
 
@@ -95,7 +96,7 @@ func (a *assembler) addRowPart(block []byte, n int) ([]byte, error) {
 		if len(cellRow) != len(row) {
 			return nil, fmt.Errorf("%w: row %x among cells of row %x", errCellBlock, cellRow, row)
 		}
-		if !a.keysOnly {
+		if !a.keysOnly && (a.columns == nil || !a.columns.drops(cell.Qualifier)) {
 			a.cells = append(a.cells, cell)
 		}
 	}
@@ -107,6 +108,9 @@ func (a *assembler) addRowPart(block []byte, n int) ([]byte, error) {
 func (a *assembler) completeRows(regionEnds bool) []store.Row {
 	if regionEnds {
 		a.lastHeld = false
+	}
+	if a.columns != nil {
+		a.dropEmptyRows()
 	}
 
 	n := len(a.rows)
@@ -123,6 +127,24 @@ func (a *assembler) completeRows(regionEnds bool) []store.Row {
 		a.rows[i].Cells = a.cells[a.first[i]:end:end]
 	}
 	return a.rows[:n:n]
+}
+
+// dropEmptyRows drops the rows none of whose cells was kept. The row that is held back
+// stays, because a cell of it may still come.
+func (a *assembler) dropEmptyRows() {
+	kept := 0
+	for i := range a.rows {
+		end := len(a.cells)
+		if i+1 < len(a.first) {
+			end = a.first[i+1]
+		}
+		held := a.lastHeld && i == len(a.rows)-1
+		if a.first[i] < end || held {
+			a.rows[kept], a.first[kept] = a.rows[i], a.first[i]
+			kept++
+		}
+	}
+	a.rows, a.first = a.rows[:kept], a.first[:kept]
 }
 
 // decodeRows returns the rows of a scan that was opened and closed in one call.

@@ -40,6 +40,7 @@
 //   - filter.go and rowregex.go: translate the row filter: key ranges, of which each
 //     region gets its own, and a regular expression for tags. Ranges of columns that
 //     are prefixes, as those of rollups are, become one filter.
+//   - columns.go: leaves the filter of columns out while there are few other cells.
 //   - scanrequest.go: the requests that open, continue and close a server's
 //     scanner.
 //   - locate.go, store.go, conn.go, rpc.go, wire.go, silence.go, retry.go: as for a put.

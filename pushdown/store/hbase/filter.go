@@ -13,11 +13,13 @@ import (
 	"github.com/tsuna/gohbase/pb"
 )
 
-// scanFilters are the filters of a scan. Each region gets all the fixed ones, and
-// those ranges that overlap the region.
+// scanFilters are the filters of a scan. Each region gets those ranges that overlap it,
+// and all the others.
 type scanFilters struct {
-	ranges []store.KeyRange // sorted and disjoint; empty: all keys
-	fixed  []filter.Filter
+	ranges  []store.KeyRange // sorted and disjoint; empty: all keys
+	rows    []filter.Filter  // of row keys
+	columns filter.Filter    // nil: all columns; a columnSet may stand in for it
+	keys    []filter.Filter  // leave the key of a row and one cell
 }
 
 // Whether a bound of a range belongs to the range.
@@ -37,20 +39,20 @@ func newScanFilters(s *store.Scan) (*scanFilters, error) {
 		if err := checkPattern(p); err != nil {
 			return nil, err
 		}
-		f.fixed = append(f.fixed, rowRegex(Pattern(p)))
+		f.rows = append(f.rows, rowRegex(Pattern(p)))
 	}
 	if len(s.Columns) > 0 {
-		f.fixed = append(f.fixed, columnFilter(s.Columns))
+		f.columns = columnFilter(s.Columns)
 	}
 	if s.KeysOnly {
 		if len(s.Columns) == 0 {
 			// Only without column ranges: servers before 2.1 would take a cell
 			// that the ranges reject for the row's first.
 			first := filter.NewFirstKeyOnlyFilter()
-			f.fixed = append(f.fixed, &first)
+			f.keys = append(f.keys, &first)
 		}
 		const lengthAsValue = false
-		f.fixed = append(f.fixed, filter.NewKeyOnlyFilter(lengthAsValue))
+		f.keys = append(f.keys, filter.NewKeyOnlyFilter(lengthAsValue))
 	}
 
 	return f, nil
@@ -150,12 +152,18 @@ func (f *scanFilters) firstEndingAfter(key []byte) int {
 }
 
 // forRegion returns the filter of a scan over [start, stop), which is one region or
-// the rest of one; nil if there is nothing to filter.
-func (f *scanFilters) forRegion(start, stop []byte) (*pb.Filter, error) {
-	list := f.fixed
+// the rest of one, with or without that of columns; nil if there is nothing to filter.
+func (f *scanFilters) forRegion(start, stop []byte, columns bool) (*pb.Filter, error) {
+	// Whole rows go first, and what is left of a row, its keys, last.
+	var list []filter.Filter
 	if len(f.ranges) > 0 {
-		list = append([]filter.Filter{f.multiRange(start, stop)}, list...)
+		list = append(list, f.multiRange(start, stop))
 	}
+	list = append(list, f.rows...)
+	if f.columns != nil && columns {
+		list = append(list, f.columns)
+	}
+	list = append(list, f.keys...)
 
 	switch len(list) {
 	case 0:

@@ -29,6 +29,10 @@ func (st *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) 
 	// Close also ends the pauses between attempts.
 	sc.retry.ctx = sc.ctx
 	sc.rows.keysOnly = s.KeysOnly
+	// The server counts the rows that it sends, so that a limit needs the filter.
+	if s.MostInColumns && len(s.Columns) > 0 && s.MaxRows == 0 && !s.KeysOnly {
+		sc.rows.columns = newColumnSet(s.Columns)
+	}
 	return sc, nil
 }
 
@@ -279,6 +283,9 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 		s.resumeKey = s.server.loc.stop
 		s.retry.madeProgress()
 	}
+	if c := s.rows.columns; c != nil && !c.pays() {
+		s.filterColumns()
+	}
 
 	switch {
 	case scanEnds, regionEnds && len(s.resumeKey) == 0, s.exhausted(s.resumeKey):
@@ -291,8 +298,17 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 	case s.server.open:
 		s.send(s.nextRequest(s.server.loc))
 	}
-	// Otherwise only the region has ended: the following Next opens the next one.
+	// Otherwise the region or its scanner has ended: the following Next opens another.
 	return rows, nil
+}
+
+// filterColumns lets the servers drop the cells of other columns from now on. It gives
+// up the server scanner, which has no filter for them, and the row of which only a part
+// has come: the next scanner begins at resumeKey.
+func (s *scanner) filterColumns() {
+	s.rows.columns = nil
+	s.releaseServer()
+	s.rows.reset()
 }
 
 // checkKeys returns an error if a reply's rows are not of the part of the region

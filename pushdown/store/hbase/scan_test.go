@@ -298,10 +298,102 @@ func TestScan_columns(t *testing.T) {
 					}
 				}
 			}
-			stats := c.mustRead(store.Scan{Columns: kept}, want)
-			if stats.Cells != int64(len(want)) || stats.Rows != int64(len(rows)) {
-				t.Fatalf("%s, columns %x: %+v, want %d rows of %d cells", shape, kept, stats, len(rows), len(want))
+			for _, most := range []bool{false, true} {
+				stats := c.mustRead(store.Scan{Columns: kept, MostInColumns: most}, want)
+				if stats.Cells != int64(len(want)) || stats.Rows != int64(len(rows)) || stats.Resumes != 0 {
+					t.Fatalf("%s, columns %x, most %t: %+v, want %d rows of %d cells", shape, kept, most, stats, len(rows), len(want))
+				}
 			}
+		}
+	}
+}
+
+// A scan most of whose cells are of its columns has no filter; of a table that turns out
+// to have many others, even after its first rows, it has one from then on. Whatever
+// happens to a reply, the rows are the same.
+func TestScan_mostInColumns(t *testing.T) {
+	columns := []store.KeyRange{{Start: []byte{0}, Stop: []byte{1}}, {Start: []byte("sum:"), Stop: []byte("sum;")}}
+	fill := func(c *cluster, others func(row int) bool) (want []string) {
+		c.CreateTable("t", []string{"t"}, []byte("r0060"))
+		for i := range 90 {
+			key := fmt.Sprintf("r%04d", i)
+			if others(i) {
+				for q := range 9 {
+					c.Put("t", key, "t", fmt.Sprintf("max:%d", q), "v")
+				}
+			}
+			if i%7 == 3 { // 3, 10, 17 …
+				continue // a row that may have other cells alone
+			}
+			for _, q := range []string{"\x00\x01", "\x00\x02", "sum:1"} {
+				c.Put("t", key, "t", q, "v")
+				want = append(want, fmt.Sprintf("%s %s v", key, q))
+			}
+		}
+		return want
+	}
+
+	for name, test := range map[string]struct {
+		others   func(row int) bool
+		filtered bool
+	}{
+		"no others":      {func(int) bool { return false }, false},
+		"a few others":   {func(row int) bool { return row%20 == 17 }, false},
+		"others":         {func(int) bool { return true }, true},
+		"others at last": {func(row int) bool { return row > 40 }, true},
+	} {
+		for shape, opts := range replyShapes {
+			t.Run(name+"/"+shape, func(t *testing.T) {
+				t.Parallel() // most of the time is spent waiting
+				c := start(t, opts)
+				want := fill(c, test.others)
+				scan := store.Scan{Columns: columns, MostInColumns: true}
+
+				filtered := false
+				c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+					filtered = filtered || call.Filter
+					return hbasefake.Fault{}
+				})
+				quiet := c.mustRead(scan, want)
+				if filtered != test.filtered || quiet.Resumes != 0 || quiet.Rows != int64(len(want)/3) || quiet.Cells != int64(len(want)) {
+					t.Fatalf("filtered %t, want %t; %+v, want %d rows of 3 cells and no resume", filtered, test.filtered, quiet, len(want)/3)
+				}
+
+				for n := range int(quiet.RPCs) {
+					c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+						if call.Method == "Scan" && call.N == n {
+							return hbasefake.Fault{Kind: hbasefake.DropAfter}
+						}
+						return hbasefake.Fault{}
+					})
+					c.mustRead(scan, want)
+				}
+			})
+		}
+	}
+}
+
+// What the first byte of a qualifier decides is what the ranges decide.
+func TestColumnSet(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	draw := func(least, most int) []byte {
+		b := make([]byte, least+rnd.IntN(most-least+1))
+		for i := range b {
+			b[i] = "\x00\x01\x02c\xfe\xff"[rnd.IntN(6)]
+		}
+		return b
+	}
+	for range 20_000 {
+		r := store.KeyRange{Start: draw(0, 2), Stop: draw(0, 2)}
+		if rnd.IntN(2) == 0 && len(r.Start) > 0 {
+			r.Stop = encoding.PrefixEnd(r.Start)
+		}
+		if len(r.Stop) > 0 && bytes.Compare(r.Start, r.Stop) >= 0 {
+			continue
+		}
+		set, q := newColumnSet([]store.KeyRange{r}), draw(0, 3)
+		if set.drops(q) == r.Contains(q) {
+			t.Fatalf("range [%x, %x), qualifier %x: dropped %t, want it kept: %t", r.Start, r.Stop, q, set.dropped > 0, r.Contains(q))
 		}
 	}
 }

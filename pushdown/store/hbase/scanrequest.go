@@ -28,7 +28,7 @@ var readType = protowire.AppendVarint(protowire.AppendTag(nil, fieldReadType, pr
 
 // openRequest returns the request that opens a scanner in loc at resumeKey.
 func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
-	filter, err := s.filters.forRegion(s.resumeKey, loc.stop)
+	filter, err := s.filters.forRegion(s.resumeKey, loc.stop, s.rows.columns == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +78,9 @@ func (s *scanner) newRequest() *pb.ScanRequest {
 		TrackScanMetrics:        proto.Bool(true),
 	}
 
+	if c := s.rows.columns; c != nil && c.seen == 0 {
+		request.NumberOfRows = proto.Uint32(sampleRows)
+	}
 	if left := int64(s.scan.MaxRows) - s.stats.Rows; s.scan.MaxRows > 0 && left < math.MaxInt32 {
 		// Nobody knows whether the server has counted the row of which a part has
 		// come. One row too many does no harm: limitRows cuts it off.

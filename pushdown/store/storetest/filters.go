@@ -191,7 +191,9 @@ func testColumns(h *harness) {
 			}
 		}
 
-		same(h, h.scan(h, store.Scan{Family: "t", Columns: columns}), want)
+		for _, most := range []bool{false, true} {
+			same(h, h.scan(h, store.Scan{Family: "t", Columns: columns, MostInColumns: most}), want)
+		}
 	}
 }
 
@@ -226,7 +228,9 @@ func testColumnPrefixes(h *harness) {
 			{Filter: store.RowFilter{Ranges: []store.KeyRange{{Start: []byte("r01"), Stop: []byte("r03")}, {Start: []byte("r05"), Stop: []byte("r09")}}}},
 		} {
 			s.Columns = columns
-			same(h, h.scan(h, s), m.rows(s))
+			for _, s.MostInColumns = range []bool{false, true} {
+				same(h, h.scan(h, s), m.rows(s))
+			}
 		}
 
 		var keys [][]byte

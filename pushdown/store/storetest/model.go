@@ -155,6 +155,7 @@ func (g generator) scan() store.Scan {
 	s.BlockBytes = rapid.SampledFrom([]int{0, 1, 30}).Draw(g.t, "block")
 	if rapid.Bool().Draw(g.t, "columns") && s.Family != "" {
 		s.Columns = g.columns()
+		s.MostInColumns = rapid.Bool().Draw(g.t, "most in columns")
 	}
 
 	switch rapid.IntRange(0, 2).Draw(g.t, "restrict") {

@@ -67,6 +67,7 @@ type Call struct {
 	Table  string // of a scan
 	N      int    // number of calls of this method on user tables before this one
 	Cells  int    // in its cell block
+	Filter bool   // it opens a scanner with a filter
 }
 
 // FaultKind says what goes wrong with a call.

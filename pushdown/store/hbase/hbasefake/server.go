@@ -272,7 +272,7 @@ func readPointHook(call *call, f func(table string)) func() {
 // frame of the reply. c.mu is held.
 func (s *server) replyLocked(call *call) ([]byte, error) {
 	method := call.header.GetMethodName()
-	fault := s.c.faultOf(Call{Server: s.index, Method: method, Table: s.tableLocked(call), Cells: countCells(call.cells)})
+	fault := s.c.faultOf(Call{Server: s.index, Method: method, Table: s.tableLocked(call), Cells: countCells(call.cells), Filter: hasFilter(call)})
 	if fault.Kind == DropBefore || fault.Delay > 0 && !s.sleepLocked(fault.Delay) {
 		return nil, errBroken
 	}
@@ -333,6 +333,12 @@ func (s *server) executeOrRefuse(method string, call *call, fault Fault) (proto.
 	}
 
 	return s.execute(method, call)
+}
+
+// hasFilter tells whether a call opens a scanner with a filter.
+func hasFilter(call *call) bool {
+	var m pb.ScanRequest
+	return call.header.GetMethodName() == "Scan" && proto.Unmarshal(call.param, &m) == nil && m.GetScan().GetFilter() != nil
 }
 
 // tableLocked returns the table of a Scan or Get call, "" for other methods.

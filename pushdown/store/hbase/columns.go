@@ -1,0 +1,87 @@
+package hbase
+
+import "downpour/pushdown/store"
+
+// A scan whose caller expects most cells to be of its columns (store.Scan.MostInColumns)
+// begins without a column filter: a region server takes a quarter longer for each cell
+// that a filter of it admits. The assembler then drops the cells of other columns. If
+// there are more of them than pays, the scan goes on with the filter, which spares
+// their way.
+
+// sampleRows is how many rows the first reply of such a scan has: enough to see what
+// rows are made of, few enough to cost nothing.
+const sampleRows = 32
+
+// maxDropped is the share of dropped cells, one in so many, above which the filter is
+// cheaper: the server looks at all cells in either case, but it also sends those that
+// are dropped here.
+const maxDropped = 4
+
+// columnSet drops the cells of a scan that are of other columns, and counts them.
+type columnSet struct {
+	ranges  []store.KeyRange
+	byFirst [256]firstByte
+
+	seen, dropped int64 // cells
+}
+
+// firstByte is what the first byte of a qualifier tells of the column.
+type firstByte uint8
+
+const (
+	isOther firstByte = iota
+	isWanted
+	isUndecided
+)
+
+// newColumnSet returns a set of ranges, which are ascending and disjoint.
+func newColumnSet(ranges []store.KeyRange) *columnSet {
+	c := &columnSet{ranges: ranges}
+	for _, r := range ranges {
+		// The first bytes that the range touches: the last one is that of its stop.
+		first, last := 0, 255
+		if len(r.Start) > 0 {
+			first = int(r.Start[0])
+		}
+		if len(r.Stop) > 0 {
+			last = int(r.Stop[0])
+		}
+		for b := first; b <= last; b++ {
+			c.byFirst[b] = isUndecided
+		}
+
+		// One byte that is a prefix alone decides.
+		if len(r.Start) == 1 && isPrefix(r) {
+			c.byFirst[first] = isWanted
+		}
+	}
+	return c
+}
+
+// contains tells whether a qualifier is in the set.
+func (c *columnSet) contains(qualifier []byte) bool {
+	if len(qualifier) > 0 {
+		if first := c.byFirst[qualifier[0]]; first != isUndecided {
+			return first == isWanted
+		}
+	}
+	for _, r := range c.ranges {
+		if r.Contains(qualifier) {
+			return true
+		}
+	}
+	return false
+}
+
+// drops counts a cell and tells whether it is of another column.
+func (c *columnSet) drops(qualifier []byte) bool {
+	c.seen++
+	if c.contains(qualifier) {
+		return false
+	}
+	c.dropped++
+	return true
+}
+
+// pays tells whether dropping is still cheaper than a filter.
+func (c *columnSet) pays() bool { return c.dropped*maxDropped <= c.seen }
