@@ -1,6 +1,7 @@
 package main
 
-// ofRefusals are live requests that no data can answer and that cost all the same.
+// ofRefusals are live requests that no data can answer and that cost all the same, and
+// what is refused, left out or dropped without a word.
 var ofRefusals = []mutant{
 	{
 		name: "rows-read-for-nothing", file: "gateway/live/changefeed/expressions.go",
@@ -18,5 +19,17 @@ var ofRefusals = []mutant{
 		name: "refused-request-asked-again", file: "gateway/live.go",
 		old: "errors.As(err, &data) ||", new: "errors.As(err, &data) || answer.Message[0] == 'M' ||",
 		test: "TestExpLive_errors",
+	}, {
+		name: "waiters-pass-the-limit", file: "pushdown/process/memory/account.go",
+		old: "p.checkLimitLocked(w.account, w.bytes); err != nil {", new: "p.checkLimitLocked(w.account, 0); err != nil {",
+		test: "TestAccount_waitersTogether",
+	}, {
+		name: "limit-of-a-bucket-for-all", file: "gateway/metadata/lookup/lookup.go",
+		old: " || w.metric == nil: // one", new: ": // one",
+		test: "TestFind_saltedLimit",
+	}, {
+		name: "dropped-uids-not-told", file: "gateway/metadata/meta/tracker.go",
+		old: "	t.dropped += int64(len(rest.uids) - len(fit))\n", new: "",
+		test: "TestTracker_toldWhatIsDropped",
 	},
 }

@@ -82,7 +82,7 @@ type Series struct {
 
 // Find returns the series that match, in the order of their rows. In the data table, as
 // in OpenTSDB, a series is found once for each of its hours, and with salted keys each
-// bucket has its share of the limit. Errors are
+// bucket of a metric has its share of the limit. Errors are
 // *uid.NoSuchNameError for a name of the query, *uid.NoSuchIDError for a UID
 // found, TooManyError, or the store's.
 func (f *Finder) Find(ctx context.Context, q Query) ([]Series, error) {
@@ -111,7 +111,7 @@ func (f *Finder) limit(q Query, w *wanted) int {
 	switch {
 	case q.Limit <= 0:
 		return 0
-	case q.Meta || f.cfg.Schema.SaltWidth == 0:
+	case q.Meta || f.cfg.Schema.SaltWidth == 0 || w.metric == nil: // one scan has it all
 		return q.Limit
 	}
 	return max(1, q.Limit/f.cfg.Schema.Buckets())

@@ -187,7 +187,8 @@ func (f *fixture) dataTable(t *rapid.T, q Query, want []Series) {
 	}
 }
 
-// On salted tables each bucket of the data table has its part of the limit.
+// On salted tables each bucket of the data table has its part of the limit. One scan
+// over all metrics has all of it.
 func TestFind_saltedLimit(t *testing.T) {
 	f := newFixture(t, 1)
 	m := "m0"
@@ -195,6 +196,9 @@ func TestFind_saltedLimit(t *testing.T) {
 		got, err := f.Find(t.Context(), Query{Metric: &m, Limit: limit})
 		if err != nil || len(got) != want {
 			t.Errorf("limit %d: %d series, %v, want %d", limit, len(got), err, want)
+		}
+		if got, err := f.Find(t.Context(), Query{Limit: limit}); err != nil || len(got) != limit {
+			t.Errorf("all metrics, limit %d: %d series, %v", limit, len(got), err)
 		}
 	}
 }

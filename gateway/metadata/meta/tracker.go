@@ -262,7 +262,9 @@ func (t *Tracker) collectAgain(rest *collected) {
 
 	// What does not fit is dropped, as in Assigned.
 	room := max(0, t.cfg.Pending-len(t.pending.uids))
-	t.pending.uids = append(t.pending.uids, rest.uids[:min(room, len(rest.uids))]...)
+	fit := rest.uids[:min(room, len(rest.uids))]
+	t.pending.uids = append(t.pending.uids, fit...)
+	t.dropped += int64(len(rest.uids) - len(fit))
 }
 
 // Close writes what is collected and ends the tracker. What is stored after it is not

@@ -236,3 +236,27 @@ func TestTracker_neverBlocks(t *testing.T) {
 		b.Store.Close()
 	})
 }
+
+// UIDs that could not be written and do not fit any more are told, like those that come
+// when there is no room.
+func TestTracker_toldWhatIsDropped(t *testing.T) {
+	tr := NewTracker(TrackerConfig{Config: catalogConfig(open(t)), Flags: all, Pending: 10, Log: slog.New(slog.DiscardHandler)})
+	defer tr.Close()
+	for n := range 7 {
+		tr.Assigned(encoding.UIDTagV, "x", encoding.UID{0, 0, byte(n)})
+	}
+	tr.mu.Lock()
+	rest := tr.pending
+	tr.pending = newCollected()
+	tr.mu.Unlock()
+	for n := range 8 {
+		tr.Assigned(encoding.UIDTagV, "x", encoding.UID{0, 1, byte(n)})
+	}
+	tr.collectAgain(rest)
+
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if kept := len(tr.pending.uids); kept != 10 || tr.dropped != 5 {
+		t.Errorf("%d UIDs wait and %d are told as dropped, want 10 and 5", kept, tr.dropped)
+	}
+}

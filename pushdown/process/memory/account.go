@@ -299,6 +299,11 @@ func (p *Pool) serveWaitersLocked() {
 	for again := true; again; {
 		blocked, before := false, p.own[Query].used
 		p.queue = slices.DeleteFunc(p.queue, func(w *waiter) bool {
+			// Others of the account that waited with it may have got all that it may have.
+			if err := p.checkLimitLocked(w.account, w.bytes); err != nil {
+				w.done <- err
+				return true
+			}
 			if p.takeOwnLocked(w.account, w.bytes) || !blocked && p.takeCommonLocked(w.account, w.bytes) {
 				w.done <- nil
 				return true

@@ -177,6 +177,44 @@ func TestPool_deadlockOfOthers(t *testing.T) {
 	})
 }
 
+// Reservations of one account that wait at once get no more together than the account
+// may have, however much has become free: the one that is too much is refused.
+func TestAccount_waitersTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(128 * mib)
+		holder, other := p.Open(Live), p.Open(Live)
+		reserve(t, holder, p.accountLimit)
+		reserve(t, other, p.accountLimit)
+
+		a := p.Open(Live)
+		errs := make(chan error, 3)
+		for range 3 {
+			go func() { errs <- a.Reserve(t.Context(), p.accountLimit/2) }()
+		}
+		synctest.Wait()
+		holder.Close()
+		other.Close()
+		synctest.Wait()
+
+		served, refused := 0, 0
+		for range 3 {
+			var large *LimitError
+			switch err := <-errs; {
+			case err == nil:
+				served++
+			case errors.As(err, &large):
+				refused++
+			default:
+				t.Error(err)
+			}
+		}
+		if served != 2 || refused != 1 {
+			t.Errorf("%d served, %d refused, want 2 and 1", served, refused)
+		}
+		check(t, p, a)
+	})
+}
+
 func TestAccount_waitsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)

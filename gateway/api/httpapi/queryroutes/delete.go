@@ -27,6 +27,11 @@ func (h *Handlers) deleteRows(ctx context.Context, q *query.Query) error {
 		return nil
 	}
 	rows, err := h.Engine.Delete(ctx, q, h.Rows)
-	h.Log.Info("a query deleted what it read", "rows", rows, "start", q.Start, "end", q.End)
+	switch {
+	case err == nil:
+		h.Log.Info("a query deleted what it read", "rows", rows, "start", q.Start, "end", q.End)
+	case rows > 0: // the client hears of the error, but the rows are gone
+		h.Log.Warn("a query deleted a part of what it read", "rows", rows, "start", q.Start, "end", q.End, "error", err)
+	}
 	return err
 }
