@@ -203,6 +203,8 @@ func (s *Server) build() error {
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, MaxName: s.cfg.LimitName,
 		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
 	s.trees = s.newTrees()
+	// Staged: where the store can order its writes, a new series does not wait until its
+	// UIDs are on the disk.
 	s.series = write.NewSeries(write.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: s.names}, Auto: s.cfg.Auto(),
 		Bytes: s.memory.Cache(write.SeriesBytes)})
 
@@ -210,7 +212,8 @@ func (s *Server) build() error {
 	if err != nil {
 		return fmt.Errorf("DOWNPOUR_HISTOGRAMS: %w", err)
 	}
-	// pebble has one log, which all writes share: several shards would only wait for
+	// On HBase several shards write at the same time: its servers have logs of their own.
+	// pebble has one log, which all writes share, so that several shards would only wait for
 	// one another. Large requests are written beside the one shard.
 	shards, requestBatchFrom := 4, 0
 	if s.cfg.Embedded() {

@@ -160,10 +160,12 @@ func (c *Config) measureSockets(ctx context.Context) error {
 		case every == 0: // puts follow the frames, so the rate of frames counts
 			c.Report.Figures = append(c.Report.Figures, report.Figure{Name: "frames, " + name, Work: result.Frames, Unit: "frames", Runs: []time.Duration{result.Took}})
 			continue
-		case c.Store == Embedded:
+		case c.Store == Embedded: // on HBase a crowd has no aim
 			c.aimMS("sockets", "put to frame, p99, "+name, 500, result.Latency)
 		}
 
+		// Of the first run alone: what it has left resident would be counted before the
+		// second.
 		if result.With > 0 {
 			c.Report.Note("%s: the gateway's resident memory was %d MiB before, %d MiB with all of them: %d KiB a socket",
 				name, result.Before>>20, result.With>>20, result.BytesPerSocket(c.Crowd)>>10)

@@ -71,7 +71,7 @@ type Writer struct {
 	store  store.Writer
 	series *SeriesCache
 	shards []*shard
-	free   chan *rows // empty ones, of earlier batches
+	free   chan *rows // empty ones, of earlier batches: for each shard one, and for the batches of requests one for each CPU
 
 	wg  sync.WaitGroup  // of goroutines that write
 	ctx context.Context // of all writes

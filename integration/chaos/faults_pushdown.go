@@ -20,7 +20,7 @@ func (w *world) pushdown() (p *e2e.Program, detail string) {
 func killPushdown(ctx context.Context, w *world) (string, error) {
 	p, detail := w.pushdown()
 	p.Process.Kill()
-	w.last(ctx, w.upTo(9*time.Second))
+	w.pause(ctx, w.upTo(9*time.Second))
 	return detail, p.Restart(ctx)
 }
 
@@ -35,7 +35,7 @@ func killAllPushdown(ctx context.Context, w *world) (string, error) {
 	for _, p := range s.Pushdown {
 		p.Process.Kill()
 	}
-	w.last(ctx, w.upTo(5*time.Second))
+	w.pause(ctx, w.upTo(5*time.Second))
 	return s.Recording.Name, restart(ctx, s.Pushdown)
 }
 
@@ -51,7 +51,7 @@ func hangPushdown(ctx context.Context, w *world) (string, error) {
 	if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
 		return detail, err
 	}
-	w.last(ctx, w.upTo(9*time.Second))
+	w.pause(ctx, w.upTo(9*time.Second))
 	return detail, p.Process.Signal(syscall.SIGCONT)
 }
 
@@ -62,6 +62,6 @@ func drainPushdown(ctx context.Context, w *world) (string, error) {
 	if err := p.Process.Stop(stop); err != nil {
 		return detail, err
 	}
-	w.last(ctx, 2*time.Second)
+	w.pause(ctx, 2*time.Second)
 	return detail, p.Restart(ctx)
 }

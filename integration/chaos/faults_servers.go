@@ -14,7 +14,7 @@ const sessionTimeout = 6 * time.Second
 
 func killMaster(ctx context.Context, w *world) (string, error) {
 	w.cluster.KillMaster()
-	w.last(ctx, 3*time.Second)
+	w.pause(ctx, 3*time.Second)
 	if err := w.cluster.StartMaster(ctx); err != nil {
 		return "", err
 	}
@@ -28,7 +28,7 @@ func pauseRegionServer(ctx context.Context, w *world) (string, error) {
 	if err := w.cluster.PauseRegionServer(i); err != nil {
 		return "", err
 	}
-	w.last(ctx, sessionTimeout/2)
+	w.pause(ctx, sessionTimeout/2)
 	return w.cluster.RegionServerAddr(i), w.cluster.ResumeRegionServer(i)
 }
 
@@ -107,13 +107,13 @@ func pauseZooKeeper(ctx context.Context, w *world) (string, error) {
 	if err := w.cluster.PauseZooKeeper(); err != nil {
 		return "", err
 	}
-	w.last(ctx, sessionTimeout/3)
+	w.pause(ctx, sessionTimeout/3)
 	return "", w.cluster.ResumeZooKeeper()
 }
 
 // killZooKeeper takes it away for a while; the sessions live on in its files.
 func killZooKeeper(ctx context.Context, w *world) (string, error) {
 	w.cluster.KillZooKeeper()
-	w.last(ctx, sessionTimeout/3)
+	w.pause(ctx, sessionTimeout/3)
 	return "", w.cluster.StartZooKeeper(ctx)
 }

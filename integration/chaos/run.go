@@ -104,7 +104,7 @@ func (w *world) once(ctx context.Context, f *fault) error {
 	} else if err := w.tend(ctx); err != nil {
 		return err
 	}
-	w.last(ctx, time.Second)
+	w.pause(ctx, time.Second)
 	return ctx.Err()
 }
 
@@ -191,8 +191,8 @@ func (w *world) heard(t time.Time) error {
 // site chooses one.
 func (w *world) site() *Site { return w.sites[w.rng.IntN(len(w.sites))] }
 
-// last lets time pass.
-func (w *world) last(ctx context.Context, d time.Duration) {
+// pause waits for d, or until ctx ends.
+func (w *world) pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -221,7 +221,7 @@ const (
 func (c *client) run(asking, ctx context.Context) {
 	for asking.Err() == nil {
 		c.once(ctx)
-		c.w.last(asking, thinking)
+		c.w.pause(asking, thinking)
 	}
 }
 

@@ -113,6 +113,8 @@ func randomDownsample(r *rand.Rand, slow bool, span int64) string {
 	}
 	interval := pick(r, intervals)
 	function := pick(r, aggregators)
+	// As the function of a downsampler none is refused, and to ask that now and then is
+	// enough. The usual functions come more often.
 	if function == "none" && r.IntN(20) > 0 || r.IntN(3) == 0 {
 		function = pick(r, []string{"avg", "sum", "max", "count"})
 	}

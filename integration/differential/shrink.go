@@ -100,6 +100,8 @@ func smallerSubs(s Sub, d *Data) (all []Sub) {
 		change(&c)
 		all = append(all, c)
 	}
+	// A tsuid parameter has no explicit_tags, so these go first. Series that are put have no
+	// TSUID here: the servers assign it.
 	if len(s.TSUIDs) == 0 && !s.ExplicitTags {
 		if of := d.Of(s.Metric); len(of) > 0 && of[0].TSUID != "" {
 			add(func(c *Sub) { c.Metric, c.Filters, c.AsTags, c.TSUIDs = "", nil, false, tsuids(of) })
@@ -142,6 +144,9 @@ func smallerSubs(s Sub, d *Data) (all []Sub) {
 	if s.AsTags {
 		add(func(c *Sub) { c.AsTags = false })
 	}
+
+	// A step that changes nothing would make an endless chain. A parameter does not say
+	// AsTags.
 	return slices.DeleteFunc(all, func(c Sub) bool { return c.parameter() == s.parameter() && c.AsTags == s.AsTags })
 }
 

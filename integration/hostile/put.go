@@ -136,7 +136,7 @@ func (d *drawing) malformedPut() Request {
 		m.body = []byte(point(`"hostile.bad"`, "1", "1", "{"+strings.Join(tags, ",")+"}"))
 	case 4:
 		m.body = []byte("[" + strings.Repeat(good+",", n/len(good)) + "{}]")
-	case 5:
+	case 5: // with details, the error of each {} is longer than the {}
 		m.body = []byte("[" + strings.Repeat("{},", 120_000) + "{}]")
 	case 6:
 		m.body = []byte(strings.Repeat("[", n))
@@ -149,8 +149,8 @@ func (d *drawing) malformedPut() Request {
 		m.set("Content-Encoding", "gzip")
 		b := squeezed(bytes.Repeat([]byte(good), n/len(good)+1), func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
 		m.body = b[:d.r.IntN(len(b))]
-	case 10:
-		m.set("Content-Encoding", pick(d, []string{"br", "gzip, gzip", "deflate"}))
+	case 10: // what no server takes, and a stream of another form than the header says
+		m.set("Content-Encoding", pick(d, []string{"br", "gzip, gzip", "gzip"}))
 		m.body = squeezed([]byte(good), func(w io.Writer) io.WriteCloser { f, _ := flate.NewWriter(w, 1); return f }) // of a level that exists
 	default:
 		m.body = []byte(point(`"hostile.bad"`, "-1", pick(d, []string{`"NaN"`, "1e999", `""`, "null", "{}", "9223372036854775808"}), `{}`))

@@ -43,8 +43,9 @@ var (
 	usualIntervals = []string{"10s", "1m", "5m", "10m", "1h"}
 	intervals      = []string{"1ms", "7ms", "1s", "7s", "40s", "1m", "11m", "1h", "7h", "1d", "1w", "1n", "1y", "30y", "1000y", "0all",
 		"1sc", "7mc", "1hc", "1dc", "2wc", "1nc", "1yc", "99999dc", "9223372036854775807ms", "9223372036854776s", "292271023y", "1.5m", "0s", "-1s", "1q"}
-	fills = []string{"", "", "-none", "-nan", "-null", "-zero", "-scalar"}
-	rates = []string{"rate", "rate{counter}", "rate{counter,65535}", "rate{counter,%d}", "rate{counter,9223372036854775807,1}", "rate{dropcounter,100}", "rate{counter,x}"}
+	usualFills = []string{"", "", "-none", "-nan", "-null", "-zero"}
+	fills      = append(slices.Clone(usualFills), "-scalar") // which is refused
+	rates      = []string{"rate", "rate{counter}", "rate{counter,65535}", "rate{counter,%d}", "rate{counter,9223372036854775807,1}", "rate{dropcounter,100}", "rate{counter,x}"}
 )
 
 // query is one as dashboards send it, over some hours of one metric or several.
@@ -72,7 +73,7 @@ func (d *drawing) usualSub() sub {
 	m := d.metric()
 	s := sub{aggregator: pick(d, []string{"sum", "avg", "max", "min", "count", "none", "p95", "dev", "zimsum", "last"}), metric: m.Name}
 	if !d.one(4) {
-		s.downsample = pick(d, usualIntervals) + "-" + pick(d, []string{"avg", "sum", "max", "count", "p99", "last"}) + pick(d, fills[:6])
+		s.downsample = pick(d, usualIntervals) + "-" + pick(d, []string{"avg", "sum", "max", "count", "p99", "last"}) + pick(d, usualFills)
 	}
 	if d.one(4) {
 		s.rate = d.rate()

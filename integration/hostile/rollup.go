@@ -74,7 +74,7 @@ func (d *drawing) rollupLines() Request {
 // rollupQuery asks for rollups over times of all lengths.
 func (d *drawing) rollupQuery() Request {
 	m := fmt.Sprintf("%s:%s-%s%s:%s:hostile.rollup{host=*}", pick(d, aggregators), pick(d, []string{"11m", "22m", "77m", "7h", "1w", "1n", "77mc"}),
-		pick(d, []string{"sum", "avg", "count", "mimmax", "last"}), pick(d, fills[:6]), pick(d, rollupUsages))
+		pick(d, []string{"sum", "avg", "count", "mimmax", "last"}), pick(d, usualFills), pick(d, rollupUsages))
 	if d.one(3) {
 		m = strings.Replace(m, ":", ":rate:", 1)
 	}

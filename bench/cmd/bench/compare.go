@@ -100,7 +100,7 @@ func compare(ctx context.Context, s *session) error {
 	cfg.Save = func() error { _, err := s.save(r.Done()); return err }
 	err = speed.Run(ctx, *cfg)
 	cfg.Progress.End()
-	printLeft(s, r)
+	printUndone(s, r)
 	return s.finish(r, err)
 }
 
@@ -129,8 +129,8 @@ func setUpPeers(ctx context.Context, s *session, r *report.Report) error {
 	return nil
 }
 
-// printLeft says what was not measured, and how to go on.
-func printLeft(s *session, r *report.Report) {
+// printUndone says what was not measured, and how to go on.
+func printUndone(s *session, r *report.Report) {
 	if len(r.Left) == 0 {
 		return
 	}

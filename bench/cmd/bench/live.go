@@ -107,7 +107,7 @@ func (f *liveFlags) run(ctx context.Context, s *session) error {
 
 // asked are the settings of the gateways: large answers are allowed as JSON too, and the
 // result cache is off.
-var asked = map[string]string{"DOWNPOUR_LIMIT_JSON": "100000000", remember: "off"}
+var asked = map[string]string{"DOWNPOUR_LIMIT_JSON": "100000000", resultCache: "off"}
 
 // embedded measures a gateway on a new embedded store.
 func (f *liveFlags) embedded(ctx context.Context, s *session) (err error) {

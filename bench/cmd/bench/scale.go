@@ -79,16 +79,16 @@ func numbers(text string) (out []int, err error) {
 	return out, nil
 }
 
-// remember is the setting of the result cache. It is off where the same query is asked
+// resultCache is the setting of the result cache. It is off where the same query is asked
 // again and again to measure how its rows are read.
-const remember = "DOWNPOUR_RESULT_CACHE"
+const resultCache = "DOWNPOUR_RESULT_CACHE"
 
 // startGateway starts a gateway over the tables of a prefix, with a pushdown
 // server or none.
 func startGateway(ctx context.Context, place *place, prefix, pushdown string) (*bench.MeasuredGateway, error) {
 	n := bench.TableNames(prefix)
 	o := peer.Options{Quorum: strings.TrimPrefix(place.address, "hbase:"), Tables: e2e.Tables{Data: n.Data, UID: n.UID, Meta: n.Meta, Tree: n.Tree},
-		Env: map[string]string{remember: "off", "DOWNPOUR_PUSHDOWN": pushdown}}
+		Env: map[string]string{resultCache: "off", "DOWNPOUR_PUSHDOWN": pushdown}}
 	g, err := peer.StartDownpour(ctx, o)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func startGateway(ctx context.Context, place *place, prefix, pushdown string) (*
 func startPushdown(ctx context.Context, place *place, prefix string, schema encoding.Schema) (string, func(), error) {
 	names := bench.TableNames(prefix)
 	env := map[string]string{"DOWNPOUR_STORE": place.address, "DOWNPOUR_TABLE_DATA": names.Data, "DOWNPOUR_TABLE_UID": names.UID,
-		"DOWNPOUR_TABLE_META": names.Meta, "DOWNPOUR_TABLE_TREE": names.Tree, remember: "off"}
+		"DOWNPOUR_TABLE_META": names.Meta, "DOWNPOUR_TABLE_TREE": names.Tree, resultCache: "off"}
 	if schema.SaltWidth > 0 {
 		env["DOWNPOUR_SALT_WIDTH"], env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltWidth), fmt.Sprint(schema.SaltBuckets)
 	}

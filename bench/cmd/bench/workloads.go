@@ -89,7 +89,7 @@ func load(ctx context.Context, s *session) error {
 		return err
 	}
 
-	if err := d.Validate(); err != nil { // as generate does
+	if err := d.Validate(); err != nil { // the description of the data divides by its step
 		return err
 	}
 	r := s.report()
@@ -180,7 +180,7 @@ func scan(ctx context.Context, s *session) error {
 		return err
 	}
 
-	if err := d.Validate(); err != nil { // as generate does
+	if err := d.Validate(); err != nil { // the description of the data divides by its step
 		return err
 	}
 	r := s.report()
@@ -220,7 +220,7 @@ func replay(ctx context.Context, s *session) error {
 		return err
 	}
 
-	if err := d.Validate(); err != nil { // as generate does
+	if err := d.Validate(); err != nil { // the description of the data divides by its step
 		return err
 	}
 	r := s.report()

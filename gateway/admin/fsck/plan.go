@@ -64,8 +64,9 @@ func (c *Checker) planAppended(unfolded bool) {
 			wanted = wanted || p.drop
 			stuck = stuck || p.tied && columns > 1 // in one column only one of them would count
 		}
-		// Entries that move get the newest time of their columns, which could be newer than
-		// that of a value that stays.
+		// A value that is to be dropped stays if its compacted cell stays. Entries that move
+		// get the newest time of their columns, perhaps newer than its: the next run would
+		// choose otherwise.
 		stuck = stuck || p.drop && columns > 1 && unfolded && c.cells[p.cell].form == compacted
 	}
 	if !wanted || stuck {

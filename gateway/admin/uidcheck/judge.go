@@ -45,7 +45,7 @@ type step struct {
 	row, family, qualifier string
 	old, value             []byte
 	// any is set if the cell is deleted whatever it holds.
-	any bool
+	whatever bool
 	// add is what a counter is raised by, instead of all that. An increment is right beside
 	// others, while HBase may hide a put behind increments, whose times run ahead of the clock.
 	add int64
@@ -206,7 +206,7 @@ func leftover(s stray, u string, own, row []byte) Finding {
 		f.steps = append(f.steps, forward(s.kind, s.name, own, own))
 	}
 	f.steps = append(f.steps, reverse(s.kind, u, []byte(s.name), nil),
-		step{row: u, family: encoding.FamilyName, qualifier: string(s.kind.MetaQualifier()), any: true})
+		step{row: u, family: encoding.FamilyName, qualifier: string(s.kind.MetaQualifier()), whatever: true})
 	return f
 }
 

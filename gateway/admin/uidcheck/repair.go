@@ -26,9 +26,11 @@ func (c *check) finish(ctx context.Context, p *pass) error {
 		return nil
 	}
 
+	// Only a repair has to know whether rows have a stray UID: finding out may read all
+	// keys.
 	var used rowsOf
 	if c.Fix {
-		if err := c.await(ctx); err != nil {
+		if err := c.awaitOthers(ctx); err != nil {
 			return err
 		}
 		var err error
@@ -62,8 +64,8 @@ func sorted[V any](all map[key]V) []key {
 	})
 }
 
-// await waits until what other processes had begun before the call is done.
-func (c *check) await(ctx context.Context) error {
+// awaitOthers waits until what other processes had begun before the call is done.
+func (c *check) awaitOthers(ctx context.Context) error {
 	if c.Settle <= 0 {
 		return nil
 	}
@@ -79,7 +81,8 @@ func (c *check) await(ctx context.Context) error {
 // settle tells of what judge finds now, and repairs it if asked to. Names and UIDs are those
 // that repairs may change.
 func (c *check) settle(ctx context.Context, kind encoding.UIDKind, names, uids []string, judge func(context.Context) ([]Finding, error)) error {
-	// The reader of the lines may be slow: no name waits for it.
+	// The reader of the lines may be slow: they are said after end, so that no name stays
+	// withdrawn for it.
 	var lines []string
 	defer func() {
 		for _, line := range lines {
@@ -261,6 +264,7 @@ func (c *check) repair(ctx context.Context, f Finding) (bool, error) {
 // step makes one step. It returns false if the cell is not as it was read.
 func (c *check) step(ctx context.Context, s step) (bool, error) {
 	at := store.CellKey{Row: []byte(s.row), Family: s.family, Qualifier: []byte(s.qualifier)}
+	// An increment compares nothing: it is right whatever others add meanwhile.
 	if s.add != 0 {
 		_, err := c.Store.Increment(ctx, c.Table, at, s.add)
 		return err == nil, err
@@ -285,10 +289,10 @@ func (c *check) step(ctx context.Context, s step) (bool, error) {
 	}
 	switch {
 	case now == nil:
-		return s.any || s.old == nil && s.value == nil, nil // it is gone, or was not to be there
-	case !s.any && (s.old == nil || !bytes.Equal(now.Value, s.old)):
+		return s.whatever || s.old == nil && s.value == nil, nil // it is gone, or was not to be there
+	case !s.whatever && (s.old == nil || !bytes.Equal(now.Value, s.old)):
 		return false, nil
-	case same(s.old, s.value) && !s.any:
+	case same(s.old, s.value) && !s.whatever:
 		return true, nil // it only had to be as it was
 	}
 

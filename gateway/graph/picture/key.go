@@ -38,7 +38,8 @@ func (l *layout) newKey() *key {
 		return nil
 	}
 
-	// Beside the frame it takes half of the width at most, above or below a third of the height.
+	// Beside the frame it takes half of the width at most. Above or below it, or with names
+	// side by side, it takes a third of the height.
 	atSide := k.options.Horizontal != graph.Middle
 	if k.options.Outside && atSide {
 		mostWidth /= 2

@@ -334,8 +334,8 @@ func (w *walk) join(names []string, root string) (path []string, leaf string, na
 	}
 	leaf = names[last]
 
-	// The branch before the leaf is the next one that has a name. OpenTSDB counts its
-	// steps from 2, the root's child.
+	// The branch before the leaf is the next one that has a name. OpenTSDB's step for names[i]
+	// is i+2, and what becomes of names[at] is told by the step behind it: at+3.
 	at := last - 1
 	for at >= 0 && names[at] == "" {
 		w.say("Depth [%d] Parent branch was empty, rolling back", at+3)

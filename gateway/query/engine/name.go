@@ -47,6 +47,7 @@ func (e *Engine) nameGroups(ctx context.Context, q *query.Query, p subPlan, grou
 		if q.ShowTSUIDs {
 			r.TSUIDs = hexTSUIDs(g.TSUIDs)
 		}
+		// HasNotes counts those outside of the query, too: the answer then has an empty list.
 		r.Annotations = annotationsInside(g.Notes, q)
 		out[i] = r
 	}

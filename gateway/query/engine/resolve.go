@@ -155,7 +155,7 @@ func (e *Engine) dropTSUIDsByName(ctx context.Context, c *plan.Compiled) error {
 			kept = append(kept, t)
 		}
 	}
-	c.Restrict(kept)
+	c.Restrict(kept) // if none is kept, the plan admits no series
 	return nil
 }
 

@@ -73,13 +73,14 @@ type evaluator struct {
 	spare      [][]float64
 }
 
+// alloc returns a block of any values, to be overwritten; free gives it back.
 func (ev *evaluator) alloc() block {
 	b := block{owned: true}
 	if n := len(ev.spare); n > 0 {
 		b.values, ev.spare = ev.spare[n-1][:ev.rows], ev.spare[:n-1]
 		return b
 	}
-	b.values = make([]float64, ev.rows, blockRows)
+	b.values = make([]float64, ev.rows) // no later block is longer
 	return b
 }
 

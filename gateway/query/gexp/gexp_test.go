@@ -182,7 +182,7 @@ func TestParse_shifts(t *testing.T) {
 	f := func(text string, want int64) {
 		t.Helper()
 		e, err := Parse([]string{text}, 1)
-		if err != nil || e.Metrics[0].Shift != want || !e.Moves {
+		if err != nil || e.Metrics[0].Shift != want || !e.HasTimeShift {
 			t.Errorf("%s: %+v %v, want %d ms", text, e, err, want)
 		}
 	}

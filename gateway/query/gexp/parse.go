@@ -23,8 +23,9 @@ type Expressions struct {
 	Calls []*Call
 	// Metrics are the metric arguments of all expressions, in the order of the text.
 	Metrics []Metric
-	// Moves reports whether any expression moves data in time.
-	Moves bool
+	// HasTimeShift reports whether any expression has timeShift or shift, which move data in
+	// time.
+	HasTimeShift bool
 }
 
 // Metric is a metric argument.

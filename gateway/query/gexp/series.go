@@ -146,7 +146,7 @@ func (ev *evaluation) metric(i int) ([]value, error) {
 	out := make([]value, len(series))
 	for i := range series {
 		out[i].Series = series[i]
-		if ev.Moves {
+		if ev.HasTimeShift {
 			// Rows that are read for another time begin and end at other places. Series
 			// functions would pair what does not belong together.
 			out[i].Points = Inside(&series[i].Points, ev.Start-shift, ev.End-shift)

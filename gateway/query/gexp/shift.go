@@ -5,7 +5,7 @@ import "downpour/gateway/query"
 // move tells all metrics below a call how much earlier they are to be read.
 func (e *Expressions) move(c *Call, shift int64) {
 	if c.Function == "timeShift" || c.Function == "shift" {
-		e.Moves = true
+		e.HasTimeShift = true
 		// The evaluation answers with the error.
 		by, _ := parseShift(c.Params)
 		shift += by

@@ -204,7 +204,7 @@ func (m *Merger) isSpan(key string, members []*seriesData) bool {
 	return len(members) == 1 && string(members[0].id) == key
 }
 
-// appendLines appends the lines of a group.
+// appendLines appends the lines of a group: first its percentiles, then its buckets.
 func (m *Merger) appendLines(lines []Group, g *histogram.Group, members []*seriesData, notes []histogramNote) ([]Group, error) {
 	slices.SortFunc(members, func(a, b *seriesData) int { return bytes.Compare(a.id, b.id) })
 	described := Group{Key: []byte(g.Key)}

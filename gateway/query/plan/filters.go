@@ -114,6 +114,8 @@ func (k *keyFilters) apply(filters []resolvedFilter, expanded, limit int) int {
 		k.pattern = union
 		expanded += len(union)
 	case len(union) == 0:
+		// As in OpenTSDB, a filter without values undoes what an earlier one of the key
+		// has allowed.
 		k.pattern = nil
 	}
 

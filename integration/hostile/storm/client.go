@@ -231,10 +231,11 @@ func socket(conn *net.TCPConn, q *hostile.Request) error {
 		if q.Manner == hostile.Slow {
 			for i := range f {
 				if _, err := conn.Write(f[i : i+1]); err != nil {
-					return nil // the client has had enough
+					return nil // its stay is over, or the server has had enough
 				}
 				time.Sleep(slowPause)
 			}
+			continue
 		}
 		if _, err := conn.Write(f); err != nil {
 			return nil // the server does not take more, which is its right

@@ -127,6 +127,8 @@ func (st *Store) readOpenings(ctx context.Context, table string, locs []*locatio
 		column.Qualifier = append(column.Qualifier, []byte(q))
 	}
 
+	// One call reads all rows, so that they are of the one state of hbase:meta that it
+	// returns.
 	call, catalog, err := st.callCatalog(ctx, func(meta *location) *pb.ScanRequest {
 		return &pb.ScanRequest{
 			Region: regionSpecifier(meta.name),
@@ -134,7 +136,7 @@ func (st *Store) readOpenings(ctx context.Context, table string, locs []*locatio
 				Column:      []*pb.Column{column},
 				StartRow:    locs[0].name,
 				StopRow:     append(bytes.Clone(locs[len(locs)-1].name), 0),
-				MaxVersions: proto.Uint32(metaVersions),
+				MaxVersions: proto.Uint32(metaVersions), // all of them: encodeOpening says why
 			},
 			NumberOfRows: proto.Uint32(math.MaxInt32),
 			NextCallSeq:  proto.Uint64(0),

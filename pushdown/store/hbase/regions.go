@@ -102,7 +102,7 @@ func (st *Store) readRegions(ctx context.Context, table string) ([]*location, er
 	scan, err := st.Scan(ctx, store.Scan{
 		Table:  metaTable,
 		Start:  []byte(table + ",,"),
-		Stop:   []byte(table + " ,,"), // a space sorts before the comma: Java's client uses the same
+		Stop:   []byte(table + " ,,"), // hbase:meta sorts by the table first, and no table's name lies between; Java's client uses the same
 		Family: "info",
 	})
 	if err != nil {

@@ -49,11 +49,14 @@ func (s *Store) recover() (keep []string, err error) {
 		return nil, err
 	}
 
+	// Pebble removes files that it takes to be unused. After a loss somebody may need them,
+	// so the disk renames them instead.
 	if len(lost) > 0 {
 		keep = e.names
 	}
 	if e.unmarked && len(lost) > 0 {
-		// A marker names a MANIFEST now, so the rest can be examined.
+		// Only the missing marker was found so far. It names a MANIFEST now, so the rest can
+		// be examined. A new directory has no marker either, and has lost nothing.
 		more, err := s.recover()
 		return append(keep, more...), err
 	}

@@ -99,7 +99,8 @@ func (w *watches) touched(b *pebble.Batch) map[*watch][]*store.Change {
 }
 
 // newChange adds an empty change of a row to those of each watch that is about the
-// row, and returns it; nil if no watch is.
+// row, and returns it; nil if no watch is. prefix is that of the row's keys: table, 00,
+// row, 00.
 func (w *watches) newChange(prefix []byte, out map[*watch][]*store.Change) (row *store.Change) {
 	for i := range w.ranges {
 		p := &w.ranges[i]

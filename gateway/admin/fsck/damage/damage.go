@@ -157,7 +157,7 @@ func (d *drawer) points(n int) []entry {
 	for range n {
 		milli := millis == 2 || millis == 1 && d.rng.IntN(2) == 0
 		e := d.entry(d.offset(milli), milli)
-		d.read(e)
+		d.noteValue(e)
 		all = append(all, e)
 	}
 	return all
@@ -180,8 +180,8 @@ func (d *drawer) entry(offset int32, milli bool) entry {
 	return e
 }
 
-// read notes the value of an entry, which can be read.
-func (d *drawer) read(e entry) {
+// noteValue notes the value of an entry, which can be read.
+func (d *drawer) noteValue(e entry) {
 	v, err := encoding.ParseValue(e.q, e.value)
 	if err != nil {
 		panic(err) // the drawer's own fault

@@ -176,7 +176,7 @@ func (d *drawer) duplicate() {
 	again := d.entry(e.q.OffsetMS, milli)
 	if q := encoding.AppendQualifier(nil, again.q); !d.taken(q) {
 		d.cells = append(d.cells, layout{entries: []entry{again}})
-		d.read(again)
+		d.noteValue(again)
 		d.did("duplicate at %d ms, % X", e.q.OffsetMS, q)
 	}
 }
@@ -200,7 +200,7 @@ func (d *drawer) duplicateCell() {
 	if q, _ := x.cell(); len(again) > 0 && !d.taken(q) {
 		d.cells = append(d.cells, x)
 		for _, e := range again {
-			d.read(e)
+			d.noteValue(e)
 		}
 		d.did("%d values again in % X", len(again), q)
 	}
@@ -356,5 +356,5 @@ func (d *drawer) overwritten() {
 	e := d.entry(old.q.OffsetMS, old.q.Milli)
 	x.entries = append(slices.Clone(x.entries), e)
 	d.values[old.q.OffsetMS] = nil
-	d.read(e)
+	d.noteValue(e)
 }

@@ -95,7 +95,7 @@ func (g *gexpRequest) parse(values url.Values, limit int) (metrics []string, err
 // plan finds out what to read. places are the sub-queries that the metrics of the
 // expressions have become.
 func (g *gexpRequest) plan(places []int) error {
-	if !g.Moves {
+	if !g.HasTimeShift {
 		// OpenTSDB reads all sub-queries, and takes the first for the first metric and
 		// so on, although sub-queries of m parameters come before them and equal ones
 		// are only there once. Where that leaves too few, computing fails as it does
@@ -113,8 +113,9 @@ func (g *gexpRequest) plan(places []int) error {
 		return nil
 	}
 
-	// Data that moves works here alone, so there is nothing to keep to, and the most
-	// common request has one metric twice: now, and a week ago.
+	// timeShift and shift are errors in OpenTSDB, so there is no answer of its to keep to.
+	// The most common request with them has one metric twice, now and a week ago: each
+	// metric and shift is read once.
 	type read struct {
 		place int
 		shift int64

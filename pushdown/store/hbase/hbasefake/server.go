@@ -134,7 +134,8 @@ func (s *server) session(conn net.Conn) {
 			s.c.received.Add(int64(countCells(call.cells)))
 		}
 
-		// Without a limit the calls of a connection are executed one after another.
+		// Without a limit the calls of a connection are executed one after another, so
+		// that a test's hook knows the order in which it meets them.
 		if s.handlers == nil {
 			if l.answer(call) != nil {
 				return
