@@ -1,12 +1,18 @@
 package gateway_test
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"downpour/gateway"
 	"downpour/pushdown/store"
@@ -19,6 +25,7 @@ type earlyStore struct {
 	tokens sync.Map // by table, family and start
 	stale  atomic.Bool
 	failed atomic.Int64 // proofs
+	early  atomic.Int64 // proofs that were waited for
 }
 
 func (s *earlyStore) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
@@ -33,7 +40,7 @@ func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r s
 	}
 	token, err := s.Version(ctx, table, family, r)
 	s.tokens.Store(key, token)
-	return token, func() error { return nil }, err
+	return token, func() error { s.early.Add(1); return nil }, err
 }
 
 // An answer from the result cache that turns out to be unproven after it was written is
@@ -63,5 +70,51 @@ func TestQuery_unproven(t *testing.T) {
 		if n := st.failed.Load(); n < 3 {
 			t.Errorf("until %s: %d proofs failed, want 3 or more: the answer was not in the result cache", end, n)
 		}
+	}
+}
+
+// A small answer is compressed while its proof is under way. It has the header and the body
+// that it has when it is compressed on its way out; who cannot decompress gets it plain.
+func TestQuery_compressedAhead(t *testing.T) {
+	cfg := config(0)
+	cfg.ResultCache = "1048576"
+	st := &earlyStore{Store: memoryStore(t, cfg)}
+	b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
+	for i := range 200 {
+		b.put(fmt.Sprintf("m %d %d host=a", 1356998400+i, i*i))
+	}
+	query := "/api/query?start=1356998400&m=sum:1s-sum:m&end=1357000000"
+	header := func(a answer) http.Header {
+		h := a.header.Clone()
+		h.Del("Date")
+		h.Del("Content-Length")
+		return h
+	}
+
+	first, plain := b.get(query, "Accept-Encoding", "gzip"), b.get(query, "Accept-Encoding", "identity")
+	if len(plain.body) < 2000 || len(first.body) > len(plain.body)/2 {
+		t.Fatalf("%d bytes, compressed %d: want an answer that is worth it", len(plain.body), len(first.body))
+	}
+	for range 4 {
+		a := b.get(query, "Accept-Encoding", "gzip")
+		if diff := cmp.Diff(header(first), header(a)); diff != "" {
+			t.Errorf("header (-at first +from the result cache):\n%s", diff)
+		}
+		r, err := gzip.NewReader(strings.NewReader(a.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(r); err != nil || string(body) != plain.body {
+			t.Errorf("%v, body %.100s, want %.100s", err, body, plain.body)
+		}
+		if p := b.get(query, "Accept-Encoding", "identity"); p.body != plain.body || p.header.Get("Content-Encoding") != "" {
+			t.Errorf("plain: %v %.100s", p.header, p.body)
+		}
+		if n := b.get(query, "Accept-Encoding", "gzip", "If-None-Match", first.header.Get("ETag")); n.status != http.StatusNotModified || n.body != "" || n.header.Get("Content-Encoding") != "" {
+			t.Errorf("known to the client: %d %v, %d bytes, want 304", n.status, n.header, len(n.body))
+		}
+	}
+	if st.early.Load() == 0 {
+		t.Error("no answer came from the result cache before its proof")
 	}
 }

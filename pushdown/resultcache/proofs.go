@@ -46,6 +46,16 @@ func (p *Proofs) add(proof func() error) {
 	p.waiting = append(p.waiting, proof)
 }
 
+// Pending tells whether Wait may have to wait. Of nil Proofs it is false.
+func (p *Proofs) Pending() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.waiting) > 0
+}
+
 // Wait waits for all proofs. It returns ErrUnproven, with the reason, if one fails. It
 // may be called more than once; on nil Proofs it does nothing.
 func (p *Proofs) Wait() error {

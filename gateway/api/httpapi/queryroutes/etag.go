@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/klauspost/compress/gzhttp"
+
 	"downpour/gateway/query"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/resultcache"
@@ -24,8 +26,13 @@ import (
 // stay unseen for that long. The tag is weak because it stands for the answer in
 // every Content-Encoding.
 
-// maxKeptBytes is how much of a rendered answer is kept until its tag is known.
-const maxKeptBytes = 4 << 20
+// maxKeptBytes is how much of a rendered answer is kept until its tag is known, and
+// maxCompressedAhead how much is compressed while its rows are still being proven
+// unchanged. A proof is there long before more than that is compressed.
+const (
+	maxKeptBytes       = 4 << 20
+	maxCompressedAhead = 64 << 10
+)
 
 // cacheable reports whether an answer gets an ETag.
 func (h *Handlers) cacheable(q *query.Query) bool {
@@ -49,14 +56,19 @@ func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Quer
 	if err := render(p); err != nil {
 		return err // nothing is sent yet
 	}
+	tag := p.tag()
+	known := matches(r.Header.Values("If-None-Match"), tag)
+	// To compress a small answer takes about as long as the last call of a proof.
+	if !known && p.kept != nil && len(p.kept) <= maxCompressedAhead && proofs.Pending() {
+		p.compress(r)
+	}
 	if err := proofs.Wait(); err != nil {
 		return err
 	}
 
-	tag := p.tag()
 	setCacheHeaders(w.Header(), tag)
 	switch {
-	case matches(r.Header.Values("If-None-Match"), tag):
+	case known:
 		w.WriteHeader(http.StatusNotModified)
 	case p.kept == nil:
 		return abort(render(w))
@@ -119,6 +131,39 @@ func (p *preview) Write(b []byte) (int, error) {
 
 // Flush does nothing.
 func (p *preview) Flush() {}
+
+// compress replaces what is kept by what a client of r gets, and sets the header of its
+// encoding, by which the compression of the port lets it pass as it is.
+func (p *preview) compress(r *http.Request) {
+	if !p.account.Try(int64(len(p.kept))) {
+		return
+	}
+	out := &encoded{header: maps.Clone(p.header), body: make([]byte, 0, len(p.kept)/2)}
+	kept := p.kept
+	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(kept) // to memory
+	})).ServeHTTP(out, r)
+	out.header.Del("Vary") // the compression of the port adds it as well
+	p.header, p.kept = out.header, out.body
+}
+
+// encoded is a response that stays in memory.
+type encoded struct {
+	header http.Header
+	body   []byte
+}
+
+// Header returns the response's own header.
+func (e *encoded) Header() http.Header { return e.header }
+
+// WriteHeader does nothing: answers of queries have one status.
+func (e *encoded) WriteHeader(int) {}
+
+// Write keeps b.
+func (e *encoded) Write(b []byte) (int, error) {
+	e.body = append(e.body, b...)
+	return len(b), nil
+}
 
 // tagWriter holds an answer back while it is small, so that it can get a tag. Once
 // the answer is large it is sent as it comes, without a tag; so is an answer that
