@@ -99,14 +99,14 @@ func (w *rowWorker) check(ctx context.Context, row store.Row) error {
 		if !w.part.admits(row.Key, key, named) {
 			return nil
 		}
-		// Its annotations are of no series, so that no name of it is missing.
+		// A row of global annotations is of no series, so no name of it can be missing.
 		if key.Global() {
 			named = nil
 		} else {
 			facts.Orphan = named.orphan
 		}
 		if key.BaseTime >= w.checks.young && !w.checks.req.Young {
-			facts.Keep = "the row is younger than the previous hour's end"
+			facts.Keep = "the row is of the current or the previous hour"
 		}
 	} else if w.part.compiled != nil {
 		return nil // no query is about it

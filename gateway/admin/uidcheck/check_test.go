@@ -106,6 +106,15 @@ var findings = []struct {
 	then:  map[string]string{`"z" id:metrics`: `"\xa0\x00\x00"`, `"\xa0\x00\x00" name:metrics`: `"z"`},
 	left:  `warning: metrics: the counter is 2, but UIDs up to 10485760 are in use: new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
 }, {
+	name: "UIDs that were drawn from the first on", damage: func(t *table) {
+		t.set("z", "id", "metrics", []byte(u(0xA00000)))
+		t.set(u(0xA00000), "name", "metrics", []byte("z"))
+		t.set("\x00", "id", "metrics", nil)
+	},
+	check: `warning: metrics: the counter is 0, but UIDs up to 10485760 are in use: new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
+	then:  map[string]string{`"z" id:metrics`: `"\xa0\x00\x00"`, `"\xa0\x00\x00" name:metrics`: `"z"`, `"\x00" id:metrics`: ""},
+	left:  `warning: metrics: the counter is 0, but UIDs up to 10485760 are in use: new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
+}, {
 	name: "an unknown column", damage: func(t *table) { t.set("a", "id", "tagz", []byte("x")) },
 	check: `warning: row 61: unknown column id:"tagz" of 1 bytes`,
 	then:  map[string]string{`"a" id:tagz`: `"x"`},

@@ -44,7 +44,7 @@ type Finding struct {
 type step struct {
 	row, family, qualifier string
 	old, value             []byte
-	// any is set if the cell is deleted whatever it holds.
+	// whatever is set if the cell is deleted, no matter what it holds.
 	whatever bool
 	// add is what a counter is raised by, instead of all that. An increment is right beside
 	// others, while HBase may hide a put behind increments, whose times run ahead of the clock.
@@ -93,7 +93,8 @@ func judgeClaim(c claim, p Policy) (f Finding, ok bool) {
 	if c.other != nil {
 		f.Text = fmt.Sprintf("%q has UID %s, which leads back to %q, which has UID %s", shown(name), encoding.UID(c.uid), shown(string(c.back)), encoding.UID(c.other))
 	}
-	// The UID will not lead back to that name any more, which must not have got it meanwhile.
+	// The UID will not lead back to that name any more, so what that name itself leads to must
+	// still be as it was read: otherwise it may share this UID by now.
 	if usable(string(c.back)) {
 		f.steps = append([]step{forward(c.kind, string(c.back), c.other, c.other)}, f.steps...)
 	}
@@ -158,8 +159,8 @@ func judgeStray(s stray, used map[string][]byte, width int) []Finding {
 	var found []Finding
 	switch {
 	case own != nil && len(own) != width:
-		// What is to be done depends on which width is right; that the name has another
-		// one is told where the name is found.
+		// What is to be done depends on which width is right. That of the name's UID was told
+		// when the name was read, see addForward.
 		return nil
 	case own == nil && usable(s.name):
 		winner := uids[len(uids)-1]
@@ -205,6 +206,7 @@ func leftover(s stray, u string, own, row []byte) Finding {
 	if own != nil {
 		f.steps = append(f.steps, forward(s.kind, s.name, own, own))
 	}
+	// Its UIDMeta then describes no name, and goes whatever it holds.
 	f.steps = append(f.steps, reverse(s.kind, u, []byte(s.name), nil),
 		step{row: u, family: encoding.FamilyName, qualifier: string(s.kind.MetaQualifier()), whatever: true})
 	return f
@@ -214,8 +216,8 @@ func leftover(s stray, u string, own, row []byte) Finding {
 // number. Source: tsd.core.uid.random_metrics.
 func sparse(largest uint64, names int64) bool { return largest > 16*uint64(names)+65536 }
 
-// judgeCounter returns what is wrong with the counter of a kind, nil for no cell, of which
-// names have UIDs up to largest; ok is false if nothing is.
+// judgeCounter returns what is wrong with the counter of a kind; ok is false if nothing is.
+// counter is nil for no cell; names is how many names have UIDs, of which largest is the largest.
 func judgeCounter(kind encoding.UIDKind, counter []byte, largest uint64, names int64) (f Finding, ok bool) {
 	f.Of = kind.String()
 	n, err := encoding.ParseCounter(counter)
@@ -228,9 +230,10 @@ func judgeCounter(kind encoding.UIDKind, counter []byte, largest uint64, names i
 		f.Text = fmt.Sprintf("the counter is %d, but UIDs up to %d are in use: new names would get them first", n, largest)
 	}
 
-	// Nothing tells what the counter should be where UIDs were drawn. Only one that cannot be read does harm.
+	// Where UIDs were drawn at random, nothing tells what the counter should be, and only one
+	// that cannot be read does harm.
 	if sparse(largest, names) {
-		f.Warning = err == nil
+		f.Warning = counter == nil || err == nil
 		f.Text += "; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays"
 		return f, true
 	}

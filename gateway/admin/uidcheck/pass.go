@@ -23,7 +23,7 @@ type pass struct {
 	budget wholetable.Budget // of the memory of what follows, about
 
 	// claims are UIDs to which names lead that they do not lead back to. The owner to
-	// which a UID leads back may miss among the names until it is looked at again.
+	// which a UID leads back may be missing among the names until it is looked at again.
 	claims map[key]*claim
 	// strays are UIDs without a claim, by the name that they lead to.
 	strays map[key]*stray

@@ -269,8 +269,8 @@ func (c *check) step(ctx context.Context, s step) (bool, error) {
 		_, err := c.Store.Increment(ctx, c.Table, at, s.add)
 		return err == nil, err
 	}
-	// The store takes an empty expected value for no cell, so that such a cell is
-	// deleted first.
+	// To the store an empty expected value means no cell, so a cell that is empty cannot be
+	// compared: it is read and deleted below, before its new value is put.
 	if s.value != nil && !same(s.old, s.value) && (s.old == nil || len(s.old) > 0) {
 		return c.Store.CompareAndPut(ctx, c.Table, at, s.old, s.value)
 	}

@@ -73,8 +73,8 @@ func (c *check) findMetrics(ctx context.Context, table string, wanted map[key]bo
 	return nil
 }
 
-// findTags finds a row of each wanted tag key and tag value in a table. missing are those that no
-// row was found of before; it returns how many they still are.
+// findTags finds a row of each wanted tag key and tag value in a table. missing is how many
+// tags had no row before the call; it returns how many have none after it.
 func (c *check) findTags(ctx context.Context, table string, wanted map[key]bool, used rowsOf, missing int) (int, error) {
 	var pairs []encoding.TagPair
 	progress := func(rows int) { c.Progress(fmt.Sprintf("%s: %d keys read", table, rows)) }
