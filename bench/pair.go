@@ -104,7 +104,7 @@ func drain(s *peer.Server, variants []workload.Query) func(context.Context, int)
 }
 
 // Repeat returns a step that asks a server many queries one after another: in round i the
-// i-th batch.
+// i-th batch. Warm rounds, which have negative numbers, ask the last ones.
 func Repeat(s *peer.Server, of string, name string, batches [][]workload.Query) Step {
 	return Step{Name: name, Of: of, Work: int64(len(batches[0])), Unit: "queries", Run: Timed(func(ctx context.Context, round int) error {
 		for _, q := range batches[(round+len(batches))%len(batches)] {

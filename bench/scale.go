@@ -185,7 +185,7 @@ func (s *scaling) load(ctx context.Context, d workload.Devops, buckets int) (*sc
 	}
 	p.end = append(p.end, func() { c.Close() }, end)
 	p.server, p.address = c, address
-	pushed := p.pushed(0)
+	pushed := p.pushed(0) // as many parts at once as by default
 	p.engines = append(p.engines, candidate{pushedName, "strict", pushed}, candidate{pushedName, "partial", pushed})
 	return p, nil
 }

@@ -84,7 +84,7 @@ func (s *scaling) measureShipped(ctx context.Context, form write.Form, mode stri
 	}
 
 	q.Mode = mode
-	pushed := p.pushed(0)
+	pushed := p.pushed(0) // as many parts at once as by default
 	var stats engine.Stats
 	for range 2 { // the first query finds out the size of parts
 		if stats, err = p.ask(ctx, pushed, q, int64(s.cfg.Data.Points()/s.cfg.Data.MetricCount)); err != nil {

@@ -91,6 +91,7 @@ func (s *scaling) parts(ctx context.Context) error {
 // inFlight measures the same parts, with more and more of them at the pushdown server at
 // the same time.
 func (s *scaling) inFlight(ctx context.Context) error {
+	// Each salt bucket is a part, and the last number of buckets is the largest.
 	p, err := s.load(ctx, s.cfg.Data, s.cfg.Buckets[len(s.cfg.Buckets)-1])
 	if err != nil {
 		return err

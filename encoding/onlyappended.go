@@ -17,7 +17,9 @@ import (
 //     qualifiers are read at a time, then all values of the run by index;
 //   - what is left goes entry by entry (ascent.addMixed).
 func (d *RowDecoder) onlyAppended(value []byte, dst []float64) (offsets []int32, values []float64, ok bool) {
-	n := len(value) / minEntryBytes
+	n := len(value) / minEntryBytes // at most so many points
+
+	// The caller asks for the row's annotations and skipped cells: it has none.
 	d.Reset(0)
 	d.offset = slices.Grow(d.offset, n)
 	offsets, values = d.offset[:n], slices.Grow(dst[:0], n)[:n]
@@ -158,7 +160,7 @@ func (o *ascent) addMixed(offsets []int32, values []float64, b []byte, most int)
 			readDoubles(values[n:n+1], b[at+2:end], flags)
 		}
 
-		wrong |= s - last - 1
+		wrong |= s - last - 1 // negative unless s is later than last
 		offsets[n], last = s*1000, s
 		n, at = n+1, end
 	}

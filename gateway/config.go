@@ -104,6 +104,7 @@ type Config struct {
 
 // SetDefaults fills in the defaults that depend on other settings.
 func (c *Config) SetDefaults() {
+	// As in OpenTSDB a put on HBase makes tag keys and values, but no metric.
 	if c.AutoMetrics == "" {
 		c.AutoMetrics = fmt.Sprint(c.Embedded())
 	}

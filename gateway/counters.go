@@ -37,7 +37,7 @@ func newCounters() *counters {
 	return c
 }
 
-// handler serves /metrics: our metrics and those of the HBase client.
+// handler serves /metrics: the metrics of the gateway and those of the HBase client.
 func (c *counters) handler() http.Handler {
 	return promhttp.HandlerFor(metrics.WithHBase(c.registry), promhttp.HandlerOpts{})
 }
@@ -98,8 +98,8 @@ func (c *counters) Query(status int, took time.Duration) {
 	c.queries.WithLabelValues(strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// version describes this build in the form of OpenTSDB's answer. Its version number
-// is that of the OpenTSDB that we do as, because clients decide by it what to send.
+// version describes this build in the form of OpenTSDB's answer. Its version number is that
+// of the OpenTSDB with which Downpour is compatible, because clients decide by it what to send.
 func version() adminroutes.Version {
 	host, _ := os.Hostname()
 	// MINT and MODIFIED are the words of OpenTSDB's build for a work tree without and with changes.

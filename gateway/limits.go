@@ -59,7 +59,7 @@ func (c *LimitConfig) validate() (errs []error) {
 		{"DOWNPOUR_LIMIT_QUERIES", int64(c.LimitQueries), 0},
 		{"DOWNPOUR_LIMIT_JSON", c.LimitJSON, 0},
 		{"DOWNPOUR_LIMIT_ARROW", c.LimitArrow, 0},
-		{"DOWNPOUR_HEAVY_QUERIES", int64(c.HeavyQueries), -1},
+		{"DOWNPOUR_HEAVY_QUERIES", int64(c.HeavyQueries), -1}, // -1 is twice the number of CPUs
 		{"DOWNPOUR_HEAVY_POINTS", c.HeavyPoints, 0},
 		{"DOWNPOUR_LIMIT_CONNECTIONS", int64(c.LimitConnections), 0},
 	} {

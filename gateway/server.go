@@ -199,7 +199,7 @@ func (s *Server) build() error {
 
 	s.startTracker()
 	// Gateways and TSDs on the same HBase change names, too; an embedded store is this process's alone.
-	// The names tell the tracker of new UIDs, so that it has to be there.
+	// The names tell the tracker of new UIDs, so it is made before them.
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, MaxName: s.cfg.LimitName,
 		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
 	s.trees = s.newTrees()
@@ -257,7 +257,8 @@ func (s *Server) serve(l net.Listener) {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	s.background.Go(func() {
-		// Close may come before Serve: then the listener ends it, and no shutdown.
+		// Close may come before Serve: then it is the closed listener that ends Serve, and not
+		// the shutdown.
 		if err := s.http.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			s.log.Error("the HTTP server ended", "err", err)
 		}

@@ -81,6 +81,7 @@ func (o *round) ask(ctx context.Context, store string, q question) error {
 		return fmt.Errorf("%s: %w", q.row, err)
 	}
 	turns, count := o.cfg.divide(longest)
+	// Each turn goes on with the variants behind those of the turn before.
 	samples, err := o.alternate(turns, func(s *side, turn int) (sample, error) {
 		return s.ask(ctx, q, o.cfg.Data, (o.index*o.cfg.Turns+turn)*count, count)
 	})

@@ -78,8 +78,8 @@ func Answers(ctx context.Context, c AnswersConfig) ([]report.Figure, error) {
 	return bench.Interleave(ctx, c.steps(w, answers), 1, c.Rounds, nil)
 }
 
-// ahead is how far behind the data a query ends, in seconds: one that ends in the
-// past is rendered before it is sent, for the ETag.
+// ahead is how many seconds after the newest point a query ends, and so in the future: the
+// answer to one that ends in the past is rendered before it is sent, for the ETag.
 const ahead = 86400
 
 func (c AnswersConfig) query(m string, end int64) workload.Query {
@@ -179,6 +179,7 @@ func (t *tally) json(r io.Reader) error {
 	}
 
 	_, err := d.Token()
+	// What stands behind the list is read too: the answer's writer fails on a pipe closed early.
 	if err == nil {
 		_, err = io.Copy(io.Discard, r)
 	}

@@ -114,6 +114,7 @@ func (c *crowd) enter(i int) (err error) {
 		if err := s.receiveFrom(1, "snapshot"); err != nil {
 			return err
 		}
+		// The snapshot has shown the round that was put before anybody asked.
 		one := &reader{socket: s, shown: 1, response: report.NewHistogram(), service: report.NewHistogram()}
 		c.readers[i] = one
 		c.run(&c.reading, func() error { return c.readUntilShown(one) })
@@ -197,9 +198,9 @@ func (c *crowd) readUntilShown(one *reader) error {
 }
 
 // readSlowly takes what comes to a slow socket until it has the whole long answer,
-// and has shown the last round. One that the server ends is counted, and no error:
-// where this machine has too much to do, it is this program that takes nothing
-// for long.
+// and has shown the last round. One that the server ends is missing from slowComplete,
+// which is no error: where this machine has too much to do, it is this program that
+// takes nothing for long.
 func (c *crowd) readSlowly(s *socket) error {
 	last, long := false, false
 	for !last || !long {
@@ -207,7 +208,7 @@ func (c *crowd) readSlowly(s *socket) error {
 		if err != nil {
 			return context.Cause(c.ctx)
 		}
-		if m.ID == "1" {
+		if m.ID == "1" { // the long query, see enter
 			long = long || m.Type == "snapshot"
 			continue
 		}

@@ -195,6 +195,7 @@ func (c FramesConfig) putLong(ctx context.Context) error {
 	for first := 0; first < points; first += each {
 		var body bytes.Buffer
 		for i := range min(each, points-first) {
+			// A bracket opens the list, and a comma stands before each later point.
 			fmt.Fprintf(&body, `%c{"metric":%q,"timestamp":%d,"value":%d,"tags":{"writer":"bench"}}`, "[,"[min(i, 1)], longMetric, from+int64(first+i), i)
 		}
 		body.WriteByte(']')

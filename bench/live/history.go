@@ -103,8 +103,8 @@ func (h *history) run(ctx context.Context, seconds int) error {
 	return nil
 }
 
-// durable waits until all points are: the server answers in turn. A line that it
-// has refused comes before.
+// durable waits until all points that were put are durable: the server answers lines in
+// turn, so the answer to version comes after them. A complaint about a point comes before it.
 func (h *history) durable(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { h.conn.SetReadDeadline(time.Now()) })()
 	if err := h.conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {

@@ -54,6 +54,7 @@ func (r *rounds) put(ctx context.Context, due time.Time) error {
 
 	var body bytes.Buffer
 	for plan := range r.plans {
+		// A bracket opens the list, and a comma stands before each later point.
 		fmt.Fprintf(&body, `%c{"metric":%q,"timestamp":%d,"value":%d,"tags":{"writer":"bench"}}`, "[,"[min(plan, 1)], planMetric(plan), r.lastMS, value)
 	}
 
@@ -83,9 +84,9 @@ func putJSON(ctx context.Context, server *peer.Server, body []byte) error {
 
 var client = &http.Client{Transport: &http.Transport{DisableCompression: true}}
 
-// see notes that a reader shows a value at this time. With it the reader has shown all
-// earlier rounds, for each of which that it had not shown before see calls each. before
-// is how many rounds the reader had shown; see returns how many it has shown by now.
+// see notes that a reader shows a value now, and with it its round and all earlier ones. It
+// calls each for every round that the reader shows for the first time. before is how many
+// rounds the reader had shown; see returns how many it has shown by now.
 func (r *rounds) see(value int64, before int, now time.Time, each func(due, sent time.Time)) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +97,7 @@ func (r *rounds) see(value int64, before int, now time.Time, each func(due, sent
 
 	for ; int64(before) <= until; before++ {
 		if each(r.due[before], r.sent[before]); r.shown[before]+1 == r.readers {
-			r.shownByAll <- before
+			r.shownByAll <- before // has room for all rounds, so it never blocks under the lock
 		}
 		r.shown[before]++
 	}

@@ -50,8 +50,8 @@ type ticks struct {
 
 // measureTicks measures what it costs the server to keep an answer up to date for
 // a second, with a second's points, and what it costs to ask again after each: in
-// turn, by the processor time of its processes. No round counts in which what
-// the followers hold is not the answer in the end.
+// turn, by the processor time of its processes. It is an error if what the
+// followers hold after a round does not become the answer.
 func measureTicks(ctx context.Context, c TickConfig, server *peer.Server, h *history, store string, p *progress.Progress) (*ticks, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (t *ticks) round(ctx context.Context) error {
 	defer f.close()
 
 	// Work that is done once must not be measured, such as that at the first new point
-	// of each series.
+	// of each series. Within Step seconds every series has one.
 	if err := t.history.run(ctx, t.history.data.Step+2); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (t *ticks) used(meanwhile func() error) (time.Duration, error) {
 }
 
 // askAgain asks the query after each second's points. The medians of processor time and
-// of response time are a run of their figures.
+// of response time become one run each of the figures 1 and 2.
 func (t *ticks) askAgain(ctx context.Context) error {
 	var cpu, whole report.Figure
 	for i := range t.Asks {

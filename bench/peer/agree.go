@@ -90,7 +90,8 @@ func differ(_, _ *Server, _ workload.Query, w, g []byte) (string, error) {
 // differValues returns the first difference of the values of two answers, in whatever
 // API, "" if there is none.
 func differValues(want, got *Server, q workload.Query, w, g []byte) (string, error) {
-	// Where both name all tags of a group, the query need not be understood.
+	// The groups and buckets of a Prometheus are found by the query. Answers of OpenTSDB's
+	// API name both, so there the query may be one that parseM does not know.
 	var p m
 	if want.Prometheus || got.Prometheus {
 		var err error

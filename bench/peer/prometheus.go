@@ -98,6 +98,7 @@ func readPrometheus(p m, text []byte) (answer, error) {
 			if err != nil {
 				return nil, err
 			}
+			// Prometheus names a window by its last second.
 			points[int64(t)-p.interval+1] = value
 		}
 

@@ -176,8 +176,8 @@ func tick(v float64) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// bars draws the figures' medians with their spread, the longest over the whole
-// width.
+// bars draws the figures' medians with their spread, on a logarithmic axis from 0.1 ms to
+// the first power of ten from the longest on.
 func bars(figures []Figure) string {
 	longest := 1.0
 	for _, f := range figures {

@@ -46,6 +46,7 @@ func eight(ctx context.Context, s *stage, g group) error {
 	for round := range 2 {
 		for _, server := range []*peer.Server{set.tsd, ours} {
 			l, err := bench.Replay(ctx, bench.ReplayConfig{Server: server, Queries: panels, Duration: time.Duration(s.cfg.Seconds) * time.Second,
+				// A dashboard asks for its six panels at once.
 				Rate: rate, Burst: 6, Seed: uint64(round), Name: fmt.Sprintf("eight dashboards, %s, run %d", server.Name, round+1)})
 			if err != nil {
 				return err

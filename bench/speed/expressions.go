@@ -40,6 +40,7 @@ func expressions(ctx context.Context, s *stage, g group) error {
 		variants := workload.Take(s.cfg.Rounds+2, q.Vary(slack, 1, s.cfg.Data.Seed))
 		steps = append(steps, bench.Step{Name: "four lines, " + map[bool]string{true: "picture", false: "answer"}[q.Path != ""], Unit: "points", Work: int64(set.data.Points()),
 			Run: bench.Timed(func(ctx context.Context, round int) error {
+				// The two warm rounds have negative numbers, and ask the last variants.
 				return set.ours.Drain(ctx, variants[(round+len(variants))%len(variants)])
 			})})
 	}

@@ -155,7 +155,7 @@ func dashboards(ctx context.Context, s *stage, g group) error {
 	// No more points than the data set of scale 1x has, or OpenTSDB takes all
 	// day.
 	hours := max(int64(s.cfg.Data.Hours)*int64(s.cfg.Data.Hosts)/int64(set.data.Hosts)-1, 1)
-	batches := make([][]workload.Query, s.cfg.roundsAt(g.scale)+2) // as in oneHost
+	batches := make([][]workload.Query, s.cfg.roundsAt(g.scale)+2) // the warm round asks the last one
 	for i := range batches {
 		batches[i] = set.data.Dashboard(int64(i%12)*300, hours, 11)
 	}
@@ -167,7 +167,8 @@ func dashboards(ctx context.Context, s *stage, g group) error {
 	return s.repeated(ctx, g, ours, batches, fmt.Sprintf("dashboard of %d panels over %d h again and again, %s", len(batches[0]), hours, rowsOf[g.form]), 20)
 }
 
-// repeated measures batches of queries, of which the first are compared.
+// repeated measures batches of queries. The first two are compared beforehand, and the
+// warm round asks the last one.
 func (s *stage) repeated(ctx context.Context, g group, ours *peer.Server, batches [][]workload.Query, what string, want float64) error {
 	set := s.set
 	s.cfg.Progress.Sayf("comparing answers, then measuring %s", g)

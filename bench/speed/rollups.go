@@ -36,6 +36,7 @@ func rollups(ctx context.Context, s *stage, g group) error {
 		const days = rollupDays * 24 * 3600
 		q := workload.Query{Start: rollupStart(d), End: rollupStart(d) + days - 1, M: "sum:1h-avg:" + d.Metric()}
 		what := fmt.Sprintf("sum:1h-avg of rollups, %d days of %d series", rollupDays, d.Hosts)
+		// An average reads two cells, a sum and a count.
 		b := besides{row: "rollup", what: what, want: 3, query: q, slack: 24 * 3600, unit: 3600, work: d.Hosts * rollupDays * 24 * 2}
 		if err := s.besideOpenTSDB(ctx, g, b); err != nil {
 			return err
@@ -54,6 +55,7 @@ func rollupStart(d workload.Devops) int64 { return d.Start - d.Start%(24*3600) }
 
 // useRollups loads rollups and histograms into new tables and starts servers over them.
 func (s *stage) useRollups(ctx context.Context, g group) error {
+	// do has dropped the data set of another form or scale.
 	if s.set.tsd != nil {
 		return nil
 	}

@@ -130,7 +130,7 @@ func (g group) String() string { return strings.Join(g.rows, "+") + " at " + g.s
 // so that each is started once.
 func groups() (all []group) {
 	for i, scale := range Scales {
-		slow := []int64{1, 4, 4}[i]
+		slow := []int64{1, 4, 4}[i] // how many times as long as at scale 1x
 		all = append(all,
 			group{[]string{"compacted", "floor", "maxima"}, scale, compacted, 20 * slow, scans},
 			group{[]string{"onehost"}, scale, compacted, 5, oneHost},
@@ -254,7 +254,7 @@ func (s *stage) do(ctx context.Context, g group) error {
 	if g.form != s.set.form || g.scale != s.set.scale {
 		s.dropSet()
 	}
-	// The last two have no form, and use neither pair nor set.
+	// A group with a form uses the set instead; hbaseput and memory use neither.
 	if g.scale != s.pair.scale || g.form != "" || g.has("hbaseput") || g.has("memory") {
 		s.dropPair()
 	}

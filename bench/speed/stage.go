@@ -199,6 +199,7 @@ func (s *stage) fill(ctx context.Context) error {
 		return err
 	}
 
+	// The row bytes, of scale 1x alone, compares with this size.
 	if set.form == compacted && set.scale == "1x" {
 		size, err := compactedBytes(filepath.Join(s.hbase.Dir(), "root", "data", "default", set.tables.Data))
 		if err != nil {
@@ -248,6 +249,7 @@ func newestBytes(dir string) (size int64, err error) {
 		if err != nil {
 			return 0, err
 		}
+		// Hidden files are checksums.
 		if info.Mode().IsRegular() && !strings.HasPrefix(f.Name(), ".") && info.ModTime().After(newest) {
 			newest, size = info.ModTime(), info.Size()
 		}

@@ -98,7 +98,8 @@ func absolute(text string) int64 {
 	return t
 }
 
-// varyPath moves the absolute times of a recorded request.
+// varyPath moves the absolute times of a recorded request: its start later by forth seconds,
+// its end earlier by back seconds.
 func varyPath(path string, forth, back int64) string {
 	u, err := url.Parse(path)
 	if err != nil {
@@ -110,7 +111,7 @@ func varyPath(path string, forth, back int64) string {
 		if err != nil {
 			continue // relative, and so never the same twice anyway
 		}
-		if t > 1<<32 {
+		if t > 1<<32 { // in ms
 			by *= 1000
 		}
 		values.Set(name, strconv.FormatInt(t+by, 10))
@@ -160,8 +161,9 @@ func (d Devops) OneHost(host int) Query {
 	return d.Whole("sum:5m-avg:%s{host=" + HostName(host) + "}")
 }
 
-// Dashboard is the panels of one dashboard over a stretch of hours: all
-// together, by region, the busiest of each data centre, and three hosts.
+// Dashboard is the panels of one dashboard over a stretch of hours, from so many seconds
+// after the start of the data: all together, by region, the busiest of each data centre, and
+// three hosts, of which host is the first.
 func (d Devops) Dashboard(from, hours int64, host int) []Query {
 	start := d.Start + from
 	end := min(start+hours*3600, d.End()) - 1
@@ -194,7 +196,7 @@ func (d Devops) Mixed(seed uint64) iter.Seq[Query] {
 				form = strings.Replace(form, "HOST", HostName(rnd.IntN(d.Hosts)), 1)
 			}
 
-			// Without the tags that the forms name only all hosts can be asked for.
+			// The forms name three tags. Where hosts have fewer, only all together are asked for.
 			if d.Tags < 3 {
 				form = "sum:5m-avg:%s"
 			}

@@ -76,6 +76,7 @@ func parseNames(dst [][]byte, b []byte) ([][]byte, error) {
 		all = all[n:]
 	}
 
+	// The first bytes of all names, then the second ones, and so on: see appendNames.
 	for i := range longest {
 		last := byte(0)
 		for _, n := range dst {

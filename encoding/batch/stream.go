@@ -44,6 +44,7 @@ func (s *streamWriter) WritePayload(p ipc.Payload) error {
 		message = withMetadata(message, s.metadata)
 	}
 
+	// The frame of streamWriter's comment. Its length includes the padding.
 	padded := (len(message) + 7) &^ 7
 	frame := make([]byte, 8+padded)
 	binary.LittleEndian.PutUint32(frame, 0xFFFFFFFF)

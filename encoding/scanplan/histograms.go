@@ -23,7 +23,8 @@ type Histograms struct {
 // NoCodec is the codec of a gateway for which histograms are not configured.
 const NoCodec = -1
 
-// validateHistograms checks that nothing of the plan is for points alone.
+// validateHistograms checks codec and percentiles, and that nothing else of the plan is for
+// points alone: histograms can only be summed.
 func (p *Plan) validateHistograms() error {
 	h := p.Histograms
 	switch {

@@ -69,7 +69,7 @@ func (p *parser) key() {
 
 	k := Key{Horizontal: End, Vertical: Start}
 	centred := 0
-	across, up := false, false // said where
+	across, up := false, false // whether a word has said where it stands in that direction
 	for word := range strings.FieldsSeq(text) {
 		switch strings.ToLower(word) {
 		case "left":

@@ -159,6 +159,7 @@ func (p *parser) pop(name string) (string, bool) {
 		return "", false
 	}
 
+	// The server has decoded the value once; OpenTSDB does so twice.
 	text := decodedAgain(strings.TrimSpace(last(given)))
 	if strings.Contains(text, "`") || strings.Contains(text, "&#96;") {
 		// gnuplot would run what stands between two of them.

@@ -104,13 +104,14 @@ func (e *evaluator) leave(s *Subscription) {
 		e.hub.forgetLocked(e) // there is nothing to resume
 		return
 	}
+	// expire gets a pointer to the variable, because it may start before that is set.
 	var timer *time.Timer
 	timer = time.AfterFunc(e.hub.cfg.Linger, func() { e.expire(&timer) })
 	e.mu.linger = timer
 }
 
-// expire forgets an evaluator to which nobody has come back. It takes a pointer to
-// the timer because it may run before leave has set the variable.
+// expire forgets an evaluator to which nobody has come back. It reads the timer under
+// e.mu, which leave holds until the variable is set.
 func (e *evaluator) expire(timer **time.Timer) {
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
@@ -130,6 +131,7 @@ func (e *evaluator) run(ctx context.Context) {
 	defer func() { source.Close() }()
 	for {
 		start := time.Now()
+		// The context work carries the account of the ask's memory, which leave gives back.
 		work, leave := e.hub.enter(ctx)
 		a, err := e.hub.ask(work, e.query, source)
 

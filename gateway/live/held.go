@@ -129,7 +129,8 @@ func (u *Update) sendingBytes(seq uint64) int64 {
 func (e *evaluator) cutSlowLocked(over int64) (freed int64) {
 	readers := map[*Update][]*Subscription{}
 	for s := range e.mu.subs {
-		// What the history holds too would not be freed.
+		// What the history holds too would not be freed, and a subscriber without a cut must
+		// not be cut off.
 		if u := s.sending; u != nil && u.Seq < e.mu.seq && u.inHistory != e.mu.ticks && s.cut != nil {
 			readers[u] = append(readers[u], s)
 		}

@@ -107,6 +107,7 @@ func (t *translator) group() string {
 		}
 	}
 
+	// ( and (?: are the same in Go, and so is (?<name>: look-behind was refused above.
 	flags, ok := strings.CutPrefix(rest, "(?")
 	if !ok || strings.HasPrefix(flags, "<") || strings.HasPrefix(flags, ":") {
 		t.copy(1)
@@ -189,6 +190,7 @@ func (t *translator) escape() string {
 		return "a back-reference"
 	case c == 'u' && len(rest) >= 6:
 		t.write(`\x{`+rest[2:6]+`}`, 6)
+	// Go does not know these, or takes \0 and \v for something else.
 	case strings.IndexByte("0cehHvVRXGNu", c) >= 0:
 		return `the escape \` + string(c)
 	default:

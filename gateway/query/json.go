@@ -238,6 +238,7 @@ func readFilters(r *jsonReader, t json.Token) (out []Filter, err error) {
 		}
 		f, err := readFilter(r, v)
 		out = append(out, f)
+		// Steps are those of regular expressions, which reading a filter compiles.
 		if err == nil && stepsOf(out) > MaxSteps {
 			err = tooManySteps()
 		}
@@ -298,6 +299,7 @@ func readTags(r *jsonReader, t json.Token) ([]Filter, error) {
 		if filters, err = addShorthand(filters, k, values[k], groupingBraces); err != nil {
 			return nil, err
 		}
+		// A value may be regexp(…), which is compiled by now.
 		if stepsOf(filters) > MaxSteps {
 			return nil, tooManySteps()
 		}

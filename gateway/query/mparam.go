@@ -151,6 +151,7 @@ func parseMetric(text string) (metric string, filters []Filter, err error) {
 		return "", nil, Broken("A '}' before the '{' of: %s", text)
 	}
 
+	// As in OpenTSDB, an empty tag is an error only where there is one pair.
 	onePair := end == len(text)-1
 	if onePair {
 		filters, err = appendBraces(nil, text[open+1:end], groupingBraces, emptyTagFails)
@@ -199,6 +200,7 @@ func appendBraces(filters []Filter, inner string, kind bracesKind, empty emptyTa
 		if filters, err = addShorthand(filters, k, v, kind); err != nil {
 			return nil, bracesError(kind, tag, err)
 		}
+		// A value may be regexp(…), which is compiled by now.
 		if stepsOf(filters) > MaxSteps {
 			return nil, tooManySteps()
 		}

@@ -52,11 +52,12 @@ func (p Parser) URIWith(values url.Values, more func(limit int) ([]string, error
 		return nil, nil, Bad("Missing sub queries")
 	}
 
-	// The fixes of the gateway, unless the request names its own.
+	// First the fixes of the gateway; ReadURIOptions replaces them if the request names its own.
 	q.setFix(p.Fix)
 	if err := q.ReadURIOptions(values); err != nil {
 		return nil, nil, err
 	}
+	// OpenTSDB ignores the timezone of a GET.
 	if q.Fix.Contains(FixTimezone) {
 		q.Timezone = lastOf(values, "timezone")
 	}

@@ -141,7 +141,7 @@ func (s *SubQuery) validateHistogram() error {
 		return Bad("Too many percentiles in one sub query: %d, at most %d", n, maxPercentiles)
 	}
 	for _, p := range s.Percentiles {
-		if !(p >= 0 && p <= 100) {
+		if !(p >= 0 && p <= 100) { // NaN is outside, too
 			return Bad("Invalid percentile parameters: %s", javaFloat(p))
 		}
 	}

@@ -53,7 +53,8 @@ func (s Staged) Resolve(ctx context.Context, kind encoding.UIDKind, name string)
 	return s.Dictionary.Resolve(ctx, kind, name)
 }
 
-// assignStaged assigns a UID. Concurrent callers of one name share one assignment.
+// assignStaged returns the UID of a name, and assigns one if the name has none, see Staged.
+// Concurrent callers of one name share one assignment.
 func (d *Dictionary) assignStaged(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
 	if u, ok := d.forward.GetIfPresent(nameKey{kind, name}); ok {
 		return u, nil

@@ -94,7 +94,7 @@ const (
 )
 
 // readUIDs reads the forward mappings of names and checks them. Names without one
-// are left out.
+// are left out. A conflict that does not last is a rename at work, see conflictReads.
 func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind, names [][]byte) (map[string]encoding.UID, error) {
 	for attempt := 1; ; attempt++ {
 		read, err := d.readForward(ctx, kind, names)

@@ -48,6 +48,7 @@ func (b *Batch) Wait(ctx context.Context) error {
 		return err
 	}
 
+	// It is nil for multi cells, and for a batch of one request, which Send writes.
 	if b.flushedBy != nil {
 		b.flushedBy.flushEarly(b)
 	}

@@ -46,12 +46,12 @@ func (b *RequestBatch) Resolver(spelling Spelling) *Resolver {
 // parts; ok is false if there was none or a name has changed since. The caller
 // then parses the names and calls Resolve.
 func (r *Resolver) Find(parts ...[]byte) (s *SeriesKey, ok bool) {
-	size := 1
+	size := 1 // the Spelling
 	for _, part := range parts {
 		size += len(part)
 	}
 	if size > maxSpelling {
-		r.key = r.key[:0]
+		r.key = r.key[:0] // Resolve caches nothing under it
 		return nil, false
 	}
 
@@ -59,6 +59,8 @@ func (r *Resolver) Find(parts ...[]byte) (s *SeriesKey, ok bool) {
 	for _, part := range parts {
 		r.key = append(r.key, part...)
 	}
+
+	// cached does not keep the string, so it may share the bytes, which the next Find overwrites.
 	return r.series.cached(unsafe.String(unsafe.SliceData(r.key), len(r.key)))
 }
 

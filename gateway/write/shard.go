@@ -58,7 +58,7 @@ func (w *Writer) run(l *shard) {
 
 		b, last := l.takeBatch()
 		if b != nil {
-			w.letTimePass(committed)
+			w.letTimePass(committed) // rollups only: the later of two cells needs a later timestamp
 			w.commit(b)
 			committed = time.Now()
 		}

@@ -115,9 +115,9 @@ func (r *Report) Breaches() (out []string) {
 	return append(out, r.slow()...)
 }
 
-// slow lists the healings of kinds of fault that are slow by nature. One alone
-// among several may be the machine's doing: what Downpour does wrong after a
-// fault, it does again.
+// slow lists the slow healings of those kinds of fault that heal slowly again and
+// again. One alone among several may be the machine's doing: what Downpour does
+// wrong after a fault, it does again.
 func (r *Report) slow() (out []string) {
 	times, slow := map[string]int{}, map[string][]string{}
 	for _, e := range r.events {
@@ -128,7 +128,7 @@ func (r *Report) slow() (out []string) {
 		}
 	}
 	for _, fault := range slices.Sorted(maps.Keys(slow)) {
-		// Up to one in ten is put down to the machine.
+		// Of a kind with enough events one healing, or one in ten, is put down to the machine.
 		if times[fault] < repeats || len(slow[fault]) > max(1, times[fault]/10) {
 			out = append(out, slow[fault]...)
 		}

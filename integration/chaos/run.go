@@ -239,7 +239,7 @@ func (c *client) once(ctx context.Context) {
 		return
 	}
 	if f == nil {
-		f = c.w.now.Load() // it may have begun meanwhile
+		f = c.w.now.Load() // one may have begun while the answer was awaited
 	}
 	if f == nil {
 		f = &fault{name: calm, mild: true}

@@ -122,8 +122,8 @@ func errorRule(body string, want Answer) (expError, bool) {
 	case usesScript(body):
 		return expError{"what is no expression is refused", refused, syntax}, true
 	case strings.HasPrefix(message, `Cannot invoke "`), message == "No more data", strings.HasPrefix(message, "Wrong id.length = 0"):
-		// A group without points, or an expression that lacks a time of its user. What
-		// stands behind that in the request may be wrong nevertheless.
+		// OpenTSDB fails on a group without points, and on an expression that lacks a time
+		// of its user, and looks no further: 400 is for what else the request has wrong.
 		return expError{"a null pointer is answered", []int{http.StatusOK, http.StatusBadRequest}, ""}, true
 	case operatorFault.MatchString(message):
 		return expError{"what cannot be computed is told in words", refused, "cannot evaluate"}, true
@@ -132,7 +132,8 @@ func errorRule(body string, want Answer) (expError, bool) {
 	case strings.Contains(message, "parsing error"):
 		return expError{"400 for 500", refused, syntax}, true
 	}
-	// Some errors begin with the class that Jackson could not make, which the rule leaves out.
+	// Behind the class that Jackson could not make stands the reason, which is compared alone.
+	// Where no reason stands, any message will do.
 	if m := javaClass.FindStringSubmatch(message); m != nil {
 		message = m[1]
 	}
@@ -171,7 +172,7 @@ func usersWithOtherTimes(body string, ask func(body string) []byte) (ids []strin
 	if json.Unmarshal([]byte(body), &request) != nil || json.Unmarshal(request["expressions"], &expressions) != nil {
 		return nil, nil
 	}
-	// Without outputs the answer has all expressions.
+	// Without outputs the answer has all expressions, and no metrics.
 	request["outputs"] = json.RawMessage("[]")
 	all, err := json.Marshal(request)
 	if err != nil {

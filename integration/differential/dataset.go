@@ -120,7 +120,7 @@ func (d *Data) Values(metric, key string) []string {
 	return slices.Compact(all)
 }
 
-// series makes the series of one metric: every one has other tags.
+// series makes the series of one metric, no two with the same tags.
 func (d *Data) series(r *rand.Rand, kind metricKind) (all []Series) {
 	seen := map[string]bool{}
 	for len(all) < kind.series {

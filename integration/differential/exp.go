@@ -206,6 +206,7 @@ func randomFormula(r *rand.Rand, variables []string, deep int) string {
 		return pick(r, variables)
 	}
 	part := func() string {
+		// What has an operator is one operand of the operator around it.
 		text := randomFormula(r, variables, r.IntN(deep))
 		if strings.ContainsAny(text, " -!") {
 			return "(" + text + ")"
@@ -237,8 +238,8 @@ func ShrinkExp(e Exp, attempts int, fails func(Exp) bool) Exp {
 	return shrink(e, attempts, Exp.smaller, fails)
 }
 
-// smaller are requests that lack one thing that e has. A variable that is still used is
-// missed by both servers, which then no longer differ.
+// smaller are requests that lack one thing that e has. Where the thing is a variable that is
+// still used, both servers miss it and no longer differ, so that this one is not taken.
 func (e Exp) smaller() (all []Exp) {
 	for i := range e.Outputs {
 		c := e

@@ -49,6 +49,7 @@ func Histograms(seed uint64) (*Data, []Put) {
 				if milli {
 					at += 1 + r.Int64N(second-1)
 				}
+				// Queries draw their times from Points, which need no values.
 				s.Points = append(s.Points, Point{MS: d.Era*1000 + at})
 				points = append(points, m.put(r, s, d.Era*1000+at))
 			}
@@ -68,7 +69,7 @@ func (m bounds) put(r *rand.Rand, s Series, ms int64) json.RawMessage {
 	}
 	h := encoding.Histogram{Underflow: count(), Overflow: count()}
 	for i, lower := range m.edges[:len(m.edges)-1] {
-		if m.same || i == 0 || r.IntN(4) > 0 { // one must be there
+		if m.same || i == 0 || r.IntN(4) > 0 { // the first always, for one must be there
 			h.Buckets = append(h.Buckets, encoding.HistogramBucket{Lower: lower, Upper: m.edges[i+1], Count: count()})
 		}
 	}

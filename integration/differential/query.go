@@ -185,6 +185,7 @@ func (s Sub) parameter() string {
 	if s.Rate {
 		parts = append(parts, "rate"+s.Options.braces())
 	}
+	// Filters beside TSUIDs are a POST's alone, and none of the options below is drawn with TSUIDs.
 	if len(s.TSUIDs) > 0 {
 		return "tsuid=" + url.QueryEscape(strings.Join(append(parts, strings.Join(s.TSUIDs, ",")), ":"))
 	}
@@ -207,6 +208,7 @@ func (s Sub) parameter() string {
 	if s.ShowBuckets {
 		parts = append(parts, "show-histogram-buckets")
 	}
+	// The first braces hold filters that group: before others they must stand, even empty.
 	metric := s.Metric
 	if group, other := s.braces(true), s.braces(false); other != "{}" {
 		metric += group + other

@@ -27,10 +27,11 @@ func randomTimes(r *rand.Rand, d *Data, q *Query) {
 	grain := pick(r, []int64{1, second, second, 60 * second, 300 * second, hour})
 	start, end = start-start%grain, end-end%grain
 	if r.IntN(6) == 0 {
-		end -= end % hour // as the last hour ends
+		// On the hour, or the last time before it.
+		end -= end % hour
 		end -= pick(r, []int64{1, second, 0})
 	}
-	if end <= start && r.IntN(30) > 0 {
+	if end <= start && r.IntN(30) > 0 { // now and then such a range is asked for
 		end = start + second
 	}
 	q.Start, q.End = writeTime(r, start, q), writeTime(r, end, q)
@@ -76,11 +77,13 @@ func (q Query) span() int64 { return max(readTime(q.End)-readTime(q.Start), seco
 func readTime(text string) int64 {
 	text = strings.TrimSuffix(text, "ms")
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		// Seconds of all eras are below, their milliseconds are above.
 		if n < 1<<33 {
 			n *= second
 		}
 		return n
 	}
+	// The fraction, three digits of ms, was taken for seconds.
 	if whole, fraction, ok := strings.Cut(text, "."); ok {
 		return readTime(whole) + readTime(fraction)/second
 	}

@@ -55,7 +55,8 @@ var rolled = map[string]struct{ span, step int64 }{
 func Rollups(seed uint64) (*Data, []Put) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	d := &Data{Era: eras[r.IntN(len(eras))]}
-	d.Era -= d.Era % (day / second)
+	d.Era -= d.Era % (day / second) // where rollups of a day begin
+
 	points := map[string][]json.RawMessage{}
 	for _, m := range rolledMetrics {
 		for _, s := range distinctSeries(r, m.name, m.series) {
@@ -66,6 +67,8 @@ func Rollups(seed uint64) (*Data, []Put) {
 					if r.IntN(12) == 0 {
 						continue
 					}
+					// Queries draw their times from Points, which need no values. What is put
+					// may lie anywhere in its interval.
 					s.Points = append(s.Points, Point{MS: d.Era*1000 + at})
 					path, all := m.put(r, s, interval, d.Era*1000+at+second*r.Int64N(span.step/second), "")
 					points[path] = append(points[path], all...)
@@ -82,7 +85,8 @@ func Rollups(seed uint64) (*Data, []Put) {
 	return d, bodies(points)
 }
 
-// put are the points or rollups of one time: of an interval with all four aggregations.
+// put are the bodies of one time, and the path that takes them: a raw point if interval is
+// "", else a rollup by each of the four aggregations. With groupBy they are pre-aggregates.
 func (m rolledMetric) put(r *rand.Rand, s Series, interval string, ms int64, groupBy string) (path string, all []json.RawMessage) {
 	value := func() any {
 		if m.float {
@@ -110,7 +114,7 @@ func (m rolledMetric) put(r *rand.Rand, s Series, interval string, ms int64, gro
 		return "/api/put", all
 	}
 	point["interval"] = interval
-	for _, aggregation := range []string{"sum", "count", "MIN", "max"} {
+	for _, aggregation := range []string{"sum", "count", "MIN", "max"} { // case does not matter
 		point["aggregator"], point["value"] = aggregation, value()
 		if aggregation == "count" {
 			point["value"] = 1 + r.IntN(60)

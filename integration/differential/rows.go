@@ -86,6 +86,7 @@ func (w *rowWriter) row(points []Point) {
 			h = (h + 1) % heapCount
 		}
 		heaps[h] = append(heaps[h], p)
+		// Half of the points of such a row stand a second time, as single (0) or appended (2).
 		if left := 2 * w.r.IntN(4); form == leftRow && left <= appended && !holds(heaps[left], p.MS) {
 			heaps[left] = append(heaps[left], p)
 		}
@@ -182,7 +183,7 @@ func (d *Data) notes(r *rand.Rand) (cells []Cell) {
 		start := d.Era + r.Int64N(FineSpan/second)
 		note := encoding.Annotation{TSUID: s.TSUID, StartTime: start, Description: fmt.Sprintf("note %d", i)}
 		key := d.key(s, encoding.BaseTime(start))
-		if i%8 == 0 {
+		if i%8 == 0 { // of no series: under salt 0 and a metric UID of zeros, without tags
 			note.TSUID = ""
 			key = d.Schema.AppendRangeKey(nil, 0, make(encoding.UID, d.Schema.MetricWidth), encoding.BaseTime(start))
 		}

@@ -71,8 +71,9 @@ func withoutOptions(q Query) (all []Query) {
 	return all
 }
 
-// shorter cuts the range at its middle and, nearer, at either end. Dates are
-// left alone: what they mean hangs on the zone.
+// shorter takes a half off the range, or an eighth, at either end. Cuts of whole hours and
+// seconds come first: start and end keep their places in hours, at whose edges servers may
+// differ. Dates are left alone: what they mean hangs on the zone.
 func shorter(q Query) (all []Query) {
 	start, end := readTime(q.Start), readTime(q.End)
 	if strings.Contains(q.Start+q.End, "/") {
@@ -218,6 +219,7 @@ func smallerFilters(filters []Filter, i int) (all [][]Filter) {
 func (d *Data) CellsOf(q Query) (cells []Cell) {
 	from, to := readTime(q.Start)/1000-3600, readTime(q.End)/1000+3600
 	for _, c := range d.Rows {
+		// A row that begins less than an hour before from reaches into the range.
 		key, err := d.Schema.ParseRowKey(c.Row)
 		if err != nil || int64(key.BaseTime) < from-3600 || int64(key.BaseTime) > to {
 			continue

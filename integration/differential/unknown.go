@@ -25,9 +25,9 @@ type Question[Q any] interface {
 	Without(name compare.UnknownName) (q Q, ok bool)
 }
 
-// Compare has q asked, and asked again without names under the rule
-// compare.OneOfUnknownNames. The comparison is that of q itself; when the rule has held,
-// its report is equal and its rules name it.
+// Compare asks q. If the servers then miss different names, it asks q again without the one
+// and without the other, as the rule compare.OneOfUnknownNames has it. The comparison is that
+// of q itself; when the rule has held, its report is equal and its rules name it.
 func Compare[Q Question[Q]](q Q, ask func(Q) Comparison) Comparison {
 	c := ask(q)
 	theirs, ours, ok := compare.UnknownNames(c.Want, c.Got)

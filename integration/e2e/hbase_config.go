@@ -51,6 +51,7 @@ func writeText(b *strings.Builder, s string) {
 func (h *HBase) site(masterPort int) map[string]string {
 	n := strconv.Itoa(h.options.RegionServers)
 	session := h.options.SessionTimeout.Milliseconds()
+	// ZooKeeper grants sessions of 2 to 20 ticks: a tenth of the wanted one is a good tick.
 	return map[string]string{
 		"hbase.cluster.distributed":                  "true",
 		"hbase.tmp.dir":                              filepath.Join(h.dir, "tmp"),

@@ -124,7 +124,8 @@ func startProgram(ctx context.Context, pkg, listen string, o ProgramOptions) (*P
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	// The client of answers does not know the certificate of a gateway with TLS.
+	// A connection is enough of a pushdown server, whose port speaks Flight, and of a gateway
+	// with TLS, whose certificate the client of answers does not know.
 	p.ready = func(ctx context.Context) error { return dials(ctx, p.Addr) }
 	if listen == "DOWNPOUR_LISTEN" && o.Env["DOWNPOUR_TLS_CERT"] == "" {
 		p.ready = func(ctx context.Context) error { return answers(ctx, p.URL+"/readyz") }

@@ -121,7 +121,7 @@ func (p parameters) on(path string) string {
 	return path + "?" + strings.Join(p, "&")
 }
 
-// blanks of a size from some bytes to most, large ones seldom.
+// size is a number from 1 to most, large ones seldom.
 func (d *drawing) size(most int) int {
 	n := 1
 	for n < most && !d.one(4) {

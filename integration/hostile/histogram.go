@@ -36,7 +36,7 @@ func (d *drawing) histogramBody() string {
 		return one(`"buckets":{` + strings.TrimSuffix(b.String(), ",") + `}`)
 	case 1:
 		return one(`"buckets":{` + pick(d, []string{`"0,NaN":1`, `"2,1":1`, `"0,1":-1`, `"-1e39,1e39":1`, `"0,1":"x"`, `"0,1":[`, `"` + strings.Repeat("0,", d.size(1<<18)) + `":1`, `"0,1":99999999999999999999`}) + `}`)
-	case 2: // claims of more than there is
+	case 2: // claims of more than there is, under the codec that the gateway knows
 		return one(`"id":42,"value":"` + pick(d, []string{"f/8AAAAAAAA=", "//8AAAAAAAA=", "!!!", strings.Repeat("A", d.size(1<<20)), strings.Repeat("/", d.size(1<<20))}) + `"`)
 	case 3:
 		raw := make([]byte, 6+d.size(4096))

@@ -20,7 +20,7 @@ func (d *drawing) subscribeExp(id string) string {
 	var metrics []any
 	var ids []string
 	letter := "m"
-	if d.one(7) {
+	if d.one(7) { // expressions find no variable in upper case
 		letter = "M"
 	}
 	for i := range pick(d, []int{1, 2, 2, 20, 64, 300}) {
@@ -53,7 +53,7 @@ func (d *drawing) liveExpressions(ids []string) (all []any) {
 	switch some := pick(d, ids); d.r.IntN(5) {
 	case 0: // all metrics in one
 		add(strings.Join(ids, " + "))
-	case 1: // each of the one before, to the end or in a circle
+	case 1: // each uses the one before; a circle closes where e0 uses e1
 		add(some + pick(d, []string{"", "", "", " + e1"}))
 		for i := range d.size(300) {
 			add(fmt.Sprintf("e%d * 2 - %s", i, pick(d, ids)))

@@ -89,6 +89,7 @@ func (d *drawing) usualSub() sub {
 }
 
 func (d *drawing) rate() string {
+	// The last of rates is malformed.
 	if text := pick(d, rates[:6]); !strings.Contains(text, "%d") {
 		return text
 	}
@@ -170,8 +171,9 @@ func (d *drawing) largeQuery() Request {
 		s := sub{aggregator: pick(d, aggregators), metric: m.Name}
 		switch d.r.IntN(4) {
 		case 0:
-			s.rate = fmt.Sprintf("rate{counter,%d}", 1000+i) // no two are equal
+			s.rate = fmt.Sprintf("rate{counter,%d}", 1000+i) // of equal sub-queries one would be left
 		case 1:
+			// Up to 1hc; behind it come days by the calendar and what is no interval.
 			s.downsample = pick(d, intervals[:19]) + "-" + pick(d, aggregators) + pick(d, fills)
 		case 2:
 			s.filters = []filter{{kind: "wildcard", key: "host", text: "*", group: true}}
@@ -210,7 +212,7 @@ func (d *drawing) absurdQuery() Request {
 			s.downsample = pick(d, intervals) + "-" + pick(d, aggregators) + pick(d, fills)
 		}
 		if d.one(3) {
-			s.rate = fmt.Sprintf("rate{counter,%d}", i+1)
+			s.rate = fmt.Sprintf("rate{counter,%d}", i+1) // of equal sub-queries one would be left
 		}
 		if d.one(6) {
 			s.percentiles = pick(d, []string{"percentiles[50,99.9]", "percentiles[-1]", "percentiles[1e30]", "show-histogram-buckets"})
@@ -263,7 +265,7 @@ func (d *drawing) written(q *question) Request {
 	if d.one(2) || len(m.path) > mostLine && !d.one(8) {
 		m.method, m.body = "POST", q.body(d.one(4))
 		var p parameters
-		for _, f := range q.flags {
+		for _, f := range q.flags { // those that a body cannot say
 			p.flag(f == "arrays" || strings.Contains(f, "="), f)
 		}
 		m.path = append(p, q.options...).on("/api/query")
@@ -385,7 +387,7 @@ func (s *sub) object(odd bool) string {
 			o["rateOptions"] = rateOptions(strings.Split(inner, ","), odd)
 		}
 	}
-	if s.percentiles != "" {
+	if s.percentiles != "" { // whose text is that of a GET
 		o["percentiles"] = []any{99.9, "50", 1e30}
 	}
 	if s.explicit {

@@ -31,6 +31,7 @@ func (d *drawing) tree() Request {
 	case "/api/uid/uidmeta":
 		m.body = d.dotted()
 	case "/api/tree/branch":
+		// A branch's id is the tree's and, of each level, the hash of a name.
 		m.path += "?" + pick(d, []string{"treeid=" + d.treeID(), "branch=" + fmt.Sprintf("%04X", 1+d.r.IntN(4)) + strings.Repeat("0001B9F1", d.size(2000))})
 	default:
 		m.body = fmt.Appendf(nil, `{"treeId":%s,"tsuids":["%s"]}`, d.treeID(), strings.Join(d.tsuids(d.metric(), d.size(1024)), `","`))

@@ -159,6 +159,8 @@ func (w *World) Rows() iter.Seq[encoding.Cell] {
 	}
 }
 
+// rowsOf yields a metric's rows, each hour with all series before the next one. It returns
+// false if yield wants no more.
 func (w *World) rowsOf(m *Metric, yield func(encoding.Cell) bool) bool {
 	metric := w.uids[encoding.UIDMetric][m.Name]
 	for first := 0; first < m.Points; {

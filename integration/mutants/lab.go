@@ -84,8 +84,8 @@ func (l *lab) try(ctx context.Context, m mutant) error {
 	return l.control(ctx, m)
 }
 
-// control runs the test without the fault, once for all mutants of it: one that
-// fails by itself catches nothing.
+// control runs the test without the fault: one that fails by itself catches nothing. Its
+// result stands for all mutants of the test; jobs that begin together may run it twice.
 func (l *lab) control(ctx context.Context, m mutant) error {
 	key := m.pkg() + " " + m.testName()
 	l.mu.Lock()

@@ -128,7 +128,8 @@ func (b *accessBuilder) byTSUID() Access {
 }
 
 // manyTSUIDs is for more rows than can be named by key. It uses a key pattern that
-// restricts each tag that all series have to the values that they have.
+// restricts each tag that all series have to the values that they have. The admission of
+// rows rejects series that have these values in another combination.
 func (b *accessBuilder) manyTSUIDs(tags [][]byte, rows int64) Access {
 	s := b.plan.Schema
 	values := map[string]map[string]bool{}

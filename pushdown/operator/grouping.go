@@ -80,7 +80,7 @@ func (o *partOperator) finishGroups() error {
 		}
 
 		o.downsampler.finish(&o.arena, sp)
-		// A span whose rows hold neither is no member of its group.
+		// A span with neither points nor annotations is no member of its group.
 		if sp.hasPoint || len(sp.annotations) > 0 {
 			o.arena.gather(sp, &o.groups.series)
 			if err := o.groups.add(sp, o.memory); err != nil {
@@ -90,7 +90,8 @@ func (o *partOperator) finishGroups() error {
 	}
 	o.arena.reset()
 
-	// The records of all groups are made before the first one is returned.
+	// The records of all groups are made before the first one is returned. held has
+	// workBytes for each bucket, which takes partialBucketBytes in a record.
 	if err := o.memory.Reserve(o.groups.held * partialBucketBytes / workBytes); err != nil {
 		return err
 	}

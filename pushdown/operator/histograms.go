@@ -198,7 +198,8 @@ func (h *histograms) flush(e *emitter) {
 		}
 	}
 
-	// In the order of keys, so that a part always answers with the same batches.
+	// Rows of spans and annotations alone, in the order of keys, so that a part always
+	// answers with the same batches.
 	for _, key := range slices.Sorted(maps.Keys(h.waiting)) {
 		write(key, h.waiting[key])
 	}

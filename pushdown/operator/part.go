@@ -159,7 +159,7 @@ func (o *partOperator) open(ctx context.Context) error {
 		Filter: access.Filter, BlockBytes: o.opts.BlockBytes,
 	}
 	// Rows of rollup tables have a column for each aggregator, of which the plan needs one
-	// or two.
+	// or two. Where few others were written the hint spares HBase the filter.
 	if f, ok := o.downsampler.(*rollupRows); ok {
 		scan.Columns, scan.MostInColumns = f.columns(), true
 	}

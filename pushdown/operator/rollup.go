@@ -94,6 +94,7 @@ func (f *rollupRows) add(a *arena, sp *series, base uint32, cells []store.Cell) 
 	sp.setFirst(&f.row)
 	points = f.row.Len()
 
+	// Buckets reach over rows: they stay open until finish.
 	if f.whole {
 		f.addToSpan(sp)
 		return points, skipped, nil
@@ -104,6 +105,7 @@ func (f *rollupRows) add(a *arena, sp *series, base uint32, cells []store.Cell) 
 	times, values := f.template.Finish()
 	sums := a.addBuckets(sp, times, values)
 
+	// decode has left equal times, so sums and counts have the same buckets.
 	if f.counts != nil {
 		f.template.Reset()
 		f.template.Points(f.count.Time, f.countDoubles())
@@ -145,7 +147,8 @@ func (f *rollupRows) decode(base uint32, cells []store.Cell) (skipped int, err e
 	return skipped, nil
 }
 
-// keepCommon removes from two columns the points at times that the other does not have.
+// keepCommon removes from two columns, sums and counts, the points at times that the other
+// does not have.
 func keepCommon(a, b *encoding.Points) {
 	n, i, j := 0, 0, 0
 	for i < a.Len() && j < b.Len() {

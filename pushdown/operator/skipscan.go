@@ -61,7 +61,7 @@ func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 	} else {
 		a.Filter.Pattern, a.Reason = p, a.Reason+text
 	}
-	// Unlike ranges of whole keys, these may have many rows that are not wanted.
+	// r.access has set it, but between known prefixes may lie many rows that are not wanted.
 	a.Few = known.Few
 	return a, true
 }
@@ -189,7 +189,8 @@ func (l *learner) findHour() (bool, error) {
 	return false, nil
 }
 
-// prefixes returns the prefixes of a tag key in the hour, nil if they are too many.
+// prefixes returns the prefixes of a tag key in the hour, nil if they are too many. It reads
+// one row of each, and then seeks to where the next one can begin.
 func (l *learner) prefixes(tagk encoding.UID) (*access.Prefixes, error) {
 	p := access.NewPrefixes(l.part.Plan.Schema, tagk)
 	stop := encoding.PrefixEnd(l.hour)

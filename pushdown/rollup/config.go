@@ -67,6 +67,7 @@ func Read(setting string) (*Config, error) {
 		return nil, err
 	}
 	defer file.Close()
+	// One byte more than Parse takes, so that a longer file is refused and not cut.
 	text, err := io.ReadAll(io.LimitReader(file, maxText+1))
 	if err != nil {
 		return nil, err
@@ -83,6 +84,7 @@ func Parse(text []byte) (*Config, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("rollups: %d bytes, want at most %d", len(text), maxText)
 	}
+	// encoding/json matches names in any case: delaySla fills DelaySLA.
 	var in struct {
 		AggregationIDs map[string]int `json:"aggregationIds"`
 		Intervals      []struct {

@@ -197,7 +197,7 @@ func pair(ctx context.Context, s *session, f compareFlags) error {
 	a, b := peer.At("A", f.a), peer.At("B", f.b)
 	r.AddPeer(a.Peer)
 	r.AddPeer(b.Peer)
-	p := progress.New(s.errs, "compare", int64((f.cfg.Rounds+1)*2*len(queries)))
+	p := progress.New(s.errs, "compare", int64((f.cfg.Rounds+1)*2*len(queries))) // with the warm round
 	figures, err := bench.Pair(ctx, bench.PairConfig{A: a, B: b, Queries: queries, Rounds: f.cfg.Rounds, Seed: f.cfg.Data.Seed, Progress: p})
 	p.End()
 	r.Figures, r.Cache = figures, "warm: one round before those that count"

@@ -66,6 +66,7 @@ func liveQueries(ctx context.Context, s *session) error {
 		return fmt.Errorf("sockets: %w", err)
 	}
 
+	// Without the part frames, -sockets counts those of the part sockets.
 	if s.given("sockets") && !slices.Contains(f.Parts, "frames") {
 		f.Crowd = f.Sockets[len(f.Sockets)-1]
 	}

@@ -49,6 +49,7 @@ func main() {
 // firstLines is an error without what hangs below its lines, such as the end of
 // a server's log: one clear line for each thing that went wrong.
 func firstLines(err error) string {
+	// Joined errors under a text of their own are one thing that went wrong.
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) && fmt.Sprint(joined) == err.Error() {
 		var lines []string

@@ -9,7 +9,8 @@ import (
 
 // resolve puts the points that can be read into the order of their times and decides
 // which of several of one time is kept. Points that cannot be read take no part: a
-// broken value never drives out a good one.
+// broken value never drives out a good one. Nor do entries of an append column that a
+// later one has replaced.
 func (c *Checker) resolve() {
 	ascending := true
 	for i := range c.points {
@@ -28,7 +29,7 @@ func (c *Checker) resolve() {
 	if ascending {
 		return
 	}
-	// choose must know it before it drops anything.
+	// Before choose drops any point, it must know whether an error in some cell has to stay.
 	c.stuck = slices.ContainsFunc(c.cells, func(x cell) bool { return x.stuck })
 	slices.SortFunc(c.order, c.compare)
 	c.result.Points = 0
@@ -62,6 +63,7 @@ func (c *Checker) compare(a, b int32) int {
 
 // choose keeps the first of several points of one time.
 func (c *Checker) choose(group []int32) {
+	// Of single cells w stays 0: they are deleted, and nothing is written anew.
 	var w way
 	for _, i := range group[1:] {
 		w |= c.wayOf(c.points[i].cell)

@@ -21,6 +21,7 @@ const (
 
 // plan decides which cells are written and deleted. Source: Fsck.FsckWorker.fsckDataPoints.
 func (c *Checker) plan() {
+	// Without Fix nothing is written; Compact alone only tells of rows that could be one cell.
 	if !c.Options.Fix {
 		if c.Options.Compact && !c.needsFolding() && c.foldable() {
 			targets, _ := c.fold()
@@ -62,7 +63,9 @@ func (c *Checker) planAppended(unfolded bool) {
 		p := &c.points[i]
 		if c.cells[p.cell].form == appended {
 			wanted = wanted || p.drop
-			stuck = stuck || p.tied && columns > 1 // in one column only one of them would count
+			// Duplicates that are not resolved have to stay, all of them; but in the one column
+			// that several become, only the last value of a time counts.
+			stuck = stuck || p.tied && columns > 1
 		}
 		// A value that is to be dropped stays if its compacted cell stays. Entries that move
 		// get the newest time of their columns, perhaps newer than its: the next run would
@@ -277,6 +280,7 @@ func (c *Checker) planAltered(i int, p *point) {
 	q[len(q)-1] = q[len(q)-1]&0xF0 | flags[len(flags)-1]&0x0F
 
 	if taken := c.index(q); taken >= 0 && taken != i && !c.cells[taken].remove && !c.points[c.cells[taken].first].drop {
+		// A finding of duplicates is about other values of the time, which still go.
 		for k := range c.result.Findings {
 			if f := &c.result.Findings[k]; f.Planned && f.Kind != Duplicate && bytes.Equal(f.Qualifier, old) {
 				f.Planned, f.Left = false, leftTaken

@@ -90,6 +90,7 @@ func (c *Checker) readSingle(i int32) {
 // zeros, or after the sign. It reports whether the value is one of these.
 func (c *Checker) paddedFloat(i int32, p *point) bool {
 	head := binary.BigEndian.Uint32(p.value)
+	// As OpenTSDB's Fsck does, FF is only looked for under qualifiers of seconds.
 	if head != 0 && (head != 0xFFFFFFFF || p.q.Milli) {
 		return false
 	}

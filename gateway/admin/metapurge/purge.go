@@ -71,6 +71,7 @@ func (p *purge) table(ctx context.Context, table string, count func(store.Cell) 
 
 		for _, c := range row.Cells {
 			if count(c) {
+				// With the time of the version that was read, a later one survives on HBase.
 				gone = append(gone, store.Mutation{Kind: store.DeleteCell, Row: bytes.Clone(row.Key), Family: encoding.FamilyName,
 					Qualifier: bytes.Clone(c.Qualifier), Timestamp: c.Timestamp})
 			}

@@ -42,6 +42,7 @@ func (c *call) connect(ctx context.Context, p purpose) (*connection, error) {
 		return &connection{remote: r}, r.check(ctx, "")
 	}
 
+	// Only a command that creates makes an embedded store that is not there yet.
 	st, err := c.Open(bool(p))
 	if errors.Is(err, store.ErrLocked) {
 		return c.connectRemote(ctx)
@@ -96,7 +97,7 @@ func (c *call) connectRemote(ctx context.Context) (*connection, error) {
 // checkStore checks that the tables exist and have the layout of the settings, as a
 // gateway does at its start.
 func (c *call) checkStore(ctx context.Context, st Store, p purpose) error {
-	// A new embedded store has no tables, and only who adds something makes it.
+	// A new embedded store has no tables; only a command that adds something makes them.
 	if p == creating && c.Embedded {
 		if err := tables.Create(ctx, st, tables.Specs(c.Tables, c.Schema, "NONE")); err != nil {
 			return err

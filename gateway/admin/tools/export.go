@@ -274,7 +274,8 @@ func (c *call) plan(ctx context.Context, conn *connection, times [2]string, name
 	if err != nil {
 		return nil, err
 	}
-	// In the text of a query a name with colons would be parts of it, and another name.
+	// m has stood in for the name, because colons divide the text of a sub-query, and a stored
+	// name may have some.
 	q.Queries[0].Metric = name
 	plans, err := c.engine(conn).Compile(ctx, q)
 	if err != nil {

@@ -96,7 +96,7 @@ func (x *exporter) scanRows(ctx context.Context, s store.Scan, each func(context
 // writeGlobalAnnotations writes the annotations of no series: their rows have the
 // metric 0 and no tags.
 func (x *exporter) writeGlobalAnnotations(ctx context.Context, times [2]string) error {
-	// A query of any metric only reads the times.
+	// No query is run: parsing one reads the times, and any metric will do.
 	values := url.Values{"start": {times[0]}, "m": {"none:m"}}
 	if times[1] != "" {
 		values.Set("end", times[1])

@@ -48,7 +48,7 @@ func runFsck(ctx context.Context, c *call) (err error) {
 	if c.fixAll {
 		req.Options.All()
 	}
-	// Both, or neither, say no rows to check.
+	// The rows are those of a query, or all of them: one of the two has to be given.
 	if req.Full == (len(req.Args) > 0) {
 		return c.usage("want a query or --full-scan")
 	}

@@ -64,7 +64,7 @@ func sumOfErrors(counts []int64) (sum int64) {
 // print prints the counters, by OpenTSDB's names where it has them.
 // Source: Fsck.logResults.
 func (n *fsckCounts) print(w io.Writer) {
-	n.add(0, 0, 0) // so that the kinds are there
+	n.add(0, 0, 0) // makes Found and Repaired if nothing was found
 	line := func(name string, count int64) { fmt.Fprintf(w, "%s: %d\n", name, count) }
 	line("Key Values Processed", n.Cells)
 	line("Rows Processed", n.Rows)

@@ -139,6 +139,7 @@ func (r *rowChecker) reached(p *checkedPart, at []byte, done bool) {
 	defer r.mu.Unlock()
 	p.done = done
 	if at != nil {
+		// Not in place: at first p.at is the start of the stretch itself.
 		p.at = append(p.at[:0:0], at...)
 	}
 

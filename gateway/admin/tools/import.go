@@ -36,6 +36,7 @@ func importFiles(ctx context.Context, c *call) (err error) {
 			return err
 		}
 	}
+	// Not after each file: the same command run again skips those that were finished.
 	return c.removeStates()
 }
 

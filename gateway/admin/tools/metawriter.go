@@ -61,6 +61,7 @@ func (m *metaWriter) store(ctx context.Context, all []metaLine) (refused []refus
 	if len(all) == 0 {
 		return nil, nil
 	}
+	// Otherwise pending meta data of points would replace these objects later.
 	if m.flush != nil {
 		if err := m.flush(ctx); err != nil {
 			return nil, err
@@ -70,7 +71,7 @@ func (m *metaWriter) store(ctx context.Context, all []metaLine) (refused []refus
 	var c metaCells
 	for i := range all {
 		err := m.addCells(ctx, &c, &all[i])
-		// What caches answer does not look whether the request has ended.
+		// An answer from a cache comes even after the request has ended.
 		if err == nil {
 			err = context.Cause(ctx)
 		}

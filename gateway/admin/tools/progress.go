@@ -38,6 +38,7 @@ func newProgress(e *Env, f *input) *progress {
 
 // at reports how many bytes of the file are read, and what is imported so far.
 func (p *progress) at(bytes, lines, points int64) {
+	// The points of an earlier run do not count in the rate of this one.
 	if p.first < 0 {
 		p.first = points
 	}

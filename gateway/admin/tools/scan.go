@@ -51,6 +51,7 @@ type scanCounts struct {
 // Source: DumpSeries.
 func scanRows(ctx context.Context, c *call) (err error) {
 	c.scan.Args = c.args
+	// As in OpenTSDB, what is deleted is printed in a form that import can read again.
 	c.scan.Import = c.scan.Import || c.scan.Delete
 	conn, err := c.connect(ctx, existing)
 	if err != nil {

@@ -31,10 +31,10 @@ func (s *stretch) scan(table string) store.Scan {
 }
 
 // queried returns the stretches of the rows that queries read, in the order of their keys:
-// START [END] and one or more sub-queries, as query takes them. Rates and downsampling
-// change nothing.
+// START [END] and one or more sub-queries, as query takes them. Rates and downsampling are
+// left out: they are about values, and a downsampler would read intervals beyond START and END.
 func (c *call) queried(ctx context.Context, conn *connection, args []string) ([]stretch, error) {
-	words := *c
+	words := *c // a copy, whose arguments queryArguments reads
 	words.args = args
 	body, err := words.queryArguments()
 	if err != nil {
@@ -74,8 +74,9 @@ func (c *call) queried(ctx context.Context, conn *connection, args []string) ([]
 // dealOverlaps gives rows that two sub-queries ask for to the first of them, so that they
 // are read once. Stretches are in the order of their first keys.
 func dealOverlaps(all []stretch) {
-	asRead := slices.Clone(all) // startAt changes the others
-	var open []*stretch         // those that go beyond the first key of the next one
+	// before points to copies, because startAt moves and cuts the stretches of all.
+	asRead := slices.Clone(all)
+	var open []*stretch // those that go beyond the first key of the next one
 	for i := range all {
 		open = slices.DeleteFunc(open, func(s *stretch) bool {
 			return len(s.Stop) > 0 && bytes.Compare(s.Stop, all[i].Start) <= 0

@@ -64,6 +64,8 @@ func newStoreSink(c *call, conn *connection) *storeSink {
 	auto := c.Auto
 	auto.Metrics = auto.Metrics || c.autoMetric
 
+	// Staged, as in a gateway: where the store can order its writes, a new series does not
+	// wait until its UIDs are on the disk.
 	l := &storeSink{stop: !c.skipErrors, metaWriter: metaWriter{settings: &c.Settings, st: conn.store, names: conn.names, auto: auto,
 		series: write.NewSeries(write.SeriesConfig{Schema: c.Schema, Names: uid.Staged{Dictionary: conn.names}, Auto: auto})}}
 	if conn.tracker != nil {
@@ -74,7 +76,8 @@ func newStoreSink(c *call, conn *connection) *storeSink {
 		Shards: importShards, Allowed: c.Allowed, Observer: conn.observer()}
 	switch {
 	case c.Embedded:
-		// The embedded store merges what is appended to a row.
+		// The embedded store merges what is appended to a row. All writes share its log, so
+		// that several shards would only wait for one another.
 		cfg.Form, cfg.Shards, cfg.WindowBytes = write.Appended, 1, 1<<20
 	case c.Appends:
 		cfg.Form = write.Appended

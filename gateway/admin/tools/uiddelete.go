@@ -71,11 +71,12 @@ func (d *deletion) run(ctx context.Context) (*Deleted, error) {
 	}
 	defer func() { w.End(d.uid) }()
 
+	// Until the name was withdrawn, it could get points or another UID, so it is looked at again.
 	first := d.uid
 	if err := d.look(ctx); err != nil {
 		return nil, err
 	}
-	// The name was deleted and put again in between.
+	// The name was deleted or renamed, and put again, in between.
 	if !bytes.Equal(first, d.uid) {
 		return nil, fmt.Errorf("deleting %s %q: its UID was %s and is %s: run it again", d.kind, d.name, first, d.uid)
 	}
@@ -110,7 +111,7 @@ func (d *deletion) removeAll(ctx context.Context) error {
 // awaitOthers tells other processes that the name is deleted, waits until they know, and
 // looks for rows that they wrote until then.
 func (d *deletion) awaitOthers(ctx context.Context) error {
-	// Forced, the rows stay in any case, so that nobody's are waited for.
+	// A forced deletion leaves rows as they are, so it need not wait for those of others.
 	if err := d.names.Tell(ctx); err != nil || d.force {
 		return err
 	}

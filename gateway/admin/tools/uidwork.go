@@ -80,7 +80,8 @@ func (x *uidWorker) run(ctx context.Context, w uidWork) (*uidDone, error) {
 		return x.fsck(ctx, w)
 	}
 
-	// What puts have recorded and not written yet would seem to miss, or come back.
+	// Pending meta data of puts would seem to be missing to metasync, and would come back
+	// after metapurge.
 	if x.flush != nil {
 		if err := x.flush(ctx); err != nil {
 			return nil, err
@@ -233,8 +234,9 @@ func (c *call) uidWork(ctx context.Context) (err error) {
 	return nil
 }
 
-// seldom passes on a line that differs from the one before in more than its numbers, for it
-// tells of a wait or of another reading, and of the others one every ten seconds.
+// seldom passes on at once a line that differs from the one before in more than its numbers,
+// because it tells of a wait or of another reading. Of all others it passes on one every ten
+// seconds.
 func seldom(now func() time.Time, tell func(line string)) func(line string) {
 	told, before := now(), ""
 	return func(line string) {

@@ -158,8 +158,8 @@ func (d *Listener) serve(c *conn) {
 	// Only one byte is read. Bytes that nobody reads then stay in the socket, and its
 	// close tells the client that they were not read.
 	_, err := io.ReadFull(c.Conn, c.first[:])
-	// If it is too late to stop that, reading may be over at any moment, also for the
-	// protocol's server.
+	// Once Close has begun to set that deadline it cannot be stopped, and would cut off the
+	// reads of the protocol's server too.
 	if !stop() || err != nil {
 		c.Close()
 		return

@@ -93,7 +93,8 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) {
 	if err != nil && !errors.Is(err, io.EOF) && s.cfg.Log != nil {
 		s.cfg.Log.Debug("telnet connection ended", "remote", nc.RemoteAddr(), "err", err)
 	}
-	// A close in good order would acknowledge every line.
+	// A close in good order would acknowledge every line, but answers were lost, or a line
+	// has ended in a panic.
 	if out.err != nil || errors.Is(err, errPanic) {
 		abort(nc)
 		return
@@ -235,7 +236,7 @@ func (c *conn) awaitCommits(which awaited) {
 		// A batch ends by itself within the writer's timeout.
 		ctx := context.Background()
 		if which == doneBatches {
-			ctx = ended
+			ctx = ended // Wait returns at once, with context.Canceled if the batch is not done
 		}
 		err := p.batch.Wait(ctx)
 		if which == doneBatches && errors.Is(err, context.Canceled) {

@@ -66,7 +66,8 @@ func (c *conn) tryHistogram() error {
 	return c.addHistogram(&write.Point{Metric: metric, Tags: tags, Time: t}, value)
 }
 
-// histogramValue returns the value of a histogram's cell.
+// histogramValue returns the value of a histogram's cell. text is its base64 if binary is
+// set, otherwise words. Errors of base64 are late, for OpenTSDB decodes it as it stores.
 func histogramValue(codec write.Codec, id int, binary bool, text string) ([]byte, error) {
 	if !binary {
 		h, err := write.ParseHistogramWords(text)

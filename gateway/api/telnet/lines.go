@@ -227,8 +227,9 @@ func (c *conn) auth() error {
 	return nil
 }
 
-// command executes a command other than put. The lines before it are durable or have
-// had their error lines first, which is how version acknowledges them.
+// command executes a command other than put. It answers only after every earlier line
+// is durable or has had its error line: so a client can take the answer to version for
+// an acknowledgement.
 func (c *conn) command() error {
 	c.awaitCommits(everyBatch)
 	c.flushCounts()

@@ -12,7 +12,8 @@ type numberError string
 // Error is the reason.
 func (e numberError) Error() string { return string(e) }
 
-// timeError returns the error of a time that write.ParseTime has refused. Source: PutDataPointRpc.importDataPoint.
+// timeError returns the error of a time that write.ParseTime has refused.
+// Source: PutDataPointRpc.importDataPoint.
 func timeError(text string) error {
 	digits := strings.Replace(text, ".", "", 1)
 	if reason := badLong(digits); reason != "" {
@@ -21,8 +22,8 @@ func timeError(text string) error {
 	return fmt.Errorf("invalid timestamp: %s", digits)
 }
 
-// valueError returns the error of a value that write.ParseValue has refused. Source: Tags.looksLikeInteger,
-// Float.parseFloat.
+// valueError returns the error of a value that write.ParseValue has refused.
+// Source: Tags.looksLikeInteger, Float.parseFloat.
 func valueError(text string) error {
 	if strings.ContainsAny(text, ".eE") {
 		return numberError(`For input string: "` + text + `"`)

@@ -61,11 +61,12 @@ func (c *conn) tryRollup() error {
 }
 
 // rollupOf reads the word that says what the value is: "1h-sum", "1h-sum:max", "max".
-// Where there is no dash, the group-by aggregator is the aggregator, too.
+// Where there is no dash, the group-by aggregator is the aggregator, too, and of
+// "sum:max" the word before the colon means nothing.
 func rollupOf(word string) *write.RollupPoint {
 	p := &write.RollupPoint{Point: write.Point{Narrow: true}}
 	first, group, grouped := strings.Cut(word, ":")
-	group, _, _ = strings.Cut(group, ":")
+	group, _, _ = strings.Cut(group, ":") // OpenTSDB does not look at a third word
 	interval, aggregator, dashed := strings.Cut(first, "-")
 
 	switch {

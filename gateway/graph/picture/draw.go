@@ -183,7 +183,7 @@ func (b *band) flush() {
 }
 
 // eachPlace calls f with the place of each point inside the picture, and of the next ones
-// on either side, to which the line leads. It ends early if the drawing shall.
+// on either side, to which the line leads. It ends early once the guard has ended the drawing.
 func (l *layout) eachPlace(ln *line, s *scale, f func(v vertex, ok bool)) {
 	n := ln.samples.Len()
 	before := -1 // the last point that lies before the picture

@@ -147,10 +147,12 @@ func (l *layout) drawKey() {
 		l.c.stroke(box, thin, l.foreground)
 	}
 
+	// The last text tells how many names have no room; no line belongs to it.
 	for i, name := range append(k.names, k.more) {
 		left := k.x + float64(i%k.columns)*k.cell
 		baseline := k.y + gap/2 + float64(i/k.columns+1)*lineRow - 3
-		// Names end where their lines begin, as gnuplot has them.
+		// Names end where their lines begin, as gnuplot has them. The sample lies at the middle
+		// of the letters, 4 pixels above their baseline.
 		l.c.text(left+k.cell-sampleWidth-gap-textWidth(name), baseline, name, l.foreground)
 		if i < len(k.names) {
 			l.drawSample(&l.lines[k.of[i]], left+k.cell-sampleWidth, baseline-4)

@@ -88,7 +88,7 @@ func (s *scale) at(v float64) (place float64, ok bool) {
 		}
 		return (math.Log10(v) - math.Log10(s.from)) / (math.Log10(s.to) - math.Log10(s.from)), true
 	}
-	// Halves, for the difference of two doubles may be none.
+	// Halves, because the difference of two doubles may exceed the largest one.
 	return (v/2 - s.from/2) / (s.to/2 - s.from/2), true
 }
 
@@ -96,7 +96,7 @@ func (s *scale) at(v float64) (place float64, ok bool) {
 // that are free to ticks.
 func (s *scale) linearTicks(a *graph.Axis, count int) {
 	low, high := min(s.from, s.to), max(s.from, s.to)
-	// Halves, as in at.
+	// Halves, as in at: high-low may exceed the largest double.
 	step := niceStep((high/2 - low/2) / float64(count) * 2)
 	if step == 0 || math.IsInf(step, 0) || low+step == low || high-step == high {
 		// Values so near each other, or so far apart, that no step leads from one to the next.

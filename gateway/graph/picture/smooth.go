@@ -222,7 +222,8 @@ func monotoneSlopes(m made) []float64 {
 // bezier returns the Bézier curve that the samples control, at some places.
 func bezier(m made, places int, guard Guard) (made, error) {
 	n := len(m) - 1
-	logChoose := make([]float64, len(m)) // logarithms: the binomial coefficients of many samples are no doubles
+	// Logarithms, because the binomial coefficients of many samples exceed the largest double.
+	logChoose := make([]float64, len(m))
 	whole, _ := math.Lgamma(float64(n + 1))
 	for i := range m {
 		a, _ := math.Lgamma(float64(i + 1))

@@ -54,6 +54,7 @@ func timeTicks(start, end int64, zone *time.Location, most int, format *gnuforma
 	for _, ms := range roundTimes(start, end, zone, chosen.step) {
 		ticks = append(ticks, timeTick{ms, format.Format(time.UnixMilli(ms).In(zone))})
 	}
+	// Small ticks, without a label, divide the steps.
 	for _, ms := range roundTimes(start, end, zone, chosen.part(chosen.parts)) {
 		ticks = append(ticks, timeTick{ms: ms})
 	}

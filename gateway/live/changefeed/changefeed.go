@@ -233,7 +233,7 @@ func (s *source) update(ctx context.Context, now time.Time) (live.Answer, error)
 		a.Held += sub.bytes()
 		a.Rows += sub.rowsRead
 	}
-	// Points of expressions lie in a view before their time has come.
+	// The views of expressions show all times of their rows, also those after the query's end.
 	a.FinalBefore = min(s.finalBefore(now), q.End)
 	return a, nil
 }

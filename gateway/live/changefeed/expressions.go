@@ -136,13 +136,16 @@ func TableResults(ctx context.Context, x *engine.Expressions, results []engine.R
 	if err != nil {
 		return nil, 0, err
 	}
+
 	for i := range tables {
 		t := &tables[i]
 		seen := map[string]int{} // how often the tags came in this table
 		for k := range t.Series {
+			// 17 bytes: a point's time, its value, and whether it is a float.
 			if err := memory.Reserve(ctx, resultBytes+int64(len(t.Columns[k]))*17); err != nil {
 				return nil, 0, err
 			}
+
 			r := live.Result{QueryIndex: i, Metric: t.ID, Tags: map[string]string{}, Points: columnPoints(t.Times, t.Columns[k])}
 			for _, tag := range t.Series[k].Tags {
 				r.Tags[tag.K] = tag.V
@@ -151,6 +154,7 @@ func TableResults(ctx context.Context, x *engine.Expressions, results []engine.R
 				r.AggregateTags = append(r.AggregateTags, tag.Name)
 			}
 
+			// Series with equal tags stay apart by their number.
 			name := seriesKey(&t.Series[k])
 			seen[name]++
 			r.Key = strconv.Itoa(seen[name]) + "\x00" + name

@@ -219,6 +219,7 @@ func (p *poller) scanHour(ctx context.Context, base int64, now time.Time) (keys 
 		return nil, err
 	}
 
+	// None if the scan above has read that column.
 	if columns := h.appendColumn(); columns != nil {
 		err := p.scan(ctx, base, base+encoding.RowSeconds, store.Scan{Columns: columns}, func(rows []store.Row) {
 			for i := range rows {

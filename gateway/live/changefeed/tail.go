@@ -110,8 +110,9 @@ func (h *hourTails) compareRow(r *store.Row, now time.Time, base int64, s *times
 		h.checkAppended(t, r, d)
 	}
 
-	single := false
+	single := false // whether every cell holds one point
 	h.cells, single = appendKept(h.cells[:0], r.Cells)
+	// Only qualifiers in milliseconds have 4 bytes. The scans then need a range for them.
 	h.hasMillis = h.hasMillis || slices.ContainsFunc(h.cells, func(c keptCell) bool { return c.width == 4 })
 
 	if t.kept && single {
@@ -124,7 +125,7 @@ func (h *hourTails) compareRow(r *store.Row, now time.Time, base int64, s *times
 		}
 	}
 
-	// The cells of a row that has not changed were judged when they were new.
+	// The cells of a row that has not changed were observed when they were new.
 	if t.dirty {
 		for i := range r.Cells {
 			s.observe(&r.Cells[i], offsetOf(r.Cells[i].Qualifier), base)
@@ -223,7 +224,7 @@ func (h *hourTails) checkAppended(t *rowTail, r *store.Row, d *delay) {
 	if t.appended != 0 && now != 0 {
 		d.observe(timestamp)
 	}
-	h.stopKeeping(t)
+	h.stopKeeping(t) // a kept row has cells of single points only
 	t.appended, t.dirty = now, true
 }
 

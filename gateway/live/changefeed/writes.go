@@ -48,6 +48,8 @@ func (s *subQuery) applyChange(c *store.Change) (taken bool, err error) {
 	if !s.view.Known(s.span) && !operator.Admits(plan, s.span) {
 		return true, nil // the plan's filters refuse the row, whatever is in it
 	}
+	// Points of a write that is reported later might be among what this change has removed,
+	// see extend.
 	if !onlyPoints {
 		return false, s.readFromNowOn(c.Row)
 	}

@@ -85,7 +85,7 @@ func (t *View) Changes(shown Window) ([]Change, error) {
 	var out []Change
 	for _, g := range t.groups {
 		t.moveShown(g, before)
-		if len(g.windows) == 0 {
+		if len(g.windows) == 0 { // then redescribe is not set: membersChanged adds a window
 			continue
 		}
 		if g.redescribe {

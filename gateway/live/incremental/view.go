@@ -110,7 +110,7 @@ func (t *View) prepareBuckets() (err error) {
 	if t.grid, err = t.bucketer.Grid(); err != nil {
 		return err
 	}
-	t.gridLead = indexFrom(t.grid, p.From*1000)
+	t.gridLead = indexFrom(t.grid, p.From*1000) // the buckets before it serve rates alone
 	t.missing = t.bucketer.Missing()
 	return nil
 }

@@ -185,6 +185,7 @@ func (f *Forest) missing(ctx context.Context, keys [][]byte, known *knownBranche
 		return nil, nil
 	}
 
+	// The ranges ascend, because each key is a prefix of the next one.
 	scan := store.Scan{Table: f.cfg.TreeTable, Family: encoding.FamilyData, Start: ranges[0].Start, Stop: ranges[len(ranges)-1].Stop,
 		Filter: store.RowFilter{Ranges: ranges}, Columns: []store.KeyRange{exactly([]byte(tree.BranchQualifier))}}
 	for r, err := range store.Rows(ctx, f.cfg.Store, scan) {

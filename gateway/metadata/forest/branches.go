@@ -137,6 +137,7 @@ func (f *Forest) leaves(ctx context.Context, b *tree.Branch) error {
 	for from := 0; from < len(found); from += namedAtOnce {
 		part := found[from:min(from+namedAtOnce, len(found))]
 		// With all names known at once, those of single leaves come from the cache.
+		// A UID without a name is no error here: nameLeaf leaves its leaf out.
 		err := f.learnNames(ctx, part)
 		if noName := (*uid.NoSuchIDError)(nil); err != nil && !errors.As(err, &noName) {
 			return err
@@ -154,7 +155,8 @@ func (f *Forest) leaves(ctx context.Context, b *tree.Branch) error {
 	return nil
 }
 
-// learnNames looks up the names of leaves.
+// learnNames looks up the names of leaves, so that the dictionary has them in its cache.
+// Leaves with a damaged TSUID are left to nameLeaf.
 func (f *Forest) learnNames(ctx context.Context, leaves []tree.Leaf) error {
 	var uids [3][]encoding.UID
 	for _, l := range leaves {
@@ -187,6 +189,7 @@ func (f *Forest) nameLeaf(ctx context.Context, l *tree.Leaf) (named bool, err er
 	if err != nil {
 		return false, nil
 	}
+	// A leaf shows names alone, no custom fields.
 	s, err := f.series(ctx, tsuid, false)
 	if unnamed(err) {
 		return false, nil

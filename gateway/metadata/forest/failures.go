@@ -40,7 +40,7 @@ func (f *Forest) Failed(ctx context.Context, l Failures, id int, tsuids [][]byte
 	if tsuids == nil {
 		return f.failed(ctx, l, id, beginning(l.prefix))
 	}
-	// Columns of a scan ascend.
+	// A scan wants its columns ascending and disjoint.
 	tsuids = slices.Clone(tsuids)
 	slices.SortFunc(tsuids, bytes.Compare)
 	tsuids = slices.CompactFunc(tsuids, bytes.Equal)
@@ -62,6 +62,7 @@ func (f *Forest) Failed(ctx context.Context, l Failures, id int, tsuids [][]byte
 // columnsAtOnce is how many columns are read together.
 const columnsAtOnce = 100
 
+// failed reads columns of a list, by TSUIDs in hex.
 func (f *Forest) failed(ctx context.Context, l Failures, id int, columns ...store.KeyRange) (map[string]string, error) {
 	out := map[string]string{}
 	r := exactly(l.key(id))

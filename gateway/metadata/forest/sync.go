@@ -40,6 +40,7 @@ func (f *Forest) Sync(ctx context.Context) (Synced, error) {
 	// What other processes have made of the trees counts from the first series.
 	f.current.Store(nil)
 	s := &syncing{Forest: f}
+	// Without rows this only learns which trees are enabled.
 	if err := s.addRows(ctx, nil); err != nil || s.done.Trees == 0 {
 		return s.done, err
 	}
@@ -60,12 +61,15 @@ func (f *Forest) Sync(ctx context.Context) (Synced, error) {
 
 // addRows adds the series of some rows of the meta table by the trees as they are now.
 func (s *syncing) addRows(ctx context.Context, rows []store.Row) error {
+	// Let go after each call, so that Delete need not wait for the end of Sync.
 	s.adding.RLock()
 	defer s.adding.RUnlock()
 	trees, err := s.enabled(ctx)
 	if err != nil {
 		return err
 	}
+
+	// Under a new snapshot known branches may have been deleted.
 	if trees != s.trees {
 		s.trees, s.known, s.done.Trees = trees, newKnownBranches(), len(trees.all)
 	}

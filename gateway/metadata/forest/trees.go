@@ -126,7 +126,7 @@ func (f *Forest) Create(ctx context.Context, c tree.Change) (*tree.Tree, error) 
 	for range attempts {
 		trees, largest := 0, 0
 		err := f.each(ctx, func(id int, t *tree.Tree) {
-			largest = id
+			largest = id // ids ascend
 			if t != nil {
 				trees++
 			}

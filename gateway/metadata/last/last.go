@@ -108,7 +108,8 @@ func (p *Points) Find(ctx context.Context, q Query) ([]Point, error) {
 }
 
 // findSub finds the newest points of one sub-query: by reading back from now if back is
-// above 0, otherwise by the counters of the meta table.
+// above 0, otherwise by the counters of the meta table or, if there are none and TSUIDs are
+// given, in the current hour.
 func (p *Points) findSub(ctx context.Context, s Sub, back int) ([]Point, error) {
 	switch {
 	case len(s.TSUIDs) > 0:
@@ -156,7 +157,7 @@ func (p *Points) findTSUIDs(ctx context.Context, tsuids []encoding.UID, back int
 
 // findTSUID finds the newest point of a series, or returns nil.
 func (p *Points) findTSUID(ctx context.Context, tsuid encoding.UID, back int) (*Point, error) {
-	// Without counters the current hour is read, for back is 0 then.
+	// With back 0 and no counters, the current hour alone is read.
 	if back > 0 || !p.cfg.Counted {
 		return p.readBack(ctx, tsuid, p.cfg.Now().Unix(), back)
 	}

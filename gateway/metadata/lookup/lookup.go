@@ -251,6 +251,7 @@ func (s *Series) bytes() int {
 func (f *Finder) nameTogether(ctx context.Context, tsuids []encoding.UID, out []Series) error {
 	var uids [3][]encoding.UID
 	for i, u := range tsuids {
+		// All callers have checked that these are TSUIDs.
 		metric, tags, _ := f.cfg.Schema.SplitTSUID(u)
 		out[i].TSUID = u
 		uids[encoding.UIDMetric] = append(uids[encoding.UIDMetric], metric)

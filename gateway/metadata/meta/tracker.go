@@ -179,6 +179,7 @@ func (t *Tracker) Assigned(kind encoding.UIDKind, _ string, u encoding.UID) {
 		t.dropped++
 	default:
 		t.pending.uids = append(t.pending.uids, givenUID{kind, append(encoding.UID{}, u...), t.cfg.Now().Unix()})
+		// Half full: write before UIDs have to be dropped.
 		if n == t.cfg.Pending/2 {
 			t.hurry()
 		}

@@ -235,6 +235,7 @@ func (t *TSChange) merge(m encoding.TSMeta) encoding.TSMeta {
 	if t.Custom != nil {
 		m.Custom = t.Custom
 	}
+	// As in empty, 0 is not given.
 	if t.Retention != nil && *t.Retention != 0 {
 		m.Retention = *t.Retention
 	}

@@ -99,6 +99,8 @@ func ParseBranch(key, value []byte) (*Branch, error) {
 	for _, depth := range depths {
 		b.Path = append(b.Path, in.Path[depth])
 	}
+
+	// A branch's own name ends its path. As in OpenTSDB it is added where the stored path lacks it.
 	if len(b.Path) == 0 || in.DisplayName != "" && b.Path[len(b.Path)-1] != in.DisplayName {
 		b.Path = append(b.Path, in.DisplayName)
 	}

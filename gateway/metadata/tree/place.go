@@ -120,8 +120,8 @@ func (w *walk) say(format string, args ...any) {
 	w.out = append(w.out, m)
 }
 
-// names returns one name for each branch, empty where a level yielded none, and the rules
-// at which levels ended without one. A level is applied once more for each further part that
+// names returns one name for each branch, empty where a level yielded none, and of each such
+// level the rule that was tried last. A level is applied once more for each further part that
 // a separator has made.
 func (w *walk) names(levels [][]rule) (names, notMatched []string) {
 	for at := 0; at < len(levels) && w.refused == ""; {
@@ -197,8 +197,9 @@ func (w *walk) custom(n Name) {
 // value makes the name of a value: by the regex, by the separator, or whole.
 func (w *walk) value(v string) {
 	work := w.rule.steps * len(v)
+	// Only the first part searches the value: anew from each place where the separator was found.
 	if w.rule.separator != nil && w.parts == nil {
-		work *= 16 // it is looked for from each place at which it was found
+		work *= 16
 	}
 	if w.rule.steps > 0 && len(v) > MaxValue {
 		w.refused = fmt.Sprintf("a value of more than %d bytes", MaxValue)
@@ -227,6 +228,7 @@ func (w *walk) extract(v string) {
 		return
 	}
 
+	// RegexGroupIdx counts from 0, while group 0 of an expression is all that it matched.
 	groups, i := len(found)/2-1, w.rule.RegexGroupIdx+1
 	switch {
 	case i > groups:

@@ -96,7 +96,8 @@ func (r *Rule) AppendStored(dst []byte) []byte {
 // Source: TreeRule.syncToStorage.
 func (r *Rule) Empty() bool { return *r == Rule{TreeID: r.TreeID} }
 
-// Merge returns a stored rule with the fields that given has. With overwrite it is given.
+// Merge returns a stored rule, changed by the fields that given has. With overwrite it
+// returns given as it is.
 // Source: TreeRule.copyChanges.
 func (r Rule) Merge(given Rule, overwrite bool) Rule {
 	if overwrite {

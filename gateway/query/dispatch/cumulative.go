@@ -60,7 +60,8 @@ func (c cumulativeBytes) cuts(firstHour int64, from, to, size float64) (hours []
 // hours that miss the goal by at most slack it takes the one whose number since 1970
 // is divisible by the highest power of two. So a time window that moves is cut at the
 // same hours again, wherever it begins, and the cached answers of its parts are
-// found.
+// found. from and the result count hours from the plan's first, whose number since 1970
+// is firstHour.
 func (c cumulativeBytes) cut(firstHour int64, from int, goal, slack float64) (best int) {
 	h := from
 	for h < len(c)-1 && c[h] < goal-slack {

@@ -49,7 +49,8 @@ func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice a
 		var borders [][]byte
 		if betweenBuckets {
 			borders = regionBorders(r, regions)
-			// A range of which few rows are looked at is not worth more than one scan.
+			// A range of which few rows are looked at, or none, is not worth more than one scan,
+			// unless it can only skip rows in parts.
 			if !goal.path.Nothing && !goal.path.Few || goal.path.Parts > 0 {
 				borders = append(borders, goal.hourBorders(plan, r, borders)...)
 			}

@@ -285,7 +285,7 @@ func (e *Executor) regions(ctx context.Context, plan *scanplan.Plan) ([]store.Re
 			return nil, fmt.Errorf("cannot list the regions of table %s: %w", plan.Table, err)
 		}
 		if !sleep(ctx, pause) {
-			return nil, deadlineError(ctx, plan.Ranges, 0, unlessContext(err))
+			return nil, deadlineError(ctx, plan.Ranges, 0, unlessContext(err)) // 0 parts accepted
 		}
 	}
 }

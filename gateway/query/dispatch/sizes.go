@@ -94,7 +94,7 @@ func (s *sizes) estimate(plan *scanplan.Plan, path operator.Access) cumulativeBy
 		return nil
 	}
 	for i := range hours {
-		if hours[i] < 0 {
+		if hours[i] < 0 { // not known
 			hours[i] = mean
 		}
 	}

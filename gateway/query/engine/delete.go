@@ -30,7 +30,8 @@ func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted
 	if err := refuseRollups(plans, "deletes"); err != nil {
 		return 0, err
 	}
-	// All are looked at before the first row is deleted.
+	// The rows of histograms hold points too, which the answer does not show. All sub-queries
+	// are looked at before the first row is deleted.
 	for _, p := range plans {
 		if p.sub.Histogram() {
 			return 0, deletesBeside(p.sub.Index)

@@ -51,6 +51,7 @@ func (e *Engine) groups(ctx context.Context, q *query.Query, p subPlan, node *No
 		}
 		if err == nil {
 			groups = trimmed(groups, p.Plan)
+			// Of the points that were counted, the answer has those that are left.
 			return groups, stats, planPointsOf(ctx).set(pointsIn(groups))
 		}
 		if !mayLieOutsideQuery(err) {
@@ -93,7 +94,7 @@ func partialsTooLarge(err error, stats dispatch.Stats) bool {
 
 // scanAndMerge executes a plan once and makes its groups.
 func (e *Engine) scanAndMerge(ctx context.Context, q *query.Query, p subPlan, how dispatch.Aggregation, node *Node) ([]merge.Group, dispatch.Stats, error) {
-	// What an earlier execution has counted was thrown away.
+	// The plan may be executed a second time: the points of the first were thrown away.
 	if err := planPointsOf(ctx).set(0); err != nil {
 		return nil, dispatch.Stats{}, err
 	}

@@ -68,9 +68,9 @@ type row struct {
 	members []int // the series of each variable, -1 where it has none
 }
 
-// join returns the series of an expression, in the order of their keys, and all series
-// whose times it steps through. Of two series of one variable with equal keys the later
-// one counts. The error is a *DataError: an intersection is empty.
+// join returns the series of an expression, in the order of their keys, and as steps all
+// series whose times become those of the table. Of two series of one variable with equal
+// keys the later one counts. The error is a *DataError: an intersection is empty.
 // Source: UnionIterator, IntersectionIterator.
 func join(j Join, variables []*variable) (rows []row, steps []*series, err error) {
 	byKey := map[string][]int{}
@@ -101,6 +101,7 @@ func join(j Join, variables []*variable) (rows []row, steps []*series, err error
 	}
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
 
+	// A union steps through all series, also those that a later one with their key replaced.
 	order := hashOrder(variables)
 	for place, i := range order {
 		for s, key := range keys[i] {

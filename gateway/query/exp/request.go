@@ -305,6 +305,7 @@ func readJoin(raw json.RawMessage) (Join, error) {
 	if j.UseGroupTags, err = o.flag("useGroupTags", false); err != nil {
 		return j, err
 	}
+	// A join without an operator is no union: Expression.parse refuses it.
 	operator, err := o.text("operator")
 	if err != nil || operator == nil {
 		return j, err

@@ -71,6 +71,7 @@ func compute(operator string, l, r float64, lk, rk kind) (float64, kind, error) 
 		return doubles(operator, l, r), double, nil
 	case lk.isInteger() && rk.isInteger():
 		return integers(operator, l, r, lk, rk)
+	// What is left is a comparison with an integer or with another comparison.
 	case operator == "/" || operator == "%":
 		return 0, double, nil // what cannot be divided is 0
 	}

@@ -37,6 +37,7 @@ func (e *Expression) Evaluate(dst []float64, columns [][]float64) error {
 		if err != nil {
 			return fmt.Errorf("cannot evaluate '%s': %w", e.Text, err)
 		}
+		// OpenTSDB takes no other types for a result, see ResultError.
 		for i := range ev.rows {
 			if k := c.kindAt(i); k != double && k != boolean {
 				return &ResultError{Class: javaClasses[k], Text: e.Text}
@@ -183,6 +184,7 @@ func arithmetic(operator string) bool {
 // computeDoubles is doubles for columns, with loops of their own for what is cheaper
 // than to look at the operator.
 func computeDoubles(operator string, out, l, r []float64) {
+	// With equal lengths the compiler leaves out bounds checks in the loops.
 	l, r = l[:len(out)], r[:len(out)]
 	switch operator {
 	case "+":

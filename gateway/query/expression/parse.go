@@ -84,7 +84,8 @@ func (p *parser) enter() error {
 
 func (p *parser) leave() { p.depth-- }
 
-// choice parses the whole: a choice, or what may stand for one.
+// choice parses the rule that binds least: condition ? yes : no, condition ?: no, or a
+// condition alone.
 func (p *parser) choice() (node, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
@@ -113,7 +114,8 @@ func (p *parser) choice() (node, error) {
 	return condition, nil
 }
 
-// branch parses a value behind the present token.
+// branch passes over the present token, which is ?, :, ?: or (, and parses the choice behind
+// it.
 func (p *parser) branch() (node, error) {
 	if err := p.advance(); err != nil {
 		return nil, err
@@ -132,7 +134,7 @@ var levels = []struct {
 	{[]string{"==", "!="}, false}, {[]string{"<", "<=", ">", ">="}, false}, {[]string{"+", "-"}, true}, {[]string{"*", "/", "%"}, true},
 }
 
-// binary parses operations of a level and of those that bind more.
+// binary parses operations of a level and of those behind it in levels, which bind more.
 func (p *parser) binary(level int) (node, error) {
 	if level == len(levels) {
 		return p.unary()

@@ -93,7 +93,8 @@ func (e *Expressions) Evaluate(env Env, data [][]Series, at []int) ([]Series, er
 		all = append(all, values...)
 	}
 
-	// OpenTSDB looks the metrics up before it reads the points.
+	// OpenTSDB looks metrics up by their UIDs before it reads points, so this error comes
+	// before those of finish.
 	for i := range all {
 		if all[i].unnamed {
 			return nil, query.RunFault("Wrong id.length = 0 which is != 3 required for 'metrics'")
@@ -134,7 +135,8 @@ func (ev *evaluation) call(c *Call) ([]value, error) {
 // metric returns the series of a metric, with their points at the time that they are
 // moved to.
 func (ev *evaluation) metric(i int) ([]value, error) {
-	// OpenTSDB takes series by the number of the metric, and equal metrics are read only once.
+	// OpenTSDB takes series by the number of the metric, but reads equal metrics only once:
+	// of a later metric there may be none.
 	if ev.at[i] >= len(ev.data) {
 		return nil, query.RunFault("Index %d out of bounds for length %d", ev.at[i], len(ev.data))
 	}

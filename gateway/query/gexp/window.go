@@ -95,6 +95,7 @@ func parseWindow(params []string) (w window, err error) {
 
 	text := params[0]
 	if !quoted(text) {
+		// ParseInt alone would take a sign.
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || strings.Trim(text, "0123456789") != "" {
 			return w, query.RunFault("Unparseable window size: %s", text)

@@ -92,7 +92,7 @@ func (j *joiner) group(members groupMembers, scratch []*segment, out *encoding.P
 				return err
 			}
 		}
-		if !sp.hasData {
+		if !sp.hasData { // it has annotations alone
 			continue
 		}
 		salt := string(sp.id[:j.m.plan.Schema.SaltWidth])
@@ -110,7 +110,8 @@ func (j *joiner) group(members groupMembers, scratch []*segment, out *encoding.P
 }
 
 // mergePartials starts a group with the sum of its partial aggregates, added in the
-// order of the parts' keys. At any one time that is span order.
+// order of the parts' keys. At any one time that is span order: parts that share a
+// bucket differ in their salt, with which spans begin too.
 func (j *joiner) mergePartials(key string) {
 	j.sum = j.fn.NewPartial(len(j.grid))
 	j.owners = append(j.owners[:0], make([]uint8, len(j.grid))...)
@@ -151,7 +152,7 @@ func (j *joiner) addUnfilled(segments []*segment) error {
 	var before *edges
 	for _, s := range segments {
 		e := s.edges
-		if e == nil { // a per-series part: its own buckets are the edges
+		if e == nil { // a per-series part: its own buckets are the edges, with known values
 			if len(s.time) == 0 {
 				continue
 			}
@@ -210,7 +211,8 @@ const (
 func (j *joiner) addValues(at int, values []float64, kind valueKind) {
 	for i, v := range values {
 		k := at + i
-		// A bucket without partial aggregates gets its values in span order.
+		// A bucket without partial aggregates gets its values in span order, because the
+		// members are added in it.
 		if j.owners[k] == 0 {
 			continue
 		}
@@ -296,7 +298,7 @@ func (j *joiner) finish(out *encoding.Points) error {
 		mayRound := j.mayRound(i)
 		j.inexact = j.inexact || mayRound
 		// A part's product, or its sum, may have passed the largest double, where in span
-		// order it does not: then 0 times it, or its difference to another one, is none.
+		// order it does not: then 0 times it, or its difference to another one, is NaN.
 		if mayRound && math.IsNaN(values[i]) {
 			return ErrOrder
 		}

@@ -74,8 +74,8 @@ type Bounds struct {
 // seriesData is what was added of one span.
 type seriesData struct {
 	id      []byte // the span; nil if the name filter drops it
-	hasData bool
-	points  int // number of stored points among what was added
+	hasData bool   // it counts as a member; without, it has annotations alone, see HasData
+	points  int    // number of stored points among what was added
 	// The list of segments in order of arrival.
 	first, last *segment
 	// after is the series that was found after this one the last time, for findSeries.
@@ -204,6 +204,7 @@ func (m *Merger) newSeries(id []byte) (*seriesData, error) {
 		sp.id = m.memory.bytes.copy(id)
 		m.kept = append(m.kept, sp)
 	}
+	// The id is held twice: as sp.id and as the key of the map.
 	m.spans[string(id)] = sp
 	return sp, m.account(int64(2*len(id)) + spanBytes)
 }

@@ -74,6 +74,7 @@ func (m *Merger) partialPart(part scanplan.KeyRange) (*partialPart, error) {
 	p.from = m.gridIndex(hours.From * 1000)
 	p.to = p.from + hours.Grid(m.plan.Downsample)
 	m.partialParts = append(m.partialParts, p)
+	// Parts come in any order; the joiner adds them in that of their keys.
 	slices.SortFunc(m.partialParts, func(a, b *partialPart) int { return strings.Compare(a.start, b.start) })
 	return p, nil
 }
@@ -90,6 +91,7 @@ func (m *Merger) addGroup(p *partialPart, row *batch.Partial) error {
 	}
 
 	g := &groupPartial{}
+	// The row of a group of which the part has annotations alone lists spans and no buckets.
 	if size := p.to - p.from; len(row.Live) == size {
 		var err error
 		if g.aggregate, err = m.copyPartial(row); err != nil {
@@ -164,6 +166,7 @@ func (m *Merger) copyPartial(row *batch.Partial) (*aggregate.Partial, error) {
 	if !m.fn.Holds(p) {
 		return nil, fmt.Errorf("columns of %s are missing", m.fn.Name)
 	}
+	// Low and High are the proof of the sums.
 	if s, _ := m.fn.Mergeability(); s.Proven {
 		p.Receive(row.Low, row.High)
 	}

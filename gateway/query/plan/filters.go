@@ -62,7 +62,7 @@ func (c *compiler) resolvesLiterals(f *query.Filter) bool {
 type keyFilters struct {
 	tagk    encoding.UID
 	groupBy bool
-	// pattern are the values that row keys may have; nil is any value.
+	// pattern are the values that OpenTSDB's row-key pattern admits; nil is any value.
 	pattern []encoding.UID
 	// post are the filters that must be checked beside the pattern.
 	post []resolvedFilter

@@ -14,7 +14,7 @@ import (
 // predicate if the UIDs that it admits are known.
 func (c *compiler) splitFilters(k keyFilters) (predicate scanplan.TagPredicate, rest []*query.Filter) {
 	set := valueSet{op: scanplan.Present}
-	if k.pattern != nil {
+	if k.pattern != nil { // OpenTSDB's row-key pattern lists values of the key
 		set = valueSet{scanplan.In, k.pattern}
 	}
 	for _, f := range k.post {
@@ -55,6 +55,7 @@ func (c *compiler) admittedValues(r resolvedFilter) (set valueSet, known bool) {
 		set.op = scanplan.NotIn
 	}
 	for _, m := range list.Values {
+		// Of a negative filter the values are listed that it does not match.
 		if f.Match(m.Name) != f.Negative() {
 			set.values = append(set.values, m.UID)
 		}

@@ -46,6 +46,7 @@ func (c *compiler) sources() ([]source, error) {
 		raw.table = r.Config.Raw().PreTable
 	}
 	matching := c.matchingIntervals()
+	// The default interval is that of raw data.
 	if len(matching) == 0 || matching[0].Default {
 		return []source{raw}, nil
 	}
@@ -73,7 +74,7 @@ func (c *compiler) sources() ([]source, error) {
 	if c.splitAt(matching[0]); c.out.cut > 0 && c.out.cut <= c.query.Start {
 		return []source{raw}, nil
 	}
-	c.out.afterCut = raw
+	c.out.afterCut = raw // a copy, before rawAfter changes raw's downsampling
 
 	out := []source{rollupOf(matching[0])}
 	switch c.sub.RollupUsage {
@@ -82,7 +83,7 @@ func (c *compiler) sources() ([]source, error) {
 	case query.RollupFallback:
 		for i, next := range matching[1:] {
 			if next.Default {
-				return append(out, rawAfter(matching[i])), nil
+				return append(out, rawAfter(matching[i])), nil // matching[i] is the one before next
 			}
 			out = append(out, rollupOf(next))
 		}
@@ -204,13 +205,14 @@ func (c columns) downsample(asked *scanplan.Downsample) *scanplan.Downsample {
 func (c *Compiled) readFrom(p *scanplan.Plan, s source) {
 	p.Table, p.Rollup, p.Downsample = s.table, s.rollup, s.downsample
 	if p.Downsample != nil {
+		// A copy, because readHistograms changes it, and sub-query and source share theirs.
 		d := *p.Downsample
 		p.Downsample = &d
 	}
 	if p.Rollup == nil {
 		end := p.End
 		if c.wholeSeconds {
-			end-- // ScanRange cuts the fraction off and adds a second
+			end-- // ScanRange cuts off the fraction and adds a second: to End, not a second later
 		}
 		p.From, p.To = ScanRange(p.Start, end, p.Downsample)
 	} else {

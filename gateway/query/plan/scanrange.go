@@ -28,12 +28,13 @@ func ScanRange(start, end int64, d *scanplan.Downsample) (from, to int64) {
 
 	from, to = start/1000, end/1000+1
 	if interval > 0 {
-		// An end between two intervals, too, gets a whole further one; one on the hour then stays.
+		// As in OpenTSDB, an end where an interval begins reads all of that interval. Then,
+		// unlike below, an end on the hour stays.
 		from -= 1000 * from % interval / 1000
 		to += (interval - 1000*to%interval) / 1000
 		to += (encoding.RowSeconds - to%encoding.RowSeconds) % encoding.RowSeconds
 	} else {
-		// As there: an end on the hour reads another hour.
+		// As in OpenTSDB, an end on the hour reads another hour.
 		to += encoding.RowSeconds - to%encoding.RowSeconds
 	}
 

@@ -205,12 +205,13 @@ func (r *run) panics() {
 	}
 }
 
-// findAll asks for every point that was acknowledged.
+// findAll asks for every point that was acknowledged. Where times leap, as from one request's
+// points to another's, it asks anew, so that no question reads hours without points.
 func (r *run) findAll(ctx context.Context) {
 	for s, points := range r.report.points {
 		slices.SortFunc(points, func(a, b hostile.Point) int { return int(a.Time - b.Time) })
 		for len(points) > 0 && ctx.Err() == nil {
-			n := 1 // of one stretch
+			n := 1
 			for n < len(points) && n < mostAsked && points[n].Time < points[n-1].Time+1000 {
 				n++
 			}
@@ -227,6 +228,8 @@ func (r *run) findAll(ctx context.Context) {
 // mostAsked bounds the points of one question.
 const mostAsked = 50_000
 
+// find asks for points of a series, in the order of time, and returns an error unless all
+// have the acknowledged values.
 func (r *run) find(ctx context.Context, s series, points []hostile.Point) error {
 	a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays&m=none:%s%%7Bwriter=%s%%7D", r.Gateway.URL,
 		points[0].Time, points[len(points)-1].Time+1, s.metric, s.writer))

@@ -71,6 +71,7 @@ func (b *beside) run(ctx context.Context) (s Served) {
 			tick := time.NewTicker(pace)
 			defer tick.Stop()
 			for ctx.Err() == nil {
+				// What has begun is finished: broken off, it would look like a breach.
 				took, err := step.do(context.WithoutCancel(ctx))
 				if err != nil && b.r.Gateway.Process.Err() == nil {
 					b.r.breach("%s beside the storm is not served: %v\nbeside\n%s", step.what, err, &b.r.flights)

@@ -52,6 +52,7 @@ const outer = 4 * time.Minute
 // send does what a request says and returns its outcome. sent is called once
 // everything is sent.
 func send(ctx context.Context, addr string, q *hostile.Request, sent func()) outcome {
+	// A judged client waits for its answer; on a WebSocket answers have no end.
 	stays := outer
 	if !q.Judged() || q.Door == hostile.Socket {
 		stays = q.Stay
@@ -149,7 +150,8 @@ func readAnswer(in *bufio.Reader, q *hostile.Request) (o outcome) {
 	}
 	d := &digest{hash: sha256.New()}
 	if q.Arrow && o.status == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), batch.StreamMediaType) {
-		err = batch.ReadResults(body, d.rows) // where batches end is chance
+		// The rows are hashed, not the bytes, because where batches end is chance.
+		err = batch.ReadResults(body, d.rows)
 	} else {
 		_, err = io.Copy(d, body)
 	}
@@ -193,11 +195,12 @@ func lines(conn *net.TCPConn, q *hostile.Request, sent func()) outcome {
 	go func() {
 		_, err := conn.Write(q.Wire)
 		if err == nil {
-			_ = conn.CloseWrite() // else the reader is told
+			_ = conn.CloseWrite() // an error of the connection fails the reader as well
 		}
 		sent()
 	}()
 	answer, err := io.ReadAll(conn)
+	// A put over telnet is answered only if it fails.
 	o := outcome{status: http.StatusOK, err: err}
 	if len(answer) > 0 {
 		o.status = http.StatusBadRequest
@@ -242,7 +245,7 @@ func socket(conn *net.TCPConn, q *hostile.Request) error {
 		}
 	}
 	if q.Manner == hostile.Unread {
-		time.Sleep(q.Stay)
+		time.Sleep(q.Stay) // the connection stays open, for the server to write to
 	}
 	<-done
 	return nil
@@ -251,7 +254,9 @@ func socket(conn *net.TCPConn, q *hostile.Request) error {
 // frame is a text message of a client, masked with zeros (RFC 6455, 5.2).
 func frame(text string) []byte {
 	var b bytes.Buffer
-	b.WriteByte(0x81)
+	b.WriteByte(0x81) // the last frame of a message, which is text
+
+	// 0x80 says that a mask follows the length.
 	switch n := len(text); {
 	case n < 126:
 		b.WriteByte(0x80 | byte(n))

@@ -36,7 +36,7 @@ func newReport(seed uint64) Report {
 	return Report{Seed: seed, Answers: map[string]map[int]int{}, points: map[series][]hostile.Point{}}
 }
 
-// series are the points of one series that were put in one stretch.
+// series names the points of one series, put by many requests.
 type series struct{ metric, writer string }
 
 func (r *run) add(f func(*Report)) {

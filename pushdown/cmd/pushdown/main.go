@@ -92,6 +92,7 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		log.Warn("an opentsdb.conf is read by gateways alone: set its tables, salt, UID widths and rollups as variables here", "DOWNPOUR_OPENTSDB_CONF", path)
 	}
 
+	// While little is live, more garbage than by default may gather before a collection.
 	defer heap.Pace(heap.Server, os.Getenv("GOGC"))()
 	l, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {

@@ -181,6 +181,7 @@ func (c *PrefixCache) BeginLearning(key string) (Learning, bool) {
 	}
 
 	e.learning = true
+	// Rows of an hour that seeking would spare: it pays from RowsPerPrefix of them on.
 	rows := (e.wasted.Scanned - e.wasted.Wanted) / e.wasted.hours()
 	return Learning{From: e.wasted.From, To: e.wasted.To, Limit: int(min(rows/RowsPerPrefix, MaxPrefixes)),
 		Within: min(max(4*e.wasted.Took, minLearning), maxLearning)}, true

@@ -19,7 +19,8 @@ func (f *Function) Buckets(s *State, dst, values []float64, ends []int32) []floa
 		dst = append(dst, f.Value(s))
 		from, ends = ends[0], ends[1:]
 	}
-	f.Reset(s)
+
+	f.Reset(s) // Bucketer.Points expects an empty state
 	return dst
 }
 

@@ -123,7 +123,7 @@ func percentile(p float64, long estimate) arithmetic {
 }
 
 // quantile returns quantile q of values, which it reorders. number converts a value
-// to a double and keeps the order.
+// to a double and keeps the order. position says at which rank the quantile lies.
 // Source: commons-math3, Percentile.EstimationType.estimate.
 func quantile(values []int64, number func(int64) float64, q float64, position estimate) float64 {
 	n := len(values)
@@ -143,6 +143,7 @@ func quantile(values []int64, number func(int64) float64, q float64, position es
 	floor := math.Floor(pos)
 	upper := number(kth(values, int(floor)))
 	lower := number(slices.Max(values[:int(floor)])) // kth has moved the smaller ones there
+	// float64 forbids fusing, see sumsOfSquares.
 	return lower + float64((pos-floor)*(upper-lower))
 }
 
@@ -167,6 +168,7 @@ func kth(values []int64, k int) int64 {
 		}
 	}
 
+	// Few values are left, or each of maxRounds pivots was a bad one.
 	slices.Sort(values[lo:hi])
 	return values[k]
 }

@@ -126,6 +126,7 @@ func (g *Group) start(q Query, series []Series) typing {
 	}
 
 	switch {
+	// With this fix integers are aggregated in doubles.
 	case q.Fix&scanplan.FixIntegers != 0:
 		return floats
 	case !anyFloat:

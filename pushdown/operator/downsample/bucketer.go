@@ -131,7 +131,7 @@ func countBefore(times []int64, end int64) int {
 // AppendHour appends the buckets of one row to times and values. base is the row's base
 // time and offsets are the times of its points from there, ascending, all in ms. It
 // replaces Points and Finish for intervals that divide the hour, for which no bucket has
-// points of two rows. It does not touch the series to which Points adds.
+// points of two rows. No bucket may be open: AppendHour uses the same state.
 func (b *Bucketer) AppendHour(times []int64, values []float64, base int64, offsets []int32, doubles []float64) ([]int64, []float64) {
 	width, size := int32(b.width), 0
 	b.ends = b.ends[:0]

@@ -49,8 +49,8 @@ func newCalendar(d *scanplan.Downsample) (*calendar, error) {
 	return &calendar{wallClock: wallClock{zone}, n: d.Count, unit: d.Unit}, nil
 }
 
-// bounds finds the first bucket of a series from its first point, and each other one by
-// steps from the bucket before.
+// bounds finds the first bucket of a series, with prev math.MinInt64, from its first point,
+// and each other one by steps from prev, the end of the bucket before.
 func (c *calendar) bounds(t, prev int64) (start, end int64) {
 	if start = prev; prev == math.MinInt64 {
 		start = c.previous(t)

@@ -82,6 +82,7 @@ func (b *Bucketer) Fill(dst []float64, times []int64, values []float64) ([]float
 	dst = slices.Grow(dst, len(b.match))
 	missing := b.Missing()
 	k := 0
+	// match has the bucket starts that the stamps of Grid stand for.
 	for stretch := range slices.Chunk(b.match, checkBuckets) {
 		if err := b.guard.Check(); err != nil {
 			return nil, err

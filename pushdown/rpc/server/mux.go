@@ -81,6 +81,7 @@ func (m *protocolMux) run() error {
 		}
 
 		pause = 0
+		// While maxHandshakes connections are in their handshake, no further one is looked at.
 		handshakes <- struct{}{}
 		m.work.Go(func() {
 			defer func() { <-handshakes }()

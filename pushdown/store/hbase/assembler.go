@@ -54,7 +54,7 @@ func (a *assembler) addReply(block []byte, counts []uint32) error {
 	var err error
 	for _, n := range counts {
 		if n == 0 {
-			continue
+			continue // only a cell would name the row
 		}
 		if block, err = a.addRowPart(block, int(n)); err != nil {
 			return err

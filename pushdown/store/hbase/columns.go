@@ -38,7 +38,8 @@ const (
 func newColumnSet(ranges []store.KeyRange) *columnSet {
 	c := &columnSet{ranges: ranges}
 	for _, r := range ranges {
-		// The first bytes that the range touches: the last one is that of its stop.
+		// Qualifiers of the range may begin with these bytes; with the stop's own only if the
+		// stop is longer than one byte.
 		first, last := 0, 255
 		if len(r.Start) > 0 {
 			first = int(r.Start[0])
@@ -50,7 +51,8 @@ func newColumnSet(ranges []store.KeyRange) *columnSet {
 			c.byFirst[b] = isUndecided
 		}
 
-		// One byte that is a prefix alone decides.
+		// A range of all that begins with one byte: that byte decides. No later range
+		// touches it, because they ascend.
 		if len(r.Start) == 1 && isPrefix(r) {
 			c.byFirst[first] = isWanted
 		}

@@ -190,6 +190,7 @@ func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*locatio
 			return nil, err
 		}
 
+		// A row of another table means that there is no row of this one: store.ErrNoTable.
 		if !info.split || info.table != table {
 			return locationOf(table, key, info)
 		}

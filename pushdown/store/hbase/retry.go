@@ -251,7 +251,7 @@ func (r *retrier) afterFailure(err error) error {
 	maxDelay := lastDelay
 	switch classify(err) {
 	case classFatal, classDone:
-		// What was done before has lost its result with an earlier reply.
+		// classDone: an earlier attempt has done it, and its result was lost with its reply.
 		return r.finalError(err)
 	case classBusy:
 		if !r.paced { // the region of a write has its pace instead of a longer delay

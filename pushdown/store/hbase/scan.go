@@ -29,7 +29,8 @@ func (st *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) 
 	// Close also ends the pauses between attempts.
 	sc.retry.ctx = sc.ctx
 	sc.rows.keysOnly = s.KeysOnly
-	// The server counts the rows that it sends, so that a limit needs the filter.
+	// Two kinds of scans need the filter: a limit, because the server counts the rows that
+	// it sends, and keys alone, because the assembler keeps only the first cell of a row.
 	if s.MostInColumns && len(s.Columns) > 0 && s.MaxRows == 0 && !s.KeysOnly {
 		sc.rows.columns = newColumnSet(s.Columns)
 	}
@@ -283,6 +284,7 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 		s.resumeKey = s.server.loc.stop
 		s.retry.madeProgress()
 	}
+	// So many cells of other columns come that a filter at the servers costs less.
 	if c := s.rows.columns; c != nil && !c.pays() {
 		s.filterColumns()
 	}

@@ -28,6 +28,7 @@ var readType = protowire.AppendVarint(protowire.AppendTag(nil, fieldReadType, pr
 
 // openRequest returns the request that opens a scanner in loc at resumeKey.
 func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
+	// While the assembler drops the cells of other columns, the request has no column filter.
 	filter, err := s.filters.forRegion(s.resumeKey, loc.stop, s.rows.columns == nil)
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (s *scanner) openRequest(loc *location) (*pb.ScanRequest, error) {
 	if s.scan.Since > 0 {
 		scan.TimeRange = &pb.TimeRange{From: proto.Uint64(uint64(s.scan.Since)), To: proto.Uint64(math.MaxInt64)}
 	}
-	// gohbase's schema lacks the field.
+	// PREAD, so that the first reply is no smaller; gohbase's schema lacks the field.
 	scan.ProtoReflect().SetUnknown(readType)
 
 	request := s.newRequest()
@@ -78,6 +79,7 @@ func (s *scanner) newRequest() *pb.ScanRequest {
 		TrackScanMetrics:        proto.Bool(true),
 	}
 
+	// The first reply is a sample: it shows whether a column filter would pay.
 	if c := s.rows.columns; c != nil && c.seen == 0 {
 		request.NumberOfRows = proto.Uint32(sampleRows)
 	}

@@ -125,7 +125,7 @@ func (c *changes) groupNames(b *pebble.Batch) (names []string) {
 		last = prefix
 
 		table, row, _ := bytes.Cut(prefix, []byte{0})
-		name = c.appendName(name[:0], table, row[:len(row)-1])
+		name = c.appendName(name[:0], table, row[:len(row)-1]) // without the 00 that ends the row
 		if _, ok := known[string(name)]; !ok {
 			known[string(name)] = struct{}{}
 			names = append(names, string(name))

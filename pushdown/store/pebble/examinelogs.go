@@ -68,9 +68,9 @@ type logFile struct {
 }
 
 // examine finds the first fault of the log, if it has one, and returns the sequence
-// number that the next batch must have. Batches are numbered without a gap across
-// all logs: nothing here ingests tables or excises keys, which would take numbers
-// as well.
+// number that the next batch must have. next is what this log's first batch must have, 0
+// for any. Batches are numbered without a gap across all logs: nothing here ingests tables
+// or excises keys, which would take numbers as well.
 func (l *logFile) examine(next uint64) uint64 {
 	fault := l.fault()
 	first, end := l.sequenceNumbers()
@@ -102,6 +102,8 @@ func (l *logFile) fault() *store.Fault {
 
 	switch {
 	case damage != nil:
+		// One fault stands for all holes of the log: Bytes counts them all, Offset is that of
+		// the first damage.
 		lost.Offset, lost.Bytes = damage.Start, 0
 		for _, h := range l.Holes {
 			lost.Bytes += h.End - h.Start

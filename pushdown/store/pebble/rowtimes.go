@@ -29,7 +29,7 @@ func (t *rowTimes) addKey(key []byte) {
 		return
 	}
 
-	seconds, ok := t.grouping.Time(row[:len(row)-1])
+	seconds, ok := t.grouping.Time(row[:len(row)-1]) // without the 00 that ends the row
 	if !ok {
 		return
 	}

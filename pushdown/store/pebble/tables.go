@@ -43,6 +43,7 @@ func (t *tables) load(db *pebble.DB) error {
 		family, qualifier, ok := parseSuffix(key[at:])
 		// Cells with a qualifier are attributes.
 		if ok && len(qualifier) == 0 {
+			// Without the 00 of the catalogue's empty name, and the one that ends the row.
 			name := string(key[1 : at-1])
 			t.byName[name] = append(t.byName[name], string(family))
 		}

@@ -57,6 +57,8 @@ func commonPrefix(r store.KeyRange) []byte {
 
 // apply makes a batch visible and gives its changes to the watches that they concern.
 func (w *watches) apply(db *pebble.DB, b *pebble.Batch) error {
+	// No watch is added before the watches have the changes: it would miss a batch that
+	// becomes visible after it began.
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 

@@ -260,6 +260,7 @@ func testCloseScanner(h *harness) {
 		h.Fatalf("next: %v", err)
 	}
 
+	// Each row of manyRows has a value of 1000 bytes.
 	if st := sc.Stats(); st.Rows < int64(len(rows)) || st.Cells < st.Rows || st.Bytes < 1000*st.Rows {
 		h.Fatalf("stats after %d rows: %+v", len(rows), st)
 	}
@@ -289,6 +290,7 @@ func testClose(h *harness) {
 	_, err = h.Increment(h.ctx, h.table, counter("c"), 1)
 	wantError(h, "increment", err, store.ErrClosed)
 	sc, err := h.Scan(h.ctx, store.Scan{Table: h.table})
+	// A store may find out with the first call of Next.
 	if err == nil {
 		defer sc.Close()
 		_, err = sc.Next()

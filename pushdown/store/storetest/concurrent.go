@@ -26,6 +26,7 @@ func testScansAndWrites(h *harness) {
 		g.Go(func() error {
 			// done ends when the writers have: Wait ends the context of its group.
 			for done.Err() == nil {
+				// 0: any number of rows, because the writers are still at work.
 				if err := h.checkPairs(ctx, 0); err != nil {
 					return err
 				}

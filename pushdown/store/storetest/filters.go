@@ -136,7 +136,7 @@ func sortValues(p *store.KeyPattern) {
 func testRangesAndPattern(h *harness) {
 	keys := patternKeys()
 	h.putRows(keys)
-	prefix := keys[len(keys)-1][:7]
+	prefix := keys[len(keys)-1][:7] // the second beginning of patternKeys, as long as a Head
 	for _, p := range patterns() {
 		sortValues(p)
 		if p.Exact && len(p.Wants) == 0 {
@@ -252,6 +252,8 @@ func testSince(h *harness) {
 		at(put("a", "q1", "v1"), base), at(put("a", "q2", "v2"), base+1),
 		at(put("b", "q1", "v3"), base-1), at(put("c", "q1", "v4"), base+5000), put("d", "q1", "v5"))
 	h.apply(h, mutation(store.Append, "e", "t", "q1", "v6"))
+	// d has the store's own time, an hour later, and e a later one or none: every Since here
+	// keeps both.
 	all := []store.Row{row("a", "q1", "v1", "q2", "v2"), row("b", "q1", "v3"), row("c", "q1", "v4"), row("d", "q1", "v5"), row("e", "q1", "v6")}
 	rows := h.scan(h, store.Scan{})
 	same(h, rows, all)

@@ -158,6 +158,8 @@ func (g generator) scan() store.Scan {
 		s.MostInColumns = rapid.Bool().Draw(g.t, "most in columns")
 	}
 
+	// Never a limit and ranges together: a store may return rows between the ranges,
+	// which may count for the limit.
 	switch rapid.IntRange(0, 2).Draw(g.t, "restrict") {
 	case 1:
 		s.MaxRows = rapid.IntRange(1, 4).Draw(g.t, "rows")
@@ -175,7 +177,7 @@ func (g generator) columns() (out []store.KeyRange) {
 		starts = append(starts, g.small("from", 1, 2))
 	}
 
-	prefixes := rapid.IntRange(0, 2).Draw(g.t, "prefixes")
+	prefixes := rapid.IntRange(0, 2).Draw(g.t, "prefixes") // 0: none, 1: some, 2: all
 	for _, from := range sortedKeys(starts) {
 		r := store.KeyRange{Start: from, Stop: encoding.PrefixEnd(from)}
 		if prefixes == 0 || prefixes == 1 && rapid.Bool().Draw(g.t, "short") {

@@ -164,7 +164,7 @@ func testBounds(h *harness) {
 	for _, start := range edges {
 		for _, stop := range edges {
 			if len(stop) > 0 && bytes.Compare(start, stop) >= 0 {
-				continue // an empty range is another test
+				continue // nobody asks for an empty range
 			}
 			in := store.KeyRange{Start: start, Stop: stop}
 			var want [][]byte

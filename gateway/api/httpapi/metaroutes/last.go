@@ -113,7 +113,7 @@ func parseLast(w http.ResponseWriter, r *http.Request) (q last.Query, resolve bo
 }
 
 // lastParameters reads the parameters. Series given by name come before those given
-// by TSUID.
+// by TSUID. A name that cannot be parsed is a 500, see httpio.InternalError.
 func lastParameters(r *http.Request) (q last.Query, resolve bool, err error) {
 	values := r.URL.Query()
 	if values.Has("back_scan") {

@@ -114,6 +114,7 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 		return nameNotFound(err, "Unable to resolve one or more UIDs")
 	}
 
+	// StartIndex is only repeated: a lookup has no pages.
 	answer := lookupAnswer{Type: "LOOKUP", Metric: in.Metric, Limit: int(*in.Limit), Time: encoding.JSONDouble(time.Since(start).Milliseconds()),
 		Results: found, StartIndex: int(in.StartIndex), TotalResults: len(found)}
 	if in.Tags != nil {
@@ -143,7 +144,7 @@ func parseLookup(r *http.Request, body []byte) (in lookupRequest, err error) {
 	}
 
 	n, err := httpio.IntValue(r, "limit", defaultLookups)
-	limit = httpio.Integer(n)
+	limit = httpio.Integer(n) // in.Limit points to it
 	return in, err
 }
 

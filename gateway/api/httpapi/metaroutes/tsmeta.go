@@ -193,6 +193,7 @@ func (h *Handlers) changeTSMetaByName(w http.ResponseWriter, r *http.Request, ch
 		m, err = h.Meta.ChangeTSMeta(r.Context(), tsuid, change, overwrite)
 	case httpio.LastValue(r, "create") == "true":
 		if m, err = h.Meta.CreateTSMeta(r.Context(), tsuid, change); err == nil && h.Described != nil {
+			// The trees take the series in, as they do when a put has made a TSMeta.
 			h.Described(r.Context(), tsuid)
 		}
 	default:

@@ -23,7 +23,8 @@ func (h *Handlers) otherUID(http.ResponseWriter, *http.Request) error {
 	return &httpio.Error{Code: http.StatusNotImplemented, Message: "Other UID endpoints have not been implemented yet"}
 }
 
-// uidAssign handles /api/uid/assign: it assigns UIDs to names that have none. Source: UniqueIdRpc.handleAssign.
+// uidAssign handles /api/uid/assign: it assigns UIDs to names that have none.
+// Source: UniqueIdRpc.handleAssign.
 func (h *Handlers) uidAssign(w http.ResponseWriter, r *http.Request) error {
 	names, err := assignRequest(w, r)
 	if err != nil {
@@ -149,7 +150,8 @@ func (h *Handlers) storable(what, name string) error {
 type renameRequest struct{ kind, from, to string }
 
 // uidRename handles /api/uid/rename: it gives a UID another name. If collectors go on
-// sending the old name, that gets a new UID, and their points new series. Source: UniqueIdRpc.handleRename.
+// sending the old name, that gets a new UID, and their points new series.
+// Source: UniqueIdRpc.handleRename.
 func (h *Handlers) uidRename(w http.ResponseWriter, r *http.Request) error {
 	in, err := parseRename(w, r)
 	if err != nil {

@@ -69,6 +69,7 @@ func (l *Log) Begin(r *http.Request, q *query.Query, now time.Time) *Entry {
 		e.bytes += int64(len(k) + len(v))
 	}
 
+	// Equal for a repetition, see Finish: the address has a port, which tells connections apart.
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %s %s", e.remote, q, r.URL.RawQuery)
 	sum.Sum(e.digest[:0])

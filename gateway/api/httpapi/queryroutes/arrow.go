@@ -170,8 +170,8 @@ func writeArrow(w http.ResponseWriter, f *filler, opts batch.ResultOptions) (sen
 
 // sendGroups writes the groups one after the other. fill makes their points, in a
 // goroutine of its own, while earlier groups are sent, and pause is called whenever it
-// waits for that; release is told how many points are not needed any more. Rows that have waited for flushPause are
-// sent even if their batch is small.
+// waits for that. release is told how many points are not needed any more. Rows that have
+// waited for flushPause are sent even if their batch is small.
 func sendGroups(out *batch.ResultWriter, s *arrowSender, groups []batch.ResultGroup, fill func(i int) (encoding.Points, error), pause func(), release func(points int)) error {
 	filled, stop := fillAhead(len(groups), fill, pause)
 	defer stop()

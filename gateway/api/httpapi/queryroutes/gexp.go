@@ -35,6 +35,7 @@ func (h *Handlers) gexp(w http.ResponseWriter, r *http.Request) (err error) {
 		return err
 	}
 
+	// ctx bounds the work, request has no deadline: a client may take longer to read.
 	request, entered := h.Limits.Enter(r.Context(), memory.Query)
 	defer entered.Close()
 	ctx, cancel := context.WithTimeout(request, h.Timeout)

@@ -169,8 +169,8 @@ func checkGraphTimes(from, to int64) error {
 
 // runGraph reads the points and answers. computed is called once only sending is left.
 func (h *Handlers) runGraph(ctx context.Context, w http.ResponseWriter, r *http.Request, g *graphRequest, computed func()) error {
-	// Untrimmed, see Earlier: the text has all points that were read, and the counts count
-	// them.
+	// Earlier, by 0 ms, makes the queries untrimmed: the text has all points of the rows that
+	// were read, and the counts count them.
 	reads := make([]*query.Query, len(g.Queries))
 	for i := range reads {
 		read, err := g.Earlier(i, 0)

@@ -37,8 +37,9 @@ func (h *Handlers) writeGraphError(w http.ResponseWriter, r *http.Request, err e
 	e := httpio.ErrorFor(w, r, h.Log, err)
 	if r.URL.Query().Has(string(asCounts)) {
 		answer := map[string]string{"err": e.Message}
+		// A 400 has OpenTSDB's form. The details of other errors name the setting of a limit.
 		if e.Code != http.StatusBadRequest && e.Details != "" {
-			answer["details"] = e.Details // names the limit
+			answer["details"] = e.Details
 		}
 		body, _ := json.Marshal(answer)
 		w.Header().Set("Content-Type", "application/json")

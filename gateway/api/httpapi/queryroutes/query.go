@@ -80,11 +80,12 @@ func (a *jsonAnswer) answer(ctx context.Context, proofs *resultcache.Proofs) err
 	return a.send(results, proofs)
 }
 
-// send sends results once proofs are complete; nil is complete.
+// send sends results once proofs are complete. There is nothing to wait for if proofs is
+// nil: the engine has proven the results before it returned them.
 func (a *jsonAnswer) send(results []engine.Result, proofs *resultcache.Proofs) error {
 	stats := &a.entry.Stats
 	var summary any
-	if a.q.ShowSummary {
+	if a.q.ShowSummary { // uidPairsResolved is not counted, but has its place
 		summary = map[string]any{"totalTime": time.Since(a.start).Seconds() * 1000, "rowsPreFilter": stats.Rows, "dpsPreFilter": stats.Points,
 			"dpsPostFilter": stats.PointsOut, "emittedDPs": stats.PointsOut, "uidPairsResolved": 0}
 	}

@@ -30,6 +30,7 @@ func (h *Handlers) test(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// The error does not matter to series that are found, so it is kept until one is not.
 	waits := h.flush(r.Context())
 	t, err := h.Forest.Tree(r.Context(), in.id)
 	if err != nil {
@@ -46,12 +47,14 @@ func (h *Handlers) test(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+
 	// At once and in front: requests that took their memory bit by bit would wait for each
 	// other with what they hold, and let others wait.
 	left := trialsBytes + int64(len(in.tsuids))*trialShare
 	if err := memory.Reserve(r.Context(), left); err != nil {
 		return err
 	}
+
 	out := make(map[string]*forest.Trial, len(in.tsuids))
 	for i, tsuid := range in.tsuids {
 		if err := r.Context().Err(); err != nil {
@@ -61,7 +64,7 @@ func (h *Handlers) test(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if trial.Meta == nil && waits != nil { // it may be among what could not be stored
+		if trial.Meta == nil && waits != nil { // its TSMeta may be among what could not be stored
 			return waits
 		}
 		if left -= trialBytes(trial); left < 0 {
@@ -79,8 +82,8 @@ const (
 	trialShare  = 32 << 10
 )
 
-// trialBytes is about what a trial takes, as it is and as JSON: each branch of a path has all
-// names of the way to it.
+// trialBytes is about what a trial takes. Each text counts twice, as it is and as JSON. Each
+// branch has all names of the way to it, and at most one branch below it.
 func trialBytes(t *forest.Trial) int64 {
 	n := 4000
 	for _, m := range t.Messages {
@@ -183,7 +186,7 @@ func parseSeriesBody(body []byte) (id int, tsuids []string, err error) {
 		return 0, nil, err
 	}
 
-	// A number in quotes is status 500 there.
+	// A number in quotes is refused, as in OpenTSDB, which answers 500 for a failed cast.
 	var number *int32
 	if len(in.TreeID) > 0 && json.Unmarshal(in.TreeID, &number) != nil || number == nil {
 		return 0, nil, httpio.BadRequest("Missing or invalid Tree ID")

@@ -120,7 +120,7 @@ func (c *Cluster) metaRows() []*row {
 				StartKey:  r.start,
 				EndKey:    r.stop,
 				Offline:   proto.Bool(r.offline),
-				Split:     proto.Bool(r.offline),
+				Split:     proto.Bool(r.offline), // only the parent of a split is offline here
 			}
 			rows = append(rows, &row{r.name, r.meta.cells(append([]byte("PBUF"), pb.MustMarshal(info)...))})
 		}

@@ -149,7 +149,7 @@ func Start(opts Options) (*Cluster, error) {
 		calls:        map[string]int{},
 		conns:        map[net.Conn]bool{},
 		lastID:       1000,
-		catalogPoint: 1,
+		catalogPoint: 1, // 0 would mean that a reply has no read point
 		done:         make(chan struct{}),
 	}
 

@@ -389,6 +389,7 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 	case "Mutate":
 		return decoded(c, &pb.MutateRequest{}, func(m *pb.MutateRequest) (proto.Message, []byte, error) { return s.mutateOne(m, c.cells) })
 	case "Multi":
+		// -1: no action is left out.
 		return decoded(c, &pb.MultiRequest{}, func(m *pb.MultiRequest) (proto.Message, []byte, error) { return s.multi(m, c.cells, -1) })
 	case "CreateTable":
 		return decoded(c, &pb.CreateTableRequest{}, s.createTable)

@@ -94,7 +94,7 @@ func (c *Cluster) RestoreSnapshot(tableName, name string) {
 		if i := slices.IndexFunc(before, func(old *regionState) bool { return old.id == r.id }); i >= 0 {
 			r.meta = before[i].meta
 		}
-		r.point -= openingChanges
+		r.point -= openingChanges // opening raises it to the snapshot's again
 		t.regions = append(t.regions, &r)
 		c.openRegion(&r, r.server)
 	}

@@ -35,10 +35,10 @@ func (c *Cluster) zkSession(conn net.Conn) {
 		return
 	}
 
-	reply := binary.BigEndian.AppendUint32(nil, 0) // protocol version
-	reply = binary.BigEndian.AppendUint32(reply, 10_000)
-	reply = binary.BigEndian.AppendUint64(reply, 1)
-	reply = appendBuffer(reply, make([]byte, 16)) // password
+	reply := binary.BigEndian.AppendUint32(nil, 0)       // protocol version
+	reply = binary.BigEndian.AppendUint32(reply, 10_000) // the session's timeout, ms
+	reply = binary.BigEndian.AppendUint64(reply, 1)      // the session's id
+	reply = appendBuffer(reply, make([]byte, 16))        // password
 	if writeFrame(conn, reply) != nil {
 		return
 	}

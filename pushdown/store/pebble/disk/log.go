@@ -36,7 +36,8 @@ func (d *FS) newLog(f vfs.File, number uint64, name string) (vfs.File, error) {
 	return l, nil
 }
 
-// Write writes all of p, waiting for space.
+// Write writes all of p, waiting for space. At least LogZeros zeros follow it: by them the
+// next opening knows that the log was not cut off.
 func (l *logFile) Write(p []byte) (int, error) {
 	end := l.at + int64(len(p))
 	if err := l.reserve(end + LogZeros); err != nil {

@@ -52,6 +52,7 @@ func (r *reader) chunkAt(at int64) (c chunk, ok bool) {
 	if len(rest) < headerManifest {
 		return c, false
 	}
+	// Bytes 0 to 3 are the CRC, 4 and 5 the payload's size, 6 is the type.
 	header, ok := r.header(rest[6])
 	if !ok || len(rest) < header {
 		return c, false

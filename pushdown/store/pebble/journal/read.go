@@ -147,8 +147,9 @@ func (r *reader) isEndChunk(at int64) bool {
 // findChunk returns the offset of the first intact chunk after a broken one at an
 // offset; ok is false if there is none.
 func (r *reader) findChunk(at int64) (offset int64, ok bool) {
-	// The broken chunk's header is believed first, if a chunk follows where it says:
-	// the payload may contain anything, such as the bytes of chunks.
+	// The broken chunk's header, its size at 4 and its type at 6, is believed first, if a
+	// chunk follows where it says: the payload may contain anything, such as the bytes of
+	// chunks.
 	if rest := r.data[at:min(int64(len(r.data)), at-at%blockSize+blockSize)]; len(rest) >= headerManifest {
 		if header, ok := r.header(rest[6]); ok {
 			next := r.skipPadding(at + int64(header) + int64(binary.LittleEndian.Uint16(rest[4:])))
