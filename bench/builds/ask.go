@@ -120,8 +120,8 @@ func (c *Config) divide(takes time.Duration) (turns, count int) {
 
 	// An even number, so that each build is first as often as second.
 	turns = times(time.Duration(c.Turns) * c.TurnFor)
-	turns += turns % 2
-	return min(max(turns, 2), c.Turns), min(max(times(c.TurnFor), 1), maxAsks)
+	turns = min(max(turns+turns%2, 2), max(c.Turns-c.Turns%2, 1))
+	return turns, min(max(times(c.TurnFor), 1), maxAsks)
 }
 
 // agree compares the answers of both builds in the first round.

@@ -118,7 +118,7 @@ func (a *API) check(e httpio.Endpoint, w http.ResponseWriter, r *http.Request) e
 // checkSerializer refuses all serializers but json, the only one there is.
 // Source: HttpQuery.setSerializer.
 func checkSerializer(r *http.Request, path string) error {
-	name := r.URL.Query().Get("serializer")
+	name := httpio.LastValue(r, "serializer")
 	if name == "" || name == "json" || !strings.HasPrefix(path, "api/") {
 		return nil
 	}
@@ -129,7 +129,8 @@ func checkSerializer(r *http.Request, path string) error {
 // memoryClass returns the class by which the process's memory is shared out among
 // routes.
 func memoryClass(route string) memory.Class {
-	if route == "api/put" {
+	switch route {
+	case "api/put", "api/rollup", "api/histogram":
 		return memory.Write
 	}
 	return memory.Query

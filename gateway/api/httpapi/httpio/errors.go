@@ -85,7 +85,7 @@ func ErrorFor(w http.ResponseWriter, r *http.Request, log *slog.Logger, err erro
 func WriteBody(w http.ResponseWriter, r *http.Request, code int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
-	if name := r.URL.Query().Get("jsonp"); name != "" && ValidCallback(name) {
+	if name := LastValue(r, "jsonp"); name != "" && ValidCallback(name) {
 		h.Set("Content-Type", "application/javascript; charset=UTF-8")
 		body = append(append([]byte(name+"("), body...), ')')
 	}

@@ -1,7 +1,6 @@
 package metaroutes
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -62,15 +61,14 @@ func suggestParameters(w http.ResponseWriter, r *http.Request) (kind, prefix str
 	}
 	switch r.Method {
 	case http.MethodGet:
-		q := r.URL.Query()
-		in.Type, in.Q, in.Max = q.Get("type"), q.Get("q"), httpio.Scalar(q.Get("max"))
+		in.Type, in.Q, in.Max = httpio.LastValue(r, "type"), httpio.LastValue(r, "q"), httpio.Scalar(httpio.LastValue(r, "max"))
 	case http.MethodPost:
 		body, err := httpio.ReadBody(w, r)
 		if err != nil {
 			return "", "", 0, err
 		}
-		if err := json.Unmarshal(body, &in); err != nil {
-			return "", "", 0, httpio.UnreadableJSON(err)
+		if err := httpio.ParseJSON(body, &in); err != nil {
+			return "", "", 0, err
 		}
 	default:
 		return "", "", 0, httpio.MethodNotAllowed(r.Method)

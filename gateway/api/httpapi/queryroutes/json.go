@@ -38,7 +38,7 @@ func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *w
 	h.Set("Content-Type", "application/json; charset=UTF-8")
 	out := &answerWriter{w: w, q: q, work: work, stats: stats.Queries, echoes: map[int][]byte{}}
 
-	name := r.URL.Query().Get("jsonp")
+	name := httpio.LastValue(r, "jsonp")
 	callback := name != "" && httpio.ValidCallback(name) // a name that could be a script is ignored
 	if callback {
 		h.Set("Content-Type", "application/javascript; charset=UTF-8")
