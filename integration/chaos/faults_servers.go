@@ -18,7 +18,7 @@ func killMaster(ctx context.Context, w *world) (string, error) {
 	if err := w.cluster.StartMaster(ctx); err != nil {
 		return "", err
 	}
-	return "", w.ready(ctx)
+	return "", w.hbaseReady(ctx)
 }
 
 // pauseRegionServer stops one for less than its session, as a long collection
@@ -44,7 +44,7 @@ func hangRegionServer(ctx context.Context, w *world) (string, error) {
 		return detail, err
 	}
 	w.dead = append(w.dead, i)
-	err = w.ready(ctx)
+	err = w.hbaseReady(ctx)
 	return detail, errors.Join(err, w.cluster.ResumeRegionServer(i))
 }
 
@@ -55,7 +55,7 @@ func killRegionServer(ctx context.Context, w *world) (string, error) {
 	}
 	w.cluster.KillRegionServer(i)
 	w.dead = append(w.dead, i)
-	return w.cluster.RegionServerAddr(i), w.ready(ctx)
+	return w.cluster.RegionServerAddr(i), w.hbaseReady(ctx)
 }
 
 // loseMachine kills a region server and the pushdown servers beside it.
@@ -71,7 +71,7 @@ func loseMachine(ctx context.Context, w *world) (string, error) {
 		s.Pushdown[i].Process.Kill()
 		beside = append(beside, s.Pushdown[i])
 	}
-	return w.cluster.RegionServerAddr(i), errors.Join(w.ready(ctx), restart(ctx, beside))
+	return w.cluster.RegionServerAddr(i), errors.Join(w.hbaseReady(ctx), restart(ctx, beside))
 }
 
 // victim chooses a region server to die, every other time the one with

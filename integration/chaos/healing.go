@@ -9,9 +9,9 @@ import (
 	"downpour/integration/e2e"
 )
 
-// ready waits until HBase has every region online on the servers that live, and
+// hbaseReady waits until HBase has every region online on the servers that live, and
 // its own client reads every row: before that nobody can be whole.
-func (w *world) ready(ctx context.Context) error {
+func (w *world) hbaseReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	if err := w.cluster.WaitReady(ctx, w.cluster.Len()-len(w.dead)); err != nil {
@@ -41,7 +41,7 @@ func (w *world) tend(ctx context.Context) error {
 			return err
 		}
 		watched, cancel := w.whileAllLive(ctx)
-		err := w.ready(watched)
+		err := w.hbaseReady(watched)
 		ended := errors.Is(context.Cause(watched), errEnded)
 		cancel()
 		if !ended {

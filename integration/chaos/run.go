@@ -128,9 +128,9 @@ func (w *world) enter(ctx context.Context, f *fault) {
 // well, on a busy machine much: what a second look takes, when all is whole
 // already, does not count.
 func (w *world) heal(ctx context.Context, e *event) {
-	took, err := w.whole(ctx)
+	took, err := w.sitesWhole(ctx)
 	if err == nil {
-		e.look, err = w.whole(ctx)
+		e.look, err = w.sitesWhole(ctx)
 	}
 	if err != nil {
 		e.ill, e.err = true, err
@@ -141,10 +141,10 @@ func (w *world) heal(ctx context.Context, e *event) {
 // patience is how long a run waits for wholeness before it calls a site ill.
 const patience = 2 * time.Minute
 
-// whole waits until every site answers its fixed questions, places its parts
+// sitesWhole waits until every site answers its fixed questions, places its parts
 // beside their regions, and nothing asked before now still waits. It returns
 // how long that took.
-func (w *world) whole(ctx context.Context) (time.Duration, error) {
+func (w *world) sitesWhole(ctx context.Context) (time.Duration, error) {
 	healed := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -17,7 +17,7 @@ var ofTrees = []mutant{
 		test: "TestPlace_bounds",
 	}, {
 		name: "tree-separator-cuts-everywhere", file: "gateway/metadata/tree/compile.go",
-		old: "	case matchesNothing(out.separator):\n", new: "	case r.Separator == \"\":\n",
+		old: "	case mayMatchEmpty(out.separator):\n", new: "	case r.Separator == \"\":\n",
 		test: "TestRule_Validate",
 	}, {
 		name: "tree-not-matched-elsewhere", file: "gateway/metadata/tree/key.go",

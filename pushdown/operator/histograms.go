@@ -26,7 +26,7 @@ type histograms struct {
 	// buckets, whose place depends on points that other parts of a series may have.
 	bucketer *downsample.Bucketer
 	sums     histogram.Sums
-	waiting  map[string]*batch.Histograms // spans and annotations to ship, by group
+	unsent   map[string]*batch.Histograms // spans and annotations to ship, by group
 	bytes    int64                        // of waiting
 	writer   *batch.HistogramWriter
 
@@ -42,7 +42,7 @@ func newHistograms(part *scanplan.Part, opts Options) (*histograms, error) {
 		return nil, nil
 	}
 
-	h := &histograms{plan: p, bySeries: part.Mode == scanplan.PerSeries, waiting: map[string]*batch.Histograms{}, writer: batch.NewHistogramWriter(opts.Mem)}
+	h := &histograms{plan: p, bySeries: part.Mode == scanplan.PerSeries, unsent: map[string]*batch.Histograms{}, writer: batch.NewHistogramWriter(opts.Mem)}
 	// The place of calendar buckets depends on points that other parts of a series may have:
 	// times then stay as they are.
 	if p.Downsample != nil && !p.Downsample.Calendar {
@@ -139,10 +139,10 @@ func (h *histograms) groupKey(span []byte) (ok bool) {
 
 // waitingOf returns what waits to be shipped of the group of key.
 func (h *histograms) waitingOf() *batch.Histograms {
-	w := h.waiting[string(h.key)]
+	w := h.unsent[string(h.key)]
 	if w == nil {
 		w = &batch.Histograms{}
-		h.waiting[string(h.key)] = w
+		h.unsent[string(h.key)] = w
 		h.bytes += int64(len(h.key)) + spanOverhead
 	}
 	return w
@@ -200,8 +200,8 @@ func (h *histograms) flush(e *emitter) {
 
 	// Rows of spans and annotations alone, in the order of keys, so that a part always
 	// answers with the same batches.
-	for _, key := range slices.Sorted(maps.Keys(h.waiting)) {
-		write(key, h.waiting[key])
+	for _, key := range slices.Sorted(maps.Keys(h.unsent)) {
+		write(key, h.unsent[key])
 	}
 
 	for _, g := range h.sums.Sorted() {
@@ -220,7 +220,7 @@ func (h *histograms) flush(e *emitter) {
 	cut()
 
 	h.sums.Reset()
-	clear(h.waiting)
+	clear(h.unsent)
 	h.bytes = 0
 }
 

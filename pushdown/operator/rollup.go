@@ -26,7 +26,7 @@ type rollupRows struct {
 	// template is the bucketer of the values, of an average that of sums and of counts.
 	// Buckets in rows are made by it; otherwise each span has copies of it.
 	template downsample.Bucketer
-	whole    bool
+	overRows bool
 	held     int64
 
 	row     encoding.Points // of the present row
@@ -37,9 +37,9 @@ type rollupRows struct {
 // newRollupRows returns the stage of a part that reads a rollup table.
 func newRollupRows(part *scanplan.Part) (*rollupRows, error) {
 	p := &part.Plan
-	f := &rollupRows{plan: p, whole: !p.BucketsInRows(), values: encoding.RollupDecoder{Layout: p.Rollup.Layout, Column: p.Rollup.Column}}
+	f := &rollupRows{plan: p, overRows: !p.BucketsInRows(), values: encoding.RollupDecoder{Layout: p.Rollup.Layout, Column: p.Rollup.Column}}
 	// The rest of an open bucket would be in another part, and so would its count.
-	if f.whole && !(part.Starts() && part.Ends()) {
+	if f.overRows && !(part.Starts() && part.Ends()) {
 		return nil, errors.New("a part of a rollup cuts buckets, want a whole salt bucket")
 	}
 
@@ -95,7 +95,7 @@ func (f *rollupRows) add(a *arena, sp *series, base uint32, cells []store.Cell) 
 	points = f.row.Len()
 
 	// Buckets reach over rows: they stay open until finish.
-	if f.whole {
+	if f.overRows {
 		f.addToSpan(sp)
 		return points, skipped, nil
 	}

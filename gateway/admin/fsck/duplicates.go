@@ -80,7 +80,7 @@ func (c *Checker) choose(group []int32) {
 	var values strings.Builder
 	for k, i := range group {
 		p := &c.points[i]
-		p.drop, p.tied = may && k > 0, !may
+		p.drop, p.unresolved = may && k > 0, !may
 		if k > 0 {
 			values.WriteString(", ")
 		}

@@ -55,8 +55,8 @@ func (k Kind) String() string { return kindTexts[k].name }
 // the second "" if nothing repairs the kind.
 func (k Kind) Counters() (found, repaired string) { return kindTexts[k].found, kindTexts[k].repaired }
 
-// Error tells whether a row with such a finding is damaged.
-func (k Kind) Error() bool { return k < FutureColumn }
+// IsError tells whether a row with such a finding is damaged.
+func (k Kind) IsError() bool { return k < FutureColumn }
 
 // Finding is one thing that is wrong with a row.
 type Finding struct {

@@ -145,7 +145,7 @@ func checkRepair(checker *fsck.Checker, r *damage.Row) error {
 		return fmt.Errorf("the repaired row is repaired again: %+v\n%s", again.Findings, text(after))
 	}
 	for _, f := range again.Findings {
-		if f.Planned || checker.Options.DeleteBadRows && checker.Options == all(checker.Options) && f.Kind.Error() {
+		if f.Planned || checker.Options.DeleteBadRows && checker.Options == all(checker.Options) && f.Kind.IsError() {
 			return fmt.Errorf("found after the repair: %+v\n%s", f, text(after))
 		}
 	}

@@ -46,8 +46,8 @@ func (c *Checker) plan() {
 }
 
 // planAppended writes the append column anew if something in it has to go, from all
-// columns that look like one. unfolded says that compacted cells stay as they are.
-func (c *Checker) planAppended(unfolded bool) {
+// columns that look like one. compactedStay says that compacted cells stay as they are.
+func (c *Checker) planAppended(compactedStay bool) {
 	wanted, stuck, columns, stamp := false, false, 0, int64(0)
 	for i := range c.cells {
 		x := &c.cells[i]
@@ -65,12 +65,12 @@ func (c *Checker) planAppended(unfolded bool) {
 			wanted = wanted || p.drop
 			// Duplicates that are not resolved have to stay, all of them; but in the one column
 			// that several become, only the last value of a time counts.
-			stuck = stuck || p.tied && columns > 1
+			stuck = stuck || p.unresolved && columns > 1
 		}
 		// A value that is to be dropped stays if its compacted cell stays. Entries that move
 		// get the newest time of their columns, perhaps newer than its: the next run would
 		// choose otherwise.
-		stuck = stuck || p.drop && columns > 1 && unfolded && c.cells[p.cell].form == compacted
+		stuck = stuck || p.drop && columns > 1 && compactedStay && c.cells[p.cell].form == compacted
 	}
 	if !wanted || stuck {
 		c.leave(appending, leftErrors)
@@ -124,7 +124,7 @@ func (c *Checker) foldable() bool {
 		}
 	}
 	for i := range c.points {
-		if p := &c.points[i]; p.tied && c.cells[p.cell].form != appended {
+		if p := &c.points[i]; p.unresolved && c.cells[p.cell].form != appended {
 			return false
 		}
 	}

@@ -87,15 +87,15 @@ type cell struct {
 
 // point is one value of a cell.
 type point struct {
-	offset int32 // ms from the base time
-	cell   int32
-	q      encoding.Qualifier // as it is written again
-	value  []byte             // as it is written again
-	bad    bool               // it cannot be read
-	over   bool               // a later entry of its append column has its time
-	drop   bool               // another value of its time is kept
-	tied   bool               // other values of its time are kept, too
-	alter  bool               // q or value differ from what is stored
+	offset     int32 // ms from the base time
+	cell       int32
+	q          encoding.Qualifier // as it is written again
+	value      []byte             // as it is written again
+	bad        bool               // it cannot be read
+	over       bool               // a later entry of its append column has its time
+	drop       bool               // another value of its time is kept
+	unresolved bool               // other values of its time are kept, too
+	alter      bool               // q or value differ from what is stored
 }
 
 // Check checks a row. The result shares memory with it.

@@ -54,7 +54,7 @@ func (n *fsckCounts) errors() int64 { return sumOfErrors(n.Found) }
 // sumOfErrors adds up the counts of those kinds that are damage.
 func sumOfErrors(counts []int64) (sum int64) {
 	for k, count := range counts {
-		if fsck.Kind(k).Error() {
+		if fsck.Kind(k).IsError() {
 			sum += count
 		}
 	}

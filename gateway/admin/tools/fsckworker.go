@@ -120,7 +120,7 @@ func (w *rowWorker) check(ctx context.Context, row store.Row) error {
 	w.count(result, len(row.Cells))
 
 	if len(result.Put)+len(result.Delete) == 0 {
-		if facts.Keep != "" && slices.ContainsFunc(result.Findings, func(f fsck.Finding) bool { return f.Kind.Error() }) {
+		if facts.Keep != "" && slices.ContainsFunc(result.Findings, func(f fsck.Finding) bool { return f.Kind.IsError() }) {
 			w.counts.Young++
 		}
 		if len(result.Findings) == 0 {

@@ -206,8 +206,8 @@ const (
 	tsuidBytes  = 48  // a TSUID beside its bytes, in a list that grows by doubling
 )
 
-// forms is how often a series is in memory: as it was found, and in the answer.
-const forms = 2
+// copiesInMemory is how often a series is in memory: as it was found, and in the answer.
+const copiesInMemory = 2
 
 // nameAll returns series with their names. It looks up namedAtOnce of them at a time.
 func (f *Finder) nameAll(ctx context.Context, tsuids []encoding.UID) ([]Series, error) {
@@ -228,7 +228,7 @@ func (f *Finder) nameAll(ctx context.Context, tsuids []encoding.UID) ([]Series, 
 		for i := range part {
 			bytes += part[i].bytes()
 		}
-		if err := memory.Reserve(ctx, int64(forms*(bytes-before))); err != nil {
+		if err := memory.Reserve(ctx, int64(copiesInMemory*(bytes-before))); err != nil {
 			return nil, err
 		}
 		if bytes > MaxBytes {

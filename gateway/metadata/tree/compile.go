@@ -82,15 +82,15 @@ func compileRule(r *Rule) (out rule, err error) {
 		return out, err
 	case out.steps > MaxSeparatorSteps:
 		return out, fmt.Errorf("Unsupported separator '%s': it has %d steps, want at most %d", r.Separator, out.steps, MaxSeparatorSteps)
-	case matchesNothing(out.separator):
+	case mayMatchEmpty(out.separator):
 		// Where such an expression matches between two others, Java and RE2 differ.
 		return out, fmt.Errorf("Unsupported separator '%s': it matches an empty text; a character with a meaning in regular expressions needs a backslash", r.Separator)
 	}
 	return out, nil
 }
 
-// matchesNothing reports whether an expression may match an empty text somewhere.
-func matchesNothing(re *regexp.Regexp) bool {
+// mayMatchEmpty reports whether an expression may match an empty text somewhere.
+func mayMatchEmpty(re *regexp.Regexp) bool {
 	parsed, err := syntax.Parse(re.String(), syntax.Perl)
 	return err != nil || mayBeEmpty(parsed)
 }

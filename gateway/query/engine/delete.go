@@ -34,7 +34,7 @@ func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted
 	// are looked at before the first row is deleted.
 	for _, p := range plans {
 		if p.sub.Histogram() {
-			return 0, deletesBeside(p.sub.Index)
+			return 0, errDeletesHistograms(p.sub.Index)
 		}
 	}
 
@@ -50,9 +50,9 @@ func (e *Engine) Delete(ctx context.Context, q *query.Query, rows Rows) (deleted
 	return deleted, nil
 }
 
-// deletesBeside is the error of a query that deletes and reads histograms. Their rows
+// errDeletesHistograms is the error of a query that deletes and reads histograms. Their rows
 // hold points, too, which nobody has seen in the answer: OpenTSDB deletes them.
-func deletesBeside(i int) error {
+func errDeletesHistograms(i int) error {
 	e := query.Bad("A query that deletes cannot read histograms, as sub query %d does", i)
 	e.Details = "Rows are deleted whole, and hold the points of their series beside histograms. Ask for the points: that deletes both"
 	return e

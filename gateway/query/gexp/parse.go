@@ -72,7 +72,7 @@ func Parse(texts []string, metrics int) (*Expressions, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.move(call, 0)
+		e.setShifts(call, 0)
 		e.Calls = append(e.Calls, call)
 	}
 	return e, nil

@@ -2,8 +2,8 @@ package gexp
 
 import "downpour/gateway/query"
 
-// move tells all metrics below a call how much earlier they are to be read.
-func (e *Expressions) move(c *Call, shift int64) {
+// setShifts tells all metrics below a call how much earlier they are to be read.
+func (e *Expressions) setShifts(c *Call, shift int64) {
 	if c.Function == "timeShift" || c.Function == "shift" {
 		e.HasTimeShift = true
 		// The evaluation answers with the error.
@@ -13,7 +13,7 @@ func (e *Expressions) move(c *Call, shift int64) {
 
 	for _, a := range c.Args {
 		if a.Call != nil {
-			e.move(a.Call, shift)
+			e.setShifts(a.Call, shift)
 		} else {
 			e.Metrics[a.Metric].Shift = shift
 		}

@@ -95,8 +95,8 @@ func (r *run) peaks() {
 
 // held is what a gateway holds that must go back to where it was.
 type held struct {
-	goroutines, sockets   int
-	query, write, lasting int64 // bytes reserved
+	goroutines, sockets int
+	query, write, live  int64 // bytes reserved
 }
 
 // more tells what of now is more than before, with some room for what comes and
@@ -107,8 +107,8 @@ func (before held) more(now held) string {
 		return fmt.Sprintf("%d goroutines, %d before", now.goroutines, before.goroutines)
 	case now.sockets > before.sockets+2:
 		return fmt.Sprintf("%d sockets, %d before", now.sockets, before.sockets)
-	case now.query > 0 || now.write > 0 || now.lasting > 0:
-		return fmt.Sprintf("%d bytes are reserved for queries, %d for writes, %d for live queries", now.query, now.write, now.lasting)
+	case now.query > 0 || now.write > 0 || now.live > 0:
+		return fmt.Sprintf("%d bytes are reserved for queries, %d for writes, %d for live queries", now.query, now.write, now.live)
 	}
 	return ""
 }
@@ -133,7 +133,7 @@ func (r *run) baseline(ctx context.Context) (h held, err error) {
 		case `downpour_memory_held_bytes{holder="write"}`:
 			h.write = int64(value)
 		case `downpour_memory_held_bytes{holder="live"}`:
-			h.lasting = int64(value)
+			h.live = int64(value)
 		}
 	}
 	h.sockets, err = sockets(r.Gateway.Process.PID())
@@ -230,7 +230,7 @@ const mostAsked = 50_000
 
 // find asks for points of a series, in the order of time, and returns an error unless all
 // have the acknowledged values.
-func (r *run) find(ctx context.Context, s series, points []hostile.Point) error {
+func (r *run) find(ctx context.Context, s seriesName, points []hostile.Point) error {
 	a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays&m=none:%s%%7Bwriter=%s%%7D", r.Gateway.URL,
 		points[0].Time, points[len(points)-1].Time+1, s.metric, s.writer))
 	if err != nil {

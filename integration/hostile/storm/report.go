@@ -29,15 +29,15 @@ type Report struct {
 	Peaks    []int64
 	Breaches []string
 
-	points map[series][]hostile.Point
+	points map[seriesName][]hostile.Point
 }
 
 func newReport(seed uint64) Report {
-	return Report{Seed: seed, Answers: map[string]map[int]int{}, points: map[series][]hostile.Point{}}
+	return Report{Seed: seed, Answers: map[string]map[int]int{}, points: map[seriesName][]hostile.Point{}}
 }
 
-// series names the points of one series, put by many requests.
-type series struct{ metric, writer string }
+// seriesName names the points of one seriesName, put by many requests.
+type seriesName struct{ metric, writer string }
 
 func (r *run) add(f func(*Report)) {
 	r.mu.Lock()
@@ -75,7 +75,7 @@ func (r *run) acknowledged(points []hostile.Point) {
 		return
 	}
 	r.add(func(p *Report) {
-		s := series{points[0].Metric, points[0].Writer}
+		s := seriesName{points[0].Metric, points[0].Writer}
 		p.points[s] = append(p.points[s], points...)
 	})
 }

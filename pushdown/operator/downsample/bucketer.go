@@ -35,7 +35,7 @@ type Bucketer struct {
 
 	// The grid covers [gridFrom, gridTo), in ms, in steps of about width; see Grid.
 	gridFrom, gridTo, width int64
-	grid, match             []int64
+	grid, gridStarts        []int64
 	guard                   aggregate.Guard
 }
 

@@ -57,7 +57,7 @@ func (b *Bucketer) Grid() ([]int64, error) {
 	}
 
 	var err error
-	b.grid, b.match, err = b.bucketing.grid(b.gridFrom, b.gridTo, int(about), b.guard.Check)
+	b.grid, b.gridStarts, err = b.bucketing.grid(b.gridFrom, b.gridTo, int(about), b.guard.Check)
 	return b.grid, err
 }
 
@@ -79,11 +79,11 @@ func (b *Bucketer) Fill(dst []float64, times []int64, values []float64) ([]float
 		return nil, err
 	}
 
-	dst = slices.Grow(dst, len(b.match))
+	dst = slices.Grow(dst, len(b.gridStarts))
 	missing := b.Missing()
 	k := 0
 	// match has the bucket starts that the stamps of Grid stand for.
-	for stretch := range slices.Chunk(b.match, checkBuckets) {
+	for stretch := range slices.Chunk(b.gridStarts, checkBuckets) {
 		if err := b.guard.Check(); err != nil {
 			return nil, err
 		}

@@ -368,8 +368,8 @@ func (s *scanner) advance(rows []store.Row) {
 
 // countReply adds the bytes of a reply's cells and the server's own counters,
 // which count one call each.
-func (s *scanner) countReply(response *pb.ScanResponse, bytes int) {
-	s.stats.Bytes += int64(bytes)
+func (s *scanner) countReply(response *pb.ScanResponse, cellBytes int) {
+	s.stats.Bytes += int64(cellBytes)
 	for _, m := range response.GetScanMetrics().GetMetrics() {
 		if m.GetName() == "ROWS_SCANNED" {
 			s.stats.RowsScanned += m.GetValue()

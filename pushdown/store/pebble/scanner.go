@@ -48,27 +48,27 @@ func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error
 // scanner reads rows through one iterator. Its lock lets Close come at any time
 // and from any goroutine, the store's own Close included.
 type scanner struct {
-	mu      sync.Mutex
-	ctx     context.Context
-	it      *pebble.Iterator // nil once closed
-	ended   error            // what Next returns from now on; nil while the scan goes on
-	scan    store.Scan
-	columns columns
-	left    int              // rows still wanted; negative: all
-	ranges  []store.KeyRange // of the filter, from the one that the iterator is in or before
-	block   *block
-	seek    []byte // buffer for the key to seek to
-	placed  bool   // the iterator stands at a key, or at its end
-	stats   store.ScanStats
-	owner   *scanners
+	mu       sync.Mutex
+	ctx      context.Context
+	it       *pebble.Iterator // nil once closed
+	ended    error            // what Next returns from now on; nil while the scan goes on
+	scan     store.Scan
+	columns  columns
+	rowsLeft int              // rows still wanted; negative: all
+	ranges   []store.KeyRange // of the filter, from the one that the iterator is in or before
+	block    *block
+	seek     []byte // buffer for the key to seek to
+	placed   bool   // the iterator stands at a key, or at its end
+	stats    store.ScanStats
+	owner    *scanners
 }
 
 // newScanner prepares a scan; the iterator moves with the first Next.
 func newScanner(ctx context.Context, it *pebble.Iterator, scan store.Scan) *scanner {
-	c := &scanner{ctx: ctx, it: it, scan: scan, left: -1, ranges: scan.Filter.Ranges, block: freeBlocks.Get().(*block)}
+	c := &scanner{ctx: ctx, it: it, scan: scan, rowsLeft: -1, ranges: scan.Filter.Ranges, block: freeBlocks.Get().(*block)}
 	c.columns = columns{family: scan.Family, ranges: scan.Columns, since: scan.Since, keysOnly: scan.KeysOnly}
 	if scan.MaxRows > 0 {
-		c.left = scan.MaxRows
+		c.rowsLeft = scan.MaxRows
 	}
 	if c.scan.BlockBytes <= 0 {
 		c.scan.BlockBytes = defaultBlock
@@ -113,7 +113,7 @@ func (c *scanner) fillBlock() error {
 	}
 
 	// left is 0 after the last wanted row or range, and negative without a limit.
-	for seen := 1; c.left != 0 && c.it.Valid() && !c.block.full(c.scan.BlockBytes); seen++ {
+	for seen := 1; c.rowsLeft != 0 && c.it.Valid() && !c.block.full(c.scan.BlockBytes); seen++ {
 		if err := c.readRow(); err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (c *scanner) inRanges(row []byte) bool {
 		c.ranges = c.ranges[1:]
 	}
 	if len(c.ranges) == 0 {
-		c.left = 0
+		c.rowsLeft = 0
 		return false
 	}
 	if bytes.Compare(row, c.ranges[0].Start) < 0 {
@@ -203,8 +203,8 @@ func (c *scanner) readCells(row []byte, at int) error {
 	}
 
 	// Below 0, left means that all rows are wanted.
-	if c.block.closeRow() && c.left > 0 {
-		c.left--
+	if c.block.closeRow() && c.rowsLeft > 0 {
+		c.rowsLeft--
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (h *Handlers) test(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// The error does not matter to series that are found, so it is kept until one is not.
-	waits := h.flush(r.Context())
+	flushErr := h.flush(r.Context())
 	t, err := h.Forest.Tree(r.Context(), in.id)
 	if err != nil {
 		return err
@@ -64,8 +64,8 @@ func (h *Handlers) test(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if trial.Meta == nil && waits != nil { // its TSMeta may be among what could not be stored
-			return waits
+		if trial.Meta == nil && flushErr != nil { // its TSMeta may be among what could not be stored
+			return flushErr
 		}
 		if left -= trialBytes(trial); left < 0 {
 			return &httpio.Error{Code: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The trials take more than %d bytes; ask for fewer TSUIDs, or for one", trialsBytes+len(in.tsuids)*trialShare)}
