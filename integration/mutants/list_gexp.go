@@ -24,7 +24,7 @@ var ofGexp = []mutant{
 		test: "TestEvaluate_leavesData",
 	}, {
 		name: "shifted-rows-paired-with-others", file: "gateway/query/gexp/series.go",
-		old: "if ev.Moves {", new: "if false {",
+		old: "if ev.HasTimeShift {", new: "if false {",
 		test: "gateway TestGexp_timeShift",
 	}, {
 		name: "outer-shift-forgotten", file: "gateway/query/gexp/shift.go",

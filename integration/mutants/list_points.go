@@ -28,7 +28,7 @@ var ofPoints = []mutant{
 		test: "TestOnlyCell_refuses",
 	}, {
 		name: "appended-order-forgotten-behind-a-run", file: "encoding/onlyappended.go",
-		old: "		wrong |= s - last - 1\n", new: "",
+		old: "		wrong |= s - last - 1 // negative unless s is later than last\n", new: "",
 		test: "TestOnlyCell_refuses",
 	}, {
 		name: "even-with-a-gap-taken", file: "encoding/even.go",

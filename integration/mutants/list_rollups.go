@@ -25,7 +25,7 @@ var ofRollups = []mutant{
 		test: "TestRollup_model",
 	}, {
 		name: "rollup-parts-cut-buckets", file: "pushdown/operator/rollup.go",
-		old: "	if f.whole && !(part.Starts() && part.Ends()) {\n", new: "	if f.whole && !part.Starts() {\n",
+		old: "	if f.overRows && !(part.Starts() && part.Ends()) {\n", new: "	if f.overRows && !part.Starts() {\n",
 		test: "TestNew_rollupCut",
 	}, {
 		name: "rollup-rows-by-the-hour", file: "encoding/scanplan/rollup.go",

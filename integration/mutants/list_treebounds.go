@@ -37,7 +37,7 @@ var ofTreeBounds = []mutant{
 		test: "TestSync_othersTrees",
 	}, {
 		name: "tree-on-what-is-left", file: "gateway/metadata/forest/trees.go",
-		old: "			largest = id\n			if t != nil {\n				trees++\n", new: "			if t != nil {\n				largest = id\n				trees++\n",
+		old: "			largest = id // ids ascend\n			if t != nil {\n				trees++\n", new: "			if t != nil {\n				largest = id // ids ascend\n				trees++\n",
 		test: "TestCreate_leftovers",
 	}, {
 		name: "tree-behind-a-stray-key", file: "gateway/metadata/forest/trees.go",
