@@ -112,7 +112,7 @@ func (c *scanner) fillBlock() error {
 		c.seekFirst()
 	}
 
-	// left is 0 after the last wanted row or range, and negative without a limit.
+	// rowsLeft is 0 after the last wanted row or range, and negative without a limit.
 	for seen := 1; c.rowsLeft != 0 && c.it.Valid() && !c.block.full(c.scan.BlockBytes); seen++ {
 		if err := c.readRow(); err != nil {
 			return err
