@@ -158,6 +158,7 @@ func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error
 		return result, err
 	}
 
+	// Every reader has shown every put by now, perhaps several in one frame.
 	result.Frames, result.Took = int64(r.readers)*int64(c.Puts), time.Since(began)
 	if result.With, err = c.resident(); err != nil {
 		return result, err

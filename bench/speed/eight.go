@@ -59,6 +59,7 @@ func eight(ctx context.Context, s *stage, g group) error {
 		}
 	}
 
+	// If the aim is missed, a profile shows what the panels of one dashboard take.
 	one := set.data.Dashboard(0, int64(max(set.data.Hours-1, 1)), 0)
 	s.keep(ours, []bench.Step{bench.Repeat(ours, "", figures[ours].Name, [][]workload.Query{one})})
 	s.aim(faster("eight", g, fmt.Sprintf("eight dashboards at once, p99 at %.3g panels/s, compacted rows", rate), 4, *figures[ours], *figures[set.tsd], "OpenTSDB, same tables"))

@@ -79,7 +79,8 @@ func (s *stage) putRound(ctx context.Context, kinds []putter, d workload.Devops,
 }
 
 // putOnce puts the data set through one server into new tables. The time ends
-// when the tables hold all points: a TSD closes the connection before.
+// when the tables hold all points: a TSD closes the connection before. With multi cells it
+// ends with the connection, see holds.
 func (s *stage) putOnce(ctx context.Context, k *putter, d workload.Devops, payload bench.Payload) (server *peer.Server, tables e2e.Tables, took time.Duration, err error) {
 	if tables, err = s.newTables(ctx); err != nil {
 		return nil, tables, 0, err

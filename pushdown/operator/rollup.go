@@ -217,12 +217,13 @@ func divide(sums, counts []float64) {
 
 // finish adds the span's buckets after its last row.
 func (f *rollupRows) finish(a *arena, sp *series) {
-	if sp.bucketer == nil {
+	if sp.bucketer == nil { // its buckets lie in rows, and add has added them, or it has none
 		return
 	}
 
 	times, values := sp.bucketer.Finish()
 	sums := a.addBuckets(sp, times, values)
+	// decode leaves only equal times in both, so sums and counts have the same buckets.
 	if sp.counts != nil {
 		_, counts := sp.counts.Finish()
 		divide(sums, counts)

@@ -56,7 +56,9 @@ func (c *Checker) planAppended(compactedStay bool) {
 		}
 		columns++
 		stamp = max(stamp, c.row.Cells[i].Timestamp)
+		// Every reader puts entries into order by itself, so only Compact asks for that.
 		wanted = wanted || x.change || x.loose && c.Options.Compact
+		// The new column would drop or move what the options do not allow to repair.
 		stuck = stuck || x.stuck
 	}
 	for i := range c.points {
@@ -83,6 +85,7 @@ func (c *Checker) planAppended(compactedStay bool) {
 			value = encoding.AppendEntry(value, p.q, p.value)
 		}
 	}
+	// The one that put writes over is not deleted, see plan.
 	for i := range c.cells {
 		c.cells[i].remove = c.cells[i].remove || c.cells[i].form == appended
 	}

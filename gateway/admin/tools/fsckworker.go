@@ -130,7 +130,8 @@ func (w *rowWorker) check(ctx context.Context, row store.Row) error {
 	}
 	w.keep(row, title(row.Key, key, named), result)
 	if facts.Orphan != "" {
-		// Of the copy: the row's own key is valid only until the next row.
+		// repair looks for its names once more. The key is the copy's: the row's own is valid
+		// only until the next row.
 		p := &w.pending[len(w.pending)-1]
 		p.orphan, _ = w.checks.call.Schema.ParseRowKey(p.change.Read.Key)
 	}

@@ -261,7 +261,7 @@ func (c *check) repair(ctx context.Context, f Finding) (bool, error) {
 	return true, nil
 }
 
-// step makes one step. It returns false if the cell is not as it was read.
+// step changes one cell, or checks it. It returns false if the cell is not as it was read.
 func (c *check) step(ctx context.Context, s step) (bool, error) {
 	at := store.CellKey{Row: []byte(s.row), Family: s.family, Qualifier: []byte(s.qualifier)}
 	// An increment compares nothing: it is right whatever others add meanwhile.

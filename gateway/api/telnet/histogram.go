@@ -60,6 +60,7 @@ func (c *conn) tryHistogram() error {
 	if err != nil {
 		return err
 	}
+	// OpenTSDB finds this only when it stores, and words it as an error of HBase.
 	if len(tags) == 0 {
 		return lateError{fmt.Errorf("Need at least one tag (metric=%s, tags={})", metric)}
 	}
