@@ -118,3 +118,35 @@ func TestQuery_compressedAhead(t *testing.T) {
 		t.Error("no answer came from the result cache before its proof")
 	}
 }
+
+// An answer that was compressed before its proof failed is not sent: neither its body nor
+// its header.
+func TestQuery_unprovenCompressed(t *testing.T) {
+	cfg := config(0)
+	cfg.ResultCache = "1048576"
+	st := &earlyStore{Store: memoryStore(t, cfg)}
+	b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
+	for i := range 200 {
+		b.put(fmt.Sprintf("m %d %d host=a", 1356998400+i, i*i))
+	}
+	query := "/api/query?start=1356998400&m=sum:1s-sum:m&end=1357000000"
+	old := b.get(query, "Accept-Encoding", "gzip").header.Get("ETag")
+	for range 3 {
+		b.get(query, "Accept-Encoding", "gzip")
+	}
+
+	b.put("m 1356998400 77777 host=b")
+	st.stale.Store(true)
+	a := b.get(query, "Accept-Encoding", "gzip")
+	r, err := gzip.NewReader(strings.NewReader(a.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(r)
+	if err != nil || !strings.Contains(string(body), `"1356998400":77777`) || strings.Count(string(body), "[{") != 1 {
+		t.Errorf("%v, %.200s, want the value 77777", err, body)
+	}
+	if tag, encodings := a.header.Get("ETag"), a.header.Values("Content-Encoding"); tag == old || len(encodings) != 1 || st.failed.Load() == 0 {
+		t.Errorf("tag %s as before: %t; encodings %q, %d proofs failed", tag, tag == old, encodings, st.failed.Load())
+	}
+}

@@ -242,6 +242,8 @@ func TestTracker_neverBlocks(t *testing.T) {
 func TestTracker_toldWhatIsDropped(t *testing.T) {
 	tr := NewTracker(TrackerConfig{Config: catalogConfig(open(t)), Flags: all, Pending: 10, Log: slog.New(slog.DiscardHandler)})
 	defer tr.Close()
+	<-tr.turn // so that the tracker does not flush by itself
+	defer func() { tr.turn <- struct{}{} }()
 	for n := range 7 {
 		tr.Assigned(encoding.UIDTagV, "x", encoding.UID{0, 0, byte(n)})
 	}

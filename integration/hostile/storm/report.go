@@ -36,7 +36,7 @@ func newReport(seed uint64) Report {
 	return Report{Seed: seed, Answers: map[string]map[int]int{}, points: map[seriesName][]hostile.Point{}}
 }
 
-// seriesName names the points of one seriesName, put by many requests.
+// seriesName names the points of one series, put by many requests.
 type seriesName struct{ metric, writer string }
 
 func (r *run) add(f func(*Report)) {

@@ -83,12 +83,13 @@ func (a *assembler) addRowPart(block []byte, n int) ([]byte, error) {
 		a.lastHeld = true
 	}
 	// Of keys alone, the first cell of a row says that it exists.
-	if (!continues || !a.keysOnly) && (a.columns == nil || !a.columns.drops(cell.Qualifier)) {
+	if (!continues || !a.keysOnly) && (a.columns == nil || !a.columns.drops(cell.Qualifier, len(block)-len(rest))) {
 		a.cells = append(a.cells, cell)
 	}
 
 	for range n - 1 {
 		var cellRow []byte
+		before := len(rest)
 		if cellRow, rest, err = splitCell(rest, &cell); err != nil {
 			return nil, err
 		}
@@ -96,7 +97,7 @@ func (a *assembler) addRowPart(block []byte, n int) ([]byte, error) {
 		if len(cellRow) != len(row) {
 			return nil, fmt.Errorf("%w: row %x among cells of row %x", errCellBlock, cellRow, row)
 		}
-		if !a.keysOnly && (a.columns == nil || !a.columns.drops(cell.Qualifier)) {
+		if !a.keysOnly && (a.columns == nil || !a.columns.drops(cell.Qualifier, before-len(rest))) {
 			a.cells = append(a.cells, cell)
 		}
 	}

@@ -12,17 +12,22 @@ import "downpour/pushdown/store"
 // rows are made of, few enough to cost nothing.
 const sampleRows = 32
 
-// maxDropped is the share of dropped cells, one in so many, above which the filter is
+// maxDropped is the share of dropped bytes, one in so many, above which the filter is
 // cheaper: the server looks at all cells in either case, but it also sends those that
 // are dropped here.
 const maxDropped = 4
+
+// recentBytes is about how many bytes of cells the share is of: rows that come later in a
+// table may have other columns than the many before them.
+const recentBytes = 256 << 10
 
 // columnSet drops the cells of a scan that are of other columns, and counts them.
 type columnSet struct {
 	ranges  []store.KeyRange
 	byFirst [256]firstByte
 
-	seen, dropped int64 // cells
+	seen, dropped int64 // bytes of recent cells, as they come from the server
+	droppedAll    int64 // bytes of all cells dropped
 }
 
 // firstByte is what the first byte of a qualifier tells of the column.
@@ -75,15 +80,23 @@ func (c *columnSet) contains(qualifier []byte) bool {
 	return false
 }
 
-// drops counts a cell and tells whether it is of another column.
-func (c *columnSet) drops(qualifier []byte) bool {
-	c.seen++
+// drops counts a cell of so many bytes and tells whether it is of another column.
+func (c *columnSet) drops(qualifier []byte, bytes int) bool {
+	c.seen += int64(bytes)
 	if c.contains(qualifier) {
 		return false
 	}
-	c.dropped++
+	c.dropped += int64(bytes)
+	c.droppedAll += int64(bytes)
 	return true
 }
 
-// pays tells whether dropping is still cheaper than a filter.
-func (c *columnSet) pays() bool { return c.dropped*maxDropped <= c.seen }
+// pays tells whether dropping is still cheaper than a filter. It is asked after each reply.
+func (c *columnSet) pays() bool {
+	pays := c.dropped*maxDropped <= c.seen
+	// What came long ago counts ever less.
+	for c.seen > recentBytes {
+		c.seen, c.dropped = c.seen/2, c.dropped/2
+	}
+	return pays
+}

@@ -177,21 +177,23 @@ func (st *Store) lookUp(ctx context.Context, table string, key []byte) (*locatio
 	}
 
 	search := append(append(append([]byte(table), ','), key...), ',', ':')
-	for {
+	for skipped := false; ; skipped = true {
 		row, err := st.lastRowOfMeta(ctx, meta, search)
 		if err != nil {
 			return nil, err
 		}
-		if row == nil {
-			return nil, fmt.Errorf("%w: %q", store.ErrNoTable, table)
-		}
-		info, err := parseRegion(*row)
-		if err != nil {
-			return nil, err
+		info := &regionInfo{}
+		if row != nil {
+			if info, err = parseRegion(*row); err != nil {
+				return nil, err
+			}
 		}
 
-		// A row of another table means that there is no row of this one: store.ErrNoTable.
-		if !info.split || info.table != table {
+		switch {
+		case info.table != table && skipped:
+			// There is a hole in hbase:meta: a table whose region was split exists.
+			return nil, fmt.Errorf("%w: no region of table %q holds key %x", errMeta, table, key)
+		case info.table != table || !info.split:
 			return locationOf(table, key, info)
 		}
 		// A name without its last byte, a full stop, sorts just before the name.

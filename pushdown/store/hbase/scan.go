@@ -267,7 +267,7 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 	if len(response.Results) > 0 {
 		return nil, fmt.Errorf("%w: the server sent %d results outside of the cell block", errCellBlock, len(response.Results))
 	}
-	if err := s.rows.addReply(call.cells, response.GetCellsPerResult()); err != nil {
+	if err := s.addReply(call); err != nil {
 		return nil, err
 	}
 	rows := s.limitRows(s.rows.completeRows(scanEnds || regionEnds))
@@ -302,6 +302,20 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 	}
 	// Otherwise the region or its scanner has ended: the following Next opens another.
 	return rows, nil
+}
+
+// addReply decodes the cells of a reply. Those of other columns do not count as read,
+// because it is no business of the caller where they are dropped.
+func (s *scanner) addReply(call *rpc) error {
+	counts := call.response.(*pb.ScanResponse).GetCellsPerResult()
+	c := s.rows.columns
+	if c == nil {
+		return s.rows.addReply(call.cells, counts)
+	}
+	before := c.droppedAll
+	err := s.rows.addReply(call.cells, counts)
+	s.stats.Bytes -= c.droppedAll - before
+	return err
 }
 
 // filterColumns lets the servers drop the cells of other columns from now on. It gives

@@ -415,6 +415,23 @@ func TestLookUp_parentOfSplit(t *testing.T) {
 	c.mustRead(store.Scan{}, rows)
 }
 
+// A hole in hbase:meta behind the parent of a split is waited for: the table exists.
+func TestLookUp_hole(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(9)
+	c.SplitRegion("t", []byte("r0003"))
+	c.LoseRegion("t", []byte("r0001"))
+
+	ctx, cancel := context.WithTimeout(c.ctx, 200*time.Millisecond)
+	defer cancel()
+	_, err := c.st.Get(ctx, "t", "t", [][]byte{[]byte("r0001")})
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNoTable) {
+		t.Errorf("%v, want %v", err, store.ErrUnavailable)
+	}
+	_, err = c.st.Get(c.ctx, "u", "t", [][]byte{[]byte("r0001")})
+	wantError(t, err, store.ErrNoTable)
+}
+
 // Close ends operations that wait for a server that does not answer.
 func TestClose_ends(t *testing.T) {
 	c := start(t, hbasefake.Options{})

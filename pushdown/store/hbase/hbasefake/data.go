@@ -218,6 +218,16 @@ func (c *Cluster) SplitRegion(tableName string, key []byte) {
 	c.endScanners(parent)
 }
 
+// LoseRegion removes the region of key from hbase:meta, which then has a hole.
+func (c *Cluster) LoseRegion(tableName string, key []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.tables[tableName]
+	lost := t.regionOf(key)
+	c.endScanners(lost)
+	t.regions = slices.DeleteFunc(t.regions, func(r *regionState) bool { return r == lost })
+}
+
 // Disable disables a table.
 func (c *Cluster) Disable(tableName string) {
 	c.mu.Lock()
