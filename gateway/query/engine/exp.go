@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"downpour/gateway/query"
 	"downpour/gateway/query/exp"
@@ -38,7 +39,7 @@ func ReadExpressions(ctx context.Context, body []byte, parser query.Parser) (*Ex
 // of a result. Errors are those of the bounds, or an *exp.DataError.
 func (x *Expressions) Tables(ctx context.Context, results []Result, permit func(values int) error) ([]exp.Table, error) {
 	values := 0
-	return x.Request.Tables(expGroups(results, x.bySub), x.Query.Start, x.Query.End, exp.Bounds{
+	return x.Request.Tables(x.groups(results), x.Query.Start, x.Query.End, exp.Bounds{
 		Reserve: func(n int64) error { return memory.Reserve(ctx, n) },
 		Release: func(n int64) { memory.Release(ctx, n) },
 		Check:   func() error { return context.Cause(ctx) },
@@ -49,27 +50,30 @@ func (x *Expressions) Tables(ctx context.Context, results []Result, permit func(
 	})
 }
 
-// expGroups returns results as the groups of the metrics. bySub is the sub-query of each.
-func expGroups(results []Result, bySub []int) [][]exp.Group {
+// groups returns results as the groups of the metrics.
+func (x *Expressions) groups(results []Result) [][]exp.Group {
 	groups := map[int][]exp.Group{}
 	for i := range results {
 		r := &results[i]
-		// A group with annotations and no points has no name, and no tags to join it by.
-		if r.Metric != "" {
-			groups[r.Query] = append(groups[r.Query], expGroup(r))
-		}
+		groups[r.Query] = append(groups[r.Query], expGroup(r))
 	}
 
-	out := make([][]exp.Group, len(bySub))
-	for i, sub := range bySub {
-		out[i] = groups[sub]
+	out := make([][]exp.Group, len(x.bySub))
+	for i, sub := range x.bySub {
+		out[i] = slices.Clone(groups[sub])
+		// Results with annotations and no points have no name.
+		for j := range out[i] {
+			if g := &out[i][j]; g.Bare && x.Request.Metrics[i].Metric != nil {
+				g.Metrics = []string{*x.Request.Metrics[i].Metric}
+			}
+		}
 	}
 	return out
 }
 
 // expGroup returns a result as a group of a metric: its tags with their UIDs, by which it is joined.
 func expGroup(r *Result) exp.Group {
-	g := exp.Group{Labels: exp.Labels{Metrics: []string{r.Metric}}, Points: r.Points}
+	g := exp.Group{Labels: exp.Labels{Metrics: []string{r.Metric}}, Points: r.Points, Bare: r.Metric == ""}
 	for i, t := range r.Tags {
 		g.Tags = append(g.Tags, exp.Tag{K: t.K, V: t.V, UIDs: r.TagUIDs[i]})
 	}

@@ -15,6 +15,9 @@ type Group struct {
 	Labels
 	// Points are those at all times of the rows that were read.
 	Points encoding.Points
+	// Bare groups have annotations alone, and so no points and no tags. As in OpenTSDB they
+	// are series of a metric that is an output; there is nothing to join them by.
+	Bare bool
 }
 
 // Table is one output: rows by time, a column for each series.
@@ -48,7 +51,7 @@ const labelBytes = 300
 func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table, error) {
 	c := &computation{request: r, bounds: b, metrics: make([]*variable, len(r.Metrics)), computed: make([]*table, len(r.Expressions))}
 	for i := range r.Metrics {
-		c.metrics[i] = r.metricVariable(i, groups[i])
+		c.metrics[i] = r.metricVariable(i, withoutBare(groups[i]))
 	}
 
 	// All are joined before one is evaluated: an empty intersection is an error whether an
@@ -72,7 +75,7 @@ func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table,
 	shown := map[int]bool{}
 	for _, out := range r.outputs() {
 		if i := r.metric(*out.ID); i >= 0 {
-			t, err := c.metricTable(c.metrics[i])
+			t, err := c.metricTable(r.metricVariable(i, groups[i]))
 			if err != nil {
 				return nil, err
 			}
@@ -91,6 +94,11 @@ func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table,
 		tables = append(tables, t)
 	}
 	return tables, nil
+}
+
+// withoutBare returns the groups that can be joined.
+func withoutBare(groups []Group) []Group {
+	return slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return g.Bare })
 }
 
 // outputs returns the outputs that are there: those asked for, or all expressions, or

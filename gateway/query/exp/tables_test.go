@@ -120,6 +120,24 @@ func TestTables_replaced(t *testing.T) {
 
 // An id in capital letters is not found, as by OpenTSDB; an intersection is looked at
 // before anything is evaluated.
+// A group of annotations alone is a series of a metric that is an output, and of no
+// expression.
+func TestTables_bare(t *testing.T) {
+	bare := Group{Labels: Labels{Metrics: []string{"m"}}, Bare: true}
+	groups := []Group{group("m", "p", map[int64]float64{1: 5}), bare}
+	r := request(t, aTime, `"metrics":[{"id":"a","metric":"m"}]`, `"expressions":[{"id":"e","expr":"a + 1"}]`, `"outputs":[{"id":"a"},{"id":"e"}]`)
+	tables, err := r.Tables([][]Group{groups}, 0, 9, unbounded)
+	if err != nil || len(tables) != 2 {
+		t.Fatalf("%d tables, %v", len(tables), err)
+	}
+	if a := tables[0]; len(a.Series) != 2 || len(a.Columns) != 2 || len(a.Series[1].Tags) != 0 || a.Columns[0][0] != 5 {
+		t.Errorf("the metric: %+v, want two series, the second without tags", a)
+	}
+	if e := tables[1]; len(e.Series) != 1 || e.Columns[0][0] != 6 {
+		t.Errorf("the expression: %+v, want one series", e)
+	}
+}
+
 func TestTables_errors(t *testing.T) {
 	f := func(want, metrics, expressions string, groups ...[]Group) {
 		t.Helper()
