@@ -148,6 +148,21 @@ func (g *onDisk) ends(ctx context.Context) {
 	g.t.Logf("ended with status %d after %v: %s", g.process.ExitCode(ctx), time.Since(began), g.process.LogTail(2))
 }
 
+// spares waits until so many bytes are free. A compaction may have taken all that is left
+// for what was put already: it removes what it has written once it meets the full disk.
+func (g *onDisk) spares(ctx context.Context, bytes int64) {
+	g.t.Helper()
+	err := e2e.Until(ctx, 50*time.Millisecond, func(context.Context) error {
+		if n := free(g.t, g.dir); n < bytes {
+			return fmt.Errorf("%d bytes are free, want %d for what was put already", n, bytes)
+		}
+		return nil
+	})
+	if err != nil {
+		g.t.Error(err)
+	}
+}
+
 // A disk runs full under a gateway: puts are refused with megabytes to spare,
 // what was acknowledged is read; others take the rest, and it ends when told to,
 // does not start without room, starts to be read with little, and takes puts with
@@ -170,17 +185,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the first put refused: %v", err)
 	}
 	t.Logf("%d points were acknowledged, %d KiB are free", g.points, free(t, dir)>>10)
-	// A compaction may have taken all that is left: it removes what it has written once it
-	// meets the full disk.
-	err := e2e.Until(ctx, 50*time.Millisecond, func(context.Context) error {
-		if n := free(t, dir); n < 256<<10 {
-			return fmt.Errorf("%d bytes are free, want some for what was put already", n)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	g.spares(ctx, 256<<10)
 	g.check(ctx)
 
 	fill(t, dir, 0)

@@ -55,6 +55,11 @@ var rolled = map[string]struct{ span, step int64 }{
 func Rollups(seed uint64) (*Data, []Put) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	d := &Data{Era: eras[r.IntN(len(eras))]}
+	// OpenTSDB reads times of rollups as signed numbers of 32 bits: from 2038 on it finds
+	// none, or fails.
+	for d.Era >= 1<<31 {
+		d.Era = eras[r.IntN(len(eras))]
+	}
 	d.Era -= d.Era % (day / second) // where rollups of a day begin
 
 	points := map[string][]json.RawMessage{}
