@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"cmp"
 	"context"
-	"slices"
 
 	"downpour/gateway/query"
 	"downpour/gateway/query/exp"
@@ -55,25 +55,20 @@ func (x *Expressions) groups(results []Result) [][]exp.Group {
 	groups := map[int][]exp.Group{}
 	for i := range results {
 		r := &results[i]
-		groups[r.Query] = append(groups[r.Query], expGroup(r))
+		groups[r.Query] = append(groups[r.Query], expGroup(r, x.Query.Queries[r.Query].Metric))
 	}
 
 	out := make([][]exp.Group, len(x.bySub))
 	for i, sub := range x.bySub {
-		out[i] = slices.Clone(groups[sub])
-		// Results with annotations and no points have no name.
-		for j := range out[i] {
-			if g := &out[i][j]; g.Bare && x.Request.Metrics[i].Metric != nil {
-				g.Metrics = []string{*x.Request.Metrics[i].Metric}
-			}
-		}
+		out[i] = groups[sub]
 	}
 	return out
 }
 
-// expGroup returns a result as a group of a metric: its tags with their UIDs, by which it is joined.
-func expGroup(r *Result) exp.Group {
-	g := exp.Group{Labels: exp.Labels{Metrics: []string{r.Metric}}, Points: r.Points, Bare: r.Metric == ""}
+// expGroup returns a result of a metric as a group: its tags with their UIDs, by which it is
+// joined. A result with annotations and no points does not name its metric.
+func expGroup(r *Result, metric string) exp.Group {
+	g := exp.Group{Labels: exp.Labels{Metrics: []string{cmp.Or(r.Metric, metric)}}, Points: r.Points, Bare: r.Metric == ""}
 	for i, t := range r.Tags {
 		g.Tags = append(g.Tags, exp.Tag{K: t.K, V: t.V, UIDs: r.TagUIDs[i]})
 	}

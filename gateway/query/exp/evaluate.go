@@ -75,7 +75,11 @@ func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table,
 	shown := map[int]bool{}
 	for _, out := range r.outputs() {
 		if i := r.metric(*out.ID); i >= 0 {
-			t, err := c.metricTable(r.metricVariable(i, groups[i]))
+			v := c.metrics[i]
+			if len(v.series) < len(groups[i]) { // it lacks the bare ones
+				v = r.metricVariable(i, groups[i])
+			}
+			t, err := c.metricTable(v)
 			if err != nil {
 				return nil, err
 			}
@@ -96,8 +100,11 @@ func (r *Request) Tables(groups [][]Group, start, end int64, b Bounds) ([]Table,
 	return tables, nil
 }
 
-// withoutBare returns the groups that can be joined.
+// withoutBare returns the groups that can be joined: usually all, as they are.
 func withoutBare(groups []Group) []Group {
+	if !slices.ContainsFunc(groups, func(g Group) bool { return g.Bare }) {
+		return groups
+	}
 	return slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return g.Bare })
 }
 

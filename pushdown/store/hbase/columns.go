@@ -91,9 +91,9 @@ func (c *columnSet) drops(qualifier []byte, bytes int) bool {
 	return true
 }
 
-// pays tells whether dropping is still cheaper than a filter. It is asked after each reply.
-func (c *columnSet) pays() bool {
-	pays := c.dropped*maxDropped <= c.seen
+// endReply tells, after each reply, whether dropping is still cheaper than a filter.
+func (c *columnSet) endReply() (pays bool) {
+	pays = c.dropped*maxDropped <= c.seen
 	// What came long ago counts ever less.
 	for c.seen > recentBytes {
 		c.seen, c.dropped = c.seen/2, c.dropped/2

@@ -285,7 +285,7 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 		s.retry.madeProgress()
 	}
 	// So many cells of other columns come that a filter at the servers costs less.
-	if c := s.rows.columns; c != nil && !c.pays() {
+	if c := s.rows.columns; c != nil && !c.endReply() {
 		s.filterColumns()
 	}
 

@@ -2,6 +2,7 @@ package hbase
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"downpour/pushdown/store"
@@ -39,4 +40,30 @@ func BenchmarkApply(b *testing.B) {
 			b.ReportMetric(float64(b.N)*float64(len(ms))/b.Elapsed().Seconds(), "cells/s")
 		})
 	}
+}
+
+// BenchmarkColumnSet looks at cells of sums and counts by their IDs, and does the same by
+// comparing with each range, which the set does only where the first byte does not decide.
+func BenchmarkColumnSet(b *testing.B) {
+	var ranges []store.KeyRange
+	for _, r := range [][2]string{{"\x00", "\x01"}, {"\x01", "\x02"}, {"count:", "count;"}, {"sum:", "sum;"}} {
+		ranges = append(ranges, store.KeyRange{Start: []byte(r[0]), Stop: []byte(r[1])})
+	}
+	set, qualifiers := newColumnSet(ranges), [][]byte{{0, 0, 0x10}, {1, 0, 0x10}}
+
+	b.Run("first byte", func(b *testing.B) {
+		for i := range b.N {
+			if !set.contains(qualifiers[i%2]) {
+				b.Fatal("not found")
+			}
+		}
+	})
+	b.Run("ranges", func(b *testing.B) {
+		for i := range b.N {
+			q := qualifiers[i%2]
+			if !slices.ContainsFunc(ranges, func(r store.KeyRange) bool { return r.Contains(q) }) {
+				b.Fatal("not found")
+			}
+		}
+	})
 }

@@ -165,16 +165,12 @@ func (h *Handlers) histogram(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 
-	ctx, cancel, err := syncContext(r)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-
-	in := h.newAdder(len(points))
-	return answerPut(w, r, h.storeEach(ctx, in.request, len(points),
-		func(i int) (*write.Batch, error) { return in.addHistogram(ctx, &points[i]) },
-		func(i int) refused { return &points[i] }))
+	return storeAndAnswer(w, r, func(ctx context.Context) *putResult {
+		in := h.newAdder(len(points))
+		return h.storeEach(ctx, in.request, len(points),
+			func(i int) (*write.Batch, error) { return in.addHistogram(ctx, &points[i]) },
+			func(i int) refused { return &points[i] })
+	})
 }
 
 // addHistogram adds one histogram to the request's batch.

@@ -140,28 +140,38 @@ func (p *putResult) addLost(ctx context.Context, d refused, err error) {
 // put handles /api/put. It answers with success once the points are durable.
 // Source: PutDataPointRpc.execute.
 func (h *Handlers) put(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodPost {
-		return httpio.MethodNotAllowed(r.Method)
-	}
-
-	body, err := httpio.ReadBodyUpTo(w, r, maxBody)
+	body, err := readBody(w, r, writingBytes)
 	if err != nil {
-		return err
-	}
-	if err := memory.Reserve(r.Context(), int64(len(body))*writingBytes); err != nil {
 		return err
 	}
 	points, err := readPoints(r.Context(), body)
 	if err != nil {
 		return err
 	}
+	return storeAndAnswer(w, r, func(ctx context.Context) *putResult { return h.store(ctx, points) })
+}
 
+// readBody reads the body of a POST and reserves so many bytes of memory for each of its own.
+func readBody(w http.ResponseWriter, r *http.Request, bytesEach int64) ([]byte, error) {
+	if r.Method != http.MethodPost {
+		return nil, httpio.MethodNotAllowed(r.Method)
+	}
+	body, err := httpio.ReadBodyUpTo(w, r, maxBody)
+	if err != nil {
+		return nil, err
+	}
+	return body, memory.Reserve(r.Context(), int64(len(body))*bytesEach)
+}
+
+// storeAndAnswer stores what a request has brought, at most for as long as its client waits,
+// and answers what became of it.
+func storeAndAnswer(w http.ResponseWriter, r *http.Request, store func(context.Context) *putResult) error {
 	ctx, cancel, err := syncContext(r)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	return answerPut(w, r, h.store(ctx, points))
+	return answerPut(w, r, store(ctx))
 }
 
 // Approximate bytes of memory that are needed for each byte of a body.
@@ -177,7 +187,7 @@ var errSyncTimeout = errors.New("sync_timeout")
 // the parameter sync, for sync_timeout milliseconds.
 func syncContext(r *http.Request) (context.Context, context.CancelFunc, error) {
 	q := r.URL.Query()
-	text := q.Get("sync_timeout")
+	text := httpio.LastValue(r, "sync_timeout")
 	if text == "" || text == "0" || !q.Has("sync") { // 0 is no bound, as in OpenTSDB
 		return r.Context(), func() {}, nil
 	}
@@ -191,15 +201,8 @@ func syncContext(r *http.Request) (context.Context, context.CancelFunc, error) {
 
 // readDecoded reads the body of a POST that no scanner reads.
 func readDecoded[T any](w http.ResponseWriter, r *http.Request) ([]T, error) {
-	if r.Method != http.MethodPost {
-		return nil, httpio.MethodNotAllowed(r.Method)
-	}
-
-	body, err := httpio.ReadBodyUpTo(w, r, maxBody)
+	body, err := readBody(w, r, writingBytes+decodedBytes)
 	if err != nil {
-		return nil, err
-	}
-	if err := memory.Reserve(r.Context(), int64(len(body))*(writingBytes+decodedBytes)); err != nil {
 		return nil, err
 	}
 	return decodePoints[T](bytes.TrimSpace(body))

@@ -79,17 +79,13 @@ func (h *Handlers) rollup(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 
-	ctx, cancel, err := syncContext(r)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-
-	// The points go to the writers of their tables, none to that of raw data.
-	none := h.Writer.RequestBatch(0)
-	return answerPut(w, r, h.storeEach(ctx, none, len(points),
-		func(i int) (*write.Batch, error) { return h.addRollup(ctx, &points[i]) },
-		func(i int) refused { return &points[i] }))
+	return storeAndAnswer(w, r, func(ctx context.Context) *putResult {
+		// The points go to the writers of their tables, none to that of raw data.
+		none := h.Writer.RequestBatch(0)
+		return h.storeEach(ctx, none, len(points),
+			func(i int) (*write.Batch, error) { return h.addRollup(ctx, &points[i]) },
+			func(i int) refused { return &points[i] })
+	})
 }
 
 // addRollup adds one value to a batch. The point then has the tags that are written, which
