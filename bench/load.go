@@ -25,7 +25,7 @@ type Target struct {
 }
 
 // Load writes a data set straight into the store and returns the UID of its
-// first metric.
+// first metric, the one that queries ask for.
 func (t Target) Load(ctx context.Context, d workload.Devops, p *progress.Progress) (encoding.UID, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err

@@ -51,6 +51,7 @@ func (c PairConfig) Steps(ctx context.Context) (steps []Step, err error) {
 	c.Unit = max(c.Unit, 1)
 
 	for _, q := range c.Queries {
+		// The rounds ask the first ones; those left over are for warm rounds, see drain.
 		variants := workload.Take(c.Rounds+c.Verify, q.Vary(c.Slack, c.Unit, c.Seed))
 		for _, v := range variants[:c.Verify] {
 			if err := peer.Agree(ctx, c.A, c.B, v); err != nil {

@@ -115,7 +115,8 @@ func (r *replay) schedule(ctx context.Context, requests chan<- request) {
 	due := start
 
 	for q := range r.c.Queries {
-		// Bursts come at random times, as of dashboards that know nothing of one another.
+		// Bursts come at random times, as of dashboards that know nothing of one another. Rate
+		// counts requests, so larger bursts are further apart.
 		if r.c.Rate > 0 && n%max(r.c.Burst, 1) == 0 {
 			due = due.Add(time.Duration(rnd.ExpFloat64() * float64(max(r.c.Burst, 1)) / r.c.Rate * float64(time.Second)))
 		}
@@ -186,7 +187,7 @@ func (r *replay) count(q request, sent, end time.Time, err error, ended bool) {
 			r.err = err
 		}
 	default:
-		if q.intended.IsZero() {
+		if q.intended.IsZero() { // in a closed loop a request is due when it is sent
 			q.intended = sent
 		}
 		r.response.Record(end.Sub(q.intended))

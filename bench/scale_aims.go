@@ -60,9 +60,10 @@ func (s *scaling) shipped(ctx context.Context) error {
 	return nil
 }
 
-// asLoaded loads a data set like use, but does not wait until the store has come to rest,
+// asLoaded loads a data set like load, but does not wait until the store has come to rest,
 // which makes no difference for bytes and memory.
 func (s *scaling) asLoaded(ctx context.Context, d workload.Devops, form write.Form) (*scalePlace, error) {
+	// A copy, because the other axes still need Form and Settle. Tables are numbered on.
 	own := *s
 	own.cfg.Form, own.cfg.Settle = form, nil
 	p, err := own.load(ctx, d, 1)

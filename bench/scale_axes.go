@@ -58,6 +58,7 @@ func (s *scaling) series(ctx context.Context) error {
 
 // groups measures queries of more and more groups.
 func (s *scaling) groups(ctx context.Context, p *scalePlace) error {
+	// Region, dc and rack have a fixed number of values each, see workload.Devops.Host.
 	for _, g := range []struct {
 		m      string
 		groups int

@@ -48,6 +48,7 @@ func (s *scaling) memory(ctx context.Context) error {
 		}
 
 		for _, l := range lines {
+			// Without an address the gateway executes the parts itself.
 			address := p.address
 			if l.name != pushedName {
 				address = ""

@@ -62,6 +62,7 @@ type Floor struct {
 
 // Scan reads the rows of all hours that hold a second from start to end.
 func (f Floor) Scan(ctx context.Context, start, end int64) (store.ScanStats, error) {
+	// No downsampler widens the range.
 	from, to := plan.ScanRange(start*1000, end*1000, nil)
 	scanners := max(int64(f.Scanners), 1)
 	hours := (to - from + encoding.RowSeconds - 1) / encoding.RowSeconds
@@ -156,8 +157,8 @@ func (l *local) load(ctx context.Context, d workload.Devops, form write.Form, ba
 	return err
 }
 
-// ask runs a query in this process and checks that it has gone over so many
-// points at least: it reads whole hours, also one behind its end.
+// ask runs a query in this process. It is an error if fewer than the given points were read.
+// More are usual, because whole hours are read, and one behind the query's end.
 func (l *local) ask(ctx context.Context, engine *engine.Engine, q *query.Query, points int64) (engine.Stats, error) {
 	results, stats, err := engine.Run(ctx, q)
 	if err != nil {

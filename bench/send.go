@@ -34,10 +34,12 @@ type SendConfig struct {
 	Progress *progress.Progress
 }
 
+// withDefaults fills in what is not set.
 func (c SendConfig) withDefaults() SendConfig {
 	if c.Connections <= 0 {
 		c.Connections = 2
 	}
+	// A connection without a series would have nothing to send.
 	c.Connections = min(c.Connections, c.Data.Series())
 	if c.Batch <= 0 {
 		c.Batch = 1000
@@ -130,8 +132,8 @@ func (c SendConfig) telnet(ctx context.Context, part iter.Seq[workload.Chunk]) e
 	return <-said
 }
 
-// complaints reads what the server writes until it closes. It answers puts only with
-// errors.
+// complaints reads what the server writes until it closes the connection. A server answers
+// only those puts that it refuses, so each line is an error.
 func complaints(conn net.Conn) error {
 	lines, first, n := bufio.NewScanner(conn), "", 0
 	for ; lines.Scan(); n++ {

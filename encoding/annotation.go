@@ -69,7 +69,7 @@ func AppendAnnotationQualifier(dst []byte, start int64) []byte {
 	}
 
 	dst = append(dst, PrefixAnnotation)
-	if uint64(start)&secondMask == 0 {
+	if uint64(start)&secondMask == 0 { // seconds: not more than 32 bits
 		return binary.BigEndian.AppendUint16(dst, uint16(start%RowSeconds))
 	}
 	return binary.BigEndian.AppendUint32(dst, uint32(start-int64(BaseTime(start/1000))*1000))

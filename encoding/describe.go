@@ -128,6 +128,7 @@ func (s Schema) describeRowKey(p *page, key []byte) {
 		return
 	}
 
+	// wrongSalt, globalRow and notOnHour return what is to be remarked, mostly nothing.
 	if len(k.Salt) > 0 {
 		p.field(k.Salt, "salt %d%s", UIDNumber(k.Salt), s.wrongSalt(k))
 	}

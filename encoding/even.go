@@ -27,7 +27,8 @@ func (d *RowDecoder) OnlyEven(qualifier, value []byte) (e Even, ok bool) {
 
 	// Floats and integers of eight bytes need more than 53 bits for their sums,
 	// which OpenTSDB rounds after each addition: they must be added in doubles,
-	// one by one. The flags of integers on 1, 2 and 4 bytes are 0, 1 and 3.
+	// one by one. The flags of integers on 1, 2 and 4 bytes are 0, 1 and 3; parseEvenTimes
+	// refuses 2.
 	flags := value[1] & flagMask
 	if flags > 3 {
 		return e, false
@@ -131,12 +132,14 @@ func evenlySpacedPairs(b []byte, stride int, first, step uint64) (at int) {
 	return at
 }
 
-// Sum returns the sum of the values of the points [from, to).
+// Sum returns the sum of the values of the points [from, to). No values have 8 bytes, see
+// OnlyEven.
 func (e Even) Sum(from, to int) (sum int64) {
 	stride := 2 + e.width
 	b := e.entries[from*stride : to*stride]
 
 	switch e.width {
+	// sumPairs loads eight bytes at once, and leaves the last entries, which have fewer.
 	case 1:
 		sum, b = sumPairs(b, stride)
 		for ; len(b) >= stride; b = b[stride:] {

@@ -100,6 +100,8 @@ func AppendHistogram(dst []byte, h *Histogram) []byte {
 // last counts, and what follows the overflow is ignored, both as in OpenTSDB. It
 // allocates no more than the buckets that body really has.
 func ParseHistogram(body []byte, h *Histogram) error {
+	// The number of buckets has two bytes. Underflow and overflow, at least one byte each, are
+	// missed below.
 	if len(body) < 2 {
 		return fmt.Errorf("encoding: histogram of %d bytes, want at least 4", len(body))
 	}
@@ -178,6 +180,7 @@ func NewHistogram(buckets []HistogramBucket, underflow, overflow int64) Histogra
 func (h *Histogram) sortBuckets() {
 	ascending := func(a, b HistogramBucket) int { return a.CompareBounds(&b) }
 	if !slices.IsSortedFunc(h.Buckets, ascending) {
+		// Stable: the last of those with equal bounds stays the last.
 		slices.SortStableFunc(h.Buckets, ascending)
 	}
 

@@ -57,6 +57,7 @@ const (
 // whether the whole column could be decoded: all entries are complete, have the
 // seconds form and ascend within the hour.
 func decodeEntries(offsets []int32, values []float64, b []byte) (points int, ok bool) {
+	// stretch is how many entries are read one by one before the next look for a run.
 	order, stretch := ascent{last: -1}, minStretch
 
 	// Errors of order are not tested at each entry: addRun and addMixed only
@@ -110,7 +111,8 @@ func (o *ascent) broken() bool { return o.wrong < 0 || o.last >= RowSeconds }
 func (o *ascent) addRun(offsets []int32, b []byte, stride int) (n int) {
 	flags, last, wrong := b[1]&flagMask, o.last, o.wrong
 
-	// offsets never has fewer places than b has entries.
+	// offsets never has fewer places than b has entries; its length is tested only to spare
+	// the bounds check below.
 	for ; len(b) >= 4*stride && len(offsets) >= 4; b, offsets = b[4*stride:], offsets[4:] {
 		q, r := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[stride:])
 		s, t := binary.BigEndian.Uint16(b[2*stride:]), binary.BigEndian.Uint16(b[3*stride:])

@@ -30,7 +30,7 @@ func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets [
 	}
 
 	values = slices.Grow(dst[:0], n)[:n]
-	offsets, ok = d.compactedOffsets(qualifier, n)
+	offsets, ok = d.compactedOffsets(qualifier, n) // sets cachedUniform, too
 	switch {
 	case !ok:
 		return nil, dst, false
@@ -47,6 +47,8 @@ func (d *RowDecoder) OnlyCell(qualifier, value []byte, dst []float64) (offsets [
 // same qualifiers, so those of the last row are cached: comparing bytes is much
 // faster than decoding them.
 func (d *RowDecoder) compactedOffsets(qualifier []byte, n int) (offsets []int32, ok bool) {
+	// Reset was called before they were cached, and Add not since then: there are neither
+	// annotations nor skipped cells of another row.
 	if bytes.Equal(qualifier, d.cachedQualifiers) {
 		return d.offset[:n], true
 	}

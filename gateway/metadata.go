@@ -63,6 +63,7 @@ func (m *MetaConfig) metaFlags() meta.Flags {
 // for one.
 func (s *Server) startTracker() {
 	flags := s.cfg.metaFlags()
+	// The tables come without s.names, which is made later: a tracker does not read names.
 	tracker := meta.TrackerConfig{Config: s.metaTables(), Flags: flags, Log: s.log}
 	if s.cfg.TreeProcessing {
 		// The trees are made after the names, which tell the tracker of new ones. It has no

@@ -198,8 +198,8 @@ func (s *Server) build() error {
 	s.count.registry.MustRegister(resultcache.Metrics(results), memory.Metrics(s.memory))
 
 	s.startTracker()
-	// Gateways and TSDs on the same HBase change names, too; an embedded store is this process's alone.
-	// The names tell the tracker of new UIDs, so it is made before them.
+	// Shared: gateways and TSDs on the same HBase change names, too; an embedded store is this
+	// process's alone. The names tell the tracker of new UIDs, so the tracker is made first.
 	s.names = uid.New(uid.Config{Store: s.store, Table: s.cfg.TableUID, Schema: schema, MaxName: s.cfg.LimitName,
 		Bytes: s.memory.Cache(uid.DefaultBytes), Shared: !s.cfg.Embedded(), Assigned: s.assigned, Log: s.log})
 	s.trees = s.newTrees()

@@ -20,7 +20,8 @@ func (s *Server) telnetConfig() telnet.Config {
 	return cfg
 }
 
-// command answers the commands that are no put.
+// command answers the command that the first word names; false says that there is none. Those
+// that package telnet answers itself, such as put and exit, do not come here.
 // Source: the inner classes of RpcManager.
 func (s *Server) command(ctx context.Context, words []string) (string, bool) {
 	switch words[0] {

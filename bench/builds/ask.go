@@ -19,7 +19,8 @@ func (o *round) askPushdown(ctx context.Context) error {
 	return o.askAll(ctx, "HBase, pushdown", "memory of gateway and pushdown server, peaks")
 }
 
-// askAll asks all questions and records the peaks of memory.
+// askAll asks all questions and records the peaks of memory. store and memory are what the
+// report calls the store and the row of memory.
 func (o *round) askAll(ctx context.Context, store, memory string) error {
 	if err := o.awaitIdle(ctx); err != nil {
 		return err
@@ -55,7 +56,8 @@ func (o *round) askAgain(ctx context.Context) error {
 		}
 	}
 
-	// On HBase a gateway looks for new points every two seconds, which hides all else.
+	// On HBase a point is shown only after 1 to 2 s, when rows are next scanned, which hides
+	// all else.
 	if o.scene.hbase || !o.cfg.wants(frames) && !o.cfg.wants(framesCost) {
 		return nil
 	}
@@ -72,6 +74,8 @@ func (o *round) ask(ctx context.Context, store string, q question) error {
 		return nil // the answers differed in the first round
 	}
 
+	// The row keeps its error, and the other rows are still measured: only an interrupt ends
+	// the round.
 	if e.err = o.agree(ctx, q); e.err != nil {
 		return ctx.Err()
 	}
@@ -118,7 +122,9 @@ func (c *Config) divide(takes time.Duration) (turns, count int) {
 	takes = max(takes, time.Microsecond)
 	times := func(whole time.Duration) int { return int((whole + takes - 1) / takes) }
 
-	// An even number, so that each build is first as often as second.
+	// A slow question is asked once a turn: as often as fits into the time of all turns, at
+	// least twice. The number is even, so that each build is first as often as second; only if
+	// Turns is 1 it is 1.
 	turns = times(time.Duration(c.Turns) * c.TurnFor)
 	turns = min(max(turns+turns%2, 2), max(c.Turns-c.Turns%2, 1))
 	return turns, min(max(times(c.TurnFor), 1), maxAsks)
@@ -126,6 +132,7 @@ func (c *Config) divide(takes time.Duration) (turns, count int) {
 
 // agree compares the answers of both builds in the first round.
 func (o *round) agree(ctx context.Context, q question) error {
+	// A question as Arrow is also a row as JSON, which is compared.
 	if o.index > 0 || q.opaque || q.accept != "" {
 		return nil
 	}

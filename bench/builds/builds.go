@@ -177,7 +177,7 @@ type run struct {
 
 // close ends the HBase, if this run has started it.
 func (r *run) close() {
-	if r.store != nil {
+	if r.store != nil { // nil if no scene is on HBase
 		r.store.Close()
 	}
 	if r.hbase != nil && r.hbase != r.cfg.HBase {

@@ -70,6 +70,7 @@ func (m Maker) Make(ctx context.Context, name, text string) (Build, error) {
 	}
 
 	b.Name, b.Version = name, text
+	// Programs that were found, and not built here, may tell their commit themselves.
 	if commit == "" {
 		commit = stamped(b.Gateway)
 	}

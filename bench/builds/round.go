@@ -62,7 +62,7 @@ func (o *round) withServers(ctx context.Context, p phase, do func(context.Contex
 		}
 	}
 	if err := do(ctx); err != nil {
-		return err
+		return err // play drops the sides, and ends their servers by that
 	}
 	return errors.Join(o.sides[0].stop(), o.sides[1].stop())
 }

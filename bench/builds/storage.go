@@ -14,7 +14,8 @@ import (
 	"downpour/integration/e2e"
 )
 
-// open makes new storage for a build.
+// open makes new storage for a build. It returns the side also with an error, so that drop
+// removes what was made by then.
 func (r *run) open(ctx context.Context, b Build, s scene) (*side, error) {
 	one := &side{build: b, scene: s}
 	var err error
@@ -39,7 +40,7 @@ func (r *run) drop(s *side) {
 	}
 	_ = s.stop() // its data is removed however the server has ended
 	os.RemoveAll(s.dir)
-	if s.tables.Data == "" {
+	if s.tables.Data == "" { // embedded, or no HBase could be started
 		return
 	}
 
@@ -68,7 +69,7 @@ func tempDir() (string, error) {
 // startHBase starts HBase with a single region server, because all servers share two
 // cores.
 func (r *run) startHBase(ctx context.Context) error {
-	if r.store != nil {
+	if r.store != nil { // it runs already
 		return nil
 	}
 	version := e2e.Version("hbase")

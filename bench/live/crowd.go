@@ -57,7 +57,7 @@ func (c *crowd) close() {
 	c.cancel(nil)
 	client.CloseIdleConnections()
 	for _, s := range c.sockets {
-		if s != nil {
+		if s != nil { // nil are those that join did not open after an error
 			s.close()
 		}
 	}
@@ -100,6 +100,8 @@ func (c *crowd) enter(i int) (err error) {
 		return err
 	}
 
+	// A half-open socket asks no more. Nobody reads it or a stalled one, and so no ping that
+	// comes to them is answered.
 	switch k {
 	case stalled:
 		for n := range stalledQueries {
@@ -181,6 +183,7 @@ func (c *crowd) putRounds() error {
 // readUntilShown takes frames until the socket has shown the last round, and records for
 // each round how long that took.
 func (c *crowd) readUntilShown(one *reader) error {
+	// Rounds 1 to Puts follow round 0, which was put before the sockets joined.
 	for one.shown <= c.Puts {
 		m, err := one.socket.receive()
 		if err != nil {
@@ -219,7 +222,7 @@ func (c *crowd) readSlowly(s *socket) error {
 	return nil
 }
 
-// values are those of all points of a message.
+// values calls each with the value of every point of a message that is an integer.
 func (m *message) values(each func(v int64)) {
 	for _, group := range append(m.Results, m.Upserts...) {
 		for _, p := range group.DPS {

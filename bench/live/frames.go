@@ -192,7 +192,7 @@ func (c FramesConfig) putLong(ctx context.Context) error {
 		points = 20_000
 	}
 	from := time.Now().Add(-time.Hour).UnixMilli()
-	const each = 2000
+	const each = 2000 // points of one request
 	for first := 0; first < points; first += each {
 		var body bytes.Buffer
 		for i := range min(each, points-first) {

@@ -64,11 +64,12 @@ func (h *history) close() { h.conn.Close() }
 // perSecond is how many points a second brings.
 func (h *history) perSecond() int64 { return int64(h.data.Hosts / h.data.Step) }
 
-// put writes the points of all seconds until a moment that are still to come, in
-// one piece for each second.
+// put writes the points of all seconds up to a moment that were not put yet, in one piece
+// for each second. Values are integers, as Answers needs them.
 func (h *history) put(until time.Time) error {
 	for ; h.next <= until.Unix(); h.next++ {
 		var text bytes.Buffer
+		// In each second one series in Step has a point, so each has one every Step seconds.
 		for i := int(h.next) % h.data.Step; i < len(h.heads); i += h.data.Step {
 			text.Write(h.heads[i])
 			fmt.Fprintf(&text, "%d %d", h.next, h.next%100)

@@ -95,6 +95,7 @@ func (r *rounds) see(value int64, before int, now time.Time, each func(due, sent
 		return before // of another run
 	}
 
+	// The last reader to show a round lets putRounds put the next one.
 	for ; int64(before) <= until; before++ {
 		if each(r.due[before], r.sent[before]); r.shown[before]+1 == r.readers {
 			r.shownByAll <- before // has room for all rounds, so it never blocks under the lock

@@ -44,8 +44,8 @@ func dial(ctx context.Context, server *peer.Server, number int, k kind) (*socket
 	}
 	config.Protocol = []string{"downpour.v1"}
 	dialer := &net.Dialer{}
-	// Any address of 127/8 is this machine's, so no bound of one address, of the gateway or of
-	// ports, is met.
+	// Many sockets come from several addresses, see socketsPerAddress. Any address of 127/8 is
+	// this machine's.
 	if ip := net.ParseIP(config.Location.Hostname()); ip != nil && ip.IsLoopback() && ip.To4() != nil {
 		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, byte(number/socketsPerAddress/250), byte(1+number/socketsPerAddress%250))}
 	}
@@ -81,7 +81,8 @@ type incoming struct {
 	rate int // bytes a second; 0 is as they come
 }
 
-// Read takes what is there, and at a rate then waits for as long as that lasts.
+// Read takes what is there. With a rate it returns only after the time that so many bytes
+// take at that rate.
 func (i *incoming) Read(b []byte) (n int, err error) {
 	if i.rate > 0 {
 		// By quarters of a second: a longer pause could be taken for a stall.
@@ -91,7 +92,8 @@ func (i *incoming) Read(b []byte) (n int, err error) {
 		return 0, err
 	}
 
-	if err := i.ctx.Err(); err != nil { // it may have ended before the deadline was set
+	// The end of ctx sets a deadline that has passed, see dial; the one above may have undone it.
+	if err := i.ctx.Err(); err != nil {
 		return 0, err
 	}
 	n, err = i.conn.Read(b)
@@ -111,7 +113,7 @@ func (s *socket) subscribe(id int, query string) error {
 	return websocket.Message.Send(s.conn, fmt.Sprintf(`{"type":"subscribe","id":"%d","query":%s}`, id, query))
 }
 
-// message is what of a server's message tells values.
+// message holds the fields of a server's message that are measured or checked.
 type message struct {
 	Type    string
 	ID      string

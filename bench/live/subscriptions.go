@@ -58,7 +58,8 @@ func (f *subscriptions) close() {
 	<-f.ended
 }
 
-// receive takes one message.
+// receive takes one message and wakes those that wait in until. It returns false once the
+// reading has ended.
 func (f *subscriptions) receive(ctx context.Context) bool {
 	m, err := f.socket.receive()
 	f.mu.Lock()

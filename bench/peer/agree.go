@@ -81,6 +81,7 @@ func differ(_, _ *Server, _ workload.Query, w, g []byte) (string, error) {
 		return r.Differences[0].String(), nil
 	}
 
+	// Equal, but without a group in it.
 	if len(w) < len(`[{}]`) {
 		return "", errors.New("the answer is empty")
 	}
@@ -123,7 +124,8 @@ func (s *Server) read(p m, text []byte) (answer, error) {
 	return readOpenTSDB(p, text)
 }
 
-// differs returns the first difference, empty when there is none.
+// differs returns the first difference, empty when there is none. Values may differ by
+// rounding, because sums are added in another order.
 func (a answer) differs(b answer) string {
 	groups := maps.Clone(a)
 	maps.Copy(groups, b)

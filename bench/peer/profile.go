@@ -105,7 +105,8 @@ func parseTop(text string, read func(flat string, to *report.Share) error) (all 
 	_, table, _ = strings.Cut(table, "\n")
 	for line := range strings.Lines(table) {
 		words := strings.Fields(line)
-		if len(words) < 6 || words[0] == "0" { // only on the way to others
+		// Functions that took nothing themselves only called others.
+		if len(words) < 6 || words[0] == "0" {
 			continue
 		}
 		share := report.Share{Name: shapes.ReplaceAllString(strings.Join(words[5:], " "), "[…]")}

@@ -125,8 +125,8 @@ func readOpenTSDB(p m, text []byte) (answer, error) {
 	return out, nil
 }
 
-// group is the values of the query's tags: what names a group in both. Of no
-// query it is those of all tags.
+// group is the values of the query's tags: what names a group in both APIs. Without a query
+// (the zero m, see differValues) it is those of all tags of the answer.
 func (p m) group(tags map[string]string) string {
 	keys := p.keys
 	if p.aggregator == "" {

@@ -66,7 +66,7 @@ func (h *Histogram) percentiles() []PercentileMS {
 	return out
 }
 
-// At returns a percentile of the response times, as reports hold them.
+// At returns a percentile of the response times; 0 for one that reports do not hold.
 func (l Latency) At(percent float64) time.Duration {
 	for _, p := range l.Response {
 		if p.Percent == percent {

@@ -51,8 +51,8 @@ func (r *Report) Done() *Report {
 	return r
 }
 
-// AddPeer names a system once. Of one that is missing the first reason stays,
-// until it is there after all.
+// AddPeer names a system once: the latest entry of one that is there, or else the first
+// reason why it is missing.
 func (r *Report) AddPeer(p Peer) {
 	p.Missing, _, _ = strings.Cut(p.Missing, "\n")
 	i := slices.IndexFunc(r.Peers, func(old Peer) bool { return old.Name == p.Name })

@@ -151,7 +151,7 @@ func (r *Report) WriteBench(w io.Writer) error {
 	}
 
 	for _, l := range r.Latencies {
-		loop, _, _ := strings.Cut(l.Loop, ",")
+		loop, _, _ := strings.Cut(l.Loop, ",") // open or closed, without rate or clients
 		fmt.Fprintf(&b, "Benchmark%s/%s/%s %d %d p50-ns %d p99-ns\n", title(r.Workload), benchName(l.Name), benchName(loop), max(l.Requests, 1), l.At(50).Nanoseconds(), l.At(99).Nanoseconds())
 	}
 

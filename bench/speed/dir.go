@@ -10,8 +10,8 @@ import (
 // directory is a place for an embedded store.
 type directory struct{ path string }
 
-// tempDir makes one in the module's build directory: the system's may be in
-// memory.
+// tempDir makes a directory in the module's build directory, because the temporary
+// directory of the system may be in memory.
 func tempDir() (directory, error) {
 	root, err := e2e.Root()
 	if err != nil {

@@ -70,6 +70,8 @@ func eight(ctx context.Context, s *stage, g group) error {
 // on.
 func (t *tableSet) dashboards() iter.Seq[workload.Query] {
 	return func(yield func(workload.Query) bool) {
+		// A window is an hour shorter than the data, which leaves twelve positions five minutes
+		// apart. All eight stand at one before they move on; each has hosts of its own.
 		hours := int64(max(t.data.Hours-1, 1))
 		for i := int64(0); ; i++ {
 			for _, q := range t.data.Dashboard(i/boards%12*300, hours, int(i%boards)*101%t.data.Hosts) {
@@ -84,7 +86,7 @@ func (t *tableSet) dashboards() iter.Seq[workload.Query] {
 // sustained is half the rate at which a server answers when it is always asked.
 func (s *stage) sustained(ctx context.Context, server *peer.Server, panels iter.Seq[workload.Query]) (float64, error) {
 	const clients, rounds = 2, 3
-	start, n := time.Now(), 6*rounds*clients
+	start, n := time.Now(), 6*rounds*clients // a dashboard has six panels
 	l, err := bench.Replay(ctx, bench.ReplayConfig{Server: server, Queries: panels, Requests: n, Clients: clients, Name: "all it can, " + server.Name})
 	if err != nil {
 		return 0, err

@@ -17,6 +17,7 @@ import (
 // usePair starts Downpour and VictoriaMetrics on empty storage and puts the data
 // set into both by telnet, in time order.
 func (s *stage) usePair(ctx context.Context, scale string) error {
+	// A pair that runs has the data set already, from putFresh.
 	if s.pair.victoria != nil && s.pair.scale == scale {
 		return nil
 	}
@@ -97,7 +98,7 @@ const maxPutRounds = 3
 
 // telnet measures puts by telnet into fresh storage.
 func telnet(ctx context.Context, s *stage, g group) error {
-	rates, err := s.putFresh(ctx, g, workload.Telnet)
+	rates, err := s.putFresh(ctx, g, workload.Telnet) // VictoriaMetrics', then ours
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func telnet(ctx context.Context, s *stage, g group) error {
 
 // overHTTP measures puts over HTTP into fresh storage.
 func overHTTP(ctx context.Context, s *stage, g group) error {
-	rates, err := s.putFresh(ctx, g, workload.JSON)
+	rates, err := s.putFresh(ctx, g, workload.JSON) // VictoriaMetrics', then ours
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (s *stage) putFresh(ctx context.Context, g group, format workload.Format) (
 // bytesStored compares what a point takes on disk: in HBase, in rows compacted as by
 // OpenTSDB, and in the embedded store once that has come to rest.
 func bytesStored(ctx context.Context, s *stage, g group) error {
-	// Filling the tables measures those of HBase.
+	// The bytes in HBase are measured when the tables are filled, usually by an earlier group.
 	if s.hbaseBytes == 0 {
 		if _, err := s.useSet(ctx, g); err != nil {
 			return err

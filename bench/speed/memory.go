@@ -95,7 +95,8 @@ func (s *stage) fillEmbedded(ctx context.Context, address string, d workload.Dev
 	return bench.Fill(ctx, st, encoding.DefaultSchema(), "tsdb", d, write.Appended, nil)
 }
 
-// onGateway starts a gateway of its own on rows; ask asks it as often as it is asked.
+// onGateway calls do with a gateway of its own over the rows in dir, and ends it; ask asks
+// the large query memoryAsked times.
 func (s *stage) onGateway(ctx context.Context, dir string, d workload.Devops, do func(ours *peer.Server, ask func() error) error) error {
 	ours, err := s.started(peer.StartDownpour(ctx, peer.Options{Dir: dir}))
 	if err != nil {
@@ -117,7 +118,7 @@ const memoryEvery = 25 * time.Millisecond
 
 // memoryProfile asks again, and looks at the gateway's memory meanwhile: at what
 // it consists of, and, in a gateway whose garbage is collected for each look, at
-// which functions hold it. Of each the look counts that has found most.
+// which functions hold it. The profile keeps of either kind the look that found the most.
 func (s *stage) memoryProfile(ctx context.Context, d workload.Devops) (report.Profile, error) {
 	p := report.Profile{Runs: memoryAsked}
 	var heaps []peer.Heap
@@ -137,6 +138,8 @@ func (s *stage) memoryProfile(ctx context.Context, d workload.Devops) (report.Pr
 	}
 
 	err := s.onRows(ctx, d, func(dir string) error {
+		// Each kind has a gateway of its own: the garbage that the second one collects would be
+		// missing from what the first one finds.
 		for _, look := range looks {
 			err := s.onGateway(ctx, dir, d, func(ours *peer.Server, ask func() error) error {
 				return observe(ask, memoryEvery, func() error { return look(ours) })

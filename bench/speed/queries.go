@@ -137,6 +137,7 @@ func oneHost(ctx context.Context, s *stage, g group) error {
 	}
 	rounds := hostsAsked * s.cfg.roundsAt(g.scale)
 	batches := make([][]workload.Query, rounds+2) // the warm round asks what no other asks
+	// 389 is a prime: unless Hosts is a multiple of it, no host comes again before all others.
 	for i := range batches {
 		batches[i] = []workload.Query{set.data.OneHost((i*389 + 17) % set.data.Hosts)}
 	}

@@ -50,12 +50,14 @@ func rollups(ctx context.Context, s *stage, g group) error {
 	return nil
 }
 
-// rollupStart is the first midnight of the rollups.
+// rollupStart is the midnight at or before the start of the data: rows of the rollup table
+// span a day.
 func rollupStart(d workload.Devops) int64 { return d.Start - d.Start%(24*3600) }
 
 // useRollups loads rollups and histograms into new tables and starts servers over them.
 func (s *stage) useRollups(ctx context.Context, g group) error {
-	// do has dropped the data set of another form or scale.
+	// The OpenTSDB is started last, and do has dropped the set of another form or scale: one
+	// that runs has the rollups.
 	if s.set.tsd != nil {
 		return nil
 	}
@@ -67,6 +69,7 @@ func (s *stage) useRollups(ctx context.Context, g group) error {
 	t := s.set.tables
 	s.set.rollup, s.set.rollups = t.Data+"-1h", differential.RollupTables(t.Data)
 	all := tables.Names{Data: t.Data, UID: t.UID, Meta: t.Meta, Tree: t.Tree, Rollups: s.set.rollups}
+	// newTables has made four of them; Create makes those that are missing.
 	if err := tables.Create(ctx, s.store, tables.Specs(all, encoding.DefaultSchema(), "NONE")); err != nil {
 		return err
 	}
@@ -114,10 +117,13 @@ func (s *stage) fillRollups(ctx context.Context) error {
 		for day := range rollupDays {
 			l.rollups(s.set.rollup, schema.AppendRowKey(nil, key.Metric, uint32(rollupStart(d)+int64(day)*24*3600), key.Tags))
 		}
+		// A row holds an hour; the last one holds what is left.
 		for minute := 0; minute < histogramMinutes; minute += 60 {
 			l.histograms(s.set.tables.Data, schema.AppendRowKey(nil, key.Metric, uint32(d.Start+int64(minute)*60), key.Tags), min(60, histogramMinutes-minute))
 		}
 	}
+
+	// After an error, which the loader keeps, flush writes nothing.
 	l.flush(s.set.rollup)
 	l.flush(s.set.tables.Data)
 	for _, table := range []string{s.set.rollup, s.set.tables.Data} {
@@ -160,6 +166,7 @@ func (l *cellLoader) flush(table string) {
 // rollups adds the sums and counts of a day.
 func (l *cellLoader) rollups(table string, row []byte) {
 	for hour := range 24 {
+		// By differential.RollupConfig id 0 is the sum and 1 the count, of a point every 10 s.
 		for id, v := range []int64{l.r.Int64N(36000), 360} {
 			value := encoding.AppendInt(nil, v)
 			l.add(table, store.Mutation{Row: row, Qualifier: encoding.AppendRollupQualifier(nil, byte(id), hour, false, len(value)), Value: value})

@@ -80,7 +80,7 @@ func (s *stage) close() {
 // startHBase starts HBase with a single region server, because all servers share two
 // cores.
 func (s *stage) startHBase(ctx context.Context) error {
-	if s.store != nil {
+	if s.store != nil { // it runs already
 		return nil
 	}
 
@@ -130,9 +130,10 @@ func (s *stage) dropTables(names []string) {
 }
 
 // useSet returns the data set of a group in HBase, with an OpenTSDB and a gateway over
-// it. It loads the data set if another one, or none, is there.
+// it. It makes all that unless an earlier group of the same form and scale has.
 func (s *stage) useSet(ctx context.Context, g group) (*tableSet, error) {
-	// do has dropped the data set of another form or scale.
+	// The OpenTSDB is started last, and do has dropped the set of another form or scale: one
+	// that runs has the data set of this group.
 	if s.set.tsd != nil {
 		return &s.set, nil
 	}
@@ -160,6 +161,7 @@ func (s *stage) useSet(ctx context.Context, g group) (*tableSet, error) {
 // caching returns a gateway with the settings that users have, the result cache
 // included.
 func (s *stage) caching(ctx context.Context) (*peer.Server, error) {
+	// Without ScanEnv the gateway of the set has those settings.
 	if len(s.cfg.ScanEnv) == 0 {
 		return s.set.ours, nil
 	}

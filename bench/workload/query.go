@@ -92,7 +92,7 @@ func absolute(text string) int64 {
 	if err != nil {
 		return 0
 	}
-	if t > 1<<32 {
+	if t > 1<<32 { // in ms
 		return t / 1000
 	}
 	return t

@@ -81,6 +81,7 @@ func (c *columns) ends(o offsets) *memory.Buffer {
 // data makes a column of buffers, whose ownership it takes, and of a column of
 // elements, if it is a list. The column belongs to c.
 func (c *columns) data(t arrow.DataType, n int, buffers []*memory.Buffer, elements ...arrow.ArrayData) arrow.ArrayData {
+	// The first buffer would say which values are null: there are none.
 	d := array.NewData(t, n, append([]*memory.Buffer{nil}, buffers...), elements, 0, 0)
 	for _, b := range buffers {
 		b.Release()

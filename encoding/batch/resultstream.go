@@ -28,6 +28,7 @@ func newResultStream(w io.Writer, schema *arrow.Schema, opts ResultOptions) *res
 
 // write writes the columns of rows as a batch, and releases them.
 func (s *resultStream) write(cols []arrow.Array, rows *resultRows) error {
+	// out writes the batch through payload, which adds this to it.
 	s.payload.metadata = [][2]string{{AggregateTagsKey, rows.aggregated}}
 	record := array.NewRecord(s.schema, cols, int64(rows.len()))
 	defer record.Release()

@@ -122,6 +122,7 @@ func NewSeriesWriter(mem Allocator) *SeriesWriter { return &SeriesWriter{mem: me
 // Append copies the row of one span into the batch under construction.
 func (w *SeriesWriter) Append(s *Series) {
 	w.spans.append(s.Span)
+	// Of times at equal distances sparse leaves the first two; SeriesReader.At puts the others back.
 	w.times = append(w.times, sparse(s.Time)...)
 	w.values = append(w.values, s.Value...)
 	w.rawTimes = append(w.rawTimes, sparse(s.Raw.Time)...)

@@ -107,7 +107,8 @@ func (p *parser) dimensions() {
 		p.fail(`'wxh' was invalid. Must satisfy the pattern ^\d+x\d+$`)
 		return
 	}
-	// As there, lengths are checked before numbers, each with a text of its own.
+	// As there, lengths are checked before numbers, each with a text of its own. OpenTSDB looks
+	// for the x behind three bytes, and so checks the length of the width alone.
 	if len(text) < len("100x100") {
 		p.fail("Parameter wxh too short: %s", text)
 		return

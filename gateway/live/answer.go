@@ -150,8 +150,8 @@ func (c *points) push(d points, j int) {
 	c.float = append(c.float, d.float[j])
 }
 
-// replaceWindows returns new columns in which windows are replaced. For each window
-// it calls each with the points before and after.
+// replaceWindows returns new columns in which windows, ascending, are replaced. For each
+// window it calls each with the points before and after.
 func (c points) replaceWindows(windows []Window, seconds bool, each func(old, now points)) points {
 	grown := len(c.time)
 	for _, w := range windows {

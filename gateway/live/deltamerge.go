@@ -47,7 +47,8 @@ func (m *deltaMerger) touch(group int, times []int64) {
 	}
 }
 
-// finish writes the delta.
+// finish writes the delta. Of a group that is gone again it writes nothing: the client
+// never knew it, or is told by removed.
 func (m *deltaMerger) finish() {
 	for _, n := range slices.Sorted(maps.Keys(m.described)) {
 		if g := m.present[n]; g != nil {

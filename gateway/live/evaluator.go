@@ -51,7 +51,7 @@ func (e *evaluator) join(r Request, wake func()) *Subscription {
 	s := &Subscription{evaluator: e, wake: wake, cut: r.Cut}
 	e.mu.subs[s] = struct{}{}
 	s.resumeLocked(r.Resume)
-	if e.mu.stop == nil && !e.mu.complete {
+	if e.mu.stop == nil && !e.mu.complete { // no loop runs, and there is more to ask
 		e.startLocked()
 	}
 
@@ -101,7 +101,8 @@ func (e *evaluator) leave(s *Subscription) {
 
 	e.stopLocked()
 	if e.mu.final || e.mu.complete || len(e.mu.tracks) == 0 {
-		e.hub.forgetLocked(e) // there is nothing to resume
+		// There is nothing to resume: it was refused for good, has ended, or has sent nothing.
+		e.hub.forgetLocked(e)
 		return
 	}
 	// expire gets a pointer to the variable, because it may start before that is set.
@@ -158,10 +159,10 @@ func (e *evaluator) run(ctx context.Context) {
 // longestRest bounds how long a query rests because its last ask took long.
 const longestRest = 30 * time.Second
 
-// pause waits for the next tick: for an interval, or until there is news. took is
-// what the last ask took. A query rests at least as long as it took, so that it
-// keeps its share of the server busy half of the time at most. pause returns false
-// if ctx ends first.
+// pause waits for the next tick: for an interval, or until there is news, but no less
+// than Config.Quick. A nil changed never has news. took is what the last ask took. A
+// query rests at least as long as it took, so that it keeps its share of the server busy
+// half of the time at most. pause returns false if ctx ends first.
 func (e *evaluator) pause(ctx context.Context, took time.Duration, changed <-chan struct{}) bool {
 	rest := min(took, longestRest)
 	interval := max(e.hub.cfg.Interval-took, rest)

@@ -110,6 +110,7 @@ func (t *track) record(seq uint64, ch *changes, s *state) {
 	t.points += d.points()
 	t.bytes += d.bytes()
 
+	// Who lacks more points than the answer has is better served by a snapshot.
 	budget := max(historyPoints, s.points)
 	// The newest delta stays, however large: subscribers that keep up get it.
 	for len(t.history) > historyTicks || t.points > budget && len(t.history) > 1 {
@@ -181,7 +182,7 @@ func (t *track) mergedSince(seq uint64, u *Update, s *state) *Update {
 	u.merged, u.delta = true, t.since(seq, s)
 
 	if n := u.delta.points(); n > historyPoints && n > s.points/2 {
-		u = nil
+		u = nil // kept too, so that the next one who asks does not merge again
 	}
 
 	if t.merged == nil {

@@ -57,12 +57,13 @@ func (q *query) readPlain(fields map[string]any, millis bool) {
 	delete(fields, "msResolution") // the key has it as seconds
 }
 
-// readExp does the same for the fields of a POST /api/query/exp, whose answers have times
-// in ms, and no name of the request.
+// readExp reads the fields of a POST /api/query/exp and takes out, as readPlain does, what
+// may differ: the request's name, which a live answer does not have, and how the end is
+// left out. Times are always in ms.
 func (q *query) readExp(fields map[string]any) {
 	delete(fields, "name")
 
-	// A time that is no object is refused by whoever answers the request.
+	// A time that is no object leaves span nil, and is refused when the query is asked.
 	span, _ := fields["time"].(map[string]any)
 	q.live = isBlank(span["end"])
 	if q.live {

@@ -10,7 +10,8 @@ import (
 
 // reserveAnswer reserves, in the account of the ask, the memory that taking in an
 // answer needs beside the answer itself: the columns with times in the client's
-// unit, and what differs from the answer before, which is kept until the end.
+// unit, and what differs from the answer before, which is kept until the end. Either may
+// have all points: hence 2*pointBytes.
 func (e *evaluator) reserveAnswer(ctx context.Context, a *Answer) error {
 	need := int64(0)
 	for i := range a.Results {

@@ -85,9 +85,10 @@ func (s *state) advance(a Answer, seconds bool) (*state, *changes) {
 }
 
 // copyKept copies to now the groups of the sub-queries that the answer keeps. If the
-// answer changes nothing at all, both states share the maps.
+// answer changes nothing at all, both states share the maps; otherwise s keeps its own,
+// because it stays the present state until the new one is accepted.
 func (s *state) copyKept(now *state, a *Answer) {
-	if a.Kept == nil {
+	if a.Kept == nil { // the answer is whole
 		now.byKey = make(map[string]groupID, len(a.Results))
 		now.groups = make(map[groupID]*group, len(a.Results))
 		return
@@ -124,7 +125,7 @@ func (s *state) setGroup(before *state, ch *changes, key string, g *group) {
 		id = s.next
 		s.next++
 	}
-	if old := s.groups[id]; old != nil {
+	if old := s.groups[id]; old != nil { // copyKept has counted it
 		s.points -= len(old.points.time)
 	}
 	s.byKey[key], s.groups[id] = id, g
@@ -222,7 +223,7 @@ func diff(old, now points) (upserts points, deletes []int64) {
 // nothing tells apart are numbered. used has the keys that are taken.
 func uniqueKey(r *Result, used map[string]groupID) string {
 	key := groupKey(r.QueryIndex, r.Key)
-	if r.Key == "" {
+	if r.Key == "" { // its source knows no key that outlives a change of tags
 		key += describeKey(r)
 	}
 

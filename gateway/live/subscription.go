@@ -56,7 +56,7 @@ func (s *Subscription) Next() *Update {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	s.sending = s.nextLocked()
+	s.sending = s.nextLocked() // held by the subscriber until the next call, see updateHeld
 	return s.sending
 }
 
@@ -150,6 +150,7 @@ func (s *Subscription) deltaLocked() *Update {
 	case behind == 0: // resumed, and nothing is new
 		u.delta = &delta{seq: s.seq, finalBefore: e.mu.state.finalBefore}
 	case behind == 1:
+		// The last delta as it is: the first who asks gives it u, and all get the same message.
 		u = s.track.history[len(s.track.history)-1].share(u)
 	default:
 		e.hub.merged.Add(1)

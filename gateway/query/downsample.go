@@ -15,7 +15,7 @@ import (
 const fillScalar scanplan.Fill = "scalar"
 
 // parseDownsample parses interval-function[-fill]. It does not set Zone, Count and Unit;
-// resolveDownsample does. Source: DownsamplingSpecification.
+// resolveDownsample does, and refuses the fill policy scalar. Source: DownsamplingSpecification.
 func parseDownsample(text string) (*scanplan.Downsample, error) {
 	parts := javaSplit(text, "-")
 	switch {
@@ -51,7 +51,7 @@ func parseDownsample(text string) (*scanplan.Downsample, error) {
 
 // readInterval parses the interval, "all" included, and the c of calendar buckets.
 func readInterval(d *scanplan.Downsample, text string) (err error) {
-	// As there, wherever it stands: 0all, 1all.
+	// As in OpenTSDB, wherever "all" stands: 0all, 1all.
 	if strings.Contains(text, "all") {
 		d.All = true
 		return nil
@@ -97,7 +97,7 @@ func splitInterval(d *scanplan.Downsample, text string) error {
 // javaSplit splits as Java's String.split does: empty parts at the end are dropped, and a
 // text of separators alone gives no parts.
 func javaSplit(s, sep string) []string {
-	if s == "" {
+	if s == "" { // Java gives back a text without a separator, even an empty one
 		return []string{""}
 	}
 	parts := strings.Split(s, sep)

@@ -156,7 +156,7 @@ func (f *Filter) identity() string {
 	switch {
 	case f.wildcard != nil:
 		kind, parts = Wildcard, f.wildcard.texts
-		if f.ignoreCase {
+		if f.ignoreCase { // the type of a shorthand says wildcard all the same
 			kind = IWildcard
 		}
 	case f.regexp != nil:

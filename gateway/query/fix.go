@@ -80,7 +80,8 @@ func (f Fixes) Plan() scanplan.Fixes { return scanplan.Fixes(f & 0xFF) }
 // Contains reports whether a fix is in the set.
 func (f Fixes) Contains(fix Fixes) bool { return f&fix != 0 }
 
-// setFix sets the fixes of a query.
+// setFix sets the fixes of a query. Each wildcard keeps whether it is fixed, because it
+// matches values without knowing the query.
 func (q *Query) setFix(f Fixes) {
 	q.Fix = f
 	for i := range q.Queries {

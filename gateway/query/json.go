@@ -108,7 +108,8 @@ func readSubQueries(r *jsonReader, t json.Token, limit int) ([]SubQuery, error) 
 		if len(subs) == limit {
 			return tooManySubQueries("", limit)
 		}
-		// Steps are counted after each, so that little more is compiled than may be.
+		// The steps of regular expressions are counted after each sub-query, because reading one
+		// compiles them: so hardly more is compiled than is allowed.
 		s, err := readSubQuery(r, v)
 		subs = append(subs, s)
 		if err == nil {
@@ -155,7 +156,8 @@ func readSubQuery(r *jsonReader, t json.Token) (SubQuery, error) {
 		case "filters":
 			s.Filters, err = readFilters(r, v)
 		case "tags":
-			// setTags asks null tags for their size, unless there are filters to clear.
+			// OpenTSDB's setTags fails on null tags, whose size it asks for; where it has a list of
+			// filters already, it clears that instead.
 			if v == nil && s.Filters == nil {
 				return errors.New("null where an object is wanted")
 			}
@@ -225,8 +227,8 @@ func readRateOptions(r *jsonReader, t json.Token) (*scanplan.Rate, error) {
 	})
 }
 
-// readFilters reads "filters". null clears the list to nil, which "tags" of null tells
-// from an empty one, see readSubQuery.
+// readFilters reads "filters". null clears the list to nil: "tags" of null is an error after
+// that, and none after an empty list, see readSubQuery.
 func readFilters(r *jsonReader, t json.Token) (out []Filter, err error) {
 	if t == nil {
 		return nil, nil
@@ -273,7 +275,7 @@ func readFilter(r *jsonReader, t json.Token) (Filter, error) {
 // readTags reads the older map of tags, whose entries are group-by filters. If a key comes
 // twice, its later value counts, in the place of the earlier one.
 func readTags(r *jsonReader, t json.Token) ([]Filter, error) {
-	if t == nil {
+	if t == nil { // readSubQuery lets null through only where there is a list to clear
 		return []Filter{}, nil
 	}
 	var keys []string

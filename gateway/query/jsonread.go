@@ -84,7 +84,7 @@ func (r *jsonReader) skip(t json.Token) error {
 	if t != json.Delim('{') && t != json.Delim('[') {
 		return nil
 	}
-	for depth := r.depth; r.depth >= depth; {
+	for depth := r.depth; r.depth >= depth; { // r.depth counts the bracket t already
 		if _, err := r.next(); err != nil {
 			return err
 		}

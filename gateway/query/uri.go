@@ -92,7 +92,8 @@ func (p Parser) addSubQueries(q *Query, values url.Values) error {
 	return nil
 }
 
-// addMore adds the sub-queries that more returns, and returns their identities.
+// addMore adds the sub-queries that more returns, and returns their identities, by which
+// URIWith finds them once equal sub-queries are removed.
 func (p Parser) addMore(q *Query, more func(limit int) ([]string, error)) (identities []string, err error) {
 	texts, err := more(p.MaxSubQueries() - len(q.Queries))
 	if err != nil {
@@ -149,7 +150,7 @@ func (q *Query) ReadURIOptions(values url.Values) error {
 	}
 
 	q.URIOptions = o
-	q.setFix(o.Fix)
+	q.setFix(o.Fix) // the wildcards' too
 	return nil
 }
 

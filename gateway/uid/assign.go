@@ -112,7 +112,7 @@ func (d *Dictionary) assign(ctx context.Context, kind encoding.UIDKind, name str
 		select {
 		case <-time.After(wait/2 + rand.N(wait/2)):
 		case <-ctx.Done():
-			return nil, err
+			return nil, err // the last failure, which says more than the end of ctx
 		}
 	}
 }

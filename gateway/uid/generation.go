@@ -49,7 +49,8 @@ const longWrite = 5 * time.Second
 // Hold keeps names from being deleted while rows with their UIDs are written. The
 // UIDs must have been resolved in the returned generation or later; older ones
 // must be resolved again. release must be called once the rows are durable or
-// given up. Its error is ErrLate.
+// given up. Its only error is ErrLate: another process may have deleted the names
+// meanwhile.
 func (d *Dictionary) Hold() (generation uint64, release func() error) {
 	g := &d.generations
 	g.mu.Lock()

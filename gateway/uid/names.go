@@ -19,8 +19,8 @@ func (d *Dictionary) Name(ctx context.Context, kind encoding.UIDKind, u encoding
 // namesPerRead bounds one read of the UID table.
 const namesPerRead = 1000
 
-// Names returns the names of UIDs, in their order, or a *NoSuchIDError for the
-// first that has none.
+// Names returns the names of UIDs, in their order, or a *NoSuchIDError for one that
+// has none.
 func (d *Dictionary) Names(ctx context.Context, kind encoding.UIDKind, uids []encoding.UID) ([]string, error) {
 	generation := d.Generation()
 	names := make([]string, len(uids))

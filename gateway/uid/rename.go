@@ -43,7 +43,7 @@ func (d *Dictionary) Rename(ctx context.Context, kind encoding.UIDKind, from, to
 	}
 
 	r := rename{d: d, kind: kind, from: from, to: to}
-	defer func() { w.End(r.uid) }()
+	defer func() { w.End(r.uid) }() // the UID that check sets
 	if err := r.check(ctx); err != nil {
 		return err
 	}

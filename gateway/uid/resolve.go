@@ -73,8 +73,9 @@ func (d *Dictionary) Fresh(ctx context.Context, kind encoding.UIDKind, name stri
 	return nil, &NoSuchNameError{kind, name}
 }
 
-// rowsOf returns the row keys of names, sorted. Names that cannot be row keys are
-// left out: those with characters outside ISO-8859-1 and those longer than a key.
+// rowsOf returns the row keys of names, sorted, and each once, because Get promises
+// nothing for a key that is given twice. Names that cannot be row keys are left out:
+// those with characters outside ISO-8859-1 and those longer than a key.
 func rowsOf(names []string) (rows [][]byte) {
 	for _, name := range names {
 		if row, err := encoding.AppendName(nil, name); err == nil && len(row) > 0 && len(row) <= MostName {

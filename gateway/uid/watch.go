@@ -191,6 +191,7 @@ func (d *Dictionary) changedElsewhere(kind encoding.UIDKind, names []string, uid
 		return
 	}
 	generation := d.invalidate(kind, names, uids)
+	// Holds of older generations that last long now end in ErrLate, see Hold.
 	d.generations.external.Store(generation)
 	d.log().Info("names were changed by another process", "kind", kind.String(), "names", len(names), "uids", len(uids))
 }

@@ -64,6 +64,8 @@ func address(name string) string {
 	return "/ui" + strings.TrimPrefix(name, "static")
 }
 
+// newFile returns a file as it is served; its etag is a hash of the content. A file without a
+// known ending is text, as a licence is.
 func newFile(name string, content []byte) file {
 	kind := contentTypes[path.Ext(name)]
 	if kind == "" {

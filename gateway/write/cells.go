@@ -178,7 +178,7 @@ func (c *cells) dropOverwritten() {
 }
 
 // builder returns a cell builder over memory of the exact size: the qualifiers of
-// the entries, then their values and a trailing byte.
+// the entries, then their values and the byte that ends the value of a compacted cell.
 func (c *cells) builder(entries []entry) encoding.CellBuilder {
 	qualifiers, size := 0, 1
 	for i := range entries {

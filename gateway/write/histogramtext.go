@@ -25,7 +25,8 @@ func ParseHistogram(base64 string) (h encoding.Histogram, err error) {
 	return h, err
 }
 
-// decodeBase64 decodes as javax.xml.bind.DatatypeConverter does.
+// decodeBase64 decodes as javax.xml.bind.DatatypeConverter does, which passes over
+// characters that are not of base64 and over an incomplete group at the end.
 func decodeBase64(text string) (out []byte) {
 	const padding = 64 // above every digit's value
 	var group [4]byte
@@ -68,7 +69,7 @@ func decodeBase64(text string) (out []byte) {
 }
 
 // prettyBytes writes bytes as OpenTSDB's errors do: as text if at least half of them
-// are printable, else as numbers. Source: Bytes.pretty.
+// are printable, else as numbers, signed as Java's bytes are. Source: Bytes.pretty.
 func prettyBytes(b []byte) string {
 	printable := 0
 	text := []byte{'"'}
@@ -121,7 +122,7 @@ func parseBound(text string) (float32, error) {
 		text = text[:n-1]
 	}
 	f, err := strconv.ParseFloat(text, 32)
-	if err != nil && f == 0 {
+	if err != nil && f == 0 { // a number out of range has an error, too, and is infinite
 		return 0, ErrValue
 	}
 	return float32(f), nil

@@ -133,7 +133,7 @@ func ParseValue(text string) (encoding.Value, error) {
 		return encoding.IntValue(v), nil
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	// ErrRange with a finite result is a number too small for a double: 0.
+	// ErrRange comes with an infinity. A number too small for a double is 0, without an error.
 	if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsInf(v, 0) {
 		return encoding.Value{}, ErrValue
 	}

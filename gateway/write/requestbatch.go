@@ -33,7 +33,7 @@ func (b *RequestBatch) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batc
 		return b.w.AddTo(ctx, s, p)
 	}
 
-	var entryBuf [12]byte
+	var entryBuf [12]byte // as in Writer.AddTo
 	entry, base, err := p.appendEntry(entryBuf[:0])
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (b *RequestBatch) openBatch(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	b.open = b.w.newBatch(0)
+	b.open = b.w.newBatch(0) // no commit window: its size or Send ends it
 	return nil
 }
 

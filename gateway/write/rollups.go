@@ -116,8 +116,8 @@ func (r *Rollups) Add(ctx context.Context, p *RollupPoint) (*Batch, error) {
 	return w.Add(ctx, &p.Point)
 }
 
-// badTime is the error of a time in milliseconds. It shows the value's bytes, signed, and
-// its flags.
+// badTime is the error of a time in milliseconds. As OpenTSDB's it shows the value's bytes,
+// signed, and the flags of its qualifier.
 func (p *RollupPoint) badTime() error {
 	value := p.appendValue(nil)
 	signed := make([]string, len(value))
@@ -202,6 +202,7 @@ func (r *Rollups) place(p *RollupPoint) (*Writer, error) {
 			table = interval.PreTable
 		}
 		p.Rollup = &RollupCell{&interval.Layout, id}
+		// Only a check, before names get UIDs: appendEntry splits the time again.
 		if _, _, err := interval.Layout.Split(p.Time); err != nil {
 			return nil, err
 		}

@@ -83,13 +83,14 @@ const rowCost = 64
 // by its key and not by its series, because one series can have two SeriesKeys,
 // cached under two spellings.
 func (r *rows) findOrAdd(schema *encoding.Schema, s *SeriesKey, base uint32) (at uint32, grown int) {
-	var buf [96]byte
+	var buf [96]byte // room for 14 tags of 6 bytes; a longer key is allocated
 	key := schema.AppendRowKey(buf[:0], s.Metric, base, s.Tags)
 	if at, ok := r.index[string(key)]; ok {
 		return at, 0
 	}
 
 	at, kept := uint32(len(r.list)), r.copyKey(key)
+	// The map's key may share these bytes: nothing writes to them again, see copyKey.
 	r.index[unsafe.String(unsafe.SliceData(kept), len(kept))] = at
 	r.list = append(r.list, row{series: s, base: base, key: kept})
 	return at, len(kept) + rowCost

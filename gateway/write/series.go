@@ -260,8 +260,8 @@ func (s *SeriesCache) lookUp(ctx context.Context, metric string, tags []Tag) (*S
 	return key, nil
 }
 
-// uid returns the UID of a name. Its error is a storageError unless the name is at
-// fault, for then the same point may be sent again.
+// uid returns the UID of a name. A storageError says that the same point may be sent
+// again; any other error is the fault of the name.
 func (s *SeriesCache) uid(ctx context.Context, kind encoding.UIDKind, name string, assign bool) (u encoding.UID, err error) {
 	row, err := encoding.AppendName(nil, name)
 	if err != nil {

@@ -57,7 +57,7 @@ func (w *Writer) run(l *shard) {
 		}
 
 		b, last := l.takeBatch()
-		if b != nil {
+		if b != nil { // nil if the writer is closed while no batch is open
 			w.letTimePass(committed) // rollups only: the later of two cells needs a later timestamp
 			w.commit(b)
 			committed = time.Now()

@@ -48,6 +48,7 @@ type Observer interface {
 	Stored(key []byte, points int)
 }
 
+// withDefaults sets what is 0 to the defaults that the fields name.
 func (c Config) withDefaults() Config {
 	if c.Window == 0 {
 		c.Window = 10 * time.Millisecond
@@ -120,7 +121,7 @@ func (w *Writer) Validate(p *Point) error { return p.Validate(w.cfg.Schema, w.cf
 // AddTo is Add for a series already resolved. It ignores the point's names and
 // checks its time.
 func (w *Writer) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, error) {
-	var entryBuf [12]byte
+	var entryBuf [12]byte // a qualifier has up to 4 bytes, a value 8; the batch copies them
 	entry, base, err := p.appendEntry(entryBuf[:0])
 	if err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func (w *Writer) addEntry(ctx context.Context, l *shard, s *SeriesKey, base uint
 			}
 			b.bytes += b.rows.add(&w.cfg.Schema, s, base, what)
 			if b.bytes >= w.cfg.WindowBytes {
-				signal(l.full)
+				signal(l.full) // ends its commit window
 			}
 			l.mu.Unlock()
 			return b, nil

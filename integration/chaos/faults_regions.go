@@ -42,7 +42,7 @@ func merge(ctx context.Context, w *world) (string, error) {
 		w.cluster.Admin.Merge(ctx, s.Tables.Data, regions[i].EncodedName, regions[i+1].EncodedName)
 }
 
-// move moves some regions of the data table, and the UID table's.
+// move moves two regions of the data table, or one twice, and a region of the UID table.
 func move(ctx context.Context, w *world) (string, error) {
 	s := w.site()
 	for _, table := range []string{s.Tables.Data, s.Tables.Data, s.Tables.UID} {

@@ -18,7 +18,7 @@ func LoadRecording(name string) (*Recording, error) {
 	return &Recording{Name: name, Data: d}, err
 }
 
-// metrics lists the metrics that the points have, in the order of their UIDs.
+// metrics lists all metrics, in the order of their UIDs.
 func (r *Recording) metrics() (names []string) {
 	for _, a := range r.Assign {
 		if a[0] == "metric" || a[0] == "metrics" {

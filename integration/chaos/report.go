@@ -184,7 +184,8 @@ func (r *Report) Text() string {
 	return b.String()
 }
 
-// wholeTimes sums up the events of a fault.
+// wholeTimes counts the events of a fault. text is the median and the longest time until all
+// was whole again, of those events that had no error.
 func (r *Report) wholeTimes(fault string) (times int, text string) {
 	var whole []time.Duration
 	for _, e := range r.events {

@@ -20,7 +20,7 @@ type Config struct {
 	// For is how long faults go on. Every kind comes at least once, even if
 	// that takes longer.
 	For time.Duration
-	// Clients ask each site at the same time; default 2.
+	// Clients ask each site at the same time; less than 2 means 2.
 	Clients int
 	// Logf gets every fault as it happens.
 	Logf func(format string, args ...any)
@@ -55,6 +55,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		c := &client{w: w, site: cfg.Sites[i%len(cfg.Sites)], rng: rand.New(rand.NewPCG(cfg.Seed, uint64(i+2)))}
 		w.clients = append(w.clients, c)
 	}
+	// Asking ends before ctx does, so that the answers to the last questions still count.
 	for _, c := range w.clients {
 		clients.Go(func() { c.run(asking, ctx) })
 	}
@@ -67,7 +68,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return w.report, err
 }
 
-// harm does every fault once in random order, then random ones.
+// harm does rounds of all faults, each in a random order, until the time is over. The first
+// round is always whole.
 func (w *world) harm(ctx context.Context) error {
 	end := time.Now().Add(w.For)
 	var round []int
@@ -85,7 +87,7 @@ func (w *world) harm(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// again repeats the faults whose healing was slow.
+// again repeats faults whose healing was slow, until each was done often enough to tell why.
 func (w *world) again(ctx context.Context) error {
 	for faults := w.report.unsure(); len(faults) > 0; faults = w.report.unsure() {
 		if err := w.once(ctx, faultNamed(faults[0])); err != nil {
@@ -99,12 +101,13 @@ func (w *world) again(ctx context.Context) error {
 func (w *world) once(ctx context.Context, f *fault) error {
 	w.enter(ctx, f)
 	if len(w.dead) > 0 {
+		// Their start is entered as an event of its own, which queries must hardly notice.
 		back := fault{started, true, func(ctx context.Context, w *world) (string, error) { return "", w.tend(ctx) }}
 		w.enter(ctx, &back)
-	} else if err := w.tend(ctx); err != nil {
+	} else if err := w.tend(ctx); err != nil { // one may have ended in a pause
 		return err
 	}
-	w.pause(ctx, time.Second)
+	w.pause(ctx, time.Second) // of calm, which is asked and counted as well
 	return ctx.Err()
 }
 
@@ -114,7 +117,8 @@ func (w *world) enter(ctx context.Context, f *fault) {
 	w.now.Store(f)
 	began := time.Now()
 	if e.detail, e.err = f.do(ctx, w); e.err != nil {
-		e.err = errors.Join(e.err, w.tend(ctx)) // nobody answers before HBase does
+		// HBase would not do it. It is mended first, for no site is whole without it.
+		e.err = errors.Join(e.err, w.tend(ctx))
 	}
 	e.lasted = time.Since(began)
 	w.heal(ctx, &e)

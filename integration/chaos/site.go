@@ -33,6 +33,7 @@ type Site struct {
 // servers. What it has started is in the site even if it fails; see Close.
 func OpenSite(ctx context.Context, h *e2e.HBase, r *Recording, splits ...[]byte) (*Site, error) {
 	s := &Site{Recording: r, cluster: h, probes: r.probes(), Tables: e2e.TablesWithPrefix(strings.ReplaceAll(r.Name, "_", ""))}
+	// The gateway is told the addresses of the pushdown servers, and takes names and points.
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return h.Admin.CreateOpenTSDBTables(ctx, s.Tables, splits...) },
 		s.startPushdown, s.startGateway, s.assign, s.put, s.listRows, s.flush,
@@ -84,8 +85,7 @@ func (s *Site) startGateway(ctx context.Context) (err error) {
 	return err
 }
 
-// assign gives the names their UIDs in the recorded order, on which the salts
-// hang.
+// assign gives the names their UIDs in the recorded order, for the salts are made of the UIDs.
 func (s *Site) assign(ctx context.Context) error {
 	for _, a := range s.Recording.Assign {
 		kind := strings.TrimSuffix(a[0], "s")
@@ -222,7 +222,8 @@ func serverOf(regions []e2e.Region, key []byte) string {
 	return ""
 }
 
-// beside is the address of the pushdown server beside a region server.
+// beside is the address of the pushdown server beside a region server; "none", where no part
+// is ever placed, if there is none.
 func (s *Site) beside(regionServer string) string {
 	for i := range s.Pushdown {
 		if s.cluster.RegionServerAddr(i) == regionServer {

@@ -16,7 +16,7 @@
 //   - of an error body code and message count.
 //
 // Everything else that may differ stands in a table of Permits, each line with
-// its reason, and a report lists what it let through; a difference that hangs on
+// its reason, and a report lists what it let through; a difference that depends on
 // what is inside a text is a Rule, with a name and a reason. One rule takes further
 // questions, OneOfUnknownNames.
 //

@@ -149,13 +149,15 @@ func ErrorMessage(body []byte) string {
 	return answer.Error.Message
 }
 
-// usesScript reports whether a request has an expression that is more than one here.
+// usesScript reports whether a request has an expression that JEXL runs as a script, which the
+// language here cannot say.
 func usesScript(body string) bool {
 	var request struct{ Expressions []struct{ Expr string } }
 	if json.Unmarshal([]byte(body), &request) != nil {
 		return false
 	}
 	for _, e := range request.Expressions {
+		// The point of a number would be taken for that of a member.
 		if script.MatchString(number.ReplaceAllString(e.Expr, "1")) {
 			return true
 		}
@@ -197,7 +199,7 @@ func usersWithOtherTimes(body string, ask func(body string) []byte) (ids []strin
 	}
 	for _, e := range expressions {
 		for _, name := range name.FindAllString(e.Expr, -1) {
-			used, ok := times[name]
+			used, ok := times[name] // of metrics and other words there are none
 			for ms := range times[e.ID] {
 				if ok && !used[ms] && !slices.Contains(ids, e.ID) {
 					ids = append(ids, e.ID)

@@ -107,10 +107,12 @@ func RandomExp(r *rand.Rand, d *Data) Exp {
 	}
 
 	for i := range r.IntN(3) {
+		// A list without filters is empty rather than nil, which JSON would write as null.
 		e.Filters = append(e.Filters, ExpFilter{
 			ID: fmt.Sprintf("f%d", i), Tags: append([]Filter{}, randomFilters(r, d, of.Subs[0].Metric)...), ExplicitTags: r.IntN(8) == 0,
 		})
 	}
+	// Cpu is a variable that expressions cannot find: they need ids in lower case.
 	for _, id := range []string{"a", "b2", pick(r, []string{"cpu", "cpu", "cpu", "Cpu"})}[:1+r.IntN(3)] {
 		e.Metrics = append(e.Metrics, randomExpMetric(r, d, &e, id, of.Subs[0].Metric))
 	}
@@ -206,7 +208,7 @@ func randomFormula(r *rand.Rand, variables []string, deep int) string {
 		return pick(r, variables)
 	}
 	part := func() string {
-		// What has an operator is one operand of the operator around it.
+		// Parentheses keep a part with an operator one operand of the operator around it.
 		text := randomFormula(r, variables, r.IntN(deep))
 		if strings.ContainsAny(text, " -!") {
 			return "(" + text + ")"

@@ -33,7 +33,7 @@ var histogramMetrics = []bounds{
 
 // Histograms draws histograms, and the series that they make.
 func Histograms(seed uint64) (*Data, []Put) {
-	r := rand.New(rand.NewPCG(seed, 3))
+	r := rand.New(rand.NewPCG(seed, 3)) // 1, 2 and 3 keep Generate, Rollups and Histograms apart
 	d := &Data{Era: eras[r.IntN(len(eras))]}
 	var points []json.RawMessage
 	for _, m := range histogramMetrics {
@@ -105,7 +105,7 @@ func RandomHistogramQuery(r *rand.Rand, d *Data, salted bool) Query {
 		if salted {
 			s.Aggregator = "sum"
 		}
-		if r.IntN(30) == 0 {
+		if r.IntN(30) == 0 { // which is refused, as 5m-avg below
 			s.Aggregator = "avg"
 		}
 		if r.IntN(10) > 0 { // most queries should find something

@@ -38,6 +38,7 @@ type names struct {
 	uids     map[encoding.UIDKind]map[string]encoding.UID
 }
 
+// newNames gives all metrics, tag keys and tag values UIDs, AbsentKey and AbsentValue too.
 func newNames(r *rand.Rand, schema encoding.Schema) *names {
 	n := &names{schema: schema, uids: map[encoding.UIDKind]map[string]encoding.UID{}}
 	for _, m := range metricKinds {
@@ -60,7 +61,7 @@ func (n *names) assign(r *rand.Rand, kind encoding.UIDKind, name string) {
 	if n.uids[kind] == nil {
 		n.uids[kind] = map[string]encoding.UID{}
 	}
-	if n.uids[kind][name] != nil {
+	if n.uids[kind][name] != nil { // some tag keys have a value in common
 		return
 	}
 	for {
@@ -71,6 +72,7 @@ func (n *names) assign(r *rand.Rand, kind encoding.UIDKind, name string) {
 				uid[i] = byte(r.IntN(256))
 			}
 		}
+		// A metric UID of zeros is that of annotations of no series.
 		if encoding.UIDNumber(uid) != 0 && !n.taken(kind, uid) {
 			n.uids[kind][name] = uid
 			n.mappings = append(n.mappings, encoding.UIDMapping{Kind: kind, Name: name, UID: uid})

@@ -35,9 +35,11 @@ func bodies(points map[string][]json.RawMessage) (puts []Put) {
 			if err != nil {
 				panic(err) // they were encoded before
 			}
+			// Answered once all are stored, with their number.
 			puts = append(puts, Put{path + "?details&sync", string(body)})
 		}
 	}
+	// The order of a map is chance, and a seed must give the same requests each time.
 	slices.SortFunc(puts, func(a, b Put) int { return strings.Compare(a.Path+a.Body, b.Path+b.Body) })
 	return puts
 }

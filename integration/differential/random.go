@@ -22,12 +22,13 @@ func Random(r *rand.Rand, d *Data) Query {
 	one := func(in int) bool { return r.IntN(in) == 0 }
 	q.MS, q.Arrays, q.ShowTSUIDs, q.ShowQuery = one(2), one(4), one(4), one(8)
 	q.NoAnnotations, q.GlobalAnnotations = one(6), one(8)
-	if !q.AsGET {
+	if !q.AsGET { // which is written without these two
 		q.UseCalendar = one(15)
 		if one(3) {
 			q.Timezone = pick(r, zones)
 		}
 	}
+	// What is filled must suit the range, so times are drawn before downsamples.
 	randomTimes(r, d, &q)
 	for i := range q.Subs {
 		s := &q.Subs[i]
@@ -54,7 +55,7 @@ func randomSub(r *rand.Rand, d *Data) Sub {
 		s.Options = randomRate(r)
 	}
 	if r.IntN(10) == 0 {
-		if r.IntN(3) == 0 { // a POST may filter them further, by names alone
+		if r.IntN(3) == 0 { // a POST may have filters as well, which are applied to names
 			s.Filters = randomFilters(r, d, s.Metric)
 		}
 		s.TSUIDs, s.Metric = randomTSUIDs(r, d.Of(s.Metric)), ""
@@ -83,7 +84,7 @@ func randomAggregator(r *rand.Rand) string {
 	return pick(r, aggregators)
 }
 
-// randomMetric seldom takes those whose queries often end in an error.
+// randomMetric takes a metric whose queries often end in an error half as often as another.
 func randomMetric(r *rand.Rand, d *Data) string {
 	for {
 		m := pick(r, d.Metrics())
@@ -109,7 +110,7 @@ func randomTSUIDs(r *rand.Rand, of []Series) (tsuids []string) {
 	for range 1 + r.IntN(3) {
 		tsuid := pick(r, of).TSUID
 		if r.IntN(4) == 0 {
-			tsuid = strings.ToLower(tsuid)
+			tsuid = strings.ToLower(tsuid) // servers take either case
 		}
 		tsuids = append(tsuids, tsuid)
 	}

@@ -13,10 +13,11 @@ func randomFilters(r *rand.Rand, d *Data, metric string) (filters []Filter) {
 	r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	for _, key := range keys[:pick(r, []int{0, 1, 1, 1, 2, 2, 3})] {
 		filters = append(filters, randomFilter(r, d, metric, key))
-		if r.IntN(7) == 0 {
+		if r.IntN(7) == 0 { // two of one key
 			filters = append(filters, randomFilter(r, d, metric, key))
 		}
 	}
+	// A key that no series has, or one without a UID.
 	if r.IntN(60) == 0 {
 		filters = append(filters, Filter{Type: "wildcard", TagK: pick(r, []string{AbsentKey, "unknown"}), Text: "*"})
 	}
@@ -61,6 +62,7 @@ func randomLiterals(r *rand.Rand, d *Data, metric, key string) string {
 			values = append(values, pick(r, tagValues[key]))
 		}
 	}
+	// A value that no series has, or one without a UID.
 	if r.IntN(30) == 0 {
 		values = append(values, pick(r, []string{AbsentValue, AbsentValue, "unknown"}))
 	}
@@ -83,7 +85,7 @@ func randomRegexp(r *rand.Rand, v string) string {
 	})
 }
 
-// onePerKey keeps each key's last filter, as a map does, and lets all group.
+// onePerKey makes filters what a tags map can say: each key has one, its last, and all group.
 func onePerKey(filters []Filter) (kept []Filter) {
 	for i, f := range filters {
 		f.GroupBy = true

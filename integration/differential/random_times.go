@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// randomTimes sets start and end.
+// randomTimes sets start and end: often at a point, or 1 ms beside it, or on a round time.
 func randomTimes(r *rand.Rand, d *Data, q *Query) {
 	slow := slices.ContainsFunc(q.Subs, func(s Sub) bool { return s.slow(d) })
 	span, lengths := int64(FineSpan), []int64{second, hour / 6, hour, hour, 2 * hour, 2 * hour, 3*hour + 7, 6 * hour, 8 * hour}
@@ -37,7 +37,8 @@ func randomTimes(r *rand.Rand, d *Data, q *Query) {
 	q.Start, q.End = writeTime(r, start, q), writeTime(r, end, q)
 }
 
-// setTimes sets start and end, in seconds or milliseconds, often on the full hour.
+// setTimes sets start and end to whole seconds, often to full hours or days. start lies at a
+// point of any series, or within span of half an hour before the era.
 func (q *Query) setTimes(r *rand.Rand, d *Data, span int64, lengths []int64) {
 	start := d.Era*1000 - hour/2 + r.Int64N(span)
 	if r.IntN(2) == 0 {
@@ -52,8 +53,8 @@ func (q *Query) setTimes(r *rand.Rand, d *Data, span int64, lengths []int64) {
 	q.Start, q.End = writeTime(r, start, q), writeTime(r, end, q)
 }
 
-// writeTime writes ms in one of the forms that can hold it. A date stands for
-// another time in every zone, so the reading is up to the servers.
+// writeTime writes ms in one of the forms that can hold it. A date is written in UTC; a query
+// with a zone means another time by it, and both servers must read the same one.
 func writeTime(r *rand.Rand, ms int64, q *Query) string {
 	switch {
 	case ms%second == 0 && r.IntN(8) == 0:
@@ -83,7 +84,7 @@ func readTime(text string) int64 {
 		}
 		return n
 	}
-	// The fraction, three digits of ms, was taken for seconds.
+	// readTime takes the fraction, three digits of ms, for seconds; the division undoes that.
 	if whole, fraction, ok := strings.Cut(text, "."); ok {
 		return readTime(whole) + readTime(fraction)/second
 	}
@@ -122,6 +123,7 @@ func randomDownsample(r *rand.Rand, slow bool, span int64) string {
 		function = pick(r, []string{"avg", "sum", "max", "count"})
 	}
 	fill := pick(r, []string{"", "", "-none", "-nan", "-null", "-zero", "-NaN"})
+	// All fill policies but none make a value for every bucket of the range.
 	if (span+2*hour)/intervalMS(interval) > maxBuckets {
 		fill = ""
 	}

@@ -53,7 +53,7 @@ var rolled = map[string]struct{ span, step int64 }{
 
 // Rollups draws raw points and rollups, and the series that they make.
 func Rollups(seed uint64) (*Data, []Put) {
-	r := rand.New(rand.NewPCG(seed, 2))
+	r := rand.New(rand.NewPCG(seed, 2)) // 1, 2 and 3 keep Generate, Rollups and Histograms apart
 	d := &Data{Era: eras[r.IntN(len(eras))]}
 	// OpenTSDB reads times of rollups as signed numbers of 32 bits: from 2038 on it finds
 	// none, or fails.
@@ -65,7 +65,7 @@ func Rollups(seed uint64) (*Data, []Put) {
 	points := map[string][]json.RawMessage{}
 	for _, m := range rolledMetrics {
 		for _, s := range distinctSeries(r, m.name, m.series) {
-			for _, interval := range m.intervals {
+			for _, interval := range m.intervals { // "" for raw points
 				span := rolled[interval]
 				from, to := window(r, span.span)
 				for at := from - from%span.step; at < to; at += span.step {
@@ -81,6 +81,7 @@ func Rollups(seed uint64) (*Data, []Put) {
 			}
 			d.Series = append(d.Series, s)
 		}
+		// After the series, from whose values of dc the groups are made.
 		if m.grouped {
 			for path, all := range m.groups(r, d) {
 				points[path] = append(points[path], all...)
@@ -129,7 +130,7 @@ func (m rolledMetric) put(r *rand.Rand, s Series, interval string, ms int64, gro
 	return "/api/rollup", all
 }
 
-// groups are pre-aggregates by dc, raw and rolled up.
+// groups are pre-aggregates by dc, raw and rolled up, over the first half of an interval's span.
 func (m rolledMetric) groups(r *rand.Rand, d *Data) map[string][]json.RawMessage {
 	points := map[string][]json.RawMessage{}
 	for _, dc := range d.Values(m.name, "dc") {
@@ -163,7 +164,7 @@ func RandomRollupQuery(r *rand.Rand, d *Data) Query {
 		switch r.IntN(8) {
 		case 0:
 			s.PreAggregate = true
-		case 1:
+		case 1: // the tag of pre-aggregates: each value but RAW asks for them
 			s.Filters = append(s.Filters, Filter{Type: "literal_or", TagK: "_aggregate", Text: pick(r, []string{"SUM", "MAX", "SUM|MAX", "RAW", "absent"}), GroupBy: r.IntN(2) == 0})
 		}
 		if q.AsGET {
@@ -184,6 +185,7 @@ func randomRollupDownsample(r *rand.Rand, span int64) string {
 		function = pick(r, []string{"dev", "p90", "first", "last", "mult"})
 	}
 	fill := pick(r, []string{"", "", "", "-none", "-nan", "-null", "-zero"})
+	// All fill policies but none make a value for every bucket of the range.
 	if (span+2*day)/intervalMS(interval) > maxBuckets {
 		fill = ""
 	}

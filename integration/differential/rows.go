@@ -75,7 +75,7 @@ func (w *rowWriter) row(points []Point) {
 	heaps := make([][]Point, heapCount)
 	form := w.r.IntN(formCount)
 	for _, p := range points {
-		h := form
+		h := form // all points on one heap, unless the form is one of these
 		switch form {
 		case mixedRow:
 			h = w.r.IntN(heapCount)

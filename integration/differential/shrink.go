@@ -73,7 +73,7 @@ func withoutOptions(q Query) (all []Query) {
 
 // shorter takes a half off the range, or an eighth, at either end. Cuts of whole hours and
 // seconds come first: start and end keep their places in hours, at whose edges servers may
-// differ. Dates are left alone: what they mean hangs on the zone.
+// differ. Dates are left alone: what they mean depends on the zone.
 func shorter(q Query) (all []Query) {
 	start, end := readTime(q.Start), readTime(q.End)
 	if strings.Contains(q.Start+q.End, "/") {
@@ -101,8 +101,8 @@ func smallerSubs(s Sub, d *Data) (all []Sub) {
 		change(&c)
 		all = append(all, c)
 	}
-	// A tsuid parameter has no explicit_tags, so these go first. Series that are put have no
-	// TSUID here: the servers assign it.
+	// A tsuid parameter cannot say explicit_tags: a step below drops that option first.
+	// Series that are put have no TSUID here: the servers assign it.
 	if len(s.TSUIDs) == 0 && !s.ExplicitTags {
 		if of := d.Of(s.Metric); len(of) > 0 && of[0].TSUID != "" {
 			add(func(c *Sub) { c.Metric, c.Filters, c.AsTags, c.TSUIDs = "", nil, false, tsuids(of) })
@@ -126,6 +126,7 @@ func smallerSubs(s Sub, d *Data) (all []Sub) {
 		add(func(c *Sub) { c.Aggregator = "sum" })
 		add(func(c *Sub) { c.Aggregator = "none" })
 	}
+	// One percentile or the buckets must stay: without them the query is one of points.
 	for i := range s.Percentiles {
 		if len(s.Percentiles) > 1 || s.ShowBuckets {
 			add(func(c *Sub) { c.Percentiles = slices.Delete(c.Percentiles, i, i+1) })

@@ -46,7 +46,7 @@ func Compare[Q Question[Q]](q Q, ask func(Q) Comparison) Comparison {
 	return c
 }
 
-// Without implements Question.
+// Without takes a name out of the filters of all sub-queries, see Question.
 func (q Query) Without(name compare.UnknownName) (_ Query, ok bool) {
 	q = q.Clone()
 	for i := range q.Subs {
@@ -56,7 +56,7 @@ func (q Query) Without(name compare.UnknownName) (_ Query, ok bool) {
 	return q, ok
 }
 
-// Without implements Question.
+// Without takes a name out of all filters, see Question.
 func (e Exp) Without(name compare.UnknownName) (_ Exp, ok bool) {
 	e.Filters = slices.Clone(e.Filters)
 	for i := range e.Filters {

@@ -186,7 +186,7 @@ func float(r *rand.Rand, _ *int64) (bool, []byte) {
 	case 0:
 		return true, encodeFloat32(float32(v))
 	case 1:
-		v = math.Round(v*4) / 4 // few bits: on 4 bytes if telnet writes it
+		v = math.Round(v*4) / 4 // of few bits, which 4 bytes often hold exactly
 		return true, encoding.AppendShortFloat(nil, v)
 	}
 	return true, encoding.AppendDouble(nil, v)
@@ -203,7 +203,7 @@ func mixed(r *rand.Rand, last *int64) (bool, []byte) {
 	return integer(r, last)
 }
 
-// counter grows, and now and then starts again or wraps at 2^16 or 2^32.
+// counter grows, and now and then starts again or wraps at 2^16.
 func counter(r *rand.Rand, last *int64) (bool, []byte) {
 	*last += r.Int64N(5000)
 	switch r.IntN(50) {

@@ -38,6 +38,7 @@ func StartCollectd(ctx context.Context, host, port string) (*Collectd, error) {
 	text := strings.NewReplacer("DIR", dir, "UNPACKED", unpacked, "HOST", host, "PORT", port).Replace(collectdConfig)
 	err = os.WriteFile(config, []byte(text), 0o644)
 
+	// Debian names the folder of libraries by an architecture's name that is not Go's.
 	architecture := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	c := &Collectd{dir: dir}
 	if err == nil {

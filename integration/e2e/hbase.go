@@ -211,7 +211,7 @@ func (h *HBase) kill() {
 	}
 }
 
-// dials reports whether something accepts connections on addr.
+// dials returns an error unless something accepts connections on addr.
 func dials(ctx context.Context, addr string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)

@@ -63,7 +63,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	}
 	cmd.Stdout, cmd.Stderr = log, log
 	if c.Interactive {
-		cmd.Stdout = nil
+		cmd.Stdout = nil // StdoutPipe refuses one that is set
 		if err := p.pipes(); err != nil {
 			return nil, errors.Join(fmt.Errorf("start %s: %w", c.Name, err), log.Close())
 		}

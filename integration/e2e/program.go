@@ -139,7 +139,8 @@ func startProgram(ctx context.Context, pkg, listen string, o ProgramOptions) (*P
 	return p, nil
 }
 
-// newProgram prepares what startProgram starts: the program, its directory, its address.
+// newProgram prepares what startProgram starts: the program, its directory, and its address,
+// which is a free port unless o.Env sets the variable listen.
 func newProgram(ctx context.Context, pkg, listen string, o ProgramOptions) (*Program, error) {
 	path, err := o.program(ctx, pkg)
 	if err != nil {

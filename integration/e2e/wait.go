@@ -48,7 +48,7 @@ func UntilProcess(ctx context.Context, p *Process, interval time.Duration, ready
 	return nil
 }
 
-// answers reports whether a GET of url gives status 200.
+// answers returns an error unless a GET of url gives status 200.
 func answers(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -67,7 +67,7 @@ func (d *drawing) behave(q *Request) {
 		}
 	}
 	q.Stay = time.Duration(50+d.r.IntN(700)) * time.Millisecond
-	if d.one(25) { // until the server has had enough
+	if d.one(25) { // longer than the 5 s that a gateway waits for a request's header
 		q.Stay = 7 * time.Second
 	}
 	if !q.Judged() {

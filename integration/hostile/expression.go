@@ -20,8 +20,8 @@ var gexpressions = []string{"scale(%s,2)", "absolute(%s)", "sum(%s,%s)", "moving
 	"divideSeries(%s,%s)", "movingAverage(%s,2147483647)", "movingAverage(%s,'99999999week')", "highestCurrent(%s,-5)", "shift(%s,'999999999999weeks')", "alias(%s,@host)",
 	"scale(%s,NaN)", "scale(", "nothing(%s)", "%s", "scale(%s,2),scale(%s,3)", "sum(", ""}
 
-// expression asks for expressions over metrics, in either language. Half of the requests can
-// be answered.
+// expression asks for expressions over metrics, in the language of /api/query/exp or of
+// gexp. Half of the requests can be answered.
 func (d *drawing) expression() Request {
 	usual := d.one(2)
 	if d.one(3) {
@@ -94,6 +94,7 @@ func (d *drawing) gexp(usual bool) Request {
 	p.add("end", strconv.Itoa(Era+pick(d, []int{60, 3600, 36_000})))
 	for range 1 + max(0, d.r.IntN(6)-3) {
 		text := pick(d, functions)
+		// Up to two more functions stand inside; what is left of %s are sub-queries.
 		for range d.r.IntN(3) {
 			text = strings.Replace(text, "%s", pick(d, functions), 1)
 		}

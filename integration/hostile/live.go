@@ -40,6 +40,7 @@ func (d *drawing) live() Request {
 	}
 	m.set("Upgrade", "websocket")
 	m.header = append(m.header, [2]string{"Sec-WebSocket-Version", "13"}, [2]string{"Sec-WebSocket-Key", "aG9zdGlsZWhvc3RpbGVoISEh"}, [2]string{"Sec-WebSocket-Protocol", "downpour.v1"})
+	// Every message says that its connection closes; the upgrade needs another word there.
 	q.Wire = []byte(strings.Replace(string(m.wire()), "Connection: close", "Connection: Upgrade", 1))
 	return q
 }

@@ -22,6 +22,7 @@ const (
 // points are n new ones, of one series: no other request puts them.
 func (d *drawing) points(n int) (out []Point) {
 	p := Point{Metric: fmt.Sprintf("hostile.put%d", d.number%putMetrics), Writer: strconv.Itoa(d.number / putMetrics % putWriters)}
+	// The requests of one series have stretches of time one behind the other.
 	p.Time = Era + int64(d.number/(putMetrics*putWriters))*mostPoints
 	for range n {
 		p.Value = int64(d.r.IntN(1 << 30))

@@ -19,7 +19,7 @@ type question struct {
 	arrow      bool
 	zone       string
 	calendar   bool
-	fixed      bool // no part of the answer hangs on the clock or on other queries
+	fixed      bool // no part of the answer depends on the clock or on other queries
 }
 
 // sub is a sub-query.
@@ -205,7 +205,7 @@ func (d *drawing) absurdQuery() Request {
 	for i := range pick(d, []int{1, 1, 1, 2, 8, 60, 64, 65, 300}) {
 		m := d.metric()
 		if d.one(3) {
-			m = metricNamed(two)
+			m = metricNamed(two) // two points 50 years apart
 		}
 		s := sub{aggregator: pick(d, aggregators), metric: m.Name}
 		if !d.one(4) {
@@ -265,7 +265,8 @@ func (d *drawing) written(q *question) Request {
 	if d.one(2) || len(m.path) > mostLine && !d.one(8) {
 		m.method, m.body = "POST", q.body(d.one(4))
 		var p parameters
-		for _, f := range q.flags { // those that a body cannot say
+		// A body can say neither arrays, nor flags with a value, nor options.
+		for _, f := range q.flags {
 			p.flag(f == "arrays" || strings.Contains(f, "="), f)
 		}
 		m.path = append(p, q.options...).on("/api/query")
@@ -387,7 +388,8 @@ func (s *sub) object(odd bool) string {
 			o["rateOptions"] = rateOptions(strings.Split(inner, ","), odd)
 		}
 	}
-	if s.percentiles != "" { // whose text is that of a GET
+	// The text is of a GET alone, and may ask for buckets: a POST always asks for these.
+	if s.percentiles != "" {
 		o["percentiles"] = []any{99.9, "50", 1e30}
 	}
 	if s.explicit {

@@ -46,7 +46,7 @@ type Request struct {
 	// Points are found afterwards if the answer is a success: a status of 2xx, or
 	// lines of telnet that are not answered.
 	Points []Point
-	// Exact tells that the answer hangs on nothing but the world's rows: any
+	// Exact tells that the answer depends on nothing but the world's rows: any
 	// server over them gives the same. Arrow tells its form.
 	Exact, Arrow bool
 }

@@ -53,7 +53,7 @@ type World struct {
 	uids   map[encoding.UIDKind]map[string]encoding.UID
 }
 
-// NewWorld gives every name its UID in a layout of tables.
+// NewWorld gives every name of the world a UID, as wide as the schema has it.
 func NewWorld(schema encoding.Schema) *World {
 	w := &World{Schema: schema, uids: map[encoding.UIDKind]map[string]encoding.UID{}}
 	widest := 0
@@ -67,6 +67,7 @@ func NewWorld(schema encoding.Schema) *World {
 	for i := range centres {
 		w.assign(encoding.UIDTagV, centre(i))
 	}
+	// Metrics share their hosts: series i of each is of host i.
 	for i := range widest {
 		w.assign(encoding.UIDTagV, host(i))
 	}
@@ -201,12 +202,13 @@ func (m *Metric) appendPoint(dst []byte, s, i int, base uint32) []byte {
 // resetEvery is after how many points a counter begins anew.
 const resetEvery = 500
 
-// value is some number that hangs on series and time.
+// value is some number that depends on series and point alone.
 func (m *Metric) value(s, i int) int64 {
 	if m.Resets {
 		i %= resetEvery + s
 		return int64(i) * int64(7+s%5)
 	}
+	// A hash, of which 12 bits are left: -1024 to 3071.
 	h := uint64(s)*0x9E3779B97F4A7C15 ^ uint64(i)*0xC2B2AE3D27D4EB4F
 	h ^= h >> 29
 	return int64(h*0xBF58476D1CE4E5B9>>52) - 1024

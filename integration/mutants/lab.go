@@ -110,6 +110,7 @@ func (l *lab) test(ctx context.Context, m mutant, args ...string) (string, error
 	args = append([]string{"test", "-timeout", limit.String(), "-run", "^" + m.testName() + "$"}, args...)
 	args = append(args, "./"+m.pkg())
 	if usesRapid(filepath.Join(l.root, filepath.FromSlash(m.pkg()))) {
+		// That the test fails is enough: no small example, no file of it among the sources.
 		args = append(args, "-rapid.shrinktime=1s", "-rapid.nofailfile")
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)

@@ -29,7 +29,7 @@ var ofTreeBounds = []mutant{
 		test: "TestSync_treeChanges",
 	}, {
 		name: "treesync-knows-branches-that-are-gone", file: "gateway/metadata/forest/delete.go",
-		old: "	f.changed() // a treesync forgets which branches are there\n", new: "",
+		old: "	f.changed() // also after an error: a treesync forgets which branches are there\n", new: "",
 		test: "TestSync_treeChanges",
 	}, {
 		name: "treesync-reads-no-trees-of-others", file: "gateway/metadata/forest/sync.go",

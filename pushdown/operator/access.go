@@ -61,6 +61,7 @@ func ChooseAccess(part *scanplan.Part, prefixes *access.PrefixCache) Access {
 		return Access{Nothing: true, Reason: "no tag value is admitted"}
 	}
 
+	// Predicates of a plan with TSUIDs are left to the admission of rows.
 	if len(b.plan.TSUIDs) > 0 {
 		return b.byTSUID()
 	}

@@ -75,7 +75,8 @@ func (m *meter) left() int64 {
 	return max(1, m.limit-m.spent.Load())
 }
 
-// Refusal returns a server's error with the figures of b; see Budget.
+// Refusal returns a server's error with the figures of b; see Budget. The server has
+// counted one part, which is not among what b has spent.
 func (b *ReadBudget) Refusal(e *LimitError) *LimitError {
 	switch {
 	case e.What == Points && b.points.limit > 0:

@@ -10,8 +10,9 @@ import (
 )
 
 // downsampler is the stage after decoding: it adds a row's points, or the buckets
-// computed from them, to the arena. For rows of raw data there are four. Which one a part needs depends on
-// what it can know of a bucket when it has read a row, which is one hour of one series:
+// computed from them, to the arena. For rows of raw data there are four. Which one a part
+// needs depends on what it can know of a bucket when it has read a row, which is one hour
+// of one series:
 //
 //	rawDownsampler    no downsampling, or buckets whose place depends on points that
 //	                  another part may have (calendar, all): the points themselves
@@ -113,7 +114,7 @@ func (f *hourDownsampler) pending() int64                                 { retu
 // points.
 func (f *hourDownsampler) addHour(a *arena, sp *series, base uint32, d *encoding.RowDecoder, cells []store.Cell) (points int, err error) {
 	var offsets []int32
-	only := false
+	only := false // OnlyCell has decoded the row
 
 	// Most rows have one cell, which has faster ways.
 	if len(cells) == 1 {

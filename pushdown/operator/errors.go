@@ -113,5 +113,6 @@ func (e *LimitError) Error() string {
 	case Queries:
 		return fmt.Sprintf("%d queries that read much are running, and none of them has ended in time", e.Limit)
 	}
+	// Memory and States: both are bytes of memory.
 	return fmt.Sprintf("the result takes more than %d bytes of memory, at least %d", e.Limit, e.Need)
 }

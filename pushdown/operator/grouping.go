@@ -57,13 +57,13 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 
 	hours, _ := p.WholeHours(part.Range) // Part.Validate has checked that they are whole
 	g := &grouping{plan: p, fn: fn, hours: hours, groups: map[string]*group{}, starts: hours.From == p.From, ends: hours.To == p.To}
-	g.n, g.a, g.b = fn.Columns()
+	g.n, g.a, g.b = fn.Columns() // which accumulators the rows have
 
 	switch p.Downsample.Fill {
 	case scanplan.FillNaN, scanplan.FillNull:
 		g.fill, g.missing = true, math.NaN()
 	case scanplan.FillZero:
-		g.fill = true
+		g.fill = true // missing is 0 already
 	}
 	return g, nil
 }
@@ -115,6 +115,7 @@ func (g *grouping) add(sp *series, held *memory.Lease) error {
 	}
 	row.Spans = append(row.Spans, sp.id)
 
+	// Buckets divide the hour, so that every point is in one: without a bucket there is none.
 	if len(s.Time) == 0 {
 		row.Flags = append(row.Flags, batch.EdgeAnnotationsOnly)
 		return nil
@@ -266,7 +267,8 @@ func (e *emitter) push(r batch.Record) {
 	e.batches++
 	e.shipped += n
 	e.waiting += n
-	e.most = max(e.most, e.waiting+n) // the writer keeps its columns
+	// A SeriesWriter keeps its columns, about as large as the record that it made of them.
+	e.most = max(e.most, e.waiting+n)
 }
 
 // partialBucketBytes is about the bytes of one bucket's partial aggregate in a batch,

@@ -27,7 +27,7 @@ type histograms struct {
 	bucketer *downsample.Bucketer
 	sums     histogram.Sums
 	unsent   map[string]*batch.Histograms // spans and annotations to ship, by group
-	bytes    int64                        // of waiting
+	bytes    int64                        // of unsent
 	writer   *batch.HistogramWriter
 
 	key   []byte
@@ -117,7 +117,7 @@ func (h *histograms) addCells(sp *series, base uint32, cells []store.Cell) (n, s
 		group.Add(t, &h.value)
 	}
 
-	// A member counts although all its histograms lie outside of buckets.
+	// A member counts although all its histograms lie outside of buckets. It is named once.
 	if n > 0 && !sp.shipped {
 		sp.shipped = true
 		w := h.waitingOf()

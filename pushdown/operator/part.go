@@ -179,7 +179,7 @@ func (o *partOperator) readBlock() error {
 	before := o.stats
 	rows, err := o.scanner.Next()
 	o.stats.setScan(o.scanner.Stats())
-	o.measureBlock(before)
+	o.measureBlock(before) // its memory, for reserve
 	got := time.Now()
 	o.stats.ScanTime += got.Sub(began)
 
@@ -261,8 +261,8 @@ func (o *partOperator) addRow(r *store.Row) error {
 	return o.checkMemory()
 }
 
-// addRollups adds a row of rollups to the arena. The decoder, which knows nothing of it, may
-// still hold the last row of another part.
+// addRollups adds a row of rollups to the arena. It takes no annotations from the operator's
+// decoder, which has not read this row and may still hold one of another part.
 func (o *partOperator) addRollups(f *rollupRows, sp *series, r *store.Row, base uint32) error {
 	n, skipped, err := f.add(&o.arena, sp, base, r.Cells)
 	o.stats.Points += int64(n)
@@ -314,6 +314,7 @@ func addCells(d *encoding.RowDecoder, base uint32, cells []store.Cell) error {
 // checkMemory ends the part if it needs more than the plan allows. With per-series
 // aggregation it makes a batch of the arena if there is enough for one.
 func (o *partOperator) checkMemory() error {
+	// The bound is that of the whole result: batches that were handed out count, too.
 	need := o.emit.shipped + int64(o.arena.size()) + o.downsampler.pending() + o.spans.bytes
 	if o.histograms != nil {
 		need += o.histograms.memory()
@@ -437,7 +438,7 @@ func (o *partOperator) release() {
 	if o.memory != nil {
 		o.memory.Close()
 	}
-	o.scratch.putBack(o.opts.FlushBytes)
+	o.scratch.putBack(o.opts.FlushBytes) // at which per-series aggregation empties the arena
 	o.scratch = nil
 }
 

@@ -46,7 +46,7 @@ func newRollupRows(part *scanplan.Part) (*rollupRows, error) {
 	d := *p.Downsample
 	if p.Rollup.Count != nil {
 		f.counts = &encoding.RollupDecoder{Layout: p.Rollup.Layout, Column: *p.Rollup.Count}
-		d.Function = "sum"
+		d.Function = "sum" // of sums and of counts; divide makes averages of them
 	}
 	b, err := downsample.New(&d, p.From, p.To, p.Start, p.End)
 	if err != nil {
@@ -105,7 +105,8 @@ func (f *rollupRows) add(a *arena, sp *series, base uint32, cells []store.Cell) 
 	times, values := f.template.Finish()
 	sums := a.addBuckets(sp, times, values)
 
-	// decode has left equal times, so sums and counts have the same buckets.
+	// decode has left equal times, so sums and counts have the same buckets. sums is the
+	// arena's copy: the template's own memory is used again for the counts.
 	if f.counts != nil {
 		f.template.Reset()
 		f.template.Points(f.count.Time, f.countDoubles())
@@ -204,7 +205,8 @@ func (f *rollupRows) addTo(b *downsample.Bucketer, times []int64, doubles []floa
 	return b
 }
 
-// divide makes averages of sums. A bucket without any point has the average 0.
+// divide makes averages of sums. A bucket whose counts add up to 0 has the average 0, as
+// in Downsampler.next.
 func divide(sums, counts []float64) {
 	for i, n := range counts {
 		if n == 0 {

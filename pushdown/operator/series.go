@@ -126,6 +126,7 @@ func (t *seriesTable) newSeries() *series {
 
 	sp := &t.free[0]
 	t.free = t.free[1:]
+	// -1: it has no segments in the arena.
 	*sp = series{id: t.ids[from:len(t.ids):len(t.ids)], first: -1, last: -1}
 	return sp
 }

@@ -38,7 +38,7 @@ func (b *accessBuilder) bySkipScan(cache *access.PrefixCache) (Access, bool) {
 		}
 
 		one := b.tagRanges(p, t.Values)
-		if count += p.Len(); r != nil {
+		if count += p.Len(); r != nil { // nil only before the first tag that has ranges
 			one = access.Intersect(r, one)
 		}
 
@@ -104,7 +104,7 @@ func (b *accessBuilder) affords(each int) bool {
 		return true
 	}
 
-	if n := maxRanges / each; n > 0 {
+	if n := maxRanges / each; n > 0 { // hours that one part can have
 		b.parts = max(b.parts, (hours+n-1)/n)
 	}
 	return false

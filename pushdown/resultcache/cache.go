@@ -116,7 +116,7 @@ func (c *Cache) lookupPart(id ID, version string) (lookup, *answer) {
 	}
 
 	c.counts.Hits++
-	a, _ := e.answer.(*answer)
+	a, _ := e.answer.(*answer) // plans have other IDs, so it is that of a part
 	return lookupHit, a
 }
 
@@ -135,7 +135,8 @@ func (c *Cache) resetEntry(e *entry, version string) {
 
 // store caches an answer that was made of rows with the given version token, which
 // was taken before they were read. It returns whether the answer is cached: it is
-// not if another ask has seen another token since, or has stored its answer first.
+// not if another ask has seen another token since, or has stored its answer first, if
+// the entry was evicted meanwhile, or if the answer is too large.
 func (c *Cache) store(id ID, version string, a Answer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -143,6 +143,7 @@ func (o *cachingOperator) collect(r batch.Record, err error) {
 // Stats returns what the part has cost. Of an answer from memory, the rows, cells,
 // bytes and points are those that the answer was made of.
 func (o *cachingOperator) Stats() operator.Stats {
+	// Getting the version token is waiting for the store, too.
 	if o.replay != nil {
 		s := o.replay.stats()
 		s.ScanTime, s.CacheHits = o.took, 1

@@ -66,7 +66,7 @@ func (r *replay) decodeNext(ctx context.Context) (batch.Record, error) {
 		if err := r.proof(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnproven, err)
 		}
-		r.spent = nil
+		r.spent = nil // there is nothing to refund
 		return nil, io.EOF
 	}
 
@@ -88,6 +88,7 @@ func (r *replay) decodeNext(ctx context.Context) (batch.Record, error) {
 func (r *replay) end() {
 	if !r.closed {
 		r.closed = true
+		// spent is nil before the first Next, and again once all was returned.
 		if r.spent != nil {
 			r.spent.Refund(r.answer.stats.Points, r.answer.stats.Bytes)
 		}

@@ -126,6 +126,7 @@ func readIDs(in map[string]int) (map[string]byte, error) {
 		if id < 0 || id > math.MaxInt8 {
 			return nil, fmt.Errorf("rollups: aggregationIds: %s has %d, want 0 to %d", name, id, math.MaxInt8)
 		}
+		// Sorted, because a map gives them in any order.
 		if other, taken := names[id]; taken {
 			return nil, fmt.Errorf("rollups: aggregationIds: %s and %s both have %d", min(name, other), max(name, other), id)
 		}
@@ -176,7 +177,7 @@ func (i *Interval) read(span, delay string) (err error) {
 }
 
 // validate checks what concerns several intervals: names, defaults, and that no table
-// holds values of two intervals.
+// holds values of two intervals, which their qualifiers would not tell apart.
 func (c *Config) validate() error {
 	names, tables, defaults := map[string]bool{}, map[string]string{}, 0
 	for i := range c.Intervals {
@@ -263,8 +264,8 @@ func (c *Config) Matching(seconds int64) (out []*Interval) {
 	return out
 }
 
-// Tables returns the tables of all intervals but the default one's first, sorted, each
-// once: those that there are beside the four of OpenTSDB.
+// Tables returns, sorted and each once, Table and PreTable of all intervals, without Table
+// of the default one, which is no rollup.
 func (c *Config) Tables() (out []string) {
 	for i := range c.Intervals {
 		one := &c.Intervals[i]

@@ -126,6 +126,7 @@ func (w Want) admits(v []byte) bool {
 
 // inRanges tells whether one of ascending, disjoint ranges contains key.
 func inRanges(ranges []KeyRange, key []byte) bool {
+	// Only the first range that ends after key may contain it.
 	lo, hi := 0, len(ranges)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)

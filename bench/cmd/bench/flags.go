@@ -57,7 +57,7 @@ func (s *session) use(ctx context.Context, address string, r *report.Report) (p 
 		p, err = s.startHBase(ctx, r)
 	case "":
 		p, err = newEmbedded()
-	default:
+	default: // somebody else's, which stays when the workload ends
 		p = &place{address: address, close: func() {}, settle: func(context.Context) error { return nil }}
 	}
 	if err != nil {
@@ -108,6 +108,7 @@ func (s *session) startHBase(ctx context.Context, r *report.Report) (*place, err
 func compactOnce(h *e2e.HBase) func(context.Context) error {
 	var settled []string
 	return func(ctx context.Context) error {
+		// The tables of workloads that settle begin with bench.
 		tables, err := h.Admin.Tables(ctx)
 		for _, t := range tables {
 			if err == nil && strings.HasPrefix(t, "bench") && !slices.Contains(settled, t) {

@@ -58,6 +58,7 @@ func liveQueries(ctx context.Context, s *session) error {
 	if err := s.parse(0); err != nil {
 		return err
 	}
+	// Of the data set only these two have flags.
 	d := workload.Default()
 	d.Hosts, d.Hours = f.Data.Hosts, f.Data.Hours
 	f.Data, f.Parts = d, list(f.parts)

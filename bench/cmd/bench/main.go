@@ -59,6 +59,7 @@ func firstLines(err error) string {
 		return strings.Join(lines, "\n")
 	}
 
+	// An error of package e2e has the end of a log below it, under a line that names the file.
 	first, rest, _ := strings.Cut(err.Error(), "\n")
 	if i := strings.Index(rest, "-- end of "); i >= 0 {
 		log, _, _ := strings.Cut(rest[i+len("-- end of "):], "\n")

@@ -82,7 +82,7 @@ func (c *Checker) cutColumn(i int32, at int) {
 
 // overwrite marks the values that a later one of their time has replaced.
 func (c *Checker) overwrite(i int32) {
-	points := c.points[c.cells[i].first:]
+	points := c.points[c.cells[i].first:] // no cell behind this one is read yet
 	ordered := true
 	for k := 1; k < len(points) && ordered; k++ {
 		ordered = points[k-1].offset < points[k].offset

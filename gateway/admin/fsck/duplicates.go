@@ -61,7 +61,7 @@ func (c *Checker) compare(a, b int32) int {
 	return cmp.Or(age, cmp.Compare(a, b))
 }
 
-// choose keeps the first of several points of one time.
+// choose keeps the first of several points of one time, or all of them if the others may not go.
 func (c *Checker) choose(group []int32) {
 	// Of single cells w stays 0: they are deleted, and nothing is written anew.
 	var w way

@@ -95,7 +95,7 @@ func (c *Checker) planAppended(compactedStay bool) {
 	}
 }
 
-// leave withdraws the findings that need a way that is not gone.
+// leave withdraws the repairs that need one of these ways, because the row is not written so.
 func (c *Checker) leave(w way, why string) {
 	for i := range c.result.Findings {
 		if f := &c.result.Findings[i]; f.Planned && f.way&w != 0 {
@@ -198,6 +198,7 @@ func (c *Checker) fold() (targets []Cell, size int) {
 		targets = append(targets, Cell{Qualifier: q, Value: bytes.Clone(p.value)})
 		rest = rest[1:]
 	}
+	// There was none from the start: the loop leaves the last one.
 	if len(rest) == 0 {
 		return targets, 0
 	}
@@ -212,7 +213,7 @@ func (c *Checker) fold() (targets []Cell, size int) {
 
 // has says that the row's cells of points are the targets.
 func (c *Checker) has(targets []Cell) bool {
-	n := 0
+	n := 0 // cells of points; if there are as many targets, and each is there, no other cell is
 	for i := range c.cells {
 		if f := c.cells[i].form; (f == single || f == compacted) && !c.cells[i].unread {
 			n++
@@ -229,6 +230,7 @@ func (c *Checker) has(targets []Cell) bool {
 // replace writes the targets in place of all cells of points, append columns apart. A
 // cell that is there already stays.
 func (c *Checker) replace(targets []Cell, stamp int64) {
+	// Whether a cell that cannot be cut goes, unreadCell has said: its points are in no target.
 	for i := range c.cells {
 		if f := c.cells[i].form; f == single || f == compacted && !c.cells[i].unread {
 			c.cells[i].remove = true
@@ -273,8 +275,8 @@ func (c *Checker) planSingles() {
 	}
 }
 
-// planAltered writes a single point anew. If that needs another qualifier, which has
-// another value of the time, the point stays unless that value goes.
+// planAltered writes a single point anew, under the qualifier that its type and length ask
+// for. Where another value of its time has that qualifier and stays, the point stays as it is.
 func (c *Checker) planAltered(i int, p *point) {
 	old := c.row.Cells[i].Qualifier
 	flags := encoding.AppendQualifier(nil, p.q)
@@ -282,6 +284,7 @@ func (c *Checker) planAltered(i int, p *point) {
 	q := bytes.Clone(old)
 	q[len(q)-1] = q[len(q)-1]&0xF0 | flags[len(flags)-1]&0x0F
 
+	// planSingles may not have come to the other cell yet: then drop alone says that it goes.
 	if taken := c.index(q); taken >= 0 && taken != i && !c.cells[taken].remove && !c.points[c.cells[taken].first].drop {
 		// A finding of duplicates is about other values of the time, which still go.
 		for k := range c.result.Findings {

@@ -240,8 +240,9 @@ func (c *Checker) badEntries(i int32, n int, first string, w way) {
 
 // checkOrder notes a compacted cell whose points do not ascend.
 func (c *Checker) checkOrder(i int32) {
-	points := c.points[c.cells[i].first:]
+	points := c.points[c.cells[i].first:] // no cell behind this one is read yet
 	for k := 1; k < len(points); k++ {
+		// Equal times are in order here: resolve finds them as duplicates.
 		if points[k].offset >= points[k-1].offset {
 			continue
 		}

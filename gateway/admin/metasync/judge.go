@@ -26,7 +26,7 @@ type change struct {
 // user has written stays. The error is that of a text that cannot be read.
 func judgeSeries(tsuid encoding.UID, hour int64, text []byte) ([]byte, error) {
 	if text == nil {
-		nan := encoding.JSONDouble(math.NaN())
+		nan := encoding.JSONDouble(math.NaN()) // as in OpenTSDB: nobody has set a bound
 		return encoding.AppendTSMeta(nil, encoding.TSMeta{TSUID: tsuid.String(), Created: hour, Max: nan, Min: nan}), nil
 	}
 

@@ -117,8 +117,8 @@ func (y *syncer) scan(ctx context.Context) error {
 		if err := y.halves(ctx, large); err != nil {
 			return err
 		}
-		// The scan goes on behind the metric that had to be read in parts.
-		// Behind the last metric nothing follows, and nil would be the table's beginning again.
+		// The scan goes on behind the metric that had to be read in parts. Where no key can be
+		// behind it only the chunk is left to do: nil would be the table's beginning again.
 		if start = encoding.PrefixEnd(large); start == nil {
 			return y.work(ctx, 1)
 		}
@@ -205,7 +205,7 @@ func (y *syncer) keys(ctx context.Context, start, stop []byte, each func(prefix 
 // perChunk is the number of series that are looked up at a time.
 const perChunk = 1000
 
-// take takes over a set that is complete.
+// take moves the series of a complete set into the chunk, and works each time that is full.
 func (y *syncer) take(ctx context.Context, set *series) error {
 	for _, tags := range slices.Sorted(maps.Keys(set.hours)) {
 		y.report.Series++
@@ -232,8 +232,8 @@ func newSeries(prefix []byte, most int, share wholetable.Share) *series {
 // entryBytes is about what an entry of a map takes beside its key.
 const entryBytes = 72
 
-// add adds the series of a row, if it belongs to the part and is new. It returns
-// wholetable.ErrMuch if the series does not fit.
+// add adds the series of a row, if it belongs to the part and is new: the hours of a metric
+// ascend, so its first row comes first. It returns wholetable.ErrMuch if the series does not fit.
 func (s *series) add(k encoding.RowKey) error {
 	if _, ok := s.hours[string(k.Tags)]; ok || !s.share.Has(k.Tags) {
 		return nil

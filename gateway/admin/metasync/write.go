@@ -15,7 +15,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// work makes what the series of the chunk lack, if these are so many at least.
+// work makes what the series of the chunk lack, unless these are fewer than least: then the
+// chunk waits for more.
 func (y *syncer) work(ctx context.Context, least int) error {
 	if len(y.chunk) < least {
 		return nil
@@ -217,7 +218,7 @@ func (y *syncer) make(ctx context.Context, changes [][]change) error {
 }
 
 // makeRow makes the changes of a row. One whose cell has changed since it was read is left
-// out: what another writer has put there stays.
+// out: what another writer has put there stays. A dry run counts each as if it were made.
 func (y *syncer) makeRow(ctx context.Context, to store.Atomic, changes []change) error {
 	for _, c := range changes {
 		ok := y.DryRun

@@ -101,6 +101,7 @@ func (t *translation) key(key string) {
 			t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want %w", t.conf.name, key, value, err))
 			return
 		}
+		// Of a value that is there only milliseconds makes nothing: of 0.
 		if text == "" && value != "" {
 			t.note(key, r.variable+" keeps its default: no bound at all is not allowed")
 			return
@@ -118,7 +119,8 @@ func (t *translation) key(key string) {
 	t.note(key, unknownReason(key))
 }
 
-// set gives a variable its value unless the environment has one.
+// set gives a variable the value that some keys make, unless the environment has one: then a
+// note tells of each of these keys that the file has.
 func (t *translation) set(variable, value string, keys ...string) {
 	if t.environ[variable] == "" {
 		t.merged[variable] = value
@@ -148,7 +150,7 @@ const (
 
 var composed = []string{quorumKey, basedirKey, portKey, bindKey, enableKey, rollupsKey}
 
-// store sets DOWNPOUR_STORE. If the file names no quorum the variable keeps its default.
+// store sets DOWNPOUR_STORE. If the file has neither key the variable keeps its default.
 // OpenTSDB would use an HBase on this machine then, but nobody has asked to write there.
 func (t *translation) store() {
 	quorum, named := t.conf.values[quorumKey]

@@ -83,7 +83,7 @@ func (c *call) checkRows(ctx context.Context, conn *connection, req *fsckRequest
 		return fsckCounts{}, err
 	}
 
-	// Who resolves duplicates by the newest when reading keeps the same by repairing.
+	// Queries that resolve duplicates take the newest: a repair must leave them the same one.
 	req.Options.LastWriteWins = req.Options.LastWriteWins || c.Compile.FixDuplicates
 	now := c.Now()
 	r := &rowChecker{call: c, conn: conn, req: req, out: out, progress: progress, told: now, begun: now,
@@ -133,7 +133,7 @@ func (r *rowChecker) run(ctx context.Context, threads int) (fsckCounts, error) {
 }
 
 // reached notes that a part is done up to a key, or as a whole, and tells from time to time
-// how far the table is.
+// how far the table is. With a nil key the part stays where it was.
 func (r *rowChecker) reached(p *checkedPart, at []byte, done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

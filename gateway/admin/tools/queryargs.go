@@ -19,6 +19,7 @@ func (c *call) queryArguments() (*queryBody, error) {
 
 	body := &queryBody{Start: words[0], MSResolution: true}
 	words = words[1:]
+	// END may be left out: then the next word is AGG.
 	if _, ok := aggregate.Lookup(scanplan.Aggregator(words[0])); !ok && c.isTime(words[0]) {
 		body.End, words = words[0], words[1:]
 	}

@@ -115,7 +115,7 @@ func errorMessage(body []byte) string {
 }
 
 // check asks whether a gateway is there and serves the given store, "" for any.
-// A gateway that does not tell its store is taken at its word.
+// A gateway that does not tell its store is trusted to serve that one.
 func (r *remote) check(ctx context.Context, store string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

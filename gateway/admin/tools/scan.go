@@ -263,6 +263,7 @@ func (p *rowPrinter) appendAnnotation(base uint32, c fsck.Cell) {
 // importRow prints the points of a row as lines that import reads. What has been printed of
 // it is to be deleted, if that is asked for: cells of points whose points are all printed.
 func (p *rowPrinter) importRow(key encoding.RowKey, named *namedSeries, row store.Row) error {
+	// A line can hold the names, and import would take them with these settings.
 	taken := named.noLine == nil && named.importable(&p.call.Settings)
 	p.line = p.line[:0]
 	var printed []store.Cell
@@ -327,7 +328,7 @@ func (s *namedSeries) importable(settings *Settings) bool {
 	return p.Validate(settings.Schema, settings.Allowed...) == nil
 }
 
-// keep copies a row of which cells are to be deleted.
+// keep copies a row whose printed cells are to be deleted. These are in the row's order.
 func (p *rowPrinter) keep(row store.Row, printed []store.Cell) {
 	r := store.Replacement{Read: store.Row{Key: bytes.Clone(row.Key)}}
 	for _, c := range row.Cells {
@@ -342,8 +343,8 @@ func (p *rowPrinter) keep(row store.Row, printed []store.Cell) {
 	p.pending = append(p.pending, r)
 }
 
-// delete deletes what was printed, once the output has it: a file, as far as a crash of the
-// machine leaves it.
+// delete deletes what was printed, once the output has it. A file is synced before, so that a
+// crash of the machine does not take the lines as well.
 func (p *rowPrinter) delete(ctx context.Context) error {
 	if len(p.pending) == 0 {
 		return nil

@@ -325,5 +325,6 @@ func admits(p *scanplan.Plan, tags []byte) bool {
 			return false
 		}
 	}
+	// All tags of the plan are there: with as many in all, there is no other.
 	return !p.Exact || len(tags) == len(p.Tags)*p.Schema.TagWidth()
 }

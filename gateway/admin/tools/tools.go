@@ -115,6 +115,7 @@ type Command struct {
 
 // Commands returns all commands in the order of the help text.
 func Commands() []Command {
+	// The last value says that the command runs in spite of rows of impossible keys.
 	return []Command{
 		{"mkmetric", "NAME…", "give metrics their UIDs", helpMake, makeMetrics, nil, false},
 		{"import", "[-skip-errors] FILE…", "write the points of text files, - for standard input", helpImport, importFiles, importFlags, false},

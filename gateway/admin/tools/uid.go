@@ -106,8 +106,7 @@ func apiKind(kind encoding.UIDKind) string { return [...]string{"metric", "tagk"
 // assigned matches the error of a gateway for a name that has a UID already.
 var assigned = regexp.MustCompile(`(?i)already exists with UID: ([0-9a-f]+)`)
 
-// assign gives a name its UID through the API, which answers with an error if the name
-// has one already.
+// assign gives a name its UID through the API. A name that has one keeps it.
 func (r *remote) assign(ctx context.Context, kind encoding.UIDKind, name string) (u encoding.UID, err error) {
 	status, body, err := r.do(ctx, http.MethodPost, "/api/uid/assign", map[string][]string{apiKind(kind): {name}})
 	if err != nil {
@@ -116,7 +115,8 @@ func (r *remote) assign(ctx context.Context, kind encoding.UIDKind, name string)
 
 	given, failed := readAssign(body, kind)
 	text, ok := given[name]
-	// A name that has a UID already is asked for as one that gets it: mkmetric can be run again.
+	// The error that a name has a UID already says which: that is an answer, too, so that
+	// mkmetric can be run again.
 	if m := assigned.FindStringSubmatch(failed[name]); m != nil {
 		text, ok = m[1], true
 	}

@@ -264,7 +264,8 @@ func (d *deletion) scanRows(ctx context.Context, s store.Scan) (encoding.UID, er
 			return nil, err
 		}
 
-		// A key that cannot be parsed is of no series, such as a global annotation's.
+		// A key of an impossible length is of no series. That of a global annotation has no tags,
+		// and a metric that is never assigned.
 		k, err := d.settings.Schema.ParseRowKey(row.Key)
 		if err == nil && d.in(k.Metric, k.Tags) {
 			return bytes.Clone(row.Key), nil
@@ -312,6 +313,7 @@ func (d *deletion) removeMeta(ctx context.Context) error {
 	}
 
 	scan := store.Scan{Table: d.settings.Tables.Meta, Family: encoding.FamilyName, KeysOnly: true, BlockBytes: exportBlock}
+	// A row's key is a TSUID: it begins with the metric, and may have the tag anywhere.
 	if d.kind == encoding.UIDMetric {
 		scan.Start, scan.Stop = d.uid, encoding.PrefixEnd(d.uid)
 	}

@@ -104,6 +104,7 @@ func (p *pass) scan(ctx context.Context, family string, add func(row []byte, c s
 func (p *pass) addForward(row []byte, c store.Cell) (m mapping, ok bool, err error) {
 	kind, meta, known := encoding.ParseUIDKind(c.Qualifier)
 	switch {
+	// The row of counters holds no name.
 	case bytes.Equal(row, encoding.CounterRow) && (known || string(c.Qualifier) == encoding.ChangesQualifier):
 		return m, false, nil
 	case !known || meta:
@@ -154,6 +155,7 @@ func (p *pass) find(f Finding) error {
 
 // unknown finds a column that does not belong there.
 func (p *pass) unknown(row []byte, c store.Cell, family string) error {
+	// The pass of each share reads all rows: one of them tells of this column.
 	if !p.share.Has(row) {
 		return nil
 	}

@@ -15,6 +15,8 @@ import (
 // finish looks again at what a pass has found, tells of what is still wrong, and repairs it.
 func (c *check) finish(ctx context.Context, p *pass) error {
 	c.changed = map[key]bool{}
+	// Unknown columns and UIDs of another width: no assignment, rename or deletion makes these,
+	// not even for a while.
 	for _, f := range p.findings {
 		line, err := c.handle(ctx, f)
 		c.Say(line)
@@ -81,8 +83,8 @@ func (c *check) awaitOthers(ctx context.Context) error {
 // settle tells of what judge finds now, and repairs it if asked to. Names and UIDs are those
 // that repairs may change.
 func (c *check) settle(ctx context.Context, kind encoding.UIDKind, names, uids []string, judge func(context.Context) ([]Finding, error)) error {
-	// The reader of the lines may be slow: they are said after end, so that no name stays
-	// withdrawn for it.
+	// The reader of the lines may be slow: they are said after end, which is deferred later, so
+	// that no name stays withdrawn for it.
 	var lines []string
 	defer func() {
 		for _, line := range lines {
@@ -109,7 +111,8 @@ func (c *check) settle(ctx context.Context, kind encoding.UIDKind, names, uids [
 	return err
 }
 
-// withdraw keeps this process from using names until end is called.
+// withdraw keeps this process from using names until end is called, which also makes it forget
+// what it knows of the UIDs.
 func (c *check) withdraw(ctx context.Context, kind encoding.UIDKind, names, uids []string) (end func(), err error) {
 	texts := make([]string, len(names))
 	for i, name := range names {
@@ -146,10 +149,11 @@ func (c *check) lookAtClaim(ctx context.Context, was *claim) ([]Finding, error) 
 		switch u := uids.Value(name, was.kind.String()); {
 		case u != nil && string(u) == was.uid:
 			now.names = append(now.names, name)
-		case name == owner:
+		case name == owner: // the UID leads back to a name that leads to another one, or to none
 			now.other = u
 		}
 	}
+	// The owner may be among was.names, too, and then was looked at twice.
 	slices.Sort(now.names)
 	now.names = slices.Compact(now.names)
 	// Somebody is at work on a name that has left the claim.

@@ -83,7 +83,7 @@ func (c *check) findTags(ctx context.Context, table string, wanted map[key]bool,
 			return missing, err
 		}
 
-		// A key that cannot be parsed is of no series, such as a global annotation's.
+		// A key of an impossible length is of no series.
 		k, err := c.Schema.ParseRowKey(row.Key)
 		if err != nil {
 			continue

@@ -26,6 +26,7 @@ const mostShares = 1 << 12
 // returns ErrMuch is read by halves in its turn. It returns the first other error, or ErrMuch
 // of a share that is not divided further.
 func (s Share) Halves(read func(half Share) error) error {
+	// A hash with hash%of == nth has a hash%(2*of) of nth or of nth+of.
 	of := max(1, s.of)
 	for _, half := range []Share{{s.nth, 2 * of}, {s.nth + of, 2 * of}} {
 		err := read(half)

@@ -107,7 +107,7 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 
 // check refuses a request that may not use its route.
 func (a *API) check(e httpio.Endpoint, w http.ResponseWriter, r *http.Request) error {
-	if !e.Reads.Contains(r) {
+	if !e.Reads.Contains(r) { // the verb may change something
 		if err := a.Guard.CheckChangeOrigin(r); err != nil {
 			return err
 		}

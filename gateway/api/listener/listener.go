@@ -166,6 +166,7 @@ func (d *Listener) serve(c *conn) {
 	}
 	c.SetReadDeadline(time.Time{})
 
+	// The verbs of HTTP are in capitals, the commands of telnet are not.
 	if c.first[0] < 'A' || c.first[0] > 'Z' {
 		d.cfg.Telnet(d.ctx, c)
 		c.Close()

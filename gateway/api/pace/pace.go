@@ -105,7 +105,7 @@ func (m *Meter) Waited(from, to time.Time, n int) error {
 func (m *Meter) Left(now time.Time) time.Duration {
 	l := m.Limits.withDefaults()
 	behind := m.behind
-	if !m.until.IsZero() {
+	if !m.until.IsZero() { // the time since the last wait, by which Waited lets it catch up
 		behind -= now.Sub(m.until)
 	}
 

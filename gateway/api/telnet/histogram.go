@@ -27,7 +27,7 @@ func (c *conn) tryHistogram() error {
 	if !codec.Enabled() {
 		return write.ErrNoHistograms
 	}
-	if len(c.words) < 5 {
+	if len(c.words) < 5 { // OpenTSDB's words: the command is one of the 5, and not of those it got
 		return fmt.Errorf("not enough arguments (need least 5, got %d)", len(c.words)-1)
 	}
 

@@ -20,6 +20,7 @@ func (c *conn) readLine() ([]byte, error) {
 		return trimLine(held[:end])
 	}
 
+	// There is no whole line: before the wait for one, the client gets its answers.
 	if err := c.beforeRead(held); err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (s *source) Read(b []byte) (n int, err error) {
 		return n, nil
 	}
 	n, err = s.nc.Read(b)
-	s.filled = n == len(b)
+	s.filled = n == len(b) // a client that sends much, see enlargeBuffer
 	return n, err
 }
 
@@ -232,7 +233,7 @@ func (c *conn) auth() error {
 // an acknowledgement.
 func (c *conn) command() error {
 	c.awaitCommits(everyBatch)
-	c.flushCounts()
+	c.flushCounts() // the answer to stats has them
 
 	words := make([]string, len(c.words))
 	for i, w := range c.words {

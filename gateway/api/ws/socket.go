@@ -38,6 +38,7 @@ type subscriber struct {
 	sub   *live.Subscription
 }
 
+// newSocket returns the socket of a connection; serve starts its goroutines.
 func newSocket(s *Server, conn *websocket.Conn, token string) *socket {
 	k := &socket{server: s, conn: conn, token: token}
 	k.wake = make(chan struct{}, 1)

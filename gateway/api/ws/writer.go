@@ -72,7 +72,7 @@ func (k *socket) sendUpdates(stopping context.Context) bool {
 		if u == nil {
 			continue
 		}
-		// A server that stops still sends a close frame.
+		// While the server stops the socket is not over: write has its close frame to send.
 		if stopping.Err() != nil || !k.sendUpdate(s, u) {
 			return stopping.Err() != nil
 		}

@@ -135,7 +135,7 @@ func gatewayURL(cfg *gateway.Config) string {
 	}
 	host, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil {
-		return ""
+		return "" // Validate has told of the error
 	}
 	// Every address is where it listens, and none to connect to.
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

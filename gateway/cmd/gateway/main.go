@@ -172,7 +172,7 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	defer closeStore(st, storeCloseTimeout, log)
 
 	answered := logWait(log, cfg.Store)
-	defer answered()
+	defer answered() // of a start that fails; a second call does nothing
 
 	// An embedded store is the gateway's own, so its tables are made without being
 	// asked for; those on HBase belong to whoever runs HBase.

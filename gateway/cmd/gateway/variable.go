@@ -28,6 +28,8 @@ func named(err error, config any) error {
 	return errors.Join(out...)
 }
 
+// fieldOf returns the field of config that an error is about, and sets parse to that error. ok
+// is false for any other error.
 func fieldOf(err error, config any, parse *env.ParseError) (reflect.StructField, bool) {
 	if !errors.As(err, parse) {
 		return reflect.StructField{}, false
@@ -35,7 +37,7 @@ func fieldOf(err error, config any, parse *env.ParseError) (reflect.StructField,
 	return reflect.TypeOf(config).Elem().FieldByName(parse.Name)
 }
 
-// kindOf says what a variable of a type looks like.
+// kindOf says what a variable of a type looks like. A text is never asked for: any will do.
 func kindOf(t reflect.Type) string {
 	switch {
 	case t.String() == "time.Duration":

@@ -149,7 +149,8 @@ func (c *canvas) mostInPath() int {
 	return 4096
 }
 
-// ready reports whether to draw something that takes so many bytes of an SVG.
+// ready reports whether to draw something that takes so many bytes of an SVG, and reserves them.
+// A PNG's image was reserved by newCanvas, whatever is drawn.
 func (c *canvas) ready(bytes int) bool {
 	if c.err == nil {
 		c.err = c.guard.Check()

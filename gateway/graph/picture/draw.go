@@ -25,7 +25,8 @@ func (l *layout) draw() error {
 	return l.c.err
 }
 
-// drawGrid draws a line for each labelled tick. An axis without lines has none.
+// drawGrid draws a line for each labelled tick of the times and of the left axis. The right
+// axis has none.
 func (l *layout) drawGrid() {
 	for _, t := range l.left.ticks {
 		if y, ok := l.y(l.left, t.value); ok && t.label != "" && l.withinY(y) {
@@ -214,7 +215,8 @@ func (l *layout) eachPlace(ln *line, s *scale, f func(v vertex, ok bool)) {
 	}
 }
 
-// eachMark adds the mark of each point that lies in the frame, one for some pixels.
+// eachMark adds the marks of the points that lie in the frame, at most one in each square whose
+// sides are room pixels.
 func (l *layout) eachMark(ln *line, s *scale, to *marks) {
 	room := 3.0
 	if l.Options.Style == graph.Dots {
@@ -310,9 +312,9 @@ func (l *layout) clip(a, b vertex) (from, to vertex, ok bool) {
 		switch {
 		case direction == 0 && distance < 0: // parallel to this side, and beyond it
 			return a, b, false
-		case direction < 0:
+		case direction < 0: // the line comes in over this side
 			enter = math.Max(enter, distance/direction)
-		case direction > 0:
+		case direction > 0: // it goes out over it
 			leave = math.Min(leave, distance/direction)
 		}
 	}

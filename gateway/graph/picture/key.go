@@ -125,9 +125,9 @@ func (k *key) place(l *layout) {
 	case k.options.Horizontal == graph.End:
 		k.x = l.c.width - k.width - gap
 	case k.options.Vertical == graph.Start:
-		k.y = l.y0 - k.height - gap
+		k.y = l.y0 - k.height - gap // below the title
 	default:
-		k.y = l.c.height - k.height - gap
+		k.y = l.c.height - k.height - gap // below the labels of the times
 	}
 }
 

@@ -64,6 +64,7 @@ func (l *layout) placeTimes() {
 	}
 	most := min(max(int((l.x1-l.x0)/roomPerTime), 2), 12)
 	l.times = timeTicks(l.Start, l.End, l.Zone, most, format)
+	// The labels stand upright, so that their length is height that the frame loses.
 	longest := 0.0
 	for i := range l.times {
 		t := &l.times[i]

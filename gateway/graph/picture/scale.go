@@ -41,7 +41,8 @@ func newScale(a *graph.Axis, low, high float64, ticks int) *scale {
 	if a.Range.FixedToo {
 		s.to = a.Range.To
 	}
-	// Free ends of a logarithmic axis move to powers of ten, and so apart.
+	// An upper end that is fixed below the lower one turns the axis upside down. Free ends of a
+	// logarithmic axis move to powers of ten, and so apart.
 	if !a.Range.FixedToo && s.to <= s.from && (!a.Log || a.Range.Fixed) {
 		s.widen(a)
 	}
@@ -120,7 +121,7 @@ func (s *scale) linearTicks(a *graph.Axis, count int) {
 		s.to = last * step
 	}
 
-	// With such a step some count ticks come. The bound is a guard.
+	// Such a step makes about count ticks; the bound only guards against many more.
 	for i := 0; i <= 3*count && first+float64(i) <= last; i++ {
 		v := (first + float64(i)) * step
 		s.ticks = append(s.ticks, tick{v, valueLabel(v, step)})
@@ -131,6 +132,7 @@ func (s *scale) linearTicks(a *graph.Axis, count int) {
 func niceStep(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5, 10} {
+		// By rounding v may be a little more than the step that is meant.
 		if m*power >= v*(1-1e-9) {
 			return m * power
 		}
@@ -146,7 +148,7 @@ func valueLabel(v, step float64) string {
 	}
 	digits := 6
 	if d := int(math.Ceil(math.Log10(math.Abs(v)/step))) + 1; d > digits {
-		digits = min(d, 17)
+		digits = min(d, 17) // more make no difference to a double
 	}
 	return strconv.FormatFloat(v, 'g', digits, 64)
 }

@@ -71,6 +71,7 @@ func (p *Picture) gathered(s samples, width float64, combine func(sum float64, n
 			sum, n, stretch = 0, 0, at
 			out = append(out, sample{ms: ms})
 		}
+		// Each sample may be the last one of its stretch.
 		sum, n = sum+v, n+1
 		out[len(out)-1].value = combine(sum, n)
 	}
@@ -115,6 +116,7 @@ func (p *Picture) curve(m made, guard Guard) (made, error) {
 		return m, nil // a straight line
 	}
 
+	// The curve, and more than the slopes of the samples, or bezier's logarithms, take.
 	if err := guard.Reserve(int64(p.Options.Width)*sampleBytes + int64(len(m))*4*sampleBytes); err != nil {
 		return nil, err
 	}
@@ -219,7 +221,8 @@ func monotoneSlopes(m made) []float64 {
 	return slope
 }
 
-// bezier returns the Bézier curve that the samples control, at some places.
+// bezier returns the Bézier curve whose control points are the samples, at so many places, but
+// at most 500.
 func bezier(m made, places int, guard Guard) (made, error) {
 	n := len(m) - 1
 	// Logarithms, because the binomial coefficients of many samples exceed the largest double.

@@ -233,7 +233,8 @@ func (s *source) update(ctx context.Context, now time.Time) (live.Answer, error)
 		a.Held += sub.bytes()
 		a.Rows += sub.rowsRead
 	}
-	// The views of expressions show all times of their rows, also those after the query's end.
+	// Not after the query's end: the views of expressions reach to the end of their rows, and
+	// so does their watermark.
 	a.FinalBefore = min(s.finalBefore(now), q.End)
 	return a, nil
 }

@@ -76,7 +76,8 @@ func (x *expQuestion) unchanged() live.Answer {
 	return a
 }
 
-// take remembers the groups among the news of the sub-queries.
+// take remembers the groups among the news of the sub-queries, without their points: these
+// come from the views, see results.
 func (x *expQuestion) take(all []news) {
 	if len(x.groups) != len(all) {
 		x.groups = make([]map[string]*engine.Result, len(all))

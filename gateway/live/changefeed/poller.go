@@ -124,7 +124,8 @@ func (p *poller) changedKeys(ctx context.Context, now time.Time) (keys [][]byte,
 	if keys, err = p.scanTails(ctx, now); err != nil || !late {
 		return keys, false, err
 	}
-	// Of closed hours only: scanTails has read the open ones whole, after rewind.
+	// Of closed hours only: scanTails has read the open ones whole, after rewind. A cell may
+	// become readable later than its timestamp says, so the scan begins earlier.
 	written, err := p.writtenSince(ctx, since.Add(-clockSkew-p.delay.longest()), now)
 	return append(keys, written...), false, err
 }
@@ -160,7 +161,7 @@ func (p *poller) writtenSince(ctx context.Context, since, now time.Time) (keys [
 			keys = append(keys, append([]byte(nil), r.Key...))
 		}
 	})
-	p.rangeTook = time.Since(start)
+	p.rangeTook = time.Since(start) // mustReload compares it with the time of loading
 	return keys, err
 }
 
@@ -277,6 +278,7 @@ func (p *poller) scan(ctx context.Context, from, to int64, s store.Scan, each fu
 			part.Range.Stop = p.hourKey(r, to)
 		}
 
+		// Without a cache of key prefixes, which changes the cost alone.
 		access := operator.ChooseAccess(&part, nil)
 		if access.Nothing { // the tag predicates admit no key of the part
 			continue

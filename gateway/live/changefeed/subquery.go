@@ -77,7 +77,7 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 		s.close()
 		s.tooLarge = false
 	}
-	s.prepared, s.ctx = p, ctx
+	s.prepared, s.ctx = p, ctx // the view keeps nameFilter, which reads both
 
 	if s.view != nil {
 		n, err := s.applyChanges(ctx, now)
@@ -169,7 +169,7 @@ func (s *subQuery) loadView(ctx context.Context) (*incremental.View, error) {
 	}
 
 	s.rowsRead = stats.Rows
-	s.finder.viewLoaded(time.Since(start))
+	s.finder.viewLoaded(time.Since(start)) // by this a poller decides when to load again
 	return t, nil
 }
 

@@ -118,7 +118,7 @@ func (h *hourTails) compareRow(r *store.Row, now time.Time, base int64, s *times
 	if t.kept && single {
 		h.spliceKept(t)
 	} else {
-		h.stopKeeping(t)
+		h.stopKeeping(t) // a kept row has got a cell that is not of one point
 		h.compareHashes(t, r)
 		if single && h.cut == 0 { // the scan has read the whole row
 			h.keep(t, h.cells)
@@ -153,7 +153,7 @@ func (h *hourTails) spliceKept(t *rowTail) {
 	before, changed, lost := len(t.row), false, false
 	t.row, changed, lost = splice(t.row, h.cells, h.cut)
 	t.dirty = t.dirty || changed
-	*h.keptBytes += int64(len(t.row)-before) * keptBytes
+	*h.keptBytes += int64(len(t.row)-before) * keptBytes // the constant is that of one cell
 
 	switch {
 	case lost && h.cut == 0 && len(h.cells) > 0:
@@ -213,7 +213,7 @@ func (h *hourTails) checkAppended(t *rowTail, r *store.Row, d *delay) {
 	now, timestamp := uint64(0), int64(0)
 	for i := range r.Cells {
 		if isAppendColumn(&r.Cells[i]) {
-			now, timestamp = hashOf(&r.Cells[i]).hash|1, r.Cells[i].Timestamp // never 0
+			now, timestamp = hashOf(&r.Cells[i]).hash|1, r.Cells[i].Timestamp // 0 is no column
 		}
 	}
 	if now == t.appended {
@@ -308,7 +308,7 @@ func (h *hourTails) rowEmpty(t *rowTail) {
 // series is live, but slower than was known: the next scan reads whole rows and
 // sets another cut.
 func (h *hourTails) rowRead(r *store.Row, now time.Time) {
-	t := h.findOrAdd(r.Key, time.Time{})
+	t := h.findOrAdd(r.Key, time.Time{}) // a row that no scan has seen has not grown yet
 	if last := lastOffset(r, t.last); last > t.last {
 		t.last, t.grew = last, now
 	}
@@ -338,7 +338,8 @@ const (
 	maxTimestamps = 1 << 20
 )
 
-// observe looks at a cell whose point has the given offset (ms) from base (s).
+// observe counts a cell, and whether its timestamp is the time of its point, which has
+// the given offset (ms) from base (s).
 func (s *timestamps) observe(c *store.Cell, offset int32, base int64) {
 	if offset == everywhere || s.cells >= maxTimestamps {
 		return

@@ -87,7 +87,7 @@ func (t *View) memberSeries(dst []aggregate.Series, g *group, w Window) []aggreg
 		if g.edges != nil {
 			part, ok = g.edges[i].contribution(w, rates)
 		}
-		if !ok {
+		if !ok { // the window reaches back before the few points of the edge, or there is none
 			part = t.output(s).contribution(w, rates)
 		}
 		if len(part.Time) > 0 {

@@ -63,7 +63,7 @@ func (t *View) extendBuckets(s *series, p encoding.Points) (taken bool, err erro
 // emits the open bucket first and begins the point's.
 func (t *View) addToBucket(open *openBucket, at int64, value []float64) {
 	if start := t.bucketer.BucketStart(at); !open.known || start != open.start {
-		t.emitBucket(open)
+		t.emitBucket(open) // nothing if its points are not known
 		open.known, open.start = true, start
 		t.inBucket.Reset(&open.state)
 	}

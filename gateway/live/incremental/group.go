@@ -254,6 +254,7 @@ func (t *View) aggregateWindow(s *scratch, g *group, w Window) error {
 	s.result.Reset()
 	s.guard.used = 0
 
+	// always begins before 1970, where no point lies. Covers refuses plans with fixes.
 	q := aggregate.Query{From: p.From, To: p.To, Start: max(w.From, 0), End: w.To, Rate: p.Rate != nil}
 	if err := s.aggregator.Aggregate(t.fn, q, s.series, &s.result); err != nil {
 		return err

@@ -66,7 +66,7 @@ func (t *View) replaceBase(s *series, begin, end int64, with column) error {
 	if err := t.updateStages(s, changed, lo+head, lo+n-tail); err != nil {
 		return err
 	}
-	if s.group.watermarks != nil {
+	if s.group.watermarks != nil { // otherwise FinalBefore makes all of the group
 		s.group.watermarks[s.index] = t.memberWatermark(s)
 	}
 	return nil
@@ -191,7 +191,7 @@ func (t *View) computeRates(c *column) ([]int64, []float64, error) {
 // i are gone.
 func (t *View) outputChanged(s *series, i, j int) {
 	c := t.output(s)
-	if s.group.edges != nil {
+	if s.group.edges != nil { // memberSeries makes them when they are first needed
 		s.group.edges[s.index].set(c)
 	}
 

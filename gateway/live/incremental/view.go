@@ -123,7 +123,8 @@ func (t *View) Bytes() int64 { return t.bytes }
 func (t *View) SetGuard(g aggregate.Guard) { t.bounds.Guard = g }
 
 // Reserve is called before the view holds n more bytes, or n fewer if n is
-// negative; see aggregate.Guard.
+// negative; see aggregate.Guard. The guard gets nothing back: in a live query its
+// reservations end with the tick.
 func (t *View) Reserve(n int64) error {
 	if limit := t.bounds.Bytes; limit > 0 && n > 0 && t.bytes+n > limit {
 		return &LimitError{limit}

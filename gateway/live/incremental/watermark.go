@@ -18,7 +18,7 @@ const Silence = 10 * 60 * 1000
 func (t *View) FinalBefore(now int64) int64 {
 	final, hasSeries := t.shown.To, false
 	for _, g := range t.groups {
-		if g.watermarks == nil {
+		if g.watermarks == nil { // a new group, or its members have changed
 			t.makeWatermarks(g)
 		}
 		for i := range g.watermarks {
@@ -71,6 +71,7 @@ func (t *View) activeUntil(s *series) int64 {
 			gap = s.base.Time[n-1] - s.base.Time[n-2]
 		}
 	}
+	// A series whose points are far apart may be silent for ten times its last gap.
 	return last + max(Silence, 10*gap)
 }
 

@@ -185,7 +185,8 @@ func (n *Catalog) Delete(ctx context.Context, tsuid string, start int64) error {
 
 // Global returns the global annotations between two times in seconds, in the order of
 // their cells. As in OpenTSDB these include annotations that begin after the end, in the
-// hour of the end, and not those that end after it.
+// hour of the end, and not those that end after it. An annotation's times in ms are not
+// converted for this: such a start is late enough, such an end is too late.
 // Source: Annotation.getGlobalAnnotations.
 func (n *Catalog) Global(ctx context.Context, from, to int64) ([]encoding.Annotation, error) {
 	switch {
@@ -216,6 +217,7 @@ const lastHour = int64(1<<32-1) / encoding.RowSeconds * encoding.RowSeconds
 // globalRange returns the rows of global annotations from the hour of one time to the
 // hour of another.
 func (n *Catalog) globalRange(from, to int64) store.KeyRange {
+	// Global annotations have metric UID 0 and salt 0.
 	metric := make(encoding.UID, n.cfg.Schema.MetricWidth)
 	hour := func(t int64) uint32 { return encoding.BaseTime(max(0, min(t, lastHour))) }
 	r := store.KeyRange{Start: n.cfg.Schema.AppendRangeKey(nil, 0, metric, hour(from))}
@@ -225,7 +227,8 @@ func (n *Catalog) globalRange(from, to int64) store.KeyRange {
 	return r
 }
 
-// scan calls each with every annotation cell of the rows in a range that match keys.
+// scan calls each with every annotation cell of the rows in a range that match keys, or of
+// all rows in it if keys is nil.
 func (n *Catalog) scan(ctx context.Context, rows store.KeyRange, keys *store.KeyPattern, each func(row []byte, c store.Cell) error) error {
 	// All annotation columns begin with one byte.
 	columns := []store.KeyRange{{Start: []byte{encoding.PrefixAnnotation}, Stop: []byte{encoding.PrefixAnnotation + 1}}}

@@ -73,7 +73,8 @@ func (n *Catalog) visit(ctx context.Context, tsuid string, from, to int64, each 
 		Stop:  append(s.AppendRowKey(nil, metric, encoding.BaseTime(max(0, min(to, lastHour))), tags), 0),
 	}
 
-	// The rows of other series lie between those of the hours of this one.
+	// Between this series' hours lie the rows of others; Exact leaves out those that have more
+	// tags beside these.
 	keys := &store.KeyPattern{Head: s.HeadWidth(), NameLen: s.TagKWidth, ValueLen: s.TagVWidth, Exact: true}
 	for _, p := range s.AppendPairs(nil, tags) {
 		keys.Wants = append(keys.Wants, store.Want{Name: p.K, Values: [][]byte{p.V}})

@@ -99,7 +99,8 @@ func (f *Forest) addTo(ctx context.Context, trees *snapshot, known *knownBranche
 // leaf so finds the way to it.
 func (f *Forest) plant(ctx context.Context, t *tree.Compiled, known *knownBranches, tsuid []byte, p tree.Placement) (Counts, error) {
 	if !p.Stored(t.StrictMatch) {
-		// A tree that has seen a series has a root.
+		// As in OpenTSDB a tree has a root once it has seen a series, kept or not.
+		// Source: TreeBuilder.loadOrInitializeRoot.
 		if _, err := f.plantBranches(ctx, t.ID, known, nil); err != nil {
 			return Counts{}, err
 		}
@@ -127,7 +128,7 @@ func (f *Forest) plant(ctx context.Context, t *tree.Compiled, known *knownBranch
 
 		leaf, err := tree.ParseLeaf(there)
 		switch {
-		case err != nil:
+		case err != nil: // a damaged leaf keeps its place, and names no other series
 			return Counts{Collisions: 1}, f.fail(ctx, t, Collisions, tsuid, "")
 		case leaf.TSUID == encoding.UID(tsuid).String():
 			return Counts{There: 1}, nil
@@ -220,6 +221,8 @@ func (k *knownBranches) has(key []byte) bool {
 	return ok
 }
 
+// add adds the branches of a path. A full set is emptied first: what it held is looked for
+// again.
 func (k *knownBranches) add(keys [][]byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

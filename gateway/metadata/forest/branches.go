@@ -67,7 +67,7 @@ func (f *Forest) children(ctx context.Context, b *tree.Branch) error {
 				return err
 			}
 			if len(r.Key) < width {
-				continue // no branch
+				continue // no branch: the root's lists of series that are left out have such keys
 			}
 			if len(r.Key) > width {
 				if deeper++; deeper > deeperRows {
@@ -186,7 +186,7 @@ func (f *Forest) learnNames(ctx context.Context, leaves []tree.Leaf) error {
 // nameLeaf sets a leaf's names. It reports whether all of its UIDs have one.
 func (f *Forest) nameLeaf(ctx context.Context, l *tree.Leaf) (named bool, err error) {
 	tsuid, err := hex.DecodeString(l.TSUID)
-	if err != nil {
+	if err != nil { // a damaged TSUID, which has no names either
 		return false, nil
 	}
 	// A leaf shows names alone, no custom fields.

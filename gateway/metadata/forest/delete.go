@@ -22,7 +22,7 @@ func (f *Forest) Delete(ctx context.Context, id int, definition bool) error {
 		return err
 	}
 	err := f.deleteCells(ctx, id, isGrown)
-	f.changed() // a treesync forgets which branches are there
+	f.changed() // also after an error: a treesync forgets which branches are there
 	if err != nil || !definition {
 		return err
 	}
@@ -35,7 +35,7 @@ func (f *Forest) Delete(ctx context.Context, id int, definition bool) error {
 		return err
 	}
 	f.changed()
-	f.settle()
+	f.settle() // waits for those who still add by the old definition
 	return f.deleteCells(ctx, id, isGrown)
 }
 

@@ -30,7 +30,8 @@ var (
 // qualifier returns the column of a series.
 func (l Failures) qualifier(tsuid []byte) []byte { return append([]byte(l.prefix), tsuid...) }
 
-// Failed returns a list of a tree, which exists, by TSUIDs: of all series, or of some.
+// Failed returns a list of a tree, by TSUIDs in hex: of the given series, or of all if tsuids
+// is nil. It returns a *NotFoundError if there is no such tree.
 // Source: Tree.fetchCollisions, Tree.fetchNotMatched.
 func (f *Forest) Failed(ctx context.Context, l Failures, id int, tsuids [][]byte) (map[string]string, error) {
 	if _, err := f.Tree(ctx, id); err != nil {

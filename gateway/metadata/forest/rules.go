@@ -134,6 +134,7 @@ func (f *Forest) ReplaceRules(ctx context.Context, rules []tree.Rule) error {
 		places[[2]int{r.Level, r.Order}] = r
 	}
 	rules = slices.Collect(maps.Values(places))
+	// Checked with a tree without rules, because the rules that are there all go.
 	if err := checkWith(&tree.Tree{ID: t.ID}, rules...); err != nil {
 		return err
 	}
@@ -154,8 +155,8 @@ func (f *Forest) ReplaceRules(ctx context.Context, rules []tree.Rule) error {
 	return nil
 }
 
-// DeleteRule deletes a rule. It returns a *NotFoundError if the tree or the rule is not
-// there.
+// DeleteRule deletes the rule of r's tree at the level and order of r. It returns a
+// *NotFoundError if the tree or the rule is not there.
 func (f *Forest) DeleteRule(ctx context.Context, r tree.Rule) error {
 	t, err := f.Tree(ctx, r.TreeID)
 	if err != nil {
@@ -188,7 +189,7 @@ func (f *Forest) deleteRules(ctx context.Context, id int, rules []tree.Rule) err
 	return nil
 }
 
-// Rule returns a rule, or a *NotFoundError.
+// Rule returns the rule of r's tree at the level and order of r, or a *NotFoundError.
 func (f *Forest) Rule(ctx context.Context, r tree.Rule) (*tree.Rule, error) {
 	t, err := f.Tree(ctx, r.TreeID)
 	if err != nil {

@@ -68,7 +68,7 @@ func (f *Forest) name(ctx context.Context, kind encoding.UIDKind, u encoding.UID
 // described returns what rules read of a series, from its meta data.
 func described(m *meta.TSMeta) *tree.Series {
 	s := &tree.Series{TSUID: m.TSUID.String(), Metric: tree.Name{Text: m.Metric.Name, Custom: m.Metric.Custom}}
-	for i := 0; i+1 < len(m.Tags); i += 2 {
+	for i := 0; i+1 < len(m.Tags); i += 2 { // a tagk, then its tagv
 		s.Tags = append(s.Tags, tree.Tag{Key: tree.Name{Text: m.Tags[i].Name, Custom: m.Tags[i].Custom},
 			Value: tree.Name{Text: m.Tags[i+1].Name, Custom: m.Tags[i+1].Custom}})
 	}
@@ -95,6 +95,7 @@ func (f *Forest) Try(ctx context.Context, t *tree.Compiled, tsuid []byte) (*Tria
 		return &Trial{Messages: []string{"Unable to locate TSUID meta data"}}, nil
 	}
 
+	// This tree alone gets all the work, which Add divides among the enabled ones.
 	p := t.Place(described(m), tree.MaxWork, true)
 	return &Trial{Meta: m, Messages: p.Messages, Branch: p.Shown(&t.Tree, m.TSUID.String())}, nil
 }

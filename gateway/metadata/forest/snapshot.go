@@ -22,6 +22,7 @@ type snapshot struct {
 // enabled returns the enabled trees, read again if they may have changed.
 func (f *Forest) enabled(ctx context.Context) (*snapshot, error) {
 	s := f.current.Load()
+	// Abs, so that a clock that is set back far does not keep the snapshot.
 	if s != nil && s.changes == f.changes.Load() && f.cfg.Now().Sub(s.at).Abs() < ReloadAfter {
 		return s, nil
 	}

@@ -47,7 +47,7 @@ func (f *Forest) read(ctx context.Context, id int) (*tree.Tree, error) {
 				return nil, fmt.Errorf("tree %d, %s: %w", id, c.Qualifier, err)
 			}
 			rules = append(rules, r)
-		default:
+		default: // the definition: no other column is read
 			parsed, err := tree.ParseDefinition(id, c.Value)
 			if err != nil {
 				return nil, err
@@ -67,7 +67,7 @@ func (f *Forest) read(ctx context.Context, id int) (*tree.Tree, error) {
 func (f *Forest) Trees(ctx context.Context) ([]*tree.Tree, error) {
 	out := []*tree.Tree{}
 	err := f.each(ctx, func(_ int, t *tree.Tree) {
-		if t != nil {
+		if t != nil { // nil for rows that a deleted tree has left
 			out = append(out, t)
 		}
 	})

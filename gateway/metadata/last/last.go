@@ -300,7 +300,8 @@ func (p *Points) readBack(ctx context.Context, tsuid encoding.UID, from int64, b
 	return nil, nil
 }
 
-// lastOf returns the last point of a row, nil if the row holds only annotations.
+// lastOf returns the last point of a row, nil if the row has no points, only annotations
+// or histograms.
 func (p *Points) lastOf(r store.Row, tsuid encoding.UID) (*Point, error) {
 	k, err := p.cfg.Schema.ParseRowKey(r.Key)
 	if err != nil {

@@ -31,8 +31,8 @@ func newKnown(most int) *known { return &known{most: most, set: map[string]struc
 
 func (k *known) has(tsuid string) bool { _, ok := k.set[tsuid]; return ok }
 
-// add adds a series. A full set is emptied first; then each series costs one read of the
-// table again.
+// add adds a series. A full set is emptied first; then each series costs one compare-and-set
+// of its TSMeta again.
 func (k *known) add(tsuid string) {
 	cost := knownBytes + len(tsuid)
 	if k.bytes+cost > k.most {
@@ -159,6 +159,8 @@ func (t *Tracker) writeSeries(ctx context.Context, series []seen) (rest []seen, 
 // mu guards known.
 func (t *Tracker) writeOneSeries(ctx context.Context, mu *sync.Mutex, s *seen) error {
 	row := []byte(s.tsuid)
+	// Without Incrementing a series that is not known counts as new: if it has a TSMeta
+	// already, the compare-and-set below changes nothing.
 	mu.Lock()
 	isNew := !t.known.has(s.tsuid)
 	mu.Unlock()

@@ -112,7 +112,7 @@ func NewTracker(cfg TrackerConfig) *Tracker {
 	t.life, t.end = context.WithCancel(context.Background())
 	t.known = newKnown(t.cfg.Bytes)
 
-	t.turn <- struct{}{}
+	t.turn <- struct{}{} // the token: nobody writes yet
 	t.done.Go(t.run)
 	return t
 }

@@ -235,7 +235,7 @@ func (t *TSChange) merge(m encoding.TSMeta) encoding.TSMeta {
 	if t.Custom != nil {
 		m.Custom = t.Custom
 	}
-	// As in empty, 0 is not given.
+	// A retention of 0 counts as not given, as in empty.
 	if t.Retention != nil && *t.Retention != 0 {
 		m.Retention = *t.Retention
 	}

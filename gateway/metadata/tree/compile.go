@@ -43,6 +43,7 @@ func Compile(t Tree) (*Compiled, error) {
 		}
 
 		c.custom = c.custom || compiled.Type.custom()
+		// Rules ascend by level, so those of one level follow each other.
 		if last := len(c.levels) - 1; last >= 0 && c.levels[last][0].Level == compiled.Level {
 			c.levels[last] = append(c.levels[last], compiled)
 		} else {
@@ -68,7 +69,7 @@ func (c *Compiled) Bytes() int {
 // compileRule compiles a rule's regular expressions.
 func compileRule(r *Rule) (out rule, err error) {
 	out.Rule = r
-	if r.Regex != "" {
+	if r.Regex != "" { // as in OpenTSDB it wins over a separator
 		out.regex, out.steps, err = query.CompileJava(r.Regex)
 		return out, err
 	}
@@ -120,6 +121,6 @@ func mayBeEmpty(re *syntax.Regexp) bool {
 		}
 		return false
 	}
-	// Stars, question marks, and what matches between characters.
+	// Stars, question marks, what matches between characters, and sequences of these alone.
 	return true
 }

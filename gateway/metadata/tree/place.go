@@ -71,8 +71,8 @@ type walk struct {
 	told    int      // their size, see MaxMessages
 }
 
-// Place applies the rules to a series. The expressions may take so many steps times bytes as work
-// says, see MaxWork. explain asks for messages. Source: TreeBuilder.processRuleset.
+// Place applies the rules to a series. work bounds what their expressions may cost, in steps
+// times bytes, see MaxWork. explain asks for messages. Source: TreeBuilder.processRuleset.
 func (c *Compiled) Place(s *Series, work int, explain bool) Placement {
 	w := &walk{series: s, most: work, explain: explain}
 	names, notMatched := w.names(c.levels)
@@ -184,23 +184,26 @@ func (w *walk) tagCustom(kind string, of func(Tag) Name) {
 	w.custom(of(w.series.Tags[i]))
 }
 
+// custom lets the rule read its custom field of a name.
 func (w *walk) custom(n Name) {
 	value, ok := n.Custom[w.rule.CustomField]
 	if !ok {
 		w.say("No match on custom tag [%s] for rule: %s", w.rule.CustomField, w.rule)
 		return
 	}
-	w.value(value)
+	w.value(value) // in OpenTSDB, too, its messages come before that of the match
 	w.say("Matched custom tag [%s] for rule: %s", w.rule.CustomField, w.rule)
 }
 
 // value makes the name of a value: by the regex, by the separator, or whole.
 func (w *walk) value(v string) {
 	work := w.rule.steps * len(v)
-	// Only the first part searches the value: anew from each place where the separator was found.
+	// Only the first part searches the value: anew from each place where the separator was
+	// found, which counts as 16 searches.
 	if w.rule.separator != nil && w.parts == nil {
 		work *= 16
 	}
+	// Without an expression only the name that results is bounded, see setName.
 	if w.rule.steps > 0 && len(v) > MaxValue {
 		w.refused = fmt.Sprintf("a value of more than %d bytes", MaxValue)
 		return
@@ -243,6 +246,7 @@ func (w *walk) extract(v string) {
 // cut makes the name of the next part of a value. Source: TreeBuilder.processSplit.
 func (w *walk) cut(v string) {
 	if w.parts == nil {
+		// A custom field may be empty; it has no part that could be a name.
 		if v == "" {
 			return
 		}
@@ -286,6 +290,7 @@ func (w *walk) split(v string) {
 func (w *walk) setName(original, value string) {
 	if w.name = value; w.rule.DisplayFormat != "" {
 		w.name = w.rule.DisplayFormat
+		// In OpenTSDB's order: a later mark is also replaced in what an earlier one stands for.
 		w.fill("{ovalue}", original)
 		w.fill("{value}", value)
 		w.fill("{tsuid}", w.series.TSUID)
@@ -296,8 +301,8 @@ func (w *walk) setName(original, value string) {
 	}
 }
 
-// fill replaces a mark in the name. A name that would become too long stays too long, and is
-// refused.
+// fill replaces a mark in the name. If the name would become too long, it stays as it is and
+// the series is refused.
 func (w *walk) fill(mark, by string) {
 	n := strings.Count(w.name, mark)
 	if len(w.name)+n*(len(by)-len(mark)) > MaxPath {
@@ -307,7 +312,7 @@ func (w *walk) fill(mark, by string) {
 	w.name = strings.ReplaceAll(w.name, mark, by)
 }
 
-// tagName is what {tag_name} stands for.
+// tagName is what {tag_name} stands for: nothing in a rule that names no tag or field.
 func (w *walk) tagName() string {
 	switch {
 	case w.rule.Type == TagK:

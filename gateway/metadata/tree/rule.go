@@ -113,13 +113,14 @@ func (r Rule) Merge(given Rule, overwrite bool) Rule {
 			*f.to = *f.given
 		}
 	}
+	// 0 counts as not given, so only an overwrite sets it back.
 	if given.RegexGroupIdx != 0 {
 		r.RegexGroupIdx = given.RegexGroupIdx
 	}
 	return r
 }
 
-// CheckPlace returns OpenTSDB's error for a rule that can be of no tree and at no place.
+// CheckPlace returns OpenTSDB's error for a rule whose tree id, level or order no rule can have.
 func (r *Rule) CheckPlace() error {
 	switch err := CheckID(r.TreeID); {
 	case err != nil:

@@ -72,6 +72,8 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, remote bool) aggreg
 		return aggregationChoice{true, "asked for"}
 	case !remote:
 		return aggregationChoice{reason: "nothing is shipped in process"}
+	// Only parts of several salt buckets share a bucket in time, and the merger adds them in
+	// span order: so InOrder is enough.
 	case len(plan.Ranges) == 1 || mergeability.AnyOrder || mergeability.InOrder:
 		return aggregationChoice{true, "the same bits, less to ship"}
 	case mergeability.Proven:

@@ -92,6 +92,7 @@ func hourPositions(plan *scanplan.Plan, r scanplan.KeyRange) (from, to float64) 
 	}
 
 	from = min(max(hourPosition(plan, r.Start[head:]), 0), to)
+	// A stop in another salt bucket or metric lies behind all hours of this one.
 	if len(r.Stop) > head && bytes.Equal(r.Stop[:head], r.Start[:head]) {
 		to = min(max(hourPosition(plan, r.Stop[head:]), from), to)
 	}
@@ -106,7 +107,7 @@ func hourPosition(plan *scanplan.Plan, key []byte) float64 {
 	t := int64(binary.BigEndian.Uint32(base[:])) - plan.From
 	hour := math.Floor(float64(t) / encoding.RowSeconds)
 	if t%encoding.RowSeconds != 0 || len(key) > encoding.BaseTimeWidth {
-		return hour + 0.5
+		return hour + 0.5 // inside the hour: its middle, see cumulativeBytes
 	}
 	return hour
 }

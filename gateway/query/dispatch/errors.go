@@ -69,6 +69,7 @@ func deadlineError(ctx context.Context, missing []scanplan.KeyRange, accepted in
 		return context.Cause(ctx)
 	case failure == nil:
 		return fmt.Errorf("%w: %w", ErrDeadline, context.Cause(ctx))
+	// With an accepted part the store was reachable, and the answer is only incomplete.
 	case accepted == 0 && errors.Is(failure, store.ErrUnavailable):
 		return fmt.Errorf("%w: %w", ErrUnreachable, failure)
 	}

@@ -84,14 +84,15 @@ func (r *registry) checkHealth(ctx context.Context) {
 
 // claimCheck reports whether a server is due for a health check, and whether it has
 // failed before. If both hold, the check is the caller's: nobody else gets it until
-// it has ended.
+// it has ended. A server that has not failed may be checked by several callers at once,
+// because each of them waits for the answer.
 func (r *registry) claimCheck(i int) (due, failedBefore bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	now, e := time.Now(), &r.mu.entries[i]
 	due = !e.checking && !now.Before(e.notBefore) && now.Sub(e.checked) >= healthTTL
-	failedBefore = e.backoff > 0
+	failedBefore = e.backoff > 0 // an answer sets it to 0 again
 	e.checking = e.checking || due && failedBefore
 	return due, failedBefore
 }
@@ -143,7 +144,7 @@ func (r *registry) markFailed(i int) {
 	}
 	e.backoff = min(max(2*e.backoff, minBackoff), maxBackoff)
 	e.notBefore = time.Now().Add(e.backoff)
-	e.checked = time.Time{}
+	e.checked = time.Time{} // no part until it has answered a check
 }
 
 // healthy reports of each server, by index, whether it may get a part now of a plan that
@@ -152,6 +153,7 @@ func (r *registry) healthy(table string) []bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	// Only servers that name one of these tables in their hello read it; all read any other.
 	named := slices.Contains(r.rollups, table)
 	out, now := make([]bool, len(r.servers)), time.Now()
 	for i, e := range r.mu.entries {

@@ -44,7 +44,7 @@ func (a *partAttempt) release() {
 	for _, r := range a.records {
 		r.Release()
 	}
-	if a.lease != nil {
+	if a.lease != nil { // nil if the part could not be started
 		a.lease.Close()
 	}
 }
@@ -228,7 +228,8 @@ func (r *run) traceAttempt(a *partAttempt) {
 	})
 }
 
-// accept marks a part as covered and hands its records to the sink.
+// accept marks a part as covered and hands its records to the sink. Their bytes stay
+// counted in heldBytes, because the plan's MaxBytes bounds all parts of a run together.
 func (r *run) accept(a *partAttempt) error {
 	// Parts do not overlap, and each has one attempt at a time. So this is only a guard
 	// against a fault of ours: rows that count twice make a wrong answer.

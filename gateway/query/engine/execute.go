@@ -123,6 +123,8 @@ func (e *Engine) scan(ctx context.Context, q *query.Query, p subPlan, how dispat
 	if how == dispatch.PartialAggregation {
 		m.AllowRounding()
 	}
+	// What was read in time has to be merged and named, too: only reading ends earlier, and the
+	// merger keeps the bounds of the whole query.
 	if q.AllowPartial {
 		inner, cancel := reserveTimeForNames(ctx)
 		defer cancel()

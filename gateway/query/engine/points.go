@@ -53,7 +53,7 @@ type tooManyPoints struct{ error }
 // Unwrap returns the error of the check.
 func (e *tooManyPoints) Unwrap() error { return e.error }
 
-// add counts n more points.
+// add counts n more points. p is nil if the query's points are not bounded.
 func (p *planPoints) add(n int) error {
 	if p == nil {
 		return nil
@@ -65,7 +65,8 @@ func (p *planPoints) add(n int) error {
 	return nil
 }
 
-// set makes n the points of the plan, in place of those that were counted before.
+// set makes n the points of the plan, in place of those that were counted before. p is
+// nil if the query's points are not bounded.
 func (p *planPoints) set(n int) error {
 	if p == nil {
 		return nil

@@ -39,7 +39,7 @@ func (e *Engine) allGroups(ctx context.Context, q *query.Query, p subPlan, node 
 	if q.Untrimmed {
 		r = r.untrimmed()
 	}
-	ctx, _ = withPlanPoints(ctx) // the points of both count
+	ctx, _ = withPlanPoints(ctx) // a counter of its own, because the points of both plans count
 	raw, more, err := e.groups(ctx, q, r, node)
 	stats.Add(more)
 	return p, joinAt(groups, raw, p.Cut()), stats, err
@@ -53,7 +53,7 @@ func (e *Engine) firstGroups(ctx context.Context, q *query.Query, p subPlan, nod
 		groups, stats, err := e.groups(ctx, q, p, node)
 		total.Add(stats)
 
-		// Rows that could not be read in time may be those that a table has.
+		// An answer from which rows are missing may be empty for that reason alone: no fallback.
 		next := p.Fallback()
 		if err != nil || len(groups) > 0 || next == nil || len(stats.Missing) > 0 {
 			return p, groups, total, err

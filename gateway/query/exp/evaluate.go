@@ -265,6 +265,7 @@ func (c *computation) evaluate(i int, output bool, start, end int64) error {
 	}
 
 	var err error
+	// The table keeps its times, so what was reserved for them is not given back.
 	if t.times, _, err = unionOf(times, c.bounds); err != nil {
 		return err
 	}

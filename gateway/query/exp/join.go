@@ -101,7 +101,8 @@ func join(j Join, variables []*variable) (rows []row, steps []*series, err error
 	}
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
 
-	// A union steps through all series, also those that a later one with their key replaced.
+	// A union steps through all series, also those that a later one with their key replaced; an
+	// intersection through some of them, see stepped.
 	order := hashOrder(variables)
 	for place, i := range order {
 		for s, key := range keys[i] {

@@ -18,6 +18,7 @@ func (r *Request) Query(parser query.Parser) (q *query.Query, bySub []int, err e
 			aggregator = r.Time.Aggregator
 		}
 
+		// Time offset and fill policy do not count: neither changes what is read.
 		identity := fmt.Sprintf("%q %q %q", *m.Metric, *aggregator, value(m.Filter))
 		sub, ok := known[identity]
 		if !ok {
@@ -33,6 +34,7 @@ func (r *Request) Query(parser query.Parser) (q *query.Query, bySub []int, err e
 // subQuery returns the sub-query that reads a metric. The downsampler's fill policy is left out,
 // as in OpenTSDB.
 func (r *Request) subQuery(m *Metric, aggregator string) query.SubQuery {
+	// The two flags are on as in a sub-query of /api/query that does not set them.
 	s := query.SubQuery{Metric: *m.Metric, Aggregator: aggregator, Rate: r.Time.Rate, UseFuzzyFilter: true, UseMultiGets: true}
 	if u := value(r.Time.RollupUsage); u != "" {
 		s.RollupUsage = query.ParseRollupUsage(u)

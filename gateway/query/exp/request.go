@@ -132,6 +132,7 @@ func read(body []byte, maxMetrics int) (*Request, error) {
 	if len(body) == 0 {
 		return nil, fault("Incoming data was null or empty")
 	}
+	// The syntax of the whole body comes first: its error has a text of its own.
 	var raw json.RawMessage
 	if err := json.Unmarshal(body, &raw); err != nil {
 		return nil, fmt.Errorf("Unable to parse the given JSON: %w", err)

@@ -198,6 +198,7 @@ func (p *parser) primary() (out node, err error) {
 		}
 		return &variable{t.variable, i}, nil
 	case t.operator == "(":
+		// branch passes over the parenthesis: inside it any expression may stand.
 		if out, err = p.branch(); err != nil {
 			return nil, err
 		}

@@ -81,7 +81,8 @@ func (ev *evaluation) highest(args [][]value, params []string, keep func(*value)
 	}
 	r := &ranks{longs: make([]int64, len(all)), doubles: make([]float64, len(all))}
 	for i := range all {
-		// As there: Java's Double.MIN_VALUE is not the lowest double, but the smallest above 0.
+		// As in OpenTSDB: Java's Double.MIN_VALUE is not the lowest double, but the smallest
+		// above 0.
 		r.longs[i], r.doubles[i] = math.MinInt64, math.SmallestNonzeroFloat64
 	}
 	if err := ev.walk(all, r, update); err != nil {
@@ -166,6 +167,7 @@ func (ev *evaluation) walk(all []value, r *ranks, update update) error {
 			return nil
 		}
 
+		// As in OpenTSDB, one series whose present or next point is a double makes all doubles.
 		integers := true
 		for i := range cursors {
 			c := &cursors[i]

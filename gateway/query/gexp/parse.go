@@ -107,7 +107,8 @@ type parser struct {
 	maxMetrics int
 }
 
-// next reads the next token.
+// next reads the next token: a name, a punctuation mark, or "" where neither begins, which
+// nothing takes.
 func (p *parser) next() {
 	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
 	n := nameLength(p.rest)

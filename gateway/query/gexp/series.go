@@ -159,7 +159,7 @@ func (ev *evaluation) metric(i int) ([]value, error) {
 		if err := ev.Guard.Reserve(int64(8 * out[i].Points.Len())); err != nil {
 			return nil, err
 		}
-		moved := slices.Clone(out[i].Points.Time)
+		moved := slices.Clone(out[i].Points.Time) // the data must not change
 		for k := range moved {
 			moved[k] += shift
 		}

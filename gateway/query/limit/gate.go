@@ -74,7 +74,7 @@ func (b *gatedBudget) Spend(ctx context.Context, points, bytes int64) error {
 	return nil
 }
 
-// release gives the slot back.
+// release gives the slot back for good: a part that becomes heavy later waits for none.
 func (s *heavySlot) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -106,6 +106,7 @@ func (l *Limits) Budget(ctx context.Context, q *query.Query, s *query.SubQuery) 
 	}
 
 	budget := operator.NewBudget(points, bytes)
+	// Without a gate heavy queries are not bounded.
 	if s, ok := ctx.Value(heavySlotKey{}).(*heavySlot); ok && s.gate != nil {
 		return &gatedBudget{ReadBudget: budget, heavyAt: l.cfg.HeavyPoints, slot: s}
 	}

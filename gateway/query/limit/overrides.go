@@ -90,6 +90,7 @@ func (o *Overrides) refreshLocked(now time.Time) {
 
 // loadLocked reads the file. If it cannot be read, the limits stay as they were.
 func (o *Overrides) loadLocked() error {
+	// Before the text is read: a change in between shows as one the next time.
 	info, err := os.Stat(o.path)
 	if err != nil {
 		return err

@@ -187,7 +187,7 @@ func (m *Merger) sumSeries() (*histogram.Sums, error) {
 
 // returnedSeries reports whether parts have returned series that the plan groups.
 func (m *Merger) returnedSeries() bool {
-	if m.plan.Aggregator == scanplan.None {
+	if m.plan.Aggregator == scanplan.None { // each series is a group of the plan
 		return false
 	}
 	for key, members := range m.histograms.members {
@@ -206,6 +206,7 @@ func (m *Merger) isSpan(key string, members []*seriesData) bool {
 
 // appendLines appends the lines of a group: first its percentiles, then its buckets.
 func (m *Merger) appendLines(lines []Group, g *histogram.Group, members []*seriesData, notes []histogramNote) ([]Group, error) {
+	// In span order, as the members of any group; described.Spans is searched below.
 	slices.SortFunc(members, func(a, b *seriesData) int { return bytes.Compare(a.id, b.id) })
 	described := Group{Key: []byte(g.Key)}
 	for _, sp := range members {
@@ -213,9 +214,9 @@ func (m *Merger) appendLines(lines []Group, g *histogram.Group, members []*serie
 	}
 	m.describe(&described)
 
-	// An annotation of a series without histograms is none of the group's.
 	slices.SortStableFunc(notes, func(a, b histogramNote) int { return bytes.Compare(a.span, b.span) })
 	for _, n := range notes {
+		// An annotation of a series without histograms is none of the group's.
 		if _, ok := slices.BinarySearchFunc(described.Spans, n.span, bytes.Compare); ok {
 			described.Notes = append(described.Notes, n.text)
 		}

@@ -125,7 +125,7 @@ func (j *joiner) mergePartials(key string) {
 		}
 		j.fn.Merge(j.sum, p.from, g.aggregate)
 		for i, live := range g.aggregate.Live {
-			if live > 0 && j.owners[p.from+i] < 2 {
+			if live > 0 && j.owners[p.from+i] < 2 { // 2 stands for any more
 				j.owners[p.from+i]++
 			}
 			// (a+b)+(c+d) may differ from ((a+b)+c)+d.
@@ -217,6 +217,7 @@ func (j *joiner) addValues(at int, values []float64, kind valueKind) {
 			continue
 		}
 
+		// A gap value that is 0 in a sum, or is only counted, changes no bit wherever it is added.
 		if exact := j.mergeability.AnyOrder || kind == gapValues && j.mergeability.Gaps; !exact {
 			j.outOfOrder[k] = true
 			j.m.needsSpanOrder = j.m.needsSpanOrder || j.fn.Class == aggregate.Ordered
@@ -288,7 +289,7 @@ func (j *joiner) mayRound(i int) bool {
 // finish makes points of the group's buckets inside the query.
 func (j *joiner) finish(out *encoding.Points) error {
 	p := j.m.plan
-	values := make([]float64, len(j.grid))
+	values := make([]float64, len(j.grid)) // those of buckets without a point are not used
 	j.fn.Finish(j.sum, 0, values)
 
 	for i, t := range j.grid {

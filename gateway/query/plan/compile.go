@@ -134,6 +134,7 @@ func newPlan(q *query.Query, sub *query.SubQuery, opt Options) *scanplan.Plan {
 // points have no effect on it. Source: TsdbQuery.HistogramGroupByAndAggregateCB.
 func (c *compiler) readHistograms() {
 	p := c.out.Plan
+	// Every negative codec means that none is configured.
 	p.Histograms = &scanplan.Histograms{Codec: max(scanplan.NoCodec, c.opt.HistogramCodec), Percentiles: c.sub.Percentiles, Buckets: c.sub.ShowHistogramBuckets}
 	p.Rate, p.Fix, p.FixDuplicates = nil, 0, false
 	if p.Downsample != nil {
@@ -192,7 +193,7 @@ func (c *compiler) addCondition(cond condition) {
 }
 
 // checkFill refuses a query whose fill would take too much memory, before any row is
-// read.
+// read. Calendar buckets are counted by their nominal width.
 func (c *compiler) checkFill(d *scanplan.Downsample) error {
 	p := c.out.Plan
 	if d == nil || d.All || d.Fill == scanplan.FillNone || c.opt.MaxFilled <= 0 {

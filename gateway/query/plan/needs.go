@@ -47,7 +47,7 @@ func NeedsOf(sub *query.SubQuery, opt Options) Needs {
 		switch {
 		case byTSUID: // filters beside TSUIDs are applied to names
 		case f.Exact():
-			if len(f.Literals()) <= opt.expansionLimit() {
+			if len(f.Literals()) <= opt.expansionLimit() { // else it is applied to names
 				n.TagVs = tagvs.add(n.TagVs, f.Literals()...)
 			}
 		case !f.MatchesAll():

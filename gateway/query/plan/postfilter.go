@@ -39,7 +39,7 @@ func (p *PostFilter) TagKs() []encoding.UID {
 func (p *PostFilter) Keep(value func(tagk encoding.UID) (name string, ok bool)) bool {
 	for _, c := range p.conditions {
 		name, ok := "", false
-		if c.tagk != nil {
+		if c.tagk != nil { // else no series has the key
 			name, ok = value(c.tagk)
 		}
 		if ok && !c.filter.Match(name) || !ok && !c.keepWithoutKey {

@@ -71,6 +71,7 @@ func (c *compiler) sources() ([]source, error) {
 		return raw
 	}
 
+	// A cut that is not after the query's start leaves nothing to read from rollups.
 	if c.splitAt(matching[0]); c.out.cut > 0 && c.out.cut <= c.query.Start {
 		return []source{raw}, nil
 	}
@@ -98,7 +99,7 @@ func (c *compiler) wantsPreAggregates() bool {
 		return true
 	}
 	if len(c.sub.TSUIDs) > 0 {
-		return false
+		return false // OpenTSDB sees the tag when it resolves filters, and resolves none here
 	}
 	for i := range c.sub.Filters {
 		f := &c.sub.Filters[i]
@@ -135,10 +136,11 @@ func (c *compiler) splitAt(i *rollup.Interval) {
 		return
 	}
 
+	// Said even if the cut leaves this query raw data alone: asked later, it reads rollups.
 	c.out.MayReadRollups = true
 	// A downsampling that is not known has been refused by now.
 	if b, err := downsample.New(d, 0, maxBaseTime, c.query.Start, c.query.End); err == nil {
-		c.out.cut = max(b.BucketStart(max(sure, 0)), 1)
+		c.out.cut = max(b.BucketStart(max(sure, 0)), 1) // 0 would be no cut
 	}
 }
 
@@ -231,6 +233,8 @@ func rollupRange(start, end int64, l encoding.RollupLayout, rate bool) (from, to
 	}
 
 	last := end/1000 + 1
+	// OpenTSDB adds a row's whole intervals. Where they do not fill the span, the sum may still
+	// lie in the row that holds the end, and Next is the greater one.
 	to = max(l.Span.BaseTime(last+l.Interval*l.Intervals()), l.Span.Next(l.Span.BaseTime(last)))
 	return from, min(to, l.Span.Next(l.Span.BaseTime(maxBaseTime)))
 }
@@ -265,6 +269,7 @@ func (c *Compiled) Fallback() *Compiled {
 	}
 
 	next, p := *c, *c.Plan
+	// c.Plan may have been untrimmed; the caller does that again.
 	p.Start, p.End = c.start, c.lastOfPlan()
 	c.readFrom(&p, c.fallbacks[0])
 	p.Ranges = keyRanges(p.Schema, p.Metric, p.From, p.To)

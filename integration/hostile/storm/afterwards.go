@@ -65,7 +65,8 @@ func (r *run) numbers(ctx context.Context) string {
 // resident: sys without heap_released.
 var runtimeNumbers = []string{"sys_bytes", "heap_released_bytes", "heap_inuse_bytes", "heap_alloc_bytes", "next_gc_bytes", "stack_inuse_bytes"}
 
-// keepHeap writes the heap's profile to a file, if the gateway serves it.
+// keepHeap writes the profile of the gateway's heap to a file, whichever process is over the
+// bound, and returns where. A gateway that does not serve it leaves no file.
 func (r *run) keepHeap(ctx context.Context) string {
 	a, err := e2e.Get(ctx, r.Gateway.URL+"/debug/pprof/heap")
 	if err != nil || a.Status != http.StatusOK {
@@ -99,8 +100,8 @@ type held struct {
 	query, write, live  int64 // bytes reserved
 }
 
-// more tells what of now is more than before, with some room for what comes and
-// goes by itself.
+// more tells what of now is more than before, with some room for goroutines and sockets that
+// come and go by themselves. Reservations have none: all are given back when nothing runs.
 func (before held) more(now held) string {
 	switch {
 	case now.goroutines > before.goroutines+10:
@@ -113,7 +114,8 @@ func (before held) more(now held) string {
 	return ""
 }
 
-// baseline is what the gateway holds with nothing to do.
+// baseline is what the gateway holds at this moment: before the storm, what it holds with
+// nothing to do; afterwards, what is to come down to that.
 func (r *run) baseline(ctx context.Context) (h held, err error) {
 	a, err := e2e.Get(ctx, r.Gateway.URL+"/metrics")
 	if err != nil {

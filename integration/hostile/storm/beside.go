@@ -57,8 +57,8 @@ func (b *beside) alone(ctx context.Context) (s Served, err error) {
 	return s, nil
 }
 
-// run goes on until ctx ends, and notes as a breach what is not served. The query
-// and the put of a round do not wait for each other.
+// run goes on until ctx ends, and notes as a breach what is not served. Queries and puts each
+// keep their own pace, so that a slow query holds no put back.
 func (b *beside) run(ctx context.Context) (s Served) {
 	var mu sync.Mutex
 	var work sync.WaitGroup

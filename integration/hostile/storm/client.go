@@ -93,6 +93,7 @@ func overHTTP(conn *net.TCPConn, q *hostile.Request, sent func()) outcome {
 		wrote <- err
 	}()
 	o := readAnswer(bufio.NewReader(conn), q)
+	// With an answer nobody waits for the writer, which the caller's Close ends.
 	if o.err != nil {
 		conn.Close() // ends the writer
 		o.err = errors.Join(o.err, <-wrote)

@@ -18,7 +18,7 @@ type flight struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	due   bool          // its deadline is over
+	due   bool          // its deadline is over, and used is known
 	used  time.Duration // processor time of the gateway at the deadline
 	ended bool
 }
@@ -27,6 +27,7 @@ type flight struct {
 func (f *flight) sent(p *e2e.Process, timeout time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// An answer may come before all is sent: then there is no deadline left to watch.
 	if !f.ended && f.request.Judged() {
 		f.timer = time.AfterFunc(timeout, func() {
 			f.mu.Lock()
@@ -43,6 +44,7 @@ func (f *flight) landed(p *e2e.Process) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = true
+	// Ended before its deadline, or what was used at the deadline is not known.
 	if f.timer == nil || f.timer.Stop() || !f.due {
 		return 0
 	}

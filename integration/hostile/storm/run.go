@@ -77,6 +77,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return &r.report, nil
 	}
 	beside.close()
+	// Before findAll asks, whose queries reserve memory again.
 	r.afterwards(ctx, before)
 	r.findAll(ctx)
 	r.peaks()
@@ -137,6 +138,7 @@ func (r *run) one(ctx context.Context, n int) {
 		r.breach("%s: used %s of processor time behind its deadline of %s", &q, late.Round(time.Millisecond), r.Timeout)
 	}
 	r.count(&q, &o)
+	// A connection that the gateway ends sooner is no breach: it may refuse what is sent.
 	if q.Judged() && q.Door != hostile.Socket && o.err != nil && time.Since(f.began) >= outer {
 		r.breach("%s: no answer in %s: %v", &q, outer, o.err)
 	}

@@ -87,7 +87,8 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	}
 	defer st.Close()
 
-	// Its tables and layout would be missed only by parts that every server refuses.
+	// Whoever sets it here expects it to be read. Otherwise only refused parts would show
+	// that its tables and layout were not.
 	if path := os.Getenv("DOWNPOUR_OPENTSDB_CONF"); path != "" {
 		log.Warn("an opentsdb.conf is read by gateways alone: set its tables, salt, UID widths and rollups as variables here", "DOWNPOUR_OPENTSDB_CONF", path)
 	}

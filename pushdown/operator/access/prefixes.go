@@ -58,11 +58,11 @@ func union(newer, older *Prefixes) *Prefixes {
 // bytes is about the memory of the prefixes; p may be nil.
 func (p *Prefixes) bytes() int {
 	if p == nil {
-		return 8
+		return 8 // its pointer
 	}
-	n := 64
+	n := 64 // without the prefixes
 	for _, prefix := range p.prefixes {
-		n += 24 + cap(prefix)
+		n += 24 + cap(prefix) // its slice header and its bytes
 	}
 	return n
 }

@@ -203,7 +203,7 @@ func (f *Function) AddZeros(p *Partial, at, to int, count int32) (exact bool) {
 	exact = true
 	for k := at; k < to; k++ {
 		exact = f.merging.addZeros(f, p, k, count) && exact
-		p.Live[k] += count
+		p.Live[k] += count // not before addZeros, which looks at it
 	}
 	return exact
 }

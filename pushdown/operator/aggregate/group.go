@@ -169,7 +169,7 @@ func (k typing) of(float []bool) typing {
 		return k
 	}
 
-	seen := [2]bool{}
+	seen := [2]bool{} // an integer, a float
 	for _, f := range float {
 		if f {
 			seen[1] = true
@@ -229,7 +229,8 @@ func (g *Group) block(f *Function, method Interpolation, block []int64, kind typ
 	return nil
 }
 
-// addOwn adds the points that a member has inside the block, each at its own time.
+// addOwn adds the points that a member has inside the block, each at its own time, which
+// is among the block's.
 func addOwn[T int64 | float64](f columnFunctions[T], c *columns, m *member, block []int64, own []T) {
 	for k, at := m.next, m.at; k < m.end; k, at = k+1, at+1 {
 		for block[at] != m.time[k] {
@@ -247,6 +248,7 @@ func pass[T int64 | float64](g *Group, s *scratch[T], f columnFunctions[T], p po
 	s.contribution = sized(s.contribution, len(block), 0)
 
 	for i := range g.members {
+		// Not at the first member: Aggregate asks the guard before each block.
 		if i%checkMembers == checkMembers-1 {
 			if err := g.Guard.Check(); err != nil {
 				return err

@@ -41,7 +41,7 @@ func addGather(c *columns, at int, values []float64) {
 	row := at * c.width
 	for k, v := range values {
 		if v == v {
-			c.rows[row+int(c.n[at+k])] = key(v)
+			c.rows[row+int(c.n[at+k])] = key(v) // an integer of the same order
 			c.n[at+k]++
 		}
 		row += c.width

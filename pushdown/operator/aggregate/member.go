@@ -236,7 +236,8 @@ func (m *member) markFloats(times []int64, float []bool) {
 // isFloat reports whether point k is a float.
 func (m *member) isFloat(k int) bool { return m.float == nil || m.float[k] }
 
-// toDouble converts stored points to a column of doubles.
+// toDouble converts stored points to a column of doubles. Where float is set, long has the
+// bits of a double.
 func (m *member) toDouble(a *arena) {
 	if m.double != nil {
 		return
@@ -300,6 +301,7 @@ func (a *arena) reset() { a.used = 0 }
 // alloc returns n doubles. If they do not fit the chunk it makes a new one, which is
 // kept for the next group.
 func (a *arena) alloc(n int) []float64 {
+	// Columns in the old chunk stay valid: they refer to it.
 	if a.used+n > len(a.chunk) {
 		a.chunk, a.used = make([]float64, max(n, arenaChunk, 2*len(a.chunk))), 0
 	}

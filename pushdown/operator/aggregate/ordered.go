@@ -20,7 +20,7 @@ func updateDiff(s *State, values []float64) {
 	for _, v := range values {
 		switch {
 		case s.n > 0:
-			s.b, s.n = v, 2
+			s.b, s.n = v, 2 // two or more
 		case v == v:
 			s.a, s.n = v, 1
 		}

@@ -106,8 +106,9 @@ func (f *Function) Contribute(times []int64, s Series, scratch []float64) (at in
 	return at, scratch, scratch
 }
 
-// MarkReal sets Real at the times of a member's points. times are those of p from
-// index at on, points ascend and are among them.
+// MarkReal sets Real at the times of a member's points: an answer has no point where all
+// members are interpolated. times are those of p from index at on, points ascend and are
+// among them.
 func (p *Partial) MarkReal(times []int64, at int, points []int64) {
 	k := 0
 	for i, t := range times {
@@ -132,12 +133,12 @@ func (f *Function) AddValues(p *Partial, at int, values []float64) {
 	}
 }
 
-// prove adds to the proof what AddValues has added to a sum.
+// prove adds to the proof what AddValues has added to a sum: not NaN, which sums skip.
 func (f *Function) prove(p *Partial, at int, values []float64) {
 	squares := f.merging.squares
 	for i, v := range values {
 		if squares {
-			v = float64(v * v)
+			v = float64(v * v) // float64 forbids fusing, see sumsOfSquares
 		}
 		if v == v {
 			p.addend(at+i, v)

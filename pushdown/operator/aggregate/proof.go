@@ -106,7 +106,7 @@ func (p *Partial) Receive(low, high []int16) {
 		switch {
 		case len(low) == 0 && live > 1: // nothing is proven
 			p.Low[i], p.Bound[i] = 0, math.Inf(1)
-		case len(low) == 0:
+		case len(low) == 0: // at most one addend, which then is the sum
 			p.addend(i, p.A[i])
 		case low[i] != NoAddend:
 			p.Low[i], p.Bound[i] = low[i], math.Ldexp(1, int(high[i]))

@@ -67,7 +67,8 @@ func New(d *scanplan.Downsample, from, to, start, end int64) (*Bucketer, error) 
 
 	switch {
 	case d.All:
-		// It is never filled, so that any fill policy will do.
+		// Unlike elsewhere end is exclusive, see whole. The bucket is never filled, so that any
+		// fill policy will do.
 		b.bucketing, b.first, b.last = whole{start, end}, start, end
 		return b, nil
 	case d.Interval <= 0:

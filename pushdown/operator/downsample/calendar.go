@@ -81,7 +81,8 @@ func (c *calendar) seek(from int64) int64 {
 
 // grid steps from the bucket of from to the one before the bucket of to; there is at
 // least one. As in OpenTSDB stamps have steps of their own, which begin one bucket
-// earlier: after a change of clocks at midnight they can differ from the starts.
+// earlier: after a change of clocks at midnight they can differ from the starts. about is
+// the expected number of buckets.
 func (c *calendar) grid(from, to int64, about int, check func() error) (stamps, starts []int64, err error) {
 	start, end := c.previous(from), c.previous(to)
 	if start == end {
@@ -126,6 +127,7 @@ func (c *calendar) previous(t int64) int64 {
 		unit, n = "d", 7
 	}
 
+	// Units of clock time have one length each and need no steps.
 	if ms, ok := elapsed[unit]; ok {
 		width := int64(n) * ms
 		if anchor > t { // the later one of two equal local times

@@ -82,7 +82,8 @@ func (b *Bucketer) Fill(dst []float64, times []int64, values []float64) ([]float
 	dst = slices.Grow(dst, len(b.gridStarts))
 	missing := b.Missing()
 	k := 0
-	// match has the bucket starts that the stamps of Grid stand for.
+	// A stamp of Grid may differ from the start of the bucket that it stands for: buckets are
+	// found by their starts.
 	for stretch := range slices.Chunk(b.gridStarts, checkBuckets) {
 		if err := b.guard.Check(); err != nil {
 			return nil, err

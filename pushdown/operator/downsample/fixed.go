@@ -18,7 +18,7 @@ func (f fixed) bounds(t, prev int64) (start, end int64) {
 
 // grid begins with the bucket that has the start of the scan range, although no series
 // has a value in it if the bucket begins earlier, and ends before the bucket that has
-// the end.
+// the end. about is the expected number of buckets.
 func (f fixed) grid(from, to int64, about int, check func() error) (stamps, starts []int64, err error) {
 	stamps = make([]int64, 0, about)
 	for t, end := f.floor(from), f.floor(to); t < end; t += int64(f) {

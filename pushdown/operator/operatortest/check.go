@@ -58,7 +58,7 @@ func (c *checked) Next(ctx context.Context) (batch.Record, error) {
 		c.err = err
 		return nil, err
 	}
-	if r == nil {
+	if r == nil { // reported above
 		return nil, nil
 	}
 	c.record(r)

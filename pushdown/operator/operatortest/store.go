@@ -59,6 +59,7 @@ func (m *Store) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 		return sc, nil
 	}
 
+	// The operator must drop what its part does not admit.
 	if m.Loose {
 		first, last = 0, len(m.Rows)
 	}

@@ -97,6 +97,7 @@ func doubleRate(r *scanplan.Rate, prev, next, dt float64) (v float64, ok bool) {
 // and began again from 0, or it was reset, which shows as a rate above ResetValue and
 // counts as 0.
 func rollover(r *scanplan.Rate, difference, dt float64) (float64, bool) {
+	// Both kinds of fall are dropped, as in RateSpan.populateNextRate.
 	if r.DropResets {
 		return math.NaN(), false
 	}

@@ -68,6 +68,7 @@ func (p *pacer) adjust() {
 		p.percent.Store(want)
 		debug.SetGCPercent(int(want))
 	}
+	// Nothing refers to the canary, so that the next collection takes it.
 	runtime.AddCleanup(new(canary), (*pacer).adjust, p)
 }
 

@@ -75,7 +75,8 @@ func (a *Account) Reserve(ctx context.Context, n int64) error {
 	a.mu.Unlock()
 
 	// The lock is not held while the reservation waits: other goroutines of the
-	// request go on, and one of them may be the one that gives memory back.
+	// request go on, and one of them may be the one that gives memory back. Whole steps
+	// are taken, so that most reservations find enough that is spare.
 	taken := (missing + step - 1) / step * step
 	err := error(nil)
 	if heavy { // it waits for its turn before it takes more
@@ -288,8 +289,8 @@ func (p *Pool) giveBack(a *Account, n int64) {
 	p.common.used -= common
 	a.own -= n - common
 	p.own[a.class].used -= n - common
-	// What is still held may be held by requests that wait, and by no others.
 	p.serveWaitersLocked()
+	// Of those that were not served, each may hold what another one waits for.
 	p.breakDeadlockLocked()
 }
 
@@ -364,7 +365,8 @@ func (p *Pool) breakDeadlockLocked() {
 	}
 
 	// A request that waits alone has what it needs once the others have ended, because one may
-	// not have more than half of the common share.
+	// not have more than half of the common share. While less is held by those that wait
+	// than is used, somebody else holds some, and will give it back.
 	if len(waiting) < 2 || held < p.common.used || youngest == nil {
 		return
 	}

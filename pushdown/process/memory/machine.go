@@ -13,6 +13,7 @@ import (
 // from: GOMEMLIMIT if that is set, else what the operator asks for, else a quarter of
 // the memory of the machine or its cgroup. asked is 0 if the operator asks for nothing.
 func Budget(asked int64) (bytes int64, from string) {
+	// A negative limit changes nothing: this only asks for the one in force.
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return max(limit, Least), "GOMEMLIMIT"
 	}

@@ -123,6 +123,7 @@ func (p *Pool) Cache(want int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
+	// Each cache leaves at least half of what the common share still has.
 	got := max(0, min(want, CacheShare(p.total), p.common.size/2))
 	p.caches += got
 	p.common.size -= got

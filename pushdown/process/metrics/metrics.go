@@ -24,7 +24,7 @@ func WithHBase(own *prometheus.Registry) prometheus.Gatherers {
 	return prometheus.Gatherers{own, prometheus.GathererFunc(hbaseClient)}
 }
 
-// hbaseClient returns the metrics of the HBase client.
+// hbaseClient returns the metrics of the HBase client, which it finds by their prefix.
 func hbaseClient() (out []*dto.MetricFamily, err error) {
 	all, err := prometheus.DefaultGatherer.Gather()
 	for _, f := range all {

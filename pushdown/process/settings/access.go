@@ -49,6 +49,7 @@ func Loopback(address string) (bool, error) {
 	if host == "localhost" {
 		return true, nil
 	}
+	// Any other name may stand for any address.
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback(), nil
 }

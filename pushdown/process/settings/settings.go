@@ -122,7 +122,7 @@ func (c *Common) MemoryBytes() (int64, error) {
 }
 
 // MemoryPool returns a pool with the process's budget of memory, and logs the budget.
-// It must be called only once.
+// It must be called only once, because each pool has the whole budget.
 func (c *Common) MemoryPool(log *slog.Logger) (*memory.Pool, error) {
 	asked, err := c.MemoryBytes()
 	if err != nil {

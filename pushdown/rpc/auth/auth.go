@@ -79,7 +79,8 @@ func First(path string, need Scope) (string, error) {
 }
 
 // FirstOfEach returns the first token of a file for each scope that it names: Read,
-// Write, or All for admin. An empty path gives none.
+// Write, or All for admin. Tools send them to a gateway that has the same file. An empty
+// path gives none.
 func FirstOfEach(path string) (map[Scope]string, error) {
 	if path == "" {
 		return nil, nil
@@ -144,7 +145,7 @@ func (t *Tokens) Check(token string) Scope {
 }
 
 // refresh reads a changed file again. A file that cannot be read or is wrong
-// leaves the tokens as they were.
+// leaves the tokens as they were. The caller holds the lock.
 func (t *Tokens) refresh(now time.Time) {
 	if now.Sub(t.checked) < recheckEvery {
 		return

@@ -120,13 +120,15 @@ func (r *remote) endError(ctx context.Context, err error) error {
 		return r.complete(ctx)
 	}
 
-	// The cause of the end comes before what it led to.
+	// The cause of the end comes before what it led to: the end of this Next's context, or
+	// what has ended the call, such as wire.ErrStalled.
 	if ctx.Err() != nil {
 		return r.client.named(fmt.Errorf("%w: %w", context.Cause(ctx), wire.Error(err, nil)))
 	}
 	if cause := context.Cause(r.inner); cause != nil {
 		return r.client.named(cause)
 	}
+	// The call has not begun, so that there is no trailer.
 	if r.stream == nil {
 		return r.client.named(wire.Error(err, nil))
 	}
@@ -159,6 +161,7 @@ func (r *remote) complete(ctx context.Context) error {
 		return r.client.named(err)
 	}
 	shipped := r.stats.ShippedBytes
+	// What came is counted here; all else, such as the rows read, only the server knows.
 	r.stats = c.Stats
 	r.stats.Batches, r.stats.ShippedBytes = r.batches, shipped
 

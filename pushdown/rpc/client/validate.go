@@ -83,8 +83,9 @@ func validateColumn(a arrow.Array) error {
 	return nil
 }
 
-// validateOffsets checks the n+1 borders of n values in a column of the given length:
-// ascending, and within the column.
+// validateOffsets checks the borders of the values up to the n-th in a column of the given
+// length: ascending, and within the column. Values begin at data's offset, and have one
+// border more than there are values.
 func validateOffsets(data arrow.ArrayData, n, length int) error {
 	if have := bufferLen(data, 1) / 4; have <= n {
 		return fmt.Errorf("%d borders of %d values, want one more", have, n)
@@ -134,7 +135,7 @@ func (g *schemaGuard) Recv() (*flight.FlightData, error) {
 	m, err := g.FlightService_DoGetClient.Recv()
 	g.ended = g.ended || err != nil
 	g.bytes += int64(len(m.GetDataHeader()) + len(m.GetDataBody()))
-	if err != nil || g.schema == nil {
+	if err != nil || g.schema == nil { // nil once the first message was received
 		return m, err
 	}
 

@@ -55,7 +55,7 @@ func withBothProtocols(cfg *tls.Config) *tls.Config {
 		if slices.Contains(hello.SupportedProtos, "http/1.1") {
 			return web, nil
 		}
-		return nil, nil
+		return nil, nil // rpc itself: the client offers no HTTP/1
 	}
 	return rpc
 }
@@ -140,7 +140,7 @@ type peekedConn struct {
 	head []byte // of these bytes, those that Read has not returned yet
 }
 
-// Read returns the bytes that were read first.
+// Read returns the bytes that were read by route, and then what follows them.
 func (c *peekedConn) Read(p []byte) (int, error) {
 	if len(c.head) > 0 {
 		n := copy(p, c.head)

@@ -27,6 +27,7 @@ type outcome struct {
 func (s *service) startPump(ctx context.Context, op operator.Operator, query string) *pump {
 	p := &pump{out: make(chan outcome)}
 	go func() {
+		// Closed last: whoever has waited for that knows that op holds no memory any more.
 		defer close(p.out)
 		defer op.Close()
 		if !s.waitForSlot(ctx, p, query) {
@@ -75,7 +76,8 @@ func (p *pump) next(ctx context.Context, op operator.Operator) bool {
 	}
 }
 
-// nextRecovered calls the operator's Next and returns a panic as an error.
+// nextRecovered calls the operator's Next and returns a panic as an error. The server's
+// interceptors recover panics of the call's goroutine only; here one would end the process.
 func nextRecovered(ctx context.Context, op operator.Operator) (r batch.Record, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -69,7 +69,7 @@ type counted struct {
 }
 
 // New wraps inner. If several rules choose a call, it waits for the sum of their
-// delays and returns the first of their errors.
+// delays and returns the first of their errors, one without After before one with it.
 func New(inner store.Store, rules ...Rule) *Store {
 	s := &Store{Store: inner}
 	for _, r := range rules {
@@ -105,7 +105,8 @@ func (s *Store) choose(op Op, table string) (f fault) {
 		}
 		r.hit++
 		f.delay += r.Delay
-		// Of errors, the first rule's counts.
+		// Of errors of one kind the first rule's counts. With one of both kinds the call is
+		// not made.
 		switch {
 		case r.Err == nil || f.before != nil:
 		case !r.After:

@@ -55,6 +55,7 @@ func (st *Store) Apply(ctx context.Context, table string, mutations []store.Muta
 			return err
 		}
 
+		// The last phase is waited for as well: the caller may write to the same rows next.
 		wait := collectFailures(&failed, phase, sent)
 		if len(failed.Failed) > 0 {
 			for _, rest := range phases[i+1:] {

@@ -43,8 +43,8 @@ const (
 func newColumnSet(ranges []store.KeyRange) *columnSet {
 	c := &columnSet{ranges: ranges}
 	for _, r := range ranges {
-		// Qualifiers of the range may begin with these bytes; with the stop's own only if the
-		// stop is longer than one byte.
+		// Qualifiers of the range begin with one of these bytes. If the stop is one byte alone,
+		// none begins with it; as an undecided byte it costs only a comparison with the ranges.
 		first, last := 0, 255
 		if len(r.Start) > 0 {
 			first = int(r.Start[0])
@@ -93,6 +93,7 @@ func (c *columnSet) drops(qualifier []byte, bytes int) bool {
 
 // endReply tells, after each reply, whether dropping is still cheaper than a filter.
 func (c *columnSet) endReply() (pays bool) {
+	// At most one byte in maxDropped was dropped.
 	pays = c.dropped*maxDropped <= c.seen
 	// What came long ago counts ever less.
 	for c.seen > recentBytes {

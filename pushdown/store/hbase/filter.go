@@ -154,7 +154,8 @@ func (f *scanFilters) firstEndingAfter(key []byte) int {
 // forRegion returns the filter of a scan over [start, stop), which is one region or
 // the rest of one, with or without that of columns; nil if there is nothing to filter.
 func (f *scanFilters) forRegion(start, stop []byte, columns bool) (*pb.Filter, error) {
-	// Whole rows go first, and what is left of a row, its keys, last.
+	// Filters of whole rows go first, then that of columns; those that leave only keys see
+	// what is left.
 	var list []filter.Filter
 	if len(f.ranges) > 0 {
 		list = append(list, f.multiRange(start, stop))

@@ -201,6 +201,7 @@ func (st *Store) nextCall(batches []*regionBatch) (call []*regionBatch, failure 
 			continue
 		}
 
+		// Only writes are paced: gets have the largest window, but a bound of their own.
 		w := window{size: maxWindow}
 		if b.actions[0].get != nil {
 			room = min(room, maxGets)
@@ -314,7 +315,7 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*rpc
 		request.RegionAction = append(request.RegionAction, ra)
 	}
 
-	write := sent[0].get == nil
+	write := sent[0].get == nil // a call has only gets or only writes
 	if write {
 		// Its reply is awaited even after the caller has left: until it comes, the server
 		// may still execute the write.

@@ -70,6 +70,7 @@ func (o *openingCache) update(loc *location, cells string, catalog catalogState)
 	if at.number == 0 || at.cells != cells {
 		at.number, at.cells = epochs.Add(1), cells
 	}
+	// The same cells, read in a newer state, hold as long as that one stays.
 	at.catalog = catalog
 	o.regions[string(loc.name)] = at
 	return at
@@ -164,6 +165,7 @@ func (st *Store) updateOpenings(table string, locs []*location, rows []store.Row
 
 	found := make([]opening, len(locs))
 	for i, loc := range locs {
+		// It also checks that the region is open at loc.
 		cells, err := encodeOpening(table, loc, byName[string(loc.name)])
 		if errors.Is(err, errMoved) {
 			st.regions.forget(loc)

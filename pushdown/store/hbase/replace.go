@@ -165,7 +165,8 @@ func byQualifier(cells []store.Cell) map[string]store.Cell {
 	return by
 }
 
-// hidden says that a row has all cells that were read, and not what was put.
+// hidden says that a row has all cells that were read, and not what was put: a deletion
+// from before hides that, see Replace.
 func hidden(c *store.Replacement, cells []store.Cell) bool {
 	now := byQualifier(cells)
 	for _, x := range c.Read.Cells {

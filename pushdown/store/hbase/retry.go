@@ -145,6 +145,7 @@ func classify(err error) retryClass {
 	case errors.Is(err, errMeta), errors.Is(err, errZooKeeper):
 		return classRelocate
 	case errors.Is(err, errWritePending), errors.Is(err, errRegionBusy):
+		// The pacer has held the write back: no server was asked.
 		return classRetry
 	case errors.Is(err, store.ErrNoTable), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnavailable):
 		// ErrUnavailable comes from an inner operation that has retried itself.

@@ -100,6 +100,7 @@ func (s *scanner) Stats() store.ScanStats {
 	defer s.mu.Unlock()
 
 	stats := s.stats
+	// The servers do not tell: they have looked at least at the rows that came.
 	if !s.scannedKnown {
 		stats.RowsScanned = stats.Rows
 	}
@@ -254,6 +255,7 @@ func (s *scanner) decodeReply(call *rpc) ([]store.Row, error) {
 	if response.ScannerId != nil {
 		s.server.id, s.server.open = response.GetScannerId(), true
 	}
+	// A reply without rows is no progress, but shows that the server is at work.
 	s.retry.extendDeadline()
 	s.countReply(response, len(call.cells))
 
@@ -380,8 +382,8 @@ func (s *scanner) advance(rows []store.Row) {
 	s.retry.madeProgress()
 }
 
-// countReply adds the bytes of a reply's cells and the server's own counters,
-// which count one call each.
+// countReply adds the bytes of a reply's cells and the server's own counters, which
+// begin at 0 with each call.
 func (s *scanner) countReply(response *pb.ScanResponse, cellBytes int) {
 	s.stats.Bytes += int64(cellBytes)
 	for _, m := range response.GetScanMetrics().GetMetrics() {

@@ -123,6 +123,7 @@ func versionError(table string, r store.KeyRange, err error) error {
 // earlyVersion is EarlyVersion. It ends with inner, and a proof that goes on after
 // it has returned ends with ctx.
 func (st *Store) earlyVersion(inner, ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+	// Without hbase:meta nothing can be proven, so no region is asked for its read point.
 	if st.catalogReads.recentlySilent() {
 		return "", nil, errMetaSilent
 	}

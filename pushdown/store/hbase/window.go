@@ -42,7 +42,8 @@ func (w *window) shrinkLost() {
 	w.threshold = max(minThreshold, w.size)
 }
 
-// grow enlarges the window after a region has accepted n row mutations.
+// grow enlarges the window after a region has accepted n row mutations: fast up to the
+// threshold, and step by step from there.
 func (w *window) grow(n int) {
 	switch {
 	case 2*n < w.size:

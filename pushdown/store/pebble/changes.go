@@ -163,7 +163,8 @@ func (c *changes) version(table string, r store.KeyRange) string {
 		name := append([]byte(table), 0)
 		// A group that is not kept has not changed since groups were last dropped.
 		at, running = c.dropped, false
-		// The group of the rows without one: they may be anywhere in the table.
+		// The group of the rows without one: they may be anywhere in the table. addGroup makes
+		// no group, it adds what is known of one.
 		at, running = c.addGroup(name, at, running)
 		name = append(name, prefix...)
 		for n := uint64(first); n <= uint64(last); n++ {

@@ -74,7 +74,8 @@ func separator(dst, a, b []byte) []byte {
 	if bytes.Equal(dst[n:], x) {
 		return append(dst[:n], a...)
 	}
-	// It is greater than x in some byte, so it is greater than all cells of a's row.
+	// It is greater than x in some byte, so it is greater than all cells of a's row. As a
+	// prefix it ends with 00.
 	return append(dst, 0)
 }
 
@@ -89,6 +90,7 @@ func successor(dst, a []byte) []byte {
 		}
 		return dst
 	}
+	// As a prefix it ends with 00.
 	return append(dst, 0)
 }
 

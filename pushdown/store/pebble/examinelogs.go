@@ -49,6 +49,8 @@ func (e *examination) findMissingLogs(from uint64, numbers []uint64, synced disk
 	if synced.Newest < from || synced.Newest == 0 {
 		return
 	}
+	// One that is missing between these two shows by the sequence numbers, see
+	// logFile.examine.
 	for _, want := range slices.Compact([]uint64{max(from, synced.First), synced.Newest}) {
 		if !slices.Contains(numbers, want) {
 			e.add(store.Fault{Kind: store.Lost, File: disk.LogName(want), Offset: -1, Bytes: -1, What: "missing"}, nil)
@@ -86,6 +88,7 @@ func (l *logFile) examine(next uint64) uint64 {
 		}
 		l.e.add(*fault, repair)
 	}
+	// A log without batches, whose end is 0, changes nothing for the next one.
 	return max(next, end)
 }
 

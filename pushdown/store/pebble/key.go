@@ -77,7 +77,7 @@ func split(key []byte) int {
 	if n < minSuffix || key[n-1] != suffixMark {
 		return n
 	}
-	suffix := int(binary.BigEndian.Uint32(key[n-suffixFixed:]) >> 8)
+	suffix := int(binary.BigEndian.Uint32(key[n-suffixFixed:]) >> 8) // without suffixMark
 	// Only a key of a damaged batch claims such a length.
 	if suffix < minSuffix || suffix > n {
 		return n

@@ -27,7 +27,7 @@ func (s *Store) Replace(ctx context.Context, table, family string, changes []sto
 		return nil, err
 	}
 
-	outcomes := make([]store.Outcome, len(changes))
+	outcomes := make([]store.Outcome, len(changes)) // store.Changed, unless set
 	var visible []*batch
 	var failed error
 	for i := range changes {

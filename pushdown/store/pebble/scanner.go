@@ -147,7 +147,7 @@ func (c *scanner) seekTo(row []byte) {
 func (c *scanner) readRow() error {
 	key := c.it.Key()
 	at := split(key)
-	row := key[len(c.scan.Table)+1 : at-1]
+	row := key[len(c.scan.Table)+1 : at-1] // between the 00 of the table and its own
 	if !c.inRanges(row) {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (c *scanner) readCells(row []byte, at int) error {
 		}
 	}
 
-	// Below 0, left means that all rows are wanted.
+	// Below 0, rowsLeft means that all rows are wanted.
 	if c.block.closeRow() && c.rowsLeft > 0 {
 		c.rowsLeft--
 	}

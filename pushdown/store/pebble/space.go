@@ -79,6 +79,7 @@ func (s *Store) stalling() error {
 	}
 
 	m := s.db.Metrics()
+	// A flush reads no tables, so its error is never about damage.
 	if flush != nil && m.MemTable.Size >= s.opts.MemTableBytes*(maxMemTables-2) {
 		return *flush
 	}

@@ -104,13 +104,14 @@ func (s *Store) foundDamage(i pebble.DataCorruptionInfo) {
 		s.log.Errorf("%v", err)
 	}
 
-	// Until some time has passed the block is not read again.
+	// Until some time has passed the block is not read again. Only the error's text says
+	// which one it is.
 	if m := blockText.FindStringSubmatch(i.Details.Error()); m != nil {
 		if offset, e := strconv.ParseInt(m[1], 10, 64); e == nil {
 			s.disk.AddDamaged(filepath.Base(i.Path), offset, err)
 		}
 	}
-	// Pebble's background work would try again at once, and for ever.
+	// Pebble's background work, if it is the caller, would try again at once, and for ever.
 	if n > corruptFree {
 		disk.PauseBackground()
 	}

@@ -38,7 +38,7 @@ func (b *batch) append(table string, m store.Mutation) {
 	appendKey(op.Key[:0], table, m.Row, m.Family, m.Qualifier)
 	op.Value[0] = tagAppend
 	copy(op.Value[1:], m.Value)
-	_ = op.Finish()
+	_ = op.Finish() // fails for indexed batches only
 	b.appended++
 }
 
@@ -46,7 +46,7 @@ func (b *batch) append(table string, m store.Mutation) {
 func (b *batch) deleteCell(table string, m store.Mutation) {
 	op := b.DeleteDeferred(prefixLen(table, m.Row) + suffixLen(m.Family, m.Qualifier))
 	appendKey(op.Key[:0], table, m.Row, m.Family, m.Qualifier)
-	_ = op.Finish()
+	_ = op.Finish() // fails for indexed batches only
 }
 
 // deleteRow removes all cells of one family of a row.
@@ -158,7 +158,7 @@ func (s *Store) makeVisible(b *batch) error {
 func (s *Store) awaitDurable(b *batch) error {
 	if err := b.SyncWait(); err != nil {
 		s.log.Fatalf("log write: %v", err)
-		return fmt.Errorf("log write: %w", err)
+		return fmt.Errorf("log write: %w", err) // not reached, see Options.Exit
 	}
 	s.idle.wrote(b.appended, b.bytes)
 	return b.Close()

@@ -38,7 +38,7 @@ func (h *harness) value(cell store.CellKey) []byte {
 	for _, r := range rows {
 		for _, c := range r.Cells {
 			if string(c.Qualifier) == string(cell.Qualifier) {
-				return append([]byte{}, c.Value...)
+				return append([]byte{}, c.Value...) // not nil for an empty value
 			}
 		}
 	}
@@ -121,6 +121,7 @@ func testCompareAndPut(h *harness) {
 		}
 	}
 
+	// Values that differ only by zero bytes at their end are different.
 	try("something", "1", false, "")
 	try("", "1\x00", true, "1\x00")
 	try("", "2", false, "1\x00")

@@ -258,8 +258,8 @@ func row(key string, qv ...string) store.Row {
 	return r
 }
 
-// tick waits for the next millisecond. HBase orders a delete and a put of the
-// same millisecond by their kind, not by their arrival.
+// tick waits until a whole millisecond has passed. HBase orders a delete and a put of
+// the same millisecond by their kind, not by their arrival.
 func tick() {
 	for start := time.Now().UnixMilli(); time.Now().UnixMilli() <= start+1; {
 	}

@@ -128,7 +128,8 @@ func (d *drawer) key(r *Row) {
 	r.Key = d.cfg.Schema.AppendRowKey(nil, s.Metric, d.base, s.Tags)
 	if d.cfg.BadKeys && d.rng.IntN(15) == 0 {
 		r.BadKey, r.Orphan = true, false
-		// One byte more or less is never a whole tag, nor is a key without its time.
+		// With one byte more the key cannot be parsed, and fsck does not ask whether its UIDs have
+		// names.
 		r.Key = append(r.Key, byte(d.rng.IntN(256)))
 	}
 }

@@ -349,7 +349,7 @@ func (d *drawer) overwritten() {
 		return
 	}
 	old := x.entries[d.rng.IntN(len(x.entries))]
-	// Of several values it would not be known which one the column's later entry replaces.
+	// Of several values it would not be known which one this entry replaces.
 	if len(d.values[old.q.OffsetMS]) != 1 {
 		return
 	}

@@ -98,10 +98,11 @@ func (g *Guard) answeredCORS(w http.ResponseWriter, r *http.Request) bool {
 			return true
 		}
 	case r.Method == http.MethodOptions:
+		// A preflight of a page that is not allowed, or none: no route has the verb.
 		httpio.WriteError(w, r, g.Log, httpio.MethodNotAllowed(r.Method))
 		return true
 	case !allowed && g.mayShow(r):
-		// Without it, pages that isolate themselves would not show the picture.
+		// A page with Cross-Origin-Embedder-Policy shows only pictures that have this header.
 		w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
 	case !allowed && !checkedElsewhere(httpio.Path(r)):
 		// A GET is refused too: its answer is not for that page.

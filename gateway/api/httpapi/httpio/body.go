@@ -113,7 +113,7 @@ func (k *bodyBuffer) close() {
 
 // readChunks reads to the end of in, or fails once more than limit bytes came.
 func (k *bodyBuffer) readChunks(in io.Reader, limit int) ([]*chunk, error) {
-	first := len(k.held)
+	first := len(k.held) // after the chunks of the compressed body, if there are any
 	for total := 0; ; {
 		c, err := k.newChunk()
 		if err != nil {
@@ -244,7 +244,8 @@ func gunzip(in io.Reader) (io.Reader, func(), error) {
 }
 
 // inflate reads a deflate body: in zlib's format, as RFC 9110 has it, or the bare
-// stream that some clients send. zlib's two header bytes tell them apart.
+// stream that some clients send. zlib's two header bytes tell them apart: the method, 8,
+// and a multiple of 31. There is no pool of these decoders, so no function is returned.
 // Source: HttpContentDecompressor (Netty).
 func inflate(from io.Reader) (io.Reader, func(), error) {
 	in := bufio.NewReader(from)

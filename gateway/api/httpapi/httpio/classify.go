@@ -131,6 +131,7 @@ func overLimit(e *operator.LimitError) *Error {
 		return &Error{Code: http.StatusServiceUnavailable, Message: "Sorry, too many heavy queries are running: " + e.Error(),
 			Details: fmt.Sprintf("The limit is DOWNPOUR_HEAVY_QUERIES, now %d; heavy is what has read DOWNPOUR_HEAVY_POINTS", e.Limit)}
 	}
+	// operator.Memory or operator.States: bytes that the query holds, not those that it reads.
 	return TooLarge("Sorry, this query needs more memory than one query may have: "+e.Error(), "DOWNPOUR_LIMIT_MEMORY", e.Limit)
 }
 

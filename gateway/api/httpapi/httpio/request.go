@@ -89,7 +89,7 @@ func (s *Scalar) UnmarshalJSON(b []byte) error {
 		return json.Unmarshal(b, (*string)(s))
 	case '{', '[':
 		return errors.New("want a string or a number, got an object or a list")
-	case 'n':
+	case 'n': // null is as if it were not given
 		return nil
 	}
 	*s = Scalar(b)

@@ -121,7 +121,7 @@ func (h *Handlers) getAnnotation(w http.ResponseWriter, r *http.Request, c annot
 // default to now.
 func (h *Handlers) getGlobalAnnotations(w http.ResponseWriter, r *http.Request, c annotation.Change) error {
 	end := h.Now().Unix()
-	if c.End != nil && *c.End != 0 {
+	if c.End != nil && *c.End != 0 { // a body without an end has nil, parameters without one 0
 		end = *c.End
 	}
 	ctx, cancel := h.timeout(r)

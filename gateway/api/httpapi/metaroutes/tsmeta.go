@@ -33,7 +33,7 @@ func (h *Handlers) tsMeta(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h.flushMeta(r.Context())
+	h.flushMeta(r.Context()) // a series that was just put has its TSMeta then
 	switch method {
 	case http.MethodGet:
 		if r.URL.Query().Has("tsuid") {

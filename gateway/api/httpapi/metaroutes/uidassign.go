@@ -218,6 +218,7 @@ func parseRename(w http.ResponseWriter, r *http.Request) (in renameRequest, err 
 // rename checks both names and renames. Its error is a nameError if the request is at
 // fault.
 func (h *Handlers) rename(ctx context.Context, in renameRequest) error {
+	// As in OpenTSDB, the names are looked at before the type.
 	for _, name := range []string{in.from, in.to} {
 		if err := h.storable(in.kind, name); err != nil {
 			return nameError{err}

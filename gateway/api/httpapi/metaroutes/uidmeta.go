@@ -29,7 +29,7 @@ func (h *Handlers) uidMeta(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h.flushMeta(r.Context())
+	h.flushMeta(r.Context()) // a name that was just put has its UIDMeta then
 	switch method {
 	case http.MethodGet:
 		return h.getUIDMeta(w, r)

@@ -138,7 +138,7 @@ func (p *histogramPoint) cell(codec write.Codec) ([]byte, error) {
 		return codec.Cell(int(p.ID), &h)
 	}
 
-	if p.Buckets.more > 0 {
+	if p.Buckets.more > 0 { // those beyond the maximum were counted, not kept
 		return nil, fmt.Errorf("Too many buckets: %d, maximum allowed: %d", len(p.Buckets.bounds)+p.Buckets.more, encoding.MaxHistogramBuckets)
 	}
 	buckets := make([]encoding.HistogramBucket, len(p.Buckets.bounds))

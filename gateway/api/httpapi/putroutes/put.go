@@ -72,7 +72,8 @@ func parseTimestamp(text string) int64 {
 		return t
 	}
 
-	// A number with an exponent. Times of OpenTSDB have at most 13 digits.
+	// A number with an exponent. No time that OpenTSDB stores is as large as the bound, and
+	// below it the conversion is safe.
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f > 0 && f < 1e15) {
 		return 0
@@ -151,7 +152,8 @@ func (h *Handlers) put(w http.ResponseWriter, r *http.Request) error {
 	return storeAndAnswer(w, r, func(ctx context.Context) *putResult { return h.store(ctx, points) })
 }
 
-// readBody reads the body of a POST and reserves so many bytes of memory for each of its own.
+// readBody reads the body of a POST, and reserves bytesEach bytes of memory for each byte of
+// it.
 func readBody(w http.ResponseWriter, r *http.Request, bytesEach int64) ([]byte, error) {
 	if r.Method != http.MethodPost {
 		return nil, httpio.MethodNotAllowed(r.Method)

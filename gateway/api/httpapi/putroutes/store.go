@@ -18,7 +18,8 @@ type pointList struct {
 	decoded []dataPoint
 }
 
-// readPoints reads a body, whose memory the list keeps.
+// readPoints reads a body. A list that scanPoints has made refers to the body's bytes, which
+// must not change; any other body is decoded.
 func readPoints(ctx context.Context, body []byte) (*pointList, error) {
 	body = bytes.TrimSpace(body)
 	if scanned, ok := scanPoints(body); ok {

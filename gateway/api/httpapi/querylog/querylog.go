@@ -110,6 +110,7 @@ func (l *Log) Finish(e *Entry, status int, err error, now time.Time) {
 	// The log does not show these, and they may be large.
 	e.Stats.Trace, e.Stats.Queries, e.Stats.Missing = nil, nil, nil
 
+	// A repetition is not listed by itself: it counts at the first that ended alike.
 	same := slices.IndexFunc(l.completed, func(o *Entry) bool { return o.digest == e.digest && o.status == e.status })
 	if same >= 0 {
 		l.completed[same].executed++

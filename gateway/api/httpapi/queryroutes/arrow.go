@@ -55,6 +55,7 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 	}
 	defer answer.Free()
 	defer func() { entry.Stats = answer.Stats }() // at the end, for filling goes on counting
+	// So far PointsOut counts only what Open has made, such as groups from the result cache.
 	if err := h.AnswerLimits.checkArrow(answer.Stats.PointsOut); err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ type filler struct {
 
 // fill makes the points of group i, which then belong to the caller.
 func (f *filler) fill(i int) (encoding.Points, error) {
-	if f.work == nil {
+	if f.work == nil { // after a pause, or at the start
 		f.began = time.Now()
 		f.work, f.cancel = context.WithTimeout(f.ctx, f.left)
 	}

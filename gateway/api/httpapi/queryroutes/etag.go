@@ -184,7 +184,7 @@ func (t *tagWriter) Write(b []byte) (int, error) {
 	if t.streaming {
 		return t.w.Write(b)
 	}
-	kept := t.kept // Write lets go of it once the answer is large
+	kept := t.kept // preview.Write drops it once the answer is large
 	if n, err := t.preview.Write(b); !t.large {
 		return n, err
 	}

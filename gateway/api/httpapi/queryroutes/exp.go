@@ -53,6 +53,7 @@ func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 		return h.expArrow(w, r.WithContext(request), x, tables, compression, entry)
 	}
 	work := newWorkTime(request, h.Timeout-time.Since(start))
+	// No proofs: the engine has proven the results before it returned them.
 	err = h.respond(w, r.WithContext(request), x.Query, nil, func(w http.ResponseWriter) error {
 		setIncompleteHeader(w, &entry.Stats)
 		return writeExp(w, x, work, tables, trailers(x.Query, nil, &entry.Stats))

@@ -71,7 +71,7 @@ func (h *Handlers) parseGexp(r *http.Request) (*gexpRequest, error) {
 	g := &gexpRequest{}
 	values := r.URL.Query()
 	parser := query.Parser{Now: h.Now(), Zone: h.Zone, Fix: h.Fix, SubQueries: h.SubQueries}
-	var places []int
+	var places []int // of each metric of the expressions, the sub-query that it has become
 	g.Query, places, err = parser.URIWith(values, func(limit int) ([]string, error) { return g.parse(values, limit) })
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (g *gexpRequest) plan(places []int) error {
 		// are only there once. Where that leaves too few, computing fails as it does
 		// there.
 		for i := range g.Queries {
-			read, err := g.Earlier(i, 0)
+			read, err := g.Earlier(i, 0) // by 0 ms: sub-query i alone, untrimmed
 			if err != nil {
 				return err
 			}

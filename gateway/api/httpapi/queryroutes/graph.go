@@ -121,10 +121,10 @@ func (h *Handlers) parseGraph(r *http.Request) (*graphRequest, error) {
 	}
 	g.Explain, g.AllowPartial, g.Trace = false, false, false // there is no place for what they add
 
-	// What the query knows of its times was read without tz.
 	if err := checkGraphTimes(from, to); err != nil {
 		return nil, err
 	}
+	// In place of the times that parser.URI has read without tz.
 	g.Start, g.End, g.WholeSeconds = from*1000, to*1000, true
 	if g.options, err = graph.Parse(values, len(g.Queries)); err != nil {
 		return nil, err

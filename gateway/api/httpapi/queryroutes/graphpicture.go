@@ -37,6 +37,7 @@ func (h *Handlers) drawGraph(ctx context.Context, g *graphRequest) ([]byte, erro
 		return nil, err
 	}
 
+	// No more pictures at a time than there are CPUs.
 	select {
 	case drawing <- struct{}{}:
 		defer func() { <-drawing }()

@@ -18,6 +18,7 @@ func (h *Handlers) branch(w http.ResponseWriter, r *http.Request) error {
 		return errVerb
 	}
 
+	// As in OpenTSDB, a bad treeid is an error also where the branch is given.
 	id, err := treeID(r)
 	if err != nil {
 		return err

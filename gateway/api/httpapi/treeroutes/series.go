@@ -32,6 +32,7 @@ func (h *Handlers) test(w http.ResponseWriter, r *http.Request) error {
 	}
 	// The error does not matter to series that are found, so it is kept until one is not.
 	flushErr := h.flush(r.Context())
+	// The tree, its series, the verb: the order of OpenTSDB's checks.
 	t, err := h.Forest.Tree(r.Context(), in.id)
 	if err != nil {
 		return err
@@ -129,7 +130,7 @@ func checkReading(r *http.Request) error {
 	switch method, err := httpio.Method(r); method {
 	case http.MethodGet, http.MethodPost, http.MethodPut:
 		return err
-	case "":
+	case "": // method_override names no verb
 		return err
 	}
 	return errVerb

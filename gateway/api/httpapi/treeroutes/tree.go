@@ -39,6 +39,7 @@ func (h *Handlers) trees(w http.ResponseWriter, r *http.Request) error {
 	if method == http.MethodDelete {
 		return h.deleteTree(w, r, in)
 	}
+	// As in OpenTSDB, POST and PUT alike change a tree that is named, and make one otherwise.
 	var t *tree.Tree
 	if in.ID > 0 {
 		if err := tree.CheckID(in.ID); err != nil {
@@ -73,6 +74,7 @@ func (h *Handlers) getTree(w http.ResponseWriter, r *http.Request, id int) error
 
 // deleteTree deletes what series have made of a tree, and the tree too if that is asked for.
 func (h *Handlers) deleteTree(w http.ResponseWriter, r *http.Request, in treeRequest) error {
+	// A tree that does not exist is a 404.
 	if _, err := h.Forest.Tree(r.Context(), in.ID); err != nil {
 		return err
 	}

@@ -143,6 +143,7 @@ func (c *Cluster) CreateTable(name string, families []string, splits ...[]byte) 
 func (c *Cluster) create(name string, schema *pb.TableSchema, splits [][]byte) {
 	t := &table{name: name, schema: schema, families: familiesOf(schema)}
 
+	// The last region has no stop.
 	var start []byte
 	for i, stop := range append(slices.Clone(splits), nil) {
 		t.regions = append(t.regions, c.newRegion(t, start, stop, i%len(c.servers)))
@@ -176,6 +177,7 @@ func (c *Cluster) Alter(tableName, family, attribute, value string) {
 	t := c.tables[tableName]
 	for _, f := range t.schema.ColumnFamilies {
 		if string(f.Name) == family {
+			// Of several attributes of one name a client takes the last.
 			f.Attributes = append(f.Attributes, &pb.BytesBytesPair{First: []byte(attribute), Second: []byte(value)})
 		}
 	}
@@ -279,7 +281,7 @@ func appendCell(b, key []byte, c cell) []byte {
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(key))), key...)
 	b = append(append(b, byte(len(c.family))), c.family...)
 	b = binary.BigEndian.AppendUint64(append(b, c.qualifier...), uint64(c.timestamp))
-	return append(append(b, 4), c.value...)
+	return append(append(b, 4), c.value...) // 4: a put
 }
 
 // countCells returns how many cells a client's block has; each stands after its

@@ -64,7 +64,7 @@ type Options struct {
 type Call struct {
 	Server int    // index of the region server, -1 for the master
 	Method string // Scan, Multi, Mutate, Get, CreateTable, …
-	Table  string // of a scan
+	Table  string // of a scan or a get, see tableLocked; else empty
 	N      int    // number of calls of this method on user tables before this one
 	Cells  int    // in its cell block
 	Filter bool   // it opens a scanner with a filter
@@ -187,6 +187,7 @@ func (c *Cluster) Close() {
 
 	c.StopZooKeeper()
 	for _, s := range append([]*server{c.master}, c.servers...) {
+		// There is no master if Start has failed to listen for it.
 		if s != nil {
 			s.stop()
 		}

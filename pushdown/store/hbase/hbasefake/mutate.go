@@ -91,6 +91,7 @@ func changes(m *pb.MutationProto, block []byte) ([]change, []byte) {
 
 	for _, cv := range m.ColumnValue {
 		for _, qv := range cv.QualifierValue {
+			// A put (4) or an increment, with the server's time (MaxInt64).
 			list = append(list, change{cell{cv.Family, qv.Qualifier, qv.Value, math.MaxInt64}, 4})
 		}
 	}

@@ -30,7 +30,7 @@ type server struct {
 
 func newServer(c *Cluster, index int) *server {
 	s := &server{c: c, index: index, running: make(chan struct{})}
-	close(s.running)
+	close(s.running) // it is not paused
 	if c.opts.Handlers > 0 {
 		s.handlers = make(chan struct{}, c.opts.Handlers)
 	}
@@ -103,7 +103,7 @@ func (s *server) addConn(conn net.Conn) bool {
 }
 
 // session serves one connection. The client first sends "HBas", version 0,
-// authentication 50 (simple) and a connection header, then calls in frames.
+// authentication 0x50 (simple) and a connection header, then calls in frames.
 func (s *server) session(conn net.Conn) {
 	if !s.addConn(conn) || !s.awaitRunning() {
 		return
@@ -281,6 +281,7 @@ func (s *server) replyLocked(call *call) ([]byte, error) {
 		return nil, errDeaf
 	}
 
+	// Executed even if its reply is lost or cut below.
 	response, cells, err := s.executeOrRefuse(method, call, fault)
 	switch fault.Kind {
 	case DropAfter:

@@ -65,6 +65,7 @@ func (c *Cluster) CloneSnapshot(tableName, name string) {
 	c.drop(tableName)
 
 	t := &table{name: tableName, schema: s.schema, families: familiesOf(s.schema), rows: slices.Clone(s.rows)}
+	// Each r is a copy, so the snapshot stays as it is.
 	for _, r := range s.regions {
 		r.meta = metaEntry{}
 		r.point -= openingChanges // opening raises it to the snapshot's again
@@ -89,6 +90,7 @@ func (c *Cluster) RestoreSnapshot(tableName, name string) {
 		c.endScanners(r)
 	}
 
+	// Each r is a copy, so the snapshot stays as it is.
 	for _, r := range s.regions {
 		r.meta = metaEntry{}
 		if i := slices.IndexFunc(before, func(old *regionState) bool { return old.id == r.id }); i >= 0 {

@@ -78,7 +78,7 @@ type tableReader struct {
 // ReadAt is File.ReadAt.
 func (r *tableReader) ReadAt(p []byte, offset int64) (int, error) {
 	if err := r.fs.damaged.check(r.name, offset); err != nil {
-		// Pebble's background work would ask again at once.
+		// Pebble's background work would ask again at once. A read of a caller does not pause.
 		PauseBackground()
 		return 0, err
 	}

@@ -43,6 +43,8 @@ func (l *logFile) Write(p []byte) (int, error) {
 	if err := l.reserve(end + LogZeros); err != nil {
 		return 0, l.fail(err)
 	}
+	// An end chunk is no record: for it alone the log need not be there at the next opening,
+	// nor be flushed.
 	if !isEndOfLog(p) {
 		l.hasRecord = true
 		l.fs.filled.Store(l.number)
@@ -141,6 +143,7 @@ func (l *logFile) closeAfter(err error) error {
 	if e := l.fail(l.File.Close()); err == nil {
 		err = e
 	}
+	// Pebble would panic, see Close. While it opens or closes, the error is enough.
 	if l.fs.Broken() && l.fs.serving.Load() {
 		l.fs.cfg.Fatal("log %s could not be written: %v", l.name, err)
 	}

@@ -71,6 +71,7 @@ func (s *space) failed(err error) error {
 		return nil
 	}
 	s.observe(err)
+	// After 10 doublings the pause is above lastPause; more would overflow in the end.
 	time.Sleep(min(firstPause<<min(s.tableFailures.Add(1), 10), lastPause))
 	return err
 }

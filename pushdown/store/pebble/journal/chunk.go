@@ -76,7 +76,7 @@ func (r *reader) chunkAt(at int64) (c chunk, ok bool) {
 }
 
 // header returns the length of the header of a type of chunk; ok is false if this
-// kind of journal has no such type.
+// kind of journal has no such type. Each kind of header has four types, see chunkAt.
 func (r *reader) header(kind byte) (length int, ok bool) {
 	switch {
 	case !r.log && kind >= 1 && kind <= 4:

@@ -248,6 +248,8 @@ func (r *reader) finish() Reading {
 		r.holes = r.holes[:len(r.holes)-1]
 	}
 	for _, h := range r.holes {
+		// A MANIFEST is synced record by record, and what was synced has been on disk. In a
+		// log, a hole after that may be torn.
 		h.Damage = !r.log || h.synced > h.missing || !r.mayBeTorn(h)
 		r.out.Holes = append(r.out.Holes, h.Hole)
 	}

@@ -10,6 +10,8 @@ func AppendLog(dst []byte, number uint64, records []Record) []byte {
 	}
 
 	dst = padBlock(dst)
+	// As pebble's LogWriter does: a chunk of type 5 without checksum, size and payload. Its
+	// number is another log's, so readers end there.
 	end := [headerLog]byte{6: 5}
 	binary.LittleEndian.PutUint32(end[7:], uint32(number)+1)
 	return append(dst, end[:]...)
