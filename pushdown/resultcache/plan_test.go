@@ -134,6 +134,70 @@ func TestLookupPlan_unproven(t *testing.T) {
 	}
 }
 
+// slowStore gives a version token once it may.
+type slowStore struct {
+	*versioner
+	may chan struct{}
+}
+
+func (s *slowStore) EarlyVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+	<-s.may
+	token, err := s.Version(ctx, table, family, r)
+	return token, func() error { return nil }, err
+}
+
+// An answer that was found unchanged before is found before its version token is there;
+// whether it was right is what the proof tells. One that was found changed is not.
+func TestLookupPlan_ahead(t *testing.T) {
+	w, versioner, plan := salted(t)
+	st := &slowStore{versioner: versioner}
+	proven := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, versioner, plan, "") }
+	// ahead looks the answer up while no token can be had.
+	ahead := func() (Answer, error) {
+		st.may = make(chan struct{})
+		early, proofs := WithProofs(t.Context())
+		found := LookupPlan(early, w.cache, st, plan, "").Found()
+		close(st.may)
+		return found, proofs.Wait()
+	}
+
+	proven()
+	proven().Store(total(1))
+	if found := proven().Found(); found != total(1) {
+		t.Fatalf("found %v, want 1", found)
+	}
+	for range 2 {
+		if found, err := ahead(); found != total(1) || err != nil {
+			t.Errorf("found %v, %v; want 1, proven later", found, err)
+		}
+	}
+
+	w.write(1, 1)
+	if found, err := ahead(); found != total(1) || !errors.Is(err, ErrUnproven) {
+		t.Errorf("after a change: found %v, %v; want 1, unproven", found, err)
+	}
+	lookup := proven()
+	if lookup.Found() != nil || !lookup.Wanted() {
+		t.Errorf("after a change was seen: found %v, wanted %t, want to store another answer", lookup.Found(), lookup.Wanted())
+	}
+	lookup.Store(total(2))
+	if found, version := w.cache.steadyAnswer(lookup.id); found != nil {
+		t.Errorf("%v of version %q is used ahead, which nobody has asked for again", found, version)
+	}
+
+	if found := proven().Found(); found != total(2) {
+		t.Fatalf("found %v, want 2", found)
+	}
+	versioner.err = errors.New("no token")
+	if found, err := ahead(); found != total(2) || !errors.Is(err, ErrUnproven) || !errors.Is(err, versioner.err) {
+		t.Errorf("without a token: found %v, %v; want 2, unproven", found, err)
+	}
+	versioner.err = nil
+	if c := w.cache.Counts(); c.PlanHits != 4 || c.Changed != 1 || c.Unproven != 1 {
+		t.Errorf("%+v, want 4 hits of whole plans, 1 changed, 1 unproven", c)
+	}
+}
+
 // What was made of rows that changed while they were read is not found.
 func TestPlanLookup_changedMeanwhile(t *testing.T) {
 	w, st, plan := salted(t)

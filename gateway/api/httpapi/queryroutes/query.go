@@ -47,9 +47,9 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 	} else {
 		// Rows are merged and rendered while the result cache is still proving that none
 		// has changed. Nothing is sent before it has. If that fails, all is asked again,
-		// and proven first.
+		// and proven first; so is what failed because of an unproven answer.
 		early, proofs := resultcache.WithProofs(ctx)
-		if err = a.answer(early, proofs); errors.Is(err, resultcache.ErrUnproven) {
+		if err = a.answer(early, proofs); err != nil && errors.Is(proofs.Wait(), resultcache.ErrUnproven) {
 			err = a.answer(ctx, nil)
 		}
 	}
