@@ -197,13 +197,22 @@ func usersWithOtherTimes(body string, ask func(body string) []byte) (ids []strin
 			times[o.ID][string(row[0])] = true
 		}
 	}
-	for _, e := range expressions {
-		for _, name := range name.FindAllString(e.Expr, -1) {
-			used, ok := times[name] // of metrics and other words there are none
-			for ms := range times[e.ID] {
-				if ok && !used[ms] && !slices.Contains(ids, e.ID) {
-					ids = append(ids, e.ID)
-				}
+	// uses tells whether a used expression has other times itself, or other values because of
+	// one that it uses.
+	uses := func(id, used string) bool {
+		usedTimes, ok := times[used] // of metrics and other words there are none
+		for ms := range times[id] {
+			if ok && !usedTimes[ms] {
+				return true
+			}
+		}
+		return slices.Contains(ids, used)
+	}
+	for before := -1; before < len(ids); { // until no expression uses one more of them
+		before = len(ids)
+		for _, e := range expressions {
+			if !slices.Contains(ids, e.ID) && slices.ContainsFunc(name.FindAllString(e.Expr, -1), func(used string) bool { return uses(e.ID, used) }) {
+				ids = append(ids, e.ID)
 			}
 		}
 	}

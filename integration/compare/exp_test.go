@@ -1,6 +1,10 @@
 package compare
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 // A metric is needed by an output, or by what an output needs, directly or not.
 func TestHasUnused(t *testing.T) {
@@ -20,4 +24,21 @@ func TestHasUnused(t *testing.T) {
 	f(`{"id":"e","expr":"d * b"},{"id":"d","expr":"a"}`, `{"id":"e"}`, false)
 	f(`{"id":"e","expr":"d * a"},{"id":"d","expr":"e"}`, `{"id":"e"}`, true) // a circle
 	f(`{"id":"e","expr":"e + a + b"}`, ``, false)
+}
+
+// Expressions with rows at times that a used one does not have differ, and so do their users.
+func TestUsersWithOtherTimes(t *testing.T) {
+	const body = `{"metrics":[{"id":"a"},{"id":"b"}],"outputs":[{"id":"f"}],"expressions":[{"id":"h","expr":"g + a"},{"id":"d","expr":"a"},{"id":"e","expr":"a + d"},
+		{"id":"f","expr":"e + b"},{"id":"g","expr":"f"}]}`
+	answer := func(asked string) []byte {
+		if !strings.Contains(asked, `"outputs":[]`) {
+			t.Errorf("asked for %s, want all outputs", asked)
+		}
+		return []byte(`{"outputs":[{"id":"d","dps":[[1,1]]},{"id":"e","dps":[[1,2]]},{"id":"f","dps":[[1,2],[2,2]]},{"id":"g","dps":[[1,2],[2,2]]},{"id":"h","dps":[[1,2]]}]}`)
+	}
+	got, err := usersWithOtherTimes(body, answer)
+	slices.Sort(got)
+	if err != nil || !slices.Equal(got, []string{"f", "g", "h"}) {
+		t.Errorf("got %q, %v, want f, which has a time that e lacks, g and h", got, err)
+	}
 }

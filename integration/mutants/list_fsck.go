@@ -20,6 +20,10 @@ var ofFsck = []mutant{
 		old: "	return faults, first, len(value)\n", new: "	return faults, first, at\n",
 		test: "TestCheck_kinds",
 	}, {
+		name: "fsck-two-values-in-one-place", file: "gateway/admin/fsck/plan.go",
+		old: "	taken := slices.ContainsFunc(c.result.Put, func(x Cell) bool { return bytes.Equal(x.Qualifier, q) })\n", new: "	taken := slices.ContainsFunc(c.result.Put, func(x Cell) bool { return false })\n",
+		test: "TestCheck_repairs",
+	}, {
 		name: "fsck-newer-than-what-stays", file: "gateway/admin/fsck/duplicates.go",
 		old: "	if w != 0 && c.stuck {\n", new: "	if false {\n",
 		test: "TestCheck_partly",
@@ -29,7 +33,7 @@ var ofFsck = []mutant{
 		test: "TestCheck_overlap",
 	}, {
 		name: "fsck-beyond-a-shorter-duplicate", file: "gateway/admin/fsck/plan.go",
-		old: "taken >= 0 && taken != i && !c.cells[taken].remove && !c.points[c.cells[taken].first].drop", new: "taken >= 0 && taken != i && false",
+		old: "taken = taken || !c.cells[k].remove && !c.points[c.cells[k].first].drop", new: "taken = taken || false",
 		test: "TestCheck_kinds",
 	}, {
 		name: "fsck-compact-tells-nothing-without-fix", file: "gateway/admin/fsck/plan.go",

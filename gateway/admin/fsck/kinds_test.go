@@ -81,6 +81,8 @@ var kindTests = []struct {
 	{"a bad value is older", []string{"000b=1122334440a00000", "000f=4014000000000000"}, "bad value 1", options{DeleteBadValues: true, ResolveDuplicates: true}, "-000b"},
 	{"shorter in place of a duplicate", []string{"0001=0006", "0007=0000000000000100"}, "long integer 1, duplicate 1", options{ResolveDuplicates: true, LastWriteWins: true}, "0001=0100@2 -0007"},
 	{"shorter where a duplicate stays", []string{"0001=0006", "0007=0000000000000100"}, "long integer 1, duplicate 1", options{}, ""},
+	{"shorter where another becomes as long", []string{"0003=05", "0007=000000000000002a"}, "wrong length 1, long integer 1, duplicate 1", options{}, "0000=05@1 -0003"},
+	{"shorter where another is mended", []string{"000b=0000000040a00000", "000f=41000000"}, "badly encoded float 1, wrong length 1, duplicate 1", options{}, "000b=40a00000@1"},
 	{"broken end", []string{"050000=000005" + "001006" + "0023"}, "bad compacted column 1", options{DeleteBadCompacts: true}, "050000=000005001006@1"},
 	{"broken from the start", []string{"050000=0007"}, "bad compacted column 1", options{DeleteBadCompacts: true}, "-050000"},
 	{"bad entry", []string{"050000=000005" + "0012112233" + "002007"}, "bad value 1", options{DeleteBadValues: true}, "050000=000005002007@1"},

@@ -3,6 +3,7 @@ package fsck
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"downpour/encoding"
 )
@@ -284,8 +285,13 @@ func (c *Checker) planAltered(i int, p *point) {
 	q := bytes.Clone(old)
 	q[len(q)-1] = q[len(q)-1]&0xF0 | flags[len(flags)-1]&0x0F
 
-	// planSingles may not have come to the other cell yet: then drop alone says that it goes.
-	if taken := c.index(q); taken >= 0 && taken != i && !c.cells[taken].remove && !c.points[c.cells[taken].first].drop {
+	// This repair may have written another value of the time there.
+	taken := slices.ContainsFunc(c.result.Put, func(x Cell) bool { return bytes.Equal(x.Qualifier, q) })
+	if k := c.index(q); k >= 0 && k != i {
+		// planSingles may not have come to the other cell yet: then drop alone says that it goes.
+		taken = taken || !c.cells[k].remove && !c.points[c.cells[k].first].drop
+	}
+	if taken {
 		// A finding of duplicates is about other values of the time, which still go.
 		for k := range c.result.Findings {
 			if f := &c.result.Findings[k]; f.Planned && f.Kind != Duplicate && bytes.Equal(f.Qualifier, old) {

@@ -63,8 +63,19 @@ func (s *state) save(file string) error {
 	}
 
 	temporary := stateName(file) + ".new"
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
+	if err := writeSynced(temporary, append(text, '\n')); err != nil {
 		return fmt.Errorf("the state of the import cannot be kept (-no-state does without): %w", err)
 	}
 	return os.Rename(temporary, stateName(file))
+}
+
+// writeSynced writes a file and waits until the disk has it: of a file that is renamed
+// before that, a machine that loses power may keep the name alone.
+func writeSynced(name string, text []byte) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -13,7 +13,7 @@ import (
 // damages are what can be done to a row. One that does not fit the row does nothing.
 var damages = []func(*drawer){
 	(*drawer).unknownColumn, (*drawer).otherObject, (*drawer).badSingle, (*drawer).badBesideGood, (*drawer).paddedFloat,
-	(*drawer).wrongWidth, (*drawer).longInteger, (*drawer).duplicate, (*drawer).duplicateCell, (*drawer).disorder, (*drawer).trailer,
+	(*drawer).wrongWidth, (*drawer).longInteger, (*drawer).longAndWrong, (*drawer).duplicate, (*drawer).duplicateCell, (*drawer).disorder, (*drawer).trailer,
 	(*drawer).uncuttable, (*drawer).badInside, (*drawer).beyondTheHour, (*drawer).brokenColumn, (*drawer).badInColumn, (*drawer).overwritten,
 }
 
@@ -164,6 +164,21 @@ func (d *drawer) longInteger() {
 	n := int64(d.rng.IntN(1<<20)) - 1<<19
 	q := encoding.Qualifier{OffsetMS: offset, Width: 8}
 	d.raw(offset, encoding.AppendQualifier(nil, q), binary.BigEndian.AppendUint64(nil, uint64(n)), encoding.IntValue(n))
+}
+
+// longAndWrong adds two values of one time that both belong under the same qualifier: an
+// integer on 8 bytes that fits fewer, and one of as many bytes under a third qualifier.
+func (d *drawer) longAndWrong() {
+	offset := d.offset(false)
+	for _, width := range []int{4, 8} { // what the qualifier says
+		n := int64(d.rng.IntN(100))
+		v := []byte{byte(n)}
+		if width == 8 {
+			v = binary.BigEndian.AppendUint64(nil, uint64(n))
+		}
+		q := encoding.Qualifier{OffsetMS: offset, Width: width}
+		d.raw(offset, encoding.AppendQualifier(nil, q), v, encoding.IntValue(n))
+	}
 }
 
 // duplicate adds another value at the time of one, in a cell of its own.

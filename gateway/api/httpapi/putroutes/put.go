@@ -66,14 +66,15 @@ func (d *dataPoint) time() int64 { return parseTimestamp(string(d.Timestamp)) }
 // parseTimestamp reads a time and cuts its fraction off. It returns 0 for a text
 // that is not a time.
 func parseTimestamp(text string) int64 {
-	whole, _, _ := strings.Cut(text, ".")
-	t, err := strconv.ParseInt(whole, 10, 64)
-	if err == nil {
-		return t
+	// Of a number with an exponent, 1.3569984e9 say, the digits before the point are no time.
+	if !strings.ContainsAny(text, "eE") {
+		whole, _, _ := strings.Cut(text, ".")
+		if t, err := strconv.ParseInt(whole, 10, 64); err == nil {
+			return t
+		}
 	}
 
-	// A number with an exponent. No time that OpenTSDB stores is as large as the bound, and
-	// below it the conversion is safe.
+	// No time that OpenTSDB stores is as large as the bound, and below it the conversion is safe.
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f > 0 && f < 1e15) {
 		return 0

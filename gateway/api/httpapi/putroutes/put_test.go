@@ -9,6 +9,19 @@ import (
 )
 
 // Texts and numbers mean the same in a put.
+// A time is cut to whole seconds or milliseconds, however its number is spelled.
+func TestParseTimestamp(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1356998400": 1356998400, "1356998400250": 1356998400250, "1356998400.9": 1356998400,
+		"1.3569984e9": 1356998400, "1.3569984E+09": 1356998400, "13569984e2": 1356998400, "1.356998400250e12": 1356998400250,
+		"-1": -1, "0": 0, "": 0, "soon": 0, "1e20": 0, "-1e3": 0, "e": 0,
+	} {
+		if got := parseTimestamp(text); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+}
+
 func TestScalar(t *testing.T) {
 	f := func(body, timestamp, value string) {
 		t.Helper()
