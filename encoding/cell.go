@@ -20,6 +20,16 @@ func (b *CellBuilder) Reset() {
 // encoded value, of q.Width bytes.
 func (b *CellBuilder) Add(q Qualifier, value []byte) {
 	b.Qualifier = AppendQualifier(b.Qualifier, q)
+	b.addValue(q, value)
+}
+
+// AddEncoded is Add for a point whose qualifier has been encoded before, as encoded.
+func (b *CellBuilder) AddEncoded(q Qualifier, encoded, value []byte) {
+	b.Qualifier = append(b.Qualifier, encoded...)
+	b.addValue(q, value)
+}
+
+func (b *CellBuilder) addValue(q Qualifier, value []byte) {
 	b.Value = append(b.Value, value...)
 	b.count++
 	b.seconds = b.seconds || !q.Milli

@@ -160,7 +160,7 @@ func (c *cells) addMulti(key []byte) {
 
 	cell := c.builder(rest)
 	for _, e := range rest {
-		cell.Add(e.q, e.value)
+		cell.AddEncoded(e.q, e.qualifier, e.value)
 	}
 	qualifier, value := cell.Cell()
 	c.out = append(c.out, store.Mutation{Row: key, Family: dataFamily, Qualifier: qualifier, Value: value})
