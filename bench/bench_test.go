@@ -47,7 +47,7 @@ func memoryStore(t testing.TB) *pebble.Store {
 	return st
 }
 
-// gatewayOn serves a store, with OpenTSDB's tables in it.
+// gatewayOn makes OpenTSDB's tables in a store and starts a gateway on them.
 func gatewayOn(t testing.TB, st *pebble.Store) *peer.Server {
 	t.Helper()
 	schema := encoding.DefaultSchema()
@@ -57,7 +57,8 @@ func gatewayOn(t testing.TB, st *pebble.Store) *peer.Server {
 	return gatewayOver(t, st, "tsdb", "")
 }
 
-// gatewayOver serves the tables of a prefix, with a pushdown server or none.
+// gatewayOver starts a gateway on the tables with a prefix. pushdown is the address of a pushdown
+// server; empty means none.
 func gatewayOver(t testing.TB, st *pebble.Store, prefix, pushdown string) *peer.Server {
 	t.Helper()
 	n := bench.TableNames(prefix)
@@ -83,14 +84,15 @@ func gatewayOver(t testing.TB, st *pebble.Store, prefix, pushdown string) *peer.
 	return peer.At("gateway", g.URL())
 }
 
-// The doors and the rows written past them are the same points, in every form.
+// Points put by telnet or over HTTP, and rows that Fill writes straight into the store in each cell
+// form, are answered with the same values.
 func TestLoad_everyWay(t *testing.T) {
 	d := small()
 	var servers []*peer.Server
 	for _, format := range []workload.Format{workload.Telnet, workload.JSON} {
 		server := gatewayOn(t, memoryStore(t))
 		c := bench.SendConfig{Server: server, Data: d, Format: format, Batch: 50, Connections: 3}
-		for range 2 { // the second time the same again, from memory
+		for range 2 { // the second time the same points again, which must change nothing
 			if _, err := c.Send(t.Context(), c.Spell()); err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +116,8 @@ func TestLoad_everyWay(t *testing.T) {
 	}
 }
 
-// What a server refuses, and a server that is not there, are one line.
+// Send fails with one line that names the server if nobody listens there, and with the first
+// refusal if the server refuses lines.
 func TestSend_refused(t *testing.T) {
 	server := gatewayOn(t, memoryStore(t))
 	d := small()
@@ -123,7 +126,7 @@ func TestSend_refused(t *testing.T) {
 		gone := peer.At("gone", "http://127.0.0.1:1")
 		c := bench.SendConfig{Server: gone, Data: d, Format: format}
 		if _, err := c.Send(t.Context(), c.Stream()); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "gone: ") {
-			t.Errorf("%s: error %v", format, err)
+			t.Errorf("%s: error %v, want one line that names the server gone", format, err)
 		}
 	}
 	wrong := bench.SendConfig{Server: server, Data: d, Format: workload.Telnet, Connections: 1}
@@ -131,10 +134,12 @@ func TestSend_refused(t *testing.T) {
 	payload.Replace(func(text []byte) []byte { return bytes.ReplaceAll(text, []byte("put cpu.system"), []byte("put cpu/%")) })
 	payload.Replace(func(text []byte) []byte { return bytes.ReplaceAll(text, []byte("put load.1m"), []byte("put load:1m")) })
 	if _, err := wrong.Send(t.Context(), payload); err == nil || !strings.Contains(err.Error(), "lines refused, the first with") {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want the number of refused lines and the first refusal", err)
 	}
 }
 
+// Scan measures the load, and then the bare scan and each query twice: straight after loading and
+// at rest. It refuses a store with fewer points than its data set.
 func TestScan(t *testing.T) {
 	st := memoryStore(t)
 	d := small()
@@ -148,10 +153,10 @@ func TestScan(t *testing.T) {
 	}
 	for _, f := range r.Figures[1:] {
 		if len(f.Runs) != 2 || f.Median() <= 0 || f.Work != int64(d.Points()/d.MetricCount) {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v, want 2 runs, a median above 0, and the points of one metric as work", f)
 		}
 	}
-	cfg.Load, cfg.Data.Hosts = false, 13 // the store does not hold what it is said to
+	cfg.Load, cfg.Data.Hosts = false, 13 // the store holds only 12 hosts
 	if err := bench.Scan(t.Context(), cfg, r); err == nil || !strings.Contains(err.Error(), "want at least") {
 		t.Errorf("a missing host: error %v", err)
 	}
@@ -161,7 +166,7 @@ func TestGenerate(t *testing.T) {
 	var out bytes.Buffer
 	n, err := bench.Generate(t.Context(), small(), workload.Import, &out, nil)
 	if err != nil || n != int64(out.Len()) || bytes.Count(out.Bytes(), []byte("\n")) != small().Points() {
-		t.Errorf("%d bytes of %d, %v", n, out.Len(), err)
+		t.Errorf("%d bytes reported, %d written, error %v; want the same number, and a line for each point", n, out.Len(), err)
 	}
 	if _, err := bench.Generate(t.Context(), small(), workload.Import, full{}, nil); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("a full disk: error %v", err)
@@ -178,6 +183,8 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
+// Replay counts answers and errors, in a closed loop and in an open one. An error answer does not
+// end it; without a number of requests or a duration it does not start.
 func TestReplay(t *testing.T) {
 	st := memoryStore(t)
 	if err := bench.Fill(t.Context(), st, encoding.DefaultSchema(), "tsdb", small(), write.Appended, nil); err != nil {
@@ -186,11 +193,11 @@ func TestReplay(t *testing.T) {
 	server := gatewayOn(t, st)
 	closed, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Queries: small().Mixed(1), Requests: 30, Clients: 3})
 	if err != nil || closed.Requests != 30 || closed.Errors != 0 || closed.At(50) <= 0 {
-		t.Errorf("closed loop: %+v, %v", closed, err)
+		t.Errorf("closed loop: %+v, %v; want 30 requests without errors", closed, err)
 	}
 	open, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Queries: small().Mixed(1), Duration: 300 * time.Millisecond, Rate: 200, Burst: 6})
 	if err != nil || open.Requests == 0 || open.Errors != 0 {
-		t.Errorf("open loop: %+v, %v", open, err)
+		t.Errorf("open loop: %+v, %v; want requests without errors", open, err)
 	}
 	bad := func(yield func(workload.Query) bool) {
 		for yield(small().Whole("sum:no.such.metric")) && yield(small().Whole("sum:%s")) {
@@ -198,13 +205,15 @@ func TestReplay(t *testing.T) {
 	}
 	mixed, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Queries: bad, Requests: 10})
 	if err == nil || mixed.Errors != 5 || mixed.Requests != 5 || !strings.Contains(err.Error(), "no.such.metric") {
-		t.Errorf("errors: %+v, %v", mixed, err)
+		t.Errorf("errors: %+v, %v; want 5 answers and 5 errors, of which one names no.such.metric", mixed, err)
 	}
 	if _, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Queries: bad}); err == nil {
-		t.Error("a replay without an end")
+		t.Error("a replay with neither a number of requests nor a duration: no error, want one")
 	}
 }
 
+// Pair measures two servers in turn, Changes compares what it has measured, and different answers
+// are an error.
 func TestPair(t *testing.T) {
 	var servers []*peer.Server
 	for i := range 2 {
@@ -219,24 +228,25 @@ func TestPair(t *testing.T) {
 	c := bench.PairConfig{A: servers[0], B: servers[0], Queries: []workload.Query{small().Whole("sum:%s"), {Path: small().Whole("max:5m-max:%s{dc=*}").String()}}, Rounds: 3}
 	figures, err := bench.Pair(t.Context(), c)
 	if err != nil || len(figures) != 4 || len(figures[3].Runs) != 3 {
-		t.Errorf("%+v, %v", figures, err)
+		t.Errorf("figures %+v, error %v; want 4 figures, the last with 3 runs", figures, err)
 	}
 	changes := bench.Changes(figures, c.Queries, 0.05)
 	if len(changes) != 2 || changes[0].What != "sum:cpu.user" || len(changes[1].B) != 3 || changes[1].Ratio.Median <= 0 {
-		t.Errorf("%+v", changes)
+		t.Errorf("changes %+v, want 2: first that of sum:cpu.user, then one with 3 runs and a ratio above 0", changes)
 	}
 	figures[3].Runs = []time.Duration{3 * figures[2].Runs[0], 3 * figures[2].Runs[1], 3 * figures[2].Runs[2]}
 	if x := bench.Changes(figures, c.Queries, 0.05)[1]; math.Abs(x.Ratio.Median-3) > 1e-9 || x.Verdict() != report.TooFew {
-		t.Errorf("three times as long: %+v", x)
+		t.Errorf("three times as long: %+v, want a ratio of 3 from too few rounds", x)
 	}
 
 	c.B = servers[1]
 	if _, err := bench.Pair(t.Context(), c); !errors.Is(err, peer.ErrDiffer) {
-		t.Errorf("other data: error %v", err)
+		t.Errorf("other data: error %v, want ErrDiffer", err)
 	}
 }
 
-// In process and through a pushdown server, over all axes.
+// Scale measures every axis in process and through a pushdown server, and computes the aims from
+// it.
 func TestScale(t *testing.T) {
 	st := memoryStore(t)
 	d := small()
@@ -264,12 +274,12 @@ func TestScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Curves) != 2*5+1 {
-		t.Fatalf("%d curves, want times and bytes by points, series, groups, parts, parts in flight; memory by points", len(r.Curves))
+		t.Fatalf("%d curves, want 11: times and bytes by points, series, groups, parts, parts in flight; memory by points", len(r.Curves))
 	}
 	rows := map[string]int{}
 	for _, a := range r.Aims {
 		if a.Got.Median <= 0 || a.Ours == "" || a.Theirs == "" {
-			t.Errorf("%+v", a)
+			t.Errorf("aim %+v, want a ratio above 0 and both amounts", a)
 		}
 		rows[a.Row]++
 	}
@@ -278,7 +288,7 @@ func TestScale(t *testing.T) {
 	}
 	for _, l := range r.Curves[10].Lines {
 		if len(l.Points) != 2 || l.Points[0][1] != 50 || l.Points[1][0] != 3*l.Points[0][0] {
-			t.Errorf("memory: %v", l)
+			t.Errorf("memory: %v, want 2 points: 50 MiB first, then three times as many data points", l)
 		}
 	}
 	for _, c := range r.Curves[:8] {
@@ -287,7 +297,7 @@ func TestScale(t *testing.T) {
 			lines[l.Name] = len(l.Points)
 		}
 		if lines["in process, strict"] < 3 || lines["in process, strict"] != lines["pushdown process, strict"] {
-			t.Errorf("%s: lines %v", c.Name, lines)
+			t.Errorf("%s: lines %v, want 3 points or more in process, and as many with a pushdown server", c.Name, lines)
 		}
 	}
 	if n := len(r.Curves[8].Lines); n != 2 || len(r.Curves[8].Lines[0].Points) != 4 {
@@ -303,7 +313,8 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// Steps meet in turn, and each round begins with another.
+// Interleave runs every step in each round and begins each round with another step. Warm rounds are
+// not in the figures.
 func TestInterleave(t *testing.T) {
 	var order []string
 	step := func(name string) bench.Step {
@@ -318,7 +329,7 @@ func TestInterleave(t *testing.T) {
 	}
 	for _, f := range figures {
 		if len(f.Runs) != 3 || f.Median() != 20 {
-			t.Errorf("%+v", f)
+			t.Errorf("%+v, want 3 runs with a median of 20 ns", f)
 		}
 	}
 }

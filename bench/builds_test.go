@@ -18,10 +18,10 @@ import (
 	"downpour/integration/e2e/e2etest"
 )
 
-// Every row of a comparison of two builds is measured, on every store; what comes
-// out is not looked at, for both are the same program.
+// Every row of a comparison of two builds is measured on every store. The ratios themselves are not
+// checked, because both builds are the same program.
 func TestBuilds_everyRow(t *testing.T) {
-	t.Parallel() // nobody looks at its times
+	t.Parallel() // its times are not checked
 	ctx := e2etest.Within(t, 15*time.Minute)
 	same := builds.Build{Version: "this tree", Gateway: e2etest.Must[string](t)(e2e.Build(ctx, "./gateway/cmd/gateway")),
 		Pushdown: e2etest.Must[string](t)(e2e.Build(ctx, "./pushdown/cmd/pushdown"))}
@@ -33,7 +33,7 @@ func TestBuilds_everyRow(t *testing.T) {
 	err := builds.Run(ctx, builds.Config{A: a, B: b, HBase: e2etest.HBase(t), Open: openBenchStore, Data: shortData(), Rounds: 1, Turns: 1,
 		Connections: 2, Tolerance: 0.05, Report: r, Save: func() error { saved++; return nil }})
 	if err != nil || saved != 1 {
-		t.Errorf("saved %d times, %v", saved, err)
+		t.Errorf("saved %d times, error %v; want once and no error", saved, err)
 	}
 
 	onHBase := slices.DeleteFunc(slices.Clone(builds.Rows), func(row string) bool {
@@ -57,8 +57,8 @@ func TestBuilds_everyRow(t *testing.T) {
 	}
 }
 
-// The comparison as users run it, with a build whose result cache is off: the row
-// that asks the same again shows it, and the command's status says so.
+// The bench command, run as users run it, compares a build with itself without a result cache. The
+// row dashboards, which asks the same again, is worse, and the exit status is 1.
 func TestBuilds_worse(t *testing.T) {
 	ctx := e2etest.Within(t, 10*time.Minute)
 	gateway := e2etest.Must[string](t)(e2e.Build(ctx, "./gateway/cmd/gateway"))
@@ -66,14 +66,14 @@ func TestBuilds_worse(t *testing.T) {
 		Args: []string{"compare", "-a", "build:" + gateway, "-b", "build:" + gateway, "-b-env", "DOWNPOUR_RESULT_CACHE=off",
 			"-rows", "dashboards", "-rounds", "6", "-turns", "3", "-turn-for", "100ms", "-hosts", "300", "-hours", "3", "-results", t.TempDir()}})
 	if err != nil || status != 1 || !strings.Contains(out, "bench: B is worse than A in 1 of 1 rows: embedded dashboards") {
-		t.Errorf("status %d, %v\n%s", status, err, out)
+		t.Errorf("status %d, %v; want 1, and dashboards worse\n%s", status, err, out)
 	}
 }
 
-// A revision is built from its own sources, whatever lies in the tree, and leaves
+// A revision is built from its own sources, whatever the work tree holds, and the build leaves
 // nothing behind in the repository.
 func TestBuilds_revision(t *testing.T) {
-	t.Parallel() // touches nothing of others
+	t.Parallel() // it shares nothing with other tests
 	ctx := e2etest.Within(t, 5*time.Minute)
 	root := t.TempDir()
 	in := func(name string, args ...string) string {
@@ -125,17 +125,17 @@ func TestBuilds_revision(t *testing.T) {
 	}
 
 	if _, err := m.Make(ctx, "B", "git:nowhere"); err == nil || !strings.Contains(err.Error(), "git worktree add") {
-		t.Errorf("error %v", err)
+		t.Errorf("an unknown revision: error %v, want that of git worktree add", err)
 	}
 	write("what does not compile \" )")
 	in("git", "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "--quiet", "-am", "broken")
 	if _, err := m.Make(ctx, "C", "git:HEAD"); err == nil || !strings.Contains(err.Error(), "go build") {
-		t.Errorf("error %v", err)
+		t.Errorf("sources that do not compile: error %v, want that of go build", err)
 	}
 	if trees := in("git", "worktree", "list"); strings.Count(trees, "\n") != 1 {
 		t.Errorf("worktrees are left:\n%s", trees)
 	}
 	if _, err := m.Make(func() context.Context { ctx, stop := context.WithCancel(ctx); stop(); return ctx }(), "D", "tree"); err == nil {
-		t.Error("a run that was interrupted goes on")
+		t.Error("an interrupted build: no error, want one")
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"downpour/gateway/write"
 )
 
-// Every put is shown at every socket, and none before it began; stalled sockets
-// hold up nobody.
+// Every put is shown at every socket that reads; stalled, slow and half-open sockets hold up
+// nobody.
 func TestFrames(t *testing.T) {
 	server := gatewayOn(t, memoryStore(t))
 	c := live.FramesConfig{Server: server, Sockets: 5, Plans: 1, Long: 3000, Puts: 6, Every: 50 * time.Millisecond}
@@ -43,11 +43,11 @@ func TestFrames(t *testing.T) {
 	}
 	f(5 * 6)
 	c.Sockets, c.Plans, c.StalledEvery = 22, 4, 10
-	f(19 * 6)
-	c.Every = 0 // each when the last has been shown
+	f(19 * 6)   // sockets 0, 10 and 20 of 22 are stalled
+	c.Every = 0 // each put waits until all have shown the one before
 	f(19 * 6)
 	c.Sockets, c.SlowEvery, c.HalfOpenEvery = 23, 11, 12
-	f((23 - 3 - 2 - 2) * 6)
+	f((23 - 3 - 2 - 2) * 6) // stalled: 0, 10, 20; slow: 1, 12; half-open: 2, 14
 	for want, change := range map[string]func(*live.FramesConfig){
 		"sockets: got 0": func(c *live.FramesConfig) { c.Sockets = 0 },
 		"plans: got 24":  func(c *live.FramesConfig) { c.Plans = 24 },
@@ -65,7 +65,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// A put that is held up is charged to those that wait behind it.
+// Latency counts from the time at which a put was due, so a put that is held up also delays those
+// behind it.
 func TestFrames_intendedTime(t *testing.T) {
 	const held = time.Second
 	server := *gatewayOn(t, memoryStore(t))
@@ -75,7 +76,7 @@ func TestFrames_intendedTime(t *testing.T) {
 	}
 	forward, puts := httputil.NewSingleHostReverseProxy(to), 0
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if puts++; puts == 2 { // one after the other; the first makes the metric
+		if puts++; puts == 2 { // puts come one at a time; the first makes the metric
 			<-time.After(held)
 		}
 		forward.ServeHTTP(w, r)
@@ -87,17 +88,18 @@ func TestFrames_intendedTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The last of the 3 puts was due 2*50 ms after the one that is held up.
 	if least := r.Latency.At(0); least < held-2*50*time.Millisecond-time.Millisecond {
 		t.Errorf("the quickest frame took %s from when its put was due: %+v", least, r.Latency)
 	}
 }
 
-// All parts run, their answers are found equal, and each leaves what it measured.
+// All parts run, find the answers equal, and report what they measured.
 func TestLive_allParts(t *testing.T) {
 	d := small()
 	d.Hosts, d.Hours, d.Step = 30, 2, 10
 	used := time.Duration(0)
-	more := func() (time.Duration, error) { used += used/2 + time.Second; return used, nil } // each stretch more than the last
+	more := func() (time.Duration, error) { used += used/2 + time.Second; return used, nil } // grows faster each time
 	r := report.New("live", nil)
 	c := live.Config{Server: gatewayOn(t, memoryStore(t)), Store: live.Embedded, Parts: live.Parts, Data: d, Sockets: []int{1, 3}, Puts: 2, Every: 50 * time.Millisecond,
 		Crowd: 12, CrowdPlans: 3, Long: 3000, Rounds: 1, Report: r,
@@ -105,7 +107,7 @@ func TestLive_allParts(t *testing.T) {
 	if err := live.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	// No delta within a second, on a busy machine, is no measure of a tick.
+	// On a busy machine no delta may come within the second: then the tick has no figure.
 	ticks := 1
 	if slices.ContainsFunc(r.Aims, func(a report.Aim) bool { return a.Missing != "" }) {
 		ticks = 0
@@ -128,12 +130,11 @@ func TestLive_allParts(t *testing.T) {
 	}
 	c.Parts = []string{"tick", "tock"}
 	if err := live.Run(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), `parts: got "tock"`) {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want one that names the part tock", err)
 	}
 }
 
-// An Arrow answer that holds something else than the JSON, or is cut, is found
-// out before anything is timed.
+// An Arrow answer that differs from the JSON answer, or is cut, is an error.
 func TestAnswers_differ(t *testing.T) {
 	f := func(value int64, length int, want error) {
 		t.Helper()
@@ -164,9 +165,8 @@ func TestAnswers_differ(t *testing.T) {
 	f(7, 8, batch.ErrCut)
 }
 
-// BenchmarkAnswers is the answer with all 2.16 M points of an embedded store at
-// rest, as Arrow and as JSON, and a larger Arrow answer: each in turn with the
-// plain copy of as many bytes by HTTP.
+// BenchmarkAnswers reads all 2.16 M points of an embedded store at rest, as Arrow and as JSON, and
+// a larger Arrow answer, each in turn with a plain HTTP copy of as many bytes.
 func BenchmarkAnswers(b *testing.B) {
 	st := memoryStore(b)
 	d := workload.Default()

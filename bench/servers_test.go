@@ -42,11 +42,11 @@ func shortData() workload.Devops {
 	return d
 }
 
-// The rows of the table of aims are measured against the real servers, and their
-// answers are found equal; what comes out is not looked at. -args -soak takes
-// all rows; without it one of each kind.
+// The rows of the table of aims are measured against the real servers, and the answers are found
+// equal. The measured values are not checked. -args -soak takes all rows; without it one of each
+// kind.
 func TestBench_everyRow(t *testing.T) {
-	t.Parallel() // nobody looks at its times
+	t.Parallel() // its times are not checked
 	r := report.New("compare", nil)
 	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory"}
 	if *e2etest.Soak {
@@ -76,9 +76,9 @@ func TestBench_everyRow(t *testing.T) {
 	}
 }
 
-// A peer that has other points is found out before anything is timed.
+// A peer with other points is an error before anything is timed, and so is a peer that has ended.
 func TestBench_difference(t *testing.T) {
-	t.Parallel() // nobody looks at its times
+	t.Parallel() // its times are not checked
 	ctx := e2etest.Within(t, 5*time.Minute)
 	var servers []*peer.Server
 	for i := range 2 {
@@ -108,10 +108,10 @@ func TestBench_difference(t *testing.T) {
 	}
 }
 
-// Costs are measured on a real HBase, through a pushdown server in a process of
-// its own.
+// Scale measures every axis on a real HBase, also through a pushdown server in a process of its
+// own.
 func TestBench_scaleOnHBase(t *testing.T) {
-	t.Parallel() // nobody looks at its times
+	t.Parallel() // its times are not checked
 	ctx := e2etest.Within(t, 8*time.Minute)
 	st := e2etest.Must[bench.Store](t)(openBenchStore("hbase:" + e2etest.HBase(t).Quorum()))
 	defer st.Close()
@@ -151,9 +151,8 @@ func TestBench_scaleOnHBase(t *testing.T) {
 	}
 }
 
-// Live queries and the Arrow answer on a real HBase, rows as puts leave them: they
-// are measured and their answers found equal. Many sockets are left to the
-// embedded store.
+// Live queries and the Arrow answer are measured on a real HBase, on rows as puts leave them, and
+// their answers are found equal. Many sockets are measured on the embedded store only.
 func TestBench_liveOnHBase(t *testing.T) {
 	ctx := e2etest.Within(t, 5*time.Minute)
 	names, h := e2etest.CreateTables(t), e2etest.HBase(t)
@@ -183,10 +182,10 @@ func TestBench_liveOnHBase(t *testing.T) {
 	}
 }
 
-// The command as users run it: frames of live charts at sockets of a gateway
-// process, and an interrupted comparison that says what it left.
+// The bench command, run as users run it, measures frames of live charts at the sockets of a
+// gateway process, and an interrupted comparison says what it left out.
 func TestBench_command(t *testing.T) {
-	t.Parallel() // nobody looks at its times
+	t.Parallel() // its times are not checked
 	ctx := e2etest.Within(t, 5*time.Minute)
 	dir := t.TempDir()
 	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: e2etest.Must[string](t)(e2e.Root()),
@@ -197,7 +196,7 @@ func TestBench_command(t *testing.T) {
 	}
 	for _, want := range []string{"put to frame, embedded, sockets: 20", "40 sockets on 4 plans, a tenth each stalled, slow and half-open", "asking again, CPU, embedded", "points as Arrow, embedded"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("lacks %q:\n%s", want, out)
+			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
 	if pages := e2etest.Must[[]string](t)(filepath.Glob(filepath.Join(dir, "*.html"))); len(pages) != 1 {
@@ -211,7 +210,7 @@ func TestBench_command(t *testing.T) {
 	}
 	defer os.Remove(p.Log)
 	defer p.Kill()
-	// The head of the table says that it has begun.
+	// The first byte of the table's head shows that the run has begun.
 	if _, err := p.Stdout.Read(make([]byte, 1)); err != nil {
 		t.Fatalf("%v\n%s", err, p.LogTail(20))
 	}

@@ -24,7 +24,7 @@ func TestSchemaValidate(t *testing.T) {
 	f("", func(s *Schema) { s.SaltBuckets = 0 })
 	f("salt buckets 257 with salt width 1, want 1 to 256", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 1, 257 })
 	f("salt buckets 0 ", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 1, 0 })
-	// 1<<32 is 0 in the hash's 32 bits.
+	// The salt is a 32-bit hash modulo the number of buckets, and 1<<32 is 0 in 32 bits.
 	f("salt buckets 4294967296 ", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 4, 1<<32 })
 	f("salt width 9, want 0 to 8", func(s *Schema) { s.SaltWidth = 9 })
 	f("metric UID width 0, want 1 to 8", func(s *Schema) { s.MetricWidth = 0 })
@@ -46,9 +46,9 @@ func TestValidateName(t *testing.T) {
 	}
 	f("sys.cpu-user_0/A", "")
 	f("Zürich.ß", "")
-	f("Ω", "") // a letter, though the table cannot hold it: AppendName says so
+	f("Ω", "") // a letter; that ISO-8859-1 does not have it is for AppendName to refuse
 	f("", "Invalid metric name: empty string")
-	// The text of api.json's answer to a put.
+	// The text with which OpenTSDB answered a put, see api.json.gz of integration/conformance.
 	f("bad metric!", `Invalid metric name ("bad metric!"): illegal character:  `)
 	f("a:b", `Invalid metric name ("a:b"): illegal character: :`)
 	f("a:b", "", ':')
@@ -56,7 +56,7 @@ func TestValidateName(t *testing.T) {
 	f("say\"n\n", "Invalid metric name (\"say\"n\n\"): illegal character: \"")
 	f("a²", `Invalid metric name ("a²"): illegal character: ²`)
 	f("a\xff", "Invalid metric name (\"a\xff\"): illegal character: \uFFFD")
-	f("𝒜", `Invalid metric name ("𝒜"): illegal character: 𝒜`) // a letter, but two chars to Java
+	f("𝒜", `Invalid metric name ("𝒜"): illegal character: 𝒜`) // a letter, but in Java two chars, which are none
 }
 
 func TestName_isLatin1(t *testing.T) {
@@ -155,8 +155,8 @@ func TestAnnotation_column(t *testing.T) {
 	f(1356998400250, "000000 50E22700", "01 000000FA", 250)
 	f(1357001999999, "000000 50E22700", "01 0036EE7F", 3599999)
 	f(1356998523000, "000000 50E22700", "01 007B", 123_000) // ms on a full second
-	// In seconds, a multiple of 1000: the column is that of 1357000 s, as OpenTSDB
-	// writes it.
+	// OpenTSDB takes every multiple of 1000 for milliseconds, even if it is in seconds as here:
+	// the column is that of 1357000 s, 3400 s after the hour.
 	f(1357000000, "000000 50E22700", "01 0D48", 3400_000)
 	for _, bad := range []string{"", "01", "0100", "010E10", "0100000000FF", "0100370000", "020000", "0000"} {
 		if ms, _, err := ParseAnnotationQualifier(unhex(t, bad)); err == nil {
@@ -172,10 +172,10 @@ func TestAnnotation_column(t *testing.T) {
 	salted := Schema{SaltWidth: 1, SaltBuckets: 4, MetricWidth: 4, TagKWidth: 2, TagVWidth: 4}
 	key, err := salted.AppendAnnotationKey(nil, unhex(t, "00000001000100000006000200000002"), 1356998401)
 	if err != nil || !bytes.Equal(key, unhex(t, "010000000150e22700000100000006000200000002")) {
-		t.Errorf("salted row key % X, %v", key, err)
+		t.Errorf("salted row key % X, %v, want salt 01, the metric, base time 50E22700 and both tags", key, err)
 	}
 	if key, _ = salted.AppendAnnotationKey(nil, nil, 1356998401); !bytes.Equal(key, unhex(t, "000000000050e22700")) {
-		t.Errorf("global row key of a salted table % X", key)
+		t.Errorf("global row key of a salted table % X, want salt 00, metric 0 and base time 50E22700", key)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestAnnotation_json(t *testing.T) {
 		}
 	}
 	if a, err := ParseAnnotation([]byte(`{"new":1,"startTime":5}`)); err != nil || a.StartTime != 5 {
-		t.Errorf("unknown key: %+v, %v", a, err)
+		t.Errorf("an unknown key: %+v, %v, want it ignored and startTime 5", a, err)
 	}
 }
 
@@ -216,7 +216,8 @@ func TestRowKey_refuses(t *testing.T) {
 	}
 }
 
-// Hex is read as OpenTSDB reads it, and refused in its words.
+// A UID in hex is read as OpenTSDB reads it, an odd number of digits with a 0 in front, and is
+// refused with OpenTSDB's error text.
 func TestParseHexUID(t *testing.T) {
 	for text, want := range map[string]string{"000001": "000001", "1": "01", "abC": "0ABC", "00000A00000b": "00000A00000B"} {
 		if u, err := ParseHexUID(text); err != nil || u.String() != want {

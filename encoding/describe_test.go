@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// go test ./encoding -update writes the expected part of every script under
-// testdata/describe anew; the difference is then read in review.
+// go test ./encoding -update writes the expected output in every script under testdata/describe
+// and in docs anew; a reviewer then reads the difference.
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/describe and docs")
 
 // A script is a list of steps, each a line of input, a line ----, and the output
@@ -141,7 +141,8 @@ func TestDescribe_showsEveryByte(t *testing.T) {
 	}
 }
 
-// shownBytes collects the hex columns of a description.
+// shownBytes collects the bytes that a description shows in hex. They begin at the 9th character
+// of an indented line, after the offset.
 func shownBytes(t *testing.T, text []byte) (b []byte) {
 	for line := range strings.Lines(string(text)) {
 		if len(line) < 8 || line[0] != ' ' {
@@ -170,7 +171,7 @@ func TestDump_namesTheLine(t *testing.T) {
 			t.Errorf("%s: %v, want %s", bad, err, want)
 		}
 		if !strings.HasPrefix(out.String(), "== tsdb t\nrow key, 13 bytes\n") {
-			t.Errorf("%s: the line before is %q", bad, out.String())
+			t.Errorf("%s: the output for the line before it is %q", bad, out.String())
 		}
 	}
 }

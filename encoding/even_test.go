@@ -11,8 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// evenEntries are the entries of points at equal distances, in seconds, whose value
-// bytes are drawn, or all least or largest.
+// evenEntries draws the entries of points at equal distances of whole seconds, with values of one
+// type and length. The first bytes of the values are random, or all are the same extreme byte.
+// stride is the length of an entry.
 func evenEntries(t *rapid.T) (entries []byte, stride int) {
 	step := rapid.SampledFrom([]int{1, 1, 2, 10, 60, 299, 1800}).Draw(t, "step")
 	first := rapid.IntRange(0, 3600-step-1).Draw(t, "first")
@@ -34,8 +35,9 @@ func evenEntries(t *rapid.T) (entries []byte, stride int) {
 	return entries, len(entries) / points
 }
 
-// TestOnlyEven_equalsCellByCell: points at equal distances have the times and sums
-// that Add and FinishDoubles give; no others are taken for such.
+// TestOnlyEven_equalsCellByCell: OnlyEven takes integers of 1, 2 or 4 bytes at equal distances,
+// with the times and sums that Add and FinishDoubles give, and takes no damaged row otherwise
+// than they do.
 func TestOnlyEven_equalsCellByCell(t *testing.T) {
 	var d RowDecoder
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,9 +56,10 @@ func TestOnlyEven_equalsCellByCell(t *testing.T) {
 			return
 		}
 		if len(d.Annotations()) > 0 || d.Skipped() > 0 {
-			t.Fatal("something is left of the row before")
+			t.Fatal("annotations or skipped cells of the row before are still there")
 		}
 		checkEven(t, &d, e, entries)
+		// The next OnlyEven must forget this annotation.
 		_ = d.Add([]byte{PrefixAnnotation, 0, 1}, []byte("note"), 1)
 	})
 }
@@ -64,7 +67,7 @@ func TestOnlyEven_equalsCellByCell(t *testing.T) {
 func checkEven(t *rapid.T, d *RowDecoder, e Even, entries []byte) {
 	d.Reset(3600)
 	if err := d.Add(AppendColumn, entries, 1); err != nil {
-		t.Fatalf("a row is taken that is refused otherwise: % X: %v", entries, err)
+		t.Fatalf("OnlyEven takes % X, which Add refuses: %v", entries, err)
 	}
 	offsets, values, err := d.FinishDoubles(nil)
 	if err != nil || e.Points != len(offsets) {
@@ -92,7 +95,8 @@ func checkEven(t *rapid.T, d *RowDecoder, e Even, entries []byte) {
 	}
 }
 
-// TestOnlyEven_refuses lists columns that are not for it.
+// TestOnlyEven_refuses: OnlyEven takes only an append column of two or more integers of one
+// length, up to 4 bytes, at equal distances in seconds and in ascending order.
 func TestOnlyEven_refuses(t *testing.T) {
 	var d RowDecoder
 	f := func(want bool, what, entries string) {
@@ -119,7 +123,7 @@ func TestOnlyEven_refuses(t *testing.T) {
 	f(false, "integers on 8 bytes", "0007 0000000000000001 0017 0000000000000001")
 	f(false, "floats", "000B 3F800000 001B 3F800000")
 	f(false, "milliseconds", "F0000000 01 F0000040 02")
-	for at := range 12 { // wherever the loops stand
+	for at := range 12 { // entries are compared several at once: each position is tried
 		gap, length := []byte{}, []byte{}
 		for i := range 13 {
 			gap = AppendEntry(gap, Qualifier{OffsetMS: int32(i+max(0, min(i-at, 1))) * 1000, Width: 1}, []byte{7})

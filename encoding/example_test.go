@@ -57,8 +57,8 @@ func ExampleRowDecoder() {
 	// 1356998460000 19.5
 }
 
-// A compacted cell, written and read back: its qualifiers stand together, its values
-// too, and a last byte follows them.
+// A compacted cell is written and read back. It has the qualifiers of all points in its
+// qualifier, and all values and one more byte in its value.
 func ExampleRowDecoder_compacted() {
 	var b encoding.CellBuilder
 	b.Add(encoding.Qualifier{OffsetMS: 0, Width: 1}, []byte{42})
@@ -115,8 +115,8 @@ func printPoints(d *encoding.RowDecoder) {
 	}
 }
 
-// Two cells with different values at one time: the query fails unless duplicates
-// are fixed, when the cell written last wins.
+// Two cells have different values at one time. Reading the row fails, unless duplicates are
+// fixed: then the cell that was written last wins.
 func ExampleRowDecoder_duplicates() {
 	for _, fix := range []bool{false, true} {
 		d := encoding.RowDecoder{FixDuplicates: fix}

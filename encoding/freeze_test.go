@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What stands in tables never changes. A failure here means that the change
-// under test would not read what is stored, not that the test is out of date.
+// The numbers and bytes by which tables are stored never change. A failure here means that the
+// change under test would not read what is stored, not that the test is out of date.
 func TestFrozen(t *testing.T) {
 	f := func(what string, got, want any) {
 		t.Helper()

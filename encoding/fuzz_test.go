@@ -22,7 +22,7 @@ var fuzzSchemas = []Schema{
 
 func schemaOf(n uint8) Schema { return fuzzSchemas[int(n)%len(fuzzSchemas)] }
 
-// FuzzParseRowKey: no bytes make parsing panic, and a parsed key is its parts.
+// FuzzParseRowKey: no bytes make parsing panic, and the parts of a parsed key make up the key.
 func FuzzParseRowKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n uint8, key []byte) {
 		s := schemaOf(n)
@@ -34,17 +34,17 @@ func FuzzParseRowKey(f *testing.F) {
 		again := append(append([]byte{}, k.Salt...), k.Metric...)
 		again = append(append(again, byte(k.BaseTime>>24), byte(k.BaseTime>>16), byte(k.BaseTime>>8), byte(k.BaseTime)), k.Tags...)
 		if !bytes.Equal(again, key) {
-			t.Errorf("key % X parses to % X", key, again)
+			t.Errorf("key % X parses to parts that make up % X", key, again)
 		}
 		salted := s.AppendRowKey(nil, k.Metric, k.BaseTime, k.Tags)
 		if !bytes.Equal(salted[s.SaltWidth:], key[s.SaltWidth:]) {
-			t.Errorf("key % X encodes to % X", key, salted)
+			t.Errorf("the parts of key % X encode to % X", key, salted)
 		}
 		if bucket := s.Salt(k.Metric, k.Tags); bucket < 0 || bucket >= s.Buckets() {
 			t.Errorf("salt %d of %d buckets", bucket, s.Buckets())
 		}
 		if got := s.AppendTSUID(nil, key); !bytes.Equal(got, s.SpanTSUID(s.AppendSpan(nil, key))) {
-			t.Errorf("TSUID % X is not the span's", got)
+			t.Errorf("the key's TSUID % X is not the TSUID of its span", got)
 		}
 	})
 }
@@ -86,8 +86,8 @@ func comparePairs(a, b []TagPair) int {
 	})
 }
 
-// FuzzQualifier: what parses is written again as the same bytes, but for the two
-// bits that mean nothing.
+// FuzzQualifier: a qualifier that parses is written again as the same bytes, but for the two bits
+// of the milliseconds form that mean nothing.
 func FuzzQualifier(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		q, rest, err := ParseQualifier(b)
@@ -104,7 +104,8 @@ func FuzzQualifier(f *testing.F) {
 	})
 }
 
-// FuzzValue: a value on its own length is written again as the same bytes.
+// FuzzValue: an integer is written again as the same bytes on the same length, and as the same
+// value on the shortest one; a float of 8 bytes is written again as the same bytes.
 func FuzzValue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, float bool, said uint8, b []byte) {
 		q := Qualifier{Float: float, Width: int(said%8) + 1}
@@ -113,16 +114,16 @@ func FuzzValue(f *testing.F) {
 			return
 		}
 		if v.Float != float || !float && v.Double() != float64(v.Int()) {
-			t.Errorf("% X is %+v", b, v)
+			t.Errorf("% X parses to %+v, want the type of the qualifier and an exact double", b, v)
 		}
 		if !float {
 			if got := appendRaw(nil, v.Bits, len(b)); !bytes.Equal(got, b) {
-				t.Errorf("% X is %d, which is % X", b, v.Int(), got)
+				t.Errorf("% X parses to %d, which is written as % X", b, v.Int(), got)
 			}
 			checkShortest(t, v)
 		}
 		if float && len(b) == 8 && q.Width == 8 && !bytes.Equal(AppendDouble(nil, v.Double()), b) && v.Double() == v.Double() {
-			t.Errorf("% X is %v, which is % X", b, v, AppendDouble(nil, v.Double()))
+			t.Errorf("% X parses to %v, which is written as % X", b, v, AppendDouble(nil, v.Double()))
 		}
 	})
 }
@@ -131,12 +132,12 @@ func checkShortest(t *testing.T, v Value) {
 	short := AppendInt(nil, v.Int())
 	again, err := ParseValue(Qualifier{Width: len(short)}, short)
 	if err != nil || again != v {
-		t.Errorf("%v is % X, which is %v, %v", v, short, again, err)
+		t.Errorf("%v is written as % X, which parses to %v, %v", v, short, again, err)
 	}
 }
 
-// FuzzRowDecoder: no cells make the decoder or Describe panic; what Finish gives
-// ascends strictly within the hour.
+// FuzzRowDecoder: no cells make the decoder or Describe panic. The times that Finish gives lie
+// within the hour and ascend strictly.
 func FuzzRowDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, fix bool, q1, v1, q2, v2 []byte, newer bool) {
 		s := DefaultSchema()
@@ -159,14 +160,13 @@ func FuzzRowDecoder(f *testing.F) {
 		for i := range p.Len() {
 			offset := p.Time[i] - 1356998400_000
 			if offset < 0 || offset > maxOffsetMS || i > 0 && p.Time[i] <= p.Time[i-1] {
-				t.Errorf("point %d of %v", i, p.Time)
+				t.Errorf("the time of point %d of %v is outside the hour or not after the one before", i, p.Time)
 			}
 		}
 	})
 }
 
-// FuzzAnnotation: any note that parses is written and read again as itself, and
-// is JSON.
+// FuzzAnnotation: an annotation that parses is written as valid JSON, and read again as itself.
 func FuzzAnnotation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		a, err := ParseAnnotation(text)
@@ -175,7 +175,7 @@ func FuzzAnnotation(f *testing.F) {
 		}
 		b := AppendAnnotation(nil, a)
 		if !json.Valid(b) || !utf8.Valid(b) {
-			t.Fatalf("%+v is %s", a, b)
+			t.Fatalf("%+v is written as %s, want valid JSON in UTF-8", a, b)
 		}
 		again, err := ParseAnnotation(b)
 		if diff := gocmp.Diff(a, again); err != nil || diff != "" {
@@ -184,7 +184,8 @@ func FuzzAnnotation(f *testing.F) {
 	})
 }
 
-// FuzzAnnotationColumn: every start has a column that parses, and keys that do.
+// FuzzAnnotationColumn: every start that has a row key has a column that parses. Row and column
+// together give the start.
 func FuzzAnnotationColumn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n uint8, start int64, column []byte) {
 		s := schemaOf(n)
@@ -204,7 +205,7 @@ func FuzzAnnotationColumn(f *testing.F) {
 		}
 		seconds := start < 1<<32
 		if seconds && start%1000 == 0 {
-			return // the quirk: not the offset from this row
+			return // OpenTSDB takes it for milliseconds: its offset is wrong
 		}
 		if got := int64(k.BaseTime)*1000 + int64(ms); seconds && got != start*1000 || !seconds && got != start {
 			t.Errorf("start %d has row %d and offset %d (ms form %t)", start, k.BaseTime, ms, milli)
@@ -235,18 +236,18 @@ func FuzzUIDMapping(f *testing.F) {
 	})
 }
 
-// FuzzName: all Latin-1 bytes are a name and come back; validation never panics
-// and lets no control character through.
+// FuzzName: any bytes are a name in Latin-1, which is written again as the same bytes. No name
+// makes validation panic, and a valid one is UTF-8 and not empty.
 func FuzzName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, name string) {
 		if got, err := AppendName(nil, ParseName(b)); err != nil || !bytes.Equal(got, b) {
-			t.Errorf("% X is %q, which is % X, %v", b, ParseName(b), got, err)
+			t.Errorf("% X parses to %q, which is written as % X, %v", b, ParseName(b), got, err)
 		}
 		if ValidateName("metric name", name) != nil {
 			return
 		}
 		if !utf8.ValidString(name) || name == "" {
-			t.Errorf("%q is valid", name)
+			t.Errorf("%q is valid, want invalid UTF-8 and an empty name refused", name)
 		}
 		if enc, err := AppendName(nil, name); err == nil && ParseName(enc) != name {
 			t.Errorf("%q is % X", name, enc)
@@ -254,7 +255,8 @@ func FuzzName(f *testing.F) {
 	})
 }
 
-// FuzzDumpLine: no line makes the dump panic, and a cell survives its line.
+// FuzzDumpLine: no line makes parsing panic, and a cell that was parsed can be written as a line
+// and dumped.
 func FuzzDumpLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		table, c, err := ParseDumpLine(line)
@@ -272,7 +274,7 @@ func FuzzDumpLine(f *testing.F) {
 	})
 }
 
-// FuzzParseTSUID: hex that parses is the TSUID's hex.
+// FuzzParseTSUID: a text that parses is the hex of the TSUID's bytes.
 func FuzzParseTSUID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n uint8, text string) {
 		tsuid, err := schemaOf(n).ParseTSUID(text)

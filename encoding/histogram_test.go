@@ -23,13 +23,13 @@ func drawHistogram(r *rand.Rand) Histogram {
 	return NewHistogram(buckets, counts[r.IntN(len(counts))], counts[r.IntN(len(counts))])
 }
 
-// sameHistogram compares as the order of buckets does, so that NaN equals NaN.
+// sameHistogram compares bounds as CompareBounds does, so that NaN equals NaN.
 var sameHistogram = cmp.Comparer(func(a, b Histogram) bool {
 	return a.SameBounds(&b) && a.Underflow == b.Underflow && a.Overflow == b.Overflow &&
 		bytes.Equal(AppendHistogram(nil, &a), AppendHistogram(nil, &b))
 })
 
-// A histogram has the bytes that OpenTSDB 2.4.1 wrote.
+// Histograms are read from the bytes that OpenTSDB 2.4.1 wrote, and written as the same bytes.
 func TestHistogram_bytes(t *testing.T) {
 	f := func(text string, want Histogram) {
 		t.Helper()
@@ -54,14 +54,15 @@ func TestHistogram_bytes(t *testing.T) {
 		Histogram{[]HistogramBucket{{-10, 0, -1}}, math.MinInt64, math.MaxInt64})
 }
 
-// What is written is read again, whatever is in it.
+// A histogram is read as it was written, whatever is in it and with a byte behind it. A histogram
+// that is cut short is refused.
 func TestHistogram_roundTrip(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 20_000 {
 		want := drawHistogram(r)
 		body := AppendHistogram(nil, &want)
-		got := drawHistogram(r) // its memory is used again
+		got := drawHistogram(r) // its memory is reused
 		if err := ParseHistogram(append(body, 7), &got); err != nil {
 			t.Fatalf("seed %d: %+v: %v", seed, want, err)
 		}
@@ -70,13 +71,14 @@ func TestHistogram_roundTrip(t *testing.T) {
 		}
 		for cut := range body {
 			if err := ParseHistogram(body[:cut], &got); err == nil {
-				t.Fatalf("seed %d: the first %d of % x are a histogram", seed, cut, body)
+				t.Fatalf("seed %d: the first %d bytes of % x were read as a histogram", seed, cut, body)
 			}
 		}
 	}
 }
 
-// Buckets come in any order, and of equal bounds the last counts.
+// Parsing takes buckets in any order and sorts them by their bounds. If several have the same
+// bounds, the last one counts.
 func TestHistogram_order(t *testing.T) {
 	unsorted := Histogram{Buckets: []HistogramBucket{{5, 6, 1}, {0, 2, 2}, {0, 1, 3}, {5, 6, 4}}}
 	var got Histogram
@@ -94,13 +96,14 @@ func TestHistogram_order(t *testing.T) {
 		for j, b := range ascending {
 			x, y := HistogramBucket{Lower: a}, HistogramBucket{Lower: b}
 			if got := x.CompareBounds(&y); (got < 0) != (i < j) || (got > 0) != (i > j) {
-				t.Errorf("%v and %v compare as %d", a, b, got)
+				t.Errorf("bounds %v and %v compare as %d, want their order in the list", a, b, got)
 			}
 		}
 	}
 }
 
-// A claimed number of buckets allocates nothing that the bytes do not hold.
+// Damaged bytes are refused, and no number of buckets in them makes ParseHistogram allocate more
+// than the bytes can hold.
 func TestParseHistogram_bounds(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
@@ -121,7 +124,8 @@ func TestParseHistogram_bounds(t *testing.T) {
 	f("0000", "underflow")
 }
 
-// Adding is free of order and grouping, counts wrap around, and what is added stays as it is.
+// The sum of histograms does not depend on order and grouping, counts wrap around, and adding
+// does not change what is added.
 func TestHistogram_add(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -140,7 +144,7 @@ func TestHistogram_add(t *testing.T) {
 		}
 		want := sum(all)
 
-		// Bucket by bucket, without Add; a bucket of any is one of the sum.
+		// Without Add: each bucket of a summand is in the sum, and has the sum of all its counts.
 		for i := range all {
 			for _, b := range all[i].Buckets {
 				if !slices.ContainsFunc(want.Buckets, func(o HistogramBucket) bool { return o.CompareBounds(&b) == 0 }) {
@@ -165,7 +169,7 @@ func TestHistogram_add(t *testing.T) {
 		}
 		for i := range all {
 			if !bytes.Equal(before[i], AppendHistogram(nil, &all[i])) {
-				t.Fatalf("seed %d: adding has changed %d", seed, i)
+				t.Fatalf("seed %d: adding has changed histogram %d", seed, i)
 			}
 		}
 	}
@@ -188,9 +192,9 @@ func TestHistogram_percentile(t *testing.T) {
 	f(h, 0, -1)
 	f(Histogram{Underflow: 3, Overflow: 4}, 50, 0)
 	f(Histogram{Buckets: []HistogramBucket{{0, 1, 0}}}, 50, 0)
-	// 2^32 is cut to 0 in 32 bits.
+	// OpenTSDB cuts counts to 32 bits: 2^32 becomes 0.
 	f(Histogram{Buckets: []HistogramBucket{{0, 1, 1 << 32}, {2, 4, 1}}}, 50, 3)
-	// The sum wraps around to a negative number, and so no bucket has enough.
+	// The sum of counts wraps around to a negative number, and so no bucket has 50 % of it.
 	f(Histogram{Buckets: []HistogramBucket{{0, 1, math.MaxInt32}, {2, 4, 1}}}, 50, 0)
 }
 

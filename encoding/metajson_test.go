@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Bytes that OpenTSDB 2.4.1 wrote, read and written again.
+// Meta data that OpenTSDB 2.4.1 wrote is read, and written again as the same bytes.
 func TestMeta_storedForm(t *testing.T) {
 	uids := []string{
 		`{"type":"METRIC","displayName":"","description":"","notes":"","created":1795221661,"custom":null}`,
@@ -37,7 +37,8 @@ func TestMeta_storedForm(t *testing.T) {
 	}
 }
 
-// Key sets as a HashMap of Java 17, copied from a sorted map, lists them.
+// hashOrder lists keys in the order in which a HashMap of Java 17 lists them that was copied from
+// a sorted map. Each text below is such a list.
 func TestHashOrder(t *testing.T) {
 	for _, want := range []string{
 		"Aa BB a b", // Aa and BB have one hash

@@ -25,8 +25,8 @@ type modelCell struct {
 	points []modelPoint
 }
 
-// TestRowDecoder_equalsModel decodes random rows and compares with a model that
-// does each rule the plainest way: one list of all points, no fast paths.
+// TestRowDecoder_equalsModel: random rows decode to what a model makes of them that follows each
+// rule in the plainest way: one list of all points, no fast paths.
 func TestRowDecoder_equalsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells := rapid.SliceOfN(rapid.Custom(drawCell), 0, 6).Draw(t, "cells")
@@ -72,13 +72,12 @@ func sameDoubles(p Points, offsets []int32, doubles []float64) bool {
 	return same
 }
 
-// samePoints compares with NaN equal to itself, which is why bits are compared,
-// and without telling nil from empty.
+// samePoints compares bits, so that NaN equals itself, and takes nil and empty for equal.
 func samePoints(a, b Points) bool {
 	return slices.Equal(a.Time, b.Time) && slices.Equal(a.Bits, b.Bits) && slices.Equal(a.Float, b.Float)
 }
 
-// drawPoint draws from few times and values, so that duplicates happen.
+// drawPoint draws one of few times and values, so that there are duplicates.
 func drawPoint(t *rapid.T) (p modelPoint) {
 	offset := rapid.OneOf(rapid.Int32Range(0, 6), rapid.Int32Range(0, maxOffsetMS/500), rapid.Just(int32(maxOffsetMS/500))).Draw(t, "half seconds") * 500
 	p.q = Qualifier{OffsetMS: offset, Milli: offset%1000 != 0 || rapid.Bool().Draw(t, "ms form"), Float: rapid.Bool().Draw(t, "float")}
@@ -102,7 +101,7 @@ func drawCell(t *rapid.T) (c modelCell) {
 		c.points = rapid.SliceOfN(rapid.Custom(drawPoint), 0, 12).Draw(t, "points")
 	case "compacted":
 		c.points = rapid.SliceOfN(rapid.Custom(drawPoint), 2, 12).Draw(t, "points")
-		if rapid.Bool().Draw(t, "sorted") { // as writers leave it
+		if rapid.Bool().Draw(t, "sorted") { // as writers write it
 			slices.SortStableFunc(c.points, func(a, b modelPoint) int { return cmp.Compare(a.q.OffsetMS, b.q.OffsetMS) })
 		}
 	}
@@ -126,8 +125,8 @@ func (c modelCell) encode() (qualifier, value []byte) {
 	return b.Cell()
 }
 
-// modelRow returns the row's points, or the offset of the first two values at one
-// time; -1 for none.
+// modelRow returns the row's points and -1, or the first offset in ms that has two different
+// values.
 func modelRow(cells []modelCell, fix bool) (want Points, duplicate int32) {
 	var all []modelPoint
 	for _, c := range cells {

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawOnlyCell draws a compacted cell or an append column, as writers leave it or
-// not: ascending or not, of seconds or not, of one kind of values or several.
+// drawOnlyCell draws a compacted cell or an append column. It is often as writers write it, but
+// may have times that do not ascend, milliseconds, or values of several types and lengths.
 func drawOnlyCell(t *rapid.T) (c modelCell) {
 	c.form = rapid.SampledFrom([]string{"compacted", "append"}).Draw(t, "form")
 	c.points = rapid.SliceOfN(rapid.Custom(drawPoint), 1, 30).Draw(t, "points")
@@ -36,7 +36,8 @@ func drawOnlyCell(t *rapid.T) (c modelCell) {
 	return c
 }
 
-// plain tells whether a cell is one that OnlyCell is for.
+// plain tells whether OnlyCell takes the cell: its points are in the seconds form, ascend, and are
+// several or appended.
 func (c modelCell) plain() bool {
 	for i, p := range c.points {
 		if p.q.Milli || i > 0 && p.q.OffsetMS <= c.points[i-1].q.OffsetMS {
@@ -46,11 +47,10 @@ func (c modelCell) plain() bool {
 	return len(c.points) > 1 || c.form == "append"
 }
 
-// TestOnlyCell_equalsCellByCell: of a cell of the plain kind OnlyCell makes the
-// columns that Add and FinishDoubles make; it takes no other, and none that is
-// damaged.
+// TestOnlyCell_equalsCellByCell: OnlyCell makes of a plain cell the columns that Add and
+// FinishDoubles make. It takes no other cell, and no damaged one otherwise than they do.
 func TestOnlyCell_equalsCellByCell(t *testing.T) {
-	var d RowDecoder // one for all, so that what is left of a row meets the next
+	var d RowDecoder // one for all rows, to notice what a row leaves for the next
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawOnlyCell(t)
 		qualifier, value := c.encode()
@@ -67,23 +67,23 @@ func TestOnlyCell_equalsCellByCell(t *testing.T) {
 			return
 		}
 		if len(d.Annotations()) > 0 || d.Skipped() > 0 {
-			t.Fatal("something is left of the row before")
+			t.Fatal("annotations or skipped cells of the row before are still there")
 		}
 		d.Reset(3600)
 		if err := d.Add(qualifier, value, 1); err != nil {
-			t.Fatalf("a cell is taken that is refused otherwise: % X % X: %v", qualifier, value, err)
+			t.Fatalf("OnlyCell takes % X = % X, which Add refuses: %v", qualifier, value, err)
 		}
 		wantOffsets, want, err := d.FinishDoubles(nil)
 		if err != nil || !slices.Equal(offsets, wantOffsets) || !slices.EqualFunc(doubles, want, sameBits) {
 			t.Fatalf("got %v %v, want %v %v, %v", offsets, doubles, wantOffsets, want, err)
 		}
+		// The next OnlyCell must forget this annotation.
 		_ = d.Add([]byte{PrefixAnnotation, 0, 1}, []byte("note"), 1)
 	})
 }
 
-// TestOnlyCell_cachesQualifiers: whatever rows came before, of the same
-// qualifiers or others, read so or cell by cell, a row is read as by a decoder that
-// has seen none.
+// TestOnlyCell_cachesQualifiers: a decoder reads a row as a new one does, whatever rows it has
+// read before: of the same qualifiers or others, with OnlyCell or with Add.
 func TestOnlyCell_cachesQualifiers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var rows [][2][]byte
@@ -127,7 +127,7 @@ func damage(t *rapid.T, what string, b []byte) []byte {
 	return b
 }
 
-// TestOnlyCell_refuses lists cells that are to be read, or refused, by Add.
+// TestOnlyCell_refuses: OnlyCell takes plain cells and leaves all others, valid or not, to Add.
 func TestOnlyCell_refuses(t *testing.T) {
 	var d RowDecoder
 	f := func(want bool, what, qualifier, value string) {
@@ -174,7 +174,8 @@ func TestOnlyCell_refuses(t *testing.T) {
 	f(false, "appended, integers on 3 bytes", column, "0010 01 0022 000001")
 	f(false, "appended, floats on 2 bytes", column, "0010 01 0029 0001")
 	for _, times := range []string{"0120", "1023", "0213", "0132", "0012", "0122", "0113"} {
-		for _, before := range []string{"", "0020 01", "0021 0001"} { // alone, in a run, behind one
+		// Alone, or between others: after an entry of 1 or of 2 bytes.
+		for _, before := range []string{"", "0020 01", "0021 0001"} {
 			entries := before
 			for i, s := range "345678901" {
 				if i < 4 {

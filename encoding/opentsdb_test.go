@@ -215,6 +215,7 @@ func TestRowDecoder_isReused(t *testing.T) {
 			t.Errorf("%d annotations, %d skipped, want 1 and 1", len(d.Annotations()), d.Skipped())
 		}
 	}
+	// Two rows, each finished twice.
 	once := points(3600_000, 1, 3601_000, 2)
 	var want Points
 	for range 4 {
@@ -225,7 +226,7 @@ func TestRowDecoder_isReused(t *testing.T) {
 	}
 }
 
-// Salts of rows in testdata/rows, computed by OpenTSDB; one hash is negative.
+// Salt gives the salts that OpenTSDB gave the rows in testdata/rows; one hash is negative.
 func TestSalt_asOpenTSDB(t *testing.T) {
 	s := recordedFiles[2].schema
 	buckets := map[int]bool{}
@@ -238,7 +239,7 @@ func TestSalt_asOpenTSDB(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := s.Salt(k.Metric, k.Tags); uint64(got) != UIDNumber(k.Salt) {
-			t.Errorf("row % X: salt %d", c.Row, got)
+			t.Errorf("row % X: Salt gives %d, want the salt in the row key", c.Row, got)
 		}
 		buckets[s.Salt(k.Metric, k.Tags)] = true
 	}

@@ -23,10 +23,10 @@ func TestPrefixEnd(t *testing.T) {
 	} {
 		before := slices.Clone(c.prefix)
 		if got := PrefixEnd(c.prefix); !bytes.Equal(got, c.want) || (got == nil) != (c.want == nil) {
-			t.Errorf("behind % X: % X, want % X", c.prefix, got, c.want)
+			t.Errorf("PrefixEnd(% X) is % X, want % X", c.prefix, got, c.want)
 		}
 		if !bytes.Equal(c.prefix, before) {
-			t.Errorf("% X has become % X", before, c.prefix)
+			t.Errorf("PrefixEnd has changed its argument % X to % X", before, c.prefix)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func FuzzPrefixEnd(f *testing.F) {
 		for _, k := range [][]byte{key, slices.Concat(prefix, key), stop} {
 			inside := bytes.Compare(k, prefix) >= 0 && (stop == nil || bytes.Compare(k, stop) < 0)
 			if inside != bytes.HasPrefix(k, prefix) {
-				t.Errorf("% X inside [% X, % X): %v", k, prefix, stop, inside)
+				t.Errorf("% X is inside [% X, % X): %v, want true if and only if it has the prefix", k, prefix, stop, inside)
 			}
 		}
 	})

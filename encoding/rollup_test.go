@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The base times that a real OpenTSDB gave rows of rollup tables.
+// BaseTime gives the rows of rollup tables the base times that a real OpenTSDB gave them.
 func TestRowSpan_BaseTime(t *testing.T) {
 	f := func(count int, unit, at, want string) {
 		t.Helper()
@@ -39,8 +39,8 @@ func seconds(t *testing.T, text string) int64 {
 
 var spans = []RowSpan{{1, "h"}, {2, "h"}, {6, "h"}, {24, "h"}, {1, "d"}, {1, "n"}, {1, "y"}}
 
-// Every time lies in the row of its base time and not in the next one, and base times
-// are multiples of the alignment, which is one of whole hours.
+// Every time lies in the row of its base time and not in the next one, and base times are
+// multiples of the alignment, which is a whole number of hours.
 func TestRowSpan_rows(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
@@ -50,11 +50,11 @@ func TestRowSpan_rows(t *testing.T) {
 		next := s.Next(base)
 		switch {
 		case base > at || at >= next:
-			t.Fatalf("%s: %d is in [%d, %d)", s, at, base, next)
+			t.Fatalf("%s: %d is given the row [%d, %d), in which it does not lie", s, at, base, next)
 		case s.BaseTime(base) != base || s.BaseTime(next) != next || s.BaseTime(next-1) != base:
 			t.Fatalf("%s: rows [%d, %d) do not follow each other", s, base, next)
 		case base%s.Alignment() != 0 || s.Alignment()%RowSeconds != 0:
-			t.Fatalf("%s: base %d, alignment %d", s, base, s.Alignment())
+			t.Fatalf("%s: base %d, alignment %d, want a multiple of it, and it a multiple of an hour", s, base, s.Alignment())
 		case next-base > s.Seconds():
 			t.Fatalf("%s: a row of %d s, want at most %d", s, next-base, s.Seconds())
 		}
@@ -66,18 +66,18 @@ func TestRollupLayout_Validate(t *testing.T) {
 		t.Helper()
 		l := RollupLayout{interval, RowSpan{count, unit}}
 		if err := l.Validate(); (err == nil) != ok {
-			t.Errorf("%+v: %v", l, err)
+			t.Errorf("%+v: error %v, want the opposite", l, err)
 		}
 	}
 	f(300, 1, "h", true)
-	f(301, 1, "h", false) // 11 intervals
+	f(301, 1, "h", false) // 11 intervals, want at least 12
 	f(600, 6, "h", true)
 	f(600, 3, "h", false)
 	f(600, 0, "h", false)
 	f(600, 1<<40, "h", false)
 	f(3600, 1, "d", true)
 	f(3600, 2, "d", false)
-	f(21, 1, "d", false) // 4114 intervals: the index has 12 bits
+	f(21, 1, "d", false) // 4114 intervals, but the index has 12 bits
 	f(22, 1, "d", true)
 	f(86400, 1, "n", true)
 	f(86400, 1, "y", true)
@@ -87,7 +87,8 @@ func TestRollupLayout_Validate(t *testing.T) {
 	f(-1, 1, "d", false)
 }
 
-// The cells of the recorded rows.
+// Split and AppendRollupQualifier give values the rows and qualifiers of cells that OpenTSDB
+// wrote, see docs/rollup.md. 0x525c8580 is 2013-10-15, 0x524a1080 is 2013-10-01.
 func TestRollupQualifier_recorded(t *testing.T) {
 	f := func(l RollupLayout, id byte, base, at int64, float bool, width int, want ...byte) {
 		t.Helper()
@@ -106,18 +107,19 @@ func TestRollupQualifier_recorded(t *testing.T) {
 	f(RollupLayout{86400, RowSpan{1, "n"}}, 1, 0x524a1080, 0x524a1080+14*86400+5, false, 1, 0x01, 0x00, 0xe0)
 }
 
-// A span that is no whole number of intervals has no place for its last ones.
+// If a row span is no whole number of intervals, Split refuses the times behind the last whole
+// one, with OpenTSDB's error text.
 func TestRollupLayout_Split_beyond(t *testing.T) {
 	l := RollupLayout{1500, RowSpan{6, "h"}}
 	if _, _, err := l.Split(14 * 1500); err == nil || err.Error() != "Offset of 14 was greater than the configured intervals 14" {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want OpenTSDB's error for offset 14", err)
 	}
 	if _, index, err := l.Split(14*1500 - 1); err != nil || index != 13 {
-		t.Errorf("index %d, %v", index, err)
+		t.Errorf("index %d, %v, want 13 and no error", index, err)
 	}
 }
 
-// decodeRollup decodes cells, each a qualifier, a value and a timestamp.
+// decodeRollup decodes cells, each a qualifier and a value, written a ms after the one before.
 func decodeRollup(d *RollupDecoder, base uint32, cells ...[2][]byte) (out Points, err error) {
 	d.Reset(base)
 	for i, c := range cells {
@@ -129,7 +131,8 @@ func decodeRollup(d *RollupDecoder, base uint32, cells ...[2][]byte) (out Points
 	return out, nil
 }
 
-// What is written is read again, with its type, in the order of time.
+// Rollup values are read as they were written, with their types, in the order of time, whatever
+// the order of the cells.
 func TestRollupDecoder_written(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {

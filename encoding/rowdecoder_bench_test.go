@@ -62,8 +62,8 @@ func benchRow(b *testing.B, qs, vs [][]byte) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/360, "ns/point")
 }
 
-// BenchmarkRowDecoder_doubles decodes a row of 360 points that is one cell, as a
-// downsampling scan does, with values of one length and of two in turn.
+// BenchmarkRowDecoder_doubles decodes a row of 360 points that is one cell, as a downsampling scan
+// does: with values of one byte, with larger ones, and with values of one and of two bytes mixed.
 func BenchmarkRowDecoder_doubles(b *testing.B) {
 	for name, width := range map[string]func(i int) int64{
 		"bytes":  func(i int) int64 { return int64(i % 100) },
@@ -87,7 +87,8 @@ func BenchmarkRowDecoder_doubles(b *testing.B) {
 	}
 }
 
-// benchDoubles reads a row of 360 points that is one cell, with qualifiers in turn.
+// benchDoubles reads a row of 360 points that is one cell. It takes the qualifiers in turn, so
+// that two of them keep the decoder from using what it has cached of the last one.
 func benchDoubles(b *testing.B, name string, value []byte, qualifiers ...[]byte) {
 	var d RowDecoder
 	var doubles []float64
@@ -106,7 +107,7 @@ func benchDoubles(b *testing.B, name string, value []byte, qualifiers ...[]byte)
 		for n := 0; b.Loop(); n++ {
 			var ok bool
 			if _, doubles, ok = d.OnlyCell(qualifiers[n%len(qualifiers)], value, doubles); !ok {
-				b.Fatal("not taken")
+				b.Fatal("OnlyCell has not taken the row")
 			}
 		}
 		perPoint(b)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Rows of one metric and hour are one group, and a range's groups are those that
-// its rows can be of.
+// RowHours puts the rows of one metric and hour into one group, gives for a key range the groups
+// that its rows can be in, and reads the base time of a key that looks like a data row's.
 func TestRowHours(t *testing.T) {
 	h := DefaultSchema().RowHours()
 	unhex := func(s string) []byte {
@@ -17,7 +17,7 @@ func TestRowHours(t *testing.T) {
 		return b
 	}
 
-	const hour = 1297573200 / RowSeconds // 4d576550
+	const hour = 1297573200 / RowSeconds // its base time is 4d576550
 	group := func(row, prefix string, number uint32, want bool) {
 		t.Helper()
 		p, n, ok := h.Group(unhex(row))
@@ -50,7 +50,7 @@ func TestRowHours(t *testing.T) {
 		"0000014d576550":             true,
 		"0000014d5765":               false, // too short
 		"0000014d576551000001000002": false, // no full hour
-		"00000100000e10000001000002": false, // 1970
+		"00000100000e10000001000002": false, // in 1970: too early for a base time
 	} {
 		if seconds, ok := h.Time(unhex(row)); ok != want || ok && seconds != 1297573200 {
 			t.Errorf("time of %s: %d, %v, want %v", row, seconds, ok, want)

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The files of testdata/rows hold every cell that OpenTSDB 2.4.1 wrote to its
-// tables in three set-ups. They are never rewritten by us.
+// The files of testdata/rows hold every cell that OpenTSDB 2.4.1 wrote to its tables in three
+// set-ups. Only OpenTSDB's cells belong there: Downpour never writes them anew.
 var recordedFiles = []struct {
 	name   string
 	schema Schema
@@ -77,13 +77,13 @@ func reencode(t *testing.T, s Schema, c Cell) (kind string, again Cell) {
 	case meta:
 		m, err := ParseUIDMeta(c.Value)
 		if err != nil || m.Type == "" || m.Created == 0 {
-			t.Errorf("UIDMeta %s: %+v, %v", c.Value, m, err)
+			t.Errorf("UIDMeta %s is read as %+v, %v, want a type and a creation time", c.Value, m, err)
 		}
 		return "UIDMeta", c
 	case bytes.Equal(c.Row, CounterRow):
 		n, err := ParseCounter(c.Value)
 		if err != nil || n == 0 {
-			t.Errorf("counter % X: %d, %v", c.Value, n, err)
+			t.Errorf("counter % X is read as %d, %v, want a number above 0", c.Value, n, err)
 		}
 		return "counter", Cell{FamilyID, CounterRow, c.Qualifier, AppendCounter(nil, n)}
 	}
@@ -116,8 +116,9 @@ func reencodeMeta(t *testing.T, s Schema, c Cell) (string, Cell) {
 	again := Cell{FamilyName, row, c.Qualifier, c.Value}
 	if string(c.Qualifier) == TSMetaQualifier {
 		m, err := ParseTSMeta(c.Value)
+		// Max is NaN in every recorded one.
 		if err != nil || m.TSUID != UID(c.Row).String() || m.Max == m.Max {
-			t.Errorf("TSMeta %s: %+v, %v", c.Value, m, err)
+			t.Errorf("TSMeta %s is read as %+v, %v, want the TSUID of its row and NaN as Max", c.Value, m, err)
 		}
 		return "TSMeta", again
 	}
@@ -174,7 +175,7 @@ func reencodeValue(t *testing.T, q Qualifier, b []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Float { // every recorded point was put over HTTP
+	if v.Float { // on 8 bytes, because every recorded point was put over HTTP
 		return AppendDouble(nil, v.Double())
 	}
 	return AppendInt(nil, v.Int())
@@ -370,7 +371,8 @@ func offsetOf(t *testing.T, c Cell) int32 {
 	return q.OffsetMS
 }
 
-// The points of plain.jsonl came in by single HTTP requests.
+// The rows of plain.jsonl hold the points that were put by single HTTP requests, which are listed
+// here and not in points.json.
 func TestRecordedRows_plainPoints(t *testing.T) {
 	s := DefaultSchema()
 	cells := readRows(t, "plain")

@@ -40,8 +40,8 @@ func sums(t *testing.T, stream string) (rows int64, sum float64, err error) {
 	return rows, sum, r.Err()
 }
 
-// A body is compressed as a whole by Accept-Encoding or inside by the parameter
-// compression, never both, and is the same answer.
+// An Arrow answer is compressed either as a whole, by Accept-Encoding, or inside its record
+// batches, by the parameter compression, never both. Decompressed, it has the same rows.
 func TestArrow_compression(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")
@@ -49,7 +49,7 @@ func TestArrow_compression(t *testing.T) {
 	plain := b.arrow(query, "Accept-Encoding", "identity")
 	rows, sum, err := sums(t, plain.body)
 	if err != nil || rows < 80_000 || sum != 6.5 {
-		t.Fatalf("%d rows, sum %v, %v", rows, sum, err)
+		t.Fatalf("plain: %d rows, sum %v, %v; want 80000 or more with the sum 6.5", rows, sum, err)
 	}
 	f := func(compression, accept, coding string, smaller int) {
 		t.Helper()
@@ -57,8 +57,8 @@ func TestArrow_compression(t *testing.T) {
 		if got := a.header.Get("Content-Encoding"); got != coding || a.status != 200 || a.header.Get("Content-Type") != batch.StreamMediaType {
 			t.Errorf("%q, %q: %d, Content-Encoding %q, want %q", compression, accept, a.status, got, coding)
 		}
-		if len(a.body)*smaller > len(plain.body)*101/100 { // how groups share batches depends on when they are merged
-			t.Errorf("%q, %q: %d bytes of %d", compression, accept, len(a.body), len(plain.body))
+		if len(a.body)*smaller > len(plain.body)*101/100 { // 1 % more: how groups share batches depends on when they are merged
+			t.Errorf("%q, %q: got %d bytes of %d, want fewer", compression, accept, len(a.body), len(plain.body))
 		}
 		gotRows, gotSum, err := sums(t, decoded(t, a))
 		if gotRows != rows || gotSum != sum || err != nil {
@@ -74,7 +74,7 @@ func TestArrow_compression(t *testing.T) {
 	f("&compression=zstd", "gzip", "", 3)
 	f("&compression=", "identity", "", 1)
 	if a := b.arrow(query + "&compression=brotli"); a.status != 400 || !strings.Contains(a.body, "brotli, want lz4 or zstd") {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("unknown compression: got %d %s, want 400 that names lz4 and zstd", a.status, a.body)
 	}
 }
 
@@ -99,9 +99,8 @@ func decoded(t *testing.T, a answer) string {
 	return string(text)
 }
 
-// A group is sent before the next one is merged. When that one cannot be, a
-// client that has had nothing gets the error, and one that has had rows gets a
-// cut connection and no end mark.
+// A group is sent before the next one is merged. If that one cannot be merged, a client that
+// has had nothing gets the error; one that has had rows gets a cut connection and no end mark.
 func TestArrow_cut(t *testing.T) {
 	b := open(t, nil)
 	end := string([]byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0})
@@ -110,7 +109,7 @@ func TestArrow_cut(t *testing.T) {
 		long[i] = fmt.Sprintf("m %d 1 host=long", 1356998400+i)
 	}
 	b.put(long...)
-	for _, metric := range []string{"m", "small"} { // their sum is no double
+	for _, metric := range []string{"m", "small"} { // their sum is beyond the largest double
 		b.put(metric+" 1356998400 1.7e308 host=over dc=a", metric+" 1356998400 1.7e308 host=over dc=b")
 	}
 	if a := b.arrow("m=sum:small"); a.status != 400 || !strings.Contains(a.body, "nfinit") {
@@ -121,7 +120,7 @@ func TestArrow_cut(t *testing.T) {
 			t.Errorf("%s: %d, want 400: nothing was sent yet", accept, a.status)
 		}
 	}
-	// Without a past end no tag is made, for which the answer would be kept.
+	// An end that is not past: the answer gets no ETag, for which its beginning would be held back.
 	begun := func(accept string) answer {
 		return b.get("/api/query?start=1356998400&m=sum:m%7Bhost=*%7D", "Accept", batch.StreamMediaType, "Accept-Encoding", accept)
 	}
@@ -140,7 +139,7 @@ func TestArrow_cut(t *testing.T) {
 	}
 }
 
-// More sub-queries than run at once, and one alone, give the same rows.
+// A request of several sub-queries has the rows that they have one by one.
 func TestArrow_manyQueries(t *testing.T) {
 	b := open(t, nil)
 	for i := range 5 {

@@ -18,12 +18,13 @@ import (
 	"downpour/pushdown/store"
 )
 
-// stalled is a store that stands still, whatever a context says, as a disk does.
+// stalled is a store whose writes block while still is set, whatever their context says, as on a
+// disk that hangs.
 type stalled struct {
 	gateway.Store
 	data  string                        // the data table
-	still atomic.Pointer[chan struct{}] // until it is closed
-	calls atomic.Int32                  // with points, that wait for it
+	still atomic.Pointer[chan struct{}] // writes wait until it is closed
+	calls atomic.Int32                  // of points that wait for still
 }
 
 func (s *stalled) Apply(ctx context.Context, table string, m []store.Mutation) error {
@@ -36,7 +37,7 @@ func (s *stalled) Apply(ctx context.Context, table string, m []store.Mutation) e
 	return s.Store.Apply(ctx, table, m)
 }
 
-// text is a log that several write to.
+// text is a log that several goroutines write to.
 type text struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -54,9 +55,9 @@ func (l *text) String() string {
 	return l.b.String()
 }
 
-// A server on a store that stands still ends. The log says how many points are
-// left, and nobody takes one of them for stored: telnet gets its error lines
-// before the connection ends, HTTP no answer of success.
+// Close ends although the store hangs. The log says how many points are lost, and no client takes
+// one of them for stored: telnet gets its error lines before the connection ends, HTTP gets no
+// answer of success.
 func TestClose_stalledStore(t *testing.T) {
 	cfg := config(0)
 	st := &stalled{Store: memoryStore(t, cfg), data: cfg.TableData}
@@ -96,17 +97,17 @@ func TestClose_stalledStore(t *testing.T) {
 	g.EndWithin(300 * time.Millisecond)
 	err = g.Close()
 	if err == nil || !strings.Contains(err.Error(), "left unfinished") {
-		t.Errorf("close: %v, want to be told that something is left", err)
+		t.Errorf("close: got %v, want an error that something is left unfinished", err)
 	}
 	if got := log.String(); !strings.Contains(got, "points=602") {
-		t.Errorf("the log does not tell of 602 points:\n%s", got)
+		t.Errorf("want a log that counts 602 points, 2 of telnet and 600 of HTTP; got:\n%s", got)
 	}
 	lines, err := io.ReadAll(c)
 	if n := strings.Count(string(lines), "put: "); n != 2 || err != nil {
 		t.Errorf("telnet got %q, %v, want two error lines and the end", lines, err)
 	}
 	if got := <-said; strings.HasPrefix(got, "204") || strings.HasPrefix(got, "200") {
-		t.Errorf("HTTP got %s", got)
+		t.Errorf("HTTP got %s, want no answer of success", got)
 	}
 	release()
 	rows, err := st.Get(t.Context(), cfg.TableData, "t", firstKeys(t, st, cfg))

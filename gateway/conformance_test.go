@@ -35,7 +35,7 @@ func load(t *testing.T, name string) *conformance.Data {
 	return r
 }
 
-// config is a gateway's on a loopback port of its own.
+// config is the configuration of a gateway on a free port of loopback.
 func config(saltWidth int) *gateway.Config {
 	cfg := &gateway.Config{
 		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
@@ -119,7 +119,7 @@ func ask(t testing.TB, method, url, body string) (int, []byte) {
 	return resp.StatusCode, answer
 }
 
-// fill assigns the UIDs in their order and puts the points in theirs.
+// fill assigns the recorded UIDs and puts the recorded points, each in the recorded order.
 func fill(t *testing.T, r *conformance.Data, g *gateway.Server, st store.Store, schema encoding.Schema) {
 	t.Helper()
 	d := uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: schema})
@@ -127,7 +127,7 @@ func fill(t *testing.T, r *conformance.Data, g *gateway.Server, st store.Store, 
 	for _, a := range r.Assign {
 		kind, ok := kinds[a[0]]
 		if !ok {
-			t.Fatalf("kind %q", a[0])
+			t.Fatalf("unknown kind of UID %q", a[0])
 		}
 		if _, err := d.Assign(t.Context(), kind, a[1]); err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func fill(t *testing.T, r *conformance.Data, g *gateway.Server, st store.Store, 
 	}
 }
 
-// replay asks every recorded query and returns the differences, by number.
+// replay asks every recorded query and returns a text for each answer that differs.
 func replay(t *testing.T, r *conformance.Data, g *gateway.Server) (wrong []string) {
 	t.Helper()
 	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
@@ -165,8 +165,8 @@ func replay(t *testing.T, r *conformance.Data, g *gateway.Server) (wrong []strin
 // recordings are the recorded data sets and the salt width of their tables.
 var recordings = map[string]int{"seed1": 0, "seed2": 0, "seed3_salted": 1, "edges": 0}
 
-// Every answer that was recorded from OpenTSDB 2.4.1 is ours too, to the last
-// bit, executed in process and by a pushdown server.
+// Every query gets the answer that was recorded from OpenTSDB 2.4.1, to the last bit, executed in
+// process and by a pushdown server.
 func TestConformance(t *testing.T) {
 	for name, salt := range recordings {
 		t.Run(name, func(t *testing.T) {
@@ -197,8 +197,8 @@ func check(t *testing.T, how string, r *conformance.Data, g *gateway.Server) {
 	t.Logf("%s: %d of %d answers are equal", how, len(r.Queries)-len(wrong), len(r.Queries))
 }
 
-// checkServer checks that explain names the pushdown server for every part of a
-// query, which tells that the answers came from there.
+// checkServer checks that explain names the pushdown server for every part of a query: the
+// answers came from there.
 func checkServer(t *testing.T, g *gateway.Server, r *conformance.Data, want string) {
 	t.Helper()
 	for _, q := range r.Queries {

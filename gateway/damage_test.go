@@ -16,7 +16,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// full is a file system of which somebody says how much is free.
+// full is a file system whose free space the test sets.
 type full struct {
 	vfs.FS
 	free atomic.Uint64
@@ -39,9 +39,8 @@ func embeddedStore(t *testing.T, cfg *gateway.Config, files vfs.FS) gateway.Stor
 	return st
 }
 
-// A block of a table is damaged: the gateway starts, queries that meet the block
-// fail at once with the file's name, others are answered, and what they read can
-// be exported.
+// With a damaged block in a file of the store the gateway starts. Queries that read the block fail
+// at once and name the file; other metrics can be queried and exported.
 func TestStart_damagedTable(t *testing.T) {
 	cfg, files := config(0), vfs.NewMem()
 	st := embeddedStore(t, cfg, files)
@@ -72,7 +71,7 @@ func TestStart_damagedTable(t *testing.T) {
 	}
 	defer g.Close()
 	if !strings.Contains(log.String(), table) {
-		t.Errorf("not told of %s: %s", table, &log)
+		t.Errorf("want a log that names %s, got: %s", table, &log)
 	}
 	b = &bench{T: t, cfg: cfg, g: g}
 	b.refused(b.get("api/query?start=1356998400&end=1357998400&m=sum:first"), 500, table)
@@ -85,7 +84,7 @@ func TestStart_damagedTable(t *testing.T) {
 	b.put("last 1356999000 1 host=new")
 }
 
-// harmFirst changes a byte in the first block of the largest table.
+// harmFirst changes a byte in the first block of the largest .sst file and returns its name.
 func harmFirst(t *testing.T, files *vfs.MemFS) (table string) {
 	t.Helper()
 	names, err := files.List("data")
@@ -122,8 +121,8 @@ func harmFirst(t *testing.T, files *vfs.MemFS) (table string) {
 	return table
 }
 
-// A disk that is nearly full: puts are refused and say so, queries are answered,
-// the gateway is not ready; with room again all goes on.
+// On a disk that is nearly full puts are refused for that reason, queries are answered, and the
+// gateway is not ready. Once there is room again puts are stored and the gateway is ready.
 func TestPut_fullDisk(t *testing.T) {
 	cfg, files := config(0), &full{FS: vfs.NewMem()}
 	files.free.Store(1 << 29)
@@ -139,10 +138,10 @@ func TestPut_fullDisk(t *testing.T) {
 	}
 	files.free.Store(7 << 20)
 	b.refused(put(1, "old"), 503, "no room on the disk")
-	b.refused(put(1, "new"), 503, "no room on the disk") // a name, which is written first
+	b.refused(put(1, "new"), 503, "no room on the disk") // a new name, which is written before its point
 	b.refused(b.post("api/put?sync", point(2, "old")), 503, "7168 KiB are free")
 	if a := b.get("readyz"); a.status != 503 {
-		t.Errorf("readyz: %d, %s", a.status, a.body)
+		t.Errorf("readyz: %d, %s, want 503", a.status, a.body)
 	}
 	if a := b.get("api/query?start=1356998400&end=1356998500&m=sum:m"); a.status != 200 || !strings.Contains(a.body, `"1356998400":0}`) {
 		t.Errorf("query: %d, %s", a.status, a.body)

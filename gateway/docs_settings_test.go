@@ -8,7 +8,7 @@ import (
 	"downpour/pushdown/process/settings"
 )
 
-// The page of settings names every variable that a program knows.
+// The settings page of the docs names every variable that a program knows.
 func TestSettingsPage(t *testing.T) {
 	page, err := os.ReadFile("docs/settings.md")
 	if err != nil {

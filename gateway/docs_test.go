@@ -10,13 +10,13 @@ import (
 	"downpour/pushdown/process/settings"
 )
 
-// options are those of OpenTSDB's query API, GET's and POST's.
+// options are the parameters and fields of OpenTSDB's query API, by GET and by POST.
 const options = `start end m queries tsuid tsuids timezone ms msResolution show_tsuids showTSUIDs show_summary showSummary show_stats showStats
 	show_query showQuery no_annotations noAnnotations global_annotations globalAnnotations padding options useCalendar delete
 	overrideByteLimit overrideDataPointLimit arrays jsonp method_override aggregator metric downsample rate rateOptions filters tags
 	explicitTags explicit_tags percentiles showHistogramBuckets preAggregate rollupUsage useFuzzyFilter useMultiGets`
 
-// The page of compatibility names every route, option, limit and fix.
+// compatibility.md names every route, option, limit and fix.
 func TestCompatibilityPage(t *testing.T) {
 	text, err := os.ReadFile("docs/compatibility.md")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestCompatibilityPage(t *testing.T) {
 		}
 	}
 	for route := range httpapi.Routes() {
-		if !strings.HasSuffix(route, "/") { // what lies below is named with it
+		if !strings.HasSuffix(route, "/") { // a route of all paths below another, which is named with that
 			f("route", "`/"+route+"`")
 		}
 	}

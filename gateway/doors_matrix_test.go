@@ -29,7 +29,7 @@ import (
 	"downpour/pushdown/rpc/server"
 )
 
-// tokens, one for each scope; "" is none, wrong is in no file.
+// A token for each scope; noToken stands for none, and wrongToken is not in the token file.
 const (
 	noToken    = ""
 	wrongToken = "nobody-0123456789"
@@ -52,8 +52,8 @@ func tokenFile(t *testing.T) string {
 	return name
 }
 
-// door is one way in: with a token that has all of needs, or any of anyOf, it
-// opens; with another it does not. try returns what is wrong with a refusal.
+// door is one way into the gateway. It opens to a token that has all scopes of needs and, if anyOf
+// is set, one of anyOf. try says whether the token was let in, and what is wrong with a refusal.
 type door struct {
 	name  string
 	needs auth.Scope
@@ -65,7 +65,8 @@ func (d *door) opens(scope auth.Scope) bool {
 	return scope&d.needs == d.needs && (d.anyOf == 0 || scope&d.anyOf != 0)
 }
 
-// Every door, by every verb, with every token, plain and by TLS.
+// Every door opens to those tokens alone that have its scopes: HTTP by every verb, telnet, the
+// WebSocket and Flight, in the clear and by TLS.
 func TestDoors(t *testing.T) {
 	for _, secured := range []bool{false, true} {
 		b, doors := openDoors(t, secured)
@@ -109,9 +110,10 @@ func openDoors(t *testing.T, secured bool) (*bench, []door) {
 	return b, append(doors, door{name: "socket", needs: auth.Read, try: b.socketDoor})
 }
 
-// asking are requests that a route needs to come as far as its check, by verb
-// and route, and the scopes that they need beyond the route's own. Everything
-// that changes data is here, also where it comes as a GET.
+// asking has, by verb and route, a path and a body with which a request comes as far as the check
+// of its scope, and the scopes that it needs beyond the route's own. All requests that change data
+// are here, also those by GET. OVERRIDE is a GET with method_override, BODY a POST that deletes by
+// its body.
 var asking = map[string]struct {
 	path, body string
 	more       auth.Scope
@@ -176,8 +178,8 @@ var asking = map[string]struct {
 	"BODY api/query":           {"", `{"start":1356998400,"end":1357002000,"delete":true,"queries":[{"aggregator":"sum","metric":"m"}]}`, auth.All},
 }
 
-// open are the routes that need no token: everything else needs the scope that
-// is said here, and a route that is nowhere here is a mistake.
+// routeScopes has the scope that each route needs, 0 if it needs no token. A route that is missing
+// here fails the test.
 var routeScopes = func() map[string]auth.Scope {
 	out := map[string]auth.Scope{"": 0, "favicon.ico": 0, "healthz": 0, "readyz": 0, "api/ws": 0,
 		"api/put": auth.Write, "api/rollup": auth.Write, "api/histogram": auth.Write, "api/dropcaches": auth.All, "dropcaches": auth.All, "logs": auth.All,
@@ -193,14 +195,14 @@ var routeScopes = func() map[string]auth.Scope {
 	return out
 }()
 
-// knock is a request to a route.
+// knock is a request to a route. Its verb is one of asking's, its method HTTP's.
 type knock struct {
 	verb, method, route string
 	path, body          string
 	more                auth.Scope // beyond the route's
 }
 
-// knocks are all routes by all verbs.
+// knocks returns a request for every route and verb.
 func knocks(t *testing.T) (all []knock) {
 	t.Helper()
 	used := map[string]bool{}
@@ -226,19 +228,19 @@ func knocks(t *testing.T) (all []knock) {
 	}
 	for name := range asking {
 		if !used[name] {
-			t.Errorf("%q asks a route that is not there", name)
+			t.Errorf("asking has %q, of which there is no such route or verb", name)
 		}
 	}
 	return all
 }
 
-// httpDoors are all routes by all verbs, in all spellings.
+// httpDoors returns a door for every route, verb and spelling of the route.
 func (b *bench) httpDoors() (doors []door) {
 	b.Helper()
 	for _, k := range knocks(b.T) {
 		base, known := routeScopes[k.route]
 		if !known {
-			b.Errorf("route %q has no scope in this table", k.route)
+			b.Errorf("route %q has no scope in routeScopes", k.route)
 		}
 		for _, path := range spellings(k.path) {
 			doors = append(doors, door{name: k.verb + " " + path, needs: base | k.more, try: b.httpDoor(k.method, path, k.body)})
@@ -247,7 +249,7 @@ func (b *bench) httpDoors() (doors []door) {
 	return doors
 }
 
-// spellings are the names of one route.
+// spellings returns the paths that lead to one route.
 func spellings(path string) []string {
 	route, parameters, _ := strings.Cut(path, "?")
 	if parameters != "" {
@@ -283,14 +285,14 @@ func (b *bench) httpDoor(method, path, body string) func(string) (bool, string) 
 	}
 }
 
-// neverServed tries what is no route, and must not be one by any spelling.
+// neverServed checks that paths which are no routes are refused.
 func (b *bench) neverServed() {
 	b.Helper()
 	for _, path := range []string{"/api//put", "/api/put/x", "/api/v1", "/api", "/diediedie", "/api/diediedie", "/debug/pprof/", "/debug/vars",
 		"/api/v2/put", "/api/%2e%2e/put", "/..%2fapi/put", "/s/../api/put"} {
 		for _, method := range []string{"GET", "POST"} {
 			if a := b.do(method, path, strings.NewReader(goodPoint), "Authorization", "Bearer "+adminToken); a.status < 400 {
-				b.Errorf("%s %s: %d", method, path, a.status)
+				b.Errorf("%s %s: got %d, want an error: it is no route", method, path, a.status)
 			}
 		}
 	}
@@ -311,14 +313,14 @@ func (b *bench) socketDoor(token string) (bool, string) {
 		c.Close()
 		return true, ""
 	}
-	// The socket does not tell a token without the scope from none.
+	// The socket answers 401 to a token without the scope, as to none.
 	if resp == nil || resp.StatusCode != http.StatusUnauthorized {
 		return false, fmt.Sprintf("%v, %v", resp, err)
 	}
 	return false, ""
 }
 
-// telnetDoors are all commands. version and help are for whoever has a token.
+// telnetDoors returns a door for every command. version and help need a token of any scope.
 func (b *bench) telnetDoors() []door {
 	f := func(line string, needs, anyOf auth.Scope) door {
 		return door{"telnet " + line, needs, anyOf, b.telnetDoor(line)}
@@ -330,7 +332,7 @@ func (b *bench) telnetDoors() []door {
 		f("version", 0, auth.All),
 		f("help", 0, auth.All),
 		f("dropcaches", auth.All, 0),
-		f("diediedie", auth.Read, 0), // and then refused
+		f("diediedie", auth.Read, 0), // which is refused to everybody, but in other words to who may read
 		f("rollup 1h-sum m 1356998400 1 host=a", auth.Write, 0),
 		f("nonsense", auth.Read, 0),
 	}
@@ -355,8 +357,8 @@ func (b *bench) telnetDoor(line string) func(string) (bool, string) {
 	}
 }
 
-// flightDoors are all calls of a pushdown server beside the gateway: reading is
-// what it does.
+// flightDoors returns a door for every call of a pushdown server beside the gateway. All need the
+// read scope, because the server only reads.
 func (b *bench) flightDoors() (doors []door) {
 	b.Helper()
 	call := b.flight()
@@ -425,7 +427,8 @@ func first[T any](s interface{ Recv() (T, error) }, err error) error {
 	return err
 }
 
-// flight starts a pushdown server with the gateway's tokens and certificate.
+// flight starts a pushdown server with the gateway's tokens and certificate, and returns a client
+// of it.
 func (b *bench) flight() flight.FlightServiceClient {
 	b.Helper()
 	tokens, err := auth.Load(b.cfg.TokenFile, auth.Read, slog.New(slog.DiscardHandler))
@@ -454,16 +457,16 @@ func (b *bench) flight() flight.FlightServiceClient {
 	return flight.NewFlightServiceClient(conn)
 }
 
-// With a certificate nobody is served in the clear, nor by a client that does
-// not trust it.
+// A gateway with a certificate serves nobody in the clear and speaks no TLS 1.1, and a client that
+// does not trust the certificate fails.
 func TestDoors_TLSOnly(t *testing.T) {
 	made := authtest.NewCertificate(t)
 	b := open(t, func(c *gateway.Config) { c.TLSCert, c.TLSKey = made.CertFile, made.KeyFile })
 	if !strings.HasPrefix(b.g.URL(), "https://") {
-		t.Fatalf("at %s", b.g.URL())
+		t.Fatalf("got the URL %s, want https", b.g.URL())
 	}
 	if _, err := b.try(t.Context(), "GET", "/healthz", nil); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("a client that does not know the certificate: %v", err)
+		t.Errorf("a client that does not know the certificate: got %v, want an error about it", err)
 	}
 	resp, err := http.Get("http://" + b.address() + "/healthz")
 	if err == nil {

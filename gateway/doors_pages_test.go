@@ -33,13 +33,13 @@ func (w *written) CompareAndPut(ctx context.Context, table string, cell store.Ce
 	return w.faulty.CompareAndPut(ctx, table, cell, expected, value)
 }
 
-// openForAll is a gateway without tokens on which everything is allowed, and the
-// count of what is written to its store.
+// openForAll starts a gateway without tokens that may delete, and returns it with the count of
+// calls that write to its store.
 func openForAll(t *testing.T, origins ...string) (*bench, *atomic.Int64) {
 	t.Helper()
 	cfg := config(0)
 	cfg.AllowDelete, cfg.AllowOrigins = true, origins
-	// What puts record is written later, and would count for another request.
+	// Meta data of a put is written later, and would be counted for another request.
 	cfg.MetaTracking, cfg.MetaIncrementing, cfg.MetaRealtimeTS, cfg.MetaRealtimeUID = "false", "false", "false", "false"
 	st := &faulty{Store: memoryStore(t, cfg)}
 	st.set()
@@ -49,8 +49,8 @@ func openForAll(t *testing.T, origins ...string) (*bench, *atomic.Int64) {
 	return b, &w.n
 }
 
-// changes tells what the table of routes says of a request, and what it cannot
-// say: a query may delete by its body.
+// changes reports whether a request may change data: by the table of routes, or because it deletes
+// by method_override or by its body, which the table does not tell.
 func (k knock) changes() bool {
 	verb := map[string]string{"HEAD": "GET"}[k.method]
 	if verb == "" {
@@ -59,8 +59,8 @@ func (k knock) changes() bool {
 	return k.verb == "OVERRIDE" || k.verb == "BODY" || !slices.Contains(httpapi.Routes()[k.route].Reads, verb)
 }
 
-// The table says of every route and verb whether it changes something: whatever
-// it says reads writes nothing, and what is known to change is not said to read.
+// The table of routes says which verbs of a route only read. Such requests write nothing and need
+// no scope but to read; requests that are known to change something are not among them.
 func TestDoors_reads(t *testing.T) {
 	b, writes := openForAll(t)
 	reading, changing := 0, 0
@@ -74,27 +74,27 @@ func TestDoors_reads(t *testing.T) {
 		}
 		reading++
 		if n > 0 {
-			t.Errorf("%s %s reads, says the table, and has written %d times: %d %.100s", k.verb, k.path, n, a.status, a.body)
+			t.Errorf("%s %s only reads by the table of routes, and has written %d times: %d %.100s", k.verb, k.path, n, a.status, a.body)
 		}
 		if k.more != 0 {
-			t.Errorf("%s %s reads, says the table, and needs a scope that readers lack", k.verb, k.path)
+			t.Errorf("%s %s only reads by the table of routes, and needs a scope that readers lack", k.verb, k.path)
 		}
 	}
 	for _, name := range []string{"POST api/put", "GET api/dropcaches", "DELETE api/dropcaches", "GET dropcaches", "GET api/uid/assign", "GET api/uid/rename"} {
 		verb, route, _ := strings.Cut(name, " ")
 		if !(knock{verb: verb, method: verb, route: route}).changes() {
-			t.Errorf("%s reads, says the table", name)
+			t.Errorf("%s only reads by the table of routes, and is known to change something", name)
 		}
 	}
 	if reading < 30 || changing < 100 || writes.Load() == 0 {
-		t.Errorf("%d requests read and %d change, with %d writes", reading, changing, writes.Load())
+		t.Errorf("%d requests read and %d change, with %d writes; want 30, 100 and 1 at least", reading, changing, writes.Load())
 	}
 	t.Logf("%d requests read and %d change", reading, changing)
 }
 
-// No page of another site changes anything by any route and verb, not by a link
-// either; links to what only reads may stay. Our own pages, listed ones, and
-// what is no browser go on.
+// No page of another site changes anything, by any route and verb; of its requests only links to
+// what only reads are answered. The gateway's own pages, pages of listed origins and clients that
+// are no browsers are not refused.
 func TestDoors_pages(t *testing.T) {
 	const evil, ok = "http://evil.example", "http://ok.example"
 	b, writes := openForAll(t)
@@ -145,7 +145,7 @@ func TestDoors_pages(t *testing.T) {
 		for b, pages := range let {
 			for page, header := range pages {
 				if a := b.do(k.method, "/"+k.path, strings.NewReader(k.body), header...); refused(a) {
-					t.Errorf("%s %s by %s: %d %.100s", k.verb, k.path, page, a.status, a.body)
+					t.Errorf("%s %s by %s is refused: %d %.100s", k.verb, k.path, page, a.status, a.body)
 				}
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"downpour/gateway"
 )
 
-// A page of another site can neither write nor read nor listen; ours and listed
-// ones can, and so can what is no browser.
+// A page of another site can neither write nor read nor open a WebSocket. The gateway's own pages,
+// pages of listed origins and clients that are no browsers can.
 func TestDoors_origins(t *testing.T) {
 	b := open(t, nil)
 	listed := open(t, func(c *gateway.Config) { c.AllowOrigins = []string{"http://ok.example"} })
@@ -46,7 +46,7 @@ func TestDoors_origins(t *testing.T) {
 	f(listed, "POST", put, 204, "Origin", "http://ok.example")
 	f(listed, "POST", put, 403, "Origin", "http://evil.example")
 	f(b, "DELETE", "/api/dropcaches", 403, "Origin", "http://evil.example")
-	f(b, "GET", "/ui/js/main.js", 200, "Origin", "http://evil.example") // no data, and it tells its user why the rest fails
+	f(b, "GET", "/ui/js/main.js", 200, "Origin", "http://evil.example") // a script of the page: no data, and it tells its user why requests fail
 	f(b, "GET", "/ui/../api/dropcaches", 404, "Origin", "http://evil.example")
 	f(b, "GET", "/api/dropcaches", 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors") // an image
 	f(b, "GET", suggest, 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")           // a script
@@ -87,8 +87,8 @@ func TestDoors_origins(t *testing.T) {
 	socket(b, 421, "Host", "evil.example", "Origin", "http://evil.example")
 }
 
-// A page of another site shows a picture, and gets nothing else by asking for one: not by a
-// script, not the points, not where a token is needed, and not where it is forbidden.
+// With AllowImages a page of another site can show a picture as an image. It gets none by a script
+// or a POST, nor the points as text, nor from a gateway with tokens or without the setting.
 func TestDoors_images(t *testing.T) {
 	allowed := func(c *gateway.Config) { c.AllowImages = true }
 	b, forbidden := open(t, allowed), open(t, nil)
@@ -114,7 +114,7 @@ func TestDoors_images(t *testing.T) {
 			t.Errorf("%s %s %v: %d %.200s, want %d", method, path, header, a.status, a.body, status)
 		}
 		if policy := a.header.Get("Cross-Origin-Resource-Policy"); (policy == "cross-origin") != (status == 200) {
-			t.Errorf("%s %s: policy %q", method, path, policy)
+			t.Errorf("%s %s: Cross-Origin-Resource-Policy %q, want cross-origin of a picture alone", method, path, policy)
 		}
 	}
 	const q = "/q?start=1356998400&end=1356998500&m=sum:m&wxh=100x100"
@@ -138,7 +138,8 @@ func TestDoors_images(t *testing.T) {
 	}
 }
 
-// A name that a foreign name server points at this host is not ours.
+// DNS rebinding: a request is answered only if its Host is an address of loopback, localhost or a
+// listed origin's, and refused under a name that a foreign name server may point here.
 func TestDoors_rebinding(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.AllowOrigins = []string{"http://metrics.example:4242"} })
 	_, port, _ := net.SplitHostPort(b.address())
@@ -165,7 +166,7 @@ func TestDoors_rebinding(t *testing.T) {
 	f("localhost.evil.example", 421)
 }
 
-// Broken HTTP gets an answer or an end, and the gateway lives.
+// A broken HTTP request gets an error or loses its connection, and the gateway goes on.
 func TestDoors_brokenHTTP(t *testing.T) {
 	b := open(t, nil)
 	for _, text := range []string{
@@ -181,7 +182,7 @@ func TestDoors_brokenHTTP(t *testing.T) {
 		io.WriteString(c, text)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err == nil && resp.StatusCode < 400 {
-			t.Errorf("%.60q: %d", text, resp.StatusCode)
+			t.Errorf("%.60q: got %d, want an error", text, resp.StatusCode)
 		}
 		if err == nil {
 			resp.Body.Close()
@@ -193,7 +194,8 @@ func TestDoors_brokenHTTP(t *testing.T) {
 	}
 }
 
-// A token file that changes counts at once, for open sockets as well.
+// A change of the token file takes effect while the gateway runs: the old token is refused, the new
+// one taken.
 func TestDoors_tokensChange(t *testing.T) {
 	name := tokenFile(t)
 	b := open(t, func(c *gateway.Config) { c.TokenFile = name })
@@ -218,18 +220,19 @@ func TestDoors_tokensChange(t *testing.T) {
 	}
 }
 
-// Beyond loopback nothing listens without a token file or a word that says so.
+// A gateway that listens beyond loopback without a token file is refused at start, and so is a
+// token file that is absent.
 func TestDoors_exposed(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		cfg := config(0)
 		cfg.Listen = listen
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_TOKEN_FILE") {
-			t.Errorf("%s: %v", listen, err)
+			t.Errorf("%s: got %v, want an error that names DOWNPOUR_TOKEN_FILE", listen, err)
 		}
 	}
 	cfg := config(0)
 	cfg.TokenFile = filepath.Join(t.TempDir(), "absent")
 	if _, err := gateway.Start(t.Context(), cfg, memoryStore(t, cfg), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_TOKEN_FILE") {
-		t.Errorf("an absent token file: %v", err)
+		t.Errorf("an absent token file: got %v, want an error that names DOWNPOUR_TOKEN_FILE", err)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"downpour/gateway"
 )
 
-// pastQuery has an end that has passed, over metric m.
+// pastQuery is a query of metric m that ends in the past, so that its answer gets an ETag.
 const pastQuery = "/api/query?start=1356998400&end=1356998500&m=sum:m"
 
-// The same answer has the same tag, and is not sent again to who has it; a late
-// point, a late annotation, a deletion give another.
+// An equal answer has an equal ETag, and is not sent again to a client that has it. A late point, a
+// corrected one, a new series, an annotation or a deletion gives another ETag.
 func TestETag(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.AllowDelete = true })
 	b.put("m 1356998400 1 host=a")
@@ -54,8 +54,8 @@ func TestETag(t *testing.T) {
 	changed("a deletion")
 }
 
-// Each form of an answer has its own tag, POST has one as GET has, compression
-// changes none, and a large answer is whole.
+// Each form of an answer has an ETag of its own. POST has the same as GET, compression does not
+// change it, and an answer that is too large to be held back has one, too.
 func TestETag_forms(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a", "m 1356998400 2 host=b", "m 1356998401 2.5 host=b")
@@ -76,7 +76,7 @@ func TestETag_forms(t *testing.T) {
 		}
 		for other, seen := range tags {
 			if seen == tag {
-				t.Errorf("%s and %s have one tag", form, other)
+				t.Errorf("%s and %s have the same tag", form, other)
 			}
 		}
 		tags[form] = tag
@@ -95,10 +95,10 @@ func TestETag_forms(t *testing.T) {
 		t.Errorf("POST: tag %s, want that of GET, %s", tag, tags["map"])
 	}
 	if a := b.post("/api/query", body, "If-None-Match", tags["map"]); a.status != http.StatusNotModified {
-		t.Errorf("POST with the tag: %d", a.status)
+		t.Errorf("POST with the tag: %d, want 304", a.status)
 	}
 
-	// 300,000 points are over what is kept.
+	// 300,000 points are more than the gateway holds back.
 	large := "/api/query?start=1356998400&end=1357298399&ms&m=sum:1s-sum-zero:m"
 	a := b.get(large)
 	if a.status != 200 || len(a.body) < 5<<20 || !strings.HasSuffix(a.body, `"1357298399000":0.0}}]`) || a.header.Get("ETag") == "" {
@@ -109,8 +109,7 @@ func TestETag_forms(t *testing.T) {
 	}
 }
 
-// Answers whose end moves with the clock, or lies ahead, have no tag, and
-// neither have errors.
+// Answers whose end moves with the clock or lies in the future have no ETag, and errors have none.
 func TestETag_none(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a")

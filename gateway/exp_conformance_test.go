@@ -10,7 +10,7 @@ import (
 	"downpour/integration/conformance"
 )
 
-// expRecording is what was recorded of /api/query/exp.
+// expRecording is what was recorded of OpenTSDB's /api/query/exp.
 type expRecording struct {
 	Assign  [][2]string
 	Points  []json.RawMessage
@@ -23,8 +23,8 @@ type expQuery struct {
 	Response           json.RawMessage
 }
 
-// Every answer of /api/query/exp that was recorded is ours too, but for the rules of
-// compare.
+// Every request to /api/query/exp gets the answer that was recorded from OpenTSDB, but for the
+// rules of package compare.
 func TestExpConformance(t *testing.T) {
 	r := new(expRecording)
 	loadJSON(t, "exp", r)

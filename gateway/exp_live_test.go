@@ -29,7 +29,7 @@ type expSocket struct {
 	groups map[int]*expLiveGroup
 }
 
-// expLiveGroup is a group by what describes it, with its values by time.
+// expLiveGroup is a group: what describes it, and its values by time in ms.
 type expLiveGroup struct {
 	about  string
 	points map[int64]float64
@@ -187,7 +187,7 @@ func (s *expSocket) takeArrow(data []byte) {
 	}
 }
 
-// lines are the groups and points, whatever the group numbers.
+// lines returns the groups and points as texts, without the numbers of the groups.
 func (s *expSocket) lines() (all []string) {
 	for _, g := range s.groups {
 		all = append(all, g.about)
@@ -199,7 +199,7 @@ func (s *expSocket) lines() (all []string) {
 	return all
 }
 
-// fresh asks the same over HTTP; an error has its message alone.
+// fresh asks the same over HTTP and returns the answer as lines does, or the error's message.
 func (s *expSocket) fresh() (all []string, fault string) {
 	s.b.Helper()
 	var out struct {
@@ -231,7 +231,7 @@ func (s *expSocket) fresh() (all []string, fault string) {
 	return all, out.Error.Message
 }
 
-// settle takes messages in until the picture is that of a fresh request, or the error is.
+// settle takes messages in until the groups, or the error, are those of a fresh request.
 func (s *expSocket) settle(last *expMessage) *expMessage {
 	s.b.Helper()
 	want, fault := s.fresh()
@@ -247,15 +247,15 @@ func (s *expSocket) settle(last *expMessage) *expMessage {
 	}
 }
 
-// liveRatio has an expression that another one uses, and a metric.
+// liveRatio is a request with three outputs: an expression, one that uses it, and a metric.
 func liveRatio(operator, downsampler string) string {
 	return fmt.Sprintf(`{"time":{"start":1356998400,"aggregator":"sum"%s},"filters":[{"id":"f","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]}],
 	"metrics":[{"id":"a","metric":"m","filter":"f","fillPolicy":{"policy":"nan"}},{"id":"b","metric":"n","filter":"f"}],
 	"expressions":[{"id":"e","expr":"a / (a + b) * 100","join":{"operator":%q}},{"id":"g","expr":"e - 50"}],"outputs":[{"id":"g","alias":"x"},{"id":"e"},{"id":"a"}]}`, downsampler, operator)
 }
 
-// After any puts, snapshot and deltas are what POST /api/query/exp answers, as JSON and as
-// Arrow: late points, corrected ones, new series and such that have no partner yet.
+// After any puts snapshot and deltas give what POST /api/query/exp answers, as JSON and as Arrow:
+// after late points, corrected ones, new series and series without a partner in the expression.
 func TestExpLive_law(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -292,8 +292,8 @@ func TestExpLive_law(t *testing.T) {
 	}
 }
 
-// What an intersection lacks is waited for; what can never be answered ends the
-// subscription, with the words of HTTP.
+// While an intersection lacks names or series the error is temporary. A request that can never be
+// answered ends the subscription, with the message that HTTP has.
 func TestExpLive_errors(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.LimitQueries = 2 })
 	b.put("m 1356998400 1 host=x")
@@ -316,7 +316,7 @@ func TestExpLive_errors(t *testing.T) {
 		m := b.subscribeExp(body, "").next()
 		_, fault := (&expSocket{b: b, body: body}).fresh()
 		if m.Type != "error" || m.Error.Temporary || !strings.Contains(m.Error.Message, want) || m.Error.Message != fault {
-			t.Errorf("%s: %+v; HTTP says %q; want that, with %q", body, m.Error, fault, want)
+			t.Errorf("%s: got %+v; want for good the error of HTTP, %q, with %q", body, m.Error, fault, want)
 		}
 	}
 	refused(strings.Replace(liveRatio("union", ""), "a / (a + b) * 100", "a /", 1), "1:4 parsing error in 'a /': want a variable, a number or (")
@@ -326,16 +326,16 @@ func TestExpLive_errors(t *testing.T) {
 
 	refused(strings.NewReplacer(`"id":"a"`, `"id":"Aa"`, "a / (a", "Aa / (Aa").Replace(liveRatio("union", "")), "Missing results for variable Aa")
 	if metrics := b.get("/metrics").body; !strings.Contains(metrics, "\ndownpour_live_queries 1\n") {
-		t.Error("a refused request is kept, and asked again")
+		t.Error("want 1 live query: a refused request is kept, and asked again")
 	}
 
 	both := b.subscribeExp(`{}`, `,"query":{}`)
 	if m := both.next(); m.Error.Code != 400 || m.Error.Message != "Message subscribe has both query and exp: want one of them" {
-		t.Errorf("a message with both: %+v", m)
+		t.Errorf("a message with query and exp: got %+v, want an error 400 that names both", m)
 	}
 	none := b.subscribeExp(`7`, ``)
 	if m := none.next(); m.Error.Code != 400 || !strings.HasPrefix(m.Error.Message, "Unable to parse the given query: want a JSON object as for POST /api/query/exp") {
-		t.Errorf("a number for a request: %+v", m)
+		t.Errorf("a number for a request: got %+v, want an error 400", m)
 	}
 }
 
@@ -355,14 +355,14 @@ func TestExpLive_ends(t *testing.T) {
 	}
 }
 
-// A socket that is lost comes back without a hole.
+// A client that resumes on another socket gets what it has missed as a delta.
 func TestExpLive_resume(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=x", "n 1356998400 3 host=x")
 	body := liveRatio("union", "")
 	s := b.subscribeExp(body, "")
 	if m := s.next(); m.FinalBefore == 0 {
-		t.Errorf("%+v: nothing is final", m)
+		t.Errorf("got %+v, want a finalBefore", m)
 	}
 	s.conn.Close()
 	b.put("m 1356998410 2 host=x", "n 1356998410 2 host=x")
@@ -376,11 +376,12 @@ func TestExpLive_resume(t *testing.T) {
 	back.settle(m)
 }
 
-// What a live request computes is reserved before, and refused where it does not fit.
+// The memory of a live request's tables is reserved before they are computed; a request for which
+// there is not enough is refused.
 func TestExpLive_memory(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
 	b.put("m 1356998400 1 host=x")
-	// A second apart, for some days: a table of 60 expressions takes more than there is.
+	// 40,000 points, a second apart: the tables of 60 expressions over them do not fit in 64 MiB.
 	lines := make([]string, 0, 40_000)
 	for i := range cap(lines) {
 		lines = append(lines, fmt.Sprintf("m %d 1 host=x", 1356998400+i))

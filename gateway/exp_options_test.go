@@ -12,12 +12,12 @@ import (
 	"downpour/gateway"
 )
 
-// twice is 2 * m over the six hours of load.
+// twice asks for 2 * m over the six hours that bench.load has filled.
 const twice = `{"time":{"start":1356998400,"end":1357020000,"aggregator":"sum","downsampler":{"interval":"1m","aggregator":"avg"}},
 	"filters":[],"metrics":[{"id":"a","metric":"m"}],"expressions":[{"id":"e","expr":"2 * a"}],"outputs":[{"id":"e"}]}`
 
-// The trace of an expression is that of the query that reads its metrics; what stands before
-// it is the answer without it.
+// The trace of a request for expressions is that of the query that reads its metrics. It stands at
+// the end of the answer, which is otherwise the one without a trace.
 func TestExp_trace(t *testing.T) {
 	b := open(t, nil)
 	b.load()
@@ -31,7 +31,7 @@ func TestExp_trace(t *testing.T) {
 			t.Fatalf("%s: %d %v %.300s", name, a.status, err, a.body)
 		}
 		if n := len(got.Trace.find("scan")); n == 0 || len(got.Trace.find("merge")) != 1 {
-			t.Errorf("%s: %d scans in %.500s", name, n, a.body)
+			t.Errorf("%s: got %d scans, want some, and one merge, in %.500s", name, n, a.body)
 		}
 		if before, _, ok := strings.Cut(a.body, `,"trace":`); !ok || before+"}" != plain.body || strings.Contains(plain.body, `"trace"`) {
 			t.Errorf("%s: %.300s, want %.300s and the trace", name, a.body, plain.body)
@@ -39,8 +39,8 @@ func TestExp_trace(t *testing.T) {
 	}
 }
 
-// An incomplete answer to an expression is an error that names what is missing, or says so
-// itself where that is permitted; what is there is computed.
+// An incomplete answer to an expression is an error that names the missing key ranges. With
+// allowPartial the expression is computed from what is there, and the answer names the ranges.
 func TestExp_allowPartial(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 2 * time.Second })
 	b.load()
@@ -51,13 +51,13 @@ func TestExp_allowPartial(t *testing.T) {
 	a := b.post("/api/query/exp?allowPartial=true", twice)
 	if a.status != 200 || a.header.Get("Downpour-Missing-Ranges") == "" || !strings.Contains(a.body, `"missing":[["00000150e2`) ||
 		!strings.Contains(a.body, `[1356998400000,0.6`) || strings.Contains(a.body, `[1357019940000,`) {
-		t.Errorf("%d %v %.300s", a.status, a.header, a.body)
+		t.Errorf("got %d %v %.300s, want the first hours and the missing ranges", a.status, a.header, a.body)
 	}
 
 	a = b.post("/api/query/exp?allowPartial=true", twice, "Accept", batch.StreamMediaType, "Accept-Encoding", "identity")
 	r, err := ipc.NewReader(strings.NewReader(a.body))
 	if err != nil {
-		t.Fatalf("%d %v", a.status, err)
+		t.Fatalf("Arrow: got %d %v, want a stream", a.status, err)
 	}
 	defer r.Release()
 	m := r.Schema().Metadata()

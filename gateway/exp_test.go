@@ -12,7 +12,7 @@ import (
 	"downpour/gateway"
 )
 
-// percent is 100 * a / b of series by host, and a itself.
+// percent asks for 100 * m / n by host, and for m itself.
 const percent = `{"time":{"start":1356998400,"end":1356998520,"aggregator":"sum"},
 	"filters":[{"id":"hosts","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]}],
 	"metrics":[{"id":"a","metric":"m","filter":"hosts"},{"id":"b","metric":"n","filter":"hosts"}],
@@ -25,13 +25,13 @@ func withPercent(t *testing.T, change func(*gateway.Config)) *bench {
 	return b
 }
 
-// An Arrow answer has a row for each time of a series and a column for each output. The
-// last row of m's own is not there: m ends before.
+// An Arrow answer has a row for each time of a group and a column for each output. The last time is
+// n's alone: there a, which is m by itself, is null.
 func TestExp_arrow(t *testing.T) {
 	b := withPercent(t, nil)
 	a := b.post("/api/query/exp", percent, "Accept", batch.StreamMediaType, "Accept-Encoding", "identity")
 	if a.status != 200 || a.header.Get("Content-Type") != batch.StreamMediaType || a.header.Get("ETag") == "" {
-		t.Fatalf("%d %v %s", a.status, a.header, a.body)
+		t.Fatalf("got %d %v %s, want an Arrow stream with an ETag", a.status, a.header, a.body)
 	}
 	r, err := ipc.NewReader(strings.NewReader(a.body))
 	if err != nil {
@@ -66,7 +66,8 @@ func TestExp_arrow(t *testing.T) {
 	}
 }
 
-// Series that different filters select meet by the tags that these group by.
+// With useGroupTags, series that different filters have selected are joined by the tags that the
+// filters group by.
 func TestExp_groupTags(t *testing.T) {
 	b := open(t, nil)
 	b.put("cpu 1356998400 1 host=x type=user", "cpu 1356998400 3 host=x type=idle", "cpu 1356998400 1 host=y type=user", "cpu 1356998400 1 host=z type=idle")
@@ -85,7 +86,8 @@ func TestExp_groupTags(t *testing.T) {
 	}
 }
 
-// The bounds of queries hold: 6 values of the expression and 4 of the metric.
+// The limits of queries hold for requests for expressions. The answer has 10 points: 6 of the
+// expression and 4 of the metric.
 func TestExp_limits(t *testing.T) {
 	f := func(json, arrow int64, accept string, status int) {
 		t.Helper()
@@ -106,18 +108,18 @@ func TestExp_limits(t *testing.T) {
 	b.refused(b.post("/api/query/exp", percent), 413, "Too many metrics, at most 1")
 }
 
-// A request shows its plans if it asks for them, stands among the completed queries, and
-// gives its memory back.
+// A request for expressions is a query: explain shows its plans, it is listed among the completed
+// queries, and it gives its memory back.
 func TestExp_isAQuery(t *testing.T) {
 	b := withPercent(t, nil)
 	if a := b.post("/api/query/exp?explain=true", percent); a.status != 200 || !strings.Contains(a.body, `"parts"`) {
 		t.Errorf("explain: %d %s", a.status, a.body)
 	}
 	if a := b.post("/api/query/exp", percent); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("got %d %s, want 200", a.status, a.body)
 	}
 	if a := b.get("/api/stats/query"); !strings.Contains(a.body, `"emittedDPs":10`) {
-		t.Errorf("completed queries: %s", a.body)
+		t.Errorf("want a completed query that has emitted 10 points, got %s", a.body)
 	}
 	b.settled()
 

@@ -7,8 +7,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// explain shows the filter as the region servers get it, ranges and the row-key
-// expression for a tag value asked for, and none where every row is wanted.
+// explain shows the filter that the region servers get: key ranges and the regular expression over
+// the row key where a tag value is asked for, none where every row is wanted.
 func TestExplain_filter(t *testing.T) {
 	cluster, err := hbasefake.Start(hbasefake.Options{})
 	if err != nil {

@@ -2,5 +2,5 @@ package gateway
 
 import "time"
 
-// EndWithin bounds each part of Close.
+// EndWithin sets the timeout of each part of Close.
 func (s *Server) EndWithin(d time.Duration) { s.closing = closeTimeouts{d, d, d} }

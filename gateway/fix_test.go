@@ -8,9 +8,8 @@ import (
 	"downpour/gateway"
 )
 
-// Each known error is there by default, and is gone by the gateway's setting and
-// by the query's own parameter, which can also bring it back; in process and on
-// a pushdown server.
+// Each known error of OpenTSDB is reproduced by default. The gateway's setting corrects it, here on
+// a pushdown server, and so does the query's parameter fix, which can also bring it back.
 func TestFix(t *testing.T) {
 	f := func(fix string, points []string, query, before, after string) {
 		t.Helper()
@@ -34,7 +33,8 @@ func TestFix(t *testing.T) {
 		"m 1356998410 1356998410 host=b", "m 1356998420 1356998430 host=b"}
 	f("rate-start", rates, "sum:rate:m", `{"1356998410":2.0,"1356998420":3.0}`, `{"1356998410":1.0,"1356998420":3.0}`)
 	f("rate-start", rates, "sum:10s-avg:rate:m", `{"1356998410":2.0,"1356998420":3.0}`, `{"1356998410":1.0,"1356998420":3.0}`)
-	// A counter that begins below 0: the dropped point is the first anyway.
+	// A counter that begins below 0: its rate from 0 in 1970 is dropped as a reset, so that the
+	// fix has no first rate to remove. OpenTSDB does not show the rate after it.
 	f("rate-start", []string{"m 1356998400 -5 host=a", "m 1356998410 5 host=a", "m 1356998420 25 host=a"}, "sum:rate%7Bdropcounter%7D:m",
 		`{"1356998420":2.0}`, `{"1356998410":1.0,"1356998420":2.0}`)
 
@@ -54,8 +54,8 @@ func TestFix(t *testing.T) {
 		`{"1356998400":1,"1356998400":2,"1356998401":3}`, `{"1356998400":2,"1356998401":3}`)
 }
 
-// With all filters of a key at work an answer is the intersection, whatever
-// their kinds and order; values over the expansion limit are compared by name.
+// With the fix "filters" a series must pass all filters of a tag key, whatever their kinds and
+// order, whether they are expanded to UIDs or, over the expansion limit, compared by name.
 func TestFix_filters(t *testing.T) {
 	for _, limit := range []int{0, 1} {
 		b := open(t, func(c *gateway.Config) { c.Fix, c.ExpansionLimit = "filters", limit })

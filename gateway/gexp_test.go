@@ -16,7 +16,7 @@ import (
 	"downpour/integration/conformance"
 )
 
-// gexpRecording is the recording of expressions in Graphite's form.
+// gexpRecording is what was recorded of OpenTSDB's /api/query/gexp: expressions in Graphite's form.
 type gexpRecording struct {
 	conformance.Data
 	Queries []recordedRequest
@@ -29,8 +29,8 @@ type recordedRequest struct {
 	Response           json.RawMessage
 }
 
-// clientsFault is the rule for recorded answers with status 500 to a mistake of the
-// client: ours has the same message and the status 400.
+// clientsFault returns the answer that is wanted for a recorded one: a 500, which OpenTSDB sends
+// for mistakes of the client, becomes a 400 with the same message.
 func clientsFault(q recordedRequest) recordedRequest {
 	if q.Status != http.StatusInternalServerError {
 		return q
@@ -40,12 +40,13 @@ func clientsFault(q recordedRequest) recordedRequest {
 	return q
 }
 
-// brokenShift is OpenTSDB's answer to every timeShift with a time that it should know.
+// brokenShift is OpenTSDB's answer to every timeShift with a valid time: it mistakes the quote
+// behind the unit for a part of it.
 var brokenShift = regexp.MustCompile(`"message": ?"unknown time unit=(sec|min|hr|days?|weeks?)'"`)
 
-// Every expression that was recorded from OpenTSDB 2.4.1 has the same answer here, to the
-// last bit, executed in process and by a pushdown server. timeShift, which fails there, is
-// left to TestGexp_timeShift.
+// Every expression gets the answer that was recorded from OpenTSDB 2.4.1, to the last bit, executed
+// in process and by a pushdown server. Left out is timeShift, which fails in OpenTSDB: see
+// TestGexp_timeShift.
 func TestGexpConformance(t *testing.T) {
 	var r gexpRecording
 	if err := conformance.Decode("gexp_seed11", &r); err != nil {
@@ -88,7 +89,7 @@ func replayGexp(t *testing.T, how string, queries []recordedRequest, g *gateway.
 			how, i, q.Method, q.Path, len(report.Differences), report.Differences[0], status, body)
 	}
 	if equal+shifts < len(queries) || shifts > 20 {
-		t.Errorf("%s: %d of %d answers are equal, %d more are of timeShift", how, equal, len(queries), shifts)
+		t.Errorf("%s: %d of %d answers are equal and %d more are of timeShift, want all, and at most 20 of timeShift", how, equal, len(queries), shifts)
 	}
 }
 
@@ -101,8 +102,8 @@ func expressions(parameters string, texts ...string) string {
 	return path
 }
 
-// timeShift has the data of an earlier time at the time of the query, below and above
-// other functions, and beside the same metric as it is now. In OpenTSDB it is always 400.
+// timeShift gives the points of an earlier time at the times of the query: alone, inside and around
+// other functions, and beside the same metric unshifted. OpenTSDB answers it with 400 always.
 func TestGexp_timeShift(t *testing.T) {
 	const base = 1356998400
 	b := open(t, nil)
@@ -128,12 +129,12 @@ func TestGexp_timeShift(t *testing.T) {
 			t.Errorf("%s from %d to %d: want -, got +: %s", text, from, to, diff)
 		}
 	}
-	// 1357002000 is base + 3600.
+	// Times are compared without their leading 13570: 02000 is 1357002000, base + 3600.
 	f("timeShift(sum:m{host=a},'1hr')", 3600, 4800, "[[02000,1],[02600,2],[03200,3]]")
 	f("shift(sum:m{host=*},'60min')", 3600, 4200, "[[02000,1],[02600,2]] [[02000,100],[02600,101]]")
 	f("timeShift(timeShift(sum:m{host=a},'30min'),'1800sec')", 3600, 4200, "[[02000,1],[02600,2]]")
 	f("diffSeries(sum:m{host=a},timeShift(sum:m{host=a},'1hr'))", 3600, 4800, "[[02000,6.0],[02600,6.0],[03200,6.0]]")
-	// The rows that are read now and half an hour ago begin at other places.
+	// Half an hour earlier the points lie at other offsets in the rows of their hours.
 	f("diffSeries(sum:m{host=a},timeShift(sum:m{host=a},'30min'))", 3600, 4800, "[[02000,3.0],[02600,3.0],[03200,3.0]]")
 	f("diffSeries(sum:10m-sum-zero:m{host=a},scale(timeShift(sum:10m-sum-zero:m{host=a},'1hr'),2))", 3600, 4800, "[[02000,5.0],[02600,4.0],[03200,3.0]]")
 	f("movingAverage(timeShift(sum:m{host=a},'1hr'),2)", 3600, 4800, "[[02000,0.0],[02600,1.5],[03200,2.5]]")
@@ -143,11 +144,11 @@ func TestGexp_timeShift(t *testing.T) {
 	b.refused(b.get(now), http.StatusBadRequest, "timeshift <= 0")
 	b.refused(b.get(expressions("start=1000&end=2000", "timeShift(sum:m,'1hr')")), http.StatusBadRequest, "Invalid timestamp: -2600000")
 	if a := b.get(expressions(fmt.Sprintf("explain=true&start=%d&end=%d", base+7200, base+7201), "timeShift(sum:m,'2hr')")); !strings.Contains(a.body, "query [1356998400000 ms") {
-		t.Errorf("explain does not show what is read: %s", a.body)
+		t.Errorf("want an explain that shows the shifted times, which are read; got %s", a.body)
 	}
 }
 
-// Expressions have the bounds of queries, and are listed with them.
+// The limits of queries hold for expressions, which are listed among the completed queries.
 func TestGexp_limits(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.LimitJSON, c.LimitQueries = 60, 3 })
 	hundred(b)
@@ -162,7 +163,7 @@ func TestGexp_limits(t *testing.T) {
 	}
 	f(200, "", "absolute(sum:m)")
 	f(413, "the answer has 100 data points", "absolute(sum:m{host=*})")
-	// What is counted is the answer, not what it is made of.
+	// The limit counts the points of the answer, not those that it is computed from.
 	f(200, "", "highestMax(sum:m{host=*},1)")
 	f(200, "", "scale(sum:m,2)", "sum(sum:sys.few,max:sys.few)")
 	f(413, "too many metrics, at most 3", "scale(sum:m,2)", "sum(sum:sys.few,max:sys.few,min:sys.few)")

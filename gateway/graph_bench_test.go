@@ -39,7 +39,7 @@ func BenchmarkGraph(b *testing.B) {
 	}
 	body[0] = '['
 	if status, text := ask(b, http.MethodPost, g.URL()+"api/put", string(append(body, ']'))); status != http.StatusNoContent {
-		b.Fatalf("%d %s", status, text)
+		b.Fatalf("put: got %d %s, want 204", status, text)
 	}
 
 	times := fmt.Sprintf("?start=%d&end=%d&m=sum:m{host=*}", putFrom, putFrom+3600)
@@ -50,7 +50,7 @@ func BenchmarkGraph(b *testing.B) {
 			for b.Loop() {
 				status, text := ask(b, http.MethodGet, g.URL()+c.path, "")
 				if status != http.StatusOK {
-					b.Fatalf("%d %s", status, text)
+					b.Fatalf("got %d %s, want 200", status, text)
 				}
 				b.ReportMetric(float64(len(text)), "answer-bytes")
 			}

@@ -18,8 +18,7 @@ import (
 	"downpour/integration/conformance"
 )
 
-// graphStep is a request to /q or to one of its neighbours, and what was recorded of the
-// answer.
+// graphStep is a request to /q or to a related route, and what was recorded of the answer.
 type graphStep struct {
 	Method, Path string
 	Status       int
@@ -28,16 +27,16 @@ type graphStep struct {
 	Text         *string // of an answer that is text
 	Reason       *string // what a page of HTML says
 	PNG          *struct{ Width, Height int }
-	// Server says with which setting another OpenTSDB was asked.
+	// Server names the setting of the OpenTSDB that was asked, empty for the default one.
 	Server string
 }
 
-// graphRules say which answers are not the recorded ones, and why. The first that fits a
-// step counts. compatibility.md lists the same.
+// graphRules say which answers differ from the recorded ones, and why. The first rule that fits a
+// step counts. compatibility.md lists the same differences.
 var graphRules = []struct {
 	name string
 	fits func(s *graphStep, text string) bool
-	// want changes what was recorded into what is wanted; nil if nothing is.
+	// want changes what was recorded into what is wanted; nil leaves the step out.
 	want func(s *graphStep)
 }{
 	{"other routes have tests of their own", func(s *graphStep, _ string) bool { return !strings.HasPrefix(s.Path, "/q") }, nil},
@@ -56,17 +55,17 @@ var graphRules = []struct {
 		var counts map[string]any
 		json.Unmarshal(s.Response, &counts)
 		delete(counts, "cachehit")
-		if counts["points"] == nil { // forgotten there
+		if counts["points"] == nil { // OpenTSDB leaves them out of a cached answer
 			counts["points"], counts["plotted"], counts["etags"] = 0, 0, [][]string{{}}
 		}
 		s.Response, _ = json.Marshal(counts)
-		if strings.Contains(s.Path, "ascii") { // which comes first where nothing is cached
+		if strings.Contains(s.Path, "ascii") { // the answer is then text, which takes precedence where nothing is cached
 			s.Response = nil
 		}
 	}},
 }
 
-// answered200 wants the answer of a request that OpenTSDB could not answer.
+// answered200 wants any answer with 200 where OpenTSDB had an error.
 func answered200(s *graphStep) { s.Status, s.Response, s.Reason = 200, nil, nil }
 
 // says wants a 400 that begins with a text.
@@ -81,8 +80,8 @@ func says(text string) func(*graphStep) {
 	}
 }
 
-// Every recorded answer of /q is ours, but for what graphRules say: lines of text, counts,
-// errors, headers, and the size of pictures.
+// Every request to /q gets the recorded answer, but for graphRules: the lines of text, the counts,
+// the errors, the headers and the size of pictures.
 func TestGraphConformance(t *testing.T) {
 	var r struct {
 		conformance.Data
@@ -162,8 +161,8 @@ func (s *graphStep) differs(a answer) string {
 	return ""
 }
 
-// textPoints are lines of points, values as numbers: of doubles Java does not always print
-// the fewest digits.
+// textPoints returns lines of points with their values parsed: Java does not always print a double
+// with the fewest digits.
 func textPoints(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -177,7 +176,7 @@ func textPoints(text string) (lines []string) {
 
 var element = regexp.MustCompile(`<[^>]*>`)
 
-// reasonOf is what a page of an error says.
+// reasonOf returns the message of an error page.
 func reasonOf(page string) string {
 	_, reason, _ := strings.Cut(page, "The reason provided was:")
 	return html.UnescapeString(element.ReplaceAllString(reason, ""))
@@ -191,7 +190,7 @@ func graphCounts(body []byte) map[string]any {
 	d.Decode(&out)
 	delete(out, "timing")
 	if text, ok := out["err"].(string); ok && strings.HasPrefix(text, "No such name for ") {
-		out["err"] = "No such name for " // OpenTSDB does not say which
+		out["err"] = "No such name for " // OpenTSDB does not say which name
 	}
 	lists, _ := out["etags"].([]any)
 	for _, list := range lists {

@@ -11,10 +11,10 @@ import (
 	"downpour/gateway"
 )
 
-// some is a picture of a metric m over the seconds of hundred.
+// somePicture asks for metric m over the seconds that hundred has filled; the form is added.
 const somePicture = "/q?start=1356998400&end=1356998500&m=sum:m"
 
-// What cannot be drawn is refused as a whole, with a page or an object.
+// What cannot be drawn is refused with a page of HTML or, with json, an object.
 func TestGraph_refused(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.LimitJSON, c.LimitQueries = 60, 64 })
 	hundred(b)
@@ -26,11 +26,11 @@ func TestGraph_refused(t *testing.T) {
 		}
 		a = b.get(path + "&json")
 		var object struct{ Err string }
-		if strings.Contains(path, "ascii") { // it counts before json, the error's form does not
+		if strings.Contains(path, "ascii") { // ascii takes precedence over json, so there is no object
 			return
 		}
 		if err := json.Unmarshal([]byte(a.body), &object); a.status != status || err != nil || object.Err == "" {
-			t.Errorf("%s&json: %d %.300s", path, a.status, a.body)
+			t.Errorf("%s&json: got %d %.300s, want an object with the error", path, a.status, a.body)
 		}
 	}
 	f(400, "Value out of range", somePicture+"&wxh=100000x100000&png")
@@ -44,24 +44,25 @@ func TestGraph_refused(t *testing.T) {
 	f(413, "Too many sub queries", somePicture+strings.Repeat("&m=sum:m", 64)+"&png")
 
 	if a := b.do(http.MethodDelete, somePicture+"&png", nil); a.status != 405 {
-		t.Errorf("DELETE: %d", a.status)
+		t.Errorf("DELETE: %d, want 405", a.status)
 	}
 	if a := b.get(somePicture + "&svg"); a.status != 200 || !strings.Contains(a.header.Get("Content-Security-Policy"), "sandbox") ||
 		a.header.Get("Content-Type") != "image/svg+xml" || !strings.Contains(a.body, ">m{}</text>") {
-		t.Errorf("afterwards: %d %v %.300s", a.status, a.header, a.body)
+		t.Errorf("afterwards: got %d %v %.300s, want an SVG in a sandbox", a.status, a.header, a.body)
 	}
 }
 
-// A link without a form leads to the page, and what stands in it stays text.
+// A link to /q without a form leads to the page, and scripts in it are not executed.
 func TestGraph_redirect(t *testing.T) {
 	b := open(t, nil)
 	a := b.get(`/q?start=1h-ago&m=sum:x"><script>alert(1)</script>`)
 	if a.status != 200 || strings.Contains(a.body, "<script") || !strings.Contains(a.body, `content="0; url=/#start=1h-ago&amp;m=sum:x`) {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("got %d %s, want a redirect to the page without a script", a.status, a.body)
 	}
 }
 
-// How long a client may keep an answer.
+// Cache-Control says how long a client may keep an answer: a day if it ends in the past for good,
+// else by the age of its end and its length, and not at all if it ends in the future.
 func TestGraph_maxAge(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a")
@@ -81,7 +82,7 @@ func TestGraph_maxAge(t *testing.T) {
 	f(fmt.Sprintf("start=1h-ago&end=%d", time.Now().Unix()+3600), "0")
 }
 
-// Rows are read up to the end, not a second further as for a query in ms.
+// Points are read up to and with the second of the end, and not one second further.
 func TestGraph_wholeSeconds(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a", "m 1357002000 2 host=a")
@@ -93,19 +94,19 @@ func TestGraph_wholeSeconds(t *testing.T) {
 	}
 }
 
-// Tags stand in the order of Java's hash table, and not in that of their UIDs.
+// Tags stand in the order of Java's hash table, as in OpenTSDB, not in that of their UIDs.
 func TestGraph_tags(t *testing.T) {
 	b := open(t, nil)
 	b.put("first 1356998400 1 dc=x", "m 1356998400 1 dc=x host=a")
 	if a := b.get(somePicture + "&ascii"); a.body != "m 1356998400 1 host=a dc=x\n" {
-		t.Errorf("%d %q", a.status, a.body)
+		t.Errorf("got %d %q, want host before dc", a.status, a.body)
 	}
 	if a := b.get(somePicture + "&svg"); !strings.Contains(a.body, ">m{host=a, dc=x}</text>") {
-		t.Errorf("the key has not m{host=a, dc=x}: %d %.300s", a.status, a.body)
+		t.Errorf("want a key with m{host=a, dc=x}, got %d %.300s", a.status, a.body)
 	}
 }
 
-// Annotations, the zone, and both axes come into the picture.
+// A picture shows annotations, its times in the zone of the query, and both axes.
 func TestGraph_content(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a", "m 1357001000 7 host=a", "n 1356998400 100 host=a", "n 1357001000 700 host=a")
@@ -136,7 +137,7 @@ func TestGraph_content(t *testing.T) {
 	}
 }
 
-// A picture needs its pixels in the budget before they are there.
+// A picture whose pixels do not fit in the memory budget is refused.
 func TestGraph_memory(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
 	b.put("m 1356998400 1 host=a")
@@ -144,17 +145,17 @@ func TestGraph_memory(t *testing.T) {
 		t.Errorf("%d %.300s, want 413", a.status, a.body)
 	}
 	if a := b.get(somePicture + "&wxh=1024x768&png"); a.status != 200 {
-		t.Errorf("%d %.900s", a.status, a.body)
+		t.Errorf("a smaller picture: got %d %.900s, want 200", a.status, a.body)
 	}
 }
 
-// Pictures are listed with the queries.
+// Pictures are listed among the completed queries.
 func TestGraph_listed(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a")
 	b.get(somePicture + "&png")
 	var log statsQuery
 	if err := json.Unmarshal([]byte(b.get("api/stats/query").body), &log); err != nil || len(log.Completed) != 1 {
-		t.Errorf("%v %+v", err, log)
+		t.Errorf("got %v %+v, want one completed query", err, log)
 	}
 }

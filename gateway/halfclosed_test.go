@@ -11,11 +11,11 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// A client that closes its side of the connection before the answer ends its
-// request, as one that has left: the server cannot tell them apart. It may still
-// read, and must not take what it gets for success.
+// A client that closes its side of the connection before it has its answer cancels the request:
+// the server cannot tell it from one that has left. It may still read, and gets 503 or a cut
+// connection.
 func TestHalfClosed_noSuccess(t *testing.T) {
-	names := func(b *bench) (waits func() bool) { // names are made for all who wait, and wait for nobody's request
+	names := func(b *bench) (waits func() bool) { // a name is resolved for all requests that wait for it, and outlives each of them
 		release := make(chan struct{})
 		t.Cleanup(func() { close(release) }) // before the gateway ends
 		var waiting atomic.Bool

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
 
-// patience is how long a test waits for what must come: only a hang takes so
-// long, however busy the machine is.
+// patience is how long a test waits for what must come. Only a hang takes so long, however busy the
+// machine is.
 const patience = 5 * time.Minute
 
 // faulty is a store whose faults can be changed while a gateway runs on it.
@@ -37,9 +37,9 @@ type faulty struct {
 	now   atomic.Pointer[faultstore.Store]
 	judge atomic.Pointer[func(store.Scan) error] // of every scan, if set
 	scans atomic.Int64                           // open now
-	down  atomic.Bool                            // no table can be seen
-	// after is called, if set, when a scan that has returned rows is asked for
-	// more, with the scan's context.
+	down  atomic.Bool                            // TableExists fails
+	// after, if set, is called with the scan's context when a scan that has returned rows is asked
+	// for more.
 	after atomic.Pointer[func(context.Context) error]
 }
 
@@ -71,7 +71,7 @@ func (f *faulty) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) 
 	return &counted{Scanner: sc, ctx: ctx, store: f, end: sync.OnceFunc(func() { f.scans.Add(-1) })}, nil
 }
 
-// counted tells of its end.
+// counted is a scanner that is counted in faulty.scans until it is closed.
 type counted struct {
 	store.Scanner
 	ctx   context.Context
@@ -292,7 +292,7 @@ func (l *line) next() string {
 	return strings.TrimSuffix(text, "\n")
 }
 
-// eventually polls until ok.
+// eventually polls until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); {
@@ -303,8 +303,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// askUntil asks until the answer is as wanted. It is for queries that get little
-// time, because they are to run out of it: on a busy machine others do too.
+// askUntil asks until the answer is as wanted. It is for gateways with a short timeout: on a busy
+// machine queries run out of time that are not meant to.
 func (b *bench) askUntil(path string, wanted func(answer) bool, header ...string) (a answer) {
 	b.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -314,8 +314,8 @@ func (b *bench) askUntil(path string, wanted func(answer) bool, header ...string
 	}
 }
 
-// little is a short time for queries that are to run out of it, and still twenty
-// times what one takes here and now.
+// little returns a short timeout for queries that are to run into it: 300 ms, or twenty times what
+// a query takes now on this machine.
 func little(t *testing.T) time.Duration {
 	t.Helper()
 	b := open(t, nil)
@@ -328,7 +328,7 @@ func little(t *testing.T) time.Duration {
 	return max(300*time.Millisecond, 20/tries*time.Since(began))
 }
 
-// answered tells an answer by its status.
+// answered returns a condition for askUntil: the answer has this status.
 func answered(code int) func(answer) bool { return func(a answer) bool { return a.status == code } }
 
 // repeated reads as text n times.

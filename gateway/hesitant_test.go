@@ -11,8 +11,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// hesitant is a store that pauses before and after what it does, so that what
-// others do comes between the steps of a change.
+// hesitant is a store that pauses at random before and after each operation, so that the steps of
+// concurrent changes interleave.
 type hesitant struct {
 	gateway.Store
 	mu  sync.Mutex
@@ -80,7 +80,7 @@ func (a *hesitantAtomic) CompareAndPut(ctx context.Context, table string, cell s
 	return a.Atomic.CompareAndPut(ctx, table, cell, expected, value)
 }
 
-// hesitantStager is one over the embedded store.
+// hesitantStager is a hesitant store over the embedded one, which stages its changes of names.
 type hesitantStager struct {
 	*hesitant
 	inner store.Stager

@@ -20,13 +20,13 @@ import (
 	"downpour/pushdown/store"
 )
 
-// histogramRecording is the recording of histograms.
+// histogramRecording is what was recorded of OpenTSDB's histograms.
 type histogramRecording struct {
 	conformance.Data
 	Config map[string]string
 	Steps  []histogramStep
 	Rows   []struct{ Table, Row, Family, Qualifier, Value string }
-	// Queries are those of the recording.
+	// Queries hides the field of Data.
 	Queries []recordedRequest
 }
 
@@ -37,16 +37,16 @@ type histogramStep struct {
 	Server string // not empty: a server for which histograms are not configured
 }
 
-// refusedHistograms are the steps that OpenTSDB takes and we refuse, with what ours says:
-// it computes nonsense from negative counts and reversed bounds.
+// refusedHistograms has, by step, the error of a histogram that OpenTSDB takes and Downpour
+// refuses: from negative counts and reversed bounds OpenTSDB computes nonsense.
 var refusedHistograms = map[int]string{
 	36: "Invalid bucket 0,1: got the count -5, want at least 0",
 	37: "Invalid bucket 1,0: want the lower bound not above the upper one",
 	42: "Invalid histogram: got the underflow -1 and the overflow 1, want at least 0",
 }
 
-// silentHistograms are the telnet lines to which OpenTSDB answers nothing, although it
-// does not store them, with what ours says.
+// silentHistograms has, by step, Downpour's answer to telnet lines that OpenTSDB does not store and
+// answers with nothing.
 var silentHistograms = map[int]string{
 	68: "histogram: illegal argument: Improperly formatted bucket: nope\n",
 	69: "histogram: illegal argument: Improperly formatted bounds: 0=5\n",
@@ -54,10 +54,9 @@ var silentHistograms = map[int]string{
 	71: "histogram: illegal argument: Improperly formatted bounds: a,b=1\n",
 }
 
-// Every write of histograms that was recorded from OpenTSDB 2.4.1 has the same answer
-// here, but for the two rules above, and leaves the same bytes; every recorded query has
-// the same answer, executed in process and by a pushdown server, read and from the result
-// cache.
+// Every write of histograms gets the answer that was recorded from OpenTSDB 2.4.1, but for
+// refusedHistograms and silentHistograms, and stores the same bytes. Every query gets the recorded
+// answer: in process and by a pushdown server, from the store and from the result cache.
 func TestHistogramConformance(t *testing.T) {
 	var r histogramRecording
 	if err := conformance.Decode("histogram_seed31", &r); err != nil {
@@ -93,7 +92,7 @@ func TestHistogramConformance(t *testing.T) {
 	}
 }
 
-// recorded compares answers as they were recorded.
+// recorded compares answers with recorded ones.
 var recorded = compare.Comparer{MessageStart: true, Permits: []compare.Permit{
 	{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra, compare.Value}, Reason: "details are the message again, where there are any"},
 	{Path: compare.Path{"error", "cut"}, Kinds: []compare.Kind{compare.Missing}, Reason: "a mark of the recording"},
@@ -144,7 +143,7 @@ func checkTelnet(t *testing.T, i int, s histogramStep, g *gateway.Server) {
 	}
 }
 
-// sayTelnet sends lines and returns all answers. Everything is stored then.
+// sayTelnet sends lines and returns all answers. By then everything that was taken is stored.
 func sayTelnet(t *testing.T, g *gateway.Server, lines ...string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(g.URL(), "http://"), "/"))
@@ -165,8 +164,8 @@ func sayTelnet(t *testing.T, g *gateway.Server, lines ...string) string {
 	return string(answer)
 }
 
-// checkHistogramCells compares the cells of histograms byte for byte. Those of points
-// have another form on the embedded store.
+// checkHistogramCells compares the cells of histograms byte for byte. Cells of points are left out:
+// the embedded store has them in another form.
 func checkHistogramCells(t *testing.T, r *histogramRecording, st store.Store) {
 	t.Helper()
 	var want, got []string
@@ -188,7 +187,7 @@ func checkHistogramCells(t *testing.T, r *histogramRecording, st store.Store) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(want) < 900 {
-		t.Errorf("of %d cells, want -, got +: %s", len(want), diff)
+		t.Errorf("%d cells are recorded, want 900 or more; want -, got +: %s", len(want), diff)
 	}
 	// Each decodes, and encodes to the same bytes again.
 	for _, c := range want {
@@ -201,7 +200,7 @@ func checkHistogramCells(t *testing.T, r *histogramRecording, st store.Store) {
 			t.Errorf("%s: %v", c, err)
 		}
 		if again := encoding.AppendHistogram(value[:1:1], &h); !bytes.Equal(again, value) {
-			t.Errorf("%s encodes to %x", c, again)
+			t.Errorf("%s: encoded again it is %x", c, again)
 		}
 	}
 }

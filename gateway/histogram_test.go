@@ -27,21 +27,22 @@ func openHistograms(t *testing.T, change func(*gateway.Config)) *bench {
 	})
 }
 
-// putHistogram puts one histogram of metric m, as "buckets".
+// putHistogram puts one histogram of metric m; rest is its value in JSON, as "buckets":{…}.
 func (b *bench) putHistogram(time int, host, rest string) answer {
 	b.Helper()
 	return b.post("api/histogram?details", fmt.Sprintf(`{"metric":"m","timestamp":%d,"tags":{"host":%q},%s}`, time, host, rest))
 }
 
-// mustPut is putHistogram for one that is stored.
+// mustPut puts a histogram with these buckets and fails the test if it is refused.
 func (b *bench) mustPut(time int, host, buckets string) {
 	b.Helper()
 	if a := b.putHistogram(time, host, `"buckets":`+buckets); a.status != http.StatusOK {
-		b.Fatalf("%d %s", a.status, a.body)
+		b.Fatalf("put: got %d %s, want 200", a.status, a.body)
 	}
 }
 
-// lines are the results of a query as short texts.
+// lines returns the results of a query as short texts: the metric, and the points without the
+// leading 1356998 of their times.
 func (b *bench) lines(query string) (out []string) {
 	b.Helper()
 	a := b.get("api/query?arrays&start=1356998400&end=1356998700&" + query)
@@ -86,7 +87,7 @@ func TestHistogram_refused(t *testing.T) {
 	f(`"buckets":{",":1}`, "Unable to parse value to a number")
 	f(`"buckets":{"0,1x":1}`, "Unable to parse value to a number")
 
-	// In binary, the same.
+	// Histograms in binary are checked in the same way.
 	binary := func(h encoding.Histogram) string {
 		return fmt.Sprintf(`"id":42,"value":%q`, base64.StdEncoding.EncodeToString(encoding.AppendHistogram(nil, &h)))
 	}
@@ -103,7 +104,7 @@ func TestHistogram_refused(t *testing.T) {
 	list := strings.TrimSuffix(many.String(), ",")
 	f(`"buckets":{`+list+`}`, "Too many buckets: 32768, maximum allowed: 32767")
 
-	// A text that is no number ends the request, as there.
+	// A bucket's count that is no number fails the whole request, as in OpenTSDB.
 	b.refused(b.putHistogram(1356998400, "a", `"buckets":{"0,1":"x"}`), http.StatusBadRequest, "Unable to parse the given JSON")
 	b.refused(b.putHistogram(1356998400, "a", `"buckets":{"0,1":[1]}`), http.StatusBadRequest, "Unable to parse the given JSON")
 	b.refused(b.putHistogram(1356998400, "a", `"buckets":[1]`), http.StatusBadRequest, "Unable to parse the given JSON")
@@ -118,11 +119,11 @@ func TestHistogram_refused(t *testing.T) {
 		t.Errorf("telnet: %s", got)
 	}
 
-	// One good histogram among bad ones is stored, and it alone.
+	// Of one good histogram among bad ones only the good one is stored.
 	a := b.post("api/histogram?summary", `[{"metric":"m","timestamp":1356998400,"tags":{"host":"a"},"buckets":{"2,1":1}},
 		{"metric":"m","timestamp":1356998460,"tags":{"host":"a"},"buckets":{"1,2":7}},{"metric":"m","timestamp":1356998520,"tags":{"host":"a"},"buckets":{}}]`)
 	if a.status != http.StatusBadRequest || strings.Join(strings.Fields(a.body), "") != `{"success":1,"failed":2}` {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("got %d %s, want 400 with one success and two failures", a.status, a.body)
 	}
 	want := []string{"m_UNDERFLOW [[460,0]]", "m_1.0_2.0 [[460,7]]", "m_OVERFLOW [[460,0]]"}
 	if diff := cmp.Diff(want, b.lines("m=sum:show-histogram-buckets:m")); diff != "" {
@@ -138,8 +139,8 @@ func (b *bench) telnet(lines ...string) string {
 	return c.rest()
 }
 
-// A histogram has a row of its own among points of any form, and each query reads its
-// own kind, also from the result cache.
+// A row holds a series' points beside its histograms. A query reads one kind or the other, also
+// from the result cache.
 func TestHistogram_besidePoints(t *testing.T) {
 	b := openHistograms(t, nil)
 	b.put("m 1356998400 5 host=a", "m 1356998430 6 host=b")
@@ -164,7 +165,8 @@ func TestHistogram_besidePoints(t *testing.T) {
 	}
 }
 
-// What nobody sees is not deleted: rows hold points beside histograms.
+// A query that deletes cannot read histograms, because rows hold points beside them: whichever it
+// read, it would delete the other kind unseen.
 func TestHistogram_delete(t *testing.T) {
 	b := openHistograms(t, func(c *gateway.Config) { c.AllowDelete = true })
 	b.put("m 1356998400 5 host=a")
@@ -177,7 +179,7 @@ func TestHistogram_delete(t *testing.T) {
 	}
 }
 
-// Where there are rollups, histograms are read among raw data all the same.
+// Queries of histograms read raw data, also where a rollup table would serve their downsampler.
 func TestHistogram_besideRollups(t *testing.T) {
 	b := openHistograms(t, withRollups)
 	b.rollups("10m-sum m 1356998400 42 host=a")
@@ -191,8 +193,8 @@ func TestHistogram_besideRollups(t *testing.T) {
 	}
 }
 
-// A query of histograms that is asked again is answered from memory until one is put,
-// and a query of other percentiles is made of the same cached part.
+// A query of histograms that is asked again is answered from the result cache until a histogram is
+// put. A query of other percentiles uses the same cached part.
 func TestHistogram_cached(t *testing.T) {
 	b := openHistograms(t, nil)
 	b.mustPut(1356998400, "a", `{"0,1":1}`)
@@ -213,7 +215,8 @@ func TestHistogram_cached(t *testing.T) {
 	ask("50", "5.0", "answered from memory whole")
 }
 
-// Without configuration nothing is taken; what is stored is never left out silently.
+// A gateway without the setting takes no histograms. A query that meets stored ones is refused and
+// not answered without them; so it is if the setting has another codec.
 func TestHistogram_notConfigured(t *testing.T) {
 	b := openHistograms(t, nil)
 	b.put("plain 1356998400 5 host=a")
@@ -224,7 +227,7 @@ func TestHistogram_notConfigured(t *testing.T) {
 	without.refused(without.putHistogram(1356998400, "a", `"buckets":{"0,1":1}`), http.StatusServiceUnavailable, "Histogram storage has not been enabled")
 	without.refused(without.get("api/query?start=1356998400&end=1356998700&m=sum:percentiles[50]:m"), http.StatusBadRequest, "DOWNPOUR_HISTOGRAMS")
 	if got := without.lines("m=sum:percentiles[50]:plain"); len(got) != 0 {
-		t.Errorf("a metric of points answers %q", got)
+		t.Errorf("percentiles of a metric that has only points: got %q, want nothing", got)
 	}
 
 	other := &bench{T: t, cfg: config(0), store: b.store}
@@ -233,7 +236,7 @@ func TestHistogram_notConfigured(t *testing.T) {
 	other.refused(other.get("api/query?start=1356998400&end=1356998700&m=sum:percentiles[50]:m"), http.StatusBadRequest, "has codec 42, want 7")
 }
 
-// The setting is checked at start.
+// DOWNPOUR_HISTOGRAMS is checked at start.
 func TestHistogram_setting(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
@@ -251,14 +254,15 @@ func TestHistogram_setting(t *testing.T) {
 	f("/nowhere/histograms.json", "no such file")
 }
 
-// An Arrow answer has the same lines: the metric tells the percentile or bucket.
+// An Arrow answer has a row for each point of each line; the name of the metric tells the
+// percentile or bucket. Only counts are integers.
 func TestHistogram_arrow(t *testing.T) {
 	b := openHistograms(t, nil)
 	b.mustPut(1356998400, "a", `{"0,1":1,"1,2":9}`)
 	b.mustPut(1356998460, "a", `{"0,1":2}`)
 	a := b.arrow("m=sum:percentiles[50]:show-histogram-buckets:m&integers=true")
 	if a.status != http.StatusOK {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("got %d %s, want 200", a.status, a.body)
 	}
 	r, err := ipc.NewReader(strings.NewReader(a.body))
 	if err != nil {
@@ -285,7 +289,8 @@ func TestHistogram_arrow(t *testing.T) {
 	}
 }
 
-// The middle of two huge bounds is infinite in 32 bits, and a string in JSON.
+// The middle of a bucket with huge bounds overflows a 32-bit float to infinity, which JSON has as a
+// string.
 func TestHistogram_infinite(t *testing.T) {
 	b := openHistograms(t, nil)
 	b.mustPut(1356998400, "a", `{"3e38,3.2e38":1}`)
@@ -296,7 +301,7 @@ func TestHistogram_infinite(t *testing.T) {
 	}
 }
 
-// A live query of percentiles has a line for each, and a later histogram changes it.
+// A live query of percentiles has a group for each of them, and a later histogram changes both.
 func TestHistogram_live(t *testing.T) {
 	b := openHistograms(t, nil)
 	b.mustPut(1356998400, "a", `{"0,1":1,"1,2":9}`)
@@ -320,7 +325,7 @@ func TestHistogram_live(t *testing.T) {
 	}
 }
 
-// Many percentiles and many buckets are bounded before they are computed.
+// Queries for too many percentiles or buckets, or of too large histograms, are refused.
 func TestHistogram_limits(t *testing.T) {
 	b := openHistograms(t, func(c *gateway.Config) { c.LimitJSON = 50 })
 	b.mustPut(1356998400, "a", `{"0,1":1}`)

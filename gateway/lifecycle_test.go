@@ -21,13 +21,13 @@ import (
 
 func unreachable(store.Scan) error { return store.ErrUnavailable }
 
-// startError starts a gateway that must refuse, and wants one line.
+// startError checks that a gateway refuses to start, with one line that has all words.
 func startError(t *testing.T, cfg *gateway.Config, st gateway.Store, words ...string) {
 	t.Helper()
 	g, err := gateway.Start(t.Context(), cfg, st, slog.New(slog.DiscardHandler))
 	if err == nil {
 		g.Close()
-		t.Fatal("it started")
+		t.Fatal("the gateway started, want an error")
 	}
 	for _, word := range words {
 		if !strings.Contains(err.Error(), word) {
@@ -40,7 +40,7 @@ func startError(t *testing.T, cfg *gateway.Config, st gateway.Store, words ...st
 	t.Log(err)
 }
 
-// Rows of another layout are noticed before anything is answered from them.
+// A gateway whose settings do not fit the rows that are stored refuses to start.
 func TestStart_layout(t *testing.T) {
 	salted := config(1)
 	st := memoryStore(t, salted)
@@ -73,8 +73,8 @@ func hbaseConfig(t *testing.T, address string) (*gateway.Config, *hbase.Store) {
 	return cfg, st
 }
 
-// Nobody, or nobody who speaks, behind the address: the start ends in time, with
-// one line.
+// If nobody listens at HBase's address, or somebody who never answers, the start fails in time,
+// with one line.
 func TestStart_noHBase(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	if err != nil {
@@ -92,7 +92,7 @@ func TestStart_noHBase(t *testing.T) {
 	}
 }
 
-// Tables that are missing on HBase are named, with what makes them.
+// If tables are missing on HBase, the start fails with their names and the flag that creates them.
 func TestStart_noTables(t *testing.T) {
 	cluster, err := hbasefake.Start(hbasefake.Options{})
 	if err != nil {
@@ -107,11 +107,12 @@ func TestStart_noTables(t *testing.T) {
 	b := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
 	b.put("m 1356998400 1 host=a")
 	if a := b.get("/api/query?start=1356998400&end=1356998500&m=sum:m"); !strings.Contains(a.body, `{"1356998400":1}`) {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("got %d %s, want the point", a.status, a.body)
 	}
 }
 
-// Without tables, or without the store, a gateway is alive and not ready.
+// A gateway whose tables cannot be seen is alive but not ready. /metrics and stats count what it
+// does.
 func TestHealth(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a")
@@ -142,7 +143,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// This host's own metrics are there from the start, not after an interval.
+// The first sample of this host's metrics is stored at the start, not after an interval; with 0
+// there is none.
 func TestSelfMetrics(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.SelfMetrics = "1h" })
 	query := "/api/query?start=1h-ago&m=sum:proc.loadavg.1min%7Bhost=*%7D"
@@ -161,8 +163,8 @@ func TestSelfMetrics(t *testing.T) {
 	}
 }
 
-// Close lets running requests end and writes what was taken; the next gateway
-// has it.
+// Close lets running requests end and writes all points that were taken; the next gateway finds
+// them.
 func TestClose_drains(t *testing.T) {
 	cfg := config(0)
 	st := &faulty{Store: memoryStore(t, cfg)}
@@ -210,7 +212,7 @@ func TestClose_drains(t *testing.T) {
 	}
 }
 
-// Settings that cannot be are all named at once.
+// Invalid settings are all named in one error.
 func TestConfig(t *testing.T) {
 	cfg := config(0)
 	cfg.AutoMetrics, cfg.PutCells, cfg.SelfMetrics, cfg.QueryTimeout, cfg.Listen = "maybe", "some", "1ms", -1, "nowhere"
@@ -223,7 +225,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%v does not name %s", err, name)
 		}
 	}
-	// Every variable of the gateway is one that every program knows.
+	// No program takes a variable of the gateway for a misspelled one.
 	for _, v := range settings.List(new(gateway.Config)) {
 		if err := settings.Unknown([]string{v.Name + "=x"}); err != nil {
 			t.Error(err)
@@ -231,8 +233,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A pushdown server whose address cannot be one is named; what was made for the
-// others before it is given back.
+// An invalid address of a pushdown server fails the start, with the setting's name. What was opened
+// for the servers before it is closed: TestMain looks for leaks.
 func TestStart_badPushdownAddress(t *testing.T) {
 	cfg := config(0)
 	cfg.Pushdown = []string{"127.0.0.1:4280", "127.0.0.1:4280/\x00"}

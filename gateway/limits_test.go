@@ -22,7 +22,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// hundred puts 100 points of metric m and 3 of sys.few.
+// hundred puts 100 points of metric m, 50 seconds of two hosts, and 3 of sys.few.
 func hundred(b *bench) {
 	b.Helper()
 	var lines []string
@@ -32,8 +32,8 @@ func hundred(b *bench) {
 	b.put(append(lines, "sys.few 1356998400 1 host=a", "sys.few 1356998401 1 host=a", "sys.few 1356998402 1 host=a")...)
 }
 
-// Each limit is there by default, refuses what is one too many, names itself, and
-// lets the query that fits exactly.
+// Each limit refuses a query that exceeds it, by one point where points are counted, and names its
+// setting; a query that fits exactly is answered. Overrides count only where they are permitted.
 func TestLimits(t *testing.T) {
 	overrides := filepath.Join(t.TempDir(), "limits.json")
 	if err := os.WriteFile(overrides, []byte(`[{"regex":"^sys","dataPointsLimit":2}]`), 0o600); err != nil {
@@ -83,8 +83,8 @@ func TestLimits(t *testing.T) {
 	f(func(c *gateway.Config) { c.LimitArrow = 99 }, start+`}`, "DOWNPOUR_LIMIT_ARROW", "as Arrow it may have 99", arrow...)
 }
 
-// An answer that is refused has deleted nothing, in the form of Arrow too: a window of
-// 60 buckets has 61 if it begins and ends with one, which is known once they are made.
+// A query that deletes and whose answer is refused has deleted nothing, as JSON and as Arrow. The
+// hour has 61 buckets, one at each end, which is only known once they are made.
 func TestLimits_delete(t *testing.T) {
 	for _, accept := range []string{"application/json", "application/vnd.apache.arrow.stream"} {
 		b := open(t, func(c *gateway.Config) { c.LimitJSON, c.LimitArrow, c.AllowDelete = 60, 60, true })
@@ -99,7 +99,7 @@ func TestLimits_delete(t *testing.T) {
 	}
 }
 
-// Limits that nobody has set are the documented ones.
+// These are the limits by default.
 func TestLimits_defaults(t *testing.T) {
 	cfg := new(gateway.Config)
 	if err := env.ParseWithOptions(cfg, env.Options{Environment: map[string]string{}}); err != nil {
@@ -107,11 +107,11 @@ func TestLimits_defaults(t *testing.T) {
 	}
 	want := gateway.LimitConfig{LimitPoints: 1e9, LimitBytes: 16 << 30, LimitMemory: 1 << 30, LimitName: 1024, LimitQueries: 64, LimitJSON: 1e6, LimitArrow: 1e8, HeavyQueries: -1, HeavyPoints: 1e7, LimitConnections: 4096}
 	if diff := cmp.Diff(want, cfg.LimitConfig); diff != "" || cfg.QueryTimeout != 30*time.Second {
-		t.Errorf("timeout %s, %s", cfg.QueryTimeout, diff)
+		t.Errorf("timeout %s, want 30s; limits, want -, got +: %s", cfg.QueryTimeout, diff)
 	}
 }
 
-// A limit ends the scan, not only the answer: no row is read behind it.
+// A query that is refused for a limit closes its scans.
 func TestLimits_scanEnds(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.LimitPoints = 10 })
 	hundred(b)
@@ -119,7 +119,7 @@ func TestLimits_scanEnds(t *testing.T) {
 	eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
 }
 
-// peer runs a pushdown server on the bench's store and returns its address.
+// peer runs a pushdown server on a store, with so many slots for parts, and returns its address.
 func peer(t *testing.T, st store.Reader, parts int) string {
 	t.Helper()
 	s, err := server.NewServer(server.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), Parts: parts}, st)
@@ -161,13 +161,13 @@ func behind(t *testing.T, parts int, change func(*gateway.Config)) *bench {
 	return &bench{T: t, cfg: cfg, store: st, g: start(t, cfg, st)}
 }
 
-// A pushdown server keeps to the limits, and refuses in the same words.
+// The limits of points hold for parts on a pushdown server, with the same message.
 func TestLimits_pushdown(t *testing.T) {
 	b := behind(t, 4, func(c *gateway.Config) { c.LimitPoints = 99 })
 	hundred(b)
 	b.refused(b.get("/api/query?start=1356998400&end=1356998500&m=none:m"), 413, "limit of 99 data points")
 	if a := b.get("/api/query?start=1356998400&end=1356998500&m=none:sys.few"); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("got %d %s, want 200", a.status, a.body)
 	}
 }
 
@@ -214,13 +214,13 @@ func TestFairness(t *testing.T) {
 	}
 }
 
-// A query that has read much waits for another one that has, and goes on when
-// that one ends because its client leaves. A light one waits for neither.
+// With one slot a heavy query waits for another one, and goes on when that one ends because its
+// client leaves. A light query waits for neither.
 func TestFairness_heavyWait(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.HeavyQueries, c.HeavyPoints = 1, 50 })
 	hundred(b)
 	var stuck atomic.Int64
-	after := func(ctx context.Context) error { // behind the rows that made it heavy
+	after := func(ctx context.Context) error { // after the rows that have made the query heavy
 		stuck.Add(1)
 		<-ctx.Done()
 		return ctx.Err()
@@ -256,8 +256,7 @@ func TestFairness_heavyWait(t *testing.T) {
 	}
 }
 
-// A query has its slot while it reads the store, not while its client reads the
-// answer.
+// A heavy query holds its slot while it reads the store, not while its client reads the answer.
 func TestFairness_slowReader(t *testing.T) {
 	for name, accept := range map[string]string{"JSON": "application/json", "Arrow": "application/vnd.apache.arrow.stream"} {
 		t.Run(name, func(t *testing.T) {
@@ -265,7 +264,7 @@ func TestFairness_slowReader(t *testing.T) {
 			hundred(b)
 			c := b.dial()
 			fmt.Fprintf(c, "GET /api/query?start=1356998400&end=1358198399&ms&m=sum:1s-sum-zero:m HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n\r\n", accept)
-			if head := c.next(); !strings.Contains(head, "200 OK") { // and then nothing is read of 19 MB or more
+			if head := c.next(); !strings.Contains(head, "200 OK") { // the rest, 19 MB or more, is not read
 				t.Fatal(head)
 			}
 			if a := b.get(someQuery); a.status != 200 {
@@ -278,7 +277,7 @@ func TestFairness_slowReader(t *testing.T) {
 	}
 }
 
-// One address has so many connections and no more; 0 is no bound.
+// A client's address gets at most as many connections as the limit says; 0 is no limit.
 func TestLimits_connections(t *testing.T) {
 	f := func(limit, tries int) {
 		t.Helper()

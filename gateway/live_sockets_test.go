@@ -33,7 +33,7 @@ type crowd struct {
 	read  sync.WaitGroup
 }
 
-// seen is that a reader has got a value of its plan.
+// seen says when a reader has got a value of its plan.
 type seen struct {
 	value int
 	at    time.Time
@@ -75,7 +75,7 @@ func newCrowd(tb testing.TB, sockets, plans int) *crowd {
 	return c
 }
 
-// readers is how many sockets of a plan read.
+// readers returns how many sockets of a plan read: all but every tenth.
 func (c *crowd) readers(sockets, plan int) (n int) {
 	for i := range sockets {
 		if i%10 != 0 && i%c.plans == plan {
@@ -85,7 +85,8 @@ func (c *crowd) readers(sockets, plan int) (n int) {
 	return n
 }
 
-// fill puts a long series for the stalled, and the first point of each plan.
+// fill puts a long series, which the stalled sockets subscribe to, and the first point of each
+// plan.
 func (c *crowd) fill() {
 	var points []string
 	for i := range 20_000 {
@@ -164,7 +165,7 @@ func (c *crowd) subscribe(conn *websocket.Conn, id int, query string) {
 	}
 }
 
-// follow tells of each message the last value in it.
+// follow reads messages and reports the last value of each.
 func (c *crowd) follow(conn *websocket.Conn, plan int) {
 	for {
 		_, data, err := conn.ReadMessage()
@@ -181,8 +182,7 @@ func (c *crowd) follow(conn *websocket.Conn, plan int) {
 	}
 }
 
-// await returns when so many readers of a plan have got a value, and when each
-// had.
+// await waits until so many readers of a plan have got a value, and returns when each got it.
 func (c *crowd) await(plan, readers, value int) (at []time.Time) {
 	c.Helper()
 	deadline := time.After(patience)
@@ -193,13 +193,13 @@ func (c *crowd) await(plan, readers, value int) (at []time.Time) {
 				at = append(at, s.at)
 			}
 		case <-deadline:
-			c.Fatalf("plan %d: %d of %d readers have got %d", plan, len(at), readers, value)
+			c.Fatalf("plan %d: only %d of %d readers have got the value %d", plan, len(at), readers, value)
 		}
 	}
 	return at
 }
 
-// Sockets that read get every round, whatever a stalled tenth does.
+// Sockets that read get the value of every round, although a tenth of the sockets is stalled.
 func TestLive_manySockets(t *testing.T) {
 	const sockets, plans = 60, 6
 	c := newCrowd(t, sockets, plans)
@@ -211,8 +211,8 @@ func TestLive_manySockets(t *testing.T) {
 	}
 }
 
-// BenchmarkLive_sockets is a round of puts, one for each of 50 plans, until the
-// 1,800 of 2,000 sockets that read have its frame.
+// BenchmarkLive_sockets measures a round of puts, a point for each of 50 plans, until those 1,800
+// of 2,000 sockets that read have a frame with it.
 func BenchmarkLive_sockets(b *testing.B) {
 	const sockets, plans = 2000, 50
 	c := newCrowd(b, sockets, plans)

@@ -24,7 +24,7 @@ type socket struct {
 	groups map[int]*liveGroup
 }
 
-// liveGroup is a group as the messages describe it.
+// liveGroup is a group as messages have it.
 type liveGroup struct {
 	Group         int
 	QueryIndex    int
@@ -93,9 +93,8 @@ func (s *socket) next() *liveMessage {
 	}
 }
 
-// until reads on until a message is as wanted. What comes before it are errors
-// that pass: of a query that has little time, and runs out of it on a busy
-// machine.
+// until reads on until a message is as wanted. Before it only temporary errors may come: with a
+// short timeout, a query runs out of time on a busy machine.
 func (s *socket) until(what string, wanted func(*liveMessage) bool) {
 	s.b.Helper()
 	for {
@@ -163,7 +162,8 @@ func (g *liveGroup) set(at, value json.Number) {
 
 func number(n json.Number) int64 { i, _ := n.Int64(); return i }
 
-// lines are all points, "metric host time value", whatever the group numbers.
+// lines returns all points, as metric, tags, aggregate tags, time and value, without the numbers of
+// their groups.
 func lines(groups []*liveGroup) map[string]bool {
 	out := map[string]bool{}
 	for _, g := range groups {
@@ -198,7 +198,7 @@ func (s *socket) fresh() map[string]bool {
 	return lines(results)
 }
 
-// settle takes messages in until the picture is that of a fresh query.
+// settle takes messages in until the points are those of a fresh query.
 func (s *socket) settle() {
 	s.b.Helper()
 	for want := s.fresh(); ; {
@@ -213,9 +213,9 @@ func (s *socket) settle() {
 
 const liveQuery = `{"start":1356998400,"queries":[{"aggregator":"sum","metric":"m","tags":{"host":"*"}},{"aggregator":"sum","metric":"m","downsample":"1m-avg"}]}`
 
-// A metric that nobody has put yet is waited for; its first points are the
-// snapshot, further ones deltas, and the sum of both is what a fresh query says:
-// after new points, late ones, corrected ones and new series.
+// A live query waits for a metric that does not exist yet. Its first points come as a snapshot,
+// further ones as deltas, which together are what a fresh query answers: after new points, late
+// ones, corrected ones and new series.
 func TestLive(t *testing.T) {
 	b := open(t, nil)
 	s := b.subscribe(liveQuery, "")
@@ -245,8 +245,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// A socket that is lost comes back without a hole: with deltas from the same
-// gateway, with a snapshot from another.
+// A client that resumes on another socket misses nothing: it gets a delta from the same gateway, a
+// snapshot from another one.
 func TestLive_resume(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998500 1 host=a")
@@ -269,14 +269,13 @@ func TestLive_resume(t *testing.T) {
 	s.settle()
 }
 
-// A query that can never be answered is refused once; one with an end is
-// answered once.
+// A query that can never be answered is refused for good; one with an end is answered once.
 func TestLive_ends(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998500 1 host=a")
 	s := b.subscribe(`{"start":1356998400,"queries":[{"aggregator":"nope","metric":"m"}]}`, "")
 	if m := s.next(); m.Type != "error" || m.Error.Temporary || m.Error.Message != "No such aggregation function: nope" {
-		t.Errorf("got %+v, %+v", m, m.Error)
+		t.Errorf("got %+v, %+v; want a final error", m, m.Error)
 	}
 	s = b.subscribe(`{"start":1356998400,"end":1356998600,"queries":[{"aggregator":"sum","metric":"m"}]}`, "")
 	if m := s.next(); m.Type != "snapshot" {
@@ -287,7 +286,7 @@ func TestLive_ends(t *testing.T) {
 	}
 }
 
-// A store that goes away and comes back costs a message, not the subscription.
+// While the store is away a subscriber gets a temporary error, and goes on when it is back.
 func TestLive_storeComesBack(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
 	b.put("m 1356998500 1 host=a")
@@ -296,7 +295,7 @@ func TestLive_storeComesBack(t *testing.T) {
 	b.store.down.Store(true)
 	judge := unreachable
 	b.store.judge.Store(&judge)
-	b.put("m 1356998502 1 host=a") // news, that cannot be read
+	b.put("m 1356998502 1 host=a") // a change that cannot be read
 	s.until("a temporary 424", func(m *liveMessage) bool { return m.Type == "error" && m.Error.Code == 424 && m.Error.Temporary })
 	b.store.judge.Store(nil)
 	b.put("m 1356998501 1 host=a")
@@ -304,7 +303,7 @@ func TestLive_storeComesBack(t *testing.T) {
 	s.settle()
 }
 
-// That the store has gone is told although nobody writes, and so is its return.
+// A subscriber learns that the store has gone, and that it is back, although nobody writes.
 func TestLive_idleStoreGoes(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998500 1 host=a")
@@ -322,10 +321,10 @@ func TestLive_idleStoreGoes(t *testing.T) {
 	s.settle()
 }
 
-// The page and what it needs come from the gateway.
+// The gateway serves the page.
 func TestPage(t *testing.T) {
 	b := open(t, nil)
 	if a := b.get("/"); a.status != 200 || !strings.Contains(a.body, "<html") && !strings.Contains(a.body, "<!doctype") {
-		t.Errorf("%d %.100s", a.status, a.body)
+		t.Errorf("got %d %.100s, want a page of HTML", a.status, a.body)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// What live queries do is counted: in /metrics, /api/stats and by telnet, and
-// the page names all of it.
+// The metrics of live queries are in /metrics and /api/stats, and live.md explains all of them.
 func TestLive_counts(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998500 1 host=a")
@@ -26,7 +25,7 @@ func TestLive_counts(t *testing.T) {
 		}
 	}
 	if strings.Contains(metrics, "downpour_live_asks_total 0") || strings.Contains(metrics, "downpour_live_bytes 0") {
-		t.Error("no ticks, or no bytes, are counted")
+		t.Error("want ticks and held bytes in /metrics, got 0 for one of them")
 	}
 	page, err := os.ReadFile("docs/live.md")
 	if err != nil {
@@ -35,7 +34,7 @@ func TestLive_counts(t *testing.T) {
 	counted := names(regexp.MustCompile(`(?m)^(downpour_live_\w+) `), metrics)
 	explained := names(regexp.MustCompile("(?m)^\\| `(downpour_live_\\w+)` "), string(page))
 	if len(counted) == 0 || !slices.Equal(counted, explained) {
-		t.Errorf("counted:   %v\nexplained: %v", counted, explained)
+		t.Errorf("/metrics and live.md have other names\ncounted:   %v\nexplained: %v", counted, explained)
 	}
 	stats := b.get("/api/stats").body
 	for _, name := range counted {

@@ -14,7 +14,7 @@ import (
 	"downpour/gateway"
 )
 
-// heldBytes is what /metrics says is reserved by a holder.
+// heldBytes returns how many bytes a holder has reserved, by /metrics.
 func (b *bench) heldBytes(holder string) string {
 	b.Helper()
 	found := regexp.MustCompile(`downpour_memory_held_bytes\{holder="` + holder + `"\} (\S+)`).FindStringSubmatch(b.get("/metrics").body)
@@ -24,7 +24,7 @@ func (b *bench) heldBytes(holder string) string {
 	return found[1]
 }
 
-// settled waits until no request holds memory any more.
+// settled waits until no query and no write holds memory any more.
 func (b *bench) settled() {
 	b.Helper()
 	for _, holder := range []string{"query", "write"} {
@@ -32,21 +32,21 @@ func (b *bench) settled() {
 	}
 }
 
-// twoPoints are 53 years apart: filled, they are 42 million.
+// twoPoints puts two points that are 53 years apart: filled every 40 s, they become 42 million.
 func twoPoints(b *bench) {
 	b.Helper()
 	b.put("two 1000 1 a=b", "two 1700000000 2 a=b")
 }
 
-// Two points and a fill policy are refused before anything is filled, in both
-// forms, by one request or many at once.
+// A query whose fill policy would make millions of two points is refused before anything is filled,
+// as JSON and as Arrow, with the default budget and with a small one.
 func TestMemory_twoPoints(t *testing.T) {
 	for _, memory := range []string{"", "64MiB"} {
 		b := open(t, func(c *gateway.Config) { c.Memory = memory })
 		twoPoints(b)
 		arrow := []string{"Accept", "application/vnd.apache.arrow.stream"}
 		const question = "/api/query?start=1&m=sum:40s-avg-zero:two"
-		b.get(question) // names are in the caches then
+		b.get(question) // so that names are in the caches
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		var group sync.WaitGroup
@@ -65,19 +65,19 @@ func TestMemory_twoPoints(t *testing.T) {
 		group.Wait()
 		runtime.ReadMemStats(&after)
 		if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 50 {
-			t.Errorf("%d MiB were allocated for ten refusals", grown)
+			t.Errorf("%d MiB were allocated for ten refusals, want 50 at most", grown)
 		}
 		b.settled()
 
-		// What fits is answered as ever.
+		// A range that fits is answered.
 		if a := b.get("/api/query?start=1699996400&end=1700000000&m=sum:40s-avg-zero:two"); a.status != 200 || strings.Count(a.body, ":") < 90 {
 			t.Errorf("%d %s, want 90 buckets", a.status, a.body)
 		}
 	}
 }
 
-// The sub-queries of a request share what one request may have, and requests
-// share what the process has: each is answered in full or refused.
+// The sub-queries of a request share the memory of one request, and requests share that of the
+// process: two sub-queries are answered in full, three requests of 60 are refused.
 func TestMemory_manySubQueries(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
 	var lines []string
@@ -114,9 +114,8 @@ func TestMemory_manySubQueries(t *testing.T) {
 	}
 }
 
-// longMerge is a query that reads some hundred rows and then has billions of
-// filled buckets to merge, which takes many times as long as any test waits, and
-// little memory at a time.
+// longMerge returns a query that reads some hundred rows and then has billions of filled buckets to
+// merge: it takes far longer than any test waits, and little memory at a time.
 func longMerge(b *bench) (question string) {
 	b.Helper()
 	var lines []string
@@ -131,7 +130,7 @@ func longMerge(b *bench) (question string) {
 	return "/api/query?start=1356998400&end=1357084800&" + strings.Join(subs, "&")
 }
 
-// A query whose time is over while its groups are made ends then, and says so.
+// A query that times out while its groups are merged ends then, with that error.
 func TestMemory_deadlineInTheMerge(t *testing.T) {
 	b := open(t, func(c *gateway.Config) {
 		c.QueryTimeout, c.LimitJSON, c.LimitMemory = 300*time.Millisecond, 1<<40, 1<<40
@@ -140,7 +139,7 @@ func TestMemory_deadlineInTheMerge(t *testing.T) {
 	b.settled()
 }
 
-// A client that leaves while groups are made ends the work.
+// If the client leaves while groups are merged, the query ends.
 func TestMemory_clientLeaves(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.LimitJSON, c.LimitMemory = 1<<40, 1<<40 })
 	question := longMerge(b)
@@ -161,9 +160,9 @@ func TestMemory_clientLeaves(t *testing.T) {
 	b.settled()
 }
 
-// A live query of two points and a fill policy is refused before anything is
-// filled, whether it is followed or asked whole, and holds nothing afterwards. One
-// that fits holds memory as long as somebody subscribes.
+// A live query whose fill policy would make millions of two points is refused before anything is
+// filled, whether it is kept up to date or run in full at each tick, and holds nothing afterwards.
+// A live query that fits is counted as held.
 func TestMemory_live(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
 	twoPoints(b)
@@ -181,7 +180,7 @@ func TestMemory_live(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 100 {
-		t.Errorf("%d MiB were allocated for four refusals", grown)
+		t.Errorf("%d MiB were allocated for four refusals, want 100 at most", grown)
 	}
 	b.settled()
 	if got := b.heldBytes("live"); got != "0" {

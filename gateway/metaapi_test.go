@@ -20,8 +20,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// metadataSession replays the whole recorded session and returns what differs,
-// by step.
+// metadataSession replays the whole recorded session and returns the differences by step.
 func metadataSession(t *testing.T) (*bench, *session, map[int]string) {
 	t.Helper()
 	s := new(session)
@@ -30,7 +29,7 @@ func metadataSession(t *testing.T) (*bench, *session, map[int]string) {
 		cfg.AllowOrigins = []string{"http://ok.example"}
 		cfg.AllowDelete = true
 	})
-	// OpenTSDB gave the session's tags their UIDs in the order of a hash map.
+	// The order in which OpenTSDB assigned the UIDs of the session's tags, that of a hash map.
 	for _, names := range []string{"tagk=host,dc,os", "tagv=web01,lga,web02,linux,web00,sjc"} {
 		if a := b.get("api/uid/assign?" + names); a.status != 200 {
 			t.Fatalf("assign: %d %s", a.status, a.body)
@@ -45,8 +44,8 @@ func metadataSession(t *testing.T) (*bench, *session, map[int]string) {
 	return b, s, wrong
 }
 
-// Every step of the recorded session that speaks of names, series, notes,
-// lookups, last points or deletion is answered as recorded.
+// Every step of the recorded session about names, series, annotations, lookups, last points or
+// deletion is answered as recorded.
 func TestMetadata_session(t *testing.T) {
 	_, s, wrong := metadataSession(t)
 	mine := []string{"/api/uid", "/api/search", "/api/annotation", "/api/query/last", "/api/stats", "/stats"}
@@ -65,7 +64,7 @@ func TestMetadata_session(t *testing.T) {
 		}
 	}
 	if compared < 33 {
-		t.Errorf("%d steps compared, want those of all routes", compared)
+		t.Errorf("%d steps were compared, want 33 or more", compared)
 	}
 	t.Logf("%d steps of these routes compared; of all %d steps %d differ", compared, len(s.Steps), len(wrong))
 }
@@ -73,7 +72,7 @@ func TestMetadata_session(t *testing.T) {
 // cellOf is a cell as the recorded rows name it.
 type cellOf struct{ Table, Family, Row, Qualifier string }
 
-// recordedCells are the cells that OpenTSDB had stored after the session.
+// recordedCells returns the cells that OpenTSDB had stored after the session.
 func recordedCells(t *testing.T) map[cellOf]string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "encoding", "testdata", "rows", "plain.jsonl"))
@@ -92,7 +91,7 @@ func recordedCells(t *testing.T) map[cellOf]string {
 	return out
 }
 
-// storedCells are ours, of the tables' whole contents.
+// storedCells returns all cells of the gateway's tables.
 func storedCells(t *testing.T, st store.Reader) map[cellOf]string {
 	t.Helper()
 	out := map[cellOf]string{}
@@ -121,8 +120,8 @@ func storedCells(t *testing.T, st store.Reader) map[cellOf]string {
 	return out
 }
 
-// comparable leaves out what the embedded store keeps in another form, points,
-// and the second in which a meta cell was made.
+// comparable leaves out points, which the embedded store keeps in another form, and the second in
+// which a meta cell was made.
 func comparable(t *testing.T, cells map[cellOf]string) map[cellOf]string {
 	t.Helper()
 	out := map[cellOf]string{}
@@ -156,11 +155,11 @@ func comparable(t *testing.T, cells map[cellOf]string) map[cellOf]string {
 	return out
 }
 
-// After the session the tables hold, byte for byte, the names, UIDs, counters,
-// meta data and notes that OpenTSDB had stored, and the same rows of points.
+// After the session the tables hold, byte for byte, the names, UIDs, counters, meta data and
+// annotations that OpenTSDB had stored, and rows of points with the same keys.
 func TestMetadata_rows(t *testing.T) {
 	b, _, _ := metadataSession(t)
-	if err := b.g.Close(); err != nil { // writes what waits to be recorded
+	if err := b.g.Close(); err != nil { // which writes the meta data that wait
 		t.Fatal(err)
 	}
 	want, got := recordedCells(t), storedCells(t, b.store)
@@ -182,24 +181,24 @@ func dataRows(cells map[cellOf]string) map[string]bool {
 	return rows
 }
 
-// metadataCall is one call of the second recorded session: names, series, notes,
-// lookups and last points, right and wrong, by every verb.
+// metadataCall is one call of the second recorded session: names, series, annotations, lookups and
+// last points, valid and invalid, by every verb.
 type metadataCall struct {
 	Method, Path, Body string
 	Status             int
 	Response           json.RawMessage
-	Differs            string // why ours does, by design
+	Differs            string // why Downpour's answer differs by design; empty if it does not
 }
 
-// clockPermits are what follows the clock of the recording.
+// clockPermits permit differences that come from the clock of the recording.
 var clockPermits = append([]compare.Permit{
 	{Path: compare.Path{"**", "lastReceived"}, Kinds: []compare.Kind{compare.Value}, Reason: "when the counter was written"},
 	{Path: compare.Path{"endTime"}, Kinds: []compare.Kind{compare.Value}, Reason: "the clock, where no end is given"},
 	{Path: compare.Path{"*", "timestamp"}, Kinds: []compare.Kind{compare.Value}, Reason: "the point was put now"},
 }, compare.Standard...)
 
-// What OpenTSDB 2.4.1 answered to each call is what ours answers. The recording
-// is made by the integration test of the same session.
+// Each call gets the answer that was recorded from OpenTSDB 2.4.1, unless it differs by design. The
+// integration test of the same session makes the recording.
 func TestMetadata_recorded(t *testing.T) {
 	var calls []metadataCall
 	loadJSON(t, "metadata", &calls)
@@ -230,8 +229,7 @@ func TestMetadata_recorded(t *testing.T) {
 	t.Logf("%d of %d answers are equal", equal, len(calls))
 }
 
-// Of a parameter that is given twice the last one counts, here as everywhere, and a request
-// without a body is told so.
+// If a parameter is given twice, the last one counts. A POST without a body is refused.
 func TestSuggest_parameters(t *testing.T) {
 	b := open(t, nil)
 	for _, m := range []string{"cpu.idle", "cpu.user", "mem.free"} {

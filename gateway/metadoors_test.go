@@ -13,8 +13,8 @@ import (
 	"downpour/gateway"
 )
 
-// metaChanges are requests that change data, by each verb and by a GET in
-// disguise, and the least token that they need.
+// metaChanges are requests that change data, by each verb and by GET, and the least scope that they
+// need.
 var metaChanges = []struct{ method, path, body, scope string }{
 	{"GET", "api/uid/assign?metric=new1", "", "write"},
 	{"POST", "api/uid/assign", `{"metric":["new2"]}`, "write"},
@@ -39,7 +39,7 @@ var metaChanges = []struct{ method, path, body, scope string }{
 	{"POST", "api/query", `{"start":1356998400,"end":1357002000,"delete":true,"queries":[{"aggregator":"sum","metric":"m"}]}`, "admin"},
 }
 
-// Whatever changes data needs its token, also where it comes as a GET.
+// A request that changes data needs a token with its scope, also by GET.
 func TestMetadata_tokens(t *testing.T) {
 	token := func(scope string) string { return scope + "-token-0123456789" }
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -71,8 +71,8 @@ func TestMetadata_tokens(t *testing.T) {
 	}
 }
 
-// A page of another site can send a GET that carries no origin: it changes
-// nothing. The browser says where it comes from.
+// A page of another site can send a GET without an Origin. It changes nothing, because the browser
+// says in other headers where it comes from.
 func TestMetadata_foreignPage(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.AllowDelete = true })
 	b.put("m 1356998400 1 host=a")
@@ -88,12 +88,12 @@ func TestMetadata_foreignPage(t *testing.T) {
 		}
 	}
 	if a := b.get("api/query?start=1356998400&end=1357002000&m=sum:m"); !strings.Contains(a.body, "1356998400") {
-		t.Errorf("after all that: %s", a.body)
+		t.Errorf("after the refused requests: got %s, want the point", a.body)
 	}
 }
 
-// Without the setting nothing is deleted, by whatever spelling; with it whole
-// hours go, of the series asked for alone, before the answer is given.
+// Without AllowDelete no form of the request deletes anything. With it the query's series, and no
+// others, lose the whole hours that the query reads, and the answer has what was deleted.
 func TestDelete(t *testing.T) {
 	ask := func(b *bench, verb, more string) answer {
 		return b.do(verb, "api/query?start=1356998400&end=1356998500&m=sum:m%7Bhost=regexp(a.*)%7D"+more, nil)
@@ -109,14 +109,14 @@ func TestDelete(t *testing.T) {
 	for _, a := range []answer{ask(b, "DELETE", ""), ask(b, "GET", "&method_override=delete"), b.post("api/query", body)} {
 		b.refused(a, http.StatusBadRequest, "Bad request")
 		if !strings.Contains(a.body, "tsd.http.query.allow_delete=false") {
-			t.Errorf("no reason in %s", a.body)
+			t.Errorf("want the setting that forbids it named, got %s", a.body)
 		}
 	}
 	all := "api/query?start=1356998400&end=1357012000&m=none:m"
 	before := b.get(all).body
 
 	for i, how := range []string{"DELETE", "override", "POST"} {
-		// With so small a limit the filter is applied to names, row by row.
+		// With a limit of 1 the filter is a post filter: it is applied to names, row by row.
 		b := open(t, func(cfg *gateway.Config) { cfg.AllowDelete, cfg.ExpansionLimit = true, []int{0, 1, 1}[i] })
 		fill(b)
 		want := ask(b, "GET", "").body
@@ -142,8 +142,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// The last point of a series is found as soon as it is put: by the counter of
-// the meta table and by looking back.
+// /api/query/last finds a point as soon as it is put, by the counter of the meta table and by
+// looking back for hours.
 func TestLast_embedded(t *testing.T) {
 	b := open(t, nil)
 	now := time.Now().Unix()
@@ -162,7 +162,7 @@ func TestLast_embedded(t *testing.T) {
 		}
 	}
 	if a := b.get("api/query/last?timeseries=m%7Bhost=a%7D&back_scan=1000000"); a.status != http.StatusBadRequest {
-		t.Errorf("looking back for ever: %d %s", a.status, a.body)
+		t.Errorf("looking back without end: got %d %s, want 400", a.status, a.body)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A gateway that only reads has no route that writes, and one that only writes
-// none that reads; both tell how they are.
+// In mode ro a gateway has no routes that write, in mode wo none that read; the routes that tell
+// its own state are there in both.
 func TestMode(t *testing.T) {
 	f := func(mode, path string, want int) {
 		t.Helper()
@@ -26,7 +26,7 @@ func TestMode(t *testing.T) {
 	f("ro", "api/put", http.StatusNotFound)
 	f("ro", "api/v1/put", http.StatusNotFound)
 	f("ro", "API/V1/put/", http.StatusNotFound)
-	f("ro", "api/v2/put", http.StatusNotImplemented) // which is told first, as there
+	f("ro", "api/v2/put", http.StatusNotImplemented) // a wrong version comes before an unknown route, as in OpenTSDB
 	f("ro", "api/v1x/put", http.StatusBadRequest)
 	f("ro", "api/uid/assign?metric=m", http.StatusNotFound)
 	f("ro", "api/annotation", http.StatusNotFound)

@@ -19,12 +19,11 @@ import (
 
 var racesFlag = flag.Int("races", 100, "how many races of puts with changes of names are run")
 
-// A name is deleted or renamed while points are put under it, by every door,
-// with pauses between the steps. A point that was acknowledged is found
-// afterwards: once, under the name it was put with, or under the name's new one
-// if it was sent before the rename was answered.
+// A name is deleted or renamed while points are put under it by telnet and by HTTP, on a store that
+// pauses between the steps. Every acknowledged point is found afterwards once: under the name that
+// it was put with or, if it was sent before a rename was answered, under the new one.
 //
-// -races 2000 is the long form.
+// -races 2000 runs more races.
 func TestNames_races(t *testing.T) {
 	seed := rand.Uint64()
 	for name, open := range map[string]func(*testing.T, uint64) *bench{"embedded": hesitantEmbedded, "HBase": hesitantHBase} {
@@ -59,14 +58,14 @@ func hesitantHBase(t *testing.T, seed uint64) *bench {
 type race struct {
 	*bench
 	rnd *rand.Rand
-	// names are the metric, tag key and tag value of the points; changed is
-	// which of them is deleted, or renamed to renamed.
+	// names are the metric, tag key and tag value of the points; changed says which of them is
+	// deleted, or renamed to renamed.
 	names   [3]string
 	changed int
-	renamed string // empty: deleted
+	renamed string // empty: it is deleted
 
 	mu       sync.Mutex
-	answered bool // the change
+	answered bool // the change was answered
 	next     int
 	acked    map[int]bool // points that were acknowledged, and whether they were sent after the change was answered
 	refused  int
@@ -82,12 +81,12 @@ func newRace(b *bench, seed uint64, i int) *race {
 	return r
 }
 
-// kinds are how the routes of the API and the tools name the three.
+// raceKinds has what the API and the tools call a metric, a tag key and a tag value.
 var raceKinds = [3][2]string{{"metric", "metrics"}, {"tagk", "tagk"}, {"tagv", "tagv"}}
 
 func (r *race) run(counts map[string]int) {
 	if r.rnd.IntN(2) == 0 {
-		r.put(r.json(1)) // with series that are remembered
+		r.put(r.json(1)) // so that the gateway has the series in its cache
 	} else {
 		r.post("/api/uid/assign", fmt.Sprintf(`{%q:[%q]}`, raceKinds[r.changed][0], r.names[r.changed]))
 	}
@@ -105,7 +104,7 @@ func (r *race) run(counts map[string]int) {
 				sends[i] = func(n int) { r.put(r.json(n)) }
 			case 1:
 				if sizes[i] = 5; r.cfg.Embedded() {
-					sizes[i] = write.UsualRequestBatchFrom // in batches of their own
+					sizes[i] = write.UsualRequestBatchFrom // for a batch of its own
 				}
 				sends[i] = func(n int) { r.put(r.json(n)) }
 			case 2:
@@ -135,7 +134,7 @@ func (r *race) run(counts map[string]int) {
 	counts["points refused"] += r.refused
 }
 
-// change deletes or renames, and tells what came of it.
+// change deletes or renames the name and returns the outcome.
 func (r *race) change() string {
 	kind := raceKinds[r.changed]
 	var a answer
@@ -160,7 +159,7 @@ func (r *race) change() string {
 	return what + " refused"
 }
 
-// clear removes the points so far, so that their names can be deleted.
+// clear deletes the points put so far: a name that has points cannot be deleted.
 func (r *race) clear() {
 	if len(r.acked) == 0 {
 		return
@@ -175,7 +174,8 @@ func (r *race) clear() {
 // raceStart is the time of a race's first point.
 const raceStart = 1356998400 // a full hour; a race has less than a day of points
 
-// take numbers n points that are about to be sent.
+// take returns the number of the first of n points that are about to be sent, and whether the
+// change was answered before.
 func (r *race) take(n int) (first int, late bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +183,7 @@ func (r *race) take(n int) (first int, late bool) {
 	return r.next - n, r.answered
 }
 
-// told notes what became of points.
+// told records whether points were acknowledged.
 func (r *race) told(first, n int, late, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,8 +211,7 @@ func (r *race) put(body string, first, n int, late bool) {
 		r.Errorf("put: %v", err)
 		return
 	}
-	// Whether a point that was refused is stored nobody knows; that a name
-	// cannot be used for a while is no fault of the point.
+	// 503: the name cannot be used for a while. A refused point may or may not be stored.
 	if a.status != 204 && a.status != 503 {
 		r.Errorf("put: %d %s", a.status, a.body)
 	}
@@ -240,7 +239,7 @@ func (r *race) telnet(int) {
 	r.told(first, 1, late, len(said) == 0)
 }
 
-// check looks for all acknowledged points.
+// check fails the test for each acknowledged point that is not found once, where it belongs.
 func (r *race) check() {
 	found := map[int][]string{}
 	metrics := []string{r.names[0]}

@@ -17,8 +17,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// slowPut is a store in which points wait until somebody begins to delete a
-// name, or a while.
+// slowPut is a store whose writes of points wait until a name is about to be deleted, for 300 ms at
+// most.
 type slowPut struct {
 	gateway.Store
 	once    sync.Once
@@ -32,7 +32,7 @@ func (s *slowPut) Apply(ctx context.Context, table string, m []store.Mutation) e
 	case table == "tsdb":
 		s.once.Do(func() { close(s.putting) })
 		select {
-		case <-s.deletes: // which goes on before the points are there
+		case <-s.deletes: // a deletion that does not wait gets ahead of the points
 			<-time.After(50 * time.Millisecond)
 		case <-time.After(300 * time.Millisecond):
 		}
@@ -42,8 +42,8 @@ func (s *slowPut) Apply(ctx context.Context, table string, m []store.Mutation) e
 	return s.Store.Apply(ctx, table, m)
 }
 
-// A deletion waits for points that are being written under the name, and then
-// sees them. Names of all kinds, on both stores, by all doors.
+// The deletion of a name waits for points that are being written under it, and is then refused
+// because of them: for names of all kinds, on both stores, for lines, small and large requests.
 func TestDelete_waitsForPuts(t *testing.T) {
 	doors := map[string]func(b *bench) string{
 		"lines": func(b *bench) string {
@@ -76,7 +76,7 @@ func TestDelete_waitsForPuts(t *testing.T) {
 					work.Wait()
 					b.refused(a, 409, "has data")
 					if a := b.get("/api/query?start=1356998400&end=1356998401&m=none:m"); !strings.Contains(a.body, `"tags":{"k":"v"}`) || !strings.Contains(a.body, `"1356998400":`) {
-						t.Errorf("%d %s", a.status, a.body)
+						t.Errorf("got %d %s, want the points under their names", a.status, a.body)
 					}
 				})
 			}
@@ -92,7 +92,7 @@ func raceBody(points int) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// fakeHBase is a store with all tables on an HBase of the test's own.
+// fakeHBase returns a store with all tables on a simulated HBase.
 func fakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
 	cluster, err := hbasefake.Start(hbasefake.Options{})
 	if err != nil {
@@ -107,8 +107,8 @@ func fakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
 	return cfg, st
 }
 
-// A rename or a deletion by one gateway is found out by another one on the same
-// tables, which remembers the name: soon its points go under the name again.
+// When one gateway renames or deletes a name, another one on the same tables that has it in its
+// cache finds out, and assigns the name anew to the points that it gets under it.
 func TestNames_otherGateway(t *testing.T) {
 	cfg, st := fakeHBase(t)
 	a := &bench{T: t, cfg: cfg, g: start(t, cfg, st)}
@@ -141,14 +141,13 @@ func TestNames_otherGateway(t *testing.T) {
 		found := fmt.Sprintf(`"%d":%d`, next, next)
 		return strings.Contains(a.get(query+"renamed").body, found) && strings.Contains(a.get(query+"deleted").body, found)
 	})
-	// Its answers have the new name.
+	// The other gateway answers with the new name, too.
 	if x := b.get(query + "new"); !strings.Contains(x.body, `"metric":"new"`) || !strings.Contains(x.body, `"1356998400":1`) {
-		t.Errorf("%d %s", x.status, x.body)
+		t.Errorf("got %d %s, want the point under the new name", x.status, x.body)
 	}
 }
 
-// Spellings of a put that are longer than they need be, and names that are
-// refused, leave no memory behind.
+// Spellings of a put with very many blanks, and names that are too long, are not kept in memory.
 func TestPut_longSpellings(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.LimitName = 1024 })
 	const blanks, names = 10, 200
@@ -157,20 +156,20 @@ func TestPut_longSpellings(t *testing.T) {
 	for i := range blanks {
 		body := `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"k":` + strings.Repeat(" ", 8_000_000-i) + `"v"}}`
 		if a := b.post("/api/put", body); a.status != http.StatusNoContent {
-			t.Fatalf("%d %.200s", a.status, a.body)
+			t.Fatalf("put: got %d %.200s, want 204", a.status, a.body)
 		}
 	}
 	for i := range names {
 		long := fmt.Sprintf("%s%d", strings.Repeat("n", 30_000), i)
 		a := b.post("/api/put?details", fmt.Sprintf(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"k":%q}}`, long))
 		if a.status != http.StatusBadRequest || !strings.Contains(a.body, "DOWNPOUR_LIMIT_NAME") {
-			t.Fatalf("%d %.200s", a.status, a.body)
+			t.Fatalf("put of a long name: got %d %.200s, want 400 that names DOWNPOUR_LIMIT_NAME", a.status, a.body)
 		}
 	}
 	grown := inUse() - before
 	t.Logf("%d KiB are held", grown>>10)
 	if grown > 16<<20 {
-		t.Errorf("%d MiB are held", grown>>20)
+		t.Errorf("%d MiB are held, want 16 at most", grown>>20)
 	}
 	if a := b.post("/api/uid/assign", fmt.Sprintf(`{"metric":[%q]}`, strings.Repeat("n", 1025))); a.status != http.StatusBadRequest || !strings.Contains(a.body, "at most 1024") {
 		t.Errorf("assigned: %d %.200s", a.status, a.body)
@@ -181,22 +180,22 @@ func TestPut_longSpellings(t *testing.T) {
 		t.Errorf("renamed: %d %.200s", a.status, a.body)
 	}
 	if a := b.get("/api/query?start=1356998400&end=1356998401&m=sum:m"); !strings.Contains(a.body, `"1356998400":1`) {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("got %d %s, want the point", a.status, a.body)
 	}
 }
 
-// inUse is the memory in use, without that of idle connections.
+// inUse returns the bytes in use on the heap, without those of idle connections.
 func inUse() int64 {
 	http.DefaultClient.CloseIdleConnections()
 	return heaptest.InUse()
 }
 
-// Routes that may read as much as they like follow the timeout of queries.
+// Lookups, suggestions and other routes that may read much end with the timeout of queries.
 func TestLookups_timeout(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 200 * time.Millisecond })
 	b.put("m 1356998400 1 k=v")
 	if a := b.get("/api/search/lookup?m=m"); a.status != http.StatusOK {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("lookup: got %d %s, want 200", a.status, a.body)
 	}
 	b.store.set(faultstore.Rule{Op: faultstore.Next, Delay: time.Hour}, faultstore.Rule{Op: faultstore.Get, Table: "tsdb-meta", Delay: time.Hour})
 	for _, path := range []string{"/api/search/lookup?m=m", "/api/search/lookup?m=m&use_meta=false", "/api/suggest?type=metrics&q=m",
@@ -209,7 +208,7 @@ func TestLookups_timeout(t *testing.T) {
 	}
 }
 
-// Newest points are asked for as many series at a time as a query may ask for.
+// A request to /api/query/last may have as many sub-queries as a query: 64 by default.
 func TestQueryLast_subQueries(t *testing.T) {
 	b := open(t, nil)
 	b.put(fmt.Sprintf("m %d 1 k=v", time.Now().Unix()))

@@ -15,7 +15,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// load puts 6 hours of three series, a point a minute.
+// load puts three series over 6 hours, with a point a minute.
 func (b *bench) load() {
 	b.Helper()
 	var lines []string
@@ -29,14 +29,14 @@ func (b *bench) load() {
 
 const sixHours = "/api/query?start=1356998400&end=1357020000&m="
 
-// tree is a trace as a client reads it.
+// tree is a node of a trace, with those below it.
 type tree struct {
 	Name       string
 	Attributes map[string]any
 	Children   []*tree
 }
 
-// find lists the nodes of a name.
+// find returns all nodes with a name.
 func (n *tree) find(name string) (found []*tree) {
 	if n.Name == name {
 		found = append(found, n)
@@ -61,16 +61,16 @@ func traced(t *testing.T, a answer) (results string, root *tree) {
 	return fmt.Sprint(string(all[0])), last.Trace
 }
 
-// Through a pushdown server a sum is made of states, of the same bits as series
-// by series; the trace tells who executed what.
+// On a pushdown server a sum is made of partial aggregates, with the same bits as per-series
+// aggregation gives. The trace names the server and the mode of each part.
 func TestMode_andTrace(t *testing.T) {
 	b := open(t, nil)
 	b.load()
 	cfg := config(0)
 	cfg.Pushdown = []string{pushdownServer(t, cfg, b.store)}
 	pushed := &bench{T: t, cfg: cfg, store: b.store, g: start(t, cfg, b.store)}
-	// The first query cuts by hours; those behind it know that all the rows are
-	// few enough for one part.
+	// The first query is cut into parts by hours. After it the gateway knows the size of the rows,
+	// which are few enough for one part.
 	f := func(query, wantMode string, wantParts int, wantSizes bool) {
 		t.Helper()
 		results, root := traced(t, pushed.get(sixHours+query+"&trace=true"))
@@ -105,7 +105,7 @@ func TestMode_andTrace(t *testing.T) {
 	}
 }
 
-// Of many series, states are less to ship than their buckets.
+// For many series partial aggregates are at most a tenth of the bytes that their buckets are.
 func TestMode_shipsLess(t *testing.T) {
 	b := open(t, nil)
 	var lines []string
@@ -126,13 +126,13 @@ func TestMode_shipsLess(t *testing.T) {
 		return bytes
 	}
 	if partial, strict := shipped("partial"), shipped("strict"); partial > strict/10 {
-		t.Errorf("%v bytes of states, %v of series, want at most a tenth", partial, strict)
+		t.Errorf("%v bytes of partial aggregates, %v of series, want at most a tenth", partial, strict)
 	}
 }
 
-// A series that ends before a part's border and goes on behind it makes sums of
-// states inexact: the gateway sees it, asks for series, and the next query of the
-// kind asks for them at once.
+// A series with a gap across the border of two parts makes a sum of partial aggregates inexact. The
+// gateway notices, asks again with per-series aggregation, and does so at once at the next query of
+// the kind.
 func TestMode_fallsBack(t *testing.T) {
 	b := open(t, nil)
 	b.load()
@@ -149,9 +149,9 @@ func TestMode_fallsBack(t *testing.T) {
 	}
 }
 
-// A state has all buckets of its part's hours, points or not. Where these are too
-// many the parts answer series by series: by the plan, or, where it is the groups
-// that are many, when the first part has found out.
+// A partial aggregate has all buckets of its part's hours, with points or not. If they are too
+// many, the plan has per-series aggregation from the start; if only the number of groups makes
+// them too many, a part finds out and the gateway asks again.
 func TestMode_manyBuckets(t *testing.T) {
 	b := open(t, nil)
 	for h := range 20 {
@@ -178,9 +178,9 @@ func TestMode_manyBuckets(t *testing.T) {
 	f("start=1356998400&end=1357020000&m=sum:1s-avg:few%7Bhost=*%7D&mode=partial", "partial", 1)
 }
 
-// On a salted table sums of states have the bits of the strict answer as long as
-// no addition rounds, and the query is executed once. Where one does the gateway
-// asks for series, before all states have come, and remembers it.
+// On a salted table sums of partial aggregates have the bits of per-series aggregation as long as
+// no addition rounds, and the query is executed once. If one rounds, the gateway asks again with
+// per-series aggregation before all parts have answered, and does so at once the next time.
 func TestMode_salted(t *testing.T) {
 	salted := func(cfg *gateway.Config) { *cfg = *config(1) }
 	b := open(t, salted)
@@ -204,7 +204,7 @@ func TestMode_salted(t *testing.T) {
 			t.Errorf("%s: asked again %d times, want %d; last run %v; %.200s, want %.200s", query, again, wantAgain, last, got, want)
 		}
 		if parts := len(runs[0].find("part")); wantAgain > 0 && parts >= len(runs[1].find("part")) {
-			t.Errorf("%s: %d parts were read before it was clear that they do not add up", query, parts)
+			t.Errorf("%s: %d parts were read before the gateway asked again, want fewer than all", query, parts)
 		}
 	}
 	f("sum:5m-max:whole", 0, 1)
@@ -216,7 +216,7 @@ func TestMode_salted(t *testing.T) {
 	f("dev:5m-max:whole", 0, 0)
 }
 
-// loseLastHours lets scans of the last hours' rows fail.
+// loseLastHours makes scans fail from the base time 0x50e25130, which is 2013-01-01 03:00, on.
 func (b *bench) loseLastHours() {
 	lost := func(s store.Scan) error {
 		if len(s.Start) >= 7 && string(s.Start[3:7]) >= "\x50\xe2\x51\x30" {
@@ -227,8 +227,8 @@ func (b *bench) loseLastHours() {
 	b.store.judge.Store(&lost)
 }
 
-// Without permission an incomplete answer is an error that names what lacks;
-// with it the answer says so itself.
+// Without allowPartial an incomplete answer is an error that names the missing key ranges; with it
+// the answer names them: as JSON, as Arrow, and over a WebSocket.
 func TestAllowPartial(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.QueryTimeout = 2 * time.Second })
 	b.load()
@@ -240,12 +240,12 @@ func TestAllowPartial(t *testing.T) {
 	a = b.get(sixHours + "sum:1m-avg:m&allowPartial=true")
 	if a.status != 200 || a.header.Get("Downpour-Missing-Ranges") == "" ||
 		!strings.Contains(a.body, `"1356998400":0.3`) || !strings.Contains(a.body, `{"missing":[["00000150e2`) || strings.Contains(a.body, `"1357019940"`) {
-		t.Errorf("%d %v %.300s", a.status, a.header, a.body)
+		t.Errorf("got %d %v %.300s, want the first hours and the missing ranges", a.status, a.header, a.body)
 	}
 	a = b.get(sixHours+"sum:1m-avg:m&allowPartial=true", "Accept", batch.StreamMediaType)
 	r, err := ipc.NewReader(strings.NewReader(a.body))
 	if err != nil {
-		t.Fatalf("%d %v", a.status, err)
+		t.Fatalf("Arrow: got %d %v, want a stream", a.status, err)
 	}
 	defer r.Release()
 	m := r.Schema().Metadata()

@@ -8,8 +8,7 @@ import (
 	"downpour/gateway"
 )
 
-// Profiles are there when they are asked for, and then for administrators
-// alone.
+// Profiles are served only if the gateway is set so, and then to administrators alone.
 func TestProfiles(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		name := tokenFile(t)

@@ -40,7 +40,8 @@ func runProgram(t *testing.T, args []string, env ...string) (status int, output 
 	return status, output
 }
 
-// A start that cannot go well ends with one line, which names what to set.
+// A start that must fail ends with one line, which names the setting to change. A misspelled
+// variable is named, and -print-config prints the settings.
 func TestProgram_refuses(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,7 +111,8 @@ func TestProgram_createTables(t *testing.T) {
 	stored(t, p, `{"1356998400":1}`)
 }
 
-// SIGTERM lets the lines end that have arrived; a restart has everything.
+// Points that were acknowledged are there after a restart, whether the gateway was ended by SIGTERM
+// or killed.
 func TestProgram_restart(t *testing.T) {
 	p, err := e2e.StartGateway(within(t, patience), e2e.ProgramOptions{Env: map[string]string{"DOWNPOUR_SELF_METRICS": "0"}})
 	if err != nil {
@@ -135,8 +137,8 @@ func TestProgram_restart(t *testing.T) {
 	stored(t, p, `{"1356998400":1,"1356998401":2}`)
 }
 
-// putLines puts lines, the word put before the first left out, and waits for the
-// acknowledgement.
+// putLines sends put lines by telnet, where text has all but the first put, and waits for the
+// answer to version, which acknowledges them.
 func putLines(t *testing.T, p *e2e.Program, text string) {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Addr)
@@ -148,7 +150,7 @@ func putLines(t *testing.T, p *e2e.Program, text string) {
 	fmt.Fprintf(c, "put %sversion\n", text)
 	answer := make([]byte, 100)
 	if n, err := c.Read(answer); err != nil || !strings.HasPrefix(string(answer[:n]), "downpour ") {
-		t.Fatalf("acknowledged with %q, %v", answer[:n], err)
+		t.Fatalf("got %q, %v, want the answer to version", answer[:n], err)
 	}
 }
 

@@ -19,11 +19,11 @@ import (
 // putFrom is the first time of the benchmarks' points, a full hour.
 const putFrom = 1700000000 - 1700000000%3600
 
-// spelled is the points of one sender, in pieces of 1,000.
+// spelled has the points of one sender, as text of 1,000 points each.
 type spelled [][]byte
 
-// spell writes points of 1,000 series with three tags, one every 10 s, in time
-// order, dealt to senders by series; every second value is a float.
+// spell returns points of 1,000 series with three tags, a point every 10 s, in time order, dealt to
+// senders by series. Every second series has floats.
 func spell(points, senders int, format func(dst []byte, host int, at int64, value string) []byte, join func([]byte) []byte) []spelled {
 	const series = 1000
 	out := make([]spelled, senders)
@@ -56,8 +56,8 @@ func jsonPoint(dst []byte, host int, at int64, value string) []byte {
 		at, value, host, host%9, host%27)
 }
 
-// BenchmarkPut is the whole path of a point over loopback, from two senders,
-// into the embedded store on disk, until all points are acknowledged.
+// BenchmarkPut measures the whole path of points from two senders over loopback into the embedded
+// store on disk, until all are acknowledged.
 func BenchmarkPut(b *testing.B) {
 	b.Run("telnet", func(b *testing.B) {
 		lines := spell(b.N, 2, telnetLine, func(text []byte) []byte { return text })
@@ -85,7 +85,7 @@ func putAll(b *testing.B, all []spelled, send func(*gateway.Server, spelled) err
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "points/s")
 }
 
-// onDisk is a gateway over an embedded store in a directory of its own.
+// onDisk starts a gateway over an embedded store in a temporary directory.
 func onDisk(b *testing.B) *gateway.Server {
 	cfg := config(0)
 	st, err := pebble.Open(b.TempDir(), pebble.Options{})

@@ -22,8 +22,8 @@ const (
 	badPoint  = `{"metric":"m","timestamp":1356998401,"value":"x","tags":{"host":"a"}}`
 )
 
-// An answer of success means that every point is durable, whatever flags there
-// are; what is not is told.
+// Whatever the flags of a put: an answer without an error and without failed points means that all
+// points are durable.
 func TestPut_flags(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998399 1 host=a") // the names are known
@@ -64,7 +64,8 @@ func TestPut_flags(t *testing.T) {
 	f("sync_timeout=1", goodPoint, 204, "") // without sync it means nothing
 }
 
-// What a client calls its body, and in which pieces it comes, is its own affair.
+// A put takes a body with any Content-Type, chunked, and in any encoding that is known; a wrong or
+// unknown encoding is refused.
 func TestPut_bodies(t *testing.T) {
 	b := open(t, nil)
 	at := 1356998400
@@ -101,7 +102,7 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// Bad bodies are refused in OpenTSDB's words, and store nothing.
+// Bad bodies are refused with OpenTSDB's messages, and store nothing.
 func TestPut_badBodies(t *testing.T) {
 	b := open(t, nil)
 	f := func(body, message string) {
@@ -133,12 +134,12 @@ func TestPut_badBodies(t *testing.T) {
 		f(point, failed)
 	}
 	if a := b.get("/api/suggest?type=metrics"); a.body != "[]" {
-		t.Errorf("metrics made: %s", a.body)
+		t.Errorf("want no metric, got %s", a.body)
 	}
 }
 
-// Bodies that are too much get a 413 and cost a bounded amount of memory; the
-// gateway goes on.
+// A body that is too large gets 413 or is cut, costs a bounded amount of memory, and the gateway
+// goes on.
 func TestPut_tooMuch(t *testing.T) {
 	b := open(t, nil)
 	var bomb bytes.Buffer
@@ -174,7 +175,7 @@ func TestPut_tooMuch(t *testing.T) {
 			b.refused(a, 413, "ore than")
 		}
 		if grown := allocated() - before; grown > 256<<20 {
-			t.Errorf("%s: %d MiB were allocated", name, grown>>20)
+			t.Errorf("%s: %d MiB were allocated, want 256 at most", name, grown>>20)
 		}
 		if a := b.post("/api/put", goodPoint); a.status != 204 {
 			t.Errorf("after %s: %d %s", name, a.status, a.body)

@@ -21,7 +21,7 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// Queries that ask for nonsense or for too much get a reason and cost little.
+// Queries that are senseless or ask for too much are refused with a reason, at little cost.
 func TestQuery_hostile(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.LimitQueries = 64 })
 	var lines []string
@@ -64,7 +64,7 @@ func TestQuery_hostile(t *testing.T) {
 	post(fmt.Sprintf(filter, "regexp", "((a{1,1000}){1,1000}){1,1000}"), 400, "")
 	post(fmt.Sprintf(filter, "regexp", "(("), 400, "Unable to parse the given JSON")
 
-	// What explodes and is allowed is answered whole.
+	// A filter that matches very many names is allowed, and answered in full.
 	for _, f := range []string{"wildcard", "regexp"} {
 		pattern := map[string]string{"wildcard": "*e*b*", "regexp": "(w+e+b+)+.*"}[f]
 		var results []json.RawMessage
@@ -75,20 +75,20 @@ func TestQuery_hostile(t *testing.T) {
 	}
 }
 
-// cheap fails when a request makes the process allocate much.
+// cheap fails the test if a request makes the process allocate more than 64 MiB.
 func (b *bench) cheap(do func()) {
 	b.Helper()
 	before := allocated()
 	do()
 	if grown := allocated() - before; grown > 64<<20 {
-		b.Errorf("%d MiB were allocated", grown>>20)
+		b.Errorf("%d MiB were allocated, want 64 at most", grown>>20)
 	}
 }
 
 const someQuery = "/api/query?start=1356998400&end=1357084800&m=sum:m"
 
-// A store that is there and slow is 408, one that is not there 424; both within
-// the query's time, and neither leaves a scan behind.
+// If the store is slow the answer is 408, if it cannot be reached 424, and no scan stays open. A
+// fault that passes is not seen.
 func TestQuery_store(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
 	b.put("m 1356998400 1 host=a", "m 1357002000 1 host=a")
@@ -111,7 +111,7 @@ func TestQuery_store(t *testing.T) {
 	}
 }
 
-// Names cannot be looked up without the store either.
+// A query whose names cannot be looked up is 424 or 408, too.
 func TestQuery_namesUnreachable(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t) })
 	b.put("m 1356998400 1 host=a")
@@ -124,7 +124,7 @@ func TestQuery_namesUnreachable(t *testing.T) {
 	b.refused(b.askUntil("/api/suggest?type=metrics", answered(424)), 424, "HBase is not reachable")
 }
 
-// An answer of which a part is missing is no answer: 503, and what is missing.
+// If a part cannot be read, the answer is 503 with the missing key ranges.
 func TestQuery_incomplete(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.QueryTimeout = little(t); c.SaltWidth = 1 })
 	var lines []string
@@ -151,7 +151,7 @@ func TestQuery_incomplete(t *testing.T) {
 		}
 	}
 	if a.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+		t.Error("got no Retry-After, want one")
 	}
 	b.store.judge.Store(nil)
 	if a := b.askUntil(someQuery, answered(200)); a.status != 200 || !strings.Contains(a.body, `{"1356998400":100}`) {
@@ -159,9 +159,8 @@ func TestQuery_incomplete(t *testing.T) {
 	}
 }
 
-// A client that goes away ends its query, at the store too: the scan's own
-// context ends, in process and on a pushdown server, before its first row and
-// behind it.
+// When a client goes away its query ends, with the context of its scans at the store: in process
+// and on a pushdown server, before the first row and after it.
 func TestQuery_clientGoes(t *testing.T) {
 	const body = `{"start":1356998400,"end":1357084800,"queries":[{"aggregator":"sum","metric":"m"}]}`
 	f := func(b *bench, method string, wait func(b *bench) (waiting func() bool)) {
@@ -182,7 +181,7 @@ func TestQuery_clientGoes(t *testing.T) {
 		eventually(t, "a scan waits", func() bool { return waiting() && b.store.scans.Load() > 0 })
 		cancel()
 		if err := <-gone; !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want that the request was canceled", err)
 		}
 		eventually(t, "scans closed", func() bool { return b.store.scans.Load() == 0 })
 	}
@@ -203,7 +202,8 @@ func TestQuery_clientGoes(t *testing.T) {
 	f(behind(t, 2, nil), http.MethodPost, stuck)
 }
 
-// The same answer, as JSON in both forms and as Arrow, plain and compressed.
+// A query has the same answer in all forms of JSON, and compressed. As Arrow it ends with an end
+// mark.
 func TestQuery_forms(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")
@@ -238,14 +238,14 @@ func TestQuery_forms(t *testing.T) {
 	plain, packed := b.get(long), b.get(long, "Accept-Encoding", "gzip")
 	z, err := gzip.NewReader(strings.NewReader(packed.body))
 	if err != nil || packed.header.Get("Content-Encoding") != "gzip" {
-		t.Fatalf("%v, %v", packed.header, err)
+		t.Fatalf("got header %v, %v, want gzip", packed.header, err)
 	}
 	if text, err := io.ReadAll(z); err != nil || string(text) != plain.body || len(text) < 3600*10 {
 		t.Errorf("compressed: %d bytes, %v; plain %d bytes", len(text), err, len(plain.body))
 	}
 }
 
-// showStats gives each result the numbers of its own sub-query.
+// With showStats each result has the statistics of its own sub-query.
 func TestQuery_showStats(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a", "m 1356998401 1 host=b", "n 1356998400 1 host=a")
@@ -270,11 +270,12 @@ func TestQuery_showStats(t *testing.T) {
 		}
 	}
 	if a := b.get("/api/query?start=1356998400&end=1356998500&m=sum:m"); strings.Contains(a.body, "stats") {
-		t.Errorf("unasked: %s", a.body)
+		t.Errorf("without showStats: want no stats, got %s", a.body)
 	}
 }
 
-// There is one serializer.
+// The only serializer is json: routes below /api refuse another one, the old routes ignore the
+// parameter.
 func TestSerializer(t *testing.T) {
 	b := open(t, nil)
 	b.refused(b.get("/api/aggregators?serializer=xml"), 400, "Requested serializer was not found")

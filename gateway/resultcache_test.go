@@ -8,8 +8,8 @@ import (
 	"downpour/gateway"
 )
 
-// A query that is asked again is answered from memory until a point is put into
-// its hours; trace, explain and metrics say so.
+// A query that is asked again is answered from the result cache until a point is put into its hours
+// or the caches are dropped. trace, explain and metrics say so.
 func TestQuery_remembered(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.ResultCache = "1048576" })
 	b.put("m 1356998400 1 host=a", "m 1356998460 2 host=a")
@@ -31,10 +31,10 @@ func TestQuery_remembered(t *testing.T) {
 	if a := b.get(query + "&explain=true"); strings.Count(a.body, `"resultCache":"kept"`) != 2 {
 		t.Errorf("explain does not say that the part and the whole are kept: %s", a.body)
 	}
-	// A window that moves inside the hour, from memory whole.
+	// A later start in the same hour is answered whole from memory.
 	a := b.get(strings.Replace(query, "1356998400", "1356998460", 1) + "&trace=true")
 	if !strings.Contains(a.body, `"dps":{}`) || !strings.Contains(a.body, `"resultCache":"answered from memory whole`) {
-		t.Errorf("a window that has moved past all points: %s", a.body)
+		t.Errorf("a start after all points: got %s, want an empty answer from memory", a.body)
 	}
 	b.put("m 1356998461 4 host=a")
 	ask("7", "read: rows may have changed")
@@ -54,7 +54,7 @@ func TestQuery_remembered(t *testing.T) {
 	} {
 		drop()
 		if a := b.get("/metrics"); !strings.Contains(a.body, "\ndownpour_result_cache_entries 0\n") {
-			t.Error("answers are remembered that were dropped")
+			t.Error("the result cache has entries after dropcaches, want none")
 		}
 		ask("7", "")
 		ask("7", "kept")
@@ -67,13 +67,13 @@ func TestQuery_remembered(t *testing.T) {
 	}
 }
 
-// Off is off.
+// With ResultCache off no answer comes from the result cache.
 func TestQuery_notRemembered(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.ResultCache = "off" })
 	b.put("m 1356998400 1 host=a")
 	for range 4 {
 		if a := b.get("/api/query?start=1356998400&end=1357000000&m=sum:5m-sum:m&trace=true"); strings.Contains(a.body, `"resultCache":`) || a.status != 200 {
-			t.Errorf("%d %s", a.status, a.body)
+			t.Errorf("got %d %s, want 200 without a word on the result cache", a.status, a.body)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// rollupRecording is what was recorded of rollups: what was written, the cells that this
+// rollupRecording is what was recorded of OpenTSDB's rollups: what was written, the cells that this
 // made, and queries.
 type rollupRecording struct {
 	Config  map[string]json.RawMessage
@@ -39,7 +39,7 @@ type rollupStep struct {
 
 type recordedCell struct{ Table, Row, Family, Qualifier, Value string }
 
-// setting returns a text of the recording's configuration.
+// setting returns a setting of the OpenTSDB that was recorded.
 func (r *rollupRecording) setting(name string) string {
 	var text string
 	if json.Unmarshal(r.Config[name], &text) == nil {
@@ -48,16 +48,17 @@ func (r *rollupRecording) setting(name string) string {
 	return string(r.Config[name])
 }
 
-// rollupConfig is a gateway's with the recording's rollups.
+// gatewayConfig returns the configuration of a gateway with the recording's rollups.
 func (r *rollupRecording) gatewayConfig() *gateway.Config {
 	cfg := config(0)
-	cfg.Store = "hbase:none:1" // whose points are single cells, as those recorded
+	cfg.Store = "hbase:none:1" // with this setting points are single cells, as in the recording
 	cfg.Rollups = r.setting("tsd.rollups.config")
 	cfg.RollupTagRaw, cfg.RollupBlockDerived = r.setting("tsd.rollups.tag_raw") == "true", true
 	return cfg
 }
 
-// Rollups are written, stored and answered as recorded, but for what the rules say.
+// Rollups are written, stored and answered as recorded from OpenTSDB, but for the rules that
+// compatibility.md has, too.
 func TestRollupConformance(t *testing.T) {
 	for _, name := range []string{"rollup_seed21", "rollup_seed23"} {
 		t.Run(name, func(t *testing.T) {
@@ -111,16 +112,16 @@ func checkRollupSteps(t *testing.T, g *gateway.Server, r *rollupRecording) {
 	t.Logf("%d of %d steps are as they should be; by a rule: %v", equal, len(r.Steps), byRule)
 }
 
-// expected is what an answer should be: equal to a recorded one, or an error with a
-// message that has a text in it.
+// expected is the answer that is wanted: equal to a recorded one, or an error whose message has a
+// text in it.
 type expected struct {
 	status int
-	body   json.RawMessage // recorded; nil if only what is below counts
+	body   json.RawMessage // recorded; nil if only status and text count
 	text   string          // in the error's message
 }
 
-// expectRollupStep returns what our answer to a recorded step should be, and the rule by
-// which that is not the recorded answer. compatibility.md has the same rules.
+// expectRollupStep returns the answer that is wanted for a recorded step, and the rule by which it
+// is not the recorded one. compatibility.md has the same rules.
 func expectRollupStep(s rollupStep) (want expected, rule string) {
 	switch {
 	case strings.Contains(s.Body, `"interval": "1m"`) && s.Status == http.StatusOK:
@@ -131,7 +132,7 @@ func expectRollupStep(s rollupStep) (want expected, rule string) {
 	return expected{status: s.Status, body: s.Response}, ""
 }
 
-// sameStep returns how the answer to a step differs from a recorded one.
+// sameStep returns an error that says how the answer to a step differs from the recorded one.
 func sameStep(want expected, status int, body []byte) error {
 	report, err := recorded.Answers(compare.Answer{Status: want.status, Body: want.body}, compare.Answer{Status: status, Body: body})
 	if err != nil || report.Equal() {
@@ -158,7 +159,7 @@ func telnetLines(t *testing.T, g *gateway.Server, lines []string) string {
 	return string(text)
 }
 
-// checkRollupRows compares the cells of the tables of rollups.
+// checkRollupRows compares the cells of the rollup tables with the recorded ones.
 func checkRollupRows(t *testing.T, st store.Reader, r *rollupRecording) {
 	t.Helper()
 	var want, got []recordedCell

@@ -18,7 +18,8 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// someRollups has tables of ten minutes, an hour and a day.
+// someRollups has rollup tables of ten minutes, an hour and a day. Those of an hour may be two
+// hours late.
 const someRollups = `{"aggregationIds":{"sum":0,"count":1,"min":2,"max":3},"intervals":[
  {"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
  {"table":"r10m","preAggregationTable":"r10m-pre","interval":"10m","rowSpan":"6h"},
@@ -39,7 +40,7 @@ func (b *bench) rollups(lines ...string) {
 	}
 }
 
-// points returns the points of the answer's groups as JSON prints them.
+// points returns the points of the answer's groups as JSON.
 func (b *bench) points(query string) string {
 	b.Helper()
 	a := b.get("/api/query?" + query)
@@ -76,7 +77,7 @@ func (b *bench) rowsOf(table string) (n int) {
 // day is 2013-01-01 00:00:00.
 const day = "start=1356998400&end=1357084799&m="
 
-// What is written by either door is read again, under salted keys too.
+// Rollups that are put by HTTP or by telnet can be read, with and without salt.
 func TestRollup_doors(t *testing.T) {
 	for _, salt := range []int{0, 1} {
 		b := open(t, func(cfg *gateway.Config) { withRollups(cfg); cfg.SaltWidth = salt })
@@ -84,7 +85,7 @@ func TestRollup_doors(t *testing.T) {
 		a := b.post("/api/rollup", `[{"metric":"m","timestamp":1357002001,"value":3,"tags":{"host":"b"},"interval":"1h","aggregator":"sum"},
 			{"metric":"m","timestamp":"1356998400","value":"1.5","tags":{"dc":"x"},"groupByAggregator":"max"}]`)
 		if a.status != http.StatusNoContent {
-			t.Fatalf("%d %s", a.status, a.body)
+			t.Fatalf("rollups by HTTP: got %d %s, want 204", a.status, a.body)
 		}
 
 		b.hasPoints(day+"sum:1h-sum:m", `{"1356998400":7.0,"1357002000":3.5}`)
@@ -100,7 +101,7 @@ func TestRollup_doors(t *testing.T) {
 	}
 }
 
-// Mistakes are refused by name, one by one, and nothing of them is stored.
+// Each invalid rollup is refused with its reason, and nothing of it is stored.
 func TestRollup_refused(t *testing.T) {
 	b := open(t, withRollups)
 	f := func(point, want string) {
@@ -130,14 +131,14 @@ func TestRollup_refused(t *testing.T) {
 
 	many := strings.Repeat(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"},`, 100_000)
 	b.refused(b.post("/api/rollup", "["+many+many[:len(many)-1]+"]"), http.StatusRequestEntityTooLarge, "More than 100000 data points")
-	// Of a request that is right in part, that part is stored, as of a put.
+	// The valid rollups of a request are stored, as with a put.
 	a := b.post("/api/rollup?summary", `[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"},{"metric":"m"}]`)
 	if a.status != http.StatusBadRequest || a.body != `{"success":1,"failed":1}` {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 }
 
-// A gateway without rollups refuses them and reads raw data whatever a query says.
+// A gateway without the setting refuses rollups, and reads raw data whatever a query asks for.
 func TestRollup_off(t *testing.T) {
 	b := open(t, nil)
 	b.put("m 1356998400 1 host=a")
@@ -149,7 +150,7 @@ func TestRollup_off(t *testing.T) {
 	b.hasPoints(day+"sum:1h-last:m", `{"1356998400":1.0}`)
 }
 
-// Of two values of one interval the newer counts, whatever their types.
+// Of two values for one interval the newer one counts, whatever their types.
 func TestRollup_writtenAgain(t *testing.T) {
 	b := open(t, withRollups)
 	f := func(value, want string) {
@@ -162,13 +163,13 @@ func TestRollup_writtenAgain(t *testing.T) {
 	f("2", "2.0")
 	f("0.1", "0.1")
 	f("1", "1.0")
-	// In one commit window, too.
+	// So it is within one commit window.
 	b.rollups("1h-sum m 1356998400 4.5 host=a", "1h-sum m 1356998400 5 host=a")
 	b.hasPoints(day+"sum:1h-sum:m", `{"1356998400":5.0}`)
 }
 
-// The result cache never gives a rollup for raw data, or the values of another table, and
-// sees what is written.
+// The result cache never confuses rollups with raw data or one table with another, and sees what is
+// written.
 func TestRollup_resultCache(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { withRollups(cfg); cfg.ResultCache = "16MiB" })
 	b.put("m 1356998400 1 host=a")
@@ -190,7 +191,7 @@ func TestRollup_resultCache(t *testing.T) {
 	}
 }
 
-// A query goes on to other tables while it finds nothing, as far as it says.
+// A query that finds nothing goes on to the fallbacks that its rollup usage permits.
 func TestRollup_fallback(t *testing.T) {
 	b := open(t, withRollups)
 	b.put("m 1356998400 1 host=a", "m 1357000260 5 host=a")
@@ -208,7 +209,7 @@ func TestRollup_fallback(t *testing.T) {
 	f("", "")
 }
 
-// A live query cannot read rollups, and says so; one of raw data goes on.
+// A live query that would read rollups is refused with that reason; with ROLLUP_RAW it is answered.
 func TestRollup_live(t *testing.T) {
 	b := open(t, withRollups)
 	b.rollups("1h-sum m 1356998400 3 host=a")
@@ -219,7 +220,7 @@ func TestRollup_live(t *testing.T) {
 	}
 	table := `{"time":{"start":1356998400,"aggregator":"sum","downsampler":{"interval":"1h","aggregator":"sum"}%s},"metrics":[{"id":"a","metric":"m"}]}`
 	if got := b.subscribeExp(fmt.Sprintf(table, ""), "").next(); got.Type != "error" || !strings.Contains(got.Error.Message, "A query that is kept up to date cannot read rollups") {
-		t.Errorf("expressions: %+v", got)
+		t.Errorf("expressions: got %+v, want an error", got)
 	}
 	e := b.subscribeExp(fmt.Sprintf(table, `,"rollupUsage":"ROLLUP_RAW"`), "")
 	e.settle(e.next())
@@ -229,7 +230,7 @@ func TestRollup_live(t *testing.T) {
 	}
 }
 
-// A query that reads rollups deletes nothing, neither there nor among raw data.
+// A query that would delete and reads rollups is refused, and deletes neither rollups nor raw data.
 func TestRollup_delete(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { withRollups(cfg); cfg.AllowDelete = true })
 	b.rollups("1h-sum m 1356998400 3 host=a")
@@ -237,7 +238,7 @@ func TestRollup_delete(t *testing.T) {
 	b.refused(b.do(http.MethodDelete, "/api/query?"+day+"sum:1h-sum:m", nil), http.StatusBadRequest, "A query that deletes cannot read rollups")
 	b.refused(b.do(http.MethodDelete, "/api/query?"+day+"sum:1d-sum:rollup_fallback_raw:m", nil), http.StatusBadRequest, "A query that deletes cannot read rollups")
 	if b.rowsOf("tsdb") != 1 || b.rowsOf("r1h") != 1 {
-		t.Error("a row is gone")
+		t.Error("a refused query has deleted a row")
 	}
 	b.do(http.MethodDelete, "/api/query?"+day+"sum:1h-sum:rollup_raw:m", nil)
 	if b.rowsOf("tsdb") != 0 || b.rowsOf("r1h") != 1 {
@@ -245,7 +246,7 @@ func TestRollup_delete(t *testing.T) {
 	}
 }
 
-// An Arrow answer has the points of the JSON one.
+// A query of rollups is answered as Arrow, too.
 func TestRollup_arrow(t *testing.T) {
 	b := open(t, withRollups)
 	for i := range 24 {
@@ -258,7 +259,7 @@ func TestRollup_arrow(t *testing.T) {
 	}
 }
 
-// A table of rollups that fails is the answer's failure, and points are not touched.
+// If a rollup table cannot be written, the rollup is refused, and points are stored all the same.
 func TestRollup_storeFails(t *testing.T) {
 	b := open(t, withRollups)
 	b.store.set(faultstore.Rule{Op: faultstore.Apply, Table: "r1h", Chance: 1, Err: store.ErrUnavailable})
@@ -270,11 +271,11 @@ func TestRollup_storeFails(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if b.rowsOf("tsdb") != 1 {
-		t.Error("the point is not there")
+		t.Error("the point is not stored")
 	}
 }
 
-// Parts of rollups go to servers that read their tables, and to no others.
+// Parts that read rollups go only to pushdown servers that have their tables.
 func TestRollup_servers(t *testing.T) {
 	cfg := config(0)
 	withRollups(cfg)
@@ -290,7 +291,7 @@ func TestRollup_servers(t *testing.T) {
 		remote.Pushdown = []string{server}
 		b := &bench{T: t, g: start(t, remote, st)}
 		b.rollups("1h-sum m 1356998400 3 host=a")
-		// Before a part is refused: then a server gets none for a while.
+		// explain comes first: once a server has refused a part, it gets none for a while.
 		var explained struct{ Parts []struct{ Server string } }
 		if err := json.Unmarshal([]byte(b.get("/api/query?explain&"+day+"sum:1h-sum:m").body), &explained); err != nil || len(explained.Parts) == 0 {
 			t.Fatalf("explain: %v", err)
@@ -306,9 +307,10 @@ func TestRollup_servers(t *testing.T) {
 	}
 }
 
-// From the bucket on in which a rollup may be late, the answer is that of raw data.
+// With a split, raw data takes the place of rollups from the first bucket on whose rollup may be
+// late.
 func TestRollup_split(t *testing.T) {
-	now := time.Unix(1356998400+8*3600+2400, 0) // 08:40; rollups are sure until 06:40
+	now := time.Unix(1356998400+8*3600+2400, 0) // 08:40; rollups of an hour are complete until 06:40
 	b := open(t, func(cfg *gateway.Config) {
 		withRollups(cfg)
 		cfg.RollupSplit, cfg.Now = true, func() time.Time { return now }
@@ -325,15 +327,16 @@ func TestRollup_split(t *testing.T) {
 
 	f("m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,"1357012800":104.0,"1357016400":105.0,"1357020000":66.0,"1357023600":7.0,"1357027200":8.0}`)
 	f("m=sum:3h-sum:m{host=*}", `{"1356998400":303.0,"1357009200":312.0,"1357020000":21.0} {"1357020000":60.0}`)
-	// The rate at the cut is that of raw data, which begins a bucket earlier.
+	// The first rate after the split is computed from raw data alone, which begins a bucket earlier.
 	f("m=sum:rate:1h-sum:m{host=a}", `{"1357002000":2.777777777777778E-4,"1357005600":2.777777777777778E-4,"1357009200":2.777777777777778E-4,"1357012800":2.777777777777778E-4,"1357016400":2.777777777777778E-4,"1357020000":2.777777777777778E-4,"1357023600":2.777777777777778E-4,"1357027200":2.777777777777778E-4}`)
-	// Before the cut there is nothing raw, and where nothing is said of delays, either.
+	// Only rollups: the query ends before the split. Only raw data: by rollup_raw. Only rollups: the
+	// table of ten minutes has no delay, and so no split.
 	f("end=1357016400&m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,"1357012800":104.0,"1357016400":105.0}`)
 	f("end=1357027200&m=sum:1h-sum:rollup_raw:m{host=a}", `{"1356998400":0.0,"1357002000":1.0,"1357005600":2.0,"1357009200":3.0,"1357012800":4.0,"1357016400":5.0,"1357020000":6.0,"1357023600":7.0,"1357027200":8.0}`)
 	f("m=sum:30m-sum:m{host=a}&arrays", `[[1356998400,200.0],[1357002000,201.0],[1357005600,202.0],[1357009200,203.0],[1357012800,204.0],[1357016400,205.0],[1357020000,206.0],[1357023600,207.0],[1357027200,208.0]]`)
 	b.hasPoints("start=1357020000&m=sum:1h-sum:m", `{"1357020000":66.0,"1357023600":7.0,"1357027200":8.0}`)
 
-	// At another time of the same query more is sure.
+	// Two hours later the same query has more complete rollups, and no split.
 	now = now.Add(2 * time.Hour)
 	f("end=1357027200&m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,"1357012800":104.0,"1357016400":105.0,"1357020000":106.0,"1357023600":107.0,"1357027200":108.0}`)
 	s := b.subscribe(`{"start":1357020000,"queries":[{"aggregator":"sum","metric":"m","downsample":"1h-sum"}]}`, "")
@@ -342,8 +345,8 @@ func TestRollup_split(t *testing.T) {
 	}
 }
 
-// Cells of older versions of OpenTSDB have the aggregator's name; they are read with
-// those of today.
+// Older versions of OpenTSDB have the aggregator's name in a cell's qualifier, and not its number.
+// Both are read; where there are both, the number's cell counts.
 func TestRollup_oldCells(t *testing.T) {
 	b := open(t, withRollups)
 	b.rollups("1h-sum m 1356998400 7 host=a", "1h-count m 1356998400 2 host=a", "1h-count m 1357002000 4 host=a")
@@ -360,7 +363,7 @@ func TestRollup_oldCells(t *testing.T) {
 	b.hasPoints(day+"sum:1h-max:m", `{"1356998400":9.0}`)
 }
 
-// Rollups that were made of raw data give the answers of raw data.
+// Queries have the same answer from raw data and from the rollups that were made of it.
 func TestRollup_equalsRaw(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -371,8 +374,8 @@ func TestRollup_equalsRaw(t *testing.T) {
 	var puts, lines []string
 	for host := range 4 {
 		made := map[string]map[int64][]int64{}
-		// A row of rollups covers more time than one of raw data, and with it series that
-		// have no point in the query: here there are none.
+		// A row of rollups covers more time than one of raw data, so that it may have series without
+		// a point in the query. Here every series has points throughout.
 		for at := int64(from); at < from+days*86400; at += r.Int64N(550) + 1 {
 			v := r.Int64N(1000) - 300
 			puts = append(puts, fmt.Sprintf("m %d %d host=h%d", at, v, host))
@@ -398,8 +401,8 @@ func TestRollup_equalsRaw(t *testing.T) {
 	b.put(puts...)
 	b.rollups(lines...)
 
-	// Aggregators that interpolate see points beyond the query's times, of which raw data
-	// and rollups read different ones.
+	// No aggregators that interpolate: they use points beyond the query's times, which raw data
+	// and rollups have at different times.
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	for range 200 {
 		width := []int64{600, 1200, 3600, 7200, 21600, 86400}[r.IntN(6)]
@@ -417,7 +420,7 @@ func TestRollup_equalsRaw(t *testing.T) {
 	}
 }
 
-// A name is not deleted while rollups need it.
+// A name is not deleted while rollup tables have its UID.
 func TestRollup_nameInUse(t *testing.T) {
 	b := open(t, withRollups)
 	b.rollups("1h-sum:sum m 1356998400 7 dc=x")

@@ -49,8 +49,8 @@ func (b *bench) statsQuery() (s statsQuery) {
 	return s
 }
 
-// A query is listed while it runs and when it has ended, well or not; who asks
-// the same again is counted; secrets are not shown.
+// A query is listed while it runs and after it has ended, with success or not. Repeated queries are
+// counted, tokens are hidden, and the newest 256 queries are kept.
 func TestRunningQueries(t *testing.T) {
 	b := open(t, nil)
 	b.statsQuery() // two empty lists
@@ -73,7 +73,7 @@ func TestRunningQueries(t *testing.T) {
 	<-gone
 	eventually(t, "the query has ended", func() bool { s = b.statsQuery(); return len(s.Running) == 0 && len(s.Completed) == 1 })
 	if c := s.Completed[0]; c.SentToClient || c.Exception == "null" || c.HTTPResponse.Code == 200 {
-		t.Errorf("of a client that left: %+v", c)
+		t.Errorf("a client that left: got %+v, want an exception and nothing sent", c)
 	}
 
 	b.store.set()

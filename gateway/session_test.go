@@ -24,8 +24,8 @@ type step struct {
 	ResponseHeaders    map[string]string `json:"response_headers"`
 }
 
-// unbuilt are the steps that this version does not answer as recorded, and why.
-// A step that does is an error here, so that the list stays true.
+// unbuilt has the steps that are not answered as recorded, and why. The test fails for a listed
+// step that is, so that the list stays true.
 var unbuilt = func() map[int]string {
 	out := map[int]string{}
 	list := func(reason string, steps ...int) {
@@ -50,7 +50,7 @@ func loadJSON(t *testing.T, name string, into any) {
 	}
 }
 
-// The recorded session is answered in the same way, step by step.
+// Every step of the recorded session is answered as OpenTSDB did, but for those in unbuilt.
 func TestSession(t *testing.T) {
 	var s session
 	loadJSON(t, "api", &s)
@@ -72,8 +72,8 @@ func TestSession(t *testing.T) {
 	t.Logf("%d of %d steps are equal, %d are listed", equal, len(s.Steps), len(unbuilt))
 }
 
-// assignTags gives the session's tags the UIDs they had. OpenTSDB assigned them
-// in the order of a Java hash map, which is free, and TSUIDs hang on it.
+// assignTags gives the session's tags the UIDs that they had in OpenTSDB, which assigned them in
+// the order of a Java hash map. Recorded TSUIDs have them.
 func assignTags(b *bench) {
 	b.Helper()
 	d := uid.New(uid.Config{Store: b.store, Table: "tsdb-uid", Schema: b.cfg.Schema()})
@@ -86,7 +86,7 @@ func assignTags(b *bench) {
 	}
 }
 
-// replayStep sends one request and tells the first difference, "" if none.
+// replayStep sends one request and returns the first difference, "" if there is none.
 func replayStep(b *bench, st step) string {
 	b.Helper()
 	var headers []string

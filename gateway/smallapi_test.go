@@ -9,7 +9,7 @@ import (
 	"downpour/gateway"
 )
 
-// max that is not positive is passed over, as in OpenTSDB.
+// A max that is not positive is ignored, as in OpenTSDB.
 func TestSuggest_max(t *testing.T) {
 	b := open(t, nil)
 	var lines []string
@@ -28,8 +28,8 @@ func TestSuggest_max(t *testing.T) {
 	b.refused(b.get("/api/suggest?type=metrics&max=2147483648"), 400, "Unable to parse 'max' as a number")
 }
 
-// The error of an empty UID says its message twice, as every error that OpenTSDB meets while
-// it deletes.
+// A bulk deletion with an empty UID fails with the same text as message and as details, as OpenTSDB
+// answers errors of deletions.
 func TestBulkDelete_emptyUID(t *testing.T) {
 	b := open(t, nil)
 	a := b.do("DELETE", "/api/annotation/bulk?start_time=1356998400&tsuids=", nil)
@@ -40,16 +40,16 @@ func TestBulkDelete_emptyUID(t *testing.T) {
 	}
 }
 
-// /logs has what the gateway has logged, as text and as a list, and changes no level.
+// /logs returns what the gateway has logged, as text and as a list, and refuses to set a level.
 func TestLogs(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.AllowDelete = true })
 	b.put("m 1356998400 1 host=a")
 	if a := b.do("DELETE", "/api/query?start=1356998400&end=1356998401&m=sum:m", nil); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("deletion: got %d %s, want 200", a.status, a.body)
 	}
 	a := b.get("/logs")
 	if a.status != 200 || !strings.Contains(a.body, "\tINFO\tmain\tdownpour\ta query deleted what it read rows=1") {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("/logs: got %d %s, want the log line of the deletion", a.status, a.body)
 	}
 	var lines []string
 	if err := json.Unmarshal([]byte(b.get("/logs?json").body), &lines); err != nil || strings.Join(lines, "\n")+"\n" != a.body {

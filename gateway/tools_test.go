@@ -14,17 +14,17 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// A gateway builds trees only if its own settings want them, whoever asks for it, and
-// deletes one without growing it before.
+// The tool that builds trees does nothing on a gateway whose settings have no trees. It deletes a
+// tree although series that wait for it cannot be stored.
 func TestServedTools_trees(t *testing.T) {
 	b := open(t, nil) // without trees
 	b.plant()
 	b.put("m 1356998400 1 host=h")
 	if a := b.post("api/tools/trees", "{}"); a.status != 200 || !strings.Contains(a.body, `"disabled":true`) {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("without trees: got %d %s, want that they are disabled", a.status, a.body)
 	}
 	if a := b.get("api/tree/branch?treeid=1"); a.status != http.StatusNotFound {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("without trees: got %d %s, want no branch", a.status, a.body)
 	}
 
 	b = open(t, withTrees)
@@ -34,20 +34,19 @@ func TestServedTools_trees(t *testing.T) {
 	b.put("m 1356998400 1 host=h") // its meta data cannot be written
 	b.refused(b.post("api/tools/trees", "{}"), http.StatusServiceUnavailable, "no luck")
 	if a := b.post("api/tools/trees", `{"purge":1}`); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("purge: got %d %s, want 200", a.status, a.body)
 	}
 	b.store.set()
 	if a := b.post("api/tools/trees", "{}"); a.status != 200 || !strings.Contains(a.body, `"series":1`) {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("store in order again: got %d %s, want one series", a.status, a.body)
 	}
 }
 
-// Tools take their memory from the budget of the gateway, before they have it, and give it
-// back.
+// Tools reserve their memory in the gateway's budget before they read, and give it back.
 func TestServedTools_memory(t *testing.T) {
 	b := open(t, withTrees)
 	b.put("m 1356998400 1 host=h")
-	b.post("api/tools/trees", "{}") // nothing of the put is left to do then
+	b.post("api/tools/trees", "{}") // so that the put's series is in the trees before
 	for path, tool := range map[string]struct {
 		body  string
 		holds int64
@@ -61,7 +60,7 @@ func TestServedTools_memory(t *testing.T) {
 		reading, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		judge := func(s store.Scan) error {
-			if s.BlockBytes > 0 || s.Table == "tsdb-tree" { // as tools read
+			if s.BlockBytes > 0 || s.Table == "tsdb-tree" { // a scan of a tool
 				once.Do(func() { close(reading); <-goOn })
 			}
 			return nil
@@ -93,7 +92,8 @@ func TestServedTools_memory(t *testing.T) {
 	b.refused(b.post("api/tools/fsck", `{"full":true,"threads":1000000000}`), 400, "threads: got 1000000000, want 1 to ")
 }
 
-// Lists of names, and the lines of a large body, take memory as they grow.
+// A body with too many lines for the memory budget is refused, and so are a definition without a
+// tree and unknown fields; all memory is given back.
 func TestServedTools_lists(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
 	b.refused(b.post("api/tools/remarks", strings.Repeat("#note {}\n", 100_000)), http.StatusRequestEntityTooLarge, "memory")
@@ -104,8 +104,7 @@ func TestServedTools_lists(t *testing.T) {
 	b.settled()
 }
 
-// Two pieces of work on the whole UID and meta tables do not run beside each other, and the
-// second one is told so.
+// Tools that work on the whole UID and meta tables run one at a time; a second one is refused.
 func TestServedTools_oneAtATime(t *testing.T) {
 	b := open(t, withTrees)
 	b.put("m 1356998400 1 host=h")
@@ -126,11 +125,11 @@ func TestServedTools_oneAtATime(t *testing.T) {
 	second, third := b.post("api/tools/uid", `{"command":"metapurge"}`), b.post("api/tools/trees", "{}")
 	close(goOn)
 	if a := <-done; a.status != 200 || !strings.Contains(a.body, "#end ") {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("the first tool: got %d %s, want it to finish", a.status, a.body)
 	}
 	b.refused(second, http.StatusConflict, "one at a time")
 	b.refused(third, http.StatusConflict, "one at a time")
 	if a := b.post("api/tools/trees", "{}"); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("after the first tool: got %d %s, want 200", a.status, a.body)
 	}
 }

@@ -23,14 +23,14 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// treeRecording is what was recorded of trees: calls and tools in order, and the cells of the
-// tree table before the tools and at the end.
+// treeRecording is what was recorded of OpenTSDB's trees: calls and tools in order, and the cells
+// of the tree table before the tools and at the end.
 type treeRecording struct {
 	Assign  [][2]string
 	Steps   []treeStep
 	Rows    []recordedCell
 	RowsEnd []recordedCell `json:"rows_end"`
-	// RowsMeta are the meta data that metasync has made after metapurge.
+	// RowsMeta has the meta data that metasync made after metapurge.
 	RowsMeta []recordedCell `json:"rows_meta_after_purge_and_sync"`
 }
 
@@ -42,7 +42,8 @@ type treeStep struct {
 	Note string
 }
 
-// Trees are made, changed, grown, shown and purged as recorded, but for what the rules say.
+// Trees are made, changed, filled, shown and purged as recorded from OpenTSDB, but for the rules of
+// expectTreeStep, withoutHidden and lastTrial.
 func TestTreeConformance(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) { replayTrees(t, open(t, withTrees)) })
 	t.Run("HBase", func(t *testing.T) {
@@ -114,8 +115,8 @@ func replayTrees(t *testing.T, b *bench) {
 	t.Logf("%d of %d steps are equal; by a rule: %v", equal, len(r.Steps), byRule)
 }
 
-// failedSeries returns the cells that OpenTSDB never writes: series that a tree has left out,
-// because they have one name only (tree 2) or, with strictMatch, lack one (tree 3).
+// failedSeries returns cells that OpenTSDB never writes: the series that are not matched by a tree,
+// because they yield one name only (tree 2) or, with strictMatch, lack one (tree 3).
 func failedSeries(t *testing.T, r *treeRecording) (cells []recordedCell) {
 	t.Helper()
 	uids, next := map[string]string{}, map[string]int{}
@@ -203,8 +204,8 @@ func checkTreeStep(t *testing.T, b *bench, s treeStep, failed []recordedCell) (r
 	return rule, err
 }
 
-// expectTreeStep returns what our answer to a step should be, and the rule by which that is
-// not the recorded answer. compatibility.md has the same rules.
+// expectTreeStep returns the answer that is wanted for a step, and the rule by which it is not the
+// recorded one. compatibility.md has the same rules.
 func expectTreeStep(s treeStep, failed []recordedCell) (want expected, rule string) {
 	message := compare.ErrorMessage(s.Response)
 	if s.Status == http.StatusInternalServerError {
@@ -228,7 +229,8 @@ func expectTreeStep(s treeStep, failed []recordedCell) (want expected, rule stri
 	return expected{status: s.Status, body: s.Response}, ""
 }
 
-// failedAnswer is the answer about series that a tree has left out. OpenTSDB's is always empty.
+// failedAnswer is the answer about series that are not matched by a tree. OpenTSDB's is always
+// empty.
 func failedAnswer(id string, failed []recordedCell) json.RawMessage {
 	out := map[string]string{}
 	for _, c := range failed {
@@ -241,8 +243,8 @@ func failedAnswer(id string, failed []recordedCell) json.RawMessage {
 	return text
 }
 
-// withoutHidden takes out of a branch what OpenTSDB does not show: of names that are equal
-// but for their case it shows one. shown tells whether there was any.
+// withoutHidden removes from our branch what OpenTSDB hides: of names that differ only in case it
+// shows one. shown tells whether there was any.
 func withoutHidden(want, got []byte) (out []byte, shown bool, err error) {
 	var w, g map[string]json.RawMessage
 	if json.Unmarshal(want, &w) != nil || json.Unmarshal(got, &g) != nil || g["branchId"] == nil {
@@ -275,12 +277,12 @@ func withoutHidden(want, got []byte) (out []byte, shown bool, err error) {
 	return out, shown, err
 }
 
-// emptied is a list into which an earlier series had put something.
+// emptied is a list of branches that OpenTSDB has left empty after an earlier series of a trial.
 var emptied = regexp.MustCompile(`"branches": *\[\]`)
 
-// lastTrial compares the branches of one trial alone: OpenTSDB shows that of the last series
-// for all series of a request, because it is one object, with an empty list where an earlier
-// series had put something.
+// lastTrial leaves only the last series' branch of a trial to be compared. OpenTSDB shows that
+// branch for all series of a request, because they share one object, with an empty list where an
+// earlier series had added something.
 func lastTrial(s treeStep, want, got []byte) (theirs, ours []byte, rule string, err error) {
 	var w, g map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(want, &w); err != nil {
@@ -401,7 +403,7 @@ func checkTreeCells(t *testing.T, st store.Reader, recorded, more []recordedCell
 	}
 }
 
-// timeless is a cell's text with the time of creation taken out.
+// timeless returns a cell's value as text, without the time of its creation.
 func timeless(value []byte) string {
 	before, rest, found := strings.Cut(string(value), `,"created":`)
 	if !found {

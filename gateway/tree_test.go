@@ -18,7 +18,7 @@ import (
 
 func withTrees(cfg *gateway.Config) { cfg.TreeProcessing = true }
 
-// plant makes tree 1, host then metric.
+// plant makes tree 1, whose rules take the tag host and then the metric.
 func (b *bench) plant() {
 	b.Helper()
 	for _, call := range [][2]string{
@@ -31,7 +31,7 @@ func (b *bench) plant() {
 	}
 }
 
-// Whatever a client sends to the routes of trees, it gets a clear answer below 500.
+// Invalid requests to the routes of trees get an error below 500 that says what is wrong.
 func TestTree_hostile(t *testing.T) {
 	b := open(t, withTrees)
 	b.plant()
@@ -100,17 +100,16 @@ func TestTree_hostile(t *testing.T) {
 	f(200, `"displayName":"h"`, "GET", "api/tree/branch?treeid=1", "")
 }
 
-// What a trial of many series may take is reserved at once, and a request that would take more
-// ends with a clear word.
+// A trial of rules reserves the memory that its series may need; one of too many series is refused.
 func TestTree_testMemory(t *testing.T) {
 	b := open(t, withTrees)
 	b.plant()
-	rules := make([]string, 16) // whose branches have the names of all above them
+	rules := make([]string, 16) // long names: a branch has the names of all levels above it
 	for i := range rules {
 		rules[i] = fmt.Sprintf(`{"treeId":1,"level":%d,"type":"METRIC","displayFormat":"%d%s"}`, i, i, strings.Repeat("{tsuid}", 27))
 	}
 	if a := b.post("api/tree/rules", "["+strings.Join(rules, ",")+"]"); a.status/100 != 2 {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("rules: got %d %s, want success", a.status, a.body)
 	}
 	var lines, tsuids []string
 	for i := range 200 {
@@ -122,21 +121,21 @@ func TestTree_testMemory(t *testing.T) {
 		return b.post("api/tree/test", `{"treeId":1,"tsuids":["`+strings.Join(tsuids, `","`)+`"]}`)
 	}
 	if a := test(tsuids[:1]); a.status != http.StatusOK || !strings.Contains(a.body, `"messages"`) {
-		t.Errorf("%d %.300s", a.status, a.body)
+		t.Errorf("one series: got %d %.300s, want the messages of a trial", a.status, a.body)
 	}
 	b.refused(test(tsuids), http.StatusRequestEntityTooLarge, "ask for fewer TSUIDs")
 	b.settled()
 }
 
-// Puts by any door go into trees if that is switched on, and the trees that a client sees hold
-// what it has put before. A store that fails meanwhile delays it.
+// With trees switched on, series that are put by telnet or HTTP are in the trees when the same
+// gateway is asked for them. While the store fails, they wait, and the trees are not shown.
 func TestTree_puts(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		b := open(t, func(cfg *gateway.Config) { cfg.TreeProcessing = on })
 		b.plant()
 		b.put("m.a 1356998400 1 host=h")
 		if a := b.post("api/put", `{"metric":"m.b","timestamp":1356998400,"value":1,"tags":{"host":"h"}}`); a.status != http.StatusNoContent {
-			t.Fatalf("%d %s", a.status, a.body)
+			t.Fatalf("put: got %d %s, want 204", a.status, a.body)
 		}
 		a := b.get("api/tree/branch?branch=000100000068")
 		if on && (a.status != 200 || !strings.Contains(a.body, `"m.a"`) || !strings.Contains(a.body, `"m.b"`)) || !on && a.status != 404 {
@@ -148,10 +147,10 @@ func TestTree_puts(t *testing.T) {
 	b.plant()
 	b.get("api/uid/assign?metric=made&tagk=host&tagv=h")
 	if a := b.post("api/uid/tsmeta?m=made{host=h}&create=true", `{"notes":"n"}`); a.status != http.StatusOK {
-		t.Fatalf("%d %s", a.status, a.body)
+		t.Fatalf("TSMeta: got %d %s, want 200", a.status, a.body)
 	}
 	if a := b.get("api/tree/branch?branch=000100000068"); a.status != 200 || !strings.Contains(a.body, `"made"`) {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("got %d %s, want the series that has a TSMeta only", a.status, a.body)
 	}
 
 	b = open(t, withTrees)
@@ -161,10 +160,11 @@ func TestTree_puts(t *testing.T) {
 	b.refused(b.get("api/tree/branch?branch=000100000068"), http.StatusFailedDependency, "no luck")
 	b.store.set()
 	if a := b.get("api/tree/branch?branch=000100000068"); a.status != 200 || !strings.Contains(a.body, `"m.a"`) {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("store in order again: got %d %s, want m.a", a.status, a.body)
 	}
 
-	// What can be read again is not shown while a series that was put before is not in its tree.
+	// Only the first scan of the tree table fails: branches and lists could be read, but are not
+	// shown, because a series that was put before is not in its tree.
 	for i, path := range []string{"api/tree/branch?branch=000100000068", "api/tree/notmatched?treeid=1", "api/tree/collisions?treeid=1"} {
 		b.store.set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb-tree", Nth: 1, Err: fmt.Errorf("no luck: %w", store.ErrUnavailable)})
 		b.put(fmt.Sprintf("m.c%d 1356998400 1 host=h", i))
@@ -172,11 +172,11 @@ func TestTree_puts(t *testing.T) {
 	}
 	b.store.set()
 	if a := b.get("api/tree/branch?branch=000100000068"); a.status != 200 || !strings.Contains(a.body, `"m.c2"`) {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("store in order again: got %d %s, want m.c2", a.status, a.body)
 	}
 }
 
-// The tools work on the store itself, and say what they did.
+// The commands for trees work on the store without a gateway, and print what they did.
 func TestTree_tools(t *testing.T) {
 	cfg := config(0)
 	withTrees(cfg)
@@ -219,7 +219,7 @@ func TestTree_tools(t *testing.T) {
 	if err := os.WriteFile(points, []byte("m.c 1356998400 1 host=h\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	check("", nil, "import", "-no-state", points) // and now into the tree
+	check("", nil, "import", "-no-state", points) // whose series are now put into the tree
 	check("3 series, 1 enabled trees: 0 leaves are new, 3 were there", nil, "uid", "treesync")
 	check("Tree processing is disabled", func(s *tools.Settings) { s.Trees = false }, "uid", "treesync")
 	check("error: uid treesync takes no arguments", nil, "uid", "treesync", "1")
@@ -227,11 +227,11 @@ func TestTree_tools(t *testing.T) {
 	check(`error: uid treepurge: got the tree "70000", want 1 to 65535`, nil, "uid", "treepurge", "70000")
 	check("tree 1: its branches are deleted", nil, "uid", "treepurge", "1")
 	if a := b.get("api/tree/branch?treeid=1"); a.status != http.StatusNotFound {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("purged tree: got %d %s, want 404", a.status, a.body)
 	}
 	check("tree 1: deleted, with its branches and rules", nil, "uid", "treepurge", "1", "TRUE")
 	if a := b.get("api/tree"); a.body != "[]" {
-		t.Errorf("%d %s", a.status, a.body)
+		t.Errorf("deleted tree: got %d %s, want no trees", a.status, a.body)
 	}
 	st.set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb-tree", Err: errors.New("torn")})
 	check("error: reading the ids of trees: scan of table", nil, "uid", "treesync")

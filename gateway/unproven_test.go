@@ -22,10 +22,10 @@ import (
 // stale it gives the old tokens, whose proofs fail.
 type earlyStore struct {
 	gateway.Store
-	tokens sync.Map // by table, family and start
+	tokens sync.Map // by table, family and start of the range
 	stale  atomic.Bool
-	failed atomic.Int64 // proofs
-	early  atomic.Int64 // proofs that were waited for
+	failed atomic.Int64 // proofs that failed
+	early  atomic.Int64 // proofs that succeeded
 }
 
 func (s *earlyStore) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
@@ -43,9 +43,8 @@ func (s *earlyStore) EarlyVersion(ctx context.Context, table, family string, r s
 	return token, func() error { s.early.Add(1); return nil }, err
 }
 
-// An answer from the result cache that turns out to be unproven after it was written is
-// not sent: the rows are read. That holds whether the answer gets an ETag, and so is
-// held back, or is sent as it comes.
+// An answer from the result cache whose version token cannot be proven is not sent: the rows are
+// read instead. That holds for an answer with an ETag, which is held back, and for one without.
 func TestQuery_unproven(t *testing.T) {
 	for _, end := range []string{"1357000000", "4000000000"} {
 		cfg := config(0)
@@ -65,16 +64,16 @@ func TestQuery_unproven(t *testing.T) {
 		if a := b.get(query); a.err != nil || a.status != 200 || !strings.Contains(a.body, `"1356998400":3`) || strings.Count(a.body, "[{") != 1 {
 			t.Errorf("until %s: %d %s, error %v, want the value 3 alone", end, a.status, a.body, a.err)
 		}
-		// Once while the answer was written, once before the parts were asked for, and once
-		// for each part.
+		// One proof of the whole answer, one before the parts are asked for, one of each part.
 		if n := st.failed.Load(); n < 3 {
 			t.Errorf("until %s: %d proofs failed, want 3 or more: the answer was not in the result cache", end, n)
 		}
 	}
 }
 
-// A small answer is compressed while its proof is under way. It has the header and the body
-// that it has when it is compressed on its way out; who cannot decompress gets it plain.
+// A small answer from the result cache is compressed while its version token is proven. Its header
+// and body are those of an answer that is compressed as it is sent. A client that accepts no
+// compression gets it plain.
 func TestQuery_compressedAhead(t *testing.T) {
 	cfg := config(0)
 	cfg.ResultCache = "1048576"
@@ -93,7 +92,7 @@ func TestQuery_compressedAhead(t *testing.T) {
 
 	first, plain := b.get(query, "Accept-Encoding", "gzip"), b.get(query, "Accept-Encoding", "identity")
 	if len(plain.body) < 2000 || len(first.body) > len(plain.body)/2 {
-		t.Fatalf("%d bytes, compressed %d: want an answer that is worth it", len(plain.body), len(first.body))
+		t.Fatalf("%d bytes, compressed %d: want 2000 or more, and half of them compressed", len(plain.body), len(first.body))
 	}
 	for range 4 {
 		a := b.get(query, "Accept-Encoding", "gzip")
@@ -119,8 +118,7 @@ func TestQuery_compressedAhead(t *testing.T) {
 	}
 }
 
-// An answer that was compressed before its proof failed is not sent: neither its body nor
-// its header.
+// If an answer was compressed and its proof then fails, neither its body nor its header is sent.
 func TestQuery_unprovenCompressed(t *testing.T) {
 	cfg := config(0)
 	cfg.ResultCache = "1048576"
@@ -147,12 +145,12 @@ func TestQuery_unprovenCompressed(t *testing.T) {
 		t.Errorf("%v, %.200s, want the value 77777", err, body)
 	}
 	if tag, encodings := a.header.Get("ETag"), a.header.Values("Content-Encoding"); tag == old || len(encodings) != 1 || st.failed.Load() == 0 {
-		t.Errorf("tag %s as before: %t; encodings %q, %d proofs failed", tag, tag == old, encodings, st.failed.Load())
+		t.Errorf("tag %s, as before: %t, want another; encodings %q, want one; %d proofs failed, want some", tag, tag == old, encodings, st.failed.Load())
 	}
 }
 
-// An answer that rows have changed since is not refused for what it was: the rows are read
-// first.
+// A cached answer that exceeds a limit is not refused before its version token is proven: if rows
+// have changed, they are read, and the new answer counts.
 func TestQuery_unprovenError(t *testing.T) {
 	cfg := config(0)
 	cfg.ResultCache, cfg.LimitJSON, cfg.AllowDelete = "1048576", 3, true
@@ -164,7 +162,7 @@ func TestQuery_unprovenError(t *testing.T) {
 		b.put(m + " 1356998401 1 host=a")
 		for range 4 {
 			if a := b.get(query + "&m=sum:" + m); a.status != 200 {
-				t.Fatalf("%d %s", a.status, a.body)
+				t.Fatalf("got %d %s, want 200", a.status, a.body)
 			}
 		}
 	}

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A date that names no zone is in the configured one, over HTTP as in a live
-// query: at 01:00 in Berlin it is midnight UTC.
+// A date without a zone is in the configured zone: at 01:00 in Berlin it is midnight in UTC.
 func TestTimezone(t *testing.T) {
 	f := func(zone, from, want string) {
 		t.Helper()

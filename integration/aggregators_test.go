@@ -18,9 +18,9 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// The table of aggregators on the compatibility page is what the code is: the
-// file of each one's arithmetic, its interpolation, how many recorded answers
-// compare it. The page's tests are there.
+// The table of aggregators on the compatibility page says what the code does: each one's class,
+// interpolation and file, and how many recorded answers use it. The tests that the page names
+// exist.
 func TestDocs_aggregators(t *testing.T) {
 	page, err := os.ReadFile("../gateway/docs/compatibility.md")
 	if err != nil {
@@ -28,7 +28,7 @@ func TestDocs_aggregators(t *testing.T) {
 	}
 	_, section, found := strings.Cut(string(page), "## Where an aggregator is computed and tested\n")
 	if !found {
-		t.Fatal("the page has no such section")
+		t.Fatal("compatibility.md lacks the section on where an aggregator is computed and tested")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	var got []string
@@ -43,7 +43,7 @@ func TestDocs_aggregators(t *testing.T) {
 	for _, name := range aggregate.Names() {
 		f, _ := aggregate.Lookup(scanplan.Aggregator(name))
 		if recorded[name] == 0 {
-			t.Errorf("%s: no recorded answer", name)
+			t.Errorf("%s: no recorded answer uses it, want at least 1", name)
 		}
 		want = append(want, fmt.Sprintf("| `%s` | %s | %s | `%s` | %d |", name, f.Class, f.Interpolation, files[name], recorded[name]))
 	}

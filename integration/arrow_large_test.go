@@ -16,18 +16,18 @@ import (
 
 const day = 86400
 
-// dayOf is a query of a day of dense points by second: the fill policy makes
-// them of a single one for each series.
+// dayOf asks for a day of one point a second: the fill policy makes them from the single point of
+// each series.
 func dayOf(url, metric string) string {
 	return fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:1s-sum-zero:%s%%7Bhost=*%%7D", url, dataStart, dataStart+day-1, metric)
 }
 
-// Ten million points are read whole by the real readers; the rates are printed,
-// beside that of a client that throws the bytes away.
+// The real readers read all of ten million points. Their rates are printed, and that of a client
+// that throws the bytes away.
 func TestArrow_tenMillion(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
-	const series = 116
+	const series = 116 // times the 86,400 seconds of a day is ten million
 	var points []e2e.Point
 	for i := range series {
 		points = append(points, e2e.Point{Metric: "many", Timestamp: dataStart + int64(i), Value: json.RawMessage(fmt.Sprint(i)), Tags: map[string]string{"host": fmt.Sprint("h", i)}})
@@ -58,12 +58,12 @@ func TestArrow_tenMillion(t *testing.T) {
 		}
 	}
 	if readers != 4 {
-		t.Errorf("%d readers: %s", readers, out)
+		t.Errorf("%d readers, want 4: %s", readers, out)
 	}
 }
 
-// A stream that is cut in the middle, here because the sum of a later group is
-// no double, is an error to every reader.
+// A stream that is cut in the middle is an error to every reader. Here it is cut because the sum of
+// a later group exceeds the largest double.
 func TestArrow_cutStream(t *testing.T) {
 	ctx := within(t, 2*time.Minute)
 	ours := embedded(t, nil)
@@ -74,7 +74,7 @@ func TestArrow_cutStream(t *testing.T) {
 	put(ctx, t, ours.URL, []e2e.Point{point("over", "a", "1.7e308"), point("over", "b", "1.7e308")})
 	url := dayOf(ours.URL, "cut")
 	if a := must[e2e.Answer](t)(e2e.Get(ctx, url)); a.Status != 400 {
-		t.Fatalf("JSON: %d, %.300s; the sum should be no double", a.Status, a.Body)
+		t.Fatalf("JSON: status %d, %.300s; want 400, because a sum exceeds the largest double", a.Status, a.Body)
 	}
 	out := must[[]byte](t)(e2e.Python(ctx, "integration/readers/read.py", url))
 	out = append(out, must[[]byte](t)(e2e.Node(ctx, "integration/readers/read.mjs", url))...)
@@ -91,6 +91,6 @@ func TestArrow_cutStream(t *testing.T) {
 	}
 	want := []string{"apache-arrow", "downpour", "duckdb", "pandas", "polars", "pyarrow", "pyarrow-gzip", "pyarrow-zstd"}
 	if slices.Sort(failed); !slices.Equal(failed, want) {
-		t.Errorf("an error to %v, want %v", failed, want)
+		t.Errorf("readers that failed: %v, want %v", failed, want)
 	}
 }

@@ -51,12 +51,12 @@ func TestArrow_readers(t *testing.T) {
 	read := readings(t, must[[]byte](t)(e2e.Python(ctx, "integration/readers/read.py", urls...)))
 	maps.Copy(read, readings(t, must[[]byte](t)(e2e.Node(ctx, "integration/readers/read.mjs", urls...))))
 	if len(read) != 8 {
-		t.Fatalf("readers: %v", slices.Sorted(maps.Keys(read)))
+		t.Fatalf("got the readers %v, want 8", slices.Sorted(maps.Keys(read)))
 	}
 	for i, url := range urls {
 		want := rowsOfJSON(ctx, t, url)
 		if none := strings.Contains(url, "elsewhere"); none != (len(want) == 0) {
-			t.Errorf("%s: %d points", url, len(want))
+			t.Errorf("%s: %d points, want none of odd.elsewhere and some of the others", url, len(want))
 		}
 		for reader, answers := range read {
 			if d := cmp.Diff(want, answers[i], comparers(reader)...); d != "" {
@@ -97,15 +97,14 @@ func oddities() (points []e2e.Point) {
 	return points
 }
 
-// reading is one row as text; aggregated is told by those who see a batch's
-// metadata.
+// reading is one row as text. aggregated is set by readers that see a batch's metadata.
 type reading struct {
 	text       string
 	aggregated []string
 }
 
-// comparers compare what a reader can tell: only pyarrow's sees the metadata,
-// and pandas has one word for NaN and null.
+// comparers compares what a reader can tell: only pyarrow sees the metadata, and pandas has one
+// word for NaN and null.
 func comparers(reader string) (options cmp.Options) {
 	normal := func(r reading) reading { return r }
 	if reader == "pandas" {
@@ -153,8 +152,8 @@ func row(query int, metric string, tags map[string]string, at, value string) str
 	return fmt.Sprintf("%d %s{%s} %s %s", query, metric, strings.Join(pairs, ","), at, value)
 }
 
-// number writes a value of any form the same way: an integer as such where that
-// is to be exact, else as the double it is.
+// number writes a value of any form the same way: an integer as it is if exact is set, else as a
+// double.
 func number(t *testing.T, text string, exact bool) string {
 	t.Helper()
 	text = strings.ToLower(strings.Trim(text, `"`))
@@ -171,8 +170,8 @@ func number(t *testing.T, text string, exact bool) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
-// readings reads what the scripts of integration/readers print: rows by reader
-// and number of the address.
+// readings reads what the scripts of integration/readers print: rows by reader and index of the
+// URL.
 func readings(t *testing.T, out []byte) map[string]map[int][]reading {
 	t.Helper()
 	read := map[string]map[int][]reading{}
@@ -230,7 +229,8 @@ func arrowRow(t *testing.T, text []byte) (r reading) {
 	return r
 }
 
-// tagsOf undoes the names that tags named like columns have.
+// tagsOf gives tags with the name of a fixed column that name back: their columns are called
+// tag_NAME, or tag_tag_NAME if there is a tag called tag_NAME too.
 func tagsOf(take func(string) string, columns map[string]json.RawMessage) map[string]string {
 	tags, all := map[string]string{}, maps.Clone(columns)
 	for name := range all {

@@ -50,7 +50,7 @@ func TestBadInput(t *testing.T) {
 			alive(within(t, time.Minute), t, ours)
 			after := must[e2e.Memory](t)(ours.Process.Memory())
 			if grown := after.Peak - before.Resident; grown > growthLimit {
-				t.Errorf("memory grew by %d MiB at its peak, at most %d", grown>>20, growthLimit>>20)
+				t.Errorf("memory grew by %d MiB at its peak, want at most %d", grown>>20, growthLimit>>20)
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestBadInput(t *testing.T) {
 	t.Logf("resident before %d MiB, peak %d MiB", before.Resident>>20, after.Peak>>20)
 }
 
-// alive: the process answers, and the points of before are there.
+// alive checks that the process answers and still has the points that were put at first.
 func alive(ctx context.Context, t *testing.T, p *e2e.Program) {
 	t.Helper()
 	if err := p.Process.Err(); err != nil {
@@ -70,7 +70,7 @@ func alive(ctx context.Context, t *testing.T, p *e2e.Program) {
 	}
 }
 
-// refused holds an answer against OpenTSDB's form of an error.
+// refused checks that an answer is an error in OpenTSDB's form.
 func refused(t *testing.T, a e2e.Answer, status int, message string) {
 	t.Helper()
 	var body struct {
@@ -129,7 +129,7 @@ func endlessLine(ctx context.Context, t *testing.T, p *e2e.Program) {
 	if err == nil {
 		answer, err := c.halfClose()
 		if err == nil && strings.TrimSpace(answer) == "" {
-			t.Error("64 MiB without a newline: taken without a word")
+			t.Error("64 MiB without a newline: no error and no answer, want one of them")
 		}
 	}
 }
@@ -160,7 +160,7 @@ func hugeBody(ctx context.Context, t *testing.T, p *e2e.Program) {
 	refusedOrCut(ctx, t, p.URL+"/api/put", body, nil)
 }
 
-// gzipBomb puts 1 GiB of blanks, packed to 1 MB.
+// gzipBomb sends 1 GiB of blanks, compressed to 1 MB, as a put and as a query.
 func gzipBomb(ctx context.Context, t *testing.T, p *e2e.Program) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -175,8 +175,8 @@ func gzipBomb(ctx context.Context, t *testing.T, p *e2e.Program) {
 	}
 }
 
-// refusedOrCut sends a body that is too large. The server may answer while we
-// still write, and cut the connection then.
+// refusedOrCut sends a body that is too large. The server may answer while the body is still sent,
+// and then cut the connection.
 func refusedOrCut(ctx context.Context, t *testing.T, url string, body io.Reader, header http.Header) {
 	t.Helper()
 	req := must[*http.Request](t)(http.NewRequestWithContext(ctx, http.MethodPost, url, body))
@@ -217,7 +217,7 @@ func endBeforeStart(ctx context.Context, t *testing.T, p *e2e.Program) {
 	refused(t, a, 400, "End time [1356998400000] must be greater than the start time [1356998410000]")
 }
 
-// manySubQueries must be answered or refused, but end.
+// manySubQueries asks 1,000 sub-queries at once: they may be answered or refused, but must end.
 func manySubQueries(ctx context.Context, t *testing.T, p *e2e.Program) {
 	sub := strings.TrimSuffix(strings.Repeat(`{"metric":"load.int","aggregator":"sum"},`, 1000), ",")
 	a := must[e2e.Answer](t)(e2e.Post(ctx, p.URL+"/api/query", fmt.Sprintf(`{"start":%d,"end":%d,"queries":[%s]}`, dataStart-7200, dataStart+7200, sub)))
@@ -242,7 +242,7 @@ func foreignOrigin(ctx context.Context, t *testing.T, p *e2e.Program) {
 	}
 	conn, _, err = dialer.DialContext(ctx, "ws://"+p.Addr+"/api/ws", http.Header{"Origin": {p.URL}})
 	if err != nil {
-		t.Fatalf("a WebSocket from our own page: %v", err)
+		t.Fatalf("a WebSocket from the gateway's own page: error %v, want none", err)
 	}
 	conn.Close()
 }

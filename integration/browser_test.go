@@ -23,7 +23,7 @@ func TestBrowser_chartMovesAfterPut(t *testing.T) {
 	}
 }
 
-// browserScript runs a script of tests; their names and failures are its output.
+// browserScript runs a script of Node.js tests, which prints their names and failures.
 func browserScript(t *testing.T, script string, args ...string) {
 	t.Helper()
 	out, err := e2e.Node(within(t, 8*time.Minute), "integration/browser/"+script, args...)
@@ -31,7 +31,7 @@ func browserScript(t *testing.T, script string, args ...string) {
 		t.Error(err)
 	}
 	if !strings.Contains(string(out), "# fail 0") && err == nil {
-		t.Errorf("%s ran no tests: %s", script, out)
+		t.Errorf("%s does not say that no test failed: %s", script, out)
 	}
 }
 
@@ -39,7 +39,7 @@ func browserScript(t *testing.T, script string, args ...string) {
 // refused origins, what it says in each state, each control, accessibility, and
 // the heap over 10,000 updates.
 func TestBrowser_statesOfThePage(t *testing.T) {
-	t.Parallel() // its server is scripted
+	t.Parallel() // it uses a scripted server, not the shared ones
 	browserScript(t, "states.mjs")
 }
 

@@ -74,7 +74,7 @@ func cuts(name string) (keys [][]byte) {
 	return [][]byte{{0, 0, 2}, {0, 0, 4}, {0, 0, 6}}
 }
 
-// keepReport leaves the account where a person finds it.
+// keepReport writes the report into build/chaos.
 func keepReport(t *testing.T, seed uint64, r *chaos.Report) {
 	t.Helper()
 	root := must[string](t)(e2e.Root())

@@ -19,8 +19,8 @@ import (
 	"downpour/integration/e2e"
 )
 
-// Client libraries as PyPI has them write, by telnet and HTTP, and the query
-// builder of one asks for what they wrote.
+// Client libraries, as PyPI has them, write by telnet and HTTP; the query builder of one of them
+// reads what all have written.
 func TestClients_libraries(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
@@ -30,7 +30,7 @@ func TestClients_libraries(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	libraries := []string{"opentsdb-http-client", "opentsdb-py-http", "opentsdb-py-telnet", "potsdb"}
-	// A telnet client that closes gets no word when its lines are done.
+	// A telnet client that just closes is not told when its lines are stored.
 	err := e2e.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&m=sum:0all-count:clients.points%%7Blib=*%%7D", ours.URL, dataStart))
 		if n := bytes.Count(a.Body, []byte(":10.0}")); err == nil && n < len(libraries) {
@@ -98,7 +98,7 @@ func TestClients_java(t *testing.T) {
 		{"clients.size.max", "8", []string{"metrics-http", "metrics-telnet"}},
 	} {
 		for _, lib := range want.libs {
-			// A telnet client that closes gets no word when its lines are done.
+			// A telnet client that just closes is not told when its lines are stored.
 			err := e2e.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 				return oneValue(ctx, ours.URL, fmt.Sprintf("sum:%s{lib=%s}", want.metric, lib), want.value)
 			})
@@ -156,27 +156,27 @@ func TestClients_collectd(t *testing.T) {
 	}
 }
 
-// tcollector opens one connection, sends lines in bulk, reads nothing but the
-// answer to version, which must come, and error lines.
+// A client like tcollector opens one connection, sends lines in bulk and asks for the version now
+// and then. It gets the answer to version and error lines, and nothing else.
 func TestClients_tcollector(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
 	c := must[*telnet](t)(dialTelnet(ctx, ours.Addr))
 	defer c.Close()
 	const points = 2000
-	for round := range 2 { // it asks for the version now and then
+	for round := range 2 { // version is asked for after each half
 		for i := range points / 2 {
 			n := round*points/2 + i
 			fmt.Fprintf(c.out, "put proc.loadavg.1min %d %d.5 host=h%d fstype=ext4\n", dataStart+n, n, n%3)
 		}
 		if earlier, err := versionOf(c); err != nil || len(earlier) > 0 {
-			t.Fatalf("round %d: version: %q, %v", round, earlier, err)
+			t.Fatalf("round %d: lines %q before the answer to version, error %v; want none", round, earlier, err)
 		}
 	}
 	// What was sent before the answer to version is there.
 	a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&m=sum:0all-count:proc.loadavg.1min%%7Bfstype=ext4%%7D", ours.URL, dataStart)))
 	if !bytes.Contains(a.Body, []byte(fmt.Sprintf(":%d.0}", points))) {
-		t.Errorf("%d points sent, %s", points, a.Body)
+		t.Errorf("%d points sent, and counted as %s", points, a.Body)
 	}
 
 	for _, bad := range []struct{ line, want string }{
@@ -200,11 +200,11 @@ func TestClients_tcollector(t *testing.T) {
 		t.Errorf("version after errors: %q, %v, want no further line", earlier, err)
 	}
 	if rest, err := c.halfClose(); err != nil || rest != "" {
-		t.Errorf("at the end: %q, %v", rest, err)
+		t.Errorf("at the end: %q, error %v; want nothing more", rest, err)
 	}
 }
 
-// versionOf asks for the version and returns the lines before its two.
+// versionOf asks for the version and returns the lines before the two of the answer.
 func versionOf(c *telnet) (earlier []string, err error) {
 	fmt.Fprintln(c.out, "version")
 	if err := c.out.Flush(); err != nil {
@@ -222,9 +222,9 @@ func versionOf(c *telnet) (earlier []string, err error) {
 	}
 }
 
-// What other writers send, and what each needs to hear: scollector queues a
-// batch again for all but 204, tcollector drops one for 400, the Prometheus
-// adapter reads a body of counts.
+// The requests of other writers get the answers that each depends on: scollector sends a batch
+// again unless the status is 204, tcollector drops one for 400, the Prometheus adapter reads counts
+// from the body.
 func TestClients_writers(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
@@ -277,6 +277,6 @@ func TestClients_writers(t *testing.T) {
 	}
 	if err := json.Unmarshal(a.Body, &last); err != nil || a.Status != http.StatusOK || len(last) != 1 || last[0].Value != "21.5" ||
 		last[0].Timestamp != now*1000 || last[0].Tags["room"] != "kitchen" {
-		t.Errorf("query/last: %d %s, %v", a.Status, a.Body, err)
+		t.Errorf("query/last: status %d, %s, %v; want the value 21.5 of the kitchen", a.Status, a.Body, err)
 	}
 }

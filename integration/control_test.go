@@ -12,9 +12,9 @@ import (
 	"downpour/integration/e2e"
 )
 
-// The controls of the exchange tests: two OpenTSDB processes agree with one
-// another on every question and store the same cells. If they did not, a
-// difference of ours would prove nothing.
+// The control of the exchange tests: two OpenTSDB processes give the same answers to all questions
+// and store the same cells. If they did not, a difference between OpenTSDB and Downpour would prove
+// nothing.
 func TestControl_openTSDBAgreesWithItself(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 4*time.Minute)
@@ -29,7 +29,7 @@ func TestControl_openTSDBAgreesWithItself(t *testing.T) {
 			want := must[[]e2e.Cell](t)(hbase(t).Admin.Scan(ctx, pair[0]))
 			got := must[[]e2e.Cell](t)(hbase(t).Admin.Scan(ctx, pair[1]))
 			if d := cmp.Diff(cellLines(want), cellLines(got)); d != "" || len(want) < 20 {
-				t.Errorf("%s: %d cells, -one +other\n%.2000s", l.name, len(want), d)
+				t.Errorf("%s: %d cells, want at least 20; -one +other\n%.2000s", l.name, len(want), d)
 			}
 		}
 		askBoth(ctx, t, first.URL, second.URL, questions())
@@ -46,7 +46,7 @@ func TestControl_questionsFindData(t *testing.T) {
 	put(ctx, t, tsd.URL, dataset(7))
 	empty := map[string]int{"no such metric": 400, "no such tag value": 400, "no such tag key": 400, "no such tag key of any value": 400, "no such aggregator": 400, "end before start": 400, "nothing there": 200}
 	for _, q := range questions() {
-		ask(ctx, t, tsd.URL, q)
+		ask(ctx, t, tsd.URL, q) // warms the TSD's names
 		a := ask(ctx, t, tsd.URL, q)
 		if status, ok := empty[q.name]; ok {
 			if a.Status != status {
@@ -55,7 +55,7 @@ func TestControl_questionsFindData(t *testing.T) {
 			continue
 		}
 		if a.Status != 200 || !bytes.Contains(a.Body, []byte(`"dps"`)) || bytes.Contains(a.Body, []byte(`"dps":{}`)) {
-			t.Errorf("%s: status %d: %.300s", q.name, a.Status, a.Body)
+			t.Errorf("%s: status %d, want 200 and points: %.300s", q.name, a.Status, a.Body)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func writeUntilKilled(ctx context.Context, t *testing.T, p *e2e.Program, writers
 func (w *crashWriter) check(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
 	if w.acknowledged == 0 {
-		return // the metric itself may be unknown still
+		return // the metric itself may not be known yet
 	}
 	a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=none:crash.test%%7Bwriter=%s%%7D",
 		url, dataStart, dataStart+w.sent, w.series))
@@ -197,10 +197,9 @@ func dialTelnet(ctx context.Context, addr string) (*telnet, error) {
 	return &telnet{Conn: conn, in: bufio.NewReader(conn), out: bufio.NewWriter(conn)}, nil
 }
 
-// version sends the command and returns the lines answered before it: errors
-// of earlier lines. OpenTSDB's answer is two lines, of which the first begins
-// with "net.opentsdb" and the second with "Built"; we take any first line that
-// is no "put:" error, and read the second.
+// version sends the command and returns the lines that come before its answer: errors of earlier
+// lines. The answer is the first line that is no "put:" error. Its second line, which begins with
+// "Built", is left unread.
 func (c *telnet) version() (earlier []string, err error) {
 	if _, err := c.out.WriteString("version\n"); err != nil {
 		return nil, err
@@ -220,8 +219,8 @@ func (c *telnet) version() (earlier []string, err error) {
 	}
 }
 
-// halfClose ends our side and returns all that the server still says until it
-// closes its own.
+// halfClose closes the client's side and returns all that the server still sends before it closes
+// its own.
 func (c *telnet) halfClose() (string, error) {
 	if err := c.out.Flush(); err != nil {
 		return "", err

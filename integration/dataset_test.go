@@ -21,8 +21,8 @@ import (
 // 2013-01-01 00:00 UTC, base time 50E22700.
 const dataStart = 1356998400
 
-// introduce holds one point for every name of dataset. Put one by one, it makes
-// any server assign the same UIDs: each point brings one new name of a kind.
+// introduce holds points with every name of dataset. Put one by one, they make any server assign
+// the same UIDs, because each point brings at most one new name of a kind.
 func introduce() (points []e2e.Point) {
 	add := func(metric, host, dc string) {
 		points = append(points, e2e.Point{
@@ -82,7 +82,8 @@ func dataset(seed uint64) (points []e2e.Point) {
 	return points
 }
 
-// milliseconds tells the unit by the size, as OpenTSDB does.
+// milliseconds returns a point's time. It tells seconds from milliseconds by the size, as OpenTSDB
+// does.
 func milliseconds(p e2e.Point) int64 {
 	if p.Timestamp > math.MaxUint32 {
 		return p.Timestamp
@@ -143,7 +144,7 @@ func questions() (all []question) {
 	return append(all, forms()...)
 }
 
-// forms are the other ways to ask and to be answered, and errors.
+// forms are questions by GET, with other forms of answers, and questions that are errors.
 func forms() []question {
 	get := func(name, query string) question {
 		return question{name: name, path: fmt.Sprintf("/api/query?start=%d&end=%d&%s", dataStart, dataStart+7200, query)}

@@ -13,9 +13,8 @@ import (
 	"downpour/integration/e2e"
 )
 
-// Rollups and histograms are put by us and by a real OpenTSDB, in turn, into the same
-// tables. Random queries over them are answered alike, so that each reads what the other
-// has written.
+// Rollups and histograms are put into the same tables by turns through a gateway and a real
+// OpenTSDB. Both answer random queries over them alike, so each reads what the other has written.
 func TestDifferential_rollupsAndHistograms(t *testing.T) {
 	queries := randomQueries(500, 5000)
 	seed := randomSeed(t)
@@ -71,7 +70,7 @@ func (p pair) putInTurn(ctx context.Context, t *testing.T, puts []differential.P
 		a := must[e2e.Answer](t)(e2e.Post(ctx, url+put.Path, put.Body))
 		var stored struct{ Success, Failed int }
 		if err := json.Unmarshal(a.Body, &stored); err != nil || stored.Failed > 0 || stored.Success == 0 {
-			t.Fatalf("%s%s: %d %.600s", url, put.Path, a.Status, a.Body)
+			t.Fatalf("%s%s: status %d, want all stored: %.600s", url, put.Path, a.Status, a.Body)
 		}
 		points += stored.Success
 	}

@@ -25,13 +25,13 @@ import (
 
 var queriesFlag = flag.Int("queries", 0, "how many random queries; 0 means 300, with -soak 5000")
 
-// arrangement is a layout of random tables and what holds for both servers.
+// arrangement is a layout of random tables with the settings of both servers.
 type arrangement struct {
 	layout
 	lenient bool // duplicates are fixed, unknown values skipped, long lists matched on names
 }
 
-// saltedLayouts are layouts of which a seed takes one.
+// saltedLayouts are the layouts of which each seed takes one.
 var saltedLayouts = []layout{
 	{name: "salted", saltWidth: 1, saltBuckets: 20},
 	{name: "salted and wide", saltWidth: 1, saltBuckets: 4, metric: 4, tagK: 2, tagV: 4},
@@ -89,9 +89,9 @@ func (l layout) schema() encoding.Schema {
 	return s
 }
 
-// Random queries over random rows: every answer of ours is that of a real
-// OpenTSDB on the same tables, to the last bit, but for the rules of compare. A
-// failure is made small, and printed with both answers.
+// A gateway answers random queries over random rows as a real OpenTSDB does on the same tables, to
+// the last bit, but for the rules of compare. A query that fails is made smaller and printed with
+// both answers.
 func TestDifferential_sameAnswersAsOpenTSDB(t *testing.T) {
 	queries, expressions := randomQueries(300, 5000), randomQueries(500, 5000)
 	seed := randomSeed(t)
@@ -157,10 +157,10 @@ func writeTables(ctx context.Context, t *testing.T, d *differential.Data) e2e.Ta
 	return tables
 }
 
-// pair is the reference and ours on the same tables.
+// pair is the URLs of OpenTSDB, the reference, and of a gateway on the same tables.
 type pair struct{ theirs, ours string }
 
-// start starts both. OpenTSDB's fuzzy filter, which loses series of
+// start starts both servers. OpenTSDB's fuzzy filter, which loses series of
 // explicitTags and reads an hour too many, is switched off by its own setting.
 func (a arrangement) start(t *testing.T, tables e2e.Tables) pair {
 	t.Helper()
@@ -173,7 +173,7 @@ func (a arrangement) start(t *testing.T, tables e2e.Tables) pair {
 	return p
 }
 
-// startPair starts a TSD that shows no stack traces beside ours, both at once.
+// startPair starts a TSD, which shows no stack traces, and a gateway at the same time.
 func startPair(t *testing.T, o e2e.OpenTSDBOptions, startOurs func() *e2e.Program) pair {
 	t.Helper()
 	o.Config["tsd.http.show_stack_trace"] = "false"
@@ -213,22 +213,22 @@ func (p pair) askRandom(ctx context.Context, t *testing.T, d *differential.Data,
 			applied[rule]++
 		}
 		statuses[c.Want.Status]++
-		// A lone error says nothing about what the queries meet.
+		// Only answers count here: an error does not tell whether the query meets data.
 		if body := string(c.Want.Body); c.Want.Status == 200 && !strings.Contains(body, `"dps":{"`) && !strings.Contains(body, `"dps":[[`) {
 			empty++
 		}
 		if c.Equal() {
 			continue
 		}
-		t.Errorf("query %d: error %v, %v", i, c.Err, c.Report)
+		t.Errorf("query %d: error %v, want OpenTSDB's answer: %v", i, c.Err, c.Report)
 		p.explain(ctx, t, q, d)
 		if failed++; failed == 5 {
-			t.Fatal("enough")
+			t.Fatal("5 failures, which are enough")
 		}
 	}
 	t.Logf("%d queries, by status %v, %d without points", n, statuses, empty)
 	if empty*2 > n+20 {
-		t.Errorf("%d of %d answers had no points: the queries miss the data", empty, n)
+		t.Errorf("%d of %d answers had no points, want at most half: the queries miss the data", empty, n)
 	}
 }
 
@@ -257,12 +257,12 @@ func (p pair) askExpressions(ctx context.Context, t *testing.T, draw func() diff
 		t.Logf("shrunk: curl -d '%s' %s/api/query/exp\ndiffers %v: error %v, %v\nOpenTSDB: %d %.2000s\nours:     %d %.2000s",
 			small.Body(), p.ours, c.Rules, c.Err, c.Report, c.Want.Status, c.Want.Body, c.Got.Status, c.Got.Body)
 		if failed++; failed == 5 {
-			t.Fatal("enough")
+			t.Fatal("5 failures, which are enough")
 		}
 	}
 	t.Logf("%d expressions, by status %v, %d with rows", n, statuses, rows)
 	if rows*4 < n {
-		t.Errorf("%d of %d answers had rows: the requests miss the data", rows, n)
+		t.Errorf("%d of %d answers had rows, want at least a quarter: the requests miss the data", rows, n)
 	}
 }
 
@@ -297,8 +297,7 @@ func (p pair) compareExp(ctx context.Context, t *testing.T, e differential.Exp) 
 	})
 }
 
-// explain makes a failing query small and prints all that is needed to look
-// into it.
+// explain makes a failing query smaller and prints what is needed to find the cause.
 func (p pair) explain(ctx context.Context, t *testing.T, q differential.Query, d *differential.Data) {
 	t.Helper()
 	small := differential.Shrink(q, d, 400, func(q differential.Query) bool { return !p.compare(ctx, t, q).Equal() })

@@ -16,8 +16,8 @@ import (
 	"downpour/integration/e2e"
 )
 
-// examples are the blocks of one language on the page for clients, with the
-// gateway's address in place of the usual one.
+// examples are the code blocks of one language on the page clients.md, with the address of the
+// gateway in place of the usual one.
 func examples(t *testing.T, language, address string) (blocks []string) {
 	t.Helper()
 	root := must[string](t)(e2e.Root())
@@ -25,21 +25,21 @@ func examples(t *testing.T, language, address string) (blocks []string) {
 	for _, m := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)```").FindAllSubmatch(text, -1) {
 		block := string(m[1])
 		if !strings.Contains(block, "127.0.0.1:4242") {
-			t.Errorf("an example names no gateway:\n%s", block)
+			t.Errorf("an example does not name 127.0.0.1:4242:\n%s", block)
 		}
 		blocks = append(blocks, strings.ReplaceAll(block, "127.0.0.1:4242", address))
 	}
 	return blocks
 }
 
-// What the docs tell a notebook to do works.
+// The Python examples of clients.md run and print the names of what they read.
 func TestDocs_notebook(t *testing.T) {
 	ctx := within(t, 2*time.Minute)
 	ours := embedded(t, nil)
 	hostMetrics(ctx, t, ours.URL)
 	blocks := examples(t, "python", ours.Addr)
 	if len(blocks) != 2 {
-		t.Fatalf("%d examples", len(blocks))
+		t.Fatalf("%d examples, want 2", len(blocks))
 	}
 	for i, words := range []string{"proc.stat.cpu{host=web01,type=system}", "proc.loadavg.1min"} {
 		script := writeFile(t, "example.py", blocks[i])
@@ -50,7 +50,7 @@ func TestDocs_notebook(t *testing.T) {
 	}
 }
 
-// The charts of the docs, on a page from elsewhere, draw and move.
+// The HTML examples of clients.md, on a page of another origin, draw charts that move.
 func TestDocs_ownChart(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	var page string
@@ -64,10 +64,10 @@ func TestDocs_ownChart(t *testing.T) {
 	defer feed(ctx, t, ours.URL)()
 	blocks := examples(t, "html", ours.Addr)
 	if len(blocks) != 2 {
-		t.Fatalf("%d examples", len(blocks))
+		t.Fatalf("%d examples, want 2", len(blocks))
 	}
 	if n := strings.Count(blocks[0], "\n"); n > 10 {
-		t.Errorf("the start in ten lines has %d", n)
+		t.Errorf("the first example has %d lines, want at most 10", n)
 	}
 	for i, kind := range []string{"chart", "list"} {
 		page = blocks[i]

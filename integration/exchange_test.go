@@ -40,7 +40,7 @@ func TestExchange_sameAnswers(t *testing.T) {
 	}
 }
 
-// A flush, a split and a move under the tables change no answer of ours.
+// The gateway's answers stay the same after a region of the table is split and one is moved.
 func TestExchange_afterSplitAndMove(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	l := layouts[0]
@@ -72,7 +72,7 @@ func TestExchange_afterSplitAndMove(t *testing.T) {
 	askBoth(ctx, t, tsd.URL, ours.URL, asked)
 }
 
-// dealt parts the points into two halves, each with points of every row.
+// dealt divides the points into two halves by turns, so that nearly every row has points of both.
 func dealt(points []e2e.Point) (there, here []e2e.Point) {
 	for i, p := range points {
 		if i%2 == 0 {
@@ -91,7 +91,7 @@ func put(ctx context.Context, t *testing.T, url string, points []e2e.Point) {
 	}
 }
 
-// putOneByOne makes UIDs come in the order of the points.
+// putOneByOne puts each point by itself, so that UIDs are assigned in the order of the points.
 func putOneByOne(ctx context.Context, t *testing.T, url string, points []e2e.Point) {
 	t.Helper()
 	for _, p := range points {
@@ -99,8 +99,8 @@ func putOneByOne(ctx context.Context, t *testing.T, url string, points []e2e.Poi
 	}
 }
 
-// differing lists the questions that both servers may answer differently, by
-// design, with the reason.
+// differing lists the differences between both servers' answers that are intended, with the
+// reasons. There are none now.
 var differing = []compare.Permit{}
 
 func askBoth(ctx context.Context, t *testing.T, theirs, ours string, all []question) {
@@ -133,12 +133,12 @@ func ask(ctx context.Context, t *testing.T, url string, q question) compare.Answ
 	return compare.Answer{Status: a.Status, Body: a.Body}
 }
 
-// The same points put into two empty sets of tables, by us and by OpenTSDB,
-// make the same cells, byte for byte: names, counters and data.
+// The same points, put into two empty sets of tables by a gateway and by OpenTSDB, make the same
+// cells, byte for byte: names, counters and data.
 func TestExchange_sameCells(t *testing.T) {
 	for _, l := range layouts {
 		if l.compacted {
-			continue // who compacts when is not part of what is stored
+			continue // which rows are compacted depends on the TSD's clock
 		}
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
@@ -161,8 +161,8 @@ func TestExchange_sameCells(t *testing.T) {
 	}
 }
 
-// cellLines are cells as text. What stands in an append column is sorted: a TSD
-// appends the points of one request in any order.
+// cellLines are cells as text. The points in an append column are sorted, because a TSD appends
+// those of one request in any order.
 func cellLines(cells []e2e.Cell) []string {
 	lines := make([]string, len(cells))
 	for i, c := range cells {
@@ -176,7 +176,7 @@ func cellLines(cells []e2e.Cell) []string {
 
 // appended are the sorted points of an append column, each a qualifier and a value:
 // f01bfc43 is a millisecond with 4 bytes of an integer behind it, 0707 a second with 8.
-// What cannot be cut is one point.
+// A rest that is no whole point is kept as one.
 func appended(column []byte) (points [][]byte) {
 	for len(column) > 1 {
 		size := 2
@@ -199,7 +199,8 @@ func appended(column []byte) (points [][]byte) {
 	return points
 }
 
-// -create-tables makes what OpenTSDB's script makes, cut at the salts.
+// -create-tables makes the same tables as OpenTSDB's script, with a region of the data table for
+// each salt bucket.
 func TestExchange_createTables(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	salted := layouts[1]

@@ -20,9 +20,8 @@ import (
 	"downpour/pushdown/rpc/wire"
 )
 
-// A stranger's Flight client, pyarrow, reads a part from a pushdown server: with
-// a token, all of it; without one, or with a plan of a newer version, an error
-// that says why.
+// pyarrow, a Flight client of others, reads a whole part from a pushdown server if it has a token.
+// Without a token, or with a plan of a newer version, it gets an error that says why.
 func TestFlight_readByPyarrow(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	dir := t.TempDir()
@@ -33,7 +32,7 @@ func TestFlight_readByPyarrow(t *testing.T) {
 			Tags: map[string]string{"host": "a"}})
 	}
 	put(ctx, t, ours.URL, points)
-	if err := ours.Process.Stop(ctx); err != nil { // the store is one process's
+	if err := ours.Process.Stop(ctx); err != nil { // only one process can open the store
 		t.Fatal(err)
 	}
 	const token = "0123456789abcdef"
@@ -57,7 +56,7 @@ func TestFlight_readByPyarrow(t *testing.T) {
 	if len(times) != 12 {
 		t.Fatalf("%d buckets, want 12: %s", len(times), lines)
 	}
-	for i, at := range times {
+	for i, at := range times { // bucket i is the sum of the values 10i to 10i+9
 		if want := int64(dataStart+600*i) * 1000; at != want || values[i] != float64(10*(10*i)+45) {
 			t.Errorf("bucket %d: %d %v, want %d %d", i, at, values[i], want, 100*i+45)
 		}
@@ -91,7 +90,7 @@ func readFlight(t *testing.T, addr string, part *scanplan.Part, token string) []
 	return bytes.Split(bytes.TrimSpace(out), []byte("\n"))
 }
 
-// columns joins the buckets of all rows.
+// columns joins the buckets of all rows of the answer.
 func columns(t *testing.T, lines [][]byte) (times []int64, values []float64) {
 	t.Helper()
 	for _, line := range lines {

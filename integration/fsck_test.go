@@ -24,8 +24,8 @@ import (
 // fsckStart is the base time of the first damaged row.
 const fsckStart = 1356998400
 
-// Rows that are damaged at random are repaired by our fsck; then the real one finds nothing
-// any more. No good point is lost, and both servers answer alike.
+// After the gateway's fsck has repaired rows with random damage, OpenTSDB's fsck finds no error. No
+// good point is lost, and both servers answer alike.
 func TestFsck_realFindsNothing(t *testing.T) {
 	for _, l := range []layout{{name: "plain"}, {name: "salted", saltWidth: 1, saltBuckets: 4}} {
 		t.Run(l.name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestFsck_realFindsNothing(t *testing.T) {
 			rows := l.damaged(ctx, t, tables, tsd.URL)
 
 			if err := realFsck(ctx, tsd, 0); err == nil {
-				t.Error("the real fsck finds nothing in damaged rows")
+				t.Error("the real fsck finds no error in damaged rows, want some")
 			}
 			run := func(want int, args ...string) {
 				t.Helper()
@@ -98,7 +98,7 @@ func logged(out []byte, pattern string) (int, error) {
 	return strconv.Atoi(string(m[1]))
 }
 
-// whole counts the rows of which points must be left.
+// whole counts the rows that must still have points after the repair.
 func whole(rows []damage.Row) (n int) {
 	for _, r := range rows {
 		if !r.Orphan && !r.BadKey && len(r.Good) > 0 {
@@ -117,7 +117,8 @@ func lastLines(text string, n int) string {
 // to empty tables.
 var fsckMetrics = map[string]encoding.UID{"fsck.a": {0, 0, 1}, "fsck.b": {0, 0, 2}}
 
-// damaged writes random damaged rows, with the times of writing that they were drawn with.
+// damaged writes rows with random damage. Their cells keep the timestamps that they were drawn
+// with.
 func (l layout) damaged(ctx context.Context, t *testing.T, tables e2e.Tables, url string) []damage.Row {
 	t.Helper()
 	a := must[e2e.Answer](t)(e2e.Get(ctx, url+"/api/uid/assign?metric=fsck.a,fsck.b&tagk=host&tagv=web01,web02"))
@@ -179,7 +180,7 @@ func checkGood(t *testing.T, rows []damage.Row, metric string, body []byte) {
 		}
 	}
 	if good < 100 {
-		t.Errorf("%s: %d good points were drawn, want more", metric, good)
+		t.Errorf("%s: %d good points were drawn, want at least 100", metric, good)
 	}
 	t.Logf("%s: %d good points, %d lost", metric, good, lost)
 }

@@ -41,8 +41,8 @@ func resize(t *testing.T, dir string, mib int) {
 	}
 }
 
-// fill takes all room but so many bytes, as others on the machine do; what an
-// earlier call took stays taken.
+// fill takes all space but so many bytes, as other programs on the machine may. What an earlier
+// call took stays taken.
 func fill(t *testing.T, dir string, but int64) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, "ballast"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -138,7 +138,7 @@ func (g *onDisk) lines() int {
 	return strings.Count(string(text), "\n")
 }
 
-// ends tells the process to end, which it must whatever the disk does.
+// ends tells the process to end, and waits until it has: it must, whatever the disk does.
 func (g *onDisk) ends(ctx context.Context) {
 	g.t.Helper()
 	began := time.Now()
@@ -163,10 +163,10 @@ func (g *onDisk) spares(ctx context.Context, bytes int64) {
 	}
 }
 
-// A disk runs full under a gateway: puts are refused with megabytes to spare,
-// what was acknowledged is read; others take the rest, and it ends when told to,
-// does not start without room, starts to be read with little, and takes puts with
-// more without a restart.
+// A disk runs full under a gateway. Puts are refused while some megabytes are still free, and what
+// was acknowledged can be read. When other programs take the rest, the gateway still ends when told
+// to, and then does not start. With a little more space it starts and can be read; with much more
+// it takes puts again without a restart.
 func TestFullDisk(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	seed := rand.Uint64()
@@ -196,16 +196,16 @@ func TestFullDisk(t *testing.T) {
 		g.check(ctx)
 	}
 	if n := g.lines(); n > 60 {
-		t.Errorf("%d lines are logged: %s", n, g.process.LogTail(20))
+		t.Errorf("%d lines are logged, want at most 60: %s", n, g.process.LogTail(20))
 	}
 	g.ends(ctx)
 
 	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: g.env, Dir: t.TempDir()})
 	if err != nil || status == 0 || !strings.Contains(out, "the start needs") || strings.Count(out, "\n") > 3 {
-		t.Errorf("start on a full disk: status %d, %v, %s", status, err, out)
+		t.Errorf("start on a full disk: status %d, %v; want a failure that says what the start needs: %s", status, err, out)
 	}
 
-	resize(t, dir, 48+16) // what is in the logs needs room in tables
+	resize(t, dir, 48+16) // a start writes what is in the logs to tables, which needs space
 	g.start(ctx)
 
 	// A compaction that meets the full disk removes what it has written so far,
@@ -216,7 +216,7 @@ func TestFullDisk(t *testing.T) {
 		return noRoom(g.put(ctx, r))
 	})
 	if err != nil {
-		t.Fatalf("little room: %v", err)
+		t.Fatalf("1 MiB free: %v", err)
 	}
 	g.check(ctx)
 
@@ -233,7 +233,7 @@ func TestFullDisk(t *testing.T) {
 	g.check(ctx)
 	g.ends(ctx)
 	if status := g.process.ExitCode(ctx); status != 0 {
-		t.Errorf("the end with room: status %d: %s", status, g.process.LogTail(5))
+		t.Errorf("the end with free space: status %d, want 0: %s", status, g.process.LogTail(5))
 	}
 	g.start(ctx)
 	g.check(ctx)

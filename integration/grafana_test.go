@@ -21,8 +21,8 @@ import (
 	"downpour/integration/e2e"
 )
 
-// What Grafana's OpenTSDB data source sends, set to the versions 2.1 to 2.4, and
-// what it reads of the answers, held against what was put.
+// Queries as Grafana's OpenTSDB data source sends them, set to each of the versions 2.1 to 2.4, get
+// answers from which it reads what was put.
 func TestGrafana(t *testing.T) {
 	ctx := within(t, 2*time.Minute)
 	ours := embedded(t, map[string]string{"DOWNPOUR_ALLOW_ORIGINS": "http://grafana.example:3000"})
@@ -68,8 +68,8 @@ func fillGrafana(ctx context.Context, t *testing.T, url string) {
 	}
 }
 
-// grafana is a data source: the version that it is set to, and whether its
-// backend asks or the page.
+// grafana is a data source: the version of OpenTSDB that it is set to, and whether Grafana's
+// backend asks or its page.
 type grafana struct {
 	version string
 	backend bool
@@ -158,8 +158,8 @@ func legend(tags map[string]string) string {
 	return "{" + strings.Join(words, ",") + "}"
 }
 
-// points reads dps: the page a map of anything, the backend floats alone, as
-// pairs in version 2.4.
+// points reads dps. The page reads a map of any values, the backend one of floats, or pairs in
+// version 2.4.
 func (g grafana) points(t *testing.T, dps json.RawMessage) map[int64]any {
 	t.Helper()
 	out := map[int64]any{}
@@ -197,9 +197,10 @@ func (g grafana) points(t *testing.T, dps json.RawMessage) map[int64]any {
 	return out
 }
 
-// at is the data's time of a minute, and every the values of some minutes.
+// at is the time of a minute of the data.
 func at(minute int) int64 { return dataStart + 60*int64(minute) }
 
+// every holds a value for each step-th minute, but those that are missing.
 func every(step int, value func(minute int) any) map[int64]any {
 	out := map[int64]any{}
 	for i := 0; i < grafanaMinutes; i += step {
@@ -260,19 +261,20 @@ func (g grafana) check(ctx context.Context, t *testing.T, url string) {
 
 	if got, a := g.ask(ctx, t, url, start, end, target{"metric": "no.such.metric", "aggregator": "sum"}); a.Status != http.StatusBadRequest || len(got) > 0 ||
 		!strings.Contains(grafanaError(a.Body), "No such name for 'metrics': 'no.such.metric'") {
-		t.Errorf("unknown metric: %d %s", a.Status, a.Body)
+		t.Errorf("unknown metric: status %d, want 400 and the name: %s", a.Status, a.Body)
 	}
 	if got, a := g.ask(ctx, t, url, int64(dataStart+86400), int64(dataStart+90000), load); a.Status != http.StatusOK || len(got) > 0 || strings.HasPrefix(string(a.Body), "[]") == false && g.backend {
-		t.Errorf("no data: %d %s", a.Status, a.Body)
+		t.Errorf("no data: status %d, want 200 and no series: %s", a.Status, a.Body)
 	}
 	if !g.backend {
 		if got, a := g.ask(ctx, t, url, "1h-ago", nil, target{"metric": "cpu.now", "aggregator": "sum"}); len(got) != 1 || len(got[0].points) != 1 {
-			t.Errorf("the last hour: %d %s", a.Status, a.Body)
+			t.Errorf("the last hour: status %d, want one point: %s", a.Status, a.Body)
 		}
 	}
 }
 
-// fills: null is a gap to the page and 0 to the backend, which cannot read NaN.
+// fills asks with each fill policy. null is a gap to the page and 0 to the backend, which cannot
+// read NaN.
 func (g grafana) fills(f func(string, []series, ...target) e2e.Answer, load target, web02 func(any) map[int64]any) {
 	for fill, gap := range map[string]any{"": missing, "-none": missing, "-zero": 0.0, "-null": nil, "-nan": "NaN"} {
 		if g.backend && (fill == "-nan" || fill == "-null") {
@@ -285,8 +287,8 @@ func (g grafana) fills(f func(string, []series, ...target) e2e.Answer, load targ
 	}
 }
 
-// rates: the counter goes up by 1 a second and wraps at 1000. The first point of
-// a rate is the reference's own and not looked at.
+// rates asks for the rate of the counter, which goes up by 1 a second and wraps at 1000. The first
+// point of the rate, for which OpenTSDB has a rule of its own, is not checked.
 func (g grafana) rates(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
 	for name, options := range map[string]any{
@@ -294,7 +296,7 @@ func (g grafana) rates(ctx context.Context, t *testing.T, url string) {
 	} {
 		got, a := g.ask(ctx, t, url, int64(dataStart), at(grafanaMinutes), with(target{"metric": "cpu.count", "aggregator": "sum", "rate": true, "rateOptions": options}, g.filter("host", "web01")))
 		if len(got) != 1 || len(got[0].points) < grafanaMinutes-1 {
-			t.Errorf("rate, %s: %d %s", name, a.Status, a.Body)
+			t.Errorf("rate, %s: status %d, want one series of at least 9 points: %s", name, a.Status, a.Body)
 			continue
 		}
 		for i := 1; i < grafanaMinutes; i++ {
@@ -305,7 +307,7 @@ func (g grafana) rates(ctx context.Context, t *testing.T, url string) {
 	}
 	if _, a := g.ask(ctx, t, url, int64(dataStart), at(grafanaMinutes), target{"metric": "cpu.count", "aggregator": "sum", "rate": true,
 		"rateOptions": json.RawMessage(`{"counter":true,"counterMax":1.8446744073709552e19}`)}); a.Status != http.StatusBadRequest || grafanaError(a.Body) == "" {
-		t.Errorf("a counterMax beyond 64 bits: %d %s", a.Status, a.Body)
+		t.Errorf("a counterMax beyond 64 bits: status %d, want 400 and a message: %s", a.Status, a.Body)
 	}
 }
 
@@ -316,7 +318,7 @@ func grafanaError(body []byte) string {
 	return e.Error.Message
 }
 
-// grafanaSupport: what the query editor, the variables and the test button ask.
+// grafanaSupport asks what the query editor, the variables and the test button ask.
 func grafanaSupport(ctx context.Context, t *testing.T, url string) {
 	get := func(path string, into any) {
 		t.Helper()
@@ -342,12 +344,12 @@ func grafanaSupport(ctx context.Context, t *testing.T, url string) {
 	}
 	var aggregators []string
 	if get("/api/aggregators", &aggregators); !slices.Contains(aggregators, "zimsum") || !slices.Contains(aggregators, "none") || len(aggregators) != 35 {
-		t.Errorf("aggregators: %q", aggregators)
+		t.Errorf("aggregators: %q, want 35 with zimsum and none", aggregators)
 	}
 	var filters map[string]struct{ Examples, Description string }
 	get("/api/config/filters", &filters)
 	if got := slices.Sorted(maps.Keys(filters)); !cmp.Equal(got, []string{"iliteral_or", "iwildcard", "literal_or", "not_iliteral_or", "not_literal_or", "regexp", "wildcard"}) {
-		t.Errorf("filters: %q", got)
+		t.Errorf("filters: %q, want the 7 of OpenTSDB", got)
 	}
 	for path, want := range map[string][]string{
 		"/api/search/lookup?m=cpu.load&limit=1000":                          {"dc=lga,host=web01", "dc=lga,host=web02"},
@@ -370,7 +372,7 @@ func grafanaSupport(ctx context.Context, t *testing.T, url string) {
 	}
 }
 
-// grafanaBrowser: the page asks by itself, from its own origin, and both take
+// grafanaBrowser asks as Grafana's page does in a browser, from an origin of its own, and for
 // compressed answers.
 func grafanaBrowser(ctx context.Context, t *testing.T, url string) {
 	ask := func(method, origin string, header ...string) (*http.Response, []byte) {

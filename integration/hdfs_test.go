@@ -19,12 +19,10 @@ import (
 	"downpour/integration/e2e"
 )
 
-// Region servers are killed under puts, again and again, and nothing is ever
-// flushed for it: the log on HDFS alone holds what was acknowledged. Every
-// acknowledged point, in each of the forms in which points are written, is found
-// afterwards with its value, by gateways that know of nothing. A table whose
-// edits skip the log stands beside them: it loses points, so that the test is
-// seen to notice.
+// Region servers are killed again and again while points are put, and nothing is flushed before:
+// only the write-ahead log on HDFS holds what was acknowledged. Afterwards fresh gateways find
+// every acknowledged point with its value, in each of the forms in which points are written. One
+// more table skips the log and must lose points, which shows that the test would notice a loss.
 func TestHDFS_acknowledgedPointsSurvive(t *testing.T) {
 	seed, events, nodes := *seedFlag, *eventsFlag, 1
 	if seed == 0 {
@@ -74,8 +72,8 @@ const unlogged = "unlogged"
 
 var bothWays = []func(context.Context, *e2e.Program, []e2e.Point) error{sendHTTP, sendTelnet, sendHTTP}
 
-// logSite is a form with its data table, its gateway and who puts there. All
-// have one UID table.
+// logSite is a form with its data table, its gateway and its writers. All sites share one UID
+// table.
 type logSite struct {
 	logForm
 	gateway *e2e.Program
@@ -93,9 +91,9 @@ type logRun struct {
 	began   time.Time
 	events  map[string]int
 	healing []time.Duration
-	dead    int // the region server that shall stay away, or none
+	dead    int // the region server that is to stay down for now, or none
 	killed  int // region servers
-	revived int // servers of HBase that ended by themselves
+	revived int // servers of HBase that ended by themselves and were started again
 	logf    func(format string, args ...any)
 }
 
@@ -134,7 +132,7 @@ func (r *logRun) open(ctx context.Context, t *testing.T, form logForm) *logSite 
 	for i, send := range form.writers {
 		s.writers = append(s.writers, &logWriter{id: len(r.sites)<<4 | i, metric: fmt.Sprintf("log%d", i), send: send})
 		if i > 0 {
-			splits = append(splits, []byte{0, 0, byte(i + 1)}) // UIDs of metrics begin with 000001
+			splits = append(splits, []byte{0, 0, byte(i + 1)}) // UIDs of metrics start at 000001
 		}
 	}
 
@@ -175,8 +173,8 @@ func (r *logRun) write(ctx context.Context, harm func() error) error {
 	return harm()
 }
 
-// firstKill ends the server that holds the region without a log, once everybody
-// has put, while no table has any file: what survives can only come from the log.
+// firstKill kills the server that holds the region without a log, after every writer has put and
+// while no table has a store file. So what survives can only come from the log.
 func (r *logRun) firstKill(ctx context.Context) error {
 	if err := r.advance(ctx, 20); err != nil {
 		return err
@@ -187,7 +185,7 @@ func (r *logRun) firstKill(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n != 0 && r.revived == 0 { // a server that comes back has files of what it found in the log
+		if n != 0 && r.revived == 0 { // a restarted server writes its log to files
 			return fmt.Errorf("table %s has %d files before the first kill, want none: something flushed it", table, n)
 		}
 	}
@@ -214,7 +212,7 @@ func (r *logRun) index(address string) (int, error) {
 	return 0, fmt.Errorf("a region is at %s, want one of the %d region servers", address, r.cluster.Len())
 }
 
-// secondKill ends the server that serves all regions now, hbase:meta among them.
+// secondKill kills the server that now serves all regions, hbase:meta among them.
 func (r *logRun) secondKill(ctx context.Context) error {
 	if err := r.advance(ctx, 20); err != nil {
 		return err
@@ -227,8 +225,8 @@ func (r *logRun) secondKill(ctx context.Context) error {
 	return r.event(ctx, "region server killed, started again", func() error { return r.startAgain(ctx, victim) })
 }
 
-// harm does every kind of harm, each time all of them in another order, until
-// there were so many events, or, on a slow machine, an hour is over.
+// harm does all kinds of harm, over and over, in a new random order each time. It ends after so
+// many events, or, on a slow machine, after an hour and at least atLeast events.
 func (r *logRun) harm(ctx context.Context, events int) error {
 	var order []int
 	for n := 1; n < events && (n < atLeast || time.Since(r.began) < time.Hour); n++ {
@@ -283,9 +281,9 @@ func (r *logRun) kinds(victim int) []logHarm {
 	}
 }
 
-// last lets a data node be away for up to twice the silence after which it is
-// given up. Not until everybody puts again: after two such faults it can be the
-// only one that has a block.
+// last leaves a data node away for 1 to 16 s, at most twice the silence after which a connection to
+// it is given up. It does not wait until everybody puts again, because after two such faults this
+// data node can be the only one that has a block.
 func (r *logRun) last(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -340,8 +338,8 @@ func (r *logRun) startAgain(ctx context.Context, servers ...int) (err error) {
 	return err
 }
 
-// event does harm and waits until all is well: everybody puts again, and the
-// servers are back.
+// event does one harm and waits until all is well: every writer puts again, and the servers are
+// back.
 func (r *logRun) event(ctx context.Context, name string, do func() error) error {
 	began := time.Now()
 	if err := do(); err != nil {
@@ -370,8 +368,8 @@ func (r *logRun) ready(ctx context.Context) error {
 	})
 }
 
-// tend starts servers of HBase that ended by themselves: one that got no
-// processor for longer than its session, or finds no data node, gives up.
+// tend starts servers of HBase that have ended by themselves. A server gives up when it gets no
+// processor time for longer than its session, or finds no data node.
 func (r *logRun) tend(ctx context.Context) error {
 	if ended(r.cluster.MasterDone()) {
 		r.revived++
@@ -412,7 +410,7 @@ func (r *logRun) advance(ctx context.Context, batches int) error {
 	goal := map[*logWriter]int64{}
 	for _, s := range r.sites {
 		for _, w := range s.writers {
-			// The batch on its way may have been sent before.
+			// One batch more: the one on its way may have been sent before this call.
 			goal[w] = w.acknowledged.Load() + int64(batches+1)*crashBatch
 		}
 	}
@@ -458,7 +456,7 @@ func (r *logRun) judge(ctx context.Context, t *testing.T) {
 		case sum.wrong > 0 || !s.unlogged && sum.lost > 0:
 			t.Errorf("%s: %d points lost, %d wrong; %s", s.name, sum.lost, sum.wrong, sum.first)
 		case s.unlogged && sum.lost == 0:
-			t.Errorf("nothing of the table without a log is lost: this test would not see a loss")
+			t.Errorf("no point of the table without a log is lost, want some: this test would not notice a loss")
 		}
 	}
 	t.Logf("after %.0f s: %s", time.Since(r.began).Seconds(), b.String())

@@ -14,26 +14,26 @@ import (
 	"downpour/integration/e2e"
 )
 
-// logWriter puts points into a metric of its own, in the order of their numbers,
-// and sends each batch until it is acknowledged. So the number of those
-// acknowledged says which points must be there. Every so many points a new
-// series begins, for the UIDs of its name must survive too.
+// logWriter puts points into a metric of its own, in the order of their numbers, and sends each
+// batch until it is acknowledged. So the number of acknowledged points says which ones must be
+// there. Every lotPoints points a new series begins, because UIDs of new names must survive too.
 type logWriter struct {
 	id     int
 	metric string
 	send   func(ctx context.Context, p *e2e.Program, points []e2e.Point) error
 
 	acknowledged atomic.Int64 // points 0 to acknowledged-1 are promised
-	refused      atomic.Int64 // batches, each time that it was sent
+	refused      atomic.Int64 // batches, counted each time that one was refused
 	last         atomic.Value // the latest refusal, a string
 }
 
 // lotPoints is how many points a series has.
 const lotPoints = 40 * crashBatch
 
-// value is unlike that of any other point of a test.
+// value is the value of point n, which no other point of a run has.
 func (w *logWriter) value(n int) int { return n<<8 | w.id }
 
+// lot names the series of point n.
 func (w *logWriter) lot(n int) string { return fmt.Sprintf("%s-%d", w.metric, n/lotPoints) }
 
 func (w *logWriter) batch(first int) []e2e.Point {
@@ -48,7 +48,7 @@ func (w *logWriter) batch(first int) []e2e.Point {
 	return points
 }
 
-// run puts until ctx ends. What is sent then may be stored or not.
+// run puts until ctx ends. A batch that is on its way then may be stored or not.
 func (w *logWriter) run(ctx context.Context, p *e2e.Program) {
 	for ctx.Err() == nil {
 		points := w.batch(int(w.acknowledged.Load()))
@@ -74,13 +74,13 @@ func (w *logWriter) run(ctx context.Context, p *e2e.Program) {
 	}
 }
 
-// betweenBatches leaves the processors to servers that start.
+// betweenBatches is a pause that leaves processor time to servers that start.
 const betweenBatches = 20 * time.Millisecond
 
 // account is what was found of a writer's points.
 type account struct {
 	acknowledged, lost, wrong int
-	first                     string // what is amiss with the first lost or wrong one
+	first                     string // what is wrong with the first lost or wrong point
 }
 
 func (a *account) add(b account) {
@@ -92,8 +92,8 @@ func (a *account) add(b account) {
 	}
 }
 
-// count asks for every series and holds it against what was acknowledged. A
-// point beyond that may be there or not, but not with another value.
+// count asks for every series and compares it with what was acknowledged. A point beyond that may
+// be there or not, but must not have another value.
 func (w *logWriter) count(ctx context.Context, url string) (account, error) {
 	promised := int(w.acknowledged.Load())
 	sum := account{acknowledged: promised}

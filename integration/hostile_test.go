@@ -29,15 +29,16 @@ var (
 	lastsFlag    = flag.Duration("lasts", time.Hour, "how long the soak form of hostile requests lasts")
 )
 
-// What the stormed processes may have, each, and how long a query may take.
+// hostileMemory is DOWNPOUR_MEMORY of each stormed process, hostileTimeout the stormed gateway's
+// query timeout.
 const (
 	hostileMemory  = 256 << 20
 	hostileTimeout = 5 * time.Second
 )
 
-// A gateway of 256 MiB is sent requests as no good client sends them, sixteen at a
-// time: see package storm for what it is held to. The soak form lasts an hour, in
-// turn on an embedded store and on HBase with two pushdown servers.
+// A gateway with 256 MiB gets requests that no good client sends, sixteen at a time, and keeps what
+// package storm demands. The soak form lasts an hour, in turn on an embedded store and on HBase
+// with two pushdown servers.
 func TestHostile(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
@@ -70,6 +71,7 @@ type hostileScene struct {
 
 func (s *hostileScene) storm(ctx context.Context, t *testing.T, cfg storm.Config) {
 	t.Helper()
+	// Resident memory may be a quarter above DOWNPOUR_MEMORY.
 	cfg.World, cfg.Gateway, cfg.Oracle, cfg.Timeout, cfg.Memory, cfg.Logf = s.world, s.gateway, s.oracle, hostileTimeout, hostileMemory/4*5, t.Logf
 	cfg.Watched = []*e2e.Process{s.gateway.Process}
 	for _, p := range s.pushdown {
@@ -89,7 +91,7 @@ func (s *hostileScene) storm(ctx context.Context, t *testing.T, cfg storm.Config
 	}
 }
 
-// bounded are the settings of what is stormed, unbounded those of the oracle.
+// bounded are the settings of the stormed processes, unbounded those of the oracle.
 func bounded(more map[string]string) map[string]string {
 	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_PROFILING": "true",
 		"DOWNPOUR_TREE_PROCESSING": "true",
@@ -106,7 +108,7 @@ func unbounded(more map[string]string) map[string]string {
 	return env
 }
 
-// embeddedScene is a gateway on an embedded store, and one on a copy of it.
+// embeddedScene is the stormed gateway on an embedded store, and the oracle on a copy of it.
 func embeddedScene(ctx context.Context, t *testing.T) hostileScene {
 	t.Helper()
 	s := hostileScene{world: hostile.NewWorld(encoding.DefaultSchema())}
@@ -122,8 +124,8 @@ func embeddedScene(ctx context.Context, t *testing.T) hostileScene {
 	return s
 }
 
-// hbaseScene is a gateway on HBase with two pushdown servers, and one on the same
-// tables without any.
+// hbaseScene is the stormed gateway on HBase with two pushdown servers, and the oracle, a gateway
+// on the same tables without any.
 func hbaseScene(ctx context.Context, t *testing.T) hostileScene {
 	t.Helper()
 	s := hostileScene{world: hostile.NewWorld(layouts[0].schema())}
@@ -142,7 +144,7 @@ func hbaseScene(ctx context.Context, t *testing.T) hostileScene {
 	return s
 }
 
-// load writes the world's cells past every server.
+// load writes the world's cells straight into the store.
 func (s *hostileScene) load(ctx context.Context, t *testing.T, address string, names tables.Names) {
 	t.Helper()
 	for _, program := range []string{"./gateway/cmd/gateway", "./pushdown/cmd/pushdown"} {

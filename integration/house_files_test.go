@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Limits; what to aim for is far below them.
+// Limits of sizes. What to aim for is far below them.
 const (
 	maxLines      = 500
 	maxTestLines  = 700
@@ -23,7 +23,7 @@ const (
 	maxMethods    = 8
 )
 
-// emptyNames are package names that take in anything.
+// emptyNames are package names that could hold anything.
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "model", "models", "core", "misc"}
 
 func packageNames(h *house) (found []string) {
@@ -44,7 +44,7 @@ func packageComments(h *house) (found []string) {
 	return found
 }
 
-// wellKnown methods do what the standard library says they do.
+// wellKnown are methods that the standard library explains, so they need no comment.
 var wellKnown = []string{"Error", "Unwrap", "String", "ServeHTTP", "Len", "Less", "Swap"}
 
 func exportedComments(h *house) (found []string) {
@@ -278,7 +278,7 @@ var (
 	secret = regexp.MustCompile(`sk` + `-[A-Za-z0-9_-]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY`)
 )
 
-// words: what is published names no machine, no registry and holds no secret.
+// words reports texts that name a path of one machine or a registry, or hold a secret.
 func words(h *house) (found []string) {
 	for _, name := range slices.Sorted(maps.Keys(h.texts)) {
 		if name == "go.sum" {

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// The line of the five folders: a package imports only from its own or from one
-// to the left. So nothing imports bench, which needs them all.
+// line is the order of the five folders: a package imports only from its own folder or from one to
+// the left. So nothing imports bench, which needs them all.
 var line = []string{"encoding", "pushdown", "gateway", "integration", "bench"}
 
-// The exception: process control, comparator and recordings import only encoding, and
+// forTests are the exceptions: process control, comparator and recordings import only encoding, and
 // tests anywhere may use them.
 var forTests = []string{"integration/e2e", "integration/compare", "integration/conformance"}
 
@@ -124,7 +124,7 @@ func (h *house) reaches(r *room, target string, seen []string) (through string, 
 // either, as the settings say.
 var stores = []string{"pushdown/store/hbase", "pushdown/store/pebble", "pushdown/store/open"}
 
-// storeChoice: a store is chosen by a main; everything else gets one.
+// storeChoice reports packages that choose a store: only mains may, everything else is given one.
 func storeChoice(h *house) (found []string) {
 	for _, r := range h.rooms() {
 		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {

@@ -35,8 +35,8 @@ var forgoneTable = []forgone{
 	{word: "PartInfo", instead: "Part"},
 }
 
-// forgoneNames: words that went do not come back, in names that are declared and
-// in names of files and folders. Tests may tell of what was.
+// forgoneNames reports forgone words in names that are declared and in names of files and folders.
+// Tests may use them, to tell of the past.
 func forgoneNames(h *house) (found []string) {
 	for _, f := range h.files {
 		if f.test || f.generated {

@@ -22,7 +22,7 @@ var (
 	symbolOf = regexp.MustCompile(`^(.*[a-z0-9])\.[A-Z]\w*(\.\w+)*$`)
 )
 
-// places: every folder and file that a page at the top names is there.
+// places reports folders and files that a page at the top names and that are not there.
 func places(h *house) (found []string) {
 	for _, page := range pagesOfPlaces {
 		for i, l := range bytes.Split(h.texts[page], []byte("\n")) {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHouse holds this repository to its own rules; CONTRIBUTING explains them.
+// This repository keeps its own rules, which CONTRIBUTING.md explains.
 func TestHouse(t *testing.T) {
 	for _, v := range inspect(t, os.DirFS("..")) {
 		t.Error(v)
@@ -65,12 +65,12 @@ func planted(files map[string]string) fstest.MapFS {
 
 func TestHouse_soundTree(t *testing.T) {
 	if found := inspect(t, sound()); len(found) > 0 {
-		t.Errorf("a tree that keeps every rule breaks: %q", found)
+		t.Errorf("a tree that keeps every rule has the breaches %q, want none", found)
 	}
 }
 
-// Each rule must be seen to fail: planter returns a function that plants one breach
-// into a sound tree and wants the lines of it reported, and nothing else.
+// planter returns a function that puts one breach into a sound tree and wants exactly the lines
+// want to be reported. So every rule is seen to fail.
 func planter(t *testing.T) func(want string, files map[string]string) {
 	return func(want string, files map[string]string) {
 		t.Helper()
@@ -178,7 +178,7 @@ func TestHouse_files(t *testing.T) {
 func TestHouse_names(t *testing.T) {
 	plant := planter(t)
 
-	// Words that went.
+	// Forgone words.
 	plant("gateway/write/x.go:3: coverLedger has the word ledger; say coverage",
 		oneFile("gateway/write/x.go", "package write\n\nfunc f(coverLedger int) {}\n"))
 	plant("gateway/write/x.go:3: standings has the word standing; say incremental\ngateway/write/x.go:4: UIDWitness has the word witness; say presence marker",

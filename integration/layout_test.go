@@ -29,9 +29,8 @@ var layouts = []layout{
 	{name: "compacted", compacted: true},
 }
 
-// openTSDB starts a real TSD on tables of this layout; it ends with the test.
-// It compacts rows only where the layout says so, for when it does is up to
-// its clock.
+// openTSDB starts a real TSD on tables of this layout, which ends with the test. It compacts rows
+// only where the layout says so, because its clock decides when.
 func (l layout) openTSDB(t *testing.T, tables e2e.Tables) *e2e.OpenTSDB {
 	t.Helper()
 	tsd, err := e2e.StartOpenTSDB(within(t, time.Minute), l.tsdOptions(t, tables, nil))
@@ -56,7 +55,7 @@ func (l layout) tsdOptions(t *testing.T, tables e2e.Tables, more map[string]stri
 	}
 }
 
-// env is how our programs are told of the layout and the tables.
+// env holds the variables that tell our programs the layout and the tables.
 func (l layout) env(t *testing.T, tables e2e.Tables) map[string]string {
 	env := map[string]string{
 		"DOWNPOUR_STORE":        "hbase:" + hbase(t).Quorum(),

@@ -23,7 +23,7 @@ import (
 type liveSocket struct {
 	t      *testing.T
 	query  string
-	urls   []string // who is asked the same afresh
+	urls   []string // servers that are asked the same afresh
 	news   chan liveNews
 	groups map[int]*liveGroup
 	counts map[string]int
@@ -80,7 +80,7 @@ func subscribeLive(t *testing.T, ours *e2e.Program, query string, urls ...string
 	return s
 }
 
-// take keeps the groups as a client does.
+// take applies a message to the groups, as a client does.
 func (s *liveSocket) take(n liveNews) {
 	s.t.Helper()
 	if n.err != nil || n.Type == "error" {
@@ -124,8 +124,8 @@ func (s *liveSocket) lines() []string {
 	return liveLines(slices.Collect(maps.Values(s.groups)))
 }
 
-// liveLines are all points; values compare as numbers, as the two servers spell
-// doubles differently.
+// liveLines holds a line for each point. Values are compared as numbers, because the two servers
+// write doubles differently.
 func liveLines(groups []*liveGroup) (lines []string) {
 	for _, g := range groups {
 		slices.Sort(g.AggregateTags)
@@ -148,8 +148,8 @@ func (s *liveSocket) fresh(ctx context.Context, url string) []string {
 	return liveLines(groups)
 }
 
-// settle takes messages in until the picture is what every server answers now,
-// and returns how long that took.
+// settle takes messages in until the groups are what every server answers now, and returns how long
+// that took.
 func (s *liveSocket) settle(ctx context.Context, what string) time.Duration {
 	s.t.Helper()
 	began := time.Now()
@@ -177,14 +177,14 @@ func (s *liveSocket) settle(ctx context.Context, what string) time.Duration {
 	}
 }
 
-// On the real HBase, with a real OpenTSDB that writes, appends and compacts, a
-// live query shows what both servers answer when asked afresh: after points in
-// order, late, corrected, of another type, in milliseconds and of new series.
+// While a real OpenTSDB writes, appends and compacts on a real HBase, a live query shows what both
+// servers answer when they are asked afresh: after points in order, late, corrected, of another
+// type, in milliseconds and of new series.
 func TestLive_openTSDBWrites(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain", "salted", "appended", "compacted"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait for late points most of the time
+			t.Parallel() // the layouts mostly wait for late points
 			l := layouts[slices.IndexFunc(layouts, func(l layout) bool { return l.name == name })]
 			ctx := within(t, 8*time.Minute)
 			tables := createTables(t)
@@ -242,8 +242,8 @@ func TestLive_openTSDBWrites(t *testing.T) {
 	}
 }
 
-// awaitOldCompacted asks the TSD until it has made one cell of each row of hours
-// that are over; the live picture stays what both answer.
+// awaitOldCompacted asks the TSD until each row of past hours has one cell. Meanwhile the live
+// query goes on to show what both servers answer.
 func awaitOldCompacted(ctx context.Context, t *testing.T, s *liveSocket, tables e2e.Tables, now int64) {
 	t.Helper()
 	old := encoding.BaseTime(now - 7_200)

@@ -26,16 +26,17 @@ import (
 	"downpour/integration/e2e/e2etest"
 )
 
-// call is one request of the metadata session; tsuid stands for series 1 of it.
+// call is one request of the metadata session.
 type call struct{ method, path, body string }
 
+// series1 and series2 are the TSUIDs of sys.cpu.nice in data centre lga, of web01 and of web02.
 const (
 	series1 = "000001000001000001000002000002"
 	series2 = "000001000001000003000002000002"
 )
 
-// metadataCalls is a session over names, series, notes, lookups and last
-// points, on the tables that metadataPoints has filled.
+// metadataCalls is a session over names, series, annotations, lookups, last points and deletes, on
+// the tables that fillMetadata has filled.
 var metadataCalls = []call{
 	{"GET", "/api/uid/assign?metric=m1,,m2&tagk=k1", ""},
 	{"GET", "/api/uid/assign?metric=m1&tagv=web01", ""},
@@ -194,22 +195,22 @@ var metadataCalls = []call{
 	{"GET", "/api/query?start=1356998400&end=1357012800&m=none:sys.cpu.nice&show_tsuids", ""},
 }
 
-// metadataPermits are what ours answers differently, by design. Times of
-// counters and points put now follow the clock.
+// metadataPermits are differences that are allowed, because times of counters and of points that
+// are put now depend on the clock.
 var metadataPermits = append([]compare.Permit{
 	{Path: compare.Path{"**", "lastReceived"}, Kinds: []compare.Kind{compare.Value}, Reason: "the second in which the counter was written"},
 	{Path: compare.Path{"endTime"}, Kinds: []compare.Kind{compare.Value}, Reason: "the clock, where no end is given"},
 	{Path: compare.Path{"*", "timestamp"}, Kinds: []compare.Kind{compare.Value}, Reason: "the point was put now"},
 }, compare.Standard...)
 
-// metadataDiffers are calls that ours answers in another way, by design.
+// metadataDiffers are calls that the gateway answers in another way by design, with the reasons.
 var metadataDiffers = map[string]string{
 	"GET /api/annotations?start_time=1356998500&end_time=1356998300":                                             "theirs is status 500 and names a Java class; ours is 400",
 	"DELETE /api/annotation/bulk?start_time=1356998400&end_time=1357002000&tsuids=" + series2 + ",%20" + series1: "theirs misses, on salted tables, the series of all buckets but the first",
 }
 
-// The whole metadata session is answered by ours as by a real OpenTSDB, each on
-// tables of its own that begin empty; afterwards the tables hold the same.
+// A gateway answers the whole metadata session as a real OpenTSDB does. Each has tables of its own,
+// empty at first, which hold the same afterwards.
 func TestMetadata_session(t *testing.T) {
 	for _, l := range layouts[:2] {
 		t.Run(l.name, func(t *testing.T) {
@@ -225,7 +226,7 @@ func TestMetadata_session(t *testing.T) {
 			for _, c := range metadataCalls {
 				plain := strings.NewReplacer(there.UID, "tsdb-uid", here.UID, "tsdb-uid").Replace
 				if l.saltWidth > 0 && strings.HasPrefix(c.path, "/api/search/lookup") {
-					plain = sortedResults // OpenTSDB looks into all buckets at a time
+					plain = sortedResults // OpenTSDB scans all salt buckets at once, so the order varies
 				}
 				a := agree(ctx, t, comparer, c, tsd.URL, ours.URL, plain)
 				said = append(said, recordedCall{c.method, c.path, c.body, a.Status, a.Body, metadataDiffers[c.method+" "+c.path+c.body]})
@@ -266,7 +267,7 @@ func agree(ctx context.Context, t *testing.T, comparer compare.Comparer, c call,
 	return want
 }
 
-// sortedResults brings the results of a lookup into an order; what is none stays.
+// sortedResults sorts the results of a lookup. A body without results stays as it is.
 func sortedResults(body string) string {
 	var a map[string]any
 	if json.Unmarshal([]byte(body), &a) != nil {
@@ -288,7 +289,7 @@ type recordedCall struct {
 	Method, Path, Body string
 	Status             int
 	Response           json.RawMessage
-	Differs            string `json:",omitempty"` // why ours does, by design
+	Differs            string `json:",omitempty"` // why the gateway answers in another way, by design
 }
 
 func record(t *testing.T, calls []recordedCall) {
@@ -306,8 +307,8 @@ func record(t *testing.T, calls []recordedCall) {
 	}
 }
 
-// Each of both servers changes what the other has stored: compare-and-set over
-// there works only on bytes exactly as it writes them itself.
+// Each server changes what the other has stored. OpenTSDB's compare-and-set works only on exactly
+// the bytes that it would write itself.
 func TestMetadata_exchange(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	l := layouts[0]
@@ -332,7 +333,7 @@ func TestMetadata_exchange(t *testing.T) {
 	}
 }
 
-// trackingEnv lets ours record and delete as trackingTSD does.
+// trackingEnv lets a gateway record and delete as trackingTSD does.
 var trackingEnv = map[string]string{"DOWNPOUR_META_TRACKING": "true", "DOWNPOUR_META_INCREMENTING": "true",
 	"DOWNPOUR_META_REALTIME_TS": "true", "DOWNPOUR_META_REALTIME_UID": "true", "DOWNPOUR_ALLOW_DELETE": "true"}
 
@@ -410,14 +411,14 @@ func send(ctx context.Context, t *testing.T, url string, c call) compare.Answer 
 	return compare.Answer{Status: resp.StatusCode, Body: body}
 }
 
-// sameMetadata compares the cells of two sets of tables, but for the second in
-// which meta data was made.
+// sameMetadata compares the cells of two sets of tables, but for the times at which meta data was
+// made.
 func sameMetadata(ctx context.Context, t *testing.T, l layout, there, here e2e.Tables) {
 	t.Helper()
 	for _, pair := range [][2]string{{there.UID, here.UID}, {there.Meta, here.Meta}, {there.Data, here.Data}} {
 		want, got := timeless(ctx, t, pair[0]), timeless(ctx, t, pair[1])
 		if pair[0] == there.Data {
-			// The point put now may lie in two hours.
+			// The point put now may lie in different hours on the two servers.
 			now := func(at, _ string) bool { return strings.HasPrefix(at[2*l.saltWidth:], "000002") }
 			maps.DeleteFunc(want, now)
 			maps.DeleteFunc(got, now)
@@ -428,7 +429,7 @@ func sameMetadata(ctx context.Context, t *testing.T, l layout, there, here e2e.T
 	}
 }
 
-// timeless are a table's cells as text.
+// timeless is a table's cells as text, without the times at which meta data was made.
 func timeless(ctx context.Context, t *testing.T, table string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -436,7 +437,7 @@ func timeless(ctx context.Context, t *testing.T, table string) map[string]string
 		value := string(c.Value)
 		switch q := string(c.Qualifier); {
 		case q == encoding.ChangesQualifier:
-			continue // which OpenTSDB does not keep
+			continue // OpenTSDB has no such cell
 		case q == "ts_meta":
 			m, err := encoding.ParseTSMeta(c.Value)
 			if err != nil {

@@ -21,14 +21,14 @@ import (
 	"downpour/integration/e2e"
 )
 
-// ground is a gateway of ours and the data that it serves.
+// ground is a gateway and the data that it serves.
 type ground struct {
 	url string
 	d   *differential.Data
 }
 
-// law says that two ways to ask are one. It asks both and returns how they
-// differ, "" for not at all, and whether there was anything to compare.
+// law says that some ways to ask get the same answer. holds asks in each way and returns the query,
+// how the answers differ, "" for not at all, and whether there were points to compare.
 type law struct {
 	name  string
 	holds func(ctx context.Context, t *testing.T, g ground, r *rand.Rand) (q differential.Query, difference string, points bool)
@@ -42,9 +42,9 @@ var laws = []law{
 	{"group-by = union of literals", groupsAreUnion},
 }
 
-// The same question in other words gets the same answer, on both stores. The
-// embedded one is asked ten times as much, at a tenth of the time: what is wrong
-// with few queries (NaN in pairs, explicit tags) shows in some hundred.
+// The same question in other words gets the same answer, on both stores. The embedded store is
+// asked ten times as many queries, because each takes a tenth of the time: faults that few queries
+// meet (NaN in pairs, explicit tags) need some hundred queries to show.
 func TestMetamorphic(t *testing.T) {
 	seed := randomSeed(t)
 	n := randomQueries(40, 800)
@@ -78,11 +78,11 @@ func obey(ctx context.Context, t *testing.T, g ground, l law, r *rand.Rand, n in
 		}
 		t.Errorf("query %d: %s\n%.3000s", i, q.Curl(g.url), difference)
 		if broken++; broken == 3 {
-			t.Fatal("enough")
+			t.Fatal("3 failures, which are enough")
 		}
 	}
 	if compared*4 < n {
-		t.Errorf("only %d of %d queries found points", compared, n)
+		t.Errorf("%d of %d queries found points, want at least a quarter", compared, n)
 	}
 	t.Logf("%d queries, %d with points", n, compared)
 }
@@ -139,7 +139,7 @@ func putAll(ctx context.Context, t *testing.T, url string, d *differential.Data)
 	put(ctx, t, url, points)
 }
 
-// named draws a query that asks by names alone: TSUIDs hang on the table.
+// named draws a query that asks by names alone, because TSUIDs depend on the table.
 func named(r *rand.Rand, d *differential.Data) differential.Query {
 	for {
 		q := differential.Random(r, d)
@@ -173,11 +173,11 @@ func differs(want, got compare.Answer) string {
 
 func getIsPost(ctx context.Context, t *testing.T, g ground, r *rand.Rand) (differential.Query, string, bool) {
 	q := named(r, g.d)
-	ignored := func(s differential.Sub) bool { return strings.HasPrefix(s.Downsample, "all") } // what a GET has must begin with a digit
+	ignored := func(s differential.Sub) bool { return strings.HasPrefix(s.Downsample, "all") } // a GET ignores these
 	for !q.AsGET || slices.ContainsFunc(q.Subs, ignored) {
 		q = named(r, g.d)
 	}
-	q.ShowQuery = false // echoes filters in the order written, which a map has not
+	q.ShowQuery = false // it echoes filters in the order written, which a map of tags does not have
 	get := ask(ctx, t, g.url, asQuestion(q))
 	q.AsGET = false
 	post := ask(ctx, t, g.url, asQuestion(q))
@@ -229,7 +229,7 @@ func mapForm(t *testing.T, body []byte) []byte {
 	return turned
 }
 
-// filtersAgree takes a key's values as a list, as an expression and as a star.
+// filtersAgree asks for all values of a tag key by a list, a regular expression and a star.
 func filtersAgree(ctx context.Context, t *testing.T, g ground, r *rand.Rand) (differential.Query, string, bool) {
 	q, key, values := grouped(r, g.d)
 	q.Subs[0].Filters[0].GroupBy = r.IntN(2) == 0
@@ -266,7 +266,7 @@ func grouped(r *rand.Rand, d *differential.Data) (q differential.Query, key stri
 	}
 	s := &q.Subs[0]
 	s.AsTags = false
-	seen := map[string]bool{key: true} // of several filters on a key the reference forgets some: no law holds
+	seen := map[string]bool{key: true} // of several filters on a key OpenTSDB forgets some: no law holds
 	s.Filters = slices.DeleteFunc(s.Filters, func(f differential.Filter) bool { was := seen[f.TagK]; seen[f.TagK] = true; return was })
 	s.Filters = slices.Insert(s.Filters, 0, differential.Filter{Type: "wildcard", TagK: key, Text: "*", GroupBy: true})
 	return q, key, values
@@ -294,10 +294,10 @@ func groupsAreUnion(ctx context.Context, t *testing.T, g ground, r *rand.Rand) (
 	return q, cmp.Diff(want, got), hasPoints(all)
 }
 
-// choiceIsStrict: where parts answer with partial aggregates by the planner's own
-// choice, nothing differs, not in the last bit. It chooses them only where a server
-// ships them, so the ground must have pushdown servers; and it must not remember
-// answers, for those of one way are given for the other.
+// choiceIsStrict asks queries for which the planner itself chooses partial aggregates, and again
+// with mode=strict: the answers are equal to the last bit. The planner chooses partial aggregates
+// only where a server ships them, so the ground must have pushdown servers. It must have no result
+// cache, because answers of one mode are also given for the other.
 func choiceIsStrict(ctx context.Context, t *testing.T, g ground, r *rand.Rand) (differential.Query, string, bool) {
 	for range 200 {
 		q := differential.Random(r, g.d)
@@ -310,7 +310,7 @@ func choiceIsStrict(ctx context.Context, t *testing.T, g ground, r *rand.Rand) (
 		want := ask(ctx, t, g.url, strict)
 		return q, differs(want, ask(ctx, t, g.url, chosen)), hasPoints(want)
 	}
-	t.Fatal("of 200 queries none is answered with partial aggregates")
+	t.Fatal("of 200 queries none is answered with partial aggregates, want at least one")
 	return differential.Query{}, "", false
 }
 

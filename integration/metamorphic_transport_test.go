@@ -70,7 +70,7 @@ func jsonLines(t *testing.T, body []byte) (lines []string) {
 	return lines
 }
 
-// exact writes integers as they are, doubles as they read back.
+// exact writes integers as they are, and doubles in one form with the word float.
 func exact(t *testing.T, text string) string {
 	if strings.ContainsAny(text, ".eE\"n") {
 		return "float " + number(t, text, false)
@@ -172,7 +172,7 @@ func snapshot(t *testing.T, url, body string) json.RawMessage {
 			return m.Results
 		case "heartbeat":
 		default:
-			t.Fatalf("%.500s", text)
+			t.Fatalf("message %.500s, want a snapshot or a heartbeat", text)
 		}
 	}
 }

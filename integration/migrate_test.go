@@ -65,11 +65,10 @@ func (m migration) serve(ctx context.Context, t *testing.T, f func(url string)) 
 	f(g.URL)
 }
 
-// recording is one that is put, moved and asked.
+// recording is a recorded data set that is put, moved and queried.
 type recording conformance.Data
 
-// fill assigns the recording's UIDs in their order, puts its points, and says
-// things about them.
+// fill assigns the recording's UIDs in their order, puts its points, and posts what said holds.
 func (r *recording) fill(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
 	for _, a := range r.Assign {
@@ -91,19 +90,20 @@ func (r *recording) fill(ctx context.Context, t *testing.T, url string) {
 	}
 }
 
-// said is what is no point: global notes, in an hour that no query asks for,
-// and meta data of the first metric.
+// said is what is posted besides points, by path: a global annotation in an hour that no query asks
+// for, and meta data of the first metric.
 var said = map[string]string{
 	"/api/annotation":  `{"startTime":1262304000,"endTime":1262304060,"description":"long ago","notes":"a \"note\"","custom":{"k":"v"}}`,
 	"/api/uid/uidmeta": `{"uid":"000001","type":"metric","displayName":"the first","notes":"moved","custom":{"owner":"ops"}}`,
 }
 
-// asked are the questions whose answers must tell the same of all that.
+// asked are the requests whose answers show what said holds, and all names. They must stay the
+// same.
 var asked = []string{"/api/annotation?start_time=1262304000", "/api/uid/uidmeta?uid=000001&type=metric", "/api/suggest?type=metrics&max=1000",
 	"/api/suggest?type=tagk&max=1000", "/api/suggest?type=tagv&max=1000"}
 
-// replay holds the answers to the recorded queries against OpenTSDB's, and
-// returns those to the other questions.
+// replay compares the answers to the recorded queries with OpenTSDB's, and returns the answers to
+// asked.
 func (r *recording) replay(ctx context.Context, t *testing.T, where, url string) map[string]string {
 	t.Helper()
 	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
@@ -181,9 +181,9 @@ func unzipped(t *testing.T, name string) (lines []string) {
 	return lines
 }
 
-// What tsdb scan --import prints is imported, and answers as the TSD does. The
-// points are simple ones: at some rows of the other tests' data that tool of
-// OpenTSDB's ends with an exception.
+// What tsdb scan --import prints is imported, and the gateway then answers as the TSD does. The
+// points are simple ones, because this tool of OpenTSDB ends with an exception at some rows of the
+// other tests' data.
 func TestMigrate_fromOpenTSDB(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	tables := createTables(t)
@@ -194,14 +194,14 @@ func TestMigrate_fromOpenTSDB(t *testing.T) {
 	for _, metric := range []string{"load.int", "load.float"} {
 		out := must[[]byte](t)(tsd.Tool(ctx, "DumpSeries", "--import", "1970/03/01", "2014/01/01", "sum", metric))
 		for line := range strings.Lines(string(out)) {
-			if strings.HasPrefix(line, metric+" ") { // its log is written there as well
+			if strings.HasPrefix(line, metric+" ") { // the tool writes its log there as well
 				text.WriteString(line)
 			}
 		}
 	}
 	file := writeFile(t, "scanned", text.String())
 	ours := embeddedPlace(t)
-	// Series are aggregated in the order of their UIDs: let it be the TSD's.
+	// Series are aggregated in the order of their UIDs, so the UIDs must be those of the TSD.
 	tsdPlace := migration{env: layouts[0].env(t, tables), dir: t.TempDir()}
 	for line := range strings.Lines(tsdPlace.tool(ctx, t, "export", "-all", "1970/03/01", "1970/03/02")) {
 		if w := strings.Fields(line); len(w) == 3 && w[0] == "#uid" {
@@ -231,8 +231,7 @@ func simple() (points []e2e.Point) {
 	return points
 }
 
-// An import that is killed goes on where it was: no point is lost, none counts
-// twice, none has another value.
+// An import that was killed goes on from where it was: no point is lost, counted twice or changed.
 func TestMigrate_killedImport(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	const series, each = 20, 20_000
@@ -249,7 +248,7 @@ func TestMigrate_killedImport(t *testing.T) {
 	}
 	out := m.tool(ctx, t, "import", file)
 	if !strings.Contains(out, "going on behind line ") || !strings.Contains(out, fmt.Sprintf("%d points imported, 0 refused", series*each)) {
-		t.Errorf("the last import says: %s", out)
+		t.Errorf("the last import does not say that it went on and that all points are imported: %s", out)
 	}
 	m.serve(ctx, t, func(url string) {
 		for agg, want := range map[string]float64{"count": series * each, "sum": series * each * each / 2.0} {

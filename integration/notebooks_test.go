@@ -55,7 +55,8 @@ func runNotebook(ctx context.Context, t *testing.T, name, url string) (outputs [
 	return outputs
 }
 
-// The example notebooks run from the first cell to the last.
+// The notebook explore.ipynb runs to its last cell, and its outputs show what was put: 181 points
+// of each series, one every 10 s of half an hour.
 func TestNotebooks_explore(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
@@ -85,6 +86,7 @@ func TestNotebooks_explore(t *testing.T) {
 	f(8, "", "400 No such name for 'metrics': 'no.such.metric'")
 }
 
+// The notebook follow.ipynb draws five frames of a live query, and then names both series.
 func TestNotebooks_follow(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	ours := embedded(t, nil)
@@ -96,7 +98,7 @@ func TestNotebooks_follow(t *testing.T) {
 		t.Errorf("%s, want %s", last.Text, want)
 	}
 	if !slices.ContainsFunc(outputs, func(o output) bool { return slices.Contains(o.Kinds, "image/png") }) {
-		t.Errorf("no picture: %+v", outputs)
+		t.Errorf("no output is a PNG, want one: %+v", outputs)
 	}
 }
 

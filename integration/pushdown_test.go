@@ -14,8 +14,8 @@ import (
 	"downpour/integration/e2e"
 )
 
-// A pushdown server beside each region server gives the answers that the
-// gateway computes by itself, and explain names the servers.
+// With a pushdown server beside each region server a gateway gives the same answers as one that
+// computes them by itself, and explain names the servers.
 func TestPushdown_sameAnswersAsInProcess(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	l := layouts[1]
@@ -68,8 +68,8 @@ func pushdownServers(ctx context.Context, t *testing.T, l layout, tables e2e.Tab
 	return servers
 }
 
-// Of 1,000 hosts one is asked for: the region servers select its rows and ship
-// hardly any other, by their own count.
+// For a query of one of 1,000 hosts the region servers select its rows and ship hardly any others,
+// by their own count.
 func TestPushdown_rowsSelectedInRegionServers(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	tables := createTables(t)

@@ -14,13 +14,14 @@ import (
 	"downpour/pushdown/rpc/auth/authtest"
 )
 
-// Our package for Python: its own tests, with scripted servers.
+// The package for Python passes its own tests, which use scripted servers.
 func TestPython_package(t *testing.T) {
 	must[[]byte](t)(e2e.Python(within(t, 2*time.Minute), "integration/python/tests/run.py"))
 }
 
-// Its frames of a live query are those of the same query asked fresh, after late
-// points, corrections and new series; over TLS with tokens, which refuse others.
+// The frames that the package makes of a live query are those of the same query asked afresh, after
+// late points, corrections and new series. All goes over TLS with tokens; requests without the
+// right one are refused.
 func TestPython_follow(t *testing.T) {
 	ctx := within(t, 2*time.Minute)
 	made := authtest.NewCertificate(t)

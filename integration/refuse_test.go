@@ -16,7 +16,7 @@ import (
 
 const gatewayProgram = "./gateway/cmd/gateway"
 
-// A start that cannot go well ends with one line that names what to set.
+// A start that must fail ends with one line that names the variable to set.
 func TestRefuse_start(t *testing.T) {
 	f := func(env map[string]string, words ...string) {
 		t.Helper()
@@ -51,8 +51,7 @@ func reason(out string) string {
 	return line
 }
 
-// A salt width that does not fit the rows is noticed at the start, on a sample
-// of them.
+// A salt width that does not fit the rows is noticed at the start, by a sample of the rows.
 func TestRefuse_wrongSalt(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	tables := createTables(t)
@@ -66,10 +65,10 @@ func TestRefuse_wrongSalt(t *testing.T) {
 	}
 }
 
-// Without HBase, or without its tables, the gateway either refuses to start or
-// lives and says 424 and why.
+// Without HBase, or without its tables, the gateway either refuses to start and names the variable
+// to set, or answers with status 424.
 func TestRefuse_noHBase(t *testing.T) {
-	t.Parallel() // it waits
+	t.Parallel() // it mostly waits
 	nobody := fmt.Sprintf("127.0.0.1:%d", must[int](t)(e2e.FreePort()))
 	missing := layouts[0].env(t, e2e.TablesWithPrefix("nosuchtable"))
 	for name, env := range map[string]map[string]string{

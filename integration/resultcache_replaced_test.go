@@ -13,10 +13,10 @@ import (
 	"downpour/integration/e2e"
 )
 
-// replaced are steps that put another table into the place of the data table,
-// in random order: each before and after as many puts as the others, so that the
-// read points of regions that have the old names become the old ones. Some bring
-// back what was there before, so that there is something to ask for.
+// replaced are steps that put another table into the place of the data table, in random order. The
+// same number of puts follows each step of a replacement, so that regions with the old names reach
+// the old read points again. Some steps bring back what was there before, so that there is
+// something to ask for.
 func (s *tableLife) replaced(rng *rand.Rand, rounds int) (steps []step) {
 	for round := range rounds {
 		for _, i := range rng.Perm(len(replacements)) {
@@ -26,8 +26,7 @@ func (s *tableLife) replaced(rng *rand.Rand, rounds int) (steps []step) {
 	return steps
 }
 
-// replacements are ways to replace a table, one after the other, each by the
-// words of java/Admin.java, with SNAPSHOT for the table as it was before.
+// replacements are the ways to replace a table, each as the words of its steps, see replace.
 var replacements = [][]string{
 	{"restore"},
 	{"clone"},
@@ -40,7 +39,8 @@ var replacements = [][]string{
 	{"move", "restore", "move"},
 }
 
-// replacement is one way, of the table as a snapshot of that name keeps it.
+// replacement is the steps of one way. First comes a snapshot of that name, which restore and clone
+// bring back.
 func (s *tableLife) replacement(rng *rand.Rand, way []string, snapshot string) []step {
 	snapshot = s.tables.Data + "-" + snapshot
 	n := 1 + rng.IntN(4)
@@ -56,7 +56,7 @@ func (s *tableLife) replacement(rng *rand.Rand, way []string, snapshot string) [
 	return steps
 }
 
-// somePoints are points of different cells of rows that are there.
+// somePoints are points in different cells of rows that exist.
 func somePoints(rng *rand.Rand, n int) (points []e2e.Point) {
 	for _, second := range rng.Perm(3600)[:n] {
 		points = append(points, e2e.Point{
@@ -67,8 +67,7 @@ func somePoints(rng *rand.Rand, n int) (points []e2e.Point) {
 	return points
 }
 
-// both does something and puts points, one after the other: each is one change of
-// a region.
+// both does something and then puts points one by one, so that each is one change of a region.
 func (s *tableLife) both(do func(context.Context) error, points []e2e.Point) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := do(ctx); err != nil {
@@ -113,7 +112,7 @@ func (s *tableLife) replace(ctx context.Context, word, snapshot string) error {
 	return fmt.Errorf("no such way: %q", word)
 }
 
-// splitAnywhere splits a region at a row that none begins with.
+// splitAnywhere splits a region at a row with which no region begins.
 func (s *tableLife) splitAnywhere(ctx context.Context) error {
 	admin, table := hbase(s.T).Admin, s.tables.Data
 	regions, err := admin.Regions(ctx, table)
@@ -133,12 +132,11 @@ func (s *tableLife) splitAnywhere(ctx context.Context) error {
 	return fmt.Errorf("no row of %s to split at", table)
 }
 
-// clones bounds the tries at a clone on the old servers.
+// clones is how often clone tries to get all regions onto their old servers.
 const clones = 8
 
-// clone puts a clone into the table's place, if it can with each region on the
-// server that it was on before: only there could its read point be taken for the
-// old one.
+// clone puts a clone into the table's place, if possible with each region on the server that it was
+// on before: only there could its read point be taken for the old one.
 func (s *tableLife) clone(ctx context.Context, snapshot string) error {
 	admin, table := hbase(s.T).Admin, s.tables.Data
 	before, err := admin.Regions(ctx, table)

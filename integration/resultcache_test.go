@@ -20,11 +20,10 @@ import (
 	"downpour/integration/e2e"
 )
 
-// Sealed hours are written to, overwritten, compacted and deleted by a real TSD,
-// and their rows flushed, compacted, moved and split by HBase, each between two
-// asks; then other tables are put into their place, in random order. Gateways that
-// remember answers go on giving OpenTSDB's own, and do remember: after each event
-// they come to answer from memory.
+// Gateways with a result cache give OpenTSDB's own answers after each change of past hours, and
+// come to answer from the cache again. A real TSD writes, overwrites, compacts and deletes points;
+// HBase flushes, compacts, moves and splits the regions; then other tables are put into the table's
+// place, in random order.
 func TestResultCache_exact(t *testing.T) {
 	limit, rounds := 30*time.Minute, 1
 	if *soak {
@@ -47,14 +46,13 @@ func TestResultCache_exact(t *testing.T) {
 	}
 }
 
-// tableLife are a TSD, a gateway alone and one with pushdown servers, on the same
-// tables.
+// tableLife is a TSD, a gateway alone and a gateway with pushdown servers, on the same tables.
 type tableLife struct {
 	*testing.T
 	tables  e2e.Tables
 	tsd     *e2e.OpenTSDB
 	readers map[string]*e2e.Program
-	metrics map[string][]string // where the answers of each reader are remembered
+	metrics map[string][]string // /metrics of the processes that cache the answers of each reader
 }
 
 func startTableLife(t *testing.T) *tableLife {
@@ -82,7 +80,7 @@ func startTableLife(t *testing.T) *tableLife {
 	return s
 }
 
-// step is something that happens between two asks.
+// step is something that happens between two rounds of questions.
 type step struct {
 	name string
 	do   func(context.Context) error
@@ -110,7 +108,8 @@ func (s *tableLife) steps() []step {
 		{"region moves", s.move},
 		{"region splits", s.split},
 		{"late point after the split", late("4")},
-		// HBase may lose the parent's files, which the halves refer to until then, from a snapshot.
+		// Until then the halves refer to files of their parent, which HBase may lose from a
+		// snapshot.
 		{"major compaction of the halves", func(ctx context.Context) error { return admin.Compact(ctx, table) }},
 	}
 }
@@ -173,8 +172,8 @@ func (s *tableLife) questions() (all []question) {
 	return all
 }
 
-// agree asks until each reader has answered from memory, the gateway alone also
-// whole plans; every answer on the way must be OpenTSDB's.
+// agree asks until each reader has answered all questions from its cache, the gateway alone also as
+// whole plans. Every answer on the way must be OpenTSDB's.
 func (s *tableLife) agree(ctx context.Context, name string) {
 	s.Helper()
 	want := map[question]compare.Answer{}
@@ -204,7 +203,7 @@ func (s *tableLife) agree(ctx context.Context, name string) {
 	}
 }
 
-// hits is how often a reader has answered from memory, and how often whole plans.
+// hits is how often a reader has answered from its cache, and how often whole plans.
 func (s *tableLife) hits(ctx context.Context, reader string) (all, whole int) {
 	s.Helper()
 	for _, url := range s.metrics[reader] {

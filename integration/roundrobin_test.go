@@ -24,10 +24,9 @@ import (
 	"downpour/integration/e2e"
 )
 
-// Two gateways stand on one HBase behind a round robin. Under puts and queries
-// one is killed, and later comes back: clients, which send again what failed, go
-// on; each answer is the true one; each acknowledged point is there, through
-// either gateway.
+// Of two gateways on one HBase, behind a round robin, one is killed during puts and queries and
+// comes back later. Clients, which send again what failed, go on; each answer is right; and either
+// gateway has each acknowledged point.
 func TestRoundRobin_oneIsKilled(t *testing.T) {
 	ctx := within(t, 90*time.Second)
 	tables := createTables(t)
@@ -58,7 +57,7 @@ func oneIsKilled(ctx context.Context, t *testing.T, gateways ...*e2e.Program) {
 	gateways[0].Process.Kill()
 	l.await(ctx, 30, 15)
 	if robin.failed.Load() == 0 {
-		t.Error("no request met the killed gateway")
+		t.Error("no request met the killed gateway, want at least one")
 	}
 	if err := gateways[0].Restart(ctx); err != nil {
 		t.Fatal(err)
@@ -70,7 +69,7 @@ func oneIsKilled(ctx context.Context, t *testing.T, gateways ...*e2e.Program) {
 		}
 		return nil
 	}
-	if err := e2e.Until(ctx, 20*time.Millisecond, back); err != nil { // it is left out for a while yet
+	if err := e2e.Until(ctx, 20*time.Millisecond, back); err != nil { // it may still be left out for a while
 		t.Fatal(err)
 	}
 	l.await(ctx, 10, 10)
@@ -86,12 +85,13 @@ func oneIsKilled(ctx context.Context, t *testing.T, gateways ...*e2e.Program) {
 // out for a while.
 type roundRobin struct {
 	proxies []*httputil.ReverseProxy
-	down    []atomic.Int64 // until, ns since 1970
+	down    []atomic.Int64 // until when each is left out, ns since 1970
 	served  []atomic.Int64
 	next    atomic.Uint64
 	failed  atomic.Int64
 }
 
+// leftOut is how long a backend that failed gets no request.
 const leftOut = 300 * time.Millisecond
 
 func newRoundRobin(t *testing.T, urls ...string) *roundRobin {
@@ -126,7 +126,7 @@ func (r *roundRobin) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// load is what clients do, and what they know.
+// load is the clients: what they ask, what they must be answered, and how much they have done.
 type load struct {
 	t                *testing.T
 	url              string
@@ -225,7 +225,7 @@ func (l *load) readWritten(ctx context.Context) {
 		w := l.writers[i%len(l.writers)]
 		least := w.acknowledged.Load()
 		if least == 0 {
-			continue // its name may be unknown still, and another writer's is known
+			continue // the series' name may not be known yet; another writer's may
 		}
 		a, ok := l.try(ctx, func() (e2e.Answer, error) { return e2e.Get(ctx, l.url+w.path()) })
 		if !ok {
@@ -240,7 +240,7 @@ func (w *robinWriter) path() string {
 	return fmt.Sprintf("/api/query?start=%d&end=%d&arrays=true&m=none:robin.points%%7Bseries=%s%%7D", dataStart, dataStart+1_000_000, w.name)
 }
 
-// read holds an answer about the writer's series against what it has sent.
+// read compares an answer about the writer's series with what it has sent.
 func (w *robinWriter) read(t *testing.T, a e2e.Answer, least int64) {
 	t.Helper()
 	var results []struct{ Dps [][2]int64 }
@@ -291,7 +291,7 @@ func (l *load) check(ctx context.Context, url string) {
 			l.t.Errorf("%s: %s: %v, %v", url, q.name, err, r)
 		}
 	}
-	// A name that several clients brought at once, through two gateways, is one.
+	// A new name that several clients sent at once, through two gateways, is one series.
 	a := must[e2e.Answer](l.t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=none:robin.names", url, dataStart, dataStart+1_000_000)))
 	var names []struct {
 		Tags map[string]string
@@ -309,6 +309,6 @@ func (l *load) check(ctx context.Context, url string) {
 		seen[name] = true
 	}
 	if int64(len(seen)) < most/robinBatch {
-		l.t.Errorf("%d names, want %d at least", len(seen), most/robinBatch)
+		l.t.Errorf("%d series of robin.names, want at least %d", len(seen), most/robinBatch)
 	}
 }

@@ -21,10 +21,10 @@ import (
 	hstore "downpour/pushdown/store/hbase"
 )
 
-// BenchmarkSeek_oneHost asks for one host of 1,000 over 6 hours of a point every
-// 10 s, another one each round, in two ways in turn: all rows looked at with a
-// pattern, and sought with what is remembered. The tag key of the host has not the
-// UID 1. Ask for 20 rounds or more.
+// BenchmarkSeek_oneHost asks for one of 1,000 hosts, another one each round, over 6 hours with a
+// point every 10 s. It asks in two ways in turn: with a key pattern that is tried on every row, and
+// by skip scan with the key prefixes that are known. In some rows a tag stands before the host's,
+// whose tag key has the UID 3. Run 20 rounds or more.
 func BenchmarkSeek_oneHost(b *testing.B) {
 	h := hbase(b)
 	cfg, err := hstore.ParseAddress(h.Quorum())
@@ -48,7 +48,7 @@ func BenchmarkSeek_oneHost(b *testing.B) {
 	}
 }
 
-// hostKeys is an order of tags in row keys.
+// hostKeys is a kind of row keys, by the tags before the host's.
 type hostKeys struct {
 	name   string
 	before func(host int) []encoding.TagPair
@@ -58,7 +58,7 @@ const benchHours = 6
 
 var benchMetric = operatortest.UID(1)
 
-// load writes the rows and brings them into one file.
+// load writes the rows, flushes the table and compacts it, so that the rows are in one file.
 func (k hostKeys) load(b *testing.B, h *e2e.HBase, st *hstore.Store, compacted bool) string {
 	ctx, s := context.Background(), encoding.DefaultSchema()
 	tables := createTables(b)
@@ -98,7 +98,7 @@ func benchRow(row []byte, seed int, compacted bool) (all []store.Mutation) {
 	return all
 }
 
-// unsought is a store whose servers look at every row.
+// unsought is a store without the key ranges of skip scans, so servers look at every row.
 type unsought struct{ store.Reader }
 
 func (u unsought) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
@@ -129,7 +129,7 @@ func (k hostKeys) measure(b *testing.B, h *e2e.HBase, st *hstore.Store, compacte
 		b.Fatalf("%d points, %v", op.Stats().Points, err)
 		return 0, operator.Stats{}
 	}
-	for range 3 { // warm, and learnt
+	for range 3 { // warms, and learns the prefixes
 		ask(500, unsought{st}, nil)
 		_, stats := ask(500, st, memory)
 		b.Logf("%d ranges, %d rows looked at, %d probes", stats.Ranges, stats.RowsScanned, stats.Probes)

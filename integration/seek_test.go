@@ -14,10 +14,9 @@ import (
 	"downpour/integration/e2e"
 )
 
-// A gateway that has learnt where rows of a host lie, behind data centres whose
-// tag comes first in keys, answers as a real OpenTSDB does after each thing that
-// this does to old hours: late points, series in data centres that nobody has
-// seen, with fewer and with more tags, compaction, deletes, and puts after them.
+// A gateway that has learnt the key prefixes of a host, which are those of data centres, answers as
+// a real OpenTSDB does after each change that OpenTSDB makes to old hours: late points, series with
+// an unknown data centre, with fewer and with more tags, compaction, deletes, and puts after them.
 func TestSeek_changesByOpenTSDB(t *testing.T) {
 	tested := layouts[:1]
 	if *soak {
@@ -66,14 +65,14 @@ func (s *seeking) start() {
 
 const seekMetric = "seek.load"
 
-// seekCentres and seekHosts, in each salt bucket, are so many that it pays to seek.
+// seekCentres and seekHosts, the latter in each salt bucket, are so many that skip scans pay.
 const (
 	seekCentres = 4
 	seekHosts   = 120
 )
 
-// fill writes two old hours. The tag "another" is the first that is ever made,
-// and no series has it yet.
+// fill writes two old hours. The tag key "another" gets the first UID, so that it comes before the
+// others in row keys, but no series has it yet.
 func (s *seeking) fill() {
 	names := "metric=" + seekMetric + "&tagk=another,dc,host"
 	if a := send(s.ctx, s.T, s.tsd.URL, call{"GET", "/api/uid/assign?" + names, ""}); a.Status != http.StatusOK {
@@ -93,7 +92,7 @@ func (s *seeking) point(hour, second, value int, tags map[string]string) e2e.Poi
 	return e2e.Point{Metric: seekMetric, Timestamp: int64(dataStart + 3600*hour + second), Value: fmt.Appendf(nil, "%d", value), Tags: tags}
 }
 
-// same asks both for some hosts in several ways.
+// same asks both servers for some hosts in several ways and compares the answers.
 func (s *seeking) same(when string) {
 	s.Helper()
 	var asked []question
@@ -102,13 +101,14 @@ func (s *seeking) same(when string) {
 			path: fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", dataStart, dataStart+7199, url.QueryEscape(fmt.Sprintf(m, seekMetric)))})
 	}
 	if when == "at first" {
-		asked = asked[:1] // the other names are not there yet
+		asked = asked[:1] // the other names have no UIDs yet
 	}
 	askBoth(s.ctx, s.T, s.tsd.URL, s.ours.URL, asked)
 }
 
-// learn asks until the gateway knows something to go wrong with: it learns from
-// the second time on, but gives up where that takes too long.
+// learn asks until the gateway knows key prefixes, which the steps may make wrong: one for each
+// data centre, and the empty one. It learns from the second query on, but gives up if that takes
+// too long.
 func (s *seeking) learn() {
 	s.Helper()
 	path := fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", dataStart, dataStart+7199, url.QueryEscape("sum:"+seekMetric+"{host=web017}"))
@@ -130,7 +130,7 @@ type seekStep struct {
 	do   func()
 }
 
-// steps are what OpenTSDB does between two asks.
+// steps are what OpenTSDB does between two rounds of questions.
 func (s *seeking) steps() []seekStep {
 	puts := func(points ...e2e.Point) func() {
 		return func() { put(s.ctx, s.T, s.tsd.URL, points) }

@@ -13,8 +13,8 @@ import (
 	"downpour/integration/e2e"
 )
 
-// The servers that everything else is held against: do they start, store,
-// answer, and do regions what they are told?
+// OpenTSDB, against which everything else is compared, starts on every layout, stores points and
+// answers a query about them.
 func TestServers_putAndQuery(t *testing.T) {
 	for _, l := range layouts {
 		t.Run(l.name, func(t *testing.T) {
@@ -38,6 +38,7 @@ func TestServers_putAndQuery(t *testing.T) {
 				t.Errorf("error %v, %v", err, r)
 			}
 			cells := must[[]e2e.Cell](t)(hbase(t).Admin.Scan(ctx, tables.Data))
+			// With appends both points of host a are in one cell.
 			if wantCells := map[bool]int{false: 3, true: 2}[l.appends || l.compacted]; !l.compacted && len(cells) != wantCells {
 				t.Errorf("%d cells, want %d: %x", len(cells), wantCells, cells)
 			}
@@ -48,6 +49,8 @@ func TestServers_putAndQuery(t *testing.T) {
 	}
 }
 
+// Regions of a table are split, moved, flushed, compacted and merged as they are told, and keep all
+// cells.
 func TestServers_regions(t *testing.T) {
 	ctx := within(t, 2*time.Minute)
 	h := hbase(t)
@@ -86,8 +89,8 @@ func TestServers_regions(t *testing.T) {
 	}
 }
 
-// A region server that dies is noticed, its regions are served again, and it
-// can come back; a frozen one thaws. On a cluster of its own.
+// The death of a region server is noticed, its regions are served again, and it can come back. A
+// paused one goes on when it is resumed. The test has a cluster of its own.
 func TestServers_killAndPause(t *testing.T) {
 	ctx := within(t, 3*time.Minute)
 	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{SessionTimeout: 4 * time.Second}))
@@ -126,9 +129,9 @@ func TestServers_killAndPause(t *testing.T) {
 	}
 }
 
-// awaitCompaction reads the metrics through a TSD, which compacts what it reads,
-// until no row has several cells. Its compaction queue alone may leave a row: of
-// a point that is stored while its row is compacted it does not hear.
+// awaitCompaction reads the metrics through a TSD, which compacts what it reads, until no row has
+// several cells. Its compaction queue alone may leave out a row: it misses a point that is stored
+// while the row is compacted.
 func awaitCompaction(t *testing.T, tsd *e2e.OpenTSDB, tables e2e.Tables, metrics ...string) {
 	t.Helper()
 	err := e2e.Until(within(t, time.Minute), 200*time.Millisecond, func(ctx context.Context) error {

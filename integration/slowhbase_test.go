@@ -20,10 +20,9 @@ import (
 	hbasestore "downpour/pushdown/store/hbase"
 )
 
-// HBase that is slow and not dead: its memstores are so small that regions refuse
-// writes while they flush, and region servers stop for seconds. Every write is
-// acknowledged in the end, everything acknowledged is there, and what goes to the
-// servers is little more than what was put.
+// HBase is slow but not dead: its memstores are so small that regions refuse writes while they
+// flush, and region servers stop for seconds. Every write is acknowledged in the end, everything
+// acknowledged is there, and at most twice as many bytes go to the servers as were put.
 func TestSlowHBase(t *testing.T) {
 	t.Parallel() // it has a cluster of its own
 	pauses := 3
@@ -63,7 +62,7 @@ func TestSlowHBase(t *testing.T) {
 		if err := cluster.PauseRegionServer(server); err != nil {
 			t.Error(err)
 		}
-		<-time.After(time.Duration(4+4*(i%3)) * time.Second) // more than a silence after which it is asked how it is
+		<-time.After(time.Duration(4+4*(i%3)) * time.Second) // a silent server is probed after 3 s
 		if err := cluster.ResumeRegionServer(server); err != nil {
 			t.Error(err)
 		}
@@ -87,7 +86,7 @@ const (
 	slowValue = 1000 // bytes
 )
 
-// slowWriter puts batch after batch; batch b has rows of its own.
+// slowWriter puts batch after batch; each batch has rows of its own.
 type slowWriter struct{ n, batches int }
 
 func (w *slowWriter) run(ctx context.Context, t *testing.T, st *hbasestore.Store, stop <-chan struct{}) {
@@ -180,8 +179,7 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// faultLog counts the faults that were healed, by their class, and keeps the
-// lines about connections.
+// faultLog is a log that counts its lines: by the class of their error, or by message without one.
 type faultLog struct {
 	slog.Handler
 	mu     sync.Mutex

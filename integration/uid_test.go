@@ -22,8 +22,8 @@ const (
 	uidServers = 8
 )
 
-// Eight gateways on one HBase meet 20,000 names at the same time, most of them
-// in several places at once: one UID a name, one name a UID.
+// Eight gateways on one HBase get 20,000 new names at the same time, most of them at several
+// gateways. Each name gets one UID, and each UID has one name.
 func TestUID_eightGatewaysOnHBase(t *testing.T) {
 	ctx := within(t, 8*time.Minute)
 	tables := createTables(t)
@@ -42,7 +42,8 @@ func TestUID_eightGatewaysOnHBase(t *testing.T) {
 	}
 }
 
-// Eight clients of one gateway do the same on the embedded store.
+// Eight clients put the same names through one gateway on an embedded store. Each name has one
+// series.
 func TestUID_eightClientsEmbedded(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	ours := embedded(t, nil)
@@ -52,8 +53,7 @@ func TestUID_eightClientsEmbedded(t *testing.T) {
 	checkHosts(ctx, t, ours.URL)
 }
 
-// assign puts one point for every name through each of several clients: every
-// name by two clients, every tenth by all eight.
+// assign puts a point for every name: every tenth name by all eight clients, most others by two.
 func assign(ctx context.Context, t *testing.T, url func(client int) string) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -79,10 +79,9 @@ func assign(ctx context.Context, t *testing.T, url func(client int) string) {
 
 func uidName(n int) string { return fmt.Sprintf("host-%05d", n) }
 
-// checkUIDs holds the forward and the reverse half of the UID table against
-// each other. In family id a row is a name and the value its UID; in family name
-// a row is a UID and the value its name; the qualifier is the kind. Row 00 holds
-// the counters.
+// checkUIDs compares the forward and the reverse half of the UID table. In family id a row is a
+// name and the value its UID; in family name a row is a UID and the value its name; the qualifier
+// is the kind. Row 00 holds the counters.
 func checkUIDs(t *testing.T, cells []e2e.Cell) {
 	t.Helper()
 	forward, reverse := map[string]string{}, map[string]string{}
@@ -110,8 +109,8 @@ func checkUIDs(t *testing.T, cells []e2e.Cell) {
 			t.Errorf("%s has UID %s, which has the name %q", name, uid, reverse[uid])
 		}
 	}
-	// A reverse mapping that no forward one points to is what a lost race may
-	// leave, as OpenTSDB does; but its name must have another UID.
+	// A lost race may leave a reverse mapping to which no forward one leads, a stray, as in
+	// OpenTSDB. But its name must have another UID.
 	for uid, name := range reverse {
 		if forward[name] == "" {
 			t.Errorf("UID %s has the name %s, which has no UID", uid, name)

@@ -41,7 +41,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Pushdown servers are asked only where both builds have them.
+// A scene has pushdown servers only if both builds have them. Total counts all scenes of all
+// rounds.
 func TestScenes(t *testing.T) {
 	f := func(want string, change func(*Config)) {
 		t.Helper()
@@ -52,7 +53,7 @@ func TestScenes(t *testing.T) {
 			got += fmt.Sprintf("%s %v; ", s.name, s.pushdown)
 		}
 		if got != want || c.Total() != int64(3*strings.Count(want, ";")) {
-			t.Errorf("%q, %d in all, want %q", got, c.Total(), want)
+			t.Errorf("scenes %q, %d in all rounds, want %q, each 3 times", got, c.Total(), want)
 		}
 	}
 	f("embedded false; HBase, single false; HBase, multi false; ", func(*Config) {})
@@ -68,8 +69,8 @@ func took(a, b float64) [2][]sample {
 	return [2][]sample{{{amount: a, processor: time.Second}}, {{amount: b, processor: time.Second}}}
 }
 
-// A build that is slower in one row and smaller in another is found out, and so
-// is one row that the builds answer differently, while the others go on.
+// Each row gets a verdict of its own: B is slower in one, equal in another and smaller in a third.
+// A row with different answers is missing from the report, and the others are still measured.
 func TestRounds_verdicts(t *testing.T) {
 	c := config(paired.Fewest)
 	c.Stores = []string{"embedded"}
@@ -91,19 +92,19 @@ func TestRounds_verdicts(t *testing.T) {
 	for _, x := range c.Report.Changes {
 		got = append(got, x.Row+" "+x.Verdict())
 		if x.Missing == "" && x.Processor.Median != 1 {
-			t.Errorf("%s: processor %v, want once", x.Row, x.Processor)
+			t.Errorf("%s: processor %v, want a ratio of 1", x.Row, x.Processor)
 		}
 	}
 	if want := "all worse, raw same, memory-put better, rate missing"; strings.Join(got, ", ") != want {
-		t.Errorf("%s, want %s", strings.Join(got, ", "), want)
+		t.Errorf("verdicts %s, want %s", strings.Join(got, ", "), want)
 	}
 	if saved != paired.Fewest || len(c.Report.Worsened()) != 1 {
-		t.Errorf("saved %d times, worse: %+v", saved, c.Report.Worsened())
+		t.Errorf("saved %d times, worse: %+v; want once a round, and one worse row", saved, c.Report.Worsened())
 	}
 }
 
-// A store that fails is not tried again, the others are; an interrupted run has
-// what was measured until then, and says what it left.
+// A store that fails is left out of later rounds while the others go on. An interrupted run keeps
+// what was measured and names the rounds that it left out.
 func TestRounds_failedAndInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	c := config(5)
@@ -122,17 +123,17 @@ func TestRounds_failedAndInterrupted(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "HBase, single, round 1: the server is dead") {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want the interruption and the failure of HBase, single", err)
 	}
 	want := []string{"embedded 0", "HBase, single 0", "HBase, multi 0", "embedded 1", "HBase, multi 1", "embedded 2"}
 	if !slices.Equal(played, want) {
 		t.Errorf("played %q, want %q", played, want)
 	}
 	if left := c.Report.Left; len(left) != 1 || left[0] != "rounds 3 to 5" {
-		t.Errorf("left %q", left)
+		t.Errorf("left %q, want rounds 3 to 5", left)
 	}
 	if x := c.Report.Changes; len(x) != 2 || len(x[0].A) != 2 || x[0].Verdict() != report.TooFew {
-		t.Errorf("%+v", x)
+		t.Errorf("changes %+v, want 2: the first of 2 rounds, which are too few for a verdict", x)
 	}
 }
 
@@ -143,11 +144,11 @@ func TestRounds_fullDisk(t *testing.T) {
 	n := 0
 	err := (&run{cfg: c}).rounds(t.Context(), func(context.Context, scene, int) error { n++; return nil })
 	if err == nil || n != len(c.scenes()) {
-		t.Errorf("%d scenes, error %v", n, err)
+		t.Errorf("%d scenes, error %v; want the scenes of one round and an error", n, err)
 	}
 }
 
-// Both builds are asked one after the other, and each is as often the first.
+// Both builds are asked in turn, and each is first as often as the other.
 func TestInTurn(t *testing.T) {
 	c, order := config(4), ""
 	for index := range c.Rounds {
@@ -158,7 +159,7 @@ func TestInTurn(t *testing.T) {
 				return sample{amount: float64(turn)}, nil
 			})
 			if err != nil || len(samples[0]) != turns || len(samples[1]) != turns {
-				t.Errorf("%v, %v", samples, err)
+				t.Errorf("samples %v, error %v; want one of each build for each turn", samples, err)
 			}
 			order += " "
 		}
@@ -168,7 +169,7 @@ func TestInTurn(t *testing.T) {
 			}
 			return sample{}, nil
 		}); err == nil || err.Error() != "build B: x" {
-			t.Errorf("error %v", err)
+			t.Errorf("error %v, want build B: x", err)
 		}
 	}
 	if want := "AB ABBA BA BAAB AB ABBA BA BAAB "; order != want {
@@ -176,7 +177,7 @@ func TestInTurn(t *testing.T) {
 	}
 }
 
-// What takes long has fewer turns, and what is quick is asked more often in each.
+// A slow question gets fewer turns; a quick one is asked several times in each turn.
 func TestDivide(t *testing.T) {
 	f := func(c Config, takes time.Duration, turns, count int) {
 		t.Helper()
@@ -187,7 +188,7 @@ func TestDivide(t *testing.T) {
 	c := Config{Turns: 8, TurnFor: 40 * time.Millisecond}
 	f(c, time.Second, 2, 1)
 	f(c, 100*time.Millisecond, 4, 1)
-	f(c, 110*time.Millisecond, 4, 1) // not 3
+	f(c, 110*time.Millisecond, 4, 1) // 3 turns would do, but their number must be even
 	f(c, 40*time.Millisecond, 8, 1)
 	f(c, 39*time.Millisecond, 8, 2)
 	f(c, time.Millisecond, 8, 40)
@@ -196,8 +197,8 @@ func TestDivide(t *testing.T) {
 	f(Config{Turns: 1, TurnFor: time.Second}, time.Second, 1, 1)
 }
 
-// Of the turns of a round the median counts; what has no processor time has no
-// ratio of it.
+// A round's amount is the median of its turns. Samples without processor time give no processor
+// ratio.
 func TestLedger(t *testing.T) {
 	var l rowSet
 	for range 2 {
@@ -206,25 +207,25 @@ func TestLedger(t *testing.T) {
 	l.entry("a", "other", "w", report.Bytes)
 	all := l.changes(0.05)
 	if len(all) != 2 || !slices.Equal(all[0].A, []float64{2, 2}) || !slices.Equal(all[0].B, []float64{3, 3}) || all[0].Processor != nil {
-		t.Errorf("%+v", all)
+		t.Errorf("%+v, want 2 rows, the first with medians 2 and 3 and no processor ratio", all)
 	}
 	if all[1].Verdict() != "missing" {
-		t.Errorf("%+v", all[1])
+		t.Errorf("%+v, want the verdict missing", all[1])
 	}
 }
 
-// Every question has queries that differ from one time to the next, the same for
-// whoever asks, and a name of its own.
+// Every question has a row of its own. Its queries differ from one variant to the next, are the
+// same whoever asks, and lie within the data.
 func TestQuestions(t *testing.T) {
 	d, seen := workload.Default(), map[string]bool{}
 	for _, q := range slices.Concat(questions, cacheableQuestions) {
 		if seen[q.row] || q.what == "" || !slices.Contains(Rows, q.row) {
-			t.Errorf("%+v", q)
+			t.Errorf("%+v, want a row that is known and its own, and a description", q)
 		}
 		seen[q.row] = true
 		first, next := q.of(d, 3), q.of(d, 4)
 		if len(first) == 0 || slices.Equal(first, next) || !slices.Equal(first, q.of(d, 3)) {
-			t.Errorf("%s: %v, then %v", q.row, first, next)
+			t.Errorf("%s: %v, then %v; want others the next time, and the same for the same variant", q.row, first, next)
 		}
 		for i := range variants {
 			for _, one := range q.of(d, i) {
@@ -239,7 +240,7 @@ func TestQuestions(t *testing.T) {
 func TestNamed(t *testing.T) {
 	for text, want := range map[string]bool{"tree": true, "git:HEAD~1": true, "build:bin/gateway": true, "http://127.0.0.1:4242": false, "trees": false, "": false} {
 		if got := Named(text); got != want {
-			t.Errorf("%q: %v", text, got)
+			t.Errorf("%q: got %v, want the opposite", text, got)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// program writes a script to a path; its text holds the path, so no two are alike.
 func program(t *testing.T, path ...string) {
 	t.Helper()
 	name := filepath.Join(path...)
@@ -18,7 +19,8 @@ func program(t *testing.T, path ...string) {
 	}
 }
 
-// A gateway alone, a directory of both, and what is none.
+// Make takes the path of a gateway alone, or of a directory with a gateway and perhaps a pushdown
+// server. Anything else is an error.
 func TestMake_programs(t *testing.T) {
 	dir := t.TempDir()
 	program(t, dir, "both", "gateway")
@@ -28,21 +30,21 @@ func TestMake_programs(t *testing.T) {
 
 	both, err := m.Make(t.Context(), "A", "build:"+filepath.Join(dir, "both"))
 	if err != nil || both.Name != "A" || both.Pushdown != filepath.Join(dir, "both", "pushdown") {
-		t.Errorf("%+v, %v", both, err)
+		t.Errorf("%+v, %v; want build A with both programs", both, err)
 	}
 	alone, err := m.Make(t.Context(), "B", "build:"+both.Gateway)
 	if err != nil || alone.Gateway != both.Gateway || alone.Pushdown != "" {
-		t.Errorf("%+v, %v", alone, err)
+		t.Errorf("%+v, %v; want the gateway without a pushdown server", alone, err)
 	}
 	one, err := m.Make(t.Context(), "B", "build:"+filepath.Join(dir, "one"))
 	if err != nil || one.Pushdown != "" {
-		t.Errorf("%+v, %v", one, err)
+		t.Errorf("%+v, %v; want no pushdown server", one, err)
 	}
 
 	// Programs are told apart by their bytes, whatever their names are.
 	told := func(b Build) string { _, sum, _ := strings.Cut(b.Version, ", sha256 "); return sum }
 	if told(both) == "" || told(both) != told(alone) || told(both) == told(one) {
-		t.Errorf("%q, %q, %q", both.Version, alone.Version, one.Version)
+		t.Errorf("versions %q, %q, %q; want the same sum in the first two and another in the third", both.Version, alone.Version, one.Version)
 	}
 
 	for text, want := range map[string]string{

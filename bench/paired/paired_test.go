@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// noise makes n factors around 1 of a kind, by which measurements of the same
-// thing differ.
+// noise is the kinds of noise: each function draws a factor near 1, by which measurements of the
+// same thing differ.
 var noise = map[string]func(r *rand.Rand) float64{
 	"even": func(r *rand.Rand) float64 { return 1 + 0.03*r.NormFloat64() },
-	"skewed": func(r *rand.Rand) float64 { // something only ever takes longer
+	"skewed": func(r *rand.Rand) float64 { // noise only ever makes a measurement longer
 		return 1 + 0.05*r.ExpFloat64()
 	},
-	"wild": func(r *rand.Rand) float64 { // now and then a neighbour has the machine
+	"wild": func(r *rand.Rand) float64 { // now and then another program takes the machine
 		f := math.Exp(0.02 * r.NormFloat64())
 		if r.IntN(10) == 0 {
 			f *= 1 + 5*r.Float64()
@@ -24,8 +24,8 @@ var noise = map[string]func(r *rand.Rand) float64{
 	},
 }
 
-// pairs are n measurements of two things of which the second takes ratio times
-// as long. Both drift together, as a machine does.
+// pairs draws n measurements of two things, of which the second takes ratio times as long. Both
+// drift together, as on one machine.
 func pairs(r *rand.Rand, n int, ratio float64, noise func(*rand.Rand) float64) (a, b []float64) {
 	level := 1.0
 	for range n {
@@ -35,7 +35,7 @@ func pairs(r *rand.Rand, n int, ratio float64, noise func(*rand.Rand) float64) (
 	return a, b
 }
 
-// Whatever the noise is, the interval holds the truth as often as it says.
+// Whatever the noise, the interval holds the true ratio as often as its confidence says.
 func TestRatio_coverage(t *testing.T) {
 	const runs, truth, seed = 4000, 1.07, 7
 	for kind, made := range noise {
@@ -62,7 +62,8 @@ func TestRatio_coverage(t *testing.T) {
 	}
 }
 
-// Another unit, another order and the other way round change what they must.
+// Swapping both sides inverts the interval, another unit scales it, and the order of the pairs does
+// not matter.
 func TestRatio_invariances(t *testing.T) {
 	near := func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*math.Abs(y) }
 	for seed := range uint64(200) {
@@ -97,7 +98,8 @@ func TestRatio_invariances(t *testing.T) {
 	}
 }
 
-// How many are left out at each end, as tables of the sign test have it.
+// tail leaves out as many pairs at each end as tables of the sign test say, and none of fewer than
+// 9.
 func TestTail(t *testing.T) {
 	for n, want := range map[int]int{6: 0, 8: 0, 9: 1, 11: 1, 12: 2, 15: 3, 20: 5, 25: 7, 40: 13, 100: 39} {
 		if left, confidence := tail(n); left != want || confidence < Confidence {
@@ -111,16 +113,16 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// Wild pairs, fewer than are left out at an end, move neither end of twelve.
+// Two wild pairs of twelve, no more than are left out at an end, move neither end of the interval.
 func TestRatio_wildPairs(t *testing.T) {
 	a := slices.Repeat([]float64{1}, 12)
 	b := []float64{1.01, 0.99, 1, 1.02, 0.98, 1, 1.01, 0.99, 40, 1.03, 0.97, 30}
 	x, err := Ratio(a, b)
 	if err != nil || x.Low != 0.99 || x.High != 1.03 || math.Abs(x.Median-1.005) > 0.001 {
-		t.Errorf("%+v, %v", x, err)
+		t.Errorf("interval %+v, error %v; want 0.99 to 1.03 around 1.005", x, err)
 	}
 	if got := x.String(); got != "1.005x (0.990 to 1.030)" {
-		t.Errorf("%s", got)
+		t.Errorf("%s, want 1.005x (0.990 to 1.030)", got)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestParseHeld(t *testing.T) {
 		{Name: "downpour/gateway/query/merge.(*slab[…]).take (inline)", Bytes: 5160674},
 	}
 	if d := cmp.Diff(want, got); err != nil || sum != 176754191 || d != "" {
-		t.Errorf("sum %d, %v, -want +got\n%s", sum, err, d)
+		t.Errorf("sum %d, want 176754191; error %v; -want +got\n%s", sum, err, d)
 	}
 	for text, want := range map[string]string{
 		"": "want a table", strings.Replace(held, "55081832B", "many", 1): `line "many 31.16%`, strings.Replace(held, "B total", " total", 1): "want a total in bytes",
@@ -41,7 +41,7 @@ func TestParseHeld(t *testing.T) {
 	}
 }
 
-// The parts are all that is resident, and never less than nothing.
+// The parts add up to the resident memory, but the rest is never below 0.
 func TestResidentParts(t *testing.T) {
 	const stats = "heap profile: 1: 2 [3: 4] @ heap/1048576\n\n# runtime.MemStats\n# Alloc = 1\n# Sys = 120\n# HeapSys = 100\n# HeapIdle = 40\n# HeapInuse = 60\n# HeapReleased = 10\n"
 	for resident, rest := range map[int64]int64{200: 55, 100: 0} {

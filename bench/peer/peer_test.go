@@ -33,8 +33,8 @@ const (
 	prom  = `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"host":"a"},"values":[[1699999499,"62.5"],[1699999799,"3"]]},{"metric":{"host":"b"},"values":[[1699999499,"1"]]}]}}`
 )
 
-// A difference fails the comparison and is named; what a system of its own may
-// do differently does not.
+// Agree names the first difference. What Prometheus does differently, such as the times of buckets,
+// is none; AgreeInValues does not mind the order of groups or the last bits.
 func TestAgree(t *testing.T) {
 	q := workload.Query{Start: 1699999200, End: 1699999799, M: "sum:5m-avg:cpu.user{host=*}"}
 	f := func(want, got, difference string, values, prometheus bool) {
@@ -67,8 +67,7 @@ func TestAgree(t *testing.T) {
 	f(one, "<html>", "no JSON", false, false)
 }
 
-// Two with OpenTSDB's API are compared in values whatever they are asked, group
-// by group.
+// AgreeInValues compares any query of two servers with OpenTSDB's API, group by group.
 func TestAgreeInValues_anyQuery(t *testing.T) {
 	a, _ := says(t, "A", 200, one, false)
 	same, _ := says(t, "B", 200, other, false)
@@ -79,7 +78,7 @@ func TestAgreeInValues_anyQuery(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if err := AgreeInValues(t.Context(), a, less, q); !errors.Is(err, ErrDiffer) || !strings.Contains(err.Error(), "group {host=b}: want 1 points, got 0") {
-			t.Errorf("%s: %v, want a group that lacks", text, err)
+			t.Errorf("%s: error %v, want the group host=b, which the second server lacks", text, err)
 		}
 	}
 }
@@ -89,11 +88,11 @@ func TestAsk_refused(t *testing.T) {
 	s, _ := says(t, "A", 503, "<html>\n<p>later</p>", false)
 	_, err := s.Ask(t.Context(), workload.Query{Start: 1, End: 2, M: "sum:x"})
 	if err == nil || !strings.Contains(err.Error(), "A: /api/query?start=1&end=2&m=sum%3Ax: status 503: <html> <p>later</p>") {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want the server, the path, the status and the page on one line", err)
 	}
 	gone := &Server{Peer: report.Peer{Name: "gone"}, URL: "http://127.0.0.1:1"}
 	if err := gone.Drain(t.Context(), workload.Query{}); err == nil || strings.Contains(err.Error(), "\n") {
-		t.Errorf("error %v", err)
+		t.Errorf("nobody listens: error %v, want one line", err)
 	}
 }
 
@@ -111,9 +110,9 @@ func TestPrometheusPath(t *testing.T) {
 		t.Errorf("query %s, want %s", got, want)
 	}
 	if v.Get("start") != "1699999799" || v.Get("end") != "1700002799" || v.Get("step") != "300s" {
-		t.Errorf("times %v", v)
+		t.Errorf("times %v, want 1699999799 to 1700002799 in steps of 300s", v)
 	}
 	if _, err := prometheusPath(workload.Query{M: "sum:rate:x"}); err == nil {
-		t.Error("a query that it cannot ask")
+		t.Error("sum:rate:x, which Prometheus cannot be asked: no error, want one")
 	}
 }

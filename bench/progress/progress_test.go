@@ -23,7 +23,7 @@ func TestProgress_lines(t *testing.T) {
 	if got := out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	var none *Progress
+	var none *Progress // prints nothing, and must not panic
 	none.Add(1)
 	none.Sayf("x")
 	none.End()

@@ -10,8 +10,8 @@ import (
 	"downpour/bench/paired"
 )
 
-// drawn is a change between two builds of which B takes ratio times as long, as
-// so many rounds with noise show it.
+// drawn is a change between two builds, drawn at random: in each of so many rounds B takes ratio
+// times as long as A, but for noise.
 func drawn(r *rand.Rand, rounds int, ratio, noise float64) Change {
 	c := Change{Row: "all", Store: "embedded", What: "sum:5m-avg", Unit: Seconds, Tolerance: 0.05}
 	for range rounds {
@@ -22,8 +22,8 @@ func drawn(r *rand.Rand, rounds int, ratio, noise float64) Change {
 	return c
 }
 
-// What is planted is found, and what is not planted is not: counts of a thousand
-// runs of twelve rounds, whose ratios scatter by 3 %.
+// A planted difference is found, and none is found where none was planted. Each case counts the
+// verdicts of 1,000 runs of 12 rounds whose ratios scatter by 3 %.
 func TestChange_planted(t *testing.T) {
 	const runs, rounds, noise, seed = 1000, 12, 0.03, 11
 	f := func(ratio float64, verdict string, least, most int) {
@@ -43,7 +43,8 @@ func TestChange_planted(t *testing.T) {
 	f(1.00, Worse, 0, 0)
 	f(1.00, Better, 0, 0)
 	f(1.03, Worse, 0, 5)
-	// On the border itself at most one interval in forty lies beyond it.
+	// At the border itself at most one interval in 40 lies beyond it; 20 is four standard
+	// deviations of that count.
 	f(1.05, Worse, 0, runs/40+20)
 	f(0.85, Better, 990, runs)
 	f(1.30, Worse, runs, runs)
@@ -58,7 +59,7 @@ func TestChange_verdict(t *testing.T) {
 		}
 	}
 	f(Worse, 1.051, 1.2, 0.96)
-	f(Noise, 1.049, 1.2, 0.96) // a part of it is within 5 %
+	f(Noise, 1.049, 1.2, 0.96) // the interval begins within 5 %
 	f(Same, 0.96, 1.04, 0.96)
 	f(Noise, 0.90, 1.10, 0.96)
 	f(Better, 0.8, 0.949, 0.96)
@@ -68,12 +69,12 @@ func TestChange_verdict(t *testing.T) {
 	missing := Change{Unit: Seconds, A: []float64{1}, B: []float64{0}}
 	missing.Compare()
 	if missing.Verdict() != "missing" || !strings.Contains(missing.Line(), "missing: pair 0: got 1 and 0") {
-		t.Errorf("%s", missing.Line())
+		t.Errorf("%s, want missing, with the pair that has no ratio", missing.Line())
 	}
 }
 
-// A change is in the text, on the page, and in benchstat's lines; the report
-// knows which rows are worse.
+// A change is in the text, on the page and in the lines for benchstat. Worsened names the rows that
+// are worse.
 func TestChange_written(t *testing.T) {
 	r := sample()
 	worse := Change{Row: "memory-put", Store: "HBase, multi", What: "memory <peak>", Unit: Bytes, Tolerance: 0.05, Processor: &paired.Interval{Median: 1, Low: 0.9, High: 1.1}}
@@ -101,6 +102,6 @@ func TestChange_written(t *testing.T) {
 		}
 	}
 	if got := r.Worsened(); len(got) != 1 || got[0].Row != "memory-put" {
-		t.Errorf("worsened: %+v", got)
+		t.Errorf("worsened: %+v, want memory-put", got)
 	}
 }

@@ -62,7 +62,7 @@ func TestFigure(t *testing.T) {
 		t.Errorf("ratio %v, want %v", got, want)
 	}
 	if (Figure{}).Median() != 0 || (Figure{}).Rate() != 0 || (Figure{}).Over(Figure{}) != (Ratio{}) {
-		t.Error("a figure without runs is not 0")
+		t.Error("a figure without runs: the median, rate or ratio is not 0")
 	}
 	rnd := rand.New(rand.NewPCG(1, 1))
 	a, b := Figure{}, Figure{}
@@ -90,7 +90,7 @@ func TestAim(t *testing.T) {
 	f(Aim{Want: 1.8, Got: Ratio{1.81, 1.81, 1.81}}, "at most 1.8x", "1.81x", "not met")
 }
 
-// A page is well formed, shows everything, and asks nobody for anything.
+// The page shows everything and loads nothing from elsewhere; its SVG is well formed.
 func TestWriteHTML(t *testing.T) {
 	var b bytes.Buffer
 	if err := sample().WriteHTML(&b); err != nil {
@@ -115,7 +115,7 @@ func TestWriteHTML(t *testing.T) {
 			}
 		}
 		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
-			t.Errorf("a place that is no number: %s", svg)
+			t.Errorf("a coordinate is not a number: %s", svg)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestWriteText(t *testing.T) {
 		}
 	}
 	if n := strings.Count(text.String(), "a run (of"); n != 1 {
-		t.Errorf("%d profiles, want the later of one figure's two:\n%s", n, &text)
+		t.Errorf("%d profiles, want 1: the later of the two of one figure\n%s", n, &text)
 	}
 	// What benchstat reads: a name without blanks, a count, values with units.
 	line := regexp.MustCompile(`^(Benchmark\S+ \d+ \d+ ns/op( \d+ \S+/s)?|Benchmark\S+ \d+ \d+ p50-ns \d+ p99-ns|(goos|goarch|pkg|cpu|commit): .*)$`)
@@ -186,7 +186,7 @@ func TestWriteText(t *testing.T) {
 	}
 }
 
-// Half of all stay within the median, whatever the histogram's buckets.
+// The median of two merged histograms is right to 1 %, and a time of two hours counts as one hour.
 func TestHistogram(t *testing.T) {
 	h, other := NewHistogram(), NewHistogram()
 	for i := 1; i <= 1000; i++ {
@@ -199,6 +199,6 @@ func TestHistogram(t *testing.T) {
 	}
 	l := NewLatency("x", "closed", h, h, 0)
 	if l.Requests != 1001 || l.At(100) < 59*time.Minute {
-		t.Errorf("%d requests, longest %v", l.Requests, l.At(100))
+		t.Errorf("%d requests, longest %v; want 1001, and about an hour", l.Requests, l.At(100))
 	}
 }

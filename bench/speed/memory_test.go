@@ -12,7 +12,7 @@ import (
 	"downpour/bench/report"
 )
 
-// hoarded and wasted are where the functions below put what they make.
+// hoarded holds the memory that hoard makes; wasted holds that of waste only while waste runs.
 var hoarded, wasted [][]byte
 
 //go:noinline
@@ -30,8 +30,8 @@ func waste() {
 	wasted = nil
 }
 
-// A profile of memory names the function that has made what is held, not one whose
-// memory is garbage, and of several looks it is the one that found most.
+// mostHeld names the function whose memory is still held, not one whose memory is garbage, and of
+// several heap profiles it takes the one that holds most.
 func TestMostHeld(t *testing.T) {
 	server := profiledServer(t)
 	var heaps []peer.Heap
@@ -62,7 +62,7 @@ func TestMostHeld(t *testing.T) {
 	}
 }
 
-// What memory consists of is told by the runtime that serves the profile.
+// Resident divides the memory of a server by what the Go runtime that serves its profile says.
 func TestResident(t *testing.T) {
 	server := profiledServer(t)
 	hoard()
@@ -74,8 +74,8 @@ func TestResident(t *testing.T) {
 	}
 }
 
-// One looks while something runs and once afterwards; an error of either is the
-// error.
+// observe looks while something runs and once afterwards. It returns the error of what runs, or
+// else that of a look.
 func TestWatched(t *testing.T) {
 	looks, enough := 0, make(chan struct{})
 	err := observe(func() error { <-enough; return nil }, time.Microsecond, func() error {

@@ -46,7 +46,8 @@ func spin() (sum int) {
 	return sum
 }
 
-// A profile names the function that has the time, and what a run of it takes.
+// A profile names the function that takes the time, and how long one run takes. A run that fails
+// ends it.
 func TestProfile(t *testing.T) {
 	server := profiledServer(t)
 	again := repeatable{
@@ -71,8 +72,8 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// What is not met is profiled; what is met, of another group, or not known, is
-// not.
+// explain profiles the figures of its group's aims that are not met. It leaves out aims of other
+// rows and scales, and figures that it cannot repeat.
 func TestExplain(t *testing.T) {
 	asked := map[string]int{}
 	refuse := errors.New("asked")

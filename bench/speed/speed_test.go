@@ -19,7 +19,8 @@ func config(rows, scales []string) Config {
 		Report: &report.Report{}, Print: func(report.Aim) {}, Save: func() error { return nil }}
 }
 
-// Every row is measured by a group, and the flags reach all of them.
+// Every row is measured by a group, and -rows can choose each of them. Wrong rows, scales and hosts
+// are errors.
 func TestGroups(t *testing.T) {
 	seen := map[string]bool{}
 	for _, g := range groups() {
@@ -57,8 +58,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A run that fails in one row and is interrupted in another says what it left;
-// going on measures what is missing and nothing else.
+// A run that fails in one row and is interrupted in another says what it left out. When it is
+// resumed, it measures what is missing and nothing else.
 func TestRun_interruptedAndResumed(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	broken, interrupted := true, true
@@ -99,7 +100,7 @@ func TestRun_interruptedAndResumed(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if got := strings.Join(cfg.Report.Left, ", "); got != "slow at 1x, last at 1x" {
-		t.Errorf("left %q", got)
+		t.Errorf("left %q, want slow and last", got)
 	}
 	if a := cfg.Report.Aims; len(a) != 2 || !a[0].Met() || a[1].Missing != "the server is dead" || saved == 0 {
 		t.Errorf("aims %+v, saved %d times", a, saved)
@@ -110,10 +111,10 @@ func TestRun_interruptedAndResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Join(ran, " "); got != "broken slow last" {
-		t.Errorf("going on ran %s", got)
+		t.Errorf("resumed, it ran %s; want broken slow last", got)
 	}
 	if len(cfg.Report.Left) != 0 || len(cfg.Report.Aims) != 4 || slices.ContainsFunc(cfg.Report.Aims, func(a report.Aim) bool { return !a.Met() }) {
-		t.Errorf("left %v, aims %+v", cfg.Report.Left, cfg.Report.Aims)
+		t.Errorf("left %v, aims %+v; want nothing left, and 4 aims that are met", cfg.Report.Left, cfg.Report.Aims)
 	}
 }
 
@@ -124,7 +125,7 @@ func TestRun_fullDisk(t *testing.T) {
 	n := 0
 	one := group{rows: []string{"a"}, scale: "1x", run: func(context.Context, *stage, group) error { n++; return nil }}
 	if err := run(t.Context(), cfg, []group{one, one}); err == nil || n != 1 {
-		t.Errorf("%d groups ran, error %v", n, err)
+		t.Errorf("%d groups ran, error %v; want 1 and an error", n, err)
 	}
 }
 
@@ -157,8 +158,8 @@ func TestTreeBytes(t *testing.T) {
 	}
 }
 
-// What a compaction has read lies beside what it has written for a while, and
-// does not count; nor do checksums and other tables' families.
+// Only the newest file of family t in each region counts: 10 and 3 bytes. The files that a
+// compaction has read, which stay for a while, checksums and other families do not.
 func TestCompactedBytes(t *testing.T) {
 	table := t.TempDir()
 	if n, err := compactedBytes(table); err == nil {

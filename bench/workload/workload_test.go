@@ -12,8 +12,7 @@ func small() Devops {
 	return Devops{MetricCount: 4, Hosts: 3, Tags: 8, Start: 3600, Hours: 2, Step: 600, Seed: 7}
 }
 
-// Rows and ticks are the same points, whatever the order; another seed gives
-// others.
+// Hourly and Ticks yield the same points in different orders, and another seed yields other points.
 func TestDevops_orders(t *testing.T) {
 	d := small()
 	points := map[string]int64{}
@@ -61,8 +60,8 @@ func TestDevops_orders(t *testing.T) {
 	}
 }
 
-// The lanes of several senders together are the whole set, every series in time
-// order, in each format.
+// In each format the texts of several senders together are the whole data set, with every series in
+// the order of time.
 func TestText_lanes(t *testing.T) {
 	d := small()
 	for _, format := range Formats {
@@ -164,7 +163,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// No two in a row are the same, all stay inside, and the same seed asks the same.
+// Vary yields queries inside the range of the first one, never the same twice in a row, and the
+// same ones for the same seed. Recorded reads queries that Vary can vary too.
 func TestVary(t *testing.T) {
 	q := Default().Whole("sum:5m-avg:%s")
 	first, again := Take(50, q.Vary(3600, 300, 1)), Take(50, q.Vary(3600, 300, 1))
@@ -176,7 +176,7 @@ func TestVary(t *testing.T) {
 			t.Errorf("variants %d and %d are the same", i-1, i)
 		}
 		if v.Start < q.Start || v.Start >= q.Start+3600 || v.End > q.End || v.End <= q.End-3600 || (v.Start-q.Start)%300 != 0 || (q.End-v.End)%300 != 0 {
-			t.Errorf("variant %v of %v", v, q)
+			t.Errorf("variant %v of %v, want times within an hour of its own, in steps of 300 s", v, q)
 		}
 	}
 	recorded, err := Recorded(strings.NewReader("# a comment\n\nhttp://x:4242/api/query?start=1700000000000&end=1700003600&m=sum:a\n/api/query?start=1h-ago&m=sum:a\n"))
@@ -185,21 +185,21 @@ func TestVary(t *testing.T) {
 	}
 	v := Take(2, recorded[0].Vary(3600, 1, 1))
 	if v[0].Path == v[1].Path || !strings.Contains(v[1].Path, "start=1700000001000") {
-		t.Errorf("recorded variants %v", v)
+		t.Errorf("recorded variants %v, want two that differ, the second 1 s later", v)
 	}
 	for _, v := range Take(100, recorded[0].Vary(3600, 1, 1)) {
 		if v.span() < 1800 {
-			t.Errorf("variant %v reaches over %d s of 3600", v, v.span())
+			t.Errorf("variant %v reaches over %d s, want at least half of 3600", v, v.span())
 		}
 	}
 	for _, bad := range []string{"", "/api/query?m=sum:a", "GET /api/query?start=1"} {
 		if _, err := Recorded(strings.NewReader(bad)); err == nil {
-			t.Errorf("%q is taken", bad)
+			t.Errorf("%q: no error, want one", bad)
 		}
 	}
 }
 
-// What is asked lies inside the data.
+// The queries of Mixed and Dashboard lie inside the data and have no placeholders left.
 func TestQueries_inside(t *testing.T) {
 	d := Default()
 	for _, q := range append(Take(200, d.Mixed(3)), d.Dashboard(300, 5, 999)...) {

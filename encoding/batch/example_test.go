@@ -8,7 +8,7 @@ import (
 	"downpour/encoding/batch"
 )
 
-// Five buckets of ten seconds: their times travel as the first two.
+// Five buckets are ten seconds apart. Of times at equal distances only the first two travel.
 func ExampleSeriesWriter() {
 	w := batch.NewSeriesWriter(memory.DefaultAllocator)
 	defer w.Release()

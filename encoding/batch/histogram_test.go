@@ -10,7 +10,7 @@ import (
 	"downpour/encoding"
 )
 
-// Rows are read as they were written, also after Encode.
+// A record of histograms that was encoded and decoded has the rows that were written.
 func TestHistogramBatch(t *testing.T) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
@@ -43,7 +43,7 @@ func TestHistogramBatch(t *testing.T) {
 
 	r, err := NewHistogramReader(rec)
 	if err != nil || r.Len() != 2 {
-		t.Fatalf("%d rows: %v", r.Len(), err)
+		t.Fatalf("%d rows, want 2: %v", r.Len(), err)
 	}
 	var got Histograms
 	if err := r.At(1, &got); err != nil {
@@ -64,7 +64,8 @@ func TestHistogramBatch(t *testing.T) {
 	}
 }
 
-// A row whose lists do not fit each other would be read beyond its end.
+// A row is refused if the lengths of its lists do not fit each other: it would be read beyond its
+// end.
 func TestHistogramBatch_damaged(t *testing.T) {
 	f := func(change func(*Histograms), want string) {
 		t.Helper()
@@ -82,7 +83,7 @@ func TestHistogramBatch_damaged(t *testing.T) {
 		}
 		var got Histograms
 		if err := r.At(0, &got); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+			t.Errorf("%v, want an error with %q", err, want)
 		}
 	}
 	f(func(h *Histograms) { h.Buckets[0] = 3 }, "histogram of 3 buckets, want 0 to 2")

@@ -26,7 +26,9 @@ func TestNames_roundTrip(t *testing.T) {
 	})
 }
 
-// The bytes of version 2.
+// The packed form of names in version 2 never changes: the number of names, their lengths, the
+// first bytes of all, the second bytes of all, and so on, each byte as the difference to the same
+// byte of the name before.
 func TestNames_areFrozen(t *testing.T) {
 	got := appendNames(nil, [][]byte{{0, 0, 1, 7}, {0, 0, 1, 9}, {5}, {0, 0, 0, 9}})
 	want := []byte{4, 4, 4, 1, 4, 0, 0, 5, 0xFB, 0, 0, 0, 1, 0, 0xFF, 7, 2, 0}
@@ -34,7 +36,7 @@ func TestNames_areFrozen(t *testing.T) {
 		t.Error(diff)
 	}
 	if got, err := parseNames(nil, nil); len(got) != 0 || err != nil {
-		t.Errorf("%v, %v of no bytes", got, err)
+		t.Errorf("no bytes: got names %v, error %v, want no names and no error", got, err)
 	}
 }
 
@@ -53,8 +55,8 @@ func TestParseNames_refuses(t *testing.T) {
 	f("1 names of 0 bytes in 1 bytes", 1, 0, 7)
 }
 
-// FuzzParseNames: what is accepted is what would be written again, but for
-// numbers written longer than they need be.
+// FuzzParseNames: names that were parsed are parsed again from their packed form. The bytes may
+// differ, because a number may have been written longer than it need be.
 func FuzzParseNames(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{2, 4, 4, 0, 0, 0, 0, 1, 0, 7, 2})

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// outputRows returns the rows of a stream as text, with their names in front.
+// outputRows returns the rows of a stream as text. The first row has the names of the columns,
+// each with its alias.
 func outputRows(t *testing.T, stream []byte) (rows []string) {
 	t.Helper()
 	r, err := ipc.NewReader(bytes.NewReader(stream))
@@ -57,8 +58,8 @@ func writeOutputs(t *testing.T, outputs []Output, series []OutputSeries) []byte 
 	return b.Bytes()
 }
 
-// A row has every output at its time, and null where an output has none. A tag key that
-// is an output's id has another name.
+// A row has the values of all outputs at its time, and null where an output has no value then. A
+// tag key that equals an output's id gets a column of another name, here tag_e.
 func TestOutputWriter(t *testing.T) {
 	got := outputRows(t, writeOutputs(t, []Output{{"a", ""}, {"e", "=both"}}, []OutputSeries{
 		{TagKeys: []string{"host", "e"}, TagValues: []string{"web01", "x"}, Columns: []OutputColumn{{[]int64{1000, 2000}, []float64{1, 2}}, {[]int64{2000, 3000}, []float64{math.NaN(), 4}}}},
@@ -76,11 +77,12 @@ func TestOutputWriter(t *testing.T) {
 	}
 }
 
-// No row is lost where batches end, however many outputs make them small.
+// No row is lost or changed where one batch ends and the next begins. Many outputs make batches
+// of few rows.
 func TestOutputWriter_batches(t *testing.T) {
 	outputs := make([]Output, 100)
 	series := OutputSeries{Columns: make([]OutputColumn, len(outputs))}
-	const rows = 3000 // of at least 1024 in a batch
+	const rows = 3000 // several batches: with so many outputs a batch has some 1024 rows
 	for i := range outputs {
 		outputs[i].ID = fmt.Sprint("o", i)
 		for k := range rows {
@@ -92,10 +94,10 @@ func TestOutputWriter_batches(t *testing.T) {
 	}
 	got := outputRows(t, writeOutputs(t, outputs, []OutputSeries{series}))
 	if len(got) != rows+1 || !strings.HasSuffix(got[rows], fmt.Sprint(" ", rows-1)) {
-		t.Errorf("%d rows, the last %s", len(got)-1, got[len(got)-1])
+		t.Errorf("%d rows, the last is %s, want one for each time, the last one included", len(got)-1, got[len(got)-1])
 	}
 	for k, row := range got[1:] {
-		for i, cell := range strings.Fields(row)[2:] { // behind the two words of the time
+		for i, cell := range strings.Fields(row)[2:] { // the first two words are the time
 			if want := map[bool]string{true: fmt.Sprint(k), false: "(null)"}[(k+i)%3 > 0]; cell != want {
 				t.Fatalf("row %d, output %d: %s, want %s", k, i, cell, want)
 			}

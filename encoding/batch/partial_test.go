@@ -42,7 +42,7 @@ func drawPartial(t *rapid.T) (p Partial) {
 	return p
 }
 
-// A partial batch is read as it was written, and all memory is given back.
+// A batch of partial aggregates is read as it was written, and all memory is released.
 func TestPartial_roundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mem, check := checkedAllocator(t)
@@ -71,7 +71,8 @@ func TestPartial_roundTrip(t *testing.T) {
 	})
 }
 
-// Rows whose lists do not fit each other are refused, and so are other schemas.
+// A row is refused if the lengths of its lists do not fit each other, and so is a record of
+// another schema.
 func TestPartialReader_refuses(t *testing.T) {
 	mem, check := checkedAllocator(t)
 	defer check()
@@ -110,7 +111,7 @@ func TestPartialReader_refuses(t *testing.T) {
 	}
 }
 
-// The columns of version 2. A change of this text is a new version.
+// The columns of a partial batch of version 2 never change. Other columns need a new version.
 func TestPartialSchema_isFrozen(t *testing.T) {
 	var got []string
 	for _, f := range PartialSchema().Fields() {

@@ -18,8 +18,8 @@ import (
 	"downpour/encoding"
 )
 
-// sampleGroups has what a reader can stumble over: integers beyond 2^53, NaN,
-// a tag named like a column, a tag that one group aggregated.
+// sampleGroups has the hard cases for a reader: an integer beyond 2^53, NaN, a tag key that is
+// also the name of a column, and a tag that only one of the groups has aggregated away.
 func sampleGroups() []ResultGroup {
 	var a, b encoding.Points
 	a.Append(1356998400000, encoding.IntValue(1<<53+1))
@@ -129,8 +129,8 @@ func readResults(t *testing.T, r io.Reader) (rows []resultRow, batches int) {
 	return rows, batches
 }
 
-// Groups of every size, with and without tags, values and nulls, come back row
-// by row, whatever batches they were cut into and however they were compressed.
+// Groups of every size, with and without tags, points and nulls, are read back row by row,
+// however they were cut into batches and compressed.
 func TestResultWriter_random(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -152,7 +152,7 @@ func TestResultWriter_random(t *testing.T) {
 				t.Fatalf("seed %d, compression %q: %.2000s", seed, c, cmp.Diff(want, got, cmp.AllowUnexported(resultRow{})))
 			}
 			if most := len(groups) + total/maxResultRows; batches > most {
-				t.Errorf("seed %d: %d batches for %d groups and %d rows", seed, batches, len(groups), total)
+				t.Errorf("seed %d: %d batches for %d groups and %d rows, want at most one for each group and full batch", seed, batches, len(groups), total)
 			}
 		}
 	}
@@ -213,26 +213,26 @@ func TestResultWriter_batches(t *testing.T) {
 	f(slices.Concat(small(10), small(10, "dc"), small(10)), 3)
 }
 
-// A group is on its way while the next one is not there yet, and a stream that
-// was not closed has no end mark.
+// Flush sends a group before the next one is written, and a stream has no end mark until it is
+// closed.
 func TestResultWriter_unfinished(t *testing.T) {
 	groups := sampleGroups()
 	var buf bytes.Buffer
 	out := NewResultWriter(&buf, groups, ResultOptions{Query: true})
 	defer out.Release()
 	if err := out.Write(&groups[0]); err != nil || buf.Len() > 0 {
-		t.Fatalf("%d bytes before a batch is full, %v", buf.Len(), err)
+		t.Fatalf("%d bytes were sent before the batch is full or flushed, want none, error %v", buf.Len(), err)
 	}
 	if err := out.Flush(); err != nil || buf.Len() == 0 || bytes.HasSuffix(buf.Bytes(), endMark) {
-		t.Fatalf("flushed %d bytes, end mark %v, %v", buf.Len(), bytes.HasSuffix(buf.Bytes(), endMark), err)
+		t.Fatalf("flushed %d bytes, end mark %v, error %v, want bytes without end mark", buf.Len(), bytes.HasSuffix(buf.Bytes(), endMark), err)
 	}
 	if err := out.Close(); err != nil || !bytes.HasSuffix(buf.Bytes(), endMark) {
-		t.Fatalf("closed without end mark, %v", err)
+		t.Fatalf("closed, but the stream has no end mark; error %v", err)
 	}
 }
 
-// What is read are the times and values in order; a stream without its end is an
-// error wherever it is cut.
+// ReadResults yields times and values in the order of the stream, and fails on a stream that was
+// cut, wherever that is.
 func TestReadResults(t *testing.T) {
 	groups := sampleGroups()
 	for _, c := range Compressions {
@@ -249,11 +249,11 @@ func TestReadResults(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(times, []int64{1356998400000, 1356998400250, 1356998460000}) || values[0] != 1<<53 || !math.IsNaN(values[1]) || values[2] != -0.5 {
-			t.Errorf("compression %q: %v, %v", c, times, values)
+			t.Errorf("compression %q: times %v, values %v, want those of sampleGroups", c, times, values)
 		}
 		for n := range len(whole) {
 			if c != "" {
-				break // takes long, and says the same
+				break // cutting compressed streams takes long and tries the same code
 			}
 			if err := ReadResults(bytes.NewReader(whole[:n]), each); err == nil {
 				t.Fatalf("compression %q: cut after %d of %d bytes, no error", c, n, len(whole))
@@ -262,7 +262,7 @@ func TestReadResults(t *testing.T) {
 	}
 }
 
-// BenchmarkResultWriter writes 10 M points of 1,000 groups, as bytes of Arrow.
+// BenchmarkResultWriter writes 10 M points of 1,000 groups, and reports the bytes of the stream.
 func BenchmarkResultWriter(b *testing.B) {
 	groups := make([]ResultGroup, 1000)
 	for i := range groups {

@@ -40,7 +40,7 @@ func drawSeries(t *rapid.T) (s Series) {
 	return s
 }
 
-// drawTimes are any n times, or such at even distances but maybe the last.
+// drawTimes draws n times: any, or at equal distances, where the last one may be 1 late.
 func drawTimes(t *rapid.T, n int) []int64 {
 	if rapid.Bool().Draw(t, "any times") {
 		return rapid.SliceOfN(rapid.Int64(), n, n).Draw(t, "times")
@@ -100,8 +100,8 @@ func throughIPC(t interface{ Fatal(...any) }, mem Allocator, r Record, use func(
 
 var sameSeries = cmp.Options{cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}
 
-// What is written is read: from the record, from the record after the wire, and
-// from a slice of it; and all memory is given back.
+// Series are read as they were written: from the record, from the record after it went through
+// Arrow's stream form, and from a slice of it. All memory is released.
 func TestSeries_roundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mem, check := checkedAllocator(t)
@@ -161,7 +161,7 @@ func TestSeries_emptyLists(t *testing.T) {
 	})
 }
 
-// A writer given up with data in it leaks nothing.
+// A writer that is released with rows in it leaks no memory.
 func TestSeriesWriter_release(t *testing.T) {
 	mem, check := checkedAllocator(t)
 	defer check()
@@ -205,7 +205,7 @@ func TestSeriesReader_refusesUnequalLists(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := reader.At(0, new(Series)); err == nil || !strings.Contains(err.Error(), "want equal lengths") {
-			t.Errorf("%+v: %v", s, err)
+			t.Errorf("%+v: %v, want an error with \"want equal lengths\"", s, err)
 		}
 	}
 	f(Series{Time: []int64{1}})
@@ -213,7 +213,7 @@ func TestSeriesReader_refusesUnequalLists(t *testing.T) {
 	f(Series{Raw: encoding.Points{Time: []int64{1}, Float: []bool{true}}})
 }
 
-// The schema of version 2. A change of this text is a new version.
+// The columns of a series batch of version 2 never change. Other columns need a new version.
 func TestSeriesSchema_isFrozen(t *testing.T) {
 	var got []string
 	for _, f := range SeriesSchema().Fields() {
@@ -232,6 +232,6 @@ func TestSeriesSchema_isFrozen(t *testing.T) {
 		t.Error(diff)
 	}
 	if Version != "2" || resultVersion != "1" || versionKey != "downpour.batch" {
-		t.Errorf("version %s under %s", Version, versionKey)
+		t.Errorf("version %s under key %s, want 2 under downpour.batch, and version 1 of results", Version, versionKey)
 	}
 }

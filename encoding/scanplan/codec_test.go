@@ -10,7 +10,8 @@ import (
 	"downpour/encoding"
 )
 
-// examplePart is a plan with every field set, over two salt buckets.
+// examplePart is the second of two parts of a plan, one for each salt bucket. All fields that a
+// plan of raw points may have are set, but Fix.
 func examplePart() *Part {
 	s := encoding.DefaultSchema()
 	s.SaltWidth, s.SaltBuckets = 1, 2
@@ -52,7 +53,7 @@ func TestTicket_roundTrip(t *testing.T) {
 	}
 }
 
-// The wire form of version 1. A change of this text is a new version.
+// The wire form of tickets of version 1 never changes. Another form needs a new version.
 func TestTicket_isFrozen(t *testing.T) {
 	got, err := examplePart().MarshalTicket()
 	if err != nil {
@@ -135,21 +136,21 @@ func TestParseTicket_refusesText(t *testing.T) {
 	}
 }
 
-// A plan that puts errors right says so; one that does not looks as it did
-// before there were fixes, so that older servers take it.
+// A plan's ticket and its text have its fixes, and a fix that is not known is refused. A ticket
+// without fixes has no such field (see TestTicket_isFrozen), so that older servers take it.
 func TestPlan_fix(t *testing.T) {
 	p := examplePart()
 	p.Plan.Fix = FixRateStart | FixIntegers
 	ticket, err := p.MarshalTicket()
 	if err != nil || !strings.Contains(string(ticket), `"Fix":5,`) || !strings.Contains(p.Plan.String(), "\nfix rate-start integers\n") {
-		t.Errorf("%v: %s\n%s", err, ticket, p.Plan.String())
+		t.Errorf("%v: ticket %s, want Fix 5 in it; text, want both fixes in it:\n%s", err, ticket, p.Plan.String())
 	}
 	got, err := ParseTicket(ticket)
 	if diff := cmp.Diff(p, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	if _, err := ParseTicket([]byte(strings.Replace(string(ticket), `"Fix":5`, `"Fix":9`, 1))); err == nil || !strings.Contains(err.Error(), "not known") {
-		t.Errorf("an unknown fix: %v", err)
+		t.Errorf("an unknown fix: %v, want an error with \"not known\"", err)
 	}
 }
 
@@ -164,7 +165,7 @@ func TestPart_startsAndEnds(t *testing.T) {
 			p.Range.Stop = stop
 		}
 		if p.Starts() != wantStarts || p.Ends() != wantEnds {
-			t.Errorf("part %v: starts %t, ends %t", p.Range, p.Starts(), p.Ends())
+			t.Errorf("part %v: starts %t, ends %t; at least one is wrong", p.Range, p.Starts(), p.Ends())
 		}
 		if err := p.Validate(); err != nil {
 			t.Error(err)
@@ -199,7 +200,7 @@ func TestDownsample(t *testing.T) {
 	f := func(d *Downsample, wantText string, wantDivides bool) {
 		t.Helper()
 		if d.DividesHour() != wantDivides || d != nil && d.String() != wantText {
-			t.Errorf("%v divides the hour: %t", d, d.DividesHour())
+			t.Errorf("%v divides the hour: %t; this or the text is wrong", d, d.DividesHour())
 		}
 	}
 	f(nil, "", false)
@@ -217,7 +218,7 @@ func TestDownsample(t *testing.T) {
 func FuzzParseTicket(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ticket []byte) {
 		p := new(Part)
-		if json.Unmarshal(ticket, p) == nil { // also the plans that are refused
+		if json.Unmarshal(ticket, p) == nil { // also a plan that is refused
 			_ = p.Plan.String()
 			_, _ = p.Starts(), p.Ends()
 			_ = p.Validate()

@@ -41,8 +41,7 @@ func ExamplePlan() {
 	// aggregate sum by 000001
 }
 
-// A part travels as a ticket. What reads it refuses a plan that it does not
-// understand.
+// A part travels as a ticket. ParseTicket refuses a plan that it does not understand.
 func ExampleParseTicket() {
 	plan := newPlan()
 	part := scanplan.Part{Plan: plan, Range: plan.Ranges[0], Mode: scanplan.PartialAggregation}

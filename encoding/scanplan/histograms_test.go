@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A plan of histograms travels as it is, has nothing that is for points alone, and its
-// parts may end anywhere.
+// A plan of histograms is the same after it was a ticket, is refused with anything that is for
+// points alone, and its parts need not begin at whole hours.
 func TestTicket_histograms(t *testing.T) {
 	part := func() *Part {
 		p := examplePart()

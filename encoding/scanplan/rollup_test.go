@@ -36,11 +36,11 @@ func TestTicket_rollup(t *testing.T) {
 		t.Errorf("-sent +received\n%s", d)
 	}
 	if text := p.String(); !strings.Contains(text, "rollup 3600s in rows of 1d, column 0 (sum) and 1 (count)\n") {
-		t.Errorf("%s", text)
+		t.Errorf("the text has no rollup with its columns: %s", text)
 	}
 }
 
-// What would read the wrong cells, or cut a bucket, is refused.
+// A plan over rollups is refused if it would read the wrong cells or cut a bucket.
 func TestValidate_rollup(t *testing.T) {
 	f := func(want string, change func(*Part)) {
 		t.Helper()

@@ -23,7 +23,7 @@ func parse(t *testing.T, text string) (*Options, error) {
 	return Parse(values, 2)
 }
 
-// Each parameter changes what it is for, and nothing else.
+// Each parameter changes its own options and no others.
 func TestParse(t *testing.T) {
 	black, white := color.NRGBA{0, 0, 0, 255}, color.NRGBA{255, 255, 255, 255}
 	f := func(text string, change func(*Options)) {
@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 	f("o=lw+5&o=axis+x1y2%3B+system+'id'&o=axis+x1y2", func(o *Options) { o.OnRight[1] = true })
 }
 
-// A format may be encoded once, as it is right, or twice, as OpenTSDB needs it.
+// A format may be URL-encoded once, which is right, or twice, as OpenTSDB needs it.
 func TestParse_formats(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
@@ -92,11 +92,12 @@ func TestParse_formats(t *testing.T) {
 	f("yformat=%2525.1s%2525cB", "1.2kB")
 	o, err := parse(t, "xformat=%25H%3A%25M&y2format=%25g")
 	if err != nil || o.TimeFormat == nil || o.Right.Format == nil || o.Left.Format != nil {
-		t.Errorf("%v %+v", err, o)
+		t.Errorf("got %v %+v, want the formats of time and the right axis alone", err, o)
 	}
 }
 
-// Mistakes are refused with OpenTSDB's texts, in its order.
+// Invalid options are refused with OpenTSDB's messages; of several, the one is told that OpenTSDB
+// finds first.
 func TestParse_refused(t *testing.T) {
 	f := func(text string, status int, want string) {
 		t.Helper()
@@ -139,7 +140,7 @@ func TestParse_refused(t *testing.T) {
 	f("style=x&title=&ylabel=!", 400, `'ylabel' was invalid. Must satisfy the pattern [a-zA-z0-9 \-_]`)
 }
 
-// What is read is within its bounds.
+// Options that are read are within their bounds.
 func FuzzParse(f *testing.F) {
 	f.Add("wxh=800x400&yrange=[0:]&ylabel=load&title=demo&key=out+right+top&smooth=bezier&style=dots")
 	f.Add("yformat=%25.2f&xformat=%2525H&y2range=[1:2]&y2log&bgcolor=x000000&o=axis+x1y2&nokey")

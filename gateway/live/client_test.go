@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// client is what a reader of the protocol makes of the messages: it knows only
-// the JSON.
+// client reads messages as a client of the protocol does: it knows only their JSON.
 type client struct {
 	sub    *Subscription
 	groups map[int]*clientGroup
@@ -18,8 +17,7 @@ type client struct {
 	last   Kind
 	err    *Error
 
-	// clears: takes a group with a new description for an empty one, as a reader of the
-	// contract may.
+	// clears makes the client empty a group that is described anew, as the protocol permits.
 	clears bool
 }
 
@@ -107,7 +105,7 @@ func (c *client) delta(m *wireMessage) error {
 	for _, x := range m.Deletes {
 		for _, t := range x.Ts {
 			if _, ok := c.groups[x.Group].dps[string(t)]; !ok {
-				continue // merged deltas may delete what was never sent
+				continue // merged deltas may delete points that were never sent
 			}
 			delete(c.groups[x.Group].dps, string(t))
 		}
@@ -125,7 +123,7 @@ func (g *wireGroup) about() string {
 	return fmt.Sprintf("%d %s %v %v", g.QueryIndex, g.Metric, g.Tags, g.AggregateTags)
 }
 
-// picture is everything the client sees, in an order of its own.
+// picture returns all that the client sees, as sorted text.
 func (c *client) picture() string {
 	var lines []string
 	for _, g := range c.groups {
@@ -144,7 +142,7 @@ func (g *clientGroup) line() string {
 	return b.String()
 }
 
-// text is an update's message.
+// text returns an update's message.
 func text(u *Update) string {
 	b, err := u.JSON()
 	if err != nil {

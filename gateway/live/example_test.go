@@ -11,7 +11,7 @@ import (
 	"downpour/gateway/live"
 )
 
-// fixedSource has two answers: all groups, and then one changed point.
+// fixedSource gives two answers: all groups, and then one changed point.
 type fixedSource struct {
 	asked   int
 	changed chan struct{}
@@ -66,7 +66,7 @@ func ExampleHub_Subscribe() {
 		for range woken {
 			u := sub.Next()
 			if u == nil {
-				continue // woken in vain
+				continue // woken without an update
 			}
 			text, err := u.JSON()
 			if err != nil {

@@ -10,8 +10,8 @@ import (
 	"downpour/encoding"
 )
 
-// What is final moves on with the clock where nobody writes, and is sent with
-// the next change, not by a message a second.
+// While nobody writes, finalBefore moves on with the clock. It is sent with the next change, not in
+// messages of its own.
 func TestFinalBefore_comesWithChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var value atomic.Int64
@@ -25,18 +25,18 @@ func TestFinalBefore_comesWithChanges(t *testing.T) {
 		synctest.Wait()
 		u := c.sub.Next()
 		if u == nil || u.Kind != KindSnapshot || u.finalBefore != time.Now().Unix() || u.rows != 3 {
-			t.Fatalf("%+v, want a snapshot that is final before now, of 3 rows", u)
+			t.Fatalf("got %+v, want a snapshot of 3 rows with finalBefore now", u)
 		}
-		time.Sleep(5 * time.Second) // of the bubble's clock
+		time.Sleep(5 * time.Second) // simulated
 		synctest.Wait()
 		if u := c.sub.Next(); u != nil {
-			t.Errorf("%s, want nothing: nothing has changed", text(u))
+			t.Errorf("got %s, want no message without a change", text(u))
 		}
 		value.Add(1)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if u := c.sub.Next(); u == nil || u.Kind != KindDelta || u.delta.finalBefore != time.Now().Unix() {
-			t.Errorf("%+v, want a delta with what is final now", u)
+			t.Errorf("got %+v, want a delta with finalBefore now", u)
 		}
 	})
 }

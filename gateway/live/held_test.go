@@ -14,8 +14,8 @@ import (
 	"downpour/pushdown/process/heap/heaptest"
 )
 
-// What is counted as held is what is held, or twice or half of that: the answer,
-// the history, and what is on its way to slow subscribers.
+// The bytes that the hub counts are between half of and twice what the heap holds, for answers with
+// their history as for messages that slow subscribers hold.
 func TestHeld(t *testing.T) {
 	const groups, points, ticks = 20, 4000, 20
 	f := func(name string, subscribers int, slow bool, format func(*Update), part func(Held) int64) {
@@ -31,7 +31,7 @@ func TestHeld(t *testing.T) {
 			}
 			subs = append(subs, s)
 		}
-		sending := make([]*Update, subscribers) // as sockets hold them
+		sending := make([]*Update, subscribers) // held as by sockets that are sending them
 		for tick := range ticks {
 			a := Answer{}
 			for g := range groups {
@@ -39,14 +39,14 @@ func TestHeld(t *testing.T) {
 				for i := range points {
 					r.Points.Append(int64(1_700_000_000_000+i), encoding.IntValue(int64(i)))
 				}
-				for i := range 5 { // that change
+				for i := range 5 { // points that change at each tick
 					r.Points.Append(int64(1_700_000_100_000+i), encoding.IntValue(int64(tick)))
 				}
 				a.Results = append(a.Results, r)
 			}
 			subs[0].evaluator.publish(context.Background(), a, nil)
 			for i, s := range subs {
-				// A slow one asks once, at a tick of its own.
+				// A slow subscriber takes one message, each at another tick.
 				if !slow || tick == i {
 					if u := s.Next(); u != nil {
 						format(u)
@@ -62,10 +62,10 @@ func TestHeld(t *testing.T) {
 			t.Errorf("%s: counted %d KiB, %+v; the heap grew by %d KiB", name, sum>>10, held, real>>10)
 		}
 		if part(held) < held.Total()/4 {
-			t.Errorf("%s: %+v", name, held)
+			t.Errorf("%s: got %+v, want a quarter or more in the part of this case", name, held)
 		}
 		if stats := h.Stats(); stats.Bytes != held.Total() {
-			t.Errorf("%s: Stats tells %d, %+v", name, stats.Bytes, held)
+			t.Errorf("%s: Stats has %d bytes, Held %+v: want equal sums", name, stats.Bytes, held)
 		}
 		runtime.KeepAlive(sending)
 		runtime.KeepAlive(subs)
@@ -81,7 +81,7 @@ func TestHeld(t *testing.T) {
 	f("a snapshot not encoded yet", 1, true, func(*Update) {}, func(h Held) int64 { return h.Answer })
 }
 
-// Whoever leaves leaves nothing in the sum.
+// A query that has ended is no longer counted.
 func TestHeld_left(t *testing.T) {
 	h := blockedHub()
 	defer h.Close()
@@ -99,17 +99,17 @@ func TestHeld_left(t *testing.T) {
 		t.Errorf("three queries hold %+v", all)
 	}
 	refusal := &Error{Code: 400}
-	subs[0].evaluator.publish(context.Background(), Answer{}, refusal) // its end
+	subs[0].evaluator.publish(context.Background(), Answer{}, refusal) // an error that ends the query
 	if got := h.Held(); got.Total() >= all.Total() {
-		t.Errorf("two queries hold %+v, three held %+v", got, all)
+		t.Errorf("two queries hold %+v, want less than three held, %+v", got, all)
 	}
 	h.Close()
 	if got := h.Held(); got != (Held{}) {
-		t.Errorf("none holds %+v", got)
+		t.Errorf("after Close %+v is held, want nothing", got)
 	}
 }
 
-// changing is an answer of so many points, all of which are others at each tick.
+// changing returns an answer of so many points, all of which change at each tick.
 func changing(points, tick int) Answer {
 	r := Result{Metric: "m"}
 	for i := range points {
@@ -127,8 +127,8 @@ func join(t *testing.T, h *Hub, cut func()) *Subscription {
 	return s
 }
 
-// Those who are as far behind share one message; where it would be hardly shorter
-// than the answer, it is the answer.
+// Subscribers that are equally far behind share one merged message. It is a delta, or a snapshot
+// if a delta would be hardly shorter.
 func TestMerged_shared(t *testing.T) {
 	f := func(points int, kind Kind) {
 		t.Helper()
@@ -149,7 +149,7 @@ func TestMerged_shared(t *testing.T) {
 			t.Errorf("%d points: got a %s and a %s, want one %s for both", points, first.Kind, second.Kind, kind)
 		}
 		if kind == KindDelta && other == first {
-			t.Error("one that is less behind gets the same")
+			t.Error("a subscriber that is less behind gets the same message, want another")
 		}
 		publish(4)
 		if u := a.Next(); u.Kind != KindDelta || u == first {
@@ -160,8 +160,8 @@ func TestMerged_shared(t *testing.T) {
 	f(2*historyPoints, KindSnapshot)
 }
 
-// What slow subscribers have on their way is bounded: beyond it those are cut
-// whose message is oldest, and nobody who keeps up.
+// The bytes of messages on their way to slow subscribers are bounded. Beyond the bound those are
+// cut whose message is oldest, and none that keeps up.
 func TestCut(t *testing.T) {
 	const points, slow = 10_000, 20
 	h := blockedHub()
@@ -174,7 +174,7 @@ func TestCut(t *testing.T) {
 	for tick := range slow {
 		s := join(t, h, func() { cut = append(cut, tick) })
 		fast.evaluator.publish(context.Background(), changing(points, tick), nil)
-		held = append(held, s.Next()) // and never again
+		held = append(held, s.Next()) // and takes none after that
 		if tick == 0 {
 			held = append(held, shared.Next())
 		}
@@ -185,7 +185,7 @@ func TestCut(t *testing.T) {
 		}
 	}
 	if len(cut) < slow-6 || len(cut) > slow-3 {
-		t.Errorf("%d of %d were cut: %v", len(cut), slow+1, cut)
+		t.Errorf("%d of %d were cut: %v; want 14 to 17", len(cut), slow+1, cut)
 	}
 	slices.Sort(cut)
 	want := []int{-2}
@@ -193,13 +193,13 @@ func TestCut(t *testing.T) {
 		want = append(want, i)
 	}
 	if diff := cmp.Diff(want, cut); diff != "" {
-		t.Errorf("cut are not those that have waited longest: %s", diff)
+		t.Errorf("want those cut that have waited longest; want -, got +: %s", diff)
 	}
 	runtime.KeepAlive(held)
 }
 
-// Nobody is cut in vain: not who takes the newest message, nor who sends one that
-// the history has anyway.
+// No subscriber is cut if that would free nothing: neither one whose message is the newest, nor one
+// whose message the history holds as well.
 func TestCut_inVain(t *testing.T) {
 	h := blockedHub()
 	defer h.Close()
@@ -226,6 +226,6 @@ func TestCut_inVain(t *testing.T) {
 	publish(-1)
 	publish(-2)
 	if cuts != 1 {
-		t.Errorf("one with a message of two ticks ago was cut %d times, want once", cuts)
+		t.Errorf("a subscriber with a message of two ticks ago was cut %d times, want once", cuts)
 	}
 }

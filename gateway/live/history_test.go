@@ -9,8 +9,8 @@ import (
 	"downpour/encoding"
 )
 
-// TestHistoryKeepsOnlyWhatIsNew: a long answer with one new point a tick must
-// not be held once for each tick of the history.
+// The history of a long answer with one new point a tick holds the answer once, not once for each
+// tick.
 func TestHistoryKeepsOnlyWhatIsNew(t *testing.T) {
 	const points = 50_000 // 850 kB
 	h := blockedHub()
@@ -31,7 +31,7 @@ func TestHistoryKeepsOnlyWhatIsNew(t *testing.T) {
 	var after runtime.MemStats
 	runtime.ReadMemStats(&after)
 	if after.HeapAlloc > 20<<20 {
-		t.Errorf("%d MiB in use after %d ticks, want a few", after.HeapAlloc>>20, historyTicks+1)
+		t.Errorf("%d MiB in use after %d ticks, want 20 at most", after.HeapAlloc>>20, historyTicks+1)
 	}
 	runtime.KeepAlive(s)
 }

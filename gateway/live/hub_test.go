@@ -18,14 +18,14 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// one is an answer of one group with one point.
+// one returns an answer of one group with one point.
 func one(ms int64, v encoding.Value) Answer {
 	r := Result{Metric: "m", Tags: map[string]string{"host": "a"}}
 	r.Points.Append(ms, v)
 	return Answer{Results: []Result{r}}
 }
 
-// counting answers each ask with its number.
+// counting returns a function that answers each ask with its number.
 func counting(n *atomic.Int64) func(context.Context, Question, time.Time) (Answer, error) {
 	return func(context.Context, Question, time.Time) (Answer, error) {
 		return one(1000, encoding.IntValue(n.Add(1))), nil
@@ -55,7 +55,7 @@ func TestOneEvaluatorServesAll(t *testing.T) {
 		h := New(Config{Ask: counting(&asks), Log: quiet})
 		defer h.Close()
 		a, wakes := subscribe(t, h, `{"start":"1h-ago","queries":[]}`)
-		b, _ := subscribe(t, h, `{ "queries": [], "end": null, "start": "1h-ago" }`) // the same, written otherwise
+		b, _ := subscribe(t, h, `{ "queries": [], "end": null, "start": "1h-ago" }`) // the same query, written in another way
 		time.Sleep(10*time.Second + time.Millisecond)                                // the bubble's clock: no real wait
 		drain(t, a)
 		drain(t, b)
@@ -76,7 +76,7 @@ func TestOneEvaluatorServesAll(t *testing.T) {
 			t.Errorf("after the last subscriber: %d asks, %+v; want 11 and nothing held", asks.Load(), h.Stats())
 		}
 		if u := a.sub.Next(); u != nil {
-			t.Errorf("a closed subscription gets %v", u)
+			t.Errorf("a closed subscription gets %v, want nothing", u)
 		}
 	})
 }
@@ -88,6 +88,7 @@ func TestDifferentQueriesHaveTheirOwn(t *testing.T) {
 		defer h.Close()
 		subscribe(t, h, `{"start":1}`)
 		subscribe(t, h, `{"start":1,"msResolution":true}`)
+		// 2^53 + 1 and 2^53, which are equal as doubles.
 		subscribe(t, h, `{"start":9007199254740993}`)
 		_, err := h.Subscribe(Request{Query: json.RawMessage(`{"start":9007199254740992}`)}, func() {})
 		if e := new(Error); !errors.As(err, &e) || e.Code != 429 {
@@ -96,8 +97,8 @@ func TestDifferentQueriesHaveTheirOwn(t *testing.T) {
 	})
 }
 
-// Requests for expressions share an evaluator if they differ in nothing that shows: not
-// with a query of the same body. Their times are in ms.
+// Requests for expressions share an evaluator if their answers are the same, but not with a query
+// of the same body. Their times are in ms.
 func TestExpressionsShareAnEvaluator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asks atomic.Int64
@@ -210,8 +211,8 @@ func TestUnknownNameIsRetriedWhileLive(t *testing.T) {
 	})
 }
 
-// TestRecoveryIsSent: an error after the snapshot is followed by a delta even
-// when the data is the same, so that a client can take its message down.
+// An error after the snapshot is followed by a delta even if the data is the same, so that a client
+// can stop showing the error.
 func TestRecoveryIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fail atomic.Bool
@@ -268,8 +269,8 @@ func TestFinalErrorEndsTheQuery(t *testing.T) {
 	})
 }
 
-// TestResumeAfterABreak: within the linger time a client takes up where it was
-// and gets one delta; later, and after a restart, a snapshot.
+// A client that resumes within the linger time gets one delta; later, or after a restart, it gets a
+// snapshot.
 func TestResumeAfterABreak(t *testing.T) {
 	for _, tc := range []struct {
 		away time.Duration
@@ -335,7 +336,7 @@ func TestBadQueriesAreRefused(t *testing.T) {
 	}
 }
 
-// TestSlowReaderIsTold: what stands for several changes says so, and only that.
+// A message that stands for several changes is marked as merged, and no other.
 func TestSlowReaderIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asks atomic.Int64

@@ -19,7 +19,7 @@ import (
 	"downpour/encoding"
 )
 
-// truthModel is the data behind the query, which random changes rewrite.
+// truthModel is the data that the query reads. Random changes rewrite it.
 type truthModel struct {
 	groups []*truthGroup
 	made   int
@@ -41,7 +41,7 @@ func (m *truthModel) answer() Answer {
 	return a
 }
 
-// index: groups with a key are of sub-query 0, which may be kept.
+// index returns the sub-query of a group: 0, which may be kept, if it has a key, else 1.
 func (g *truthGroup) index() int {
 	if g.key == "" {
 		return 1
@@ -64,8 +64,8 @@ func (g *truthGroup) between(from, to int64) (p encoding.Points) {
 	return p
 }
 
-// news is the answer as a source gives it that kept sub-query 0 since before;
-// false if a group of that has gone.
+// news returns the answer of a source that has kept sub-query 0 since before. It returns false if a
+// group of that has gone.
 func (m *truthModel) news(rt *rapid.T, before map[string]*truthGroup) (a Answer, ok bool) {
 	a.Kept = map[int]bool{0: true}
 	keyed := 0
@@ -88,7 +88,7 @@ func (m *truthModel) news(rt *rapid.T, before map[string]*truthGroup) (a Answer,
 	return a, keyed == len(before)
 }
 
-// windows hold what differs from old, and some more.
+// windows returns windows over all that differs from old, and some more.
 func (g *truthGroup) windows(rt *rapid.T, old *truthGroup) Change {
 	c := Change{Key: g.key}
 	for second := int64(-3); second <= 8; second++ {
@@ -109,7 +109,7 @@ func (g *truthGroup) windows(rt *rapid.T, old *truthGroup) Change {
 	return c
 }
 
-// keyed is a copy of what sub-query 0 shows.
+// keyed returns a copy of what sub-query 0 shows.
 func (m *truthModel) keyed() map[string]*truthGroup {
 	out := map[string]*truthGroup{}
 	for _, g := range m.groups {
@@ -120,7 +120,7 @@ func (m *truthModel) keyed() map[string]*truthGroup {
 	return out
 }
 
-// picture is what a fresh query would show, worked out on its own.
+// picture returns what a fresh query would show, computed from the data alone.
 func (m *truthModel) picture(seconds bool) string {
 	var lines []string
 	for _, g := range m.groups {
@@ -188,7 +188,7 @@ func (g *truthGroup) change(rt *rapid.T, kind string) {
 	}
 }
 
-// blockedHub asks nothing by itself: the test publishes.
+// blockedHub returns a hub that asks nothing by itself: the test publishes answers.
 func blockedHub() *Hub {
 	return New(Config{
 		Linger: time.Hour,
@@ -201,8 +201,8 @@ func blockedHub() *Hub {
 	})
 }
 
-// TestLaw: whatever changes, however slow a subscriber is and wherever it takes
-// up again, snapshot and deltas are the fresh answer.
+// Whatever changes, however slow a subscriber is and wherever it resumes, snapshot and deltas give
+// the fresh answer.
 func TestLaw(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := &law{rt: rt, hub: blockedHub(), seconds: rapid.Bool().Draw(rt, "seconds")}
@@ -225,9 +225,9 @@ type law struct {
 	seconds bool
 	model   truthModel
 	clients []*client
-	shown   string // the picture last published
+	shown   string // the picture that was published last
 	asked   bool
-	before  map[string]*truthGroup // what it showed of sub-query 0
+	before  map[string]*truthGroup // what that showed of sub-query 0
 	kept    bool                   // the source has answered whole before
 }
 
@@ -264,7 +264,7 @@ func (l *law) step() {
 		l.model.change(l.rt)
 	case "publish":
 		l.publish(nil)
-	case "burst": // around as many ticks as the history keeps
+	case "burst": // about as many ticks as the history keeps
 		for range rapid.IntRange(historyTicks-1, historyTicks+2).Draw(l.rt, "ticks") {
 			l.model.change(l.rt)
 			l.publish(nil)
@@ -280,8 +280,8 @@ func (l *law) step() {
 	}
 }
 
-// resume drops a client, perhaps the last one, lets time pass and comes back
-// with what the client had.
+// resume closes a client, perhaps the last one, may publish, and subscribes again with what the
+// client had.
 func (l *law) resume() {
 	i := rapid.IntRange(0, len(l.clients)-1).Draw(l.rt, "resumed")
 	old := l.clients[i]
@@ -291,10 +291,10 @@ func (l *law) resume() {
 	}
 	l.clients = slices.Delete(l.clients, i, i+1)
 	alone := len(l.clients) == 0
-	l.kept = l.kept && !alone // another source begins
+	l.kept = l.kept && !alone // a new source is opened
 	c := l.join(&old.resume)
 	c.groups, c.resume = old.groups, old.resume
-	if alone { // its evaluator had stopped, what it holds is old
+	if alone { // its evaluator had stopped, and what that holds is old
 		if u := c.sub.Next(); u != nil && u.Kind != KindError {
 			l.rt.Fatalf("%s before the query was asked again", u.Kind)
 		}

@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// many is an answer of one group with so many points.
+// many returns an answer of one group with so many points.
 func many(points int) Answer {
 	var r Result
 	for i := range int64(points) {
@@ -20,10 +20,10 @@ func many(points int) Answer {
 	return Answer{Results: []Result{r}}
 }
 
-// fillPool takes what there is of a pool, until free is called.
+// fillPool reserves all memory of a pool, until free is called.
 func fillPool(p *memory.Pool) (free func()) {
 	var all []*memory.Account
-	for range 3 { // one may not have all
+	for range 3 { // one account may not have all of it
 		a := p.Open(memory.Live)
 		for a.Try(128 << 10) {
 		}
@@ -36,7 +36,7 @@ func fillPool(p *memory.Pool) (free func()) {
 	}
 }
 
-// lent is what live queries have reserved.
+// lent returns the bytes that live queries have reserved.
 func lent(p *memory.Pool) int64 { return p.Stats().Held[memory.Live] }
 
 // entering gives each ask an account of a pool, as gateways do.
@@ -47,7 +47,7 @@ func entering(p *memory.Pool) func(context.Context) (context.Context, func()) {
 	}
 }
 
-// A query with an end holds its answer until its last subscriber has it.
+// The answer of a query with an end is counted as held until its last subscriber has left.
 func TestRoom_held(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Config{Log: quiet, Ask: func(context.Context, Question, time.Time) (Answer, error) { return many(100_000), nil }})
@@ -62,7 +62,7 @@ func TestRoom_held(t *testing.T) {
 		}
 		c.sub.Close()
 		if n := h.Held(); n != (Held{}) {
-			t.Errorf("%+v is held at the end", n)
+			t.Errorf("%+v is held at the end, want nothing", n)
 		}
 	})
 }
@@ -78,12 +78,12 @@ func TestRoom_tooLarge(t *testing.T) {
 			t.Errorf("got %+v, want error 413", u)
 		}
 		if n := lent(pool); n != 0 {
-			t.Errorf("%d bytes are reserved", n)
+			t.Errorf("%d bytes are reserved, want none", n)
 		}
 	})
 }
 
-// onlyNews is a source that says only at first what its answer is.
+// onlyNews is a source that gives its answer once and after that says that nothing has changed.
 type onlyNews struct {
 	asked *int
 	fresh bool
@@ -100,8 +100,8 @@ func (s *onlyNews) Next(context.Context, time.Time) (Answer, error) {
 func (*onlyNews) Changed() <-chan struct{} { return nil }
 func (*onlyNews) Close()                   {}
 
-// An answer that there is no memory for is lost: clients get an error, and a new
-// source is opened, because the old one's next answer would build on the lost one.
+// An answer for which there is no memory is lost. Clients get an error, and a new source is opened,
+// because the old one's next answer would be based on the lost one.
 func TestRoom_later(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := memory.New(64 << 20)
@@ -134,7 +134,7 @@ func TestRoom_messages(t *testing.T) {
 	defer account.Close()
 	g := newGroup(&many(20_000).Results[0], true)
 	u := &Update{Kind: KindSnapshot, account: account, groups: []*group{g}}
-	for range 2 { // the second is the first one's
+	for range 2 { // the second call returns the first one's bytes
 		if b, err := u.JSON(); err != nil || int64(len(b)) > account.Held() || account.Held() > 3*int64(len(b)) {
 			t.Errorf("%d bytes of JSON, %v, %d are reserved", len(b), err, account.Held())
 		}
@@ -146,7 +146,7 @@ func TestRoom_messages(t *testing.T) {
 	runtime.KeepAlive(u)
 	u = nil
 	for account.Held() != 0 {
-		runtime.GC() // what it finds is given back soon afterwards
+		runtime.GC() // the memory of what it collects is given back soon afterwards
 	}
 	free := fillPool(pool)
 	u = &Update{Kind: KindSnapshot, account: account, groups: []*group{g}}

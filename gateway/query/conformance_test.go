@@ -9,9 +9,9 @@ import (
 	"downpour/integration/conformance"
 )
 
-// TestConformance_parse: every query that a real OpenTSDB was asked parses, or
-// is refused as it was there. What failed there at run time parses here; a fault
-// known already stands in RunError.
+// Every recorded query is parsed, or refused with the status and message that OpenTSDB gave. A
+// query that OpenTSDB refused only when it ran it is parsed, and RunError has the error where the
+// parser knows it.
 func TestConformance_parse(t *testing.T) {
 	atRun := map[string]bool{"Got Infinity: Infinity": true, "No such name for 'metrics': 'x.none'": true}
 	refused := 0
@@ -44,11 +44,12 @@ func TestConformance_parse(t *testing.T) {
 			}
 		}
 	}
-	if refused != 69 {
+	if refused != 69 { // the queries of the recordings that are refused, so that none is missed
 		t.Errorf("%d queries refused, want 69", refused)
 	}
 }
 
+// outcome parses a query and returns its error, or that of a sub-query when it is run, or 200.
 func outcome(body []byte) (status int, message string) {
 	q, err := ParseJSON(body, time.Unix(1.7e9, 0))
 	var e *Error

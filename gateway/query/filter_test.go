@@ -79,7 +79,7 @@ func TestFilter_prefix(t *testing.T) {
 	f(ILiteralOr, "web", "")
 }
 
-// What Go's syntax reads otherwise than Java's, or not at all, is refused.
+// Regular expressions that Go would read differently from Java, or not at all, are refused.
 func TestFilter_unsupported(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
@@ -112,8 +112,8 @@ func TestFilter_unsupported(t *testing.T) {
 	f(`\R`, `\R`)
 }
 
-// naiveWildcard is OpenTSDB's rule written down once more: the texts between the stars are
-// found at or after the sum of the lengths of those before.
+// naiveWildcard is a second implementation of OpenTSDB's rule: each text between the stars must be
+// found at or after the sum of the lengths of the texts before it.
 func naiveWildcard(text, value string) bool {
 	inner := strings.Trim(text, "*")
 	if inner == "" {
@@ -138,6 +138,7 @@ func naiveWildcard(text, value string) bool {
 	return true
 }
 
+// A wildcard filter admits the values that naiveWildcard admits, and these begin with its prefix.
 func TestWildcard_naive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab*é")), 1, 8, -1).Draw(t, "text")
@@ -153,13 +154,13 @@ func TestWildcard_naive(t *testing.T) {
 			t.Errorf("%q on %q: %t, want %t", text, value, got, want)
 		}
 		if f.Match(value) && !strings.HasPrefix(value, f.Prefix()) {
-			t.Errorf("%q admits %q, which has not its prefix %q", text, value, f.Prefix())
+			t.Errorf("%q admits %q, which does not begin with its prefix %q", text, value, f.Prefix())
 		}
 	})
 }
 
-// Every filter: the prefix holds for what it admits, not_ is the opposite, and
-// i… is the other on lower case.
+// A not_ filter admits exactly the values that its counterpart refuses, and iliteral_or is
+// literal_or on the lower case of text and value.
 func TestFilter_laws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("abAB|é")), 1, 8, -1).Draw(t, "text")

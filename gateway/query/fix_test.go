@@ -31,7 +31,7 @@ func TestParseFixes(t *testing.T) {
 	}
 }
 
-// The request line wins over the gateway's own, for GET and POST.
+// The fixes of the request line take precedence over those of the gateway, for GET and POST.
 func TestFix_given(t *testing.T) {
 	f := func(own Fixes, parameter string, want Fixes) {
 		t.Helper()
@@ -64,11 +64,11 @@ func TestFix_given(t *testing.T) {
 	f(0, "filters", FixFilters)
 	_, err := ParseURI(url.Values{"start": {"1"}, "m": {"sum:m"}, "fix": {"x"}}, time.Unix(1400000000, 0))
 	if err == nil || !strings.Contains(err.Error(), `Invalid fix: got "x"`) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want that x is no fix", err)
 	}
 }
 
-// With the fix a GET has a zone of its own, without it OpenTSDB's silence.
+// With the fix a GET's timezone takes effect; without it the parameter is ignored, as by OpenTSDB.
 func TestFix_timezone(t *testing.T) {
 	f := func(fix Fixes, start int64) {
 		t.Helper()
@@ -81,8 +81,8 @@ func TestFix_timezone(t *testing.T) {
 	f(FixTimezone, 1356998400-9*3600)
 }
 
-// Stars stand for any text, also none, in order; without the fix they do as
-// OpenTSDB's.
+// With the fix a star stands for any text, also none, and the texts between stars must come in
+// order without overlap. Without it wildcards match as OpenTSDB's.
 func TestFix_wildcard(t *testing.T) {
 	f := func(pattern, value string, exact, loose bool) {
 		t.Helper()

@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// wellFormed checks what holds for every answer of a parser.
+// wellFormed checks what must hold for every query and every error of a parser.
 func wellFormed(t *testing.T, q *Query, err error) {
 	t.Helper()
 	if err != nil {
 		var e *Error
 		if q != nil || !errors.As(err, &e) || e.Message == "" || e.Status != 400 && e.Status != 413 && e.Status != 500 {
-			t.Errorf("%v, %#v", q, err)
+			t.Errorf("got %v, %#v, want no query and a *Error with a message and a known status", q, err)
 		}
 		return
 	}
 	if q.Start < 0 || q.End <= q.Start || len(q.Queries) == 0 || len(q.Queries) > MaxSubQueries {
-		t.Errorf("accepted: %s", q)
+		t.Errorf("accepted a query with bad times or a bad number of sub-queries: %s", q)
 	}
 	for i := range q.Queries {
 		if q.Queries[i].Index != i {
@@ -56,15 +56,16 @@ func FuzzTime(f *testing.F) {
 	f.Add("1356998400.250", "nope")
 	f.Fuzz(func(t *testing.T, text, zone string) {
 		if _, err := (clock{now: now}).parseTime(text, zone); err != nil && err.Error() == "" {
-			t.Error("an error without words")
+			t.Error("an error without a text")
 		}
 		if ms, err := ParseDuration(text); err == nil && ms <= 0 {
-			t.Errorf("%q: %d ms", text, ms)
+			t.Errorf("%q: got %d ms, want a positive duration or an error", text, ms)
 		}
 	})
 }
 
-// FuzzFilter: a filter that can be built never panics, and its prefix holds.
+// FuzzFilter checks that a filter does not panic, admits only values with its prefix, and equals
+// itself.
 func FuzzFilter(f *testing.F) {
 	for _, kind := range FilterTypes() {
 		f.Add(kind, `^a*|[b-c&&d]\p{Alpha}{2,3}+(?i:x)\Q.`, "abc")
@@ -78,19 +79,19 @@ func FuzzFilter(f *testing.F) {
 			t.Errorf("%s(%s) admits %q without its prefix %q", kind, text, value, prefix)
 		}
 		if !filter.same(&filter) {
-			t.Errorf("%s(%s) is not itself", kind, text)
+			t.Errorf("%s(%s) is not the same filter as itself", kind, text)
 		}
 	})
 }
 
-// FuzzWildcard compares with the rule in its own words.
+// FuzzWildcard compares wildcard filters with naiveWildcard.
 func FuzzWildcard(f *testing.F) {
 	f.Add("a*a", "ba")
 	f.Add("*é**b", "xéyb")
 	f.Fuzz(func(t *testing.T, text, value string) {
 		filter, err := NewFilter(Wildcard, "k", text, false)
 		if err == nil && utf8.ValidString(text+value) && filter.Match(value) != naiveWildcard(text, value) {
-			t.Errorf("%q on %q: %t", text, value, filter.Match(value))
+			t.Errorf("%q on %q: got %t, want the opposite", text, value, filter.Match(value))
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 var now = time.UnixMilli(1357002000_123)
 
-// body wraps sub-queries into a body that has nothing wrong outside of them.
+// body returns a body with sub-queries that has no fault outside of them.
 func body(subs string) string {
 	return `{"start":1356998400,"end":1357002000,"queries":[` + subs + `]}`
 }
@@ -49,6 +49,7 @@ func TestParseJSON_fields(t *testing.T) {
 			ExplicitTags: true, UseFuzzyFilter: true, UseMultiGets: true,
 		}},
 	}
+	// Unexported fields are not compared.
 	shown := cmp.FilterPath(func(p cmp.Path) bool {
 		f, ok := p.Last().(cmp.StructField)
 		return ok && strings.ToLower(f.Name()[:1]) == f.Name()[:1]
@@ -58,7 +59,7 @@ func TestParseJSON_fields(t *testing.T) {
 	}
 }
 
-// Of tags and filters the one that stands later in the text wins.
+// If a sub-query has tags and filters, those that come later in the text replace the others.
 func TestParseJSON_tagsAndFilters(t *testing.T) {
 	f := func(fields, want string) {
 		t.Helper()
@@ -79,8 +80,7 @@ func TestParseJSON_tagsAndFilters(t *testing.T) {
 	f(`"filters":null`, "")
 }
 
-// The texts and statuses that clients see, in the order in which faults are
-// found.
+// A bad body is refused with OpenTSDB's status and message for the first fault.
 func TestParseJSON_refused(t *testing.T) {
 	f := func(text string, wantStatus int, want string) {
 		t.Helper()
@@ -144,7 +144,7 @@ func TestParseJSON_limits(t *testing.T) {
 	f(body(`{"aggregator":"sum","metric":"m","filters":[{"type":"regexp","tagk":"k","filter":"((a{1000}){1000})"}]}`), 400, "invalid repeat count")
 }
 
-// Equal sub-queries are one, and what is left counts from 0.
+// Equal sub-queries become one, and the indexes of those that are left count from 0.
 func TestParseJSON_equalSubQueries(t *testing.T) {
 	f := func(a, b string, want int) {
 		t.Helper()
@@ -167,7 +167,7 @@ func TestParseJSON_equalSubQueries(t *testing.T) {
 	f(`"downsample":"1m-sum"`, `"downsample":"60s-sum"`, 3)
 }
 
-// Echo against an answer of a real OpenTSDB to showQuery.
+// Echo gives a sub-query as OpenTSDB repeats it in an answer with showQuery.
 func TestEcho(t *testing.T) {
 	const want = `{"aggregator": "sum", "metric": "sys.cpu.nice", "tsuids": null, "downsample": null, "rate": false,
 		"filters": [{"tagk": "host", "filter": "*", "group_by": true, "type": "wildcard"}], "percentiles": null, "index": 0,
@@ -185,7 +185,7 @@ func TestEcho(t *testing.T) {
 	}
 	plain := mustParse(t, body(`{"aggregator":"sum","metric":"m"}`))
 	if e := plain.Queries[0].echo(); e.FilterTagKs != nil || e.Filters == nil || e.Tags == nil {
-		t.Errorf("without filters: %+v", e)
+		t.Errorf("without filters: got %+v, want no filterTagKs, and filters and tags that are not null", e)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recorded is a text and what the parser classes of OpenTSDB 2.4.1 made of it:
-// testdata/parser.jsonl.gz holds some 3,000, half of them mistakes.
+// recorded is a text and what the parser classes of OpenTSDB 2.4.1 made of it.
+// testdata/parser.jsonl.gz has some 3,000, a good third of which OpenTSDB refused.
 type recorded struct {
 	Case struct {
 		Kind, Text, Zone, Type string
@@ -46,7 +46,7 @@ func readRecorded(t *testing.T) (all []recorded) {
 	}
 }
 
-// TestRecorded gives our reader what the real one was given.
+// The parser makes of every recorded text what OpenTSDB's made of it.
 func TestRecorded(t *testing.T) {
 	all := readRecorded(t)
 	if len(all) < 3000 {
@@ -61,8 +61,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// permitted takes what we do not keep out of a recorded answer: an empty text
-// is none, and only calendar buckets have a zone.
+// permitted removes from a recorded result what Downpour does not keep: an empty text is null, and
+// only calendar buckets have a time zone.
 func permitted(want map[string]any) {
 	subs, _ := want["subs"].([]any)
 	for _, s := range subs {
@@ -93,7 +93,7 @@ func answer(t *testing.T, r recorded) map[string]any {
 	case "filter":
 		f, err := NewFilter(c.Type, "k", c.Text, false)
 		if err != nil {
-			return map[string]any{"error": r.Want["error"]} // the words are free
+			return map[string]any{"error": r.Want["error"]} // the text may be another one
 		}
 		match := []any{}
 		for _, v := range c.Values {

@@ -57,7 +57,7 @@ func TestParseTime_refused(t *testing.T) {
 	f("-1h-ago", "Invalid duration (number): -1h")
 }
 
-// The zone of dates without one is the parser's.
+// A date without a time zone is read in the parser's zone; calendar buckets stay in UTC.
 func TestParser_zone(t *testing.T) {
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	if err != nil {
@@ -99,7 +99,8 @@ func TestParseDuration(t *testing.T) {
 	g("5é", "Invalid duration (suffix): 5é")
 }
 
-// A wall time away from clock changes is what time.Date says.
+// A wall time that a zone's clocks show is converted to a time with that wall time: the later one
+// if clocks show it twice.
 func TestWallTime(t *testing.T) {
 	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Apia"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -111,10 +112,10 @@ func TestWallTime(t *testing.T) {
 		f := [6]int{at.Year(), int(at.Month()), at.Day(), at.Hour(), at.Minute(), at.Second()}
 		got := wallTime(f, z.location).In(z.location)
 		if got.Format(time.DateTime) != at.Format(time.DateTime) {
-			t.Errorf("%v became %v", at, got)
+			t.Errorf("the wall time of %v gives %v", at, got)
 		}
 		if got.Before(at) {
-			t.Errorf("of an hour shown twice %v is the earlier, %v the later", got, at)
+			t.Errorf("a wall time that is shown twice: got %v, want the later %v", got, at)
 		}
 	})
 }

@@ -27,13 +27,13 @@ func TestParseURI_flags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !(q.Padding && q.NoAnnotations && q.GlobalAnnotations && q.ShowTSUIDs && q.MSResolution && q.ShowQuery && q.ShowStats && q.ShowSummary) {
-		t.Errorf("presence is not enough: %+v", q)
+		t.Errorf("a flag without a value, or ms=false, is not set: %+v", q)
 	}
 	if diff := cmp.Diff(URIOptions{Arrays: true, Mode: "partial", Trace: true, Explain: true, Integers: true}, q.URIOptions); diff != "" {
 		t.Error(diff)
 	}
 	if q.Start != 1356998400_000 || q.NoEnd {
-		t.Errorf("start %d, live %t", q.Start, q.NoEnd)
+		t.Errorf("start %d, without an end %t, want the last start and an end", q.Start, q.NoEnd)
 	}
 	if len(q.Queries) != 2 || len(q.Queries[0].TSUIDs) != 2 || q.Queries[0].Aggregator != "max" || q.Queries[1].Metric != "m" {
 		t.Errorf("TSUIDs do not come first: %s", q)
@@ -81,10 +81,10 @@ func TestParseURI_m(t *testing.T) {
 	f("sum:m{}{dc=lga}", "sum m dc=literal_or(lga)")
 	f("sum:m{host=a,host=a}", "sum m host=literal_or(a)!")
 	f("sum:m{host=a}{host=a}", "sum m host=literal_or(a)!")
-	f("sum:m{host=web*,host=*web}", "sum m host=wildcard(web*)!") // taken for the same filter
+	f("sum:m{host=web*,host=*web}", "sum m host=wildcard(web*)!") // equal filters: outer stars do not count
 }
 
-// Text with a star that is no filter by name ignores case; wildcard(…) does not.
+// A tag value with a star that names no filter type ignores case; wildcard(…) does not.
 func TestParseURI_starIgnoresCase(t *testing.T) {
 	f := func(value string, want bool) {
 		t.Helper()
@@ -177,7 +177,7 @@ func TestDownsample(t *testing.T) {
 	g("-sum", "Invalid downsampling specifier '-sum': the interval is missing")
 }
 
-// What OpenTSDB finds only when it runs a query does not stop the parser.
+// A fault that OpenTSDB finds only when it runs a query is parsed and stands in RunError.
 func TestRunError(t *testing.T) {
 	f := func(downsample, want string) {
 		t.Helper()
@@ -199,7 +199,8 @@ func TestRunError(t *testing.T) {
 	f("1y2d-sum", "")
 }
 
-// Sub-queries that come otherwise than by m follow those of m, and equal ones share a place.
+// Further sub-queries follow those of m, and equal ones share a place. Earlier moves one of them in
+// time.
 func TestURIWith(t *testing.T) {
 	values := url.Values{"start": {"1356998400"}, "end": {"1356998401"}, "m": {"sum:a"}}
 	q, at, err := Parser{SubQueries: 5}.URIWith(values, func(limit int) ([]string, error) {
@@ -217,9 +218,9 @@ func TestURIWith(t *testing.T) {
 
 	earlier, err := q.Earlier(2, 1000)
 	if err != nil || len(earlier.Queries) != 1 || earlier.Queries[0].Index != 2 || earlier.Start != q.Start-1000 || earlier.End != q.End-1000 {
-		t.Errorf("%+v, %v", earlier, err)
+		t.Errorf("got %+v, %v, want sub-query 2 alone, a second earlier", earlier, err)
 	}
 	if _, err := q.Earlier(0, q.Start+1); err == nil {
-		t.Error("a time before 1970 is no error")
+		t.Error("a time before 1970: got no error")
 	}
 }

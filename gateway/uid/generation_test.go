@@ -19,7 +19,7 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// stores are the two that names are kept in.
+// stores opens each kind of store that can hold the UID table.
 var stores = map[string]func(testing.TB) store.Store{
 	"embedded": func(t testing.TB) store.Store { return open(t) },
 	"HBase":    func(t testing.TB) store.Store { return onHBase(t) },
@@ -41,8 +41,8 @@ func onHBase(t testing.TB) *hbase.Store {
 	return s
 }
 
-// paused is a store that stops one caller before or after its n-th call, and
-// lets all others through.
+// paused is a store that stops one caller at a chosen step and lets all others through. Each
+// call is two steps: before and after it.
 type paused struct {
 	store.Store
 	mu      sync.Mutex
@@ -80,15 +80,14 @@ func (p *paused) Increment(ctx context.Context, table string, cell store.CellKey
 	return p.Store.Increment(ctx, table, cell, delta)
 }
 
-// stop arms the store: the n-th step of whoever comes next waits until goOn is
-// closed.
+// stop arms the store: the n-th step from now on waits until goOn is closed.
 func (p *paused) stop(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.at, p.reached, p.goOn = n, make(chan struct{}), make(chan struct{})
 }
 
-// lookups are all ways to a mapping that may be remembered.
+// lookups are all calls that may cache a mapping.
 var lookups = map[string]func(*Dictionary, encoding.UID) error{
 	"resolve": func(d *Dictionary, _ encoding.UID) error {
 		_, err := d.Resolve(context.Background(), encoding.UIDTagV, "old")
@@ -108,7 +107,7 @@ var lookups = map[string]func(*Dictionary, encoding.UID) error{
 	},
 }
 
-// deleteName is what a deletion does to the table.
+// deleteName deletes both mappings of a name from the table, as a deletion does.
 func deleteName(t testing.TB, s store.Writer, name string, u encoding.UID) {
 	t.Helper()
 	q := encoding.UIDTagV.Qualifier()
@@ -119,8 +118,8 @@ func deleteName(t testing.TB, s store.Writer, name string, u encoding.UID) {
 	}
 }
 
-// nameChanges are ways in which "old" loses its UID; the second dictionary is of
-// another process.
+// nameChanges are the ways in which the name "old" loses its UID. The second dictionary
+// stands for another process.
 var nameChanges = map[string]func(t testing.TB, s store.Store, d, other *Dictionary, u encoding.UID){
 	"rename": func(t testing.TB, _ store.Store, d, _ *Dictionary, _ encoding.UID) {
 		if err := d.Rename(t.Context(), encoding.UIDTagV, "old", "new"); err != nil {
@@ -144,9 +143,8 @@ var nameChanges = map[string]func(t testing.TB, s store.Store, d, other *Diction
 	},
 }
 
-// A look-up that began before a name was changed, and goes on after it, leaves
-// nothing behind that is from before: wherever it was interrupted, and whatever
-// it returns.
+// A look-up that begins before a name is changed and ends after it leaves no outdated mapping
+// in the cache, at whichever step it was interrupted.
 func TestDictionary_changeWithinLookup(t *testing.T) {
 	for where, open := range stores {
 		s := open(t)
@@ -162,7 +160,8 @@ func TestDictionary_changeWithinLookup(t *testing.T) {
 	}
 }
 
-// interrupted lets a look-up stop at a step, and tells whether it came so far.
+// interrupted changes a name while a look-up stops at a step, and checks the cache afterwards.
+// It reports whether the look-up has reached the step.
 func interrupted(t *testing.T, s store.Store, step int, change func(testing.TB, store.Store, *Dictionary, *Dictionary, encoding.UID),
 	look func(*Dictionary, encoding.UID) error, what string) bool {
 	t.Helper()
@@ -176,7 +175,7 @@ func interrupted(t *testing.T, s store.Store, step int, change func(testing.TB, 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = look(d, u) // whatever it finds out
+		_ = look(d, u) // it may find the old or the new mapping
 	}()
 	reached := true
 	select {
@@ -208,8 +207,8 @@ func interrupted(t *testing.T, s store.Store, step int, change func(testing.TB, 
 	return reached
 }
 
-// Who asks for a UID after a name was deleted gets another one, also while
-// somebody is still waiting who has asked before.
+// A caller that asks for a UID after the name was deleted gets a new UID, even while an earlier
+// call for the same name is still running.
 func TestAssign_notSharedOverChange(t *testing.T) {
 	for where, open := range stores {
 		p := &paused{Store: open(t)}
@@ -238,8 +237,8 @@ func TestAssign_notSharedOverChange(t *testing.T) {
 	}
 }
 
-// While a name is withdrawn nobody writes under it, and readers read it; the
-// change waits for holds of before, and not for later ones.
+// A withdrawn name can be read, but neither resolved for a write nor assigned. AwaitHolds waits
+// for holds that were taken before the withdrawal, not for later ones.
 func TestWithdraw(t *testing.T) {
 	s := newMemory()
 	d := dictionary(s)
@@ -253,41 +252,41 @@ func TestWithdraw(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d.Generation() == before {
-			t.Error("no generation was counted")
+			t.Error("Withdraw has begun no new generation")
 		}
 		later, releaseLater := d.Hold()
 		if later != d.Generation() {
-			t.Errorf("a hold of generation %d, want %d", later, d.Generation())
+			t.Errorf("a later hold is of generation %d, want %d", later, d.Generation())
 		}
 		settled := make(chan error, 1)
 		go func() { settled <- w.AwaitHolds(t.Context()) }()
 		synctest.Wait()
 		if len(settled) > 0 {
-			t.Error("settled while a row was being written")
+			t.Error("AwaitHolds returned while a row was being written")
 		}
 		if err := release(); err != nil {
-			t.Errorf("release: %v", err)
+			t.Errorf("release: got %v, want no error", err)
 		}
 		if err := <-settled; err != nil {
-			t.Errorf("settle: %v", err)
+			t.Errorf("AwaitHolds: %v", err)
 		}
 		_ = releaseLater()
 
 		var busy *BusyError
 		if _, err := (Staged{d}).Resolve(t.Context(), encoding.UIDMetric, "m"); !errors.As(err, &busy) {
-			t.Errorf("to write: %v, want that it is busy", err)
+			t.Errorf("resolved to write: got %v, want a *BusyError", err)
 		}
 		if _, err := (Staged{d}).Assign(t.Context(), encoding.UIDMetric, "m"); !errors.As(err, &busy) {
-			t.Errorf("to be assigned: %v, want that it is busy", err)
+			t.Errorf("assigned: got %v, want a *BusyError", err)
 		}
 		if _, err := (Staged{d}).Assign(t.Context(), encoding.UIDTagK, "m"); err != nil {
-			t.Errorf("a name of another kind: %v", err)
+			t.Errorf("the same name of another kind: got %v, want a UID", err)
 		}
 		if _, err := d.Resolve(t.Context(), encoding.UIDMetric, "m"); err != nil {
-			t.Errorf("to read: %v", err)
+			t.Errorf("resolved to read: got %v, want a UID", err)
 		}
 		if err := busy.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), `metrics "m" is being`) {
-			t.Errorf("after %s: %v, want that it is busy", maxBusyWait, err)
+			t.Errorf("Wait gave up after %s with %v, want that the name is busy", maxBusyWait, err)
 		}
 		assigned := make(chan error, 1)
 		go func() {
@@ -297,15 +296,15 @@ func TestWithdraw(t *testing.T) {
 		synctest.Wait()
 		w.End()
 		if err := <-assigned; err != nil {
-			t.Errorf("who waited: %v", err)
+			t.Errorf("the call that waited for the end: got %v, want a UID", err)
 		}
 		if err := busy.Wait(t.Context()); err != nil {
-			t.Errorf("after the end: %v", err)
+			t.Errorf("Wait after the end: got %v, want no error", err)
 		}
 	})
 }
 
-// One change is made at a time; who waits for one can leave.
+// Only one change is made at a time, and a caller that waits for its turn can give up.
 func TestWithdraw_oneAtATime(t *testing.T) {
 	d := dictionary(newMemory())
 	w, err := d.Withdraw(t.Context(), encoding.UIDMetric, "m")
@@ -315,29 +314,29 @@ func TestWithdraw_oneAtATime(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := d.Withdraw(gone, encoding.UIDTagK, "k"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a second change: %v, want that it waits", err)
+		t.Errorf("a second change: got %v, want that it waits until its context ends", err)
 	}
 	w.End()
 	if w, err = d.Withdraw(t.Context(), encoding.UIDTagK, "k"); err != nil {
 		t.Fatal(err)
 	}
 	w.End()
-	// A settling that is given up leaves no trace.
+	// An AwaitHolds that is given up leaves nothing behind.
 	_, release := d.Hold()
 	if w, err = d.Withdraw(t.Context(), encoding.UIDTagK, "k"); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.AwaitHolds(gone); !errors.Is(err, context.Canceled) {
-		t.Errorf("settle: %v", err)
+		t.Errorf("AwaitHolds of a caller that has left: got %v, want that its context has ended", err)
 	}
 	w.End()
 	_ = release()
 	if n := len(d.generations.held) + len(d.generations.withdrawn); n != 0 {
-		t.Errorf("%d holds and names are left", n)
+		t.Errorf("%d holds and withdrawn names are left, want none", n)
 	}
 }
 
-// What another process changes is found out, and nothing else is forgotten.
+// Check drops the mappings that another process has changed from the cache, and no others.
 func TestCheck(t *testing.T) {
 	for where, open := range stores {
 		s := open(t)
@@ -372,10 +371,10 @@ func TestCheck(t *testing.T) {
 		}
 		deleteName(t, s, "v1005", uids[1005])
 		if _, err := theirs.Name(t.Context(), encoding.UIDTagV, uids[1005]); err != nil {
-			t.Errorf("%s: the other one has forgotten %s", where, uids[1005])
+			t.Errorf("%s: the other dictionary does not have %s in its cache any more", where, uids[1005])
 		}
 		if err := ours.Check(t.Context()); err != nil || ours.Generation() == before {
-			t.Errorf("%s: %v, generation %d, want a newer one", where, err, ours.Generation())
+			t.Errorf("%s: %v, generation %d, want a newer one after the changes", where, err, ours.Generation())
 		}
 		for _, name := range []string{"v3", "v1005"} {
 			if u, err := ours.Resolve(t.Context(), encoding.UIDTagV, name); !isNoName(err) {
@@ -389,12 +388,12 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %s is still %q", where, uids[1005], name)
 		}
 		if n := ours.forward.EstimatedSize(); n != len(uids)-2+1 {
-			t.Errorf("%s: %d names are remembered, want %d", where, n, len(uids)-2+1)
+			t.Errorf("%s: %d names are cached, want %d", where, n, len(uids)-2+1)
 		}
 	}
 }
 
-// reading counts reads and lets a clock that is not the machine's go on.
+// reading is a store that counts reads, and fails them with fail if that is set.
 type reading struct {
 	*storeInMemory
 	mu   sync.Mutex
@@ -411,15 +410,16 @@ func (r *reading) Get(ctx context.Context, table, family string, keys [][]byte) 
 	return r.storeInMemory.Get(ctx, table, family, keys)
 }
 
-// looks are the reads so far.
+// looks returns the number of reads so far.
 func (r *reading) looks() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gets
 }
 
-// Of tables that are shared, a change that was told is found out within seconds,
-// one that was not within minutes; in between a look costs one read.
+// Watch finds changes of a shared table: within seconds if the other process has raised the
+// counter of changes, as shared dictionaries do, and within minutes if not. A look at a table
+// without changes costs one read.
 func TestWatch(t *testing.T) {
 	s := &reading{storeInMemory: newMemory()}
 	shared := func() *Dictionary {
@@ -449,13 +449,13 @@ func TestWatch(t *testing.T) {
 		knows(2*pollEvery, "old", nil)
 		knows(0, "new", old)
 
-		time.Sleep(time.Second) // and once more after the last change
+		time.Sleep(time.Second) // one more look follows the last change
 		synctest.Wait()
 		before := s.looks()
 		time.Sleep(100 * pollEvery)
 		synctest.Wait()
 		if n := s.looks() - before; n > 101 {
-			t.Errorf("%d reads in 100 looks", n)
+			t.Errorf("%d reads in 100 looks, want 101 at most", n)
 		}
 
 		untold := dictionary(s)
@@ -464,8 +464,8 @@ func TestWatch(t *testing.T) {
 		}
 		knows(checkEvery+pollEvery, "new", nil)
 
-		// While the table cannot be read nothing is forgotten; afterwards all is
-		// found out.
+		// While the table cannot be read, the cache is kept. Once it can be read again, all
+		// changes are found.
 		knows(0, "newer", old)
 		s.mu.Lock()
 		s.fail = store.ErrUnavailable
@@ -481,8 +481,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// Rows that take long to write while others change names may come after the
-// others' look at them, and are not acknowledged.
+// A hold that lasts longer than longWrite while another process changes names ends in ErrLate:
+// that process may have looked for rows before these were written.
 func TestHold_late(t *testing.T) {
 	s := newMemory()
 	synctest.Test(t, func(t *testing.T) {
@@ -494,7 +494,7 @@ func TestHold_late(t *testing.T) {
 			if changed {
 				d.changedElsewhere(encoding.UIDTagV, []string{"v"}, nil)
 			} else {
-				d.Drop() // by ourselves: we wait for holds
+				d.Drop() // a change by this process, which waits for its holds
 			}
 			if err := release(); !errors.Is(err, want) {
 				t.Errorf("after %s, changed elsewhere %t: %v, want %v", took, changed, err, want)
@@ -506,13 +506,13 @@ func TestHold_late(t *testing.T) {
 		_, release := d.Hold()
 		time.Sleep(time.Hour)
 		if err := release(); err != nil {
-			t.Errorf("a hold of after the changes: %v", err)
+			t.Errorf("a hold taken after the changes: got %v, want no error", err)
 		}
 	})
 }
 
-// A rename elsewhere changes one mapping after the other. Who looks in between
-// looks again before it takes them for damage.
+// A rename by another process changes one mapping after the other. A look-up that reads the
+// table in between reads it again, and does not count a conflict.
 func TestResolve_withinRenameElsewhere(t *testing.T) {
 	s := newMemory()
 	d := dictionary(s)
@@ -547,13 +547,13 @@ func TestResolve_withinRenameElsewhere(t *testing.T) {
 	})
 }
 
-// A name that is too long gets no UID and costs no number; one that has a UID is
-// found, and the longest row key is the bound of all.
+// A name longer than MaxName gets no UID and raises no counter, but is found if it has a UID.
+// No name can be longer than the longest row key.
 func TestAssign_longNames(t *testing.T) {
 	for where, open := range stores {
 		s := open(t)
 		d := New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), MaxName: 100})
-		long := strings.Repeat("é", 101) // as many bytes in the table
+		long := strings.Repeat("é", 101) // 101 bytes in the table, which holds ISO-8859-1
 		put := func(name string, u encoding.UID) {
 			row, err := encoding.AppendName(nil, name)
 			if err != nil {
@@ -567,31 +567,31 @@ func TestAssign_longNames(t *testing.T) {
 		put(long, encoding.UID{0, 9, 9})
 		var tooLong *NameTooLongError
 		if _, err := d.Assign(t.Context(), encoding.UIDTagV, long[2:]+"xx"); !errors.As(err, &tooLong) || tooLong.Got != 102 || tooLong.Limit != 100 {
-			t.Errorf("%s: 102 bytes: %v", where, err)
+			t.Errorf("%s: 102 bytes: %v, want that at most 100 are allowed", where, err)
 		}
 		if u, err := d.Assign(t.Context(), encoding.UIDTagV, long); err != nil || u.String() != "000909" {
-			t.Errorf("%s: a long name that has a UID: %s, %v", where, u, err)
+			t.Errorf("%s: a long name that has a UID: got %s, %v, want 000909", where, u, err)
 		}
 		if u, err := d.Assign(t.Context(), encoding.UIDTagV, long[2:]); err != nil || u.String() != "000001" {
 			t.Errorf("%s: 100 bytes: %s, %v, want the first UID", where, u, err)
 		}
 		if err := d.Rename(t.Context(), encoding.UIDTagV, long[2:], long[2:]+"x"); !errors.As(err, &tooLong) {
-			t.Errorf("%s: renamed to 101 bytes: %v", where, err)
+			t.Errorf("%s: renamed to 101 bytes: got %v, want that it is too long", where, err)
 		}
 		if err := d.Rename(t.Context(), encoding.UIDTagV, long, "short"); err != nil {
 			t.Errorf("%s: renamed from 101 bytes: %v", where, err)
 		}
 		if _, err := d.Resolve(t.Context(), encoding.UIDTagV, strings.Repeat("x", MostName+1)); !isNoName(err) {
-			t.Errorf("%s: beyond the longest row key: %v", where, err)
+			t.Errorf("%s: a name longer than a row key: got %v, want that there is no such name", where, err)
 		}
 		if u, err := dictionary(s).Assign(t.Context(), encoding.UIDTagV, strings.Repeat("x", MostName)); err != nil {
-			t.Errorf("%s: the longest row key: %s, %v", where, u, err)
+			t.Errorf("%s: a name as long as a row key: got %s, %v, want a UID", where, u, err)
 		}
 	}
 }
 
-// What is remembered stays within its bytes, whether names are long or many, or
-// parts of something larger.
+// The cache stays within its bytes, whether names are long or many, or substrings that would
+// keep a longer string in memory.
 func TestDictionary_bytes(t *testing.T) {
 	const bound = 4 << 20
 	zeros := strings.Repeat("0", MostName-20)
@@ -613,7 +613,7 @@ func TestDictionary_bytes(t *testing.T) {
 			t.Errorf("%s: %d bytes are held, want %d at most", what, grown, bound*5/4)
 		}
 		if n := d.forward.EstimatedSize(); n == 0 {
-			t.Errorf("%s: nothing is remembered", what)
+			t.Errorf("%s: nothing is cached", what)
 		}
 		runtime.KeepAlive(d)
 	}

@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// tableContents are all mappings of the UID table.
+// tableContents returns all mappings of the UID table: forward by kind and name, reverse by
+// kind and UID.
 func tableContents(t testing.TB, s store.Reader) (forward, reverse map[string]string) {
 	t.Helper()
 	sc, err := s.Scan(context.Background(), store.Scan{Table: table})
@@ -60,8 +61,8 @@ type fataler interface {
 	Errorf(string, ...any)
 }
 
-// sound checks the table: no forward mapping without its reverse one, and no
-// UID under two names.
+// sound checks that every forward mapping has its reverse mapping, and that no two names have
+// one UID.
 func sound(t fataler, forward, reverse map[string]string) {
 	t.Helper()
 	owners := map[string]string{}
@@ -77,8 +78,8 @@ func sound(t fataler, forward, reverse map[string]string) {
 	}
 }
 
-// assignAll lets eight writers assign names in orders of their own, each with
-// the dictionary that writer gives it, and checks what they got.
+// assignAll lets eight writers assign the same names, each in an order of its own and with the
+// dictionary that writer returns for it, and checks the UIDs that they got.
 func assignAll(t *testing.T, names int, s store.Store, writer func(int) *Dictionary) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -116,17 +117,17 @@ func assignAll(t *testing.T, names int, s store.Store, writer func(int) *Diction
 	}
 }
 
-// Eight concurrent clients of one gateway.
+// Eight concurrent writers that share a dictionary, as in one gateway, lose no UID.
 func TestAssign_oneDictionary(t *testing.T) {
 	s := newMemory()
 	d := dictionary(s)
 	assignAll(t, 20_000, s, func(int) *Dictionary { return d })
 	if got, want := d.Stats(), (Stats{Assigned: 20_000}); got != want {
-		t.Errorf("%+v, want %+v", got, want) // nobody raced, so nothing leaked
+		t.Errorf("%+v, want %+v", got, want) // one dictionary assigns a name once: no UID leaks
 	}
 }
 
-// Eight gateways over one table.
+// Eight writers with a dictionary each, as in eight gateways, assign every name once.
 func TestAssign_eightDictionaries(t *testing.T) {
 	s := newMemory()
 	var ds [8]*Dictionary
@@ -143,8 +144,8 @@ func TestAssign_eightDictionaries(t *testing.T) {
 	t.Logf("%d UIDs leaked by lost races", sum.Leaked)
 }
 
-// dying lets some operations through, the next may or may not be done, and
-// after that the process is dead.
+// dying is the store of a process that dies: of its next left operations the last one fails,
+// done or not done as doLast says, and all later ones fail undone.
 type dying struct {
 	store.Store
 	left   int
@@ -176,8 +177,8 @@ func (d *dying) CompareAndPut(ctx context.Context, table string, cell store.Cell
 	return die(d, func() (bool, error) { return d.Store.CompareAndPut(ctx, table, cell, expected, value) })
 }
 
-// Writers that die one after the other, at any step, leave no forward mapping
-// without its reverse one, and the next writer goes on.
+// Writers that die one after the other, at any step, leave no forward mapping without its
+// reverse mapping, and the next writer assigns and finds names as usual.
 func TestAssign_crash(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newMemory()
@@ -230,8 +231,8 @@ func put(t *testing.T, s store.Store, m encoding.UIDMapping, forward, reverse bo
 	}
 }
 
-// A damaged table: two names lead to one UID. Neither reading nor writing goes
-// on under the wrong one, and somebody is told.
+// In a damaged table two names lead to one UID. The name that the UID does not lead back to can
+// be neither resolved nor assigned, and the conflict is counted and logged.
 func TestResolve_conflict(t *testing.T) {
 	s := open(t)
 	u := encoding.UID{0, 0, 7}
@@ -240,7 +241,7 @@ func TestResolve_conflict(t *testing.T) {
 	var log bytes.Buffer
 	d := New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if got, err := d.Resolve(t.Context(), encoding.UIDTagV, "right"); err != nil || !bytes.Equal(got, u) {
-		t.Errorf("right: %s, %v", got, err)
+		t.Errorf("right: got %s, %v, want 000007", got, err)
 	}
 	var conflict *ConflictError
 	if got, err := d.Assign(t.Context(), encoding.UIDTagV, "wrong"); !errors.As(err, &conflict) {
@@ -252,11 +253,11 @@ func TestResolve_conflict(t *testing.T) {
 		t.Errorf("both at once: %v, want a conflict", err)
 	}
 	if d.Stats().Conflicts != 1 || !strings.Contains(log.String(), "name=wrong owner=right") {
-		t.Errorf("%+v, log %q", d.Stats(), log.String())
+		t.Errorf("%+v, log %q, want one conflict and a line with both names", d.Stats(), log.String())
 	}
 }
 
-// A renamed UID: the new name is its name, the old one is forgotten.
+// After a rename by another process the new name has the UID, and the cached old name has none.
 func TestResolve_renamed(t *testing.T) {
 	s := open(t)
 	d := dictionary(s)
@@ -273,13 +274,15 @@ func TestResolve_renamed(t *testing.T) {
 		t.Errorf("new: %s, %v, want %s", got, err, u)
 	}
 	if got, err := d.Resolve(t.Context(), encoding.UIDMetric, "old"); !isNoName(err) {
-		t.Errorf("old: %s, %v", got, err)
+		t.Errorf("old: got %s, %v, want no such name", got, err)
 	}
 	if name, err := d.Name(t.Context(), encoding.UIDMetric, u); name != "new" || err != nil {
-		t.Errorf("%s: %q, %v", u, name, err)
+		t.Errorf("%s: got %q, %v, want new", u, name, err)
 	}
 }
 
+// ResolveMany finds more names than one read of the table holds, and leaves out those without
+// a UID.
 func TestResolveMany(t *testing.T) {
 	s := open(t)
 	d := dictionary(s)
@@ -288,10 +291,10 @@ func TestResolveMany(t *testing.T) {
 		names = append(names, fmt.Sprint("v", i))
 		put(t, s, encoding.UIDMapping{Kind: encoding.UIDTagV, Name: names[i], UID: encoding.UID{1, byte(i >> 8), byte(i)}}, true, true)
 	}
-	for range 2 { // read, then remembered
+	for range 2 { // the second time from the cache
 		got, err := d.ResolveMany(t.Context(), encoding.UIDTagV, append(names, "unknown", "", "日本", "v0"))
 		if err != nil || len(got) != len(names) || got["v258"].String() != "010102" {
-			t.Errorf("%d of %d found, v258 is %s, %v", len(got), len(names), got["v258"], err)
+			t.Errorf("%d of %d found, v258 is %s, %v, want all and 010102", len(got), len(names), got["v258"], err)
 		}
 	}
 }
@@ -300,11 +303,11 @@ func TestResolve_wrongWidth(t *testing.T) {
 	s := open(t)
 	put(t, s, encoding.UIDMapping{Kind: encoding.UIDMetric, Name: "m", UID: encoding.UID{0, 0, 0, 1}}, true, true)
 	if _, err := dictionary(s).Resolve(t.Context(), encoding.UIDMetric, "m"); err == nil || !strings.Contains(err.Error(), "4 bytes, want 3") {
-		t.Errorf("a UID of another width: %v", err)
+		t.Errorf("a UID of 4 bytes: got %v, want an error that names both widths", err)
 	}
 }
 
-// Enumerate tells when it did not see all.
+// Enumerate lists names with a prefix, and reports whether it has listed all of them.
 func TestEnumerate(t *testing.T) {
 	s := open(t)
 	d := dictionary(s)
@@ -331,7 +334,7 @@ func TestEnumerate(t *testing.T) {
 	f("x", 0, 0, true)
 }
 
-// An unreachable store is tried until the caller gives up.
+// Assign retries a store that fails until the name has a UID or the caller gives up.
 func TestAssign_unavailable(t *testing.T) {
 	s := &flaky{Store: open(t), rnd: rand.New(rand.NewPCG(1, 2))}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -348,11 +351,11 @@ func TestAssign_unavailable(t *testing.T) {
 	unreachable := down{s, make(chan struct{})}
 	defer close(unreachable.over) // the assignment outlives its caller
 	if _, err := dictionary(unreachable).Assign(gone, encoding.UIDTagV, "x"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller who has gone: %v", err)
+		t.Errorf("a caller that has left: got %v, want that its context has ended", err)
 	}
 }
 
-// down is a store that does not answer until it is over.
+// down is a store that answers no read until over is closed, and then fails it.
 type down struct {
 	store.Store
 	over chan struct{}

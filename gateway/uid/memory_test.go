@@ -11,10 +11,10 @@ import (
 	"downpour/pushdown/store"
 )
 
-// storeInMemory is a store of one table under one lock: slow stores are for their own
-// tests, here the races count.
+// storeInMemory is a store of one table under one lock. It is fast, so that concurrent writers
+// meet often.
 type storeInMemory struct {
-	store.Store // what is not needed here
+	store.Store // nil: methods that these tests do not call
 	mu          sync.Mutex
 	rows        map[string]map[string][]byte // row, then family:qualifier
 }
@@ -23,7 +23,7 @@ func newMemory() *storeInMemory { return &storeInMemory{rows: map[string]map[str
 
 func columnName(c store.CellKey) string { return c.Family + ":" + string(c.Qualifier) }
 
-// set is called with the lock held.
+// set writes a cell. The caller holds the lock.
 func (m *storeInMemory) set(c store.CellKey, value []byte) {
 	if m.rows[string(c.Row)] == nil {
 		m.rows[string(c.Row)] = map[string][]byte{}
@@ -71,7 +71,7 @@ func (m *storeInMemory) Apply(_ context.Context, _ string, mutations []store.Mut
 	return nil
 }
 
-// row is called with the lock held.
+// row returns the cells of a row in a family, or in all for "". The caller holds the lock.
 func (m *storeInMemory) row(key, family string) (store.Row, bool) {
 	r := store.Row{Key: []byte(key)}
 	for name, value := range m.rows[key] {
@@ -94,7 +94,7 @@ func (m *storeInMemory) Get(_ context.Context, _, family string, keys [][]byte) 
 	return rows, nil
 }
 
-// Scan scans the whole table.
+// Scan scans the whole table and ignores its bounds.
 func (m *storeInMemory) Scan(context.Context, store.Scan) (store.Scanner, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

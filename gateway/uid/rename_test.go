@@ -12,6 +12,7 @@ import (
 	"downpour/pushdown/store"
 )
 
+// rename1 renames a tag value.
 func rename1(t *testing.T, d *Dictionary, from, to string) error {
 	t.Helper()
 	return d.Rename(t.Context(), encoding.UIDTagV, from, to)
@@ -33,26 +34,27 @@ func TestRename(t *testing.T) {
 	var refusal *RefusedError
 	err := rename1(t, d, "web03", "web02")
 	if want := `When trying rename("web03", "web02") on UniqueId(tsdb-uid, tagv, 3): new name already assigned ID=[0, 0, 2]`; !errors.As(err, &refusal) || err.Error() != want {
-		t.Errorf("taken name: %v, want %s", err, want)
+		t.Errorf("to a taken name: got %v, want %s", err, want)
 	}
-	// A name that is given its own name keeps its UID, as in OpenTSDB by a refusal.
+	// To rename a name to itself is refused, as in OpenTSDB, and it keeps its UID.
 	err = rename1(t, d, "web03", "web03")
 	if want := `new name already assigned ID=[0, 0, 1]`; !errors.As(err, &refusal) || !strings.HasSuffix(err.Error(), want) {
-		t.Errorf("its own name: %v, want %s", err, want)
+		t.Errorf("to its own name: got %v, want %s", err, want)
 	}
 	checkName(t, d, "web03", 1)
 	if err := rename1(t, d, "nobody", "nobody"); !isNoName(err) {
-		t.Errorf("an unknown name to itself: %v", err)
+		t.Errorf("an unknown name to itself: got %v, want no such name", err)
 	}
 	if err := rename1(t, d, "nobody", "web09"); !isNoName(err) {
-		t.Errorf("unknown name: %v", err)
+		t.Errorf("an unknown name: got %v, want no such name", err)
 	}
 	if err := rename1(t, d, "web03", "日本"); !errors.As(err, &refusal) {
-		t.Errorf("name that cannot be stored: %v", err)
+		t.Errorf("to a name that cannot be stored: got %v, want a refusal", err)
 	}
 }
 
-// checkName looks a name up in the table; id 0 is none.
+// checkName looks a name up in the table, past the cache. It wants the UID with the number id,
+// or none for 0.
 func checkName(t *testing.T, d *Dictionary, name string, id uint64) {
 	t.Helper()
 	d.Drop()
@@ -72,8 +74,8 @@ func checkName(t *testing.T, d *Dictionary, name string, id uint64) {
 	}
 }
 
-// Of several processes that rename one name at one time, while others assign
-// the new names, exactly one changes it, and every mapping leads both ways.
+// Several processes rename one name at the same time, while another process assigns one of the
+// new names. At most one rename succeeds, and the mappings lead both ways afterwards.
 func TestRename_race(t *testing.T) {
 	for round := range 20 {
 		s := open(t)
@@ -99,13 +101,13 @@ func TestRename_race(t *testing.T) {
 			}
 		}
 		if winner == "" {
-			winner = "old" // the assignment came between
+			winner = "old" // no rename succeeded, because new0 was assigned meanwhile
 		}
 		checkName(t, first, winner, 1)
 	}
 }
 
-// failing fails one call of Apply.
+// failing is a store whose first call of Apply fails.
 type failing struct {
 	store.Store
 	fail bool
@@ -119,7 +121,7 @@ func (f *failing) Apply(ctx context.Context, table string, m []store.Mutation) e
 	return f.Store.Apply(ctx, table, m)
 }
 
-// A rename that was cut off is finished by asking again.
+// A rename that failed halfway is completed by a second call.
 func TestRename_again(t *testing.T) {
 	s := open(t)
 	d := dictionary(&failing{s, true})

@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// patient counts who waits for the disk.
+// patient counts the calls that wait for the disk.
 type patient struct {
 	*pebble.Store
 	waits int
@@ -32,8 +32,8 @@ func (p *patient) CompareAndPut(ctx context.Context, table string, cell store.Ce
 	return p.Store.CompareAndPut(ctx, table, cell, expected, value)
 }
 
-// Assign returns once the UID survives a crash, also one that somebody was given
-// without waiting; who writes rows afterwards need not wait.
+// Assign returns once the UID survives a crash, also if Staged has assigned it before without a
+// wait. A staged UID survives a crash once rows that were written after it do.
 func TestAssign_durable(t *testing.T) {
 	files := vfs.NewCrashableMem()
 	s, err := pebble.Open("db", pebble.Options{FS: files})
@@ -70,8 +70,7 @@ func TestAssign_durable(t *testing.T) {
 	survives(t, files, map[string]uint64{"d": 4})
 }
 
-// survives looks names up in what a crash leaves of which nothing unsynced
-// reached the disk.
+// survives checks the UIDs of names after a crash in which all that was not synced is lost.
 func survives(t *testing.T, files *vfs.MemFS, want map[string]uint64) {
 	t.Helper()
 	s, err := pebble.Open("db", pebble.Options{FS: files.CrashClone(vfs.CrashCloneCfg{})})

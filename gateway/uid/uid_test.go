@@ -58,14 +58,14 @@ func TestAssign(t *testing.T) {
 	}
 	var unknown *NoSuchNameError
 	if _, err := d.Resolve(t.Context(), encoding.UIDTagK, "sys.cpu.nice"); !errors.As(err, &unknown) || err.Error() != "No such name for 'tagk': 'sys.cpu.nice'" {
-		t.Errorf("as tagk: %v", err)
+		t.Errorf("a metric's name as tagk: got %v, want no such name", err)
 	}
 	if _, err := d.Assign(t.Context(), encoding.UIDMetric, "日本"); err == nil {
 		t.Error("a name outside ISO-8859-1 was assigned")
 	}
 	var noID *NoSuchIDError
 	if _, err := d.Name(t.Context(), encoding.UIDMetric, encoding.UID{0, 0, 0xFF}); !errors.As(err, &noID) || err.Error() != "No such unique ID for 'metrics': [0, 0, -1]" {
-		t.Errorf("UID 0000FF: %v", err)
+		t.Errorf("UID 0000FF: got %v, want no such unique ID", err) // -1 is FF as a Java byte
 	}
 }
 
@@ -80,10 +80,10 @@ func TestAssign_full(t *testing.T) {
 		}
 	}
 	if _, err := d.Assign(t.Context(), encoding.UIDTagV, "v256"); err == nil || err.Error() != "All Unique IDs for tagv on 1 bytes are already assigned!" {
-		t.Errorf("name 256 of 255: %v", err)
+		t.Errorf("the 256th name with UIDs of 1 byte: got %v, want that all are assigned", err)
 	}
 	if _, err := d.Assign(t.Context(), encoding.UIDTagV, "v7"); err != nil {
-		t.Errorf("a known name: %v", err)
+		t.Errorf("a name that has a UID: got %v, want no error", err)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestSuggest(t *testing.T) {
 	f("x", 25)
 }
 
-// flaky makes atomic operations fail, before or after they were done.
+// flaky is a store whose atomic operations fail at random, before or after they are done.
 type flaky struct {
 	store.Store
 	mu  sync.Mutex
@@ -151,9 +151,8 @@ func (f *flaky) CompareAndPut(ctx context.Context, table string, cell store.Cell
 	return ok, err
 }
 
-// Eight writers with dictionaries of their own, over a store that fails at any
-// step, assign overlapping names: one UID a name, one name a UID, and no UID
-// without a name.
+// Eight writers with a dictionary each assign the same names on a store that fails at any step.
+// Every name gets one UID, the same for all writers, and the UID leads back to it.
 func TestAssign_race(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -202,8 +201,8 @@ func TestAssign_race(t *testing.T) {
 	}
 }
 
-// When a client leaves, listing names ends within a block, and looking them up
-// within some thousand, though all are remembered.
+// When a client leaves, a list of names ends within one block of rows. A look-up of many names
+// or UIDs ends too, even if all of them are cached.
 func TestNames_clientLeaves(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	row := func(n int) store.Row {
@@ -216,9 +215,9 @@ func TestNames_clientLeaves(t *testing.T) {
 		}
 	}}
 	if _, err := dictionary(from).Suggest(ctx, encoding.UIDTagV, "", 1<<30); !errors.Is(err, context.Canceled) || from.Blocks() > 4 {
-		t.Errorf("%v after %d blocks, want its end after 3", err, from.Blocks())
+		t.Errorf("%v after %d blocks, want that it ends after block 3", err, from.Blocks())
 	}
-	d := dictionary(from) // which would panic if it were asked
+	d := dictionary(from) // a read of rows by key would panic
 	var uids []encoding.UID
 	var names []string
 	known := map[string]encoding.UID{}
@@ -229,15 +228,15 @@ func TestNames_clientLeaves(t *testing.T) {
 	}
 	d.cache(0, encoding.UIDTagV, known)
 	if _, err := d.Names(ctx, encoding.UIDTagV, uids); !errors.Is(err, context.Canceled) {
-		t.Errorf("names: %v", err)
+		t.Errorf("names of UIDs: got %v, want that the context has ended", err)
 	}
 	if _, err := d.ResolveMany(ctx, encoding.UIDTagV, names); !errors.Is(err, context.Canceled) {
-		t.Errorf("UIDs: %v", err)
+		t.Errorf("UIDs of names: got %v, want that the context has ended", err)
 	}
 }
 
-// A list of names is bounded by bytes: filters take it for incomplete, whoever
-// asks for names is told.
+// A list of names is bounded by bytes. Beyond the bound Suggest fails, and Enumerate returns an
+// incomplete list.
 func TestSuggest_bytes(t *testing.T) {
 	long := make([]byte, MostName-9)
 	for i := range long {
@@ -248,7 +247,7 @@ func TestSuggest_bytes(t *testing.T) {
 			Cells: []store.Cell{{Qualifier: encoding.UIDTagV.Qualifier(), Value: []byte{0, byte(n >> 8), byte(n)}}}}
 	}}
 	d := dictionary(from)
-	const fit = MaxListed / (MostName + 67)
+	const fit = MaxListed / (MostName + 67) // 67: a UID of 3 bytes, and 64 that an entry takes
 	if _, err := d.Suggest(t.Context(), encoding.UIDTagV, "x", 100_000); !errors.Is(err, ErrTooLong) || from.Blocks() > fit/10+1 {
 		t.Errorf("%v after %d blocks, want %v after %d", err, from.Blocks(), ErrTooLong, fit/10+1)
 	}
@@ -261,6 +260,6 @@ func TestSuggest_bytes(t *testing.T) {
 		t.Errorf("%v, want that the process lacks the memory", err)
 	}
 	if names, err := d.Suggest(t.Context(), encoding.UIDTagV, "x", 5); err != nil || len(names) != 5 {
-		t.Errorf("%d names, %v", len(names), err)
+		t.Errorf("%d names, %v, want 5", len(names), err)
 	}
 }

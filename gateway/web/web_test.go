@@ -28,7 +28,7 @@ func TestPageIsServed(t *testing.T) {
 		t.Errorf("status %d, header %v", w.Code, h)
 	}
 	if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'self'") || strings.Contains(csp, "unsafe") {
-		t.Errorf("policy %q", csp)
+		t.Errorf("policy %q, want default-src 'self' and nothing unsafe", csp)
 	}
 	again := get(t, "GET", "/", "If-None-Match", h.Get("ETag"))
 	if again.Code != http.StatusNotModified || again.Body.Len() != 0 {
@@ -56,9 +56,8 @@ var (
 	foreign   = regexp.MustCompile(`https?://[^\s'"` + "`" + `]+`)
 )
 
-// TestEverythingComesFromHere follows every reference from the page and from the
-// module for other pages: each must be a file of ours, and nothing may name
-// another host.
+// The gateway serves every file to which the page, or the module for other pages, leads, and none
+// of them names another host.
 func TestEverythingComesFromHere(t *testing.T) {
 	todo, seen := []string{"/", "/ui/embed.js"}, map[string]bool{}
 	for len(todo) > 0 {
@@ -78,8 +77,8 @@ func TestEverythingComesFromHere(t *testing.T) {
 		}
 		body := w.Body.String()
 		for _, u := range foreign.FindAllString(body, -1) {
-			if u != "http://www.w3.org/2000/svg" { // a name, never fetched
-				t.Errorf("%s names %s", path, u)
+			if u != "http://www.w3.org/2000/svg" { // the name of a format, which is never fetched
+				t.Errorf("%s names %s, want no other host", path, u)
 			}
 		}
 		for _, m := range reference.FindAllStringSubmatch(body, -1) {
@@ -114,7 +113,7 @@ func TestScriptsHaveTheTypeOfModules(t *testing.T) {
 	}
 }
 
-// TestVendoredFiles: uPlot 1.6.32 as published on npm, unchanged.
+// The files of uPlot are those of version 1.6.32 on npm, unchanged.
 func TestVendoredFiles(t *testing.T) {
 	for name, want := range map[string]string{
 		"uPlot.esm.js":  "5dd9b3281aa64b461b42d9945f6adb2649d346502b12281a9ae0d46599a80eba",

@@ -95,7 +95,7 @@ func ExampleSeriesCache_Resolve() {
 	// same   true
 }
 
-// A writer gathers points, and a batch is done once its points are durable.
+// A writer gathers points in batches, and Wait returns once a batch is durable.
 func ExampleWriter() {
 	ctx := context.Background()
 	st := openStore(ctx)

@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// In every form of points a histogram is a cell of its own, and of several of one time
-// in a batch the last is written, once. A second and the same ms are two cells.
+// In every cell form a histogram is a cell of its own. If a batch has several histograms of one
+// series and time, only the last one is written. A time in seconds and one in ms are two cells.
 func TestWriter_histograms(t *testing.T) {
 	const at = 1356998400
 	cell := func(count int64) []byte {
@@ -56,11 +56,13 @@ func TestWriter_histograms(t *testing.T) {
 		add("a", at*1000+250, 4)
 		add("a", at, 5)
 		if _, err := request.AddHistogram(t.Context(), resolve("a"), 0, cell(1)); err != ErrTimestamp {
-			t.Errorf("time 0: %v", err)
+			t.Errorf("time 0: got %v, want ErrTimestamp", err)
 		}
 		request.Send()
 		w.Close()
 
+		// Rows are metric, base time and tags. A value is codec 42 (2A), one bucket (0001) from 0
+		// to 1 (3F800000 as a float), its count, and underflow and overflow of 0.
 		a, b := "000001"+"50E22700"+"000001000001", "000001"+"50E22700"+"000001000002"
 		want := map[string]string{
 			a + " 060000": "2A0001000000003F800000050000", b + " 060000": "2A0001000000003F800000020000",
@@ -89,7 +91,8 @@ func TestWriter_histograms(t *testing.T) {
 	}
 }
 
-// Base64 is read as OpenTSDB's Java does, and texts are those of its errors.
+// Base64 is decoded as OpenTSDB does it, which skips characters that are not Base64 and an
+// incomplete group at the end, and errors have its texts.
 func TestParseHistogram_text(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
@@ -130,7 +133,7 @@ func TestParseBounds(t *testing.T) {
 	f("1e-60,1", 0, 1)
 	for _, bad := range []string{"", "1", "1,2,3", "a,1", "1,", "f,1", "1x,2", "1ff,2"} {
 		if got, err := ParseBounds(bad); err == nil {
-			t.Errorf("%q is %v", bad, got)
+			t.Errorf("%q is read as %v, want an error", bad, got)
 		}
 	}
 }

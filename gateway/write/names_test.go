@@ -16,13 +16,13 @@ import (
 	"downpour/pushdown/process/heap/heaptest"
 )
 
-// turning are names that change: with each generation a metric has another UID.
+// turning are names that change: in generation n the UID of every metric is n+1.
 type turning struct {
 	numbering
 	generation atomic.Uint64
 	held       atomic.Int64
-	late       error
-	// within is called in every look-up of a metric.
+	late       error // what release returns
+	// within is called in every assignment of a metric, after its UID was chosen.
 	within func() error
 }
 
@@ -48,8 +48,8 @@ func (n *turning) Hold() (uint64, func() error) {
 
 var oneTag = []Tag{{"host", "ubuntu"}}
 
-// A series that was resolved before a name changed is not found any more, under
-// no spelling, and one that was being resolved meanwhile is not kept.
+// A series that was resolved before a name changed is not found in the cache any more, by its
+// names or by its spelling. A series that is resolved during the change is not cached.
 func TestSeries_generations(t *testing.T) {
 	names := &turning{}
 	s := newTestSeries(names)
@@ -70,7 +70,7 @@ func TestSeries_generations(t *testing.T) {
 	}
 	old := resolve(1)
 	if resolve(1) != old {
-		t.Error("resolved twice")
+		t.Error("the series was resolved again, want it from the cache")
 	}
 	spelled(true)
 	names.generation.Add(1)
@@ -78,7 +78,7 @@ func TestSeries_generations(t *testing.T) {
 	resolve(2)
 	spelled(true)
 
-	// What was resolved before comes late.
+	// A series key of the older generation is cached late.
 	s.cacheSpelling("spelled", old)
 	spelled(false)
 
@@ -93,8 +93,8 @@ func TestSeries_generations(t *testing.T) {
 	resolve(4)
 }
 
-// Points go under the UIDs of a generation in which nobody can have deleted them:
-// a batch takes no series that was resolved before it was begun.
+// A batch resolves a series again that was resolved in an older generation than the batch's:
+// its UIDs may have been deleted since. A change within a batch waits for the batch.
 func TestWriter_generations(t *testing.T) {
 	f := func(what string, requestBatchFrom int, between bool, want ...byte) {
 		t.Helper()
@@ -143,8 +143,8 @@ func TestWriter_generations(t *testing.T) {
 	}
 }
 
-// A batch holds its names until it is durable, and those who wait are told what
-// became of that.
+// A batch holds names until it is durable or has failed. If the hold ends in an error, those
+// who wait for the batch get that error.
 func TestWriter_holds(t *testing.T) {
 	for _, requestBatchFrom := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -173,16 +173,16 @@ func TestWriter_holds(t *testing.T) {
 				t.Errorf("got %v, want %v, to be sent again", err, uid.ErrLate)
 			}
 			if n := names.held.Load(); n != 0 {
-				t.Errorf("%d holds afterwards", n)
+				t.Errorf("%d holds after the write, want none", n)
 			}
-			// Also where nothing is written any more.
+			// The hold also ends if the write fails, or if the writer is closed first.
 			m.fail = errUnknown
 			if batch, err = b.AddTo(t.Context(), k, point(1292148001, encoding.IntValue(1))); err != nil {
 				t.Fatal(err)
 			}
 			b.Send()
 			if err := batch.Wait(t.Context()); !errors.Is(err, errUnknown) {
-				t.Errorf("a failed write: %v", err)
+				t.Errorf("a failed write: got %v, want the store's error", err)
 			}
 			last := w.RequestBatch(1)
 			if _, err := last.AddTo(t.Context(), k, point(1292148002, encoding.IntValue(1))); err != nil {
@@ -191,14 +191,14 @@ func TestWriter_holds(t *testing.T) {
 			w.Close()
 			last.Send()
 			if n := names.held.Load(); n != 0 {
-				t.Errorf("%d holds after the end", n)
+				t.Errorf("%d holds after Close, want none", n)
 			}
 		})
 	}
 }
 
-// Who waits for a name that is being changed holds up nobody: what the request
-// has added before is written.
+// A request that waits for the change of a name does not hold that change up: the points that it
+// has added before are written meanwhile.
 func TestRequestBatch_letsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newTable()
@@ -238,13 +238,13 @@ func TestRequestBatch_letsGo(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(found) > 0 {
-			t.Error("the request does not wait for the change")
+			t.Error("the request went on before the change had ended")
 		}
 		change.End()
 		if err := <-found; err != nil {
 			t.Error(err)
 		}
-		// A change that takes long is not waited for.
+		// Resolve waits for a change only for a while.
 		if change, err = names.Withdraw(t.Context(), encoding.UIDMetric, "busy"); err != nil {
 			t.Fatal(err)
 		}
@@ -256,8 +256,8 @@ func TestRequestBatch_letsGo(t *testing.T) {
 	})
 }
 
-// SeriesCache stay within their bytes, however they are spelled; a spelling that is
-// longer than it need be is not kept.
+// A SeriesCache stays within its bytes, however series are spelled. A spelling that is much
+// longer than its names, here by blanks, is not cached.
 func TestSeries_bytes(t *testing.T) {
 	const bound = 4 << 20
 	names := &numbering{}
@@ -285,7 +285,7 @@ func TestSeries_bytes(t *testing.T) {
 				found++
 			}
 		}
-		if grown := heaptest.InUse() - before; grown > bound*5/4+1<<20 { // the names that numbering keeps
+		if grown := heaptest.InUse() - before; grown > bound*5/4+1<<20 { // 1 MiB for the names that numbering keeps
 			t.Errorf("%s: %d bytes are held, want %d at most", what, grown, bound)
 		}
 		if what == "of blanks" && found > 0 || what == "many" && found == 0 {
@@ -308,13 +308,13 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// A name that cannot be stored is refused with the reason, and no other name of
-// the point gets a UID before that is known of it.
+// A metric that is too long to be stored is refused with an error that says so, which is not
+// one of the store.
 func TestSeries_longName(t *testing.T) {
 	s := newTestSeries(&numbering{})
 	_, err := s.Resolve(t.Context(), strings.Repeat("m", uid.MostName+1), oneTag)
 	var long *uid.NameTooLongError
 	if !errors.As(err, &long) || IsStorage(err) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want a *uid.NameTooLongError that is no error of the store", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// slow takes batches when it is told to, and knows how many wait.
+// slow is a store that counts the calls of Apply that wait for memory.hold.
 type slow struct {
 	memory
 	waiting atomic.Int32
@@ -42,8 +42,8 @@ func add(t *testing.T, to *RequestBatch, host string, at int64, v int64) *Batch 
 	return b
 }
 
-// Request batches are written side by side with each other and with a shard, and none is
-// acknowledged before the store has it. Small ones go into the shard.
+// Request batches are written at the same time as each other and as a shard's batch, and no point
+// is acknowledged before the store has it. Requests that are too small go to the shard.
 func TestRequestBatch_sideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &slow{memory: memory{hold: make(chan struct{})}}
@@ -79,8 +79,8 @@ func TestRequestBatch_sideBySide(t *testing.T) {
 	})
 }
 
-// However many batches a request becomes, all its points land in their rows, the
-// later of a time last.
+// All points of a request are written to their rows, however many batches it is split into. Of
+// two points of one time the later one wins.
 func TestRequestBatch_order(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -94,7 +94,7 @@ func TestRequestBatch_order(t *testing.T) {
 		for i := range 500 {
 			host, at := strconv.Itoa(rnd.IntN(5)), int64(1292148000+rnd.IntN(7200))
 			if rnd.IntN(50) == 0 {
-				w.series.Drop() // the next keys are new ones
+				w.series.Drop() // the next series keys are new objects
 			}
 			batches = append(batches, add(t, request, host, at, int64(i)))
 			s, err := w.series.Resolve(t.Context(), "m", []Tag{{"host", host}})
@@ -117,8 +117,8 @@ func TestRequestBatch_order(t *testing.T) {
 	}
 }
 
-// a request batch waits for its own batch before it fills another; whoever gives up
-// meanwhile has not put its point.
+// A request whose batch is full waits until it is written before it takes another point. A
+// caller that gives up meanwhile has not put its point.
 func TestRequestBatch_pushesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{hold: make(chan struct{})}
@@ -155,8 +155,8 @@ func TestRequestBatch_pushesBack(t *testing.T) {
 	})
 }
 
-// Close waits for request batches that were sent and refuses those that come later:
-// they may be sent again elsewhere.
+// Close waits for request batches that were sent. Those that are sent later fail with ErrClosing,
+// an error after which a client may send again.
 func TestRequestBatch_close(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{hold: make(chan struct{})}
@@ -172,7 +172,7 @@ func TestRequestBatch_close(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-closed:
-			t.Error("Close did not wait for a request")
+			t.Error("Close did not wait for the batch that was sent")
 		default:
 		}
 		late.Send()
@@ -190,7 +190,7 @@ func TestRequestBatch_close(t *testing.T) {
 	})
 }
 
-// A time that no row has is refused before it is in a batch.
+// A point with a time that no row can hold is refused and not added to a batch.
 func TestRequestBatch_time(t *testing.T) {
 	w := newTestWriter(&memory{}, Config{Form: Appended, RequestBatchFrom: 1})
 	defer w.Close()

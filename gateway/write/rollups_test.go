@@ -8,7 +8,8 @@ import (
 	"downpour/encoding"
 )
 
-// entryOf is the entry of a value in column 0 of hours in rows of a day.
+// entryOf returns the entry of a value in column 0 of a rollup table whose interval is an hour
+// and whose row span is a day.
 func entryOf(t *testing.T, at int64, v encoding.Value) []byte {
 	t.Helper()
 	p := &Point{Time: at, Value: v, Rollup: &RollupCell{&encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 0}}
@@ -19,8 +20,8 @@ func entryOf(t *testing.T, at int64, v encoding.Value) []byte {
 	return entry
 }
 
-// Of the values of one interval in one batch the last is written, and only it: cells of one
-// batch have one timestamp.
+// If a batch has several values of one interval, only the last one is written: all cells of a
+// batch have the same timestamp, so that the store could not tell which is newer.
 func TestCells_rollups(t *testing.T) {
 	schema := encoding.DefaultSchema()
 	r := newRows()

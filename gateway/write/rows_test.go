@@ -16,8 +16,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// held are the points that mutations leave in a table, as text by row: what a
-// reader sees after them all, the later of a time winning.
+// held returns the points that a reader sees after all mutations, as text by row and time. Of
+// two points of one time the later one wins.
 func held(t *testing.T, applied []store.Mutation) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
@@ -39,8 +39,8 @@ func held(t *testing.T, applied []store.Mutation) map[string]string {
 	return rows
 }
 
-// Every point lands in the row of its series and hour, in any form, whatever
-// batches came before and under however many keys the series is known.
+// Every point is written to the row of its series and hour, in every cell form, however points
+// are split into batches and also if a series was resolved several times.
 func TestWriter_rows(t *testing.T) {
 	f := func(form Form, rnd *rand.Rand) {
 		t.Helper()
@@ -49,10 +49,10 @@ func TestWriter_rows(t *testing.T) {
 		want := map[string]string{}
 		at := int64(1292148000)
 		for range 3000 {
-			at += int64(rnd.IntN(40)) // a time comes once a series, as MultiPoint has it
+			at += int64(rnd.IntN(40)) // 0 repeats a time: the later value of a series wins
 			p := &Point{Metric: "m", Tags: []Tag{{"g", strconv.Itoa(rnd.IntN(7))}}, Time: at, Value: encoding.IntValue(rnd.Int64N(1 << 20))}
 			if rnd.IntN(50) == 0 {
-				w.series.Drop() // the next keys are new ones
+				w.series.Drop() // the next series keys are new objects
 			}
 			b, err := w.Add(t.Context(), p)
 			if err == nil && rnd.IntN(20) == 0 {
@@ -80,7 +80,8 @@ func TestWriter_rows(t *testing.T) {
 	}
 }
 
-// A long row does not overflow the length of a run.
+// Runs of more than 30,000 entries of one row do not overflow the length of a run: groupByRow
+// keeps all entries of a row in their order.
 func TestRows_longRuns(t *testing.T) {
 	r := newRows()
 	schema := encoding.DefaultSchema()
@@ -101,8 +102,8 @@ func TestRows_longRuns(t *testing.T) {
 	}
 }
 
-// Who waits for a batch ends its window, but for a form that needs company; who
-// only looks does not.
+// A Wait ends the commit window of its batch, except for multi cells, which are made at the end
+// of the window only. A Wait whose context has ended does not end the window.
 func TestBatch_waitEndsWindow(t *testing.T) {
 	f := func(form Form, want time.Duration) {
 		t.Helper()
@@ -116,11 +117,11 @@ func TestBatch_waitEndsWindow(t *testing.T) {
 			over, cancel := context.WithCancel(t.Context())
 			cancel()
 			if err := b.Wait(over); err != context.Canceled {
-				t.Errorf("form %d: a look gave %v, want %v", form, err, context.Canceled)
+				t.Errorf("form %d: a Wait whose context has ended gave %v, want %v", form, err, context.Canceled)
 			}
 			start := time.Now()
 			if synctest.Wait(); b.Wait(over) == nil {
-				t.Errorf("form %d: a look ended the window", form)
+				t.Errorf("form %d: a Wait whose context has ended has ended the window", form)
 			}
 			if err := b.Wait(t.Context()); err != nil {
 				t.Error(err)
@@ -135,8 +136,8 @@ func TestBatch_waitEndsWindow(t *testing.T) {
 	f(MultiPoint, time.Hour)
 }
 
-// keeper remembers where the values of a failed call were, as a call that has
-// timed out may still read them.
+// keeper is a store that fails the first call and keeps references to its values, as a call that
+// has timed out may still read them.
 type keeper struct {
 	memory
 	values, copies [][]byte
@@ -152,8 +153,7 @@ func (k *keeper) Apply(ctx context.Context, table string, mutations []store.Muta
 	return k.memory.Apply(ctx, table, mutations)
 }
 
-// The memory of a batch that failed is left alone, whether a shard or a request
-// wrote it.
+// The memory of a failed batch is not used again, whether a shard or a request wrote it.
 func TestWriter_failedMemory(t *testing.T) {
 	for _, form := range []Form{Single, MultiPoint, Appended} {
 		for _, requestBatchFrom := range []int{0, 1} {
@@ -164,7 +164,7 @@ func TestWriter_failedMemory(t *testing.T) {
 				b := add(t, request, "ubuntu", 1292148123+3600*i, 100*i)
 				request.Send()
 				if err := b.Wait(t.Context()); (err == nil) == (i == 0) {
-					t.Fatalf("batch %d: %v", i, err)
+					t.Fatalf("batch %d: got %v, want that batch 0 alone fails", i, err)
 				}
 			}
 			w.Close()
@@ -182,7 +182,7 @@ type nowhere struct{}
 
 func (nowhere) Apply(context.Context, string, []store.Mutation) error { return nil }
 
-// BenchmarkWriter is what a point costs from its series to its mutation: 1,000
+// BenchmarkWriter measures the cost of a point from its series key to its mutation, with 1,000
 // series in time order.
 func BenchmarkWriter(b *testing.B) {
 	schema := encoding.DefaultSchema()

@@ -16,8 +16,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// stuck is a store that answers when it is told to, whatever a context says, as
-// a disk does that stands still.
+// stuck is a store that answers once free is closed and ignores contexts, like a disk that does
+// not respond.
 type stuck struct {
 	memory
 	free chan struct{}
@@ -28,10 +28,9 @@ func (s *stuck) Apply(ctx context.Context, table string, mutations []store.Mutat
 	return s.memory.Apply(ctx, table, mutations)
 }
 
-// Who waits for a store that does not answer is told so when the writer is
-// abandoned: of batches at the store, of one that fills, and whoever waits for
-// room. What was acknowledged before is none of these, and nothing that comes
-// late is acknowledged twice or breaks.
+// Abandon ends all waits for a store that does not answer with ErrClosing: for batches at the
+// store, for the batch that is being filled, and for room in it. It returns how many points were
+// taken and not stored. Points acknowledged before stay so, and a late answer does no harm.
 func TestWriter_abandon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &stuck{free: make(chan struct{})}
@@ -49,7 +48,7 @@ func TestWriter_abandon(t *testing.T) {
 		stored, refused := 1, 0
 		var mu sync.Mutex
 		var all sync.WaitGroup
-		for i := range 10 { // of which some wait for room
+		for i := range 10 { // some of them wait for room
 			all.Go(func() {
 				b, err := w.Add(t.Context(), point(1292148000+int64(i)*3600, encoding.IntValue(1)))
 				taken := err == nil
@@ -60,7 +59,7 @@ func TestWriter_abandon(t *testing.T) {
 				defer mu.Unlock()
 				switch {
 				case !errors.Is(err, ErrClosing) || !IsStorage(err):
-					t.Errorf("got %v, want to be told that the writer is closing", err)
+					t.Errorf("got %v, want that the writer is closing", err)
 				case taken:
 					refused++
 				}
@@ -76,28 +75,28 @@ func TestWriter_abandon(t *testing.T) {
 		n := w.Abandon()
 		all.Wait()
 		if err := batch.Wait(t.Context()); !errors.Is(err, ErrClosing) {
-			t.Errorf("the request batch: got %v, want to be told that the writer is closing", err)
+			t.Errorf("the request batch: got %v, want that the writer is closing", err)
 		}
 		if refused += 3; n != refused {
-			t.Errorf("%d points are told as not stored, want the %d whose writers were told so", n, refused)
+			t.Errorf("Abandon returned %d points, want the %d whose waits have failed", n, refused)
 		}
 		if err := first.Wait(t.Context()); err != nil {
-			t.Errorf("what was acknowledged: %v", err)
+			t.Errorf("the point acknowledged before: got %v, want no error", err)
 		}
 		if len(m.applied) != stored {
 			t.Errorf("%d rows stored, want %d", len(m.applied), stored)
 		}
 		if _, err := w.Add(t.Context(), point(1292148000, encoding.IntValue(1))); !errors.Is(err, ErrClosing) {
-			t.Errorf("after that: %v, want %v", err, ErrClosing)
+			t.Errorf("Add after Abandon: %v, want %v", err, ErrClosing)
 		}
 		close(m.free) // the store wakes up
 		w.Close()
 	})
 }
 
-// A region that flushes takes no writes for half of every minute, by refusing
-// them or by keeping its handlers waiting. Every point is stored, none is
-// refused, and HBase is sent little more than what was put.
+// Regions that flush take no writes for half of every minute: they refuse them, or keep their
+// handlers waiting. Every point is stored, no put fails, and HBase is sent at most twice as many
+// cells as points were put.
 func TestWriter_flushingRegions(t *testing.T) {
 	for name, blocked := range map[string]func(rest time.Duration) hbasefake.Fault{
 		"refuses": func(time.Duration) hbasefake.Fault {
@@ -141,8 +140,8 @@ func TestWriter_flushingRegions(t *testing.T) {
 	}
 }
 
-// putFor lets eight senders put points for a while, ten at a time, and returns
-// how many.
+// putFor lets eight senders put points for a while, ten at a time, and returns the number of
+// points.
 func putFor(t *testing.T, w *Writer, long time.Duration) (asked int) {
 	began := time.Now()
 	var mu sync.Mutex

@@ -9,9 +9,9 @@ import (
 	"downpour/pushdown/store"
 )
 
-// uidTable is a UID table in memory, as far as a dictionary needs it to assign.
+// uidTable is a UID table in memory with only the calls that a dictionary needs to assign UIDs.
 type uidTable struct {
-	store.Store // what is not needed here
+	store.Store // nil: methods that these tests do not call
 	mu          sync.Mutex
 	cells       map[string][]byte
 	counter     int64

@@ -49,7 +49,7 @@ func (n *numbering) Assign(_ context.Context, kind encoding.UIDKind, name string
 	return encoding.AppendUID(nil, n.ids[kind][name], 3)
 }
 
-// Generation and Hold are those of names that never change.
+// Generation and Hold are as for names that never change.
 func (n *numbering) Generation() uint64 { return 0 }
 
 func (n *numbering) Hold() (uint64, func() error) { return 0, func() error { return nil } }
@@ -77,7 +77,7 @@ func (m *memory) Apply(ctx context.Context, _ string, mutations []store.Mutation
 	if m.fail != nil {
 		return m.fail
 	}
-	for _, mu := range mutations { // whose memory is the writer's again
+	for _, mu := range mutations { // the writer uses their memory again after the call
 		mu.Qualifier, mu.Value = bytes.Clone(mu.Qualifier), bytes.Clone(mu.Value)
 		m.applied = append(m.applied, mu)
 	}
@@ -97,24 +97,23 @@ func point(t int64, v encoding.Value) *Point {
 	return &Point{Metric: "mysql.bytes_sent", Tags: []Tag{{"host", "ubuntu"}}, Time: t, Value: v}
 }
 
-// Of a tag that is given twice the refusal names that one, whatever the order in
-// which UIDs were given, and no name gets a UID.
+// A tag key that is given twice is refused by its name, and no name of the point gets a UID.
 func TestSeries_duplicateTag(t *testing.T) {
 	names := &numbering{}
 	s := newTestSeries(names)
 	_, err := s.Resolve(t.Context(), "m", []Tag{{"host", "a"}, {"dc", "b"}, {"host", "c"}})
 	if err == nil || err.Error() != "duplicate tag: host" {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want duplicate tag: host", err)
 	}
 	for kind, ids := range names.ids {
 		if len(ids) > 0 {
-			t.Errorf("assigned %s %v", encoding.UIDKind(kind), ids)
+			t.Errorf("assigned %s %v, want no UID assigned", encoding.UIDKind(kind), ids)
 		}
 	}
 }
 
-// renamed gives all tag keys one UID, as a key and its new name have while the old
-// one is remembered.
+// renamed gives all tag keys one UID, as a renamed key and its new name have while the old name
+// is still cached.
 type renamed struct{ numbering }
 
 func (n *renamed) Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
@@ -124,17 +123,17 @@ func (n *renamed) Assign(ctx context.Context, kind encoding.UIDKind, name string
 	return n.numbering.Assign(ctx, kind, name)
 }
 
-// No key is made that has a tag key twice.
+// A series whose tag keys have the same UID is refused: its row key would have a tag key twice.
 func TestSeries_oneUIDTwice(t *testing.T) {
 	s := newTestSeries(&renamed{})
 	_, err := s.Resolve(t.Context(), "m", []Tag{{"host", "a"}, {"server", "b"}})
 	if err == nil || err.Error() != "two tag keys of m have the UID 000007" {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error with the metric and the UID 000007", err)
 	}
 }
 
-// OpenTSDB's documented example: 476 at 1292148123 is base time 1292148000 and
-// qualifier 07 B1.
+// A point is stored as in the example of OpenTSDB's documentation: 476 at 1292148123 has base
+// time 1292148000 (4D049D20) and qualifier 07 B1.
 func TestWriter_cells(t *testing.T) {
 	m := &memory{}
 	w := newTestWriter(m, Config{})
@@ -152,7 +151,8 @@ func TestWriter_cells(t *testing.T) {
 	}
 }
 
-// Points of one row in one window become one mutation, whatever the form.
+// The points of a row in one commit window become the mutations of their form: single cells have
+// one for each time, a multi cell or an append column has one in all.
 func TestWriter_forms(t *testing.T) {
 	f := func(form Form, want ...string) {
 		t.Helper()
@@ -179,8 +179,8 @@ func TestWriter_forms(t *testing.T) {
 	f(Appended, "1 050000=07B001"+"078002"+"07B003")
 }
 
-// No multi cell begins with 05, which OpenTSDB's Fsck takes for an append column:
-// points of the seconds 80 to 95 that would come first get cells of their own.
+// No multi cell begins with the byte 05, because OpenTSDB's fsck takes such a cell for an append
+// column: points of the seconds 80 to 95 that would come first get cells of their own.
 func TestWriter_multiCellNotLikeAppendColumn(t *testing.T) {
 	f := func(seconds []int64, want ...string) {
 		t.Helper()
@@ -209,7 +209,7 @@ func TestWriter_multiCellNotLikeAppendColumn(t *testing.T) {
 	f([]int64{80}, "0500=00")
 }
 
-// A full shard makes Add wait, and lets go when the store has taken a batch.
+// Add waits while its shard is full, until the store has taken a batch.
 func TestWriter_pushesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{hold: make(chan struct{})}
@@ -238,8 +238,7 @@ func TestWriter_pushesBack(t *testing.T) {
 	})
 }
 
-// A failed write is told to everybody who waits for its batch, and a context
-// that ends is not a success.
+// Wait returns the error of a failed write, and Add fails after Close.
 func TestWriter_failure(t *testing.T) {
 	m := &memory{fail: store.ErrUnavailable}
 	w := newTestWriter(m, Config{})
@@ -256,7 +255,7 @@ func TestWriter_failure(t *testing.T) {
 	}
 }
 
-// Nothing is acknowledged while the store has not said that it is durable.
+// No point is acknowledged before the store has acknowledged the write.
 func TestWriter_acknowledgedAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{hold: make(chan struct{})}
@@ -271,7 +270,7 @@ func TestWriter_acknowledgedAfterwards(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-said:
-			t.Errorf("acknowledged (%v) before the store has it", err)
+			t.Errorf("Wait returned %v before the store had the point", err)
 			said <- err
 		default:
 		}
@@ -282,8 +281,8 @@ func TestWriter_acknowledgedAfterwards(t *testing.T) {
 	})
 }
 
-// What is acknowledged was written before, at any number of shards; rows of a
-// shard keep their order.
+// With any number of shards all acknowledged points are written, and the points of a row are
+// written in the order in which they were put.
 func TestWriter_acknowledged(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -13,7 +13,7 @@ import (
 
 var question = conformance.Query{Path: "/api/query", Request: json.RawMessage(`{}`), Status: 200, Response: json.RawMessage(`[{"dps":{"1":1}}]`)}
 
-// Only the recorded answer and a refusal that says why are no failures.
+// judge takes only the recorded answer as equal, and only an error that says why as a refusal.
 func TestJudge(t *testing.T) {
 	f := func(status int, body string, err error, want Kind) {
 		t.Helper()
@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Each breach is seen, and a good run has none.
+// Breaches lists each kind of breach, and none of a good run.
 func TestBreaches(t *testing.T) {
 	good := func() *Report {
 		r := newReport()
@@ -94,22 +94,23 @@ func TestBreaches(t *testing.T) {
 	if got := newReport().Breaches(); len(got) != 1 || !strings.Contains(got[0], "only 0 answers") {
 		t.Errorf("a run without answers: %q", got)
 	}
+	// 411 answers are twice atLeast, one refused and ten under a fault that is not mild.
 	text := good().Text()
 	for _, want := range []string{"411 answers", "1 faults", "10 x 408 deadline"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
+			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
 }
 
-// A slow healing makes its fault come again, until there are enough.
+// unsure names a fault whose healing was slow once, until it was done often enough to judge it.
 func TestUnsure(t *testing.T) {
 	r := newReport()
 	r.event(event{fault: "quick", whole: time.Second})
 	r.event(event{fault: started, whole: WholeWithin + time.Second})
 	for n := range repeats {
 		if got := r.unsure(); (n < repeats-1) != slices.Equal(got, []string{started}) {
-			t.Errorf("after %d times: %q", n+1, got)
+			t.Errorf("after %d times: %q, want the fault until the last time", n+1, got)
 		}
 		r.event(event{fault: started, whole: time.Second})
 	}
@@ -120,7 +121,7 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
-// The recordings are there, and each has a fixed question for most metrics.
+// Every recording has queries, points, and a probe for at least five of its metrics.
 func TestLoadRecording(t *testing.T) {
 	for _, name := range []string{"seed1", "seed2", "seed3_salted", "edges"} {
 		r, err := LoadRecording(name)
@@ -128,10 +129,10 @@ func TestLoadRecording(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(r.Queries) < 200 || len(r.Points) < 3000 || len(r.probes()) < 5 || len(r.metrics()) < len(r.probes()) {
-			t.Errorf("%s: %d queries, %d points, %d probes, %d metrics", name, len(r.Queries), len(r.Points), len(r.probes()), len(r.metrics()))
+			t.Errorf("%s: %d queries, %d points, %d probes, %d metrics; want at least 200, 3000, 5, and no more probes than metrics", name, len(r.Queries), len(r.Points), len(r.probes()), len(r.metrics()))
 		}
 	}
 	if _, err := LoadRecording("none"); err == nil {
-		t.Error("a recording that is not there")
+		t.Error("a recording that is not there: no error, want one")
 	}
 }

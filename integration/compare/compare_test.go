@@ -32,7 +32,7 @@ func TestJSON_equal(t *testing.T) {
 	}
 	f(`{"a":1,"b":2}`, `{"b":2,"a":1}`)
 	f(`{"1":1,"1":2}`, `{"1":2}`)                                               // a doubled second: the last one counts
-	f(`{"o":{"x":1,"y":2},"o":{"z":3}}`, `{"o":{"z":3}}`)                       // whole, not merged
+	f(`{"o":{"x":1,"y":2},"o":{"z":3}}`, `{"o":{"z":3}}`)                       // not merged
 	f(`[{"aggregateTags":["host","dc"]}]`, `[{"aggregateTags":["dc","host"]}]`) // a set
 	f(`1.0E10`, `10000000000.0`)                                                // Java's and Go's text of one double
 	f(`4.9E-324`, `5e-324`)                                                     // the smallest one
@@ -153,8 +153,8 @@ func TestReport_String(t *testing.T) {
 	}
 }
 
-// Any text equals itself, and neighbouring doubles are one unit apart whatever
-// their sign.
+// The text of any double equals itself, and neighbouring doubles are 1 ULP apart, whatever their
+// signs.
 func TestFloats_neighbours(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.Float64Range(-1e308, 1e308).Draw(t, "x")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A metric is needed by an output, or by what an output needs, directly or not.
+// hasUnused tells whether a request has a metric that no output needs, directly or through
+// expressions.
 func TestHasUnused(t *testing.T) {
 	f := func(expressions, outputs string, want bool) {
 		t.Helper()
@@ -15,18 +16,19 @@ func TestHasUnused(t *testing.T) {
 			t.Errorf("%s: %t, want %t", body, got, want)
 		}
 	}
-	f(``, ``, false) // all are outputs
+	f(``, ``, false) // without a list of outputs all are outputs
 	f(``, `{"id":"a"}`, true)
 	f(``, `{"id":"a"},{"id":"b"}`, false)
 	f(`{"id":"e","expr":"a + 1"}`, ``, true)
 	f(`{"id":"e","expr":"a + b"}`, ``, false)
 	f(`{"id":"e","expr":"a + b"}`, `{"id":"a"}`, true)
 	f(`{"id":"e","expr":"d * b"},{"id":"d","expr":"a"}`, `{"id":"e"}`, false)
-	f(`{"id":"e","expr":"d * a"},{"id":"d","expr":"e"}`, `{"id":"e"}`, true) // a circle
+	f(`{"id":"e","expr":"d * a"},{"id":"d","expr":"e"}`, `{"id":"e"}`, true) // a circle of d and e, which does not use b
 	f(`{"id":"e","expr":"e + a + b"}`, ``, false)
 }
 
-// Expressions with rows at times that a used one does not have differ, and so do their users.
+// usersWithOtherTimes names the expressions with rows at times that an expression in them does not
+// have, and all that use those.
 func TestUsersWithOtherTimes(t *testing.T) {
 	const body = `{"metrics":[{"id":"a"},{"id":"b"}],"outputs":[{"id":"f"}],"expressions":[{"id":"h","expr":"g + a"},{"id":"d","expr":"a"},{"id":"e","expr":"a + d"},
 		{"id":"f","expr":"e + b"},{"id":"g","expr":"f"}]}`

@@ -2,7 +2,8 @@ package compare
 
 import "testing"
 
-// Two different names that two servers do not know, and nothing else.
+// UnknownNames returns the names that two servers say they do not know if they are different, and
+// nothing for any other pair of answers.
 func TestUnknownNames(t *testing.T) {
 	answer := func(status int, message string) Answer {
 		return Answer{Status: status, Body: []byte(`{"error":{"code":400,"message":"` + message + `"}}`)}

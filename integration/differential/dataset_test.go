@@ -28,7 +28,7 @@ func TestGenerate_repeats(t *testing.T) {
 	}
 }
 
-// Every series can be drawn a time from, whatever the seed.
+// Every series has at least one point, whatever the seed, so that queries can draw a time from it.
 func TestGenerate_noSeriesIsEmpty(t *testing.T) {
 	for seed := range uint64(40) {
 		for _, schema := range schemas {
@@ -41,8 +41,8 @@ func TestGenerate_noSeriesIsEmpty(t *testing.T) {
 	}
 }
 
-// The cells hold the series' points, whatever form their rows have: of the
-// plain metrics as they are, of those with duplicates one of each time.
+// The cells of all forms hold the points of the series: every point of most metrics, one point of
+// each time of the metric with duplicates.
 func TestGenerate_rowsHoldPoints(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, schema := range schemas {
@@ -104,7 +104,7 @@ func decode(t *testing.T, d *Data) map[string]map[int64]string {
 	return all
 }
 
-// decodeRow fails at duplicates in metrics that are to have none.
+// decodeRow decodes one row. Duplicates are an error unless the metric is the one that has them.
 func decodeRow(t *testing.T, d *Data, key encoding.RowKey, row []Cell) (points encoding.Points) {
 	t.Helper()
 	duplicates := string(key.Metric) == string(d.names.uids[encoding.UIDMetric][Duplicated])
@@ -143,7 +143,7 @@ func ascending(t *testing.T, c Cell) {
 	}
 }
 
-// Every form of cell and every width is there, in each data set.
+// A data set has cells of every form and width, and a series under a salt that is not its own.
 func TestGenerate_covers(t *testing.T) {
 	d := Generate(1, schemas[1])
 	seen := map[string]int{}
@@ -165,11 +165,12 @@ func TestGenerate_covers(t *testing.T) {
 		}
 	}
 	if foreign == 0 {
-		t.Error("no series lies under another salt")
+		t.Error("no series lies under a salt that is not its own, want at least 1")
 	}
 }
 
-// form names the kind of a cell.
+// form names the kind of a cell. "4 for 8" is a float whose qualifier says 4 bytes but whose value
+// has 8.
 func form(c Cell) string {
 	switch {
 	case c.Qualifier[0] == encoding.PrefixAnnotation && len(c.Qualifier)%2 == 1:

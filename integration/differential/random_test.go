@@ -14,8 +14,8 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// Nothing that the query language has is left out: every aggregator, function,
-// fill, filter and option is drawn, and few queries are errors of form.
+// Random draws every aggregator, downsampling function, fill policy, filter and option of the query
+// language. At most a tenth of its queries cannot be parsed.
 func TestRandom_covers(t *testing.T) {
 	d := Generate(1, schemas[0])
 	r := rand.New(rand.NewPCG(1, 2))
@@ -42,11 +42,11 @@ func TestRandom_covers(t *testing.T) {
 	}
 	for _, w := range want {
 		if seen[w] < 3 {
-			t.Errorf("%s: drawn %d times of %d", w, seen[w], n)
+			t.Errorf("%s: drawn %d times of %d, want at least 3", w, seen[w], n)
 		}
 	}
 	if unread*10 > n {
-		t.Errorf("%d of %d queries are errors of form", unread, n)
+		t.Errorf("%d of %d queries cannot be parsed, want at most a tenth", unread, n)
 	}
 }
 
@@ -86,15 +86,15 @@ func count(q Query, seen map[string]int) {
 	}
 }
 
-// What a GET can say means the same as the POST.
+// A query that a GET can express means the same as a GET and as a POST.
 func TestQuery_getIsPost(t *testing.T) {
 	d := Generate(2, schemas[0])
 	r := rand.New(rand.NewPCG(2, 2))
 	compared := 0
 	for range 1500 {
 		q := Random(r, d)
-		// A GET ignores a downsampling that begins with no digit, keeps the order
-		// of filters that a map has not, and joins equal filters.
+		// A GET ignores a downsampler that does not begin with a digit, keeps an order of filters
+		// that a map of tags does not have, and joins equal filters.
 		incomparable := func(s Sub) bool {
 			return s.AsTags || len(s.TSUIDs) > 0 && len(s.Filters) > 0 || strings.HasPrefix(s.Downsample, "all") || len(s.Filters) > len(onePerKey(s.Filters))
 		}
@@ -108,9 +108,9 @@ func TestQuery_getIsPost(t *testing.T) {
 		get, err1 := query.ParseURI(parameters, time.Time{})
 		post, err2 := query.ParseJSON([]byte(q.Body()), time.Time{})
 		if err1 != nil || err2 != nil {
-			continue // a mistake has another text
+			continue // both forms word their errors differently
 		}
-		for i := range get.Queries { // options of a rate that is no counter's mean nothing
+		for i := range get.Queries { // without counter the other options of a rate mean nothing
 			if o := post.Queries[i].RateOptions; o == nil || !o.Counter {
 				get.Queries[i].RateOptions, post.Queries[i].RateOptions = nil, nil
 			}
@@ -121,11 +121,11 @@ func TestQuery_getIsPost(t *testing.T) {
 		}
 	}
 	if compared < 200 {
-		t.Errorf("compared %d queries, want 200", compared)
+		t.Errorf("compared %d queries, want at least 200", compared)
 	}
 }
 
-// meaning is what showQuery tells, with the times.
+// meaning is what a query asks for: its times, its options, and what showQuery tells.
 func meaning(q *query.Query) []any {
 	all := []any{q.Start, q.End, q.MSResolution, q.ShowTSUIDs, q.NoAnnotations, q.GlobalAnnotations}
 	for i := range q.Queries {

@@ -11,8 +11,8 @@ import (
 	"downpour/integration/compare"
 )
 
-// teller answers as a server that does not know some names: it tells the first of them,
-// or the last, as one that looks them up side by side may.
+// teller answers like a server that does not know some names. It names the first of them, or the
+// last, as a server that looks them up side by side may.
 type teller struct {
 	unknown []string
 	last    bool
@@ -47,8 +47,8 @@ func literals(key, text string) Filter {
 	return Filter{Type: "literal_or", TagK: key, Text: text, GroupBy: true}
 }
 
-// Which of several unknown names is told is free; that either server knows one of them,
-// or that they answer differently without them, is not.
+// Two servers may name different ones of several unknown names. They differ if either of them knows
+// one of these names.
 func TestCompare(t *testing.T) {
 	f := func(name string, theirs, ours teller, equal bool, rules []string, filters ...Filter) {
 		t.Helper()
@@ -83,7 +83,7 @@ func TestCompare(t *testing.T) {
 	f("a name that was not asked for", first("a"), teller{[]string{"y"}, true}, false, nil, literals("host", "a"), literals("dc", "y"))
 }
 
-// An answer that names what the question has not is no reason to ask on.
+// Compare stops asking when an answer names something that is not in the question.
 func TestCompare_ends(t *testing.T) {
 	asked := 0
 	c := Compare(Query{Subs: []Sub{{Filters: []Filter{literals("host", "a")}}}}, func(Query) (c Comparison) {
@@ -93,12 +93,12 @@ func TestCompare_ends(t *testing.T) {
 		return c
 	})
 	if c.Equal() || asked > 3 {
-		t.Errorf("asked %d times, %v", asked, c.Report)
+		t.Errorf("asked %d times, want at most 3; want a difference, got %v", asked, c.Report)
 	}
 }
 
-// A value leaves the lists that are looked up, a key its filters, and the question before
-// stays as it was.
+// Without takes a tag value out of the lists whose names are looked up, and a tag key with all its
+// filters. The question itself stays as it was.
 func TestWithout(t *testing.T) {
 	filters := func() []Filter {
 		return []Filter{

@@ -48,7 +48,7 @@ func start(t *testing.T, c Command) *Process {
 	return p
 }
 
-// soon bounds what takes milliseconds when it works.
+// soon bounds what takes milliseconds when it works; the 5 minutes only end a test that hangs.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
@@ -61,13 +61,13 @@ func TestProcess_exitAndLog(t *testing.T) {
 		t.Errorf("exit code %d, want 3", code)
 	}
 	if tail := p.LogTail(1); !strings.HasSuffix(tail, "\ntwo") || strings.Contains(tail, "one") {
-		t.Errorf("last line of the log: %q", tail)
+		t.Errorf("last line of the log: %q, want two", tail)
 	}
 	if err := p.Signal(syscall.SIGCONT); !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("signal to an ended process: %v", err)
+		t.Errorf("signal to an ended process: %v, want os.ErrProcessDone", err)
 	}
 	if err := p.Stop(soon(t)); err != nil {
-		t.Errorf("stop of an ended process: %v", err)
+		t.Errorf("stop of an ended process: %v, want no error", err)
 	}
 	p.Kill() // must return
 }
@@ -98,11 +98,11 @@ func TestProcess_stopThatIsIgnored(t *testing.T) {
 		t.Errorf("error %v, want one that says it was killed", err)
 	}
 	if p.Err() == nil {
-		t.Error("still running")
+		t.Error("the process is still running, want it killed")
 	}
 }
 
-// What a test started must not outlive it, however the test ends.
+// A process ends with the process that started it, even if that is killed.
 func TestProcess_diesWithItsParent(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -153,7 +153,7 @@ func TestProcess_memory(t *testing.T) {
 	}
 }
 
-// grown is what a process that grows has more than one that does not, in bytes.
+// grown is how many bytes the process takes that grows and shrinks.
 const grown = 64 << 20
 
 func growAndShrink() {
@@ -173,7 +173,7 @@ func growAndShrink() {
 	bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// A peak that lies in the past is forgotten, where the kernel lets us.
+// ResetPeak forgets a peak of the past. Where the kernel does not allow that, the peak stays.
 func TestProcess_ResetPeak(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -186,7 +186,7 @@ func TestProcess_ResetPeak(t *testing.T) {
 	}
 	before, err := p.Memory()
 	if err != nil || before.Peak < grown || before.Resident > before.Peak-grown/2 {
-		t.Fatalf("memory %+v, error %v", before, err)
+		t.Fatalf("memory %+v, error %v; want a peak far above what is resident", before, err)
 	}
 
 	want := before.Resident + grown/2
@@ -270,7 +270,7 @@ func TestOwnEnvironment(t *testing.T) {
 	t.Setenv("E2E_KEPT", "yes")
 	env := strings.Join(ownEnvironment(map[string]string{"DOWNPOUR_LISTEN": "x"}), "\n")
 	if strings.Contains(env, "pebble:mine") || !strings.Contains(env, "E2E_KEPT=yes") || !strings.Contains(env, "DOWNPOUR_LISTEN=x") {
-		t.Errorf("environment:\n%s", env)
+		t.Errorf("want DOWNPOUR_LISTEN and E2E_KEPT but not DOWNPOUR_STORE in the environment:\n%s", env)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"downpour/encoding"
 )
 
-// What make test sends, and the world it is sent to.
+// short is how many requests the short form of integration.TestHostile draws.
 const short = 2000
 
 var testWorld = NewWorld(encoding.DefaultSchema())
@@ -27,11 +27,12 @@ func TestDraw_again(t *testing.T) {
 		}
 	}
 	if one, other := Draw(5, 3, testWorld), Draw(6, 3, testWorld); reflect.DeepEqual(one, other) {
-		t.Error("two seeds draw the same")
+		t.Error("two seeds draw the same request, want two requests")
 	}
 }
 
-// A short run has some of everything.
+// A short run has at least five requests of each kind, manner and transport, and puts no point
+// twice.
 func TestDraw_variety(t *testing.T) {
 	seen := map[string]int{}
 	points := map[Point]int{}
@@ -69,13 +70,13 @@ func TestDraw_variety(t *testing.T) {
 	}
 	for _, name := range want {
 		if seen[name] < 5 {
-			t.Errorf("%s: %d of %d requests", name, seen[name], short)
+			t.Errorf("%s: %d of %d requests, want at least 5", name, seen[name], short)
 		}
 	}
 	t.Log(seen)
 }
 
-// liveExpressions are what live expressions must have, some of them.
+// liveExpressions are properties that some of the drawn live expressions must have.
 var liveExpressions = map[string]func(message string) bool{
 	"a circle":          func(m string) bool { return strings.Contains(m, ` + e1"`) },
 	"an id in capitals": func(m string) bool { return strings.Contains(m, `"id":"M`) },
@@ -99,11 +100,11 @@ func TestKinds_shares(t *testing.T) {
 		sum += k.share
 	}
 	if sum != 100 {
-		t.Errorf("the shares add up to %d", sum)
+		t.Errorf("the shares add up to %d, want 100", sum)
 	}
 }
 
-// The rows are those of the metrics, each hour once, and decode to their points.
+// The rows come in order, none twice, and those that are decoded have points.
 func TestWorld_rows(t *testing.T) {
 	rows, last := map[string]bool{}, ""
 	var decoder encoding.RowDecoder
@@ -116,7 +117,7 @@ func TestWorld_rows(t *testing.T) {
 		}
 		rows[string(c.Row)], last = true, string(c.Row)
 		if len(rows)%100 != 0 {
-			continue // decoding some is enough
+			continue // only every hundredth row is decoded
 		}
 		key, err := testWorld.Schema.ParseRowKey(c.Row)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Every fault still has its place, and compiles. Faults of different files are
-// compiled together, so this takes as many builds as one file has faults.
+// Every fault still has its place in the sources, and compiles. Faults of different files are
+// compiled together, so there are as many builds as the file with most faults has faults.
 func TestMutants_apply(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -96,7 +96,7 @@ func hasTest(t *testing.T, dir, name string) bool {
 	return false
 }
 
-// What counts as caught: a test that ran and failed, not one that was not built.
+// A fault counts as caught if the test ran and failed, not if it was not built or did not run.
 func TestFailed(t *testing.T) {
 	for output, want := range map[string]bool{
 		"--- FAIL: TestX (0.01s)\n    x_test.go:1: no\nFAIL\n":                true,
@@ -112,7 +112,7 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// A fault whose place is gone, or is twice there, is an error.
+// A fault whose text is not in the file, or is there twice, is an error.
 func TestMutate(t *testing.T) {
 	m := mutant{name: "m", file: "f.go", old: "a", new: "b"}
 	if got, err := m.mutate("xay"); err != nil || got != "xby" {

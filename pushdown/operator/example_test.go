@@ -95,7 +95,7 @@ func ExampleChooseAccess() {
 	// 00000150e23510000001000007 to 00000150e23510000001000008
 }
 
-// A budget is in the context. A part that reads more ends with a *LimitError.
+// The context carries the budget. A part that reads more ends with a *LimitError.
 func ExampleWithBudget() {
 	const hour = 1356998400
 	schema, metric := encoding.DefaultSchema(), encoding.UID{0, 0, 1}

@@ -50,7 +50,7 @@ func draw(t *rapid.T) drawn {
 func drawPoints(t *rapid.T) (p encoding.Points) {
 	at := int64(base)*1000 + rapid.Int64Range(0, 2*3600_000).Draw(t, "first")
 	gap := rapid.SampledFrom([]int64{0, 0, 1000, 60_000, 420_000}).Draw(t, "gap of all")
-	if gap > 0 { // even, see encoding.Even
+	if gap > 0 { // at equal distances of whole seconds, see encoding.Even
 		at -= at % 1000
 	}
 	for range rapid.IntRange(1, 25).Draw(t, "points") {
@@ -114,8 +114,8 @@ func parts(t *rapid.T, p *scanplan.Plan) (out []*scanplan.Part) {
 
 var sameFloats = cmpopts.EquateNaNs()
 
-// The fused pass yields what decoding and then downsampling yields, for every
-// part of a random cut, whatever the sizes of batches and blocks.
+// The fused pass, which downsamples while it decodes, yields what decoding and then downsampling
+// yields: for every part of a random cut, whatever the sizes of batches and blocks.
 func TestFusedIsUnfused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw(t)
@@ -157,7 +157,7 @@ func TestPartsAddUp(t *testing.T) {
 		d.plan.Downsample.Function = "count"
 		d.plan.Downsample.All, d.plan.Downsample.Calendar = false, false
 		d.plan.Downsample.Interval = rapid.SampledFrom([]int64{300_000, 420_000, 7_200_000}).Draw(t, "interval")
-		d.plan.From = base // a multiple of none: points before the first whole bucket fall out
+		d.plan.From = base // no multiple of 420 s: points before the first whole bucket are dropped
 		count := func(ps []*scanplan.Part) map[string]map[int64]float64 {
 			sums := map[string]map[int64]float64{}
 			for _, part := range ps {
@@ -182,7 +182,7 @@ func TestPartsAddUp(t *testing.T) {
 }
 
 // addCounts adds a span's buckets of counts and its points to sums by bucket;
-// points before the first whole bucket of the plan count for nothing.
+// points before the first whole bucket of the plan are not counted.
 func addCounts(sums map[string]map[int64]float64, id string, f flat, p *scanplan.Plan) {
 	if sums[id] == nil {
 		sums[id] = map[int64]float64{}
@@ -199,8 +199,8 @@ func addCounts(sums map[string]map[int64]float64, id string, f flat, p *scanplan
 	}
 }
 
-// The scan of 6,000 compacted rows of 360 points: ns/point is the figure to
-// watch.
+// BenchmarkStrict executes a part of 6,000 compacted rows of 360 points, per series; ns/point is
+// the figure to watch.
 func BenchmarkStrict(b *testing.B) {
 	const series, rowHours = 1000, 6
 	m := &operatortest.Store{Keep: true, BlockRows: 1000}
@@ -238,7 +238,7 @@ func BenchmarkStrict(b *testing.B) {
 				stats = op.Stats()
 			}
 			if stats.Points != series*rowHours*360 {
-				b.Fatalf("%d points", stats.Points)
+				b.Fatalf("%d points, want those of all series and hours", stats.Points)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(stats.Points), "ns/point")
 		})

@@ -42,13 +42,13 @@ func heldAtMost(t *testing.T, m *operatortest.Store, blockRows int, part *scanpl
 		r.Release()
 	}
 	if n := account.Held(); n != 0 {
-		t.Errorf("%d bytes are reserved behind the end", n)
+		t.Errorf("%d bytes are still reserved at the end", n)
 	}
 	return scanning, handing
 }
 
-// Some functions have all points of a bucket before they have its value, and a
-// bucket may be as long as the query.
+// Functions such as percentiles keep all points of a bucket, about 8 bytes each, and a bucket may
+// be as long as the query: they are reserved. Other functions keep nothing like that.
 func TestMemory_longBuckets(t *testing.T) {
 	const hours = 50
 	points := operatortest.Every(base, base+hours*3600, 1, identity)
@@ -69,7 +69,8 @@ func TestMemory_longBuckets(t *testing.T) {
 	f("sum", 0, 64<<10)
 }
 
-// States of groups are handed over as records that are all made at once.
+// The states of groups are reserved while they are computed, and the records with them, which are
+// all made at once before the first is handed over.
 func TestMemory_states(t *testing.T) {
 	const hours, groups = 10, 40
 	var all []operatortest.Series
@@ -83,17 +84,17 @@ func TestMemory_states(t *testing.T) {
 	part.Mode = scanplan.PartialAggregation
 	buckets := int64(hours * 3600 * groups)
 	if _, held := heldAtMost(t, table(all...), 1, part); held < buckets*(48+25) || held > buckets*100 {
-		t.Errorf("%d bytes were reserved for %d states", held, buckets)
+		t.Errorf("%d bytes were reserved for %d states, want at least 73 and at most 100 for each", held, buckets)
 	}
 }
 
-// A row of one point takes many times as much as the point, in the block that the
-// store returns and where it waits to be handed over.
+// A row of one point takes many times as much as the point, in the block that the store returns
+// and where it waits to be handed over: all of that is reserved.
 func TestMemory_smallRows(t *testing.T) {
 	const hours = 5000
 	p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
 	m := table(series(operatortest.Every(base, base+hours*3600, 3600, identity), operatortest.Tag(1, 1)))
 	if held, _ := heldAtMost(t, m, 0, whole(p)); held < hours*(48+80+40+17) || held > hours*400 {
-		t.Errorf("%d bytes were reserved for %d rows", held, hours)
+		t.Errorf("%d bytes were reserved for %d rows, want at least 185 and at most 400 for each", held, hours)
 	}
 }

@@ -42,8 +42,8 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// read runs an operator under the contract's eyes, with memory that is poisoned
-// and counted, and returns its spans.
+// read executes a part and returns its spans and counts. It checks the contract of Operator, and
+// uses memory that is poisoned and counted.
 func read(t failer, from store.Reader, part *scanplan.Part, opts operator.Options) (map[string]flat, operator.Stats, error) {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -121,7 +121,7 @@ func TestPerSeries_raw(t *testing.T) {
 				t.Fatalf("flush %d, block %d: %s", flush, block, diff)
 			}
 			if stats.Rows != 5 || stats.Points != int64(a.Len()+b.Len()) || stats.Spans != 2 || stats.Batches == 0 || stats.ShippedBytes == 0 {
-				t.Errorf("stats %+v", stats)
+				t.Errorf("stats %+v, want 5 rows, all points, 2 spans, and batches with bytes", stats)
 			}
 			if flush > 0 && stats.Batches < 5 {
 				t.Errorf("flush %d: %d batches, want more", flush, stats.Batches)
@@ -152,8 +152,8 @@ func TestPerSeries_hourly(t *testing.T) {
 	}
 }
 
-// Buckets of two hours: a part of the middle hours has the first and the last
-// as points, one between as a value.
+// With buckets of two hours, a part ships as values the buckets that lie whole in it. It ships
+// the points of its first and its last bucket, if the plan goes on there.
 func TestPerSeries_straddling(t *testing.T) {
 	points := operatortest.Every(base, base+8*3600, 1800, identity)
 	m := table(series(points, operatortest.Tag(1, 1)))
@@ -166,7 +166,7 @@ func TestPerSeries_straddling(t *testing.T) {
 			Stop:  s.AppendRangeKey(nil, 0, metric, uint32(base+to*3600)),
 		}}
 	}
-	sum := func(hour int) float64 { // of the bucket that begins there
+	sum := func(hour int) float64 { // of the 4 points in the bucket that begins at that hour
 		return float64(4*2*hour + 0 + 1 + 2 + 3)
 	}
 	f := func(p *scanplan.Part, want flat) {
@@ -224,7 +224,7 @@ func TestPerSeries_superset(t *testing.T) {
 				t.Errorf("%s, loose %t: %s", name, loose, diff)
 			}
 			if nothing := operator.ChooseAccess(whole(plan), nil).Nothing; loose && !nothing && stats.Rejected != int64(len(m.Rows)-2*len(want)) {
-				t.Errorf("%s: %d rows rejected", name, stats.Rejected)
+				t.Errorf("%s: %d rows rejected, want all that the plan does not want", name, stats.Rejected)
 			}
 		}
 	}
@@ -290,8 +290,8 @@ func TestPerSeries_annotations(t *testing.T) {
 	}
 }
 
-// A span whose points all lie before the first whole bucket has no value, but it
-// is there, with one point.
+// A span whose points all lie outside of the buckets has no value. It is shipped with one of its
+// points, a presence marker.
 func TestPerSeries_presenceMarker(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(1, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+4*3600)
@@ -308,7 +308,7 @@ func TestPerSeries_presenceMarker(t *testing.T) {
 	}
 }
 
-// A series larger than a batch comes in several, in order.
+// A series that is larger than a batch is shipped in several, in order. A point takes 17 bytes.
 func TestPerSeries_largeSpan(t *testing.T) {
 	points := operatortest.Every(base, base+3600, 1, identity)
 	m := table(series(points, operatortest.Tag(1, 1)), series(points.Slice(0, 3), operatortest.Tag(1, 2)))
@@ -321,7 +321,7 @@ func TestPerSeries_largeSpan(t *testing.T) {
 		t.Error(diff)
 	}
 	if stats.Batches < 3600*17/5000 {
-		t.Errorf("%d batches", stats.Batches)
+		t.Errorf("%d batches, want at least one for each 5000 bytes", stats.Batches)
 	}
 }
 
@@ -405,8 +405,8 @@ func TestNew_badPlan(t *testing.T) {
 	}, "nonsense")
 }
 
-// Close before the end, and a context that ends, end the scan; the reason is
-// told, again and again.
+// Close before the end, and a context that ends, both end the scan. Next then returns the reason,
+// every time that it is called.
 func TestPerSeries_ends(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+4*3600, 1, identity), operatortest.Tag(1, 1)))
 	m.BlockRows = 1
@@ -431,7 +431,7 @@ func TestPerSeries_ends(t *testing.T) {
 	}
 	op.Close()
 	if err := next(op, context.Background()); !errors.Is(err, operator.ErrClosed) {
-		t.Errorf("after Close: %v", err)
+		t.Errorf("after Close: %v, want ErrClosed", err)
 	}
 	op = open()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -439,7 +439,7 @@ func TestPerSeries_ends(t *testing.T) {
 	cancel(gone)
 	for range 2 {
 		if err := next(op, ctx); !errors.Is(err, gone) {
-			t.Errorf("cancelled before: %v", err)
+			t.Errorf("cancelled before: %v, want the cause of the cancellation", err)
 		}
 	}
 	op = open()
@@ -459,7 +459,7 @@ func TestPerSeries_ends(t *testing.T) {
 		err = next(op, ctx)
 	}
 	if !errors.Is(err, gone) {
-		t.Errorf("cancelled in a scan: %v", err)
+		t.Errorf("cancelled in a scan: %v, want the cause of the cancellation", err)
 	}
 	if n := m.Open.Load(); n != 0 {
 		t.Errorf("%d scanners are open", n)
@@ -467,7 +467,7 @@ func TestPerSeries_ends(t *testing.T) {
 	op.Close()
 }
 
-// The wrapper sees the breaches that it is there for.
+// operatortest.Checked reports each breach of Operator's contract that it is to find.
 func TestChecked(t *testing.T) {
 	f := func(op operator.Operator, calls func(operator.Operator), want string) {
 		t.Helper()
@@ -485,7 +485,7 @@ func TestChecked(t *testing.T) {
 	f(busy, func(op operator.Operator) { busy.during = func() { op.Stats() }; next(op) }, "while another call runs")
 }
 
-// script returns what it is told to.
+// script is an operator whose Next returns the given errors, one after the other, and no record.
 type script struct {
 	errs   []error
 	during func()

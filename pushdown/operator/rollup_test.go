@@ -59,6 +59,7 @@ func newRollupTable(r *rand.Rand, l encoding.RollupLayout, rows int) *rollupTabl
 			if r.IntN(4) > 0 {
 				n := r.IntN(3)
 				t.counts[span][at] = float64(n)
+				// A count that was written as a float is cut to a whole number.
 				t.store.Cell(key, encoding.AppendRollupQualifier(nil, countColumn.ID, index, true, 8), encoding.AppendDouble(nil, float64(n)+0.75), 1)
 			}
 		}
@@ -66,7 +67,8 @@ func newRollupTable(r *rand.Rand, l encoding.RollupLayout, rows int) *rollupTabl
 	return t
 }
 
-// buckets is what the model makes of a span: buckets of a width in s.
+// buckets returns what the model makes of a span: buckets of a width in seconds, with sums or
+// averages.
 func (t *rollupTable) buckets(span string, width int64, average bool) (out flat) {
 	sums, counts, first := map[int64]float64{}, map[int64]float64{}, (t.from+width-1)/width*width
 	for at, v := range t.sums[span] {
@@ -153,7 +155,7 @@ func TestRollup_model(t *testing.T) {
 		}
 	}
 	if cuts < 350 {
-		t.Errorf("%d parts of 300 plans: nothing is cut", cuts)
+		t.Errorf("%d parts of 300 plans, want at least 350: too few plans are cut", cuts)
 	}
 }
 
@@ -170,7 +172,7 @@ func cutRows(r *rand.Rand, p *scanplan.Plan) (parts []*scanplan.Part) {
 	return append(parts, &scanplan.Part{Plan: *p, Range: scanplan.KeyRange{Start: start, Stop: p.Ranges[0].Stop}})
 }
 
-// scanLog is a store that keeps what it is asked for.
+// scanLog is a store that records the scans that it is asked for.
 type scanLog struct {
 	*operatortest.Store
 	scans []store.Scan
@@ -181,8 +183,8 @@ func (l *scanLog) Scan(ctx context.Context, s store.Scan) (store.Scanner, error)
 	return l.Store.Scan(ctx, s)
 }
 
-// The columns of a plan are read by ID and by name, each a prefix of its own, and no cell
-// twice where an ID is the letter that a name begins with.
+// A plan reads each of its columns by ID and by name, as ranges of qualifiers. Where an ID is the
+// letter that a name begins with, one range holds both, so that no cell is read twice.
 func TestRollup_columns(t *testing.T) {
 	data := newRollupTable(rand.New(rand.NewPCG(2, 2)), encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 1)
 	for _, test := range []struct {
@@ -217,8 +219,8 @@ func TestRollup_columns(t *testing.T) {
 	}
 }
 
-// The rows of given series are named by their keys: one for each row span, not one for
-// each hour.
+// The rows of given series are read by their keys: one key for each row span, here a month, not
+// one for each hour.
 func TestChooseAccess_rollupRows(t *testing.T) {
 	from, to := int64(1356998400), int64(1388534400) // 2013
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, from, to)
@@ -238,11 +240,11 @@ func TestNew_rollupCut(t *testing.T) {
 	part := whole(plan)
 	part.Range.Stop = binary.BigEndian.AppendUint32(slices.Clone(part.Range.Start[:3]), base+86400)
 	if _, err := operator.New(&operatortest.Store{}, part, operator.Options{}); err == nil || !strings.Contains(err.Error(), "a part of a rollup cuts buckets") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error that the part cuts buckets", err)
 	}
 }
 
-// A damaged cell fails the part; its key is in the error.
+// A damaged cell, here of interval 32 in a row of 24, fails the part.
 func TestRollup_damaged(t *testing.T) {
 	data := newRollupTable(rand.New(rand.NewPCG(1, 1)), encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 1)
 	key := encoding.DefaultSchema().AppendRowKey(nil, metric, uint32(data.from), encoding.DefaultSchema().AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
@@ -251,12 +253,12 @@ func TestRollup_damaged(t *testing.T) {
 	plan.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "sum", Fill: scanplan.FillNone}
 	plan.Rollup = &scanplan.Rollup{Layout: data.layout, Column: sumColumn}
 	if _, _, err := read(t, data.store, whole(plan), operator.Options{}); err == nil || !strings.Contains(err.Error(), "beyond the row's span") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error about the row's span", err)
 	}
 }
 
-// A part of rollups works in the memory of a part before it, of whose last row it tells
-// nothing: neither annotations nor cells that were skipped.
+// A part of rollups may use the memory of a part before it. It ships no annotations of that
+// part's last row and counts none of its skipped cells.
 func TestRollup_afterOthers(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	data := newRollupTable(r, encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 1)
@@ -272,13 +274,13 @@ func TestRollup_afterOthers(t *testing.T) {
 	noted.Cell(row, []byte{9, 0, 0}, []byte{1}, 1)                          // of an unknown kind
 	raw := operatortest.Plan(s, metric, base, base+3600)
 
-	for range 20 { // now and then the memory is not that of the part before
+	for range 20 { // several times, because a part does not always get the memory of the one before
 		if spans, stats, err := read(t, noted, whole(raw), operator.Options{}); err != nil || len(spans) != 1 || stats.Skipped != 1 {
-			t.Fatalf("%v, %+v, %v", spans, stats, err)
+			t.Fatalf("raw part: spans %v, %+v, %v, want one span and one skipped cell", spans, stats, err)
 		}
 		spans, stats, err := read(t, data.store, whole(rolled), operator.Options{})
-		if err != nil || stats.Skipped != stats.Cells-stats.Points { // the counts
-			t.Fatalf("%+v, %v", stats, err)
+		if err != nil || stats.Skipped != stats.Cells-stats.Points { // counts are skipped
+			t.Fatalf("part of rollups: %+v, %v, want only counts skipped", stats, err)
 		}
 		for span, f := range spans {
 			if len(f.Notes) > 0 {

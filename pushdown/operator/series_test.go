@@ -35,14 +35,14 @@ func TestSeriesTable_anyOrder(t *testing.T) {
 				switch {
 				case n%7 == 0:
 					if got != nil {
-						t.Fatalf("%x is refused and found", id)
+						t.Fatalf("%x is refused, but a series was returned for it", id)
 					}
 				case known[id] == nil:
 					known[id] = got
 					order = append(order, id)
 				}
 				if got != known[id] || got != nil && string(got.id) != id {
-					t.Fatalf("%x found for %x", got.id, id)
+					t.Fatalf("series %x was returned for span %x", got.id, id)
 				}
 			}
 		}

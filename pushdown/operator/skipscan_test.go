@@ -19,7 +19,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// reading is a store that is asked for all rows, whatever the filter.
+// reading is a store that reads all rows, whatever the filter.
 type reading struct{ store.Reader }
 
 func (r reading) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
@@ -27,7 +27,7 @@ func (r reading) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) 
 	return r.Reader.Scan(ctx, s)
 }
 
-// changing is a table that somebody changes between two asks.
+// changing is a table that is changed between two queries.
 type changing struct {
 	*operatortest.Store
 	schema encoding.Schema
@@ -49,7 +49,7 @@ func (c *changing) put(t *rapid.T) {
 			}
 		}
 	}
-	// The time of writing is of no use to anybody: it may be that of the data.
+	// Nothing may rely on the timestamp of a cell: it may be the time of the data.
 	c.Cell(key, qualifier, value, rapid.Int64Range(1, ms).Draw(t, "written"))
 }
 
@@ -113,8 +113,8 @@ func cutParts(t *rapid.T, plan scanplan.Plan) (all []*scanplan.Part) {
 	return all
 }
 
-// What is cached never changes an answer: of plans that are asked again and
-// again, while others put late points, new series of old hours and delete rows.
+// Cached key prefixes never change an answer. Plans are executed again and again, while late
+// points and new series of old hours are put and rows are deleted.
 func TestSeek_changesBetweenAsks(t *testing.T) {
 	sought, learned := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -151,11 +151,11 @@ func TestSeek_changesBetweenAsks(t *testing.T) {
 	})
 	t.Logf("%d parts sought, %d learned", sought, learned)
 	if sought == 0 || learned == 0 {
-		t.Errorf("%d parts sought, %d learned: the test has tested nothing", sought, learned)
+		t.Errorf("%d parts read by skip scan, %d learned prefixes, want some of both", sought, learned)
 	}
 }
 
-// embedded is an embedded store with an empty table.
+// embedded returns an embedded store with an empty table.
 func embedded(t testing.TB) *pebble.Store {
 	st, err := pebble.Open(t.TempDir(), pebble.Options{Grouping: encoding.DefaultSchema().RowHours()})
 	if err != nil {
@@ -168,7 +168,7 @@ func embedded(t testing.TB) *pebble.Store {
 	return st
 }
 
-// centres writes 6 hours of some hosts in data centres, whose tag comes first.
+// centres writes 6 hours of some hosts (tag 3) in data centres (tag 2, which comes first in keys).
 func centres(t testing.TB, st *pebble.Store, first, hosts, dcs int) {
 	s := encoding.DefaultSchema()
 	var all []store.Mutation
@@ -184,9 +184,9 @@ func centres(t testing.TB, st *pebble.Store, first, hosts, dcs int) {
 	}
 }
 
-// One host of 1,000 is sought: at once where the host is the first tag of the
-// rows, whatever its UID, and from the second time where other tags come first.
-// Without a cache it never is.
+// A value of the rows' first tag is read by key ranges at once, whatever the tag's UID. One host
+// of 1,000, behind other tags, is read by skip scan from the second query on, and never without a
+// cache.
 func TestSeek_oneOfMany(t *testing.T) {
 	st := embedded(t)
 	centres(t, st, 1, 1000, 4)
@@ -199,7 +199,7 @@ func TestSeek_oneOfMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := spanOf(operatortest.Tag(2, 2), operatortest.Tag(3, 18)); len(spans) == 0 || stats.Points != int64(6*len(spans)) || len(spans[want].Raw.Time) != 6 {
-			t.Errorf("%s: %d points of %d series", name, stats.Points, len(spans))
+			t.Errorf("%s: %d points of %d series, want 6 of each, and host 18 among them", name, stats.Points, len(spans))
 		}
 		if stats.RowsScanned > looked || stats.Probes != probes {
 			t.Errorf("%s: %d rows looked at, %d probes, want at most %d and %d", name, stats.RowsScanned, stats.Probes, looked, probes)
@@ -222,9 +222,12 @@ func TestSeek_oneOfMany(t *testing.T) {
 		}
 	}
 	explained(true, "60 ranges that can hold the wanted tags, known prefixes: 5; no row lay elsewhere")
-	centres(t, st, 50, 500, 2) // which nobody knows: their rows are looked at, and judged there from then on
+	// The prefixes of new data centres are unknown: their rows are looked at, and from then on the
+	// store rejects them itself.
+	centres(t, st, 50, 500, 2)
 	ask("new data centres", cache, 3006, 0, host)
 	explained(false, "60 ranges that can hold the wanted tags, known prefixes: 5; key pattern of 1 tags and 1 values")
+	// After the first learning, more than 4 scans must look at rows in vain before the next one.
 	for range 4 {
 		ask("not worth learning again yet", cache, 3018, 0, host)
 	}
@@ -232,8 +235,8 @@ func TestSeek_oneOfMany(t *testing.T) {
 	explained(true, "84 ranges that can hold the wanted tags, known prefixes: 7; no row lay elsewhere")
 }
 
-// Prefixes that begin with other prefixes are learned, and prefixes that are rows themselves;
-// from an hour that has rows, though it is not the part's middle one.
+// All prefixes are learned, also those that begin with other prefixes and those that are whole
+// keys. They are learned from an hour that has rows, even if that is not the part's middle one.
 func TestSeek_learnsAllPrefixes(t *testing.T) {
 	var all []operatortest.Series
 	for _, tags := range [][]encoding.TagPair{
@@ -255,15 +258,15 @@ func TestSeek_learnsAllPrefixes(t *testing.T) {
 	cache.Record(access.CacheKey(whole(plan)), access.ScanCost{From: base, To: base + 24*3600, Scanned: 100_000})
 	spans, _, err := read(t, m, whole(plan), operator.Options{Prefixes: cache})
 	if err != nil || len(spans) != 3 {
-		t.Errorf("%d series, %v", len(spans), err)
+		t.Errorf("%d series, %v, want 3", len(spans), err)
 	}
-	// None; (1,1); (1,1)(2,1); (1,1)(3,7); (1,2).
+	// The empty prefix; (1,1); (1,1)(2,1); (1,1)(3,7); (1,2).
 	if known := cache.Lookup(access.CacheKey(whole(plan))); !known.Clean || len(known.Prefixes) != 1 || known.Prefixes[0].Len() != 5 {
-		t.Errorf("known is %+v", known)
+		t.Errorf("known is %+v, want 5 prefixes of one tag, clean", known)
 	}
 }
 
-// A store that fails while prefixes are learned fails nothing but the learning.
+// If the store fails while prefixes are learned, the part is answered and no prefixes are known.
 func TestSeek_learningFails(t *testing.T) {
 	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(2, 1), operatortest.Tag(3, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
@@ -280,9 +283,9 @@ func TestSeek_learningFails(t *testing.T) {
 	}
 	spans, stats, err := read(t, m, whole(plan), operator.Options{Prefixes: cache})
 	if err != nil || len(spans) != 1 || stats.Probes != 1 || !failed {
-		t.Errorf("%d series, %d probes, failed %t, %v", len(spans), stats.Probes, failed, err)
+		t.Errorf("%d series, %d probes, failed %t, %v, want one series after one probe that failed", len(spans), stats.Probes, failed, err)
 	}
 	if cache.Lookup(access.CacheKey(whole(plan))).Prefixes != nil {
-		t.Error("prefixes are known")
+		t.Error("prefixes are known after learning has failed")
 	}
 }

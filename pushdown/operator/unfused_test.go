@@ -16,8 +16,8 @@ import (
 // Downsample returns an operator that downsamples the points of in as the plan
 // of part says. in is the operator of the same part with a plan that does not
 // downsample. Together they yield, span by span, what the operator of the part
-// itself yields; they need the memory of all its points, where that needs one
-// row's. It is the meaning of the fused pass, written as plainly as can be.
+// itself yields, but they hold all of its points in memory, where that holds one
+// row. It says as plainly as possible what the fused pass must yield.
 func Downsample(in Operator, part *scanplan.Part, opts Options) (Operator, error) {
 	if part.Plan.Downsample == nil {
 		return nil, fmt.Errorf("%w: there is nothing to downsample", ErrBadPlan)
@@ -131,7 +131,7 @@ func (u *unfused) downsample(s *batch.Series) {
 	s.Raw = outer
 }
 
-// whole is the range of points whose buckets the part holds whole.
+// whole returns the range of the points whose buckets lie whole in the part.
 func (u *unfused) whole(times []int64) (from, to int) {
 	d, starts, ends := u.part.Plan.Downsample, u.part.Starts(), u.part.Ends()
 	n := len(times)

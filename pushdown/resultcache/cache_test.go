@@ -42,8 +42,7 @@ func TestCache_ask(t *testing.T) {
 	}
 }
 
-// The least recently used go first, and the bound holds at every step, over a
-// long run of everything that can happen.
+// The bound on bytes holds at every step of a long random run of lookups, changes and stores.
 func TestCache_bound(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -64,7 +63,7 @@ func TestCache_bound(t *testing.T) {
 		}
 	}
 	if n := c.Counts(); n.Hits < 100 || n.Evictions < 100 || n.Changed < 100 {
-		t.Errorf("%+v: the run is not what it was made to be", n)
+		t.Errorf("%+v, want at least 100 hits, evictions and changes", n)
 	}
 }
 
@@ -82,7 +81,8 @@ func TestCache_leastRecentlyUsed(t *testing.T) {
 	}
 }
 
-// An answer that would push out most of the others is not kept.
+// An answer of more than an eighth of the cache's bound is not stored: it would push out many
+// others.
 func TestCache_large(t *testing.T) {
 	c := New(8<<10, nil)
 	c.lookupPart(id(1), "m")
@@ -92,8 +92,8 @@ func TestCache_large(t *testing.T) {
 	}
 }
 
-// What was dropped is gone, with its bytes, and is kept again as if it had never
-// been there; an answer that was being made has nowhere to go.
+// Drop removes all entries and their bytes: a part must be asked for twice again before its answer
+// is stored. An answer that was being made meanwhile is not stored.
 func TestCache_drop(t *testing.T) {
 	(*Cache)(nil).Drop()
 	c := New(8<<10, nil)
@@ -106,10 +106,10 @@ func TestCache_drop(t *testing.T) {
 	}
 	c.Drop()
 	if got := c.Counts(); got.Entries != 0 || got.Bytes != 0 || c.order.Len() != 0 {
-		t.Errorf("%+v, %d in order: something is left", got, c.order.Len())
+		t.Errorf("%+v, %d in order, want nothing left", got, c.order.Len())
 	}
 	if c.store(id(0), "m", filled(200)) {
-		t.Error("an answer was kept that nobody asks for any more")
+		t.Error("an answer was stored although its entry was dropped")
 	}
 	for _, want := range []lookup{lookupMiss, lookupStore} {
 		if got, _ := c.lookupPart(id(1), "m"); got != want {
@@ -120,6 +120,6 @@ func TestCache_drop(t *testing.T) {
 
 func TestNew_off(t *testing.T) {
 	if c := New(0, nil); c != nil || c.Counts() != (Counts{}) || c.Holds(nil) {
-		t.Errorf("a cache of no bytes is %v", c)
+		t.Errorf("a cache of no bytes is %v, want nil, which counts and holds nothing", c)
 	}
 }

@@ -16,9 +16,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// A value that was acknowledged before an ask is in its answer, or a later one,
-// while one goroutine writes and others ask all the time; and no asker sees the
-// value go back.
+// While one goroutine writes and others ask all the time, an answer has the value that was
+// acknowledged before it was asked for, or a later one, and no goroutine sees the value go back.
 func TestOpen_whileWriting(t *testing.T) {
 	w := newWorld(t, rand.New(rand.NewPCG(3, 3)), openPebble(t))
 	w.cache, w.schema = New(1<<20, nil), encoding.DefaultSchema()
@@ -66,7 +65,7 @@ func TestOpen_whileWriting(t *testing.T) {
 	close(done)
 	work.Wait()
 	if c := w.cache.Counts(); c.Hits == 0 || c.Changed == 0 {
-		t.Errorf("%+v: nothing was tried", c)
+		t.Errorf("%+v, want some hits and changes", c)
 	}
 }
 

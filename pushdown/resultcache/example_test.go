@@ -15,7 +15,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// versioned is a store whose rows change only when somebody sets version.
+// versioned is a store that gives version as its version token: its rows have changed when version
+// is set.
 type versioned struct {
 	*operatortest.Store
 	version string

@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/operator/operatortest"
 )
 
-// keyed is a part of hours 1 and 2 of a plan over hours 0 to 3.
+// keyed returns the key of a part of hours 1 and 2 of a plan over hours 0 to 3, after a change.
 func keyed(mode scanplan.Mode, change func(*scanplan.Part)) ID {
 	s := encoding.DefaultSchema()
 	p := &scanplan.Part{Plan: operatortest.Plan(s, operatortest.UID(1), base, base+4*3600), Mode: mode}
@@ -71,7 +71,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// Where buckets reach over rows the answer does depend on the plan's bounds.
+// A bucket for the whole query depends on the query's bounds: the key of a part has them.
 func TestKey_otherBuckets(t *testing.T) {
 	usual := func(change func(*scanplan.Part)) ID {
 		return keyed(scanplan.PerSeries, func(p *scanplan.Part) {
@@ -84,7 +84,7 @@ func TestKey_otherBuckets(t *testing.T) {
 	}
 }
 
-// Points as they are stored do not depend on the bounds either.
+// Raw points do not depend on the query's bounds: the key of a part does not have them.
 func TestKey_raw(t *testing.T) {
 	raw := func(change func(*scanplan.Part)) ID {
 		return keyed(scanplan.PerSeries, func(p *scanplan.Part) {
@@ -93,12 +93,11 @@ func TestKey_raw(t *testing.T) {
 		})
 	}
 	if raw(func(*scanplan.Part) {}) != raw(func(p *scanplan.Part) { p.Plan.Start, p.Plan.End = p.Plan.Start+1, p.Plan.End-1 }) {
-		t.Error("a moved window has another key")
+		t.Error("other bounds of the query give another key")
 	}
 }
 
-// Parts of one key have one answer. Only drawn parts are compared: what TestKey
-// says to be the same is here seen to be.
+// Parts of different plans with the same key, as random parts often have, have the same answer.
 func TestKey_sameAnswer(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -125,7 +124,7 @@ func TestKey_sameAnswer(t *testing.T) {
 		met[k] = known{got, p.Plan.String()}
 	}
 	if again < 20 {
-		t.Errorf("%d of 600 parts had a key that another plan had: the parts are not what they were made to be", again)
+		t.Errorf("%d of 600 parts had the key of another plan's part, want at least 20", again)
 	}
 }
 
@@ -139,7 +138,7 @@ func TestKey_histograms(t *testing.T) {
 		usual := of(&scanplan.Histograms{Codec: 42, Percentiles: []float32{50}})
 		for name, other := range map[string]*scanplan.Histograms{"points": nil, "codec": {Codec: 41}, "codec 0": {}} {
 			if of(other) == usual {
-				t.Errorf("%s, %q: the same key", name, mode)
+				t.Errorf("%s, %q: the same key, want another", name, mode)
 			}
 		}
 		if of(&scanplan.Histograms{Codec: 42, Percentiles: []float32{99}, Buckets: true}) != usual {
@@ -147,7 +146,7 @@ func TestKey_histograms(t *testing.T) {
 		}
 	}
 
-	// What is made of a plan does depend on them.
+	// The answer to a whole plan does depend on them.
 	plan := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), base, base+3600)
 	seen := map[ID]string{}
 	for name, h := range map[string]*scanplan.Histograms{"points": nil, "50": {Codec: 42, Percentiles: []float32{50}}, "99": {Codec: 42, Percentiles: []float32{99}}, "buckets": {Codec: 42, Buckets: true}} {

@@ -38,8 +38,8 @@ func openPebble(t *testing.T) *pebble.Store {
 	return st
 }
 
-// Whatever is written, overwritten, compacted and deleted between two asks: the
-// answer with the cache is the answer without it, byte by byte.
+// Whatever is written, overwritten, compacted and deleted between two asks, the answer with the
+// cache is the answer without it, byte by byte.
 func TestLaw_embedded(t *testing.T) {
 	seeds(t, 15, func(t *testing.T, rng *rand.Rand) Counts {
 		st := openPebble(t)
@@ -77,8 +77,8 @@ func TestLaw_hbase(t *testing.T) {
 	})
 }
 
-// replaced lets the table be replaced, by as many writes as there were since its
-// snapshot: the read points of its regions are the old ones again.
+// replaced takes a snapshot, writes, replaces the table by the snapshot and writes as often again:
+// the read points of its regions are the old ones. It may also replace the table by an empty one.
 func (w *world) replaced(fake *hbasefake.Cluster) {
 	w.Helper()
 	p, name, n := w.part(), fmt.Sprint("snapshot ", w.rng.Uint64()), w.rng.IntN(4)
@@ -87,7 +87,7 @@ func (w *world) replaced(fake *hbasefake.Cluster) {
 		for range n {
 			w.put()
 		}
-		for range 3 { // stored its token, stored its answer, answered from memory
+		for range 3 { // notes its token, stores its answer, is answered from memory
 			w.ask(p)
 		}
 		switch w.rng.IntN(4) {
@@ -95,7 +95,7 @@ func (w *world) replaced(fake *hbasefake.Cluster) {
 			fake.RestoreSnapshot(operatortest.Table, name)
 		case 1:
 			fake.Truncate(operatortest.Table, w.rng.IntN(2) == 0)
-			return // to write as much as was written before the snapshot is left to chance
+			return // whether the empty table gets as many writes as the old one is left to chance
 		default:
 			fake.CloneSnapshot(operatortest.Table, name)
 		}
@@ -126,8 +126,7 @@ func startFake(t *testing.T, opts hbasefake.Options) (*hbasefake.Cluster, *hbase
 // patience is more than any of these tests needs.
 const patience = 5 * time.Minute
 
-// Of a family whose cells go by themselves nothing is kept, from the moment on
-// that it is one.
+// As soon as a family has a time to live, no answer over it is cached, or given from memory.
 func TestOpen_timeToLive(t *testing.T) {
 	fake, st := startFake(t, hbasefake.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -141,13 +140,13 @@ func TestOpen_timeToLive(t *testing.T) {
 		return n
 	}
 	if n := hits(); n != 2 {
-		t.Errorf("%d hits of 4 asks, want 2: the second one keeps", n)
+		t.Errorf("%d hits of 4 asks, want 2: the second one stores the answer", n)
 	}
 	fake.Alter(operatortest.Table, encoding.FamilyData, "TTL", "86400")
 	if n := hits(); n != 0 {
-		t.Errorf("%d hits in a table with a TTL", n)
+		t.Errorf("%d hits in a table with a TTL, want none", n)
 	}
 	if version, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); version != "" && err != nil {
-		t.Errorf("version %q with error %v", version, err)
+		t.Errorf("version %q with error %v, want not both", version, err)
 	}
 }

@@ -42,15 +42,15 @@ func (w *world) open(p *scanplan.Part, opts operator.Options) operator.Operator 
 	return op
 }
 
-// A query over its limit is refused whether its rows are read or not, and an
-// answer that is given up costs nothing of what others may read.
+// A cached answer that is larger than the query's budget is refused, as if its rows were read. An
+// answer that is closed before its end gives its points back to the budget.
 func TestOpen_budget(t *testing.T) {
 	w, p, points := cachedWorld(t)
 	small := operator.WithBudget(t.Context(), operator.NewBudget(points-1, 0))
 	var limit *operator.LimitError
 	op := w.open(p, operator.Options{})
 	if _, err := op.Next(small); !errors.As(err, &limit) || limit.What != operator.Points {
-		t.Errorf("over the budget: error %v", err)
+		t.Errorf("over the budget: error %v, want a LimitError of points", err)
 	}
 	op.Close()
 	budget := operator.NewBudget(points, 0)
@@ -76,14 +76,14 @@ func TestOpen_contract(t *testing.T) {
 	op := operatortest.Checked(w.open(p, operator.Options{Mem: operatortest.Poisoned(mem)}), t.Errorf)
 	op.Close()
 	if _, err := op.Next(t.Context()); !errors.Is(err, operator.ErrClosed) {
-		t.Errorf("Next after Close: %v", err)
+		t.Errorf("Next after Close: %v, want ErrClosed", err)
 	}
 	op = operatortest.Checked(w.open(p, operator.Options{Mem: operatortest.Poisoned(mem)}), t.Errorf)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 2 {
 		if _, err := op.Next(gone); !errors.Is(err, context.Canceled) {
-			t.Errorf("Next of a cancelled query: %v", err)
+			t.Errorf("Next of a cancelled query: %v, want context.Canceled", err)
 		}
 	}
 	op.Close()
@@ -95,7 +95,7 @@ func TestOpen_contract(t *testing.T) {
 	op.Close()
 	r.Release()
 	if _, err := op.Next(t.Context()); !errors.Is(err, operator.ErrClosed) {
-		t.Errorf("Next after Close in the middle: %v", err)
+		t.Errorf("Next after Close in the middle: %v, want ErrClosed", err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestOpen_unproven(t *testing.T) {
 
 	// Whoever asks again reads the rows, also if no proof succeeds any more.
 	if s := w.ask(p); s.CacheHits != 0 {
-		t.Errorf("after a failed proof: %+v", s)
+		t.Errorf("after a failed proof: %+v, want no hit", s)
 	}
 	w.ask(p)
 	if w.cache.Holds(p) {
@@ -177,11 +177,12 @@ func TestOpen_noVersion(t *testing.T) {
 	}
 	defer op.Close()
 	if _, err := op.Next(t.Context()); !errors.Is(err, io.EOF) {
-		t.Errorf("a store that gives no tokens: %v", err)
+		t.Errorf("a store that gives no tokens: %v, want the end, because it has no rows", err)
 	}
 }
 
-// Cells that carry the time of their data keep nothing.
+// Nothing is cached of rows whose cells carry the time of their data instead of the time of
+// writing (tsd.storage.use_otsdb_timestamp).
 func TestOpen_dataTime(t *testing.T) {
 	for name, f := range map[string]struct {
 		timestamp func(ms int64) int64
@@ -212,8 +213,8 @@ func TestOpen_dataTime(t *testing.T) {
 	}
 }
 
-// Rollups and histograms that carry the time of their data keep nothing, either. A value
-// of a rollup has any time of its interval.
+// The same holds for rollups and histograms. The timestamp of a rollup's value may be any time of
+// its interval.
 func TestOpen_dataTimeOfOthers(t *testing.T) {
 	s := encoding.DefaultSchema()
 	day := encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}
@@ -250,7 +251,7 @@ func TestOpen_dataTimeOfOthers(t *testing.T) {
 			var hits int64
 			for range 4 {
 				op, err := Open(w.cache, w.store, p, operator.Options{})
-				_, stats, err := w.answer(scanplan.PartialAggregation, op, err) // which checks no batches of points
+				_, stats, err := w.answer(scanplan.PartialAggregation, op, err) // in this mode batches need not be of series
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -28,12 +28,13 @@ func (m *versioner) Version(ctx context.Context, table, family string, r store.K
 	return m.Store.(store.Versioner).Version(ctx, table, family, r)
 }
 
-// total is what somebody made of a plan.
+// total is an answer to a whole plan, which takes as many bytes as its value.
 type total int64
 
 func (n total) Bytes() int64 { return int64(n) }
 
-// salted is a world whose plans have three ranges, and such a plan.
+// salted returns a world with three salt buckets, its store with counted version tokens, and a
+// plan, which has three ranges.
 func salted(t *testing.T) (*world, *versioner, *scanplan.Plan) {
 	w := newWorld(t, rand.New(rand.NewPCG(5, 5)), openPebble(t))
 	w.schema.SaltWidth, w.schema.SaltBuckets, w.cache = 1, 3, New(1<<20, nil)
@@ -51,28 +52,28 @@ func (w *world) write(k, hour int) {
 		Qualifier: encoding.AppendQualifier(nil, q), Value: value})
 }
 
-// What is asked for once costs no version token; what is asked for again may be kept, and
-// is found until a row of any range has changed.
+// A plan that is asked for once costs no version token. If it is asked for again its answer may be
+// stored, and is then found until a row of any of its ranges has changed.
 func TestLookupPlan(t *testing.T) {
 	w, st, plan := salted(t)
 	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "a way") }
 	if a := ask(); a.Wanted() || a.Found() != nil || st.taken.Load() != 0 {
-		t.Errorf("the first ask: wanted %v, found %v, %d tokens taken; want none of it", a.Wanted(), a.Found(), st.taken.Load())
+		t.Errorf("the first ask: wanted %v, found %v, %d tokens taken; want nothing wanted, found or taken", a.Wanted(), a.Found(), st.taken.Load())
 	}
 	for k := range 20 { // some in each salt bucket
 		a := ask()
 		if !a.Wanted() || a.Found() != nil {
-			t.Fatalf("after change %d: wanted %v, found %v, want to be wanted", k, a.Wanted(), a.Found())
+			t.Fatalf("after change %d: wanted %v, found %v, want an answer to be wanted and none found", k, a.Wanted(), a.Found())
 		}
 		a.Store(total(k))
 		if got := ask().Found(); got != total(k) {
 			t.Errorf("found %v, want %d", got, k)
 		}
 		if got := LookupPlan(t.Context(), w.cache, st, plan, "another way").Found(); got != nil {
-			t.Errorf("found %v of another way", got)
+			t.Errorf("found %v under another way, want nothing", got)
 		}
 		if !w.cache.HoldsPlan(plan, "a way") || w.cache.HoldsPlan(plan, "another way") {
-			t.Error("the cache says that it holds something else")
+			t.Error("want HoldsPlan to be true for one way and false for the other")
 		}
 		w.write(k, k%hours)
 	}
@@ -124,7 +125,7 @@ func TestLookupPlan_unproven(t *testing.T) {
 		}
 	}
 	if a := ask(t.Context()); a != nil {
-		t.Errorf("found %v without proofs to wait for, and none was complete", a.Found())
+		t.Errorf("found %v without proofs to wait for, though the token's proof fails; want no lookup", a.Found())
 	}
 
 	st.proof = nil
@@ -134,7 +135,7 @@ func TestLookupPlan_unproven(t *testing.T) {
 	}
 }
 
-// slowStore gives a version token once it may.
+// slowStore gives version tokens only once may is closed.
 type slowStore struct {
 	*versioner
 	may chan struct{}
@@ -146,8 +147,8 @@ func (s *slowStore) EarlyVersion(ctx context.Context, table, family string, r st
 	return token, func() error { return nil }, err
 }
 
-// An answer that was found unchanged before is found before its version token is there;
-// whether it was right is what the proof tells. One that was found changed is not.
+// An answer that was found before, unchanged, is found again even before its version token is
+// there; the proof then tells whether that was right. A new answer is not found so early.
 func TestLookupPlan_ahead(t *testing.T) {
 	w, versioner, plan := salted(t)
 	st := &slowStore{versioner: versioner}
@@ -182,7 +183,7 @@ func TestLookupPlan_ahead(t *testing.T) {
 	}
 	lookup.Store(total(2))
 	if found, version := w.cache.steadyAnswer(lookup.id); found != nil {
-		t.Errorf("%v of version %q is used ahead, which nobody has asked for again", found, version)
+		t.Errorf("%v of version %q would be found before its token, although it was not found before", found, version)
 	}
 
 	if found := proven().Found(); found != total(2) {
@@ -207,7 +208,7 @@ func TestPlanLookup_changedMeanwhile(t *testing.T) {
 	w.write(1, 0)
 	a.Store(total(1))
 	if got := ask().Found(); got != nil {
-		t.Errorf("found %v", got)
+		t.Errorf("found %v, want nothing", got)
 	}
 	a, b := ask(), ask()
 	a.Store(total(2))
@@ -220,18 +221,19 @@ func TestPlanLookup_changedMeanwhile(t *testing.T) {
 	ask()
 	a.Store(total(4)) // a newer ask has seen the change
 	if got := ask().Found(); got != nil {
-		t.Errorf("found %v", got)
+		t.Errorf("found %v, want nothing", got)
 	}
 }
 
-// Without a token nothing is wanted, and nothing large is kept.
+// An answer that is too large is not stored. Without a version token or a cache no answer is wanted
+// or found.
 func TestPlanLookup_not(t *testing.T) {
 	w, st, plan := salted(t)
 	ask := func() *PlanLookup { return LookupPlan(t.Context(), w.cache, st, plan, "") }
 	ask()
 	ask().Store(total(1<<20/answerShare + 1))
 	if a := ask(); !a.Wanted() {
-		t.Errorf("found %v, which is too large", a.Found())
+		t.Errorf("found %v, want nothing: the answer is too large", a.Found())
 	}
 	ask().Store(total(1))
 	st.err = errors.New("no token")
@@ -240,11 +242,11 @@ func TestPlanLookup_not(t *testing.T) {
 	}
 	for name, a := range map[string]*PlanLookup{"no cache": LookupPlan(t.Context(), nil, st, plan, ""), "no tokens": LookupPlan(t.Context(), w.cache, &operatortest.Store{}, plan, "")} {
 		if a.Store(total(1)); a.Wanted() || a.Found() != nil {
-			t.Errorf("%s: wanted %v, found %v", name, a.Wanted(), a.Found())
+			t.Errorf("%s: wanted %v, found %v, want neither", name, a.Wanted(), a.Found())
 		}
 	}
 	if (*Cache)(nil).HoldsPlan(plan, "") {
-		t.Error("no cache holds something")
+		t.Error("a nil cache says that it holds an answer")
 	}
 }
 

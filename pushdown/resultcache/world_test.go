@@ -25,8 +25,7 @@ const (
 	hours = 4
 )
 
-// world is a table of a few series of two metrics, all hours sealed, that
-// somebody goes on writing to.
+// world is a table of a few series of two metrics, in hours long past, that is still written to.
 type world struct {
 	*testing.T
 	rng    *rand.Rand
@@ -175,7 +174,7 @@ func (w *world) ask(p *scanplan.Part) operator.Stats {
 	opts := operator.Options{FlushBytes: 1 << 10}
 	op, err := Open(w.cache, w.store, p, opts)
 	got, stats, err := w.answer(p.Mode, op, err)
-	if errors.Is(err, ErrUnproven) { // then everybody asks again, and the openings are known now
+	if errors.Is(err, ErrUnproven) { // then callers ask again; the regions' openings are known by now
 		op, err = Open(w.cache, w.store, p, opts)
 		got, stats, err = w.answer(p.Mode, op, err)
 	}
@@ -196,7 +195,8 @@ func (w *world) ask(p *scanplan.Part) operator.Stats {
 	return stats
 }
 
-// live asks, changes, asks: the property of this package.
+// live changes the table and asks for parts in turn. Each ask checks the property of this package:
+// the cache never changes an answer.
 func (w *world) live(asks int) (c Counts) {
 	parts := []*scanplan.Part{w.part(), w.part()}
 	for range asks {
@@ -216,8 +216,8 @@ func (w *world) live(asks int) (c Counts) {
 	return w.cache.Counts()
 }
 
-// seeds runs a test with random seeds and prints them; at least one hit and one
-// change must have been seen by all together.
+// seeds runs a test with n random seeds and prints them. All runs together must have seen at least
+// n hits and n changes.
 func seeds(t *testing.T, n int, run func(t *testing.T, rng *rand.Rand) Counts) {
 	var sum Counts
 	for range n {
@@ -230,6 +230,6 @@ func seeds(t *testing.T, n int, run func(t *testing.T, rng *rand.Rand) Counts) {
 	}
 	t.Logf("%d hits, %d changes", sum.Hits, sum.Changed)
 	if sum.Hits < int64(n) || sum.Changed < int64(n) {
-		t.Errorf("%d hits and %d changes in %d runs: the cases are not what they were made to be", sum.Hits, sum.Changed, n)
+		t.Errorf("%d hits and %d changes in %d runs, want at least one of each for each run", sum.Hits, sum.Changed, n)
 	}
 }

@@ -33,10 +33,10 @@ func TestParse(t *testing.T) {
 		t.Errorf("tables: -want +got\n%s", d)
 	}
 	if id, ok := c.ID("Sum"); id != 0 || !ok {
-		t.Errorf("sum has %d, %t", id, ok)
+		t.Errorf("sum has ID %d, %t, want 0, true", id, ok)
 	}
 	if id, ok := c.ID("zimsum"); id != 127 || !ok {
-		t.Errorf("zimsum has %d, %t", id, ok)
+		t.Errorf("zimsum has ID %d, %t, want 127, true", id, ok)
 	}
 	if _, ok := c.ID("max"); ok {
 		t.Error("max has a column")
@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Every mistake is refused by name.
+// Every mistake is refused with an error that names it.
 func TestParse_refused(t *testing.T) {
 	f := func(old, new, want string) {
 		t.Helper()
@@ -87,7 +87,7 @@ func TestParse_refused(t *testing.T) {
 	f(`"delaySla":"2d"`, `"delaySla":"999ms"`, "delaySla 999ms, want at least 1s")
 }
 
-// The longest interval that divides comes first.
+// Matching returns the intervals that divide the given one, the longest first.
 func TestMatching(t *testing.T) {
 	c, err := Parse([]byte(good))
 	if err != nil {
@@ -111,7 +111,7 @@ func TestMatching(t *testing.T) {
 	f(1)
 }
 
-// A setting is the JSON or the path of a file.
+// Read takes the JSON, or the path of a file with it that is not too large.
 func TestRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rollups.json")
 	if err := os.WriteFile(file, []byte(good), 0o600); err != nil {
@@ -131,6 +131,6 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Read(file); err == nil || !strings.Contains(err.Error(), "want at most") {
-		t.Errorf("a large file: %v", err)
+		t.Errorf("a large file: %v, want an error", err)
 	}
 }

@@ -84,11 +84,11 @@ func (s *script) open() (n int) {
 	return n
 }
 
-// never is after more rows than any script has.
+// never is more rows than any script has.
 const never = 1 << 30
 
-// loops collect the keys that they see until they are left after most rows, and
-// the error that they end with.
+// loops are loops over a scan. Each returns the keys that it has seen, and the error that it ended
+// with; it is left once it has seen most keys.
 var loops = map[string]func(ctx context.Context, s *script, most int, seen func()) (keys []string, err error){"rows": byRow, "blocks": byBlock}
 
 func byRow(ctx context.Context, s *script, most int, seen func()) (keys []string, err error) {
@@ -123,8 +123,8 @@ func byBlock(ctx context.Context, s *script, most int, seen func()) (keys []stri
 	return keys, nil
 }
 
-// Whatever way a scan ends, the loop sees all rows before, in order, its error,
-// and the scanner is closed.
+// However a scan ends, the loop sees all rows before the end, in order, and the scan's error, and
+// the scanner is closed.
 func TestRows(t *testing.T) {
 	broken := errors.New("broken")
 	blocks := [][]string{{"a", "b"}, {"c"}, {"d", "e"}}
@@ -160,7 +160,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// The context is the scan's: what ends it ends the loop, with its reason.
+// The loop's context is the scan's: when it ends, so does the loop, with the context's error.
 func TestRows_cancelled(t *testing.T) {
 	for name, loop := range loops {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -172,7 +172,7 @@ func TestRows_cancelled(t *testing.T) {
 	}
 }
 
-// So it does within a block, however many rows that has.
+// The end of the context ends a loop within a block too, at most lookEvery rows later.
 func TestRows_cancelledWithinBlock(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &script{blocks: [][]string{make([]string, 100*lookEvery)}}
@@ -184,7 +184,7 @@ func TestRows_cancelledWithinBlock(t *testing.T) {
 		cancel()
 	})
 	if !errors.Is(err, context.Canceled) || after > lookEvery || s.open() != 0 {
-		t.Errorf("%d rows, %d after the context's end, %v, %d scanners open", len(keys), after, err, s.open())
+		t.Errorf("%d rows, %d after the context's end, %v, %d scanners open, want few rows after it, and none open", len(keys), after, err, s.open())
 	}
 }
 

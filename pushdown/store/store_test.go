@@ -32,15 +32,15 @@ func TestKeyRange(t *testing.T) {
 	} {
 		r := KeyRange{[]byte(c.start), []byte(c.stop)}
 		if got := r.Contains([]byte(c.key)); got != c.want {
-			t.Errorf("[%x, %x) contains %x: %v", c.start, c.stop, c.key, got)
+			t.Errorf("[%x, %x) contains %x: %v, want the opposite", c.start, c.stop, c.key, got)
 		}
 	}
 }
 
-// awkward draws short keys that often meet.
+// awkward draws short keys of few different bytes, so that many are equal or begin alike.
 var awkward = rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, '\n', 0xff}), 0, 4)
 
-// Searching sorted ranges finds what asking each of them finds.
+// A filter of sorted ranges, which are searched, matches the keys that one of the ranges contains.
 func TestRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edges := rapid.SliceOfN(awkward, 2, 12).Draw(t, "edges")
@@ -83,7 +83,8 @@ func drawPattern(t *rapid.T) *KeyPattern {
 	return p
 }
 
-// expression says in hex digits what the pattern says.
+// expression returns a regular expression over the hex digits of keys, which matches the keys that
+// the pattern matches.
 func (p *KeyPattern) expression() *regexp.Regexp {
 	var b strings.Builder
 	fmt.Fprintf(&b, "^.{%d}", 2*p.Head)
@@ -133,7 +134,7 @@ func TestPattern(t *testing.T) {
 		}
 	})
 	if matched < 10 {
-		t.Errorf("only %d keys matched: the test draws badly", matched)
+		t.Errorf("only %d keys matched, want at least 10", matched)
 	}
 }
 
@@ -150,12 +151,12 @@ func TestPatternWithoutElements(t *testing.T) {
 func TestPartialError(t *testing.T) {
 	err := fmt.Errorf("apply: %w", &ApplyError{Failed: []int{3, 5}, Errs: []error{fmt.Errorf("region 1: %w", ErrUnavailable), ErrNoTable}})
 	if !errors.Is(err, ErrUnavailable) || !errors.Is(err, ErrNoTable) || errors.Is(err, ErrClosed) {
-		t.Errorf("reasons of %v", err)
+		t.Errorf("reasons of %v, want ErrUnavailable and ErrNoTable and no other", err)
 	}
 	if want := "apply: 2 mutations failed, the first: region 1: store unavailable"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
 	if got := (&ApplyError{}).Error(); got != "0 mutations failed" {
-		t.Errorf("no reason: %q", got)
+		t.Errorf("without reasons: got %q, want \"0 mutations failed\"", got)
 	}
 }

@@ -20,7 +20,7 @@ func invoke(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// self is the path of some program.
+// self is the path of this test binary, which stands for a program.
 func self(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -30,7 +30,7 @@ func self(t *testing.T) string {
 	return path
 }
 
-// A wrong flag, file or server is one clear line.
+// A wrong flag, file or server is an error of one line that names it.
 func TestRun_wrong(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
@@ -41,7 +41,7 @@ func TestRun_wrong(t *testing.T) {
 		t.Helper()
 		_, err := invoke(t, args...)
 		if err == nil {
-			t.Errorf("%q is taken", args)
+			t.Errorf("%q: no error, want one", args)
 			return
 		}
 		if line := firstLines(err); !strings.Contains(line, want) || strings.Contains(line, "\n") {
@@ -79,11 +79,12 @@ func TestRun_wrong(t *testing.T) {
 	f("DOWNPOUR_STORE=x:y", "scan", "-store", "x:y")
 	f("no space left on device", "generate", "-hosts", "1", "-o", "/dev/full")
 	if _, err := invoke(t); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("without arguments: %v", err)
+		t.Errorf("without arguments: error %v, want the usage", err)
 	}
 }
 
-// The report of a run says what was run, and is on the disk.
+// scan prints what it ran and keeps its report on disk, where table reads it; load and generate run
+// as well.
 func TestRun_scan(t *testing.T) {
 	dir := t.TempDir()
 	out, err := invoke(t, "scan", "-hosts", "5", "-hours", "2", "-rounds", "1", "-results", dir)
@@ -92,7 +93,7 @@ func TestRun_scan(t *testing.T) {
 	}
 	for _, want := range []string{"bare scan, at rest", "sum:5m-avg:cpu.user, straight after loading", "bench scan -hosts 5", "3600 points"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("lacks %q:\n%s", want, out)
+			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
 	path := regexp.MustCompile(`report: (\S+)\.html`).FindStringSubmatch(out)
@@ -100,7 +101,7 @@ func TestRun_scan(t *testing.T) {
 		t.Fatalf("no report:\n%s", out)
 	}
 	if _, err := invoke(t, "table", path[1]+".json"); err == nil || !strings.Contains(err.Error(), "without aims") {
-		t.Errorf("error %v", err)
+		t.Errorf("table of a scan: error %v, want without aims", err)
 	}
 	out, err = invoke(t, "load", "-door", "direct", "-hosts", "3", "-metrics", "5", "-results", dir)
 	if err != nil || !strings.Contains(out, "load, direct") {

@@ -17,12 +17,13 @@ import (
 
 var schema = encoding.DefaultSchema()
 
-// series are two series, and one whose names are gone.
+// series returns the series of metric n with tagk 1 = tagv n.
 func series(n byte) damage.Series {
 	tags := schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, n}}})
 	return damage.Series{Metric: encoding.UID{0, 0, n}, Tags: tags}
 }
 
+// draw draws n damaged rows of two series, and of series 9, whose names are missing.
 func draw(seed uint64, n int) []damage.Row {
 	return damage.Draw(seed, n, damage.Config{Schema: schema, Series: []damage.Series{series(1), series(2)}, Orphans: []damage.Series{series(9)}, First: 1356998400, BadKeys: true})
 }
@@ -34,7 +35,7 @@ func factsOf(r *damage.Row) (f fsck.Facts) {
 	return f
 }
 
-// apply does what a result says.
+// apply returns the row with the puts and deletions of a result.
 func apply(row fsck.Row, r *fsck.Result) fsck.Row {
 	after := fsck.Row{Key: row.Key}
 	gone := func(c fsck.Cell, by []fsck.Cell) bool {
@@ -52,7 +53,8 @@ func apply(row fsck.Row, r *fsck.Result) fsck.Row {
 	return after
 }
 
-// optionSets are all that can be allowed, and random parts of it.
+// optionSets returns all repairs together, and random subsets of them, with the oldest value
+// kept and with the newest.
 func optionSets(rng *rand.Rand) (all []fsck.Options) {
 	for _, newest := range []bool{false, true} {
 		o := fsck.Options{LastWriteWins: newest}
@@ -81,8 +83,8 @@ func writeCells(b *strings.Builder, cells []fsck.Cell) {
 	}
 }
 
-// Whatever is allowed, a repair leaves nothing that it could have repaired, loses no good
-// point, keeps one of several values of a time, and changes no answer that there was.
+// With any options, a repair leaves nothing that the options allow to be repaired, loses no good
+// point, keeps one of several values of a time, and does not change what a query answers.
 func TestCheck_repairs(t *testing.T) {
 	const rows = 400
 	for seed := range uint64(3) {
@@ -96,7 +98,7 @@ func TestCheck_repairs(t *testing.T) {
 			}
 		}
 		if damaged < rows/4 {
-			t.Errorf("OpenTSDB's tool would find %d damaged rows of %d", damaged, rows)
+			t.Errorf("OpenTSDB's tool would find %d damaged rows of %d, want at least a quarter", damaged, rows)
 		}
 		for i := range drawn {
 			for _, o := range optionSets(rng) {
@@ -164,8 +166,8 @@ func all(o fsck.Options) fsck.Options {
 	return o
 }
 
-// consistent checks that a result can be carried out: what is deleted is there, and is not
-// written.
+// consistent checks that a result can be carried out: it deletes only cells that are there and
+// that it does not write, writes no cell twice, and none with a timestamp older than the cell's.
 func consistent(r *damage.Row, result *fsck.Result) error {
 	for _, d := range result.Delete {
 		i := slices.IndexFunc(r.Cells, func(c fsck.Cell) bool { return sameCell(c, d) })
@@ -196,7 +198,7 @@ func sameCell(a, b fsck.Cell) bool {
 	return bytes.Equal(a.Qualifier, b.Qualifier) && bytes.Equal(a.Value, b.Value) && a.Timestamp == b.Timestamp
 }
 
-// answer is what a query reads of a row, or its error.
+// answer returns the points that a query reads from a row, or its error.
 func answer(cells []fsck.Cell, newest bool) (points []string, err error) {
 	d := encoding.RowDecoder{FixDuplicates: newest}
 	d.Reset(1356998400)
@@ -216,8 +218,8 @@ func answer(cells []fsck.Cell, newest bool) (points []string, err error) {
 	return points, nil
 }
 
-// sameAnswer compares what a query answers before and after. With everything repaired
-// there is an answer.
+// sameAnswer checks that a query that had an answer before the repair has the same one after it.
+// If all repairs are allowed, a query has an answer and OpenTSDB's tool finds no error.
 func sameAnswer(checker *fsck.Checker, r *damage.Row, after fsck.Row) error {
 	newest := checker.Options.LastWriteWins
 	before, failed := answer(r.Cells, newest)
@@ -239,8 +241,8 @@ func sameAnswer(checker *fsck.Checker, r *damage.Row, after fsck.Row) error {
 	return nil
 }
 
-// tsdbErrors counts what OpenTSDB's tool finds wrong with a row's cells, as its source has
-// it, with its mistakes. Source: Fsck.FsckWorker, Internal.extractDataPoints.
+// tsdbErrors counts the errors that OpenTSDB's tool finds in a row's cells, mistakes of the tool
+// included. Source: Fsck.FsckWorker, Internal.extractDataPoints.
 func tsdbErrors(cells []fsck.Cell) (n int) {
 	at := map[int32]int{}
 	for _, c := range cells {
@@ -299,8 +301,8 @@ func tsdbErrors(cells []fsck.Cell) (n int) {
 	return n
 }
 
-// readable returns every value that can be made out in cells, by time. It is made to
-// understand as much as it can and shares nothing with the package.
+// readable returns every value that can be read from cells, by time. It accepts as much damage
+// as it can and shares no code with the package.
 func readable(cells []fsck.Cell) map[int32][]encoding.Value {
 	found := map[int32][]encoding.Value{}
 	take := func(q encoding.Qualifier, b []byte) {
@@ -346,15 +348,15 @@ func readable(cells []fsck.Cell) map[int32][]encoding.Value {
 	return found
 }
 
-// FuzzCheck gives the checker any bytes: it must not fail, and what it repairs it must not
-// repair again.
+// The checker accepts any cells without a panic, its result can be carried out, and it repairs
+// nothing in a row that it has repaired.
 func FuzzCheck(f *testing.F) {
 	for _, r := range draw(7, 200) {
 		var b []byte
 		for _, c := range r.Cells {
 			b = append(append(append(b, byte(len(c.Qualifier)), byte(len(c.Value))), c.Qualifier...), c.Value...)
 		}
-		f.Add(b, uint16(511))
+		f.Add(b, uint16(511)) // with all options
 	}
 	f.Fuzz(func(t *testing.T, b []byte, flags uint16) {
 		row := fsck.Row{Key: schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, 1356998400, series(1).Tags)}

@@ -14,7 +14,7 @@ import (
 	"downpour/gateway/admin/fsck"
 )
 
-// rowOf makes a row of texts "qualifier=value@time".
+// rowOf makes a row of cells "qualifier=value", both in hex; timestamps count from 1.
 func rowOf(t *testing.T, cells ...string) fsck.Row {
 	t.Helper()
 	r := fsck.Row{Key: schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, 1356998400, series(1).Tags)}
@@ -32,7 +32,8 @@ func rowOf(t *testing.T, cells ...string) fsck.Row {
 	return r
 }
 
-// changes prints what a result writes, with its time, and deletes.
+// changes prints the puts of a result as qualifier=value@timestamp and its deletions as
+// -qualifier.
 func changes(r *fsck.Result) string {
 	var all []string
 	for _, c := range r.Put {
@@ -46,7 +47,7 @@ func changes(r *fsck.Result) string {
 
 type options = fsck.Options
 
-// kindTests are rows of one damage each, and what repairs them.
+// kindTests are rows with one kind of damage each, and the options that repair it.
 var kindTests = []struct {
 	name   string
 	cells  []string
@@ -95,8 +96,8 @@ var kindTests = []struct {
 		"00000101020b0400=05050640a000000500@7 -0000 -000b -0100 -010b -020b -030b -0407"},
 }
 
-// Each kind of damage is found, counted, and repaired by the flag that it needs and by no
-// less.
+// Each kind of damage is found, counted, and repaired with the option that it needs, and not with
+// all other options.
 func TestCheck_kinds(t *testing.T) {
 	for _, test := range kindTests {
 		row := rowOf(t, test.cells...)
@@ -119,10 +120,11 @@ func TestCheck_kinds(t *testing.T) {
 			t.Errorf("%s: %s", test.name, d)
 		}
 		if got := changes(c.Check(row, fsck.Facts{Keep: "young"})); got != "" {
-			t.Errorf("%s: changed although it is to be kept: %s", test.name, got)
+			t.Errorf("%s: changed although Facts.Keep is set: %s", test.name, got)
 		}
 
-		// With every other flag nothing of it is repaired, as long as the row is not made one cell.
+		// All options but the one that is needed repair nothing. Compact is left out too, because
+		// it rewrites the row.
 		less := all(options{})
 		less.Compact = false
 		switch {
@@ -141,13 +143,13 @@ func TestCheck_kinds(t *testing.T) {
 			continue
 		}
 		if got := changes(c.Check(row, fsck.Facts{})); got != "" {
-			t.Errorf("%s: changed without leave: %s", test.name, got)
+			t.Errorf("%s: changed without its option: %s", test.name, got)
 		}
 	}
 }
 
-// A point of the seconds 80 to 95 does not begin a compacted cell, unless another row's
-// cell does already: OpenTSDB's tool would take it for an append column.
+// Points of the seconds 80 to 95 do not begin a compacted cell, because OpenTSDB's tool would take
+// it for an append column: they stay as they are, and later points are compacted.
 func TestCheck_compact(t *testing.T) {
 	c := fsck.Checker{Schema: schema, Options: all(fsck.Options{})}
 	row := rowOf(t, "0500=05", "0510=06", "0600=07", "0610=08")
@@ -159,15 +161,15 @@ func TestCheck_compact(t *testing.T) {
 	}
 }
 
-// What cannot be cut keeps its place: the cell that the row's points would become has its
-// qualifier.
+// A row is not compacted while a cell that cannot be cut into points has the qualifier that the
+// compacted cell would get.
 func TestCheck_overlap(t *testing.T) {
 	c := fsck.Checker{Schema: schema, Options: fsck.Options{Fix: true, Compact: true}}
 	row := rowOf(t, "0000=05", "00000010=0500", "0010=06")
 	if got := changes(c.Check(row, fsck.Facts{})); got != "" {
 		t.Errorf("changed: %s", got)
 	}
-	// What takes its place must not be older, or the store would show the broken one.
+	// The cell that replaces it gets a timestamp that is not older, so that the store returns it.
 	c.Options.DeleteBadCompacts = true
 	row.Cells[1].Timestamp = 9
 	if d := cmp.Diff("00000010=050600@9 -0000 -0010", changes(c.Check(row, fsck.Facts{}))); d != "" {
@@ -175,9 +177,9 @@ func TestCheck_overlap(t *testing.T) {
 	}
 }
 
-// Of three values of one time the oldest is kept, and one cannot go, because its append
-// column may not be repaired. If the other one went, the oldest would be written anew in its
-// place, newer than the one that stays, and the next run would keep that.
+// Of three values of one time the oldest is to be kept, but one is in a broken append column that
+// may not be repaired. Then none is removed: the oldest would be written again with a newer
+// timestamp than the one that stays, and the next run would keep that one.
 func TestCheck_partly(t *testing.T) {
 	c := fsck.Checker{Schema: schema, Options: fsck.Options{Fix: true, Compact: true, ResolveDuplicates: true}}
 	row := rowOf(t, "0000=05", "050000=0000070023", "00000010=060600")
@@ -188,7 +190,7 @@ func TestCheck_partly(t *testing.T) {
 	}
 	for _, f := range r.Findings {
 		if f.Planned || f.Kind == fsck.Duplicate && f.Left == "" {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v, want it not planned and, for a duplicate, a reason", f)
 		}
 	}
 
@@ -198,7 +200,8 @@ func TestCheck_partly(t *testing.T) {
 	}
 }
 
-// A row is deleted as a whole for its key.
+// An orphan, or a row with a bad key, is deleted as a whole with its own option and not with the
+// others.
 func TestCheck_keys(t *testing.T) {
 	row := rowOf(t, "0000=05", "010000=7b7d")
 	f := func(row fsck.Row, facts fsck.Facts, o fsck.Options, want, change string) {
@@ -218,7 +221,7 @@ func TestCheck_keys(t *testing.T) {
 	f(row, fsck.Facts{}, fsck.Options{Fix: true, DeleteBadRows: true}, "bad row key", "-0000 -010000")
 }
 
-// Rows that are not one cell are told with --compact, also where nothing may be repaired.
+// With Compact a row that could be one cell is reported, and compacted if Fix is set, too.
 func TestCheck_uncompacted(t *testing.T) {
 	for _, test := range []struct {
 		cells []string

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// withoutTime cuts the seconds, which must be there.
+// withoutTime cuts the time in seconds from the beginning of each line.
 func withoutTime(t *testing.T, lines []string) (out []string) {
 	t.Helper()
 	for _, line := range lines {
@@ -40,7 +40,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// Only the last lines are kept, and of a long one only its beginning.
+// Only the last MaxLines lines are kept, newest first, and a long line is cut.
 func TestTail_isBounded(t *testing.T) {
 	tail := New(slog.DiscardHandler)
 	handle := func(message string) { slog.New(tail).Info(message) }
@@ -49,7 +49,7 @@ func TestTail_isBounded(t *testing.T) {
 	}
 	lines := tail.Lines()
 	if len(lines) != MaxLines || !strings.HasSuffix(lines[0], fmt.Sprint("line ", MaxLines+4)) || !strings.HasSuffix(lines[MaxLines-1], "line 5") {
-		t.Errorf("%d lines from %q to %q", len(lines), lines[0], lines[len(lines)-1])
+		t.Errorf("%d lines from %q to %q, want the last ones", len(lines), lines[0], lines[len(lines)-1])
 	}
 	handle(strings.Repeat("ü", MaxLineBytes))
 	if got := tail.Lines()[0]; len(got) > MaxLineBytes || !strings.HasSuffix(got, "ü…") {

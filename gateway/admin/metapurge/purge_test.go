@@ -33,7 +33,7 @@ func onHBase(t *testing.T) tablestest.Store {
 	return filled(t, tablestest.In[*hbase.Store](t, encoding.DefaultSchema())(hbase.Open(hbase.Config{Quorum: hbasefake.For(t, hbasefake.Options{}).Address(), Logger: slog.New(slog.DiscardHandler)})))
 }
 
-// filled gives a store names and meta data. One metric and many tags have UIDs.
+// filled fills a store with the names of one metric and three tag values, and with meta data.
 func filled(t *testing.T, s tablestest.Store) tablestest.Store {
 	t.Helper()
 	put := func(table, row, family, qualifier, value string) {
@@ -60,7 +60,7 @@ func filled(t *testing.T, s tablestest.Store) tablestest.Store {
 	return s
 }
 
-// cells are the cells of both tables.
+// cells returns the cells of the UID and the meta table.
 func cells(t *testing.T, s store.Reader) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -81,7 +81,7 @@ func run(ctx context.Context, s metapurge.Store, dry bool) (*metapurge.Report, e
 	return metapurge.Run(ctx, metapurge.Config{Store: s, UID: "tsdb-uid", Meta: "tsdb-meta", DryRun: dry, Progress: func(string) {}})
 }
 
-// names are the cells that stay.
+// names returns the cells that a purge leaves: all but meta data.
 func names() map[string]string {
 	const one = "\x00\x00\x00\x00\x00\x00\x00\x01"
 	want := map[string]string{`tsdb-uid "\x00" id:metrics`: one, `tsdb-uid "\x00" id:tagk`: one, `tsdb-uid "\x00" id:tagv`: one, `tsdb-uid "\x00\x00\x01" name:metrics`: "m"}
@@ -93,8 +93,8 @@ func names() map[string]string {
 	return want
 }
 
-// All meta data goes, also that of UIDs beyond those of metrics; names stay. A dry run counts
-// the same and writes nothing.
+// A purge deletes all meta data, also in rows beyond the largest metric UID, and leaves names. A
+// dry run counts the same and writes nothing.
 func TestRun(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) tablestest.Store{"embedded": embedded, "HBase": onHBase} {
 		s := open(t)
@@ -115,12 +115,12 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
 		if r, err := run(t.Context(), s, false); *r != (metapurge.Report{}) || err != nil {
-			t.Errorf("%s, again: %+v, %v", name, r, err)
+			t.Errorf("%s, again: got %+v, %v, want nothing to delete", name, r, err)
 		}
 	}
 }
 
-// A purge that fails is run again.
+// A purge that fails at any call of the store is completed by a second one.
 func TestRun_interrupted(t *testing.T) {
 	broken := errors.New("broken")
 	for n := 1; ; n++ {
@@ -129,12 +129,12 @@ func TestRun_interrupted(t *testing.T) {
 		_, err := run(t.Context(), s, false)
 		if s.Hits()[0] == 0 {
 			if n < 5 || err != nil {
-				t.Errorf("%d calls, %v, want several", n-1, err)
+				t.Errorf("%d calls were made, %v, want at least 4 and no error", n-1, err)
 			}
 			return
 		}
 		if !errors.Is(err, broken) {
-			t.Errorf("call %d fails: %v", n, err)
+			t.Errorf("call %d fails: got %v, want that call's error", n, err)
 		}
 		if _, err := run(t.Context(), inner, false); err != nil {
 			t.Fatal(err)
@@ -145,7 +145,8 @@ func TestRun_interrupted(t *testing.T) {
 	}
 }
 
-// rewriting changes an object before it is deleted.
+// rewriting is a store in which another process writes the first object of each deletion just
+// before it.
 type rewriting struct{ store.Store }
 
 func (r rewriting) Apply(ctx context.Context, table string, all []store.Mutation) error {
@@ -157,7 +158,7 @@ func (r rewriting) Apply(ctx context.Context, table string, all []store.Mutation
 	return r.Store.Apply(ctx, table, all)
 }
 
-// On HBase an object that is written between its reading and its deletion stays.
+// On HBase an object that is written after the purge has read it and before it deletes it stays.
 func TestRun_writtenMeanwhile(t *testing.T) {
 	s := onHBase(t)
 	if _, err := run(t.Context(), rewriting{s}, false); err != nil {

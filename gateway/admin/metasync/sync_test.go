@@ -29,13 +29,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// data is a store with points, of which the meta data is made.
+// data is a store with points, for which a run makes meta data.
 type data struct {
 	*testing.T
 	store.Store
 	schema encoding.Schema
 	lines  []string
-	// first is the hour of the first row of each series and of each UID, as text.
+	// The time of the first row of each TSUID, and of each UID with its kind before it, in s.
 	series, uids map[string]int64
 }
 
@@ -103,14 +103,14 @@ func (d *data) name(upTo int) {
 	}
 }
 
-// object returns the cell of an object of a row in hex.
+// object returns the mutation that writes an object of meta data; row is in hex.
 func object(row, qualifier, value string) store.Mutation {
 	var u encoding.UID
 	_ = u.UnmarshalText([]byte(row))
 	return store.Mutation{Row: u, Family: "name", Qualifier: []byte(qualifier), Value: []byte(value)}
 }
 
-// cells are the cells of both tables with meta data, those of names left out.
+// cells returns the cells of meta data in the UID and the meta table.
 func (d *data) cells() map[string]string {
 	d.Helper()
 	all := map[string]string{}
@@ -129,7 +129,7 @@ func (d *data) cells() map[string]string {
 	return all
 }
 
-// want are the cells that there should be if none was before.
+// want returns the cells that a run should make if there is no meta data.
 func (d *data) want() map[string]string {
 	all := map[string]string{}
 	for tsuid, at := range d.series {
@@ -143,7 +143,7 @@ func (d *data) want() map[string]string {
 	return all
 }
 
-// tsMeta and uidMeta are what OpenTSDB stores.
+// tsMeta and uidMeta return the objects as OpenTSDB stores them.
 func tsMeta(tsuid, notes string, created int64) string {
 	return fmt.Sprintf(`{"tsuid":%q,"displayName":"","description":"","notes":%q,"created":%d,"custom":null,"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`, tsuid, notes, created)
 }
@@ -189,9 +189,9 @@ func (d *data) fill(rng *rand.Rand, rows int) {
 	}
 }
 
-// Every series has a TSMeta and a counter afterwards, every UID a UIDMeta, with the hour of
-// the first row; under salts, with little memory and on both stores. A second run changes
-// nothing.
+// A run gives every series a TSMeta and a counter and every UID a UIDMeta, created in the hour of
+// the first row: with and without salts, with little memory, and on both stores. A dry run writes
+// nothing, and a second run changes nothing.
 func TestRun_random(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -223,19 +223,19 @@ func TestRun_random(t *testing.T) {
 		}
 		uids, series := int64(len(d.uids)), int64(len(d.series))
 		if r.Series != series || r.MadeTSMeta != series || r.Counters != series || r.MadeUIDMeta != uids || r.ChangedTSMeta+r.Nameless+r.Skipped+r.Unreadable > 0 {
-			t.Fatalf("run %d: %+v of %d series and %d UIDs", n, r, series, uids)
+			t.Fatalf("run %d: got %+v, want all of %d series and %d UIDs made", n, r, series, uids)
 		}
 		if planned.MadeTSMeta != r.MadeTSMeta || planned.Counters != r.Counters || planned.MadeUIDMeta < r.MadeUIDMeta || n%3 != 0 && *planned != *r {
-			t.Fatalf("run %d: the dry run has %+v, the run %+v", n, planned, r)
+			t.Fatalf("run %d: the dry run reports %+v, want it as the run, %+v", n, planned, r)
 		}
 		if r := d.sync(limit); r.MadeTSMeta+r.MadeUIDMeta+r.Counters+r.ChangedTSMeta+r.ChangedUIDMeta > 0 || len(d.lines) > 0 {
-			t.Fatalf("run %d: the second run: %+v %q", n, r, d.lines)
+			t.Fatalf("run %d: the second run: got %+v %q, want nothing made or told", n, r, d.lines)
 		}
 	}
 }
 
-// What there is stays, but for times of creation that are unknown or later than the first row
-// by more than an hour, which are put right; what users have written stays with them.
+// Existing meta data stays as it is, except for a time of creation that is 0 or more than an hour
+// later than the first row, which is corrected. The texts of users stay in any case.
 func TestRun_existing(t *testing.T) {
 	d := embedded(t, encoding.DefaultSchema())
 	d.name(3)
@@ -246,7 +246,7 @@ func TestRun_existing(t *testing.T) {
 	const hour = 100 * 3600
 	tsuid := func(n int) string { return fmt.Sprintf("0000010000010000%02X0000020000%02X", n%3+1, n/3+1) }
 	d.write("tsdb-meta",
-		object(tsuid(0), "ts_meta", tsMeta(tsuid(0), "mine", hour+3600)), // about right
+		object(tsuid(0), "ts_meta", tsMeta(tsuid(0), "mine", hour+3600)), // within an hour: stays
 		object(tsuid(1), "ts_meta", tsMeta(tsuid(1), "mine", hour+3601)),
 		object(tsuid(2), "ts_meta", tsMeta(tsuid(2), "mine", 0)),
 		object(tsuid(3), "ts_meta", tsMeta("", "mine", 5)),
@@ -274,12 +274,13 @@ func TestRun_existing(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if r.ChangedTSMeta != 3 || r.MadeTSMeta != 0 || r.Counters != 5 || r.ChangedUIDMeta != 2 || r.MadeUIDMeta != 2 || r.Unreadable != 2 || len(d.lines) != 2 {
-		t.Errorf("%+v %q", r, d.lines)
+		t.Errorf("got %+v %q, want the counts of the cells above and a line for each unreadable object", r, d.lines)
 	}
 }
 
-// A UID without a name gets nothing, nor does a series with it; the API can name all that was
-// made. Keys of no series are counted, and global annotations are none.
+// A UID without a name gets no meta data, nor does a series that has it, so that the API can name
+// all that was made. Row keys of no series are counted as unreadable, but not the row of global
+// annotations.
 func TestRun_nameless(t *testing.T) {
 	d := embedded(t, encoding.DefaultSchema())
 	d.name(2)
@@ -299,11 +300,11 @@ func TestRun_nameless(t *testing.T) {
 	catalog := meta.New(meta.Config{Store: d.Store, UIDTable: "tsdb-uid", MetaTable: "tsdb-meta", Schema: d.schema, Names: names})
 	all, err := catalog.TSMetas(t.Context(), store.KeyRange{}, store.RowFilter{})
 	if err != nil || len(all) != 1 || all[0].Created != 360000 || all[0].Metric.Created != 360000 {
-		t.Errorf("%d series, %v, want 1 that is whole", len(all), err)
+		t.Errorf("%d series, %v, want 1 that was created at 360000, as was its metric", len(all), err)
 	}
 }
 
-// A run that fails at any call, and is run again, makes what one run makes.
+// A run that fails at any call of the store is completed by a second run.
 func TestRun_interrupted(t *testing.T) {
 	broken := errors.New("broken")
 	for n := 1; ; n++ {
@@ -317,12 +318,12 @@ func TestRun_interrupted(t *testing.T) {
 		_, err := d.run(func(c *metasync.Config) { c.Store, c.Bytes = faults, 250 })
 		if faults.Hits()[0] == 0 {
 			if n < 20 || err != nil {
-				t.Errorf("%d calls were made, %v, want many", n-1, err)
+				t.Errorf("%d calls were made, %v, want at least 19 and no error", n-1, err)
 			}
 			return
 		}
 		if !errors.Is(err, broken) {
-			t.Errorf("call %d fails: %v", n, err)
+			t.Errorf("call %d fails: got %v, want that call's error", n, err)
 		}
 		d.sync()
 		if diff := cmp.Diff(d.want(), d.cells()); diff != "" {
@@ -331,7 +332,7 @@ func TestRun_interrupted(t *testing.T) {
 	}
 }
 
-// between calls a function before each CompareAndPut.
+// between is a store that calls before with the cell of each CompareAndPut, before it.
 type between struct {
 	store.Store
 	mu     sync.Mutex // held by before
@@ -345,8 +346,8 @@ func (b *between) CompareAndPut(ctx context.Context, table string, c store.CellK
 	return b.Store.CompareAndPut(ctx, table, c, old, value)
 }
 
-// An object that another process writes in the meantime stays. A series has its TSMeta
-// before its counter: a gateway takes one with a counter for one that has both.
+// An object that another process writes meanwhile stays. The TSMeta of a series is written before
+// its counter, because a gateway takes a series with a counter for one that has both.
 func TestRun_othersWrite(t *testing.T) {
 	d := embedded(t, encoding.DefaultSchema())
 	d.name(1)
@@ -369,12 +370,13 @@ func TestRun_othersWrite(t *testing.T) {
 	if diff := cmp.Diff(want, d.cells()); diff != "" || r.MadeTSMeta+r.MadeUIDMeta+r.ChangedUIDMeta+r.Counters != 0 {
 		t.Errorf("%+v -want +got\n%s", r, diff)
 	}
-	if slices.Index(order, "ts_meta") != 0 || slices.Index(order, "ts_ctr") != 1 { // one row, one after the other
-		t.Errorf("%q", order)
+	if slices.Index(order, "ts_meta") != 0 || slices.Index(order, "ts_ctr") != 1 {
+		t.Errorf("written in the order %q, want ts_meta and then ts_ctr first", order)
 	}
 }
 
-// Many series of one metric and many UIDs, more than a chunk, are all seen.
+// All series of a metric and all UIDs are found, also if they are more than the memory allows at
+// a time and are read in parts.
 func TestRun_many(t *testing.T) {
 	d := embedded(t, encoding.DefaultSchema())
 	const series = 2500
@@ -404,6 +406,6 @@ func TestRun_many(t *testing.T) {
 		}
 	})
 	if len(d.cells()) != 2*series+series+2 || r.MadeTSMeta != series || r.MadeUIDMeta != series+2 || parts < 4 {
-		t.Errorf("%d cells, %+v in %d parts", len(d.cells()), r, parts)
+		t.Errorf("%d cells, %+v in %d parts, want 7502 cells for 2500 series, in at least 4 parts", len(d.cells()), r, parts)
 	}
 }

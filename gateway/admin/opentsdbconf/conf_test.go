@@ -10,7 +10,7 @@ import (
 	"downpour/pushdown/process/settings"
 )
 
-// translate is a file's variables beside environ's, and its notes.
+// translate returns environ together with the variables of a configuration file, and the notes.
 func translate(t *testing.T, text string, environ map[string]string) (map[string]string, []string) {
 	t.Helper()
 	c, err := Parse("tsdb.conf", []byte(text))
@@ -24,8 +24,8 @@ func translate(t *testing.T, text string, environ map[string]string) (map[string
 	return merged, notes
 }
 
-// A file as it is found in the wild: comments, both separators, keys that mean
-// nothing here.
+// A file as users have it is translated: comments, all separators, escapes, continued lines, and
+// keys that Downpour does not honour, for each of which there is a note.
 func TestConf_Environment(t *testing.T) {
 	merged, notes := translate(t, `
 # --------- NETWORK ----------
@@ -90,7 +90,7 @@ func TestConf_Environment_store(t *testing.T) {
 	f("tsd.storage.hbase.zk_basedir=/b", "hbase:localhost/b", nil, 0)
 	f("tsd.storage.hbase.zk_quorum=a", "pebble:x", map[string]string{"DOWNPOUR_STORE": "pebble:x"}, 1)
 	f("", "pebble:x", map[string]string{"DOWNPOUR_STORE": "pebble:x"}, 0)
-	f("", "", nil, 1) // the default is kept, and that is told
+	f("", "", nil, 1) // a note says that the store keeps its default
 }
 
 func TestConf_Environment_listen(t *testing.T) {
@@ -115,7 +115,7 @@ func TestConf_Environment_timeout(t *testing.T) {
 	}
 }
 
-// Values that cannot be read are all told, with their keys.
+// All values that cannot be read are in the error, with their keys.
 func TestConf_Environment_wrong(t *testing.T) {
 	c, err := Parse("tsdb.conf", []byte("tsd.storage.salt.width=x\ntsd.mode=rx\ntsd.network.port=99999\ntsd.storage.max_tags=-1\ntsd.http.request.cors_domains=http://a,localhost\ntsd.storage.hbase.uid_table="))
 	if err != nil {
@@ -129,8 +129,7 @@ func TestConf_Environment_wrong(t *testing.T) {
 	}
 }
 
-// A key that only says what Downpour does anyway is no note; one that asks for
-// something else is.
+// A constant key that asks for what Downpour does anyway gives no note; any other value does.
 func TestConf_Environment_constant(t *testing.T) {
 	set := map[string]string{"DOWNPOUR_STORE": "pebble:x"}
 	for key, c := range constant {
@@ -147,7 +146,7 @@ func TestConf_Environment_constant(t *testing.T) {
 	}
 }
 
-// Every variable that a key becomes is one that a program reads.
+// Every variable that an honoured key sets is read by a program, and no honoured key is constant.
 func TestHonoured_known(t *testing.T) {
 	for key, r := range honoured {
 		if !slices.Contains(settings.Known(), r.variable) {
@@ -159,7 +158,8 @@ func TestHonoured_known(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, every key of it is a variable, a note or an error.
+// For any file, every key sets a variable, gives a note, or is in the error, unless it is constant
+// and asks for what Downpour does anyway.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("tsd.network.port = 4242\ntsd.mode: ro\n# x\na\\\n b = \\u00e9"))
 	f.Add([]byte("tsd.storage.hbase.zk_quorum=a,,b\ntsd.network.bind=[::1]"))
@@ -177,13 +177,13 @@ func FuzzParse(f *testing.F) {
 				continue
 			}
 			if !told && !used && !slices.Contains(composed, key) {
-				t.Errorf("%q is passed over: %q, %v", key, notes, err)
+				t.Errorf("%q is neither used nor in the notes %q nor in the error %v", key, notes, err)
 			}
 		}
 	})
 }
 
-// Rollups hold if they are enabled, and then there must be a configuration.
+// The rollup configuration is used only if rollups are enabled, and then it must be given.
 func TestEnvironment_rollups(t *testing.T) {
 	const store = "tsd.storage.hbase.zk_quorum=a\n"
 	f := func(text, want string, notes ...string) {
@@ -206,10 +206,10 @@ func TestEnvironment_rollups(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := c.Environment(nil); err == nil || !strings.Contains(err.Error(), "tsd.rollups.config: got \"\"") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want that tsd.rollups.config is missing", err)
 	}
 	got, _ := translate(t, store+"tsd.rollups.tag_raw=yes\ntsd.rollups.agg_tag_key=agg\ntsd.rollups.block_derived=false", nil)
 	if got["DOWNPOUR_ROLLUP_TAG_RAW"] != "true" || got["DOWNPOUR_ROLLUP_TAG_KEY"] != "agg" || got["DOWNPOUR_ROLLUP_BLOCK_DERIVED"] != "false" {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want tag raw true, tag key agg and block derived false", got)
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is a gateway on a fake HBase, with the settings of a file.
+// server is a gateway on a fake HBase with the settings of an OpenTSDB configuration file.
 type server struct {
 	*testing.T
 	url  string
@@ -80,7 +80,7 @@ func serve(t *testing.T, cfg *gateway.Config, fake *hbasefake.Cluster) *server {
 	return &server{t, g.URL(), fake, st}
 }
 
-// ask posts a body and fails unless status and a part of the answer are these.
+// ask posts a body and wants a status and an answer that contains a text.
 func (s *server) ask(path, body string, status int, want string) {
 	s.Helper()
 	resp, err := http.Post(s.url+path, "application/json", strings.NewReader(body))
@@ -104,8 +104,8 @@ func (s *server) put(name, tags string, status int, want string) {
 
 const query = `{"start":1356998400,"end":1356998500,"queries":[{"aggregator":"sum","metric":"m","tags":{"a":%q}}]}`
 
-// Each key that is called honoured does what it does in OpenTSDB, and the other
-// way round without it.
+// Each honoured key has the effect that it has in OpenTSDB, and without the key the gateway does
+// the opposite.
 func TestHonoured_effect(t *testing.T) {
 	for name, f := range map[string]struct {
 		key  string
@@ -161,7 +161,7 @@ func TestHonoured_effect(t *testing.T) {
 	}
 }
 
-// row is the first row of the data table.
+// row returns the first row of the data table.
 func (s *server) row() store.Row {
 	s.Helper()
 	sc, err := s.st.Scan(s.Context(), store.Scan{Table: "tsdb", Family: "t"})

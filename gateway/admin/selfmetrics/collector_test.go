@@ -57,7 +57,7 @@ func TestTroubleIsLoggedOnce(t *testing.T) {
 		defer cancel()
 		c.Run(ctx)
 		if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "store is away") || !strings.Contains(log.String(), "works again") {
-			t.Errorf("38 failures are logged as\n%s\nwant one line when it begins and one when it ends", log.String())
+			t.Errorf("38 failures in a row are logged as\n%s\nwant one line for the first and one for the end", log.String())
 		}
 	})
 }
@@ -76,7 +76,8 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-// TestReadHost reads the host that the test runs on.
+// ReadHost reads the metrics of the host that the test runs on: each series once, no negative
+// integers, and the most important metrics are there.
 func TestReadHost(t *testing.T) {
 	points, err := ReadHost(t.Context())
 	if err != nil {
@@ -92,17 +93,17 @@ func TestReadHost(t *testing.T) {
 			id += "," + p.Tags[k]
 		}
 		if seen[id] {
-			t.Errorf("%s twice in one sample", id)
+			t.Errorf("%s is twice in one sample", id)
 		}
 		seen[id], seen[p.Metric] = true, true
 		if !p.Value.Float && p.Value.Int() < 0 {
-			t.Errorf("%s is %d", id, p.Value.Int())
+			t.Errorf("%s is %d, want no negative value", id, p.Value.Int())
 		}
 	}
 	for _, m := range []string{"proc.stat.cpu", "proc.loadavg.1min", "proc.loadavg.5min", "proc.loadavg.15min",
 		"proc.meminfo.memtotal", "proc.meminfo.memfree", "df.bytes.total", "df.bytes.used", "df.bytes.free", "proc.net.bytes"} {
 		if !seen[m] {
-			t.Errorf("no %s", m)
+			t.Errorf("%s is missing", m)
 		}
 	}
 }

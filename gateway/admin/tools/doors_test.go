@@ -10,8 +10,8 @@ import (
 
 var tokenOf = map[string]string{"nobody": "", "wrong": "nobody-0123456789", "read": "reader-0123456789", "write": "writer-0123456789", "admin": "operator-0123456789"}
 
-// Each route of the tools asks for its scope, and a mode leaves out what it does
-// without; a query of a page elsewhere changes nothing.
+// Each route of the tools requires a token of its scope and its HTTP method, a mode does not have
+// the routes of what it excludes, and requests from pages of another origin are refused.
 func TestRoutes_doors(t *testing.T) {
 	file := write(t, "read reader-0123456789\nwrite writer-0123456789\nadmin operator-0123456789\n")
 	routes := []struct{ method, path, body, let string }{
@@ -78,7 +78,8 @@ func request(t *testing.T, method, url, body, token, origin string) int {
 	return resp.StatusCode
 }
 
-// A tool shows the token that its request needs, and says which it lacks.
+// A tool sends the token that its request needs. Without it the error names the status, or the
+// variable from which the token is taken.
 func TestTools_tokens(t *testing.T) {
 	p := embedded(t)
 	p.cfg.TokenFile = write(t, "read reader-0123456789\nwrite writer-0123456789\nadmin operator-0123456789\n")
@@ -88,14 +89,14 @@ func TestTools_tokens(t *testing.T) {
 		for _, args := range [][]string{{"import", write(t, lines(0, 3)+`#note {"value":{"startTime":1356998401,"description":"a"}}`+"\n")},
 			{"export", "1", "sys.cpu"}, {"uid", "grep", "cpu"}} {
 			if err := p.tool(url, nil, args[0], args[1:]...); err != nil {
-				t.Errorf("%q: %v", args, err)
+				t.Errorf("%q with read and write tokens: got %v, want no error", args, err)
 			}
 		}
 		p.refusedAt(url, "answered 403", "uid", "delete", "metrics", "sys.cpu")
 		p.tokens.Admin = tokenOf["admin"]
 		for _, args := range [][]string{{"mkmetric", "m"}, {"uid", "delete", "metrics", "m"}} {
 			if err := p.tool(url, nil, args[0], args[1:]...); err != nil {
-				t.Errorf("%q: %v", args, err)
+				t.Errorf("%q with all tokens: got %v, want no error", args, err)
 			}
 		}
 		p.tokens = tools.Tokens{}

@@ -14,11 +14,10 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// hoursOfPoints is the number of hours that the benchmark's series has, with a point each
-// second.
+// hoursOfPoints is the number of hours of the benchmark's series, which has a point a second.
 const hoursOfPoints = 100
 
-// writeHours writes append columns, or single cells of which each tenth is there twice. It
+// writeHours writes append columns, or single cells with a duplicate of every tenth point. It
 // returns the number of values.
 func writeHours(b *testing.B, st store.Store, schema encoding.Schema, metric encoding.UID, tags []byte, appended bool) (values int) {
 	b.Helper()
@@ -51,9 +50,9 @@ func writeHours(b *testing.B, st store.Store, schema encoding.Schema, metric enc
 	return values
 }
 
-// BenchmarkFsck checks hours of points on an embedded store in memory, with one part at a
-// time: append columns, single cells of which each tenth is there twice, and the same when
-// they are repaired, 3,960 cells a row becoming one.
+// BenchmarkFsck measures how many values a minute are checked in an embedded store in memory, in
+// one thread: in append columns, in single cells with a duplicate of every tenth point, and when
+// the latter are repaired, which makes one cell of the 3,960 of a row.
 func BenchmarkFsck(b *testing.B) {
 	for name, how := range map[string]struct{ appended, repair bool }{"appended": {true, false}, "single": {false, false}, "repair": {false, true}} {
 		b.Run(name, func(b *testing.B) {

@@ -20,8 +20,8 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// named assigns the names of the test's series, and returns them and one whose tag value
-// has no name.
+// named assigns UIDs to the names of two series and returns these series, with an orphan: a
+// series whose tag value has no name.
 func (p *place) named(st tools.Store) (cfg damage.Config) {
 	p.Helper()
 	d := uid.New(uid.Config{Store: st, Table: p.cfg.TableUID, Schema: p.cfg.Schema()})
@@ -43,7 +43,7 @@ func (p *place) named(st tools.Store) (cfg damage.Config) {
 	return cfg
 }
 
-// fill writes rows as they are.
+// lay writes rows as they are.
 func (p *place) lay(st tools.Store, rows []damage.Row) {
 	p.Helper()
 	var ms []store.Mutation
@@ -57,7 +57,7 @@ func (p *place) lay(st tools.Store, rows []damage.Row) {
 	}
 }
 
-// cells returns the data table, a line each cell.
+// rowCells returns the cells of the data table, a line each.
 func (p *place) rowCells(st tools.Store) (lines []string) {
 	p.Helper()
 	for row, err := range store.Rows(p.Context(), st, store.Scan{Table: p.cfg.TableData}) {
@@ -80,7 +80,7 @@ func (p *place) counter(name string) string {
 	return m[1]
 }
 
-// fsck runs the tool, which must fail exactly if it finds errors.
+// fsck runs the tool, which must fail if and only if it finds errors, and returns its output.
 func (p *place) fsck(url string, args ...string) string {
 	p.Helper()
 	err := p.tool(url, nil, "fsck", args...)
@@ -93,8 +93,8 @@ func (p *place) fsck(url string, args ...string) string {
 	return p.out.String()
 }
 
-// A dry run writes nothing and finds on both stores what is wrong. With --fix-all nothing is
-// wrong afterwards, all good points are there, and another run writes nothing.
+// On both stores a dry run finds errors and writes nothing. A run with --fix-all repairs all of
+// them and keeps all good points, and another run finds and writes nothing.
 func TestFsck_stores(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) *place{"embedded": embedded, "hbase": func(t *testing.T) *place { return onHBase(t) }} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestFsck_stores(t *testing.T) {
 
 			text := p.fsck("", "--full-scan")
 			if !strings.Contains(text, "; --fix --resolve-duplicates would keep the oldest") || strings.Contains(text, "done: ") {
-				t.Errorf("dry run:\n%.2000s", text)
+				t.Errorf("a dry run, want that it suggests repairs and makes none:\n%.2000s", text)
 			}
 			p.use(func(st tools.Store) { again = p.rowCells(st) })
 			if d := cmp.Diff(before, again); d != "" {
@@ -173,14 +173,14 @@ func (p *place) wantGood(st tools.Store, rows []damage.Row) {
 	}
 }
 
-// broken is a row with one damage in the given hour: two values of the hour's first second.
+// broken returns a row of the given hour with one error: two values of the hour's first second.
 func broken(s damage.Series, schema encoding.Schema, base uint32) damage.Row {
 	return damage.Row{Row: fsck.Row{Key: schema.AppendRowKey(nil, s.Metric, base, s.Tags),
 		Cells: []fsck.Cell{{Qualifier: []byte{0, 0}, Value: []byte{5}, Timestamp: 1000}, {Qualifier: []byte{0, 1}, Value: []byte{0, 6}, Timestamp: 2000}}}}
 }
 
-// A query restricts the rows; those of the current and the previous hour are left alone
-// unless they are asked for; --from goes on behind what is done.
+// A query restricts the rows that are checked. Rows of the current and the previous hour are not
+// repaired without --young. --from skips the rows before a key.
 func TestFsck_rows(t *testing.T) {
 	p := embedded(t)
 	now := encoding.BaseTime(time.Now().Unix())
@@ -202,7 +202,7 @@ func TestFsck_rows(t *testing.T) {
 	f("2", "0", "0", "1356998400", "1357001999", "sum", "m1", "max", "m2", "host=webm2")
 	f("2", "0", "0", "1356998400", "1357005599", "sum", "m1", "max", "m1", "host=webm1") // each row once
 	f("0", "0", "0", "1356998400", "1357001999", "sum", "m1", "host=webm2")
-	f("3", "0", "1", "--full-scan", "--from", "00000150e23510")
+	f("3", "0", "1", "--full-scan", "--from", "00000150e23510") // metric 000001 at 1357002000
 	f("1", "1", "0", "--fix", "--resolve-duplicates", "1356998400", "1357001999", "sum", "m2")
 	f("3", "2", "1", "--fix", "--resolve-duplicates", "--full-scan")
 	f("1", "1", "0", "--fix", "--resolve-duplicates", "--young", "--full-scan")
@@ -211,17 +211,18 @@ func TestFsck_rows(t *testing.T) {
 	f("0", "0", "0", "--fix", "--resolve-duplicates", "--young", "--full-scan")
 
 	if !strings.Contains(p.errs.String(), " rows, ") || !strings.Contains(p.errs.String(), "; all before row ") {
-		t.Errorf("no progress is told: %s", &p.errs)
+		t.Errorf("got %s, want progress in rows and the key up to which all is done", &p.errs)
 	}
 	p.now = nil
 	for _, args := range [][]string{{}, {"--full-scan", "1h-ago", "sum", "m1"}, {"--full-scan", "--threads", "1000"}, {"--full-scan", "--from", "xyz"}} {
 		if err := p.tool("", nil, "fsck", args...); err == nil || strings.Contains(err.Error(), "errors found") {
-			t.Errorf("fsck %q: %v", args, err)
+			t.Errorf("fsck %q: got %v, want that the arguments are wrong", args, err)
 		}
 	}
 }
 
-// With the wrong UID table every row would be an orphan.
+// If the UID table names no metric, --fix-all is refused and deletes nothing: with the wrong UID
+// table every row would be an orphan.
 func TestFsck_noNames(t *testing.T) {
 	p := embedded(t)
 	p.use(func(st tools.Store) {
@@ -231,7 +232,7 @@ func TestFsck_noNames(t *testing.T) {
 	})
 	err := p.tool("", nil, "fsck", "--full-scan", "--fix-all")
 	if err == nil || !strings.Contains(err.Error(), "names no metric") {
-		t.Errorf("%v\n%s", err, &p.out)
+		t.Errorf("got %v, want that the table names no metric\n%s", err, &p.out)
 	}
 	p.use(func(st tools.Store) {
 		if n := len(p.rowCells(st)); n != 2 {
@@ -240,7 +241,8 @@ func TestFsck_noNames(t *testing.T) {
 	})
 }
 
-// A run that fails tells where to go on, and everything before that is repaired.
+// The error of a run that fails has the key at which to go on with --from, and all rows before
+// the key are repaired.
 func TestFsck_from(t *testing.T) {
 	p := embedded(t)
 	const rows = 600
@@ -253,8 +255,8 @@ func TestFsck_from(t *testing.T) {
 		p.lay(st, all)
 	})
 
-	// The first block has all rows; the one behind it fails. The first Next of all is that
-	// of the check of the layout, with the one behind it.
+	// The first two calls of Next are those of the check of the layout. The third one returns all
+	// rows in one block, and the fourth one fails.
 	inner := p.open
 	p.open = func() (tools.Store, error) {
 		st, err := inner()
@@ -262,35 +264,37 @@ func TestFsck_from(t *testing.T) {
 	}
 	err := p.tool("", nil, "fsck", "--full-scan", "--fix-all", "--threads", "1")
 	if err == nil {
-		t.Fatalf("no error:\n%s", &p.out)
+		t.Fatalf("got no error, want that of the store:\n%s", &p.out)
 	}
 	_, from, ok := strings.Cut(err.Error(), "; go on with --from ")
+	// The key is that of a row, 13 bytes, and a zero byte behind it, in hex.
 	if !ok || len(from) != 28 || !strings.Contains(err.Error(), store.ErrUnavailable.Error()) {
-		t.Fatalf("%v", err)
+		t.Fatalf("got %v, want the store's error and where to go on", err)
 	}
 	repaired := strings.Count(p.out.String(), "done: keep the oldest")
 	if n := p.counter("Duplicate Datapoints Resolved"); n != fmt.Sprint(repaired) {
-		t.Errorf("%s repairs are counted, of %d", n, repaired)
+		t.Errorf("%s repairs are counted, want %d", n, repaired)
 	}
 
 	p.open = inner
 	p.fsck("", "--full-scan", "--fix-all", "--from", from)
+	// Rows are repaired 256 at a time: two times before the error.
 	if n := strings.Count(p.out.String(), "done: keep the oldest"); repaired != 512 || n != rows-repaired {
-		t.Errorf("%d rows repaired, then %d, of %d", repaired, n, rows)
+		t.Errorf("%d rows repaired, then %d, of %d, want 512 and the rest", repaired, n, rows)
 	}
 	p.fsck("", "--full-scan")
 	if n := p.counter("Total Errors"); n != "0" {
-		t.Errorf("%s errors are left", n)
+		t.Errorf("%s errors are left, want none", n)
 	}
 }
 
-// While a gateway has the embedded store open, it checks and repairs, and puts go on.
+// While a gateway has the embedded store open, the tool asks it to check and repair.
 func TestFsck_gateway(t *testing.T) {
 	p := embedded(t)
 	var rows []damage.Row
 	p.use(func(st tools.Store) {
 		cfg := p.named(st)
-		cfg.BadKeys = false // no gateway starts on them
+		cfg.BadKeys = false // a gateway does not start on rows with bad keys
 		rows = damage.Draw(5, 40, cfg)
 		p.lay(st, rows)
 	})
@@ -304,13 +308,13 @@ func TestFsck_gateway(t *testing.T) {
 		}
 		p.wantGood(st, rows)
 		if err := p.tool(url, nil, "fsck", "1h-ago", "sum", "nobody"); err == nil || !strings.Contains(err.Error(), "No such name") {
-			t.Errorf("an unknown metric: %v", err)
+			t.Errorf("an unknown metric: got %v, want no such name", err)
 		}
 	})
 }
 
-// meddled is a store in which somebody else writes between the reading of rows and their
-// repair.
+// meddled is a store that calls before between the reading of rows and their repair, as another
+// process would write then.
 type meddled struct {
 	tools.Store
 	before func()
@@ -321,8 +325,8 @@ func (m *meddled) Replace(ctx context.Context, table, family string, changes []s
 	return m.Store.Replace(ctx, table, family, changes)
 }
 
-// A point that comes between the reading of a row and its repair is not lost: the row is
-// left, and the next run repairs it with the point.
+// A point that is put after a row was read and before it is repaired is not lost: the row is not
+// repaired, and the next run repairs it with the point.
 func TestFsck_puts(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) *place{"embedded": embedded, "hbase": func(t *testing.T) *place { return onHBase(t) }} {
 		t.Run(name, func(t *testing.T) {
@@ -335,8 +339,8 @@ func TestFsck_puts(t *testing.T) {
 				p.lay(st, []damage.Row{row})
 			})
 
-			// The first run meets a point in a new cell, the next one in a cell that is to be
-			// deleted, the third an appended one.
+			// The first run meets a point in a new cell, the second one in a cell that is to be
+			// deleted, the third one in an append column.
 			puts := []store.Mutation{
 				{Row: row.Key, Family: "t", Qualifier: []byte{1, 0}, Value: []byte{11}},
 				{Row: row.Key, Family: "t", Qualifier: []byte{0, 1}, Value: []byte{0, 12}},
@@ -354,7 +358,7 @@ func TestFsck_puts(t *testing.T) {
 				}
 				text := p.fsck("", "--full-scan", "--fix-all")
 				if !strings.Contains(text, "left: the row has changed meanwhile") || p.counter("Rows Changed Meanwhile") != "1" {
-					t.Errorf("put %d:\n%s", i, text)
+					t.Errorf("put %d, want that the row is left because it has changed:\n%s", i, text)
 				}
 			}
 
@@ -366,7 +370,7 @@ func TestFsck_puts(t *testing.T) {
 			}
 			p.use(func(st tools.Store) {
 				text := strings.Join(p.rowCells(st), "\n")
-				for _, want := range []string{"0b", "000d", "000c"} {
+				for _, want := range []string{"0b", "000d", "000c"} { // the values 11, 13 and 12
 					if !strings.Contains(text, want) {
 						t.Errorf("%s is lost:\n%s", want, text)
 					}

@@ -17,7 +17,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// lines are points of two series, one a second.
+// lines returns import lines of two series in turn, a point a second.
 func lines(from, to int) string {
 	var b strings.Builder
 	for i := from; i < to; i++ {
@@ -26,6 +26,7 @@ func lines(from, to int) string {
 	return b.String()
 }
 
+// write writes a text to a new file and returns the file's name.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "in.txt")
@@ -35,6 +36,7 @@ func write(t *testing.T, text string) string {
 	return name
 }
 
+// failTool runs a command without a gateway and wants an error that contains a text.
 func (p *place) failTool(want, name string, args ...string) {
 	p.Helper()
 	if err := p.tool("http://127.0.0.1:1", nil, name, args...); err == nil || !strings.Contains(err.Error(), want) {
@@ -42,7 +44,7 @@ func (p *place) failTool(want, name string, args ...string) {
 	}
 }
 
-// said fails unless the last tool wrote text to both outputs together.
+// said wants a text in what the last tool wrote to either output.
 func (p *place) said(text string) {
 	p.Helper()
 	if all := p.out.String() + p.errs.String(); !strings.Contains(all, text) {
@@ -50,8 +52,8 @@ func (p *place) said(text string) {
 	}
 }
 
-// A refused line ends the import in front of it, and the next run begins there,
-// the line corrected or not.
+// A refused line ends the import before it, and the next run goes on with that line, whether it
+// was corrected or not.
 func TestImport_stopsAtRefusedLine(t *testing.T) {
 	for name, bad := range map[string]string{"form": "sys.cpu 1356998500 x host=a", "name": "sys.cpu! 1356998500 1 host=a"} {
 		t.Run(name, func(t *testing.T) {
@@ -71,13 +73,14 @@ func TestImport_stopsAtRefusedLine(t *testing.T) {
 				t.Errorf("%d points are stored, want 61", n)
 			}
 			if _, err := os.Stat(file + ".import"); !os.IsNotExist(err) {
-				t.Errorf("the state file is still there: %v", err)
+				t.Errorf("the state file is still there, or cannot be looked for: %v", err)
 			}
 		})
 	}
 }
 
-// Each line is counted as one thing, and each refusal is told with its line.
+// With -skip-errors each line counts as imported, refused or blank, and each refusal is reported
+// with its line number.
 func TestImport_skipErrors(t *testing.T) {
 	p := embedded(t)
 	long := "sys.cpu 1356998400 1 host=" + strings.Repeat("a", 1<<20)
@@ -89,8 +92,8 @@ func TestImport_skipErrors(t *testing.T) {
 	}
 }
 
-// On HBase, where two values of one time would make queries fail, times must
-// ascend in a series; embedded, the later one counts.
+// On HBase the times of a series must ascend, because two values of one time would make queries
+// fail. The embedded store keeps the later value, and so takes any order.
 func TestImport_order(t *testing.T) {
 	text := "m 1356998401 1 a=b\nm 1356998400 1 a=c\nm 1356998401000 2 a=b\n"
 	p := onHBase(t)
@@ -101,7 +104,8 @@ func TestImport_order(t *testing.T) {
 	embedded(t).mustTool("import", write(t, text))
 }
 
-// A state is of one file's beginning and one store.
+// A state file belongs to one store and to the part of the file that was imported: it is refused
+// for another store, or if that part has changed.
 func TestImport_state(t *testing.T) {
 	p := embedded(t)
 	file := write(t, lines(0, 5)+"bad\n")
@@ -116,14 +120,14 @@ func TestImport_state(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.mustTool("import", file)
-	// What an earlier file of a failed command was, is not imported again.
+	// If a command with several files fails, the files before the error are not imported again.
 	bad := write(t, "bad\n")
 	p.failTool(":1: ", "import", file, bad)
 	p.failTool(":1: ", "import", file, bad)
 	p.said("going on behind line 5")
 }
 
-// failing refuses writes to the rows of hours from a base time on.
+// failing is a store that fails writes to rows whose base time is from or later.
 type failing struct {
 	tools.Store
 	from uint32
@@ -138,8 +142,8 @@ func (f *failing) Apply(ctx context.Context, table string, mutations []store.Mut
 	return f.Store.Apply(ctx, table, mutations)
 }
 
-// A store that fails ends the import; what the state calls durable is, and
-// another run completes the rest.
+// A store that fails ends the import. All points that the state calls durable are stored, and
+// another run imports the rest.
 func TestImport_storeFails(t *testing.T) {
 	const points = 300_000 // more than one window holds, so that some are durable
 	p := embedded(t)
@@ -150,7 +154,7 @@ func TestImport_storeFails(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return &failing{st, 1356998400 + 216_000}, nil
+		return &failing{st, 1356998400 + 216_000}, nil // after 60 hours of 83
 	}
 	p.failTool("broken by the test", "import", file)
 	p.open = open
@@ -167,7 +171,7 @@ func TestImport_storeFails(t *testing.T) {
 		fmt.Sscan(strings.SplitN(rest, ",", 2)[0], n.to)
 	}
 	if stored := len(p.cells()); durable == 0 || durable != lines || durable > stored || stored == points {
-		t.Errorf("the state has %d points of %d lines, the store %d of %d", durable, lines, stored, points)
+		t.Errorf("the state has %d points of %d lines, want as many and some; the store %d of %d, want more and not all", durable, lines, stored, points)
 	}
 	p.mustTool("import", file)
 	p.said(fmt.Sprintf("%d lines: %d points imported", points, points))
@@ -176,8 +180,8 @@ func TestImport_storeFails(t *testing.T) {
 	}
 }
 
-// While a gateway has the store, tools go by way of it, or say in one line that
-// they cannot.
+// While a gateway has the embedded store open, tools ask the gateway, or fail with an error of one
+// line. The answers are those of the store itself.
 func TestTools_storeInUse(t *testing.T) {
 	p := embedded(t)
 	file := write(t, lines(0, 6000)+"sys.cpu 1356998400 1 host=a!\n"+"m 1356998400 0.5 a=b\nm 1356998401 1.0 a=b\n")
@@ -205,7 +209,7 @@ func TestTools_storeInUse(t *testing.T) {
 			}
 		}
 		if err := p.tool(url, nil, "uid", "rename", "metrics", "sys.newer", "sys.cpu"); err == nil || !strings.Contains(err.Error(), "already assigned") {
-			t.Errorf("rename to a name in use: %v", err)
+			t.Errorf("rename to a name in use: got %v, want that it is already assigned", err)
 		}
 		p.failTool("its gateway cannot be asked", "uid", "grep", "a")
 		p.refusedAt(url, "row 00000250e22700000002000003 of table tsdb holds its UID", "uid", "delete", "tagk", "a")
@@ -216,7 +220,7 @@ func TestTools_storeInUse(t *testing.T) {
 		}
 		p.refusedAt(url, "no name matches", "uid", "grep", "newer")
 	})
-	// By the store itself the same answers come.
+	// The store itself gives the same answers.
 	p.mustTool("query", "1356998400", "1356998402", "sum", "m")
 	p.said("m 1356998400000 0.500000 {a=b}\nm 1356998401000 1.000000 {a=b}\n")
 	if n := len(p.cells()); n != 6002 {
@@ -224,6 +228,7 @@ func TestTools_storeInUse(t *testing.T) {
 	}
 }
 
+// refusedAt runs a command through a gateway and wants an error of one line that contains a text.
 func (p *place) refusedAt(url, want, name string, args ...string) {
 	p.Helper()
 	if err := p.tool(url, nil, name, args...); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
@@ -231,8 +236,8 @@ func (p *place) refusedAt(url, want, name string, args ...string) {
 	}
 }
 
-// Export keeps types, the form of times, and the filters; what a line cannot
-// hold is told.
+// An export keeps the types of values and the unit of times, and exports the series that the
+// filters admit. Points and names that no import line can hold are counted.
 func TestExport(t *testing.T) {
 	p := embedded(t)
 	text := "m 1356998400 1 a=b c=d\nm 1356998401 1.0 a=b c=d\nm 1356998402000 -0.0 a=b c=d\nm 1356998402250 0.1 a=b c=d\n" +
@@ -264,7 +269,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("without names: %.300s", list)
 	}
 
-	// A name with a blank, which only another program can have made, holds up nothing.
+	// A name with a blank, which only another program can have assigned, does not stop the export.
 	p.use(func(st tools.Store) {
 		for _, m := range []store.Mutation{{Row: []byte{0, 0, 1}, Family: "name", Qualifier: []byte("tagk"), Value: []byte("a b")}, {Row: []byte("a b"), Family: "id", Qualifier: []byte("tagk"), Value: []byte{0, 0, 1}}} {
 			if err := st.Apply(t.Context(), "tsdb-uid", []store.Mutation{m}); err != nil {
@@ -273,16 +278,15 @@ func TestExport(t *testing.T) {
 		}
 	})
 	if got := p.mustTool("export", "1", "m"); got != "" {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want no line", got)
 	}
 	p.said("left out: 7 points that no import takes")
 	p.mustTool("export", "-all", "1")
 	p.said("left out: 8 points that no import takes")
-	p.said("left out: 4 names, annotations") // and three TSMeta
+	p.said("left out: 4 names, annotations") // one name, and three TSMeta
 }
 
-// Names are exported as they are, whatever they would mean in a query, and those that a user
-// asks for are what they say.
+// Names are exported and asked for literally, also if a part of them has a meaning in a query.
 func TestExport_names(t *testing.T) {
 	p := embedded(t)
 	p.cfg.AllowSpecialChars = ":{"
@@ -294,7 +298,7 @@ func TestExport_names(t *testing.T) {
 		t.Error(d)
 	}
 	if got := p.mustTool("export", "1", "prod:cpu{a=b}"); got != "prod:cpu 1356998400 99 a=b\n" {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want the line of prod:cpu", got)
 	}
 }
 
@@ -324,21 +328,21 @@ func TestUID(t *testing.T) {
 	p.failTool("usage:", "uid", "grep")
 }
 
-// What import writes is found by lookups, as puts are: the embedded store
-// records its series.
+// Lookups find the series that an import has written to the embedded store, as they find those of
+// puts.
 func TestImport_metadata(t *testing.T) {
 	p := embedded(t)
 	p.mustTool("import", write(t, lines(0, 10)))
 	p.serve(func(url string, _ tools.Store) {
 		status, body := post(t, url+"/api/search/lookup", []byte(`{"metric":"sys.cpu","tags":[{"key":"host","value":"web1"}]}`))
 		if status != http.StatusOK || !strings.Contains(string(body), `"totalResults":1`) {
-			t.Errorf("%d %s", status, body)
+			t.Errorf("got %d %s, want 200 and one result", status, body)
 		}
 	})
 }
 
-// What is wrong with the body of meta lines is told with its line, and an error of the
-// store keeps its status.
+// A body of meta lines that is malformed or too long is refused with the status and, where there
+// is one, the number of the wrong line.
 func TestImportMeta_refused(t *testing.T) {
 	p := embedded(t)
 	p.serve(func(url string, _ tools.Store) {

@@ -15,7 +15,7 @@ import (
 
 func settingsForTest() *Settings { return &Settings{Schema: encoding.DefaultSchema()} }
 
-// parsed is a line as a point, or its fault.
+// parsed returns the point of a line as text, or the error.
 func parsed(line string) string {
 	var parts [][]byte
 	l, _, err := parseLine(nil, []byte(line), &parts)
@@ -61,7 +61,7 @@ func TestParseLine(t *testing.T) {
 	f("m 1356998400 1 a=1 b=1 c=1 d=1 e=1 f=1 g=1 h=1 i=1", "Too many tags")
 }
 
-// What export writes import reads as the same point, to the bit.
+// A line that an export writes is read by an import as the same point, to the bit.
 func TestAppendLine_property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := encoding.IntValue(rapid.Int64().Draw(t, "int"))
@@ -96,8 +96,7 @@ func TestAppendLine_property(t *testing.T) {
 	})
 }
 
-// Whatever a line holds, it is refused or it is a point that, written again, is
-// read as itself.
+// Any line is refused, or it is a point that is read as itself after it was written as a line.
 func FuzzParseLine(f *testing.F) {
 	for _, line := range []string{"sys.cpu 1356998400 42 host=a", "put m 1356998400250 0.5 a=b c=d", "m 1356998400.250 -1e3 a=b",
 		"put 1 1 a=b", "m 1 1 a=b a=b", "caf\xe9 1 .5 a=\xfc", "m 1 -0.0 a=b", "\t", "# x", "m 1 1e-400 a=b"} {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// An answer of lines is whole or an error, and its progress stands beside its lines.
+// The lines of an answer are copied without its progress, which goes to a function of its own. An
+// answer without its #end line, or with an #error line, is an error.
 func TestCopyLines(t *testing.T) {
 	f := func(in, out, told string, points int64, fault string) {
 		t.Helper()
@@ -33,15 +34,15 @@ func TestCopyLines(t *testing.T) {
 	f("m 1 1 a=b\n#counts {\"points\":1}\n#error \"no region\"\n", "m 1 1 a=b\n", "", 1, `failed: "no region"`)
 }
 
-// What has failed before its first line is told by a status; later the counts and the error
-// end the lines. Progress takes the lines before it along.
+// An error before the first line is returned, so that it becomes a status; a later one is written
+// as the last lines, with the counts. Progress flushes the lines before it.
 func TestWriteLines(t *testing.T) {
 	f := func(want string, write func(out io.Writer, progress func(string)) (any, error)) error {
 		t.Helper()
 		w := httptest.NewRecorder()
 		err := writeLines(w, write)
 		if w.Body.String() != want {
-			t.Errorf("%q, want %q", w.Body, want)
+			t.Errorf("got %q, want %q", w.Body, want)
 		}
 		return err
 	}
@@ -74,10 +75,10 @@ func TestWriteLines(t *testing.T) {
 	defer resp.Body.Close()
 	first := make([]byte, len("a\n#progress 1 row\n"))
 	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "a\n#progress 1 row\n" {
-		t.Errorf("%q, %v", first, err)
+		t.Errorf("got %q, %v, want the line and the progress", first, err)
 	}
 	close(sent)
 	if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != "#end 1\n" {
-		t.Errorf("%q, %v", rest, err)
+		t.Errorf("got %q, %v, want the #end line", rest, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// described is a store whose series, names and times have been talked about.
+// described returns a store with points, annotations, a UIDMeta and a TSMeta.
 func described(t *testing.T) *place {
 	p := embedded(t)
 	p.mustTool("import", write(t, lines(0, 10)+"other 1356998400 1 host=web1 dc=lga\n"))
@@ -35,8 +35,8 @@ func described(t *testing.T) *place {
 	return p
 }
 
-// told are the answers of a gateway about what is no point. The second in which
-// points were recorded last is not among them.
+// told returns the answers of a gateway about annotations, meta data and series, without the time
+// at which points were last received, which differs between stores.
 func (p *place) told() (all []string) {
 	p.Helper()
 	p.serve(func(url string, _ tools.Store) {
@@ -68,8 +68,8 @@ func (p *place) told() (all []string) {
 	return all
 }
 
-// Annotations and meta data move with the points, there and back, by file and by
-// way of a running gateway, and every answer about them stays the same.
+// Annotations and meta data are exported and imported with the points, from and to files and
+// through a running gateway, and every answer about them stays the same.
 func TestRemarks_move(t *testing.T) {
 	from := described(t)
 	want := from.told()
@@ -96,7 +96,7 @@ func TestRemarks_move(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(text), third.out.String()); diff != "" {
-			t.Errorf("exported by way of a gateway: %s", diff)
+			t.Errorf("exported through a gateway: %s", diff)
 		}
 	})
 	for name, p := range map[string]*place{"HBase": cluster, "embedded": second, "by way of a gateway": third} {
@@ -114,8 +114,7 @@ func TestRemarks_move(t *testing.T) {
 	from.said("left out: 1 annotations (-all takes them)")
 }
 
-// A remark that is refused ends the import in front of it, and the points before
-// it are imported.
+// A meta line that is refused ends the import before it, and the points before it are imported.
 func TestRemarks_refused(t *testing.T) {
 	file := write(t, lines(0, 3)+`#note {"value":{"startTime":1356998401,"description":"a"}}`+"\n"+
 		`#uidmeta {"kind":"metrics","name":"nobody","value":{"type":"METRIC"}}`+"\n"+lines(3, 5)+"#note of somebody\n#note {\n")
@@ -142,7 +141,8 @@ func mustRead(t *testing.T, name string) []byte {
 	return b
 }
 
-// A name is deleted only while nothing has it, and with all that is known of it.
+// A name whose UID has data is not deleted without -force. With it the name is deleted with its
+// meta data, and its points stay but cannot be read.
 func TestUID_delete(t *testing.T) {
 	for name, make := range map[string]func() *place{"embedded": func() *place { return described(t) }, "salted HBase": func() *place {
 		from := described(t)
@@ -169,19 +169,20 @@ func TestUID_delete(t *testing.T) {
 			p.failTool("No such name", "uid", "delete", "metrics", "other")
 			p.mustTool("export", "-all", "1970/03/01")
 			if p.said("10 points of 1 metrics exported"); strings.Contains(p.errs.String(), "left out") {
-				t.Errorf("something is left of it: %s", &p.errs)
+				t.Errorf("got %s, want that nothing is left out", &p.errs)
 			}
 		})
 	}
 }
 
-// late writes a row under a UID just after its name is gone.
+// late is a store in which another process writes a row with a UID just after the UID's name was
+// deleted.
 type late struct {
 	tools.Store
 	row []byte
 }
 
-// Apply deletes, and then comes the put of somebody who knew the UID.
+// Apply applies mutations and, after the first deletion of a name, puts the row.
 func (l *late) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
 	err := l.Store.Apply(ctx, table, mutations)
 	if table == "tsdb-uid" && mutations[0].Kind == store.DeleteCell && l.row != nil {
@@ -192,7 +193,8 @@ func (l *late) Apply(ctx context.Context, table string, mutations []store.Mutati
 	return err
 }
 
-// A point that comes while its metric is being deleted keeps the name alive.
+// If a point is put while its metric is being deleted, the deletion fails and the metric keeps its
+// name.
 func TestUID_deleteMeetsPut(t *testing.T) {
 	p := embedded(t)
 	p.mustTool("mkmetric", "m")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// On a terminal there is a bar, elsewhere a line now and then.
+// Progress is a bar on a terminal, and otherwise a line every few seconds.
 func TestProgress(t *testing.T) {
 	now := time.Unix(0, 0)
 	f := func(terminal bool, size int64) string {
@@ -30,6 +30,6 @@ func TestProgress(t *testing.T) {
 	}
 	if got := f(true, 800); !strings.Contains(got, "\r") || !strings.Contains(got, "points.gz") || !strings.Contains(got, "points.gz:7: refused\n") ||
 		strings.Contains(got, "of the file") {
-		t.Errorf("on a terminal: %q", got)
+		t.Errorf("on a terminal: got %q, want a bar and the refused line", got)
 	}
 }

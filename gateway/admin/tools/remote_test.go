@@ -10,8 +10,8 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// The lines of refused points are found again by what the answer echoes, equal
-// points one after another; an answer that does not add up is an error.
+// Refused points are matched to their lines by what the answer echoes, equal points in their
+// order. An answer whose counts or points do not match the request is an error.
 func TestReadPut(t *testing.T) {
 	point := func(metric, tag string) putPoint {
 		return putPoint{metric, 1356998400, []byte("1"), map[string]string{"a": tag, "b": "c"}}
@@ -49,7 +49,8 @@ func TestReadPut(t *testing.T) {
 	f(200, "<html>", "", "answered 200: <html>")
 }
 
-// What a store returns beyond the plan's predicates is not exported.
+// Only the series that the plan's tag predicates admit are exported, also if the store returns
+// others.
 func TestAdmits(t *testing.T) {
 	s := encoding.DefaultSchema()
 	u := func(n byte) encoding.UID { return encoding.UID{0, 0, n} }

@@ -39,12 +39,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// place is a store that tools and gateways open in turn, and its settings.
+// place is a store that tools and gateways open one after the other, with its settings.
 type place struct {
 	*testing.T
 	cfg  *gateway.Config
 	open func() (tools.Store, error)
-	// tokens are what tools show.
+	// tokens are what tools send.
 	tokens tools.Tokens
 	now    func() time.Time // of tools, nil for the clock
 	// out and errs are what the last tool wrote.
@@ -73,7 +73,7 @@ func newPlace(t *testing.T, address string, open func() (tools.Store, error), ch
 	return p
 }
 
-// embedded is an embedded store in memory, which a second opener finds locked.
+// embedded returns an embedded store in memory, which can be opened only once at a time.
 func embedded(t *testing.T) *place {
 	files := vfs.NewMem()
 	return newPlace(t, "pebble:test", func() (tools.Store, error) { return pebble.Open("db", pebble.Options{FS: files}) })
@@ -88,7 +88,7 @@ func onHBase(t *testing.T, change ...func(*gateway.Config)) *place {
 	return newPlace(t, "hbase:"+fake.Address(), func() (tools.Store, error) { return hbase.Open(hbase.Config{Quorum: fake.Address()}) }, change...)
 }
 
-// use opens the store for a while.
+// use opens the store for the time of f.
 func (p *place) use(f func(tools.Store)) {
 	p.Helper()
 	st, err := p.open()
@@ -103,7 +103,7 @@ func (p *place) use(f func(tools.Store)) {
 	f(st)
 }
 
-// serve runs a gateway for a while; f gets its URL, without a slash behind it.
+// serve runs a gateway for the time of f, which gets its URL without a slash at the end.
 func (p *place) serve(f func(url string, st tools.Store)) {
 	p.Helper()
 	p.use(func(st tools.Store) {
@@ -135,6 +135,7 @@ func (p *place) tool(url string, in io.Reader, name string, args ...string) erro
 	return tools.Commands()[i].Run(p.Context(), e, args)
 }
 
+// mustTool runs a command without a gateway, wants no error, and returns the output.
 func (p *place) mustTool(name string, args ...string) string {
 	p.Helper()
 	if err := p.tool("http://127.0.0.1:1", nil, name, args...); err != nil {
@@ -167,7 +168,7 @@ func post(t *testing.T, url string, body []byte) (int, []byte) {
 	return resp.StatusCode, answer
 }
 
-// fill puts the recording's points by HTTP, its UIDs assigned in order.
+// fill assigns UIDs in the recording's order and puts its points by HTTP.
 func (p *place) fill(r *conformance.Data) {
 	p.serve(func(url string, st tools.Store) {
 		d := uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: p.cfg.Schema()})
@@ -186,7 +187,7 @@ func (p *place) fill(r *conformance.Data) {
 	})
 }
 
-// compare asks recorded queries and compares the answers with OpenTSDB's.
+// compare asks the recorded queries and compares the answers with those of OpenTSDB.
 func (p *place) compare(r *conformance.Data) {
 	p.Helper()
 	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
@@ -209,8 +210,7 @@ func (p *place) compare(r *conformance.Data) {
 	p.Logf("%s: %d of %d answers are equal", p.cfg.Store, len(r.Queries)-wrong, len(r.Queries))
 }
 
-// cells are the points of the data table as cells of one point each, whatever
-// form they are stored in.
+// cells returns the points of the data table as single cells, whatever their cell form.
 func (p *place) cells() map[string]string {
 	p.Helper()
 	all := map[string]string{}
@@ -265,9 +265,9 @@ func (p *place) split(all map[string]string, row []byte, c store.Cell) {
 	}
 }
 
-// Data moves from an embedded store to another and to HBase, and back, and
-// every answer stays what OpenTSDB 2.4.1 answered. A store filled from the same
-// lines holds the same bytes, apart from the form of the cells.
+// Data is exported from an embedded store, imported into another one and into HBase, and exported
+// back, and all answers stay those of OpenTSDB 2.4.1. Stores that are filled from the same lines
+// hold the same points, whatever their cell form.
 func TestRoundTrip(t *testing.T) {
 	r := load(t, "seed1")
 	from := embedded(t)
@@ -312,7 +312,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Error("what is exported again is not what was imported")
 	}
 
-	// Under salts rows lie in another order; the lines are the same.
+	// In a salted table rows have another order, but the export has the same lines.
 	salted := onHBase(t, func(c *gateway.Config) { c.SaltWidth, c.TagVWidth = 1, 4 })
 	salted.mustTool("import", file)
 	third := filepath.Join(t.TempDir(), "third.gz")
@@ -324,12 +324,12 @@ func TestRoundTrip(t *testing.T) {
 
 func sortedLines(b []byte) []string { return slices.Sorted(strings.Lines(string(b))) }
 
-// sameBytes compares what HTTP puts stored with what an import did: import
-// writes floats on 4 bytes where that loses nothing, all else alike.
+// sameBytes checks that an import stores the same bytes as puts by HTTP, except that it writes
+// floats in 4 bytes where that loses nothing.
 func sameBytes(t *testing.T, put, imported map[string]string) {
 	t.Helper()
 	if len(put) != len(imported) || len(put) < 1000 {
-		t.Errorf("%d points were put, %d imported, want as many, and some", len(put), len(imported))
+		t.Errorf("%d points were put, %d imported, want as many, at least 1000", len(put), len(imported))
 	}
 	alike := 0
 	for name, value := range put {
@@ -342,7 +342,7 @@ func sameBytes(t *testing.T, put, imported map[string]string) {
 	t.Logf("%d of %d points have the same bytes, the others are shorter floats", alike, len(put))
 }
 
-// count counts cells of the data table.
+// count counts the cells of the data table that are wanted.
 func (p *place) count(want func(store.Cell) bool) (n int) {
 	p.scan(func(_ []byte, c store.Cell) {
 		if want(c) {
@@ -352,7 +352,7 @@ func (p *place) count(want func(store.Cell) bool) (n int) {
 	return n
 }
 
-// text is what a compressed file holds.
+// text returns the content of a compressed file.
 func text(t *testing.T, name string) []byte {
 	t.Helper()
 	f, err := os.Open(name)

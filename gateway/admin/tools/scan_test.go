@@ -15,7 +15,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// scanned is a row of every form of cell, and one of the next hour.
+// scanned writes a row with every form of cell, one of its next hour, and one of another series.
 func (p *place) scanned(st tools.Store) {
 	p.Helper()
 	cfg := p.named(st)
@@ -58,8 +58,8 @@ m1 1356998416 7 host=webm1
 m1 1356998401250 3 host=webm1
 `
 
-// Rows are printed in OpenTSDB's form and as import lines, from the store and through a
-// gateway, and only those of the hours and series that are asked for.
+// A scan prints the rows of the hours and series that it is asked for, in OpenTSDB's form or as
+// import lines, from the store and through a gateway.
 func TestScan(t *testing.T) {
 	p := embedded(t)
 	p.use(p.scanned)
@@ -75,30 +75,30 @@ func TestScan(t *testing.T) {
 	f("", scannedText)
 	f("", scannedLines, "--import")
 	if !strings.Contains(p.errs.String(), "left out: 1 cells that cannot be read") {
-		t.Errorf("%s", &p.errs)
+		t.Errorf("got %s, want that 1 cell is left out", &p.errs)
 	}
 	p.serve(func(url string, _ tools.Store) {
 		f(url, scannedText)
 		f(url, scannedLines, "--import")
 		if err := p.tool(url, nil, "scan", "--delete", "1356998400", "sum", "m1"); err == nil || !strings.Contains(err.Error(), "a gateway has the store open") {
-			t.Errorf("delete through a gateway: %v", err)
+			t.Errorf("delete through a gateway: got %v, want that a gateway has the store open", err)
 		}
 	})
 
 	if err := p.tool("", nil, "scan", "1356998400", "1357001999", "sum", "m1", "host=webm2"); err != nil || p.out.Len() > 0 {
-		t.Errorf("another series: %v\n%s", err, &p.out)
+		t.Errorf("another series: got %v, want nothing printed\n%s", err, &p.out)
 	}
 	// Two sub-queries that ask for the same rows print them once.
 	if err := p.tool("", nil, "scan", "--import", "1356998400", "1357001999", "sum", "m1", "max", "m1", "host=webm1"); err != nil || p.out.String() != scannedLines {
-		t.Errorf("the same rows twice: %v\n%s", err, &p.out)
+		t.Errorf("the same rows asked for twice: got %v, want them printed once\n%s", err, &p.out)
 	}
 	if err := p.tool("", nil, "scan", "1356998400"); err == nil {
-		t.Error("a scan without a metric")
+		t.Error("a scan without a metric: got no error")
 	}
 }
 
-// What was printed is deleted, on both stores, and nothing else: not what cannot be read, no
-// other hour or series, no annotation, and no point that came after the row was read.
+// On both stores --delete deletes exactly the points that it prints: no cell that cannot be read,
+// no other hour or series, no annotation, and no point of a row that has changed after it was read.
 func TestScan_delete(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) *place{"embedded": embedded, "hbase": func(t *testing.T) *place { return onHBase(t) }} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestScan_delete(t *testing.T) {
 			var before, after []string
 			p.use(func(st tools.Store) { before = p.rowCells(st) })
 
-			// First somebody else writes in between.
+			// First another process writes after the row was read.
 			inner := p.open
 			p.open = func() (tools.Store, error) {
 				st, err := inner()
@@ -120,7 +120,7 @@ func TestScan_delete(t *testing.T) {
 			}
 			args := []string{"--delete", "1356998400", "1357001999", "sum", "m1"}
 			if err := p.tool("", nil, "scan", args...); err == nil || !strings.Contains(err.Error(), "1 rows have changed") || p.out.String() != scannedLines {
-				t.Errorf("%v\n%s", err, &p.out)
+				t.Errorf("got %v, want that 1 row has changed\n%s", err, &p.out)
 			}
 
 			p.open = inner
@@ -132,6 +132,7 @@ func TestScan_delete(t *testing.T) {
 			}
 			var want []string
 			for i, line := range before {
+				// The annotation, the histogram, the broken cell, and the other rows.
 				if i == 2 || i == 4 || i == 5 || i > 6 {
 					want = append(want, line)
 				}
@@ -144,8 +145,8 @@ func TestScan_delete(t *testing.T) {
 	}
 }
 
-// What import would refuse, or read as another point, is neither printed as a line nor
-// deleted: after --delete and an import of its lines every point is where it was.
+// A point that an import would refuse, or read as another one, is neither printed as a line nor
+// deleted. After --delete and an import of the printed lines all points are as they were.
 func TestScan_deleteThenImport(t *testing.T) {
 	p := embedded(t)
 	p.use(func(st tools.Store) {
@@ -186,18 +187,18 @@ func TestScan_deleteThenImport(t *testing.T) {
 	}
 	lines := p.out.String()
 	if !strings.Contains(p.errs.String(), "left out: 0 cells that cannot be read, 11 that import would refuse or read as other points\n") {
-		t.Errorf("%s", &p.errs)
+		t.Errorf("got %s, want that 11 cells are left out", &p.errs)
 	}
 	_, left := p.points()
 	if n := strings.Count(lines, "\n"); n != 5 || left != 11 {
-		t.Errorf("%d points are printed, %d cells are left:\n%s", n, left, lines)
+		t.Errorf("%d points are printed, %d cells are left, want 5 and 11:\n%s", n, left, lines)
 	}
 	if err := p.tool("", strings.NewReader(lines), "import", "-"); err != nil {
 		t.Fatalf("%v\n%s", err, &p.errs)
 	}
 	after, _ := p.points()
 	if d := cmp.Diff(before, after); d != "" {
-		t.Errorf("points that are lost or new:\n%s", d)
+		t.Errorf("points that are lost (-) or new (+):\n%s", d)
 	}
 }
 

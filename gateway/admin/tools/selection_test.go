@@ -10,7 +10,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// What a namer keeps of series is bounded by bytes.
+// A namer's cache of series is bounded in bytes, and always keeps the newest series.
 func TestNamer_bytes(t *testing.T) {
 	n := &namer{cache: map[string]*namedSeries{}, bound: namerBytes}
 	text := strings.Repeat("x", 100<<10)
@@ -23,8 +23,8 @@ func TestNamer_bytes(t *testing.T) {
 	}
 }
 
-// Stretches of other sub-queries come before one if they have keys of it, and those of the
-// same sub-query never do.
+// A stretch lists the earlier stretches of other sub-queries that share keys with it, and none of
+// its own sub-query.
 func TestDealOverlaps(t *testing.T) {
 	one, two := &plan.Compiled{}, &plan.Compiled{}
 	of := func(start, stop string, c *plan.Compiled) stretch {
@@ -38,12 +38,13 @@ func TestDealOverlaps(t *testing.T) {
 			got += string(b.Start)
 		}
 		if got != want {
-			t.Errorf("stretch %d: behind %q, want %q", i, got, want)
+			t.Errorf("stretch %d: comes after those that start at %q, want %q", i, got, want)
 		}
 	}
 }
 
-// An import line must have tags, names without blanks, and names that are known.
+// A series can be written as import lines if it has tags and all its names are known and have no
+// character that would be read otherwise. It is importable if the settings allow its characters.
 func TestNamedSeries_noLine(t *testing.T) {
 	f := func(s namedSeries, want, fault string) {
 		t.Helper()
@@ -62,7 +63,7 @@ func TestNamedSeries_noLine(t *testing.T) {
 	settings := &Settings{Schema: encoding.DefaultSchema()}
 	for name, want := range map[string]bool{"a": true, "é": true, "a$b": false, "a/b.c-d_e": true} {
 		if got := (&namedSeries{metric: "m", tags: []tagName{{"host", name}}}).importable(settings); got != want {
-			t.Errorf("%q: importable %t", name, got)
+			t.Errorf("%q: importable %t, want the opposite", name, got)
 		}
 	}
 	settings.Allowed = []rune("$")
@@ -71,7 +72,7 @@ func TestNamedSeries_noLine(t *testing.T) {
 	}
 }
 
-// A name or a text with line ends stays in its line.
+// Control characters of a name or a text are escaped, so that it stays on its line.
 func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{"sys.cpu é": "sys.cpu é", "a\n#end {}\n": `a\x0a#end {}\x0a`, "\t\x7f": `\x09\x7f`} {
 		if got := visible(text); got != want {

@@ -22,8 +22,8 @@ func uidCell(t *testing.T, st tools.Store, row, family, qualifier string, value 
 	}
 }
 
-// The tools that work on the UID and meta tables, on a store of their own, on HBase, and
-// through the gateway that has the store open.
+// uid fsck, metasync and metapurge do the same work on the embedded store, on HBase, and through
+// the gateway that has the embedded store open.
 func TestUIDWork(t *testing.T) {
 	const one = "\x00\x00\x01"
 	work := func(p *place, st func(func(tools.Store)), url string) {
@@ -66,7 +66,7 @@ func TestUIDWork(t *testing.T) {
 		}
 		do(collision+`; repaired: 000001 is the UID of "sys.cpu" alone`+"\n2 metrics, 1 tagk, 2 tagv: 1 errors, 0 warnings, 1 repaired\n"+tsdHint, "fsck", "fix", "-collisions", "owner")
 
-		// What the import has recorded depends on the store.
+		// The import has recorded meta data on the embedded store only: begin without any.
 		if err := p.tool(url, nil, "uid", "metapurge"); err != nil {
 			p.Error(err)
 		}
@@ -94,21 +94,21 @@ func TestUIDWork(t *testing.T) {
 	})
 }
 
-// What puts of the gateway have recorded and not written yet is purged, too.
+// A purge through a gateway covers the meta data of its puts that was not written yet.
 func TestUIDWork_pending(t *testing.T) {
 	p := embedded(t)
 	p.serve(func(url string, _ tools.Store) {
 		defer http.DefaultClient.CloseIdleConnections()
 		if status, body := post(t, url+"/api/put", []byte(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"}}`)); status != http.StatusNoContent {
-			t.Fatalf("%d %s", status, body)
+			t.Fatalf("put: got %d %s, want 204", status, body)
 		}
 		if err := p.tool(url, nil, "uid", "metapurge", "-dry-run"); err != nil || !strings.HasPrefix(p.out.String(), "would be deleted: 3 UIDMeta, 1 TSMeta and 1 counters") {
-			t.Errorf("%v: %s", err, &p.out)
+			t.Errorf("got %v and %s, want 3 UIDMeta, 1 TSMeta and 1 counter", err, &p.out)
 		}
 	})
 }
 
-// A gateway's answer without its end is an error, and so is one that says so.
+// An answer of a gateway without its end is an error, and so is one that ends in #error.
 func TestUIDWork_cutOff(t *testing.T) {
 	for body, want := range map[string]string{"error: a\n": "the answer was cut off", "error: a\n#error \"broken\"\n": "broken"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

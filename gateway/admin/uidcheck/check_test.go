@@ -14,13 +14,13 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// findings are damages, and what is found of them.
+// findings are kinds of damage to a UID table, and what a check tells of each.
 var findings = []struct {
 	name   string
 	damage func(*table)
-	with   func(*uidcheck.Config) // nil: fix
+	with   func(*uidcheck.Config) // the options of the repair; nil: fix
 	check  string                 // what a check without repairs tells
-	then   map[string]string      // how cells differ after the repair from those before the damage; "" for none
+	then   map[string]string      // cells that differ after the repair from those before the damage; "": no cell
 	left   string                 // what the next check tells
 }{{
 	name: "a UID without its name", damage: func(t *table) { t.set(u(1), "name", "metrics", nil) },
@@ -132,8 +132,8 @@ var findings = []struct {
 	then: map[string]string{`"\x00" id:downpour_changes`: `"\x00\x00\x00\x00\x00\x00\x00\a"`, `"\x00\x00\x01" name:metric_meta`: `"no JSON"`, `"\x00\x00\x01" name:ts_meta`: `"{}"`},
 }}
 
-// Each kind of damage is told and repaired, and then nothing is found any more. A check
-// without repairs writes nothing.
+// Each kind of damage is reported and repaired, and the next check finds only what cannot be
+// repaired with the options. A check without repairs writes nothing.
 func TestRun_findings(t *testing.T) {
 	for _, test := range findings {
 		t.Run(test.name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestRun_findings(t *testing.T) {
 	}
 }
 
-// A UID that no name has stays where rows of points have it, under any salt and in any table.
+// A stray UID, to which no name leads, is deleted only if no row in any table of points has it.
 func TestRun_usedUIDsStay(t *testing.T) {
 	for _, kind := range []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encoding.UIDTagV} {
 		for _, where := range []string{"tsdb", "tsdb-rollup-1h", ""} {
@@ -199,14 +199,14 @@ func TestRun_usedUIDsStay(t *testing.T) {
 			before := tab.cells()
 			r := tab.check(fix)
 			if diff := cmp.Diff(before, tab.cells()); (diff == "") != (where != "") || r.Warnings != 1 || r.Repaired != map[bool]int64{true: 0, false: 1}[where != ""] {
-				t.Errorf("%s with a row in %q: %+v %s\n%s", kind, where, r, tab.text(), diff)
+				t.Errorf("%s with a row in %q: got %+v %s, want a repair only without a row\n%s", kind, where, r, tab.text(), diff)
 			}
 		}
 	}
 }
 
-// No more keys are read than it takes to find a row of every UID: those of a second table are
-// not, nor what lies behind the first row.
+// The search for rows with a stray UID ends once each has been found: here at the first of 1500
+// rows, so that no progress is told, and without a read of the second table.
 func TestRun_usedUIDsEndTheSearch(t *testing.T) {
 	for _, kind := range []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagV} {
 		inner := embedded(t)
@@ -230,7 +230,7 @@ func TestRun_usedUIDsEndTheSearch(t *testing.T) {
 			c.Store = faults
 			c.Progress = func(line string) {
 				if strings.HasPrefix(line, "tsdb: ") {
-					t.Errorf("%s: %s, want 1", kind, line)
+					t.Errorf("%s: %s, want that only 1 key is read", kind, line)
 				}
 			}
 		})
@@ -241,7 +241,7 @@ func TestRun_usedUIDsEndTheSearch(t *testing.T) {
 	}
 }
 
-// Of several UIDs that lead to a name without one, the name gets that of rows.
+// If several UIDs lead to a name that has none, the name gets the one that rows of points have.
 func TestRun_usedUIDsWin(t *testing.T) {
 	tab := newTable(t, embedded(t))
 	for n := range 3 {
@@ -258,8 +258,7 @@ func TestRun_usedUIDsWin(t *testing.T) {
 	}
 }
 
-// An error of the store ends the check, whichever call it comes from, and the next check
-// does the rest.
+// An error of any call of the store ends the check, and the next check repairs the rest.
 func TestRun_errors(t *testing.T) {
 	broken := errors.New("broken")
 	for n := 1; ; n++ {
@@ -277,12 +276,12 @@ func TestRun_errors(t *testing.T) {
 		_, err := tab.run(fix, func(c *uidcheck.Config) { c.Store = faults })
 		if faults.Hits()[0] == 0 {
 			if n < 20 || err != nil {
-				t.Errorf("%d calls were made, %v, want many", n-1, err)
+				t.Errorf("%d calls were made, %v, want at least 19 and no error", n-1, err)
 			}
 			return
 		}
 		if !errors.Is(err, broken) {
-			t.Errorf("call %d fails: %v", n, err)
+			t.Errorf("call %d fails: got %v, want that call's error", n, err)
 		}
 		want[`"\x00" id:metrics`] = `"\x00\x00\x00\x00\x00\x00\x00\x04"`
 		tab.check(fix)

@@ -32,7 +32,7 @@ func onHBase(t *testing.T) tablestest.Store {
 	return tablestest.In[*hbase.Store](t, encoding.DefaultSchema())(hbase.Open(hbase.Config{Quorum: hbasefake.For(t, hbasefake.Options{}).Address(), Logger: slog.New(slog.DiscardHandler)}))
 }
 
-// table is a UID table, and what checks of it have told.
+// table is a UID table, with the lines that the last check has told.
 type table struct {
 	*testing.T
 	tablestest.Store
@@ -44,7 +44,7 @@ func newTable(t *testing.T, s tablestest.Store) *table {
 	return &table{T: t, Store: s, names: uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: encoding.DefaultSchema()})}
 }
 
-// assign gives names of a kind UIDs, from 1.
+// assign assigns UIDs to names of a kind; in a new table they count from 1.
 func (t *table) assign(kind encoding.UIDKind, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -66,7 +66,7 @@ func (t *table) set(row, family, qualifier string, value []byte) {
 	}
 }
 
-// cells are the cells of the UID table as text, row family:qualifier to value.
+// cells returns the cells of the UID table as text, row family:qualifier to value.
 func (t *table) cells() map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -81,7 +81,7 @@ func (t *table) cells() map[string]string {
 	return all
 }
 
-// check runs a check; change changes what is asked of it.
+// check runs a check with a changed configuration, and wants no error.
 func (t *table) check(change ...func(*uidcheck.Config)) *uidcheck.Report {
 	t.Helper()
 	report, err := t.run(change...)
@@ -114,5 +114,5 @@ func merge(c *uidcheck.Config) { c.Fix, c.Collisions = true, uidcheck.Merge }
 
 func (t *table) text() string { return strings.Join(t.lines, "\n") }
 
-// u is a UID of the default width.
+// u returns the UID with a number, of the default width.
 func u(n int) string { return string([]byte{byte(n >> 16), byte(n >> 8), byte(n)}) }

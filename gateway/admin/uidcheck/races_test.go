@@ -16,7 +16,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// between calls a function before each call of a store, with the call's name.
+// between is a store that calls before ahead of each call, with its number and name. Calls that
+// before makes itself do not count.
 type between struct {
 	store.Store
 	calls  int
@@ -58,8 +59,8 @@ func (b *between) CompareAndPut(ctx context.Context, table string, c store.CellK
 	return b.Store.CompareAndPut(ctx, table, c, old, value)
 }
 
-// Names that another process assigns, renames and deletes between any two steps of a repair
-// are what it made them, and another check finds nothing that stays.
+// A name that another process assigns or renames between any two steps of a repair is as that
+// process has left it, and after another repair a check finds nothing.
 func TestRun_namesChangeMeanwhile(t *testing.T) {
 	for at := 1; ; at++ {
 		inner := embedded(t)
@@ -88,7 +89,7 @@ func TestRun_namesChangeMeanwhile(t *testing.T) {
 		told := tab.text()
 		if s.calls < at {
 			if at < 20 {
-				t.Errorf("only %d calls were made", s.calls)
+				t.Errorf("only %d calls were made, want at least 20", s.calls)
 			}
 			return
 		}
@@ -103,13 +104,13 @@ func TestRun_namesChangeMeanwhile(t *testing.T) {
 		}
 		tab.check(owner)
 		if r := tab.check(); r.Errors+r.Warnings > 0 {
-			t.Errorf("changed before call %d: %s", at, tab.text())
+			t.Errorf("changed before call %d: the last check has found %s", at, tab.text())
 		}
 	}
 }
 
-// What another process is in the middle of when the table is read is not touched: it has
-// the time of Settle to come to its end.
+// A change that another process has half made when the table is read is not repaired: the check
+// waits for Settle before it repairs, and the process completes the change meanwhile.
 func TestRun_awaitsOthers(t *testing.T) {
 	for name, test := range map[string]struct{ half, rest func(*table) }{
 		"an assignment": {
@@ -144,12 +145,13 @@ func TestRun_awaitsOthers(t *testing.T) {
 			}
 		})
 		if diff := cmp.Diff(want, tab.cells()); diff != "" || want == nil || r.Errors+r.Warnings > 0 {
-			t.Errorf("%s: %+v %s\n-others' +after\n%s", name, r, tab.text(), diff)
+			t.Errorf("%s: got %+v %s, want nothing found\n-others' +after\n%s", name, r, tab.text(), diff)
 		}
 	}
 }
 
-// A cell that is changed between the second look and its repair keeps what was written.
+// A cell that another process changes after the check has read it again and before it is repaired
+// keeps the value of that process.
 func TestRun_cellChangesLast(t *testing.T) {
 	for name, damage := range map[string]func(*table){
 		"name id:metrics":   func(t *table) { t.set("a", "id", "metrics", nil) },
@@ -184,7 +186,8 @@ func TestRun_cellChangesLast(t *testing.T) {
 	}
 }
 
-// A counter that others raise meanwhile is raised, too, and never set back.
+// The counter is raised by an increment, so that an assignment by another process at the same time
+// is not undone.
 func TestRun_counterRisesMeanwhile(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) tablestest.Store{"embedded": embedded, "HBase": onHBase} {
 		inner := open(t)
@@ -199,12 +202,12 @@ func TestRun_counterRisesMeanwhile(t *testing.T) {
 		}}
 		tab.check(fix, func(c *uidcheck.Config) { c.Store = s })
 		if got := tab.value("\x00", "id", "metrics"); string(got) != string(encoding.AppendCounter(nil, 9)) || string(tab.value("d", "id", "metrics")) != u(4) {
-			t.Errorf("%s: the counter is %x: %s", name, got, tab.text())
+			t.Errorf("%s: the counter is %x, want 9, and d with UID 4: %s", name, got, tab.text())
 		}
 	}
 }
 
-// A name that is being repaired is withdrawn from this process, and only meanwhile.
+// A name is withdrawn from this process while it is being repaired, and not afterwards.
 func TestRun_withdraws(t *testing.T) {
 	inner := embedded(t)
 	tab := newTable(t, inner)
@@ -222,6 +225,6 @@ func TestRun_withdraws(t *testing.T) {
 	id, err := tab.names.Resolve(t.Context(), encoding.UIDMetric, "a")
 	name, err2 := tab.names.Name(t.Context(), encoding.UIDMetric, encoding.UID(u(1)))
 	if busy != 1 || err != nil || err2 != nil || string(id) != u(1) || name != "a" {
-		t.Errorf("busy %d times, then UID %s, %v, name %s, %v", busy, id, err, name, err2)
+		t.Errorf("busy %d times, then UID %s, %v, name %s, %v; want busy once, then 000001 and a", busy, id, err, name, err2)
 	}
 }

@@ -14,9 +14,9 @@ import (
 
 var everyKind = []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encoding.UIDTagV}
 
-// Whatever is wrong with a table, one check repairs it, the next finds nothing, and names
-// that were right keep their UIDs. Where the memory is short and the table is read in parts,
-// it takes one check more: what is wrong in one part may hang on another.
+// Any damage is repaired by one check: the next one finds nothing, and names that were not damaged
+// keep their UIDs. If little memory makes the check read the table in parts, it takes two, because
+// an error in one part may depend on another part.
 func TestRun_random(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -55,7 +55,7 @@ func testRandom(t *testing.T, tab *table, seed uint64, n int) {
 		tab.check(merge, limit)
 	}
 	if r := tab.check(limit); r.Errors+r.Warnings+r.Moving > 0 {
-		t.Errorf("run %d: after the repair %+v: %s\nit was: %+v %s", n, r, tab.text(), first, told)
+		t.Errorf("run %d: after the repair a check finds %+v: %s\nthe repair: %+v %s", n, r, tab.text(), first, told)
 	}
 	after := tab.cells()
 	agree(t, after)
@@ -73,7 +73,7 @@ func testRandom(t *testing.T, tab *table, seed uint64, n int) {
 	}
 }
 
-// damage damages the table in one way. It returns the names that it has touched, each with
+// damage damages the table in one way. It returns the names that it may have changed, each with
 // its kind before it.
 func damage(t *table, rng *rand.Rand) []string {
 	kind := everyKind[rng.IntN(3)]
@@ -143,7 +143,7 @@ func agree(t *testing.T, cells map[string]string) {
 		if _, err := fmt.Sscanf(cell, "%q %2s:%s", &row, &family, &kind); err != nil || family != "id" {
 			family = "name"
 			if _, err := fmt.Sscanf(cell, "%q name:%s", &row, &kind); err != nil {
-				t.Fatalf("%s: %v", cell, err)
+				t.Fatalf("cell %s is neither of id nor of name: %v", cell, err)
 			}
 		}
 		if row == "\x00" {
@@ -166,7 +166,8 @@ func agree(t *testing.T, cells map[string]string) {
 	}
 }
 
-// A table of which nothing leads back to its name is repaired in parts.
+// A table in which no UID leads back to its name is repaired in parts, if the errors do not fit
+// into memory. A sound table needs no memory for errors.
 func TestRun_muchIsWrong(t *testing.T) {
 	tab := newTable(t, embedded(t))
 	var lost []store.Mutation
@@ -191,6 +192,6 @@ func TestRun_muchIsWrong(t *testing.T) {
 		t.Errorf("%+v in %d parts: %.500s", r, parts, diff)
 	}
 	if _, err := tab.run(func(c *uidcheck.Config) { c.Bytes = 1 }); err != nil {
-		t.Errorf("nothing is wrong, but %v", err)
+		t.Errorf("a sound table with 1 byte of memory: got %v, want no error", err)
 	}
 }

@@ -39,7 +39,7 @@ func filled(t *testing.T, n int) (s store.Store, keys []string) {
 	return s, keys
 }
 
-// Every row comes once, and progress is told before the row that it counts.
+// Rows yields every row once, and calls progress before it yields each tenth row.
 func TestRows(t *testing.T) {
 	s, keys := filled(t, 25)
 	var rows, told []string
@@ -65,12 +65,12 @@ func TestRows_error(t *testing.T) {
 		got = err
 	}
 	if !errors.Is(got, broken) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want the store's error", got)
 	}
 }
 
-// Rows are found whatever the order of their keys, more than are read at a time, and those
-// that repeat or are missing do no harm. An empty value is one.
+// Lookup finds rows by keys in any order, also more than one read takes, repeated or missing ones
+// included. An empty value is not the same as no cell.
 func TestLookup(t *testing.T) {
 	s, keys := filled(t, 2300)
 	wanted := append(slices.Clone(keys), "none", keys[0], "")
@@ -85,6 +85,6 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	if cells.Value("none", "of ") != nil || wanted[0] != "" || wanted[1] != keys[0] {
-		t.Errorf("a value of no cell, or the keys were changed: %q", wanted[:2])
+		t.Errorf("a row that is not there has a value, or the order of the keys was changed: %q", wanted[:2])
 	}
 }

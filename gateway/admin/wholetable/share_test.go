@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// keysOf returns n keys.
+// keysOf returns n keys of 4 bytes.
 func keysOf(n int) (keys [][]byte) {
 	for i := range n {
 		keys = append(keys, binary.BigEndian.AppendUint32(nil, uint32(i)))
@@ -15,8 +15,8 @@ func keysOf(n int) (keys [][]byte) {
 	return keys
 }
 
-// Shares that are halved until what they have fits have each key once, and none that has too
-// much is taken for done.
+// Halves halves shares until each fits into its budget. Every key is then in exactly one share,
+// and no share exceeds the budget.
 func TestShare_Halves(t *testing.T) {
 	keys := keysOf(1000)
 	seen, shares := map[string]int{}, map[string]bool{}
@@ -27,7 +27,7 @@ func TestShare_Halves(t *testing.T) {
 		shares[half.String()] = true
 
 		var mine []string
-		budget := Budget{Most: 4 * 50}
+		budget := Budget{Most: 4 * 50} // 50 keys
 		for _, k := range keys {
 			if !half.Has(k) {
 				continue
@@ -46,16 +46,16 @@ func TestShare_Halves(t *testing.T) {
 		return nil
 	})
 	if err != nil || len(seen) != len(keys) || len(shares) < 2*len(keys)/50 {
-		t.Errorf("%v: %d keys of %d in %d shares", err, len(seen), len(keys), len(shares))
+		t.Errorf("%v: %d keys of %d in %d shares, want all in at least 40", err, len(seen), len(keys), len(shares))
 	}
 	for k, times := range seen {
 		if times != 1 {
-			t.Errorf("key %x was seen %d times", k, times)
+			t.Errorf("key %x was seen %d times, want once", k, times)
 		}
 	}
 }
 
-// A share is not halved for ever: what cannot be divided ends with ErrMuch.
+// Halves gives up with ErrMuch at the smallest share, one of 4096.
 func TestShare_Halves_ends(t *testing.T) {
 	var read []Share
 	err := Share{}.Halves(func(half Share) error {
@@ -63,7 +63,7 @@ func TestShare_Halves_ends(t *testing.T) {
 		return ErrMuch
 	})
 	if !errors.Is(err, ErrMuch) || len(read) != bits.Len(mostShares)-1 || read[len(read)-1].String() != "part 1 of 4096" {
-		t.Errorf("%v after %v", err, read)
+		t.Errorf("got %v after %v, want ErrMuch after the smallest share", err, read)
 	}
 }
 
@@ -76,11 +76,11 @@ func TestShare_Halves_error(t *testing.T) {
 	}
 }
 
-// The zero Share has all keys, and names itself so.
+// The zero Share has all keys, and its text says so.
 func TestShare_whole(t *testing.T) {
 	for _, k := range keysOf(100) {
 		if !(Share{}).Has(k) {
-			t.Errorf("all keys are without %x", k)
+			t.Errorf("the zero Share lacks key %x", k)
 		}
 	}
 	if got := (Share{}).String(); got != "part 1 of 1" {

@@ -25,20 +25,19 @@ import (
 	"downpour/pushdown/process/heap/heaptest"
 )
 
-// Limits of bodies: that of a put, and how much of a body is read at a time.
+// Limits of bodies as in the API: decoded bytes of a put, and how much is read at a time.
 const (
 	maxBody    = 32 << 20
 	chunkBytes = 64 << 10
 )
 
-// newAPI returns an API all of whose routes without handlers of their own are
-// served by h.
+// newAPI returns an API whose routes are all served by h, but for those with handlers of their own.
 func newAPI(h http.HandlerFunc) *API {
 	log := slog.New(slog.DiscardHandler)
 	return &API{Metrics: h, Page: h, Live: h, Guard: &access.Guard{Log: log}, Log: log}
 }
 
-// inMemory serves an API whose metrics are made by a handler; end ends it.
+// inMemory serves an API, over connections in memory, whose /metrics is the handler; end stops it.
 func inMemory(metrics http.HandlerFunc) (dial func() net.Conn, end func()) {
 	a := newAPI(metrics)
 	l := listenertest.NewPipes()
@@ -61,7 +60,7 @@ func bodyLength(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, len(body))
 }
 
-// answerOf reads an answer.
+// answerOf reads an answer's status and body.
 func answerOf(t *testing.T, c net.Conn) (status int, body string) {
 	t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -76,8 +75,8 @@ func answerOf(t *testing.T, c net.Conn) (status int, body string) {
 	return resp.StatusCode, string(text)
 }
 
-// A body may take as long as bytes come; one that stops is a 408 after ten
-// seconds, and one that comes a byte a second after a minute.
+// A body may take any time while enough bytes come. One that stops is refused with 408 after ten
+// seconds, one that comes a byte a second after a minute.
 func TestBody_slow(t *testing.T) {
 	f := func(name string, size, piece int, every time.Duration, pieces int, status int, least, most time.Duration) {
 		t.Helper()
@@ -115,8 +114,8 @@ func TestBody_slow(t *testing.T) {
 	f("4 MiB in 4 minutes", 4<<20, 160<<10, 9*time.Second, 27, 200, 3*time.Minute, 5*time.Minute)
 }
 
-// A handler may work for longer than any client may be silent; the client's
-// departure is noticed all the while. What is left of a body is not waited for.
+// A handler may work for minutes, and learns at once when its client leaves. A body that no handler
+// reads is not waited for.
 func TestBody_longAnswer(t *testing.T) {
 	f := func(request string, read bool) {
 		t.Helper()
@@ -126,7 +125,7 @@ func TestBody_longAnswer(t *testing.T) {
 				began := time.Now()
 				if read {
 					bodyLength(w, r)
-					r.Body.Read(make([]byte, 1)) // once more, as decoders do
+					r.Body.Read(make([]byte, 1)) // once more, as decoders do, to see the end
 				}
 				select {
 				case <-r.Context().Done():
@@ -164,8 +163,7 @@ func TestBody_longAnswer(t *testing.T) {
 	})
 }
 
-// An answer is read as slowly as its client likes, as long as it reads; one that
-// takes nothing is ended after ten seconds.
+// A client may read its answer slowly. If it takes nothing for ten seconds, the connection ends.
 func TestAnswer_slow(t *testing.T) {
 	const size = 4 << 20
 	f := func(name string, piece int, every time.Duration, whole bool, least, most time.Duration) {
@@ -176,7 +174,7 @@ func TestAnswer_slow(t *testing.T) {
 				began := time.Now()
 				_, err := w.Write(make([]byte, size)) // as an answer with an ETag is, at once
 				if ended <- time.Since(began); (err == nil) != whole {
-					t.Errorf("%s: the handler got %v", name, err)
+					t.Errorf("%s: the handler got the error %v, want one only if the answer is cut", name, err)
 				}
 			})
 			defer end()
@@ -202,7 +200,7 @@ func TestAnswer_slow(t *testing.T) {
 	f("nothing", 4096, time.Hour, false, 10*time.Second, 10*time.Second)
 }
 
-// packed compresses n blanks.
+// packed returns n blanks in an encoding.
 func packed(t *testing.T, encoding string, n int) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -225,8 +223,8 @@ func packed(t *testing.T, encoding string, n int) []byte {
 	return out.Bytes()
 }
 
-// A client that sends little holds little, whatever it would decode to: not
-// before a compressed body is whole is it decoded.
+// A compressed body is decoded only when it is whole. A client that has sent little holds little
+// memory, whatever its body would decode to.
 func TestBody_bombsThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, decoded = 9, 8 << 20
@@ -248,19 +246,19 @@ func TestBody_bombsThatWait(t *testing.T) {
 		}
 		synctest.Wait()
 		if held := heaptest.InUse() - before; held > clients<<20 {
-			t.Errorf("%d clients that have sent 8 KB each hold %d MiB", clients, held>>20)
+			t.Errorf("%d clients that have sent 8 KB each hold %d MiB, want one each at most", clients, held>>20)
 		}
 		for _, c := range conns {
 			if status, body := answerOf(t, c); status != http.StatusRequestTimeout {
-				t.Errorf("%d %s", status, body)
+				t.Errorf("a body that is not whole: got %d %s, want 408", status, body)
 			}
 			c.Close()
 		}
 	})
 }
 
-// Bodies are what they were before they were compressed, at any size, and are
-// refused at the limit in either form.
+// A body of any size reaches the handler decoded. One that is longer than the limit, plain or
+// decoded, is refused, and so is one that cannot be decoded.
 func TestBody_encodings(t *testing.T) {
 	dial, end := inMemory(bodyLength)
 	defer end()
@@ -287,7 +285,7 @@ func TestBody_encodings(t *testing.T) {
 	}
 	f("identity", "longest", make([]byte, maxBody), 200, fmt.Sprint(maxBody))
 	f("identity", "too long", make([]byte, maxBody+1), 413, "more than")
-	f("gzip", "too long", bytes.Repeat(packed(t, "gzip", 1<<20), maxBody>>20+1), 413, "more than") // members are one stream
+	f("gzip", "too long", bytes.Repeat(packed(t, "gzip", 1<<20), maxBody>>20+1), 413, "more than") // all members of a gzip stream count together
 	for _, encoding := range []string{"gzip", "deflate"} {
 		whole := packed(t, encoding, 100_000)
 		f(encoding, "cut", whole[:len(whole)-5], 400, "Unable to read")

@@ -11,7 +11,7 @@ import (
 	"downpour/encoding/batch"
 )
 
-// serving is an API whose page and metrics do as they are told.
+// serving serves an API whose page and metrics are the handler.
 func serving(t *testing.T, page http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	a := newAPI(page)
@@ -20,7 +20,7 @@ func serving(t *testing.T, page http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// fetch returns the answer as the wire has it.
+// fetch returns an answer without decoding its body.
 func fetch(t *testing.T, url, encoding string) (status int, body string, err error) {
 	t.Helper()
 	req, _ := http.NewRequest(http.MethodGet, url, nil)
@@ -34,9 +34,8 @@ func fetch(t *testing.T, url, encoding string) (status int, body string, err err
 	return resp.StatusCode, string(text), err
 }
 
-// A handler that panics before it has said anything is a 500; one that has
-// begun loses its connection, so that its beginning is not taken for the whole.
-// The process lives.
+// If a handler panics before it has written anything, the answer is 500. If it has begun, the
+// connection is cut, so that nobody takes the beginning for the whole. The process goes on.
 func TestRecovered(t *testing.T) {
 	for _, path := range []string{"/", "/metrics", "/api/ws"} {
 		for _, packed := range []string{"identity", "gzip"} {
@@ -50,7 +49,7 @@ func TestRecovered(t *testing.T) {
 				status, body, err := fetch(t, s.URL+path, packed)
 				if said > 0 {
 					if err == nil {
-						t.Errorf("%s, %s, after %d bytes: %d and %d bytes in good order", path, packed, said, status, len(body))
+						t.Errorf("%s, %s, panic after %d bytes: got %d and %d bytes in good order, want a cut connection", path, packed, said, status, len(body))
 					}
 					continue
 				}

@@ -68,7 +68,7 @@ func TestDoor(t *testing.T) {
 	f("\x00\n", "telnet \x00\n")
 }
 
-// One address cannot take all connections; a closed one makes room.
+// An address gets so many connections and no more; one that is closed makes room.
 func TestDoor_limit(t *testing.T) {
 	addr := open(t, Config{MaxPerAddress: 1})
 	first, err := net.Dial("tcp", addr)
@@ -100,13 +100,13 @@ func TestDoor_limit(t *testing.T) {
 		b, _ := io.ReadAll(third)
 		third.Close()
 		if answer = string(b); time.Now().After(deadline) {
-			t.Fatal("no room was made")
+			t.Fatal("a connection is still refused, want room after one was closed")
 		}
 	}
 }
 
-// A client of TLS speaks first, or is let go after ten seconds; a telnet writer
-// may be silent for five minutes, behind TLS as well.
+// A TLS client that sends nothing is disconnected after ten seconds. A telnet client may be silent
+// for five minutes, also over TLS.
 func TestDoor_silent(t *testing.T) {
 	made := authtest.NewCertificate(t)
 	pair, err := tls.LoadX509KeyPair(made.CertFile, made.KeyFile)
@@ -117,7 +117,7 @@ func TestDoor_silent(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			l := listenertest.NewPipes()
-			d := New(l, Config{Telnet: func(_ context.Context, c net.Conn) { t.Error("served") }, Log: slog.New(slog.DiscardHandler)})
+			d := New(l, Config{Telnet: func(_ context.Context, c net.Conn) { t.Error("a silent connection was served") }, Log: slog.New(slog.DiscardHandler)})
 			defer d.Close()
 			here, there := net.Pipe()
 			client, server := here, there

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What no browser sends is refused, with what it would send where that is known.
+// Parse refuses an origin that no browser would send, and names the one that it would send if that
+// is known.
 func TestParse(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
@@ -69,9 +70,9 @@ func TestList(t *testing.T) {
 	f(all, "null", "gateway:4242", true, true)
 	f(List{}, "http://ok.example:3000", "gateway:4242", false, false)
 	if !(List{}).Empty() || l.Empty() || all.Empty() {
-		t.Error("which lists are empty")
+		t.Error("Empty: want true of the list without origins alone")
 	}
 	if !l.Names("ok.example:3000", "ok.example") || !l.Names("ok.example:1", "ok.example") || l.Names("evil.example", "evil.example") {
-		t.Error("which hosts are named")
+		t.Error("Names: want true of the listed hosts alone")
 	}
 }

@@ -15,8 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// take reads pieces of n bytes, one every so often, until the other end is
-// closed or count are read.
+// take reads a piece of n bytes every so often, until the other end is closed or count are read.
 func take(c net.Conn, n int, every time.Duration, count int) {
 	b := make([]byte, n)
 	for ; count != 0; count-- {
@@ -27,7 +26,8 @@ func take(c net.Conn, n int, every time.Duration, count int) {
 	}
 }
 
-// A write lasts as long as bytes move.
+// A write goes on while the peer takes enough bytes. It ends with a timeout after ten seconds
+// without a byte, or when the peer is a minute behind the rate.
 func TestConn(t *testing.T) {
 	f := func(name string, size, piece int, every time.Duration, count int, whole bool, least, most time.Duration) {
 		t.Helper()
@@ -64,8 +64,8 @@ func TestConn(t *testing.T) {
 	f("few bytes, slowly", 100, 10, 5*time.Second, forever, true, 45*time.Second, 50*time.Second)
 }
 
-// What a peer lacks at one message it makes up for while nothing is sent, and
-// what it had too much counts for nothing.
+// What a peer is behind after one message is made up for by a pause before the next; without pauses
+// it adds up until the connection ends.
 func TestConn_manyMessages(t *testing.T) {
 	f := func(pause time.Duration, want int) {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestConn_manyMessages(t *testing.T) {
 			defer there.Close()
 			c := NewConn(here, Limits{})
 			var reader sync.WaitGroup
-			reader.Go(func() { // 5 s behind each time
+			reader.Go(func() { // 6 s for 16 KiB, which may take 1 s: 5 s behind each time
 				for message := make([]byte, 16<<10); ; {
 					_, err := io.ReadFull(there, message[:1])
 					<-time.After(6 * time.Second)
@@ -101,11 +101,11 @@ func TestConn_manyMessages(t *testing.T) {
 		})
 	}
 	f(10*time.Second, 100)
-	f(0, 11) // 55 s behind, and then 6 s without a byte
+	f(0, 11) // 55 s behind after 11 messages, more than a minute during the next
 }
 
-// Deadlines from outside hold, those set during a write too, and do not outlast
-// their removal.
+// Deadlines that are set from outside hold beside the limits, also those set during a write, and
+// end when they are removed.
 func TestConn_deadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
@@ -120,7 +120,7 @@ func TestConn_deadlines(t *testing.T) {
 			if took := time.Since(began); took != want || !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("%s: %v after %s, want a timeout after %s", name, err, took, want)
 			}
-			<-time.After(time.Hour) // what was waited is forgiven
+			<-time.After(time.Hour) // so that the connection is behind no more
 			c.meter = Meter{Limits: c.meter.Limits}
 		}
 		f("before", 3*time.Second, func() { c.SetWriteDeadline(time.Now().Add(3 * time.Second)) })
@@ -138,7 +138,7 @@ func TestConn_deadlines(t *testing.T) {
 	})
 }
 
-// A peer that closes ends a write at once.
+// A write ends at once when the peer closes.
 func TestConn_closed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
@@ -147,19 +147,18 @@ func TestConn_closed(t *testing.T) {
 		began := time.Now()
 		n, err := c.Write(make([]byte, 10))
 		if n != 0 || !errors.Is(err, io.ErrClosedPipe) || time.Since(began) != time.Second {
-			t.Errorf("%d, %v after %s", n, err, time.Since(began))
+			t.Errorf("got %d, %v after %s, want 0, io.ErrClosedPipe after 1 s", n, err, time.Since(began))
 		}
 	})
 }
 
-// The listener's connections are judged, on TCP too, and each end can be closed
-// by itself.
+// Connections of the listener have the limits, over TCP, and their side can be closed for writing.
 func TestListen(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := Listen(inner, Limits{Still: time.Millisecond}) // that the test need not wait
+	l := Listen(inner, Limits{Still: time.Millisecond}) // short, so that the test need not wait
 	defer l.Close()
 	client, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -172,7 +171,7 @@ func TestListen(t *testing.T) {
 	}
 	defer c.Close()
 	if _, ok := c.(interface{ NetConn() net.Conn }).NetConn().(*net.TCPConn); !ok {
-		t.Errorf("beneath is a %T", c)
+		t.Errorf("a %T is not over a TCP connection", c)
 	}
 	for sent := 0; ; { // until the buffers of both ends are full
 		n, err := c.Write(make([]byte, 1<<20))
@@ -195,7 +194,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// A meter's peer has as long as it says.
+// Left is how long a peer may still take, and Waited refuses a peer that has taken longer: here 4 s
+// without a byte, or 10 s behind 100 bytes a second.
 func TestMeter(t *testing.T) {
 	m := Meter{Limits: Limits{Still: 4 * time.Second, Behind: 10 * time.Second, Rate: 100}}
 	now := time.Unix(1000, 0)
@@ -218,8 +218,8 @@ func TestMeter(t *testing.T) {
 	f(0, 2*time.Second, 0, 0, true)
 	m = Meter{Limits: m.Limits}
 	f(0, 11*time.Second, 1, 0, true)
-	if got := m.Left(now.Add(3 * time.Second)); got.Round(time.Millisecond) != 2010*time.Millisecond { // 11 s behind less a byte's, and 3 s in which nobody waited
-		t.Errorf("left %s after a pause", got)
+	if got := m.Left(now.Add(3 * time.Second)); got.Round(time.Millisecond) != 2010*time.Millisecond { // 10.99 s behind, by 11 s for one byte, less a pause of 3 s
+		t.Errorf("left %s after a pause, want 2.01 s", got)
 	}
 	f(time.Hour, 0, 0, 4*time.Second, false)
 }

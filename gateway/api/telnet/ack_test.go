@@ -15,7 +15,7 @@ import (
 	"downpour/gateway/api/pace"
 )
 
-// held is a gate that stays shut until it is opened.
+// held is a gate of a store: writes wait until it is opened.
 type held struct{ entered, open chan struct{} }
 
 func newHeld() *held {
@@ -38,7 +38,7 @@ func TestAcknowledgement_waits(t *testing.T) {
 			m, w, _ := newStore(h.pass)
 			c := &watched{wire: wire{pieces: [][]byte{[]byte("put m 1356998400 1 a=b\n"), []byte(text)}}}
 			go NewServer(Config{Writer: w, Commands: commands}).Serve(t.Context(), c)
-			<-h.entered // the store has the line and does not say yes
+			<-h.entered // the store has the line and has not answered
 			synctest.Wait()
 			if c.out.Len() > 0 || c.closed {
 				t.Errorf("%q: while the store stands still: %q, closed %v", text, c.out.String(), c.closed)
@@ -56,7 +56,7 @@ func TestAcknowledgement_waits(t *testing.T) {
 	f("exit\n", "")
 }
 
-// watched notes its close.
+// watched is a connection that records that it was closed.
 type watched struct {
 	wire
 	closed bool
@@ -64,8 +64,8 @@ type watched struct {
 
 func (w *watched) Close() error { w.closed = true; return nil }
 
-// Of a store that fails now and then each lost line has its error line: stored
-// and refused are all that was sent, and nothing is both.
+// If the store fails now and then, every line is either stored or gets an error line, never both,
+// and is counted as such.
 func TestAcknowledgement_countsLosses(t *testing.T) {
 	var calls atomic.Int64
 	b := startOn(t, func() error {
@@ -84,7 +84,7 @@ func TestAcknowledgement_countsLosses(t *testing.T) {
 		}
 		n := strings.Count(string(text), "put: HBase error: disk on fire\n")
 		if n != strings.Count(string(text), "\n") {
-			t.Errorf("other answers than that of the disk: %.300s", text)
+			t.Errorf("got other answers than the store's error: %.300s", text)
 		}
 		refused <- n
 	}()
@@ -94,7 +94,7 @@ func TestAcknowledgement_countsLosses(t *testing.T) {
 	c.CloseWrite()
 	lost := <-refused
 	if stored := len(b.store.points(t)); stored+lost != lines || lost == 0 {
-		t.Errorf("%d stored and %d refused of %d", stored, lost, lines)
+		t.Errorf("%d stored and %d refused of %d, want all, and some refused", stored, lost, lines)
 	}
 	b.counts.Lock()
 	defer b.counts.Unlock()
@@ -122,10 +122,10 @@ func TestAcknowledgement_stop(t *testing.T) {
 	}
 }
 
-// Nor is a line passed over that waits for a full queue at that moment.
+// A line that waits for room in a full queue when the gateway stops is executed or refused, too.
 func TestAcknowledgement_stopWhileFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const lines = 150 // which the first buffer holds: what is not read is not answered
+		const lines = 150 // so few that they fit in the first buffer: lines that were not read get no answer
 		var text strings.Builder
 		for i := range lines {
 			fmt.Fprintf(&text, "put m %d %d a=b\n", 1356998400+3600*i, i)
@@ -149,8 +149,7 @@ func TestAcknowledgement_stopWhileFull(t *testing.T) {
 	})
 }
 
-// Answers do not wait for the connection's end, and puts before a command are
-// counted when it is answered.
+// Commands are answered while the connection is open; by then the puts before them are counted.
 func TestAnswers_openConnection(t *testing.T) {
 	var b *bench
 	b = start(t, func(c *Config) {
@@ -173,8 +172,8 @@ func TestAnswers_openConnection(t *testing.T) {
 	}
 }
 
-// A client that does not read its error lines is cut off after ten seconds, in
-// which no byte of them moved; one that reads slowly is not.
+// A client that has not read a byte of its error lines for ten seconds is cut off; one that reads
+// slowly is not.
 func TestClientThatNeverReads(t *testing.T) {
 	f := func(reads time.Duration, lines int, kept bool) {
 		t.Helper()
@@ -212,7 +211,7 @@ func TestClientThatNeverReads(t *testing.T) {
 	f(200*time.Millisecond, 1000, true)
 }
 
-// deaf is a connection that takes no answer.
+// deaf is a connection to which no answer can be written.
 type deaf struct {
 	wire
 	closed, aborted bool
@@ -222,8 +221,8 @@ func (d *deaf) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 func (d *deaf) Close() error              { d.closed = true; return nil }
 func (d *deaf) Abort() error              { d.aborted = true; return nil }
 
-// An end in good order would acknowledge lines whose errors were never seen: a
-// connection that lost an answer is reset.
+// A connection on which an answer was lost is reset: its regular end would acknowledge lines whose
+// errors the client has not seen.
 func TestLostAnswer(t *testing.T) {
 	b := start(t, nil)
 	s := NewServer(Config{Writer: b.writer, Commands: commands})
@@ -242,8 +241,8 @@ func TestLostAnswer(t *testing.T) {
 	f(strings.Repeat("nonsense\n", 10000), true)
 }
 
-// A client that sends nothing, or never the end of a line, is let go after five
-// minutes; a byte now and then keeps nothing open.
+// A client that has not finished a line for five minutes is disconnected, even if it sends a byte
+// now and then: 42 of them, one every 7 s.
 func TestIdle(t *testing.T) {
 	f := func(text, drip, want string) {
 		t.Helper()
@@ -260,18 +259,18 @@ func TestIdle(t *testing.T) {
 	f("", "x", "error: line without end, 42 bytes, not executed\n")
 }
 
-// A busy client is not idle although every read ends within a line.
+// A client that finishes lines is not idle, although every read ends within a line.
 func TestIdle_busy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, took := overPipe(t, "put m 13569", "98400 1 a=b\nput m 13569", 1000)
 		if took != 1000*7*time.Second+5*time.Minute {
-			t.Errorf("let go after %s, want 5 min after the last line", took)
+			t.Errorf("disconnected after %s, want 5 min after the last line", took)
 		}
 	})
 }
 
-// overPipe sends text, then drip every seven seconds, n times at most, and
-// returns what the server says until it closes, and when it does.
+// overPipe sends text, then drip every seven seconds, n times at most. It returns what the server
+// sends until it closes, and how long that took.
 func overPipe(t *testing.T, text, drip string, n int) (said string, took time.Duration) {
 	t.Helper()
 	_, w, _ := newStore(nil)
@@ -297,20 +296,21 @@ func overPipe(t *testing.T, text, drip string, n int) (said string, took time.Du
 	return string(got), took
 }
 
-// A panic ends its connection by a reset, not the process.
+// A panic resets its own connection; the server goes on.
 func TestPanic(t *testing.T) {
 	b := start(t, nil)
 	c := b.dial()
 	c.send("put panic 1356998400 1 a=b\n")
 	if _, err := io.ReadAll(c.in); err == nil {
-		t.Error("the connection ended in good order")
+		t.Error("the connection ended in good order, want a reset")
 	}
 	if got := b.say("put m 1356998400 1 a=b\n"); got != "" || len(b.store.points(t)) != 1 {
-		t.Errorf("afterwards: %q", got)
+		t.Errorf("afterwards: got %q, want silence and a stored point", got)
 	}
 }
 
-// Tokens: what a line needs, and what a wrong one gets.
+// Each command needs a token with its scope. A later auth replaces the token, an unknown token
+// ends the connection. Without tokens auth is ignored; a read-only gateway takes no puts.
 func TestAuth(t *testing.T) {
 	tokens := map[string]Rights{"reader": {Read: true}, "writer": {Write: true}, "admin": {Read: true, Write: true, Admin: true}}
 	b := start(t, func(c *Config) {
@@ -346,10 +346,10 @@ func TestAuth(t *testing.T) {
 
 	without := start(t, nil)
 	if got := without.say("auth whatever\n" + put); got != "" || len(without.store.points(t)) != 1 {
-		t.Errorf("a gateway without tokens answered %q", got)
+		t.Errorf("a gateway without tokens answered %q, want silence and a stored point", got)
 	}
 	readOnly := start(t, func(c *Config) { c.ReadOnly = true })
 	if got := readOnly.say(put + "version\n"); got != noPut+version || len(readOnly.store.points(t)) != 0 {
-		t.Errorf("a gateway that takes no puts answered %q", got)
+		t.Errorf("a gateway that takes no puts answered %q, want the put refused and nothing stored", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// wire is a connection whose input is given in two pieces, then ends.
+// wire is a connection whose input comes in pieces and then ends.
 type wire struct {
 	pieces [][]byte
 	out    bytes.Buffer
@@ -36,8 +36,8 @@ func (w *wire) SetDeadline(time.Time) error      { return nil }
 func (w *wire) SetReadDeadline(time.Time) error  { return nil }
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 
-// A stream means the same however it is cut into packets, ends with an answer
-// for every line that was not stored, and stores nothing of an unfinished one.
+// A stream has the same effect however it is cut into packets. Every line that is not stored has an
+// answer, and an unfinished line stores nothing.
 func FuzzServe(f *testing.F) {
 	f.Add([]byte("put m 1356998400 1 a=b\nput m 1356998401 1.5 a=b\r\nversion\n"), uint(5))
 	f.Add([]byte("put m 1356998400 150 host=web01"), uint(20))
@@ -57,7 +57,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// putLines counts finished lines that begin with put.
+// putLines returns the number of finished lines that begin with put.
 func putLines(stream []byte) (n int) {
 	lines := bytes.Split(stream, []byte("\n"))
 	for _, l := range lines[:len(lines)-1] {

@@ -10,8 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every bad line has one answer, in OpenTSDB's words where it has some, and the
-// connection goes on.
+// Every bad line has one answer, OpenTSDB's if it has one, and the connection goes on.
 func TestLines_refused(t *testing.T) {
 	b := start(t, nil)
 	f := func(line, want string) {
@@ -64,8 +63,8 @@ func TestLines_refused(t *testing.T) {
 	}
 }
 
-// Good lines are silent, and store what they spell: 1 is an integer, 1.0 a
-// float, on 4 bytes where that loses nothing.
+// A good line has no answer and stores its value: 1 as an integer, 1.0 as a float, in 4 bytes if
+// that loses nothing.
 func TestLines_stored(t *testing.T) {
 	f := func(text string, want ...string) {
 		t.Helper()
@@ -94,8 +93,8 @@ func TestLines_stored(t *testing.T) {
 	f("put m 1356998400 1 a=b\nput m 1356998401 2 a=b\nput n 1356998400 3 a=b\n", "1356998400000=1", "1356998400000=3", "1356998401000=2")
 }
 
-// The longest line has 1,024 bytes without its end; a longer one is one error,
-// however long it is, and the next line is read in full.
+// A line may have 1,024 bytes without its end. A longer one, of any length, gets one error line,
+// and the next line is read in full.
 func TestLines_length(t *testing.T) {
 	f := func(length int, end string, ok bool) {
 		t.Helper()
@@ -122,8 +121,8 @@ func TestLines_length(t *testing.T) {
 	f(1<<20, "\n", false)
 }
 
-// A line without its end is never executed, wherever it is cut: what is left of
-// "put m 1 150 …" may be a good line with another value.
+// A line without its end is never executed, wherever it is cut: the beginning of a put may be a
+// good line with another value.
 func TestLines_cut(t *testing.T) {
 	line := "put m 1356998400 150 host=web01"
 	for n := range len(line) + 1 {
@@ -146,7 +145,7 @@ func TestLines_cut(t *testing.T) {
 	}
 }
 
-// Lines arrive whole however their bytes are spread over packets.
+// Lines are read in full however their bytes are spread over packets.
 func TestLines_pieces(t *testing.T) {
 	text := "put m 1356998400 150 host=web01\r\nnonsense\nput m 1356998401 1.5 host=web01\n"
 	for n := range len(text) {
@@ -165,8 +164,8 @@ func TestLines_pieces(t *testing.T) {
 	}
 }
 
-// A connection has a small buffer until it sends more at once than that holds,
-// and loses no line when it gets a large one.
+// A connection has a small buffer until more arrives at once than it holds, and loses no line when
+// it gets a large one.
 func TestLines_buffers(t *testing.T) {
 	f := func(lines, each, size int) {
 		t.Helper()

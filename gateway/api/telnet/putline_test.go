@@ -16,8 +16,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// parseSlowly is what a put line means, word by word and in the standard
-// library's terms.
+// parseSlowly parses a put line word by word, with the standard library.
 func parseSlowly(c *conn, line string) (*write.Point, error) {
 	w := strings.Split(line, " ")[1:]
 	if len(w) < 4 {
@@ -57,8 +56,8 @@ func parseSlowly(c *conn, line string) (*write.Point, error) {
 	return p, c.cfg.Writer.Validate(p)
 }
 
-// A line in place means what it means word by word, and is refused in the same
-// words; asked again, too, when its series is remembered.
+// parsePut reads a line as parseSlowly does, and refuses it with the same error, also when the
+// series is in the cache at the second time.
 func FuzzParsePut(f *testing.F) {
 	for _, line := range []string{
 		"put cpu 1356998400 1 host=a", "put cpu 1356998400.250 -12.5e3 host=a  dc=b ", "put", "put ", "put a 1 2", "put  1 2 a=b",
@@ -96,12 +95,12 @@ func FuzzParsePut(f *testing.F) {
 	})
 }
 
-// nowhere takes everything.
+// nowhere is a store that drops all mutations.
 type nowhere struct{}
 
 func (nowhere) Apply(context.Context, string, []store.Mutation) error { return nil }
 
-// stream is a connection whose input is given once.
+// stream is a connection whose input comes from a reader.
 type stream struct {
 	wire
 	in *bytes.Reader
@@ -109,8 +108,8 @@ type stream struct {
 
 func (s *stream) Read(p []byte) (int, error) { return s.in.Read(p) }
 
-// BenchmarkServe is what a telnet line costs until it is in a batch: points of
-// 1,000 series in time order, into a store that takes everything.
+// BenchmarkServe measures a telnet line until it is in a batch: points of 1,000 series in time
+// order, into a store that drops them.
 func BenchmarkServe(b *testing.B) {
 	var text []byte
 	for i := range b.N {

@@ -26,13 +26,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must come.
 const patience = 5 * time.Minute
 
-// names gives every name a number, but for metrics that begin with "unknown".
+// names gives every name a number as its UID, but for those that tests want to fail, such as
+// metrics that begin with "unknown".
 type names struct {
 	mu  sync.Mutex
 	ids map[string]uint64
 }
 
-// Generation and Hold are those of names that never change.
+// Generation and Hold say that names never change.
 func (n *names) Generation() uint64 { return 0 }
 
 func (n *names) Hold() (uint64, func() error) { return 0, func() error { return nil } }
@@ -60,8 +61,8 @@ func (n *names) Assign(ctx context.Context, kind encoding.UIDKind, name string) 
 	return n.Resolve(ctx, kind, name)
 }
 
-// table keeps the entries of append columns by row. Every Apply calls gate
-// before it does anything; its error fails the Apply.
+// table is a store that keeps the entries of append columns by row. Apply calls gate first and
+// fails with its error.
 type table struct {
 	mu   sync.Mutex
 	rows map[string][]byte
@@ -82,8 +83,8 @@ func (m *table) Apply(_ context.Context, _ string, mutations []store.Mutation) e
 	return nil
 }
 
-// points are all values stored, in the order of their rows' arrival, as
-// "time=value" with the width in bytes behind floats: 1356998400=1.5f4.
+// points returns all stored values, in the order in which their rows arrived, as "time=value". A
+// float has its width in bytes behind it: 1356998400000=1.5f4.
 func (m *table) points(t *testing.T) (out []string) {
 	t.Helper()
 	m.mu.Lock()
@@ -130,7 +131,7 @@ type bench struct {
 // start serves; change, if not nil, changes the configuration before.
 func start(t *testing.T, change func(*Config)) *bench { return startOn(t, nil, change) }
 
-// newStore is an empty store and the way to it, in small batches.
+// newStore returns an empty store, and a writer with small batches and a series cache over it.
 func newStore(gate func() error) (*table, *write.Writer, *write.SeriesCache) {
 	m := &table{rows: map[string][]byte{}, gate: gate}
 	schema := encoding.DefaultSchema()
@@ -220,7 +221,7 @@ func (c *client) send(text string) {
 	}
 }
 
-// rest half-closes and returns what comes until the server closes.
+// rest half-closes the connection and returns what comes until the server closes.
 func (c *client) rest() string {
 	c.t.Helper()
 	c.CloseWrite()

@@ -22,7 +22,7 @@ import (
 // page is the documentation whose conversations are replayed.
 const page = "../../docs/live.md"
 
-// script answers the queries of the page. What happens moves it on.
+// script answers the queries of the page. Each event of a conversation moves it to the next step.
 type script struct {
 	mu   sync.Mutex
 	step int
@@ -48,7 +48,7 @@ func points(pairs ...any) (p encoding.Points) {
 	return p
 }
 
-// ask knows the metrics of the page.
+// ask answers queries of the page's metrics.
 func (s *script) ask(_ context.Context, q live.Question, _ time.Time) (live.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *script) ask(_ context.Context, q live.Question, _ time.Time) (live.Answ
 		return live.Answer{Results: []live.Result{{Metric: metric, Points: points(0, 1)}}}, nil
 	}
 	results := s.cpu()
-	p := results[0].Points // one row an hour and series; in order, only later points come
+	p := results[0].Points // a row for each series; points come in order, so what is before the last is final
 	return live.Answer{Results: results, Rows: int64(len(results)), FinalBefore: p.Time[p.Len()-1]}, nil
 }
 
@@ -101,7 +101,7 @@ func (s *script) cpu() []live.Result {
 	return []live.Result{first}
 }
 
-// conversations are the fenced blocks of the page.
+// conversations returns the lines of each block of the page that is fenced by ```downpour.
 func conversations(t *testing.T) (all [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -115,7 +115,7 @@ func conversations(t *testing.T) (all [][]string) {
 	return all
 }
 
-// Each conversation of the page goes as it stands there.
+// The server answers each conversation of the page as the page says.
 func TestPage(t *testing.T) {
 	for i, lines := range conversations(t) {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
@@ -139,7 +139,7 @@ type replay struct {
 	b      *bench
 	script *script
 	client *client
-	epochs map[string]string // of the page, to the real ones
+	epochs map[string]string // the page's epochs to the real ones
 }
 
 func (r *replay) line(line string) {
@@ -204,7 +204,7 @@ func arrowRows(t *testing.T, data string) (n int64) {
 	return n
 }
 
-// The table of close codes has those that package stream sends.
+// The page's table of close codes has those that the server sends.
 func TestPage_closeCodes(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

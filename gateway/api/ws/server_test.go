@@ -20,7 +20,7 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-const patience = 5 * time.Minute // until a test is given up
+const patience = 5 * time.Minute // how long a test waits for what must come
 
 // bench is a server on loopback over a hub that answers with a counter.
 type bench struct {

@@ -16,8 +16,8 @@ import (
 	"downpour/gateway/live"
 )
 
-// slow is a client's connection that takes so many bytes a second once it is
-// told to, a few bytes at a time.
+// slow is a client's connection that reads atOnce bytes at a time and, once perSec is set, so many
+// a second.
 type slow struct {
 	net.Conn
 	atOnce int
@@ -33,7 +33,7 @@ func (s *slow) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// inMemory serves on connections in memory; end ends it all.
+// inMemory serves on connections in memory; end stops it.
 func inMemory(t *testing.T, interval time.Duration) (b *bench, dial func(*slow) *client, end func()) {
 	t.Helper()
 	b = &bench{t: t}
@@ -71,8 +71,8 @@ func inMemory(t *testing.T, interval time.Duration) (b *bench, dial func(*slow) 
 
 const subscribeA = `{"type":"subscribe","id":"a","query":{"start":"1h-ago"}}`
 
-// A client that takes bytes gets its snapshot, however long that takes; one that
-// takes none for ten seconds, or next to none for long, is ended.
+// A client that takes bytes gets its snapshot, however long that takes. One that takes none for ten
+// seconds, or too few for long, is disconnected.
 func TestSlowReader(t *testing.T) {
 	f := func(name string, perSec, atOnce int, whole bool, least, most time.Duration) {
 		t.Helper()
@@ -98,7 +98,7 @@ func TestSlowReader(t *testing.T) {
 				t.Errorf("%s: ended by %v, want the connection closed", name, err)
 			}
 
-			// Whoever has it all goes on as any other.
+			// A client that has the whole snapshot gets deltas as any other.
 			for range 10 {
 				if !whole {
 					break
@@ -114,7 +114,7 @@ func TestSlowReader(t *testing.T) {
 	f("12 kB every 12 s", 1000, 12_000, false, 10*time.Second, time.Minute)
 }
 
-// A client that reads nothing holds up nobody, and is gone after ten seconds.
+// A client that reads nothing does not delay others, and is disconnected after ten seconds.
 func TestStalledReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, dial, end := inMemory(t, 100*time.Millisecond)
@@ -131,12 +131,12 @@ func TestStalledReader(t *testing.T) {
 			reader.until("delta", "a")
 		}
 		if took := time.Since(began); deltas < 50 || took < 10*time.Second || took > 11*time.Second {
-			t.Errorf("gone after %s, in which the other had %d deltas", took, deltas)
+			t.Errorf("disconnected after %s, in which the other had %d deltas; want 10 to 11 s and 50 deltas or more", took, deltas)
 		}
 	})
 }
 
-// clock keeps deadlines, as times from its beginning.
+// clock keeps the last read deadline, as the time since the beginning.
 type clock struct {
 	began time.Time
 	left  time.Duration
@@ -144,8 +144,8 @@ type clock struct {
 
 func (c *clock) SetReadDeadline(t time.Time) error { c.left = t.Sub(c.began); return nil }
 
-// A client that answers no ping is there for a minute, and for the time that
-// what was sent takes: of that counts what no pong has confirmed.
+// A client that answers no ping is kept for a minute, and for the time that the bytes sent to it
+// may take at 16 KiB a second, without those that a pong has confirmed.
 func TestLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &clock{began: time.Now()}
@@ -161,7 +161,7 @@ func TestLife(t *testing.T) {
 		<-time.After(20 * time.Second)
 		first := string(l.pingPayload())
 		l.addSent(100 * 16 << 10)
-		f(160) // no sign came meanwhile
+		f(160) // 60 s, and 100 s for 1,600 KiB; nothing came meanwhile
 		second := string(l.pingPayload())
 		l.gotPong(first)
 		f(20 + 60 + 100)
@@ -169,7 +169,7 @@ func TestLife(t *testing.T) {
 		l.gotPong(second)
 		f(50 + 60)
 		l.addSent(16 << 10)
-		l.gotPong(first) // late
+		l.gotPong(first) // an old pong confirms nothing new
 		f(50 + 60 + 1)
 		l.gotPong("9999999999") // more than was sent
 		l.gotPong("")

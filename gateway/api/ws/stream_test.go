@@ -60,7 +60,7 @@ func TestManySubscriptions(t *testing.T) {
 		t.Errorf("one too many gets %s, want 429", m.raw)
 	}
 	b.n.Add(1)
-	c.until("delta", "a") // all the while, the others live
+	c.until("delta", "a") // the other subscriptions go on
 	c.until("delta", "b")
 }
 
@@ -83,8 +83,7 @@ func TestUnsubscribe(t *testing.T) {
 	}
 }
 
-// TestSocketsEndTheirSubscriptions: a client that goes without a word leaves
-// nothing behind.
+// The subscriptions of a client that leaves without a close frame end.
 func TestSocketsEndTheirSubscriptions(t *testing.T) {
 	b := start(t, nil)
 	c := b.dial()
@@ -120,7 +119,7 @@ func TestBadMessages(t *testing.T) {
 		}
 	}
 	c.send(`{"type":"subscribe","id":"a","query":{"start":"1h-ago"}}`)
-	c.until("snapshot", "a") // the socket has taken no harm
+	c.until("snapshot", "a") // the socket still works
 }
 
 func TestResumeOverANewSocket(t *testing.T) {
@@ -292,7 +291,7 @@ func TestHeartbeatAndPing(t *testing.T) {
 	}
 }
 
-// TestSilentClientIsClosed: one that answers no ping is gone.
+// A client that answers no ping is disconnected.
 func TestSilentClientIsClosed(t *testing.T) {
 	b := start(t, func(c *Config) { c.PingEvery, c.PongWait = 5*time.Millisecond, 30*time.Millisecond })
 	c := b.dial()

@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/process/settings"
 )
 
-// Every program knows every variable of the gateway's, or starting a pushdown
-// server from one environment with it would fail.
+// Every program knows every variable of the gateway. Otherwise a pushdown server could not be
+// started from the same environment.
 func TestConfig_known(t *testing.T) {
 	for _, v := range settings.List(new(gateway.Config)) {
 		if !slices.Contains(settings.Known(), v.Name) {
@@ -23,7 +23,8 @@ func TestConfig_known(t *testing.T) {
 	}
 }
 
-// The file's keys hold unless a variable says otherwise.
+// Keys of OpenTSDB's configuration file are settings, unless a variable sets them. A file or
+// variable that is wrong is refused.
 func TestConfigure(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "opentsdb.conf")
 	text := "tsd.storage.salt.width=1\ntsd.storage.max_tags=12\ntsd.storage.enable_appends=true\ntsd.storage.hbase.zk_quorum=zk\n" +
@@ -47,12 +48,12 @@ func TestConfigure(t *testing.T) {
 		{"DOWNPOUR_LIMIT_BYTES": "-1"}, {"DOWNPOUR_STOER": "x"}, {"DOWNPOUR_FIX_DUPLICATES": "perhaps"},
 	} {
 		if _, _, err := configure(wrong); err == nil {
-			t.Errorf("%q is taken", wrong)
+			t.Errorf("%q is taken, want an error", wrong)
 		}
 	}
 }
 
-// The words behind the program's name choose what runs.
+// The arguments choose what runs: the gateway or one of its tools.
 func TestRun(t *testing.T) {
 	t.Setenv("DOWNPOUR_STORE", "pebble:"+filepath.Join(t.TempDir(), "data"))
 	f := func(in, out, fault string, args ...string) {
@@ -80,7 +81,7 @@ func TestRun(t *testing.T) {
 	f("m 1356998400 1 a=b\n", "1 points imported", "", "import", "-")
 	f("", "m 1356998400000 1 {a=b}\n", "", "query", "1356998400", "1356998401", "sum", "m")
 	f("", "m 1356998400 1 a=b\n", "", "export", "1356998400", "m")
-	// A tool listens nowhere, so the address of its gateway exposes nobody.
+	// A tool does not listen, so it accepts an address for which a gateway would need tokens.
 	t.Setenv("DOWNPOUR_LISTEN", "0.0.0.0:4242")
 	f("", "m 1356998400 1 a=b\n", "", "export", "1356998400", "m")
 	f(`{"table":"tsdb","row":"000001","family":"id","qualifier":"6d657472696373","value":"000001"}`, "==", "", "dump")

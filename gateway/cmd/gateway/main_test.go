@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A store that does not answer is named after some seconds, one that does is not;
-// in simulated time.
+// A store that does not answer is named in the log after some seconds, one that does is not. The
+// test runs in simulated time.
 func TestLogWait(t *testing.T) {
 	for answers, want := range map[time.Duration]int{logWaitAfter - 1: 0, logWaitAfter + 1: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestLogWait(t *testing.T) {
 	}
 }
 
-// closing takes a while.
+// closing is a store whose Close takes so long.
 type closing time.Duration
 
 func (c closing) Close() error {
@@ -35,7 +35,7 @@ func (c closing) Close() error {
 	return nil
 }
 
-// A store that stands still does not keep the program from ending.
+// The program ends although its store hangs.
 func TestCloseStore(t *testing.T) {
 	for takes, want := range map[time.Duration]string{storeCloseTimeout - 1: "", time.Hour: "did not close"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestCloseStore(t *testing.T) {
 			if took := time.Since(began); took > storeCloseTimeout || !strings.Contains(logged.String(), want) || want == "" && logged.Len() > 0 {
 				t.Errorf("a close of %v: returned after %v, logged %q, want %q", takes, took, &logged, want)
 			}
-			time.Sleep(takes) // and its goroutine ends
+			time.Sleep(takes) // until its goroutine has ended
 		})
 	}
 }

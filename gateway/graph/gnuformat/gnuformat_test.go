@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What gnuplot 5.4 prints for the conversions that it has.
+// A number has the text that gnuplot 5.4 prints.
 func TestNumber(t *testing.T) {
 	f := func(format string, v float64, want string) {
 		t.Helper()
@@ -51,7 +51,7 @@ func TestNumber(t *testing.T) {
 func TestNumber_refused(t *testing.T) {
 	for _, text := range []string{"", "x", "%%", "%", "%.2", "%y", "%*f", "%99f", "%.99f", "%5%", "% ", "%999999999999999999999f", strings.Repeat("%f", 51)} {
 		if _, err := ParseNumber(text); err == nil {
-			t.Errorf("%q is read", text)
+			t.Errorf("%q is read, want an error", text)
 		}
 	}
 }
@@ -78,15 +78,15 @@ func TestTime(t *testing.T) {
 	f("%e|%w|%U|%W|%q", " 8|2|01|01|1")
 	f("%s", "1357617906")
 	f("100%% at %H h", "100% at 09 h")
-	f("Jan %d 15:04", "Jan 08 15:04") // words of Go's own formats mean nothing
+	f("Jan %d 15:04", "Jan 08 15:04") // Go's own layouts have no meaning
 	for _, text := range []string{"", "x", "%", "%H%", "%E", "%%", strings.Repeat("%H", 51)} {
 		if _, err := ParseTime(text); err == nil {
-			t.Errorf("%q is read", text)
+			t.Errorf("%q is read, want an error", text)
 		}
 	}
 }
 
-// Whatever is read prints any number, and no more than a label may have.
+// Every format that is read prints any number, in bounded length.
 func FuzzNumber(f *testing.F) {
 	for _, text := range []string{"%.2f", "%.1s%c", "%-+ 0#40.20e", "%b%B%P%T%l", "%x%X%o%d"} {
 		f.Add(text, 1234.5)

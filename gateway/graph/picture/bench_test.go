@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkDraw draws four lines: 61 points each, and so many that every column of pixels
-// has its extremes.
+// BenchmarkDraw draws four lines: of 61 points each, and of so many that every column of pixels is
+// drawn from its lowest to its highest value.
 func BenchmarkDraw(b *testing.B) {
 	for _, form := range []Form{PNG, SVG} {
 		for _, points := range []int{61, 361, 100_000} {

@@ -22,13 +22,13 @@ import (
 	"downpour/gateway/graph"
 )
 
-// start of the tests' pictures, which last an hour: 2013-01-08 00:00:00 in UTC.
+// start is where the tests' pictures begin, which last an hour: 2013-01-08 00:00:00 in UTC, in ms.
 const start = 1357603200_000
 
-// free is a guard that lets everything pass.
+// free is a guard that refuses nothing.
 var free = Guard{Reserve: func(int64) error { return nil }, Check: func() error { return nil }}
 
-// picture is one of an hour, with options as /q has them, and a series for each list of
+// picture returns a picture of an hour, with options as /q has them, and a series for each list of
 // values, at equal distances.
 func picture(t *testing.T, options string, series ...[]float64) *Picture {
 	t.Helper()
@@ -51,7 +51,7 @@ func picture(t *testing.T, options string, series ...[]float64) *Picture {
 	return p
 }
 
-// drawn is what an SVG has.
+// drawn has the elements of an SVG.
 type drawn struct {
 	texts []string
 	paths []path
@@ -122,7 +122,7 @@ func readPath(attributes []xml.Attr) (p path) {
 	return p
 }
 
-// lines are the lines of series: thick, and longer than the pieces in the key.
+// lines returns the lines of series, which are thick and longer than those in the key.
 func (d drawn) lines() (out []path) {
 	for _, p := range d.paths {
 		if p.width == "1.5" && len(p.points) != 2 {
@@ -142,7 +142,7 @@ func (d drawn) lacks(texts ...string) (out []string) {
 	return out
 }
 
-// wave are values that go up and down.
+// wave returns n values that go up and down between low and high.
 func wave(n int, low, high float64) (out []float64) {
 	for i := range n {
 		out = append(out, low+(high-low)*float64(i%3)/2)
@@ -150,7 +150,7 @@ func wave(n int, low, high float64) (out []float64) {
 	return out
 }
 
-// A picture has the recorded one's lines, axes, names and annotation.
+// A picture has the lines, axes, names and annotation of the recorded one.
 func TestDraw_content(t *testing.T) {
 	p := picture(t, "wxh=800x400&yrange=[0:]&ylabel=load&title=demo", wave(61, 0, 100), wave(61, 3, 80), wave(61, 5, 95), wave(61, 0, 25))
 	p.Notes = []Note{{start + 600_000, "deploy"}, {start - 1, "before"}, {start + 3600_001, "behind"}}
@@ -163,7 +163,7 @@ func TestDraw_content(t *testing.T) {
 		seen[l.stroke] = true
 	}
 	if len(seen) != 4 {
-		t.Errorf("the lines have the colours %v", seen)
+		t.Errorf("the lines have the colours %v, want four", seen)
 	}
 	want := []string{"demo", "load", "deploy", "m0{}", "m1{}", "m2{}", "m3{}",
 		"0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100", "00:00", "00:10", "00:20", "00:30", "00:40", "00:50", "01:00"}
@@ -196,11 +196,11 @@ func TestDraw_noData(t *testing.T) {
 	// A series without points is no line, and has no name in the key.
 	d = draw(t, picture(t, "", nil, []float64{math.NaN()}))
 	if d.lacks("m0{}") == nil || len(d.lines()) > 0 || d.lacks("No data") == nil {
-		t.Errorf("%q", d.texts)
+		t.Errorf("got the texts %q, want none of a series without points, and no lines", d.texts)
 	}
 }
 
-// Each option shows.
+// Each option changes the texts of a picture as it should.
 func TestDraw_options(t *testing.T) {
 	one := wave(20, 1, 900)
 	has := func(options string, texts ...string) {
@@ -232,8 +232,8 @@ func TestDraw_options(t *testing.T) {
 	hasNot("wxh=100x100", "m0{}")
 }
 
-// The right axis has a scale of its own: a line there that is a hundred times as high looks
-// like that on the left.
+// The right axis has a scale of its own: a series there with a hundred times the values of the left
+// one has the same line.
 func TestDraw_rightAxis(t *testing.T) {
 	low, high := wave(9, 0, 10), wave(9, 0, 1000)
 	differ := func(options string) (most float64) {
@@ -247,11 +247,11 @@ func TestDraw_rightAxis(t *testing.T) {
 		return most
 	}
 	if same, own := differ(""), differ("o=&o=axis+x1y2"); same < 100 || own > .1 {
-		t.Errorf("on one axis the lines differ by %v pixels, on two by %v", same, own)
+		t.Errorf("the lines differ by %v pixels on one axis, want 100 or more; by %v on two, want 0.1 at most", same, own)
 	}
 }
 
-// What lies outside of the frame is cut at it, and a line goes on to the next point outside.
+// Lines are cut at the frame; they lead to the points next outside of it.
 func TestDraw_clipped(t *testing.T) {
 	p := picture(t, "yrange=[0:10]&nokey&wxh=500x500", nil)
 	s := &p.Series[0].Points
@@ -267,11 +267,12 @@ func TestDraw_clipped(t *testing.T) {
 		left, right, low, high = min(left, at[0]), max(right, at[0]), min(low, at[1]), max(high, at[1])
 	}
 	if left < 20 || left > 60 || right < 450 || right > 490 || low < 20 || high > 495 || high-low < 400 {
-		t.Errorf("x from %v to %v, y from %v to %v", left, right, low, high)
+		t.Errorf("x from %v to %v, y from %v to %v, want them to the frame and not beyond", left, right, low, high)
 	}
 }
 
-// Of many points in a column of pixels the extremes stay, and what is drawn is bounded.
+// If a column of pixels has many points, its extremes are drawn, and the size of a picture is
+// bounded.
 func TestDraw_manyPoints(t *testing.T) {
 	values := wave(300_000, 40, 60)
 	values[123_456] = 99
@@ -289,7 +290,7 @@ func TestDraw_manyPoints(t *testing.T) {
 	}
 	whole := 300.0 - 10 - 10 - gap - textWidth("00:00")
 	if points > 4*400 || math.Abs((high-low)/whole-.98) > .02 {
-		t.Errorf("%d points from %v to %v, want 98 of 100 parts of %v", points, low, high, whole)
+		t.Errorf("%d points from %v to %v, want 1600 at most, over 98 %% of %v", points, low, high, whole)
 	}
 	if text, err := picture(t, "wxh=400x300&style=points", values).Draw(SVG, free); err != nil || len(text) > 2<<20 {
 		t.Errorf("%d bytes, %v", len(text), err)
@@ -343,7 +344,7 @@ func TestDraw_png(t *testing.T) {
 	}
 }
 
-// Extreme values are drawn somewhere, and end.
+// Extreme values can be drawn, without NaN or infinity in the picture.
 func TestDraw_extremes(t *testing.T) {
 	lists := [][]float64{
 		{math.MaxFloat64, -math.MaxFloat64}, {0, 5e-324}, {1, math.Nextafter(1, 2)}, {math.Copysign(0, -1), 0}, {math.NaN(), math.Inf(1), 3},
@@ -362,7 +363,7 @@ func TestDraw_extremes(t *testing.T) {
 	}
 }
 
-// What is allocated is asked for before, and any refusal ends the drawing.
+// Memory is reserved before it is allocated, and any refusal ends the drawing.
 func TestDraw_guarded(t *testing.T) {
 	refused := errors.New("refused")
 	p := picture(t, "wxh=1000x500&smooth=unique", wave(1000, 0, 5), wave(1000, 0, 7))
@@ -388,7 +389,7 @@ func TestDraw_guarded(t *testing.T) {
 			return nil
 		}})
 		if !errors.Is(err, refused) {
-			t.Errorf("%s with half of the memory: %v", form, err)
+			t.Errorf("%s with half of the memory: %v, want the refusal", form, err)
 		}
 		for _, last := range []int{0, 1, 2, checked / 3, checked / 2, checked - 1} {
 			n := 0
@@ -415,9 +416,9 @@ func TestDraw_tooManySeries(t *testing.T) {
 	p.Series = append(p.Series, Series{})
 	var many *TooManyError
 	if _, err := p.Draw(SVG, free); !errors.As(err, &many) || many.Series != MaxSeries+1 {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want *TooManyError", err)
 	}
-	// The key has as many names as there is room.
+	// The key has as many names as there is room for, and says how many more there are.
 	full := make([][]float64, 200)
 	for i := range full {
 		full[i] = []float64{1, 2}
@@ -425,11 +426,11 @@ func TestDraw_tooManySeries(t *testing.T) {
 	query := "wxh=800x400" + strings.Repeat("&o=", 200)
 	if d := draw(t, picture(t, query, full...)); d.lacks("m0{}", "m15{}") != nil || d.lacks("m199{}") == nil ||
 		!slices.ContainsFunc(d.texts, func(s string) bool { return strings.HasPrefix(s, "and ") && strings.HasSuffix(s, " more") }) {
-		t.Errorf("%q", d.texts)
+		t.Errorf("got the texts %q, want the first names and how many more there are", d.texts)
 	}
 }
 
-// Ticks stand at round times of the zone, also where its clocks are turned.
+// Ticks stand at round times of the zone, also when its clocks change.
 func TestTimeTicks(t *testing.T) {
 	f := func(zone, from, to string, most int, want string) {
 		t.Helper()
@@ -457,7 +458,7 @@ func TestTimeTicks(t *testing.T) {
 	f("UTC", "2013-01-08 00:00:00", "2013-01-08 00:00:10", 12, "00:00:00 00:00:01 00:00:02 00:00:03 00:00:04 00:00:05 00:00:06 00:00:07 00:00:08 00:00:09 00:00:10")
 	f("UTC", "2013-01-08 00:03:00", "2013-01-08 01:03:00", 9, "00:10 00:20 00:30 00:40 00:50 01:00")
 	f("Asia/Kathmandu", "2013-01-08 05:45:00", "2013-01-08 11:45:00", 6, "06:00 07:00 08:00 09:00 10:00 11:00")
-	f("Europe/Berlin", "2013-03-30 21:00:00", "2013-03-31 09:00:00", 6, "22:00 00:00 03:00 04:00 06:00 08:00") // 02:00 is not
+	f("Europe/Berlin", "2013-03-30 21:00:00", "2013-03-31 09:00:00", 6, "22:00 00:00 03:00 04:00 06:00 08:00") // there is no 02:00
 	f("Europe/Berlin", "2013-10-26 22:00:00", "2013-10-27 08:00:00", 12, "22:00 23:00 00:00 01:00 02:00 03:00 04:00 05:00 06:00 07:00 08:00")
 	f("UTC", "2013-01-06 12:00:00", "2013-01-10 12:00:00", 5, "Mon 00:00 Tue 00:00 Wed 00:00 Thu 00:00")
 	f("UTC", "2013-01-02 00:00:00", "2013-02-28 00:00:00", 9, "Jan 06 Jan 13 Jan 20 Jan 27 Feb 03 Feb 10 Feb 17 Feb 24")
@@ -465,7 +466,7 @@ func TestTimeTicks(t *testing.T) {
 	f("UTC", "1970-01-01 00:00:00", "2106-02-07 00:00:00", 3, "2000/01/01 2050/01/01 2100/01/01")
 }
 
-// Ticks of values have round numbers, and the ends that are not fixed lie on ticks.
+// Ticks of values are at round numbers, and ends of the axis that are not fixed lie on ticks.
 func TestScale(t *testing.T) {
 	f := func(options string, low, high float64, want string) {
 		t.Helper()

@@ -13,14 +13,16 @@ import (
 	"downpour/pushdown/store"
 )
 
-// The data of the figures: series with a point every step, for hours.
+// The data of the benchmarks: so many series over so many hours, with a point every benchStep
+// seconds.
 const (
 	benchSeries = 1000
 	benchHours  = 6
 	benchStep   = 10
 )
 
-// history writes it, up to now, a row an append or a put of cells.
+// history writes the benchmarks' data up to now: one append for each row or, if w.cells is set, a
+// cell for each point.
 func (w *world) history(b *testing.B) {
 	b.Helper()
 	now := w.clock.Unix() / benchStep * benchStep
@@ -53,8 +55,7 @@ func host(i int) []string {
 	return []string{"host", fmt.Sprintf("h%04d", i), "dc", fmt.Sprintf("d%d", i%20)}
 }
 
-// second moves the clock and writes the points of a second: a tenth of the
-// series, in turn.
+// second moves the clock by a second and writes its points: those of every tenth series, in turn.
 func (w *world) second() {
 	w.clock = w.clock.Add(time.Second)
 	now := w.clock.Unix()
@@ -65,9 +66,9 @@ func (w *world) second() {
 	w.apply(all...)
 }
 
-// BenchmarkTick is a tick with 100 new points of 1,000 series, against asking the
-// same again, which uses all processors at once: by the clock and by processor
-// time. What a subscriber gets of it costs the same on both ways.
+// BenchmarkTick compares a tick after 100 new points of 1,000 series with running the query in
+// full, which uses all processors: by the clock and by processor time. What it costs to send the
+// answer is the same for both.
 func BenchmarkTick(b *testing.B) {
 	for _, q := range []string{
 		`"aggregator":"sum","downsample":"5m-avg"`,
@@ -114,7 +115,7 @@ func benchmarkTicks(b *testing.B, open func(w *world, body string) live.Source, 
 	b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op")
 }
 
-// processors is the processor time that the process has used.
+// processors returns the processor time that the process has used.
 func processors(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
@@ -124,7 +125,7 @@ func processors(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// again asks whole.
+// again is a source that runs its query in full.
 type again struct {
 	*world
 	body string

@@ -45,8 +45,8 @@ func (w *world) openExp(body string, over store.Reader, poll Poll) *source {
 	return f.Open(live.Question{Exp: true, Body: json.RawMessage(body)}).(*source)
 }
 
-// drawExp draws a request: joins, fill policies, nested expressions, outputs that repeat,
-// of metrics that have views and of some that have none.
+// drawExp draws a request with joins, fill policies, nested expressions and outputs that repeat,
+// over metrics that have views and some that have none.
 func drawExp(t *rapid.T) string {
 	start := draw(t, "start", `"10m-ago"`, `"1h-ago"`, `"3h-ago"`, fmt.Sprint(epoch.UnixMilli()-3_600_123))
 	span := fmt.Sprintf(`"start":%s,"aggregator":"%s"`, start, draw(t, "aggregator", "sum", "avg", "max", "none", "count"))
@@ -72,7 +72,7 @@ func drawExp(t *rapid.T) string {
 		`"metrics":[%s,%s,%s],"expressions":[%s]%s}`, span, metric("a", "m"), metric("b", draw(t, "second", "m", "n", "n")), metric("c", "n"), expressions, outputs)
 }
 
-// tickTables has the source answer and compares with a fresh request.
+// tickTables compares the source's next answer with a fresh one.
 func (l *law) tickTables() {
 	l.world.clock = l.world.clock.Add(l.step)
 	a, err := l.source.Next(context.Background(), l.world.clock)
@@ -81,7 +81,7 @@ func (l *law) tickTables() {
 		l.Fatalf("%s: live: %v, fresh: %v", l.query, err, wantErr)
 	}
 	if final := a.FinalBefore; err == nil && final > l.world.clock.UnixMilli() {
-		l.Fatalf("%s: final before %d, which is to come", l.query, final)
+		l.Fatalf("%s: final before %d, which is in the future", l.query, final)
 	}
 	l.take(a, err, want)
 }
@@ -117,8 +117,8 @@ func (l *law) runTables(over store.Reader, poll Poll) {
 	l.tickTables()
 }
 
-// The tables of a live request are at every tick those of a fresh one, whatever was
-// written, on a store that tells its changes and on one that must be looked through.
+// At every tick the tables of a live request are those of a fresh one, whatever was written: on a
+// store that can be watched and on one that must be polled.
 func TestExpLaw(t *testing.T) {
 	t.Run("watched", func(t *testing.T) {
 		rapid.Check(t, func(rt *rapid.T) {
@@ -134,11 +134,12 @@ func TestExpLaw(t *testing.T) {
 	})
 }
 
-// ratio divides m by n, host by host.
+// ratio is a request for m / n by host.
 const ratio = `{"time":{"start":"10m-ago","aggregator":"sum"},"filters":[{"id":"f","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]}],
 	"metrics":[{"id":"a","metric":"m","filter":"f"},{"id":"b","metric":"n","filter":"f"}],"expressions":[{"id":"e","expr":"a / b","join":{"operator":"intersection"}}]}`
 
-// expWorld is a world with a source of the request, and a put into it.
+// expWorld returns a world with a point of m, a source of the request, and a function that puts
+// points.
 func expWorld(t *testing.T, body string) (w *world, s *source, put func(metric string, ms int64, value float64)) {
 	t.Helper()
 	w = newWorld(t, false)
@@ -154,7 +155,8 @@ func expWorld(t *testing.T, body string) (w *world, s *source, put func(metric s
 	return w, s, put
 }
 
-// An intersection that is empty is waited for, and the views wait with it.
+// While an intersection is empty the answer is an error, and the views are kept: they are not
+// loaded again for the point that completes it.
 func TestExp_waitsForSeries(t *testing.T) {
 	w, s, put := expWorld(t, ratio)
 	for range 3 {
@@ -179,8 +181,8 @@ func TestExp_waitsForSeries(t *testing.T) {
 	}
 }
 
-// A request that no data can answer is refused before a view is loaded, as often as it is
-// asked, and whatever else its data lack.
+// A request that no data can answer is refused for good before a view is loaded, as often as it is
+// asked.
 func TestExp_refusesBeforeItReads(t *testing.T) {
 	for body, want := range map[string]string{
 		strings.NewReplacer(`"id":"a"`, `"id":"Aa"`, "a / b", "Aa / b").Replace(ratio):                                "Missing results for variable Aa",
@@ -200,7 +202,8 @@ func TestExp_refusesBeforeItReads(t *testing.T) {
 	}
 }
 
-// A tick without a change computes nothing; one that a point is passed by does.
+// A tick without a change keeps the groups. They are computed again when the time of a future point
+// comes, and when a point leaves the range.
 func TestExp_computesChanges(t *testing.T) {
 	w, s, put := expWorld(t, ratio)
 	put("n", epoch.UnixMilli()-1000, 3)
@@ -234,15 +237,15 @@ func TestExp_computesChanges(t *testing.T) {
 	}
 }
 
-// The points of the views are lent to the tables, not given away.
+// An answer that was given does not change when a view gets a point.
 func TestExp_answersStay(t *testing.T) {
 	w, s, put := expWorld(t, `{"time":{"start":"10m-ago","aggregator":"sum"},"metrics":[{"id":"a","metric":"m"}]}`)
-	for i := range int64(4) { // five points leave room for a sixth
+	for i := range int64(4) { // with expWorld's five points: their slices have room for a sixth
 		put("m", epoch.UnixMilli()-10_000+i, 1)
 	}
 	a, err := s.Next(context.Background(), w.clock)
 	if err != nil || len(a.Results) != 1 {
-		t.Fatalf("%+v, %v", a, err)
+		t.Fatalf("got %+v, %v, want one group", a, err)
 	}
 	before := fmt.Sprint(a.Results)
 	put("m", epoch.UnixMilli()-2000, 7)
@@ -250,6 +253,6 @@ func TestExp_answersStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := fmt.Sprint(a.Results); after != before {
-		t.Errorf("an answer became %s, it was %s", after, before)
+		t.Errorf("an answer became %s, want it as it was, %s", after, before)
 	}
 }

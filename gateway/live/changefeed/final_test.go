@@ -13,9 +13,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// ordered drives writes in order against a live query: every point is later
-// than all that its series has, and no series is new, or comes back after it
-// ended.
+// ordered is a law whose writes are in order: every point is later than all that its series has, no
+// series is new, and none gets points after it has ended.
 type ordered struct {
 	law
 	last  map[string]int64 // ms of the last point, by series
@@ -58,7 +57,7 @@ func (o *ordered) point(name string) {
 	o.write(name, at)
 }
 
-// gone leaves out the series that may have ended.
+// gone removes the series that may have ended from names.
 func (o *ordered) gone() {
 	var rest []string
 	for _, name := range o.names {
@@ -69,8 +68,8 @@ func (o *ordered) gone() {
 	o.names = rest
 }
 
-// differs names a time before final at which the pictures differ; what has left
-// at a moving start does not count.
+// differs returns a text on a time from start to before final at which the pictures differ, "" if
+// there is none. Points before start have left the range.
 func differs(before, after picture, start, final int64) string {
 	for key := range before {
 		if after[key] == nil {
@@ -101,8 +100,8 @@ func differs(before, after picture, start, final int64) string {
 	return ""
 }
 
-// TestFinalBefore: while points come in order, no answer differs from the one
-// before at a time that any answer so far called final.
+// While points come in order, no answer differs from the one before at a time that any earlier
+// answer has called final.
 func TestFinalBefore(t *testing.T) {
 	promised := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -116,7 +115,7 @@ func TestFinalBefore(t *testing.T) {
 		for range rapid.IntRange(2, 25).Draw(rt, "steps") {
 			a, err := o.source.Next(context.Background(), o.world.clock)
 			if err != nil {
-				return // an overflow, or the like
+				return // such as an overflow
 			}
 			now, err := o.world.fresh(o.query)
 			if err != nil {
@@ -146,14 +145,14 @@ func TestFinalBefore(t *testing.T) {
 		}
 	})
 	if promised < 20 {
-		t.Errorf("%d answers promise anything, want most of them", promised)
+		t.Errorf("%d answers have a finalBefore behind their start, want 20 or more", promised)
 	}
 	t.Log(promised, "answers promise something")
 }
 
-// TestLaw_polledInOrder: without looks for late points, points in order show at
-// the next tick, by what is kept of the rows: all sorts of cells, rows that are
-// merged into one cell, rows that do not fit in what may be kept.
+// Without looks for late points, points in order are in the answer at the next tick, from what is
+// kept of the rows: with all forms of cells, with rows that were compacted, and with rows that are
+// too long to be kept.
 func TestLaw_polledInOrder(t *testing.T) {
 	var read, changed int64
 	rapid.Check(t, func(rt *rapid.T) {
@@ -178,7 +177,7 @@ func TestLaw_polledInOrder(t *testing.T) {
 				name := rapid.SampledFrom(o.names).Draw(rt, "name")
 				o.world.cells = rapid.IntRange(0, 9).Draw(rt, "appended") > 0
 				switch rapid.IntRange(0, 14).Draw(rt, "what") {
-				case 0: // again, another value and maybe another type
+				case 0: // the last point again, with another value, perhaps of another type
 					o.write(name, o.last[name])
 				case 1:
 					key, _ := o.world.row(o.last[name], o.made[name]...)
@@ -196,16 +195,16 @@ func TestLaw_polledInOrder(t *testing.T) {
 		read, changed = read+s.Rows, changed+s.Changed
 	})
 	if read == 0 || read >= changed {
-		t.Errorf("%d rows read for %d changed, want some, and fewer: many are known", read, changed)
+		t.Errorf("%d rows were read for %d that changed, want some but fewer: many are kept", read, changed)
 	}
 }
 
-// What is final in plain cases.
+// The watermark in simple cases.
 func TestFinalBefore_values(t *testing.T) {
 	const second = 1000
 	now := epoch.Unix() * second
 	ab, minute := `"tags":{"host":"a|b"}`, int64(60_000)
-	last := now - 30*second // b's; a is 20 s ahead
+	last := now - 30*second // the last point of b; a's is 20 s later
 	for _, c := range []struct {
 		query string
 		want  int64
@@ -216,11 +215,11 @@ func TestFinalBefore_values(t *testing.T) {
 		{`"aggregator":"sum","downsample":"1m-avg-zero",` + ab, last / minute * minute},
 		{`"aggregator":"sum","rate":true,` + ab, last},
 		{`"aggregator":"sum","rate":true,"downsample":"1m-avg",` + ab, last / minute * minute},
-		{`"aggregator":"sum","downsample":"0all-sum",` + ab, 0},                 // asked whole
-		{`"aggregator":"sum","tags":{"host":"once"}`, now - 3*second},           //
+		{`"aggregator":"sum","downsample":"0all-sum",` + ab, 0},                 // run in full, so nothing is final
+		{`"aggregator":"sum","tags":{"host":"once"}`, now - 3*second},           // its one point
 		{`"aggregator":"sum","rate":true,"tags":{"host":"once"}`, 0},            // a second rate lets the first count
-		{`"aggregator":"sum","tags":{"host":"gone"}`, epoch.UnixMilli()},        // ended: what comes, comes after now
-		{`"aggregator":"sum","tags":{"host":"gone|once"}`, now - 3*second},      // holds nothing back
+		{`"aggregator":"sum","tags":{"host":"gone"}`, epoch.UnixMilli()},        // the series has ended: a new point would be after now
+		{`"aggregator":"sum","tags":{"host":"gone|once"}`, now - 3*second},      // a series that has ended holds nothing back
 		{`"aggregator":"sum","tags":{"host":"seldom|once"}`, now - 1500*second}, // silent for less than ten times its step
 		{`"aggregator":"sum","tags":{"host":"noted"}`, 0},                       // no point at all
 	} {

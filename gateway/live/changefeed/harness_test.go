@@ -31,7 +31,7 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// world is a store in memory under a clock that the test moves, and an engine.
+// world is a store in memory and a query engine, with a clock that the test moves.
 type world struct {
 	clock  time.Time
 	store  *pebble.Store
@@ -41,12 +41,12 @@ type world struct {
 	uids   map[string]encoding.UID
 	cells  bool // a cell a point, as on HBase
 	stamp  atomic.Int64
-	behind time.Duration // by how much the clock of writes is behind
+	behind time.Duration // by how much the clock of the store's writes is behind
 	fix    query.Fixes
 	metric string // of the rows, "m" if empty
 }
 
-// epoch is where tests begin: not at the beginning of an hour.
+// epoch is the time at which tests begin. It is not at the beginning of an hour.
 var epoch = time.UnixMilli(1_700_000_123_456)
 
 func newWorld(t testing.TB, fixDuplicates bool) *world {
@@ -66,8 +66,8 @@ func newWorld(t testing.TB, fixDuplicates bool) *world {
 	return w
 }
 
-// writing is the time that a write gets: a millisecond of its own, for which of
-// two values of one time and one millisecond counts is for the row's cells to say.
+// writing returns the time of a write, a millisecond of its own: of two values for one time that
+// were written in one millisecond, the form of the cells would decide which one counts.
 func (w *world) writing() time.Time {
 	for {
 		last := w.stamp.Load()
@@ -91,7 +91,7 @@ func (w *world) uid(kind encoding.UIDKind, name string) encoding.UID {
 	return w.uids[key]
 }
 
-// row is the key of a series' row; tags are key, value, key, value, ….
+// row returns the key and the base time of a series' row; tags are key, value, key, value, ….
 func (w *world) row(ms int64, tags ...string) (key []byte, base int64) {
 	var pairs []encoding.TagPair
 	for i := 0; i < len(tags); i += 2 {
@@ -101,7 +101,7 @@ func (w *world) row(ms int64, tags ...string) (key []byte, base int64) {
 	return w.schema.AppendRowKey(nil, w.uid(encoding.UIDMetric, cmp.Or(w.metric, "m")), uint32(base), w.schema.AppendTags(nil, pairs)), base
 }
 
-// point is the mutation that writes a point.
+// point returns the mutation that writes a point.
 func (w *world) point(ms int64, milli bool, v encoding.Value, tags ...string) store.Mutation {
 	key, base := w.row(ms, tags...)
 	q := encoding.Qualifier{OffsetMS: int32(ms - base*1000), Milli: milli, Float: v.Float}
@@ -125,7 +125,7 @@ func (w *world) apply(ms ...store.Mutation) {
 	}
 }
 
-// fresh asks the query as of now.
+// fresh runs the query as of now.
 func (w *world) fresh(body string) (picture, error) {
 	q, err := query.Parser{Now: w.clock, Fix: w.fix}.JSON([]byte(body))
 	if err != nil {
@@ -159,7 +159,7 @@ func (p picture) set(r *live.Result) {
 	p[fmt.Sprint(r.QueryIndex, " ", r.Key)] = g
 }
 
-// apply takes an answer in, and checks what the contract says of windows.
+// apply takes an answer in, and returns an error if its windows break the contract of live.Change.
 func (p picture) apply(a *live.Answer) error {
 	for key := range p {
 		if index := int(key[0] - '0'); !a.Kept[index] {
@@ -224,7 +224,7 @@ func (p picture) lines() []string {
 
 func (p picture) String() string { return strings.Join(p.lines(), "\n") }
 
-// unwatched hides that a store can be watched.
+// unwatched is a store that cannot be watched.
 type unwatched struct{ store.Reader }
 
 // openSource returns the source of a query over a store.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// kept are cells with a point each, at seconds of their hour.
+// kept returns cells with a point each, at these seconds of their hour.
 func kept(value byte, seconds ...uint16) (cells []keptCell) {
 	for _, s := range seconds {
 		k := keptCell{width: 2, size: 1, value: [8]byte{value}}
@@ -16,8 +16,8 @@ func kept(value byte, seconds ...uint16) (cells []keptCell) {
 	return cells
 }
 
-// The end of a row as it is now takes the place of what was there; that a cell is
-// missing in it is noticed, wherever it was.
+// splice replaces the end of a row's kept cells by the cells that the row has there now. It
+// notices a cell that is missing among these.
 func TestSplice(t *testing.T) {
 	const cut = 10_000 // ms
 	row := func() []keptCell { return kept(1, 0, 10, 20, 30) }

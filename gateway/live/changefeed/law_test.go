@@ -17,8 +17,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// law drives random writes against a live query and runs it afresh after
-// each tick.
+// law writes at random while a live query runs, and compares its answer with a fresh one after each
+// tick.
 type law struct {
 	*rapid.T
 	world   *world
@@ -32,7 +32,7 @@ type law struct {
 
 func draw[T any](t *rapid.T, name string, from ...T) T { return rapid.SampledFrom(from).Draw(t, name) }
 
-// drawQuery draws from the query language: every aggregator, fill and rate.
+// drawQuery draws a query, of every aggregator, fill policy and kind of rate.
 func drawQuery(t *rapid.T) string {
 	aggregators := aggregate.Names()
 	start := draw(t, "start", `"10m-ago"`, `"1h-ago"`, `"3h-ago"`, `"3601s-ago"`, fmt.Sprint(epoch.Unix()-7300), fmt.Sprint(epoch.UnixMilli()-3_600_123))
@@ -71,7 +71,7 @@ func (l *law) value() encoding.Value {
 		encoding.FloatValue(1), encoding.FloatValue(0.1), encoding.FloatValue(-2.5), encoding.FloatValue(1e300))
 }
 
-// put writes a point: in order, late, in the future, over another one.
+// put writes a point that may be in order, late, in the future, or at the time of another one.
 func (l *law) put() {
 	now := l.world.clock.UnixMilli()
 	milli := rapid.IntRange(0, 3).Draw(l.T, "ms") == 0
@@ -112,19 +112,19 @@ func (l *law) act() {
 	}
 }
 
-// tick has the source answer and compares with a fresh query.
+// tick compares the source's next answer with a fresh one.
 func (l *law) tick() {
 	l.world.clock = l.world.clock.Add(l.step)
 	a, err := l.source.Next(context.Background(), l.world.clock)
 	want, wantErr := l.world.fresh(l.query)
-	one := strings.Count(l.query, `"metric"`) == 1 // of several that fail, any may be first; of several rows too
+	one := strings.Count(l.query, `"metric"`) == 1 // with several, any may fail first; so may any row, which the message names after these 12 bytes
 	if (err == nil) != (wantErr == nil) || one && err != nil && err.Error()[:12] != wantErr.Error()[:12] {
 		l.Fatalf("%s: live: %v, fresh: %v", l.query, err, wantErr)
 	}
 	l.take(a, err, want)
 }
 
-// take takes an answer in, after which what was seen must be what a fresh query gave.
+// take takes an answer in and checks that it leads to what a fresh query gave.
 func (l *law) take(a live.Answer, err error, want picture) {
 	if err != nil {
 		l.failed = true
@@ -142,7 +142,7 @@ func (l *law) take(a live.Answer, err error, want picture) {
 	}
 }
 
-// applyNext has the source answer and takes that in, without moving the clock.
+// applyNext takes the source's next answer in, without moving the clock.
 func (l *law) applyNext() error {
 	a, err := l.source.Next(context.Background(), l.world.clock)
 	if err != nil {
@@ -182,8 +182,8 @@ func (l *law) run() {
 	l.tick()
 }
 
-// TestLaw_watched: on the embedded store every answer is that of a fresh query,
-// at every tick, whatever was written.
+// On the embedded store, which can be watched, the answer is at every tick that of a fresh query,
+// whatever was written.
 func TestLaw_watched(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := &law{T: rt, world: newWorld(t, false), deletes: true}
@@ -193,9 +193,9 @@ func TestLaw_watched(t *testing.T) {
 	})
 }
 
-// TestLaw_polled: so it is on a store that must be looked through, when each
-// tick looks for late points too, whether by reading everything or by time of
-// writing; the latter does not see that whole rows of closed hours go.
+// On a store that must be polled the answer is at every tick that of a fresh query, if each tick
+// looks for late points: by reading everything, or by time of writing. The latter does not notice
+// that whole rows of past hours are deleted.
 func TestLaw_polled(t *testing.T) {
 	for name, poll := range map[string]Poll{
 		"everything": {Late: 1, CheapLoad: time.Hour},

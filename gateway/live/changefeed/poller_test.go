@@ -26,7 +26,7 @@ type polledTest struct {
 
 func newPolled(t *testing.T, poll Poll) *polledTest { return newPolledAt(t, poll, 0) }
 
-// newPolledAt is newPolled with a clock of writes that is behind.
+// newPolledAt is newPolled with a clock of the store's writes that is behind.
 func newPolledAt(t *testing.T, poll Poll, behind time.Duration) *polledTest {
 	p := &polledTest{T: t, world: newWorld(t, true), query: `{"start":"3h-ago","queries":[{"metric":"m","aggregator":"sum"},{"metric":"m","aggregator":"avg","downsample":"1m-avg","tags":{"host":"*"}}]}`, seen: picture{}}
 	t.Cleanup(p.world.close)
@@ -48,8 +48,8 @@ func (p *polledTest) put(ago int64, host string, v int64) {
 	p.apply(p.point(ms, false, encoding.IntValue(v), "host", host))
 }
 
-// tick moves the clock by a second and tells whether the answer is that of a
-// fresh query.
+// tick moves the clock by a second and fails the test unless the answer is that of a fresh query,
+// or another one if current is false.
 func (p *polledTest) tick(current bool, what string) {
 	p.Helper()
 	p.clock = p.clock.Add(time.Second)
@@ -71,8 +71,8 @@ func (p *polledTest) tick(current bool, what string) {
 
 func (p *polledTest) stats() Stats { return p.source.feed.Stats() }
 
-// Points in order show at the next tick without a look for late points, and
-// cost no reading of their rows, which are known.
+// Points in order are in the answer at the next tick, without a look for late points, and without
+// reading their rows, which are kept.
 func TestPoller_inOrder(t *testing.T) {
 	p := newPolled(t, Poll{Late: time.Hour})
 	before := p.stats()
@@ -101,15 +101,15 @@ func TestPoller_inOrder(t *testing.T) {
 	p.tick(true, "appended again")
 	s := p.stats()
 	if s.Loads != before.Loads || s.Late != before.Late || s.FullRuns != before.FullRuns {
-		t.Errorf("%+v, before %+v; want no load, no look for late points, nothing whole", s, before)
+		t.Errorf("%+v, before %+v; want no load, no look for late points, no run in full", s, before)
 	}
 	if n := s.Rows - before.Rows; n > 100 {
-		t.Errorf("%d rows read, want some for each of two sub-queries", n)
+		t.Errorf("%d rows were read, want 100 at most for two sub-queries", n)
 	}
 }
 
-// A slow series is seen once it is known to live, and a point far back only by
-// the look for late points.
+// A late point is seen only by a look for late points. So is the first point of a series that the
+// poller does not know to be alive; its next points are seen at once.
 func TestPoller_late(t *testing.T) {
 	for name, poll := range map[string]Poll{
 		"everything": {Late: 20 * time.Second},
@@ -141,8 +141,8 @@ func TestPoller_late(t *testing.T) {
 	}
 }
 
-// The clock of the region servers may be far behind ours, or be set back: what
-// points in order show of that, the look for late points knows.
+// The clock of the region servers may be behind the gateway's or ahead of it. Points in order show
+// by how much, and the look for late points allows for that.
 func TestPoller_clockBehind(t *testing.T) {
 	for name, behind := range map[string]time.Duration{"80 s": 80 * time.Second, "9 min": 9 * time.Minute, "ahead": -9 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestPoller_clockBehind(t *testing.T) {
 	}
 }
 
-// A delay counts for an hour or two, and up to ten minutes.
+// A delay counts for one to two hours, as ten minutes at most.
 func TestDelay(t *testing.T) {
 	at := epoch
 	var d delay
@@ -175,21 +175,21 @@ func TestDelay(t *testing.T) {
 		at = at.Add(after)
 		d.observe(at.Add(-behind).UnixMilli())
 		if got := d.longest().Round(time.Second); got != want {
-			t.Errorf("known %v, want %v", got, want)
+			t.Errorf("got the longest delay %v, want %v", got, want)
 		}
 		d.scanEnded(at)
 	}
-	f(0, time.Hour, 0) // nothing was looked at before
+	f(0, time.Hour, 0) // before the first scan a point tells nothing
 	f(0, 80*time.Second, 80*time.Second)
 	f(time.Second, 11*time.Second, 80*time.Second)
-	f(time.Second, -time.Hour, 80*time.Second) // ahead
+	f(time.Second, -time.Hour, 80*time.Second) // a clock that is ahead
 	f(61*time.Minute, time.Second, 80*time.Second)
 	f(61*time.Minute, time.Second, 80*time.Second)
 	f(time.Second, 11*time.Second, 10*time.Second)
 	f(0, 11*time.Minute, 10*time.Minute)
 }
 
-// A TSD that compacts a row takes the cells away that the tail was known by.
+// When a TSD compacts a row, the cells that were kept of it disappear; the answer stays right.
 func TestPoller_compacted(t *testing.T) {
 	p := newPolled(t, Poll{Late: time.Hour})
 	p.put(0, "a", 5)
@@ -201,8 +201,8 @@ func TestPoller_compacted(t *testing.T) {
 	p.tick(true, "in order after that")
 }
 
-// compact makes one cell of a row's points, with none of them lost. Rows with
-// anything else than points in single cells it leaves alone.
+// compact makes one cell of a row's points, as a TSD does. It leaves rows alone that have anything
+// but points in single cells.
 func (w *world) compact(t interface{ Fatalf(string, ...any) }, key []byte) {
 	rows, err := w.store.Get(context.Background(), "tsdb", "t", [][]byte{key})
 	if err != nil || len(rows) > 1 {
@@ -219,7 +219,7 @@ func (w *world) compact(t interface{ Fatalf(string, ...any) }, key []byte) {
 		}
 		q, _, err := encoding.ParseQualifier(c.Qualifier)
 		if err != nil {
-			t.Fatalf("%v", err)
+			t.Fatalf("qualifier of a cell: %v", err)
 		}
 		cell.Add(q, c.Value)
 		all = append(all, store.Mutation{Kind: store.DeleteCell, Row: key, Family: "t", Qualifier: c.Qualifier})
@@ -228,8 +228,8 @@ func (w *world) compact(t interface{ Fatalf(string, ...any) }, key []byte) {
 	w.apply(append(all, store.Mutation{Row: key, Family: "t", Qualifier: qualifier, Value: value})...)
 }
 
-// Where cells carry data time a look by time of writing would find nothing, so
-// everything is read, and the log says it.
+// If cells have the time of their points as timestamps, a look by time of writing would find
+// nothing. So everything is read, and the log says so.
 func TestPoller_dataTime(t *testing.T) {
 	p := newPolled(t, Poll{Late: 20 * time.Second, CheapLoad: 1, Recheck: 1000 * time.Hour})
 	write := func(ago int64, v int64) {
@@ -238,7 +238,7 @@ func TestPoller_dataTime(t *testing.T) {
 		m.Timestamp = ms
 		p.apply(m)
 	}
-	for i := range int64(700) { // most of the cells seen
+	for i := range int64(700) { // until most cells that were seen have the time of their points
 		write(-i%3, i)
 		p.tick(true, "in order")
 		if i > 30 && strings.Contains(p.log.String(), "use_otsdb_timestamp") {

@@ -15,7 +15,7 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// broken is a watched store of which rows from a key on cannot be read.
+// broken is a store that can be watched, whose rows cannot be read from a key on.
 type broken struct {
 	*pebble.Store
 	from  []byte // nil: all is well
@@ -43,8 +43,8 @@ func (b *brokenRows) Next() ([]store.Row, error) {
 	return rows, err
 }
 
-// Nobody writes, and the rows cannot be read any more: the subscriber learns it,
-// at the next look if that goes for all rows, else when the looks come by.
+// A subscriber learns that rows cannot be read any more, although nobody writes: at the next look
+// if it is all rows, else when a look comes to them.
 func TestProbe(t *testing.T) {
 	w := newWorld(t, false)
 	t.Cleanup(w.close)
@@ -83,14 +83,14 @@ func TestProbe(t *testing.T) {
 			err = tick(probeEvery)
 		}
 		if !errors.Is(err, dispatch.ErrUnreachable) || !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v, want that the store cannot be reached, and why", name, err)
+			t.Errorf("%s: got %v, want ErrUnreachable with the cause", name, err)
 		}
 		if most := series/probeRows + 2; looks > most || len(from) == 0 && looks > 1 {
 			t.Errorf("%s: found at look %d, want 1 for all rows, %d at most", name, looks, most)
 		}
 		over.from = nil
 		if err := tick(time.Second); err != nil {
-			t.Errorf("%s: %v, want the answer again", name, err)
+			t.Errorf("%s, readable again: got %v, want an answer", name, err)
 		}
 	}
 }

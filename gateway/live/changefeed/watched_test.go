@@ -11,8 +11,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// A row that holds nothing but an annotation makes a group without points; when
-// it goes, so does the group, although no point was lost.
+// A row that has only an annotation makes a group without points. When the row is deleted, the
+// group goes, although no point was lost.
 func TestWatched_annotationGoes(t *testing.T) {
 	w := newWorld(t, false)
 	t.Cleanup(w.close)
@@ -45,8 +45,8 @@ func TestWatched_annotationGoes(t *testing.T) {
 	}
 }
 
-// A late point changes the rates before another series' first one, which counts
-// from the beginning on: that series' end must not hide it.
+// Without the fix rate-start, a series' first rate counts in its group at all times before its
+// second point. A late point of another series at such a time must be seen all the same.
 func TestWatched_lateBeforeARate(t *testing.T) {
 	w := newWorld(t, false)
 	t.Cleanup(w.close)
@@ -65,7 +65,7 @@ func TestWatched_lateBeforeARate(t *testing.T) {
 	tick()
 }
 
-// After a watch has overflowed, or a change was refused, the view is loaded again.
+// After a watch has lost changes the view is loaded again.
 func TestWatched_lost(t *testing.T) {
 	w := newWorld(t, false)
 	t.Cleanup(w.close)
@@ -84,7 +84,7 @@ func TestWatched_lost(t *testing.T) {
 	}
 }
 
-// forgetful has always lost what changed.
+// forgetful is a finder that has lost all changes.
 type forgetful struct{ finder }
 
 func (f forgetful) find(ctx context.Context, now time.Time) ([]store.Change, bool, error) {

@@ -17,8 +17,8 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// Points in order need no reading, but for what begins a bucket before the view
-// was made; late ones do.
+// Points in order are taken in without reading their rows, except in a bucket that began before the
+// view was loaded. Late points need their rows to be read.
 func TestWatched_inOrder(t *testing.T) {
 	for query, reads := range map[string]int64{`"aggregator":"sum"`: 0, `"aggregator":"max","rate":true`: 0, `"aggregator":"sum","downsample":"10s-avg"`: 0,
 		`"aggregator":"sum","downsample":"1m-p99-zero"`: 2, `"aggregator":"avg","downsample":"1h-dev","tags":{"host":"*"}`: 2} {
@@ -36,7 +36,7 @@ func TestWatched_inOrder(t *testing.T) {
 				tick()
 			}
 			if s := tick(); s.Rows-before.Rows != reads || s.Changed-before.Changed != 60 {
-				t.Errorf("%s: %d rows of %d read, want %d of 60", query, s.Rows-before.Rows, s.Changed-before.Changed, reads)
+				t.Errorf("%s: %d rows were read for %d changes, want %d for 60", query, s.Rows-before.Rows, s.Changed-before.Changed, reads)
 			}
 			reads = 0
 		}
@@ -51,8 +51,8 @@ func TestWatched_inOrder(t *testing.T) {
 	}
 }
 
-// ticking returns a tick of a query, which must give the answer of a fresh one.
-// There is a point of two series when it begins.
+// ticking returns a tick of a live query, which fails the test unless the answer is that of a
+// fresh one. At the beginning two series have a point each.
 func (w *world) ticking(t *testing.T, query string) (tick func() Stats) {
 	for _, h := range []string{"a", "b"} {
 		w.apply(w.point(w.clock.UnixMilli(), true, encoding.IntValue(1), "host", h))
@@ -77,7 +77,7 @@ func (w *world) ticking(t *testing.T, query string) (tick func() Stats) {
 	}
 }
 
-// Series that filters keep out are not read.
+// Changed rows of series that the filters exclude are not read.
 func TestWatched_others(t *testing.T) {
 	w := newWorld(t, false)
 	t.Cleanup(w.close)
@@ -87,13 +87,12 @@ func TestWatched_others(t *testing.T) {
 		w.apply(w.point(w.clock.UnixMilli()-7, true, encoding.IntValue(1), "host", "b"))
 	}
 	if s := tick(); s.Rows != before.Rows || s.Changed-before.Changed != 1 {
-		t.Errorf("%d rows read of %d, want none of 1", s.Rows-before.Rows, s.Changed-before.Changed)
+		t.Errorf("%d rows were read for %d changes, want none for 1", s.Rows-before.Rows, s.Changed-before.Changed)
 	}
 }
 
-// A point that was appended before its column was deleted or overwritten, and that
-// is reported after that, is not in the answer. Nor are those that the column had
-// before.
+// If a column is deleted or overwritten, points that were appended to it before are not in the
+// answer, not even one that is reported after the deletion.
 func TestWatched_reportedLate(t *testing.T) {
 	for _, kind := range []store.MutationKind{store.DeleteCell, store.Put} {
 		reportedLate(t, kind)
@@ -136,7 +135,7 @@ func reportedLate(t *testing.T, kind store.MutationKind) {
 	}
 }
 
-// tardy is a store whose watches report what report chooses of what they know.
+// tardy is a store whose watches report only those changes that report returns.
 type tardy struct {
 	*pebble.Store
 	report func(*tardyWatch) []store.Change
@@ -167,8 +166,8 @@ func (w *tardyWatch) all() []store.Change {
 	return out
 }
 
-// TestLaw_tardy: in whatever order concurrent writes are reported, and however late,
-// once all are reported the answer is that of a fresh query.
+// Once all concurrent writes are reported, in whatever order and however late, the answer is that
+// of a fresh query.
 func TestLaw_tardy(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, false)
@@ -189,7 +188,7 @@ func TestLaw_tardy(t *testing.T) {
 			w.cells = rapid.Bool().Draw(rt, "cells")
 			l.act()
 			if rapid.IntRange(0, 2).Draw(rt, "tick") > 0 {
-				_ = l.applyNext() // an error now may be one of rows that are not complete yet
+				_ = l.applyNext() // an error is allowed here: rows may be incomplete
 			}
 		}
 		over.report = (*tardyWatch).all
@@ -197,7 +196,7 @@ func TestLaw_tardy(t *testing.T) {
 	})
 }
 
-// apart are changes of one write each.
+// apart splits changes into changes of one write each.
 func apart(changes []store.Change) (out []store.Change) {
 	for _, c := range changes {
 		for _, m := range c.Writes {
@@ -207,7 +206,7 @@ func apart(changes []store.Change) (out []store.Change) {
 	return out
 }
 
-// together are changes by row.
+// together joins the changes of each row.
 func together(changes []store.Change) (out []store.Change) {
 	at := map[string]int{}
 	for _, c := range changes {
@@ -221,8 +220,8 @@ func together(changes []store.Change) (out []store.Change) {
 	return out
 }
 
-// Rows that must be read at every change are bounded where a finder knows writes.
-// Without writes every row is read anyway, however many change.
+// If the finder reports writes, the number of rows that must be read at every change is bounded.
+// If it does not, every changed row is read anyway, and there is no bound.
 func TestSubQuery_readFromNowOn(t *testing.T) {
 	read := func(f finder) error {
 		s := &subQuery{finder: f}

@@ -24,7 +24,7 @@ func (m *meter) Reserve(n int64) error {
 
 func (m *meter) Check() error { return nil }
 
-// filledView makes a view of a sum of filled seconds over some hours and loads
+// filledView makes a view over some hours, downsampled to seconds that are filled with 0, and loads
 // series of one point each.
 func filledView(hours int64, series int, within Bounds) (*View, error) {
 	schema := encoding.DefaultSchema()
@@ -49,7 +49,8 @@ func filledView(hours int64, series int, within Bounds) (*View, error) {
 	return t, err
 }
 
-// A fill policy makes much of a few points: it is refused before it is made.
+// A view whose fill policy would make too many buckets of a few points is refused before they are
+// made.
 func TestBounds_filled(t *testing.T) {
 	f := func(hours int64, series int, within Bounds, want error) {
 		t.Helper()
@@ -61,17 +62,17 @@ func TestBounds_filled(t *testing.T) {
 			t.Errorf("%d hours of %d series: %v, want %v", hours, series, err, want)
 		}
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 40<<20 {
-			t.Errorf("%d hours of %d series: %d MiB were allocated", hours, series, grown>>20)
+			t.Errorf("%d hours of %d series: %d MiB were allocated, want 40 at most", hours, series, grown>>20)
 		}
 	}
-	f(400_000, 1, Bounds{Bytes: 10 << 20}, nil) // 46 years of seconds: the grid
+	f(400_000, 1, Bounds{Bytes: 10 << 20}, nil) // 46 years of seconds: the grid alone is too large
 	f(400_000, 1, Bounds{Guard: &meter{limit: 10 << 20}}, errMeter)
-	f(24, 5000, Bounds{Bytes: 10 << 20}, nil) // a day of seconds, of each series
+	f(24, 5000, Bounds{Bytes: 10 << 20}, nil) // a day of seconds for each of 5,000 series
 	f(24, 5000, Bounds{Guard: &meter{limit: 10 << 20}}, errMeter)
 }
 
-// What a view says it holds is what it has reserved, but for what only the making
-// of it took.
+// A view counts the bytes of its points, and has reserved at least as many; at most three times as
+// many, because loading takes more.
 func TestBounds_counted(t *testing.T) {
 	m := &meter{limit: 1 << 40}
 	view, err := filledView(24, 20, Bounds{Guard: m})
@@ -83,6 +84,6 @@ func TestBounds_counted(t *testing.T) {
 		t.Errorf("the view holds %d bytes, want %d or a little more", view.Bytes(), least)
 	}
 	if m.reserved < view.Bytes() || m.reserved > 3*view.Bytes() {
-		t.Errorf("%d bytes were reserved for a view of %d", m.reserved, view.Bytes())
+		t.Errorf("%d bytes were reserved for a view of %d, want one to three times as many", m.reserved, view.Bytes())
 	}
 }

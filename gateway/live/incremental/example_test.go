@@ -11,8 +11,8 @@ import (
 	"downpour/gateway/live/incremental"
 )
 
-// A view is loaded with what the parts of a plan have returned. Then a point comes
-// to one of the series, and the view says what has changed of the answer.
+// A view is loaded with what the parts of a plan have returned. Then one of the series gets a
+// point, and the view returns what has changed in the answer.
 func ExampleView() {
 	const hour = 1_356_998_400 // 2013-01-01 00:00, in seconds
 	schema := encoding.DefaultSchema()
@@ -68,7 +68,7 @@ func ExampleView() {
 	taken, err := view.Extend(spans[0], added)
 	fmt.Println("taken in without reading the row:", taken, err)
 
-	// Delta: only the window that the point can have changed.
+	// Delta: only the window that the point may have changed.
 	changes, err := view.Changes(shown)
 	if err != nil {
 		fmt.Println(err)
@@ -83,7 +83,7 @@ func ExampleView() {
 	// from second 120 on: +120s=40 +180s=100
 }
 
-// text lists points with times relative to the hour.
+// text returns points with their times relative to the hour.
 func text(p encoding.Points) (s string) {
 	for i := range p.Len() {
 		ms, v := p.At(i)

@@ -11,14 +11,15 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// The unit of the test: one hour, of which one bucket has points.
+// testHour is 2013-01-01 00:00 in seconds. bucketAt is the time, in ms, of the one bucket of that
+// hour that has points.
 const (
 	testHour = int64(1_356_998_400)
 	bucketAt = testHour*1000 + 60_000
 )
 
-// A later point goes on with a bucket of which the points were read. Of one that
-// was read as its value nobody knows what else is in it: the row must be read.
+// A later point is added to a bucket whose points were read. If only the bucket's value was read,
+// its points are unknown, and the row must be read.
 func TestExtend_lastBucket(t *testing.T) {
 	var read batch.Series
 	read.Raw.Append(bucketAt, encoding.IntValue(1))
@@ -30,7 +31,7 @@ func TestExtend_lastBucket(t *testing.T) {
 		name          string
 		loaded, again *batch.Series
 		taken         bool
-		want          float64 // of the bucket, with a third point of 9 if that is taken in
+		want          float64 // average of the bucket: of 1 and 5, and of 9 if that is taken in
 	}{
 		{"loaded as a bucket", &bucket, nil, false, 3},
 		{"read again as a bucket", &bucket, &bucket, false, 3},
@@ -65,8 +66,8 @@ func TestExtend_lastBucket(t *testing.T) {
 	}
 }
 
-// testView is the empty view of a sum of averages a minute, and the key of a row
-// of the one series.
+// testView returns an empty view of the sum of averages a minute, and the key of a row of its one
+// series.
 func testView(t *testing.T) (*View, []byte) {
 	t.Helper()
 	schema := encoding.DefaultSchema()

@@ -62,7 +62,8 @@ func TestPut(t *testing.T) {
 	f(Change{TSUID: series, Start: start + 1, Notes: text("n"), End: number(start + 9), Description: text("")}, false, note)
 	f(Change{TSUID: series, Start: start + 1, Notes: text("only")}, true, encoding.Annotation{TSUID: series, StartTime: start + 1, Notes: "only"})
 	f(Change{Start: start + 1, Notes: text("global")}, false, encoding.Annotation{StartTime: start + 1, Notes: "global"})
-	// Milliseconds on a full second are the same note, which keeps its start.
+	// A start in ms on a full second names the same note as the second, and the note keeps its
+	// start in seconds.
 	f(Change{Start: (start + 1) * 1000, End: number(5)}, false, encoding.Annotation{StartTime: start + 1, EndTime: 5, Notes: "global"})
 }
 
@@ -81,12 +82,12 @@ func TestPut_refused(t *testing.T) {
 	f(Change{Start: start, TSUID: "xyz0", Notes: text("n")}, nil)
 	f(Change{Start: start, TSUID: "000001", Notes: text("n")}, nil)
 	if a, err := n.Get(t.Context(), series, start); a != nil || err != nil {
-		t.Errorf("a note that nobody put: %v, %v", a, err)
+		t.Errorf("after refused puts: got %v, %v, want no note", a, err)
 	}
 }
 
-// Of changes made at one time each is either in the note or refused: none is
-// lost.
+// Of concurrent changes of a note at least one succeeds, and every other one succeeds too or
+// fails with ErrConflict.
 func TestPut_race(t *testing.T) {
 	n, _ := fixture(t, 0)
 	for round := range 20 {
@@ -110,23 +111,24 @@ func TestPut_race(t *testing.T) {
 		wg.Wait()
 		final, err := n.Get(t.Context(), "", at)
 		if err != nil || final == nil {
-			t.Fatalf("%v, %v", final, err)
+			t.Fatalf("got %v, %v, want the note", final, err)
 		}
 		won := 0
 		for i, err := range errs {
 			if err == nil {
 				won++
 			} else if !errors.Is(err, ErrConflict) {
-				t.Errorf("change %d: %v", i, err)
+				t.Errorf("change %d: got %v, want success or a conflict", i, err)
 			}
 		}
 		if won == 0 {
-			t.Error("nobody changed the note")
+			t.Error("all changes were refused, want at least one to succeed")
 		}
 	}
 }
 
-// DeleteRange and Global see exactly the notes of their time and series.
+// DeleteRange deletes exactly the notes of its series and times, and Global returns exactly the
+// global notes that are left.
 func TestRange_property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, _ := fixture(t, rapid.IntRange(0, 1).Draw(rt, "salt"))
@@ -165,7 +167,8 @@ func TestRange_property(t *testing.T) {
 	})
 }
 
-// left checks what Global finds after a deletion.
+// left checks what Global finds after notes of the series deleted were deleted, "" for global
+// ones.
 func left(t *rapid.T, n *Catalog, times []int64, deleted string, inside func(int64) bool) {
 	var want []int64
 	for _, at := range times {

@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// What the expressions of all trees cost for one series is bounded together, and no tree takes
-// all of it from the others.
+// The work of the expressions of all trees for one series has one bound, of which each tree has
+// a share that the trees before it cannot use up.
 func TestAdd_work(t *testing.T) {
 	g := onPebble(t)
 	heavy := func(n int, more ...tree.Rule) int {
@@ -39,18 +39,18 @@ func TestAdd_work(t *testing.T) {
 	s := g.series(strings.Repeat("aaaaaaaaaa.", 22)+"a", "host=h", "dc=d")
 	g.add(g.Forest, s)
 
-	// The first takes half of the work, the others are too late.
+	// The first heavy tree fits into its bound; what it leaves is too little for the other three.
 	for i, id := range ids {
 		if out := g.failed(NotMatched, id)[upper(s)]; (i > 0) != strings.Contains(out, "rules whose expressions take too long") {
-			t.Errorf("heavy tree %d: %.200q", i, out)
+			t.Errorf("heavy tree %d: got %.200q, want that all but tree 0 take too long", i, out)
 		}
 	}
 	if got := g.shown(light); len(got) != 3 {
-		t.Errorf("the light tree has %q", got)
+		t.Errorf("the light tree has %q, want the root, a branch and a leaf", got)
 	}
 }
 
-// leafThen does something after each leaf that is stored.
+// leafThen is a store that calls do after each leaf that is written.
 type leafThen struct {
 	store.Store
 	do func()
@@ -64,7 +64,8 @@ func (l *leafThen) CompareAndPut(ctx context.Context, table string, c store.Cell
 	return ok, err
 }
 
-// An addition ends with its context, also in front of a tree for which the store is not asked.
+// An addition ends with its context between two trees, also if the next tree needs no call of
+// the store: here the root of the second tree is known and no failures are stored.
 func TestAdd_ends(t *testing.T) {
 	g := onPebble(t)
 	g.plantTree(byHost, byMetric)
@@ -82,12 +83,12 @@ func TestAdd_ends(t *testing.T) {
 	known := newKnownBranches()
 	known.add([][]byte{tree.Key(other)})
 	if n, err := f.addTo(ctx, trees, known, []byte(g.series("m", "host=h"))); !errors.Is(err, context.Canceled) || n.Added != 1 {
-		t.Errorf("got %+v, %v", n, err)
+		t.Errorf("got %+v, %v, want one added and the end of the context", n, err)
 	}
 }
 
-// A series whose custom fields are damaged is in no tree, and keeps no other one waiting:
-// trying it again does not help.
+// A series whose custom fields cannot be parsed is in no tree and is not tried again, and other
+// series are added. A treesync reports it as an error.
 func TestAdd_damagedCustom(t *testing.T) {
 	g := onPebble(t)
 	id := g.plantTree(tree.Rule{Type: tree.MetricCustom, Field: "x", CustomField: "team", DisplayFormat: "{value}"}, byHost, byDC).ID
@@ -102,7 +103,7 @@ func TestAdd_damagedCustom(t *testing.T) {
 			t.Error(diff)
 		}
 		if _, err := g.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot parse UIDMeta") {
-			t.Errorf("treesync: got %v", err)
+			t.Errorf("treesync: got %v, want that a UIDMeta cannot be parsed", err)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// A deletion leaves the definition and other trees, unless the definition is to go; then
-// nothing is left for the next tree of the same id.
+// A deletion removes branches, leaves and failures of its tree and leaves other trees alone. The
+// definition stays unless it is to be deleted, too.
 func TestDelete(t *testing.T) {
 	both(t, func(t *testing.T, g *grove) {
 		id, other := g.plantTree(byMetric, byHost).ID, g.plantTree(byHost, byMetric).ID
@@ -32,32 +32,32 @@ func TestDelete(t *testing.T) {
 		}
 		var missing *NotFoundError
 		if _, err := g.Branch(t.Context(), tree.Key(id)); !errors.As(err, &missing) || len(g.failed(Collisions, id))+len(g.failed(NotMatched, id)) > 0 {
-			t.Errorf("the branches are there: %v", err)
+			t.Errorf("branches or failures are left: got %v, want a *NotFoundError and no failures", err)
 		}
 		if left, err := g.Tree(t.Context(), id); err != nil || len(left.Rules) != 2 {
-			t.Errorf("tree %+v, %v", left, err)
+			t.Errorf("got tree %+v, %v, want it with 2 rules", left, err)
 		}
 		g.add(g.Forest, all[0])
 		if err := g.Delete(t.Context(), id, true); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.Delete(t.Context(), 77, true); err != nil {
-			t.Errorf("a tree that is not there: %v", err)
+			t.Errorf("a tree that is not there: got %v, want no error", err)
 		}
 		g.add(g.Forest, g.series("a.m1", "host=h9"))
 		for r, err := range store.Rows(t.Context(), g.st, store.Scan{Table: names.Tree}) {
 			if err != nil || tree.IDOf(r.Key) != other {
-				t.Errorf("row %x, %v", r.Key, err)
+				t.Errorf("row %x, %v, want rows of the other tree alone", r.Key, err)
 			}
 		}
 		if got := g.shown(other); len(got) < len(before) {
-			t.Errorf("the other tree has %d, had %d", len(got), len(before))
+			t.Errorf("the other tree has %d branches and leaves, want at least %d", len(got), len(before))
 		}
 	})
 }
 
-// What another process adds to a deleted tree, by its definition as it was, is in no tree that is
-// made afterwards.
+// Another process that still has the definition of a deleted tree may add leaves to it. No tree
+// that is made afterwards has them.
 func TestCreate_leftovers(t *testing.T) {
 	both(t, func(t *testing.T, g *grove) {
 		first := g.plantTree(byMetric, byHost).ID
@@ -69,7 +69,7 @@ func TestCreate_leftovers(t *testing.T) {
 		}
 		g.add(other, g.series("m", "host=h2"))
 		if all, err := g.Trees(t.Context()); err != nil || len(all) != 1 || all[0].ID != first {
-			t.Fatalf("%+v, %v", all, err)
+			t.Fatalf("got trees %+v, %v, want the first one alone", all, err)
 		}
 
 		next := g.plantTree(byMetric, byHost).ID
@@ -78,7 +78,7 @@ func TestCreate_leftovers(t *testing.T) {
 			t.Errorf("the new tree %d has %+v, %v", next, b, err)
 		}
 
-		// What is left goes with another deletion, and its id can be had again.
+		// Another deletion removes what is left, and then a new tree can have the id.
 		for _, id := range []int{next, id} {
 			if err := g.Delete(t.Context(), id, true); err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestCreate_leftovers(t *testing.T) {
 	})
 }
 
-// Keys that are no tree's hide none.
+// Trees finds all trees beside keys that belong to no tree, also behind a gap in the ids.
 func TestTrees_strayKeys(t *testing.T) {
 	both(t, func(t *testing.T, g *grove) {
 		for range 2 {
@@ -114,12 +114,12 @@ func TestTrees_strayKeys(t *testing.T) {
 			t.Error(diff, err)
 		}
 		if next := g.plantTree().ID; next != 301 {
-			t.Errorf("the next tree is %d", next)
+			t.Errorf("the next tree is %d, want 301", next)
 		}
 	})
 }
 
-// held keeps the first leaf back until it is let go.
+// held is a store that writes leaves only once gate is closed, and closes reached at the first.
 type held struct {
 	store.Store
 	reached, gate chan struct{}
@@ -175,11 +175,12 @@ func deleteWhileAdding(t *testing.T, bySync bool) {
 	close(h.gate)
 	wg.Wait()
 	if left := g.cells(); len(left) > 0 {
-		t.Errorf("cells that are left: %v", left)
+		t.Errorf("cells %v are left, want none", left)
 	}
 }
 
-// A purge that fails may have deleted branches: who goes by trees as they were looks again.
+// A deletion that fails may have deleted branches, so the trees are read again before the next
+// series is added.
 func TestDelete_cutShort(t *testing.T) {
 	g := onPebble(t)
 	id := g.plantTree(byMetric, byHost).ID
@@ -190,9 +191,9 @@ func TestDelete_cutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.Delete(t.Context(), id, false); !errors.Is(err, store.ErrUnavailable) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("got %v, want that the store is unavailable", err)
 	}
 	if after, err := f.enabled(t.Context()); err != nil || after == before {
-		t.Errorf("the same trees, %v", err)
+		t.Errorf("got the same snapshot of trees, %v, want one that was read again", err)
 	}
 }

@@ -64,13 +64,14 @@ func grow(t *testing.T, st store.Store) *grove {
 	return g
 }
 
-// beside is another process's forest over the same tables, by way of a store.
+// beside returns a forest as another process would have it over the same tables; st may wrap
+// the store.
 func (g *grove) beside(st store.Store) *Forest {
 	return New(Config{Store: st, TreeTable: names.Tree, UIDTable: names.UID, MetaTable: names.Meta, Schema: encoding.DefaultSchema(),
 		Names: g.names, Now: func() time.Time { return g.now }, Log: slog.New(slog.DiscardHandler)})
 }
 
-// series gives names their UIDs and returns the TSUID. Its TSMeta is stored.
+// series assigns UIDs to the names of a series, stores its TSMeta and returns its TSUID.
 func (g *grove) series(metric string, tags ...string) string {
 	g.Helper()
 	assign := func(kind encoding.UIDKind, name string) encoding.UID {
@@ -114,7 +115,7 @@ var (
 	byDC     = tree.Rule{Type: tree.TagK, Field: "dc"}
 )
 
-// add adds series by a forest.
+// add adds series to the trees of a forest and wants none to be left.
 func (g *grove) add(f *Forest, tsuids ...string) {
 	g.Helper()
 	if rest, err := f.Add(g.Context(), tsuids); err != nil || len(rest) > 0 {
@@ -160,7 +161,7 @@ func (g *grove) cells() map[string]int {
 	return out
 }
 
-// failed is a list of series that a tree has left out.
+// failed returns the series that a tree has left out, all or those of tsuids, with the reasons.
 func (g *grove) failed(l Failures, id int, tsuids ...string) map[string]string {
 	g.Helper()
 	var wanted [][]byte
@@ -176,8 +177,9 @@ func (g *grove) failed(l Failures, id int, tsuids ...string) map[string]string {
 
 func upper(tsuid string) string { return strings.ToUpper(hex.EncodeToString([]byte(tsuid))) }
 
-// Series go where the rules say; of two for one leaf the first has it, and the other is told
-// of; one without two names is told of, too. Adding them again changes nothing.
+// Rules place series. If two have the same leaf, the first keeps it and the other is a collision;
+// a series for which the rules yield too few names is not matched. Adding all again changes
+// nothing.
 func TestAdd(t *testing.T) {
 	both(t, func(t *testing.T, g *grove) {
 		id := g.plantTree(byMetric, byHost).ID
@@ -198,18 +200,19 @@ func TestAdd(t *testing.T) {
 			t.Error(diff)
 		}
 		if got := g.failed(NotMatched, id, a, lone); len(got) != 1 {
-			t.Errorf("asked for two series: %v", got)
+			t.Errorf("asked for two series: got %v, want the one that is not matched", got)
 		}
 		if got := g.failed(Collisions, id, lone); len(got) != 0 {
-			t.Errorf("asked for a series without a collision: %v", got)
+			t.Errorf("asked for a series without a collision: got %v, want none", got)
 		}
 
-		// A UID without a name: the series can be in no tree, and is not tried again.
+		// A series with a UID that has no name, and a key that is no TSUID, can be in no tree and
+		// are not tried again.
 		g.add(g.Forest, "\x00\x00\xff\x00\x00\x01\x00\x00\x01", "x")
 	})
 }
 
-// Custom fields of UIDMeta make branches, where rules read them.
+// A rule on a custom field makes branches of what UIDMeta has for that field.
 func TestAdd_custom(t *testing.T) {
 	g := onPebble(t)
 	id := g.plantTree(tree.Rule{Type: tree.MetricCustom, Field: "x", CustomField: "team"}, byHost).ID
@@ -223,7 +226,8 @@ func TestAdd_custom(t *testing.T) {
 	}
 }
 
-// What this process changes counts at once, what another one changes after ReloadAfter.
+// Changes of trees by this process take effect at once, those by another process after
+// ReloadAfter.
 func TestAdd_reload(t *testing.T) {
 	g := onPebble(t)
 	other := g.beside(g.st)
@@ -232,7 +236,7 @@ func TestAdd_reload(t *testing.T) {
 	g.add(g.Forest, g.series("m", "host=h1"))
 	g.add(other, g.series("m", "host=h2"))
 	if got := g.shown(id); len(got) != 3 {
-		t.Errorf("got %q, want the series of the process that made the tree alone", got)
+		t.Errorf("got %q, want only the series of the process that made the tree", got)
 	}
 	g.now = g.now.Add(ReloadAfter)
 	g.add(other, g.series("m", "host=h3"))
@@ -241,8 +245,8 @@ func TestAdd_reload(t *testing.T) {
 	}
 }
 
-// Several processes add overlapping series at once and make trees and rules at once: nothing is
-// lost, and every leaf has one series.
+// Several processes add the same series and make trees and rules at the same time: every tree
+// gets an id of its own, and every series is either a leaf or a collision.
 func TestForest_concurrent(t *testing.T) {
 	both(t, func(t *testing.T, g *grove) {
 		id := g.plantTree(byDC, byMetric).ID
@@ -264,7 +268,7 @@ func TestForest_concurrent(t *testing.T) {
 					return
 				}
 				ids[i] = made.ID
-				// Everybody changes one rule and one definition.
+				// All of them change the same rule and the same definition.
 				for n := range 3 {
 					if _, err := f.PutRule(t.Context(), tree.Rule{TreeID: id, Level: 5, Type: tree.TagK, Field: "no", Notes: fmt.Sprint(i, n)}, false); err != nil {
 						t.Error(err)
@@ -288,12 +292,13 @@ func TestForest_concurrent(t *testing.T) {
 			}
 		}
 		if leaves+len(collisions) != len(all) {
-			t.Errorf("%d leaves and %d collisions of %d series", leaves, len(collisions), len(all))
+			t.Errorf("%d leaves and %d collisions, want as many as there are series, %d", leaves, len(collisions), len(all))
 		}
 	})
 }
 
-// meddler lets another process change something before the first compare-and-set.
+// meddler is a store that calls do before the first CompareAndPut, as another process would
+// write then.
 type meddler struct {
 	store.Store
 	once sync.Once
@@ -305,8 +310,8 @@ func (m *meddler) CompareAndPut(ctx context.Context, table string, c store.CellK
 	return m.Store.CompareAndPut(ctx, table, c, old, value)
 }
 
-// A change is made on what is there now, not on what was read before another process changed
-// it.
+// A change of a tree, a rule or the ids that meets another process's change is made on top of it
+// and does not undo it.
 func TestForest_compareAndSet(t *testing.T) {
 	both(t, func(t *testing.T, g *grove) {
 		id := g.plantTree(byMetric).ID
@@ -321,21 +326,21 @@ func TestForest_compareAndSet(t *testing.T) {
 
 		f := between(func(f *Forest) error { _, err := f.Change(ctx, tree.Change{ID: id, Notes: "n"}, false); return err })
 		if now, err := f.Change(ctx, tree.Change{ID: id, Description: "d"}, false); err != nil || now.Notes != "n" || now.Description != "d" {
-			t.Errorf("%+v, %v", now, err)
+			t.Errorf("the tree is %+v, %v, want both changes", now, err)
 		}
 		f = between(func(f *Forest) error { _, err := f.PutRule(ctx, tree.Rule{TreeID: id, Notes: "n"}, false); return err })
 		if now, err := f.PutRule(ctx, tree.Rule{TreeID: id, Description: "d"}, false); err != nil || now.Notes != "n" || now.Description != "d" {
-			t.Errorf("%+v, %v", now, err)
+			t.Errorf("the rule is %+v, %v, want both changes", now, err)
 		}
 		f = between(func(f *Forest) error { _, err := f.Create(ctx, tree.Change{Name: "first"}); return err })
 		if now, err := f.Create(ctx, tree.Change{Name: "second"}); err != nil || now.ID != id+2 {
-			t.Errorf("%+v, %v", now, err)
+			t.Errorf("the second tree is %+v, %v, want the id after the first one's", now, err)
 		}
 	})
 }
 
-// A store that fails now and then: what could not be added is told, and comes with the next
-// attempts. A branch is never missing above a leaf.
+// While the store fails now and then, Add returns the series that it could not add. Repeated
+// attempts add all of them, and no branch above a leaf is missing.
 func TestAdd_faults(t *testing.T) {
 	g := onPebble(t)
 	id := g.plantTree(byMetric, byHost).ID
@@ -353,7 +358,7 @@ func TestAdd_faults(t *testing.T) {
 	for try := 0; len(rest) > 0; try++ {
 		var err error
 		if rest, err = f.Add(t.Context(), rest); (err == nil) != (len(rest) == 0) {
-			t.Fatalf("%d series are left, error %v", len(rest), err)
+			t.Fatalf("%d series are left, error %v, want an error if and only if some are left", len(rest), err)
 		}
 		failures += len(rest)
 		if try > 500 {
@@ -364,12 +369,12 @@ func TestAdd_faults(t *testing.T) {
 		t.Error("nothing failed")
 	}
 	if got := g.shown(id); len(got) != 1+1+7+7+60 {
-		t.Errorf("%d branches and leaves: %q", len(got), got)
+		t.Errorf("%d branches and leaves, want 76: %q", len(got), got) // ROOT, a, b0 … b6 with a c each, 60 leaves
 	}
 }
 
-// Children are found between any number of deeper branches, and those of other trees and of
-// longer hashes are not among them.
+// A branch lists exactly its children, however many rows of deeper branches lie between them,
+// and none of another tree.
 func TestBranch_deep(t *testing.T) {
 	both(t, func(t *testing.T, g *grove) {
 		g.plantTree(byMetric, byHost)
@@ -391,7 +396,7 @@ func TestBranch_deep(t *testing.T) {
 		g.add(g.Forest, all...)
 		root, err := g.Branch(t.Context(), tree.Key(id))
 		if err != nil || len(root.Branches) != 3 {
-			t.Fatalf("%v, %v", root, err)
+			t.Fatalf("got %v, %v, want a root with 3 branches", root, err)
 		}
 		var got []string
 		for _, top := range root.Branches {
@@ -409,8 +414,8 @@ func TestBranch_deep(t *testing.T) {
 	})
 }
 
-// A tree that cannot be applied here, because a TSD made it, is shown; the others take series,
-// and what is wrong can be put right.
+// A tree with a rule that Downpour cannot apply, as a TSD may have stored it, is shown but takes
+// no series; other trees do. Once the rule is deleted the tree takes series again.
 func TestAdd_foreignRule(t *testing.T) {
 	g := onPebble(t)
 	bad, good := g.plantTree(byMetric, byHost).ID, g.plantTree(byHost, byMetric).ID
@@ -420,24 +425,25 @@ func TestAdd_foreignRule(t *testing.T) {
 	}
 	g.add(g.Forest, g.series("m", "host=h"))
 	if got := g.cells(); got["leaf"] != 1 || len(g.shown(good)) != 3 {
-		t.Errorf("cells %v", got)
+		t.Errorf("cells %v, want 1 leaf, of the good tree", got)
 	}
 	if shown, err := g.Tree(t.Context(), bad); err != nil || shown.Rule(7, 0) == nil {
-		t.Errorf("%v, %v", shown, err)
+		t.Errorf("got %v, %v, want the tree with the foreign rule", shown, err)
 	}
 	if _, err := g.PutRule(t.Context(), tree.Rule{Type: tree.TagK, Field: "dc", TreeID: bad, Level: 8}, false); err != nil {
-		t.Errorf("another rule: %v", err)
+		t.Errorf("another rule is put: got %v, want no error", err)
 	}
 	if err := g.DeleteRule(t.Context(), foreign); err != nil {
 		t.Error(err)
 	}
 	g.add(g.Forest, g.series("m.n", "host=h"))
 	if got := g.cells(); got["leaf"] != 3 {
-		t.Errorf("cells %v", got)
+		t.Errorf("cells %v, want 3 leaves: the new series in both trees", got)
 	}
 }
 
-// Rules of a tree are bounded in number, and replaced at one stroke.
+// The number of a tree's rules is bounded, and a change of several rules is made as a whole or
+// not at all.
 func TestRules(t *testing.T) {
 	g := onPebble(t)
 	id := g.plantTree().ID
@@ -454,11 +460,11 @@ func TestRules(t *testing.T) {
 		func() error { return g.PutRules(t.Context(), []tree.Rule{one}) },
 	} {
 		if err := put(); err == nil || !strings.Contains(err.Error(), "257 rules, want at most 256") {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want that 257 rules are too many", err)
 		}
 	}
 
-	// A bad one among several changes nothing.
+	// A change with one bad rule changes nothing.
 	if err := g.ReplaceRules(t.Context(), []tree.Rule{one, {Type: tree.TagK, TreeID: id}}); err == nil {
 		t.Error("a bad rule is stored")
 	}
@@ -466,7 +472,7 @@ func TestRules(t *testing.T) {
 		t.Error("a bad rule is stored")
 	}
 	if now, err := g.Tree(t.Context(), id); err != nil || len(now.Rules) != tree.MaxRules || now.Rules[0].Notes != "" {
-		t.Errorf("%d rules, %v", len(now.Rules), err)
+		t.Errorf("%d rules, %v, want the 256 as they were", len(now.Rules), err)
 	}
 
 	last := tree.Rule{Type: tree.Metric, TreeID: id, Level: 3, Notes: "last"}
@@ -474,18 +480,18 @@ func TestRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now, err := g.Tree(t.Context(), id); err != nil || len(now.Rules) != 1 || now.Rules[0] != last {
-		t.Errorf("%+v, %v", now.Rules, err)
+		t.Errorf("got rules %+v, %v, want the last one of the level alone", now.Rules, err)
 	}
 	if err := g.DeleteRules(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	var missing *NotFoundError
 	if err := g.DeleteRule(t.Context(), last); !errors.As(err, &missing) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want a *NotFoundError", err)
 	}
 }
 
-// An answer reserves its memory, and ends with its request.
+// Branch reserves the memory of its answer, and ends with its context.
 func TestBranch_bounds(t *testing.T) {
 	g := onPebble(t)
 	id := g.plantTree(byMetric, byHost).ID
@@ -506,6 +512,6 @@ func TestBranch_bounds(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := g.Branch(ctx, tree.Key(id)); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want that the context has ended", err)
 	}
 }

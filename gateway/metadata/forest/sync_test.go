@@ -12,7 +12,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// treesync adds what is not there, and a series without a name is counted.
+// A treesync adds the series that are not in the enabled trees yet, counts those with a UID
+// without a name as skipped, and changes nothing the second time.
 func TestSync(t *testing.T) {
 	both(t, func(t *testing.T, g *grove) {
 		g.series("m", "host=h1", "dc=a")
@@ -43,12 +44,12 @@ func TestSync(t *testing.T) {
 			t.Errorf("again: got %+v, %v, want %+v", done, err, want)
 		}
 		if diff := cmp.Diff(before, g.cells()); diff != "" || len(g.shown(id)) != 5 {
-			t.Errorf("%s%q", diff, g.shown(id))
+			t.Errorf("the second treesync has changed cells: %s\nthe tree has %q, want 5 branches and leaves", diff, g.shown(id))
 		}
 	})
 }
 
-// oneByOne reads all series one at a time, and does something before the second.
+// oneByOne is a store that returns one series a read, and calls between before the second.
 type oneByOne struct {
 	store.Store
 	between func()
@@ -82,8 +83,8 @@ func (s *singleRows) Next() (rows []store.Row, err error) {
 	return rows, nil
 }
 
-// What becomes of a tree during a treesync counts for the series that are still to come: it may
-// be deleted, have other rules, or have lost its branches.
+// A change of a tree during a treesync takes effect for the series that follow: the tree is
+// deleted, gets other rules, or loses its branches.
 func TestSync_treeChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(ctx context.Context, f *Forest, id int) error
@@ -113,11 +114,11 @@ func TestSync_treeChanges(t *testing.T) {
 			}
 			done, err := f.Sync(t.Context())
 			if err != nil || done.Series != 3 || done.Trees != c.trees {
-				t.Errorf("%+v, %v", done, err)
+				t.Errorf("got %+v, %v, want 3 series and the trees that are left", done, err)
 			}
 			if c.want == nil {
 				if left := g.cells(); len(left) > 0 {
-					t.Errorf("cells that are left: %v", left)
+					t.Errorf("cells %v are left, want none", left)
 				}
 				return
 			}
@@ -128,13 +129,13 @@ func TestSync_treeChanges(t *testing.T) {
 	}
 }
 
-// A treesync begins with what another process has just made of the trees.
+// A treesync reads the trees anew, and so sees a tree that another process has just made.
 func TestSync_othersTrees(t *testing.T) {
 	g := onPebble(t)
 	other := g.beside(g.st)
 	g.add(other, g.series("m", "host=h")) // it has read that there is no tree
 	g.plantTree(byMetric, byHost)
 	if done, err := other.Sync(t.Context()); err != nil || done.Added != 1 {
-		t.Errorf("%+v, %v", done, err)
+		t.Errorf("got %+v, %v, want one series added", done, err)
 	}
 }

@@ -52,7 +52,7 @@ func fixture(t *testing.T, now int64, counted bool) (*Points, *pebble.Store) {
 		Now: func() time.Time { return time.Unix(now, 0) }}), s
 }
 
-// at puts cells into the series' row of an hour.
+// at puts cells into the row of the hour base of the series tsuid.
 func at(t *testing.T, s store.Writer, base uint32, cells map[string]string) {
 	t.Helper()
 	row := encoding.DefaultSchema().AppendRowKey(nil, encoding.UID(tsuid[:3]), base, tsuid[3:])
@@ -63,6 +63,7 @@ func at(t *testing.T, s store.Writer, base uint32, cells map[string]string) {
 	}
 }
 
+// count writes the counter of the series tsuid with a timestamp in s.
 func count(t *testing.T, s store.Writer, at int64) {
 	t.Helper()
 	m := store.Mutation{Row: tsuid, Family: "name", Qualifier: []byte("ts_ctr"), Value: make([]byte, 8), Timestamp: at * 1000}
@@ -90,8 +91,8 @@ func byName(back int) Query {
 	return Query{Subs: []Sub{{Metric: "m", Tags: map[string]string{"host": "a"}}}, Back: back}
 }
 
-// Looking back finds the last point of the newest hour that has one, and passes
-// over hours with notes alone.
+// A search of the last hours finds the last point of the newest hour that has one, and passes
+// over hours that have only annotations.
 func TestFind_back(t *testing.T) {
 	p, s := fixture(t, hour+3*3600+10, true)
 	at(t, s, hour, map[string]string{"\x00\x00": "\x01", "\x05\x00\x00": "\x00\x17\x00\x00\x00\x00\x00\x00\x00\x02"}) // second 1 of the hour: 2
@@ -102,12 +103,12 @@ func TestFind_back(t *testing.T) {
 	}
 	check(t, p, bySeries(2))
 	check(t, p, byName(2))
-	young, _ := fixture(t, 7200, true) // looking back to before 1970
+	young, _ := fixture(t, 7200, true) // 100 hours back is before 1970
 	check(t, young, bySeries(100))
 }
 
-// The counter says where to look; it may have been written in the hour after
-// the point.
+// Without hours to look back, the timestamp of the series' counter says where to look: in its
+// hour and in the one before. Without counters it is the current hour.
 func TestFind_counter(t *testing.T) {
 	p, s := fixture(t, hour+100*3600, true)
 	at(t, s, hour, map[string]string{"\x00\x0B": "\x3f\x80\x00\x00"})
@@ -133,21 +134,21 @@ func TestFind_refused(t *testing.T) {
 	var refused *RefusedError
 	for _, q := range []Query{bySeries(-1), bySeries(MaxBack + 1), {Subs: []Sub{{}}}, {Subs: []Sub{{Metric: "m"}}, Back: 1}, {Subs: []Sub{{TSUIDs: []encoding.UID{{0, 0, 1}}}}}} {
 		if _, err := p.Find(t.Context(), q); !errors.As(err, &refused) {
-			t.Errorf("%+v: %v", q, err)
+			t.Errorf("%+v: got %v, want a *RefusedError", q, err)
 		}
 	}
 	var unknown *uid.NoSuchNameError
 	if _, err := p.Find(t.Context(), Query{Subs: []Sub{{Metric: "nope"}}}); !errors.As(err, &unknown) {
-		t.Errorf("unknown metric: %v", err)
+		t.Errorf("unknown metric: got %v, want no such name", err)
 	}
-	// Two values of one time fail the query, as everywhere.
+	// Two values of one time fail the query, as they fail other queries.
 	at(t, s, hour, map[string]string{"\x00\x00": "\x07", "\xF0\x00\x00\x00": "\x08"})
 	if _, err := p.Find(t.Context(), bySeries(1)); err == nil {
-		t.Error("a duplicate is no error")
+		t.Error("two values of one time: got no error")
 	}
 }
 
-// one gives every name the UID 1.
+// one resolves every name to the UID 000001.
 type one struct{}
 
 func (one) Resolve(context.Context, encoding.UIDKind, string) (encoding.UID, error) {
@@ -158,8 +159,8 @@ func (one) Names(context.Context, encoding.UIDKind, []encoding.UID) ([]string, e
 	return nil, errors.ErrUnsupported
 }
 
-// counters are series without end, each with a counter and no points; reads of
-// rows are counted and take no notice of their context.
+// counters is a store of endlessly many series, each with a counter and no points. Get counts
+// its calls and ignores contexts.
 type counters struct {
 	faultstore.Endless
 	gets int
@@ -185,9 +186,8 @@ func newCounters() *counters {
 	return c
 }
 
-// When the client leaves, a query ends within a block of series, and within a
-// read of rows: of the series of a metric, of those named, and between
-// sub-queries.
+// When its client leaves, a query ends within one block of series or one read of rows, whether
+// it lists the series of a metric, reads those named, looks back, or has many sub-queries.
 func TestFind_clientLeaves(t *testing.T) {
 	byName, byTSUID := Sub{Metric: "m", Tags: map[string]string{"k": "v"}}, Sub{TSUIDs: slices.Repeat([]encoding.UID{tsuid}, 1000)}
 	f := func(what string, q Query, leaveAtBlock, leaveAtGet, blocks, gets int) {
@@ -198,7 +198,7 @@ func TestFind_clientLeaves(t *testing.T) {
 			if n == leaveAtBlock {
 				leave()
 			}
-			if n > 200 { // more than there may be series
+			if n > 200 { // more series than a query may have
 				t.Fatalf("%s: %d blocks", what, n)
 			}
 		}
@@ -220,13 +220,13 @@ func TestFind_clientLeaves(t *testing.T) {
 	f("sub-queries", Query{Subs: slices.Repeat([]Sub{byTSUID}, 1000), Back: 1}, 0, 1000, 0, 1001)
 }
 
-// The series of all sub-queries together are bounded.
+// The number of series of all sub-queries together is bounded.
 func TestFind_tooMany(t *testing.T) {
 	p, s := fixture(t, hour, false)
 	at(t, s, hour, map[string]string{"\x00\x00": "\x01"})
 	subs := slices.Repeat([]Sub{{TSUIDs: slices.Repeat([]encoding.UID{tsuid}, MaxSeries/10)}}, 11)
 	var refused *RefusedError
 	if _, err := p.Find(t.Context(), Query{Subs: subs}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "More than 100000 series") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want a refusal of more than 100000 series", err)
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// fixture is a store with series m0 … m1 of keys k0 … k2 and values v0 … v2, in
-// both tables, two hours of each.
+// fixture is a store with all series of the metrics m0 and m1 that have some of the keys k0 to
+// k2 with values v0 to v2: each has a counter in the meta table and two hours in the data table.
 type fixture struct {
 	*Finder
 	series []Series // in TSUID order
@@ -97,7 +97,7 @@ func (f *fixture) fill(t testing.TB, s store.Store, names *uid.Dictionary) {
 	slices.SortFunc(f.series, func(a, b Series) int { return slices.Compare(a.TSUID, b.TSUID) })
 }
 
-// naive judges a series by its names.
+// naive tells whether a query admits a series, by its names and without any index.
 func naive(q Query, s Series) bool {
 	if q.Metric != nil && *q.Metric != Any && *q.Metric != s.Metric {
 		return false
@@ -140,8 +140,8 @@ func drawQuery(t *rapid.T) Query {
 	return q
 }
 
-// A lookup finds what looking at every series finds, in the order of its rows;
-// in the data table once for each hour.
+// A lookup finds the series that naive admits, in the order of their rows in the meta table. In
+// the data table it finds each once for every hour.
 func TestFind_property(t *testing.T) {
 	for _, salt := range []int{0, 1} {
 		f := newFixture(t, salt)
@@ -187,8 +187,8 @@ func (f *fixture) dataTable(t *rapid.T, q Query, want []Series) {
 	}
 }
 
-// On salted tables each bucket of the data table has its part of the limit. One scan
-// over all metrics has all of it.
+// A lookup of one metric in a salted data table divides the limit among the 4 salt buckets: each
+// may return its quotient, at least 1. A lookup of all metrics is one scan with the whole limit.
 func TestFind_saltedLimit(t *testing.T) {
 	f := newFixture(t, 1)
 	m := "m0"
@@ -208,14 +208,14 @@ func TestTSUID(t *testing.T) {
 	s := f.series[len(f.series)/2]
 	got, err := f.TSUID(t.Context(), s.Metric, s.Tags)
 	if err != nil || cmp.Compare(got.String(), s.TSUID.String()) != 0 {
-		t.Errorf("%v: %s, %v", s, got, err)
+		t.Errorf("%v: got %s, %v, want its TSUID", s, got, err)
 	}
 	if _, err := f.TSUID(t.Context(), "m0", nil); err == nil {
-		t.Error("no tags are taken for a series")
+		t.Error("a metric without tags is taken for a series, want an error")
 	}
 }
 
-// numbered names UIDs by their numbers, with so many letters in front.
+// numbered names each UID by its hex text, with so many letters before it.
 type numbered struct {
 	letters int
 	calls   int
@@ -249,8 +249,8 @@ func endless(meta bool) *faultstore.Endless {
 	}}
 }
 
-// A lookup ends within a block when its client leaves, in either table, and
-// while names are looked up within some thousand series.
+// A lookup in either table ends within one block when its client leaves, and within a few
+// thousand series if that happens while their names are looked up.
 func TestFind_clientLeaves(t *testing.T) {
 	for _, meta := range []bool{false, true} {
 		ctx, leave := context.WithCancel(t.Context())
@@ -262,7 +262,7 @@ func TestFind_clientLeaves(t *testing.T) {
 		}
 		f := New(Config{Store: from, Schema: encoding.DefaultSchema(), Names: &numbered{}})
 		if _, err := f.Find(ctx, Query{Meta: meta}); !errors.Is(err, context.Canceled) || from.Blocks() > 4 {
-			t.Errorf("meta %t: %v after %d blocks, want its end after 3", meta, err, from.Blocks())
+			t.Errorf("meta %t: %v after %d blocks, want that it ends after block 3", meta, err, from.Blocks())
 		}
 
 		ctx, leave = context.WithCancel(t.Context())
@@ -270,28 +270,28 @@ func TestFind_clientLeaves(t *testing.T) {
 		names.called = leave
 		f = New(Config{Store: endless(meta), Schema: encoding.DefaultSchema(), Names: names})
 		if _, err := f.Find(ctx, Query{Meta: meta, Limit: 50_000}); !errors.Is(err, context.Canceled) || names.calls > 3 {
-			t.Errorf("meta %t: %v after %d calls for names, want its end after one series of them", meta, err, names.calls)
+			t.Errorf("meta %t: %v after %d calls for names, want that it ends after at most 3", meta, err, names.calls)
 		}
 	}
 }
 
-// What a lookup returns is bounded by series and by bytes.
+// The answer of a lookup is bounded in series, in bytes, and by the memory of the process.
 func TestFind_bounded(t *testing.T) {
 	names := &numbered{}
 	f := New(Config{Store: endless(true), Schema: encoding.DefaultSchema(), Names: names})
 	var many TooManyError
 	if _, err := f.Find(t.Context(), Query{Meta: true}); !errors.As(err, &many) || names.calls > 0 {
-		t.Errorf("%v, %d calls for names, want that it is too much before them", err, names.calls)
+		t.Errorf("%v after %d calls for names, want that there are too many series, before any call", err, names.calls)
 	}
 	names.letters = MaxBytes / 5000
 	if _, err := f.Find(t.Context(), Query{Meta: true, Limit: 10_000}); !errors.As(err, &many) || names.calls > 3*3 {
-		t.Errorf("%v after %d calls for names, want that it is too much", err, names.calls)
+		t.Errorf("%v after %d calls for names, want that the answer is too large, after 9 at most", err, names.calls)
 	}
 	if found, err := f.Find(t.Context(), Query{Meta: true, Limit: 1000}); err != nil || len(found) != 1000 {
 		t.Errorf("%d found, %v", len(found), err)
 	}
 
-	// What the process may hold bounds it too: TSUIDs, and then names.
+	// The memory of the process bounds TSUIDs first, before names are looked up, and then names.
 	ctx := memory.With(t.Context(), memory.New(memory.Least).Open(memory.Query))
 	names.calls = 0
 	var large *memory.LimitError

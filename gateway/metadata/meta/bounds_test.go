@@ -16,7 +16,7 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// everyName gives all UIDs one name.
+// everyName gives all UIDs the same name.
 type everyName struct{}
 
 func (everyName) Name(context.Context, encoding.UIDKind, encoding.UID) (string, error) {
@@ -27,7 +27,7 @@ func (everyName) Resolve(context.Context, encoding.UIDKind, string) (encoding.UI
 	return nil, errors.ErrUnsupported
 }
 
-// described are series without end that have a TSMeta.
+// described is a store of endlessly many series, each with a TSMeta that has these notes.
 func described(notes string) *endlessMeta {
 	text := encoding.AppendTSMeta(nil, encoding.TSMeta{Notes: notes})
 	return &endlessMeta{faultstore.Endless{Rows: 100, Row: func(n int) store.Row {
@@ -42,8 +42,8 @@ func (d *endlessMeta) Get(context.Context, string, string, [][]byte) ([]store.Ro
 	return nil, nil
 }
 
-// A list of meta data ends within a block when its client leaves, and is bounded
-// by bytes.
+// A list of TSMeta ends within a few blocks when its client leaves, and is bounded in bytes and
+// by the memory of the process.
 func TestTSMetas_bounds(t *testing.T) {
 	catalog := func(from *endlessMeta) *Catalog {
 		return New(Config{Store: from, UIDTable: "tsdb-uid", MetaTable: "tsdb-meta", Schema: encoding.DefaultSchema(), Names: everyName{}})
@@ -56,11 +56,11 @@ func TestTSMetas_bounds(t *testing.T) {
 		}
 	}
 	if _, err := catalog(from).TSMetas(ctx, store.KeyRange{}, store.RowFilter{}); !errors.Is(err, context.Canceled) || from.Blocks() > 6 {
-		t.Errorf("%v after %d blocks, want its end after 3", err, from.Blocks())
+		t.Errorf("%v after %d blocks, want that it ends after at most 6", err, from.Blocks())
 	}
 	from = described(strings.Repeat("x", 1<<20))
 	if _, err := catalog(from).TSMetas(t.Context(), store.KeyRange{}, store.RowFilter{}); err == nil || from.Blocks() > 3 {
-		t.Errorf("%v after %d blocks, want that it is too much", err, from.Blocks())
+		t.Errorf("%v after %d blocks, want that it is too large, after at most 3", err, from.Blocks())
 	}
 	from = described(strings.Repeat("x", 1<<20))
 	within := memory.With(t.Context(), memory.New(memory.Least).Open(memory.Query))
@@ -70,10 +70,11 @@ func TestTSMetas_bounds(t *testing.T) {
 	}
 }
 
-// Series that wait to be recorded, and those that are, are bounded by bytes.
+// The series that wait to be recorded are bounded in bytes, and so are those that are known to
+// be recorded.
 func TestTracker_bytes(t *testing.T) {
 	s := open(t)
-	// A row of a series of 100 tags.
+	// long returns a row key of series n, which has 100 tags.
 	long := func(n int) []byte {
 		schema := encoding.DefaultSchema()
 		var tags []byte
@@ -82,7 +83,7 @@ func TestTracker_bytes(t *testing.T) {
 		}
 		return schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, created, tags)
 	}
-	const each = seenBytes + 603
+	const each = seenBytes + 603 // 603: the TSUID of a metric and 100 tags, 3 + 100*6 bytes
 	tr := NewTracker(TrackerConfig{Config: catalogConfig(s), Flags: Flags{Tracking: true, RealtimeTS: true}, Every: time.Hour, Bytes: 10 * each, Log: slog.New(slog.DiscardHandler)})
 	for n := range 100 {
 		tr.Stored(long(n), 1)
@@ -109,7 +110,8 @@ func TestTracker_bytes(t *testing.T) {
 	}
 }
 
-// The memory of meta data is about what it takes.
+// bytes returns about the memory that meta data takes: at least its texts, and at most twice its
+// JSON.
 func TestTSMeta_bytes(t *testing.T) {
 	m := TSMeta{Notes: strings.Repeat("n", 1000), Custom: map[string]string{"k": strings.Repeat("v", 1000)},
 		Tags: []UIDMeta{{Description: strings.Repeat("d", 1000), Custom: map[string]string{"k": strings.Repeat("v", 1000)}}}}

@@ -12,11 +12,11 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// listener is told of series, and wants some to be told again.
+// listener records the series that it is told of.
 type listener struct {
 	mu    sync.Mutex
 	told  [][]string
-	fails int // so many calls want all again
+	fails int // the next so many calls fail and ask for their series again
 }
 
 func (l *listener) described(_ context.Context, tsuids []string) ([]string, error) {
@@ -35,8 +35,8 @@ func tsuid(n int) string {
 	return string(encoding.DefaultSchema().AppendTSUID(nil, rowKey(n)))
 }
 
-// Each series that gets a TSMeta is told of once, and again as long as it is wanted: also
-// while no other series comes.
+// Each series that gets a TSMeta is passed to Described once, and again with each Flush as long
+// as Described asks for it, also if no other series comes.
 func TestTracker_described(t *testing.T) {
 	s := open(t)
 	l := &listener{fails: 2}
@@ -47,7 +47,7 @@ func TestTracker_described(t *testing.T) {
 	tr.Stored(rowKey(1), 1)
 	tr.Stored(rowKey(2), 1)
 	if err := tr.Flush(t.Context()); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want that the store is unavailable", err)
 	}
 	tr.Stored(rowKey(1), 1)
 	tr.Stored(rowKey(3), 1)
@@ -60,7 +60,7 @@ func TestTracker_described(t *testing.T) {
 	if err := tr.Close(); err != nil {
 		t.Error(err)
 	}
-	// Another process does not find them new.
+	// For another process they are not new.
 	for _, flags := range []Flags{all, {Tracking: true, RealtimeTS: true}, {Tracking: true}} {
 		other := start(s, flags)
 		other.Stored(rowKey(1), 1)
@@ -76,7 +76,8 @@ func TestTracker_described(t *testing.T) {
 	}
 }
 
-// A TSMeta that is stored although the store said that it had failed is told of.
+// A series is passed to Described also if the store reported an error although it had stored
+// the TSMeta.
 func TestTracker_describedLater(t *testing.T) {
 	l := &listener{}
 	st := faultstore.New(open(t), faultstore.Rule{Op: faultstore.CompareAndPut, Nth: 1, Err: store.ErrUnavailable, After: true})
@@ -93,7 +94,7 @@ func TestTracker_describedLater(t *testing.T) {
 	}
 }
 
-// Series that wait to be told of are bounded.
+// The number of series that wait to be passed to Described again is bounded.
 func TestTracker_describedBounds(t *testing.T) {
 	l := &listener{fails: 1000}
 	tr := NewTracker(TrackerConfig{Config: catalogConfig(open(t)), Flags: all, Described: l.described, Pending: 10})

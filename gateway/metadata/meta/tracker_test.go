@@ -53,14 +53,14 @@ func tracker(s store.Store, flags Flags) *Tracker {
 
 var all = Flags{Tracking: true, Incrementing: true, RealtimeTS: true, RealtimeUID: true}
 
-// rowKey is a row of series metric 1, tagk 1 = n.
+// rowKey returns a row key of the series of metric 1 with tagk 1 = tagv n.
 func rowKey(n int) []byte {
 	s := encoding.DefaultSchema()
 	tags := s.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, byte(n >> 8), byte(n)}}})
 	return s.AppendRowKey(nil, encoding.UID{0, 0, 1}, created, tags)
 }
 
-// cells are all cells of a table as row:qualifier=value.
+// cells returns all cells of a table, row:qualifier to value; values of 8 bytes are in hex.
 func cells(t *testing.T, s store.Reader, table string) map[string]string {
 	t.Helper()
 	sc, err := s.Scan(t.Context(), store.Scan{Table: table})
@@ -88,7 +88,7 @@ func cells(t *testing.T, s store.Reader, table string) map[string]string {
 
 const tsmeta = `{"tsuid":"%s","displayName":"","description":"","notes":"","created":1356998400,"custom":null,"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`
 
-// What OpenTSDB 2.4.1 writes under each combination of its switches.
+// The tracker writes what OpenTSDB 2.4.1 writes under each combination of its settings.
 func TestTracker_flags(t *testing.T) {
 	const series = "000001000001000007"
 	f := func(flags Flags, want map[string]string) {
@@ -153,8 +153,8 @@ func (f *flaky) CompareAndPut(ctx context.Context, table string, c store.CellKey
 	return ok, err
 }
 
-// However often the store fails and whoever counts beside us, every series is
-// described once and every point counted once.
+// However often the store fails, and with two trackers on the same tables, every series gets one
+// TSMeta and every point is counted once.
 func TestTracker_property(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -195,7 +195,7 @@ func TestTracker_property(t *testing.T) {
 	}
 }
 
-// blocked never writes until let go.
+// blocked is a store whose increments wait until gate is closed.
 type blocked struct {
 	store.Store
 	gate chan struct{}
@@ -210,7 +210,8 @@ func (b *blocked) Increment(ctx context.Context, table string, c store.CellKey, 
 	}
 }
 
-// A store that stands still slows no put and takes no memory without bound.
+// While the store does not respond, the tracker does not block puts, and what waits for the
+// store is bounded.
 func TestTracker_neverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &blocked{open(t), make(chan struct{})}
@@ -222,7 +223,7 @@ func TestTracker_neverBlocks(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := tr.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Flush while the store stands still: %v", err)
+			t.Errorf("Flush while the store does not respond: got %v, want that its deadline ends it", err)
 		}
 		tr.mu.Lock()
 		if n := len(tr.pending.series); n > 10 {
@@ -237,12 +238,12 @@ func TestTracker_neverBlocks(t *testing.T) {
 	})
 }
 
-// UIDs that could not be written and do not fit any more are told, like those that come
-// when there is no room.
+// UIDs that could not be written and do not fit any more are counted as dropped, like those that
+// come when there is no room.
 func TestTracker_toldWhatIsDropped(t *testing.T) {
 	tr := NewTracker(TrackerConfig{Config: catalogConfig(open(t)), Flags: all, Pending: 10, Log: slog.New(slog.DiscardHandler)})
 	defer tr.Close()
-	<-tr.turn // so that the tracker does not flush by itself
+	<-tr.turn // without its turn the tracker does not flush by itself
 	defer func() { tr.turn <- struct{}{} }()
 	for n := range 7 {
 		tr.Assigned(encoding.UIDTagV, "x", encoding.UID{0, 0, byte(n)})
@@ -259,6 +260,6 @@ func TestTracker_toldWhatIsDropped(t *testing.T) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	if kept := len(tr.pending.uids); kept != 10 || tr.dropped != 5 {
-		t.Errorf("%d UIDs wait and %d are told as dropped, want 10 and 5", kept, tr.dropped)
+		t.Errorf("%d UIDs wait and %d are dropped, want 10 and 5", kept, tr.dropped)
 	}
 }

@@ -51,7 +51,7 @@ func TestSpecs_splits(t *testing.T) {
 	}
 }
 
-// Rows written under one layout are refused under any other.
+// CheckLayout accepts rows under the layout that they were written in, and no other.
 func TestCheckLayout(t *testing.T) {
 	wide := encoding.Schema{SaltWidth: 1, SaltBuckets: 4, MetricWidth: 4, TagKWidth: 2, TagVWidth: 4, MaxTags: 8}
 	salted := encoding.DefaultSchema()
@@ -65,7 +65,7 @@ func TestCheckLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := CheckLayout(t.Context(), s, "tsdb", written); err != nil {
-			t.Errorf("empty table: %v", err)
+			t.Errorf("empty table: got %v, want no error", err)
 		}
 		var rows []store.Mutation
 		for n := range uint64(30) {
@@ -80,15 +80,15 @@ func TestCheckLayout(t *testing.T) {
 		}
 		for j, read := range schemas {
 			if err := CheckLayout(t.Context(), s, "tsdb", read); (err == nil) != (i == j) {
-				t.Errorf("written under %d, read under %d: %v", i, j, err)
+				t.Errorf("written in layout %d, read in %d: %v, want an error unless they are equal", i, j, err)
 			}
 		}
 	}
 }
 
-// Rows under another salt than their series' are taken as what a raised number
-// of buckets leaves, unless they are most of the rows or lie under a bucket that
-// nobody reads.
+// Rows under another salt than their series' are accepted, as they are left after the number of
+// salt buckets was raised, unless they are most of the rows or lie in a bucket that the schema
+// does not have.
 func TestCheckLayout_foreignSalts(t *testing.T) {
 	schema := encoding.DefaultSchema()
 	schema.SaltWidth, schema.SaltBuckets = 1, 4

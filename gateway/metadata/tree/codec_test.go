@@ -13,7 +13,8 @@ import (
 	"downpour/integration/conformance"
 )
 
-// All cells that OpenTSDB stored are read, and written with the same bytes at the same place.
+// Every cell that OpenTSDB stored in the recording can be parsed, and is encoded again to the
+// same row key, qualifier and value.
 func TestStored_recorded(t *testing.T) {
 	var r struct {
 		Rows []struct{ Row, Qualifier, Value string }
@@ -37,7 +38,7 @@ func TestStored_recorded(t *testing.T) {
 			rule, err = ParseRule(value)
 			wantKey, wantQualifier, again = Key(rule.TreeID), RuleQualifier(rule.Level, rule.Order), rule.AppendStored(nil)
 			if err := rule.Validate(); err != nil || !IsRule(qualifier) {
-				t.Errorf("%s: %v", value, err)
+				t.Errorf("the rule %s: got %v, want it valid and its qualifier that of a rule", value, err)
 			}
 			counts[kind]++
 		case "branch":
@@ -58,14 +59,14 @@ func TestStored_recorded(t *testing.T) {
 			counts[kind]++
 		}
 		if err != nil || !bytes.Equal(key, wantKey) || !bytes.Equal(qualifier, wantQualifier) || !bytes.Equal(value, again) {
-			t.Errorf("%s %s: %v\n%s\n%s", c.Row, qualifier, err, value, again)
+			t.Errorf("%s %s: %v, or the cell changes:\nread    %s\nwritten %s", c.Row, qualifier, err, value, again)
 		}
 		if id, err := ParseBranchID(BranchID(key)); err != nil || !bytes.Equal(id, key) || !IsBranchKey(key) {
-			t.Errorf("%x: id %s, %v", key, BranchID(key), err)
+			t.Errorf("%x: branch id %s, %v, want that it parses to the key", key, BranchID(key), err)
 		}
 	}
 	if counts["tree"] != 5 || counts["tree_rule"] < 10 || counts["branch"] < 50 || counts["leaf"] < 40 {
-		t.Errorf("cells: %v", counts)
+		t.Errorf("cells: %v, want 5 trees, 10 rules, 50 branches and 40 leaves, or more", counts)
 	}
 }
 
@@ -78,7 +79,8 @@ func unhex(t *testing.T, text string) []byte {
 	return b
 }
 
-// Jackson escapes quotes, backslashes and control characters, and nothing else.
+// Like Jackson in OpenTSDB, the encoder escapes quotes, backslashes and control characters, and
+// nothing else. The hash of a leaf's name is made of UTF-16 units.
 func TestStored_escapes(t *testing.T) {
 	r := Rule{Type: Metric, Regex: "\\.\"\n\x01<é\U0001F600", TreeID: 7, RegexGroupIdx: 2, Level: 1, Order: 3}
 	want := `{"type":"METRIC","field":"","regex":"\\.\"\n\u0001<é😀","separator":"","description":"","notes":"","level":1,"order":3,"treeId":7,"customField":"","regexGroupIdx":2,"displayFormat":""}`
@@ -86,11 +88,12 @@ func TestStored_escapes(t *testing.T) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	if got := LeafQualifier("\U0001F600"); hex.EncodeToString(got) != hex.EncodeToString([]byte("leaf:\x00\x1b\x0d\x63")) {
-		t.Errorf("the hash of two UTF-16 units is %x", got[5:])
+		t.Errorf("the hash of two UTF-16 units is %x, want 001b0d63", got[5:])
 	}
 }
 
-// A branch whose cell lacks its own name at the end of the path has it, as in OpenTSDB.
+// If the path in a branch's cell does not end in the branch's own name, the name is appended, as
+// in OpenTSDB.
 func TestParseBranch(t *testing.T) {
 	f := func(value string, want ...string) {
 		t.Helper()
@@ -107,11 +110,12 @@ func TestParseBranch(t *testing.T) {
 	f(`{"displayName":"a"}`, "a")
 	f(`{}`, "")
 	if _, err := ParseBranch(Key(1), []byte(`{"path":[`)); err == nil || !strings.Contains(err.Error(), "branch 0001") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error that names branch 0001", err)
 	}
 }
 
-// What a change makes of a definition.
+// A change sets the fields that it has. With overwrite it resets the others, except for the id
+// and the time of creation.
 func TestChange_Apply(t *testing.T) {
 	yes, no := true, false
 	was := Tree{ID: 1, Name: "n", Notes: "x", Enabled: true, Created: 5}
@@ -124,11 +128,12 @@ func TestChange_Apply(t *testing.T) {
 	f(Change{Description: "d", Enabled: &no}, false, Tree{ID: 1, Name: "n", Description: "d", Notes: "x", Created: 5})
 	f(Change{Name: "m", StrictMatch: &yes}, true, Tree{ID: 1, Name: "m", StrictMatch: true, Created: 5})
 	if c := (Change{ID: 3, Created: 9}); !c.Empty() {
-		t.Error("a change that says nothing is not empty")
+		t.Error("a change that sets no field is not empty")
 	}
 }
 
-// What a rule refuses to be, and what changes of it make.
+// Validate refuses bad rules with OpenTSDB's messages or a bound, and Merge sets the fields of a
+// change, or replaces all of them.
 func TestRule_Validate(t *testing.T) {
 	f := func(r Rule, want string) {
 		t.Helper()
@@ -168,28 +173,29 @@ func TestRule_Validate(t *testing.T) {
 		}
 	}
 	if _, err := ParseType("x"); err == nil {
-		t.Error("type x is known")
+		t.Error("type x is parsed, want an error")
 	}
 }
 
-// The expressions of a tree are bounded together.
+// The expressions of all rules of a tree together are bounded in steps, and the rules in number.
 func TestCompile_bounds(t *testing.T) {
 	rules := make([]Rule, 20)
 	for i := range rules {
 		rules[i] = Rule{Type: Metric, Order: i, Regex: "([a-z]{600})"}
 	}
 	if _, err := Compile(Tree{ID: 1, Rules: rules}); err == nil || !strings.Contains(err.Error(), "more than 10000 steps") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want that there are too many steps", err)
 	}
-	// They are counted before any is compiled.
+	// The rules are counted before any is compiled: the bad expression is not the error.
 	many := make([]Rule, 300)
 	many[0] = Rule{Type: Metric, Regex: "(("}
 	if _, err := Compile(Tree{ID: 1, Rules: many}); err == nil || !strings.Contains(err.Error(), "300 rules, want at most 256") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want that there are too many rules", err)
 	}
 }
 
-// Names that are equal but for their case are all there, in order.
+// Branches and leaves are sorted without regard to case, and names that differ only in case are
+// all kept, in capital letters first.
 func TestBranch_Sort(t *testing.T) {
 	b := &Branch{Key: Key(1), Path: []string{Root}}
 	for _, name := range []string{"jim", "b", "Jim", "A", "\U0001F600", "ﬀ"} {
@@ -207,7 +213,8 @@ func TestBranch_Sort(t *testing.T) {
 	}
 }
 
-// What is stored is what is read again, whatever texts it has.
+// A rule with any texts is stored as valid JSON, and is read as it was stored. A branch with any
+// names can be read again.
 func FuzzStored(f *testing.F) {
 	f.Add("name", "\\.", "é\"\n", 3)
 	f.Fuzz(func(t *testing.T, a, b, c string, n int) {
@@ -215,10 +222,10 @@ func FuzzStored(f *testing.F) {
 		first := rule.AppendStored(nil)
 		read, err := ParseRule(first)
 		if err != nil || !json.Valid(first) {
-			t.Fatalf("%s: %v", first, err)
+			t.Fatalf("%s: got %v, want valid JSON that can be parsed", first, err)
 		}
 		if again := read.AppendStored(nil); !bytes.Equal(first, again) {
-			t.Fatalf("%s\n%s", first, again)
+			t.Fatalf("stored as %s\nread and stored again as %s", first, again)
 		}
 		branch, err := ParseBranch(Key(1), AppendBranch(nil, []string{Root, a, b}))
 		if err != nil {
@@ -230,7 +237,7 @@ func FuzzStored(f *testing.F) {
 	})
 }
 
-// Bytes from a table that others write are read without a fault.
+// Any bytes that others may have written to the table are parsed or refused, without a panic.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"path":{"0":"ROOT","1":null},"displayName":null}`))
 	f.Add([]byte(`{"name":null,"type":"X","tsuid":1}`))

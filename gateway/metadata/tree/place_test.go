@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compiled is a tree of rules, each of the level and order that it says.
+// compiled returns a compiled tree of rules, each with its own level and order.
 func compiled(t testing.TB, strict bool, rules ...Rule) *Compiled {
 	t.Helper()
 	for i := range rules {
@@ -24,8 +24,8 @@ func compiled(t testing.TB, strict bool, rules ...Rule) *Compiled {
 	return c
 }
 
-// series is one of a metric and tags "k=v,…", whose names have the custom field owner if
-// they begin with u.
+// series returns a series of a metric and tags "k=v,…". Names that begin with u have the custom
+// field owner.
 func series(metric, tags string) *Series {
 	name := func(s string) Name {
 		if strings.HasPrefix(s, "u") {
@@ -41,8 +41,8 @@ func series(metric, tags string) *Series {
 	return s
 }
 
-// Where rules put a series. A path is shown as a/b leaf, with ! for what is not matched; a
-// series that is not stored as its leaf in brackets.
+// Rules place a series. A placement is written as "a/b leaf", with the rules that were not
+// matched behind a !. A series that is not stored is written as its leaf in brackets.
 func TestPlace(t *testing.T) {
 	metric := Rule{Type: Metric, Separator: `\.`}
 	host := Rule{Type: TagK, Field: "host", Level: 1}
@@ -65,27 +65,28 @@ func TestPlace(t *testing.T) {
 	f("a/b/c h", series("a.b.c", "host=h"), metric, host)
 	f("a/b c ![1:1:0:TAGK]", series("a.b.c", "dc=x"), metric, host)
 	f("(a) ![1:1:0:TAGK]", series("a", "dc=x"), metric, host)
-	// An empty part is a branch without a name, which is skipped and not matched. Parts at the
-	// end are none.
+	// An empty part is a branch without a name, which is skipped and counts as not matched. Empty
+	// parts at the end are cut off.
 	f("t/dots h ![1:0:0:METRIC]", series("t..dots.", "host=h"), metric, host)
 	f("a h ![1:0:0:METRIC]", series(".a", "host=h"), metric, host)
 	f("(h) ![1:0:0:METRIC]", series("..", "host=h"), metric, host)
-	// A branch named as its parent is one with it, a leaf is not; so is a first branch that
-	// is named as the root.
+	// A branch with the name of its parent, or of the root if it is the first, is the same branch.
+	// A leaf with the name of its parent is a leaf of its own.
 	f("a/b h", series("a.a.b.b", "host=h"), metric, host)
 	f("a a", series("a.a", "host=a"), metric, host)
 	f(" h", series("ROOT", "host=h"), metric, host)
 	f("b h", series("ROOT.b", "host=h"), metric, host)
 	f("a/ROOT h", series("a.ROOT", "host=h"), metric, host)
 
-	// The first rule of a level that yields a name counts; a gap between levels is none.
+	// The first rule of a level that yields a name counts. Levels that are missing between others
+	// have no effect.
 	dc := Rule{Type: TagK, Field: "dc", Level: 1, Order: 3, DisplayFormat: "dc {value}"}
 	far := Rule{Type: Metric, Level: 9}
 	f("h m", series("m", "dc=x,host=h"), host, dc, far)
 	f("dc x m", series("m", "dc=x"), host, dc, far)
 
-	// A group of an expression; without a match, with an empty group or without the group there
-	// is no name. It wins over a separator.
+	// A group of an expression is the name. There is no name without a match, without the group,
+	// or if the group has matched nothing. An expression takes precedence over a separator.
 	sub := func(regex string, group int) Rule {
 		return Rule{Type: Metric, Regex: regex, RegexGroupIdx: group, Separator: `\.`}
 	}
@@ -94,7 +95,8 @@ func TestPlace(t *testing.T) {
 	f("(h) ![1:0:0:METRIC]", series("ab12", "host=h"), sub("(x)?a", 0), host)
 	f("(h) ![1:0:0:METRIC]", series("ab12", "host=h"), sub("(a)", 1), host)
 
-	// Custom fields, of the metric, of a key, of a value that the rule names.
+	// The name is a custom field of the metric, of a tag key, or of the tag value that the rule
+	// names.
 	own := Rule{Type: MetricCustom, Field: "any", CustomField: "owner", DisplayFormat: "{tag_name}:{value}:{ovalue}:{tsuid}"}
 	f("owner:um's:um's:000001000001000001 h", series("um", "host=h"), own, host)
 	f("(h) ![1:0:0:METRIC_CUSTOM]", series("m", "host=h"), own, host)
@@ -102,12 +104,12 @@ func TestPlace(t *testing.T) {
 	f("uv's h", series("m", "k=uv,host=h"), Rule{Type: TagVCustom, Field: "uv", CustomField: "owner"}, host)
 	f("(h) ![1:0:0:TAGV_CUSTOM]", series("m", "k=uv,host=h"), Rule{Type: TagVCustom, Field: "ux", CustomField: "owner"}, host)
 
-	// A separator whose first part is empty leaves the level to the next rule, which goes on
-	// with the parts.
+	// If the first part at a separator is empty, the next rule of the level yields the name, and
+	// the parts that follow make the branches below it.
 	f("x/b h", series(".b", "host=h"), metric, Rule{Type: Metric, Order: 1, Regex: "()x|(.)", RegexGroupIdx: 0}, Rule{Type: TagK, Field: "host", Order: 2, DisplayFormat: "x"}, host)
 }
 
-// Java's split: expected are the parts that Java 17 returns.
+// A separator splits a value into the parts that String.split of Java 17 returns.
 func TestPlace_split(t *testing.T) {
 	f := func(value, separator string, want ...string) {
 		t.Helper()
@@ -145,7 +147,8 @@ func TestPlacement_Stored(t *testing.T) {
 	}
 }
 
-// What is beyond a bound is left out, and says so; nothing takes long.
+// A series that exceeds a bound is not stored, and its placement and its last message name the
+// bound.
 func TestPlace_bounds(t *testing.T) {
 	f := func(want string, s *Series, rules ...Rule) {
 		t.Helper()
@@ -154,7 +157,7 @@ func TestPlace_bounds(t *testing.T) {
 			t.Errorf("got %q, stored %t, want %q", p.Refused, p.Stored(false), want)
 		}
 		if last := p.Messages[len(p.Messages)-1]; !strings.Contains(last, want) {
-			t.Errorf("the last message is %q", last)
+			t.Errorf("the last message is %q, want one that names the bound", last)
 		}
 	}
 	split := Rule{Type: Metric, Separator: `\.`}
@@ -164,7 +167,7 @@ func TestPlace_bounds(t *testing.T) {
 	f("names of more than 8192 bytes", series(strings.Repeat("a", 1000), "host=h"), Rule{Type: Metric, DisplayFormat: strings.Repeat("{value}", 100)})
 	f("names of more than 8192 bytes", series(strings.Repeat("a", 9000), "host=h"), Rule{Type: Metric})
 
-	// Rules of many steps, applied again for each part of a long value.
+	// Expressions of many steps are applied again for each part of a long value.
 	var slow []Rule
 	for i := range 60 {
 		slow = append(slow, Rule{Type: Metric, Order: i, Regex: "([b-z]{100})"})
@@ -172,8 +175,8 @@ func TestPlace_bounds(t *testing.T) {
 	f("expressions take too long", series(strings.Repeat("aaaaaaaaaaaaaaaaaaaa.", 60), "host=h"), append(slow, Rule{Type: Metric, Order: 99, Separator: `\.`})...)
 }
 
-// What one series takes is bounded while the rules are applied, not only by what is left of it:
-// names that fall together, rules that yield none, and messages are, too.
+// The memory of a series is bounded while rules are applied, also for names that do not end up
+// in the path: those of equal branches, of rules that yield none, and of messages.
 func TestPlace_memory(t *testing.T) {
 	value := strings.Repeat("a.", 126) + "b"
 	f := func(value string, rule Rule) {
@@ -191,18 +194,18 @@ func TestPlace_memory(t *testing.T) {
 			kept += nameBytes + len(text)
 		}
 		if most := MaxNames + MaxPath + 2*nameBytes; kept > most {
-			t.Errorf("it keeps %d bytes, want at most %d", kept, most)
+			t.Errorf("names and rules take %d bytes, want at most %d", kept, most)
 		}
 		p := c.Place(s, MaxWork, false)
 		if want := "names of more than 65536 bytes in all its levels"; p.Refused != want || len(p.Missing()) > MaxNames+len(p.Refused) {
-			t.Errorf("got %q and %d bytes of rules", p.Refused, len(p.NotMatched))
+			t.Errorf("got %q and %d bytes of rules not matched, want that the names are too long", p.Refused, len(p.NotMatched))
 		}
 	}
 	f(value, Rule{Type: Metric, Separator: `\.`, DisplayFormat: strings.Repeat("{ovalue}", 32)})
 	f(value, Rule{Type: Metric, Separator: `\.`, DisplayFormat: "one"})
 	f(strings.Repeat(".", 127)+"b", Rule{Type: Metric, Separator: `\.`})
 
-	// Messages end before the one that says what became of the series.
+	// Messages beyond the bound are replaced by "…", before the last one, which tells the result.
 	rules := make([]Rule, MaxRules)
 	for i := range rules {
 		rules[i] = Rule{Type: TagK, Field: strings.Repeat("k", MaxText), Order: i, Level: i / 128}
@@ -214,15 +217,15 @@ func TestPlace_memory(t *testing.T) {
 		bytes += len(m)
 	}
 	if bytes > MaxMessages+100 {
-		t.Errorf("messages of %d bytes", bytes)
+		t.Errorf("messages of %d bytes, want at most MaxMessages and the last two", bytes)
 	}
 	if n := len(p.Messages); p.Messages[n-2] != "…" || !strings.HasPrefix(p.Messages[n-1], "TSUID failed to match") {
-		t.Errorf("the last messages are %.200q", p.Messages[n-2:])
+		t.Errorf("the last messages are %.200q, want … and that levels were not matched", p.Messages[n-2:])
 	}
 }
 
-// recursion is how OpenTSDB makes a path of the names of levels: by a call for each, whose
-// parents see what it leaves in current. It is here to be compared with.
+// recursion makes a path of the names of levels as OpenTSDB does: by a recursive call for each
+// name, which changes current for its callers. It is the reference for join.
 type recursion struct {
 	names    []string
 	at       int
@@ -274,7 +277,7 @@ func (r *recursion) process(parent *node, depth int) (complete bool) {
 	return false
 }
 
-// The path and the messages are those of OpenTSDB's recursion, whatever the names are.
+// For any names, join returns the path, leaf and messages of OpenTSDB's recursion.
 func TestJoin_equalsRecursion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfN(rapid.SampledFrom([]string{"", "a", "a", "b", "c"}), 0, 8).Draw(t, "names")
@@ -308,7 +311,8 @@ func TestJoin_equalsRecursion(t *testing.T) {
 	})
 }
 
-// Whatever a rule and a series hold, the placement keeps its bounds.
+// For any rules and series, the placement stays within its bounds, no branch is empty or named
+// as its parent, and asking for messages does not change it.
 func FuzzPlace(f *testing.F) {
 	f.Add("a.b.c", "host", "web01", "", `\.`, "{value}", 0)
 	f.Add("..a..", "u", "uv", "([a-z])(b)?", "", "{ovalue}{tag_name}{tsuid}", 1)
@@ -337,12 +341,12 @@ func FuzzPlace(f *testing.F) {
 		before := Root
 		for _, name := range p.Path {
 			if name == "" || name == before {
-				t.Fatalf("path %q", p.Path)
+				t.Fatalf("path %q has an empty name, or one that repeats the name before it", p.Path)
 			}
 			before, bytes = name, bytes+len(name)
 		}
 		if p.Leaf == "" || len(p.Path) > MaxDepth || bytes > MaxPath {
-			t.Fatalf("%q %q", p.Path, p.Leaf)
+			t.Fatalf("path %q, leaf %q: want a leaf, and both within MaxDepth and MaxPath", p.Path, p.Leaf)
 		}
 	})
 }

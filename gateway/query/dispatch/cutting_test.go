@@ -26,14 +26,13 @@ type cutting struct {
 	plan   scanplan.Plan
 	series int
 	size   float64   // largest absolute value
-	hours  []float64 // bytes that the planner takes hours to have, nil: unknown
+	hours  []float64 // bytes of each hour that the executor expects, nil: unknown
 }
 
-// However a plan's rows are cut, whoever executes which part, the answer is that
-// of one part: to the last bit with per-series aggregation, and with partial
-// aggregates where the planner chooses them by itself; to 1e-12 where they are asked
-// for. Where partial aggregates cannot give it, the merge fails with ErrOrder, and
-// per-series aggregation gives it.
+// However a plan is cut into parts, and wherever they are executed, the answer is that of one
+// part. It has the same bits with per-series aggregation, and with partial aggregation unless
+// rounding is allowed; then it agrees to 1e-12. Where partial aggregates cannot give that answer,
+// the merge fails with ErrOrder.
 func TestCutting_oneAnswer(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -79,18 +78,18 @@ func TestCutting_oneAnswer(t *testing.T) {
 	}
 	t.Logf("%d values compared; partial aggregates in %d answers, %d of them sums over salts, %d not answered from partial aggregates, %d cut by sizes", values, partials, proven, refused, sized)
 	if values < 100_000 || sized < 500 || partials < 500 || refused < 100 || refused > 2*partials || proven < 20 {
-		t.Errorf("%d values, %d answers from partial aggregates, %d sums over salts, %d refused, %d cut by sizes: the cases are not what they were made to be", values, partials, proven, refused, sized)
+		t.Errorf("%d values, %d answers from partial aggregates, %d sums over salts, %d refused, %d cut by sizes: too few, so that the cases test too little", values, partials, proven, refused, sized)
 	}
 }
 
-// infinite reports whether a query ended because its answer is infinite.
+// infinite reports whether a query failed because its answer is infinite.
 func infinite(err error) bool {
 	var e *aggregate.InfinityError
 	return errors.As(err, &e)
 }
 
-// proves reports whether partial aggregates of several salts are added up, which only their
-// proof allows.
+// proves reports whether partial aggregates of several salts are added up, which only the proof
+// of a sum allows.
 func (c *cutting) proves() bool {
 	f, _ := aggregate.Lookup(c.plan.Aggregator)
 	s, _ := f.Mergeability()
@@ -147,7 +146,7 @@ func randomCutting(rng *rand.Rand) *cutting {
 	return c
 }
 
-// randomHours are sizes that have nothing to do with the rows.
+// randomHours returns sizes of hours that are unrelated to the rows.
 func randomHours(rng *rand.Rand, n int64) (hours []float64) {
 	for range n {
 		hours = append(hours, pick[float64](rng, 0, 1000, minPartBytes, 3*minPartBytes, maxPartBytes, 3*maxPartBytes))
@@ -166,12 +165,12 @@ func randomDownsample(rng *rand.Rand) *scanplan.Downsample {
 	return d
 }
 
-// signedZero values make minima and maxima depend on the order of series.
+// signedZero returns 0 or -0, which makes minima and maxima depend on the order of series.
 func signedZero(rng *rand.Rand) encoding.Value {
 	return encoding.FloatValue(pick(rng, 0, math.Copysign(0, -1)))
 }
 
-// randomValue makes sums depend on the order of series.
+// randomValue returns mostly fractions, whose sums depend on the order of series.
 func randomValue(rng *rand.Rand) encoding.Value {
 	switch rng.IntN(8) {
 	case 0:
@@ -182,7 +181,7 @@ func randomValue(rng *rand.Rand) encoding.Value {
 	return encoding.FloatValue(rng.Float64()*100 - 20)
 }
 
-// wholeValue makes sums that no addition rounds, for a while.
+// wholeValue returns values whose sums are not rounded until they are many.
 func wholeValue(rng *rand.Rand) encoding.Value {
 	switch rng.IntN(8) {
 	case 0:
@@ -193,13 +192,13 @@ func wholeValue(rng *rand.Rand) encoding.Value {
 	return encoding.IntValue(rng.Int64N(1<<20) - 1<<18)
 }
 
-// wideValue makes sums of which some fit into a double and others do not by a bit
-// or two.
+// wideValue returns values whose sums fit into a double, or exceed it by a bit or two.
 func wideValue(rng *rand.Rand) encoding.Value {
 	return encoding.IntValue(rng.Int64N(1<<5)<<pick(rng, 0, 46, 47, 48, 49) + rng.Int64N(4))
 }
 
-// wildValue is of any size, smallest and largest ones, infinite or not a number.
+// wildValue returns values of any size, among them the smallest and largest ones, infinities and
+// NaN.
 func wildValue(rng *rand.Rand) encoding.Value {
 	switch rng.IntN(20) {
 	case 0:
@@ -210,8 +209,7 @@ func wildValue(rng *rand.Rand) encoding.Value {
 	return encoding.FloatValue(math.Ldexp(float64(rng.IntN(8)-3), rng.IntN(2000)-1040))
 }
 
-// randomPoints is a series that may begin late, end early, and have holes of any
-// length.
+// randomPoints returns points of a series that may begin late, end early and have holes.
 func randomPoints(rng *rand.Rand, value func(*rand.Rand) encoding.Value, from, to int64) (p encoding.Points) {
 	step := pick[int64](rng, 60, 150, 300, 300, 900)
 	hole := pick(rng, 0, 0, 3, 10, 30)
@@ -231,7 +229,8 @@ func randomPoints(rng *rand.Rand, value func(*rand.Rand) encoding.Value, from, t
 	return p
 }
 
-// borders cuts at keys of rows, inside hours, between them, and elsewhere.
+// borders returns region borders at keys of rows, between hours, just behind a row, and at keys
+// that are cut short anywhere.
 func (c *cutting) borders(rng *rand.Rand) (borders [][]byte) {
 	for range rng.IntN(12) {
 		if len(c.store.Rows) == 0 {
@@ -252,7 +251,7 @@ func (c *cutting) borders(rng *rand.Rand) (borders [][]byte) {
 	return slices.CompactFunc(borders, bytes.Equal)
 }
 
-// one executes each range of the plan as one per-series part.
+// one executes each range of the plan as one part with per-series aggregation: the expected answer.
 func (c *cutting) one() ([]merge.Group, error) {
 	m := merge.New(&c.plan, nil)
 	for _, r := range c.plan.Ranges {
@@ -306,7 +305,7 @@ func (c *cutting) run(t *testing.T, how Aggregation, rounding bool) ([]merge.Gro
 	return groups, stats, err
 }
 
-// differ tells the first difference between two answers.
+// differ describes the first difference between two answers, "" for none.
 func (c *cutting) differ(want, got []merge.Group, rounding bool) string {
 	if len(want) != len(got) {
 		return fmt.Sprintf("%d groups, want %d", len(got), len(want))

@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Intervals are accepted once each, in any order; what is missing remains.
+// Each key interval is accepted once, in any order, and coverage knows what is missing.
 func Example_coverage() {
 	key := func(b byte) scanplan.HexBytes { return scanplan.HexBytes{b} }
 	c := newCoverage([]scanplan.KeyRange{{Start: key(0x10), Stop: key(0x20)}})

@@ -42,7 +42,7 @@ type scripted struct {
 	// ends the attempt. It may block until ctx ends.
 	fault func(ctx context.Context, batch int) error
 	parts atomic.Int64
-	drop  error // of DropCaches, which counts in drops
+	drop  error // the error of DropCaches
 	drops atomic.Int64
 }
 
@@ -98,7 +98,8 @@ func table(salted bool) (*operatortest.Store, encoding.Schema) {
 // answer is every point and bucket that a sink got, by span and time.
 type answer map[string]map[int64]string
 
-// sink adds up records; a time that comes twice is an error.
+// sink returns a sink that collects the points and buckets of records, and fails the test if a
+// time comes twice.
 func (a answer) sink(t *testing.T) Sink {
 	return func(_ scanplan.KeyRange, records []batch.Record) error {
 		for _, r := range records {
@@ -145,7 +146,7 @@ func quiet(st store.Reader, mem batch.Allocator, servers ...*scripted) Config {
 	return c
 }
 
-// truth executes the plan's ranges whole.
+// truth executes each range of the plan as one part, in this process: the expected answer.
 func truth(t *testing.T, st store.Reader, plan *scanplan.Plan) answer {
 	t.Helper()
 	a := answer{}
@@ -162,9 +163,9 @@ func truth(t *testing.T, st store.Reader, plan *scanplan.Plan) answer {
 	return a
 }
 
-// Whatever fails, as long as something works: each interval once, all of it.
-// Servers fail at random batches, hang, end their parts with errors of every
-// kind; the store in process fails now and then as well.
+// As long as some attempts succeed, a run accepts every key interval exactly once. Servers fail at
+// random batches with errors of every kind or hang, and the gateway's own reads of the store fail
+// now and then as well.
 func TestRun_chaos(t *testing.T) {
 	for range 30 {
 		seed := rand.Uint64()
@@ -209,7 +210,7 @@ func chaos(t *testing.T, rng *rand.Rand) {
 		t.Fatal(diff)
 	}
 	if stats.Attempts != stats.Parts+stats.Discarded {
-		t.Errorf("%+v: attempts do not add up", stats)
+		t.Errorf("%+v: attempts are not parts and discarded attempts together", stats)
 	}
 	if n := m.Open.Load(); n != 0 {
 		t.Errorf("%d scanners are open", n)
@@ -217,7 +218,7 @@ func chaos(t *testing.T, rng *rand.Rand) {
 	mem.AssertSize(t, 0)
 }
 
-// misfortune is one of the ends of a stream that another attempt may heal.
+// misfortune returns one of the errors of a stream after which another attempt may succeed.
 func misfortune(ctx context.Context, kind int) error {
 	switch kind {
 	case 0:
@@ -227,9 +228,9 @@ func misfortune(ctx context.Context, kind int) error {
 	case 2:
 		return wire.ErrMisfit
 	case 3:
-		return operator.ErrBadPlan // a plan too new for that server
+		return operator.ErrBadPlan // as of an older server that does not know the plan's version
 	}
-	select { // hangs until the client notices
+	select { // hangs until the client gives up
 	case <-time.After(2 * time.Second):
 		return wire.ErrStalled
 	case <-ctx.Done():
@@ -250,7 +251,8 @@ func (f *flaky) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
 	return f.Store.Scan(ctx, s)
 }
 
-// A part goes to the server beside its region, else to any, else nowhere.
+// Explain tells where parts go: to the server beside their region, else to any healthy server, else
+// they are executed in process.
 func TestExplain(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
@@ -266,7 +268,7 @@ func TestExplain(t *testing.T) {
 		at := plan.Ranges[0].Start
 		for _, p := range infos {
 			if !bytes.Equal(p.Range[0], at) || p.Mode != "strict" || p.Rows == "" {
-				t.Errorf("part %+v", p)
+				t.Errorf("part %+v, want it to follow the one before, in mode strict and with its rows", p)
 			}
 			at = p.Range[1]
 			got = append(got, p.Server)
@@ -285,7 +287,8 @@ func TestExplain(t *testing.T) {
 	f([]string{InProcess}, &scripted{name: "a:1", hello: wire.ErrServer})
 }
 
-// What a server sends is used, and what a dead server leaves is done in process.
+// A run uses the answers of a healthy server, and executes in process what a failing one does not
+// answer.
 func TestRun_servers(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
@@ -303,10 +306,10 @@ func TestRun_servers(t *testing.T) {
 			t.Error(diff)
 		}
 		if remote != (stats.Remote == stats.Parts) || !remote && stats.Remote != 0 || stats.Points != 7*360 {
-			t.Errorf("%+v", stats)
+			t.Errorf("got %+v, want all parts or none from the server, and all points", stats)
 		}
 		if !remote && server.parts.Load() > int64(e.cfg.PerServer) {
-			t.Errorf("%d parts were sent to a server that fails", server.parts.Load())
+			t.Errorf("%d parts were sent to a server that fails, want PerServer at most", server.parts.Load())
 		}
 		mem.AssertSize(t, 0)
 	}
@@ -321,7 +324,7 @@ func TestRun_servers(t *testing.T) {
 	}}, false)
 }
 
-// hanging is a server that takes a hello and never answers.
+// hanging is a server that never answers a Hello.
 type hanging struct {
 	*scripted
 	hellos atomic.Int64
@@ -338,8 +341,8 @@ func (h *hanging) DropCaches(ctx context.Context) error {
 	return fmt.Errorf("%s: %w", h.name, ctx.Err())
 }
 
-// A cached answer whose proof has failed is not used. Its server is asked again at
-// once; it has failed only if it cannot prove what it answers then.
+// A cached answer of a server whose version token could not be proven is discarded and the server
+// asked again at once. It counts as failed only if the next answer is unproven, too.
 func TestRun_unproven(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
@@ -361,7 +364,7 @@ func TestRun_unproven(t *testing.T) {
 				return nil
 			}}
 			cfg := quiet(m, mem, server)
-			cfg.PerServer = 1 // one part after the other, so that it is the first that fails
+			cfg.PerServer = 1 // one part at a time, so that the first part fails
 			e := New(cfg)
 			got := answer{}
 			stats, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, got.sink(t))
@@ -373,7 +376,7 @@ func TestRun_unproven(t *testing.T) {
 				t.Error(diff)
 			}
 			if c.remote != (stats.Remote == stats.Parts) || stats.Discarded == 0 {
-				t.Errorf("%+v", stats)
+				t.Errorf("got %+v, want a discarded attempt, and all parts from the server if it recovers", stats)
 			}
 			if healthy := e.servers.healthy(plan.Table)[0]; healthy != c.remote {
 				t.Errorf("the server counts as healthy: %v, want %v", healthy, c.remote)
@@ -382,8 +385,8 @@ func TestRun_unproven(t *testing.T) {
 	}
 }
 
-// Every server is told to drop its caches, one that was left alone too; the error
-// names those that may not have done it.
+// DropCaches asks every server, also one that is avoided after a failure, and its error names the
+// servers that may not have dropped their caches.
 func TestExecutor_dropCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, bad, hung := &scripted{name: "good"}, &scripted{name: "bad", drop: errors.New("bad: no")}, &hanging{scripted: &scripted{name: "hung"}}
@@ -394,13 +397,13 @@ func TestExecutor_dropCaches(t *testing.T) {
 			t.Errorf("error %v, want those of bad and hung", err)
 		}
 		if good.drops.Load() != 1 || bad.drops.Load() != 1 {
-			t.Errorf("told %d and %d times, want once each", good.drops.Load(), bad.drops.Load())
+			t.Errorf("asked %d and %d times, want once each", good.drops.Load(), bad.drops.Load())
 		}
 	})
 }
 
-// A server that failed is left alone for a while, then asked again, and no query
-// waits for its answer.
+// A server that has failed is not used for a while, which grows with further failures up to a
+// bound, and is then asked in the background, so that no query waits for it.
 func TestRegistry_backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{name: "s", hello: wire.ErrServer}
@@ -447,12 +450,14 @@ func TestRegistry_backoff(t *testing.T) {
 		b.checkHealth(t.Context())
 		synctest.Wait()
 		if n := hung.hellos.Load(); n != 1 {
-			t.Errorf("it is asked %d times at once, want once", n)
+			t.Errorf("the server is asked %d times at the same time, want once", n)
 		}
 		<-time.After(2 * healthTimeout)
 	})
 }
 
+// A run ends with the error that fits the fault, not later than its deadline, and closes its
+// scanners.
 func TestRun_errors(t *testing.T) {
 	f := func(change func(*operatortest.Store, *scanplan.Plan), check func(error) bool) {
 		t.Helper()
@@ -503,7 +508,7 @@ func TestRun_errors(t *testing.T) {
 	}, func(err error) bool { return err != nil && !errors.Is(err, ErrDeadline) })
 }
 
-// Some parts come, others do not: the error names exactly what is missing.
+// If some parts cannot be read, the error names exactly the key ranges that are missing.
 func TestRun_missing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := table(false)
@@ -516,7 +521,7 @@ func TestRun_missing(t *testing.T) {
 		_, err := New(quiet(st, memory.DefaultAllocator)).Run(ctx, &plan, Options{Aggregation: PerSeries}, got.sink(t))
 		var missing *IncompleteError
 		if !errors.As(err, &missing) || !errors.Is(err, store.ErrUnavailable) {
-			t.Fatalf("got %v, want a MissingError", err)
+			t.Fatalf("got %v, want an *IncompleteError", err)
 		}
 		at := []byte(bad)
 		for _, r := range missing.Ranges {
@@ -526,7 +531,7 @@ func TestRun_missing(t *testing.T) {
 			at = r.Stop
 		}
 		if !bytes.Equal(at, plan.Ranges[0].Stop) || len(got) != 7 {
-			t.Errorf("missing up to %X; %d spans", at, len(got))
+			t.Errorf("missing up to %X; %d spans, want up to the end of the plan and 7", at, len(got))
 		}
 		for span, points := range got {
 			if len(points) != 4*60 {
@@ -536,7 +541,7 @@ func TestRun_missing(t *testing.T) {
 	})
 }
 
-// torn is a store whose rows from a key on cannot be read.
+// torn is a store in which no scan that reaches beyond a key succeeds.
 type torn struct {
 	*operatortest.Store
 	from []byte
@@ -549,14 +554,14 @@ func (s *torn) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error)
 	return s.Store.Scan(ctx, scan)
 }
 
-// A caller that goes away, and a sink that fails, end the run at once.
+// A run ends at once if its caller has left or its sink fails.
 func TestRun_ends(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	_, err := New(quiet(m, mem)).Run(t.Context(), &plan, Options{Aggregation: PerSeries}, func(scanplan.KeyRange, []batch.Record) error { return io.ErrShortWrite })
 	if !errors.Is(err, io.ErrShortWrite) {
-		t.Errorf("sink: %v", err)
+		t.Errorf("a sink that fails: got %v, want its error", err)
 	}
 	mem.AssertSize(t, 0)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -569,7 +574,7 @@ func TestRun_ends(t *testing.T) {
 		return ctx.Err()
 	}
 	if _, err := New(quiet(m, mem)).Run(ctx, &plan, Options{Aggregation: PerSeries}, answer{}.sink(t)); !errors.Is(err, gone) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("a caller that has left: got %v, want its cause", err)
 	}
 	mem.AssertSize(t, 0)
 	if n := m.Open.Load(); n != 0 {

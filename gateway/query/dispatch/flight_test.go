@@ -15,8 +15,8 @@ import (
 	"downpour/pushdown/rpc/server"
 )
 
-// flightServer serves a table over a connection. Who calls it closes the client;
-// stop, at the latest at the end of the test, ends the server and waits for that.
+// flightServer starts a pushdown server for a table and returns its client, which the caller
+// closes. stop ends the server and waits for its end; the end of the test calls it, too.
 func flightServer(t testing.TB, m *operatortest.Store, cfg server.Config) (c *client.Client, stop func()) {
 	t.Helper()
 	cfg.Table = operatortest.Table
@@ -44,8 +44,8 @@ func flightServer(t testing.TB, m *operatortest.Store, cfg server.Config) (c *cl
 	return c, stop
 }
 
-// Over a real pushdown server the answer is that of this process; when the
-// server ends, queries go on without it.
+// A real pushdown server gives the same answer as this process, and after it has ended queries are
+// executed in process.
 func TestRun_flight(t *testing.T) {
 	m, s := table(true)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -67,7 +67,7 @@ func TestRun_flight(t *testing.T) {
 				t.Error(diff)
 			}
 			if remote && stats.Remote != stats.Parts || !remote && stats.Remote != 0 {
-				t.Errorf("%+v", stats)
+				t.Errorf("got %+v, want all parts from the server, or none after it has ended", stats)
 			}
 		}
 	}

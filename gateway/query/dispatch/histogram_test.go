@@ -12,8 +12,8 @@ import (
 	"downpour/pushdown/operator/operatortest"
 )
 
-// However a plan of histograms is cut, inside hours and buckets too, and whatever its
-// parts ship, the answer is that of one part.
+// However a plan of histograms is cut, also inside hours and buckets, and with either kind of
+// aggregation, the answer is that of one part.
 func TestCutting_histograms(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 7))
@@ -44,11 +44,12 @@ func TestCutting_histograms(t *testing.T) {
 		}
 	}
 	if partial < 100 || borders < 1000 {
-		t.Errorf("%d parts, %d of them with sums of groups: nothing was tried", borders, partial)
+		t.Errorf("%d parts, %d of them with sums of groups: too few, want 1000 and 100", borders, partial)
 	}
 }
 
-// Sums of groups are chosen wherever they can be.
+// Parts of histograms send the sums of groups, which are partial aggregates, unless the plan or the
+// mode excludes it.
 func TestChooseAggregation_histograms(t *testing.T) {
 	f := func(want bool, how Aggregation, change func(*scanplan.Plan)) {
 		t.Helper()

@@ -24,7 +24,7 @@ func stepTable(step int64) (*operatortest.Store, encoding.Schema) {
 	return m, s
 }
 
-// within answers a plan whose records and merge may take the given bytes.
+// within runs and merges a plan with a bound of bytes, 0 for none.
 func within(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation, bytes int64) (Stats, error) {
 	t.Helper()
 	plan.MaxBytes = bytes
@@ -69,8 +69,8 @@ func leastBytes(t *testing.T, e *Executor, plan scanplan.Plan, how Aggregation) 
 	return high
 }
 
-// What a gateway needs for an answer depends on the answer: with 16 times the
-// points in the same hours no more is shipped, and no more memory needed.
+// The memory that a gateway needs, and the bytes that it is sent, depend on the answer and not on
+// the points: with 16 times as many points in the same hours both grow by 5 % at most.
 func TestRun_memoryByPoints(t *testing.T) {
 	for _, how := range []Aggregation{PerSeries, PartialAggregation} {
 		var need, shipped int64
@@ -87,7 +87,7 @@ func TestRun_memoryByPoints(t *testing.T) {
 				t.Fatalf("%s: %d points, %d of %d parts remote, want %d and all", how, stats.Points, stats.Remote, stats.Parts, want)
 			}
 			e := overFlight(t, m, s)
-			if _, err := within(t, e, plan, how, 0); err != nil { // so that all others know the sizes
+			if _, err := within(t, e, plan, how, 0); err != nil { // later runs know the sizes of hours
 				t.Fatal(err)
 			}
 			least := leastBytes(t, e, plan, how)

@@ -63,8 +63,8 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// Random attempts, doubled, overlapping, in any order: what is accepted never
-// overlaps, lies in what was wanted, and with what is missing makes it up.
+// For random attempts, repeated or overlapping, every wanted key is either accepted once or
+// missing, and no other key is accepted.
 func TestCoverage_property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size = 40
@@ -101,8 +101,9 @@ func countKeys(counts map[int]int, from, to int) {
 	}
 }
 
-// Random regions and sizes: the parts are the plan's ranges, in order, without
-// hole or overlap, and none crosses a border where cuts are cheap.
+// For random regions and sizes, the parts of a plan cover its ranges in order without gap or
+// overlap. Where a plan can be cut between buckets, no part crosses a region border; other plans
+// are not cut.
 func TestCut_property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := encoding.DefaultSchema()
@@ -143,7 +144,7 @@ func TestCut_property(t *testing.T) {
 	})
 }
 
-// drawHours are bytes of hours: none, few, more than a part may have.
+// drawHours draws the bytes of each hour: none, few, or more than a part may have.
 func drawHours(t *rapid.T, plan *scanplan.Plan) []float64 {
 	n := int((plan.To - plan.From) / encoding.RowSeconds)
 	return rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1, minPartBytes / 3, minPartBytes, maxPartBytes / 2, 3 * maxPartBytes}), n, n).Draw(t, "bytes")
@@ -193,8 +194,8 @@ func TestCut_hours(t *testing.T) {
 	}
 }
 
-// A plan that has looked at few rows is one part from then on, one that looks at
-// many is several again.
+// A plan is one part once a scan is recorded that looked at few rows, and several parts again after
+// one that looked at many.
 func TestCut_memory(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
@@ -213,7 +214,7 @@ func TestCut_memory(t *testing.T) {
 	f(4)
 }
 
-// A run is cut by what the executor's memory says.
+// A run uses the executor's prefix cache: a plan that is known to look at few rows is one part.
 func TestRun_memory(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
@@ -233,8 +234,8 @@ func TestRun_memory(t *testing.T) {
 	}
 }
 
-// A plan of too many hours for one scan to seek to all of its rows is cut into
-// parts that can.
+// A plan of more hours than one scan can have key ranges for is cut into parts whose scans can
+// seek.
 func TestCut_manyHours(t *testing.T) {
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+20_001*3600)
 	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1)}}}
@@ -245,7 +246,7 @@ func TestCut_manyHours(t *testing.T) {
 			t.Errorf("%s to %s: %s", p.Range.Start, p.Range.Stop, a.Reason)
 		}
 	}
-	if len(parts) != 3 { // of 2 ranges an hour
+	if len(parts) != 3 { // a scan has 2 ranges an hour
 		t.Errorf("%d parts, want 3", len(parts))
 	}
 }

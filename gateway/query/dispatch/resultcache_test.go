@@ -22,21 +22,21 @@ type nothing struct{}
 
 func (nothing) Bytes() int64 { return 1 }
 
-// What servers execute is not kept whole; what is executed in process is, once it
-// has been cut the same way twice.
+// The answer of a plan is cached as a whole if all its parts were executed in process, and cut the
+// same way in two runs, and not if a pushdown server executed them.
 func TestLookupPlan(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	for name, servers := range map[string][]Server{"in process": nil, "a server": {&scripted{name: "one:1", store: m}}} {
 		e := New(Config{Store: resting{m}, Servers: servers, ResultCache: resultcache.New(1<<20, nil)})
 		found := 0
-		for range 5 { // the second run knows sizes, and cuts otherwise
+		for range 5 { // the second run knows sizes, and cuts the plan differently
 			whole := e.LookupPlan(t.Context(), &plan, "")
 			if whole.Found() != nil {
 				found++
 			}
 			if whole.Wanted() && len(servers) > 0 {
-				t.Error("what a server will execute is wanted")
+				t.Error("the answer is wanted although a server will execute the parts")
 			}
 			stats, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, answer{}.sink(t))
 			if err != nil {
@@ -47,7 +47,7 @@ func TestLookupPlan(t *testing.T) {
 			}
 		}
 		if want := 2 * (1 - len(servers)); found != want || e.HoldsPlan(&plan, "") != (want > 0) {
-			t.Errorf("%s: %d of 5 asks found something, want %d", name, found, want)
+			t.Errorf("%s: %d of 5 look-ups found an answer, want %d", name, found, want)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestStats_CacheComplete(t *testing.T) {
 		t.Helper()
 		s.CacheHits, s.CacheStored = hits, kept
 		if s.CacheComplete() != want {
-			t.Errorf("%+v: provable %v, want %v", s, !want, want)
+			t.Errorf("%+v: complete %v, want %v", s, !want, want)
 		}
 	}
 	f(true, Stats{Parts: 3}, 3, 0)

@@ -13,10 +13,10 @@ import (
 	"downpour/pushdown/rpc/server"
 )
 
-// hosts is the table of the aims: 1,000 series, a point every 10 s, with the tags
-// host, region (of 9), dc (of 27) and rack (of 100), integers from 0 to 100. cells
-// are the bytes of its rows as a point a cell, with what HBase keeps beside key,
-// qualifier and value; compacted those of an hour a cell, without that.
+// hosts returns a table of hosts like that of the bench: 1,000 series with a point every 10 s,
+// integers from 0 to 100, and the tags host, region (of 9), dc (of 27) and rack (of 100). cells is
+// the size of its rows in single cells, with what HBase stores beside key, qualifier and value;
+// compacted is that in one compacted cell an hour, without it.
 func hosts(s encoding.Schema, hours int64, order func(int) []int) (m *operatortest.Store, cells, compacted int64) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	m = &operatortest.Store{BlockRows: 500, Keep: true}
@@ -41,7 +41,7 @@ func hosts(s encoding.Schema, hours int64, order func(int) []int) (m *operatorte
 	return m, cells, compacted
 }
 
-// inOrder and shuffled are orders in which values of a tag got their UIDs.
+// inOrder and shuffled return orders in which the values of a tag got their UIDs.
 func inOrder(n int) (all []int) {
 	for i := range n {
 		all = append(all, i)
@@ -51,7 +51,7 @@ func inOrder(n int) (all []int) {
 
 func shuffled(n int) []int { return rand.New(rand.NewPCG(2, 2)).Perm(n) }
 
-// overFlight is an executor with one pushdown server over a connection.
+// overFlight returns an executor with one pushdown server over a connection.
 func overFlight(t testing.TB, m *operatortest.Store, s encoding.Schema) *Executor {
 	t.Helper()
 	c, _ := flightServer(t, m, server.Config{Schema: s, Mem: memory.NewGoAllocator()})
@@ -61,9 +61,9 @@ func overFlight(t testing.TB, m *operatortest.Store, s encoding.Schema) *Executo
 	return New(cfg)
 }
 
-// What comes from a pushdown server of sum:5m-avg over the table of the aims is at
-// most 1 % of its cells as values of series, and 1 % of its compacted cells as
-// partial aggregates, whatever the order of UIDs.
+// For sum:5m-avg over the table of hosts a pushdown server sends at most 1 % of the bytes of single
+// cells with per-series aggregation, and at most 1 % of the bytes of compacted cells with partial
+// aggregation, whatever the order of UIDs.
 func TestShipped_onePercent(t *testing.T) {
 	s := encoding.DefaultSchema()
 	for name, order := range map[string]func(int) []int{"UIDs in order": inOrder, "UIDs shuffled": shuffled} {
@@ -85,8 +85,8 @@ func TestShipped_onePercent(t *testing.T) {
 	}
 }
 
-// BenchmarkShipped is sum:5m-avg over the table of the aims by way of a pushdown
-// server, and the bytes that come from it.
+// BenchmarkShipped measures sum:5m-avg over the table of hosts through a pushdown server, and the
+// bytes that it sends.
 func BenchmarkShipped(b *testing.B) {
 	s := encoding.DefaultSchema()
 	for name, order := range map[string]func(int) []int{"UIDs in order": inOrder, "UIDs shuffled": shuffled} {

@@ -20,10 +20,9 @@ import (
 	"downpour/pushdown/store"
 )
 
-// The simulator runs random plans over servers that lose parts, send half of
-// them, send a batch twice or in another order, come late, fail at their ends and
-// do not know partial aggregates, on a store that fails too, in simulated time. An answer
-// is that of one part, or there is an error: never another one, never less.
+// A run over faulty servers returns the answer of one part or an error, never another or an
+// incomplete answer. In simulated time the servers break off, end a part early, send a batch twice,
+// are late, panic, or do not know partial aggregates, and the store fails, too.
 func TestSimulator(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -78,7 +77,8 @@ func (w *world) dice(n int) int {
 	return w.rng.IntN(n)
 }
 
-// run asks as the gateway does: once more with per-series aggregation if partial aggregates do not do.
+// run asks as the gateway does: again with per-series aggregation if partial aggregates fail with
+// ErrOrder.
 func (w *world) run(how Aggregation) (groups []merge.Group, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -111,11 +111,11 @@ func (w *world) run(how Aggregation) (groups []merge.Group, err error) {
 	}
 }
 
-// bad is a server with which anything may go wrong.
+// bad is a server that spoils some parts.
 type bad struct {
 	*scripted
 	world   *world
-	badness int // of 5 parts
+	badness int // how many of 5 parts are spoiled, on average
 }
 
 // Open executes a part, or spoils it.
@@ -146,7 +146,7 @@ func (s *spoiled) Next(ctx context.Context) (batch.Record, error) {
 	switch s.kind {
 	case 0: // the connection breaks: lost, or half sent
 		return nil, wire.ErrServer
-	case 1: // the stream ends well and early: its count of batches tells
+	case 1: // the stream ends early without a fault of the connection, which the end mark tells
 		return nil, wire.ErrIncomplete
 	case 2: // late
 		select {

@@ -28,7 +28,7 @@ func hoursPlan(hours int64, buckets int) scanplan.Plan {
 	return operatortest.Plan(s, metric, base, base+hours*3600)
 }
 
-// spans are the hours of parts, as "from-to", and their estimates in MiB.
+// spans returns the hours of parts, as "from-to", and their estimated sizes in MiB.
 func spans(plan *scanplan.Plan, parts []part) (out []string) {
 	for _, p := range parts {
 		from, to := hourRange(plan, p.Range)
@@ -62,7 +62,8 @@ func TestCut_bytes(t *testing.T) {
 	f("salt buckets too small to be cut", 4, 16, []float64{1, 1}, "0-2 0.5", "0-2 0.5", "0-2 0.5", "0-2 0.5")
 }
 
-// Stretches of a region are counted from its border, and end at the next.
+// Parts are cut inside each region, from its first border to the next, and an hour in which a
+// border lies counts half for either side.
 func TestCut_bytesFromBorders(t *testing.T) {
 	f := func(hours []float64, hour int64, tags []byte, want ...string) {
 		t.Helper()
@@ -80,8 +81,8 @@ func TestCut_bytesFromBorders(t *testing.T) {
 	f([]float64{1000 * mib}, 0, tag, "0-1 500.0", "0-1 500.0")
 }
 
-// A window that moves is cut at the hours that it was cut at before, whichever it
-// begins with, so that the cached answers of its parts are found.
+// A query whose window has moved is cut at the same hours as before, so that the cached answers of
+// its parts are found.
 func TestCut_movingWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const long = 400
@@ -106,7 +107,7 @@ func TestCut_movingWindow(t *testing.T) {
 	})
 }
 
-// More than maxParts are not made however large the rows are.
+// A plan has at most maxParts parts, however large the rows are.
 func TestCut_mostParts(t *testing.T) {
 	plan := hoursPlan(4*maxParts, 1)
 	hours := make([]float64, 4*maxParts)
@@ -118,8 +119,8 @@ func TestCut_mostParts(t *testing.T) {
 	}
 }
 
-// Between two borders of regions parts have about the wanted size, never much
-// more where an hour can be told from the next; and estimates add up.
+// A part of several hours is not larger than one and a half times the wanted size and its largest
+// hour, and the sizes of all parts add up to that of the plan.
 func TestCut_bytesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plan := hoursPlan(rapid.Int64Range(1, 40).Draw(t, "hours"), 1)
@@ -132,7 +133,7 @@ func TestCut_bytesProperty(t *testing.T) {
 			from, to := hourRange(&plan, p.Range)
 			largest := slices.Max(hours[from:to])
 			if most := 1.5*size + largest; to-from > 1 && float64(p.Bytes) > most {
-				t.Fatalf("a part of %d bytes, size %f, largest hour %f", p.Bytes, size, largest)
+				t.Fatalf("a part of %d bytes, want at most 1.5 times %f and the largest hour, %f", p.Bytes, size, largest)
 			}
 			sum += p.Bytes
 		}
@@ -142,8 +143,8 @@ func TestCut_bytesProperty(t *testing.T) {
 	})
 }
 
-// What a run has read is known afterwards, however its parts were cut, and
-// estimates that hours were read otherwise before follow.
+// After a run the sizes of its hours are known, however its parts were cut. A later run that has
+// read other sizes changes the estimates.
 func TestSizes_learn(t *testing.T) {
 	plan := hoursPlan(4, 2)
 	at := func(bucket int, hour float64) scanplan.HexBytes {
@@ -170,24 +171,24 @@ func TestSizes_learn(t *testing.T) {
 		}
 	}
 	if w := z.estimate(&plan, operator.Access{}); w != nil {
-		t.Errorf("%v is known of what nobody has read", w)
+		t.Errorf("%v is known of hours that were never read, want nothing", w)
 	}
 	bytes := func(n int64) operator.Stats { return operator.Stats{Bytes: n, Rows: 1, RowsScanned: 1} }
 	f([]float64{10, 10, 40, 0}, part(0, 0, 2, bytes(20)), part(0, 2, 3, bytes(30)), part(0, 3, 4, bytes(0)), part(1, 0, 4, operator.Stats{}), part(1, 2, 3, bytes(10)))
 	f([]float64{5, 105, 100, 0}, part(0, 0, 1.5, bytes(10)), part(0, 1.5, 3, bytes(200)))
-	// Rows that a filter kept back were looked at too.
+	// Rows that a filter left out count as large as the others, because they were read, too.
 	f([]float64{30, 30, 60, 60}, part(0, 0, 2, operator.Stats{Bytes: 20, Rows: 2, RowsScanned: 6}), part(0, 2, 4, operator.Stats{RowsScanned: 12}))
-	// Nothing is learnt of rows that nobody has seen the size of.
+	// A run that has returned no row tells nothing about sizes.
 	f([]float64{30, 30, 60, 60}, part(0, 0, 4, operator.Stats{RowsScanned: 5}))
 	for _, rows := range []operator.Access{{Few: true}, {Nothing: true}} {
 		if w := z.estimate(&plan, rows); w != nil {
-			t.Errorf("%v is known of rows that are selected as %+v", w, rows)
+			t.Errorf("%v is estimated for access path %+v, want nothing", w, rows)
 		}
 	}
 }
 
-// Hours that nobody has read are taken to be as the others: of the plan, else of
-// the metric.
+// Hours that were never read are estimated as the mean of the plan's other hours, or else of the
+// metric's.
 func TestSizes_unknown(t *testing.T) {
 	z := newSizes()
 	plan := hoursPlan(30, 1)
@@ -205,11 +206,11 @@ func TestSizes_unknown(t *testing.T) {
 	f(1000, 1010, 70)
 	other := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(2), base, base+3600)
 	if w := z.estimate(&other, operator.Access{}); w != nil {
-		t.Errorf("%v is known of another metric", w)
+		t.Errorf("%v is known of another metric, want nothing", w)
 	}
 }
 
-// What sizes keeps is bounded.
+// The numbers of days and metrics that sizes remembers are bounded.
 func TestSizes_forget(t *testing.T) {
 	z := newSizes()
 	plan := hoursPlan((maxDays+100)*hoursPerDay, 1)
@@ -224,8 +225,8 @@ func TestSizes_forget(t *testing.T) {
 	}
 }
 
-// The second run of a query is cut by what the first has read, explain tells it,
-// and the answer stays; a heavy hour among light ones is found by and by.
+// The second run of a query is cut by the sizes that the first one has read: explain and the trace
+// tell these, and the answer stays the same.
 func TestRun_bySize(t *testing.T) {
 	m, s := table(true)
 	e := New(quiet(m, nil, &scripted{name: "a:1", store: m}, &scripted{name: "b:1", store: m}))
@@ -245,7 +246,7 @@ func TestRun_bySize(t *testing.T) {
 		t.Error(diff)
 	}
 	if cold.Parts <= len(plan.Ranges) || warm.Parts != len(plan.Ranges) {
-		t.Errorf("%d parts, then %d, want more than %d of rows of unknown size, then one a salt bucket, for they are few", cold.Parts, warm.Parts, len(plan.Ranges))
+		t.Errorf("%d parts, then %d, want more than %d while the sizes are unknown, then one a salt bucket, as the rows are few", cold.Parts, warm.Parts, len(plan.Ranges))
 	}
 	infos, err := e.Explain(t.Context(), &plan, PerSeries)
 	if err != nil {
@@ -261,11 +262,11 @@ func TestRun_bySize(t *testing.T) {
 		}
 	}
 	if cold.Trace[0].Bytes != 0 {
-		t.Errorf("the first run knew of %d bytes", cold.Trace[0].Bytes)
+		t.Errorf("the first run expected %d bytes, want 0", cold.Trace[0].Bytes)
 	}
 }
 
-// A run whose parts seek to some rows tells nothing about whole hours.
+// A run that seeks to some rows does not change the estimates, which are of whole hours.
 func TestRun_seekingTeachesNothing(t *testing.T) {
 	m, s := table(false)
 	e := New(quiet(m, nil))
@@ -278,12 +279,12 @@ func TestRun_seekingTeachesNothing(t *testing.T) {
 			t.Fatalf("%v, %d rows", err, stats.Rows)
 		}
 		if w := e.sizes.estimate(&plan, operator.Access{}); (w == nil) != (p == &sought) {
-			t.Errorf("%d ranges sought: %v is known", stats.Ranges, w)
+			t.Errorf("after %d ranges: %v is known, want sizes after the run of all rows only", stats.Ranges, w)
 		}
 	}
 }
 
-// An incomplete run teaches nothing.
+// A run that fails does not change the estimates.
 func TestRun_incompleteTeachesNothing(t *testing.T) {
 	m, s := table(false)
 	e := New(quiet(m, nil))
@@ -293,6 +294,6 @@ func TestRun_incompleteTeachesNothing(t *testing.T) {
 		t.Fatal("no error")
 	}
 	if w := e.sizes.estimate(&plan, operator.Access{}); w != nil {
-		t.Errorf("%v", w)
+		t.Errorf("%v is known after a run that failed, want nothing", w)
 	}
 }

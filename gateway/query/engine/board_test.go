@@ -31,8 +31,8 @@ const (
 	boardHours = 4
 )
 
-// board is two engines on one store, one of them with a result cache, and a source of
-// random writes.
+// board is a store with two engines, one of them with a result cache, and makes random writes and
+// queries as for a dashboard.
 type board struct {
 	*testing.T
 	rng    *rand.Rand
@@ -44,7 +44,7 @@ type board struct {
 	caching, reading *Engine
 }
 
-// newBoard fills the tables, which must be there, with a few series.
+// newBoard fills the tables with random points and annotations. The tables must exist.
 func newBoard(t *testing.T, rng *rand.Rand, st store.Store) *board {
 	b := &board{T: t, rng: rng, store: st, schema: encoding.DefaultSchema(), cache: resultcache.New(1<<20, nil)}
 	if rng.IntN(3) == 0 {
@@ -74,7 +74,7 @@ func newBoard(t *testing.T, rng *rand.Rand, st store.Store) *board {
 	return b
 }
 
-// change puts, overwrites or deletes a point, or puts a note.
+// change puts, overwrites or deletes a point, or puts an annotation.
 func (b *board) change() {
 	b.Helper()
 	one := func(n int) encoding.UID { return encoding.UID{0, 0, byte(1 + b.rng.IntN(n))} }
@@ -82,7 +82,7 @@ func (b *board) change() {
 	base := uint32(hourZero + 3600*b.rng.IntN(boardHours))
 	m := store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, base, tags), Family: encoding.FamilyData}
 	at := int64(base) + 300*int64(b.rng.IntN(12))
-	q, value := operatortest.Encode(at*1000, encoding.IntValue(int64(b.rng.IntN(100))-50)) // of one width, and so one qualifier
+	q, value := operatortest.Encode(at*1000, encoding.IntValue(int64(b.rng.IntN(100))-50)) // 1 byte: all values of a time have one qualifier
 	m.Qualifier, m.Value = encoding.AppendQualifier(nil, q), value
 	switch b.rng.IntN(8) {
 	case 0:
@@ -101,7 +101,7 @@ func (b *board) apply(m store.Mutation) {
 	}
 }
 
-// panel draws one of few questions; its window moves by minutes.
+// panel draws a random query over up to two hours that begins at a full minute.
 func (b *board) panel() *query.Query {
 	b.Helper()
 	start := hourZero + 3600*b.rng.IntN(2) + 60*b.rng.IntN(60)
@@ -117,7 +117,8 @@ func (b *board) panel() *query.Query {
 	return q
 }
 
-// ask compares the answers of both engines.
+// ask runs a query on both engines, compares the answers, and returns the stats of the engine with
+// the result cache.
 func (b *board) ask(q *query.Query) Stats {
 	b.Helper()
 	got, stats, err := b.caching.Run(b.Context(), q)
@@ -126,7 +127,7 @@ func (b *board) ask(q *query.Query) Stats {
 		b.Fatalf("error %v, want %v", err, wantErr)
 	}
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
-		b.Fatalf("%d parts from memory; -want +got\n%s", stats.CacheHits, d)
+		b.Fatalf("%d parts from the result cache; -want +got\n%s", stats.CacheHits, d)
 	}
 	if stats.Points != fresh.Points || stats.Rows != fresh.Rows || stats.PointsOut != fresh.PointsOut {
 		b.Fatalf("stats %+v, want %+v", stats, fresh)
@@ -147,7 +148,7 @@ func (b *board) ask(q *query.Query) Stats {
 	return stats
 }
 
-// live asks, changes, asks.
+// live runs queries with moving windows between random writes, and returns the cache's counts.
 func (b *board) live(asks int) resultcache.Counts {
 	panels := []*query.Query{b.panel(), b.panel(), b.panel()}
 	for range asks {
@@ -166,7 +167,7 @@ func (b *board) live(asks int) resultcache.Counts {
 	return b.cache.Counts()
 }
 
-// specs are the tables of a board.
+// specs returns the tables of a board.
 func specs() []store.TableSpec {
 	return []store.TableSpec{{Name: "tsdb", Families: []store.FamilySpec{{Name: encoding.FamilyData}}},
 		{Name: "tsdb-uid", Families: []store.FamilySpec{{Name: encoding.FamilyID}, {Name: encoding.FamilyName}}}}

@@ -20,8 +20,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Whatever is written, overwritten and deleted between two asks, and however a
-// window moves: an engine with a result cache answers as one without.
+// An engine with a result cache gives the same answers as one without, whatever is written,
+// overwritten or deleted between two queries, and however their window moves.
 func TestLaw_cached(t *testing.T) {
 	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
 		var whole int64
@@ -33,12 +33,12 @@ func TestLaw_cached(t *testing.T) {
 			})
 		}
 		if whole < 8 {
-			t.Errorf("%s: %d answers were whole from memory: the cases are not what they were made to be", name, whole)
+			t.Errorf("%s: %d answers were whole from the result cache, want at least 8, or the cases test too little", name, whole)
 		}
 	}
 }
 
-// question asks for five-minute sums of all series.
+// question returns a query for five-minute sums of all series.
 func (b *board) question(start, end int64) *query.Query {
 	b.Helper()
 	body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum","downsample":"5m-sum"}]}`, start, end)
@@ -49,7 +49,7 @@ func (b *board) question(start, end int64) *query.Query {
 	return q
 }
 
-// A query over its limit is refused whether its rows are read or not.
+// A query over its limit of points is refused also if its answer is in the result cache.
 func TestCached_budget(t *testing.T) {
 	b := newBoard(t, rand.New(rand.NewPCG(1, 1)), embedded(t))
 	q := b.question(hourZero, hourZero+7200)
@@ -58,7 +58,7 @@ func TestCached_budget(t *testing.T) {
 	}
 	points := b.ask(q).Points
 	if b.cache.Counts().PlanHits == 0 || points == 0 {
-		t.Fatalf("%d points: the answer is not kept", points)
+		t.Fatalf("%d points: the answer is not in the result cache", points)
 	}
 	for _, most := range []int64{points, points - 1} {
 		b.budget = func(context.Context, *query.Query, *query.SubQuery) operator.Budget {
@@ -66,13 +66,13 @@ func TestCached_budget(t *testing.T) {
 		}
 		var limit *operator.LimitError
 		if _, _, err := b.caching.Run(t.Context(), q); errors.As(err, &limit) != (most < points) {
-			t.Errorf("%d points, at most %d: error %v", points, most, err)
+			t.Errorf("%d points, at most %d: error %v, want a refusal if they are too many", points, most, err)
 		}
 	}
 }
 
-// A time that is not asked for fails no answer: its sum is more than a double
-// holds.
+// An infinite sum fails only queries that ask for its time, also if the result cache has the
+// answer for a longer time.
 func TestCached_infinity(t *testing.T) {
 	b := newBoard(t, rand.New(rand.NewPCG(2, 2)), embedded(t))
 	for host := byte(1); host <= 2; host++ {
@@ -91,8 +91,8 @@ func TestCached_infinity(t *testing.T) {
 	}
 }
 
-// Nothing is kept of cells that carry the time of their data, and nothing by an
-// engine without a result cache.
+// No answer is cached if the cells have the time of their data as timestamps, and not the time at
+// which they were written.
 func TestCached_dataTime(t *testing.T) {
 	for name, stamp := range map[string]int64{"of writing": 3 * 3600_000, "of data": 0} {
 		st := onHBase(t)
@@ -108,13 +108,12 @@ func TestCached_dataTime(t *testing.T) {
 			b.ask(b.question(hourZero+boardHours*3600, hourZero+boardHours*3600+1800))
 		}
 		if n := b.cache.Counts().PlanHits; (n > 0) != (stamp > 0) {
-			t.Errorf("cells with the time %s: %d answers whole from memory", name, n)
+			t.Errorf("cells with the time %s: %d answers whole from the result cache, want some only with that of writing", name, n)
 		}
 	}
 }
 
-// What is kept has nothing in common with the memory of the merge, and its size
-// is not told too small.
+// Cached groups share no memory with the groups of the merge, and their size is not underestimated.
 func TestNewCachedGroups(t *testing.T) {
 	points := encoding.Points{Time: make([]int64, 10), Bits: make([]uint64, 10), Float: make([]bool, 10)}
 	span := []byte("000001000001000001")
@@ -129,19 +128,18 @@ func TestNewCachedGroups(t *testing.T) {
 	before := text(want)
 	clear(span)
 	if got := text(r.groups[0]); got != before {
-		t.Errorf("kept is\n%s, want\n%s", got, before)
+		t.Errorf("cached is\n%s, want\n%s", got, before)
 	}
 	if least := int64(10*17 + 4*len(span)); r.Bytes() < least {
 		t.Errorf("%d bytes, want at least %d", r.Bytes(), least)
 	}
 }
 
-// A value that was acknowledged before an ask is in its answer, or a later one,
-// while one goroutine writes and others ask all the time; and no asker sees the
-// value go back.
+// While one goroutine writes and others query all the time, an answer has the value that was last
+// acknowledged before the query, or a later one, and no goroutine sees an older value again.
 func TestCached_whileWriting(t *testing.T) {
 	b := newBoard(t, rand.New(rand.NewPCG(4, 4)), embedded(t))
-	const at, first = hourZero + 3600*boardHours, 1000 // an hour of its own; all values have one width, and so one qualifier
+	const at, first = hourZero + 3600*boardHours, 1000 // an hour without other points; all values have 2 bytes, and so one qualifier
 	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}})
 	put := func(n int64) error {
 		q, value := operatortest.Encode(at*1000, encoding.IntValue(n))
@@ -188,6 +186,6 @@ func TestCached_whileWriting(t *testing.T) {
 	close(done)
 	work.Wait()
 	if c := b.cache.Counts(); c.PlanHits == 0 || c.Changed == 0 {
-		t.Errorf("%+v: nothing was tried", c)
+		t.Errorf("%+v: want answers from the cache and others that had changed", c)
 	}
 }

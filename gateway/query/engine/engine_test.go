@@ -12,8 +12,8 @@ import (
 	"downpour/gateway/query"
 )
 
-// A panic is the failure of its query, which learns nothing of it, and stands in
-// the engine's log: here of one whose points are made while they are sent.
+// A panic while an answer is filled fails its query with an internal error, which does not name
+// the cause. The engine logs the panic and where it was.
 func TestAnswer_panics(t *testing.T) {
 	var logged bytes.Buffer
 	e := New(Config{Log: slog.New(slog.NewTextHandler(&logged, nil))})

@@ -9,8 +9,8 @@ import (
 	"downpour/gateway/query"
 )
 
-// Annotations of a group come by start, whichever spans they belong to; of one
-// start the first span's come first.
+// The annotations of a group that lie in the query are sorted by start, whichever span they belong
+// to. Those with the same start keep the order of the spans.
 func TestAnnotationsInside(t *testing.T) {
 	const start = 1356998400
 	var notes [][]byte
@@ -33,7 +33,7 @@ func TestAnnotationsInside(t *testing.T) {
 		}
 		got = append(got, a.TSUID+" "+encoding.IntValue(a.StartTime).String())
 	}
-	// A start in ms is the larger number.
+	// Starts are compared as numbers, so that one in ms comes last.
 	want := []string{"02 1356998420", "01 1356998420", "02 1356998470", "01 1356998430000"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got\n%s", d)

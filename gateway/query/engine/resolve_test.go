@@ -16,8 +16,8 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// namesOnly is an engine that can plan: the metric m, the tag keys host and dc,
-// the values a, b, c, with UIDs from 1 on.
+// namesOnly returns an engine that can compile queries. It knows the metric m, the tag keys host
+// and dc and the tag values a, b and c, with UIDs from 1 on.
 func namesOnly(t *testing.T) *Engine {
 	t.Helper()
 	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours()})
@@ -44,8 +44,8 @@ func namesOnly(t *testing.T) *Engine {
 	return New(Config{Names: d, Compile: plan.Options{Schema: schema, Table: "tsdb"}})
 }
 
-// Of TSUIDs with filters only those stay in the plan that the filters admit by
-// name, and those of which no name is known.
+// If a query has TSUIDs and filters, the plan has only the TSUIDs whose names the filters admit,
+// and those with a UID that has no name.
 func TestCompile_dropsTSUIDsByName(t *testing.T) {
 	e := namesOnly(t)
 	const hostA, hostB, nameless, dcA = "000001000001000001", "000001000001000002", "000001000001000009", "000001000002000001"
@@ -69,7 +69,7 @@ func TestCompile_dropsTSUIDsByName(t *testing.T) {
 			t.Errorf("%s: nothing %q, -want +got\n%s", filters, plans[0].Nothing, d)
 		}
 		if len(want) == 0 && len(plans[0].Plan.Tags) == 0 {
-			t.Errorf("%s: the plan has neither TSUIDs nor tags, and admits all", filters)
+			t.Errorf("%s: the plan has neither TSUIDs nor tags, and so admits all series", filters)
 		}
 	}
 	f(``, hostA, hostB, nameless, dcA)

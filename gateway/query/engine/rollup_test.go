@@ -9,7 +9,7 @@ import (
 	"downpour/gateway/query/merge"
 )
 
-// pointsAt has a point at each time, whose value tells where it is from.
+// pointsAt returns a point at each time, all with one value, which tells where they come from.
 func pointsAt(value int64, times ...int64) (p encoding.Points) {
 	for _, t := range times {
 		p.Append(t, encoding.IntValue(value))
@@ -17,8 +17,9 @@ func pointsAt(value int64, times ...int64) (p encoding.Points) {
 	return p
 }
 
-// Groups of rollups and of raw data are joined by their keys; no time has a point of both,
-// and a tag is one as long as all members agree.
+// Groups of rollups and of raw data are joined by their keys: rollups up to the cut and raw data
+// from it on. A tag is kept unless the two groups have different values for it, or one of them has
+// aggregated it.
 func TestJoinAt(t *testing.T) {
 	uid := func(n byte) encoding.UID { return encoding.UID{n} }
 	tag := func(k, v byte) encoding.TagPair { return encoding.TagPair{K: uid(k), V: uid(v)} }

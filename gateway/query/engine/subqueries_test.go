@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Of several sub-queries that fail, the first in order is the error, also if it fails
-// last: it goes on, and those behind a failure end.
+// If several sub-queries fail, the error is that of the first one in order, even if it fails last:
+// a failure ends the sub-queries after it, not those before it.
 func TestForEach_firstInOrder(t *testing.T) {
 	e := &Engine{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
 	first, second := errors.New("of the first"), errors.New("of the second")
@@ -44,6 +44,6 @@ func TestForEach_firstInOrder(t *testing.T) {
 		}
 		return nil
 	}); err == nil {
-		t.Error("a panic is no error")
+		t.Error("a panic of a sub-query: got no error")
 	}
 }

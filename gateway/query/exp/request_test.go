@@ -32,7 +32,8 @@ func request(t *testing.T, parts ...string) *Request {
 	return r
 }
 
-// A fault is the first in OpenTSDB's order, in its words, and the client's.
+// A bad request is refused with status 400 and the message that OpenTSDB has for the first fault
+// in its order.
 func TestParse_faults(t *testing.T) {
 	f := func(body, want string) {
 		t.Helper()
@@ -83,7 +84,7 @@ func TestParse_faults(t *testing.T) {
 	parts("Circular reference found: g", aTime, aFilter, twoMetrics, `"expressions":[{"id":"e","expr":"f"},{"id":"f","expr":"g"},{"id":"g","expr":"e + a"}]`)
 }
 
-// What comes from outside has a bound.
+// The numbers of metrics, expressions, outputs, filters and tags of a request are bounded.
 func TestParse_bounds(t *testing.T) {
 	f := func(want string, parts ...string) {
 		t.Helper()
@@ -108,8 +109,8 @@ func TestParse_bounds(t *testing.T) {
 	f("Too many tags, at most 127", aTime, twoMetrics, `"filters":[{"id":"f1","tags":`+half+`},{"id":"f2","tags":`+half+`}]`)
 }
 
-// Fields are as in the recorded echo: null where they were not given, numbers as text
-// where text is meant, defaults filled in. Keys are compared exactly.
+// A request is written as OpenTSDB repeats it: fields that were not given are null, numbers given
+// for texts are texts, and defaults are filled in. Keys that differ in case are ignored.
 func TestRequest_MarshalJSON(t *testing.T) {
 	r := request(t, `"time":{"start":1363651200,"AGGREGATOR":"x","aggregator":"sum","rate":"true","downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"NAN"}}}`,
 		`"metrics":[{"id":"a","metric":"m","fillPolicy":{"value":2}}]`, `"expressions":[{"id":"e","expr":"a","join":{"operator":"UNION","includeAggTags":false}}]`, `"outputs":[{}]`)
@@ -118,7 +119,7 @@ func TestRequest_MarshalJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Time.RollupUsage != nil || r.Expressions[0].Join.UseGroupTags {
-		t.Errorf("%+v, %+v: fields of our own that were not given", r.Time, r.Expressions[0].Join)
+		t.Errorf("%+v, %+v: Downpour's own fields are set although they were not given", r.Time, r.Expressions[0].Join)
 	}
 	want := `{"name":null,"time":{"start":"1363651200","end":null,"timezone":null,"downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"nan","value":"NaN"}},"aggregator":"sum","rate":true},` +
 		`"filters":null,"metrics":[{"metric":"m","id":"a","filter":null,"aggregator":null,"timeOffset":null,"fillPolicy":{"policy":"scalar","value":2.0}}],` +
@@ -128,8 +129,8 @@ func TestRequest_MarshalJSON(t *testing.T) {
 	}
 }
 
-// Fields that OpenTSDB does not have are repeated where they were given, and reach the
-// query and the join.
+// Fields that only Downpour has are repeated if they were given, and take effect in the query and
+// the join.
 func TestRequest_ownFields(t *testing.T) {
 	r := request(t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"sum","rollupUsage":"rollup_raw"}`, `"metrics":[{"id":"a","metric":"m"}]`,
 		`"expressions":[{"id":"e","expr":"a","join":{"operator":"intersection","useGroupTags":true}}]`)
@@ -151,7 +152,7 @@ func TestRequest_ownFields(t *testing.T) {
 	}
 }
 
-// Equal metrics are read once, and the fill policy of a downsampler is not used.
+// Equal metrics become one sub-query, and the fill policy of a downsampler has no effect.
 func TestRequest_Query(t *testing.T) {
 	r := request(t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"sum","rate":true,"downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"zero"}}}`, aFilter,
 		`"metrics":[{"id":"a","metric":"m","filter":"f1"},{"id":"b","metric":"m","filter":"f1","aggregator":"sum"},{"id":"c","metric":"m"},{"id":"d","metric":"m","filter":"f1","aggregator":"max"}]`)

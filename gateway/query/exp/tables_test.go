@@ -15,10 +15,10 @@ import (
 	"downpour/encoding"
 )
 
-// unbounded is no bound.
+// unbounded allows everything.
 var unbounded = Bounds{Reserve: func(int64) error { return nil }, Release: func(int64) {}, Check: func() error { return nil }, Points: func(int) error { return nil }}
 
-// group makes a series of host, a value at each of times.
+// group makes a series with a tag host, or without tags for "", from values by time.
 func group(metric, host string, values map[int64]float64) Group {
 	g := Group{Labels: Labels{Metrics: []string{metric}}}
 	if host != "" {
@@ -35,7 +35,7 @@ func group(metric, host string, values map[int64]float64) Group {
 	return g
 }
 
-// rows returns a table as text.
+// rows returns the rows of a table as "time: value value …".
 func rows(t *Table) (out []string) {
 	for i, ms := range t.Times {
 		row := fmt.Sprint(ms, ":")
@@ -65,8 +65,8 @@ var (
 	onOne   = []Group{group("n", "x", map[int64]float64{2: 2, 3: math.NaN()})}
 )
 
-// Where a series has no point, its metric's fill value stands, 0 by default; where a
-// variable has no series, 0 does. NaN counts as no point. Rows outside are cut off.
+// In a union a series without a point at a time has the fill value of its metric, by default 0, and
+// a variable without a series has 0. NaN counts as no point. Rows outside of the query are cut off.
 func TestTables_union(t *testing.T) {
 	r := request(t, twoVariables(`[{"id":"e","expr":"a + b"}]`, `[{"id":"e","alias":"sum"}]`)...)
 	got := tables(t, r, 2, 3, onHosts, onOne)[0]
@@ -74,11 +74,11 @@ func TestTables_union(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 	if got.First != 2 || got.Last != 3 || *got.Alias != "sum" || !slices.Equal(got.Series[0].Metrics, []string{"m", "n"}) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want the times 2 to 3, the alias sum and the metrics m and n", got)
 	}
 }
 
-// An intersection steps through its own series alone.
+// An intersection has rows only at the times of the series that all variables have.
 func TestTables_intersection(t *testing.T) {
 	r := request(t, twoVariables(`[{"id":"e","expr":"a + b","join":{"operator":"intersection"}}]`, `[]`)...)
 	got := tables(t, r, 0, 9, append(slices.Clone(onHosts), group("m", "z", map[int64]float64{5: 1})), onOne)[0]
@@ -90,12 +90,12 @@ func TestTables_intersection(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if got := tables(t, r, 0, 9, nil, nil)[0]; len(got.Series)+len(got.Times) > 0 {
-		t.Errorf("of nothing: %+v", got)
+		t.Errorf("without series: got %+v, want an empty table", got)
 	}
 }
 
-// A series that another one of its variable with an equal key replaced gives an
-// intersection its times, but not its values.
+// If two series of a variable have the same key, the later one replaces the earlier one. An
+// intersection then still has rows at the times of the earlier one, without its values.
 func TestTables_replaced(t *testing.T) {
 	r := request(t, twoVariables(`[{"id":"e","expr":"a","join":{"operator":"intersection","useQueryTags":true}},{"id":"f","expr":"a + b","join":{"operator":"intersection"}}]`, `[]`)...)
 	twice := []Group{group("m", "x", map[int64]float64{7: 70}), onHosts[0]}
@@ -105,8 +105,8 @@ func TestTables_replaced(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 
-	// Both have a series y twice that the other one lacks. a comes first: its earlier one is
-	// kept, b's are not.
+	// One variable has a series y twice, which the other one lacks. Only if that is a, the first
+	// variable, the intersection has the times of its earlier y.
 	y := func(metric string, at int64) Group { return group(metric, "y", map[int64]float64{at: 1}) }
 	got = tables(t, r, 0, 9, []Group{onHosts[0], y("m", 5), y("m", 6)}, onOne)
 	if d := cmp.Diff([]string{"1: 17", "2: 22", "3: 7", "4: 47", "5: 7"}, rows(&got[1])); d != "" {
@@ -118,9 +118,7 @@ func TestTables_replaced(t *testing.T) {
 	}
 }
 
-// An id in capital letters is not found, as by OpenTSDB; an intersection is looked at
-// before anything is evaluated.
-// A group of annotations alone is a series of a metric that is an output, and of no
+// A group that has only annotations is a series of the output of its metric, but not of an
 // expression.
 func TestTables_bare(t *testing.T) {
 	bare := Group{Labels: Labels{Metrics: []string{"m"}}, Bare: true}
@@ -138,6 +136,8 @@ func TestTables_bare(t *testing.T) {
 	}
 }
 
+// A variable whose id has capital letters is not found, as in OpenTSDB, and an intersection without
+// common series is refused. Joinable knows the former without any groups.
 func TestTables_errors(t *testing.T) {
 	f := func(want, metrics, expressions string, groups ...[]Group) {
 		t.Helper()
@@ -145,7 +145,7 @@ func TestTables_errors(t *testing.T) {
 		if _, err := r.Tables(groups, 0, 9, unbounded); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
-		// What no group mends is known without groups.
+		// Errors that do not depend on the groups are known without them.
 		if err := r.Joinable(); (err != nil) != strings.HasPrefix(want, "Missing") || err != nil && err.Error() != want {
 			t.Errorf("joinable: error %v, that of the tables is %s", err, want)
 		}
@@ -157,8 +157,8 @@ func TestTables_errors(t *testing.T) {
 		`[{"id":"e","expr":"a > 0 ? 1 : a"},{"id":"f","expr":"e + b","join":{"operator":"intersection"}}]`, onHosts, []Group{group("n", "q", nil)})
 }
 
-// An expression is seen by others at its times, and elsewhere by its own fill policy,
-// NaN by default. Its rows outside the query count for them.
+// An expression that is used in another one has its values at its own times, and elsewhere the
+// value of its fill policy, NaN by default.
 func TestTables_nested(t *testing.T) {
 	r := request(t, twoVariables(`[{"id":"e","expr":"b * 2","fillPolicy":{"policy":"scalar","value":100}},{"id":"f","expr":"b * 2"},{"id":"g","expr":"a + e"},{"id":"h","expr":"a + f"}]`, `[{"id":"g"},{"id":"h"}]`)...)
 	got := tables(t, r, 1, 3, onHosts[:1], []Group{group("n", "x", map[int64]float64{2: 2, 3: 3})})
@@ -167,8 +167,8 @@ func TestTables_nested(t *testing.T) {
 	}
 }
 
-// A metric as an output has all its points, and 0 elsewhere; an expression that is
-// repeated has its rows once; of a single row the last time is not set.
+// A metric that is an output has all its points, also outside of the query, and 0 elsewhere. An
+// expression that is an output twice has its rows only once, and Last is 0 if there is one row.
 func TestTables_outputs(t *testing.T) {
 	r := request(t, twoVariables(`[{"id":"e","expr":"b"}]`, `[{"id":"b"},{"id":"zz"},{"id":"e"},{"id":"e"},{"id":"b"},{}]`)...)
 	got := tables(t, r, 2, 2, onHosts, append(slices.Clone(onOne), group("n", "y", map[int64]float64{9: 9})))
@@ -187,7 +187,8 @@ func TestTables_outputs(t *testing.T) {
 	}
 }
 
-// Every column is reserved before it is made, and the work ends when it should.
+// The memory of every column is reserved before it is made, a refusal ends the work, and the points
+// of all outputs are counted.
 func TestTables_bounds(t *testing.T) {
 	r := request(t, twoVariables(`[{"id":"e","expr":"a + b"}]`, `[{"id":"e"},{"id":"a"}]`)...)
 	groups := [][]Group{onHosts, onOne}
@@ -197,8 +198,8 @@ func TestTables_bounds(t *testing.T) {
 	b.Reserve = func(n int64) error { reservations++; held += n; return nil }
 	b.Release = func(n int64) { held -= n }
 	b.Check = func() error { checks++; return nil }
-	// Three series are joined to two, of four times; and the metric has two of three times,
-	// which are those of a series.
+	// Three series are joined to two with four times. The output of the metric has two columns at
+	// three times, whose list is that of a series and takes no memory.
 	const want = 3*labelBytes + 4*8 + 2*4*8 + 2*3*8
 	if _, err := r.Tables(groups, 0, 9, b); err != nil || held != want || checks < reservations {
 		t.Fatalf("%d bytes held after %d reservations, %d checks, error %v, want %d", held, reservations, checks, err, want)
@@ -220,7 +221,7 @@ func TestTables_bounds(t *testing.T) {
 	points := 0
 	b.Points = func(n int) error { points += n; return nil }
 	if _, err := r.Tables(groups, 2, 3, b); err != nil || points != 2*2+3*2 {
-		t.Errorf("%d points, error %v", points, err)
+		t.Errorf("%d points, error %v, want 2 by 2 of the expression and 3 by 2 of the metric", points, err)
 	}
 }
 
@@ -235,7 +236,7 @@ func drawGroups(t *rapid.T, metric string) (out []Group) {
 	return out
 }
 
-// A table is what comes out if each value is looked up by host and time.
+// A table has the values that a look-up of each point by host and time gives.
 func TestTablesArePoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		operator := rapid.SampledFrom([]string{"union", "intersection"}).Draw(t, "operator")
@@ -274,7 +275,7 @@ func TestTablesArePoints(t *testing.T) {
 		slices.Sort(names)
 		if len(names) == 0 && len(hosts) > 0 {
 			if err == nil {
-				t.Fatal("an empty intersection has a table")
+				t.Fatal("an empty intersection has a table, want an error")
 			}
 			return
 		}
@@ -316,8 +317,8 @@ func TestTablesArePoints(t *testing.T) {
 	})
 }
 
-// An intersection has those series of a union that all variables have, in the same
-// order.
+// An intersection has the series of the union that all variables have, in the same order. If
+// several series of a variable have the same key, the last one is the member.
 func TestJoin_laws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var variables []*variable
@@ -345,7 +346,7 @@ func TestJoin_laws(t *testing.T) {
 		}
 		for _, r := range all {
 			for i, member := range r.members {
-				// Of equal keys the later series counts.
+				// Of series with the same key the last one is the member.
 				last := -1
 				for s := range variables[i].series {
 					if variables[i].series[s].labels.key(Join{}, nil) == r.key {

@@ -46,12 +46,13 @@ func TestEvaluate(t *testing.T) {
 	f("-a", 0, 0, math.Copysign(0, -1))
 	f("-a * -b", 2, 3, 6)
 
-	// Nothing is divided by zero.
+	// A division by zero yields 0.
 	f("a / b", 7, 0, 0)
 	f("a % b", 7, 0, 0)
 	f("a + 7 / 0", 1, 0, 1)
 
-	// Types of constants.
+	// Constants have Java's types: integers are divided as such, and fractions are floats of 4
+	// bytes unless they end in d.
 	f("a + 7 / 2", 1, 0, 4)
 	f("a + -7 / 2", 1, 0, -2)
 	f("a + -7 % 3", 1, 0, 3)
@@ -96,7 +97,7 @@ func TestEvaluate(t *testing.T) {
 	f("a == b", nan, nan, 1)
 	f("a && 1", nan, 0, 0)
 
-	// Choices.
+	// Conditional expressions.
 	f("a > b ? a : b", 2, 1, 2)
 	f("a ? 1d : b ? 2d : 3d", 0, 0, 3)
 	f("a ?: b", 0, 5, 5)
@@ -158,7 +159,7 @@ func TestParse_errors(t *testing.T) {
 	f(strings.Repeat("9", 400)+"+a", "beyond a double")
 	f(strings.Repeat("9", 40)+".0+a", "beyond a float")
 
-	// What JEXL has beside operators.
+	// Constructs of JEXL other than operators are refused.
 	f("size(a)", `"size" cannot be used`)
 	f("new('java.lang.String', a)", `"new" cannot be used`)
 	f("abs(a)", "there are no functions")
@@ -177,7 +178,7 @@ func TestParse_errors(t *testing.T) {
 	f(strings.Repeat("a ? a : ", MaxDepth)+"a", "nested deeper than")
 	f("a"+strings.Repeat("+a", MaxLength/2), fmt.Sprint("at most ", MaxLength))
 	if _, err := Parse("a" + strings.Repeat("+a", MaxLength/2-1)); err != nil {
-		t.Errorf("the longest expression: %v", err)
+		t.Errorf("the longest expression: got %v, want no error", err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawText draws an expression of the variables a, b and c.
+// drawText draws the text of an expression of the variables a, b and c.
 func drawText(t *rapid.T, depth int) string {
 	if depth == 0 || rapid.IntRange(0, 3).Draw(t, "leaf") == 0 {
 		return rapid.SampledFrom([]string{"a", "b", "c", "a", "b", "7", "0", "2", "1.5", "0.1d", "3l", "2f"}).Draw(t, "value")
@@ -38,7 +38,7 @@ func TestPrintParses(t *testing.T) {
 		text := drawText(t, 4)
 		e, err := Parse(text)
 		if err != nil {
-			return // a comparison that chains, or is computed with
+			return // a chained comparison, or arithmetic with one
 		}
 		again, err := Parse(e.String())
 		if err != nil {
@@ -50,7 +50,7 @@ func TestPrintParses(t *testing.T) {
 	})
 }
 
-// point evaluates a tree at one row, step by step as it is written.
+// point evaluates a tree at one row, node by node: the expected value.
 func point(n node, row []float64) (float64, kind, error) {
 	switch n := n.(type) {
 	case *constant:
@@ -87,8 +87,8 @@ func point(n node, row []float64) (float64, kind, error) {
 	return point(c.no, row)
 }
 
-// Columns are evaluated as points are, one by one. Only an error in the branch that
-// is not taken is an error of columns alone.
+// If an expression can be evaluated on columns, each row has the value that point gives. Columns
+// may fail where point does not: by an error in the branch of a conditional that is not taken.
 func TestColumnsArePoints(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,8 +16,8 @@ import (
 	"downpour/gateway/query"
 )
 
-// series makes a series with the tag host, whose points are at 10 s, 20 s and so on.
-// nil is no point; ints stay integers.
+// series makes a series with the tag host, or without tags for "", whose points are at 10 s, 20 s
+// and so on. An int makes an integer, a float64 a float, and nil no point.
 func series(metric byte, host string, values ...any) Series {
 	s := Series{Metric: string('a' + metric - 1), MetricUID: encoding.UID{0, 0, metric}, AggregateTags: []string{"dc"}}
 	if host != "" {
@@ -100,7 +100,7 @@ func TestEvaluate(t *testing.T) {
 	f("highestMax(sum:a,9)", "a{host=x}[dc] 10:1 20:5 30:2\na{host=y}[dc] 10:4 20:4 30:3", two())
 	f("highestCurrent(sum:a,1)", "a{host=y}[dc] 10:4 20:4 30:3", two())
 	f("highestCurrent(sum:a,2)", "a{host=x}[dc] 10:1", []Series{series(1, "", nil), series(1, "x", 1)})
-	// The first series has ended, so that the value of the second counts for it.
+	// At the last time x has no point: as in OpenTSDB it then has the value of y, and comes first.
 	f("highestCurrent(sum:a,1)", "a{host=x}[dc] 10:9", []Series{series(1, "x", 9), series(1, "y", 1, 2)})
 	f("sum(sum:b,sum:a)", "a{host=x}[dc] 10:5.0 20:7.0", []Series{series(2, "x", 1, 2)}, []Series{series(1, "x", 4, 5.0)})
 	f("diffSeries(sum:a,sum:b)", "a{host=x}[dc] 10:1.0\nb{}[dc] 10:-2.0", []Series{series(1, "x", 1)}, []Series{series(2, "y", 2)})
@@ -116,8 +116,9 @@ func TestEvaluate(t *testing.T) {
 	f("shift(timeShift(sum:a,'5min'),'1min')", "a{}[dc] 370:1", []Series{series(1, "", 1)})
 }
 
-// A series that has a point behind the query's end still has a value before it. Between
-// integers it is an integer, so that both series are equal here, and a double otherwise.
+// highestCurrent interpolates towards points after the query's end. Between two integers the value
+// is an integer, so that both series are equal here and the first one wins; otherwise it is a
+// double.
 func TestHighestCurrent_interpolates(t *testing.T) {
 	f := func(want string, data ...Series) {
 		t.Helper()
@@ -131,8 +132,8 @@ func TestHighestCurrent_interpolates(t *testing.T) {
 	f("x", series(1, "x", nil, 1), series(1, "y", nil, nil, 3))
 }
 
-// What OpenTSDB says about parameters. The data has no series, so that nothing else can be
-// wrong.
+// Bad parameters are refused with OpenTSDB's messages. The data has no series, so that nothing
+// else can be wrong.
 func TestEvaluate_parameters(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()
@@ -153,7 +154,7 @@ func TestEvaluate_parameters(t *testing.T) {
 	f("timeShift(sum:a,'10m')", "unknown time unit=m'")
 }
 
-// Evaluating does not change what it was handed.
+// Evaluate does not change the series that it is given.
 func TestEvaluate_leavesData(t *testing.T) {
 	data := []Series{series(1, "x", -1, -2)}
 	before := show(data, nil)
@@ -167,6 +168,7 @@ func TestEvaluate_leavesData(t *testing.T) {
 	}
 }
 
+// An expression whose metrics have fewer results than it needs fails with OpenTSDB's message.
 func TestEvaluate_outOfBounds(t *testing.T) {
 	e, err := Parse([]string{"sum(sum:a,sum:a)"}, 2)
 	if err != nil {
@@ -177,7 +179,8 @@ func TestEvaluate_outOfBounds(t *testing.T) {
 	}
 }
 
-// How far metrics are moved. Where the amount is wrong, the evaluation says so.
+// Parse knows by how much functions shift their metrics. A bad amount counts as 0, and only the
+// evaluation refuses it.
 func TestParse_shifts(t *testing.T) {
 	f := func(text string, want int64) {
 		t.Helper()
@@ -196,7 +199,7 @@ func TestParse_shifts(t *testing.T) {
 	f("timeShift(sum:a,10min)", 0)
 }
 
-// limited is a guard with so many bytes, and an end.
+// limited is a guard that allows left bytes and ends with ctx.
 type limited struct {
 	ctx  context.Context
 	left *int64
@@ -213,7 +216,7 @@ func (l limited) Reserve(n int64) error {
 
 func (l limited) Check() error { return l.ctx.Err() }
 
-// Whatever a function makes is reserved, and a request that has ended computes nothing.
+// Every function reserves the memory of its result, and ends with its request.
 func TestEvaluate_isBounded(t *testing.T) {
 	const n = 10_000
 	long := series(1, "x")
@@ -233,12 +236,12 @@ func TestEvaluate_isBounded(t *testing.T) {
 	for _, text := range []string{"movingAverage(sum:a,3)", "sum(sum:a,sum:b)", "highestMax(sum:a,1)", "scale(sum:a,2)"} {
 		left := int64(math.MaxInt64)
 		if _, err := evaluateIn(Env{End: n, Guard: limited{ended, &left}}, text, data...); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v, want the end of the context", text, err)
+			t.Errorf("%s: got %v, want that the context has ended", text, err)
 		}
 	}
 }
 
-// A template of some bytes makes a long name of a long tag value: the name is reserved.
+// alias reserves the memory of its name, which can be long even if the template is short.
 func TestAlias_namesAreReserved(t *testing.T) {
 	s := series(1, "x")
 	s.Tags = []Tag{{K: "k", V: strings.Repeat("v", 1000)}}
@@ -264,7 +267,7 @@ func drawValues(t *rapid.T, label string, n int) []any {
 	}), n, n).Draw(t, label)
 }
 
-// A moving average over all times is what each point's predecessors say, one by one.
+// A moving average equals the mean of each point and the points before it.
 func TestMovingAverage_equalsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := drawValues(t, "values", rapid.IntRange(0, 20).Draw(t, "length"))
@@ -293,7 +296,7 @@ func TestMovingAverage_equalsNaive(t *testing.T) {
 	})
 }
 
-// Where all series have points at all times, the highest are those with the largest values.
+// If all series have points at all times, highestMax returns those with the largest values.
 func TestHighestMax_equalsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		length := rapid.IntRange(1, 8).Draw(t, "length")

@@ -12,7 +12,7 @@ import (
 	"downpour/gateway/query"
 )
 
-// shown writes calls with all their arguments, series before parameters.
+// shown returns calls as text, with all their arguments: series first, then parameters as <p>.
 func shown(e *Expressions) string {
 	var call func(c *Call) string
 	call = func(c *Call) string {
@@ -69,7 +69,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What exceeds a bound is refused, whatever follows.
+// Texts that exceed a bound are refused with 413, and unknown functions with 400.
 func TestParse_bounds(t *testing.T) {
 	f := func(text string, metrics, wantStatus int, want string) {
 		t.Helper()
@@ -92,8 +92,8 @@ func TestParse_bounds(t *testing.T) {
 	f("scale(Absolute(sum:a),2)", 1, 400, "Function Absolute has not been implemented")
 }
 
-// No text makes the parser panic or exceed its bounds, and what it reads is read again from
-// the text that shows it.
+// No text makes the parser panic or exceed its bound of metrics, and expressions that are written
+// as text again are parsed to the same expressions.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"scale(sum:a{b=*},10)", "sum(shift(sum:1m-avg:rate:a,'1hr'),max:b)&&", "alias(sum:a,@b,'c d')", "*(*:*,*)", "absolute(sum:\xff)"} {
 		f.Add(text)

@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Orders that a HashMap of Java 17 has, walked after the keys were put in this order.
+// Sort gives the order in which a HashMap of Java 17 is iterated after keys were put in the given
+// order.
 func TestSort(t *testing.T) {
 	f := func(slots int, want []string, keys ...string) {
 		t.Helper()
@@ -17,11 +18,11 @@ func TestSort(t *testing.T) {
 	}
 	f(Slots, []string{"host", "dc"}, "dc", "host")
 	f(Slots, []string{"a", "b", "c"}, "c", "b", "a")
-	// "Aa" and "BB" have one hash: the one that was put first comes first.
+	// "Aa" and "BB" have the same hash: the one that was put first comes first.
 	f(Slots, []string{"Aa", "BB"}, "Aa", "BB")
 	f(Slots, []string{"BB", "Aa"}, "BB", "Aa")
-	// The hashes of "p" and "d" end in the same two bits and differ in the third: of the four
-	// slots of a table for one key, grown for the second, they have the same.
+	// The hashes of "p" and "d" have the same last two bits and differ in the third: they share a
+	// slot in a table of up to four slots, and not in a larger one.
 	f(1, []string{"p", "d"}, "p", "d")
 	f(SlotsFor(1), []string{"d", "p"}, "d", "p")
 	f(SlotsFor(5), []string{"p", "d"}, "d", "p")

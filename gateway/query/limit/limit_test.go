@@ -16,7 +16,7 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// left is what a sub-query may read.
+// left returns the points and bytes that a sub-query may read.
 func left(l *Limits, q query.Query, metric string) [2]int64 {
 	points, bytes := l.Budget(context.Background(), &q, &query.SubQuery{Metric: metric}).Left()
 	return [2]int64{points, bytes}
@@ -78,18 +78,18 @@ func TestLoadOverrides_refuses(t *testing.T) {
 	f(`[{"regex":"a"},{"regex":"b","byteLimit":-1}]`, "entry 1: byteLimit -1")
 	f(`[{"regex":"("}]`, "entry 0: error parsing regexp")
 	if _, err := LoadOverrides(filepath.Join(t.TempDir(), "absent"), nil); err == nil {
-		t.Error("an absent file is taken")
+		t.Error("a file that does not exist: got no error")
 	}
 }
 
-// A heavy query waits for another to end, a light one does not; who waits too
-// long is refused.
+// A heavy query waits until another one ends, and a light one does not. A query that waits too
+// long is refused, and one whose client leaves ends.
 func TestLimits_heavy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{Heavy: 1, HeavyPoints: 10})
 		budget := func(ctx context.Context) operator.Budget { return l.Budget(ctx, &query.Query{}, &query.SubQuery{}) }
 		first, entryFirst := l.Enter(t.Context(), memory.Query)
-		// Two sub-queries of one query need one slot.
+		// Two sub-queries of one query share a slot.
 		for range 2 {
 			if err := budget(first).Spend(first, 11, 0); err != nil {
 				t.Fatal(err)
@@ -128,7 +128,7 @@ func TestLimits_heavy(t *testing.T) {
 		entryFourth.Close()
 		entrySecond.Close()
 		if n := len(l.gate.slots); n != 0 {
-			t.Errorf("%d slots are held", n)
+			t.Errorf("%d slots are held, want none", n)
 		}
 	})
 }

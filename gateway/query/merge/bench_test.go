@@ -8,8 +8,8 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// BenchmarkMerge merges 6 h of 1,000 series into one group: whole 5-minute
-// buckets, or raw points every 10 s; in one record, or one for each hour.
+// BenchmarkMerge merges 6 hours of 1,000 series into one group: whole 5-minute buckets, or raw
+// points every 10 s, in one record or in one for each hour.
 func BenchmarkMerge(b *testing.B) {
 	f := func(name string, d *scanplan.Downsample, perHour int, records int) {
 		b.Run(name, func(b *testing.B) {

@@ -15,7 +15,7 @@ import (
 type fakeRequest struct {
 	held, peak, maxBytes int64
 	checks, endsAt       int
-	late                 int // calls after the end
+	late                 int // reservations and checks after the request has ended
 	points, maxPoints    int
 }
 
@@ -57,16 +57,16 @@ func (l *fakeRequest) bounds() Bounds {
 	}
 }
 
-// bounded is a case of work that can grow: some rows and a plan.
+// bounded is a case in which the merge has much work: some rows and a plan.
 type bounded struct {
 	name    string
 	plan    *scanplan.Plan
 	records []batch.Record
-	steps   int // values that the merge looks at, at least
+	steps   int // how many values the merge looks at, at least
 }
 
-// boundedCases are few points with many buckets, many series with few, and many
-// series at times of their own.
+// boundedCases returns cases with few points and many buckets, with many series, with many series
+// at different times, and with many groups.
 func boundedCases() (out []bounded) {
 	s := encoding.DefaultSchema()
 	end := int64(base + 100*86400)
@@ -117,8 +117,8 @@ func (c *bounded) run(l *fakeRequest) ([]Group, error) {
 
 const plenty = 1 << 40
 
-// Merging asks again and again whether its request still lives, and ends at once
-// when it does not: no more than a bounded number of values are looked at after.
+// The merge checks its request at least every 200,000 values, and ends at the first check that
+// fails: it makes no more calls and holds no memory.
 func TestBounds_end(t *testing.T) {
 	const stepsAtOnce = 200_000
 	for _, c := range boundedCases() {
@@ -127,12 +127,12 @@ func TestBounds_end(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if least := c.steps / stepsAtOnce; free.checks < least {
-			t.Errorf("%s: asked %d times in %d steps, want at least %d", c.name, free.checks, c.steps, least)
+			t.Errorf("%s: checked %d times in %d steps, want at least %d", c.name, free.checks, c.steps, least)
 		}
 		for _, ends := range []int{1, 2, free.checks / 2, free.checks} {
 			l := &fakeRequest{maxBytes: plenty, maxPoints: plenty, endsAt: max(1, ends)}
 			if _, err := c.run(l); !errors.Is(err, errEnded) || l.late > 0 {
-				t.Errorf("%s, ended at check %d of %d: got %v, %d more questions", c.name, ends, free.checks, err, l.late)
+				t.Errorf("%s, ended at check %d of %d: got %v and %d more calls, want the end and none", c.name, ends, free.checks, err, l.late)
 			}
 			if l.held != 0 {
 				t.Errorf("%s, ended at check %d: %d bytes are still held", c.name, ends, l.held)
@@ -141,8 +141,8 @@ func TestBounds_end(t *testing.T) {
 	}
 }
 
-// What is allocated was reserved before, whatever is refused: the allocator's own
-// count is never far beyond what was reserved.
+// The merge reserves memory before it allocates it: at whatever reservation it is refused, the
+// bytes that Go has allocated are not far above those that were reserved.
 func TestBounds_memory(t *testing.T) {
 	for _, c := range boundedCases() {
 		free := &fakeRequest{maxBytes: plenty, maxPoints: plenty}
@@ -155,7 +155,7 @@ func TestBounds_memory(t *testing.T) {
 			points += int64(groups[i].Points.Len())
 		}
 		if free.held != points*PointBytes {
-			t.Errorf("%s: %d bytes are held for %d points", c.name, free.held, points)
+			t.Errorf("%s: %d bytes are held for %d points, want PointBytes for each", c.name, free.held, points)
 		}
 		groups = nil
 		for _, share := range []int64{0, 10, 30, 50, 70, 90, 99} {
@@ -166,7 +166,7 @@ func TestBounds_memory(t *testing.T) {
 			if !errors.Is(err, errFull) || l.held != 0 {
 				t.Errorf("%s with %d %% of the memory: got %v, %d bytes are still held", c.name, share, err, l.held)
 			}
-			// Growing columns leave garbage behind, which the collector may take.
+			// Columns that grow leave garbage behind, which counts as allocated.
 			if most := 2*l.peak + 4<<20; grown > most {
 				t.Errorf("%s with %d %% of the memory: %d bytes were allocated, %d reserved", c.name, share, grown, l.peak)
 			}
@@ -180,8 +180,8 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// An answer that may have fewer points is refused before they are made, where
-// their number is known, and never for points that it does not have.
+// An answer with too many points is refused; where their number is known before, as with a
+// downsampler, no memory is allocated for them. No point counts that the answer does not have.
 func TestBounds_points(t *testing.T) {
 	for _, c := range boundedCases() {
 		free := &fakeRequest{maxBytes: plenty, maxPoints: plenty}
@@ -200,7 +200,7 @@ func TestBounds_points(t *testing.T) {
 		before := allocated()
 		_, err = c.run(l)
 		if !errors.Is(err, errMany) {
-			t.Errorf("%s: got %v, want a refusal", c.name, err)
+			t.Errorf("%s: got %v, want that there are too many points", c.name, err)
 		}
 		if grown := allocated() - before; c.plan.Downsample != nil && grown > 2<<20 {
 			t.Errorf("%s: %d bytes were allocated for an answer that is refused", c.name, grown)
@@ -208,9 +208,10 @@ func TestBounds_points(t *testing.T) {
 	}
 }
 
-// Groups whose points are made one by one hand their memory over with them.
+// If groups are made one by one, the memory of a group's points passes to the caller with them, so
+// that the merge holds no more than before.
 func TestBounds_groups(t *testing.T) {
-	c := boundedCases()[5]
+	c := boundedCases()[5] // many groups of one
 	l := &fakeRequest{maxBytes: plenty, maxPoints: plenty}
 	m := New(c.plan, nil)
 	m.SetBounds(l.bounds())

@@ -19,13 +19,12 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// The recorded answers of a real OpenTSDB are replayed on series in memory, with
-// a translation of queries that has nothing in common with the gateway's: filters
-// are judged on names, series by series.
+// The recorded queries of a real OpenTSDB are answered from series in memory. They are compiled
+// without the gateway's code: filters are applied to the names of each series.
 
 var seed = flag.Uint64("merge.seed", 0, "seed of random cuts; 0 draws one")
 
-// result is one group of an answer in comparable form.
+// result is one group of an answer in a form that can be compared.
 type result struct {
 	Metric        string
 	Tags          map[string]string
@@ -34,6 +33,7 @@ type result struct {
 	Order         []string          // times of the arrays form
 }
 
+// typed returns a value as text that differs for different types and bits.
 func typed(v encoding.Value) string {
 	if !v.Float {
 		return fmt.Sprint(v.Int())
@@ -129,7 +129,7 @@ func recordedValue(t *testing.T, v any) string {
 	return "null"
 }
 
-// differ says how two answers differ, "" for not at all.
+// differ describes the first difference between two answers, "" for none.
 func differ(got, want []result) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d groups, want %d", len(got), len(want))
@@ -151,8 +151,8 @@ func differ(got, want []result) string {
 	return ""
 }
 
-// TestConformance replays all recordings. Requests that a real OpenTSDB refuses
-// when it parses them are only counted.
+// TestConformance compares the answers to all recorded queries with those of a real OpenTSDB.
+// Queries that OpenTSDB refused when it parsed them are only counted.
 func TestConformance(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
@@ -186,7 +186,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// replay answers one request and says how the answer differs.
+// replay answers one request and describes how the answer differs from the recorded one, "" for
+// not at all.
 func (w *world) replay(t *testing.T, path string, q *request, status int, response json.RawMessage, pick choose) string {
 	p, chosen, err := w.compile(q)
 	var got []Group

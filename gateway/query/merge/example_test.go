@@ -11,8 +11,8 @@ import (
 	"downpour/gateway/query/merge"
 )
 
-// Two parts have an hour each of the series host=1, and the second part also has one of
-// the series host=2. Batches may come in any order.
+// Two parts have an hour each of the series host=1, and the second part also has the series host=2.
+// The parts may arrive in any order.
 func ExampleMerger() {
 	schema := encoding.DefaultSchema()
 	metric, host := encoding.UID{0, 0, 1}, encoding.UID{0, 0, 1}

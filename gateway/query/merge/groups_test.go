@@ -9,8 +9,8 @@ import (
 	"downpour/encoding"
 )
 
-// TestGroupsAreThoseOfFinish: groups made one by one, in any order, are those
-// made at once, and their descriptions are there before.
+// Groups that are made one by one, in any order, are those that Finish makes at once, and they are
+// described before their points are made.
 func TestGroupsAreThoseOfFinish(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := encoding.DefaultSchema()

@@ -13,10 +13,10 @@ import (
 	"downpour/pushdown/operator/downsample"
 )
 
-// The tests merge series that are in memory: rows, parts and batches are cut
-// from them at random, the way stores and pushdown servers would.
+// The tests merge series that are in memory. They cut them at random into rows, parts and batches,
+// as stores and pushdown servers would.
 
-// series is one span of the model, all its points in ascending order.
+// series is one span with all its points in ascending order.
 type series struct {
 	metric encoding.UID
 	tags   []byte
@@ -76,8 +76,8 @@ func cut(p *scanplan.Plan, all []series, pick choose) (parts []scanplan.KeyRange
 	return parts
 }
 
-// partPoints returns the points of a series whose rows lie in a part, and the
-// hours from which to which the part has the series' rows, s.
+// partPoints returns the points of a series that lie in a part, and the times, in s, between which
+// the part has rows of the series.
 func partPoints(p *scanplan.Plan, r scanplan.KeyRange, s *series) (points encoding.Points, from, to int64) {
 	hour := func(i int) string {
 		return string(p.Schema.AppendRowKey(nil, s.metric, uint32(p.From+3600*int64(i)), s.tags))
@@ -93,8 +93,8 @@ func partPoints(p *scanplan.Plan, r scanplan.KeyRange, s *series) (points encodi
 	return s.points.Slice(i, max(i, j)), from, to
 }
 
-// shipped is what a part sends of one series: raw points, or the whole buckets
-// of a fixed interval and the points around them.
+// shipped returns what a part sends of one series: raw points, or the buckets that lie entirely in
+// the part and the raw points before and after them.
 func shipped(p *scanplan.Plan, span []byte, points encoding.Points, from, to int64, pick choose) (rows []batch.Series) {
 	d := p.Downsample
 	if d == nil || d.All || d.Calendar || pick(4) == 0 {
@@ -132,8 +132,8 @@ func raggedRaw(span []byte, points encoding.Points, pick choose) (rows []batch.S
 	return rows
 }
 
-// partRecords are the batches of one part, cut at random: the rows of a series
-// stand in different batches, in order.
+// partRecords returns the batches of one part, cut at random. The rows of a series keep their
+// order, and rows of other series come between them.
 func partRecords(p *scanplan.Plan, r scanplan.KeyRange, all []series, pick choose) []batch.Record {
 	w := batch.NewSeriesWriter(arrowmemory.DefaultAllocator)
 	defer w.Release()
@@ -168,8 +168,8 @@ func partRecords(p *scanplan.Plan, r scanplan.KeyRange, all []series, pick choos
 	return append(records, w.Record())
 }
 
-// answer cuts, ships and merges. Parts arrive in random order, the batches of
-// each in theirs.
+// answer cuts series into parts and batches and merges them. The batches of each part arrive in
+// order, between those of other parts.
 func answer(p *scanplan.Plan, all []series, pick choose) ([]Group, error) {
 	m, err := added(p, all, pick)
 	if err != nil {
@@ -178,6 +178,7 @@ func answer(p *scanplan.Plan, all []series, pick choose) ([]Group, error) {
 	return m.Finish()
 }
 
+// added returns a Merger that has got all batches.
 func added(p *scanplan.Plan, all []series, pick choose) (*Merger, error) {
 	m := New(p, nil)
 	parts := cut(p, all, pick)
@@ -202,12 +203,12 @@ func added(p *scanplan.Plan, all []series, pick choose) (*Merger, error) {
 	return m, nil
 }
 
-// whole merges without any cut.
+// whole merges series that are not cut: the expected answer.
 func whole(p *scanplan.Plan, all []series) ([]Group, error) {
 	return answer(p, all, func(n int) int { return 0 })
 }
 
-// text is groups for comparison: every type and bit of every point.
+// text returns groups as text that has the type and all bits of every point.
 func text(groups []Group) string {
 	out := ""
 	for _, g := range groups {

@@ -18,7 +18,7 @@ import (
 	"downpour/pushdown/operator/operatortest"
 )
 
-// histogramSeries is one span of the model.
+// histogramSeries is the histograms of one span.
 type histogramSeries struct {
 	tags []encoding.TagPair
 	at   map[int64]encoding.Histogram // by time, ms
@@ -26,7 +26,7 @@ type histogramSeries struct {
 
 const testCodec = 42
 
-// histogramTable stores series, with cells of points and annotations between theirs.
+// histogramTable stores histograms, and a point beside them in each row.
 func histogramTable(s encoding.Schema, metric encoding.UID, all []histogramSeries) *operatortest.Store {
 	m := &operatortest.Store{}
 	for _, one := range all {
@@ -70,7 +70,7 @@ func readHistograms(t *testing.T, m *operatortest.Store, p *scanplan.Plan, mode 
 	return merger.Finish()
 }
 
-// lineText is a line as the tests compare it.
+// lineText returns a line as text.
 func lineText(g *Group) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%x%s %v", g.Key, g.Suffix, g.TSUIDs)
@@ -81,13 +81,13 @@ func lineText(g *Group) string {
 	return b.String()
 }
 
-// modelGroup is a group of the model.
+// modelGroup is an expected group.
 type modelGroup struct {
 	tsuids [][]byte
 	at     map[int64]map[string]int64 // by time and bucket: the count
 }
 
-// modelGroups adds up the histograms of a plan's groups in maps.
+// modelGroups returns the expected groups of a plan, by key, with the counts added up in maps.
 func modelGroups(p *scanplan.Plan, all []histogramSeries) map[string]*modelGroup {
 	groups := map[string]*modelGroup{}
 	for _, one := range all {
@@ -131,7 +131,7 @@ func modelGroups(p *scanplan.Plan, all []histogramSeries) map[string]*modelGroup
 	return groups
 }
 
-// modelLines are the lines of a plan.
+// modelLines returns the expected lines of a plan.
 func modelLines(p *scanplan.Plan, all []histogramSeries) (lines []string) {
 	for key, g := range modelGroups(p, all) {
 		slices.SortFunc(g.tsuids, bytes.Compare)
@@ -171,7 +171,8 @@ func modelLines(p *scanplan.Plan, all []histogramSeries) (lines []string) {
 	return lines
 }
 
-// However a plan is cut and whatever its parts ship, the lines are those of the model.
+// However a plan of histograms is cut, and with either kind of aggregation, the lines are those
+// that maps of counts give.
 func TestHistograms_anyCut(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -187,7 +188,7 @@ func TestHistograms_anyCut(t *testing.T) {
 			one := histogramSeries{tags: []encoding.TagPair{operatortest.Tag(1, v+1), operatortest.Tag(2, v%2+1)}, at: map[int64]encoding.Histogram{}}
 			for range r.IntN(30) {
 				at := int64(base+r.IntN(6*3600))*1000 + int64(r.IntN(2)*250)
-				at -= at % 250 // few times, so that members share them
+				at -= at % 250
 				var buckets []encoding.HistogramBucket
 				for range r.IntN(4) {
 					lower := float32(r.IntN(4))
@@ -231,7 +232,7 @@ func TestHistograms_anyCut(t *testing.T) {
 	}
 }
 
-// twoHosts are two series with different buckets, one hour and a table of them.
+// twoHosts returns a plan for one hour and two series with different buckets.
 func twoHosts() (*scanplan.Plan, []histogramSeries) {
 	metric, base := operatortest.UID(1), int64(1_356_998_400)
 	p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
@@ -245,8 +246,8 @@ func twoHosts() (*scanplan.Plan, []histogramSeries) {
 	}
 }
 
-// The lines of a group: percentiles, then the buckets of its first histogram, at the
-// times that a member has.
+// A group has a line for each percentile, and then one for each bucket of its first histogram, at
+// the times that any member has.
 func TestHistograms_lines(t *testing.T) {
 	p, all := twoHosts()
 	m := histogramTable(p.Schema, p.Metric, all)
@@ -258,7 +259,7 @@ func TestHistograms_lines(t *testing.T) {
 		}
 		var got []string
 		for i := range groups {
-			got = append(got, strings.ReplaceAll(lineText(&groups[i]), "1356998", ""))
+			got = append(got, strings.ReplaceAll(lineText(&groups[i]), "1356998", "")) // 400000 is the start, in ms
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("want -, got +: %s", diff)
@@ -281,14 +282,14 @@ func TestHistograms_lines(t *testing.T) {
 	f(scanplan.PerSeries, second, "_pct_0.0 [000001000001000002] 400000=-1.0", "_UNDERFLOW [000001000001000002] 400000=0",
 		"_1.0_2.0 [000001000001000002] 400000=2", "_OVERFLOW [000001000001000002] 400000=0")
 
-	// The first histogram counts although it lies before the query.
+	// The first histogram gives the buckets even if it lies before the query's start.
 	p.Start += 60_000
 	p.Histograms.Percentiles = nil
 	f(scanplan.PartialAggregation, nil, "_UNDERFLOW [000001000001000001 000001000001000002] 460000=3", "_0.0_1.0 [000001000001000001 000001000001000002] 460000=0",
 		"_1.0_2.0 [000001000001000001 000001000001000002] 460000=0", "_OVERFLOW [000001000001000001 000001000001000002] 460000=4")
 }
 
-// A histogram of another codec, or a damaged one, fails the query and is never left out.
+// A histogram of another codec, a damaged one, or too little memory fails the query.
 func TestHistograms_errors(t *testing.T) {
 	p, all := twoHosts()
 	f := func(change func(*scanplan.Plan, *operatortest.Store), want string) {
@@ -300,7 +301,7 @@ func TestHistograms_errors(t *testing.T) {
 		change(&plan, m)
 		_, err := readHistograms(t, m, &plan, scanplan.PartialAggregation, []scanplan.KeyRange{p.Ranges[0]}, 0, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 	key := p.Schema.AppendRowKey(nil, p.Metric, 1_356_998_400, p.Schema.AppendTags(nil, all[0].tags))
@@ -316,7 +317,7 @@ func TestHistograms_errors(t *testing.T) {
 	f(func(p *scanplan.Plan, _ *operatortest.Store) { p.MaxBytes = 100 }, "more than 100 bytes")
 }
 
-// Floats are written as Java 17 writes them.
+// Floats are written as Java 17 writes them, Float.toString included exponents.
 func TestJavaFloat(t *testing.T) {
 	for want, f := range map[string]float32{"0.0": 0, "50.0": 50, "99.9": 99.9, "0.001": 0.001, "9.0E-4": 0.0009, "9999999.0": 9999999, "1.0E7": 1e7,
 		"1.25E10": 1.25e10, "-10.0": -10, "3.4028235E38": 3.4028235e38, "-1.5E-5": -1.5e-5} {

@@ -10,17 +10,17 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// TestTimes_shared: series at the same times share one copy of them, as they came
-// and joined; a series at other times, and the next group, have their own.
+// Series of a group with the same times share one list of them, both for each segment and when
+// segments are joined. A series with other times has a list of its own.
 func TestTimes_shared(t *testing.T) {
 	s := encoding.DefaultSchema()
 	p := newPlan(s, uid(1), base*1000, (base+3600)*1000, &scanplan.Downsample{Interval: 60_000, Function: "sum"})
 	p.Aggregator, p.GroupBy = "zimsum", []encoding.UID{uid(1)}
-	minutes := map[uint64][2][]int64{} // of a series, in its first and its second segment
+	minutes := map[uint64][2][]int64{} // by host: the minutes of its first and its second segment
 	for host := range uint64(4) {
 		minutes[host] = [2][]int64{{0, 1}, {2, 3}}
 	}
-	minutes[3] = [2][]int64{{4, 5}, {6, 8}} // beside host 2, which has the times of the first group
+	minutes[3] = [2][]int64{{4, 5}, {6, 8}} // in the group of host 2, whose times are those of hosts 0 and 1
 	m := New(p, nil)
 	for half := range 2 {
 		var rows []batch.Series
@@ -38,7 +38,7 @@ func TestTimes_shared(t *testing.T) {
 	}
 	same := func(a, b []int64) bool { return &a[0] == &b[0] }
 	if k := m.kept; !same(k[0].first.time, k[2].first.time) || same(k[0].first.time, k[0].last.time) || same(k[2].first.time, k[3].first.time) {
-		t.Error("segments: want one copy of the same times, and others of others")
+		t.Error("segments: want one list for the same times, and other lists for other times")
 	}
 	a, err := m.newAggregation()
 	if err != nil {
@@ -55,7 +55,7 @@ func TestTimes_shared(t *testing.T) {
 			t.Fatal(err)
 		}
 		if shared := same(a.series[0].Time, a.series[1].Time); shared != (len(got) == 0) {
-			t.Errorf("joined times of group %x are shared: %v", g.Key, shared)
+			t.Errorf("joined times of group %x are shared: %v, want it of the first group only", g.Key, shared)
 		}
 		var points []float64
 		for i := range g.Points.Len() {

@@ -19,10 +19,10 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// base is the hour in which the tests' series begin, s.
+// base is the time at which the tests' series begin, in s.
 const base = 1_600_002_000
 
-// uid is a UID of three bytes.
+// uid returns the UID with a number, of three bytes.
 func uid(n uint64) encoding.UID {
 	u, err := encoding.AppendUID(nil, n, 3)
 	if err != nil {
@@ -40,7 +40,7 @@ func tagged(s encoding.Schema, points encoding.Points, tags ...uint64) series {
 	return series{metric: uid(1), tags: s.AppendTags(nil, pairs), points: points}
 }
 
-// ints makes integer points from offsets to base, s, and values.
+// ints makes integer points from pairs of an offset to base, in s, and a value.
 func ints(pairs ...int64) (p encoding.Points) {
 	for i := 0; i < len(pairs); i += 2 {
 		p.Append((base+pairs[i])*1000, encoding.IntValue(pairs[i+1]))
@@ -121,8 +121,8 @@ func drawPlan(t *rapid.T, s encoding.Schema) *scanplan.Plan {
 	return p
 }
 
-// TestAnyCutGivesTheSame: whatever the parts and batches, and in whichever order
-// parts arrive, the groups are those of the series in one piece.
+// However series are cut into parts and batches, and in whatever order parts arrive, the groups are
+// those of series that are not cut.
 func TestAnyCutGivesTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := encoding.DefaultSchema()
@@ -144,7 +144,7 @@ func TestAnyCutGivesTheSame(t *testing.T) {
 	})
 }
 
-// plan is a query over the tests' three hours without downsampling.
+// plan returns a plan for the two hours from base on, without a downsampler.
 func plan(aggregator scanplan.Aggregator, groupBy ...uint64) *scanplan.Plan {
 	p := newPlan(encoding.DefaultSchema(), uid(1), base*1000, (base+7200)*1000, nil)
 	p.Aggregator = aggregator
@@ -154,7 +154,8 @@ func plan(aggregator scanplan.Aggregator, groupBy ...uint64) *scanplan.Plan {
 	return p
 }
 
-// shape is a group without its points: key, tags and aggregated keys as numbers.
+// shape returns groups without their points, as "key: tagk=tagv … tagk* …" with UIDs as numbers; a
+// tagk with a * is aggregated.
 func shape(groups []Group) (out []string) {
 	number := func(b []byte) string { return strings.ReplaceAll(encoding.UID(b).String(), "00000", "") }
 	for _, g := range groups {
@@ -170,7 +171,8 @@ func shape(groups []Group) (out []string) {
 	return out
 }
 
-// TestTags: tags are no intersection, and one contradiction is for good.
+// A group has every tag that none of its members contradicts, also one that some members lack. A
+// key with different values is aggregated, whatever later members have.
 func TestTags(t *testing.T) {
 	s := encoding.DefaultSchema()
 	one := ints(0, 1)
@@ -189,12 +191,12 @@ func TestTags(t *testing.T) {
 	f("nothing", plan("sum"), nil)
 	alone, err := whole(plan("none", 1), all)
 	if err != nil || len(alone) != 4 || !bytes.Equal(alone[0].Key, alone[0].Spans[0]) {
-		t.Errorf("none: %d groups, %v, want one a span, named by it", len(alone), err)
+		t.Errorf("none: %d groups, %v, want one for each span, with the span as its key", len(alone), err)
 	}
 }
 
-// TestAnnotationsAlone: a group whose members have only annotations stands in
-// its place, without tags and points.
+// A group whose members have only annotations has no tags and no points, and keeps its place in the
+// order of the groups.
 func TestAnnotationsAlone(t *testing.T) {
 	s := encoding.DefaultSchema()
 	noted := func(one series) series {
@@ -214,8 +216,7 @@ func TestAnnotationsAlone(t *testing.T) {
 	}
 }
 
-// TestPaddingOnly: members with points outside the query alone make a group
-// without points.
+// Members whose points all lie outside of the query make a group with tags and without points.
 func TestPaddingOnly(t *testing.T) {
 	s := encoding.DefaultSchema()
 	p := newPlan(s, uid(1), (base+60)*1000, (base+120)*1000, &scanplan.Downsample{All: true, Function: "sum"})
@@ -226,7 +227,7 @@ func TestPaddingOnly(t *testing.T) {
 	}
 }
 
-// TestTSUIDsOfSaltedSpans: a series under two salts is two members of one name.
+// A series that lies under two salts is two members of its group, with the same TSUID.
 func TestTSUIDsOfSaltedSpans(t *testing.T) {
 	s := encoding.DefaultSchema()
 	s.SaltWidth = 1
@@ -257,7 +258,7 @@ func record(rows ...batch.Series) batch.Record {
 	return w.Record()
 }
 
-// TestKeep: the name filter is asked once a span, and its error ends the merge.
+// The filter on names is called once for each span, and its error ends the merge.
 func TestKeep(t *testing.T) {
 	s := encoding.DefaultSchema()
 	p := plan("sum")
@@ -286,7 +287,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestOverlap: a row that is merged twice is noticed.
+// Rows of a span whose times overlap are an error: a row was merged twice.
 func TestOverlap(t *testing.T) {
 	s := encoding.DefaultSchema()
 	p := plan("sum")
@@ -298,10 +299,12 @@ func TestOverlap(t *testing.T) {
 		}
 	}
 	if _, err := m.Finish(); err == nil || !strings.Contains(err.Error(), "another goes on until") {
-		t.Errorf("got %v, want an error", err)
+		t.Errorf("got %v, want that another row goes on", err)
 	}
 }
 
+// A merge that takes more than the plan's MaxBytes fails with a MemoryError: for rows, for the grid
+// of filled buckets, and for series that are filled.
 func TestMemory(t *testing.T) {
 	s := encoding.DefaultSchema()
 	all := []series{tagged(s, ints(0, 1, 60, 2), 1, 1)}
@@ -320,6 +323,7 @@ func TestMemory(t *testing.T) {
 	f("filled series", 90_000, &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNaN})
 }
 
+// An infinite sum fails a query only if its time lies in the query.
 func TestInfinityOnlyInsideTheQuery(t *testing.T) {
 	s := encoding.DefaultSchema()
 	var p encoding.Points
@@ -329,7 +333,7 @@ func TestInfinityOnlyInsideTheQuery(t *testing.T) {
 	_, err := whole(plan("sum"), all)
 	var inf *aggregate.InfinityError
 	if !errors.As(err, &inf) || !strings.HasPrefix(err.Error(), "Got Infinity: Infinity in this SpanGroup.Iterator(") {
-		t.Errorf("got %v, want an infinity", err)
+		t.Errorf("got %v, want an *InfinityError in OpenTSDB's words", err)
 	}
 	late := plan("sum")
 	late.Start += 120_000
@@ -344,6 +348,6 @@ func TestBadRecordAndPlan(t *testing.T) {
 		t.Error("a record of another schema: want an error")
 	}
 	if _, err := New(plan("nope"), nil).Finish(); err == nil || err.Error() != "No such aggregation function: nope" {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want that there is no such function", err)
 	}
 }

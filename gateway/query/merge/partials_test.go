@@ -13,8 +13,8 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// partialRow is a group of one member in every bucket of an hour's four, of which
-// one sum is given.
+// partialRow returns the partial aggregates of a group with one member in the four buckets of an
+// hour. The third one has the given sum with its proof, the others 1.
 func partialRow(p *scanplan.Plan, salt byte, sum float64, low, high int16) *batch.Partial {
 	span := append([]byte{salt}, append(p.Metric[:3:3], append(uid(1), uid(2)...)...)...)
 	return &batch.Partial{
@@ -32,6 +32,7 @@ func partialBatch(rows ...*batch.Partial) batch.Record {
 	return w.Record()
 }
 
+// saltedPlan returns a plan for one hour in four buckets, and four salt buckets.
 func saltedPlan(aggregator scanplan.Aggregator) *scanplan.Plan {
 	s := encoding.DefaultSchema()
 	s.SaltWidth, s.SaltBuckets = 1, 4
@@ -45,8 +46,8 @@ func saltedPlan(aggregator scanplan.Aggregator) *scanplan.Plan {
 	return p
 }
 
-// A product that passes the largest double in one part, and is 0 in another, may be 0 in
-// span order: it is no answer even where rounding is allowed.
+// A product that is infinite in one part and 0 in another may be 0 in the order of spans, so it
+// fails with ErrOrder even if rounding is allowed. A product that becomes infinite fails, too.
 func TestPartials_overflow(t *testing.T) {
 	for _, c := range []struct {
 		first, second float64
@@ -73,9 +74,9 @@ func TestPartials_overflow(t *testing.T) {
 	}
 }
 
-// Sums of two salts are added up where their proofs allow it; else the second
-// part is refused as it comes, unless rounding is allowed or nobody asks for that
-// time.
+// The sums of two salts are added up if their proofs show that nothing is rounded. Otherwise the
+// second part is refused when it is added, unless rounding is allowed or its time lies outside of
+// the query.
 func TestPartials_proof(t *testing.T) {
 	f := func(name string, wantAdd, wantFinish error, change func(*Merger), b *batch.Partial) {
 		t.Helper()
@@ -96,7 +97,7 @@ func TestPartials_proof(t *testing.T) {
 		}
 		if err == nil && groups[0].Points.Len() == 4 {
 			if _, v := groups[0].Points.At(2); v.Double() != 1<<51+b.A[2] {
-				t.Errorf("%s: %v", name, v)
+				t.Errorf("%s: got %v, want the sum of both", name, v)
 			}
 		}
 	}
@@ -122,7 +123,7 @@ func TestPartials_proof(t *testing.T) {
 	f("not live there", nil, nil, asIs, func() *batch.Partial { r := partialRow(p, 1, 0, -1, 0); r.Live[2] = 0; return r }())
 }
 
-// Every two of four sums can be added up, and three, but not all.
+// Up to three of these sums can be added up without rounding, but not four, although every two can.
 func TestPartials_several(t *testing.T) {
 	p := saltedPlan("sum")
 	for parts := range 5 {
@@ -133,12 +134,13 @@ func TestPartials_several(t *testing.T) {
 			}
 		}
 		if _, err := m.Finish(); errors.Is(err, ErrOrder) != (parts == 4) {
-			t.Errorf("%d parts: %v", parts, err)
+			t.Errorf("%d parts: got %v, want ErrOrder for 4 only", parts, err)
 		}
 	}
 }
 
-// Partial aggregates of a function that has none, or without its columns, are an error.
+// Partial aggregates of a function that has none, or without the columns of their function, are an
+// error.
 func TestPartials_refuses(t *testing.T) {
 	f := func(aggregator scanplan.Aggregator, want string) {
 		t.Helper()
@@ -154,7 +156,7 @@ func TestPartials_refuses(t *testing.T) {
 	f("nope", "partial aggregates of nope, which has none")
 }
 
-// A series without points takes memory as well: a segment, and its annotations.
+// A series without points counts in the merge's memory: with a segment and its annotations.
 func TestPartials_memoryWithoutPoints(t *testing.T) {
 	p := saltedPlan("sum")
 	m := New(p, nil)
@@ -174,6 +176,6 @@ func TestPartials_memoryWithoutPoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	if two := m.used - one; two < size+segmentBytes {
-		t.Errorf("%d bytes are counted for an annotation of %d bytes and a segment", two, size)
+		t.Errorf("%d bytes are counted, want at least those of an annotation of %d bytes and of a segment", two, size)
 	}
 }

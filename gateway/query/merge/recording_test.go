@@ -49,7 +49,7 @@ type subQuery struct {
 	ExplicitTags bool
 }
 
-// world is the recorded data under its UIDs.
+// world is the recorded data with the UIDs of its names.
 type world struct {
 	schema encoding.Schema
 	uids   map[string]map[string]encoding.UID // by kind, by name
@@ -115,7 +115,7 @@ func newWorld(t *testing.T, r *recording, schema encoding.Schema) *world {
 	return w
 }
 
-// parseValue keeps the type of a number's spelling.
+// parseValue returns an integer or a float, as the number is written.
 func parseValue(t *testing.T, text string) encoding.Value {
 	if !strings.ContainsAny(text, ".eE") {
 		n, err := strconv.ParseInt(text, 10, 64)

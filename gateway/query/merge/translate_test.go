@@ -57,7 +57,7 @@ func parseDownsample(q *request, text string) (*scanplan.Downsample, error) {
 	return d, nil
 }
 
-// compile makes a plan and chooses the series.
+// compile returns the plan of a request and the series that it reads.
 func (w *world) compile(q *request) (*scanplan.Plan, []series, error) {
 	sub := &q.Queries[0]
 	d, err := parseDownsample(q, sub.Downsample)
@@ -128,9 +128,8 @@ func (w *world) choose(p *scanplan.Plan, sub *subQuery) (chosen []series, err er
 	return chosen, nil
 }
 
-// filter makes one predicate of all filters, with OpenTSDB's treatment of
-// several on one key: on the lowest key literals are united, on another the last
-// filter alone decides about literals.
+// filter makes one predicate of all filters. As in OpenTSDB, several literal_or on the key with the
+// lowest UID admit the values of all of them, and on another key only the last filter's.
 func (w *world) filter(sub *subQuery) (func(tags map[string]string) bool, error) {
 	var conditions []func(tags map[string]string) bool
 	literals := map[string][]string{} // by key, what the row-key filter admits
@@ -186,7 +185,7 @@ func (w *world) filter(sub *subQuery) (func(tags map[string]string) bool, error)
 	}, nil
 }
 
-// matcher judges a tag value by one filter that is not literal_or.
+// matcher returns whether one filter admits a tag value.
 func matcher(kind, filter string) (func(value string) bool, error) {
 	list := strings.Split(strings.TrimRight(filter, "|"), "|")
 	if i := strings.TrimPrefix(kind, "not_"); strings.HasPrefix(i, "i") {

@@ -12,9 +12,8 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// TestUntrimmedAnswersAll: what lies inside a plan's bounds of the untrimmed
-// plan's groups is the plan's answer, for both kinds of aggregation. Only a
-// value that is too large for JSON may fail the one and not the other.
+// The answer of a plan is the part of its untrimmed plan's answer that lies in the plan's bounds.
+// Only an infinite value outside of the bounds may fail the untrimmed plan and not the plan.
 func TestUntrimmedAnswersAll(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -49,7 +48,7 @@ func TestUntrimmedAnswersAll(t *testing.T) {
 	}
 }
 
-// within keeps the points of a time.
+// within returns the points from start to end.
 func within(p encoding.Points, start, end int64) (out encoding.Points) {
 	for i := range p.Len() {
 		if ms, v := p.At(i); ms >= start && ms <= end {

@@ -18,18 +18,20 @@ import (
 	"downpour/gateway/query"
 )
 
+// rewrite makes TestGolden write its file instead of comparing with it.
 var rewrite = flag.Bool("rewrite", false, "write what the golden files should hold")
 
 // dictionary holds the names of the golden tests.
 type dictionary struct{ metrics, tagks, tagvs []string }
 
+// names3 are the names that all scripts know.
 var names3 = dictionary{
 	metrics: []string{"sys.cpu", "sys.mem"},
 	tagks:   []string{"host", "dc", "rack"},
 	tagvs:   []string{"web01", "web02", "web03", "db01", "lga", "sjc", "WEB04"},
 }
 
-// uid counts from 1, in the order of the list.
+// uid returns the UID of a name, nil if the list lacks it. UIDs count from 1 in the list's order.
 func uid(list []string, name string) encoding.UID {
 	i := slices.Index(list, name)
 	if i < 0 {
@@ -39,7 +41,7 @@ func uid(list []string, name string) encoding.UID {
 	return u
 }
 
-// look answers needs as a dictionary of all names would.
+// look looks up the names that are needed.
 func (d dictionary) look(n Needs) Names {
 	out := Names{Metric: uid(d.metrics, n.Metric), TagKs: map[string]encoding.UID{}, TagVs: map[string]encoding.UID{}, Lists: map[string]List{}}
 	for _, k := range n.TagKs {
@@ -68,9 +70,10 @@ func (d dictionary) look(n Needs) Names {
 	return out
 }
 
-// run executes one script: lines of
+// run compiles the query of one script and returns the plan as text, or the error. A script has
+// lines of
 //
-//	option value   schema, limit, skip, maxfilled, start, end
+//	option value   salt, limit, skip, maxfilled, start, end
 //	m=…, tsuid=…   a sub-query of a GET
 //	{…}            a sub-query of a POST
 func run(t *testing.T, script string) string {
@@ -129,8 +132,8 @@ func run(t *testing.T, script string) string {
 	return text
 }
 
-// TestGolden runs testdata/plans.txt: scripts, each followed by ---- and the
-// plan's text. -rewrite writes the texts again.
+// TestGolden compiles the scripts of testdata/plans.txt, each of which is followed by ---- and the
+// expected text. With -rewrite it writes the texts instead.
 func TestGolden(t *testing.T) {
 	const file = "testdata/plans.txt"
 	want, err := os.ReadFile(file)

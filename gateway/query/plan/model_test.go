@@ -15,10 +15,10 @@ import (
 	"downpour/gateway/query"
 )
 
-// model is the reference's way to a set of series, step by step as
-// TsdbQuery.findGroupBys walks: a row-key pattern, and filters checked on names.
+// model selects series as OpenTSDB does, step by step as in TsdbQuery.findGroupBys: by a pattern of
+// row keys, and by filters on names after the scan.
 type model struct {
-	pattern  map[string][]string // key to values; an empty list is any value
+	pattern  map[string][]string // by tag key the values; an empty list admits any value
 	groupBys []string
 	postScan []*query.Filter
 }
@@ -104,7 +104,7 @@ func (m *model) admits(series map[string]string) bool {
 	return true
 }
 
-// admits judges a series as whoever executes the plan does, with its post filter.
+// admits reports whether a plan and its post filter admit a series.
 func admits(c *Compiled, d dictionary, series map[string]string) bool {
 	uids := map[string]encoding.UID{}
 	for k, v := range series {
@@ -129,9 +129,8 @@ func admits(c *Compiled, d dictionary, series map[string]string) bool {
 	})
 }
 
-// TestCompile_model: whatever the filters, limits and lists, the plan with its
-// post filter admits the series that the reference admits, and groups by the
-// same keys.
+// For any filters and limits, a plan with its post filter admits the series that the model of
+// OpenTSDB admits, and groups by the same keys.
 func TestCompile_model(t *testing.T) {
 	d := dictionary{metrics: []string{"m"}, tagks: []string{"a", "b", "c"}, tagvs: []string{"v1", "v2", "V1", "w1"}}
 	texts := []string{"v1", "v2", "v1|v2", "v1|w1|v2", "nobody", "v1|nobody", "||", "V1"}
@@ -192,7 +191,8 @@ func TestCompile_model(t *testing.T) {
 	})
 }
 
-// A list that is not complete must never decide; nor may a missing one.
+// A filter whose list of names is missing becomes a post filter, and its tag predicate only wants
+// the key.
 func TestCompile_withoutLists(t *testing.T) {
 	q, err := query.ParseURI(map[string][]string{"start": {"1"}, "m": {"sum:sys.cpu{host=web*,dc=not_iliteral_or(LGA)}"}}, time.Unix(1e9, 0))
 	if err != nil {
@@ -206,9 +206,9 @@ func TestCompile_withoutLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.PostFilter == nil || len(c.PostFilter.TagKs()) != 2 || c.Plan.Tags[0].Op != scanplan.Present {
-		t.Errorf("%s%v", c.Plan, c.PostFilter)
+		t.Errorf("got %s%v, want a post filter on both keys, and a predicate that wants the first one", c.Plan, c.PostFilter)
 	}
-	// A series without the key is not kept by a filter beside a metric.
+	// If a query has a metric, the post filter does not keep a series without the key.
 	if c.PostFilter.Keep(func(encoding.UID) (string, bool) { return "", false }) {
 		t.Error("a series without the keys is kept")
 	}
@@ -240,7 +240,7 @@ func TestScanRange(t *testing.T) {
 	every := func(ms int64) *scanplan.Downsample { return &scanplan.Downsample{Interval: ms} }
 	f(1600000000_000, 1600002000_000, nil, 1599998400, 1600005600)
 	f(1600000000_000, 1600001998_999, nil, 1599998400, 1600002000)
-	f(1600000000_000, 1600001999_000, nil, 1599998400, 1600005600) // the second more
+	f(1600000000_000, 1600001999_000, nil, 1599998400, 1600005600) // OpenTSDB reads one second more
 	f(1600000000_000, 1600001999_000, every(3600_000), 1599998400, 1600005600)
 	f(1600000000_000, 1600001998_000, every(3600_000), 1599998400, 1600002000)
 	f(1600000000_000, 1600001999_000, every(60_000), 1599998400, 1600005600)
@@ -255,7 +255,7 @@ func TestScanRange(t *testing.T) {
 	f(9999999999_000, 9999999999_999, nil, 4294965600, 4294969200)
 }
 
-// The range holds the query, is made of hours, and grows with the query.
+// The scan range is made of hours, and holds the query and the bucket of its start.
 func TestScanRange_laws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := rapid.Int64Range(0, 4294960000_000).Draw(t, "start")
@@ -266,7 +266,7 @@ func TestScanRange_laws(t *testing.T) {
 		}
 		from, to := ScanRange(start, end, d)
 		if from < 0 || from%3600 != 0 || to%3600 != 0 || from*1000 > start || to*1000 <= min(end, 4294969199_999) {
-			t.Fatalf("[%d, %d)", from, to)
+			t.Fatalf("got [%d, %d), want whole hours that hold the query", from, to)
 		}
 		if d != nil && (start-start%d.Interval < from*1000-999) && start-start%d.Interval >= 0 {
 			t.Errorf("the bucket at %d begins before row %d", start-start%d.Interval, from)

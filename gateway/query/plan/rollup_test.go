@@ -30,7 +30,7 @@ func rollupOptions(t *testing.T) Options {
 	return Options{Schema: encoding.DefaultSchema(), Table: "tsdb", Rollups: &Rollups{Config: c, TagKey: "dc", RawValue: "lga"}}
 }
 
-// compileURI compiles m over a time from 2013-01-02 03:04:05 on.
+// compileURI compiles an m= over the three hours from 2013-01-02 03:04:05 on.
 func compileURI(t *testing.T, m string, opt Options) (*Compiled, error) {
 	t.Helper()
 	q, err := query.ParseURI(url.Values{"start": {"1357095845"}, "end": {"1357106645"}, "m": {m}}, time.Unix(1.7e9, 0))
@@ -40,7 +40,7 @@ func compileURI(t *testing.T, m string, opt Options) (*Compiled, error) {
 	return Compile(q, 0, names3.look(NeedsOf(&q.Queries[0], opt)), opt)
 }
 
-// reads lists what a query reads, one table after another.
+// reads lists the tables that a query reads, each fallback after a semicolon.
 func reads(c *Compiled) string {
 	var out []string
 	for ; c != nil; c = c.Fallback() {
@@ -74,7 +74,7 @@ func TestCompile_rollups(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", m, d)
 		}
 	}
-	// The row of the start, and on to that after the end.
+	// From the row of the start to the row after the end.
 	const hours = "1357084800-1357171200"
 	f("sum:1h-sum:sys.cpu", "1h r1h "+hours+" 1h-sum-none column 0")
 	f("max:2h-zimsum-nan:sys.cpu", "1h r1h "+hours+" 2h-zimsum-nan column 0")
@@ -125,8 +125,8 @@ func TestCompile_rollupWithoutColumn(t *testing.T) {
 	f("sum:1h-last:sys.nope", "No such name for 'metrics': 'sys.nope'")
 }
 
-// A split cuts at the start of a bucket, and its raw part begins a bucket earlier only for
-// a rate.
+// A split lies at the start of a bucket. Its raw part scans from there on, or for a rate from one
+// bucket earlier.
 func TestCompile_split(t *testing.T) {
 	f := func(m string, now int64, want string) {
 		t.Helper()
@@ -140,7 +140,7 @@ func TestCompile_split(t *testing.T) {
 		if rest := c.Rest(); rest != nil {
 			got += fmt.Sprintf(", %s %s %d-%d from %d", rest.Reads, rest.Plan.Table, rest.Plan.From, rest.Plan.To, rest.Plan.Start)
 			if rest.Plan.Rollup != nil || rest.Fallback() != nil || rest.Rest() != nil || rest.Plan.End != 1357106645000 {
-				t.Errorf("%s: the rest is no plan of raw data to the end", m)
+				t.Errorf("%s: the rest is not a plan that reads only raw data, to the end", m)
 			}
 		}
 		if got != want {
@@ -154,11 +154,12 @@ func TestCompile_split(t *testing.T) {
 	f("sum:2h-sum:rollup_fallback_raw:pre-agg:sys.cpu", end+7199, "1h to 1357106399999, raw pre 1357106400-1357113600 from 1357106400000")
 	f("sum:1h-sum:sys.cpu", 1357095845+7200, "raw to 1357106645000")
 	f("sum:1h-sum:sys.cpu", 0, "raw to 1357106645000")
-	f("sum:10m-sum:sys.cpu", 0, "10m to 1357106645000") // nothing is said of its delay
+	f("sum:10m-sum:sys.cpu", 0, "10m to 1357106645000") // its table has no delaySla
 	f("sum:1h-sum:rollup_raw:sys.cpu", end+7199, "raw to 1357106645000")
 }
 
-// Times at which rows cannot lie do not lead beyond the table.
+// The range of a rollup's rows holds the query's start and lies in the table, also for times that
+// no row key can hold.
 func TestRollupRange_ends(t *testing.T) {
 	for _, span := range []encoding.RowSpan{{Count: 1, Unit: "h"}, {Count: 6, Unit: "h"}, {Count: 1, Unit: "d"}, {Count: 1, Unit: "n"}, {Count: 1, Unit: "y"}} {
 		l := encoding.RollupLayout{Interval: span.Seconds() / 12, Span: span}
@@ -167,7 +168,7 @@ func TestRollupRange_ends(t *testing.T) {
 				from, to := rollupRange(start, start+1, l, rate)
 				p := &scanplan.Plan{Rollup: &scanplan.Rollup{Layout: l}}
 				if from < 0 || from >= to || p.RowBase(from) != from || p.RowBase(to) != to || from > maxBaseTime || p.RowBase(to-1) > maxBaseTime {
-					t.Errorf("%s from %d: rows from %d to %d", span, start, from, to)
+					t.Errorf("%s from %d: rows from %d to %d, want some, whole, and none beyond the table", span, start, from, to)
 				}
 				if at := start / 1000; at < maxBaseTime && (at < from || at >= to) {
 					t.Errorf("%s: rows from %d to %d do not hold %d", span, from, to, at)

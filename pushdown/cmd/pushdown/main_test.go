@@ -19,7 +19,8 @@ import (
 	"downpour/pushdown/rpc/client"
 )
 
-// clean removes variables of ours from the test's environment.
+// clean removes Downpour's variables from the environment of the test, and then sets those of
+// set, each as NAME=VALUE.
 func clean(t *testing.T, set ...string) {
 	for _, name := range settings.Known() {
 		if value, ok := os.LookupEnv(name); ok {
@@ -38,7 +39,7 @@ func TestRun_version(t *testing.T) {
 	clean(t)
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-version"}, &out, io.Discard); err != nil || out.String() != "downpour 0.1.0\n" {
-		t.Errorf("printed %q, error %v", &out, err)
+		t.Errorf("printed %q, error %v, want the version and no error", &out, err)
 	}
 }
 
@@ -47,7 +48,7 @@ func TestRun_refuses(t *testing.T) {
 		t.Helper()
 		t.Run(want, func(t *testing.T) {
 			clean(t, set...)
-			ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute) // of one that is not refused, and serves
+			ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute) // ends a server that is not refused but serves
 			defer stop()
 			err := run(ctx, nil, io.Discard, io.Discard)
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -106,7 +107,7 @@ func TestRun_serves(t *testing.T) {
 	}
 	token, err := auth.First(tokens, auth.Read)
 	if err != nil || token != "rrrrrrrrrrrrrrrr" {
-		t.Fatalf("token %q, %v", token, err)
+		t.Fatalf("token %q, %v, want the one for reading", token, err)
 	}
 	f := func(opts client.Options, ok bool) {
 		t.Helper()
@@ -119,7 +120,7 @@ func TestRun_serves(t *testing.T) {
 		defer cancel()
 		h, err := c.Hello(ask)
 		if ok != (err == nil) || ok && (h.Beside != "rs1:16020" || h.Schema != encoding.DefaultSchema()) {
-			t.Errorf("hello %+v, %v", h, err)
+			t.Errorf("hello %+v, %v, want it answered only over TLS and with a token that may read", h, err)
 		}
 	}
 	f(client.Options{TLS: tls, Token: token}, true)
@@ -133,7 +134,8 @@ func TestRun_serves(t *testing.T) {
 	logs.Close()
 }
 
-// listening reads a warning and the address from the program's log, and goes on reading.
+// listening waits for a warning and the address in the program's log, and returns the address. It
+// goes on reading, so that the program is not held up.
 func listening(t *testing.T, logs *io.PipeReader) string {
 	t.Helper()
 	address := make(chan string, 1)

@@ -23,8 +23,8 @@ func prefixes(n int) *access.Prefixes {
 	return h
 }
 
-// Rows looked at for nothing make one caller learn, and further walks another,
-// later and later.
+// A scan that looks at many rows in vain makes one caller learn prefixes. Further such scans make
+// a caller learn again, each time after more of them.
 func TestPrefixCache(t *testing.T) {
 	m := access.NewPrefixCache()
 	walk := access.ScanCost{To: 6 * 3600, Ranges: 12, Scanned: 6000, Wanted: 6, Took: time.Second}
@@ -47,10 +47,10 @@ func TestPrefixCache(t *testing.T) {
 	}
 	begin(true)
 	m.Record("a", walk)
-	begin(false) // somebody is at it
+	begin(false) // somebody is learning already
 	m.EndLearning("a", []*access.Prefixes{nil, prefixes(3)}, nil)
 	if known := m.Lookup("a"); len(known.Prefixes) != 2 || known.Prefixes[0] != nil || known.Prefixes[1].Len() != 4 || known.Clean {
-		t.Errorf("known is %+v", known)
+		t.Errorf("known is %+v, want no prefixes of the first tag, 4 of the second, not clean", known)
 	}
 	for pause := 4; pause < 1000; pause = 4*pause + 4 {
 		for range pause {
@@ -64,14 +64,14 @@ func TestPrefixCache(t *testing.T) {
 			t.Fatal("the prefixes are gone")
 		}
 	}
-	m.Record("a", access.ScanCost{To: 6 * 3600, Ranges: 12}) // says nothing
+	m.Record("a", access.ScanCost{To: 6 * 3600, Ranges: 12}) // without rows it says nothing
 	if m.Lookup("a").Few {
 		t.Error("hours without rows changed what is known")
 	}
 }
 
-// Prefixes of all wanted tags are all there are, until a walk shows otherwise; those of
-// one learning join those of another, if that is not too much.
+// Once the prefixes of all wanted tags are learned, they are clean, until a scan looks at many
+// rows in vain. Prefixes that are learned later join those that are known.
 func TestPrefixCache_clean(t *testing.T) {
 	m := access.NewPrefixCache()
 	m.EndLearning("a", []*access.Prefixes{prefixes(3), prefixes(5)}, nil)
@@ -84,15 +84,15 @@ func TestPrefixCache_clean(t *testing.T) {
 	}
 	m.EndLearning("a", []*access.Prefixes{prefixes(8), nil}, nil)
 	if known := m.Lookup("a"); known.Clean || known.Prefixes[0].Len() != 9 || known.Prefixes[1].Len() != 6 {
-		t.Errorf("known is %+v", known)
+		t.Errorf("known is %+v, want 9 and 6 prefixes, not clean", known)
 	}
 	m.EndLearning("a", []*access.Prefixes{prefixes(250), prefixes(2)}, nil)
 	if known := m.Lookup("a"); !known.Clean || known.Prefixes[0].Len() != 251 || known.Prefixes[1].Len() != 6 {
-		t.Errorf("known is %+v", known)
+		t.Errorf("known is %+v, want 251 and 6 prefixes, clean", known)
 	}
 }
 
-// After a fault prefixes are not known, and the next walks but one learn again.
+// After learning has failed no prefixes are known, and the second scan in vain learns again.
 func TestPrefixCache_fault(t *testing.T) {
 	m := access.NewPrefixCache()
 	walk := func(want bool) {
@@ -127,7 +127,7 @@ func TestPrefixCache_bounded(t *testing.T) {
 	}
 }
 
-// A nil cache can be used, and a cache is for many goroutines.
+// A nil cache is empty and can be used, and many goroutines can use one cache.
 func TestPrefixCache_nilAndMany(t *testing.T) {
 	var none *access.PrefixCache
 	none.Record("a", access.ScanCost{To: 3600, Scanned: 1000})
@@ -151,8 +151,8 @@ func TestPrefixCache_nilAndMany(t *testing.T) {
 	wg.Wait()
 }
 
-// Plans that want other tags, are of other metrics or read other salt buckets, know
-// nothing of each other.
+// Parts of plans that want values of other tags or another metric, or that read another salt
+// bucket, have keys of their own. A tag that may have any value does not count.
 func TestCacheKey(t *testing.T) {
 	part := func(salt, metric byte, tags ...scanplan.TagPredicate) string {
 		s := encoding.DefaultSchema()
@@ -165,15 +165,15 @@ func TestCacheKey(t *testing.T) {
 	}
 	present := scanplan.TagPredicate{TagK: encoding.UID{0, 0, 7}}
 	if part(0, 1, in(1)) != part(0, 1, in(1), present) {
-		t.Error("a tag that may have any value matters")
+		t.Error("a tag that may have any value changes the key")
 	}
 	names := []string{part(0, 1, in(1)), part(1, 1, in(1)), part(0, 2, in(1)), part(0, 1, in(2)), part(0, 1, in(1), in(2))}
 	if slices.Sort(names); len(slices.Compact(names)) != 5 {
-		t.Errorf("two subjects are one: %q", names)
+		t.Errorf("two parts have one key: %q", names)
 	}
 }
 
-// So are its bytes, where subjects have very many prefixes.
+// The cache's bytes are bounded too, if each key has very many prefixes.
 func TestPrefixCache_bytes(t *testing.T) {
 	long := func() *access.Prefixes {
 		h := access.NewPrefixes(encoding.DefaultSchema(), encoding.UID{9, 0, 0})
@@ -189,11 +189,11 @@ func TestPrefixCache_bytes(t *testing.T) {
 	for i := range 600 {
 		m.EndLearning(fmt.Sprint(i), []*access.Prefixes{long(), long()}, nil)
 		if len(m.Lookup(fmt.Sprint(i)).Prefixes) != 2 {
-			t.Fatalf("subject %d is not cached", i)
+			t.Fatalf("the prefixes of key %d are not cached", i)
 		}
 	}
 	if grown := heaptest.InUse() - before; grown > 20<<20 {
-		t.Errorf("%d MiB are held", grown>>20)
+		t.Errorf("%d MiB are held, want at most 20", grown>>20)
 	}
 	if m.Lookup("0").Prefixes != nil {
 		t.Error("nothing is ever evicted")

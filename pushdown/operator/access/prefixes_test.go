@@ -12,7 +12,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// uids are few, so that rows share tags, and have bytes that carry over.
+// uids are few, so that rows share tags. Some end with FF, so that the end of a range carries
+// over.
 var uids = []encoding.UID{{0, 0, 1}, {0, 0, 2}, {0, 0, 255}, {0, 1, 0}, {0, 255, 255}, {255, 255, 254}, {255, 255, 255}}
 
 func drawUID(t *rapid.T, name string) encoding.UID { return rapid.SampledFrom(uids).Draw(t, name) }
@@ -54,11 +55,11 @@ func TestPrefixes_anyRows(t *testing.T) {
 		}
 		ranges := prefixes.Append(nil, hour, values)
 		if prefixes.Len() != len(known) || len(ranges) > prefixes.MaxRanges(len(values)) {
-			t.Fatalf("%d prefixes, want %d; %d ranges, promised %d", prefixes.Len(), len(known), len(ranges), prefixes.MaxRanges(len(values)))
+			t.Fatalf("%d prefixes, want %d; %d ranges, want at most %d", prefixes.Len(), len(known), len(ranges), prefixes.MaxRanges(len(values)))
 		}
 		for i := 1; i < len(ranges); i++ {
 			if bytes.Compare(ranges[i-1].Stop, ranges[i].Start) > 0 {
-				t.Fatalf("range %x behind %x", ranges[i], ranges[i-1])
+				t.Fatalf("range %x begins before the end of %x", ranges[i], ranges[i-1])
 			}
 		}
 		for range 20 {
@@ -96,7 +97,7 @@ func TestIntersect(t *testing.T) {
 		for i := range 256 {
 			key := []byte{byte(i)}
 			if got, want := inside(both, key), inside(a, key) && inside(b, key); got != want {
-				t.Fatalf("%x of %x and %x: %t, want %t", key, a, b, got, want)
+				t.Fatalf("key %x is in the intersection of %x and %x: %t, want %t", key, a, b, got, want)
 			}
 		}
 		for i, r := range both {

@@ -12,8 +12,8 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// sparse makes members with points at random times among a few, in blocks' and
-// integers' and doubles' ways.
+// sparse makes members with points at some of 200 times: all integers, or integers and doubles
+// mixed.
 func sparse(r *rand.Rand, allInts bool) (members []Series) {
 	for range 1 + r.IntN(5) {
 		var p encoding.Points
@@ -55,8 +55,8 @@ func fixed(t *testing.T, name scanplan.Aggregator, fix scanplan.Fixes, members [
 	return out
 }
 
-// With FixGaps count, first and last are those of the points that there are; the
-// types of the values are what they were. The others do not change.
+// With FixGaps, count, first and last take only the members that have a point at the time. Their
+// values keep their types, and the other functions do not change.
 func TestFixGaps(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -102,7 +102,8 @@ func TestFixIntegers(t *testing.T) {
 			}
 		}
 		for _, name := range Names() {
-			if name == "none" || name == "mult" { // one grows over all bounds
+			// none takes only one member, and products grow beyond all bounds.
+			if name == "none" || name == "mult" {
 				continue
 			}
 			got, want := fixed(t, scanplan.Aggregator(name), scanplan.FixIntegers, members), fixed(t, scanplan.Aggregator(name), 0, doubles)
@@ -113,14 +114,13 @@ func TestFixIntegers(t *testing.T) {
 	}
 	wide := []Series{{Time: []int64{1000}, Bits: []uint64{math.MaxInt64}, Float: []bool{false}}, {Time: []int64{1000}, Bits: []uint64{1}, Float: []bool{false}}}
 	if _, v := ptr(fixed(t, "sum", scanplan.FixIntegers, wide)).At(0); v.Double() != 1<<63 {
-		t.Errorf("got %v, want no wrap", v.Double())
+		t.Errorf("got %v, want 2^63: the sum must not wrap around", v.Double())
 	}
 }
 
 func ptr(p encoding.Points) *encoding.Points { return &p }
 
-// With FixRateStart a member begins with its first column's first value, and a
-// single rate counts.
+// With FixRateStart a member counts from its first rate on, even if that is its only one.
 func TestFixRateStart(t *testing.T) {
 	members := []Series{
 		{Time: []int64{2000, 3000}, Value: []float64{1, 2}},

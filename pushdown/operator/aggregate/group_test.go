@@ -89,8 +89,8 @@ func drawQuery(t *rapid.T) Query {
 	return q
 }
 
-// seriesOf gives stored points to the aggregation as columns; whole doubles in
-// one of two ways.
+// seriesOf returns points as a member of a group: as doubles in Value if asValues is set, else as
+// bits with their types.
 func seriesOf(p encoding.Points, asValues bool) Series {
 	if !asValues {
 		return Series{Time: p.Time, Bits: append([]uint64{}, p.Bits...), Float: p.Float}
@@ -99,7 +99,7 @@ func seriesOf(p encoding.Points, asValues bool) Series {
 }
 
 func TestGroupEqualsNaive(t *testing.T) {
-	var g Group // kept, so that scratch memory of earlier groups is met
+	var g Group // one for all groups, to notice what a group leaves in its scratch memory
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuery(t)
 		f := &table[rapid.IntRange(0, len(table)-1).Draw(t, "function")]
@@ -130,8 +130,8 @@ func TestGroupEqualsNaive(t *testing.T) {
 	})
 }
 
-// TestManyBlocks runs over more timestamps than a block has, with every
-// function.
+// TestManyBlocks: every function gives what naiveGroup gives, also over more timestamps than a
+// block has.
 func TestManyBlocks(t *testing.T) {
 	points := make([]encoding.Points, 3)
 	for i := range points {
@@ -167,7 +167,8 @@ func TestManyBlocks(t *testing.T) {
 	}
 }
 
-// TestScalarEqualsNaive feeds bucket functions in pieces, and asks after each.
+// TestScalarEqualsNaive: a function that gets values in two pieces gives after each of them what
+// naiveDoubles gives.
 func TestScalarEqualsNaive(t *testing.T) {
 	var s State
 	rapid.Check(t, func(t *rapid.T) {
@@ -190,8 +191,8 @@ func TestScalarEqualsNaive(t *testing.T) {
 	})
 }
 
-// TestWorkedExamples are integers of two series 30 s apart, and the values that
-// a real OpenTSDB answers.
+// TestWorkedExamples: of two series of integers, 30 s apart, functions give the values that a
+// real OpenTSDB answers.
 func TestWorkedExamples(t *testing.T) {
 	const base = 1_600_000_000_000
 	a := points(base, 0, 10, 60, 20, 120, 30)

@@ -7,9 +7,9 @@ import (
 	"downpour/encoding"
 )
 
-// This file is a second implementation, as slow and as close to the described
-// steps of AggregationIterator as possible: slots per series, one output time
-// after the other, all values of a time collected before the function sees them.
+// This file is a second implementation of aggregation, slow and as close as possible to the steps
+// of OpenTSDB's AggregationIterator: two slots for each series, one output time after the other,
+// all values of a time collected before the function sees them.
 
 // slot is the current or the next point of a series.
 type slot struct {
@@ -58,7 +58,7 @@ func naiveGroup(name string, method Interpolation, q Query, members []encoding.P
 	for {
 		now, any := int64(math.MaxInt64), false
 		for _, s := range series {
-			if !s.next.set { // its last point is behind us
+			if !s.next.set { // its last point has passed
 				s.current = slot{}
 			} else if s.next.ms <= q.To*1000 && s.next.ms < now {
 				now, any = s.next.ms, true
@@ -332,7 +332,7 @@ func naiveLongFold(name string, xs []int64) int64 {
 	return result
 }
 
-// javaLong is the cast of a double to a long.
+// javaLong converts a double to a long as Java's cast does.
 func javaLong(v float64) int64 {
 	if math.IsNaN(v) {
 		return 0

@@ -11,7 +11,8 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// summed is the state of a sum with the given addends in order, at one time.
+// summed returns the partial aggregate, at one time, of addends that the named function has added
+// in order.
 func summed(name string, addends ...float64) *Partial {
 	f := byName[scanplan.Aggregator(name)]
 	p := f.NewPartial(1)
@@ -42,7 +43,8 @@ func TestLowestBit(t *testing.T) {
 	f(math.MaxFloat64, 971)
 }
 
-// What is proven and what is not, at the borders of the condition.
+// A sum is exact if its addends are multiples of 2^k and their absolute values sum to less than
+// 2^(53+k), see Proof; these are sums at both sides of that bound.
 func TestProof_exact(t *testing.T) {
 	f := func(name string, want bool, addends ...float64) {
 		t.Helper()
@@ -70,24 +72,24 @@ func TestProof_exact(t *testing.T) {
 	f("infinite among others", false, 1, -inf)
 	squares := summed("squareSum", 3, -5)
 	if !squares.Exact(0) || squares.Bound[0] != 34 || summed("squareSum", 1<<26, 1).Bound[0] != 1<<52+1 || summed("squareSum", 1<<27, 1).Exact(0) {
-		t.Errorf("squares %+v, want the proof of what is added", squares.Proof)
+		t.Errorf("squares %+v, want the proof of the squares, which are what is added", squares.Proof)
 	}
 }
 
-// The example of the partial batch's page.
+// The proofs that the example in partial-batch.md ships.
 func TestProof_example(t *testing.T) {
 	p, other := summed("sum", 3, 4.5, -8), summed("sum", 1000, 0)
 	low, high := p.Shipped()
 	otherLow, otherHigh := other.Shipped()
 	if p.A[0] != -0.5 || low[0] != -1 || high[0] != 4 || otherLow[0] != 3 || otherHigh[0] != 10 {
-		t.Errorf("%v: low %v, high %v, and of 1000 %v, %v", p.A, low, high, otherLow, otherHigh)
+		t.Errorf("sum %v: low %v, high %v; of 1000: low %v, high %v; want sum -0.5, -1, 4, and 3, 10", p.A, low, high, otherLow, otherHigh)
 	}
 	if zeros, _ := summed("sum", 0, 0).Shipped(); zeros[0] != 32767 {
-		t.Errorf("low of zeros %v", zeros)
+		t.Errorf("low of zeros %v, want 32767", zeros)
 	}
 }
 
-// drawAddends are numbers of few bits or many, near each other or not.
+// drawAddends draws numbers of few or many bits, of like or very different sizes.
 func drawAddends(t *rapid.T) (out []float64) {
 	scale := rapid.IntRange(-1080, 1000).Draw(t, "scale")
 	spread := rapid.SampledFrom([]int{1, 10, 30, 45, 60}).Draw(t, "spread")
@@ -99,8 +101,8 @@ func drawAddends(t *rapid.T) (out []float64) {
 	return out
 }
 
-// shuffled adds the addends up in a random order and in random pieces, each of
-// them sent as a part sends it.
+// shuffled adds the addends up in a random order and in random pieces. The proof of each piece is
+// the one that arrives when a part has shipped it.
 func shuffled(rng *rand.Rand, name string, addends []float64) *Partial {
 	f := byName[scanplan.Aggregator(name)]
 	order := rng.Perm(len(addends))
@@ -118,9 +120,9 @@ func shuffled(rng *rand.Rand, name string, addends []float64) *Partial {
 	return total
 }
 
-// sameInAnyOrder fails if a proof is wrong: whoever says that a sum is exact,
-// all parts' shipped proofs together or the one of the whole, all orders have the
-// bits of the first.
+// sameInAnyOrder fails if a proof is wrong. If the proof of the whole sum, or the shipped proofs
+// of its pieces together, say that the sum is exact, then sums in all orders must have the same
+// bits. It reports whether one of them says so.
 func sameInAnyOrder(t interface{ Fatalf(string, ...any) }, rng *rand.Rand, addends []float64) (proven bool) {
 	want := summed("sum", addends...)
 	proven = want.Exact(0)
@@ -137,8 +139,8 @@ func sameInAnyOrder(t interface{ Fatalf(string, ...any) }, rng *rand.Rand, adden
 	return proven
 }
 
-// What is proven has the same bits in every order and grouping; what has few bits
-// is proven.
+// A sum that is proven exact has the same bits in every order and grouping, and sums of scaled
+// integers of up to 40 bits are proven.
 func TestProof_anyOrder(t *testing.T) {
 	var proven, not int
 	rapid.Check(t, func(t *rapid.T) {
@@ -159,11 +161,11 @@ func TestProof_anyOrder(t *testing.T) {
 	})
 	t.Logf("%d cases proven, %d not", proven, not)
 	if proven == 0 || not == 0 {
-		t.Errorf("%d cases proven, %d not: they are not what they were made to be", proven, not)
+		t.Errorf("%d cases proven, %d not, want some of both", proven, not)
 	}
 }
 
-// FuzzProof: any doubles, eight bytes each.
+// FuzzProof: no proof of a sum of any doubles is wrong. The input has eight bytes for each.
 func FuzzProof(f *testing.F) {
 	add := func(addends ...float64) {
 		var b []byte
@@ -186,8 +188,8 @@ func FuzzProof(f *testing.F) {
 	})
 }
 
-// A proof that was sent proves no more than the one that was made, and of one
-// addend as much; without columns it proves nothing.
+// A proof that was shipped proves no more than the one that was made. The proof of a single
+// addend ships no columns and proves as much; a proof of several that ships none proves nothing.
 func TestProof_shipped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := byName["sum"]
@@ -201,7 +203,7 @@ func TestProof_shipped(t *testing.T) {
 		got.Receive(p.Shipped())
 		for i := range 3 {
 			if got.Bound[i] < p.Bound[i] || got.Exact(i) && !p.Exact(i) {
-				t.Fatalf("sent %d %g, received %d %g", p.Low[i], p.Bound[i], got.Low[i], got.Bound[i])
+				t.Fatalf("shipped %d %g, received %d %g, want a bound that is no smaller and no more proven", p.Low[i], p.Bound[i], got.Low[i], got.Bound[i])
 			}
 		}
 	})
@@ -209,22 +211,22 @@ func TestProof_shipped(t *testing.T) {
 		one := summed("sum", x)
 		low, high := one.Shipped()
 		if one.Receive(low, high); len(low)+len(high) > 0 || !one.Exact(0) || x == x && one.Bound[0] != math.Abs(x) {
-			t.Errorf("%v alone sends %v, %v and is %+v", x, low, high, one.Proof)
+			t.Errorf("%v alone ships %v, %v and is received as %+v, want nothing shipped and an exact sum", x, low, high, one.Proof)
 		}
 		two := summed("sum", x, 0)
 		if low, high = two.Shipped(); len(low) != 1 || len(high) != 1 {
-			t.Errorf("%v and 0 send %v, %v", x, low, high)
+			t.Errorf("%v and 0 ship %v, %v, want one element each", x, low, high)
 		}
 	}
 	for _, addends := range [][]float64{{math.Inf(1), 1}, {0.1, 1000}} {
 		p, one := summed("sum", addends...), summed("sum", 1)
 		low, high := p.Shipped()
 		if p.Receive(low, high); low != nil || high != nil || p.Exact(0) || p.ExactWith(0, &one.Proof, 0) {
-			t.Errorf("%v send %v, %v and prove %+v", addends, low, high, p.Proof)
+			t.Errorf("%v ship %v, %v and are received as %+v, want nothing shipped and nothing proven", addends, low, high, p.Proof)
 		}
 	}
 	inf := summed("sum", math.Inf(-1))
 	if inf.Receive(inf.Shipped()); inf.Exact(0) {
-		t.Errorf("an infinite value proves %+v", inf.Proof)
+		t.Errorf("an infinite value is received as %+v, want nothing proven", inf.Proof)
 	}
 }

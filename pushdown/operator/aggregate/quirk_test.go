@@ -28,8 +28,8 @@ func at(t *testing.T, name scanplan.Aggregator, values ...encoding.Value) encodi
 	return v
 }
 
-// TestIntegerQuirks are the rules of the integer path that few recorded answers
-// tell apart.
+// TestIntegerQuirks: integers are aggregated by those of OpenTSDB's rules that few recorded
+// answers show.
 func TestIntegerQuirks(t *testing.T) {
 	f := func(name scanplan.Aggregator, want int64, values ...int64) {
 		t.Helper()
@@ -57,8 +57,8 @@ func TestIntegerQuirks(t *testing.T) {
 	f("ep50r3", 1, 1, 3) // position 1
 }
 
-// TestDoubleQuirks are the rules of the double path for NaN, infinity and the
-// sign of zero.
+// TestDoubleQuirks: doubles are aggregated by OpenTSDB's rules for NaN, infinity and the sign of
+// zero.
 func TestDoubleQuirks(t *testing.T) {
 	nan, inf, minus := math.NaN(), math.Inf(1), math.Copysign(0, -1)
 	f := func(name scanplan.Aggregator, want float64, values ...float64) {
@@ -91,12 +91,13 @@ func TestDoubleQuirks(t *testing.T) {
 	f("dev", 0, nan, 5, nan)
 	f("dev", 1, 1, nan, 3)
 	f("median", 0, minus, 0)
-	f("ep75r3", 5.25, 6, 5, 4, 3, 2, 1) // estimation forgotten: as p75
+	f("ep75r3", 5.25, 6, 5, 4, 3, 2, 1) // the name's estimation type is ignored: as p75
 	f("ep75r7", 5.25, 6, 5, 4, 3, 2, 1)
 	f("p95", nan, nan)
 }
 
-// TestKth selects from columns that sort badly.
+// TestKth: kth selects the right value also from columns that partitioning is slow for: equal
+// values, and values that rise and fall.
 func TestKth(t *testing.T) {
 	for _, n := range []int{1, 2, 25, 100, 1000, 5000} {
 		for _, k := range []int{0, n / 3, n / 2, n - 1} {

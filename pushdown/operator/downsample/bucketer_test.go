@@ -35,7 +35,7 @@ func naive(t *rapid.T, function string, interval, from int64, times []int64, val
 	buckets := map[int64][]float64{}
 	for i, ms := range times {
 		start := ms / interval * interval
-		if start < from*1000 { // begins before the scan: never read
+		if start < from*1000 { // the bucket begins before the scan and is dropped
 			continue
 		}
 		if buckets[start] == nil {
@@ -73,8 +73,8 @@ func drawSeries(t *rapid.T, begin int64) (times []int64, values []float64) {
 
 var fixedIntervals = []int64{500, 1000, 7000, 10_000, 60_000, 90_000, 420_000, 3_600_000, 5_400_000, 86_400_000}
 
-// TestFixedEqualsNaive feeds series in pieces, one bucketer after the other, and
-// hands over some stretches of whole buckets that another bucketer made.
+// TestFixedEqualsNaive: a bucketer makes the buckets that naive makes of a series that it gets in
+// pieces, some of them as whole buckets that another bucketer made; and so of a second series.
 func TestFixedEqualsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &scanplan.Downsample{Interval: rapid.SampledFrom(fixedIntervals).Draw(t, "interval"),
@@ -108,13 +108,14 @@ func TestFixedEqualsNaive(t *testing.T) {
 	})
 }
 
-// wholeBuckets tells whether the points at to end fill buckets of their own.
+// wholeBuckets tells whether the points [at, end) share no bucket with points before or after.
 func wholeBuckets(interval int64, times []int64, at, end int) bool {
 	return (at == 0 || times[at-1]/interval < times[at]/interval) &&
 		(end == len(times) || times[end-1]/interval < times[end]/interval)
 }
 
-// TestWholeQuery: from start on, before the end, one point stamped with the start.
+// TestWholeQuery: a bucket for the whole query has the points from its start on and before its
+// end, and the time of the start.
 func TestWholeQuery(t *testing.T) {
 	b, err := New(&scanplan.Downsample{All: true, Function: "sum", Fill: scanplan.FillZero}, 0, 7200, 1500, 4000)
 	if err != nil {
@@ -134,7 +135,7 @@ func TestWholeQuery(t *testing.T) {
 	f("", 1499, 4000)
 	f("")
 	if grid, err := b.Grid(); b.Fills() || grid != nil || err != nil {
-		t.Error("one bucket of the whole query is not filled")
+		t.Error("want one bucket of the whole query not to be filled and to have no grid")
 	}
 }
 
@@ -155,7 +156,8 @@ func TestNewErrors(t *testing.T) {
 	f("downsample: 0 calendar units", scanplan.Downsample{Function: "sum", Interval: 1, Calendar: true, Unit: "h"})
 }
 
-// TestGridOfIntervalBesideTheScan: 7 minutes do not divide the scan's start.
+// TestGridOfIntervalBesideTheScan: if the interval, as 7 minutes, does not divide the scan's
+// start, the grid begins with the bucket that begins before it, which stays empty.
 func TestGridOfIntervalBesideTheScan(t *testing.T) {
 	b, err := New(&scanplan.Downsample{Interval: 420_000, Function: "sum", Fill: scanplan.FillNaN}, 3600, 7200, 0, 0)
 	if err != nil {
@@ -173,7 +175,7 @@ func TestGridOfIntervalBesideTheScan(t *testing.T) {
 		return out
 	}
 	if grid[0] != 3_360_000 || grid[len(grid)-1] != 6_720_000 || len(grid) != 9 || b.GridLen() < 9 {
-		t.Errorf("got grid %v, length %d", grid, b.GridLen())
+		t.Errorf("got grid %v, length %d, want 9 buckets from 3360000 to 6720000 and a length of at least 9", grid, b.GridLen())
 	}
 	b.Points([]int64{3_600_000, 3_780_000}, []float64{1, 2}) // the first in a bucket that begins before the scan
 	times, values := b.Finish()
@@ -195,7 +197,8 @@ func TestBucketStart(t *testing.T) {
 	}
 }
 
-// TestCalendarBuckets lists the bucket starts of points every 15 minutes.
+// TestCalendarBuckets: points every 15 minutes make calendar buckets that begin at the listed
+// local times.
 func TestCalendarBuckets(t *testing.T) {
 	f := func(zone string, n int, unit, first, last string, want ...string) {
 		t.Helper()
@@ -228,12 +231,13 @@ func TestCalendarBuckets(t *testing.T) {
 		}
 	}
 	f("UTC", 1, "d", "2013-03-09 13:00", "2013-03-11 01:00", "2013-03-09 00:00", "2013-03-10 00:00", "2013-03-11 00:00")
-	// 23 and 25 hours
+	// A day of 23 hours, and one of 25.
 	f("America/New_York", 1, "d", "2013-03-09 13:00", "2013-03-11 01:00", "2013-03-09 00:00", "2013-03-10 00:00", "2013-03-11 00:00")
 	f("Europe/Berlin", 1, "d", "2013-10-27 00:00", "2013-10-28 01:00", "2013-10-27 00:00", "2013-10-28 00:00")
 	// Midnight is skipped on the 20th; the days after begin at 01:00 too.
 	f("America/Sao_Paulo", 1, "d", "2013-10-18 12:00", "2013-10-22 02:00", "2013-10-18 00:00", "2013-10-19 00:00", "2013-10-20 01:00", "2013-10-21 01:00", "2013-10-22 01:00")
 	f("America/Sao_Paulo", 1, "d", "2013-10-21 12:00", "2013-10-22 02:00", "2013-10-21 01:00", "2013-10-22 01:00")
+	// Clocks go back by half an hour, from 02:00 to 01:30.
 	f("Australia/Lord_Howe", 1, "h", "2013-04-07 00:30", "2013-04-07 03:30", "2013-04-07 00:00", "2013-04-07 01:00", "2013-04-07 01:30", "2013-04-07 02:30", "2013-04-07 03:30")
 	f("Asia/Kathmandu", 6, "h", "2013-03-10 05:00", "2013-03-10 13:00", "2013-03-10 00:00", "2013-03-10 06:00", "2013-03-10 12:00")
 	f("UTC", 1, "w", "2013-03-13 00:00", "2013-03-17 01:00", "2013-03-10 00:00", "2013-03-17 00:00")
@@ -241,14 +245,14 @@ func TestCalendarBuckets(t *testing.T) {
 	f("UTC", 1, "n", "2013-01-31 00:00", "2013-03-01 00:00", "2013-01-01 00:00", "2013-02-01 00:00", "2013-03-01 00:00")
 	f("UTC", 5, "n", "2013-11-30 00:00", "2014-04-01 00:00", "2013-11-01 00:00", "2014-04-01 00:00")
 	f("UTC", 1, "y", "2013-12-31 00:00", "2014-01-01 00:00", "2013-01-01 00:00", "2014-01-01 00:00")
-	// 7 hours do not divide the day: counted from the first of the month of the
-	// first point, on and on.
+	// 7 hours do not divide the day: buckets are counted from the first of the month of the first
+	// point, also into the next month.
 	f("UTC", 7, "h", "2013-03-31 20:00", "2013-04-01 09:00", "2013-03-31 15:00", "2013-03-31 22:00", "2013-04-01 05:00")
 	f("UTC", 90, "m", "2013-03-31 23:00", "2013-04-01 01:00", "2013-03-31 22:30", "2013-04-01 00:00")
 	f("UTC", 7, "m", "2013-03-31 01:00", "2013-03-31 01:15", "2013-03-31 00:56", "2013-03-31 01:10")
 }
 
-// TestFillOfAnotherPhase: what lies behind the grid is lost.
+// TestFillOfAnotherPhase: Fill drops buckets whose times are not on the grid.
 func TestFillOfAnotherPhase(t *testing.T) {
 	b, err := New(&scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillZero}, 0, 4, 0, 0)
 	if err != nil {
@@ -263,8 +267,8 @@ func TestFillOfAnotherPhase(t *testing.T) {
 	}
 }
 
-// TestAppendHour: the buckets of a row made at once are those that Points makes
-// of it, at even distances or any.
+// TestAppendHour: AppendHour makes of a row the buckets that Points makes of it, whether its
+// points are at equal distances or not.
 func TestAppendHour(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &scanplan.Downsample{Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),
@@ -296,8 +300,8 @@ func TestAppendHour(t *testing.T) {
 	})
 }
 
-// TestAppendEven: the buckets of points at equal distances are those of the same
-// points one by one.
+// TestAppendEven: AppendEven makes of points at equal distances the buckets that AppendHour makes
+// of the same points.
 func TestAppendEven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &scanplan.Downsample{Interval: rapid.SampledFrom([]int64{500, 1000, 60_000, 300_000, 3_600_000}).Draw(t, "interval"),
@@ -332,7 +336,8 @@ func TestAppendEven(t *testing.T) {
 	})
 }
 
-// Place puts each time into the bucket in which Points has its value.
+// Place gives each time the bucket in which Points counts its value. The scan begins on
+// 2013-03-31, the day on which clocks in Berlin go forward.
 func TestBucketer_place(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 5))

@@ -25,7 +25,8 @@ func floats(values ...float64) (p encoding.Points) {
 	return p
 }
 
-// TestPoints has points at 10 s, 20 s, …; the first rate is that from the epoch.
+// TestPoints: points at 10 s, 20 s, … have these rates. The first one is measured from 0 at the
+// epoch.
 func TestPoints(t *testing.T) {
 	f := func(name string, r scanplan.Rate, p encoding.Points, want ...float64) {
 		t.Helper()
@@ -55,8 +56,8 @@ func TestPointsAtTheEpoch(t *testing.T) {
 	}
 }
 
-// TestDoublesEqualPoints compares the two entrances over float points, in place
-// and NaN included.
+// TestDoublesEqualPoints: Doubles makes of floats, NaN included, the rates that Points makes, also
+// in the memory of its input.
 func TestDoublesEqualPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOf(rapid.OneOf(rapid.Float64Range(-10, 10), rapid.Just(math.NaN()))).Draw(t, "values")

@@ -12,7 +12,7 @@ func TestPercent(t *testing.T) {
 		{8 << 20, 64 << 20, 800}, {64 << 20, 64 << 20, 100}, {1 << 30, 64 << 20, 100}, {0, 64 << 20, 1600}, {1 << 20, 64 << 20, 1600},
 	} {
 		if got := percent(c.found, c.least); got != c.want {
-			t.Errorf("%d bytes found: got %d, want %d", c.found, got, c.want)
+			t.Errorf("%d bytes found: got %d percent, want %d", c.found, got, c.want)
 		}
 	}
 }
@@ -20,7 +20,7 @@ func TestPercent(t *testing.T) {
 // sink keeps the compiler from dropping allocations.
 var sink []byte
 
-// cycles is how many collections allocating so many MiB as garbage brings about.
+// cycles returns the number of collections while so many MiB of garbage are allocated.
 func cycles(mib int) uint64 {
 	runtime.GC()
 	count := []metrics.Sample{{Name: "/gc/cycles/automatic:gc-cycles"}}
@@ -33,7 +33,8 @@ func cycles(mib int) uint64 {
 	return count[0].Value.Uint64() - before
 }
 
-// A small heap is collected once in 64 MiB, not every few, and after stop as ever.
+// Pace makes Go collect a small heap once in 64 MiB of garbage instead of every few, until stop
+// is called.
 func TestPace(t *testing.T) {
 	debug.SetGCPercent(defaultPercent)
 	const mib = 512
@@ -50,7 +51,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// Who sets GOGC decides.
+// If GOGC is set, Pace leaves its percentage as it is.
 func TestPace_notAgainstGOGC(t *testing.T) {
 	old := debug.SetGCPercent(50)
 	defer debug.SetGCPercent(old)
@@ -60,8 +61,8 @@ func TestPace_notAgainstGOGC(t *testing.T) {
 	}
 }
 
-// The percentage follows the live data, which a collection finds: with more of
-// them than the pace, garbage may be as much again, as ever.
+// The percentage follows the live data that a collection finds: if they are more than the pace,
+// it is Go's default again.
 func TestPace_followsLiveData(t *testing.T) {
 	debug.SetGCPercent(defaultPercent)
 	stop := Pace(16<<20, "")

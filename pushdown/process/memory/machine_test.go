@@ -34,7 +34,7 @@ func TestMachine(t *testing.T) {
 		"proc/self/cgroup": "0::/a.slice/b.service\n", "sys/fs/cgroup/a.slice/b.service/memory.max": "2147483648\n", "sys/fs/cgroup/a.slice/memory.max": "1073741824\n"})
 	f(1<<30, "the cgroup's memory", map[string]string{"proc/meminfo": meminfo,
 		"proc/self/cgroup": "9:cpu,memory:/docker/4f\n1:name=systemd:/x\n", "sys/fs/cgroup/memory/docker/4f/memory.limit_in_bytes": "1073741824\n"})
-	f(total, "the machine's memory", map[string]string{"proc/meminfo": meminfo, // version 1 says so where there is no bound
+	f(total, "the machine's memory", map[string]string{"proc/meminfo": meminfo, // no bound in cgroup version 1
 		"proc/self/cgroup": "9:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"})
 }
 
@@ -42,7 +42,7 @@ func TestBudget(t *testing.T) {
 	before := debug.SetMemoryLimit(math.MaxInt64)
 	defer debug.SetMemoryLimit(before)
 	if got, from := Budget(1 << 30); got != 1<<30 || from != "DOWNPOUR_MEMORY" {
-		t.Errorf("got %d, %s", got, from)
+		t.Errorf("got %d, %s, want 1 GiB, DOWNPOUR_MEMORY", got, from)
 	}
 	if got, _ := Budget(0); got < Least {
 		t.Errorf("got %d, want a quarter of the machine", got)

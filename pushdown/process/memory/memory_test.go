@@ -12,10 +12,10 @@ import (
 
 const mib = 1 << 20
 
-// check fails unless the pool's books agree with the accounts.
+// check fails unless what the pool counts is what the accounts have taken.
 func check(t *testing.T, p *Pool, accounts ...*Account) {
 	t.Helper()
-	for _, a := range accounts { // before the pool's, as everywhere
+	for _, a := range accounts { // before the pool's lock, as everywhere
 		a.mu.Lock()
 		defer a.mu.Unlock()
 	}
@@ -24,7 +24,7 @@ func check(t *testing.T, p *Pool, accounts ...*Account) {
 	var own [classes]int64
 	var common int64
 	for _, a := range accounts {
-		// A reservation that waits holds what was spare.
+		// A reservation that waits has set aside what was spare.
 		waiting := int64(0)
 		for _, w := range p.queue {
 			if w.account == a {
@@ -42,7 +42,7 @@ func check(t *testing.T, p *Pool, accounts ...*Account) {
 			t.Errorf("%s: %d bytes of its share are taken, accounts have %d", Class(c), p.own[c].used, own[c])
 		}
 		if p.own[c].used > p.own[c].size {
-			t.Errorf("%s: %d bytes of %d are taken", Class(c), p.own[c].used, p.own[c].size)
+			t.Errorf("%s: %d bytes of its share of %d are taken, want no more than it has", Class(c), p.own[c].used, p.own[c].size)
 		}
 	}
 	if p.common.used != common || common > p.common.size {
@@ -65,14 +65,14 @@ func TestAccount_nil(t *testing.T) {
 	a.Release(1)
 	a.Close()
 	if a.Held() != 0 || p.Cache(7) != 7 || p.Total() != 0 || p.Stats() != (Stats{}) {
-		t.Error("nil is not without bounds")
+		t.Error("a nil pool or account holds something or has a bound")
 	}
 	if err := Reserve(context.Background(), 1<<60); err != nil {
 		t.Error(err)
 	}
 }
 
-// One request may have half of what is common, whoever else is there or not.
+// One request may have half of what is common and no more, even if it is alone.
 func TestAccount_tooLarge(t *testing.T) {
 	p := New(128 * mib)
 	a := p.Open(Query)
@@ -104,7 +104,7 @@ func TestPool_ownShares(t *testing.T) {
 		reserve(t, a, p.accountLimit-p.smallLimit-step)
 		all = append(all, a)
 	}
-	for range 31 {
+	for range 31 { // the queries' own share has place for 32
 		small := p.Open(Query)
 		reserve(t, small, p.smallLimit)
 		all = append(all, small)
@@ -112,7 +112,7 @@ func TestPool_ownShares(t *testing.T) {
 	write := p.Open(Write)
 	reserve(t, write, p.own[Write].size/2)
 	all = append(all, write)
-	for range 16 {
+	for range 16 { // the other half of the writes' share
 		small := p.Open(Write)
 		reserve(t, small, p.smallLimit)
 		all = append(all, small)
@@ -120,7 +120,7 @@ func TestPool_ownShares(t *testing.T) {
 	check(t, p, all...)
 }
 
-// Queries that have grown leave the share of the small ones.
+// A query that has grown gives back what it had of the small queries' share.
 func TestPool_grown(t *testing.T) {
 	p := New(128 * mib)
 	var all []*Account
@@ -131,7 +131,7 @@ func TestPool_grown(t *testing.T) {
 		all = append(all, a)
 	}
 	if p.own[Query].used != 0 {
-		t.Errorf("%d bytes of the light share are taken by large queries", p.own[Query].used)
+		t.Errorf("large queries have %d bytes of the small queries' share, want none", p.own[Query].used)
 	}
 	check(t, p, all...)
 }
@@ -235,10 +235,10 @@ func TestAccount_waitsInOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		if len(order) != 0 {
-			t.Fatal("nobody waits")
+			t.Fatal("a reservation was served, want all to wait")
 		}
 		for i := range 3 {
-			holder.Release(10*mib + step) // it keeps a step for itself
+			holder.Release(10*mib + step) // the account keeps a step as spare
 			synctest.Wait()
 			if len(order) != 1 || <-order != i {
 				t.Fatalf("release %d does not serve the reservation %d", i, i)
@@ -248,8 +248,7 @@ func TestAccount_waitsInOrder(t *testing.T) {
 	})
 }
 
-// A reservation ends with its request, and after Patience; what is behind it in
-// the queue goes on.
+// A reservation stops waiting when its request ends, and after Patience. It then leaves the queue.
 func TestAccount_waitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(128 * mib)
@@ -279,7 +278,7 @@ func TestAccount_waitEnds(t *testing.T) {
 			t.Errorf("waited %s, want %s", waited, Patience)
 		}
 		if len(p.queue) != 0 {
-			t.Errorf("%d wait", len(p.queue))
+			t.Errorf("%d wait, want none", len(p.queue))
 		}
 		check(t, p, holder, first, second, third)
 	})
@@ -323,12 +322,12 @@ func TestPool_deadlock(t *testing.T) {
 			t.Errorf("%d served, %d refused after %s, want some of both before the patience ends", served, refused, time.Since(began))
 		}
 		if p.common.used != 0 || p.own[Query].used != 0 || len(p.queue) != 0 {
-			t.Errorf("%d and %d bytes are taken, %d wait", p.common.used, p.own[Query].used, len(p.queue))
+			t.Errorf("%d bytes in common and %d of the queries' share are taken, %d wait, want none", p.common.used, p.own[Query].used, len(p.queue))
 		}
 	})
 }
 
-// What can be done without does not wait.
+// Try never waits: it reserves what is free, at most half of what is common, or nothing.
 func TestAccount_Try(t *testing.T) {
 	p := New(128 * mib)
 	a, b := p.Open(Live), p.Open(Live)
@@ -369,7 +368,7 @@ func TestPool_Cache(t *testing.T) {
 		t.Errorf("got %d bytes, want a twentieth", share)
 	}
 	if got := p.Cache(mib); got != mib || p.common.size != common-share-mib || p.Stats().Caches != share+mib {
-		t.Errorf("got %d bytes, %d are left in common, %d are the caches'", got, p.common.size, p.Stats().Caches)
+		t.Errorf("got %d bytes, %d are left in common, %d are the caches', want 1 MiB and both shares counted", got, p.common.size, p.Stats().Caches)
 	}
 }
 
@@ -393,15 +392,15 @@ func TestLease(t *testing.T) {
 	reason := errors.New("gone")
 	cancel(reason)
 	if l.Check() != reason {
-		t.Errorf("got %v", l.Check())
+		t.Errorf("got %v, want the cause of the cancellation", l.Check())
 	}
 	if err := l.Reserve(10 * mib); err != reason {
 		t.Errorf("got %v, want %v", err, reason)
 	}
 }
 
-// TestPool_conserves: whatever requests do, at the end nothing is held, and never
-// more than there is.
+// TestPool_conserves: whatever requests do, they never hold more than there is, and nothing at
+// the end.
 func TestPool_conserves(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -450,7 +449,7 @@ func TestPool_conserves(t *testing.T) {
 		group.Wait()
 		check(t, p, accounts...)
 		if p.common.used != 0 || p.holds != [classes]int64{} || len(p.queue) != 0 {
-			t.Errorf("%d bytes are held in common, %v by class, %d wait", p.common.used, p.holds, len(p.queue))
+			t.Errorf("%d bytes are held in common, %v by class, %d wait, want none", p.common.used, p.holds, len(p.queue))
 		}
 	})
 }

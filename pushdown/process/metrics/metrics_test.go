@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The HBase client's metrics stand beside a program's own; nothing stands there
-// twice, which would fail the whole answer.
+// WithHBase adds the HBase client's metrics to a program's own. No metric is there twice, which
+// would make the whole answer fail.
 func TestWithHBase(t *testing.T) {
 	counter := func(in prometheus.Registerer, name string) {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name})
@@ -30,7 +30,7 @@ func TestWithHBase(t *testing.T) {
 			names = append(names, name)
 		}
 		if len(f.GetMetric()) != 1 && f.GetName() == "go_goroutines" {
-			t.Errorf("%s stands there %d times", f.GetName(), len(f.GetMetric()))
+			t.Errorf("%s is there %d times, want once", f.GetName(), len(f.GetMetric()))
 		}
 	}
 	slices.Sort(names)

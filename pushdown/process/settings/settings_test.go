@@ -80,8 +80,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// The embedded store's cache and memtables are a part of the budget that Go's heap
-// cannot have.
+// OutsideHeap is the part of the budget that Go's heap cannot have: the embedded store's cache
+// and memtables.
 func TestCommon_OutsideHeap(t *testing.T) {
 	f := func(store, budget string, cache, memTables int64) {
 		t.Helper()

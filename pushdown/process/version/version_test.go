@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The newest release in the change log is this one.
+// Version is the newest release in CHANGELOG.md.
 func TestVersion_changelog(t *testing.T) {
 	text, err := os.ReadFile("../../../CHANGELOG.md")
 	if err != nil {

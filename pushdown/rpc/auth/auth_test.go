@@ -40,10 +40,11 @@ func TestTokens(t *testing.T) {
 	f("operator-0123456789", All)
 
 	write(t, path, "read another-0123456789\n", time.Unix(2000, 0))
-	tokens.checked = time.Time{}
+	tokens.checked = time.Time{} // so that the file is looked at again
 	f("grafana-0123456789", 0)
 	f("another-0123456789", Read)
 
+	// The tokens of before stay while the file is wrong.
 	write(t, path, "nonsense\n", time.Unix(3000, 0))
 	tokens.checked = time.Time{}
 	f("another-0123456789", Read)
@@ -76,7 +77,7 @@ func TestLoad_need(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write(t, path, "write collector-0123456789\n", time.Unix(1000, 0))
 	if _, err := Load(path, Read, slog.Default()); err == nil || !strings.Contains(err.Error(), "no token with scope read") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error about scope read", err)
 	}
 	if _, err := Load(path, All, slog.Default()); err != nil {
 		t.Error(err)
@@ -93,11 +94,11 @@ func TestFirstOfEach(t *testing.T) {
 	}
 	write(t, path, "admin operator-0123456789\nroot operator-0123456789\n", time.Unix(1000, 0))
 	if _, err := FirstOfEach(path); err == nil || !strings.Contains(err.Error(), `line 2: scope "root"`) {
-		t.Errorf("a wrong line: %v", err)
+		t.Errorf("a wrong line: %v, want an error that names line and scope", err)
 	}
 	write(t, path, "admin operator-0123456789\n", time.Unix(1000, 0))
 	if got, err := FirstOfEach(path); err != nil || !maps.Equal(got, map[Scope]string{All: "operator-0123456789"}) {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v, want the admin's token for all scopes", got, err)
 	}
 	if got, err := FirstOfEach(""); err != nil || len(got) != 0 {
 		t.Errorf("without a file: %q, %v", got, err)

@@ -17,13 +17,13 @@ import (
 // resting is a store whose rows never change.
 type resting struct{ *operatortest.Store }
 
-// Mark is always the same.
+// Version always returns the same token.
 func (resting) Version(context.Context, string, string, store.KeyRange) (string, error) {
 	return "1", nil
 }
 
-// What a server has cached is gone after drop-caches, and comes
-// back as it came.
+// After drop-caches a server answers nothing from memory, until a part has been asked for twice
+// again.
 func TestDoAction_dropCaches(t *testing.T) {
 	m := points(100)
 	p := startOn(t, resting{m}, m, func(c *server.Config, _ *client.Options) { c.ResultCache = resultcache.New(1<<20, nil) })

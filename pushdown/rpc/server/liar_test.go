@@ -23,7 +23,7 @@ import (
 	"downpour/pushdown/rpc/wire"
 )
 
-// liar is a Flight server that sends what it is told to.
+// liar is a Flight server that answers every part with the given messages and trailer.
 type liar struct {
 	flight.BaseFlightServer
 	messages []*flight.FlightData
@@ -40,7 +40,7 @@ func (l *liar) DoGet(_ *flight.Ticket, stream flight.FlightService_DoGetServer) 
 	return nil
 }
 
-// record takes down what our server sends for a part, to its trailer.
+// record returns a liar that sends what the server sends for a part, messages and trailer.
 func record(t *testing.T, addr string, part *scanplan.Part) *liar {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -70,7 +70,8 @@ func record(t *testing.T, addr string, part *scanplan.Part) *liar {
 	}
 }
 
-// spoil changes a message: bits, lengths, whole parts of it.
+// spoil returns the messages with one of them damaged: cut, left out, sent twice, made longer, or
+// with other bytes or bits.
 func spoil(rng *rand.Rand, messages []*flight.FlightData) []*flight.FlightData {
 	out := make([]*flight.FlightData, len(messages))
 	for i, m := range messages {
@@ -149,7 +150,7 @@ func TestClient_badBatches(t *testing.T) {
 	}
 }
 
-// errUnsound is what the client should have refused before it did harm.
+// errUnsound marks what the client should have refused before it did harm.
 var errUnsound = errors.New("a stream that does harm")
 
 // readAll reads a part to its end, as a gateway does, and counts its rows.

@@ -18,7 +18,8 @@ import (
 	"downpour/pushdown/rpc/wire"
 )
 
-// gate is a store whose scans stop before their second block until it opens.
+// gate returns a store whose scans stop before their second block until open is called. scanning
+// gets an element for each scan that has come so far.
 func gate() (m *operatortest.Store, scanning <-chan struct{}, open func()) {
 	m = points(100)
 	reached, wait := make(chan struct{}, 100), make(chan struct{})
@@ -37,9 +38,8 @@ func gate() (m *operatortest.Store, scanning <-chan struct{}, open func()) {
 	return m, reached, sync.OnceFunc(func() { close(wait) })
 }
 
-// When a server ends, the part that runs goes on, the one that waits for its
-// turn and those that come later are refused by name, hello and readiness too:
-// a gateway goes elsewhere at once.
+// When a server ends, the part that runs goes on. The part that waits for a slot, later parts and
+// hello are refused, so that a gateway goes elsewhere at once.
 func TestServe_drainRefuses(t *testing.T) {
 	m, scanning, open := gate()
 	p := start(t, m, func(c *server.Config, _ *client.Options) { c.Parts = 1 })
@@ -106,7 +106,7 @@ func TestServe_drainIsBounded(t *testing.T) {
 	}
 }
 
-// So many parts run or wait; the next one is refused by name.
+// Only so many parts may run or wait; the next one is refused as busy.
 func TestDoGet_waitingIsBounded(t *testing.T) {
 	m, scanning, open := gate()
 	p := start(t, m, func(c *server.Config, _ *client.Options) { c.Parts, c.Waiting = 1, 2 })
@@ -125,7 +125,8 @@ func TestDoGet_waitingIsBounded(t *testing.T) {
 	}
 }
 
-// A server's own bound on memory is no fault of the query; the plan's is.
+// A part over the server's own bound on memory is refused as busy, which is no fault of the query;
+// a part over the plan's bound fails with a LimitError.
 func TestDoGet_partBytes(t *testing.T) {
 	p := start(t, points(1), func(c *server.Config, _ *client.Options) { c.PartBytes = 5000 })
 	f := func(planned int64, busy bool) {
@@ -135,7 +136,7 @@ func TestDoGet_partBytes(t *testing.T) {
 		_, err := text(p.open(part))
 		var limit *operator.LimitError
 		if errors.Is(err, wire.ErrBusy) != busy || errors.As(err, &limit) == busy {
-			t.Errorf("plan of %d bytes: %v, busy %t", planned, err, busy)
+			t.Errorf("plan of %d bytes: %v, want it refused as busy: %t", planned, err, busy)
 		}
 	}
 	f(0, true)
@@ -144,8 +145,8 @@ func TestDoGet_partBytes(t *testing.T) {
 	f(1000, false)
 }
 
-// A ticket over the limit is refused before it is read; one with a newer version
-// or with fields of a newer release is refused by name.
+// A ticket over the limit is refused before it is parsed; one of a newer version is refused with
+// an error that names the versions.
 func TestDoGet_tickets(t *testing.T) {
 	p := start(t, points(100), nil)
 	large := part()
@@ -155,7 +156,7 @@ func TestDoGet_tickets(t *testing.T) {
 		large.Plan.Tags[0].Values = append(large.Plan.Tags[0].Values, operatortest.UID(i+1))
 	}
 	if _, err := text(p.open(large)); !errors.Is(err, wire.ErrServer) || !strings.Contains(err.Error(), "ResourceExhausted") {
-		t.Errorf("a ticket over the limit: %.200v", err)
+		t.Errorf("a ticket over the limit: %.200v, want ResourceExhausted", err)
 	}
 	newer := part()
 	newer.Plan.Version = scanplan.Version + 1
@@ -166,7 +167,7 @@ func TestDoGet_tickets(t *testing.T) {
 	}
 }
 
-// A connection that says nothing, or something else, harms nobody and is ended.
+// Connections that say nothing, or something that is not HTTP, keep no part from being answered.
 func TestServe_strangers(t *testing.T) {
 	p := start(t, points(100), nil)
 	for _, hello := range []string{"", "P", "PRI * HTTP/9.9\r\n\r\n", "\x16\x03\x01\x02\x00", "put sys.a 1 1 a=b\n"} {

@@ -146,7 +146,8 @@ func text(op operator.Operator) (string, error) {
 	return b.String(), err
 }
 
-// Over the wire comes what the operator yields in process, batch by batch.
+// A part that comes over the wire has the batches and the counts that its operator yields in
+// process.
 func TestDoGet(t *testing.T) {
 	m := points(10)
 	p := start(t, m, func(c *server.Config, _ *client.Options) { c.FlushBytes = 10_000 })
@@ -244,10 +245,10 @@ func TestToken(t *testing.T) {
 		_, err := text(p.open(part()))
 		_, helloErr := p.client.Hello(t.Context())
 		if ok != (err == nil) || ok != (helloErr == nil) {
-			t.Errorf("token %q: %v, %v", sent, err, helloErr)
+			t.Errorf("token %q: part %v, hello %v, want both accepted or both refused", sent, err, helloErr)
 		}
 		if !ok && (!errors.Is(err, wire.ErrServer) || !strings.Contains(err.Error(), "authorization")) {
-			t.Errorf("token %q: %v", sent, err)
+			t.Errorf("token %q: %v, want an error about the authorization", sent, err)
 		}
 	}
 	f(token, true)
@@ -286,8 +287,8 @@ func TestDoGet_cancel(t *testing.T) {
 	op.Close()
 }
 
-// While the store is slow heartbeats keep the client waiting; when they stop,
-// and nothing else comes, it gives up.
+// While the store is slow, heartbeats keep the client waiting. If nothing comes, no heartbeat
+// either, it gives up.
 func TestDoGet_stall(t *testing.T) {
 	m := points(100)
 	m.Fail = func(ctx context.Context, block int) error {
@@ -311,7 +312,8 @@ func TestDoGet_stall(t *testing.T) {
 	}
 }
 
-// The server executes so many parts at once; others wait, alive.
+// The server executes only as many parts at once as it has slots. The others wait and are executed
+// later.
 func TestDoGet_slots(t *testing.T) {
 	m := points(100)
 	var mu sync.Mutex
@@ -343,8 +345,8 @@ func TestDoGet_slots(t *testing.T) {
 	}
 }
 
-// relay passes bytes between a client and a server, n of the server's, then
-// cuts both connections.
+// relay passes bytes between clients and a server. It cuts each connection after n bytes of the
+// server's.
 func relay(t *testing.T, to string, n int64) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -404,16 +406,16 @@ func TestDoGet_cutAnywhere(t *testing.T) {
 			break
 		}
 		if !errors.Is(err, wire.ErrServer) {
-			t.Fatalf("cut after %d bytes: %v", n, err)
+			t.Fatalf("cut after %d bytes: %v, want ErrServer", n, err)
 		}
 		cut++
 	}
 	if cut < 10 {
-		t.Errorf("only %d cuts hit the stream", cut)
+		t.Errorf("only %d cuts hit the stream, want at least 10", cut)
 	}
 }
 
-// silent is a Flight server that ends streams well but says nothing about them.
+// silent is a Flight server that ends its streams without an error, but sends no end mark.
 type silent struct{ flight.BaseFlightServer }
 
 func (*silent) DoGet(_ *flight.Ticket, stream flight.FlightService_DoGetServer) error {
@@ -426,8 +428,7 @@ func (*silent) DoGet(_ *flight.Ticket, stream flight.FlightService_DoGetServer) 
 	return w.Write(r)
 }
 
-// A stream that ends well, but without the server's word that it is complete,
-// is an error.
+// A stream that ends without an error, but also without the end mark, is an error.
 func TestClient_incomplete(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -490,8 +491,8 @@ func TestServe_drain(t *testing.T) {
 	}
 }
 
-// Anybody's Flight client can ask what the server offers; unknown actions and
-// garbage are refused with a status.
+// Any Flight client can list the server's actions. Unknown actions and tickets that cannot be
+// parsed are refused with a status.
 func TestFlight_strangers(t *testing.T) {
 	p := start(t, points(100), nil)
 	conn, err := grpc.NewClient("passthrough:///"+p.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -513,14 +514,14 @@ func TestFlight_strangers(t *testing.T) {
 		names = append(names, a.Type)
 	}
 	if !slices.Equal(names, []string{wire.ActionHello, wire.ActionDropCaches}) {
-		t.Errorf("actions %q", names)
+		t.Errorf("actions %q, want hello and drop-caches", names)
 	}
 	do, err := c.DoAction(t.Context(), &flight.Action{Type: "drop"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := do.Recv(); status.Code(err) != codes.InvalidArgument {
-		t.Errorf("action drop: %v", err)
+		t.Errorf("action drop: %v, want InvalidArgument", err)
 	}
 	for _, ticket := range []string{"", "{", `{"Plan":{"Version":1,"New":true}}`} {
 		get, err := c.DoGet(t.Context(), &flight.Ticket{Ticket: []byte(ticket)})
@@ -528,7 +529,7 @@ func TestFlight_strangers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := get.Recv(); status.Code(err) != codes.InvalidArgument {
-			t.Errorf("ticket %q: %v", ticket, err)
+			t.Errorf("ticket %q: %v, want InvalidArgument", ticket, err)
 		}
 	}
 }
@@ -542,8 +543,8 @@ func TestNewServer_config(t *testing.T) {
 	}
 }
 
-// A server stops reading where the budget ends, though the gateway only learns
-// what was read when a part is complete; the refusal speaks of the whole budget.
+// A server stops reading where the budget ends, though the gateway learns only at the end of a part
+// what was read. The error names the whole budget. The part has 54,000 points.
 func TestBudget(t *testing.T) {
 	m := points(1)
 	blocks := 0
@@ -560,7 +561,7 @@ func TestBudget(t *testing.T) {
 		var limit *operator.LimitError
 		if want == nil {
 			if left, _ := b.Left(); err != nil || points > 0 && left != max(1, points-spent-54_000) {
-				t.Errorf("%d points: %v, %d left", points, err, left)
+				t.Errorf("budget of %d points: %v, %d left, want no error and what the part has not used", points, err, left)
 			}
 			return
 		}
@@ -576,6 +577,6 @@ func TestBudget(t *testing.T) {
 	f(20_000, 0, 10_000, &operator.LimitError{What: operator.Points, Limit: 20_000})
 	f(0, 100, 0, &operator.LimitError{What: operator.Bytes, Limit: 100})
 	if blocks == 0 || blocks >= all {
-		t.Errorf("%d blocks were read over the budget, %d are all", blocks, all)
+		t.Errorf("%d blocks were read where the budget was too small, want some, and fewer than all %d", blocks, all)
 	}
 }

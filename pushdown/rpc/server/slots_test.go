@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// A query that holds every slot and never ends keeps its own further parts
-// waiting, and nobody else's first.
+// If a query holds every slot, its own further parts wait, but the first part of any other query
+// runs at once.
 func TestFairSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFairSlots(2)
@@ -58,7 +58,7 @@ func TestFairSlots(t *testing.T) {
 		s.release("light")
 		s.release("heavy")
 		if len(s.waiting) != 0 || s.running != 0 || len(s.queries) != 0 {
-			t.Errorf("left behind: %d wait, %d run, %v", len(s.waiting), s.running, s.queries)
+			t.Errorf("at the end %d wait, %d run, queries %v, want none", len(s.waiting), s.running, s.queries)
 		}
 	})
 }

@@ -22,10 +22,10 @@ import (
 	"downpour/pushdown/rpc/wire"
 )
 
-// get asks by HTTP/1 on the Flight port.
+// get sends a request by HTTP/1 to the Flight port.
 func (p *peer) get(scheme, path, token string, cfg *tls.Config) (status int, body string) {
 	p.t.Helper()
-	transport := &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true} // as Prometheus and curl offer it
+	transport := &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true} // Prometheus and curl offer HTTP/2 too
 	defer transport.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, scheme+"://"+p.addr+path, nil)
 	if err != nil {
@@ -121,12 +121,12 @@ func TestWeb_token(t *testing.T) {
 	f("/healthz", "", 200)
 	f("/readyz", "", 200)
 	if code := p.health(""); code != healthpb.HealthCheckResponse_SERVING {
-		t.Errorf("health %s", code)
+		t.Errorf("health %s, want serving", code)
 	}
 }
 
-// Behind TLS, Flight and HTTP are told from each other as well, whatever a client offers;
-// plain connections get nothing.
+// With TLS the port serves Flight and HTTP too. Clients without TLS, and those that do not trust
+// the certificate, are not served.
 func TestServe_tls(t *testing.T) {
 	made := authtest.NewCertificate(t)
 	trust := &tls.Config{RootCAs: made.Roots, MinVersion: tls.VersionTLS12}
@@ -138,7 +138,7 @@ func TestServe_tls(t *testing.T) {
 		t.Error(err)
 	}
 	if code, body := p.get("https", "/healthz", "", trust); code != 200 {
-		t.Errorf("status %d: %s", code, body)
+		t.Errorf("status %d, want 200: %s", code, body)
 	}
 	plain, err := client.New(p.addr, client.Options{})
 	if err != nil {
@@ -156,6 +156,6 @@ func TestServe_tls(t *testing.T) {
 	}
 	defer untrusting.Close()
 	if _, err := healthpb.NewHealthClient(untrusting).Check(ctx, &healthpb.HealthCheckRequest{}); status.Code(err) != codes.Unavailable {
-		t.Errorf("a client that does not know the certificate: %v", err)
+		t.Errorf("a client that does not know the certificate: %v, want Unavailable", err)
 	}
 }

@@ -41,22 +41,22 @@ func TestError(t *testing.T) {
 		err := fmt.Errorf("because: %w: ünïcode", sentinel)
 		s, trailer := Status(err)
 		if got := Error(s.Err(), trailer); !errors.Is(got, sentinel) || got.Error() != err.Error() {
-			t.Errorf("%v became %v", err, got)
+			t.Errorf("%v became %v, want the same kind and text", err, got)
 		}
 	}
 	s, trailer := Status(fmt.Errorf("x: %w", &operator.LimitError{Limit: 5, Need: 7}))
 	var limit *operator.LimitError
 	if got := Error(s.Err(), trailer); !errors.As(got, &limit) || *limit != (operator.LimitError{Limit: 5, Need: 7}) {
-		t.Errorf("limit became %v", got)
+		t.Errorf("limit became %v, want the same LimitError", got)
 	}
 	s, trailer = Status(&operator.DataError{Row: []byte{1, 2}, Text: "row 0102"})
 	var data *operator.DataError
 	if got := Error(s.Err(), trailer); !errors.As(got, &data) || data.Text != "row 0102" || string(data.Row) != "\x01\x02" {
-		t.Errorf("data became %v", got)
+		t.Errorf("data became %v, want the same DataError", got)
 	}
 	s, trailer = Status(errors.New("surprise"))
 	if got := Error(s.Err(), trailer); !errors.Is(got, ErrServer) {
-		t.Errorf("surprise became %v", got)
+		t.Errorf("surprise became %v, want ErrServer", got)
 	}
 	if got := Error(errors.New("no status"), metadata.Pairs(TrailerError, "{")); !errors.Is(got, ErrServer) {
 		t.Errorf("got %v, want %v", got, ErrServer)

@@ -78,6 +78,8 @@ func TestConformance(t *testing.T) {
 }
 
 func TestNthNext(t *testing.T) {
+	// The first scan of table a calls Next 11 times, for 10 rows and the end; call 14 is the third
+	// of its second scan.
 	s := faultstore.New(embedded(t), faultstore.Rule{Op: faultstore.Next, Table: "a", Nth: 14, Err: errFault})
 	for i, want := range []struct {
 		table string
@@ -93,7 +95,8 @@ func TestNthNext(t *testing.T) {
 	}
 }
 
-// Every call has its rule; the error may come before the work or after it.
+// A rule makes calls of its operation fail and no others, before they have done their work or
+// after it.
 func TestEveryCall(t *testing.T) {
 	cell := store.CellKey{Row: []byte("c"), Family: "t"}
 	calls := map[faultstore.Op]func(s store.Store) error{
@@ -117,11 +120,11 @@ func TestEveryCall(t *testing.T) {
 			before, _ := scan(inner, "a")
 			s := faultstore.New(inner, faultstore.Rule{Op: op, Table: "a", Err: errFault, After: after})
 			if err := do(s); !errors.Is(err, errFault) {
-				t.Errorf("%s, after %v: %v", op, after, err)
+				t.Errorf("%s, after %v: %v, want the fault", op, after, err)
 			}
 			writes := op == faultstore.Apply || op == faultstore.Increment || op == faultstore.CompareAndPut
 			if now, _ := scan(inner, "a"); (now > before) != (writes && after) {
-				t.Errorf("%s, after %v: %d rows became %d", op, after, before, now)
+				t.Errorf("%s, after %v: %d rows became %d, want more only after a write was done", op, after, before, now)
 			}
 			for other, do := range calls {
 				if err := do(s); other != op && !(op == faultstore.Next && other == faultstore.Scan) && !(op == faultstore.Scan && other == faultstore.Next) && err != nil {
@@ -155,7 +158,7 @@ func TestChance(t *testing.T) {
 	}
 }
 
-// nothing is a store for tests of delays, where a clock of their own runs.
+// nothing is a store that does nothing, for tests of delays with a simulated clock.
 type nothing struct{ store.Store }
 
 func (nothing) Apply(context.Context, string, []store.Mutation) error { return nil }

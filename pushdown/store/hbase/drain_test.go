@@ -15,7 +15,7 @@ func TestDrain(t *testing.T) {
 	read := c.mustRead(store.Scan{}, want)
 	drained, err := c.st.Drain(t.Context(), store.Scan{Table: "t"})
 	if err != nil || drained.Cells != read.Cells || drained.Bytes != read.Bytes || drained.Cells == 0 {
-		t.Errorf("%+v, %v; a scan has %+v", drained, err, read)
+		t.Errorf("Drain counts %+v, %v, want what a scan counts: %+v", drained, err, read)
 	}
 
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {

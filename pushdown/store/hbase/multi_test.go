@@ -25,7 +25,7 @@ func startMulti(t *testing.T) *cluster {
 	return c
 }
 
-// change alters the reply to each n-th Multi call for which wanted(n) is true.
+// change alters the reply to the n-th Multi call, for each n for which wanted(n) is true.
 func (c *cluster) change(wanted func(n int) bool, change func(m *pb.MultiResponse)) {
 	c.changeEach(func(n int, m *pb.MultiResponse) {
 		if wanted(n) {
@@ -34,7 +34,7 @@ func (c *cluster) change(wanted func(n int) bool, change func(m *pb.MultiRespons
 	})
 }
 
-// changeEach alters the reply to each Multi call, the n-th.
+// changeEach alters the reply to every Multi call; change is told its number, n.
 func (c *cluster) changeEach(change func(n int, m *pb.MultiResponse)) {
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 		if call.Method != "Multi" {
@@ -80,7 +80,7 @@ func (c *cluster) wantRounds(values string) {
 // executed once.
 func TestMulti_leavesOut(t *testing.T) {
 	c := startMulti(t)
-	thin := func(n int, m *pb.MultiResponse) { // every other one, the other ones in the next call
+	thin := func(n int, m *pb.MultiResponse) { // every other result; in the next call the others
 		for _, r := range m.RegionActionResult {
 			r.ResultOrException = slices.DeleteFunc(r.ResultOrException, func(roe *pb.ResultOrException) bool {
 				return (int(roe.GetIndex())+n)%2 == 0
@@ -101,7 +101,7 @@ func TestMulti_leavesOut(t *testing.T) {
 		values += v
 		c.change(func(n int) bool { return n == 0 }, func(m *pb.MultiResponse) {
 			for _, r := range m.RegionActionResult {
-				r.ResultOrException = r.ResultOrException[:0] // and cells that are nobody's
+				r.ResultOrException = r.ResultOrException[:0] // and leave cells of no result
 			}
 		})
 		c.wantRounds(values)
@@ -170,7 +170,7 @@ func TestMulti_lies(t *testing.T) {
 			c.change(func(int) bool { return true }, lie)
 			err := c.writeRound("c")
 			if name == "neither result" && err == nil {
-				return // a mutation that was made needs no more
+				return // a mutation counts as done without a result
 			}
 			if err == nil || name != "results, and an exception of the region" && !strings.Contains(err.Error(), "127.0.0.1:") {
 				t.Errorf("every reply so: got %v, want an error that names the server", err)

@@ -57,8 +57,8 @@ func TestVersion_replaced(t *testing.T) {
 	}
 }
 
-// awaitVersion asks for version tokens until there is one: cached locations of
-// regions that have gone cost attempts.
+// awaitVersion asks for version tokens until there is one: attempts fail while locations of
+// regions that are gone are cached.
 func (c *cluster) awaitVersion() {
 	c.Helper()
 	var err error
@@ -196,7 +196,7 @@ func TestVersion_opening(t *testing.T) {
 	before := c.stableVersion(store.KeyRange{})
 	catchUp := c.DelayCatalog()
 	c.Snapshot("t", "s")
-	c.RestoreSnapshot("t", "s") // whose old row is still there
+	c.RestoreSnapshot("t", "s") // its old row in hbase:meta is still there
 	for range 3 {
 		if token, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{}); token != "" || !errors.Is(err, errMeta) {
 			t.Errorf("version token %x, error %v, want %v", token, err, errMeta)

@@ -12,9 +12,9 @@ import (
 	"downpour/pushdown/store"
 )
 
-// versions is a row of an HBase table as far as timestamps go: every version of a cell,
-// and the deletions, which hide what has their timestamp or an earlier one, whenever it
-// comes. It calls between before each step of a replacement.
+// versions is a row of an HBase table as far as timestamps go: every version of a cell, and the
+// deletions, which hide versions of their timestamp or an earlier one, even if those are written
+// later. It calls between before each step of a replacement.
 type versions struct {
 	clock   int64
 	cells   map[string][]version
@@ -113,9 +113,9 @@ func (v *versions) text() string {
 	return b.String()
 }
 
-// Whatever another writer does before any step of a replacement, what it has written is
-// there in the end, and so is each value that the row had, unless the other has removed
-// or written over it.
+// Whatever another writer does before any step of a replacement, what it has put is there in the
+// end, and so is each value that the row had, unless the other writer has removed it or put
+// another in its place.
 func TestReplace_others(t *testing.T) {
 	ctx := t.Context()
 	for seed := range uint64(20_000) {
@@ -143,7 +143,7 @@ func TestReplace_others(t *testing.T) {
 			change.Put[0].Timestamp = max(change.Put[0].Timestamp, c.Timestamp)
 		}
 
-		// The other writer writes or removes at one step, in the millisecond that it is.
+		// The other writer puts or removes once, before one step, with the clock's timestamp.
 		at, what := 1+rng.IntN(5), rng.IntN(4)
 		column := string(rune('a' + rng.IntN(n+1)))
 		did := ""
@@ -175,7 +175,7 @@ func TestReplace_others(t *testing.T) {
 		}
 
 		if strings.HasPrefix(did, "put") && !strings.Contains(text, column+"=X") {
-			fail("what the other has put is lost")
+			fail("what the other writer has put is lost")
 		}
 		if did == "removed all" {
 			continue
@@ -187,7 +187,7 @@ func TestReplace_others(t *testing.T) {
 			}
 		}
 		if did == "" && r.outcomes[0] == store.Changed {
-			fail("nothing has changed")
+			fail("the outcome is that the row was changed, but nobody changed it")
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestReplace_deletedRow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := v.text(); text != "" {
-			t.Errorf("deleted before step %d: %s", at, text)
+			t.Errorf("deleted before step %d, but the row is now %s", at, text)
 		}
 	}
 }

@@ -42,11 +42,12 @@ func TestWithoutStack(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := withoutStack(errors.New("plain")).Error(); got != "plain" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want \"plain\"", got)
 	}
 }
 
-// Read type and row limit travel as the fields that the server knows.
+// Requests have the read type and the row limit as raw fields, because gohbase's schema lacks
+// them: field 23 of Scan and field 11 of ScanRequest.
 func TestOpenRequest_unknownFields(t *testing.T) {
 	if got := fmt.Sprintf("%x", readType); got != "b80102" {
 		t.Errorf("read type: got %s, want b80102 (pread)", got)

@@ -124,7 +124,7 @@ func TestPattern_neverFewer(t *testing.T) {
 	})
 }
 
-// The trie admits its values and nothing else.
+// The part of the expression that lists values admits these values and no others.
 func FuzzPattern_values(f *testing.F) {
 	f.Add([]byte("\x00\x00\x01\x00\x00\x02\xff\xff\xff"), []byte("\x00\x00\x03"))
 	f.Fuzz(func(t *testing.T, raw, probe []byte) {

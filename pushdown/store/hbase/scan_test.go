@@ -76,7 +76,8 @@ func TestScan_cutEveryReply(t *testing.T) {
 	}
 }
 
-// Of every third call the server advances and loses the reply.
+// A scan returns all rows, each once, though the server executes every third call and its reply is
+// lost.
 func TestScan_manyLostReplies(t *testing.T) {
 	c := start(t, hbasefake.Options{MaxReplyCells: 10})
 	want := c.fill(60)
@@ -308,9 +309,8 @@ func TestScan_columns(t *testing.T) {
 	}
 }
 
-// A scan most of whose cells are of its columns has no filter; of a table that turns out
-// to have many others, even after its first rows, it has one from then on. Whatever
-// happens to a reply, the rows are the same.
+// A scan with MostInColumns sends no filter. If the table turns out to have many cells of other
+// columns, even after its first rows, it sends one from then on. A lost reply changes no row.
 func TestScan_mostInColumns(t *testing.T) {
 	columns := []store.KeyRange{{Start: []byte{0}, Stop: []byte{1}}, {Start: []byte("sum:"), Stop: []byte("sum;")}}
 	fill := func(c *cluster, others func(row int) bool) (want []string) {
@@ -373,8 +373,8 @@ func TestScan_mostInColumns(t *testing.T) {
 	}
 }
 
-// However many rows have had no other columns, the filter is set soon after rows come that
-// have, and what was dropped until then does not count as read.
+// The filter is set soon after rows with other columns come, however many rows without them came
+// before. Cells that the client has dropped until then do not count as read.
 func TestScan_otherColumnsLate(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
@@ -400,11 +400,12 @@ func TestScan_otherColumnsLate(t *testing.T) {
 	// A third of recentBytes is two blocks; further calls are the sample and the second
 	// scanner's.
 	if got := c.mustRead(scan, want); got.Bytes != filtered.Bytes || got.RPCs > filtered.RPCs+6 {
-		t.Errorf("%+v, with the filter from the start on %+v", got, filtered)
+		t.Errorf("%+v, want the same bytes and at most 6 more calls than with the filter from the start: %+v", got, filtered)
 	}
 }
 
-// What the first byte of a qualifier decides is what the ranges decide.
+// A column set, which decides by the first byte of a qualifier where it can, drops exactly what is
+// not in its ranges.
 func TestColumnSet(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	draw := func(least, most int) []byte {
@@ -429,7 +430,8 @@ func TestColumnSet(t *testing.T) {
 	}
 }
 
-// Several prefixes are one filter, as is a single range; other ranges are a list.
+// Several prefixes become one filter, and so does a single range. Other ranges become a list of
+// filters.
 func TestColumnFilter(t *testing.T) {
 	prefix := func(p string) store.KeyRange {
 		return store.KeyRange{Start: []byte(p), Stop: encoding.PrefixEnd([]byte(p))}

@@ -101,7 +101,8 @@ func (l *load) put(w, b int) {
 			l.c.Errorf("apply: %v", err)
 			return
 		}
-		var left []store.Mutation // a caller's next attempt is a new operation: of appends another one
+		// A second attempt is a new operation, which might append twice: appends get none.
+		var left []store.Mutation
 		for _, i := range partial.Failed {
 			if ms[i].Kind != store.Append {
 				left = append(left, ms[i])
@@ -132,7 +133,7 @@ func (l *load) check() {
 	}
 
 	if l.timeout < time.Hour {
-		appended = nil // of unknown fate where an operation has failed
+		appended = nil // it is not known whether the appends of failed operations were executed
 	}
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)

@@ -40,7 +40,7 @@ func TestVersion_regions(t *testing.T) {
 		t.Helper()
 		before := c.stableVersion(r)
 		event()
-		// A server that has gone costs an attempt.
+		// Attempts fail while the location of a server that is gone is cached.
 		for range 10 {
 			if _, _, err := c.versions(r); err == nil {
 				break
@@ -98,7 +98,7 @@ func TestVersion_asksMaster(t *testing.T) {
 	}
 
 	if n := c.Calls("GetTableDescriptors"); n != 0 {
-		t.Errorf("%d questions to the master while the region changed", n)
+		t.Errorf("%d questions to the master while the region changed, want none", n)
 	}
 
 	for range 5 {
@@ -146,7 +146,7 @@ func TestRegionHistory_order(t *testing.T) {
 	first := f(fresh, false)
 	f(old, false) // of a slower call
 	if again := f(fresh, false); again == first {
-		t.Error("a version token came back without a question to the master")
+		t.Error("a version token came back although another state was observed in between")
 	}
 
 	f(fresh, true)
@@ -155,11 +155,11 @@ func TestRegionHistory_order(t *testing.T) {
 	h.noteChecked("t", fresh, nil)
 	f(fresh, false)
 	if token, needsCheck, _ := h.observe("other", fresh); needsCheck || token == first {
-		t.Errorf("another family has version token %x, needs a check %v", token, needsCheck)
+		t.Errorf("another family has version token %x, needs a check %v, want another token and no check", token, needsCheck)
 	}
 }
 
-// A coprocessor may do anything to what is read.
+// A table with a coprocessor gets no version token twice: a coprocessor may change what is read.
 func TestVersion_coprocessor(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(3)

@@ -78,7 +78,8 @@ func TestWire_frames(t *testing.T) {
 	}
 }
 
-// gohbase can read what passes.
+// FuzzWire: gohbase can read every frame that passes, and a frame passes or fails whatever parts
+// it comes in.
 func FuzzWire(f *testing.F) {
 	for _, b := range badFrames {
 		f.Add(b, 3)
@@ -94,12 +95,12 @@ func FuzzWire(f *testing.F) {
 			second = parted.check(b[at:min(at+part, len(b))])
 		}
 		if (first == nil) != (second == nil) {
-			t.Fatalf("as a whole %v, in parts of %d %v", first, part, second)
+			t.Fatalf("checked as a whole: %v, in parts of %d: %v, want both accepted or both refused", first, part, second)
 		}
 		for first == nil && len(b) >= 4 {
 			size := binary.BigEndian.Uint32(b)
 			if size > maxFrame {
-				t.Fatal("a frame of more than the most, for which gohbase would make room")
+				t.Fatal("a frame passed that is larger than maxFrame: gohbase would allocate it")
 			}
 			if uint64(len(b)) < 4+uint64(size) {
 				return
@@ -108,7 +109,7 @@ func FuzzWire(f *testing.F) {
 			var h pb.ResponseHeader
 			header, n := protowire.ConsumeBytes(body)
 			if n < 0 || proto.Unmarshal(header, &h) != nil {
-				t.Fatal("a header that cannot be read")
+				t.Fatal("a frame passed whose header cannot be read")
 			}
 			if e := h.Exception; e != nil && (e.ExceptionClassName == nil || e.StackTrace == nil) || h.GetCellBlockMeta().GetLength() > size {
 				t.Fatalf("gohbase would panic over %v", &h)

@@ -42,8 +42,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkColumnSet looks at cells of sums and counts by their IDs, and does the same by
-// comparing with each range, which the set does only where the first byte does not decide.
+// BenchmarkColumnSet looks the qualifiers of a sum and a count up in a column set, where their
+// first byte decides, and, for comparison, in the list of its ranges.
 func BenchmarkColumnSet(b *testing.B) {
 	var ranges []store.KeyRange
 	for _, r := range [][2]string{{"\x00", "\x01"}, {"\x01", "\x02"}, {"count:", "count;"}, {"sum:", "sum;"}} {

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// disturb makes every n-th call of a method fail once.
+// disturb gives the fault to every n-th call of a method, from the first on.
 func (c *cluster) disturb(method string, every int, fault hbasefake.Fault) {
 	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 		if call.Method == method && call.N%every == 0 {
@@ -120,7 +120,7 @@ func TestCompareAndPut_lostReply(t *testing.T) {
 	c.disturb("Mutate", 2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"})
 	ok, err := c.st.CompareAndPut(c.ctx, "t", cell, []byte("1"), []byte("2"))
 	if err != nil || !ok {
-		t.Fatalf("refused once, then accepted: got %v, %v", ok, err)
+		t.Fatalf("refused once, then accepted: got %v, %v, want true and no error", ok, err)
 	}
 }
 
@@ -386,11 +386,11 @@ func TestMulti_regionsMove(t *testing.T) {
 		c.MoveRegion("t", keys[5])
 		rows, err := c.st.Get(c.ctx, "t", "t", keys)
 		if err != nil || len(rows) != len(keys) {
-			t.Fatalf("round %d: get: %d rows, %v", round, len(rows), err)
+			t.Fatalf("round %d: get: %d rows, %v, want all", round, len(rows), err)
 		}
 		for _, r := range rows {
 			if len(r.Cells[0].Value) != round+1 {
-				t.Fatalf("round %d: row %s holds %s", round, r.Key, r.Cells[0].Value)
+				t.Fatalf("round %d: row %s holds %s, want an x for each round so far", round, r.Key, r.Cells[0].Value)
 			}
 		}
 	}
@@ -415,7 +415,8 @@ func TestLookUp_parentOfSplit(t *testing.T) {
 	c.mustRead(store.Scan{}, rows)
 }
 
-// A hole in hbase:meta behind the parent of a split is waited for: the table exists.
+// If hbase:meta lacks a region that follows the parent of a split, the region is waited for,
+// because the table exists.
 func TestLookUp_hole(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(9)
@@ -455,8 +456,8 @@ func TestClose_ends(t *testing.T) {
 	}
 }
 
-// Two appends to one column are one cell of a call whatever their times say, for an
-// append has none: of two cells of one column a server would apply one.
+// Appends to one column become one cell of a call, whatever their timestamps, which appends do not
+// use: of two cells of one column a server would apply only one.
 func TestEncodeCells_appendsHaveNoTime(t *testing.T) {
 	var ms []store.Mutation
 	for i, value := range []string{"1", "2", "3"} {

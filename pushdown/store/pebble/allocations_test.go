@@ -14,8 +14,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// A scan allocates for blocks, not for rows, and joining appends not for each
-// of them.
+// A scan allocates for each block and not for each row. It joins appends without an allocation for
+// each.
 func TestScanAllocations(t *testing.T) {
 	for _, c := range []struct {
 		kind  store.MutationKind

@@ -38,8 +38,8 @@ func benchPoint(dst []byte, series, hour, i int) []byte {
 	return binary.BigEndian.AppendUint64(dst, math.Float64bits(math.Round(v*100)/100))
 }
 
-// load writes the data as time goes by: of each series so many points, then
-// the next; 1,000 appends to a call.
+// load writes the data in the order of time: perAppend points of each series in one call of 1,000
+// appends, then the next points.
 func load(b testing.TB, s *Store, perAppend int) {
 	b.Helper()
 	ctx := context.Background()

@@ -9,8 +9,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// The memory of a block has a bound however short its cells are: those of single
-// points have ten bytes each, and ten times as many for what refers to them.
+// The memory of a block is bounded however short its cells are. A cell of a single point has ten
+// bytes, but what refers to it takes ten times as many.
 func TestScan_shortCells(t *testing.T) {
 	const rows, cells = 2000, 50
 	s := openMem(t, Options{IdleFlush: -1})

@@ -23,8 +23,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// breakage is what fails: an operation on a kind of file, the first time after so
-// many of them were done, or always from then on.
+// breakage says what fails: an operation on a kind of file, after so many of them were done, once
+// or always from then on.
 type breakage struct {
 	file    string // log, manifest, table, marker, directory
 	op      string // create, write, sync
@@ -44,7 +44,7 @@ func init() {
 	flag.BoolVar(&broken.forever, "broken-forever", false, "all fail from then on")
 }
 
-// of tells whether an operation is what fails.
+// of tells whether the breakage is about an operation.
 func (b breakage) of(op errorfs.Op) bool {
 	base := filepath.Base(op.Path)
 	files := map[string]bool{
@@ -63,7 +63,7 @@ func (b breakage) of(op errorfs.Op) bool {
 	return false
 }
 
-// fs is a file system on which it happens once on is set.
+// fs returns a file system that fails so once on is set.
 func (b breakage) fs(on *atomic.Bool) vfs.FS {
 	var done atomic.Int64
 	return errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -83,7 +83,7 @@ const brokenRows = 300
 // and says of each that it was acknowledged.
 func TestBrokenDisk_process(t *testing.T) {
 	if *brokenDir == "" {
-		return // nothing to do but in that process
+		return // only that process has something to do
 	}
 	var on atomic.Bool
 	s, err := Open(*brokenDir, Options{FS: broken.fs(&on), MemTableBytes: 64 << 10, IdleFlush: -1, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
@@ -164,12 +164,12 @@ func TestBrokenDisk(t *testing.T) {
 		}
 		for _, bad := range []string{"panic:", "fatal error:", "goroutine "} {
 			if strings.Contains(log, bad) {
-				t.Errorf("%+v: %.3000s", b, log)
+				t.Errorf("%+v: the process panics or dumps goroutines: %.3000s", b, log)
 				break
 			}
 		}
 		if lines := strings.Count(log, "embedded store"); lines > 6 {
-			t.Errorf("%+v: %d lines are logged: %.3000s", b, lines, log)
+			t.Errorf("%+v: %d lines are logged, want at most 6: %.3000s", b, lines, log)
 		}
 		ended[fmt.Sprintf("%s %s, forever %t: %s", b.file, b.op, b.forever, how)]++
 		s, err := Open(dir, Options{IdleFlush: -1, Logger: quiet()})

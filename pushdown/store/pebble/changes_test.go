@@ -81,14 +81,14 @@ func TestVersion_inProgress(t *testing.T) {
 	b.put("t", hourRow(1, 0, "aaaaaa"), "t", []byte("q"), 1, nil)
 	end := s.changes.begin(b.Batch)
 	if token := s.mustVersion(t, here); token != "" {
-		t.Errorf("token %q while a batch is in progress", token)
+		t.Errorf("token %q while a batch is in progress, want none", token)
 	}
 	if s.mustVersion(t, there) == "" || s.mustVersion(t, store.KeyRange{}) != "" {
-		t.Error("the wrong ranges have no token")
+		t.Error("want a token of the other hour, and none of the whole table")
 	}
 	end()
 	if after := s.mustVersion(t, here); after == "" || after == before {
-		t.Errorf("token %q after the batch, %q before", after, before)
+		t.Errorf("token %q after the batch, want a token other than %q before", after, before)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestVersion_model(t *testing.T) {
 		}
 		same := s.mustVersion(t, r) == before
 		if same == in {
-			t.Fatalf("a change in the range %v, and the token %q stays %v", in, before, same)
+			t.Fatalf("a change in the range: %v, but the token %q stays: %v", in, before, same)
 		}
 		if same {
 			equal++
@@ -128,7 +128,8 @@ func TestVersion_model(t *testing.T) {
 	}
 }
 
-// Dropped groups count as changed, each time again.
+// If there are too many groups, some are dropped. Ranges over dropped groups count as changed,
+// each time again.
 func TestVersion_dropped(t *testing.T) {
 	s := openGrouped(t)
 	r := store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 13, "")}
@@ -171,6 +172,6 @@ func TestVersion_ungrouped(t *testing.T) {
 	}
 	apply(t, s, cell(store.Put, "elsewhere", "q", "v"))
 	if after := version(); after == before {
-		t.Errorf("token %q after a write", after)
+		t.Errorf("token %q after a write, want another than before", after)
 	}
 }

@@ -35,8 +35,8 @@ func check(t *testing.T, i image) store.CheckReport {
 	return r
 }
 
-// A whole store has no faults; every byte of a table, MANIFEST, its copy and the
-// used part of a log that changes is one, and so is a missing table.
+// Check finds no fault in a whole store. It finds each changed byte of a table, of the MANIFEST, of
+// its copy and of the used part of a log, and each missing table.
 func TestCheck(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 				continue
 			}
 			if strings.HasSuffix(h.file, ".log") && h.how == "cut" && int64(h.at) >= endOfLog(t, h.file, i[h.file]) {
-				continue // some of the zeros behind the records are gone, which is no matter
+				continue // only some of the zeros behind the records are gone, which is no fault
 			}
 			r := check(t, i.with(h.file, data))
 			if !slices.ContainsFunc(r.Faults, func(f store.Fault) bool { return f.File == h.file }) {
@@ -82,7 +82,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// tablesInUse are those that the engine has.
+// tablesInUse returns the files of the tables that pebble uses.
 func tablesInUse(t *testing.T, i image) []string {
 	t.Helper()
 	p := Options{FS: i.files(t), Logger: quiet()}.withDefaults().pebbleOptions(fatalLogger{log: quiet()})
@@ -142,6 +142,6 @@ func TestCheck_hours(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Check(ctx, "data", Options{FS: files, Logger: quiet()}, func(int, int) {}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a check that is ended: %v", err)
+		t.Errorf("a check that is cancelled: %v, want context.Canceled", err)
 	}
 }

@@ -78,7 +78,7 @@ func TestOrder(t *testing.T) {
 			t.Fatalf("compare %+v with %+v: %d, want %d", a, b, got, want)
 		}
 		if cells.Equal(x, y) != (want == 0) {
-			t.Fatalf("equal %+v, %+v: %v", a, b, cells.Equal(x, y))
+			t.Fatalf("%+v equals %+v: %v, want the opposite", a, b, cells.Equal(x, y))
 		}
 		if p, q := abbreviate(x), abbreviate(y); p < q && want >= 0 || p > q && want <= 0 {
 			t.Fatalf("abbreviated %+v %016x, %+v %016x, but compare is %d", a, p, b, q, want)
@@ -102,15 +102,15 @@ func TestShortKeys(t *testing.T) {
 		}
 		kept := []byte("kept")
 		if k, ok := bytes.CutPrefix(cells.Separator(slices.Clone(kept), a, b), kept); !ok || compareKeys(a, b) < 0 && (compareKeys(a, k) > 0 || compareKeys(k, b) >= 0) || validateKey(k) != nil || len(k) > len(a)+1 {
-			t.Fatalf("separator of %x and %x: %x", a, b, k)
+			t.Fatalf("separator of %x and %x: %x, want a short valid key from the first on and before the second", a, b, k)
 		}
 		if k, ok := bytes.CutPrefix(cells.Successor(slices.Clone(kept), a), kept); !ok || compareKeys(a, k) > 0 || validateKey(k) != nil || len(k) > len(a)+1 {
-			t.Fatalf("successor of %x: %x", a, k)
+			t.Fatalf("successor of %x: %x, want a short valid key that is not before it", a, k)
 		}
 		own := a[:split(a)]
 		next := cells.ImmediateSuccessor(nil, own)
 		if compareKeys(own, next) >= 0 || split(next) != len(next) {
-			t.Fatalf("immediate successor of %x: %x", own, next)
+			t.Fatalf("immediate successor of %x: %x, want a prefix after it", own, next)
 		}
 		if other := b[:split(b)]; compareKeys(own, other) < 0 && compareKeys(other, next) < 0 {
 			t.Fatalf("%x lies between %x and its immediate successor %x", other, own, next)
@@ -118,10 +118,10 @@ func TestShortKeys(t *testing.T) {
 	})
 }
 
-// A key of nothing, which pebble may ask a successor of.
+// An empty key, whose successor pebble may ask for, has a valid one.
 func TestSuccessorOfNothing(t *testing.T) {
 	if k := cells.Successor(nil, nil); validateKey(k) != nil || len(k) == 0 {
-		t.Fatalf("successor of nothing: %x", k)
+		t.Fatalf("successor of nothing: %x, want a valid key", k)
 	}
 }
 
@@ -142,8 +142,8 @@ func TestPebblesCheck(t *testing.T) {
 	})
 }
 
-// Bounds lie where they must: a row's prefix before its cells and behind those
-// of every lesser row, a family's end behind its cells only.
+// Bounds lie where they must: a row's prefix before its cells and after those of every lesser row,
+// the ends of a table and of a family right after their cells.
 func TestBoundKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawKey(t, "a")
@@ -154,16 +154,16 @@ func TestBoundKeys(t *testing.T) {
 			t.Fatalf("prefix of %+v is not above %+v: %v, want %v", a, b, got, want)
 		}
 		if got, want := compareKeys(key, appendTableEnd(nil, a.table)) < 0, b.table <= a.table; got != want {
-			t.Fatalf("%+v is before the end of table %q: %v", b, a.table, got)
+			t.Fatalf("%+v is before the end of table %q: %v, want the opposite", b, a.table, got)
 		}
 		a.table, a.row = b.table, b.row
 		if got, want := compareKeys(key, appendFamilyEnd(nil, a.table, []byte(a.row), a.family)) < 0, b.family <= a.family; got != want {
-			t.Fatalf("%+v is before the end of family %q: %v", b, a.family, got)
+			t.Fatalf("%+v is before the end of family %q: %v, want the opposite", b, a.family, got)
 		}
 	})
 }
 
-// Keys that are none of ours do not break the comparer.
+// Keys that no store has written do not make the comparer panic.
 func FuzzSplit(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 9, 1})
@@ -171,7 +171,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add(appendKey(nil, "tsdb", []byte{0, 0, 1}, "t", []byte{5, 0, 0}))
 	f.Fuzz(func(t *testing.T, key []byte) {
 		if n := split(key); n < 0 || n > len(key) {
-			t.Fatalf("split of %x: %d", key, n)
+			t.Fatalf("split of %x: %d, want a length within the key", key, n)
 		}
 		if compareKeys(key, key) != 0 {
 			t.Fatalf("%x is not equal to itself", key)

@@ -10,15 +10,14 @@ import (
 	"downpour/pushdown/store"
 )
 
-// Tables written into the last level are dense, also where nothing in them
-// repeats, and read as before.
+// Tables of the last level are compressed even if no bytes in them repeat, and are read as before.
 func TestCompression(t *testing.T) {
 	s := openMem(t, Options{})
 	create(t, s)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	raw := 0
 	for i := range 200 {
-		var values []byte // as a row has them: offsets that grow, and a number to 100
+		var values []byte // as a row has them: growing offsets, and numbers up to 100
 		for p := range 360 {
 			values = append(binary.BigEndian.AppendUint16(values, uint16(p*10)<<4), byte(rnd.IntN(101)))
 		}

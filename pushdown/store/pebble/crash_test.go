@@ -21,8 +21,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// crashStates is how many file systems, each as a crash could leave it, are
-// opened and read; -soak makes them 5,000. crashRoundStates are of one store.
+// crashStates is how many file systems, each as a crash could leave it, are opened and read; with
+// -soak they are 5,000. crashRoundStates of them are left by one store.
 const (
 	crashStates      = 240
 	crashRoundStates = 40
@@ -42,7 +42,7 @@ func (w *crashWriter) row(name string) string { return fmt.Sprintf("w%d-%s", w.i
 // number is a batch's number as written.
 func number(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, n)) }
 
-// run writes until stop.
+// run writes until ctx ends.
 func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 	for ctx.Err() == nil {
 		n := w.begun.Add(1)
@@ -64,7 +64,8 @@ func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 	return nil
 }
 
-// check reads a writer's rows after a crash.
+// check reads a writer's rows after a crash. They must hold all that was acknowledged before it,
+// and nothing that was not begun.
 func (w *crashWriter) check(s *Store, acked, begun uint32, counted, wanted int64) error {
 	found := map[string][]byte{}
 	rows, err := s.Get(context.Background(), "tsdb", "t", [][]byte{[]byte(w.row("put")), []byte(w.row("append")), []byte(w.row("counter")), []byte(w.row("staged"))})
@@ -101,8 +102,8 @@ func (w *crashWriter) check(s *Store, acked, begun uint32, counted, wanted int64
 	return nil
 }
 
-// Every acknowledged write survives a crash at any moment, batches are whole,
-// in whatever part of the unsynced bytes reached the disk.
+// Every acknowledged write survives a crash at any moment, and batches are whole, whatever part of
+// the unsynced bytes reached the disk.
 func TestCrash(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -118,9 +119,8 @@ func TestCrash(t *testing.T) {
 	t.Logf("%d states", states)
 }
 
-// crashRound crashes one store, with writers at work, so many times, then while
-// it is closed and while one is opened that has crashed. It returns how many
-// states were looked at.
+// crashRound crashes one store so many times with writers at work, then while it is closed, and
+// while it is opened after a crash. It returns how many states were looked at.
 func crashRound(t *testing.T, rng *rand.Rand, states int) int {
 	files := vfs.NewCrashableMem()
 	s := openMem(t, Options{FS: files, MemTableBytes: 64 << 10, IdleFlush: -1})
@@ -158,8 +158,7 @@ func crashRound(t *testing.T, rng *rand.Rand, states int) int {
 	})
 }
 
-// crashDuring crashes a store while something is done to it, and returns how
-// often.
+// crashDuring crashes a store again and again until do has ended, and returns how often.
 func crashDuring(t *testing.T, files *vfs.MemFS, rng *rand.Rand, writers []*crashWriter, do func() error) (states int) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -180,7 +179,7 @@ func crashDuring(t *testing.T, files *vfs.MemFS, rng *rand.Rand, writers []*cras
 	}
 }
 
-// crashOnce opens what a crash at this moment could leave.
+// crashOnce opens and checks what a crash at this moment could leave.
 func crashOnce(files *vfs.MemFS, rng *rand.Rand, writers []*crashWriter) error {
 	type progress struct {
 		acked   uint32

@@ -100,7 +100,8 @@ func smallStore(t testing.TB) (killed, closed image, want string) {
 		}
 	}
 	want = dump(t, s, store.Scan{})
-	// What flushes have left to do behind them, so that each run has the same files.
+	// Compactions and deletions that flushes have caused end first, so that each run has the same
+	// files.
 	for s.db.Metrics().Compact.NumInProgress > 0 {
 		<-time.After(time.Millisecond)
 	}
@@ -176,7 +177,7 @@ func (h harm) do(data []byte, rng *rand.Rand) []byte {
 	return out
 }
 
-// harms are all of an image. Of the zeros behind a log some are enough.
+// harms returns all harms to an image, but of the zeros at a file's end only some.
 func harms(i image) (out []harm) {
 	for _, name := range slices.Sorted(maps.Keys(i)) {
 		used := len(bytes.TrimRight(i[name], "\x00"))
@@ -192,12 +193,12 @@ func harms(i image) (out []harm) {
 	return out
 }
 
-// kindOf is what of a file's name does not count.
+// kindOf returns a file's name without its number.
 func kindOf(name string) string {
 	return strings.TrimSuffix(strings.TrimLeft(strings.NewReplacer("0", "", "1", "", "2", "", "3", "", "4", "", "5", "", "6", "", "7", "", "8", "", "9", "").Replace(name), "."), "-")
 }
 
-// outcome says what became of a harm: "" if that is wrong.
+// outcome says what became of a harm. It fails the test if that is wrong.
 func outcome(t *testing.T, i image, h harm, want string) string {
 	got, told, err := reading(t, i, Options{})
 	switch {
@@ -225,7 +226,7 @@ func outcome(t *testing.T, i image, h harm, want string) string {
 	case err != nil:
 		t.Errorf("%+v, salvaged: %v", h, err)
 	case !strings.Contains(told, h.file):
-		t.Errorf("%+v, salvaged: nothing told of it: %s", h, told)
+		t.Errorf("%+v, salvaged: the log does not name the file: %s", h, told)
 	case got == want:
 		return "refused, all salvaged"
 	case len(got) > len(want):
@@ -234,9 +235,9 @@ func outcome(t *testing.T, i image, h harm, want string) string {
 	return "refused, some salvaged"
 }
 
-// One byte of one file is flipped or zeroed, or a file is cut there, after a kill
-// and after a clean end: all points are read, or a word names the file. A store
-// that refuses to open opens with what is whole.
+// If one byte of one file is flipped or zeroed, or a file is cut there, after a kill or a clean
+// end, all points are read, or an error or a log line names the file. A store that refuses to open
+// because of it opens with Salvage, with what is whole.
 func TestDamage(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

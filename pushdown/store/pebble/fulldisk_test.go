@@ -19,12 +19,11 @@ import (
 	"downpour/pushdown/store"
 )
 
-// smallDisk is a file system that can be full: nothing can be made then, and no
-// file grow.
+// smallDisk is a file system that can be full: then no file can be created or grow.
 type smallDisk struct {
 	vfs.FS
 	full    atomic.Bool
-	blind   atomic.Bool  // nobody can ask how much is free
+	blind   atomic.Bool  // it cannot be asked how much is free
 	refused atomic.Int64 // how often something was tried in vain
 }
 
@@ -54,7 +53,7 @@ func (d *smallDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.Fil
 	return &smallFile{File: f, of: d}, err
 }
 
-// smallFile is a file of it.
+// smallFile is a file of a smallDisk.
 type smallFile struct {
 	vfs.File
 	of *smallDisk
@@ -105,7 +104,7 @@ func (l *logBuffer) String() string {
 
 func (l *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// quietly checks that little was tried and logged.
+// quietly checks that not much was tried in vain and logged in the time that has passed.
 func (d *smallDisk) quietly(t *testing.T, what string, log *logBuffer, passed time.Duration) {
 	t.Helper()
 	tries, lines := d.refused.Swap(0), strings.Count(log.String(), "\n")
@@ -141,7 +140,7 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("an increment: %v, want that there is no room", err)
 			}
 			if got := dump(t, s, store.Scan{}); !strings.HasPrefix(got, "before/t:q=xxx") || len(got) > 20_100 {
-				t.Errorf("a scan: %.100q", got)
+				t.Errorf("a scan: %.100q, want the row that was there before", got)
 			}
 		}
 		disk.quietly(t, "full", log, 10*time.Minute)
@@ -149,7 +148,7 @@ func TestFullDisk(t *testing.T) {
 		<-flushed
 		apply(t, s, cell(store.Put, "after", "q", "v"))
 		if !strings.Contains(log.String(), "there is room on the disk again") {
-			t.Errorf("log: %s", log)
+			t.Errorf("the log does not say that there is room again: %s", log)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -198,7 +197,7 @@ func TestFullDisk_byOthers(t *testing.T) {
 			t.Fatal("all was acknowledged on a full disk")
 		}
 		if got := dump(t, s, store.Scan{Stop: []byte("c")}); !strings.HasPrefix(got, "before/t:q=xxx") {
-			t.Errorf("a scan: %.100q", got)
+			t.Errorf("a scan: %.100q, want the row of before first", got)
 		}
 		disk.quietly(t, "full", log, 10*time.Minute)
 
@@ -231,8 +230,8 @@ func TestFullDisk_byOthers(t *testing.T) {
 	})
 }
 
-// A start on a full disk ends with what it needs; where nobody can say how much
-// is free it waits quietly, and goes on with room.
+// A start on a full disk fails and says how much room it needs. Where it cannot be asked how much
+// is free, the start waits, trying and logging little, and goes on once there is room.
 func TestFullDisk_start(t *testing.T) {
 	i := logged(t, 50)
 	synctest.Test(t, func(t *testing.T) {
@@ -266,7 +265,7 @@ func TestFullDisk_start(t *testing.T) {
 	})
 }
 
-// Close ends in time, whatever waits for room; nothing is lost by that.
+// Close ends in time, whatever waits for room, and nothing that was acknowledged is lost by that.
 func TestFullDisk_close(t *testing.T) {
 	for _, blind := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -282,21 +281,21 @@ func TestFullDisk_close(t *testing.T) {
 			began := time.Now()
 			err = s.Close()
 			if took := time.Since(began); took > closeWithin || blind != (err != nil) {
-				t.Errorf("close on a full disk, blind %t: %v after %v", blind, err, took)
+				t.Errorf("close on a full disk, blind %t: %v after %v, want an error only if blind, and an end in time", blind, err, took)
 			}
 			got, told, err := reading(t, take(t, disk.FS), Options{})
 			if err != nil || got != "row/t:q=v " {
-				t.Errorf("afterwards: %q, %v, %s", got, err, told)
+				t.Errorf("afterwards: %q, %v, want the row; logged: %s", got, err, told)
 			}
 			disk.full.Store(false)
 			synctest.Wait()
-			time.Sleep(time.Minute) // what was given up ends
+			time.Sleep(time.Minute) // what Close has not waited for ends
 		})
 	}
 }
 
-// Tables cannot be written for another reason: puts are refused before they would
-// have to wait for ever, reads go on, and all does when the disk is sound again.
+// If tables cannot be written for another reason than a full disk, puts are refused before they
+// would have to wait for ever, and reads go on. Puts go on when the disk is sound again.
 func TestStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var bad atomic.Bool
@@ -329,7 +328,7 @@ func TestStalled(t *testing.T) {
 			t.Errorf("%d rows, want %d", got, rows)
 		}
 		if lines := strings.Count(log.String(), "\n"); lines > 13 {
-			t.Errorf("%d lines in 10 minutes: %s", lines, log)
+			t.Errorf("%d lines in 10 minutes, want at most 13: %s", lines, log)
 		}
 		bad.Store(false)
 		time.Sleep(time.Minute)
@@ -342,8 +341,8 @@ func TestStalled(t *testing.T) {
 	})
 }
 
-// A damaged table keeps others from being compacted with it. Puts are taken all
-// the same, as many as there are: newer tables are compacted among themselves.
+// A damaged table keeps others from being compacted with it. Any number of puts are accepted all
+// the same: newer tables are compacted among themselves.
 func TestStalled_damagedTable(t *testing.T) {
 	i, table := tableStore(t)
 	data := bytes.Clone(i[table])
@@ -364,7 +363,7 @@ func TestStalled_damagedTable(t *testing.T) {
 				break
 			}
 			if !errors.Is(err, store.ErrStalled) || time.Now().After(end) {
-				t.Fatalf("after %d flushes: %v", flushes, err)
+				t.Fatalf("after %d flushes: %v, want the put to be accepted, if need be after a while", flushes, err)
 			}
 		}
 		if err := s.Flush(t.Context()); err != nil {
@@ -372,6 +371,6 @@ func TestStalled_damagedTable(t *testing.T) {
 		}
 	}
 	if there, err := readRow(s, 0); err != nil || !there {
-		t.Errorf("the first row: %t, %v", there, err)
+		t.Errorf("the first row is there: %t, %v, want it there", there, err)
 	}
 }

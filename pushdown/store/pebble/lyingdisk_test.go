@@ -34,10 +34,10 @@ func (lyingFile) Sync() error                { return nil }
 func (lyingFile) SyncData() error            { return nil }
 func (lyingFile) SyncTo(int64) (bool, error) { return false, nil }
 
-// A disk says that logs, MANIFESTs or tables are on it before they are, and loses
-// power: either all that was acknowledged is read, or a word is said. Blocks of
-// 4 KiB get lost. Where that is the end of a log, and one of its batches ended
-// with the block before, nothing can be known.
+// If a disk says that logs, MANIFESTs or tables are synced before they are, and then loses power,
+// either all that was acknowledged is read, or an error or a log line tells that something is
+// missing. Blocks of 4 KiB get lost. If they are the end of a log, and a batch ended right before
+// them, the loss cannot be noticed.
 func TestLyingDisk(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

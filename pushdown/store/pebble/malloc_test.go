@@ -9,8 +9,8 @@ import (
 	"downpour/pushdown/store/pebble/arenatest"
 )
 
-// However many threads pebble's memory is asked for from, it comes from few
-// arenas: what one thread has freed serves the others.
+// However many threads allocate pebble's memory, it comes from few of malloc's arenas, so that
+// what one thread has freed serves the others.
 func TestFewArenas(t *testing.T) {
 	want := max(1, runtime.NumCPU()/8)
 	if got := arenatest.Arenas(8 + 2*want); got < 1 || got > want {

@@ -89,11 +89,11 @@ func TestJoinIsLinear(t *testing.T) {
 				}
 			}
 			if v, _, _ := m.Finish(true); len(v) != 1+10*10_001 {
-				t.Fatalf("%d bytes", len(v))
+				t.Fatalf("%d bytes, want those of all operands", len(v))
 			}
 		})
 		if n > 40 {
-			t.Errorf("older %v: %v allocations", older, n)
+			t.Errorf("older %v: %v allocations, want at most 40", older, n)
 		}
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"downpour/pushdown/store/pebble/journal"
 )
 
-// logged writes batches of one point each, rows of six hours, which stay in the
-// log, and returns the directory as a kill leaves it.
+// logged writes batches of one point each, in rows of six hours, which stay in the log, and returns
+// the directory as a kill leaves it.
 func logged(t *testing.T, batches int) image {
 	t.Helper()
 	files := vfs.NewCrashableMem()
@@ -71,9 +71,9 @@ func countRows(t *testing.T, s *Store) int {
 	return rows
 }
 
-// One bit of a log is flipped: the store refuses to open and names file and
-// offset. Salvaged it has all batches but that one, and says how many bytes of
-// which hours are lost; the damaged log is kept.
+// If one bit of a log is flipped, the store refuses to open and names file and offset. Opened with
+// Salvage it has all batches but that one, logs how many bytes of which hours are lost, and keeps
+// the damaged log under another name.
 func TestSalvage_log(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -85,7 +85,7 @@ func TestSalvage_log(t *testing.T) {
 		t.Fatalf("%d records, want %d", len(whole.Records), batches)
 	}
 	for range 20 {
-		hit := 1 + rng.IntN(len(whole.Records)-2) // not the table's, which is the first, nor the last
+		hit := 1 + rng.IntN(len(whole.Records)-2) // not the first, which creates the table, nor the last
 		rec := whole.Records[hit]
 		data := bytes.Clone(i[name])
 		data[rec.Start+rng.Int64N(rec.End-rec.Start)] ^= 1 << rng.IntN(8)
@@ -130,8 +130,9 @@ func TestSalvage_log(t *testing.T) {
 	}
 }
 
-// A file that is missing is noticed: the log, one of two, the MANIFEST, the
-// marker that names it, a table. Salvaged, what is left is read.
+// If a file is missing, the store reads everything without it or refuses to open. Opened with
+// Salvage it reads what is left: everything if only a marker is missing. After a clean end no log
+// is needed.
 func TestMissingFiles(t *testing.T) {
 	killed, closed, want := smallStore(t)
 	for name := range killed {
@@ -158,7 +159,7 @@ func TestMissingFiles(t *testing.T) {
 			continue
 		}
 		if got, err := all(s); (got == want) != strings.HasPrefix(name, "marker.") || strings.HasSuffix(name, ".sst") != errors.Is(err, store.ErrDamaged) {
-			t.Errorf("without %s, salvaged: got %q, %v", name, got, err)
+			t.Errorf("without %s, salvaged: got %q, %v, want all only without a marker, and damage only without a table", name, got, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -176,7 +177,7 @@ func TestMissingFiles(t *testing.T) {
 	}
 }
 
-// holding is a file system that makes no table until it may.
+// holding is a file system that creates no table until may is closed.
 type holding struct {
 	vfs.FS
 	may chan struct{}
@@ -189,7 +190,8 @@ func (h holding) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 	return h.FS.Create(name, category)
 }
 
-// severalLogs is a directory with logs that were closed and one that was not.
+// severalLogs returns a directory with logs that were closed and one that was not, the names of
+// the logs, and what a scan returns.
 func severalLogs(t *testing.T) (i image, logs []string, want string) {
 	t.Helper()
 	files, may := vfs.NewCrashableMem(), make(chan struct{})
@@ -218,8 +220,8 @@ func severalLogs(t *testing.T) (i image, logs []string, want string) {
 	return i, logs, want
 }
 
-// Of several logs one is missing, or cut, at the end of a batch too: each is
-// noticed, also where what is left would make sense by itself.
+// If one of several logs is missing, or is cut at the end of a batch, the store refuses to open,
+// even if what is left would make sense by itself. Opened with Salvage it tells of the loss.
 func TestDamage_severalLogs(t *testing.T) {
 	i, logs, want := severalLogs(t)
 	if got, told, err := reading(t, i, Options{}); err != nil || got != want || told != "" {
@@ -229,14 +231,14 @@ func TestDamage_severalLogs(t *testing.T) {
 		t.Helper()
 		_, _, err := reading(t, i, Options{})
 		if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v, want it refused", what, err)
+			t.Errorf("%s: %v, want a refusal that names the log", what, err)
 		}
 		got, told, err := reading(t, i, Options{Salvage: true})
 		if errors.Is(err, store.ErrNoTable) {
 			err = nil // the table was made in the first log; a gateway makes it anew
 		}
 		if err != nil || len(got) >= len(want) || !strings.Contains(told, name) {
-			t.Errorf("%s, salvaged: %d bytes of %d, %v, %s", what, len(got), len(want), err, told)
+			t.Errorf("%s, salvaged: %d bytes of %d, %v, want fewer bytes and the log named in: %s", what, len(got), len(want), err, told)
 		}
 	}
 	for n, name := range logs {
@@ -244,7 +246,7 @@ func TestDamage_severalLogs(t *testing.T) {
 		delete(gone, name)
 		named := name
 		if n > 0 && n < len(logs)-1 {
-			named = logs[n+1] // nobody knows its name, but the next one tells that something was before it
+			named = logs[n+1] // the next log tells that there was one before it, but not its name
 		}
 		refused("without "+name, gone, named)
 		number, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 64)

@@ -8,8 +8,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// What was staged is durable once Sync has returned, and by itself once the
-// store is closed.
+// Staged writes are visible at once. They are durable once Sync has returned, or the store is
+// closed.
 func TestStaged_sync(t *testing.T) {
 	files := vfs.NewCrashableMem()
 	s := openMem(t, Options{FS: files, IdleFlush: -1})

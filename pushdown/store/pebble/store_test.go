@@ -107,7 +107,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// A directory in use is told apart from one that cannot be written.
+// The errors of Open tell a directory that is in use from one that cannot be written.
 func TestLocked(t *testing.T) {
 	for name, files := range map[string]vfs.FS{"disk": vfs.Default, "memory": vfs.NewMem()} {
 		dir := filepath.Join(t.TempDir(), "data")
@@ -172,10 +172,10 @@ func TestRefused(t *testing.T) {
 	}
 	apply(t, s, cell(store.Put, "c", "", "seven!!"))
 	if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte("c"), Family: "t"}, 1); err == nil || !strings.Contains(err.Error(), "counter has 7 bytes, want 8") {
-		t.Errorf("increment of 7 bytes: %v", err)
+		t.Errorf("increment of 7 bytes: %v, want an error", err)
 	}
 	if got := dump(t, s, store.Scan{}); got != "c/t:=seven!! " {
-		t.Errorf("after refusals: %q", got)
+		t.Errorf("after refusals: %q, want only what was accepted", got)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestScanIsASnapshot(t *testing.T) {
 	}
 }
 
-// Close ends scans that are open; their Next says why.
+// Close ends scans that are open: their Next returns ErrClosed.
 func TestCloseEndsScans(t *testing.T) {
 	s := openMem(t, Options{})
 	create(t, s)
@@ -217,15 +217,15 @@ func TestCloseEndsScans(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := sc.Next(); !errors.Is(err, store.ErrClosed) {
-		t.Errorf("next after the store's close: %v", err)
+		t.Errorf("next after the store's close: %v, want ErrClosed", err)
 	}
 	if err := sc.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// Ranges are sought, not walked: what lies between is not looked at. A pattern
-// is tried on keys.
+// A scan seeks the ranges of its filter: rows between them are not looked at. In the ranges it
+// returns the rows whose keys match the pattern.
 func TestScanSkips(t *testing.T) {
 	s := openMem(t, Options{})
 	create(t, s)
@@ -250,8 +250,7 @@ func TestScanSkips(t *testing.T) {
 	}
 }
 
-// When writing pauses, many appends are flushed, and many bytes; nobody has to
-// ask.
+// When writing pauses, the store flushes by itself if it holds many appends or many bytes.
 func TestIdleFlush(t *testing.T) {
 	var appends []store.Mutation
 	for i := range idleAppends {

@@ -17,7 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tableStore is a store of one table of some 30 blocks, closed.
+// tableStore returns a store with one table file of some 30 blocks, after Close, and the name of
+// the file.
 func tableStore(t *testing.T) (i image, table string) {
 	t.Helper()
 	files := vfs.NewMem()
@@ -30,7 +31,7 @@ func tableStore(t *testing.T) (i image, table string) {
 	for _, n := range rng.Perm(tableRows) {
 		value := make([]byte, 1000)
 		for i := range value {
-			value[i] = byte(rng.Uint32()) // does not compress
+			value[i] = byte(rng.Uint32()) // so that it does not compress
 		}
 		apply(t, s, cell(store.Put, fmt.Sprintf("row%04d", n), "q", string(value)))
 	}
@@ -47,7 +48,7 @@ func tableStore(t *testing.T) (i image, table string) {
 	for name := range i {
 		if strings.HasSuffix(name, ".sst") {
 			if table != "" {
-				t.Fatalf("tables %s of %d bytes and %s of %d", table, len(i[table]), name, len(i[name]))
+				t.Fatalf("table files %s of %d bytes and %s of %d, want only one", table, len(i[table]), name, len(i[name]))
 			}
 			table = name
 		}
@@ -69,8 +70,8 @@ func readRow(s *Store, n int) (bool, error) {
 	return false, nil
 }
 
-// One block of a table is damaged: the reads that meet it fail and name the
-// table's file, all others answer.
+// If one block of a table file is damaged, the reads that meet it fail and name the file, and all
+// others answer.
 func TestDamagedTable(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -78,7 +79,8 @@ func TestDamagedTable(t *testing.T) {
 	i, table := tableStore(t)
 	for range 5 {
 		data := bytes.Clone(i[table])
-		data[len(data)/10+rng.IntN(len(data)*8/10)] ^= 1 << rng.IntN(8) // the ends hold the catalogue, indexes and properties
+		// Not at the ends, which hold the catalogue, and indexes and properties.
+		data[len(data)/10+rng.IntN(len(data)*8/10)] ^= 1 << rng.IntN(8)
 		s, err := Open("data", Options{FS: i.with(table, data).files(t), Logger: quiet()})
 		if err != nil {
 			t.Fatal(err)
@@ -114,8 +116,8 @@ func TestDamagedTable(t *testing.T) {
 	}
 }
 
-// The block that holds the table of tables is damaged: what lies in others is
-// read all the same, and tables need not be made again.
+// If the block is damaged that holds the catalogue, which lists the tables, rows in other blocks
+// are read all the same, and tables need not be created again.
 func TestDamagedTable_catalogue(t *testing.T) {
 	i, table := tableStore(t)
 	data := bytes.Clone(i[table])
@@ -127,7 +129,7 @@ func TestDamagedTable_catalogue(t *testing.T) {
 	}
 	defer s.Close()
 	if there, err := readRow(s, tableRows-1); err != nil || !there {
-		t.Errorf("the last row: %t, %v", there, err)
+		t.Errorf("the last row is there: %t, %v, want it there", there, err)
 	}
 	if _, err := readRow(s, 0); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("the first row: %v, want it damaged", err)
@@ -136,13 +138,12 @@ func TestDamagedTable_catalogue(t *testing.T) {
 		t.Errorf("create: %v, want that it exists", err)
 	}
 	if !strings.Contains(log.String(), table) {
-		t.Errorf("not told: %s", &log)
+		t.Errorf("the log does not name the damaged file: %s", &log)
 	}
 }
 
-// Whatever part of a table is damaged, pebble, which reads it again and again in
-// the background, is slowed down, and a line is logged now and then; in simulated
-// time.
+// Whatever part of a table file is damaged: pebble, which tries to read it again and again in the
+// background, is slowed down, and few lines are logged. The test runs in simulated time.
 func TestDamagedTable_background(t *testing.T) {
 	i, table := tableStore(t)
 	size := len(i[table])
@@ -171,10 +172,10 @@ func TestDamagedTable_background(t *testing.T) {
 			}
 			met := s.trouble.damaged.of("data/" + table)
 			if lines := strings.Count(log.String(), "\n"); lines > 10 {
-				t.Errorf("%s: %d lines in 100 s: %s", what, lines, &log)
+				t.Errorf("%s: %d lines in 100 s, want at most 10: %s", what, lines, &log)
 			}
 			if met.n > 300 {
-				t.Errorf("%s: the table was read %d times in 100 s", what, met.n)
+				t.Errorf("%s: the table was read %d times in 100 s, want at most 300", what, met.n)
 			}
 			t.Logf("%s: %d lines, met %d times", what, strings.Count(log.String(), "\n"), met.n)
 		})

@@ -26,8 +26,8 @@ func taken(w store.Watch) (rows []string, lost bool) {
 	return rows, lost
 }
 
-// A watch knows every row of its ranges that was written in any way, each once,
-// and no other.
+// A watch tells every row of its ranges that was written or deleted in any way, each once, and no
+// other.
 func TestWatch(t *testing.T) {
 	s := openWatched(t)
 	told := 0
@@ -62,17 +62,17 @@ func TestWatch(t *testing.T) {
 		t.Errorf("rows, lost %t:\n%s", lost, diff)
 	}
 	if rows, lost := taken(w); len(rows) > 0 || lost {
-		t.Errorf("taken again: %q, lost %t", rows, lost)
+		t.Errorf("taken again: %q, lost %t, want nothing", rows, lost)
 	}
 	w.Close()
 	put(store.Put, "b")
 	if rows, _ := taken(w); len(rows) > 0 {
-		t.Errorf("after Close: %q", rows)
+		t.Errorf("after Close: %q, want nothing", rows)
 	}
 }
 
-// A watch tells the writes of a row in the order of one writer: what was appended,
-// put and deleted, and that there was more than it keeps.
+// A watch tells the writes of a row in the order in which one writer made them: what was appended,
+// put and deleted. Of a row with more writes than it keeps it tells only that.
 func TestWatch_writes(t *testing.T) {
 	s := openWatched(t)
 	var watches [2]store.Watch
@@ -159,8 +159,8 @@ func TestWatch_lost(t *testing.T) {
 	}
 }
 
-// Whatever a scan does not see that began after Watch returned, the watch
-// tells: between the two no write is lost.
+// A scan that begins after Watch has returned, and the watch, together tell every write: none is
+// lost between the two.
 func TestWatch_noGap(t *testing.T) {
 	s := openWatched(t)
 	var writers sync.WaitGroup

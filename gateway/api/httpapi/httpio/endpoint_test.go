@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A verb counts after method_override, HEAD as GET, and an override that is no verb as
-// none that reads.
+// Contains takes HEAD for GET, and the verb of method_override for the request's. An unknown
+// override is in no set.
 func TestVerbs_Contains(t *testing.T) {
 	f := func(verbs Verbs, method, target string, want bool) {
 		t.Helper()

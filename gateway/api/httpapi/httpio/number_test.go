@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What OpenTSDB's JSON holds for doubles, from Double.toString of Java 19.
+// Doubles are spelled as in OpenTSDB's JSON, by Double.toString of Java 19.
 func TestAppendDouble(t *testing.T) {
 	f := func(v float64, want string) {
 		t.Helper()

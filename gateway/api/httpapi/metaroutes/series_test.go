@@ -29,7 +29,7 @@ func TestParseSeries(t *testing.T) {
 	f("m{a=b,a=c}", "", nil, "When parsing tag 'a=c': duplicate tag: a=c, tags={a=b}")
 }
 
-// Whatever the text, what is read of it is in it.
+// Whatever the text, the metric and the tags that are read from it are parts of it.
 func FuzzParseLookupSeries(f *testing.F) {
 	for _, text := range []string{"m", "m{}", "{}", "m{a=b}", "{=b}", "m{a=}", "m{a=b,c=*", "*{*=*}", "m{{}}", "}{", "m{,}"} {
 		f.Add(text)
@@ -40,20 +40,20 @@ func FuzzParseLookupSeries(f *testing.F) {
 			return
 		}
 		if metric != nil && !strings.HasPrefix(text, *metric) {
-			t.Errorf("%q: metric %q", text, *metric)
+			t.Errorf("%q: got the metric %q, which the text does not begin with", text, *metric)
 		}
 		for _, tag := range tags {
 			if tag.Key == nil && tag.Value == nil {
-				t.Errorf("%q: a tag without key and value", text)
+				t.Errorf("%q: got a tag without key and value", text)
 			}
 			for _, part := range []*string{tag.Key, tag.Value} {
 				if part != nil && !strings.Contains(text, *part) {
-					t.Errorf("%q: %q", text, *part)
+					t.Errorf("%q: got %q, which is not in the text", text, *part)
 				}
 			}
 		}
 		if _, _, err := parseSeries(text); err == nil && strings.Count(text, "{") > 1 && !strings.Contains(text, "=") {
-			t.Errorf("%q is a series", text)
+			t.Errorf("%q is taken for a series, want an error", text)
 		}
 	})
 }

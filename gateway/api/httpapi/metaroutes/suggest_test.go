@@ -22,12 +22,12 @@ func TestSuggestParameters_max(t *testing.T) {
 	f("x", 0)
 }
 
-// A list that would be cut is refused.
+// More names than an answer may have are refused, not cut.
 func TestCheckSuggestions(t *testing.T) {
 	if err := checkSuggestions(maxSuggestions); err != nil {
 		t.Error(err)
 	}
 	if err := checkSuggestions(maxSuggestions + 1); err == nil {
-		t.Error("more names than one answer may have are answered")
+		t.Error("got no error for more names than one answer may have")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 )
 
-// Texts and numbers mean the same in a put.
 // A time is cut to whole seconds or milliseconds, however its number is spelled.
 func TestParseTimestamp(t *testing.T) {
 	for text, want := range map[string]int64{
@@ -22,6 +21,7 @@ func TestParseTimestamp(t *testing.T) {
 	}
 }
 
+// A timestamp or value means the same as a text and as a number.
 func TestScalar(t *testing.T) {
 	f := func(body, timestamp, value string) {
 		t.Helper()
@@ -30,7 +30,7 @@ func TestScalar(t *testing.T) {
 			t.Fatalf("%s: %v", body, err)
 		}
 		if diff := cmp.Diff([]httpio.Scalar{httpio.Scalar(timestamp), httpio.Scalar(value)}, []httpio.Scalar{points[0].Timestamp, points[0].Value}); diff != "" {
-			t.Errorf("%s: %s", body, diff)
+			t.Errorf("%s: want -, got +: %s", body, diff)
 		}
 	}
 	f(`{"timestamp":1356998400,"value":1}`, "1356998400", "1")

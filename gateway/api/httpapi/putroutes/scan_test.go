@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scanned are the points that scanPoints reads, as the decoder gives them.
+// scanned returns the points that scanPoints reads, in the form of the decoder's.
 func scanned(body []byte) (points []dataPoint, ok bool) {
 	plain, ok := scanPoints(body)
 	for i := range plain {
@@ -18,7 +18,7 @@ func scanned(body []byte) (points []dataPoint, ok bool) {
 	return points, ok
 }
 
-// What collectors write is read without the decoder, and means the same.
+// JSON as collectors write it is read without the decoder, with the same points.
 func TestScanPoints_plain(t *testing.T) {
 	f := func(body string) {
 		t.Helper()
@@ -38,16 +38,16 @@ func TestScanPoints_plain(t *testing.T) {
 	f(`[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}},{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}]`)
 	f("[ {\n\t\"tags\" : { \"host\" : \"a\" , \"dc\" : 7 } , \"value\" : \"1.5\" , \"timestamp\" : \"1356998400.25\" ,\r\n \"metric\" : \"m\" } ]")
 	f(`{"metric":"","timestamp":-0.5e+3,"value":1E-7,"tags":{}}`)
-	f(`{"metric":"m","timestamp":0,"value":"","tags":{"host":"a","host":"b"}}`) // the later of two counts
+	f(`{"metric":"m","timestamp":0,"value":"","tags":{"host":"a","host":"b"}}`) // of two values of a key the later counts
 	f(`{"metric":"m","timestamp":1.5,"value":10,"tags":{"host":-0,"":"}"}}`)
 }
 
-// All else is the decoder's, which says what is wrong with it or knows better.
+// All other JSON is left to the decoder, which reads it or says what is wrong.
 func TestScanPoints_left(t *testing.T) {
 	f := func(body string) {
 		t.Helper()
 		if _, ok := scanned([]byte(body)); ok {
-			t.Errorf("%s: read", body)
+			t.Errorf("%s: was read by the scanner, want it left to the decoder", body)
 		}
 	}
 	good := `{"metric":"m","timestamp":1,"value":1,"tags":{"a":"b"}}`
@@ -71,10 +71,10 @@ func TestScanPoints_left(t *testing.T) {
 	}
 }
 
-// joined is a spelling in one part.
+// joined puts the parts of a spelling together.
 func joined(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// Spellings are told apart as far as their series may differ.
+// Points of different series have different spellings.
 func TestScannedPoint_spelling(t *testing.T) {
 	seen := map[string]string{}
 	for _, names := range []string{`"metric":"m","tags":{"a":"b"}`, `"metric":"m","tags":{"a":"c"}`, `"metric":"n","tags":{"a":"b"}`, `"metric":"m","tags":{"a":"b","c":"d"}`} {
@@ -85,13 +85,13 @@ func TestScannedPoint_spelling(t *testing.T) {
 		}
 		spelling := string(joined(points[0].spelling(body)))
 		if other, ok := seen[spelling]; ok {
-			t.Errorf("%s and %s are spelled %q", names, other, spelling)
+			t.Errorf("%s and %s have the same spelling %q", names, other, spelling)
 		}
 		seen[spelling] = names
 	}
 }
 
-// Whatever is read without the decoder, the decoder reads alike.
+// What is read without the decoder is what the decoder reads.
 func FuzzScanPoints(f *testing.F) {
 	f.Add([]byte(`[{"metric":"m","timestamp":1356998400,"value":1.5,"tags":{"host":"a","dc":1}}]`))
 	f.Add([]byte(`{"metric":"m","timestamp":"1e9","value":-0.0E+1,"tags":{"a":"b","a":2}}`))
@@ -104,7 +104,7 @@ func FuzzScanPoints(f *testing.F) {
 		}
 		want, err := decodePoints[dataPoint](body)
 		if err != nil {
-			t.Fatalf("%q: read, but the decoder says %v", body, err)
+			t.Fatalf("%q: was read by the scanner, but the decoder says %v", body, err)
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatalf("%q: -decoder +scan\n%s", body, d)
@@ -112,7 +112,7 @@ func FuzzScanPoints(f *testing.F) {
 	})
 }
 
-// BenchmarkReadPoints reads a body of 1,000 points, as it is and by the decoder.
+// BenchmarkReadPoints reads a body of 1,000 points, without and with the decoder.
 func BenchmarkReadPoints(b *testing.B) {
 	body := []byte("[")
 	for i := range 1000 {

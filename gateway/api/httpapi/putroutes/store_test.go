@@ -15,13 +15,13 @@ import (
 	"downpour/pushdown/store"
 )
 
-// numbered gives names numbers, but for one metric.
+// numbered gives every name a number as its UID, but for two that fail.
 type numbered struct {
 	mu  sync.Mutex
 	ids map[string]uint64
 }
 
-// Generation and Hold are those of names that never change.
+// Generation and Hold say that names never change.
 func (n *numbered) Generation() uint64 { return 0 }
 
 func (n *numbered) Hold() (uint64, func() error) { return 0, func() error { return nil } }
@@ -45,7 +45,7 @@ func (n *numbered) Assign(ctx context.Context, kind encoding.UIDKind, name strin
 	return n.Resolve(ctx, kind, name)
 }
 
-// written is what a store was given, as text.
+// written keeps the mutations that a store was given, as text.
 type written struct {
 	mu    sync.Mutex
 	cells []string
@@ -66,8 +66,8 @@ type uncounted struct{}
 
 func (uncounted) Puts(int, int) {}
 
-// storedBy stores a body, read by read, twice in one process, and returns
-// answers and cells.
+// storedBy reads a body with read, stores it twice in one process, and returns the answers and the
+// cells.
 func storedBy(t *testing.T, requestBatchFrom int, body string, fail error, read func(context.Context, []byte) (*pointList, error)) (results, cells []string) {
 	t.Helper()
 	w := &written{fail: fail}
@@ -75,7 +75,7 @@ func storedBy(t *testing.T, requestBatchFrom int, body string, fail error, read 
 	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: &numbered{ids: map[string]uint64{}}})
 	writer := write.New(write.Config{Schema: schema, Table: "tsdb", RequestBatchFrom: requestBatchFrom}, w, series)
 	h := &Handlers{Writer: writer, Count: uncounted{}}
-	for range 2 { // the second time, the series are cached
+	for range 2 { // the second time the series are in the cache
 		points, err := read(t.Context(), []byte(body))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
@@ -87,8 +87,8 @@ func storedBy(t *testing.T, requestBatchFrom int, body string, fail error, read 
 	return results, w.cells
 }
 
-// A body has the same answers and leaves the same cells, whether it is decoded
-// or not, and whether it has a batch of its own or not.
+// A body that is scanned and gets request batches has the same answer, and leaves the same cells,
+// as one that is decoded and goes to the shards.
 func TestStore_scannedIsDecoded(t *testing.T) {
 	f := func(points string, fail error) {
 		t.Helper()
@@ -133,7 +133,8 @@ func TestStore_scannedIsDecoded(t *testing.T) {
 	f(all[:len(all)-1], store.ErrUnavailable)
 }
 
-// Where a batch is lost, its points are named, and not those between them.
+// Each point of a lost batch is listed with the store's error; the invalid point between them keeps
+// its own.
 func TestStore_lostPoints(t *testing.T) {
 	point := func(at, value string) string {
 		return fmt.Sprintf(`{"metric":"m","timestamp":%s,"value":%s,"tags":{"a":"b"}}`, at, value)

@@ -12,8 +12,7 @@ import (
 	"downpour/pushdown/process/heap/heaptest"
 )
 
-// Completed queries are kept within their bytes, however long they are, and the
-// newest stay.
+// The log keeps the newest completed queries, within maxCompletedBytes, however long they are.
 func TestLog_bytes(t *testing.T) {
 	var l Log
 	now := time.Unix(1356998400, 0)
@@ -29,17 +28,17 @@ func TestLog_bytes(t *testing.T) {
 		e.Stats.Trace = &engine.Node{Name: strings.Repeat("t", 1<<20)}
 		l.Finish(e, 400, fmt.Errorf("no such name %s", metric), now)
 		if l.bytes > maxCompletedBytes || len(l.completed) == 0 || l.completed[len(l.completed)-1] != e {
-			t.Fatalf("%d queries of %d bytes after %d", len(l.completed), l.bytes, i)
+			t.Fatalf("the log has %d queries of %d bytes after query %d, want the newest, within its limit", len(l.completed), l.bytes, i)
 		}
 	}
 	if grown := heaptest.InUse() - before; grown > maxCompletedBytes*3/2 {
 		t.Errorf("%d bytes are held, want %d at most", grown, maxCompletedBytes)
 	}
-	for len(l.completed) > 0 { // the sum is that of what is there
+	for len(l.completed) > 0 { // the log's sum is that of its queries
 		l.bytes -= l.completed[0].bytes
 		l.completed = l.completed[1:]
 	}
 	if l.bytes != 0 {
-		t.Errorf("%d bytes of nothing", l.bytes)
+		t.Errorf("%d bytes are left without queries, want 0", l.bytes)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"downpour/encoding/batch"
 )
 
-// noting is a writer that notes when something was sent on its way.
+// noting is a writer that records when it was flushed.
 type noting struct {
 	*httptest.ResponseRecorder
 	began time.Time
@@ -22,8 +22,8 @@ type noting struct {
 
 func (n *noting) Flush() { n.sent = append(n.sent, time.Since(n.began)) }
 
-// Rows of groups that take long to merge do not wait for a full batch, and those
-// that are quick share one.
+// Rows of groups that take long to merge are sent before their batch is full; those of quick groups
+// share one. A fault is returned with whether rows were sent before it.
 func TestArrow_sentWhileMerging(t *testing.T) {
 	send := func(took time.Duration, fail error) (n *noting, sent bool, err error) {
 		n = &noting{ResponseRecorder: httptest.NewRecorder(), began: time.Now()}
@@ -45,17 +45,17 @@ func TestArrow_sentWhileMerging(t *testing.T) {
 		n, _, err := send(100*time.Millisecond, nil)
 		want := []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond}
 		if d := cmp.Diff(want, n.sent); d != "" || err != nil {
-			t.Errorf("%v: %s", err, d)
+			t.Errorf("%v; times of flushes, want -, got +: %s", err, d)
 		}
 		if n, _, err = send(time.Millisecond, nil); len(n.sent) > 0 || err != nil || n.Body.Len() == 0 {
 			t.Errorf("quick groups were sent one by one: %v, %v", n.sent, err)
 		}
 		fault := errors.New("a fault")
 		if _, sent, err := send(100*time.Millisecond, fault); !sent || err != fault {
-			t.Errorf("sent %v, %v", sent, err)
+			t.Errorf("slow groups: got sent %v, %v, want true and the fault", sent, err)
 		}
 		if n, sent, err := send(time.Millisecond, fault); sent || err != fault || n.Body.Len() > 0 || n.Header().Get("Content-Type") != "" {
-			t.Errorf("sent %v before a fault of the last quick group, %v", sent, err)
+			t.Errorf("quick groups, of which the last fails: got sent %v, %v, want false, the fault, and nothing written", sent, err)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 var errCut = errors.New("the client is gone")
 
-// cutWriter takes so many bytes.
+// cutWriter takes so many bytes and then fails.
 type cutWriter struct {
 	httptest.ResponseRecorder
 	left int
@@ -39,8 +39,8 @@ func someResults(n int) []engine.Result {
 	return []engine.Result{r}
 }
 
-// An answer that cannot be written to its end says so, and an Arrow stream has
-// no end mark then.
+// Writing an answer that is cut returns errCut, which aborts the connection, and a cut Arrow stream
+// has no end mark.
 func TestAnswer_cut(t *testing.T) {
 	end := []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}
 	forms := map[string]func(http.ResponseWriter) error{
@@ -68,10 +68,10 @@ func TestAnswer_cut(t *testing.T) {
 				t.Errorf("%s cut at %d of %d: %v", name, left, size, err)
 			}
 			if bytes.HasSuffix(w.Body.Bytes(), end) || w.Body.Len() == size {
-				t.Errorf("%s cut at %d of %d: it looks whole", name, left, size)
+				t.Errorf("%s cut at %d of %d: it ends as a whole answer does", name, left, size)
 			}
 			if v := panicOf(func() { abort(errCut) }); v != http.ErrAbortHandler {
-				t.Errorf("abort panics with %v", v)
+				t.Errorf("abort panics with %v, want http.ErrAbortHandler", v)
 			}
 		}
 	}

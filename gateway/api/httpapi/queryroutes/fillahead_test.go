@@ -8,8 +8,8 @@ import (
 	"downpour/encoding"
 )
 
-// Filled groups come in order, each once. A reader that stops finds one more
-// handover made, and then no more.
+// Filled groups come in order, each once. One handover is made ahead of the reader, and no more
+// when the reader stops.
 func TestFillAhead(t *testing.T) {
 	const groups, each = 9, pointsPerHandover / 2
 	points := encoding.Points{Time: make([]int64, each), Bits: make([]uint64, each), Float: make([]bool, each)}
@@ -30,7 +30,7 @@ func TestFillAhead(t *testing.T) {
 			for range take {
 				synctest.Wait()
 				if working {
-					t.Error("the time until the reader comes counts as work")
+					t.Error("the time in which the reader is waited for counts as work")
 				}
 				l, more := <-filled
 				if !more || l.err != nil {
@@ -54,7 +54,7 @@ func TestFillAhead(t *testing.T) {
 		}
 		for i, g := range got {
 			if g != i {
-				t.Errorf("groups %v", got)
+				t.Errorf("got the groups %v, want 0, 1, 2, …", got)
 			}
 		}
 	}

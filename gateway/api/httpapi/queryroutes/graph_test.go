@@ -10,7 +10,7 @@ import (
 	"downpour/gateway/query"
 )
 
-// A picture is not drawn to its end for a client that has left, nor beyond the query's time.
+// Drawing ends with an error when the client has left or the query's time is over.
 func TestDrawGraph_ends(t *testing.T) {
 	options, err := graph.Parse(nil, 1)
 	if err != nil {

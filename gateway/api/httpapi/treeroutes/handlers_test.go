@@ -23,8 +23,8 @@ import (
 	"downpour/pushdown/store/pebble"
 )
 
-// Where this gateway's series are not all in their trees, a branch or list is not read: it would
-// be short.
+// While series of this gateway wait to be put into their trees, branches and lists are not read:
+// they would lack those series.
 func TestHandlers_seriesWait(t *testing.T) {
 	waiting := fmt.Errorf("trees, of which 7 series wait: %w", context.DeadlineExceeded)
 	for _, c := range []struct {
@@ -35,7 +35,7 @@ func TestHandlers_seriesWait(t *testing.T) {
 		{waiting, time.Minute, http.StatusServiceUnavailable},
 		{fmt.Errorf("trees: %w", forest.ErrConflict), time.Minute, http.StatusServiceUnavailable},
 		{fmt.Errorf("trees: %w", store.ErrUnavailable), time.Minute, http.StatusFailedDependency},
-		{waiting, -1, http.StatusRequestTimeout}, // the request's own time is over
+		{waiting, -1, http.StatusRequestTimeout}, // the request has timed out
 	} {
 		h := &Handlers{FlushMeta: func(context.Context) error { return c.err }, Timeout: c.timeout}
 		for path, endpoint := range h.Endpoints() {
@@ -52,8 +52,8 @@ func TestHandlers_seriesWait(t *testing.T) {
 	}
 }
 
-// A trial needs the TSMeta of its series, and no tree: only if it is not there, it may be what
-// could not be stored.
+// A trial of rules reads the TSMeta of its series, not the tree. Only if a TSMeta is missing does
+// an earlier failure to store it fail the trial.
 func TestHandlers_trialWaits(t *testing.T) {
 	st := tablestest.In[*pebble.Store](t, encoding.DefaultSchema())(pebble.Open("db", pebble.Options{FS: vfs.NewMem()}))
 	tables := tablestest.Names

@@ -14,12 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// disk is a file whose syncs a log's chunks tell of.
+// disk is a file in memory that a log can be written and synced to.
 type disk struct{ bytes.Buffer }
 
 func (*disk) Sync() error { return nil }
 
-// records are of all lengths around those of blocks.
+// records draws n records: short ones, some about as long as a block (32 KiB), and longer ones.
 func records(rng *rand.Rand, n int) (out [][]byte) {
 	for range n {
 		b := make([]byte, []int{rng.IntN(40), rng.IntN(400), 32700 + rng.IntN(80), rng.IntN(100_000)}[rng.IntN(4)])
@@ -31,8 +31,8 @@ func records(rng *rand.Rand, n int) (out [][]byte) {
 	return out
 }
 
-// logOf is a log as pebble writes it, each record synced. offsets is false for
-// chunks without synced offsets.
+// logOf returns a log as pebble writes it, each record synced. offsets tells whether chunks say up
+// to which offset the log was synced.
 func logOf(t *testing.T, records [][]byte, offsets, closed bool) []byte {
 	t.Helper()
 	d := &disk{}
@@ -107,14 +107,14 @@ func TestRead(t *testing.T) {
 					t.Errorf("log of %d bytes with zeros, closed %t: %t, end %d, reach %d", len(data), closed, got.Closed, got.End, got.Reach)
 				}
 				if of := Log(data, 7); len(of.Records) > 0 {
-					t.Errorf("another log's records count")
+					t.Errorf("records are read of a log that has another number")
 				}
 			}
 		}
 	}
 }
 
-// The bytes of the package comment.
+// The log in the package comment is read as documented.
 func TestRead_bytes(t *testing.T) {
 	data, err := hex.DecodeString(strings.ReplaceAll("d7 cf 4e 97  02 00  09  06 00 00 00  28 00 00 00 00 00 00 00  ab cd", " ", ""))
 	if err != nil {
@@ -124,9 +124,9 @@ func TestRead_bytes(t *testing.T) {
 	same(t, "log", r, [][]byte{{0xab, 0xcd}})
 }
 
-// One byte of a log or MANIFEST is changed: the record that holds it is missing
-// and no other, and a hole before another record is damage. A cut leaves what
-// is before it.
+// If one byte of a log or MANIFEST is changed, the record that holds it is missing and no other,
+// and a hole before another record is damage. Of a file that is cut, the records before the cut
+// are read.
 func TestRead_damage(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -178,20 +178,21 @@ func changed(t *testing.T, what string, whole, got Reading, at int64) {
 	switch {
 	case lost < 0: // in the zeros at a block's end
 		if len(got.Records) != last+1 {
-			t.Errorf("%s, between records: %d are left of %d", what, len(got.Records), last+1)
+			t.Errorf("%s, between records: %d records of %d are read, want all", what, len(got.Records), last+1)
 		}
 		return
 	case len(got.Records) != last:
-		t.Errorf("%s, of record %d: %d are left of %d", what, lost, len(got.Records), last+1)
+		t.Errorf("%s, of record %d: %d records of %d are read, want all but one", what, lost, len(got.Records), last+1)
 	case lost == last && (len(got.Holes) > 0 || got.Torn == 0):
-		t.Errorf("%s, of the last record: holes %v, %d bytes torn", what, got.Holes, got.Torn)
+		t.Errorf("%s, of the last record: holes %v, %d bytes torn, want no hole and some bytes torn", what, got.Holes, got.Torn)
 	case lost < last && (got.Damage() == nil || got.Holes[0].Start > whole.Records[lost].Start || got.Holes[0].End != whole.Records[lost+1].Start):
-		t.Errorf("%s, of record %d at %d: holes %v", what, lost, whole.Records[lost].Start, got.Holes)
+		t.Errorf("%s, of record %d at %d: holes %v, want damage from there to the next record", what, lost, whole.Records[lost].Start, got.Holes)
 	}
 }
 
-// Sectors of what was not synced are missing while later ones arrived: that may
-// be torn. Once a chunk tells that they had arrived it is damage.
+// If sectors, or the rest of one, are blank before others that are there, the log may have been
+// torn by a crash, which is no damage. It is damage if other bytes are blank or changed, or if a
+// later chunk tells that the sectors were synced.
 func TestRead_torn(t *testing.T) {
 	var want [][]byte
 	for i := range 20 {
@@ -217,7 +218,7 @@ func TestRead_torn(t *testing.T) {
 	f("not all of a sector", blank(1024, 1024+511), 20-2, true)
 	f("one byte", flipped(data, 1500, rand.New(rand.NewPCG(1, 1))), 20-1, true)
 
-	// The last chunk tells that all before it was on disk.
+	// The last chunk, with a new checksum, tells that all before it was synced.
 	synced := bytes.Clone(data)
 	tells := whole.Records[19].Start
 	tail := logOf(t, [][]byte{[]byte("tells")}, true, false)
@@ -240,7 +241,7 @@ func FuzzRead(f *testing.F) {
 		at := int64(0)
 		for _, rec := range r.Records {
 			if rec.Start < at || rec.End <= rec.Start || rec.End > int64(len(data)) {
-				t.Fatalf("record %d to %d behind %d, of %d bytes", rec.Start, rec.End, at, len(data))
+				t.Fatalf("a record from %d to %d after one that ends at %d, in %d bytes", rec.Start, rec.End, at, len(data))
 			}
 			at = rec.End
 		}
@@ -255,7 +256,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// What is written is read, by pebble too.
+// A log that AppendLog writes is read by Log and by pebble.
 func TestAppendLog(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -270,7 +271,7 @@ func TestAppendLog(t *testing.T) {
 		got := Log(data, 6)
 		same(t, "log", got, want)
 		if !got.Closed {
-			t.Error("it is not closed")
+			t.Error("the log is not closed, want it closed")
 		}
 		theirs := record.NewReader(bytes.NewReader(data), 6)
 		for i := range want {
