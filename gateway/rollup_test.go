@@ -138,6 +138,18 @@ func TestRollup_refused(t *testing.T) {
 	}
 }
 
+// Names that are unknown are told before a function without rollups, whichever sub-query comes
+// first: OpenTSDB finds the names of all sub-queries before it runs one.
+func TestRollup_unknownNameFirst(t *testing.T) {
+	b := open(t, withRollups)
+	b.put("m 1356998400 1 host=a")
+	const late, early = "sum:1h-last:m", "sum:m%7Bhost=nobody%7D"
+	for _, m := range []string{"m=" + late + "&m=" + early, "m=" + early + "&m=" + late} {
+		b.refused(b.get("/api/query?start=1356998400&"+m), 400, "No such name for 'tagv': 'nobody'")
+	}
+	b.refused(b.get("/api/query?start=1356998400&m="+late+"&m=sum:1h-mimmin:m&m=sum:m"), 400, "No ID found mapping to aggregator: last")
+}
+
 // A gateway without the setting refuses rollups, and reads raw data whatever a query asks for.
 func TestRollup_off(t *testing.T) {
 	b := open(t, nil)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -35,11 +36,17 @@ func (e *Engine) Compile(ctx context.Context, q *query.Query) ([]*plan.Compiled,
 }
 
 // compileQuery compiles all sub-queries one after another, because the answer to
-// several faults is the first in the order of the request.
+// several faults is the first in the order of the request; those that OpenTSDB finds
+// later, see plan.RunError, come after the others.
 func (e *Engine) compileQuery(ctx context.Context, q *query.Query) ([]subPlan, error) {
 	out := make([]subPlan, len(q.Queries))
+	var late error
 	for i := range q.Queries {
 		c, err := e.compileSubQuery(ctx, q, i)
+		if errors.As(err, new(*plan.RunError)) {
+			late = cmp.Or(late, err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -47,6 +54,9 @@ func (e *Engine) compileQuery(ctx context.Context, q *query.Query) ([]subPlan, e
 		if q.Untrimmed {
 			out[i] = out[i].untrimmed()
 		}
+	}
+	if late != nil {
+		return nil, late
 	}
 	return out, nil
 }

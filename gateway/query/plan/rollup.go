@@ -174,10 +174,20 @@ func columnsOf(config *rollup.Config, f scanplan.Aggregator) (out columns, err e
 	return out, err
 }
 
+// RunError is a fault of a sub-query that OpenTSDB finds only when it runs the sub-query:
+// after it has found the names of all of them.
+type RunError struct{ err error }
+
+// Error implements error.
+func (e *RunError) Error() string { return e.err.Error() }
+
+// Unwrap returns the *query.Error.
+func (e *RunError) Unwrap() error { return e.err }
+
 func column(config *rollup.Config, f scanplan.Aggregator) (encoding.RollupColumn, error) {
 	id, ok := config.ID(string(f))
 	if !ok {
-		return encoding.RollupColumn{}, query.Bad("No ID found mapping to aggregator: %s", printed(f))
+		return encoding.RollupColumn{}, &RunError{query.Bad("No ID found mapping to aggregator: %s", printed(f))}
 	}
 	return encoding.RollupColumn{ID: id, Name: string(f)}, nil
 }
