@@ -109,6 +109,7 @@ func TestParseHistogram_text(t *testing.T) {
 	f("aGFsbA==", short+`"hall"`)
 	f("CgkgAQ==", short+"[10, 9, 32, 1]")
 	f("eAp5CQ==", short+`"x\ny\t"`)
+	f("AA=A", short+"[0, -64]") // the bits of a misplaced = are in the bytes, as in Java
 
 	want := encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 0, Upper: 1.75, Count: 411}}, 1, 2)
 	text := base64.StdEncoding.EncodeToString(encoding.AppendHistogram(nil, &want))

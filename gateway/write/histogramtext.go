@@ -28,7 +28,7 @@ func ParseHistogram(base64 string) (h encoding.Histogram, err error) {
 // decodeBase64 decodes as javax.xml.bind.DatatypeConverter does, which passes over
 // characters that are not of base64 and over an incomplete group at the end.
 func decodeBase64(text string) (out []byte) {
-	const padding = 64 // above every digit's value
+	const padding = 127 // as Java's: above every digit, and the bits of a misplaced = get into the bytes
 	var group [4]byte
 	n := 0
 	for i := range len(text) {

@@ -14,7 +14,7 @@ import (
 // rules that compatibility.md has for it. rule names the one that was used, "" if none.
 // ask asks our server the request with another body.
 func (c Comparer) Expressions(body string, want, got Answer, ask func(body string) []byte) (r Report, rule string, err error) {
-	if must, ok := errorRule(body, want); ok {
+	if must, ok := errorRule(body, want, got); ok {
 		if message := ErrorMessage(got.Body); !slices.Contains(must.statuses, got.Status) || !strings.Contains(message, must.text) {
 			c.add(&r, Difference{Kind: Status, Want: fmt.Sprint(must.statuses, " ", must.text), Got: strconv.Itoa(got.Status) + " " + message})
 		}
@@ -113,10 +113,10 @@ var (
 )
 
 // errorRule returns the rule by which our answer differs from OpenTSDB's error.
-func errorRule(body string, want Answer) (expError, bool) {
-	const syntax = "parsing error in"
+func errorRule(body string, want, got Answer) (expError, bool) {
+	const syntax, noKeys, noResults = "parsing error in", "No intersections found: ", "Missing results for variable "
 	refused := []int{http.StatusBadRequest}
-	message := ErrorMessage(want.Body)
+	message, ours := ErrorMessage(want.Body), ErrorMessage(got.Body)
 	switch {
 	// Why the request fails makes no difference: OpenTSDB runs what no expression here can say.
 	case usesScript(body):
@@ -125,6 +125,10 @@ func errorRule(body string, want Answer) (expError, bool) {
 		// OpenTSDB fails on a group without points, and on an expression that lacks a time
 		// of its user, and looks no further: 400 is for what else the request has wrong.
 		return expError{"a null pointer is answered", []int{http.StatusOK, http.StatusBadRequest}, ""}, true
+	case strings.HasPrefix(message, noKeys) && strings.HasPrefix(ours, noResults), strings.HasPrefix(message, noResults) && strings.HasPrefix(ours, noKeys):
+		// OpenTSDB joins expressions in the order of a graph in which only those stand that use
+		// others or are used.
+		return expError{"of two faulty expressions either is told", refused, ""}, true
 	case operatorFault.MatchString(message):
 		return expError{"what cannot be computed is told in words", refused, "cannot evaluate"}, true
 	case want.Status != http.StatusInternalServerError:

@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -73,12 +74,19 @@ func (n *names) assign(r *rand.Rand, kind encoding.UIDKind, name string) {
 			}
 		}
 		// A metric UID of zeros is that of annotations of no series.
-		if encoding.UIDNumber(uid) != 0 && !n.taken(kind, uid) {
+		if encoding.UIDNumber(uid) != 0 && !n.taken(kind, uid) && !misquoted(uid) {
 			n.uids[kind][name] = uid
 			n.mappings = append(n.mappings, encoding.UIDMapping{Kind: kind, Name: name, UID: uid})
 			return
 		}
 	}
+}
+
+// misquoted reports whether row keys with a UID may hold the bytes \EE, 5C 45 45, inside of it
+// or where it meets another UID. OpenTSDB quotes the second E once too often and finds no such
+// row. Source: QueryUtil.addId.
+func misquoted(uid encoding.UID) bool {
+	return bytes.Contains(uid, []byte(`\EE`)) || bytes.HasPrefix(uid, []byte("EE")) || bytes.HasSuffix(uid, []byte(`\E`))
 }
 
 func (n *names) taken(kind encoding.UIDKind, uid encoding.UID) bool {

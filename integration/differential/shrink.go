@@ -95,6 +95,7 @@ func shorter(q Query) (all []Query) {
 	return all
 }
 
+// smallerSubs are sub-queries a step smaller than s. No step leads back: see candidates.
 func smallerSubs(s Sub, d *Data) (all []Sub) {
 	add := func(change func(*Sub)) {
 		c := Query{Subs: []Sub{s}}.Clone().Subs[0]

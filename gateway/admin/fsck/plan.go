@@ -80,6 +80,7 @@ func (c *Checker) planAppended(compactedStay bool) {
 		return
 	}
 
+	// order has no entries that cannot be read, nor those that were written over: so these go.
 	var value []byte
 	for _, i := range c.order {
 		if p := &c.points[i]; !p.drop && c.cells[p.cell].form == appended {
@@ -212,7 +213,8 @@ func (c *Checker) fold() (targets []Cell, size int) {
 	return append(targets, Cell{Qualifier: q, Value: v}), len(q) + len(v)
 }
 
-// has says that the row's cells of points are the targets.
+// has says that the row has the targets already, and no other single or compacted cell. Append
+// columns do not count, nor do cells that cannot be cut: fold takes no points of theirs.
 func (c *Checker) has(targets []Cell) bool {
 	n := 0 // cells of points; if there are as many targets, and each is there, no other cell is
 	for i := range c.cells {

@@ -122,7 +122,8 @@ func (i *fileImport) all(ctx context.Context) error {
 		// UIDs are assigned in the order of the file's list of names, so before the
 		// points that use them.
 		if err := i.to.assign(ctx, ch.names); err != nil {
-			return fmt.Errorf("%s: %w", i.from.name, err)
+			// The chunk before was sent: what of it is durable counts as imported.
+			return errors.Join(fmt.Errorf("%s: %w", i.from.name, err), i.awaitCommit(ctx, before))
 		}
 
 		ch.sent = i.to.send(ctx, ch.lines)

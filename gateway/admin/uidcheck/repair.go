@@ -14,7 +14,7 @@ import (
 
 // finish looks again at what a pass has found, tells of what is still wrong, and repairs it.
 func (c *check) finish(ctx context.Context, p *pass) error {
-	c.changed = map[key]bool{}
+	c.changed = map[key]bool{} // by it lookAtStray tells what this pass has changed from what others change
 	// Unknown columns and UIDs of another width: no assignment, rename or deletion makes these,
 	// not even for a while.
 	for _, f := range p.findings {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/gorilla/websocket"
@@ -167,11 +168,8 @@ func (k *socket) dropLocked(s *subscriber) {
 		return
 	}
 	delete(k.mu.subs, s.id)
-	for i, o := range k.mu.order {
-		if o == s {
-			k.mu.order = append(k.mu.order[:i:i], k.mu.order[i+1:]...)
-			return
-		}
+	if i := slices.Index(k.mu.order, s); i >= 0 {
+		k.mu.order = slices.Delete(k.mu.order, i, i+1)
 	}
 }
 

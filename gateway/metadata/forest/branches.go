@@ -108,7 +108,8 @@ func (f *Forest) child(ctx context.Context, b *tree.Branch, r store.Row) error {
 // namedAtOnce is for how many leaves names are looked up together.
 const namedAtOnce = 1000
 
-// leaves adds the leaves of a branch.
+// leaves adds the leaves of a branch, with their names. Damaged ones, and those with a UID
+// that has no name, are left out.
 func (f *Forest) leaves(ctx context.Context, b *tree.Branch) error {
 	r := exactly(b.Key)
 	scan := store.Scan{Table: f.cfg.TreeTable, Family: encoding.FamilyData, Start: r.Start, Stop: r.Stop, Columns: []store.KeyRange{beginning(tree.LeafPrefix)}}

@@ -123,6 +123,7 @@ func TestEvaluate_errors(t *testing.T) {
 	f("(a > 1) + 1", 1, "a comparison cannot be computed with an integer or a comparison")
 	f("(a > 1) * (a > 2)", 1, "a comparison cannot be computed with an integer or a comparison")
 	f("(a > 1) < 3h", 1, "a comparison cannot be computed with an integer or a comparison")
+	f("(!2) - (!3)", 1, "cannot evaluate '(!2) - (!3)': a comparison cannot be computed") // constants alone
 	f("a + 9007199254740993 * 2", 1, "beyond 9007199254740991")
 	f("(a > 0 ? 9007199254740991 : 1) + 1", 1, "beyond 9007199254740991")
 

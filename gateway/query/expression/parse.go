@@ -3,6 +3,7 @@ package expression
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Limits of an expression. One beyond them is refused: it comes from outside, and its
@@ -34,7 +35,7 @@ func (e *Expression) String() string { return e.root.String() }
 // on constants cannot be computed.
 func Parse(text string) (*Expression, error) {
 	if len(text) > MaxLength {
-		return nil, &SyntaxError{Text: text[:64] + "…", Column: MaxLength + 1, Reason: fmt.Sprintf("it has %d bytes, at most %d", len(text), MaxLength)}
+		return nil, &SyntaxError{Text: strings.ToValidUTF8(text[:64], "") + "…", Column: MaxLength + 1, Reason: fmt.Sprintf("it has %d bytes, at most %d", len(text), MaxLength)}
 	}
 
 	p := &parser{lexer: lexer{text: text}}
@@ -50,8 +51,11 @@ func Parse(text string) (*Expression, error) {
 	}
 
 	e := &Expression{Text: text, Variables: p.variables, root: root}
-	e.folded, err = fold(root)
-	return e, err
+	// What cannot be computed is an error only where there is a row to compute it for.
+	if e.folded, err = fold(root); err != nil {
+		e.folded = root
+	}
+	return e, nil
 }
 
 // parser is a recursive descent parser. Its methods parse one rule each and leave the

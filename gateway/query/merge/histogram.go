@@ -165,8 +165,8 @@ func (m *Merger) sumSeries() (*histogram.Sums, error) {
 		if bucketer != nil {
 			bucketer.Reset()
 		}
-		to := out.Group(key)
 		before := out.Bytes()
+		to := out.Group(key)
 		for _, t := range g.Times() {
 			at, ok := t, true
 			if bucketer != nil {

@@ -160,8 +160,8 @@ func (st *Store) groupByServer(ctx context.Context, table string, actions []*act
 
 // sendToServer sends the batches of one server, call after call: the actions of
 // one runActions are never in more than one call at a server. If a region has
-// refused actions, the rest of its batch waits for the next round; if a whole call
-// has failed, the rest of all batches does.
+// refused actions, it may have moved or be overloaded: the rest of its batch waits for
+// the next round, after a pause. If a whole call has failed, the rest of all batches does.
 func (st *Store) sendToServer(ctx context.Context, batches []*regionBatch) (failure error) {
 	for {
 		call, err := st.nextCall(batches)

@@ -108,7 +108,8 @@ func validateKey(key []byte) error {
 // keyFormat prints a key as table, row and cell, for pebble's own messages.
 type keyFormat []byte
 
-// Format implements fmt.Formatter.
+// Format writes table/row/family:qualifier, row and qualifier in hex. A 00 ends the table and the
+// row; a key without a suffix, as a bound of a scan, ends with its row.
 func (k keyFormat) Format(s fmt.State, _ rune) {
 	prefix, suffix := k[:split(k)], k[split(k):]
 	table, row, _ := bytes.Cut(prefix, []byte{0})

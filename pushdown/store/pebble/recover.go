@@ -125,8 +125,8 @@ func (s *Store) openPebble() (*pebble.DB, error) {
 	for _, f := range faults {
 		s.log.Errorf("goes on, but what needs it will fail: %v", f)
 	}
-	// Reading a missing table would end in another error each time; an empty file
-	// is a damaged table.
+	// So that a missing table is to all who read it what a damaged one is: an empty file is a
+	// damaged table.
 	for _, f := range lost {
 		if err := s.createEmpty(f.File); err != nil {
 			return nil, err

@@ -101,7 +101,7 @@ func (g generator) step(h *harness, m model) {
 	case 0, 1, 2:
 		ms := g.mutations()
 		m.apply(ms)
-		tick()
+		tick() // before and after: no put and delete of two calls in one millisecond
 		h.apply(g.t, ms...)
 		tick()
 	case 3:
