@@ -94,7 +94,7 @@ func (l layout) schema() encoding.Schema {
 // both answers.
 func TestDifferential_sameAnswersAsOpenTSDB(t *testing.T) {
 	queries, expressions := randomQueries(300, 5000), randomQueries(500, 5000)
-	seed := randomSeed(t)
+	seed := questionsSeed(t)
 	ctx := within(t, 3*time.Minute+time.Duration(queries+expressions)*2*time.Second)
 	applied := map[string]int{}
 	for i, l := range arranged(seed) {
@@ -123,6 +123,16 @@ func randomQueries(short, long int) int {
 		return long
 	}
 	return short
+}
+
+// questionsSeed is randomSeed for questions to a real OpenTSDB, which the short form draws from
+// the same seed in every run: another seed may find a difference as old as the code, and a change
+// that has nothing to do with it would fail. make soak draws new ones.
+func questionsSeed(t *testing.T) uint64 {
+	if *seedFlag == 0 && !*soak {
+		return 1
+	}
+	return randomSeed(t)
 }
 
 func randomSeed(t *testing.T) uint64 {
