@@ -174,6 +174,7 @@ func TestQuery_unprovenError(t *testing.T) {
 	if a := b.get(query + "&m=sum:other&method_override=delete"); a.status != 200 {
 		t.Fatalf("delete: %d %s", a.status, a.body)
 	}
+	st.stale.Store(true)
 	if a := b.get(both); a.status != 200 || !strings.Contains(a.body, `"1356998401":1`) || strings.Contains(a.body, "other") {
 		t.Errorf("two points are left: %d %s", a.status, a.body)
 	}

@@ -121,14 +121,6 @@ var ofResultCache = []mutant{
 		old: "	if err := p.proofs.Wait(); err != nil {\n", new: "	if err := error(nil); err != nil {\n",
 		test: "gateway TestQuery_unproven",
 	}, {
-		name: "ahead-of-any-token", file: "pushdown/resultcache/plan.go",
-		old: "		case version != stored || version == \"\": // no token equals the empty one\n", new: "		case version == \"\":\n",
-		test: "TestLookupPlan_ahead",
-	}, {
-		name: "ahead-of-changed-rows", file: "pushdown/resultcache/cache.go",
-		old: "e.version, e.answer, e.steady, e.bytes = version, nil, false, entryBytes", new: "e.version, e.answer, e.bytes = version, nil, entryBytes",
-		test: "TestLookupPlan_ahead",
-	}, {
 		name: "error-before-proven", file: "gateway/api/httpapi/queryroutes/query.go",
 		old: "err != nil && errors.Is(proofs.Wait(), resultcache.ErrUnproven)", new: "errors.Is(err, resultcache.ErrUnproven)",
 		test: "gateway TestQuery_unprovenError",

@@ -41,7 +41,6 @@ type entry struct {
 	id      ID
 	version string // version token of the last ask; "" of a plan asked for once
 	answer  Answer // nil if none is cached
-	steady  bool   // the answer has been given: no row has changed since it was stored
 	bytes   int64
 }
 
@@ -131,7 +130,7 @@ func (c *Cache) addEntry(id ID, version string) {
 // resetEntry drops the answer of rows that may have changed. REQUIRES: c.mu is held.
 func (c *Cache) resetEntry(e *entry, version string) {
 	c.bytes -= e.bytes - entryBytes
-	e.version, e.answer, e.steady, e.bytes = version, nil, false, entryBytes
+	e.version, e.answer, e.bytes = version, nil, entryBytes
 }
 
 // store caches an answer that was made of rows with the given version token, which

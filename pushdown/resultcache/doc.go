@@ -66,8 +66,4 @@
 // proves that each part would answer the same again. The key of a plan does not
 // name the bounds that its answer is trimmed to: the cached answer has all times of
 // the rows read.
-//
-// Where tokens take calls, a request with Proofs may use the answer ahead of its token,
-// if the last ask has found it unchanged. It sends nothing before the token is there,
-// equal and proven; otherwise it starts again without what it has made.
 package resultcache

@@ -3,7 +3,6 @@ package resultcache
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 
 	"golang.org/x/sync/errgroup"
 
@@ -26,8 +25,7 @@ type PlanLookup struct {
 // stored under the version token that is taken here.
 //
 // The first ask for a plan takes no version token and returns nil, so a plan that
-// is asked for once costs nothing. With Proofs, an answer that was found unchanged before
-// is found at once, before the first call for its version token.
+// is asked for once costs nothing.
 func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan.Plan, variant string) *PlanLookup {
 	versioner, ok := from.(store.Versioner)
 	if c == nil || !ok {
@@ -41,10 +39,6 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 	proofs, asking := proofsOf(ctx), ctx
 	if proofs != nil {
 		asking = proofs.ctx // the proof may take longer than this sub-query
-		if found, version := c.steadyAnswer(id); found != nil && takesCalls(versioner) {
-			proofs.add(c.proveLater(asking, versioner, plan, id, version))
-			return &PlanLookup{cache: c, id: id, version: version, found: found}
-		}
 	}
 	version, proof, err := planVersion(asking, versioner, plan)
 	// A request that ends is no reason why answers are not cached.
@@ -177,56 +171,8 @@ func (c *Cache) lookupPlan(id ID, version string) (Answer, bool) {
 		c.resetEntry(e, version)
 	}
 	if e.answer != nil {
-		e.steady = true
 		c.counts.Hits++
 		c.counts.PlanHits++
 	}
 	return e.answer, true
 }
-
-// steadyAnswer returns the cached answer to a plan and the version token that it was
-// stored under, if the last ask has found it unchanged: then the next one probably will,
-// and may use it while the token is asked for. It returns nil otherwise: in a table that
-// is being written to, what is made of an answer would mostly be thrown away.
-func (c *Cache) steadyAnswer(id ID) (Answer, string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	el := c.entries[id]
-	if el == nil || !el.Value.(*entry).steady {
-		return nil, ""
-	}
-	e := el.Value.(*entry)
-	return e.answer, e.version
-}
-
-// proveLater starts to ask for a plan's version token, and returns the proof that it is
-// the one under which the cached answer was stored.
-func (c *Cache) proveLater(ctx context.Context, versioner store.Versioner, plan *scanplan.Plan, id ID, stored string) func() error {
-	done, err := make(chan struct{}), error(nil)
-	go func() {
-		defer close(done)
-
-		version, proof, failed := planVersion(ctx, versioner, plan)
-		c.lookupPlan(id, version) // counts the ask, and drops an answer that is out of date
-		switch {
-		case failed != nil:
-			err = failed
-		case version != stored || version == "": // no token equals the empty one
-			err = errChanged
-		default:
-			err = proof()
-		}
-		if err != nil && !errors.Is(err, errChanged) && ctx.Err() == nil {
-			c.logOnce(err.Error())
-		}
-	}()
-
-	return func() error {
-		<-done
-		return err
-	}
-}
-
-// errChanged is the reason why a cached answer that was used ahead is not proven.
-var errChanged = errors.New("rows may have changed")

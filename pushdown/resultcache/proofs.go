@@ -15,7 +15,7 @@ import (
 var ErrUnproven = errors.New("resultcache: it cannot be proven that rows have not changed")
 
 // Proofs are the proofs that cached answers of one request still wait for. The request
-// goes on meanwhile: the calls of a proof take as long as writing a small answer.
+// goes on meanwhile: the last call of a proof takes as long as writing a small answer.
 type Proofs struct {
 	ctx     context.Context // they end with the request, not with the sub-query that needs them
 	mu      sync.Mutex
@@ -74,13 +74,6 @@ func (p *Proofs) Wait() error {
 		}
 	}
 	return nil
-}
-
-// takesCalls tells whether a store's version tokens take calls, during which an answer may
-// be used ahead.
-func takesCalls(from store.Versioner) bool {
-	_, ok := from.(store.EarlyVersioner)
-	return ok
 }
 
 // earlyVersion returns a version token of a range, and its proof. A store whose tokens
