@@ -87,6 +87,7 @@ func (o *round) alternate(turns int, measure func(s *side, turn int) (sample, er
 // load puts the data set by telnet, and on an embedded store more of it over HTTP. It
 // measures the time and the peak of memory.
 func (o *round) load(ctx context.Context) error {
+	// First, and over one connection: names get the same UIDs in both builds.
 	if err := o.putNames(ctx); err != nil {
 		return err
 	}

@@ -209,7 +209,7 @@ func (s *source) update(ctx context.Context, now time.Time) (live.Answer, error)
 		return live.Answer{}, err
 	}
 
-	// There are none at the first tick, and after an error.
+	// There are none at the first tick, after an error, and after the clock was set back.
 	if len(prepared) != len(s.subs) {
 		s.reset()
 		for range prepared {

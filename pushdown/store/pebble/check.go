@@ -234,7 +234,7 @@ func (t *tableFile) checkBlocks(ctx context.Context) error {
 			t.addDamaged(b, "damaged block of an index, a filter or properties")
 		}
 	}
-	// Reading a table's file ignores ctx, so a cancelled check ends here, between tables.
+	// Reading a table's file ignores ctx, so a cancelled check ends here at the latest, between tables.
 	return ctx.Err()
 }
 

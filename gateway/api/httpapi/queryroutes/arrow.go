@@ -55,7 +55,8 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 	}
 	defer answer.Free()
 	defer func() { entry.Stats = answer.Stats }() // at the end, for filling goes on counting
-	// So far PointsOut counts only what Open has made, such as groups from the result cache.
+	// Open has checked as well, but may count a few points of a filled group too few. PointsOut
+	// is exact, so far for the groups that Open has made, such as those from the result cache.
 	if err := h.AnswerLimits.checkArrow(answer.Stats.PointsOut); err != nil {
 		return err
 	}
