@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -212,8 +213,11 @@ func (c *telnet) version() (earlier []string, err error) {
 		if err != nil {
 			return earlier, err
 		}
-		if len(line) < 4 || line[:4] != "put:" {
+		if strings.HasPrefix(line, "downpour ") {
 			return earlier, nil
+		}
+		if !strings.HasPrefix(line, "put:") {
+			return earlier, fmt.Errorf("an answer to version of %q", line)
 		}
 		earlier = append(earlier, line)
 	}

@@ -77,6 +77,12 @@ func checkName(t *testing.T, d *Dictionary, name string, id uint64) {
 // Several processes rename one name at the same time, while another process assigns one of the
 // new names. At most one rename succeeds, and the mappings lead both ways afterwards.
 func TestRename_race(t *testing.T) {
+	renamed := 0
+	defer func() {
+		if renamed == 0 {
+			t.Error("no rename has succeeded in any round")
+		}
+	}()
 	for round := range 20 {
 		s := open(t)
 		first := dictionary(s)
@@ -98,6 +104,7 @@ func TestRename_race(t *testing.T) {
 					t.Fatalf("round %d: %s and new%d won", round, winner, i)
 				}
 				winner = fmt.Sprintf("new%d", i)
+				renamed++
 			}
 		}
 		if winner == "" {

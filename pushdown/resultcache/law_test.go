@@ -2,6 +2,7 @@ package resultcache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -146,7 +147,7 @@ func TestOpen_timeToLive(t *testing.T) {
 	if n := hits(); n != 0 {
 		t.Errorf("%d hits in a table with a TTL, want none", n)
 	}
-	if version, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); version != "" && err != nil {
-		t.Errorf("version %q with error %v, want not both", version, err)
+	if version, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); version != "" || !errors.Is(err, hbase.ErrExpiring) {
+		t.Errorf("version %q with error %v, want none and %v", version, err, hbase.ErrExpiring)
 	}
 }
