@@ -114,7 +114,7 @@ var (
 
 // errorRule returns the rule by which our answer differs from OpenTSDB's error.
 func errorRule(body string, want, got Answer) (expError, bool) {
-	const syntax, noKeys, noResults = "parsing error in", "No intersections found: ", "Missing results for variable "
+	const syntax = "parsing error in"
 	refused := []int{http.StatusBadRequest}
 	message, ours := ErrorMessage(want.Body), ErrorMessage(got.Body)
 	switch {
@@ -125,9 +125,9 @@ func errorRule(body string, want, got Answer) (expError, bool) {
 		// OpenTSDB fails on a group without points, and on an expression that lacks a time
 		// of its user, and looks no further: 400 is for what else the request has wrong.
 		return expError{"a null pointer is answered", []int{http.StatusOK, http.StatusBadRequest}, ""}, true
-	case strings.HasPrefix(message, noKeys) && strings.HasPrefix(ours, noResults), strings.HasPrefix(message, noResults) && strings.HasPrefix(ours, noKeys):
+	case want.Status == http.StatusBadRequest && differentFaults(message, ours) && expressions(body) > 1:
 		// OpenTSDB joins expressions in the order of a graph in which only those stand that use
-		// others or are used.
+		// others or are used, and evaluates them in the order of a hash.
 		return expError{"of two faulty expressions either is told", refused, ""}, true
 	case operatorFault.MatchString(message):
 		return expError{"what cannot be computed is told in words", refused, "cannot evaluate"}, true
@@ -142,6 +142,29 @@ func errorRule(body string, want, got Answer) (expError, bool) {
 		message = m[1]
 	}
 	return expError{"400 for 500", refused, message}, true
+}
+
+// faultsOfExpressions are how messages of expressions begin that can be parsed and not answered.
+var faultsOfExpressions = []string{"No intersections found: ", "Missing results for variable ", "Expression returned a result of type: ", "cannot evaluate "}
+
+// differentFaults reports whether two messages are of faults of different kinds that expressions
+// have.
+func differentFaults(theirs, ours string) bool {
+	if operatorFault.MatchString(theirs) {
+		theirs = "cannot evaluate " // as it is told here
+	}
+	kind := func(message string) int {
+		return slices.IndexFunc(faultsOfExpressions, func(begin string) bool { return strings.HasPrefix(message, begin) })
+	}
+	a, b := kind(theirs), kind(ours)
+	return a >= 0 && b >= 0 && a != b
+}
+
+// expressions returns the number of expressions of a request.
+func expressions(body string) int {
+	var request struct{ Expressions []json.RawMessage }
+	_ = json.Unmarshal([]byte(body), &request) // a body that is no JSON has none
+	return len(request.Expressions)
 }
 
 // ErrorMessage returns the message of an error object, "" of anything else.

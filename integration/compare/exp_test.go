@@ -44,3 +44,29 @@ func TestUsersWithOtherTimes(t *testing.T) {
 		t.Errorf("got %q, %v, want f, which has a time that e lacks, g and h", got, err)
 	}
 }
+
+// Of two expressions with faults of different kinds either may be told; the fault of one alone
+// must be OpenTSDB's.
+func TestErrorRule_twoFaults(t *testing.T) {
+	const one, two = `{"expressions":[{"id":"e"}]}`, `{"expressions":[{"id":"e"},{"id":"f"}]}`
+	answer := func(message string) Answer {
+		return Answer{Status: 400, Body: []byte(`{"error":{"message":"` + message + `"}}`)}
+	}
+	const noKeys, noResults, jexl = "No intersections found: x", "Missing results for variable X", "ExpressionIterator.<init>@148![1,25]: '(!2) - a' +/- error"
+	for _, c := range []struct {
+		body, theirs, ours string
+		rule               string
+	}{
+		{two, noKeys, noResults, "of two faulty expressions either is told"},
+		{two, noResults, "cannot evaluate 'a'", "of two faulty expressions either is told"},
+		{two, jexl, noKeys, "of two faulty expressions either is told"},
+		{two, jexl, "cannot evaluate 'a'", "what cannot be computed is told in words"},
+		{one, noKeys, noResults, ""},
+		{two, noKeys, noKeys, ""},
+		{two, noKeys, "something else", ""},
+	} {
+		if got, ok := errorRule(c.body, answer(c.theirs), answer(c.ours)); got.rule != c.rule || ok != (c.rule != "") {
+			t.Errorf("%q, %q: rule %q, want %q", c.theirs, c.ours, got.rule, c.rule)
+		}
+	}
+}

@@ -112,6 +112,7 @@ func RandomExp(r *rand.Rand, d *Data) Exp {
 			ID: fmt.Sprintf("f%d", i), Tags: append([]Filter{}, randomFilters(r, d, of.Subs[0].Metric)...), ExplicitTags: r.IntN(8) == 0,
 		})
 	}
+	alignGroupBy(e.Filters)
 	// Cpu is a variable that expressions cannot find: they need ids in lower case.
 	for _, id := range []string{"a", "b2", pick(r, []string{"cpu", "cpu", "cpu", "Cpu"})}[:1+r.IntN(3)] {
 		e.Metrics = append(e.Metrics, randomExpMetric(r, d, &e, id, of.Subs[0].Metric))
@@ -127,6 +128,22 @@ func RandomExp(r *rand.Rand, d *Data) Exp {
 		e.Outputs = append(e.Outputs, o)
 	}
 	return e
+}
+
+// alignGroupBy makes filters group by a tag in all places or in none. To OpenTSDB two metrics are
+// equal whose filters differ in that alone, and it gives one of them the groups of the other.
+// Source: TSSubQuery.equals, TagVFilter.equals, QueryExecutor.QueriesCB.
+func alignGroupBy(filters []ExpFilter) {
+	groups := map[string]bool{}
+	for _, f := range filters {
+		for i := range f.Tags {
+			t := &f.Tags[i]
+			if by, ok := groups[t.TagK]; ok {
+				t.GroupBy = by
+			}
+			groups[t.TagK] = t.GroupBy
+		}
+	}
 }
 
 func randomExpAggregator(r *rand.Rand) string { return inLowerCase(randomAggregator(r)) }
