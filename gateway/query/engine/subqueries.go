@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
+
+	"downpour/pushdown/operator/aggregate"
 )
 
 // subQueriesAtOnce is how many sub-queries of one query are executed at a time.
@@ -12,7 +16,8 @@ const subQueriesAtOnce = 2
 // forEach calls work for sub-queries 0 to n-1, subQueriesAtOnce at a time. It returns the
 // error of the first in their order that fails, whichever fails first in time: an answer
 // must not depend on which is faster. So a failure ends the sub-queries behind it, and
-// those before it go on.
+// those before it go on. An error that is found late, see foundLate, comes after those that
+// are not, and ends none.
 func (e *Engine) forEach(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
 	contexts, ends, errs := make([]context.Context, n), make([]context.CancelFunc, n), make([]error, n)
 	for i := range n {
@@ -27,7 +32,7 @@ func (e *Engine) forEach(ctx context.Context, n int, work func(ctx context.Conte
 			if errs[i] = contexts[i].Err(); errs[i] == nil {
 				errs[i] = e.protected(contexts[i], i, work)
 			}
-			if errs[i] != nil {
+			if errs[i] != nil && !foundLate(errs[i]) {
 				for _, end := range ends[i+1:] {
 					end()
 				}
@@ -37,12 +42,21 @@ func (e *Engine) forEach(ctx context.Context, n int, work func(ctx context.Conte
 	}
 	_ = running.Wait() // the errors are in errs
 
+	var late error
 	for _, err := range errs {
-		if err != nil {
+		if err != nil && !foundLate(err) {
 			return err
 		}
+		late = cmp.Or(late, err)
 	}
-	return nil
+	return late
+}
+
+// foundLate reports whether OpenTSDB finds a fault only while it writes an answer, when all
+// sub-queries have read their rows: an infinite value. Source: SpanGroup, AggregationIterator.
+func foundLate(err error) bool {
+	var infinity *aggregate.InfinityError
+	return errors.As(err, &infinity)
 }
 
 // protected calls work and turns a panic into its error.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+
+	"downpour/pushdown/operator/aggregate"
 )
 
 // If several sub-queries fail, the error is that of the first one in order, even if it fails last:
@@ -36,6 +38,17 @@ func TestForEach_firstInOrder(t *testing.T) {
 	}
 	if called[4] {
 		t.Error("the last was begun after the first two had failed")
+	}
+
+	infinity := &aggregate.InfinityError{}
+	err = e.forEach(t.Context(), 3, func(ctx context.Context, i int) error {
+		return []error{infinity, nil, second}[i]
+	})
+	if !errors.Is(err, second) {
+		t.Errorf("an infinite value before another error: got %v, want %v", err, second)
+	}
+	if err := e.forEach(t.Context(), 2, func(context.Context, int) error { return infinity }); !errors.Is(err, infinity) {
+		t.Errorf("infinite values alone: got %v, want %v", err, infinity)
 	}
 
 	if err := e.forEach(t.Context(), 2, func(_ context.Context, i int) error {
