@@ -27,7 +27,7 @@ func TestFinalBefore_comesWithChanges(t *testing.T) {
 		if u == nil || u.Kind != KindSnapshot || u.finalBefore != time.Now().Unix() || u.rows != 3 {
 			t.Fatalf("got %+v, want a snapshot of 3 rows with finalBefore now", u)
 		}
-		time.Sleep(5 * time.Second) // simulated
+		time.Sleep(5 * time.Second) // simulated by synctest: some ticks pass without a change
 		synctest.Wait()
 		if u := c.sub.Next(); u != nil {
 			t.Errorf("got %s, want no message without a change", text(u))

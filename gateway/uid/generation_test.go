@@ -449,7 +449,7 @@ func TestWatch(t *testing.T) {
 		knows(2*pollEvery, "old", nil)
 		knows(0, "new", old)
 
-		time.Sleep(time.Second) // one more look follows the last change
+		time.Sleep(time.Second) // simulated by synctest: one more look follows the last change
 		synctest.Wait()
 		before := s.looks()
 		time.Sleep(100 * pollEvery)

@@ -122,7 +122,7 @@ var ofResultCache = []mutant{
 		test: "gateway TestQuery_unproven",
 	}, {
 		name: "error-before-proven", file: "gateway/api/httpapi/queryroutes/query.go",
-		old: "err != nil && errors.Is(proofs.Wait(), resultcache.ErrUnproven)", new: "errors.Is(err, resultcache.ErrUnproven)",
+		old: "err != nil && errors.Is(errors.Join(err, proofs.Wait()), resultcache.ErrUnproven)", new: "errors.Is(err, resultcache.ErrUnproven)",
 		test: "gateway TestQuery_unprovenError",
 	}, {
 		name: "stored-before-proven", file: "pushdown/resultcache/plan.go",

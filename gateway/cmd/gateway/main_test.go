@@ -45,7 +45,7 @@ func TestCloseStore(t *testing.T) {
 			if took := time.Since(began); took > storeCloseTimeout || !strings.Contains(logged.String(), want) || want == "" && logged.Len() > 0 {
 				t.Errorf("a close of %v: returned after %v, logged %q, want %q", takes, took, &logged, want)
 			}
-			time.Sleep(takes) // until its goroutine has ended
+			time.Sleep(takes) // simulated by synctest: a goroutine left behind would fail the bubble
 		})
 	}
 }

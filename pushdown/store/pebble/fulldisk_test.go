@@ -289,7 +289,7 @@ func TestFullDisk_close(t *testing.T) {
 			}
 			disk.full.Store(false)
 			synctest.Wait()
-			time.Sleep(time.Minute) // what Close has not waited for ends
+			time.Sleep(time.Minute) // simulated by synctest: what Close has not waited for ends
 		})
 	}
 }

@@ -49,7 +49,7 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 		// has changed. Nothing is sent before it has. If that fails, all is asked again,
 		// and proven first; so is what failed because of an unproven answer.
 		early, proofs := resultcache.WithProofs(ctx)
-		if err = a.answer(early, proofs); err != nil && errors.Is(proofs.Wait(), resultcache.ErrUnproven) {
+		if err = a.answer(early, proofs); err != nil && errors.Is(errors.Join(err, proofs.Wait()), resultcache.ErrUnproven) {
 			err = a.answer(ctx, nil)
 		}
 	}
