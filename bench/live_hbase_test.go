@@ -177,7 +177,7 @@ func newTicker(b *testing.B, ctx context.Context, st store.Store, tables e2e.Tab
 	d := workload.Default()
 	now := time.Now()
 	d.Start = now.Unix() - now.Unix()%3600 - int64(d.Hours)*3600
-	target := bench.Target{Store: st, Schema: schema, Table: tables.Data, Names: names, Form: write.Single, Batch: 1}
+	target := bench.Target{Store: st, Schema: schema, Table: tables.Data, Names: uid.Staged{Dictionary: names}, Form: write.Single, Batch: 1}
 	if _, err := target.Load(ctx, d, nil); err != nil {
 		b.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func newTicker(b *testing.B, ctx context.Context, st store.Store, tables e2e.Tab
 		query: `{"start":"6h-ago","queries":[{"metric":"` + workload.Metrics[0].Name + `","aggregator":"sum","downsample":"5m-avg"}]}`,
 		engine: engine.New(engine.Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st}),
 			Compile: plan.Options{Schema: schema, Table: tables.Data}})}
-	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: names})
+	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: names}})
 	for i := range d.Hosts {
 		var tags []write.Tag
 		for _, tag := range d.Host(i) {

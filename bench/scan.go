@@ -153,7 +153,7 @@ func (l *local) compile() plan.Options {
 
 // load writes a data set into the tables; see Target.
 func (l *local) load(ctx context.Context, d workload.Devops, form write.Form, batch int, p *progress.Progress) error {
-	_, err := Target{Store: l.store, Schema: l.schema, Table: l.tables.Data, Names: l.names, Form: form, Batch: batch}.Load(ctx, d, p)
+	_, err := Target{Store: l.store, Schema: l.schema, Table: l.tables.Data, Names: uid.Staged{Dictionary: l.names}, Form: form, Batch: batch}.Load(ctx, d, p)
 	return err
 }
 

@@ -101,7 +101,7 @@ func (s *stage) fillRollups(ctx context.Context) error {
 	d := s.set.data
 	s.cfg.Progress.Sayf("loading rollups and histograms of %d series", d.Hosts)
 	schema := encoding.DefaultSchema()
-	names := uid.New(uid.Config{Store: s.store, Table: s.set.tables.UID, Schema: schema})
+	names := uid.Staged{Dictionary: uid.New(uid.Config{Store: s.store, Table: s.set.tables.UID, Schema: schema})}
 	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: names, Auto: write.Auto{Metrics: true, TagKs: true, TagVs: true}})
 
 	l := cellLoader{ctx: ctx, to: s.store, r: rand.New(rand.NewPCG(d.Seed, 9))}

@@ -188,7 +188,7 @@ func (s *stage) fill(ctx context.Context) error {
 
 	schema := encoding.DefaultSchema()
 	target := bench.Target{Store: s.store, Schema: schema, Table: set.tables.Data, Form: write.MultiPoint,
-		Names: uid.New(uid.Config{Store: s.store, Table: set.tables.UID, Schema: schema})}
+		Names: uid.Staged{Dictionary: uid.New(uid.Config{Store: s.store, Table: set.tables.UID, Schema: schema})}}
 	if set.form == cells {
 		target.Form = write.Single
 	}

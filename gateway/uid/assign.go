@@ -140,15 +140,25 @@ func (d *Dictionary) allocate(ctx context.Context, kind encoding.UIDKind, name s
 	return u, nil
 }
 
+// count increments the counter of a kind by n, for a name and perhaps others, and returns its
+// value.
+func (d *Dictionary) count(ctx context.Context, kind encoding.UIDKind, n int64, name string) (int64, error) {
+	counter := store.CellKey{Row: encoding.CounterRow, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}
+	last, err := d.atomic().Increment(ctx, d.cfg.Table, counter, n)
+	if err != nil {
+		return 0, fmt.Errorf("uid: cannot increment the counter for %s %q: %w", kind, name, err)
+	}
+	if last < n {
+		return 0, fmt.Errorf("uid: the counter of %s is %d, want %d or more", kind, last, n)
+	}
+	return last, nil
+}
+
 // nextUID increments the counter of a kind and returns its value as a UID.
 func (d *Dictionary) nextUID(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	counter := store.CellKey{Row: encoding.CounterRow, Family: encoding.FamilyID, Qualifier: kind.Qualifier()}
-	n, err := d.atomic().Increment(ctx, d.cfg.Table, counter, 1)
+	n, err := d.count(ctx, kind, 1, name)
 	if err != nil {
-		return nil, fmt.Errorf("uid: cannot increment the counter for %s %q: %w", kind, name, err)
-	}
-	if n <= 0 {
-		return nil, fmt.Errorf("uid: the counter of %s is %d, want more than 0", kind, n)
+		return nil, err
 	}
 
 	width := d.cfg.Schema.UIDWidth(kind)

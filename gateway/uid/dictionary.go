@@ -2,7 +2,8 @@
 // suggests names and caches what it has read. Names are ISO-8859-1 in the UID
 // table, whose rows package encoding describes.
 //
-// A UID is assigned as OpenTSDB does it, so that both may run on one table:
+// A UID is assigned as OpenTSDB does it, so that both may run on one table; many new
+// names take each step together (see Staged.Prepare):
 //
 //  1. count:   Increment of row 00, family id, column kind
 //  2. reverse: row UID, family name, column kind, if it is not there: the name
@@ -71,6 +72,7 @@ type Dictionary struct {
 
 	generations generations
 	changing    chan struct{} // holds a token while names are being changed
+	preparing   chan struct{} // holds a token while Prepare runs
 
 	assigned, leaked, conflicts atomic.Int64
 	warned                      [3]atomic.Bool // by kind: the warning that few UIDs are left is logged
@@ -84,7 +86,7 @@ func New(cfg Config) *Dictionary {
 	if cfg.MaxName <= 0 || cfg.MaxName > MostName {
 		cfg.MaxName = MostName
 	}
-	d := &Dictionary{cfg: cfg, changing: make(chan struct{}, 1)}
+	d := &Dictionary{cfg: cfg, changing: make(chan struct{}, 1), preparing: make(chan struct{}, 1)}
 	d.generations.withdrawn, d.generations.held = map[nameKey]chan struct{}{}, map[uint64]int{}
 	half := uint64(cfg.Bytes+1) / 2
 	d.forward = otter.Must(&otter.Options[nameKey, encoding.UID]{MaximumWeight: half,

@@ -148,6 +148,7 @@ func TestAssign_eightDictionaries(t *testing.T) {
 // done or not done as doLast says, and all later ones fail undone.
 type dying struct {
 	store.Store
+	mu     sync.Mutex // one operation at a time
 	left   int
 	doLast bool
 }
@@ -155,6 +156,8 @@ type dying struct {
 var errDead = errors.New("this process has died")
 
 func die[T any](d *dying, op func() (T, error)) (none T, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.left--
 	if d.left == 0 && d.doLast {
 		op()

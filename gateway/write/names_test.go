@@ -41,6 +41,12 @@ func (n *turning) Assign(ctx context.Context, kind encoding.UIDKind, name string
 
 func (n *turning) Generation() uint64 { return n.generation.Load() }
 
+// Prepare does nothing: Assign does it all.
+func (n *turning) Prepare(context.Context, encoding.UIDKind, []string) {}
+
+// Cached reports that nothing is new.
+func (n *turning) Cached(encoding.UIDKind, string) bool { return true }
+
 func (n *turning) Hold() (uint64, func() error) {
 	n.held.Add(1)
 	return n.generation.Load(), sync.OnceValue(func() error { n.held.Add(-1); return n.late })

@@ -22,6 +22,11 @@ type Names interface {
 	// Assign returns the UID of a name and gives it one if it has none. It is
 	// durable before any row that is written later.
 	Assign(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error)
+	// Prepare gives UIDs to the names that have none, as far as it can, faster than Assign
+	// would one by one. Assign then finds them, or tells why there is none.
+	Prepare(ctx context.Context, kind encoding.UIDKind, names []string)
+	// Cached reports whether the UID of a name is in memory.
+	Cached(kind encoding.UIDKind, name string) bool
 	// Generation grows when names change. What was resolved in an earlier
 	// generation must not be used any more.
 	Generation() uint64

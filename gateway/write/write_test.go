@@ -52,6 +52,12 @@ func (n *numbering) Assign(_ context.Context, kind encoding.UIDKind, name string
 // Generation and Hold are as for names that never change.
 func (n *numbering) Generation() uint64 { return 0 }
 
+// Prepare does nothing: Assign does it all.
+func (n *numbering) Prepare(context.Context, encoding.UIDKind, []string) {}
+
+// Cached reports that nothing is new.
+func (n *numbering) Cached(encoding.UIDKind, string) bool { return true }
+
 func (n *numbering) Hold() (uint64, func() error) { return 0, func() error { return nil } }
 
 // memory keeps mutations; hold makes Apply wait, fail makes it fail.

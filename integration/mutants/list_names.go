@@ -7,6 +7,34 @@ var ofNames = []mutant{
 		old: "(r.from == r.to || string(used) != string(r.uid))", new: "string(used) != string(r.uid)",
 		test: "TestRename",
 	}, {
+		name: "uid-of-another-given-again", file: "gateway/uid/prepare.go",
+		old: "		if wrote[i] {\n			named, values =", new: "		if true {\n			named, values =",
+		test: "TestPrepare_numberInUse",
+	}, {
+		name: "names-prepared-while-changed", file: "gateway/uid/prepare.go",
+		old: " && s.busy(kind, name) == nil {", new: " {",
+		test: "TestPrepare",
+	}, {
+		name: "uid-lost-to-another-writer-taken", file: "gateway/uid/prepare.go",
+		old: "		if wrote[i] {\n			assigned[name]", new: "		if true {\n			assigned[name]",
+		test: "TestPrepare_eightDictionaries",
+	}, {
+		name: "names-of-refused-lines-get-uids", file: "gateway/api/telnet/lookahead.go",
+		old: "	if err == nil {\n		names.Add", new: "	{\n		names.Add",
+		test: "TestPrepareNames",
+	}, {
+		name: "names-of-refused-points-get-uids", file: "gateway/api/httpapi/putroutes/store.go",
+		old: "err == nil && a.writer.Validate(p) == nil", new: "err == nil",
+		test: "gateway TestPut_newSeries",
+	}, {
+		name: "names-prepared-against-the-settings", file: "gateway/write/newnames.go",
+		old: "	return assign || ", new: "	return true || ",
+		test: "gateway/api/telnet TestPrepareNames",
+	}, {
+		name: "cell-that-exists-put-as-absent", file: "pushdown/store/pebble/atomic.go",
+		old: "		wrote[i] = !found\n", new: "		wrote[i] = true\n",
+		test: "TestConformance",
+	}, {
 		name: "exported-name-read-as-an-expression", file: "gateway/admin/tools/export.go",
 		old: "	q.Queries[0].Metric = name\n", new: "	_ = name\n",
 		test: "TestExport_names",

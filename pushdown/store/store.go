@@ -71,6 +71,14 @@ type Atomic interface {
 	CompareAndPut(ctx context.Context, table string, cell CellKey, expected, value []byte) (bool, error)
 }
 
+// AbsentPutter is an Atomic that writes many cells at once. The embedded store is one;
+// PutAbsent does it with any.
+type AbsentPutter interface {
+	// PutAbsent writes the value of each cell that does not exist, and tells of each
+	// whether it has. The cells differ. After an error any of them may have been written.
+	PutAbsent(ctx context.Context, table string, cells []CellKey, values [][]byte) ([]bool, error)
+}
+
 // Stager is a store whose atomic operations can return before they are durable. The
 // embedded store is one.
 type Stager interface {

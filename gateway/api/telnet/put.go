@@ -14,6 +14,9 @@ import (
 
 // put handles "put metric time value tagk=tagv …"; args is the text after "put ".
 func (c *conn) put(args []byte) {
+	if c.prepared > 0 {
+		c.prepared--
+	}
 	if !c.mayWrite("put") {
 		return
 	}
@@ -85,6 +88,18 @@ func (c *conn) addPending(command string, batch *write.Batch) {
 // a row enclose an empty argument. The point has names only if its series is
 // spelled so for the first time. Source: Tags.splitString.
 func (c *conn) parsePut(args []byte) (*write.Point, *write.SeriesKey, error) {
+	p := &c.point
+	metric, tags, err := parseNumbers(p, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := c.findSeries(metric, tags)
+	return p, s, err
+}
+
+// parseNumbers parses the time and the value of a put into p, which it empties, and
+// returns the texts of metric and tags.
+func parseNumbers(p *write.Point, args []byte) (metric, tags []byte, err error) {
 	metric, rest, _ := bytes.Cut(args, blank)
 	at, rest, _ := bytes.Cut(rest, blank)
 	value, tags, ok := bytes.Cut(rest, blank)
@@ -95,10 +110,8 @@ func (c *conn) parsePut(args []byte) (*write.Point, *write.SeriesKey, error) {
 		return nil, nil, errors.New("empty metric name")
 	}
 
-	p := &c.point
 	// Narrow: as in OpenTSDB, a put of telnet stores a float in 4 bytes if that loses nothing.
 	*p = write.Point{Narrow: true, Tags: p.Tags[:0]}
-	var err error
 	if p.Time, err = write.ParseTime(text(at)); err != nil {
 		return nil, nil, timeError(latin1(at))
 	}
@@ -108,9 +121,7 @@ func (c *conn) parsePut(args []byte) (*write.Point, *write.SeriesKey, error) {
 	if p.Value, err = write.ParseValue(text(value)); err != nil {
 		return nil, nil, valueError(latin1(value))
 	}
-
-	s, err := c.findSeries(metric, tags)
-	return p, s, err
+	return metric, tags, nil
 }
 
 var blank = []byte(" ")
@@ -127,16 +138,21 @@ func (c *conn) findSeries(metric, tags []byte) (*write.SeriesKey, error) {
 	}
 
 	p := &c.point
+	if err := c.parseNames(p, metric, tags); err != nil {
+		return nil, err
+	}
+	c.prepareNames(p)
+	return c.resolver.Resolve(c.ctx, p.Metric, p.Tags)
+}
+
+// parseNames parses and checks the names of a put.
+func (c *conn) parseNames(p *write.Point, metric, tags []byte) (err error) {
 	p.Metric = latin1(metric)
-	var err error
 	c.words = splitWords(c.words[:0], tags)
 	if p.Tags, err = parseTags(p.Tags, c.words); err != nil {
-		return nil, err
+		return err
 	}
-	if err := c.cfg.Writer.Validate(p); err != nil {
-		return nil, err
-	}
-	return c.resolver.Resolve(c.ctx, p.Metric, p.Tags)
+	return c.cfg.Writer.Validate(p)
 }
 
 // parseTags parses words of the form "k=v" and skips empty words.

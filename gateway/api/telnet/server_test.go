@@ -36,6 +36,12 @@ type names struct {
 // Generation and Hold say that names never change.
 func (n *names) Generation() uint64 { return 0 }
 
+// Prepare does nothing: Assign does it all.
+func (n *names) Prepare(context.Context, encoding.UIDKind, []string) {}
+
+// Cached reports that nothing is new.
+func (n *names) Cached(encoding.UIDKind, string) bool { return true }
+
 func (n *names) Hold() (uint64, func() error) { return 0, func() error { return nil } }
 
 func (n *names) Resolve(_ context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {

@@ -58,6 +58,64 @@ func (s *Store) compareAndPut(ctx context.Context, table string, cell store.Cell
 	return wrote, nil
 }
 
+// PutAbsent implements store.AbsentPutter. It returns after fsync.
+func (s *Store) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
+	return s.putAbsent(ctx, table, cells, values, s.awaitDurable)
+}
+
+// putAbsent writes those of some cells that do not exist, and returns what await returns of
+// the batch that has made them visible. Nothing else becomes visible in between.
+func (s *Store) putAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte, await func(*batch) error) ([]bool, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.life.RUnlock()
+	for _, c := range cells {
+		if err := s.checkUpdate(table, c); err != nil {
+			return nil, fmt.Errorf("put absent cells of table %q: %w", table, err)
+		}
+	}
+
+	wrote, b, err := s.readAndPutAbsent(table, cells, values)
+	if b == nil || err != nil {
+		return wrote, err
+	}
+	return wrote, await(b)
+}
+
+// readAndPutAbsent is the part of putAbsent that excludes other writers. The batch is nil if
+// all cells exist.
+func (s *Store) readAndPutAbsent(table string, cells []store.CellKey, values [][]byte) ([]bool, *batch, error) {
+	s.change.Lock()
+	defer s.change.Unlock()
+
+	wrote, any := make([]bool, len(cells)), false
+	var key []byte
+	for i, c := range cells {
+		key = appendKey(key[:0], table, c.Row, c.Family, c.Qualifier)
+		_, found, err := s.readCell(key)
+		if err != nil {
+			return nil, nil, fmt.Errorf("put absent cells of table %q: %w", table, err)
+		}
+		wrote[i] = !found
+		any = any || !found
+	}
+	if !any {
+		return wrote, nil, nil
+	}
+
+	b, now := s.newBatch(0), s.opts.Now().UnixMilli()
+	for i, c := range cells {
+		if wrote[i] {
+			b.put(table, c.Row, c.Family, c.Qualifier, now, values[i])
+		}
+	}
+	if err := s.makeVisible(b); err != nil {
+		return nil, nil, fmt.Errorf("put absent cells of table %q: %w", table, err)
+	}
+	return wrote, b, nil
+}
+
 // update reads a cell and writes the value that change returns, if change returns
 // true; nothing else becomes visible in between. The lock is not held while await
 // waits for the disk: those that read the new value meanwhile write their own behind
@@ -67,14 +125,7 @@ func (s *Store) update(ctx context.Context, table string, cell store.CellKey, aw
 		return false, err
 	}
 	defer s.life.RUnlock()
-	if err := s.tables.check(table, cell.Family); err != nil {
-		return false, err
-	}
-	// Without a name, tables.check asks only for the table.
-	if cell.Family == "" {
-		return false, fmt.Errorf("row %x: family is empty", cell.Row)
-	}
-	if err := checkCell(cell.Row, cell.Family, cell.Qualifier); err != nil {
+	if err := s.checkUpdate(table, cell); err != nil {
 		return false, err
 	}
 
@@ -83,6 +134,18 @@ func (s *Store) update(ctx context.Context, table string, cell store.CellKey, aw
 		return false, err
 	}
 	return true, await(b)
+}
+
+// checkUpdate checks that a cell can be in a table.
+func (s *Store) checkUpdate(table string, cell store.CellKey) error {
+	if err := s.tables.check(table, cell.Family); err != nil {
+		return err
+	}
+	// Without a name, tables.check asks only for the table.
+	if cell.Family == "" {
+		return fmt.Errorf("row %x: family is empty", cell.Row)
+	}
+	return checkCell(cell.Row, cell.Family, cell.Qualifier)
 }
 
 // readAndWrite is the part of update that excludes other writers. It returns the

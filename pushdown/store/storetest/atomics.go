@@ -182,6 +182,87 @@ func testCompareAndPutConcurrently(h *harness) {
 	}
 }
 
+// PutAbsent writes the cells that do not exist, and no others.
+func testPutAbsent(h *harness) {
+	var cells []store.CellKey
+	var values [][]byte
+	var want []bool
+	for i := range 100 {
+		cells = append(cells, store.CellKey{Row: fmt.Appendf(nil, "name%d", i), Family: "id", Qualifier: []byte("tagv")})
+		values = append(values, fmt.Appendf(nil, "%d", i))
+		if want = append(want, i%3 != 0); !want[i] {
+			h.apply(h, store.Mutation{Kind: store.Put, Row: cells[i].Row, Family: "id", Qualifier: []byte("tagv"), Value: []byte("old")})
+		}
+	}
+
+	for round := range 2 {
+		wrote, err := store.PutAbsent(h.ctx, h.Store, h.table, cells, values)
+		if err != nil || !slices.Equal(wrote, want) {
+			h.Fatalf("round %d: wrote %v, %v, want %v", round, wrote, err, want)
+		}
+		for i, c := range cells {
+			holds := "old"
+			if i%3 != 0 {
+				holds = string(values[i])
+			}
+			if got := string(h.value(c)); got != holds {
+				h.Fatalf("round %d: %s holds %q, want %q", round, c.Row, got, holds)
+			}
+		}
+		want = make([]bool, len(cells)) // now all exist
+	}
+
+	if wrote, err := store.PutAbsent(h.ctx, h.Store, h.table, nil, nil); err != nil || len(wrote) != 0 {
+		h.Errorf("of no cells: %v, %v, want none and no error", wrote, err)
+	}
+	wantError(h, "put absent cells", func() error {
+		_, err := store.PutAbsent(h.ctx, h.Store, uniqueTable(h.T)+"-missing", cells, values)
+		return err
+	}(), store.ErrNoTable)
+}
+
+// Of concurrent writers of the same cells one wins each cell.
+func testPutAbsentConcurrently(h *harness) {
+	var cells []store.CellKey
+	for i := range 50 {
+		cells = append(cells, store.CellKey{Row: fmt.Appendf(nil, "name%d", i), Family: "id", Qualifier: []byte("tagk")})
+	}
+
+	won := make([][]bool, 4)
+	values := func(w int) (out [][]byte) {
+		for i := range cells {
+			out = append(out, fmt.Appendf(nil, "%d of writer %d", i, w))
+		}
+		return out
+	}
+	g, ctx := errgroup.WithContext(h.ctx)
+	for w := range won {
+		g.Go(func() (err error) {
+			won[w], err = store.PutAbsent(ctx, h.Store, h.table, cells, values(w))
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		h.Fatalf("put absent cells: %v", err)
+	}
+
+	for i, c := range cells {
+		winners := 0
+		for w := range won {
+			if !won[w][i] {
+				continue
+			}
+			winners++
+			if got, want := string(h.value(c)), string(values(w)[i]); got != want {
+				h.Errorf("%s holds %q, want %q", c.Row, got, want)
+			}
+		}
+		if winners != 1 {
+			h.Errorf("%s was written by %d writers, want 1", c.Row, winners)
+		}
+	}
+}
+
 // A missing table has an error of its own.
 func testMissingTable(h *harness) {
 	name := uniqueTable(h.T) + "-missing"

@@ -65,6 +65,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"IncrementConcurrently", testIncrementConcurrently},
 		{"CompareAndPut", testCompareAndPut},
 		{"CompareAndPutConcurrently", testCompareAndPutConcurrently},
+		{"PutAbsent", testPutAbsent},
+		{"PutAbsentConcurrently", testPutAbsentConcurrently},
 		{"Replace", testReplace},
 		{"ReplaceConcurrently", testReplaceConcurrently},
 		{"CancelledScan", testCancelledScan},

@@ -102,24 +102,27 @@ type adder struct {
 	writer   *write.Writer
 	request  *write.RequestBatch
 	resolver *write.Resolver
+	prepared int // points before this one have had their names prepared
 }
 
 // newAdder returns the adder of a request with so many points.
 func (h *Handlers) newAdder(points int) *adder {
 	request := h.Writer.RequestBatch(points)
-	return &adder{h.Writer, request, request.Resolver(write.JSONSpelling)}
+	return &adder{writer: h.Writer, request: request, resolver: request.Resolver(write.JSONSpelling)}
 }
 
 // add adds point i. A scanned point whose series was spelled so before is never
 // decoded.
 func (a *adder) add(ctx context.Context, points *pointList, i int) (*write.Batch, error) {
 	if points.scanned == nil {
+		a.prepareNames(ctx, points, i)
 		return a.addDecoded(ctx, &points.decoded[i])
 	}
 
 	p := &points.scanned[i]
 	s, ok := a.resolver.Find(p.spelling(points.body))
 	if !ok {
+		a.prepareNames(ctx, points, i)
 		return a.addDecoded(ctx, p.decode(points.body))
 	}
 
@@ -133,6 +136,33 @@ func (a *adder) add(ctx context.Context, points *pointList, i int) (*write.Batch
 		return nil, err
 	}
 	return a.request.AddTo(ctx, s, &write.Point{Time: t, Value: v})
+}
+
+// preparedAtOnce is how many points prepareNames looks at: enough to share the steps by
+// which names get UIDs, and little work that is done twice.
+const preparedAtOnce = 512
+
+// prepareNames gives UIDs to the new names of point i, whose series has to be resolved, and
+// of the points behind it: a request that has one new series usually has many. It leaves out
+// points that will be refused; what else it leaves out gets UIDs when its own turn comes.
+func (a *adder) prepareNames(ctx context.Context, points *pointList, i int) {
+	if i < a.prepared {
+		return
+	}
+	names := a.writer.NewNames()
+	a.prepared = i + 1
+	for a.addNames(names, points, i); !names.Empty() && a.prepared < min(i+preparedAtOnce, points.len()); a.prepared++ {
+		a.addNames(names, points, a.prepared)
+	}
+	names.Assign(ctx)
+}
+
+// addNames adds the names of point i, unless it will be refused.
+func (a *adder) addNames(names *write.NewNames, points *pointList, i int) {
+	p, err := points.at(i).point()
+	if err == nil && a.writer.Validate(p) == nil {
+		names.Add(p.Metric, p.Tags)
+	}
 }
 
 // addDecoded adds a point whose series has to be resolved.

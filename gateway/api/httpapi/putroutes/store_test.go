@@ -24,6 +24,12 @@ type numbered struct {
 // Generation and Hold say that names never change.
 func (n *numbered) Generation() uint64 { return 0 }
 
+// Prepare does nothing: Assign does it all.
+func (n *numbered) Prepare(context.Context, encoding.UIDKind, []string) {}
+
+// Cached reports that nothing is new.
+func (n *numbered) Cached(encoding.UIDKind, string) bool { return true }
+
 func (n *numbered) Hold() (uint64, func() error) { return 0, func() error { return nil } }
 
 func (n *numbered) Resolve(_ context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {

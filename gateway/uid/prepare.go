@@ -1,0 +1,167 @@
+package uid
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"downpour/encoding"
+	"downpour/pushdown/store"
+)
+
+const (
+	// preparedAtOnce bounds the names that get UIDs in one step: the embedded store takes
+	// no other write meanwhile.
+	preparedAtOnce = 256
+
+	// prepareTimeout bounds one Prepare. Names that it has not reached by then are left to
+	// Assign, which has a timeout of its own.
+	prepareTimeout = 5 * time.Second
+)
+
+// Cached reports whether the UID of a name is in memory.
+func (d *Dictionary) Cached(kind encoding.UIDKind, name string) bool {
+	_, ok := d.forward.GetIfPresent(nameKey{kind, name})
+	return ok
+}
+
+// Prepare gives UIDs to those of many names that have none, so that Assign finds them
+// cached. One by one, each new name costs three writes, one after another; here the names
+// take each step together. Numbers are counted in the order of the names.
+//
+// It returns no error: a name that is left out, for whatever reason, is left to Assign,
+// which tells why.
+func (s Staged) Prepare(ctx context.Context, kind encoding.UIDKind, names []string) {
+	d := s.Dictionary
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+
+	// One at a time: two that prepare the same names would count numbers for both.
+	select {
+	case d.preparing <- struct{}{}:
+		defer func() { <-d.preparing }()
+	case <-ctx.Done():
+		return
+	}
+
+	for part := range slices.Chunk(s.assignable(kind, names), preparedAtOnce) {
+		// A single name is cheaper by Assign, which shares it with other callers.
+		if len(part) == 1 || d.prepare(ctx, kind, part) != nil {
+			return
+		}
+	}
+}
+
+// assignable returns the names that are not cached, each once, without those that are
+// being changed and those that can have no UID.
+func (s Staged) assignable(kind encoding.UIDKind, names []string) (out []string) {
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		if seen[name] || s.Cached(kind, name) {
+			continue
+		}
+		seen[name] = true
+		row, err := encoding.AppendName(nil, name)
+		if err == nil && len(row) > 0 && len(row) <= s.cfg.MaxName && s.busy(kind, name) == nil {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// prepare gives UIDs to those of some names that have none. They are not cached. Its error
+// says that no more should be prepared now.
+func (d *Dictionary) prepare(ctx context.Context, kind encoding.UIDKind, names []string) error {
+	generation := d.Generation()
+	found, err := d.ResolveMany(ctx, kind, names)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return found[name] != nil })
+	if len(names) == 0 {
+		return nil
+	}
+
+	uids, err := d.nextUIDs(ctx, kind, names)
+	if err != nil {
+		return err
+	}
+	names = names[:len(uids)] // the rest finds the counter at its end, as Assign will
+	assigned, err := d.writeManyMappings(ctx, kind, names, uids)
+	d.leaked.Add(int64(len(uids) - len(assigned)))
+	d.assigned.Add(int64(len(assigned)))
+
+	d.cache(generation, kind, assigned)
+	if d.cfg.Assigned != nil {
+		for _, name := range names {
+			if u, ok := assigned[name]; ok {
+				d.cfg.Assigned(kind, name, u)
+			}
+		}
+	}
+	return err
+}
+
+// nextUIDs increments the counter of a kind by the number of names and returns the values
+// as UIDs. There are fewer than names if the counter has reached the last UID.
+func (d *Dictionary) nextUIDs(ctx context.Context, kind encoding.UIDKind, names []string) ([]encoding.UID, error) {
+	n := int64(len(names))
+	last, err := d.count(ctx, kind, n, names[0])
+	if err != nil {
+		return nil, err
+	}
+
+	width := d.cfg.Schema.UIDWidth(kind)
+	uids := make([]encoding.UID, 0, n)
+	for number := last - n + 1; number <= last; number++ {
+		u, err := encoding.AppendUID(nil, uint64(number), width)
+		if err != nil {
+			break
+		}
+		uids = append(uids, u)
+	}
+	d.warnNearlyFull(kind, last, width)
+	return uids, nil
+}
+
+// writeManyMappings writes the mappings of names in the order of writeMappings: all
+// reverse ones, then the forward ones. It returns the names whose mappings were both
+// written. A name that another writer has given a UID meanwhile is left out, and so is one
+// whose number is in use without the counter.
+func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKind, names []string, uids []encoding.UID) (map[string]encoding.UID, error) {
+	atomic := d.atomic()
+	reverse, rows := make([]store.CellKey, len(names)), make([][]byte, len(names))
+	for i, name := range names {
+		row, err := encoding.AppendName(nil, name)
+		if err != nil {
+			return nil, err
+		}
+		rows[i] = row
+		reverse[i] = store.CellKey{Row: uids[i], Family: encoding.FamilyName, Qualifier: kind.Qualifier()}
+	}
+	wrote, err := store.PutAbsent(ctx, atomic, d.cfg.Table, reverse, rows)
+	if err != nil {
+		return nil, err
+	}
+
+	var forward []store.CellKey
+	var values [][]byte
+	var named []string
+	for i, name := range names {
+		if wrote[i] {
+			named, values = append(named, name), append(values, uids[i])
+			forward = append(forward, store.CellKey{Row: rows[i], Family: encoding.FamilyID, Qualifier: kind.Qualifier()})
+		}
+	}
+	if wrote, err = store.PutAbsent(ctx, atomic, d.cfg.Table, forward, values); err != nil {
+		return nil, err
+	}
+
+	assigned := make(map[string]encoding.UID, len(named))
+	for i, name := range named {
+		if wrote[i] {
+			assigned[name] = values[i]
+		}
+	}
+	return assigned, nil
+}
