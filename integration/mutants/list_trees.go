@@ -45,6 +45,10 @@ var ofTrees = []mutant{
 		old: " && f.cfg.Now().Sub(s.at).Abs() < ReloadAfter {", new: " {",
 		test: "TestAdd_reload",
 	}, {
+		name: "series-of-a-failed-write-forgotten", file: "gateway/metadata/meta/record.go",
+		old: "			rest = append(rest, part...)\n", new: "",
+		test: "TestTracker_property",
+	}, {
 		name: "tree-series-told-once", file: "gateway/metadata/meta/record.go",
 		old: "(made || s.again)", new: "made",
 		test: "TestTracker_describedLater",

@@ -1,9 +1,11 @@
 package meta
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +19,9 @@ const (
 	// parallelCounters is how many counters are incremented at a time: they share the
 	// syncs of the store to disk.
 	parallelCounters = 16
-	// cellsPerWrite bounds the cells of one write.
-	cellsPerWrite = 1000
+	// cellsPerWrite bounds the cells of one write, and newPerWrite those that are written
+	// only if they are not there: the embedded store takes no other write meanwhile.
+	cellsPerWrite, newPerWrite = 1000, 256
 )
 
 // known is a set of series that have a TSMeta for sure, bounded by memory.
@@ -58,8 +61,11 @@ func (t *Tracker) write(ctx context.Context, work *collected) (*collected, error
 	}
 
 	record := t.writeOnes
-	if t.cfg.Flags.RealtimeTS {
-		record = t.writeSeries
+	switch {
+	case t.cfg.Flags.RealtimeTS && t.cfg.Flags.Incrementing:
+		record = t.countSeries
+	case t.cfg.Flags.RealtimeTS:
+		record = t.writeNewSeries
 	}
 	var err error
 	if rest.series, err = record(ctx, work.series); err != nil {
@@ -129,9 +135,44 @@ func (t *Tracker) writeOnes(ctx context.Context, series []seen) ([]seen, error) 
 	return nil, nil
 }
 
-// writeSeries counts the points of series, if Incrementing is set, and makes a TSMeta for
-// the new ones. It returns the series that could not be written, and the first error.
-func (t *Tracker) writeSeries(ctx context.Context, series []seen) (rest []seen, err error) {
+// writeNewSeries makes a TSMeta for each series that has none. It returns the series that
+// could not be written, and the first error.
+func (t *Tracker) writeNewSeries(ctx context.Context, series []seen) (rest []seen, first error) {
+	// A series that is not known counts as new: if it has a TSMeta, nothing is written.
+	unknown := slices.DeleteFunc(series, func(s seen) bool { return t.known.has(s.tsuid) })
+	for part := range slices.Chunk(unknown, newPerWrite) {
+		cells, values := make([]store.CellKey, len(part)), make([][]byte, len(part))
+		for i, s := range part {
+			cells[i] = store.CellKey{Row: []byte(s.tsuid), Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier)}
+			values[i] = encoding.AppendTSMeta(nil, newTSMeta(cells[i].Row, t.cfg.Now().Unix()))
+		}
+
+		made, err := store.PutAbsent(ctx, t.cfg.Store, t.cfg.MetaTable, cells, values)
+		if err != nil {
+			// A part that fails is no reason to leave the others.
+			rest = append(rest, part...)
+			first = cmp.Or(first, err)
+			continue
+		}
+		for i := range part {
+			t.addKnown(&part[i], made[i])
+		}
+	}
+	return rest, first
+}
+
+// addKnown notes that a series has a TSMeta, and whether this process has just made it.
+func (t *Tracker) addKnown(s *seen, made bool) {
+	t.known.add(s.tsuid)
+	// Whoever else made it tells its own trees. An earlier attempt may have made it and then failed.
+	if t.cfg.Described != nil && (made || s.again) {
+		t.tell(s.tsuid)
+	}
+}
+
+// countSeries counts the points of series, and makes a TSMeta for the new ones. It returns
+// the series that could not be written, and the first error.
+func (t *Tracker) countSeries(ctx context.Context, series []seen) (rest []seen, err error) {
 	var mu sync.Mutex
 	var work errgroup.Group
 	work.SetLimit(parallelCounters)
@@ -139,7 +180,7 @@ func (t *Tracker) writeSeries(ctx context.Context, series []seen) (rest []seen, 
 	for _, s := range series {
 		// A series that fails is no reason to leave the others: it goes into rest.
 		work.Go(func() error {
-			err := t.writeOneSeries(ctx, &mu, &s)
+			err := t.countOneSeries(ctx, &mu, &s)
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -155,27 +196,19 @@ func (t *Tracker) writeSeries(ctx context.Context, series []seen) (rest []seen, 
 	return rest, first
 }
 
-// writeOneSeries records one series. It sets the points of s to 0 once they are counted.
+// countOneSeries records one series. It sets the points of s to 0 once they are counted.
 // mu guards known.
-func (t *Tracker) writeOneSeries(ctx context.Context, mu *sync.Mutex, s *seen) error {
+func (t *Tracker) countOneSeries(ctx context.Context, mu *sync.Mutex, s *seen) error {
 	row := []byte(s.tsuid)
-	// Without Incrementing a series that is not known counts as new: if it has a TSMeta
-	// already, the compare-and-set below changes nothing.
-	mu.Lock()
-	isNew := !t.known.has(s.tsuid)
-	mu.Unlock()
-
-	if t.cfg.Flags.Incrementing {
-		cell := store.CellKey{Row: row, Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier)}
-		n, err := t.cfg.Store.Increment(ctx, t.cfg.MetaTable, cell, s.points)
-		if err != nil {
-			return err
-		}
-		// If the counter was there before, whoever made it makes the TSMeta, too. An
-		// earlier attempt of this process may have made it and then failed.
-		isNew = n == s.points || s.again
-		s.points = 0
+	counter := store.CellKey{Row: row, Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier)}
+	n, err := t.cfg.Store.Increment(ctx, t.cfg.MetaTable, counter, s.points)
+	if err != nil {
+		return err
 	}
+	// If the counter was there before, whoever made it makes the TSMeta, too. An
+	// earlier attempt of this process may have made it and then failed.
+	isNew := n == s.points || s.again
+	s.points = 0
 	if !isNew {
 		return nil
 	}
@@ -189,15 +222,11 @@ func (t *Tracker) writeOneSeries(ctx context.Context, mu *sync.Mutex, s *seen) e
 
 	mu.Lock()
 	defer mu.Unlock()
-	t.known.add(s.tsuid)
-	// Whoever else made it tells its own trees. An earlier attempt may have made it and then failed.
-	if t.cfg.Described != nil && (made || s.again) {
-		t.tell(s.tsuid)
-	}
+	t.addKnown(s, made)
 	return nil
 }
 
-// tell adds a series to those that Described is told of. The caller holds the lock of known.
+// tell adds a series to those that Described is told of.
 func (t *Tracker) tell(tsuid string) {
 	if len(t.described) >= t.cfg.Pending || len(t.described)*(seenBytes+len(tsuid)) > t.cfg.Bytes {
 		t.untold++

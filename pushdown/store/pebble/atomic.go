@@ -89,7 +89,7 @@ func (s *Store) readAndPutAbsent(table string, cells []store.CellKey, values [][
 	s.change.Lock()
 	defer s.change.Unlock()
 
-	wrote, any := make([]bool, len(cells)), false
+	wrote, writes := make([]bool, len(cells)), false
 	var key []byte
 	for i, c := range cells {
 		key = appendKey(key[:0], table, c.Row, c.Family, c.Qualifier)
@@ -98,9 +98,9 @@ func (s *Store) readAndPutAbsent(table string, cells []store.CellKey, values [][
 			return nil, nil, fmt.Errorf("put absent cells of table %q: %w", table, err)
 		}
 		wrote[i] = !found
-		any = any || !found
+		writes = writes || !found
 	}
-	if !any {
+	if !writes {
 		return wrote, nil, nil
 	}
 
