@@ -49,6 +49,10 @@ var ofTrees = []mutant{
 		old: "			rest = append(rest, part...)\n", new: "",
 		test: "TestTracker_property",
 	}, {
+		name: "series-counted-and-never-described", file: "gateway/metadata/meta/record.go",
+		old: "sums[i] == points[i] || s.again", new: "sums[i] == points[i]",
+		test: "TestTracker_property",
+	}, {
 		name: "tree-series-told-once", file: "gateway/metadata/meta/record.go",
 		old: "(made || s.again)", new: "made",
 		test: "TestTracker_describedLater",

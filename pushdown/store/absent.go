@@ -9,10 +9,11 @@ import (
 // absentAtOnce bounds the calls of PutAbsent that are under way at a time.
 const absentAtOnce = 32
 
-// PutAbsent is AbsentPutter.PutAbsent for any Atomic: one that is none makes a call for
-// each cell.
+// PutAbsent writes the value of each cell that does not exist, and tells of each whether it
+// has. The cells differ. A store that is no ManyAtomic makes a call for each, and after an
+// error any of them may have been written.
 func PutAbsent(ctx context.Context, a Atomic, table string, cells []CellKey, values [][]byte) ([]bool, error) {
-	if many, ok := a.(AbsentPutter); ok {
+	if many, ok := a.(ManyAtomic); ok {
 		return many.PutAbsent(ctx, table, cells, values)
 	}
 

@@ -71,11 +71,13 @@ type Atomic interface {
 	CompareAndPut(ctx context.Context, table string, cell CellKey, expected, value []byte) (bool, error)
 }
 
-// AbsentPutter is an Atomic that writes many cells at once. The embedded store is one;
-// PutAbsent does it with any.
-type AbsentPutter interface {
+// ManyAtomic is an Atomic that changes many cells at once, each as Atomic would. The cells
+// of a call differ. After an error nothing has changed. The embedded store is one.
+type ManyAtomic interface {
+	// IncrementAll is Increment of many counters. It returns their new values.
+	IncrementAll(ctx context.Context, table string, cells []CellKey, deltas []int64) ([]int64, error)
 	// PutAbsent writes the value of each cell that does not exist, and tells of each
-	// whether it has. The cells differ. After an error any of them may have been written.
+	// whether it has.
 	PutAbsent(ctx context.Context, table string, cells []CellKey, values [][]byte) ([]bool, error)
 }
 

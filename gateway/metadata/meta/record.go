@@ -139,8 +139,13 @@ func (t *Tracker) writeOnes(ctx context.Context, series []seen) ([]seen, error) 
 // could not be written, and the first error.
 func (t *Tracker) writeNewSeries(ctx context.Context, series []seen) (rest []seen, first error) {
 	// A series that is not known counts as new: if it has a TSMeta, nothing is written.
-	unknown := slices.DeleteFunc(series, func(s seen) bool { return t.known.has(s.tsuid) })
-	for part := range slices.Chunk(unknown, newPerWrite) {
+	return t.makeTSMetas(ctx, slices.DeleteFunc(series, func(s seen) bool { return t.known.has(s.tsuid) }))
+}
+
+// makeTSMetas makes a TSMeta for each of some series, unless it has one. It returns the
+// series that could not be written, and the first error.
+func (t *Tracker) makeTSMetas(ctx context.Context, series []seen) (rest []seen, first error) {
+	for part := range slices.Chunk(series, newPerWrite) {
 		cells, values := make([]store.CellKey, len(part)), make([][]byte, len(part))
 		for i, s := range part {
 			cells[i] = store.CellKey{Row: []byte(s.tsuid), Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier)}
@@ -170,9 +175,56 @@ func (t *Tracker) addKnown(s *seen, made bool) {
 	}
 }
 
-// countSeries counts the points of series, and makes a TSMeta for the new ones. It returns
+// countSeries counts the points of series, and makes a TSMeta for the new ones, many at a
+// time if the store can. It returns the series that could not be written, and the first error.
+func (t *Tracker) countSeries(ctx context.Context, series []seen) (rest []seen, first error) {
+	many, ok := t.cfg.Store.(store.ManyAtomic)
+	if !ok {
+		return t.countOneByOne(ctx, series)
+	}
+
+	for part := range slices.Chunk(series, newPerWrite) {
+		created, err := t.count(ctx, many, part)
+		if err != nil {
+			// Nothing has changed. One series may be at fault: its counter may be damaged.
+			left, err := t.countOneByOne(ctx, part)
+			rest, first = append(rest, left...), cmp.Or(first, err)
+			continue
+		}
+		left, err := t.makeTSMetas(ctx, created)
+		rest, first = append(rest, left...), cmp.Or(first, err)
+	}
+	return rest, first
+}
+
+// count increments the counters of series and returns those that are new. It sets the
+// points to 0, for they are counted.
+func (t *Tracker) count(ctx context.Context, many store.ManyAtomic, series []seen) (created []seen, err error) {
+	cells, points := make([]store.CellKey, len(series)), make([]int64, len(series))
+	for i, s := range series {
+		cells[i] = store.CellKey{Row: []byte(s.tsuid), Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier)}
+		points[i] = s.points
+	}
+	sums, err := many.IncrementAll(ctx, t.cfg.MetaTable, cells, points)
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range series {
+		s := &series[i]
+		s.points = 0
+		// If the counter was there before, whoever made it makes the TSMeta, too. An earlier
+		// attempt of this process may have made it and then failed.
+		if sums[i] == points[i] || s.again {
+			created = append(created, *s)
+		}
+	}
+	return created, nil
+}
+
+// countOneByOne counts the points of series, and makes a TSMeta for the new ones. It returns
 // the series that could not be written, and the first error.
-func (t *Tracker) countSeries(ctx context.Context, series []seen) (rest []seen, err error) {
+func (t *Tracker) countOneByOne(ctx context.Context, series []seen) (rest []seen, err error) {
 	var mu sync.Mutex
 	var work errgroup.Group
 	work.SetLimit(parallelCounters)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -156,19 +157,39 @@ func (f *flaky) CompareAndPut(ctx context.Context, table string, c store.CellKey
 // However often the store fails, and with two trackers on the same tables, every series gets one
 // TSMeta, and every point is counted once if points are counted.
 func TestTracker_property(t *testing.T) {
-	t.Run("counted", func(t *testing.T) { testTracker(t, all, 40) })
-	t.Run("not counted", func(t *testing.T) {
-		testTracker(t, Flags{Tracking: true, RealtimeTS: true}, 5*newPerWrite)
-	})
+	oneByOne := func(f *flaky) store.Store { return f }
+	together := func(f *flaky) store.Store { return &flakyMany{f} }
+	counted, uncounted := all, Flags{Tracking: true, RealtimeTS: true}
+	t.Run("counted one by one", func(t *testing.T) { testTracker(t, counted, 40, oneByOne) })
+	t.Run("counted together", func(t *testing.T) { testTracker(t, counted, 3*newPerWrite, together) })
+	t.Run("not counted, one by one", func(t *testing.T) { testTracker(t, uncounted, 3*newPerWrite, oneByOne) })
+	t.Run("not counted, together", func(t *testing.T) { testTracker(t, uncounted, 3*newPerWrite, together) })
 }
 
-func testTracker(t *testing.T, flags Flags, series int) {
+// flakyMany is a flaky store that changes many cells at once, or none if it fails.
+type flakyMany struct{ *flaky }
+
+func (f *flakyMany) IncrementAll(ctx context.Context, table string, cells []store.CellKey, deltas []int64) ([]int64, error) {
+	if before, _ := f.fails(); before {
+		return nil, store.ErrUnavailable
+	}
+	return f.Store.(store.ManyAtomic).IncrementAll(ctx, table, cells, deltas)
+}
+
+func (f *flakyMany) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
+	if before, _ := f.fails(); before {
+		return nil, store.ErrUnavailable
+	}
+	return f.Store.(store.ManyAtomic).PutAbsent(ctx, table, cells, values)
+}
+
+func testTracker(t *testing.T, flags Flags, series int, wrap func(*flaky) store.Store) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	s := &flaky{Store: open(t), rnd: rand.New(rand.NewPCG(seed, 0))}
 	s.broken.Store(true)
 	const rounds = 30
-	trackers := []*Tracker{tracker(s, flags), tracker(s, flags)}
+	trackers := []*Tracker{tracker(wrap(s), flags), tracker(wrap(s), flags)}
 	want := make([]int64, series)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for range rounds {
@@ -202,6 +223,33 @@ func testTracker(t *testing.T, flags Flags, series int) {
 	}
 	if diff := cmp.Diff(expected, cells(t, s, "tsdb-meta")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A series whose counter is damaged keeps no other from being counted.
+func TestTracker_damagedCounter(t *testing.T) {
+	s := open(t)
+	var series []string
+	for n := range 3 {
+		series = append(series, string(encoding.DefaultSchema().AppendTSUID(nil, rowKey(n))))
+	}
+	damaged := store.Mutation{Row: []byte(series[1]), Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier), Value: []byte("short")}
+	if err := s.Apply(t.Context(), "tsdb-meta", []store.Mutation{damaged}); err != nil {
+		t.Fatal(err)
+	}
+
+	tr := tracker(s, all)
+	for n := range series {
+		tr.Stored(rowKey(n), 7)
+	}
+	if err := tr.Close(); err == nil || !strings.Contains(err.Error(), "counter has 5 bytes") {
+		t.Errorf("Close: %v, want that a counter has 5 bytes", err)
+	}
+	got := cells(t, s, "tsdb-meta")
+	for n, want := range []string{"0000000000000007", "short", "0000000000000007"} {
+		if name := encoding.UID(series[n]).String(); got[name+":ts_ctr"] != want || (got[name+":ts_meta"] != "") != (n != 1) {
+			t.Errorf("series %d: counter %q, TSMeta %q", n, got[name+":ts_ctr"], got[name+":ts_meta"])
+		}
 	}
 }
 

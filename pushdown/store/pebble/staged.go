@@ -28,6 +28,11 @@ func (a staged) CompareAndPut(ctx context.Context, table string, cell store.Cell
 	return a.s.compareAndPut(ctx, table, cell, expected, value, a.s.awaitDurableLater)
 }
 
+// IncrementAll is Store.IncrementAll, but the changes are only visible when it returns.
+func (a staged) IncrementAll(ctx context.Context, table string, cells []store.CellKey, deltas []int64) ([]int64, error) {
+	return a.s.incrementAll(ctx, table, cells, deltas, a.s.awaitDurableLater)
+}
+
 // PutAbsent is Store.PutAbsent, but the cells are only visible when it returns.
 func (a staged) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
 	return a.s.putAbsent(ctx, table, cells, values, a.s.awaitDurableLater)

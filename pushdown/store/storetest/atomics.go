@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -179,6 +180,41 @@ func testCompareAndPutConcurrently(h *harness) {
 		if len(winners) != 1 || string(h.value(cell)) != winners[0] {
 			h.Fatalf("winners %q, the cell holds %q", winners, h.value(cell))
 		}
+	}
+}
+
+// IncrementAll increments every counter, or none if one is not a counter.
+func testIncrementAll(h *harness) {
+	many, ok := h.Store.(store.ManyAtomic)
+	if !ok {
+		return // a call for each counter is tested above
+	}
+	var cells []store.CellKey
+	var deltas []int64
+	for i := range 100 {
+		cells = append(cells, store.CellKey{Row: fmt.Appendf(nil, "series%d", i), Family: "id", Qualifier: []byte("metrics")})
+		deltas = append(deltas, int64(i-50))
+	}
+
+	for round := range int64(3) {
+		sums, err := many.IncrementAll(h.ctx, h.table, cells, deltas)
+		if err != nil {
+			h.Fatalf("round %d: %v", round, err)
+		}
+		for i, sum := range sums {
+			want := (round + 1) * deltas[i]
+			if got := int64(binary.BigEndian.Uint64(h.value(cells[i]))); sum != want || got != want {
+				h.Fatalf("round %d: counter %d is %d, and holds %d, want %d", round, i, sum, got, want)
+			}
+		}
+	}
+
+	h.apply(h, store.Mutation{Kind: store.Put, Row: cells[99].Row, Family: "id", Qualifier: cells[99].Qualifier, Value: []byte("short")})
+	if _, err := many.IncrementAll(h.ctx, h.table, cells, deltas); err == nil || !strings.Contains(err.Error(), "counter has 5 bytes, want 8") {
+		h.Errorf("with a damaged counter: %v, want that it has 5 bytes", err)
+	}
+	if got := int64(binary.BigEndian.Uint64(h.value(cells[98]))); got != 3*deltas[98] {
+		h.Errorf("with a damaged counter another one became %d, want %d as before", got, 3*deltas[98])
 	}
 }
 

@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"IncrementConcurrently", testIncrementConcurrently},
 		{"CompareAndPut", testCompareAndPut},
 		{"CompareAndPutConcurrently", testCompareAndPutConcurrently},
+		{"IncrementAll", testIncrementAll},
 		{"PutAbsent", testPutAbsent},
 		{"PutAbsentConcurrently", testPutAbsentConcurrently},
 		{"Replace", testReplace},
