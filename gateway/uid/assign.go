@@ -25,10 +25,18 @@ func (d *Dictionary) Assign(ctx context.Context, kind encoding.UIDKind, name str
 		}
 	}
 
-	if s, ok := d.cfg.Store.(store.Stager); ok && err == nil {
-		err = s.Sync(ctx)
+	if err == nil {
+		err = d.Sync(ctx)
 	}
 	return u, err
+}
+
+// Sync returns once every UID that was assigned before is durable.
+func (d *Dictionary) Sync(ctx context.Context) error {
+	if s, ok := d.cfg.Store.(store.Stager); ok {
+		return s.Sync(ctx)
+	}
+	return nil // each step of an assignment was durable when it returned
 }
 
 // Staged is a dictionary for writers of rows. If the store can order its writes

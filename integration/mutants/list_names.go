@@ -35,6 +35,10 @@ var ofNames = []mutant{
 		old: "		wrote[i] = !found\n", new: "		wrote[i] = true\n",
 		test: "TestConformance",
 	}, {
+		name: "names-of-refused-import-lines-get-uids", file: "gateway/admin/tools/sink.go",
+		old: "		if err == nil {\n			names.Add", new: "		if err == nil || p != nil {\n			names.Add",
+		test: "TestImport_newNames",
+	}, {
 		name: "exported-name-read-as-an-expression", file: "gateway/admin/tools/export.go",
 		old: "	q.Queries[0].Metric = name\n", new: "	_ = name\n",
 		test: "TestExport_names",

@@ -92,6 +92,32 @@ func TestImport_skipErrors(t *testing.T) {
 	}
 }
 
+// The new names of a file get UIDs in its order, whether they come with points or in a list of
+// names, and those of refused lines get none.
+func TestImport_newNames(t *testing.T) {
+	const many = 1200
+	var points, list strings.Builder
+	for i := range many {
+		fmt.Fprintf(&list, "#uid tagv p%d\n", i)
+		if i%7 == 6 {
+			fmt.Fprintf(&points, "m 1356998400 1 pod=refused%d refused=a!\n", i)
+			continue
+		}
+		fmt.Fprintf(&points, "m 1356998400 1 pod=p%d\n", i)
+	}
+
+	f := func(text, want string) {
+		t.Helper()
+		p := embedded(t)
+		p.mustTool("import", "-skip-errors", write(t, text))
+		if got := p.mustTool("uid", "grep", "tagv", "^(p0|p1199|refused.*)$"); got != want {
+			t.Errorf("UIDs are %q, want %q", got, want)
+		}
+	}
+	f(points.String(), "tagv p0: [0, 0, 1]\ntagv p1199: [0, 4, 5]\n")                                      // 1029
+	f(list.String()+"#uid tagv p3\n#uid tagv refused!\n", "tagv p0: [0, 0, 1]\ntagv p1199: [0, 4, -80]\n") // 1200
+}
+
 // On HBase the times of a series must ascend, because two values of one time would make queries
 // fail. The embedded store keeps the later value, and so takes any order.
 func TestImport_order(t *testing.T) {

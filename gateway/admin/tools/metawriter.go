@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"downpour/encoding"
@@ -28,18 +29,30 @@ type metaWriter struct {
 // names of that kind.
 func (m *metaWriter) assign(ctx context.Context, names []nameLine) error {
 	allowed := [...]bool{m.auto.Metrics, m.auto.TagKs, m.auto.TagVs}
+	// A name that is not allowed is no error here: the points that use it are
+	// refused later, with their line numbers.
+	names = slices.DeleteFunc(slices.Clone(names), func(n nameLine) bool {
+		return !allowed[n.kind] || encoding.ValidateName(n.kind.String(), n.name, m.settings.Allowed...) != nil
+	})
+
+	var byKind [3][]string
 	for _, n := range names {
-		// A name that is not allowed is no error here: the points that use it are
-		// refused later, with their line numbers.
-		if !allowed[n.kind] || encoding.ValidateName(n.kind.String(), n.name, m.settings.Allowed...) != nil {
+		byKind[n.kind] = append(byKind[n.kind], n.name)
+	}
+	for kind, list := range byKind {
+		uid.Staged{Dictionary: m.names}.Prepare(ctx, encoding.UIDKind(kind), list)
+	}
+
+	for _, n := range names {
+		// Prepared, or known before.
+		if m.names.Cached(n.kind, n.name) {
 			continue
 		}
-
 		if _, err := m.names.Assign(ctx, n.kind, n.name); err != nil {
 			return fmt.Errorf("%s %s: %w", n.kind, n.name, err)
 		}
 	}
-	return nil
+	return m.names.Sync(ctx)
 }
 
 // metaCells are the cells of some meta lines, by table.

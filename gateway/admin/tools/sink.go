@@ -108,8 +108,13 @@ type storeSending struct {
 // by wait; the first of them ends the sending if the import is to stop at it.
 func (l *storeSink) send(ctx context.Context, lines []linePoint) sending {
 	w := new(storeSending)
+	prepared := 0 // lines before this one have had their names prepared
 	for i := range lines {
-		b, err := l.add(ctx, &lines[i])
+		s, ok := l.resolver.Find(lines[i].names)
+		if !ok && i >= prepared {
+			prepared = i + l.prepareNames(ctx, lines[i:])
+		}
+		b, err := l.add(ctx, &lines[i], s)
 		switch {
 		case err == nil:
 			// Points of a chunk come in long runs of one batch, which is then waited for once.
@@ -134,12 +139,31 @@ func fatal(ctx context.Context, err error) bool {
 	return write.IsStorage(err) || errors.Is(err, write.ErrClosing) || errors.Is(err, store.ErrLocked) || ctx.Err() != nil
 }
 
-// add hands the point of a line to the writer. The resolver finds the key of a series
-// that it had before by the spelling in the line, which saves parsing and checking the
-// names.
-func (l *storeSink) add(ctx context.Context, line *linePoint) (*write.Batch, error) {
-	s, ok := l.resolver.Find(line.names)
-	if !ok {
+// preparedAtOnce is how many lines prepareNames looks at.
+const preparedAtOnce = 512
+
+// prepareNames gives UIDs to the new names of the first lines, and returns how many lines it
+// has looked at: a file that has one new series usually has many. It leaves out lines that
+// will be refused; what else it leaves out gets UIDs when its own turn comes.
+func (l *storeSink) prepareNames(ctx context.Context, lines []linePoint) (looked int) {
+	names := l.writer.NewNames()
+	for looked < min(len(lines), preparedAtOnce) {
+		p, err := lines[looked].point(l.settings)
+		if err == nil {
+			names.Add(p.Metric, p.Tags)
+		}
+		if looked++; names.Empty() {
+			break // a new series of old names, or a line that will be refused
+		}
+	}
+	names.Assign(ctx)
+	return looked
+}
+
+// add hands the point of a line to the writer. s is the series that the resolver has found
+// by the spelling in the line, which saves parsing and checking the names; nil if none.
+func (l *storeSink) add(ctx context.Context, line *linePoint, s *write.SeriesKey) (*write.Batch, error) {
+	if s == nil {
 		p, err := line.point(l.settings)
 		if err != nil {
 			return nil, err
