@@ -76,7 +76,7 @@ var ofPoints = []mutant{
 		test: "TestRequestBatch_pushesBack",
 	}, {
 		name: "uid-told-before-sync", file: "gateway/uid/assign.go",
-		old: "(store.Stager); ok && err == nil {", new: "(store.Stager); ok && false {",
+		old: "	if err == nil {\n		err = d.Sync(ctx)\n	}\n", new: "",
 		test: "TestAssign_durable",
 	}, {
 		name: "sync-without-waiting", file: "pushdown/store/pebble/staged.go",
