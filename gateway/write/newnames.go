@@ -2,68 +2,92 @@ package write
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"downpour/encoding"
 )
 
-// NewNames collects names of points that are about to be resolved, so that those without
-// UIDs get them together. A client that sends new series sends many in a row; resolved one
-// by one, each new name costs three writes, one after another.
-type NewNames struct {
-	series *SeriesCache
-	names  [3][]string // by kind
+// maxAhead is how many points PrepareNames looks at: enough to share the steps by which
+// names get UIDs, and little work that is done twice. It stops earlier behind maxAheadBytes
+// of new names, because nobody counts their memory.
+const (
+	maxAhead      = 512
+	maxAheadBytes = 256 << 10
+)
+
+// PrepareNames gives UIDs to the new names of a validated point that is about to be
+// resolved, and of the points behind it that have arrived already. A client that sends one
+// new series usually sends many, and one by one each new name costs three writes, one after
+// another. What is left out gets its UIDs, or its error, when it is resolved.
+//
+// behind yields the points behind, validated, and nil for one that will be refused, because
+// that gives no name a UID. It is not asked if all names of the first point are known.
+// PrepareNames returns how many of them it has looked at: the caller calls it again behind
+// these.
+func (w *Writer) PrepareNames(ctx context.Context, first *Point, behind iter.Seq[*Point]) (looked int) {
+	n := newNames{series: w.series}
+	if n.add(first); n.empty() {
+		return 0 // a new series of old names
+	}
+
+	for p := range behind {
+		if p != nil {
+			n.add(p)
+		}
+		if looked++; looked == maxAhead || n.bytes > maxAheadBytes {
+			break
+		}
+	}
+
+	for kind, names := range n.byKind {
+		if len(names) > 1 { // one is cheaper by Assign
+			w.series.cfg.Names.Prepare(ctx, encoding.UIDKind(kind), names)
+		}
+	}
+	return looked
 }
 
-// NewNames returns an empty list.
-func (w *Writer) NewNames() *NewNames { return &NewNames{series: w.series} }
+// newNames are names that may have no UID.
+type newNames struct {
+	series *SeriesCache
+	byKind [3][]string
+	bytes  int
+}
 
-// Add adds those of a point's validated names that may have no UID. It leaves out a point
-// that Resolve would refuse, so that no name gets a UID because of it.
-func (n *NewNames) Add(metric string, tags []Tag) {
+// add adds the names of a point. It leaves out a point that would be refused when it is
+// resolved.
+func (n *newNames) add(p *Point) {
 	auto := n.series.cfg.Auto
-	for i, t := range tags {
-		if slices.ContainsFunc(tags[:i], func(o Tag) bool { return o.K == t.K }) {
-			return // a duplicate tag
-		}
-		// A name that gets no UID on put may be unknown, so it must be known already.
-		if !n.admits(encoding.UIDTagK, t.K, auto.TagKs) || !n.admits(encoding.UIDTagV, t.V, auto.TagVs) {
+	if !n.admits(encoding.UIDMetric, p.Metric, auto.Metrics) {
+		return
+	}
+	for i, t := range p.Tags {
+		duplicate := slices.ContainsFunc(p.Tags[:i], func(o Tag) bool { return o.K == t.K })
+		if duplicate || !n.admits(encoding.UIDTagK, t.K, auto.TagKs) || !n.admits(encoding.UIDTagV, t.V, auto.TagVs) {
 			return
 		}
 	}
-	if !n.admits(encoding.UIDMetric, metric, auto.Metrics) {
-		return
-	}
 
-	n.addName(encoding.UIDMetric, metric)
-	for _, t := range tags {
+	n.addName(encoding.UIDMetric, p.Metric)
+	for _, t := range p.Tags {
 		n.addName(encoding.UIDTagK, t.K)
 		n.addName(encoding.UIDTagV, t.V)
 	}
 }
 
-// admits reports whether a name has a UID or may get one on put.
-func (n *NewNames) admits(kind encoding.UIDKind, name string, assign bool) bool {
+// admits reports whether a name may get a UID on put, or has one.
+func (n *newNames) admits(kind encoding.UIDKind, name string, assign bool) bool {
 	return assign || n.series.cfg.Names.Cached(kind, name)
 }
 
-func (n *NewNames) addName(kind encoding.UIDKind, name string) {
+func (n *newNames) addName(kind encoding.UIDKind, name string) {
 	if !n.series.cfg.Names.Cached(kind, name) {
-		n.names[kind] = append(n.names[kind], name)
+		n.byKind[kind] = append(n.byKind[kind], name)
+		n.bytes += len(name)
 	}
 }
 
-// Empty reports whether no name was added that may have no UID.
-func (n *NewNames) Empty() bool {
-	return len(n.names[encoding.UIDMetric])+len(n.names[encoding.UIDTagK])+len(n.names[encoding.UIDTagV]) == 0
-}
-
-// Assign gives UIDs to the collected names, as far as it can: what is left out, Resolve
-// assigns or refuses.
-func (n *NewNames) Assign(ctx context.Context) {
-	for _, kind := range []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encoding.UIDTagV} {
-		if len(n.names[kind]) > 1 {
-			n.series.cfg.Names.Prepare(ctx, kind, n.names[kind])
-		}
-	}
+func (n *newNames) empty() bool {
+	return !slices.ContainsFunc(n.byKind[:], func(names []string) bool { return len(names) > 0 })
 }

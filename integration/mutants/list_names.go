@@ -20,12 +20,16 @@ var ofNames = []mutant{
 		test: "TestPrepare_eightDictionaries",
 	}, {
 		name: "names-of-refused-lines-get-uids", file: "gateway/api/telnet/lookahead.go",
-		old: "	if err == nil {\n		names.Add", new: "	{\n		names.Add",
+		old: "	if err != nil || c.parseNames(p, metric, tags) != nil {", new: "	if c.parseNames(p, metric, tags) != nil && err != nil {",
 		test: "TestPrepareNames",
 	}, {
 		name: "names-of-refused-points-get-uids", file: "gateway/api/httpapi/putroutes/store.go",
-		old: "err == nil && a.writer.Validate(p) == nil", new: "err == nil",
+		old: "			if err != nil {\n				p = nil\n			}\n			if !yield", new: "			_ = err\n			if !yield",
 		test: "gateway TestPut_newSeries",
+	}, {
+		name: "names-prepared-without-a-bound", file: "gateway/write/newnames.go",
+		old: " || n.bytes > maxAheadBytes", new: "",
+		test: "TestPrepareNames_bounds",
 	}, {
 		name: "names-prepared-against-the-settings", file: "gateway/write/newnames.go",
 		old: "	return assign || ", new: "	return true || ",
@@ -36,7 +40,7 @@ var ofNames = []mutant{
 		test: "TestConformance",
 	}, {
 		name: "names-of-refused-import-lines-get-uids", file: "gateway/admin/tools/sink.go",
-		old: "		if err == nil {\n			names.Add", new: "		if err == nil || p != nil {\n			names.Add",
+		old: "			if err != nil {\n				p = nil\n			}\n", new: "			_ = err\n",
 		test: "TestImport_newNames",
 	}, {
 		name: "exported-name-read-as-an-expression", file: "gateway/admin/tools/export.go",

@@ -50,7 +50,7 @@ var ofTrees = []mutant{
 		test: "TestTracker_property",
 	}, {
 		name: "series-counted-and-never-described", file: "gateway/metadata/meta/record.go",
-		old: "sums[i] == points[i] || s.again", new: "sums[i] == points[i]",
+		old: "sums[i] == s.points || s.again", new: "sums[i] == s.points",
 		test: "TestTracker_property",
 	}, {
 		name: "tree-series-told-once", file: "gateway/metadata/meta/record.go",

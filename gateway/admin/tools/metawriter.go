@@ -28,31 +28,42 @@ type metaWriter struct {
 // assign gives names their UIDs, in the order given, if the settings allow new
 // names of that kind.
 func (m *metaWriter) assign(ctx context.Context, names []nameLine) error {
-	allowed := [...]bool{m.auto.Metrics, m.auto.TagKs, m.auto.TagVs}
-	// A name that is not allowed is no error here: the points that use it are
-	// refused later, with their line numbers.
-	names = slices.DeleteFunc(slices.Clone(names), func(n nameLine) bool {
-		return !allowed[n.kind] || encoding.ValidateName(n.kind.String(), n.name, m.settings.Allowed...) != nil
-	})
-
-	var byKind [3][]string
-	for _, n := range names {
-		byKind[n.kind] = append(byKind[n.kind], n.name)
-	}
-	for kind, list := range byKind {
-		uid.Staged{Dictionary: m.names}.Prepare(ctx, encoding.UIDKind(kind), list)
-	}
-
-	for _, n := range names {
-		// Prepared, or known before.
-		if m.names.Cached(n.kind, n.name) {
-			continue
-		}
-		if _, err := m.names.Assign(ctx, n.kind, n.name); err != nil {
-			return fmt.Errorf("%s %s: %w", n.kind, n.name, err)
+	for part := range slices.Chunk(names, namesAtOnce) {
+		if err := m.assignSome(ctx, part); err != nil {
+			return err
 		}
 	}
 	return m.names.Sync(ctx)
+}
+
+// namesAtOnce bounds the names that assignSome is given, and so its memory.
+const namesAtOnce = 1000
+
+// assignSome is assign, but the UIDs are durable only with the next write.
+func (m *metaWriter) assignSome(ctx context.Context, names []nameLine) error {
+	allowed := [...]bool{m.auto.Metrics, m.auto.TagKs, m.auto.TagVs}
+	var byKind [3][]string
+	for _, n := range names {
+		// A name that is not allowed is no error here: the points that use it are
+		// refused later, with their line numbers.
+		if allowed[n.kind] && encoding.ValidateName(n.kind.String(), n.name, m.settings.Allowed...) == nil {
+			byKind[n.kind] = append(byKind[n.kind], n.name)
+		}
+	}
+
+	for k, list := range byKind {
+		kind := encoding.UIDKind(k)
+		uid.Staged{Dictionary: m.names}.Prepare(ctx, kind, list)
+		for _, name := range list {
+			// Not prepared: Assign gives it a UID, or tells why it has none.
+			if !m.names.Cached(kind, name) {
+				if _, err := m.names.Assign(ctx, kind, name); err != nil {
+					return fmt.Errorf("%s %s: %w", kind, name, err)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // metaCells are the cells of some meta lines, by table.

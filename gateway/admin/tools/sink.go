@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"downpour/gateway/uid"
@@ -99,22 +100,18 @@ func (l *storeSink) writeMeta(ctx context.Context, all []metaLine) ([]refusal, e
 
 // storeSending is what storeSink.send returns.
 type storeSending struct {
-	batches []*write.Batch
-	refused []refusal
-	err     error
+	batches  []*write.Batch
+	refused  []refusal
+	err      error
+	prepared int // lines before this one have had their names prepared
 }
 
 // send adds the points to batches of the writer. Points that are refused are reported
 // by wait; the first of them ends the sending if the import is to stop at it.
 func (l *storeSink) send(ctx context.Context, lines []linePoint) sending {
 	w := new(storeSending)
-	prepared := 0 // lines before this one have had their names prepared
 	for i := range lines {
-		s, ok := l.resolver.Find(lines[i].names)
-		if !ok && i >= prepared {
-			prepared = i + l.prepareNames(ctx, lines[i:])
-		}
-		b, err := l.add(ctx, &lines[i], s)
+		b, err := l.add(ctx, w, lines, i)
 		switch {
 		case err == nil:
 			// Points of a chunk come in long runs of one batch, which is then waited for once.
@@ -139,34 +136,19 @@ func fatal(ctx context.Context, err error) bool {
 	return write.IsStorage(err) || errors.Is(err, write.ErrClosing) || errors.Is(err, store.ErrLocked) || ctx.Err() != nil
 }
 
-// preparedAtOnce is how many lines prepareNames looks at.
-const preparedAtOnce = 512
-
-// prepareNames gives UIDs to the new names of the first lines, and returns how many lines it
-// has looked at: a file that has one new series usually has many. It leaves out lines that
-// will be refused; what else it leaves out gets UIDs when its own turn comes.
-func (l *storeSink) prepareNames(ctx context.Context, lines []linePoint) (looked int) {
-	names := l.writer.NewNames()
-	for looked < min(len(lines), preparedAtOnce) {
-		p, err := lines[looked].point(l.settings)
-		if err == nil {
-			names.Add(p.Metric, p.Tags)
-		}
-		if looked++; names.Empty() {
-			break // a new series of old names, or a line that will be refused
-		}
-	}
-	names.Assign(ctx)
-	return looked
-}
-
-// add hands the point of a line to the writer. s is the series that the resolver has found
-// by the spelling in the line, which saves parsing and checking the names; nil if none.
-func (l *storeSink) add(ctx context.Context, line *linePoint, s *write.SeriesKey) (*write.Batch, error) {
-	if s == nil {
+// add hands the point of line i to the writer. The resolver finds the key of a series
+// that it had before by the spelling in the line, which saves parsing and checking the
+// names.
+func (l *storeSink) add(ctx context.Context, w *storeSending, lines []linePoint, i int) (*write.Batch, error) {
+	line := &lines[i]
+	s, ok := l.resolver.Find(line.names)
+	if !ok {
 		p, err := line.point(l.settings)
 		if err != nil {
 			return nil, err
+		}
+		if i >= w.prepared {
+			w.prepared = i + 1 + l.writer.PrepareNames(ctx, p, l.pointsOf(lines[i+1:]))
 		}
 		if s, err = l.resolver.Resolve(ctx, p.Metric, p.Tags); err != nil {
 			return nil, err
@@ -178,6 +160,21 @@ func (l *storeSink) add(ctx context.Context, line *linePoint, s *write.SeriesKey
 	}
 
 	return l.writer.AddTo(ctx, s, &write.Point{Time: line.time, Value: line.value, Narrow: true})
+}
+
+// pointsOf yields the points of lines, nil for one that will be refused.
+func (l *storeSink) pointsOf(lines []linePoint) iter.Seq[*write.Point] {
+	return func(yield func(*write.Point) bool) {
+		for i := range lines {
+			p, err := lines[i].point(l.settings)
+			if err != nil {
+				p = nil
+			}
+			if !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 // inOrder refuses a time that does not come after the last one of its series. If two

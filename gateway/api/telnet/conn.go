@@ -159,8 +159,8 @@ type conn struct {
 	resolver *write.Resolver
 	words    [][]byte
 	point    write.Point
-	ahead    write.Point           // of a later line, see prepareNames
-	prepared int                   // lines behind this one whose names prepareNames has seen
+	ahead    write.Point           // of a later line, see parseAhead
+	prepared int                   // puts behind this one whose names are prepared
 	counted  struct{ ok, bad int } // lines that CountPuts has not been told of
 }
 

@@ -2,56 +2,46 @@ package telnet
 
 import (
 	"bytes"
+	"iter"
 
 	"downpour/gateway/write"
 )
 
-// maxAhead is how many puts prepareNames looks at: enough to share the steps by which
-// names get UIDs, and little work that is done twice.
-const maxAhead = 512
-
-// prepareNames gives UIDs to the new names of the put at hand, and of the puts behind it
-// that have arrived already: a client that sends one new series usually sends many. p is
-// the put at hand. What is left out gets its UIDs, or its error, when its own turn comes.
+// prepareNames gives UIDs to the new names of the put at hand and of those behind it that
+// have arrived already, see Writer.PrepareNames. p is the put at hand.
 func (c *conn) prepareNames(p *write.Point) {
-	if c.prepared > 0 {
-		return
+	if c.prepared == 0 {
+		c.prepared = c.cfg.Writer.PrepareNames(c.ctx, p, c.putsAhead())
 	}
-	names := c.cfg.Writer.NewNames()
-	names.Add(p.Metric, p.Tags)
-	if names.Empty() {
-		return // a new series of old names
-	}
-
-	held, _ := c.in.Peek(c.in.Buffered()) // does not move what the put at hand refers to
-	for c.prepared < maxAhead {
-		line, rest, whole := bytes.Cut(held, []byte("\n"))
-		args, isPut := bytes.CutPrefix(line, []byte("put "))
-		// Another command may change what the connection is allowed.
-		if !whole || !isPut {
-			break
-		}
-		held = rest
-		c.prepared++
-
-		args, err := trimLine(args)
-		if err != nil {
-			continue
-		}
-		c.addNames(names, args)
-	}
-	names.Assign(c.ctx)
 }
 
-// addNames adds the names of a later put. It adds none of one that will be refused, which
-// gives no name a UID.
-func (c *conn) addNames(names *write.NewNames, args []byte) {
+// putsAhead yields the points of the puts that have arrived behind the line at hand, nil for
+// one that will be refused. It ends at any other line. A point is valid until the next one.
+func (c *conn) putsAhead() iter.Seq[*write.Point] {
+	return func(yield func(*write.Point) bool) {
+		held, _ := c.in.Peek(c.in.Buffered()) // does not move what the line at hand refers to
+		for {
+			line, rest, whole := bytes.Cut(held, []byte("\n"))
+			args, isPut := bytes.CutPrefix(line, []byte("put "))
+			// Another command may change what the connection is allowed.
+			if !whole || !isPut || !yield(c.parseAhead(args)) {
+				return
+			}
+			held = rest
+		}
+	}
+}
+
+// parseAhead parses the arguments of a later put, nil if it will be refused.
+func (c *conn) parseAhead(args []byte) *write.Point {
+	args, err := trimLine(args)
+	if err != nil {
+		return nil
+	}
 	p := &c.ahead
 	metric, tags, err := parseNumbers(p, args)
-	if err == nil {
-		err = c.parseNames(p, metric, tags)
+	if err != nil || c.parseNames(p, metric, tags) != nil {
+		return nil
 	}
-	if err == nil {
-		names.Add(p.Metric, p.Tags)
-	}
+	return p
 }

@@ -95,14 +95,15 @@ func TestPrepareNames(t *testing.T) {
 	// Of many lines each is looked at once, so many at a time.
 	var lines strings.Builder
 	var want, got []string
-	for i := range 5 * maxAhead {
+	const most = 1 + 512 // the line at hand, and those that write.PrepareNames looks at
+	for i := range 5 * most {
 		lines.WriteString(put("old", fmt.Sprint("a=", i)))
 		want = append(want, strconv.Itoa(i))
 	}
 	for _, step := range prepared(all, lines.String()) {
 		words := strings.Fields(strings.TrimPrefix(step, "tagv: "))
-		if len(words) > maxAhead+1 {
-			t.Errorf("%d names prepared at once, want at most %d", len(words), maxAhead+1)
+		if len(words) > most {
+			t.Errorf("%d names prepared at once, want at most %d", len(words), most)
 		}
 		got = append(got, words...)
 	}

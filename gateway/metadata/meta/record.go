@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -166,7 +165,8 @@ func (t *Tracker) makeTSMetas(ctx context.Context, series []seen) (rest []seen, 
 	return rest, first
 }
 
-// addKnown notes that a series has a TSMeta, and whether this process has just made it.
+// addKnown notes that a series has a TSMeta, and tells Described of it if this process has
+// made it.
 func (t *Tracker) addKnown(s *seen, made bool) {
 	t.known.add(s.tsuid)
 	// Whoever else made it tells its own trees. An earlier attempt may have made it and then failed.
@@ -175,107 +175,67 @@ func (t *Tracker) addKnown(s *seen, made bool) {
 	}
 }
 
-// countSeries counts the points of series, and makes a TSMeta for the new ones, many at a
-// time if the store can. It returns the series that could not be written, and the first error.
+// countSeries counts the points of series, and makes a TSMeta for the new ones. It returns
+// the series that could not be written, and the first error.
 func (t *Tracker) countSeries(ctx context.Context, series []seen) (rest []seen, first error) {
-	many, ok := t.cfg.Store.(store.ManyAtomic)
-	if !ok {
-		return t.countOneByOne(ctx, series)
-	}
-
 	for part := range slices.Chunk(series, newPerWrite) {
-		created, err := t.count(ctx, many, part)
-		if err != nil {
-			// Nothing has changed. One series may be at fault: its counter may be damaged.
-			left, err := t.countOneByOne(ctx, part)
-			rest, first = append(rest, left...), cmp.Or(first, err)
-			continue
-		}
-		left, err := t.makeTSMetas(ctx, created)
-		rest, first = append(rest, left...), cmp.Or(first, err)
+		created, uncounted, err := t.count(ctx, part)
+		rest, first = append(rest, uncounted...), cmp.Or(first, err)
+
+		undescribed, err := t.makeTSMetas(ctx, created)
+		rest, first = append(rest, undescribed...), cmp.Or(first, err)
 	}
 	return rest, first
 }
 
-// count increments the counters of series and returns those that are new. It sets the
-// points to 0, for they are counted.
-func (t *Tracker) count(ctx context.Context, many store.ManyAtomic, series []seen) (created []seen, err error) {
-	cells, points := make([]store.CellKey, len(series)), make([]int64, len(series))
+// count adds the points of series to their counters. It returns the series that are new,
+// without points because these are counted, those that could not be counted, and the first
+// error.
+func (t *Tracker) count(ctx context.Context, series []seen) (created, rest []seen, first error) {
+	sums, errs := t.increment(ctx, series)
+	for i, s := range series {
+		if errs[i] != nil {
+			rest, first = append(rest, s), cmp.Or(first, errs[i])
+			continue
+		}
+
+		// If the counter was there before, whoever made it makes the TSMeta, too. An earlier
+		// attempt of this process may have made it and then failed.
+		isNew := sums[i] == s.points || s.again
+		if s.points = 0; isNew {
+			created = append(created, s)
+		}
+	}
+	return created, rest, first
+}
+
+// increment adds the points of each series to its counter, and returns the new value or an
+// error of each.
+func (t *Tracker) increment(ctx context.Context, series []seen) ([]int64, []error) {
+	cells, points, errs := make([]store.CellKey, len(series)), make([]int64, len(series)), make([]error, len(series))
 	for i, s := range series {
 		cells[i] = store.CellKey{Row: []byte(s.tsuid), Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier)}
 		points[i] = s.points
 	}
-	sums, err := many.IncrementAll(ctx, t.cfg.MetaTable, cells, points)
-	if err != nil {
-		return nil, err
-	}
 
-	for i := range series {
-		s := &series[i]
-		s.points = 0
-		// If the counter was there before, whoever made it makes the TSMeta, too. An earlier
-		// attempt of this process may have made it and then failed.
-		if sums[i] == points[i] || s.again {
-			created = append(created, *s)
+	if many, ok := t.cfg.Store.(store.ManyAtomic); ok {
+		if sums, err := many.IncrementAll(ctx, t.cfg.MetaTable, cells, points); err == nil {
+			return sums, errs
 		}
+		// Nothing has changed. One counter may be damaged; the others are incremented one by one.
 	}
-	return created, nil
-}
 
-// countOneByOne counts the points of series, and makes a TSMeta for the new ones. It returns
-// the series that could not be written, and the first error.
-func (t *Tracker) countOneByOne(ctx context.Context, series []seen) (rest []seen, err error) {
-	var mu sync.Mutex
+	sums := make([]int64, len(series))
 	var work errgroup.Group
 	work.SetLimit(parallelCounters)
-	var first error
-	for _, s := range series {
-		// A series that fails is no reason to leave the others: it goes into rest.
+	for i := range cells {
 		work.Go(func() error {
-			err := t.countOneSeries(ctx, &mu, &s)
-			if err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				rest = append(rest, s)
-				if first == nil {
-					first = err
-				}
-			}
-			return nil
+			sums[i], errs[i] = t.cfg.Store.Increment(ctx, t.cfg.MetaTable, cells[i], points[i])
+			return nil // a series that fails is no reason to leave the others
 		})
 	}
 	_ = work.Wait()
-	return rest, first
-}
-
-// countOneSeries records one series. It sets the points of s to 0 once they are counted.
-// mu guards known.
-func (t *Tracker) countOneSeries(ctx context.Context, mu *sync.Mutex, s *seen) error {
-	row := []byte(s.tsuid)
-	counter := store.CellKey{Row: row, Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier)}
-	n, err := t.cfg.Store.Increment(ctx, t.cfg.MetaTable, counter, s.points)
-	if err != nil {
-		return err
-	}
-	// If the counter was there before, whoever made it makes the TSMeta, too. An
-	// earlier attempt of this process may have made it and then failed.
-	isNew := n == s.points || s.again
-	s.points = 0
-	if !isNew {
-		return nil
-	}
-
-	cell := store.CellKey{Row: row, Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier)}
-	value := encoding.AppendTSMeta(nil, newTSMeta(row, t.cfg.Now().Unix()))
-	made, err := t.cfg.Store.CompareAndPut(ctx, t.cfg.MetaTable, cell, nil, value)
-	if err != nil {
-		return err
-	}
-
-	mu.Lock()
-	defer mu.Unlock()
-	t.addKnown(s, made)
-	return nil
+	return sums, errs
 }
 
 // tell adds a series to those that Described is told of.

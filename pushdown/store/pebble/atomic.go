@@ -108,14 +108,7 @@ func (s *Store) update(ctx context.Context, table string, cells []store.CellKey,
 		return err
 	}
 	for _, c := range cells {
-		// Without a name, tables.check asks only for the table.
-		if c.Family == "" {
-			return fmt.Errorf("row %x: family is empty", c.Row)
-		}
-		if err := s.tables.check(table, c.Family); err != nil {
-			return err
-		}
-		if err := checkCell(c.Row, c.Family, c.Qualifier); err != nil {
+		if err := s.checkPlace(table, c.Row, c.Family, c.Qualifier); err != nil {
 			return err
 		}
 	}
@@ -138,11 +131,10 @@ func (s *Store) readAndWrite(table string, cells []store.CellKey, change func(i 
 	for i, c := range cells {
 		key = appendKey(key[:0], table, c.Row, c.Family, c.Qualifier)
 		old, found, err := s.readCell(key)
-		var value []byte
-		var write bool
-		if err == nil {
-			value, write, err = change(i, old, found)
+		if err != nil {
+			return nil, errors.Join(err, b.Close())
 		}
+		value, write, err := change(i, old, found)
 		if err != nil {
 			return nil, errors.Join(err, b.Close())
 		}

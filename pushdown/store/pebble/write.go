@@ -94,14 +94,7 @@ func batchBytes(table string, mutations []store.Mutation) int {
 // addMutation adds one mutation to b. Only a put has a write time: an appended value
 // keeps none, and a deletion removes whatever is there.
 func (s *Store) addMutation(b *batch, table string, m store.Mutation) error {
-	// Without a name, tables.check would ask only for the table.
-	if m.Family == "" {
-		return fmt.Errorf("row %x: family is empty", m.Row)
-	}
-	if err := s.tables.check(table, m.Family); err != nil {
-		return err
-	}
-	if err := checkCell(m.Row, m.Family, m.Qualifier); err != nil {
+	if err := s.checkPlace(table, m.Row, m.Family, m.Qualifier); err != nil {
 		return err
 	}
 
@@ -122,6 +115,19 @@ func (s *Store) addMutation(b *batch, table string, m store.Mutation) error {
 		return fmt.Errorf("row %x: mutation kind is %d, want 0 to %d", m.Row, m.Kind, store.DeleteRow)
 	}
 	return nil
+}
+
+// checkPlace checks that a cell can be written: its table has the family, and its key is
+// neither empty nor too long.
+func (s *Store) checkPlace(table string, row []byte, family string, qualifier []byte) error {
+	// Without a name, tables.check would ask only for the table.
+	if family == "" {
+		return fmt.Errorf("row %x: family is empty", row)
+	}
+	if err := s.tables.check(table, family); err != nil {
+		return err
+	}
+	return checkCell(row, family, qualifier)
 }
 
 // commit makes b visible, then waits until it is durable.

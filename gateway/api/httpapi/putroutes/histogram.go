@@ -184,6 +184,9 @@ func (a *adder) addHistogram(ctx context.Context, p *histogramPoint) (*write.Bat
 	}
 
 	named := &write.Point{Metric: string(p.Metric), Tags: sortedTags(p.Tags), Time: parseTimestamp(string(p.Timestamp))}
+	if err := a.writer.Validate(named); err != nil {
+		return nil, err
+	}
 	s, err := a.resolve(ctx, named)
 	if err != nil {
 		return nil, err

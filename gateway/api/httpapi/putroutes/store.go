@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
@@ -115,15 +116,13 @@ func (h *Handlers) newAdder(points int) *adder {
 // decoded.
 func (a *adder) add(ctx context.Context, points *pointList, i int) (*write.Batch, error) {
 	if points.scanned == nil {
-		a.prepareNames(ctx, points, i)
-		return a.addDecoded(ctx, &points.decoded[i])
+		return a.addDecoded(ctx, points, i)
 	}
 
 	p := &points.scanned[i]
 	s, ok := a.resolver.Find(p.spelling(points.body))
 	if !ok {
-		a.prepareNames(ctx, points, i)
-		return a.addDecoded(ctx, p.decode(points.body))
+		return a.addDecoded(ctx, points, i)
 	}
 
 	// The names were checked when the spelling was first seen.
@@ -138,38 +137,14 @@ func (a *adder) add(ctx context.Context, points *pointList, i int) (*write.Batch
 	return a.request.AddTo(ctx, s, &write.Point{Time: t, Value: v})
 }
 
-// preparedAtOnce is how many points prepareNames looks at: enough to share the steps by
-// which names get UIDs, and little work that is done twice.
-const preparedAtOnce = 512
-
-// prepareNames gives UIDs to the new names of point i, whose series has to be resolved, and
-// of the points behind it: a request that has one new series usually has many. It leaves out
-// points that will be refused; what else it leaves out gets UIDs when its own turn comes.
-func (a *adder) prepareNames(ctx context.Context, points *pointList, i int) {
-	if i < a.prepared {
-		return
-	}
-	names := a.writer.NewNames()
-	a.prepared = i + 1
-	for a.addNames(names, points, i); !names.Empty() && a.prepared < min(i+preparedAtOnce, points.len()); a.prepared++ {
-		a.addNames(names, points, a.prepared)
-	}
-	names.Assign(ctx)
-}
-
-// addNames adds the names of point i, unless it will be refused.
-func (a *adder) addNames(names *write.NewNames, points *pointList, i int) {
-	p, err := points.at(i).point()
-	if err == nil && a.writer.Validate(p) == nil {
-		names.Add(p.Metric, p.Tags)
-	}
-}
-
-// addDecoded adds a point whose series has to be resolved.
-func (a *adder) addDecoded(ctx context.Context, d *dataPoint) (*write.Batch, error) {
-	p, err := d.point()
+// addDecoded adds point i, whose series has to be resolved.
+func (a *adder) addDecoded(ctx context.Context, points *pointList, i int) (*write.Batch, error) {
+	p, err := a.validPoint(points, i)
 	if err != nil {
 		return nil, err
+	}
+	if i >= a.prepared {
+		a.prepared = i + 1 + a.writer.PrepareNames(ctx, p, a.pointsBehind(points, i))
 	}
 	s, err := a.resolve(ctx, p)
 	if err != nil {
@@ -178,12 +153,32 @@ func (a *adder) addDecoded(ctx context.Context, d *dataPoint) (*write.Batch, err
 	return a.request.AddTo(ctx, s, p)
 }
 
-// resolve checks a point's names and resolves its series.
-func (a *adder) resolve(ctx context.Context, p *write.Point) (*write.SeriesKey, error) {
-	if err := a.writer.Validate(p); err != nil {
+// validPoint returns point i, or why it is refused.
+func (a *adder) validPoint(points *pointList, i int) (*write.Point, error) {
+	p, err := points.at(i).point()
+	if err != nil {
 		return nil, err
 	}
+	return p, a.writer.Validate(p)
+}
 
+// pointsBehind yields the points behind point i, nil for one that will be refused.
+func (a *adder) pointsBehind(points *pointList, i int) iter.Seq[*write.Point] {
+	return func(yield func(*write.Point) bool) {
+		for i++; i < points.len(); i++ {
+			p, err := a.validPoint(points, i)
+			if err != nil {
+				p = nil
+			}
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// resolve resolves the series of a validated point.
+func (a *adder) resolve(ctx context.Context, p *write.Point) (*write.SeriesKey, error) {
 	s, err := a.resolver.Resolve(ctx, p.Metric, p.Tags)
 	var unknown *uid.NoSuchNameError
 	if errors.As(err, &unknown) {
