@@ -56,7 +56,7 @@ pictures: setup
 
 # The long forms, one behind the other. Each takes at most 90 minutes on two
 # cores and has a target of its own, so that they can run in turn.
-LONG = mutants chaos hostile hdfs result-cache slow-hbase crash integration embedded writes names sockets
+LONG = mutants chaos hostile hdfs result-cache slow-hbase crash integration embedded writes names sockets stretches
 
 soak: $(LONG:%=soak-%)
 
@@ -95,6 +95,10 @@ soak-integration: setup
 # 5,000 states after a crash; every byte of a store changed.
 soak-embedded:
 	$(GO) test -count 1 -v -timeout 90m -run 'Crash|Damage|Salvage|Check|Disk' ./pushdown/store/pebble -args -soak
+
+# 100,000 comparisons of plans with and without a seam.
+soak-stretches:
+	$(GO) test -count 1 -v -timeout 30m -run '^TestStretch$$' ./gateway/query/merge -args -stretches 30000
 
 # 1,000 drawn faults of a fake HBase that is slow; 2,000 races of names.
 soak-writes:

@@ -1,6 +1,7 @@
 package scanplan
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"downpour/encoding"
@@ -33,6 +34,26 @@ func (p *Plan) WholeHours(r KeyRange) (h Hours, ok bool) {
 	h.From = int64(binary.BigEndian.Uint32(r.Start[at:]))
 	h.To = int64(binary.BigEndian.Uint32(r.Stop[at:]))
 	return h, h.From%encoding.RowSeconds == 0 && h.To%encoding.RowSeconds == 0 && h.From < h.To
+}
+
+// Between returns the plan of the hours from from to to, base times in s, half-open, and
+// inside p's own: it is untrimmed, and reads what p reads of them. ok is false if one of
+// p's ranges is not of whole hours.
+func (p *Plan) Between(from, to int64) (between Plan, ok bool) {
+	out := *p
+	out.From, out.To = from, to
+	out.Ranges = make([]KeyRange, len(p.Ranges))
+	for i, r := range p.Ranges {
+		if _, ok := p.WholeHours(r); !ok {
+			return Plan{}, false
+		}
+		head := r.Start[:p.Schema.BaseTimeAt()]
+		key := func(base int64) HexBytes {
+			return binary.BigEndian.AppendUint32(bytes.Clone(head), uint32(base))
+		}
+		out.Ranges[i] = KeyRange{Start: key(from), Stop: key(to)}
+	}
+	return out.Untrimmed(), true
 }
 
 // AppendGroupKey appends the key of the group that a span belongs to: its values of

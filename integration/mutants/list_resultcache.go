@@ -8,6 +8,18 @@ var ofResultCache = []mutant{
 		old: "	case e.version != version:\n", new: "	case e.version != version && e.answer == nil:\n",
 		test: "TestLaw_embedded",
 	}, {
+		name: "series-after-a-pause", file: "gateway/query/merge/stretch.go",
+		old: "	case continues && sp.tail.ended && first != nil:\n", new: "	case false:\n",
+		test: "TestStretch",
+	}, {
+		name: "tail-without-the-rate-before", file: "gateway/query/merge/stretch.go",
+		old: "			begin = t[i-1]\n", new: "			begin = t[i]\n",
+		test: "TestStretch",
+	}, {
+		name: "older-hours-are-free", file: "gateway/query/engine/stretch.go",
+		old: "Spend(ctx, st.stats.Points, st.stats.Bytes)", new: "Spend(ctx, 0, 0)",
+		test: "TestStretch_budget",
+	}, {
 		name: "expiry-forgotten", file: "pushdown/store/hbase/version.go",
 		old: "		if err == nil || errors.Is(err, ErrExpiring) {\n", new: "		if err == nil {\n",
 		test: "TestVersion_asksMaster",

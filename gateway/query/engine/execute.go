@@ -45,7 +45,7 @@ func (e *Engine) groups(ctx context.Context, q *query.Query, p subPlan, node *No
 	}
 
 	if lookup.Wanted() {
-		groups, stats, err := e.executePlan(ctx, q, p.untrimmed(), node)
+		groups, stats, err := e.executeAtSeam(ctx, q, p.untrimmed(), p.Plan.End, node)
 		if err == nil && stats.CacheComplete() {
 			lookup.Store(newCachedGroups(groups, stats))
 		}
@@ -117,12 +117,26 @@ func (e *Engine) scan(ctx context.Context, q *query.Query, p subPlan, how dispat
 	if e.cfg.Budget != nil {
 		ctx = operator.WithBudget(ctx, e.cfg.Budget(ctx, q, p.sub))
 	}
-	m := merge.New(p.Plan, e.spanFilter(ctx, p))
-	m.SetBounds(mergeBounds(ctx))
+	m := e.newMerger(ctx, p, p.Plan)
 	// Only mode=partial accepts other last bits; Auto does not.
 	if how == dispatch.PartialAggregation {
 		m.AllowRounding()
 	}
+	stats, err := e.scanInto(ctx, q, p, how, m, node)
+	return m, stats, err
+}
+
+// newMerger returns a merger for a sub-query's plan, in the bounds of the query that ctx
+// belongs to.
+func (e *Engine) newMerger(ctx context.Context, p subPlan, plan *scanplan.Plan) *merge.Merger {
+	m := merge.New(plan, e.spanFilter(ctx, p))
+	m.SetBounds(mergeBounds(ctx))
+	return m
+}
+
+// scanInto executes a plan once, in the budget of ctx, and gives the merger what its parts
+// returned.
+func (e *Engine) scanInto(ctx context.Context, q *query.Query, p subPlan, how dispatch.Aggregation, m *merge.Merger, node *Node) (dispatch.Stats, error) {
 	// What was read in time has to be merged and named, too: only reading ends earlier, and the
 	// merger keeps the bounds of the whole query.
 	if q.AllowPartial {
@@ -142,7 +156,7 @@ func (e *Engine) scan(ctx context.Context, q *query.Query, p subPlan, how dispat
 		return nil
 	})
 	ran(attributes(stats)).addAttempts(stats.Trace)
-	return m, stats, err
+	return stats, err
 }
 
 // mergeBounds are the bounds of the query that ctx belongs to: the memory that it may

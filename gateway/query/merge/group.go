@@ -201,7 +201,16 @@ func (a *aggregation) group(members groupMembers) (Group, error) {
 		}
 		return g, a.countGroup(&g.Points)
 	}
-	err := a.aggregator.Aggregate(a.fn, a.query, a.series, &g.Points)
+	query := a.query
+	final, continues, err := a.finalPoints(members)
+	if err != nil {
+		return g, err
+	}
+	if continues {
+		query.Start = max(query.Start, final.cut)
+		g.Points.AppendPoints(final.points)
+	}
+	err = a.aggregator.Aggregate(a.fn, query, a.series, &g.Points)
 	a.m.used = usedBefore // the next group uses the same memory; the joiner's lasts for all groups
 	if err != nil {
 		return g, err

@@ -181,6 +181,11 @@ func answer(p *scanplan.Plan, all []series, pick choose) ([]Group, error) {
 // added returns a Merger that has got all batches.
 func added(p *scanplan.Plan, all []series, pick choose) (*Merger, error) {
 	m := New(p, nil)
+	return m, addTo(m, p, all, pick)
+}
+
+// addTo gives a Merger all batches of a plan.
+func addTo(m *Merger, p *scanplan.Plan, all []series, pick choose) error {
 	parts := cut(p, all, pick)
 	queues := make([][]batch.Record, len(parts))
 	for i, r := range parts {
@@ -194,13 +199,13 @@ func added(p *scanplan.Plan, all []series, pick choose) (*Merger, error) {
 		err := m.Add(parts[i], queues[i][0])
 		queues[i][0].Release()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if queues[i] = queues[i][1:]; len(queues[i]) == 0 {
 			left--
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // whole merges series that are not cut: the expected answer.

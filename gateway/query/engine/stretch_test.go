@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+)
+
+// wall draws a query over all hours of the board that ends in the last of them.
+func (b *board) wall() *query.Query {
+	b.Helper()
+	one := func(texts ...string) string { return texts[b.rng.IntN(len(texts))] }
+	body := fmt.Sprintf(`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":true,"mode":%q,"queries":[{"metric":"m","aggregator":%q,%s"rate":%v,"tags":%s}]}`,
+		hourZero, hourZero+boardHours*3600-1-b.rng.IntN(3000), one("", "", "strict", "partial"), one("sum", "avg", "max", "none", "count", "p90"),
+		one(``, `"downsample":"5m-avg",`, `"downsample":"1h-sum",`, `"downsample":"10m-sum-zero",`, `"downsample":"5m-avg-nan",`),
+		b.rng.IntN(3) == 0, one(`{}`, `{"host":"*"}`, `{"dc":"a|b"}`))
+	q, err := query.ParseJSON([]byte(body), time.Now())
+	if err != nil {
+		b.Fatalf("%s: %v", body, err)
+	}
+	return q
+}
+
+// putAt puts a point of a random series at a random time of an hour of the board.
+func (b *board) putAt(hour int) {
+	b.Helper()
+	b.apply(b.pointAt(hour))
+}
+
+// pointAt draws what putAt puts.
+func (b *board) pointAt(hour int) store.Mutation {
+	one := func(n int) encoding.UID { return encoding.UID{0, 0, byte(1 + b.rng.IntN(n))} }
+	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: one(3)}, {K: encoding.UID{0, 0, 2}, V: one(2)}})
+	base := uint32(hourZero + 3600*hour)
+	q, value := operatortest.Encode((int64(base)+int64(10*b.rng.IntN(360)))*1000, encoding.IntValue(int64(b.rng.IntN(100))-50))
+	return store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, base, tags), Family: encoding.FamilyData,
+		Qualifier: encoding.AppendQualifier(nil, q), Value: value}
+}
+
+// continued asks and reports whether older hours came from memory and were continued.
+func (b *board) continued(q *query.Query) (Stats, bool) {
+	b.Helper()
+	traced := *q
+	traced.Trace = true
+	stats := b.ask(&traced)
+	text, err := json.Marshal(stats.Trace)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return stats, strings.Contains(string(text), "older hours from memory") && !strings.Contains(string(text), "without the seam")
+}
+
+// While points are written to the last hour before every query, and now and then to an older one, the
+// older hours come from memory, and the answer is the one that reading everything gives.
+func TestStretch_living(t *testing.T) {
+	total := 0
+	for range 6 {
+		seed := rand.Uint64()
+		for rand.New(rand.NewPCG(seed, 0)).IntN(3) == 0 { // newBoard would salt the rows; the store counts changes by hour only of others
+			seed++
+		}
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), embedded(t))
+			for hour := range boardHours { // every series goes on until the seam, mostly
+				for range 60 {
+					b.putAt(hour)
+				}
+			}
+			walls := []*query.Query{b.wall(), b.wall(), b.wall(), b.wall()}
+			continued := 0
+			for range 60 {
+				b.putAt(boardHours - 1)
+				switch b.rng.IntN(20) {
+				case 0:
+					b.change()
+				case 1:
+					walls[b.rng.IntN(len(walls))] = b.wall()
+				}
+				if _, ok := b.continued(walls[b.rng.IntN(len(walls))]); ok {
+					continued++
+				}
+			}
+			t.Logf("%d of 60 answers had their older hours from memory", continued)
+			total += continued
+		})
+	}
+	if total < 30 {
+		t.Errorf("%d answers had their older hours from memory, want at least 30, or the cases test too little", total)
+	}
+}
+
+// A query over its limit of points is refused also if its older hours come from memory: both sides
+// of the seam count together.
+func TestStretch_budget(t *testing.T) {
+	b := newBoard(t, rand.New(rand.NewPCG(5, 5)), embedded(t))
+	for range 200 {
+		b.putAt(boardHours - 2) // every series goes on until the seam
+	}
+	q := b.question(hourZero, hourZero+boardHours*3600-1)
+	points, ok := int64(0), false
+	again := b.pointAt(boardHours - 1)
+	for range 5 {
+		b.apply(again)
+		var stats Stats
+		stats, ok = b.continued(q)
+		points = stats.Points
+	}
+	if !ok || points == 0 {
+		t.Fatalf("%d points: the older hours do not come from memory", points)
+	}
+
+	for _, most := range []int64{points, points - 1} {
+		b.budget = func(context.Context, *query.Query, *query.SubQuery) operator.Budget {
+			return operator.NewBudget(most, 0)
+		}
+		b.apply(again) // or the whole answer would come from memory
+		var limit *operator.LimitError
+		if _, _, err := b.caching.Run(t.Context(), q); errors.As(err, &limit) != (most < points) {
+			t.Errorf("%d points, at most %d: error %v, want a refusal if they are too many", points, most, err)
+		}
+	}
+}

@@ -1,0 +1,352 @@
+package merge
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+)
+
+// Stretch is what the rows of a plan's older hours make of its groups, made once and
+// continued with newer rows again and again: dashboards ask for the same hours every few
+// seconds, and only the last ones have changed.
+//
+// Of each group it has the points that no newer row can change, and of each member the
+// end of its columns, from which the rest is aggregated together with the newer rows:
+//
+//	        From                      cut       To
+//	member  x----x----x----x----x----x-|-x----x|          live: goes on
+//	member  x----x----x----x----x----x-x-x----x|          live
+//	member  x----x----x                |       |          ended
+//	group   final points ............. | again with newer rows
+//
+// The cut is the last point of the live member that stops first. Before it, all live
+// members have points on both sides, so that nothing is interpolated towards a point that
+// is not known yet. An ended member contributes nothing after its last point, unless it
+// has a newer one: then the values in between were wrong, and the merger that continues
+// the stretch returns ErrSeam.
+//
+// A Stretch does not change after it was made and may be shared.
+type Stretch struct {
+	from, to int64 // s: where the tails begin, where the rows end
+	members  []stretchMember
+	groups   map[string]stretchGroup
+	bytes    int64
+}
+
+// stretchMember is a span of a stretch.
+type stretchMember struct {
+	span    []byte
+	hasData bool
+	columns bool // it has columns in the group, which a newer point continues
+	ended   bool // a newer point would change final points
+	// The tail: buckets, or points as they are stored, before rates are made.
+	time  []int64
+	value []float64
+	raw   encoding.Points
+	notes [][]byte
+}
+
+// stretchGroup is a group of a stretch.
+type stretchGroup struct {
+	cut      int64           // ms: the points before it are final
+	points   encoding.Points // final
+	integers bool            // a final point is an integer
+	members  bool            // a member has columns
+}
+
+// ErrSeam is returned where newer rows change what a stretch took for final: a series has
+// points again after a pause, or a new one changes values before its first point. The
+// whole plan has to be merged instead.
+var ErrSeam = errors.New("merge: newer rows change points of older hours")
+
+// liveSeconds is how close to the end of the rows the last point of a live member is. It
+// keeps tails short; a series whose points are further apart makes ErrSeam.
+const liveSeconds = encoding.RowSeconds
+
+// CanContinue reports whether stretches of the plan's rows can be continued: hours can be
+// cut off at its end without cutting a bucket.
+func CanContinue(p *scanplan.Plan) bool {
+	return p.Histograms == nil && p.Rollup == nil && (p.Downsample == nil || p.Downsample.DividesHour())
+}
+
+// ContinuedPlan returns the plan to merge with: the tails of the stretch, and the rows
+// of a plan that begins where the stretch ends.
+func (st *Stretch) ContinuedPlan(newer *scanplan.Plan) *scanplan.Plan {
+	p := *newer
+	p.From, p.Start = st.from, st.from*1000
+	return &p
+}
+
+// Bytes is about the memory that the stretch takes.
+func (st *Stretch) Bytes() int64 { return st.bytes }
+
+// FinishStretch makes a stretch of everything added, instead of groups. The plan is
+// untrimmed, and CanContinue. Its errors are those of Finish.
+func (m *Merger) FinishStretch() (*Stretch, error) {
+	a, err := m.newAggregation()
+	if err != nil {
+		return nil, err
+	}
+	grouped, err := m.groupSeries(m.inSpanOrder())
+	if err != nil {
+		return nil, err
+	}
+
+	st := &Stretch{from: m.plan.To, to: m.plan.To, groups: make(map[string]stretchGroup, len(grouped))}
+	for _, members := range grouped {
+		g, err := a.group(members)
+		if err != nil {
+			m.outputBytes = 0
+			return nil, err
+		}
+		if err := a.addToStretch(st, members, &g); err != nil {
+			return nil, err
+		}
+	}
+	// The points were copied: none of them outlives the merger.
+	m.outputBytes = 0
+	return st, nil
+}
+
+// addToStretch adds a group that was just made, of which a.series has the columns.
+func (a *aggregation) addToStretch(st *Stretch, members groupMembers, g *Group) error {
+	p := a.m.plan
+	sg := stretchGroup{cut: p.To * 1000}
+	for i := range a.series {
+		if t := a.series[i].Time; len(t) > 0 {
+			sg.members = true
+			if a.live(t) {
+				sg.cut = min(sg.cut, t[len(t)-1])
+			}
+		}
+	}
+
+	n, _ := slices.BinarySearch(g.Points.Time, sg.cut)
+	sg.points = encoding.Points{
+		Time: slices.Clone(g.Points.Time[:n]), Bits: slices.Clone(g.Points.Bits[:n]), Float: slices.Clone(g.Points.Float[:n]),
+	}
+	sg.integers = slices.Contains(sg.points.Float, false)
+	st.groups[string(members.key)] = sg
+	st.bytes += stretchGroupBytes + int64(len(members.key)) + int64(n)*pointBytes
+
+	k := 0 // of a.series, which has the members with data
+	for i, sp := range members.spans {
+		if i%checkSpans == 0 {
+			if err := a.m.Check(); err != nil {
+				return err
+			}
+		}
+		sm := stretchMember{span: bytes.Clone(sp.id), hasData: sp.hasData}
+		a.segments = sp.inTimeOrder(a.segments[:0])
+		for _, s := range a.segments {
+			for _, note := range s.notes {
+				sm.notes = append(sm.notes, bytes.Clone(note))
+			}
+		}
+		if sp.hasData {
+			a.setTail(st, &sm, a.series[k].Time, sg.cut)
+			k++
+		}
+		st.add(sm)
+	}
+	return nil
+}
+
+// live reports whether a member, whose columns have the times t, goes on until the end of
+// the rows.
+func (a *aggregation) live(t []int64) bool {
+	if a.fillsBuckets() {
+		return true // newer buckets are filled, too
+	}
+	// The first rate, from 1970, does not contribute while it is the only one; then it does
+	// at all earlier times.
+	if a.bogusStart() && len(t) == 1 {
+		return false
+	}
+	return t[len(t)-1] >= (a.m.plan.To-liveSeconds)*1000
+}
+
+// bogusStart reports whether each series begins with a rate measured from 1970.
+func (a *aggregation) bogusStart() bool {
+	return a.m.plan.Rate != nil && a.m.plan.Fix&scanplan.FixRateStart == 0
+}
+
+// setTail gives a member with the column of times t the end of its columns: from the last
+// point that is not after the cut, so that what lies between it and the next one can be
+// interpolated.
+func (a *aggregation) setTail(st *Stretch, sm *stretchMember, t []int64, cut int64) {
+	rates := a.m.plan.Rate != nil
+	sm.columns = len(t) > 0
+	if !sm.columns {
+		// It may have a point nonetheless, which the next rate is measured from.
+		if rates {
+			sm.time, sm.value, sm.raw = a.columns.tail(a.segments, math.MaxInt64, true)
+		}
+		return
+	}
+	if sm.ended = !a.live(t); sm.ended {
+		return
+	}
+
+	i, found := slices.BinarySearch(t, cut)
+	if !found {
+		i = max(0, i-1)
+	}
+	begin := t[i]
+	if rates {
+		// The first rate of the tail will be one from 1970, or none where resets are dropped:
+		// the one before the last must not be the first. Where that is so already, the tail
+		// has all points.
+		begin = a.m.plan.From * 1000
+		if i > 0 {
+			begin = t[i-1]
+		}
+	}
+	sm.time, sm.value, sm.raw = a.columns.tail(a.segments, begin, rates)
+
+	// Empty buckets of the tail are filled again, also the one that the first rate is measured
+	// from.
+	if a.fillsBuckets() {
+		st.startAt(max(begin-a.m.plan.Downsample.Interval, a.m.plan.From*1000))
+	}
+}
+
+// tail returns a copy of a span's buckets, or else of its stored points, from the one at
+// begin on, or from the one before that.
+func (c *columns) tail(segments []*segment, begin int64, oneMore bool) (times []int64, values []float64, raw encoding.Points) {
+	first := func(t []int64) int {
+		i, _ := slices.BinarySearch(t, begin)
+		if oneMore {
+			i = max(0, i-1)
+		}
+		return i
+	}
+
+	if c.bucketer == nil {
+		p := c.joined(segments)
+		i := first(p.Time)
+		raw.AppendPoints(p.Slice(i, p.Len()))
+		return nil, nil, raw
+	}
+
+	c.bucketer.Reset()
+	for _, s := range segments {
+		c.addToBuckets(s)
+	}
+	times, values = c.bucketer.Finish()
+	i := first(times)
+	return slices.Clone(times[i:]), slices.Clone(values[i:]), raw
+}
+
+// startAt makes the tails begin in the hour of t, in ms, or earlier.
+func (st *Stretch) startAt(t int64) {
+	s := t / 1000
+	st.from = min(st.from, s-s%encoding.RowSeconds)
+}
+
+// Estimated bytes of a member and of a group beside their columns.
+const (
+	stretchMemberBytes = 200
+	stretchGroupBytes  = 150
+)
+
+// add adds a member.
+func (st *Stretch) add(sm stretchMember) {
+	st.members = append(st.members, sm)
+	if len(sm.time) > 0 {
+		st.startAt(sm.time[0])
+	}
+	if sm.raw.Len() > 0 {
+		st.startAt(sm.raw.Time[0])
+	}
+
+	st.bytes += stretchMemberBytes + int64(len(sm.span)) + int64(len(sm.time))*bucketBytes + int64(sm.raw.Len())*pointBytes
+	for _, note := range sm.notes {
+		st.bytes += int64(len(note)) + 24
+	}
+}
+
+// Continue gives the merger a stretch to continue; the merger's plan is the stretch's
+// ContinuedPlan. It comes before the first Add. The errors are those of Add.
+func (m *Merger) Continue(st *Stretch) error {
+	m.stretch = st
+	for i := range st.members {
+		if i%checkSpans == 0 {
+			if err := m.Check(); err != nil {
+				return err
+			}
+		}
+		sm := &st.members[i]
+		sp, err := m.findSeries(sm.span)
+		if err != nil {
+			return err
+		}
+		if err := m.account(segmentBytes); err != nil {
+			return err
+		}
+		// The columns are the stretch's own: mergers do not write to them. No part has an
+		// empty start key, so that the tail comes before the segments of all parts.
+		s := &m.memory.segments.alloc(1)[0]
+		s.time, s.value, s.raw, s.notes = sm.time, sm.value, sm.raw, sm.notes
+		sp.hasData, sp.tail = sm.hasData, sm
+		sp.points += sm.raw.Len()
+		sp.addSegment(s)
+	}
+	return nil
+}
+
+// finalPoints returns the group of the stretch that the members continue, false if there
+// is none, which has final points. It returns ErrSeam if the members change these.
+func (a *aggregation) finalPoints(members groupMembers) (stretchGroup, bool, error) {
+	if a.m.stretch == nil {
+		return stretchGroup{}, false, nil
+	}
+	sg, ok := a.m.stretch.groups[string(members.key)]
+	continued := ok && sg.members
+	// What is said of first points and rates is about points of other members, which a group
+	// without a stretch does not have; buckets are filled in any group.
+	if !continued && !a.fillsBuckets() {
+		return sg, false, nil
+	}
+
+	for _, sp := range members.spans {
+		if !sp.hasData {
+			continue
+		}
+		first := sp.firstNewPoint()
+		continues := sp.tail != nil && sp.tail.columns
+		switch {
+		case continues && sp.tail.ended && first != nil:
+			return sg, continued, ErrSeam // it has contributed nothing since its last point
+		case continues:
+			// Its tail is aggregated again.
+		case a.fillsBuckets():
+			return sg, continued, ErrSeam // it has values in all buckets
+		case first == nil:
+			// It has no points at all.
+		case a.bogusStart():
+			return sg, continued, ErrSeam // its first rate contributes at all times before
+		case sg.integers && (len(first.time) > 0 || first.raw.Float[0]):
+			return sg, continued, ErrSeam // a float makes all points before it floats
+		}
+	}
+	return sg, continued, nil
+}
+
+// firstNewPoint returns the first segment of the span, in time, that has points and is not
+// the tail of a stretch; nil if there is none.
+func (sp *seriesData) firstNewPoint() (first *segment) {
+	for s := sp.first; s != nil; s = s.next {
+		if s.part == "" || len(s.time) == 0 && s.raw.Len() == 0 {
+			continue
+		}
+		if first == nil || s.part < first.part {
+			first = s
+		}
+	}
+	return first
+}
