@@ -19,7 +19,7 @@ import (
 // stretchWorlds is the number of plans that TestStretch draws, each with four seams:
 //
 //	go test ./gateway/query/merge -run TestStretch -args -stretches 30000
-var stretchWorlds = flag.Int("stretches", 2000, "plans that TestStretch draws")
+var stretchWorlds = flag.Int("stretches", 1000, "plans that TestStretch draws")
 
 // stretchHours is the length of the tests' plans.
 const stretchHours = 5
