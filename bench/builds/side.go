@@ -2,6 +2,7 @@ package builds
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -184,17 +185,37 @@ func (s *side) ask(ctx context.Context, q question, d workload.Devops, first, co
 	}
 
 	one, err := s.timed(func() (time.Duration, error) {
-		for _, queries := range asked {
+		took := time.Duration(0)
+		for i, queries := range asked {
+			if q.living {
+				if err := e2e.Put(ctx, s.server.PutURL, []e2e.Point{lastHourPoint(d, first+i)}); err != nil {
+					return 0, err
+				}
+			}
+
+			began := time.Now()
 			for _, one := range queries {
 				if _, err := s.server.Copy(ctx, one, q.accept, io.Discard); err != nil {
 					return 0, err
 				}
 			}
+			took += time.Since(began)
 		}
-		return 0, nil // timed takes the time until here
+		return took, nil
 	})
 
 	one.amount /= float64(count)
 	one.processor /= time.Duration(count)
 	return one, err
+}
+
+// lastHourPoint returns the i-th of the points that are put beside the data: to the last hour
+// of a series that is there, between two of its points.
+func lastHourPoint(d workload.Devops, i int) e2e.Point {
+	tags := map[string]string{}
+	for _, t := range d.Host(i % d.Hosts) {
+		tags[t.K] = t.V
+	}
+	at := d.End() - 3600 + int64(i%d.PerHour()*d.Step) + 1
+	return e2e.Point{Metric: d.Metric(), Timestamp: at, Value: json.RawMessage("1"), Tags: tags}
 }
