@@ -20,6 +20,10 @@ var ofResultCache = []mutant{
 		old: "Spend(ctx, st.stats.Points, st.stats.Bytes)", new: "Spend(ctx, 0, 0)",
 		test: "TestStretch_budget",
 	}, {
+		name: "stretch-in-vain", file: "gateway/query/engine/stretch.go",
+		old: "lookup.Wanted() && lookup.Unchanged()", new: "lookup.Wanted()",
+		test: "TestStretch_notInVain",
+	}, {
 		name: "expiry-forgotten", file: "pushdown/store/hbase/version.go",
 		old: "		if err == nil || errors.Is(err, ErrExpiring) {\n", new: "		if err == nil {\n",
 		test: "TestVersion_asksMaster",

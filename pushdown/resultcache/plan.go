@@ -17,6 +17,7 @@ type PlanLookup struct {
 	cache   *Cache
 	id      ID
 	version string
+	same    bool // version is that of the lookup before
 	found   Answer
 }
 
@@ -46,7 +47,7 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 		c.logOnce(err.Error())
 	}
 	// Without a token it counts the ask, and finds nothing.
-	found, ok := c.lookupPlan(id, version)
+	found, same, ok := c.lookupPlan(id, version)
 	if !ok {
 		return nil
 	}
@@ -61,7 +62,7 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 		}
 		return nil
 	}
-	return &PlanLookup{cache: c, id: id, version: version, found: found}
+	return &PlanLookup{cache: c, id: id, version: version, same: same, found: found}
 }
 
 // Found returns the cached answer, nil if there is none.
@@ -74,6 +75,11 @@ func (l *PlanLookup) Found() Answer {
 
 // Wanted tells that no answer is cached and that one should be stored.
 func (l *PlanLookup) Wanted() bool { return l != nil && l.found == nil }
+
+// Unchanged tells whether no row has changed since the lookup before this one. Where making
+// an answer to be stored costs more than answering, it is worth it only then: rows that
+// change all the time would have it made in vain each time.
+func (l *PlanLookup) Unchanged() bool { return l != nil && l.same }
 
 // Store caches what was made of the plan since the lookup, if that is wanted. All
 // parts of the plan must have been answered from the cache, or read and stored in
@@ -147,23 +153,25 @@ func (c *Cache) askedBefore(id ID) bool {
 }
 
 // lookupPlan looks for the answer to a plan over rows with the given version token,
-// and keeps the token for the next ask. It returns false if nothing can be cached:
-// there is no token, or the entry was evicted.
-func (c *Cache) lookupPlan(id ID, version string) (Answer, bool) {
+// and keeps the token for the next ask. same tells whether the token is that of the ask
+// before. ok is false if nothing can be cached: there is no token, or the entry was
+// evicted.
+func (c *Cache) lookupPlan(id ID, version string) (found Answer, same, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	if version == "" {
 		c.counts.Unproven++
-		return nil, false
+		return nil, false, false
 	}
 	el := c.entries[id]
 	if el == nil {
-		return nil, false
+		return nil, false, false
 	}
 
 	e := el.Value.(*entry)
-	if e.version != version {
+	same = e.version == version
+	if !same {
 		// Without an answer, as at the first token after askedBefore, nothing is lost.
 		if e.answer != nil {
 			c.counts.Changed++
@@ -174,5 +182,5 @@ func (c *Cache) lookupPlan(id ID, version string) (Answer, bool) {
 		c.counts.Hits++
 		c.counts.PlanHits++
 	}
-	return e.answer, true
+	return e.answer, same, true
 }

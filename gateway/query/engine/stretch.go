@@ -67,7 +67,8 @@ func (e *Engine) executeAtSeam(ctx context.Context, q *query.Query, p subPlan, e
 	}
 	lookup := e.cfg.Exec.LookupPlan(ctx, &older, dispatch.StretchAnswer)
 	st, ok := lookup.Found().(*cachedStretch)
-	if !ok && !lookup.Wanted() || ok && st.refused.Load() {
+	// A stretch is read before the newer hours, not beside them: that must not be in vain.
+	if wanted := lookup.Wanted() && lookup.Unchanged(); !ok && !wanted || ok && st.refused.Load() {
 		return e.executePlan(ctx, q, p, node)
 	}
 
