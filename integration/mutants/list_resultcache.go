@@ -9,7 +9,7 @@ var ofResultCache = []mutant{
 		test: "TestLaw_embedded",
 	}, {
 		name: "series-after-a-pause", file: "gateway/query/merge/stretch.go",
-		old: "	case continues && sp.tail.ended && first != nil:\n", new: "	case false:\n",
+		old: "		return sp.tail.ended && first != nil\n", new: "		return false\n",
 		test: "TestStretch",
 	}, {
 		name: "tail-without-the-rate-before", file: "gateway/query/merge/stretch.go",

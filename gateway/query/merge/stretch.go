@@ -299,46 +299,47 @@ func (m *Merger) Continue(st *Stretch) error {
 	return nil
 }
 
-// finalPoints returns the group of the stretch that the members continue, false if there
-// is none, which has final points. It returns ErrSeam if the members change these.
-func (a *aggregation) finalPoints(members groupMembers) (stretchGroup, bool, error) {
+// finalPoints returns the group of the stretch that the members continue; ok is false if
+// there is none with points. The error is ErrSeam if the members change its points.
+func (a *aggregation) finalPoints(members groupMembers) (sg stretchGroup, ok bool, err error) {
 	if a.m.stretch == nil {
-		return stretchGroup{}, false, nil
-	}
-	sg, ok := a.m.stretch.groups[string(members.key)]
-	continued := ok && sg.members
-	// What is said of first points and rates is about points of other members, which a group
-	// without a stretch does not have; buckets are filled in any group.
-	if !continued && !a.fillsBuckets() {
 		return sg, false, nil
 	}
 
+	sg = a.m.stretch.groups[string(members.key)]
 	for _, sp := range members.spans {
-		if !sp.hasData {
-			continue
-		}
-		first := sp.firstNewPoint()
-		continues := sp.tail != nil && sp.tail.columns
-		switch {
-		case continues && sp.tail.ended && first != nil:
-			return sg, continued, ErrSeam // it has contributed nothing since its last point
-		case continues:
-			// Its tail is aggregated again.
-		case a.fillsBuckets():
-			return sg, continued, ErrSeam // it has values in all buckets
-		case first == nil:
-			// It has no points at all.
-		case a.bogusStart():
-			return sg, continued, ErrSeam // its first rate contributes at all times before
-		case sg.integers && (len(first.time) > 0 || first.raw.Float[0]):
-			return sg, continued, ErrSeam // a float makes all points before it floats
+		if sp.hasData && a.changesFinal(sp, &sg) {
+			return sg, false, ErrSeam
 		}
 	}
-	return sg, continued, nil
+	return sg, sg.members, nil
 }
 
-// firstNewPoint returns the first segment of the span, in time, that has points and is not
-// the tail of a stretch; nil if there is none.
+// changesFinal reports whether what a member has after the seam changes points of its group
+// before the cut.
+func (a *aggregation) changesFinal(sp *seriesData, sg *stretchGroup) bool {
+	first := sp.firstNewPoint()
+	if sp.tail != nil && sp.tail.columns {
+		// Before its new point, an ended member would have been interpolated. The tail of any other
+		// is aggregated again.
+		return sp.tail.ended && first != nil
+	}
+
+	// The member is new, or has had no columns so far.
+	switch {
+	case a.fillsBuckets():
+		return true // it has values in all buckets, also in a group that had no members
+	case first == nil || !sg.members:
+		return false
+	case a.bogusStart():
+		return true // its first rate contributes at all times before
+	}
+	// Integers before its first point become floats if that is one.
+	return sg.integers && (len(first.time) > 0 || first.raw.Float[0])
+}
+
+// firstNewPoint returns the first segment of the span, in time, that has points and is no
+// tail of a stretch; nil if there is none.
 func (sp *seriesData) firstNewPoint() (first *segment) {
 	for s := sp.first; s != nil; s = s.next {
 		if s.part == "" || len(s.time) == 0 && s.raw.Len() == 0 {
