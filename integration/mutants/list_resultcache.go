@@ -58,7 +58,7 @@ var ofResultCache = []mutant{
 		test: "TestOpen_dataTime",
 	}, {
 		name: "whole-answer-of-changed-rows", file: "pushdown/resultcache/plan.go",
-		old: "	if e.version != version {\n", new: "	if e.version != version && e.answer == nil {\n",
+		old: "	if !same {\n", new: "	if !same && e.answer == nil {\n",
 		test: "gateway/query/engine TestLaw_cached",
 	}, {
 		name: "mark-of-the-last-range", file: "pushdown/resultcache/plan.go",
