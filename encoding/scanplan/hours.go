@@ -47,13 +47,15 @@ func (p *Plan) Between(from, to int64) (between Plan, ok bool) {
 		if _, ok := p.WholeHours(r); !ok {
 			return Plan{}, false
 		}
-		head := r.Start[:p.Schema.BaseTimeAt()]
-		key := func(base int64) HexBytes {
-			return binary.BigEndian.AppendUint32(bytes.Clone(head), uint32(base))
-		}
-		out.Ranges[i] = KeyRange{Start: key(from), Stop: key(to)}
+		out.Ranges[i] = KeyRange{Start: p.HourKey(r, from), Stop: p.HourKey(r, to)}
 	}
 	return out.Untrimmed(), true
+}
+
+// HourKey returns the first key that a row with this base time, in s, can have in the salt
+// bucket of r, which is not shorter than salt and metric: 00 000001 50E22700.
+func (p *Plan) HourKey(r KeyRange, base int64) HexBytes {
+	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:p.Schema.BaseTimeAt()]), uint32(base))
 }
 
 // AppendGroupKey appends the key of the group that a span belongs to: its values of

@@ -20,6 +20,14 @@ var ofResultCache = []mutant{
 		old: "Spend(ctx, st.stats.Points, st.stats.Bytes)", new: "Spend(ctx, 0, 0)",
 		test: "TestStretch_budget",
 	}, {
+		name: "stretches-too-large-made-again", file: "gateway/query/engine/stretch.go",
+		old: "e.unkept.count(p.Plan, began) >= maxUnkept", new: "false",
+		test: "TestStretch_tooLarge",
+	}, {
+		name: "stretch-is-free", file: "gateway/query/merge/stretch.go",
+		old: "	a.m.outputBytes += n\n", new: "",
+		test: "TestStretch_memory",
+	}, {
 		name: "stretch-in-vain", file: "gateway/query/engine/stretch.go",
 		old: "lookup.Wanted() && lookup.Unchanged()", new: "lookup.Wanted()",
 		test: "TestStretch_notInVain",

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"bytes"
 	"encoding/binary"
 
 	"downpour/encoding"
@@ -125,7 +124,7 @@ func cutAroundSplitHours(plan *scanplan.Plan, r scanplan.KeyRange, borders [][]b
 		}
 
 		for _, at := range [2]int64{hour, hour + encoding.RowSeconds} {
-			key := binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(at))
+			key := plan.HourKey(r, at)
 			if strictlyInside(r, key) {
 				borders = append(borders, key)
 			}

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 
 	"downpour/encoding"
@@ -169,9 +168,7 @@ func bordersByBytes(plan *scanplan.Plan, r scanplan.KeyRange, regionBorders [][]
 // hourKey returns the first key of the row that holds the plan's i-th hour, in a range's
 // salt bucket.
 func hourKey(plan *scanplan.Plan, r scanplan.KeyRange, i int) []byte {
-	head := plan.Schema.BaseTimeAt()
-	base := plan.RowBase(plan.From + int64(i)*encoding.RowSeconds)
-	return binary.BigEndian.AppendUint32(bytes.Clone(r.Start[:head]), uint32(base))
+	return plan.HourKey(r, plan.RowBase(plan.From+int64(i)*encoding.RowSeconds))
 }
 
 // appendParts cuts a range at borders, which are ascending and inside it.

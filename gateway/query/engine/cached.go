@@ -147,9 +147,8 @@ func pointsBetween(p *encoding.Points, start, end int64) encoding.Points {
 
 // untrimmed returns the sub-query with a plan whose answer has all times of its rows.
 func (p subPlan) untrimmed() subPlan {
-	c, plan := *p.Compiled, p.Plan.Untrimmed()
-	c.Plan = &plan
-	return subPlan{p.sub, &c}
+	plan := p.Plan.Untrimmed()
+	return p.with(&plan)
 }
 
 // mayLieOutsideQuery reports whether an error may come from times that the plan reads

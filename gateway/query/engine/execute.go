@@ -78,7 +78,8 @@ func (e *Engine) executePlan(ctx context.Context, q *query.Query, p subPlan, nod
 	groups, stats, err := e.scanAndMerge(ctx, q, p, how, node)
 	// Of histograms, sums of groups take the least.
 	if how != dispatch.PerSeries && p.Plan.Histograms == nil && (errors.Is(err, merge.ErrOrder) || partialsTooLarge(err, stats)) {
-		e.refused.add(p.Plan, time.Now())
+		now := time.Now()
+		e.refused.add(p.Plan, now, now)
 		node.add("again with per-series aggregation", 0, map[string]any{"reason": err.Error()})
 		groups, stats, err = e.scanAndMerge(ctx, q, p, dispatch.PerSeries, node)
 	}
@@ -105,10 +106,16 @@ func (e *Engine) scanAndMerge(ctx context.Context, q *query.Query, p subPlan, ho
 		return nil, stats, err
 	}
 
+	groups, err := finish(m, node)
+	return groups, stats, err
+}
+
+// finish makes the groups of what a merger got.
+func finish(m *merge.Merger, node *Node) ([]merge.Group, error) {
 	merged := node.begin("merge")
 	groups, err := m.Finish()
 	merged(map[string]any{"groups": len(groups)})
-	return groups, stats, err
+	return groups, err
 }
 
 // scan executes a plan and returns a merger with what its parts returned. The merger
@@ -202,7 +209,7 @@ func (e *Engine) aggregationFor(q *query.Query, p subPlan) dispatch.Aggregation 
 		return dispatch.PerSeries // there may be no time to execute it again
 	case q.Mode != "":
 		return dispatch.Aggregation(q.Mode)
-	case e.refused.contains(p.Plan, time.Now()): // it would be executed twice
+	case e.refused.count(p.Plan, time.Now()) > 0: // it would be executed twice
 		return dispatch.PerSeries
 	}
 	return dispatch.Auto

@@ -9,13 +9,19 @@ import (
 	"downpour/encoding/scanplan"
 )
 
-// refusedPlans are plans that partial aggregation did not answer lately, so that the
-// next plan like one of them, of other times, is not executed twice. It only affects
-// speed, so an entry may be lost or stand for another plan: plans may be long, and
-// only their hashes are kept.
+// refusedPlans are plans with which something was tried in vain lately, as partial
+// aggregation, so that it is not tried with the next plan like one of them, of other times.
+// It only affects speed, so an entry may be lost or stand for another plan: plans may be
+// long, and only their hashes are kept.
 type refusedPlans struct {
 	mu      sync.Mutex
-	entries map[uint64]time.Time // when refused, by planHash
+	entries map[uint64]refusal // by planHash
+}
+
+// refusal says how often something was tried in vain, and when it was last noted.
+type refusal struct {
+	times int
+	last  time.Time
 }
 
 var planSeed = maphash.MakeSeed()
@@ -30,27 +36,49 @@ const (
 func planHash(p *scanplan.Plan) uint64 {
 	var h maphash.Hash
 	h.SetSeed(planSeed)
-	fmt.Fprint(&h, p.Table, p.Metric, p.Aggregator, p.GroupBy, p.Downsample, p.Tags)
+	fmt.Fprint(&h, p.Table, p.Metric, p.Aggregator, p.GroupBy, p.Downsample, p.Tags, p.Exact, p.TSUIDs, p.Rate)
 	return h.Sum64()
 }
 
-// add records that a plan was refused.
-func (r *refusedPlans) add(p *scanplan.Plan, now time.Time) {
+// add notes a try in vain that began and has ended now. Tries that run side by side count
+// as one.
+func (r *refusedPlans) add(p *scanplan.Plan, began, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	// When it is full all go: what is lost costs no more than one execution.
+	// When it is full all go: what is lost costs no more than another try.
 	if r.entries == nil || len(r.entries) >= maxRefused {
-		r.entries = map[uint64]time.Time{}
+		r.entries = map[uint64]refusal{}
 	}
-	r.entries[planHash(p)] = now
+
+	key := planHash(p)
+	e := r.entries[key]
+	switch {
+	case now.Sub(e.last) >= refusedFor:
+		e.times = 1
+	case !began.Before(e.last):
+		e.times++
+	}
+	e.last = now
+	r.entries[key] = e
 }
 
-// contains reports whether a plan like p was refused lately.
-func (r *refusedPlans) contains(p *scanplan.Plan, now time.Time) bool {
+// remove forgets the tries with plans like p.
+func (r *refusedPlans) remove(p *scanplan.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	refused, ok := r.entries[planHash(p)]
-	return ok && now.Sub(refused) < refusedFor
+	delete(r.entries, planHash(p))
+}
+
+// count returns how often something was tried in vain with plans like p lately.
+func (r *refusedPlans) count(p *scanplan.Plan, now time.Time) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	e := r.entries[planHash(p)]
+	if now.Sub(e.last) >= refusedFor {
+		return 0
+	}
+	return e.times
 }

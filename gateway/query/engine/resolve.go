@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"downpour/encoding"
+	"downpour/encoding/scanplan"
 	"downpour/gateway/query"
 	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
@@ -15,6 +16,13 @@ import (
 type subPlan struct {
 	sub *query.SubQuery
 	*plan.Compiled
+}
+
+// with returns the sub-query with another plan.
+func (p subPlan) with(plan *scanplan.Plan) subPlan {
+	c := *p.Compiled
+	c.Plan = plan
+	return subPlan{p.sub, &c}
 }
 
 // readsNothing reports whether the answer is empty without reading a row.

@@ -26,6 +26,11 @@ const settledAfter = 600
 // minStretch is the least number of hours that are worth a stretch.
 const minStretch = 2
 
+// maxUnkept is how often in a row a stretch is made and not cached before none is made for a
+// while. The first time its parts are not cached either, because they were not asked for
+// before; with several queries at once each may cache some of them the second time.
+const maxUnkept = 3
+
 // cachedStretch is what the result cache keeps of a plan's older hours: their stretch, and
 // what it cost to make it. It is shared among queries.
 type cachedStretch struct {
@@ -36,10 +41,12 @@ type cachedStretch struct {
 	refused atomic.Bool
 }
 
-// seam cuts an untrimmed plan between two hours, of which all rows of the first should have
-// been written at end, in ms. ok is false where a stretch is not possible, or not worth it.
-func seam(p *scanplan.Plan, end int64) (older, newer scanplan.Plan, ok bool) {
-	at := end/1000 - settledAfter
+// seam cuts an untrimmed plan between two hours. All rows of the first should have been
+// written by now and by the end of the query, both in ms: dashboards also ask for a whole
+// day of which some is still to come. ok is false where a stretch is not possible, or not
+// worth it.
+func seam(p *scanplan.Plan, end, now int64) (older, newer scanplan.Plan, ok bool) {
+	at := min(end, now)/1000 - settledAfter
 	at -= at % encoding.RowSeconds
 	at = min(at, p.To-encoding.RowSeconds)
 	if at < p.From+minStretch*encoding.RowSeconds || !merge.CanContinue(p) {
@@ -51,20 +58,15 @@ func seam(p *scanplan.Plan, end int64) (older, newer scanplan.Plan, ok bool) {
 	return older, newer, ok
 }
 
-// with returns the sub-query with another plan.
-func (p subPlan) with(plan *scanplan.Plan) subPlan {
-	c := *p.Compiled
-	c.Plan = plan
-	return subPlan{p.sub, &c}
-}
-
 // executeAtSeam executes an untrimmed plan of a query that ends at end, in ms. If it can it
 // reads only the rows after the seam, else all of them.
 func (e *Engine) executeAtSeam(ctx context.Context, q *query.Query, p subPlan, end int64, node *Node) ([]merge.Group, dispatch.Stats, error) {
-	older, newer, ok := seam(p.Plan, end)
-	if !ok || e.aggregationFor(q, p) == dispatch.PartialAggregation {
+	began := time.Now()
+	older, newer, ok := seam(p.Plan, end, began.UnixMilli())
+	if !ok || e.aggregationFor(q, p) == dispatch.PartialAggregation || e.unkept.count(p.Plan, began) >= maxUnkept {
 		return e.executePlan(ctx, q, p, node)
 	}
+
 	lookup := e.cfg.Exec.LookupPlan(ctx, &older, dispatch.StretchAnswer)
 	st, ok := lookup.Found().(*cachedStretch)
 	// A stretch is read before the newer hours, not beside them: that must not be in vain.
@@ -73,32 +75,29 @@ func (e *Engine) executeAtSeam(ctx context.Context, q *query.Query, p subPlan, e
 	}
 
 	// The rows on both sides of the seam count together.
-	stretchCtx := ctx
+	counted := ctx
 	if e.cfg.Budget != nil {
-		stretchCtx = operator.WithBudget(ctx, e.cfg.Budget(ctx, q, p.sub))
-	}
-	var stats dispatch.Stats
-	if ok {
-		began := time.Now()
-		// Whether a query is refused must not depend on what was asked before.
-		if err := operator.BudgetOf(stretchCtx).Spend(ctx, st.stats.Points, st.stats.Bytes); err != nil {
-			return nil, stats, err
-		}
-		stats = st.stats.FromCache()
-		a := attributes(stats)
-		a["resultCache"] = "older hours from memory, merged: no row of them has changed"
-		node.add("result cache", time.Since(began), a)
-	} else {
-		var err error
-		if st, err = e.makeStretch(stretchCtx, q, p.with(&older), node); err != nil {
-			return nil, st.stats, err
-		}
-		if stats = st.stats; stats.CacheComplete() {
-			lookup.Store(st)
-		}
+		counted = operator.WithBudget(ctx, e.cfg.Budget(ctx, q, p.sub))
 	}
 
-	groups, more, err := e.continueStretch(stretchCtx, q, p, st, &newer, node)
+	var stats dispatch.Stats
+	var err error
+	if ok {
+		stats, err = e.fromStretch(counted, st, began, node)
+	} else {
+		st, stats, err = e.makeStretch(counted, q, p.with(&older), node)
+	}
+	if err != nil {
+		return nil, stats, err
+	}
+	if !ok {
+		if stats.CacheComplete() {
+			lookup.Store(st)
+		}
+		e.noteKept(p.Plan, &older, began)
+	}
+
+	groups, more, err := e.continueStretch(counted, q, p, st, &newer, node)
 	stats.Add(more)
 	if errors.Is(err, merge.ErrSeam) {
 		st.refused.Store(true)
@@ -108,26 +107,51 @@ func (e *Engine) executeAtSeam(ctx context.Context, q *query.Query, p subPlan, e
 	return groups, stats, err
 }
 
-// makeStretch reads a plan's older hours. What it returns has stats also with an error.
-func (e *Engine) makeStretch(ctx context.Context, q *query.Query, p subPlan, node *Node) (*cachedStretch, error) {
-	st := &cachedStretch{}
+// fromStretch spends what the rows of a stretch from the result cache would have cost:
+// whether a query is refused must not depend on what was asked before.
+func (e *Engine) fromStretch(ctx context.Context, st *cachedStretch, began time.Time, node *Node) (dispatch.Stats, error) {
+	stats := st.stats.FromCache()
+	if err := operator.BudgetOf(ctx).Spend(ctx, st.stats.Points, st.stats.Bytes); err != nil {
+		return dispatch.Stats{}, err
+	}
+	a := attributes(stats)
+	a["resultCache"] = "older hours from memory, merged: no row of them has changed"
+	node.add("result cache", time.Since(began), a)
+	return stats, nil
+}
+
+// noteKept notes whether the stretch that a query has made, since it began, is cached. The
+// query itself need not have stored it: another one may have been first.
+func (e *Engine) noteKept(p, older *scanplan.Plan, began time.Time) {
+	if e.cfg.Exec.HoldsPlan(older, dispatch.StretchAnswer) {
+		e.unkept.remove(p)
+		return
+	}
+	e.unkept.add(p, began, time.Now())
+}
+
+// makeStretch reads a plan's older hours.
+func (e *Engine) makeStretch(ctx context.Context, q *query.Query, p subPlan, node *Node) (*cachedStretch, dispatch.Stats, error) {
 	if err := planPointsOf(ctx).set(0); err != nil {
-		return st, err
+		return nil, dispatch.Stats{}, err
 	}
 	m := e.newMerger(ctx, p, p.Plan)
 	defer m.Free()
 
 	stats, err := e.scanInto(ctx, q, p, dispatch.PerSeries, m, node)
-	st.stats = stats
-	st.stats.Trace = nil
 	if err != nil {
-		return st, err
+		return nil, stats, err
 	}
 
 	merged := node.begin("merge older hours")
-	st.Stretch, err = m.FinishStretch()
+	st, err := m.FinishStretch()
 	merged(nil)
-	return st, err
+	if err != nil {
+		return nil, stats, err
+	}
+	made := &cachedStretch{Stretch: st, stats: stats}
+	made.stats.Trace = nil
+	return made, stats, nil
 }
 
 // continueStretch reads the newer hours of a plan and merges them with the stretch of the
@@ -147,8 +171,6 @@ func (e *Engine) continueStretch(ctx context.Context, q *query.Query, p subPlan,
 	if err != nil {
 		return nil, stats, err
 	}
-	merged := node.begin("merge")
-	groups, err := m.Finish()
-	merged(map[string]any{"groups": len(groups)})
+	groups, err := finish(m, node)
 	return groups, stats, err
 }

@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/encoding/scanplan"
 	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/resultcache"
 	"downpour/pushdown/store"
 )
 
@@ -130,6 +133,60 @@ func TestStretch_notInVain(t *testing.T) {
 	}
 	if !made {
 		t.Error("no stretch once the older hours rest: this tests nothing")
+	}
+}
+
+// A stretch that the result cache cannot hold is not made again and again.
+func TestStretch_tooLarge(t *testing.T) {
+	b := newBoard(t, rand.New(rand.NewPCG(7, 7)), embedded(t))
+	for range 200 {
+		b.putAt(boardHours - 2) // every series goes on until the seam
+	}
+	cfg := b.caching.cfg
+	cfg.Exec = dispatch.New(dispatch.Config{Store: b.store, ResultCache: resultcache.New(8<<10, nil)}) // one answer may take 1 KiB
+	b.caching = New(cfg)
+
+	q := b.question(hourZero, hourZero+boardHours*3600-1)
+	var made []int
+	for i := range 12 {
+		b.putAt(boardHours - 1)
+		if _, text := b.traced(q); strings.Contains(text, "merge older hours") {
+			made = append(made, i)
+		}
+	}
+	if len(made) == 0 || len(made) > maxUnkept {
+		t.Errorf("made at the asks %v, want at some, and at most %d", made, maxUnkept)
+	}
+}
+
+// The seam is the last full hour that was over for settledAfter by now and by the end of the query.
+func TestSeam(t *testing.T) {
+	p := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), hourZero, hourZero+6*3600)
+	p = p.Untrimmed()
+	const minute = int64(60_000)
+	at := func(hour int64) int64 { return (hourZero + hour*3600) * 1000 }
+	for _, c := range []struct {
+		end, now int64
+		want     int64 // hours before the seam; 0 for none
+	}{
+		{at(5) + 30*minute, at(9), 5},
+		{at(5) + 9*minute, at(9), 4}, // late points of the hour before may still come
+		{at(5) + 10*minute, at(9), 5},
+		{at(6) + 30*minute, at(9), 5},          // an hour is left to be read
+		{at(6) - 1, at(3) + 20*minute, 3},      // some of the hours are still to come
+		{at(2) + 20*minute, at(9), 2},          // the shortest
+		{at(1) + 59*minute, at(9), 0},          // not worth it
+		{at(5) + 30*minute, at(0) - minute, 0}, // nothing was written yet
+	} {
+		older, newer, ok := seam(&p, c.end, c.now)
+		if ok != (c.want > 0) || ok && (older.From != hourZero || older.To != hourZero+c.want*3600 || newer.From != older.To || newer.To != p.To) {
+			t.Errorf("end %d, now %d: seam at %d, %v, want %d hours before it", c.end, c.now, older.To, ok, c.want)
+		}
+	}
+
+	p.Downsample = &scanplan.Downsample{Interval: 7_200_000, Function: "avg"}
+	if _, _, ok := seam(&p, at(5)+30*minute, at(9)); ok {
+		t.Error("a seam was found among buckets of two hours")
 	}
 }
 

@@ -43,11 +43,7 @@ func (m *Merger) Finish() ([]Group, error) {
 	if m.plan.Histograms != nil {
 		return m.histogramGroups()
 	}
-	a, err := m.newAggregation()
-	if err != nil {
-		return nil, err
-	}
-	grouped, err := m.groupSeries(m.inSpanOrder())
+	a, grouped, err := m.groupAll()
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +120,16 @@ type aggregation struct {
 
 	segments []*segment         // of the present series
 	series   []aggregate.Series // of the present group
+}
+
+// groupAll divides everything added into groups, and returns what makes them.
+func (m *Merger) groupAll() (*aggregation, []groupMembers, error) {
+	a, err := m.newAggregation()
+	if err != nil {
+		return nil, nil, err
+	}
+	grouped, err := m.groupSeries(m.inSpanOrder())
+	return a, grouped, err
 }
 
 // newAggregation makes what the groups of a plan are made with, for all of them: a joiner

@@ -16,11 +16,7 @@ type Groups struct {
 // Groups describes the groups of everything added. Like Finish, it is the last use of
 // the merger but for Free.
 func (m *Merger) Groups() (*Groups, error) {
-	a, err := m.newAggregation()
-	if err != nil {
-		return nil, err
-	}
-	groups, err := m.groupSeries(m.inSpanOrder())
+	a, groups, err := m.groupAll()
 	if err != nil {
 		return nil, err
 	}

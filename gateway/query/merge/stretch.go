@@ -31,10 +31,10 @@ import (
 //
 // A Stretch does not change after it was made and may be shared.
 type Stretch struct {
-	from, to int64 // s: where the tails begin, where the rows end
-	members  []stretchMember
-	groups   map[string]stretchGroup
-	bytes    int64
+	from    int64 // s: where the tails begin
+	members []stretchMember
+	groups  map[string]stretchGroup
+	bytes   int64
 }
 
 // stretchMember is a span of a stretch.
@@ -85,30 +85,25 @@ func (st *Stretch) ContinuedPlan(newer *scanplan.Plan) *scanplan.Plan {
 func (st *Stretch) Bytes() int64 { return st.bytes }
 
 // FinishStretch makes a stretch of everything added, instead of groups. The plan is
-// untrimmed, and CanContinue. Its errors are those of Finish.
+// untrimmed, and CanContinue. The memory of the stretch is the caller's, as that of groups
+// is. Its errors are those of Finish.
 func (m *Merger) FinishStretch() (*Stretch, error) {
-	a, err := m.newAggregation()
-	if err != nil {
-		return nil, err
-	}
-	grouped, err := m.groupSeries(m.inSpanOrder())
+	a, grouped, err := m.groupAll()
 	if err != nil {
 		return nil, err
 	}
 
-	st := &Stretch{from: m.plan.To, to: m.plan.To, groups: make(map[string]stretchGroup, len(grouped))}
+	st := &Stretch{from: m.plan.To, groups: make(map[string]stretchGroup, len(grouped))}
 	for _, members := range grouped {
 		g, err := a.group(members)
-		if err != nil {
-			m.outputBytes = 0
-			return nil, err
+		if err == nil {
+			err = a.addToStretch(st, members, &g)
 		}
-		if err := a.addToStretch(st, members, &g); err != nil {
+		if err != nil {
+			m.outputBytes = 0 // nobody gets what was made before
 			return nil, err
 		}
 	}
-	// The points were copied: none of them outlives the merger.
-	m.outputBytes = 0
 	return st, nil
 }
 
@@ -126,12 +121,13 @@ func (a *aggregation) addToStretch(st *Stretch, members groupMembers, g *Group) 
 	}
 
 	n, _ := slices.BinarySearch(g.Points.Time, sg.cut)
-	sg.points = encoding.Points{
-		Time: slices.Clone(g.Points.Time[:n]), Bits: slices.Clone(g.Points.Bits[:n]), Float: slices.Clone(g.Points.Float[:n]),
-	}
+	sg.points = g.Points.Slice(0, n)
 	sg.integers = slices.Contains(sg.points.Float, false)
 	st.groups[string(members.key)] = sg
-	st.bytes += stretchGroupBytes + int64(len(members.key)) + int64(n)*pointBytes
+	st.bytes += int64(g.Points.Len()) * pointBytes // counted when they were made
+	if err := a.countStretch(st, stretchGroupBytes+int64(len(members.key))); err != nil {
+		return err
+	}
 
 	k := 0 // of a.series, which has the members with data
 	for i, sp := range members.spans {
@@ -151,9 +147,18 @@ func (a *aggregation) addToStretch(st *Stretch, members groupMembers, g *Group) 
 			a.setTail(st, &sm, a.series[k].Time, sg.cut)
 			k++
 		}
-		st.add(sm)
+		if err := a.countStretch(st, st.add(sm)); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// countStretch counts memory that outlives the merger in a stretch.
+func (a *aggregation) countStretch(st *Stretch, n int64) error {
+	st.bytes += n
+	a.m.outputBytes += n
+	return a.m.account(n)
 }
 
 // live reports whether a member, whose columns have the times t, goes on until the end of
@@ -164,15 +169,10 @@ func (a *aggregation) live(t []int64) bool {
 	}
 	// The first rate, from 1970, does not contribute while it is the only one; then it does
 	// at all earlier times.
-	if a.bogusStart() && len(t) == 1 {
+	if a.query.BogusStart() && len(t) == 1 {
 		return false
 	}
 	return t[len(t)-1] >= (a.m.plan.To-liveSeconds)*1000
-}
-
-// bogusStart reports whether each series begins with a rate measured from 1970.
-func (a *aggregation) bogusStart() bool {
-	return a.m.plan.Rate != nil && a.m.plan.Fix&scanplan.FixRateStart == 0
 }
 
 // setTail gives a member with the column of times t the end of its columns: from the last
@@ -254,8 +254,8 @@ const (
 	stretchGroupBytes  = 150
 )
 
-// add adds a member.
-func (st *Stretch) add(sm stretchMember) {
+// add adds a member and returns the memory that it takes.
+func (st *Stretch) add(sm stretchMember) (bytes int64) {
 	st.members = append(st.members, sm)
 	if len(sm.time) > 0 {
 		st.startAt(sm.time[0])
@@ -264,10 +264,11 @@ func (st *Stretch) add(sm stretchMember) {
 		st.startAt(sm.raw.Time[0])
 	}
 
-	st.bytes += stretchMemberBytes + int64(len(sm.span)) + int64(len(sm.time))*bucketBytes + int64(sm.raw.Len())*pointBytes
+	bytes = stretchMemberBytes + int64(len(sm.span)) + int64(len(sm.time))*bucketBytes + int64(sm.raw.Len())*pointBytes
 	for _, note := range sm.notes {
-		st.bytes += int64(len(note)) + 24
+		bytes += sliceBytes + int64(len(note))
 	}
+	return bytes
 }
 
 // Continue gives the merger a stretch to continue; the merger's plan is the stretch's
@@ -331,7 +332,7 @@ func (a *aggregation) changesFinal(sp *seriesData, sg *stretchGroup) bool {
 		return true // it has values in all buckets, also in a group that had no members
 	case first == nil || !sg.members:
 		return false
-	case a.bogusStart():
+	case a.query.BogusStart():
 		return true // its first rate contributes at all times before
 	}
 	// Integers before its first point become floats if that is one.

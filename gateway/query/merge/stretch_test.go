@@ -78,7 +78,7 @@ func stretchPlan(rng *rand.Rand, s encoding.Schema) *scanplan.Plan {
 	if rng.IntN(3) > 0 {
 		d = &scanplan.Downsample{
 			Function: []scanplan.Aggregator{"sum", "avg", "last", "count"}[rng.IntN(4)],
-			Fill:     []scanplan.Fill{scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN, scanplan.FillZero}[rng.IntN(4)],
+			Fill:     []scanplan.Fill{scanplan.FillNone, scanplan.FillNone, scanplan.FillNaN, scanplan.FillNull, scanplan.FillZero}[rng.IntN(5)],
 			Interval: []int64{60_000, 300_000, 900_000, 3_600_000}[rng.IntN(4)],
 		}
 	}
@@ -170,4 +170,27 @@ func TestStretch(t *testing.T) {
 		t.Errorf("%d comparisons and %d seams, want at least %d and %d", same, seams, worlds, worlds/10)
 	}
 	t.Logf("%d comparisons, %d seams", same, seams)
+}
+
+// What a stretch takes stays counted when its merger is freed, and no less than it says.
+func TestStretch_memory(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	s := encoding.DefaultSchema()
+	for range 50 {
+		all, p := stretchWorld(rng, s), stretchPlan(rng, s)
+		held := int64(0)
+		m := New(p, nil)
+		m.SetBounds(Bounds{Reserve: func(n int64) error { held += n; return nil }, Release: func(n int64) { held -= n }})
+		if err := addTo(m, p, all, rng.IntN); err != nil {
+			t.Fatal(err)
+		}
+		st, err := m.FinishStretch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Free()
+		if held < st.Bytes() || st.Bytes() < int64(len(st.members))*stretchMemberBytes {
+			t.Fatalf("%d bytes are counted for a stretch of %d members that takes %d", held, len(st.members), st.Bytes())
+		}
+	}
 }

@@ -31,9 +31,9 @@ type Query struct {
 	Fix scanplan.Fixes
 }
 
-// bogusStart reports whether the first rate of each member is the one measured from
+// BogusStart reports whether the first rate of each member is the one measured from
 // 1970. It is not emitted, but contributes up to the second one.
-func (q *Query) bogusStart() bool { return q.Rate && q.Fix&scanplan.FixRateStart == 0 }
+func (q *Query) BogusStart() bool { return q.Rate && q.Fix&scanplan.FixRateStart == 0 }
 
 // ownOnly reports whether a member contributes only at times at which it has a point of
 // its own, none that is interpolated between two.

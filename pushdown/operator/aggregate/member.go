@@ -51,7 +51,7 @@ func (g *Group) prepare(q Query, series []Series) ([]int64, typing, error) {
 		if len(times) > 0 {
 			m.next = from(m.time, times[0])
 		}
-		if q.bogusStart() { // the first rate is already current, see union
+		if q.BogusStart() { // the first rate is already current, see union
 			m.next = max(m.next, 1)
 		}
 	}
@@ -113,7 +113,7 @@ func (g *Group) start(q Query, series []Series) typing {
 	anyFloat, anyInt := false, false
 	for i := range series {
 		m := newMember(&series[i], q.From*1000)
-		if len(m.time) == 0 || q.bogusStart() && len(m.time) == 1 {
+		if len(m.time) == 0 || q.BogusStart() && len(m.time) == 1 {
 			continue
 		}
 
@@ -188,7 +188,7 @@ func (g *Group) union(q Query) ([]int64, error) {
 	g.times.reset(g.Guard)
 	for i := range g.members {
 		t := g.members[i].time
-		if q.bogusStart() {
+		if q.BogusStart() {
 			t = t[1:]
 		}
 		// Most columns lie inside: then all members may share one slice, which the
