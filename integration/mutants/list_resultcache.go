@@ -24,6 +24,10 @@ var ofResultCache = []mutant{
 		old: "e.unkept.count(p.Plan, began) >= maxUnkept", new: "false",
 		test: "TestStretch_tooLarge",
 	}, {
+		name: "first-rate-taken-for-final", file: "gateway/query/merge/stretch.go",
+		old: "	return len(t) > 1 || len(t) == 1 && !a.query.BogusStart()\n", new: "	return len(t) > 0\n",
+		test: "TestStretch",
+	}, {
 		name: "stretch-is-free", file: "gateway/query/merge/stretch.go",
 		old: "	a.m.outputBytes += n\n", new: "",
 		test: "TestStretch_memory",

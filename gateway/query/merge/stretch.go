@@ -41,7 +41,7 @@ type Stretch struct {
 type stretchMember struct {
 	span    []byte
 	hasData bool
-	columns bool // it has columns in the group, which a newer point continues
+	columns bool // it contributes to the group, and newer points continue its columns
 	ended   bool // a newer point would change final points
 	// The tail: buckets, or points as they are stored, before rates are made.
 	time  []int64
@@ -55,7 +55,7 @@ type stretchGroup struct {
 	cut      int64           // ms: the points before it are final
 	points   encoding.Points // final
 	integers bool            // a final point is an integer
-	members  bool            // a member has columns
+	members  bool            // a member contributes
 }
 
 // ErrSeam is returned where newer rows change what a stretch took for final: a series has
@@ -112,11 +112,13 @@ func (a *aggregation) addToStretch(st *Stretch, members groupMembers, g *Group) 
 	p := a.m.plan
 	sg := stretchGroup{cut: p.To * 1000}
 	for i := range a.series {
-		if t := a.series[i].Time; len(t) > 0 {
-			sg.members = true
-			if a.live(t) {
-				sg.cut = min(sg.cut, t[len(t)-1])
-			}
+		t := a.series[i].Time
+		if !a.contributes(t) {
+			continue
+		}
+		sg.members = true
+		if a.live(t) {
+			sg.cut = min(sg.cut, t[len(t)-1])
 		}
 	}
 
@@ -161,16 +163,18 @@ func (a *aggregation) countStretch(st *Stretch, n int64) error {
 	return a.m.account(n)
 }
 
-// live reports whether a member, whose columns have the times t, goes on until the end of
+// contributes reports whether a member whose columns have the times t contributes to its
+// group. The first rate, from 1970, does not while it is the only one; with a second one it
+// does at all times before that.
+func (a *aggregation) contributes(t []int64) bool {
+	return len(t) > 1 || len(t) == 1 && !a.query.BogusStart()
+}
+
+// live reports whether a member that contributes, at the times t, goes on until the end of
 // the rows.
 func (a *aggregation) live(t []int64) bool {
 	if a.fillsBuckets() {
 		return true // newer buckets are filled, too
-	}
-	// The first rate, from 1970, does not contribute while it is the only one; then it does
-	// at all earlier times.
-	if a.query.BogusStart() && len(t) == 1 {
-		return false
 	}
 	return t[len(t)-1] >= (a.m.plan.To-liveSeconds)*1000
 }
@@ -180,7 +184,7 @@ func (a *aggregation) live(t []int64) bool {
 // interpolated.
 func (a *aggregation) setTail(st *Stretch, sm *stretchMember, t []int64, cut int64) {
 	rates := a.m.plan.Rate != nil
-	sm.columns = len(t) > 0
+	sm.columns = a.contributes(t)
 	if !sm.columns {
 		// It may have a point nonetheless, which the next rate is measured from.
 		if rates {
@@ -326,17 +330,19 @@ func (a *aggregation) changesFinal(sp *seriesData, sg *stretchGroup) bool {
 		return sp.tail.ended && first != nil
 	}
 
-	// The member is new, or has had no columns so far.
+	// The member is new, or has not contributed so far.
 	switch {
 	case a.fillsBuckets():
 		return true // it has values in all buckets, also in a group that had no members
-	case first == nil || !sg.members:
+	case first == nil:
 		return false
 	case a.query.BogusStart():
-		return true // its first rate contributes at all times before
+		// Its first rate contributes at all times before the second; the tail may lack the point
+		// that the first one is of.
+		return sg.members || sp.tail != nil
 	}
 	// Integers before its first point become floats if that is one.
-	return sg.integers && (len(first.time) > 0 || first.raw.Float[0])
+	return sg.members && sg.integers && (len(first.time) > 0 || first.raw.Float[0])
 }
 
 // firstNewPoint returns the first segment of the span, in time, that has points and is no

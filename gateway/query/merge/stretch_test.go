@@ -30,7 +30,7 @@ func stretchWorld(rng *rand.Rand, s encoding.Schema) (all []series) {
 	common := []int64{10_000, 60_000, 300_000, 1_000_000, 3_600_000}[rng.IntN(5)]
 	for n := range 1 + rng.IntN(6) {
 		var points encoding.Points
-		gap, kind := common, rng.IntN(4)
+		gap, kind, falls := common, rng.IntN(4), max(0, rng.Int64N(2000)-1500)
 		ms := int64(base) * 1000
 		if rng.IntN(3) == 0 {
 			gap, ms = 1+rng.Int64N(2_000_000), ms+rng.Int64N(3_000_000)
@@ -48,7 +48,11 @@ func stretchWorld(rng *rand.Rand, s encoding.Schema) (all []series) {
 			if ms >= (base+stretchHours*3600)*1000 {
 				break
 			}
-			switch value := rng.Int64N(1000) - 50; {
+			value := rng.Int64N(1000) - 50
+			if falls > 0 {
+				value -= falls * int64(points.Len()) // counters are reset again and again
+			}
+			switch {
 			case kind == 0, kind == 1 && rng.IntN(2) == 0, kind == 3 && ms < (base+3*3600)*1000:
 				points.Append(ms, encoding.IntValue(value))
 			case rng.IntN(30) == 0:
@@ -90,7 +94,7 @@ func stretchPlan(rng *rand.Rand, s encoding.Schema) *scanplan.Plan {
 	p = &between
 	names := aggregate.Names()
 	p.Aggregator = scanplan.Aggregator(names[rng.IntN(len(names))])
-	if rng.IntN(3) == 0 {
+	if rng.IntN(2) == 0 {
 		p.Rate = &scanplan.Rate{Counter: rng.IntN(2) == 0, CounterMax: 1000, DropResets: rng.IntN(2) == 0}
 	}
 	if rng.IntN(4) == 0 {
