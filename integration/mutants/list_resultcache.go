@@ -8,6 +8,30 @@ var ofResultCache = []mutant{
 		old: "	case e.version != version:\n", new: "	case e.version != version && e.answer == nil:\n",
 		test: "TestLaw_embedded",
 	}, {
+		name: "marker-dropped-unseen", file: "pushdown/store/hbase/stamps.go",
+		old: "	return kept\n", new: "	return kept || len(after) > 0\n",
+		test: "TestStampedVersion_changes",
+	}, {
+		name: "bulk-load-unseen", file: "pushdown/store/hbase/stamps.go",
+		old: "strings.Contains(f, \"_SeqId_\")", new: "strings.Contains(f, \"_SEQID_\")",
+		test: "TestStampedVersion_changes",
+	}, {
+		name: "clocks-are-alike", file: "pushdown/store/hbase/stamps.go",
+		old: "s.last.at-stampSlack)", new: "s.last.at)",
+		test: "TestStampedVersion_changes",
+	}, {
+		name: "old-times-without-marker", file: "pushdown/store/hbase/replace.go",
+		old: "Qualifier: changeMarker}", new: "Qualifier: changeMarker, Timestamp: 1}",
+		test: "TestStampedVersion_changes",
+	}, {
+		name: "ended-epoch-comes-back", file: "pushdown/store/hbase/stamps.go",
+		old: "	case !ok || current.epoch != last.epoch:\n", new: "	case !ok:\n",
+		test: "TestMarkTable_concurrent",
+	}, {
+		name: "slow-clock-trusted", file: "pushdown/store/hbase/health.go",
+		old: "	case lag > maxClockLag:\n", new: "	case lag > 100*maxClockLag:\n",
+		test: "TestStampedVersion_conditions",
+	}, {
 		name: "series-after-a-pause", file: "gateway/query/merge/stretch.go",
 		old: "		return sp.tail.ended && first != nil\n", new: "		return false\n",
 		test: "TestStretch",

@@ -19,6 +19,7 @@ type PlanLookup struct {
 	version string
 	same    bool // version is that of the lookup before
 	found   Answer
+	reason  string // why there is no version; else empty
 }
 
 // LookupPlan looks for what was made of a plan; variant is that of PlanKey. It must
@@ -48,6 +49,9 @@ func LookupPlan(ctx context.Context, c *Cache, from store.Reader, plan *scanplan
 	}
 	// Without a token it counts the ask, and finds nothing.
 	found, same, ok := c.lookupPlan(id, version)
+	if err != nil {
+		return &PlanLookup{reason: err.Error()}
+	}
 	if !ok {
 		return nil
 	}
@@ -74,7 +78,15 @@ func (l *PlanLookup) Found() Answer {
 }
 
 // Wanted tells that no answer is cached and that one should be stored.
-func (l *PlanLookup) Wanted() bool { return l != nil && l.found == nil }
+func (l *PlanLookup) Wanted() bool { return l != nil && l.version != "" && l.found == nil }
+
+// Reason says why the store could not prove anything; it is empty if it could.
+func (l *PlanLookup) Reason() string {
+	if l == nil {
+		return ""
+	}
+	return l.reason
+}
 
 // Unchanged tells whether no row has changed since the lookup before this one. Where making
 // an answer to be stored costs more than answering, it is worth it only then: rows that

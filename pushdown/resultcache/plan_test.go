@@ -173,8 +173,8 @@ func TestPlanLookup_not(t *testing.T) {
 	}
 	ask().Store(total(1))
 	st.err = errors.New("no token")
-	if a := ask(); a != nil {
-		t.Errorf("wanted %v, found %v without a token", a.Wanted(), a.Found())
+	if a := ask(); a.Wanted() || a.Found() != nil || a.Unchanged() || a.Reason() != "no token" {
+		t.Errorf("wanted %v, found %v, unchanged %v, reason %q without a token; want the reason alone", a.Wanted(), a.Found(), a.Unchanged(), a.Reason())
 	}
 	for name, a := range map[string]*PlanLookup{"no cache": LookupPlan(t.Context(), nil, st, plan, ""), "no tokens": LookupPlan(t.Context(), w.cache, &operatortest.Store{}, plan, "")} {
 		if a.Store(total(1)); a.Wanted() || a.Found() != nil {

@@ -162,7 +162,8 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 // only makes the tables.
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage})
+	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage,
+		ProofByTimestamps: cfg.ProofByTimestamps()})
 	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {
 		return fmt.Errorf("%w (-salvage goes on with what is whole)", err)
 	}

@@ -105,6 +105,13 @@ func (e *Engine) lookUpCached(ctx context.Context, q *query.Query, p subPlan) *r
 	return e.cfg.Exec.LookupPlan(ctx, p.Plan, planAnswer(e.aggregationFor(q, p)))
 }
 
+// noteUnproven says in the trace why nothing that was found would be proven.
+func noteUnproven(lookup *resultcache.PlanLookup, began time.Time, node *Node) {
+	if reason := lookup.Reason(); reason != "" {
+		node.add("result cache", time.Since(began), map[string]any{"resultCache": "read: " + reason})
+	}
+}
+
 // fromCache answers a plan with cached groups. It spends as much of the query's budget
 // as reading the rows would: whether a query is refused must not depend on what was
 // asked before.

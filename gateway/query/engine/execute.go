@@ -39,7 +39,9 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 // its rows, so that a later time window inside the same hours finds the answer, and
 // then trimmed to the times asked for.
 func (e *Engine) groups(ctx context.Context, q *query.Query, p subPlan, node *Node) ([]merge.Group, dispatch.Stats, error) {
+	began := time.Now()
 	lookup := e.lookUpCached(ctx, q, p)
+	noteUnproven(lookup, began, node)
 	if cached, ok := lookup.Found().(*cachedGroups); ok {
 		return e.fromCache(ctx, q, p, cached, node)
 	}

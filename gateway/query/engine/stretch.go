@@ -68,6 +68,7 @@ func (e *Engine) executeAtSeam(ctx context.Context, q *query.Query, p subPlan, e
 	}
 
 	lookup := e.cfg.Exec.LookupPlan(ctx, &older, dispatch.StretchAnswer)
+	noteUnproven(lookup, began, node)
 	st, ok := lookup.Found().(*cachedStretch)
 	// A stretch is read before the newer hours, not beside them: that must not be in vain.
 	if wanted := lookup.Wanted() && lookup.Unchanged(); !ok && !wanted || ok && st.refused.Load() {

@@ -221,3 +221,30 @@ func TestStretch_budget(t *testing.T) {
 		}
 	}
 }
+
+// unproven is a store that proves nothing.
+type unproven struct{ store.Store }
+
+func (unproven) Version(context.Context, string, string, store.KeyRange) (string, error) {
+	return "", errors.New("clocks are wrong")
+}
+
+// The trace says why the store could prove nothing.
+func TestStretch_unproven(t *testing.T) {
+	b := newBoard(t, rand.New(rand.NewPCG(1, 0)), unproven{embedded(t)})
+	for hour := range boardHours {
+		b.putAt(hour)
+	}
+	q, err := query.ParseJSON(fmt.Appendf(nil, `{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum"}]}`, hourZero, hourZero+boardHours*3600-1), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, text := b.traced(q); strings.Contains(text, "answered from memory") || strings.Contains(text, "from memory, merged") {
+			t.Errorf("trace %s: want nothing from memory", text)
+		}
+	}
+	if _, text := b.traced(q); !strings.Contains(text, "read: clocks are wrong") {
+		t.Errorf("trace %s: want the reason why nothing is proven", text)
+	}
+}

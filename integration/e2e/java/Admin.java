@@ -111,6 +111,7 @@ public class Admin {
         case "regions": regions(table(w)); break;
         case "scan": scan(table(w)); break;
         case "put": put(table(w), w); break;
+        case "change": change(table(w), w); break;
         case "reads": reads(admin, table(w)); break;
         case "files": files(admin, table(w)); break;
         case "durability": durability(admin, table(w), w[2]); break;
@@ -406,6 +407,37 @@ public class Admin {
       t.put(
           new Put(Bytes.fromHex(w[2]))
               .addColumn(Bytes.toBytes(w[3]), Bytes.fromHex(w[4]), Bytes.fromHex(w[5])));
+    }
+  }
+
+  /** Changes a row of family t in one of the ways of HBase: kind, row, qualifier, time or -1 for the server's. */
+  private void change(TableName table, String[] w) throws IOException {
+    byte[] family = Bytes.toBytes("t");
+    byte[] row = Bytes.fromHex(w[3]);
+    byte[] qualifier = Bytes.fromHex(w[4]);
+    byte[] value = Bytes.toBytes(7L);
+    long time = Long.parseLong(w[5]);
+    try (Table t = connection.getTable(table)) {
+      switch (w[2]) {
+        case "put":
+          t.put(time < 0 ? new Put(row).addColumn(family, qualifier, value) : new Put(row).addColumn(family, qualifier, time, value));
+          break;
+        case "put without log":
+          t.put((Put) new Put(row).addColumn(family, qualifier, value).setDurability(Durability.SKIP_WAL));
+          break;
+        case "append": t.append(new Append(row).addColumn(family, qualifier, value)); break;
+        case "increment": t.increment(new Increment(row).addColumn(family, qualifier, 1)); break;
+        case "check and put":
+          t.checkAndMutate(CheckAndMutate.newBuilder(row).ifNotExists(family, Bytes.toBytes("none")).build(new Put(row).addColumn(family, qualifier, value)));
+          break;
+        case "delete column":
+          t.delete(time < 0 ? new Delete(row).addColumns(family, qualifier) : new Delete(row).addColumns(family, qualifier, time));
+          break;
+        case "delete version": t.delete(new Delete(row).addColumn(family, qualifier)); break;
+        case "delete family": t.delete(new Delete(row).addFamily(family)); break;
+        case "delete row": t.delete(new Delete(row)); break;
+        default: throw new IllegalArgumentException("no such change: " + w[2]);
+      }
     }
   }
 

@@ -43,6 +43,9 @@ type Common struct {
 	// ResultCache bounds the memory of the result cache, in bytes; "off" caches
 	// nothing.
 	ResultCache string `env:"DOWNPOUR_RESULT_CACHE" envDefault:"128MiB"`
+	// ResultCacheProof says by what it is known on HBase that rows have not changed:
+	// exact or timestamps.
+	ResultCacheProof string `env:"DOWNPOUR_RESULT_CACHE_PROOF" envDefault:"exact"`
 
 	// Memory bounds the bytes that the process may hold for queries, puts, live
 	// queries and caches together. Empty means a quarter of the memory of the machine
@@ -106,6 +109,10 @@ func (c *Common) ResultCacheBytes() (int64, error) {
 	}
 	return n, nil
 }
+
+// ProofByTimestamps tells whether rows of HBase may be proven unchanged by the timestamps
+// of changes.
+func (c *Common) ProofByTimestamps() bool { return c.ResultCacheProof == "timestamps" }
 
 // MemoryBytes returns the budget of memory that the operator asks for, 0 for the
 // default.
@@ -244,6 +251,9 @@ func (c *Common) Validate(variable, listen string) error {
 	}
 	if _, err := c.ResultCacheBytes(); err != nil {
 		errs = append(errs, err)
+	}
+	if p := c.ResultCacheProof; p != "" && p != "exact" && p != "timestamps" {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_RESULT_CACHE_PROOF: got %q, want exact or timestamps", p))
 	}
 	if _, err := c.MemoryBytes(); err != nil {
 		errs = append(errs, err)

@@ -36,6 +36,8 @@ func TestCommon_Validate(t *testing.T) {
 	f(func(c *Common) { c.ResultCache = "off" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.ResultCache = "64MiB" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.ResultCache = "1MB" }, "127.0.0.1:1", "DOWNPOUR_RESULT_CACHE")
+	f(func(c *Common) { c.ResultCacheProof = "timestamps" }, "127.0.0.1:1", "")
+	f(func(c *Common) { c.ResultCacheProof = "clocks" }, "127.0.0.1:1", "DOWNPOUR_RESULT_CACHE_PROOF")
 	f(func(c *Common) { c.Memory = "1GiB" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.Memory = "1MiB" }, "127.0.0.1:1", "DOWNPOUR_MEMORY")
 	f(func(c *Common) { c.SaltWidth = 9 }, "127.0.0.1:1", "salt width 9")

@@ -53,6 +53,10 @@ type Config struct {
 	// asked for the rows. Default 1 s.
 	VersionTimeout time.Duration
 
+	// Proof says by what Version may know that rows have not changed; default
+	// ProofExact.
+	Proof Proof
+
 	// Dial opens connections to ZooKeeper and to the servers; default TCP.
 	// It is the place for TLS or a proxy.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)

@@ -55,7 +55,9 @@
 // Version (version.go) returns a token that proves, when it is returned again,
 // that no row of a key range has changed. It combines the MVCC read point of each
 // region with what hbase:meta says of when the region was opened (opening.go), and
-// makes sure that no cell expires (expiry.go).
+// makes sure that no cell expires (expiry.go). With ProofTimestamps it also proves
+// ranges of a region that is written to elsewhere (stamps.go), while the servers' clocks
+// are right (health.go).
 //
 // # The rest
 //

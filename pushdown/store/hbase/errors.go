@@ -67,4 +67,11 @@ var (
 	// errMetaSilent is returned for a while after the server of hbase:meta has let
 	// a request for a version token time out.
 	errMetaSilent = errors.New("the server of hbase:meta did not answer in time")
+	// errDearProof is returned when looking for changes of a range takes as long as
+	// reading it may.
+	errDearProof = errors.New("looking for changes takes too long")
+	// errClocks is returned when it is not known that a server's clock is right.
+	errClocks = errors.New("timestamps prove nothing")
+	// errReplicated is returned when cells may have timestamps of another cluster.
+	errReplicated = errors.New("timestamps prove nothing beside replication")
 )

@@ -183,7 +183,12 @@ func sameCell(a, b store.Cell) bool {
 	return a.Timestamp == b.Timestamp && bytes.Equal(a.Qualifier, b.Qualifier) && bytes.Equal(a.Value, b.Value)
 }
 
-// apply puts or deletes the cells of the live changes.
+// changeMarker is the qualifier of a column that never exists. A deletion of it, stamped by
+// the server now, is found by whoever looks for changes by their timestamps: the cells
+// that Replace puts and deletes have old ones, see stampedVersion.
+var changeMarker = []byte{0xff}
+
+// apply puts or deletes the cells of the live changes, between change markers.
 func (r *replacer) apply(ctx context.Context, kind store.MutationKind) error {
 	var mutations []store.Mutation
 	for _, i := range r.live {
@@ -192,12 +197,22 @@ func (r *replacer) apply(ctx context.Context, kind store.MutationKind) error {
 		if kind == store.DeleteCell {
 			cells = c.Delete
 		}
+		if len(cells) == 0 {
+			continue
+		}
+		w := store.Mutation{Kind: store.DeleteCell, Row: c.Read.Key, Family: r.family, Qualifier: changeMarker}
+		mutations = append(mutations, w)
 		for _, x := range cells {
 			m := store.Mutation{Kind: kind, Row: c.Read.Key, Family: r.family, Qualifier: x.Qualifier, Timestamp: x.Timestamp}
 			if kind == store.Put {
 				m.Value = x.Value
 			}
 			mutations = append(mutations, m)
+		}
+		// A deletion's own operation has the one from above; puts are an operation of their
+		// own, which may come long after it.
+		if kind == store.Put {
+			mutations = append(mutations, w)
 		}
 	}
 

@@ -29,6 +29,12 @@ type Store struct {
 	history      regionHistory
 	openings     openingCache
 	catalogReads catalogReads
+
+	// For version tokens with ProofTimestamps.
+	serverAdmins *pool // AdminService of region servers
+	marks        markTable
+	health       clusterHealth
+	now          func() int64 // of tests; nil for the system's clock
 }
 
 var (
@@ -48,6 +54,7 @@ func Open(cfg Config) (*Store, error) {
 	st.lifetime, st.cancel = context.WithCancel(context.Background())
 	st.servers = newPool(st, region.RegionClient, st.regionMoved)
 	st.masters = newPool(st, region.MasterClient, st.masterMoved)
+	st.serverAdmins = newPool(st, "AdminService", st.regionMoved)
 	st.zk = newZKLocator(st)
 	return st, nil
 }
@@ -63,11 +70,13 @@ func (st *Store) Close() error {
 
 	st.servers.closeAll()
 	st.masters.closeAll()
+	st.serverAdmins.closeAll()
 	st.wg.Wait()
 
 	// The last operations may have opened connections meanwhile.
 	st.servers.closeAll()
 	st.masters.closeAll()
+	st.serverAdmins.closeAll()
 	return nil
 }
 

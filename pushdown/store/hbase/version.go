@@ -109,6 +109,14 @@ func (st *Store) EarlyVersion(ctx context.Context, table, family string, r store
 
 	inner, cancel := context.WithTimeout(ctx, st.cfg.VersionTimeout)
 	defer cancel()
+	if st.cfg.Proof == ProofTimestamps {
+		token, err := st.stampedVersion(inner, table, family, r)
+		if err != nil {
+			return "", nil, versionError(table, r, err)
+		}
+		return token, func() error { return nil }, nil
+	}
+
 	token, proof, err := st.earlyVersion(inner, ctx, table, family, r)
 	if err != nil {
 		return "", nil, versionError(table, r, err)

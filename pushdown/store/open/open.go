@@ -25,14 +25,12 @@ type Store interface {
 // hbase:HOST:PORT[,HOST:PORT…][/znode], for rows of the default layout. An error names
 // DOWNPOUR_STORE, the variable that addresses come from.
 func Open(address string, log *slog.Logger) (Store, error) {
-	return OpenAs(address, encoding.DefaultSchema(), 0, log)
+	return OpenAs(address, Config{Schema: encoding.DefaultSchema(), Log: log})
 }
 
-// OpenAs is Open for rows of the layout s; the embedded store counts changes by the
-// hours of these rows. cacheBytes bounds its cache of blocks; 0 is the default.
-func OpenAs(address string, s encoding.Schema, cacheBytes int64, log *slog.Logger) (Store, error) {
-	return open(address, Config{Schema: s, CacheBytes: cacheBytes, Log: log})
-}
+// OpenAs is Open with a configuration; the embedded store counts changes by the hours of
+// the rows of its layout.
+func OpenAs(address string, cfg Config) (Store, error) { return open(address, cfg) }
 
 // Config says how a store is opened.
 type Config struct {
@@ -40,6 +38,9 @@ type Config struct {
 	Log    *slog.Logger
 	// CacheBytes bounds an embedded store's cache of blocks; 0 is the default.
 	CacheBytes int64
+	// ProofByTimestamps lets a store on HBase prove by timestamps that rows have not
+	// changed, see hbase.ProofTimestamps.
+	ProofByTimestamps bool
 	// Salvage opens an embedded store that has lost data with what is intact.
 	Salvage bool
 }
@@ -98,7 +99,7 @@ func open(address string, cfg Config) (Store, error) {
 	case "pebble":
 		st, err = pebble.Open(rest, pebble.Options{Logger: cfg.Log, Grouping: cfg.Schema.RowHours(), Salvage: cfg.Salvage, CacheBytes: cfg.CacheBytes})
 	case "hbase":
-		st, err = openHBase(rest, cfg.Log)
+		st, err = openHBase(rest, cfg)
 	default:
 		err = fmt.Errorf("got %q, want pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode]", address)
 	}
@@ -109,11 +110,14 @@ func open(address string, cfg Config) (Store, error) {
 	return st, nil
 }
 
-func openHBase(address string, log *slog.Logger) (Store, error) {
+func openHBase(address string, opts Config) (Store, error) {
 	cfg, err := hbase.ParseAddress(address)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Logger = log
+	cfg.Logger = opts.Log
+	if opts.ProofByTimestamps {
+		cfg.Proof = hbase.ProofTimestamps
+	}
 	return hbase.Open(cfg)
 }

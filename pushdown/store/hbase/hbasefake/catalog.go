@@ -45,7 +45,7 @@ func (c *Cluster) openRegion(r *regionState, server int) {
 // hbase:meta.
 func (c *Cluster) writeMeta(r *regionState, state string) {
 	c.catalogPoint++
-	c.catalogTime = max(c.catalogTime+1, now()) // no two writes have the same time
+	c.catalogTime = max(c.catalogTime+1, c.clock()) // no two writes have the same time
 
 	// All cells of an opening have one time, as those of one put.
 	if state == "OPEN" {

@@ -24,6 +24,14 @@ type table struct {
 	rows     []*row
 	regions  []*regionState
 	disabled bool
+	log      []logged // puts and deletions, oldest first
+}
+
+// logged is a put or a deletion, as a raw scan finds it.
+type logged struct {
+	key     []byte
+	cell    cell
+	deletes bool
 }
 
 // row is never changed: a write puts another one in its place, so that a scanner
@@ -48,6 +56,7 @@ type regionState struct {
 	number      uint64 // of the last opening
 	point       uint64 // MVCC read point: the number of the last change
 	meta        metaEntry
+	files       []string // of its store, see Flush
 }
 
 func (r *regionState) contains(key []byte) bool {
@@ -158,7 +167,9 @@ func (c *Cluster) Put(tableName, key, family, qualifier, value string) {
 	defer c.mu.Unlock()
 	t := c.tables[tableName]
 	t.regionOf([]byte(key)).point++
-	t.set(t.get([]byte(key)).copied().put(cell{[]byte(family), []byte(qualifier), []byte(value), now()}))
+	x := cell{[]byte(family), []byte(qualifier), []byte(value), c.clock()}
+	t.log = append(t.log, logged{key: []byte(key), cell: x})
+	t.set(t.get([]byte(key)).copied().put(x))
 }
 
 // MoveRegion moves the region of key to the next server, which ends its scanners.

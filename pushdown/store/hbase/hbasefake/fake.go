@@ -122,6 +122,10 @@ type Cluster struct {
 	catalogTime  int64          // of its last change, ms
 	delayed      bool           // see DelayCatalog
 	unwritten    []*regionState // whose openings are delayed
+
+	now        func() int64 // see SetClock
+	replicated bool         // see Replicate
+	fileCount  int
 }
 
 // For runs a cluster that ends with the test.
@@ -348,4 +352,9 @@ const (
 )
 
 // now returns the servers' time, in ms.
-func now() int64 { return time.Now().UnixMilli() }
+func (c *Cluster) clock() int64 {
+	if c.now != nil {
+		return c.now()
+	}
+	return time.Now().UnixMilli()
+}

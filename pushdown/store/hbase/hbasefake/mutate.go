@@ -125,6 +125,13 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 	changed := t.get(m.Row)
 	if !again {
 		var err error
+		// HBase's LATEST_TIMESTAMP stands for the server's clock.
+		for i := range list {
+			if list[i].timestamp == math.MaxInt64 {
+				list[i].timestamp = s.c.clock()
+			}
+			t.log = append(t.log, logged{key: changed.key, cell: list[i].cell, deletes: m.GetMutateType() == pb.MutationProto_DELETE})
+		}
 		if changed, err = changed.change(m.GetMutateType(), list); err != nil {
 			return nil, nil, err
 		}
@@ -144,11 +151,6 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 func (r *row) change(kind pb.MutationProto_MutationType, list []change) (*row, error) {
 	r = r.copied()
 	for _, c := range list {
-		// HBase's LATEST_TIMESTAMP stands for the server's clock.
-		if c.timestamp == math.MaxInt64 {
-			c.timestamp = now()
-		}
-
 		old := r.cell(c.family, c.qualifier)
 		switch kind {
 		case pb.MutationProto_DELETE:

@@ -103,7 +103,11 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	}
 
 	sc.region = r
-	for _, row := range t.rows {
+	rows := t.rows
+	if len(spec.Attribute) > 0 && spec.Attribute[0].GetName() == "_raw_" {
+		rows = t.rawRows()
+	}
+	for _, row := range rows {
 		if !r.contains(row.key) || bytes.Compare(row.key, spec.StartRow) < 0 ||
 			len(spec.StopRow) > 0 && bytes.Compare(row.key, spec.StopRow) >= 0 {
 			continue

@@ -397,6 +397,10 @@ func (s *server) execute(method string, c *call) (proto.Message, []byte, error) 
 	case "getProcedureResult":
 		// createTable has created the table at once.
 		return &pb.GetProcedureResultResponse{State: pb.GetProcedureResultResponse_FINISHED.Enum()}, nil, nil
+	case "GetStoreFile":
+		return s.storeFiles(c.param)
+	case "GetClusterStatus":
+		return s.clusterStatus()
 	case "GetTableDescriptors":
 		return decoded(c, &pb.GetTableDescriptorsRequest{}, s.descriptors)
 	}
