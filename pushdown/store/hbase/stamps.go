@@ -43,8 +43,8 @@ const (
 	// waits at most 5 minutes, and its clock may be behind.
 	stampSlack = 5*60_000 + maxClockLag
 	// dearPause is how long a range is not scanned for changes after such a scan has
-	// taken longer than a version token may take, in ms.
-	dearPause = 5 * 60_000
+	// taken more than half of Config.VersionTimeout in vain, in ms.
+	dearPause = 60_000
 )
 
 // spanKey names the part of a key range that lies in one region, and a family.
@@ -62,6 +62,9 @@ type mark struct {
 	// notBefore is when files are worth listing again, ms since 1970: a cell of the span
 	// that was found is so young that every scan for changes until then would find it.
 	notBefore int64
+	// unproven is a state of the region in which nothing could be proven: if the region
+	// is still in it, it rests, and a new mark will do without timestamps.
+	unproven regionState
 
 	checked  bool  // the table's description was read during this opening
 	expiring error // with checked: an ErrExpiring, nil if nothing expires
@@ -219,6 +222,13 @@ func (st *Store) observeSpan(ctx context.Context, s *observedSpan, loc *location
 		if same || err != nil {
 			return err
 		}
+		// The mark stays, because the cause may pass, unless the region rests.
+		if s.unproven != nil && s.last.unproven != state {
+			s.now = s.last
+			s.now.unproven = state
+			return nil
+		}
+		s.unproven = nil
 	}
 
 	// A new state. Its files are not worth a call while every scan for changes would find
@@ -229,7 +239,7 @@ func (st *Store) observeSpan(ctx context.Context, s *observedSpan, loc *location
 	}
 	if err := st.health.check(ctx, st, loc.addr); err != nil {
 		// The mark has no files, so nothing but an equal read point continues it.
-		if s.last.epoch != 0 {
+		if s.last.epoch != 0 && s.last.unproven != state {
 			s.unproven = err
 		}
 		return nil
@@ -247,19 +257,16 @@ func (st *Store) scanForChanges(ctx context.Context, s *observedSpan, loc *locat
 		return false, nil
 	}
 
+	scanned := time.Now()
 	c, found, err := st.newestSince(ctx, loc, s.key, s.last.at-stampSlack)
-	switch {
-	case errors.Is(err, errDearProof):
-		s.now.notBefore, s.unproven = began+dearPause, fmt.Errorf("%w: region %q", err, loc.name)
-		return false, nil
-	case ctx.Err() != nil:
-		// No time is left for the rest of this ask; the next ones do without.
-		paused := s.last
-		paused.notBefore = began + dearPause
-		st.marks.replace(s.key, s.last, paused)
-		return false, err
-	case err != nil:
-		return false, err
+	if err != nil {
+		// The next asks do without a scan that is as dear as reading.
+		if errors.Is(err, errDearProof) || ctx.Err() != nil && time.Since(scanned) > st.cfg.VersionTimeout/2 {
+			paused := s.last
+			paused.notBefore = began + dearPause
+			st.marks.replace(s.key, s.last, paused)
+		}
+		return false, fmt.Errorf("cannot look for changes of region %q: %w", loc.name, err)
 	}
 	if found.stamp > 0 {
 		// A timestamp from the future is no reason to wait for ever.

@@ -43,6 +43,16 @@ func (c *stampedCluster) askMasterAgain() {
 	c.st.health.until = time.Time{}
 }
 
+// region returns the name of the only region.
+func (c *stampedCluster) region() string {
+	c.Helper()
+	loc, err := c.st.locate(c.ctx, "t", oldRows.Start)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return string(loc.name)
+}
+
 var oldRows = store.KeyRange{Start: []byte("r0005"), Stop: []byte("r0026")}
 
 // rest lets a range rest for longer than the slack, until tokens stay equal although another
@@ -210,11 +220,28 @@ func TestStampedVersion_conditions(t *testing.T) {
 		if token, err := c.st.Version(c.ctx, "t", "t", oldRows); token != "" || !errors.Is(err, want) {
 			t.Errorf("%s: version token %x, error %v; want %v", name, token, err, want)
 		}
-		// A region that rests needs no timestamps.
+		// A region that rests needs no timestamps, from the next ask on.
+		if _, err := c.st.Version(c.ctx, "t", "t", oldRows); err != nil {
+			t.Errorf("%s, at rest: %v", name, err)
+		}
 		c.stableVersion(oldRows)
 	}
 
 	f("a clock is behind", errClocks, func(c *stampedCluster) { c.gateway.Add(maxClockLag + 1000); c.askMasterAgain() })
+	f("the master is silent for a moment, and the mark stays", errClocks, func(c *stampedCluster) {
+		c.st.health.mu.Lock()
+		c.st.health.until, c.st.health.err = time.Now().Add(bound), errors.New("silent")
+		c.st.health.mu.Unlock()
+		before := c.st.marks.find(spanKey{"t", c.region(), string(oldRows.Start), string(oldRows.Stop)})
+		c.Put("t", "r0039", "t", "q0", "v")
+		if _, err := c.st.Version(c.ctx, "t", "t", oldRows); !errors.Is(err, errClocks) {
+			t.Errorf("error %v, want %v", err, errClocks)
+		}
+		after := c.st.marks.find(spanKey{"t", c.region(), string(oldRows.Start), string(oldRows.Stop)})
+		if before.epoch == 0 || after.epoch != before.epoch {
+			t.Errorf("the mark has epoch %d, want %d", after.epoch, before.epoch)
+		}
+	})
 	f("replication", errReplicated, func(c *stampedCluster) { c.Replicate(); c.askMasterAgain() })
 
 	c := startStamped(t)
