@@ -8,15 +8,15 @@ var ofResultCache = []mutant{
 		old: "	case e.version != version:\n", new: "	case e.version != version && e.answer == nil:\n",
 		test: "TestLaw_embedded",
 	}, {
-		name: "marker-dropped-unseen", file: "pushdown/store/hbase/stamps.go",
+		name: "marker-dropped-unseen", file: "pushdown/store/hbase/storefiles.go",
 		old: "	return kept\n", new: "	return kept || len(after) > 0\n",
 		test: "TestStampedVersion_changes",
 	}, {
-		name: "bulk-load-unseen", file: "pushdown/store/hbase/stamps.go",
+		name: "bulk-load-unseen", file: "pushdown/store/hbase/storefiles.go",
 		old: "strings.Contains(f, \"_SeqId_\")", new: "strings.Contains(f, \"_SEQID_\")",
 		test: "TestStampedVersion_changes",
 	}, {
-		name: "clocks-are-alike", file: "pushdown/store/hbase/stamps.go",
+		name: "clocks-are-alike", file: "pushdown/store/hbase/timestampproof.go",
 		old: "s.last.at-stampSlack)", new: "s.last.at)",
 		test: "TestStampedVersion_changes",
 	}, {
@@ -24,13 +24,17 @@ var ofResultCache = []mutant{
 		old: "Qualifier: changeMarker}", new: "Qualifier: changeMarker, Timestamp: 1}",
 		test: "TestStampedVersion_changes",
 	}, {
-		name: "ended-epoch-comes-back", file: "pushdown/store/hbase/stamps.go",
+		name: "ended-epoch-comes-back", file: "pushdown/store/hbase/timestampproof.go",
 		old: "	case !ok || current.epoch != last.epoch:\n", new: "	case !ok:\n",
 		test: "TestMarkTable_concurrent",
 	}, {
 		name: "slow-clock-trusted", file: "pushdown/store/hbase/health.go",
 		old: "	case lag > maxClockLag:\n", new: "	case lag > 100*maxClockLag:\n",
 		test: "TestStampedVersion_conditions",
+	}, {
+		name: "unchecked-clock-dates-a-mark", file: "pushdown/store/hbase/timestampproof.go",
+		old: "	if s.now = s.last; s.last.state == s.state {\n", new: "	if s.now = s.last; s.last.state == s.state {\n		s.now.at = s.began\n",
+		test: "TestStampedVersion_wrongClockAtRest",
 	}, {
 		name: "series-after-a-pause", file: "gateway/query/merge/stretch.go",
 		old: "		return sp.tail.ended && first != nil\n", new: "		return false\n",
@@ -142,7 +146,7 @@ var ofResultCache = []mutant{
 		test: "TestVersion_dropped",
 	}, {
 		name: "read-point-ignored", file: "pushdown/store/hbase/version.go",
-		old: "			return v\n", new: "			return min(v, 1)\n",
+		old: "		return v\n", new: "		return min(v, 1)\n",
 		test: "pushdown/resultcache TestLaw_hbase",
 	}, {
 		name: "mark-of-the-first-region", file: "pushdown/store/hbase/version.go",

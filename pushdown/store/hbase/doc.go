@@ -56,7 +56,7 @@
 // that no row of a key range has changed. It combines the MVCC read point of each
 // region with what hbase:meta says of when the region was opened (opening.go), and
 // makes sure that no cell expires (expiry.go). With ProofTimestamps it also proves
-// ranges of a region that is written to elsewhere (stamps.go), while the servers' clocks
+// ranges of a region that is written to elsewhere (timestampproof.go, storefiles.go), while the servers' clocks
 // are right (health.go).
 //
 // # The rest

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,15 +109,64 @@ func (h *regionHistory) noteChecked(family string, states []regionState, expirin
 // checkNoExpiry asks the master for the table's description. It returns ErrExpiring
 // if what is visible of the family may change without a write.
 func (st *Store) checkNoExpiry(ctx context.Context, table, family string) error {
+	schema, err := st.tableDescription(ctx, table)
+	if err != nil {
+		return err
+	}
+	return checkSchemaNoExpiry(table, family, schema)
+}
+
+// checkStamped is checkNoExpiry for proofs by timestamps: it also returns ErrExpiring if
+// the table's stores are of an own kind. Some of those, as StripeStoreEngine, drop delete
+// markers in compactions of some of their files.
+func (st *Store) checkStamped(ctx context.Context, table, family string) error {
+	schema, err := st.tableDescription(ctx, table)
+	if err != nil {
+		return err
+	}
+	if engine := storeEngine(schema, family); engine != "" {
+		return fmt.Errorf("%w: table %q has the store engine %s", ErrExpiring, table, engine)
+	}
+	return checkSchemaNoExpiry(table, family, schema)
+}
+
+func (st *Store) tableDescription(ctx context.Context, table string) (*pb.TableSchema, error) {
 	response := &pb.GetTableDescriptorsResponse{}
 	request := &pb.GetTableDescriptorsRequest{TableNames: []*pb.TableName{tableName(table)}}
 	if err := st.callMaster(ctx, table, "GetTableDescriptors", request, response); err != nil {
-		return fmt.Errorf("cannot read the description of table %q: %w", table, err)
+		return nil, fmt.Errorf("cannot read the description of table %q: %w", table, err)
 	}
 	if n := len(response.TableSchema); n != 1 {
-		return fmt.Errorf("cannot read the description of table %q: got %d, want 1", table, n)
+		return nil, fmt.Errorf("cannot read the description of table %q: got %d, want 1", table, n)
 	}
-	return checkSchemaNoExpiry(table, family, response.TableSchema[0])
+	return response.TableSchema[0], nil
+}
+
+// engineKey is StoreEngine.STORE_ENGINE_CLASS_KEY. It may stand among the values and among
+// the configuration of a table or of a family.
+const engineKey = "hbase.hstore.engine.class"
+
+// storeEngine returns the class that a description names for the stores of a family,
+// empty if it names none.
+func storeEngine(schema *pb.TableSchema, family string) string {
+	values, settings := schema.GetAttributes(), schema.GetConfiguration()
+	for _, f := range schema.GetColumnFamilies() {
+		if string(f.Name) == family {
+			values, settings = slices.Concat(values, f.Attributes), slices.Concat(settings, f.Configuration)
+		}
+	}
+
+	for _, v := range values {
+		if string(v.First) == engineKey {
+			return string(v.Second)
+		}
+	}
+	for _, v := range settings {
+		if v.GetName() == engineKey {
+			return v.GetValue()
+		}
+	}
+	return ""
 }
 
 // checkSchemaNoExpiry returns ErrExpiring if the family's cells have a time to

@@ -33,12 +33,12 @@ type clusterHealth struct {
 }
 
 // check returns an error unless the timestamps of a server's changes can be relied on.
-func (h *clusterHealth) check(ctx context.Context, st *Store, addr string) error {
+func (h *clusterHealth) check(st *Store, addr string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
 	if time.Now().After(h.until) {
-		h.update(ctx, st)
+		h.update(st)
 	}
 
 	lag, known := h.lags[addr]
@@ -59,11 +59,14 @@ func (h *clusterHealth) check(ctx context.Context, st *Store, addr string) error
 // seconds ago at most, so a clock is not further behind than it seems.
 //
 // Source: HRegionServer.tryRegionServerReport and ReplicationLoad of HBase 2.5.
-func (h *clusterHealth) update(ctx context.Context, st *Store) {
+func (h *clusterHealth) update(st *Store) {
+	// Not with the context of an ask: what its end says of the master would hold for all.
+	ctx, cancel := context.WithTimeout(st.lifetime, st.cfg.VersionTimeout)
+	defer cancel()
 	response := &pb.GetClusterStatusResponse{}
 	err := st.callMaster(ctx, "", "GetClusterStatus", &pb.GetClusterStatusRequest{}, response)
 
-	wall := st.clock()
+	now := st.clock()
 	h.err, h.until, h.lags, h.replicated = err, time.Now().Add(healthFor), map[string]int64{}, ""
 	if err != nil {
 		h.until = time.Now().Add(unhealthyFor)
@@ -71,7 +74,7 @@ func (h *clusterHealth) update(ctx context.Context, st *Store) {
 	for _, s := range response.GetClusterStatus().GetLiveServers() {
 		addr := net.JoinHostPort(s.GetServer().GetHostName(), strconv.FormatUint(uint64(s.GetServer().GetPort()), 10))
 		load := s.GetServerLoad()
-		lag := wall - int64(load.GetReportEndTime())
+		lag := now - int64(load.GetReportEndTime())
 		if h.lags[addr] = lag; lag > maxClockLag {
 			h.until = time.Now().Add(unhealthyFor)
 		}
@@ -85,17 +88,9 @@ func (h *clusterHealth) update(ctx context.Context, st *Store) {
 // started. Servers that do not count them tell the age of the last one, 0 if there is
 // none.
 func hasApplied(sink *pb.ReplicationLoadSink) bool {
-	for b := []byte(sink.ProtoReflect().GetUnknown()); len(b) > 0; {
-		number, kind, n := protowire.ConsumeField(b)
-		if n < 0 {
-			return true
-		}
-		if number == fieldSinkOps && kind == protowire.VarintType {
-			_, _, tag := protowire.ConsumeTag(b)
-			ops, _ := protowire.ConsumeVarint(b[tag:])
-			return ops > 0
-		}
-		b = b[n:]
+	for value := range unknownFields(sink, fieldSinkOps, protowire.VarintType) {
+		ops, _ := protowire.ConsumeVarint(value)
+		return ops > 0
 	}
 	return sink.GetAgeOfLastAppliedOp() > 0
 }

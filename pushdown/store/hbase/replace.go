@@ -188,7 +188,9 @@ func sameCell(a, b store.Cell) bool {
 // that Replace puts and deletes have old ones, see stampedVersion.
 var changeMarker = []byte{0xff}
 
-// apply puts or deletes the cells of the live changes, between change markers.
+// apply puts or deletes the cells of the live changes. The deletions of a row and a change
+// marker are one operation. Puts have an operation of their own, so that markers come
+// before it, in case this process ends in between, and after it, because it may take long.
 func (r *replacer) apply(ctx context.Context, kind store.MutationKind) error {
 	var mutations []store.Mutation
 	for _, i := range r.live {
@@ -200,8 +202,11 @@ func (r *replacer) apply(ctx context.Context, kind store.MutationKind) error {
 		if len(cells) == 0 {
 			continue
 		}
-		w := store.Mutation{Kind: store.DeleteCell, Row: c.Read.Key, Family: r.family, Qualifier: changeMarker}
-		mutations = append(mutations, w)
+
+		marker := store.Mutation{Kind: store.DeleteCell, Row: c.Read.Key, Family: r.family, Qualifier: changeMarker}
+		if kind == store.Put {
+			mutations = append(mutations, marker)
+		}
 		for _, x := range cells {
 			m := store.Mutation{Kind: kind, Row: c.Read.Key, Family: r.family, Qualifier: x.Qualifier, Timestamp: x.Timestamp}
 			if kind == store.Put {
@@ -209,11 +214,7 @@ func (r *replacer) apply(ctx context.Context, kind store.MutationKind) error {
 			}
 			mutations = append(mutations, m)
 		}
-		// A deletion's own operation has the one from above; puts are an operation of their
-		// own, which may come long after it.
-		if kind == store.Put {
-			mutations = append(mutations, w)
-		}
+		mutations = append(mutations, marker)
 	}
 
 	if len(mutations) == 0 {

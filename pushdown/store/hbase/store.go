@@ -3,6 +3,7 @@ package hbase
 import (
 	"context"
 	"sync"
+	"time"
 
 	"downpour/pushdown/store"
 
@@ -34,7 +35,8 @@ type Store struct {
 	serverAdmins *pool // AdminService of region servers
 	marks        markTable
 	health       clusterHealth
-	now          func() int64 // of tests; nil for the system's clock
+	opened       time.Time
+	now          func() int64 // a test's clock instead of clock's own; else nil
 }
 
 var (
@@ -50,7 +52,7 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 
-	st := &Store{cfg: cfg, regions: newRegionCache(), nonces: newNonces()}
+	st := &Store{cfg: cfg, opened: time.Now(), regions: newRegionCache(), nonces: newNonces()}
 	st.lifetime, st.cancel = context.WithCancel(context.Background())
 	st.servers = newPool(st, region.RegionClient, st.regionMoved)
 	st.masters = newPool(st, region.MasterClient, st.masterMoved)

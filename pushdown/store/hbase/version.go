@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"downpour/pushdown/store"
@@ -297,18 +298,27 @@ func readPointRequest(loc *location, family string, key []byte) *pb.ScanRequest 
 // decodeReadPoint returns the read point in a reply, or 0 if there is none. It is field
 // 11, which gohbase's schema lacks and so leaves among the unknown ones.
 func decodeReadPoint(response *pb.ScanResponse) uint64 {
-	for b := []byte(response.ProtoReflect().GetUnknown()); len(b) > 0; {
-		number, kind, n := protowire.ConsumeField(b)
-		if n < 0 {
-			return 0
-		}
-		if number == fieldReadPoint && kind == protowire.VarintType {
-			_, _, tag := protowire.ConsumeTag(b)
-			v, _ := protowire.ConsumeVarint(b[tag:])
-			return v
-		}
-		b = b[n:]
+	for value := range unknownFields(response, fieldReadPoint, protowire.VarintType) {
+		v, _ := protowire.ConsumeVarint(value)
+		return v
 	}
-
 	return 0
+}
+
+// unknownFields yields the encoded values of a field that gohbase's schema lacks.
+// Decoding a message has checked them.
+func unknownFields(m proto.Message, field protowire.Number, kind protowire.Type) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for b := []byte(m.ProtoReflect().GetUnknown()); len(b) > 0; {
+			number, typ, n := protowire.ConsumeField(b)
+			if n < 0 {
+				return
+			}
+			_, _, tag := protowire.ConsumeTag(b)
+			if number == field && typ == kind && !yield(b[tag:n]) {
+				return
+			}
+			b = b[n:]
+		}
+	}
 }

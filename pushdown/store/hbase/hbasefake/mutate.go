@@ -130,10 +130,12 @@ func (s *server) mutate(t *table, r *regionState, m *pb.MutationProto, list []ch
 			if list[i].timestamp == math.MaxInt64 {
 				list[i].timestamp = s.c.clock()
 			}
-			t.log = append(t.log, logged{key: changed.key, cell: list[i].cell, deletes: m.GetMutateType() == pb.MutationProto_DELETE})
 		}
 		if changed, err = changed.change(m.GetMutateType(), list); err != nil {
 			return nil, nil, err
+		}
+		for _, c := range list {
+			t.log = append(t.log, logged{key: changed.key, cell: c.cell, deletes: m.GetMutateType() == pb.MutationProto_DELETE})
 		}
 		t.set(changed)
 		r.point++

@@ -11,6 +11,9 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
+
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // stampedCluster is a cluster whose store proves by timestamps. Its clocks stand still.
@@ -26,7 +29,7 @@ func startStamped(t *testing.T) *stampedCluster {
 	c.SetClock(c.servers.Load)
 	c.st.now = c.gateway.Load
 	c.fill(40)
-	c.Flush("t", "")
+	c.Flush("t")
 	return c
 }
 
@@ -60,10 +63,13 @@ var oldRows = store.KeyRange{Start: []byte("r0005"), Stop: []byte("r0026")}
 func (c *stampedCluster) rest() string {
 	c.Helper()
 	c.pass(2 * stampSlack * time.Millisecond)
-	if _, err := c.st.Version(c.ctx, "t", "t", oldRows); err != nil {
-		c.Fatal(err)
+	// The first ask of an opening lists no files, the second does.
+	for range 2 {
+		if _, err := c.st.Version(c.ctx, "t", "t", oldRows); err != nil {
+			c.Fatal(err)
+		}
+		c.Put("t", "r0039", "t", "q0", "new")
 	}
-	c.Put("t", "r0039", "t", "q0", "new")
 	return c.stableStamped()
 }
 
@@ -89,7 +95,7 @@ func TestStampedVersion_changes(t *testing.T) {
 		if changed := token != before; changed != want || token == "" || err != nil {
 			t.Errorf("%s: version token %x after %x, error %v; want it changed %v", name, token, before, err, want)
 		}
-		c.Flush("t", "") // so that there is a file at the next mark
+		c.Flush("t") // so that there is a file at the next mark
 	}
 
 	f("nothing", false, func() {})
@@ -103,8 +109,8 @@ func TestStampedVersion_changes(t *testing.T) {
 		c.servers.Add(maxClockLag)
 	})
 	f("a deletion", true, func() { c.Delete("t", "r0011", "t", "q0") })
-	f("a deletion whose marker is gone", true, func() { c.Delete("t", "r0012", "t", "q0"); c.Flush("t", ""); c.CompactAll("t") })
-	f("a flush", false, func() { c.Flush("t", "") })
+	f("a deletion whose marker is gone", true, func() { c.Delete("t", "r0012", "t", "q0"); c.Flush("t"); c.CompactAll("t") })
+	f("a flush", false, func() { c.Flush("t") })
 	f("a file loaded in bulk", true, func() { c.LoadBulk("t", "r0014", "t", "q0", "v", c.servers.Load()-3600_000) })
 	f("a compaction of all files", true, func() { c.CompactAll("t") })
 	f("a move", true, func() {
@@ -143,7 +149,7 @@ func TestStampedVersion_law(t *testing.T) {
 		case 1:
 			c.Delete("t", key(), "t", fmt.Sprintf("q%d", rng.IntN(3)))
 		case 2:
-			c.Flush("t", "")
+			c.Flush("t")
 		case 3:
 			c.CompactAll("t")
 		case 4:
@@ -251,6 +257,67 @@ func TestStampedVersion_conditions(t *testing.T) {
 		if first, second, err := c.versions(oldRows); second != "" || !errors.Is(err, ErrExpiring) {
 			t.Errorf("version tokens %x and %x, error %v, want %v", first, second, err, ErrExpiring)
 		}
+	}
+}
+
+// A range that is asked for once costs no more calls than the exact proof takes.
+func TestStampedVersion_once(t *testing.T) {
+	c := startStamped(t)
+	c.SetHook(nil) // counting begins
+	if _, err := c.st.Version(c.ctx, "t", "t", oldRows); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"GetStoreFile", "GetClusterStatus", "GetTableDescriptors"} {
+		if n := c.Calls(method); n != 0 {
+			t.Errorf("%d calls of %s, want none", n, method)
+		}
+	}
+}
+
+// While a region rests its marks keep their time: the clocks of these asks were not checked, so a
+// clock that was wrong meanwhile must not hide a change.
+func TestStampedVersion_wrongClockAtRest(t *testing.T) {
+	c := startStamped(t)
+	before := c.rest()
+	c.gateway.Add(2 * stampSlack)
+	c.stableVersion(oldRows)
+	c.gateway.Add(-2 * stampSlack)
+	c.Put("t", "r0010", "t", "q0", "v")
+	if token, err := c.st.Version(c.ctx, "t", "t", oldRows); token == before || err != nil {
+		t.Errorf("version token %x, error %v; want another one than before", token, err)
+	}
+}
+
+// The bytes are those of the comment of storeFiles.
+func TestStoreFilesRequest(t *testing.T) {
+	request, err := storeFilesRequest([]byte("t,,1."), "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := proto.Marshal(request)
+	if got, want := fmt.Sprintf("%x", b), "0a090801"+"1205742c2c312e"+"120174"; got != want || err != nil {
+		t.Errorf("request %s, error %v; want %s", got, err, want)
+	}
+}
+
+// Stores that may drop delete markers in a compaction of some of their files prove nothing.
+func TestStampedVersion_engine(t *testing.T) {
+	for name, alter := range map[string]func(c *stampedCluster){
+		"table":  func(c *stampedCluster) { c.AlterTable("t", engineKey, "StripeStoreEngine") },
+		"family": func(c *stampedCluster) { c.Alter("t", "t", engineKey, "StripeStoreEngine") },
+	} {
+		c := startStamped(t)
+		alter(c)
+		c.pass(2 * stampSlack * time.Millisecond)
+		for range 3 {
+			if _, second, err := c.versions(oldRows); second != "" || !errors.Is(err, ErrExpiring) {
+				t.Errorf("%s: second version token %x, error %v, want %v", name, second, err, ErrExpiring)
+			}
+		}
+	}
+	configured := &pb.TableSchema{ColumnFamilies: []*pb.ColumnFamilySchema{{Name: []byte("t"), Configuration: []*pb.NameStringPair{{Name: proto.String(engineKey), Value: proto.String("X")}}}}}
+	if got := storeEngine(configured, "t"); got != "X" {
+		t.Errorf("engine %q, want X", got)
 	}
 }
 

@@ -38,12 +38,12 @@ func (c *Cluster) Delete(tableName, key, family, qualifier string) {
 	t.set(t.get([]byte(key)).remove(change{cell: x, kind: deleteColumn}))
 }
 
-// Flush adds a file to each region of a table; suffix ends its name.
-func (c *Cluster) Flush(tableName, suffix string) {
+// Flush adds a file to each region of a table.
+func (c *Cluster) Flush(tableName string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.tables[tableName].regions {
-		r.files = append(slices.Clone(r.files), c.newFile(suffix))
+		r.files = append(slices.Clone(r.files), c.newFile(""))
 		r.point++
 	}
 }
