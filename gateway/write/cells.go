@@ -103,7 +103,9 @@ func (c *cells) parse(b []byte) error {
 }
 
 // addSingle adds one mutation per qualifier. Of several entries with one qualifier
-// the last counts, as if each had overwritten the cell of the one before.
+// the last counts, as if each had overwritten the cell of the one before. The mutations have the
+// order of the entries that count: two cells of one time but different types have two qualifiers,
+// and the later one must not go first.
 func (c *cells) addSingle(key []byte) {
 	// Collectors send the points of a row in order: no map is needed.
 	if c.ascending() {
@@ -115,13 +117,12 @@ func (c *cells) addSingle(key []byte) {
 
 	last := make(map[string]int, len(c.entries))
 	for i := range c.entries {
-		e := &c.entries[i]
-		if at, ok := last[string(e.qualifier)]; ok {
-			c.out[at].Value = e.value
-			continue
+		last[string(c.entries[i].qualifier)] = i
+	}
+	for i := range c.entries {
+		if e := &c.entries[i]; last[string(e.qualifier)] == i {
+			c.addCell(key, e)
 		}
-		last[string(e.qualifier)] = len(c.out)
-		c.addCell(key, e)
 	}
 }
 

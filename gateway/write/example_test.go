@@ -1,6 +1,7 @@
 package write_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -88,7 +89,7 @@ func ExampleSeriesCache_Resolve() {
 	}
 	fmt.Println("metric", a.Metric)
 	fmt.Printf("tags   % X\n", a.Tags)
-	fmt.Println("same  ", a == b)
+	fmt.Println("same  ", bytes.Equal(a.Tags, b.Tags))
 	// Output:
 	// metric 000001
 	// tags   00 00 01 00 00 01 00 00 02 00 00 02

@@ -65,28 +65,30 @@ func TestSeries_generations(t *testing.T) {
 		if err != nil || k.Metric[2] != want {
 			t.Fatalf("%v, %v, want UID %d", k, err, want)
 		}
-		s.cacheSpelling("spelled", k)
+		s.cacheSpelling("m host=ubuntu", "m", oneTag, k)
 		return k
 	}
 	spelled := func(want bool) {
 		t.Helper()
-		if _, ok := s.cached("spelled"); ok != want {
+		if ok := s.cached("m host=ubuntu", new(SeriesKey)); ok != want {
 			t.Errorf("found by its spelling: %t, want %t", ok, want)
 		}
 	}
 	old := resolve(1)
-	if resolve(1) != old {
-		t.Error("the series was resolved again, want it from the cache")
-	}
+	names.within = func() error { t.Error("the series was resolved again, want it from the cache"); return nil }
+	resolve(1)
+	names.within = nil
 	spelled(true)
 	names.generation.Add(1)
 	spelled(false)
 	resolve(2)
 	spelled(true)
 
-	// A series key of the older generation is cached late.
-	s.cacheSpelling("spelled", old)
-	spelled(false)
+	// A series key of the older generation comes late.
+	if s.cacheSpelling("m host=ubuntu", "m", oneTag, old) {
+		t.Error("a series of older names was cached in the place of one of newer names")
+	}
+	spelled(true)
 
 	// The names change while they are looked up.
 	names.generation.Add(1)
@@ -272,7 +274,7 @@ func TestSeries_bytes(t *testing.T) {
 		"long": func(i int) (string, string) {
 			return fmt.Sprintf("%0*d", uid.MostName, i%50), fmt.Sprintf("%0*d", uid.MostName, i)
 		},
-		"of blanks": func(i int) (string, string) { return "m", fmt.Sprintf("m%*d", 1<<19, i) },
+		"of blanks": func(i int) (string, string) { return "m", fmt.Sprintf("m%*d host=ubuntu", 4_000, i) },
 	} {
 		s := NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: names, Auto: Auto{true, true, true}, Bytes: bound})
 		before := heaptest.InUse()
@@ -286,8 +288,8 @@ func TestSeries_bytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.cacheSpelling(spelling, k)
-			if _, ok := s.cached(spelling); ok {
+			s.cacheSpelling(spelling, metric, oneTag, k)
+			if s.cached(spelling, new(SeriesKey)) {
 				found++
 			}
 		}

@@ -3,7 +3,7 @@
 // of one row that arrive within the commit window are written together.
 //
 //	Point          a point with names           point.go
-//	Resolver       a spelling to its SeriesKey  resolver.go, series.go
+//	Resolver       a spelling to its SeriesKey  resolver.go, series.go, seriestable.go
 //	entry          qualifier and value          point.go
 //	rows           entries gathered by row      rows.go
 //	cells          rows as the store's cells    cells.go

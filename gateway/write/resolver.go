@@ -29,6 +29,7 @@ type Resolver struct {
 	key        []byte // the Spelling, then the text; empty if it cannot be cached
 	spelling   Spelling
 	beforeWait func()
+	found      SeriesKey // the last one
 }
 
 // Resolver returns a resolver of a client's points.
@@ -44,7 +45,7 @@ func (b *RequestBatch) Resolver(spelling Spelling) *Resolver {
 
 // Find returns the series that Resolve has found for the same text, given in
 // parts; ok is false if there was none or a name has changed since. The caller
-// then parses the names and calls Resolve.
+// then parses the names and calls Resolve. The series is valid until the next Find.
 func (r *Resolver) Find(parts ...[]byte) (s *SeriesKey, ok bool) {
 	size := 1 // the Spelling
 	for _, part := range parts {
@@ -61,15 +62,12 @@ func (r *Resolver) Find(parts ...[]byte) (s *SeriesKey, ok bool) {
 	}
 
 	// cached does not keep the string, so it may share the bytes, which the next Find overwrites.
-	return r.series.cached(unsafe.String(unsafe.SliceData(r.key), len(r.key)))
+	ok = r.series.cached(unsafe.String(unsafe.SliceData(r.key), len(r.key)), &r.found)
+	return &r.found, ok
 }
 
 // Resolve returns the series of validated names, as SeriesCache.Resolve does, and
 // caches it for the text of the last Find.
 func (r *Resolver) Resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
-	s, err := r.series.resolve(ctx, metric, tags, r.beforeWait)
-	if err == nil && len(r.key) > 0 {
-		r.series.cacheSpelling(string(r.key), s)
-	}
-	return s, err
+	return r.series.resolve(ctx, string(r.key), metric, tags, r.beforeWait)
 }

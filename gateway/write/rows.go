@@ -1,6 +1,7 @@
 package write
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"unsafe"
@@ -23,8 +24,11 @@ type rows struct {
 	index   map[string]uint32 // row key to index in list
 	list    []row
 	log     []byte
-	lastRun int    // where the last run starts in log
-	keys    []byte // the unused rest of a block that keys are cut from
+	lastRun int // where the last run starts in log
+	// recent is the index in list of the row that a point of some hash went to last: a
+	// guess for the next point, which is checked. It may be of an earlier batch.
+	recent [recentRows]uint32
+	keys   []byte // the unused rest of a block that keys are cut from
 
 	values []byte // the entries row by row; set by groupByRow
 	cells  cells
@@ -41,13 +45,18 @@ type addition struct {
 
 // row is one row of a batch.
 type row struct {
-	series *SeriesKey
+	// metric is the first byte of a SeriesKey's Metric, by whose address that series is known
+	// again. The byte does not change while anything refers to it.
+	metric *byte
 	base   uint32
 	key    []byte
 	size   int // bytes of its entries
 	points int
 	end    int // where its entries end in values
 }
+
+// recentRows is more than the rows that a batch usually has; a power of two.
+const recentRows = 4096
 
 // runHeader is the length of a run's row and size.
 const runHeader = 6
@@ -58,11 +67,11 @@ func newRows() *rows { return &rows{index: map[string]uint32{}} }
 // how many bytes the batch grows.
 func (r *rows) add(schema *encoding.Schema, s *SeriesKey, base uint32, what addition) (grown int) {
 	// The row of the series' last point is most often also the row of this one.
-	// It is checked, for lastRow may be of another batch.
-	at := s.lastRow.Load()
-	if int(at) >= len(r.list) || r.list[at].series != s || r.list[at].base != base {
+	recent := &r.recent[s.rowHash(base)%recentRows]
+	at := *recent
+	if int(at) >= len(r.list) || !r.list[at].is(schema, s, base) {
 		at, grown = r.findOrAdd(schema, s, base)
-		s.lastRow.Store(at)
+		*recent = at
 	}
 
 	r.list[at].points++
@@ -76,12 +85,23 @@ func (r *rows) add(schema *encoding.Schema, s *SeriesKey, base uint32, what addi
 	return grown + len(entry)
 }
 
+// is reports whether a row is that of a series and base time.
+func (r *row) is(schema *encoding.Schema, s *SeriesKey, base uint32) bool {
+	// Shards add under a lock, so the usual case reads no key.
+	if r.base != base || r.metric == &s.Metric[0] {
+		return r.base == base
+	}
+
+	// One series can have several SeriesKeys, cached under two spellings for example.
+	key := r.key[schema.SaltWidth:]
+	metric, tags := key[:len(s.Metric)], key[len(s.Metric)+encoding.BaseTimeWidth:]
+	return bytes.Equal(tags, s.Tags) && bytes.Equal(metric, s.Metric)
+}
+
 // rowCost is what a row counts in a batch's size, beside its key and entries.
 const rowCost = 64
 
-// findOrAdd returns the index of a row and adds the row if it is new. It is found
-// by its key and not by its series, because one series can have two SeriesKeys,
-// cached under two spellings.
+// findOrAdd returns the index of a row and adds the row if it is new.
 func (r *rows) findOrAdd(schema *encoding.Schema, s *SeriesKey, base uint32) (at uint32, grown int) {
 	var buf [96]byte // room for 14 tags of 6 bytes; a longer key is allocated
 	key := schema.AppendRowKey(buf[:0], s.Metric, base, s.Tags)
@@ -92,7 +112,7 @@ func (r *rows) findOrAdd(schema *encoding.Schema, s *SeriesKey, base uint32) (at
 	at, kept := uint32(len(r.list)), r.copyKey(key)
 	// The map's key may share these bytes: nothing writes to them again, see copyKey.
 	r.index[unsafe.String(unsafe.SliceData(kept), len(kept))] = at
-	r.list = append(r.list, row{series: s, base: base, key: kept})
+	r.list = append(r.list, row{metric: &s.Metric[0], base: base, key: kept})
 	return at, len(kept) + rowCost
 }
 

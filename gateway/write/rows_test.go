@@ -80,12 +80,33 @@ func TestWriter_rows(t *testing.T) {
 	}
 }
 
+// Points of one time whose values have different types keep their order in a batch, also if one
+// takes the place of an earlier one: a reader for whom the later cell wins reads the last.
+func TestWriter_typesOfOneTime(t *testing.T) {
+	for _, form := range []Form{Single, MultiPoint, Appended} {
+		m := &memory{}
+		w := newTestWriter(m, Config{Form: form, Window: time.Hour})
+		for _, value := range []int64{1 << 19, 9263, 691698} { // in 4, 2 and 4 bytes
+			if _, err := w.Add(t.Context(), point(1292148123, encoding.IntValue(value))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Close()
+		for at, got := range held(t, m.applied) {
+			if got != "691698" {
+				t.Errorf("form %d: %s holds %s, want 691698, the last", form, at, got)
+			}
+		}
+	}
+}
+
 // Runs of more than 30,000 entries of one row do not overflow the length of a run: groupByRow
-// keeps all entries of a row in their order.
+// keeps all entries of a row in their order. Two series of one hash have rows of their own.
 func TestRows_longRuns(t *testing.T) {
 	r := newRows()
 	schema := encoding.DefaultSchema()
 	a, b := newSeriesKey([]byte{0, 0, 1}, []byte{0, 0, 1, 0, 0, 1}), newSeriesKey([]byte{0, 0, 2}, []byte{0, 0, 1, 0, 0, 1})
+	b.hash = a.hash // the last row of one is the guess for the other
 	var wantA, wantB []byte
 	for i := range 40_000 {
 		entry := []byte{byte(i), byte(i >> 8), byte(i >> 16)}

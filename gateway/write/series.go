@@ -7,9 +7,6 @@ import (
 	"hash/maphash"
 	"slices"
 	"strings"
-	"sync/atomic"
-
-	"github.com/maypok86/otter/v2"
 
 	"downpour/encoding"
 	"downpour/gateway/uid"
@@ -42,11 +39,8 @@ type SeriesKey struct {
 	Tags   []byte // tag pairs of UIDs, ascending by tagk
 
 	generation uint64 // of names, in which it was resolved
-	names      string // as canonical spells them
-	hash       uint64
-	// lastRow is the index, among the rows of a batch, of the row to which the
-	// series' last point went: a guess for the next point, which is checked.
-	lastRow atomic.Uint32
+	hash       uint64 // of the UIDs
+	names      namesOf
 }
 
 // seed is the seed of all hashes of series.
@@ -54,16 +48,9 @@ var seed = maphash.MakeSeed()
 
 // newSeriesKey returns a series that has no names and no generation yet.
 func newSeriesKey(metric encoding.UID, tags []byte) *SeriesKey {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	h.Write(metric)
-	h.Write(tags)
-	return &SeriesKey{Metric: metric, Tags: tags, hash: h.Sum64()}
+	uids := slices.Concat(metric, tags) // one after the other, as in a seriesTable, for the same hash
+	return &SeriesKey{Metric: uids[:len(metric):len(metric)], Tags: uids[len(metric):], hash: maphash.Bytes(seed, uids)}
 }
-
-// bytes returns the memory of a series without the text of its names,
-// approximately.
-func (k *SeriesKey) bytes() int { return seriesBytes + len(k.Metric) + len(k.Tags) }
 
 // rowHash spreads rows over shards: also the hours of one series.
 func (k *SeriesKey) rowHash(base uint32) uint64 { return k.hash + uint64(base)/encoding.RowSeconds }
@@ -72,7 +59,7 @@ func (k *SeriesKey) rowHash(base uint32) uint64 { return k.hash + uint64(base)/e
 // the spellings of clients (see Resolver).
 type SeriesCache struct {
 	cfg   SeriesConfig
-	cache *otter.Cache[string, *SeriesKey]
+	table *seriesTable
 }
 
 // SeriesConfig says how names become series.
@@ -89,53 +76,35 @@ type SeriesConfig struct {
 // Source: tsd.core.auto_create_metrics, _tagks, _tagvs.
 type Auto struct{ Metrics, TagKs, TagVs bool }
 
-// SeriesBytes is the memory for some 90,000 series of three tags, each cached under
-// its names and one spelling.
-const SeriesBytes = 64 << 20
-
-// Approximate sizes in bytes.
-const (
-	seriesBytes = 144 // of a SeriesKey, without the text of its names
-	entryBytes  = 96  // of a cache entry, without its key
-)
+// SeriesBytes is the memory for some two million series of three tags that clients spell
+// one way.
+const SeriesBytes = 256 << 20
 
 // NewSeries returns an empty cache over names.
 func NewSeries(cfg SeriesConfig) *SeriesCache {
 	if cfg.Bytes <= 0 {
 		cfg.Bytes = SeriesBytes
 	}
-	return &SeriesCache{cfg: cfg, cache: otter.Must(&otter.Options[string, *SeriesKey]{MaximumWeight: uint64(cfg.Bytes), Weigher: weigh})}
-}
-
-// weigh returns the bytes of a cache entry. The series counts with each of its
-// spellings, since any of them may be the last that refers to it.
-func weigh(key string, k *SeriesKey) uint32 {
-	n := entryBytes + len(key) + k.bytes()
-	if key != k.names {
-		n += len(k.names)
-	}
-	return uint32(n)
+	return &SeriesCache{cfg: cfg, table: newSeriesTable(cfg.Bytes, cfg.Schema.MetricWidth)}
 }
 
 // Drop empties the cache.
-func (s *SeriesCache) Drop() { s.cache.InvalidateAll() }
+func (s *SeriesCache) Drop() { s.table.drop() }
 
-// cached returns the series that is cached under a key, canonical or a client's
-// spelling, if no name has changed since it was resolved.
-func (s *SeriesCache) cached(key string) (*SeriesKey, bool) {
-	k, ok := s.cache.GetIfPresent(key)
-	if !ok || k.generation != s.cfg.Names.Generation() {
-		return nil, false
-	}
-	return k, true
+// cached sets k to the series that is cached under a key, canonical or a client's
+// spelling, if no name has changed since it was resolved. It does not keep the key.
+func (s *SeriesCache) cached(key string, k *SeriesKey) bool {
+	return s.table.find(key, s.cfg.Names.Generation(), k)
 }
 
-// cacheSpelling caches a series under a client's spelling. A spelling that is much
-// longer than the names, because of blanks for example, is not worth the memory.
-func (s *SeriesCache) cacheSpelling(key string, k *SeriesKey) {
-	if len(key) <= 2*len(k.names)+spellingRoom {
-		s.cache.Set(key, k)
+// cacheSpelling caches a series of some names under a client's spelling and reports
+// whether it does. A spelling that is much longer than the names, because of blanks for
+// example, is not worth the memory.
+func (s *SeriesCache) cacheSpelling(key, metric string, tags []Tag, k *SeriesKey) bool {
+	if len(key) > 2*len(k.names.text)+spellingRoom {
+		return false
 	}
+	return s.table.put(key, metric, tags, k)
 }
 
 // spellingRoom is the room for quotes, braces and some blanks in a spelling.
@@ -145,15 +114,19 @@ const spellingRoom = 64
 // if SeriesConfig.Auto says so. It waits for names that are being deleted or
 // renamed.
 func (s *SeriesCache) Resolve(ctx context.Context, metric string, tags []Tag) (*SeriesKey, error) {
-	return s.resolve(ctx, metric, tags, func() {})
+	return s.resolve(ctx, "", metric, tags, func() {})
 }
 
-// resolve is Resolve. It calls beforeWait before it waits for a name that is being
+// resolve is Resolve. It caches the series under the client's spelling, if there is one and
+// it will do, else under its names. It calls beforeWait before it waits for a name that is being
 // changed: the change in turn waits for the batches opened before it, so a caller
 // that has such a batch open must send it.
-func (s *SeriesCache) resolve(ctx context.Context, metric string, tags []Tag, beforeWait func()) (*SeriesKey, error) {
+func (s *SeriesCache) resolve(ctx context.Context, spelling, metric string, tags []Tag, beforeWait func()) (*SeriesKey, error) {
 	key := canonical(metric, tags)
-	if k, ok := s.cached(key); ok {
+	if k := new(SeriesKey); s.cached(key, k) {
+		if spelling != "" {
+			s.cacheSpelling(spelling, metric, tags, k)
+		}
 		return k, nil
 	}
 
@@ -174,10 +147,10 @@ func (s *SeriesCache) resolve(ctx context.Context, metric string, tags []Tag, be
 			return nil, err
 		}
 
-		k.generation, k.names = generation, key
+		k.generation, k.names = generation, namesOf{text: key}
 		// A series that is outdated already is resolved again by the batch that it goes to.
-		if generation == s.cfg.Names.Generation() {
-			s.cache.Set(key, k)
+		if generation == s.cfg.Names.Generation() && (spelling == "" || !s.cacheSpelling(spelling, metric, tags, k)) {
+			s.table.put(key, metric, tags, k)
 		}
 		return k, nil
 	}
@@ -185,8 +158,8 @@ func (s *SeriesCache) resolve(ctx context.Context, metric string, tags []Tag, be
 
 // resolveAgain resolves the names of an outdated series.
 func (s *SeriesCache) resolveAgain(ctx context.Context, old *SeriesKey, beforeWait func()) (*SeriesKey, error) {
-	metric, tags := parseCanonical(old.names)
-	return s.resolve(ctx, metric, tags, beforeWait)
+	metric, tags := old.names.parse()
+	return s.resolve(ctx, "", metric, tags, beforeWait)
 }
 
 // canonical spells a series the same way whatever the order of its tags:

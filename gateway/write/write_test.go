@@ -180,7 +180,7 @@ func TestWriter_forms(t *testing.T) {
 			}
 		})
 	}
-	f(Single, "0 07B0=03", "0 0780=02")
+	f(Single, "0 0780=02", "0 07B0=03")
 	f(MultiPoint, "0 078007B0=020300")
 	f(Appended, "1 050000=07B001"+"078002"+"07B003")
 }

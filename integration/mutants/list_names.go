@@ -75,12 +75,36 @@ var ofNames = []mutant{
 		old: "return s.generation >= b.generation", new: "return true",
 		test: "TestWriter_generations",
 	}, {
-		name: "names-of-series-never-old", file: "gateway/write/series.go",
-		old: " || k.generation != s.cfg.Names.Generation()", new: "",
+		name: "names-of-series-never-old", file: "gateway/write/seriestable.go",
+		old: "	if st.generation != generation {\n", new: "	if st.generation > generation {\n",
 		test: "TestSeries_generations",
 	}, {
+		name: "series-of-a-spelling-with-the-same-hash", file: "gateway/write/seriestable.go",
+		old: "e != nil && viewOf(textOf(e)) == key {", new: "e != nil && len(textOf(e)) == len(key) {",
+		test: "TestSeriesTable",
+	}, {
+		name: "series-slot-read-twice", file: "gateway/write/seriestable.go",
+		old: "	if slot == 0 {\n		return 0, nil\n	}\n", new: "	if slot == 0 {\n		at, _ := st.probe(hash, key)\n		if slot = st.index[at].Load(); slot == 0 {\n			return 0, nil\n		}\n	}\n",
+		test: "TestSeriesTable_concurrent",
+	}, {
+		name: "series-of-older-names-kept", file: "gateway/write/seriestable.go",
+		old: "		s.empty(k.generation)\n", new: "		st.generation = k.generation\n",
+		test: "TestSeriesTable",
+	}, {
+		name: "series-places-of-gone-entries-kept", file: "gateway/write/seriestable.go",
+		old: "	if i >= uint64(len(st.chunks)) {\n		return nil\n", new: "	if i >= uint64(len(st.chunks)) {\n		i = 0\n",
+		test: "TestSeriesTable",
+	}, {
+		name: "series-found-often-gone", file: "gateway/write/seriestable.go",
+		old: "if word.Load()&bit != 0 && len(e)", new: "if word.Load()&bit > 1<<31 && len(e)",
+		test: "TestSeriesTable_keepsFound",
+	}, {
+		name: "series-without-bound", file: "gateway/write/seriestable.go",
+		old: "(len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.bytes {", new: "(len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > 100*s.bytes {",
+		test: "TestSeriesTable_keepsFound",
+	}, {
 		name: "names-resolved-before-the-generation-is-read", file: "gateway/write/series.go",
-		old: "		k.generation, k.names = generation, key\n", new: "		k.generation, k.names = s.cfg.Names.Generation(), key\n",
+		old: "		k.generation, k.names = generation, namesOf{text: key}\n", new: "		k.generation, k.names = s.cfg.Names.Generation(), namesOf{text: key}\n",
 		test: "TestSeries_generations",
 	}, {
 		name: "names-waited-for-with-points-in-hand", file: "gateway/write/series.go",
@@ -108,7 +132,7 @@ var ofNames = []mutant{
 		test: "TestDictionary_bytes",
 	}, {
 		name: "spellings-of-any-length-kept", file: "gateway/write/series.go",
-		old: "	if len(key) <= 2*len(k.names)+spellingRoom {\n", new: "	if len(key) > 0 {\n",
+		old: "	if len(key) > 2*len(k.names.text)+spellingRoom {\n", new: "	if len(key) == 0 {\n",
 		test: "TestSeries_bytes",
 	}, {
 		name: "rows-of-a-block-read-on-and-on", file: "pushdown/store/rows.go",

@@ -84,8 +84,12 @@ var ofPoints = []mutant{
 		test: "TestStaged_sync",
 	}, {
 		name: "row-guessed-unchecked", file: "gateway/write/rows.go",
-		old: " || r.list[at].series != s || r.list[at].base != base", new: "",
+		old: " || !r.list[at].is(schema, s, base)", new: "",
 		test: "TestWriter_rows",
+	}, {
+		name: "row-of-another-series-guessed", file: "gateway/write/rows.go",
+		old: "return bytes.Equal(tags, s.Tags) && bytes.Equal(metric, s.Metric)", new: "return bytes.Equal(tags, s.Tags) && len(metric) == len(s.Metric)",
+		test: "TestRows_longRuns",
 	}, {
 		name: "failed-batch-overwritten", file: "gateway/write/writer.go", // while a late call still sends it
 		old: "	if err != nil {\n		return\n	}\n\n	r.reset()\n", new: "	r.reset()\n",

@@ -36,6 +36,10 @@ var ofWrites = []mutant{
 		old: "for len(rest) > 1 && rest[0].qualifier[0] == encoding.AppendColumn[0] {", new: "for false {",
 		test: "TestWriter_multiCellNotLikeAppendColumn",
 	}, {
+		name: "cell-in-the-place-of-an-earlier-value", file: "gateway/write/cells.go",
+		old: "last[string(e.qualifier)] == i {", new: "last[string(e.qualifier)] >= i {",
+		test: "TestWriter_forms",
+	}, {
 		name: "whole-batches-to-a-busy-region", file: "pushdown/store/hbase/window.go",
 		old: "	w.size = 1\n", new: "",
 		test: "TestWindow",

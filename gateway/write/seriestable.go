@@ -1,0 +1,399 @@
+package write
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math/bits"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"downpour/encoding"
+)
+
+// seriesTable keeps series under keys: their canonical names, or the spelling of a client
+// (see Resolver). A million series are usual, so entries are bytes in chunks: a series of
+// three tags, spelled in 55 bytes, takes some 130, and the garbage collector visits none.
+// Every point of a put looks one up, so nothing waits for a lock to find one. Caches of
+// bytes by others copy each value that is found, take all their memory at the start or
+// tens of MiB at least, and cannot forget what was resolved by older names.
+//
+// When the bytes are used up, the oldest chunk is dropped. Those of its entries that were
+// found since they were added move to the newest chunk, until they fill half of it.
+//
+// An entry, numbers little-endian; n is the number of tags:
+//
+//	hash    8 bytes        of the UIDs, see SeriesKey
+//	size    2              the length of the text
+//	width   2              the length of the UIDs
+//	n       1
+//	text    size           the key
+//	UIDs    width          of the metric, then the tag pairs as in row keys
+//	names   4 * (1 + 2n)   where the metric, then each tagk and tagv, stand in the text:
+//	                       2 bytes offset, 2 bytes length
+//
+// For example metric 000001 with tag 000002=000003, put by telnet (02) as "m host=web",
+// whose UIDs have the hash 0807060504030201:
+//
+//	01 02 03 04 05 06 07 08 | 0B 00 | 09 00 | 01
+//	02 6D 20 68 6F 73 74 3D 77 65 62
+//	00 00 01 | 00 00 02 00 00 03
+//	01 00 01 00 | 03 00 04 00 | 08 00 03 00
+type seriesTable struct {
+	shards []tableShard            // a power of two
+	metric int                     // bytes of a metric's UID
+	hash   func(key string) uint64 // tests use one by which many keys are equal
+}
+
+// tableShard holds the entries of some hashes.
+type tableShard struct {
+	mu    sync.Mutex // of those that change the shard
+	bytes int        // the most that chunks and index may take
+	used  int        // slots of the index that are not 0
+	state atomic.Pointer[tableState]
+}
+
+// tableState is what is found in a shard. Entries are added to it; for any other change
+// another state takes its place.
+type tableState struct {
+	// generation is that of the names by which all entries were resolved.
+	generation uint64
+	chunks     []*chunk // the oldest first; entries are added to the last
+	first      uint64   // the number of chunks[0]; numbers begin with 1
+	// index has a slot for each entry, in the first free one from the key's hash on, or 0.
+	// A slot is the upper 24 bits of the hash and the place of the entry: the number of its
+	// chunk in 26 bits and the offset there in 14. At most three quarters are not 0. A slot
+	// whose chunk has been dropped stays until the index is made anew.
+	index []atomic.Uint64
+}
+
+// chunk is memory for entries. Their bytes never change: a SeriesKey that was found
+// refers to them also when the chunk has been dropped.
+type chunk struct {
+	size  int // of the entries; for those that change the shard
+	found [foundBits / 32]atomic.Uint32
+	bytes [chunkRoom]byte
+}
+
+const (
+	chunkBytes = 16 << 10 // of a chunk in memory
+	chunkRoom  = chunkBytes - 8 - foundBits/8
+	// An entry has a bit in found by its offset, of which several in 16 bytes would share
+	// one: the shortest entry has 21 bytes.
+	foundBits = chunkBytes / 16
+
+	offsetBits = 14
+	numberBits = 26
+	tagShift   = offsetBits + numberBits
+	slotBytes  = 8
+
+	hashAt    = 0
+	sizeAt    = 8
+	widthAt   = 10
+	tagsAt    = 12
+	entryHead = 13
+
+	// Shards are few where the bytes are few, so that each has several chunks.
+	shardBytes = 256 << 10 // the least that each of several shards has
+	mostShards = 64
+)
+
+func newSeriesTable(limit int64, metricWidth int) *seriesTable {
+	n := min(max(limit/shardBytes, 1), mostShards)
+	n = 1 << (bits.Len64(uint64(n)) - 1)
+	t := &seriesTable{shards: make([]tableShard, n), metric: metricWidth,
+		hash: func(key string) uint64 { return maphash.String(seed, key) }}
+	for i := range t.shards {
+		t.shards[i].bytes = int(limit / n)
+		t.shards[i].empty(0)
+	}
+	return t
+}
+
+// shard returns the shard of a hash, by bits that slots do not use.
+func (t *seriesTable) shard(hash uint64) *tableShard {
+	return &t.shards[hash>>32&uint64(len(t.shards)-1)]
+}
+
+// find sets k to the series under a key, if it is there and was resolved in the
+// generation. It does not keep the key.
+func (t *seriesTable) find(key string, generation uint64, k *SeriesKey) bool {
+	hash := t.hash(key)
+	st := t.shard(hash).state.Load()
+	if st.generation != generation {
+		return false
+	}
+
+	slot, e := st.lookUp(hash, key)
+	if e == nil {
+		return false
+	}
+	st.noteFound(slot)
+	rest := e[entryHead:]
+	text, rest := viewOf(rest[:len(key)]), rest[len(key):]
+	width := int(binary.LittleEndian.Uint16(e[widthAt:]))
+	uids, names := rest[:width:width], rest[width:]
+	names = names[:namesSize(e)]
+	*k = SeriesKey{Metric: encoding.UID(uids[:t.metric:t.metric]), Tags: uids[t.metric:], generation: generation,
+		hash: binary.LittleEndian.Uint64(e), names: namesOf{text: text, at: names}}
+	return true
+}
+
+// viewOf returns bytes that never change as a string.
+func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// lookUp returns the slot of a key, the entry and the bytes behind it; nil if there is none.
+func (st *tableState) lookUp(hash uint64, key string) (slot uint64, e []byte) {
+	_, slot = st.probe(hash, key)
+	if slot == 0 {
+		return 0, nil
+	}
+	return slot, st.at(slot)
+}
+
+// probe returns where the slot of a key is in the index, and the slot; 0 and where it would
+// be if there is none. Others may change the slot meanwhile, so it is not to be read again.
+func (st *tableState) probe(hash uint64, key string) (at, slot uint64) {
+	mask := uint64(len(st.index) - 1)
+	for at = hash & mask; ; at = (at + 1) & mask {
+		slot = st.index[at].Load()
+		if slot == 0 {
+			return at, 0
+		}
+		if slot>>tagShift != hash>>tagShift {
+			continue
+		}
+		if e := st.at(slot); e != nil && viewOf(textOf(e)) == key {
+			return at, slot
+		}
+	}
+}
+
+// at returns the bytes from the entry of a slot on; nil if its chunk is none of st.
+func (st *tableState) at(slot uint64) []byte {
+	number := slot >> offsetBits & (1<<numberBits - 1)
+	i := number - st.first
+	if i >= uint64(len(st.chunks)) {
+		return nil
+	}
+	return st.chunks[i].bytes[slot&(1<<offsetBits-1):]
+}
+
+// noteFound notes that the entry of a slot was found.
+func (st *tableState) noteFound(slot uint64) {
+	c := st.chunks[slot>>offsetBits&(1<<numberBits-1)-st.first]
+	word, bit := c.foundBit(int(slot & (1<<offsetBits - 1)))
+	if word.Load()&bit == 0 { // else the processors would pass the word around
+		word.Or(bit)
+	}
+}
+
+func (c *chunk) foundBit(offset int) (word *atomic.Uint32, bit uint32) {
+	return &c.found[offset/16/32], 1 << (offset / 16 % 32)
+}
+
+// textOf returns the text of the entry at the beginning of e.
+func textOf(e []byte) []byte {
+	return e[entryHead:][:binary.LittleEndian.Uint16(e[sizeAt:])]
+}
+
+// namesSize returns how many bytes say where the names of an entry stand.
+func namesSize(e []byte) int { return 4 * (1 + 2*int(e[tagsAt])) }
+
+// entrySize returns the length of the entry at the beginning of e.
+func entrySize(e []byte) int {
+	return entryHead + int(binary.LittleEndian.Uint16(e[sizeAt:])) + int(binary.LittleEndian.Uint16(e[widthAt:])) + namesSize(e)
+}
+
+// put keeps a series of some names under a key that contains each of them verbatim. It
+// returns false if it does not: the entry would be too long, a name is not in the key
+// (JSON may escape it), or names have changed since the series was resolved.
+func (t *seriesTable) put(key string, metric string, tags []Tag, k *SeriesKey) bool {
+	var buf [512]byte // room for usual entries
+	e, ok := appendEntry(buf[:0], key, metric, tags, k)
+	if !ok || len(e) > chunkRoom/2 {
+		return false
+	}
+
+	s := t.shard(t.hash(key))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.state.Load()
+	if k.generation < st.generation {
+		return false
+	}
+	if k.generation > st.generation {
+		s.empty(k.generation)
+	}
+	return t.add(s, e)
+}
+
+// appendEntry appends an entry. It returns false if a name is not in the key, or a number
+// has no room in its field.
+func appendEntry(e []byte, key, metric string, tags []Tag, k *SeriesKey) (_ []byte, ok bool) {
+	width := len(k.Metric) + len(k.Tags)
+	if len(key) >= 1<<16 || width >= 1<<16 || len(tags) >= 1<<8 {
+		return nil, false
+	}
+	e = binary.LittleEndian.AppendUint64(e, k.hash)
+	e = binary.LittleEndian.AppendUint16(e, uint16(len(key)))
+	e = binary.LittleEndian.AppendUint16(e, uint16(width))
+	e = append(e, byte(len(tags)))
+	e = append(e, key...)
+	e = append(append(e, k.Metric...), k.Tags...)
+
+	// A name may also be found inside of another: the bytes are all that counts.
+	ok = true
+	name := func(name string) {
+		at := strings.Index(key, name)
+		ok = ok && at >= 0
+		e = binary.LittleEndian.AppendUint16(e, uint16(at))
+		e = binary.LittleEndian.AppendUint16(e, uint16(len(name)))
+	}
+	name(metric)
+	for _, t := range tags {
+		name(t.K)
+		name(t.V)
+	}
+	return e, ok
+}
+
+// add adds an entry, in the slot of an earlier one of its key. It returns false if the
+// shard has no bytes for a chunk.
+func (t *seriesTable) add(s *tableShard, e []byte) bool {
+	st := s.state.Load()
+	if n := len(st.chunks); n == 0 || st.chunks[n-1].size+len(e) > chunkRoom {
+		if chunkBytes+len(st.index)*slotBytes > s.bytes {
+			return false
+		}
+		t.openChunk(s)
+	}
+	t.append(s, e)
+	return true
+}
+
+// append appends an entry to the newest chunk, which has room for it.
+func (t *seriesTable) append(s *tableShard, e []byte) {
+	st := s.state.Load()
+	if s.used+1 > len(st.index)*3/4 {
+		st = t.reindex(s)
+	}
+	last := len(st.chunks) - 1
+	c := st.chunks[last]
+	place := (st.first+uint64(last))<<offsetBits | uint64(c.size)
+	c.size += copy(c.bytes[c.size:], e)
+
+	key := viewOf(textOf(e))
+	hash := t.hash(key)
+	at, slot := st.probe(hash, key)
+	if slot == 0 {
+		s.used++
+	}
+	// From here on the entry is found; its bytes are there.
+	st.index[at].Store(hash>>tagShift<<tagShift | place)
+}
+
+// reindex makes the index anew, without the slots of dropped chunks.
+func (t *seriesTable) reindex(s *tableShard) *tableState {
+	old := s.state.Load()
+	var live []uint64
+	for i := range old.index {
+		if slot := old.index[i].Load(); slot != 0 && old.at(slot) != nil {
+			live = append(live, slot)
+		}
+	}
+
+	st := *old
+	st.index = make([]atomic.Uint64, 1<<bits.Len(uint(len(live)*3/2+smallIndex-1)))
+	for _, slot := range live {
+		key := viewOf(textOf(old.at(slot)))
+		at, _ := st.probe(t.hash(key), key)
+		st.index[at].Store(slot)
+	}
+	s.used = len(live)
+	s.state.Store(&st)
+	return &st
+}
+
+// smallIndex is how many slots the smallest index has.
+const smallIndex = 16
+
+// openChunk begins a chunk. If the bytes are used up it drops old ones first, and begins
+// with their entries that were found.
+func (t *seriesTable) openChunk(s *tableShard) {
+	st := *s.state.Load()
+	var kept [][]byte
+	room := chunkRoom / 2 // for kept: put's entries, of half a chunk at most, fit behind them
+
+	for len(st.chunks) > 0 && (len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.bytes {
+		oldest := st.chunks[0]
+		for at := 0; at < oldest.size; {
+			e := oldest.bytes[at:]
+			e = e[:entrySize(e)]
+			word, bit := oldest.foundBit(at)
+			if word.Load()&bit != 0 && len(e) <= room && t.current(&st, e) {
+				kept, room = append(kept, e), room-len(e)
+			}
+			at += len(e)
+		}
+		st.chunks, st.first = st.chunks[1:], st.first+1
+	}
+
+	if st.first+uint64(len(st.chunks)) >= 1<<numberBits { // after a TiB
+		s.empty(st.generation)
+		st = *s.state.Load()
+	}
+	st.chunks = append(st.chunks[:len(st.chunks):len(st.chunks)], new(chunk)) // others may read the old list
+	s.state.Store(&st)
+	for _, e := range kept {
+		t.append(s, e)
+	}
+}
+
+// current reports whether an entry is the one that is found by its key.
+func (t *seriesTable) current(st *tableState, e []byte) bool {
+	key := viewOf(textOf(e))
+	_, found := st.lookUp(t.hash(key), key)
+	return found != nil && &found[0] == &e[0]
+}
+
+// empty empties the shard, for names of a generation.
+func (s *tableShard) empty(generation uint64) {
+	s.used = 0
+	s.state.Store(&tableState{generation: generation, first: 1, index: make([]atomic.Uint64, smallIndex)})
+}
+
+// drop empties the table.
+func (t *seriesTable) drop() {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		s.empty(s.state.Load().generation)
+		s.mu.Unlock()
+	}
+}
+
+// namesOf are the names of a series. They are parsed only if a name changes.
+type namesOf struct {
+	text string // canonical, or a spelling
+	at   []byte // where the names stand in the text; nil if that is canonical
+}
+
+// parse returns the names, as strings of their own: whoever keeps one must not keep the
+// chunk.
+func (n namesOf) parse() (metric string, tags []Tag) {
+	if n.at == nil {
+		return parseCanonical(n.text)
+	}
+	next := func() string {
+		start, size := int(binary.LittleEndian.Uint16(n.at)), int(binary.LittleEndian.Uint16(n.at[2:]))
+		n.at = n.at[4:]
+		return strings.Clone(n.text[start : start+size])
+	}
+	metric = next()
+	for len(n.at) > 0 {
+		tags = append(tags, Tag{K: next(), V: next()})
+	}
+	return metric, tags
+}

@@ -1,0 +1,212 @@
+package write
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/pushdown/process/heap/heaptest"
+)
+
+// spelledSeries is a series as TestSeriesTable draws it.
+type spelledSeries struct {
+	key, metric string
+	tags        []Tag
+	uids        *SeriesKey
+}
+
+func drawSeries(rnd *rand.Rand) spelledSeries {
+	uid := func() encoding.UID { return encoding.UID{0, byte(rnd.IntN(9)), byte(rnd.IntN(9))} }
+	s := spelledSeries{metric: fmt.Sprint("m", rnd.IntN(40))}
+	var spelled strings.Builder
+	spelled.WriteString(s.metric)
+	var pairs []byte
+	for k := range rnd.IntN(5) {
+		t := Tag{fmt.Sprint("k", k), strings.Repeat("v", 1+rnd.IntN(40)) + fmt.Sprint(rnd.IntN(3))}
+		s.tags = append(s.tags, t)
+		fmt.Fprintf(&spelled, " %s=%s", t.K, t.V)
+		pairs = append(append(pairs, uid()...), uid()...)
+	}
+	s.key, s.uids = spelled.String(), newSeriesKey(uid(), pairs)
+	return s
+}
+
+// A table answers for a key the series that was put last under it, with its names, or
+// nothing: whatever goes for want of room, however keys come and names change, also where
+// many keys have one hash. What was
+// just put is there. A series that was found stays valid when its entry has gone.
+func TestSeriesTable(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for round := range 10 {
+		limit := chunkBytes * (1 + rnd.IntN(6)) * (1 + rnd.IntN(20))
+		table := newSeriesTable(int64(limit), 3)
+		if whole := table.hash; round%2 == 0 {
+			table.hash = func(key string) uint64 { return whole(key) & 0xf000003ff }
+		}
+		type held struct {
+			spelledSeries
+			generation uint64
+		}
+		last, generation := map[string]held{}, uint64(0)
+		check := func(what string, k *SeriesKey, want held) {
+			t.Helper()
+			metric, tags := k.names.parse()
+			got := spelledSeries{metric: metric, tags: tags}
+			if got.metric != want.metric || !cmp.Equal(got.tags, want.tags) || string(k.Metric) != string(want.uids.Metric) ||
+				string(k.Tags) != string(want.uids.Tags) || k.hash != want.uids.hash || k.generation != want.generation {
+				t.Fatalf("%s: %q is %v with %+v, want %v with %+v", what, want.key, k, got, want.uids, want)
+			}
+		}
+
+		var early SeriesKey // found first, looked at last
+		var earlyWant held
+		for range 20_000 {
+			s := drawSeries(rnd)
+			switch k := new(SeriesKey); rnd.IntN(2000) {
+			case 0:
+				generation++
+			case 1:
+				table.drop()
+				clear(last)
+			default:
+				if table.find(s.key, generation, k) {
+					check("found", k, last[s.key])
+					if earlyWant.key == "" {
+						early, earlyWant = *k, last[s.key]
+					}
+					break
+				}
+				s.uids.generation = generation
+				if !table.put(s.key, s.metric, s.tags, s.uids) {
+					if limit/len(table.shards) >= 2*chunkBytes {
+						t.Fatalf("%q was not put into %d bytes", s.key, limit)
+					}
+					break
+				}
+				last[s.key] = held{s, generation}
+				if !table.find(s.key, generation, k) {
+					t.Fatalf("%q is not found behind its put", s.key)
+				}
+				check("put", k, last[s.key])
+			}
+		}
+		if earlyWant.key != "" {
+			check("held", &early, earlyWant)
+		} else if limit/len(table.shards) >= 2*chunkBytes { // less has no room for a chunk and an index
+			t.Fatal("nothing was ever found")
+		}
+	}
+}
+
+// Entries that are found again and again stay while others come and go.
+func TestSeriesTable_keepsFound(t *testing.T) {
+	table := newSeriesTable(8*chunkBytes, 3) // one shard
+	k := newSeriesKey(encoding.UID{0, 0, 1}, nil)
+	put := func(i int) {
+		name := fmt.Sprint("metric.", i)
+		if !table.put(name, name, nil, k) {
+			t.Fatalf("%s was not put", name)
+		}
+	}
+	const kept = 50
+	for i := range 100_000 {
+		put(i)
+		for j := range min(i, kept) { // the found ones are far fewer than half a chunk
+			if i%100 == 0 && !table.find(fmt.Sprint("metric.", j), 0, new(SeriesKey)) {
+				t.Fatalf("metric.%d has gone behind metric.%d, found every 100", j, i)
+			}
+		}
+	}
+	if table.find("metric.60000", 0, new(SeriesKey)) {
+		t.Error("metric.60000 is there behind 40,000 more: the table has no bound")
+	}
+}
+
+// Goroutines that put, find and drop find the series of the key that they ask for, or none,
+// also while others take the slots behind those that they look at. Run it with -race, too.
+func TestSeriesTable_concurrent(t *testing.T) {
+	for round := range 200 {
+		table := newSeriesTable(1<<20, 3)
+		if whole := table.hash; round%2 == 0 {
+			table.hash = func(key string) uint64 { return whole(key) & 3 }
+		}
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				var k SeriesKey
+				for i := range 600 {
+					n := (i*7 + g) % 300
+					name := fmt.Sprint("metric.", 1000+n) // as long as the others
+					if !table.find(name, 0, &k) {
+						table.put(name, name, nil, newSeriesKey(encoding.UID{0, byte(n >> 8), byte(n)}, nil))
+					} else if metric, _ := k.names.parse(); metric != name || k.Metric[1] != byte(n>>8) || k.Metric[2] != byte(n) {
+						t.Errorf("round %d: %s is %s %v", round, name, metric, k.Metric)
+						return
+					}
+					if i == 400 && g == 0 {
+						table.drop()
+					}
+				}
+			})
+		}
+		if wg.Wait(); t.Failed() {
+			return
+		}
+	}
+}
+
+// An entry has the bytes that the comment of seriesTable shows.
+func TestAppendEntry(t *testing.T) {
+	k := newSeriesKey(encoding.UID{0, 0, 1}, []byte{0, 0, 2, 0, 0, 3})
+	k.hash = 0x0807060504030201
+	e, ok := appendEntry(nil, "\x02m host=web", "m", []Tag{{"host", "web"}}, k)
+	want := "01 02 03 04 05 06 07 08 0B 00 09 00 01 02 6D 20 68 6F 73 74 3D 77 65 62 " +
+		"00 00 01 00 00 02 00 00 03 01 00 01 00 03 00 04 00 08 00 03 00"
+	if got := fmt.Sprintf("% X", e); !ok || got != want {
+		t.Errorf("got  %s, %t\nwant %s, true", got, ok, want)
+	}
+
+	// "w\u00e9b" in JSON is no name of the series.
+	if _, ok := appendEntry(nil, `m {"host":"w\u00e9b"}`, "m", []Tag{{"host", "wéb"}}, k); ok {
+		t.Error("an entry was made whose key does not contain a name")
+	}
+}
+
+// A series takes 150 bytes at most with its key.
+func TestSeriesTable_size(t *testing.T) {
+	const n = 300_000
+	table := newSeriesTable(SeriesBytes, 3)
+	before := heaptest.InUse()
+	tags := []Tag{{"host", ""}, {"pod", ""}, {"zone", ""}}
+	name := func(i int) string {
+		tags[0].V, tags[1].V, tags[2].V = fmt.Sprint("host-", i%10_000), fmt.Sprint("pod-", i), fmt.Sprint("zone-", i%7)
+		return fmt.Sprintf("\x02new.series host=%s pod=%s zone=%s", tags[0].V, tags[1].V, tags[2].V)
+	}
+	k := newSeriesKey(encoding.UID{0, 0, 1}, make([]byte, 18))
+	for i := range n {
+		table.put(name(i), "new.series", tags, k)
+	}
+	if each := (heaptest.InUse() - before) / n; each > 150 {
+		t.Errorf("a series takes %d bytes, want 150 at most", each)
+	} else {
+		t.Logf("a series takes %d bytes", each)
+	}
+	var gone int
+	for i := range n {
+		if !table.find(name(i), 0, k) {
+			gone++
+		}
+	}
+	if gone > 0 {
+		t.Errorf("%d of %d series are not there", gone, n)
+	}
+	runtime.KeepAlive(table)
+}
