@@ -23,7 +23,7 @@ import (
 // SendConfig says how a data set is put to a server.
 type SendConfig struct {
 	Server *peer.Server
-	Data   workload.Devops
+	Data   workload.Data
 	// Format is workload.Telnet or workload.JSON (POST /api/put).
 	Format workload.Format
 	// Connections is how many connections send at the same time, each a part of the
@@ -77,6 +77,25 @@ func (c SendConfig) Spell() Payload {
 		p.parts[i] = slices.Values(all)
 	}
 	return p
+}
+
+// Paced returns the payload with chunks that come when they are due, at so many points a
+// second for each part from its first chunk on, until ctx ends.
+func (p Payload) Paced(ctx context.Context, perSecond int) Payload {
+	paced := Payload{format: p.format, Points: p.Points}
+	for _, part := range p.parts {
+		paced.parts = append(paced.parts, func(yield func(workload.Chunk) bool) {
+			began, points := time.Now(), 0
+			for chunk := range part {
+				due := began.Add(time.Duration(points) * time.Second / time.Duration(perSecond))
+				if !Until(ctx, due) || !yield(chunk) {
+					return
+				}
+				points += chunk.Points
+			}
+		})
+	}
+	return paced
 }
 
 // Send puts the payload and returns when the server has acknowledged all of it:

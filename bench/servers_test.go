@@ -48,14 +48,14 @@ func shortData() workload.Devops {
 func TestBench_everyRow(t *testing.T) {
 	t.Parallel() // its times are not checked
 	r := report.New("compare", nil)
-	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory"}
+	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory", "raw", "pushdown", "newseries", "firstlook", "sparse"}
 	if *e2etest.Soak {
 		rows = speed.Rows
 	}
 	cfg := speed.Config{HBase: e2etest.HBase(t), Open: openBenchStore, Rows: rows, Scales: []string{"1x"}, Data: shortData(), Rounds: 1, BigRounds: 1,
-		Connections: 2, Seconds: 2, MemoryHours: 3, Report: r,
+		Connections: 2, Seconds: 2, MemoryHours: 3, Pods: 2000, LivingDays: 1, Report: r,
 		Print: func(a report.Aim) { t.Log(a.Line()) }, Save: func() error { return nil }}
-	if err := speed.Run(e2etest.Within(t, 15*time.Minute), cfg); err != nil {
+	if err := speed.Run(e2etest.Within(t, 40*time.Minute), cfg); err != nil {
 		t.Error(err)
 	}
 	for _, row := range rows {

@@ -89,7 +89,7 @@ func embedded(ctx context.Context, s *stage, g group) error {
 		return err
 	}
 
-	s.aim(faster("embedded", g, "sum:5m-avg, embedded, straight after loading", 2, figures[c.Name(c.Queries[0], c.B)], figures[c.Name(c.Queries[0], c.A)], "VictoriaMetrics, own storage"))
+	s.aim(faster("embedded", g, "sum:5m-avg, embedded, straight after loading", 2.5, figures[c.Name(c.Queries[0], c.B)], figures[c.Name(c.Queries[0], c.A)], "VictoriaMetrics, own storage"))
 	return nil
 }
 
@@ -114,7 +114,7 @@ func overHTTP(ctx context.Context, s *stage, g group) error {
 	if err != nil {
 		return err
 	}
-	s.aim(s.rate("http", g, "put over HTTP, 1,000 points a request, embedded, durable", 0.5, rates[1], rates[0], "VictoriaMetrics over HTTP"))
+	s.aim(s.rate("http", g, "put over HTTP, 1,000 points a request, embedded, durable", 1, rates[1], rates[0], "VictoriaMetrics over HTTP"))
 	return nil
 }
 

@@ -27,6 +27,8 @@ var scanQueries = map[string][]scanQuery{
 		{"sum:5m-avg:%s{region=*}", "compacted", "floor", 5, 1.8},
 		{"sum:5m-avg:%s{host=*}", "", "floor", 0, 4},
 		{"avg:5m-max:%s{host=*}", "maxima", "", 2.5, 0},
+		{"sum:%s", "raw", "", 4, 0},
+		{"sum:rate:%s", "raw", "", 4, 0},
 	},
 	cells: {
 		{"sum:5m-avg:%s", "uncompacted", "uncompacted", 2.2, 1.2},

@@ -41,6 +41,10 @@ type Config struct {
 	Connections int
 	// Seconds is how long one run of dashboards in an open loop lasts.
 	Seconds int
+	// Pods is the number of series of the rows newseries, firstlook and sparse.
+	Pods int
+	// LivingDays are the days of data of the row living, up to this hour.
+	LivingDays int
 	// MemoryHours are the hours of the two data sets of the memory row. The smaller one
 	// has the step of Data, the larger one ten times the points.
 	MemoryHours int
@@ -60,9 +64,9 @@ type Config struct {
 
 // Rows are the names of the rows of the table, in the order of measuring.
 var Rows = []string{
-	"compacted", "floor", "maxima", "onehost", "dashboards", "eight", "bytes", "exp", "picture",
+	"compacted", "floor", "maxima", "raw", "onehost", "pushdown", "dashboards", "eight", "bytes", "exp", "picture",
 	"uncompacted", "maxima-cells", "onehost-cells", "dashboards-cells",
-	"telnet", "http", "embedded", "hbaseput", "memory", "rollup", "percentiles",
+	"telnet", "http", "embedded", "hbaseput", "memory", "living", "newseries", "firstlook", "sparse", "rollup", "percentiles",
 }
 
 // Scales are the sizes of the data: the data set, ten times its hours, and ten times
@@ -85,7 +89,7 @@ func (c *Config) Validate() error {
 		}
 	}
 
-	for name, got := range map[string]int{"rounds": c.Rounds, "big-rounds": c.BigRounds, "connections": c.Connections, "seconds": c.Seconds, "memory-hours": c.MemoryHours} {
+	for name, got := range map[string]int{"rounds": c.Rounds, "big-rounds": c.BigRounds, "connections": c.Connections, "seconds": c.Seconds, "memory-hours": c.MemoryHours, "pods": c.Pods, "living-days": c.LivingDays} {
 		if got < 1 {
 			return fmt.Errorf("%s: got %d, want at least 1", name, got)
 		}
@@ -132,11 +136,12 @@ func groups() (all []group) {
 	for i, scale := range Scales {
 		slow := []int64{1, 4, 4}[i] // how many times as long as at scale 1x
 		all = append(all,
-			group{[]string{"compacted", "floor", "maxima"}, scale, compacted, 20 * slow, scans},
+			group{[]string{"compacted", "floor", "maxima", "raw"}, scale, compacted, 30 * slow, scans},
 			group{[]string{"onehost"}, scale, compacted, 5, oneHost},
 			group{[]string{"dashboards"}, scale, compacted, 15, dashboards})
 		if i == 0 { // rows of scale 1x alone
 			all = append(all,
+				group{[]string{"pushdown"}, scale, compacted, 40, byPushdown},
 				group{[]string{"eight"}, scale, compacted, 120, eight},
 				group{[]string{"bytes"}, scale, compacted, 30, bytesStored},
 				group{[]string{"exp", "picture"}, scale, compacted, 40, expressions})
@@ -153,6 +158,8 @@ func groups() (all []group) {
 		all = append(all, group{[]string{"embedded"}, scale, "", 10 + 15*slow, embedded})
 		if i == 0 {
 			all = append(all, group{[]string{"hbaseput"}, scale, "", 90, hbasePut}, group{[]string{"memory"}, scale, "", 60, memory},
+				group{[]string{"living"}, scale, living, 600, livingPanel},
+				group{[]string{"newseries", "firstlook", "sparse"}, scale, "", 300, pods},
 				group{[]string{"rollup", "percentiles"}, scale, rolled, 120, rollups})
 		}
 	}
@@ -254,8 +261,8 @@ func (s *stage) do(ctx context.Context, g group) error {
 	if g.form != s.set.form || g.scale != s.set.scale {
 		s.dropSet()
 	}
-	// A group with a form uses the set instead; hbaseput and memory use neither.
-	if g.scale != s.pair.scale || g.form != "" || g.has("hbaseput") || g.has("memory") {
+	// A group with a form uses the set instead; hbaseput, memory and those of pods use neither.
+	if g.scale != s.pair.scale || g.form != "" || g.has("hbaseput") || g.has("memory") || g.has("newseries") || g.has("firstlook") || g.has("sparse") {
 		s.dropPair()
 	}
 
@@ -264,6 +271,7 @@ func (s *stage) do(ctx context.Context, g group) error {
 	if err == nil {
 		err = s.explain(ctx, g)
 	}
+	s.dropPods()
 	if err == nil {
 		s.cfg.Report.Note("%s took %.0f s, servers and data included", g, time.Since(start).Seconds())
 	}

@@ -27,6 +27,7 @@ const (
 	compacted = "compacted"
 	cells     = "cells"
 	rolled    = "rolled" // tables of rollups and histograms
+	living    = "living" // tables that are written to
 )
 
 // stage holds what runs at the moment: one HBase with one data set, the servers over
@@ -39,6 +40,7 @@ type stage struct {
 	// tablesMade numbers the sets of tables, because no name is used twice.
 	tablesMade int
 	pair       pair
+	pods       podPair // while their group is measured
 	// hbaseBytes is what a point in compacted rows takes on disk; 0 is unknown.
 	hbaseBytes float64
 	// profilers repeats what was measured of the group that runs, by the names of figures.
@@ -55,6 +57,10 @@ type tableSet struct {
 	metric      encoding.UID
 	ours, tsd   *peer.Server
 	caches      *peer.Server // ours without ScanEnv; nil if ScanEnv is empty or nobody asked
+	// pushed is ours with the pushdown server, which is a process of its own; nil if nobody
+	// asked.
+	pushed   *peer.Server
+	pushdown *e2e.Program
 }
 
 // pair is Downpour and VictoriaMetrics, each with one data set in storage of its
@@ -67,6 +73,7 @@ type pair struct {
 // close ends all that runs.
 func (s *stage) close() {
 	s.dropPair()
+	s.dropPods()
 	s.dropSet()
 	if s.store != nil {
 		s.store.Close()
@@ -287,6 +294,10 @@ func (s *stage) dropSet() {
 	s.set.ours.Close()
 	s.set.tsd.Close()
 	s.set.caches.Close()
+	s.set.pushed.Close()
+	if s.set.pushdown != nil {
+		s.set.pushdown.Close()
+	}
 	s.dropTables(append(s.set.tables.All(), s.set.rollups...))
 	s.set = tableSet{}
 }
@@ -302,6 +313,11 @@ func (s *stage) dropPair() {
 // those with the same name. It returns them by name.
 func (s *stage) measure(ctx context.Context, ours *peer.Server, steps []bench.Step, warm, rounds int) (map[string]report.Figure, error) {
 	s.keep(ours, steps)
+	return s.interleave(ctx, steps, warm, rounds)
+}
+
+// interleave is measure without a profile of what misses its aim.
+func (s *stage) interleave(ctx context.Context, steps []bench.Step, warm, rounds int) (map[string]report.Figure, error) {
 	figures, err := bench.Interleave(ctx, steps, warm, rounds, nil)
 	if err != nil {
 		return nil, err

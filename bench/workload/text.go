@@ -24,24 +24,40 @@ type Chunk struct {
 	Points int
 }
 
-// Text yields the points of the series for which mine is true (nil is all), in
-// time order, in chunks of about size points. Several senders take a share of
-// the series each, so that every series stays in order.
+// Data is a data set that can be put.
+type Data interface {
+	// Text yields the points of the series for which mine is true (nil is all), in time
+	// order, in chunks of about size points. Several senders take a share of the series each,
+	// so that every series stays in order.
+	Text(format Format, size int, mine func(series int) bool) iter.Seq[Chunk]
+	// Series and Points are how many there are.
+	Series() int
+	Points() int
+}
+
+// Text implements Data.
 func (d Devops) Text(format Format, size int, mine func(series int) bool) iter.Seq[Chunk] {
+	return spell(format, size, d.Ticks(), d.Series(), mine, func(i int) (Metric, []Tag) {
+		return Metrics[i%d.MetricCount], d.Host(i / d.MetricCount)
+	})
+}
+
+// spell yields the points of ticks, of n series whose names are those that named returns.
+func spell(format Format, size int, ticks iter.Seq[Tick], n int, mine func(series int) bool, named func(series int) (Metric, []Tag)) iter.Seq[Chunk] {
 	return func(yield func(Chunk) bool) {
-		w := writer{d: d, format: format, heads: make([][]byte, d.Series()), tails: make([][]byte, d.Series())}
-		for i := range w.heads {
+		w := writer{format: format, series: make([]spelledSeries, n)}
+		for i := range w.series {
 			if mine == nil || mine(i) {
-				w.prepare(i)
+				w.series[i] = format.spellSeries(named(i))
 			}
 		}
 
-		for tick := range d.Ticks() {
+		for tick := range ticks {
 			for i, v := range tick.Values {
-				if w.heads[i] == nil { // another sender's
+				if w.series[i].head == nil { // another sender's
 					continue
 				}
-				w.point(i, tick.Time, v)
+				w.point(&w.series[i], tick.Time, v)
 				if w.points >= size && !yield(w.takeChunk()) {
 					return
 				}
@@ -54,50 +70,51 @@ func (d Devops) Text(format Format, size int, mine func(series int) bool) iter.S
 	}
 }
 
-// writer spells points; what stands before the time and behind the value is
-// spelled once a series.
+// writer spells points.
 type writer struct {
-	d            Devops
-	format       Format
-	heads, tails [][]byte
-	text         []byte
-	points       int
+	format Format
+	series []spelledSeries
+	text   []byte
+	points int
 }
 
-// prepare spells what stands before the time and behind the value of series i.
-func (w *writer) prepare(i int) {
-	metric := Metrics[i%w.d.MetricCount].Name
-	tags := w.d.Host(i / w.d.MetricCount)
-	var tail []byte
-	if w.format == JSON {
-		w.heads[i] = fmt.Appendf(nil, `{"metric":%q,"timestamp":`, metric)
+// spelledSeries is what stands before the time and behind the value of each point of a
+// series.
+type spelledSeries struct {
+	head, tail []byte
+	decimals   int // of the values
+}
+
+func (f Format) spellSeries(metric Metric, tags []Tag) spelledSeries {
+	s := spelledSeries{decimals: metric.Decimals}
+	if f == JSON {
+		s.head = fmt.Appendf(nil, `{"metric":%q,"timestamp":`, metric.Name)
 		for n, t := range tags {
-			tail = fmt.Appendf(tail, "%s%q:%q", map[bool]string{true: `,"tags":{`, false: ","}[n == 0], t.K, t.V)
+			s.tail = fmt.Appendf(s.tail, "%s%q:%q", map[bool]string{true: `,"tags":{`, false: ","}[n == 0], t.K, t.V)
 		}
-		w.tails[i] = append(tail, "}}"...)
-		return
+		s.tail = append(s.tail, "}}"...)
+		return s
 	}
 
-	w.heads[i] = fmt.Appendf(nil, "%s%s ", map[bool]string{true: "put ", false: ""}[w.format == Telnet], metric)
+	s.head = fmt.Appendf(nil, "%s%s ", map[bool]string{true: "put ", false: ""}[f == Telnet], metric.Name)
 	for _, t := range tags {
-		tail = fmt.Appendf(tail, " %s=%s", t.K, t.V)
+		s.tail = fmt.Appendf(s.tail, " %s=%s", t.K, t.V)
 	}
-
-	w.tails[i] = append(tail, '\n')
+	s.tail = append(s.tail, '\n')
+	return s
 }
 
-// point spells one point. v is to be divided by 10^Decimals of its metric.
-func (w *writer) point(i int, at, v int64) {
-	decimals := Metrics[i%w.d.MetricCount].Decimals
+// point spells one point. v is to be divided by 10^decimals of its series.
+func (w *writer) point(s *spelledSeries, at, v int64) {
 	if w.format != JSON {
-		w.text = append(w.text, w.heads[i]...)
+		w.text = append(w.text, s.head...)
 		w.text = append(strconv.AppendInt(w.text, at, 10), ' ')
-		w.text = append(AppendValue(w.text, v, decimals), w.tails[i]...)
+		w.text = append(AppendValue(w.text, v, s.decimals), s.tail...)
 	} else {
 		w.text = append(w.text, "[,"[min(w.points, 1)]) // the first point of a chunk begins its array
-		w.text = append(w.text, w.heads[i]...)
+		w.text = append(w.text, s.head...)
 		w.text = append(strconv.AppendInt(w.text, at, 10), `,"value":`...)
-		w.text = append(AppendValue(w.text, v, decimals), w.tails[i]...)
+		w.text = append(AppendValue(w.text, v, s.decimals), s.tail...)
 	}
 
 	w.points++

@@ -208,3 +208,30 @@ func TestQueries_inside(t *testing.T) {
 		}
 	}
 }
+
+// The texts of two senders together are every point of every pod once, and each pod is a series
+// of its own.
+func TestPods_text(t *testing.T) {
+	p := Pods{Count: 250, Start: 3600, Hours: 2, PerHour: 3, Seed: 1}
+	seen := map[string]int{}
+	for lane := range 2 {
+		for c := range p.Text(Telnet, 7, func(i int) bool { return i%2 == lane }) {
+			for line := range bytes.Lines(c.Text) {
+				f := strings.Fields(string(line))
+				seen[f[2]+" "+strings.Join(f[4:], " ")]++
+			}
+		}
+	}
+	if len(seen) != p.Points() {
+		t.Errorf("%d times of series, want %d", len(seen), p.Points())
+	}
+	for _, at := range []string{"3600", "4800", "6000", "7200", "8400", "9600"} {
+		key := at + " host=" + HostName(1) + " pod=pod-0000249 zone=zone-1"
+		if seen[key] != 1 {
+			t.Errorf("%s: %d points, want 1", key, seen[key])
+		}
+	}
+	if q := p.OnePod(249); q.Start != 3600 || q.End != 10799 || q.M != "sum:5m-avg:pod.cpu{pod=pod-0000249}" {
+		t.Errorf("query of one pod: %+v", q)
+	}
+}

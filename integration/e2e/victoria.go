@@ -27,8 +27,8 @@ type VictoriaMetrics struct {
 }
 
 // StartVictoriaMetrics starts a server on an empty directory and returns when
-// it answers. It keeps all times, caches no answers, and shows what was put at
-// once.
+// it answers. It keeps all times, caches no answers, shows what was put at once, and
+// answers queries of many series.
 func StartVictoriaMetrics(ctx context.Context) (*VictoriaMetrics, error) {
 	path, version, err := victoriaProgram()
 	if err != nil {
@@ -47,7 +47,7 @@ func StartVictoriaMetrics(ctx context.Context) (*VictoriaMetrics, error) {
 	v.Process, err = Start(ctx, Command{Name: "victoria-metrics", Path: path, Dir: dir, Args: []string{
 		"-httpListenAddr=" + address(0), "-opentsdbListenAddr=" + address(1), "-opentsdbHTTPListenAddr=" + address(2),
 		"-storageDataPath=" + filepath.Join(dir, "data"), "-retentionPeriod=100y",
-		"-search.disableCache", "-search.latencyOffset=0s",
+		"-search.disableCache", "-search.latencyOffset=0s", "-search.maxUniqueTimeseries=20000000", "-search.maxQueryDuration=5m",
 	}})
 	if err == nil {
 		err = UntilProcess(ctx, v.Process, 50*time.Millisecond, func(ctx context.Context) error {

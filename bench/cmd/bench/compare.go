@@ -37,6 +37,8 @@ func parseCompare(s *session) (f compareFlags, err error) {
 	s.flags.IntVar(&f.cfg.BigRounds, "big-rounds", 2, "rounds that count at the larger sizes")
 	s.flags.IntVar(&f.cfg.Connections, "connections", 2, "connections that put")
 	s.flags.IntVar(&f.cfg.Seconds, "seconds", 20, "length of one run of dashboards")
+	s.flags.IntVar(&f.cfg.Pods, "pods", 1_000_000, "series of the rows newseries, firstlook and sparse")
+	s.flags.IntVar(&f.cfg.LivingDays, "living-days", 30, "days of data of the row living")
 	s.flags.IntVar(&f.cfg.MemoryHours, "memory-hours", 28, "hours of data of the memory row, with -step and with a tenth of it; 28 are 10 M and 100 M points")
 	s.flags.StringVar(&f.env, "scan-env", "DOWNPOUR_RESULT_CACHE=off", "settings of gateways that are to read every row, KEY=VALUE by comma")
 	s.flags.StringVar(&f.resume, "resume", "", "report (JSON) of an interrupted run, to be gone on with")
