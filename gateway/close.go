@@ -61,6 +61,7 @@ func (s *Server) finish() error {
 		{"accepted rollups", s.rollups.Close},
 		{"records of the meta data", s.stopTracker},
 		{"connections to pushdown servers", s.closeClients},
+		{"lines of refused points", s.putLog.Close},
 	}
 
 	var at atomic.Int32 // index of the component that is ending

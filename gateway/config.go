@@ -82,6 +82,8 @@ type Config struct {
 	Mode string `env:"DOWNPOUR_MODE" envDefault:"rw"`
 	// QueryTimeout bounds the time of a query. Source: tsd.query.timeout.
 	QueryTimeout time.Duration `env:"DOWNPOUR_QUERY_TIMEOUT" envDefault:"30s"`
+	// SlowQuery is how long a query takes at least that is logged; 0 logs none.
+	SlowQuery time.Duration `env:"DOWNPOUR_SLOW_QUERY" envDefault:"10s"`
 	// Pushdown lists pushdown servers as host:port. If it is empty, queries are executed
 	// in process.
 	Pushdown []string `env:"DOWNPOUR_PUSHDOWN"`
@@ -152,6 +154,9 @@ func (c *Config) Validate() error {
 
 	if c.QueryTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_QUERY_TIMEOUT: got %s, want more than 0", c.QueryTimeout))
+	}
+	if c.SlowQuery < 0 {
+		errs = append(errs, fmt.Errorf("DOWNPOUR_SLOW_QUERY: got %s, want a time, or 0 for none", c.SlowQuery))
 	}
 	if _, err := c.selfMetrics(); err != nil {
 		errs = append(errs, err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"downpour/gateway/admin/logtail"
+	"downpour/gateway/admin/putlog"
 	"downpour/gateway/api/httpapi"
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/adminroutes"
@@ -74,6 +75,7 @@ type Server struct {
 	origins  origin.List
 	limits   *limit.Limits
 	count    *counters
+	putLog   *putlog.Log
 	listener *listener.Listener
 	http     *http.Server
 	url      string
@@ -91,7 +93,7 @@ type Server struct {
 func Start(ctx context.Context, cfg *Config, st Store, log *slog.Logger) (*Server, error) {
 	tail := logtail.New(log.Handler())
 	log = slog.New(tail)
-	s := &Server{cfg: cfg, log: log, tail: tail, store: st, count: newCounters(), closing: defaultCloseTimeouts}
+	s := &Server{cfg: cfg, log: log, tail: tail, store: st, count: newCounters(), putLog: putlog.New(log), closing: defaultCloseTimeouts}
 	if err := s.checkStore(ctx); err != nil {
 		return nil, err
 	}
@@ -276,9 +278,9 @@ func (s *Server) api() *httpapi.API {
 		guard.Picture = queryroutes.IsPicture
 	}
 	metadata := s.metadataHandlers(guard)
-	queries := new(querylog.Log)
+	queries := &querylog.Log{Slow: querylog.Slow{From: s.cfg.SlowQuery, Log: s.log}}
 	return &httpapi.API{
-		Put: putroutes.Handlers{Writer: s.writer, Rollups: s.rollups, Count: s.count},
+		Put: putroutes.Handlers{Writer: s.writer, Rollups: s.rollups, Count: s.count, Log: s.putLog},
 		Query: queryroutes.Handlers{
 			Engine: s.engine, Annotations: metadata.Annotations, Guard: guard,
 			AllowDelete: s.cfg.AllowDelete, Rows: s.store,

@@ -10,11 +10,11 @@ import (
 
 // telnetConfig wires the line protocol.
 func (s *Server) telnetConfig() telnet.Config {
-	cfg := telnet.Config{Writer: s.writer, Rollups: s.rollups, Commands: s.command, Log: s.log, Memory: s.memory, ReadOnly: s.cfg.Mode == "ro", CountPuts: s.count.Lines}
+	cfg := telnet.Config{Writer: s.writer, Rollups: s.rollups, Commands: s.command, Log: s.log, Memory: s.memory, ReadOnly: s.cfg.Mode == "ro", CountPuts: s.count.Lines, PutLog: s.putLog}
 	if s.tokens != nil {
 		cfg.Authorize = func(token string) (telnet.Rights, bool) {
 			scope := s.tokens.Check(token)
-			return telnet.Rights{Read: scope&auth.Read != 0, Write: scope&auth.Write != 0, Admin: scope&auth.Admin != 0}, scope != 0
+			return telnet.Rights{Read: scope&auth.Read != 0, Write: scope&auth.Write != 0, Admin: scope&auth.Admin != 0, Name: s.tokens.Name(token)}, scope != 0
 		}
 	}
 	return cfg

@@ -87,6 +87,7 @@ func TestQuery_compressedAhead(t *testing.T) {
 		h := a.header.Clone()
 		h.Del("Date")
 		h.Del("Content-Length")
+		h.Del("X-Request-Id")
 		return h
 	}
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"downpour/gateway/uid"
 	"downpour/pushdown/store"
 )
 
@@ -42,6 +43,42 @@ func (e *storageError) Error() string { return e.err.Error() }
 
 // Unwrap is the fault.
 func (e *storageError) Unwrap() error { return e.err }
+
+// Reason returns the kind of an error by which a point is refused, one of few texts: points
+// refused by the same reason are counted together.
+func Reason(err error) string {
+	var (
+		unknown  *uid.NoSuchNameError
+		full     *uid.FullError
+		long     *uid.NameTooLongError
+		conflict *uid.ConflictError
+	)
+	switch {
+	case errors.Is(err, ErrNoMetric):
+		return "no metric"
+	case errors.Is(err, ErrTimestamp):
+		return "time"
+	case errors.Is(err, ErrNoValue), errors.Is(err, ErrValue):
+		return "value"
+	case errors.Is(err, ErrNoTags):
+		return "no tags"
+	case errors.As(err, &unknown):
+		return "unknown name"
+	case errors.As(err, &long):
+		return "long name"
+	case errors.As(err, &full):
+		return "no UID is left"
+	case errors.As(err, &conflict):
+		return "UID conflict"
+	case errors.Is(err, ErrClosing):
+		return "the gateway is stopping"
+	case errors.Is(err, context.Canceled):
+		return "given up" // the client has left, or the gateway is stopping
+	case IsStorage(err):
+		return "storage"
+	}
+	return "illegal argument"
+}
 
 // IsStorage reports whether err is the fault of the store, or the end of the
 // writer, and not of the point: the point may be sent again.

@@ -10,6 +10,7 @@ var mutants = slices.Concat(
 	ofStates, ofTheMerge, // list_merge.go
 	ofPoints, ofNames, ofLiveQueries, ofResultCache, ofAnswers,
 	ofTheDoors,            // list_doors.go
+	ofTheLog,              // list_log.go
 	ofWrites,              // list_writes.go
 	ofExpressions, ofGexp, // list_expressions.go, list_gexp.go
 	ofLiveExpressions, // list_explive.go

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // Bounds of what is kept.
@@ -102,16 +103,19 @@ func (t *Tail) text(a slog.Attr) string {
 	return " " + t.group + a.Key + "=" + oneLine(a.Value.Resolve().String())
 }
 
-// oneLine keeps a text from looking like several lines or fields.
+// oneLine keeps a text from looking like several lines or fields, and from changing the terminal
+// on which it is read.
 func oneLine(s string) string {
 	if len(s) > MaxLineBytes {
 		s = s[:MaxLineBytes]
 	}
-	return separators.Replace(s)
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
-
-// separators are what would end a line or a field.
-var separators = strings.NewReplacer("\n", " ", "\r", " ", "\t", " ")
 
 // cut shortens a line to MaxLineBytes.
 func cut(line string) string {

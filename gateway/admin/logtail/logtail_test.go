@@ -28,10 +28,10 @@ func TestTail(t *testing.T) {
 	tail := New(slog.NewTextHandler(&next, nil))
 	log := slog.New(tail)
 	log.Info("started", "port", 4242)
-	log.With("part", "a\tb").WithGroup("g").Warn("two\nlines", "took", time.Second)
+	log.With("part", "a\tb\x1bc\u009bd").WithGroup("g").Warn("two\nlines", "took", time.Second)
 	log.Debug("not enabled")
 
-	want := []string{"WARN\tmain\tdownpour\ttwo lines part=a b g.took=1s", "INFO\tmain\tdownpour\tstarted port=4242"}
+	want := []string{"WARN\tmain\tdownpour\ttwo lines part=a b c d g.took=1s", "INFO\tmain\tdownpour\tstarted port=4242"}
 	if diff := cmp.Diff(want, withoutTime(t, tail.Lines())); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
 	}

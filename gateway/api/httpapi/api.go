@@ -33,6 +33,7 @@ import (
 	"downpour/gateway/api/httpapi/treeroutes"
 	"downpour/gateway/api/pace"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/rpc/auth"
 )
 
 // API answers HTTP requests. All fields are set before Handler is called.
@@ -62,15 +63,15 @@ func (a *API) Handler() http.Handler {
 	routes := a.routes()
 	plain := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(routes, w, r) })
 	zipped := gzhttp.GzipHandler(plain)
-	// Outermost first: a panic anywhere is answered, every reader of a body is bound to the
+	// Outermost first: all that is logged of a request has its id, a panic anywhere is answered, every reader of a body is bound to the
 	// pace, and origins are checked before the route is looked up.
-	return a.recovered(a.withBodyPace(a.Guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return httpio.WithRequestID(a.recovered(a.withBodyPace(a.Guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if httpio.Path(r) == "api/ws" {
 			plain.ServeHTTP(w, r) // its connection is upgraded, not answered
 			return
 		}
 		zipped.ServeHTTP(w, r)
-	}))))
+	})))))
 }
 
 // route answers one request, by the handler of its route.
@@ -95,6 +96,9 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 	}
 
 	if err := a.check(e, w, r); err != nil {
+		if e.Denied != nil {
+			e.Denied(r, err)
+		}
 		httpio.WriteError(w, r, a.Log, err)
 		return
 	}
@@ -112,7 +116,13 @@ func (a *API) check(e httpio.Endpoint, w http.ResponseWriter, r *http.Request) e
 			return err
 		}
 	}
-	return a.Guard.Authorize(w, r, e.Scope)
+	if err := a.Guard.Authorize(w, r, e.Scope); err != nil {
+		return err
+	}
+	if e.Scope&auth.Admin == auth.Admin && !e.Reads.Contains(r) {
+		a.Guard.Audit(r)
+	}
+	return nil
 }
 
 // checkSerializer refuses all serializers but json, the only one there is.

@@ -18,6 +18,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"downpour/gateway/admin/putlog"
 	"downpour/gateway/api/pace"
 	"downpour/gateway/write"
 	"downpour/pushdown/process/memory"
@@ -46,10 +47,15 @@ type Config struct {
 	Idle time.Duration
 	// CountPuts is called with numbers of accepted and refused lines.
 	CountPuts func(ok, bad int)
+	// PutLog is told of refused lines; nil if nobody is.
+	PutLog *putlog.Log
 }
 
 // Rights is what a token allows.
-type Rights struct{ Read, Write, Admin bool }
+type Rights struct {
+	Read, Write, Admin bool
+	Name               string // of the token, for the log
+}
 
 // Server serves connections.
 type Server struct{ cfg Config }
@@ -86,7 +92,7 @@ func (s *Server) Serve(ctx context.Context, nc net.Conn) {
 	defer c.account.Close()
 	c.initBuffer()
 	if s.cfg.Authorize == nil {
-		c.rights = Rights{true, true, true}
+		c.rights = Rights{Read: true, Write: true, Admin: true}
 	}
 
 	err := c.runRecovered()
@@ -157,6 +163,7 @@ type conn struct {
 	rights   Rights
 	pending  []pendingPuts
 	resolver *write.Resolver
+	line     []byte // that is handled
 	words    [][]byte
 	point    write.Point
 	ahead    write.Point           // of a later line, see parseAhead
@@ -182,6 +189,7 @@ func (c *conn) run() error {
 		line, err := c.readLine()
 		if errors.Is(err, errTooLong) {
 			c.refuse("put: illegal argument: " + errTooLong.Error())
+			c.logRefused("put", "long line", errTooLong, 1, nil)
 			continue
 		}
 

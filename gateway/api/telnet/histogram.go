@@ -17,7 +17,7 @@ func (c *conn) histogram() {
 	}
 	if err := c.tryHistogram(); err != nil {
 		c.counted.bad++
-		c.refuse("histogram: " + histogramErrorText(err))
+		c.refuseLine("histogram", reasonOf(err), err, histogramErrorText(err))
 	}
 }
 

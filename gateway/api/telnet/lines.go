@@ -9,7 +9,10 @@ import (
 	"time"
 )
 
-var errTooLong = fmt.Errorf("line of more than %d bytes", MaxLine)
+var (
+	errTooLong = fmt.Errorf("line of more than %d bytes", MaxLine)
+	errNoEnd   = errors.New("the connection ended before the line did: it was not executed")
+)
 
 // readLine returns the next line without its end; it is valid until the next call.
 // A line longer than MaxLine is skipped, and its error is errTooLong.
@@ -116,6 +119,9 @@ func (c *conn) beforeRead(held []byte) error {
 func (c *conn) refuseUnfinished(line []byte, length int) {
 	if len(bytes.TrimSpace(line)) != 0 {
 		c.refuse(fmt.Sprintf("error: line without end, %d bytes, not executed", length))
+		if bytes.HasPrefix(line, []byte("put ")) {
+			c.logRefused("put", "line without end", errNoEnd, 1, func() string { return latin1(line) })
+		}
 	}
 }
 
@@ -163,6 +169,7 @@ func splitWords(dst [][]byte, line []byte) [][]byte {
 
 // handle executes one line.
 func (c *conn) handle(line []byte) error {
+	c.line = line
 	// Nearly all lines are puts: they are not split into words first.
 	if args, ok := bytes.CutPrefix(line, []byte("put ")); ok {
 		c.put(args)
@@ -235,6 +242,9 @@ func (c *conn) command() error {
 	c.awaitCommits(everyBatch)
 	c.flushCounts() // the answer to stats has them
 
+	if string(c.words[0]) == "dropcaches" && c.cfg.Log != nil {
+		c.cfg.Log.Info("an administrative request", "command", "dropcaches", "token", c.rights.Name, "client", c.nc.RemoteAddr())
+	}
 	words := make([]string, len(c.words))
 	for i, w := range c.words {
 		words[i] = latin1(w)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"downpour/gateway/admin/putlog"
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
 )
@@ -38,13 +39,37 @@ func (c *conn) mayWrite(command string) bool {
 	if c.rights.Write && !c.cfg.ReadOnly {
 		return true
 	}
-	c.refuse(command + ": unauthorized: this needs a write token or a gateway that takes puts")
+	c.refuseLine(command, "unauthorized", errUnauthorized, "unauthorized: "+errUnauthorized.Error())
 	return false
 }
 
+var errUnauthorized = errors.New("this needs a write token or a gateway that takes puts")
+
 func (c *conn) refusePut(err error) {
 	c.counted.bad++
-	c.refuse("put: " + putErrorText(err))
+	c.refuseLine("put", reasonOf(err), err, putErrorText(err))
+}
+
+// refuseLine refuses the line of a command, and logs it.
+func (c *conn) refuseLine(command, reason string, err error, answer string) {
+	c.refuse(command + ": " + answer)
+	c.logRefused(command, reason, err, 1, func() string { return latin1(c.line) })
+}
+
+// logRefused logs lines of a command that are refused, with one of them if that is known.
+func (c *conn) logRefused(command, reason string, err error, lines int, example func() string) {
+	if c.cfg.PutLog != nil {
+		c.cfg.PutLog.Refused(putlog.Refusal{Client: c.nc.RemoteAddr().String(), Via: "telnet " + command, Reason: reason, Points: lines, Err: err, Example: example})
+	}
+}
+
+// reasonOf is write.Reason for the errors of lines.
+func reasonOf(err error) string {
+	var number numberError
+	if errors.As(err, &number) {
+		return "value"
+	}
+	return write.Reason(err)
 }
 
 func fewArguments(n int) error {
@@ -204,4 +229,5 @@ func (c *conn) storageFailed(command string, lines int, err error) {
 	for range lines {
 		c.refuse(command + ": HBase error: " + err.Error())
 	}
+	c.logRefused(command, reasonOf(err), err, lines, nil)
 }

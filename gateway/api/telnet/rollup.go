@@ -17,7 +17,7 @@ func (c *conn) rollup() {
 	}
 	if err := c.tryRollup(); err != nil {
 		c.counted.bad++
-		c.refuse("rollup: " + rollupErrorText(err))
+		c.refuseLine("rollup", reasonOf(err), err, rollupErrorText(err))
 	}
 }
 

@@ -161,7 +161,7 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 // serve opens the store and runs the gateway on it until ctx ends. With createTables it
 // only makes the tables.
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	log := cfg.Logger(os.Stderr)
 	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage,
 		ProofByTimestamps: cfg.ProofByTimestamps()})
 	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {

@@ -66,6 +66,7 @@ func (e *Engine) compileQuery(ctx context.Context, q *query.Query) ([]subPlan, e
 	if late != nil {
 		return nil, late
 	}
+	PlansOf(ctx).add(out)
 	return out, nil
 }
 

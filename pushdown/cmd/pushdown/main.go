@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, out, logs io.Writer) error {
 		return nil
 	}
 
-	return serve(ctx, cfg, slog.New(slog.NewTextHandler(logs, nil)))
+	return serve(ctx, cfg, cfg.Logger(logs))
 }
 
 // readConfig reads the environment. The store has no default here: an embedded

@@ -19,7 +19,7 @@ import (
 )
 
 // Common is the configuration that gateway and pushdown server have in common: store,
-// tables, layout of row keys, memory, and who may connect.
+// tables, layout of row keys, memory, who may connect, and the log.
 type Common struct {
 	// Store is pebble:DIR or hbase:HOST:PORT[,HOST:PORT…][/znode].
 	Store string `env:"DOWNPOUR_STORE" envDefault:"pebble:data"`
@@ -59,6 +59,8 @@ type Common struct {
 	TLSKey  string `env:"DOWNPOUR_TLS_KEY"`
 	// Insecure allows listening beyond loopback without a token file.
 	Insecure bool `env:"DOWNPOUR_INSECURE" envDefault:"false"`
+
+	LogConfig
 }
 
 // Pushdown is the configuration of the pushdown server.
@@ -263,6 +265,7 @@ func (c *Common) Validate(variable, listen string) error {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_ROLLUPS: %w", err))
 	}
 
+	errs = append(errs, c.LogConfig.validate()...)
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		errs = append(errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))
 	}

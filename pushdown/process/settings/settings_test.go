@@ -37,6 +37,8 @@ func TestCommon_Validate(t *testing.T) {
 	f(func(c *Common) { c.ResultCache = "64MiB" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.ResultCache = "1MB" }, "127.0.0.1:1", "DOWNPOUR_RESULT_CACHE")
 	f(func(c *Common) { c.ResultCacheProof = "timestamps" }, "127.0.0.1:1", "")
+	f(func(c *Common) { c.LogLevel = "loud" }, "127.0.0.1:1", "DOWNPOUR_LOG_LEVEL")
+	f(func(c *Common) { c.LogFormat = "xml" }, "127.0.0.1:1", "DOWNPOUR_LOG_FORMAT")
 	f(func(c *Common) { c.ResultCacheProof = "clocks" }, "127.0.0.1:1", "DOWNPOUR_RESULT_CACHE_PROOF")
 	f(func(c *Common) { c.Memory = "1GiB" }, "127.0.0.1:1", "")
 	f(func(c *Common) { c.Memory = "1MiB" }, "127.0.0.1:1", "DOWNPOUR_MEMORY")

@@ -1,11 +1,13 @@
 // Package auth checks tokens for all protocols: HTTP, telnet, WebSocket and the
-// Flight of pushdown servers. A token file has lines of the form "SCOPE TOKEN" with
-// the scope read, write or admin. Admin includes both others, and a token on several
-// lines has all their scopes. The file is read again when it changes.
+// Flight of pushdown servers. A token file has lines of the form "SCOPE TOKEN" or
+// "SCOPE TOKEN NAME" with the scope read, write or admin. Admin includes both others, and a
+// token on several lines has all their scopes. The name says in the log who did what. The
+// file is read again when it changes.
 package auth
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
@@ -47,6 +49,7 @@ type Tokens struct {
 type hashed struct {
 	sum   [sha256.Size]byte
 	scope Scope
+	name  string // or the number of the line
 }
 
 // Load reads a token file. An empty path gives nil, which allows everything. An
@@ -132,16 +135,34 @@ func (t *Tokens) Check(token string) Scope {
 
 	t.refresh(time.Now())
 
+	scope, _ := t.find(token)
+	return scope
+}
+
+// Name returns the name of a token, or "line N" for one without a name, by its first line in
+// the file. It is "" for an unknown token, and without a token file.
+func (t *Tokens) Name(token string) string {
+	if t == nil {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, name := t.find(token)
+	return name
+}
+
+// find returns what a token allows, and its name. The caller holds the lock.
+func (t *Tokens) find(token string) (scope Scope, name string) {
 	// All tokens are compared, in constant time each, so that the time says nothing
 	// about them.
 	sum := sha256.Sum256([]byte(token))
-	var scope Scope
 	for _, h := range t.hashes {
 		if subtle.ConstantTimeCompare(sum[:], h.sum[:]) == 1 {
 			scope |= h.scope
+			name = cmp.Or(name, h.name)
 		}
 	}
-	return scope
+	return scope, name
 }
 
 // refresh reads a changed file again. A file that cannot be read or is wrong
@@ -174,7 +195,7 @@ func (t *Tokens) read() error {
 	hashes := make([]hashed, len(entries))
 	var found Scope
 	for i, e := range entries {
-		hashes[i] = hashed{sha256.Sum256([]byte(e.token)), e.scope}
+		hashes[i] = hashed{sha256.Sum256([]byte(e.token)), e.scope, e.name}
 		found |= e.scope
 	}
 
@@ -190,6 +211,7 @@ func (t *Tokens) read() error {
 type entry struct {
 	scope Scope
 	token string
+	name  string // or the number of the line
 }
 
 // parseFile reads a token file. modTime is the time of its last change.
@@ -215,6 +237,7 @@ func parseFile(path string) (entries []entry, modTime time.Time, err error) {
 		if err != nil {
 			return nil, modTime, fmt.Errorf("cannot parse token file %s, line %d: %w", path, n, err)
 		}
+		e.name = cmp.Or(e.name, fmt.Sprint("line ", n))
 		entries = append(entries, e)
 	}
 	if err := lines.Err(); err != nil {
@@ -228,8 +251,8 @@ func parseFile(path string) (entries []entry, modTime time.Time, err error) {
 
 // parseLine reads a line of a token file, split into words.
 func parseLine(words []string) (e entry, err error) {
-	if len(words) != 2 {
-		return e, fmt.Errorf("has %d words, want SCOPE TOKEN", len(words))
+	if len(words) != 2 && len(words) != 3 {
+		return e, fmt.Errorf("has %d words, want SCOPE TOKEN or SCOPE TOKEN NAME", len(words))
 	}
 	for _, n := range scopeNames {
 		if n.name == words[0] {
@@ -241,6 +264,9 @@ func parseLine(words []string) (e entry, err error) {
 	}
 	if e.token = words[1]; len(e.token) < MinToken {
 		return e, fmt.Errorf("the token has %d characters, want at least %d", len(e.token), MinToken)
+	}
+	if len(words) == 3 {
+		e.name = words[2]
 	}
 	return e, nil
 }

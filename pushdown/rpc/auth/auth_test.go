@@ -63,7 +63,7 @@ func TestLoad_refuses(t *testing.T) {
 	f("# only a comment\n", "no token")
 	f("root 0123456789abcdef\n", `scope "root"`)
 	f("read short\n", "5 characters")
-	f("read a b\n", "3 words")
+	f("read 0123456789abcdef a b\n", "4 words")
 	if _, err := Load(filepath.Join(t.TempDir(), "absent"), All, slog.Default()); err == nil {
 		t.Error("an absent file was accepted")
 	}
@@ -123,4 +123,26 @@ func TestFirst(t *testing.T) {
 	write(t, path, "write collector-0123456789\n", time.Unix(1000, 0))
 	f(path, Read, "", "no token with scope read")
 	f(path, Read|Write, "", "scope read and write")
+}
+
+// A token has the name of its first line, or the number of that line.
+func TestTokens_Name(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	write(t, path, "# tokens\nread 0123456789abcdef\nadmin abcdefghij012345 deploy\nwrite 0123456789abcdef collector\n", time.Unix(1000, 0))
+	tokens, err := Load(path, All, slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for token, want := range map[string]string{"0123456789abcdef": "line 2", "abcdefghij012345": "deploy", "unknown-0123456789": "", "": ""} {
+		if got := tokens.Name(token); got != want {
+			t.Errorf("%q: got the name %q, want %q", token, got, want)
+		}
+	}
+	if got := tokens.Check("0123456789abcdef"); got != Read|Write {
+		t.Errorf("a token on two lines allows %s, want read and write", got)
+	}
+	var none *Tokens
+	if got := none.Name("x"); got != "" {
+		t.Errorf("without a file: %q", got)
+	}
 }

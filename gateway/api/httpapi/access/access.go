@@ -29,8 +29,7 @@ func (g *Guard) Authorize(w http.ResponseWriter, r *http.Request, need auth.Scop
 		return nil
 	}
 
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	have := g.Tokens.Check(token)
+	have := g.Tokens.Check(bearer(r))
 	if have&need == need {
 		return nil
 	}
@@ -48,7 +47,38 @@ func (g *Guard) MayChange(w http.ResponseWriter, r *http.Request, scope auth.Sco
 	if err := g.Authorize(w, r, scope); err != nil {
 		return err
 	}
-	return g.CheckChangeOrigin(r)
+	if err := g.CheckChangeOrigin(r); err != nil {
+		return err
+	}
+	if method, _ := httpio.Method(r); scope&auth.Admin == auth.Admin || method == http.MethodDelete {
+		g.Audit(r)
+	}
+	return nil
+}
+
+// Audit logs a request that may change the gateway or remove data, before it does, with the
+// name of its token.
+func (g *Guard) Audit(r *http.Request) {
+	method, _ := httpio.Method(r) // an unknown one was refused
+	g.Log.Info("an administrative request", "method", method, "path", r.URL.Path, "parameters", shownParameters(r),
+		"token", g.Tokens.Name(bearer(r)), "client", r.RemoteAddr, "request", httpio.RequestID(r.Context()))
+}
+
+// mostParameters bounds the parameters that Audit shows, in bytes.
+const mostParameters = 300
+
+// shownParameters returns the parameters of a request's URL.
+func shownParameters(r *http.Request) string {
+	if q := r.URL.RawQuery; len(q) <= mostParameters {
+		return q
+	}
+	return r.URL.RawQuery[:mostParameters] + "…"
+}
+
+// bearer returns the token of a request, "" for none.
+func bearer(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
 }
 
 // CheckChangeOrigin refuses a request that changes something if a page of another

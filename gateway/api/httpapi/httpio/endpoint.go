@@ -21,6 +21,8 @@ type Endpoint struct {
 	// even as a link. So a route whose verbs nobody has considered is closed to
 	// other sites.
 	Reads Verbs
+	// Denied, if it is set, is told of a request that may not use the route.
+	Denied func(r *http.Request, err error)
 }
 
 // Verbs are methods of HTTP. HEAD counts as GET.

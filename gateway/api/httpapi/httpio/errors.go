@@ -3,9 +3,12 @@ package httpio
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+
+	"downpour/gateway/query"
 )
 
 // Error is an answer that is not data. Code is the HTTP status.
@@ -13,6 +16,9 @@ type Error struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 	Details string `json:"details,omitempty"`
+	// Request is the id of the request in the log. Errors that OpenTSDB answers, too, have none:
+	// their objects are the same.
+	Request string `json:"request,omitempty"`
 	// Missing lists the key ranges, in hex, that are missing from an incomplete
 	// answer.
 	Missing [][2]string `json:"missing,omitempty"`
@@ -71,13 +77,26 @@ func ErrorFor(w http.ResponseWriter, r *http.Request, log *slog.Logger, err erro
 	if r.Context().Err() == context.Canceled && e.Code != http.StatusRequestTimeout {
 		e = &Error{Code: http.StatusServiceUnavailable, Message: "The request was given up: the client closed the connection, or its own side of it, before the answer"}
 	} else if e.Code >= 500 {
-		log.Warn("request failed", "path", r.URL.Path, "status", e.Code, "err", err)
+		id := RequestID(r.Context())
+		log.Warn("request failed", "path", r.URL.Path, "status", e.Code, "request", id, "err", err)
+		if !worded(err) {
+			known := *e // others may be given the same error
+			known.Request, e = id, &known
+		}
 	}
 
 	if e.Code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 	return e
+}
+
+// worded reports whether an error was made for the answer, most often in OpenTSDB's words, and
+// does not come from the store, a pushdown server or the limits of the process.
+func worded(err error) bool {
+	var answer *Error
+	var parse *query.Error
+	return errors.As(err, &answer) || errors.As(err, &parse)
 }
 
 // WriteBody sends a JSON body, wrapped in a call of the function that the parameter

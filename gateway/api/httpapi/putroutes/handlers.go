@@ -9,7 +9,13 @@
 package putroutes
 
 import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"downpour/gateway/admin/putlog"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/uid"
 	"downpour/gateway/write"
 	"downpour/pushdown/rpc/auth"
 )
@@ -19,6 +25,8 @@ type Handlers struct {
 	Writer  *write.Writer
 	Rollups *write.Rollups
 	Count   Counter
+	// Log is told of refused points; nil if nobody is.
+	Log *putlog.Log
 }
 
 // Counter counts points.
@@ -29,8 +37,39 @@ type Counter interface {
 // Endpoints returns the routes by path.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/put":       {Scope: auth.Write, Serve: h.put, Reads: httpio.NoVerb},
-		"api/rollup":    {Scope: auth.Write, Serve: h.rollup, Reads: httpio.NoVerb},
-		"api/histogram": {Scope: auth.Write, Serve: h.histogram, Reads: httpio.NoVerb},
+		"api/put":       {Scope: auth.Write, Serve: h.put, Reads: httpio.NoVerb, Denied: h.denied},
+		"api/rollup":    {Scope: auth.Write, Serve: h.rollup, Reads: httpio.NoVerb, Denied: h.denied},
+		"api/histogram": {Scope: auth.Write, Serve: h.histogram, Reads: httpio.NoVerb, Denied: h.denied},
+	}
+}
+
+// denied logs a request that may not put.
+func (h *Handlers) denied(r *http.Request, err error) {
+	h.Log.Refused(putlog.Refusal{Client: r.RemoteAddr, Via: route(r), Reason: "unauthorized", Err: err})
+}
+
+// unread logs a request whose points could not be read, and returns the error.
+func (h *Handlers) unread(r *http.Request, err error) error {
+	h.Log.Refused(putlog.Refusal{Client: r.RemoteAddr, Via: route(r), Reason: "body", Err: err})
+	return err
+}
+
+// route is the route of a request as the log shows it.
+func route(r *http.Request) string { return "/" + httpio.Path(r) }
+
+// logRefused logs the points of a request that were refused, by their reasons.
+func (h *Handlers) logRefused(r *http.Request, res *putResult) {
+	for _, of := range res.reasons {
+		// The answer does not tell which name is unknown.
+		if unknown := (*uid.NoSuchNameError)(nil); errors.As(of.err, &unknown) {
+			of.err = unknown
+		}
+		h.Log.Refused(putlog.Refusal{Client: r.RemoteAddr, Via: route(r), Reason: of.reason, Points: of.points, Err: of.err, Example: func() string {
+			b, err := json.Marshal(of.example.echo())
+			if err != nil {
+				return "" // it cannot be shown
+			}
+			return string(b)
+		}})
 	}
 }

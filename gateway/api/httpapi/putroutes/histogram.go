@@ -162,10 +162,10 @@ func (h *Handlers) histogram(w http.ResponseWriter, r *http.Request) error {
 	}
 	points, err := readDecoded[histogramPoint](w, r)
 	if err != nil {
-		return err
+		return h.unread(r, err)
 	}
 
-	return storeAndAnswer(w, r, func(ctx context.Context) *putResult {
+	return h.storeAndAnswer(w, r, func(ctx context.Context) *putResult {
 		in := h.newAdder(len(points))
 		return h.storeEach(ctx, in.request, len(points),
 			func(i int) (*write.Batch, error) { return in.addHistogram(ctx, &points[i]) },

@@ -115,16 +115,37 @@ type putResult struct {
 	invalid bool  // a point was refused by validation
 	late    int   // points not known to be stored when sync_timeout was over
 	storage error // of the last point that the store has not taken
+	reasons []refusedFor
+}
+
+// refusedFor are the points of a request that were refused by one reason.
+type refusedFor struct {
+	reason  string // see write.Reason
+	points  int
+	err     error   // of the first
+	example refused // the first
+}
+
+// addReason counts a refused point for the log. Reasons are few.
+func (p *putResult) addReason(reason string, d refused, err error) {
+	for i := range p.reasons {
+		if p.reasons[i].reason == reason {
+			p.reasons[i].points++
+			return
+		}
+	}
+	p.reasons = append(p.reasons, refusedFor{reason, 1, err, d})
 }
 
 // addFailed records a point that is not stored.
 func (p *putResult) addFailed(d refused, err error) {
 	p.Failed++
-	p.addError(d, err)
+	p.addError(d, err, write.Reason(err))
 }
 
-func (p *putResult) addError(d refused, err error) {
+func (p *putResult) addError(d refused, err error, reason string) {
 	p.errors = append(p.errors, pointError{d.echo(), err.Error()})
+	p.addReason(reason, d, err)
 }
 
 // addLost records a point that the store has not taken, or not before sync_timeout
@@ -132,7 +153,7 @@ func (p *putResult) addError(d refused, err error) {
 func (p *putResult) addLost(ctx context.Context, d refused, err error) {
 	if context.Cause(ctx) == errSyncTimeout {
 		p.late++
-		p.addError(d, errors.New("Write timedout"))
+		p.addError(d, errLate, "sync_timeout")
 		return
 	}
 	p.storage = err
@@ -144,13 +165,13 @@ func (p *putResult) addLost(ctx context.Context, d refused, err error) {
 func (h *Handlers) put(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, writingBytes)
 	if err != nil {
-		return err
+		return h.unread(r, err)
 	}
 	points, err := readPoints(r.Context(), body)
 	if err != nil {
-		return err
+		return h.unread(r, err)
 	}
-	return storeAndAnswer(w, r, func(ctx context.Context) *putResult { return h.store(ctx, points) })
+	return h.storeAndAnswer(w, r, func(ctx context.Context) *putResult { return h.store(ctx, points) })
 }
 
 // readBody reads the body of a POST, and reserves bytesEach bytes of memory for each byte of
@@ -168,13 +189,15 @@ func readBody(w http.ResponseWriter, r *http.Request, bytesEach int64) ([]byte, 
 
 // storeAndAnswer stores what a request has brought, at most for as long as its client waits,
 // and answers what became of it.
-func storeAndAnswer(w http.ResponseWriter, r *http.Request, store func(context.Context) *putResult) error {
+func (h *Handlers) storeAndAnswer(w http.ResponseWriter, r *http.Request, store func(context.Context) *putResult) error {
 	ctx, cancel, err := syncContext(r)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	return answerPut(w, r, store(ctx))
+	res := store(ctx)
+	h.logRefused(r, res)
+	return answerPut(w, r, res)
 }
 
 // Approximate bytes of memory that are needed for each byte of a body.
@@ -182,6 +205,9 @@ const (
 	writingBytes = 2 // while its points are written
 	decodedBytes = 8 // by encoding/json, which makes a map of each point's tags
 )
+
+// errLate is told of a point that was not known to be stored in time.
+var errLate = errors.New("Write timedout")
 
 // errSyncTimeout ends the wait for points, which may be stored nevertheless.
 var errSyncTimeout = errors.New("sync_timeout")

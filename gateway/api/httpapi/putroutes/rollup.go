@@ -76,10 +76,10 @@ func (p *rollupPoint) point() (*write.RollupPoint, error) {
 func (h *Handlers) rollup(w http.ResponseWriter, r *http.Request) error {
 	points, err := readDecoded[rollupPoint](w, r)
 	if err != nil {
-		return err
+		return h.unread(r, err)
 	}
 
-	return storeAndAnswer(w, r, func(ctx context.Context) *putResult {
+	return h.storeAndAnswer(w, r, func(ctx context.Context) *putResult {
 		// The points go to the writers of their tables, none to that of raw data.
 		none := h.Writer.RequestBatch(0)
 		return h.storeEach(ctx, none, len(points),

@@ -182,7 +182,16 @@ func (a *adder) resolve(ctx context.Context, p *write.Point) (*write.SeriesKey, 
 	s, err := a.resolver.Resolve(ctx, p.Metric, p.Tags)
 	var unknown *uid.NoSuchNameError
 	if errors.As(err, &unknown) {
-		return nil, errors.New("Unknown metric") // OpenTSDB's text, whichever name is unknown
+		return nil, unknownMetric{unknown}
 	}
 	return s, err
 }
+
+// unknownMetric has OpenTSDB's text, whichever name is unknown; the log tells the name.
+type unknownMetric struct{ name *uid.NoSuchNameError }
+
+// Error is OpenTSDB's text.
+func (unknownMetric) Error() string { return "Unknown metric" }
+
+// Unwrap is the name that is unknown.
+func (e unknownMetric) Unwrap() error { return e.name }

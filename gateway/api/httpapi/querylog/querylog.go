@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
 )
@@ -28,8 +29,11 @@ const (
 
 // Log holds the running queries and the last completed ones. A query that is
 // repeated from the same connection and ends with the same status is counted in
-// its earlier entry and not listed again. The zero value is empty.
+// its earlier entry and not listed again. The zero value is empty, and logs no slow query.
 type Log struct {
+	// Slow is set before the first query.
+	Slow Slow
+
 	mu        sync.Mutex
 	running   map[*Entry]bool
 	completed []*Entry // the newest last
@@ -47,6 +51,8 @@ type Entry struct {
 	digest  [sha256.Size]byte // of query and connection: equal for repetitions
 	bytes   int64             // of memory, approximately
 	remote  string
+	id      string        // of the request
+	plans   *engine.Plans // of the request; nil if they are not collected
 	headers map[string]string
 	start   time.Time
 
@@ -69,6 +75,7 @@ func (l *Log) Begin(r *http.Request, q *query.Query, now time.Time) *Entry {
 		e.bytes += int64(len(k) + len(v))
 	}
 
+	e.id, e.plans = httpio.RequestID(r.Context()), engine.PlansOf(r.Context())
 	// Equal for a repetition, see Finish: the address has a port, which tells connections apart.
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %s %s", e.remote, q, r.URL.RawQuery)
@@ -99,14 +106,17 @@ func shownHeaders(h http.Header) map[string]string {
 
 // Finish moves a query from the running to the completed ones.
 func (l *Log) Finish(e *Entry, status int, err error, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.running, e)
 	e.end, e.status, e.failure = now, status, "null" // the string, as OpenTSDB has it
 	if err != nil {
 		e.failure = shortened(err.Error())
 		e.bytes += int64(len(e.failure))
 	}
+	l.logSlow(e)
+	e.plans = nil
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.running, e)
 	// The log does not show these, and they may be large.
 	e.Stats.Trace, e.Stats.Queries, e.Stats.Missing = nil, nil, nil
 

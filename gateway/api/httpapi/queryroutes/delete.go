@@ -29,9 +29,9 @@ func (h *Handlers) deleteRows(ctx context.Context, q *query.Query) error {
 	rows, err := h.Engine.Delete(ctx, q, h.Rows)
 	switch {
 	case err == nil:
-		h.Log.Info("a query deleted what it read", "rows", rows, "start", q.Start, "end", q.End)
+		h.Log.Info("a query deleted what it read", "rows", rows, "request", httpio.RequestID(ctx), "start", q.Start, "end", q.End)
 	case rows > 0: // the client hears of the error, but the rows are gone
-		h.Log.Warn("a query deleted a part of what it read", "rows", rows, "start", q.Start, "end", q.End, "error", err)
+		h.Log.Warn("a query deleted a part of what it read", "rows", rows, "request", httpio.RequestID(ctx), "start", q.Start, "end", q.End, "error", err)
 	}
 	return err
 }

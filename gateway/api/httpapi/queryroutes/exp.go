@@ -56,7 +56,7 @@ func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 	// No proofs: the engine has proven the results before it returned them.
 	err = h.respond(w, r.WithContext(request), x.Query, nil, func(w http.ResponseWriter) error {
 		setIncompleteHeader(w, &entry.Stats)
-		return writeExp(w, x, work, tables, trailers(x.Query, nil, &entry.Stats))
+		return writeExp(w, x, work, tables, trailers(request, x.Query, nil, &entry.Stats))
 	})
 	entry.Sent = err == nil
 	return err

@@ -62,10 +62,17 @@ type Counter interface {
 // Endpoints returns the routes by path.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/query":      {Scope: auth.Read, Serve: h.query, Reads: httpio.GetOrPost},
-		"api/query/exp":  {Scope: auth.Read, Serve: h.exp, Reads: httpio.GetOrPost},
-		"api/query/gexp": {Scope: auth.Read, Serve: h.gexp, Reads: httpio.GetOrPost},
-		"q":              {Scope: auth.Read, Serve: h.graph, Reads: httpio.GetOrPost},
+		"api/query":      {Scope: auth.Read, Serve: planned(h.query), Reads: httpio.GetOrPost},
+		"api/query/exp":  {Scope: auth.Read, Serve: planned(h.exp), Reads: httpio.GetOrPost},
+		"api/query/gexp": {Scope: auth.Read, Serve: planned(h.gexp), Reads: httpio.GetOrPost},
+		"q":              {Scope: auth.Read, Serve: planned(h.graph), Reads: httpio.GetOrPost},
+	}
+}
+
+// planned serves requests whose scan plans are collected, for the log of slow queries.
+func planned(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		return serve(w, r.WithContext(engine.WithPlans(r.Context(), new(engine.Plans))))
 	}
 }
 

@@ -93,7 +93,7 @@ func (a *jsonAnswer) send(results []engine.Result, proofs *resultcache.Proofs) e
 	work := newWorkTime(a.r.Context(), a.h.Timeout-time.Since(a.start))
 	err := a.h.respond(a.w, a.r, a.q, proofs, func(w http.ResponseWriter) error {
 		setIncompleteHeader(w, stats)
-		return writeAnswer(w, a.r, a.q, work, results, *stats, trailers(a.q, summary, stats))
+		return writeAnswer(w, a.r, a.q, work, results, *stats, trailers(a.r.Context(), a.q, summary, stats))
 	})
 	a.entry.Sent = err == nil
 	return err

@@ -1,6 +1,7 @@
 package queryroutes
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
@@ -20,8 +21,9 @@ type trailer struct {
 	value any
 }
 
-// trailers returns the objects that follow an answer's results.
-func trailers(q *query.Query, summary any, stats *engine.Stats) (out []trailer) {
+// trailers returns the objects that follow an answer's results. ctx is that of the request, whose
+// id is in the trace.
+func trailers(ctx context.Context, q *query.Query, summary any, stats *engine.Stats) (out []trailer) {
 	if summary != nil {
 		out = append(out, trailer{"statsSummary", summary})
 	}
@@ -29,6 +31,9 @@ func trailers(q *query.Query, summary any, stats *engine.Stats) (out []trailer) 
 		out = append(out, trailer{"missing", httpio.HexRanges(stats.Missing)})
 	}
 	if q.Trace {
+		if id := httpio.RequestID(ctx); id != "" && stats.Trace != nil {
+			stats.Trace.Attributes = map[string]any{"request": id}
+		}
 		out = append(out, trailer{"trace", stats.Trace})
 	}
 	return out

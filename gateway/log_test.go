@@ -1,0 +1,146 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"downpour/gateway"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/faultstore"
+)
+
+// logLine returns the newest line of /logs that contains a text.
+func (b *bench) logLine(text string, header ...string) string {
+	b.Helper()
+	for l := range strings.Lines(b.get("/logs", header...).body) {
+		if strings.Contains(l, text) {
+			return l
+		}
+	}
+	b.Errorf("no line with %q in the log", text)
+	return ""
+}
+
+// A query that takes longer than the setting is logged with what it asked and read, its plan and
+// the id of its request; also one that fails. Faster ones are not.
+func TestSlowQuery(t *testing.T) {
+	slow := open(t, func(c *gateway.Config) { c.SlowQuery = time.Nanosecond })
+	fast := open(t, func(c *gateway.Config) { c.SlowQuery = time.Hour })
+	for _, b := range []*bench{slow, fast} {
+		b.put("m 1356998400 1 host=a", "m 1356998460 2 host=a", "m 1356998400 4 host=b")
+	}
+	// On a real clock two readings of it may be equal, so the query waits for its rows.
+	slow.store.set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Delay: time.Millisecond})
+
+	for path, asked := range map[string]string{
+		"/api/query?start=1356998400&end=1356998500&m=sum:m{host=a}":                  `"metric":"m"`,
+		"/api/query?start=1356998400&end=1356998500&m=sum:m&arrow":                    `"metric":"m"`,
+		"/api/query/gexp?start=1356998400&end=1356998500&exp=scale(sum:m{host=*},10)": `"metric":"m"`,
+		"/q?start=1356998400&end=1356998500&m=sum:m&ascii":                            `"metric":"m"`,
+	} {
+		if a := slow.get(path, "X-Request-Id", "asked-"+fmt.Sprint(len(path))); a.status != 200 {
+			t.Fatalf("%s: %d %s", path, a.status, a.body)
+		}
+		line := slow.logLine(fmt.Sprint("request=asked-", len(path)))
+		for _, want := range []string{"a query was slow took=", "status=200", "client=127.0.0.1", asked, "rows=", "plan=scan tsdb metric 000001 rows ["} {
+			if !strings.Contains(line, want) {
+				t.Errorf("%s: no %q in the line %s", path, want, line)
+			}
+		}
+	}
+
+	slow.store.set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Err: store.ErrNoTable, Delay: time.Millisecond})
+	slow.get("/api/query?start=1356998400&end=1356998500&m=avg:m", "X-Request-Id", "failed")
+	if line := slow.logLine("a query was slow"); !strings.Contains(line, "request=failed") || !strings.Contains(line, " err=") || !strings.Contains(line, "plan=scan tsdb metric 000001 rows [") {
+		t.Errorf("got the line %s, want that of the query that failed, with its plan", line)
+	}
+
+	fast.get(someQuery)
+	if log := fast.get("/logs").body; strings.Contains(log, "a query was slow") {
+		t.Errorf("a fast query is in the log:\n%s", log)
+	}
+}
+
+// A request has one id in the answer, the log, the trace and the error object. The client's is taken
+// over if it can stand in a log.
+func TestRequestID(t *testing.T) {
+	b := open(t, nil)
+	b.put("m 1356998400 1 host=a")
+	made := regexp.MustCompile(`^[0-9a-f]{16}$`)
+	id := func(given string) string {
+		return b.get("/api/version", "X-Request-Id", given).header.Get("X-Request-Id")
+	}
+	for _, given := range []string{"a", "Az09-_.", strings.Repeat("x", 64)} {
+		if got := id(given); got != given {
+			t.Errorf("%q became %q", given, got)
+		}
+	}
+	seen := map[string]bool{}
+	for _, given := range []string{"", "a b", "a=b", "ä", "\x1b[2J", "a\"", strings.Repeat("x", 65)} {
+		got := id(strings.ReplaceAll(given, "\x1b", "\t"))
+		if !made.MatchString(got) || seen[got] {
+			t.Errorf("%q became %q, want a new id of 16 hex digits", given, got)
+		}
+		seen[got] = true
+	}
+
+	a := b.get("/api/query?start=1356998400&end=1356998500&m=sum:m&trace", "X-Request-Id", "traced")
+	if !strings.Contains(a.body, `"attributes":{"request":"traced"}`) {
+		t.Errorf("no id in the trace: %s", a.body)
+	}
+
+	b.store.set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Err: store.ErrDamaged})
+	a = b.get("/api/query?start=1356998400&end=1356998500&m=max:m", "X-Request-Id", "broken")
+	var body struct{ Error struct{ Request string } }
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || a.status < 500 || body.Error.Request != "broken" {
+		t.Errorf("got %d %s, want a fault with the id", a.status, a.body)
+	}
+	b.logLine("request failed path=/api/query status=" + fmt.Sprint(a.status) + " request=broken")
+
+	// An error that OpenTSDB answers, too, has the members that it has there.
+	if a := b.get("/api/uid/nope"); a.status != 501 || strings.Contains(a.body, "request") {
+		t.Errorf("got %d %s, want 501 without an id", a.status, a.body)
+	}
+}
+
+// What changes the gateway or removes data leaves a line with the name of its token, by every way.
+// What only reads does not.
+func TestAudit(t *testing.T) {
+	b := open(t, func(c *gateway.Config) { c.TokenFile, c.AllowDelete = tokenFile(t), true })
+	admin := []string{"Authorization", "Bearer " + adminToken}
+	c := b.dial()
+	fmt.Fprintf(c, "auth %s\nput m 1356998400 1 host=a\ndropcaches\n", adminToken)
+	c.rest()
+	b.logLine("an administrative request command=dropcaches token=line 3 client=127.0.0.1", admin...)
+
+	for _, k := range []struct{ method, path, want string }{
+		{"GET", "/api/dropcaches", "method=GET path=/api/dropcaches parameters="},
+		{"DELETE", "/api/query?start=1356998400&end=1356998401&m=sum:m", "method=DELETE path=/api/query parameters=start=1356998400&end=1356998401&m=sum:m"},
+		{"GET", "/api/query?start=1356998400&end=1356998401&m=sum:m&method_override=delete", "method=DELETE path=/api/query"},
+		{"GET", "/api/uid/rename?metric=m&name=n", "method=GET path=/api/uid/rename parameters=metric=m&name=n"},
+		{"DELETE", "/api/annotation?start_time=1356998400", "method=DELETE path=/api/annotation"},
+		{"POST", "/api/tools/delete", "method=POST path=/api/tools/delete"},
+	} {
+		b.do(k.method, k.path, strings.NewReader(""), append(admin, "X-Request-Id", "audited")...)
+		if line := b.logLine("an administrative request "+k.want, admin...); !strings.Contains(line, "token=line 3") || !strings.Contains(line, "request=audited") {
+			t.Errorf("%s %s: got the line %s, want the token's name and the request's id", k.method, k.path, line)
+		}
+	}
+
+	before := strings.Count(b.get("/logs", admin...).body, "an administrative request")
+	b.get("/api/query?start=1356998400&end=1356998401&m=sum:n", admin...)
+	b.get("/api/config", admin...)
+	b.get("/logs", admin...)
+	b.do("DELETE", "/api/query?start=1356998400&end=1356998401&m=sum:n", nil, "Authorization", "Bearer "+readToken) // refused
+	log := b.get("/logs", admin...).body
+	if n := strings.Count(log, "an administrative request"); n != before {
+		t.Errorf("%d lines after requests that change nothing, want %d", n, before)
+	}
+	if strings.Contains(log, adminToken) {
+		t.Error("a token is in the log")
+	}
+}
