@@ -32,7 +32,7 @@ func newAdmin(ctx context.Context, h *HBase) (*Admin, error) {
 	source := filepath.Join(root, "integration", "e2e", "java", "Admin.java")
 	a := &Admin{command: Command{
 		Name: "admin", Path: "java", Dir: h.dir, Interactive: true,
-		Args: append(javaFlags(h.dir, h.class, 192), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", source),
+		Args: append(append(javaFlags(h.dir, h.class, 192), h.securedFlags()...), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", source),
 	}}
 	return a, a.start(ctx)
 }

@@ -29,6 +29,10 @@ type HBaseOptions struct {
 	// directory. It must outlive the cluster.
 	HDFS *HDFS
 
+	// KDC secures the cluster with Kerberos; nil does without. It must outlive the
+	// cluster.
+	KDC *KDC
+
 	// Site holds further hbase-site.xml properties; they win over ours.
 	Site map[string]string
 }
@@ -98,7 +102,7 @@ func (h *HBase) start(ctx context.Context) error {
 		return err
 	}
 	h.zkPort = ports[0]
-	if err := h.writeConfig(ports[1]); err != nil {
+	if err := h.writeConfig(ctx, ports[1]); err != nil {
 		return err
 	}
 	if h.zk, err = h.java(ctx, "zookeeper", zookeeperMain, 128); err != nil {
@@ -229,7 +233,7 @@ const (
 
 // java starts one of HBase's servers with the given heap.
 func (h *HBase) java(ctx context.Context, name, main string, heapMiB int, args ...string) (*Process, error) {
-	flags := javaFlags(h.dir, h.class, heapMiB)
+	flags := append(javaFlags(h.dir, h.class, heapMiB), h.securedFlags()...)
 	if main != regionServerMain {
 		// Fewer threads, less memory and a sooner start where speed is not the point.
 		flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

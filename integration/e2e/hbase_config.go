@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/xml"
 	"fmt"
 	"maps"
@@ -13,9 +14,16 @@ import (
 
 // writeConfig writes hbase-site.xml and the logging configuration into the
 // cluster's directory, which is the first entry of every class path.
-func (h *HBase) writeConfig(masterPort int) error {
+func (h *HBase) writeConfig(ctx context.Context, masterPort int) error {
 	site := h.site(masterPort)
 	maps.Copy(site, h.filesSite())
+	if h.options.KDC != nil {
+		secured, err := h.secure(ctx)
+		if err != nil {
+			return fmt.Errorf("HBase configuration: %w", err)
+		}
+		maps.Copy(site, secured)
+	}
 	maps.Copy(site, h.options.Site)
 
 	if err := writeSite(filepath.Join(h.dir, "hbase-site.xml"), site); err != nil {

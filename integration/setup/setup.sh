@@ -2,8 +2,8 @@
 # Gets what the integration tests need and a machine may lack: the class paths
 # of a real HBase, a real OpenTSDB and writers in Java (Maven), pyarrow and other
 # readers of Arrow (a virtual environment; npm), OpenTSDB's client libraries (another
-# environment), playwright-core (npm), Chromium, VictoriaMetrics and collectd (the
-# system's packages).
+# environment), playwright-core (npm), Chromium, VictoriaMetrics, collectd and a
+# Kerberos KDC (the system's packages).
 #
 #   setup.sh          all of it
 #   setup.sh STEP...  only these, see all_steps
@@ -183,9 +183,20 @@ collectd() {
 	logged collectd-start env "LD_LIBRARY_PATH=$libraries" "$program" -h
 }
 
+kerberos_kdc() {
+	local dir=$out/kdc libraries
+	libraries=$dir/usr/lib/$(uname -m)-linux-gnu:$dir/lib/$(uname -m)-linux-gnu
+	# Without a database it complains, but it has found its libraries.
+	kdc_starts() { [ -x "$dir/usr/sbin/krb5kdc" ] && ! LD_LIBRARY_PATH=$libraries ldd "$dir/usr/sbin/krb5kdc" "$dir/usr/sbin/kadmin.local" "$dir/usr/bin/kinit" | grep -q 'not found'; }
+	if [ -f "$out/kdc.stamp" ] && kdc_starts; then return; fi
+	unpacked kdc "a KDC for a secured HBase" krb5-kdc krb5-admin-server krb5-user libkdb5-10 libkadm5srv-mit12 libkadm5clnt-mit12 libgssrpc4 \
+		libk5crypto3 libkrb5-3 libkrb5support0 libgssapi-krb5-2 libverto1 libverto-libev1 libev4 libkeyutils1 libcom-err2 libss2
+	kdc_starts || fail "kdc: krb5kdc, kadmin.local or kinit lacks a library"
+}
+
 need go "everything"
 
-all_steps=(java_programs python_venv client_libraries arrow_js browser_driver browser_program victoria_metrics collectd)
+all_steps=(java_programs python_venv client_libraries arrow_js browser_driver browser_program victoria_metrics collectd kerberos_kdc)
 steps=("$@")
 if [ $# = 0 ]; then
 	steps=("${all_steps[@]}")

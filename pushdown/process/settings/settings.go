@@ -47,6 +47,8 @@ type Common struct {
 	// exact or timestamps.
 	ResultCacheProof string `env:"DOWNPOUR_RESULT_CACHE_PROOF" envDefault:"exact"`
 
+	HBaseSecurity
+
 	// Memory bounds the bytes that the process may hold for queries, puts, live
 	// queries and caches together. Empty means a quarter of the memory of the machine
 	// or its cgroup. GOMEMLIMIT takes precedence if it is set.
@@ -266,6 +268,7 @@ func (c *Common) Validate(variable, listen string) error {
 	}
 
 	errs = append(errs, c.LogConfig.validate()...)
+	errs = append(errs, c.HBaseSecurity.validate()...)
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		errs = append(errs, errors.New("DOWNPOUR_TLS_CERT and DOWNPOUR_TLS_KEY: only one of them is set, want both or none"))
 	}

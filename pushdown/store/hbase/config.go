@@ -17,8 +17,8 @@ type Config struct {
 	Quorum string
 	// Root is HBase's znode (zookeeper.znode.parent); default "/hbase".
 	Root string
-	// EffectiveUser is the user name that is sent to the servers (simple
-	// authentication); default "root".
+	// EffectiveUser is the user name that is sent to the servers; default "root", with
+	// Security our principal. Another one than the principal asks to act for that user.
 	EffectiveUser string
 	// Logger gets failures that are retried, at debug level, and lost
 	// connections, as warnings. Default: no log.
@@ -56,6 +56,10 @@ type Config struct {
 	// Proof says by what Version may know that rows have not changed; default
 	// ProofExact.
 	Proof Proof
+
+	// Security authenticates us to the servers and them to us, by Kerberos; nil uses
+	// simple authentication, which is none.
+	Security *Security
 
 	// Dial opens connections to ZooKeeper and to the servers; default TCP.
 	// It is the place for TLS or a proxy.
@@ -126,6 +130,13 @@ func (c Config) complete() (Config, error) {
 	c.Quorum = parsed.Quorum
 	if c.Root == "" {
 		c.Root = parsed.Root
+	}
+	if c.Security != nil {
+		security := c.Security.complete()
+		c.Security = &security
+		if c.EffectiveUser == "" {
+			c.EffectiveUser = security.Client.Principal()
+		}
 	}
 	if c.EffectiveUser == "" {
 		c.EffectiveUser = "root"

@@ -123,6 +123,9 @@ func (p *pool) newConn(addr string) *conn {
 		Logger: slog.New(slog.DiscardHandler),
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			nc, err := p.cfg.Dial(ctx, network, addr)
+			if err == nil && p.cfg.Security != nil {
+				nc, err = p.secured(ctx, nc, c)
+			}
 			c.err = err // gohbase's Dial hides the reason
 			if err != nil {
 				return nil, err
@@ -133,7 +136,7 @@ func (p *pool) newConn(addr string) *conn {
 			if _, tcp := nc.(*net.TCPConn); !tcp {
 				c.writing = make(chan struct{}, 1)
 			}
-			return checkReplies(nc, &c.liveness), nil
+			return checkReplies(nc, &c.liveness, p.cfg.Security != nil), nil
 		},
 	})
 	return c

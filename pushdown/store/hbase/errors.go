@@ -31,6 +31,8 @@ var (
 	// errFrame is returned when the bytes of a connection are no reply that a
 	// server sends. It ends the connection.
 	errFrame = errors.New("malformed reply frame")
+	// errRefused is returned when a server refuses the connection after its header.
+	errRefused = errors.New("the server refuses the connection")
 	// errReply is returned when a reply contradicts its request or itself.
 	errReply = errors.New("malformed reply")
 	// errCellBlock is returned when the cells of a reply cannot be decoded.

@@ -1,9 +1,13 @@
 package hbase
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
+
+	"downpour/pushdown/store/hbase/sasl"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -14,20 +18,28 @@ import (
 // before gohbase reads it. It notes in l when bytes come, and returns an error for
 // a frame that gohbase cannot read: over a header that lacks what it expects,
 // gohbase panics, which ends the process.
-func checkReplies(nc net.Conn, l *liveness) net.Conn {
+//
+// With secured, gohbase's preamble is left out of what is sent: the handshake had
+// another.
+func checkReplies(nc net.Conn, l *liveness, secured bool) net.Conn {
 	checker := frameChecker{liveness: l}
+	cutter := preambleCutter{done: !secured}
 	// The wrapper embeds *net.TCPConn, not net.Conn: gohbase uses its vectored
 	// writes, which keep the parts of a call together.
 	if tcp, ok := nc.(*net.TCPConn); ok {
-		return &checkedTCPConn{tcp, checker}
+		return &checkedTCPConn{tcp, checker, cutter}
 	}
-	return &checkedConn{nc, checker}
+	return &checkedConn{nc, checker, cutter}
 }
 
 type checkedTCPConn struct {
 	*net.TCPConn
 	checker frameChecker
+	cutter  preambleCutter
 }
+
+// Write sends bytes. Vectored writes, which no preamble is in, do not come here.
+func (c *checkedTCPConn) Write(b []byte) (int, error) { return c.cutter.write(c.TCPConn, b) }
 
 // Read reads bytes and checks them.
 func (c *checkedTCPConn) Read(b []byte) (int, error) {
@@ -38,12 +50,35 @@ func (c *checkedTCPConn) Read(b []byte) (int, error) {
 type checkedConn struct {
 	net.Conn
 	checker frameChecker
+	cutter  preambleCutter
 }
+
+// Write sends bytes.
+func (c *checkedConn) Write(b []byte) (int, error) { return c.cutter.write(c.Conn, b) }
 
 // Read reads bytes and checks them.
 func (c *checkedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	return c.checker.checkRead(b, n, err)
+}
+
+// preambleCutter leaves out the preamble that a connection begins with, unless done is
+// set.
+type preambleCutter struct{ done bool }
+
+func (p *preambleCutter) write(w io.Writer, b []byte) (int, error) {
+	if p.done {
+		return w.Write(b)
+	}
+
+	// gohbase writes the preamble and the header after it at once.
+	rest, ok := bytes.CutPrefix(b, []byte(sasl.SimplePreamble))
+	if !ok {
+		return 0, fmt.Errorf("the connection's first bytes: got %x, want the preamble %x", b[:min(6, len(b))], sasl.SimplePreamble)
+	}
+	p.done = true
+	n, err := w.Write(rest)
+	return n + len(b) - len(rest), err
 }
 
 const (
@@ -159,6 +194,9 @@ func checkHeader(head []byte, size int) error {
 		return fmt.Errorf("%w: cannot parse its header: %w", errFrame, err)
 	}
 
+	if err := refusalIn(&m); err != nil {
+		return err
+	}
 	if e := m.Exception; e != nil && (e.ExceptionClassName == nil || e.StackTrace == nil) {
 		return fmt.Errorf("%w: got an exception without class or stack", errFrame)
 	}

@@ -41,6 +41,8 @@ type Config struct {
 	// ProofByTimestamps lets a store on HBase prove by timestamps that rows have not
 	// changed, see hbase.ProofTimestamps.
 	ProofByTimestamps bool
+	// Security is that of HBase.
+	Security Security
 	// Salvage opens an embedded store that has lost data with what is intact.
 	Salvage bool
 }
@@ -118,6 +120,9 @@ func openHBase(address string, opts Config) (Store, error) {
 	cfg.Logger = opts.Log
 	if opts.ProofByTimestamps {
 		cfg.Proof = hbase.ProofTimestamps
+	}
+	if cfg.Security, err = opts.Security.open(opts.Log); err != nil {
+		return nil, err
 	}
 	return hbase.Open(cfg)
 }

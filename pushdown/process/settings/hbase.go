@@ -1,0 +1,57 @@
+package settings
+
+import (
+	"fmt"
+	"strings"
+)
+
+// HBaseSecurity says how HBase's servers are connected to. Its fields are those of
+// open.Security.
+type HBaseSecurity struct {
+	// Kerberos is keytab:PATH, ccache:PATH, ccache for the one that KRB5CCNAME names, or
+	// empty for no authentication.
+	Kerberos string `env:"DOWNPOUR_HBASE_KERBEROS"`
+	// Principal is ours, name[/host][@REALM]; the host may be _HOST for this machine's
+	// name. Needed with a keytab.
+	Principal string `env:"DOWNPOUR_HBASE_PRINCIPAL"`
+	// ServerPrincipal and MasterPrincipal are those of region servers and masters; the
+	// host may be _HOST for that of the server. An empty MasterPrincipal is as the other.
+	ServerPrincipal string `env:"DOWNPOUR_HBASE_SERVER_PRINCIPAL" envDefault:"hbase/_HOST"`
+	MasterPrincipal string `env:"DOWNPOUR_HBASE_MASTER_PRINCIPAL"`
+	// Protection lists what is taken of authentication, integrity and privacy; empty
+	// is all.
+	Protection string `env:"DOWNPOUR_HBASE_PROTECTION"`
+	// AllowSimple lets a server do without authentication although Kerberos is set.
+	AllowSimple bool `env:"DOWNPOUR_HBASE_ALLOW_SIMPLE" envDefault:"false"`
+	// Krb5Config and TicketCache are the variables of all Kerberos programs.
+	Krb5Config  string `env:"KRB5_CONFIG" envDefault:"/etc/krb5.conf"`
+	TicketCache string `env:"KRB5CCNAME"`
+}
+
+// validate returns the faults of what can be seen without reading files.
+func (s *HBaseSecurity) validate() (errs []error) {
+	kind, path, given := strings.Cut(s.Kerberos, ":")
+	switch {
+	case s.Kerberos == "" || kind == "ccache" && (path != "" || !given):
+	case kind == "keytab" && path != "":
+		if s.Principal == "" {
+			errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_PRINCIPAL: got nothing, want the principal in DOWNPOUR_HBASE_KERBEROS=%s, name@REALM or name/_HOST@REALM", s.Kerberos))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_KERBEROS: got %q, want keytab:PATH, ccache:PATH or ccache", s.Kerberos))
+	}
+
+	for name := range strings.SplitSeq(s.Protection, ",") {
+		switch strings.TrimSpace(name) {
+		case "authentication", "integrity", "privacy":
+		case "":
+			if s.Protection == "" {
+				continue
+			}
+			fallthrough
+		default:
+			errs = append(errs, fmt.Errorf("DOWNPOUR_HBASE_PROTECTION: got %q, want authentication, integrity or privacy, or some of them with commas between", s.Protection))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,194 @@
+package kerberos
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"downpour/pushdown/store/hbase/sasl"
+
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/iana/nametype"
+	"github.com/jcmturner/gokrb5/v8/types"
+)
+
+// Config says who we are and where that is proven. Either Keytab or TicketCache is set.
+type Config struct {
+	// Keytab is the path of a file with the keys of Principal.
+	Keytab string
+	// TicketCache is the path of a file with a ticket-granting ticket.
+	TicketCache string
+	// Principal is ours: name@REALM, name/host@REALM, or with _HOST in the place of
+	// the host, which is then this machine's name. Without a realm it is krb5.conf's
+	// default. Empty means that of the ticket cache.
+	Principal string
+	// Krb5Conf lists the paths of krb5.conf files with colons between them; those that
+	// are not there are left out, but one must be. Default: /etc/krb5.conf.
+	Krb5Conf string
+}
+
+const defaultKrb5Conf = "/etc/krb5.conf"
+
+// principal is a name in a realm.
+type principal struct {
+	types.PrincipalName
+	realm string
+}
+
+// String returns name@REALM.
+func (p principal) String() string { return p.PrincipalNameString() + "@" + p.realm }
+
+// parsePrincipal parses name[/host][@REALM].
+func parsePrincipal(text, defaultRealm string) (principal, error) {
+	name, realm, found := strings.Cut(text, "@")
+	if !found {
+		realm = defaultRealm
+	}
+	parts := strings.Split(name, "/")
+	if slices.Contains(parts, "") || realm == "" || strings.ContainsAny(text, " \t\\") {
+		return principal{}, fmt.Errorf("principal: got %q (default realm %q), want name@REALM or name/host@REALM", text, defaultRealm)
+	}
+	return principal{types.PrincipalName{NameType: nametype.KRB_NT_PRINCIPAL, NameString: parts}, realm}, nil
+}
+
+// hostMark stands in a principal for the name of its host.
+const hostMark = "_HOST"
+
+// ServerPrincipal puts a host's name into a principal with _HOST, name/_HOST[@REALM].
+// Principals are in lower case; of an address the name is looked up.
+func ServerPrincipal(pattern, host string) string {
+	if !strings.Contains(pattern, "/"+hostMark) {
+		return pattern
+	}
+	if net.ParseIP(host) != nil {
+		if names, err := net.LookupAddr(host); err == nil && len(names) > 0 {
+			host = names[0]
+		}
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return strings.Replace(pattern, "/"+hostMark, "/"+host, 1)
+}
+
+// ownHosts returns the names that this machine may have in a principal, the likeliest
+// first.
+func ownHosts() []string {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil
+	}
+	hosts := []string{name}
+	if full, err := net.LookupCNAME(name); err == nil {
+		hosts = append([]string{strings.TrimSuffix(full, ".")}, hosts...)
+	}
+	return hosts
+}
+
+// loadKrb5Conf reads the files of a path list. Requests for the tickets of services then
+// want AES alone, because wrap tokens of other types are unlike AES's.
+func loadKrb5Conf(paths string) (*config.Config, error) {
+	if paths == "" {
+		paths = defaultKrb5Conf
+	}
+
+	var text strings.Builder
+	var errs []error
+	found := false
+	for path := range strings.SplitSeq(paths, ":") {
+		if path == "" {
+			continue
+		}
+		err := appendConf(&text, path, 0)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("krb5.conf: %w", err)
+		}
+		errs = append(errs, err)
+		found = found || err == nil
+	}
+	if !found {
+		return nil, fmt.Errorf("krb5.conf: %w", errors.Join(errs...))
+	}
+
+	conf, err := parsed(func() (*config.Config, error) { return config.NewFromString(text.String()) })
+	// Directives that gokrb5 does not know do not matter here.
+	var unsupported config.UnsupportedDirective
+	if err != nil && !errors.As(err, &unsupported) {
+		return nil, fmt.Errorf("krb5.conf %s: %w", paths, err)
+	}
+
+	aes := func(ids []int32) (out []int32) {
+		for _, id := range ids {
+			if id >= sasl.AES128SHA1 && id <= sasl.AES256SHA2 {
+				out = append(out, id)
+			}
+		}
+		return out
+	}
+	conf.LibDefaults.DefaultTGSEnctypeIDs = aes(conf.LibDefaults.DefaultTGSEnctypeIDs)
+	if len(conf.LibDefaults.DefaultTGSEnctypeIDs) == 0 {
+		return nil, fmt.Errorf("krb5.conf %s: default_tgs_enctypes: got %v, want one of AES", paths, conf.LibDefaults.DefaultTGSEnctypes)
+	}
+	return conf, nil
+}
+
+// included matches the files of an includedir that count.
+var included = regexp.MustCompile(`^([A-Za-z0-9_-]+|[^.].*\.conf)$`)
+
+const maxIncludes = 10 // one in another
+
+// appendConf appends the text of a krb5.conf with what it includes. gokrb5 knows no
+// include.
+func appendConf(text *strings.Builder, path string, depth int) error {
+	if depth > maxIncludes {
+		return fmt.Errorf("%s: more than %d files include each other", path, maxIncludes)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+
+	for line := range strings.Lines(string(b)) {
+		directive, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+		what = strings.TrimSpace(what)
+		switch directive {
+		case "include":
+			if err := appendConf(text, what, depth+1); err != nil {
+				return fmt.Errorf("%s: include: %w", path, err)
+			}
+		case "includedir":
+			entries, err := os.ReadDir(what)
+			// Distributions include a folder that need not be there.
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("%s: includedir: %w", path, err)
+			}
+			for _, e := range entries {
+				if e.IsDir() || !included.MatchString(e.Name()) {
+					continue
+				}
+				if err := appendConf(text, filepath.Join(what, e.Name()), depth+1); err != nil {
+					return fmt.Errorf("%s: includedir: %w", path, err)
+				}
+			}
+		case "module":
+			// Plugins of MIT's library.
+		default:
+			text.WriteString(strings.TrimRight(line, "\r\n"))
+			text.WriteByte('\n')
+		}
+	}
+	return nil
+}
+
+// parsed calls a parser of gokrb5, some of which panic over what they cannot parse.
+func parsed[T any](parse func() (T, error)) (out T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("cannot be parsed: %v", r)
+		}
+	}()
+	return parse()
+}

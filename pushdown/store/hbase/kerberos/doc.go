@@ -1,0 +1,20 @@
+// Package kerberos gets tickets and makes security contexts with them: it proves to a
+// server who we are, and makes the server prove who it is. It owns gokrb5, which speaks
+// to the KDC, reads keytabs, ticket caches and krb5.conf, and encrypts. gokrb5 lacks the
+// initiator's side of a context, which is context.go.
+//
+//	config.go      settings, principals, krb5.conf with what it includes
+//	kdc.go         exchanges with the KDC, and files
+//	tickets.go     which tickets are held, and when they are got anew
+//	context.go     AP-REQ, the check of the AP-REP, the keys of the connection
+//	errors.go      what a KDC's refusal means
+//
+// # When tickets are got
+//
+// A ticket is got when a connection first needs it. Once three quarters of its time are
+// over, whoever uses it starts to get the next one and does not wait for it: so no
+// request is refused while a KDC is away for a shorter time than the rest. Connections
+// that are open need no ticket any more. With a keytab the next ticket comes from the
+// keytab. With a ticket cache it comes from the file, which whoever fills it (kinit, k5start,
+// sssd) must have renewed, or else from renewing the ticket if the KDC allows it.
+package kerberos

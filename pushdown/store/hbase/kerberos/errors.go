@@ -1,0 +1,44 @@
+package kerberos
+
+import (
+	"fmt"
+	"strings"
+)
+
+// kdcError is a KDC's refusal, or that none could be asked, in words.
+type kdcError struct {
+	text string
+	away bool // none could be asked
+	err  error
+}
+
+func (e *kdcError) Error() string { return fmt.Sprintf("%s (%v)", e.text, e.err) }
+func (e *kdcError) Unwrap() error { return e.err }
+
+// explain puts an error of gokrb5 into words. It keeps a KDC's code only in its text.
+func explain(err error, name, realm string) error {
+	const away = "Networking_Error"
+	for _, c := range []struct{ code, text string }{
+		{"KDC_ERR_C_PRINCIPAL_UNKNOWN", "the KDC of " + realm + " does not know our principal " + name},
+		{"KDC_ERR_S_PRINCIPAL_UNKNOWN", "the KDC of " + realm + " does not know the server's principal " + name},
+		{"KDC_ERR_PREAUTH_FAILED", "the keytab's key of " + name + " is not the one that the KDC has"},
+		{"KRB_AP_ERR_BAD_INTEGRITY", "the KDC of " + realm + " cannot decrypt what we sent: our ticket or key is of before a change"},
+		{"KDC_ERR_CLIENT_REVOKED", "our principal " + name + " is locked or has expired"},
+		{"KDC_ERR_KEY_EXPIRED", "the key of our principal " + name + " has expired"},
+		{"KDC_ERR_NAME_EXP", "our principal " + name + " has expired"},
+		{"KDC_ERR_ETYPE_NOSUPP", "the KDC of " + realm + " has no key of an encryption type that krb5.conf allows for " + name},
+		{"KRB_AP_ERR_SKEW", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed"},
+		{"clock skew", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed"},
+		{"KRB_AP_ERR_TKT_EXPIRED", "our ticket has expired"},
+		{"KRB_AP_ERR_TKT_NYV", "our ticket is not valid yet: the clocks of this machine and of the KDC of " + realm + " differ"},
+		{"no KDCs defined", "krb5.conf names no KDC of " + realm},
+		{"does not have any defined KDCs", "krb5.conf names no KDC of " + realm},
+		{"matching key not found", "the keytab has no key of " + name + " of the type that the KDC wants"},
+		{away, "no KDC of " + realm + " can be reached"},
+	} {
+		if strings.Contains(err.Error(), c.code) {
+			return &kdcError{c.text, c.code == away, err}
+		}
+	}
+	return &kdcError{"no ticket for " + name, false, err}
+}

@@ -1,0 +1,195 @@
+package kerberos
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/credentials"
+	"github.com/jcmturner/gokrb5/v8/iana/nametype"
+	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
+)
+
+// ticket is a ticket with what we must know of it.
+type ticket struct {
+	messages.Ticket
+	key            types.EncryptionKey // of the session
+	begin, end     time.Time
+	renewableUntil time.Time // zero if it cannot be renewed
+}
+
+// source is where tickets come from. An exchange with the KDC has no context: gokrb5
+// waits 5 s for each KDC.
+type source interface {
+	// login returns a ticket-granting ticket. old may be nil; a ticket cache renews it if
+	// it has no newer one.
+	login(old *ticket) (*ticket, error)
+	// service returns a ticket for a service. Without a realm it is found by the host's
+	// domain in krb5.conf, or by the KDC of our own.
+	service(tgt *ticket, name types.PrincipalName, realm string) (*ticket, error)
+}
+
+// kdc is the source that asks the KDC. The files are read anew for each exchange: so they
+// may change, and exchanges share nothing (gokrb5 reorders the KDCs of its configuration
+// in place).
+type kdc struct {
+	cfg    Config
+	client principal
+}
+
+func (k *kdc) login(old *ticket) (*ticket, error) {
+	conf, err := loadKrb5Conf(k.cfg.Krb5Conf)
+	if err != nil {
+		return nil, err
+	}
+	if k.cfg.Keytab == "" {
+		return k.fromCache(conf, old)
+	}
+
+	keys, err := loadKeytab(k.cfg.Keytab)
+	if err != nil {
+		return nil, err
+	}
+	return parsed(func() (*ticket, error) {
+		cl := client.NewWithKeytab(k.client.PrincipalNameString(), k.client.realm, keys, conf, client.DisablePAFXFAST(true))
+		req, err := messages.NewASReqForTGT(k.client.realm, conf, k.client.PrincipalName)
+		if err != nil {
+			return nil, err
+		}
+		rep, err := cl.ASExchange(k.client.realm, req, 0)
+		if err != nil {
+			return nil, explain(err, k.client.String(), k.client.realm)
+		}
+		return newTicket(rep.Ticket, rep.DecryptedEncPart), nil
+	})
+}
+
+// fromCache returns the ticket of the ticket cache, or renews the old one.
+func (k *kdc) fromCache(conf *config.Config, old *ticket) (*ticket, error) {
+	cached, err := k.readCache()
+	if err == nil && (old == nil || cached.end.After(old.end)) {
+		old = cached
+	}
+	switch now := time.Now(); {
+	case old == nil:
+		return nil, err
+	case now.Before(old.end) && !aging(old, now):
+		return old, nil
+	case now.After(old.end) && err != nil:
+		return nil, err
+	case now.After(old.end):
+		return nil, fmt.Errorf("ticket cache %s: its ticket has expired at %s: it must be filled anew, as by kinit", k.cfg.TicketCache, old.end.Format(time.RFC3339))
+	case !now.Before(old.renewableUntil):
+		return old, nil // as long as it lasts
+	}
+
+	tgs := types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", k.client.realm}}
+	renewed, err := k.exchange(conf, k.client.realm, old, tgs, true)
+	if err != nil {
+		return nil, fmt.Errorf("renewing the ticket of the ticket cache %s: %w", k.cfg.TicketCache, err)
+	}
+	return renewed, nil
+}
+
+// readCache returns the ticket-granting ticket of the ticket cache.
+func (k *kdc) readCache() (*ticket, error) {
+	cache, err := loadCache(k.cfg.TicketCache)
+	if err != nil {
+		return nil, err
+	}
+	if got := cachePrincipal(cache); got.String() != k.client.String() {
+		return nil, fmt.Errorf("ticket cache %s: it is of %s, want %s", k.cfg.TicketCache, got, k.client)
+	}
+
+	for _, c := range cache.GetEntries() {
+		name := c.Server.PrincipalName.NameString
+		if len(name) != 2 || name[0] != "krbtgt" || name[1] != k.client.realm {
+			continue
+		}
+		t := &ticket{key: c.Key, begin: c.StartTime, end: c.EndTime, renewableUntil: c.RenewTill}
+		if t.begin.Unix() <= 0 {
+			t.begin = c.AuthTime
+		}
+		if err := t.Unmarshal(c.Ticket); err != nil {
+			return nil, fmt.Errorf("ticket cache %s: %w", k.cfg.TicketCache, err)
+		}
+		return t, nil
+	}
+	return nil, fmt.Errorf("ticket cache %s: it has no ticket-granting ticket of %s", k.cfg.TicketCache, k.client.realm)
+}
+
+func (k *kdc) service(tgt *ticket, name types.PrincipalName, realm string) (*ticket, error) {
+	conf, err := loadKrb5Conf(k.cfg.Krb5Conf)
+	if err != nil {
+		return nil, err
+	}
+	if realm == "" && len(name.NameString) > 1 {
+		realm = conf.ResolveRealm(name.NameString[1])
+	}
+	if realm == "" {
+		realm = k.client.realm
+	}
+
+	// The KDC of another realm takes a ticket-granting ticket that ours gives for it.
+	if realm != k.client.realm {
+		tgs := types.PrincipalName{NameType: nametype.KRB_NT_SRV_INST, NameString: []string{"krbtgt", realm}}
+		if tgt, err = k.exchange(conf, k.client.realm, tgt, tgs, false); err != nil {
+			return nil, err
+		}
+	}
+	return k.exchange(conf, realm, tgt, name, false)
+}
+
+// exchange asks the KDC of a realm for a ticket.
+func (k *kdc) exchange(conf *config.Config, realm string, tgt *ticket, name types.PrincipalName, renew bool) (*ticket, error) {
+	return parsed(func() (*ticket, error) {
+		cl := client.NewWithPassword(k.client.PrincipalNameString(), k.client.realm, "", conf)
+		// It renews the tickets of other realms to which a KDC has referred us, for ever.
+		defer cl.Destroy()
+
+		_, rep, err := cl.TGSREQGenerateAndExchange(name, realm, tgt.Ticket, tgt.key, renew)
+		if err != nil {
+			return nil, explain(err, name.PrincipalNameString()+"@"+realm, realm)
+		}
+		return newTicket(rep.Ticket, rep.DecryptedEncPart), nil
+	})
+}
+
+func newTicket(t messages.Ticket, part messages.EncKDCRepPart) *ticket {
+	out := &ticket{Ticket: t, key: part.Key, begin: part.StartTime, end: part.EndTime, renewableUntil: part.RenewTill}
+	if out.begin.Unix() <= 0 {
+		out.begin = part.AuthTime
+	}
+	return out
+}
+
+// loadKeytab reads a keytab.
+func loadKeytab(path string) (*keytab.Keytab, error) {
+	keys, err := parsed(func() (*keytab.Keytab, error) { return keytab.Load(path) })
+	if err == nil && len(keys.Entries) == 0 {
+		err = errors.New("it has no keys")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keytab %s: %w", path, err)
+	}
+	return keys, nil
+}
+
+// loadCache reads a ticket cache.
+func loadCache(path string) (*credentials.CCache, error) {
+	cache, err := parsed(func() (*credentials.CCache, error) { return credentials.LoadCCache(path) })
+	if err != nil {
+		return nil, fmt.Errorf("ticket cache %s: %w", path, err)
+	}
+	return cache, nil
+}
+
+func cachePrincipal(c *credentials.CCache) principal {
+	name := c.GetClientPrincipalName()
+	name.NameType = nametype.KRB_NT_PRINCIPAL
+	return principal{name, c.GetClientRealm()}
+}

@@ -1,0 +1,261 @@
+package kerberos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/types"
+)
+
+// Client makes contexts as one principal. Its methods may be called by several
+// goroutines.
+type Client struct {
+	principal principal
+	source    source
+	log       *slog.Logger
+	now       func() time.Time
+
+	loginMu    sync.Mutex // held during a login
+	tgt        *ticket    // guarded by loginMu, as the two below
+	loginErr   error      // of the last login, until retryLogin
+	retryLogin time.Time
+
+	mu       sync.Mutex
+	services map[string]*service // by principal as it was asked for
+}
+
+// service is what is known of the tickets for one service. Client.mu guards it.
+type service struct {
+	ticket  *ticket       // nil before the first
+	err     error         // of the last attempt
+	retry   time.Time     // no attempt before
+	getting chan struct{} // closed when the attempt that is under way has ended; nil if none is
+}
+
+// Between an attempt that has failed and the next: so that many connections do not ask a
+// KDC that is down or refuses us all the time, which may lock our principal.
+const (
+	retryAfter   = time.Second
+	refusedAfter = 10 * time.Second
+)
+
+// Open returns a client. It reads the files, but asks no KDC. log gets the failures that
+// do not matter yet; it may be nil.
+func Open(cfg Config, log *slog.Logger) (*Client, error) {
+	if (cfg.Keytab == "") == (cfg.TicketCache == "") {
+		return nil, errors.New("credentials: want a keytab or a ticket cache, and not both")
+	}
+	conf, err := loadKrb5Conf(cfg.Krb5Conf)
+	if err != nil {
+		return nil, err
+	}
+
+	own := ownPrincipal
+	if cfg.Keytab == "" {
+		own = cachedPrincipal
+	}
+	p, err := own(cfg, conf.LibDefaults.DefaultRealm)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(p, &kdc{cfg, p}, log), nil
+}
+
+func newClient(p principal, s source, log *slog.Logger) *Client {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Client{principal: p, source: s, log: log, now: time.Now, services: map[string]*service{}}
+}
+
+// ownPrincipal returns the principal that we have keys of.
+func ownPrincipal(cfg Config, realm string) (principal, error) {
+	keys, err := loadKeytab(cfg.Keytab)
+	if err != nil {
+		return principal{}, err
+	}
+	if cfg.Principal == "" {
+		return principal{}, errors.New("our principal: got nothing, want name@REALM or name/host@REALM")
+	}
+
+	var tried []string
+	for _, host := range append(ownHosts(), "") {
+		p, err := parsePrincipal(ServerPrincipal(cfg.Principal, host), realm)
+		if err != nil {
+			return principal{}, err
+		}
+		for _, e := range keys.Entries {
+			if e.Principal.Realm == p.realm && (types.PrincipalName{NameString: e.Principal.Components}).Equal(p.PrincipalName) {
+				return p, nil
+			}
+		}
+		if host != "" {
+			tried = append(tried, p.String())
+		}
+	}
+	return principal{}, fmt.Errorf("keytab %s: it has no key of %v", cfg.Keytab, tried)
+}
+
+// cachedPrincipal returns the principal whose tickets the ticket cache has. The file may
+// come later if the settings name the principal.
+func cachedPrincipal(cfg Config, realm string) (principal, error) {
+	if cfg.Principal != "" {
+		return parsePrincipal(ServerPrincipal(cfg.Principal, append(ownHosts(), "localhost")[0]), realm)
+	}
+	cache, err := loadCache(cfg.TicketCache)
+	if err != nil {
+		return principal{}, err
+	}
+	return cachePrincipal(cache), nil
+}
+
+// Principal returns our principal, name@REALM.
+func (c *Client) Principal() string { return c.principal.String() }
+
+// aging tells whether the next ticket should be got: three quarters of its time are over.
+func aging(t *ticket, now time.Time) bool { return t.end.Sub(now) < t.end.Sub(t.begin)/4 }
+
+// usable tells whether a ticket lasts long enough to be shown to a server: for a minute,
+// or for an eighth of its time.
+func usable(t *ticket, now time.Time) bool {
+	return t != nil && t.end.Sub(now) > min(time.Minute, t.end.Sub(t.begin)/8)
+}
+
+// ticketFor returns a ticket for the service of a principal, name/host[@REALM]. It waits
+// for the KDC only if there is none that can be used.
+func (c *Client) ticketFor(ctx context.Context, name string) (*ticket, error) {
+	c.mu.Lock()
+	s := c.services[name]
+	if s == nil {
+		s = &service{}
+		c.services[name] = s
+	}
+
+	now := c.now()
+	ready := usable(s.ticket, now)
+	if (!ready || aging(s.ticket, now)) && s.getting == nil && !now.Before(s.retry) {
+		s.getting = make(chan struct{})
+		go c.get(name, s)
+	}
+	t, err, getting := s.ticket, s.err, s.getting
+	c.mu.Unlock()
+
+	switch {
+	case ready:
+		return t, nil
+	case getting == nil:
+		return nil, err // of just now
+	}
+	select {
+	case <-getting:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("no ticket for %s yet: %w", name, ctx.Err())
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !usable(s.ticket, c.now()) {
+		return nil, s.err
+	}
+	return s.ticket, nil
+}
+
+// Forget drops the ticket for a server that has refused it: its key may be a new one, for
+// which the KDC makes another ticket.
+func (c *Client) Forget(server string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if s := c.services[server]; s != nil && s.getting == nil {
+		s.ticket, s.err, s.retry = nil, errRefused, c.now().Add(retryAfter)
+	}
+}
+
+// errRefused is returned for a while after a server has refused a ticket.
+var errRefused = errors.New("the server has just refused our ticket")
+
+// get gets a ticket and ends the attempt.
+func (c *Client) get(name string, s *service) {
+	t, err := c.ask(name)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	switch {
+	case err == nil && usable(t, now):
+		s.ticket, s.err = t, nil
+	case err == nil:
+		err = fmt.Errorf("ticket for %s: it ends at %s, too soon: is the clock right?", name, t.end.Format(time.RFC3339))
+		fallthrough
+	default:
+		s.err, s.retry = err, now.Add(retryAfter)
+		if usable(s.ticket, now) {
+			// Connections do not wait for it, so it need not be tried all the time.
+			s.retry = now.Add(min(refusedAfter, s.ticket.end.Sub(now)/8))
+			c.log.Warn("cannot get the next Kerberos ticket, the last one is used as long as it lasts", "service", name, "until", s.ticket.end, "error", err)
+		}
+	}
+	close(s.getting)
+	s.getting = nil
+}
+
+// ask asks the KDC for a ticket of a service, and for one of our own before if that must
+// be.
+func (c *Client) ask(name string) (*ticket, error) {
+	// The realm may be left out: then krb5.conf or the KDC knows it.
+	p, err := parsePrincipal(name, c.principal.realm)
+	if err != nil {
+		return nil, err
+	}
+	_, realm, _ := strings.Cut(name, "@")
+
+	tgt, err := c.login()
+	if err != nil {
+		return nil, err
+	}
+	return c.source.service(tgt, p.PrincipalName, realm)
+}
+
+// login returns our ticket-granting ticket. A new one is got if that ends soon; if it
+// cannot be got, the old one is used to its end.
+func (c *Client) login() (*ticket, error) {
+	c.loginMu.Lock()
+	defer c.loginMu.Unlock()
+
+	now := c.now()
+	ready := usable(c.tgt, now)
+	if ready && !aging(c.tgt, now) {
+		return c.tgt, nil
+	}
+	if now.Before(c.retryLogin) {
+		if ready {
+			return c.tgt, nil
+		}
+		return nil, c.loginErr
+	}
+
+	t, err := c.source.login(c.tgt)
+	if err == nil && !usable(t, c.now()) {
+		err = fmt.Errorf("ticket of %s: it ends at %s, too soon: is the clock right?", c.principal, t.end.Format(time.RFC3339))
+	}
+	if err == nil {
+		c.tgt, c.loginErr = t, nil
+		return t, nil
+	}
+
+	c.loginErr, c.retryLogin = err, c.now().Add(retryAfter)
+	var refused *kdcError
+	if errors.As(err, &refused) && !refused.away {
+		c.retryLogin = c.now().Add(refusedAfter)
+	}
+	if ready {
+		c.log.Warn("cannot get our next Kerberos ticket, the last one is used as long as it lasts", "until", c.tgt.end, "error", err)
+		return c.tgt, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,69 @@
+package open
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/kerberos"
+	"downpour/pushdown/store/hbase/sasl"
+)
+
+// Security says how the servers of a secured HBase are connected to; see
+// settings.HBaseSecurity, which has the same fields. The zero value does without.
+type Security struct {
+	Kerberos, Principal              string
+	ServerPrincipal, MasterPrincipal string
+	Protection                       string
+	AllowSimple                      bool
+	Krb5Config, TicketCache          string
+}
+
+// open reads the files. It returns nil if HBase is not secured. Errors name the variables.
+func (s Security) open(log *slog.Logger) (*hbase.Security, error) {
+	if s.Kerberos == "" {
+		return nil, nil
+	}
+	protections, err := sasl.ParseProtections(s.Protection)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_HBASE_PROTECTION: %w", err)
+	}
+
+	cfg := kerberos.Config{Principal: s.Principal, Krb5Conf: s.Krb5Config}
+	switch kind, path, _ := strings.Cut(s.Kerberos, ":"); kind {
+	case "keytab":
+		cfg.Keytab = path
+	case "ccache":
+		if cfg.TicketCache, err = ticketCache(cmp.Or(path, s.TicketCache)); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("DOWNPOUR_HBASE_KERBEROS: got %q, want keytab:PATH, ccache:PATH or ccache", s.Kerberos)
+	}
+
+	client, err := kerberos.Open(cfg, log)
+	if err != nil {
+		return nil, fmt.Errorf("DOWNPOUR_HBASE_KERBEROS=%s: %w", s.Kerberos, err)
+	}
+	return &hbase.Security{Client: client, RegionServer: s.ServerPrincipal, Master: s.MasterPrincipal,
+		Protections: protections, AllowSimple: s.AllowSimple}, nil
+}
+
+// ticketCache returns the path of a ticket cache as KRB5CCNAME names it: a file, or nothing
+// for the user's default. Others, such as a kernel's keyring, are not files.
+func ticketCache(name string) (string, error) {
+	if name == "" {
+		return fmt.Sprintf("/tmp/krb5cc_%d", os.Getuid()), nil
+	}
+	kind, path, found := strings.Cut(name, ":")
+	switch {
+	case !found:
+		return name, nil
+	case kind == "FILE" && path != "":
+		return path, nil
+	}
+	return "", fmt.Errorf("KRB5CCNAME: got %q, want FILE:PATH, for only files are read", name)
+}
