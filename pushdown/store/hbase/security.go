@@ -100,7 +100,7 @@ func (p *pool) secure(ctx context.Context, nc net.Conn, addr string, l *liveness
 		return nil, fmt.Errorf("Kerberos: %w", errSimple)
 	case errors.As(err, &refused):
 		// Its key may have been changed after we got the ticket.
-		s.Client.Forget(server)
+		s.Client.Refused(server, x)
 		return nil, fmt.Errorf("Kerberos: the server refuses our ticket for %s: %w (servers do not say why: the server is not that principal or has another key of it than the KDC, or its clock is wrong)", server, err)
 	case err != nil:
 		return nil, fmt.Errorf("Kerberos: handshake with %s: %w", server, err)

@@ -48,6 +48,10 @@ type liveness struct {
 	start        time.Time
 	lastReceived atomic.Int64 // when bytes last came
 
+	// fault is why the connection is of no use, if its bytes have told that: calls
+	// learn from gohbase only that it is closed.
+	fault atomic.Pointer[error]
+
 	mu          sync.Mutex
 	probed      bool  // a probe has been sent
 	lastProbe   int64 // when the last probe was sent
@@ -255,6 +259,9 @@ func (c *conn) resultError(res hrpc.RPCResult) error {
 		return nil
 	}
 	if javaClass(res.Error) == "" {
+		if fault := c.liveness.fault.Load(); fault != nil {
+			return &lostError{addr: c.addr, err: *fault}
+		}
 		return &lostError{addr: c.addr, err: res.Error}
 	}
 	return res.Error

@@ -3,6 +3,7 @@ package hbase
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -104,13 +105,14 @@ type frameChecker struct {
 
 // checkRead checks the result of a Read: n bytes in b, and err.
 func (f *frameChecker) checkRead(b []byte, n int, err error) (int, error) {
-	if n <= 0 {
-		return n, err
+	if n > 0 {
+		f.liveness.received()
+		if bad := f.check(b[:n]); bad != nil {
+			n, err = 0, bad
+		}
 	}
-
-	f.liveness.received()
-	if bad := f.check(b[:n]); bad != nil {
-		return 0, bad
+	if errors.Is(err, errFrame) || errors.Is(err, errRefused) || errors.Is(err, sasl.ErrToken) {
+		f.liveness.fault.CompareAndSwap(nil, &err)
 	}
 	return n, err
 }

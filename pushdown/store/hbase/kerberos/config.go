@@ -95,14 +95,14 @@ func loadKrb5Conf(paths string) (*config.Config, error) {
 		paths = defaultKrb5Conf
 	}
 
-	var text strings.Builder
+	text := confText{sections: map[string]*strings.Builder{}, defaults: map[string]bool{}}
 	var errs []error
 	found := false
 	for path := range strings.SplitSeq(paths, ":") {
 		if path == "" {
 			continue
 		}
-		err := appendConf(&text, path, 0)
+		err := text.read(path, 0)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("krb5.conf: %w", err)
 		}
@@ -140,9 +140,43 @@ var included = regexp.MustCompile(`^([A-Za-z0-9_-]+|[^.].*\.conf)$`)
 
 const maxIncludes = 10 // one in another
 
-// appendConf appends the text of a krb5.conf with what it includes. gokrb5 knows no
-// include.
-func appendConf(text *strings.Builder, path string, depth int) error {
+// confText is the text of some krb5.conf files with each section once: of several, gokrb5
+// takes only the last.
+type confText struct {
+	names    []string // of sections, in order
+	sections map[string]*strings.Builder
+	defaults map[string]bool // keys of [libdefaults] so far: the first of equal ones counts
+}
+
+// String returns the text of one file.
+func (t *confText) String() string {
+	var all strings.Builder
+	for _, name := range t.names {
+		all.WriteString("[" + name + "]\n" + t.sections[name].String())
+	}
+	return all.String()
+}
+
+// add appends a line to a section.
+func (t *confText) add(section, line string) {
+	if section == "libdefaults" {
+		key, _, found := strings.Cut(line, "=")
+		key = strings.ToLower(strings.TrimSpace(key))
+		if found && t.defaults[key] {
+			return
+		}
+		t.defaults[key] = true
+	}
+	if t.sections[section] == nil {
+		t.names = append(t.names, section)
+		t.sections[section] = &strings.Builder{}
+	}
+	t.sections[section].WriteString(strings.TrimRight(line, "\r\n") + "\n")
+}
+
+// read reads a file with what it includes, which gokrb5 does not know. depth is how many
+// files include it, each the next.
+func (t *confText) read(path string, depth int) error {
 	if depth > maxIncludes {
 		return fmt.Errorf("%s: more than %d files include each other", path, maxIncludes)
 	}
@@ -151,33 +185,40 @@ func appendConf(text *strings.Builder, path string, depth int) error {
 		return err
 	}
 
+	section := ""
 	for line := range strings.Lines(string(b)) {
-		directive, what, _ := strings.Cut(strings.TrimSpace(line), " ")
-		what = strings.TrimSpace(what)
-		switch directive {
-		case "include":
-			if err := appendConf(text, what, depth+1); err != nil {
-				return fmt.Errorf("%s: include: %w", path, err)
-			}
-		case "includedir":
-			entries, err := os.ReadDir(what)
-			// Distributions include a folder that need not be there.
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("%s: includedir: %w", path, err)
-			}
-			for _, e := range entries {
-				if e.IsDir() || !included.MatchString(e.Name()) {
-					continue
-				}
-				if err := appendConf(text, filepath.Join(what, e.Name()), depth+1); err != nil {
-					return fmt.Errorf("%s: includedir: %w", path, err)
-				}
-			}
-		case "module":
-			// Plugins of MIT's library.
-		default:
-			text.WriteString(strings.TrimRight(line, "\r\n"))
-			text.WriteByte('\n')
+		trimmed := strings.TrimSpace(line)
+		directive, what, _ := strings.Cut(trimmed, " ")
+		switch {
+		case directive == "include":
+			err = t.read(strings.TrimSpace(what), depth+1)
+		case directive == "includedir":
+			err = t.readDir(strings.TrimSpace(what), depth+1)
+		case strings.HasPrefix(trimmed, "["):
+			section, _, _ = strings.Cut(trimmed[1:], "]")
+		case section != "" && trimmed != "":
+			t.add(section, line)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", path, directive, err)
+		}
+	}
+	return nil
+}
+
+// readDir reads the files of an includedir.
+func (t *confText) readDir(dir string, depth int) error {
+	entries, err := os.ReadDir(dir)
+	// Distributions include a folder that need not be there.
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() || !included.MatchString(e.Name()) {
+			continue
+		}
+		if err := t.read(filepath.Join(dir, e.Name()), depth); err != nil {
+			return err
 		}
 	}
 	return nil

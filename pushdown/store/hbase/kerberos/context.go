@@ -29,6 +29,7 @@ type Context struct {
 
 	auth    types.Authenticator // as it was sent, to compare with the reply
 	session types.EncryptionKey // of the ticket
+	ticket  *ticket
 }
 
 // Flags of a context. Source: RFC 4121, section 4.1.1.1.
@@ -71,7 +72,7 @@ func (c *Client) initiate(t *ticket) (*Context, error) {
 	if err != nil {
 		return nil, fmt.Errorf("AP-REQ: %w", err)
 	}
-	return &Context{Token: sasl.AppendToken(nil, sasl.APReq, body), auth: auth, session: t.key}, nil
+	return &Context{Token: sasl.AppendToken(nil, sasl.APReq, body), auth: auth, session: t.key, ticket: t}, nil
 }
 
 // gssChecksum is the checksum of an authenticator, which is none: the length of the

@@ -165,13 +165,14 @@ func (c *Client) ticketFor(ctx context.Context, name string) (*ticket, error) {
 	return s.ticket, nil
 }
 
-// Forget drops the ticket for a server that has refused it: its key may be a new one, for
-// which the KDC makes another ticket.
-func (c *Client) Forget(server string) {
+// Refused drops the ticket with which a context was begun, since the server has refused
+// it: its key may be a new one, for which the KDC makes another ticket.
+func (c *Client) Refused(server string, x *Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if s := c.services[server]; s != nil && s.getting == nil {
+	// Other connections may have got another ticket meanwhile.
+	if s := c.services[server]; s != nil && s.ticket == x.ticket {
 		s.ticket, s.err, s.retry = nil, errRefused, c.now().Add(retryAfter)
 	}
 }
