@@ -64,6 +64,10 @@ func Open(dir string, opts Options) (*Store, error) {
 		return nil, err
 	}
 
+	if err := errors.Join(endRestore(opts.FS, dir), removeCheckpoints(opts.FS, dir)); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+
 	s := &Store{lock: lock, dir: dir, opts: opts, changes: newChanges(opts.Grouping)}
 	s.log = fatalLogger{opts.Logger, dir, opts.Exit}
 	if err := s.start(); err != nil {
@@ -174,6 +178,15 @@ func syncDir(files vfs.FS, dir string) error {
 // lockDir locks the directory. A lock that is held elsewhere is store.ErrLocked, a
 // lock file that cannot be made another error.
 func lockDir(files vfs.FS, dir string) (*pebble.Lock, error) {
+	lock, err := lockFile(files, dir)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", dir, err)
+	}
+	return lock, nil
+}
+
+// lockFile is lockDir of any directory.
+func lockFile(files vfs.FS, dir string) (*pebble.Lock, error) {
 	lock, err := pebble.LockDirectory(dir, files)
 	if err == nil {
 		return lock, nil
@@ -184,7 +197,7 @@ func lockDir(files vfs.FS, dir string) (*pebble.Lock, error) {
 	var path *fs.PathError
 	held := !errors.As(err, &path) && (errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES))
 	if held || strings.Contains(err.Error(), "lock held by current process") {
-		return nil, fmt.Errorf("data directory %s: %w (%w)", dir, store.ErrLocked, err)
+		return nil, fmt.Errorf("%w (%w)", store.ErrLocked, err)
 	}
-	return nil, fmt.Errorf("data directory %s: cannot lock it: %w", dir, err)
+	return nil, fmt.Errorf("cannot lock it: %w", err)
 }

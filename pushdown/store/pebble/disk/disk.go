@@ -12,6 +12,9 @@
 // On a full disk pebble would give up, or try again without a pause. Here writes to
 // logs and MANIFESTs wait until there is space, and writes to tables fail after a
 // pause.
+//
+// Files in directories below that of the database are copies of its files. They are written as
+// they are, and an error is an error.
 package disk
 
 import (
@@ -44,6 +47,7 @@ type Config struct {
 type FS struct {
 	vfs.FS
 	cfg    Config
+	dir    string // cfg.Dir as the directory of its files' paths
 	marker *logMarker
 	space  space
 	// damaged are the blocks that are known to be damaged without reading them.
@@ -61,6 +65,7 @@ var _ vfs.FS = (*FS)(nil)
 // New returns a file system for the database in cfg.Dir, which exists.
 func New(cfg Config) (*FS, error) {
 	d := &FS{FS: cfg.FS, cfg: cfg}
+	d.dir = d.PathDir(d.PathJoin(cfg.Dir, "file"))
 	d.space = space{onFull: cfg.OnFull, again: cfg.SpaceAgain}
 	var err error
 	d.marker, err = openLogMarker(d, cfg.Dir)
@@ -79,12 +84,18 @@ func (d *FS) Filled() bool { return d.filled.Load() == d.newest.Load() }
 // Broken tells whether a log has failed.
 func (d *FS) Broken() bool { return d.broken.Load() }
 
+// foreign tells whether a file is none of the database, but lies in another directory.
+func (d *FS) foreign(name string) bool { return d.PathDir(name) != d.dir }
+
 // Unwrap returns the wrapped file system.
 func (d *FS) Unwrap() vfs.FS { return d.FS }
 
 // Create makes a file. Logs, MANIFESTs and tables are written as the package comment
 // says.
 func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.foreign(name) {
+		return d.FS.Create(name, category)
+	}
 	base := d.PathBase(name)
 	if strings.HasSuffix(base, ".sst") {
 		f, err := d.FS.Create(name, category)
@@ -115,7 +126,7 @@ func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 // Open opens a file to read it.
 func (d *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := d.FS.Open(name, opts...)
-	if base := d.PathBase(name); err == nil && strings.HasSuffix(base, ".sst") {
+	if base := d.PathBase(name); err == nil && strings.HasSuffix(base, ".sst") && !d.foreign(name) {
 		return &tableReader{f, d, base}, nil
 	}
 	return f, err
@@ -124,8 +135,8 @@ func (d *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 // OpenDir opens a directory to sync it.
 func (d *FS) OpenDir(name string) (vfs.File, error) {
 	f, err := d.FS.OpenDir(name)
-	if err != nil {
-		return nil, err
+	if err != nil || d.PathJoin(name) != d.PathJoin(d.dir) {
+		return f, err
 	}
 	return &directory{f, d}, nil
 }
@@ -156,6 +167,9 @@ func (d *FS) create(name string, category vfs.DiskWriteCategory) (f vfs.File, er
 
 // Remove removes a file, and the copy of a MANIFEST. Files of Config.Keep are renamed.
 func (d *FS) Remove(name string) error {
+	if d.foreign(name) {
+		return d.FS.Remove(name)
+	}
 	if base := d.PathBase(name); slices.Contains(d.cfg.Keep, base) {
 		return d.FS.Rename(name, d.PathJoin(d.PathDir(name), "unused-"+base))
 	}
@@ -172,7 +186,7 @@ func (d *FS) Rename(from, to string) error {
 
 // removeCopy removes the copy of a MANIFEST. If that fails, the next start removes it.
 func (d *FS) removeCopy(name string) {
-	if base := d.PathBase(name); isManifest(base) {
+	if base := d.PathBase(name); isManifest(base) && !d.foreign(name) {
 		_ = d.FS.Remove(d.PathJoin(d.PathDir(name), CopyOf(base)))
 	}
 }

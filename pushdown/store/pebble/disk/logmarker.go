@@ -26,6 +26,15 @@ func ReadLogs(files vfs.FS, dir string) (Logs, error) {
 	return parseLogs(value)
 }
 
+// WriteLogs writes the marker of a directory, durably.
+func WriteLogs(files vfs.FS, dir string, l Logs) error {
+	marker, _, err := atomicfs.LocateMarker(files, dir, markerName)
+	if err != nil {
+		return err
+	}
+	return errors.Join(marker.Move(l.String()), marker.Close())
+}
+
 func parseLogs(value string) (l Logs, err error) {
 	if _, err := fmt.Sscanf(value, "%d-%d", &l.First, &l.Newest); err != nil || l.First > l.Newest {
 		return Logs{}, fmt.Errorf("cannot parse marker %s: got %q, want the numbers of two logs, as in 000014-000016", markerName, value)

@@ -1,0 +1,179 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"downpour/pushdown/store"
+)
+
+// A crash before any step of a restore leaves an empty directory, one that does not open, or the
+// whole store. The same restore then goes through where it did not.
+func TestRestore_crash(t *testing.T) {
+	rng := seeded(t)
+	states := 5
+	if *soak {
+		states = 200
+	}
+	mem := vfs.NewCrashableMem()
+	files := &stepping{FS: mem, of: "restored"}
+	_, _, want := smallStoreIn(t, files)
+	steps, outcomes := map[string]int{}, map[string]int{}
+	look := func(what string) {
+		steps[strings.Fields(what)[0]]++
+		for range states {
+			left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
+			outcome, err := afterRestoreCrash(left, want)
+			if err != nil {
+				t.Errorf("before %s: %v", what, err)
+			}
+			outcomes[outcome]++
+		}
+	}
+	files.step = look
+	if _, err := Restore(t.Context(), "backups", "restored", Options{FS: files, Logger: quiet()}, nil); err != nil {
+		t.Error(err)
+	}
+	files.step = nil
+	look("the end")
+	t.Logf("steps: %v, outcomes: %v", steps, outcomes)
+	if steps["rename"] < 5 || steps["sync"] < 10 || len(outcomes) != 3 {
+		t.Errorf("steps: %v, outcomes: %v, want renames and syncs, and all outcomes", steps, outcomes)
+	}
+}
+
+func afterRestoreCrash(left *vfs.MemFS, want string) (outcome string, err error) {
+	names, _ := left.List("restored")
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "LOCK" })
+	outcome = "nothing is there"
+	if len(names) > 0 {
+		s, err := Open("restored", Options{FS: left, IdleFlush: -1, Logger: quiet()})
+		if err == nil {
+			got, err := all(s)
+			if err = errors.Join(err, s.Close()); err == nil && got != want {
+				err = fmt.Errorf("opens with %q, want %q", got, want)
+			}
+			return "all is there", err
+		}
+		if outcome = "cut off"; !strings.Contains(err.Error(), "was cut off") {
+			return outcome, fmt.Errorf("opens with %w, want that the restore was cut off", err)
+		}
+		if _, err := Check(context.Background(), "restored", Options{FS: left, Logger: quiet()}, nil); err == nil || !strings.Contains(err.Error(), "was cut off") {
+			return outcome, fmt.Errorf("check: %w, want that the restore was cut off", err)
+		}
+	}
+	if _, err := Restore(context.Background(), "backups", "restored", Options{FS: left, Logger: quiet()}, nil); err != nil {
+		return outcome, fmt.Errorf("the second restore: %w", err)
+	}
+	s, err := Open("restored", Options{FS: left, IdleFlush: -1, Logger: quiet()})
+	if err != nil {
+		return outcome, err
+	}
+	got, err := all(s)
+	if err = errors.Join(err, s.Close()); err == nil && got != want {
+		err = fmt.Errorf("after the second restore %q, want %q", got, want)
+	}
+	return outcome, err
+}
+
+// imageOf reads the files of a directory.
+func imageOf(t *testing.T, files vfs.FS, dir string) image {
+	t.Helper()
+	i := image{}
+	for _, name := range sorted(t, files, dir) {
+		data, err := readFile(files, files.PathJoin(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i[name] = data
+	}
+	return i
+}
+
+// If a byte of a backup is changed, or a file is missing, check finds it, and restore refuses it
+// and leaves the data directory as it was.
+func TestRestore_damagedBackup(t *testing.T) {
+	rng := seeded(t)
+	files := vfs.NewMem()
+	_, r, _ := smallStoreIn(t, files)
+	whole := imageOf(t, files, r.Path)
+	for round := range 60 {
+		name := slices.Sorted(maps.Keys(whole))[round%len(whole)]
+		data, how := bytes.Clone(whole[name]), "changed"
+		switch {
+		case len(data) == 0 || rng.IntN(4) == 0:
+			data, how = nil, "missing"
+		case rng.IntN(4) == 0:
+			data, how = data[:rng.IntN(len(data))], "cut"
+		default:
+			data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
+		}
+		if name == listName && how == "changed" {
+			continue // some bytes of it do not matter; the others are those of a file that is missing or differs
+		}
+		damaged := whole.with(name, data).files(t) // in data
+		if how == "missing" {
+			if err := damaged.Remove("data/" + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, report, err := CheckBackup(t.Context(), "data", Options{FS: damaged, Logger: quiet()}, nil)
+		if err == nil && !slices.ContainsFunc(report.Faults, func(f store.Fault) bool { return f.File == name }) {
+			t.Errorf("%s is %s: check finds %v", name, how, report.Faults)
+		}
+		_, err = Restore(t.Context(), "data", "target", Options{FS: damaged, Logger: quiet()}, nil)
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is %s: restore returns %v, want it refused by name", name, how, err)
+		}
+		if names, err := damaged.List("target"); err == nil && len(names) > 1 {
+			t.Errorf("%s is %s: %v is left, want nothing", name, how, names)
+		}
+	}
+}
+
+// A restore is refused into a directory that is in use or not empty, and from one that is no
+// backup, or of a later version.
+func TestRestore_refused(t *testing.T) {
+	files := vfs.NewMem()
+	_, r, _ := smallStoreIn(t, files)
+	put := func(path, text string) {
+		t.Helper()
+		if err := errors.Join(files.MkdirAll(files.PathDir(path), 0o700), writeFile(files, path, []byte(text))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("full/notes", "")
+	put("later/"+listName, `{"format":2,"files":[]}`)
+	put("evil/"+listName, `{"format":1,"files":[{"name":"../data/000004.log"}]}`)
+	put("broken/"+listName, `{"format":1,`)
+	put("empty/20260101T000000.000Z/x", "")
+	f := func(from, to, want string) {
+		t.Helper()
+		_, err := Restore(t.Context(), from, to, Options{FS: files, Logger: quiet()}, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s into %s: %v, want %q", from, to, err, want)
+		}
+	}
+	f("backups", "data", "in use")
+	f("backups", "full", "not empty, but holds notes")
+	f("full", "new", "is no backup, and holds none")
+	f("nowhere", "new", "nowhere")
+	f("empty", "new", "is no backup")
+	f("later", "new", "format 2, want 1: it is of a later version")
+	f("evil", "new", `names the file "../data/000004.log"`)
+	f("broken", "new", "is damaged")
+	if _, err := files.Stat("new"); err == nil {
+		t.Error("a restore that was refused has made the directory")
+	}
+	if err := sound(files, r.Path, func(*Store) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
