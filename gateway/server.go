@@ -84,6 +84,7 @@ type Server struct {
 	clients  []*client.Client
 
 	cancel     context.CancelFunc // ends the goroutines of background
+	ending     <-chan struct{}    // closed by cancel
 	background sync.WaitGroup
 	closing    closeTimeouts
 }
@@ -247,7 +248,7 @@ func (s *Server) mayRead(token string) bool { return s.tokens.Check(token)&auth.
 // serve starts the goroutines that answer clients and those of the background.
 func (s *Server) serve(l net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
+	s.cancel, s.ending = cancel, ctx.Done()
 
 	lines := telnet.NewServer(s.telnetConfig())
 	s.listener = listener.New(l, listener.Config{Telnet: lines.Serve, MaxPerAddress: s.cfg.LimitConnections, Log: s.log})

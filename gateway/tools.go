@@ -25,7 +25,7 @@ func (c *Config) toolSettings(zone *time.Location) tools.Settings {
 // embedded store while this process has it open.
 func (s *Server) tools() http.Handler {
 	served := tools.Served{Settings: s.cfg.toolSettings(s.zone), Store: s.store, Names: s.names, Series: s.series, Forest: s.trees,
-		ReadOnly: s.cfg.Mode == "ro", WriteOnly: s.cfg.Mode == "wo"}
+		Ending: s.ending, ReadOnly: s.cfg.Mode == "ro", WriteOnly: s.cfg.Mode == "wo"}
 	if s.tracker != nil {
 		served.Flush = func(ctx context.Context) error { return s.tracker.Flush(ctx) }
 	}

@@ -8,18 +8,20 @@ import (
 	"downpour/pushdown/store"
 )
 
-// check reads all files of an embedded store.
+// check reads all files of an embedded store, or of a backup of one.
 func check(ctx context.Context, c *call) error {
-	if len(c.args) > 0 || c.gateway != "" {
-		return c.usage("want no arguments, and no gateway: the files are read")
+	if len(c.args) > 1 || c.gateway != "" {
+		return c.usage("want no arguments or one backup, and no gateway: the files are read")
 	}
-	told := c.Now()
-	report, err := c.Check(ctx, func(tables, of int) {
-		if now := c.Now(); now.Sub(told) >= tellEvery {
-			told = now
-			fmt.Fprintf(c.Err, "%d of %d tables read\n", tables, of)
-		}
-	})
+
+	of, done := c.Store, c.everySoOften("%d of %d tables read")
+	var report store.CheckReport
+	var err error
+	if len(c.args) == 0 {
+		report, err = c.Check(ctx, done)
+	} else {
+		of, report, err = c.Backups.Check(ctx, c.args[0], done)
+	}
 	// Before an error, too, something was found.
 	for _, f := range report.Faults {
 		fmt.Fprintf(c.Out, "%s: %v\n", f.Kind, f)
@@ -32,7 +34,7 @@ func check(ctx context.Context, c *call) error {
 	}
 	fmt.Fprintf(c.Out, "%d tables and %d logs read, %d bytes\n", report.Tables, report.Logs, report.Bytes)
 	if n := len(report.Faults); n > 0 {
-		return fmt.Errorf("%s: %d faults", c.Store, n)
+		return fmt.Errorf("%s: %d faults", of, n)
 	}
 	fmt.Fprintln(c.Out, "all is well")
 	return nil

@@ -64,7 +64,27 @@ is done about it or would be; the counters follow. Nothing is written without
 checksum is compared. Nothing is changed. A line tells of each fault: file,
 offset, bytes, and of which hours the points are where that can be known. Ends
 with 0 only when there is none. A store that a gateway has open is not checked:
-end the gateway first.
+end the gateway first. BACKUP is a backup, or a directory of them: of the newest
+each file is compared with its list, too.
 
-  gateway check || echo damaged`
+  gateway check || echo damaged
+  gateway check /backup/downpour`
+
+	helpBackup = `Everything that was acknowledged before the backup began is in it, while puts go
+on. Each backup is a directory in DIR, named by its time in UTC, and is complete:
+a copy of the data directory, checked block by block. Tables that an earlier
+backup in DIR has are not stored again. Where DIR is on the store's file system,
+backups share tables with the store; one on another disk is a backup against
+the loss of a disk, too. A gateway that has the store open is asked to keep its
+files meanwhile; it must run on this machine, and it is never told DIR.
+
+  gateway backup -keep 7 /backup/downpour
+  gateway check /backup/downpour`
+
+	helpRestore = `DOWNPOUR_STORE says where the store is to be: a directory that is empty, or not
+there. Each file is compared with the backup's list, and each block is checked,
+before anything is in its place. If the restore is cut off, the directory does
+not open; the same command then begins anew.
+
+  DOWNPOUR_STORE=pebble:data gateway restore /backup/downpour && gateway check`
 )

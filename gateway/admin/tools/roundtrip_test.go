@@ -31,6 +31,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -120,6 +121,23 @@ func (p *place) serve(f func(url string, st tools.Store)) {
 	})
 }
 
+// serveOpen runs a gateway on a store that is open already.
+func (p *place) serveOpen(f func(url string)) {
+	p.Helper()
+	st, err := p.open()
+	if err != nil {
+		p.Fatal(err)
+	}
+	g, err := gateway.Start(p.Context(), p.cfg, st, slog.New(slog.DiscardHandler))
+	if err != nil {
+		p.Fatal(err)
+	}
+	f(strings.TrimRight(g.URL(), "/"))
+	if err := g.Close(); err != nil {
+		p.Error(err)
+	}
+}
+
 // tool runs a command; url is where a running gateway would be.
 func (p *place) tool(url string, in io.Reader, name string, args ...string) error {
 	p.Helper()
@@ -131,6 +149,7 @@ func (p *place) tool(url string, in io.Reader, name string, args ...string) erro
 	}
 	settings.Gateway, settings.Tokens = url, p.tokens
 	e := &tools.Env{Settings: settings, Open: func(bool) (tools.Store, error) { return p.open() }, In: in, Out: &p.out, Err: &p.errs, Now: p.now}
+	e.Backups = open.Backups{Address: p.cfg.Store, Config: open.Config{Schema: p.cfg.Schema(), Log: slog.New(slog.DiscardHandler)}}
 	i := slices.IndexFunc(tools.Commands(), func(c tools.Command) bool { return c.Name == name })
 	return tools.Commands()[i].Run(p.Context(), e, args)
 }

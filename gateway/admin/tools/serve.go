@@ -33,6 +33,8 @@ type Served struct {
 	// Flush writes meta data of puts that is still pending. It is nil if puts record
 	// no meta data.
 	Flush func(context.Context) error
+	// Ending is closed when the gateway begins to end. Nil, if it never does.
+	Ending <-chan struct{}
 	// ReadOnly and WriteOnly leave out the routes that write or read, as DOWNPOUR_MODE
 	// says.
 	ReadOnly, WriteOnly bool
@@ -50,22 +52,24 @@ type Served struct {
 //	POST trees   {"purge":1,"definition":true}, or {}  see treesRequest and treesDone
 //	POST uid     {"command":"fsck","fix":true}         lines, see uidWork and uidDone
 //	POST fsck    see fsckRequest                       findings, a line each
+//	POST checkpoint {}                                 the name of a checkpoint, then progress while it is kept
 //
 // lines.go says what answers of lines look like. What fails before its first line is
 // answered by a status and an error object.
 func Handler(s Served) http.Handler {
-	h := &served{Served: s}
+	h := &served{Served: s, keeping: make(chan struct{}, 1)}
 
 	mux := http.NewServeMux()
 	for route, f := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET /api/tools/export": h.export, "GET /api/tools/names": h.grep,
 		"POST /api/tools/remarks": h.importMeta, "POST /api/tools/delete": h.remove, "POST /api/tools/trees": h.trees,
 		"POST /api/tools/uid": h.uidWork, "POST /api/tools/fsck": h.fsck, "GET /api/tools/scan": h.scan,
+		"POST " + checkpointPath: h.checkpoint,
 	} {
-		// What may write is posted.
-		writes := strings.HasPrefix(route, "POST")
+		// What may write is posted. A checkpoint neither reads nor writes points.
+		writes, always := strings.HasPrefix(route, "POST"), strings.HasSuffix(route, checkpointPath)
 		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
-			if writes && s.ReadOnly || !writes && s.WriteOnly {
+			if !always && (writes && s.ReadOnly || !writes && s.WriteOnly) {
 				writeFault(w, http.StatusNotFound, errors.New("not in this DOWNPOUR_MODE"))
 				return
 			}
@@ -81,8 +85,9 @@ func Handler(s Served) http.Handler {
 
 type served struct {
 	Served
-	checking sync.Mutex // held by the one fsck that runs at a time
-	working  sync.Mutex // by the one work on the whole UID and meta tables
+	checking sync.Mutex    // held by the one fsck that runs at a time
+	working  sync.Mutex    // by the one work on the whole UID and meta tables
+	keeping  chan struct{} // has an element while there is the one checkpoint
 }
 
 // call returns what a command of this process would run with.

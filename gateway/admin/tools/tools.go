@@ -11,6 +11,7 @@
 //	scan START [END] AGG METRIC …     print rows as they are stored
 //	fsck START [END] AGG METRIC …     check rows of the data table, and repair them
 //	check                             look for damage in an embedded store's files
+//	backup DIR, restore BACKUP        back an embedded store up, and make it from a backup
 //
 // A tool works on the tables themselves. Only one process can have an embedded store
 // open: while that is a gateway, a tool asks the gateway by HTTP, or fails with one
@@ -97,7 +98,9 @@ type Env struct {
 	Open func(create bool) (Store, error)
 	// Check reads all files of an embedded store that no process has open. It calls
 	// done with the number of tables that are read, of how many.
-	Check    func(ctx context.Context, done func(tables, of int)) (store.CheckReport, error)
+	Check func(ctx context.Context, done func(tables, of int)) (store.CheckReport, error)
+	// Backups are those of an embedded store.
+	Backups  Backups
 	In       io.Reader
 	Out, Err io.Writer
 	// Terminal is set if Err is a terminal, where a progress bar may be drawn.
@@ -124,7 +127,9 @@ func Commands() []Command {
 		{"uid", "grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck [fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]", "look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags, false},
 		{"scan", "[--import | --delete] START [END] AGG METRIC tag=value…", "print rows as they are stored", helpScan, scanRows, scanFlags, false},
 		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan", "check the rows of the data table, and repair them", helpFsck, runFsck, fsckFlags, true},
-		{"check", "", "read all files of an embedded store and tell what is damaged", helpCheck, check, nil, false},
+		{"check", "[BACKUP]", "read all files of an embedded store, or of a backup of it, and tell what is damaged", helpCheck, check, nil, false},
+		{"backup", "[-keep N] DIR", "make a backup of an embedded store, in use or not", helpBackup, backUp, backupFlags, false},
+		{"restore", "BACKUP", "make an embedded store from a backup, or from the newest in a directory", helpRestore, restore, nil, false},
 	}
 }
 
@@ -141,6 +146,7 @@ type options struct {
 	fsck                   fsckRequest
 	fixAll                 bool
 	scan                   scanRequest
+	keep                   int
 }
 
 // call is one command being run.

@@ -36,6 +36,8 @@ func (a *API) routes() map[string]httpio.Endpoint {
 		"api/tools/delete":  {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		"api/tools/uid":     {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 		"api/tools/fsck":    {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
+		// It keeps the store's files for a backup, in the store's own directory.
+		"api/tools/checkpoint": {Scope: auth.Admin, Serve: httpio.FromHandler(a.Tools), Reads: httpio.NoVerb},
 	}
 	maps.Copy(routes, a.Put.Endpoints())
 	maps.Copy(routes, a.Query.Endpoints())

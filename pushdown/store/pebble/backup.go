@@ -51,6 +51,9 @@ func BackUp(ctx context.Context, b Backup, opts Options) (store.BackupReport, er
 	if err := b.checkPlace(opts.FS); err != nil {
 		return store.BackupReport{}, err
 	}
+	if _, err := opts.FS.Stat(opts.FS.PathJoin(b.Store, b.Checkpoint)); err != nil {
+		return store.BackupReport{}, fmt.Errorf("the checkpoint is not in the data directory %s; the gateway that made it has another one, or is on another machine: %w", b.Store, err)
+	}
 	if err := makeDir(opts.FS, b.To); err != nil {
 		return store.BackupReport{}, fmt.Errorf("directory of backups %s: %w", b.To, err)
 	}
