@@ -111,7 +111,7 @@ func TestPartialReader_refuses(t *testing.T) {
 	}
 }
 
-// The columns of a partial batch of version 2 never change. Other columns need a new version.
+// The columns of a partial batch of version 3 never change. Other columns need a new version.
 func TestPartialSchema_isFrozen(t *testing.T) {
 	var got []string
 	for _, f := range PartialSchema().Fields() {
@@ -126,7 +126,7 @@ func TestPartialSchema_isFrozen(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if m := PartialSchema().Metadata(); m.Values()[m.FindKey(versionKey)] != "2" {
-		t.Errorf("version in %v, want 2", m)
+	if m := PartialSchema().Metadata(); m.Values()[m.FindKey(versionKey)] != "3" {
+		t.Errorf("version in %v, want 3", m)
 	}
 }

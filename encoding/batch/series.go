@@ -32,8 +32,8 @@ import (
 
 // Version is the wire version of series and partial batches; it stands in the
 // metadata of their schemas. Version 2 added times as their first two, proofs of
-// sums, and packed names.
-const Version = "2"
+// sums, and packed names; version 3 added aligned batches.
+const Version = "3"
 
 // resultVersion is the wire version of results and live rows.
 const resultVersion = "1"

@@ -185,9 +185,9 @@ func TestSeriesReader_refuses(t *testing.T) {
 	}
 	fields := seriesSchema.Fields()
 	f("has schema", arrow.NewSchema(fields[:3], metadata(Version)))
-	f("want downpour.batch 2", arrow.NewSchema(fields, nil))
+	f("want downpour.batch 3", arrow.NewSchema(fields, nil))
 	other := arrow.NewMetadata([]string{versionKey}, []string{"1"})
-	f("want downpour.batch 2", arrow.NewSchema(fields, &other))
+	f("want downpour.batch 3", arrow.NewSchema(fields, &other))
 }
 
 func TestSeriesReader_refusesUnequalLists(t *testing.T) {
@@ -213,7 +213,7 @@ func TestSeriesReader_refusesUnequalLists(t *testing.T) {
 	f(Series{Raw: encoding.Points{Time: []int64{1}, Float: []bool{true}}})
 }
 
-// The columns of a series batch of version 2 never change. Other columns need a new version.
+// The columns of a series batch of version 3 never change. Other columns need a new version.
 func TestSeriesSchema_isFrozen(t *testing.T) {
 	var got []string
 	for _, f := range SeriesSchema().Fields() {
@@ -231,7 +231,7 @@ func TestSeriesSchema_isFrozen(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if Version != "2" || resultVersion != "1" || versionKey != "downpour.batch" {
-		t.Errorf("version %s under key %s, want 2 under downpour.batch, and version 1 of results", Version, versionKey)
+	if Version != "3" || resultVersion != "1" || versionKey != "downpour.batch" {
+		t.Errorf("version %s under key %s, want 3 under downpour.batch, and version 1 of results", Version, versionKey)
 	}
 }

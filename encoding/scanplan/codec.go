@@ -46,6 +46,10 @@ const (
 	// bucket. They are whole hours of a plan whose buckets divide the hour. Of
 	// histograms they answer with sums, and can be any part.
 	PartialAggregation Mode = "partial"
+	// Aligned parts answer with the finished aggregates of each group whose series have
+	// points at the same times, or say that they do not. They are whole hours of the only
+	// salt bucket of a plan without buckets.
+	Aligned Mode = "aligned"
 )
 
 // String is the mode as explain shows it and as the query parameter mode names it.
@@ -135,9 +139,11 @@ func (p *Part) validateMode() error {
 	switch p.Mode {
 	case PerSeries:
 		return nil
+	case Aligned:
+		return p.validateAligned()
 	case PartialAggregation:
 	default:
-		return fmt.Errorf("scanplan: mode %q, want none or %q", string(p.Mode), string(PartialAggregation))
+		return fmt.Errorf("scanplan: mode %q, want none, %q or %q", string(p.Mode), string(PartialAggregation), string(Aligned))
 	}
 
 	// Sums of histograms add up however the rows are cut: any part will do.
@@ -156,5 +162,17 @@ func (p *Part) validateMode() error {
 		return fmt.Errorf("scanplan: mode partial from %s to %s, want whole hours of one salt bucket", p.Range.Start, p.Range.Stop)
 	}
 
+	return nil
+}
+
+// validateAligned checks what aligned aggregation demands: that each time has the rows of all
+// series in one part.
+func (p *Part) validateAligned() error {
+	if p.Plan.Histograms != nil || p.Plan.Downsample != nil || p.Plan.Rollup != nil || p.Plan.Fix != 0 || len(p.Plan.Ranges) != 1 {
+		return fmt.Errorf("scanplan: mode aligned of histograms, or with a downsample, a rollup, corrections, or %d ranges", len(p.Plan.Ranges))
+	}
+	if _, ok := p.Plan.WholeHours(p.Range); !ok {
+		return fmt.Errorf("scanplan: mode aligned from %s to %s, want whole hours", p.Range.Start, p.Range.Stop)
+	}
 	return nil
 }

@@ -24,4 +24,5 @@ var mutants = slices.Concat(
 	ofTools,           // list_tools.go
 	ofColumns,         // list_columns.go
 	ofRefusals,        // list_refusals.go
+	ofAligned,         // list_aligned.go
 )

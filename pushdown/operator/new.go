@@ -64,8 +64,13 @@ func New(from store.Reader, part *scanplan.Part, opts Options) (Operator, error)
 		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
 	}
 
+	aligned, err := newAligned(part)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
+	}
+
 	o := newPartOperator(from, part, d, opts)
-	o.groups, o.histograms = groups, histograms
+	o.groups, o.histograms, o.aligned = groups, histograms, aligned
 	return o, nil
 }
 

@@ -32,6 +32,9 @@ type partOperator struct {
 	spans  seriesTable
 	emit   emitter
 	groups *grouping // nil with per-series aggregation
+	// aligned replaces downsampler, arena and groups in a part with aligned aggregation; else
+	// it is nil.
+	aligned *aligned
 	// histograms replaces decoder, downsampler, arena and groups in a part that reads
 	// histograms; else it is nil.
 	histograms *histograms
@@ -118,9 +121,9 @@ func (o *partOperator) next(ctx context.Context) (batch.Record, error) {
 	}
 
 	r := o.emit.nextRecord()
-	if o.groups != nil {
-		// finishGroups reserved the memory of all records; this one is the caller's
-		// now.
+	if o.groups != nil || o.aligned != nil {
+		// finishGroups and finishAligned reserved the memory of all records; this one is the
+		// caller's now.
 		o.memory.Release(RecordBytes(r))
 	}
 	return r, nil
@@ -195,7 +198,12 @@ func (o *partOperator) readBlock() error {
 		return fmt.Errorf("operator: cannot scan %s: %w", o.part.Plan.Table, err)
 	}
 	for i := range rows {
-		if err := o.addRow(&rows[i]); err != nil {
+		err := o.addRow(&rows[i])
+		if errors.Is(err, errUnaligned) {
+			o.refuseAligned()
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -208,6 +216,9 @@ func (o *partOperator) reserve() error {
 	held := o.arena.memory() + o.emit.most + o.downsampler.pending() + o.spans.bytes + o.largest
 	if o.histograms != nil {
 		held += o.histograms.memory()
+	}
+	if o.aligned != nil {
+		held += o.aligned.bytes
 	}
 	return o.memory.Grow(held)
 }
@@ -253,7 +264,11 @@ func (o *partOperator) addRow(r *store.Row) error {
 	if f, ok := o.downsampler.(*rollupRows); ok {
 		return o.addRollups(f, sp, r, key.BaseTime)
 	}
-	if err := o.decodeRow(sp, r, key.BaseTime); err != nil {
+	err = o.decodeRow(sp, r, key.BaseTime)
+	if errors.Is(err, errUnaligned) {
+		return err
+	}
+	if err != nil {
 		return dataError(s, r.Key, err)
 	}
 	o.arena.addAnnotations(sp, o.decoder.Annotations())
@@ -275,6 +290,11 @@ func (o *partOperator) addRollups(f *rollupRows, sp *series, r *store.Row, base 
 
 // decodeRow decodes a row and adds what the plan needs of it to the arena.
 func (o *partOperator) decodeRow(sp *series, r *store.Row, base uint32) error {
+	if o.aligned != nil {
+		n, err := o.addAligned(sp, r, base)
+		o.stats.Points += int64(n)
+		return err
+	}
 	if f, ok := o.downsampler.(*hourDownsampler); ok {
 		n, err := f.addHour(&o.arena, sp, base, &o.decoder, r.Cells)
 		o.stats.Points += int64(n)
@@ -319,6 +339,9 @@ func (o *partOperator) checkMemory() error {
 	if o.histograms != nil {
 		need += o.histograms.memory()
 	}
+	if o.aligned != nil {
+		need += o.aligned.bytes
+	}
 
 	if limit := o.part.Plan.MaxBytes; limit > 0 && need > limit {
 		return &LimitError{Limit: limit, Need: need}
@@ -333,7 +356,7 @@ func (o *partOperator) checkMemory() error {
 	}
 
 	// Partial aggregates need the buckets of all series, in span order: the arena keeps them.
-	if o.groups == nil && o.arena.size() >= o.opts.FlushBytes {
+	if o.groups == nil && o.aligned == nil && o.arena.size() >= o.opts.FlushBytes {
 		o.emit.flush(&o.arena)
 	}
 	return nil
@@ -347,6 +370,9 @@ const checkSpans = 256
 func (o *partOperator) finish() error {
 	if o.groups != nil {
 		return o.finishGroups()
+	}
+	if o.aligned != nil {
+		return o.finishAligned()
 	}
 	if o.histograms != nil {
 		o.histograms.flush(&o.emit)

@@ -24,7 +24,7 @@ type seriesTable struct {
 }
 
 // spanOverhead is about the bytes of a span without its id and its points.
-const spanOverhead = 256
+const spanOverhead = 272
 
 // series is the state of one series under one salt.
 type series struct {
@@ -40,6 +40,10 @@ type series struct {
 	firstTime  int64
 	firstValue encoding.Value
 	shipped    bool
+
+	// Of a part with aligned aggregation, once it has points.
+	group   *alignedGroup
+	aligned *alignedMember
 
 	// Used if buckets reach over rows, see edgeDownsampler, wholeDownsampler and rollupRows.
 	pending   encoding.Points

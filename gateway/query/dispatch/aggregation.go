@@ -35,6 +35,7 @@ const maxPartialBuckets = 1 << 18
 type aggregationChoice struct {
 	partial bool
 	reason  string
+	aligned bool // with aligned aggregates, if each part is of whole hours; then partial is false
 }
 
 // chooseAggregation decides for a whole plan. remote says whether there is a
@@ -61,6 +62,10 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, remote bool) aggreg
 		return aggregationChoice{reason: "OpenTSDB's errors are put right series by series"}
 	case plan.Rollup != nil:
 		return aggregationChoice{reason: "rollups are few values, and their series are shipped"}
+	// A plan without buckets costs least where its series have points at the same times. Whether
+	// they do parts find out.
+	case len(plan.Ranges) == 1 && aggregate.MayAlign(plan):
+		return aggregationChoice{aligned: true, reason: "no buckets: aggregated row by row if all series have points at the same times"}
 	case plan.Rate != nil:
 		return aggregationChoice{reason: "rates need both points of every series"}
 	case !plan.Downsample.DividesHour():
@@ -68,15 +73,15 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, remote bool) aggreg
 	case (scanplan.Hours{From: plan.From, To: plan.To}).Grid(plan.Downsample) > maxPartialBuckets:
 		return aggregationChoice{reason: "too many buckets, and a partial aggregate has all of them"}
 	case how == PartialAggregation:
-		return aggregationChoice{true, "asked for"}
+		return aggregationChoice{partial: true, reason: "asked for"}
 	case !remote:
 		return aggregationChoice{reason: "nothing is shipped in process"}
 	// Only parts of several salt buckets share a bucket in time, and the merger adds them in
 	// span order: so InOrder is enough.
 	case len(plan.Ranges) == 1 || mergeability.AnyOrder || mergeability.InOrder:
-		return aggregationChoice{true, "the same bits, less to ship"}
+		return aggregationChoice{partial: true, reason: "the same bits, less to ship"}
 	case mergeability.Proven:
-		return aggregationChoice{true, "the same bits if no addition rounds, less to ship"}
+		return aggregationChoice{partial: true, reason: "the same bits if no addition rounds, less to ship"}
 	}
 	return aggregationChoice{reason: "the order of salt buckets matters to " + string(plan.Aggregator)}
 }
@@ -92,7 +97,7 @@ func chooseHistogramAggregation(plan *scanplan.Plan, how Aggregation) aggregatio
 	case plan.Downsample != nil && plan.Downsample.Calendar:
 		return aggregationChoice{reason: "the place of calendar buckets depends on each series"}
 	}
-	return aggregationChoice{true, "histograms add up in any order"}
+	return aggregationChoice{partial: true, reason: "histograms add up in any order"}
 }
 
 // mode returns the mode of one part. A part that cuts an hour is per-series: a
@@ -101,6 +106,9 @@ func chooseHistogramAggregation(plan *scanplan.Plan, how Aggregation) aggregatio
 func (c aggregationChoice) mode(plan *scanplan.Plan, r scanplan.KeyRange) scanplan.Mode {
 	if plan.Histograms != nil && c.partial {
 		return scanplan.PartialAggregation
+	}
+	if c.aligned {
+		return scanplan.Aligned
 	}
 	if _, whole := plan.WholeHours(r); c.partial && whole {
 		return scanplan.PartialAggregation

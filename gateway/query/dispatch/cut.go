@@ -66,10 +66,23 @@ func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice a
 		goal.estimateBytes(plan, parts[from:])
 	}
 
+	if choice.aligned && !wholeHours(plan, parts) {
+		choice = aggregationChoice{}
+	}
 	for i := range parts {
 		parts[i].Mode = choice.mode(plan, parts[i].Range)
 	}
 	return parts
+}
+
+// wholeHours reports whether each part is of whole hours.
+func wholeHours(plan *scanplan.Plan, parts []part) bool {
+	for i := range parts {
+		if _, whole := plan.WholeHours(parts[i].Range); !whole {
+			return false
+		}
+	}
+	return true
 }
 
 // cutsBetweenBuckets reports whether every cut between rows is a cut between buckets, or

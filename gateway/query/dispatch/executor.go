@@ -171,7 +171,7 @@ func (e *Executor) Run(ctx context.Context, plan *scanplan.Plan, opts Options, s
 type PlannedPart struct {
 	Range  [2]scanplan.HexBytes `json:"range"`
 	Server string               `json:"server"` // host:port or InProcess
-	Mode   string               `json:"mode"`   // strict (per-series) or partial
+	Mode   string               `json:"mode"`   // strict (per-series), partial or aligned
 	Why    string               `json:"why"`    // the reason for Mode
 	Rows   string               `json:"rows"`   // the access path: how rows are selected in the store
 	// Bytes estimates how many bytes the part will read from the store, from what
@@ -212,7 +212,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 			Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(),
 			Why: cut.choice.reason, Rows: path.Reason, Bytes: p.Bytes,
 		}
-		if cut.choice.partial && p.Mode == scanplan.PerSeries {
+		if (cut.choice.partial || cut.choice.aligned) && p.Mode == scanplan.PerSeries {
 			planned[i].Why = "a region ends inside this hour"
 		}
 		if d, ok := e.cfg.Store.(filterDescriber); ok {
@@ -229,12 +229,14 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 	return planned, nil
 }
 
-// AggregatesPartially reports whether Run would have parts answer with partial
-// aggregates.
+// AggregatesPartially reports whether Run would have parts answer with partial aggregates, or
+// with aligned ones of a single group: with few points, which may turn out not to give the
+// answer. Aligned ones of many groups may be as many points as are read.
 func (e *Executor) AggregatesPartially(ctx context.Context, plan *scanplan.Plan, how Aggregation) bool {
 	e.servers.checkHealth(ctx)
 	remote := slices.Contains(e.servers.healthy(plan.Table), true)
-	return chooseAggregation(plan, how, remote).partial
+	c := chooseAggregation(plan, how, remote)
+	return c.partial || c.aligned && len(plan.GroupBy) == 0
 }
 
 // partition is a plan cut into parts, with what was decided on the way.

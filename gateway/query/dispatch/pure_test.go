@@ -250,3 +250,57 @@ func TestCut_manyHours(t *testing.T) {
 		t.Errorf("%d parts, want 3", len(parts))
 	}
 }
+
+// A plan without buckets is aligned if all its parts are of whole hours: a time of which another
+// part has some series cannot be finished. Neither can one be in another salt bucket, with
+// corrections, or of an aggregator that needs all values.
+func TestCutPlan_aligned(t *testing.T) {
+	s := encoding.DefaultSchema()
+	modes := func(change func(*scanplan.Plan), how Aggregation, borders ...[]byte) (aligned, perSeries int) {
+		plan := operatortest.Plan(s, metric, base, base+4*3600)
+		change(&plan)
+		var regions []store.Region
+		for i, b := range append(borders, nil) {
+			r := store.Region{Stop: b}
+			if i > 0 {
+				r.Start = borders[i-1]
+			}
+			regions = append(regions, r)
+		}
+		for _, p := range cutPlan(&plan, regions, cutGoal{parts: 4}, chooseAggregation(&plan, how, false)) {
+			part := scanplan.Part{Plan: plan, Range: p.Range, Mode: p.Mode}
+			if err := part.Validate(); err != nil {
+				t.Error(err)
+			}
+			if p.Mode == scanplan.Aligned {
+				aligned++
+			} else {
+				perSeries++
+			}
+		}
+		return aligned, perSeries
+	}
+	f := func(what string, want bool, change func(*scanplan.Plan), how Aggregation, borders ...[]byte) {
+		t.Helper()
+		if aligned, perSeries := modes(change, how, borders...); want != (aligned > 0) || want == (perSeries > 0) {
+			t.Errorf("%s: %d parts aligned, %d per series, want aligned %t", what, aligned, perSeries, want)
+		}
+	}
+	as := func(*scanplan.Plan) {}
+	hour := s.AppendRangeKey(nil, 0, metric, base+3600)
+	f("whole hours", true, as, Auto)
+	f("asked for partial", true, as, PartialAggregation)
+	f("a region from an hour on", true, as, Auto, hour)
+	f("a region that cuts an hour", false, as, Auto, append(hour, 0, 0, 1))
+	f("asked for per series", false, as, PerSeries)
+	f("rate", true, func(p *scanplan.Plan) { p.Rate = &scanplan.Rate{} }, Auto)
+	f("rate that drops resets", false, func(p *scanplan.Plan) { p.Rate = &scanplan.Rate{Counter: true, DropResets: true} }, Auto)
+	f("none", false, func(p *scanplan.Plan) { p.Aggregator = scanplan.None }, Auto)
+	f("median", false, func(p *scanplan.Plan) { p.Aggregator = "median" }, Auto)
+	f("corrections", false, func(p *scanplan.Plan) { p.Fix = scanplan.FixGaps }, Auto)
+	f("buckets", false, func(p *scanplan.Plan) {
+		p.Downsample = &scanplan.Downsample{Interval: 420_000, Function: "avg", Fill: scanplan.FillNone}
+	}, Auto)
+	s.SaltWidth, s.SaltBuckets = 1, 2
+	f("salted", false, as, Auto)
+}

@@ -118,6 +118,9 @@ type aggregation struct {
 	columns    columns
 	aggregator aggregate.Group
 
+	isAligned bool              // parts returned aligned aggregates
+	sums      aggregate.Aligned // of rates between two aligned parts
+
 	segments []*segment         // of the present series
 	series   []aggregate.Series // of the present group
 }
@@ -142,6 +145,14 @@ func (m *Merger) newAggregation() (*aggregation, error) {
 	a := &aggregation{
 		m: m, fn: m.fn, aggregator: aggregate.Group{Guard: m},
 		query: aggregate.Query{From: p.From, To: p.To, Start: p.Start, End: p.End, Rate: p.Rate != nil, Fix: p.Fix},
+	}
+	if len(m.alignedParts) > 0 {
+		// Series cannot be added to groups that are finished.
+		if m.perSeries || len(m.partialParts) > 0 || m.stretch != nil {
+			return nil, ErrOrder
+		}
+		a.isAligned = true
+		return a, nil
 	}
 	if len(m.partialParts) == 0 {
 		return a, a.columns.init(p, m)
@@ -186,6 +197,9 @@ func (a *aggregation) group(members groupMembers) (Group, error) {
 			continue
 		}
 		g.Spans = append(g.Spans, sp.id)
+		if a.isAligned {
+			continue // its points are those of the group
+		}
 		if a.joiner != nil {
 			continue // it looks at the segments itself
 		}
@@ -201,6 +215,12 @@ func (a *aggregation) group(members groupMembers) (Group, error) {
 	}
 	a.m.describe(&g)
 
+	if a.isAligned {
+		if err := a.aligned(members.key, &g.Points); err != nil {
+			return g, err
+		}
+		return g, a.countGroup(&g.Points)
+	}
 	if a.joiner != nil {
 		if err := a.joiner.group(members, a.segments[:0], &g.Points); err != nil {
 			return g, err

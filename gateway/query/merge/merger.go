@@ -9,7 +9,8 @@
 // describe.go their tags). With partial aggregation, parts return a partial
 // aggregate for each group, and the first and last point of each series. These are
 // merged here where that gives the same bits (partials.go, join.go). Histograms are
-// added up (histogram.go).
+// added up (histogram.go). Of plans without buckets parts may also return what they have
+// aggregated completely, where series have points at the same times (aligned.go).
 // Source: TsdbQuery.GroupByAndAggregateCB, SpanGroup, Span.
 package merge
 
@@ -42,6 +43,8 @@ type Merger struct {
 	latest *seriesData            // what findSeries returned last, nil before
 
 	partialParts []*partialPart // the parts that returned partial aggregates, ascending
+	alignedParts []*alignedPart // the parts that returned aligned aggregates, ascending
+	perSeries    bool           // a part returned columns of series
 	// roundingAllowed lets partial aggregates be added in any order.
 	roundingAllowed bool
 	// needsSpanOrder is set when an answer cannot be made of partial aggregates at all,
@@ -82,6 +85,11 @@ type seriesData struct {
 	tail        *stretchMember // of the stretch that is continued; nil if it has none of the span
 	// after is the series that was found after this one the last time, for findSeries.
 	after *seriesData
+
+	// Of aligned parts: the last of its group's rows, from 1 on, that has points of it, and
+	// whether it has none at the end of that row.
+	alignedSeen  int
+	alignedEnded bool
 }
 
 // segment is what one row of a batch says of a span: a stretch of it in time.
@@ -137,6 +145,10 @@ func (m *Merger) Add(part scanplan.KeyRange, rec batch.Record) error {
 	if batch.IsPartial(rec) {
 		return m.addPartials(part, rec)
 	}
+	if batch.IsAligned(rec) {
+		return m.addAligned(part, rec)
+	}
+	m.perSeries = true
 
 	r, err := batch.NewSeriesReader(rec)
 	if err != nil {

@@ -107,3 +107,45 @@ func rollover(r *scanplan.Rate, difference, dt float64) (float64, bool) {
 	}
 	return v, true
 }
+
+// Column fills out with the rates of stored points, one for each: what Points makes of them
+// where r drops no resets. prev is the point before them, seconds are the distances of each
+// point from the one before it. float has the type of each value; without it all are doubles
+// if isFloat is set, else integers.
+func Column(r *scanplan.Rate, prev encoding.Value, bits []uint64, float []bool, isFloat bool, seconds, out []float64) {
+	// All columns are equally long. The slicing says so to the compiler.
+	seconds, out = seconds[:len(bits)], out[:len(bits)]
+	switch {
+	case float != nil || prev.Float != isFloat:
+		for i, b := range bits {
+			next := encoding.Value{Float: isFloat, Bits: b}
+			if float != nil {
+				next.Float = float[i]
+			}
+			out[i], _ = pointRate(r, prev, next, seconds[i])
+			prev = next
+		}
+	case isFloat:
+		last := prev.Double()
+		for i, b := range bits {
+			next := math.Float64frombits(b)
+			out[i], _ = doubleRate(r, last, next, seconds[i])
+			last = next
+		}
+	case r.Counter:
+		for i, b := range bits {
+			next := encoding.Value{Bits: b}
+			out[i], _ = pointRate(r, prev, next, seconds[i])
+			prev = next
+		}
+	default:
+		last := prev.Int()
+		for i, b := range bits {
+			out[i] = float64(int64(b)-last) / seconds[i]
+			last = int64(b)
+		}
+	}
+}
+
+// Seconds returns the seconds between two times in ms, as rates divide by them.
+func Seconds(t0, t1 int64) float64 { return seconds(t0, t1) }

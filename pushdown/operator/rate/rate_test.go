@@ -85,3 +85,50 @@ func text(times []int64, values []float64) (out []uint64) {
 	}
 	return out
 }
+
+// TestColumnEqualsPoints: Column makes the rates that Points makes where no reset is dropped,
+// whatever the types, also after points before the column.
+func TestColumnEqualsPoints(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := &scanplan.Rate{Counter: rapid.Bool().Draw(t, "counter"), CounterMax: rapid.SampledFrom([]int64{math.MaxInt64, 255}).Draw(t, "max"), ResetValue: rapid.SampledFrom([]int64{0, 3}).Draw(t, "reset")}
+		types := rapid.SampledFrom([]string{"ints", "floats", "mixed"}).Draw(t, "types")
+		var p encoding.Points
+		for at, n := int64(0), rapid.IntRange(2, 9).Draw(t, "points"); p.Len() < n; {
+			at += rapid.Int64Range(1, 5000).Draw(t, "step")
+			v := encoding.IntValue(rapid.Int64().Draw(t, "int"))
+			if types == "floats" || types == "mixed" && rapid.Bool().Draw(t, "is float") {
+				v = encoding.FloatValue(rapid.SampledFrom([]float64{0, 1.5, -1e300, math.NaN(), math.Inf(1), 0.1}).Draw(t, "float"))
+			}
+			p.Append(at, v)
+		}
+		_, want, err := Points(r, p, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		from := rapid.IntRange(1, p.Len()-1).Draw(t, "from")
+		column := p.Slice(from, p.Len())
+		_, prev := p.At(from - 1)
+		var seconds []float64
+		for i, at := range column.Time {
+			seconds = append(seconds, Seconds(p.Time[from+i-1], at))
+		}
+		float := column.Float
+		if types != "mixed" && rapid.Bool().Draw(t, "one type") {
+			float = nil
+		}
+		got := make([]float64, column.Len())
+		Column(r, prev, column.Bits, float, types == "floats", seconds, got)
+		if diff := cmp.Diff(bitsOf(want[from:]), bitsOf(got)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// bitsOf returns the bits of doubles.
+func bitsOf(values []float64) (bits []uint64) {
+	for _, v := range values {
+		bits = append(bits, math.Float64bits(v))
+	}
+	return bits
+}

@@ -144,6 +144,8 @@ func (c *Client) Open(part *scanplan.Part) (operator.Operator, error) {
 		schema = batch.HistogramSchema()
 	case part.Mode == scanplan.PartialAggregation:
 		schema = batch.PartialSchema()
+	case part.Mode == scanplan.Aligned:
+		schema = batch.AlignedSchema()
 	}
 	return &remote{client: c, ticket: ticket, schema: schema}, nil
 }

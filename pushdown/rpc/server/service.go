@@ -181,7 +181,7 @@ func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGet
 // compressed. (With zstd they are smaller still, and the query is a third slower.)
 func (s *service) writerOptions(mode scanplan.Mode, schema *arrow.Schema) []ipc.Option {
 	opts := []ipc.Option{ipc.WithSchema(schema), ipc.WithAllocator(s.cfg.Mem)}
-	if mode == scanplan.PartialAggregation {
+	if mode != scanplan.PerSeries {
 		opts = append(opts, ipc.WithLZ4(), ipc.WithMinSpaceSavings(0.01))
 	}
 	return opts
@@ -288,6 +288,12 @@ func (s *service) emptyBatch(part *scanplan.Part) batch.Record {
 
 	if part.Mode == scanplan.PartialAggregation {
 		w := batch.NewPartialWriter(s.cfg.Mem)
+		defer w.Release()
+		return w.Record()
+	}
+
+	if part.Mode == scanplan.Aligned {
+		w := batch.NewAlignedWriter(s.cfg.Mem)
 		defer w.Release()
 		return w.Record()
 	}

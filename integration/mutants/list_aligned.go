@@ -1,0 +1,95 @@
+package main
+
+// ofAligned are faults of aligned aggregation, by which series are aggregated row by row that
+// should be interpolated, or in another type or order.
+var ofAligned = []mutant{
+	{
+		name: "aligned-other-times-taken", file: "pushdown/operator/aligned.go",
+		old: "!slices.Equal(g.offsets, offsets)", new: "len(g.offsets) != len(offsets)",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-over-a-hole", file: "pushdown/operator/aligned.go",
+		old: "	case m.lastHour != g.hours-1:\n", new: "	case m.lastHour > g.hours-1:\n",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-hole-between-parts", file: "gateway/query/merge/aligned.go",
+		old: "sp.alignedSeen != n || sp.alignedEnded || member.late:", new: "sp.alignedEnded || member.late:",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-hole-at-the-start-of-a-part", file: "gateway/query/merge/aligned.go",
+		old: "sp.alignedEnded || member.late:", new: "sp.alignedEnded:",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-hole-at-the-end-of-a-part", file: "gateway/query/merge/aligned.go",
+		old: "sp.alignedSeen != n || sp.alignedEnded ||", new: "sp.alignedSeen != n ||",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-integers-and-floats-of-a-part", file: "pushdown/operator/aligned.go",
+		old: "(float != nil || g.hours > 0 && g.floats != isFloat)", new: "float != nil",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-integers-and-floats-of-a-row", file: "pushdown/operator/aligned.go",
+		old: "(float != nil || g.hours > 0 && g.floats != isFloat)", new: "g.hours > 0 && g.floats != isFloat",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-integers-and-floats-of-two-parts", file: "gateway/query/merge/aligned.go",
+		old: "		if n > 0 && rows[n-1].floats != row.floats {\n", new: "		if n > 0 && rows[n-1].floats && !row.floats {\n",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-rate-of-a-later-series", file: "pushdown/operator/aligned.go",
+		old: "	if m.firstHour > 1 {\n		return errUnaligned\n", new: "	if m.firstHour > 9 {\n		return errUnaligned\n",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-rate-of-a-series-of-a-later-part", file: "gateway/query/merge/aligned.go",
+		old: "(n > 0 || member.late)", new: "member.late",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-rate-from-1970", file: "gateway/query/merge/aligned.go",
+		old: "			from = 1 // the rates from 1970\n", new: "			from = 0\n",
+		test: "gateway/query/engine TestAligned_takes",
+	}, {
+		name: "aligned-rate-between-parts-left-out", file: "gateway/query/merge/aligned.go",
+		old: "			row.bits[0] = a.seam(rows[n-1], row)\n", new: "			from = 1\n",
+		test: "gateway/query/engine TestAligned_takes",
+	}, {
+		name: "aligned-rate-between-parts-from-the-first-point", file: "gateway/query/merge/aligned.go",
+		old: "before.members[k].last, bits", new: "before.members[k].first, bits",
+		test: "gateway/query/engine TestAligned_takes",
+	}, {
+		name: "aligned-rate-between-hours-from-the-first-point", file: "pushdown/operator/aligned.go",
+		old: "	m.last = encoding.Value{Float: isFloat, Bits: bits[n-1]}\n", new: "	m.last = encoding.Value{Float: isFloat, Bits: bits[0]}\n",
+		test: "gateway/query/engine TestAligned_takes",
+	}, {
+		name: "aligned-not-trimmed", file: "gateway/query/merge/aligned.go",
+		old: "			if t < first || t > last {\n", new: "			if t < first {\n",
+		test: "gateway/query/engine TestAligned_takes",
+	}, {
+		name: "aligned-infinity-answered", file: "gateway/query/merge/aligned.go",
+		old: "row.floats && math.IsInf(v, 0)", new: "row.floats && math.IsInf(v, 1)",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-annotations-of-others", file: "pushdown/operator/aligned.go",
+		old: "append(row.NoteSpan, int32(i))", new: "append(row.NoteSpan, int32(0))",
+		test: "gateway/query/engine TestAligned_takes",
+	}, {
+		name: "aligned-with-per-series-parts", file: "gateway/query/dispatch/cut.go",
+		old: "	if choice.aligned && !wholeHours(plan, parts) {\n", new: "	if false {\n",
+		test: "TestCutPlan_aligned",
+	}, {
+		name: "aligned-drops-resets", file: "pushdown/operator/aggregate/aligned.go",
+		old: "		(p.Rate == nil || !p.Rate.Counter || !p.Rate.DropResets)\n", new: "		(p.Rate == nil || true)\n",
+		test: "gateway/query/engine TestAligned_isPerSeries",
+	}, {
+		name: "aligned-with-corrections", file: "pushdown/operator/aggregate/aligned.go",
+		old: "p.Histograms == nil && p.Fix == 0 &&", new: "p.Histograms == nil &&",
+		test: "gateway/query/dispatch TestCutPlan_aligned",
+	}, {
+		name: "rate-column-after-another-type", file: "pushdown/operator/rate/rate.go",
+		old: "	case float != nil || prev.Float != isFloat:\n", new: "	case float != nil:\n",
+		test: "TestColumnEqualsPoints",
+	}, {
+		name: "bits-of-integers-and-floats", file: "encoding/onlybits.go",
+		old: "validFlags>>flags&1 == 0 || flags&floatFlag != 0 || at+width", new: "validFlags>>flags&1 == 0 || at+width",
+		test: "TestOnlyBits_equalsCellByCell",
+	},
+}
