@@ -10,19 +10,19 @@ var ofAligned = []mutant{
 	}, {
 		name: "aligned-over-a-hole", file: "pushdown/operator/aligned.go",
 		old: "	case m.lastHour != g.hours-1:\n", new: "	case m.lastHour > g.hours-1:\n",
-		test: "gateway/query/engine TestAligned_isPerSeries",
+		test: "gateway/query/engine TestAligned_everyHole",
 	}, {
 		name: "aligned-hole-between-parts", file: "gateway/query/merge/aligned.go",
 		old: "sp.alignedSeen != n || sp.alignedEnded || member.late:", new: "sp.alignedEnded || member.late:",
-		test: "gateway/query/engine TestAligned_isPerSeries",
+		test: "gateway/query/engine TestAligned_everyHole",
 	}, {
 		name: "aligned-hole-at-the-start-of-a-part", file: "gateway/query/merge/aligned.go",
 		old: "sp.alignedEnded || member.late:", new: "sp.alignedEnded:",
-		test: "gateway/query/engine TestAligned_isPerSeries",
+		test: "gateway/query/engine TestAligned_everyHole",
 	}, {
 		name: "aligned-hole-at-the-end-of-a-part", file: "gateway/query/merge/aligned.go",
 		old: "sp.alignedSeen != n || sp.alignedEnded ||", new: "sp.alignedSeen != n ||",
-		test: "gateway/query/engine TestAligned_isPerSeries",
+		test: "gateway/query/engine TestAligned_everyHole",
 	}, {
 		name: "aligned-integers-and-floats-of-a-part", file: "pushdown/operator/aligned.go",
 		old: "(float != nil || g.hours > 0 && g.floats != isFloat)", new: "float != nil",
@@ -38,11 +38,11 @@ var ofAligned = []mutant{
 	}, {
 		name: "aligned-rate-of-a-later-series", file: "pushdown/operator/aligned.go",
 		old: "	if m.firstHour > 1 {\n		return errUnaligned\n", new: "	if m.firstHour > 9 {\n		return errUnaligned\n",
-		test: "gateway/query/engine TestAligned_isPerSeries",
+		test: "gateway/query/engine TestAligned_everyHole",
 	}, {
 		name: "aligned-rate-of-a-series-of-a-later-part", file: "gateway/query/merge/aligned.go",
 		old: "(n > 0 || member.late)", new: "member.late",
-		test: "gateway/query/engine TestAligned_isPerSeries",
+		test: "gateway/query/engine TestAligned_everyHole",
 	}, {
 		name: "aligned-rate-from-1970", file: "gateway/query/merge/aligned.go",
 		old: "			from = 1 // the rates from 1970\n", new: "			from = 0\n",

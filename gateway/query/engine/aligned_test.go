@@ -217,20 +217,19 @@ func (a *alignedTable) drawCells(t *rapid.T, s encoding.Schema, metric encoding.
 	}
 }
 
-// executor returns one that cuts a plan into parts of one or two hours, or at regions that begin
-// at some hours alone.
+// executor returns one that cuts a plan into parts of one or two hours, or not at all.
 func (a *alignedTable) executor(t *rapid.T) *dispatch.Executor {
-	cfg := dispatch.Config{Store: a.store, Local: rapid.IntRange(1, 2).Draw(t, "slots")}
-	if rapid.Bool().Draw(t, "by hours") {
-		return dispatch.New(cfg)
-	}
+	return a.cutBy(rapid.IntRange(1, 2).Draw(t, "slots"), rapid.Bool().Draw(t, "whole"))
+}
 
-	// An executor that knows how few bytes the hours have does not cut them. It lists regions
-	// only for servers, of which none is there.
-	e := dispatch.New(cfg)
-	whole := a.plan
-	whole.Start, whole.End = whole.From*1000, whole.To*1000-1
-	_, _, _ = mergedBy(t.Context(), e, &whole, dispatch.PerSeries)
+// cutBy returns an executor that cuts the plan into parts of about equally many hours, four for
+// each slot, or not at all.
+func (a *alignedTable) cutBy(slots int, whole bool) *dispatch.Executor {
+	e := dispatch.New(dispatch.Config{Store: a.store, Local: slots})
+	if whole {
+		// An executor that knows how few bytes the hours have does not cut them.
+		_, _, _ = mergedBy(context.Background(), e, &a.plan, dispatch.PerSeries)
+	}
 	return e
 }
 
@@ -286,4 +285,44 @@ func TestAligned_takes(t *testing.T) {
 			t.Fatalf("%s rate %v (- per series, + aligned):\n%s", a.plan.Aggregator, a.plan.Rate, diff)
 		}
 	})
+}
+
+// Two series that have points in some of four hours, every choice, in parts of an hour and in one
+// part: aligned aggregation gives the answer of per-series aggregation, or refuses.
+func TestAligned_everyHole(t *testing.T) {
+	const hours = 4
+	s := encoding.DefaultSchema()
+	refused := map[bool]int{}
+	for choice := range 1 << (2 * hours) {
+		m := &operatortest.Store{}
+		for i := range 2 {
+			one := operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1)}}
+			for h := range int64(hours) {
+				for k := range int64(2) {
+					if choice>>(int64(i)*hours+h)&1 != 0 {
+						one.Points.Append((alignedBase+h*3600+k*60)*1000, encoding.IntValue(10*h+3*k+int64(100*i)))
+					}
+				}
+			}
+			m.Load(s, operatortest.UID(9), one)
+		}
+		for _, whole := range []bool{false, true} {
+			for _, r := range []*scanplan.Rate{nil, {}} {
+				a := alignedTable{store: m, plan: operatortest.Plan(s, operatortest.UID(9), alignedBase, alignedBase+hours*3600)}
+				a.plan.Rate = r
+				want, _, wantErr := mergedBy(t.Context(), a.cutBy(1, whole), &a.plan, dispatch.PerSeries)
+				got, _, err := mergedBy(t.Context(), a.cutBy(1, whole), &a.plan, dispatch.Auto)
+				refused[errors.Is(err, merge.ErrOrder)]++
+				if errors.Is(err, merge.ErrOrder) {
+					continue
+				}
+				if diff := sameGroups(want, got); diff != "" || err != nil || wantErr != nil {
+					t.Fatalf("hours %08b in one part %t, rate %v: %v, %v (- per series, + aligned):\n%s", choice, whole, r, wantErr, err, diff)
+				}
+			}
+		}
+	}
+	if refused[false] < refused[true] {
+		t.Errorf("%d answers, %d refused", refused[false], refused[true])
+	}
 }
