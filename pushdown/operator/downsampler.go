@@ -113,47 +113,45 @@ func (f *hourDownsampler) pending() int64                                 { retu
 // addHour decodes a row, adds its buckets to the arena and returns the number of its
 // points.
 func (f *hourDownsampler) addHour(a *arena, sp *series, base uint32, d *encoding.RowDecoder, cells []store.Cell) (points int, err error) {
+	s := a.open()
+	if a.times, a.values, points, err = f.appendHour(a.times, a.values, base, d, cells); err == nil {
+		a.close(sp, s)
+	}
+	return points, err
+}
+
+// appendHour decodes a row, appends its buckets to times and values and returns the number
+// of its points. With an error nothing is appended.
+func (f *hourDownsampler) appendHour(times []int64, values []float64, base uint32, d *encoding.RowDecoder, cells []store.Cell) ([]int64, []float64, int, error) {
 	var offsets []int32
 	only := false // OnlyCell has decoded the row
 
 	// Most rows have one cell, which has faster ways.
 	if len(cells) == 1 {
-		if points = f.addEven(a, sp, base, d, &cells[0]); points > 0 {
-			return points, nil
+		c := &cells[0]
+		// Of points at equal distances not each has to be decoded.
+		if f.bucketer.TakesEven() {
+			if e, ok := d.OnlyEven(c.Qualifier, c.Value); ok {
+				times, values = f.bucketer.AppendEven(times, values, int64(base)*1000, e)
+				return times, values, e.Points, nil
+			}
 		}
-		offsets, f.doubles, only = d.OnlyCell(cells[0].Qualifier, cells[0].Value, f.doubles)
+		offsets, f.doubles, only = d.OnlyCell(c.Qualifier, c.Value, f.doubles)
 	}
 
 	if !only {
-		if err = addCells(d, base, cells); err == nil {
+		err := addCells(d, base, cells)
+		if err == nil {
 			offsets, f.doubles, err = d.FinishDoubles(f.doubles)
 		}
+		if err != nil {
+			return times, values, 0, err
+		}
 	}
-	if err != nil || len(offsets) == 0 {
-		return 0, err
+	if len(offsets) > 0 {
+		times, values = f.bucketer.AppendHour(times, values, int64(base)*1000, offsets, f.doubles)
 	}
-
-	s := a.open()
-	a.times, a.values = f.bucketer.AppendHour(a.times, a.values, int64(base)*1000, offsets, f.doubles)
-	a.close(sp, s)
-	return len(offsets), nil
-}
-
-// addEven adds a row's buckets to the arena if they can be computed without decoding
-// each of its points, and returns the number of points. Otherwise it returns 0.
-func (f *hourDownsampler) addEven(a *arena, sp *series, base uint32, d *encoding.RowDecoder, c *store.Cell) (points int) {
-	if !f.bucketer.TakesEven() {
-		return 0
-	}
-	e, ok := d.OnlyEven(c.Qualifier, c.Value)
-	if !ok {
-		return 0
-	}
-
-	s := a.open()
-	a.times, a.values = f.bucketer.AppendEven(a.times, a.values, int64(base)*1000, e)
-	a.close(sp, s)
-	return e.Points
+	return times, values, len(offsets), nil
 }
 
 // edgeDownsampler keeps, for each span, the points of its newest bucket, because the

@@ -83,37 +83,45 @@ func (o *partOperator) finishGroups() error {
 		// A span with neither points nor annotations is no member of its group.
 		if sp.hasPoint || len(sp.annotations) > 0 {
 			o.arena.gather(sp, &o.groups.series)
-			if err := o.groups.add(sp, o.memory); err != nil {
+			if err := o.groups.add(&o.groups.series, o.memory); err != nil {
 				return err
 			}
 		}
 	}
 	o.arena.reset()
 
-	// The records of all groups are made before the first one is returned. held has
-	// workBytes for each bucket, which takes partialBucketBytes in a record.
-	if err := o.memory.Reserve(o.groups.held * partialBucketBytes / workBytes); err != nil {
+	if err := o.groups.finish(&o.emit, o.memory, o.opts.Mem); err != nil {
 		return err
 	}
-	o.emit.addGroups(o.groups, batch.NewPartialWriter(o.opts.Mem))
 	o.done = true
 	return o.checkShipped()
 }
 
-// add adds the span whose buckets are in g.series. Spans come in ascending order. The
-// error is a *LimitError, or one of the lease.
-func (g *grouping) add(sp *series, held *memory.Lease) error {
-	gr := g.group(sp.id)
+// finish makes the records of all groups.
+func (g *grouping) finish(e *emitter, held *memory.Lease, mem batch.Allocator) error {
+	// They are made before the first one is returned. held has workBytes for each bucket, which
+	// takes partialBucketBytes in a record.
+	if err := held.Reserve(g.held * partialBucketBytes / workBytes); err != nil {
+		return err
+	}
+	e.addGroups(g, batch.NewPartialWriter(mem))
+	return nil
+}
+
+// add adds a span; it keeps the span's name and annotations, and no other slice of s. Spans
+// come in ascending order. The error is a *LimitError, or one of the lease.
+func (g *grouping) add(s *batch.Series, held *memory.Lease) error {
+	gr := g.group(s.Span)
 	// The series lacks a tag key of the group-by.
 	if gr == nil {
 		return nil
 	}
 
-	row, s := &gr.row, &g.series
+	row := &gr.row
 	for _, n := range s.Notes {
 		row.NoteSpan, row.Notes = append(row.NoteSpan, int32(len(row.Spans))), append(row.Notes, n)
 	}
-	row.Spans = append(row.Spans, sp.id)
+	row.Spans = append(row.Spans, s.Span)
 
 	// Buckets divide the hour, so that every point is in one: without a bucket there is none.
 	if len(s.Time) == 0 {

@@ -25,6 +25,11 @@ type Options struct {
 	// Prefixes holds key prefixes for skip scans, learned by earlier parts; nil for
 	// none. All operators on a store share one.
 	Prefixes *access.PrefixCache
+	// SideBySide has a part with partial aggregation and few hours read them side by side,
+	// with a scanner for each. That takes the least memory, where series are many, but a
+	// scanner may wait for the others: a region server would take it for one that is not
+	// needed any more. The records are the same.
+	SideBySide bool
 }
 
 // DefaultFlushBytes is small enough for the message limits of Flight, and large enough
@@ -67,6 +72,13 @@ func New(from store.Reader, part *scanplan.Part, opts Options) (Operator, error)
 	aligned, err := newAligned(part)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
+	}
+	side, err := newHoursOperator(from, part, d, groups, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadPlan, err)
+	}
+	if side != nil {
+		return side, nil
 	}
 
 	o := newPartOperator(from, part, d, opts)

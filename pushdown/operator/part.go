@@ -233,8 +233,13 @@ const (
 // and the bytes of the one that it requests meanwhile. before are the counts before
 // the block.
 func (o *partOperator) measureBlock(before Stats) {
-	bytes, rows, cells := o.stats.Bytes-before.Bytes, o.stats.Rows-before.Rows, o.stats.Cells-before.Cells
-	o.largest = max(o.largest, 2*bytes+(rows*rowBytes+cells*cellBytes)*5/4)
+	o.largest = max(o.largest, blockBytes(before, o.stats))
+}
+
+// blockBytes is about the bytes that a scanner holds for a block, given the counts before
+// and after it.
+func blockBytes(before, after Stats) int64 {
+	return 2*(after.Bytes-before.Bytes) + ((after.Rows-before.Rows)*rowBytes+(after.Cells-before.Cells)*cellBytes)*5/4
 }
 
 // addRow works on one row: it checks the key, decodes the cells, and adds what the

@@ -1,0 +1,246 @@
+package operator_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+)
+
+// readGroups executes a part with partial aggregation, and returns the rows of its groups, those
+// of each record after a line.
+func readGroups(t failer, from *operatortest.Store, part *scanplan.Part, opts operator.Options) (rows []string, stats operator.Stats, err error) {
+	t.Helper()
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	opts.Mem = operatortest.Poisoned(mem)
+	op, err := operator.New(from, part, opts)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	op = operatortest.Checked(op, t.Errorf)
+	err = operatortest.Drain(context.Background(), op, func(r batch.Record) error {
+		reader, err := batch.NewPartialReader(r)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, "record")
+		var p batch.Partial
+		for i := range reader.Len() {
+			if err := reader.At(i, &p); err != nil {
+				return err
+			}
+			// %b has all bits of a double, and tells NaN and -0 apart from others.
+			rows = append(rows, fmt.Sprintf("%x %v %v %v %b %b %v %v %x %v %v %b %v %s", p.Group, p.Real, p.Live, p.N, p.A, p.B, p.Low, p.High, p.Spans, p.Flags,
+				p.EdgeTime, p.EdgeValue, p.NoteSpan, p.Notes))
+		}
+		return nil
+	})
+	stats = op.Stats()
+	if n := mem.CurrentAlloc(); n != 0 {
+		t.Errorf("%d bytes leaked", n)
+	}
+	if n := from.Open.Load(); n != 0 {
+		t.Errorf("%d scanners are open", n)
+	}
+	return rows, stats, err
+}
+
+// drawSparse makes a table of several series, of one or two tags, of which each has points or
+// annotations in some hours, and a plan with partial aggregation over it.
+func drawSparse(t *rapid.T) drawn {
+	s := encoding.DefaultSchema()
+	if rapid.Bool().Draw(t, "salted") {
+		s.SaltWidth, s.SaltBuckets = 1, 2
+	}
+	m := &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block")}
+	seen := map[string]bool{}
+	for range rapid.IntRange(0, 8).Draw(t, "series") {
+		var tags []encoding.TagPair
+		for k := 1; k <= 3; k++ {
+			if rapid.IntRange(0, 3).Draw(t, "has tag") > 0 {
+				tags = append(tags, operatortest.Tag(k, rapid.IntRange(1, 3).Draw(t, "value")))
+			}
+		}
+		if name := string(s.AppendTags(nil, tags)); seen[name] {
+			continue
+		} else {
+			seen[name] = true
+		}
+		one := operatortest.Series{Tags: tags, Appended: rapid.Bool().Draw(t, "appended")}
+		for h := range hours {
+			at := int64(base+h*3600) * 1000
+			if rapid.IntRange(0, 3).Draw(t, "annotated") == 0 {
+				key := s.AppendRowKey(nil, metric, uint32(base+h*3600), s.AppendTags(nil, tags))
+				m.Cell(key, []byte{encoding.PrefixAnnotation, 0, 0}, []byte(fmt.Sprintf(`{"h":%d}`, h)), 1)
+			}
+			for range rapid.IntRange(0, 3).Draw(t, "points") {
+				at += rapid.SampledFrom([]int64{1000, 60_000, 420_000, 1_000_000}).Draw(t, "gap")
+				one.Points.Append(at, encoding.FloatValue(rapid.SampledFrom([]float64{0.1, 0.2, 1e16, -1e16, 3, 1e-300}).Draw(t, "number")))
+			}
+		}
+		m.Load(s, metric, one)
+	}
+	p := operatortest.Plan(s, metric, base, base+hours*3600)
+	p.Aggregator = rapid.SampledFrom([]scanplan.Aggregator{"sum", "avg", "min", "max", "count", "zimsum", "mimmax", "pfsum", "squareSum", "dev", "multiply", "first", "last", "diff"}).Draw(t, "aggregator")
+	p.Downsample = &scanplan.Downsample{
+		Interval: rapid.SampledFrom([]int64{60_000, 300_000, 3_600_000}).Draw(t, "interval"),
+		Function: rapid.SampledFrom([]scanplan.Aggregator{"sum", "avg", "count", "p95"}).Draw(t, "function"),
+		Fill:     rapid.SampledFrom([]scanplan.Fill{scanplan.FillNone, scanplan.FillNaN, scanplan.FillZero}).Draw(t, "fill"),
+	}
+	for k := 1; k <= 3; k++ {
+		if rapid.IntRange(0, 3).Draw(t, "group by") == 0 {
+			p.GroupBy = append(p.GroupBy, operatortest.UID(k))
+		}
+		if rapid.IntRange(0, 5).Draw(t, "predicate") == 0 {
+			p.Tags = append(p.Tags, scanplan.TagPredicate{TagK: operatortest.UID(k), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1), operatortest.UID(2)}})
+		}
+	}
+	p.Exact = rapid.IntRange(0, 5).Draw(t, "exact") == 0
+	return drawn{m, p}
+}
+
+// Hours that are read side by side make the same records, to the last bit, as hours that are read
+// one after the other: whatever the blocks, the hours in which a series has rows, and the store's
+// liberties.
+func TestSideBySide(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawSparse(t)
+		if err := mergeable(&d.plan); err != nil {
+			t.Skip(err)
+		}
+		d.store.Loose = rapid.Bool().Draw(t, "loose")
+		opts := operator.Options{FlushBytes: rapid.SampledFrom([]int{0, 1, 500}).Draw(t, "flush")}
+		for _, r := range d.plan.Ranges {
+			from := rapid.IntRange(0, hours-1).Draw(t, "from")
+			to := rapid.IntRange(from+1, hours).Draw(t, "to")
+			r.Start, r.Stop = d.plan.HourKey(r, base+int64(from)*3600), d.plan.HourKey(r, base+int64(to)*3600)
+			part := &scanplan.Part{Plan: d.plan, Range: r, Mode: scanplan.PartialAggregation}
+
+			opts.SideBySide = false
+			want, before, err := readGroups(t, d.store, part, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			opts.SideBySide = true
+			got, after, err := readGroups(t, d.store, part, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("hours %d to %d: one after the other -, side by side +: %s", from, to, diff)
+			}
+			if before.Points != after.Points || before.ShippedBytes != after.ShippedBytes || !d.store.Loose && before.Rows != after.Rows {
+				t.Fatalf("counts %+v, want %+v", after, before)
+			}
+		}
+	})
+}
+
+// mergeable returns an error for a plan whose aggregator has no partial aggregates.
+func mergeable(p *scanplan.Plan) error {
+	_, err := operator.New(nil, &scanplan.Part{Plan: *p, Range: p.Ranges[0], Mode: scanplan.PartialAggregation}, operator.Options{})
+	return err
+}
+
+// sparsePart is a part of three hours of n series with two points each.
+func sparsePart(n int) (*operatortest.Store, *scanplan.Part) {
+	m := &operatortest.Store{BlockRows: 2}
+	for i := range n {
+		m.Load(encoding.DefaultSchema(), metric, series(operatortest.Every(base, base+3*3600, 1800, identity), operatortest.Tag(1, i+1)))
+	}
+	p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3*3600)
+	p.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
+	return m, &scanplan.Part{Plan: p, Range: p.Ranges[0], Mode: scanplan.PartialAggregation}
+}
+
+// A part whose store fails in one hour fails with that error, and one that is closed, or whose
+// context ends, stops. No scanner and no goroutine stays.
+func TestSideBySide_ends(t *testing.T) {
+	broken := errors.New("disk on fire")
+	for block := range 6 {
+		m, part := sparsePart(9)
+		m.Fail = func(_ context.Context, n int) error {
+			if n == block {
+				return broken
+			}
+			return nil
+		}
+		if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); (err == nil) != (block > 5) || block <= 5 && !errors.Is(err, broken) {
+			t.Errorf("block %d fails: got %v", block, err)
+		}
+	}
+
+	m, part := sparsePart(9)
+	m.Fail = func(context.Context, int) error { panic("oops") }
+	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); err == nil {
+		t.Error("a panic in an hour: got no error")
+	}
+
+	// The store waits, in one hour after the first block, until the context ends.
+	m, part = sparsePart(9)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	m.Fail = func(ctx context.Context, n int) error {
+		if n < 1 {
+			return nil
+		}
+		cancel(broken)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	op, err := operator.New(m, part, operator.Options{SideBySide: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := op.Next(ctx); !errors.Is(err, broken) {
+		t.Errorf("the context ends: got %v", err)
+	}
+	op.Close()
+	if n := m.Open.Load(); n != 0 {
+		t.Errorf("%d scanners are open", n)
+	}
+}
+
+// Rows out of order would tear a series in two: they are refused.
+func TestSideBySide_order(t *testing.T) {
+	m, part := sparsePart(4)
+	m.Keep = true
+	m.Rows[0], m.Rows[1] = m.Rows[1], m.Rows[0]
+	_, _, err := readGroups(t, m, part, operator.Options{SideBySide: true})
+	if err == nil || !bytes.Contains([]byte(err.Error()), []byte("after")) {
+		t.Errorf("got %v, want an error", err)
+	}
+	slices.SortFunc(m.Rows, func(a, b store.Row) int { return bytes.Compare(a.Key, b.Key) })
+	m.Rows[1].Key = m.Rows[0].Key
+	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); err == nil {
+		t.Error("a row twice: got no error")
+	}
+}
+
+// A part takes some blocks for each hour, and for each series its name; all of it is reserved, and
+// what it keeps counts against the plan's bound.
+func TestSideBySide_memory(t *testing.T) {
+	const n = 3000
+	m, part := sparsePart(n)
+	part.Plan.MaxBytes = n * 100
+	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); err != nil {
+		t.Errorf("%d bytes for %d series: %v", part.Plan.MaxBytes, n, err)
+	}
+	part.Plan.MaxBytes = n * 20
+	var limit *operator.LimitError
+	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); !errors.As(err, &limit) || limit.What != operator.Memory {
+		t.Errorf("%d bytes for %d series: got %v, want a LimitError", part.Plan.MaxBytes, n, err)
+	}
+}
