@@ -233,7 +233,7 @@ func (s *Server) build() error {
 	s.rollups = write.NewRollups(write.RollupsConfig{Config: points, Rollups: rollups, TagKey: s.cfg.RollupTagKey, RawValue: s.cfg.RollupRawValue,
 		TagRaw: s.cfg.RollupTagRaw, BlockDerived: s.cfg.RollupBlockDerived}, s.store, s.series)
 
-	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, Servers: servers, Rollups: s.cfg.RollupTables(), ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log}),
+	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, SideBySide: s.cfg.Embedded(), Servers: servers, Rollups: s.cfg.RollupTables(), ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.compileWith(rollups), Now: s.cfg.Now, Budget: s.limits.Budget, Log: s.log})
 	feed := s.newFeed()
 	s.hub = live.New(live.Config{Ask: s.askLive, OpenSource: feed.Open, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})

@@ -87,7 +87,8 @@ func IsPartial(r Record) bool {
 }
 
 // Partial is the row of one group. Slices from a reader are views into the record;
-// Real, Spans and Notes are valid until the reader's next call only.
+// Real, Spans and Notes are valid until the reader's next call only; the names in Spans
+// live on.
 type Partial struct {
 	Group     []byte
 	Real      []bool

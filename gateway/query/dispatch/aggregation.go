@@ -5,6 +5,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/aggregate"
 )
 
@@ -34,14 +35,37 @@ const maxPartialBuckets = 1 << 18
 // aggregationChoice is what a plan's parts answer with, and why.
 type aggregationChoice struct {
 	partial bool
+	whole   bool // the plan is one part, whose hours are read side by side
 	reason  string
 	aligned bool // with aligned aggregates, if each part is of whole hours; then partial is false
 }
 
-// chooseAggregation decides for a whole plan. remote says whether there is a
-// healthy pushdown server. In this process nothing is shipped, so that per-series
-// aggregation is as fast.
-func chooseAggregation(plan *scanplan.Plan, how Aggregation, remote bool) aggregationChoice {
+// places says where the parts of a plan can be executed.
+type places struct {
+	remote     bool            // there is a healthy pushdown server
+	sideBySide bool            // see Config.SideBySide
+	path       operator.Access // of the plan's first range
+}
+
+// Bounds of a plan whose hours are read side by side, beside operator.MaxHoursSideBySide.
+// A series contributes to each bucket between its first and its last point: with many more
+// buckets than a series has points that would cost more than it saves.
+const maxBucketsSideBySide = 400
+
+// sideBySideFits reports whether a plan's hours can be read side by side, as one part. It has
+// one range, because the series of two would have to be merged in span order.
+func (p *places) sideBySideFits(plan *scanplan.Plan) bool {
+	if !p.sideBySide || p.remote || len(plan.Ranges) != 1 || skipsRows(p.path) || p.path.Few {
+		return false
+	}
+	hours, ok := plan.WholeHours(plan.Ranges[0])
+	return ok && hours.From == plan.From && hours.To == plan.To &&
+		(hours.To-hours.From)/encoding.RowSeconds <= operator.MaxHoursSideBySide && hours.Grid(plan.Downsample) <= maxBucketsSideBySide
+}
+
+// chooseAggregation decides for a whole plan. In this process nothing is shipped, so that
+// per-series aggregation is as fast, unless the hours can be read side by side.
+func chooseAggregation(plan *scanplan.Plan, how Aggregation, at places) aggregationChoice {
 	if plan.Histograms != nil {
 		return chooseHistogramAggregation(plan, how)
 	}
@@ -74,7 +98,9 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, remote bool) aggreg
 		return aggregationChoice{reason: "too many buckets, and a partial aggregate has all of them"}
 	case how == PartialAggregation:
 		return aggregationChoice{partial: true, reason: "asked for"}
-	case !remote:
+	case at.sideBySideFits(plan):
+		return aggregationChoice{partial: true, whole: true, reason: "the same bits, the hours are read side by side"}
+	case !at.remote:
 		return aggregationChoice{reason: "nothing is shipped in process"}
 	// Only parts of several salt buckets share a bucket in time, and the merger adds them in
 	// span order: so InOrder is enough.

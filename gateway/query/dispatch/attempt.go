@@ -59,7 +59,7 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 // open starts a part at a place.
 func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 	if place == local {
-		return resultcache.Open(r.e.cfg.ResultCache, r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem, Prefixes: r.e.cfg.Seek})
+		return resultcache.Open(r.e.cfg.ResultCache, r.e.cfg.Store, part, operator.Options{Mem: r.e.cfg.Mem, Prefixes: r.e.cfg.Seek, SideBySide: r.e.cfg.SideBySide})
 	}
 	return r.e.cfg.Servers[place].Open(part)
 }

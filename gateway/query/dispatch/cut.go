@@ -33,7 +33,7 @@ type cutGoal struct {
 //
 // Where a bucket reaches over the end of a row, every cut leaves buckets open, whose
 // points must be shipped; calendar buckets cannot be cut at all. Such a plan is cut
-// into its salt buckets only.
+// into its salt buckets only. One whose hours are read side by side is not cut.
 func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice aggregationChoice) []part {
 	var parts []part
 	betweenBuckets := cutsBetweenBuckets(plan)
@@ -46,7 +46,7 @@ func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice a
 
 	for _, r := range plan.Ranges {
 		var borders [][]byte
-		if betweenBuckets {
+		if betweenBuckets && !choice.whole {
 			borders = regionBorders(r, regions)
 			// A range of which few rows are looked at, or none, is not worth more than one scan,
 			// unless it can only skip rows in parts.

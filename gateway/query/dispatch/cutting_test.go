@@ -32,12 +32,12 @@ type cutting struct {
 // However a plan is cut into parts, and wherever they are executed, the answer is that of one
 // part. It has the same bits with per-series aggregation, and with partial aggregation unless
 // rounding is allowed; then it agrees to 1e-12. Where partial aggregates cannot give that answer,
-// the merge fails with ErrOrder.
+// the merge fails with ErrOrder. Hours that are read side by side always have the same bits.
 func TestCutting_oneAnswer(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	var values, partials, refused, proven, sized int
+	var values, partials, refused, proven, sized, side int
 	for i := range 2400 {
 		c := randomCutting(rng)
 		want, wantErr := c.one()
@@ -46,10 +46,10 @@ func TestCutting_oneAnswer(t *testing.T) {
 		}
 		for _, how := range []struct {
 			Aggregation
-			rounding bool
-		}{{PerSeries, false}, {Auto, false}, {PartialAggregation, false}, {PartialAggregation, true}} {
-			got, stats, err := c.run(t, how.Aggregation, how.rounding)
-			if errors.Is(err, merge.ErrOrder) && how.Aggregation != PerSeries {
+			rounding, sideBySide bool
+		}{{PerSeries, false, false}, {Auto, false, false}, {Auto, false, true}, {PartialAggregation, false, false}, {PartialAggregation, true, false}} {
+			got, stats, err := c.run(t, how.Aggregation, how.rounding, how.sideBySide)
+			if errors.Is(err, merge.ErrOrder) && how.Aggregation != PerSeries && !how.sideBySide {
 				refused++
 				continue
 			}
@@ -62,6 +62,9 @@ func TestCutting_oneAnswer(t *testing.T) {
 			if stats.Partial > 0 {
 				partials++
 			}
+			if stats.Partial > 0 && how.sideBySide {
+				side++
+			}
 			if c.hours != nil && stats.Parts > len(c.plan.Ranges) {
 				sized++
 			}
@@ -69,16 +72,16 @@ func TestCutting_oneAnswer(t *testing.T) {
 				proven++
 			}
 			if diff := c.differ(want, got, how.rounding); diff != "" {
-				t.Fatalf("seed %d, case %d, mode %q, %d of %d parts are partial: %s\n%s", seed, i, how.Aggregation, stats.Partial, stats.Parts, diff, c.plan.String())
+				t.Fatalf("seed %d, case %d, mode %q, side by side %t, %d of %d parts are partial: %s\n%s", seed, i, how.Aggregation, how.sideBySide, stats.Partial, stats.Parts, diff, c.plan.String())
 			}
 			for _, g := range want {
 				values += g.Points.Len()
 			}
 		}
 	}
-	t.Logf("%d values compared; partial aggregates in %d answers, %d of them sums over salts, %d not answered from partial aggregates, %d cut by sizes", values, partials, proven, refused, sized)
-	if values < 100_000 || sized < 500 || partials < 500 || refused < 100 || refused > 2*partials || proven < 20 {
-		t.Errorf("%d values, %d answers from partial aggregates, %d sums over salts, %d refused, %d cut by sizes: too few, so that the cases test too little", values, partials, proven, refused, sized)
+	t.Logf("%d values compared; partial aggregates in %d answers, %d of them sums over salts, %d not answered from partial aggregates, %d cut by sizes, %d side by side", values, partials, proven, refused, sized, side)
+	if values < 100_000 || sized < 500 || partials < 500 || refused < 100 || refused > 2*partials || proven < 20 || side < 200 {
+		t.Errorf("%d values, %d answers from partial aggregates, %d sums over salts, %d refused, %d cut by sizes, %d side by side: too few, so that the cases test too little", values, partials, proven, refused, sized, side)
 	}
 }
 
@@ -277,16 +280,21 @@ func (c *cutting) one() ([]merge.Group, error) {
 	return m.Finish()
 }
 
-func (c *cutting) run(t *testing.T, how Aggregation, rounding bool) ([]merge.Group, Stats, error) {
+func (c *cutting) run(t *testing.T, how Aggregation, rounding, sideBySide bool) ([]merge.Group, Stats, error) {
 	m := merge.New(&c.plan, nil)
 	if rounding {
 		m.AllowRounding()
 	}
 	var servers []*scripted
 	for i := range 2 {
+		if sideBySide {
+			break // in this process alone
+		}
 		servers = append(servers, &scripted{name: fmt.Sprint("s", i), beside: fmt.Sprintf("rs%d:1", i), store: c.store})
 	}
-	e := New(quiet(c.store, nil, servers...))
+	cfg := quiet(c.store, nil, servers...)
+	cfg.SideBySide = sideBySide
+	e := New(cfg)
 	if c.hours != nil {
 		e.sizes.set(&c.plan, c.hours)
 	}

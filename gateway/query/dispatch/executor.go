@@ -33,6 +33,9 @@ type Config struct {
 	// PerServer bounds how many parts one run has on one server at once.
 	// Default 4.
 	PerServer int
+	// SideBySide says that scans of Store cost nothing while nobody reads on, as those of
+	// the embedded store do: the hours of a plan may be read side by side.
+	SideBySide bool
 	// ResultCache keeps the answers of parts that are executed in this process; nil
 	// for no result cache.
 	ResultCache *resultcache.Cache
@@ -235,8 +238,15 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 func (e *Executor) AggregatesPartially(ctx context.Context, plan *scanplan.Plan, how Aggregation) bool {
 	e.servers.checkHealth(ctx)
 	remote := slices.Contains(e.servers.healthy(plan.Table), true)
-	c := chooseAggregation(plan, how, remote)
+	c := chooseAggregation(plan, how, e.places(plan, remote))
 	return c.partial || c.aligned && len(plan.GroupBy) == 0
+}
+
+// places returns where the parts of a plan can be executed. All ranges of a plan differ in
+// their salt alone, so the first range's access path stands for all.
+func (e *Executor) places(plan *scanplan.Plan, remote bool) places {
+	path := operator.ChooseAccess(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, e.cfg.Seek)
+	return places{remote: remote, sideBySide: e.cfg.SideBySide, path: path}
 }
 
 // partition is a plan cut into parts, with what was decided on the way.
@@ -264,11 +274,9 @@ func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggre
 		}
 	}
 
-	// All ranges of a plan differ in their salt alone, so the first range's access
-	// path stands for all.
-	path := operator.ChooseAccess(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, e.cfg.Seek)
-	goal := cutGoal{parts: partsPerSlot * slots, path: path, bytes: e.sizes.estimate(plan, path)}
-	p.choice, p.skipsRows = chooseAggregation(plan, how, remote), skipsRows(path)
+	at := e.places(plan, remote)
+	goal := cutGoal{parts: partsPerSlot * slots, path: at.path, bytes: e.sizes.estimate(plan, at.path)}
+	p.choice, p.skipsRows = chooseAggregation(plan, how, at), skipsRows(at.path)
 	p.parts = cutPlan(plan, regions, goal, p.choice)
 	return p, nil
 }

@@ -35,7 +35,7 @@ func TestCutting_histograms(t *testing.T) {
 			t.Fatalf("seed %d, case %d: %v\n%s", seed, i, err, c.plan.String())
 		}
 		for _, how := range []Aggregation{PerSeries, Auto} {
-			got, stats, err := c.run(t, how, false)
+			got, stats, err := c.run(t, how, false, false)
 			if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); err != nil || diff != "" {
 				t.Fatalf("seed %d, case %d, mode %q: %v, want -, got +: %s\n%s", seed, i, how, err, diff, c.plan.String())
 			}
@@ -56,7 +56,7 @@ func TestChooseAggregation_histograms(t *testing.T) {
 		p := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), 0, 7200)
 		p.Histograms = &scanplan.Histograms{}
 		change(&p)
-		if got := chooseAggregation(&p, how, false); got.partial != want || got.reason == "" {
+		if got := chooseAggregation(&p, how, places{}); got.partial != want || got.reason == "" {
 			t.Errorf("%s: %+v, want %t", p.String(), got, want)
 		}
 	}

@@ -267,7 +267,7 @@ func TestCutPlan_aligned(t *testing.T) {
 			}
 			regions = append(regions, r)
 		}
-		for _, p := range cutPlan(&plan, regions, cutGoal{parts: 4}, chooseAggregation(&plan, how, false)) {
+		for _, p := range cutPlan(&plan, regions, cutGoal{parts: 4}, chooseAggregation(&plan, how, places{})) {
 			part := scanplan.Part{Plan: plan, Range: p.Range, Mode: p.Mode}
 			if err := part.Validate(); err != nil {
 				t.Error(err)

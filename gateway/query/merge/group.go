@@ -67,6 +67,7 @@ const checkSpans = 256
 type groupMembers struct {
 	key   []byte
 	spans []*seriesData
+	whole *wholeGroup // instead of spans; nil mostly
 }
 
 // points is the number of stored points of all members.
@@ -131,6 +132,9 @@ func (m *Merger) groupAll() (*aggregation, []groupMembers, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(m.whole) > 0 {
+		return a, m.wholeMembers(), nil
+	}
 	grouped, err := m.groupSeries(m.inSpanOrder())
 	return a, grouped, err
 }
@@ -154,8 +158,11 @@ func (m *Merger) newAggregation() (*aggregation, error) {
 		a.isAligned = true
 		return a, nil
 	}
-	if len(m.partialParts) == 0 {
+	switch {
+	case len(m.partialParts) == 0:
 		return a, a.columns.init(p, m)
+	case len(m.whole) > 0:
+		return a, nil
 	}
 
 	// The joiner has a sum of all buckets, and merges another one into it.
@@ -170,6 +177,14 @@ func (m *Merger) newAggregation() (*aggregation, error) {
 // group makes one group: its points, its tags and TSUIDs, and its annotations. Members
 // without points count for the annotations alone.
 func (a *aggregation) group(members groupMembers) (Group, error) {
+	if members.whole != nil {
+		g, err := members.whole.group(a)
+		if err != nil {
+			return g, err
+		}
+		return g, a.countGroup(&g.Points)
+	}
+
 	g := Group{Key: members.key}
 	usedBefore := a.m.used
 	if err := a.countPointsAhead(members); err != nil {

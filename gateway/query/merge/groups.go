@@ -29,6 +29,9 @@ func (m *Merger) Groups() (*Groups, error) {
 		}
 		g := &gs.Described[i]
 		g.Key = members.key
+		if members.whole != nil {
+			g.Spans = members.whole.spans
+		}
 		for _, sp := range members.spans {
 			if sp.hasData {
 				g.Spans = append(g.Spans, sp.id)

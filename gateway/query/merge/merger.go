@@ -8,9 +8,10 @@
 // last bit (group.go, columns.go; groups.go one group after another, for Arrow;
 // describe.go their tags). With partial aggregation, parts return a partial
 // aggregate for each group, and the first and last point of each series. These are
-// merged here where that gives the same bits (partials.go, join.go). Histograms are
-// added up (histogram.go). Of plans without buckets parts may also return what they have
-// aggregated completely, where series have points at the same times (aligned.go).
+// merged here where that gives the same bits (partials.go, join.go), and taken as they are
+// where one part is all of the plan (whole.go). Histograms are added up (histogram.go). Of
+// plans without buckets parts may also return what they have aggregated completely, where
+// series have points at the same times (aligned.go).
 // Source: TsdbQuery.GroupByAndAggregateCB, SpanGroup, Span.
 package merge
 
@@ -45,6 +46,7 @@ type Merger struct {
 	partialParts []*partialPart // the parts that returned partial aggregates, ascending
 	alignedParts []*alignedPart // the parts that returned aligned aggregates, ascending
 	perSeries    bool           // a part returned columns of series
+	whole        []wholeGroup   // of the only part, if that returned partial aggregates
 	// roundingAllowed lets partial aggregates be added in any order.
 	roundingAllowed bool
 	// needsSpanOrder is set when an answer cannot be made of partial aggregates at all,

@@ -14,7 +14,8 @@ import (
 type partialPart struct {
 	start    string // its first key
 	hours    scanplan.Hours
-	from, to int // its buckets in the plan's grid, half-open
+	from, to int  // its buckets in the plan's grid, half-open
+	whole    bool // it is all of the plan, see wholeGroup
 	groups   map[string]*groupPartial
 }
 
@@ -70,7 +71,7 @@ func (m *Merger) partialPart(part scanplan.KeyRange) (*partialPart, error) {
 	if !ok || !m.plan.Downsample.DividesHour() {
 		return nil, fmt.Errorf("merge: partial aggregates of the part from %s to %s, want whole hours", part.Start, part.Stop)
 	}
-	p := &partialPart{start: string(part.Start), hours: hours, groups: map[string]*groupPartial{}}
+	p := &partialPart{start: string(part.Start), hours: hours, groups: map[string]*groupPartial{}, whole: m.isWhole(part)}
 	p.from = m.gridIndex(hours.From * 1000)
 	p.to = p.from + hours.Grid(m.plan.Downsample)
 	m.partialParts = append(m.partialParts, p)
@@ -90,15 +91,14 @@ func (m *Merger) addGroup(p *partialPart, row *batch.Partial) error {
 		return fmt.Errorf("merge: group %X comes twice in the part from %X", row.Group, p.start)
 	}
 
+	if p.whole {
+		return m.addWhole(p, row)
+	}
+
 	g := &groupPartial{}
-	// The row of a group of which the part has annotations alone lists spans and no buckets.
-	if size := p.to - p.from; len(row.Live) == size {
-		var err error
-		if g.aggregate, err = m.copyPartial(row); err != nil {
-			return fmt.Errorf("merge: group %X in the part from %X: %w", row.Group, p.start, err)
-		}
-	} else if len(row.Live) != 0 {
-		return fmt.Errorf("merge: group %X has %d buckets in the part from %X, want %d", row.Group, len(row.Live), p.start, size)
+	var err error
+	if g.aggregate, err = m.copyBuckets(p, row); err != nil {
+		return err
 	}
 	p.groups[string(row.Group)] = g
 	if err := m.account(int64(len(row.Live)) * partialBytes); err != nil {

@@ -1,0 +1,123 @@
+package merge
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+
+	"downpour/encoding"
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/aggregate"
+)
+
+// wholeGroup is a group of a plan of which one part has returned all partial aggregates: no
+// series goes on in another part, so nothing is joined, and no span is looked up. Spans may
+// be a great many.
+type wholeGroup struct {
+	key       []byte
+	aggregate *aggregate.Partial // nil if no member has points
+	spans     [][]byte           // members with points, in span order
+	notes     [][]byte           // of all members
+}
+
+// isWhole reports whether a part with partial aggregates is all of the plan.
+func (m *Merger) isWhole(part scanplan.KeyRange) bool {
+	if len(m.plan.Ranges) != 1 || m.passesName != nil || m.stretch != nil {
+		return false
+	}
+	r := m.plan.Ranges[0]
+	return bytes.Equal(part.Start, r.Start) && bytes.Equal(part.Stop, r.Stop)
+}
+
+// addWhole adds a row of a part that is all of the plan.
+func (m *Merger) addWhole(p *partialPart, row *batch.Partial) error {
+	p.groups[string(row.Group)] = &groupPartial{} // it must not come twice
+	g := wholeGroup{key: bytes.Clone(row.Group)}
+	var err error
+	if g.aggregate, err = m.copyBuckets(p, row); err != nil {
+		return err
+	}
+
+	size := int64(groupBytes + len(row.Live)*partialBytes)
+	for i, id := range row.Spans {
+		size += int64(len(id))
+		if row.Flags[i]&batch.EdgeAnnotationsOnly == 0 {
+			size += wholeSpanBytes
+		}
+	}
+	for _, n := range row.Notes {
+		size += sliceBytes + int64(len(n))
+	}
+	if err := m.account(size); err != nil {
+		return err
+	}
+
+	for _, n := range row.Notes {
+		g.notes = append(g.notes, m.memory.bytes.copy(n))
+	}
+	// The reader gives each row's spans memory of their own, but for the slice of them.
+	g.spans = make([][]byte, 0, len(row.Spans))
+	for i, id := range row.Spans {
+		if row.Flags[i]&batch.EdgeAnnotationsOnly == 0 {
+			g.spans = append(g.spans, id)
+		}
+	}
+	m.whole = append(m.whole, g)
+	return nil
+}
+
+// wholeSpanBytes is the memory of a span beside its bytes: in its group, and as TSUID.
+const wholeSpanBytes = 2 * sliceBytes
+
+// group makes the group, without counting its points.
+func (w *wholeGroup) group(a *aggregation) (Group, error) {
+	g := Group{Key: w.key, Spans: w.spans, Notes: w.notes}
+	a.m.describe(&g)
+	if w.aggregate == nil {
+		return g, nil
+	}
+
+	p := a.m.plan
+	values := make([]float64, len(w.aggregate.Live)) // those of buckets without a point are not used
+	a.fn.Finish(w.aggregate, 0, values)
+	for i, v := range values {
+		t := p.From*1000 + int64(i)*p.Downsample.Interval
+		if !w.aggregate.Real[i] || t < p.Start || t > p.End {
+			continue
+		}
+		if math.IsInf(v, 0) {
+			return g, &aggregate.InfinityError{Value: v, Time: t}
+		}
+		g.Points.Append(t, encoding.FloatValue(v))
+	}
+	return g, nil
+}
+
+// wholeMembers returns the groups of a part that is all of the plan, in the order of the
+// answer.
+func (m *Merger) wholeMembers() (all []groupMembers) {
+	for i := range m.whole {
+		all = append(all, groupMembers{key: m.whole[i].key, whole: &m.whole[i]})
+	}
+	slices.SortFunc(all, func(a, b groupMembers) int { return bytes.Compare(a.key, b.key) })
+	return all
+}
+
+// copyBuckets returns a copy of the buckets of a row; nil if it has none, because its spans
+// have annotations alone.
+func (m *Merger) copyBuckets(p *partialPart, row *batch.Partial) (*aggregate.Partial, error) {
+	switch size := p.to - p.from; len(row.Live) {
+	case size:
+		c, err := m.copyPartial(row)
+		if err != nil {
+			return nil, fmt.Errorf("merge: group %X in the part from %X: %w", row.Group, p.start, err)
+		}
+		return c, nil
+	case 0:
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("merge: group %X has %d buckets in the part from %X, want %d", row.Group, len(row.Live), p.start, size)
+	}
+}
