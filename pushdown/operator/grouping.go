@@ -160,6 +160,10 @@ func (g *grouping) newPartial(gr *group, held *memory.Lease) error {
 		}
 	}
 	gr.partial = g.fn.NewPartial(buckets)
+	// A part that is all of the plan is merged with no other one.
+	if g.starts && g.ends && g.plan.Schema.SaltWidth == 0 {
+		gr.partial.DropProof()
+	}
 	return nil
 }
 

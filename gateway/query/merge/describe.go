@@ -22,8 +22,16 @@ func HasData(s *batch.Series) bool {
 // Source: SpanGroup.computeTags.
 func DescribeTags(s encoding.Schema, spans [][]byte) (tags []encoding.TagPair, aggregated []encoding.UID) {
 	var several, pairs []encoding.TagPair // several: keys with several values, without a value
+	var checked []bool                    // by tag of last: it is among tags
+	var last []byte                       // the span that was looked at
 
 	for _, id := range spans {
+		// Most spans say nothing new: they have the keys of the one before, and its values of
+		// those that all have in common.
+		if sameTags(s, last, id, checked) {
+			continue
+		}
+
 		pairs = s.AppendPairs(pairs[:0], s.SpanTags(id))
 		for _, p := range pairs {
 			if _, found := search(several, p.K); found {
@@ -40,12 +48,39 @@ func DescribeTags(s encoding.Schema, spans [][]byte) (tags []encoding.TagPair, a
 				several = slices.Insert(several, j, encoding.TagPair{K: p.K})
 			}
 		}
+
+		last, checked = id, checked[:0]
+		for _, p := range pairs {
+			_, found := search(tags, p.K)
+			checked = append(checked, found)
+		}
 	}
 
 	for _, p := range several {
 		aggregated = append(aggregated, p.K)
 	}
 	return tags, aggregated
+}
+
+// sameTags reports whether a span has the tag keys of another one, and its values of those
+// tags that are checked.
+func sameTags(s encoding.Schema, a, b []byte, checked []bool) bool {
+	if len(a) == 0 || len(a) != len(b) {
+		return false
+	}
+	a, b = s.SpanTags(a), s.SpanTags(b)
+	at, step := 0, s.TagWidth()
+	for _, value := range checked {
+		end := at + s.TagKWidth
+		if value {
+			end = at + step
+		}
+		if string(a[at:end]) != string(b[at:end]) {
+			return false
+		}
+		at += step
+	}
+	return true
 }
 
 // search returns the place of a tag key among pairs, which are ascending by key,

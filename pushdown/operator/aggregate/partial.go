@@ -44,6 +44,8 @@ type Partial struct {
 	N     []int32
 	A, B  []float64
 	Proof // of A, if that is a sum
+
+	view columns // what columns returns: it would be allocated for each member
 }
 
 // NewPartial returns partial aggregates at size times at which no member contributes.
@@ -75,7 +77,13 @@ func (f *Function) Holds(p *Partial) bool {
 }
 
 // columns returns the accumulators as the functions over groups know them.
-func (p *Partial) columns() *columns { return &columns{n: p.N, a: p.A, b: p.B} }
+func (p *Partial) columns() *columns {
+	p.view.n, p.view.a, p.view.b = p.N, p.A, p.B
+	return &p.view
+}
+
+// DropProof forgets the proof of sums: nothing will be added to them out of order.
+func (p *Partial) DropProof() { p.Proof = Proof{} }
 
 // AddMember adds a member to partial aggregates at the given times: its points, and
 // between them what the interpolation says. Members come in span order. s.Value is
