@@ -83,11 +83,12 @@ func (p *Point) validateNames(allowed []rune) error {
 		return err
 	}
 	for _, t := range p.Tags {
-		if err := encoding.ValidateName("tag name with value ["+t.V+"]", t.K, allowed...); err != nil {
-			return err
+		// What an error says is only spelled if there is one: every new series comes here.
+		if encoding.ValidateName("", t.K, allowed...) != nil {
+			return encoding.ValidateName("tag name with value ["+t.V+"]", t.K, allowed...)
 		}
-		if err := encoding.ValidateName("tag value with key ["+t.K+"]", t.V, allowed...); err != nil {
-			return err
+		if encoding.ValidateName("", t.V, allowed...) != nil {
+			return encoding.ValidateName("tag value with key ["+t.K+"]", t.V, allowed...)
 		}
 	}
 	return nil

@@ -241,7 +241,8 @@ func (s *SeriesCache) lookUp(ctx context.Context, metric string, tags []Tag) (*S
 // uid returns the UID of a name. A storageError says that the same point may be sent
 // again; any other error is the fault of the name.
 func (s *SeriesCache) uid(ctx context.Context, kind encoding.UIDKind, name string, assign bool) (u encoding.UID, err error) {
-	row, err := encoding.AppendName(nil, name)
+	var buf [128]byte // only its length counts, so a usual name is not allocated
+	row, err := encoding.AppendName(buf[:0], name)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,10 @@ var ofNames = []mutant{
 		old: "		wrote[i] = !found\n", new: "		wrote[i] = true\n",
 		test: "TestConformance",
 	}, {
+		name: "cells-behind-the-first-not-sought", file: "pushdown/store/pebble/atomic.go",
+		old: "if sought < 0 || it.Valid() && compareKeys(it.Key(), k.key) < 0 {", new: "if sought < 0 {",
+		test: "TestAtomic_many",
+	}, {
 		name: "names-of-refused-import-lines-get-uids", file: "gateway/admin/tools/sink.go",
 		old: "			if err != nil {\n				p = nil\n			}\n", new: "			_ = err\n",
 		test: "TestImport_newNames",

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -127,20 +128,15 @@ func (s *Store) readAndWrite(table string, cells []store.CellKey, change func(i 
 	defer s.change.Unlock()
 
 	b, now := s.newBatch(0), s.opts.Now().UnixMilli()
-	var key []byte
-	for i, c := range cells {
-		key = appendKey(key[:0], table, c.Row, c.Family, c.Qualifier)
-		old, found, err := s.readCell(key)
-		if err != nil {
-			return nil, errors.Join(err, b.Close())
-		}
+	err := s.readCells(table, cells, func(i int, old []byte, found bool) error {
 		value, write, err := change(i, old, found)
-		if err != nil {
-			return nil, errors.Join(err, b.Close())
-		}
-		if write {
+		if c := &cells[i]; write && err == nil {
 			b.put(table, c.Row, c.Family, c.Qualifier, now, value)
 		}
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
 	}
 
 	if b.Empty() {
@@ -152,19 +148,113 @@ func (s *Store) readAndWrite(table string, cells []store.CellKey, change func(i 
 	return b, nil
 }
 
-// readCell returns a copy of the value of the cell with a key.
-func (s *Store) readCell(key []byte) (value []byte, found bool, err error) {
-	stored, closer, err := s.db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, false, nil
+// readCells calls got with the value of each cell, which it must not keep; found is false of
+// one that does not exist. It stops at the first error. The cells come in the order of their
+// keys. New rows that follow each other, as UIDs do, cost one seek: what stands behind one is
+// behind the next ones, too.
+func (s *Store) readCells(table string, cells []store.CellKey, got func(i int, value []byte, found bool) error) error {
+	if len(cells) == 0 {
+		return nil
 	}
+	keys := sortedKeys(table, cells)
+	if len(cells) == 1 {
+		return s.readCell(keys[0], got)
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: keys[0].key, UpperBound: appendTableEnd(nil, table)})
 	if err != nil {
-		return nil, false, fmt.Errorf("cannot read %v: %w", keyFormat(key), unreadable(err))
+		return fmt.Errorf("cannot read %d cells: %w", len(cells), unreadable(err))
 	}
+	left, err := walk(it, keys, got)
+	if err = errors.Join(err, it.Close()); err != nil {
+		return err
+	}
+	for _, k := range left {
+		if err := s.readCell(k, got); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-	_, value, err = parseValue(stored)
-	if err != nil {
-		err = fmt.Errorf("cannot read %v: %w", keyFormat(key), err)
+// cellAt is the key of a cell and its place among others.
+type cellAt struct {
+	key []byte
+	at  int
+}
+
+// sortedKeys returns the keys of cells in the order of the store.
+func sortedKeys(table string, cells []store.CellKey) []cellAt {
+	size := 0
+	for i := range cells {
+		size += prefixLen(table, cells[i].Row) + suffixLen(cells[i].Family, cells[i].Qualifier)
 	}
-	return bytes.Clone(value), true, errors.Join(err, closer.Close())
+	room, keys := make([]byte, 0, size), make([]cellAt, len(cells))
+	for i, c := range cells {
+		begin := len(room)
+		room = appendKey(room, table, c.Row, c.Family, c.Qualifier)
+		keys[i] = cellAt{room[begin:], i}
+	}
+	slices.SortFunc(keys, func(a, b cellAt) int { return compareKeys(a.key, b.key) })
+	return keys
+}
+
+// maxAlone is how many seeks in a row may serve one cell each. Then rows lie far apart, and a
+// read of each, which asks the bloom filters first, is cheaper than a seek in all tables.
+const maxAlone = 4
+
+// walk is readCells on an iterator. It returns the keys that are left, because they lie far apart.
+func walk(it *pebble.Iterator, keys []cellAt, got func(i int, value []byte, found bool) error) (left []cellAt, err error) {
+	alone, sought := 0, -1
+	for n, k := range keys {
+		// The iterator stands on the first key that is not before the last one asked for, or
+		// behind all.
+		if sought < 0 || it.Valid() && compareKeys(it.Key(), k.key) < 0 {
+			if alone++; n-sought > 1 {
+				alone = 0
+			}
+			if alone > maxAlone {
+				return keys[n:], nil
+			}
+			sought = n
+			it.SeekGE(k.key)
+		}
+		if !it.Valid() {
+			if err := it.Error(); err != nil {
+				return nil, fmt.Errorf("cannot read %v: %w", keyFormat(k.key), unreadable(err))
+			}
+		}
+
+		if !it.Valid() || !bytes.Equal(it.Key(), k.key) {
+			err = got(k.at, nil, false)
+		} else if stored, failed := it.ValueAndErr(); failed != nil {
+			err = fmt.Errorf("cannot read %v: %w", keyFormat(k.key), unreadable(failed))
+		} else {
+			err = k.parse(stored, got)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// parse calls got with what is stored.
+func (k cellAt) parse(stored []byte, got func(i int, value []byte, found bool) error) error {
+	_, value, err := parseValue(stored)
+	if err != nil {
+		return fmt.Errorf("cannot read %v: %w", keyFormat(k.key), err)
+	}
+	return got(k.at, value, true)
+}
+
+// readCell is readCells for one cell.
+func (s *Store) readCell(k cellAt, got func(i int, value []byte, found bool) error) error {
+	stored, closer, err := s.db.Get(k.key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return got(k.at, nil, false)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read %v: %w", keyFormat(k.key), unreadable(err))
+	}
+	return errors.Join(k.parse(stored, got), closer.Close())
 }

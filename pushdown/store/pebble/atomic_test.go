@@ -1,0 +1,97 @@
+package pebble
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"downpour/pushdown/store"
+)
+
+// Many cells at once are read and written as they are one by one, wherever the store has them:
+// those that exist, were removed, or lie before, between and behind all others.
+func TestAtomic_many(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	s := openMem(t, Options{MemTableBytes: 64 << 10, IdleFlush: -1})
+	create(t, s)
+	apply(t, s, cell(store.Append, "zz", "q", "v")) // behind all counters
+
+	counters := map[string]int64{}
+	for round := range 400 {
+		var cells []store.CellKey
+		var deltas []int64
+		for _, n := range rnd.Perm(300)[:rnd.IntN(40)] {
+			// Rows of several lengths, two qualifiers in a row.
+			row := fmt.Sprintf("%0*d", 1+n%4, n/2)
+			cells = append(cells, store.CellKey{Row: []byte(row), Family: "t", Qualifier: []byte{byte('a' + n%2)}})
+			deltas = append(deltas, rnd.Int64N(100)-50)
+		}
+		name := func(i int) string { return fmt.Sprintf("%s/%s", cells[i].Row, cells[i].Qualifier) }
+		switch round % 5 {
+		case 0, 1:
+			sums, err := s.IncrementAll(t.Context(), "tsdb", cells, deltas)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range cells {
+				if counters[name(i)] += deltas[i]; sums[i] != counters[name(i)] {
+					t.Fatalf("round %d: %s is %d, want %d", round, name(i), sums[i], counters[name(i)])
+				}
+			}
+		case 2, 3:
+			values := slices.Repeat([][]byte{{0, 0, 0, 0, 0, 0, 0, 7}}, len(cells))
+			wrote, err := s.PutAbsent(t.Context(), "tsdb", cells, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range cells {
+				if _, there := counters[name(i)]; there == wrote[i] {
+					t.Fatalf("round %d: %s was there: %t, and written: %t", round, name(i), there, wrote[i])
+				} else if !there {
+					counters[name(i)] = 7
+				}
+			}
+		default:
+			for i, c := range cells {
+				apply(t, s, store.Mutation{Kind: store.DeleteCell, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier})
+				delete(counters, name(i))
+			}
+			if err := s.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// New cells come in batches, of rows that lie apart or follow each other.
+func BenchmarkPutAbsent(b *testing.B) {
+	const at = 256
+	for _, apart := range []bool{false, true} {
+		b.Run(fmt.Sprintf("apart=%t", apart), func(b *testing.B) {
+			s := openMem(b, Options{IdleFlush: -1})
+			create(b, s)
+			staged := s.Staged().(store.ManyAtomic)
+			n := uint32(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				cells, values := make([]store.CellKey, at), make([][]byte, at)
+				for i := range cells {
+					n++
+					row := n
+					if apart {
+						row *= 2654435769 // any odd number makes each row once
+					}
+					cells[i] = store.CellKey{Row: []byte{1, byte(row >> 24), byte(row >> 16), byte(row >> 8), byte(row)}, Family: "t", Qualifier: []byte("q")}
+					values[i] = []byte("value")
+				}
+				if _, err := staged.PutAbsent(b.Context(), "tsdb", cells, values); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/at, "ns/cell")
+		})
+	}
+}
