@@ -57,6 +57,7 @@ var withoutOutside = []string{
 	"gateway/query/expression", "gateway/query/exp", "gateway/query/gexp", "gateway/query/javahash",
 	"gateway/graph", "gateway/graph/gnuformat", "gateway/graph/picture",
 	"gateway/metadata/tree", "gateway/admin/fsck",
+	"pushdown/store/hbase/sasl",
 }
 
 func standardOnly(h *house) (found []string) {
@@ -154,6 +155,7 @@ type owner struct {
 
 var ownerTable = []owner{
 	{module: "github.com/tsuna/gohbase", dir: "pushdown/store/hbase"},
+	{module: "github.com/jcmturner", dir: "pushdown/store/hbase/kerberos"},
 	{module: "github.com/cockroachdb/pebble", dir: "pushdown/store/pebble"},
 	{module: "github.com/gorilla/websocket", dir: "gateway/api/ws"},
 	{module: "gonum.org/v1/plot", dir: "gateway/graph/picture"},

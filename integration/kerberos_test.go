@@ -4,13 +4,17 @@ package integration
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
 	"downpour/integration/compare"
 	"downpour/integration/e2e"
+	store "downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/hbase/kerberos"
 )
 
 // securedCluster is an HBase with Kerberos, with OpenTSDB's tables.
@@ -21,12 +25,12 @@ type securedCluster struct {
 	keytab string // of the principal downpour
 }
 
-func startSecured(t *testing.T, o e2e.KDCOptions) *securedCluster {
+func startSecured(t *testing.T) *securedCluster {
 	t.Helper()
 	ctx := within(t, patience)
 	c := &securedCluster{tables: e2e.TablesWithPrefix("tsdb")}
 	began := time.Now()
-	c.kdc = must[*e2e.KDC](t)(e2e.StartKDC(ctx, o))
+	c.kdc = must[*e2e.KDC](t)(e2e.StartKDC(ctx))
 	closeAtEnd(t, c.kdc)
 	c.keytab = must[string](t)(c.kdc.Keytab(ctx, "downpour"))
 
@@ -53,38 +57,200 @@ func (c *securedCluster) env(more map[string]string) map[string]string {
 	return env
 }
 
-// Points that are put through a gateway into a secured HBase, with each protection, are
-// the ones that queries of all the others find.
-func TestKerberos_putAndQuery(t *testing.T) {
-	c := startSecured(t, e2e.KDCOptions{})
-	ctx := within(t, 2*time.Minute)
+// A secured HBase with a KDC, and what they must not be: one cluster for all of it.
+func TestKerberos(t *testing.T) {
+	c := startSecured(t)
+	t.Run("protections", c.protections)
+	t.Run("ticketCache", c.ticketCache)
+	t.Run("pushdown", c.pushdown)
+	t.Run("errors", c.errors)
+	t.Run("kdcAway", c.kdcAway)
+	t.Run("shortTickets", c.shortTickets)
+}
 
-	const perGateway = 500
-	protections := []string{"privacy", "integrity", "authentication"}
+const perProtection = 500 // points
+
+var protections = []string{"privacy", "integrity", "authentication"}
+
+// protections puts points through gateways with each protection, and queries all of them
+// through each.
+func (c *securedCluster) protections(t *testing.T) {
+	ctx := within(t, 2*time.Minute)
 	var gateways []*e2e.Program
 	for i, protection := range protections {
 		g := startGateway(t, e2e.ProgramOptions{Env: c.env(map[string]string{"DOWNPOUR_HBASE_PROTECTION": protection})})
 		gateways = append(gateways, g)
 		var points []e2e.Point
-		for p := range perGateway {
+		for p := range perProtection {
 			points = append(points, e2e.Point{Metric: "k.m", Timestamp: dataStart + int64(p), Value: fmt.Appendf(nil, "%d", p*(i+1)), Tags: map[string]string{"by": protection}})
 		}
 		if err := e2e.Put(ctx, g.URL, points); err != nil {
 			t.Fatalf("%s: %v", protection, err)
 		}
 	}
+	for i, g := range gateways {
+		if err := c.query(ctx, g); err != nil {
+			t.Errorf("%s: %v", protections[i], err)
+		}
+	}
+}
 
+// query compares the sum of what protections has put.
+func (c *securedCluster) query(ctx context.Context, g *e2e.Program) error {
 	var want bytes.Buffer
 	want.WriteString(`[{"metric":"k.m","tags":{},"aggregateTags":["by"],"dps":{`)
-	for p := range perGateway {
+	for p := range perProtection {
 		fmt.Fprintf(&want, `%s"%d":%d`, map[bool]string{true: "", false: ","}[p == 0], dataStart+p, p*(1+2+3))
 	}
 	want.WriteString("}}]")
-	for i, g := range gateways {
-		a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:k.m", g.URL, dataStart, dataStart+perGateway)))
-		r, err := compare.Comparer{}.Answers(compare.Answer{Status: 200, Body: want.Bytes()}, compare.Answer{Status: a.Status, Body: a.Body})
-		if err != nil || !r.Equal() {
-			t.Errorf("%s: error %v, %v", protections[i], err, r)
+	a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:k.m", g.URL, dataStart, dataStart+perProtection))
+	if err != nil {
+		return err
+	}
+	r, err := compare.Comparer{}.Answers(compare.Answer{Status: 200, Body: want.Bytes()}, compare.Answer{Status: a.Status, Body: a.Body})
+	if err == nil && !r.Equal() {
+		err = fmt.Errorf("%v", r)
+	}
+	return err
+}
+
+// ticketCache reads with the tickets of a file that kinit has filled.
+func (c *securedCluster) ticketCache(t *testing.T) {
+	ctx := within(t, time.Minute)
+	cache := must[string](t)(c.kdc.Kinit(ctx, c.keytab, "downpour"))
+	g := startGateway(t, e2e.ProgramOptions{Env: c.env(map[string]string{
+		"DOWNPOUR_HBASE_KERBEROS": "ccache", "DOWNPOUR_HBASE_PRINCIPAL": "", "KRB5CCNAME": "FILE:" + cache,
+	})})
+	if err := c.query(ctx, g); err != nil {
+		t.Error(err)
+	}
+}
+
+// pushdown reads by way of a pushdown server.
+func (c *securedCluster) pushdown(t *testing.T) {
+	ctx := within(t, time.Minute)
+	env := c.env(nil)
+	delete(env, "DOWNPOUR_AUTO_METRICS")
+	p := must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env}))
+	closeAtEnd(t, p)
+	g := startGateway(t, e2e.ProgramOptions{Env: c.env(map[string]string{"DOWNPOUR_PUSHDOWN": p.Addr})})
+	if err := c.query(ctx, g); err != nil {
+		t.Error(err)
+	}
+}
+
+// open returns a client of ours and a function that reads with it on new connections. A
+// fault is an error at once, and not tried again.
+func (c *securedCluster) open(t *testing.T, cfg kerberos.Config, change func(*store.Security)) func(context.Context) error {
+	t.Helper()
+	cfg.Krb5Conf = c.kdc.Krb5Conf()
+	client, err := kerberos.Open(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	security := &store.Security{Client: client}
+	if change != nil {
+		change(security)
+	}
+	return func(ctx context.Context) error { return c.read(ctx, security) }
+}
+
+// read reads a row on new connections.
+func (c *securedCluster) read(ctx context.Context, security *store.Security) error {
+	st, err := store.Open(store.Config{Quorum: c.hbase.Quorum(), Security: security, RetryTimeout: time.Nanosecond})
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	_, err = st.Get(ctx, c.tables.UID, "id", [][]byte{[]byte("k.m")})
+	return err
+}
+
+// errors has real servers refuse us, and wants the cause in the error.
+func (c *securedCluster) errors(t *testing.T) {
+	ctx := within(t, 2*time.Minute)
+	ours := kerberos.Config{Keytab: c.keytab, Principal: "downpour"}
+
+	stale := must[string](t)(c.kdc.Keytab(ctx, "stale"))
+	must[string](t)(c.kdc.Keytab(ctx, "stale")) // with new keys
+	short := must[string](t)(c.kdc.Keytab(ctx, "short"))
+	cache := must[string](t)(c.kdc.Kinit(ctx, short, "short", "-l", "1s"))
+
+	for _, tc := range []struct {
+		name   string
+		cfg    kerberos.Config
+		change func(*store.Security)
+		want   string
+	}{
+		{"unknown server", ours, func(s *store.Security) { s.RegionServer = "hbase/other" }, "does not know the server's principal hbase/other@" + e2e.Realm},
+		{"another server", ours, func(s *store.Security) { s.RegionServer = "stale" }, "refuses our ticket for stale: javax.security.sasl.SaslException: GSS initiate failed"},
+		{"stale keytab", kerberos.Config{Keytab: stale, Principal: "stale"}, nil, "the keytab's key of stale@" + e2e.Realm + " is not the one that the KDC has"},
+		{"ticket cache that has ended", kerberos.Config{TicketCache: cache}, nil, "its ticket has expired"},
+	} {
+		read := c.open(t, tc.cfg, tc.change)
+		err := e2e.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+			if err := read(ctx); err == nil || !strings.Contains(err.Error(), tc.want) {
+				return fmt.Errorf("got %v, want %q", err, tc.want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
+
+	if err := c.read(ctx, nil); err == nil || !strings.Contains(err.Error(), "Authentication is required") {
+		t.Errorf("without Kerberos: got %v, want that authentication is required", err)
+	}
+}
+
+// kdcAway stops the KDC: a running gateway goes on, who has no ticket yet is told why not,
+// and succeeds when the KDC is back.
+func (c *securedCluster) kdcAway(t *testing.T) {
+	ctx := within(t, 2*time.Minute)
+	g := startGateway(t, e2e.ProgramOptions{Env: c.env(nil)})
+	withTicket := c.open(t, kerberos.Config{Keytab: c.keytab, Principal: "downpour"}, nil)
+	without := c.open(t, kerberos.Config{Keytab: c.keytab, Principal: "downpour"}, nil)
+	if err := withTicket(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	c.kdc.Stop()
+	if err := c.query(ctx, g); err != nil {
+		t.Errorf("gateway: %v", err)
+	}
+	if err := withTicket(ctx); err != nil {
+		t.Errorf("new connections with tickets: %v", err)
+	}
+	if err := without(ctx); err == nil || !strings.Contains(err.Error(), "no KDC of "+e2e.Realm+" can be reached") {
+		t.Errorf("without a ticket: got %v, want that no KDC can be reached", err)
+	}
+	if err := c.kdc.Restart(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := e2e.Until(ctx, 100*time.Millisecond, without); err != nil {
+		t.Errorf("the KDC is back: %v", err)
+	}
+}
+
+// shortTickets opens connections all the time with tickets that last for seconds, through
+// several of their lives: none is refused. The long form does so for ten minutes.
+func (c *securedCluster) shortTickets(t *testing.T) {
+	life, during := 8*time.Second, 20*time.Second
+	if *soak {
+		life, during = time.Minute, 10*time.Minute
+	}
+	ctx := within(t, during+time.Minute)
+	keytab := must[string](t)(c.kdc.Keytab(ctx, "brief"))
+	if err := c.kdc.LimitTickets(ctx, "brief", life); err != nil {
+		t.Fatal(err)
+	}
+	read := c.open(t, kerberos.Config{Keytab: keytab, Principal: "brief"}, nil)
+	n := 0
+	for end := time.Now().Add(during); time.Now().Before(end); n++ {
+		if err := read(ctx); err != nil {
+			t.Fatalf("after %d connections: %v", n, err)
+		}
+	}
+	t.Logf("%d times new connections in %v, with tickets of %v", n, during, life)
 }

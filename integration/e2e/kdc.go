@@ -24,13 +24,8 @@ type KDC struct {
 	process       *Process
 }
 
-// KDCOptions says what kind of tickets a KDC gives.
-type KDCOptions struct {
-	TicketLife time.Duration // 0 means a day; tickets can be renewed for a week
-}
-
 // StartKDC makes a realm and starts its KDC. Errors say where the files are.
-func StartKDC(ctx context.Context, o KDCOptions) (*KDC, error) {
+func StartKDC(ctx context.Context) (*KDC, error) {
 	root, err := Root()
 	if err != nil {
 		return nil, fmt.Errorf("start KDC: %w", err)
@@ -45,7 +40,7 @@ func StartKDC(ctx context.Context, o KDCOptions) (*KDC, error) {
 		return nil, fmt.Errorf("start KDC: %w", err)
 	}
 	if k.port, err = FreePort(); err == nil {
-		err = k.create(ctx, o)
+		err = k.create(ctx)
 	}
 	if err == nil {
 		err = k.Restart(ctx)
@@ -57,12 +52,9 @@ func StartKDC(ctx context.Context, o KDCOptions) (*KDC, error) {
 }
 
 // create writes the configuration and makes the database.
-func (k *KDC) create(ctx context.Context, o KDCOptions) error {
-	if o.TicketLife == 0 {
-		o.TicketLife = 24 * time.Hour
-	}
+func (k *KDC) create(ctx context.Context) error {
 	text := strings.NewReplacer("REALM", Realm, "DIR", k.dir, "PORT", strconv.Itoa(k.port),
-		"PLUGINS", filepath.Join(k.libraries()[0], "krb5", "plugins", "kdb"), "LIFE", strconv.Itoa(int(o.TicketLife.Seconds())))
+		"PLUGINS", filepath.Join(k.libraries()[0], "krb5", "plugins", "kdb"))
 	for name, config := range map[string]string{"krb5.conf": krb5Conf, "kdc.conf": kdcConf} {
 		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text.Replace(config)), 0o644); err != nil {
 			return err
@@ -115,6 +107,11 @@ func (k *KDC) Keytab(ctx context.Context, principals ...string) (string, error) 
 		}
 	}
 	return path, nil
+}
+
+// LimitTickets limits the life of a principal's tickets from now on.
+func (k *KDC) LimitTickets(ctx context.Context, principal string, life time.Duration) error {
+	return k.admin(ctx, fmt.Sprintf("modprinc -maxlife %dseconds %s", int(life.Seconds()), principal))
 }
 
 // Kinit fills a ticket cache from a keytab and returns its path. Further arguments are
@@ -193,7 +190,7 @@ const kdcConf = `[kdcdefaults]
     database_name = DIR/principal
     key_stash_file = DIR/stash
     acl_file = DIR/acl
-    max_life = LIFEs
+    max_life = 24h
     max_renewable_life = 7d
     supported_enctypes = aes256-cts:normal aes128-cts:normal
   }

@@ -13,6 +13,7 @@
 package opentsdbconf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -70,10 +71,11 @@ func (c *Conf) Environment(environ map[string]string) (merged map[string]string,
 	for _, key := range slices.Sorted(maps.Keys(c.values)) {
 		t.key(key)
 	}
-	// These make one variable of two keys each.
+	// These make variables of several keys.
 	t.store()
 	t.listen()
 	t.rollups()
+	t.security()
 
 	slices.Sort(t.notes)
 	return t.merged, t.notes, errors.Join(t.errs...)
@@ -90,7 +92,7 @@ type translation struct {
 // key translates one key by the tables in keys.go.
 func (t *translation) key(key string) {
 	value := t.conf.values[key]
-	// store, listen and rollups translate these.
+	// store, listen, rollups and security translate these.
 	if slices.Contains(composed, key) {
 		return
 	}
@@ -138,7 +140,7 @@ func (t *translation) note(key, reason string) {
 	t.notes = append(t.notes, fmt.Sprintf("%s: %s = %s is not honoured: %s", t.conf.name, key, t.conf.values[key], reason))
 }
 
-// Keys of which two together make one variable.
+// Keys that are translated together with others.
 const (
 	quorumKey  = "tsd.storage.hbase.zk_quorum"
 	basedirKey = "tsd.storage.hbase.zk_basedir"
@@ -146,9 +148,16 @@ const (
 	bindKey    = "tsd.network.bind"
 	enableKey  = "tsd.rollups.enable"
 	rollupsKey = "tsd.rollups.config"
+
+	authEnableKey      = "hbase.security.auth.enable"
+	authenticationKey  = "hbase.security.authentication"
+	clientConfigKey    = "hbase.sasl.clientconfig"
+	serverPrincipalKey = "hbase.kerberos.regionserver.principal"
+	protectionKey      = "hbase.rpc.protection"
 )
 
-var composed = []string{quorumKey, basedirKey, portKey, bindKey, enableKey, rollupsKey}
+var composed = []string{quorumKey, basedirKey, portKey, bindKey, enableKey, rollupsKey,
+	authEnableKey, authenticationKey, clientConfigKey, serverPrincipalKey, protectionKey}
 
 // store sets DOWNPOUR_STORE. If the file has neither key the variable keeps its default.
 // OpenTSDB would use an HBase on this machine then, but nobody has asked to write there.
@@ -216,5 +225,39 @@ func (t *translation) rollups() {
 		t.errs = append(t.errs, fmt.Errorf("%s: %s: got %q, want the JSON of rollups or the path of a .json file, because %s is true", t.conf.name, rollupsKey, text, enableKey))
 	default:
 		t.set("DOWNPOUR_ROLLUPS", text, enableKey, rollupsKey)
+	}
+}
+
+// security takes over how HBase's servers are connected to. Our keytab and principal stand
+// in a JAAS file of OpenTSDB's Java, and not in this one: without the variables that name
+// them a store on a secured HBase is an error.
+func (t *translation) security() {
+	enable, given := t.conf.values[authEnableKey]
+	kerberos := strings.EqualFold(t.conf.values[authenticationKey], "kerberos") && (!given || readBool(enable))
+	if !kerberos {
+		for _, key := range []string{clientConfigKey, serverPrincipalKey, protectionKey} {
+			if _, given := t.conf.values[key]; given {
+				t.note(key, authenticationKey+" is not kerberos")
+			}
+		}
+		return
+	}
+
+	if p := t.conf.values[serverPrincipalKey]; p != "" {
+		t.set("DOWNPOUR_HBASE_SERVER_PRINCIPAL", p, serverPrincipalKey)
+	}
+	if p := t.conf.values[protectionKey]; p != "" {
+		t.set("DOWNPOUR_HBASE_PROTECTION", strings.ToLower(p), protectionKey)
+	}
+
+	section, named := t.conf.values[clientConfigKey]
+	switch {
+	case t.environ["DOWNPOUR_HBASE_KERBEROS"] != "":
+		if named {
+			t.note(clientConfigKey, "DOWNPOUR_HBASE_KERBEROS is set")
+		}
+	case strings.HasPrefix(t.merged["DOWNPOUR_STORE"], "hbase:"):
+		t.errs = append(t.errs, fmt.Errorf("%s: %s = %s: DOWNPOUR_HBASE_KERBEROS is not set, want keytab:PATH, and in DOWNPOUR_HBASE_PRINCIPAL our principal, as keyTab and principal stand in the section %s of the JAAS file",
+			t.conf.name, authenticationKey, t.conf.values[authenticationKey], cmp.Or(section, "Client")))
 	}
 }

@@ -213,3 +213,44 @@ func TestEnvironment_rollups(t *testing.T) {
 		t.Errorf("got %v, want tag raw true, tag key agg and block derived false", got)
 	}
 }
+
+// The keys of a secured HBase count if Kerberos is on. The keytab must be named beside the
+// file; that it is not is an error, and not a connection without authentication.
+func TestEnvironment_security(t *testing.T) {
+	const conf = "tsd.storage.hbase.zk_quorum=a\nhbase.security.authentication=Kerberos\nhbase.kerberos.regionserver.principal=hbase/_HOST@R\nhbase.rpc.protection=PRIVACY\nhbase.sasl.clientconfig=Tsdb\n"
+	keytab := map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:/k"}
+	for _, tc := range []struct {
+		name, text            string
+		environ               map[string]string
+		principal, protection string
+		notes                 []string
+		err                   string
+	}{
+		{name: "on", text: conf, environ: keytab, principal: "hbase/_HOST@R", protection: "privacy", notes: []string{"hbase.sasl.clientconfig"}},
+		{name: "no keytab", text: conf, principal: "hbase/_HOST@R", protection: "privacy", err: "in the section Tsdb of the JAAS file"},
+		{name: "embedded", text: conf, environ: map[string]string{"DOWNPOUR_STORE": "pebble:x"}, principal: "hbase/_HOST@R", protection: "privacy", notes: []string{"zk_quorum"}},
+		{name: "disabled", text: conf + "hbase.security.auth.enable=false\n", notes: []string{"regionserver.principal", "rpc.protection", "sasl.clientconfig"}},
+		{name: "simple", text: strings.ReplaceAll(conf, "Kerberos", "simple"), notes: []string{"regionserver.principal", "rpc.protection", "sasl.clientconfig"}},
+	} {
+		c, err := Parse("conf", []byte(tc.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, notes, err := c.Environment(tc.environ)
+		if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			t.Errorf("%s: got error %v, want %q", tc.name, err, tc.err)
+		}
+		if got["DOWNPOUR_HBASE_SERVER_PRINCIPAL"] != tc.principal || got["DOWNPOUR_HBASE_PROTECTION"] != tc.protection {
+			t.Errorf("%s: got %v, want principal %q and protection %q", tc.name, got, tc.principal, tc.protection)
+		}
+		if all := strings.Join(notes, "\n"); len(notes) != len(tc.notes) {
+			t.Errorf("%s: notes %q, want %q", tc.name, notes, tc.notes)
+		} else {
+			for _, n := range tc.notes {
+				if !strings.Contains(all, n) {
+					t.Errorf("%s: notes %q, want %q", tc.name, notes, tc.notes)
+				}
+			}
+		}
+	}
+}

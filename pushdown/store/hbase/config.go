@@ -24,8 +24,8 @@ type Config struct {
 	// connections, as warnings. Default: no log.
 	Logger *slog.Logger
 
-	// DialTimeout bounds one TCP connect and HBase's connection header; default
-	// 5 s.
+	// DialTimeout bounds one TCP connect, the handshake of Security with the wait for a
+	// ticket, and HBase's connection header; default 5 s.
 	DialTimeout time.Duration
 	// ZooKeeperTimeout is the session timeout of a look-up; default 10 s.
 	ZooKeeperTimeout time.Duration

@@ -45,6 +45,8 @@ type pool struct {
 	// no longer at the server that the call was sent to. It may ask other servers.
 	moved func(ctx context.Context, c *conn, call *rpc) bool
 
+	warned atomic.Int64 // when warnUnauthenticated logged, Unix time in ns
+
 	mu    sync.Mutex
 	conns map[string]*conn // by address
 }

@@ -22,7 +22,10 @@
 //     refuses writes gets one until it accepts it.
 //   - store.go: sends the call, waits, and forgets the location that proved wrong.
 //   - conn.go and rpc.go: the only connection to that server, and a call on it,
-//     through gohbase. wire.go checks what comes back before gohbase reads it.
+//     through gohbase. wire.go checks what comes back before gohbase reads it. In a
+//     secured cluster security.go makes a handshake before the first call, with a
+//     ticket of package kerberos and the frames of package sasl, and wrappedconn.go
+//     signs or seals what is sent.
 //   - silence.go: waits for the reply, and finds out whether a silent server is
 //     slow, dead or no longer has the region.
 //   - retry.go: classifies a failure: retry here, look the region up again,

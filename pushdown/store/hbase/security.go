@@ -70,9 +70,22 @@ func (p *pool) secured(ctx context.Context, nc net.Conn, c *conn) (net.Conn, err
 	out, err := p.secure(ctx, nc, c.addr, &c.liveness)
 	if err != nil {
 		nc.Close()
+		p.warnUnauthenticated(c.addr, err)
 	}
 	return out, err
 }
+
+// warnUnauthenticated logs why a server cannot be authenticated to, now and then: the
+// attempts go on, for a KDC may come back, and somebody may have to mend the rest.
+func (p *pool) warnUnauthenticated(addr string, err error) {
+	now := time.Now().UnixNano()
+	last := p.warned.Load()
+	if now-last > int64(warnEvery) && p.warned.CompareAndSwap(last, now) {
+		p.cfg.Logger.Warn("cannot authenticate", "server", addr, "error", err)
+	}
+}
+
+const warnEvery = 10 * time.Second
 
 // secure makes a security context on a new connection, before HBase's own header is
 // sent. It returns the connection to use.

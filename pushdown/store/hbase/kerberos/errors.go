@@ -29,6 +29,7 @@ func explain(err error, name, realm string) error {
 		{"KDC_ERR_ETYPE_NOSUPP", "the KDC of " + realm + " has no key of an encryption type that krb5.conf allows for " + name},
 		{"KRB_AP_ERR_SKEW", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed"},
 		{"clock skew", "the clocks of this machine and of the KDC of " + realm + " differ by more than is allowed"},
+		{"AS_REP is not valid or client password/keytab incorrect < Decrypting_Error", "the keytab's key of " + name + " is not the one that the KDC has"},
 		{"KRB_AP_ERR_TKT_EXPIRED", "our ticket has expired"},
 		{"KRB_AP_ERR_TKT_NYV", "our ticket is not valid yet: the clocks of this machine and of the KDC of " + realm + " differ"},
 		{"no KDCs defined", "krb5.conf names no KDC of " + realm},

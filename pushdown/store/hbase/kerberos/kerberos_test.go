@@ -134,7 +134,7 @@ func TestErrors(t *testing.T) {
 			if err := errors.Join(err, os.WriteFile(r.cfg.Keytab, old, 0o600)); err != nil {
 				panic(err)
 			}
-		}, "no ticket for me@"},
+		}, "the keytab's key of me@"},
 		{"RC4", func(r *realm) { r.SetEncType(23) }, "want one of AES"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
