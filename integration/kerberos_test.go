@@ -236,7 +236,7 @@ func (c *securedCluster) kdcAway(t *testing.T) {
 // shortTickets opens connections all the time with tickets that last for seconds, through
 // several of their lives: none is refused. The long form does so for ten minutes.
 func (c *securedCluster) shortTickets(t *testing.T) {
-	life, during := 8*time.Second, 20*time.Second
+	life, during := 5*time.Second, 12*time.Second
 	if *soak {
 		life, during = time.Minute, 10*time.Minute
 	}

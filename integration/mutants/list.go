@@ -25,4 +25,5 @@ var mutants = slices.Concat(
 	ofColumns,         // list_columns.go
 	ofRefusals,        // list_refusals.go
 	ofAligned,         // list_aligned.go
+	ofKerberos,        // list_kerberos.go
 )

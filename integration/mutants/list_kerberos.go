@@ -1,0 +1,43 @@
+package main
+
+// ofKerberos are faults of connections to a secured HBase: servers that are believed,
+// bytes that were changed, calls that are mixed up, tickets that end.
+var ofKerberos = []mutant{
+	{
+		name: "reply-to-another-request-believed", file: "pushdown/store/hbase/kerberos/context.go",
+		old: "if part.CTime.Unix() != x.auth.CTime.Unix() || part.Cusec != x.auth.Cusec {", new: "if false {",
+		test: "TestContext_wrongServer",
+	}, {
+		name: "server-without-authentication-taken", file: "pushdown/store/hbase/security.go",
+		old: "case errors.Is(err, sasl.ErrSimple) && s.AllowSimple:", new: "case errors.Is(err, sasl.ErrSimple):",
+		test: "TestSecured_errors",
+	}, {
+		name: "weaker-protection-taken", file: "pushdown/store/hbase/security.go",
+		old: "chosen := (offer.Protections & want).Strongest()", new: "chosen := offer.Protections.Strongest()",
+		test: "TestSecured_errors",
+	}, {
+		name: "calls-mixed-up", file: "pushdown/store/hbase/conn.go",
+		old: "if _, tcp := nc.(*net.TCPConn); !tcp {", new: "if false {",
+		test: "TestSecured_calls",
+	}, {
+		name: "token-out-of-order-opened", file: "pushdown/store/hbase/sasl/wrap.go",
+		old: "got != o.next {", new: "got != o.next && false {",
+		test: "TestWrap_refused",
+	}, {
+		name: "changed-token-opened", file: "pushdown/store/hbase/sasl/wrap.go",
+		old: "if !hmac.Equal(mac,", new: "if false && !hmac.Equal(mac,",
+		test: "TestWrap_refused",
+	}, {
+		name: "ticket-used-to-its-end", file: "pushdown/store/hbase/kerberos/tickets.go",
+		old: "if (!ready || aging(s.ticket, now)) &&", new: "if !ready &&",
+		test: "TestTickets_renewed",
+	}, {
+		name: "refused-ticket-kept", file: "pushdown/store/hbase/kerberos/tickets.go",
+		old: "s.ticket, s.err, s.retry = nil, errRefused,", new: "s.err, s.retry = errRefused,",
+		test: "pushdown/store/hbase TestSecured_newKey",
+	}, {
+		name: "kdc-asked-all-the-time", file: "pushdown/store/hbase/kerberos/tickets.go",
+		old: "	if now.Before(c.retryLogin) {", new: "	if false && now.Before(c.retryLogin) {",
+		test: "TestTickets_refused",
+	},
+}
