@@ -22,6 +22,7 @@ var mutants = slices.Concat(
 	ofUIDTools,        // list_uidtools.go
 	ofFsck,            // list_fsck.go
 	ofTools,           // list_tools.go
+	ofBackups,         // list_backups.go
 	ofColumns,         // list_columns.go
 	ofRefusals,        // list_refusals.go
 	ofAligned,         // list_aligned.go

@@ -73,7 +73,7 @@ func (s *Store) tryCheckpoint() (name string, err error) {
 	if err := s.db.Checkpoint(dir); err != nil { // removes what it has made
 		return "", err
 	}
-	if err := completeCheckpoint(s.opts.FS, dir, name); err != nil {
+	if err := completeCheckpoint(s.disk, dir, name); err != nil {
 		return "", errors.Join(err, s.opts.FS.RemoveAll(dir))
 	}
 	return name, nil

@@ -13,8 +13,8 @@
 // logs and MANIFESTs wait until there is space, and writes to tables fail after a
 // pause.
 //
-// Files in directories below that of the database are copies of its files. They are written as
-// they are, and an error is an error.
+// Files in directories below that of the database are copies of its files, for a while. They are
+// written as they are, and an error is an error.
 package disk
 
 import (
@@ -135,8 +135,11 @@ func (d *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 // OpenDir opens a directory to sync it.
 func (d *FS) OpenDir(name string) (vfs.File, error) {
 	f, err := d.FS.OpenDir(name)
-	if err != nil || d.PathJoin(name) != d.PathJoin(d.dir) {
-		return f, err
+	if err != nil {
+		return nil, err
+	}
+	if own := d.PathJoin(name) == d.PathJoin(d.dir); !own && d.PathDir(name) == d.dir {
+		return passing{f}, nil
 	}
 	return &directory{f, d}, nil
 }
@@ -155,6 +158,13 @@ func (f *directory) Sync() error {
 	}
 	return err
 }
+
+// passing is a directory below that of the database. What is in it need not outlast a
+// crash, and pebble would panic if it could not be synced.
+type passing struct{ vfs.File }
+
+// Sync does nothing.
+func (passing) Sync() error { return nil }
 
 // create makes a file, waiting for space.
 func (d *FS) create(name string, category vfs.DiskWriteCategory) (f vfs.File, err error) {

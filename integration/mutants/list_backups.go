@@ -1,0 +1,76 @@
+package main
+
+// ofBackups are faults of backups: points that are acknowledged and not in them, and restores
+// that put in place what is not whole.
+var ofBackups = []mutant{
+	{
+		name: "checkpoint-without-its-mark", file: "pushdown/store/pebble/checkpoint.go",
+		old: "	if !marked {\n", new: "	if !marked && false {\n",
+		test: "TestCompleteLogs",
+	}, {
+		name: "checkpoint-of-a-damaged-log", file: "pushdown/store/pebble/checkpoint.go",
+		old: "last && !marked && hole >= 0 ||", new: "",
+		test: "TestCompleteLogs",
+	}, {
+		name: "checkpoint-with-holes-in-its-log", file: "pushdown/store/pebble/checkpoint.go",
+		old: "records = records[:countBefore(records, hole)]", new: "",
+		test: "TestCompleteLogs",
+	}, {
+		name: "checkpoints-logs-taken-for-the-stores", file: "pushdown/store/pebble/disk/disk.go",
+		old: "{ return d.PathDir(name) != d.dir }", new: "{ return false }",
+		test: "pushdown/store/pebble TestCheckpoint_failure",
+	}, {
+		name: "backup-named-before-its-files", file: "pushdown/store/pebble/backup.go",
+		old: "	if err := syncDir(w.files, w.dir); err != nil {\n		return err\n	}\n", new: "",
+		test: "TestBackUp_crash",
+	}, {
+		name: "backup-takes-over-tables-of-another-store", file: "pushdown/store/pebble/backup.go",
+		old: " && old.origin == f.origin", new: "",
+		test: "TestBackUp_incremental",
+	}, {
+		name: "backup-of-a-damaged-table", file: "pushdown/store/pebble/backup.go",
+		old: "if err == nil && len(report.Faults) > 0 {", new: "if err == nil && false {",
+		test: "TestBackUp_damagedStore",
+	}, {
+		name: "backup-removes-the-newest", file: "pushdown/store/pebble/backup.go",
+		old: "err == nil && !now.After(last) {", new: "err == nil && false {",
+		test: "TestBackUp_clockSetBack",
+	}, {
+		name: "backup-in-the-store", file: "pushdown/store/pebble/backup.go",
+		old: "real, err := filepath.EvalSymlinks(dir)", new: "real, err := filepath.Abs(dir)",
+		test: "TestBackUp_place",
+	}, {
+		name: "restore-of-other-files", file: "pushdown/store/pebble/restore.go",
+		old: "	case sum != f.SHA256:\n", new: "	case false:\n",
+		test: "TestRestore_damagedBackup",
+	}, {
+		name: "restore-of-files-anywhere", file: "pushdown/store/pebble/backuplist.go",
+		old: "	if strings.ContainsAny(name, `/\\`) {\n", new: "	if false {\n",
+		test: "TestRestore_refused",
+	}, {
+		name: "restore-is-a-database-before-its-files", file: "pushdown/store/pebble/restore.go",
+		old:  "	if err := errors.Join(syncDir(r.files, r.temporary), syncDir(r.files, r.dir)); err != nil {\n		return err\n	}\n	if err := r.move(r.manifestsMarker); err != nil {\n",
+		new:  "	if err := r.move(r.manifestsMarker); err != nil {\n",
+		test: "TestRestore_crash",
+	}, {
+		name: "half-a-restore-opens", file: "pushdown/store/pebble/restore.go",
+		old: "	if err == nil && unfinished {\n", new: "	if err == nil && unfinished && false {\n",
+		test: "TestRestore_crash",
+	}, {
+		name: "restore-over-a-store", file: "pushdown/store/pebble/restore.go",
+		old: "case unfinished && (name == restoringName || isStoreFile(name)):", new: "case isStoreFile(name) || unfinished && name == restoringName:",
+		test: "gateway/admin/tools TestBackup",
+	}, {
+		name: "checkpoint-by-who-may-write", file: "gateway/api/httpapi/routes.go",
+		old: `"api/tools/checkpoint": {Scope: auth.Admin,`, new: `"api/tools/checkpoint": {Scope: auth.Write,`,
+		test: "gateway/admin/tools TestRoutes_doors",
+	}, {
+		name: "checkpoint-keeps-a-full-disk-full", file: "gateway/admin/tools/backup.go",
+		old: "errors.Is(gauge.Writable(), store.ErrFull)", new: "false",
+		test: "gateway/admin/tools TestServedCheckpoint_givenUp",
+	}, {
+		name: "checkpoints-at-a-time", file: "gateway/admin/tools/backup.go",
+		old: "	case h.keeping <- struct{}{}:\n		defer func() { <-h.keeping }()\n", new: "	default:\n",
+		test: "gateway/admin/tools TestServedCheckpoint",
+	},
+}
