@@ -66,7 +66,7 @@ var ofBackups = []mutant{
 		test: "gateway/admin/tools TestRoutes_doors",
 	}, {
 		name: "checkpoint-keeps-a-full-disk-full", file: "gateway/admin/tools/backup.go",
-		old: "errors.Is(gauge.Writable(), store.ErrFull)", new: "false",
+		old: "errors.Is(gauge.Writable(), store.ErrFull)", new: "gauge.Writable() == nil",
 		test: "gateway/admin/tools TestServedCheckpoint_givenUp",
 	}, {
 		name: "checkpoints-at-a-time", file: "gateway/admin/tools/backup.go",
