@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -175,5 +178,51 @@ func TestRestore_refused(t *testing.T) {
 	}
 	if err := sound(files, r.Path, func(*Store) error { return nil }); err != nil {
 		t.Error(err)
+	}
+}
+
+var writeBackup = flag.String("write-backup", "", "write the backup of TestRestore_old into this new directory; only for a new format")
+
+// A backup of an old store, and an old backup, are restored as what they were.
+func TestRestore_old(t *testing.T) {
+	root := t.TempDir()
+	data := filepath.Join(root, "data")
+	if err := os.CopyFS(data, os.DirFS("testdata/v1")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(data, Options{IdleFlush: -1, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	apply(t, s, cell(store.Put, "c", "q", "in the log"))
+	name, remove, err := s.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(root, "backups")
+	if *writeBackup != "" {
+		to = *writeBackup
+	}
+	_, err = BackUp(t.Context(), Backup{Store: data, Checkpoint: name, To: to}, Options{Logger: quiet()})
+	if err := errors.Join(err, remove()); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, from := range []string{to, "testdata/backup-v1"} {
+		restored := filepath.Join(t.TempDir(), "restored")
+		if _, err := Restore(t.Context(), from, restored, Options{Logger: quiet()}, nil); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(restored, Options{IdleFlush: -1, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := dump(t, r, store.Scan{}), oldDatabase+"c/t:q=in the log "; got != want {
+			t.Errorf("%s: got %q\nwant %q", from, got, want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
