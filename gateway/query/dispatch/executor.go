@@ -64,6 +64,7 @@ const partsPerSlot = 4
 type Executor struct {
 	cfg     Config
 	servers *registry
+	regions regionLists
 	sizes   *sizes
 }
 
@@ -269,7 +270,7 @@ func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggre
 
 	var regions []store.Region
 	if len(e.cfg.Servers) > 0 {
-		if regions, err = e.regions(ctx, plan); err != nil {
+		if regions, err = e.planRegions(ctx, plan); err != nil {
 			return p, err
 		}
 	}
@@ -281,14 +282,22 @@ func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggre
 	return p, nil
 }
 
-// regions lists the regions that hold a plan's rows. It asks the store until the
-// context ends, because a table whose regions are moving may answer a moment later.
-func (e *Executor) regions(ctx context.Context, plan *scanplan.Plan) ([]store.Region, error) {
+// planRegions lists the regions that hold a plan's rows, or held them a moment ago. It asks the
+// store until the context ends, because a table whose regions are moving may answer a
+// moment later.
+func (e *Executor) planRegions(ctx context.Context, plan *scanplan.Plan) ([]store.Region, error) {
 	start, stop := plan.Ranges[0].Start, plan.Ranges[len(plan.Ranges)-1].Stop
+	began := time.Now()
+	if known, ok := e.regions.get(plan.Table, began); ok {
+		return overlapping(known, start, stop), nil
+	}
+
 	for pause := minRetryPause; ; pause = min(2*pause, maxRetryPause) {
-		regions, err := e.cfg.Store.Regions(ctx, plan.Table, start, stop)
+		// All of them: the next plan may be of other rows, and they are read together.
+		regions, err := e.cfg.Store.Regions(ctx, plan.Table, nil, nil)
 		if err == nil {
-			return regions, nil
+			e.regions.set(plan.Table, regions, began)
+			return overlapping(regions, start, stop), nil
 		}
 		// Once ctx has ended, the error may say no more than that, and sleep ends the loop.
 		if ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {

@@ -267,6 +267,8 @@ func (r *run) scheduleRetry(a *partAttempt) {
 		return
 	}
 
+	// A region may have moved, and its rows be beside another server.
+	r.e.regions.forget(r.plan.Table)
 	r.e.cfg.Log.Warn("a part is tried again", "start", p.Range.Start.String(), "place", r.placeName(a.place), "err", a.err)
 	p.failedAt[a.place] = true
 	if a.place != local {

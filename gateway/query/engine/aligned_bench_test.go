@@ -82,6 +82,50 @@ func BenchmarkRaw(b *testing.B) {
 	}
 }
 
+// BenchmarkManyGroups executes avg:5m-max of each of 1,000 series over 6 hours, a point every
+// 10 s, and of one series alone, over Flight, per series and with partial aggregates.
+func BenchmarkManyGroups(b *testing.B) {
+	const series, hours = 1000, 6
+	s := encoding.DefaultSchema()
+	m := &operatortest.Store{Keep: true, BlockRows: 500}
+	for i := range series {
+		points := operatortest.Every(alignedBase, alignedBase+hours*3600, 10, func(k int) float64 { return 0 })
+		for k := range points.Len() {
+			points.Bits[k], points.Float[k] = uint64((k*7+i*13)%101), false
+		}
+		m.Load(s, operatortest.UID(9), operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1)}, Points: points})
+	}
+	e := overFlight(b, m, s)
+	one := &operatortest.Store{Keep: true}
+	for i := 0; i < len(m.Rows); i += series {
+		one.Rows = append(one.Rows, m.Rows[i])
+	}
+	eOne := overFlight(b, one, s)
+	for _, how := range []dispatch.Aggregation{dispatch.PerSeries, dispatch.Auto} {
+		f := func(name string, e *dispatch.Executor, want int) {
+			b.Run(name+"/"+map[dispatch.Aggregation]string{dispatch.PerSeries: "per series", dispatch.Auto: "partial"}[how], func(b *testing.B) {
+				plan := operatortest.Plan(s, operatortest.UID(9), alignedBase, alignedBase+hours*3600)
+				plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "max", Fill: scanplan.FillNone}
+				plan.Aggregator, plan.GroupBy = "avg", []encoding.UID{operatortest.UID(1)}
+				b.ReportAllocs()
+				began := processorTime()
+				var shipped int64
+				for b.Loop() {
+					groups, stats, err := mergedBy(b.Context(), e, &plan, how)
+					if err != nil || len(groups) != want {
+						b.Fatal(err, len(groups), stats)
+					}
+					shipped = stats.ShippedBytes
+				}
+				b.ReportMetric(float64(processorTime()-began)/float64(b.N)/1e6, "cpu-ms")
+				b.ReportMetric(float64(shipped), "shipped-bytes")
+			})
+		}
+		f("1000 hosts", e, series)
+		f("one host", eOne, 1)
+	}
+}
+
 // processorTime is that of this process so far, in ns.
 func processorTime() int64 {
 	var u syscall.Rusage
