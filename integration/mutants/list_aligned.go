@@ -84,6 +84,10 @@ var ofAligned = []mutant{
 		old: "p.Histograms == nil && p.Fix == 0 &&", new: "p.Histograms == nil &&",
 		test: "gateway/query/dispatch TestCutPlan_aligned",
 	}, {
+		name: "small-groups-forgotten", file: "gateway/query/engine/execute.go",
+		old: "(stats.Partial > 0 || e.small", new: "(stats.Partial > 1<<20 || e.small",
+		test: "TestExecutePlan_smallGroups",
+	}, {
 		name: "rate-column-after-another-type", file: "pushdown/operator/rate/rate.go",
 		old: "	case float != nil || prev.Float != isFloat:\n", new: "	case float != nil:\n",
 		test: "TestColumnEqualsPoints",

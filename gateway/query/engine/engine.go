@@ -44,6 +44,7 @@ type Config struct {
 type Engine struct {
 	cfg     Config
 	refused refusedPlans // plans that partial aggregation did not answer lately
+	small   refusedPlans // plans whose groups had hardly more than one series lately
 	unkept  refusedPlans // plans whose stretches were made and could not be cached lately
 }
 

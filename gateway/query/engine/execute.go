@@ -85,7 +85,26 @@ func (e *Engine) executePlan(ctx context.Context, q *query.Query, p subPlan, nod
 		node.add("again with per-series aggregation", 0, map[string]any{"reason": err.Error()})
 		groups, stats, err = e.scanAndMerge(ctx, q, p, dispatch.PerSeries, node)
 	}
+	if err == nil && how != dispatch.PartialAggregation {
+		e.noteSmallGroups(p.Plan, groups, stats)
+	}
 	return groups, stats, err
+}
+
+// noteSmallGroups notes a plan whose groups have hardly more than one series. A partial
+// aggregate is larger than the value of a series, and takes longer to make and to merge, so that
+// the next plan like it is executed per series. That notes it again, while it is so.
+func (e *Engine) noteSmallGroups(p *scanplan.Plan, groups []merge.Group, stats dispatch.Stats) {
+	if p.Histograms != nil || p.Downsample == nil || stats.Remote == 0 || len(p.GroupBy) == 0 {
+		return
+	}
+	series := 0
+	for i := range groups {
+		series += len(groups[i].Spans)
+	}
+	if now := time.Now(); series < 2*len(groups) && (stats.Partial > 0 || e.small.count(p, now) > 0) {
+		e.small.add(p, now, now)
+	}
 }
 
 // partialsTooLarge reports whether partial aggregates took more memory than they may.
@@ -212,6 +231,8 @@ func (e *Engine) aggregationFor(q *query.Query, p subPlan) dispatch.Aggregation 
 	case q.Mode != "":
 		return dispatch.Aggregation(q.Mode)
 	case e.refused.count(p.Plan, time.Now()) > 0: // it would be executed twice
+		return dispatch.PerSeries
+	case e.small.count(p.Plan, time.Now()) > 0:
 		return dispatch.PerSeries
 	}
 	return dispatch.Auto
