@@ -88,6 +88,14 @@ var ofAligned = []mutant{
 		old: "(stats.Partial > 0 || e.small", new: "(stats.Partial > 1<<20 || e.small",
 		test: "TestExecutePlan_smallGroups",
 	}, {
+		name: "few-rows-as-partial-aggregates", file: "gateway/query/dispatch/executor.go",
+		old: "p.choice.partial && path.Few &&", new: "p.choice.partial && path.Nothing &&",
+		test: "TestExplain_fewRows",
+	}, {
+		name: "regions-of-another-time", file: "gateway/query/dispatch/run.go",
+		old: "	r.e.regions.forget(r.plan.Table)\n", new: "",
+		test: "TestRun_listsRegionsOnce",
+	}, {
 		name: "rate-column-after-another-type", file: "pushdown/operator/rate/rate.go",
 		old: "	case float != nil || prev.Float != isFloat:\n", new: "	case float != nil:\n",
 		test: "TestColumnEqualsPoints",

@@ -102,6 +102,9 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, at places) aggregat
 		return aggregationChoice{partial: true, whole: true, reason: "the same bits, the hours are read side by side"}
 	case !at.remote:
 		return aggregationChoice{reason: "nothing is shipped in process"}
+	// Partial aggregates of few series are no smaller than the series, and cost more to make.
+	case at.path.Few:
+		return aggregationChoice{reason: "few rows are looked at"}
 	// Only parts of several salt buckets share a bucket in time, and the merger adds them in
 	// span order: so InOrder is enough.
 	case len(plan.Ranges) == 1 || mergeability.AnyOrder || mergeability.InOrder:

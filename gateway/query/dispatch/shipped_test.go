@@ -111,3 +111,29 @@ func BenchmarkShipped(b *testing.B) {
 		}
 	}
 }
+
+// Over a pushdown server a plan of all series has parts with partial aggregates, and one that looks
+// at few rows has the series themselves, unless it asks for partial aggregates.
+func TestExplain_fewRows(t *testing.T) {
+	s := encoding.DefaultSchema()
+	m, _, _ := hosts(s, 1, inOrder)
+	e := overFlight(t, m, s)
+	plan := operatortest.Plan(s, metric, base, base+3600)
+	plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
+	f := func(how Aggregation, want string) {
+		t.Helper()
+		parts, err := e.Explain(t.Context(), &plan, how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range parts {
+			if p.Mode != want {
+				t.Errorf("a part is %s (%s, %s), want %s", p.Mode, p.Why, p.Rows, want)
+			}
+		}
+	}
+	f(Auto, "partial")
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(217)}}}
+	f(Auto, "strict")
+	f(PartialAggregation, "partial")
+}

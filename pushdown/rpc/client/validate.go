@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"fmt"
+	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -146,12 +147,19 @@ func (g *schemaGuard) Recv() (*flight.FlightData, error) {
 	return m, nil
 }
 
+// schemaMessages are the results of schemaMessage, by *arrow.Schema: there are four.
+var schemaMessages sync.Map
+
 // schemaMessage returns the header of the message with which a stream of the schema
-// begins.
+// begins. schema is one of package batch's, which never change.
 func schemaMessage(schema *arrow.Schema) []byte {
+	if known, ok := schemaMessages.Load(schema); ok {
+		return known.([]byte)
+	}
 	var first firstMessage
 	w := flight.NewRecordWriter(&first, ipc.WithSchema(schema))
 	_ = w.Close() // writes the schema, because no batch was written
+	schemaMessages.Store(schema, first.header)
 	return first.header
 }
 
