@@ -23,6 +23,7 @@ type grouping struct {
 	hours        scanplan.Hours
 	grid         []int64 // bucket starts of the part, ms; nil until there is a point
 	held         int64   // bytes of the grid and of partial aggregates
+	mostStates   int64   // bound of held beside that of the plan; 0 is none
 	starts, ends bool    // the plan has no row before, after the part
 	fill         bool    // the fill policy gives empty buckets a value
 	missing      float64 // that value
@@ -147,6 +148,9 @@ func (g *grouping) newPartial(gr *group, held *memory.Lease) error {
 	need := g.held + int64(buckets)*workBytes
 	if limit := g.plan.MaxBytes; limit > 0 && need > limit {
 		return &LimitError{What: States, Limit: limit, Need: need}
+	}
+	if g.mostStates > 0 && need > g.mostStates {
+		return &LimitError{What: States, Limit: g.mostStates, Need: need}
 	}
 	if err := held.Reserve(need - g.held); err != nil {
 		return err

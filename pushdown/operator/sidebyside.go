@@ -66,6 +66,7 @@ func newHoursOperator(from store.Reader, part *scanplan.Part, d downsampler, gro
 		return nil, nil
 	}
 
+	groups.mostStates = mostStates
 	o := &hoursOperator{from: from, part: part, opts: opts, groups: groups, head: part.Range.Start[:part.Plan.Schema.BaseTimeAt()]}
 	o.emit = emitter{writer: batch.NewSeriesWriter(opts.Mem), limit: opts.FlushBytes}
 	if opts.BlockBytes <= 0 {
@@ -83,6 +84,10 @@ func newHoursOperator(from store.Reader, part *scanplan.Part, d downsampler, gro
 	o.read = make([]int64, len(o.hours))
 	return o, nil
 }
+
+// mostStates bounds the bytes of partial aggregates. Each group has all buckets of the part:
+// where groups have few series, their columns take less.
+const mostStates = 32 << 20
 
 // Bytes of the blocks of one hour, and of those of all hours.
 const (

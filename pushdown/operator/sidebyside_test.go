@@ -244,3 +244,18 @@ func TestSideBySide_memory(t *testing.T) {
 		t.Errorf("%d bytes for %d series: got %v, want a LimitError", part.Plan.MaxBytes, n, err)
 	}
 }
+
+// A part with a great many groups is refused as one of too large states, so that it is executed
+// series by series instead.
+func TestSideBySide_groups(t *testing.T) {
+	m, part := sparsePart(100)
+	part.Plan.Downsample.Interval, part.Plan.Aggregator = 1000, "sum" // 10,800 buckets, some 500 KB for each group
+	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); err != nil {
+		t.Error(err)
+	}
+	part.Plan.GroupBy = []encoding.UID{operatortest.UID(1)}
+	var limit *operator.LimitError
+	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); !errors.As(err, &limit) || limit.What != operator.States {
+		t.Errorf("100 groups of 10,800 buckets: got %v, want a LimitError of states", err)
+	}
+}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"flag"
 	"log/slog"
+	"math"
 	"syscall"
 	"testing"
 	"time"
@@ -58,8 +59,9 @@ func BenchmarkSparse(b *testing.B) {
 			p.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
 			p.GroupBy = groupBy
 			b.ReportAllocs()
-			began := processorTime(b)
+			least := time.Duration(math.MaxInt64)
 			for b.Loop() {
+				began := processorTime(b)
 				m := merge.New(&p, nil)
 				_, err := e.Run(b.Context(), &p, Options{}, func(part scanplan.KeyRange, records []batch.Record) error {
 					for _, r := range records {
@@ -76,10 +78,11 @@ func BenchmarkSparse(b *testing.B) {
 					b.Fatal(err)
 				}
 				m.Free()
+				least = min(least, processorTime(b)-began)
 			}
-			rows := float64(b.N * *sparseSeries * hours)
-			b.ReportMetric(float64(b.Elapsed())/rows, "ns/row")
-			b.ReportMetric(float64(processorTime(b)-began)/rows, "cpu-ns/row")
+			rows := float64(*sparseSeries * hours)
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/rows, "ns/row")
+			b.ReportMetric(float64(least)/rows, "least-cpu-ns/row")
 		})
 	}
 	for _, sideBySide := range []bool{false, true} {

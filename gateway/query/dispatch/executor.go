@@ -243,6 +243,11 @@ func (e *Executor) AggregatesPartially(ctx context.Context, plan *scanplan.Plan,
 	return c.partial || c.aligned && len(plan.GroupBy) == 0
 }
 
+// SideBySide reports whether a plan's hours can be read side by side, in this process.
+func (e *Executor) SideBySide(plan *scanplan.Plan) bool {
+	return chooseAggregation(plan, Auto, e.places(plan, false)).whole
+}
+
 // places returns where the parts of a plan can be executed. All ranges of a plan differ in
 // their salt alone, so the first range's access path stands for all.
 func (e *Executor) places(plan *scanplan.Plan, remote bool) places {

@@ -74,6 +74,14 @@ func newBoard(t *testing.T, rng *rand.Rand, st store.Store) *board {
 	return b
 }
 
+// readSideBySide has the engine with a cache read hours side by side where it can. The other one,
+// whose answers it must give, does not.
+func (b *board) readSideBySide() {
+	cfg := b.caching.cfg
+	cfg.Exec = dispatch.New(dispatch.Config{Store: b.store, ResultCache: b.cache, SideBySide: true})
+	b.caching = New(cfg)
+}
+
 // change puts, overwrites or deletes a point, or puts an annotation.
 func (b *board) change() {
 	b.Helper()

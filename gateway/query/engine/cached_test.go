@@ -29,6 +29,9 @@ func TestLaw_cached(t *testing.T) {
 			seed := rand.Uint64()
 			t.Run(fmt.Sprintf("%s, seed=%d", name, seed), func(t *testing.T) {
 				b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), open(t))
+				if rng := rand.New(rand.NewPCG(seed, 1)); rng.IntN(2) == 0 {
+					b.readSideBySide()
+				}
 				whole += b.live(40).PlanHits
 			})
 		}

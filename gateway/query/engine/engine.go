@@ -46,6 +46,9 @@ type Engine struct {
 	refused refusedPlans // plans that partial aggregation did not answer lately
 	small   refusedPlans // plans whose groups had hardly more than one series lately
 	unkept  refusedPlans // plans whose stretches were made and could not be cached lately
+	many    refusedPlans // plans with too many series for a stretch
+
+	stretchSeries int64 // maxStretchSeries
 }
 
 // DefaultMaxBytes bounds the memory of one sub-query's result.
@@ -62,7 +65,7 @@ func New(cfg Config) *Engine {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Engine{cfg: cfg}
+	return &Engine{cfg: cfg, many: refusedPlans{lasts: manySeriesFor}, stretchSeries: maxStretchSeries}
 }
 
 // DropCaches empties the result caches of this process and of the pushdown servers.

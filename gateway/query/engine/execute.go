@@ -88,6 +88,7 @@ func (e *Engine) executePlan(ctx context.Context, q *query.Query, p subPlan, nod
 	if err == nil && how != dispatch.PartialAggregation {
 		e.noteSmallGroups(p.Plan, groups, stats)
 	}
+	e.noteSeries(p.Plan, &stats, time.Now())
 	return groups, stats, err
 }
 

@@ -14,6 +14,8 @@ import (
 // It only affects speed, so an entry may be lost or stand for another plan: plans may be
 // long, and only their hashes are kept.
 type refusedPlans struct {
+	lasts time.Duration // how long a try counts; 0 is refusedFor
+
 	mu      sync.Mutex
 	entries map[uint64]refusal // by planHash
 }
@@ -40,6 +42,13 @@ func planHash(p *scanplan.Plan) uint64 {
 	return h.Sum64()
 }
 
+func (r *refusedPlans) duration() time.Duration {
+	if r.lasts > 0 {
+		return r.lasts
+	}
+	return refusedFor
+}
+
 // add notes a try in vain that began and has ended now. Tries that run side by side count
 // as one.
 func (r *refusedPlans) add(p *scanplan.Plan, began, now time.Time) {
@@ -54,7 +63,7 @@ func (r *refusedPlans) add(p *scanplan.Plan, began, now time.Time) {
 	key := planHash(p)
 	e := r.entries[key]
 	switch {
-	case now.Sub(e.last) >= refusedFor:
+	case now.Sub(e.last) >= r.duration():
 		e.times = 1
 	case !began.Before(e.last):
 		e.times++
@@ -77,7 +86,7 @@ func (r *refusedPlans) count(p *scanplan.Plan, now time.Time) int {
 	defer r.mu.Unlock()
 
 	e := r.entries[planHash(p)]
-	if now.Sub(e.last) >= refusedFor {
+	if now.Sub(e.last) >= r.duration() {
 		return 0
 	}
 	return e.times

@@ -31,6 +31,20 @@ const minStretch = 2
 // before; with several queries at once each may cache some of them the second time.
 const maxUnkept = 3
 
+// maxStretchSeries is of how many series no stretch is made if their hours can be read side
+// by side: that keeps nothing of a series, and a stretch some 300 bytes.
+const maxStretchSeries = 50_000
+
+// manySeriesFor is how long a plan is known to have more series.
+const manySeriesFor = 24 * time.Hour
+
+// noteSeries notes whether a plan that was executed has too many series for a stretch.
+func (e *Engine) noteSeries(p *scanplan.Plan, stats *dispatch.Stats, now time.Time) {
+	if stats.Parts > 0 && stats.Spans/int64(stats.Parts) > e.stretchSeries && e.cfg.Exec.SideBySide(p) {
+		e.many.add(p, now, now)
+	}
+}
+
 // cachedStretch is what the result cache keeps of a plan's older hours: their stretch, and
 // what it cost to make it. It is shared among queries.
 type cachedStretch struct {
@@ -63,7 +77,7 @@ func seam(p *scanplan.Plan, end, now int64) (older, newer scanplan.Plan, ok bool
 func (e *Engine) executeAtSeam(ctx context.Context, q *query.Query, p subPlan, end int64, node *Node) ([]merge.Group, dispatch.Stats, error) {
 	began := time.Now()
 	older, newer, ok := seam(p.Plan, end, began.UnixMilli())
-	if !ok || e.aggregationFor(q, p) == dispatch.PartialAggregation || e.unkept.count(p.Plan, began) >= maxUnkept {
+	if !ok || e.aggregationFor(q, p) == dispatch.PartialAggregation || e.unkept.count(p.Plan, began) >= maxUnkept || e.many.count(p.Plan, began) > 0 {
 		return e.executePlan(ctx, q, p, node)
 	}
 

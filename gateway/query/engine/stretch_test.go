@@ -75,13 +75,16 @@ func (b *board) continued(q *query.Query) (Stats, bool) {
 // older hours come from memory, and the answer is the one that reading everything gives.
 func TestStretch_living(t *testing.T) {
 	total := 0
-	for range 4 {
+	for i := range 4 {
 		seed := rand.Uint64()
 		for rand.New(rand.NewPCG(seed, 0)).IntN(3) == 0 { // newBoard would salt the rows; the store counts changes by hour only of others
 			seed++
 		}
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), embedded(t))
+			if i%2 == 1 {
+				b.readSideBySide()
+			}
 			for hour := range boardHours { // every series goes on until the seam, mostly
 				for range 60 {
 					b.putAt(hour)
@@ -156,6 +159,32 @@ func TestStretch_tooLarge(t *testing.T) {
 	}
 	if len(made) == 0 || len(made) > maxUnkept {
 		t.Errorf("made at the asks %v, want at some, and at most %d", made, maxUnkept)
+	}
+}
+
+// Of a great many series no stretch is made where their hours are read side by side: it would take
+// more memory than the query.
+func TestStretch_manySeries(t *testing.T) {
+	b := newBoard(t, rand.New(rand.NewPCG(7, 7)), embedded(t)) // without salt
+	for range 200 {
+		b.putAt(boardHours - 2) // every series goes on until the seam
+	}
+	for _, c := range []struct {
+		most int64
+		want bool
+	}{{3, false}, {6, true}} { // there are 6 series
+		b.readSideBySide()
+		b.caching.stretchSeries = c.most
+		q := b.question(hourZero, hourZero+boardHours*3600-1)
+		made := false
+		for range 6 {
+			b.putAt(boardHours - 1)
+			_, text := b.traced(q)
+			made = made || strings.Contains(text, "merge older hours") || strings.Contains(text, "older hours from memory")
+		}
+		if made != c.want {
+			t.Errorf("stretches of up to %d series: made is %t, want %t", c.most, made, c.want)
+		}
 	}
 }
 
