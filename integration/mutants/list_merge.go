@@ -47,6 +47,14 @@ var ofStates = []mutant{
 		old: "if j.m.needsSpanOrder || j.inexact {", new: "if j.m.needsSpanOrder {",
 		test: "TestPartials_proof",
 	}, {
+		name: "some-of-the-plan-taken-for-whole", file: "gateway/query/merge/whole.go",
+		old: "	return bytes.Equal(part.Start, r.Start) && bytes.Equal(part.Stop, r.Stop)\n", new: "	return bytes.Equal(part.Start, r.Start)\n",
+		test: "TestCutting_oneAnswer",
+	}, {
+		name: "values-of-tags-passed-over", file: "gateway/query/merge/describe.go",
+		old: "			end = at + step\n", new: "",
+		test: "TestDescribeTags",
+	}, {
 		name: "hopeless-sums-read-to-the-end", file: "gateway/query/merge/partials.go",
 		old: "if !m.roundingAllowed && m.sumsRound(p, string(row.Group)) {", new: "if false {",
 		test: "TestPartials_proof",

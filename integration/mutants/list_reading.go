@@ -109,6 +109,23 @@ var ofOperators = []mutant{
 		old: "limit > 0 && held > limit", new: "limit > 0 && held < 0",
 		test: "TestRun_errors",
 	}, {
+		name: "hours-torn-apart", file: "pushdown/operator/sidebyside.go",
+		old: "			case c == 0:\n				same = append(same, i)\n", new: "",
+		test: "TestSideBySide",
+	}, {
+		name: "torn-series-unseen", file: "pushdown/operator/hourscan.go",
+		old: "bytes.Compare(h.tags, tags) >= 0 {", new: "bytes.Compare(h.tags, tags) > 1 {",
+		test: "TestSideBySide_order",
+	}, {
+		name: "failed-hour-taken-for-ended", file: "pushdown/operator/hourscan.go",
+		old:  "		case err != nil:\n			return withCause(ctx, fmt.Errorf(\"operator: cannot scan %s: %w\", table, err))\n",
+		new:  "		case err != nil:\n			return io.EOF\n",
+		test: "TestSideBySide_ends",
+	}, {
+		name: "names-are-free", file: "pushdown/operator/sidebyside.go",
+		old: "	o.kept += int64(n) + spanBytes\n", new: "",
+		test: "TestSideBySide_memory",
+	}, {
 		name: "last-batch-forgotten", file: "pushdown/operator/part.go",
 		old: "	o.emit.flush(&o.arena)\n	o.done = true\n", new: "	o.done = true\n",
 		test: "TestPerSeries_hourly",

@@ -9,7 +9,9 @@
 //
 // Parts end at region boundaries and between hours. As long as nothing is known of
 // the rows, all parts have about equally many hours; once a run has reported how
-// many bytes each hour of the metric takes, they have about equally many bytes.
+// many bytes each hour of the metric takes, they have about equally many bytes. On the
+// embedded store a plan of few hours is one part, where that gives the same bits: its hours
+// are read side by side, which needs the least memory if series are many.
 //
 // The coverage records which key intervals were accepted. The records of an
 // attempt are held back until the attempt has ended without an error, an interval
