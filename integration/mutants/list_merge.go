@@ -49,7 +49,7 @@ var ofStates = []mutant{
 	}, {
 		name: "some-of-the-plan-taken-for-whole", file: "gateway/query/merge/whole.go",
 		old: "	return bytes.Equal(part.Start, r.Start) && bytes.Equal(part.Stop, r.Stop)\n", new: "	return bytes.Equal(part.Start, r.Start)\n",
-		test: "TestCutting_oneAnswer",
+		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
 		name: "values-of-tags-passed-over", file: "gateway/query/merge/describe.go",
 		old: "			end = at + step\n", new: "",
