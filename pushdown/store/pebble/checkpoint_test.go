@@ -125,24 +125,26 @@ func TestCheckpoint_staged(t *testing.T) {
 // A checkpoint that cannot be written is an error of its caller. It is no failure of the store's own
 // log, which would end the process, and nothing is left of it.
 func TestCheckpoint_failure(t *testing.T) {
-	var failing atomic.Bool
+	var failing atomic.Pointer[errorfs.OpKind]
 	files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		in := strings.Contains(op.Path, checkpointPrefix) && (op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".log") || op.Kind == errorfs.OpFileSync)
-		if in && failing.Load() {
-			return syscall.ENOSPC
+		kind := failing.Load()
+		if kind == nil || op.Kind != *kind || !strings.Contains(op.Path, checkpointPrefix) || op.Kind == errorfs.OpCreate && !strings.HasSuffix(op.Path, ".log") {
+			return nil
 		}
-		return nil
+		return syscall.EIO
 	}))
 	s := openMem(t, Options{FS: files, IdleFlush: -1, Logger: quiet(), Exit: func(int) { t.Error("the process would end") }})
 	create(t, s)
 	apply(t, s, cell(store.Put, "row", "q", "v"))
-	failing.Store(true)
-	if _, _, err := s.Checkpoint(t.Context()); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("got %v, want %v", err, syscall.ENOSPC)
-	}
-	failing.Store(false)
-	if names := sorted(t, files, "data"); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, checkpointPrefix) }) {
-		t.Errorf("%v, want no checkpoint left", names)
+	for _, kind := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileSync, errorfs.OpFileWrite} {
+		failing.Store(&kind)
+		if _, _, err := s.Checkpoint(t.Context()); !errors.Is(err, syscall.EIO) {
+			t.Errorf("%v: got %v, want %v", kind, err, syscall.EIO)
+		}
+		failing.Store(nil)
+		if names := sorted(t, files, "data"); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, checkpointPrefix) }) {
+			t.Errorf("%v: %v, want no checkpoint left", kind, names)
+		}
 	}
 	apply(t, s, cell(store.Put, "row2", "q", "v"))
 	mustBackUp(t, s, files, 0)
