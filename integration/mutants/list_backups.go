@@ -65,10 +65,6 @@ var ofBackups = []mutant{
 		old: `"api/tools/checkpoint": {Scope: auth.Admin,`, new: `"api/tools/checkpoint": {Scope: auth.Write,`,
 		test: "gateway/admin/tools TestRoutes_doors",
 	}, {
-		name: "checkpoint-keeps-a-full-disk-full", file: "gateway/admin/tools/backup.go",
-		old: "errors.Is(gauge.Writable(), store.ErrFull)", new: "gauge.Writable() == nil",
-		test: "gateway/admin/tools TestServedCheckpoint_givenUp",
-	}, {
 		name: "checkpoints-at-a-time", file: "gateway/admin/tools/backup.go",
 		old: "	case h.keeping <- struct{}{}:\n		defer func() { <-h.keeping }()\n", new: "	default:\n",
 		test: "gateway/admin/tools TestServedCheckpoint",
