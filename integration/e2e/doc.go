@@ -1,5 +1,5 @@
 // Package e2e starts, watches and ends real processes for tests and
-// benchmarks: a distributed HBase, HDFS under it, OpenTSDB, our own programs,
+// benchmarks: a distributed HBase, HDFS under it, a Kerberos KDC, OpenTSDB, our own programs,
 // Python, Node.
 //
 // Everything listens on 127.0.0.1 at ports found free at the moment of the
