@@ -3,6 +3,7 @@ package batch
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // The names of a group's spans are alike: salt, metric and tag keys are the same in
@@ -23,11 +24,16 @@ import (
 // all, the second bytes of all, and so on. Each byte is the difference to the same byte of the
 // last name that has one, because LZ4 compresses the runs of equal bytes that this makes.
 func appendNames(dst []byte, names [][]byte) []byte {
+	// Names may be a great many: dst grows once.
+	longest, total := 0, 0
+	for _, n := range names {
+		longest, total = max(longest, len(n)), total+len(n)
+	}
+	dst = slices.Grow(dst, total+len(names)+binary.MaxVarintLen64)
+
 	dst = binary.AppendUvarint(dst, uint64(len(names)))
-	longest := 0
 	for _, n := range names {
 		dst = binary.AppendUvarint(dst, uint64(len(n)))
-		longest = max(longest, len(n))
 	}
 
 	for i := range longest {
@@ -56,13 +62,14 @@ func parseNames(dst [][]byte, b []byte) ([][]byte, error) {
 		return nil, fmt.Errorf("batch: cannot read count of names: %w", err)
 	}
 
-	lengths, total, longest := make([]int, count), 0, 0
-	for i := range lengths {
-		if lengths[i], rest, err = uvarint(rest, len(b)-total); err != nil {
+	lengths, total, longest := rest, 0, 0
+	for i := range count {
+		var n int
+		if n, rest, err = uvarint(rest, len(b)-total); err != nil {
 			return nil, fmt.Errorf("batch: cannot read length of name %d of %d: %w", i, count, err)
 		}
-		total += lengths[i]
-		longest = max(longest, lengths[i])
+		total += n
+		longest = max(longest, n)
 	}
 	if total != len(rest) {
 		return nil, fmt.Errorf("batch: %d names of %d bytes in %d bytes", count, total, len(rest))
@@ -70,8 +77,10 @@ func parseNames(dst [][]byte, b []byte) ([][]byte, error) {
 
 	// The names share one allocation; a name's capacity ends where the next begins.
 	all := make([]byte, total)
-	dst = dst[:0]
-	for _, n := range lengths {
+	dst = slices.Grow(dst[:0], count)
+	for range count {
+		n, after := binary.Uvarint(lengths) // it was read above
+		lengths = lengths[after:]
 		dst = append(dst, all[:n:n])
 		all = all[n:]
 	}
