@@ -80,8 +80,8 @@ var ofAligned = []mutant{
 		old: "(stats.Partial > 0 || e.small", new: "(stats.Partial > 1<<20 || e.small",
 		test: "TestExecutePlan_smallGroups",
 	}, {
-		name: "few-rows-as-partial-aggregates", file: "gateway/query/dispatch/executor.go",
-		old: "p.choice.partial && path.Few &&", new: "p.choice.partial && path.Nothing &&",
+		name: "few-rows-as-partial-aggregates", file: "gateway/query/dispatch/aggregation.go",
+		old: "	case at.path.Few:\n", new: "	case at.path.Few && at.sideBySide:\n",
 		test: "TestExplain_fewRows",
 	}, {
 		name: "regions-of-another-time", file: "gateway/query/dispatch/run.go",

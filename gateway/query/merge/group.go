@@ -212,11 +212,8 @@ func (a *aggregation) group(members groupMembers) (Group, error) {
 			continue
 		}
 		g.Spans = append(g.Spans, sp.id)
-		if a.isAligned {
-			continue // its points are those of the group
-		}
-		if a.joiner != nil {
-			continue // it looks at the segments itself
+		if a.isAligned || a.joiner != nil {
+			continue // the group has its points, or the joiner looks at the segments itself
 		}
 
 		if err := a.m.account(a.columns.bytesNeeded(a.segments)); err != nil {
