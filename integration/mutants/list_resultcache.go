@@ -94,7 +94,7 @@ var ofResultCache = []mutant{
 		test: "TestOpen_budget",
 	}, {
 		name: "data-time-overlooked", file: "pushdown/resultcache/timestamps.go",
-		old: "r.equal > 0 && 2*r.equal >= r.cells", new: "r.equal > r.cells",
+		old: "equal > 0 && 2*equal >= r.cells.Load()", new: "equal > r.cells.Load()",
 		test: "TestOpen_dataTime",
 	}, {
 		name: "whole-answer-of-changed-rows", file: "pushdown/resultcache/plan.go",

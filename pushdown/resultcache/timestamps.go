@@ -2,6 +2,7 @@ package resultcache
 
 import (
 	"context"
+	"sync/atomic"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
@@ -17,8 +18,9 @@ type timestampReader struct {
 	plan *scanplan.Plan
 	on   bool
 
-	cells int // looked at
-	equal int // of them, those that have the time of their own point
+	// An operator that reads its hours side by side has several scanners.
+	cells atomic.Int64 // looked at
+	equal atomic.Int64 // of them, those that have the time of their own point
 }
 
 // Scan implements store.Reader.
@@ -33,9 +35,12 @@ func (r *timestampReader) Scan(ctx context.Context, scan store.Scan) (store.Scan
 // areDataTime tells whether cells carry the time of their data: at least half of
 // those looked at have it to the millisecond. A cell that is written in the
 // millisecond of its point has it by chance.
-func (r *timestampReader) areDataTime() bool { return r.equal > 0 && 2*r.equal >= r.cells }
+func (r *timestampReader) areDataTime() bool {
+	equal := r.equal.Load()
+	return equal > 0 && 2*equal >= r.cells.Load()
+}
 
-// timestampScanner is for the operator's goroutine alone.
+// timestampScanner is for one goroutine.
 type timestampScanner struct {
 	store.Scanner
 	reader *timestampReader
@@ -44,32 +49,35 @@ type timestampScanner struct {
 // Next implements store.Scanner.
 func (s *timestampScanner) Next() ([]store.Row, error) {
 	rows, err := s.Scanner.Next()
+	var cells, equal int64
 	for i := range rows {
-		s.reader.lookAt(&rows[i])
+		c, e := s.reader.lookAt(&rows[i])
+		cells, equal = cells+c, equal+e
 	}
+	s.reader.cells.Add(cells)
+	s.reader.equal.Add(equal)
 	return rows, err
 }
 
 // lookAt checks whether the first cell of a row that holds points, values of rollups or a
-// histogram has the time of one of them. One cell a row is enough to tell how the table is
-// written.
-func (r *timestampReader) lookAt(row *store.Row) {
+// histogram has the time of one of them, and returns how many cells it has looked at, and how
+// many of them have. One cell a row is enough to tell how the table is written.
+func (r *timestampReader) lookAt(row *store.Row) (cells, equal int64) {
 	key, err := r.plan.Schema.ParseRowKey(row.Key)
 	if err != nil {
-		return // the operator reports it
+		return 0, 0 // the operator reports it
 	}
 	for i := range row.Cells {
 		c := &row.Cells[i]
-		equal, ok := r.isDataTime(c.Qualifier, c.Timestamp-int64(key.BaseTime)*1000)
-		if !ok {
-			continue
+		same, ok := r.isDataTime(c.Qualifier, c.Timestamp-int64(key.BaseTime)*1000)
+		switch {
+		case ok && same:
+			return 1, 1
+		case ok:
+			return 1, 0
 		}
-		r.cells++
-		if equal {
-			r.equal++
-		}
-		return
 	}
+	return 0, 0
 }
 
 // isDataTime tells whether a cell that was written so many ms behind the row's base time

@@ -86,5 +86,6 @@ there. Each file is compared with the backup's list, and each block is checked,
 before anything is in its place. If the restore is cut off, the directory does
 not open; the same command then begins anew.
 
-  DOWNPOUR_STORE=pebble:data gateway restore /backup/downpour && gateway check`
+  gateway restore /backup/downpour && gateway check
+  DOWNPOUR_STORE=pebble:old gateway restore /backup/downpour/20260102T030405.678Z`
 )
