@@ -162,7 +162,7 @@ func closeStore(st io.Closer, patience time.Duration, log *slog.Logger) {
 // only makes the tables.
 func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) error {
 	log := cfg.Logger(os.Stderr)
-	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), MemTableBytes: cfg.StoreMemTableBytes(), Salvage: o.salvage,
+	st, err := open.Start(ctx, cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), Salvage: o.salvage,
 		ProofByTimestamps: cfg.ProofByTimestamps(), Security: open.Security(cfg.HBaseSecurity)})
 	if lost := (*store.DamageError)(nil); errors.As(err, &lost) {
 		return fmt.Errorf("%w (-salvage goes on with what is whole)", err)

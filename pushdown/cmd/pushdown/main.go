@@ -115,7 +115,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, store.S
 		return nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
 	}
 
-	st, err := open.OpenAs(cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(), MemTableBytes: cfg.StoreMemTableBytes(),
+	st, err := open.OpenAs(cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(),
 		ProofByTimestamps: cfg.ProofByTimestamps(), Security: open.Security(cfg.HBaseSecurity)})
 	if err != nil {
 		return nil, nil, err

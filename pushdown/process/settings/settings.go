@@ -159,7 +159,7 @@ func (c *Common) StoreCacheBytes() int64 { return StoreCache(c.embeddedBudget())
 // allocates.
 func (c *Common) OutsideHeap() int64 {
 	budget := c.embeddedBudget()
-	return StoreCache(budget) + c.StoreMemTableBytes()
+	return StoreCache(budget) + min(storeMemTables, budget/8)
 }
 
 // embeddedBudget returns the process's budget if its store is embedded, otherwise 0.
@@ -175,22 +175,8 @@ func (c *Common) embeddedBudget() int64 {
 	return bytes
 }
 
-// StoreMemTableBytes returns the bound of all memtables of the embedded store, 0 if the
-// store is not embedded.
-func (c *Common) StoreMemTableBytes() int64 {
-	if !c.Embedded() {
-		return 0
-	}
-	return StoreMemTables(c.embeddedBudget())
-}
-
-// StoreMemTables returns how much of a budget all memtables of the embedded store may hold:
-// new rows cost the less the larger they are.
-func StoreMemTables(budget int64) int64 {
-	return min(max(budget/16, leastMemTables), mostMemTables, budget/8)
-}
-
-const leastMemTables, mostMemTables = 32 << 20, 64 << 20
+// storeMemTables bounds all memtables of the embedded store: eight of 4 MiB.
+const storeMemTables = 32 << 20
 
 // maxStoreCache bounds the embedded store's cache where memory is not short.
 const maxStoreCache = 128 << 20

@@ -38,8 +38,6 @@ type Config struct {
 	Log    *slog.Logger
 	// CacheBytes bounds an embedded store's cache of blocks; 0 is the default.
 	CacheBytes int64
-	// MemTableBytes bounds all memtables of an embedded store; 0 is the default.
-	MemTableBytes int64
 	// ProofByTimestamps lets a store on HBase prove by timestamps that rows have not
 	// changed, see hbase.ProofTimestamps.
 	ProofByTimestamps bool
@@ -101,8 +99,7 @@ func open(address string, cfg Config) (Store, error) {
 	var err error
 	switch kind {
 	case "pebble":
-		st, err = pebble.Open(rest, pebble.Options{Logger: cfg.Log, Grouping: cfg.Schema.RowHours(), Salvage: cfg.Salvage, CacheBytes: cfg.CacheBytes,
-			MemTableBytes: uint64(cfg.MemTableBytes) / pebble.MaxMemTables})
+		st, err = pebble.Open(rest, pebble.Options{Logger: cfg.Log, Grouping: cfg.Schema.RowHours(), Salvage: cfg.Salvage, CacheBytes: cfg.CacheBytes})
 	case "hbase":
 		st, err = openHBase(rest, cfg)
 	default:

@@ -20,15 +20,12 @@ type Options struct {
 	Logger *slog.Logger
 	// CacheBytes bounds the cache of uncompressed blocks. Default 128 MiB.
 	CacheBytes int64
-	// MemTableBytes bounds one memtable, of which there are up to MaxMemTables. Each
-	// flush makes a table that is compacted with those it overlaps, so new rows cost
-	// the less the larger memtables are. A scan joins the appends in them one by one:
-	// see IdleFlush for what bounds these where writing is slow. Default 8 MiB.
+	// MemTableBytes bounds one memtable. A scan joins the appends in it one by
+	// one, so it is kept small. Default 4 MiB.
 	MemTableBytes uint64
 	// IdleFlush is the pause in writing after which a memtable is flushed if it
 	// holds many appends, which the flush joins, or many bytes, which the flush
-	// removes from the log. One that holds many bytes is also flushed when it is a
-	// second old. Default 300 ms; negative: neither.
+	// removes from the log. Default 300 ms; negative: never.
 	IdleFlush time.Duration
 	// Grouping decides how finely version tokens tell changes apart, and which
 	// times a report of damage names. It has no part in what is stored. Default:
@@ -57,7 +54,7 @@ func (o Options) withDefaults() Options {
 		o.CacheBytes = 128 << 20
 	}
 	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 8 << 20
+		o.MemTableBytes = 4 << 20
 	}
 	if o.IdleFlush == 0 {
 		o.IdleFlush = 300 * time.Millisecond
@@ -89,7 +86,7 @@ const formatVersion = pebble.FormatTableFormatV6
 // of one, or when level 0 has so many sublevels: tables that overlap and wait for a
 // compaction.
 const (
-	MaxMemTables = 4
+	maxMemTables = 8
 	maxSublevels = 32
 )
 
@@ -102,7 +99,7 @@ func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 		Logger:                      log,
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
-		MemTableStopWritesThreshold: MaxMemTables,
+		MemTableStopWritesThreshold: maxMemTables,
 		FormatMajorVersion:          formatVersion,
 		KeySchema:                   keySchema.Name,
 		KeySchemas:                  sstable.MakeKeySchemas(&keySchema),

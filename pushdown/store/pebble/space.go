@@ -71,7 +71,7 @@ func (s *Store) Writable() error {
 
 // stalling returns the error that keeps pebble from flushing memtables or compacting
 // tables, once it is about to make writes wait for that, perhaps for ever; nil
-// before. See MaxMemTables and maxSublevels, from which it keeps some distance.
+// before. See maxMemTables and maxSublevels, from which it keeps some distance.
 func (s *Store) stalling() error {
 	flush, compaction := s.trouble.flush.Load(), s.trouble.compaction.Load()
 	if flush == nil && compaction == nil {
@@ -80,7 +80,7 @@ func (s *Store) stalling() error {
 
 	m := s.db.Metrics()
 	// A flush reads no tables, so its error is never about damage.
-	if flush != nil && m.MemTable.Size >= s.opts.MemTableBytes*(MaxMemTables-1) {
+	if flush != nil && m.MemTable.Size >= s.opts.MemTableBytes*(maxMemTables-2) {
 		return *flush
 	}
 	if compaction != nil && m.Levels[0].Sublevels >= maxSublevels-4 {

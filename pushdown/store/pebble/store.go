@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -88,7 +87,7 @@ func (s *Store) start() error {
 	if err != nil {
 		return err
 	}
-	s.idle = newIdleFlush(s.opts.IdleFlush, time.Now, s.flushIdle)
+	s.idle = newIdleFlush(s.opts.IdleFlush, s.flushIdle)
 	if s.db, err = s.openPebble(); err != nil {
 		return errors.Join(err, s.disk.Close())
 	}

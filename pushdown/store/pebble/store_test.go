@@ -260,42 +260,6 @@ func TestIdleFlush(t *testing.T) {
 	idleFlushes(t, []store.Mutation{cell(store.Put, "r", "q", strings.Repeat("v", idleBytes))})
 }
 
-// While writing goes on, a memtable is flushed once when it is old and holds much, and a new
-// one begins to age.
-func TestIdleFlush_age(t *testing.T) {
-	now, flushes := time.Unix(1, 0), make(chan bool, 9)
-	f := newIdleFlush(time.Hour, func() time.Time { return now }, func() { flushes <- true })
-	defer f.stop()
-	asked := func() bool { return f.old.Load() }
-
-	f.wrote(1, oldBytes)
-	if now = now.Add(oldAge - 1); asked() {
-		t.Error("a memtable was flushed that is not old")
-	}
-	f.wrote(1, 1)
-	now = now.Add(1)
-	f.wrote(1, 1)
-	f.wrote(1, 1)
-	if !asked() {
-		t.Fatal("an old memtable was not flushed")
-	}
-	if <-flushes; len(flushes) > 0 {
-		t.Errorf("%d more flushes were asked for, want one of one memtable", len(flushes))
-	}
-
-	f.rotated()
-	now = now.Add(oldAge)
-	if f.wrote(1, oldBytes-1); asked() {
-		t.Error("a small memtable was flushed because of its age")
-	}
-	f.wrote(1, 1)
-	<-flushes
-
-	never := newIdleFlush(-1, func() time.Time { return now }, nil)
-	now = now.Add(oldAge)
-	never.wrote(idleAppends, oldBytes)
-}
-
 func idleFlushes(t *testing.T, ms []store.Mutation) {
 	t.Helper()
 	s := openMem(t, Options{IdleFlush: time.Millisecond})
