@@ -79,7 +79,7 @@ func (e *Engine) executePlan(ctx context.Context, q *query.Query, p subPlan, nod
 	how := e.aggregationFor(q, p)
 	groups, stats, err := e.scanAndMerge(ctx, q, p, how, node)
 	// Of histograms, sums of groups take the least.
-	if how != dispatch.PerSeries && p.Plan.Histograms == nil && (errors.Is(err, merge.ErrOrder) || partialsTooLarge(err, stats)) {
+	if how != dispatch.PerSeries && p.Plan.Histograms == nil && (errors.Is(err, merge.ErrOrder) || partialsTooLarge(err, stats) || e.sideBySideTooLarge(p.Plan, err)) {
 		now := time.Now()
 		e.refused.add(p.Plan, now, now)
 		node.add("again with per-series aggregation", 0, map[string]any{"reason": err.Error()})
@@ -113,6 +113,13 @@ func partialsTooLarge(err error, stats dispatch.Stats) bool {
 	var limit *operator.LimitError
 	// Without a partial part it was the columns of series that took the memory, and would again.
 	return errors.As(err, &limit) && (limit.What == operator.States || limit.What == operator.Memory && stats.Partial > 0)
+}
+
+// sideBySideTooLarge reports whether a plan whose hours are read side by side was refused the
+// memory for it. Each hour has blocks of its own and each group all buckets at once: where the
+// budget is small, or many queries share it, columns of series may still fit.
+func (e *Engine) sideBySideTooLarge(p *scanplan.Plan, err error) bool {
+	return memory.Refused(err) && e.cfg.Exec.SideBySide(p)
 }
 
 // scanAndMerge executes a plan once and makes its groups.
