@@ -2,7 +2,7 @@
 
 import { chromium } from 'playwright-core';
 
-export const patience = 30_000; // ms, for every wait
+export const patience = 120_000; // ms, for every wait: a machine may be ten times busier than today
 
 export const launch = () => chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
@@ -40,6 +40,20 @@ export function watch(page, host, expected = () => false) {
   });
   return faults;
 }
+
+// record keeps each line that the status says, from the next load of the page
+// on: a state may pass before a test that asks for it gets its turn.
+export const record = (page) => page.addInitScript(() => {
+  const lines = [];
+  new MutationObserver(() => {
+    const line = document.getElementById('status')?.textContent;
+    if (line && line !== lines.at(-1)) lines.push(line);
+  }).observe(document, { childList: true, characterData: true, subtree: true });
+  window.__statusLines = lines;
+});
+
+// untilSaid waits for a line of the record that has the pattern.
+export const untilSaid = (page, pattern) => until(`the status to say ${pattern}`, async () => (await page.evaluate(() => window.__statusLines)).some((line) => pattern.test(line)));
 
 export const statusOf = (page) => page.evaluate(() => window.__downpour?.status());
 

@@ -7,7 +7,7 @@
 import { chromium } from 'playwright-core';
 
 const [url, kind] = process.argv.slice(2);
-const patience = 20_000; // ms, for every wait
+const patience = 120_000; // ms, for every wait
 
 // What is drawn, as text, once both lines are there; run in the page.
 const drawings = {

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, beforeEach, test } from 'node:test';
-import { launch, statusOf, until, untilStatus, watch } from './chromium.mjs';
+import { launch, record, statusOf, until, untilSaid, untilStatus, watch } from './chromium.mjs';
 import { hostsOf, play, scenes } from './scenes.mjs';
 import { Scripted, now, result } from './scripted.mjs';
 
@@ -33,6 +33,7 @@ beforeEach(async () => {
   server.reset();
   page = await (await browser.newContext({ viewport: { width: 1200, height: 800 }, acceptDownloads: true })).newPage();
   faults = watch(page, new URL(server.url).host, provoked);
+  await record(page);
 });
 
 const open = async (hash, status = 'live') => {
@@ -45,6 +46,7 @@ const frame = () => page.evaluate(() => new Promise((resolve) => { requestAnimat
 const text = (selector) => page.locator(selector).textContent();
 const lastAsked = () => server.received.filter((m) => m.type === 'subscribe').at(-1);
 const hash = () => new URL(page.url()).hash;
+const untilAddress = (pattern) => until(`the address to have ${pattern}`, () => pattern.test(decodeURIComponent(hash())));
 
 // ramp is one line of ten points, 10 s apart, the last at end.
 const end = Math.floor(now() / 10) * 10;
@@ -93,12 +95,11 @@ test('a dropped socket is said, and resumed where it was', async () => {
   server.delta(server.subs[0], { upserts: [{ group: 0, dps: [[end + 10, 11]] }] });
   await until('the delta', async () => (await columns())[0].length === 11);
   server.drop(1012);
-  await untilStatus(page, 'disconnected');
-  assert.match(await text('#status'), /Disconnected: the server restarts\. Trying again in \d+ s\./);
+  await untilSaid(page, /Disconnected: the server restarts\. Trying again in \d+ s\./);
   assert.equal((await columns())[0].length, 11, 'what was known stays');
+  await until('the second subscription', () => server.subs.length === 2);
   await untilStatus(page, 'live');
-  const again = server.received.at(-1);
-  assert.deepEqual(again.resume, { epoch: 'e1', seq: 2 });
+  assert.deepEqual(lastAsked().resume, { epoch: 'e1', seq: 2 });
   server.delta(server.subs.at(-1), { upserts: [{ group: 0, dps: [[end + 20, 12]] }] });
   await until('the next point', async () => (await columns())[0].length === 12);
   server.epoch = 'e2'; // restarted: it sends everything
@@ -248,7 +249,7 @@ test('a click on a name hides its line, with Shift it is alone', async () => {
   const b = page.locator('#legend button', { hasText: 'host=b' });
   await b.click();
   await until('b hidden', async () => (await pressed()) === 'true,false,true');
-  assert.match(decodeURIComponent(hash()), /hide=host=b/);
+  await untilAddress(/hide=host=b/);
   await b.click({ modifiers: ['Shift'] });
   await until('b alone', async () => (await pressed()) === 'false,true,false');
   await b.click({ modifiers: ['Shift'] });
@@ -287,7 +288,7 @@ test('a pause stands still and is left again', async () => {
   await untilStatus(page, 'paused');
   assert.match(await text('#status'), /^Paused at \d\d:\d\d:\d\d\.$/);
   assert.equal(typeof lastAsked().query.end, 'number');
-  assert.match(hash(), /pause=\d+/);
+  await untilAddress(/pause=\d+/);
   await page.getByRole('button', { name: 'Resume' }).click();
   await untilStatus(page, 'live');
   sound();
@@ -299,7 +300,7 @@ test('a log scale leaves out what has no place on it, and says so', async () => 
   await page.getByLabel('Log scale').check();
   await until('the words', async () => (await text('#lost')).startsWith('3 points at or below zero'));
   assert.deepEqual((await columns())[1].slice(0, 4), [null, null, null, 1]);
-  assert.match(hash(), /&ylog/);
+  await untilAddress(/&ylog/);
   sound();
 });
 
@@ -329,7 +330,7 @@ test('dark by the system, by choice, and by the address', async () => {
   assert.equal(await ground(), 'rgb(20, 23, 26)');
   await page.selectOption('#theme', 'light');
   assert.equal(await ground(), 'rgb(252, 252, 251)');
-  assert.match(hash(), /theme=light/);
+  await untilAddress(/theme=light/);
   sound();
 });
 
@@ -340,7 +341,7 @@ test('annotations are drawn, listed and told', async () => {
   await until('the list', async () => (await text('#notes-list')).includes('deploy <b>2</b>'));
   await page.getByLabel('Annotations').uncheck();
   await page.locator('#notes-list').waitFor({ state: 'hidden' });
-  assert.match(hash(), /notes=off/);
+  await untilAddress(/notes=off/);
   sound();
 });
 
