@@ -14,7 +14,7 @@ PARALLEL ?= 3
 # so they are tested one behind the other (-p 1).
 SERVERS = -p 1 ./integration ./bench
 
-.PHONY: test setup vet unit page mutants integration screenshots pictures soak clean
+.PHONY: test setup vet unit page mutants integration packages screenshots pictures soak clean
 
 test: setup vet unit page mutants integration
 
@@ -45,6 +45,10 @@ mutants:
 # Real HBase and OpenTSDB, Chromium, pyarrow, and our programs as processes.
 integration:
 	$(GO) test -tags integration -count 1 -parallel 6 -timeout 70m $(SERVERS)
+
+# What operators install, in build/packages: see gateway/packaging/README.md.
+packages:
+	gateway/packaging/build.sh
 
 # A picture of every state of the page, in build/screenshots.
 screenshots: setup

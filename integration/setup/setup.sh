@@ -3,7 +3,7 @@
 # of a real HBase, a real OpenTSDB and writers in Java (Maven), pyarrow and other
 # readers of Arrow (a virtual environment; npm), OpenTSDB's client libraries (another
 # environment), playwright-core (npm), Chromium, VictoriaMetrics, collectd and a
-# Kerberos KDC (the system's packages).
+# Kerberos KDC (the system's packages), and a Debian system for our own packages.
 #
 #   setup.sh          all of it
 #   setup.sh STEP...  only these, see all_steps
@@ -194,9 +194,25 @@ kerberos_kdc() {
 	kdc_starts || fail "kdc: krb5kdc, kadmin.local or kinit lacks a library"
 }
 
+# A minimal Debian of this machine's own release, in which packages are installed
+# and their units checked. It needs root.
+debian_system() {
+	local dir=$out/debian scripts=$out/debootstrap release mirror
+	release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	if stamped debian "$release" && [ -x "$dir/usr/bin/systemd-analyze" ]; then return; fi
+	unpacked debootstrap "a Debian system in which our packages are installed" debootstrap
+	mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' | awk -v release="$release" '$1 == release { print $2; exit }')
+	rm -rf "$dir" "$out/debian.stamp"
+	logged debian env "DEBOOTSTRAP_DIR=$scripts/usr/share/debootstrap" \
+		"$scripts/usr/sbin/debootstrap" --variant=minbase --include=systemd "$release" "$dir" "$mirror"
+	rm -rf "$dir"/var/cache/apt/archives/*.deb "$dir"/var/lib/apt/lists/*
+	stamp debian "$release"
+	echo "setup: a Debian system, $release"
+}
+
 need go "everything"
 
-all_steps=(java_programs python_venv client_libraries arrow_js browser_driver browser_program victoria_metrics collectd kerberos_kdc)
+all_steps=(java_programs python_venv client_libraries arrow_js browser_driver browser_program victoria_metrics collectd kerberos_kdc debian_system)
 steps=("$@")
 if [ $# = 0 ]; then
 	steps=("${all_steps[@]}")

@@ -11,6 +11,7 @@ import (
 	"downpour/gateway"
 	"downpour/gateway/admin/tools"
 	"downpour/pushdown/process/settings"
+	"downpour/pushdown/process/version"
 )
 
 // Every program knows every variable of the gateway. Otherwise a pushdown server could not be
@@ -69,8 +70,8 @@ func TestRun(t *testing.T) {
 	}
 	f("", "", `unknown command "nonesuch"`, "nonesuch")
 	f("", "gateway mkmetric NAME", "", "help")
-	f("", "downpour 0.1.0\n", "", "version")
-	f("", "downpour 0.1.0\n", "", "-version")
+	f("", version.String()+"\n", "", "version")
+	f("", version.String()+"\n", "", "-version")
 	f("", "gateway uid grep metrics '^sys\\.'", "", "help", "uid")
 	for _, c := range tools.Commands() {
 		f("", "usage: gateway "+c.Name, "", "help", c.Name)

@@ -14,6 +14,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/process/settings"
+	"downpour/pushdown/process/version"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/rpc/auth/authtest"
 	"downpour/pushdown/rpc/client"
@@ -38,7 +39,7 @@ func clean(t *testing.T, set ...string) {
 func TestRun_version(t *testing.T) {
 	clean(t)
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-version"}, &out, io.Discard); err != nil || out.String() != "downpour 0.1.0\n" {
+	if err := run(t.Context(), []string{"-version"}, &out, io.Discard); err != nil || out.String() != version.String()+"\n" {
 		t.Errorf("printed %q, error %v, want the version and no error", &out, err)
 	}
 }

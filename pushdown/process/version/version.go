@@ -2,9 +2,44 @@
 // released together.
 package version
 
+import (
+	"runtime/debug"
+	"strings"
+)
+
 // Version is the version by semantic versioning. /api/version and the telnet
 // command version answer with OpenTSDB's instead, which is what clients ask for.
 const Version = "0.1.0"
 
-// String is what a program prints when it is asked for its version.
-func String() string { return "downpour " + Version }
+// String is what a program prints when it is asked for its version, such as
+// "downpour 0.1.0, commit 073d1483c0de, go1.26.0, without C": what was built, with
+// which Go, and whether the embedded store's cache lies outside of Go's heap.
+func String() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "downpour " + Version
+	}
+	return describe(info)
+}
+
+// describe says what is known of a build. A build outside of a checkout has no commit.
+func describe(info *debug.BuildInfo) string {
+	settings := make(map[string]string)
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+
+	parts := []string{"downpour " + Version}
+	if commit := settings["vcs.revision"]; commit != "" {
+		text := "commit " + commit[:min(12, len(commit))]
+		if settings["vcs.modified"] == "true" {
+			text += " with changes"
+		}
+		parts = append(parts, text)
+	}
+	parts = append(parts, info.GoVersion)
+	if settings["CGO_ENABLED"] != "1" {
+		parts = append(parts, "without C")
+	}
+	return strings.Join(parts, ", ")
+}

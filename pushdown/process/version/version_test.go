@@ -3,6 +3,7 @@ package version
 import (
 	"os"
 	"regexp"
+	"runtime/debug"
 	"testing"
 )
 
@@ -16,5 +17,30 @@ func TestVersion_changelog(t *testing.T) {
 	heading := regexp.MustCompile(`(?m)^## (\d\S*)`).FindSubmatch(text)
 	if heading == nil || string(heading[1]) != Version {
 		t.Errorf("newest release in CHANGELOG.md: %q, want %s", heading, Version)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	cases := []struct {
+		name     string
+		settings map[string]string
+		want     string
+	}{
+		{"from a checkout, with C", map[string]string{"vcs.revision": "073d1483c0de4f", "vcs.modified": "false", "CGO_ENABLED": "1"},
+			"downpour " + Version + ", commit 073d1483c0de, go1.26.0"},
+		{"with changes, without C", map[string]string{"vcs.revision": "073d1483c0de4f", "vcs.modified": "true", "CGO_ENABLED": "0"},
+			"downpour " + Version + ", commit 073d1483c0de with changes, go1.26.0, without C"},
+		{"from a folder", map[string]string{"CGO_ENABLED": "1"}, "downpour " + Version + ", go1.26.0"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			info := &debug.BuildInfo{GoVersion: "go1.26.0"}
+			for key, value := range c.settings {
+				info.Settings = append(info.Settings, debug.BuildSetting{Key: key, Value: value})
+			}
+			if got := describe(info); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
 	}
 }

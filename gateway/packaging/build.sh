@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Makes what operators install, from this checkout:
+#
+#   downpour-gateway_VERSION-REVISION_ARCH.deb, downpour-pushdown_…
+#   downpour-VERSION-linux-ARCH.tar.gz   both programs, units, settings, licences
+#   PROGRAM-VERSION-linux-ARCH.cdx.json  the modules a program is built from (CycloneDX)
+#   SHA256SUMS
+#
+# Usage: build.sh [-o OUT] [-r REVISION] [ARCH...]
+#
+# OUT is build/packages, REVISION is 1, and ARCH amd64 and arm64 by default. A
+# program for this machine's own architecture is built with C if there is a C
+# compiler; every other one without, see README.md for what that costs.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+cd "$root"
+
+out=$root/build/packages revision=1
+while getopts o:r: option; do
+	case $option in
+	o) out=$OPTARG ;;
+	r) revision=$OPTARG ;;
+	*) exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+arches=("$@")
+[ $# -gt 0 ] || arches=(amd64 arm64)
+
+version=$(sed -n 's/^const Version = "\(.*\)"$/\1/p' pushdown/process/version/version.go)
+
+# Two builds of one commit have the same bytes: no time of today gets in. Sources
+# without a repository, or with one that git does not trust, name no commit.
+if git rev-parse HEAD >/dev/null 2>&1; then
+	vcs=true maintainer=${PACKAGE_MAINTAINER:-$(git log -1 --format='%an <%ae>')} SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+else
+	vcs=false maintainer=${PACKAGE_MAINTAINER:?is not set, and there is no commit to take it from: want NAME <ADDRESS>} SOURCE_DATE_EPOCH=$(stat -c %Y CHANGELOG.md)
+fi
+export SOURCE_DATE_EPOCH
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+
+# compile PROGRAM ARCH: the program, in $work/ARCH.
+compile() {
+	local program=$1 arch=$2 with_c=0
+	if [ "$arch" = "$(go env GOHOSTARCH)" ] && command -v "$(go env CC)" >/dev/null; then with_c=1; fi
+	CGO_ENABLED=$with_c GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=$vcs -o "$work/$arch/downpour-$program" "./$program/cmd/$program"
+}
+
+# licences PROGRAM: the licences of all modules that the program holds.
+licences() {
+	local module dir file
+	cat LICENSE
+	while read -r module dir; do
+		[ "$module" != downpour ] || continue
+		while read -r file; do
+			printf '\n==== %s: %s\n\n' "$module" "$(basename "$file")"
+			cat "$file"
+		done < <(find "$dir" -maxdepth 1 -type f \( -iname 'licen[sc]e*' -o -iname 'copying*' -o -iname 'notice*' -o -iname 'patents*' \) | sort)
+	done < <(go list -deps -f '{{with .Module}}{{.Path}} {{.Dir}}{{end}}' "./$1/cmd/$1" | sort -u)
+	printf '\n==== Go\n\n'
+	cat "$(go env GOROOT)/LICENSE"
+	if [ "$1" = gateway ]; then
+		printf '\n==== uPlot\n\n'
+		cat gateway/web/static/vendor/uplot/LICENSE
+	fi
+}
+
+# libc PROGRAM-FILE: what a program built with C needs of the system, as a dependency.
+libc() {
+	local newest
+	newest=$(readelf -V "$1" 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1 || true)
+	[ -z "$newest" ] || printf 'libc6 (>= %s), ' "${newest#GLIBC_}"
+}
+
+# debian PROGRAM ARCH: a Debian package.
+debian() {
+	local program=$1 arch=$2 name=downpour-$1 tree=$work/$2-$1 script
+	mkdir -p "$tree"/{DEBIAN,usr/bin,usr/lib/systemd/system,etc/downpour} "$tree/usr/share/doc/$name"
+	install -m 0755 "$work/$arch/$name" "$tree/usr/bin/$name"
+	install -m 0644 "$program/packaging/$name.service" "$tree/usr/lib/systemd/system/"
+	install -m 0644 "$program/packaging/$program.env" "$tree/etc/downpour/$program.env"
+	install -m 0644 "$program"/docs/*.md "$tree/usr/share/doc/$name/"
+	licences "$program" >"$tree/usr/share/doc/$name/copyright"
+	gzip -9n <CHANGELOG.md >"$tree/usr/share/doc/$name/changelog.gz"
+	printf '%s (%s-%s) stable; urgency=medium\n\n  * See changelog.gz.\n\n -- %s  %s\n' "$name" "$version" "$revision" "$maintainer" \
+		"$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$tree/usr/share/doc/$name/changelog.Debian.gz"
+
+	for script in postinst prerm postrm; do
+		sed "s/@NAME@/$name/g" "$here/debian/$script" >"$tree/DEBIAN/$script"
+		chmod 0755 "$tree/DEBIAN/$script"
+	done
+	echo "/etc/downpour/$program.env" >"$tree/DEBIAN/conffiles"
+	cat >"$tree/DEBIAN/control" <<-CONTROL
+		Package: $name
+		Version: $version-$revision
+		Architecture: $arch
+		Maintainer: $maintainer
+		Section: net
+		Priority: optional
+		Depends: $(libc "$work/$arch/$name")adduser, init-system-helpers
+		Installed-Size: $(du -k -s "$tree" | cut -f 1)
+		$(cat "$program/packaging/description")
+	CONTROL
+	(cd "$tree" && find usr etc -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+	dpkg-deb --root-owner-group -Zxz --build "$tree" "$out/${name}_$version-${revision}_$arch.deb"
+}
+
+# archive ARCH: both programs for a system without dpkg.
+archive() {
+	local name=downpour-$version-linux-$1 program
+	mkdir -p "$work/$name"
+	for program in gateway pushdown; do
+		cp "$work/$1/downpour-$program" "$program/packaging/downpour-$program.service" "$program/packaging/$program.env" "$work/$name/"
+		cp "$work/$1-$program/usr/share/doc/downpour-$program/copyright" "$work/$name/LICENSES-$program"
+	done
+	cp CHANGELOG.md "$work/$name/"
+	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$work" -c "$name" | gzip -9n >"$out/$name.tar.gz"
+}
+
+for arch in "${arches[@]}"; do
+	for program in gateway pushdown; do
+		compile "$program" "$arch"
+		debian "$program" "$arch"
+		go tool -modfile=gateway/packaging/tools.mod cyclonedx-gomod bin -json -output "$out/downpour-$program-$version-linux-$arch.cdx.json" "$work/$arch/downpour-$program"
+	done
+	archive "$arch"
+done
+(cd "$out" && sha256sum -- *.deb *.tar.gz *.cdx.json >SHA256SUMS)
