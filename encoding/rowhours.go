@@ -11,10 +11,11 @@ import (
 // others valid.
 type RowHours struct {
 	baseTimeAt int // where the base time begins in a key
+	tagWidth   int // of a tag pair
 }
 
 // RowHours returns the grouping of this layout's row keys.
-func (s Schema) RowHours() RowHours { return RowHours{s.BaseTimeAt()} }
+func (s Schema) RowHours() RowHours { return RowHours{s.BaseTimeAt(), s.TagWidth()} }
 
 // Group returns what a row key begins with, as a view of the key, and the number
 // of its hour since 1970. ok is false for a key that is too short to have a base
@@ -58,6 +59,9 @@ func (h RowHours) Time(row []byte) (seconds uint32, ok bool) {
 	base := h.baseTime(row)
 	return base, base%RowSeconds == 0 && base >= earliestBaseTime
 }
+
+// Elements returns where the tag pairs of row keys begin, and the length of a pair.
+func (h RowHours) Elements() (head, width int) { return h.baseTimeAt + BaseTimeWidth, h.tagWidth }
 
 func (h RowHours) baseTime(row []byte) uint32 {
 	return binary.BigEndian.Uint32(row[h.baseTimeAt:])

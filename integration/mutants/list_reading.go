@@ -3,6 +3,34 @@ package main
 // ofTheScan are faults of scans, most of them of HBase, and of what they cost.
 var ofTheScan = []mutant{
 	{
+		name: "elements-of-the-block-before-taken-for-its-own", file: "pushdown/store/pebble/elements.go",
+		old: "	c.hashes.reset()\n	c.row = c.row[:0]\n", new: "	c.hashes.reset()\n",
+		test: "TestElements_sets",
+	}, {
+		name: "first-element-alone-indexed", file: "pushdown/store/pebble/elements.go",
+		old: "at < from+n; at += c.layout.width {", new: "at < min(from+n, from+c.layout.width); at += c.layout.width {",
+		test: "TestElements_sets",
+	}, {
+		name: "set-of-too-many-elements-taken-for-whole", file: "pushdown/store/pebble/elements.go",
+		old: "	if len(c.hashes.all) <= maxElements {\n", new: "	if c.layout.width > 0 {\n",
+		test: "TestElements_unknown",
+	}, {
+		name: "block-without-a-set-skipped", file: "pushdown/store/pebble/elements.go",
+		old: "		return true, nil\n	}\n	set = set[elementsHeader:]\n", new: "		return len(set) != 0, nil\n	}\n	set = set[elementsHeader:]\n",
+		test: "TestElements_skip",
+	}, {
+		name: "set-of-another-layout-believed", file: "pushdown/store/pebble/elements.go",
+		old: " || int(set[0]) != f.layout.head || int(set[1]) != f.layout.width", new: "",
+		test: "TestElements_unknown",
+	}, {
+		name: "deletions-not-indexed", file: "pushdown/store/pebble/elements.go",
+		old: "	if bytes.Equal(prefix, c.row) {\n", new: "	if bytes.Equal(prefix, c.row) || key.Kind() == pebble.InternalKeyKindDelete {\n",
+		test: "TestElements_deletion",
+	}, {
+		name: "blocks-not-skipped", file: "pushdown/store/pebble/scanner.go",
+		old: "scan.Filter.Pattern); f != nil {", new: "scan.Filter.Pattern); f != nil && f.layout.width == 0 {",
+		test: "TestElements_skip",
+	}, {
 		name: "no-next-call-seq", file: "pushdown/store/hbase/scanrequest.go",
 		old: "		NextCallSeq:             proto.Uint64(s.server.seq),\n", new: "",
 		test: "TestScan_cutEveryReply",

@@ -2,8 +2,8 @@ package pebble
 
 // Grouping divides the rows of a store into groups, by their keys. The store
 // counts changes by group: the more groups a table has, the finer version tokens
-// tell changes of different rows apart. It is called for every row that is
-// written, from many goroutines. encoding.RowHours is the one of OpenTSDB's tables.
+// tell changes of different rows apart. It also says how row keys are made. It is called for
+// every row that is written, from many goroutines. encoding.RowHours is the one of OpenTSDB's tables.
 type Grouping interface {
 	// Group returns the group of a row: a prefix, which is a view of the key, and a
 	// number. The numbers of rows with an equal prefix ascend with their keys. ok
@@ -18,6 +18,10 @@ type Grouping interface {
 	// false if the key does not look like that of a row with a time. Only reports
 	// of damage use it.
 	Time(row []byte) (seconds uint32, ok bool)
+	// Elements returns where the elements of row keys begin and the length of each, as
+	// store.KeyPattern has them: Head, and NameLen and ValueLen together. A length of 0 says that
+	// rows have no elements. It only decides which rows a scan need not look at.
+	Elements() (head, width int)
 }
 
 // ungrouped is the Grouping of a store whose keys nothing is known about.
@@ -30,3 +34,5 @@ func (ungrouped) Groups(_, _ []byte) (prefix []byte, first, last uint32, ok bool
 }
 
 func (ungrouped) Time([]byte) (seconds uint32, ok bool) { return 0, false }
+
+func (ungrouped) Elements() (head, width int) { return 0, 0 }

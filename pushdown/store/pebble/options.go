@@ -112,6 +112,9 @@ func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 		CompactionConcurrencyRange: func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)-1) },
 	}
 
+	if l := layoutOf(o.Grouping); l.width > 0 {
+		p.BlockPropertyCollectors = []func() pebble.BlockPropertyCollector{func() pebble.BlockPropertyCollector { return newElementCollector(l) }}
+	}
 	for i := range p.Levels {
 		p.Levels[i] = levelOptions()
 		p.Levels[i].Compression = func() *sstable.CompressionProfile { return compression(i, len(p.Levels)) }

@@ -38,6 +38,11 @@ func (s *Store) Scan(ctx context.Context, scan store.Scan) (store.Scanner, error
 		bounds.UpperBound = bounds.LowerBound
 	}
 
+	if f := newElementFilter(layoutOf(s.opts.Grouping), scan.Filter.Pattern); f != nil {
+		// Pebble adds a filter of its own, for which there is room.
+		bounds.PointKeyFilters = append(make([]pebble.BlockPropertyFilter, 0, 2), f)
+	}
+
 	it, err := s.db.NewIter(bounds)
 	if err != nil {
 		return nil, fmt.Errorf("scan of table %q: %w", scan.Table, unreadable(err))
