@@ -58,6 +58,9 @@
 // as fast for compacted rows and 120 times for single cells; with 27 data centres before
 // the host 2.5 times for compacted rows.
 //
+// The embedded store has no such case: with a key pattern it skips whole blocks of rows that hold
+// no wanted tag, see FORMAT.md of pushdown/store/pebble.
+//
 // # Why rows are not cached
 //
 // Caching the key of each wanted row would help in the last case too. But it would be

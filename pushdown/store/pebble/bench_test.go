@@ -195,3 +195,52 @@ func BenchmarkGroupNames(b *testing.B) {
 }
 
 func benchOptions() Options { return Options{Grouping: hourly, IdleFlush: -1} }
+
+// BenchmarkFirstLook asks for one pod of 200,000 in three hours, by a tag that is not the first of
+// its key, in a store that was just opened: with sets of elements, and by looking at every row, as
+// in tables of earlier versions.
+func BenchmarkFirstLook(b *testing.B) {
+	const pods = 200_000
+	for name, o := range map[string]Options{"sets": benchOptions(), "none": {IdleFlush: -1}} {
+		b.Run(name, func(b *testing.B) {
+			dir := b.TempDir()
+			s, err := Open(dir, o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			create(b, s)
+			var ms []store.Mutation
+			for i := range 3 * pods {
+				pod := i % pods
+				ms = append(ms, store.Mutation{Kind: store.Append, Row: podRow(i/pods, pod%2000, pod, pod%7), Family: "t", Qualifier: []byte{5, 0, 0}, Value: []byte{0, 0, byte(i), 0x70, 0x80, byte(i)}})
+				if len(ms) == 1000 {
+					apply(b, s, ms...)
+					ms = ms[:0]
+				}
+			}
+			for round := 0; b.Loop(); round++ {
+				b.StopTimer()
+				if err := s.Close(); err != nil {
+					b.Fatal(err)
+				}
+				if s, err = Open(dir, o); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				rows := 0
+				for _, err := range store.Rows(context.Background(), s, store.Scan{Table: "tsdb", Filter: store.RowFilter{Pattern: podPattern(wantTag(2, (round*7919+4711)%pods))}}) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					rows++
+				}
+				if rows != 3 {
+					b.Fatalf("%d rows, want 3", rows)
+				}
+			}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}

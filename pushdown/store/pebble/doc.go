@@ -41,6 +41,11 @@
 // when pebble asks for the result. A put that was appended to is joined with the
 // appends and loses its write time, because what the cell holds is younger than it.
 //
+// # Elements
+//
+// Each block of a table carries the set of the tag pairs of its rows' keys, as a property in the
+// index. Scans with a pattern skip blocks by it; see elements.go for why no row is missed.
+//
 // # Damage
 //
 // Open reads the journals before pebble does (package journal), because pebble takes
