@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,6 +33,8 @@ type SendConfig struct {
 	// Batch is the number of points in a write or request. Default 1000.
 	Batch    int
 	Progress *progress.Progress
+	// Sent counts the points that were sent; nil counts nothing.
+	Sent *atomic.Int64
 }
 
 // withDefaults fills in what is not set.
@@ -45,6 +48,14 @@ func (c SendConfig) withDefaults() SendConfig {
 		c.Batch = 1000
 	}
 	return c
+}
+
+// count counts points that were sent.
+func (c SendConfig) count(points int) {
+	c.Progress.Add(int64(points))
+	if c.Sent != nil {
+		c.Sent.Add(int64(points))
+	}
 }
 
 // Payload is a data set as text, divided into parts, one for each connection.
@@ -141,7 +152,7 @@ func (c SendConfig) telnet(ctx context.Context, part iter.Seq[workload.Chunk]) e
 			// A server that closes says why before.
 			return errors.Join(err, <-said)
 		}
-		c.Progress.Add(int64(chunk.Points))
+		c.count(chunk.Points)
 	}
 
 	// After a half-close the server answers what is left, and closes.
@@ -193,7 +204,7 @@ func (c SendConfig) post(ctx context.Context, part iter.Seq[workload.Chunk]) err
 		if resp.StatusCode/100 != 2 {
 			return fmt.Errorf("put: status %d: %.200s", resp.StatusCode, body)
 		}
-		c.Progress.Add(int64(chunk.Points))
+		c.count(chunk.Points)
 	}
 
 	return nil

@@ -48,12 +48,12 @@ func shortData() workload.Devops {
 func TestBench_everyRow(t *testing.T) {
 	t.Parallel() // its times are not checked
 	r := report.New("compare", nil)
-	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory", "raw", "pushdown", "newseries", "firstlook", "sparse"}
+	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory", "raw", "pushdown", "newseries", "firstlook", "sparse", "newseries-hbase", "viewers"}
 	if *e2etest.Soak {
 		rows = speed.Rows
 	}
 	cfg := speed.Config{HBase: e2etest.HBase(t), Open: openBenchStore, Rows: rows, Scales: []string{"1x"}, Data: shortData(), Rounds: 1, BigRounds: 1,
-		Connections: 2, Seconds: 2, MemoryHours: 3, Pods: 2000, LivingDays: 1, Report: r,
+		Connections: 2, Seconds: 2, MemoryHours: 3, Pods: 2000, HBasePods: 500, Viewers: 2, ViewersPoints: 200, LivingDays: 1, Report: r,
 		Print: func(a report.Aim) { t.Log(a.Line()) }, Save: func() error { return nil }}
 	if err := speed.Run(e2etest.Within(t, 40*time.Minute), cfg); err != nil {
 		t.Error(err)

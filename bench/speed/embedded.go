@@ -51,7 +51,7 @@ func (s *stage) freshPair(ctx context.Context, scale string) (err error) {
 }
 
 // sending returns how a data set is put to a server.
-func (s *stage) sending(server *peer.Server, d workload.Devops, format workload.Format) bench.SendConfig {
+func (s *stage) sending(server *peer.Server, d workload.Data, format workload.Format) bench.SendConfig {
 	return bench.SendConfig{Server: server, Data: d, Format: format, Connections: s.cfg.Connections}
 }
 

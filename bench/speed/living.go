@@ -3,8 +3,8 @@ package speed
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"downpour/bench"
@@ -35,59 +35,72 @@ const livingEvery = 10 * time.Second
 const provenAfter = 12 * time.Minute
 
 // livingPanel measures a panel over many days that end now, asked for again and again while
-// its table is written to. The gateway proves by timestamps that the older hours have not
-// changed.
-func livingPanel(ctx context.Context, s *stage, g group) (err error) {
+// its table is written to: by a gateway that proves by timestamps that the older hours have
+// not changed, and by one with the proof that is the default.
+func livingPanel(ctx context.Context, s *stage, g group) error {
 	d := s.cfg.dataAt(g.scale)
 	d.MetricCount, d.Step, d.Hours = 1, livingStep, 24*s.cfg.LivingDays
 	now := time.Now().Unix()
 	d.Start = now - now%encoding.RowSeconds - int64(d.Hours)*encoding.RowSeconds
-	if err := s.useLiving(ctx, g, d); err != nil {
+	if err := s.useWritten(ctx, g, d, map[string]string{"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps"}); err != nil {
 		return err
 	}
 	if err := peer.Agree(ctx, s.set.tsd, s.set.ours, d.Whole("sum:5m-avg:%s")); err != nil {
 		return err
 	}
 
-	// The writer goes on until the row ends.
-	writing, stop := context.WithCancel(ctx)
-	written := make(chan error, 1)
-	go func() { written <- s.keepWriting(writing, d) }()
-	defer func() {
-		select {
-		case early := <-written:
-			err = errors.Join(err, fmt.Errorf("points put meanwhile ended early: %w", early))
-		default:
-			stop()
-			<-written // an error now is that of a connection that was closed
+	return whileWriting(ctx, func(ctx context.Context) error { return s.keepWriting(ctx, d) }, func(ctx context.Context) error {
+		if g.has("living") {
+			if err := s.livingByTimestamps(ctx, g, d); err != nil {
+				return err
+			}
 		}
-	}()
+		if g.has("living-exact") {
+			return s.livingExact(ctx, g, d)
+		}
+		return nil
+	})
+}
 
-	s.cfg.Progress.Sayf("waiting until the older hours come from memory")
-	panel := func() workload.Query {
+// livingUntilNow returns the panel up to now.
+func livingUntilNow(d workload.Devops) func() workload.Query {
+	return func() workload.Query {
 		return workload.Query{Start: d.Start, End: time.Now().Unix(), M: "sum:5m-avg:" + d.Metric()}
 	}
-	if err := s.fromMemory(ctx, panel); err != nil {
+}
+
+// livingAsk asks a server for a panel after a wait, which does not count.
+func livingAsk(server *peer.Server, panel func() workload.Query, wait time.Duration) func(context.Context, int) (time.Duration, error) {
+	return func(ctx context.Context, _ int) (time.Duration, error) {
+		if !bench.Until(ctx, time.Now().Add(wait)) {
+			return 0, ctx.Err()
+		}
+		began := time.Now()
+		err := server.Drain(ctx, panel())
+		return time.Since(began), err
+	}
+}
+
+// livingWhat describes the panel.
+func (s *stage) livingWhat(d workload.Devops) string {
+	return fmt.Sprintf("panel over %d days of %s series, asked every %s, while %s points/s come", s.cfg.LivingDays,
+		report.Thousands(float64(d.Hosts)), livingEvery, report.Thousands(livingPerSecond))
+}
+
+// livingByTimestamps measures the panel with proof by timestamps, beside OpenTSDB.
+func (s *stage) livingByTimestamps(ctx context.Context, g group, d workload.Devops) error {
+	s.cfg.Progress.Sayf("waiting until the older hours come from memory")
+	panel := livingUntilNow(d)
+	if err := s.fromMemory(ctx, s.set.ours, panel); err != nil {
 		return err
 	}
 
 	s.cfg.Progress.Sayf("measuring %s", g)
-	ask := func(server *peer.Server, wait time.Duration) func(context.Context, int) (time.Duration, error) {
-		return func(ctx context.Context, _ int) (time.Duration, error) {
-			if !bench.Until(ctx, time.Now().Add(wait)) {
-				return 0, ctx.Err()
-			}
-			began := time.Now()
-			err := server.Drain(ctx, panel())
-			return time.Since(began), err
-		}
-	}
-	what := fmt.Sprintf("panel over %d days of %s series, asked every %s, while %s points/s come, proof by timestamps", s.cfg.LivingDays,
-		report.Thousands(float64(d.Hosts)), livingEvery, report.Thousands(livingPerSecond))
+	what := s.livingWhat(d) + ", proof by timestamps"
 	names := [2]string{what + ", OpenTSDB", what + ", Downpour"}
 	figures, err := s.measure(ctx, s.set.ours, []bench.Step{
-		{Name: names[0], Work: 1, Unit: "queries", Run: ask(s.set.tsd, 0)},
-		{Name: names[1], Of: names[0], Work: 1, Unit: "queries", Run: ask(s.set.ours, livingEvery)},
+		{Name: names[0], Work: 1, Unit: "queries", Run: livingAsk(s.set.tsd, panel, 0)},
+		{Name: names[1], Of: names[0], Work: 1, Unit: "queries", Run: livingAsk(s.set.ours, panel, livingEvery)},
 	}, 0, s.cfg.Rounds)
 	if err != nil {
 		return err
@@ -96,9 +109,73 @@ func livingPanel(ctx context.Context, s *stage, g group) (err error) {
 	return nil
 }
 
-// useLiving loads the older hours, compacted, and starts servers over them. The gateway has
-// the settings that users have, but for the proof.
-func (s *stage) useLiving(ctx context.Context, g group, d workload.Devops) (err error) {
+// livingExact measures the panel with the default proof beside a gateway without the result
+// cache, first in a table of which every region is written to, then with the older hours in a
+// region of their own.
+func (s *stage) livingExact(ctx context.Context, g group, d workload.Devops) error {
+	exact, err := s.another(ctx, nil)
+	if err != nil {
+		return err
+	}
+	reads, err := s.another(ctx, map[string]string{"DOWNPOUR_RESULT_CACHE": "off"})
+	if err != nil {
+		return err
+	}
+	if err := peer.Agree(ctx, reads, exact, d.Whole("sum:5m-avg:%s")); err != nil {
+		return err
+	}
+
+	panel := livingUntilNow(d)
+	beside := func(where string) (ours, theirs report.Figure, err error) {
+		s.cfg.Progress.Sayf("measuring %s, %s", g, where)
+		what := s.livingWhat(d) + ", " + where
+		names := [2]string{what + ", every row read", what + ", Downpour"}
+		figures, err := s.measure(ctx, exact, []bench.Step{
+			{Name: names[0], Work: 1, Unit: "queries", Run: livingAsk(reads, panel, 0)},
+			{Name: names[1], Of: names[0], Work: 1, Unit: "queries", Run: livingAsk(exact, panel, livingEvery)},
+		}, 1, s.cfg.Rounds)
+		return figures[names[1]], figures[names[0]], err
+	}
+
+	ours, theirs, err := beside("the region is written to")
+	if err != nil {
+		return err
+	}
+	// Of two that do the same, one is slower by chance.
+	s.aim(within("living-exact", g, s.livingWhat(d)+", the region is written to", 1.1, ours, theirs, "every row read"))
+
+	// Behind the last full hour: the rows of the panel's metric come first in the table.
+	metric, err := s.metricUID(ctx, d)
+	if err != nil {
+		return err
+	}
+	schema := encoding.DefaultSchema()
+	if err := s.hbase.Admin.Split(ctx, s.set.tables.Data, schema.AppendRowKey(nil, metric, uint32(d.End()), nil)); err != nil {
+		return err
+	}
+	s.cfg.Progress.Sayf("waiting until the older hours come from memory")
+	if err := s.fromMemory(ctx, exact, panel); err != nil {
+		return err
+	}
+	if err := peer.Agree(ctx, reads, exact, d.Whole("sum:5m-avg:%s")); err != nil {
+		return err
+	}
+	if ours, theirs, err = beside("older hours in a region that rests"); err != nil {
+		return err
+	}
+	s.aim(faster("living-exact", g, s.livingWhat(d)+", older hours in a region that rests", 5, ours, theirs, "every row read"))
+	return nil
+}
+
+// metricUID returns the UID of the panel's metric.
+func (s *stage) metricUID(ctx context.Context, d workload.Devops) (encoding.UID, error) {
+	names := uid.New(uid.Config{Store: s.store, Table: s.set.tables.UID, Schema: encoding.DefaultSchema()})
+	return names.Resolve(ctx, encoding.UIDMetric, d.Metric())
+}
+
+// useWritten loads hours that are over, compacted, and starts servers over them. The gateway
+// has the settings that users have, and env.
+func (s *stage) useWritten(ctx context.Context, g group, d workload.Devops, env map[string]string) (err error) {
 	s.set = tableSet{form: g.form, scale: g.scale, data: d}
 	if s.set.tables, err = s.newTables(ctx); err != nil {
 		return err
@@ -115,12 +192,21 @@ func (s *stage) useLiving(ctx context.Context, g group, d workload.Devops) (err 
 		return err
 	}
 
-	o := peer.Options{Quorum: s.hbase.Quorum(), Tables: s.set.tables, Env: map[string]string{"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps"}}
+	o := peer.Options{Quorum: s.hbase.Quorum(), Tables: s.set.tables, Env: env}
 	if s.set.ours, err = s.started(peer.StartDownpour(ctx, o)); err != nil {
 		return err
 	}
 	s.set.tsd, err = s.started(peer.StartOpenTSDB(ctx, o))
 	return err
+}
+
+// another starts another gateway over the tables of the set, with settings of its own.
+func (s *stage) another(ctx context.Context, env map[string]string) (*peer.Server, error) {
+	server, err := peer.StartDownpour(ctx, peer.Options{Quorum: s.hbase.Quorum(), Tables: s.set.tables, Env: env})
+	if err == nil {
+		s.set.others = append(s.set.others, server)
+	}
+	return server, err
 }
 
 // keepWriting puts points of now, until ctx ends.
@@ -132,19 +218,22 @@ func (s *stage) keepWriting(ctx context.Context, d workload.Devops) error {
 	return err
 }
 
-// fromMemory asks for a panel until its older hours come from memory.
-func (s *stage) fromMemory(ctx context.Context, panel func() workload.Query) error {
+// cacheSaid is what a trace says of the result cache.
+var cacheSaid = regexp.MustCompile(`"resultCache":"[^"]*"`)
+
+// fromMemory asks a gateway for a panel until its older hours come from memory.
+func (s *stage) fromMemory(ctx context.Context, server *peer.Server, panel func() workload.Query) error {
 	ctx, cancel := context.WithTimeout(ctx, provenAfter)
 	defer cancel()
 	return e2e.Until(ctx, time.Second, func(ctx context.Context) error {
 		q := panel()
 		traced := workload.Query{Path: q.String() + "&trace=true"}
-		answer, err := s.set.ours.Ask(ctx, traced)
+		answer, err := server.Ask(ctx, traced)
 		if err != nil {
 			return err
 		}
 		if !bytes.Contains(answer, []byte("older hours from memory")) {
-			return errors.New("the older hours are still read")
+			return fmt.Errorf("the older hours are still read; the trace says %q", cacheSaid.FindAll(answer, 4))
 		}
 		return nil
 	})

@@ -41,8 +41,12 @@ type Config struct {
 	Connections int
 	// Seconds is how long one run of dashboards in an open loop lasts.
 	Seconds int
-	// Pods is the number of series of the rows newseries, firstlook and sparse.
-	Pods int
+	// Pods is the number of series of the rows newseries, firstlook and sparse, HBasePods
+	// that of newseries-hbase.
+	Pods, HBasePods int
+	// Viewers is how many look at the dashboard of the row viewers, and ViewersPoints how many
+	// points a second are put meanwhile.
+	Viewers, ViewersPoints int
 	// LivingDays are the days of data of the row living, up to this hour.
 	LivingDays int
 	// MemoryHours are the hours of the two data sets of the memory row. The smaller one
@@ -66,7 +70,7 @@ type Config struct {
 var Rows = []string{
 	"compacted", "floor", "maxima", "raw", "onehost", "pushdown", "dashboards", "eight", "bytes", "exp", "picture",
 	"uncompacted", "maxima-cells", "onehost-cells", "dashboards-cells",
-	"telnet", "http", "embedded", "hbaseput", "memory", "living", "newseries", "firstlook", "sparse", "rollup", "percentiles",
+	"telnet", "http", "embedded", "hbaseput", "newseries-hbase", "memory", "viewers", "viewers-timestamps", "living", "living-exact", "newseries", "firstlook", "sparse", "rollup", "percentiles",
 }
 
 // Scales are the sizes of the data: the data set, ten times its hours, and ten times
@@ -89,7 +93,7 @@ func (c *Config) Validate() error {
 		}
 	}
 
-	for name, got := range map[string]int{"rounds": c.Rounds, "big-rounds": c.BigRounds, "connections": c.Connections, "seconds": c.Seconds, "memory-hours": c.MemoryHours, "pods": c.Pods, "living-days": c.LivingDays} {
+	for name, got := range map[string]int{"rounds": c.Rounds, "big-rounds": c.BigRounds, "connections": c.Connections, "seconds": c.Seconds, "memory-hours": c.MemoryHours, "pods": c.Pods, "hbase-pods": c.HBasePods, "viewers": c.Viewers, "viewers-points": c.ViewersPoints, "living-days": c.LivingDays} {
 		if got < 1 {
 			return fmt.Errorf("%s: got %d, want at least 1", name, got)
 		}
@@ -157,8 +161,10 @@ func groups() (all []group) {
 
 		all = append(all, group{[]string{"embedded"}, scale, "", 10 + 15*slow, embedded})
 		if i == 0 {
-			all = append(all, group{[]string{"hbaseput"}, scale, "", 90, hbasePut}, group{[]string{"memory"}, scale, "", 60, memory},
-				group{[]string{"living"}, scale, living, 600, livingPanel},
+			all = append(all, group{[]string{"hbaseput"}, scale, "", 90, hbasePut},
+				group{[]string{"newseries-hbase"}, scale, "", 300, newSeriesHBase}, group{[]string{"memory"}, scale, "", 60, memory},
+				group{[]string{"viewers", "viewers-timestamps"}, scale, viewed, 600, viewers},
+				group{[]string{"living", "living-exact"}, scale, living, 900, livingPanel},
 				group{[]string{"newseries", "firstlook", "sparse"}, scale, "", 300, pods},
 				group{[]string{"rollup", "percentiles"}, scale, rolled, 120, rollups})
 		}
@@ -262,7 +268,7 @@ func (s *stage) do(ctx context.Context, g group) error {
 		s.dropSet()
 	}
 	// A group with a form uses the set instead; hbaseput, memory and those of pods use neither.
-	if g.scale != s.pair.scale || g.form != "" || g.has("hbaseput") || g.has("memory") || g.has("newseries") || g.has("firstlook") || g.has("sparse") {
+	if g.scale != s.pair.scale || g.form != "" || slices.ContainsFunc([]string{"hbaseput", "newseries-hbase", "memory", "newseries", "firstlook", "sparse"}, g.has) {
 		s.dropPair()
 	}
 

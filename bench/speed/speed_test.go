@@ -15,7 +15,7 @@ import (
 )
 
 func config(rows, scales []string) Config {
-	return Config{Rows: rows, Scales: scales, Data: workload.Default(), Rounds: 1, BigRounds: 1, Connections: 1, Seconds: 1, MemoryHours: 10, Pods: 1, LivingDays: 1,
+	return Config{Rows: rows, Scales: scales, Data: workload.Default(), Rounds: 1, BigRounds: 1, Connections: 1, Seconds: 1, MemoryHours: 10, Pods: 1, HBasePods: 1, Viewers: 1, ViewersPoints: 1, LivingDays: 1,
 		Report: &report.Report{}, Print: func(report.Aim) {}, Save: func() error { return nil }}
 }
 

@@ -28,6 +28,7 @@ const (
 	cells     = "cells"
 	rolled    = "rolled" // tables of rollups and histograms
 	living    = "living" // tables that are written to
+	viewed    = "viewed" // the same, with a dashboard over them
 )
 
 // stage holds what runs at the moment: one HBase with one data set, the servers over
@@ -61,6 +62,7 @@ type tableSet struct {
 	// asked.
 	pushed   *peer.Server
 	pushdown *e2e.Program
+	others   []*peer.Server // see another
 }
 
 // pair is Downpour and VictoriaMetrics, each with one data set in storage of its
@@ -295,6 +297,9 @@ func (s *stage) dropSet() {
 	s.set.tsd.Close()
 	s.set.caches.Close()
 	s.set.pushed.Close()
+	for _, server := range s.set.others {
+		server.Close()
+	}
 	if s.set.pushdown != nil {
 		s.set.pushdown.Close()
 	}

@@ -32,6 +32,12 @@ func WithProofs(ctx context.Context) (context.Context, *Proofs) {
 	return context.WithValue(ctx, proofsKey{}, p), p
 }
 
+// ProvenAtOnce returns a context in which LookupPlan finds nothing that is not proven yet,
+// whatever ctx allows: for what is made for other requests as well.
+func ProvenAtOnce(ctx context.Context) context.Context {
+	return context.WithValue(ctx, proofsKey{}, (*Proofs)(nil))
+}
+
 // proofsOf returns the proofs of a context, nil if its answers must be proven at once.
 func proofsOf(ctx context.Context) *Proofs {
 	p, _ := ctx.Value(proofsKey{}).(*Proofs)

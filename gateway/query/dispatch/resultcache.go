@@ -56,3 +56,11 @@ func (s Stats) FromCache() Stats {
 	s.CacheHits, s.CacheStored, s.CacheChanged = int64(s.Parts), 0, 0
 	return s
 }
+
+// FromOther returns the counts of an answer that another query was executed for. They are as
+// FromCache's, but nothing was in the result cache.
+func (s Stats) FromOther() Stats {
+	s = s.FromCache()
+	s.CacheHits = 0
+	return s
+}

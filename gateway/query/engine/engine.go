@@ -5,6 +5,7 @@
 //	subqueries.go answer the sub-queries, two at a time
 //	rollup.go     choose among rollups and raw data
 //	cached.go     look the plan's answer up in the result cache
+//	share.go      share one execution among equal queries
 //	execute.go    have the plan executed and merge what its parts return
 //	name.go       give the groups their names
 //	answer.go     the same for an answer that is written group by group
@@ -49,6 +50,8 @@ type Engine struct {
 	many    refusedPlans // plans with too many series for a stretch
 
 	stretchSeries int64 // maxStretchSeries
+
+	sharing *sharing
 }
 
 // DefaultMaxBytes bounds the memory of one sub-query's result.
@@ -65,7 +68,7 @@ func New(cfg Config) *Engine {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Engine{cfg: cfg, many: refusedPlans{lasts: manySeriesFor}, stretchSeries: maxStretchSeries}
+	return &Engine{cfg: cfg, many: refusedPlans{lasts: manySeriesFor}, stretchSeries: maxStretchSeries, sharing: newSharing()}
 }
 
 // DropCaches empties the result caches of this process and of the pushdown servers.

@@ -13,6 +13,7 @@ import (
 	"downpour/gateway/query/merge"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/resultcache"
 )
 
 // answerSubQuery answers one plan and names its groups.
@@ -33,7 +34,8 @@ func (e *Engine) answerSubQuery(ctx context.Context, q *query.Query, p subPlan, 
 	return results, stats, err
 }
 
-// groups returns a plan's groups, from the result cache if no row has changed.
+// groups returns a plan's groups, from the result cache if no row has changed, or made by
+// an execution that equal plans may share, see share.go.
 //
 // A plan that was asked for before is worth caching. It is answered for all times of
 // its rows, so that a later time window inside the same hours finds the answer, and
@@ -42,10 +44,18 @@ func (e *Engine) groups(ctx context.Context, q *query.Query, p subPlan, node *No
 	began := time.Now()
 	lookup := e.lookUpCached(ctx, q, p)
 	noteUnproven(lookup, began, node)
+	if lookup.Found() != nil {
+		return e.ownGroups(ctx, q, p, lookup, node)
+	}
+	return e.madeGroups(ctx, q, p, lookup, node)
+}
+
+// ownGroups returns the groups of a plan that is executed for one query. lookup is that of the
+// plan.
+func (e *Engine) ownGroups(ctx context.Context, q *query.Query, p subPlan, lookup *resultcache.PlanLookup, node *Node) ([]merge.Group, dispatch.Stats, error) {
 	if cached, ok := lookup.Found().(*cachedGroups); ok {
 		return e.fromCache(ctx, q, p, cached, node)
 	}
-
 	if lookup.Wanted() {
 		groups, stats, err := e.executeAtSeam(ctx, q, p.untrimmed(), p.Plan.End, node)
 		if err == nil && stats.CacheComplete() {

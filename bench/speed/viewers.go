@@ -1,0 +1,214 @@
+package speed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/peer"
+	"downpour/bench/report"
+	"downpour/bench/workload"
+	"downpour/encoding"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// viewersEvery is the time between two refreshes of a viewer's dashboard.
+const viewersEvery = 10 * time.Second
+
+// viewedMetrics is of how many metrics the dashboard shows viewedPanels.
+const viewedMetrics = 4
+
+// viewedPanels are the panels of a metric, with %s for its name.
+var viewedPanels = []string{
+	"sum:5m-avg:%s", "avg:5m-avg:%s{region=*}", "max:5m-max:%s{dc=*}", "sum:5m-avg:rate:%s{region=*}", "sum:1m-avg:%s{host=HOST}",
+}
+
+// viewersPanels returns the dashboard's panels from start to end.
+func viewersPanels(start, end int64) (all []workload.Query) {
+	for i, m := range workload.Metrics[:viewedMetrics] {
+		for _, text := range viewedPanels {
+			text = strings.Replace(text, "HOST", workload.HostName(i), 1)
+			all = append(all, workload.Query{Start: start, End: end, M: fmt.Sprintf(text, m.Name)})
+		}
+	}
+	return all
+}
+
+// viewers measures a dashboard that many look at, each with a window that ends now, while a
+// great many points are put. They are all put through Downpour: OpenTSDB is spared them. What
+// a server cannot answer in time waits, and counts from when it was due.
+func viewers(ctx context.Context, s *stage, g group) error {
+	d := s.cfg.dataAt(g.scale)
+	d.MetricCount = viewedMetrics
+	now := time.Now().Unix()
+	d.Start = now - now%encoding.RowSeconds - int64(d.Hours)*encoding.RowSeconds
+	if err := s.useWritten(ctx, g, d, nil); err != nil {
+		return err
+	}
+	asked := []*peer.Server{s.set.ours}
+	if g.has("viewers-timestamps") {
+		proving, err := s.another(ctx, map[string]string{"DOWNPOUR_RESULT_CACHE_PROOF": "timestamps"})
+		if err != nil {
+			return err
+		}
+		asked = append(asked, proving)
+	}
+
+	agree := func(panels []workload.Query) error {
+		for _, server := range asked {
+			for _, q := range panels {
+				if err := peer.Agree(ctx, s.set.tsd, server, q); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	s.cfg.Progress.Sayf("comparing answers")
+	if err := agree(viewersPanels(d.Start, d.End()-1)); err != nil {
+		return err
+	}
+
+	var sent atomic.Int64
+	err := whileWriting(ctx, func(ctx context.Context) error { return s.writeMuch(ctx, d, &sent) }, func(ctx context.Context) error {
+		return s.watch(ctx, g, d, asked, &sent)
+	})
+	if err != nil {
+		return err
+	}
+	// Of the hours that were written to meanwhile as well.
+	return agree(viewersPanels(d.Start, time.Now().Unix())[:len(viewedPanels)])
+}
+
+// watch measures the dashboard at our servers, of which the second is the one with proof by
+// timestamps, and then at OpenTSDB, whose queue may take minutes to empty.
+func (s *stage) watch(ctx context.Context, g group, d workload.Devops, asked []*peer.Server, sent *atomic.Int64) error {
+	s.cfg.Progress.Sayf("waiting until %d points/s come", s.cfg.ViewersPoints)
+	if err := s.caughtUp(ctx, sent); err != nil {
+		return err
+	}
+	window := int64(d.Hours) * encoding.RowSeconds
+	if len(asked) > 1 {
+		s.cfg.Progress.Sayf("waiting until the older hours come from memory")
+		panel := func() workload.Query {
+			now := time.Now().Unix()
+			return viewersPanels(now-window, now)[0]
+		}
+		if err := s.fromMemory(ctx, asked[1], panel); err != nil {
+			return err
+		}
+	}
+
+	names := []string{"Downpour", "Downpour, proof by timestamps"}[:len(asked)]
+	var p99 []report.Figure
+	for i, server := range append(asked, s.set.tsd) {
+		name := append(names, "OpenTSDB")[i]
+		s.cfg.Progress.Sayf("%d viewers, %s", s.cfg.Viewers, name)
+		before, began := sent.Load(), time.Now()
+		l, err := bench.Replay(ctx, bench.ReplayConfig{Server: server, Queries: endingNow(window), Duration: time.Duration(s.cfg.Seconds) * time.Second,
+			Rate: float64(s.cfg.Viewers*len(viewersPanels(0, 0))) / viewersEvery.Seconds(), Burst: len(viewersPanels(0, 0)), Seed: 1,
+			CutOff: time.Duration(4*s.cfg.Seconds) * time.Second, Name: fmt.Sprintf("%d viewers, %s", s.cfg.Viewers, name)})
+		if err != nil {
+			return err
+		}
+		s.cfg.Report.Latencies = append(s.cfg.Report.Latencies, l)
+		s.cfg.Report.Note("%d viewers, %s: median %s, p99 %s; %s points/s came meanwhile", s.cfg.Viewers, name, report.MS(l.At(50)), report.MS(l.At(99)),
+			report.Thousands(float64(sent.Load()-before)/time.Since(began).Seconds()))
+		p99 = append(p99, report.Figure{Name: fmt.Sprintf("%d viewers, p99, %s", s.cfg.Viewers, name), Runs: []time.Duration{l.At(99)}})
+	}
+
+	what := fmt.Sprintf("dashboard of %d panels over %d h, %d viewers at %s, while %s points/s come, p99", len(viewersPanels(0, 0)), d.Hours,
+		s.cfg.Viewers, viewersEvery, report.Thousands(float64(s.cfg.ViewersPoints)))
+	rows, proofs := []string{"viewers", "viewers-timestamps"}, []string{"", ", proof by timestamps"}
+	for i := range asked {
+		if g.has(rows[i]) {
+			s.aim(faster(rows[i], g, what+proofs[i], 20, p99[i], p99[len(asked)], "OpenTSDB, same tables"))
+		}
+	}
+	return nil
+}
+
+// endingNow yields the panels again and again, over so many seconds up to when they are asked
+// for.
+func endingNow(window int64) iter.Seq[workload.Query] {
+	return func(yield func(workload.Query) bool) {
+		for {
+			now := time.Now().Unix()
+			for _, q := range viewersPanels(now-window, now) {
+				if !yield(q) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// writeMuch puts points of now until ctx ends: those of the dashboard's metrics at the pace of
+// the older hours, and others.
+func (s *stage) writeMuch(ctx context.Context, d workload.Devops, sent *atomic.Int64) error {
+	now := time.Now().Unix()
+	d.Start, d.Hours = now, 24
+	own := max(d.Series()/d.Step, 1)
+	// One point a second each.
+	others := workload.Pods{Count: max(s.cfg.ViewersPoints-own, 1), Start: now, Hours: 24, PerHour: 3600, Seed: d.Seed}
+
+	work, ctx := errgroup.WithContext(ctx)
+	for _, w := range []struct {
+		data workload.Data
+		rate int
+	}{{d, own}, {others, others.Count}} {
+		work.Go(func() error {
+			c := bench.SendConfig{Server: s.set.ours, Data: w.data, Format: workload.Telnet, Connections: 1, Sent: sent,
+				Batch: min(max(w.rate/10, 1), 1000)} // ten times a second, so that counts of a second are right
+			_, err := c.Send(ctx, c.Stream().Paced(ctx, w.rate))
+			return err
+		})
+	}
+	return work.Wait()
+}
+
+// catchingUp bounds how long the writers may take to come to their pace: at first all their
+// names are new.
+const catchingUp = 2 * time.Minute
+
+// caughtUp waits until the points come as fast as they are due. A machine that cannot take
+// them so fast is measured as it is: a note tells how many came.
+func (s *stage) caughtUp(ctx context.Context, sent *atomic.Int64) error {
+	const look = 2 * time.Second
+	for end := time.Now().Add(catchingUp); time.Now().Before(end); {
+		before, began := sent.Load(), time.Now()
+		if !bench.Until(ctx, began.Add(look)) {
+			return ctx.Err()
+		}
+		rate := float64(sent.Load()-before) / time.Since(began).Seconds()
+		// Faster than due while late points are made up for.
+		if due := float64(s.cfg.ViewersPoints); rate > 0.9*due && rate < 1.1*due {
+			return nil
+		}
+	}
+	return nil
+}
+
+// whileWriting does work while write goes on, which must not end by itself.
+func whileWriting(ctx context.Context, write, work func(context.Context) error) (err error) {
+	writing, stop := context.WithCancel(ctx)
+	defer stop()
+	written := make(chan error, 1)
+	go func() { written <- write(writing) }()
+	defer func() {
+		select {
+		case early := <-written:
+			err = errors.Join(err, fmt.Errorf("points put meanwhile ended early: %w", early))
+		default:
+			stop()
+			<-written // an error now is that of a connection that was closed
+		}
+	}()
+	return work(ctx)
+}

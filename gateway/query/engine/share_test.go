@@ -1,0 +1,499 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"downpour/encoding"
+	"downpour/gateway/query"
+	"downpour/gateway/query/dispatch"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/resultcache"
+	"downpour/pushdown/store"
+)
+
+// held is a board whose queries call spending once they have read rows.
+type held struct {
+	*board
+	// plain is an engine on which nothing runs at the same time.
+	plain    *Engine
+	spending func(ctx context.Context, q *query.Query) error
+}
+
+// spends is a budget that calls spending.
+type spends struct {
+	operator.Budget
+	h *held
+	q *query.Query
+}
+
+func (s spends) Spend(ctx context.Context, _, _ int64) error { return s.h.spending(ctx, s.q) }
+
+// newHeld returns a board of which an engine waits for ever until an equal query has ended.
+func newHeld(t *testing.T) *held {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), embedded(t))
+	plain := b.reading.cfg
+	plain.Budget = nil
+	h := &held{board: b, plain: New(plain)}
+	b.budget = func(_ context.Context, q *query.Query, _ *query.SubQuery) operator.Budget {
+		return spends{operator.NewBudget(0, 0), h, q}
+	}
+	b.reading.sharing.patience, b.caching.sharing.patience = time.Hour, time.Hour
+	return h
+}
+
+// answered is what a query was answered.
+type answered struct {
+	results []Result
+	stats   Stats
+	err     error
+}
+
+// start runs a query.
+func start(ctx context.Context, e *Engine, q *query.Query) <-chan answered {
+	out := make(chan answered, 1)
+	go func() {
+		var a answered
+		a.results, a.stats, a.err = e.Run(ctx, q)
+		out <- a
+	}()
+	return out
+}
+
+// waiting returns how many queries wait for the next execution of a plan.
+func waiting(e *Engine) (n int) {
+	e.sharing.mu.Lock()
+	defer e.sharing.mu.Unlock()
+	for _, x := range e.sharing.plans {
+		if x.next != nil {
+			n += x.next.members
+		}
+	}
+	return n
+}
+
+// untilWaiting returns once so many queries wait.
+func (h *held) untilWaiting(e *Engine, n int) {
+	h.Helper()
+	for end := time.Now().Add(time.Minute); waiting(e) != n; runtime.Gosched() {
+		if time.Now().After(end) { // they do not share
+			h.Fatalf("%d queries wait, want %d", waiting(e), n)
+		}
+	}
+}
+
+// right checks that an answer is that of an engine on which nothing runs at the same time.
+func (h *held) right(q *query.Query, a answered) {
+	h.Helper()
+	if a.err != nil {
+		h.Fatal(a.err)
+	}
+	want, fresh, err := h.plain.Run(h.Context(), q)
+	if err != nil {
+		h.Fatal(err)
+	}
+	if d := cmp.Diff(want, a.results, cmpopts.EquateEmpty()); d != "" {
+		h.Fatalf("-want +got\n%s", d)
+	}
+	if a.stats.Points != fresh.Points || a.stats.Rows != fresh.Rows || a.stats.PointsOut != fresh.PointsOut {
+		h.Errorf("stats %+v, want %+v", a.stats, fresh)
+	}
+}
+
+// overwrite overwrites a point in the first hour.
+func (b *board) overwrite(v int64) {
+	b.Helper()
+	tags := b.schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, 1}}, {K: encoding.UID{0, 0, 2}, V: encoding.UID{0, 0, 1}}})
+	q, value := operatortest.Encode((hourZero+607)*1000, encoding.IntValue(v<<32)) // 8 bytes: all values have one qualifier
+	b.apply(store.Mutation{Row: b.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, hourZero, tags), Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+}
+
+// numberOf returns a value, whatever its kind.
+func numberOf(v encoding.Value) float64 {
+	if v.Float {
+		return v.Double()
+	}
+	return float64(v.Int())
+}
+
+// released closes a channel once.
+func released() (until <-chan struct{}, release func()) {
+	c := make(chan struct{})
+	return c, sync.OnceFunc(func() { close(c) })
+}
+
+// Queries that ask while an equal one is executed share the execution after that, whatever their
+// windows inside the same hours. It has what was written before they asked, also if the one that
+// ran had read the row already.
+func TestShared_readsAfterTheAsk(t *testing.T) {
+	for _, caching := range []bool{false, true} {
+		h := newHeld(t)
+		e := h.reading
+		if caching {
+			e = h.caching
+		}
+		first := h.question(hourZero, hourZero+7000)
+		read, hasRead := released()
+		open, release := released()
+		h.spending = func(_ context.Context, q *query.Query) error {
+			if q == first {
+				hasRead()
+				<-open
+			}
+			return nil
+		}
+		h.overwrite(1)
+		if caching {
+			for range 3 { // the last is in the result cache, until something is written
+				h.right(h.question(hourZero, hourZero+7000), <-start(t.Context(), e, h.question(hourZero, hourZero+7000)))
+			}
+			h.overwrite(2)
+		}
+		running := start(t.Context(), e, first)
+		<-read
+		h.overwrite(3)
+		var later []*query.Query
+		var answers []<-chan answered
+		for i := range int64(6) {
+			q := h.question(hourZero+50*i, hourZero+7150-20*i)
+			q.Trace = true
+			later, answers = append(later, q), append(answers, start(t.Context(), e, q))
+		}
+		h.untilWaiting(e, len(later))
+		release()
+		if a := <-running; a.err != nil {
+			t.Fatal(a.err)
+		}
+		traces := 0
+		for i, q := range later {
+			a := <-answers[i]
+			h.right(q, a)
+			for _, n := range a.stats.Trace.Children[0].Children {
+				if n.Name == "shared execution" {
+					traces++
+				}
+			}
+		}
+		if n := e.SharedAnswers(); n != int64(len(later)-1) || traces != len(later)-1 {
+			t.Errorf("%d answers by another's execution, %d traces say so, want %d", n, traces, len(later)-1)
+		}
+		if n := len(e.sharing.plans); n != 0 {
+			t.Errorf("%d plans are still held", n)
+		}
+	}
+}
+
+// If the query that executes for others ends, another one executes; if it fails, each of the
+// others executes for itself. Either way they get their answers.
+func TestShared_leaderEnds(t *testing.T) {
+	refusal := &operator.LimitError{What: operator.Points, Limit: 1}
+	for name, fails := range map[string]bool{"its client leaves": false, "it is refused": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHeld(t)
+			e := h.reading
+			first := h.question(hourZero, hourZero+7000)
+			read, hasRead := released()
+			open, release := released()
+			leading := make(chan *query.Query, 1) // the first of the others that executes
+			var led sync.Once
+			var leader atomic.Pointer[query.Query]
+			end := make(chan struct{})
+			h.spending = func(ctx context.Context, q *query.Query) (err error) {
+				if q == first {
+					hasRead()
+					<-open
+					return nil
+				}
+				led.Do(func() { leader.Store(q); leading <- q })
+				if leader.Load() != q {
+					return nil
+				}
+				select {
+				case <-end:
+					return refusal
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+			running := start(t.Context(), e, first)
+			<-read
+			type viewer struct {
+				q      *query.Query
+				leave  func()
+				answer <-chan answered
+			}
+			var viewers []viewer
+			for range 4 {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				q := h.question(hourZero, hourZero+7100)
+				viewers = append(viewers, viewer{q, cancel, start(ctx, e, q)})
+			}
+			h.untilWaiting(e, len(viewers))
+			release()
+			<-running
+
+			gone := <-leading
+			i := slices.IndexFunc(viewers, func(v viewer) bool { return v.q == gone })
+			if fails {
+				close(end)
+			} else {
+				viewers[i].leave()
+			}
+			a := <-viewers[i].answer
+			var limit *operator.LimitError
+			if fails != errors.As(a.err, &limit) || !fails && !errors.Is(a.err, context.Canceled) {
+				t.Errorf("the one that executed: error %v", a.err)
+			}
+			for k, v := range viewers {
+				if k != i {
+					h.right(v.q, <-v.answer)
+				}
+			}
+			want := int64(2)
+			if fails {
+				want = 0
+			}
+			if n := e.SharedAnswers(); n != want {
+				t.Errorf("%d answers by another's execution, want %d", n, want)
+			}
+			if n := len(e.sharing.plans); n != 0 {
+				t.Errorf("%d plans are still held", n)
+			}
+		})
+	}
+}
+
+// A query that waits leaves when its client does, or at its deadline. One that has waited for
+// long is executed beside the one that it waited for.
+func TestShared_patience(t *testing.T) {
+	h := newHeld(t)
+	e := h.reading
+	first := h.question(hourZero, hourZero+7000)
+	read, hasRead := released()
+	open, release := released()
+	h.spending = func(_ context.Context, q *query.Query) error {
+		if q == first {
+			hasRead()
+			<-open
+		}
+		return nil
+	}
+	running := start(t.Context(), e, first)
+	<-read
+
+	ctx, leave := context.WithCancel(t.Context())
+	left := start(ctx, e, h.question(hourZero, hourZero+7000))
+	h.untilWaiting(e, 1)
+	leave()
+	if a := <-left; !errors.Is(a.err, context.Canceled) {
+		t.Errorf("a client that left: error %v", a.err)
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	if _, err := e.sharing.wait(ctx, resultcache.ID{1}, e.sharing.enterTwice(resultcache.ID{1})); !errors.Is(err, dispatch.ErrDeadline) {
+		t.Errorf("a deadline: error %v, want ErrDeadline", err)
+	}
+	e.sharing.end(resultcache.ID{1})
+
+	e.sharing.patience = 0
+	q := h.question(hourZero, hourZero+7000)
+	h.right(q, <-start(t.Context(), e, q))
+	release()
+	if a := <-running; a.err != nil {
+		t.Error(a.err)
+	}
+	if n := len(e.sharing.plans); n != 0 {
+		t.Errorf("%d plans are still held", n)
+	}
+}
+
+// enterTwice begins an execution and joins the one after it.
+func (s *sharing) enterTwice(plan resultcache.ID) *sharers {
+	s.enter(plan)
+	return s.enter(plan)
+}
+
+// What is deleted, may be incomplete, or belongs to a query with other sub-queries waits for no
+// other query, and nobody waits for it.
+func TestShared_not(t *testing.T) {
+	h := newHeld(t)
+	e := h.reading
+	first := h.question(hourZero, hourZero+7000)
+	read, hasRead := released()
+	open, release := released()
+	h.spending = func(_ context.Context, q *query.Query) error {
+		if q == first {
+			hasRead()
+			<-open
+		}
+		return nil
+	}
+	running := start(t.Context(), e, first)
+	<-read
+	for name, change := range map[string]func(*query.Query){
+		"delete":          func(q *query.Query) { q.Delete = true },
+		"allow partial":   func(q *query.Query) { q.AllowPartial = true },
+		"two sub-queries": func(q *query.Query) { second := q.Queries[0]; second.Index = 1; q.Queries = append(q.Queries, second) },
+		"other hours":     func(q *query.Query) { q.End += 3_600_000 },
+		"another mode":    func(q *query.Query) { q.Mode = "partial" },
+	} {
+		q := h.question(hourZero, hourZero+7000)
+		change(q)
+		if a := <-start(t.Context(), e, q); a.err != nil {
+			t.Errorf("%s: %v", name, a.err)
+		}
+	}
+	release()
+	<-running
+	if n := e.SharedAnswers(); n != 0 {
+		t.Errorf("%d answers by another's execution, want none", n)
+	}
+}
+
+// Whoever asks, leaves or executes when: an answer is of an execution that began after its ask,
+// and at the end nothing is held.
+func TestLaw_sharing(t *testing.T) {
+	for range 20 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			s := newSharing()
+			s.patience = time.Duration(rand.New(rand.NewPCG(seed, 0)).IntN(3)) * 100 * time.Microsecond
+			var written, got atomic.Int64
+			var clients sync.WaitGroup
+			for c := range uint64(16) {
+				rng := rand.New(rand.NewPCG(seed, c+1))
+				clients.Go(func() {
+					for range 60 {
+						s.lawStep(t, rng, &written, &got)
+					}
+				})
+			}
+			clients.Wait()
+			if len(s.plans) != 0 || got.Load() == 0 {
+				t.Errorf("%d plans are held, %d answers", len(s.plans), got.Load())
+			}
+		})
+	}
+}
+
+// lawStep writes, or asks for one of two plans: its answer is how much was written when its
+// execution began.
+func (s *sharing) lawStep(t *testing.T, rng *rand.Rand, written, got *atomic.Int64) {
+	plan := resultcache.ID{byte(rng.IntN(2))}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if rng.IntN(3) == 0 {
+		go cancel()
+	}
+	execute := func() *cachedGroups {
+		a := &cachedGroups{}
+		a.stats.Points = written.Load()
+		for range rng.IntN(50) {
+			runtime.Gosched()
+		}
+		return a
+	}
+	acknowledged := written.Add(1)
+	check := func(a *cachedGroups) {
+		got.Add(1)
+		if a.stats.Points < acknowledged {
+			t.Errorf("an answer with %d writes, want %d, which were acknowledged before it was asked for", a.stats.Points, acknowledged)
+		}
+	}
+
+	b := s.enter(plan)
+	if b == nil {
+		check(execute())
+		s.end(plan)
+		return
+	}
+	leads, err := s.wait(ctx, plan, b)
+	switch {
+	case err != nil:
+	case !leads && b.answer != nil:
+		check(b.answer)
+	case !leads: // for itself
+	case rng.IntN(4) == 0:
+		s.resign(plan, b)
+	case rng.IntN(8) == 0:
+		s.publish(plan, b, nil)
+	default:
+		a := execute()
+		check(a)
+		s.publish(plan, b, a)
+	}
+}
+
+// Many viewers ask a store that is written to at the same time: what was acknowledged before an
+// ask is in its answer.
+func TestLaw_sharedOnStore(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
+		t.Run(name, func(t *testing.T) {
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), open(t))
+			var acknowledged atomic.Int64
+			b.overwrite(1)
+			acknowledged.Store(1)
+			done := make(chan struct{})
+			var viewers sync.WaitGroup
+			for v := range 8 {
+				e := []*Engine{b.caching, b.reading}[v%2]
+				viewers.Go(func() {
+					for i := 0; ; i++ {
+						select {
+						case <-done:
+							return
+						default:
+						}
+						body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"max","downsample":"5m-max"}]}`, hourZero+50*(i%5), hourZero+7000)
+						q, err := query.ParseJSON([]byte(body), time.Now())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						want := acknowledged.Load()
+						results, _, err := e.Run(t.Context(), q)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						newest := int64(0)
+						for k := range results[0].Points.Len() {
+							if at, v := results[0].Points.At(k); at == (hourZero+600)*1000 {
+								newest = int64(numberOf(v)) >> 32
+							}
+						}
+						if newest < want {
+							t.Errorf("an answer has write %d, want %d, which was acknowledged before it was asked for", newest, want)
+						}
+					}
+				})
+			}
+			for v := int64(2); v <= 100; v++ {
+				b.overwrite(v)
+				acknowledged.Store(v)
+				runtime.Gosched()
+			}
+			close(done)
+			viewers.Wait()
+			t.Log(strings.Join([]string{"shared:", fmt.Sprint(b.caching.SharedAnswers()), fmt.Sprint(b.reading.SharedAnswers())}, " "))
+		})
+	}
+}
