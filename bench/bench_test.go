@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"syscall"
@@ -206,6 +208,12 @@ func TestReplay(t *testing.T) {
 	mixed, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Queries: bad, Requests: 10})
 	if err == nil || mixed.Errors != 5 || mixed.Requests != 5 || !strings.Contains(err.Error(), "no.such.metric") {
 		t.Errorf("errors: %+v, %v; want 5 answers and 5 errors, of which one names no.such.metric", mixed, err)
+	}
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer slow.Close()
+	cut, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: peer.At("slow", slow.URL), Queries: small().Mixed(1), Requests: 5, Rate: 1000, CutOff: 100 * time.Millisecond})
+	if err != nil || cut.Requests != 5 || cut.Errors != 0 || !strings.Contains(cut.Loop, "5 cut off after 100ms") {
+		t.Errorf("a server without answers: %+v, %v; want 5 requests that were cut off", cut, err)
 	}
 	if _, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Queries: bad}); err == nil {
 		t.Error("a replay with neither a number of requests nor a duration: no error, want one")

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"downpour/gateway/admin/logtail"
 	"downpour/gateway/admin/putlog"
 	"downpour/gateway/api/httpapi"
@@ -235,6 +237,8 @@ func (s *Server) build() error {
 
 	s.engine = engine.New(engine.Config{Names: s.names, Exec: dispatch.New(dispatch.Config{Store: s.store, SideBySide: s.cfg.Embedded(), Servers: servers, Rollups: s.cfg.RollupTables(), ResultCache: results, Seek: s.cfg.SeekMemory(), Log: s.log}),
 		Compile: s.cfg.compileWith(rollups), Now: s.cfg.Now, Budget: s.limits.Budget, Log: s.log})
+	s.count.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "downpour_query_shared_total",
+		Help: "Sub-queries answered by the execution of an equal one."}, func() float64 { return float64(s.engine.SharedAnswers()) }))
 	feed := s.newFeed()
 	s.hub = live.New(live.Config{Ask: s.askLive, OpenSource: feed.Open, Enter: s.enterLive, MaxBytes: s.memory.Cache(live.DefaultMaxBytes), MaxSending: s.memory.Cache(live.DefaultMaxBytes), Memory: s.memory, Log: s.log})
 	s.count.registry.MustRegister(liveCounts{s.hub, feed})

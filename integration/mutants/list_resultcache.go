@@ -36,6 +36,22 @@ var ofResultCache = []mutant{
 		old: "	if s.now = s.last; s.last.state == s.state {\n", new: "	if s.now = s.last; s.last.state == s.state {\n		s.now.at = s.began\n",
 		test: "TestStampedVersion_wrongClockAtRest",
 	}, {
+		name: "joins-an-execution-that-has-begun", file: "gateway/query/engine/share.go",
+		old: "	x.next.begun, x.next = true, nil\n", new: "	x.next.begun = true\n",
+		test: "TestLaw_sharing",
+	}, {
+		name: "answer-of-the-execution-before", file: "gateway/query/engine/share.go",
+		old: "		return e.leadBatch(ctx, q, p, key, b, node)\n", new: "		return e.ownGroups(ctx, q, p, lookup, node)\n",
+		test: "gateway/query/engine TestShared_readsAfterTheAsk",
+	}, {
+		name: "one-viewer-ends-all", file: "gateway/query/engine/share.go",
+		old: "	case err != nil && ctx.Err() != nil:\n", new: "	case false:\n",
+		test: "gateway/query/engine TestShared_leaderEnds",
+	}, {
+		name: "deleted-rows-shared", file: "gateway/query/engine/share.go",
+		old: "	if q.Delete || q.AllowPartial", new: "	if q.AllowPartial",
+		test: "gateway/query/engine TestShared_not",
+	}, {
 		name: "series-after-a-pause", file: "gateway/query/merge/stretch.go",
 		old: "		return sp.tail.ended && first != nil\n", new: "		return false\n",
 		test: "TestStretch",
