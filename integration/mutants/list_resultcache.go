@@ -40,10 +40,6 @@ var ofResultCache = []mutant{
 		old: "	x.next.begun, x.next = true, nil\n", new: "	x.next.begun = true\n",
 		test: "TestLaw_sharing",
 	}, {
-		name: "answer-of-the-execution-before", file: "gateway/query/engine/share.go",
-		old: "		return e.leadBatch(ctx, q, p, key, b, node)\n", new: "		return e.ownGroups(ctx, q, p, lookup, node)\n",
-		test: "gateway/query/engine TestShared_readsAfterTheAsk",
-	}, {
 		name: "one-viewer-ends-all", file: "gateway/query/engine/share.go",
 		old: "	case err != nil && ctx.Err() != nil:\n", new: "	case false:\n",
 		test: "gateway/query/engine TestShared_leaderEnds",

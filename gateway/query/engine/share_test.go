@@ -355,9 +355,11 @@ func TestShared_not(t *testing.T) {
 	} {
 		q := h.question(hourZero, hourZero+7000)
 		change(q)
-		if a := <-start(t.Context(), e, q); a.err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it would wait for ever
+		if a := <-start(ctx, e, q); a.err != nil {
 			t.Errorf("%s: %v", name, a.err)
 		}
+		cancel()
 	}
 	release()
 	<-running
